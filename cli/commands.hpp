@@ -1,0 +1,19 @@
+// The subcommands of `fovea`. Each file cli/<name>.cpp declares its options and what it runs.
+#pragma once
+
+#include <functional>
+
+#include <CLI/CLI.hpp>
+
+namespace fovea::cli {
+
+/// Exit codes of the program; CLI11's own usage errors become kUsage in main().
+enum ExitCode : int { kDone = 0, kFailed = 1, kUsage = 2, kSomeInputsFailed = 3 };
+
+/// What the chosen subcommand does; its result is the exit code. A fovea::Error thrown from it is
+/// printed by main() as "fovea: <message>" and exits with kFailed.
+using Run = std::function<int()>;
+
+// Each adds its subcommand to `app` and sets `run` when that subcommand is chosen.
+
+}  // namespace fovea::cli

@@ -1,0 +1,54 @@
+# How every target of the project is built, and the helpers that the folders' CMakeLists.txt use.
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+
+find_program(CCACHE_PROGRAM ccache)
+if(CCACHE_PROGRAM)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
+endif()
+
+find_package(Threads REQUIRED)
+find_package(PkgConfig REQUIRED)
+find_package(fmt REQUIRED)
+find_package(nlohmann_json REQUIRED)
+
+# fovea_options: warnings, include roots and sanitizers, linked by every target.
+add_library(fovea_options INTERFACE)
+target_include_directories(fovea_options INTERFACE ${PROJECT_SOURCE_DIR}/include
+                                                   ${PROJECT_SOURCE_DIR}/src)
+target_compile_options(fovea_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor
+                                               -Woverloaded-virtual -Werror)
+target_compile_definitions(fovea_options INTERFACE FOVEA_VERSION="${PROJECT_VERSION}")
+set(FOVEA_SANITIZE "" CACHE STRING "Sanitizers to build with: address,undefined or thread")
+if(FOVEA_SANITIZE)
+  target_compile_options(fovea_options INTERFACE -fsanitize=${FOVEA_SANITIZE}
+                                                 -fno-sanitize-recover=all
+                                                 -fno-omit-frame-pointer)
+  target_link_options(fovea_options INTERFACE -fsanitize=${FOVEA_SANITIZE})
+endif()
+# Coverage-guided fuzzing instruments the libraries too; only the targets get a fuzzing main().
+if(FOVEA_BUILD_FUZZERS)
+  target_compile_options(fovea_options INTERFACE -fsanitize=fuzzer-no-link)
+endif()
+
+# fovea_library(<folder> [libraries...]): a static library fovea_<folder> of the .cpp files here.
+function(fovea_library name)
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
+  add_library(fovea_${name} STATIC ${sources})
+  target_link_libraries(fovea_${name} PUBLIC fovea_options ${ARGN})
+endfunction()
+
+# fovea_test(<folder> [libraries...]): a GoogleTest program <folder>_test of tests/<folder>/*.cpp.
+function(fovea_test name)
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.cpp)
+  add_executable(${name}_test ${sources})
+  target_link_libraries(${name}_test PRIVATE fovea_options ${ARGN} GTest::gtest GTest::gtest_main)
+  set_target_properties(${name}_test PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  gtest_discover_tests(${name}_test TEST_PREFIX "${name}/" DISCOVERY_MODE PRE_TEST
+                       PROPERTIES TIMEOUT 300)
+endfunction()

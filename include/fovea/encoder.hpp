@@ -1,0 +1,65 @@
+// Encoder: a SigLIP or SigLIP 2 vision tower, ready to turn images into embeddings.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "fovea/preprocessing.hpp"
+
+namespace fovea {
+
+enum class Precision : std::uint8_t { kAuto, kFp32, kBf16 };
+
+struct EncoderOptions {
+  /// "auto" or "cpu". `auto` takes the best device at hand; Encoder::device() says which.
+  std::string device = "auto";
+  /// kAuto: bf16 where the device has instructions for it, else fp32. kBf16 fails where not.
+  Precision precision = Precision::kAuto;
+  /// Compute threads; 0: one for each CPU this process may use.
+  int threads = 0;
+};
+
+/// Loads once, embeds many. Methods may be called from several threads; calls take turns.
+class Encoder {
+ public:
+  /// `model`: a folder in Hugging Face layout (config.json, preprocessor_config.json,
+  /// model.safetensors or its sharded index), or a hub name such as
+  /// "google/siglip2-base-patch16-224" that is already in the local Hugging Face cache.
+  /// Throws fovea::Error when the model or the device cannot be used.
+  explicit Encoder(const std::string& model, const EncoderOptions& options = {});
+  ~Encoder();
+  Encoder(Encoder&&) noexcept;
+  Encoder& operator=(Encoder&&) noexcept;
+
+  /// Numbers in one embedding.
+  [[nodiscard]] std::int64_t dimension() const;
+  [[nodiscard]] const Preprocessing& preprocessing() const;
+  /// What runs, for people: "cpu (oneDNN, avx512_core_bf16), bf16, 8 threads".
+  [[nodiscard]] std::string device() const;
+  [[nodiscard]] Precision precision() const;
+
+  /// Embeds one encoded image (the bytes of a JPEG, PNG, WebP, GIF, BMP or TIFF file).
+  /// Returns [dimension()] floats, scaled to length 1 when `normalize`.
+  /// Throws fovea::Error when the bytes are no readable image.
+  [[nodiscard]] std::vector<float> embed(std::span<const std::byte> image, bool normalize = true);
+
+  /// Embeds one image file. Errors name the path.
+  [[nodiscard]] std::vector<float> embed_file(const std::filesystem::path& path,
+                                              bool normalize = true);
+
+  /// Embeds resized pixels: `pixels` is uint8 [images, height, width, 3], row-major RGB.
+  /// Returns float [images, dimension()].
+  [[nodiscard]] std::vector<float> embed_pixels(std::span<const std::uint8_t> pixels,
+                                                bool normalize = true);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace fovea

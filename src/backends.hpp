@@ -1,0 +1,15 @@
+// The composition root: the only place that knows every backend.
+#pragma once
+
+#include <memory>
+
+#include "fovea/encoder.hpp"
+#include "ops/backend.hpp"
+
+namespace fovea {
+
+/// Makes the backend that `options` ask for; `auto` takes the best at hand.
+/// Throws fovea::Error with the reason when a named device or precision is not to be had.
+[[nodiscard]] std::unique_ptr<ops::Backend> make_backend(const EncoderOptions& options);
+
+}  // namespace fovea

@@ -1,0 +1,108 @@
+// Element types of tensors, their sizes, and scalar conversions of the 16-bit floats.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace fovea {
+
+enum class DType : std::uint8_t { kU8, kF16, kBF16, kF32, kF64 };
+
+/// Bytes of one element.
+[[nodiscard]] constexpr std::size_t size_of(DType type) {
+  switch (type) {
+    case DType::kU8:
+      return 1;
+    case DType::kF16:
+    case DType::kBF16:
+      return 2;
+    case DType::kF32:
+      return 4;
+    case DType::kF64:
+      return 8;
+  }
+  return 0;
+}
+
+/// Lower-case name, as used in messages and manifests: "u8", "f16", "bf16", "f32", "f64".
+[[nodiscard]] constexpr std::string_view to_string(DType type) {
+  switch (type) {
+    case DType::kU8:
+      return "u8";
+    case DType::kF16:
+      return "f16";
+    case DType::kBF16:
+      return "bf16";
+    case DType::kF32:
+      return "f32";
+    case DType::kF64:
+      return "f64";
+  }
+  return "?";
+}
+
+/// A bfloat16 in storage: the upper half of an IEEE binary32.
+struct BFloat16 {
+  std::uint16_t bits = 0;
+};
+
+/// An IEEE binary16 in storage.
+struct Float16 {
+  std::uint16_t bits = 0;
+};
+
+[[nodiscard]] constexpr float to_float(BFloat16 value) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(value.bits) << 16);
+}
+
+/// Rounds to nearest even; NaN stays NaN (quieted).
+[[nodiscard]] constexpr BFloat16 to_bfloat16(float value) {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  if ((bits & 0x7fffffffU) > 0x7f800000U) {
+    return {static_cast<std::uint16_t>((bits >> 16) | 0x40U)};
+  }
+  return {static_cast<std::uint16_t>((bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16)};
+}
+
+[[nodiscard]] constexpr float to_float(Float16 value) {
+  const std::uint32_t sign = static_cast<std::uint32_t>(value.bits & 0x8000U) << 16;
+  const std::uint32_t exponent = (value.bits >> 10) & 0x1fU;
+  std::uint32_t mantissa = value.bits & 0x3ffU;
+  if (exponent == 0x1fU) {  // infinity or NaN
+    return std::bit_cast<float>(sign | 0x7f800000U | (mantissa << 13));
+  }
+  if (exponent != 0) {
+    return std::bit_cast<float>(sign | ((exponent + 112U) << 23) | (mantissa << 13));
+  }
+  // Zero or subnormal: mantissa * 2^-24 is exact in binary32.
+  const float magnitude = static_cast<float>(mantissa) * 0x1p-24F;
+  return sign != 0 ? -magnitude : magnitude;
+}
+
+/// Rounds to nearest even; overflows to infinity, NaN stays NaN (quieted).
+[[nodiscard]] constexpr Float16 to_float16(float value) {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  const auto sign = static_cast<std::uint16_t>((bits >> 16) & 0x8000U);
+  const std::uint32_t magnitude = bits & 0x7fffffffU;
+  if (magnitude > 0x7f800000U) {
+    return {static_cast<std::uint16_t>(sign | 0x7e00U)};
+  }
+  if (magnitude >= 0x477ff000U) {  // rounds to 65536 or more
+    return {static_cast<std::uint16_t>(sign | 0x7c00U)};
+  }
+  if (magnitude < 0x38800000U) {  // subnormal in binary16: count units of 2^-24
+    const float units = std::bit_cast<float>(magnitude) * 0x1p24F;
+    auto rounded = static_cast<std::uint32_t>(units);
+    const float rest = units - static_cast<float>(rounded);
+    if (rest > 0.5F || (rest == 0.5F && (rounded & 1U) != 0)) {
+      ++rounded;
+    }
+    return {static_cast<std::uint16_t>(sign | rounded)};
+  }
+  const std::uint32_t rebased = magnitude - (112U << 23);
+  return {static_cast<std::uint16_t>(sign | ((rebased + 0xfffU + ((rebased >> 13) & 1U)) >> 13))};
+}
+
+}  // namespace fovea

@@ -1,0 +1,97 @@
+// ThreadPool: hand-out by an atomic counter, wake-up by generation number.
+#include "core/thread_pool.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <sched.h>
+
+namespace fovea {
+
+int available_threads() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof(set), &set) == 0) {
+    return std::max(1, CPU_COUNT(&set));
+  }
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+ThreadPool::ThreadPool(int threads) {
+  for (int worker = 1; worker < threads; ++worker) {
+    workers_.emplace_back([this, worker] { work(worker); });
+  }
+}
+
+ThreadPool::~ThreadPool() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  start_.notify_all();
+  for (std::thread& worker : workers_) {
+    worker.join();
+  }
+}
+
+void ThreadPool::parallel_for(std::size_t count,
+                              const std::function<void(std::size_t, int)>& body) {
+  const std::lock_guard turn(turn_);
+  {
+    const std::lock_guard lock(mutex_);
+    body_ = &body;
+    count_ = count;
+    next_.store(0, std::memory_order_relaxed);
+    running_ = static_cast<int>(workers_.size());
+    error_ = nullptr;
+    ++generation_;
+  }
+  start_.notify_all();
+  drain(0);
+  std::unique_lock lock(mutex_);
+  done_.wait(lock, [this] { return running_ == 0; });
+  body_ = nullptr;
+  if (error_) {
+    std::rethrow_exception(std::exchange(error_, nullptr));
+  }
+}
+
+void ThreadPool::work(int worker) {
+  unsigned seen = 0;
+  for (;;) {
+    {
+      std::unique_lock lock(mutex_);
+      start_.wait(lock, [&] { return stopping_ || generation_ != seen; });
+      if (stopping_) {
+        return;
+      }
+      seen = generation_;
+    }
+    drain(worker);
+    {
+      const std::lock_guard lock(mutex_);
+      --running_;
+    }
+    done_.notify_one();
+  }
+}
+
+void ThreadPool::drain(int worker) {
+  try {
+    for (;;) {
+      const std::size_t index = next_.fetch_add(1, std::memory_order_relaxed);
+      if (index >= count_) {
+        return;
+      }
+      (*body_)(index, worker);
+    }
+  } catch (...) {
+    next_.store(count_, std::memory_order_relaxed);
+    const std::lock_guard lock(mutex_);
+    if (!error_) {
+      error_ = std::current_exception();
+    }
+  }
+}
+
+}  // namespace fovea

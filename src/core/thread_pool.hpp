@@ -1,0 +1,52 @@
+// ThreadPool: a fixed team of threads that runs index ranges; the caller takes part.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace fovea {
+
+/// Number of hardware threads this process may use (its CPU affinity), at least 1.
+[[nodiscard]] int available_threads();
+
+/// A team of `threads()` workers, the calling thread being worker 0.
+/// One parallel_for runs at a time; concurrent callers take turns. Not re-entrant.
+class ThreadPool {
+ public:
+  explicit ThreadPool(int threads);
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+
+  [[nodiscard]] int threads() const { return static_cast<int>(workers_.size()) + 1; }
+
+  /// Calls body(index, worker) once for every index in [0, count), handed out dynamically in
+  /// order; `worker` in [0, threads()) names the thread. Returns when all are done. The first
+  /// exception stops further hand-outs and is rethrown here.
+  void parallel_for(std::size_t count, const std::function<void(std::size_t, int)>& body);
+
+ private:
+  void work(int worker);
+  void drain(int worker);
+
+  std::mutex turn_;  // held by the caller whose parallel_for runs
+  std::mutex mutex_;
+  std::condition_variable start_;
+  std::condition_variable done_;
+  const std::function<void(std::size_t, int)>* body_ = nullptr;
+  std::atomic<std::size_t> next_{0};
+  std::size_t count_ = 0;
+  int running_ = 0;
+  unsigned generation_ = 0;
+  bool stopping_ = false;
+  std::exception_ptr error_;
+  std::vector<std::thread> workers_;
+};
+
+}  // namespace fovea

@@ -1,0 +1,27 @@
+// Decoded images: 8-bit RGB, interleaved, top row first.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "core/buffer.hpp"
+
+namespace fovea::image {
+
+inline constexpr int kChannels = 3;
+
+/// Owned RGB pixels, uint8 [height, width, 3], rows without padding.
+struct Image {
+  int width = 0;
+  int height = 0;
+  AlignedBuffer<std::uint8_t> pixels;
+
+  Image() = default;
+  Image(int columns, int rows)
+      : width(columns),
+        height(rows),
+        pixels(static_cast<std::size_t>(columns) * static_cast<std::size_t>(rows) * kChannels) {}
+};
+
+}  // namespace fovea::image

@@ -1,0 +1,24 @@
+// Pillow-exact antialiased resize of RGB images, and the patch-major layout of the encoder.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "fovea/preprocessing.hpp"
+#include "image/image.hpp"
+
+namespace fovea::image {
+
+/// Resizes to uint8 [height, width, 3], bit-identical to Pillow's Image.resize(): horizontal pass
+/// first, 22-bit fixed-point weights, rounding to uint8 between the passes.
+/// `out` holds height * width * 3 bytes. Thread-safe.
+void resize(const Image& source, int height, int width, Resample filter,
+            std::span<std::uint8_t> out);
+
+/// Reorders uint8 [height, width, 3] into patches uint8 [(height/p) * (width/p), p, p, 3]:
+/// patches row-major, each with its rows, columns and channels in image order. Pixels right of
+/// and below the last whole patch are ignored, as by a `valid` convolution.
+void patchify(std::span<const std::uint8_t> pixels, int height, int width, int patch,
+              std::span<std::uint8_t> out);
+
+}  // namespace fovea::image

@@ -1,0 +1,48 @@
+// Architecture and preprocessing of a vision tower, read from Hugging Face's JSON files.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string_view>
+
+#include "fovea/preprocessing.hpp"
+
+namespace fovea::model {
+
+/// Fields of `vision_config`; the initial values are transformers' defaults, which sparse
+/// config.json files omit (transformers@d5ab4d5 models/siglip/configuration_siglip.py).
+struct VisionConfig {
+  std::int64_t hidden = 768;      // hidden_size, h
+  std::int64_t mlp = 3072;        // intermediate_size
+  std::int64_t layers = 12;       // num_hidden_layers
+  std::int64_t heads = 12;        // num_attention_heads
+  std::int64_t image_size = 224;  // image_size, S
+  std::int64_t patch = 16;        // patch_size, p
+  double layer_norm_eps = 1e-6;   // layer_norm_eps
+
+  [[nodiscard]] std::int64_t head_dim() const { return hidden / heads; }
+  [[nodiscard]] std::int64_t grid() const { return image_size / patch; }
+  /// Tokens an image, N.
+  [[nodiscard]] std::int64_t patches() const { return grid() * grid(); }
+  /// Bytes of one patch, p * p * 3.
+  [[nodiscard]] std::int64_t patch_elements() const { return patch * patch * 3; }
+
+  friend bool operator==(const VisionConfig&, const VisionConfig&) = default;
+};
+
+/// Parses config.json. Throws fovea::Error naming the architecture when it is not a
+/// fixed-resolution SigLIP (CLIP, NaFlex `siglip2`, ...), or the field that cannot be used.
+[[nodiscard]] VisionConfig parse_config(std::string_view json);
+
+/// Parses preprocessor_config.json; absent fields take SiglipImageProcessor's defaults
+/// (bicubic, 224 x 224, mean and std 0.5).
+[[nodiscard]] Preprocessing parse_preprocessor_config(std::string_view json);
+
+/// Reads both files of a model folder and checks that they agree on the image size.
+struct ModelConfig {
+  VisionConfig vision;
+  Preprocessing preprocessing;
+};
+[[nodiscard]] ModelConfig read_model_config(const std::filesystem::path& folder);
+
+}  // namespace fovea::model

@@ -1,0 +1,36 @@
+// Encoder: the SigLIP vision tower, written once as a sequence of operators.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "model/checkpoint.hpp"
+#include "ops/backend.hpp"
+
+namespace fovea::model {
+
+/// Holds a backend and the weights prepared for it.
+class Encoder {
+ public:
+  Encoder(const Checkpoint& checkpoint, std::unique_ptr<ops::Backend> backend);
+  ~Encoder();
+
+  [[nodiscard]] const ModelConfig& config() const { return config_; }
+  [[nodiscard]] const ops::Backend& backend() const { return *backend_; }
+
+  /// `patches`: uint8 [images, patches(), p, p, 3] (image::patchify).
+  /// `embeddings`: float32 [images, hidden], transformers' pooler_output, not normalised.
+  /// Calls take turns.
+  void encode(std::span<const std::uint8_t> patches, std::int64_t images,
+              std::span<float> embeddings);
+
+ private:
+  struct Weights;
+  ModelConfig config_;
+  std::unique_ptr<ops::Backend> backend_;
+  std::unique_ptr<Weights> weights_;
+};
+
+}  // namespace fovea::model

@@ -1,0 +1,108 @@
+// Atomic files, memory maps and .npy headers.
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "core/error.hpp"
+#include "io/atomic_file.hpp"
+#include "io/npy.hpp"
+
+namespace fovea::io {
+namespace {
+
+class FilesTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (std::filesystem::temp_directory_path() / "fovea-io-XXXXXX").string();
+    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
+    folder_ = pattern;
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  static std::string read(const std::filesystem::path& path) {
+    std::ifstream stream(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(stream), {}};
+  }
+
+  std::filesystem::path folder_;
+};
+
+std::span<const std::byte> bytes_of(const std::string& text) {
+  return std::as_bytes(std::span(text));
+}
+
+TEST_F(FilesTest, AtomicFileAppearsOnlyOnCommit) {
+  const auto path = folder_ / "out";
+  {
+    AtomicFile file(path);
+    file.write("dropped");
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(folder_));
+  AtomicFile file(path);
+  file.write("hello");
+  file.write_at(0, bytes_of("J"));
+  EXPECT_FALSE(std::filesystem::exists(path));
+  file.commit();
+  EXPECT_EQ(read(path), "Jello");
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 1);
+}
+
+TEST_F(FilesTest, NpyRoundTripAndFixedHeaderSize) {
+  const std::string header = npy_header(DType::kF32, {2, 3});
+  EXPECT_EQ(header.size() % 64, 0U);
+  EXPECT_EQ(header.size(), npy_header(DType::kF32, {123456789, 3}).size());
+  const float values[6] = {0, 1, 2, 3, 4, 5};
+  AtomicFile file(folder_ / "a.npy");
+  file.write(header);
+  file.write(std::as_bytes(std::span(values)));
+  file.commit();
+  const NpyFile npy(folder_ / "a.npy");
+  EXPECT_EQ(npy.view().shape, (Shape{2, 3}));
+  EXPECT_EQ(npy.view().dtype, DType::kF32);
+  EXPECT_EQ(npy.view().as<float>()[5], 5.0F);
+}
+
+TEST_F(FilesTest, NpyRejectsMalformedFiles) {
+  const std::string good = npy_header(DType::kU8, {4}) + "abcd";
+  EXPECT_EQ(parse_npy(bytes_of(good)).shape, (Shape{4}));
+  const auto replaced = [&](const std::string& from, const std::string& to) {
+    std::string text = good;
+    text.replace(text.find(from), from.size(), to);
+    return text;
+  };
+  const std::string bad[] = {"",
+                             good.substr(0, 9),
+                             good.substr(0, 40),
+                             good + "x",
+                             good.substr(0, good.size() - 1),
+                             replaced("|u1", "<i8"),
+                             replaced("|u1", "|O8"),
+                             replaced("False", "True "),
+                             replaced("(4,)", "(5,)"),
+                             replaced("(4,)", "(-4)"),
+                             replaced("shape", "shale"),
+                             replaced("\x01", "\x07"),
+                             replaced("}", " "),
+                             replaced("(4,), }", "(4611686018427387904,4611686018427387904)}")};
+  for (const std::string& text : bad) {
+    EXPECT_THROW((void)parse_npy(bytes_of(text)), Error) << text;
+  }
+}
+
+TEST_F(FilesTest, MappedFileNamesWhatItCannotOpen) {
+  try {
+    const MappedFile file(folder_ / "absent");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_NE(std::strstr(error.what(), "absent"), nullptr);
+  }
+  EXPECT_THROW(MappedFile{folder_}, Error);
+}
+
+}  // namespace
+}  // namespace fovea::io
