@@ -1,0 +1,37 @@
+#!/usr/bin/env python3
+"""Checks that the paths and `fovea` subcommands named in the documents exist."""
+
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+# In backticks, with a slash, in one of the project's own folders.
+PATH = re.compile(r"`((?:src|include|cli|tests|bench|docs|scripts|examples|fuzz|cmake)/[\w./-]+)`")
+LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)")
+COMMAND = re.compile(r"(?:^|[`\s/])fovea ([a-z]+)\b", re.M)
+
+
+def main() -> int:
+    found = []
+    documents = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("examples/**/*.md")]
+    commands = {p.stem for p in ROOT.glob("cli/*.cpp")} - {"main"}
+    for document in documents:
+        text = document.read_text()
+        name = document.relative_to(ROOT)
+        for path in PATH.findall(text):
+            if not (ROOT / path).exists():
+                found.append(f"{name}: `{path}` does not exist")
+        for link in LINK.findall(text):
+            if not (document.parent / link).exists():
+                found.append(f"{name}: link to {link} leads nowhere")
+        for block in re.findall(r"```\w*\n(.*?)```|`([^`\n]+)`", text, re.S):
+            for command in COMMAND.findall("\n".join(block)):
+                if commands and command not in commands:
+                    found.append(f"{name}: `fovea {command}` is no subcommand")
+    print("\n".join(found) if found else f"documents: paths and commands of {len(documents)} exist")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
