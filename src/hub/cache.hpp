@@ -1,0 +1,51 @@
+// The local Hugging Face cache: where it is, and what of a model is in it.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fovea::hub {
+
+/// True for "org/name" made of the characters the hub allows.
+[[nodiscard]] bool is_hub_id(std::string_view text);
+
+/// True for 40 lower-case hexadecimal digits.
+[[nodiscard]] bool is_commit(std::string_view text);
+
+/// HF_HOME, else XDG_CACHE_HOME/huggingface, else ~/.cache/huggingface. Throws fovea::Error when
+/// not even HOME is set.
+[[nodiscard]] std::filesystem::path home_folder();
+
+/// HF_HUB_CACHE, else home_folder()/hub.
+[[nodiscard]] std::filesystem::path cache_folder();
+
+/// True when HF_HUB_OFFLINE or TRANSFORMERS_OFFLINE is 1, ON, YES or TRUE.
+[[nodiscard]] bool is_offline();
+
+/// The folder of one model within the cache:
+///   models--org--name/blobs/<etag>                 contents of files
+///   models--org--name/refs/<revision>              the commit a branch or tag names
+///   models--org--name/snapshots/<commit>/<file>    symlinks to ../../blobs/<etag>
+class ModelCache {
+ public:
+  ModelCache(const std::filesystem::path& cache, std::string_view id);
+
+  [[nodiscard]] const std::filesystem::path& folder() const { return folder_; }
+  [[nodiscard]] std::filesystem::path blob(std::string_view etag) const;
+  [[nodiscard]] std::filesystem::path ref(std::string_view revision) const;
+  [[nodiscard]] std::filesystem::path snapshot(std::string_view commit) const;
+
+  /// The commit that `revision` (a branch, a tag or a commit) names here, if known.
+  [[nodiscard]] std::optional<std::string> find_commit(std::string_view revision) const;
+
+ private:
+  std::filesystem::path folder_;
+};
+
+/// Files that a model folder needs and `folder` lacks (a dangling symlink counts as lacking).
+[[nodiscard]] std::vector<std::string> missing_files(const std::filesystem::path& folder);
+
+}  // namespace fovea::hub
