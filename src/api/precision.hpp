@@ -1,23 +1,22 @@
-// Which precisions to measure or check, and their names.
+// The precisions a command goes through when none was named, and what the device lacks of them.
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <string>
-#include <string_view>
+#include <vector>
 
 #include "fovea/encoder.hpp"
 #include "model/encoder.hpp"
 
 namespace fovea {
 
-/// "auto", "fp32", "bf16".
-[[nodiscard]] std::string_view to_string(Precision precision);
+/// `named`, or every precision there is when none is named.
+[[nodiscard]] std::vector<Precision> precisions_or_all(const std::vector<Precision>& named);
 
-/// The encoder of a model folder in one precision, or nothing with the device's reason in `why`
-/// when the device lacks that precision.
+/// The encoder that `options` ask for. When the device refuses and `optional` is set: nothing, and
+/// the device's reason in `why`; otherwise the refusal is thrown.
 [[nodiscard]] std::unique_ptr<model::Encoder> try_encoder(const model::Checkpoint& checkpoint,
-                                                          EncoderOptions options,
-                                                          Precision precision, std::string& why);
+                                                          const EncoderOptions& options,
+                                                          bool optional, std::string& why);
 
 }  // namespace fovea
