@@ -72,6 +72,18 @@ bool is_commit(std::string_view text) {
          });
 }
 
+bool is_revision(std::string_view text) {
+  // git's own rules (git-check-ref-format) forbid all of these in a name.
+  const auto is_allowed = [](unsigned char c) {
+    return c > ' ' && c != 0x7f &&
+           std::string_view("\\~^:?*[").find(static_cast<char>(c)) == std::string_view::npos;
+  };
+  return !text.empty() && std::all_of(text.begin(), text.end(), is_allowed) &&
+         text.front() != '/' && text.back() != '/' && text.front() != '.' &&
+         text.find("..") == std::string_view::npos && text.find("//") == std::string_view::npos &&
+         text.find("/.") == std::string_view::npos;
+}
+
 fs::path home_folder() {
   if (const std::string home = environment("HF_HOME"); !home.empty()) {
     return expand_user(home);

@@ -15,6 +15,9 @@ namespace fovea::hub {
 /// True for 40 lower-case hexadecimal digits.
 [[nodiscard]] bool is_commit(std::string_view text);
 
+/// True for what can name a branch, tag or commit and stays a path within refs/.
+[[nodiscard]] bool is_revision(std::string_view text);
+
 /// HF_HOME, else XDG_CACHE_HOME/huggingface, else ~/.cache/huggingface. Throws fovea::Error when
 /// not even HOME is set.
 [[nodiscard]] std::filesystem::path home_folder();

@@ -19,6 +19,9 @@ std::string pull_command(const std::string& id, const std::string& revision) {
 }
 
 fs::path find_in_cache(const std::string& id, const std::string& revision) {
+  if (!is_revision(revision)) {
+    fail("{}: not the name of a branch, a tag or a commit", io::escape(revision));
+  }
   const ModelCache cache(cache_folder(), id);
   const std::optional<std::string> commit = cache.find_commit(revision);
   if (!commit) {
@@ -42,7 +45,7 @@ fs::path find_in_cache(const std::string& id, const std::string& revision) {
 }  // namespace
 
 fs::path resolve_model(const std::string& name_or_folder, const std::string& revision) {
-  const fs::path path(name_or_folder);
+  fs::path path(name_or_folder);
   std::error_code ignored;  // a path that cannot be examined is reported below as not there
   if (fs::is_directory(path, ignored)) {
     return path;

@@ -1,0 +1,97 @@
+// `fovea pull`: a model from a hub into the local cache; prints the folder it is in.
+#include <chrono>
+#include <cstdio>
+#include <iostream>
+#include <memory>
+#include <string>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "cli/commands.hpp"
+#include "fovea/hub.hpp"
+
+namespace fovea::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Bytes and rate on stderr: one line that is rewritten on a terminal, else a line every 5 s.
+class PullReport {
+ public:
+  explicit PullReport(bool quiet) : quiet_(quiet), is_terminal_(::isatty(STDERR_FILENO) == 1) {}
+
+  void operator()(const PullProgress& progress) {
+    if (!progress.notice.empty()) {
+      end_line();
+      std::cerr << "fovea: " << progress.notice << '\n';
+      return;
+    }
+    const Clock::time_point now = Clock::now();
+    const auto interval = is_terminal_ ? std::chrono::milliseconds(200) : std::chrono::seconds(5);
+    if (quiet_ || now - shown_ < interval) {
+      return;
+    }
+    shown_ = now;
+    const std::chrono::duration<double> seconds = now - start_;
+    constexpr double kMega = 1e6;
+    const std::string line = fmt::format(
+        "{}: {:.1f} of {:.1f} MB ({:.0f}%), {:.1f} MB/s", progress.file,
+        static_cast<double>(progress.bytes) / kMega, static_cast<double>(progress.total) / kMega,
+        progress.total == 0
+            ? 100.0
+            : 100.0 * static_cast<double>(progress.bytes) / static_cast<double>(progress.total),
+        static_cast<double>(progress.received) / kMega / seconds.count());
+    // "\033[K" clears what a longer line left.
+    std::cerr << (is_terminal_ ? "\r\033[K" + line : line + "\n") << std::flush;
+    line_is_open_ = is_terminal_;
+  }
+
+  void end_line() {
+    if (line_is_open_) {
+      std::cerr << '\n';
+      line_is_open_ = false;
+    }
+  }
+
+ private:
+  bool quiet_;
+  bool is_terminal_;
+  bool line_is_open_ = false;
+  Clock::time_point start_ = Clock::now();
+  Clock::time_point shown_ = start_;
+};
+
+}  // namespace
+
+void add_pull(CLI::App& app, Run& run) {
+  struct Options {
+    PullOptions pull;
+    bool quiet = false;
+  };
+  const auto options = std::make_shared<Options>();
+  CLI::App* command =
+      app.add_subcommand("pull", "Fetch a model from a Hugging Face hub into the local cache");
+  command->add_option("model", options->pull.id, "org/name on the hub")->required();
+  command->add_option("--revision", options->pull.revision, "Branch, tag or commit");
+  command
+      ->add_option("--retries", options->pull.retries,
+                   "Attempts after a cut connection that brought nothing new")
+      ->check(CLI::Range(0, 100));
+  command->add_flag("-q,--quiet", options->quiet, "No progress on stderr");
+  command->footer(
+      "Prints the model's folder. Environment: HF_ENDPOINT, HF_TOKEN, HF_HOME, HF_HUB_CACHE,\n"
+      "HF_HUB_OFFLINE=1 (look up only), SSL_CERT_FILE, https_proxy.");
+  command->callback([options, &run] {
+    run = [options] {
+      PullReport report(options->quiet);
+      const std::filesystem::path folder =
+          pull(options->pull, [&](const PullProgress& progress) { report(progress); });
+      report.end_line();
+      std::cout << folder.native() << '\n';
+      return kDone;
+    };
+  });
+}
+
+}  // namespace fovea::cli

@@ -1,0 +1,88 @@
+// SHA-256 and git blob SHA-1 through OpenSSL's EVP interface.
+#include "hub/digest.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include <fcntl.h>
+#include <openssl/evp.h>
+#include <unistd.h>
+
+#include "core/error.hpp"
+#include "hub/cache.hpp"
+#include "io/text.hpp"
+
+namespace fovea::hub {
+namespace {
+
+constexpr std::size_t kSha256Digits = 64;
+constexpr std::size_t kReadBytes = std::size_t{1} << 20;
+
+bool is_sha256(std::string_view etag) {
+  return etag.size() == kSha256Digits;
+}
+
+void check(int result, std::string_view call) {
+  if (result != 1) {
+    fail("OpenSSL: {} failed", call);
+  }
+}
+
+}  // namespace
+
+bool is_content_etag(std::string_view etag) {
+  const auto is_hex = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
+  return is_commit(etag) ||  // any SHA-1
+         (is_sha256(etag) && std::all_of(etag.begin(), etag.end(), is_hex));
+}
+
+std::string_view hash_name(std::string_view etag) {
+  return is_sha256(etag) ? "SHA-256" : "git SHA-1";
+}
+
+std::string hash_file(const std::filesystem::path& path, std::string_view etag) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) {
+    fail("{}: cannot open: {}", io::escape(path.native()), std::strerror(errno));
+  }
+  const auto close = [](const int* descriptor) { ::close(*descriptor); };
+  const std::unique_ptr<const int, decltype(close)> closer(&fd, close);
+
+  const std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context(EVP_MD_CTX_new(),
+                                                                        EVP_MD_CTX_free);
+  check(EVP_DigestInit_ex(context.get(), is_sha256(etag) ? EVP_sha256() : EVP_sha1(), nullptr),
+        "EVP_DigestInit_ex");
+  if (!is_sha256(etag)) {  // git hashes "blob <length>\0" before the content
+    const std::string header = fmt::format("blob {}", std::filesystem::file_size(path));
+    check(EVP_DigestUpdate(context.get(), header.c_str(), header.size() + 1), "EVP_DigestUpdate");
+  }
+  std::vector<std::byte> buffer(kReadBytes);
+  for (;;) {
+    const ssize_t count = ::read(fd, buffer.data(), buffer.size());
+    if (count < 0 && errno == EINTR) {
+      continue;
+    }
+    if (count < 0) {
+      fail("{}: cannot read: {}", io::escape(path.native()), std::strerror(errno));
+    }
+    if (count == 0) {
+      break;
+    }
+    check(EVP_DigestUpdate(context.get(), buffer.data(), static_cast<std::size_t>(count)),
+          "EVP_DigestUpdate");
+  }
+  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
+  unsigned length = 0;
+  check(EVP_DigestFinal_ex(context.get(), digest.data(), &length), "EVP_DigestFinal_ex");
+  std::string text;
+  for (unsigned index = 0; index < length; ++index) {
+    text += fmt::format("{:02x}", digest.at(index));
+  }
+  return text;
+}
+
+}  // namespace fovea::hub

@@ -1,0 +1,263 @@
+// Download with resume: the partial file is the only state, so that a killed pull goes on.
+#include "hub/download.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <string_view>
+#include <thread>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/error.hpp"
+#include "hub/digest.hpp"
+#include "io/text.hpp"
+
+namespace fovea::hub {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr std::chrono::milliseconds kFirstWait{250};
+constexpr std::chrono::milliseconds kLongestWait{8000};
+
+fs::path partial_of(const fs::path& blob) {
+  fs::path partial = blob;
+  partial += ".incomplete";
+  return partial;
+}
+
+// Waits longer after every failure in a row.
+void wait_before_retry(int failures, const std::string& reason, const DownloadReport& report) {
+  const auto wait = std::min(kLongestWait, kFirstWait * (1 << std::min(failures - 1, 10)));
+  report.notice(fmt::format("{}; trying again in {} ms", reason, wait.count()));
+  std::this_thread::sleep_for(wait);
+}
+
+// The growing file. Its size is the offset at which a download goes on.
+class PartialFile {
+ public:
+  explicit PartialFile(fs::path path) : path_(std::move(path)) {
+    fd_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    struct stat status{};
+    if (fd_ < 0 || ::fstat(fd_, &status) != 0) {
+      fail_with_errno("open");
+    }
+    size_ = static_cast<std::uint64_t>(status.st_size);
+  }
+  ~PartialFile() {
+    if (fd_ >= 0) {
+      ::close(fd_);
+    }
+  }
+  PartialFile(const PartialFile&) = delete;
+  PartialFile& operator=(const PartialFile&) = delete;
+
+  [[nodiscard]] std::uint64_t size() const { return size_; }
+  [[nodiscard]] const fs::path& path() const { return path_; }
+
+  void append(std::span<const std::byte> bytes) {
+    while (!bytes.empty()) {
+      const ssize_t written = ::pwrite(fd_, bytes.data(), bytes.size(), static_cast<off_t>(size_));
+      if (written < 0) {
+        if (errno == EINTR) {
+          continue;
+        }
+        fail_with_errno("write");
+      }
+      size_ += static_cast<std::uint64_t>(written);
+      bytes = bytes.subspan(static_cast<std::size_t>(written));
+    }
+  }
+
+  void clear() {
+    if (::ftruncate(fd_, 0) != 0) {
+      fail_with_errno("empty");
+    }
+    size_ = 0;
+  }
+
+  void remove() { ::unlink(path_.c_str()); }
+
+  void sync() {
+    if (::fsync(fd_) != 0) {
+      fail_with_errno("sync");
+    }
+  }
+
+ private:
+  [[noreturn]] void fail_with_errno(std::string_view action) const {
+    const int code = errno;
+    fail("{}: cannot {}: {}{}", io::escape(path_.native()), action, std::strerror(code),
+         code == ENOSPC || code == EDQUOT
+             ? "; make room (or set HF_HUB_CACHE to another disk) and run the pull again: it goes "
+               "on where it stopped"
+             : "");
+  }
+
+  fs::path path_;
+  int fd_ = -1;
+  std::uint64_t size_ = 0;
+};
+
+// The reply to a request for the bytes from `offset` on, checked before any of it is stored.
+// Returns where its body begins: at `offset`, or at 0 when the server ignores ranges.
+std::uint64_t body_start(const HttpResponse& response, const RemoteFile& file,
+                         std::uint64_t offset) {
+  std::uint64_t start = 0;
+  if (response.status == 206) {
+    const std::string range = response.header("content-range");
+    if (!range.starts_with(fmt::format("bytes {}-", offset))) {
+      fail("{}: asked for the bytes from {} on, the server sent \"{}\"", file.name, offset,
+           io::escape(range));
+    }
+    start = offset;
+  }
+  const std::int64_t length = response.content_length();
+  if (length >= 0 && start + static_cast<std::uint64_t>(length) != file.size) {
+    fail(
+        "{}: the hub states {} bytes, but the server's reply would make it {}: run the pull again "
+        "later, or look for what stands between this machine and the hub",
+        file.name, file.size, start + static_cast<std::uint64_t>(length));
+  }
+  return start;
+}
+
+// One request for what is missing. Returns normally when the server ended its reply in order,
+// which does not mean that everything has come.
+void fetch_rest(HttpClient& client, const RemoteFile& file, PartialFile& partial,
+                const DownloadReport& report) {
+  const std::uint64_t offset = partial.size();
+  bool started = false;
+  const HttpResponse response = client.get(
+      file.url, offset, [&](const HttpResponse& reply, std::span<const std::byte> bytes) {
+        if (!started) {
+          started = true;
+          if (body_start(reply, file, offset) != offset) {
+            report.notice(file.name + ": the server cannot resume; starting at the front");
+            partial.clear();
+          }
+        }
+        if (bytes.size() > file.size - partial.size()) {
+          partial.remove();
+          fail(
+              "{}: the server sends more than the {} bytes that the hub states; what came is "
+              "deleted",
+              file.name, file.size);
+        }
+        partial.append(bytes);
+        report.bytes(partial.size(), bytes.size());
+      });
+  if (response.status == 416) {  // what is here reaches beyond the server's file
+    partial.clear();
+    throw TransientError(fmt::format("{}: the server has no bytes from {} on", file.name, offset));
+  }
+  if (response.status != 200 && response.status != 206) {
+    fail_with_status(response, file.name);
+  }
+}
+
+void fetch_all(HttpClient& client, const RemoteFile& file, PartialFile& partial, int retries,
+               const DownloadReport& report) {
+  std::uint64_t furthest = partial.size();
+  int failures = 0;
+  while (partial.size() < file.size) {
+    std::string reason;
+    bool ended_in_order = false;
+    try {
+      fetch_rest(client, file, partial, report);
+      ended_in_order = true;
+      reason = fmt::format("{}: the server ended after {} of {} bytes", file.name, partial.size(),
+                           file.size);
+    } catch (const TransientError& error) {
+      reason = error.what();
+    }
+    if (partial.size() >= file.size) {
+      break;
+    }
+    // Only new ground counts as progress, or a server without ranges could go on for ever.
+    failures = partial.size() > furthest ? 1 : failures + 1;
+    furthest = std::max(furthest, partial.size());
+    if (failures > retries) {
+      if (ended_in_order) {
+        partial.remove();
+        fail("{}: expected {} bytes, got {}; what came is deleted", file.name, file.size,
+             partial.size());
+      }
+      fail(
+          "{}. Given up after {} attempts at {} of {} bytes; run the pull again to go on from "
+          "there",
+          reason, failures, partial.size(), file.size);
+    }
+    wait_before_retry(failures, reason, report);
+  }
+}
+
+}  // namespace
+
+void with_retries(int retries, const DownloadReport& report, const std::function<void()>& request) {
+  for (int failures = 1;; ++failures) {
+    try {
+      request();
+      return;
+    } catch (const TransientError& error) {
+      if (failures > retries) {
+        fail(
+            "{}. Given up after {} attempts; check the network and HF_ENDPOINT, then run the pull "
+            "again",
+            error.what(), failures);
+      }
+      wait_before_retry(failures, error.what(), report);
+    }
+  }
+}
+
+std::uint64_t bytes_here(const fs::path& blob) {
+  for (const fs::path& path : {blob, partial_of(blob)}) {
+    std::error_code error;
+    const std::uintmax_t size = fs::file_size(path, error);
+    if (!error) {
+      return size;
+    }
+  }
+  return 0;
+}
+
+void download(HttpClient& client, const RemoteFile& file, const fs::path& blob, int retries,
+              const DownloadReport& report) {
+  PartialFile partial(partial_of(blob));
+  if (partial.size() > file.size) {
+    partial.clear();
+  }
+  std::uint64_t resumed_at = partial.size();
+  if (resumed_at > 0) {
+    report.notice(fmt::format("{}: going on at byte {}", file.name, resumed_at));
+  }
+  for (;;) {
+    fetch_all(client, file, partial, retries, report);
+    const std::string hash = hash_file(partial.path(), file.etag);
+    if (hash == file.etag) {
+      break;
+    }
+    if (resumed_at == 0) {
+      partial.remove();
+      fail("{}: expected {} {}, got {}; what came is deleted, run the pull again", file.name,
+           hash_name(file.etag), file.etag, hash);
+    }
+    // What lay here may have been something else: once more, all of it from the server.
+    report.notice(file.name + ": what an earlier pull left is damaged; starting at the front");
+    partial.clear();
+    resumed_at = 0;
+  }
+  partial.sync();
+  std::error_code error;
+  fs::rename(partial.path(), blob, error);
+  if (error) {
+    fail("{}: cannot put the finished file in place: {}", io::escape(blob.native()),
+         error.message());
+  }
+}
+
+}  // namespace fovea::hub

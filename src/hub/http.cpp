@@ -1,0 +1,305 @@
+// libcurl's easy interface: one request at a time, exceptions carried across the C callbacks.
+#include "hub/http.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <cstdlib>
+#include <exception>
+#include <mutex>
+#include <string_view>
+#include <utility>
+
+#include <curl/curl.h>
+
+#include "io/text.hpp"
+
+namespace fovea::hub {
+namespace {
+
+constexpr long kConnectTimeoutSeconds = 20;
+// A transfer that moves less than a byte a second for this long is given up and tried again.
+constexpr long kStallSeconds = 30;
+constexpr int kMaxRedirects = 10;
+
+std::string lower_case(std::string_view text) {
+  std::string lower(text);
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return lower;
+}
+
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view kSpace = " \t\r\n";
+  const std::size_t first = text.find_first_not_of(kSpace);
+  if (first == std::string_view::npos) {
+    return {};
+  }
+  return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
+}
+
+// The URL as it may appear in a message: the query of a content network is a secret.
+std::string shown(const std::string& url) {
+  return io::escape(url.substr(0, url.find('?')));
+}
+
+template <typename Value>
+void set(CURL* curl, CURLoption option, Value value) {
+  if (const CURLcode code = curl_easy_setopt(curl, option, value); code != CURLE_OK) {
+    fail("libcurl refuses option {}: {}", static_cast<int>(option), curl_easy_strerror(code));
+  }
+}
+
+// libcurl itself knows only its built-in certificate store; the variables are its tool's and
+// OpenSSL's.
+const char* certificate_file() {
+  for (const char* name : {"SSL_CERT_FILE", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE"}) {
+    const char* path = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nobody sets variables
+    if (path != nullptr && *path != '\0') {
+      return path;
+    }
+  }
+  return nullptr;
+}
+
+bool is_redirect(long status) {
+  return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
+}
+
+[[noreturn]] void fail_with_curl(CURLcode code, const char* detail, const std::string& url) {
+  const std::string reason = *detail != '\0' ? detail : curl_easy_strerror(code);
+  switch (code) {
+    case CURLE_PEER_FAILED_VERIFICATION:
+    case CURLE_SSL_CACERT_BADFILE:
+    case CURLE_SSL_ISSUER_ERROR:
+      fail(
+          "{}: the server's certificate is not trusted ({}): if your network inspects TLS, name "
+          "its certificate authority's file in SSL_CERT_FILE; else install ca-certificates",
+          shown(url), reason);
+    case CURLE_UNSUPPORTED_PROTOCOL:
+    case CURLE_URL_MALFORMAT:
+      fail("{}: not a URL that can be fetched ({})", shown(url), reason);
+    case CURLE_OUT_OF_MEMORY:
+    case CURLE_FAILED_INIT:
+    case CURLE_NOT_BUILT_IN:
+      fail("{}: {}", shown(url), reason);
+    default:
+      throw TransientError(fmt::format("{}: {}", shown(url), reason));
+  }
+}
+
+}  // namespace
+
+struct HttpClient::Handle {
+  CURL* curl = nullptr;
+  ~Handle() { curl_easy_cleanup(curl); }
+};
+
+// What the callbacks of one request share.
+struct HttpClient::Transfer {
+  HttpResponse response;
+  const Body* body = nullptr;
+  CURL* curl = nullptr;
+  std::exception_ptr error;
+
+  static std::size_t on_header(const char* data, std::size_t, std::size_t size, void* self) {
+    return static_cast<Transfer*>(self)->guard(size, [&](Transfer& transfer) {
+      const std::string_view line(data, size);
+      if (line.starts_with("HTTP/")) {  // a new reply, after an interim "100 Continue"
+        transfer.response.headers.clear();
+        return;
+      }
+      const std::size_t colon = line.find(':');
+      if (colon != std::string_view::npos) {
+        transfer.response.headers[lower_case(trimmed(line.substr(0, colon)))] =
+            trimmed(line.substr(colon + 1));
+      }
+    });
+  }
+
+  static std::size_t on_body(const char* data, std::size_t, std::size_t size, void* self) {
+    return static_cast<Transfer*>(self)->guard(size, [&](Transfer& transfer) {
+      curl_easy_getinfo(transfer.curl, CURLINFO_RESPONSE_CODE, &transfer.response.status);
+      if (transfer.response.status == 200 || transfer.response.status == 206) {
+        (*transfer.body)(transfer.response, std::as_bytes(std::span(data, size)));
+      }
+    });
+  }
+
+  // Runs a callback's work; an exception waits here until libcurl has returned.
+  template <typename Work>
+  std::size_t guard(std::size_t size, const Work& work) {
+    try {
+      work(*this);
+      return size;
+    } catch (...) {
+      error = std::current_exception();
+      return size == 0 ? 1 : 0;  // anything but `size` ends the transfer
+    }
+  }
+};
+
+std::string HttpResponse::header(const std::string& name) const {
+  const auto found = headers.find(name);
+  return found == headers.end() ? "" : found->second;
+}
+
+std::int64_t HttpResponse::content_length() const {
+  const std::string text = header("content-length");
+  std::int64_t length = -1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), length);
+  return error == std::errc() && end == text.data() + text.size() && length >= 0 ? length : -1;
+}
+
+std::string origin_of(const std::string& url) {
+  const std::unique_ptr<CURLU, decltype(&curl_url_cleanup)> parsed(curl_url(), curl_url_cleanup);
+  if (!parsed || curl_url_set(parsed.get(), CURLUPART_URL, url.c_str(), 0) != CURLUE_OK) {
+    fail("{}: not a URL", shown(url));
+  }
+  const auto part = [&](CURLUPart which) {
+    char* text = nullptr;
+    if (curl_url_get(parsed.get(), which, &text, CURLU_DEFAULT_PORT) != CURLUE_OK) {
+      fail("{}: not a complete URL", shown(url));
+    }
+    std::string copy = lower_case(text);
+    curl_free(text);
+    return copy;
+  };
+  const std::string scheme = part(CURLUPART_SCHEME);
+  if (scheme != "http" && scheme != "https") {
+    fail("{}: not an http or https URL", shown(url));
+  }
+  return fmt::format("{}://{}:{}", scheme, part(CURLUPART_HOST), part(CURLUPART_PORT));
+}
+
+HttpClient::HttpClient(const std::string& endpoint, std::string token)
+    : handle_(std::make_unique<Handle>()), token_(std::move(token)) {
+  static std::once_flag once;
+  std::call_once(once, [] { curl_global_init(CURL_GLOBAL_DEFAULT); });
+  handle_->curl = curl_easy_init();
+  if (handle_->curl == nullptr) {
+    fail("libcurl cannot start");
+  }
+  origin_ = origin_of(endpoint);
+}
+
+HttpClient::~HttpClient() = default;
+
+HttpResponse HttpClient::perform(const std::string& url, bool head_only, std::uint64_t offset,
+                                 const Body& body) {
+  CURL* curl = handle_->curl;
+  curl_easy_reset(curl);  // keeps the connections
+  Transfer transfer;
+  transfer.body = &body;
+  transfer.curl = curl;
+  transfer.response.url = url;
+  std::array<char, CURL_ERROR_SIZE> detail{};
+  set(curl, CURLOPT_ERRORBUFFER, detail.data());
+  set(curl, CURLOPT_URL, url.c_str());
+  set(curl, CURLOPT_PROTOCOLS_STR, "http,https");
+  set(curl, CURLOPT_USERAGENT, "fovea/" FOVEA_VERSION);
+  set(curl, CURLOPT_NOSIGNAL, 1L);
+  set(curl, CURLOPT_CONNECTTIMEOUT, kConnectTimeoutSeconds);
+  set(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
+  set(curl, CURLOPT_LOW_SPEED_TIME, kStallSeconds);
+  set(curl, CURLOPT_HEADERFUNCTION, &Transfer::on_header);
+  set(curl, CURLOPT_HEADERDATA, &transfer);
+  set(curl, CURLOPT_WRITEFUNCTION, &Transfer::on_body);
+  set(curl, CURLOPT_WRITEDATA, &transfer);
+  if (const char* file = certificate_file(); file != nullptr) {
+    set(curl, CURLOPT_CAINFO, file);
+  }
+  if (head_only) {
+    set(curl, CURLOPT_NOBODY, 1L);
+  }
+  // Sizes and hashes are those of the file itself, so it must come uncompressed.
+  curl_slist* lines = curl_slist_append(nullptr, "Accept-Encoding: identity");
+  if (offset > 0) {
+    lines = curl_slist_append(lines, fmt::format("Range: bytes={}-", offset).c_str());
+  }
+  if (!token_.empty() && origin_of(url) == origin_) {
+    lines = curl_slist_append(lines, fmt::format("Authorization: Bearer {}", token_).c_str());
+  }
+  const std::unique_ptr<curl_slist, decltype(&curl_slist_free_all)> headers(lines,
+                                                                            curl_slist_free_all);
+  set(curl, CURLOPT_HTTPHEADER, headers.get());
+
+  const CURLcode code = curl_easy_perform(curl);
+  set(curl, CURLOPT_ERRORBUFFER, static_cast<char*>(nullptr));  // `detail` ends here
+  if (transfer.error) {
+    std::rethrow_exception(transfer.error);
+  }
+  if (code != CURLE_OK) {
+    fail_with_curl(code, detail.data(), url);
+  }
+  curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &transfer.response.status);
+  char* redirect = nullptr;
+  curl_easy_getinfo(curl, CURLINFO_REDIRECT_URL, &redirect);
+  if (redirect != nullptr && is_redirect(transfer.response.status)) {
+    transfer.response.redirect = redirect;
+  }
+  return std::move(transfer.response);
+}
+
+HttpResponse HttpClient::head(const std::string& url) {
+  HttpResponse response = perform(url, true, 0, {});
+  for (int hops = 0; !response.redirect.empty(); ++hops) {
+    if (origin_of(response.redirect) != origin_of(response.url)) {
+      break;  // a content network: it does not know the hub's headers
+    }
+    if (hops == kMaxRedirects) {
+      fail("{}: more than {} redirects", shown(url), kMaxRedirects);
+    }
+    HttpResponse next = perform(response.redirect, true, 0, {});
+    response.headers.erase("content-length");
+    response.headers.erase("etag");
+    next.headers.merge(response.headers);
+    response = std::move(next);
+  }
+  return response;
+}
+
+HttpResponse HttpClient::get(const std::string& url, std::uint64_t offset, const Body& body) {
+  HttpResponse response = perform(url, false, offset, body);
+  for (int hops = 0; !response.redirect.empty(); ++hops) {
+    if (hops == kMaxRedirects) {
+      fail("{}: more than {} redirects", shown(url), kMaxRedirects);
+    }
+    if (response.url.starts_with("https:") && !response.redirect.starts_with("https:")) {
+      fail("{}: redirects from https to {}, which is not followed", shown(response.url),
+           shown(response.redirect));
+    }
+    response = perform(response.redirect, false, offset, body);
+  }
+  return response;
+}
+
+void fail_with_status(const HttpResponse& response, const std::string& what) {
+  const std::string told = response.header("x-error-message");
+  const std::string message = fmt::format("{}: the server says {}{}{}", what, response.status,
+                                          told.empty() ? "" : ": ", io::escape(told));
+  switch (response.status) {
+    case 401:
+    case 403:
+      fail("{} ({}). {}", message, shown(response.url),
+           response.header("x-error-code") == "GatedRepo"
+               ? "The model is gated: accept its terms on its page, then set HF_TOKEN to a token "
+                 "of that account"
+               : "The model does not exist, or is private or gated: check the name, and set "
+                 "HF_TOKEN to a token that may read it");
+    case 404:
+      fail("{} ({}). Check the name of the model and --revision", message, shown(response.url));
+    case 408:
+    case 429:
+    case 500:
+    case 502:
+    case 503:
+    case 504:
+      throw TransientError(fmt::format("{} ({})", message, shown(response.url)));
+    default:
+      fail("{} ({})", message, shown(response.url));
+  }
+}
+
+}  // namespace fovea::hub

@@ -1,0 +1,76 @@
+// HttpClient: GET and HEAD over libcurl, with redirects that keep the token at home.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "core/error.hpp"
+
+namespace fovea::hub {
+
+/// A failure that may pass: a cut connection, a time-out, an overloaded server.
+class TransientError : public Error {
+ public:
+  using Error::Error;
+};
+
+struct HttpResponse {
+  long status = 0;
+  /// Names in lower case.
+  std::map<std::string, std::string> headers;
+  /// The URL that answered, and the absolute one that it redirects to (or "").
+  std::string url;
+  std::string redirect;
+
+  /// The header's value, or "".
+  [[nodiscard]] std::string header(const std::string& name) const;
+  /// Content-Length of a body sent as it is, or -1 when it is not told or not a number.
+  [[nodiscard]] std::int64_t content_length() const;
+};
+
+/// "scheme://host:port" of a URL; throws fovea::Error when it is not an http or https URL.
+[[nodiscard]] std::string origin_of(const std::string& url);
+
+/// One connection reused for all requests. Not thread-safe.
+class HttpClient {
+ public:
+  /// `token` (may be empty) is sent as a bearer to `endpoint`'s own origin and to no other.
+  HttpClient(const std::string& endpoint, std::string token);
+  ~HttpClient();
+  HttpClient(const HttpClient&) = delete;
+  HttpClient& operator=(const HttpClient&) = delete;
+
+  /// Receives the body of a 200 or 206 in pieces, after its headers. It may throw.
+  using Body = std::function<void(const HttpResponse&, std::span<const std::byte>)>;
+
+  /// HEAD that follows redirects within the origin of `url` only; headers of the replies on the
+  /// way are kept where later replies do not repeat them, but for the length and the etag, which
+  /// describe the reply itself.
+  [[nodiscard]] HttpResponse head(const std::string& url);
+
+  /// GET from byte `offset` on, following redirects anywhere but from https to http. Returns the
+  /// last reply whatever its status. Throws TransientError when the connection fails, fovea::Error
+  /// when trying again cannot help.
+  HttpResponse get(const std::string& url, std::uint64_t offset, const Body& body);
+
+ private:
+  struct Transfer;
+  HttpResponse perform(const std::string& url, bool head_only, std::uint64_t offset,
+                       const Body& body);
+
+  struct Handle;
+  std::unique_ptr<Handle> handle_;
+  std::string origin_;
+  std::string token_;
+};
+
+/// Throws what a reply that is no success means: TransientError for 408, 429 and 5xx, else
+/// fovea::Error saying what to do. `what` names the thing asked for.
+[[noreturn]] void fail_with_status(const HttpResponse& response, const std::string& what);
+
+}  // namespace fovea::hub

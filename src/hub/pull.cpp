@@ -1,0 +1,358 @@
+// The hub's protocol: which commit, which files, what each one is, then the cache's layout.
+// (huggingface_hub@f7c9b7d src/huggingface_hub/file_download.py: the headers and the layout;
+// hf_api.py: /api/models/{id}/revision/{revision}.)
+#include "hub/pull.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "core/error.hpp"
+#include "hub/cache.hpp"
+#include "hub/digest.hpp"
+#include "hub/download.hpp"
+#include "hub/file_lock.hpp"
+#include "hub/resolve.hpp"
+#include "io/atomic_file.hpp"
+#include "io/text.hpp"
+
+namespace fovea::hub {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr const char* kDefaultEndpoint = "https://huggingface.co";
+constexpr const char* kWeights = "model.safetensors";
+constexpr const char* kIndex = "model.safetensors.index.json";
+constexpr std::size_t kMaxReplyBytes = std::size_t{32} << 20;
+
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nobody sets variables
+  return value == nullptr ? "" : value;
+}
+
+std::string endpoint() {
+  std::string url = environment("HF_ENDPOINT");
+  while (url.ends_with('/')) {
+    url.pop_back();
+  }
+  return url.empty() ? kDefaultEndpoint : url;
+}
+
+std::string read_file(const fs::path& path) {
+  std::ifstream stream(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+// HF_TOKEN, else the file that `hf auth login` writes; "" without either.
+std::string find_token() {
+  std::string token = environment("HF_TOKEN");
+  if (token.empty()) {
+    const std::string path = environment("HF_TOKEN_PATH");
+    token = read_file(path.empty() ? home_folder() / "token" : fs::path(path));
+  }
+  std::erase_if(token, [](unsigned char c) { return c <= ' '; });
+  return token;
+}
+
+std::string percent_encode(std::string_view text) {
+  constexpr std::string_view kPlain =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~";
+  std::string encoded;
+  for (const char c : text) {
+    encoded += kPlain.find(c) != std::string_view::npos
+                   ? std::string(1, c)
+                   : fmt::format("%{:02X}", static_cast<unsigned char>(c));
+  }
+  return encoded;
+}
+
+void make_folders(const fs::path& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error) {
+    fail("{}: cannot create the folder: {}", io::escape(folder.native()), error.message());
+  }
+}
+
+// A file beside model.safetensors: a name, not a way out of the folder.
+bool is_plain_name(const std::string& name) {
+  return !name.empty() && name.front() != '.' && name.find('/') == std::string::npos &&
+         name.find('\\') == std::string::npos && io::is_utf8(name);
+}
+
+/// One pull: state shared by its steps.
+class Pull {
+ public:
+  Pull(const PullOptions& options, const std::function<void(const PullProgress&)>& progress)
+      : options_(options),
+        progress_(progress),
+        endpoint_(endpoint()),
+        client_(endpoint_, find_token()),
+        cache_root_(cache_folder()),
+        cache_(cache_root_, options.id) {
+    report_.notice = [this](const std::string& text) { tell(text); };
+  }
+
+  fs::path run() {
+    find_commit();
+    add("config.json");
+    add("preprocessor_config.json");
+    if (listed_.contains(kWeights)) {
+      add(kWeights);
+    } else if (listed_.contains(kIndex)) {
+      add(kIndex);
+      fetch(files_.back());
+      for (const std::string& shard : shards()) {
+        add(shard);
+      }
+    } else {
+      fail("{}: the model has no {} (nor {}); only safetensors are read", options_.id, kWeights,
+           kIndex);
+    }
+    check_free_space();
+    for (const RemoteFile& file : files_) {
+      fetch(file);
+    }
+    return publish();
+  }
+
+ private:
+  void tell(const std::string& notice) {
+    if (progress_) {
+      state_.notice = notice;
+      progress_(state_);
+      state_.notice.clear();
+    }
+  }
+
+  // The commit that the revision names now, and the names of its files.
+  void find_commit() {
+    const std::string url = fmt::format("{}/api/models/{}/revision/{}", endpoint_, options_.id,
+                                        percent_encode(options_.revision));
+    const std::string what = fmt::format("{} at revision {}", options_.id, options_.revision);
+    std::string text;
+    with_retries(options_.retries, report_, [&] {
+      text.clear();
+      const HttpResponse response =
+          client_.get(url, 0, [&](const HttpResponse&, std::span<const std::byte> bytes) {
+            if (text.size() + bytes.size() > kMaxReplyBytes) {
+              fail("{}: the reply is longer than {} bytes; not a hub's", url, kMaxReplyBytes);
+            }
+            text.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+          });
+      if (response.status != 200) {
+        fail_with_status(response, what);
+      }
+    });
+    const nlohmann::json info = nlohmann::json::parse(text, nullptr, false);
+    if (!info.is_object() || !info.contains("sha") || !info["sha"].is_string() ||
+        !is_commit(info["sha"].get<std::string>()) || !info.contains("siblings") ||
+        !info["siblings"].is_array()) {
+      fail("{}: not a hub's reply (no JSON with \"sha\" and \"siblings\"); check HF_ENDPOINT", url);
+    }
+    commit_ = info["sha"].get<std::string>();
+    for (const nlohmann::json& sibling : info["siblings"]) {
+      if (sibling.is_object() && sibling.contains("rfilename") &&
+          sibling["rfilename"].is_string()) {
+        listed_.insert(sibling["rfilename"].get<std::string>());
+      }
+    }
+  }
+
+  // Asks the hub what `name` is and puts it on the list.
+  void add(const std::string& name) {
+    if (!listed_.contains(name)) {
+      fail("{}: the model has no {} at revision {}", options_.id, io::escape(name),
+           options_.revision);
+    }
+    RemoteFile file;
+    file.name = name;
+    file.url =
+        fmt::format("{}/{}/resolve/{}/{}", endpoint_, options_.id, commit_, percent_encode(name));
+    HttpResponse response;
+    with_retries(options_.retries, report_, [&] {
+      response = client_.head(file.url);
+      if (response.status >= 400 || (response.status != 200 && response.redirect.empty())) {
+        fail_with_status(response, fmt::format("{} of {}", name, options_.id));
+      }
+    });
+    if (response.header("x-repo-commit") != commit_) {
+      fail(
+          "{}: the reply is of commit \"{}\", not {}; not a hub's, or the model changed: check "
+          "HF_ENDPOINT, or run the pull again",
+          file.url, io::escape(response.header("x-repo-commit")), commit_);
+    }
+    // Large files lie elsewhere: the hub describes them in headers of its own.
+    const bool elsewhere = !response.header("x-linked-etag").empty();
+    file.etag = response.header(elsewhere ? "x-linked-etag" : "etag");
+    if (file.etag.starts_with("W/")) {
+      file.etag.erase(0, 2);
+    }
+    std::erase(file.etag, '"');
+    if (!is_content_etag(file.etag)) {
+      fail(
+          "{}: the hub states neither SHA-256 nor git SHA-1 of the file (etag \"{}\"), so that it "
+          "could not be verified",
+          file.url, io::escape(file.etag));
+    }
+    std::string size = response.header("x-linked-size");
+    if (size.empty() && response.redirect.empty()) {
+      size = response.header("content-length");
+    }
+    const auto [end, error] = std::from_chars(size.data(), size.data() + size.size(), file.size);
+    if (size.empty() || error != std::errc() || end != size.data() + size.size()) {
+      fail("{}: the hub does not state the file's size (\"{}\")", file.url, io::escape(size));
+    }
+    state_.total += file.size;
+    files_.push_back(std::move(file));
+  }
+
+  // Names in the index, each of them once.
+  std::vector<std::string> shards() const {
+    const nlohmann::json index =
+        nlohmann::json::parse(read_file(cache_.blob(files_.back().etag)), nullptr, false);
+    std::set<std::string> names;
+    if (index.is_object() && index.contains("weight_map") && index["weight_map"].is_object()) {
+      for (const nlohmann::json& value : index["weight_map"]) {
+        const std::string name = value.is_string() ? value.get<std::string>() : "";
+        if (!is_plain_name(name)) {
+          fail("{}: {} names a shard \"{}\", which is no file beside it", options_.id, kIndex,
+               io::escape(name));
+        }
+        names.insert(name);
+      }
+    }
+    if (names.empty()) {
+      fail("{}: {} names no shards", options_.id, kIndex);
+    }
+    return {names.begin(), names.end()};
+  }
+
+  void check_free_space() const {
+    make_folders(cache_.folder() / "blobs");
+    std::uint64_t needed = 0;
+    for (const RemoteFile& file : files_) {
+      needed += file.size - std::min(file.size, bytes_here(cache_.blob(file.etag)));
+    }
+    std::error_code error;
+    const fs::space_info space = fs::space(cache_root_, error);
+    if (!error && space.available < needed) {
+      fail(
+          "{}: {} has {} bytes free, {} more are needed: make room or set HF_HUB_CACHE to another "
+          "disk",
+          options_.id, io::escape(cache_root_.native()), space.available, needed - space.available);
+    }
+  }
+
+  // Makes sure that the blob of `file` is here and right.
+  void fetch(const RemoteFile& file) {
+    if (done_.contains(file.etag)) {
+      return;
+    }
+    make_folders(cache_.folder() / "blobs");
+    const fs::path blob = cache_.blob(file.etag);
+    state_.file = file.name;
+    const FileLock lock(lock_path(file.etag),
+                        [&] { tell(file.name + ": waiting for another pull of this file"); });
+    const std::uint64_t before = state_.bytes;
+    report_.bytes = [&](std::uint64_t here, std::uint64_t received) {
+      state_.bytes = before + here;
+      state_.received += received;
+      tell("");
+    };
+    std::error_code absent;
+    const bool is_here = fs::file_size(blob, absent) == file.size && !absent &&
+                         hash_file(blob, file.etag) == file.etag;
+    if (!is_here) {
+      download(client_, file, blob, options_.retries, report_);
+    }
+    report_.bytes = {};
+    state_.bytes = before + file.size;
+    tell("");
+    done_.insert(file.etag);
+  }
+
+  // Named as huggingface_hub names its own, so that its downloads and ours keep apart as well.
+  fs::path lock_path(std::string_view name) const {
+    return cache_root_ / ".locks" / cache_.folder().filename() / fmt::format("{}.lock", name);
+  }
+
+  // Lets the snapshot appear: links first, the revision's name last, so that a revision never
+  // names a snapshot that lacks files.
+  fs::path publish() {
+    const FileLock lock(lock_path("snapshots"), [] {});
+    fs::path snapshot = cache_.snapshot(commit_);
+    make_folders(snapshot);
+    for (const RemoteFile& file : files_) {
+      const fs::path target = fs::path("../../blobs") / file.etag;
+      const fs::path link = snapshot / file.name;
+      std::error_code ignored;
+      if (fs::read_symlink(link, ignored) == target) {
+        continue;
+      }
+      fs::path fresh = link;
+      fresh += ".partial";
+      fs::remove(fresh, ignored);
+      std::error_code error;
+      fs::create_symlink(target, fresh, error);
+      if (!error) {
+        fs::rename(fresh, link, error);
+      }
+      if (error) {
+        fail(
+            "{}: cannot create the symbolic link: {}; the cache needs a file system that has "
+            "them: set HF_HUB_CACHE to one",
+            io::escape(link.native()), error.message());
+      }
+    }
+    if (options_.revision != commit_) {
+      const fs::path ref = cache_.ref(options_.revision);
+      make_folders(ref.parent_path());
+      if (read_file(ref) != commit_) {
+        io::write_file_atomically(ref, commit_);
+      }
+    }
+    return snapshot;
+  }
+
+  const PullOptions& options_;
+  const std::function<void(const PullProgress&)>& progress_;
+  std::string endpoint_;
+  HttpClient client_;
+  fs::path cache_root_;
+  ModelCache cache_;
+  DownloadReport report_;
+  PullProgress state_;
+  std::string commit_;
+  std::set<std::string> listed_;
+  std::vector<RemoteFile> files_;
+  std::set<std::string> done_;  // etags
+};
+
+}  // namespace
+
+fs::path pull_model(const PullOptions& options,
+                    const std::function<void(const PullProgress&)>& progress) {
+  if (!is_hub_id(options.id)) {
+    fail("{}: not a hub id of the form org/name, for example google/siglip2-base-patch16-224",
+         io::escape(options.id));
+  }
+  if (!is_revision(options.revision)) {
+    fail("{}: not the name of a branch, a tag or a commit", io::escape(options.revision));
+  }
+  if (is_offline()) {
+    return resolve_model(options.id, options.revision);
+  }
+  return Pull(options, progress).run();
+}
+
+}  // namespace fovea::hub

@@ -1,0 +1,42 @@
+"""Fixtures shared by the Python tests: the program under test."""
+
+import os
+import pathlib
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session")
+def fovea_bin():
+    """Path of the program: $FOVEA_BIN, else the release build's."""
+    path = pathlib.Path(os.environ.get("FOVEA_BIN", ROOT / "build/release/bin/fovea"))
+    assert path.is_file(), f"{path} is not there: run scripts/build or set FOVEA_BIN"
+    return path
+
+
+@pytest.fixture(scope="session")
+def run_fovea(fovea_bin):
+    """run_fovea(*arguments, code=0, env=None, timeout=300, **popen) -> CompletedProcess.
+
+    Asserts the exit code (None: any). stdout and stderr are text; bytes that are no UTF-8 are
+    kept as surrogates. `env` adds to the environment.
+    """
+
+    def run(*arguments, code=0, env=None, timeout=300, **popen):
+        result = subprocess.run(
+            [fovea_bin, *arguments],
+            env=os.environ | (env or {}),
+            capture_output=True,
+            encoding="utf-8",
+            errors="surrogateescape",
+            timeout=timeout,
+            check=False,
+            **popen,
+        )
+        assert code is None or result.returncode == code, result.stderr + result.stdout
+        return result
+
+    return run
