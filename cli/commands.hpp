@@ -15,6 +15,8 @@ enum ExitCode : int { kDone = 0, kFailed = 1, kUsage = 2, kSomeInputsFailed = 3 
 using Run = std::function<int()>;
 
 // Each adds its subcommand to `app` and sets `run` when that subcommand is chosen.
+void add_info(CLI::App& app, Run& run);
+void add_init(CLI::App& app, Run& run);
 void add_pull(CLI::App& app, Run& run);
 
 }  // namespace fovea::cli

@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "fovea/preprocessing.hpp"
@@ -14,6 +15,22 @@
 namespace fovea {
 
 enum class Precision : std::uint8_t { kAuto, kFp32, kBf16 };
+
+/// "auto", "fp32", "bf16": as on the command line, in manifests and in messages.
+[[nodiscard]] constexpr std::string_view to_string(Precision precision) {
+  switch (precision) {
+    case Precision::kAuto:
+      return "auto";
+    case Precision::kFp32:
+      return "fp32";
+    case Precision::kBf16:
+      return "bf16";
+  }
+  return "?";
+}
+
+/// Inverse of to_string. Throws fovea::Error on any other name.
+[[nodiscard]] Precision parse_precision(std::string_view name);
 
 struct EncoderOptions {
   /// "auto" or "cpu". `auto` takes the best device at hand; Encoder::device() says which.

@@ -9,15 +9,60 @@
 #include <vector>
 
 #include "core/buffer.hpp"
-#include "core/tensor_view.hpp"
-#include "io/mapped_file.hpp"
+#include "core/dtype.hpp"
 #include "model/config.hpp"
+#include "model/safetensors.hpp"
 
 namespace fovea::model {
 
+/// The weight files of a folder, model.safetensors or the shards of model.safetensors.index.json,
+/// held against what the architecture needs. The text tower is ignored. Throws fovea::Error when a
+/// file is missing, malformed, or not what the index says; tensors that are missing, unusable or
+/// unused are listed, not thrown.
+class WeightFiles {
+ public:
+  WeightFiles(const std::filesystem::path& folder, const VisionConfig& config);
+
+  struct Tensor {
+    const SafetensorsFile* file = nullptr;
+    const StoredTensor* stored = nullptr;
+    DType dtype = DType::kF32;
+  };
+  /// Usable tensors of the vision tower, by their names with the prefix "vision_model.".
+  [[nodiscard]] const std::map<std::string, Tensor, std::less<>>& tensors() const {
+    return tensors_;
+  }
+  /// Names of tensors that the vision tower needs and no file holds.
+  [[nodiscard]] const std::vector<std::string>& missing() const { return missing_; }
+  /// "NAME has shape [2], expected [3]" and the like, one a tensor.
+  [[nodiscard]] const std::vector<std::string>& unusable() const { return unusable_; }
+  /// Names (as in the files) of vision tensors that the model does not use.
+  [[nodiscard]] const std::vector<std::string>& unused() const { return unused_; }
+  [[nodiscard]] const std::vector<SafetensorsFile>& files() const { return files_; }
+
+ private:
+  struct Located {
+    const SafetensorsFile* file;
+    const StoredTensor* stored;
+  };
+  using Inventory = std::map<std::string, Located, std::less<>>;
+
+  Inventory open_single(const std::filesystem::path& path);
+  Inventory open_shards(const std::filesystem::path& index);
+  void match(const Inventory& stored, const VisionConfig& config);
+
+  std::vector<SafetensorsFile> files_;
+  std::map<std::string, Tensor, std::less<>> tensors_;
+  std::vector<std::string> missing_;
+  std::vector<std::string> unusable_;
+  std::vector<std::string> unused_;
+};
+
 /// A folder with config.json, preprocessor_config.json and model.safetensors, or
 /// model.safetensors.index.json with its shards. Opening checks that every tensor of the vision
-/// tower is there with its exact shape; the text tower is ignored.
+/// tower is there with its exact shape as F32, F16 or BF16; the text tower is ignored.
+/// Names may lack the prefix "vision_model.", as in what transformers 5 saves of a
+/// SiglipVisionModel. Safe to use from several threads.
 class Checkpoint {
  public:
   explicit Checkpoint(const std::filesystem::path& folder);
@@ -31,14 +76,12 @@ class Checkpoint {
   [[nodiscard]] AlignedBuffer<float> load(std::string_view name) const;
 
   /// Names of vision tensors in the files that the model does not use.
-  [[nodiscard]] const std::vector<std::string>& unused() const { return unused_; }
+  [[nodiscard]] const std::vector<std::string>& unused() const { return weights_.unused(); }
 
  private:
   std::filesystem::path folder_;
   ModelConfig config_;
-  std::vector<io::MappedFile> files_;
-  std::map<std::string, ConstTensorView, std::less<>> tensors_;
-  std::vector<std::string> unused_;
+  WeightFiles weights_;
 };
 
 }  // namespace fovea::model

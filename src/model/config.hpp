@@ -30,18 +30,26 @@ struct VisionConfig {
   friend bool operator==(const VisionConfig&, const VisionConfig&) = default;
 };
 
-/// Parses config.json. Throws fovea::Error naming the architecture when it is not a
-/// fixed-resolution SigLIP (CLIP, NaFlex `siglip2`, ...), or the field that cannot be used.
-[[nodiscard]] VisionConfig parse_config(std::string_view json);
+/// Parses config.json: a `siglip` configuration with its `vision_config`, or a
+/// `siglip_vision_model` configuration. Throws fovea::Error naming the architecture when it is not
+/// a fixed-resolution SigLIP (CLIP, NaFlex `siglip2`, ...), or the field that cannot be used.
+/// `file` is the name that messages begin with.
+[[nodiscard]] VisionConfig parse_config(std::string_view json,
+                                        std::string_view file = "config.json");
 
 /// Parses preprocessor_config.json; absent fields take SiglipImageProcessor's defaults
 /// (bicubic, 224 x 224, mean and std 0.5).
-[[nodiscard]] Preprocessing parse_preprocessor_config(std::string_view json);
+[[nodiscard]] Preprocessing parse_preprocessor_config(
+    std::string_view json, std::string_view file = "preprocessor_config.json");
 
 /// Reads both files of a model folder and checks that they agree on the image size.
+/// processor_config.json, into which transformers 5 saves a whole processor, stands in for a
+/// missing preprocessor_config.json.
 struct ModelConfig {
   VisionConfig vision;
   Preprocessing preprocessing;
+
+  friend bool operator==(const ModelConfig&, const ModelConfig&) = default;
 };
 [[nodiscard]] ModelConfig read_model_config(const std::filesystem::path& folder);
 

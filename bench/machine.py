@@ -1,0 +1,64 @@
+"""Where a figure was measured: machine, software versions, commit. Stored beside every result."""
+
+import datetime
+import importlib.metadata
+import pathlib
+import platform
+import re
+import subprocess
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+ISA_FLAGS = ("avx2", "avx512f", "avx512_bf16", "amx_bf16")
+
+
+def _cpu() -> dict:
+    text = pathlib.Path("/proc/cpuinfo").read_text()
+    model = re.search(r"^model name\s*:\s*(.+)$", text, re.M)
+    flags = re.search(r"^flags\s*:\s*(.+)$", text, re.M)
+    have = set(flags.group(1).split()) if flags else set()
+    return {
+        "model": model.group(1).strip() if model else platform.processor(),
+        "cores": len(re.findall(r"^processor\s*:", text, re.M)),
+        "isa": [flag for flag in ISA_FLAGS if flag in have],
+    }
+
+
+def _memory_gib() -> float:
+    text = pathlib.Path("/proc/meminfo").read_text()
+    return round(int(re.search(r"MemTotal:\s+(\d+)", text).group(1)) / 2**20, 1)
+
+
+def _versions() -> dict:
+    found = {"python": platform.python_version()}
+    for package in ("torch", "transformers", "onnxruntime", "pillow", "numpy"):
+        try:
+            found[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def commit() -> str:
+    """The commit measured, with '-modified' when the tree differs from it."""
+    def git(*arguments):
+        return subprocess.run(
+            ["git", *arguments], cwd=ROOT, check=True, capture_output=True, text=True
+        ).stdout.strip()
+
+    try:
+        return git("rev-parse", "--short=12", "HEAD") + (
+            "-modified" if git("status", "--porcelain", "--untracked-files=no") else ""
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+
+
+def describe() -> dict:
+    return {
+        "date": datetime.date.today().isoformat(),
+        "commit": commit(),
+        "cpu": _cpu(),
+        "memory_gib": _memory_gib(),
+        "kernel": platform.release(),
+        "versions": _versions(),
+    }

@@ -1,0 +1,63 @@
+// Public model functions over src/model.
+#include "fovea/model.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "hub/resolve.hpp"
+#include "model/architecture.hpp"
+#include "model/checkpoint.hpp"
+#include "model/init.hpp"
+#include "model/presets.hpp"
+
+namespace fovea {
+
+ModelInfo inspect_model(const std::string& model) {
+  ModelInfo info;
+  info.folder = hub::resolve_model(model);
+  const model::ModelConfig config = model::read_model_config(info.folder);
+  const model::VisionConfig& vision = config.vision;
+  const model::WeightFiles weights(info.folder, vision);
+  info.hidden = vision.hidden;
+  info.mlp = vision.mlp;
+  info.layers = vision.layers;
+  info.heads = vision.heads;
+  info.head_dim = vision.head_dim();
+  info.image_size = vision.image_size;
+  info.patch = vision.patch;
+  info.patches = vision.patches();
+  info.layer_norm_eps = vision.layer_norm_eps;
+  info.parameters = model::parameter_count(vision);
+  info.gflop_per_image = model::flop_per_image(vision) * 1e-9;
+  std::set<std::string> dtypes;
+  for (const auto& [name, tensor] : weights.tensors()) {
+    dtypes.emplace(tensor.stored->dtype);
+  }
+  info.dtypes.assign(dtypes.begin(), dtypes.end());
+  for (const model::SafetensorsFile& file : weights.files()) {
+    info.files.push_back(file.file().path());
+    info.weight_bytes += file.file().bytes().size();
+  }
+  info.missing = weights.missing();
+  info.unusable = weights.unusable();
+  info.unused = weights.unused();
+  info.preprocessing = config.preprocessing;
+  return info;
+}
+
+std::span<const std::string_view> preset_names() {
+  static const std::vector<std::string_view> names = [] {
+    std::vector<std::string_view> list;
+    for (const model::Preset& preset : model::presets()) {
+      list.push_back(preset.name);
+    }
+    return list;
+  }();
+  return names;
+}
+
+void init_checkpoint(const InitOptions& options) {
+  model::write_checkpoint(options);
+}
+
+}  // namespace fovea

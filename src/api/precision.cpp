@@ -1,0 +1,40 @@
+// Precisions by name, and encoders by precision: one not asked for by name may be missing.
+#include "api/precision.hpp"
+
+#include <utility>
+
+#include "backends.hpp"
+#include "core/error.hpp"
+
+namespace fovea {
+
+Precision parse_precision(std::string_view name) {
+  for (const Precision precision : {Precision::kAuto, Precision::kFp32, Precision::kBf16}) {
+    if (name == to_string(precision)) {
+      return precision;
+    }
+  }
+  fail("precision '{}' is unknown; use auto, fp32 or bf16", name);
+}
+
+std::vector<Precision> precisions_or_all(const std::vector<Precision>& named) {
+  return named.empty() ? std::vector{Precision::kFp32, Precision::kBf16} : named;
+}
+
+std::unique_ptr<model::Encoder> try_encoder(const model::Checkpoint& checkpoint,
+                                            const EncoderOptions& options, bool optional,
+                                            std::string& why) {
+  std::unique_ptr<ops::Backend> backend;
+  try {
+    backend = make_backend(options);
+  } catch (const Error& error) {
+    if (!optional) {
+      throw;
+    }
+    why = error.what();
+    return nullptr;
+  }
+  return std::make_unique<model::Encoder>(checkpoint, std::move(backend));
+}
+
+}  // namespace fovea

@@ -1,0 +1,22 @@
+// The precisions a command goes through when none was named, and what the device lacks of them.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "fovea/encoder.hpp"
+#include "model/encoder.hpp"
+
+namespace fovea {
+
+/// `named`, or every precision there is when none is named.
+[[nodiscard]] std::vector<Precision> precisions_or_all(const std::vector<Precision>& named);
+
+/// The encoder that `options` ask for. When the device refuses and `optional` is set: nothing, and
+/// the device's reason in `why`; otherwise the refusal is thrown.
+[[nodiscard]] std::unique_ptr<model::Encoder> try_encoder(const model::Checkpoint& checkpoint,
+                                                          const EncoderOptions& options,
+                                                          bool optional, std::string& why);
+
+}  // namespace fovea

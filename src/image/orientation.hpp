@@ -1,0 +1,27 @@
+// The eight EXIF orientations.
+#pragma once
+
+#include <cstdint>
+
+#include "image/image.hpp"
+
+namespace fovea::image {
+
+/// Pixel (x, y) of the upright image is pixel (x, y) of the stored one, after mirroring x when
+/// `mirror_x`, y when `mirror_y`, and then, when `transpose`, exchanging x and y.
+struct Orientation {
+  bool transpose = false;  // upright x runs along stored y
+  bool mirror_x = false;   // upright x runs from the end
+  bool mirror_y = false;   // upright y runs from the end
+
+  [[nodiscard]] bool upright() const { return !transpose && !mirror_x && !mirror_y; }
+  friend bool operator==(const Orientation&, const Orientation&) = default;
+};
+
+/// Of the EXIF tag's value; anything outside 2..8 means upright, as in Pillow's exif_transpose.
+[[nodiscard]] Orientation orientation_of(int exif_value);
+
+/// The upright image.
+[[nodiscard]] Image oriented(Image image, Orientation orientation);
+
+}  // namespace fovea::image

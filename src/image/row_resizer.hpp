@@ -1,0 +1,73 @@
+// RowResizer: a resize that is fed source rows as they are decoded.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "fovea/preprocessing.hpp"
+#include "image/orientation.hpp"
+#include "image/resize_kernels.hpp"
+#include "image/scratch.hpp"
+#include "image/weights.hpp"
+
+namespace fovea::image {
+
+/// Resizes a width x height RGB source, turned by `orientation`, into `out` [out_height, out_width,
+/// 3]. The result is what orienting the whole source first and resizing it then gives, because
+/// orientation only says which axis of the source is resampled first and from which end.
+class RowResizer {
+ public:
+  RowResizer(int width, int height, Orientation orientation, int out_height, int out_width,
+             Resample filter, std::span<std::uint8_t> out);
+
+  /// Where row `index` of the next band (less than kBandRows) has to be written.
+  [[nodiscard]] std::uint8_t* slot(int index);
+
+  /// Takes the next `count` rows, in source order, from their slots.
+  void feed(int count);
+
+  /// Takes the next `count` rows from elsewhere; each readable kRowPadding past its end.
+  void feed(const SourceBand& rows, int count);
+
+ private:
+  [[nodiscard]] std::uint8_t* ring(int row) {
+    return ring_.data() + static_cast<std::size_t>(row % ring_rows_) * ring_stride_;
+  }
+  [[nodiscard]] std::uint8_t* band(int row) {
+    return band_.data() + static_cast<std::size_t>(row) * band_stride_;
+  }
+  [[nodiscard]] int output_of(int turn) const {
+    return backwards_ ? along_outputs_ - 1 - turn : turn;
+  }
+  [[nodiscard]] int rows_needed(int turn) const;
+  void resample_across(const SourceBand& rows, int count, const OutputBand& targets);
+  void blend(int turn, std::uint8_t* target);
+  void emit();
+  void emit_columns(int count);
+
+  bool transposed_;
+  bool backwards_;         // the outputs over source rows come last first
+  bool mirrored_ = false;  // pixels of a source row come last first
+  int out_height_;
+  int out_width_;
+  std::uint8_t* out_;
+  int row_pixels_;     // of a source row
+  int across_pixels_;  // of a row after the pass along it
+  int along_outputs_;
+  std::shared_ptr<const AxisWeights> across_;  // inside a source row; null when it keeps its size
+  std::shared_ptr<const AxisWeights> along_;   // over source rows; null when they keep their number
+  int received_ = 0;                           // source rows
+  int emitted_ = 0;                            // outputs over source rows
+  int pending_ = 0;                            // of these, columns still in the band
+  int ring_rows_;
+  std::size_t ring_stride_;
+  std::size_t band_stride_;
+  ScratchBuffer ring_;  // rows waiting to be blended
+  ScratchBuffer band_;  // rows on their way through the pass along them
+  std::vector<const std::uint8_t*> taps_;
+};
+
+}  // namespace fovea::image

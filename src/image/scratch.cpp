@@ -1,0 +1,51 @@
+// The free list of working memory behind ScratchBuffer.
+#include "image/scratch.hpp"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+namespace fovea::image {
+namespace {
+
+constexpr std::size_t kMaxKept = 4;                          // buffers a thread
+constexpr std::size_t kMaxKeptBytes = std::size_t{8} << 20;  // each; larger ones are given back
+
+std::vector<AlignedBuffer<std::uint8_t>>& free_list() {
+  thread_local std::vector<AlignedBuffer<std::uint8_t>> list;
+  return list;
+}
+
+}  // namespace
+
+ScratchBuffer::ScratchBuffer(std::size_t bytes) {
+  auto& list = free_list();
+  list.reserve(kMaxKept);  // so that the destructor cannot throw
+  const auto fits = std::find_if(list.begin(), list.end(),
+                                 [bytes](const auto& kept) { return kept.size() >= bytes; });
+  if (fits != list.end()) {
+    buffer_ = std::move(*fits);
+    list.erase(fits);
+  } else {
+    buffer_ = AlignedBuffer<std::uint8_t>(bytes);
+  }
+}
+
+ScratchBuffer::~ScratchBuffer() {
+  if (buffer_.size() > kMaxKeptBytes) {
+    return;
+  }
+  auto& list = free_list();
+  if (list.size() < kMaxKept) {
+    list.push_back(std::move(buffer_));
+    return;
+  }
+  // Keep the largest: the smallest of the list makes room.
+  const auto smallest = std::min_element(
+      list.begin(), list.end(), [](const auto& a, const auto& b) { return a.size() < b.size(); });
+  if (smallest->size() < buffer_.size()) {
+    *smallest = std::move(buffer_);
+  }
+}
+
+}  // namespace fovea::image

@@ -1,0 +1,237 @@
+// Finding, checking and converting the weights of a model folder.
+#include "model/checkpoint.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+#include <set>
+#include <span>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "core/error.hpp"
+#include "io/text.hpp"
+#include "model/architecture.hpp"
+#include "model/json.hpp"
+
+namespace fovea::model {
+namespace {
+
+constexpr std::string_view kPrefix = "vision_model.";
+// What the names of a vision tower saved on its own begin with.
+constexpr std::array<std::string_view, 4> kBareParts{"embeddings.", "encoder.", "post_layernorm.",
+                                                     "head."};
+
+bool is_vision(std::string_view name, bool bare) {
+  return bare ? std::ranges::any_of(kBareParts,
+                                    [&](std::string_view part) { return name.starts_with(part); })
+              : name.starts_with(kPrefix);
+}
+
+bool same_shape(const Shape& expected, std::span<const std::uint64_t> found) {
+  return std::ranges::equal(expected.dims(), found,
+                            [](std::int64_t a, std::uint64_t b) { return std::cmp_equal(a, b); });
+}
+
+// The first few of a list, for a message.
+std::string first_few(const std::vector<std::string>& list, std::string_view separator) {
+  constexpr std::size_t kShown = 5;
+  std::string text;
+  for (std::size_t index = 0; index < std::min(kShown, list.size()); ++index) {
+    text += (index == 0 ? "" : std::string(separator)) + list[index];
+  }
+  if (list.size() > kShown) {
+    text += fmt::format("{}... ({} in all)", separator, list.size());
+  }
+  return text;
+}
+
+/// Name of a shard -> the tensors that the index places in it.
+std::map<std::string, std::vector<std::string>> read_weight_map(const std::filesystem::path& path) {
+  const std::string shown = io::escape(path.native());
+  const nlohmann::json root = parse_json_object(read_json_file(path), shown);
+  const auto weight_map = root.find("weight_map");
+  if (weight_map == root.end() || !weight_map->is_object()) {
+    fail("{}: has no object \"weight_map\" (tensor name to file name)", shown);
+  }
+  std::map<std::string, std::vector<std::string>> shards;
+  for (const auto& [name, shard] : weight_map->items()) {
+    if (!shard.is_string()) {
+      fail("{}: weight_map of tensor \"{}\" is no file name", shown, io::escape(name));
+    }
+    const auto& file = shard.get_ref<const std::string&>();
+    if (file.empty() || file == "." || file == ".." || file.find('/') != std::string::npos) {
+      fail("{}: weight_map places tensor \"{}\" in \"{}\", which is no plain file name", shown,
+           io::escape(name), io::escape(file));
+    }
+    shards[file].push_back(name);
+  }
+  return shards;
+}
+
+// The conversions below write float32 and return the index of the first value that is not finite,
+// or `count`. Loops are branch-free so that compilers vectorise them.
+constexpr std::size_t kBlock = 1 << 16;  // elements: a block stays in the cache
+
+std::size_t first_not_finite(const float* values, std::size_t count) {
+  const auto is_bad = [](float value) {
+    return (std::bit_cast<std::uint32_t>(value) & 0x7f800000U) == 0x7f800000U;
+  };
+  std::uint32_t bad = 0;
+  for (std::size_t index = 0; index < count; ++index) {
+    bad |= static_cast<std::uint32_t>(is_bad(values[index]));
+  }
+  return bad == 0 ? count
+                  : static_cast<std::size_t>(std::find_if(values, values + count, is_bad) - values);
+}
+
+void widen(const std::byte* source, DType dtype, std::size_t count, float* out) {
+  if (dtype == DType::kF32) {
+    std::memcpy(out, source, count * sizeof(float));
+    return;
+  }
+  std::array<std::uint16_t, 512> halves;
+  for (std::size_t begin = 0; begin < count; begin += halves.size()) {
+    const std::size_t part = std::min(halves.size(), count - begin);
+    std::memcpy(halves.data(), source + begin * sizeof(std::uint16_t),
+                part * sizeof(std::uint16_t));
+    if (dtype == DType::kBF16) {
+      for (std::size_t index = 0; index < part; ++index) {
+        out[begin + index] = to_float(BFloat16{halves[index]});
+      }
+    } else {
+      for (std::size_t index = 0; index < part; ++index) {
+        out[begin + index] = to_float(Float16{halves[index]});
+      }
+    }
+  }
+}
+
+}  // namespace
+
+WeightFiles::WeightFiles(const std::filesystem::path& folder, const VisionConfig& config) {
+  const std::filesystem::path single = folder / "model.safetensors";
+  const std::filesystem::path index = folder / "model.safetensors.index.json";
+  if (std::filesystem::exists(single)) {
+    match(open_single(single), config);
+  } else if (std::filesystem::exists(index)) {
+    match(open_shards(index), config);
+  } else {
+    const bool pickled = std::filesystem::exists(folder / "pytorch_model.bin") ||
+                         std::filesystem::exists(folder / "pytorch_model.bin.index.json");
+    fail(
+        "{}: holds no model.safetensors and no model.safetensors.index.json{}",
+        io::escape(folder.native()),
+        pickled ? "; pytorch_model.bin is not read (it can run code): save it as safetensors" : "");
+  }
+}
+
+WeightFiles::Inventory WeightFiles::open_single(const std::filesystem::path& path) {
+  files_.emplace_back(path);
+  Inventory inventory;
+  for (const auto& [name, stored] : files_.front().tensors()) {
+    inventory.emplace(name, Located{&files_.front(), &stored});
+  }
+  return inventory;
+}
+
+WeightFiles::Inventory WeightFiles::open_shards(const std::filesystem::path& index) {
+  const auto shards = read_weight_map(index);
+  const bool bare = std::ranges::none_of(shards, [](const auto& shard) {
+    return std::ranges::any_of(shard.second,
+                               [](const auto& name) { return is_vision(name, false); });
+  });
+  files_.reserve(shards.size());  // pointers to its elements are kept
+  Inventory inventory;
+  for (const auto& [file, names] : shards) {
+    // Shards of the text tower alone are not opened: they need not be there.
+    if (std::ranges::none_of(names, [&](const auto& name) { return is_vision(name, bare); })) {
+      continue;
+    }
+    files_.emplace_back(index.parent_path() / file);
+    const StoredTensors& tensors = files_.back().tensors();
+    for (const std::string& name : names) {
+      const auto found = tensors.find(name);
+      if (found == tensors.end()) {
+        fail("{}: weight_map places tensor \"{}\" in {}, which does not hold it",
+             io::escape(index.native()), io::escape(name), io::escape(file));
+      }
+      inventory.emplace(name, Located{&files_.back(), &found->second});
+    }
+  }
+  return inventory;
+}
+
+void WeightFiles::match(const Inventory& stored, const VisionConfig& config) {
+  const bool bare =
+      std::ranges::none_of(stored, [](const auto& entry) { return is_vision(entry.first, false); });
+  std::set<std::string, std::less<>> used;
+  for (const TensorSpec& spec : vision_tensors(config)) {
+    const std::string_view name =
+        bare ? std::string_view(spec.name).substr(kPrefix.size()) : std::string_view(spec.name);
+    const auto found = stored.find(name);
+    if (found == stored.end()) {
+      missing_.emplace_back(name);
+      continue;
+    }
+    used.emplace(name);
+    const StoredTensor& tensor = *found->second.stored;
+    const std::optional<DType> dtype = tensor.float_dtype();
+    if (!same_shape(spec.shape, tensor.shape)) {
+      unusable_.push_back(fmt::format("{} has shape {}, expected {}", name, tensor.shape_text(),
+                                      spec.shape.to_string()));
+    } else if (!dtype) {
+      unusable_.push_back(
+          fmt::format("{} has dtype {}, expected F32, F16 or BF16", name, tensor.dtype));
+    } else {
+      tensors_.emplace(spec.name, Tensor{found->second.file, &tensor, *dtype});
+    }
+  }
+  for (const auto& [name, located] : stored) {
+    if (is_vision(name, bare) && !used.contains(name)) {
+      unused_.push_back(io::escape(name));
+    }
+  }
+}
+
+Checkpoint::Checkpoint(const std::filesystem::path& folder)
+    : folder_(folder), config_(read_model_config(folder)), weights_(folder, config_.vision) {
+  if (!weights_.missing().empty()) {
+    fail("{}: {} tensors of the vision tower are missing: {}", io::escape(folder.native()),
+         weights_.missing().size(), first_few(weights_.missing(), ", "));
+  }
+  if (!weights_.unusable().empty()) {
+    fail("{}: weights do not fit config.json: {}", io::escape(folder.native()),
+         first_few(weights_.unusable(), "; "));
+  }
+}
+
+AlignedBuffer<float> Checkpoint::load(std::string_view name) const {
+  const auto found = weights_.tensors().find(name);
+  if (found == weights_.tensors().end()) {
+    fail("{}: the model has no tensor \"{}\"", io::escape(folder_.native()), io::escape(name));
+  }
+  const auto& [file, stored, dtype] = found->second;
+  const std::size_t width = size_of(dtype);
+  const std::size_t count = stored->bytes.size() / width;
+  AlignedBuffer<float> values(count);
+  for (std::size_t begin = 0; begin < count; begin += kBlock) {
+    const std::size_t part = std::min(kBlock, count - begin);
+    widen(stored->bytes.data() + begin * width, dtype, part, values.data() + begin);
+    const std::size_t bad = first_not_finite(values.data() + begin, part);
+    if (bad != part) {
+      const std::size_t index = begin + bad;
+      const auto offset =
+          static_cast<std::size_t>(stored->bytes.data() - file->file().bytes().data()) +
+          index * width;
+      fail("{}: tensor \"{}\" holds {} at index {} (byte {} of the file); the weights are damaged",
+           io::escape(file->file().path().native()), name, values[index], index, offset);
+    }
+  }
+  file->file().release(stored->bytes);
+  return values;
+}
+
+}  // namespace fovea::model

@@ -1,0 +1,341 @@
+// config.json and preprocessor_config.json: defaults filled, everything else checked or refused.
+#include "model/config.hpp"
+
+#include <cmath>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "core/error.hpp"
+#include "io/text.hpp"
+#include "model/json.hpp"
+
+namespace fovea::model {
+namespace {
+
+using nlohmann::json;
+
+// Bounds far above every published model (giant: 1536, 6144, 40, 16, 384), low enough that no
+// product of them overflows and that a wrong file cannot ask for absurd memory.
+constexpr std::int64_t kMaxHidden = 1 << 14;
+constexpr std::int64_t kMaxMlp = 1 << 17;
+constexpr std::int64_t kMaxLayers = 512;
+constexpr std::int64_t kMaxImageSize = 1 << 13;
+constexpr std::int64_t kMaxPatch = 512;
+constexpr std::int64_t kMaxPatches = 1 << 16;
+
+/// The fields of one JSON object; errors name the file and the field.
+class Fields {
+ public:
+  Fields(const json& object, std::string_view file, std::string prefix)
+      : object_(object), file_(file), prefix_(std::move(prefix)) {}
+
+  /// The field's value; null when absent or null, which Hugging Face's files use alike.
+  [[nodiscard]] const json* find(const char* name) const {
+    const auto found = object_.find(name);
+    return found == object_.end() || found->is_null() ? nullptr : &*found;
+  }
+
+  [[nodiscard]] std::int64_t integer(const char* name, std::int64_t fallback,
+                                     std::int64_t max) const {
+    const json* value = find(name);
+    return value == nullptr ? fallback : checked_integer(*value, name, max);
+  }
+
+  /// An integer, or a list of two equal ones (height and width).
+  [[nodiscard]] std::int64_t square(const char* name, std::int64_t fallback,
+                                    std::int64_t max) const {
+    const json* value = find(name);
+    if (value != nullptr && value->is_array()) {
+      if (value->size() != 2 || (*value)[0] != (*value)[1]) {
+        refuse(name, *value, "only squares are supported");
+      }
+      return checked_integer((*value)[0], name, max);
+    }
+    return integer(name, fallback, max);
+  }
+
+  [[nodiscard]] double number(const char* name, double fallback) const {
+    const json* value = find(name);
+    if (value == nullptr) {
+      return fallback;
+    }
+    if (!value->is_number()) {
+      refuse(name, *value, "expected a number");
+    }
+    return value->get<double>();
+  }
+
+  [[nodiscard]] bool boolean(const char* name, bool fallback) const {
+    const json* value = find(name);
+    if (value == nullptr) {
+      return fallback;
+    }
+    if (!value->is_boolean()) {
+      refuse(name, *value, "expected true or false");
+    }
+    return value->get<bool>();
+  }
+
+  [[nodiscard]] std::string string(const char* name, std::string fallback) const {
+    const json* value = find(name);
+    if (value == nullptr) {
+      return fallback;
+    }
+    if (!value->is_string()) {
+      refuse(name, *value, "expected a string");
+    }
+    return value->get<std::string>();
+  }
+
+  [[nodiscard]] const json* object(const char* name) const {
+    const json* value = find(name);
+    if (value != nullptr && !value->is_object()) {
+      refuse(name, *value, "expected an object");
+    }
+    return value;
+  }
+
+  [[noreturn]] void refuse(const char* name, const json& value, std::string_view reason) const {
+    std::string shown = value.dump(-1, ' ', true);
+    if (shown.size() > 80) {
+      shown = shown.substr(0, 77) + "...";
+    }
+    fail("{}: {}{} is {}: {}", file_, prefix_, name, shown, reason);
+  }
+
+  [[nodiscard]] std::int64_t checked_integer(const json& value, const char* name,
+                                             std::int64_t max) const {
+    if (!value.is_number_integer()) {
+      refuse(name, value, "expected an integer");
+    }
+    // Unsigned numbers beyond int64 would wrap: compare before converting.
+    const bool positive = value.is_number_unsigned() && value.get<std::uint64_t>() > 0;
+    if (!positive || value.get<std::uint64_t>() > static_cast<std::uint64_t>(max)) {
+      refuse(name, value, fmt::format("expected 1 to {}", max));
+    }
+    return value.get<std::int64_t>();
+  }
+
+ private:
+  const json& object_;
+  std::string_view file_;
+  std::string prefix_;
+};
+
+[[noreturn]] void refuse_architecture(std::string_view file, const std::string& type) {
+  if (type == "siglip2" || type == "siglip2_vision_model") {
+    fail(
+        "{}: model_type \"{}\" is a NaFlex model (variable resolution), which is not supported; "
+        "use a fixed-resolution one such as google/siglip2-base-patch16-224",
+        file, type);
+  }
+  if (type == "siglip_text_model") {
+    fail("{}: model_type \"{}\" is a text tower alone; the vision tower is needed", file, type);
+  }
+  if (type.find("clip") != std::string::npos) {
+    fail(
+        "{}: model_type \"{}\" is a CLIP model, not SigLIP; supported are SigLIP and SigLIP 2 of "
+        "fixed resolution (model_type \"siglip\")",
+        file, io::escape(type));
+  }
+  fail(
+      "{}: model_type \"{}\" is not supported; supported are SigLIP and SigLIP 2 of fixed "
+      "resolution (model_type \"siglip\")",
+      file, io::escape(type));
+}
+
+VisionConfig vision_from(const json& object, std::string_view file, const std::string& prefix) {
+  const Fields fields(object, file, prefix);
+  VisionConfig config;
+  config.hidden = fields.integer("hidden_size", config.hidden, kMaxHidden);
+  config.mlp = fields.integer("intermediate_size", config.mlp, kMaxMlp);
+  config.layers = fields.integer("num_hidden_layers", config.layers, kMaxLayers);
+  config.heads = fields.integer("num_attention_heads", config.heads, kMaxHidden);
+  config.image_size = fields.square("image_size", config.image_size, kMaxImageSize);
+  config.patch = fields.square("patch_size", config.patch, kMaxPatch);
+  config.layer_norm_eps = fields.number("layer_norm_eps", config.layer_norm_eps);
+  if (!(config.layer_norm_eps > 0.0 && config.layer_norm_eps < 1.0)) {
+    fields.refuse("layer_norm_eps", *fields.find("layer_norm_eps"),
+                  "expected a number between 0 and 1");
+  }
+  if (fields.integer("num_channels", 3, kMaxHidden) != 3) {
+    fields.refuse("num_channels", *fields.find("num_channels"), "only RGB images are supported");
+  }
+  const std::string activation = fields.string("hidden_act", "gelu_pytorch_tanh");
+  if (activation != "gelu_pytorch_tanh") {
+    fields.refuse("hidden_act", *fields.find("hidden_act"),
+                  "only gelu_pytorch_tanh is supported (another one gives other embeddings)");
+  }
+  if (!fields.boolean("vision_use_head", true)) {
+    fields.refuse("vision_use_head", *fields.find("vision_use_head"),
+                  "without its pooling head the tower gives no image embedding");
+  }
+  if (config.hidden % config.heads != 0) {
+    fail("{}: {}hidden_size {} is not divisible by num_attention_heads {}", file, prefix,
+         config.hidden, config.heads);
+  }
+  if (config.image_size < config.patch) {
+    fail("{}: {}image_size {} is smaller than patch_size {}", file, prefix, config.image_size,
+         config.patch);
+  }
+  if (config.patches() > kMaxPatches) {
+    fail("{}: {}image_size {} with patch_size {} makes {} patches an image (at most {})", file,
+         prefix, config.image_size, config.patch, config.patches(), kMaxPatches);
+  }
+  return config;
+}
+
+std::array<float, 3> channels(const Fields& fields, const char* name, bool positive) {
+  std::array<float, 3> result{0.5F, 0.5F, 0.5F};
+  const json* value = fields.find(name);
+  if (value == nullptr) {
+    return result;
+  }
+  if (!value->is_array() || value->size() != 3) {
+    fields.refuse(name, *value, "expected three numbers");
+  }
+  for (std::size_t channel = 0; channel < 3; ++channel) {
+    const json& entry = (*value)[channel];
+    const double number = entry.is_number() ? entry.get<double>() : std::nan("");
+    if (!(std::abs(number) <= 1e3) || (positive && !(number >= 1e-6))) {
+      fields.refuse(name, *value, "expected three numbers of a sensible size");
+    }
+    result[channel] = static_cast<float>(number);
+  }
+  return result;
+}
+
+void read_size(const Fields& fields, std::string_view file, Preprocessing& result) {
+  const json* size = fields.find("size");
+  if (size == nullptr) {
+    return;
+  }
+  if (size->is_number()) {
+    result.height = static_cast<int>(fields.checked_integer(*size, "size", kMaxImageSize));
+    result.width = result.height;
+    return;
+  }
+  if (!size->is_object() || !size->contains("height") || !size->contains("width")) {
+    fields.refuse("size", *size,
+                  "expected {\"height\": H, \"width\": W}: images are squashed, not cropped");
+  }
+  const Fields inner(*size, file, "size.");
+  result.height = static_cast<int>(inner.integer("height", 224, kMaxImageSize));
+  result.width = static_cast<int>(inner.integer("width", 224, kMaxImageSize));
+}
+
+Preprocessing preprocessing_from(const json& object, std::string_view file) {
+  const Fields fields(object, file, "");
+  const std::string processor = fields.string("image_processor_type", "SiglipImageProcessor");
+  if (!processor.starts_with("SiglipImageProcessor")) {
+    fields.refuse("image_processor_type", *fields.find("image_processor_type"),
+                  "only SiglipImageProcessor is supported");
+  }
+  for (const char* step : {"do_resize", "do_rescale", "do_normalize"}) {
+    if (!fields.boolean(step, true)) {
+      fields.refuse(step, *fields.find(step),
+                    "this step is always taken; without it the embeddings would differ");
+    }
+  }
+  for (const char* step : {"do_center_crop", "do_pad"}) {
+    if (fields.boolean(step, false)) {
+      fields.refuse(step, *fields.find(step), "SigLIP's images are squashed, neither is done");
+    }
+  }
+  // null means "as the image is"; Fovea always converts to RGB, as transformers' loader does.
+  if (!fields.boolean("do_convert_rgb", true)) {
+    fields.refuse("do_convert_rgb", *fields.find("do_convert_rgb"),
+                  "images are always converted to RGB");
+  }
+  Preprocessing result;
+  // transformers 5.23 models/siglip/image_processing_siglip.py: the class default is bicubic.
+  result.resample = Resample::kBicubic;
+  if (const json* resample = fields.find("resample"); resample != nullptr) {
+    if (*resample == 2) {
+      result.resample = Resample::kBilinear;
+    } else if (*resample != 3) {
+      fields.refuse("resample", *resample, "only 2 (bilinear) and 3 (bicubic) are supported");
+    }
+  }
+  const double rescale = fields.number("rescale_factor", 1.0 / 255.0);
+  if (!(rescale > 0.0 && rescale <= 1.0)) {
+    fields.refuse("rescale_factor", *fields.find("rescale_factor"),
+                  "expected a number above 0, at most 1");
+  }
+  result.rescale = static_cast<float>(rescale);
+  result.mean = channels(fields, "image_mean", false);
+  result.std = channels(fields, "image_std", true);
+  read_size(fields, file, result);
+  return result;
+}
+
+Preprocessing read_preprocessing(const std::filesystem::path& folder) {
+  const std::filesystem::path path = folder / "preprocessor_config.json";
+  if (std::filesystem::exists(path)) {
+    return parse_preprocessor_config(read_json_file(path), io::escape(path.native()));
+  }
+  const std::filesystem::path whole = folder / "processor_config.json";
+  if (std::filesystem::exists(whole)) {
+    const std::string name = io::escape(whole.native());
+    const json root = parse_json_object(read_json_file(whole), name);
+    if (const json* inner = Fields(root, name, "").object("image_processor"); inner != nullptr) {
+      return preprocessing_from(*inner, name);
+    }
+  }
+  fail(
+      "{}: no such file; it says how images are resized (SigLIP and SigLIP 2 differ), so it is not "
+      "guessed: copy it from the model's page on the hub",
+      io::escape(path.native()));
+}
+
+}  // namespace
+
+VisionConfig parse_config(std::string_view text, std::string_view file) {
+  const json root = parse_json_object(text, file);
+  const Fields fields(root, file, "");
+  const std::string type = fields.string("model_type", "");
+  if (type == "siglip_vision_model") {
+    return vision_from(root, file, "");
+  }
+  if (type.empty()) {
+    fail(
+        "{}: no model_type; supported are SigLIP and SigLIP 2 of fixed resolution "
+        "(model_type \"siglip\")",
+        file);
+  }
+  if (type != "siglip") {
+    refuse_architecture(file, type);
+  }
+  const json* vision = fields.object("vision_config");
+  if (vision == nullptr) {
+    // transformers takes the defaults then; a file with a text tower alone looks the same.
+    fail("{}: no vision_config: the vision tower is needed", file);
+  }
+  const std::string inner =
+      Fields(*vision, file, "vision_config.").string("model_type", "siglip_vision_model");
+  if (inner != "siglip_vision_model") {
+    refuse_architecture(file, inner);
+  }
+  return vision_from(*vision, file, "vision_config.");
+}
+
+Preprocessing parse_preprocessor_config(std::string_view text, std::string_view file) {
+  return preprocessing_from(parse_json_object(text, file), file);
+}
+
+ModelConfig read_model_config(const std::filesystem::path& folder) {
+  const std::filesystem::path path = folder / "config.json";
+  ModelConfig config;
+  config.vision = parse_config(read_json_file(path), io::escape(path.native()));
+  config.preprocessing = read_preprocessing(folder);
+  const auto size = config.vision.image_size;
+  if (config.preprocessing.height != size || config.preprocessing.width != size) {
+    fail("{}: images are resized to {} x {} (height x width), but config.json's image_size is {}",
+         io::escape((folder / "preprocessor_config.json").native()), config.preprocessing.height,
+         config.preprocessing.width, size);
+  }
+  return config;
+}
+
+}  // namespace fovea::model

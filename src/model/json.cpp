@@ -1,0 +1,72 @@
+// Small JSON files: nlohmann's parser with a watching callback.
+#include "model/json.hpp"
+
+#include <set>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "core/error.hpp"
+#include "io/mapped_file.hpp"
+#include "io/text.hpp"
+
+namespace fovea::model {
+namespace {
+
+constexpr int kMaxDepth = 32;
+
+}  // namespace
+
+std::string read_json_file(const std::filesystem::path& path) {
+  const io::MappedFile file(path);
+  if (file.bytes().size() > kMaxJsonBytes) {
+    fail("{}: {} bytes are too many for this file (at most {})", io::escape(path.native()),
+         file.bytes().size(), kMaxJsonBytes);
+  }
+  return {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()};
+}
+
+nlohmann::json parse_json_object(std::string_view text, std::string_view file) {
+  using nlohmann::json;
+  if (text.size() > kMaxJsonBytes) {
+    fail("{}: {} bytes are too many for this file (at most {})", file, text.size(), kMaxJsonBytes);
+  }
+  // nlohmann's lexer takes a zero byte for the end of the text and skips a byte order mark.
+  if (const std::size_t zero = text.find('\0'); zero != std::string_view::npos) {
+    fail("{}: not JSON: zero byte at byte {}", file, zero);
+  }
+  if (text.starts_with("\xef\xbb\xbf")) {
+    fail("{}: not JSON: starts with a byte order mark", file);
+  }
+  std::vector<std::set<std::string>> keys;  // of every open object
+  const auto watch = [&](int depth, json::parse_event_t event, json& parsed) {
+    if (depth >= kMaxDepth) {
+      fail("{}: JSON nested more than {} deep", file, kMaxDepth);
+    }
+    if (event == json::parse_event_t::object_start) {
+      keys.emplace_back();
+    } else if (event == json::parse_event_t::object_end) {
+      keys.pop_back();
+    } else if (event == json::parse_event_t::key) {
+      const auto& key = parsed.get_ref<const std::string&>();
+      if (!keys.back().insert(key).second) {
+        fail("{}: key \"{}\" appears twice in one object", file, io::escape(key));
+      }
+    }
+    return true;
+  };
+  json parsed;
+  try {
+    parsed = json::parse(text, watch);
+  } catch (const json::parse_error& error) {
+    fail("{}: not JSON: error at byte {}", file, error.byte == 0 ? 0 : error.byte - 1);
+  } catch (const json::exception& error) {  // numbers out of range
+    fail("{}: not usable JSON: {}", file, error.what());
+  }
+  if (!parsed.is_object()) {
+    fail("{}: holds no JSON object but {}", file, parsed.type_name());
+  }
+  return parsed;
+}
+
+}  // namespace fovea::model

@@ -1,0 +1,22 @@
+// The published fixed-resolution SigLIP 2 architectures by name.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "model/config.hpp"
+
+namespace fovea::model {
+
+struct Preset {
+  std::string_view name;  // as on the hub without "google/siglip2-"
+  VisionConfig config;
+};
+
+/// "tiny" first, then the published ones.
+[[nodiscard]] std::span<const Preset> presets();
+
+/// Throws fovea::Error listing the names when there is none called `name`.
+[[nodiscard]] const Preset& find_preset(std::string_view name);
+
+}  // namespace fovea::model

@@ -1,0 +1,504 @@
+// The safetensors header: a streaming (SAX) parse, so that memory stays in proportion to the
+// header, then the layout rules of safetensors/src/tensor.rs.
+#include "model/safetensors.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <iterator>
+#include <limits>
+#include <set>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "core/error.hpp"
+#include "io/text.hpp"
+
+namespace fovea::model {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::uint64_t kLengthBytes = 8;
+// safetensors/src/tensor.rs: MAX_HEADER_SIZE.
+constexpr std::uint64_t kMaxHeaderBytes = 100'000'000;
+// Guards against headers made of one long list; no real tensor comes near.
+constexpr std::size_t kMaxRank = 256;
+// Fields that the format does not define are skipped, as the reference does, but not without end.
+constexpr int kMaxSkippedDepth = 32;
+
+struct StoredType {
+  std::string_view name;
+  unsigned bits;
+};
+// Every Dtype of safetensors/src/tensor.rs.
+constexpr std::array<StoredType, 22> kStoredTypes{{
+    {"BOOL", 8},        {"F4", 4},      {"F6_E2M3", 6}, {"F6_E3M2", 6}, {"U8", 8},
+    {"I8", 8},          {"F8_E5M2", 8}, {"F8_E4M3", 8}, {"F8_E8M0", 8}, {"F8_E4M3FNUZ", 8},
+    {"F8_E5M2FNUZ", 8}, {"I16", 16},    {"U16", 16},    {"F16", 16},    {"BF16", 16},
+    {"I32", 32},        {"U32", 32},    {"F32", 32},    {"C64", 64},    {"F64", 64},
+    {"I64", 64},        {"U64", 64},
+}};
+
+std::string shown(std::string_view name) {
+  constexpr std::size_t kLongest = 120;
+  return name.size() <= kLongest ? io::escape(name) : io::escape(name.substr(0, kLongest)) + "...";
+}
+
+/// Walks over the header's characters and tells the handler where the parser stands.
+class CountingIterator {
+ public:
+  using iterator_category = std::input_iterator_tag;
+  using value_type = char;
+  using difference_type = std::ptrdiff_t;
+  using pointer = const char*;
+  using reference = const char&;
+
+  CountingIterator(const char* at, const char** watch) : at_(at), watch_(watch) {}
+  reference operator*() const { return *at_; }
+  CountingIterator& operator++() {
+    ++at_;
+    *watch_ = at_;
+    return *this;
+  }
+  CountingIterator operator++(int) {
+    CountingIterator before = *this;
+    ++*this;
+    return before;
+  }
+  friend bool operator==(const CountingIterator& a, const CountingIterator& b) {
+    return a.at_ == b.at_;
+  }
+  friend bool operator!=(const CountingIterator& a, const CountingIterator& b) { return !(a == b); }
+
+ private:
+  const char* at_;
+  const char** watch_;
+};
+
+struct HeaderTensor {
+  const StoredType* type = nullptr;
+  std::optional<std::vector<std::uint64_t>> shape;
+  std::vector<std::uint64_t> offsets;
+  bool has_offsets = false;
+  std::uint64_t position = 0;  // of its entry, in the file
+};
+
+/// Receives the header's tokens: { name: {"dtype", "shape", "data_offsets"}, "__metadata__": {} }.
+class HeaderHandler : public nlohmann::json_sax<json> {
+ public:
+  HeaderHandler(std::string_view file, const char* begin, const char* const* at)
+      : file_(file), begin_(begin), at_(at) {}
+
+  [[nodiscard]] std::map<std::string, HeaderTensor, std::less<>>& tensors() { return tensors_; }
+
+  bool key(string_t& name) override {
+    if (skip_depth_ > 0) {
+      return true;
+    }
+    if (place_ == Place::kRoot) {
+      if (name == "__metadata__") {
+        if (std::exchange(has_metadata_, true)) {
+          refuse("key \"__metadata__\" appears twice");
+        }
+        place_ = Place::kMetadataStart;
+        return true;
+      }
+      const auto [entry, fresh] = tensors_.try_emplace(name);
+      tensor_ = &*entry;
+      place_ = Place::kTensorStart;
+      if (!fresh) {
+        refuse("appears twice");
+      }
+      tensor_->second.position = position();
+      return true;
+    }
+    if (place_ == Place::kMetadata) {
+      if (!metadata_keys_.insert(name).second) {
+        refuse(fmt::format("key \"{}\" of __metadata__ appears twice", shown(name)));
+      }
+      place_ = Place::kMetadataValue;
+      return true;
+    }
+    // In a tensor.
+    HeaderTensor& tensor = tensor_->second;
+    if (name == "dtype") {
+      repeated(tensor.type != nullptr, name);
+      place_ = Place::kDtype;
+    } else if (name == "shape") {
+      repeated(tensor.shape.has_value(), name);
+      place_ = Place::kShapeStart;
+    } else if (name == "data_offsets") {
+      repeated(std::exchange(tensor.has_offsets, true), name);
+      place_ = Place::kOffsetsStart;
+    } else {
+      repeated(!unknown_keys_.insert(name).second, name);
+      place_ = Place::kUnknown;
+    }
+    return true;
+  }
+
+  bool start_object(std::size_t /*elements*/) override {
+    if (skipping_deeper()) {
+      return true;
+    }
+    switch (place_) {
+      case Place::kBegin:
+        place_ = Place::kRoot;
+        return true;
+      case Place::kMetadataStart:
+        place_ = Place::kMetadata;
+        return true;
+      case Place::kTensorStart:
+        unknown_keys_.clear();
+        place_ = Place::kTensor;
+        return true;
+      default:
+        unexpected("an object");
+    }
+  }
+
+  bool end_object() override {
+    if (skipping_done()) {
+      return true;
+    }
+    if (place_ == Place::kTensor) {
+      const HeaderTensor& tensor = tensor_->second;
+      if (tensor.type == nullptr || !tensor.shape || !tensor.has_offsets) {
+        refuse("dtype, shape or data_offsets is missing");
+      }
+    }
+    place_ = place_ == Place::kRoot ? Place::kEnd : Place::kRoot;
+    tensor_ = nullptr;
+    return true;
+  }
+
+  bool start_array(std::size_t /*elements*/) override {
+    if (skipping_deeper()) {
+      return true;
+    }
+    if (place_ == Place::kShapeStart) {
+      tensor_->second.shape.emplace();
+      place_ = Place::kShape;
+    } else if (place_ == Place::kOffsetsStart) {
+      place_ = Place::kOffsets;
+    } else {
+      unexpected("a list");
+    }
+    return true;
+  }
+
+  bool end_array() override {
+    if (skipping_done()) {
+      return true;
+    }
+    if (place_ == Place::kOffsets && tensor_->second.offsets.size() != 2) {
+      refuse("data_offsets are not two numbers");
+    }
+    place_ = Place::kTensor;
+    return true;
+  }
+
+  bool number_unsigned(number_unsigned_t value) override {
+    if (scalar_skipped()) {
+      return true;
+    }
+    if (place_ == Place::kShape) {
+      if (tensor_->second.shape->size() == kMaxRank) {
+        refuse(fmt::format("has more than {} dimensions", kMaxRank));
+      }
+      tensor_->second.shape->push_back(value);
+    } else if (place_ == Place::kOffsets) {
+      if (tensor_->second.offsets.size() == 2) {
+        refuse("data_offsets are not two numbers");
+      }
+      tensor_->second.offsets.push_back(value);
+    } else {
+      unexpected("a number");
+    }
+    return true;
+  }
+
+  bool string(string_t& value) override {
+    if (scalar_skipped()) {
+      return true;
+    }
+    if (place_ == Place::kMetadataValue) {
+      place_ = Place::kMetadata;
+    } else if (place_ == Place::kDtype) {
+      const auto* type = std::ranges::find(kStoredTypes, value, &StoredType::name);
+      if (type == kStoredTypes.end()) {
+        refuse(fmt::format("has unknown dtype \"{}\"", shown(value)));
+      }
+      tensor_->second.type = type;
+      place_ = Place::kTensor;
+    } else {
+      unexpected("a string");
+    }
+    return true;
+  }
+
+  bool null() override {
+    if (place_ == Place::kMetadataStart) {  // as if absent
+      place_ = Place::kRoot;
+      return true;
+    }
+    return scalar_skipped() || unexpected("null");
+  }
+  bool boolean(bool /*value*/) override { return scalar_skipped() || unexpected("true or false"); }
+  bool number_integer(number_integer_t /*value*/) override {
+    return scalar_skipped() || unexpected("a negative number");
+  }
+  bool number_float(number_float_t /*value*/, const string_t& /*text*/) override {
+    return scalar_skipped() || unexpected("a number that is no 64-bit integer");
+  }
+  bool binary(binary_t& /*value*/) override { return unexpected("binary data"); }
+
+  bool parse_error(std::size_t /*position*/, const std::string& /*token*/,
+                   const nlohmann::detail::exception& /*error*/) override {
+    refuse("not JSON");
+  }
+
+ private:
+  enum class Place : std::uint8_t {
+    kBegin,
+    kRoot,
+    kMetadataStart,
+    kMetadata,
+    kMetadataValue,
+    kTensorStart,
+    kTensor,
+    kDtype,
+    kShapeStart,
+    kShape,
+    kOffsetsStart,
+    kOffsets,
+    kUnknown,
+    kEnd,
+  };
+
+  // Bytes into the file, as far as the parser has read.
+  [[nodiscard]] std::uint64_t position() const {
+    return kLengthBytes + static_cast<std::uint64_t>(*at_ - begin_);
+  }
+
+  [[noreturn]] void refuse(std::string_view what) const {
+    if (tensor_ != nullptr) {
+      fail("{}: header, at byte {}: tensor \"{}\": {}", file_, position(), shown(tensor_->first),
+           what);
+    }
+    fail("{}: header, at byte {}: {}", file_, position(), what);
+  }
+
+  [[noreturn]] bool unexpected(std::string_view token) const {
+    switch (place_) {
+      case Place::kMetadataStart:
+        refuse(fmt::format("__metadata__ is {}, expected an object", token));
+      case Place::kMetadataValue:
+        refuse(fmt::format("a value of __metadata__ is {}, expected a string", token));
+      case Place::kDtype:
+        refuse(fmt::format("dtype is {}, expected a string", token));
+      case Place::kShapeStart:
+      case Place::kShape:
+        refuse(fmt::format("{} in shape, expected a list of numbers from 0 on", token));
+      case Place::kOffsetsStart:
+      case Place::kOffsets:
+        refuse(fmt::format("{} in data_offsets, expected two numbers from 0 on", token));
+      default:
+        refuse(fmt::format("{}, expected an object", token));
+    }
+  }
+
+  void repeated(bool is_repeated, const std::string& name) const {
+    if (is_repeated) {
+      refuse(fmt::format("key \"{}\" appears twice", shown(name)));
+    }
+  }
+
+  // The value of an unknown field may be anything.
+  bool skipping_deeper() {
+    if (place_ != Place::kUnknown) {
+      return false;
+    }
+    if (++skip_depth_ > kMaxSkippedDepth) {
+      refuse(fmt::format("nested more than {} deep", kMaxSkippedDepth));
+    }
+    return true;
+  }
+  bool skipping_done() {
+    if (place_ != Place::kUnknown) {
+      return false;
+    }
+    if (--skip_depth_ == 0) {
+      place_ = Place::kTensor;
+    }
+    return true;
+  }
+  bool scalar_skipped() {
+    if (place_ != Place::kUnknown) {
+      return false;
+    }
+    if (skip_depth_ == 0) {
+      place_ = Place::kTensor;
+    }
+    return true;
+  }
+
+  std::string_view file_;
+  const char* begin_;
+  const char* const* at_;
+  Place place_ = Place::kBegin;
+  int skip_depth_ = 0;
+  bool has_metadata_ = false;
+  std::set<std::string> metadata_keys_;
+  std::set<std::string> unknown_keys_;  // of the present tensor
+  std::map<std::string, HeaderTensor, std::less<>> tensors_;
+  std::pair<const std::string, HeaderTensor>* tensor_ = nullptr;
+};
+
+std::uint64_t read_header_length(std::span<const std::byte> bytes, std::string_view file) {
+  if (bytes.size() < kLengthBytes) {
+    fail("{}: {} bytes are too short for a safetensors file (its first 8 give the header's length)",
+         file, bytes.size());
+  }
+  std::uint64_t length = 0;
+  for (std::size_t index = kLengthBytes; index-- > 0;) {
+    length = (length << 8) | std::to_integer<std::uint64_t>(bytes[index]);
+  }
+  if (length > kMaxHeaderBytes) {
+    fail("{}: at byte 0: the header would be {} bytes long (at most {}); not a safetensors file?",
+         file, length, kMaxHeaderBytes);
+  }
+  if (length > bytes.size() - kLengthBytes) {
+    fail("{}: at byte 0: the header would be {} bytes long, but the file has only {}; truncated?",
+         file, length, bytes.size());
+  }
+  return length;
+}
+
+std::uint64_t stored_bytes(const std::string& name, const HeaderTensor& tensor,
+                           std::string_view file) {
+  constexpr std::uint64_t kMax = std::numeric_limits<std::uint64_t>::max();
+  std::uint64_t bits = 1;
+  const auto multiply = [&](std::uint64_t factor) {
+    if (factor != 0 && bits > kMax / factor) {
+      fail("{}: header, at byte {}: tensor \"{}\": its size in bits overflows 64 bits", file,
+           tensor.position, shown(name));
+    }
+    bits *= factor;
+  };
+  for (const std::uint64_t dim : *tensor.shape) {
+    multiply(dim);
+  }
+  multiply(tensor.type->bits);
+  if (bits % 8 != 0) {
+    fail("{}: header, at byte {}: tensor \"{}\": {} bits of {} are no whole number of bytes", file,
+         tensor.position, shown(name), bits, tensor.type->name);
+  }
+  return bits / 8;
+}
+
+using HeaderEntry = std::pair<const std::string, HeaderTensor>;
+
+// The layout rules: sorted by offset, tensors fill [0, data_bytes) without gap or overlap.
+void check_layout(const std::map<std::string, HeaderTensor, std::less<>>& tensors,
+                  std::uint64_t data_begin, std::uint64_t data_bytes, std::string_view file) {
+  std::vector<const HeaderEntry*> sorted;
+  sorted.reserve(tensors.size());
+  for (const HeaderEntry& entry : tensors) {
+    sorted.push_back(&entry);
+  }
+  std::ranges::sort(sorted, {}, [](const HeaderEntry* entry) { return entry->second.offsets; });
+  std::uint64_t expected = 0;
+  for (const HeaderEntry* entry : sorted) {
+    const auto& [name, tensor] = *entry;
+    const std::uint64_t begin = tensor.offsets[0];
+    const std::uint64_t end = tensor.offsets[1];
+    const auto refuse = [&](const std::string& what) {
+      fail("{}: header, at byte {}: tensor \"{}\" with data_offsets [{}, {}]: {}", file,
+           tensor.position, shown(name), begin, end, what);
+    };
+    if (end < begin) {
+      refuse("ends before it begins");
+    }
+    if (begin != expected) {
+      refuse(fmt::format("{} the tensor before it, which ends at {} (byte {} of the file)",
+                         begin < expected ? "overlaps" : "leaves a gap after", expected,
+                         data_begin + expected));
+    }
+    if (end > data_bytes) {
+      refuse(fmt::format("ends past the file's data of {} bytes; truncated?", data_bytes));
+    }
+    const std::uint64_t needed = stored_bytes(name, tensor, file);
+    if (end - begin != needed) {
+      refuse(fmt::format("holds {} bytes, but its shape and dtype {} need {}", end - begin,
+                         tensor.type->name, needed));
+    }
+    expected = end;
+  }
+  if (expected != data_bytes) {
+    fail("{}: at byte {}: {} bytes after the last tensor belong to none", file,
+         data_begin + expected, data_bytes - expected);
+  }
+}
+
+}  // namespace
+
+std::optional<DType> StoredTensor::float_dtype() const {
+  if (dtype == "F32") {
+    return DType::kF32;
+  }
+  if (dtype == "F16") {
+    return DType::kF16;
+  }
+  if (dtype == "BF16") {
+    return DType::kBF16;
+  }
+  return std::nullopt;
+}
+
+std::string StoredTensor::shape_text() const {
+  return fmt::format("[{}]", fmt::join(shape, ", "));
+}
+
+StoredTensors parse_safetensors(std::span<const std::byte> bytes, std::string_view file) {
+  const std::uint64_t length = read_header_length(bytes, file);
+  const auto header = bytes.subspan(kLengthBytes, length);
+  const auto* begin = reinterpret_cast<const char*>(header.data());
+  const char* end = begin + header.size();
+  // nlohmann's lexer takes a zero byte for the end of the text and skips a byte order mark; its
+  // UTF-8 check covers strings, and outside of them nothing but ASCII is JSON.
+  if (const char* zero = std::find(begin, end, '\0'); zero != end) {
+    fail("{}: header, at byte {}: not JSON: zero byte", file,
+         kLengthBytes + static_cast<std::uint64_t>(zero - begin));
+  }
+  if (std::string_view(begin, header.size()).starts_with("\xef\xbb\xbf")) {
+    fail("{}: header, at byte {}: not JSON: byte order mark", file, kLengthBytes);
+  }
+  const char* at = begin;
+  HeaderHandler handler(file, begin, &at);
+  const CountingIterator first(begin, &at);
+  const CountingIterator last(end, &at);
+  json::sax_parse(first, last, &handler);
+
+  const auto data = bytes.subspan(kLengthBytes + length);
+  check_layout(handler.tensors(), kLengthBytes + length, data.size(), file);
+  StoredTensors tensors;
+  while (!handler.tensors().empty()) {
+    auto node = handler.tensors().extract(handler.tensors().begin());
+    HeaderTensor& tensor = node.mapped();
+    tensors.emplace_hint(
+        tensors.end(), std::move(node.key()),
+        StoredTensor{
+            .dtype = tensor.type->name,
+            .shape = std::move(*tensor.shape),
+            .bytes = data.subspan(tensor.offsets[0], tensor.offsets[1] - tensor.offsets[0])});
+  }
+  return tensors;
+}
+
+SafetensorsFile::SafetensorsFile(const std::filesystem::path& path)
+    : file_(path), tensors_(parse_safetensors(file_.bytes(), io::escape(path.native()))) {}
+
+}  // namespace fovea::model

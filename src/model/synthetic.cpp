@@ -1,0 +1,392 @@
+// Random weights with the statistics of a trained vision tower. Why each number is what it is:
+// docs/presets.md.
+#include "model/synthetic.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <numbers>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "core/error.hpp"
+
+namespace fovea::model {
+namespace {
+
+// Residual stream: root mean square of a typical channel before the first and after the last layer.
+constexpr double kFirstResidual = 0.05;
+constexpr double kLastResidual = 0.4;
+// Share of the position embedding in the first residual (its variance).
+constexpr double kPositionShare = 0.35;
+// Outlier channels: how many hidden channels share one, and how far they stand out.
+constexpr std::int64_t kChannelsAnOutlier = 256;
+constexpr std::array<double, 4> kOutlierGains{30.0, -22.0, 55.0, -40.0};
+// Gains of outlier channels within norms (trained norms damp them), and their extra noise.
+constexpr double kOutlierGamma = 0.05;
+constexpr double kOutlierNoise = 3.0;
+
+constexpr double kGamma = 2.0;           // typical LayerNorm weight
+constexpr double kQueryDeviation = 1.5;  // of q and k, so that logits have about its square
+constexpr double kKeyDeviation = 1.5;
+constexpr double kGeluDeviation = 1.3;  // of what enters GELU
+constexpr double kGeluBias = -0.2;
+constexpr double kGeluOutput = 0.72;      // deviation of GELU's output at that input
+constexpr double kAttentionOutput = 0.6;  // of attention's output when values have deviation 1
+constexpr double kSmallBias = 0.1;
+
+/// 64 well-mixed bits of a counter: SplitMix64's output function (Steele, Lea, Flood 2014).
+constexpr std::uint64_t mix(std::uint64_t key, std::uint64_t counter) {
+  std::uint64_t bits = key + counter * 0x9e3779b97f4a7c15U;
+  bits = (bits ^ (bits >> 30)) * 0xbf58476d1ce4e5b9U;
+  bits = (bits ^ (bits >> 27)) * 0x94d049bb133111ebU;
+  return bits ^ (bits >> 31);
+}
+
+/// Nearly normal, mean 0, deviation 1: the sum of four 16-bit uniforms. Only integer sums and one
+/// multiplication, so every machine gets the same bits.
+float noise(std::uint64_t key, std::uint64_t counter) {
+  const std::uint64_t bits = mix(key, counter);
+  const auto sum = static_cast<std::int32_t>((bits & 0xffffU) + ((bits >> 16) & 0xffffU) +
+                                             ((bits >> 32) & 0xffffU) + (bits >> 48));
+  constexpr float kScale = 1.0F / 37837.2F;  // 65536 / sqrt(12 / 4)
+  return static_cast<float>(sum - 2 * 65535) * kScale;
+}
+
+/// Uniform in [0, 1).
+double uniform(std::uint64_t key, std::uint64_t counter) {
+  return static_cast<double>(mix(key, counter) >> 11) * 0x1p-53;
+}
+
+}  // namespace
+
+void SyntheticTensor::fill(std::size_t begin, std::span<float> out) const {
+  if (matrix_.columns == 0) {
+    std::copy_n(table_.begin() + static_cast<std::ptrdiff_t>(begin), out.size(), out.begin());
+    return;
+  }
+  for (std::size_t index = 0; index < out.size(); ++index) {
+    out[index] = noise(matrix_.key, begin + index);
+  }
+  if (matrix_.centred) {
+    for (std::size_t run = 0; run < out.size(); run += kCentredRun) {
+      float sum = 0.0F;
+      for (std::size_t index = 0; index < kCentredRun; ++index) {
+        sum += out[run + index];
+      }
+      for (std::size_t index = 0; index < kCentredRun; ++index) {
+        out[run + index] -= sum * (1.0F / kCentredRun);
+      }
+    }
+  }
+  for (std::size_t index = 0; index < out.size();) {
+    const std::size_t row = (begin + index) / matrix_.columns;
+    const std::size_t end = std::min(out.size(), (row + 1) * matrix_.columns - begin);
+    const float gain = matrix_.row_gain[row];
+    for (; index < end; ++index) {
+      out[index] *= gain;
+    }
+  }
+}
+
+SyntheticWeights::SyntheticWeights(const VisionConfig& config, std::uint64_t seed)
+    : config_(config), seed_(seed), typical_share_(1.0) {
+  const std::int64_t count = std::max<std::int64_t>(1, config.hidden / kChannelsAnOutlier);
+  const std::uint64_t places = key("outliers");
+  double energy = static_cast<double>(config.hidden - count);
+  for (std::int64_t index = 0; index < count; ++index) {
+    // One in each stretch of channels, so that they are distinct.
+    const std::int64_t stretch = config.hidden / count;
+    const auto within = static_cast<std::int64_t>(
+        uniform(places, static_cast<std::uint64_t>(index)) * static_cast<double>(stretch));
+    const double gain = kOutlierGains[static_cast<std::size_t>(index) % kOutlierGains.size()];
+    outliers_.push_back(
+        {.channel = static_cast<std::size_t>(index * stretch + within), .gain = gain});
+    energy += gain * gain;
+  }
+  typical_share_ = std::sqrt(static_cast<double>(config.hidden) / energy);
+}
+
+std::uint64_t SyntheticWeights::key(std::string_view name) const {
+  std::uint64_t hash = 0xcbf29ce484222325U;  // FNV-1a
+  for (const char c : name) {
+    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
+  }
+  return mix(hash, seed_);
+}
+
+double SyntheticWeights::residual_rms(std::int64_t layer) const {
+  const double progress = static_cast<double>(layer) / static_cast<double>(config_.layers);
+  return kFirstResidual * std::pow(kLastResidual / kFirstResidual, progress);
+}
+
+double SyntheticWeights::branch_rms(std::int64_t layer) const {
+  const double before = residual_rms(layer);
+  const double after = residual_rms(layer + 1);
+  return std::sqrt((after * after - before * before) / 2.0);
+}
+
+std::vector<float> SyntheticWeights::noise_table(std::string_view name, std::size_t count,
+                                                 double mean, double deviation) const {
+  const std::uint64_t stream = key(name);
+  std::vector<float> table(count);
+  for (std::size_t index = 0; index < count; ++index) {
+    table[index] = static_cast<float>(mean + deviation * noise(stream, index));
+  }
+  return table;
+}
+
+SyntheticWeights::Channels SyntheticWeights::norm(std::string_view name, bool outliers) const {
+  const auto size = static_cast<std::size_t>(config_.hidden);
+  const double input = outliers ? typical_share_ : 1.0;
+  const double typical = outliers ? kGamma : 1.0;
+  Channels channels;
+  channels.gamma = noise_table(fmt::format("{}.weight", name), size, typical, 0.25 * typical);
+  channels.beta = noise_table(fmt::format("{}.bias", name), size, 0.0, kSmallBias);
+  const std::uint64_t large = key(fmt::format("{}.large", name));
+  for (std::size_t channel = 0; channel < size; ++channel) {
+    if (uniform(large, channel) < 0.01) {
+      channels.gamma[channel] *= 3.0F;
+    }
+  }
+  double energy = 0.0;
+  for (std::size_t channel = 0; channel < size; ++channel) {
+    double value = channels.gamma[channel] * input;
+    if (outliers) {
+      for (const Outlier& outlier : outliers_) {
+        if (outlier.channel == channel) {
+          channels.gamma[channel] = static_cast<float>(kOutlierGamma * typical);
+          value = channels.gamma[channel] * input * outlier.gain;
+        }
+      }
+    }
+    energy += value * value + channels.beta[channel] * channels.beta[channel];
+  }
+  channels.output_rms = std::sqrt(energy / static_cast<double>(size));
+  return channels;
+}
+
+SyntheticTensor SyntheticWeights::matrix(std::string_view name, std::int64_t rows,
+                                         std::int64_t columns, double deviation, bool centred,
+                                         double outlier_gain) const {
+  SyntheticTensor::Matrix matrix{
+      .key = key(name),
+      .columns = static_cast<std::size_t>(columns),
+      .row_gain = noise_table(fmt::format("{}.rows", name), static_cast<std::size_t>(rows),
+                              deviation, 0.15 * deviation),
+      .centred = centred};
+  if (outlier_gain != 1.0) {
+    for (const Outlier& outlier : outliers_) {
+      matrix.row_gain[outlier.channel] *= static_cast<float>(outlier_gain);
+    }
+  }
+  return SyntheticTensor(std::move(matrix));
+}
+
+std::vector<float> SyntheticWeights::branch_bias(std::string_view name, std::int64_t layer) const {
+  std::vector<float> bias = noise_table(name, static_cast<std::size_t>(config_.hidden), 0.0,
+                                        kSmallBias * branch_rms(layer));
+  const double growth = (residual_rms(layer + 1) - residual_rms(layer)) / 2.0;
+  for (const Outlier& outlier : outliers_) {
+    bias[outlier.channel] = static_cast<float>(outlier.gain * growth);
+  }
+  return bias;
+}
+
+SyntheticTensor SyntheticWeights::layer_tensor(const TensorSpec& tensor, std::int64_t layer,
+                                               std::string_view part) const {
+  const std::string& name = tensor.name;
+  const std::string prefix = fmt::format("vision_model.encoder.layers.{}.", layer);
+  const std::int64_t h = config_.hidden;
+  const std::int64_t m = config_.mlp;
+  const auto size = static_cast<std::size_t>(tensor.shape[0]);
+  const double root_h = std::sqrt(static_cast<double>(h));
+  if (part.starts_with("layer_norm")) {
+    Channels channels = norm(prefix + std::string(part.substr(0, part.find('.'))), true);
+    return SyntheticTensor(part.ends_with("weight") ? std::move(channels.gamma)
+                                                    : std::move(channels.beta));
+  }
+  if (part == "self_attn.out_proj.weight") {
+    return matrix(name, h, h, branch_rms(layer) / (kAttentionOutput * root_h), false,
+                  kOutlierNoise);
+  }
+  if (part == "mlp.fc2.weight") {
+    return matrix(name, h, m, branch_rms(layer) / (kGeluOutput * std::sqrt(static_cast<double>(m))),
+                  true, kOutlierNoise);
+  }
+  if (part == "self_attn.out_proj.bias" || part == "mlp.fc2.bias") {
+    return SyntheticTensor(branch_bias(name, layer));
+  }
+  if (part == "mlp.fc1.bias") {
+    return SyntheticTensor(noise_table(name, size, kGeluBias, 0.3));
+  }
+  if (part.ends_with("bias")) {
+    return SyntheticTensor(noise_table(name, size, 0.0, kSmallBias));
+  }
+  const bool is_mlp = part.starts_with("mlp");
+  const double input = norm(prefix + (is_mlp ? "layer_norm2" : "layer_norm1"), true).output_rms;
+  double deviation = 1.0;
+  if (part.starts_with("self_attn.q")) {
+    deviation = kQueryDeviation;
+  } else if (part.starts_with("self_attn.k")) {
+    deviation = kKeyDeviation;
+  } else if (is_mlp) {
+    deviation = kGeluDeviation;
+  }
+  return matrix(name, tensor.shape[0], h, deviation / (input * root_h), false);
+}
+
+SyntheticTensor SyntheticWeights::head_tensor(const TensorSpec& tensor,
+                                              std::string_view part) const {
+  const std::string& name = tensor.name;
+  const std::int64_t h = config_.hidden;
+  const auto size = static_cast<std::size_t>(tensor.shape.elements());
+  const double root_h = std::sqrt(static_cast<double>(h));
+  if (part == "probe") {
+    return SyntheticTensor(noise_table(name, size, 0.0, 1.0));
+  }
+  if (part == "attention.in_proj_weight") {
+    const double input = norm("vision_model.post_layernorm", true).output_rms;
+    SyntheticTensor::Matrix matrix{
+        .key = key(name), .columns = static_cast<std::size_t>(h), .row_gain = {}, .centred = false};
+    for (std::int64_t row = 0; row < 3 * h; ++row) {
+      const double deviation = row < h       ? kQueryDeviation / root_h
+                               : row < 2 * h ? kKeyDeviation / (input * root_h)
+                                             : 1.0 / (input * root_h);
+      matrix.row_gain.push_back(static_cast<float>(deviation));
+    }
+    return SyntheticTensor(std::move(matrix));
+  }
+  if (part == "attention.out_proj.weight") {
+    return matrix(name, h, h, 1.0 / (kAttentionOutput * root_h), false);
+  }
+  if (part.starts_with("layernorm")) {
+    Channels channels = norm("vision_model.head.layernorm", false);
+    return SyntheticTensor(part.ends_with("weight") ? std::move(channels.gamma)
+                                                    : std::move(channels.beta));
+  }
+  if (part == "mlp.fc1.weight") {
+    const double input = norm("vision_model.head.layernorm", false).output_rms;
+    return matrix(name, config_.mlp, h, kGeluDeviation / (input * root_h), false);
+  }
+  if (part == "mlp.fc1.bias") {
+    return SyntheticTensor(noise_table(name, size, kGeluBias, 0.3));
+  }
+  if (part == "mlp.fc2.weight") {
+    return matrix(name, h, config_.mlp,
+                  1.0 / (kGeluOutput * std::sqrt(static_cast<double>(config_.mlp))), true);
+  }
+  return SyntheticTensor(noise_table(name, size, 0.0, kSmallBias));
+}
+
+std::vector<float> SyntheticWeights::patch_filters(const TensorSpec& tensor) const {
+  const auto p = static_cast<std::size_t>(config_.patch);
+  const std::uint64_t stream = key(tensor.name);
+  const double deviation = kFirstResidual * std::sqrt(1.0 - kPositionShare);
+  std::vector<float> filters(static_cast<std::size_t>(tensor.shape.elements()));
+  std::vector<double> wave(3 * p * p);
+  for (std::size_t channel = 0; channel < static_cast<std::size_t>(config_.hidden); ++channel) {
+    const auto draw = [&](std::uint64_t index) { return uniform(stream, channel * 16 + index); };
+    // A wave of a few cycles a patch, in a random direction, with a random colour.
+    const bool flat = draw(0) < 0.1;
+    const double cycles = flat ? 0.0 : 0.5 + 3.5 * draw(1) * draw(1);
+    const double angle = std::numbers::pi * draw(2);
+    const double phase = 2.0 * std::numbers::pi * draw(3);
+    const double grey = draw(4) < 0.6 ? 1.0 : 0.2;
+    std::array<double, 3> colour{};
+    for (std::size_t c = 0; c < 3; ++c) {
+      colour[c] = grey + (1.0 - grey) * 2.0 * (draw(5 + c) - 0.5) + 0.2 * (draw(8 + c) - 0.5);
+    }
+    double energy = 0.0;
+    for (std::size_t c = 0; c < 3; ++c) {
+      for (std::size_t y = 0; y < p; ++y) {
+        for (std::size_t x = 0; x < p; ++x) {
+          const double u = static_cast<double>(x) / static_cast<double>(p);
+          const double v = static_cast<double>(y) / static_cast<double>(p);
+          const double turn =
+              2.0 * std::numbers::pi * cycles * (u * std::cos(angle) + v * std::sin(angle));
+          const double value =
+              colour[c] * (flat ? 1.0 : std::cos(turn + phase)) +
+              0.1 * noise(key("patch noise"), channel * wave.size() + (c * p + y) * p + x);
+          wave[(c * p + y) * p + x] = value;
+          energy += value * value;
+        }
+      }
+    }
+    // Photographs have less contrast at higher frequencies: scale the filters up with theirs.
+    const double contrast = 0.35 * std::sqrt(3.0) * static_cast<double>(p) / (1.0 + 2.0 * cycles);
+    const double scale = deviation / (std::sqrt(energy) * contrast);
+    for (std::size_t index = 0; index < wave.size(); ++index) {
+      filters[channel * wave.size() + index] = static_cast<float>(wave[index] * scale);
+    }
+  }
+  return filters;
+}
+
+std::vector<float> SyntheticWeights::position_table(const TensorSpec& tensor) const {
+  const auto grid = static_cast<std::size_t>(config_.grid());
+  const auto h = static_cast<std::size_t>(config_.hidden);
+  const std::uint64_t stream = key(tensor.name);
+  const double amplitude = kFirstResidual * std::sqrt(kPositionShare);
+  std::vector<float> table(grid * grid * h);
+  for (std::size_t channel = 0; channel < h; ++channel) {
+    const auto draw = [&](std::uint64_t index) { return uniform(stream, channel * 8 + index); };
+    // Whole periods over the grid, at least one, so that the table adds nothing on average.
+    const double across = std::floor(4.0 * draw(0));
+    const double down = across == 0.0 ? 1.0 + std::floor(3.0 * draw(1)) : std::floor(4.0 * draw(1));
+    const double phase = 2.0 * std::numbers::pi * draw(2);
+    for (std::size_t y = 0; y < grid; ++y) {
+      for (std::size_t x = 0; x < grid; ++x) {
+        const double turn = 2.0 * std::numbers::pi *
+                            (across * static_cast<double>(x) + down * static_cast<double>(y)) /
+                            static_cast<double>(grid);
+        const std::size_t index = (y * grid + x) * h + channel;
+        table[index] = static_cast<float>(
+            amplitude * (1.3 * std::cos(turn + phase) + 0.3 * noise(stream ^ 1U, index)));
+      }
+    }
+  }
+  return table;
+}
+
+SyntheticTensor SyntheticWeights::make(const TensorSpec& tensor) const {
+  std::string_view part = tensor.name;
+  const auto strip = [&](std::string_view prefix) {
+    const bool matches = part.starts_with(prefix);
+    part.remove_prefix(matches ? prefix.size() : 0);
+    return matches;
+  };
+  strip("vision_model.");
+  if (strip("encoder.layers.")) {
+    std::int64_t layer = 0;
+    const auto parsed = std::from_chars(part.data(), part.data() + part.size(), layer);
+    part.remove_prefix(static_cast<std::size_t>(parsed.ptr - part.data()) + 1);
+    return layer_tensor(tensor, layer, part);
+  }
+  if (strip("head.")) {
+    return head_tensor(tensor, part);
+  }
+  if (strip("post_layernorm.")) {
+    Channels channels = norm("vision_model.post_layernorm", true);
+    return SyntheticTensor(part == "weight" ? std::move(channels.gamma) : std::move(channels.beta));
+  }
+  if (part == "embeddings.patch_embedding.weight") {
+    return SyntheticTensor(patch_filters(tensor));
+  }
+  if (part == "embeddings.position_embedding.weight") {
+    return SyntheticTensor(position_table(tensor));
+  }
+  if (part == "embeddings.patch_embedding.bias") {
+    std::vector<float> bias = noise_table(tensor.name, static_cast<std::size_t>(config_.hidden),
+                                          0.0, kSmallBias * kFirstResidual);
+    for (const Outlier& outlier : outliers_) {
+      bias[outlier.channel] = static_cast<float>(outlier.gain * kFirstResidual);
+    }
+    return SyntheticTensor(std::move(bias));
+  }
+  fail("no recipe for tensor \"{}\"", tensor.name);
+}
+
+}  // namespace fovea::model

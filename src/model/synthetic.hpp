@@ -1,0 +1,81 @@
+// Random weights with the statistics of a trained SigLIP vision tower (docs/presets.md).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "model/architecture.hpp"
+#include "model/config.hpp"
+
+namespace fovea::model {
+
+/// One tensor whose values can be computed from any index on, in any order, by any thread.
+class SyntheticTensor {
+ public:
+  /// A tensor of known values.
+  explicit SyntheticTensor(std::vector<float> table) : table_(std::move(table)) {}
+
+  /// A matrix of independent noise: out[r, c] = row_gain[r] * noise(key, r * columns + c).
+  /// `centred`: every kCentredRun neighbours in a row then sum to zero.
+  struct Matrix {
+    std::uint64_t key = 0;
+    std::size_t columns = 0;
+    std::vector<float> row_gain;  // one a row
+    bool centred = false;
+  };
+  explicit SyntheticTensor(Matrix matrix) : matrix_(std::move(matrix)) {}
+
+  static constexpr std::size_t kCentredRun = 16;
+
+  /// Writes elements [begin, begin + out.size()), both multiples of kCentredRun where centred.
+  void fill(std::size_t begin, std::span<float> out) const;
+
+ private:
+  std::vector<float> table_;
+  Matrix matrix_;
+};
+
+/// The recipe for one architecture and seed.
+class SyntheticWeights {
+ public:
+  SyntheticWeights(const VisionConfig& config, std::uint64_t seed);
+
+  /// The values of one of vision_tensors(config).
+  [[nodiscard]] SyntheticTensor make(const TensorSpec& tensor) const;
+
+ private:
+  struct Channels {
+    std::vector<float> gamma;
+    std::vector<float> beta;
+    double output_rms = 1.0;  // of what the norm gives, over channels
+  };
+
+  [[nodiscard]] std::uint64_t key(std::string_view name) const;
+  [[nodiscard]] double residual_rms(std::int64_t layer) const;
+  [[nodiscard]] double branch_rms(std::int64_t layer) const;
+  [[nodiscard]] Channels norm(std::string_view name, bool outliers) const;
+  [[nodiscard]] std::vector<float> noise_table(std::string_view name, std::size_t count,
+                                               double mean, double deviation) const;
+  [[nodiscard]] SyntheticTensor matrix(std::string_view name, std::int64_t rows,
+                                       std::int64_t columns, double deviation, bool centred,
+                                       double outlier_gain = 1.0) const;
+  [[nodiscard]] std::vector<float> branch_bias(std::string_view name, std::int64_t layer) const;
+  [[nodiscard]] SyntheticTensor layer_tensor(const TensorSpec& tensor, std::int64_t layer,
+                                             std::string_view part) const;
+  [[nodiscard]] SyntheticTensor head_tensor(const TensorSpec& tensor, std::string_view part) const;
+  [[nodiscard]] std::vector<float> patch_filters(const TensorSpec& tensor) const;
+  [[nodiscard]] std::vector<float> position_table(const TensorSpec& tensor) const;
+
+  struct Outlier {
+    std::size_t channel;
+    double gain;  // signed: its value over the typical channel's
+  };
+  VisionConfig config_;
+  std::uint64_t seed_;
+  std::vector<Outlier> outliers_;
+  double typical_share_;  // rms of a typical channel over that of all channels
+};
+
+}  // namespace fovea::model

@@ -1,0 +1,119 @@
+// Backend: prepares weights and runs the fused operators. It knows nothing of SigLIP.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "core/dtype.hpp"
+#include "core/tensor_view.hpp"
+#include "fovea/encoder.hpp"
+#include "ops/problem.hpp"
+#include "ops/weights.hpp"
+
+namespace fovea::ops {
+
+/// Where operators run, one after the other: on the CPU one thread of a team that works on the
+/// same images, on a GPU a stream. Every thread of a team makes the same calls; an operator's
+/// output may be read by the calls after it. Operand memory belongs to the backend's device.
+class Lane {
+ public:
+  Lane() = default;
+  virtual ~Lane() = default;
+  Lane(const Lane&) = delete;
+  Lane& operator=(const Lane&) = delete;
+
+  /// Memory for activations, of at least the size asked of Backend::run, the same at every call
+  /// and for every thread of the team. Not initialised.
+  [[nodiscard]] virtual void* workspace() const = 0;
+
+  void patch_embed(const PatchEmbedProblem& problem, const Prepared& weights,
+                   const ConstTensorView& patches, const TensorView& tokens);
+  /// `output` may be `input` when the types are the same.
+  void layer_norm(const LayerNormProblem& problem, const Prepared& weights,
+                  const ConstTensorView& input, const TensorView& output);
+  void linear(const LinearProblem& problem, const Prepared& weights, const ConstTensorView& input,
+              const TensorView& output);
+  void attention(const AttentionProblem& problem, const ConstTensorView& qkv,
+                 const TensorView& output);
+  void pool(const PoolProblem& problem, const Prepared& weights, const ConstTensorView& input,
+            const TensorView& output);
+
+ private:
+  // Operands are checked; `can_run` is the implementation's to ask.
+  virtual void do_patch_embed(const PatchEmbedProblem& problem, const Prepared& weights,
+                              const ConstTensorView& patches, const TensorView& tokens) = 0;
+  virtual void do_layer_norm(const LayerNormProblem& problem, const Prepared& weights,
+                             const ConstTensorView& input, const TensorView& output) = 0;
+  virtual void do_linear(const LinearProblem& problem, const Prepared& weights,
+                         const ConstTensorView& input, const TensorView& output) = 0;
+  virtual void do_attention(const AttentionProblem& problem, const ConstTensorView& qkv,
+                            const TensorView& output) = 0;
+  virtual void do_pool(const PoolProblem& problem, const Prepared& weights,
+                       const ConstTensorView& input, const TensorView& output) = 0;
+};
+
+/// A part of a batch: images [first, first + images).
+struct Slice {
+  std::int64_t first = 0;
+  std::int64_t images = 0;
+};
+
+/// What Backend::run is to cut into slices.
+struct Batch {
+  std::int64_t images = 0;
+  std::int64_t tokens = 1;                    // rows of an image, to size the slices
+  std::size_t workspace_bytes_per_image = 0;  // for Lane::workspace
+};
+
+/// Time spent in one place of the network, summed over threads.
+struct OperatorTime {
+  std::string name;
+  std::uint64_t calls = 0;
+  double seconds = 0;
+};
+
+class Backend {
+ public:
+  Backend() = default;
+  virtual ~Backend() = default;
+  Backend(const Backend&) = delete;
+  Backend& operator=(const Backend&) = delete;
+
+  /// For people: "cpu (oneDNN, avx512_core_bf16), bf16, 8 threads".
+  [[nodiscard]] virtual std::string description() const = 0;
+  /// kFp32 or kBf16, never kAuto.
+  [[nodiscard]] virtual Precision precision() const = 0;
+  [[nodiscard]] virtual int threads() const = 0;
+  /// Type of the residual stream, and of what linear layers and attention read.
+  [[nodiscard]] virtual DType stream_type() const = 0;
+  [[nodiscard]] virtual DType activation_type() const = 0;
+
+  /// Why this backend does not run the problem; empty when it does.
+  [[nodiscard]] virtual std::string can_run(const PatchEmbedProblem& problem) const = 0;
+  [[nodiscard]] virtual std::string can_run(const LayerNormProblem& problem) const = 0;
+  [[nodiscard]] virtual std::string can_run(const LinearProblem& problem) const = 0;
+  [[nodiscard]] virtual std::string can_run(const AttentionProblem& problem) const = 0;
+  [[nodiscard]] virtual std::string can_run(const PoolProblem& problem) const = 0;
+
+  /// Copy weights into the backend's own form; the host memory may go afterwards. Thread-safe.
+  [[nodiscard]] virtual PreparedPtr prepare(const PatchEmbedWeights& weights) = 0;
+  [[nodiscard]] virtual PreparedPtr prepare(const LayerNormWeights& weights) = 0;
+  [[nodiscard]] virtual PreparedPtr prepare(const LinearWeights& weights) = 0;
+  [[nodiscard]] virtual PreparedPtr prepare(const PoolWeights& weights) = 0;
+
+  /// Runs independent host tasks, such as preparing weights, on the backend's host threads.
+  virtual void for_each(std::size_t count, const std::function<void(std::size_t)>& task) = 0;
+
+  /// Cuts the batch into slices and calls `network` for each, on lanes that work side by side,
+  /// until all are done. Rethrows the first exception. Calls take turns.
+  virtual void run(const Batch& batch, const std::function<void(Lane&, const Slice&)>& network) = 0;
+
+  /// Time by place since the last call of reset_profile.
+  [[nodiscard]] virtual std::vector<OperatorTime> profile() const = 0;
+  virtual void reset_profile() = 0;
+};
+
+}  // namespace fovea::ops

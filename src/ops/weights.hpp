@@ -1,0 +1,60 @@
+// Weights as a model file gives them: float32 in host memory. Backends prepare their own form.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+namespace fovea::ops {
+
+/// y = x weight^T + bias: weight [out, in], bias [out].
+struct LinearWeights {
+  std::int64_t in = 0;
+  std::int64_t out = 0;
+  std::span<const float> weight;
+  std::span<const float> bias;
+};
+
+/// weight [width], bias [width].
+struct LayerNormWeights {
+  std::span<const float> weight;
+  std::span<const float> bias;
+};
+
+/// A pixel value v of channel c enters the projection as v * scale[c] + shift[c].
+struct PatchEmbedWeights {
+  LinearWeights projection;         // weight [hidden, p * p * 3] in (row, column, channel) order
+  std::span<const float> position;  // [tokens, hidden]
+  std::array<double, 3> scale{1, 1, 1};
+  std::array<double, 3> shift{0, 0, 0};
+};
+
+/// See PoolProblem.
+struct PoolWeights {
+  std::int64_t heads = 0;
+  std::span<const float> key;  // [heads, hidden]
+  LinearWeights value;
+  LinearWeights out;
+  LayerNormWeights norm;
+  LinearWeights fc1;
+  LinearWeights fc2;
+};
+
+/// Weights in the form a backend computes with; only the backend that made them knows it.
+class Prepared {
+ public:
+  Prepared() = default;
+  virtual ~Prepared() = default;
+  Prepared(const Prepared&) = delete;
+  Prepared& operator=(const Prepared&) = delete;
+};
+using PreparedPtr = std::unique_ptr<const Prepared>;
+
+/// Throws fovea::Error when a span's length does not fit the shapes.
+void check_weights(const LinearWeights& weights);
+void check_weights(const LayerNormWeights& weights);
+void check_weights(const PatchEmbedWeights& weights);
+void check_weights(const PoolWeights& weights);
+
+}  // namespace fovea::ops
