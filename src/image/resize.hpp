@@ -9,8 +9,9 @@
 
 namespace fovea::image {
 
-/// Resizes to uint8 [height, width, 3], bit-identical to Pillow's Image.resize(): horizontal pass
-/// first, 22-bit fixed-point weights, rounding to uint8 between the passes.
+/// Resizes to uint8 [height, width, 3], bit-identical to Image.resize() of Pillow 13: 22-bit
+/// fixed-point weights, the horizontal pass first unless more than twice as many rows as columns
+/// are lost, rounding to uint8 between the passes.
 /// `out` holds height * width * 3 bytes. Thread-safe.
 void resize(const Image& source, int height, int width, Resample filter,
             std::span<std::uint8_t> out);

@@ -46,9 +46,14 @@ class RowResizer {
   void resample_across(const SourceBand& rows, int count, const OutputBand& targets);
   void blend(int turn, std::uint8_t* target);
   void emit();
-  void emit_columns(int count);
+  void emit_pending();
+  void write_column(int x, const std::uint8_t* pixels);
+  [[nodiscard]] std::uint8_t* output_row(int y) {
+    return out_ + static_cast<std::size_t>(y) * static_cast<std::size_t>(out_width_) * kChannels;
+  }
 
   bool transposed_;
+  bool along_first_;       // the pass over source rows comes first
   bool backwards_;         // the outputs over source rows come last first
   bool mirrored_ = false;  // pixels of a source row come last first
   int out_height_;
@@ -61,7 +66,7 @@ class RowResizer {
   std::shared_ptr<const AxisWeights> along_;   // over source rows; null when they keep their number
   int received_ = 0;                           // source rows
   int emitted_ = 0;                            // outputs over source rows
-  int pending_ = 0;                            // of these, columns still in the band
+  int pending_ = 0;                            // of these, still in the band
   int ring_rows_;
   std::size_t ring_stride_;
   std::size_t band_stride_;
