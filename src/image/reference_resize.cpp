@@ -1,4 +1,4 @@
-// Pillow's resampling, scalar: python-pillow/Pillow src/libImaging/Resample.c, 8 bits a channel.
+// Pillow 13's resampling, scalar: python-pillow/Pillow src/libImaging/Resample.c, 8 bits a channel.
 #include "image/reference_resize.hpp"
 
 #include <algorithm>
@@ -13,7 +13,9 @@ namespace {
 constexpr int kWeightBits = 32 - 8 - 2;
 constexpr double kBicubicA = -0.5;
 
-double support_of(Resample filter) { return filter == Resample::kBilinear ? 1.0 : 2.0; }
+double support_of(Resample filter) {
+  return filter == Resample::kBilinear ? 1.0 : 2.0;
+}
 
 double weight_at(Resample filter, double x) {
   x = std::abs(x);
@@ -64,48 +66,51 @@ std::uint8_t round_to_byte(std::int32_t sum) {
   return static_cast<std::uint8_t>(std::clamp(sum >> kWeightBits, 0, 255));
 }
 
+enum class Axis : std::uint8_t { kHorizontal, kVertical };
+
+std::size_t index_of(const Image& image, int row, int column, int channel) {
+  return (static_cast<std::size_t>(row) * static_cast<std::size_t>(image.width) +
+          static_cast<std::size_t>(column)) *
+             kChannels +
+         static_cast<std::size_t>(channel);
+}
+
+// One pass, rounded to bytes. A pass that changes no size is the identity, by its very weights.
+Image resample(const Image& source, Axis axis, int size, Resample filter) {
+  const bool horizontal = axis == Axis::kHorizontal;
+  const std::vector<Tap> taps = taps_of(horizontal ? source.width : source.height, size, filter);
+  Image result(horizontal ? size : source.width, horizontal ? source.height : size);
+  for (int row = 0; row < result.height; ++row) {
+    for (int column = 0; column < result.width; ++column) {
+      const Tap& tap = taps[static_cast<std::size_t>(horizontal ? column : row)];
+      for (int channel = 0; channel < kChannels; ++channel) {
+        std::int32_t sum = 1 << (kWeightBits - 1);
+        int at = tap.first;
+        for (const std::int32_t weight : tap.weights) {
+          sum += weight * source.pixels[horizontal ? index_of(source, row, at, channel)
+                                                   : index_of(source, at, column, channel)];
+          ++at;
+        }
+        result.pixels[index_of(result, row, column, channel)] = round_to_byte(sum);
+      }
+    }
+  }
+  return result;
+}
+
 }  // namespace
 
 void reference_resize(const Image& source, int height, int width, Resample filter,
                       std::span<std::uint8_t> out) {
-  constexpr std::int32_t kHalf = 1 << (kWeightBits - 1);
-  const auto index = [](int row, int column, int columns, int channel) {
-    return (static_cast<std::size_t>(row) * static_cast<std::size_t>(columns) +
-            static_cast<std::size_t>(column)) *
-               kChannels +
-           static_cast<std::size_t>(channel);
-  };
-  // Horizontally, then vertically, rounding to bytes in between. A pass that changes no size is
-  // the identity, by these very weights.
-  const std::vector<Tap> across = taps_of(source.width, width, filter);
-  Image narrow(width, source.height);
-  for (int row = 0; row < source.height; ++row) {
-    for (int column = 0; column < width; ++column) {
-      const Tap& tap = across[static_cast<std::size_t>(column)];
-      for (int channel = 0; channel < kChannels; ++channel) {
-        std::int32_t sum = kHalf;
-        for (std::size_t k = 0; k < tap.weights.size(); ++k) {
-          sum += tap.weights[k] * source.pixels[index(row, tap.first + static_cast<int>(k),
-                                                      source.width, channel)];
-        }
-        narrow.pixels[index(row, column, width, channel)] = round_to_byte(sum);
-      }
-    }
-  }
-  const std::vector<Tap> down = taps_of(source.height, height, filter);
-  for (int row = 0; row < height; ++row) {
-    const Tap& tap = down[static_cast<std::size_t>(row)];
-    for (int column = 0; column < width; ++column) {
-      for (int channel = 0; channel < kChannels; ++channel) {
-        std::int32_t sum = kHalf;
-        for (std::size_t k = 0; k < tap.weights.size(); ++k) {
-          sum += tap.weights[k] *
-                 narrow.pixels[index(tap.first + static_cast<int>(k), column, width, channel)];
-        }
-        out[index(row, column, width, channel)] = round_to_byte(sum);
-      }
-    }
-  }
+  // The order of the passes matters, because of the rounding between them.
+  const int rows_lost = source.height - height;
+  const int columns_lost = source.width - width;
+  const bool vertical_first = rows_lost > 0 && rows_lost > 2 * columns_lost;
+  const Image result = vertical_first ? resample(resample(source, Axis::kVertical, height, filter),
+                                                 Axis::kHorizontal, width, filter)
+                                      : resample(resample(source, Axis::kHorizontal, width, filter),
+                                                 Axis::kVertical, height, filter);
+  std::ranges::copy(result.pixels.span(), out.begin());
 }
 
 }  // namespace fovea::image
