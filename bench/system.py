@@ -1,0 +1,158 @@
+"""The whole program from outside: end-to-end rate, cold start and peak memory of `fovea embed`.
+
+Prints one JSON object. Rates come from two runs of different length, so that start-up cancels."""
+
+import argparse
+import json
+import os
+import pathlib
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+SAMPLES = ROOT / "examples" / "photos"
+
+
+def make_photos(folder: pathlib.Path, count: int) -> None:
+    """JPEGs of 500x375, quality 90, no two alike, cut from the sample photos."""
+    import numpy
+    from PIL import Image
+
+    sources = [Image.open(path).convert("RGB").resize((700, 525)) for path in sorted(SAMPLES.glob("*.jpg"))]
+    random = numpy.random.default_rng(0)
+    folder.mkdir(parents=True)
+    for number in range(count):
+        left, top = random.integers(0, 200), random.integers(0, 150)
+        pixels = numpy.asarray(sources[number % len(sources)].crop((left, top, left + 500, top + 375)), dtype=float)
+        pixels = pixels + random.normal(0, 4, pixels.shape)
+        photo = Image.fromarray(pixels.clip(0, 255).astype("uint8"))
+        photo.save(folder / f"{number:06}.jpg", quality=90)
+
+
+class Run:
+    """One run of the program: wall time in seconds and peak resident memory in MiB."""
+
+    def __init__(self, *arguments: object):
+        started = time.perf_counter()
+        process = subprocess.Popen(
+            [str(a) for a in arguments], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+        )
+        talk = process.stderr.read()
+        _, status, usage = os.wait4(process.pid, 0)
+        self.seconds = time.perf_counter() - started
+        self.peak_mib = usage.ru_maxrss / 1024
+        if status != 0:
+            sys.exit(f"{arguments}: exit status {os.waitstatus_to_exitcode(status)}\n{talk.decode()}")
+
+
+def rate(short_count: int, long_count: int, run) -> float:
+    """Images a second between a short and a long run: the best of two pairs, as of two races."""
+    rates = []
+    for _ in range(2):
+        short, long = run(short_count), run(long_count)
+        rates.append((long_count - short_count) / (long.seconds - short.seconds))
+    return max(rates)
+
+
+def end_to_end(fovea: str, model: str, precision: str, count: int, work: pathlib.Path) -> dict:
+    """`embed` beside its two stages alone: computing (--synthetic) and decoding (preprocess)."""
+    photos = work / "photos"
+    make_photos(photos, count)
+    few = work / "few"
+    few.mkdir()
+    for path in sorted(photos.iterdir())[: count // 4]:
+        os.link(path, few / path.name)
+    out = work / "out"
+    common = ["-m", model, "--precision", precision, "--quiet", "--overwrite", "-o", out]
+
+    def folder(n: int) -> pathlib.Path:
+        return photos if n == count else few
+
+    compute = rate(count // 4, count, lambda n: Run(fovea, "embed", "--synthetic", n, *common))
+    both = rate(count // 4, count, lambda n: Run(fovea, "embed", folder(n), *common))
+    pixels = work / "pixels.npy"
+    decode_only = ["-m", model, "--quiet", "-o", pixels]
+    many = list(photos.iterdir()) * 8  # decoding is quick: more of it for a steady figure
+    listed = work / "many.txt"
+
+    def decode_run(n: int) -> Run:
+        listed.write_text("".join(f"{path}\n" for path in many[:n]))
+        return Run(fovea, "preprocess", f"@{listed}", *decode_only)
+
+    decode = rate(len(many) // 4, len(many), decode_run)
+    slower = min(compute, decode)
+    return {
+        "images": count,
+        "precision": precision,
+        "compute_only": compute,
+        "decode_only": decode,
+        "end_to_end": both,
+        "share_of_slower_stage": both / slower,
+    }
+
+
+def cold_start(fovea: str, model: str, precision: str, work: pathlib.Path) -> dict:
+    """First embedding of a fresh process, weights in the page cache, beyond one image's compute."""
+    photo = SAMPLES / "cat.jpg"
+    runs = [
+        Run(fovea, "embed", photo, "-m", model, "--precision", precision, "--quiet", "--overwrite",
+            "-o", work / "one").seconds
+        for _ in range(6)
+    ][1:]  # the first brings the weights into the page cache
+    report = json.loads(
+        subprocess.run(
+            [fovea, "bench", "-m", model, "--precision", precision, "--batch-size", "1", "--json"],
+            check=True, capture_output=True, text=True,
+        ).stdout
+    )
+    compute = report["figures"][0]["median_seconds"]
+    median = statistics.median(runs)
+    return {
+        "precision": precision,
+        "process_seconds": median,
+        "one_image_seconds": compute,
+        "beyond_compute_seconds": median - compute,
+    }
+
+
+def memory(fovea: str, model: str, precision: str, counts: list[int], work: pathlib.Path) -> dict:
+    """Peak resident memory of `embed --synthetic N --batch-size 32`, by N."""
+    peaks = {
+        str(count): Run(
+            fovea, "embed", "--synthetic", count, "--batch-size", "32", "-m", model, "--precision",
+            precision, "--quiet", "--overwrite", "-o", work / "memory"
+        ).peak_mib
+        for count in counts
+    }
+    return {"model": pathlib.Path(model).name, "precision": precision, "peak_mib": peaks}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--fovea", default=str(ROOT / "build/release/bin/fovea"))
+    parser.add_argument("--model", required=True, help="folder of base-patch16-224")
+    parser.add_argument("--precision", default="fp32")
+    parser.add_argument("--images", type=int, default=160, help="photos of the end-to-end run")
+    parser.add_argument("--memory", default="100,1000", help="synthetic images, by comma")
+    parser.add_argument("sections", nargs="*", default=["end_to_end", "cold_start", "memory"])
+    options = parser.parse_args()
+
+    work = pathlib.Path(tempfile.mkdtemp(prefix="fovea-bench-"))
+    arguments = (options.fovea, options.model, options.precision)
+    sections = {
+        "end_to_end": lambda: end_to_end(*arguments, options.images, work),
+        "cold_start": lambda: cold_start(*arguments, work),
+        "memory": lambda: memory(*arguments, [int(n) for n in options.memory.split(",")], work),
+    }
+    try:
+        print(json.dumps({name: sections[name]() for name in options.sections}, indent=2))
+    finally:
+        shutil.rmtree(work)
+
+
+if __name__ == "__main__":
+    main()
