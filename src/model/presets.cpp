@@ -44,7 +44,7 @@ constexpr VisionConfig giant(std::int64_t image_size) {
 // Small, yet with several heads of a real head dimension, an MLP and a grid that are not square
 // powers of each other.
 constexpr VisionConfig kTiny{
-    .hidden = 128, .mlp = 384, .layers = 3, .heads = 2, .image_size = 64, .patch = 16};
+    .hidden = 128, .mlp = 384, .layers = 3, .heads = 4, .image_size = 64, .patch = 16};
 
 constexpr std::array kPresets{
     Preset{"tiny", kTiny},

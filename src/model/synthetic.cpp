@@ -19,8 +19,9 @@ namespace {
 // Residual stream: root mean square of a typical channel before the first and after the last layer.
 constexpr double kFirstResidual = 0.05;
 constexpr double kLastResidual = 0.4;
+constexpr double kMostGrowth = 1.6;  // a layer, for models of few layers
 // Share of the position embedding in the first residual (its variance).
-constexpr double kPositionShare = 0.35;
+constexpr double kPositionShare = 0.25;
 // Outlier channels: how many hidden channels share one, and how far they stand out.
 constexpr std::int64_t kChannelsAnOutlier = 256;
 constexpr std::array<double, 4> kOutlierGains{30.0, -22.0, 55.0, -40.0};
@@ -29,13 +30,18 @@ constexpr double kOutlierGamma = 0.05;
 constexpr double kOutlierNoise = 3.0;
 
 constexpr double kGamma = 2.0;           // typical LayerNorm weight
-constexpr double kQueryDeviation = 1.5;  // of q and k, so that logits have about its square
-constexpr double kKeyDeviation = 1.5;
-constexpr double kGeluDeviation = 1.3;  // of what enters GELU
+constexpr double kQueryDeviation = 1.3;  // of q and k, so that logits have about its square
+constexpr double kKeyDeviation = 1.3;
+constexpr double kHeadKeyDeviation = 0.9;  // the pooling head weighs more tokens
+constexpr double kGeluDeviation = 1.3;     // of what enters GELU
 constexpr double kGeluBias = -0.2;
-constexpr double kGeluOutput = 0.72;      // deviation of GELU's output at that input
-constexpr double kAttentionOutput = 0.6;  // of attention's output when values have deviation 1
+constexpr double kGeluOutput = 0.6;  // deviation of GELU's output at that input
+// Of attention's output when values have deviation 1: tokens grow alike with depth, and averaging
+// over them then takes away less.
+constexpr double kFirstAttentionOutput = 0.62;
+constexpr double kLastAttentionOutput = 0.85;
 constexpr double kSmallBias = 0.1;
+constexpr double kHeadOutlierGain = 7.0;  // embeddings too have channels that stand out
 
 /// 64 well-mixed bits of a counter: SplitMix64's output function (Steele, Lea, Flood 2014).
 constexpr std::uint64_t mix(std::uint64_t key, std::uint64_t counter) {
@@ -118,8 +124,9 @@ std::uint64_t SyntheticWeights::key(std::string_view name) const {
 }
 
 double SyntheticWeights::residual_rms(std::int64_t layer) const {
-  const double progress = static_cast<double>(layer) / static_cast<double>(config_.layers);
-  return kFirstResidual * std::pow(kLastResidual / kFirstResidual, progress);
+  const double growth =
+      std::pow(kLastResidual / kFirstResidual, 1.0 / static_cast<double>(config_.layers));
+  return kFirstResidual * std::pow(std::min(growth, kMostGrowth), static_cast<double>(layer));
 }
 
 double SyntheticWeights::branch_rms(std::int64_t layer) const {
@@ -209,8 +216,9 @@ SyntheticTensor SyntheticWeights::layer_tensor(const TensorSpec& tensor, std::in
                                                     : std::move(channels.beta));
   }
   if (part == "self_attn.out_proj.weight") {
-    return matrix(name, h, h, branch_rms(layer) / (kAttentionOutput * root_h), false,
-                  kOutlierNoise);
+    const double progress = static_cast<double>(layer) / static_cast<double>(config_.layers);
+    const double output = std::lerp(kFirstAttentionOutput, kLastAttentionOutput, progress);
+    return matrix(name, h, h, branch_rms(layer) / (output * root_h), false, kOutlierNoise);
   }
   if (part == "mlp.fc2.weight") {
     return matrix(name, h, m, branch_rms(layer) / (kGeluOutput * std::sqrt(static_cast<double>(m))),
@@ -253,14 +261,14 @@ SyntheticTensor SyntheticWeights::head_tensor(const TensorSpec& tensor,
         .key = key(name), .columns = static_cast<std::size_t>(h), .row_gain = {}, .centred = false};
     for (std::int64_t row = 0; row < 3 * h; ++row) {
       const double deviation = row < h       ? kQueryDeviation / root_h
-                               : row < 2 * h ? kKeyDeviation / (input * root_h)
+                               : row < 2 * h ? kHeadKeyDeviation / (input * root_h)
                                              : 1.0 / (input * root_h);
       matrix.row_gain.push_back(static_cast<float>(deviation));
     }
     return SyntheticTensor(std::move(matrix));
   }
   if (part == "attention.out_proj.weight") {
-    return matrix(name, h, h, 1.0 / (kAttentionOutput * root_h), false);
+    return matrix(name, h, h, 0.35 / (kLastAttentionOutput * root_h), false, kHeadOutlierGain);
   }
   if (part.starts_with("layernorm")) {
     Channels channels = norm("vision_model.head.layernorm", false);
@@ -276,7 +284,8 @@ SyntheticTensor SyntheticWeights::head_tensor(const TensorSpec& tensor,
   }
   if (part == "mlp.fc2.weight") {
     return matrix(name, h, config_.mlp,
-                  1.0 / (kGeluOutput * std::sqrt(static_cast<double>(config_.mlp))), true);
+                  1.0 / (kGeluOutput * std::sqrt(static_cast<double>(config_.mlp))), true,
+                  kHeadOutlierGain);
   }
   return SyntheticTensor(noise_table(name, size, 0.0, kSmallBias));
 }
@@ -284,14 +293,15 @@ SyntheticTensor SyntheticWeights::head_tensor(const TensorSpec& tensor,
 std::vector<float> SyntheticWeights::patch_filters(const TensorSpec& tensor) const {
   const auto p = static_cast<std::size_t>(config_.patch);
   const std::uint64_t stream = key(tensor.name);
+  const std::uint64_t grain = key("patch noise");
   const double deviation = kFirstResidual * std::sqrt(1.0 - kPositionShare);
   std::vector<float> filters(static_cast<std::size_t>(tensor.shape.elements()));
   std::vector<double> wave(3 * p * p);
   for (std::size_t channel = 0; channel < static_cast<std::size_t>(config_.hidden); ++channel) {
     const auto draw = [&](std::uint64_t index) { return uniform(stream, channel * 16 + index); };
     // A wave of a few cycles a patch, in a random direction, with a random colour.
-    const bool flat = draw(0) < 0.1;
-    const double cycles = flat ? 0.0 : 0.5 + 3.5 * draw(1) * draw(1);
+    const bool flat = draw(0) < 0.2;
+    const double cycles = flat ? 0.0 : 0.25 + 2.25 * draw(1) * draw(1);
     const double angle = std::numbers::pi * draw(2);
     const double phase = 2.0 * std::numbers::pi * draw(3);
     const double grey = draw(4) < 0.6 ? 1.0 : 0.2;
@@ -307,9 +317,8 @@ std::vector<float> SyntheticWeights::patch_filters(const TensorSpec& tensor) con
           const double v = static_cast<double>(y) / static_cast<double>(p);
           const double turn =
               2.0 * std::numbers::pi * cycles * (u * std::cos(angle) + v * std::sin(angle));
-          const double value =
-              colour[c] * (flat ? 1.0 : std::cos(turn + phase)) +
-              0.1 * noise(key("patch noise"), channel * wave.size() + (c * p + y) * p + x);
+          const double value = colour[c] * (flat ? 1.0 : std::cos(turn + phase)) +
+                               0.1 * noise(grain, channel * wave.size() + (c * p + y) * p + x);
           wave[(c * p + y) * p + x] = value;
           energy += value * value;
         }
