@@ -22,6 +22,10 @@ struct Decoded {
 };
 
 [[nodiscard]] Decoded decode_png(Bytes bytes, std::int64_t max_pixels);
+[[nodiscard]] Decoded decode_webp(Bytes bytes, std::int64_t max_pixels);
+[[nodiscard]] Decoded decode_gif(Bytes bytes, std::int64_t max_pixels);
+[[nodiscard]] Decoded decode_bmp(Bytes bytes, std::int64_t max_pixels);
+[[nodiscard]] Decoded decode_tiff(Bytes bytes, std::int64_t max_pixels);
 
 /// Throws unless 1 <= width * height <= max_pixels and both sides fit an int.
 void check_size(std::string_view format, std::int64_t width, std::int64_t height,

@@ -15,7 +15,7 @@
 namespace fovea::image {
 namespace {
 
-enum class Format { kJpeg, kPng };
+enum class Format { kJpeg, kPng, kWebp, kGif, kBmp, kTiff };
 
 Format recognise(Bytes bytes) {
   using std::string_view_literals::operator""sv;
@@ -29,6 +29,20 @@ Format recognise(Bytes bytes) {
   }
   if (start.starts_with("\x89PNG\r\n\x1a\n"sv)) {
     return Format::kPng;
+  }
+  if (start.starts_with("RIFF"sv) &&
+      start.substr(std::min<std::size_t>(start.size(), 8)).starts_with("WEBP"sv)) {
+    return Format::kWebp;
+  }
+  if (start.starts_with("GIF87a"sv) || start.starts_with("GIF89a"sv)) {
+    return Format::kGif;
+  }
+  if (start.starts_with("BM"sv)) {
+    return Format::kBmp;
+  }
+  if (start.starts_with("II*\0"sv) || start.starts_with("MM\0*"sv) ||
+      start.starts_with("II+\0"sv) || start.starts_with("MM\0+"sv)) {
+    return Format::kTiff;
   }
   if (std::all_of(bytes.begin(), bytes.end(), [](std::byte b) { return b == std::byte{0}; })) {
     fail("no image: {} bytes, all zero", bytes.size());
@@ -62,6 +76,14 @@ Decoded decode_any(Bytes bytes, std::int64_t max_pixels) {
       break;
     case Format::kPng:
       return decode_png(bytes, max_pixels);
+    case Format::kWebp:
+      return decode_webp(bytes, max_pixels);
+    case Format::kGif:
+      return decode_gif(bytes, max_pixels);
+    case Format::kBmp:
+      return decode_bmp(bytes, max_pixels);
+    case Format::kTiff:
+      return decode_tiff(bytes, max_pixels);
   }
   return decode_jpeg(bytes, max_pixels);
 }

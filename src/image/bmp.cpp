@@ -1,0 +1,411 @@
+// BMP, by hand: no packaged library reads every kind. Follows Pillow's reader bit for bit, its
+// surprises included (each is marked), since the pixels have to be the same.
+// python-pillow@4e5f09f src/PIL/BmpImagePlugin.py, src/libImaging/{RawDecode,Unpack}.c.
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "core/error.hpp"
+#include "image/codecs.hpp"
+
+namespace fovea::image {
+namespace {
+
+using Color = std::array<std::uint8_t, 3>;
+
+enum Compression : std::uint32_t { kRaw = 0, kRle8 = 1, kRle4 = 2, kBitfields = 3 };
+
+/// What one sample of a row means.
+enum class Samples { kBilevel, kGray, kIndex1, kIndex4, kIndex8, kRgb555, kRgb565, kBytes };
+
+struct Masks {
+  std::uint32_t red = 0;
+  std::uint32_t green = 0;
+  std::uint32_t blue = 0;
+  std::uint32_t alpha = 0;
+  friend bool operator==(const Masks&, const Masks&) = default;
+};
+
+/// Byte offsets of the channels in a pixel of 24 or 32 bits.
+struct ChannelOrder {
+  std::uint8_t red = 2;
+  std::uint8_t green = 1;
+  std::uint8_t blue = 0;
+};
+
+/// The 32-bit masks that Pillow knows; others it refuses.
+struct KnownMasks {
+  Masks masks;
+  ChannelOrder order;
+};
+constexpr KnownMasks kKnownMasks32[] = {
+    {{0xff0000, 0xff00, 0xff, 0}, {2, 1, 0}},           // BGRX
+    {{0xff000000, 0xff0000, 0xff00, 0}, {3, 2, 1}},     // XBGR
+    {{0xff000000, 0xff00, 0xff, 0}, {3, 1, 0}},         // BGXR
+    {{0xff000000, 0xff0000, 0xff00, 0xff}, {3, 2, 1}},  // ABGR
+    {{0xff, 0xff00, 0xff0000, 0xff000000}, {0, 1, 2}},  // RGBA
+    {{0xff0000, 0xff00, 0xff, 0xff000000}, {2, 1, 0}},  // BGRA
+    {{0xff000000, 0xff00, 0xff, 0xff0000}, {3, 1, 0}},  // BGAR
+    {{0, 0, 0, 0}, {2, 1, 0}},                          // BGRA
+};
+
+class BmpReader {
+ public:
+  explicit BmpReader(Bytes bytes) : bytes_(bytes) {}
+
+  Image decode(std::int64_t max_pixels) {
+    read_header();
+    check_size("BMP", width_, height_, max_pixels);
+    choose_samples();
+    if (bits_ <= 8) {
+      read_palette();
+    }
+    if (pixels_offset_ == 0) {
+      pixels_offset_ = at_;
+    }
+    return compression_ == kRle8 || compression_ == kRle4 ? read_run_lengths() : read_raw();
+  }
+
+ private:
+  /// The next `size` bytes as a little-endian number.
+  std::uint32_t number(std::size_t size) {
+    if (bytes_.size() - at_ < size) {
+      fail("BMP: truncated in its header: {} bytes", bytes_.size());
+    }
+    std::uint32_t value = 0;
+    for (std::size_t index = 0; index < size; ++index) {
+      value |= std::to_integer<std::uint32_t>(bytes_[at_ + index]) << (8 * index);
+    }
+    at_ += size;
+    return value;
+  }
+  [[nodiscard]] std::uint8_t byte(std::size_t offset) const {
+    return std::to_integer<std::uint8_t>(bytes_[offset]);
+  }
+
+  void read_header() {
+    at_ = 10;  // after "BM", the file's size and two reserved numbers
+    if (bytes_.size() < at_) {
+      fail("BMP: truncated in its header: {} bytes", bytes_.size());
+    }
+    pixels_offset_ = number(4);
+    const std::size_t start = at_;
+    const std::uint32_t size = number(4);
+    switch (size) {
+      case 12:  // BITMAPCOREHEADER of OS/2
+        width_ = number(2);
+        height_ = number(2);
+        number(2);  // planes
+        bits_ = number(2);
+        palette_entry_ = 3;
+        break;
+      case 40:   // BITMAPINFOHEADER
+      case 52:   // with masks
+      case 56:   // with an alpha mask
+      case 64:   // BITMAPCOREHEADER2 of OS/2
+      case 108:  // BITMAPV4HEADER
+      case 124:  // BITMAPV5HEADER
+        read_info_header();
+        if (compression_ == kBitfields) {
+          masks_.red = number(4);  // in the header, or right after one of 40 bytes
+          masks_.green = number(4);
+          masks_.blue = number(4);
+          masks_.alpha = size >= 56 ? number(4) : 0;
+        }
+        break;
+      default:
+        fail("BMP: header of {} bytes is of no known kind", size);
+    }
+    if (bytes_.size() - start < size) {
+      fail("BMP: truncated in its header: {} bytes", bytes_.size());
+    }
+    at_ = std::max(at_, start + size);
+    if (colors_ == 0) {
+      colors_ = bits_ < 32 ? std::uint32_t{1} << bits_ : 0;
+    }
+    // The palette follows the header; some writers forget it in the offset of the pixels.
+    if (pixels_offset_ == 14 + size && bits_ <= 8) {
+      pixels_offset_ += std::uint64_t{palette_entry_} * colors_;
+    }
+  }
+
+  void read_info_header() {
+    width_ = number(4);
+    const std::uint32_t height = number(4);
+    top_down_ = height >> 24 == 0xff;  // negative, as far as Pillow looks
+    height_ = top_down_ ? (std::int64_t{1} << 32) - height : height;
+    number(2);  // planes
+    bits_ = number(2);
+    compression_ = number(4);
+    number(4);  // size of the pixels
+    number(4);  // resolution
+    number(4);
+    colors_ = number(4);
+    number(4);  // important colours
+  }
+
+  void choose_samples() {
+    switch (bits_) {
+      case 1:
+        samples_ = Samples::kIndex1;
+        break;
+      case 4:
+        samples_ = Samples::kIndex4;
+        break;
+      case 8:
+        samples_ = Samples::kIndex8;
+        break;
+      case 16:
+        samples_ = Samples::kRgb555;
+        break;
+      case 24:
+      case 32:
+        samples_ = Samples::kBytes;
+        break;
+      default:
+        fail("BMP: {} bits a pixel; only 1, 4, 8, 16, 24 and 32 are read", bits_);
+    }
+    if (compression_ == kBitfields) {
+      choose_masks();
+    } else if (compression_ == kRle8 || compression_ == kRle4) {
+      if (bits_ > 8) {
+        fail("BMP: run lengths of {}-bit pixels are not read", bits_);
+      }
+    } else if (compression_ != kRaw) {
+      fail("BMP: compression {} is not read", compression_);
+    }
+  }
+
+  void choose_masks() {
+    const Masks rgb{masks_.red, masks_.green, masks_.blue, 0};
+    if (bits_ == 16 && rgb == Masks{0xf800, 0x7e0, 0x1f, 0}) {
+      samples_ = Samples::kRgb565;
+      return;
+    }
+    if ((bits_ == 16 && rgb == Masks{0x7c00, 0x3e0, 0x1f, 0}) ||
+        (bits_ == 24 && rgb == Masks{0xff0000, 0xff00, 0xff, 0})) {
+      return;
+    }
+    const auto* known = std::find_if(std::begin(kKnownMasks32), std::end(kKnownMasks32),
+                                     [this](const KnownMasks& k) { return k.masks == masks_; });
+    if (bits_ != 32 || known == std::end(kKnownMasks32)) {
+      fail("BMP: {}-bit pixels with masks {:08x} {:08x} {:08x} {:08x} are not read", bits_,
+           masks_.red, masks_.green, masks_.blue, masks_.alpha);
+    }
+    order_ = known->order;
+  }
+
+  void read_palette() {
+    if (colors_ > 256) {
+      fail("BMP: palette of {} colours, more than 256", colors_);
+    }
+    if (bytes_.size() - at_ < std::size_t{palette_entry_} * colors_) {
+      fail("BMP: truncated in its palette: {} bytes", bytes_.size());
+    }
+    bool gray = true;
+    for (std::size_t index = 0; index < colors_; ++index) {
+      palette_[index] = {byte(at_ + 2), byte(at_ + 1), byte(at_)};
+      at_ += palette_entry_;
+      const auto level = static_cast<std::uint8_t>(colors_ == 2 && index == 1 ? 255 : index);
+      gray = gray && palette_[index] == Color{level, level, level};
+    }
+    if (!gray) {
+      return;
+    }
+    // A surprise of Pillow: a palette of exactly these grays makes the samples one bit (up to two
+    // colours) or one byte wide, whatever the header says.
+    samples_ = colors_ <= 2 ? Samples::kBilevel : Samples::kGray;
+    if (compression_ != kRaw && samples_ == Samples::kBilevel) {
+      fail("BMP: run lengths of black and white are not read");
+    }
+    for (std::size_t level = 0; level < 256; ++level) {
+      palette_[level].fill(static_cast<std::uint8_t>(level));
+    }
+  }
+
+  [[nodiscard]] std::uint8_t* row(Image& image, std::int64_t index) const {
+    const std::int64_t y = top_down_ ? index : height_ - 1 - index;
+    return image.pixels.data() + static_cast<std::size_t>(y * width_) * kChannels;
+  }
+
+  void put_index(std::uint8_t index, std::uint8_t*& to) const {
+    to = std::copy(palette_[index].begin(), palette_[index].end(), to);
+  }
+
+  [[nodiscard]] std::size_t sample_bits() const {
+    switch (samples_) {
+      case Samples::kBilevel:
+      case Samples::kIndex1:
+        return 1;
+      case Samples::kIndex4:
+        return 4;
+      case Samples::kGray:
+      case Samples::kIndex8:
+        return 8;
+      default:
+        return bits_;
+    }
+  }
+
+  [[nodiscard]] Image read_raw() const {
+    const auto width = static_cast<std::size_t>(width_);
+    const std::size_t row_bytes = (width * sample_bits() + 7) / 8;
+    const std::size_t stride = (width * bits_ + 31) / 32 * 4;
+    if (row_bytes > stride) {
+      fail("BMP: {}-bit pixels with the palette of 8-bit gray are not read", bits_);
+    }
+    const std::uint64_t present =
+        bytes_.size() - std::min<std::uint64_t>(pixels_offset_, bytes_.size());
+    const std::uint64_t whole_rows = (present + stride - row_bytes) / stride;
+    if (whole_rows < static_cast<std::uint64_t>(height_)) {
+      fail("BMP: truncated after {} of {} rows ({} bytes)", whole_rows, height_, bytes_.size());
+    }
+    Image image(static_cast<int>(width_), static_cast<int>(height_));
+    for (std::int64_t index = 0; index < height_; ++index) {
+      unpack(pixels_offset_ + static_cast<std::size_t>(index) * stride, row(image, index));
+    }
+    return image;
+  }
+
+  void unpack(std::size_t from, std::uint8_t* to) const {
+    const auto width = static_cast<std::size_t>(width_);
+    for (std::size_t x = 0; x < width; ++x) {
+      switch (samples_) {
+        case Samples::kBilevel:
+          to = std::fill_n(
+              to, kChannels,
+              static_cast<std::uint8_t>((byte(from + x / 8) << x % 8) & 0x80 ? 255 : 0));
+          break;
+        case Samples::kIndex1:
+          put_index(static_cast<std::uint8_t>((byte(from + x / 8) >> (7 - x % 8)) & 1), to);
+          break;
+        case Samples::kIndex4:
+          put_index(static_cast<std::uint8_t>((byte(from + x / 2) >> (x % 2 == 0 ? 4 : 0)) & 15),
+                    to);
+          break;
+        case Samples::kGray:
+        case Samples::kIndex8:
+          put_index(byte(from + x), to);
+          break;
+        case Samples::kRgb555:
+        case Samples::kRgb565:
+          unpack16(byte(from + 2 * x) | byte(from + 2 * x + 1) << 8, to);
+          break;
+        case Samples::kBytes: {
+          const std::size_t pixel = from + x * (bits_ / 8);
+          *to++ = byte(pixel + order_.red);
+          *to++ = byte(pixel + order_.green);
+          *to++ = byte(pixel + order_.blue);
+          break;
+        }
+      }
+    }
+  }
+
+  void unpack16(int pixel, std::uint8_t*& to) const {
+    const bool wide_green = samples_ == Samples::kRgb565;
+    const int red = (pixel >> (wide_green ? 11 : 10)) & 31;
+    const int green = (pixel >> 5) & (wide_green ? 63 : 31);
+    const int blue = pixel & 31;
+    *to++ = static_cast<std::uint8_t>(red * 255 / 31);
+    *to++ = static_cast<std::uint8_t>(green * 255 / (wide_green ? 63 : 31));
+    *to++ = static_cast<std::uint8_t>(blue * 255 / 31);
+  }
+
+  [[nodiscard]] Image read_run_lengths() const {
+    const auto width = static_cast<std::size_t>(width_);
+    const std::vector<std::uint8_t> samples = expand_run_lengths();
+    if (samples.size() < width * static_cast<std::size_t>(height_)) {
+      fail("BMP: truncated after {} of {} rows ({} bytes)", samples.size() / width, height_,
+           bytes_.size());
+    }
+    Image image(static_cast<int>(width_), static_cast<int>(height_));
+    for (std::int64_t index = 0; index < height_; ++index) {
+      const std::uint8_t* from = samples.data() + static_cast<std::size_t>(index) * width;
+      std::uint8_t* to = row(image, index);
+      for (std::size_t x = 0; x < width; ++x) {
+        put_index(from[x], to);
+      }
+    }
+    return image;
+  }
+
+  /// Samples in file order; fewer than the image has when the data ends early.
+  [[nodiscard]] std::vector<std::uint8_t> expand_run_lengths() const {
+    const bool rle4 = compression_ == kRle4;
+    const auto width = static_cast<std::size_t>(width_);
+    const std::size_t wanted = width * static_cast<std::size_t>(height_);
+    std::vector<std::uint8_t> data;
+    data.reserve(wanted);
+    std::size_t x = 0;
+    std::size_t at =
+        static_cast<std::size_t>(std::min<std::uint64_t>(pixels_offset_, bytes_.size()));
+    while (data.size() < wanted && bytes_.size() - at >= 2) {
+      const std::uint8_t length = byte(at);
+      const std::uint8_t value = byte(at + 1);
+      at += 2;
+      if (length != 0) {  // a run, cut at the end of the row
+        const std::size_t run = std::min<std::size_t>(length, width - std::min(width, x));
+        for (std::size_t index = 0; index < run; ++index) {
+          const int nibble = index % 2 == 0 ? value >> 4 : value & 15;
+          data.push_back(rle4 ? static_cast<std::uint8_t>(nibble) : value);
+        }
+        x += run;
+      } else if (value == 0) {  // end of row
+        data.resize((data.size() + width - 1) / width * width);
+        x = 0;
+      } else if (value == 1) {  // end of image
+        break;
+      } else if (value == 2) {  // jump right and up
+        if (bytes_.size() - at < 2) {
+          break;
+        }
+        const std::size_t skipped = byte(at) + std::size_t{byte(at + 1)} * width;
+        at += 2;
+        data.resize(std::min(wanted, data.size() + skipped));
+        x = data.size() % width;
+      } else {  // `value` samples as they are, padded to an even offset in the file
+        const std::size_t count = std::min<std::size_t>(wanted - data.size(), value);
+        const std::size_t size = rle4 ? (count + 1) / 2 : count;
+        if (bytes_.size() - at < size) {
+          break;
+        }
+        for (std::size_t index = 0; index < count; ++index) {
+          const std::uint8_t sample = byte(at + (rle4 ? index / 2 : index));
+          const int nibble = index % 2 == 0 ? sample >> 4 : sample & 15;
+          data.push_back(rle4 ? static_cast<std::uint8_t>(nibble) : sample);
+        }
+        at += size;
+        x += value;
+        at = std::min(at + at % 2, bytes_.size());
+      }
+    }
+    return data;
+  }
+
+  Bytes bytes_;
+  std::size_t at_ = 0;
+  std::uint64_t pixels_offset_ = 0;
+  std::int64_t width_ = 0;
+  std::int64_t height_ = 0;
+  bool top_down_ = false;
+  std::uint32_t bits_ = 0;
+  std::uint32_t compression_ = kRaw;
+  std::uint32_t colors_ = 0;
+  std::uint32_t palette_entry_ = 4;
+  Masks masks_;
+  ChannelOrder order_;
+  Samples samples_ = Samples::kBytes;
+  std::array<Color, 256> palette_{};  // colours past its end are black
+};
+
+}  // namespace
+
+Decoded decode_bmp(Bytes bytes, std::int64_t max_pixels) {
+  return {BmpReader(bytes).decode(max_pixels), {}};
+}
+
+}  // namespace fovea::image

@@ -1,0 +1,156 @@
+// GIF through giflib: the first frame, as palette colours.
+// python-pillow@4e5f09f src/PIL/GifImagePlugin.py.
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gif_lib.h>
+
+#include "core/error.hpp"
+#include "image/codecs.hpp"
+
+namespace fovea::image {
+namespace {
+
+using Palette = std::array<std::array<std::uint8_t, 3>, 256>;
+
+struct Source {
+  Bytes bytes;
+  std::size_t offset = 0;
+};
+
+int read_source(GifFileType* gif, GifByteType* to, int count) {
+  auto* source = static_cast<Source*>(gif->UserData);
+  const std::size_t size =
+      std::min(static_cast<std::size_t>(count), source->bytes.size() - source->offset);
+  std::memcpy(to, source->bytes.data() + source->offset, size);
+  source->offset += size;
+  return static_cast<int>(size);
+}
+
+struct CloseGif {
+  void operator()(GifFileType* gif) const { DGifCloseFile(gif, nullptr); }
+};
+
+std::string reason(int code) {
+  if (code == D_GIF_ERR_READ_FAILED || code == D_GIF_ERR_EOF_TOO_SOON) {
+    return "truncated";
+  }
+  const char* text = GifErrorString(code);
+  return text == nullptr ? "broken" : text;
+}
+
+/// Colours of indices: those of the frame's palette, or else the file's. Indices past its end are
+/// black. A palette that says of every entry its own index, or none at all, means gray.
+Palette palette_of(const GifFileType& gif) {
+  Palette palette{};
+  const ColorMapObject* map = gif.Image.ColorMap != nullptr ? gif.Image.ColorMap : gif.SColorMap;
+  bool gray = true;
+  if (map != nullptr) {
+    for (std::size_t index = 0; index < static_cast<std::size_t>(map->ColorCount); ++index) {
+      const GifColorType& color = map->Colors[index];
+      palette.at(index) = {color.Red, color.Green, color.Blue};
+      gray = gray && color.Red == index && color.Green == index && color.Blue == index;
+    }
+  }
+  if (gray) {
+    for (std::size_t index = 0; index < palette.size(); ++index) {
+      palette[index].fill(static_cast<std::uint8_t>(index));
+    }
+  }
+  return palette;
+}
+
+/// Reads records up to the first image; returns the transparent index that was declared before it,
+/// or 0, which is what the canvas around a small frame holds.
+std::uint8_t seek_first_frame(GifFileType* gif) {
+  std::uint8_t transparent = 0;
+  for (;;) {
+    GifRecordType record = UNDEFINED_RECORD_TYPE;
+    if (DGifGetRecordType(gif, &record) == GIF_ERROR) {
+      fail("GIF: {} before the first image", reason(gif->Error));
+    }
+    if (record == TERMINATE_RECORD_TYPE) {
+      fail("GIF: no image in it");
+    }
+    if (record == IMAGE_DESC_RECORD_TYPE) {
+      if (DGifGetImageDesc(gif) == GIF_ERROR) {
+        fail("GIF: {} in the description of the first image", reason(gif->Error));
+      }
+      return transparent;
+    }
+    int code = 0;
+    GifByteType* block = nullptr;
+    int got = DGifGetExtension(gif, &code, &block);
+    if (got != GIF_ERROR && code == GRAPHICS_EXT_FUNC_CODE && block != nullptr && block[0] >= 4 &&
+        (block[1] & 1) != 0) {
+      transparent = block[4];
+    }
+    while (got != GIF_ERROR && block != nullptr) {
+      got = DGifGetExtensionNext(gif, &block);
+    }
+    if (got == GIF_ERROR) {
+      fail("GIF: {} in an extension", reason(gif->Error));
+    }
+  }
+}
+
+}  // namespace
+
+Decoded decode_gif(Bytes bytes, std::int64_t max_pixels) {
+  Source source{bytes};
+  int error = 0;
+  const std::unique_ptr<GifFileType, CloseGif> gif(DGifOpen(&source, read_source, &error));
+  if (!gif) {
+    fail("GIF: {} header ({} bytes)", reason(error), bytes.size());
+  }
+  const std::uint8_t background = seek_first_frame(gif.get());
+  const GifImageDesc& frame = gif->Image;
+  // A frame that reaches over the edge of the screen enlarges it.
+  const int width = std::max(gif->SWidth, frame.Left + frame.Width);
+  const int height = std::max(gif->SHeight, frame.Top + frame.Height);
+  check_size("GIF", width, height, max_pixels);
+  const Palette palette = palette_of(*gif);
+  Image image(width, height);
+  if (frame.Width != width || frame.Height != height) {
+    for (std::size_t at = 0; at < image.pixels.size(); at += kChannels) {
+      std::copy(palette[background].begin(), palette[background].end(), image.pixels.data() + at);
+    }
+  }
+
+  struct Pass {
+    int first;
+    int step;
+  };
+  static constexpr Pass kInterlaced[] = {{0, 8}, {4, 8}, {2, 4}, {1, 2}};
+  static constexpr Pass kPlain[] = {{0, 1}};
+  const auto passes =
+      frame.Interlace ? std::span<const Pass>(kInterlaced) : std::span<const Pass>(kPlain);
+  std::vector<GifPixelType> indices(static_cast<std::size_t>(frame.Width));
+  int rows = 0;
+  for (const Pass& pass : passes) {
+    for (int row = pass.first; row < frame.Height; row += pass.step) {
+      if (DGifGetLine(gif.get(), indices.data(), frame.Width) == GIF_ERROR) {
+        fail("GIF: {} after {} of {} rows", reason(gif->Error), rows, frame.Height);
+      }
+      ++rows;
+      std::uint8_t* to = image.pixels.data() + (static_cast<std::size_t>(frame.Top + row) *
+                                                    static_cast<std::size_t>(width) +
+                                                static_cast<std::size_t>(frame.Left)) *
+                                                   kChannels;
+      for (const GifPixelType index : indices) {
+        to = std::copy(palette[index].begin(), palette[index].end(), to);
+      }
+    }
+  }
+  return {std::move(image), {}};
+}
+
+}  // namespace fovea::image
