@@ -159,11 +159,23 @@ class TiffReader {
       default:
         refuse();
     }
-    // Pillow unpacks separate planes of uncompressed files by the names of their samples, which
-    // works for 8-bit colour only.
-    require(!layout_.separate || layout_.bits == 8 || layout_.compression != COMPRESSION_NONE);
-    require(!layout_.separate || pixels_ == Pixels::kRgb || pixels_ == Pixels::kCmyk ||
-            (pixels_ == Pixels::kPremultiplied && layout_.compression != COMPRESSION_NONE));
+    refuse_misread();
+  }
+
+  /// Layouts that Pillow refuses, or opens and then reads as something else.
+  void refuse_misread() const {
+    const bool raw = layout_.compression == COMPRESSION_NONE;
+    if (layout_.separate) {
+      // Planes of uncompressed files are unpacked by the names of their samples, as 8 bits.
+      require(!raw || (layout_.bits == 8 && pixels_ != Pixels::kPremultiplied &&
+                       !(layout_.extra_samples > 0 && layout_.first_extra == 0)));
+      require(pixels_ == Pixels::kRgb || pixels_ == Pixels::kCmyk ||
+              pixels_ == Pixels::kPremultiplied);
+    }
+    // Of compressed files libtiff has swapped the bytes already; Pillow swaps these again.
+    require(raw || !layout_.big_endian ||
+            (pixels_ != Pixels::kGrayI32 && pixels_ != Pixels::kGrayFloat &&
+             !(pixels_ == Pixels::kGray16 && layout_.format == SAMPLEFORMAT_INT)));
   }
 
   void require(bool known) const {

@@ -484,7 +484,7 @@ def large_cases() -> Iterator[Case]:
 
 
 def real_cases() -> Iterator[Case]:
-    samples = Path(__file__).parents[2] / "docs" / "samples"
+    samples = Path(__file__).parents[2] / "examples" / "photos"
     for folder in (DATA, samples):
         for path in sorted(folder.rglob("*")) if folder.is_dir() else []:
             if path.suffix in (".jpg", ".jpeg", ".png", ".gif", ".tif", ".webp"):
