@@ -2,39 +2,14 @@
 #include "io/atomic_file.hpp"
 
 #include <cerrno>
-#include <cstring>
 #include <utility>
 
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "core/error.hpp"
-#include "io/text.hpp"
+#include "io/system_error.hpp"
 
 namespace fovea::io {
-namespace {
-
-[[noreturn]] void fail_with_errno(const std::filesystem::path& path, std::string_view action) {
-  const int code = errno;
-  fail("{}: cannot {}: {}", escape(path.native()), action, std::strerror(code));
-}
-
-void sync_directory(const std::filesystem::path& directory) {
-  const int fd = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) {
-    fail_with_errno(directory, "open the folder to sync it");
-  }
-  const int result = ::fsync(fd);
-  const int code = errno;
-  ::close(fd);
-  // Some network file systems cannot sync a directory and say EINVAL; the rename still stands.
-  if (result != 0 && code != EINVAL) {
-    errno = code;
-    fail_with_errno(directory, "sync the folder");
-  }
-}
-
-}  // namespace
 
 AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)), partial_(path_) {
   partial_ += ".partial";
@@ -93,8 +68,7 @@ void AtomicFile::commit() {
     errno = code;
     fail_with_errno(path_, "put the finished file in place");
   }
-  const std::filesystem::path parent = path_.parent_path();
-  sync_directory(parent.empty() ? std::filesystem::path(".") : parent);
+  sync_directory(path_.parent_path());
 }
 
 void write_file_atomically(const std::filesystem::path& path, std::string_view content) {

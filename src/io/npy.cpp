@@ -201,6 +201,12 @@ NpyInfo parse_npy(std::span<const std::byte> bytes) {
   }
   NpyInfo info = DictReader(text.substr(prefix, length)).read();
   info.data_offset = prefix + length;
+  if (info.data_offset % size_of(info.dtype) != 0) {
+    fail(
+        "npy: the data starts at byte {}, which is no multiple of the {} bytes of its {}; save it "
+        "again with numpy.save",
+        info.data_offset, size_of(info.dtype), to_string(info.dtype));
+  }
   const std::size_t have = text.size() - info.data_offset;
   const auto elements = static_cast<std::size_t>(info.shape.elements());
   if (elements > std::numeric_limits<std::size_t>::max() / size_of(info.dtype) ||

@@ -1,0 +1,133 @@
+// Jobs over many images: photos in, folders of embeddings (or arrays of pixels) out.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fovea/encoder.hpp"
+
+namespace fovea {
+
+/// Which images a job works on, in which order.
+struct InputOptions {
+  /// Each one of: an image file; a folder (its image files, recursively, in byte-wise order of
+  /// their paths); a webdataset archive (`.tar`, or compressed: `.tar.gz`, `.tgz`, `.tar.zst`,
+  /// ...); a `.jsonl` file (an object a line with "path" or "image", or "source" as in Fovea's own
+  /// index and error files); a `.npy` array of pixels written by preprocess_job; `@list.txt` (an
+  /// image file, folder or archive a line); `-` (the same from the standard input). Brace ranges
+  /// and alternatives (`x-{00000..00099}.tar`, `{a,b}.tar`) are expanded unless a file has that
+  /// very name. Relative names are relative to the working directory. Names are bytes.
+  std::vector<std::string> inputs = {};
+  /// Names in lists end with a NUL byte instead of a newline.
+  bool null_separated = false;
+  /// Archive members to take: extensions after the first dot of the name, separated by ';', such
+  /// as "jpg;png". Empty: every member whose last extension is an image's.
+  std::string image_key = {};
+  /// Work on the inputs number i with i % shard_count == shard_index only.
+  std::uint64_t shard_index = 0;
+  std::uint64_t shard_count = 1;
+  /// No inputs, but this many made-up images that need no decoding.
+  std::uint64_t synthetic = 0;
+};
+
+enum class OutputDType : std::uint8_t { kF32, kF16 };
+enum class OutputFormat : std::uint8_t { kNpy, kJsonl };
+
+/// What a running job reports.
+struct JobProgress {
+  std::uint64_t rows = 0;      ///< images done, those of earlier runs on this output included
+  std::uint64_t failed = 0;    ///< inputs that failed, likewise
+  std::uint64_t new_rows = 0;  ///< images done by this run
+  std::optional<std::uint64_t> total_inputs;  ///< when counting them is possible and done
+  double seconds = 0;                         ///< of this run
+  double images_per_second = 0;               ///< lately
+  std::optional<double> seconds_left;         ///< an estimate, when `total_inputs` is known
+  /// Share of this run's time, in [0, 1], that went into waiting for decoded images, computing,
+  /// and waiting for the writer. They add up to about 1, but for the start.
+  double decode_share = 0;
+  double compute_share = 0;
+  double write_share = 0;
+};
+
+/// An input that could not be used.
+struct JobFailure {
+  std::string source;  ///< its name as in errors.jsonl (UTF-8, escaped)
+  std::string error;
+};
+
+/// How a job talks to its caller, and is stopped. All are optional.
+struct JobControl {
+  /// Called every `progress_interval` from a thread of the job's.
+  std::function<void(const JobProgress&)> on_progress;
+  std::chrono::milliseconds progress_interval{500};
+  /// Called once for each input that fails, in input order, from a thread of the job's.
+  std::function<void(const JobFailure&)> on_failure;
+  /// Called once, before the first image is computed, with what computes ("cpu (...)").
+  std::function<void(std::string_view)> on_device;
+  /// Set to true (a signal handler may) to end the job after the batch being computed.
+  const std::atomic<bool>* stop = nullptr;
+};
+
+struct EmbedOptions {
+  InputOptions input;
+  /// As for Encoder: a folder in Hugging Face layout or the name of a cached model.
+  std::string model;
+  EncoderOptions encoder;
+  /// A folder (docs/output.md), made when absent; or a file ending in .npy, which then holds
+  /// every row, with OUT.index.jsonl and OUT.errors.jsonl beside it, and cannot be resumed.
+  std::string output;
+  int batch_size = 32;
+  int decode_threads = 0;  ///< 0: one for each CPU this process may use
+  bool normalize = true;   ///< scale every embedding to length 1
+  OutputDType dtype = OutputDType::kF32;
+  OutputFormat format = OutputFormat::kNpy;
+  std::uint64_t shard_rows = 65536;         ///< rows in one file of embeddings
+  std::optional<std::uint64_t> max_errors;  ///< more failed inputs end the job with an Error
+  bool overwrite = false;                   ///< start anew where OUT holds an earlier job
+  bool retry_failed = false;                ///< try the inputs in OUT/errors.jsonl again
+  JobControl control;
+};
+
+struct PreprocessOptions {
+  InputOptions input;
+  std::string model;
+  std::string output;  ///< a file ending in .npy
+  int decode_threads = 0;
+  std::optional<std::uint64_t> max_errors;
+  JobControl control;
+};
+
+struct JobReport {
+  std::uint64_t rows = 0;      ///< in the output
+  std::uint64_t new_rows = 0;  ///< added by this run
+  std::uint64_t failed = 0;    ///< inputs listed as failed
+  bool resumed = false;        ///< an earlier run had begun this output
+  bool already_done = false;   ///< and had finished it: nothing was computed
+  bool interrupted = false;    ///< JobControl::stop ended it; run the same again to go on
+  double seconds = 0;          ///< from the call to the last file in place
+  double images_per_second = 0;
+  double decode_share = 0;  ///< see JobProgress
+  double compute_share = 0;
+  double write_share = 0;
+  double decode_utilisation = 0;  ///< busy share of the decode threads
+};
+
+/// Embeds every input and writes docs/output.md's files. An input that fails is listed and leaves
+/// no row; the rows of the others stay in input order. On an unfinished output of the same job it
+/// goes on where that stopped, and the files come out the same. Throws fovea::Error when the job
+/// cannot go on (model, device, a full disk, another job's output); what is written by then is
+/// resumable.
+[[nodiscard]] JobReport embed_job(const EmbedOptions& options);
+
+/// Writes the resized pixels alone, uint8 [n, height, width, 3] in input order, to `output`, with
+/// `<output without .npy>.index.jsonl` (a line a row) and `.errors.jsonl` beside it. Files appear
+/// when the job is done.
+[[nodiscard]] JobReport preprocess_job(const PreprocessOptions& options);
+
+}  // namespace fovea

@@ -1,0 +1,284 @@
+// embed_job and preprocess_job: the parts of src/pipeline put together around a model.
+#include "fovea/job.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "backends.hpp"
+#include "core/error.hpp"
+#include "core/thread_pool.hpp"
+#include "hub/resolve.hpp"
+#include "io/text.hpp"
+#include "model/checkpoint.hpp"
+#include "model/config.hpp"
+#include "model/encoder.hpp"
+#include "pipeline/fingerprint.hpp"
+#include "pipeline/input_stream.hpp"
+#include "pipeline/output.hpp"
+#include "pipeline/prepare.hpp"
+#include "pipeline/run.hpp"
+#include "pipeline/source.hpp"
+
+namespace fovea {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// Where the model's weights come to life, after decoding has begun.
+class LateEncoder {
+ public:
+  LateEncoder(fs::path folder, std::unique_ptr<ops::Backend> backend)
+      : folder_(std::move(folder)), backend_(std::move(backend)) {}
+
+  [[nodiscard]] const ops::Backend& backend() const { return *backend_; }
+
+  pipeline::Encode load() {
+    const model::Checkpoint checkpoint(folder_);
+    encoder_ = std::make_unique<model::Encoder>(checkpoint, std::move(backend_));
+    return [this](std::span<const std::uint8_t> patches, std::int64_t images,
+                  std::span<float> embeddings) { encoder_->encode(patches, images, embeddings); };
+  }
+
+ private:
+  fs::path folder_;
+  std::unique_ptr<ops::Backend> backend_;
+  std::unique_ptr<model::Encoder> encoder_;
+};
+
+pipeline::RunOptions run_options(const InputOptions& input, const JobControl& control,
+                                 int decode_threads, int batch_size,
+                                 const pipeline::PixelLayout& layout) {
+  if (batch_size < 1) {
+    fail("a batch holds at least 1 image, not {}", batch_size);
+  }
+  pipeline::RunOptions options;
+  options.loader.threads = decode_threads > 0 ? decode_threads : available_threads();
+  options.loader.batch_size = static_cast<std::size_t>(batch_size);
+  options.loader.image_bytes = layout.image_bytes();
+  options.count_inputs = [&input, &layout](const std::atomic<bool>& stop) {
+    return pipeline::count_inputs(input, layout.preprocessing, stop);
+  };
+  options.control = control;
+  return options;
+}
+
+[[noreturn]] void fail_without_images() {
+  fail(
+      "no images among the inputs: a folder counts files ending in jpg, jpeg, jpe, jfif, png, "
+      "webp, gif, bmp, tif or tiff");
+}
+
+bool is_array_file(const std::string& output) {
+  return output.ends_with(".npy");
+}
+
+// One embed_job.
+class EmbedJob {
+ public:
+  explicit EmbedJob(const EmbedOptions& options)
+      : options_(options),
+        folder_(hub::resolve_model(options.model)),
+        config_(model::read_model_config(folder_)),
+        layout_{.preprocessing = config_.preprocessing,
+                .patch = static_cast<int>(config_.vision.patch)},
+        encoder_(folder_, make_backend(options.encoder)) {
+    if (options.control.on_device) {
+      options.control.on_device(encoder_.backend().description());
+    }
+  }
+
+  JobReport run() {
+    auto source = pipeline::make_source(options_.input, config_.preprocessing);
+    if (is_array_file(options_.output)) {
+      return run_to_file(std::move(source));
+    }
+    return run_to_folder(std::move(source));
+  }
+
+ private:
+  [[nodiscard]] pipeline::RunOptions loop_options() const {
+    pipeline::RunOptions run = run_options(options_.input, options_.control,
+                                           options_.decode_threads, options_.batch_size, layout_);
+    run.loader.row_floats = static_cast<std::size_t>(config_.vision.hidden);
+    run.normalize = options_.normalize;
+    run.dtype = options_.dtype;
+    run.max_errors = options_.max_errors;
+    return run;
+  }
+
+  [[nodiscard]] pipeline::InputStream stream(
+      std::unique_ptr<pipeline::Source> source,
+      std::optional<pipeline::RetryNames> only = std::nullopt) const {
+    return {std::move(source), options_.input.shard_index, options_.input.shard_count,
+            std::move(only)};
+  }
+
+  JobReport loop(const pipeline::RunOptions& run, pipeline::InputStream& inputs,
+                 pipeline::Output& output) {
+    return pipeline::run_job(
+        run, inputs, pipeline::make_prepare(layout_), [this] { return encoder_.load(); }, output);
+  }
+
+  JobReport run_to_file(std::unique_ptr<pipeline::Source> source) {
+    if (options_.format != OutputFormat::kNpy || options_.retry_failed) {
+      fail("{}: a single .npy file can neither hold another format nor be added to; name a folder",
+           io::escape(options_.output));
+    }
+    const DType dtype = options_.dtype == OutputDType::kF32 ? DType::kF32 : DType::kF16;
+    pipeline::FileOutput output(options_.output, dtype, {config_.vision.hidden});
+    pipeline::InputStream inputs = stream(std::move(source));
+    const JobReport report = loop(loop_options(), inputs, output);
+    if (!report.interrupted) {
+      if (report.rows + report.failed == 0) {
+        fail_without_images();
+      }
+      output.finish();
+    }
+    return report;
+  }
+
+  [[nodiscard]] pipeline::JobIdentity identity() const {
+    if (options_.shard_rows == 0) {
+      fail("a file of embeddings holds at least 1 row, not 0");
+    }
+    return {.model = options_.model,
+            .model_sha256 = pipeline::model_fingerprint(folder_),
+            .preprocessing = config_.preprocessing,
+            .preprocessing_sha256 = pipeline::preprocessing_fingerprint(config_.preprocessing),
+            .precision = std::string(to_string(encoder_.backend().precision())),
+            .dimension = config_.vision.hidden,
+            .normalize = options_.normalize,
+            .dtype = options_.dtype,
+            .format = options_.format,
+            .shard_rows = options_.shard_rows,
+            .shard_index = options_.input.shard_index,
+            .shard_count = options_.input.shard_count};
+  }
+
+  JobReport run_to_folder(std::unique_ptr<pipeline::Source> source) {
+    pipeline::FolderOutput output(options_.output, identity(), options_.overwrite);
+    const pipeline::JobState found = output.state();
+    if (options_.retry_failed && !found.finished && !found.retrying) {
+      fail(
+          "{}: there is nothing to retry before the job is finished; run it without "
+          "--retry-failed first",
+          io::escape(options_.output));
+    }
+    if (found.finished && (!options_.retry_failed || found.failed == 0)) {
+      check_unchanged(stream(std::move(source)), found);
+      return {.rows = found.rows, .failed = found.failed, .resumed = true, .already_done = true};
+    }
+    if (found.finished) {
+      output.begin_retry();
+    }
+    const pipeline::JobState& state = output.state();
+    std::optional<pipeline::RetryNames> only;
+    if (state.retrying) {
+      only = output.retry_names();
+    }
+    const bool retrying = state.retrying;
+    const std::uint64_t rows_before = state.rows;
+    pipeline::InputStream inputs = stream(std::move(source), std::move(only));
+    try {
+      inputs.skip(state.inputs, state.names);
+    } catch (const Error& error) {
+      fail("{}: {}; choose another output or --overwrite this one", io::escape(options_.output),
+           error.what());
+    }
+    output.begin();
+    pipeline::RunOptions run = loop_options();
+    run.rows_before = rows_before;
+    run.failed_before = state.failed;
+    if (retrying) {
+      run.count_inputs = nullptr;
+    }
+    JobReport report;
+    try {
+      report = loop(run, inputs, output);
+    } catch (const Error& error) {
+      if (output.state().inputs == 0) {
+        throw;
+      }
+      fail("{}\nWhat was done so far is kept in {}: the same command goes on from there.",
+           error.what(), io::escape(options_.output));
+    }
+    report.resumed = output.found();
+    if (report.interrupted) {
+      return report;
+    }
+    if (output.state().inputs == 0 && !retrying && options_.input.shard_count == 1) {
+      fail_without_images();
+    }
+    for (const auto& [name, count] : inputs.lost()) {
+      for (std::uint64_t time = 0; time < count; ++time) {
+        output.add_lost(name, "is not among the inputs any more");
+      }
+    }
+    output.finish();
+    report.failed = output.state().failed;
+    return report;
+  }
+
+  void check_unchanged(pipeline::InputStream inputs, const pipeline::JobState& found) const {
+    try {
+      inputs.skip(found.all_inputs, found.all_names);
+      const std::uint64_t more = inputs.skip_rest();
+      if (more > 0) {
+        fail("the inputs have changed since this output was finished: there are {} more", more);
+      }
+    } catch (const Error& error) {
+      fail("{}: {}; choose another output or --overwrite this one", io::escape(options_.output),
+           error.what());
+    }
+  }
+
+  const EmbedOptions& options_;
+  fs::path folder_;
+  model::ModelConfig config_;
+  pipeline::PixelLayout layout_;
+  LateEncoder encoder_;
+};
+
+}  // namespace
+
+JobReport embed_job(const EmbedOptions& options) {
+  const Clock::time_point start = Clock::now();
+  JobReport report = EmbedJob(options).run();
+  report.seconds = seconds_since(start);
+  return report;
+}
+
+JobReport preprocess_job(const PreprocessOptions& options) {
+  const Clock::time_point start = Clock::now();
+  if (!is_array_file(options.output)) {
+    fail("{}: the pixels go to a file that ends in .npy", io::escape(options.output));
+  }
+  const model::ModelConfig config = model::read_model_config(hub::resolve_model(options.model));
+  const pipeline::PixelLayout layout{.preprocessing = config.preprocessing, .patch = 0};
+  const Preprocessing& p = layout.preprocessing;
+  pipeline::InputStream inputs(pipeline::make_source(options.input, p), options.input.shard_index,
+                               options.input.shard_count);
+  pipeline::FileOutput output(options.output, DType::kU8, {p.height, p.width, 3});
+  constexpr int kBatch = 32;
+  pipeline::RunOptions run =
+      run_options(options.input, options.control, options.decode_threads, kBatch, layout);
+  run.max_errors = options.max_errors;
+  JobReport report = pipeline::run_job(run, inputs, pipeline::make_prepare(layout), {}, output);
+  if (!report.interrupted) {
+    if (report.rows + report.failed == 0) {
+      fail_without_images();
+    }
+    output.finish();
+  }
+  report.seconds = seconds_since(start);
+  return report;
+}
+
+}  // namespace fovea

@@ -1,0 +1,15 @@
+// Failed system calls as fovea::Error, and the one call whose failure is sometimes no failure.
+#pragma once
+
+#include <filesystem>
+#include <string_view>
+
+namespace fovea::io {
+
+/// Throws fovea::Error "<path>: cannot <action>: <reason>", the reason being errno's.
+[[noreturn]] void fail_with_errno(const std::filesystem::path& path, std::string_view action);
+
+/// Makes renames inside `directory` survive a power cut.
+void sync_directory(const std::filesystem::path& directory);
+
+}  // namespace fovea::io

@@ -1,0 +1,42 @@
+// Batch: what travels from the decode workers through the encoder to the writer.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/buffer.hpp"
+
+namespace fovea::pipeline {
+
+/// One input of a batch.
+struct Slot {
+  std::string name;
+  int width = 0;  // of the oriented original
+  int height = 0;
+  std::string error;  // not empty: no row for this input
+
+  [[nodiscard]] bool failed() const { return !error.empty(); }
+};
+
+/// Consecutive inputs. Batches are cut by inputs, failed ones included, never by time or by what
+/// succeeded, so that a resumed job computes the very batches of an uninterrupted one.
+struct Batch {
+  AlignedBuffer<std::uint8_t> pixels;  // [capacity, bytes of an image]
+  AlignedBuffer<float> embeddings;     // [capacity, dimension]; compact: one for each good slot
+  std::vector<std::byte> converted;    // the embeddings as they are stored
+  std::span<const std::byte> stored;   // rows for the output: `converted`, or pixels
+  std::vector<Slot> slots;             // capacity of them; `count` in use
+  std::size_t count = 0;
+  std::size_t pending = 0;  // of those, still being decoded
+  std::size_t rows = 0;     // of those, good; set by compact()
+  bool sealed = false;      // no more inputs will be added
+  std::uint64_t names = 0;  // hash over the names of all inputs up to this batch's last
+
+  /// Moves the images of the good slots together at the front of `pixels`, and counts them.
+  void compact(std::size_t image_bytes);
+};
+
+}  // namespace fovea::pipeline

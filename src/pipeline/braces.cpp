@@ -1,0 +1,116 @@
+// Brace patterns: parsed into parts; name(i) reads i as a mixed-radix number over them.
+#include "pipeline/braces.hpp"
+
+#include <algorithm>
+#include <charconv>
+
+#include <fmt/format.h>
+
+#include "core/error.hpp"
+#include "io/text.hpp"
+
+namespace fovea::pipeline {
+namespace {
+
+constexpr std::uint64_t kMaxNames = 1'000'000'000;
+
+bool parse_number(std::string_view text, std::uint64_t& value) {
+  if (text.empty() || text.size() > 18) {  // 18 digits cannot overflow
+    return false;
+  }
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc{} && end == text.data() + text.size();
+}
+
+}  // namespace
+
+bool BracePattern::parse_range(std::string_view body, Range& range) {
+  const std::size_t dots = body.find("..");
+  if (dots == std::string_view::npos) {
+    return false;
+  }
+  const std::string_view first = body.substr(0, dots);
+  const std::string_view last = body.substr(dots + 2);
+  if (!parse_number(first, range.first) || !parse_number(last, range.last)) {
+    return false;
+  }
+  const auto padded = [](std::string_view text) { return text.size() > 1 && text.front() == '0'; };
+  range.width = padded(first) || padded(last) ? std::max(first.size(), last.size()) : 0;
+  return true;
+}
+
+BracePattern::BracePattern(std::string_view pattern) {
+  const std::string_view whole = pattern;
+  std::string literal;
+  const auto add = [&](Part part) {
+    const std::uint64_t count = count_of(part);
+    if (count > kMaxNames || count_ > kMaxNames / count) {
+      fail("{}: the braces stand for more than {} names", io::escape(whole), kMaxNames);
+    }
+    count_ *= count;
+    parts_.push_back(std::move(part));
+  };
+  while (!pattern.empty()) {
+    const std::size_t close = pattern.front() == '{' ? pattern.find('}') : std::string_view::npos;
+    const std::string_view body =
+        close == std::string_view::npos ? std::string_view{} : pattern.substr(1, close - 1);
+    Range range;
+    const bool is_range = parse_range(body, range);
+    if (!is_range && body.find(',') == std::string_view::npos) {
+      literal += pattern.front();
+      pattern.remove_prefix(1);
+      continue;
+    }
+    if (body.find('{') != std::string_view::npos) {
+      fail("{}: braces inside braces are not supported; give the names one by one",
+           io::escape(whole));
+    }
+    if (!literal.empty()) {
+      add(Alternatives{std::move(literal)});
+      literal.clear();
+    }
+    has_groups_ = true;
+    if (is_range) {
+      add(range);
+    } else {
+      Alternatives alternatives;
+      for (std::size_t at = 0; at <= body.size();) {
+        const std::size_t comma = std::min(body.find(',', at), body.size());
+        alternatives.emplace_back(body.substr(at, comma - at));
+        at = comma + 1;
+      }
+      add(std::move(alternatives));
+    }
+    pattern.remove_prefix(close + 1);
+  }
+  if (!literal.empty()) {
+    add(Alternatives{std::move(literal)});
+  }
+}
+
+std::uint64_t BracePattern::count_of(const Part& part) {
+  if (const auto* range = std::get_if<Range>(&part)) {
+    return range->count();
+  }
+  return std::get<Alternatives>(part).size();
+}
+
+std::string BracePattern::name(std::uint64_t index) const {
+  std::uint64_t radix = count_;
+  std::string text;
+  for (const Part& part : parts_) {
+    radix /= count_of(part);
+    const std::uint64_t digit = index / radix;
+    index %= radix;
+    if (const auto* range = std::get_if<Range>(&part)) {
+      const std::uint64_t value =
+          range->first <= range->last ? range->first + digit : range->first - digit;
+      text += fmt::format("{:0{}}", value, range->width);
+    } else {
+      text += std::get<Alternatives>(part)[digit];
+    }
+  }
+  return text;
+}
+
+}  // namespace fovea::pipeline

@@ -1,0 +1,59 @@
+// FileOutput: three atomic files.
+#include <string>
+#include <string_view>
+
+#include "io/npy.hpp"
+#include "pipeline/index_line.hpp"
+#include "pipeline/output.hpp"
+
+namespace fovea::pipeline {
+namespace {
+
+std::filesystem::path beside(const std::filesystem::path& path, std::string_view extension) {
+  std::filesystem::path other = path;
+  other.replace_extension();
+  other += extension;
+  return other;
+}
+
+}  // namespace
+
+FileOutput::FileOutput(const std::filesystem::path& path, DType dtype, const Shape& row_shape)
+    : dtype_(dtype),
+      row_shape_(row_shape),
+      array_(path),
+      index_(beside(path, ".index.jsonl")),
+      errors_(beside(path, ".errors.jsonl")) {
+  array_.write(header());
+}
+
+std::string FileOutput::header() const {
+  std::vector<std::int64_t> dims{static_cast<std::int64_t>(rows_)};
+  dims.insert(dims.end(), row_shape_.dims().begin(), row_shape_.dims().end());
+  return io::npy_header(dtype_, Shape(dims));
+}
+
+void FileOutput::append(const Batch& batch, std::span<const std::byte> rows) {
+  std::string index;
+  std::string errors;
+  for (const Slot& slot : std::span(batch.slots).first(batch.count)) {
+    if (slot.failed()) {
+      errors += format_error_line(slot.name, slot.error);
+    } else {
+      index += format_index_line({rows_++, slot.name, slot.width, slot.height});
+    }
+  }
+  array_.write(rows);
+  index_.write(index);
+  errors_.write(errors);
+}
+
+void FileOutput::finish() {
+  const std::string final_header = header();
+  array_.write_at(0, std::as_bytes(std::span(final_header)));
+  errors_.commit();
+  index_.commit();
+  array_.commit();
+}
+
+}  // namespace fovea::pipeline

@@ -1,0 +1,112 @@
+// Fingerprints on OpenSSL's SHA-256.
+#include "pipeline/fingerprint.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <system_error>
+#include <vector>
+
+#include <fmt/format.h>
+#include <openssl/evp.h>
+
+#include "core/error.hpp"
+#include "io/mapped_file.hpp"
+#include "io/text.hpp"
+
+namespace fovea::pipeline {
+namespace {
+
+constexpr std::size_t kHead = std::size_t{1} << 20;
+constexpr std::size_t kStride = std::size_t{256} << 10;
+constexpr std::size_t kSample = std::size_t{4} << 10;
+
+class Sha256 {
+ public:
+  Sha256() : context_(EVP_MD_CTX_new(), EVP_MD_CTX_free) {
+    if (!context_ || EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr) != 1) {
+      fail("OpenSSL offers no SHA-256");
+    }
+  }
+  void add(std::span<const std::byte> bytes) {
+    if (EVP_DigestUpdate(context_.get(), bytes.data(), bytes.size()) != 1) {
+      fail("OpenSSL cannot compute a SHA-256");
+    }
+  }
+  void add(std::string_view text) { add(std::as_bytes(std::span(text))); }
+  [[nodiscard]] std::string hex() {
+    std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
+    unsigned size = 0;
+    if (EVP_DigestFinal_ex(context_.get(), digest.data(), &size) != 1) {
+      fail("OpenSSL cannot compute a SHA-256");
+    }
+    std::string text;
+    for (const unsigned char byte : std::span(digest).first(size)) {
+      text += fmt::format("{:02x}", byte);
+    }
+    return text;
+  }
+
+ private:
+  std::unique_ptr<EVP_MD_CTX, void (*)(EVP_MD_CTX*)> context_;
+};
+
+std::vector<std::filesystem::path> weight_files(const std::filesystem::path& folder) {
+  std::vector<std::filesystem::path> files;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    if (entry.path().extension() == ".safetensors") {
+      files.push_back(entry.path());
+    }
+  }
+  if (error) {
+    fail("{}: cannot read the folder: {}", io::escape(folder.native()), error.message());
+  }
+  const auto whole = folder / "model.safetensors";
+  if (std::ranges::find(files, whole) != files.end()) {
+    return {whole};
+  }
+  std::ranges::sort(files);
+  return files;
+}
+
+}  // namespace
+
+void NameHash::add(std::string_view name) {
+  constexpr std::uint64_t kPrime = 0x100000001b3U;
+  for (const char c : name) {
+    value_ = (value_ ^ static_cast<unsigned char>(c)) * kPrime;
+  }
+  value_ *= kPrime;  // the NUL byte
+}
+
+std::string model_fingerprint(const std::filesystem::path& folder) {
+  Sha256 hash;
+  const io::MappedFile config(folder / "config.json");
+  hash.add(config.bytes());
+  for (const std::filesystem::path& path : weight_files(folder)) {
+    const io::MappedFile file(path);
+    const auto bytes = file.bytes();
+    hash.add(fmt::format("\n{} {}\n", path.filename().native(), bytes.size()));
+    const std::size_t head = std::min(kHead, bytes.size());
+    hash.add(bytes.first(head));
+    for (std::size_t at = kHead; at < bytes.size(); at += kStride) {
+      hash.add(bytes.subspan(at, std::min(kSample, bytes.size() - at)));
+    }
+    file.release(bytes);
+  }
+  return hash.hex();
+}
+
+std::string preprocessing_fingerprint(const Preprocessing& preprocessing) {
+  const Preprocessing& p = preprocessing;
+  Sha256 hash;
+  hash.add(fmt::format("exif rgb resize {}x{} resample {} rescale {} mean {} {} {} std {} {} {}",
+                       p.height, p.width, static_cast<int>(p.resample), p.rescale, p.mean[0],
+                       p.mean[1], p.mean[2], p.std[0], p.std[1], p.std[2]));
+  return hash.hex();
+}
+
+}  // namespace fovea::pipeline

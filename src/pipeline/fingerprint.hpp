@@ -1,0 +1,36 @@
+// Fingerprints: what tells one job's output from another's.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "fovea/preprocessing.hpp"
+
+namespace fovea::pipeline {
+
+/// A hash over a sequence of names, which can be taken up again from its value (64-bit FNV-1a,
+/// each name followed by a NUL byte). Meant to notice changes, not to withstand an adversary.
+class NameHash {
+ public:
+  NameHash() = default;
+  explicit NameHash(std::uint64_t value) : value_(value) {}
+  void add(std::string_view name);
+  [[nodiscard]] std::uint64_t value() const { return value_; }
+
+ private:
+  std::uint64_t value_ = 0xcbf29ce484222325U;
+};
+
+/// SHA-256, in hexadecimal, of the architecture and the weights of a model folder: config.json
+/// whole; then for each weight file (model.safetensors, or the shards in byte-wise order of their
+/// names) its size, its first MiB, and the first 4 KiB of every 256 KiB. Reading a sample
+/// keeps the start-up time of a large model; it notices other weights, other shapes and every
+/// fine-tuning, but not a change confined to the bytes between the samples.
+[[nodiscard]] std::string model_fingerprint(const std::filesystem::path& folder);
+
+/// SHA-256, in hexadecimal, of everything that decides how pixels come out, as text.
+[[nodiscard]] std::string preprocessing_fingerprint(const Preprocessing& preprocessing);
+
+}  // namespace fovea::pipeline

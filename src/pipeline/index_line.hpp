@@ -1,0 +1,34 @@
+// The lines of index, error and input files, as JSON.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace fovea::pipeline {
+
+/// One line of an index file. `source` is the raw name, unescaped.
+struct IndexLine {
+  std::uint64_t row = 0;
+  std::string source;
+  int width = 0;
+  int height = 0;
+};
+
+/// {"row": 0, "source": "photos/a.jpg", "width": 640, "height": 480} and a newline.
+[[nodiscard]] std::string format_index_line(const IndexLine& line);
+
+/// Inverse of format_index_line; keys beyond these are ignored. Throws fovea::Error.
+[[nodiscard]] IndexLine parse_index_line(std::string_view text);
+
+/// {"source": ..., "error": ...} and a newline; `source` is the raw name.
+[[nodiscard]] std::string format_error_line(std::string_view source, std::string_view error);
+
+/// The raw name in a line made by format_error_line. Throws fovea::Error.
+[[nodiscard]] std::string parse_error_source(std::string_view text);
+
+/// The file that a line of a .jsonl input names: its "path" or "image", or its "source", which is
+/// unescaped. Throws fovea::Error when there is not exactly one of them.
+[[nodiscard]] std::string parse_input_line(std::string_view text);
+
+}  // namespace fovea::pipeline

@@ -1,0 +1,87 @@
+// Selection of inputs.
+#include "pipeline/input_stream.hpp"
+
+#include <utility>
+
+#include "core/error.hpp"
+
+namespace fovea::pipeline {
+
+InputStream::InputStream(std::unique_ptr<Source> source, std::uint64_t shard_index,
+                         std::uint64_t shard_count, std::optional<RetryNames> only)
+    : source_(std::move(source)),
+      shard_index_(shard_index),
+      shard_count_(shard_count),
+      only_(std::move(only)) {
+  if (shard_count == 0 || shard_index >= shard_count) {
+    fail("shard {}/{}: the first number counts from 0 and is less than the second", shard_index,
+         shard_count);
+  }
+}
+
+bool InputStream::select(Item& item) {
+  while (source_->next(item)) {
+    if (number_++ % shard_count_ != shard_index_) {
+      continue;
+    }
+    if (only_) {
+      const auto found = only_->find(item.name);
+      if (found == only_->end() || found->second == 0) {
+        continue;
+      }
+      --found->second;
+    }
+    names_.add(item.name);
+    return true;
+  }
+  return false;
+}
+
+bool InputStream::next(Item& item) {
+  if (!select(item)) {
+    return false;
+  }
+  source_->load(item);
+  return true;
+}
+
+RetryNames InputStream::lost() const {
+  RetryNames names;
+  if (only_) {
+    for (const auto& [name, count] : *only_) {
+      if (count > 0) {
+        names.emplace(name, count);
+      }
+    }
+  }
+  return names;
+}
+
+void InputStream::skip(std::uint64_t count, std::uint64_t expected) {
+  Item item;
+  for (std::uint64_t passed = 0; passed < count; ++passed) {
+    if (!select(item)) {
+      fail(
+          "the inputs have changed since this output was begun: {} were done, but there are only "
+          "{} now",
+          count, passed);
+    }
+  }
+  if (names_.value() != expected) {
+    fail(
+        "the inputs have changed since this output was begun: the first {}, which were done, have "
+        "other names or another order now",
+        count);
+  }
+}
+
+std::uint64_t InputStream::skip_rest() {
+  Item item;
+  std::uint64_t passed = 0;
+  while (select(item)) {
+    ++passed;
+  }
+  return passed;
+}
+
+}  // namespace fovea::pipeline

@@ -1,0 +1,51 @@
+// InputStream: the inputs that are this job's share, numbered and fingerprinted.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "pipeline/fingerprint.hpp"
+#include "pipeline/source.hpp"
+
+namespace fovea::pipeline {
+
+/// Names to be tried again, and how often each failed.
+using RetryNames = std::map<std::string, std::uint64_t, std::less<>>;
+
+/// Inputs of a Source that pass the selection: one shard of them, or those that failed before.
+class InputStream {
+ public:
+  InputStream(std::unique_ptr<Source> source, std::uint64_t shard_index, std::uint64_t shard_count,
+              std::optional<RetryNames> only = std::nullopt);
+
+  /// The next selected input, with its bytes where they must be read in order. False at the end.
+  bool next(Item& item);
+
+  /// Passes over the first `count` selected inputs without reading them. Throws fovea::Error when
+  /// there are fewer, or when their names do not hash to `expected`.
+  void skip(std::uint64_t count, std::uint64_t expected);
+
+  /// Passes over all that is left, and returns how many there were.
+  std::uint64_t skip_rest();
+
+  /// Names to be tried again that have not come, and how often; call at the end of the inputs.
+  [[nodiscard]] RetryNames lost() const;
+
+  /// Hash over the names of the inputs passed so far.
+  [[nodiscard]] const NameHash& names() const { return names_; }
+
+ private:
+  bool select(Item& item);
+
+  std::unique_ptr<Source> source_;
+  std::uint64_t shard_index_;
+  std::uint64_t shard_count_;
+  std::optional<RetryNames> only_;
+  std::uint64_t number_ = 0;
+  NameHash names_;
+};
+
+}  // namespace fovea::pipeline

@@ -1,0 +1,350 @@
+// make_source: what the inputs of a command line stand for, in their order.
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include "core/error.hpp"
+#include "io/text.hpp"
+#include "pipeline/braces.hpp"
+#include "pipeline/index_line.hpp"
+#include "pipeline/line_reader.hpp"
+#include "pipeline/source.hpp"
+
+namespace fovea::pipeline {
+namespace {
+
+std::string lower_case(std::string_view text) {
+  std::string lower(text);
+  std::ranges::transform(lower, lower.begin(), [](char c) {
+    return static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  });
+  return lower;
+}
+
+bool has_tar_extension(std::string_view name) {
+  constexpr std::array<std::string_view, 9> kExtensions{
+      ".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz", ".tar.zst", ".tzst"};
+  const std::string tail =
+      lower_case(name.substr(name.size() - std::min<std::size_t>(8, name.size())));
+  return std::ranges::any_of(kExtensions, [&](std::string_view e) { return tail.ends_with(e); });
+}
+
+void set_failed(Item& item, std::string name, std::string error) {
+  item = Item{};
+  item.kind = Item::Kind::kFailed;
+  item.name = std::move(name);
+  item.error = std::move(error);
+}
+
+// Lines of a .jsonl file, each an image file.
+class JsonlSource final : public Source {
+ public:
+  explicit JsonlSource(std::string path) : path_(std::move(path)), lines_(path_, '\n') {}
+
+  bool next(Item& item) override {
+    while (lines_.next(line_)) {
+      if (line_.find_first_not_of(" \t\r") == std::string::npos) {
+        continue;
+      }
+      try {
+        item = Item{};
+        item.name = parse_input_line(line_);
+      } catch (const Error& error) {
+        set_failed(item, fmt::format("{}#{}", path_, lines_.number()), error.what());
+      }
+      return true;
+    }
+    return false;
+  }
+
+ private:
+  std::string path_;
+  LineReader lines_;
+  std::string line_;
+};
+
+// Thrown by an Opener that only counts, on what takes too long to count.
+struct Uncountable {};
+
+// One thing named on the command line or in a list: itself an image, or a source of images.
+class Opener {
+ public:
+  Opener(const InputOptions& options, const Preprocessing& preprocessing, bool counting)
+      : options_(options), preprocessing_(preprocessing), counting_(counting) {}
+
+  /// Returns the source that `name` stands for, or null after setting `item` to the one image.
+  [[nodiscard]] std::unique_ptr<Source> open(const std::string& name, Item& item) const {
+    if (name.find('\0') != std::string::npos) {
+      set_failed(item, name, "a name of a file cannot hold a NUL byte");
+      return nullptr;
+    }
+    struct stat info{};
+    if (::stat(name.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) {
+      return make_folder_source(name);
+    }
+    if (has_tar_extension(name)) {
+      if (counting_) {
+        throw Uncountable{};
+      }
+      return make_tar_source(name, options_.image_key);
+    }
+    try {
+      if (name.ends_with(".npy")) {
+        return make_npy_source(name, preprocessing_);
+      }
+      if (name.ends_with(".jsonl")) {
+        return std::make_unique<JsonlSource>(name);
+      }
+    } catch (const Error& error) {
+      set_failed(item, name, error.what());
+      return nullptr;
+    }
+    item = Item{};
+    item.name = name;
+    return nullptr;
+  }
+
+ private:
+  InputOptions options_;
+  Preprocessing preprocessing_;
+  bool counting_;
+};
+
+// The lines of a list, each an image file, folder or archive.
+class ListSource final : public Source {
+ public:
+  ListSource(const std::string& path, bool null_separated, const Opener& opener)
+      : opener_(opener), trim_(!null_separated), lines_(path, null_separated ? '\0' : '\n') {}
+
+  bool next(Item& item) override {
+    for (;;) {
+      if (inner_) {
+        if (inner_->next(item)) {
+          return true;
+        }
+        inner_.reset();
+      }
+      if (!lines_.next(line_)) {
+        return false;
+      }
+      if (trim_ && line_.ends_with('\r')) {  // a list written on Windows
+        line_.pop_back();
+      }
+      if (line_.empty()) {
+        continue;
+      }
+      inner_ = opener_.open(line_, item);
+      if (!inner_) {
+        return true;
+      }
+    }
+  }
+  void load(Item& item) override {
+    if (inner_) {
+      inner_->load(item);
+    }
+  }
+
+ private:
+  const Opener& opener_;
+  bool trim_;
+  LineReader lines_;
+  std::string line_;
+  std::unique_ptr<Source> inner_;
+};
+
+// All inputs of a job.
+class InputsSource final : public Source {
+ public:
+  InputsSource(const InputOptions& options, const Preprocessing& preprocessing, bool counting)
+      : options_(options), opener_(options_, preprocessing, counting) {
+    int standard_inputs = 0;
+    for (const std::string& input : options_.inputs) {
+      standard_inputs += input == "-" || input == "@-" ? 1 : 0;
+      check(input, preprocessing);
+    }
+    if (standard_inputs > 1) {
+      fail("the standard input (-) can be given once only");
+    }
+  }
+
+  bool next(Item& item) override {
+    for (;;) {
+      if (inner_) {
+        if (inner_->next(item)) {
+          return true;
+        }
+        inner_.reset();
+      }
+      if (!pattern_) {
+        if (input_ == options_.inputs.size()) {
+          return false;
+        }
+        const std::string& input = options_.inputs[input_++];
+        if (is_list(input)) {
+          inner_ = std::make_unique<ListSource>(list_path(input), options_.null_separated, opener_);
+          continue;
+        }
+        if (exists(input)) {  // its braces, if any, are part of its name
+          inner_ = opener_.open(input, item);
+          if (!inner_) {
+            return true;
+          }
+          continue;
+        }
+        pattern_.emplace(input);
+        pattern_index_ = 0;
+      }
+      if (pattern_index_ == pattern_->count()) {
+        pattern_.reset();
+        continue;
+      }
+      inner_ = opener_.open(pattern_->name(pattern_index_++), item);
+      if (!inner_) {
+        return true;
+      }
+    }
+  }
+
+  void load(Item& item) override {
+    if (inner_) {
+      inner_->load(item);
+    }
+  }
+
+ private:
+  static bool exists(const std::string& path) {
+    struct stat info{};
+    return ::lstat(path.c_str(), &info) == 0;
+  }
+  static bool is_list(const std::string& input) {
+    return input == "-" || (input.starts_with('@') && !exists(input));
+  }
+  static std::string list_path(const std::string& input) {
+    return input == "-" ? input : input.substr(1);
+  }
+
+  // A name that stands for nothing is more likely mistyped than damaged: say so before any work.
+  static void check(const std::string& input, const Preprocessing& preprocessing) {
+    if (input.empty() || input.find('\0') != std::string::npos) {
+      fail("an input's name is empty or holds a NUL byte");
+    }
+    if (is_list(input)) {
+      if (list_path(input) != "-") {
+        const LineReader probe(list_path(input), '\n');
+      }
+      return;
+    }
+    if (!exists(input)) {
+      const int code = errno;
+      if (!BracePattern(input).has_groups()) {
+        fail("{}: {}", io::escape(input), std::strerror(code));
+      }
+    } else if (input.ends_with(".npy")) {
+      struct stat info{};
+      if (::stat(input.c_str(), &info) == 0 && S_ISREG(info.st_mode)) {
+        (void)make_npy_source(input, preprocessing);
+      }
+    }
+  }
+
+  InputOptions options_;
+  Opener opener_;
+  std::size_t input_ = 0;
+  std::optional<BracePattern> pattern_;
+  std::uint64_t pattern_index_ = 0;
+  std::unique_ptr<Source> inner_;
+};
+
+class SyntheticSource final : public Source {
+ public:
+  SyntheticSource(std::uint64_t count, const Preprocessing& preprocessing)
+      : count_(count), width_(preprocessing.width), height_(preprocessing.height) {}
+
+  bool next(Item& item) override {
+    if (number_ == count_) {
+      return false;
+    }
+    item = Item{};
+    item.kind = Item::Kind::kSynthetic;
+    item.name = fmt::format("synthetic#{}", number_);
+    item.number = number_++;
+    item.width = width_;
+    item.height = height_;
+    return true;
+  }
+
+ private:
+  std::uint64_t count_;
+  std::uint64_t number_ = 0;
+  int width_;
+  int height_;
+};
+
+}  // namespace
+
+void Source::load(Item& /*item*/) {}
+
+bool has_image_extension(std::string_view name) {
+  constexpr std::array<std::string_view, 10> kExtensions{"jpg",  "jpeg", "jpe", "jfif", "png",
+                                                         "webp", "gif",  "bmp", "tif",  "tiff"};
+  const std::size_t dot = name.find_last_of('.');
+  if (dot == std::string_view::npos || name.size() - dot > 5) {
+    return false;
+  }
+  const std::string extension = lower_case(name.substr(dot + 1));
+  return std::ranges::find(kExtensions, extension) != kExtensions.end();
+}
+
+std::unique_ptr<Source> make_source(const InputOptions& options,
+                                    const Preprocessing& preprocessing) {
+  if (options.synthetic > 0) {
+    if (!options.inputs.empty()) {
+      fail("made-up images (synthetic) and inputs exclude each other");
+    }
+    return std::make_unique<SyntheticSource>(options.synthetic, preprocessing);
+  }
+  if (options.inputs.empty()) {
+    fail("no inputs: name image files, folders, lists or archives");
+  }
+  return std::make_unique<InputsSource>(options, preprocessing, false);
+}
+
+std::optional<std::uint64_t> count_inputs(const InputOptions& options,
+                                          const Preprocessing& preprocessing,
+                                          const std::atomic<bool>& stop) {
+  const auto share = [&](std::uint64_t all) {
+    return all / options.shard_count + (options.shard_index < all % options.shard_count ? 1 : 0);
+  };
+  if (options.synthetic > 0) {
+    return share(options.synthetic);
+  }
+  if (std::ranges::find(options.inputs, "-") != options.inputs.end()) {
+    return std::nullopt;  // can be read once only
+  }
+  try {
+    InputsSource source(options, preprocessing, true);
+    Item item;
+    std::uint64_t all = 0;
+    while (!stop && source.next(item)) {
+      ++all;
+    }
+    return stop ? std::nullopt : std::optional(share(all));
+  } catch (const Uncountable&) {
+    return std::nullopt;
+  } catch (const Error&) {
+    return std::nullopt;  // the job meets the same error and reports it
+  }
+}
+
+}  // namespace fovea::pipeline

@@ -1,0 +1,79 @@
+// LineReader over read(2).
+#include "pipeline/line_reader.hpp"
+
+#include <cerrno>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "core/error.hpp"
+#include "io/system_error.hpp"
+
+namespace fovea::pipeline {
+namespace {
+
+constexpr std::size_t kChunk = std::size_t{64} << 10;
+constexpr std::size_t kMaxLine = std::size_t{1} << 20;
+
+}  // namespace
+
+LineReader::LineReader(const std::string& path, char delimiter)
+    : name_(path == "-" ? "standard input" : path), delimiter_(delimiter) {
+  if (path == "-") {
+    fd_ = STDIN_FILENO;
+    return;
+  }
+  fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd_ < 0) {
+    io::fail_with_errno(path, "open the list");
+  }
+  owns_fd_ = true;
+}
+
+LineReader::~LineReader() {
+  if (owns_fd_) {
+    ::close(fd_);
+  }
+}
+
+bool LineReader::fill() {
+  buffer_.erase(0, at_);
+  at_ = 0;
+  const std::size_t have = buffer_.size();
+  buffer_.resize(have + kChunk);
+  ssize_t got = 0;
+  do {
+    got = ::read(fd_, buffer_.data() + have, kChunk);
+  } while (got < 0 && errno == EINTR);
+  buffer_.resize(have + (got > 0 ? static_cast<std::size_t>(got) : 0));
+  if (got < 0) {
+    io::fail_with_errno(name_, "read the list");
+  }
+  return got > 0;
+}
+
+bool LineReader::next(std::string& line) {
+  std::size_t searched = at_;
+  for (;;) {
+    const std::size_t end = buffer_.find(delimiter_, searched);
+    if (end != std::string::npos) {
+      line.assign(buffer_, at_, end - at_);
+      at_ = end + 1;
+      ++number_;
+      return true;
+    }
+    if (buffer_.size() - at_ > kMaxLine) {
+      fail("{}: line {} is longer than {} bytes; is this a list of names?", name_, number_ + 1,
+           kMaxLine);
+    }
+    searched = buffer_.size() - at_;  // fill() moves the rest to the front
+    if (!fill()) {
+      line.assign(buffer_, at_);
+      at_ = buffer_.size();
+      number_ += line.empty() ? 0 : 1;
+      return !line.empty();
+    }
+  }
+}
+
+}  // namespace fovea::pipeline

@@ -1,0 +1,65 @@
+// manifest.json: what an output folder holds, what made it, and how far the job has come.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fovea/job.hpp"
+
+namespace fovea::pipeline {
+
+/// What decides the bytes of the output. Two runs may share a folder only when all of it agrees.
+struct JobIdentity {
+  std::string model;         // as the user named it; not compared
+  std::string model_sha256;  // model_fingerprint
+  Preprocessing preprocessing;
+  std::string preprocessing_sha256;
+  std::string precision;  // "fp32", "bf16"
+  std::int64_t dimension = 0;
+  bool normalize = true;
+  OutputDType dtype = OutputDType::kF32;
+  OutputFormat format = OutputFormat::kNpy;
+  std::uint64_t shard_rows = 0;
+  std::uint64_t shard_index = 0;
+  std::uint64_t shard_count = 1;
+};
+
+/// The last durable state. Files may hold more; what is beyond these lengths is computed again.
+struct JobState {
+  bool finished = false;
+  bool retrying = false;     // --retry-failed is under way; `inputs` and `names` count its inputs
+  std::uint64_t inputs = 0;  // accounted for: each is a row or a line in errors.jsonl
+  std::uint64_t names = 0;   // NameHash over their names
+  std::uint64_t rows = 0;    // in all shards
+  std::uint64_t failed = 0;  // lines in errors.jsonl
+  std::uint64_t shards = 0;  // complete files of embeddings
+  // Of the files that are being written:
+  std::uint64_t open_rows = 0;
+  std::uint64_t open_bytes = 0;
+  std::uint64_t index_bytes = 0;
+  std::uint64_t errors_bytes = 0;
+  // Of the first pass over all inputs, kept while and after failed ones are tried again:
+  std::uint64_t all_inputs = 0;
+  std::uint64_t all_names = 0;
+};
+
+struct Manifest {
+  JobIdentity identity;
+  JobState state;
+};
+
+[[nodiscard]] std::string format_manifest(const Manifest& manifest);
+
+/// Throws fovea::Error when the text is no manifest of this format version.
+[[nodiscard]] Manifest parse_manifest(std::string_view text);
+
+/// Sentences that say how the two differ, empty when their outputs go together.
+[[nodiscard]] std::vector<std::string> differences(const JobIdentity& there,
+                                                   const JobIdentity& wanted);
+
+[[nodiscard]] std::string_view to_string(OutputDType dtype);    // "f32", "f16"
+[[nodiscard]] std::string_view to_string(OutputFormat format);  // "npy", "jsonl"
+
+}  // namespace fovea::pipeline

@@ -1,0 +1,117 @@
+// Meter and Ticker.
+#include "pipeline/meter.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace fovea::pipeline {
+namespace {
+
+constexpr std::chrono::seconds kRateWindow{15};
+
+double seconds_between(Meter::Clock::time_point from, Meter::Clock::time_point to) {
+  return std::chrono::duration<double>(to - from).count();
+}
+
+}  // namespace
+
+Meter::Meter(std::uint64_t rows_before, std::uint64_t failed_before)
+    : rows_before_(rows_before),
+      failed_before_(failed_before),
+      samples_{{.time = start_, .rows = 0}} {}
+
+void Meter::enter(Stage stage) {
+  const std::lock_guard lock(mutex_);
+  const Clock::time_point now = Clock::now();
+  seconds_[static_cast<std::size_t>(stage_)] += seconds_between(entered_, now);
+  entered_ = now;
+  stage_ = stage;
+}
+
+void Meter::add(std::uint64_t rows, std::uint64_t failed) {
+  const std::lock_guard lock(mutex_);
+  rows_ += rows;
+  failed_ += failed;
+}
+
+void Meter::set_total(std::uint64_t inputs) {
+  const std::lock_guard lock(mutex_);
+  total_ = inputs;
+}
+
+std::uint64_t Meter::failed() const {
+  const std::lock_guard lock(mutex_);
+  return failed_before_ + failed_;
+}
+
+JobProgress Meter::progress() {
+  const std::lock_guard lock(mutex_);
+  const Clock::time_point now = Clock::now();
+  JobProgress progress;
+  progress.rows = rows_before_ + rows_;
+  progress.failed = failed_before_ + failed_;
+  progress.new_rows = rows_;
+  progress.total_inputs = total_;
+  progress.seconds = seconds_between(start_, now);
+  // The oldest sample stays older than the window, so that slow batches have a rate too.
+  samples_.push_back({.time = now, .rows = rows_});
+  while (samples_.size() > 2 && now - samples_[1].time >= kRateWindow) {
+    samples_.pop_front();
+  }
+  const double window = seconds_between(samples_.front().time, now);
+  progress.images_per_second =
+      window > 0 ? static_cast<double>(rows_ - samples_.front().rows) / window : 0;
+  const std::uint64_t done = progress.rows + progress.failed;
+  if (total_ && progress.images_per_second > 0) {
+    progress.seconds_left =
+        static_cast<double>(*total_ - std::min(done, *total_)) / progress.images_per_second;
+  }
+  double spent[4];
+  std::copy(std::begin(seconds_), std::end(seconds_), spent);
+  spent[static_cast<std::size_t>(stage_)] += seconds_between(entered_, now);
+  const auto share = [&](Stage stage) {
+    return progress.seconds > 0 ? spent[static_cast<std::size_t>(stage)] / progress.seconds : 0;
+  };
+  progress.decode_share = share(Stage::kDecode);
+  progress.compute_share = share(Stage::kCompute);
+  progress.write_share = share(Stage::kWrite);
+  return progress;
+}
+
+Ticker::Ticker(std::chrono::milliseconds interval, std::function<void()> tick,
+               const std::atomic<bool>* stop, std::function<void()> on_stop)
+    : thread_([this, interval, tick = std::move(tick), stop, on_stop = std::move(on_stop)] {
+        constexpr std::chrono::milliseconds kStopInterval{50};
+        auto due = Meter::Clock::now() + interval;
+        bool stopped = stop == nullptr;
+        std::unique_lock lock(mutex_);
+        while (!ended_) {
+          const auto now = Meter::Clock::now();
+          const auto wake = stopped ? due : std::min(due, now + kStopInterval);
+          changed_.wait_until(lock, wake, [this] { return ended_; });
+          if (ended_) {
+            return;
+          }
+          lock.unlock();
+          if (!stopped && stop->load()) {
+            stopped = true;
+            on_stop();
+          }
+          if (Meter::Clock::now() >= due) {
+            due += interval;
+            tick();
+          }
+          lock.lock();
+        }
+      }) {}
+
+Ticker::~Ticker() {
+  {
+    const std::lock_guard lock(mutex_);
+    ended_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+}  // namespace fovea::pipeline

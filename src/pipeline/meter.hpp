@@ -1,0 +1,72 @@
+// Meter: how far a job is and where its time goes, and the thread that reports it.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "fovea/job.hpp"
+
+namespace fovea::pipeline {
+
+/// What the computing thread is doing.
+enum class Stage : std::uint8_t { kStart, kDecode, kCompute, kWrite };
+
+/// Updated by the computing thread, read by the reporting thread.
+class Meter {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  Meter(std::uint64_t rows_before, std::uint64_t failed_before);
+
+  /// The computing thread turns to `stage`; the time since the last call goes to the stage before.
+  void enter(Stage stage);
+  void add(std::uint64_t rows, std::uint64_t failed);
+  void set_total(std::uint64_t inputs);
+  [[nodiscard]] std::uint64_t failed() const;
+
+  /// A snapshot. The rate is that of the last seconds.
+  [[nodiscard]] JobProgress progress();
+
+ private:
+  struct Sample {
+    Clock::time_point time;
+    std::uint64_t rows = 0;
+  };
+
+  mutable std::mutex mutex_;
+  Clock::time_point start_ = Clock::now();
+  Clock::time_point entered_ = start_;
+  Stage stage_ = Stage::kStart;
+  double seconds_[4] = {};
+  std::uint64_t rows_before_;
+  std::uint64_t failed_before_;
+  std::uint64_t rows_ = 0;
+  std::uint64_t failed_ = 0;
+  std::optional<std::uint64_t> total_;
+  std::deque<Sample> samples_;
+};
+
+/// Calls `tick` at each interval, and `on_stop` once when the flag is seen set, from one thread.
+class Ticker {
+ public:
+  Ticker(std::chrono::milliseconds interval, std::function<void()> tick,
+         const std::atomic<bool>* stop, std::function<void()> on_stop);
+  ~Ticker();
+  Ticker(const Ticker&) = delete;
+  Ticker& operator=(const Ticker&) = delete;
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool ended_ = false;
+  std::thread thread_;
+};
+
+}  // namespace fovea::pipeline

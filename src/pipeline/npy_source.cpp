@@ -1,0 +1,98 @@
+// Rows of pixels.npy, with the names and sizes from pixels.index.jsonl where it lies beside.
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "core/error.hpp"
+#include "io/npy.hpp"
+#include "io/text.hpp"
+#include "pipeline/index_line.hpp"
+#include "pipeline/line_reader.hpp"
+#include "pipeline/source.hpp"
+
+namespace fovea::pipeline {
+namespace {
+
+class NpySource final : public Source {
+ public:
+  NpySource(const std::string& path, const Preprocessing& preprocessing)
+      : path_(path),
+        height_(preprocessing.height),
+        width_(preprocessing.width),
+        array_(std::make_shared<io::NpyFile>(path)) {
+    const ConstTensorView view = array_->view();
+    if (view.dtype != DType::kU8 || view.shape.rank() != 4 ||
+        Shape{view.shape[0], height_, width_, 3} != view.shape) {
+      fail("{}: holds {} {}, but this model takes pixels as u8 [n, {}, {}, 3]", io::escape(path),
+           to_string(view.dtype), view.shape.to_string(), height_, width_);
+    }
+    rows_ = view.shape[0];
+    const std::string stem = path.substr(0, path.size() - std::string_view(".npy").size());
+    const std::string index = stem + ".index.jsonl";
+    if (::access(index.c_str(), F_OK) == 0) {
+      index_.emplace(index, '\n');
+      index_name_ = index;
+    }
+  }
+
+  bool next(Item& item) override {
+    if (row_ == rows_) {
+      return false;
+    }
+    item = Item{};
+    item.kind = Item::Kind::kPixels;
+    item.name = fmt::format("{}#{}", path_, row_);
+    item.width = width_;
+    item.height = height_;
+    if (index_) {
+      read_index(item);
+    }
+    const auto size = static_cast<std::size_t>(height_) * static_cast<std::size_t>(width_) * 3;
+    item.array = array_;
+    item.pixels = {array_->view().as<std::uint8_t>() + static_cast<std::size_t>(row_) * size, size};
+    ++row_;
+    return true;
+  }
+
+ private:
+  void read_index(Item& item) {
+    std::string text;
+    if (!index_->next(text)) {
+      fail("{}: ends after {} rows, but {} holds {}; remove or mend the index",
+           io::escape(index_name_), row_, io::escape(path_), rows_);
+    }
+    try {
+      IndexLine line = parse_index_line(text);
+      if (line.row != static_cast<std::uint64_t>(row_)) {
+        fail("is for row {}, expected row {}", line.row, row_);
+      }
+      item.name = std::move(line.source);
+      item.width = line.width;
+      item.height = line.height;
+    } catch (const Error& error) {
+      fail("{}: line {}: {}", io::escape(index_name_), index_->number(), error.what());
+    }
+  }
+
+  std::string path_;
+  std::int64_t height_;
+  std::int64_t width_;
+  std::shared_ptr<const io::NpyFile> array_;
+  std::int64_t rows_ = 0;
+  std::int64_t row_ = 0;
+  std::optional<LineReader> index_;
+  std::string index_name_;
+};
+
+}  // namespace
+
+std::unique_ptr<Source> make_npy_source(const std::string& path,
+                                        const Preprocessing& preprocessing) {
+  return std::make_unique<NpySource>(path, preprocessing);
+}
+
+}  // namespace fovea::pipeline

@@ -1,0 +1,116 @@
+// Reading and decoding of one input.
+#include "pipeline/prepare.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "core/error.hpp"
+#include "image/decode.hpp"
+#include "image/resize.hpp"
+#include "pipeline/read_file.hpp"
+
+namespace fovea::pipeline {
+namespace {
+
+// A larger file's buffer must not stay with its worker for the whole job.
+constexpr std::size_t kKeptBytes = std::size_t{16} << 20;
+
+// One a worker: keeps its buffers from image to image.
+class Preparer {
+ public:
+  explicit Preparer(const PixelLayout& layout)
+      : layout_(layout),
+        resized_(static_cast<std::size_t>(layout.preprocessing.height) *
+                 static_cast<std::size_t>(layout.preprocessing.width) * image::kChannels) {}
+
+  void operator()(Item& item, std::span<std::uint8_t> pixels, Slot& slot) {
+    switch (item.kind) {
+      case Item::Kind::kFailed:
+        slot.error = item.error;
+        return;
+      case Item::Kind::kFile:
+        read_file(item.name, encoded_);
+        decode(encoded_, pixels, slot);
+        if (encoded_.capacity() > kKeptBytes) {
+          encoded_ = {};
+        }
+        return;
+      case Item::Kind::kBytes:
+        decode(item.bytes, pixels, slot);
+        return;
+      case Item::Kind::kPixels:
+        slot.width = item.width;
+        slot.height = item.height;
+        lay_out(item.pixels, pixels);
+        item.array->file().release(std::as_bytes(item.pixels));
+        return;
+      case Item::Kind::kSynthetic:
+        slot.width = item.width;
+        slot.height = item.height;
+        fill_synthetic(item.number, pixels);
+        return;
+    }
+  }
+
+ private:
+  void decode(std::span<const std::byte> bytes, std::span<std::uint8_t> pixels, Slot& slot) {
+    const Preprocessing& p = layout_.preprocessing;
+    const bool direct = layout_.patch == 0;
+    const std::span<std::uint8_t> resized = direct ? pixels : std::span(resized_);
+    const image::Size size =
+        image::decode_resized(bytes, p.height, p.width, p.resample, {}, resized);
+    slot.width = size.width;
+    slot.height = size.height;
+    if (!direct) {
+      lay_out(resized, pixels);
+    }
+  }
+
+  void lay_out(std::span<const std::uint8_t> from, std::span<std::uint8_t> to) const {
+    const Preprocessing& p = layout_.preprocessing;
+    if (layout_.patch == 0) {
+      std::memcpy(to.data(), from.data(), to.size());
+    } else {
+      image::patchify(from, p.height, p.width, layout_.patch, to);
+    }
+  }
+
+  PixelLayout layout_;
+  std::vector<std::uint8_t> resized_;
+  std::vector<std::byte> encoded_;
+};
+
+}  // namespace
+
+std::size_t PixelLayout::image_bytes() const {
+  const auto whole = [this](int side) {
+    return static_cast<std::size_t>(patch == 0 ? side : side / patch * patch);
+  };
+  return whole(preprocessing.height) * whole(preprocessing.width) * image::kChannels;
+}
+
+std::function<Prepare()> make_prepare(const PixelLayout& layout) {
+  return [layout]() -> Prepare {
+    const auto preparer = std::make_shared<Preparer>(layout);
+    return [preparer](Item& item, std::span<std::uint8_t> pixels, Slot& slot) {
+      (*preparer)(item, pixels, slot);
+    };
+  };
+}
+
+void fill_synthetic(std::uint64_t number, std::span<std::uint8_t> pixels) {
+  std::uint64_t state = number * 0xd1342543de82ef95U + 0x2545f4914f6cdd1dU;
+  for (std::size_t at = 0; at < pixels.size(); at += sizeof(state)) {
+    // SplitMix64 (Steele, Lea, Flood 2014).
+    std::uint64_t mixed = state += 0x9e3779b97f4a7c15U;
+    mixed = (mixed ^ (mixed >> 30)) * 0xbf58476d1ce4e5b9U;
+    mixed = (mixed ^ (mixed >> 27)) * 0x94d049bb133111ebU;
+    mixed ^= mixed >> 31;
+    std::memcpy(pixels.data() + at, &mixed, std::min(sizeof(mixed), pixels.size() - at));
+  }
+}
+
+}  // namespace fovea::pipeline

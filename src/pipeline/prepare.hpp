@@ -1,0 +1,29 @@
+// From an input to the pixels that the model takes: read, decode, resize, cut into patches.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+
+#include "fovea/preprocessing.hpp"
+#include "pipeline/loader.hpp"
+
+namespace fovea::pipeline {
+
+/// How the pixels of one image lie in memory.
+struct PixelLayout {
+  Preprocessing preprocessing;
+  /// Side of a patch: uint8 [patches, patch, patch, 3]; 0: uint8 [height, width, 3].
+  int patch = 0;
+
+  /// Bytes of one image.
+  [[nodiscard]] std::size_t image_bytes() const;
+};
+
+/// Makes the function that a Loader's worker calls for each input.
+[[nodiscard]] std::function<Prepare()> make_prepare(const PixelLayout& layout);
+
+/// Deterministic noise: image `number` is the same in every run and on every machine.
+void fill_synthetic(std::uint64_t number, std::span<std::uint8_t> pixels);
+
+}  // namespace fovea::pipeline

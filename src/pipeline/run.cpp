@@ -1,0 +1,226 @@
+// The loop of the computing thread.
+#include "pipeline/run.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstring>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "core/dtype.hpp"
+#include "core/error.hpp"
+#include "io/text.hpp"
+#include "pipeline/meter.hpp"
+#include "pipeline/writer.hpp"
+
+namespace fovea::pipeline {
+namespace {
+
+std::size_t bytes_of(OutputDType dtype) {
+  return size_of(dtype == OutputDType::kF32 ? DType::kF32 : DType::kF16);
+}
+
+// Counts the inputs beside the job, with the lowest priority, and stops with it.
+class Counter {
+ public:
+  Counter(const RunOptions& options, Meter& meter) {
+    if (!options.count_inputs || !options.control.on_progress) {
+      return;
+    }
+    thread_ = std::thread([this, count = options.count_inputs, &meter] {
+      constexpr int kNice = 19;
+      (void)::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kNice);
+      if (const auto total = count(stop_)) {
+        meter.set_total(*total);
+      }
+    });
+  }
+  ~Counter() {
+    stop_ = true;
+    if (thread_.joinable()) {
+      thread_.join();
+    }
+  }
+  Counter(const Counter&) = delete;
+  Counter& operator=(const Counter&) = delete;
+
+ private:
+  std::atomic<bool> stop_ = false;
+  std::thread thread_;
+};
+
+class Run {
+ public:
+  Run(const RunOptions& options, InputStream& inputs, const std::function<Prepare()>& make_prepare,
+      Output& output)
+      : options_(options),
+        output_(output),
+        meter_(options.rows_before, options.failed_before),
+        loader_(options.loader, inputs, make_prepare),
+        writer_(output, loader_) {}
+
+  JobReport operator()(const std::function<Encode()>& make_encode) {
+    const Counter counter(options_, meter_);
+    const Ticker ticker(
+        options_.control.progress_interval,
+        [this] {
+          if (options_.control.on_progress) {
+            options_.control.on_progress(meter_.progress());
+          }
+        },
+        options_.control.stop, [this] { loader_.stop(); });
+    const Encode encode = make_encode ? make_encode() : Encode{};
+    std::string too_many;
+    for (;;) {
+      meter_.enter(Stage::kDecode);
+      Batch* batch = stopped() ? nullptr : loader_.next();
+      if (batch == nullptr) {
+        break;
+      }
+      batch->compact(options_.loader.image_bytes);
+      meter_.enter(Stage::kCompute);
+      if (encode) {
+        compute(encode, *batch);
+      } else {
+        batch->stored =
+            std::as_bytes(batch->pixels.span().first(batch->rows * options_.loader.image_bytes));
+      }
+      too_many = count_failures(*batch);
+      if (!too_many.empty()) {
+        break;  // before the batch is written, so that a later run finds the job as it was
+      }
+      meter_.enter(Stage::kWrite);
+      writer_.push(*batch);
+    }
+    meter_.enter(Stage::kWrite);
+    writer_.close();
+    output_.checkpoint();
+    meter_.enter(Stage::kStart);
+    if (!too_many.empty()) {
+      throw Error(too_many);
+    }
+    return report();
+  }
+
+ private:
+  [[nodiscard]] bool stopped() const {
+    return options_.control.stop != nullptr && options_.control.stop->load();
+  }
+
+  void compute(const Encode& encode, Batch& batch) {
+    const std::size_t width = options_.loader.row_floats;
+    const std::size_t row_bytes = width * bytes_of(options_.dtype);
+    if (batch.rows > 0) {
+      encode(batch.pixels.span().first(batch.rows * options_.loader.image_bytes),
+             static_cast<std::int64_t>(batch.rows),
+             batch.embeddings.span().first(batch.rows * width));
+    }
+    batch.converted.resize(batch.rows * row_bytes);
+    std::size_t computed = 0;
+    std::size_t kept = 0;
+    for (Slot& slot : std::span(batch.slots).first(batch.count)) {
+      if (slot.failed()) {
+        continue;
+      }
+      const auto embedding = batch.embeddings.span().subspan(computed++ * width, width);
+      if (store_embedding(embedding, options_.normalize, options_.dtype,
+                          batch.converted.data() + kept * row_bytes)) {
+        ++kept;
+      } else {
+        slot.error = "its embedding is not finite";
+      }
+    }
+    batch.rows = kept;
+    batch.stored = std::span(batch.converted).first(kept * row_bytes);
+  }
+
+  // Returns why the job must end, or nothing.
+  std::string count_failures(const Batch& batch) {
+    meter_.add(batch.rows, 0);
+    for (const Slot& slot : std::span(batch.slots).first(batch.count)) {
+      if (!slot.failed()) {
+        continue;
+      }
+      meter_.add(0, 1);
+      const JobFailure failure{.source = io::escape(slot.name), .error = slot.error};
+      if (options_.max_errors && meter_.failed() > *options_.max_errors) {
+        return *options_.max_errors == 0
+                   ? fmt::format("{}: {}", failure.source, failure.error)
+                   : fmt::format("more than {} inputs failed, the last one {}: {}",
+                                 *options_.max_errors, failure.source, failure.error);
+      }
+      if (options_.control.on_failure) {
+        options_.control.on_failure(failure);
+      }
+    }
+    return {};
+  }
+
+  JobReport report() {
+    const JobProgress progress = meter_.progress();
+    JobReport report;
+    report.rows = progress.rows;
+    report.new_rows = progress.new_rows;
+    report.failed = progress.failed;
+    report.interrupted = stopped();
+    report.seconds = progress.seconds;
+    report.images_per_second =
+        progress.seconds > 0 ? static_cast<double>(progress.new_rows) / progress.seconds : 0;
+    report.decode_share = progress.decode_share;
+    report.compute_share = progress.compute_share;
+    report.write_share = progress.write_share;
+    report.decode_utilisation =
+        loader_.busy_seconds() / (std::max(progress.seconds, 1e-9) * options_.loader.threads);
+    return report;
+  }
+
+  const RunOptions& options_;
+  Output& output_;
+  Meter meter_;
+  Loader loader_;
+  Writer writer_;
+};
+
+}  // namespace
+
+bool store_embedding(std::span<const float> embedding, bool normalize, OutputDType dtype,
+                     std::byte* stored) {
+  double squares = 0;
+  for (const float value : embedding) {
+    squares += static_cast<double>(value) * static_cast<double>(value);
+  }
+  const double length = std::sqrt(squares);
+  // NaN and infinity in any element come through the sum.
+  if (!std::isfinite(squares) || (normalize && length == 0)) {
+    return false;
+  }
+  for (const float value : embedding) {
+    const float scaled =
+        normalize ? static_cast<float>(static_cast<double>(value) / length) : value;
+    if (dtype == OutputDType::kF32) {
+      std::memcpy(stored, &scaled, sizeof(scaled));
+      stored += sizeof(scaled);
+    } else {
+      const Float16 half = to_float16(scaled);
+      if (!std::isfinite(to_float(half))) {
+        return false;
+      }
+      std::memcpy(stored, &half.bits, sizeof(half.bits));
+      stored += sizeof(half.bits);
+    }
+  }
+  return true;
+}
+
+JobReport run_job(const RunOptions& options, InputStream& inputs,
+                  const std::function<Prepare()>& make_prepare,
+                  const std::function<Encode()>& make_encode, Output& output) {
+  return Run(options, inputs, make_prepare, output)(make_encode);
+}
+
+}  // namespace fovea::pipeline

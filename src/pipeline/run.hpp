@@ -1,0 +1,47 @@
+// run_job: inputs through the loader, the encoder and the writer, with all three at work at once.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+
+#include "fovea/job.hpp"
+#include "pipeline/input_stream.hpp"
+#include "pipeline/loader.hpp"
+#include "pipeline/output.hpp"
+
+namespace fovea::pipeline {
+
+/// patches [images, bytes of an image] to embeddings float32 [images, dimension].
+using Encode = std::function<void(std::span<const std::uint8_t> patches, std::int64_t images,
+                                  std::span<float> embeddings)>;
+
+struct RunOptions {
+  LoaderOptions loader;
+  bool normalize = true;
+  OutputDType dtype = OutputDType::kF32;
+  std::optional<std::uint64_t> max_errors;
+  std::uint64_t rows_before = 0;  // of earlier runs on the output
+  std::uint64_t failed_before = 0;
+  /// Counts the inputs for the estimate of the time left, in a thread of its own; gives up when
+  /// the flag is set. Empty: not to be counted.
+  std::function<std::optional<std::uint64_t>(const std::atomic<bool>& stop)> count_inputs;
+  JobControl control;
+};
+
+/// Runs to the end of the inputs, or until JobControl::stop; then appends everything computed and
+/// makes a checkpoint, but does not finish the output. `make_encode` is called once, in the calling
+/// thread, while the first images are being decoded; when it is empty the pixels themselves are
+/// stored. Throws fovea::Error, after a checkpoint where that is possible, when the output cannot
+/// be written, the inputs cannot be enumerated, or more than `max_errors` inputs failed.
+[[nodiscard]] JobReport run_job(const RunOptions& options, InputStream& inputs,
+                                const std::function<Prepare()>& make_prepare,
+                                const std::function<Encode()>& make_encode, Output& output);
+
+/// Scales an embedding to length 1 (norm in float64) when `normalize`, and stores it as `dtype`.
+/// False, with nothing promised about `stored`, when a stored number would not be finite.
+[[nodiscard]] bool store_embedding(std::span<const float> embedding, bool normalize,
+                                   OutputDType dtype, std::byte* stored);
+
+}  // namespace fovea::pipeline

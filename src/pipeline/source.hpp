@@ -1,0 +1,86 @@
+// Source: the inputs of a job, one after the other, each a name and where its bytes are.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "fovea/job.hpp"
+#include "fovea/preprocessing.hpp"
+#include "io/npy.hpp"
+
+namespace fovea::pipeline {
+
+/// One input. Names are bytes, exactly as given or found; a tar member is "x.tar#key.jpg".
+struct Item {
+  enum class Kind : std::uint8_t {
+    kFile,       // an encoded image in the file `name`
+    kBytes,      // an encoded image in `bytes`, there after Source::load
+    kPixels,     // resized pixels, `pixels`
+    kSynthetic,  // pixels made from `number`
+    kFailed,     // no image: `error` says why
+  };
+  Kind kind = Kind::kFile;
+  std::string name;
+  std::vector<std::byte> bytes;
+  std::span<const std::uint8_t> pixels;      // uint8 [height, width, 3] of the model's size
+  std::shared_ptr<const io::NpyFile> array;  // keeps `pixels` alive
+  std::uint64_t number = 0;
+  int width = 0;  // of the original image, for kPixels
+  int height = 0;
+  std::string error;
+};
+
+/// Lists inputs in their order, lazily. Not thread-safe.
+/// What a name stands for may be unreadable: that is an Item of kind kFailed, never an exception.
+/// Exceptions are for what ends the enumeration itself, such as an unreadable list.
+class Source {
+ public:
+  Source() = default;
+  virtual ~Source() = default;
+  Source(const Source&) = delete;
+  Source& operator=(const Source&) = delete;
+
+  /// Sets `item` to the next input; false at the end.
+  virtual bool next(Item& item) = 0;
+
+  /// Reads the bytes of the item that next() gave last, where they do not stay reachable (tar
+  /// members). Without it they are skipped. Turns the item into kFailed when they are damaged.
+  virtual void load(Item& item);
+};
+
+/// True for names that end in an image extension (jpg jpeg jpe jfif png webp gif bmp tif tiff, in
+/// any case).
+[[nodiscard]] bool has_image_extension(std::string_view name);
+
+/// The inputs of a job, see fovea/job.hpp for what an input may be. Throws fovea::Error when an
+/// input named by itself does not exist, or is used wrongly.
+[[nodiscard]] std::unique_ptr<Source> make_source(const InputOptions& options,
+                                                  const Preprocessing& preprocessing);
+
+/// How many inputs this shard of the job has. Nothing when they cannot be counted without reading
+/// them (archives, the standard input), or when `stop` was set meanwhile.
+[[nodiscard]] std::optional<std::uint64_t> count_inputs(const InputOptions& options,
+                                                        const Preprocessing& preprocessing,
+                                                        const std::atomic<bool>& stop);
+
+// The kinds of input that make_source puts together.
+
+/// Image files below a folder, in byte-wise order of their paths.
+[[nodiscard]] std::unique_ptr<Source> make_folder_source(std::string path);
+/// Members of an archive. `image_key`: see InputOptions.
+[[nodiscard]] std::unique_ptr<Source> make_tar_source(std::string path, std::string image_key);
+/// The same on an archive in memory, which must outlive the source.
+[[nodiscard]] std::unique_ptr<Source> make_tar_source(std::string name,
+                                                      std::span<const std::byte> archive,
+                                                      std::string image_key);
+/// Rows of a uint8 array [n, height, width, 3] with an optional index beside it.
+[[nodiscard]] std::unique_ptr<Source> make_npy_source(const std::string& path,
+                                                      const Preprocessing& preprocessing);
+
+}  // namespace fovea::pipeline

@@ -1,0 +1,42 @@
+// Writer: a thread that appends batches to an output while the next ones are computed.
+#pragma once
+
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <thread>
+
+#include "pipeline/loader.hpp"
+#include "pipeline/output.hpp"
+
+namespace fovea::pipeline {
+
+class Writer {
+ public:
+  /// Gives batches back to `loader` when they are written.
+  Writer(Output& output, Loader& loader);
+  ~Writer();
+  Writer(const Writer&) = delete;
+  Writer& operator=(const Writer&) = delete;
+
+  /// Hands over the next batch, after the one before it was taken up. Rethrows what stopped the
+  /// writer, after which nothing more is written.
+  void push(Batch& batch);
+
+  /// Waits until all is written. Rethrows what stopped the writer. Call once, last.
+  void close();
+
+ private:
+  void work();
+
+  Output& output_;
+  Loader& loader_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  Batch* waiting_ = nullptr;
+  bool closed_ = false;
+  std::exception_ptr error_;
+  std::thread thread_;
+};
+
+}  // namespace fovea::pipeline

@@ -1,0 +1,124 @@
+// Batches come in input order, whole, and in bounded number.
+#include "pipeline/loader.hpp"
+
+#include <chrono>
+#include <random>
+#include <string>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "core/error.hpp"
+#include "pipeline/prepare.hpp"
+#include "support.hpp"
+
+namespace fovea::pipeline::testing {
+namespace {
+
+constexpr LoaderOptions kOptions{
+    .threads = 4, .batch_size = 7, .image_bytes = kImageBytes, .row_floats = kDimension};
+
+// As number_prepare, after a random delay.
+std::function<Prepare()> delayed_prepare() {
+  return []() -> Prepare {
+    auto random = std::make_shared<std::mt19937>(std::random_device{}());
+    const Prepare prepare = number_prepare()();
+    return [random, prepare](Item& item, std::span<std::uint8_t> pixels, Slot& slot) {
+      std::this_thread::sleep_for(std::chrono::microseconds((*random)() % 500));
+      prepare(item, pixels, slot);
+    };
+  };
+}
+
+TEST(Loader, KeepsInputOrderUnderRandomDelays) {
+  constexpr std::uint64_t kCount = 500;
+  InputStream inputs(std::make_unique<CountingSource>(kCount), 0, 1);
+  Loader loader(kOptions, inputs, delayed_prepare());
+  std::uint64_t expected = 0;
+  while (Batch* batch = loader.next()) {
+    EXPECT_EQ(batch->count, std::min<std::uint64_t>(kOptions.batch_size, kCount - expected));
+    batch->compact(kImageBytes);
+    std::size_t row = 0;
+    for (std::size_t index = 0; index < batch->count; ++index, ++expected) {
+      const Slot& slot = batch->slots[index];
+      EXPECT_EQ(slot.name, item_name(expected));
+      ASSERT_EQ(slot.failed(), damaged(expected));
+      if (!slot.failed()) {
+        std::uint64_t number = 0;
+        std::memcpy(&number, batch->pixels.data() + row++ * kImageBytes, sizeof(number));
+        EXPECT_EQ(number, expected);
+        EXPECT_EQ(slot.width, static_cast<int>(expected % 1000) + 1);
+      }
+    }
+    EXPECT_EQ(batch->rows, row);
+    loader.recycle(*batch);
+  }
+  EXPECT_EQ(expected, kCount);
+  EXPECT_GT(loader.busy_seconds(), 0);
+}
+
+TEST(Loader, TakesNoMoreInputsThanItsBatchesHold) {
+  auto source = std::make_unique<CountingSource>(1'000'000);
+  const CountingSource& counter = *source;
+  InputStream inputs(std::move(source), 0, 1);
+  Loader loader(kOptions, inputs, number_prepare());
+  Batch* batch = loader.next();
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  loader.stop();
+  EXPECT_EQ(loader.next(), nullptr);
+  ASSERT_NE(batch, nullptr);
+  // Read after the workers are at rest; each may hold one more input that found no place.
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_LE(counter.taken, kOptions.batches * kOptions.batch_size + 4);
+}
+
+TEST(Loader, EndsInTheMiddleWithoutWaitingForTheConsumer) {
+  InputStream inputs(std::make_unique<CountingSource>(1'000'000), 0, 1);
+  const Loader loader(kOptions, inputs, delayed_prepare());
+}
+
+TEST(Loader, EmptyInput) {
+  InputStream inputs(std::make_unique<CountingSource>(0), 0, 1);
+  Loader loader(kOptions, inputs, number_prepare());
+  EXPECT_EQ(loader.next(), nullptr);
+}
+
+TEST(Loader, FailureOfTheInputsComesAfterTheWholeBatchesBeforeIt) {
+  class Failing final : public Source {
+   public:
+    bool next(Item& item) override {
+      item = Item{};
+      item.name = item_name(0);
+      if (taken_++ == 17) {
+        throw Error("the list broke");
+      }
+      return true;
+    }
+
+   private:
+    int taken_ = 0;
+  };
+  InputStream inputs(std::make_unique<Failing>(), 0, 1);
+  Loader loader(kOptions, inputs, number_prepare());
+  for (int whole = 0; whole < 2; ++whole) {
+    Batch* batch = loader.next();
+    ASSERT_NE(batch, nullptr);
+    EXPECT_EQ(batch->count, 7U);
+    loader.recycle(*batch);
+  }
+  EXPECT_THROW((void)loader.next(), Error);
+}
+
+TEST(Loader, SyntheticPixelsAreTheSameEverywhere) {
+  std::vector<std::uint8_t> first(13);
+  std::vector<std::uint8_t> again(13);
+  std::vector<std::uint8_t> other(13);
+  fill_synthetic(1, first);
+  fill_synthetic(1, again);
+  fill_synthetic(2, other);
+  EXPECT_EQ(first, again);
+  EXPECT_NE(first, other);
+}
+
+}  // namespace
+}  // namespace fovea::pipeline::testing
