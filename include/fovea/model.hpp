@@ -54,7 +54,7 @@ enum class WeightType : std::uint8_t { kF32, kBF16, kF16 };
 
 struct InitOptions {
   std::string preset = "base-patch16-224";
-  std::filesystem::path folder;  // made when it is not there
+  std::filesystem::path folder{};  // made when it is not there
   std::uint64_t seed = 0;
   std::int64_t layers = 0;  // 0: as many as the preset has
   WeightType dtype = WeightType::kF32;

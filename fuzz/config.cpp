@@ -1,0 +1,32 @@
+// Any bytes as config.json and as preprocessor_config.json: parsed into usable numbers or refused
+// with fovea::Error.
+#include "model/config.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string_view>
+
+#include "fovea/error.hpp"
+#include "model/architecture.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  try {
+    const fovea::model::VisionConfig config = fovea::model::parse_config(text);
+    if (config.heads < 1 || config.hidden % config.heads != 0 || config.patches() < 1 ||
+        fovea::model::parameter_count(config) < 1 ||
+        !(fovea::model::flop_per_image(config) > 0.0)) {
+      std::abort();
+    }
+  } catch (const fovea::Error&) {
+  }
+  try {
+    const fovea::Preprocessing pixels = fovea::model::parse_preprocessor_config(text);
+    if (pixels.height < 1 || pixels.width < 1 || !(pixels.std[0] > 0.0F)) {
+      std::abort();
+    }
+  } catch (const fovea::Error&) {
+  }
+  return 0;
+}

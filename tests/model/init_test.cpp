@@ -1,0 +1,141 @@
+// fovea init: the same bytes every time, every preset, nothing overwritten unasked.
+#include "model/init.hpp"
+
+#include <set>
+
+#include "files.hpp"
+#include "model/architecture.hpp"
+#include "model/checkpoint.hpp"
+#include "model/presets.hpp"
+#include "model/synthetic.hpp"
+
+namespace fovea::model {
+namespace {
+
+TEST(ArchitectureTest, BaseIsThePublishedModel) {
+  const VisionConfig base;
+  EXPECT_EQ(vision_tensors(base).size(), 208U);
+  EXPECT_EQ(parameter_count(base), 92'884'224);
+  EXPECT_NEAR(flop_per_image(base) * 1e-9, 35.4, 0.1);
+}
+
+// GFLOP an image as published for the presets.
+TEST(ArchitectureTest, FlopCountsAreThePublishedOnes) {
+  const auto gflop = [](std::string_view name) {
+    return flop_per_image(find_preset(name).config) * 1e-9;
+  };
+  EXPECT_NEAR(gflop("large-patch16-256"), 163.0, 1.0);
+  EXPECT_NEAR(gflop("so400m-patch14-224"), 220.0, 1.5);
+  EXPECT_NEAR(gflop("so400m-patch14-384"), 670.0, 2.0);
+  EXPECT_NEAR(gflop("giant-opt-patch16-384"), 1393.0, 3.0);
+}
+
+TEST(PresetTest, NamesAndArchitecturesAgree) {
+  std::set<std::string_view> names;
+  for (const Preset& preset : presets()) {
+    EXPECT_TRUE(names.insert(preset.name).second) << preset.name;
+    if (preset.name != "tiny") {
+      EXPECT_TRUE(contains(
+          preset.name, fmt::format("-patch{}-{}", preset.config.patch, preset.config.image_size)))
+          << preset.name;
+    }
+    EXPECT_EQ(preset.config.hidden % preset.config.heads, 0) << preset.name;
+    EXPECT_EQ(preset.config.mlp % 16, 0) << preset.name;
+  }
+  EXPECT_EQ(names.size(), 16U);
+  EXPECT_EQ(find_preset("so400m-patch14-384").config.head_dim(), 72);
+  EXPECT_EQ(find_preset("giant-opt-patch16-256").config.head_dim(), 96);
+  const std::string error = error_of([] { (void)find_preset("base-patch14-224"); });
+  EXPECT_TRUE(contains(error, "base-patch16-224")) << error;
+}
+
+TEST(SyntheticTest, EveryPresetHasARecipeForEveryTensor) {
+  for (const Preset& preset : presets()) {
+    VisionConfig config = preset.config;
+    config.layers = 1;
+    config.image_size = config.patch * 2;  // tables stay small
+    const SyntheticWeights weights(config, 0);
+    for (const TensorSpec& spec : vision_tensors(config)) {
+      std::vector<float> values(
+          std::min<std::size_t>(256, static_cast<std::size_t>(spec.shape.elements())));
+      weights.make(spec).fill(0, values);
+      double energy = 0.0;
+      for (const float value : values) {
+        ASSERT_TRUE(std::isfinite(value)) << preset.name << ' ' << spec.name;
+        energy += static_cast<double>(value) * value;
+      }
+      EXPECT_GT(energy, 0.0) << preset.name << ' ' << spec.name;
+    }
+  }
+}
+
+TEST(SyntheticTest, PartsAreThoseOfTheWhole) {
+  const SyntheticWeights weights(find_preset("tiny").config, 3);
+  for (const TensorSpec& spec : vision_tensors(find_preset("tiny").config)) {
+    const SyntheticTensor tensor = weights.make(spec);
+    std::vector<float> whole(static_cast<std::size_t>(spec.shape.elements()));
+    tensor.fill(0, whole);
+    constexpr std::size_t kBegin = 80;  // amid a row
+    std::vector<float> part(32);
+    tensor.fill(kBegin, part);
+    ASSERT_TRUE(std::equal(part.begin(), part.end(), whole.begin() + kBegin)) << spec.name;
+  }
+}
+
+class InitTest : public testing::Test {
+ protected:
+  std::string weights_of(InitOptions options) {
+    options.preset = "tiny";
+    options.folder = temporary_.path() / fmt::format("model-{}", count_++);
+    write_checkpoint(options);
+    return read_text(options.folder / "model.safetensors");
+  }
+  TemporaryFolder temporary_;
+  int count_ = 0;
+};
+
+TEST_F(InitTest, SameSeedSameBytesWhateverTheThreads) {
+  const std::string one = weights_of({.seed = 7, .threads = 1});
+  EXPECT_EQ(one, weights_of({.seed = 7, .threads = 1}));
+  EXPECT_EQ(one, weights_of({.seed = 7, .threads = 5}));
+  EXPECT_NE(one, weights_of({.seed = 8, .threads = 1}));
+}
+
+TEST_F(InitTest, LayersCanBeChosen) {
+  const auto folder = temporary_.path() / "deep" / "model";
+  write_checkpoint({.preset = "tiny", .folder = folder, .layers = 5});
+  EXPECT_EQ(Checkpoint(folder).config().vision.layers, 5);
+  EXPECT_TRUE(contains(
+      error_of([&] { write_checkpoint({.preset = "tiny", .folder = folder, .layers = -1}); }),
+      "-1 layers"));
+}
+
+TEST_F(InitTest, NonEmptyFolderIsRefusedUnlessToldToOverwrite) {
+  const auto folder = temporary_.path() / "model";
+  std::filesystem::create_directories(folder);
+  write_text(folder / "notes.txt", "mine");
+  InitOptions options{.preset = "tiny", .folder = folder, .max_shard_bytes = 500'000};
+  const std::string error = error_of([&] { write_checkpoint(options); });
+  EXPECT_TRUE(contains(error, "not empty")) << error;
+  EXPECT_FALSE(std::filesystem::exists(folder / "config.json"));
+  options.overwrite = true;
+  write_checkpoint(options);
+  EXPECT_TRUE(std::filesystem::exists(folder / "model.safetensors.index.json"));
+  options.max_shard_bytes = 5'000'000'000;
+  write_checkpoint(options);
+  // The shards of before are gone; what is not the model's stays.
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder), {}), 4);
+  EXPECT_EQ(read_text(folder / "notes.txt"), "mine");
+  EXPECT_NO_THROW((void)Checkpoint(folder));
+}
+
+TEST_F(InitTest, FolderThatCannotBeMadeIsNamed) {
+  write_text(temporary_.path() / "file", "");
+  const std::string error = error_of([&] {
+    write_checkpoint({.preset = "tiny", .folder = temporary_.path() / "file" / "model"});
+  });
+  EXPECT_TRUE(contains(error, "cannot make the folder")) << error;
+}
+
+}  // namespace
+}  // namespace fovea::model
