@@ -1,0 +1,109 @@
+// Search over the output of `fovea embed`: exact neighbours, near-duplicates, pages of pictures.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace fovea {
+
+/// A row and how similar it is: the cosine in [-1, 1], exact to double precision.
+struct Match {
+  std::int64_t row = 0;
+  double score = 0;
+
+  friend bool operator==(const Match&, const Match&) = default;
+};
+
+/// The embeddings that a job wrote, memory-mapped. Rows are counted through all shards, in order.
+/// Names are given as in the index files: UTF-8, other bytes as \xHH, a backslash doubled.
+/// Embeddings need not be normalised; a row of zeros has similarity 0 to everything.
+/// Methods may be called from several threads; searches take turns.
+class Collection {
+ public:
+  /// `path`: a folder with embeddings-NNNNN.npy and index-NNNNN.jsonl, or a single NAME.npy with
+  /// NAME.index.jsonl beside it. `threads` 0: one for each CPU this process may use.
+  /// Throws fovea::Error naming the file when shards are absent, malformed, do not go together, or
+  /// do not have one line of index a row.
+  explicit Collection(const std::filesystem::path& path, int threads = 0);
+  ~Collection();
+  Collection(Collection&&) noexcept;
+  Collection& operator=(Collection&&) noexcept;
+
+  [[nodiscard]] std::int64_t rows() const;
+  /// Numbers in one embedding.
+  [[nodiscard]] std::int64_t dimension() const;
+  /// The model named in manifest.json, or "" without one.
+  [[nodiscard]] const std::string& model() const;
+  /// False when the job that writes here has not finished: its last rows are not here yet.
+  [[nodiscard]] bool is_finished() const;
+
+  /// Name of the photo of `row`. Throws fovea::Error when the index line is malformed.
+  [[nodiscard]] std::string source(std::int64_t row) const;
+  /// The first row of that name, given as bytes or as in the index, if there is one.
+  [[nodiscard]] std::optional<std::int64_t> find(const std::string& name) const;
+  /// The embedding of `row` as float [dimension()].
+  [[nodiscard]] std::vector<float> embedding(std::int64_t row) const;
+
+  /// The `k` nearest rows of each query, nearest first, equal ones in row order; fewer when there
+  /// are not as many. `queries`: float [n, dimension()]. `left_out`: empty, or for each query a
+  /// row that it must not find (its own), -1 for none. Throws fovea::Error when a query or a row
+  /// holds NaN or infinity, or a query is all zeros.
+  [[nodiscard]] std::vector<std::vector<Match>> nearest(
+      std::span<const float> queries, int k, std::span<const std::int64_t> left_out = {}) const;
+
+  /// Groups of rows connected by pairs with a cosine of at least `threshold` (in (0, 1]), by first
+  /// row; rows in order. A member's score is its similarity to the group's first row, which may be
+  /// under the threshold when a chain of others connects them. Every pair is looked at: time grows
+  /// with rows() squared.
+  [[nodiscard]] std::vector<std::vector<Match>> duplicates(double threshold) const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// The form that index files give a name: UTF-8, other bytes as \xHH, a backslash doubled.
+[[nodiscard]] std::string source_name(const std::string& bytes);
+
+/// A picture on a page: its name (as in the index) and, but for a query, its score.
+struct PagePicture {
+  std::string source;
+  std::optional<double> score;
+  /// Where it is when not where its name says.
+  std::filesystem::path file;
+};
+
+/// A query (or no query) above the pictures that go with it.
+struct PageSection {
+  std::optional<PagePicture> query;
+  std::vector<PagePicture> pictures;
+};
+
+struct Page {
+  std::string title;
+  std::string description;
+  std::vector<PageSection> sections;
+};
+
+/// Writes one self-contained HTML file: styles and small JPEGs of all pictures are within it.
+/// Pictures are read again from where they were embedded (relative names: below `root`, or the
+/// working directory when empty; members of archives too); one that cannot be read is shown as a
+/// labelled placeholder. Returns how many could not. Throws fovea::Error when the file cannot be
+/// written.
+std::int64_t write_page(const std::filesystem::path& path, const Page& page,
+                        const std::filesystem::path& root = {}, int threads = 0);
+
+/// The vectors of a .npy file, f32 or f16, [n, d] or [d], as float [n, d] row by row.
+struct Vectors {
+  std::int64_t rows = 0;
+  std::int64_t dimension = 0;
+  std::vector<float> values;
+};
+[[nodiscard]] Vectors read_vectors(const std::filesystem::path& path);
+
+}  // namespace fovea

@@ -1,0 +1,156 @@
+// include/fovea/search.hpp over src/search.
+#include "fovea/search.hpp"
+
+#include <algorithm>
+#include <map>
+#include <string_view>
+#include <utility>
+
+#include "core/error.hpp"
+#include "core/thread_pool.hpp"
+#include "io/atomic_file.hpp"
+#include "io/mapped_file.hpp"
+#include "io/npy.hpp"
+#include "io/text.hpp"
+#include "search/kernels.hpp"
+#include "search/nearest.hpp"
+#include "search/page.hpp"
+#include "search/shards.hpp"
+#include "search/thumbnail.hpp"
+
+namespace fovea {
+namespace fs = std::filesystem;
+namespace {
+
+int thread_count(int asked) {
+  return asked > 0 ? asked : available_threads();
+}
+
+search::Thumbnail thumbnail_of(const fs::path& path) {
+  try {
+    const io::MappedFile file(path);
+    return search::make_thumbnail(file.bytes());
+  } catch (const Error& error) {
+    search::Thumbnail thumbnail;
+    thumbnail.error = error.what();
+    return thumbnail;
+  }
+}
+
+}  // namespace
+
+struct Collection::Impl {
+  Impl(const fs::path& path, int threads) : shards(path), pool(thread_count(threads)) {}
+
+  search::Shards shards;
+  mutable ThreadPool pool;
+};
+
+Collection::Collection(const fs::path& path, int threads)
+    : impl_(std::make_unique<Impl>(path, threads)) {}
+Collection::~Collection() = default;
+Collection::Collection(Collection&&) noexcept = default;
+Collection& Collection::operator=(Collection&&) noexcept = default;
+
+std::int64_t Collection::rows() const {
+  return impl_->shards.rows();
+}
+
+std::int64_t Collection::dimension() const {
+  return impl_->shards.dimension();
+}
+
+const std::string& Collection::model() const {
+  return impl_->shards.model();
+}
+
+bool Collection::is_finished() const {
+  return impl_->shards.is_finished();
+}
+
+std::string Collection::source(std::int64_t row) const {
+  return impl_->shards.source(row);
+}
+
+std::optional<std::int64_t> Collection::find(const std::string& name) const {
+  // As typed, as typed in the escaped form, and without "./" and the like.
+  const std::string plain = fs::path(name).lexically_normal().native();
+  for (const std::string& text : {io::escape(name), name, io::escape(plain)}) {
+    if (!io::is_utf8(text)) {
+      continue;
+    }
+    if (const std::int64_t row = impl_->shards.find(text); row >= 0) {
+      return row;
+    }
+  }
+  return std::nullopt;
+}
+
+std::vector<float> Collection::embedding(std::int64_t row) const {
+  return impl_->shards.row(row);
+}
+
+std::vector<std::vector<Match>> Collection::nearest(std::span<const float> queries, int k,
+                                                    std::span<const std::int64_t> left_out) const {
+  return search::nearest(impl_->shards, impl_->pool, queries, k, left_out);
+}
+
+std::vector<std::vector<Match>> Collection::duplicates(double threshold) const {
+  return search::duplicates(impl_->shards, impl_->pool, threshold);
+}
+
+std::string source_name(const std::string& bytes) {
+  return io::escape(bytes);
+}
+
+std::int64_t write_page(const fs::path& path, const Page& page, const fs::path& root, int threads) {
+  std::map<std::string, fs::path> originals;
+  const auto add = [&](const PagePicture& picture) {
+    originals[search::thumbnail_key(picture)] =
+        picture.file.empty() ? root / io::unescape(picture.source) : picture.file;
+  };
+  for (const PageSection& section : page.sections) {
+    if (section.query) {
+      add(*section.query);
+    }
+    for (const PagePicture& picture : section.pictures) {
+      add(picture);
+    }
+  }
+  std::map<std::string, search::Thumbnail> thumbnails;
+  std::vector<std::pair<const fs::path*, search::Thumbnail*>> work;
+  for (const auto& [key, original] : originals) {
+    work.emplace_back(&original, &thumbnails[key]);
+  }
+  ThreadPool pool(thread_count(threads));
+  pool.parallel_for(work.size(), [&](std::size_t index, int) {
+    auto& [original, thumbnail] = work[index];
+    *thumbnail = thumbnail_of(*original);
+  });
+  io::write_file_atomically(path, search::render_page(page, thumbnails));
+  return std::count_if(work.begin(), work.end(),
+                       [](const auto& pair) { return !pair.second->error.empty(); });
+}
+
+Vectors read_vectors(const fs::path& path) {
+  const io::NpyFile file(path);
+  const ConstTensorView view = file.view();
+  const Shape& shape = view.shape;
+  if ((shape.rank() != 1 && shape.rank() != 2) ||
+      (view.dtype != DType::kF32 && view.dtype != DType::kF16)) {
+    fail("{}: {} of shape {}; queries are f32 or f16 [n, dimension] or [dimension]",
+         io::escape(path.native()), to_string(view.dtype), shape.to_string());
+  }
+  Vectors vectors;
+  vectors.rows = shape.rank() == 1 ? 1 : shape[0];
+  vectors.dimension = shape[shape.rank() - 1];
+  vectors.values.resize(static_cast<std::size_t>(shape.elements()));
+  if (view.dtype == DType::kF16) {
+    search::promote(view.as<Float16>(), vectors.values.size(), vectors.values.data());
+  } else {
+    vectors.values.assign(view.as<float>(), view.as<float>() + vectors.values.size());
+  }
+  return vectors;
+}
+
+}  // namespace fovea

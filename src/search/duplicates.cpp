@@ -1,0 +1,172 @@
+// Near-duplicates: every pair of rows once, as a blocked matrix product; the pairs over the
+// threshold connect rows into groups.
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <numeric>
+
+#include "core/error.hpp"
+#include "search/cosine.hpp"
+#include "search/kernels.hpp"
+#include "search/nearest.hpp"
+
+namespace fovea::search {
+namespace {
+
+constexpr std::int64_t kRowsPerBlock = 64;
+
+// Disjoint sets of rows; a set's root is its first row.
+class Groups {
+ public:
+  explicit Groups(std::int64_t rows) : parents_(static_cast<std::size_t>(rows)) {
+    std::iota(parents_.begin(), parents_.end(), 0);
+  }
+  std::int64_t root(std::int64_t row) {
+    while (parent(row) != row) {
+      parent(row) = parent(parent(row));
+      row = parent(row);
+    }
+    return row;
+  }
+  void join(std::int64_t a, std::int64_t b) {
+    const auto [first, second] = std::minmax({root(a), root(b)});
+    parent(second) = first;
+  }
+
+ private:
+  std::int64_t& parent(std::int64_t row) { return parents_[static_cast<std::size_t>(row)]; }
+  std::vector<std::int64_t> parents_;
+};
+
+class PairSearch {
+ public:
+  PairSearch(const Shards& shards, ThreadPool& pool, double threshold)
+      : shards_(shards),
+        pool_(pool),
+        threshold_(threshold),
+        dimension_(static_cast<std::size_t>(shards.dimension())),
+        // Estimates under this are certainly under the threshold.
+        limit_(static_cast<float>(threshold) - cosine_error(shards.dimension())),
+        blocks_(shards.blocks(kRowsPerBlock)),
+        inverse_norms_(static_cast<std::size_t>(shards.rows())),
+        squared_norms_(static_cast<std::size_t>(shards.rows())),
+        groups_(shards.rows()) {}
+
+  std::vector<std::vector<Match>> run() {
+    measure();
+    // The first blocks have the most partners and are handed out first.
+    std::vector<Workspace> workspaces(static_cast<std::size_t>(pool_.threads()));
+    pool_.parallel_for(blocks_.size(), [&](std::size_t index, int worker) {
+      Workspace& space = workspaces[static_cast<std::size_t>(worker)];
+      const float* rows = shards_.floats(blocks_[index], space.rows);
+      for (std::size_t other = index; other < blocks_.size(); ++other) {
+        const float* columns =
+            other == index ? rows : shards_.floats(blocks_[other], space.columns);
+        compare(blocks_[index], rows, blocks_[other], columns, space);
+      }
+    });
+    return collect();
+  }
+
+ private:
+  struct Workspace {
+    AlignedBuffer<float> rows;
+    AlignedBuffer<float> columns;
+    std::vector<float> dots = std::vector<float>(kRowsPerBlock * kRowsPerBlock);
+  };
+
+  [[nodiscard]] std::span<const float> vector(const float* rows, std::int64_t index) const {
+    return {rows + static_cast<std::size_t>(index) * dimension_, dimension_};
+  }
+
+  // Lengths of all rows; NaN and infinity end the search here.
+  void measure() {
+    std::vector<AlignedBuffer<float>> scratch(static_cast<std::size_t>(pool_.threads()));
+    pool_.parallel_for(blocks_.size(), [&](std::size_t index, int worker) {
+      const RowBlock& block = blocks_[index];
+      const float* rows = shards_.floats(block, scratch[static_cast<std::size_t>(worker)]);
+      inverse_norms(rows, block.count, shards_.dimension(), &inverse_norms_[at(block.first)]);
+      for (std::int64_t row = 0; row < block.count; ++row) {
+        squared_norms_[at(block.first + row)] =
+            checked_squared_norm(shards_, block.first + row, vector(rows, row));
+      }
+    });
+  }
+
+  void compare(const RowBlock& a, const float* rows, const RowBlock& b, const float* columns,
+               Workspace& space) {
+    const auto width = static_cast<std::size_t>(b.count);
+    dot_products(rows, static_cast<std::size_t>(a.count), columns, width, dimension_,
+                 space.dots.data());
+    for (std::int64_t row = 0; row < a.count; ++row) {
+      const float* line = space.dots.data() + at(row) * width;
+      const std::int64_t first = a.first == b.first ? row + 1 : 0;
+      for (std::int64_t column = first; column < b.count; ++column) {
+        const float estimate =
+            line[column] * inverse_norms_[at(a.first + row)] * inverse_norms_[at(b.first + column)];
+        if (!(estimate < limit_)) {  // negated, so that NaN is looked at
+          join(a.first + row, vector(rows, row), b.first + column, vector(columns, column));
+        }
+      }
+    }
+  }
+
+  void join(std::int64_t row, std::span<const float> a, std::int64_t other,
+            std::span<const float> b) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (groups_.root(row) == groups_.root(other)) {
+        return;
+      }
+    }
+    if (cosine(a, squared_norms_[at(row)], b, squared_norms_[at(other)]) >= threshold_) {
+      const std::lock_guard lock(mutex_);
+      groups_.join(row, other);
+    }
+  }
+
+  std::vector<std::vector<Match>> collect() {
+    std::map<std::int64_t, std::vector<Match>> by_root;
+    for (std::int64_t row = 0; row < shards_.rows(); ++row) {
+      const std::int64_t root = groups_.root(row);
+      if (root != row) {
+        std::vector<Match>& group = by_root[root];
+        if (group.empty()) {
+          group.push_back({root, 1.0});
+        }
+        group.push_back({row, cosine(shards_.row(root), squared_norms_[at(root)], shards_.row(row),
+                                     squared_norms_[at(row)])});
+      }
+    }
+    std::vector<std::vector<Match>> list;
+    for (auto& [root, group] : by_root) {
+      list.push_back(std::move(group));
+    }
+    return list;
+  }
+
+  static std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
+
+  const Shards& shards_;
+  ThreadPool& pool_;
+  double threshold_;
+  std::size_t dimension_;
+  float limit_;
+  std::vector<RowBlock> blocks_;
+  std::vector<float> inverse_norms_;
+  std::vector<double> squared_norms_;
+  std::mutex mutex_;
+  Groups groups_;
+};
+
+}  // namespace
+
+std::vector<std::vector<Match>> duplicates(const Shards& shards, ThreadPool& pool,
+                                           double threshold) {
+  if (!(threshold > 0 && threshold <= 1)) {
+    fail("threshold {}: must be over 0 and at most 1", threshold);
+  }
+  return PairSearch(shards, pool, threshold).run();
+}
+
+}  // namespace fovea::search

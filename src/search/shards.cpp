@@ -1,0 +1,182 @@
+// Opening an embed output: which files belong together, and whether they agree.
+#include "search/shards.hpp"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "core/error.hpp"
+#include "io/mapped_file.hpp"
+#include "io/text.hpp"
+#include "search/kernels.hpp"
+
+namespace fovea::search {
+namespace fs = std::filesystem;
+namespace {
+
+std::string shown(const fs::path& path) {
+  return io::escape(path.native());
+}
+
+constexpr std::string_view kPrefix = "embeddings-";
+
+// "embeddings-00003.npy" and its like, in order of number.
+std::vector<fs::path> embedding_files(const fs::path& folder) {
+  std::vector<fs::path> files;
+  bool has_text = false;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+    const std::string name = entry.path().filename().native();
+    if (name.starts_with(kPrefix) && name.ends_with(".npy")) {
+      files.push_back(entry.path());
+    }
+    has_text |= name.starts_with(kPrefix) && name.ends_with(".jsonl");
+  }
+  if (error) {
+    fail("{}: cannot read the folder: {}", shown(folder), error.message());
+  }
+  if (files.empty() && has_text) {
+    fail(
+        "{}: holds embeddings as text (--format jsonl); the search reads .npy: embed with "
+        "--format npy",
+        shown(folder));
+  }
+  if (files.empty()) {
+    fail("{}: no embeddings-*.npy in it; give the output folder of `fovea embed`", shown(folder));
+  }
+  // Longer numbers are larger; equally long ones compare as text.
+  std::sort(files.begin(), files.end(), [](const fs::path& a, const fs::path& b) {
+    const std::string left = a.filename().native();
+    const std::string right = b.filename().native();
+    return std::pair(left.size(), left) < std::pair(right.size(), right);
+  });
+  return files;
+}
+
+fs::path index_of(const fs::path& embeddings) {
+  std::string number = embeddings.stem().native().substr(kPrefix.size());
+  return embeddings.parent_path() / ("index-" + number + ".jsonl");
+}
+
+}  // namespace
+
+Shards::Shards(const fs::path& path) {
+  if (fs::is_directory(path)) {
+    for (const fs::path& file : embedding_files(path)) {
+      add(file, index_of(file));
+    }
+    if (fs::exists(path / "manifest.json")) {
+      read_manifest(path / "manifest.json");
+    }
+    return;
+  }
+  if (!fs::exists(path)) {
+    fail("{}: no such folder or file; give the output of `fovea embed`", shown(path));
+  }
+  fs::path index = path;
+  add(path, index.replace_extension(".index.jsonl"));
+}
+
+void Shards::add(const fs::path& embeddings, const fs::path& index) {
+  if (!fs::exists(index)) {
+    fail("{}: its index {} is missing", shown(embeddings), shown(index.filename()));
+  }
+  Shard shard{io::NpyFile(embeddings), SourceIndex(index), {}, rows_};
+  shard.view = shard.embeddings.view();
+  const Shape& shape = shard.view.shape;
+  if (shape.rank() != 2 || (shape[1] < 1) ||
+      (shard.view.dtype != DType::kF32 && shard.view.dtype != DType::kF16)) {
+    fail("{}: {} of shape {}; embeddings are f32 or f16 [rows, dimension]", shown(embeddings),
+         to_string(shard.view.dtype), shape.to_string());
+  }
+  if (shape[0] != shard.index.rows()) {
+    fail("{}: has {} rows, but its index {} has {} lines", shown(embeddings), shape[0],
+         shown(index.filename()), shard.index.rows());
+  }
+  if (!shards_.empty() && shape[1] != dimension_) {
+    fail("{}: embeddings of {} numbers, but those of {} have {}: files of different models",
+         shown(embeddings), shape[1], shown(shards_.front().embeddings.file().path().filename()),
+         dimension_);
+  }
+  dimension_ = shape[1];
+  rows_ += shape[0];
+  shards_.push_back(std::move(shard));
+}
+
+void Shards::read_manifest(const fs::path& path) {
+  const io::MappedFile file(path);
+  const auto* text = reinterpret_cast<const char*>(file.bytes().data());
+  try {
+    const nlohmann::json manifest = nlohmann::json::parse(text, text + file.bytes().size());
+    model_ = io::unescape(manifest.at("model").at("name").get<std::string>());
+    is_finished_ = manifest.at("finished").get<bool>();
+  } catch (const nlohmann::json::exception& error) {
+    fail("{}: not the manifest of an embed output: {}", shown(path), error.what());
+  }
+}
+
+std::vector<RowBlock> Shards::blocks(std::int64_t rows_per_block) const {
+  std::vector<RowBlock> list;
+  for (std::size_t index = 0; index < shards_.size(); ++index) {
+    const Shard& shard = shards_[index];
+    const std::int64_t end = shard.first + shard.view.shape[0];
+    for (std::int64_t first = shard.first; first < end; first += rows_per_block) {
+      list.push_back({index, first, std::min(rows_per_block, end - first)});
+    }
+  }
+  return list;
+}
+
+const float* Shards::floats(const RowBlock& block, AlignedBuffer<float>& scratch) const {
+  const Shard& shard = shards_[block.shard];
+  const auto offset = static_cast<std::size_t>((block.first - shard.first) * dimension_);
+  if (shard.view.dtype == DType::kF32) {
+    return shard.view.as<float>() + offset;
+  }
+  const auto count = static_cast<std::size_t>(block.count * dimension_);
+  if (scratch.size() < count) {
+    scratch = AlignedBuffer<float>(count);
+  }
+  promote(shard.view.as<Float16>() + offset, count, scratch.data());
+  return scratch.data();
+}
+
+const Shards::Shard& Shards::shard_of(std::int64_t row) const {
+  if (row < 0 || row >= rows_) {
+    fail("row {} is not in [0, {})", row, rows_);
+  }
+  const auto after = std::upper_bound(shards_.begin(), shards_.end(), row,
+                                      [](std::int64_t at, const Shard& s) { return at < s.first; });
+  return *std::prev(after);
+}
+
+std::vector<float> Shards::row(std::int64_t row) const {
+  const Shard& shard = shard_of(row);
+  const auto index = static_cast<std::size_t>(&shard - shards_.data());
+  AlignedBuffer<float> scratch;
+  const float* values = floats({index, row, 1}, scratch);
+  return {values, values + dimension_};
+}
+
+std::string Shards::describe(std::int64_t row) const {
+  const Shard& shard = shard_of(row);
+  return fmt::format("{}, row {}", shown(shard.embeddings.file().path()), row - shard.first);
+}
+
+std::string Shards::source(std::int64_t row) const {
+  const Shard& shard = shard_of(row);
+  return shard.index.source(row - shard.first);
+}
+
+std::int64_t Shards::find(const std::string& source) const {
+  for (const Shard& shard : shards_) {
+    if (const std::int64_t row = shard.index.find(source); row >= 0) {
+      return shard.first + row;
+    }
+  }
+  return -1;
+}
+
+}  // namespace fovea::search

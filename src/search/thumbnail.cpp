@@ -1,0 +1,73 @@
+// Decode and resize as the engine does it, encode with TurboJPEG.
+#include "search/thumbnail.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include <turbojpeg.h>
+
+#include "core/buffer.hpp"
+#include "core/error.hpp"
+#include "image/decode.hpp"
+#include "image/resize.hpp"
+
+namespace fovea::search {
+namespace {
+
+constexpr int kQuality = 80;
+
+// Another JPEG of the same pixels.
+std::string encode(const std::uint8_t* pixels, int width, int height) {
+  const std::unique_ptr<void, decltype(&tjDestroy)> compressor(tjInitCompress(), tjDestroy);
+  unsigned char* bytes = nullptr;
+  unsigned long size = 0;
+  const int result = tjCompress2(compressor.get(), pixels, width, 0, height, TJPF_RGB, &bytes,
+                                 &size, TJSAMP_420, kQuality, TJFLAG_PROGRESSIVE);
+  const std::unique_ptr<unsigned char, decltype(&tjFree)> owner(bytes, tjFree);
+  if (result != 0) {
+    fail("cannot encode the thumbnail: {}", tjGetErrorStr2(compressor.get()));
+  }
+  return "data:image/jpeg;base64," + base64({bytes, size});
+}
+
+}  // namespace
+
+std::string base64(std::span<const unsigned char> bytes) {
+  constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string text;
+  text.reserve((bytes.size() + 2) / 3 * 4);
+  for (std::size_t at = 0; at < bytes.size(); at += 3) {
+    const std::size_t count = std::min<std::size_t>(3, bytes.size() - at);
+    std::uint32_t bits = static_cast<std::uint32_t>(bytes[at]) << 16;
+    bits |= count > 1 ? static_cast<std::uint32_t>(bytes[at + 1]) << 8 : 0;
+    bits |= count > 2 ? bytes[at + 2] : 0U;
+    for (std::size_t digit = 0; digit < 4; ++digit) {
+      text += digit <= count ? kDigits[bits >> (18 - 6 * digit) & 63U] : '=';
+    }
+  }
+  return text;
+}
+
+Thumbnail make_thumbnail(std::span<const std::byte> bytes) {
+  Thumbnail thumbnail;
+  try {
+    const image::Image photo = image::decode(bytes);
+    const int longest = std::max(photo.width, photo.height);
+    const double scale = std::min(1.0, static_cast<double>(kThumbnailSide) / longest);
+    const auto scaled = [&](int side) { return std::max(1, static_cast<int>(side * scale + 0.5)); };
+    thumbnail.width = scaled(photo.width);
+    thumbnail.height = scaled(photo.height);
+    AlignedBuffer<std::uint8_t> pixels(static_cast<std::size_t>(thumbnail.width) *
+                                       static_cast<std::size_t>(thumbnail.height) *
+                                       image::kChannels);
+    image::resize(photo, thumbnail.height, thumbnail.width, Resample::kBicubic, pixels.span());
+    thumbnail.data_uri = encode(pixels.data(), thumbnail.width, thumbnail.height);
+  } catch (const Error& error) {
+    thumbnail.error = error.what();
+  }
+  return thumbnail;
+}
+
+}  // namespace fovea::search

@@ -1,0 +1,395 @@
+// The search against a brute force in double precision, on outputs of `fovea embed` made by hand.
+#include "fovea/search.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "core/dtype.hpp"
+#include "core/error.hpp"
+#include "io/atomic_file.hpp"
+#include "io/npy.hpp"
+#include "io/text.hpp"
+
+namespace fovea {
+namespace {
+namespace fs = std::filesystem;
+
+class SearchTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (fs::temp_directory_path() / "fovea-search-XXXXXX").string();
+    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
+    folder_ = pattern;
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  // Appends a shard with the rows `values` [n, dimension]; names are "photo-<row>".
+  void add_shard(const std::vector<float>& values, std::int64_t dimension,
+                 DType dtype = DType::kF32) {
+    const auto rows = static_cast<std::int64_t>(values.size()) / dimension;
+    io::AtomicFile file(folder_ / fmt::format("embeddings-{:05}.npy", shards_));
+    file.write(io::npy_header(dtype, {rows, dimension}));
+    for (const float value : values) {
+      const Float16 half = to_float16(value);
+      file.write(dtype == DType::kF16 ? std::as_bytes(std::span(&half, 1))
+                                      : std::as_bytes(std::span(&value, 1)));
+      values_.push_back(dtype == DType::kF16 ? to_float(half) : value);
+    }
+    file.commit();
+    std::string index;
+    for (std::int64_t row = 0; row < rows; ++row) {
+      index += fmt::format(
+          "{{\"row\": {}, \"source\": \"photo-{}\", \"width\": 1, \"height\": 1}}\n", row, rows_++);
+    }
+    write(fmt::format("index-{:05}.jsonl", shards_), index);
+    ++shards_;
+    dimension_ = dimension;
+  }
+
+  void write(const std::string& name, const std::string& text) const {
+    std::ofstream(folder_ / name, std::ios::binary) << text;
+  }
+
+  [[nodiscard]] std::vector<float> random(std::int64_t rows, std::int64_t dimension,
+                                          float scale = 1) {
+    std::normal_distribution<float> normal(0.1F, scale);
+    std::vector<float> values(static_cast<std::size_t>(rows * dimension));
+    std::generate(values.begin(), values.end(), [&] { return normal(random_); });
+    return values;
+  }
+
+  // The cosine in long double: the judge.
+  [[nodiscard]] static double exact(const float* a, const float* b, std::int64_t dimension) {
+    long double ab = 0;
+    long double aa = 0;
+    long double bb = 0;
+    for (std::int64_t at = 0; at < dimension; ++at) {
+      ab += static_cast<long double>(a[at]) * b[at];
+      aa += static_cast<long double>(a[at]) * a[at];
+      bb += static_cast<long double>(b[at]) * b[at];
+    }
+    return aa == 0 || bb == 0 ? 0 : static_cast<double>(ab / std::sqrt(aa * bb));
+  }
+
+  [[nodiscard]] const float* row(std::int64_t index) const {
+    return values_.data() + index * dimension_;
+  }
+
+  // Compares every result with the brute force.
+  void check_nearest(const Collection& collection, const std::vector<float>& queries, int k,
+                     const std::vector<std::int64_t>& left_out = {}) const {
+    const auto results = collection.nearest(queries, k, left_out);
+    ASSERT_EQ(results.size(), queries.size() / static_cast<std::size_t>(dimension_));
+    for (std::size_t query = 0; query < results.size(); ++query) {
+      std::vector<Match> all;
+      for (std::int64_t index = 0; index < rows_; ++index) {
+        if (left_out.empty() || left_out[query] != index) {
+          const float* vector = queries.data() + query * static_cast<std::size_t>(dimension_);
+          all.push_back({index, exact(row(index), vector, dimension_)});
+        }
+      }
+      std::stable_sort(all.begin(), all.end(),
+                       [](const Match& a, const Match& b) { return a.score > b.score; });
+      all.resize(std::min(all.size(), static_cast<std::size_t>(k)));
+      ASSERT_EQ(results[query].size(), all.size());
+      for (std::size_t rank = 0; rank < all.size(); ++rank) {
+        EXPECT_EQ(results[query][rank].row, all[rank].row) << "query " << query << " rank " << rank;
+        EXPECT_NEAR(results[query][rank].score, all[rank].score, 1e-14);
+      }
+    }
+  }
+
+  [[nodiscard]] std::string error_of(const std::function<void(const Collection&)>& use = {}) const {
+    try {
+      const Collection collection(folder_, 2);
+      if (use) {
+        use(collection);
+      }
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "no error";
+  }
+
+  fs::path folder_;
+  std::mt19937 random_{1};
+  std::vector<float> values_;
+  std::int64_t rows_ = 0;
+  std::int64_t dimension_ = 0;
+  int shards_ = 0;
+};
+
+#define EXPECT_SAYS(text, part) EXPECT_NE((text).find(part), std::string::npos) << (text)
+
+TEST_F(SearchTest, EqualsBruteForceOverShardsTypesAndShapes) {
+  // Odd dimensions have tails in every vector length; row counts leave tiles incomplete.
+  for (const std::int64_t dimension : {1, 3, 16, 77, 200}) {
+    SCOPED_TRACE(dimension);
+    TearDown();
+    SetUp();
+    values_.clear();
+    rows_ = 0;
+    shards_ = 0;
+    add_shard(random(1500, dimension), dimension);
+    add_shard(random(1, dimension), dimension, DType::kF16);
+    add_shard({}, dimension);
+    add_shard(random(331, dimension, 30), dimension, DType::kF16);
+    add_shard(random(70, dimension, 1e-3F), dimension);
+    const Collection collection(folder_, 3);
+    ASSERT_EQ(collection.rows(), rows_);
+    check_nearest(collection, random(1, dimension), 10);
+    check_nearest(collection, random(101, dimension), 7);
+  }
+}
+
+TEST_F(SearchTest, NearTiesAreInOrderOfTheirExactScores) {
+  // Rows that differ by less than what binary32 sums can tell apart.
+  constexpr std::int64_t kDimension = 512;
+  const std::vector<float> base = random(1, kDimension);
+  std::vector<float> rows;
+  for (int index = 0; index < 3000; ++index) {
+    std::vector<float> row = base;
+    for (int change = 0; change < 3; ++change) {
+      float& value = row[random_() % kDimension];
+      value = std::nextafter(value, static_cast<float>(random_() % 2));
+    }
+    rows.insert(rows.end(), row.begin(), row.end());
+  }
+  add_shard(rows, kDimension);
+  const Collection collection(folder_, 4);
+  const auto results = collection.nearest(base, 50);
+  double previous = 2;
+  std::vector<double> all;
+  for (std::int64_t index = 0; index < rows_; ++index) {
+    all.push_back(exact(row(index), base.data(), kDimension));
+  }
+  std::vector<double> sorted = all;
+  std::sort(sorted.rbegin(), sorted.rend());
+  for (std::size_t rank = 0; rank < results[0].size(); ++rank) {
+    const Match& match = results[0][rank];
+    EXPECT_LE(match.score, previous);
+    previous = match.score;
+    EXPECT_NEAR(match.score, sorted[rank], 1e-15);
+    EXPECT_NEAR(match.score, all[static_cast<std::size_t>(match.row)], 1e-15);
+  }
+}
+
+TEST_F(SearchTest, TiesAreBrokenByRowAndOwnRowsLeftOut) {
+  const std::vector<float> one = random(1, 24);
+  std::vector<float> rows;
+  for (int copy = 0; copy < 2500; ++copy) {
+    rows.insert(rows.end(), one.begin(), one.end());
+  }
+  add_shard(rows, 24);
+  add_shard(rows, 24);
+  const Collection collection(folder_, 4);
+  const auto found = collection.nearest(one, 4)[0];
+  EXPECT_EQ(found, (std::vector<Match>{{0, 1}, {1, 1}, {2, 1}, {3, 1}}));
+  const std::vector<std::int64_t> left_out{1};
+  EXPECT_EQ(collection.nearest(one, 3, left_out)[0], (std::vector<Match>{{0, 1}, {2, 1}, {3, 1}}));
+}
+
+TEST_F(SearchTest, MoreNeighboursThanRows) {
+  add_shard(random(3, 8), 8);
+  const Collection collection(folder_);
+  check_nearest(collection, random(2, 8), 10);
+  check_nearest(collection, random(2, 8), 10, {0, 2});
+}
+
+TEST_F(SearchTest, ZerosAndExtremeNumbers) {
+  std::vector<float> rows = random(6, 4);
+  std::fill_n(rows.begin(), 4, 0.0F);
+  std::transform(rows.begin() + 4, rows.begin() + 8, rows.begin() + 4,
+                 [](float value) { return value * 1e30F; });
+  std::transform(rows.begin() + 8, rows.begin() + 12, rows.begin() + 8,
+                 [](float value) { return value * 1e-30F; });
+  add_shard(rows, 4);
+  const Collection collection(folder_, 2);
+  check_nearest(collection, random(5, 4), 6);
+  check_nearest(collection, {1e30F, -2e30F, 3e30F, 1e29F}, 6);
+  EXPECT_EQ(collection.nearest(random(1, 4), 6)[0].size(), 6U);
+}
+
+TEST_F(SearchTest, NumbersThatAreNone) {
+  std::vector<float> rows = random(5, 4);
+  rows[9] = std::numeric_limits<float>::quiet_NaN();
+  add_shard(rows, 4);
+  const Collection collection(folder_, 2);
+  const std::string nearest =
+      error_of([&](const Collection& c) { (void)c.nearest(random(1, 4), 2); });
+  EXPECT_SAYS(nearest, "embeddings-00000.npy, row 2");
+  EXPECT_SAYS(nearest, "NaN");
+  EXPECT_SAYS(error_of([](const Collection& c) { (void)c.duplicates(0.5); }), "row 2");
+  const float infinity = std::numeric_limits<float>::infinity();
+  EXPECT_THROW((void)collection.nearest(std::vector<float>{1, infinity, 0, 0}, 1), Error);
+  EXPECT_THROW((void)collection.nearest(std::vector<float>(4), 1), Error);
+  EXPECT_THROW((void)collection.nearest(std::vector<float>(5), 1), Error);
+}
+
+TEST_F(SearchTest, DuplicatesAreConnectedComponents) {
+  // Angles on a circle: 0, 5, 10, 15 degrees chain (neighbours within 6 degrees, ends 15 apart);
+  // 90 and 93 pair; 200 is alone. Lengths differ.
+  const std::vector<double> angles{200, 15, 90, 0, 93, 10, 5};
+  std::vector<float> rows;
+  for (std::size_t index = 0; index < angles.size(); ++index) {
+    const double radians = angles[index] * 3.14159265358979 / 180;
+    const double length = 1.0 + static_cast<double>(index);
+    rows.push_back(static_cast<float>(length * std::cos(radians)));
+    rows.push_back(static_cast<float>(length * std::sin(radians)));
+  }
+  add_shard(rows, 2);
+  const Collection collection(folder_, 2);
+  const auto groups = collection.duplicates(std::cos(6 * 3.14159265358979 / 180));
+  ASSERT_EQ(groups.size(), 2U);
+  const auto members = [](const std::vector<Match>& group) {
+    std::vector<std::int64_t> list;
+    for (const Match& match : group) {
+      list.push_back(match.row);
+    }
+    return list;
+  };
+  EXPECT_EQ(members(groups[0]), (std::vector<std::int64_t>{1, 3, 5, 6}));
+  EXPECT_EQ(members(groups[1]), (std::vector<std::int64_t>{2, 4}));
+  EXPECT_EQ(groups[0][0].score, 1.0);
+  EXPECT_NEAR(groups[0][1].score, std::cos(15 * 3.14159265358979 / 180), 1e-6);
+}
+
+TEST_F(SearchTest, DuplicatesEqualBruteForce) {
+  constexpr std::int64_t kDimension = 5;  // few dimensions: many pairs near any threshold
+  add_shard(random(150, kDimension), kDimension);
+  add_shard(random(90, kDimension), kDimension, DType::kF16);
+  const std::vector<float> copies(values_.begin(), values_.begin() + 5 * kDimension);
+  add_shard(copies, kDimension);
+  const Collection collection(folder_, 3);
+  for (const double threshold : {0.9, 0.98, 0.9999, 1.0}) {
+    std::vector<std::int64_t> group(static_cast<std::size_t>(rows_));
+    for (std::int64_t index = 0; index < rows_; ++index) {
+      group[static_cast<std::size_t>(index)] = index;
+    }
+    for (std::int64_t a = 0; a < rows_; ++a) {
+      for (std::int64_t b = 0; b < a; ++b) {
+        if (exact(row(a), row(b), kDimension) >= threshold) {
+          const std::int64_t from =
+              std::max(group[static_cast<std::size_t>(a)], group[static_cast<std::size_t>(b)]);
+          const std::int64_t to =
+              std::min(group[static_cast<std::size_t>(a)], group[static_cast<std::size_t>(b)]);
+          std::replace(group.begin(), group.end(), from, to);
+        }
+      }
+    }
+    std::size_t grouped = 0;
+    for (const auto& found : collection.duplicates(threshold)) {
+      grouped += found.size();
+      for (const Match& match : found) {
+        EXPECT_EQ(group[static_cast<std::size_t>(match.row)], found.front().row);
+        EXPECT_NEAR(match.score, exact(row(match.row), row(found.front().row), kDimension), 1e-14);
+      }
+    }
+    std::size_t expected = 0;
+    for (std::int64_t index = 0; index < rows_; ++index) {
+      const std::int64_t root = group[static_cast<std::size_t>(index)];
+      expected += std::count(group.begin(), group.end(), root) > 1 ? 1U : 0U;
+    }
+    EXPECT_EQ(grouped, expected) << threshold;
+    EXPECT_GE(grouped, 10U) << threshold;  // the copies at least
+  }
+  EXPECT_THROW((void)collection.duplicates(0), Error);
+  EXPECT_THROW((void)collection.duplicates(1.01), Error);
+  EXPECT_THROW((void)collection.duplicates(std::nan("")), Error);
+}
+
+TEST_F(SearchTest, NamesOfRows) {
+  add_shard(random(3, 4), 4);
+  add_shard(random(2, 4), 4);
+  const Collection collection(folder_);
+  EXPECT_EQ(collection.source(0), "photo-0");
+  EXPECT_EQ(collection.source(4), "photo-4");
+  EXPECT_EQ(collection.find("photo-3"), 3);
+  EXPECT_EQ(collection.find("photo-"), std::nullopt);
+  EXPECT_EQ(collection.find("width"), std::nullopt);
+  EXPECT_THROW((void)collection.source(5), Error);
+  EXPECT_EQ(collection.embedding(4), std::vector<float>(row(4), row(4) + 4));
+}
+
+TEST_F(SearchTest, OddNamesAreFoundAsBytesAndAsText) {
+  add_shard(random(3, 4), 4);
+  const std::string odd = "a\\b\n\xff\".jpg";
+  write("index-00000.jsonl",
+        "{\"row\": 0, \"source\": \"./x/../caf\\u00e9.jpg\"}\n{\"row\": 1, \"source\": " +
+            io::json_quote(io::escape(odd)) + "}\n{\"source\": \"last, no newline\"}");
+  const Collection collection(folder_);
+  EXPECT_EQ(collection.find(odd), 1);
+  EXPECT_EQ(collection.find(io::escape(odd)), 1);
+  EXPECT_EQ(collection.source(1), io::escape(odd));
+  EXPECT_EQ(collection.find("./x/../caf\xc3\xa9.jpg"), 0);  // spelled \u00e9 in the file
+  EXPECT_EQ(collection.find("last, no newline"), 2);
+}
+
+TEST_F(SearchTest, ManifestNamesTheModel) {
+  add_shard(random(1, 4), 4);
+  EXPECT_EQ(Collection(folder_).model(), "");
+  EXPECT_TRUE(Collection(folder_).is_finished());
+  write("manifest.json", R"({"finished": false, "model": {"name": "a\\\\b", "sha256": ""}})");
+  EXPECT_EQ(Collection(folder_).model(), "a\\b");
+  EXPECT_FALSE(Collection(folder_).is_finished());
+  write("manifest.json", "[]");
+  EXPECT_SAYS(error_of(), "not the manifest");
+}
+
+TEST_F(SearchTest, SingleFileOutputs) {
+  add_shard(random(2, 4), 4);
+  fs::rename(folder_ / "embeddings-00000.npy", folder_ / "x.npy");
+  EXPECT_THROW(Collection(folder_ / "x.npy"), Error);
+  fs::rename(folder_ / "index-00000.jsonl", folder_ / "x.index.jsonl");
+  EXPECT_EQ(Collection(folder_ / "x.npy").rows(), 2);
+}
+
+TEST_F(SearchTest, MalformedFolders) {
+  EXPECT_SAYS(error_of(), "no embeddings-*.npy");
+  write("embeddings-00000.jsonl", "");
+  EXPECT_SAYS(error_of(), "--format npy");
+  add_shard(random(3, 4), 4);
+  EXPECT_EQ(error_of(), "no error");
+  add_shard(random(3, 5), 5);
+  EXPECT_SAYS(error_of(), "embeddings-00001.npy: embeddings of 5 numbers");
+  fs::remove(folder_ / "embeddings-00001.npy");
+  write("index-00000.jsonl", "{}\n{}\n");
+  EXPECT_SAYS(error_of(), "has 3 rows, but its index index-00000.jsonl has 2 lines");
+  write("index-00000.jsonl", "{}\n[[[[[[[[[[\n{\"row\": 1, \"source\": \"a\"}\n");
+  for (const std::int64_t index : {0, 1}) {
+    EXPECT_SAYS(error_of([&](const Collection& c) { (void)c.source(index); }),
+                fmt::format("index-00000.jsonl, line {}", index + 1));
+  }
+  EXPECT_SAYS(error_of([](const Collection& c) { (void)c.source(2); }), "should be 2, is 1");
+  fs::remove(folder_ / "index-00000.jsonl");
+  EXPECT_SAYS(error_of(), "index index-00000.jsonl is missing");
+  write("embeddings-00000.npy", io::npy_header(DType::kU8, {2, 2}) + "abcd");
+  write("index-00000.jsonl", "{}\n{}\n");
+  EXPECT_SAYS(error_of(), "u8 of shape [2, 2]");
+  write("embeddings-00000.npy", "junk");
+  EXPECT_SAYS(error_of(), "embeddings-00000.npy");
+}
+
+TEST_F(SearchTest, VectorsFromNpy) {
+  io::write_file_atomically(folder_ / "q.npy",
+                            io::npy_header(DType::kF16, {2}) + std::string("\x00\x3c\x00\xc0", 4));
+  const Vectors vectors = read_vectors(folder_ / "q.npy");
+  EXPECT_EQ(vectors.rows, 1);
+  EXPECT_EQ(vectors.values, (std::vector<float>{1, -2}));
+  io::write_file_atomically(folder_ / "q.npy", io::npy_header(DType::kU8, {2}) + std::string("ab"));
+  EXPECT_THROW((void)read_vectors(folder_ / "q.npy"), Error);
+}
+
+}  // namespace
+}  // namespace fovea
