@@ -90,8 +90,10 @@ class TiffReader {
     }
   }
 
+  /// What libtiff last complained about, and whether it had run out of bytes.
   [[nodiscard]] std::string message() const {
-    return message_[0] == '\0' ? std::string("broken or truncated") : std::string(message_.data());
+    const std::string text = message_[0] == '\0' ? "broken" : message_.data();
+    return at_ > bytes_.size() || short_read_ ? "truncated: " + text : text;
   }
 
   void read_layout() {
@@ -499,6 +501,7 @@ class TiffReader {
       std::memcpy(to, reader.bytes_.data() + reader.at_, count);
     }
     reader.at_ += count;
+    reader.short_read_ = reader.short_read_ || static_cast<tmsize_t>(count) < size;
     return static_cast<tmsize_t>(count);
   }
   static tmsize_t on_write(void*, void*, tmsize_t) { return 0; }
@@ -522,6 +525,7 @@ class TiffReader {
 
   Bytes bytes_;
   std::uint64_t at_ = 0;
+  bool short_read_ = false;          // libtiff has asked for bytes past the end
   std::array<char, 256> message_{};  // libtiff's last error
   std::unique_ptr<TIFF, CloseTiff> tiff_;
   Layout layout_;
