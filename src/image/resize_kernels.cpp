@@ -16,7 +16,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 constexpr int kRound = 1 << (kWeightBits - 1);
 
-#if HWY_TARGET == HWY_SCALAR  // no vectors: whole weights, one sample after another
+// No vectors, or pretended ones: whole weights, one sample after another.
+#if HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128
 
 int whole_weight(const std::int32_t* words, int tap) {
   words += tap / kTapsPerGroup * kWordsPerGroup + tap % kTapsPerGroup / 2;

@@ -45,7 +45,7 @@ inline Data bmp(const Image& image) {
   append(data, height, 4);
   append(data, 1, 2);
   append(data, 24, 2);
-  append(data, 0, 24);
+  data.resize(data.size() + 24);
   for (std::size_t row = height; row-- > 0;) {
     for (std::size_t x = 0; x < width; ++x) {
       for (std::size_t channel = 3; channel-- > 0;) {
