@@ -66,19 +66,17 @@ struct Float16 {
   return {static_cast<std::uint16_t>((bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16)};
 }
 
+/// Exact. Selections instead of branches, so that loops over it are vectorised.
 [[nodiscard]] constexpr float to_float(Float16 value) {
   const std::uint32_t sign = static_cast<std::uint32_t>(value.bits & 0x8000U) << 16;
-  const std::uint32_t exponent = (value.bits >> 10) & 0x1fU;
-  std::uint32_t mantissa = value.bits & 0x3ffU;
-  if (exponent == 0x1fU) {  // infinity or NaN
-    return std::bit_cast<float>(sign | 0x7f800000U | (mantissa << 13));
-  }
-  if (exponent != 0) {
-    return std::bit_cast<float>(sign | ((exponent + 112U) << 23) | (mantissa << 13));
-  }
-  // Zero or subnormal: mantissa * 2^-24 is exact in binary32.
-  const float magnitude = static_cast<float>(mantissa) * 0x1p-24F;
-  return sign != 0 ? -magnitude : magnitude;
+  const std::uint32_t magnitude = value.bits & 0x7fffU;
+  // Zero or subnormal: magnitude * 2^-24 is exact in binary32.
+  const auto small = std::bit_cast<std::uint32_t>(
+      static_cast<float>(static_cast<std::int32_t>(magnitude)) * 0x1p-24F);
+  const std::uint32_t normal = (magnitude << 13) + (112U << 23);
+  const std::uint32_t special = (magnitude << 13) | 0x7f800000U;  // infinity or NaN
+  const std::uint32_t finite = magnitude < 0x400U ? small : normal;
+  return std::bit_cast<float>(sign | (magnitude >= 0x7c00U ? special : finite));
 }
 
 /// Rounds to nearest even; overflows to infinity, NaN stays NaN (quieted).
