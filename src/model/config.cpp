@@ -23,6 +23,12 @@ constexpr std::int64_t kMaxLayers = 512;
 constexpr std::int64_t kMaxImageSize = 1 << 13;
 constexpr std::int64_t kMaxPatch = 512;
 constexpr std::int64_t kMaxPatches = 1 << 16;
+constexpr double kSmallest = 1e-12;  // of numbers that must be positive
+
+/// False for NaN.
+bool within(double value, double low, double high) {
+  return value >= low && value <= high;
+}
 
 /// The fields of one JSON object; errors name the file and the field.
 class Fields {
@@ -155,7 +161,7 @@ VisionConfig vision_from(const json& object, std::string_view file, const std::s
   config.image_size = fields.square("image_size", config.image_size, kMaxImageSize);
   config.patch = fields.square("patch_size", config.patch, kMaxPatch);
   config.layer_norm_eps = fields.number("layer_norm_eps", config.layer_norm_eps);
-  if (!(config.layer_norm_eps > 0.0 && config.layer_norm_eps < 1.0)) {
+  if (!within(config.layer_norm_eps, kSmallest, 1.0)) {
     fields.refuse("layer_norm_eps", *fields.find("layer_norm_eps"),
                   "expected a number between 0 and 1");
   }
@@ -198,7 +204,7 @@ std::array<float, 3> channels(const Fields& fields, const char* name, bool posit
   for (std::size_t channel = 0; channel < 3; ++channel) {
     const json& entry = (*value)[channel];
     const double number = entry.is_number() ? entry.get<double>() : std::nan("");
-    if (!(std::abs(number) <= 1e3) || (positive && !(number >= 1e-6))) {
+    if (!within(number, positive ? 1e-6 : -1e3, 1e3)) {
       fields.refuse(name, *value, "expected three numbers of a sensible size");
     }
     result[channel] = static_cast<float>(number);
@@ -259,7 +265,7 @@ Preprocessing preprocessing_from(const json& object, std::string_view file) {
     }
   }
   const double rescale = fields.number("rescale_factor", 1.0 / 255.0);
-  if (!(rescale > 0.0 && rescale <= 1.0)) {
+  if (!within(rescale, kSmallest, 1.0)) {
     fields.refuse("rescale_factor", *fields.find("rescale_factor"),
                   "expected a number above 0, at most 1");
   }

@@ -79,8 +79,9 @@ class CountingIterator {
 
 struct HeaderTensor {
   const StoredType* type = nullptr;
-  std::optional<std::vector<std::uint64_t>> shape;
+  std::vector<std::uint64_t> shape;
   std::vector<std::uint64_t> offsets;
+  bool has_shape = false;
   bool has_offsets = false;
   std::uint64_t position = 0;  // of its entry, in the file
 };
@@ -127,7 +128,7 @@ class HeaderHandler : public nlohmann::json_sax<json> {
       repeated(tensor.type != nullptr, name);
       place_ = Place::kDtype;
     } else if (name == "shape") {
-      repeated(tensor.shape.has_value(), name);
+      repeated(std::exchange(tensor.has_shape, true), name);
       place_ = Place::kShapeStart;
     } else if (name == "data_offsets") {
       repeated(std::exchange(tensor.has_offsets, true), name);
@@ -165,7 +166,7 @@ class HeaderHandler : public nlohmann::json_sax<json> {
     }
     if (place_ == Place::kTensor) {
       const HeaderTensor& tensor = tensor_->second;
-      if (tensor.type == nullptr || !tensor.shape || !tensor.has_offsets) {
+      if (tensor.type == nullptr || !tensor.has_shape || !tensor.has_offsets) {
         refuse("dtype, shape or data_offsets is missing");
       }
     }
@@ -179,7 +180,6 @@ class HeaderHandler : public nlohmann::json_sax<json> {
       return true;
     }
     if (place_ == Place::kShapeStart) {
-      tensor_->second.shape.emplace();
       place_ = Place::kShape;
     } else if (place_ == Place::kOffsetsStart) {
       place_ = Place::kOffsets;
@@ -205,10 +205,10 @@ class HeaderHandler : public nlohmann::json_sax<json> {
       return true;
     }
     if (place_ == Place::kShape) {
-      if (tensor_->second.shape->size() == kMaxRank) {
+      if (tensor_->second.shape.size() == kMaxRank) {
         refuse(fmt::format("has more than {} dimensions", kMaxRank));
       }
-      tensor_->second.shape->push_back(value);
+      tensor_->second.shape.push_back(value);
     } else if (place_ == Place::kOffsets) {
       if (tensor_->second.offsets.size() == 2) {
         refuse("data_offsets are not two numbers");
@@ -388,7 +388,7 @@ std::uint64_t stored_bytes(const std::string& name, const HeaderTensor& tensor,
     }
     bits *= factor;
   };
-  for (const std::uint64_t dim : *tensor.shape) {
+  for (const std::uint64_t dim : tensor.shape) {
     multiply(dim);
   }
   multiply(tensor.type->bits);
@@ -492,7 +492,7 @@ StoredTensors parse_safetensors(std::span<const std::byte> bytes, std::string_vi
         tensors.end(), std::move(node.key()),
         StoredTensor{
             .dtype = tensor.type->name,
-            .shape = std::move(*tensor.shape),
+            .shape = std::move(tensor.shape),
             .bytes = data.subspan(tensor.offsets[0], tensor.offsets[1] - tensor.offsets[0])});
   }
   return tensors;

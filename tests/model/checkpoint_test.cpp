@@ -196,7 +196,7 @@ class ShardedTest : public CheckpointTest {
  protected:
   void SetUp() override {
     write({});
-    single_ = Checkpoint(folder()).load(kTensor);
+    single = Checkpoint(folder()).load(kTensor);
     write({.max_shard_bytes = 500'000});
   }
   [[nodiscard]] std::filesystem::path index() const {
@@ -216,12 +216,12 @@ class ShardedTest : public CheckpointTest {
     ADD_FAILURE() << "no shard " << number;
     return {};
   }
-  AlignedBuffer<float> single_;
+  AlignedBuffer<float> single;
 };
 
 TEST_F(ShardedTest, LoadsTheSame) {
   const Checkpoint checkpoint(folder());
-  EXPECT_TRUE(std::ranges::equal(checkpoint.load(kTensor).span(), single_.span()));
+  EXPECT_TRUE(std::ranges::equal(checkpoint.load(kTensor).span(), single.span()));
   const ModelInfo info = inspect_model(folder().string());
   EXPECT_GT(info.files.size(), 3U);
   EXPECT_TRUE(info.usable());
@@ -258,7 +258,7 @@ TEST_F(ShardedTest, TruncatedShardIsNamed) {
 
 TEST_F(ShardedTest, ShardsOfTheTextTowerNeedNotBeThere) {
   edit_index("\"weight_map\": {", "\"weight_map\": {\n    \"text_model.x\": \"text.safetensors\",");
-  EXPECT_TRUE(std::ranges::equal(Checkpoint(folder()).load(kTensor).span(), single_.span()));
+  EXPECT_TRUE(std::ranges::equal(Checkpoint(folder()).load(kTensor).span(), single.span()));
 }
 
 TEST_F(ShardedTest, ShardOutsideTheFolderIsRefused) {
