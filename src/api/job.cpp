@@ -95,7 +95,8 @@ class EmbedJob {
   }
 
   JobReport run() {
-    auto source = pipeline::make_source(options_.input, config_.preprocessing);
+    auto source =
+        pipeline::make_source(options_.input, config_.preprocessing, options_.control.stop);
     if (is_array_file(options_.output)) {
       return run_to_file(std::move(source));
     }
@@ -263,8 +264,8 @@ JobReport preprocess_job(const PreprocessOptions& options) {
   const model::ModelConfig config = model::read_model_config(hub::resolve_model(options.model));
   const pipeline::PixelLayout layout{.preprocessing = config.preprocessing, .patch = 0};
   const Preprocessing& p = layout.preprocessing;
-  pipeline::InputStream inputs(pipeline::make_source(options.input, p), options.input.shard_index,
-                               options.input.shard_count);
+  pipeline::InputStream inputs(pipeline::make_source(options.input, p, options.control.stop),
+                               options.input.shard_index, options.input.shard_count);
   pipeline::FileOutput output(options.output, DType::kU8, {p.height, p.width, 3});
   constexpr int kBatch = 32;
   pipeline::RunOptions run =

@@ -326,8 +326,11 @@ void FolderOutput::append(const Batch& batch, std::span<const std::byte> rows) {
   // Only now, with the whole batch written, may a checkpoint count its inputs.
   state.inputs += batch.count;
   state.names = batch.names;
-  if (committed || std::chrono::steady_clock::now() - last_checkpoint_ >= checkpoint_interval_) {
+  dirty_ = true;
+  if (committed) {
     checkpoint();
+  } else {
+    idle();
   }
 }
 
@@ -347,6 +350,13 @@ void FolderOutput::checkpoint() {
   state.errors_bytes = errors_->size();
   write_manifest();
   last_checkpoint_ = std::chrono::steady_clock::now();
+  dirty_ = false;
+}
+
+void FolderOutput::idle() {
+  if (dirty_ && std::chrono::steady_clock::now() - last_checkpoint_ >= checkpoint_interval_) {
+    checkpoint();
+  }
 }
 
 void FolderOutput::add_lost(std::string_view name, std::string_view error) {

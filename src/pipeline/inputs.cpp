@@ -12,6 +12,7 @@
 
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "core/error.hpp"
 #include "io/text.hpp"
@@ -44,6 +45,19 @@ void set_failed(Item& item, std::string name, std::string error) {
   item.kind = Item::Kind::kFailed;
   item.name = std::move(name);
   item.error = std::move(error);
+}
+
+bool exists(const std::string& path) {
+  struct stat info{};
+  return ::lstat(path.c_str(), &info) == 0;
+}
+
+bool is_list(const std::string& input) {
+  return input == "-" || (input.starts_with('@') && !exists(input));
+}
+
+std::string list_path(const std::string& input) {
+  return input == "-" ? input : input.substr(1);
 }
 
 // Lines of a .jsonl file, each an image file.
@@ -103,6 +117,9 @@ class Opener {
         return make_npy_source(name, preprocessing_);
       }
       if (name.ends_with(".jsonl")) {
+        if (counting_ && !S_ISREG(info.st_mode)) {
+          throw Uncountable{};
+        }
         return std::make_unique<JsonlSource>(name);
       }
     } catch (const Error& error) {
@@ -123,8 +140,9 @@ class Opener {
 // The lines of a list, each an image file, folder or archive.
 class ListSource final : public Source {
  public:
-  ListSource(const std::string& path, bool null_separated, const Opener& opener)
-      : opener_(opener), trim_(!null_separated), lines_(path, null_separated ? '\0' : '\n') {}
+  ListSource(const std::string& path, bool null_separated, const Opener& opener,
+             const std::atomic<bool>* stop)
+      : opener_(opener), trim_(!null_separated), lines_(path, null_separated ? '\0' : '\n', stop) {}
 
   bool next(Item& item) override {
     for (;;) {
@@ -166,11 +184,12 @@ class ListSource final : public Source {
 // All inputs of a job.
 class InputsSource final : public Source {
  public:
-  InputsSource(const InputOptions& options, const Preprocessing& preprocessing, bool counting)
-      : options_(options), opener_(options_, preprocessing, counting) {
+  InputsSource(const InputOptions& options, const Preprocessing& preprocessing,
+               const std::atomic<bool>* stop, bool counting)
+      : options_(options), opener_(options_, preprocessing, counting), stop_(stop) {
     int standard_inputs = 0;
     for (const std::string& input : options_.inputs) {
-      standard_inputs += input == "-" || input == "@-" ? 1 : 0;
+      standard_inputs += is_list(input) && list_path(input) == "-" ? 1 : 0;
       check(input, preprocessing);
     }
     if (standard_inputs > 1) {
@@ -192,7 +211,8 @@ class InputsSource final : public Source {
         }
         const std::string& input = options_.inputs[input_++];
         if (is_list(input)) {
-          inner_ = std::make_unique<ListSource>(list_path(input), options_.null_separated, opener_);
+          inner_ = std::make_unique<ListSource>(list_path(input), options_.null_separated, opener_,
+                                                stop_);
           continue;
         }
         if (exists(input)) {  // its braces, if any, are part of its name
@@ -223,25 +243,15 @@ class InputsSource final : public Source {
   }
 
  private:
-  static bool exists(const std::string& path) {
-    struct stat info{};
-    return ::lstat(path.c_str(), &info) == 0;
-  }
-  static bool is_list(const std::string& input) {
-    return input == "-" || (input.starts_with('@') && !exists(input));
-  }
-  static std::string list_path(const std::string& input) {
-    return input == "-" ? input : input.substr(1);
-  }
-
   // A name that stands for nothing is more likely mistyped than damaged: say so before any work.
   static void check(const std::string& input, const Preprocessing& preprocessing) {
     if (input.empty() || input.find('\0') != std::string::npos) {
       fail("an input's name is empty or holds a NUL byte");
     }
     if (is_list(input)) {
-      if (list_path(input) != "-") {
-        const LineReader probe(list_path(input), '\n');
+      // Not opened: a pipe would notice.
+      if (list_path(input) != "-" && ::access(list_path(input).c_str(), R_OK) != 0) {
+        fail("{}: cannot read the list: {}", io::escape(list_path(input)), std::strerror(errno));
       }
       return;
     }
@@ -260,6 +270,7 @@ class InputsSource final : public Source {
 
   InputOptions options_;
   Opener opener_;
+  const std::atomic<bool>* stop_;
   std::size_t input_ = 0;
   std::optional<BracePattern> pattern_;
   std::uint64_t pattern_index_ = 0;
@@ -306,8 +317,8 @@ bool has_image_extension(std::string_view name) {
   return std::ranges::find(kExtensions, extension) != kExtensions.end();
 }
 
-std::unique_ptr<Source> make_source(const InputOptions& options,
-                                    const Preprocessing& preprocessing) {
+std::unique_ptr<Source> make_source(const InputOptions& options, const Preprocessing& preprocessing,
+                                    const std::atomic<bool>* stop) {
   if (options.synthetic > 0) {
     if (!options.inputs.empty()) {
       fail("made-up images (synthetic) and inputs exclude each other");
@@ -317,7 +328,7 @@ std::unique_ptr<Source> make_source(const InputOptions& options,
   if (options.inputs.empty()) {
     fail("no inputs: name image files, folders, lists or archives");
   }
-  return std::make_unique<InputsSource>(options, preprocessing, false);
+  return std::make_unique<InputsSource>(options, preprocessing, stop, false);
 }
 
 std::optional<std::uint64_t> count_inputs(const InputOptions& options,
@@ -329,11 +340,17 @@ std::optional<std::uint64_t> count_inputs(const InputOptions& options,
   if (options.synthetic > 0) {
     return share(options.synthetic);
   }
-  if (std::ranges::find(options.inputs, "-") != options.inputs.end()) {
-    return std::nullopt;  // can be read once only
+  // Pipes can be read once only, and that is for the job to do.
+  const auto once_only = [](const std::string& input) {
+    struct stat info{};
+    return is_list(input) &&
+           (::stat(list_path(input).c_str(), &info) != 0 || !S_ISREG(info.st_mode));
+  };
+  if (std::ranges::any_of(options.inputs, once_only)) {
+    return std::nullopt;
   }
   try {
-    InputsSource source(options, preprocessing, true);
+    InputsSource source(options, preprocessing, &stop, true);
     Item item;
     std::uint64_t all = 0;
     while (!stop && source.next(item)) {

@@ -4,6 +4,7 @@
 #include <cerrno>
 
 #include <fcntl.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include "core/error.hpp"
@@ -17,8 +18,8 @@ constexpr std::size_t kMaxLine = std::size_t{1} << 20;
 
 }  // namespace
 
-LineReader::LineReader(const std::string& path, char delimiter)
-    : name_(path == "-" ? "standard input" : path), delimiter_(delimiter) {
+LineReader::LineReader(const std::string& path, char delimiter, const std::atomic<bool>* stop)
+    : name_(path == "-" ? "standard input" : path), delimiter_(delimiter), stop_(stop) {
   if (path == "-") {
     fd_ = STDIN_FILENO;
     return;
@@ -36,7 +37,19 @@ LineReader::~LineReader() {
   }
 }
 
+// A pipe may keep a reader waiting for as long as its writer likes; a stopped job must not wait.
+void LineReader::wait() const {
+  constexpr int kStopIntervalMs = 50;
+  pollfd ready{.fd = fd_, .events = POLLIN, .revents = 0};
+  while (stop_ != nullptr && ::poll(&ready, 1, kStopIntervalMs) <= 0) {
+    if (stop_->load()) {
+      throw Interrupted();
+    }
+  }
+}
+
 bool LineReader::fill() {
+  wait();
   buffer_.erase(0, at_);
   at_ = 0;
   const std::size_t have = buffer_.size();

@@ -1,17 +1,27 @@
 // LineReader: the lines of a list, read with bounded memory.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 
+#include "fovea/error.hpp"
+
 namespace fovea::pipeline {
+
+/// Ends the inputs when the job is stopped while it waits for them.
+class Interrupted : public Error {
+ public:
+  Interrupted() : Error("interrupted while waiting for more inputs") {}
+};
 
 /// Reads a file, or the standard input, up to each delimiter.
 class LineReader {
  public:
   /// `path` "-" is the standard input. Throws fovea::Error when it cannot be opened.
-  LineReader(const std::string& path, char delimiter);
+  /// next() throws Interrupted when `stop` is set while it waits for more.
+  LineReader(const std::string& path, char delimiter, const std::atomic<bool>* stop = nullptr);
   ~LineReader();
   LineReader(const LineReader&) = delete;
   LineReader& operator=(const LineReader&) = delete;
@@ -26,9 +36,11 @@ class LineReader {
 
  private:
   bool fill();
+  void wait() const;
 
   std::string name_;  // for messages
   char delimiter_;
+  const std::atomic<bool>* stop_;
   int fd_ = -1;
   bool owns_fd_ = false;
   std::string buffer_;

@@ -34,6 +34,9 @@ class Output {
   /// Makes what was appended so far durable, for a run that stops early.
   virtual void checkpoint() = 0;
 
+  /// Called now and then while there is nothing to append.
+  virtual void idle() {}
+
   /// Puts the finished files in place.
   virtual void finish() = 0;
 };
@@ -90,6 +93,7 @@ class FolderOutput final : public Output {
 
   void append(const Batch& batch, std::span<const std::byte> rows) override;
   void checkpoint() override;
+  void idle() override;
 
   /// Lists a failed input that is not among the inputs any more. To be called between the last
   /// checkpoint() and finish() only: it does not count as an input of this run.
@@ -115,6 +119,7 @@ class FolderOutput final : public Output {
   std::size_t row_bytes_;
   std::chrono::milliseconds checkpoint_interval_;
   bool found_ = false;
+  bool dirty_ = false;  // something was appended since the last checkpoint
   std::optional<OutputLock> lock_;
   std::optional<io::PartialFile> data_;   // the file of embeddings that is being filled
   std::optional<io::PartialFile> index_;  // its index; none for jsonl

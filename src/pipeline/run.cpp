@@ -15,6 +15,7 @@
 #include "core/dtype.hpp"
 #include "core/error.hpp"
 #include "io/text.hpp"
+#include "pipeline/line_reader.hpp"
 #include "pipeline/meter.hpp"
 #include "pipeline/writer.hpp"
 
@@ -78,7 +79,7 @@ class Run {
     std::string too_many;
     for (;;) {
       meter_.enter(Stage::kDecode);
-      Batch* batch = stopped() ? nullptr : loader_.next();
+      Batch* batch = next_batch();
       if (batch == nullptr) {
         break;
       }
@@ -110,6 +111,14 @@ class Run {
  private:
   [[nodiscard]] bool stopped() const {
     return options_.control.stop != nullptr && options_.control.stop->load();
+  }
+
+  Batch* next_batch() {
+    try {
+      return stopped() ? nullptr : loader_.next();
+    } catch (const Interrupted&) {
+      return nullptr;
+    }
   }
 
   void compute(const Encode& encode, Batch& batch) {

@@ -59,9 +59,11 @@ class Source {
 [[nodiscard]] bool has_image_extension(std::string_view name);
 
 /// The inputs of a job, see fovea/job.hpp for what an input may be. Throws fovea::Error when an
-/// input named by itself does not exist, or is used wrongly.
+/// input named by itself does not exist, or is used wrongly. When `stop` is set while a list keeps
+/// the source waiting, next() throws Interrupted.
 [[nodiscard]] std::unique_ptr<Source> make_source(const InputOptions& options,
-                                                  const Preprocessing& preprocessing);
+                                                  const Preprocessing& preprocessing,
+                                                  const std::atomic<bool>* stop = nullptr);
 
 /// How many inputs this shard of the job has. Nothing when they cannot be counted without reading
 /// them (archives, the standard input), or when `stop` was set meanwhile.

@@ -1,6 +1,7 @@
 // Writer: a hand-over of one batch to a thread.
 #include "pipeline/writer.hpp"
 
+#include <chrono>
 #include <utility>
 
 namespace fovea::pipeline {
@@ -43,28 +44,33 @@ void Writer::close() {
 }
 
 void Writer::work() {
-  for (;;) {
-    Batch* batch = nullptr;
-    {
-      std::unique_lock lock(mutex_);
-      changed_.wait(lock, [this] { return waiting_ != nullptr || closed_; });
-      batch = std::exchange(waiting_, nullptr);
-    }
-    if (batch == nullptr) {
-      return;
-    }
-    changed_.notify_all();
-    try {
+  constexpr std::chrono::milliseconds kIdleInterval{250};
+  try {
+    for (;;) {
+      Batch* batch = nullptr;
+      {
+        std::unique_lock lock(mutex_);
+        changed_.wait_for(lock, kIdleInterval, [this] { return waiting_ != nullptr || closed_; });
+        batch = std::exchange(waiting_, nullptr);
+        if (batch == nullptr && closed_) {
+          return;
+        }
+      }
+      if (batch == nullptr) {
+        output_.idle();
+        continue;
+      }
+      changed_.notify_all();
       output_.append(*batch, batch->stored);
-    } catch (...) {
+      loader_.recycle(*batch);
+    }
+  } catch (...) {
+    {
       const std::lock_guard lock(mutex_);
       error_ = std::current_exception();
     }
-    loader_.recycle(*batch);
-    if (error_) {
-      changed_.notify_all();
-      return;
-    }
+    changed_.notify_all();
+    loader_.stop();  // whoever waits for a batch that will not come back
   }
 }
 

@@ -11,6 +11,7 @@
 #include "core/error.hpp"
 #include "io/atomic_file.hpp"
 #include "io/npy.hpp"
+#include "io/partial_file.hpp"
 
 namespace fovea::io {
 namespace {
@@ -92,6 +93,40 @@ TEST_F(FilesTest, NpyRejectsMalformedFiles) {
   for (const std::string& text : bad) {
     EXPECT_THROW((void)parse_npy(bytes_of(text)), Error) << text;
   }
+}
+
+TEST_F(FilesTest, NpyRejectsDataThatItsTypeCannotBeReadFrom) {
+  std::string header = npy_header(DType::kF32, {1});
+  EXPECT_EQ(parse_npy(bytes_of(header + "abcd")).shape, (Shape{1}));
+  header.insert(header.size() - 1, " ");  // one byte longer, and says so
+  header[8] = static_cast<char>(header[8] + 1);
+  EXPECT_THROW((void)parse_npy(bytes_of(header + "abcd")), Error);
+}
+
+TEST_F(FilesTest, PartialFileGoesOnFromAKnownLength) {
+  const auto path = folder_ / "out";
+  {
+    PartialFile file(path, 0);
+    file.write("hello, lost");
+  }
+  EXPECT_FALSE(std::filesystem::exists(path));
+  {
+    PartialFile file(path, 5);  // what came after the last record is dropped
+    EXPECT_EQ(file.size(), 5U);
+    file.write(" world");
+    file.write_at(0, bytes_of("J"));
+    file.commit();
+  }
+  EXPECT_EQ(read(path), "Jello world");
+  {
+    PartialFile file(path, 5);  // finished, but the record says otherwise
+    EXPECT_FALSE(std::filesystem::exists(path));
+    file.commit();
+  }
+  EXPECT_EQ(read(path), "Jello");
+  EXPECT_THROW(PartialFile(path, 6), Error);
+  EXPECT_THROW(PartialFile(folder_ / "absent", 1), Error);
+  EXPECT_THROW(PartialFile(folder_ / "no/folder", 0), Error);
 }
 
 TEST_F(FilesTest, MappedFileNamesWhatItCannotOpen) {

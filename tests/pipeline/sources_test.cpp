@@ -260,6 +260,9 @@ TEST_F(SourcesTest, Counting) {
   EXPECT_EQ(count({path("d"), path("d/a.jpg")}), 1U);
   EXPECT_EQ(count({path("d"), path("t.tar")}), std::nullopt);
   EXPECT_EQ(count({"-"}), std::nullopt);
+  // A list in a pipe is the job's alone to read.
+  ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0600), 0);
+  EXPECT_EQ(count({"@" + path("pipe")}), std::nullopt);
 }
 
 }  // namespace

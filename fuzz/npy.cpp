@@ -1,0 +1,22 @@
+// Fuzzes the .npy header parser; what it accepts must lie inside the input.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <span>
+
+#include "fovea/error.hpp"
+#include "io/npy.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  try {
+    const fovea::io::NpyInfo info = fovea::io::parse_npy(std::as_bytes(std::span(data, size)));
+    const std::size_t item = fovea::size_of(info.dtype);
+    const auto elements = static_cast<std::size_t>(info.shape.elements());
+    if (info.data_offset % item != 0 || info.data_offset + elements * item != size) {
+      std::abort();
+    }
+  } catch (const fovea::Error&) {
+    return 0;
+  }
+  return 0;
+}
