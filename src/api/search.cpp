@@ -6,17 +6,16 @@
 #include <string_view>
 #include <utility>
 
+#include "api/thumbnails.hpp"
 #include "core/error.hpp"
 #include "core/thread_pool.hpp"
 #include "io/atomic_file.hpp"
-#include "io/mapped_file.hpp"
 #include "io/npy.hpp"
 #include "io/text.hpp"
 #include "search/kernels.hpp"
 #include "search/nearest.hpp"
 #include "search/page.hpp"
 #include "search/shards.hpp"
-#include "search/thumbnail.hpp"
 
 namespace fovea {
 namespace fs = std::filesystem;
@@ -24,17 +23,6 @@ namespace {
 
 int thread_count(int asked) {
   return asked > 0 ? asked : available_threads();
-}
-
-search::Thumbnail thumbnail_of(const fs::path& path) {
-  try {
-    const io::MappedFile file(path);
-    return search::make_thumbnail(file.bytes());
-  } catch (const Error& error) {
-    search::Thumbnail thumbnail;
-    thumbnail.error = error.what();
-    return thumbnail;
-  }
 }
 
 }  // namespace
@@ -104,7 +92,7 @@ std::string source_name(const std::string& bytes) {
 }
 
 std::int64_t write_page(const fs::path& path, const Page& page, const fs::path& root, int threads) {
-  std::map<std::string, fs::path> originals;
+  PicturePaths originals;
   const auto add = [&](const PagePicture& picture) {
     originals[search::thumbnail_key(picture)] =
         picture.file.empty() ? root / io::unescape(picture.source) : picture.file;
@@ -117,19 +105,11 @@ std::int64_t write_page(const fs::path& path, const Page& page, const fs::path& 
       add(picture);
     }
   }
-  std::map<std::string, search::Thumbnail> thumbnails;
-  std::vector<std::pair<const fs::path*, search::Thumbnail*>> work;
-  for (const auto& [key, original] : originals) {
-    work.emplace_back(&original, &thumbnails[key]);
-  }
   ThreadPool pool(thread_count(threads));
-  pool.parallel_for(work.size(), [&](std::size_t index, int) {
-    auto& [original, thumbnail] = work[index];
-    *thumbnail = thumbnail_of(*original);
-  });
+  const std::map<std::string, search::Thumbnail> thumbnails = make_thumbnails(originals, pool);
   io::write_file_atomically(path, search::render_page(page, thumbnails));
-  return std::count_if(work.begin(), work.end(),
-                       [](const auto& pair) { return !pair.second->error.empty(); });
+  return std::count_if(thumbnails.begin(), thumbnails.end(),
+                       [](const auto& entry) { return !entry.second.error.empty(); });
 }
 
 Vectors read_vectors(const fs::path& path) {

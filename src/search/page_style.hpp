@@ -47,9 +47,10 @@ figure {
 }
 .query figure { border: 2px solid var(--accent); }
 .tile {
-  display: grid; place-items: center; width: 100%; aspect-ratio: 4 / 3; background: var(--tile);
+  display: grid; place-items: center; position: relative; width: 100%; aspect-ratio: 4 / 3;
+  background: var(--tile);
 }
-.tile img { display: block; width: 100%; height: 100%; object-fit: contain; }
+.tile img { position: absolute; inset: 0; width: 100%; height: 100%; object-fit: contain; }
 .missing { padding: 0.75rem; text-align: center; color: var(--soft); font-size: 0.8rem; }
 .missing span {
   display: -webkit-box; -webkit-box-orient: vertical; -webkit-line-clamp: 4; overflow: hidden;
