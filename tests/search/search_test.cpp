@@ -99,8 +99,9 @@ class SearchTest : public testing::Test {
           all.push_back({index, exact(row(index), vector, dimension_)});
         }
       }
-      std::stable_sort(all.begin(), all.end(),
-                       [](const Match& a, const Match& b) { return a.score > b.score; });
+      std::sort(all.begin(), all.end(), [](const Match& a, const Match& b) {
+        return a.score > b.score || (a.score == b.score && a.row < b.row);
+      });
       all.resize(std::min(all.size(), static_cast<std::size_t>(k)));
       ASSERT_EQ(results[query].size(), all.size());
       for (std::size_t rank = 0; rank < all.size(); ++rank) {
