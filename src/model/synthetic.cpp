@@ -17,7 +17,7 @@ namespace fovea::model {
 namespace {
 
 // Residual stream: root mean square of a typical channel before the first and after the last layer.
-constexpr double kFirstResidual = 0.05;
+constexpr double kFirstResidual = 0.043;
 constexpr double kLastResidual = 0.4;
 constexpr double kMostGrowth = 1.6;  // a layer, for models of few layers
 // Share of the position embedding in the first residual (its variance).
@@ -41,7 +41,7 @@ constexpr double kGeluOutput = 0.6;  // deviation of GELU's output at that input
 constexpr double kFirstAttentionOutput = 0.62;
 constexpr double kLastAttentionOutput = 0.85;
 constexpr double kSmallBias = 0.1;
-constexpr double kHeadOutlierGain = 7.0;  // embeddings too have channels that stand out
+constexpr double kHeadOutlierGain = 9.0;  // embeddings too have channels that stand out
 
 /// 64 well-mixed bits of a counter: SplitMix64's output function (Steele, Lea, Flood 2014).
 constexpr std::uint64_t mix(std::uint64_t key, std::uint64_t counter) {
