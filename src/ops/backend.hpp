@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -24,10 +25,6 @@ class Lane {
   virtual ~Lane() = default;
   Lane(const Lane&) = delete;
   Lane& operator=(const Lane&) = delete;
-
-  /// Memory for activations, of at least the size asked of Backend::run, the same at every call
-  /// and for every thread of the team. Not initialised.
-  [[nodiscard]] virtual void* workspace() const = 0;
 
   void patch_embed(const PatchEmbedProblem& problem, const Prepared& weights,
                    const ConstTensorView& patches, const TensorView& tokens);
@@ -55,17 +52,25 @@ class Lane {
                        const ConstTensorView& input, const TensorView& output) = 0;
 };
 
-/// A part of a batch: images [first, first + images).
+/// What Backend::run is to cut into slices. Input and output are host memory, whole images one
+/// after the other.
+struct Batch {
+  std::int64_t images = 0;
+  std::int64_t tokens = 1;  // rows of an image, to size the slices
+  std::span<const std::uint8_t> input;
+  std::span<float> output;
+  std::size_t workspace_bytes_per_image = 0;
+};
+
+/// A part of a batch, images [first, first + images), and its memory on the backend's device.
 struct Slice {
   std::int64_t first = 0;
   std::int64_t images = 0;
-};
-
-/// What Backend::run is to cut into slices.
-struct Batch {
-  std::int64_t images = 0;
-  std::int64_t tokens = 1;                    // rows of an image, to size the slices
-  std::size_t workspace_bytes_per_image = 0;  // for Lane::workspace
+  const std::uint8_t* input = nullptr;
+  float* output = nullptr;
+  /// For activations: images * workspace_bytes_per_image, aligned to kBufferAlignment, not
+  /// initialised.
+  std::byte* workspace = nullptr;
 };
 
 /// Time spent in one place of the network, summed over threads.

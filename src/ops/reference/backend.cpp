@@ -49,12 +49,6 @@ void own(Copy<W>& copy, LayerNormWeights& weights) {
 }
 
 class ReferenceLane : public Lane {
- public:
-  explicit ReferenceLane(std::size_t workspace_bytes) : workspace_(workspace_bytes) {}
-  [[nodiscard]] void* workspace() const override {
-    return const_cast<std::byte*>(workspace_.data());
-  }
-
  private:
   void do_patch_embed(const PatchEmbedProblem& problem, const Prepared& weights,
                       const ConstTensorView& patches, const TensorView& tokens) override {
@@ -76,8 +70,6 @@ class ReferenceLane : public Lane {
                const TensorView& output) override {
     reference::pool(problem, get<PoolWeights>(weights), input, output);
   }
-
-  AlignedBuffer<std::byte> workspace_;
 };
 
 class ReferenceBackend : public Backend {
@@ -142,9 +134,15 @@ class ReferenceBackend : public Backend {
   }
 
   void run(const Batch& batch, const std::function<void(Lane&, const Slice&)>& network) override {
-    ReferenceLane lane(batch.workspace_bytes_per_image);
-    for (std::int64_t image = 0; image < batch.images; ++image) {
-      network(lane, {.first = image, .images = 1});
+    const auto images = static_cast<std::size_t>(batch.images);
+    AlignedBuffer<std::byte> workspace(batch.workspace_bytes_per_image);
+    ReferenceLane lane;
+    for (std::size_t image = 0; image < images; ++image) {
+      network(lane, {.first = static_cast<std::int64_t>(image),
+                     .images = 1,
+                     .input = batch.input.data() + image * (batch.input.size() / images),
+                     .output = batch.output.data() + image * (batch.output.size() / images),
+                     .workspace = workspace.data()});
     }
   }
 
