@@ -1,0 +1,19 @@
+// The CPU backend: oneDNN for matrix products, Highway for what lies between them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "ops/backend.hpp"
+
+namespace fovea::cpu {
+
+struct CpuOptions {
+  Precision precision = Precision::kAuto;
+  int threads = 0;  // 0: one for each CPU this process may use
+};
+
+/// Throws fovea::Error with the reason when the CPU lacks the instructions for the precision.
+[[nodiscard]] std::unique_ptr<ops::Backend> make_cpu_backend(const CpuOptions& options = {});
+
+}  // namespace fovea::cpu

@@ -1,0 +1,88 @@
+// CpuLane: the operators as one thread of a team runs them.
+#pragma once
+
+#include <chrono>
+#include <string_view>
+#include <vector>
+
+#include "cpu/matmul.hpp"
+#include "cpu/team.hpp"
+#include "ops/backend.hpp"
+
+namespace fovea::cpu {
+
+/// What belongs to one thread from one batch to the next.
+struct Worker {
+  explicit Worker(MatmulCache& cache) : caller(cache) {}
+
+  MatmulCaller caller;
+  AlignedBuffer<float> scores;  // of attention and pooling
+  std::vector<ops::OperatorTime> times;
+};
+
+class CpuLane : public ops::Lane {
+ public:
+  CpuLane(Team& team, int rank, Worker& worker, DType activation)
+      : team_(team), rank_(rank), worker_(worker), activation_(activation) {}
+
+ private:
+  void do_patch_embed(const ops::PatchEmbedProblem& problem, const ops::Prepared& weights,
+                      const ConstTensorView& patches, const TensorView& tokens) override;
+  void do_layer_norm(const ops::LayerNormProblem& problem, const ops::Prepared& weights,
+                     const ConstTensorView& input, const TensorView& output) override;
+  void do_linear(const ops::LinearProblem& problem, const ops::Prepared& weights,
+                 const ConstTensorView& input, const TensorView& output) override;
+  void do_attention(const ops::AttentionProblem& problem, const ConstTensorView& qkv,
+                    const TensorView& output) override;
+  void do_pool(const ops::PoolProblem& problem, const ops::Prepared& weights,
+               const ConstTensorView& input, const TensorView& output) override;
+
+  class Timer;
+
+  template <typename Task>
+  void share(std::int64_t count, const Task& task) {
+    team_.for_each(rank_, phase_, count, task);
+  }
+  /// Calls task(first, count) for blocks of rows.
+  template <typename Task>
+  void share_rows(std::int64_t rows, const Task& task);
+
+  /// Scratch of the team, of at least `bytes`: the same for every thread.
+  std::byte* scratch(std::size_t bytes);
+  float* scores(std::int64_t count);
+
+  void multiply(const PackedWeights& weights, std::int64_t rows, ops::Epilogue epilogue,
+                DType output_type, const void* input, void* output);
+  void attend(const ops::AttentionProblem& problem, const std::byte* qkv, std::byte* output,
+              std::int64_t first_query, std::int64_t queries);
+
+  Team& team_;
+  int rank_;
+  Worker& worker_;
+  DType activation_;
+  unsigned phase_ = 0;
+};
+
+/// Prepared weights of the operators that are no plain linear layer.
+struct NormParameters : public ops::Prepared {
+  AlignedBuffer<float> weight;
+  AlignedBuffer<float> bias;
+
+  explicit NormParameters(const ops::LayerNormWeights& weights);
+};
+
+struct PatchEmbedParameters : public ops::Prepared {
+  std::unique_ptr<PackedWeights> projection;  // of centered pixels
+  AlignedBuffer<float> position;
+};
+
+struct PoolParameters : public ops::Prepared {
+  AlignedBuffer<float> keys;
+  std::vector<std::unique_ptr<PackedWeights>> values;  // one a head
+  std::unique_ptr<PackedWeights> out;
+  std::unique_ptr<NormParameters> norm;
+  std::unique_ptr<PackedWeights> fc1;
+  std::unique_ptr<PackedWeights> fc2;
+};
+
+}  // namespace fovea::cpu

@@ -1,0 +1,79 @@
+// The cost models behind the cutting of batches and of matrix products.
+#include "cpu/schedule.hpp"
+
+#include <algorithm>
+
+namespace fovea::cpu {
+namespace {
+
+// A slice of about this many rows keeps the matrix units busy while a core's share of the last
+// cache still holds most of its activations.
+constexpr std::int64_t kMaxRows = 800;
+constexpr std::int64_t kEnoughRows = 384;
+
+// Share of its time that one more thread of a team spends waiting for the others.
+constexpr double kTeamOverhead = 0.03;
+
+constexpr std::int64_t kColumnUnit = 64;  // columns of a block of packed weights
+constexpr std::int64_t kRowUnit = 16;     // rows of an AMX tile
+
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
+  return (a + b - 1) / b;
+}
+
+}  // namespace
+
+Schedule plan_schedule(std::int64_t images, std::int64_t tokens, int threads) {
+  Schedule best;
+  double best_time = 0;
+  for (int team = 1; team <= threads; ++team) {
+    if (threads % team != 0) {
+      continue;
+    }
+    const int lanes = threads / team;
+    const double speed = team / (1.0 + kTeamOverhead * (team - 1));
+    const double time = static_cast<double>(ceil_div(images, lanes)) / speed;
+    if (team == 1 || time < best_time) {
+      best_time = time;
+      best.lanes = lanes;
+      best.team = team;
+    }
+  }
+  best.max_images = std::max<std::int64_t>(1, kMaxRows / tokens);
+  best.enough_images = std::min(best.max_images, ceil_div(kEnoughRows, tokens));
+  return best;
+}
+
+std::int64_t next_slice(const Schedule& schedule, std::int64_t remaining) {
+  const std::int64_t fair = ceil_div(remaining, schedule.lanes);
+  const std::int64_t tapered = ceil_div(remaining, 2 * std::int64_t{schedule.lanes});
+  return std::min(fair, std::clamp(tapered, schedule.enough_images, schedule.max_images));
+}
+
+Grid plan_grid(std::int64_t rows, std::int64_t columns, int team) {
+  if (team == 1) {
+    return {.row_block = rows, .column_block = columns};
+  }
+  // What a block costs beyond its share of the product, as rows * columns: calling the primitive.
+  constexpr std::int64_t kBlockCost = kRowUnit * kColumnUnit;
+  Grid best;
+  std::int64_t best_time = 0;
+  const std::int64_t units = ceil_div(columns, kColumnUnit);
+  for (std::int64_t row_parts = 1; row_parts <= ceil_div(rows, kRowUnit); ++row_parts) {
+    const std::int64_t row_block =
+        std::min(rows, ceil_div(ceil_div(rows, row_parts), kRowUnit) * kRowUnit);
+    for (std::int64_t column_parts = 1; column_parts <= units; ++column_parts) {
+      const std::int64_t column_block =
+          std::min(columns, ceil_div(units, column_parts) * kColumnUnit);
+      const std::int64_t blocks = ceil_div(rows, row_block) * ceil_div(columns, column_block);
+      const std::int64_t time = ceil_div(blocks, team) * (row_block * column_block + kBlockCost);
+      if (best_time == 0 || time < best_time) {
+        best_time = time;
+        best = {.row_block = row_block, .column_block = column_block};
+      }
+    }
+  }
+  return best;
+}
+
+}  // namespace fovea::cpu

@@ -1,0 +1,80 @@
+// Team: threads that walk through the network together on the same images.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+
+#include "core/buffer.hpp"
+#include "ops/backend.hpp"
+
+namespace fovea::cpu {
+
+/// A barrier for a fixed number of threads that spins before it sleeps: operators take
+/// microseconds. When one thread cannot come any more, `abort` frees the others.
+class TeamBarrier {
+ public:
+  explicit TeamBarrier(int size) : size_(size) {}
+
+  /// Returns when all have arrived. Throws fovea::Error after `abort`.
+  void arrive_and_wait();
+  void abort();
+
+ private:
+  void throw_if_aborted() const;
+
+  int size_;
+  std::atomic<int> arrived_{0};
+  std::atomic<std::uint32_t> generation_{0};
+  std::atomic<bool> aborted_{false};
+};
+
+/// What the threads of a team share.
+class Team {
+ public:
+  explicit Team(int size) : size_(size), barrier_(size) {}
+
+  [[nodiscard]] int size() const { return size_; }
+
+  /// Calls task(index) for [0, count), shared by the threads of the team, all of which must call
+  /// this. Returns when all tasks are done.
+  template <typename Task>
+  void for_each(int rank, unsigned& phase, std::int64_t count, const Task& task) {
+    if (size_ == 1) {
+      for (std::int64_t index = 0; index < count; ++index) {
+        task(index);
+      }
+      return;
+    }
+    // Two counters by turns: nobody uses the other one now, for all have passed the barrier that
+    // ended its turn, and the barrier below ends this one's.
+    std::atomic<std::int64_t>& next = next_[phase];
+    phase ^= 1U;
+    if (rank == 0) {
+      next_[phase].store(0, std::memory_order_relaxed);
+    }
+    for (;;) {
+      const std::int64_t index = next.fetch_add(1, std::memory_order_relaxed);
+      if (index >= count) {
+        break;
+      }
+      task(index);
+    }
+    barrier_.arrive_and_wait();
+  }
+
+  TeamBarrier& barrier() { return barrier_; }
+
+  // Written by rank 0, read by all after a barrier.
+  ops::Slice slice;
+  AlignedBuffer<std::byte> workspace;
+  AlignedBuffer<std::byte> scratch;
+
+ private:
+  int size_;
+  TeamBarrier barrier_;
+  std::atomic<std::int64_t> next_[2]{};
+};
+
+}  // namespace fovea::cpu
