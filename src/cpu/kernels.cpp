@@ -172,6 +172,12 @@ void center_pixels_impl(const std::uint8_t* pixels, std::int64_t count, void* ou
   });
 }
 
+void add_to_impl(const float* from, std::int64_t count, float* to) {
+  for_each_vector(count, [&](auto d, std::int64_t i) HWY_ATTR {
+    hn::StoreU(hn::Add(hn::LoadU(d, to + i), hn::LoadU(d, from + i)), d, to + i);
+  });
+}
+
 /// Dot products of a token with four keys at once: the token is read once.
 HWY_INLINE void dot_keys(const float* token, const float* keys, std::int64_t width,
                          std::int64_t heads, float* scores, std::int64_t stride) {
@@ -217,12 +223,14 @@ void pool_tokens_impl(const PoolTokensArgs& args) {
   }
   softmax_impl(
       {.scores = args.scores, .rows = args.heads, .width = args.count, .stride = args.count});
-  std::fill(args.means, args.means + args.heads * args.width, 0.0F);
+  for (std::int64_t head = 0; head < args.heads; ++head) {
+    std::fill_n(args.means + head * args.mean_stride, args.width, 0.0F);
+  }
   for (std::int64_t token = 0; token < args.count; ++token) {
     const float* const x = args.tokens + token * args.width;
     for (std::int64_t head = 0; head < args.heads; ++head) {
       const float weight = args.scores[head * args.count + token];
-      float* const mean = args.means + head * args.width;
+      float* const mean = args.means + head * args.mean_stride;
       for_each_vector(args.width, [&](auto d, std::int64_t i) HWY_ATTR {
         const auto sum =
             hn::MulAdd(hn::Set(d, weight), hn::LoadU(d, x + i), hn::LoadU(d, mean + i));
@@ -242,6 +250,7 @@ namespace fovea::cpu {
 HWY_EXPORT(layer_norm_impl);
 HWY_EXPORT(softmax_impl);
 HWY_EXPORT(center_pixels_impl);
+HWY_EXPORT(add_to_impl);
 HWY_EXPORT(pool_tokens_impl);
 
 void layer_norm(const LayerNormArgs& args) {
@@ -255,6 +264,10 @@ void softmax(const SoftmaxArgs& args) {
 void center_pixels(const std::uint8_t* pixels, std::int64_t count, void* output,
                    DType output_type) {
   HWY_DYNAMIC_DISPATCH(center_pixels_impl)(pixels, count, output, output_type);
+}
+
+void add_to(const float* from, std::int64_t count, float* to) {
+  HWY_DYNAMIC_DISPATCH(add_to_impl)(from, count, to);
 }
 
 void pool_tokens(const PoolTokensArgs& args) {

@@ -40,13 +40,17 @@ inline constexpr int kPixelCenter = 128;
 /// output[i] = pixels[i] - kPixelCenter as float32 or bfloat16.
 void center_pixels(const std::uint8_t* pixels, std::int64_t count, void* output, DType output_type);
 
+/// to[i] += from[i].
+void add_to(const float* from, std::int64_t count, float* to);
+
 /// For every head: scores of the tokens against its key, softmax, weighted sum of the tokens.
-///   tokens [count, width], keys [heads, width] -> means [heads, width]
+///   tokens [count, width], keys [heads, width] -> means [heads, width], rows mean_stride apart
 /// `scores` is scratch for heads * count floats.
 struct PoolTokensArgs {
   const float* tokens = nullptr;
   const float* keys = nullptr;
   float* means = nullptr;
+  std::int64_t mean_stride = 0;
   float* scores = nullptr;
   std::int64_t count = 0;
   std::int64_t width = 0;

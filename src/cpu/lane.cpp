@@ -93,16 +93,53 @@ void CpuLane::multiply(const PackedWeights& weights, std::int64_t rows, Epilogue
   share(blocks, [&](std::int64_t index) {
     const std::int64_t row = index / columns * grid.row_block;
     const std::int64_t column = index % columns * grid.column_block;
-    MatmulShape shape;
-    shape.rows = std::min(grid.row_block, rows - row);
-    shape.out = std::min(grid.column_block, weights.out() - column);
-    shape.input_stride = weights.in();
-    shape.output_stride = weights.out();
-    shape.epilogue = epilogue;
-    shape.output = output_type;
-    worker_.caller.call(shape, weights, column, offset(input, row * weights.in(), weights.type()),
-                        offset(output, row * weights.out() + column, output_type));
+    multiply_block(weights,
+                   {.rows = std::min(grid.row_block, rows - row),
+                    .first_column = column,
+                    .columns = std::min(grid.column_block, weights.out() - column),
+                    .output_stride = weights.out(),
+                    .epilogue = epilogue,
+                    .output_type = output_type},
+                   offset(input, row * weights.in(), weights.type()),
+                   offset(output, row * weights.out() + column, output_type));
   });
+}
+
+void CpuLane::multiply_block(const PackedWeights& weights, const Block& block, const void* input,
+                             void* output) {
+  MatmulShape shape;
+  shape.rows = block.rows;
+  shape.out = block.columns;
+  shape.input_stride = weights.in();
+  shape.output_stride = block.columns;
+  shape.epilogue = block.epilogue;
+  shape.output = block.output_type;
+  if (block.columns == block.output_stride) {
+    worker_.caller.call(shape, weights, block.first_column, input, output);
+    return;
+  }
+  // oneDNN's kernels for packed weights write dense matrices only: a block of columns goes through
+  // a buffer that stays in the nearest caches.
+  const bool add = block.epilogue == Epilogue::kResidual;
+  if (add) {
+    shape.epilogue = Epilogue::kNone;
+  }
+  const std::size_t bytes = bytes_of(block.rows * block.columns, block.output_type);
+  if (worker_.block.size() < bytes) {
+    worker_.block = AlignedBuffer<std::byte>(bytes);
+  }
+  std::byte* const dense = worker_.block.data();
+  worker_.caller.call(shape, weights, block.first_column, input, dense);
+  for (std::int64_t row = 0; row < block.rows; ++row) {
+    const std::byte* const from =
+        offset(static_cast<const void*>(dense), row * block.columns, block.output_type);
+    std::byte* const to = offset(output, row * block.output_stride, block.output_type);
+    if (add) {
+      add_to(reinterpret_cast<const float*>(from), block.columns, reinterpret_cast<float*>(to));
+    } else {
+      std::memcpy(to, from, bytes_of(block.columns, block.output_type));
+    }
+  }
 }
 
 void CpuLane::do_patch_embed(const ops::PatchEmbedProblem& problem, const ops::Prepared& weights,
@@ -227,23 +264,21 @@ void CpuLane::do_pool(const ops::PoolProblem& problem, const ops::Prepared& weig
   float* const values = means + means_size;  // then the norm's output
   float* const inner = values + images * hidden;
 
+  // A head's means of all images lie together, for the product with its values.
   share(images, [&](std::int64_t image) {
     pool_tokens({.tokens = input.as<float>() + image * problem.tokens * hidden,
                  .keys = parameters.keys.data(),
-                 .means = means + image * problem.heads * hidden,
+                 .means = means + image * hidden,
+                 .mean_stride = images * hidden,
                  .scores = scores(problem.heads * problem.tokens),
                  .count = problem.tokens,
                  .width = hidden,
                  .heads = problem.heads});
   });
   share(problem.heads, [&](std::int64_t head) {
-    MatmulShape shape;
-    shape.rows = images;
-    shape.out = problem.head_dim();
-    shape.input_stride = problem.heads * hidden;
-    shape.output_stride = hidden;
-    worker_.caller.call(shape, *parameters.values[static_cast<std::size_t>(head)], 0,
-                        means + head * hidden, values + head * problem.head_dim());
+    multiply_block(*parameters.values[static_cast<std::size_t>(head)],
+                   {.rows = images, .columns = problem.head_dim(), .output_stride = hidden},
+                   means + head * images * hidden, values + head * problem.head_dim());
   });
   multiply(*parameters.out, images, Epilogue::kNone, DType::kF32, values, output.data);
   share(images, [&](std::int64_t image) {

@@ -16,7 +16,8 @@ struct Worker {
   explicit Worker(MatmulCache& cache) : caller(cache) {}
 
   MatmulCaller caller;
-  AlignedBuffer<float> scores;  // of attention and pooling
+  AlignedBuffer<float> scores;     // of attention and pooling
+  AlignedBuffer<std::byte> block;  // of a product that is not stored where it is made
   std::vector<ops::OperatorTime> times;
 };
 
@@ -51,6 +52,17 @@ class CpuLane : public ops::Lane {
   std::byte* scratch(std::size_t bytes);
   float* scores(std::int64_t count);
 
+  /// A block of a layer's output: `columns` of it, in rows `output_stride` apart.
+  struct Block {
+    std::int64_t rows = 0;
+    std::int64_t first_column = 0;
+    std::int64_t columns = 0;
+    std::int64_t output_stride = 0;
+    ops::Epilogue epilogue = ops::Epilogue::kNone;
+    DType output_type = DType::kF32;
+  };
+  void multiply_block(const PackedWeights& weights, const Block& block, const void* input,
+                      void* output);
   void multiply(const PackedWeights& weights, std::int64_t rows, ops::Epilogue epilogue,
                 DType output_type, const void* input, void* output);
   void attend(const ops::AttentionProblem& problem, const std::byte* qkv, std::byte* output,

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -98,6 +98,11 @@ std::unique_ptr<const Matmul> MatmulCache::make(const MatmulShape& shape) const 
     const dnnl::matmul::primitive_desc primitive(desc, attributes(shape.epilogue), engine_);
     matmul->scratchpad = primitive.scratchpad_desc();
     matmul->primitive = dnnl::matmul(primitive);
+    if (std::string_view(primitive.impl_info_str()).starts_with("ref")) {
+      fail("oneDNN has no kernel but its reference for a product [{}, {}] x [{}, {}], {} -> {}",
+           shape.rows, shape.in, shape.in, shape.out, to_string(shape.input),
+           to_string(shape.output));
+    }
   } catch (const dnnl::error& error) {
     fail("oneDNN makes no product [{}, {}] x [{}, {}], {} -> {}: {}", shape.rows, shape.in,
          shape.in, shape.out, to_string(shape.input), to_string(shape.output), error.what());

@@ -1,0 +1,126 @@
+// The public Encoder: decode, resize, encode and normalise, one call at a time.
+#include "fovea/encoder.hpp"
+
+#include <cmath>
+#include <mutex>
+#include <utility>
+
+#include "backends.hpp"
+#include "core/error.hpp"
+#include "hub/resolve.hpp"
+#include "image/decode.hpp"
+#include "image/resize.hpp"
+#include "io/mapped_file.hpp"
+#include "io/text.hpp"
+#include "model/checkpoint.hpp"
+#include "model/encoder.hpp"
+
+namespace fovea {
+namespace {
+
+/// Scales each row of [rows, width] to length 1; a row of zeros stays.
+void normalize_rows(std::vector<float>& rows, std::size_t width) {
+  for (auto row = rows.begin(); row != rows.end(); row += static_cast<std::ptrdiff_t>(width)) {
+    double sum = 0;
+    for (std::size_t i = 0; i < width; ++i) {
+      sum += static_cast<double>(row[static_cast<std::ptrdiff_t>(i)]) *
+             row[static_cast<std::ptrdiff_t>(i)];
+    }
+    if (sum > 0) {
+      const auto scale = static_cast<float>(1.0 / std::sqrt(sum));
+      for (std::size_t i = 0; i < width; ++i) {
+        row[static_cast<std::ptrdiff_t>(i)] *= scale;
+      }
+    }
+  }
+}
+
+}  // namespace
+
+struct Encoder::Impl {
+  std::unique_ptr<model::Encoder> encoder;
+  std::mutex turn;
+
+  Impl(const std::string& model, const EncoderOptions& options) {
+    auto backend = make_backend(options);
+    const model::Checkpoint checkpoint(hub::resolve_model(model));
+    encoder = std::make_unique<model::Encoder>(checkpoint, std::move(backend));
+  }
+
+  [[nodiscard]] const Preprocessing& preprocessing() const {
+    return encoder->config().preprocessing;
+  }
+  [[nodiscard]] std::size_t pixel_bytes() const {
+    return static_cast<std::size_t>(preprocessing().height) *
+           static_cast<std::size_t>(preprocessing().width) * image::kChannels;
+  }
+};
+
+Encoder::Encoder(const std::string& model, const EncoderOptions& options)
+    : impl_(std::make_unique<Impl>(model, options)) {}
+Encoder::~Encoder() = default;
+Encoder::Encoder(Encoder&&) noexcept = default;
+Encoder& Encoder::operator=(Encoder&&) noexcept = default;
+
+std::int64_t Encoder::dimension() const {
+  return impl_->encoder->config().vision.hidden;
+}
+
+const Preprocessing& Encoder::preprocessing() const {
+  return impl_->preprocessing();
+}
+
+std::string Encoder::device() const {
+  return impl_->encoder->backend().description();
+}
+
+Precision Encoder::precision() const {
+  return impl_->encoder->backend().precision();
+}
+
+std::vector<float> Encoder::embed(std::span<const std::byte> image, bool normalize) {
+  const image::Image decoded = image::decode(image);
+  const Preprocessing& want = preprocessing();
+  std::vector<std::uint8_t> pixels(impl_->pixel_bytes());
+  image::resize(decoded, want.height, want.width, want.resample, pixels);
+  return embed_pixels(pixels, normalize);
+}
+
+std::vector<float> Encoder::embed_file(const std::filesystem::path& path, bool normalize) {
+  const io::MappedFile file(path);
+  try {
+    return embed(file.bytes(), normalize);
+  } catch (const Error& error) {
+    fail("{}: {}", io::escape(path.native()), error.what());
+  }
+}
+
+std::vector<float> Encoder::embed_pixels(std::span<const std::uint8_t> pixels, bool normalize) {
+  const model::VisionConfig& vision = impl_->encoder->config().vision;
+  const Preprocessing& want = preprocessing();
+  const std::size_t pixel_bytes = impl_->pixel_bytes();
+  if (pixels.size() % pixel_bytes != 0) {
+    fail("{} bytes of pixels are no whole number of images of {} x {} x {}", pixels.size(),
+         want.height, want.width, image::kChannels);
+  }
+  const std::size_t images = pixels.size() / pixel_bytes;
+  const auto patch_bytes = static_cast<std::size_t>(vision.patches() * vision.patch_elements());
+  std::vector<std::uint8_t> patches(images * patch_bytes);
+  for (std::size_t i = 0; i < images; ++i) {
+    image::patchify(pixels.subspan(i * pixel_bytes, pixel_bytes), want.height, want.width,
+                    static_cast<int>(vision.patch),
+                    std::span(patches).subspan(i * patch_bytes, patch_bytes));
+  }
+  const auto width = static_cast<std::size_t>(vision.hidden);
+  std::vector<float> embeddings(images * width);
+  {
+    const std::lock_guard turn(impl_->turn);
+    impl_->encoder->encode(patches, static_cast<std::int64_t>(images), embeddings);
+  }
+  if (normalize) {
+    normalize_rows(embeddings, width);
+  }
+  return embeddings;
+}
+
+}  // namespace fovea
