@@ -264,6 +264,9 @@ void CpuBackend::run(const ops::Batch& batch,
       teams_.push_back(std::make_unique<Team>(schedule.team));
     }
   }
+  for (const auto& team : teams_) {
+    team->reset();
+  }
   SliceQueue queue(batch, schedule);
   const auto walk = [&](Team& team, int rank, Worker& worker) {
     CpuLane lane(team, rank, worker, activation_);

@@ -64,6 +64,12 @@ class Team {
     barrier_.arrive_and_wait();
   }
 
+  /// To be called before the threads set out, who all begin with phase 0.
+  void reset() {
+    next_[0].store(0, std::memory_order_relaxed);
+    next_[1].store(0, std::memory_order_relaxed);
+  }
+
   TeamBarrier& barrier() { return barrier_; }
 
   // Written by rank 0, read by all after a barrier.
