@@ -31,8 +31,10 @@ int run_program(int argc, char** argv) {
   app.option_defaults()->always_capture_default();  // subcommands inherit it: --help shows defaults
   app.get_formatter()->column_width(38);
   Run run;
+  add_embed(app, run);
   add_info(app, run);
   add_init(app, run);
+  add_preprocess(app, run);
   add_pull(app, run);
   for (CLI::App* command : app.get_subcommands({})) {
     name_environment_variables(*command);

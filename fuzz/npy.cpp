@@ -1,11 +1,12 @@
 // Fuzzes the .npy header parser; what it accepts must lie inside the input.
+#include "io/npy.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <span>
 
 #include "fovea/error.hpp"
-#include "io/npy.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   try {

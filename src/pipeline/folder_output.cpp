@@ -92,12 +92,13 @@ std::string join(const std::vector<std::string>& parts) {
 }  // namespace
 
 FolderOutput::FolderOutput(fs::path folder, const JobIdentity& identity, bool overwrite,
-                           std::chrono::milliseconds checkpoint_interval)
+                           std::chrono::milliseconds least_interval)
     : folder_(std::move(folder)),
       manifest_{.identity = identity, .state = {}},
       dtype_(identity.dtype == OutputDType::kF32 ? DType::kF32 : DType::kF16),
       row_bytes_(static_cast<std::size_t>(identity.dimension) * size_of(dtype_)),
-      checkpoint_interval_(checkpoint_interval) {
+      least_interval_(least_interval),
+      interval_(least_interval) {
   manifest_.state.names = NameHash().value();
   std::error_code error;
   fs::create_directories(folder_, error);
@@ -335,6 +336,10 @@ void FolderOutput::append(const Batch& batch, std::span<const std::byte> rows) {
 }
 
 void FolderOutput::checkpoint() {
+  // What a crash can cost, against what the syncs cost: they take a tenth of this thread's time at
+  // most, on a disk of any speed.
+  constexpr int kIntervalsPerCost = 10;
+  const Clock::time_point start = Clock::now();
   JobState& state = manifest_.state;
   state.open_bytes = 0;
   state.index_bytes = 0;
@@ -349,12 +354,13 @@ void FolderOutput::checkpoint() {
   errors_->sync();
   state.errors_bytes = errors_->size();
   write_manifest();
-  last_checkpoint_ = std::chrono::steady_clock::now();
+  last_checkpoint_ = Clock::now();
+  interval_ = std::max(least_interval_, kIntervalsPerCost * (last_checkpoint_ - start));
   dirty_ = false;
 }
 
 void FolderOutput::idle() {
-  if (dirty_ && std::chrono::steady_clock::now() - last_checkpoint_ >= checkpoint_interval_) {
+  if (dirty_ && Clock::now() - last_checkpoint_ >= interval_) {
     checkpoint();
   }
 }

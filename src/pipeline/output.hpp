@@ -74,9 +74,9 @@ class FolderOutput final : public Output {
  public:
   /// Makes the folder, locks it against other runs, and reads what is there. Throws fovea::Error
   /// when that is another job's (naming the differences), in use, or not writable.
-  /// `checkpoint_interval`: how much work a crash can cost, against the price of the syncs.
+  /// `least_interval`: checkpoints come no more often, and take no more than a tenth of the time.
   FolderOutput(std::filesystem::path folder, const JobIdentity& identity, bool overwrite,
-               std::chrono::milliseconds checkpoint_interval = std::chrono::seconds(1));
+               std::chrono::milliseconds least_interval = std::chrono::milliseconds(50));
 
   /// The durable state found, or the initial one.
   [[nodiscard]] const JobState& state() const { return manifest_.state; }
@@ -102,6 +102,8 @@ class FolderOutput final : public Output {
   void finish() override;
 
  private:
+  using Clock = std::chrono::steady_clock;
+
   [[nodiscard]] std::filesystem::path data_path(std::uint64_t number) const;
   [[nodiscard]] std::filesystem::path index_path(std::uint64_t number) const;
   [[nodiscard]] std::string header(std::uint64_t rows) const;
@@ -117,14 +119,15 @@ class FolderOutput final : public Output {
   Manifest manifest_;
   DType dtype_;
   std::size_t row_bytes_;
-  std::chrono::milliseconds checkpoint_interval_;
+  Clock::duration least_interval_;
+  Clock::duration interval_;  // between checkpoints, from what the last one took
   bool found_ = false;
   bool dirty_ = false;  // something was appended since the last checkpoint
   std::optional<OutputLock> lock_;
   std::optional<io::PartialFile> data_;   // the file of embeddings that is being filled
   std::optional<io::PartialFile> index_;  // its index; none for jsonl
   std::optional<io::PartialFile> errors_;
-  std::chrono::steady_clock::time_point last_checkpoint_ = std::chrono::steady_clock::now();
+  Clock::time_point last_checkpoint_ = Clock::now();
 };
 
 }  // namespace fovea::pipeline

@@ -44,7 +44,7 @@ void Writer::close() {
 }
 
 void Writer::work() {
-  constexpr std::chrono::milliseconds kIdleInterval{250};
+  constexpr std::chrono::milliseconds kIdleInterval{100};
   try {
     for (;;) {
       Batch* batch = nullptr;

@@ -1,0 +1,169 @@
+#!/usr/bin/env python3
+"""Shows that nothing is lost: kills a large job again and again, and damages some of its inputs.
+
+    bench/robustness.py [--images 20000] [--kills 20] [--model FOLDER] [--json FILE]
+
+1. A job killed with SIGKILL at random moments and resumed each time leaves the very bytes of an
+   uninterrupted one.
+2. With 1 % of the inputs damaged: exit code 3, each damaged one listed once, and every other row
+   right, which is checked by embedding those inputs again without the damaged ones.
+
+Without --model, the `tiny` preset with random weights is used. Exit code 0 when both hold.
+"""
+
+import argparse
+import io
+import json
+import os
+import pathlib
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ProcessPoolExecutor
+
+import numpy as np
+from PIL import Image
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+
+def write_photo(task):
+    """A small JPEG of its own, below a folder for each thousand."""
+    folder, number = task
+    noise = np.random.default_rng(number).integers(0, 256, (6, 8, 3), dtype=np.uint8)
+    buffer = io.BytesIO()
+    size = (32 + number % 64, 32 + number % 48)
+    Image.fromarray(noise).resize(size, Image.BICUBIC).save(buffer, "JPEG")
+    path = folder / f"{number // 1000:03}" / f"{number:06}.jpg"
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(buffer.getvalue())
+
+
+def write_photos(folder, count):
+    folder.mkdir()
+    with ProcessPoolExecutor() as pool:
+        list(pool.map(write_photo, ((folder, number) for number in range(count)), chunksize=500))
+
+
+def contents(folder):
+    return {p.name: p.read_bytes() for p in folder.iterdir() if p.name != ".lock"}
+
+
+def rows_of(out):
+    files = sorted(out.glob("embeddings-*.npy"))
+    sources = []
+    for file in sorted(out.glob("index-*.jsonl")):
+        sources += [json.loads(line)["source"] for line in file.read_text("utf-8").splitlines()]
+    return sources, np.concatenate([np.load(file) for file in files])
+
+
+class Program:
+    def __init__(self, binary, model):
+        self.binary = binary
+        self.model = model
+
+    def command(self, inputs, out):
+        return [self.binary, "embed", inputs, "-m", self.model, "-o", out, "--quiet",
+                "--shard-rows", "4096"]  # fmt: skip
+
+    def embed(self, inputs, out):
+        return subprocess.run(self.command(inputs, out), check=False).returncode
+
+
+def kill_test(program, photos, work, kills):
+    """Returns what happened; the kills are spread over the time that the job takes."""
+    whole, out = work / "whole", work / "killed"
+    start = time.monotonic()
+    assert program.embed(photos, whole) == 0
+    seconds = time.monotonic() - start
+    print(f"uninterrupted: {seconds:.1f} s", flush=True)
+    rng = random.Random(1)
+    progress, runs = [], 0
+    while len(progress) < kills:
+        process = subprocess.Popen(program.command(photos, out))
+        runs += 1
+        # Long enough, on average, that the job is not over before the last kill.
+        time.sleep(rng.uniform(0.05, 0.4 + 1.2 * seconds / kills))
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        if process.returncode == 0:
+            print(f"  was over before kill {len(progress) + 1}; beginning anew")
+            shutil.rmtree(out)
+            progress.clear()
+            rng = random.Random(1 + runs)
+            continue
+        manifest = out / "manifest.json"
+        done = json.loads(manifest.read_text())["resume"]["inputs"] if manifest.exists() else 0
+        progress.append(done)
+        print(f"  kill {len(progress):2}: {done} inputs done", flush=True)
+    code = program.embed(photos, out)
+    identical = contents(out) == contents(whole)
+    print(f"after {kills} kills: exit code {code}, output "
+          f"{'byte-identical' if identical else 'DIFFERENT'}")  # fmt: skip
+    return {"kills": kills, "inputs_done": progress, "identical": identical and code == 0,
+            "uninterrupted_seconds": seconds}  # fmt: skip
+
+
+def damage_test(program, photos, work):
+    files = sorted(photos.rglob("*.jpg"))
+    rng = random.Random(2)
+    damaged = sorted(rng.sample(files, max(1, len(files) // 100)))
+    for file in damaged:
+        data = file.read_bytes()
+        # Cut off, emptied, overwritten or replaced.
+        file.write_bytes([data[: len(data) // 3], b"", bytes(len(data)), b"text"][rng.randrange(4)])
+    code = program.embed(photos, work / "damaged")
+    errors = [json.loads(line)["source"]
+              for line in (work / "damaged/errors.jsonl").read_text("utf-8").splitlines()]  # fmt: skip
+    listed_once = errors == [os.fspath(file) for file in damaged]
+    sources, rows = rows_of(work / "damaged")
+    for file in damaged:
+        file.unlink()
+    again = program.embed(photos, work / "again")
+    sources_again, rows_again = rows_of(work / "again")
+    cosines = np.sum(rows.astype(np.float64) * rows_again, axis=1)
+    # Bytes may differ: without the damaged ones, the batches are others.
+    right = sources == sources_again and bool(cosines.min() > 0.9999)
+    print(f"{len(damaged)} damaged: exit code {code}, each listed once: {listed_once}, "
+          f"every other row right: {right} (least cosine {cosines.min():.7f})")  # fmt: skip
+    return {"damaged": len(damaged), "exit_code": code, "listed_once": listed_once,
+            "rows_right": right and again == 0, "least_cosine": float(cosines.min())}  # fmt: skip
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--images", type=int, default=20000)
+    parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--model", type=pathlib.Path)
+    parser.add_argument("--json", type=pathlib.Path, help="write the results here too")
+    arguments = parser.parse_args()
+    binary = os.environ.get("FOVEA_BIN", ROOT / "build/release/bin/fovea")
+    with tempfile.TemporaryDirectory(prefix="fovea-robustness-") as name:
+        work = pathlib.Path(name)
+        model = arguments.model or work / "model"
+        if not arguments.model:
+            subprocess.run([binary, "init", "--preset", "tiny", "--seed", "0", "-o", model],
+                           check=True, capture_output=True)  # fmt: skip
+        start = time.monotonic()
+        write_photos(work / "photos", arguments.images)
+        print(f"{arguments.images} photos made in {time.monotonic() - start:.0f} s", flush=True)
+        program = Program(binary, model)
+        result = {
+            "images": arguments.images,
+            "kill": kill_test(program, work / "photos", work, arguments.kills),
+            "damage": damage_test(program, work / "photos", work),
+        }
+    if arguments.json:
+        arguments.json.write_text(json.dumps(result, indent=2) + "\n")
+    damage = result["damage"]
+    passed = (result["kill"]["identical"] and damage["exit_code"] == 3
+              and damage["listed_once"] and damage["rows_right"])  # fmt: skip
+    return 0 if passed else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

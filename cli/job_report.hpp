@@ -1,0 +1,63 @@
+// What `fovea embed` and `fovea preprocess` share: input options, progress on stderr, signals.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "cli/commands.hpp"
+#include "fovea/job.hpp"
+
+namespace fovea::cli {
+
+enum class ProgressStyle : std::uint8_t { kText, kJson, kNone };
+
+/// The text of options that become numbers or enumerations later.
+struct JobArguments {
+  std::string shard = "0/1";
+  std::string progress = "auto";
+  bool quiet = false;
+  bool strict = false;
+  std::optional<std::uint64_t> max_errors;
+};
+
+/// Adds INPUT..., --null, --image-key, --shard, --strict, --max-errors, --progress and --quiet.
+void add_job_options(CLI::App& command, InputOptions& input, JobArguments& arguments);
+
+/// Reads what add_job_options left as text. Throws CLI::ValidationError.
+void apply_job_arguments(const JobArguments& arguments, InputOptions& input,
+                         std::optional<std::uint64_t>& max_errors);
+
+/// Ends a job softly at the first SIGINT or SIGTERM; the second kills the program.
+/// Returns the flag for JobControl::stop.
+[[nodiscard]] const std::atomic<bool>* catch_signals();
+
+/// Progress, failed inputs and the summary of one job, on stderr.
+class JobReporter {
+ public:
+  JobReporter(const JobArguments& arguments, std::string errors_file);
+
+  [[nodiscard]] JobControl control();
+
+  /// Prints the summary; returns the exit code.
+  [[nodiscard]] int finish(const JobReport& report);
+
+ private:
+  void show(const JobProgress& progress);
+  void show(const JobFailure& failure);
+  void line(const std::string& text, bool stays);
+
+  ProgressStyle style_;
+  bool is_terminal_;
+  bool quiet_;
+  std::string errors_file_;
+  std::mutex mutex_;
+  bool line_is_open_ = false;
+  std::uint64_t failures_shown_ = 0;
+};
+
+}  // namespace fovea::cli
