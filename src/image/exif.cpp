@@ -18,7 +18,7 @@ class TiffReader {
   TiffReader(std::string_view bytes, bool little) : bytes_(bytes), little_(little) {}
 
   [[nodiscard]] std::optional<std::uint32_t> number(std::size_t offset, std::size_t size) const {
-    if (offset > bytes_.size() || bytes_.size() - offset < size) {
+    if (size == 0 || offset > bytes_.size() || bytes_.size() - offset < size) {
       return std::nullopt;
     }
     std::uint32_t value = 0;
@@ -78,9 +78,9 @@ std::optional<int> exif_orientation(std::span<const std::byte> exif) {
     if (!tag || !type || !count || !reader.number(entry + 8, 4)) {
       break;
     }
-    const std::size_t size = integer_size(*type);
-    if (*tag == kOrientationTag && *count == 1 && size != 0) {
-      orientation = static_cast<int>(*reader.number(entry + 8, size));
+    const auto value = reader.number(entry + 8, integer_size(*type));
+    if (*tag == kOrientationTag && *count == 1 && value) {
+      orientation = static_cast<int>(*value);
     }
   }
   return orientation;

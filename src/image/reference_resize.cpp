@@ -44,8 +44,10 @@ std::vector<Tap> taps_of(int in, int out, Resample filter) {
   std::vector<Tap> taps(static_cast<std::size_t>(out));
   for (int position = 0; position < out; ++position) {
     const double center = (position + 0.5) * scale;
-    const int first = std::max(0, static_cast<int>(center - support + 0.5));
-    const int last = std::min(in, static_cast<int>(center + support + 0.5));
+    const double left = center - support + 0.5;
+    const double right = center + support + 0.5;
+    const int first = std::max(0, static_cast<int>(left));
+    const int last = std::min(in, static_cast<int>(right));
     std::vector<double> weights;
     double sum = 0;
     for (int x = first; x < last; ++x) {

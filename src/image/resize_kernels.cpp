@@ -12,8 +12,6 @@
 HWY_BEFORE_NAMESPACE();
 namespace fovea::image::HWY_NAMESPACE {
 
-namespace hn = hwy::HWY_NAMESPACE;
-
 constexpr int kRound = 1 << (kWeightBits - 1);
 
 // No vectors, or pretended ones: whole weights, one sample after another.
@@ -31,7 +29,7 @@ std::uint8_t clip(int sum) {
   return static_cast<std::uint8_t>(std::clamp(sum >> kWeightBits, 0, 255));
 }
 
-void ResizeRowBand(const SourceBand& rows, const AxisWeights& axis, const OutputBand& out) {
+void band_kernel(const SourceBand& rows, const AxisWeights& axis, const OutputBand& out) {
   for (std::size_t row = 0; row < rows.size(); ++row) {
     for (int index = 0; index < axis.out; ++index) {
       const auto at = static_cast<std::size_t>(index);
@@ -50,8 +48,8 @@ void ResizeRowBand(const SourceBand& rows, const AxisWeights& axis, const Output
   }
 }
 
-void BlendRows(const std::uint8_t* const* rows, const std::int32_t* words, int groups,
-               std::size_t bytes, std::uint8_t* out) {
+void blend_kernel(const std::uint8_t* const* rows, const std::int32_t* words, int groups,
+                  std::size_t bytes, std::uint8_t* out) {
   for (std::size_t at = 0; at < bytes; ++at) {
     int sum = kRound;
     for (int tap = 0; tap < groups * kTapsPerGroup; ++tap) {
@@ -62,6 +60,8 @@ void BlendRows(const std::uint8_t* const* rows, const std::int32_t* words, int g
 }
 
 #else
+
+namespace hn = hwy::HWY_NAMESPACE;
 
 /// sum + a[2i] * b[2i] + a[2i+1] * b[2i+1] a 32-bit lane i of the int16 vectors a and b.
 template <class D, class V16, class V32>
@@ -98,7 +98,7 @@ HWY_INLINE V8 load_rows(D8 d, const std::uint8_t* const* rows, std::size_t offse
 #endif
 }
 
-void ResizeRowBand(const SourceBand& rows, const AxisWeights& axis, const OutputBand& out) {
+void band_kernel(const SourceBand& rows, const AxisWeights& axis, const OutputBand& out) {
   const D8 d8;
   const hn::Repartition<std::int16_t, D8> d16;
   const hn::Repartition<std::int32_t, D8> d32;
@@ -194,8 +194,8 @@ HWY_INLINE hn::Vec<hn::Rebind<std::uint8_t, D32>> blend_chunk(
   return hn::DemoteTo(d8, recombine(low, high));
 }
 
-void BlendRows(const std::uint8_t* const* rows, const std::int32_t* words, int groups,
-               std::size_t bytes, std::uint8_t* out) {
+void blend_kernel(const std::uint8_t* const* rows, const std::int32_t* words, int groups,
+                  std::size_t bytes, std::uint8_t* out) {
   const hn::ScalableTag<std::int32_t> d32;
   const hn::Rebind<std::uint8_t, decltype(d32)> d8;
   const std::size_t lanes = hn::Lanes(d32);
@@ -216,7 +216,7 @@ void BlendRows(const std::uint8_t* const* rows, const std::int32_t* words, int g
 
 #endif
 
-const char* Target() {
+const char* target_kernel() {
   return hwy::TargetName(HWY_TARGET);
 }
 
@@ -226,21 +226,21 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace fovea::image {
 
-HWY_EXPORT(ResizeRowBand);
-HWY_EXPORT(BlendRows);
-HWY_EXPORT(Target);
+HWY_EXPORT(band_kernel);
+HWY_EXPORT(blend_kernel);
+HWY_EXPORT(target_kernel);
 
 void resize_row_band(const SourceBand& rows, const AxisWeights& axis, const OutputBand& out) {
-  HWY_DYNAMIC_DISPATCH(ResizeRowBand)(rows, axis, out);
+  HWY_DYNAMIC_DISPATCH(band_kernel)(rows, axis, out);
 }
 
 void blend_rows(const std::uint8_t* const* rows, const std::int32_t* words, int groups,
                 std::size_t bytes, std::uint8_t* out) {
-  HWY_DYNAMIC_DISPATCH(BlendRows)(rows, words, groups, bytes, out);
+  HWY_DYNAMIC_DISPATCH(blend_kernel)(rows, words, groups, bytes, out);
 }
 
 const char* resize_target() {
-  return HWY_DYNAMIC_DISPATCH(Target)();
+  return HWY_DYNAMIC_DISPATCH(target_kernel)();
 }
 
 }  // namespace fovea::image

@@ -52,8 +52,8 @@ RowResizer::RowResizer(int width, int height, Orientation orientation, int out_h
       ring_rows_(most_taps(along_) + kBandRows),
       ring_stride_(padded(along_first_ ? row_pixels_ : across_pixels_)),
       band_stride_(padded(std::max(row_pixels_, across_pixels_))),
-      ring_(static_cast<std::size_t>(ring_rows_) * ring_stride_),
-      band_((along_first_ ? 2U : 1U) * kBandRows * band_stride_),
+      ring_(kRowOffset + static_cast<std::size_t>(ring_rows_) * ring_stride_),
+      band_(kRowOffset + (along_first_ ? 2U : 1U) * kBandRows * band_stride_),
       taps_(static_cast<std::size_t>(most_taps(along_))) {
   const std::size_t bytes = static_cast<std::size_t>(out_height) *
                             static_cast<std::size_t>(out_width) * std::size_t{kChannels};

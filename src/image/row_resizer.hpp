@@ -33,11 +33,15 @@ class RowResizer {
   void feed(const SourceBand& rows, int count);
 
  private:
+  /// Rows start off the 16-byte boundaries: libjpeg-turbo writes rows on them around the caches
+  /// (simd/x86_64/jdcolext-avx2.asm: vmovntdq), and the resize would wait for memory.
+  static constexpr std::size_t kRowOffset = 8;
+
   [[nodiscard]] std::uint8_t* ring(int row) {
-    return ring_.data() + static_cast<std::size_t>(row % ring_rows_) * ring_stride_;
+    return ring_.data() + kRowOffset + static_cast<std::size_t>(row % ring_rows_) * ring_stride_;
   }
   [[nodiscard]] std::uint8_t* band(int row) {
-    return band_.data() + static_cast<std::size_t>(row) * band_stride_;
+    return band_.data() + kRowOffset + static_cast<std::size_t>(row) * band_stride_;
   }
   [[nodiscard]] int output_of(int turn) const {
     return backwards_ ? along_outputs_ - 1 - turn : turn;

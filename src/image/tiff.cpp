@@ -168,16 +168,20 @@ class TiffReader {
   void refuse_misread() const {
     const bool raw = layout_.compression == COMPRESSION_NONE;
     if (layout_.separate) {
-      // Planes of uncompressed files are unpacked by the names of their samples, as 8 bits.
-      require(!raw || (layout_.bits == 8 && pixels_ != Pixels::kPremultiplied &&
-                       !(layout_.extra_samples > 0 && layout_.first_extra == 0)));
       require(pixels_ == Pixels::kRgb || pixels_ == Pixels::kCmyk ||
               pixels_ == Pixels::kPremultiplied);
     }
-    // Of compressed files libtiff has swapped the bytes already; Pillow swaps these again.
-    require(raw || !layout_.big_endian ||
-            (pixels_ != Pixels::kGrayI32 && pixels_ != Pixels::kGrayFloat &&
-             !(pixels_ == Pixels::kGray16 && layout_.format == SAMPLEFORMAT_INT)));
+    if (layout_.separate && raw) {
+      // Unpacked by the names of the samples, as 8 bits.
+      const bool unnamed = layout_.extra_samples > 0 && layout_.first_extra == 0;
+      require(layout_.bits == 8 && pixels_ != Pixels::kPremultiplied && !unnamed);
+    }
+    if (layout_.big_endian && !raw) {
+      // libtiff has swapped the bytes already; Pillow swaps these again.
+      const bool swapped_twice = pixels_ == Pixels::kGrayI32 || pixels_ == Pixels::kGrayFloat ||
+                                 (pixels_ == Pixels::kGray16 && layout_.format == SAMPLEFORMAT_INT);
+      require(!swapped_twice);
+    }
   }
 
   void require(bool known) const {

@@ -63,8 +63,10 @@ AxisWeights compute(int in, int out, Resample filter, bool reversed) {
 
   for (int index = 0; index < out; ++index) {
     const double center = (index + 0.5) * scale;
-    const int first = std::max(0, static_cast<int>(center - support + 0.5));
-    const int last = std::min(in, static_cast<int>(center + support + 0.5));
+    const double left = center - support + 0.5;
+    const double right = center + support + 0.5;
+    const int first = std::max(0, static_cast<int>(left));
+    const int last = std::min(in, static_cast<int>(right));
     const int count = last - first;
     double sum = 0.0;
     for (int tap = 0; tap < count; ++tap) {
