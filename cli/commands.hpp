@@ -20,5 +20,6 @@ void add_info(CLI::App& app, Run& run);
 void add_init(CLI::App& app, Run& run);
 void add_preprocess(CLI::App& app, Run& run);
 void add_pull(CLI::App& app, Run& run);
+void add_similar(CLI::App& app, Run& run);
 
 }  // namespace fovea::cli

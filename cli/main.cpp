@@ -36,6 +36,7 @@ int run_program(int argc, char** argv) {
   add_init(app, run);
   add_preprocess(app, run);
   add_pull(app, run);
+  add_similar(app, run);
   for (CLI::App* command : app.get_subcommands({})) {
     name_environment_variables(*command);
   }

@@ -1,0 +1,306 @@
+// `fovea similar`: neighbours and near-duplicates among embeddings, as a table, JSON or a page.
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.hpp"
+#include "fovea/encoder.hpp"
+#include "fovea/error.hpp"
+#include "fovea/search.hpp"
+
+namespace fovea::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+struct SimilarOptions {
+  std::vector<std::string> queries;
+  std::string in;
+  std::string model;
+  int k = 10;
+  bool duplicates = false;
+  double threshold = 0.98;
+  std::int64_t limit = 100;
+  bool json = false;
+  std::string html;
+  std::string root;
+  int threads = 0;
+};
+
+// A photo or vector to find the neighbours of.
+struct Query {
+  PagePicture picture;
+  std::int64_t row = -1;  // its own row, when it has one
+};
+
+// A name on a line of its own, whatever it holds.
+std::string one_line(const std::string& name) {
+  std::string line;
+  for (const char c : name) {
+    const auto byte = static_cast<unsigned char>(c);
+    line += byte < 0x20 || byte == 0x7f ? fmt::format("\\x{:02x}", byte) : std::string(1, c);
+  }
+  return line;
+}
+
+std::string count_of(std::int64_t count, std::string_view what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
+class Similar {
+ public:
+  explicit Similar(const SimilarOptions& options)
+      : options_(options), collection_(options.in, options.threads) {
+    if (!collection_.is_finished()) {
+      std::cerr << "fovea: " << options_.in
+                << ": the job that writes it has not finished; searching the "
+                << count_of(collection_.rows(), "row") << " that are complete\n";
+    }
+  }
+
+  int run() {
+    const Page page = options_.duplicates ? find_duplicates() : find_neighbours();
+    if (options_.html.empty()) {
+      return kDone;
+    }
+    const std::int64_t missing = write_page(options_.html, page, options_.root, options_.threads);
+    std::cerr << "fovea: wrote " << one_line(options_.html) << '\n';
+    if (missing > 0) {
+      std::cerr << "fovea: " << count_of(missing, "picture")
+                << " could not be read and are placeholders; names are relative to "
+                << (options_.root.empty() ? "the working directory (see --root)" : options_.root)
+                << '\n';
+    }
+    return kDone;
+  }
+
+ private:
+  [[nodiscard]] bool prints_table() const { return !options_.json && options_.html.empty(); }
+
+  Page find_duplicates() {
+    const auto groups = collection_.duplicates(options_.threshold);
+    Page page;
+    Json list = Json::array();
+    std::int64_t members = 0;
+    for (const std::vector<Match>& group : groups) {
+      members += static_cast<std::int64_t>(group.size());
+      page.sections.push_back(section_of(std::nullopt, group));
+      list.push_back({{"members", json_of(page.sections.back(), group)}});
+      if (prints_table()) {
+        std::cout << "group " << list.size() << ", " << count_of(group.size(), "photo") << '\n';
+        print(page.sections.back());
+      }
+    }
+    if (options_.json) {
+      std::cout << Json{{"threshold", options_.threshold},
+                        {"rows", collection_.rows()},
+                        {"groups", list}}
+                       .dump(2)
+                << '\n';
+    }
+    const std::string summary =
+        fmt::format("{} of {} in {}, with a cosine of at least {:g}", count_of(members, "photo"),
+                    collection_.rows(), count_of(static_cast<std::int64_t>(groups.size()), "group"),
+                    options_.threshold);
+    std::cerr << "fovea: " << summary << '\n';
+    page.title = "Near-duplicates";
+    page.description = summary + described();
+    return page;
+  }
+
+  Page find_neighbours() {
+    gather_queries();
+    std::vector<std::int64_t> own;
+    for (const Query& query : queries_) {
+      own.push_back(query.row);
+    }
+    const auto results = collection_.nearest(vectors_, options_.k, own);
+    Page page;
+    Json list = Json::array();
+    for (std::size_t index = 0; index < queries_.size(); ++index) {
+      const Query& query = queries_[index];
+      page.sections.push_back(section_of(query.picture, results[index]));
+      const PageSection& section = page.sections.back();
+      Json item{{"query", query.picture.source}};
+      if (query.row >= 0) {
+        item["row"] = query.row;
+      }
+      item["matches"] = json_of(section, results[index]);
+      list.push_back(std::move(item));
+      if (prints_table()) {
+        std::cout << one_line(query.picture.source) << '\n';
+        print(section);
+      }
+    }
+    if (options_.json) {
+      std::cout << Json{{"rows", collection_.rows()}, {"queries", list}}.dump(2) << '\n';
+    }
+    page.title = queries_.size() == 1
+                     ? "Neighbours of " + queries_.front().picture.source
+                     : fmt::format("{} queries and their neighbours", queries_.size());
+    page.description =
+        fmt::format("The {} nearest of {}", options_.k, count_of(collection_.rows(), "photo")) +
+        described();
+    return page;
+  }
+
+  [[nodiscard]] std::string described() const {
+    const std::string where = fmt::format(" in {}", source_name(options_.in));
+    return collection_.model().empty()
+               ? where
+               : fmt::format("{}, embedded by {}", where, source_name(collection_.model()));
+  }
+
+  PageSection section_of(std::optional<PagePicture> query,
+                         const std::vector<Match>& matches) const {
+    PageSection section{std::move(query), {}};
+    for (const Match& match : matches) {
+      section.pictures.push_back({collection_.source(match.row), match.score, {}});
+    }
+    return section;
+  }
+
+  static Json json_of(const PageSection& section, const std::vector<Match>& matches) {
+    Json list = Json::array();
+    for (std::size_t index = 0; index < matches.size(); ++index) {
+      list.push_back({{"row", matches[index].row},
+                      {"score", matches[index].score},
+                      {"source", section.pictures[index].source}});
+    }
+    return list;
+  }
+
+  static void print(const PageSection& section) {
+    int rank = 0;
+    for (const PagePicture& picture : section.pictures) {
+      std::cout << fmt::format("{:6}  {:8.6f}  {}\n", ++rank, *picture.score,
+                               one_line(picture.source));
+    }
+  }
+
+  // Rows when no query is given, else each query as a name in OUT, a .npy file, or a photo.
+  void gather_queries() {
+    if (options_.queries.empty()) {
+      const std::int64_t count = std::min(collection_.rows(), options_.limit);
+      for (std::int64_t row = 0; row < count; ++row) {
+        add_row(row);
+      }
+      if (count < collection_.rows()) {
+        std::cerr << fmt::format("fovea: the first {} of {} rows; --limit takes more\n", count,
+                                 collection_.rows());
+      }
+      return;
+    }
+    for (const std::string& query : options_.queries) {
+      if (const auto row = collection_.find(query)) {
+        add_row(*row);
+      } else if (fs::path(query).extension() == ".npy" && fs::exists(query)) {
+        add_vectors(query);
+      } else if (fs::exists(query)) {
+        add_photo(query);
+      } else {
+        throw Error(fmt::format("{}: neither the name of a photo in {} nor a file",
+                                source_name(query), source_name(options_.in)));
+      }
+    }
+  }
+
+  void add(Query query, const std::vector<float>& values) {
+    queries_.push_back(std::move(query));
+    vectors_.insert(vectors_.end(), values.begin(), values.end());
+  }
+
+  void add_row(std::int64_t row) {
+    add({{collection_.source(row), {}, {}}, row}, collection_.embedding(row));
+  }
+
+  void add_vectors(const std::string& path) {
+    const Vectors vectors = read_vectors(path);
+    check_dimension(vectors.dimension, path);
+    for (std::int64_t index = 0; index < vectors.rows; ++index) {
+      const auto first = vectors.values.begin() + index * vectors.dimension;
+      add({{fmt::format("{}[{}]", source_name(path), index), {}, {}}, -1},
+          {first, first + vectors.dimension});
+    }
+  }
+
+  void add_photo(const std::string& path) {
+    if (!encoder_) {
+      const std::string& model = options_.model.empty() ? collection_.model() : options_.model;
+      if (model.empty()) {
+        throw Error(
+            fmt::format("{}: not a photo of {}, so that it must be embedded, and no "
+                        "manifest.json names the model: give it with -m",
+                        source_name(path), source_name(options_.in)));
+      }
+      encoder_.emplace(model,
+                       EncoderOptions{.precision = Precision::kFp32, .threads = options_.threads});
+      check_dimension(encoder_->dimension(), model);
+    }
+    add({{source_name(path), {}, fs::absolute(path)}, -1}, encoder_->embed_file(path));
+  }
+
+  void check_dimension(std::int64_t dimension, const std::string& what) const {
+    if (dimension != collection_.dimension()) {
+      throw Error(fmt::format("{}: vectors of {} numbers, those in {} have {}", source_name(what),
+                              dimension, source_name(options_.in), collection_.dimension()));
+    }
+  }
+
+  const SimilarOptions& options_;
+  Collection collection_;
+  std::optional<Encoder> encoder_;
+  std::vector<Query> queries_;
+  std::vector<float> vectors_;  // [queries, dimension]
+};
+
+}  // namespace
+
+void add_similar(CLI::App& app, Run& run) {
+  const auto options = std::make_shared<SimilarOptions>();
+  CLI::App* command = app.add_subcommand(
+      "similar", "Find the most similar photos, or near-duplicates, in the output of `embed`");
+  CLI::Option* query = command->add_option(
+      "query", options->queries,
+      "Photos (names in OUT, or files to embed) or .npy vectors; none: every photo in OUT");
+  command->add_option("-i,--in", options->in, "Output of `fovea embed`: a folder or one .npy")
+      ->required();
+  command->add_option("-k,--neighbours", options->k, "Neighbours of each query")
+      ->check(CLI::PositiveNumber);
+  command->add_option("-m,--model", options->model,
+                      "Embeds photos that are not in OUT; else the one OUT was made with");
+  CLI::Option* duplicates =
+      command->add_flag("--duplicates", options->duplicates, "Group near-duplicates instead");
+  duplicates->excludes(query);
+  command
+      ->add_option("--threshold", options->threshold,
+                   "Least cosine that makes two photos near-duplicates")
+      ->check(CLI::Range(0.0, 1.0));
+  command->add_option("--limit", options->limit, "Most rows that are queries when none is given")
+      ->check(CLI::PositiveNumber);
+  command->add_flag("--json", options->json, "JSON on stdout instead of a table");
+  command->add_option("--html", options->html,
+                      "Write a self-contained page of pictures (instead of the table)");
+  command->add_option("--root", options->root,
+                      "Folder that relative names of photos start from, for --html");
+  command->add_option("--threads", options->threads, "Compute threads; 0: one a CPU")
+      ->check(CLI::NonNegativeNumber);
+  command->footer(
+      "A photo that is in OUT is not listed as its own neighbour. Scores are cosines.\n"
+      "  fovea similar cat.jpg --in out                 the 10 most similar photos\n"
+      "  fovea similar --in out --html neighbours.html  every photo and its neighbours\n"
+      "  fovea similar --in out --duplicates --threshold 0.95");
+  command->callback([options, &run] { run = [options] { return Similar(*options).run(); }; });
+}
+
+}  // namespace fovea::cli

@@ -1,0 +1,211 @@
+"""`fovea similar`: queries of every kind, tables, JSON and pages."""
+
+import html.parser
+import io
+import json
+import tarfile
+
+import numpy as np
+import pytest
+from PIL import Image
+
+DIMENSION = 48
+
+
+def write_output(folder, sources, vectors, shard_rows=4, dtype=np.float32, model=None):
+    """What `fovea embed` leaves, made by hand."""
+    folder.mkdir()
+    for shard, first in enumerate(range(0, len(sources), shard_rows)):
+        part = slice(first, first + shard_rows)
+        np.save(folder / f"embeddings-{shard:05}.npy", vectors[part].astype(dtype))
+        lines = [
+            json.dumps({"row": row, "source": source, "width": 8, "height": 8}, ensure_ascii=False)
+            for row, source in enumerate(sources[part])
+        ]
+        (folder / f"index-{shard:05}.jsonl").write_text("".join(line + "\n" for line in lines))
+    manifest = {"finished": True, "model": {"name": model or "", "sha256": ""}}
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+
+
+def cosines(query, vectors):
+    query = np.asarray(query, np.float64)
+    vectors = np.asarray(vectors, np.float64)
+    return vectors @ query / np.linalg.norm(query) / np.linalg.norm(vectors, axis=1)
+
+
+class Pictures(html.parser.HTMLParser):
+    """What a browser would show: image labels, placeholders, and anything that should not be."""
+
+    def __init__(self, path):
+        super().__init__()
+        self.images = []
+        self.placeholders = []
+        self.tags = set()
+        text = path.read_text()
+        self.feed(text)
+        assert "http://" not in text and "https://" not in text
+
+    def handle_starttag(self, tag, attrs):
+        attributes = dict(attrs)
+        self.tags.add(tag)
+        if tag == "img":
+            assert attributes["src"].startswith("data:image/jpeg;base64,")
+            self.images.append(attributes["alt"])
+        elif "missing" in attributes.get("class", ""):
+            self.placeholders.append(attributes["aria-label"])
+
+
+@pytest.fixture
+def photos(tmp_path, monkeypatch):
+    """Ten photos in tmp_path, which is the working directory."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "photos").mkdir()
+    random = np.random.default_rng(0)
+    names = [f"photos/{index}.png" for index in range(10)]
+    for name in names:
+        Image.fromarray(random.integers(0, 255, (20, 30, 3), np.uint8)).save(name)
+    return names
+
+
+@pytest.fixture
+def output(tmp_path, photos):
+    vectors = np.random.default_rng(1).normal(size=(len(photos), DIMENSION)).astype(np.float32)
+    vectors[7] = vectors[2] * 3  # the same direction
+    write_output(tmp_path / "out", photos, vectors)
+    return vectors
+
+
+def test_table_of_neighbours(run_fovea, photos, output):
+    result = run_fovea("similar", "photos/2.png", "--in", "out", "-k", "3")
+    lines = result.stdout.splitlines()
+    assert lines[0] == "photos/2.png"
+    scores = cosines(output[2], output)
+    scores[2] = -2  # itself
+    best = np.argsort(-scores, kind="stable")[:3]
+    assert best[0] == 7
+    for rank, (line, row) in enumerate(zip(lines[1:], best, strict=True), 1):
+        shown_rank, shown_score, name = line.split()
+        assert (shown_rank, name) == (str(rank), photos[row])
+        assert float(shown_score) == pytest.approx(scores[row], abs=1e-6)
+
+
+def test_json_of_several_queries(run_fovea, photos, output):
+    result = run_fovea("similar", "./photos/4.png", "photos/../photos/5.png", "--in", "out", "--json")
+    data = json.loads(result.stdout)
+    assert [q["row"] for q in data["queries"]] == [4, 5]
+    for query in data["queries"]:
+        assert len(query["matches"]) == 9  # everything but itself
+        for match in query["matches"]:
+            expected = cosines(output[query["row"]], output)[match["row"]]
+            assert match["score"] == pytest.approx(expected, abs=1e-12)
+            assert match["source"] == photos[match["row"]]
+
+
+def test_npy_queries(run_fovea, tmp_path, output):
+    np.save("q.npy", output[[3, 6]].astype(np.float16))
+    data = json.loads(run_fovea("similar", "q.npy", "--in", "out", "-k", "1", "--json").stdout)
+    assert [q["matches"][0]["row"] for q in data["queries"]] == [3, 6]
+    np.save("q.npy", np.ones(5, np.float32))
+    error = run_fovea("similar", "q.npy", "--in", "out", code=1).stderr
+    assert "vectors of 5 numbers, those in out have 48" in error
+
+
+def test_every_row_is_a_query_without_one(run_fovea, photos, output):
+    result = run_fovea("similar", "--in", "out", "-k", "1", "--json", "--limit", "6")
+    assert [q["query"] for q in json.loads(result.stdout)["queries"]] == photos[:6]
+    assert "--limit" in result.stderr
+    assert "--limit" not in run_fovea("similar", "--in", "out").stderr
+
+
+def test_duplicates(run_fovea, photos, output):
+    result = run_fovea("similar", "--duplicates", "--threshold", "0.999", "--in", "out", "--json")
+    groups = json.loads(result.stdout)["groups"]
+    assert [[m["source"] for m in g["members"]] for g in groups] == [["photos/2.png", "photos/7.png"]]
+    assert groups[0]["members"][1]["score"] == pytest.approx(1, abs=1e-6)
+    result = run_fovea("similar", "--duplicates", "--in", "out", "--html", "page.html")
+    assert "2 photos of 10 in 1 group" in result.stderr and result.stdout == ""
+    run_fovea("similar", "photos/2.png", "--duplicates", "--in", "out", code=2)
+    run_fovea("similar", "--duplicates", "--threshold", "1.5", "--in", "out", code=2)
+
+
+def test_page(run_fovea, tmp_path, photos, output):
+    result = run_fovea("similar", "photos/0.png", "photos/1.png", "--in", "out", "-k", "2",
+                       "--html", "page.html")
+    assert result.stdout == ""
+    page = Pictures(tmp_path / "page.html")
+    assert len(page.images) == 2 * 3 and page.placeholders == []
+    assert page.images[0] == "photos/0.png" and page.images[3] == "photos/1.png"
+    # From elsewhere the relative names lead nowhere, until --root says where they start.
+    (tmp_path / "elsewhere").mkdir()
+    arguments = ["similar", "photos/0.png", "--in", "../out", "--html", "page.html"]
+    lost = run_fovea(*arguments, cwd=tmp_path / "elsewhere")
+    assert "10 pictures could not be read" in lost.stderr
+    assert len(Pictures(tmp_path / "elsewhere/page.html").placeholders) == 10
+    run_fovea(*arguments, "--root", "..", cwd=tmp_path / "elsewhere")
+    assert len(Pictures(tmp_path / "elsewhere/page.html").images) == 10
+
+
+def test_names_that_try_to_be_markup(run_fovea, tmp_path, photos):
+    evil = ["<script>alert(1)<", '" onerror="x', "a\nb\tc", "\\xff\\\\", "'><img src=x>", "café 🐈"]
+    vectors = np.eye(len(evil), DIMENSION, dtype=np.float32)
+    write_output(tmp_path / "evil", evil, vectors)
+    run_fovea("similar", "--in", "evil", "--html", "page.html")
+    page = Pictures(tmp_path / "page.html")
+    assert "script" not in page.tags and page.images == []
+    assert any(label.startswith("<script>alert(1)<: no picture") for label in page.placeholders)
+    assert any(label.startswith("a\\x0ab\\x09c: ") for label in page.placeholders)
+    table = run_fovea("similar", "--in", "evil", "-k", "5").stdout
+    assert len(table.splitlines()) == len(evil) * 6  # no name broke a line
+
+
+def test_members_of_archives(run_fovea, tmp_path, photos):
+    sources = []
+    for archive, mode in (("a#1.tar", "w"), ("b.tar.gz", "w:gz")):
+        with tarfile.open(archive, mode) as tar:
+            for name, content in [
+                ("x/1.jpg", (tmp_path / photos[0]).read_bytes()),
+                ("x/2.left.jpg", (tmp_path / photos[1]).read_bytes()),
+                ("x/3.jpg", b"no picture"),
+            ]:
+                info = tarfile.TarInfo(name)
+                info.size = len(content)
+                tar.addfile(info, io.BytesIO(content))
+        sources += [f"{archive}#x/1.jpg", f"{archive}#x/2.left.jpg", f"{archive}#x/3.jpg"]
+        sources += [f"{archive}#x/absent.jpg"]
+    write_output(tmp_path / "tars", sources, np.eye(8, DIMENSION, dtype=np.float32))
+    result = run_fovea("similar", sources[0], "--in", "tars", "--html", "page.html")
+    page = Pictures(tmp_path / "page.html")
+    assert sorted(page.images) == sorted(sources[0:2] + sources[4:6])
+    assert len(page.placeholders) == 4 and "4 pictures" in result.stderr
+
+
+def test_photo_that_is_not_in_the_output(run_fovea, tmp_path, photos):
+    """Embedded with the model that the manifest names, then found among the others."""
+    run_fovea("init", "--preset", "tiny", "--seed", "0", "-o", "model")
+    run_fovea("embed", "photos", "-m", "model", "-o", "embedded", "--precision", "fp32")
+    (tmp_path / "copy.png").write_bytes((tmp_path / photos[3]).read_bytes())
+    result = run_fovea("similar", "copy.png", "--in", "embedded", "-k", "2", "--json")
+    query = json.loads(result.stdout)["queries"][0]
+    assert query["query"] == "copy.png" and "row" not in query
+    assert query["matches"][0]["source"] == photos[3]
+    assert query["matches"][0]["score"] == pytest.approx(1, abs=1e-6)
+    run_fovea("similar", "copy.png", "--in", "embedded", "--html", "page.html")
+    assert "copy.png" in Pictures(tmp_path / "page.html").images
+    # A model given by -m goes before the manifest's; without either there is none.
+    run_fovea("init", "--preset", "tiny", "--seed", "1", "-o", "other")
+    result = run_fovea("similar", "copy.png", "--in", "embedded", "-m", "other", "--json")
+    assert json.loads(result.stdout)["queries"][0]["matches"][0]["score"] < 0.999
+    (tmp_path / "embedded" / "manifest.json").unlink()
+    assert "-m" in run_fovea("similar", "copy.png", "--in", "embedded", code=1).stderr
+
+
+def test_wrong_inputs(run_fovea, tmp_path, output):
+    assert "neither the name of a photo" in run_fovea("similar", "x", "--in", "out", code=1).stderr
+    assert "no such folder" in run_fovea("similar", "--in", "absent", code=1).stderr
+    (tmp_path / "empty").mkdir()
+    assert "embeddings-*.npy" in run_fovea("similar", "--in", "empty", code=1).stderr
+    run_fovea("similar", "-k", "0", "--in", "out", code=2)
+    (tmp_path / "out" / "manifest.json").write_text('{"finished": false, "model": {"name": "m"}}')
+    assert "has not finished" in run_fovea("similar", "--in", "out").stderr
+    error = run_fovea("similar", "--in", "out", "--html", "absent/page.html", code=1).stderr
+    assert "absent/page.html" in error
