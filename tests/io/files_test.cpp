@@ -113,11 +113,11 @@ TEST_F(FilesTest, PartialFileGoesOnFromAKnownLength) {
   {
     PartialFile file(path, 5);  // what came after the last record is dropped
     EXPECT_EQ(file.size(), 5U);
-    file.write(" world");
+    file.write(" you");
     file.write_at(0, bytes_of("J"));
     file.commit();
   }
-  EXPECT_EQ(read(path), "Jello world");
+  EXPECT_EQ(read(path), "Jello you");
   {
     PartialFile file(path, 5);  // finished, but the record says otherwise
     EXPECT_FALSE(std::filesystem::exists(path));

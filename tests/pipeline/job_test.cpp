@@ -131,6 +131,42 @@ TEST_F(JobTest, KilledAtRandomMomentsItComesOutTheSame) {
   }
 }
 
+// What random kills seldom meet: files renamed, or grown, after the manifest was last written.
+TEST_F(JobTest, FilesAheadOfTheManifestAreTakenBack) {
+  const JobIdentity identity = test_identity(37);
+  std::vector<std::string> manifests;
+  const Encode noting = [&](auto patches, auto images, auto out) {
+    manifests.push_back(read_text(folder_ / "whole/manifest.json"));
+    telling_encode()(patches, images, out);
+  };
+  ASSERT_TRUE(run(folder_ / "whole", identity, test_run_options(), noting, kCount,
+                  std::chrono::milliseconds(0)));
+  const auto whole = read_folder(folder_ / "whole");
+  for (std::size_t index = 0; index < manifests.size(); index += 30) {
+    const fs::path folder = folder_ / fmt::format("crash-{}", index);
+    fs::copy(folder_ / "whole", folder, fs::copy_options::recursive);
+    std::ofstream(folder / "manifest.json") << manifests[index];
+    {
+      FolderOutput output(folder, identity, false);
+      output.begin();
+      const std::uint64_t shards = output.state().shards;
+      for (std::uint64_t number = 0; number < 25; ++number) {
+        const bool complete = number < shards;
+        EXPECT_EQ(fs::exists(folder / fmt::format("embeddings-{:05}.npy", number)), complete);
+        EXPECT_EQ(fs::exists(folder / fmt::format("index-{:05}.jsonl", number)), complete);
+      }
+      EXPECT_FALSE(fs::exists(folder / "errors.jsonl"));
+      const fs::path open = folder / fmt::format("embeddings-{:05}.npy.partial", shards);
+      EXPECT_EQ(fs::exists(open), output.state().open_rows > 0);
+      if (fs::exists(open)) {
+        EXPECT_EQ(fs::file_size(open), output.state().open_bytes);
+      }
+    }
+    ASSERT_TRUE(run(folder, identity, test_run_options()));
+    EXPECT_EQ(read_folder(folder), whole) << manifests[index];
+  }
+}
+
 TEST_F(JobTest, FailureOfTheEncoderOrTheWriterLeavesAResumableState) {
   const auto whole = uninterrupted(test_identity());
   for (int batches = 0; batches < 40; batches += 7) {
