@@ -19,6 +19,8 @@ class Encoder {
 
   [[nodiscard]] const ModelConfig& config() const { return config_; }
   [[nodiscard]] const ops::Backend& backend() const { return *backend_; }
+  /// Forgets the times in backend().profile().
+  void reset_profile() { backend_->reset_profile(); }
 
   /// `patches`: uint8 [images, patches(), p, p, 3] (image::patchify).
   /// `embeddings`: float32 [images, hidden], transformers' pooler_output, not normalised.

@@ -57,8 +57,8 @@ class Lane {
 struct Batch {
   std::int64_t images = 0;
   std::int64_t tokens = 1;  // rows of an image, to size the slices
-  std::span<const std::uint8_t> input;
-  std::span<float> output;
+  std::span<const std::uint8_t> input{};
+  std::span<float> output{};
   std::size_t workspace_bytes_per_image = 0;
 };
 

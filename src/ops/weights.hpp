@@ -12,20 +12,20 @@ namespace fovea::ops {
 struct LinearWeights {
   std::int64_t in = 0;
   std::int64_t out = 0;
-  std::span<const float> weight;
-  std::span<const float> bias;
+  std::span<const float> weight{};
+  std::span<const float> bias{};
 };
 
 /// weight [width], bias [width].
 struct LayerNormWeights {
-  std::span<const float> weight;
-  std::span<const float> bias;
+  std::span<const float> weight{};
+  std::span<const float> bias{};
 };
 
 /// A pixel value v of channel c enters the projection as v * scale[c] + shift[c].
 struct PatchEmbedWeights {
   LinearWeights projection;         // weight [hidden, p * p * 3] in (row, column, channel) order
-  std::span<const float> position;  // [tokens, hidden]
+  std::span<const float> position{};  // [tokens, hidden]
   std::array<double, 3> scale{1, 1, 1};
   std::array<double, 3> shift{0, 0, 0};
 };
@@ -33,7 +33,7 @@ struct PatchEmbedWeights {
 /// See PoolProblem.
 struct PoolWeights {
   std::int64_t heads = 0;
-  std::span<const float> key;  // [heads, hidden]
+  std::span<const float> key{};  // [heads, hidden]
   LinearWeights value;
   LinearWeights out;
   LayerNormWeights norm;

@@ -1,0 +1,98 @@
+// The whole encoder on the tiny model: an image's embedding depends on the image alone.
+#include "model/encoder.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "backends.hpp"
+#include "files.hpp"
+#include "fovea/model.hpp"
+#include "model/checkpoint.hpp"
+
+namespace fovea::model {
+namespace {
+
+class EncoderTest : public testing::Test {
+ protected:
+  EncoderTest() {
+    init_checkpoint({.preset = "tiny", .folder = folder_.path() / "m", .threads = 1});
+    checkpoint_ = std::make_unique<Checkpoint>(folder_.path() / "m");
+    const VisionConfig& vision = checkpoint_->config().vision;
+    image_bytes_ = static_cast<std::size_t>(vision.patches() * vision.patch_elements());
+    width_ = static_cast<std::size_t>(vision.hidden);
+    patches_.resize(kImages * image_bytes_);
+    std::minstd_rand random(3);
+    std::ranges::generate(patches_, [&] { return static_cast<std::uint8_t>(random() >> 9); });
+  }
+
+  std::unique_ptr<Encoder> encoder(Precision precision, int threads) {
+    return std::make_unique<Encoder>(*checkpoint_,
+                                     make_backend({.precision = precision, .threads = threads}));
+  }
+
+  std::vector<float> encode(Encoder& encoder, std::size_t first, std::size_t images) const {
+    std::vector<float> embeddings(images * width_, NAN);
+    encoder.encode(std::span(patches_).subspan(first * image_bytes_, images * image_bytes_),
+                   static_cast<std::int64_t>(images), embeddings);
+    return embeddings;
+  }
+
+  static constexpr std::size_t kImages = 37;
+  TemporaryFolder folder_;
+  std::unique_ptr<Checkpoint> checkpoint_;
+  std::size_t image_bytes_ = 0;
+  std::size_t width_ = 0;
+  std::vector<std::uint8_t> patches_;
+};
+
+// Resumed jobs cut their batches elsewhere and must write the same bytes; and a second call on an
+// encoder must not see anything of the first.
+TEST_F(EncoderTest, RowsDoNotDependOnTheBatchTheThreadsOrEarlierCalls) {
+  const auto whole = encode(*encoder(Precision::kFp32, 1), 0, kImages);
+  for (const int threads : {1, 3, 4}) {
+    const auto again = encoder(Precision::kFp32, threads);
+    for (const std::size_t batch : {37, 1, 2, 5, 1, 37}) {
+      for (std::size_t first = 0; first < kImages; first += batch) {
+        const std::size_t images = std::min<std::size_t>(batch, kImages - first);
+        const auto part = encode(*again, first, images);
+        ASSERT_TRUE(std::equal(part.begin(), part.end(),
+                               whole.begin() + static_cast<std::ptrdiff_t>(first * width_)))
+            << threads << " threads, batches of " << batch << ", from " << first;
+      }
+    }
+  }
+}
+
+TEST_F(EncoderTest, CountsItsTime) {
+  const auto one = encoder(Precision::kFp32, 2);
+  encode(*one, 0, 3);
+  std::vector<std::string> names;
+  for (const ops::OperatorTime& time : one->backend().profile()) {
+    names.push_back(time.name);
+    EXPECT_GT(time.seconds, 0);
+  }
+  std::ranges::sort(names);
+  EXPECT_EQ(names, (std::vector<std::string>{"attention", "fc1", "fc2", "layer_norm", "out",
+                                             "patch_embed", "pool", "qkv"}));
+  one->reset_profile();
+  EXPECT_TRUE(one->backend().profile().empty());
+}
+
+TEST_F(EncoderTest, RefusesBuffersOfTheWrongSize) {
+  const auto one = encoder(Precision::kFp32, 1);
+  std::vector<float> embeddings(width_);
+  EXPECT_THROW(one->encode(std::span(patches_).first(image_bytes_ - 1), 1, embeddings), Error);
+  EXPECT_THROW(one->encode(std::span(patches_).first(2 * image_bytes_), 2, embeddings), Error);
+  EXPECT_NO_THROW(one->encode({}, 0, {}));
+}
+
+TEST(BackendsTest, UnknownDevicesAreRefused) {
+  EXPECT_THROW(static_cast<void>(make_backend({.device = "cuda"})), Error);
+  EXPECT_THROW(static_cast<void>(make_backend({.threads = -1})), Error);
+}
+
+}  // namespace
+}  // namespace fovea::model

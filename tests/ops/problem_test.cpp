@@ -1,0 +1,123 @@
+// Problems print themselves, refuse nonsense, and operators refuse operands that do not fit.
+#include "ops/problem.hpp"
+
+#include <array>
+#include <cmath>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "fovea/error.hpp"
+#include "ops/reference/backend.hpp"
+#include "ops/reference/operators.hpp"
+
+namespace fovea::ops {
+namespace {
+
+std::string message_of(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(ProblemTest, PrintsItself) {
+  EXPECT_EQ(to_string(LinearProblem{.name = "fc1",
+                                    .rows = 784,
+                                    .in = 768,
+                                    .out = 3072,
+                                    .epilogue = Epilogue::kGeluTanh,
+                                    .input = DType::kBF16,
+                                    .output = DType::kBF16}),
+            "linear fc1: [784, 768] bf16 x [3072, 768]^T -> bf16, gelu_tanh");
+}
+
+TEST(ProblemTest, NonsenseHasAReason) {
+  EXPECT_EQ(reason_invalid(LinearProblem{.rows = 1, .in = 1, .out = 1}), "");
+  EXPECT_NE(reason_invalid(LinearProblem{.rows = 0, .in = 1, .out = 1}), "");
+  EXPECT_NE(reason_invalid(LinearProblem{.rows = 1, .in = 1, .out = 1, .input = DType::kU8}), "");
+  EXPECT_NE(reason_invalid(LayerNormProblem{.rows = 1, .width = 8, .eps = NAN}), "");
+  EXPECT_NE(reason_invalid(
+                AttentionProblem{.images = 1, .tokens = 4, .heads = 2, .head_dim = 8, .scale = -1}),
+            "");
+  EXPECT_NE(
+      reason_invalid(PoolProblem{.images = 1, .tokens = 4, .heads = 3, .hidden = 64, .mlp = 8}),
+      "");
+  EXPECT_NE(reason_invalid(
+                PatchEmbedProblem{.images = 1, .tokens = 4, .patch_elements = 16, .hidden = 8}),
+            "");
+}
+
+TEST(LaneTest, RefusesOperandsThatDoNotFit) {
+  const auto backend = reference::make_backend();
+  std::array<float, 64> memory{};
+  const AttentionProblem problem{.images = 1, .tokens = 2, .heads = 2, .head_dim = 4};
+  const TensorView qkv{memory.data(), DType::kF32, {2, 23}};
+  const TensorView output{memory.data(), DType::kF32, {2, 8}};
+  const std::string said = message_of([&] {
+    backend->run({.images = 1},
+                 [&](Lane& lane, const Slice&) { lane.attention(problem, qkv, output); });
+  });
+  EXPECT_NE(said.find("qkv is f32 [2, 23], f32 [2, 24] expected"), std::string::npos) << said;
+}
+
+TEST(WeightsTest, LengthsMustFit) {
+  const auto backend = reference::make_backend();
+  const std::vector<float> weight(12);
+  const std::vector<float> bias(3);
+  EXPECT_EQ(message_of([&] {
+              static_cast<void>(backend->prepare(
+                  LinearWeights{.in = 4, .out = 3, .weight = weight, .bias = bias}));
+            }),
+            "");
+  const std::string said = message_of([&] {
+    static_cast<void>(
+        backend->prepare(LinearWeights{.in = 5, .out = 3, .weight = weight, .bias = bias}));
+  });
+  EXPECT_NE(said.find("holds 12 numbers, 15 expected"), std::string::npos) << said;
+}
+
+// The reference itself, against results worked out by hand.
+TEST(ReferenceTest, LayerNorm) {
+  const std::vector<float> weight{1, 2, 1, 1};
+  const std::vector<float> bias{0, 0, 3, 0};
+  std::array<double, 4> x{1, 3, 1, 3};
+  std::array<double, 4> y{};
+  reference::layer_norm(
+      {.rows = 1, .width = 4, .eps = 0, .input = DType::kF64, .output = DType::kF64},
+      {.weight = weight, .bias = bias}, TensorView{x.data(), DType::kF64, {1, 4}},
+      {y.data(), DType::kF64, {1, 4}});
+  EXPECT_EQ(y, (std::array<double, 4>{-1, 2, 2, 1}));
+}
+
+TEST(ReferenceTest, Gelu) {
+  const std::vector<float> one{1};
+  const std::vector<float> zero{0};
+  double x = 1;
+  double y = 0;
+  reference::linear({.rows = 1,
+                     .in = 1,
+                     .out = 1,
+                     .epilogue = Epilogue::kGeluTanh,
+                     .input = DType::kF64,
+                     .output = DType::kF64},
+                    {.in = 1, .out = 1, .weight = one, .bias = zero},
+                    TensorView{&x, DType::kF64, {1, 1}}, {&y, DType::kF64, {1, 1}});
+  EXPECT_NEAR(y, 0.8411919906, 1e-9);  // with erf it would be 0.8413447461
+}
+
+TEST(ReferenceTest, Attention) {
+  // Two tokens, one head of one: q = (0, 1), k = (0, ln 3), v = (0, 4).
+  std::array<double, 6> qkv{0, 0, 0, 1, std::log(3.0), 4};
+  std::array<double, 2> y{};
+  reference::attention(
+      {.images = 1, .tokens = 2, .heads = 1, .head_dim = 1, .scale = 1, .type = DType::kF64},
+      TensorView{qkv.data(), DType::kF64, {2, 3}}, {y.data(), DType::kF64, {2, 1}});
+  EXPECT_NEAR(y[0], 2, 1e-12);  // weights 1/2, 1/2
+  EXPECT_NEAR(y[1], 3, 1e-12);  // weights 1/4, 3/4
+}
+
+}  // namespace
+}  // namespace fovea::ops
