@@ -121,6 +121,7 @@ class Similar {
   Page find_neighbours() {
     gather_queries();
     std::vector<std::int64_t> own;
+    own.reserve(queries_.size());
     for (const Query& query : queries_) {
       own.push_back(query.row);
     }
@@ -183,7 +184,7 @@ class Similar {
   static void print(const PageSection& section) {
     int rank = 0;
     for (const PagePicture& picture : section.pictures) {
-      std::cout << fmt::format("{:6}  {:8.6f}  {}\n", ++rank, *picture.score,
+      std::cout << fmt::format("{:6}  {:8.6f}  {}\n", ++rank, picture.score.value_or(0),
                                one_line(picture.source));
     }
   }

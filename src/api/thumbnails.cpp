@@ -101,6 +101,7 @@ std::map<std::string, Thumbnail> make_thumbnails(const PicturePaths& paths, Thre
     read_file(files[index].first, *files[index].second);
   });
   std::vector<std::pair<const std::string, std::map<std::string, Thumbnail*>>*> work;
+  work.reserve(archives.size());
   for (auto& entry : archives) {
     work.push_back(&entry);
   }

@@ -1,6 +1,7 @@
 // Near-duplicates: every pair of rows once, as a blocked matrix product; the pairs over the
 // threshold connect rows into groups.
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <mutex>
 #include <numeric>
@@ -139,6 +140,7 @@ class PairSearch {
       }
     }
     std::vector<std::vector<Match>> list;
+    list.reserve(by_root.size());
     for (auto& [root, group] : by_root) {
       list.push_back(std::move(group));
     }
@@ -163,7 +165,7 @@ class PairSearch {
 
 std::vector<std::vector<Match>> duplicates(const Shards& shards, ThreadPool& pool,
                                            double threshold) {
-  if (!(threshold > 0 && threshold <= 1)) {
+  if (std::isnan(threshold) || threshold <= 0 || threshold > 1) {
     fail("threshold {}: must be over 0 and at most 1", threshold);
   }
   return PairSearch(shards, pool, threshold).run();

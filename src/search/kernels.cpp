@@ -101,8 +101,8 @@ HWY_INLINE void tile_4x3(const float* HWY_RESTRICT rows, const float* HWY_RESTRI
   store(3, s30, s31, s32);
 }
 
-void DotProducts(const float* rows, std::size_t row_count, const float* queries,
-                 std::size_t columns, std::size_t dimension, float* out) {
+void all_dots(const float* rows, std::size_t row_count, const float* queries, std::size_t columns,
+              std::size_t dimension, float* out) {
   constexpr std::size_t kTileRows = 4;
   constexpr std::size_t kTileColumns = 3;
   const std::size_t tiled_rows = row_count - row_count % kTileRows;
@@ -124,13 +124,13 @@ void DotProducts(const float* rows, std::size_t row_count, const float* queries,
   }
 }
 
-void SquaredNorms(const float* rows, std::size_t row_count, std::size_t dimension, float* out) {
+void all_norms(const float* rows, std::size_t row_count, std::size_t dimension, float* out) {
   for (std::size_t row = 0; row < row_count; ++row) {
     out[row] = dot(rows + row * dimension, rows + row * dimension, dimension);
   }
 }
 
-void Promote(const Float16* in, std::size_t count, float* out) {
+void all_floats(const Float16* in, std::size_t count, float* out) {
   const Tag tag;
   const hn::Rebind<hwy::float16_t, Tag> halves;
   const std::size_t lanes = hn::Lanes(tag);
@@ -150,21 +150,21 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace fovea::search {
 
-HWY_EXPORT(DotProducts);
-HWY_EXPORT(SquaredNorms);
-HWY_EXPORT(Promote);
+HWY_EXPORT(all_dots);
+HWY_EXPORT(all_norms);
+HWY_EXPORT(all_floats);
 
 void dot_products(const float* rows, std::size_t row_count, const float* queries,
                   std::size_t columns, std::size_t dimension, float* out) {
-  HWY_DYNAMIC_DISPATCH(DotProducts)(rows, row_count, queries, columns, dimension, out);
+  HWY_DYNAMIC_DISPATCH(all_dots)(rows, row_count, queries, columns, dimension, out);
 }
 
 void squared_norms(const float* rows, std::size_t row_count, std::size_t dimension, float* out) {
-  HWY_DYNAMIC_DISPATCH(SquaredNorms)(rows, row_count, dimension, out);
+  HWY_DYNAMIC_DISPATCH(all_norms)(rows, row_count, dimension, out);
 }
 
 void promote(const Float16* in, std::size_t count, float* out) {
-  HWY_DYNAMIC_DISPATCH(Promote)(in, count, out);
+  HWY_DYNAMIC_DISPATCH(all_floats)(in, count, out);
 }
 
 }  // namespace fovea::search

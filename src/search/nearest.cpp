@@ -155,6 +155,7 @@ std::vector<std::vector<Match>> nearest(const Shards& shards, ThreadPool& pool,
   }
   const Queries queries = prepare(vectors, static_cast<std::size_t>(shards.dimension()), left_out);
   std::vector<Scan> scans;
+  scans.reserve(static_cast<std::size_t>(pool.threads()));
   for (int worker = 0; worker < pool.threads(); ++worker) {
     scans.emplace_back(shards, queries, static_cast<std::size_t>(k));
   }

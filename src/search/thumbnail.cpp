@@ -2,6 +2,7 @@
 #include "search/thumbnail.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -56,7 +57,9 @@ Thumbnail make_thumbnail(std::span<const std::byte> bytes) {
     const image::Image photo = image::decode(bytes);
     const int longest = std::max(photo.width, photo.height);
     const double scale = std::min(1.0, static_cast<double>(kThumbnailSide) / longest);
-    const auto scaled = [&](int side) { return std::max(1, static_cast<int>(side * scale + 0.5)); };
+    const auto scaled = [&](int side) {
+      return std::max(1, static_cast<int>(std::lround(side * scale)));
+    };
     thumbnail.width = scaled(photo.width);
     thumbnail.height = scaled(photo.height);
     AlignedBuffer<std::uint8_t> pixels(static_cast<std::size_t>(thumbnail.width) *
