@@ -32,11 +32,13 @@ int run_program(int argc, char** argv) {
   app.get_formatter()->column_width(38);
   Run run;
   add_embed(app, run);
+  add_bench(app, run);
   add_info(app, run);
   add_init(app, run);
   add_preprocess(app, run);
   add_pull(app, run);
   add_similar(app, run);
+  add_verify(app, run);
   for (CLI::App* command : app.get_subcommands({})) {
     name_environment_variables(*command);
   }

@@ -1,0 +1,90 @@
+// `fovea verify`: the user's own photos, every precision against fp32, pixels against the
+// reference.
+#include "fovea/verify.hpp"
+
+#include <iostream>
+#include <memory>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.hpp"
+
+namespace fovea::cli {
+namespace {
+
+std::string_view verdict(bool passed) {
+  return passed ? "ok" : "FAILED";
+}
+
+void print_table(const VerifyReport& report) {
+  std::cout << fmt::format("{} photos", report.photos);
+  if (report.failed_inputs > 0) {
+    std::cout << fmt::format(", {} inputs could not be read", report.failed_inputs);
+  }
+  std::cout << fmt::format("\npixels  {} of {} differ from the reference resize  {}\n",
+                           report.photos_with_wrong_pixels, report.photos,
+                           verdict(report.photos_with_wrong_pixels == 0));
+  for (const PrecisionCheck& check : report.precisions) {
+    std::cout << fmt::format(
+        "{:<7} cosine to fp32: mean {:.6f}, min {:.6f} ({}); recall@10 {:.4f}  {}\n",
+        to_string(check.precision), check.cosine_mean, check.cosine_min, check.worst, check.recall,
+        verdict(check.passed));
+  }
+  for (const std::string& reason : report.refused) {
+    std::cout << fmt::format("not checked: {}\n", reason);
+  }
+}
+
+void print_json(const VerifyReport& report) {
+  nlohmann::ordered_json json = {{"device", report.device},
+                                 {"photos", report.photos},
+                                 {"failed_inputs", report.failed_inputs},
+                                 {"photos_with_wrong_pixels", report.photos_with_wrong_pixels},
+                                 {"precisions", nlohmann::ordered_json::array()},
+                                 {"refused", report.refused},
+                                 {"passed", report.passed}};
+  for (const PrecisionCheck& check : report.precisions) {
+    json["precisions"].push_back({{"precision", to_string(check.precision)},
+                                  {"cosine_mean", check.cosine_mean},
+                                  {"cosine_min", check.cosine_min},
+                                  {"worst", check.worst},
+                                  {"recall_at_10", check.recall},
+                                  {"passed", check.passed}});
+  }
+  std::cout << json.dump(2) << '\n';
+}
+
+}  // namespace
+
+void add_verify(CLI::App& app, Run& run) {
+  CLI::App* command = app.add_subcommand(
+      "verify", "Check a model on your photos: pixels exact, every precision close to fp32");
+  const auto options = std::make_shared<VerifyOptions>();
+  const auto json = std::make_shared<bool>(false);
+  command->add_option("model", options->model, "Model folder or hub name")->required();
+  command->add_option("images", options->inputs, "Files, folders, tars, lists, as for embed")
+      ->required();
+  command->add_option("--limit", options->limit, "Photos to take, from the first on; 0: all")
+      ->check(CLI::NonNegativeNumber);
+  command->add_option("--min-cosine", options->min_cosine, "Lowest cosine to fp32 of any photo");
+  command->add_option("--min-recall", options->min_recall, "Lowest mean recall@10");
+  command->add_option("--device", options->device, "auto or cpu");
+  command->add_option("--threads", options->threads, "Compute threads; 0: one for each CPU")
+      ->check(CLI::NonNegativeNumber);
+  command->add_flag("--json", *json, "Print one JSON object");
+  command->callback([options, json, &run] {
+    run = [options, json] {
+      const VerifyReport report = verify(*options);
+      if (*json) {
+        print_json(report);
+      } else {
+        std::cerr << "fovea: " << report.device << '\n';
+        print_table(report);
+      }
+      return report.passed ? kDone : kFailed;
+    };
+  });
+}
+
+}  // namespace fovea::cli

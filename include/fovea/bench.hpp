@@ -1,0 +1,54 @@
+// Throughput and latency of the encoder by batch size and precision.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "fovea/encoder.hpp"
+
+namespace fovea {
+
+struct BenchOptions {
+  /// Folder or hub name, as for Encoder.
+  std::string model;
+  std::string device = "auto";
+  /// Compute threads; 0: one for each CPU this process may use.
+  int threads = 0;
+  /// Empty: every precision the device has.
+  std::vector<Precision> precisions;
+  std::vector<std::int64_t> batch_sizes{1, 8, 32};
+  /// Time to spend on each figure, after one warm-up call; at least three calls are timed.
+  double seconds = 3.0;
+};
+
+/// One precision at one batch size. Pixels are random and already in memory: no decoding.
+struct BenchFigure {
+  Precision precision = Precision::kFp32;
+  std::string device;
+  std::int64_t batch_size = 0;
+  std::int64_t calls = 0;
+  /// Seconds a batch: median, and the 10th and 90th percentiles of the timed calls.
+  double median_seconds = 0;
+  double p10_seconds = 0;
+  double p90_seconds = 0;
+  double images_per_second = 0;
+  double gflop_per_second = 0;
+};
+
+struct BenchReport {
+  std::string model;
+  double gflop_per_image = 0;
+  std::vector<BenchFigure> figures;
+  /// Precisions not measured, each with the device's reason.
+  std::vector<std::string> refused;
+};
+
+/// Runs the benchmark; `on_figure`, when given, hears of each figure as it is measured. Before it
+/// is timed, every output is checked to be finite and to differ between different images.
+/// Throws fovea::Error when the model or a device asked for by name cannot be used.
+[[nodiscard]] BenchReport bench(const BenchOptions& options,
+                                const std::function<void(const BenchFigure&)>& on_figure = {});
+
+}  // namespace fovea

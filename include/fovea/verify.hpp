@@ -1,0 +1,56 @@
+// Checks a model on the user's own photos: pixels exact, each precision close to fp32.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "fovea/encoder.hpp"
+
+namespace fovea {
+
+struct VerifyOptions {
+  /// Folder or hub name, as for Encoder.
+  std::string model;
+  /// Files, folders, tars or lists, as for embedding.
+  std::vector<std::string> inputs;
+  std::string device = "auto";
+  int threads = 0;
+  /// Photos taken from the inputs, from the first on; 0: all of them.
+  std::int64_t limit = 256;
+  /// Lowest cosine to fp32 that any photo may have, and lowest mean recall.
+  double min_cosine = 0.9995;
+  double min_recall = 0.9;
+};
+
+/// One precision against fp32 on the same pixels.
+struct PrecisionCheck {
+  Precision precision = Precision::kBf16;
+  double cosine_mean = 0;
+  double cosine_min = 0;
+  /// Source of the photo with the lowest cosine.
+  std::string worst;
+  /// Share of each photo's 10 nearest neighbours (fewer when there are fewer photos) in fp32 that
+  /// are also its nearest neighbours in this precision, averaged over photos.
+  double recall = 0;
+  bool passed = false;
+};
+
+struct VerifyReport {
+  std::string device;
+  std::int64_t photos = 0;
+  std::int64_t failed_inputs = 0;
+  /// Photos whose resized pixels differ from the plain reference resize of the decoded image.
+  std::int64_t photos_with_wrong_pixels = 0;
+  std::vector<PrecisionCheck> precisions;
+  /// Precisions the device does not have, each with its reason.
+  std::vector<std::string> refused;
+  /// Pixels exact, and every precision within its limits.
+  bool passed = false;
+};
+
+/// Runs the checks. Unreadable inputs are counted, not fatal; fewer than two readable photos are.
+/// Throws fovea::Error when the model, the device or the inputs cannot be used.
+[[nodiscard]] VerifyReport verify(const VerifyOptions& options);
+
+}  // namespace fovea

@@ -1,0 +1,124 @@
+// Timing of the encoder alone, on random pixels, each output checked before it is timed.
+#include "fovea/bench.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <random>
+#include <span>
+#include <utility>
+
+#include "api/precision.hpp"
+#include "core/buffer.hpp"
+#include "core/error.hpp"
+#include "fovea/model.hpp"
+#include "hub/resolve.hpp"
+
+namespace fovea {
+namespace {
+
+constexpr int kLeastCalls = 3;
+
+AlignedBuffer<std::uint8_t> random_pixels(std::size_t count) {
+  std::mt19937 generator(0);
+  AlignedBuffer<std::uint8_t> pixels(count);
+  std::ranges::generate(pixels.span(), [&] { return static_cast<std::uint8_t>(generator()); });
+  return pixels;
+}
+
+// Quantile of sorted samples, by linear interpolation.
+double quantile(const std::vector<double>& sorted, double share) {
+  const double at = share * static_cast<double>(sorted.size() - 1);
+  const auto below = static_cast<std::size_t>(at);
+  const std::size_t above = std::min(below + 1, sorted.size() - 1);
+  return sorted[below] + (at - std::floor(at)) * (sorted[above] - sorted[below]);
+}
+
+// A figure without this would also be printed for an encoder that computes nothing.
+void check_outputs(std::span<const float> embeddings, std::int64_t images, std::size_t dimension) {
+  for (const float value : embeddings) {
+    if (!std::isfinite(value)) {
+      fail("bench: the encoder gave a value that is not finite");
+    }
+  }
+  for (std::int64_t image = 1; image < images; ++image) {
+    const auto row = embeddings.subspan(static_cast<std::size_t>(image) * dimension, dimension);
+    if (std::ranges::equal(row, embeddings.first(dimension))) {
+      fail("bench: images 0 and {} differ but their embeddings do not", image);
+    }
+  }
+}
+
+BenchFigure measure(model::Encoder& encoder, std::int64_t batch_size, double seconds) {
+  const model::VisionConfig& config = encoder.config().vision;
+  const auto images = static_cast<std::size_t>(batch_size);
+  const auto dimension = static_cast<std::size_t>(config.hidden);
+  const AlignedBuffer<std::uint8_t> pixels =
+      random_pixels(images * static_cast<std::size_t>(config.patches() * config.patch_elements()));
+  AlignedBuffer<float> embeddings(images * dimension);
+  std::ranges::fill(embeddings.span(), std::numeric_limits<float>::quiet_NaN());
+
+  const auto encode = [&] { encoder.encode(pixels.span(), batch_size, embeddings.span()); };
+  encode();
+  check_outputs(embeddings.span(), batch_size, dimension);
+
+  using Clock = std::chrono::steady_clock;
+  std::vector<double> samples;
+  const Clock::time_point end = Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                                   std::chrono::duration<double>(seconds));
+  while (samples.size() < kLeastCalls || Clock::now() < end) {
+    const Clock::time_point start = Clock::now();
+    encode();
+    samples.push_back(std::chrono::duration<double>(Clock::now() - start).count());
+  }
+  std::ranges::sort(samples);
+
+  BenchFigure figure;
+  figure.precision = encoder.backend().precision();
+  figure.device = encoder.backend().description();
+  figure.batch_size = batch_size;
+  figure.calls = static_cast<std::int64_t>(samples.size());
+  figure.median_seconds = quantile(samples, 0.5);
+  figure.p10_seconds = quantile(samples, 0.1);
+  figure.p90_seconds = quantile(samples, 0.9);
+  figure.images_per_second = static_cast<double>(batch_size) / figure.median_seconds;
+  return figure;
+}
+
+}  // namespace
+
+BenchReport bench(const BenchOptions& options,
+                  const std::function<void(const BenchFigure&)>& on_figure) {
+  for (const std::int64_t batch_size : options.batch_sizes) {
+    if (batch_size < 1) {
+      fail("bench: a batch size must be at least 1, not {}", batch_size);
+    }
+  }
+  const model::Checkpoint checkpoint(hub::resolve_model(options.model));
+  BenchReport report;
+  report.model = options.model;
+  report.gflop_per_image = inspect_model(options.model).gflop_per_image;
+  for (const Precision precision : precisions_or_all(options.precisions)) {
+    std::string why;
+    const EncoderOptions wanted{
+        .device = options.device, .precision = precision, .threads = options.threads};
+    const std::unique_ptr<model::Encoder> encoder =
+        try_encoder(checkpoint, wanted, options.precisions.empty(), why);
+    if (!encoder) {
+      report.refused.push_back(why);
+      continue;
+    }
+    for (const std::int64_t batch_size : options.batch_sizes) {
+      BenchFigure figure = measure(*encoder, batch_size, options.seconds);
+      figure.gflop_per_second = figure.images_per_second * report.gflop_per_image;
+      if (on_figure) {
+        on_figure(figure);
+      }
+      report.figures.push_back(std::move(figure));
+    }
+  }
+  return report;
+}
+
+}  // namespace fovea

@@ -1,0 +1,208 @@
+// Verification on photos: SIMD pixels against the plain reference, precisions against fp32.
+#include "fovea/verify.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <memory>
+#include <numeric>
+#include <set>
+#include <span>
+#include <utility>
+
+#include "api/precision.hpp"
+#include "core/error.hpp"
+#include "hub/resolve.hpp"
+#include "image/decode.hpp"
+#include "image/reference_resize.hpp"
+#include "image/resize.hpp"
+#include "io/text.hpp"
+#include "pipeline/read_file.hpp"
+#include "pipeline/source.hpp"
+
+namespace fovea {
+namespace {
+
+constexpr std::size_t kNeighbours = 10;  // of recall@10
+constexpr std::int64_t kBatch = 32;
+
+// The photos, ready for an encoder, and what was found on the way.
+struct Photos {
+  std::vector<std::string> names;
+  std::vector<std::uint8_t> patches;  // [photos, patch bytes of an image]
+  std::int64_t failed_inputs = 0;
+  std::int64_t wrong_pixels = 0;
+};
+
+// [photos, dimension], rows of length 1.
+struct Embeddings {
+  std::vector<float> values;
+  std::size_t dimension = 0;
+
+  [[nodiscard]] std::size_t count() const { return values.size() / dimension; }
+  [[nodiscard]] std::span<const float> row(std::size_t photo) const {
+    return std::span(values).subspan(photo * dimension, dimension);
+  }
+};
+
+double dot(std::span<const float> a, std::span<const float> b) {
+  return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
+}
+
+void add_photo(std::span<const std::byte> bytes, const model::ModelConfig& config, Photos& photos) {
+  const Preprocessing& wanted = config.preprocessing;
+  const auto patch = static_cast<int>(config.vision.patch);
+  const std::size_t pixel_bytes = static_cast<std::size_t>(wanted.height) *
+                                  static_cast<std::size_t>(wanted.width) * image::kChannels;
+  std::vector<std::uint8_t> pixels(pixel_bytes);
+  image::decode_resized(bytes, wanted.height, wanted.width, wanted.resample, {}, pixels);
+
+  std::vector<std::uint8_t> expected(pixel_bytes);
+  image::reference_resize(image::decode(bytes), wanted.height, wanted.width, wanted.resample,
+                          expected);
+  photos.wrong_pixels += pixels == expected ? 0 : 1;
+
+  const auto patch_bytes =
+      static_cast<std::size_t>(config.vision.patches() * config.vision.patch_elements());
+  photos.patches.resize(photos.patches.size() + patch_bytes);
+  image::patchify(pixels, wanted.height, wanted.width, patch,
+                  std::span(photos.patches).last(patch_bytes));
+}
+
+Photos read_photos(const VerifyOptions& options, const model::ModelConfig& config) {
+  Photos photos;
+  InputOptions inputs;
+  inputs.inputs = options.inputs;
+  const std::unique_ptr<pipeline::Source> source =
+      pipeline::make_source(inputs, config.preprocessing);
+  pipeline::Item item;
+  while (source->next(item)) {
+    if (options.limit > 0 && std::ssize(photos.names) == options.limit) {
+      break;
+    }
+    source->load(item);
+    try {
+      if (item.kind == pipeline::Item::Kind::kFile) {
+        pipeline::read_file(item.name, item.bytes);
+      } else if (item.kind == pipeline::Item::Kind::kFailed) {
+        fail("{}", item.error);
+      } else if (item.kind != pipeline::Item::Kind::kBytes) {
+        fail("holds pixels, not an image");
+      }
+      add_photo(item.bytes, config, photos);
+    } catch (const Error&) {
+      ++photos.failed_inputs;  // embed says why; here only the readable ones count
+      continue;
+    }
+    photos.names.push_back(io::escape(item.name));
+  }
+  return photos;
+}
+
+Embeddings embed_all(model::Encoder& encoder, const Photos& photos) {
+  Embeddings embeddings;
+  embeddings.dimension = static_cast<std::size_t>(encoder.config().vision.hidden);
+  embeddings.values.resize(photos.names.size() * embeddings.dimension);
+  const std::size_t patch_bytes = photos.patches.size() / photos.names.size();
+  for (std::size_t first = 0; first < photos.names.size(); first += kBatch) {
+    const std::size_t images =
+        std::min(static_cast<std::size_t>(kBatch), photos.names.size() - first);
+    encoder.encode(std::span(photos.patches).subspan(first * patch_bytes, images * patch_bytes),
+                   static_cast<std::int64_t>(images),
+                   std::span(embeddings.values)
+                       .subspan(first * embeddings.dimension, images * embeddings.dimension));
+  }
+  for (std::size_t photo = 0; photo < embeddings.count(); ++photo) {
+    const std::span row =
+        std::span(embeddings.values).subspan(photo * embeddings.dimension, embeddings.dimension);
+    const double length = std::sqrt(dot(row, row));
+    std::ranges::transform(row, row.begin(),
+                           [&](float value) { return static_cast<float>(value / length); });
+  }
+  return embeddings;
+}
+
+// The photos most like `photo`, itself left out, ties in input order.
+std::set<std::size_t> neighbours(const Embeddings& embeddings, std::size_t photo) {
+  std::vector<std::pair<double, std::size_t>> others;
+  for (std::size_t other = 0; other < embeddings.count(); ++other) {
+    if (other != photo) {
+      others.emplace_back(-dot(embeddings.row(photo), embeddings.row(other)), other);
+    }
+  }
+  const std::size_t count = std::min(kNeighbours, others.size());
+  std::partial_sort(others.begin(), others.begin() + static_cast<std::ptrdiff_t>(count),
+                    others.end());
+  std::set<std::size_t> nearest;
+  for (std::size_t rank = 0; rank < count; ++rank) {
+    nearest.insert(others[rank].second);
+  }
+  return nearest;
+}
+
+PrecisionCheck compare(Precision precision, const Embeddings& exact, const Embeddings& tried,
+                       const Photos& photos, const VerifyOptions& options) {
+  PrecisionCheck check;
+  check.precision = precision;
+  check.cosine_min = 2.0;  // above every cosine
+  double cosines = 0;
+  double recalls = 0;
+  for (std::size_t photo = 0; photo < exact.count(); ++photo) {
+    const double cosine = dot(exact.row(photo), tried.row(photo));
+    cosines += cosine;
+    if (!std::isnan(check.cosine_min) && !(cosine >= check.cosine_min)) {  // NaN is the worst
+      check.cosine_min = cosine;
+      check.worst = photos.names[photo];
+    }
+    const std::set<std::size_t> expected = neighbours(exact, photo);
+    const std::set<std::size_t> found = neighbours(tried, photo);
+    const auto common =
+        std::ranges::count_if(expected, [&](std::size_t other) { return found.contains(other); });
+    recalls += static_cast<double>(common) / static_cast<double>(expected.size());
+  }
+  const auto count = static_cast<double>(exact.count());
+  check.cosine_mean = cosines / count;
+  check.recall = recalls / count;
+  check.passed = check.cosine_min >= options.min_cosine && check.recall >= options.min_recall;
+  return check;
+}
+
+}  // namespace
+
+VerifyReport verify(const VerifyOptions& options) {
+  const model::Checkpoint checkpoint(hub::resolve_model(options.model));
+  const Photos photos = read_photos(options, checkpoint.config());
+  if (photos.names.size() < 2) {
+    fail("verify needs at least 2 readable photos; the inputs hold {} and {} unreadable",
+         photos.names.size(), photos.failed_inputs);
+  }
+  VerifyReport report;
+  report.photos = std::ssize(photos.names);
+  report.failed_inputs = photos.failed_inputs;
+  report.photos_with_wrong_pixels = photos.wrong_pixels;
+  report.passed = photos.wrong_pixels == 0;
+
+  std::string why;
+  EncoderOptions wanted{
+      .device = options.device, .precision = Precision::kFp32, .threads = options.threads};
+  std::unique_ptr<model::Encoder> encoder = try_encoder(checkpoint, wanted, false, why);
+  report.device = encoder->backend().description();
+  const Embeddings exact = embed_all(*encoder, photos);
+  encoder.reset();
+
+  for (const Precision precision : {Precision::kBf16}) {
+    wanted.precision = precision;
+    encoder = try_encoder(checkpoint, wanted, true, why);
+    if (!encoder) {
+      report.refused.push_back(why);
+      continue;
+    }
+    report.precisions.push_back(
+        compare(precision, exact, embed_all(*encoder, photos), photos, options));
+    report.passed = report.passed && report.precisions.back().passed;
+    encoder.reset();
+  }
+  return report;
+}
+
+}  // namespace fovea
