@@ -2,6 +2,7 @@
 #include "cli/job_report.hpp"
 
 #include <charconv>
+#include <cmath>
 #include <csignal>
 #include <cstddef>
 #include <iostream>
@@ -30,7 +31,7 @@ extern "C" void request_stop(int /*signal*/) {
 }
 
 std::string duration(double seconds) {
-  const auto whole = static_cast<std::uint64_t>(seconds + 0.5);
+  const auto whole = static_cast<std::uint64_t>(std::llround(seconds));
   const std::uint64_t hours = whole / 3600;
   const std::uint64_t minutes = whole / 60 % 60;
   return hours > 0 ? fmt::format("{}:{:02}:{:02}", hours, minutes, whole % 60)
@@ -38,7 +39,7 @@ std::string duration(double seconds) {
 }
 
 int percent(double share) {
-  return static_cast<int>(share * 100 + 0.5);
+  return static_cast<int>(std::lround(share * 100));
 }
 
 // A name may hold control characters, which must not reach a terminal.

@@ -214,7 +214,7 @@ void FolderOutput::begin() {
     remove_file(folder_ / kErrors);  // put in place by a finish() that did not come to its end
   }
   try {
-    errors_.emplace(folder_ / kErrors, state.errors_bytes);
+    errors_ = std::make_unique<io::PartialFile>(folder_ / kErrors, state.errors_bytes);
     if (state.open_rows > 0) {
       open_files();
     }
@@ -228,9 +228,11 @@ void FolderOutput::open_files() {
   const JobState& state = manifest_.state;
   const bool npy = manifest_.identity.format == OutputFormat::kNpy;
   const bool resumed = state.open_rows > 0;
-  data_.emplace(data_path(state.shards), resumed ? state.open_bytes : 0);
+  data_ =
+      std::make_unique<io::PartialFile>(data_path(state.shards), resumed ? state.open_bytes : 0);
   if (npy) {
-    index_.emplace(index_path(state.shards), resumed ? state.index_bytes : 0);
+    index_ = std::make_unique<io::PartialFile>(index_path(state.shards),
+                                               resumed ? state.index_bytes : 0);
     if (!resumed) {
       data_->write(header(0));
     }

@@ -1,6 +1,5 @@
 // Rows of pixels.npy, with the names and sizes from pixels.index.jsonl where it lies beside.
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 
@@ -34,7 +33,7 @@ class NpySource final : public Source {
     const std::string stem = path.substr(0, path.size() - std::string_view(".npy").size());
     const std::string index = stem + ".index.jsonl";
     if (::access(index.c_str(), F_OK) == 0) {
-      index_.emplace(index, '\n');
+      index_ = std::make_unique<LineReader>(index, '\n');
       index_name_ = index;
     }
   }
@@ -84,7 +83,7 @@ class NpySource final : public Source {
   std::shared_ptr<const io::NpyFile> array_;
   std::int64_t rows_ = 0;
   std::int64_t row_ = 0;
-  std::optional<LineReader> index_;
+  std::unique_ptr<LineReader> index_;
   std::string index_name_;
 };
 

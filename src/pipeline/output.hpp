@@ -124,9 +124,9 @@ class FolderOutput final : public Output {
   bool found_ = false;
   bool dirty_ = false;  // something was appended since the last checkpoint
   std::optional<OutputLock> lock_;
-  std::optional<io::PartialFile> data_;   // the file of embeddings that is being filled
-  std::optional<io::PartialFile> index_;  // its index; none for jsonl
-  std::optional<io::PartialFile> errors_;
+  std::unique_ptr<io::PartialFile> data_;   // the file of embeddings that is being filled
+  std::unique_ptr<io::PartialFile> index_;  // its index; none for jsonl
+  std::unique_ptr<io::PartialFile> errors_;
   Clock::time_point last_checkpoint_ = Clock::now();
 };
 
