@@ -346,10 +346,13 @@ def test_two_pulls_at_once_download_once(hub, pull, fovea_bin):
     first = start()
     assert hub.body_started.wait(20)
     second = start()
+    release = threading.Timer(20, hub.pauses[WEIGHTS].set)  # ends the test if nothing waits
+    release.start()
     line = b""
     while b"waiting for another pull" not in line:
         line = second.stderr.readline()
-        assert line, "the second pull did not wait"
+        assert line and release.is_alive(), "the second pull did not wait"
+    release.cancel()
     hub.pauses.pop(WEIGHTS).set()
     assert first.wait(60) == 0 and second.wait(60) == 0
     assert len(hub.gets(WEIGHTS)) == 1
