@@ -51,11 +51,11 @@ void limit_isa() {
 }  // namespace
 
 void limit_isa_from_environment() {
-  static const bool kOnce = [] {
+  static const bool once = [] {
     limit_isa();
     return true;
   }();
-  static_cast<void>(kOnce);
+  static_cast<void>(once);
 }
 
 std::string isa_name() {

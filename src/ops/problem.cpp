@@ -1,7 +1,7 @@
 // Printing and checking of problems and of the weights that go with them.
 #include "ops/problem.hpp"
 
-#include <limits>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -105,7 +105,7 @@ std::string reason_invalid(const AttentionProblem& problem) {
       !is_dim(problem.head_dim)) {
     return "a dimension is not positive or too large";
   }
-  if (!(problem.scale > 0 && problem.scale < std::numeric_limits<float>::max())) {
+  if (!std::isfinite(problem.scale) || problem.scale <= 0) {
     return "the scale is not positive and finite";
   }
   return is_float(problem.type) ? "" : "the operands are not of a float type";

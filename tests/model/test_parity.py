@@ -219,3 +219,15 @@ def test_nan_is_rejected():
     broken[1, 3] = numpy.nan
     assert not fp32_agrees(broken, expected)
     assert not bf16_agrees(broken, expected)
+
+
+def test_bf16_is_refused_with_a_reason_where_the_cpu_lacks_it(cases):
+    case = cases("tiny")
+    command = [TOOL, case.folder, case.pixels_file, "bf16", case.pixels_file.with_suffix(".none")]
+    refused = subprocess.run(
+        command, env=os.environ | {"FOVEA_CPU_ISA": "avx2"}, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert refused.returncode == 1
+    assert "bf16 needs a CPU with AMX or AVX512-BF16" in refused.stderr
+    _, said = case.embed("auto", env={"FOVEA_CPU_ISA": "avx2"})
+    assert "fp32" in said
