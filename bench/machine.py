@@ -2,6 +2,7 @@
 
 import datetime
 import importlib.metadata
+import os
 import pathlib
 import platform
 import re
@@ -39,7 +40,11 @@ def _versions() -> dict:
 
 
 def commit() -> str:
-    """The commit measured, with '-modified' when the tree differs from it."""
+    """The commit measured, with '-modified' when the tree differs from it. A program carried to
+    a machine without the checkout says its commit in FOVEA_BENCH_COMMIT."""
+    if "FOVEA_BENCH_COMMIT" in os.environ:
+        return os.environ["FOVEA_BENCH_COMMIT"]
+
     def git(*arguments):
         return subprocess.run(
             ["git", *arguments], cwd=ROOT, check=True, capture_output=True, text=True

@@ -49,6 +49,7 @@ function(fovea_test name)
   add_executable(${name}_test ${sources})
   target_link_libraries(${name}_test PRIVATE fovea_options ${ARGN} GTest::gtest GTest::gtest_main)
   set_target_properties(${name}_test PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  add_dependencies(unit_tests ${name}_test)
   gtest_discover_tests(${name}_test TEST_PREFIX "${name}/" DISCOVERY_MODE PRE_TEST
                        PROPERTIES TIMEOUT 300)
 endfunction()

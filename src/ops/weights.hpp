@@ -24,7 +24,7 @@ struct LayerNormWeights {
 
 /// A pixel value v of channel c enters the projection as v * scale[c] + shift[c].
 struct PatchEmbedWeights {
-  LinearWeights projection;         // weight [hidden, p * p * 3] in (row, column, channel) order
+  LinearWeights projection;           // weight [hidden, p * p * 3] in (row, column, channel) order
   std::span<const float> position{};  // [tokens, hidden]
   std::array<double, 3> scale{1, 1, 1};
   std::array<double, 3> shift{0, 0, 0};
