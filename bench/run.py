@@ -18,7 +18,7 @@ import machine
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 HERE = ROOT / "bench"
-SYSTEM = ("end_to_end", "cold_start", "memory")
+SYSTEM = ("end_to_end", "cold_start")
 
 
 def script(name: str, *arguments: object) -> str:
@@ -32,18 +32,42 @@ def encoder(options) -> list:
         return json.load(file)["results"]
 
 
-def system(section: str, options) -> object:
-    precisions = options.precisions.split(",")
+def system(section: str, options) -> list:
     return [
         json.loads(script("system.py", "--model", options.model, "--precision", precision, section))[section]
-        for precision in precisions
+        for precision in options.precisions.split(",")
     ]
 
 
+def memory(options) -> list:
+    """By number of images with a model small enough for many, and as much as base needs."""
+    with tempfile.TemporaryDirectory() as folder:
+        tiny = pathlib.Path(folder) / "tiny"
+        subprocess.run([ROOT / "build/release/bin/fovea", "init", "--preset", "tiny", "-o", tiny], check=True)
+        runs = [(tiny, "1000,100000"), (options.model, "128")]
+        return [
+            json.loads(script("system.py", "--model", model, "--memory", counts, "memory"))["memory"]
+            for model, counts in runs
+        ]
+
+
 def robustness() -> dict:
+    """Filed even when it fails: the page then says so."""
     with tempfile.NamedTemporaryFile(suffix=".json") as file:
-        script("robustness.py", "--json", file.name)
+        subprocess.run([sys.executable, HERE / "robustness.py", "--json", file.name], check=False, stdout=sys.stderr)
         return json.load(file)
+
+
+def file_result(name: str, where: dict, sections: dict) -> None:
+    """Adds sections to the file of this machine, date and commit."""
+    if not sections:
+        return
+    folder = HERE / "results" / name
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{where['date']}-{where['commit']}.json"
+    filed = json.loads(path.read_text()) if path.exists() else {"machine": where}
+    path.write_text(json.dumps(filed | sections, indent=1) + "\n")
+    print(f"{path.relative_to(ROOT)}: {', '.join(sections)}")
 
 
 def main() -> None:
@@ -66,18 +90,13 @@ def main() -> None:
         "encoder": lambda: encoder(options),
         "image": lambda: json.loads(script("image_peers.py")),
         **{section: lambda section=section: system(section, options) for section in SYSTEM},
+        "memory": lambda: memory(options),
         "robustness": robustness,
     }
+    file_result(options.machine, where, result)
     for section in options.sections or ([] if options.take else runs):
-        result[section] = runs[section]()
-
-    folder = HERE / "results" / options.machine
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{where['date']}-{where['commit']}.json"
-    if path.exists():
-        result = json.loads(path.read_text()) | result
-    path.write_text(json.dumps({"machine": where} | {k: v for k, v in result.items() if k != "machine"}, indent=1) + "\n")
-    print(f"wrote {path.relative_to(ROOT)}")
+        # One at a time: a section that fails takes no other with it.
+        file_result(options.machine, where, {section: runs[section]()})
 
 
 if __name__ == "__main__":

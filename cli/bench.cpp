@@ -97,7 +97,7 @@ void add_bench(CLI::App& app, Run& run) {
       ->check(CLI::IsMember({"fp32", "bf16"}));
   command->add_option("--device", options.device, "auto or cpu");
   command->add_option("--threads", options.threads, "Compute threads; 0: one for each CPU")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(0, kMostThreads));
   command->add_option("--seconds", options.seconds, "Time to spend on each figure")
       ->check(CLI::PositiveNumber);
   command->add_flag("--json", arguments->json, "Print one JSON object");

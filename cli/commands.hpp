@@ -7,8 +7,18 @@
 
 namespace fovea::cli {
 
-/// Exit codes of the program; CLI11's own usage errors become kUsage in main().
-enum ExitCode : int { kDone = 0, kFailed = 1, kUsage = 2, kSomeInputsFailed = 3 };
+/// Exit codes of the program; CLI11's own usage errors become kUsage in main(). kInterrupted is
+/// 128 + SIGINT, as shells say it.
+enum ExitCode : int {
+  kDone = 0,
+  kFailed = 1,
+  kUsage = 2,
+  kSomeInputsFailed = 3,
+  kInterrupted = 130,
+};
+
+/// Upper limit of --threads options: more is a slip of the hand.
+inline constexpr int kMostThreads = 1024;
 
 /// What the chosen subcommand does; its result is the exit code. A fovea::Error thrown from it is
 /// printed by main() as "fovea: <message>" and exits with kFailed.

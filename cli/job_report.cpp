@@ -17,7 +17,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kInterrupted = 130;  // 128 + SIGINT, as shells say it
 constexpr std::uint64_t kFailuresShown = 10;
 
 std::atomic<bool> stop_requested = false;
@@ -25,6 +24,8 @@ static_assert(std::atomic<bool>::is_always_lock_free);  // a signal handler sets
 
 extern "C" void request_stop(int /*signal*/) {
   stop_requested = true;
+  std::signal(SIGINT, SIG_DFL);  // the second one of either kind kills
+  std::signal(SIGTERM, SIG_DFL);
   constexpr std::string_view kText = "\nfovea: finishing the batch; once more kills the program\n";
   // Nothing can be done about a failed write here.
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, kText.data(), kText.size());

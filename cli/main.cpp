@@ -10,10 +10,12 @@
 namespace fovea::cli {
 namespace {
 
-// Every long option can also be given as FOVEA_<NAME> in the environment.
+// Every long option can also be given as FOVEA_<NAME> in the environment, but for the one that
+// deletes: a variable forgotten in a shell must not.
 void name_environment_variables(CLI::App& command) {
   for (CLI::Option* option : command.get_options()) {
-    if (option->get_lnames().empty() || option->get_lnames().front() == "help") {
+    if (option->get_lnames().empty() || option->get_lnames().front() == "help" ||
+        option->get_lnames().front() == "overwrite") {
       continue;
     }
     std::string name = "FOVEA_";

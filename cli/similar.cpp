@@ -295,7 +295,7 @@ void add_similar(CLI::App& app, Run& run) {
   command->add_option("--root", options->root,
                       "Folder that relative names of photos start from, for --html");
   command->add_option("--threads", options->threads, "Compute threads; 0: one a CPU")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(0, kMostThreads));
   command->footer(
       "A photo that is in OUT is not listed as its own neighbour. Scores are cosines.\n"
       "  fovea similar cat.jpg --in out                 the 10 most similar photos\n"

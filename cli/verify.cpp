@@ -71,7 +71,7 @@ void add_verify(CLI::App& app, Run& run) {
   command->add_option("--min-recall", options->min_recall, "Lowest mean recall@10");
   command->add_option("--device", options->device, "auto or cpu");
   command->add_option("--threads", options->threads, "Compute threads; 0: one for each CPU")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(0, kMostThreads));
   command->add_flag("--json", *json, "Print one JSON object");
   command->callback([options, json, &run] {
     run = [options, json] {

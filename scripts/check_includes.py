@@ -59,13 +59,13 @@ def problems_in(path: pathlib.Path) -> list[str]:
     folder = folder_of(path)
     found = []
     for number, line in enumerate(path.read_text().splitlines(), 1):
+        where = f"{path.relative_to(ROOT)}:{number}"
+        if folder == "include/fovea" and re.match(r"\s*#\s*if", line):
+            found.append(f"{where}: public headers have no #if")
         match = INCLUDE.match(line)
         if not match:
             continue
         style, include = match.groups()
-        where = f"{path.relative_to(ROOT)}:{number}"
-        if folder == "include/fovea" and re.match(r"\s*#\s*if", line):
-            found.append(f"{where}: public headers have no #if")
         for prefix, homes in THIRD_PARTY_ONLY_IN.items():
             if include.startswith(prefix) and folder not in homes:
                 found.append(f"{where}: <{include}> may be included only from {sorted(homes)}")
@@ -73,8 +73,7 @@ def problems_in(path: pathlib.Path) -> list[str]:
             continue
         owner = owner_of(include)
         if owner is None:
-            if "/" not in include or not (ROOT / "third_party").exists():
-                found.append(f'{where}: "{include}" is not found from include/ or src/')
+            found.append(f'{where}: "{include}" is not found from include/ or src/')
         elif owner not in (folder, "include/fovea") and owner not in ALLOWED[folder]:
             found.append(f'{where}: {folder} may not include "{include}" of {owner}')
     return found

@@ -116,6 +116,10 @@ Embeddings embed_all(model::Encoder& encoder, const Photos& photos) {
     const std::span row =
         std::span(embeddings.values).subspan(photo * embeddings.dimension, embeddings.dimension);
     const double length = std::sqrt(dot(row, row));
+    if (!(length > 0) || !std::isfinite(length)) {
+      fail("{}: its embedding has length {} in {}; the model's weights are damaged",
+           photos.names[photo], length, to_string(encoder.backend().precision()));
+    }
     std::ranges::transform(row, row.begin(),
                            [&](float value) { return static_cast<float>(value / length); });
   }

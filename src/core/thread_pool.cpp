@@ -2,9 +2,12 @@
 #include "core/thread_pool.hpp"
 
 #include <algorithm>
+#include <system_error>
 #include <utility>
 
 #include <sched.h>
+
+#include "core/error.hpp"
 
 namespace fovea {
 
@@ -18,12 +21,21 @@ int available_threads() {
 }
 
 ThreadPool::ThreadPool(int threads) {
-  for (int worker = 1; worker < threads; ++worker) {
-    workers_.emplace_back([this, worker] { work(worker); });
+  try {
+    for (int worker = 1; worker < threads; ++worker) {
+      workers_.emplace_back([this, worker] { work(worker); });
+    }
+  } catch (const std::system_error& error) {
+    stop();
+    fail("cannot start {} threads: {}; ask for fewer", threads, error.what());
   }
 }
 
 ThreadPool::~ThreadPool() {
+  stop();
+}
+
+void ThreadPool::stop() {
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;

@@ -19,6 +19,7 @@ namespace fovea {
 /// One parallel_for runs at a time; concurrent callers take turns. Not re-entrant.
 class ThreadPool {
  public:
+  /// Throws fovea::Error when the system has no more threads.
   explicit ThreadPool(int threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -32,6 +33,7 @@ class ThreadPool {
   void parallel_for(std::size_t count, const std::function<void(std::size_t, int)>& body);
 
  private:
+  void stop();
   void work(int worker);
   void drain(int worker);
 

@@ -9,7 +9,8 @@
 namespace fovea::io {
 
 /// Writes beside `path` (`path` + ".partial"), then commit() syncs and renames it into place.
-/// Destroyed without commit(), it removes what it wrote. Every failed system call (a full disk
+/// Destroyed without commit(), it removes what it wrote. A second writer of the same path, in this
+/// process or another, is refused while the first lives. Every failed system call (a full disk
 /// included) throws fovea::Error with the path and the system's reason.
 class AtomicFile {
  public:
@@ -23,6 +24,9 @@ class AtomicFile {
 
   /// Overwrites bytes already written, from byte `offset` on (for headers known last).
   void write_at(std::size_t offset, std::span<const std::byte> bytes);
+
+  /// Removes the file that commit() would replace, if there is one.
+  void remove_old() const;
 
   /// fsync the file, rename it to its path, fsync the directory. Call once.
   void commit();

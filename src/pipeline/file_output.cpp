@@ -51,6 +51,8 @@ void FileOutput::append(const Batch& batch, std::span<const std::byte> rows) {
 void FileOutput::finish() {
   const std::string final_header = header();
   array_.write_at(0, std::as_bytes(std::span(final_header)));
+  // An older array goes first: killed in between, no array stands beside another's index.
+  array_.remove_old();
   errors_.commit();
   index_.commit();
   array_.commit();

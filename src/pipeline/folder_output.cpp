@@ -143,6 +143,19 @@ FolderOutput::FolderOutput(fs::path folder, const JobIdentity& identity, bool ov
   manifest_.state = there.state;
   manifest_.identity.model = there.identity.model;
   found_ = true;
+  for (std::uint64_t number = 0; number < there.state.shards; ++number) {
+    check_counted(data_path(number));
+    if (manifest_.identity.format == OutputFormat::kNpy) {
+      check_counted(index_path(number));
+    }
+  }
+}
+
+void FolderOutput::check_counted(const fs::path& path) const {
+  if (!fs::is_regular_file(path)) {
+    fail("{}: is missing, but {} counts it; bring it back or --overwrite this output",
+         io::escape(path.native()), kManifest);
+  }
 }
 
 fs::path FolderOutput::data_path(std::uint64_t number) const {

@@ -40,6 +40,7 @@ class NpySource final : public Source {
 
   bool next(Item& item) override {
     if (row_ == rows_) {
+      check_index_ends();
       return false;
     }
     item = Item{};
@@ -58,6 +59,14 @@ class NpySource final : public Source {
   }
 
  private:
+  void check_index_ends() {
+    std::string text;
+    if (index_ && index_->next(text)) {
+      fail("{}: has more lines than {} has rows, {}; remove or mend the index",
+           io::escape(index_name_), io::escape(path_), rows_);
+    }
+  }
+
   void read_index(Item& item) {
     std::string text;
     if (!index_->next(text)) {

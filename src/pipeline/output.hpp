@@ -108,6 +108,7 @@ class FolderOutput final : public Output {
   [[nodiscard]] std::filesystem::path index_path(std::uint64_t number) const;
   [[nodiscard]] std::string header(std::uint64_t rows) const;
   void remove_all() const;
+  void check_counted(const std::filesystem::path& path) const;
   void remove_files_from(std::uint64_t first) const;
   void write_manifest() const;
   void open_files();

@@ -53,6 +53,20 @@ TEST_F(FilesTest, AtomicFileAppearsOnlyOnCommit) {
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 1);
 }
 
+TEST_F(FilesTest, AtomicFileRefusesASecondWriter) {
+  const auto path = folder_ / "out";
+  {
+    AtomicFile first(path);
+    first.write("first");
+    EXPECT_THROW(AtomicFile{path}, Error);
+    first.commit();
+  }
+  EXPECT_EQ(read(path), "first");
+  std::ofstream(folder_ / "out.partial") << "left by a killed writer";
+  write_file_atomically(path, "second");
+  EXPECT_EQ(read(path), "second");
+}
+
 TEST_F(FilesTest, NpyRoundTripAndFixedHeaderSize) {
   const std::string header = npy_header(DType::kF32, {2, 3});
   EXPECT_EQ(header.size() % 64, 0U);

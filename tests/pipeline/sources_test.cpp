@@ -195,6 +195,10 @@ TEST_F(SourcesTest, PixelsComeBackWithTheirIndex) {
   EXPECT_EQ(found[1].height, 40);
   write("p.index.jsonl", format_index_line({0, "a.jpg", 10, 20}));
   EXPECT_THROW(items({file}), Error);  // an index of other pixels would give rows wrong names
+  write("p.index.jsonl", format_index_line({0, "a.jpg", 10, 20}) +
+                             format_index_line({1, "b.jpg", 30, 40}) +
+                             format_index_line({2, "c.jpg", 50, 60}));
+  EXPECT_THROW(items({file}), Error);
   EXPECT_THROW(
       items({write("q.npy", io::npy_header(DType::kU8, {1, 2, 3, 3}) + std::string(18, 'x'))}),
       Error);

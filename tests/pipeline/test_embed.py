@@ -1,5 +1,6 @@
 """`fovea embed` and `fovea preprocess` end to end: right rows, right names, right errors."""
 
+import ctypes
 import gzip
 import io
 import json
@@ -9,7 +10,6 @@ import struct
 import tarfile
 
 import numpy as np
-import pytest
 from PIL import Image
 from pipeline_support import contents, jpeg, name_of, read_lines, read_output, write_photos
 
@@ -81,12 +81,20 @@ def test_bad_images_are_listed_once_and_lose_nothing(embed, tmp_path):
     assert same_direction(read_output(tmp_path / "good")[2], rows)
 
 
+def without_root_rights():
+    """Runs in the child: root stays the owner of its files but no longer reads what it may not."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    drop_from_bounding_set, override_permissions, read_everything = 24, 1, 2  # linux/prctl.h, capability.h
+    for capability in (override_permissions, read_everything):
+        if libc.prctl(drop_from_bounding_set, capability, 0, 0, 0) != 0:
+            raise OSError(ctypes.get_errno(), "prctl")
+
+
 def test_unreadable_file(embed, photos, tmp_path):
-    if os.geteuid() == 0:
-        pytest.skip("root reads everything; dangling links and /proc/self/mem are tested instead")
     folder = write_photos(tmp_path / "in", 2)
     (folder / "00000.jpg").chmod(0)
-    embed(folder, out=tmp_path / "out", code=3)
+    as_user = {"preexec_fn": without_root_rights} if os.geteuid() == 0 else {}
+    embed(folder, out=tmp_path / "out", code=3, **as_user)
     assert list(read_output(tmp_path / "out")[3]) == [str(folder / "00000.jpg")]
 
 
@@ -409,3 +417,24 @@ def test_memory_does_not_grow_with_the_job(embed, tmp_path):
     sources, _, rows, _ = read_output(tmp_path / "many")
     assert sources[-1] == "synthetic#9999"
     assert (rows[:500] == read_output(tmp_path / "few")[2]).all()
+
+
+def test_vanished_rows_are_not_called_done(embed, photos, tmp_path):
+    out = tmp_path / "out"
+    embed(photos, out=out)
+    (out / "embeddings-00000.npy").unlink()
+    result = embed(photos, out=out, code=1)
+    assert "embeddings-00000.npy" in result.stderr and "missing" in result.stderr
+
+
+def test_precision_is_what_was_asked_or_refused(run_fovea, model, photos, tmp_path):
+    portable = {"FOVEA_CPU_ISA": "avx2"}
+    arguments = ["embed", photos / "00000.jpg", "-m", model, "-o"]
+    result = run_fovea(*arguments, tmp_path / "a", "--precision", "bf16", code=1, env=portable)
+    assert "bf16 needs" in result.stderr
+    result = run_fovea(*arguments, tmp_path / "b", env=portable)
+    assert "fp32" in result.stderr  # auto says what it chose
+    assert json.loads((tmp_path / "b/manifest.json").read_text())["precision"] == "fp32"
+    run_fovea(*arguments, tmp_path / "c", "--device", "cuda", code=2)
+    assert not (tmp_path / "c").exists()
+
