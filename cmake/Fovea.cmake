@@ -20,7 +20,8 @@ find_package(nlohmann_json REQUIRED)
 # fovea_options: warnings, include roots and sanitizers, linked by every target.
 add_library(fovea_options INTERFACE)
 target_include_directories(fovea_options INTERFACE ${PROJECT_SOURCE_DIR}/include
-                                                   ${PROJECT_SOURCE_DIR}/src)
+                                                   ${PROJECT_SOURCE_DIR}/src
+                                                   ${PROJECT_SOURCE_DIR})
 target_compile_options(fovea_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor
                                                -Woverloaded-virtual -Werror)
 target_compile_definitions(fovea_options INTERFACE FOVEA_VERSION="${PROJECT_VERSION}")

@@ -17,15 +17,26 @@ ALLOWED = {
     "src/ops": {"src/core"},
     "src/model": {"src/ops", "src/io", "src/core"},
     "src/cpu": {"src/ops", "src/core"},
+    "src/gpu/device": {"src/core"},
+    "src/gpu/launch": {"src/gpu/device", "src/ops", "src/core", "kernels"},
+    "src/gpu": {"src/gpu/launch", "src/gpu/device", "src/ops", "src/core"},
     "src/pipeline": {"src/model", "src/ops", "src/image", "src/io", "src/core"},
     "src/hub": {"src/io", "src/core"},
     "src/search": {"src/image", "src/io", "src/core"},
     "src/api": {
         "src", "src/core", "src/io", "src/image", "src/ops", "src/model", "src/cpu",
-        "src/pipeline", "src/hub", "src/search",
+        "src/gpu", "src/pipeline", "src/hub", "src/search",
     },
-    "src": {"src/cpu", "src/ops", "src/core"},  # backends.cpp, the composition root
-    "cli": set(),
+    "src": {"src/cpu", "src/gpu", "src/ops", "src/core"},  # backends.cpp, the composition root
+    # Device code: the lower layers first. What .cu and .cuh files share with launchers is params.hpp.
+    "kernels/ptx": set(),
+    "kernels/pipe": {"kernels/ptx"},
+    "kernels/tile": {"kernels/ptx"},
+    "kernels/epilogue": {"kernels/ptx"},
+    "kernels/sched": {"kernels/ptx"},
+    "kernels": {"kernels/ptx", "kernels/pipe", "kernels/tile", "kernels/epilogue", "kernels/sched"},
+    "lab": {"src/gpu", "src/gpu/launch", "src/gpu/device", "src/ops", "src/core", "kernels"},
+    "cli": {"lab"},
     "examples": set(),
 }
 # Device libraries and threads stay where they belong.
@@ -41,9 +52,10 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 def folder_of(path: pathlib.Path) -> str:
     """The key of ALLOWED that `path` belongs to: sub-folders count with their parent."""
     parts = path.relative_to(ROOT).parts
-    if parts[0] in ("src", "include") and len(parts) > 2:
-        return "/".join(parts[:2])
-    return parts[0]
+    for depth in (3, 2):
+        if len(parts) > depth and "/".join(parts[:depth]) in ALLOWED:
+            return "/".join(parts[:depth])
+    return "/".join(parts[:2]) if parts[0] == "src" and len(parts) > 2 else parts[0]
 
 
 def owner_of(include: str) -> str | None:
@@ -82,8 +94,9 @@ def problems_in(path: pathlib.Path) -> list[str]:
 def main() -> int:
     found = []
     checked = 0
-    for folder in ("include", "src", "cli", "examples"):
-        for path in sorted((ROOT / folder).rglob("*.[ch]pp")):
+    for folder in ("include", "src", "kernels", "lab", "cli", "examples"):
+        paths = (ROOT / folder).rglob("*")
+        for path in sorted(p for p in paths if p.suffix in (".cpp", ".hpp", ".cu", ".cuh")):
             checked += 1
             if folder_of(path) not in ALLOWED:
                 found.append(f"{path.relative_to(ROOT)}: folder without a rule in {__file__}")

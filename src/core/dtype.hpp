@@ -8,12 +8,14 @@
 
 namespace fovea {
 
-enum class DType : std::uint8_t { kU8, kF16, kBF16, kF32, kF64 };
+enum class DType : std::uint8_t { kU8, kI8, kE4M3, kF16, kBF16, kF32, kF64 };
 
 /// Bytes of one element.
 [[nodiscard]] constexpr std::size_t size_of(DType type) {
   switch (type) {
     case DType::kU8:
+    case DType::kI8:
+    case DType::kE4M3:
       return 1;
     case DType::kF16:
     case DType::kBF16:
@@ -26,11 +28,16 @@ enum class DType : std::uint8_t { kU8, kF16, kBF16, kF32, kF64 };
   return 0;
 }
 
-/// Lower-case name, as used in messages and manifests: "u8", "f16", "bf16", "f32", "f64".
+/// Lower-case name, as used in messages and manifests: "u8", "i8", "e4m3", "f16", "bf16", "f32",
+/// "f64".
 [[nodiscard]] constexpr std::string_view to_string(DType type) {
   switch (type) {
     case DType::kU8:
       return "u8";
+    case DType::kI8:
+      return "i8";
+    case DType::kE4M3:
+      return "e4m3";
     case DType::kF16:
       return "f16";
     case DType::kBF16:
@@ -101,6 +108,49 @@ struct Float16 {
   }
   const std::uint32_t rebased = magnitude - (112U << 23);
   return {static_cast<std::uint16_t>(sign | ((rebased + 0xfffU + ((rebased >> 13) & 1U)) >> 13))};
+}
+
+/// An 8-bit float in storage: sign, 4 bits of exponent (bias 7), 3 of mantissa; no infinities, and
+/// S.1111.111 is NaN (the OCP 8-bit floating point specification, E4M3).
+struct Float8E4M3 {
+  std::uint8_t bits = 0;
+};
+inline constexpr float kE4M3Max = 448.0F;
+
+/// Exact.
+[[nodiscard]] constexpr float to_float(Float8E4M3 value) {
+  const int exponent = (value.bits >> 3) & 0xf;
+  const int mantissa = value.bits & 0x7;
+  const float sign = (value.bits & 0x80) != 0 ? -1.0F : 1.0F;
+  if (exponent == 15 && mantissa == 7) {
+    return std::bit_cast<float>(0x7fc00000U);
+  }
+  if (exponent == 0) {
+    return sign * static_cast<float>(mantissa) * 0x1p-9F;
+  }
+  const auto power = std::bit_cast<float>(static_cast<std::uint32_t>(exponent + 120) << 23);
+  return sign * power * (1.0F + static_cast<float>(mantissa) / 8.0F);
+}
+
+/// Rounds to nearest even; beyond 448 it saturates, as cvt.satfinite does; NaN stays NaN.
+[[nodiscard]] constexpr Float8E4M3 to_e4m3(float value) {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  const auto sign = static_cast<std::uint8_t>((bits >> 24) & 0x80U);
+  const std::uint32_t magnitude = bits & 0x7fffffffU;
+  if (magnitude > 0x7f800000U) {
+    return {static_cast<std::uint8_t>(sign | 0x7fU)};
+  }
+  const auto absolute = std::bit_cast<float>(magnitude);
+  if (absolute >= kE4M3Max) {
+    return {static_cast<std::uint8_t>(sign | 0x7eU)};
+  }
+  if (absolute < 0x1p-6F) {  // subnormal: adding 2^14 rounds to units of 2^-9
+    const float shifted = absolute + 0x1p14F;
+    const auto units = std::bit_cast<std::uint32_t>(shifted) & 0xfU;
+    return {static_cast<std::uint8_t>(sign | units)};
+  }
+  const std::uint32_t rounded = magnitude + 0x7ffffU + ((magnitude >> 20) & 1U);
+  return {static_cast<std::uint8_t>(sign | ((rounded >> 20) - (120U << 3)))};
 }
 
 }  // namespace fovea

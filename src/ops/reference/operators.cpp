@@ -78,6 +78,10 @@ double load(const ConstTensorView& view, std::int64_t index) {
   switch (view.dtype) {
     case DType::kU8:
       return view.as<std::uint8_t>()[index];
+    case DType::kI8:
+      return view.as<std::int8_t>()[index];
+    case DType::kE4M3:
+      return to_float(view.as<Float8E4M3>()[index]);
     case DType::kF16:
       return to_float(view.as<Float16>()[index]);
     case DType::kBF16:
@@ -93,7 +97,11 @@ double load(const ConstTensorView& view, std::int64_t index) {
 void store(const TensorView& view, std::int64_t index, double value) {
   switch (view.dtype) {
     case DType::kU8:
-      fail("float64 results are not stored as u8");
+    case DType::kI8:
+      fail("float64 results are not stored as {}", to_string(view.dtype));
+    case DType::kE4M3:
+      view.as<Float8E4M3>()[index] = to_e4m3(static_cast<float>(value));
+      return;
     case DType::kF16:
       view.as<Float16>()[index] = to_float16(static_cast<float>(value));
       return;

@@ -1,0 +1,239 @@
+// Device: the narrow driver interface that the GPU backend and the laboratory run on.
+//
+// CudaDevice implements it over libcuda; a software device can implement it as well, so nothing
+// here names CUDA. Every call throws fovea::Error with the driver's name for what went wrong.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "fovea/error.hpp"
+
+namespace fovea::gpu {
+
+/// An address in the device's memory.
+using DevicePtr = std::uint64_t;
+
+struct DeviceInfo {
+  std::string name;           // "NVIDIA H200"
+  int compute_major = 0;      // 9.0 for Hopper
+  int compute_minor = 0;
+  int sm_count = 0;
+  std::size_t memory_bytes = 0;
+  std::size_t l2_bytes = 0;
+  std::size_t shared_bytes_per_block = 0;  // the most that a block can ask for
+  int clock_khz = 0;                       // the highest SM clock
+  int driver_version = 0;                  // 13000 for CUDA 13.0
+
+  /// 90 for compute capability 9.0.
+  [[nodiscard]] int arch() const { return compute_major * 10 + compute_minor; }
+};
+
+/// No room in the device's memory; a smaller batch may fit.
+class OutOfMemory : public Error {
+ public:
+  using Error::Error;
+};
+
+/// A loaded entry point. Valid as long as its device.
+struct Kernel {
+  void* handle = nullptr;
+};
+
+/// What a kernel was compiled to.
+struct KernelResources {
+  int registers = 0;           // a thread
+  std::size_t shared_bytes = 0;  // static, a block
+  std::size_t local_bytes = 0;   // a thread: spills and arrays that are not in registers
+};
+
+struct Dim3 {
+  std::uint32_t x = 1;
+  std::uint32_t y = 1;
+  std::uint32_t z = 1;
+  friend bool operator==(const Dim3&, const Dim3&) = default;
+};
+
+struct LaunchConfig {
+  Dim3 grid;
+  Dim3 block;
+  Dim3 cluster;                      // 1x1x1: no cluster
+  std::size_t dynamic_shared_bytes = 0;
+  /// Programmatic dependent launch: the grid may start before the one ahead of it in the stream has
+  /// ended; the kernel itself waits (griddepcontrol.wait) before it reads what that one wrote.
+  bool dependent = false;
+};
+
+enum class TensorMapType : std::uint8_t { kU8, kF16, kBF16, kF32 };
+/// Permutation of 16-byte units within shared memory, by the bytes of its span.
+enum class Swizzle : std::uint8_t { kNone, k32, k64, k128 };
+
+/// A box of a row-major tensor of up to five dimensions, as the bulk tensor copy engine takes it.
+struct TensorMapDesc {
+  TensorMapType type = TensorMapType::kU8;
+  DevicePtr address = 0;                       // 16-byte aligned
+  int rank = 2;
+  std::array<std::uint64_t, 5> dims{};         // elements, innermost first
+  std::array<std::uint64_t, 4> strides{};      // bytes between dims 1, 2, ...; multiples of 16
+  std::array<std::uint32_t, 5> box{};          // elements, innermost first
+  Swizzle swizzle = Swizzle::kNone;
+};
+
+/// The hardware's descriptor, passed to kernels as a __grid_constant__ parameter.
+struct alignas(64) TensorMap {
+  std::array<std::uint64_t, 16> opaque{};
+};
+
+/// Work queue. Operations of one stream run in order.
+class Stream {
+ public:
+  virtual ~Stream() = default;
+  virtual void synchronize() = 0;
+};
+
+/// A point in a stream's work.
+class Event {
+ public:
+  virtual ~Event() = default;
+  virtual void record(Stream& stream) = 0;
+  virtual void synchronize() = 0;
+  /// Whether the work before the record has been done.
+  [[nodiscard]] virtual bool done() = 0;
+};
+
+/// Work captured from a stream, to be launched again as one.
+class Graph {
+ public:
+  virtual ~Graph() = default;
+  virtual void launch(Stream& stream) = 0;
+};
+
+class Device {
+ public:
+  Device() = default;
+  virtual ~Device() = default;
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+
+  [[nodiscard]] virtual const DeviceInfo& info() const = 0;
+
+  /// At least 256-byte aligned. Throws OutOfMemory when there is no room.
+  [[nodiscard]] virtual DevicePtr allocate(std::size_t bytes) = 0;
+  virtual void free(DevicePtr address) noexcept = 0;
+  [[nodiscard]] virtual std::size_t free_memory() = 0;
+  /// Page-locked host memory, which copies overlap with kernels.
+  [[nodiscard]] virtual void* allocate_pinned(std::size_t bytes) = 0;
+  virtual void free_pinned(void* address) noexcept = 0;
+
+  [[nodiscard]] virtual std::unique_ptr<Stream> make_stream() = 0;
+  [[nodiscard]] virtual std::unique_ptr<Event> make_event() = 0;
+  /// Seconds between two recorded and done events.
+  [[nodiscard]] virtual double seconds_between(const Event& start, const Event& end) = 0;
+
+  /// Asynchronous in the stream when the host memory is page-locked.
+  virtual void copy_to_device(DevicePtr to, std::span<const std::byte> from, Stream& stream) = 0;
+  virtual void copy_to_host(std::span<std::byte> to, DevicePtr from, Stream& stream) = 0;
+  virtual void copy_on_device(DevicePtr to, DevicePtr from, std::size_t bytes, Stream& stream) = 0;
+  virtual void fill(DevicePtr to, std::uint8_t value, std::size_t bytes, Stream& stream) = 0;
+
+  /// Loads a cubin, or PTX (text that ends in a zero byte), and finds its entry. The image stays
+  /// loaded as long as the device.
+  [[nodiscard]] virtual Kernel load(std::span<const std::byte> image, std::string_view entry) = 0;
+  [[nodiscard]] virtual KernelResources resources(Kernel kernel) = 0;
+  /// Blocks of this size that one multiprocessor holds at once.
+  [[nodiscard]] virtual int blocks_per_sm(Kernel kernel, const LaunchConfig& config) = 0;
+
+  [[nodiscard]] virtual TensorMap encode(const TensorMapDesc& desc) = 0;
+
+  /// `params` is the kernel's one parameter. A failure during the run shows in a later call.
+  virtual void launch(Kernel kernel, const LaunchConfig& config, std::span<const std::byte> params,
+                      Stream& stream) = 0;
+
+  /// Captures what is put into the stream between the two calls, without running it.
+  virtual void begin_capture(Stream& stream) = 0;
+  [[nodiscard]] virtual std::unique_ptr<Graph> end_capture(Stream& stream) = 0;
+
+  /// Waits for everything; throws what a kernel did wrong.
+  virtual void synchronize() = 0;
+  /// The stream as the driver's own handle, for vendor libraries that work on it.
+  [[nodiscard]] virtual void* native_handle(Stream& stream) = 0;
+};
+
+/// Memory of a device, freed with its owner.
+class DeviceBuffer {
+ public:
+  DeviceBuffer() = default;
+  DeviceBuffer(Device& device, std::size_t bytes)
+      : device_(&device), address_(device.allocate(bytes)), bytes_(bytes) {}
+  ~DeviceBuffer() { reset(); }
+  DeviceBuffer(DeviceBuffer&& other) noexcept { *this = std::move(other); }
+  DeviceBuffer& operator=(DeviceBuffer&& other) noexcept {
+    if (this != &other) {
+      reset();
+      device_ = std::exchange(other.device_, nullptr);
+      address_ = std::exchange(other.address_, 0);
+      bytes_ = std::exchange(other.bytes_, 0);
+    }
+    return *this;
+  }
+
+  [[nodiscard]] DevicePtr address() const { return address_; }
+  [[nodiscard]] std::size_t bytes() const { return bytes_; }
+
+ private:
+  void reset() {
+    if (device_ != nullptr) {
+      device_->free(address_);
+      device_ = nullptr;
+    }
+  }
+  Device* device_ = nullptr;
+  DevicePtr address_ = 0;
+  std::size_t bytes_ = 0;
+};
+
+/// Page-locked host memory, freed with its owner.
+class PinnedBuffer {
+ public:
+  PinnedBuffer() = default;
+  PinnedBuffer(Device& device, std::size_t bytes)
+      : device_(&device), data_(device.allocate_pinned(bytes)), bytes_(bytes) {}
+  ~PinnedBuffer() { reset(); }
+  PinnedBuffer(PinnedBuffer&& other) noexcept { *this = std::move(other); }
+  PinnedBuffer& operator=(PinnedBuffer&& other) noexcept {
+    if (this != &other) {
+      reset();
+      device_ = std::exchange(other.device_, nullptr);
+      data_ = std::exchange(other.data_, nullptr);
+      bytes_ = std::exchange(other.bytes_, 0);
+    }
+    return *this;
+  }
+
+  [[nodiscard]] std::span<std::byte> bytes() const {
+    return {static_cast<std::byte*>(data_), bytes_};
+  }
+
+ private:
+  void reset() {
+    if (device_ != nullptr) {
+      device_->free_pinned(data_);
+      device_ = nullptr;
+    }
+  }
+  Device* device_ = nullptr;
+  void* data_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+/// Opens CUDA device `index`. Throws Error that says what is missing: the driver's library, a GPU,
+/// or a driver new enough.
+[[nodiscard]] std::unique_ptr<Device> open_cuda_device(int index = 0);
+
+}  // namespace fovea::gpu

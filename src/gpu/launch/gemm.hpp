@@ -1,0 +1,54 @@
+// GEMM on a GPU: output = epilogue(A B^T), the problem, the plan and the launch.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "core/dtype.hpp"
+#include "gpu/device/device.hpp"
+#include "gpu/launch/launch.hpp"
+
+namespace fovea::gpu {
+
+enum class GemmEpilogue : std::uint8_t {
+  kBias,      // output = y + bias
+  kGelu,      // output = gelu_tanh(y + bias)
+  kResidual,  // output += y + bias
+  kPosition,  // output = y + position[row % tokens], which has the bias in it: the patch embedding
+};
+
+/// output (M, N) = epilogue(row_scale * column_scale * A (M, K) B (N, K)^T), both K-major.
+struct GemmProblem {
+  std::int64_t m = 0;
+  std::int64_t n = 0;
+  std::int64_t k = 0;
+  DType a = DType::kBF16;       // kBF16, kE4M3, or kU8 with b kI8
+  DType b = DType::kBF16;
+  DType output = DType::kBF16;  // kBF16 or kE4M3
+  GemmEpilogue epilogue = GemmEpilogue::kBias;
+  bool row_scale = false;    // A has a scale a row
+  std::int64_t tokens = 0;   // rows of the position table
+};
+
+struct GemmOperands {
+  DevicePtr a = 0;             // (M, K)
+  DevicePtr b = 0;             // (N, K)
+  DevicePtr output = 0;        // (M, N); kResidual also reads it
+  DevicePtr bias = 0;          // f32 (N); not for kPosition
+  DevicePtr column_scale = 0;  // f32 (N), one-byte types: weight scale times that of all of A
+  DevicePtr row_scale = 0;     // f32 (M), when the problem has one
+  DevicePtr position = 0;      // bf16 (tokens, N), kPosition
+  float output_scale = 1.0F;   // e4m3 outputs: the stored value times this is the result
+};
+
+[[nodiscard]] std::string to_string(const GemmProblem& problem);
+
+/// Why no kernel of this program runs the problem on this device; empty when one does.
+[[nodiscard]] std::string can_run(const GemmProblem& problem, const DeviceInfo& device);
+
+/// The launch that runs it. Throws fovea::Error with can_run's reason.
+[[nodiscard]] Launch gemm_launch(Device& device, const GemmProblem& problem,
+                                 const GemmOperands& operands);
+
+}  // namespace fovea::gpu
