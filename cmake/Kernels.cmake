@@ -42,7 +42,6 @@ endfunction()
 
 # fovea_embed_kernels(<target>): the library that holds what fovea_kernel compiled.
 function(fovea_embed_kernels target)
-  enable_language(ASM)
   get_property(kernels GLOBAL PROPERTY FOVEA_KERNELS)
   get_property(files GLOBAL PROPERTY FOVEA_KERNEL_FILES)
   set(folder ${CMAKE_BINARY_DIR}/kernels)

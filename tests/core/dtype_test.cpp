@@ -47,5 +47,35 @@ TEST(BFloat16, EveryValueSurvivesAndTiesGoToEven) {
   EXPECT_EQ(to_bfloat16(std::numeric_limits<float>::max()).bits, 0x7f80);
 }
 
+TEST(Float8E4M3, EveryValueComesBack) {
+  for (int bits = 0; bits < 256; ++bits) {
+    const Float8E4M3 value{static_cast<std::uint8_t>(bits)};
+    const float wide = to_float(value);
+    if ((bits & 0x7f) == 0x7f) {
+      EXPECT_TRUE(std::isnan(wide));
+      EXPECT_EQ(to_e4m3(wide).bits & 0x7f, 0x7f);
+    } else {
+      EXPECT_EQ(to_e4m3(wide).bits, value.bits) << bits;
+    }
+  }
+  EXPECT_EQ(to_float(Float8E4M3{0x7e}), 448.0F);
+  EXPECT_EQ(to_float(Float8E4M3{0x01}), 0x1p-9F);
+  EXPECT_EQ(to_float(Float8E4M3{0xb8}), -1.0F);
+}
+
+TEST(Float8E4M3, RoundsToTheNearestTiesToEven) {
+  for (int bits = 0; bits < 0x7e; ++bits) {  // neighbours, and the middle between them
+    const float low = to_float(Float8E4M3{static_cast<std::uint8_t>(bits)});
+    const float high = to_float(Float8E4M3{static_cast<std::uint8_t>(bits + 1)});
+    const float middle = (low + high) / 2;
+    EXPECT_EQ(to_e4m3(middle).bits, bits % 2 == 0 ? bits : bits + 1) << bits;
+    EXPECT_EQ(to_e4m3(std::nextafter(middle, 0.0F)).bits, bits) << bits;
+    EXPECT_EQ(to_e4m3(std::nextafter(middle, 1e9F)).bits, bits + 1) << bits;
+    EXPECT_EQ(to_e4m3(-std::nextafter(middle, 1e9F)).bits, (bits + 1) | 0x80) << bits;
+  }
+  EXPECT_EQ(to_e4m3(1e9F).bits, 0x7e);
+  EXPECT_EQ(to_e4m3(-std::numeric_limits<float>::infinity()).bits, 0xfe);
+}
+
 }  // namespace
 }  // namespace fovea

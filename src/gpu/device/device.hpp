@@ -21,8 +21,8 @@ namespace fovea::gpu {
 using DevicePtr = std::uint64_t;
 
 struct DeviceInfo {
-  std::string name;           // "NVIDIA H200"
-  int compute_major = 0;      // 9.0 for Hopper
+  std::string name;       // "NVIDIA H200"
+  int compute_major = 0;  // 9.0 for Hopper
   int compute_minor = 0;
   int sm_count = 0;
   std::size_t memory_bytes = 0;
@@ -48,7 +48,7 @@ struct Kernel {
 
 /// What a kernel was compiled to.
 struct KernelResources {
-  int registers = 0;           // a thread
+  int registers = 0;             // a thread
   std::size_t shared_bytes = 0;  // static, a block
   std::size_t local_bytes = 0;   // a thread: spills and arrays that are not in registers
 };
@@ -63,7 +63,7 @@ struct Dim3 {
 struct LaunchConfig {
   Dim3 grid;
   Dim3 block;
-  Dim3 cluster;                      // 1x1x1: no cluster
+  Dim3 cluster;  // 1x1x1: no cluster
   std::size_t dynamic_shared_bytes = 0;
   /// Programmatic dependent launch: the grid may start before the one ahead of it in the stream has
   /// ended; the kernel itself waits (griddepcontrol.wait) before it reads what that one wrote.
@@ -77,11 +77,11 @@ enum class Swizzle : std::uint8_t { kNone, k32, k64, k128 };
 /// A box of a row-major tensor of up to five dimensions, as the bulk tensor copy engine takes it.
 struct TensorMapDesc {
   TensorMapType type = TensorMapType::kU8;
-  DevicePtr address = 0;                       // 16-byte aligned
+  DevicePtr address = 0;  // 16-byte aligned
   int rank = 2;
-  std::array<std::uint64_t, 5> dims{};         // elements, innermost first
-  std::array<std::uint64_t, 4> strides{};      // bytes between dims 1, 2, ...; multiples of 16
-  std::array<std::uint32_t, 5> box{};          // elements, innermost first
+  std::array<std::uint64_t, 5> dims{};     // elements, innermost first
+  std::array<std::uint64_t, 4> strides{};  // bytes between dims 1, 2, ...; multiples of 16
+  std::array<std::uint32_t, 5> box{};      // elements, innermost first
   Swizzle swizzle = Swizzle::kNone;
 };
 
@@ -90,11 +90,15 @@ struct alignas(64) TensorMap {
   std::array<std::uint64_t, 16> opaque{};
 };
 
+class Event;
+
 /// Work queue. Operations of one stream run in order.
 class Stream {
  public:
   virtual ~Stream() = default;
   virtual void synchronize() = 0;
+  /// What is put in from now on starts when the event's work has been done.
+  virtual void wait_for(const Event& event) = 0;
 };
 
 /// A point in a stream's work.

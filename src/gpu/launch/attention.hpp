@@ -10,8 +10,8 @@
 
 namespace fovea::gpu {
 
-/// Element (b, n, h, d) of an operand lies at b * batch_stride + n * row_stride + h * head_stride + d.
-/// Strides count elements and are multiples of 8. Packed projections, a row of which holds q, k
+/// Element (b, n, h, d) of an operand lies at b * batch_stride + n * row_stride + h * head_stride +
+/// d. Strides count elements and are multiples of 8. Packed projections, a row of which holds q, k
 /// and v one after the other, are three operands of row stride 3 * heads * head_dim.
 struct AttentionStrides {
   std::int64_t batch = 0;
@@ -26,7 +26,7 @@ struct AttentionProblem {
   std::int64_t keys = 0;      // length of k and v
   std::int64_t head_dim = 0;  // 64, 72, 96, 128
   double scale = 1.0;
-  bool causal = false;        // query i sees keys 0 .. i + keys - queries
+  bool causal = false;          // query i sees keys 0 .. i + keys - queries
   DType type = DType::kBF16;    // of q, k, v: kBF16 or kF16
   DType output = DType::kBF16;  // type, or kE4M3
   AttentionStrides q, k, v, o;
@@ -39,7 +39,8 @@ struct AttentionOperands {
   DevicePtr o = 0;
 };
 
-/// The problem of the encoder: qkv [images * tokens, 3 * heads * head_dim] -> [.., heads * head_dim].
+/// The problem of the encoder: qkv [images * tokens, 3 * heads * head_dim] -> [.., heads *
+/// head_dim].
 [[nodiscard]] AttentionProblem packed_attention(std::int64_t images, std::int64_t tokens,
                                                 std::int64_t heads, std::int64_t head_dim,
                                                 double scale, DType type, DType output);

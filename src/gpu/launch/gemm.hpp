@@ -23,12 +23,12 @@ struct GemmProblem {
   std::int64_t m = 0;
   std::int64_t n = 0;
   std::int64_t k = 0;
-  DType a = DType::kBF16;       // kBF16, kE4M3, or kU8 with b kI8
+  DType a = DType::kBF16;  // kBF16, kE4M3, or kU8 with b kI8
   DType b = DType::kBF16;
   DType output = DType::kBF16;  // kBF16 or kE4M3
   GemmEpilogue epilogue = GemmEpilogue::kBias;
-  bool row_scale = false;    // A has a scale a row
-  std::int64_t tokens = 0;   // rows of the position table
+  bool row_scale = false;   // A has a scale a row
+  std::int64_t tokens = 0;  // rows of the position table
 };
 
 struct GemmOperands {

@@ -1,0 +1,376 @@
+// CudaDevice: Device over NVIDIA's driver API.
+#include <array>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "core/error.hpp"
+#include "gpu/device/device.hpp"
+#include "gpu/device/driver_api.hpp"
+
+namespace fovea::gpu {
+namespace {
+
+using driver::api;
+using driver::check;
+
+/// Kernels that are launched with programmatic dependency and tensor maps need CUDA 12.3 or later.
+constexpr int kLeastDriverVersion = 12030;
+
+class CudaStream final : public Stream {
+ public:
+  CudaStream() {
+    check(api().stream_create(&handle_, driver::kStreamNonBlocking), "creating a stream");
+  }
+  ~CudaStream() override { api().stream_destroy(handle_); }
+  void synchronize() override { check(api().stream_synchronize(handle_), "running on the GPU"); }
+  void wait_for(const Event& event) override;
+  [[nodiscard]] driver::StreamHandle handle() const { return handle_; }
+
+ private:
+  driver::StreamHandle handle_ = nullptr;
+};
+
+driver::StreamHandle handle_of(const Stream& stream) {
+  return static_cast<const CudaStream&>(stream).handle();
+}
+
+class CudaEvent final : public Event {
+ public:
+  CudaEvent() { check(api().event_create(&handle_, driver::kEventDefault), "creating an event"); }
+  ~CudaEvent() override { api().event_destroy(handle_); }
+  void record(Stream& stream) override {
+    check(api().event_record(handle_, handle_of(stream)), "recording an event");
+  }
+  void synchronize() override { check(api().event_synchronize(handle_), "running on the GPU"); }
+  [[nodiscard]] bool done() override {
+    const driver::Result result = api().event_query(handle_);
+    if (result == driver::kNotReady) {
+      return false;
+    }
+    check(result, "running on the GPU");
+    return true;
+  }
+  [[nodiscard]] driver::EventHandle handle() const { return handle_; }
+
+ private:
+  driver::EventHandle handle_ = nullptr;
+};
+
+driver::EventHandle handle_of(const Event& event) {
+  return static_cast<const CudaEvent&>(event).handle();
+}
+
+void CudaStream::wait_for(const Event& event) {
+  check(api().stream_wait(handle_, handle_of(event), 0), "waiting for an event");
+}
+
+class CudaGraph final : public Graph {
+ public:
+  explicit CudaGraph(driver::GraphHandle graph) {
+    const driver::Result result = api().graph_instantiate(&exec_, graph, 0);
+    api().graph_destroy(graph);
+    check(result, "making an executable graph");
+  }
+  ~CudaGraph() override { api().graph_exec_destroy(exec_); }
+  void launch(Stream& stream) override {
+    check(api().graph_launch(exec_, handle_of(stream)), "launching a graph");
+  }
+
+ private:
+  driver::GraphExec exec_ = nullptr;
+};
+
+int attribute(driver::DeviceId id, driver::DeviceAttribute which) {
+  int value = 0;
+  check(api().device_attribute(&value, which, id), "reading a property of the GPU");
+  return value;
+}
+
+DeviceInfo read_info(driver::DeviceId id, int driver_version) {
+  using enum driver::DeviceAttribute;
+  std::array<char, 256> name{};
+  check(api().device_name(name.data(), static_cast<int>(name.size()), id),
+        "reading the GPU's name");
+  DeviceInfo info;
+  info.name = name.data();
+  info.compute_major = attribute(id, kComputeCapabilityMajor);
+  info.compute_minor = attribute(id, kComputeCapabilityMinor);
+  info.sm_count = attribute(id, kMultiprocessorCount);
+  check(api().device_memory(&info.memory_bytes, id), "reading the GPU's memory size");
+  info.l2_bytes = static_cast<std::size_t>(attribute(id, kL2CacheSize));
+  info.shared_bytes_per_block =
+      static_cast<std::size_t>(attribute(id, kMaxSharedMemoryPerBlockOptin));
+  info.clock_khz = attribute(id, kClockRate);
+  info.driver_version = driver_version;
+  return info;
+}
+
+int tensor_type(TensorMapType type) {
+  switch (type) {
+    case TensorMapType::kU8:
+      return 0;
+    case TensorMapType::kF16:
+      return 6;
+    case TensorMapType::kF32:
+      return 7;
+    case TensorMapType::kBF16:
+      return 9;
+  }
+  fail("a tensor map of an unknown type");
+}
+
+class CudaDevice final : public Device {
+ public:
+  CudaDevice(driver::DeviceId id, int driver_version)
+      : id_(id), info_(read_info(id, driver_version)) {
+    check(api().context_retain(&context_, id), fmt::format("starting work on {}", info_.name));
+    enter();
+  }
+  ~CudaDevice() override {
+    api().context_set(context_);
+    for (const driver::Module module : modules_) {
+      api().module_unload(module);
+    }
+    api().context_release(id_);
+  }
+
+  [[nodiscard]] const DeviceInfo& info() const override { return info_; }
+
+  [[nodiscard]] DevicePtr allocate(std::size_t bytes) override {
+    enter();
+    DevicePtr address = 0;
+    // The driver refuses empty allocations.
+    check(api().memory_allocate(&address, bytes == 0 ? 1 : bytes),
+          fmt::format("allocating {:.1f} MiB on {}", static_cast<double>(bytes) / (1 << 20),
+                      info_.name));
+    return address;
+  }
+  void free(DevicePtr address) noexcept override {
+    api().context_set(context_);
+    api().memory_free(address);
+  }
+  [[nodiscard]] std::size_t free_memory() override {
+    enter();
+    std::size_t available = 0;
+    std::size_t total = 0;
+    check(api().memory_info(&available, &total), "reading the GPU's free memory");
+    return available;
+  }
+  [[nodiscard]] void* allocate_pinned(std::size_t bytes) override {
+    enter();
+    void* address = nullptr;
+    check(api().host_allocate(&address, bytes == 0 ? 1 : bytes, 0),
+          fmt::format("allocating {:.1f} MiB of page-locked host memory",
+                      static_cast<double>(bytes) / (1 << 20)));
+    return address;
+  }
+  void free_pinned(void* address) noexcept override {
+    api().context_set(context_);
+    api().host_free(address);
+  }
+
+  [[nodiscard]] std::unique_ptr<Stream> make_stream() override {
+    enter();
+    return std::make_unique<CudaStream>();
+  }
+  [[nodiscard]] std::unique_ptr<Event> make_event() override {
+    enter();
+    return std::make_unique<CudaEvent>();
+  }
+  [[nodiscard]] double seconds_between(const Event& start, const Event& end) override {
+    enter();
+    float milliseconds = 0;
+    check(api().event_elapsed(&milliseconds, handle_of(start), handle_of(end)),
+          "reading the time between two events");
+    return milliseconds * 1e-3;
+  }
+
+  void copy_to_device(DevicePtr to, std::span<const std::byte> from, Stream& stream) override {
+    enter();
+    check(api().copy_to_device(to, from.data(), from.size(), handle_of(stream)),
+          "copying to the GPU");
+  }
+  void copy_to_host(std::span<std::byte> to, DevicePtr from, Stream& stream) override {
+    enter();
+    check(api().copy_to_host(to.data(), from, to.size(), handle_of(stream)),
+          "copying from the GPU");
+  }
+  void copy_on_device(DevicePtr to, DevicePtr from, std::size_t bytes, Stream& stream) override {
+    enter();
+    check(api().copy_on_device(to, from, bytes, handle_of(stream)), "copying on the GPU");
+  }
+  void fill(DevicePtr to, std::uint8_t value, std::size_t bytes, Stream& stream) override {
+    enter();
+    check(api().fill(to, value, bytes, handle_of(stream)), "filling memory of the GPU");
+  }
+
+  [[nodiscard]] Kernel load(std::span<const std::byte> image, std::string_view entry) override {
+    enter();
+    const std::string name(entry);
+    driver::Module module = nullptr;
+    const driver::Result result = api().module_load(&module, image.data(), 0, nullptr, nullptr);
+    if (result == driver::kNoBinaryForGpu) {
+      fail("kernel {} was built for another architecture than {} (sm_{})", name, info_.name,
+           info_.arch());
+    }
+    check(result, fmt::format("loading kernel {}", name));
+    {
+      const std::lock_guard lock(mutex_);
+      modules_.push_back(module);
+    }
+    driver::Function function = nullptr;
+    check(api().module_function(&function, module, name.c_str()),
+          fmt::format("finding kernel {} in its image", name));
+    // A block may take all of a multiprocessor's shared memory that is left beside the static part.
+    const std::size_t dynamic =
+        info_.shared_bytes_per_block - resources({.handle = function}).shared_bytes;
+    check(api().function_set(function, driver::FunctionAttribute::kMaxDynamicSharedBytes,
+                             static_cast<int>(dynamic)),
+          fmt::format("allowing kernel {} {} bytes of shared memory", name, dynamic));
+    return {.handle = function};
+  }
+  [[nodiscard]] KernelResources resources(Kernel kernel) override {
+    using enum driver::FunctionAttribute;
+    enter();
+    const auto read = [&](driver::FunctionAttribute which) {
+      int value = 0;
+      check(api().function_get(&value, which, static_cast<driver::Function>(kernel.handle)),
+            "reading a kernel's resources");
+      return value;
+    };
+    return {.registers = read(kRegisters),
+            .shared_bytes = static_cast<std::size_t>(read(kSharedBytes)),
+            .local_bytes = static_cast<std::size_t>(read(kLocalBytes))};
+  }
+  [[nodiscard]] int blocks_per_sm(Kernel kernel, const LaunchConfig& config) override {
+    enter();
+    int blocks = 0;
+    const auto threads = static_cast<int>(config.block.x * config.block.y * config.block.z);
+    check(api().occupancy(&blocks, static_cast<driver::Function>(kernel.handle), threads,
+                          config.dynamic_shared_bytes),
+          "asking how many blocks fit");
+    return blocks;
+  }
+
+  [[nodiscard]] TensorMap encode(const TensorMapDesc& desc) override {
+    // 256-byte promotion: what a miss fetches is read by other blocks soon. Out of bounds is zero.
+    constexpr int kInterleaveNone = 0;
+    constexpr int kPromote256 = 3;
+    constexpr int kFillZero = 0;
+    constexpr std::array<std::uint32_t, 5> kUnitStrides{1, 1, 1, 1, 1};
+    enter();
+    TensorMap map;
+    const driver::Result result = api().tensor_map_encode(
+        &map, tensor_type(desc.type), static_cast<std::uint32_t>(desc.rank),
+        // The driver takes the address as a pointer.
+        reinterpret_cast<void*>(desc.address), desc.dims.data(), desc.strides.data(),  // NOLINT
+        desc.box.data(), kUnitStrides.data(), kInterleaveNone, static_cast<int>(desc.swizzle),
+        kPromote256, kFillZero);
+    if (result != driver::kSuccess) {
+      check(result,
+            fmt::format("encoding a tensor map at {:#x} of dims [{}], strides [{}], box [{}]",
+                        desc.address, fmt::join(desc.dims, ", "), fmt::join(desc.strides, ", "),
+                        fmt::join(desc.box, ", ")));
+    }
+    return map;
+  }
+
+  void launch(Kernel kernel, const LaunchConfig& config, std::span<const std::byte> params,
+              Stream& stream) override {
+    enter();
+    std::array<driver::LaunchAttribute, 2> attributes{};
+    unsigned count = 0;
+    if (config.cluster != Dim3{}) {
+      attributes[count].id = driver::kLaunchAttributeClusterDimension;
+      attributes[count].value.cluster = {config.cluster.x, config.cluster.y, config.cluster.z};
+      ++count;
+    }
+    if (config.dependent) {
+      attributes[count].id = driver::kLaunchAttributeProgrammaticStreamSerialization;
+      attributes[count].value.flag = 1;
+      ++count;
+    }
+    const driver::LaunchConfig native{
+        .grid_x = config.grid.x,
+        .grid_y = config.grid.y,
+        .grid_z = config.grid.z,
+        .block_x = config.block.x,
+        .block_y = config.block.y,
+        .block_z = config.block.z,
+        .shared_bytes = static_cast<unsigned>(config.dynamic_shared_bytes),
+        .stream = handle_of(stream),
+        .attributes = attributes.data(),
+        .attribute_count = count,
+    };
+    // The driver copies the parameter's bytes, which the kernel declares the size of; it only
+    // reads.
+    void* parameter = const_cast<std::byte*>(params.data());  // NOLINT
+    const driver::Result result =
+        api().launch(&native, static_cast<driver::Function>(kernel.handle), &parameter, nullptr);
+    if (result != driver::kSuccess) {
+      check(result, fmt::format("launching a kernel on a grid of {}x{}x{} blocks of {} threads, {} "
+                                "bytes of shared memory",
+                                config.grid.x, config.grid.y, config.grid.z,
+                                config.block.x * config.block.y * config.block.z,
+                                config.dynamic_shared_bytes));
+    }
+  }
+
+  void begin_capture(Stream& stream) override {
+    enter();
+    check(api().capture_begin(handle_of(stream), driver::kCaptureModeRelaxed),
+          "starting to capture a graph");
+  }
+  [[nodiscard]] std::unique_ptr<Graph> end_capture(Stream& stream) override {
+    enter();
+    driver::GraphHandle graph = nullptr;
+    check(api().capture_end(handle_of(stream), &graph), "capturing a graph");
+    return std::make_unique<CudaGraph>(graph);
+  }
+
+  void synchronize() override {
+    enter();
+    check(api().context_synchronize(), "running on the GPU");
+  }
+  [[nodiscard]] void* native_handle(Stream& stream) override { return handle_of(stream); }
+
+ private:
+  /// The driver keeps the current context for each thread, and any thread may call.
+  void enter() const { check(api().context_set(context_), "using the GPU"); }
+
+  driver::DeviceId id_;
+  DeviceInfo info_;
+  driver::Context context_ = nullptr;
+  std::mutex mutex_;
+  std::vector<driver::Module> modules_;
+};
+
+}  // namespace
+
+std::unique_ptr<Device> open_cuda_device(int index) {
+  const driver::Result started = api().init(0);
+  if (started == driver::kNoDevice) {
+    fail("the NVIDIA driver finds no GPU on this machine; use --device cpu");
+  }
+  check(started, "starting the NVIDIA driver");
+  int version = 0;
+  check(api().driver_version(&version), "reading the driver's version");
+  if (version < kLeastDriverVersion) {
+    fail("the NVIDIA driver is too old: it supports CUDA {}.{}, Fovea needs {}.{} or later",
+         version / 1000, version % 1000 / 10, kLeastDriverVersion / 1000,
+         kLeastDriverVersion % 1000 / 10);
+  }
+  int count = 0;
+  check(api().device_count(&count), "counting GPUs");
+  if (index < 0 || index >= count) {
+    fail("there is no GPU {}; this machine has {}", index, count);
+  }
+  driver::DeviceId id = 0;
+  check(api().device_get(&id, index), "opening the GPU");
+  return std::make_unique<CudaDevice>(id, version);
+}
+
+}  // namespace fovea::gpu
