@@ -39,6 +39,20 @@ def _versions() -> dict:
     return found
 
 
+def gpu() -> dict:
+    """Name, driver, and clocks and power as they are now, from nvidia-smi; empty without a GPU."""
+    fields = {
+        "name": "name", "driver": "driver_version", "sm_clock_mhz": "clocks.sm", "memory_clock_mhz": "clocks.mem",
+        "max_sm_clock_mhz": "clocks.max.sm", "power_limit_w": "power.limit", "memory_mib": "memory.total",
+    }
+    command = ["nvidia-smi", f"--query-gpu={','.join(fields.values())}", "--format=csv,noheader,nounits"]
+    try:
+        done = subprocess.run(command, check=True, capture_output=True, text=True)
+    except (OSError, subprocess.CalledProcessError):
+        return {}
+    return dict(zip(fields, (value.strip() for value in done.stdout.splitlines()[0].split(",")), strict=True))
+
+
 def commit() -> str:
     """The commit measured, with '-modified' when the tree differs from it. A program carried to
     a machine without the checkout says its commit in FOVEA_BENCH_COMMIT."""

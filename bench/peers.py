@@ -1,0 +1,300 @@
+"""What the GPU's other stacks reach: cuBLASLt and cuDNN through torch, transformers, torch.compile.
+
+    python3 bench/peers.py [--model MODEL] [--sections gemm,attention,encoder] [--batch 1,32,256,1024]
+                           [--no-compile] [--json FILE]
+
+Random data; outputs are compared with fp32 before anything is timed; medians of device events over
+rotated inputs, attention through a CUDA graph. A peer that cannot run is listed with its reason.
+Needs torch with CUDA; the encoder section also transformers and a model folder."""
+
+import argparse
+import json
+import pathlib
+import statistics
+import sys
+
+import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+import machine
+
+E4M3 = torch.float8_e4m3fn
+E4M3_MAX = 448.0
+TOKENS = 196
+SHAPES = {  # name: (M, N, K, what follows the product)
+    "patch_embed": (928256, 768, 768, "position"),
+    "qkv": (232064, 2304, 768, "bias"),
+    "fc1": (232064, 3072, 768, "gelu"),
+    "fc2": (232064, 768, 3072, "residual"),
+    "out": (232064, 768, 768, "residual"),
+}
+ATTENTION = [  # (batch, heads, length, head_dim, causal)
+    (1, 8, 512, 64, False), (1, 8, 512, 64, True), (2, 8, 512, 64, False), (2, 8, 2048, 64, False),
+    (2, 8, 2048, 64, True), (2, 8, 2048, 128, False), (256, 12, 196, 64, False), (1024, 12, 196, 64, False),
+    (4, 16, 4096, 128, False), (4, 16, 4096, 128, True), (4, 16, 4096, 64, False),
+]
+BACKENDS = {
+    "flash": SDPBackend.FLASH_ATTENTION,
+    "cudnn": SDPBackend.CUDNN_ATTENTION,
+    "mem-efficient": SDPBackend.EFFICIENT_ATTENTION,
+}
+
+
+def log(*words):
+    print(*words, file=sys.stderr, flush=True)
+
+
+def device_seconds(call, repeats=15, warmup=3):
+    """Median of device-event timings, and their spread (largest less smallest over the median)."""
+    for _ in range(warmup):
+        call()
+    pairs = [(torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)) for _ in range(repeats)]
+    for start, end in pairs:
+        start.record()
+        call()
+        end.record()
+    torch.cuda.synchronize()
+    times = [start.elapsed_time(end) * 1e-3 for start, end in pairs]
+    median = statistics.median(times)
+    return median, (max(times) - min(times)) / median
+
+
+def graph_seconds(call, calls):
+    """Seconds of one call among `calls` in a CUDA graph."""
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        for _ in range(3):
+            call()
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        for _ in range(calls):
+            call()
+    median, spread = device_seconds(graph.replay)
+    return median / calls, spread
+
+
+def difference(got, expected):
+    """||got - expected|| / ||expected||, which is NaN when anything is."""
+    return ((got.double() - expected.double()).norm() / expected.double().norm()).item()
+
+
+def record(results, section, case, peer, call, check, limit, timer=device_seconds, **work):
+    """Checks a peer's output, then times it. `check` gives its difference to fp32."""
+    row = {"case": case, "peer": peer}
+    try:
+        row["difference"] = check()
+        if not row["difference"] <= limit:
+            raise RuntimeError(f"its output is off by {row['difference']:.3g}")
+        row["seconds"], row["spread"] = timer(call)
+        if "flop" in work:
+            row["tflops"] = work["flop"] / row["seconds"] * 1e-12
+        log(f"{section} {case}: {peer} {row['seconds'] * 1e6:.1f} us")
+    except Exception as reason:  # noqa: BLE001: whatever a peer raises for what it does not support
+        row["skipped"] = str(reason).splitlines()[0][:200] if str(reason) else type(reason).__name__
+        log(f"{section} {case}: skipped {peer}: {row['skipped']}")
+    results.setdefault(section, []).append(row)
+
+
+def ceilings(results):
+    """The best matrix rates and copy bandwidth of this GPU, for percentages."""
+    size = 8192
+    a = torch.randn(size, size, device="cuda")
+    b = torch.randn(size, size, device="cuda")
+    one = torch.ones((), device="cuda")
+    a8, b8, a16, b16 = a.to(E4M3), b.to(E4M3), a.bfloat16(), b.bfloat16()
+    source = torch.empty(4 << 30, dtype=torch.uint8, device="cuda").random_()
+    target = torch.empty_like(source)
+    rates = {
+        "bf16_tflops": lambda: a16 @ b16.T,
+        "e4m3_tflops": lambda: torch._scaled_mm(a8, b8.T, one, one, out_dtype=torch.bfloat16, use_fast_accum=True),
+    }
+    results["ceilings"] = {name: 2 * size**3 / device_seconds(call)[0] * 1e-12 for name, call in rates.items()}
+    results["ceilings"]["copy_gb_s"] = 2 * source.numel() / device_seconds(lambda: target.copy_(source))[0] * 1e-9
+    log(f"ceilings: {results['ceilings']}")
+
+
+class Gemm:
+    """One shape's operands and its peers: cuBLASLt, alone and with what it leaves unfused."""
+
+    def __init__(self, name):
+        self.name = name
+        self.m, self.n, self.k, self.rest = SHAPES[name]
+        self.x = torch.randn(self.m, self.k, device="cuda", dtype=torch.bfloat16)
+        self.w = torch.randn(self.n, self.k, device="cuda", dtype=torch.bfloat16) / self.k**0.5
+        self.x8 = self.x.to(E4M3)
+        self.w8 = (self.w * 16).to(E4M3)
+        self.bias = torch.randn(self.n, device="cuda", dtype=torch.bfloat16)
+        self.one = torch.ones((), device="cuda")
+        self.w_scale = torch.full((), 1 / 16, device="cuda")
+        self.row_ones = torch.ones(self.m, 1, device="cuda")
+        self.column_scales = torch.full((1, self.n), 1 / 16, device="cuda")
+        self.position = torch.randn(TOKENS, self.n, device="cuda", dtype=torch.bfloat16)
+        self.residual = torch.randn(self.m, self.n, device="cuda", dtype=torch.bfloat16)
+
+    def mm8(self, bias=None, row_wise=False):
+        scales = (self.row_ones, self.column_scales) if row_wise else (self.one, self.w_scale)
+        return torch._scaled_mm(self.x8, self.w8.T, *scales, bias=bias, out_dtype=torch.bfloat16, use_fast_accum=True)
+
+    def mm16(self, bias=None):
+        return torch.nn.functional.linear(self.x, self.w, bias)
+
+    def remainder(self, y, to_e4m3):
+        """What is left after GEMM + bias, as torch would run it."""
+        if self.rest == "position":
+            return y.view(-1, TOKENS, self.n).add_(self.position).view(self.m, self.n)
+        if self.rest == "residual":
+            return self.residual.add(y)
+        if self.rest == "gelu":
+            y = torch.nn.functional.gelu(y, approximate="tanh")
+            return y.clamp(-E4M3_MAX, E4M3_MAX).to(E4M3) if to_e4m3 else y
+        return y
+
+    def expected(self, rows, e4m3):
+        x, w = (self.x8.float(), self.w8.float() / 16) if e4m3 else (self.x.float(), self.w.float())
+        y = x[rows] @ w.T + self.bias.float()
+        if self.rest == "position":
+            return y + self.position.float()[torch.arange(self.m, device="cuda")[rows] % TOKENS]
+        if self.rest == "residual":
+            return y + self.residual.float()[rows]
+        return torch.nn.functional.gelu(y, approximate="tanh") if self.rest == "gelu" else y
+
+    def peers(self):
+        compiled = torch.compile(
+            lambda: self.remainder(self.mm8(self.bias), True), mode="max-autotune-no-cudagraphs", dynamic=False)
+        compiled16 = torch.compile(
+            lambda: self.remainder(self.mm16(self.bias), False), mode="max-autotune-no-cudagraphs", dynamic=False)
+        return {  # name: (call, e4m3 operands, whether the call does the whole operator, compiled)
+            "cublaslt e4m3": (self.mm8, True, False, False),
+            "cublaslt e4m3 + bias": (lambda: self.mm8(self.bias), True, self.rest == "bias", False),
+            "cublaslt e4m3 row-wise + bias": (lambda: self.mm8(self.bias, True), True, self.rest == "bias", False),
+            "cublaslt e4m3 + bias, rest unfused": (lambda: self.remainder(self.mm8(self.bias), True), True, True, False),
+            "torch.compile e4m3": (compiled, True, True, True),
+            "cublaslt bf16": (self.mm16, False, False, False),
+            "cublaslt bf16 + bias": (lambda: self.mm16(self.bias), False, self.rest == "bias", False),
+            "cublaslt bf16 + bias, rest unfused": (
+                lambda: self.remainder(self.mm16(self.bias), False), False, True, False),
+            "torch.compile bf16": (compiled16, False, True, True),
+        }
+
+
+def gemms(results, compile_too):
+    torch.manual_seed(0)
+    rows = slice(-512, None)
+    for name in SHAPES:
+        gemm = Gemm(name)
+        for peer, (call, e4m3, whole, compiled) in gemm.peers().items():
+            if compiled and not compile_too:
+                continue
+
+            def check(call=call, e4m3=e4m3, whole=whole, peer=peer, gemm=gemm):
+                got = call()[rows].float()
+                if whole:
+                    return difference(got, gemm.expected(rows, e4m3))
+                x, w = (gemm.x8.float(), gemm.w8.float() / 16) if e4m3 else (gemm.x.float(), gemm.w.float())
+                return difference(got, x[rows] @ w.T + ("bias" in peer) * gemm.bias.float())
+
+            # An e4m3 output has 3 bits of mantissa; the others are bf16.
+            limit = 0.04 if gemm.rest == "gelu" and whole and e4m3 else 0.01
+            record(results, "gemm", name, peer, call, check, limit, flop=2.0 * gemm.m * gemm.n * gemm.k)
+        del gemm
+        torch.cuda.empty_cache()
+
+
+def attentions(results):
+    torch.manual_seed(0)
+    for batch, heads, length, width, causal in ATTENTION:
+        q, k, v = (torch.randn(batch, heads, length, width, device="cuda", dtype=torch.float16) for _ in range(3))
+        calls = 50 if batch * heads * length**2 * width < 1e11 else 5
+        flop = 4.0 * batch * heads * length**2 * width * (0.5 if causal else 1)
+        case = f"({batch},{heads},{length},{width}){' causal' if causal else ''}"
+        reference = torch.nn.functional.scaled_dot_product_attention(
+            q[:1].float(), k[:1].float(), v[:1].float(), is_causal=causal)
+        for peer, backend in BACKENDS.items():
+
+            def call(backend=backend, operands=(q, k, v), causal=causal):
+                with sdpa_kernel(backend):
+                    return torch.nn.functional.scaled_dot_product_attention(*operands, is_causal=causal)
+
+            record(results, "attention", case, peer, call,
+                   lambda call=call, reference=reference: difference(call()[:1], reference), 2e-3,
+                   timer=lambda c, n=calls: graph_seconds(c, n), flop=flop)
+
+
+def encoders(results, model_path, batches, compile_too):
+    """The vision tower with its pooling head in bf16; pixels already normalised and on the GPU."""
+    from transformers import SiglipVisionModel
+
+    reference = SiglipVisionModel.from_pretrained(model_path).eval().cuda()
+    side = reference.config.image_size
+    torch.manual_seed(0)
+    sample = torch.rand(4, 3, side, side, device="cuda") * 2 - 1
+    with torch.inference_mode():
+        expected = reference(sample).pooler_output.float()
+    del reference
+    model = SiglipVisionModel.from_pretrained(model_path, dtype=torch.bfloat16).eval().cuda()
+
+    def off(run, values):
+        """One less the least cosine; the sample's images lead the batch."""
+        values[: len(sample)] = sample[: len(values)].bfloat16()
+        got = run(values).pooler_output[: len(sample)].float()
+        return 1 - torch.nn.functional.cosine_similarity(got, expected[: len(got)]).min().item()
+
+    for batch in batches:
+        values = (torch.rand(batch, 3, side, side, device="cuda") * 2 - 1).bfloat16()
+        engines = {"transformers eager": model}
+        if compile_too:
+            torch._dynamo.reset()
+            engines["torch.compile max-autotune"] = torch.compile(model, mode="max-autotune", dynamic=False)
+        for peer, engine in engines.items():
+
+            def run(x, engine=engine):
+                with torch.inference_mode():
+                    return engine(x)
+
+            before = len(results.get("encoder", []))
+            record(results, "encoder", f"bf16 batch {batch}", peer, lambda run=run, values=values: run(values),
+                   lambda run=run, values=values: off(run, values), 1e-3,
+                   timer=lambda call, n=30 if batch < 64 else 8: device_seconds(call, n))
+            row = results["encoder"][before]
+            row |= {"batch": batch, "precision": "bf16"}
+            if "seconds" in row:
+                row["images_per_second"] = batch / row["seconds"]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", type=pathlib.Path, help="model folder, for the encoder section")
+    parser.add_argument("--sections", default="gemm,attention,encoder")
+    parser.add_argument("--batch", default="1,32,256,1024")
+    parser.add_argument("--no-compile", action="store_true", help="leave torch.compile out: it takes minutes")
+    parser.add_argument("--json", type=pathlib.Path)
+    options = parser.parse_args()
+    sections = options.sections.split(",")
+    if "encoder" in sections and options.model is None:
+        parser.error("the encoder section needs --model")
+
+    results = {"machine": machine.describe() | {"gpu": machine.gpu()}}
+
+    def save():
+        if options.json:
+            options.json.write_text(json.dumps(results, indent=1) + "\n")
+
+    # Saved after each section: a run that is stopped keeps what it has.
+    ceilings(results)
+    if "attention" in sections:
+        attentions(results)
+        save()
+    if "gemm" in sections:
+        gemms(results, not options.no_compile)
+        save()
+    if "encoder" in sections:
+        encoders(results, options.model, [int(b) for b in options.batch.split(",")], not options.no_compile)
+    save()
+    if not options.json:
+        print(json.dumps(results, indent=1))
+
+
+if __name__ == "__main__":
+    main()
