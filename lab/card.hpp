@@ -1,0 +1,70 @@
+// A kernel's card: everything that check, bench, profile and the resource gates know of it.
+//
+// A new kernel is a new folder under kernels/ and a new card in lab/cards/, added to
+// lab/registry.cpp; nothing else in the laboratory names it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lab/workload.hpp"
+
+namespace fovea::lab {
+
+/// A problem size that matters, and what for.
+struct Case {
+  std::string name;  // "m232064"
+  /// `seed` draws other inputs of the same problem.
+  std::function<std::unique_ptr<Workload>(std::uint64_t seed)> make;
+  bool check = true;     // part of `check`
+  bool bench = false;    // part of `bench`
+  bool mutants = false;  // check also runs its mutants; at least one case of a card does
+  bool small = false;    // quick enough under compute-sanitizer, which slows kernels a hundredfold
+};
+
+/// The numerics contract. All must hold; NaN anywhere fails.
+struct Tolerance {
+  /// The error against float64 over that of a framework of the same precision.
+  double framework_factor = 2.0;
+  /// 1 - 2<x,y> / (|x|^2 + |y|^2) over all of what is compared, and over the worst tile.
+  double difference = 1e-5;
+  double tile_difference = 1e-5;
+};
+
+/// Limits of the compiled kernels that a card is responsible for. Spills, stack and local memory
+/// are never allowed.
+struct KernelLimits {
+  std::string kernel;                   // name of a KernelImage, or its beginning and a '*'
+  int registers = 255;                  // a thread, at launch
+  int shared_bytes = 232448;            // a block, static and dynamic
+  std::vector<std::string> sass_has;    // beginnings of instructions that must occur: "QGMMA"
+  std::vector<std::string> sass_lacks;  // beside LDL and STL, which never may
+
+  [[nodiscard]] bool covers(std::string_view name) const {
+    return kernel.ends_with('*')
+               ? name.starts_with(std::string_view(kernel).substr(0, kernel.size() - 1))
+               : name == kernel;
+  }
+};
+
+struct Card {
+  std::string name;       // "patch_embed": what the commands take
+  std::string operation;  // in words: "patches x weights^T + position table"
+  int arch = 90;          // compute capability that the kernels are for
+  std::vector<Case> cases{};
+  Tolerance tolerance{};
+  std::vector<KernelLimits> kernels{};
+};
+
+/// All of them, in the order in which they are listed.
+[[nodiscard]] const std::vector<Card>& cards();
+
+/// Those named, or all without names. Throws fovea::Error that lists the names there are.
+[[nodiscard]] std::vector<const Card*> find_cards(std::span<const std::string> names);
+
+}  // namespace fovea::lab

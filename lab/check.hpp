@@ -1,0 +1,50 @@
+// check: runs cards on a device and holds their outputs against the numerics contract.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gpu/device/device.hpp"
+#include "lab/card.hpp"
+#include "lab/judge.hpp"
+#include "lab/placement.hpp"
+
+namespace fovea::lab {
+
+struct CheckOptions {
+  std::uint64_t seed = 1;
+  std::string only_case;  // empty: all
+  bool small = false;     // only cases that are quick under compute-sanitizer; no mutants
+};
+
+/// One thing that was checked: a case under a plan, or a mutant of it.
+struct CheckResult {
+  std::string card;
+  std::string case_name;
+  std::string what;  // the plan, "mutant: skip bias", or empty
+  std::string description;
+  Verdict verdict;
+  bool passed = false;
+  std::string reason;  // why not; for a mutant that was rejected, the gate's own words
+};
+
+/// Runs everything that `options` asks of these cards; `report` is called as each is done.
+/// Returns how many did not pass.
+int check(gpu::Device& device, std::span<const Card* const> cards, const CheckOptions& options,
+          const std::function<void(const CheckResult&)>& report);
+
+/// Mistakes every card must notice, made in a right output: a zeroed tile, one never written.
+[[nodiscard]] std::vector<std::pair<std::string, std::vector<TileValues>>> spoiled(
+    std::span<const TileValues> right);
+
+/// Runs a workload's launch once on poisoned outputs and judges it. Used before timing as well.
+[[nodiscard]] Verdict run_and_judge(gpu::KernelCache& kernels, const Workload& workload,
+                                    Placement& placement, std::string_view plan,
+                                    std::span<TileValues> tiles, const Tolerance& tolerance,
+                                    gpu::Stream& stream);
+
+}  // namespace fovea::lab

@@ -1,0 +1,293 @@
+// GEMM's inputs, exact result, same-precision result and mutants.
+#include "lab/gemm_workload.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace fovea::lab {
+namespace {
+
+using gpu::GemmEpilogue;
+using gpu::GemmProblem;
+
+constexpr float kOutputScale = 1.0F / 32;  // e4m3 outputs: results up to 14 fit
+constexpr double kSpread = 1.3;            // standard deviation of y
+
+/// Operands in the units in which their type has the most precision.
+Draw draw_of(DType type, double width_of_float) {
+  switch (type) {
+    case DType::kE4M3:
+      return {2.0, 40.0};
+    case DType::kU8:
+      return {120.0, 60.0};
+    case DType::kI8:
+      return {2.0, 40.0};
+    default:
+      return {0.05 * width_of_float, width_of_float};
+  }
+}
+
+double gelu(double x) {
+  constexpr double kSqrtTwoOverPi = 0.7978845608028654;
+  return 0.5 * x * (1.0 + std::tanh(kSqrtTwoOverPi * (x + 0.044715 * x * x * x)));
+}
+
+bool one_byte(DType type) {
+  return size_of(type) == 1;
+}
+
+GemmTensors drawn(const GemmProblem& problem, std::uint64_t seed) {
+  const auto k = static_cast<double>(problem.k);
+  const Draw a = draw_of(problem.a, 1.0);
+  const Draw b = draw_of(problem.b, kSpread / std::sqrt(k));
+  GemmTensors tensors;
+  tensors.a = Tensor::random("a", problem.a, problem.m, problem.k, a, seed * 7);
+  tensors.b = Tensor::random("b", problem.b, problem.n, problem.k, b, seed * 7 + 1);
+  if (problem.epilogue == GemmEpilogue::kPosition) {
+    tensors.position = Tensor::random("position", DType::kBF16, problem.tokens, problem.n,
+                                      {0.1, 0.7}, seed * 7 + 2);
+  } else {
+    tensors.bias = Tensor::random("bias", DType::kF32, 1, problem.n, {0.1, 0.7}, seed * 7 + 3);
+  }
+  if (one_byte(problem.a)) {
+    const double width = std::hypot(a.mean, a.deviation) * b.deviation * std::sqrt(k);
+    const double scale = kSpread / width;
+    tensors.column_scale = Tensor::random("column_scale", DType::kF32, 1, problem.n,
+                                          {scale, 0.2 * scale}, seed * 7 + 4);
+  }
+  if (problem.row_scale) {
+    tensors.row_scale =
+        Tensor::random("row_scale", DType::kF32, 1, problem.m, {1.0, 0.2}, seed * 7 + 5);
+  }
+  if (problem.epilogue == GemmEpilogue::kResidual) {
+    tensors.residual =
+        Tensor::random("residual", problem.output, problem.m, problem.n, {0.1, 1.0}, seed * 7 + 6);
+  }
+  return tensors;
+}
+
+}  // namespace
+
+GemmWorkload::GemmWorkload(const GemmProblem& problem, std::uint64_t seed)
+    : GemmWorkload(problem, drawn(problem, seed)) {}
+
+GemmWorkload::GemmWorkload(const GemmProblem& problem, GemmTensors tensors)
+    : problem_(problem), tensors_(std::move(tensors)) {
+  for (const Tensor* tensor : {&tensors_.a, &tensors_.b, &tensors_.bias, &tensors_.column_scale,
+                               &tensors_.row_scale, &tensors_.position, &tensors_.residual}) {
+    if (!tensor->name().empty()) {
+      inputs_.push_back(*tensor);
+    }
+  }
+}
+
+OutputSpec GemmWorkload::output() const {
+  OutputSpec spec{.type = problem_.output, .rows = problem_.m, .columns = problem_.n};
+  if (problem_.output == DType::kE4M3) {
+    spec.scale = double{kOutputScale};
+  }
+  if (problem_.epilogue == GemmEpilogue::kResidual) {
+    spec.initial = static_cast<int>(inputs_.size()) - 1;  // the residual is the last input
+  }
+  return spec;
+}
+
+std::string GemmWorkload::can_run(const gpu::DeviceInfo& device) const {
+  return gpu::can_run(problem_, device);
+}
+
+gpu::GemmOperands GemmWorkload::gemm_operands(const Operands& operands) const {
+  const auto address = [&](const Tensor& tensor) -> gpu::DevicePtr {
+    const auto found = std::ranges::find(inputs_, tensor.name(), &Tensor::name);
+    return found == inputs_.end()
+               ? 0
+               : operands.inputs[static_cast<std::size_t>(found - inputs_.begin())];
+  };
+  return {.a = address(tensors_.a),
+          .b = address(tensors_.b),
+          .output = operands.output,
+          .bias = address(tensors_.bias),
+          .column_scale = address(tensors_.column_scale),
+          .row_scale = address(tensors_.row_scale),
+          .position = address(tensors_.position),
+          .output_scale = static_cast<float>(output().scale)};
+}
+
+gpu::Launch GemmWorkload::launch(gpu::Device& device, const Operands& operands,
+                                 std::string_view) const {
+  return gpu::gemm_launch(device, problem_, gemm_operands(operands));
+}
+
+template <typename Number>
+std::vector<Number> GemmWorkload::product(const Tile& tile) const {
+  const auto depth = static_cast<std::size_t>(problem_.k);
+  const auto columns = static_cast<std::size_t>(tile.columns);
+  std::vector<float> row(depth);
+  std::vector<Number> b(depth * columns);  // (k, column), so that the inner loop runs over columns
+  for (std::size_t column = 0; column < columns; ++column) {
+    tensors_.b.read((tile.column + static_cast<std::int64_t>(column)) * problem_.k, row);
+    for (std::size_t k = 0; k < depth; ++k) {
+      b[k * columns + column] = static_cast<Number>(row[k]);
+    }
+  }
+  std::vector<Number> sums(tile.count());
+  for (std::int64_t r = 0; r < tile.rows; ++r) {
+    tensors_.a.read((tile.row + r) * problem_.k, row);
+    Number* const sum = sums.data() + static_cast<std::size_t>(r) * columns;
+    for (std::size_t k = 0; k < depth; ++k) {
+      const auto a = static_cast<Number>(row[k]);
+      const Number* const b_row = b.data() + k * columns;
+      for (std::size_t column = 0; column < columns; ++column) {
+        sum[column] += a * b_row[column];
+      }
+    }
+  }
+  return sums;
+}
+
+void GemmWorkload::reference(const Tile& tile, std::span<double> values) const {
+  const std::vector<double> sums = product<double>(tile);
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    const std::int64_t row = tile.row + static_cast<std::int64_t>(i) / tile.columns;
+    const std::int64_t column = tile.column + static_cast<std::int64_t>(i) % tile.columns;
+    double y = sums[i];
+    if (one_byte(problem_.a)) {
+      y *= tensors_.column_scale.at(0, column);
+    }
+    if (problem_.row_scale) {
+      y *= tensors_.row_scale.at(0, row);
+    }
+    switch (problem_.epilogue) {
+      case GemmEpilogue::kBias:
+        y += tensors_.bias.at(0, column);
+        break;
+      case GemmEpilogue::kGelu:
+        y = gelu(y + tensors_.bias.at(0, column));
+        break;
+      case GemmEpilogue::kResidual:
+        y += tensors_.bias.at(0, column) + tensors_.residual.at(row, column);
+        break;
+      case GemmEpilogue::kPosition:
+        y += tensors_.position.at(row % problem_.tokens, column);
+        break;
+    }
+    values[i] = y;
+  }
+}
+
+void GemmWorkload::framework(const Tile& tile, std::span<double> values) const {
+  const std::vector<float> sums = product<float>(tile);
+  const auto bf16 = [](float value) { return rounded(DType::kBF16, double{value}); };
+  const OutputSpec spec = output();
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    const std::int64_t row = tile.row + static_cast<std::int64_t>(i) / tile.columns;
+    const std::int64_t column = tile.column + static_cast<std::int64_t>(i) % tile.columns;
+    float y = sums[i];
+    if (one_byte(problem_.a)) {
+      y *= static_cast<float>(tensors_.column_scale.at(0, column));
+    }
+    if (problem_.row_scale) {
+      y *= static_cast<float>(tensors_.row_scale.at(0, row));
+    }
+    // Bias is part of a framework's matrix product; everything after it is a tensor of its own.
+    switch (problem_.epilogue) {
+      case GemmEpilogue::kBias:
+        y += static_cast<float>(tensors_.bias.at(0, column));
+        break;
+      case GemmEpilogue::kGelu: {
+        const float h = bf16(y + static_cast<float>(tensors_.bias.at(0, column)));
+        y = bf16(static_cast<float>(gelu(double{h})));
+        break;
+      }
+      case GemmEpilogue::kResidual:
+        y = bf16(y + static_cast<float>(tensors_.bias.at(0, column))) +
+            static_cast<float>(tensors_.residual.at(row, column));
+        break;
+      case GemmEpilogue::kPosition:
+        y = bf16(y) + static_cast<float>(tensors_.position.at(row % problem_.tokens, column));
+        break;
+    }
+    values[i] = double{rounded(spec.type, double{y} / spec.scale)} * spec.scale;
+  }
+}
+
+std::vector<Mutant> GemmWorkload::mutants() const {
+  std::vector<Mutant> all;
+  const auto add = [&](std::string name, const GemmProblem& problem, GemmTensors tensors) {
+    all.push_back(
+        {std::move(name), std::make_shared<GemmWorkload>(problem, std::move(tensors)), true});
+  };
+  const auto with = [&](std::string name, Tensor GemmTensors::* which, Tensor tensor) {
+    GemmTensors tensors = tensors_;
+    tensors.*which = std::move(tensor);
+    add(std::move(name), problem_, std::move(tensors));
+  };
+  constexpr std::int64_t kUnit = 16;  // bytes or elements that copies and swizzles move as one
+  if (problem_.k >= 2 * kUnit) {
+    with("permute K", &GemmTensors::b, tensors_.b.columns_swapped(0, kUnit, kUnit));
+  }
+  const Tensor& bias = tensors_.bias;
+  if (problem_.epilogue == GemmEpilogue::kPosition) {
+    with("shift the position table by one row", &GemmTensors::position,
+         tensors_.position.rows_moved(1));
+  } else {
+    with("skip bias", &GemmTensors::bias,
+         Tensor::uniform(bias.name(), bias.type(), 1, bias.columns(), 0.0));
+  }
+  if (problem_.epilogue == GemmEpilogue::kGelu) {
+    GemmProblem bare = problem_;
+    bare.epilogue = GemmEpilogue::kBias;
+    add("drop GELU", bare, tensors_);
+  }
+  if (problem_.epilogue == GemmEpilogue::kResidual) {
+    const Tensor& residual = tensors_.residual;
+    with("skip the residual", &GemmTensors::residual,
+         Tensor::uniform(residual.name(), residual.type(), residual.rows(), residual.columns(),
+                         0.0));
+  }
+  if (one_byte(problem_.a)) {
+    const Tensor& scale = tensors_.column_scale;
+    with("one scale for all columns", &GemmTensors::column_scale,
+         Tensor::uniform(scale.name(), scale.type(), 1, scale.columns(), scale.at(0, 0)));
+  }
+  if (problem_.row_scale) {
+    const Tensor& scale = tensors_.row_scale;
+    with("one scale for all rows", &GemmTensors::row_scale,
+         Tensor::uniform(scale.name(), scale.type(), 1, scale.columns(), 1.0));
+  }
+  return all;
+}
+
+double GemmWorkload::flops() const {
+  return 2.0 * static_cast<double>(problem_.m) * static_cast<double>(problem_.n) *
+         static_cast<double>(problem_.k);
+}
+
+double GemmWorkload::bytes() const {
+  // A residual is read where the output is written: it counts as an input.
+  return static_cast<double>(output().bytes()) + [this] {
+    double sum = 0.0;
+    for (const Tensor& input : inputs_) {
+      sum += static_cast<double>(input.bytes());
+    }
+    return sum;
+  }();
+}
+
+Smoke GemmWorkload::smoke() const {
+  if (problem_.epilogue != GemmEpilogue::kPosition || problem_.a != DType::kE4M3) {
+    return {};
+  }
+  constexpr double kValue = 1.5;
+  constexpr std::int64_t kCount = 1024;
+  GemmTensors tensors = tensors_;
+  tensors.a = Tensor::uniform("a", problem_.a, problem_.m, problem_.k, kValue);
+  tensors.b = Tensor::uniform("b", problem_.b, problem_.n, problem_.k, kValue);
+  tensors.position = Tensor::uniform("position", DType::kBF16, problem_.tokens, problem_.n, 0.0);
+  tensors.column_scale = Tensor::uniform("column_scale", DType::kF32, 1, problem_.n, 1.0);
+  return {std::make_shared<GemmWorkload>(problem_, std::move(tensors)), kCount,
+          kCount * kValue * kValue * static_cast<double>(problem_.k)};
+}
+
+}  // namespace fovea::lab

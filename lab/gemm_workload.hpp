@@ -1,0 +1,54 @@
+// GEMM as a workload: drawn operands, the exact result, mistakes, and cuBLASLt beside it.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gpu/launch/gemm.hpp"
+#include "lab/workload.hpp"
+
+namespace fovea::lab {
+
+/// The tensors of a problem; those that it does not have are empty.
+struct GemmTensors {
+  Tensor a, b, bias, column_scale, row_scale, position, residual;
+};
+
+class GemmWorkload final : public Workload {
+ public:
+  /// Draws inputs such that y is about as wide as 1 and bias, position and residual matter beside
+  /// it: GELU is then used around zero, where it bends.
+  GemmWorkload(const gpu::GemmProblem& problem, std::uint64_t seed);
+  GemmWorkload(const gpu::GemmProblem& problem, GemmTensors tensors);
+
+  [[nodiscard]] std::string describe() const override { return gpu::to_string(problem_); }
+  [[nodiscard]] std::span<const Tensor> inputs() const override { return inputs_; }
+  [[nodiscard]] OutputSpec output() const override;
+  [[nodiscard]] std::string can_run(const gpu::DeviceInfo& device) const override;
+  [[nodiscard]] gpu::Launch launch(gpu::Device& device, const Operands& operands,
+                                   std::string_view plan) const override;
+  void reference(const Tile& tile, std::span<double> values) const override;
+  void framework(const Tile& tile, std::span<double> values) const override;
+  [[nodiscard]] std::vector<Mutant> mutants() const override;
+  [[nodiscard]] double flops() const override;
+  [[nodiscard]] double bytes() const override;
+  [[nodiscard]] DType operand_type() const override { return problem_.a; }
+  [[nodiscard]] Smoke smoke() const override;
+
+  /// The launcher's operands, of these addresses.
+  [[nodiscard]] gpu::GemmOperands gemm_operands(const Operands& operands) const;
+
+ private:
+  /// Sum over k of this tile, accumulated in `Number`.
+  template <typename Number>
+  [[nodiscard]] std::vector<Number> product(const Tile& tile) const;
+
+  gpu::GemmProblem problem_;
+  GemmTensors tensors_;
+  std::vector<Tensor> inputs_;
+};
+
+}  // namespace fovea::lab

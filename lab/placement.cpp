@@ -1,0 +1,157 @@
+// Uploads inputs by doubling the drawn block on the device; reads outputs back tile by tile.
+#include "lab/placement.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "core/error.hpp"
+
+namespace fovea::lab {
+namespace {
+
+constexpr std::uint8_t kPoison = 0xFF;            // NaN in every float type
+constexpr std::size_t kGuard = 4096;              // before and after each output
+constexpr std::size_t kReadWhole = 256ULL << 20;  // outputs up to this are read as a whole
+
+}  // namespace
+
+std::size_t tensor_bytes(const Workload& workload) {
+  std::size_t bytes = workload.output().bytes();
+  for (const Tensor& input : workload.inputs()) {
+    bytes += input.bytes();
+  }
+  return bytes;
+}
+
+Placement::Placement(gpu::Device& device, const Workload& workload, gpu::Stream& stream)
+    : device_(device), workload_(workload), spec_(workload.output()) {
+  for (const Tensor& input : workload.inputs()) {
+    operands_.inputs.push_back(place(input, stream));
+  }
+  operands_.output = guarded(spec_.bytes());
+  if (spec_.row_scale) {
+    operands_.row_scale = guarded(static_cast<std::size_t>(spec_.rows) * sizeof(float));
+  }
+  bytes_ = tensor_bytes(workload);
+  reset(stream);
+}
+
+gpu::DevicePtr Placement::place(const Tensor& tensor, gpu::Stream& stream) {
+  buffers_.emplace_back(device_, tensor.bytes());
+  const gpu::DevicePtr address = buffers_.back().address();
+  std::size_t filled = std::min(tensor.block().size(), tensor.bytes());
+  device_.copy_to_device(address, tensor.block().first(filled), stream);
+  while (filled < tensor.bytes()) {
+    const std::size_t more = std::min(filled, tensor.bytes() - filled);
+    device_.copy_on_device(address + filled, address, more, stream);
+    filled += more;
+  }
+  stream.synchronize();  // the host's block may go when the workload does
+  return address;
+}
+
+gpu::DevicePtr Placement::guarded(std::size_t bytes) {
+  buffers_.emplace_back(device_, bytes + 2 * kGuard);
+  return buffers_.back().address() + kGuard;
+}
+
+void Placement::reset(gpu::Stream& stream) {
+  device_.fill(operands_.output - kGuard, kPoison, spec_.bytes() + 2 * kGuard, stream);
+  if (spec_.initial >= 0) {
+    device_.copy_on_device(operands_.output,
+                           operands_.inputs[static_cast<std::size_t>(spec_.initial)], spec_.bytes(),
+                           stream);
+  }
+  if (operands_.row_scale != 0) {
+    const std::size_t bytes = static_cast<std::size_t>(spec_.rows) * sizeof(float);
+    device_.fill(operands_.row_scale - kGuard, kPoison, bytes + 2 * kGuard, stream);
+  }
+}
+
+std::vector<std::byte> Placement::download(gpu::DevicePtr from, std::size_t bytes,
+                                           gpu::Stream& stream) const {
+  std::vector<std::byte> data(bytes);
+  device_.copy_to_host(data, from, stream);
+  stream.synchronize();
+  return data;
+}
+
+void Placement::read(std::span<TileValues> tiles, gpu::Stream& stream) const {
+  const std::size_t size = size_of(spec_.type);
+  const auto row_bytes = static_cast<std::size_t>(spec_.columns) * size;
+  // Tiles come sorted by row: a band of rows is copied once for all of its tiles.
+  std::int64_t band_row = -1;
+  std::int64_t band_rows = 0;
+  std::vector<std::byte> band;
+  std::vector<std::byte> scales;
+  for (TileValues& values : tiles) {
+    const Tile& tile = values.tile;
+    if (tile.row != band_row || tile.rows != band_rows) {
+      band_row = tile.row;
+      band_rows = tile.rows;
+      band = download(operands_.output + static_cast<std::size_t>(band_row) * row_bytes,
+                      static_cast<std::size_t>(band_rows) * row_bytes, stream);
+      if (operands_.row_scale != 0) {
+        scales = download(operands_.row_scale + static_cast<std::size_t>(band_row) * sizeof(float),
+                          static_cast<std::size_t>(band_rows) * sizeof(float), stream);
+      }
+    }
+    values.actual.resize(tile.count());
+    auto value = values.actual.begin();
+    for (std::int64_t row = 0; row < tile.rows; ++row) {
+      const auto first =
+          static_cast<std::size_t>(row) * row_bytes + static_cast<std::size_t>(tile.column) * size;
+      double scale = spec_.scale;
+      if (!scales.empty()) {
+        scale *= double{
+            decode(DType::kF32, scales.data() + static_cast<std::size_t>(row) * sizeof(float))};
+      }
+      for (std::int64_t column = 0; column < tile.columns; ++column) {
+        *value++ = scale * double{decode(spec_.type, band.data() + first +
+                                                         static_cast<std::size_t>(column) * size)};
+      }
+    }
+  }
+}
+
+std::string Placement::fault(gpu::Stream& stream) const {
+  const auto untouched = [](std::span<const std::byte> bytes) {
+    return std::ranges::all_of(bytes, [](std::byte b) { return b == std::byte{kPoison}; });
+  };
+  if (!untouched(download(operands_.output - kGuard, kGuard, stream))) {
+    return "it wrote before its output";
+  }
+  if (!untouched(download(operands_.output + spec_.bytes(), kGuard, stream))) {
+    return "it wrote past its output";
+  }
+  if (spec_.bytes() > kReadWhole) {
+    return {};
+  }
+  const std::vector<std::byte> all = download(operands_.output, spec_.bytes(), stream);
+  const std::size_t size = size_of(spec_.type);
+  std::int64_t unwritten = 0;
+  std::int64_t first = -1;
+  for (std::size_t at = 0; at < all.size(); at += size) {
+    if (std::isnan(decode(spec_.type, all.data() + at))) {
+      first = first < 0 ? static_cast<std::int64_t>(at / size) : first;
+      ++unwritten;
+    }
+  }
+  if (unwritten == 0) {
+    return {};
+  }
+  return fmt::format("{} elements are NaN or were never written, the first at row {}, column {}",
+                     unwritten, first / spec_.columns, first % spec_.columns);
+}
+
+std::uint64_t Placement::fingerprint(gpu::Stream& stream) const {
+  const std::size_t bytes = std::min(spec_.bytes(), kReadWhole);
+  std::uint64_t hash = 0xcbf29ce484222325U;  // FNV-1a
+  for (const std::byte byte : download(operands_.output, bytes, stream)) {
+    hash = (hash ^ std::to_integer<std::uint64_t>(byte)) * 0x100000001b3U;
+  }
+  return hash;
+}
+
+}  // namespace fovea::lab

@@ -1,0 +1,52 @@
+// Placement: a workload's tensors on the device, its output poisoned before and guarded around.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "gpu/device/device.hpp"
+#include "gpu/launch/launch.hpp"
+#include "lab/judge.hpp"
+#include "lab/workload.hpp"
+
+namespace fovea::lab {
+
+class Placement {
+ public:
+  Placement(gpu::Device& device, const Workload& workload, gpu::Stream& stream);
+
+  [[nodiscard]] const Operands& operands() const { return operands_; }
+  /// Bytes of all tensors.
+  [[nodiscard]] std::size_t bytes() const { return bytes_; }
+
+  /// NaN over the outputs and the guards around them; kernels that add to their output find its
+  /// initial content.
+  void reset(gpu::Stream& stream);
+  /// The values of these tiles as the kernel left them; waits for the stream.
+  void read(std::span<TileValues> tiles, gpu::Stream& stream) const;
+  /// What is wrong with the output's bytes as a whole: something was written before or after it,
+  /// or (outputs small enough to be read whole) an element is still NaN. Empty when nothing is.
+  [[nodiscard]] std::string fault(gpu::Stream& stream) const;
+  /// A number that other bytes in the output would change; for outputs small enough to be read.
+  [[nodiscard]] std::uint64_t fingerprint(gpu::Stream& stream) const;
+
+ private:
+  gpu::DevicePtr place(const Tensor& tensor, gpu::Stream& stream);
+  gpu::DevicePtr guarded(std::size_t bytes);
+  [[nodiscard]] std::vector<std::byte> download(gpu::DevicePtr from, std::size_t bytes,
+                                                gpu::Stream& stream) const;
+
+  gpu::Device& device_;
+  const Workload& workload_;
+  OutputSpec spec_;
+  Operands operands_;
+  std::size_t bytes_ = 0;
+  std::vector<gpu::DeviceBuffer> buffers_;
+};
+
+/// Bytes that all tensors of a workload take.
+[[nodiscard]] std::size_t tensor_bytes(const Workload& workload);
+
+}  // namespace fovea::lab

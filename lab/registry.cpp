@@ -1,0 +1,48 @@
+// The list of all cards.
+#include "lab/registry.hpp"
+
+#include <algorithm>
+#include <iterator>
+
+#include <fmt/ranges.h>
+
+#include "core/error.hpp"
+
+namespace fovea::lab {
+namespace {
+
+std::vector<Card> gather() {
+  using Make = std::vector<Card> (*)();
+  const std::vector<Make> operators;
+  std::vector<Card> all;
+  for (const Make make : operators) {
+    std::ranges::move(make(), std::back_inserter(all));
+  }
+  return all;
+}
+
+}  // namespace
+
+const std::vector<Card>& cards() {
+  static const std::vector<Card> all = gather();
+  return all;
+}
+
+std::vector<const Card*> find_cards(std::span<const std::string> names) {
+  std::vector<const Card*> found;
+  for (const Card& card : cards()) {
+    if (names.empty() || std::ranges::find(names, card.name) != names.end()) {
+      found.push_back(&card);
+    }
+  }
+  for (const std::string& name : names) {
+    if (std::ranges::find(cards(), name, &Card::name) == cards().end()) {
+      std::vector<std::string> known;
+      std::ranges::transform(cards(), std::back_inserter(known), &Card::name);
+      fail("no kernel card '{}'; there are: {}", name, fmt::join(known, ", "));
+    }
+  }
+  return found;
+}
+
+}  // namespace fovea::lab

@@ -1,0 +1,14 @@
+// The cards of each operator, gathered by lab/registry.cpp.
+#pragma once
+
+#include <vector>
+
+#include "lab/card.hpp"
+
+namespace fovea::lab {
+
+[[nodiscard]] std::vector<Card> gemm_cards();
+[[nodiscard]] std::vector<Card> attention_cards();
+[[nodiscard]] std::vector<Card> norm_cards();
+
+}  // namespace fovea::lab

@@ -1,0 +1,131 @@
+// Workload: one problem of a kernel with its inputs drawn; what comes out, in float64.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gpu/device/device.hpp"
+#include "gpu/launch/launch.hpp"
+#include "lab/tensor.hpp"
+
+namespace fovea::lab {
+
+/// A part of the output, compared as one: errors that stay in one place must not drown in the rest.
+struct Tile {
+  std::int64_t row = 0;
+  std::int64_t column = 0;
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+
+  [[nodiscard]] std::size_t count() const { return static_cast<std::size_t>(rows * columns); }
+};
+
+/// What a kernel writes: a row-major matrix, and a scale for each row when `row_scale` says so.
+/// Element (r, c) stands for stored * scale * row_scale[r].
+struct OutputSpec {
+  DType type = DType::kBF16;
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+  double scale = 1.0;
+  bool row_scale = false;
+  /// Index of the input whose content the output holds before the launch, for kernels that add to
+  /// it; others find NaN there.
+  int initial = -1;
+
+  [[nodiscard]] std::size_t bytes() const {
+    return static_cast<std::size_t>(rows * columns) * size_of(type);
+  }
+};
+
+/// Where the tensors of a workload lie on the device.
+struct Operands {
+  std::vector<gpu::DevicePtr> inputs;  // in the order of Workload::inputs
+  gpu::DevicePtr output = 0;
+  gpu::DevicePtr row_scale = 0;
+};
+
+/// Another program's way to compute the same, timed beside ours.
+struct Peer {
+  std::string name;
+  std::function<void(const Operands&, gpu::Stream&)> run;
+  /// Whether it leaves in the output what the workload asks for; when not (the bare product without
+  /// its epilogue, say) it is timed and not compared.
+  bool same_result = true;
+};
+
+class Workload;
+
+/// A mistake that the gate has to notice: a workload of the same shapes that computes something
+/// else. Its output, compared with what the right workload expects, must be rejected.
+struct Mutant {
+  std::string name;
+  std::shared_ptr<const Workload> workload;
+  /// Run on the device, by the very kernel; otherwise (mistakes that no operand can cause) the
+  /// host's computation in the same precision stands in, as it does where no kernel can run it.
+  bool launchable = true;
+};
+
+/// A run whose result is known without computing: all inputs alike.
+struct Smoke {
+  std::shared_ptr<const Workload> workload;
+  std::int64_t count = 0;  // the first elements of the output
+  double expected_sum = 0.0;
+};
+
+class Workload {
+ public:
+  Workload() = default;
+  virtual ~Workload() = default;
+  Workload(const Workload&) = delete;
+  Workload& operator=(const Workload&) = delete;
+
+  /// The problem in words: "e4m3 [928256,768] x [768,768]^T -> bf16, position".
+  [[nodiscard]] virtual std::string describe() const = 0;
+  [[nodiscard]] virtual std::span<const Tensor> inputs() const = 0;
+  [[nodiscard]] virtual OutputSpec output() const = 0;
+
+  /// Why no kernel runs it there; empty when one does.
+  [[nodiscard]] virtual std::string can_run(const gpu::DeviceInfo& device) const = 0;
+  /// Names of the plans there are for it beside the launcher's own choice.
+  [[nodiscard]] virtual std::vector<std::string> plans() const { return {}; }
+  /// An empty plan is the launcher's choice.
+  [[nodiscard]] virtual gpu::Launch launch(gpu::Device& device, const Operands& operands,
+                                           std::string_view plan) const = 0;
+
+  /// The exact result of a part of the output, row by row, computed in float64.
+  virtual void reference(const Tile& tile, std::span<double> values) const = 0;
+  /// What a framework gives that computes in the same precision: these operands, f32 accumulation,
+  /// every intermediate tensor that it would store rounded to its type.
+  virtual void framework(const Tile& tile, std::span<double> values) const = 0;
+  [[nodiscard]] virtual std::vector<Mutant> mutants() const = 0;
+
+  /// Arithmetic operations, and the fewest bytes to and from device memory.
+  [[nodiscard]] virtual double flops() const = 0;
+  [[nodiscard]] virtual double bytes() const = 0;
+  /// Whether its arithmetic is in matrix units of one-byte or two-byte operands: which ceiling.
+  [[nodiscard]] virtual DType operand_type() const = 0;
+
+  /// Peers that this machine has; `missing` says which it has not, and why.
+  [[nodiscard]] virtual std::vector<Peer> peers(gpu::KernelCache& kernels,
+                                                std::vector<std::string>& missing) const {
+    (void)kernels;
+    (void)missing;
+    return {};
+  }
+  [[nodiscard]] virtual Smoke smoke() const { return {}; }
+};
+
+/// Rows and columns of a tile; one that is zero or unwritten must be noticed.
+inline constexpr std::int64_t kTile = 128;
+
+/// The tiles that are compared: all of a small output; else the corners, the ragged ends and some
+/// at random. `most` is how many at the most.
+[[nodiscard]] std::vector<Tile> sample_tiles(std::int64_t rows, std::int64_t columns,
+                                             std::size_t most, std::uint64_t seed);
+
+}  // namespace fovea::lab
