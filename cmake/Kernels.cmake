@@ -32,9 +32,12 @@ function(fovea_kernel name source)
       COMMENT "kernel ${name} for sm_${arch}" VERBATIM)
     add_custom_command(
       OUTPUT ${stem}.cubin ${stem}.resources
-      COMMAND ${FOVEA_PTXAS} -v -O3 -lineinfo -arch=sm_${arch} -o ${stem}.cubin ${stem}.ptx >
-              ${stem}.resources 2>&1 || (cat ${stem}.resources && false)
+      COMMAND sh -c "'${FOVEA_PTXAS}' -v -O3 -lineinfo -arch=sm_${arch} -o '${stem}.cubin' \
+'${stem}.ptx' > '${stem}.resources' 2>&1 || { cat '${stem}.resources'; false; }"
       DEPENDS ${stem}.ptx VERBATIM)
+    # A target that owns the commands: without one, other folders do not see their rules.
+    add_custom_target(kernel_${name}_${arch} DEPENDS ${stem}.cubin ${stem}.ptx ${stem}.resources)
+    set_property(GLOBAL APPEND PROPERTY FOVEA_KERNEL_TARGETS kernel_${name}_${arch})
     set_property(GLOBAL APPEND PROPERTY FOVEA_KERNEL_FILES ${stem}.cubin ${stem}.ptx
                                                            ${stem}.resources)
   endforeach()
@@ -58,6 +61,10 @@ function(fovea_embed_kernels target)
     DEPENDS ${PROJECT_SOURCE_DIR}/kernels/embed.py ${folder}/kernels.txt ${files} VERBATIM)
   add_library(${target} STATIC ${folder}/images.S ${folder}/images.cpp)
   target_link_libraries(${target} PUBLIC fovea_options)
+  get_property(kernel_targets GLOBAL PROPERTY FOVEA_KERNEL_TARGETS)
+  if(kernel_targets)
+    add_dependencies(${target} ${kernel_targets})
+  endif()
   # .incbin is invisible to dependency scanners: assemble again when a cubin changed.
   set_source_files_properties(${folder}/images.S PROPERTIES OBJECT_DEPENDS "${files}")
 endfunction()

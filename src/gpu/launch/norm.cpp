@@ -1,0 +1,105 @@
+// LayerNorm: which of the kernels takes the problem, and its grid.
+#include "gpu/launch/norm.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "core/error.hpp"
+#include "kernels/norm/params.hpp"
+
+namespace fovea::gpu {
+namespace {
+
+constexpr std::int64_t kChunk = 256;  // of a row: 8 elements a lane
+/// Blocks that a multiprocessor holds with room to spare; each takes many rows.
+constexpr std::int64_t kBlocksPerSm = 8;
+constexpr int kFirstArchWithE4M3 = 89;
+
+/// Chunks of a row that a kernel's registers hold; the smallest that fits runs.
+constexpr int kShapes[] = {3, 5, 8};
+
+/// 0 when the row is too wide for every kernel.
+int chunks_for(std::int64_t width) {
+  for (const int chunks : kShapes) {
+    if (width <= chunks * kChunk) {
+      return chunks;
+    }
+  }
+  return 0;
+}
+
+norm::Output output_of(const LayerNormProblem& problem) {
+  if (problem.output == DType::kBF16) {
+    return norm::Output::kBF16;
+  }
+  if (problem.output == DType::kF32) {
+    return norm::Output::kF32;
+  }
+  return problem.row_scale ? norm::Output::kE4M3RowScale : norm::Output::kE4M3;
+}
+
+}  // namespace
+
+std::string to_string(const LayerNormProblem& problem) {
+  return fmt::format("layer_norm [{}, {}] {} -> {}{}, eps {}", problem.rows, problem.width,
+                     to_string(problem.input), to_string(problem.output),
+                     problem.row_scale ? " with a scale a row" : "", problem.eps);
+}
+
+std::string can_run(const LayerNormProblem& problem, const DeviceInfo& device) {
+  if (problem.rows <= 0 || problem.width <= 0) {
+    return "a dimension is not positive";
+  }
+  if (problem.input != DType::kBF16 && problem.input != DType::kF32) {
+    return fmt::format("the input is {}; bf16 and f32 can be", to_string(problem.input));
+  }
+  if (problem.output != DType::kBF16 && problem.output != DType::kF32 &&
+      problem.output != DType::kE4M3) {
+    return fmt::format("the output is {}; bf16, f32 and e4m3 can be", to_string(problem.output));
+  }
+  if (problem.row_scale && problem.output != DType::kE4M3) {
+    return "scales a row go with e4m3";
+  }
+  if (problem.output == DType::kE4M3 && device.arch() < kFirstArchWithE4M3) {
+    return fmt::format("{} (sm_{}) has no instructions for e4m3", device.name, device.arch());
+  }
+  if (problem.width % 8 != 0 || chunks_for(problem.width) == 0) {
+    return fmt::format("rows of {}; multiples of 8 up to {} can be", problem.width,
+                       kShapes[std::size(kShapes) - 1] * kChunk);
+  }
+  return "";
+}
+
+Launch layer_norm_launch(Device& device, const LayerNormProblem& problem,
+                         const LayerNormOperands& operands) {
+  const std::string reason = can_run(problem, device.info());
+  if (!reason.empty()) {
+    fail("{}: {}", to_string(problem), reason);
+  }
+  constexpr std::int64_t kWarps = norm::kThreads / 32;
+  const std::int64_t blocks =
+      std::min((problem.rows + kWarps - 1) / kWarps, device.info().sm_count * kBlocksPerSm);
+  const norm::Params params{
+      .input = reinterpret_cast<const void*>(operands.input),
+      .weight = reinterpret_cast<const float*>(operands.weight),
+      .bias = reinterpret_cast<const float*>(operands.bias),
+      .output = reinterpret_cast<void*>(operands.output),
+      .row_scale = reinterpret_cast<float*>(operands.row_scale),
+      .rows = problem.rows,
+      .width = static_cast<std::int32_t>(problem.width),
+      .output_type = output_of(problem),
+      .inverse_width = static_cast<float>(1.0 / static_cast<double>(problem.width)),
+      .eps = static_cast<float>(problem.eps),
+  };
+  return {.kernel =
+              fmt::format("layer_norm_{}_{}", to_string(problem.input), chunks_for(problem.width)),
+          .config = {.grid = {static_cast<std::uint32_t>(blocks), 1, 1},
+                     .block = {norm::kThreads, 1, 1},
+                     .cluster = {},
+                     .dynamic_shared_bytes = 0,
+                     .dependent = true},
+          .params = to_bytes(params)};
+}
+
+}  // namespace fovea::gpu
