@@ -1,0 +1,34 @@
+// Vendor libraries opened at run time: where they may be, and their functions.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace fovea::gpu {
+
+/// A shared library; stays open until the program ends, since vendors' libraries keep threads.
+class Library {
+ public:
+  /// Tries the file that the environment variable `variable` names; then each of `names` along the
+  /// loader's path, in CUDA's usual folders, and in the folders `python_packages` of Python's
+  /// site-packages ("nvidia/cu13/lib"). Throws fovea::Error that says where it looked.
+  static Library open(std::string_view what, const char* variable,
+                      std::span<const std::string_view> names,
+                      std::span<const std::string_view> python_packages);
+
+  /// Throws fovea::Error when the library lacks it.
+  template <typename Function>
+  void bind(Function*& function, const char* name) const {
+    function = reinterpret_cast<Function*>(symbol(name));
+  }
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+ private:
+  [[nodiscard]] void* symbol(const char* name) const;
+
+  void* handle_ = nullptr;
+  std::string path_;
+};
+
+}  // namespace fovea::gpu
