@@ -1,0 +1,177 @@
+// A linear layer on few rows, for the pooling head: bf16 in, f32 accumulation, f32 or bf16 out.
+//
+// Contract: columns and depth multiples of 8 (columns of 8 * FOVEA_COLUMN_TILES, within one group);
+// any number of rows. Deterministic.
+//
+// There is one vector an image, so the weights are most of the bytes: they go straight from memory
+// to the fragments of mma.sync. A lane takes 16 bytes, 8 neighbours along depth, of a row; two
+// products of depth 16 then use them in an order of depth that is the same for both operands:
+//
+//   depth of a block of 32:   lane % 4 = 0: 0..7   1: 8..15   2: 16..23   3: 24..31
+//   product 0 takes elements 0..3 of each lane, product 1 elements 4..7
+//
+// Skinny (FOVEA_ROW_TILES = 1): the warps of a block split the depth of one tile. Wide: each warp
+// has a tile of its own, FOVEA_WARP_ROWS of them along the rows.
+#include <cstdint>
+
+#include "kernels/pipe/grid.cuh"
+#include "kernels/pool/params.hpp"
+#include "kernels/ptx/math.cuh"
+#include "kernels/ptx/mma.cuh"
+
+namespace fovea::pool {
+namespace {
+
+constexpr int kRowTiles = FOVEA_ROW_TILES;        // of 16 rows, a warp
+constexpr int kColumnTiles = FOVEA_COLUMN_TILES;  // of 8 columns, a warp
+constexpr bool kSplitDepth = FOVEA_SPLIT_DEPTH;
+constexpr int kWarpRows = kSplitDepth ? 1 : 4;
+constexpr int kWarpColumns = kSplitDepth ? 1 : kWarps / kWarpRows;
+constexpr int kDepthBlock = 32;
+constexpr int kBlocksInFlight = kSplitDepth ? 4 : 2;
+constexpr int kTileRows = 16 * kRowTiles;
+constexpr int kTileColumns = 8 * kColumnTiles;
+
+static_assert(!kSplitDepth || (kRowTiles == 1 && kColumnTiles == 1));
+
+using Sums = float[kRowTiles][kColumnTiles][4];
+
+__device__ __forceinline__ float gelu_tanh(float x) {
+  constexpr float kSqrt2OverPi = 0.7978845608028654F;
+  return 0.5F * x * (1.0F + tanhf(kSqrt2OverPi * (x + 0.044715F * x * x * x)));
+}
+
+__device__ __forceinline__ uint4 load_or_zero(const std::uint16_t* from, bool real) {
+  return real ? __ldg(reinterpret_cast<const uint4*>(from)) : uint4{0, 0, 0, 0};
+}
+
+// A warp's part of a tile: which rows and columns, and where their operands begin.
+struct Place {
+  int row;
+  int column;
+  const std::uint16_t* a;
+};
+
+__device__ __forceinline__ void multiply(const LinearParams& params, const Place& place,
+                                         int first_block, int step, int lane, Sums& sums) {
+  const int blocks = (params.depth + kDepthBlock - 1) / kDepthBlock;
+  const int along = lane % 4 * 8;
+  bool waited = false;
+  for (int block = first_block; block < blocks; block += step * kBlocksInFlight) {
+    uint4 w[kBlocksInFlight][kColumnTiles];
+#pragma unroll
+    for (int b = 0; b < kBlocksInFlight; ++b) {
+      const int k = (block + b * step) * kDepthBlock + along;
+#pragma unroll
+      for (int n = 0; n < kColumnTiles; ++n) {
+        const std::int64_t column = place.column + n * 8 + lane / 4;
+        w[b][n] = load_or_zero(params.w + column * params.depth + k, k < params.depth);
+      }
+    }
+    if (!waited) {  // weights are constants: their first loads need not wait
+      pipe::wait_for_previous_grids();
+      waited = true;
+    }
+#pragma unroll
+    for (int b = 0; b < kBlocksInFlight; ++b) {
+      const int k = (block + b * step) * kDepthBlock + along;
+#pragma unroll
+      for (int m = 0; m < kRowTiles; ++m) {
+        const std::int64_t upper = place.row + m * 16 + lane / 4;
+        const std::int64_t lower = upper + 8;
+        const bool in_depth = k < params.depth;
+        const uint4 x = in_depth && upper < params.rows
+                            ? *reinterpret_cast<const uint4*>(place.a + upper * params.a_stride + k)
+                            : uint4{0, 0, 0, 0};
+        const uint4 y = in_depth && lower < params.rows
+                            ? *reinterpret_cast<const uint4*>(place.a + lower * params.a_stride + k)
+                            : uint4{0, 0, 0, 0};
+#pragma unroll
+        for (int n = 0; n < kColumnTiles; ++n) {
+          ptx::mma_m16n8k16_bf16(sums[m][n], x.x, y.x, x.y, y.y, w[b][n].x, w[b][n].y);
+          ptx::mma_m16n8k16_bf16(sums[m][n], x.z, y.z, x.w, y.w, w[b][n].z, w[b][n].w);
+        }
+      }
+    }
+  }
+  if (!waited) {
+    pipe::wait_for_previous_grids();
+  }
+}
+
+__device__ __forceinline__ void finish(const LinearParams& params, float sum, std::int64_t row,
+                                       int column) {
+  if (row >= params.rows) {
+    return;
+  }
+  const std::int64_t at = row * params.columns + column;
+  float y = sum + params.bias[column];
+  if (params.activation == Activation::kGelu) {
+    y = gelu_tanh(y);
+  } else if (params.activation == Activation::kResidual) {
+    y += params.residual[at];
+  }
+  if (params.output_f32 != nullptr) {
+    params.output_f32[at] = y;
+  }
+  if (params.output_bf16 != nullptr) {
+    params.output_bf16[at] = static_cast<std::uint16_t>(ptx::cvt_bf16x2(y, 0.0F));
+  }
+}
+
+}  // namespace
+
+extern "C" __global__ void __launch_bounds__(kThreads, 1)
+    FOVEA_ENTRY(const __grid_constant__ LinearParams params) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  const int tile_row = kSplitDepth ? 0 : warp / kWarpColumns;
+  const int tile_column = kSplitDepth ? 0 : warp % kWarpColumns;
+  Place place;
+  place.row = (static_cast<int>(blockIdx.y) * kWarpRows + tile_row) * kTileRows;
+  place.column = (static_cast<int>(blockIdx.x) * kWarpColumns + tile_column) * kTileColumns;
+  pipe::let_next_grid_start();
+
+  if constexpr (kSplitDepth) {
+    __shared__ float partial[kWarps][16][8];
+    place.a = params.a + place.column / params.group_columns * params.group_stride;
+    Sums sums = {};
+    multiply(params, place, warp, kWarps, lane, sums);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      partial[warp][lane / 4 + i / 2 * 8][lane % 4 * 2 + i % 2] = sums[0][0][i];
+    }
+    __syncthreads();
+    if (threadIdx.x < 16 * 8) {
+      const int row = static_cast<int>(threadIdx.x) / 8;
+      const int column = static_cast<int>(threadIdx.x) % 8;
+      float sum = 0;
+#pragma unroll
+      for (int w = 0; w < kWarps; ++w) {
+        sum += partial[w][row][column];
+      }
+      finish(params, sum, place.row + row, place.column + column);
+    }
+  } else {
+    if (place.column >= params.columns || place.row >= params.rows) {
+      pipe::wait_for_previous_grids();
+      return;
+    }
+    place.a = params.a + place.column / params.group_columns * params.group_stride;
+    Sums sums = {};
+    multiply(params, place, 0, 1, lane, sums);
+#pragma unroll
+    for (int m = 0; m < kRowTiles; ++m) {
+#pragma unroll
+      for (int n = 0; n < kColumnTiles; ++n) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          finish(params, sums[m][n][i], place.row + m * 16 + lane / 4 + i / 2 * 8,
+                 place.column + n * 8 + lane % 4 * 2 + i % 2);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace fovea::pool
