@@ -29,6 +29,7 @@ void add_embed(CLI::App& app, Run& run);
 void add_bench(CLI::App& app, Run& run);
 void add_info(CLI::App& app, Run& run);
 void add_init(CLI::App& app, Run& run);
+void add_kernel(CLI::App& app, Run& run);
 void add_preprocess(CLI::App& app, Run& run);
 void add_pull(CLI::App& app, Run& run);
 void add_similar(CLI::App& app, Run& run);

@@ -37,6 +37,7 @@ int run_program(int argc, char** argv) {
   add_bench(app, run);
   add_info(app, run);
   add_init(app, run);
+  add_kernel(app, run);
   add_preprocess(app, run);
   add_pull(app, run);
   add_similar(app, run);

@@ -59,7 +59,7 @@ Verdict judge(std::span<const TileValues> tiles, const Tolerance& tolerance) {
     for (std::size_t i = 0; i < values.expected.size(); ++i) {
       const double error = std::abs(values.actual[i] - values.expected[i]);
       const double framework_error = std::abs(values.framework[i] - values.expected[i]);
-      if (!(error <= verdict.worst)) {
+      if (!(error <= verdict.worst) && !std::isnan(verdict.worst)) {
         verdict.worst_row = values.tile.row + static_cast<std::int64_t>(i) / values.tile.columns;
         verdict.worst_column =
             values.tile.column + static_cast<std::int64_t>(i) % values.tile.columns;

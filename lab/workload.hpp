@@ -23,6 +23,7 @@ struct Tile {
   std::int64_t columns = 0;
 
   [[nodiscard]] std::size_t count() const { return static_cast<std::size_t>(rows * columns); }
+  friend bool operator==(const Tile&, const Tile&) = default;
 };
 
 /// What a kernel writes: a row-major matrix, and a scale for each row when `row_scale` says so.

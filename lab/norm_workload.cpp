@@ -1,0 +1,146 @@
+// LayerNorm's inputs, exact result, same-precision result and mutants.
+#include "lab/norm_workload.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace fovea::lab {
+namespace {
+
+constexpr std::size_t kX = 0;
+constexpr std::size_t kWeight = 1;
+constexpr std::size_t kBias = 2;
+
+}  // namespace
+
+// Rows have a mean as large as their spread: leaving it in, or out of the variance, then shows.
+NormWorkload::NormWorkload(const gpu::LayerNormProblem& problem, std::uint64_t seed)
+    : problem_(problem) {
+  inputs_.push_back(
+      Tensor::random("x", problem.input, problem.rows, problem.width, {0.5, 0.7}, seed * 3));
+  inputs_.push_back(
+      Tensor::random("weight", DType::kF32, 1, problem.width, {0.9, 0.4}, seed * 3 + 1));
+  inputs_.push_back(
+      Tensor::random("bias", DType::kF32, 1, problem.width, {0.1, 0.4}, seed * 3 + 2));
+}
+
+OutputSpec NormWorkload::output() const {
+  OutputSpec spec;
+  spec.type = problem_.output;
+  spec.rows = problem_.rows;
+  spec.columns = problem_.width;
+  spec.row_scale = problem_.row_scale;
+  return spec;
+}
+
+std::string NormWorkload::can_run(const gpu::DeviceInfo& device) const {
+  return gpu::can_run(problem_, device);
+}
+
+gpu::Launch NormWorkload::launch(gpu::Device& device, const Operands& operands,
+                                 std::string_view) const {
+  return gpu::layer_norm_launch(device, problem_,
+                                {.input = operands.inputs[kX],
+                                 .weight = operands.inputs[kWeight],
+                                 .bias = operands.inputs[kBias],
+                                 .output = operands.output,
+                                 .row_scale = operands.row_scale});
+}
+
+template <typename Number>
+void NormWorkload::normalise(std::int64_t row, std::span<Number> values) const {
+  std::vector<float> x(values.size());
+  inputs_[kX].read(row * problem_.width, x);
+  const auto count = static_cast<Number>(x.size());
+  Number mean = 0;
+  for (const float value : x) {
+    mean += static_cast<Number>(value);
+  }
+  mean = steps_.mean ? mean / count : 0;
+  Number variance = 0;
+  for (const float value : x) {
+    const Number centred = static_cast<Number>(value) - mean;
+    variance += centred * centred;
+  }
+  const Number eps = steps_.eps ? static_cast<Number>(problem_.eps) : 0;
+  const Number factor = 1 / std::sqrt(variance / count + eps);
+  for (std::size_t column = 0; column < x.size(); ++column) {
+    const auto at = static_cast<std::int64_t>(column);
+    values[column] = (static_cast<Number>(x[column]) - mean) * factor *
+                         static_cast<Number>(inputs_[kWeight].at(0, at)) +
+                     static_cast<Number>(inputs_[kBias].at(0, at));
+  }
+}
+
+void NormWorkload::reference(const Tile& tile, std::span<double> values) const {
+  std::vector<double> row(static_cast<std::size_t>(problem_.width));
+  auto to = values.begin();
+  for (std::int64_t r = 0; r < tile.rows; ++r) {
+    normalise<double>(tile.row + r, row);
+    to = std::copy_n(row.begin() + tile.column, tile.columns, to);
+  }
+}
+
+void NormWorkload::framework(const Tile& tile, std::span<double> values) const {
+  std::vector<float> row(static_cast<std::size_t>(problem_.width));
+  auto to = values.begin();
+  for (std::int64_t r = 0; r < tile.rows; ++r) {
+    normalise<float>(tile.row + r, row);
+    float scale = 1.0F;
+    if (problem_.output == DType::kE4M3) {
+      // A framework quantises the bf16 tensor that its LayerNorm has stored.
+      float largest = 0.0F;
+      for (float& value : row) {
+        value = rounded(DType::kBF16, double{value});
+        largest = std::max(largest, std::abs(value));
+      }
+      scale = problem_.row_scale ? largest / kE4M3Max : 1.0F;
+    }
+    for (std::int64_t column = tile.column; column < tile.column + tile.columns; ++column) {
+      const float value = row[static_cast<std::size_t>(column)] / scale;
+      *to++ = double{rounded(problem_.output, double{value})} * double{scale};
+    }
+  }
+}
+
+std::vector<Mutant> NormWorkload::mutants() const {
+  std::vector<Mutant> all;
+  const auto with = [&](std::string name, std::size_t which, Tensor tensor) {
+    std::vector<Tensor> inputs = inputs_;
+    inputs[which] = std::move(tensor);
+    all.push_back(
+        {std::move(name),
+         std::shared_ptr<const Workload>(new NormWorkload(problem_, std::move(inputs), steps_)),
+         true});
+  };
+  const auto without = [&](std::string name, Steps steps) {
+    all.push_back({std::move(name),
+                   std::shared_ptr<const Workload>(new NormWorkload(problem_, inputs_, steps)),
+                   false});
+  };
+  const Tensor& weight = inputs_[kWeight];
+  const Tensor& bias = inputs_[kBias];
+  with("skip weight", kWeight,
+       Tensor::uniform(weight.name(), weight.type(), 1, weight.columns(), 1.0));
+  with("skip bias", kBias, Tensor::uniform(bias.name(), bias.type(), 1, bias.columns(), 0.0));
+  with("weight of the neighbouring column", kWeight, weight.columns_swapped(0, 1, 1));
+  with("rows one off", kX, inputs_[kX].rows_moved(1));
+  without("skip the mean", {.mean = false, .eps = true});
+  return all;
+}
+
+double NormWorkload::flops() const {
+  constexpr double kAnElement = 8.0;  // sums, squares, scaling
+  return kAnElement * static_cast<double>(problem_.rows) * static_cast<double>(problem_.width);
+}
+
+double NormWorkload::bytes() const {
+  double sum = static_cast<double>(output().bytes());
+  for (const Tensor& input : inputs_) {
+    sum += static_cast<double>(input.bytes());
+  }
+  return sum;
+}
+
+}  // namespace fovea::lab

@@ -1,0 +1,120 @@
+// The cards themselves, on any machine: complete, and with gates that notice their mutants.
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "gpu/device/kernel_image.hpp"
+#include "lab/card.hpp"
+#include "lab/check.hpp"
+#include "lab/judge.hpp"
+
+namespace fovea::lab {
+namespace {
+
+constexpr std::size_t kMostTiles = 6;
+
+TEST(Cards, NamesAreUniqueAndFound) {
+  std::set<std::string> names;
+  for (const Card& card : cards()) {
+    EXPECT_TRUE(names.insert(card.name).second) << card.name;
+    EXPECT_FALSE(card.operation.empty()) << card.name;
+    const std::vector<std::string> asked = {card.name};
+    EXPECT_EQ(find_cards(asked).size(), 1U);
+  }
+  EXPECT_EQ(find_cards({}).size(), cards().size());
+  const std::vector<std::string> unknown = {"no_such_kernel"};
+  EXPECT_THROW((void)find_cards(unknown), Error);
+}
+
+TEST(Cards, HaveCasesForEveryPurpose) {
+  for (const Card& card : cards()) {
+    const auto any = [&](bool Case::* purpose) {
+      return std::ranges::any_of(card.cases, [=](const Case& one) { return one.*purpose; });
+    };
+    EXPECT_TRUE(any(&Case::check)) << card.name;
+    EXPECT_TRUE(any(&Case::bench)) << card.name;
+    EXPECT_TRUE(any(&Case::mutants)) << card.name;
+    EXPECT_TRUE(any(&Case::small)) << card.name;
+    std::set<std::string> names;
+    for (const Case& one : card.cases) {
+      EXPECT_TRUE(names.insert(one.name).second) << card.name << ' ' << one.name;
+    }
+    EXPECT_FALSE(card.kernels.empty()) << card.name;
+    EXPECT_GE(card.tolerance.difference, 0.0);
+    EXPECT_LE(card.tolerance.tile_difference, 1e-2) << card.name;
+  }
+}
+
+/// Whether one of the cards is responsible for the kernel.
+bool covered(std::string_view kernel) {
+  return std::ranges::any_of(cards(), [=](const Card& card) {
+    return std::ranges::any_of(card.kernels,
+                               [=](const KernelLimits& limits) { return limits.covers(kernel); });
+  });
+}
+
+// A kernel without a card would be built and shipped without anybody checking it.
+TEST(Cards, EveryKernelOfTheProgramHasOne) {
+  for (const gpu::KernelImage& image : gpu::kernel_images()) {
+    EXPECT_TRUE(covered(image.name)) << image.name;
+  }
+}
+
+TEST(Cards, LimitsNameKernelsThatExist) {
+  if (gpu::kernel_images().empty()) {
+    GTEST_SKIP() << "built without the CUDA compiler";
+  }
+  for (const Card& card : cards()) {
+    for (const KernelLimits& limits : card.kernels) {
+      EXPECT_TRUE(std::ranges::any_of(
+          gpu::kernel_images(),
+          [&](const gpu::KernelImage& image) { return limits.covers(image.name); }))
+          << card.name << ": " << limits.kernel;
+    }
+  }
+}
+
+// The framework's own result passes, and each mutant's, computed the same way, does not: inputs
+// and limits can falsify.
+TEST(Cards, GatesPassTheFrameworkAndRejectMutants) {
+  for (const Card& card : cards()) {
+    for (const Case& one : card.cases) {
+      if (!one.mutants) {
+        continue;
+      }
+      const std::unique_ptr<Workload> workload = one.make(1);
+      const OutputSpec output = workload->output();
+      const std::vector<Tile> tiles = sample_tiles(output.rows, output.columns, kMostTiles, 1);
+      std::vector<TileValues> values = expectations(*workload, tiles);
+      EXPECT_FALSE(judge(values, card.tolerance).passes()) << card.name << ": nothing was written";
+      fill_emulated(*workload, values);
+      const Verdict right = judge(values, card.tolerance);
+      EXPECT_TRUE(right.passes()) << card.name << ' ' << one.name << ": " << right.reason;
+      for (const auto& [name, spoiled_values] : spoiled(values)) {
+        EXPECT_FALSE(judge(spoiled_values, card.tolerance).passes()) << card.name << ": " << name;
+      }
+      const std::vector<Mutant> mutants = workload->mutants();
+      EXPECT_GE(mutants.size(), 2U) << card.name;
+      for (const Mutant& mutant : mutants) {
+        fill_emulated(*mutant.workload, values);
+        EXPECT_FALSE(judge(values, card.tolerance).passes()) << card.name << ": " << mutant.name;
+      }
+    }
+  }
+}
+
+// Other seeds are other inputs: a gate on one draw could be passed by accident.
+TEST(Cards, SeedsDrawOtherInputs) {
+  for (const Card& card : cards()) {
+    const Case& one = card.cases.front();
+    const auto first = one.make(1);
+    const auto second = one.make(2);
+    EXPECT_FALSE(std::ranges::equal(first->inputs()[0].block(), second->inputs()[0].block()))
+        << card.name;
+  }
+}
+
+}  // namespace
+}  // namespace fovea::lab
