@@ -62,7 +62,7 @@ class Checker {
     const std::uint64_t first = placement.fingerprint(*stream_);
     for (int run = 1; run < kRuns; ++run) {
       placement.reset(*stream_);
-      kernels_.run(workload.launch(device_, placement.operands(), plan), *stream_);
+      lab::run(kernels_, workload, placement.operands(), plan, *stream_);
       if (placement.fingerprint(*stream_) != first) {
         return "the same inputs gave other bytes when it ran again";
       }
@@ -79,7 +79,7 @@ class Checker {
       std::vector<TileValues> values(right.begin(), right.end());
       if (mutant.launchable && mutant.workload->can_run(device_.info()).empty()) {
         Placement placement(device_, *mutant.workload, *stream_);
-        kernels_.run(mutant.workload->launch(device_, placement.operands(), ""), *stream_);
+        lab::run(kernels_, *mutant.workload, placement.operands(), "", *stream_);
         placement.read(values, *stream_);
       } else {
         fill_emulated(*mutant.workload, values);
@@ -120,11 +120,18 @@ class Checker {
 
 }  // namespace
 
+void run(gpu::KernelCache& kernels, const Workload& workload, const Operands& operands,
+         std::string_view plan, gpu::Stream& stream) {
+  for (const gpu::Launch& launch : workload.launches(kernels.device(), operands, plan)) {
+    kernels.run(launch, stream);
+  }
+}
+
 Verdict run_and_judge(gpu::KernelCache& kernels, const Workload& workload, Placement& placement,
                       std::string_view plan, std::span<TileValues> tiles,
                       const Tolerance& tolerance, gpu::Stream& stream) {
   placement.reset(stream);
-  kernels.run(workload.launch(kernels.device(), placement.operands(), plan), stream);
+  run(kernels, workload, placement.operands(), plan, stream);
   placement.read(tiles, stream);
   Verdict verdict = judge(tiles, tolerance);
   if (const std::string fault = placement.fault(stream); !fault.empty()) {

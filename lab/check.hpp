@@ -41,6 +41,10 @@ int check(gpu::Device& device, std::span<const Card* const> cards, const CheckOp
 [[nodiscard]] std::vector<std::pair<std::string, std::vector<TileValues>>> spoiled(
     std::span<const TileValues> right);
 
+/// Puts a workload's launches into the stream.
+void run(gpu::KernelCache& kernels, const Workload& workload, const Operands& operands,
+         std::string_view plan, gpu::Stream& stream);
+
 /// Runs a workload's launch once on poisoned outputs and judges it. Used before timing as well.
 [[nodiscard]] Verdict run_and_judge(gpu::KernelCache& kernels, const Workload& workload,
                                     Placement& placement, std::string_view plan,

@@ -114,9 +114,9 @@ gpu::GemmOperands GemmWorkload::gemm_operands(const Operands& operands) const {
           .output_scale = static_cast<float>(output().scale)};
 }
 
-gpu::Launch GemmWorkload::launch(gpu::Device& device, const Operands& operands,
-                                 std::string_view) const {
-  return gpu::gemm_launch(device, problem_, gemm_operands(operands));
+std::vector<gpu::Launch> GemmWorkload::launches(gpu::Device& device, const Operands& operands,
+                                                std::string_view) const {
+  return {gpu::gemm_launch(device, problem_, gemm_operands(operands))};
 }
 
 template <typename Number>

@@ -38,14 +38,14 @@ std::string NormWorkload::can_run(const gpu::DeviceInfo& device) const {
   return gpu::can_run(problem_, device);
 }
 
-gpu::Launch NormWorkload::launch(gpu::Device& device, const Operands& operands,
-                                 std::string_view) const {
-  return gpu::layer_norm_launch(device, problem_,
-                                {.input = operands.inputs[kX],
-                                 .weight = operands.inputs[kWeight],
-                                 .bias = operands.inputs[kBias],
-                                 .output = operands.output,
-                                 .row_scale = operands.row_scale});
+std::vector<gpu::Launch> NormWorkload::launches(gpu::Device& device, const Operands& operands,
+                                                std::string_view) const {
+  return {gpu::layer_norm_launch(device, problem_,
+                                 {.input = operands.inputs[kX],
+                                  .weight = operands.inputs[kWeight],
+                                  .bias = operands.inputs[kBias],
+                                  .output = operands.output,
+                                  .row_scale = operands.row_scale})};
 }
 
 template <typename Number>

@@ -20,8 +20,8 @@ class NormWorkload final : public Workload {
   [[nodiscard]] std::span<const Tensor> inputs() const override { return inputs_; }
   [[nodiscard]] OutputSpec output() const override;
   [[nodiscard]] std::string can_run(const gpu::DeviceInfo& device) const override;
-  [[nodiscard]] gpu::Launch launch(gpu::Device& device, const Operands& operands,
-                                   std::string_view plan) const override;
+  [[nodiscard]] std::vector<gpu::Launch> launches(gpu::Device& device, const Operands& operands,
+                                                  std::string_view plan) const override;
   void reference(const Tile& tile, std::span<double> values) const override;
   void framework(const Tile& tile, std::span<double> values) const override;
   [[nodiscard]] std::vector<Mutant> mutants() const override;

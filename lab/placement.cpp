@@ -33,6 +33,11 @@ Placement::Placement(gpu::Device& device, const Workload& workload, gpu::Stream&
   if (spec_.row_scale) {
     operands_.row_scale = guarded(static_cast<std::size_t>(spec_.rows) * sizeof(float));
   }
+  if (const std::size_t scratch = workload.scratch_bytes(device.info()); scratch > 0) {
+    buffers_.emplace_back(device, scratch);
+    operands_.scratch = buffers_.back().address();
+    device.fill(operands_.scratch, kPoison, scratch, stream);
+  }
   bytes_ = tensor_bytes(workload);
   reset(stream);
 }

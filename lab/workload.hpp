@@ -48,6 +48,7 @@ struct Operands {
   std::vector<gpu::DevicePtr> inputs;  // in the order of Workload::inputs
   gpu::DevicePtr output = 0;
   gpu::DevicePtr row_scale = 0;
+  gpu::DevicePtr scratch = 0;
 };
 
 /// Another program's way to compute the same, timed beside ours.
@@ -94,9 +95,15 @@ class Workload {
   [[nodiscard]] virtual std::string can_run(const gpu::DeviceInfo& device) const = 0;
   /// Names of the plans there are for it beside the launcher's own choice.
   [[nodiscard]] virtual std::vector<std::string> plans() const { return {}; }
-  /// An empty plan is the launcher's choice.
-  [[nodiscard]] virtual gpu::Launch launch(gpu::Device& device, const Operands& operands,
-                                           std::string_view plan) const = 0;
+  /// What computes it, in order. An empty plan is the launcher's choice.
+  [[nodiscard]] virtual std::vector<gpu::Launch> launches(gpu::Device& device,
+                                                          const Operands& operands,
+                                                          std::string_view plan) const = 0;
+  /// Device memory that the launches pass things through, of no interest afterwards.
+  [[nodiscard]] virtual std::size_t scratch_bytes(const gpu::DeviceInfo& device) const {
+    (void)device;
+    return 0;
+  }
 
   /// The exact result of a part of the output, row by row, computed in float64.
   virtual void reference(const Tile& tile, std::span<double> values) const = 0;
