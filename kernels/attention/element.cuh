@@ -1,0 +1,36 @@
+// The two 16-bit element types of attention: their matrix products and their packing.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/ptx/math.cuh"
+#include "kernels/ptx/mma.cuh"
+#include "kernels/ptx/wgmma.cuh"
+
+namespace fovea::attention {
+
+struct Bf16 {
+  template <int N, int kTransB = 0>
+  using Wgmma = ptx::WgmmaBf16<N, kTransB>;
+  static __device__ __forceinline__ std::uint32_t pack(float low, float high) {
+    return ptx::cvt_bf16x2(low, high);
+  }
+  static __device__ __forceinline__ void mma(float (&d)[4], const std::uint32_t (&a)[4],
+                                             std::uint32_t b0, std::uint32_t b1) {
+    ptx::mma_m16n8k16_bf16(d, a[0], a[1], a[2], a[3], b0, b1);
+  }
+};
+
+struct F16 {
+  template <int N, int kTransB = 0>
+  using Wgmma = ptx::WgmmaF16<N, kTransB>;
+  static __device__ __forceinline__ std::uint32_t pack(float low, float high) {
+    return ptx::cvt_f16x2(low, high);
+  }
+  static __device__ __forceinline__ void mma(float (&d)[4], const std::uint32_t (&a)[4],
+                                             std::uint32_t b0, std::uint32_t b1) {
+    ptx::mma_m16n8k16_f16(d, a[0], a[1], a[2], a[3], b0, b1);
+  }
+};
+
+}  // namespace fovea::attention

@@ -1,0 +1,128 @@
+// From accumulators to memory: each warp stages its 16 rows of a tile of 64 in shared memory, as 16
+// bits or e4m3, and has the copy engine store them. Rows beyond the tensor are not stored.
+//
+// No two warps touch the same bytes, and rows of 16 bits lie where a tile of queries has the same
+// rows: a warp may stage over the queries it has read without waiting for the others.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/attention/head_tile.cuh"
+#include "kernels/attention/params.hpp"
+#include "kernels/ptx/fence.cuh"
+#include "kernels/ptx/math.cuh"
+#include "kernels/ptx/matrix.cuh"
+#include "kernels/ptx/memory.cuh"
+#include "kernels/ptx/tma.cuh"
+
+namespace fovea::attention {
+
+/// Where the swizzle of rows of `kRowBytes` puts a byte; patterns begin at multiples of 1024.
+template <int kRowBytes>
+__device__ __forceinline__ std::uint32_t swizzled(std::uint32_t address) {
+  constexpr std::uint32_t kMask = kRowBytes - 16;  // 0x70, 0x30, 0x10, or none
+  return address ^ (address >> 3 & kMask);
+}
+
+/// Stages 16 rows of `kRegisters / 4` groups of eight columns as 16-bit elements.
+template <typename Element, int kRowBytes, int kRegisters>
+__device__ __forceinline__ void stage_halves(const float (&o)[kRegisters], std::uint32_t to,
+                                             int lane) {
+  const std::uint32_t row = to + lane % 16 * kRowBytes + lane / 16 * 16;
+#pragma unroll
+  for (int i = 0; i < kRowBytes / 32; ++i) {
+    const float* const x = &o[i * 8];
+    ptx::stmatrix_x4(swizzled<kRowBytes>(row + i * 32), Element::pack(x[0], x[1]),
+                     Element::pack(x[2], x[3]), Element::pack(x[4], x[5]),
+                     Element::pack(x[6], x[7]));
+  }
+}
+
+/// Stages them as e4m3. Even threads of a quad take the first of two groups of columns, odd ones
+/// the second, so that each writes four bytes.
+template <int kRowBytes, int kRegisters>
+__device__ __forceinline__ void stage_bytes(const float (&o)[kRegisters], std::uint32_t to,
+                                            int lane) {
+  const std::uint32_t selector = lane % 2 == 0 ? 0x5410 : 0x3276;
+  const std::uint32_t place = to + lane / 4 * kRowBytes + lane % 2 * 8 + lane % 4 / 2 * 4;
+#pragma unroll
+  for (int i = 0; i < kRowBytes / 16; ++i) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const float* const x = &o[i * 8 + half * 2];
+      const std::uint32_t own = ptx::cvt_e4m3x2(x[0], x[1]) |
+                                static_cast<std::uint32_t>(ptx::cvt_e4m3x2(x[4], x[5])) << 16;
+      const std::uint32_t other = __shfl_xor_sync(0xffffffffU, own, 1);
+      ptx::st_shared(swizzled<kRowBytes>(place + half * 8 * kRowBytes + i * 16),
+                     __byte_perm(own, other, selector));
+    }
+  }
+}
+
+/// Stores a warp's rows of `o`, from `row` of the head on, through its part of `staging`. The lane
+/// that is 0 owns the bulk group.
+template <typename Element, int kHeadDim>
+__device__ __forceinline__ void store_output(const Sm90Params& params,
+                                             const OutputTile<kHeadDim>& o,
+                                             HeadTile<kHeadDim, kTileRows>& staging, int warp,
+                                             int lane, int row, int head, int image) {
+  using Tile = HeadTile<kHeadDim, kTileRows>;
+  // Rows of e4m3 that do not begin at multiples of 16 bytes are beyond the copy engine.
+  constexpr bool kCopyBytes = kHeadDim % 16 != 0;
+  unsigned char* const wide = staging.bytes + warp * (kOutputRows * 128);
+  unsigned char* const rest =
+      staging.bytes + Tile::kRestOffset + warp * (kOutputRows * Tile::kRestBytes);
+
+#pragma unroll
+  for (int span = 0; span < Tile::kWide; ++span) {
+    const float(&x)[32] = *reinterpret_cast<const float(*)[32]>(&o.wide[span * 32]);
+    const std::uint32_t to = ptx::shared_address(wide + span * Tile::kSpanBytes);
+    if (params.output_e4m3 != 0) {
+      stage_bytes<64>(x, to, lane);
+    } else {
+      stage_halves<Element, 128>(x, to, lane);
+    }
+  }
+  if constexpr (Tile::kRest != 0) {
+    if (params.output_e4m3 != 0) {
+      stage_bytes<Tile::kRestBytes / 2>(o.rest, ptx::shared_address(rest), lane);
+    } else {
+      stage_halves<Element, Tile::kRestBytes>(o.rest, ptx::shared_address(rest), lane);
+    }
+  }
+
+  if (kCopyBytes && params.output_e4m3 != 0) {
+    __syncwarp();
+    constexpr int kUnits = kHeadDim / 8;
+    for (int i = lane; i < kOutputRows * kUnits; i += 32) {
+      const int r = i / kUnits;
+      const int column = i % kUnits * 8;
+      if (row + r < params.queries) {
+        const std::uint32_t from =
+            column < Tile::kWide * 64
+                ? swizzled<64>(ptx::shared_address(wide + column / 64 * Tile::kSpanBytes) + r * 64 +
+                               column % 64)
+                : ptx::shared_address(rest) + r * (Tile::kRestBytes / 2) + column % 64;
+        ptx::st_global_b64(params.output + image * params.output_batch + head * params.output_head +
+                               (row + r) * params.output_row + column,
+                           ptx::ld_shared_b64(from));
+      }
+    }
+    return;
+  }
+  ptx::fence_proxy_async_shared();
+  __syncwarp();
+  if (lane == 0) {
+#pragma unroll
+    for (int span = 0; span < Tile::kWide; ++span) {
+      ptx::tma_store_4d(&params.o.wide, wide + span * Tile::kSpanBytes, span * 64, row, head,
+                        image);
+    }
+    if constexpr (Tile::kRest != 0) {
+      ptx::tma_store_4d(&params.o.rest, rest, Tile::kWide * 64, row, head, image);
+    }
+    ptx::bulk_commit_group();
+  }
+}
+
+}  // namespace fovea::attention

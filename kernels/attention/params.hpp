@@ -1,0 +1,141 @@
+// What the attention kernels and their launcher agree on: parameters, the kernels that are built
+// and their levers, and the shared memory that follows from them.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace fovea::attention {
+
+/// What cuTensorMapEncodeTiled writes.
+struct alignas(64) TensorMap {
+  std::uint64_t opaque[16];
+};
+
+/// The maps of one operand, a tensor (head_dim, rows, heads, images): spans of 64 columns, and the
+/// last span of a head dimension that is no multiple of 64.
+struct OperandMaps {
+  TensorMap wide;
+  TensorMap rest;
+};
+
+/// Rows of a box of the output: those of one warp.
+inline constexpr int kOutputRows = 16;
+/// Query rows of a warpgroup's tile.
+inline constexpr int kTileRows = 64;
+
+struct Sm90Params {
+  OperandMaps q;
+  OperandMaps k;
+  OperandMaps v;
+  OperandMaps o;
+  float scale_log2;  // scale * log2(e): softmax in powers of two
+  std::int32_t heads;
+  std::int32_t queries;
+  std::int32_t keys;
+  std::int32_t items;           // of work, in all
+  std::int32_t parts;           // items that share a head
+  std::int32_t tiles;           // query tiles of an item
+  std::int32_t heads_together;  // heads whose items take turns
+  std::int32_t causal;
+  std::int32_t output_e4m3;
+  // The output as ordinary memory, for rows that the copy engine cannot store.
+  std::uint8_t* output;
+  std::int64_t output_row;  // bytes
+  std::int64_t output_head;
+  std::int64_t output_batch;
+};
+
+/// Element (b, n, h, d) of an operand lies at b * batch + n * row + h * head + d.
+struct PortableOperand {
+  std::uint8_t* data;
+  std::int64_t batch;
+  std::int64_t row;
+  std::int64_t head;
+};
+
+struct PortableParams {
+  PortableOperand q;
+  PortableOperand k;
+  PortableOperand v;
+  PortableOperand o;
+  float scale_log2;
+  std::int32_t heads;
+  std::int32_t queries;
+  std::int32_t keys;
+  std::int32_t head_dim;
+  std::int32_t causal;
+  std::int32_t output_e4m3;
+};
+
+/// Short sequences: all keys of a head on chip (sm90_short.cuh).
+struct ShortLevers {
+  int head_dim;
+  int keys;        // columns of scores: keys up to this, and more than 8 fewer
+  int consumers;   // warpgroups that multiply
+  int key_slots;   // tiles of keys or values on chip; a head takes two
+  int tile_slots;  // tiles of 64 queries on chip
+};
+
+/// Three consumers overlap best; the scores of 256 keys leave registers for two.
+inline constexpr std::array kShortKernels = {
+    ShortLevers{64, 200, 3, 6, 8},
+    ShortLevers{64, 256, 2, 5, 8},
+    ShortLevers{72, 256, 2, 4, 6},
+    ShortLevers{96, 256, 2, 3, 5},
+};
+
+/// Any length: keys stream through (sm90_flash.cuh).
+struct FlashLevers {
+  int head_dim;
+  int keys;        // of a block
+  int consumers;   // warpgroups that multiply, with 64 queries each
+  int key_slots;   // blocks of keys or values on chip
+  int tile_slots;  // tiles of 64 queries on chip
+  bool in_turns;   // consumers take turns in starting products
+};
+
+inline constexpr std::array kFlashKernels = {
+    FlashLevers{64, 128, 3, 6, 6, false},
+    FlashLevers{72, 160, 2, 5, 4, true},
+    FlashLevers{96, 144, 2, 5, 4, true},
+    FlashLevers{128, 160, 2, 4, 4, true},
+};
+
+/// A thread of the warpgroup that loads keeps this many registers.
+inline constexpr int kProducerRegisters = 24;
+
+constexpr int threads_of(int consumers) {
+  return (consumers + 1) * 128;
+}
+constexpr int round_up(int value, int multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
+/// Columns of a head's last span, where 64 does not divide the head dimension.
+constexpr int rest_columns(int head_dim) {
+  return round_up(head_dim % 64, 16);
+}
+/// Rows of a tile of keys: whole steps of P V.
+constexpr int key_rows(int keys) {
+  return round_up(keys, 16);
+}
+
+/// Dynamic shared memory: tiles, then a full and an empty barrier a slot.
+template <typename Levers>
+constexpr std::size_t shared_bytes(const Levers& levers) {
+  const int row_bytes = (levers.head_dim / 64 * 64 + rest_columns(levers.head_dim)) * 2;
+  const int bytes =
+      (levers.key_slots * key_rows(levers.keys) + levers.tile_slots * kTileRows) * row_bytes +
+      (levers.key_slots + levers.tile_slots) * 16;
+  return static_cast<std::size_t>(round_up(bytes, 1024));  // a swizzle pattern
+}
+
+/// Shared memory of a tile of the portable kernel, which has five: 64 rows.
+constexpr std::size_t portable_tile_bytes(int columns) {
+  return static_cast<std::size_t>(kTileRows) * static_cast<std::size_t>(columns) * 2;
+}
+inline constexpr int kPortableTiles = 5;
+inline constexpr int kPortableThreads = 128;
+
+}  // namespace fovea::attention

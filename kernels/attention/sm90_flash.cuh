@@ -1,0 +1,281 @@
+// Attention over sequences of any length, 16-bit elements, sm_90a: O = softmax(scale Q K^T) V, O in
+// 16 bits or e4m3; causal or not.
+//
+// Keys stream through in blocks, and what was summed is rescaled when a row's maximum grows.
+// Contract: any number of queries, keys, heads and images; causal needs queries <= keys; strides
+// are those of the tensor maps. Deterministic; O may be Q's memory.
+//
+//   producer warp --- K, V in blocks ---> ring of key tiles --+
+//        |  ^ ^                                               v
+//        |  | +------- empty: 4 warps of each consumer ------ consumer warpgroups, 64 queries each:
+//        |  +--------- empty: stored (4 warps) -------------- S' = Q K'^T and O += P V run while
+//        +-- Q, 64 rows a tile -> ring of query tiles ------> the exponentials of S' wait for S'
+//
+// Order in the ring: K0, K1, V0, K2, V1, ..., V last; blocks from the last key to the first, so
+// that the block with the ends of rows in it comes first.
+//
+// Registers of a consumer: S (64, kKeys) f32, P (64, kKeys) 16-bit, O (64, head_dim) f32.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/attention/element.cuh"
+#include "kernels/attention/head_tile.cuh"
+#include "kernels/attention/output_store.cuh"
+#include "kernels/attention/params.hpp"
+#include "kernels/attention/softmax.cuh"
+#include "kernels/pipe/pipe_state.cuh"
+#include "kernels/ptx/fence.cuh"
+#include "kernels/ptx/mbarrier.cuh"
+#include "kernels/ptx/tma.cuh"
+#include "kernels/ptx/warp.cuh"
+#include "kernels/ptx/wgmma.cuh"
+
+namespace fovea::attention {
+
+/// What follows from the choices of a kernel: Element, and kLevers.
+template <typename Choices>
+struct FlashCfg : Choices {
+  using Choices::kLevers;
+  static constexpr int kHeadDim = kLevers.head_dim;
+  static constexpr int kKeys = kLevers.keys;
+  static constexpr int kConsumers = kLevers.consumers;
+  static constexpr int kKeySlots = kLevers.key_slots;
+  static constexpr int kTileSlots = kLevers.tile_slots;
+  static constexpr bool kTakeTurns = kLevers.in_turns;
+
+  static constexpr int kSteps = kKeys / 16;                // of P V
+  static constexpr int kQueries = kConsumers * kTileRows;  // of an item
+  static constexpr int kThreads = threads_of(kConsumers);
+  static constexpr std::size_t kSharedBytes = shared_bytes(kLevers);
+  static constexpr int kConsumerRegisters = kConsumers == 2 ? 240 : 160;
+  static_assert(kKeys % 16 == 0 && kKeys <= 256, "one wgmma makes all of a block's scores");
+  static_assert(kConsumers == 2 || kConsumers == 3, "register counts are for two or three");
+  static_assert(kKeySlots >= 3 && kTileSlots > kConsumers, "a ring that cannot turn");
+};
+
+template <typename Cfg>
+struct FlashStorage {
+  HeadTile<Cfg::kHeadDim, Cfg::kKeys> keys[Cfg::kKeySlots];
+  HeadTile<Cfg::kHeadDim, kTileRows> tiles[Cfg::kTileSlots];
+  pipe::PipeBarriers<Cfg::kKeySlots> key_barriers;
+  pipe::PipeBarriers<Cfg::kTileSlots> tile_barriers;
+};
+
+/// An item of work: kQueries rows of one head, from `row` on, and the key blocks they see. Groups
+/// of `heads_together` heads take turns from their last rows, which see most, to their first.
+template <typename Cfg>
+struct FlashItem {
+  int row, head, image, blocks;
+  __device__ __forceinline__ FlashItem(const Sm90Params& params, int item) {
+    const int group_items = params.heads_together * params.parts;
+    const int group = item / group_items;
+    const int within = item - group * group_items;
+    const int part = within / params.heads_together;
+    const int both = group * params.heads_together + within - part * params.heads_together;
+    image = both / params.heads;
+    head = both - image * params.heads;
+    row = (params.parts - 1 - part) * Cfg::kQueries;
+    int seen = params.keys;
+    if (params.causal != 0) {
+      seen = min(seen, row + Cfg::kQueries + params.keys - params.queries);
+    }
+    blocks = (seen + Cfg::kKeys - 1) / Cfg::kKeys;
+  }
+};
+
+template <typename Cfg>
+__device__ __forceinline__ void produce(const Sm90Params& params, FlashStorage<Cfg>& shared) {
+  auto key = pipe::PipeState<Cfg::kKeySlots>::producer_start();
+  auto tile = pipe::PipeState<Cfg::kTileSlots>::producer_start();
+  for (int item = blockIdx.x; item < params.items; item += gridDim.x) {
+    const FlashItem<Cfg> at(params, item);
+    const auto load_keys = [&](const OperandMaps& maps, int block) {
+      ptx::mbarrier_wait_parity(&shared.key_barriers.empty[key.stage], key.phase);
+      shared.keys[key.stage].load(maps, &shared.key_barriers.full[key.stage], block * Cfg::kKeys,
+                                  at.head, at.image, ptx::CacheHint::kEvictNormal);
+      key.advance();
+    };
+    for (int i = 0; i < Cfg::kConsumers; ++i) {
+      ptx::mbarrier_wait_parity(&shared.tile_barriers.empty[tile.stage], tile.phase);
+      shared.tiles[tile.stage].load(params.q, &shared.tile_barriers.full[tile.stage],
+                                    at.row + i * kTileRows, at.head, at.image,
+                                    ptx::CacheHint::kEvictFirst);
+      tile.advance();
+      if (i == 0) {
+        load_keys(params.k, at.blocks - 1);
+      }
+    }
+    for (int block = at.blocks - 2; block >= 0; --block) {
+      load_keys(params.k, block);
+      load_keys(params.v, block + 1);
+    }
+    load_keys(params.v, 0);
+  }
+}
+
+/// A consumer's place in the order of those that take turns; barrier 1 + group is its turn.
+template <typename Cfg>
+struct Turn {
+  int group;
+  __device__ __forceinline__ void wait() const {
+    if constexpr (Cfg::kTakeTurns) {
+      ptx::bar_sync(1 + group, 256);
+    }
+  }
+  __device__ __forceinline__ void pass() const {
+    if constexpr (Cfg::kTakeTurns) {
+      ptx::bar_arrive(1 + (group + 1) % Cfg::kConsumers, 256);
+    }
+  }
+};
+
+/// Warpgroup `group` of the consumers: query tile `group` of each of the block's items.
+template <typename Cfg>
+__device__ __forceinline__ void consume(const Sm90Params& params, FlashStorage<Cfg>& shared,
+                                        int group) {
+  using Element = typename Cfg::Element;
+  const int warp = threadIdx.x / 32 % 4;
+  const int lane = threadIdx.x % 32;
+  auto key = pipe::PipeState<Cfg::kKeySlots>::consumer_start();
+  auto tile = pipe::PipeState<Cfg::kTileSlots>::consumer_start();
+  tile.skip(group);
+  int held = -1;  // the query slot that this warp's store still reads
+  const Turn<Cfg> turn{group};
+  if (group == Cfg::kConsumers - 1) {
+    turn.pass();
+  }
+
+  for (int item = blockIdx.x; item < params.items; item += gridDim.x, tile.skip(Cfg::kConsumers)) {
+    const FlashItem<Cfg> at(params, item);
+    const int row = at.row + group * kTileRows + warp * kOutputRows;
+    HeadTile<Cfg::kHeadDim, kTileRows>& queries = shared.tiles[tile.stage];
+    const auto wait_keys = [&] {
+      ptx::mbarrier_wait_parity(&shared.key_barriers.full[key.stage], key.phase);
+    };
+    const auto release = [&](std::uint32_t slot) {
+      if (lane == 0) {
+        ptx::mbarrier_arrive(&shared.key_barriers.empty[slot]);
+      }
+    };
+    // Only blocks with the end of some row in them need it.
+    const auto mask = [&](float(&s)[Cfg::kKeys / 2], int block) {
+      const int first = block * Cfg::kKeys;
+      const int causal_keys = row + 1 + params.keys - params.queries - first;
+      if (params.causal != 0 && causal_keys < Cfg::kKeys) {
+        mask_causal(s, causal_keys, lane);
+      }
+      if (first + Cfg::kKeys > params.keys) {
+        mask_tail<0>(s, params.keys - first, lane);
+      }
+    };
+
+    float s[Cfg::kKeys / 2];
+    std::uint32_t p[Cfg::kSteps][4];
+    OutputTile<Cfg::kHeadDim> o;
+    RowPair max{{kMinusInfinity, kMinusInfinity}};
+    RowPair sum{};
+    const auto weigh = [&](std::uint32_t slot) {
+#pragma unroll
+      for (int step = 0; step < Cfg::kSteps; ++step) {
+        start_weighted<Element>(o, p[step], shared.keys[slot], step, true);
+      }
+    };
+
+    ptx::mbarrier_wait_parity(&shared.tile_barriers.full[tile.stage], tile.phase);
+    wait_keys();
+    turn.wait();
+    ptx::wgmma_fence();
+    start_scores<Element, Cfg::kKeys>(s, queries, shared.keys[key.stage]);
+    ptx::wgmma_commit_group();
+    turn.pass();
+    if (lane == 0 && held >= 0) {
+      ptx::bulk_wait_group_read<0>();
+      ptx::mbarrier_arrive(&shared.tile_barriers.empty[held]);
+    }
+    held = static_cast<int>(tile.stage);
+    ptx::wgmma_wait_group<0>();
+    fence_registers(s);
+    release(key.stage);
+    key.advance();
+    mask(s, at.blocks - 1);
+    online_softmax(s, params.scale_log2, max, sum);
+    pack<Element>(s, p);
+
+    o.for_each([](float& x, int) { x = 0.0F; });
+    for (int block = at.blocks - 2; block >= 0; --block) {
+      wait_keys();
+      const std::uint32_t key_slot = key.stage;
+      key.advance();
+      turn.wait();
+      ptx::wgmma_fence();
+      start_scores<Element, Cfg::kKeys>(s, queries, shared.keys[key_slot]);
+      ptx::wgmma_commit_group();
+      wait_keys();
+      const std::uint32_t value_slot = key.stage;
+      key.advance();
+      ptx::wgmma_fence();
+      weigh(value_slot);
+      ptx::wgmma_commit_group();
+      turn.pass();
+
+      ptx::wgmma_wait_group<1>();
+      fence_registers(s);
+      release(key_slot);
+      mask(s, block);
+      const RowPair rescale = online_softmax(s, params.scale_log2, max, sum);
+      ptx::wgmma_wait_group<0>();
+      o.fence();
+      release(value_slot);
+      o.multiply(rescale.row[0], rescale.row[1]);
+      pack<Element>(s, p);
+    }
+
+    wait_keys();
+    ptx::wgmma_fence();
+    weigh(key.stage);
+    ptx::wgmma_commit_group();
+    const float upper = ptx::rcp_approx(quad_sum(sum.row[0]));
+    const float lower = ptx::rcp_approx(quad_sum(sum.row[1]));
+    ptx::wgmma_wait_group<0>();
+    o.fence();
+    release(key.stage);
+    key.advance();
+    o.multiply(upper, lower);
+    store_output<Element>(params, o, queries, warp, lane, row, at.head, at.image);
+  }
+  if (lane == 0) {
+    ptx::bulk_wait_group_read<0>();
+  }
+}
+
+template <typename Cfg>
+__device__ __forceinline__ void sm90_flash(const Sm90Params& params) {
+  extern __shared__ __align__(1024) unsigned char memory[];
+  auto& shared = *reinterpret_cast<FlashStorage<Cfg>*>(memory);
+  static_assert(sizeof(FlashStorage<Cfg>) == Cfg::kSharedBytes);
+  static_assert(sizeof(FlashStorage<Cfg>) <= 232448, "what a block can have");
+
+  const int group = __shfl_sync(0xffffffffU, static_cast<int>(threadIdx.x) / 128, 0);
+  const int warp = __shfl_sync(0xffffffffU, static_cast<int>(threadIdx.x) / 32, 0);
+  if (threadIdx.x == 0) {
+    // Full: the producer's one arrival with the bytes. Empty: each warp that read the slot.
+    shared.key_barriers.init(1, 4 * Cfg::kConsumers);
+    shared.tile_barriers.init(1, 4);
+    ptx::fence_mbarrier_init();
+  }
+  __syncthreads();
+  if (group == Cfg::kConsumers) {
+    ptx::setmaxnreg_dec<kProducerRegisters>();
+    if (warp == Cfg::kConsumers * 4 && ptx::elect_sync()) {
+      ptx::griddepcontrol_wait();
+      ptx::griddepcontrol_launch_dependents();
+      produce<Cfg>(params, shared);
+    }
+  } else {
+    ptx::setmaxnreg_inc<Cfg::kConsumerRegisters>();
+    consume<Cfg>(params, shared, group);
+  }
+}
+
+}  // namespace fovea::attention

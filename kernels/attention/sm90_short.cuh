@@ -1,0 +1,228 @@
+// Attention over short sequences, 16-bit elements, sm_90a: O = softmax(scale Q K^T) V, O in 16 bits
+// or e4m3.
+//
+// All keys of a head are on chip at once, so each row has one softmax and nothing is rescaled.
+// Contract: Cfg::kKeys - 8 < keys <= Cfg::kKeys, not causal; any number of queries, heads and
+// images; strides are those of the tensor maps. Deterministic; O may be Q's memory.
+//
+//   producer warp --- K, V of a head ---> ring of key tiles --+
+//        |  ^ ^                                               v
+//        |  | +------- empty: 4 warps x tiles of the item --- 3 consumer warpgroups, tile t to t %
+//        3: |  +--------- empty: stored (4 warps) -------------- S = Q K^T (registers), softmax,
+//        +-- Q, 64 rows a tile -> ring of query tiles ------> O = P V, staged over Q, copy engine
+//
+// The warpgroups drift apart until one multiplies while the others take exponentials.
+//
+// Shared memory: kKeySlots tiles of key rows and kTileSlots query tiles (static_assert below).
+// Registers: 24 a producer thread, 160 or 240 a consumer, of which S takes kKeys / 2.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/attention/element.cuh"
+#include "kernels/attention/head_tile.cuh"
+#include "kernels/attention/output_store.cuh"
+#include "kernels/attention/params.hpp"
+#include "kernels/attention/softmax.cuh"
+#include "kernels/pipe/pipe_state.cuh"
+#include "kernels/ptx/fence.cuh"
+#include "kernels/ptx/mbarrier.cuh"
+#include "kernels/ptx/tma.cuh"
+#include "kernels/ptx/warp.cuh"
+#include "kernels/ptx/wgmma.cuh"
+
+namespace fovea::attention {
+
+/// What follows from the choices of a kernel: Element, and kLevers.
+template <typename Choices>
+struct ShortCfg : Choices {
+  using Choices::kLevers;
+  static constexpr int kHeadDim = kLevers.head_dim;
+  static constexpr int kKeys = kLevers.keys;
+  static constexpr int kConsumers = kLevers.consumers;
+  static constexpr int kKeySlots = kLevers.key_slots;
+  static constexpr int kTileSlots = kLevers.tile_slots;
+
+  static constexpr int kKeyRows = key_rows(kKeys);
+  static constexpr int kSteps = kKeyRows / 16;  // of P V
+  static constexpr int kThreads = threads_of(kConsumers);
+  static constexpr std::size_t kSharedBytes = shared_bytes(kLevers);
+  static constexpr int kConsumerRegisters = kConsumers == 2 ? 240 : 160;
+  static_assert(kKeys % 8 == 0 && kKeys <= 256, "one wgmma makes all of a tile's scores");
+  static_assert(kKeySlots >= 2 && kTileSlots > kConsumers, "a ring that cannot turn");
+  static_assert(kProducerRegisters + kConsumers * kConsumerRegisters <= 512,
+                "65536 registers, 128 threads a warpgroup");
+};
+
+template <typename Cfg>
+struct ShortStorage {
+  HeadTile<Cfg::kHeadDim, Cfg::kKeyRows> keys[Cfg::kKeySlots];
+  HeadTile<Cfg::kHeadDim, kTileRows> tiles[Cfg::kTileSlots];
+  pipe::PipeBarriers<Cfg::kKeySlots> key_barriers;
+  pipe::PipeBarriers<Cfg::kTileSlots> tile_barriers;
+};
+
+/// Where an item of work lies: items of a head follow each other, heads of an image too.
+struct ShortItem {
+  int tile, head, image;
+  __device__ __forceinline__ ShortItem(const Sm90Params& params, int item) {
+    const int both = item / params.parts;
+    tile = (item - both * params.parts) * params.tiles;
+    image = both / params.heads;
+    head = both - image * params.heads;
+  }
+};
+
+/// One thread: loads K, the queries and V of one item after the other.
+template <typename Cfg>
+__device__ __forceinline__ void produce(const Sm90Params& params, ShortStorage<Cfg>& shared) {
+  auto key = pipe::PipeState<Cfg::kKeySlots>::producer_start();
+  auto tile = pipe::PipeState<Cfg::kTileSlots>::producer_start();
+  const auto load_keys = [&](const OperandMaps& maps, const ShortItem& at) {
+    ptx::mbarrier_wait_parity(&shared.key_barriers.empty[key.stage], key.phase);
+    shared.keys[key.stage].load(maps, &shared.key_barriers.full[key.stage], 0, at.head, at.image,
+                                ptx::CacheHint::kEvictNormal);
+    key.advance();
+  };
+  for (int item = blockIdx.x; item < params.items; item += gridDim.x) {
+    const ShortItem at(params, item);
+    load_keys(params.k, at);
+    for (int i = 0; i < params.tiles; ++i) {
+      ptx::mbarrier_wait_parity(&shared.tile_barriers.empty[tile.stage], tile.phase);
+      shared.tiles[tile.stage].load(params.q, &shared.tile_barriers.full[tile.stage],
+                                    (at.tile + i) * kTileRows, at.head, at.image,
+                                    ptx::CacheHint::kEvictFirst);
+      tile.advance();
+      if (i == 0) {
+        load_keys(params.v, at);
+      }
+    }
+  }
+}
+
+/// P = 2^(scale_log2 * (S - max)) in 16 bits, in the order in which wgmma takes A; `sum` gets this
+/// thread's part of each row's sum. Columns from kKeys on are zero.
+template <typename Cfg>
+__device__ __forceinline__ void exponentials(const float (&s)[Cfg::kKeys / 2], float scale_log2,
+                                             const RowPair& max, std::uint32_t (&p)[Cfg::kSteps][4],
+                                             RowPair& sum) {
+  const RowPair shift{{max.row[0] * scale_log2, max.row[1] * scale_log2}};
+#pragma unroll
+  for (int i = 0; i < Cfg::kSteps * 4; ++i) {
+    if (i < Cfg::kKeys / 4) {
+      const float low = ptx::ex2_approx(fmaf(s[2 * i], scale_log2, -shift.row[i % 2]));
+      const float high = ptx::ex2_approx(fmaf(s[2 * i + 1], scale_log2, -shift.row[i % 2]));
+      sum.row[i % 2] += low + high;
+      p[i / 4][i % 4] = Cfg::Element::pack(low, high);
+    } else {
+      p[i / 4][i % 4] = 0;
+    }
+  }
+}
+
+/// Warpgroup `group` of the consumers: every kConsumers-th query tile of the block's items.
+template <typename Cfg>
+__device__ __forceinline__ void consume(const Sm90Params& params, ShortStorage<Cfg>& shared,
+                                        int group) {
+  const int warp = threadIdx.x / 32 % 4;
+  const int lane = threadIdx.x % 32;
+  auto key = pipe::PipeState<Cfg::kKeySlots>::consumer_start();
+  auto tile = pipe::PipeState<Cfg::kTileSlots>::consumer_start();
+  tile.skip(group);
+  int held = -1;  // the query slot that this warp's store still reads
+
+  int item = blockIdx.x;
+  for (int part = group;; part += Cfg::kConsumers, tile.skip(Cfg::kConsumers)) {
+    while (part >= params.tiles) {
+      part -= params.tiles;
+      item += gridDim.x;
+      key.skip(2);
+    }
+    if (item >= params.items) {
+      break;
+    }
+    auto value = key;
+    value.advance();
+    HeadTile<Cfg::kHeadDim, kTileRows>& queries = shared.tiles[tile.stage];
+
+    float s[Cfg::kKeys / 2];
+    ptx::mbarrier_wait_parity(&shared.key_barriers.full[key.stage], key.phase);
+    ptx::mbarrier_wait_parity(&shared.tile_barriers.full[tile.stage], tile.phase);
+    ptx::wgmma_fence();
+    start_scores<typename Cfg::Element, Cfg::kKeys>(s, queries, shared.keys[key.stage]);
+    ptx::wgmma_commit_group();
+    if (lane == 0 && held >= 0) {
+      ptx::bulk_wait_group_read<0>();
+      ptx::mbarrier_arrive(&shared.tile_barriers.empty[held]);
+    }
+    held = static_cast<int>(tile.stage);
+    ptx::wgmma_wait_group<0>();
+    fence_registers(s);
+    if (lane == 0) {
+      ptx::mbarrier_arrive(&shared.key_barriers.empty[key.stage]);
+    }
+
+    mask_tail<Cfg::kKeys - 8>(s, params.keys, lane);
+    const RowPair max = row_max(s);
+    RowPair sum{};
+    std::uint32_t p[Cfg::kSteps][4];
+    exponentials<Cfg>(s, params.scale_log2, max, p, sum);
+
+    OutputTile<Cfg::kHeadDim> o;
+    ptx::mbarrier_wait_parity(&shared.key_barriers.full[value.stage], value.phase);
+    ptx::wgmma_fence();
+#pragma unroll
+    for (int step = 0; step < Cfg::kSteps; ++step) {
+      start_weighted<typename Cfg::Element>(o, p[step], shared.keys[value.stage], step, step != 0);
+    }
+    ptx::wgmma_commit_group();
+    const float upper = ptx::rcp_approx(quad_sum(sum.row[0]));
+    const float lower = ptx::rcp_approx(quad_sum(sum.row[1]));
+    ptx::wgmma_wait_group<0>();
+    o.fence();
+    if (lane == 0) {
+      ptx::mbarrier_arrive(&shared.key_barriers.empty[value.stage]);
+    }
+
+    o.multiply(upper, lower);
+    const ShortItem at(params, item);
+    store_output<typename Cfg::Element>(params, o, queries, warp, lane,
+                                        (at.tile + part) * kTileRows + warp * kOutputRows, at.head,
+                                        at.image);
+  }
+  if (lane == 0) {
+    ptx::bulk_wait_group_read<0>();
+  }
+}
+
+template <typename Cfg>
+__device__ __forceinline__ void sm90_short(const Sm90Params& params) {
+  extern __shared__ __align__(1024) unsigned char memory[];
+  auto& shared = *reinterpret_cast<ShortStorage<Cfg>*>(memory);
+  static_assert(sizeof(ShortStorage<Cfg>) == Cfg::kSharedBytes);
+  static_assert(sizeof(ShortStorage<Cfg>) <= 232448, "what a block can have");
+
+  const int group = __shfl_sync(0xffffffffU, static_cast<int>(threadIdx.x) / 128, 0);
+  const int warp = __shfl_sync(0xffffffffU, static_cast<int>(threadIdx.x) / 32, 0);
+  if (threadIdx.x == 0) {
+    // Full: the producer's one arrival with the bytes. Empty: each warp that read the slot, once
+    // a tile.
+    shared.key_barriers.init(1, 4 * params.tiles);
+    shared.tile_barriers.init(1, 4);
+    ptx::fence_mbarrier_init();
+  }
+  __syncthreads();
+  if (group == Cfg::kConsumers) {
+    ptx::setmaxnreg_dec<kProducerRegisters>();
+    if (warp == Cfg::kConsumers * 4 && ptx::elect_sync()) {
+      ptx::griddepcontrol_wait();
+      ptx::griddepcontrol_launch_dependents();
+      produce<Cfg>(params, shared);
+    }
+  } else {
+    ptx::setmaxnreg_inc<Cfg::kConsumerRegisters>();
+    consume<Cfg>(params, shared, group);
+  }
+}
+
+}  // namespace fovea::attention

@@ -1,0 +1,96 @@
+// Softmax over the rows of a wgmma accumulator: each row lies in the four threads of a quad, two
+// rows a thread, `lane / 4` and `lane / 4 + 8` of the warp's sixteen.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/ptx/math.cuh"
+
+namespace fovea::attention {
+
+inline constexpr float kMinusInfinity = -__builtin_huge_valf();
+
+/// A value for each of a thread's two rows.
+struct RowPair {
+  float row[2];
+};
+
+__device__ __forceinline__ float quad_max(float x) {
+  x = fmaxf(x, __shfl_xor_sync(0xffffffffU, x, 1));
+  return fmaxf(x, __shfl_xor_sync(0xffffffffU, x, 2));
+}
+
+__device__ __forceinline__ float quad_sum(float x) {
+  x += __shfl_xor_sync(0xffffffffU, x, 1);
+  return x + __shfl_xor_sync(0xffffffffU, x, 2);
+}
+
+/// The greatest of each row, in all threads of the quad.
+template <int kRegisters>
+__device__ __forceinline__ RowPair row_max(const float (&s)[kRegisters]) {
+  RowPair max{{fmaxf(s[0], s[1]), fmaxf(s[2], s[3])}};
+#pragma unroll
+  for (int i = 4; i < kRegisters; ++i) {
+    float& m = max.row[i / 2 % 2];
+    m = fmaxf(m, s[i]);
+  }
+  return {{quad_max(max.row[0]), quad_max(max.row[1])}};
+}
+
+/// Takes the scores of keys from `keys` on out of the softmax; the accumulator's first column is
+/// key 0. Looks only at groups of eight columns from `kFirst` on.
+template <int kFirst, int kRegisters>
+__device__ __forceinline__ void mask_tail(float (&s)[kRegisters], int keys, int lane) {
+#pragma unroll
+  for (int i = kFirst / 8 * 4; i < kRegisters; ++i) {
+    if (i / 4 * 8 + lane % 4 * 2 + i % 2 >= keys) {
+      s[i] = kMinusInfinity;
+    }
+  }
+}
+
+/// The same where row `r` of the warp sees keys below `keys + r`.
+template <int kRegisters>
+__device__ __forceinline__ void mask_causal(float (&s)[kRegisters], int keys, int lane) {
+#pragma unroll
+  for (int i = 0; i < kRegisters; ++i) {
+    if (i / 4 * 8 + lane % 4 * 2 + i % 2 >= keys + lane / 4 + i / 2 % 2 * 8) {
+      s[i] = kMinusInfinity;
+    }
+  }
+}
+
+/// S becomes 2^(scale_log2 * (S - max)) with the maxima of all blocks so far; `sum` follows.
+/// Returns what sums before this block are to be multiplied by.
+template <int kRegisters>
+__device__ __forceinline__ RowPair online_softmax(float (&s)[kRegisters], float scale_log2,
+                                                  RowPair& max, RowPair& sum) {
+  const RowPair block = row_max(s);
+  RowPair shift;
+  RowPair rescale;
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    const float before = max.row[i] * scale_log2;
+    max.row[i] = fmaxf(max.row[i], block.row[i]);
+    // A row that has seen no key yet has nothing to shift by.
+    shift.row[i] = max.row[i] == kMinusInfinity ? 0.0F : max.row[i] * scale_log2;
+    rescale.row[i] = ptx::ex2_approx(before - shift.row[i]);
+    sum.row[i] *= rescale.row[i];
+  }
+#pragma unroll
+  for (int i = 0; i < kRegisters; ++i) {
+    s[i] = ptx::ex2_approx(fmaf(s[i], scale_log2, -shift.row[i / 2 % 2]));
+    sum.row[i / 2 % 2] += s[i];
+  }
+  return rescale;
+}
+
+template <typename Element, int kSteps>
+__device__ __forceinline__ void pack(const float (&s)[kSteps * 8], std::uint32_t (&p)[kSteps][4]) {
+#pragma unroll
+  for (int i = 0; i < kSteps * 4; ++i) {
+    p[i / 4][i % 4] = Element::pack(s[2 * i], s[2 * i + 1]);
+  }
+}
+
+}  // namespace fovea::attention
