@@ -1,5 +1,6 @@
 // `fovea kernel`: the laboratory's commands on the cards of kernels.
-#include <cstdint>
+#include <algorithm>
+#include <cstddef>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -8,9 +9,13 @@
 #include <fmt/format.h>
 
 #include "cli/commands.hpp"
+#include "fovea/error.hpp"
 #include "gpu/device/device.hpp"
+#include "gpu/device/kernel_image.hpp"
+#include "lab/bench.hpp"
 #include "lab/card.hpp"
 #include "lab/check.hpp"
+#include "lab/resources.hpp"
 
 namespace fovea::cli {
 namespace {
@@ -19,6 +24,10 @@ struct KernelArguments {
   std::vector<std::string> names;
   int device = 0;
   lab::CheckOptions check;
+  lab::BenchOptions bench;
+  std::string json;
+  bool dump = false;
+  int times = 1;
 };
 
 int list_cards() {
@@ -62,6 +71,154 @@ int run_check(const KernelArguments& arguments) {
   return failed == 0 ? kDone : kFailed;
 }
 
+std::string share(double value, double of) {
+  return of > 0 ? fmt::format("{:.1f}%", 100 * value / of) : std::string("-");
+}
+
+void print_timing(const lab::Timing& timing) {
+  std::cout << fmt::format("{:.4f} ms +- {:.1f}%", timing.seconds * 1e3,
+                           50 * timing.spread / timing.seconds);
+}
+
+void print_figure(const lab::BenchFigure& figure, const lab::Ceilings& ceilings) {
+  const double seconds = figure.timing.seconds;
+  std::cout << fmt::format("{} {}{}{}: {}\n", figure.card, figure.case_name,
+                           figure.plan.empty() ? "" : ", plan ", figure.plan, figure.description)
+            << "  fovea: ";
+  print_timing(figure.timing);
+  std::cout << fmt::format(
+      ", {:.1f} TFLOP/s ({} of the matrix ceiling), {:.0f} GB/s ({} of the copy ceiling), "
+      "{} MHz, {:.0f} W{}\n",
+      figure.flops / seconds * 1e-12, share(figure.flops / seconds, figure.matrix_ceiling),
+      figure.bytes / seconds * 1e-9, share(figure.bytes / seconds, ceilings.copy_bytes_per_second),
+      figure.timing.sm_mhz, figure.timing.watts,
+      figure.timing.power_capped > 0 ? ", at the power limit" : "");
+  std::cout << fmt::format(
+      "  gate: error {:.2e} (framework {:.2e}), difference {:.1e}, worst tile {:.1e}\n",
+      figure.verdict.error, figure.verdict.framework_error, figure.verdict.difference,
+      figure.verdict.tile_difference);
+  if (figure.smoke.has_value()) {
+    std::cout << fmt::format(
+        "  checksum: {:.0f} over the first {} outputs on uniform data ({:.0f} expected)\n",
+        figure.smoke->sum, figure.smoke->count, figure.smoke->expected);
+  }
+  for (const lab::PeerFigure& peer : figure.peers) {
+    std::cout << fmt::format("  {}: ", peer.timing.name);
+    print_timing(peer.timing);
+    std::cout << fmt::format(", ratio {:.2f}{}{}{}\n", peer.ratio,
+                             peer.ambiguous ? ", AMBIGUOUS" : "",
+                             peer.same_result ? "" : ", leaves work undone",
+                             peer.wrong.empty() ? "" : ", WRONG: " + peer.wrong);
+  }
+  std::cout << std::flush;
+}
+
+int run_bench(const KernelArguments& arguments) {
+  const auto cards = lab::find_cards(arguments.names);
+  const std::unique_ptr<gpu::Device> device = gpu::open_cuda_device(arguments.device);
+  std::cerr << "fovea: " << device->info().name << '\n';
+  lab::Ceilings ceilings;
+  const lab::BenchReport report = lab::bench(
+      *device, arguments.device, cards, arguments.bench,
+      [&](const lab::Ceilings& measured) {
+        ceilings = measured;
+        std::cout << fmt::format(
+                         "ceilings: copy {:.0f} GB/s, bf16 {:.0f} TFLOP/s, e4m3 {:.0f} TFLOP/s\n",
+                         ceilings.copy_bytes_per_second * 1e-9, ceilings.bf16_flops * 1e-12,
+                         ceilings.e4m3_flops * 1e-12)
+                  << std::flush;
+      },
+      [&](const lab::BenchFigure& figure) { print_figure(figure, ceilings); },
+      [](const lab::BenchFigure& figure) {
+        std::cout << fmt::format("{} {}: not timed, its output is wrong: {}\n", figure.card,
+                                 figure.case_name, figure.verdict.reason)
+                  << std::flush;
+      });
+  for (const std::string& missing : report.missing) {
+    std::cerr << "fovea: not measured: " << missing << '\n';
+  }
+  if (!arguments.json.empty()) {
+    lab::write_json(report, arguments.json);
+  }
+  return report.failed == 0 ? kDone : kFailed;
+}
+
+int run_once(const KernelArguments& arguments) {
+  const std::unique_ptr<gpu::Device> device = gpu::open_cuda_device(arguments.device);
+  for (const lab::Card* const card : lab::find_cards(arguments.names)) {
+    lab::run_case(*device, *card, arguments.check.only_case, arguments.check.seed, arguments.times);
+  }
+  return kDone;
+}
+
+/// The images that the named cards are responsible for, or all.
+std::vector<gpu::KernelImage> images_of(const KernelArguments& arguments) {
+  const auto cards = lab::find_cards(arguments.names);
+  std::vector<gpu::KernelImage> images;
+  for (const gpu::KernelImage& image : gpu::kernel_images()) {
+    const bool wanted = std::ranges::any_of(cards, [&](const lab::Card* card) {
+      return std::ranges::any_of(card->kernels, [&](const lab::KernelLimits& limits) {
+        return limits.covers(image.name);
+      });
+    });
+    if (wanted || arguments.names.empty()) {
+      images.push_back(image);
+    }
+  }
+  if (images.empty()) {
+    throw Error(gpu::kernel_images().empty()
+                    ? "this program was built without the CUDA compiler: it carries no kernels"
+                    : "these cards have no kernels");
+  }
+  return images;
+}
+
+std::string joined(const std::vector<std::string>& faults) {
+  std::string text;
+  for (const std::string& fault : faults) {
+    text += (text.empty() ? "  OVER: " : "; ") + fault;
+  }
+  return text;
+}
+
+int run_resources(const KernelArguments& arguments) {
+  const std::vector<gpu::KernelImage> images = images_of(arguments);
+  std::size_t over = 0;
+  for (const lab::ImageReport& report : lab::check_resources(lab::find_cards({}), images)) {
+    const gpu::KernelImage& image = *report.image;
+    std::cout << fmt::format(
+        "{:<44} sm_{:<4}{:>4} registers {:>7} B shared {:>5} B local {:>5} B spilt{}\n", image.name,
+        image.arch, image.registers, image.shared_bytes, image.stack_bytes,
+        image.spill_store_bytes + image.spill_load_bytes, joined(report.faults));
+    over += report.faults.empty() ? 0 : 1;
+  }
+  std::cout << fmt::format("{}/{} within their limits\n", images.size() - over, images.size());
+  return over == 0 ? kDone : kFailed;
+}
+
+int run_sass(const KernelArguments& arguments) {
+  const std::vector<gpu::KernelImage> images = images_of(arguments);
+  std::size_t wrong = 0;
+  for (const gpu::KernelImage& image : images) {
+    const std::string text = lab::disassemble(image);
+    const auto instructions = lab::count_instructions(text);
+    const auto faults = lab::check_instructions(lab::find_cards({}), image, instructions);
+    wrong += faults.empty() ? 0 : 1;
+    int total = 0;
+    for (const auto& [name, count] : instructions) {
+      total += count;
+    }
+    std::cout << fmt::format("{:<44} sm_{:<4}{:>6} instructions{}\n", image.name, image.arch, total,
+                             joined(faults));
+    if (arguments.dump) {
+      std::cout << text << '\n';
+    }
+  }
+  std::cout << fmt::format("{}/{} have the instructions they must have and no others\n",
+                           images.size() - wrong, images.size());
+  return wrong == 0 ? kDone : kFailed;
+}
+
 }  // namespace
 
 void add_kernel(CLI::App& app, Run& run) {
@@ -91,6 +248,31 @@ void add_kernel(CLI::App& app, Run& run) {
   check->add_option("--seed", arguments->check.seed, "Draws other inputs");
   check->add_flag("--small", arguments->check.small,
                   "Only what is quick under compute-sanitizer, and no mutants");
+
+  CLI::App* bench = add("bench", "Time kernels, once they have passed their gate", run_bench);
+  take_names(bench);
+  take_device(bench);
+  bench->add_option("--case", arguments->bench.only_case, "Only this case");
+  bench->add_option("--seed", arguments->bench.seed, "Draws other inputs");
+  bench->add_flag("--peers,!--no-peers", arguments->bench.peers,
+                  "Also time what the vendor's libraries take for the same");
+  bench->add_flag("--plans", arguments->bench.plans, "Every plan, not the chosen one alone");
+  bench->add_option("--json", arguments->json, "Also write the figures to this file");
+
+  CLI::App* once = add("run", "Launch one case and nothing else, for profilers", run_once);
+  take_names(once);
+  take_device(once);
+  once->add_option("--case", arguments->check.only_case, "Which; none: the timed one");
+  once->add_option("--times", arguments->times, "Launches")->check(CLI::PositiveNumber);
+
+  take_names(add("resources",
+                 "Registers, shared and local memory of the compiled kernels, against "
+                 "the limits of their cards",
+                 run_resources));
+  CLI::App* sass = add(
+      "sass", "Instructions of the compiled kernels, against what their cards demand", run_sass);
+  take_names(sass);
+  sass->add_flag("--dump", arguments->dump, "Also print the machine code");
 }
 
 }  // namespace fovea::cli

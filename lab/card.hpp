@@ -40,6 +40,7 @@ struct Tolerance {
 /// are never allowed.
 struct KernelLimits {
   std::string kernel;                   // name of a KernelImage, or its beginning and a '*'
+  int arch = 0;                         // only images of this architecture; 0: all
   int registers = 255;                  // a thread, at launch
   int shared_bytes = 232448;            // a block, static and dynamic
   std::vector<std::string> sass_has;    // beginnings of instructions that must occur: "QGMMA"

@@ -127,6 +127,24 @@ void run(gpu::KernelCache& kernels, const Workload& workload, const Operands& op
   }
 }
 
+void run_case(gpu::Device& device, const Card& card, const std::string& case_name,
+              std::uint64_t seed, int times) {
+  const auto found = std::ranges::find_if(card.cases, [&](const Case& one) {
+    return case_name.empty() ? one.bench : one.name == case_name;
+  });
+  if (found == card.cases.end()) {
+    fail("{} has no case '{}'", card.name, case_name);
+  }
+  gpu::KernelCache kernels(device);
+  const std::unique_ptr<gpu::Stream> stream = device.make_stream();
+  const std::unique_ptr<Workload> workload = found->make(seed);
+  Placement placement(device, *workload, *stream);
+  for (int i = 0; i < times; ++i) {
+    run(kernels, *workload, placement.operands(), "", *stream);
+  }
+  device.synchronize();
+}
+
 Verdict run_and_judge(gpu::KernelCache& kernels, const Workload& workload, Placement& placement,
                       std::string_view plan, std::span<TileValues> tiles,
                       const Tolerance& tolerance, gpu::Stream& stream) {

@@ -45,6 +45,11 @@ int check(gpu::Device& device, std::span<const Card* const> cards, const CheckOp
 void run(gpu::KernelCache& kernels, const Workload& workload, const Operands& operands,
          std::string_view plan, gpu::Stream& stream);
 
+/// Launches one case of a card on drawn inputs, `times` times, and nothing else: what profilers and
+/// compute-sanitizer look at. Without a name the card's first timed case.
+void run_case(gpu::Device& device, const Card& card, const std::string& case_name,
+              std::uint64_t seed, int times);
+
 /// Runs a workload's launch once on poisoned outputs and judges it. Used before timing as well.
 [[nodiscard]] Verdict run_and_judge(gpu::KernelCache& kernels, const Workload& workload,
                                     Placement& placement, std::string_view plan,

@@ -36,6 +36,8 @@ class GemmWorkload final : public Workload {
   [[nodiscard]] double flops() const override;
   [[nodiscard]] double bytes() const override;
   [[nodiscard]] DType operand_type() const override { return problem_.a; }
+  [[nodiscard]] std::vector<Peer> peers(gpu::KernelCache& kernels,
+                                        std::vector<std::string>& missing) const override;
   [[nodiscard]] Smoke smoke() const override;
 
   /// The launcher's operands, of these addresses.

@@ -24,10 +24,25 @@ std::size_t tensor_bytes(const Workload& workload) {
   return bytes;
 }
 
+gpu::DeviceBuffer upload(gpu::Device& device, const Tensor& tensor, gpu::Stream& stream) {
+  gpu::DeviceBuffer buffer(device, tensor.bytes());
+  const gpu::DevicePtr address = buffer.address();
+  std::size_t filled = std::min(tensor.block().size(), tensor.bytes());
+  device.copy_to_device(address, tensor.block().first(filled), stream);
+  while (filled < tensor.bytes()) {
+    const std::size_t more = std::min(filled, tensor.bytes() - filled);
+    device.copy_on_device(address + filled, address, more, stream);
+    filled += more;
+  }
+  stream.synchronize();  // the host's block may go when the tensor does
+  return buffer;
+}
+
 Placement::Placement(gpu::Device& device, const Workload& workload, gpu::Stream& stream)
     : device_(device), workload_(workload), spec_(workload.output()) {
   for (const Tensor& input : workload.inputs()) {
-    operands_.inputs.push_back(place(input, stream));
+    buffers_.push_back(upload(device, input, stream));
+    operands_.inputs.push_back(buffers_.back().address());
   }
   operands_.output = guarded(spec_.bytes());
   if (spec_.row_scale) {
@@ -40,20 +55,6 @@ Placement::Placement(gpu::Device& device, const Workload& workload, gpu::Stream&
   }
   bytes_ = tensor_bytes(workload);
   reset(stream);
-}
-
-gpu::DevicePtr Placement::place(const Tensor& tensor, gpu::Stream& stream) {
-  buffers_.emplace_back(device_, tensor.bytes());
-  const gpu::DevicePtr address = buffers_.back().address();
-  std::size_t filled = std::min(tensor.block().size(), tensor.bytes());
-  device_.copy_to_device(address, tensor.block().first(filled), stream);
-  while (filled < tensor.bytes()) {
-    const std::size_t more = std::min(filled, tensor.bytes() - filled);
-    device_.copy_on_device(address + filled, address, more, stream);
-    filled += more;
-  }
-  stream.synchronize();  // the host's block may go when the workload does
-  return address;
 }
 
 gpu::DevicePtr Placement::guarded(std::size_t bytes) {

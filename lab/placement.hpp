@@ -33,7 +33,6 @@ class Placement {
   [[nodiscard]] std::uint64_t fingerprint(gpu::Stream& stream) const;
 
  private:
-  gpu::DevicePtr place(const Tensor& tensor, gpu::Stream& stream);
   gpu::DevicePtr guarded(std::size_t bytes);
   [[nodiscard]] std::vector<std::byte> download(gpu::DevicePtr from, std::size_t bytes,
                                                 gpu::Stream& stream) const;
@@ -46,6 +45,9 @@ class Placement {
   std::vector<gpu::DeviceBuffer> buffers_;
 };
 
+/// A tensor's elements on the device.
+[[nodiscard]] gpu::DeviceBuffer upload(gpu::Device& device, const Tensor& tensor,
+                                       gpu::Stream& stream);
 /// Bytes that all tensors of a workload take.
 [[nodiscard]] std::size_t tensor_bytes(const Workload& workload);
 

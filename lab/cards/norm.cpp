@@ -51,7 +51,7 @@ Card norm_card(std::string name, std::string operation, gpu::LayerNormProblem pr
   card.kernels = {{.kernel = fmt::format("layer_norm_{}_*", to_string(problem.input)),
                    .registers = 128,
                    .shared_bytes = 0,
-                   .sass_has = {"LDG.E.128", "STG.E.64"},
+                   .sass_has = {"LDG.E.128", "STG.E.128"},
                    .sass_lacks = {"BAR.SYNC"}}};
   return card;
 }

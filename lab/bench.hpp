@@ -1,0 +1,82 @@
+// bench: times cards on a device beside their peers and the device's own ceilings.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "gpu/device/device.hpp"
+#include "lab/card.hpp"
+#include "lab/judge.hpp"
+#include "lab/timer.hpp"
+
+namespace fovea::lab {
+
+struct BenchOptions {
+  std::uint64_t seed = 1;
+  std::string only_case;  // empty: those that the cards time
+  bool peers = true;
+  bool plans = false;  // every plan, not the launcher's choice alone
+};
+
+/// What the device does at its best, measured in the same run.
+struct Ceilings {
+  double copy_bytes_per_second = 0.0;  // device to device, read and written
+  double bf16_flops = 0.0;             // cuBLASLt, 8192^3; 0 when there is no cuBLASLt
+  double e4m3_flops = 0.0;
+};
+
+struct PeerFigure {
+  Timing timing;
+  double ratio = 0.0;  // its time over ours: above 1, ours is faster
+  bool ambiguous = false;
+  bool same_result = true;
+  std::string wrong;  // why its output is not what the problem asks for; empty when it is
+};
+
+struct SmokeFigure {
+  double sum = 0.0;
+  double expected = 0.0;
+  std::int64_t count = 0;
+};
+
+struct BenchFigure {
+  std::string card;
+  std::string case_name;
+  std::string plan;  // empty: the launcher's choice
+  std::string description;
+  Verdict verdict;  // of the output that was checked before
+  Timing timing;
+  double flops = 0.0;  // of one run
+  double bytes = 0.0;
+  double matrix_ceiling = 0.0;  // operations a second, for its operands
+  std::optional<SmokeFigure> smoke;
+  std::vector<PeerFigure> peers;
+};
+
+struct BenchReport {
+  gpu::DeviceInfo device;
+  std::string driver_version;
+  std::string cublaslt_version;
+  Ceilings ceilings;
+  std::vector<BenchFigure> figures;
+  std::vector<std::string> missing;  // peers and readings that this machine has not, and why
+  int failed = 0;                    // kernels whose output was wrong: not timed
+};
+
+/// `report` is called with each figure as it is there, `failed` with each kernel that was wrong.
+[[nodiscard]] BenchReport bench(gpu::Device& device, int device_index,
+                                std::span<const Card* const> cards, const BenchOptions& options,
+                                const std::function<void(const Ceilings&)>& measured,
+                                const std::function<void(const BenchFigure&)>& report,
+                                const std::function<void(const BenchFigure&)>& failed);
+
+/// The report as the JSON that bench/report.py reads, with the machine it was made on.
+[[nodiscard]] std::string to_json(const BenchReport& report);
+/// Writes it to `path`; what a file of the same machine already holds of other sections stays.
+void write_json(const BenchReport& report, const std::string& path);
+
+}  // namespace fovea::lab

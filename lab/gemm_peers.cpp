@@ -1,0 +1,208 @@
+// cuBLASLt beside the matrix kernels: the bare product, and what gives the same result.
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/error.hpp"
+#include "gpu/vendor/cublaslt.hpp"
+#include "lab/check.hpp"
+#include "lab/gemm_workload.hpp"
+#include "lab/placement.hpp"
+#include "lab/remainder.hpp"
+
+namespace fovea::lab {
+namespace {
+
+using gpu::DeviceBuffer;
+using gpu::DevicePtr;
+using gpu::GemmEpilogue;
+using gpu::MatmulEpilogue;
+using gpu::MatmulProblem;
+using gpu::MatmulScale;
+
+/// What all peers of one workload share; lives as long as any of them.
+struct Shared {
+  gpu::KernelCache& kernels;
+  gpu::GemmProblem problem;
+  std::unique_ptr<gpu::CublasLt> cublaslt;
+  DeviceBuffer bias;          // bf16: the type that cuBLASLt takes beside bf16 outputs
+  DeviceBuffer scales;        // f32 ones: for the rows of A, and as factors of whole tensors
+  DeviceBuffer output_scale;  // f32
+  DeviceBuffer scratch;       // bf16 (m, n), what the remainder reads
+  float scale = 1.0F;         // of the output
+
+  Shared(gpu::KernelCache& cache, const gpu::GemmProblem& asked) : kernels(cache), problem(asked) {}
+};
+
+/// A library call and, when it leaves something undone, the kernel that does it.
+struct Recipe {
+  std::string name;
+  MatmulProblem product;
+  bool same_result = false;
+  bool to_scratch = false;
+  std::function<gpu::Launch(const Shared&, const gpu::GemmOperands&)> remainder{};
+};
+
+MatmulProblem product_of(const gpu::GemmProblem& problem, MatmulEpilogue epilogue,
+                         MatmulScale scale) {
+  MatmulProblem product;
+  product.m = problem.m;
+  product.n = problem.n;
+  product.k = problem.k;
+  product.type = problem.a;
+  product.output = DType::kBF16;
+  product.epilogue = epilogue;
+  product.scale = problem.a == DType::kE4M3 ? scale : MatmulScale::kNone;
+  return product;
+}
+
+gpu::Launch add(const Shared& shared, DevicePtr y, DevicePtr addend, DevicePtr output,
+                std::int64_t period) {
+  return add_launch(shared.kernels.device().info(), y, addend, output,
+                    shared.problem.m * shared.problem.n, period);
+}
+
+/// From the plain product to the same result in one or two ways.
+std::vector<Recipe> recipes_for(const gpu::GemmProblem& problem) {
+  const bool e4m3 = problem.a == DType::kE4M3;
+  const std::string by_row = e4m3 ? " row-wise" : "";
+  const std::int64_t all = problem.m * problem.n;
+  const auto product = [&](MatmulEpilogue epilogue, MatmulScale scale) {
+    return product_of(problem, epilogue, scale);
+  };
+  std::vector<Recipe> recipes;
+  recipes.push_back(
+      {"cuBLASLt, product alone", product(MatmulEpilogue::kNone, MatmulScale::kTensor)});
+  switch (problem.epilogue) {
+    case GemmEpilogue::kPosition:
+      recipes.push_back({"cuBLASLt" + by_row + ", then position",
+                         product(MatmulEpilogue::kNone, MatmulScale::kOuter), true, false,
+                         [period = problem.tokens * problem.n](const Shared& shared,
+                                                               const gpu::GemmOperands& operands) {
+                           return add(shared, operands.output, operands.position, operands.output,
+                                      period);
+                         }});
+      break;
+    case GemmEpilogue::kBias:
+      if (e4m3) {
+        recipes.push_back(
+            {"cuBLASLt + bias", product(MatmulEpilogue::kBias, MatmulScale::kTensor)});
+      }
+      recipes.push_back({"cuBLASLt" + by_row + " + bias",
+                         product(MatmulEpilogue::kBias, MatmulScale::kOuter), true});
+      break;
+    case GemmEpilogue::kResidual: {
+      recipes.push_back({"cuBLASLt" + by_row + " + bias, then residual",
+                         product(MatmulEpilogue::kBias, MatmulScale::kOuter), true, true,
+                         [all](const Shared& shared, const gpu::GemmOperands& operands) {
+                           return add(shared, shared.scratch.address(), operands.output,
+                                      operands.output, all);
+                         }});
+      MatmulProblem adding = product(MatmulEpilogue::kBias, MatmulScale::kOuter);
+      adding.accumulate = true;
+      recipes.push_back({"cuBLASLt" + by_row + " + bias + residual", adding, true});
+      break;
+    }
+    case GemmEpilogue::kGelu:
+      if (problem.output == DType::kE4M3) {
+        MatmulProblem fused = product(MatmulEpilogue::kBiasGelu, MatmulScale::kTensor);
+        fused.output = DType::kE4M3;
+        recipes.push_back({"cuBLASLt + bias, gelu -> e4m3", fused});
+        recipes.push_back({"cuBLASLt" + by_row + " + bias, then gelu -> e4m3",
+                           product(MatmulEpilogue::kBias, MatmulScale::kOuter), true, true,
+                           [all](const Shared& shared, const gpu::GemmOperands& operands) {
+                             return gelu_e4m3_launch(shared.kernels.device().info(),
+                                                     shared.scratch.address(), operands.output, all,
+                                                     shared.scale);
+                           }});
+      } else {
+        recipes.push_back({"cuBLASLt" + by_row + " + bias, gelu",
+                           product(MatmulEpilogue::kBiasGelu, MatmulScale::kOuter), true});
+      }
+      break;
+  }
+  return recipes;
+}
+
+gpu::MatmulOperands operands_of(const Shared& shared, const gpu::GemmOperands& operands,
+                                const Recipe& recipe) {
+  const bool outer = recipe.product.scale == MatmulScale::kOuter;
+  const DevicePtr ones = shared.scales.address();
+  return {.a = operands.a,
+          .b = operands.b,
+          .output = recipe.to_scratch ? shared.scratch.address() : operands.output,
+          .bias = shared.bias.address(),
+          .a_scale = outer && operands.row_scale != 0 ? operands.row_scale : ones,
+          .b_scale = outer ? operands.column_scale : ones,
+          .output_scale = shared.output_scale.address()};
+}
+
+std::shared_ptr<Shared> share(gpu::KernelCache& kernels, const gpu::GemmProblem& problem,
+                              const GemmTensors& tensors, float scale, gpu::Stream& stream) {
+  gpu::Device& device = kernels.device();
+  auto shared = std::make_shared<Shared>(kernels, problem);
+  shared->cublaslt = gpu::open_cublaslt(device);
+  shared->scale = scale;
+  if (!tensors.bias.name().empty()) {
+    std::vector<double> bias;
+    for (std::int64_t column = 0; column < problem.n; ++column) {
+      bias.push_back(tensors.bias.at(0, column));
+    }
+    shared->bias = upload(device, Tensor::of("bias", DType::kBF16, 1, problem.n, bias), stream);
+  }
+  shared->scales = upload(device, Tensor::uniform("ones", DType::kF32, 1, problem.m, 1.0), stream);
+  shared->output_scale =
+      upload(device, Tensor::uniform("scale", DType::kF32, 1, 1, 1.0 / double{scale}), stream);
+  return shared;
+}
+
+}  // namespace
+
+std::vector<Peer> GemmWorkload::peers(gpu::KernelCache& kernels,
+                                      std::vector<std::string>& missing) const {
+  if (problem_.a == DType::kU8) {
+    missing.emplace_back("cuBLASLt has no product of u8 and i8");
+    return {};
+  }
+  gpu::Device& device = kernels.device();
+  const std::unique_ptr<gpu::Stream> stream = device.make_stream();
+  std::shared_ptr<Shared> shared;
+  try {
+    shared = share(kernels, problem_, tensors_, static_cast<float>(output().scale), *stream);
+  } catch (const Error& error) {
+    missing.emplace_back(error.what());
+    return {};
+  }
+  std::vector<Peer> peers;
+  for (const Recipe& recipe : recipes_for(problem_)) {
+    try {
+      std::shared_ptr<gpu::MatmulPlan> plan = shared->cublaslt->prepare(recipe.product);
+      if (recipe.to_scratch && shared->scratch.bytes() == 0) {
+        shared->scratch =
+            DeviceBuffer(device, static_cast<std::size_t>(problem_.m * problem_.n) * 2);
+      }
+      Peer peer;
+      peer.name = recipe.name;
+      peer.same_result = recipe.same_result;
+      peer.prepare = [this, shared, recipe, plan](const Operands& operands, gpu::Stream& on) {
+        plan->tune(operands_of(*shared, gemm_operands(operands), recipe), on);
+      };
+      peer.run = [this, shared, recipe, plan](const Operands& operands, gpu::Stream& on) {
+        const gpu::GemmOperands ours = gemm_operands(operands);
+        plan->run(operands_of(*shared, ours, recipe), on);
+        if (recipe.remainder) {
+          shared->kernels.run(recipe.remainder(*shared, ours), on);
+        }
+      };
+      peers.push_back(std::move(peer));
+    } catch (const Error& error) {
+      missing.push_back(fmt::format("{}: {}", recipe.name, error.what()));
+    }
+  }
+  return peers;
+}
+
+}  // namespace fovea::lab

@@ -1,0 +1,43 @@
+// Clocks, power and throttling of a GPU, through NVIDIA's management library opened at run time.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace fovea::lab {
+
+struct GpuState {
+  int sm_mhz = 0;
+  int memory_mhz = 0;
+  double watts = 0.0;
+  int celsius = 0;
+  bool slowed = false;  // by heat or by the hardware's protection: timings are worthless
+  bool power_capped =
+      false;  // at its power limit, as full matrix units are: timings are the card's
+};
+
+/// Reads the state of one GPU. Without the library or the permission it knows nothing.
+class Nvml {
+ public:
+  /// `index` counts GPUs as CUDA does without CUDA_VISIBLE_DEVICES.
+  explicit Nvml(int index);
+  ~Nvml();
+  Nvml(const Nvml&) = delete;
+  Nvml& operator=(const Nvml&) = delete;
+
+  [[nodiscard]] std::optional<GpuState> read() const;
+  /// "580.159.03"; empty when unknown.
+  [[nodiscard]] std::string driver_version() const;
+  /// Why nothing is known; empty when something is.
+  [[nodiscard]] const std::string& missing() const { return missing_; }
+
+ private:
+  struct Api;
+  std::unique_ptr<Api> api_;
+  void* device_ = nullptr;
+  std::string missing_;
+};
+
+}  // namespace fovea::lab

@@ -1,0 +1,154 @@
+// Graph capture, warm-up, rounds and statistics.
+#include "lab/timer.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <utility>
+
+#include "core/error.hpp"
+
+namespace fovea::lab {
+namespace {
+
+constexpr double kSampleSeconds = 4e-3;  // long beside an event's resolution and a launch
+constexpr double kWarmSeconds = 0.25;    // for the clocks to rise from idle
+constexpr int kRounds = 21;
+constexpr int kMostRuns = 400;  // in one graph
+
+/// One contender ready to be timed.
+struct Entry {
+  std::unique_ptr<gpu::Graph> graph;
+  int runs = 1;  // in the graph
+  std::vector<double> seconds;
+  std::vector<double> mhz;
+  std::vector<double> watts;
+  int dropped = 0;
+  int power_capped = 0;
+};
+
+class Timer {
+ public:
+  Timer(gpu::Device& device, const Nvml& nvml)
+      : device_(device),
+        nvml_(nvml),
+        stream_(device.make_stream()),
+        start_(device.make_event()),
+        end_(device.make_event()) {}
+
+  Entry prepare(const Contender& contender) {
+    const auto run = [&](int count) {
+      for (int i = 0; i < count; ++i) {
+        contender.enqueue(i % contender.sets, *stream_);
+      }
+    };
+    run(2);
+    const double estimate = timed([&] { run(2); }) / 2;
+    Entry entry;
+    const int wanted = static_cast<int>(std::ceil(kSampleSeconds / std::max(estimate, 1e-7)));
+    entry.runs = std::clamp(std::max(wanted, contender.sets), 1, kMostRuns);
+    device_.begin_capture(*stream_);
+    run(entry.runs);
+    entry.graph = device_.end_capture(*stream_);
+    return entry;
+  }
+
+  void warm(std::vector<Entry>& entries) {
+    const auto begin = std::chrono::steady_clock::now();
+    const auto passed = [&] {
+      return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    };
+    do {
+      for (Entry& entry : entries) {
+        entry.graph->launch(*stream_);
+      }
+      stream_->synchronize();
+    } while (passed() < kWarmSeconds);
+  }
+
+  void sample(Entry& entry) {
+    start_->record(*stream_);
+    entry.graph->launch(*stream_);
+    end_->record(*stream_);
+    const std::optional<GpuState> state = nvml_.read();  // while the GPU is at work
+    end_->synchronize();
+    if (state.has_value()) {
+      if (state->slowed) {
+        ++entry.dropped;
+        return;
+      }
+      entry.power_capped += state->power_capped ? 1 : 0;
+      entry.mhz.push_back(state->sm_mhz);
+      entry.watts.push_back(state->watts);
+    }
+    entry.seconds.push_back(device_.seconds_between(*start_, *end_) / entry.runs);
+  }
+
+ private:
+  double timed(const std::function<void()>& work) {
+    start_->record(*stream_);
+    work();
+    end_->record(*stream_);
+    end_->synchronize();
+    return device_.seconds_between(*start_, *end_);
+  }
+
+  gpu::Device& device_;
+  const Nvml& nvml_;
+  std::unique_ptr<gpu::Stream> stream_;
+  std::unique_ptr<gpu::Event> start_;
+  std::unique_ptr<gpu::Event> end_;
+};
+
+Timing summarise(const std::string& name, const Entry& entry) {
+  Timing timing;
+  timing.name = name;
+  timing.samples = static_cast<int>(entry.seconds.size());
+  timing.dropped = entry.dropped;
+  timing.power_capped = entry.power_capped;
+  if (entry.seconds.empty()) {
+    fail("{}: the GPU was slowed down during every sample; let it cool and try again", name);
+  }
+  timing.seconds = percentile(entry.seconds, 0.5);
+  timing.fastest = percentile(entry.seconds, 0.0);
+  timing.spread = percentile(entry.seconds, 0.9) - percentile(entry.seconds, 0.1);
+  if (!entry.mhz.empty()) {
+    timing.sm_mhz = static_cast<int>(percentile(entry.mhz, 0.5));
+    timing.watts = percentile(entry.watts, 0.5);
+  }
+  return timing;
+}
+
+}  // namespace
+
+bool Timing::ambiguous_with(const Timing& other) const {
+  return !(std::abs(seconds - other.seconds) > std::max(spread, other.spread));
+}
+
+double percentile(std::vector<double> values, double share) {
+  std::ranges::sort(values);
+  return values[static_cast<std::size_t>(
+      std::lround(share * static_cast<double>(values.size() - 1)))];
+}
+
+std::vector<Timing> time_in_turns(gpu::Device& device, const Nvml& nvml,
+                                  std::vector<Contender>& contenders) {
+  Timer timer(device, nvml);
+  std::vector<Entry> entries;
+  for (const Contender& contender : contenders) {
+    entries.push_back(timer.prepare(contender));
+  }
+  timer.warm(entries);
+  for (int round = 0; round < kRounds; ++round) {
+    for (Entry& entry : entries) {
+      timer.sample(entry);
+    }
+  }
+  std::vector<Timing> timings;
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    timings.push_back(summarise(contenders[i].name, entries[i]));
+  }
+  return timings;
+}
+
+}  // namespace fovea::lab

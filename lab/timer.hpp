@@ -1,0 +1,43 @@
+// Timing of contenders in turns: device events around graphs of many launches.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gpu/device/device.hpp"
+#include "lab/nvml.hpp"
+
+namespace fovea::lab {
+
+/// Something to be timed. `enqueue` puts one run on input set `set` into the stream.
+struct Contender {
+  std::string name;
+  int sets = 1;  // inputs to rotate over
+  std::function<void(int set, gpu::Stream&)> enqueue;
+};
+
+struct Timing {
+  std::string name;
+  double seconds = 0.0;  // median of the samples
+  double fastest = 0.0;
+  double spread = 0.0;  // from the 10th to the 90th percentile, seconds
+  int samples = 0;
+  int dropped = 0;  // taken while the GPU was slowed down
+  int power_capped = 0;
+  int sm_mhz = 0;      // median
+  double watts = 0.0;  // median
+
+  /// Whether the two cannot be told apart: the spread of either exceeds their difference.
+  [[nodiscard]] bool ambiguous_with(const Timing& other) const;
+};
+
+/// Times all contenders in the same run, taking turns, so that warmth and clocks favour none.
+[[nodiscard]] std::vector<Timing> time_in_turns(gpu::Device& device, const Nvml& nvml,
+                                                std::vector<Contender>& contenders);
+
+/// The middle of the values when sorted.
+[[nodiscard]] double percentile(std::vector<double> values, double share);
+
+}  // namespace fovea::lab
