@@ -115,6 +115,35 @@ __device__ __forceinline__ void tma_store_4d(const void* map, const void* from, 
       : "memory");
 }
 
+/// Loads a box of 5 dimensions; its bytes count towards `barrier`.
+__device__ __forceinline__ void tma_load_5d(void* to, const void* map, std::uint64_t* barrier,
+                                            std::int32_t c0, std::int32_t c1, std::int32_t c2,
+                                            std::int32_t c3, std::int32_t c4,
+                                            CacheHint hint = CacheHint::kEvictNormal) {
+  asm volatile(
+      "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+      ".L2::cache_hint [%0], [%1, {%4, %5, %6, %7, %8}], [%2], %3;" ::"r"(shared_address(to)),
+      "l"(map), "r"(shared_address(barrier)), "l"(static_cast<std::uint64_t>(hint)), "r"(c0),
+      "r"(c1), "r"(c2), "r"(c3), "r"(c4)
+      : "memory");
+}
+
+/// The same to each block of the cluster named in `blocks`, to the same offsets in each.
+__device__ __forceinline__ void tma_load_5d_multicast(void* to, const void* map,
+                                                      std::uint64_t* barrier, std::uint16_t blocks,
+                                                      std::int32_t c0, std::int32_t c1,
+                                                      std::int32_t c2, std::int32_t c3,
+                                                      std::int32_t c4,
+                                                      CacheHint hint = CacheHint::kEvictNormal) {
+  asm volatile(
+      "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+      ".multicast::cluster.L2::cache_hint [%0], [%1, {%5, %6, %7, %8, %9}], [%2], %3, %4;" ::"r"(
+          shared_address(to)),
+      "l"(map), "r"(shared_address(barrier)), "h"(blocks), "l"(static_cast<std::uint64_t>(hint)),
+      "r"(c0), "r"(c1), "r"(c2), "r"(c3), "r"(c4)
+      : "memory");
+}
+
 /// Brings a box of 2 dimensions to L2.
 __device__ __forceinline__ void tma_prefetch_2d(const void* map, std::int32_t c0, std::int32_t c1) {
   asm volatile("cp.async.bulk.prefetch.tensor.2d.L2.global.tile [%0, {%1, %2}];" ::"l"(map),

@@ -1,9 +1,10 @@
 // GEMM on a GPU: output = epilogue(A B^T), the problem, the plan and the launch.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
-#include <string_view>
+#include <vector>
 
 #include "core/dtype.hpp"
 #include "gpu/device/device.hpp"
@@ -47,7 +48,40 @@ struct GemmOperands {
 /// Why no kernel of this program runs the problem on this device; empty when one does.
 [[nodiscard]] std::string can_run(const GemmProblem& problem, const DeviceInfo& device);
 
-/// The launch that runs it. Throws fovea::Error with can_run's reason.
+/// How a kernel goes about a product.
+enum class GemmDesign : std::uint8_t {
+  kResident,  // a panel of B stays in shared memory: one-byte types, small K
+  kStreamed,  // both operands pass through
+};
+
+/// Which kernel runs a problem, and on what grid.
+struct GemmPlan {
+  GemmDesign design = GemmDesign::kStreamed;
+  int rows = 128;     // of a tile
+  int columns = 256;  // of a tile
+  int stages = 4;
+  int cluster = 1;  // blocks that share B
+  int blocks = 0;   // 128-byte blocks of K that a resident panel holds at most
+  int vector = 8;   // columns that a lane stores at once
+  int warpgroups = 3;
+  int grid = 0;  // blocks
+
+  [[nodiscard]] std::size_t shared_bytes() const;
+};
+
+[[nodiscard]] std::string to_string(const GemmPlan& plan);
+
+/// All that can run the problem, the one that should be fastest first; empty when none can.
+[[nodiscard]] std::vector<GemmPlan> gemm_plans(const GemmProblem& problem,
+                                               const DeviceInfo& device);
+
+/// The launch that runs it as planned.
+[[nodiscard]] Launch gemm_launch(Device& device, const GemmProblem& problem,
+                                 const GemmOperands& operands, const GemmPlan& plan);
+
+/// The launch that runs it, by the first of its plans. Throws fovea::Error with can_run's reason.
+/// The kernel may read B before the kernels ahead of it in the stream have ended: weights are
+/// written by copies, or by kernels that have.
 [[nodiscard]] Launch gemm_launch(Device& device, const GemmProblem& problem,
                                  const GemmOperands& operands);
 

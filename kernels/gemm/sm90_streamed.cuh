@@ -1,0 +1,206 @@
+// GEMM for Hopper, both operands streamed: output (M, N) = epilogue(A (M, K) B (N, K)^T), any M, N
+// and K in multiples of 16.
+//
+//   producer warp --A, B by TMA--> stages --full--> consumer warpgroups, 64 rows each
+//                 <-------------- empty ----------'        '-- registers --> global memory
+//
+// Blocks are persistent and take tiles of (64 kConsumers, kColumns), columns first. A cluster of
+// two takes two tiles one below the other; each block fetches half of their common B and sends it
+// to both. The warpgroups are independent of each other but for the ring of stages, so one's
+// epilogue runs beside the other's products as far as the ring lets them drift apart.
+//
+// Shared memory: kStages x (64 kConsumers + kColumns) x 128 bytes, and the barriers.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/epilogue/fragment.cuh"
+#include "kernels/gemm/params.hpp"
+#include "kernels/pipe/grid.cuh"
+#include "kernels/pipe/pipe_state.cuh"
+#include "kernels/ptx/cluster.cuh"
+#include "kernels/ptx/fence.cuh"
+#include "kernels/ptx/tma.cuh"
+#include "kernels/ptx/warp.cuh"
+#include "kernels/tile/product.cuh"
+
+namespace fovea::gemm {
+
+template <typename Cfg>
+struct StreamedGemm {
+  static constexpr int kWarpgroup = 128;
+  static constexpr int kRows = kGroupRows * Cfg::kConsumers;
+  static constexpr int kStages = Cfg::kStages;
+  static constexpr int kThreads = kWarpgroup * (Cfg::kConsumers + 1);
+  // 64 Ki registers over the warpgroups; the producer needs few.
+  static constexpr int kConsumerRegisters = Cfg::kConsumers == 3 ? 160 : 240;
+  static constexpr int kProducerRegisters = Cfg::kConsumers == 3 ? 32 : 24;
+  static constexpr bool kReallocate = Cfg::kConsumers > 1;
+  static constexpr int kStageBytes = (kRows + Cfg::kColumns) * kBlockBytes;
+
+  using Fragment = epilogue::Fragment<Cfg>;
+  using State = pipe::PipeState<kStages>;
+  using Accumulator = typename tile::ProductOf<Cfg::kInput, Cfg::kColumns>::Accumulator;
+
+  struct Storage {
+    std::uint8_t a[kStages][kRows * kBlockBytes];
+    std::uint8_t b[kStages][Cfg::kColumns * kBlockBytes];
+    pipe::PipeBarriers<kStages> stages;
+  };
+  static_assert(sizeof(Storage) <= streamed_shared_bytes(kRows, Cfg::kColumns, kStages));
+  static_assert(Cfg::kColumns % (8 * Cfg::kCluster) == 0);
+
+  /// A tile: its first token, image and column.
+  struct Tile {
+    std::int32_t token;
+    std::int32_t image;
+    std::int32_t column;
+  };
+
+  const Params& p;
+  Storage& shared;
+  std::int32_t cluster;   // this block's, among
+  std::int32_t clusters;  // those of the grid
+  std::int32_t rank;      // within the cluster
+
+  __device__ __forceinline__ std::int32_t tile_count() const {
+    return (p.row_tiles + Cfg::kCluster - 1) / Cfg::kCluster * p.column_tiles;
+  }
+
+  __device__ __forceinline__ Tile tile_at(std::int32_t index) const {
+    const std::int32_t row = index / p.column_tiles * Cfg::kCluster + rank;
+    return {row / p.image_tiles * p.box_tokens, row % p.image_tiles * p.box_images,
+            index % p.column_tiles * Cfg::kColumns};
+  }
+
+  __device__ __forceinline__ void load_a(const Tile& tile, std::int32_t block,
+                                         std::uint32_t stage) {
+    ptx::tma_load_3d(shared.a[stage], &p.a, &shared.stages.full[stage], block * kBlockBytes,
+                     tile.token, tile.image);
+  }
+
+  __device__ __forceinline__ void load_b(const Tile& tile, std::int32_t block,
+                                         std::uint32_t stage) {
+    constexpr int kPart = Cfg::kColumns / Cfg::kCluster;
+    std::uint8_t* const to = shared.b[stage] + rank * kPart * kBlockBytes;
+    const std::int32_t group = (tile.column + rank * kPart) / Fragment::kGroupColumns;
+    if constexpr (Cfg::kCluster > 1) {
+      ptx::tma_load_5d_multicast(to, &p.b, &shared.stages.full[stage], (1 << Cfg::kCluster) - 1,
+                                 block * kBlockBytes, 0, 0, 0, group);
+    } else {
+      ptx::tma_load_5d(to, &p.b, &shared.stages.full[stage], block * kBlockBytes, 0, 0, 0, group);
+    }
+  }
+
+  /// One thread. Weights do not depend on earlier grids: as many as fit are fetched before waiting.
+  __device__ __forceinline__ void produce() {
+    const std::int32_t early = p.k_blocks < kStages ? p.k_blocks : kStages;
+    const std::int32_t count = tile_count();
+    if (cluster < count) {
+      const Tile tile = tile_at(cluster);
+      for (std::int32_t block = 0; block < early; ++block) {
+        ptx::mbarrier_arrive_expect_tx(&shared.stages.full[block], kStageBytes);
+        load_b(tile, block, block);
+      }
+    }
+    pipe::wait_for_previous_grids();
+    State state = State::producer_start();
+    for (std::int32_t index = cluster; index < count; index += clusters) {
+      const Tile tile = tile_at(index);
+      for (std::int32_t block = 0; block < p.k_blocks; ++block) {
+        if (index != cluster || block >= early) {
+          ptx::mbarrier_wait_parity(&shared.stages.empty[state.stage], state.phase);
+          ptx::mbarrier_arrive_expect_tx(&shared.stages.full[state.stage], kStageBytes);
+          load_b(tile, block, state.stage);
+        }
+        load_a(tile, block, state.stage);
+        state.advance();
+      }
+    }
+  }
+
+  /// One lane of each consumer warp says so to every block that fills this one's stages.
+  __device__ __forceinline__ void release(std::uint32_t stage) {
+    if constexpr (Cfg::kCluster > 1) {
+      if (threadIdx.x % 32 < Cfg::kCluster) {
+        ptx::mbarrier_arrive_cluster(&shared.stages.empty[stage], threadIdx.x % 32);
+      }
+    } else if (threadIdx.x % 32 == 0) {
+      ptx::mbarrier_arrive(&shared.stages.empty[stage]);
+    }
+  }
+
+  __device__ __forceinline__ void consume(std::int32_t group) {
+    pipe::wait_for_previous_grids();
+    const std::int32_t thread = threadIdx.x % kWarpgroup;
+    const std::int32_t row = group * kGroupRows + thread / 32 * 16 + thread % 32 / kQuad;
+    const std::int32_t count = tile_count();
+    State state = State::consumer_start();
+    Accumulator accumulators[Cfg::kColumns / 2];
+    for (std::int32_t index = cluster; index < count; index += clusters) {
+      const Tile tile = tile_at(index);
+      const epilogue::Row rows[2] = {epilogue::find_row(p, tile.token, tile.image, row),
+                                     epilogue::find_row(p, tile.token, tile.image, row + 8)};
+      typename Fragment::Addend addend;
+      Fragment::load_addend(addend, p, rows[0], tile.column);
+
+      std::uint32_t previous = 0;
+      for (std::int32_t block = 0; block < p.k_blocks; ++block) {
+        ptx::mbarrier_wait_parity(&shared.stages.full[state.stage], state.phase);
+        ptx::wgmma_fence();
+        tile::multiply_block<Cfg::kInput, Cfg::kColumns>(
+            accumulators,
+            ptx::shared_address(shared.a[state.stage] + group * kGroupRows * kBlockBytes),
+            ptx::shared_address(shared.b[state.stage]), block > 0);
+        if (block > 0) {
+          ptx::wgmma_wait_group<1>();
+          release(previous);
+        }
+        previous = state.stage;
+        state.advance();
+      }
+      ptx::wgmma_wait_group<0>();
+      release(previous);
+      Fragment::template store<false>(accumulators, p, rows, tile.column, addend);
+    }
+  }
+
+  __device__ __forceinline__ void run() {
+    const std::uint32_t group = __shfl_sync(0xffffffff, threadIdx.x / kWarpgroup, 0);
+    if (threadIdx.x == 0) {
+      ptx::prefetch_tensormap(&p.a);
+      ptx::prefetch_tensormap(&p.b);
+      // full: the producer's arrival, then its bytes; empty: each consumer warp of the cluster.
+      shared.stages.init(1, Cfg::kCluster * Cfg::kConsumers * kWarpgroup / 32);
+      ptx::fence_mbarrier_init();
+    }
+    if constexpr (Cfg::kCluster > 1) {
+      ptx::barrier_cluster_arrive();
+      ptx::barrier_cluster_wait();
+    } else {
+      __syncthreads();
+    }
+    pipe::let_next_grid_start();
+    if (group == Cfg::kConsumers) {
+      if constexpr (kReallocate) {
+        ptx::setmaxnreg_dec<kProducerRegisters>();
+      }
+      if (threadIdx.x % kWarpgroup == 0) {
+        produce();
+      }
+    } else {
+      if constexpr (kReallocate) {
+        ptx::setmaxnreg_inc<kConsumerRegisters>();
+      }
+      consume(static_cast<std::int32_t>(group));
+    }
+    if constexpr (Cfg::kCluster > 1) {
+      // A block's shared memory lives until no other block arrives there.
+      __syncwarp();
+      ptx::barrier_cluster_arrive();
+      ptx::barrier_cluster_wait();
+    }
+  }
+};
+
+}  // namespace fovea::gemm

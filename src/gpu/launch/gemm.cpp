@@ -1,0 +1,249 @@
+// GEMM: from problem to plan, and from plan to launch.
+#include "gpu/launch/gemm.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "core/error.hpp"
+#include "gpu/device/kernel_image.hpp"
+#include "kernels/gemm/params.hpp"
+
+namespace fovea::gpu {
+namespace {
+
+constexpr int kWarpgroupThreads = 128;
+// Tiles of the resident design where a row's position stays in registers.
+constexpr int kPositionTokens = 4;
+constexpr int kPositionImages = gemm::kGroupRows / kPositionTokens;
+
+std::string_view name_of(GemmEpilogue epilogue) {
+  switch (epilogue) {
+    case GemmEpilogue::kBias:
+      return "bias";
+    case GemmEpilogue::kGelu:
+      return "gelu";
+    case GemmEpilogue::kResidual:
+      return "residual";
+    case GemmEpilogue::kPosition:
+      return "position";
+  }
+  return "?";
+}
+
+std::string_view name_of(GemmDesign design) {
+  return design == GemmDesign::kResident ? "resident" : "streamed";
+}
+
+/// The designs that kernels/gemm/CMakeLists.txt builds for each operation, but for `vector`.
+constexpr std::array kDesigns = {
+    GemmPlan{.design = GemmDesign::kResident, .rows = 64, .columns = 192, .stages = 9, .blocks = 6},
+    GemmPlan{.design = GemmDesign::kResident, .rows = 64, .columns = 128, .stages = 9, .blocks = 9},
+    GemmPlan{.rows = 128, .columns = 256, .stages = 4, .cluster = 2},
+    GemmPlan{.rows = 128, .columns = 256, .stages = 4},
+    GemmPlan{.rows = 128, .columns = 128, .stages = 7},
+    GemmPlan{.rows = 64, .columns = 64, .stages = 6, .warpgroups = 2},
+};
+
+std::int64_t divide_up(std::int64_t value, std::int64_t by) {
+  return (value + by - 1) / by;
+}
+
+std::int64_t k_bytes(const GemmProblem& problem) {
+  return problem.k * static_cast<std::int64_t>(size_of(problem.a));
+}
+std::int64_t k_blocks(const GemmProblem& problem) {
+  return divide_up(k_bytes(problem), gemm::kBlockBytes);
+}
+
+std::string kernel_name(const GemmProblem& problem, const GemmPlan& plan) {
+  return fmt::format("gemm_sm90_{}_{}_{}_{}_{}x{}{}_v{}", name_of(plan.design),
+                     problem.a == DType::kU8 ? "u8s8" : to_string(problem.a),
+                     name_of(problem.epilogue), to_string(problem.output), plan.rows, plan.columns,
+                     plan.cluster > 1 ? "_c2" : "", plan.vector);
+}
+
+/// What a plan should take, in clocks of a multiprocessor. The tensor cores take 2 clocks for 64
+/// rows, one column and a block of K; `kFill` is what L2 gives one multiprocessor when all ask.
+double expected_clocks(const GemmProblem& problem, const GemmPlan& plan, const DeviceInfo& device) {
+  constexpr double kFill = 36;       // bytes a clock
+  constexpr double kLatency = 2500;  // of a tile's first fill and last store
+  const double groups = plan.rows / gemm::kGroupRows;
+  const double tensor = 2.0 * groups * plan.columns;
+  const auto blocks = static_cast<double>(k_blocks(problem));
+  const auto tiles = static_cast<double>(divide_up(problem.m, plan.rows * plan.cluster) *
+                                         plan.cluster * divide_up(problem.n, plan.columns));
+  const double sms = device.sm_count;
+  if (plan.design == GemmDesign::kResident) {
+    const double panel = blocks * plan.columns * gemm::kBlockBytes / kFill;
+    return panel + kLatency + std::max(tiles / sms, 1.0) * tensor * 1.05 * blocks;
+  }
+  const double shared = plan.cluster > 1 ? 0.75 : 1.0;  // of what is fetched, L2 sends half of B
+  const double fill = shared * (plan.rows + plan.columns) * gemm::kBlockBytes / kFill;
+  const double latency = plan.warpgroups == 2 ? kLatency / 2 : kLatency;  // two blocks side by side
+  return std::ceil(tiles / sms) * (blocks * std::max(tensor, fill) + latency);
+}
+
+bool fits(const GemmProblem& problem, const GemmPlan& plan) {
+  const bool narrow = plan.vector == 4;
+  if (narrow && plan.columns == 256) {
+    return false;
+  }
+  if (plan.design == GemmDesign::kStreamed) {
+    return true;
+  }
+  const bool position = problem.epilogue == GemmEpilogue::kPosition;
+  return !narrow && size_of(problem.a) == 1 && problem.n % plan.columns == 0 &&
+         k_blocks(problem) <= plan.blocks &&
+         (!position ||
+          (problem.m % problem.tokens == 0 && problem.m / problem.tokens >= kPositionImages));
+}
+
+gemm::TensorMap encode(Device& device, const TensorMapDesc& desc) {
+  const TensorMap map = device.encode(desc);
+  gemm::TensorMap result;
+  static_assert(sizeof(result) == sizeof(map));
+  std::memcpy(&result, &map, sizeof(map));
+  return result;
+}
+
+template <typename T>
+T* pointer(DevicePtr address) {
+  return reinterpret_cast<T*>(address);  // NOLINT(performance-no-int-to-ptr)
+}
+
+}  // namespace
+
+std::size_t GemmPlan::shared_bytes() const {
+  return design == GemmDesign::kResident ? gemm::resident_shared_bytes(columns, blocks, stages)
+                                         : gemm::streamed_shared_bytes(rows, columns, stages);
+}
+
+std::string to_string(const GemmPlan& plan) {
+  return fmt::format("{} {}x{}, {} stages, cluster {}, {} columns a store, {} blocks of {} threads",
+                     name_of(plan.design), plan.rows, plan.columns, plan.stages, plan.cluster,
+                     plan.vector, plan.grid, plan.warpgroups * kWarpgroupThreads);
+}
+
+std::string to_string(const GemmProblem& problem) {
+  return fmt::format("gemm ({}, {}) = {}({} x {}{}), K {}, {}", problem.m, problem.n,
+                     name_of(problem.epilogue), to_string(problem.a), to_string(problem.b),
+                     problem.row_scale ? ", row scales" : "", problem.k, to_string(problem.output));
+}
+
+std::string can_run(const GemmProblem& problem, const DeviceInfo& device) {
+  if (problem.m < 1 || problem.n < 1 || problem.k < 1) {
+    return fmt::format("sizes must be positive, not {} x {} x {}", problem.m, problem.n, problem.k);
+  }
+  if (problem.n % 16 != 0 || problem.k % 16 != 0) {
+    return fmt::format("N and K must be multiples of 16, not {} and {}", problem.n, problem.k);
+  }
+  if (problem.m > INT32_MAX - 128) {
+    return fmt::format("too many rows: {}", problem.m);
+  }
+  if (problem.epilogue == GemmEpilogue::kPosition && problem.tokens < 1) {
+    return "a position table without rows";
+  }
+  if (gemm_plans(problem, device).empty()) {
+    return fmt::format("no kernel for {} on sm_{}", to_string(problem), device.arch());
+  }
+  return {};
+}
+
+std::vector<GemmPlan> gemm_plans(const GemmProblem& problem, const DeviceInfo& device) {
+  std::vector<std::pair<double, GemmPlan>> found;
+  const int wide = problem.output == DType::kE4M3 ? 16 : 8;
+  for (GemmPlan plan : kDesigns) {
+    plan.vector = problem.n % (gemm::kQuad * wide) == 0 ? wide : 4;
+    if (!fits(problem, plan) ||
+        find_kernel_image(kernel_name(problem, plan), device.arch()) == nullptr) {
+      continue;
+    }
+    const std::int64_t tiles =
+        divide_up(problem.m, plan.rows * plan.cluster) * divide_up(problem.n, plan.columns);
+    const int blocks_per_sm = plan.warpgroups == 2 ? 2 : 1;
+    const std::int64_t slots = device.sm_count * blocks_per_sm / plan.cluster;
+    plan.grid = static_cast<int>(std::min(tiles, slots)) * plan.cluster;
+    found.emplace_back(expected_clocks(problem, plan, device), plan);
+  }
+  std::stable_sort(found.begin(), found.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<GemmPlan> plans;
+  for (const auto& [clocks, plan] : found) {
+    plans.push_back(plan);
+  }
+  return plans;
+}
+
+Launch gemm_launch(Device& device, const GemmProblem& problem, const GemmOperands& operands,
+                   const GemmPlan& plan) {
+  const bool position = problem.epilogue == GemmEpilogue::kPosition;
+  const bool by_image = position && plan.design == GemmDesign::kResident;
+  const auto row_bytes = static_cast<std::uint64_t>(k_bytes(problem));
+  gemm::Params params{};
+  params.output = pointer<void>(operands.output);
+  params.position = pointer<const void>(operands.position);
+  params.bias = pointer<const float>(operands.bias);
+  params.column_scale = pointer<const float>(operands.column_scale);
+  params.row_scale = problem.row_scale ? pointer<const float>(operands.row_scale) : nullptr;
+  params.inverse_output_scale = 1.0F / operands.output_scale;
+  params.columns = static_cast<std::int32_t>(problem.n);
+  params.position_rows = static_cast<std::int32_t>(position ? problem.tokens : 1);
+  params.tokens = static_cast<std::int32_t>(by_image ? problem.tokens : problem.m);
+  params.images = static_cast<std::int32_t>(by_image ? problem.m / problem.tokens : 1);
+  params.box_tokens = by_image ? kPositionTokens : plan.rows;
+  params.box_images = by_image ? kPositionImages : 1;
+  params.image_tiles = static_cast<std::int32_t>(divide_up(params.images, params.box_images));
+  params.row_tiles =
+      static_cast<std::int32_t>(divide_up(params.tokens, params.box_tokens)) * params.image_tiles;
+  params.column_tiles = static_cast<std::int32_t>(divide_up(problem.n, plan.columns));
+  params.k_blocks = static_cast<std::int32_t>(k_blocks(problem));
+
+  TensorMapDesc a{.type = TensorMapType::kU8,
+                  .address = operands.a,
+                  .rank = 3,
+                  .dims = {row_bytes, static_cast<std::uint64_t>(params.tokens),
+                           static_cast<std::uint64_t>(params.images)},
+                  .strides = {row_bytes, row_bytes * static_cast<std::uint64_t>(params.tokens)},
+                  .box = {gemm::kBlockBytes, static_cast<std::uint32_t>(params.box_tokens),
+                          static_cast<std::uint32_t>(params.box_images)},
+                  .swizzle = Swizzle::k128};
+  params.a = encode(device, a);
+  // Rows of B in the order of kernels/epilogue/fragment.cuh.
+  const auto vector = static_cast<std::uint64_t>(plan.vector);
+  const std::uint64_t group = gemm::kQuad * vector;
+  TensorMapDesc b{.type = TensorMapType::kU8,
+                  .address = operands.b,
+                  .rank = 5,
+                  .dims = {row_bytes, 2, gemm::kQuad, vector / 2,
+                           static_cast<std::uint64_t>(problem.n) / group},
+                  .strides = {row_bytes, vector * row_bytes, 2 * row_bytes, group * row_bytes},
+                  .box = {gemm::kBlockBytes, 2, gemm::kQuad, plan.vector / 2U,
+                          static_cast<std::uint32_t>(
+                              static_cast<std::uint64_t>(plan.columns / plan.cluster) / group)},
+                  .swizzle = Swizzle::k128};
+  params.b = encode(device, b);
+
+  Launch launch;
+  launch.kernel = kernel_name(problem, plan);
+  launch.config = {.grid = {.x = static_cast<std::uint32_t>(plan.grid)},
+                   .block = {.x = static_cast<std::uint32_t>(plan.warpgroups * kWarpgroupThreads)},
+                   .cluster = {.x = static_cast<std::uint32_t>(plan.cluster)},
+                   .dynamic_shared_bytes = plan.shared_bytes(),
+                   .dependent = true};
+  launch.params = to_bytes(params);
+  return launch;
+}
+
+Launch gemm_launch(Device& device, const GemmProblem& problem, const GemmOperands& operands) {
+  if (const std::string reason = can_run(problem, device.info()); !reason.empty()) {
+    fail("{}", reason);
+  }
+  return gemm_launch(device, problem, operands, gemm_plans(problem, device.info()).front());
+}
+
+}  // namespace fovea::gpu
