@@ -164,7 +164,7 @@ BenchReport bench(gpu::Device& device, int device_index, std::span<const Card* c
       }
       std::vector<std::string> plans = {""};
       if (options.plans) {
-        plans = workload->plans();
+        plans = workload->plans(device.info());
         plans.insert(plans.begin(), "");
       }
       for (const std::string& plan : plans) {

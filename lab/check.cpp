@@ -38,7 +38,7 @@ class Checker {
     const std::vector<Tile> tiles =
         sample_tiles(output.rows, output.columns, kMostTiles, options_.seed);
     std::vector<TileValues> values = expectations(*workload, tiles);
-    std::vector<std::string> plans = workload->plans();
+    std::vector<std::string> plans = workload->plans(device_.info());
     plans.insert(plans.begin(), "");
     for (const std::string& plan : plans) {
       const Verdict verdict =

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <utility>
 
+#include "core/error.hpp"
+
 namespace fovea::lab {
 namespace {
 
@@ -114,9 +116,26 @@ gpu::GemmOperands GemmWorkload::gemm_operands(const Operands& operands) const {
           .output_scale = static_cast<float>(output().scale)};
 }
 
+std::vector<std::string> GemmWorkload::plans(const gpu::DeviceInfo& device) const {
+  std::vector<std::string> names;
+  for (const gpu::GemmPlan& plan : gpu::gemm_plans(problem_, device)) {
+    names.push_back(gpu::to_string(plan));
+  }
+  return names;
+}
+
 std::vector<gpu::Launch> GemmWorkload::launches(gpu::Device& device, const Operands& operands,
-                                                std::string_view) const {
-  return {gpu::gemm_launch(device, problem_, gemm_operands(operands))};
+                                                std::string_view name) const {
+  const gpu::GemmOperands ours = gemm_operands(operands);
+  if (name.empty()) {
+    return {gpu::gemm_launch(device, problem_, ours)};
+  }
+  for (const gpu::GemmPlan& plan : gpu::gemm_plans(problem_, device.info())) {
+    if (gpu::to_string(plan) == name) {
+      return {gpu::gemm_launch(device, problem_, ours, plan)};
+    }
+  }
+  fail("{} has no plan '{}'", describe(), name);
 }
 
 template <typename Number>

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <functional>
+#include <thread>
 #include <utility>
 
 #include "core/error.hpp"
@@ -12,14 +14,16 @@ namespace fovea::lab {
 namespace {
 
 constexpr double kSampleSeconds = 4e-3;  // long beside an event's resolution and a launch
-constexpr double kWarmSeconds = 0.25;    // for the clocks to rise from idle
-constexpr int kRounds = 21;
+constexpr double kWarmSeconds = 0.08;    // for the clocks to rise from idle
+constexpr int kRounds = 15;
+/// Between samples: at full load for longer, a GPU lowers its clocks to stay within its power.
+constexpr auto kPause = std::chrono::milliseconds(12);
 constexpr int kMostRuns = 400;  // in one graph
 
 /// One contender ready to be timed.
 struct Entry {
-  std::unique_ptr<gpu::Graph> graph;
-  int runs = 1;  // in the graph
+  std::function<void()> enqueue;  // all runs of a sample
+  int runs = 1;                   // in a sample
   std::vector<double> seconds;
   std::vector<double> mhz;
   std::vector<double> watts;
@@ -37,7 +41,7 @@ class Timer {
         end_(device.make_event()) {}
 
   Entry prepare(const Contender& contender) {
-    const auto run = [&](int count) {
+    const auto run = [this, &contender](int count) {
       for (int i = 0; i < count; ++i) {
         contender.enqueue(i % contender.sets, *stream_);
       }
@@ -47,9 +51,14 @@ class Timer {
     Entry entry;
     const int wanted = static_cast<int>(std::ceil(kSampleSeconds / std::max(estimate, 1e-7)));
     entry.runs = std::clamp(std::max(wanted, contender.sets), 1, kMostRuns);
-    device_.begin_capture(*stream_);
-    run(entry.runs);
-    entry.graph = device_.end_capture(*stream_);
+    if (contender.graph) {
+      device_.begin_capture(*stream_);
+      run(entry.runs);
+      const std::shared_ptr<gpu::Graph> graph = device_.end_capture(*stream_);
+      entry.enqueue = [this, graph] { graph->launch(*stream_); };
+    } else {
+      entry.enqueue = [run, runs = entry.runs] { run(runs); };
+    }
     return entry;
   }
 
@@ -60,15 +69,16 @@ class Timer {
     };
     do {
       for (Entry& entry : entries) {
-        entry.graph->launch(*stream_);
+        entry.enqueue();
       }
       stream_->synchronize();
     } while (passed() < kWarmSeconds);
   }
 
   void sample(Entry& entry) {
+    std::this_thread::sleep_for(kPause);
     start_->record(*stream_);
-    entry.graph->launch(*stream_);
+    entry.enqueue();
     end_->record(*stream_);
     const std::optional<GpuState> state = nvml_.read();  // while the GPU is at work
     end_->synchronize();

@@ -16,6 +16,7 @@ struct Contender {
   std::string name;
   int sets = 1;  // inputs to rotate over
   std::function<void(int set, gpu::Stream&)> enqueue;
+  bool graph = true;  // copies by the driver are slower in graphs: those are put in one by one
 };
 
 struct Timing {

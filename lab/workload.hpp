@@ -96,7 +96,10 @@ class Workload {
   /// Why no kernel runs it there; empty when one does.
   [[nodiscard]] virtual std::string can_run(const gpu::DeviceInfo& device) const = 0;
   /// Names of the plans there are for it beside the launcher's own choice.
-  [[nodiscard]] virtual std::vector<std::string> plans() const { return {}; }
+  [[nodiscard]] virtual std::vector<std::string> plans(const gpu::DeviceInfo& device) const {
+    (void)device;
+    return {};
+  }
   /// What computes it, in order. An empty plan is the launcher's choice.
   [[nodiscard]] virtual std::vector<gpu::Launch> launches(gpu::Device& device,
                                                           const Operands& operands,

@@ -18,7 +18,7 @@ constexpr std::int64_t kRows = 232064;  // of the cases that are timed: 1184 ima
 constexpr std::int64_t kTokens = 196;
 constexpr std::int64_t kWidth = 768;  // base-patch16-224
 constexpr std::int64_t kHidden = 3072;
-constexpr std::int64_t kHeadlineRows = 928256;  // 4736 images
+constexpr std::int64_t kHeadlineRows = 928256;  // 4,736 images
 
 Case gemm_case(std::string name, const GemmProblem& problem) {
   return {.name = std::move(name), .make = [problem](std::uint64_t seed) {
@@ -33,18 +33,64 @@ std::vector<Case> odd_sizes(GemmProblem problem) {
     std::int64_t m, n, k;
   };
   std::vector<Case> cases;
+  const auto add = [&](std::string_view suffix, bool mutants) {
+    Case one =
+        gemm_case(fmt::format("m{}_n{}_k{}{}", problem.m, problem.n, problem.k, suffix), problem);
+    one.small = problem.m * problem.n <= 196 * 768;
+    one.mutants = mutants;
+    cases.push_back(std::move(one));
+  };
   for (const Size size : {Size{1, 16, 16}, Size{77, 144, 48}, Size{196, 768, 768},
                           Size{729, 1152, 592}, Size{1001, 4304, 1152}, Size{256, 1152, 4304},
                           Size{3136, 2304, 768}, Size{5001, 272, 1040}}) {
     problem.m = size.m;
     problem.n = size.n;
     problem.k = size.k;
-    Case one = gemm_case(fmt::format("m{}_n{}_k{}", size.m, size.n, size.k), problem);
-    one.small = size.m * size.n <= 196 * 768;
-    one.mutants = size.m == 196;
-    cases.push_back(std::move(one));
+    add("", size.m == 196);
+  }
+  if (problem.a == DType::kE4M3) {
+    problem.m = 196;
+    problem.n = 768;
+    problem.k = 768;
+    problem.row_scale = true;
+    add("_row_scale", true);
   }
   return cases;
+}
+
+std::string_view name_of(GemmEpilogue epilogue) {
+  switch (epilogue) {
+    case GemmEpilogue::kBias:
+      return "bias";
+    case GemmEpilogue::kGelu:
+      return "gelu";
+    case GemmEpilogue::kResidual:
+      return "residual";
+    case GemmEpilogue::kPosition:
+      return "position";
+  }
+  return "";
+}
+
+/// What the compiled kernels of this operation may take, and the instructions that make them fast.
+std::vector<KernelLimits> limits_of(const GemmProblem& problem) {
+  const bool pixels = problem.a == DType::kU8;
+  const std::string operation = fmt::format("{}_{}_{}", pixels ? "u8s8" : to_string(problem.a),
+                                            name_of(problem.epilogue), to_string(problem.output));
+  KernelLimits limits;
+  limits.registers = 168;  // 384 threads share a multiprocessor's 65,536
+  limits.sass_has = {pixels                      ? "IGMMA"
+                     : problem.a == DType::kE4M3 ? "QGMMA"
+                                                 : "HGMMA",
+                     "UTMALDG", "SYNCS"};
+  limits.sass_lacks = {"HMMA", "IMMA", "QMMA", "LDG.E.U8"};
+  limits.kernel = "gemm_sm90_streamed_" + operation + "_*";
+  std::vector<KernelLimits> all = {limits};
+  if (problem.a != DType::kBF16) {
+    limits.kernel = "gemm_sm90_resident_" + operation + "_*";
+    all.push_back(limits);
+  }
+  return all;
 }
 
 /// `bench` is the size that is timed, with the type and epilogue of all cases.
@@ -60,6 +106,7 @@ Card gemm_card(std::string name, std::string operation, const GemmProblem& bench
     card.tolerance.difference = 1e-3;  // half a unit of three bits of mantissa, squared
     card.tolerance.tile_difference = 1e-3;
   }
+  card.kernels = limits_of(bench);
   return card;
 }
 
@@ -84,25 +131,35 @@ std::vector<Card> gemm_cards() {
   GemmProblem pixels = embed(e4m3);
   pixels.a = DType::kU8;
   pixels.b = DType::kI8;
-  GemmProblem fc1 = sized(e4m3, kHidden, kWidth, GemmEpilogue::kGelu);
-  fc1.output = DType::kE4M3;
+  const GemmProblem fc1 = sized(e4m3, kHidden, kWidth, GemmEpilogue::kGelu);
+  const GemmProblem fc1_bf16 = sized(bf16, kHidden, kWidth, GemmEpilogue::kGelu);
+  const auto to_e4m3 = [](GemmProblem problem) {
+    problem.output = DType::kE4M3;
+    return problem;
+  };
 
   std::vector<Card> cards;
-  cards.push_back(gemm_card("patch_embed", "e4m3 patches x weights + position table", embed(e4m3)));
-  cards.push_back(gemm_card("patch_embed_u8", "u8 pixels x i8 weights + position table", pixels));
-  cards.push_back(
-      gemm_card("patch_embed_bf16", "bf16 patches x weights + position table", embed(bf16)));
-  cards.push_back(gemm_card("gemm_qkv", "e4m3 x e4m3 + bias -> bf16",
-                            sized(e4m3, 3 * kWidth, kWidth, GemmEpilogue::kBias)));
-  cards.push_back(gemm_card("gemm_qkv_bf16", "bf16 x bf16 + bias",
-                            sized(bf16, 3 * kWidth, kWidth, GemmEpilogue::kBias)));
-  cards.push_back(gemm_card("gemm_fc1", "gelu(e4m3 x e4m3 + bias) -> e4m3", fc1));
-  cards.push_back(gemm_card("gemm_fc1_bf16", "gelu(bf16 x bf16 + bias)",
-                            sized(bf16, kHidden, kWidth, GemmEpilogue::kGelu)));
-  cards.push_back(gemm_card("gemm_fc2", "residual += e4m3 x e4m3 + bias, bf16",
-                            sized(e4m3, kWidth, kHidden, GemmEpilogue::kResidual)));
-  cards.push_back(gemm_card("gemm_fc2_bf16", "residual += bf16 x bf16 + bias",
-                            sized(bf16, kWidth, kHidden, GemmEpilogue::kResidual)));
+  const auto add = [&](const char* name, const char* operation, const GemmProblem& bench) {
+    cards.push_back(gemm_card(name, operation, bench));
+  };
+  add("patch_embed", "e4m3 patches x weights + position table", embed(e4m3));
+  add("patch_embed_u8", "u8 pixels x i8 weights + position table", pixels);
+  add("patch_embed_bf16", "bf16 patches x weights + position table", embed(bf16));
+  add("gemm_qkv", "e4m3 x e4m3 + bias -> bf16",
+      sized(e4m3, 3 * kWidth, kWidth, GemmEpilogue::kBias));
+  add("gemm_qkv_bf16", "bf16 x bf16 + bias", sized(bf16, 3 * kWidth, kWidth, GemmEpilogue::kBias));
+  add("gemm_out", "residual += e4m3 x e4m3 + bias, bf16",
+      sized(e4m3, kWidth, kWidth, GemmEpilogue::kResidual));
+  add("gemm_out_bf16", "residual += bf16 x bf16 + bias",
+      sized(bf16, kWidth, kWidth, GemmEpilogue::kResidual));
+  add("gemm_fc1", "gelu(e4m3 x e4m3 + bias) -> e4m3", to_e4m3(fc1));
+  add("gemm_fc1_to_bf16", "gelu(e4m3 x e4m3 + bias) -> bf16", fc1);
+  add("gemm_fc1_bf16", "gelu(bf16 x bf16 + bias)", fc1_bf16);
+  add("gemm_fc1_bf16_to_e4m3", "gelu(bf16 x bf16 + bias) -> e4m3", to_e4m3(fc1_bf16));
+  add("gemm_fc2", "residual += e4m3 x e4m3 + bias, bf16",
+      sized(e4m3, kWidth, kHidden, GemmEpilogue::kResidual));
+  add("gemm_fc2_bf16", "residual += bf16 x bf16 + bias",
+      sized(bf16, kWidth, kHidden, GemmEpilogue::kResidual));
   return cards;
 }
 
