@@ -58,10 +58,10 @@ void add_embed(CLI::App& app, Run& run) {
       ->check(CLI::Range(0, 4096));
   command->add_option("--decode-threads", embed.decode_threads, "Decode threads (0: one a CPU)")
       ->check(CLI::Range(0, 4096));
-  command->add_option("--precision", options->precision, "auto, fp32 or bf16")
-      ->check(CLI::IsMember({"auto", "fp32", "bf16"}));
-  command->add_option("--device", embed.encoder.device, "auto or cpu")
-      ->check(CLI::IsMember({"auto", "cpu"}));
+  command->add_option("--precision", options->precision, "auto, fp32, bf16, int8 or fp8")
+      ->check(CLI::IsMember({"auto", "fp32", "bf16", "int8", "fp8"}));
+  command->add_option("--device", embed.encoder.device, "auto, cpu, cuda or cuda:N")
+      ->check(kDevice);
   command->add_flag("--no-normalize", options->no_normalize, "Keep the lengths of the embeddings");
   command->add_option("--dtype", options->dtype, "Numbers in the output: f32 or f16")
       ->check(CLI::IsMember({"f32", "f16"}));

@@ -14,9 +14,9 @@
 
 namespace fovea {
 
-enum class Precision : std::uint8_t { kAuto, kFp32, kBf16 };
+enum class Precision : std::uint8_t { kAuto, kFp32, kBf16, kInt8, kFp8 };
 
-/// "auto", "fp32", "bf16": as on the command line, in manifests and in messages.
+/// "auto", "fp32", "bf16", "int8", "fp8": as on the command line, in manifests and in messages.
 [[nodiscard]] constexpr std::string_view to_string(Precision precision) {
   switch (precision) {
     case Precision::kAuto:
@@ -25,6 +25,10 @@ enum class Precision : std::uint8_t { kAuto, kFp32, kBf16 };
       return "fp32";
     case Precision::kBf16:
       return "bf16";
+    case Precision::kInt8:
+      return "int8";
+    case Precision::kFp8:
+      return "fp8";
   }
   return "?";
 }
@@ -33,9 +37,11 @@ enum class Precision : std::uint8_t { kAuto, kFp32, kBf16 };
 [[nodiscard]] Precision parse_precision(std::string_view name);
 
 struct EncoderOptions {
-  /// "auto" or "cpu". `auto` takes the best device at hand; Encoder::device() says which.
+  /// "auto", "cpu", "cuda" or "cuda:N". `auto` takes a GPU that can be used, else the CPU;
+  /// Encoder::device() says which.
   std::string device = "auto";
-  /// kAuto: bf16 where the device has instructions for it, else fp32. kBf16 fails where not.
+  /// kAuto: bf16 where the device has instructions for it, else fp32. kBf16 fails where not; kFp32
+  /// is computed on CPUs only, kInt8 and kFp8 on GPUs only. kInt8 needs calibrate() once a model.
   Precision precision = Precision::kAuto;
   /// Compute threads; 0: one for each CPU this process may use.
   int threads = 0;

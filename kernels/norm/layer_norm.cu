@@ -1,4 +1,4 @@
-// LayerNorm over the rows of a row-major matrix: bf16 or f32 in; bf16, f32 or e4m3 out.
+// LayerNorm over the rows of a row-major matrix: bf16 or f32 in; bf16, f32, e4m3 or i8 out.
 //
 // Contract: any number of rows; width a multiple of 8 and at most 256 * FOVEA_CHUNKS; operands
 // 16-byte aligned; the output may be the input when the types are the same. Deterministic.
@@ -26,6 +26,7 @@ constexpr int kWarp = 32;
 constexpr int kChunk = 8;
 constexpr unsigned kAllLanes = 0xffffffffU;
 constexpr float kE4M3Max = 448.0F;
+constexpr float kI8Max = 127.0F;
 
 static_assert(kThreads % kWarp == 0);
 static_assert(kChunks >= 1 && kChunks <= 8, "rows of more than 2048 do not fit the registers");
@@ -84,6 +85,23 @@ __device__ __forceinline__ uint2 to_e4m3(const float (&y)[kChunk]) {
 #endif
 }
 
+// Rounded to nearest even by adding 1.5 * 2^23, which leaves the integer in the low bits.
+__device__ __forceinline__ uint2 to_i8(const float (&y)[kChunk]) {
+  constexpr float kRound = 12582912.0F;
+  const auto quad = [&](int i) -> std::uint32_t {
+    const std::uint32_t low = __byte_perm(__float_as_uint(y[i] + kRound),
+                                          __float_as_uint(y[i + 1] + kRound), 0x0040);
+    const std::uint32_t high = __byte_perm(__float_as_uint(y[i + 2] + kRound),
+                                           __float_as_uint(y[i + 3] + kRound), 0x0040);
+    return __byte_perm(low, high, 0x5410);
+  };
+  return {quad(0), quad(4)};
+}
+
+__device__ __forceinline__ bool has_row_scale(const Params& params) {
+  return params.output_type == Output::kE4M3RowScale || params.output_type == Output::kI8RowScale;
+}
+
 __device__ __forceinline__ void store_chunk(const Params& params, std::int64_t element,
                                             const float (&y)[kChunk]) {
   switch (params.output_type) {
@@ -99,6 +117,9 @@ __device__ __forceinline__ void store_chunk(const Params& params, std::int64_t e
       to[1] = {y[4], y[5], y[6], y[7]};
       return;
     }
+    case Output::kI8RowScale:
+      *reinterpret_cast<uint2*>(static_cast<std::uint8_t*>(params.output) + element) = to_i8(y);
+      return;
     default:
       *reinterpret_cast<uint2*>(static_cast<std::uint8_t*>(params.output) + element) = to_e4m3(y);
   }
@@ -150,7 +171,7 @@ __device__ __forceinline__ void normalise(const Params& params, const Chunk& chu
   }
 }
 
-// max |row| / 448, and 1 for a row of zeros.
+// max |row| over the type's largest number, and 1 for a row of zeros.
 __device__ __forceinline__ float row_scale(const Params& params, const Chunk (&row)[kChunks],
                                            const Statistics& of, int lane) {
   float largest = 0;
@@ -167,7 +188,8 @@ __device__ __forceinline__ float row_scale(const Params& params, const Chunk (&r
     }
   }
   largest = warp_max(largest);
-  return largest > 0 ? largest / kE4M3Max : 1.0F;
+  const float most = params.output_type == Output::kI8RowScale ? kI8Max : kE4M3Max;
+  return largest > 0 ? largest / most : 1.0F;
 }
 
 }  // namespace
@@ -200,9 +222,7 @@ extern "C" __global__ void __launch_bounds__(kThreads)
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
       of[r] = statistics(params, rows[r], lane);
-      scale[r] = params.output_type == Output::kE4M3RowScale
-                     ? row_scale(params, rows[r], of[r], lane)
-                     : 1.0F;
+      scale[r] = has_row_scale(params) ? row_scale(params, rows[r], of[r], lane) : 1.0F;
     }
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
@@ -217,7 +237,7 @@ extern "C" __global__ void __launch_bounds__(kThreads)
         if (column < params.width) {
           float y[kChunk];
           normalise(params, rows[r][c], of[r], column, y);
-          if (params.output_type == Output::kE4M3RowScale) {
+          if (has_row_scale(params)) {
 #pragma unroll
             for (float& value : y) {
               value *= inverse;
@@ -226,7 +246,7 @@ extern "C" __global__ void __launch_bounds__(kThreads)
           store_chunk(params, row * params.width + column, y);
         }
       }
-      if (params.output_type == Output::kE4M3RowScale && lane == 0) {
+      if (has_row_scale(params) && lane == 0) {
         params.row_scale[row] = scale[r];
       }
     }

@@ -12,6 +12,7 @@ enum class Output : std::int32_t {
   kF32,
   kE4M3,
   kE4M3RowScale,  // each row is divided by max |row| / 448, which goes to row_scale
+  kI8RowScale,    // the same with 127
 };
 
 struct Params {

@@ -118,6 +118,9 @@ BenchReport bench(const BenchOptions& options,
       report.figures.push_back(std::move(figure));
     }
   }
+  if (report.figures.empty() && !report.refused.empty()) {
+    fail("{}", report.refused.front());
+  }
   return report;
 }
 

@@ -9,24 +9,26 @@
 namespace fovea {
 
 Precision parse_precision(std::string_view name) {
-  for (const Precision precision : {Precision::kAuto, Precision::kFp32, Precision::kBf16}) {
+  for (const Precision precision :
+       {Precision::kAuto, Precision::kFp32, Precision::kBf16, Precision::kInt8, Precision::kFp8}) {
     if (name == to_string(precision)) {
       return precision;
     }
   }
-  fail("precision '{}' is unknown; use auto, fp32 or bf16", name);
+  fail("precision '{}' is unknown; use auto, fp32, bf16, int8 or fp8", name);
 }
 
 std::vector<Precision> precisions_or_all(const std::vector<Precision>& named) {
-  return named.empty() ? std::vector{Precision::kFp32, Precision::kBf16} : named;
+  return named.empty()
+             ? std::vector{Precision::kFp32, Precision::kBf16, Precision::kInt8, Precision::kFp8}
+             : named;
 }
 
 std::unique_ptr<model::Encoder> try_encoder(const model::Checkpoint& checkpoint,
                                             const EncoderOptions& options, bool optional,
                                             std::string& why) {
-  std::unique_ptr<ops::Backend> backend;
   try {
-    backend = make_backend(options);
+    return std::make_unique<model::Encoder>(checkpoint, make_backend(options));
   } catch (const Error& error) {
     if (!optional) {
       throw;
@@ -34,7 +36,6 @@ std::unique_ptr<model::Encoder> try_encoder(const model::Checkpoint& checkpoint,
     why = error.what();
     return nullptr;
   }
-  return std::make_unique<model::Encoder>(checkpoint, std::move(backend));
 }
 
 }  // namespace fovea

@@ -20,6 +20,9 @@ namespace fovea::cpu {
 namespace {
 
 Precision choose_precision(Precision asked) {
+  if (asked == Precision::kInt8 || asked == Precision::kFp8) {
+    fail("{} is computed on NVIDIA GPUs only; use fp32, bf16 or auto on the CPU", to_string(asked));
+  }
   if (asked == Precision::kAuto) {
     return has_bf16() ? Precision::kBf16 : Precision::kFp32;
   }
@@ -49,8 +52,9 @@ class CpuBackend : public ops::Backend {
   }
   [[nodiscard]] Precision precision() const override { return precision_; }
   [[nodiscard]] int threads() const override { return pool_.threads(); }
-  [[nodiscard]] DType stream_type() const override { return DType::kF32; }
-  [[nodiscard]] DType activation_type() const override { return activation_; }
+  [[nodiscard]] ops::TensorTypes types() const override {
+    return {DType::kF32, activation_, activation_, activation_, activation_};
+  }
 
   [[nodiscard]] std::string can_run(const ops::PatchEmbedProblem& problem) const override;
   [[nodiscard]] std::string can_run(const ops::LayerNormProblem& problem) const override;
@@ -121,6 +125,9 @@ std::string CpuBackend::can_run(const ops::LinearProblem& problem) const {
   if (!reason.empty()) {
     return reason;
   }
+  if (problem.row_scales) {
+    return "this backend has no scales for rows";
+  }
   if (problem.epilogue == ops::Epilogue::kResidual && problem.output != DType::kF32) {
     return "residuals are added in f32 only";
   }
@@ -132,7 +139,10 @@ std::string CpuBackend::can_run(const ops::LinearProblem& problem) const {
 
 std::string CpuBackend::can_run(const ops::AttentionProblem& problem) const {
   const std::string reason = reason_invalid(problem);
-  return reason.empty() ? reason_type(problem.type) : reason;
+  if (!reason.empty()) {
+    return reason;
+  }
+  return reason_type(problem.type == activation_ ? problem.output : problem.type);
 }
 
 std::string CpuBackend::can_run(const ops::PoolProblem& problem) const {

@@ -162,7 +162,8 @@ void CpuLane::do_patch_embed(const ops::PatchEmbedProblem& problem, const ops::P
 }
 
 void CpuLane::do_layer_norm(const ops::LayerNormProblem& problem, const ops::Prepared& weights,
-                            const ConstTensorView& input, const TensorView& output) {
+                            const ConstTensorView& input, const TensorView& output,
+                            const TensorView& /*row_scales*/) {
   const Timer timer(worker_, "layer_norm");
   const auto& parameters = as<NormParameters>(weights);
   share_rows(problem.rows, [&](std::int64_t first, std::int64_t rows) {
@@ -178,7 +179,8 @@ void CpuLane::do_layer_norm(const ops::LayerNormProblem& problem, const ops::Pre
 }
 
 void CpuLane::do_linear(const ops::LinearProblem& problem, const ops::Prepared& weights,
-                        const ConstTensorView& input, const TensorView& output) {
+                        const ConstTensorView& input, const TensorView& output,
+                        const ConstTensorView& /*row_scales*/) {
   const Timer timer(worker_, problem.name);
   multiply(as<PackedWeights>(weights), problem.rows, problem.epilogue, problem.output, input.data,
            output.data);

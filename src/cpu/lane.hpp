@@ -30,9 +30,11 @@ class CpuLane : public ops::Lane {
   void do_patch_embed(const ops::PatchEmbedProblem& problem, const ops::Prepared& weights,
                       const ConstTensorView& patches, const TensorView& tokens) override;
   void do_layer_norm(const ops::LayerNormProblem& problem, const ops::Prepared& weights,
-                     const ConstTensorView& input, const TensorView& output) override;
+                     const ConstTensorView& input, const TensorView& output,
+                     const TensorView& row_scales) override;
   void do_linear(const ops::LinearProblem& problem, const ops::Prepared& weights,
-                 const ConstTensorView& input, const TensorView& output) override;
+                 const ConstTensorView& input, const TensorView& output,
+                 const ConstTensorView& row_scales) override;
   void do_attention(const ops::AttentionProblem& problem, const ConstTensorView& qkv,
                     const TensorView& output) override;
   void do_pool(const ops::PoolProblem& problem, const ops::Prepared& weights,

@@ -11,6 +11,8 @@
 
 namespace fovea::model {
 
+struct EncoderWeights;
+
 /// Holds a backend and the weights prepared for it.
 class Encoder {
  public:
@@ -29,10 +31,9 @@ class Encoder {
               std::span<float> embeddings);
 
  private:
-  struct Weights;
   ModelConfig config_;
   std::unique_ptr<ops::Backend> backend_;
-  std::unique_ptr<Weights> weights_;
+  std::unique_ptr<EncoderWeights> weights_;
 };
 
 }  // namespace fovea::model

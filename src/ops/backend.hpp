@@ -28,11 +28,13 @@ class Lane {
 
   void patch_embed(const PatchEmbedProblem& problem, const Prepared& weights,
                    const ConstTensorView& patches, const TensorView& tokens);
-  /// `output` may be `input` when the types are the same.
+  /// `output` may be `input` when the types are the same. `row_scales`: f32 [rows], when the
+  /// problem has them; likewise below.
   void layer_norm(const LayerNormProblem& problem, const Prepared& weights,
-                  const ConstTensorView& input, const TensorView& output);
+                  const ConstTensorView& input, const TensorView& output,
+                  const TensorView& row_scales = {});
   void linear(const LinearProblem& problem, const Prepared& weights, const ConstTensorView& input,
-              const TensorView& output);
+              const TensorView& output, const ConstTensorView& row_scales = {});
   void attention(const AttentionProblem& problem, const ConstTensorView& qkv,
                  const TensorView& output);
   void pool(const PoolProblem& problem, const Prepared& weights, const ConstTensorView& input,
@@ -43,9 +45,11 @@ class Lane {
   virtual void do_patch_embed(const PatchEmbedProblem& problem, const Prepared& weights,
                               const ConstTensorView& patches, const TensorView& tokens) = 0;
   virtual void do_layer_norm(const LayerNormProblem& problem, const Prepared& weights,
-                             const ConstTensorView& input, const TensorView& output) = 0;
+                             const ConstTensorView& input, const TensorView& output,
+                             const TensorView& row_scales) = 0;
   virtual void do_linear(const LinearProblem& problem, const Prepared& weights,
-                         const ConstTensorView& input, const TensorView& output) = 0;
+                         const ConstTensorView& input, const TensorView& output,
+                         const ConstTensorView& row_scales) = 0;
   virtual void do_attention(const AttentionProblem& problem, const ConstTensorView& qkv,
                             const TensorView& output) = 0;
   virtual void do_pool(const PoolProblem& problem, const Prepared& weights,
@@ -80,6 +84,16 @@ struct OperatorTime {
   double seconds = 0;
 };
 
+/// Types of the tensors between a network's operators.
+struct TensorTypes {
+  DType stream = DType::kF32;    // residual stream
+  DType normed = DType::kF32;    // what a norm gives to a linear layer
+  DType qkv = DType::kF32;       // what attention reads
+  DType attended = DType::kF32;  // what attention gives
+  DType inner = DType::kF32;     // between the two layers of an MLP
+  bool row_scales = false;       // of `normed`
+};
+
 class Backend {
  public:
   Backend() = default;
@@ -89,12 +103,10 @@ class Backend {
 
   /// For people: "cpu (oneDNN, avx512_core_bf16), bf16, 8 threads".
   [[nodiscard]] virtual std::string description() const = 0;
-  /// kFp32 or kBf16, never kAuto.
+  /// Never kAuto.
   [[nodiscard]] virtual Precision precision() const = 0;
   [[nodiscard]] virtual int threads() const = 0;
-  /// Type of the residual stream, and of what linear layers and attention read.
-  [[nodiscard]] virtual DType stream_type() const = 0;
-  [[nodiscard]] virtual DType activation_type() const = 0;
+  [[nodiscard]] virtual TensorTypes types() const = 0;
 
   /// Why this backend does not run the problem; empty when it does.
   [[nodiscard]] virtual std::string can_run(const PatchEmbedProblem& problem) const = 0;

@@ -41,26 +41,34 @@ void Lane::patch_embed(const PatchEmbedProblem& problem, const Prepared& weights
 }
 
 void Lane::layer_norm(const LayerNormProblem& problem, const Prepared& weights,
-                      const ConstTensorView& input, const TensorView& output) {
+                      const ConstTensorView& input, const TensorView& output,
+                      const TensorView& row_scales) {
   check_problem(problem);
   check(problem, "input", input, problem.input, {problem.rows, problem.width});
   check(problem, "output", output, problem.output, {problem.rows, problem.width});
-  do_layer_norm(problem, weights, input, output);
+  if (problem.row_scales) {
+    check(problem, "the rows' scales", row_scales, DType::kF32, {problem.rows});
+  }
+  do_layer_norm(problem, weights, input, output, row_scales);
 }
 
 void Lane::linear(const LinearProblem& problem, const Prepared& weights,
-                  const ConstTensorView& input, const TensorView& output) {
+                  const ConstTensorView& input, const TensorView& output,
+                  const ConstTensorView& row_scales) {
   check_problem(problem);
   check(problem, "input", input, problem.input, {problem.rows, problem.in});
   check(problem, "output", output, problem.output, {problem.rows, problem.out});
-  do_linear(problem, weights, input, output);
+  if (problem.row_scales) {
+    check(problem, "the rows' scales", row_scales, DType::kF32, {problem.rows});
+  }
+  do_linear(problem, weights, input, output, row_scales);
 }
 
 void Lane::attention(const AttentionProblem& problem, const ConstTensorView& qkv,
                      const TensorView& output) {
   check_problem(problem);
   check(problem, "qkv", qkv, problem.type, {problem.rows(), 3 * problem.hidden()});
-  check(problem, "output", output, problem.type, {problem.rows(), problem.hidden()});
+  check(problem, "output", output, problem.output, {problem.rows(), problem.hidden()});
   do_attention(problem, qkv, output);
 }
 

@@ -12,7 +12,12 @@ namespace fovea::ops {
 namespace {
 
 bool is_float(DType type) {
-  return type != DType::kU8;
+  return type != DType::kU8 && type != DType::kI8;
+}
+
+/// Numbers in one byte, with scales.
+bool is_narrow(DType type) {
+  return size_of(type) == 1;
 }
 
 // Sizes beyond this make products of two of them overflow.
@@ -60,8 +65,9 @@ std::string to_string(const LinearProblem& problem) {
 }
 
 std::string to_string(const AttentionProblem& problem) {
-  return fmt::format("attention: {} images, {} tokens, {} heads of {}, {}", problem.images,
-                     problem.tokens, problem.heads, problem.head_dim, to_string(problem.type));
+  return fmt::format("attention: {} images, {} tokens, {} heads of {}, {} -> {}", problem.images,
+                     problem.tokens, problem.heads, problem.head_dim, to_string(problem.type),
+                     to_string(problem.output));
 }
 
 std::string to_string(const PoolProblem& problem) {
@@ -88,16 +94,22 @@ std::string reason_invalid(const LayerNormProblem& problem) {
   if (!(problem.eps >= 0)) {
     return "eps is negative";
   }
-  return is_float(problem.input) && is_float(problem.output) ? ""
-                                                             : "an operand is not a float type";
+  if (problem.row_scales && !is_narrow(problem.output)) {
+    return "only outputs of one-byte types have a scale for each row";
+  }
+  return is_float(problem.input) ? "" : "the input is not a float type";
 }
 
 std::string reason_invalid(const LinearProblem& problem) {
   if (!is_dim(problem.rows) || !is_dim(problem.in) || !is_dim(problem.out)) {
     return "a dimension is not positive or too large";
   }
-  return is_float(problem.input) && is_float(problem.output) ? ""
-                                                             : "an operand is not a float type";
+  if (problem.row_scales && !is_narrow(problem.input)) {
+    return "only inputs of one-byte types have a scale for each row";
+  }
+  return problem.epilogue == Epilogue::kResidual && !is_float(problem.output)
+             ? "residuals are not added in a one-byte type"
+             : "";
 }
 
 std::string reason_invalid(const AttentionProblem& problem) {
@@ -108,7 +120,7 @@ std::string reason_invalid(const AttentionProblem& problem) {
   if (!std::isfinite(problem.scale) || problem.scale <= 0) {
     return "the scale is not positive and finite";
   }
-  return is_float(problem.type) ? "" : "the operands are not of a float type";
+  return is_float(problem.type) && is_float(problem.output) ? "" : "an operand is not a float type";
 }
 
 std::string reason_invalid(const PoolProblem& problem) {

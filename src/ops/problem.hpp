@@ -31,6 +31,8 @@ struct LayerNormProblem {
   double eps = 1e-6;
   DType input = DType::kF32;
   DType output = DType::kF32;
+  /// One-byte outputs: each row is divided by a scale of its own, [rows] f32.
+  bool row_scales = false;
 };
 
 /// What `linear` does with y = x W^T + bias before it stores it.
@@ -50,6 +52,7 @@ struct LinearProblem {
   Epilogue epilogue = Epilogue::kNone;
   DType input = DType::kF32;
   DType output = DType::kF32;
+  bool row_scales = false;  // the input has them, see LayerNormProblem
 };
 
 /// softmax(scale * Q K^T) V for every image and head, without mask, read in place from packed
@@ -61,7 +64,8 @@ struct AttentionProblem {
   std::int64_t heads = 0;
   std::int64_t head_dim = 0;
   double scale = 1.0;
-  DType type = DType::kF32;  // of qkv and of the output
+  DType type = DType::kF32;  // of qkv
+  DType output = DType::kF32;
 
   [[nodiscard]] std::int64_t hidden() const { return heads * head_dim; }
   [[nodiscard]] std::int64_t rows() const { return images * tokens; }

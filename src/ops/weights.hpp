@@ -6,7 +6,16 @@
 #include <memory>
 #include <span>
 
+#include "core/dtype.hpp"
+
 namespace fovea::ops {
+
+/// How a tensor holds numbers: those of one-byte types are (number - offset) / scale, rounded.
+struct Stored {
+  DType type = DType::kF32;
+  float scale = 1.0F;
+  float offset = 0.0F;
+};
 
 /// y = x weight^T + bias: weight [out, in], bias [out].
 struct LinearWeights {
@@ -14,6 +23,9 @@ struct LinearWeights {
   std::int64_t out = 0;
   std::span<const float> weight{};
   std::span<const float> bias{};
+  /// Backends that compute in narrow types take their weights' type from the input's.
+  Stored input{};
+  Stored output{};
 };
 
 /// weight [width], bias [width].

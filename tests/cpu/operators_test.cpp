@@ -28,7 +28,7 @@ class OperatorTest : public testing::TestWithParam<std::tuple<Precision, int>> {
       GTEST_SKIP() << "no bf16 instructions";
     }
     backend_ = make_cpu_backend({.precision = precision, .threads = threads});
-    type_ = backend_->activation_type();
+    type_ = backend_->types().qkv;
     limit_ = precision == Precision::kBf16 ? kBf16Limit : kFp32Limit;
   }
 
@@ -155,7 +155,7 @@ TEST_P(OperatorTest, Attention) {
         AttentionProblem{.images = 1, .tokens = 1, .heads = 2, .head_dim = 16},
         AttentionProblem{.images = 2, .tokens = 67, .heads = 3, .head_dim = 96}}) {
     AttentionProblem problem = shape;
-    problem.type = type_;
+    problem.type = problem.output = type_;
     problem.scale = 1.0 / std::sqrt(static_cast<double>(problem.head_dim));
     SCOPED_TRACE(to_string(problem));
     // Deviation 2: weights neither flat nor one-hot.

@@ -24,9 +24,9 @@ struct GemmProblem {
   std::int64_t m = 0;
   std::int64_t n = 0;
   std::int64_t k = 0;
-  DType a = DType::kBF16;  // kBF16, kE4M3, or kU8 with b kI8
+  DType a = DType::kBF16;  // kBF16, kE4M3, kI8, or kU8 with b kI8
   DType b = DType::kBF16;
-  DType output = DType::kBF16;  // kBF16 or kE4M3
+  DType output = DType::kBF16;  // kBF16, kE4M3 or kU8
   GemmEpilogue epilogue = GemmEpilogue::kBias;
   bool row_scale = false;   // A has a scale a row
   std::int64_t tokens = 0;  // rows of the position table
@@ -40,7 +40,8 @@ struct GemmOperands {
   DevicePtr column_scale = 0;  // f32 (N), one-byte types: weight scale times that of all of A
   DevicePtr row_scale = 0;     // f32 (M), when the problem has one
   DevicePtr position = 0;      // bf16 (tokens, N), kPosition
-  float output_scale = 1.0F;   // e4m3 outputs: the stored value times this is the result
+  float output_scale = 1.0F;   // one-byte outputs: the stored value times this, plus
+  float output_offset = 0.0F;  // this (u8 alone), is the result
 };
 
 [[nodiscard]] std::string to_string(const GemmProblem& problem);

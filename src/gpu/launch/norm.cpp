@@ -36,6 +36,9 @@ norm::Output output_of(const LayerNormProblem& problem) {
   if (problem.output == DType::kF32) {
     return norm::Output::kF32;
   }
+  if (problem.output == DType::kI8) {
+    return norm::Output::kI8RowScale;
+  }
   return problem.row_scale ? norm::Output::kE4M3RowScale : norm::Output::kE4M3;
 }
 
@@ -55,11 +58,15 @@ std::string can_run(const LayerNormProblem& problem, const DeviceInfo& device) {
     return fmt::format("the input is {}; bf16 and f32 can be", to_string(problem.input));
   }
   if (problem.output != DType::kBF16 && problem.output != DType::kF32 &&
-      problem.output != DType::kE4M3) {
-    return fmt::format("the output is {}; bf16, f32 and e4m3 can be", to_string(problem.output));
+      problem.output != DType::kE4M3 && problem.output != DType::kI8) {
+    return fmt::format("the output is {}; bf16, f32, e4m3 and i8 can be",
+                       to_string(problem.output));
   }
-  if (problem.row_scale && problem.output != DType::kE4M3) {
-    return "scales a row go with e4m3";
+  if (problem.row_scale && size_of(problem.output) != 1) {
+    return "scales a row go with e4m3 and i8";
+  }
+  if (problem.output == DType::kI8 && !problem.row_scale) {
+    return "i8 goes with a scale a row";
   }
   if (problem.output == DType::kE4M3 && device.arch() < kFirstArchWithE4M3) {
     return fmt::format("{} (sm_{}) has no instructions for e4m3", device.name, device.arch());

@@ -16,8 +16,8 @@ struct LayerNormProblem {
   std::int64_t width = 0;
   double eps = 1e-6;
   DType input = DType::kBF16;
-  DType output = DType::kBF16;  // kBF16 or kE4M3
-  /// e4m3 output: each row is divided by max |row| / 448, which goes to row_scale.
+  DType output = DType::kBF16;  // kBF16, kF32, kE4M3 or kI8
+  /// Each row is divided by max |row| / 448 (i8: 127), which goes to row_scale.
   bool row_scale = false;
 };
 

@@ -55,11 +55,13 @@ class ReferenceLane : public Lane {
     reference::patch_embed(problem, get<PatchEmbedWeights>(weights), patches, tokens);
   }
   void do_layer_norm(const LayerNormProblem& problem, const Prepared& weights,
-                     const ConstTensorView& input, const TensorView& output) override {
+                     const ConstTensorView& input, const TensorView& output,
+                     const TensorView& /*row_scales*/) override {
     reference::layer_norm(problem, get<LayerNormWeights>(weights), input, output);
   }
   void do_linear(const LinearProblem& problem, const Prepared& weights,
-                 const ConstTensorView& input, const TensorView& output) override {
+                 const ConstTensorView& input, const TensorView& output,
+                 const ConstTensorView& /*row_scales*/) override {
     reference::linear(problem, get<LinearWeights>(weights), input, output);
   }
   void do_attention(const AttentionProblem& problem, const ConstTensorView& qkv,
@@ -77,8 +79,9 @@ class ReferenceBackend : public Backend {
   [[nodiscard]] std::string description() const override { return "cpu (float64 reference)"; }
   [[nodiscard]] Precision precision() const override { return Precision::kFp32; }
   [[nodiscard]] int threads() const override { return 1; }
-  [[nodiscard]] DType stream_type() const override { return DType::kF64; }
-  [[nodiscard]] DType activation_type() const override { return DType::kF64; }
+  [[nodiscard]] TensorTypes types() const override {
+    return {DType::kF64, DType::kF64, DType::kF64, DType::kF64, DType::kF64};
+  }
 
   [[nodiscard]] std::string can_run(const PatchEmbedProblem& problem) const override {
     return reason_invalid(problem);

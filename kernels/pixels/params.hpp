@@ -1,0 +1,29 @@
+// What the kernels around the patch embedding take; shared by host and device.
+#pragma once
+
+#include <cstdint>
+
+namespace fovea::pixels {
+
+inline constexpr int kThreads = 256;
+inline constexpr int kUnit = 8;  // elements that a thread writes: 16 bytes of bf16
+
+/// widen: output (rows, stride) = pixels (rows, width) - 128 as bf16, which is exact; zeros beyond
+/// width.
+struct WidenParams {
+  const std::uint8_t* pixels = nullptr;
+  std::uint16_t* output = nullptr;  // bf16
+  std::int64_t rows = 0;
+  std::int32_t width = 0;
+  std::int32_t stride = 0;  // a multiple of kUnit
+};
+
+/// repeat: output (copies * size) = source (size) again and again.
+struct RepeatParams {
+  const std::uint16_t* source = nullptr;  // bf16
+  std::uint16_t* output = nullptr;
+  std::int64_t size = 0;  // a multiple of kUnit
+  std::int64_t copies = 0;
+};
+
+}  // namespace fovea::pixels

@@ -1,0 +1,55 @@
+// Grids of the two kernels around the patch embedding.
+#include "gpu/launch/pixels.hpp"
+
+#include <algorithm>
+
+#include "core/error.hpp"
+#include "kernels/pixels/params.hpp"
+
+namespace fovea::gpu {
+namespace {
+
+constexpr std::int64_t kBlocksPerSm = 8;  // of 256 threads: all that a multiprocessor holds
+
+LaunchConfig grid_for(const DeviceInfo& device, std::int64_t units) {
+  const std::int64_t blocks =
+      std::min((units + pixels::kThreads - 1) / pixels::kThreads, device.sm_count * kBlocksPerSm);
+  return {.grid = {static_cast<std::uint32_t>(blocks), 1, 1},
+          .block = {pixels::kThreads, 1, 1},
+          .cluster = {},
+          .dynamic_shared_bytes = 0,
+          .dependent = true};
+}
+
+}  // namespace
+
+Launch pixels_launch(const DeviceInfo& device, DevicePtr pixels, DevicePtr output,
+                     std::int64_t rows, std::int64_t width, std::int64_t stride) {
+  if (rows <= 0 || width <= 0 || stride < width || stride % pixels::kUnit != 0) {
+    fail("pixels: {} rows of {} do not go to rows of {}", rows, width, stride);
+  }
+  const pixels::WidenParams params{.pixels = reinterpret_cast<const std::uint8_t*>(pixels),
+                                   .output = reinterpret_cast<std::uint16_t*>(output),
+                                   .rows = rows,
+                                   .width = static_cast<std::int32_t>(width),
+                                   .stride = static_cast<std::int32_t>(stride)};
+  return {.kernel = "pixels_widen",
+          .config = grid_for(device, rows * stride / pixels::kUnit),
+          .params = to_bytes(params)};
+}
+
+Launch repeat_launch(const DeviceInfo& device, DevicePtr source, DevicePtr output,
+                     std::int64_t size, std::int64_t copies) {
+  if (size <= 0 || copies <= 0 || size % pixels::kUnit != 0) {
+    fail("{} copies of {} elements cannot be made", copies, size);
+  }
+  const pixels::RepeatParams params{.source = reinterpret_cast<const std::uint16_t*>(source),
+                                    .output = reinterpret_cast<std::uint16_t*>(output),
+                                    .size = size,
+                                    .copies = copies};
+  return {.kernel = "pixels_repeat",
+          .config = grid_for(device, size * copies / pixels::kUnit),
+          .params = to_bytes(params)};
+}
+
+}  // namespace fovea::gpu

@@ -1,0 +1,22 @@
+// Around the patch embedding on a GPU: pixels as bf16, and the position table under every image.
+#pragma once
+
+#include <cstdint>
+
+#include "gpu/device/device.hpp"
+#include "gpu/launch/launch.hpp"
+
+namespace fovea::gpu {
+
+/// What pixels_launch takes from a pixel's value.
+inline constexpr double kPixelCentre = 128.0;
+
+/// output bf16 (rows, stride) = pixels u8 (rows, width) - 128, zeros beyond width. Exact.
+[[nodiscard]] Launch pixels_launch(const DeviceInfo& device, DevicePtr pixels, DevicePtr output,
+                                   std::int64_t rows, std::int64_t width, std::int64_t stride);
+
+/// output bf16 (copies, size) = source bf16 (size) for each copy; size is a multiple of 8.
+[[nodiscard]] Launch repeat_launch(const DeviceInfo& device, DevicePtr source, DevicePtr output,
+                                   std::int64_t size, std::int64_t copies);
+
+}  // namespace fovea::gpu

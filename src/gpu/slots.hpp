@@ -1,0 +1,58 @@
+// Slots: the memory that slices pass through, on the host's side page-locked.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "gpu/device/device.hpp"
+
+namespace fovea::gpu {
+
+/// Input and output of a slice in flight: while one computes, the next is copied.
+struct Slot {
+  PinnedBuffer staged_input;
+  PinnedBuffer staged_output;
+  DeviceBuffer input;
+  DeviceBuffer output;
+  std::unique_ptr<Event> uploaded;
+  std::unique_ptr<Event> computed;
+  std::unique_ptr<Event> done;
+  std::span<std::byte> results;  // where the output is to go; empty when nothing is in flight
+};
+
+/// All memory of a backend that depends on the size of slices.
+struct Memory {
+  std::int64_t images = 0;      // of the largest slice that fits
+  std::size_t input_bytes = 0;  // of an image, like the next two
+  std::size_t output_bytes = 0;
+  std::size_t workspace_bytes = 0;
+  DeviceBuffer workspace;
+  DeviceBuffer scratch;
+  std::array<Slot, 2> slots;
+
+  Memory() = default;
+  /// Throws OutOfMemory; what was allocated by then is freed.
+  Memory(Device& device, std::int64_t most_images, std::size_t input, std::size_t output,
+         std::size_t workspace_each, std::size_t scratch_bytes)
+      : images(most_images),
+        input_bytes(input),
+        output_bytes(output),
+        workspace_bytes(workspace_each),
+        workspace(device, workspace_each * static_cast<std::size_t>(most_images)),
+        scratch(device, scratch_bytes) {
+    const auto count = static_cast<std::size_t>(most_images);
+    for (Slot& slot : slots) {
+      slot.staged_input = PinnedBuffer(device, count * input);
+      slot.staged_output = PinnedBuffer(device, count * output);
+      slot.input = DeviceBuffer(device, count * input);
+      slot.output = DeviceBuffer(device, count * output);
+      slot.uploaded = device.make_event();
+      slot.computed = device.make_event();
+      slot.done = device.make_event();
+    }
+  }
+};
+
+}  // namespace fovea::gpu

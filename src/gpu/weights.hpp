@@ -1,0 +1,104 @@
+// Weights as the GPU's kernels take them: folded, rounded and packed on the host, then uploaded.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "core/dtype.hpp"
+#include "gpu/device/device.hpp"
+#include "ops/weights.hpp"
+
+namespace fovea::gpu {
+
+/// A linear layer on the host: y = column_scale * (x . weight) + bias.
+struct PackedLinear {
+  DType type = DType::kBF16;
+  std::vector<std::byte> weight;    // (out, in), of `type`
+  std::vector<float> column_scale;  // (out); empty for bf16
+  std::vector<float> bias;          // (out)
+  ops::Stored output;
+};
+
+/// What weights become for inputs of a type: i8 for i8 and u8, otherwise the same.
+[[nodiscard]] DType weight_type(DType input);
+
+/// Rounds to weight_type(input): bf16, or e4m3 or i8 with a scale for each output, whose largest
+/// weight becomes 448 or 127. The input's scale and offset go into the scales and the bias.
+[[nodiscard]] PackedLinear pack_linear(const ops::LinearWeights& weights);
+
+/// The patch embedding on the host: y = column_scale * (pixels . weight) + position, where pixels
+/// are u8 as they are, with i8 weights, or bf16 of value - 128.
+struct PackedPatchEmbed {
+  PackedLinear projection;      // rows of `depth`; its bias is in the position table
+  std::int64_t depth = 0;       // elements of a patch, padded with zeros for bf16
+  std::vector<float> position;  // (tokens, hidden)
+};
+
+/// Folds normalisation, bias and position together, for pixels as kU8 or kBF16.
+[[nodiscard]] PackedPatchEmbed pack_patch_embed(const ops::PatchEmbedWeights& weights,
+                                                DType pixels);
+
+/// Copies host memory to the device through one stream. Thread-safe.
+class Uploader {
+ public:
+  explicit Uploader(Device& device) : device_(device), stream_(device.make_stream()) {}
+
+  [[nodiscard]] DeviceBuffer upload(std::span<const std::byte> bytes);
+  [[nodiscard]] DeviceBuffer upload(std::span<const float> values) {
+    return upload(std::as_bytes(values));
+  }
+  [[nodiscard]] DeviceBuffer upload_bf16(std::span<const float> values);
+
+ private:
+  Device& device_;
+  std::mutex mutex_;
+  std::unique_ptr<Stream> stream_;
+};
+
+struct DeviceNorm {
+  DeviceBuffer weight;
+  DeviceBuffer bias;
+};
+
+struct DeviceLinear {
+  DType type = DType::kBF16;
+  ops::Stored output;
+  DeviceBuffer weight;
+  DeviceBuffer column_scale;  // empty for bf16
+  DeviceBuffer bias;
+  DeviceBuffer bias_bf16;  // for the vendor's library, which wants the output's type
+};
+
+struct DevicePatchEmbed {
+  DeviceLinear projection;
+  std::int64_t depth = 0;
+  DeviceBuffer position;  // bf16
+};
+
+struct DevicePool {
+  DeviceBuffer keys;
+  DeviceNorm norm;
+  DeviceLinear value;
+  DeviceLinear out;
+  DeviceLinear fc1;
+  DeviceLinear fc2;
+};
+
+[[nodiscard]] DeviceNorm upload(Uploader& uploader, const ops::LayerNormWeights& weights);
+[[nodiscard]] DeviceLinear upload(Uploader& uploader, const PackedLinear& packed);
+[[nodiscard]] DevicePatchEmbed upload(Uploader& uploader, const PackedPatchEmbed& packed);
+[[nodiscard]] DevicePool upload(Uploader& uploader, const ops::PoolWeights& weights);
+
+/// One of them as what the network holds.
+template <typename T>
+struct OnDevice : ops::Prepared {
+  explicit OnDevice(T weights) : value(std::move(weights)) {}
+  T value;
+};
+
+}  // namespace fovea::gpu
