@@ -10,6 +10,9 @@ if(FOVEA_NVCC)
   find_program(FOVEA_PTXAS ptxas HINTS ${nvcc_folder})
 endif()
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
+# Outside the build folders: presets share what the CUDA compiler made.
+set(FOVEA_KERNEL_FOLDER ${PROJECT_SOURCE_DIR}/build/kernels)
+file(MAKE_DIRECTORY ${FOVEA_KERNEL_FOLDER})
 
 # fovea_kernel(<name> <source.cu> <arch...> [DEFINES <NAME=value>...]): the entry point <name> of
 # <source.cu>, which sees it as FOVEA_ENTRY, for each architecture such as 90a.
@@ -20,7 +23,7 @@ function(fovea_kernel name source)
     if(NOT FOVEA_NVCC)
       continue()
     endif()
-    set(stem ${CMAKE_BINARY_DIR}/kernels/${name}.sm_${arch})
+    set(stem ${FOVEA_KERNEL_FOLDER}/${name}.sm_${arch})
     list(TRANSFORM arg_DEFINES PREPEND -D OUTPUT_VARIABLE defines)
     add_custom_command(
       OUTPUT ${stem}.ptx
@@ -57,7 +60,8 @@ function(fovea_embed_kernels target)
   file(CONFIGURE OUTPUT ${folder}/kernels.txt CONTENT "${lines}\n" @ONLY)
   add_custom_command(
     OUTPUT ${folder}/images.S ${folder}/images.cpp
-    COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/kernels/embed.py ${folder}
+    COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/kernels/embed.py ${FOVEA_KERNEL_FOLDER}
+            ${folder}
     DEPENDS ${PROJECT_SOURCE_DIR}/kernels/embed.py ${folder}/kernels.txt ${files} VERBATIM)
   add_library(${target} STATIC ${folder}/images.S ${folder}/images.cpp)
   target_link_libraries(${target} PUBLIC fovea_options)
