@@ -1,0 +1,170 @@
+"""`fovea embed --device cuda` over many JPEGs, its stages alone, and a DataLoader pipeline beside it.
+
+    python3 bench/gpu_system.py --model MODEL [--images 50000] [--precision bf16,int8] [--dataloader]
+                                [--fovea build/release/bin/fovea] [--json FILE]
+
+Photos of 500x375 (quality 90, about 28 KB) are made on the spot by all cores. Rates of `fovea embed` come from two runs of
+different length, so that start-up cancels. The embeddings are compared with the CPU backend's in fp32. `--dataloader`:
+torch's DataLoader with one worker a core, transformers' image processor on torchvision, and the torch.compile'd model
+in bf16, warm."""
+
+import argparse
+import concurrent.futures
+import json
+import os
+import pathlib
+import shutil
+import tempfile
+import time
+
+import numpy
+
+import machine
+from system import ROOT, SAMPLES, Run
+
+COMPARED = 64
+
+
+def make_share(folder, first, last):
+    """Photos `first` to `last`: pieces of the sample photos with some noise, no two alike."""
+    from PIL import Image
+
+    sources = [Image.open(path).convert("RGB").resize((700, 525)) for path in sorted(SAMPLES.glob("*.jpg"))]
+    random = numpy.random.default_rng(first)
+    for number in range(first, last):
+        left, top = random.integers(0, 200), random.integers(0, 150)
+        pixels = numpy.asarray(sources[number % len(sources)].crop((left, top, left + 500, top + 375)))
+        noise = random.integers(-3, 4, pixels.shape, dtype=numpy.int16)
+        photo = Image.fromarray((pixels + noise).clip(0, 255).astype("uint8"))
+        photo.save(folder / f"{number:06}.jpg", quality=90)
+
+
+def make_photos(folder, count):
+    folder.mkdir(parents=True)
+    share = 250
+    with concurrent.futures.ProcessPoolExecutor() as pool:
+        shares = [pool.submit(make_share, folder, n, min(n + share, count)) for n in range(0, count, share)]
+        for done in shares:
+            done.result()
+    return sorted(folder.iterdir())
+
+
+def listed(work, photos):
+    path = work / f"{len(photos)}.txt"
+    path.write_text("".join(f"{photo}\n" for photo in photos))
+    return f"@{path}"
+
+
+def rate_between(short, long, run):
+    """Images a second between a run over `short` images and one over `long`."""
+    return (long - short) / (run(long).seconds - run(short).seconds)
+
+
+def fovea_rates(options, photos, work, precision):
+    out = work / f"out-{precision}"
+    common = ["-m", options.model, "--device", "cuda", "--precision", precision, "--quiet", "--overwrite", "-o", out]
+    few, many = len(photos) // 5, len(photos)
+    gpu = rate_between(2 * few, 2 * many, lambda n: Run(options.fovea, "embed", "--synthetic", n, *common))
+    both = rate_between(few, many, lambda n: Run(options.fovea, "embed", listed(work, photos[:n]), *common))
+    return {"gpu_only": gpu, "end_to_end": both} | agreement(options, photos[:COMPARED], work, precision)
+
+
+def embeddings(options, photos, work, *arguments):
+    out = work / "compared.npy"
+    out.unlink(missing_ok=True)
+    Run(options.fovea, "embed", listed(work, photos), "-m", options.model, "--quiet", "-o", out, *arguments)
+    return numpy.load(out)
+
+
+def agreement(options, photos, work, precision):
+    ours = embeddings(options, photos, work, "--device", "cuda", "--precision", precision)
+    cpu = embeddings(options, photos, work, "--device", "cpu", "--precision", "fp32")
+    cosines = (ours * cpu).sum(1) / numpy.linalg.norm(ours, axis=1) / numpy.linalg.norm(cpu, axis=1)
+    return {"mean_cosine_to_cpu": float(cosines.mean()), "minimum_cosine_to_cpu": float(cosines.min())}
+
+
+def decode_rate(options, photos, work):
+    def run(count):
+        out = work / "pixels.npy"
+        done = Run(options.fovea, "preprocess", listed(work, photos[:count]), "-m", options.model, "--quiet", "-o", out)
+        out.unlink()
+        return done
+
+    return rate_between(len(photos) // 10, len(photos) // 2, run)
+
+
+def dataloader_rate(options, photos):
+    import torch
+    from PIL import Image
+    from transformers import AutoImageProcessor, SiglipVisionModel
+
+    processor = AutoImageProcessor.from_pretrained(options.model, use_fast=True)
+    batch = 256
+
+    class Photos(torch.utils.data.Dataset):
+        def __len__(self):
+            return len(photos)
+
+        def __getitem__(self, index):
+            with Image.open(photos[index]) as photo:
+                return processor(photo.convert("RGB"), return_tensors="pt").pixel_values[0]
+
+    model = SiglipVisionModel.from_pretrained(options.model, dtype=torch.bfloat16).eval().cuda()
+    model = torch.compile(model, dynamic=False)
+    torch.set_num_threads(1)
+    loader = torch.utils.data.DataLoader(Photos(), batch, num_workers=os.cpu_count(), pin_memory=True, drop_last=True)
+    seen, started = 0, None
+    with torch.inference_mode():
+        for number, values in enumerate(loader):
+            model(values.cuda(non_blocking=True).bfloat16()).pooler_output.float().cpu()
+            if number == 20:  # compiled, and the workers' queues are at their usual length
+                started = time.perf_counter()
+            elif number > 20:
+                seen += batch
+            if started and time.perf_counter() - started > options.dataloader_seconds:
+                break
+    return seen / (time.perf_counter() - started)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", required=True)
+    parser.add_argument("--images", type=int, default=50000)
+    parser.add_argument("--precision", default="bf16,int8")
+    parser.add_argument("--fovea", default=str(ROOT / "build/release/bin/fovea"))
+    parser.add_argument("--dataloader", action="store_true")
+    parser.add_argument("--dataloader-seconds", type=float, default=5)
+    parser.add_argument("--json", type=pathlib.Path)
+    options = parser.parse_args()
+
+    work = pathlib.Path(tempfile.mkdtemp(prefix="fovea-bench-"))
+    result = {"machine": machine.describe() | {"gpu": machine.gpu()}}
+    entries = result["gpu_end_to_end"] = []
+
+    def save():
+        text = json.dumps(result, indent=1)
+        if options.json:
+            options.json.write_text(text + "\n")
+        return text
+
+    try:
+        photos = make_photos(work / "photos", options.images)
+        size = sum(photo.stat().st_size for photo in photos) / len(photos)
+        decode = decode_rate(options, photos, work)
+        for precision in options.precision.split(","):
+            entry = {"images": len(photos), "mean_bytes": size, "precision": precision, "decode_only": decode}
+            entries.append(entry | fovea_rates(options, photos, work, precision))
+            print(json.dumps(entries[-1]), flush=True)
+            save()
+        if options.dataloader:
+            result["dataloader_images_per_second"] = dataloader_rate(options, photos)
+            print(f"DataLoader: {result['dataloader_images_per_second']:.0f} images/s", flush=True)
+        text = save()
+        if not options.json:
+            print(text)
+    finally:
+        shutil.rmtree(work)
+
+
+if __name__ == "__main__":
+    main()
