@@ -38,6 +38,7 @@ using Run = std::function<int()>;
 
 // Each adds its subcommand to `app` and sets `run` when that subcommand is chosen.
 void add_embed(CLI::App& app, Run& run);
+void add_calibrate(CLI::App& app, Run& run);
 void add_bench(CLI::App& app, Run& run);
 void add_info(CLI::App& app, Run& run);
 void add_init(CLI::App& app, Run& run);

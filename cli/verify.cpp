@@ -69,8 +69,7 @@ void add_verify(CLI::App& app, Run& run) {
       ->check(CLI::NonNegativeNumber);
   command->add_option("--min-cosine", options->min_cosine, "Lowest cosine to fp32 of any photo");
   command->add_option("--min-recall", options->min_recall, "Lowest mean recall@10");
-  command->add_option("--device", options->device, "auto, cpu, cuda or cuda:N")
-      ->check(kDevice);
+  command->add_option("--device", options->device, "auto, cpu, cuda or cuda:N")->check(kDevice);
   command->add_option("--threads", options->threads, "Compute threads; 0: one for each CPU")
       ->check(CLI::Range(0, kMostThreads));
   command->add_flag("--json", *json, "Print one JSON object");

@@ -21,12 +21,13 @@ ALLOWED = {
     "src/gpu/launch": {"src/gpu/device", "src/ops", "src/core", "kernels"},
     "src/gpu/vendor": {"src/gpu/device", "src/core"},
     "src/gpu": {"src/gpu/launch", "src/gpu/vendor", "src/gpu/device", "src/ops", "src/core"},
+    "src/quantize": {"src/model", "src/ops", "src/core"},
     "src/pipeline": {"src/model", "src/ops", "src/image", "src/io", "src/core"},
     "src/hub": {"src/io", "src/core"},
     "src/search": {"src/image", "src/io", "src/core"},
     "src/api": {
         "src", "src/core", "src/io", "src/image", "src/ops", "src/model", "src/cpu",
-        "src/gpu", "src/pipeline", "src/hub", "src/search",
+        "src/gpu", "src/quantize", "src/pipeline", "src/hub", "src/search",
     },
     "src": {"src/cpu", "src/gpu", "src/ops", "src/core"},  # backends.cpp, the composition root
     # Device code: the lower layers first. What .cu and .cuh files share with launchers is params.hpp.

@@ -62,12 +62,11 @@ ops::TensorTypes types_of(Precision precision) {
                          .qkv = DType::kBF16,
                          .attended = DType::kBF16,
                          .inner = DType::kBF16};
-  if (precision == Precision::kFp8) {
-    types.normed = types.attended = types.inner = DType::kE4M3;
-  } else if (precision == Precision::kInt8) {
-    types.normed = DType::kI8;
+  if (precision != Precision::kBf16) {
+    // Norms know their rows and give each a scale; what attention gives to one small product stays
+    // in bf16, which costs little and gains the most.
+    types.normed = types.inner = precision == Precision::kInt8 ? DType::kI8 : DType::kE4M3;
     types.row_scales = true;
-    types.inner = DType::kU8;
   }
   return types;
 }

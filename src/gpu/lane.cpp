@@ -192,8 +192,7 @@ void GpuLane::do_linear(const ops::LinearProblem& problem, const ops::Prepared& 
         .bias = layer.bias.address(),
         .column_scale = layer.column_scale.address(),
         .row_scale = address(row_scales),
-        .output_scale = layer.output.scale,
-        .output_offset = layer.output.offset},
+        .output_scale = layer.output.scale},
        layer);
   done(problem.name);
 }

@@ -42,11 +42,6 @@ std::int8_t to_i8(float value) {
       std::lrint(std::clamp(static_cast<double>(value), -kI8Max, kI8Max)));
 }
 
-double value_of(std::byte stored, DType type) {
-  const auto bits = static_cast<std::uint8_t>(stored);
-  return type == DType::kE4M3 ? to_float(Float8E4M3{bits}) : static_cast<std::int8_t>(bits);
-}
-
 /// One row in steps of `scale`.
 void store_scaled(std::span<const float> from, DType type, float scale, std::byte* to) {
   const float inverse = 1.0F / scale;
@@ -86,20 +81,18 @@ PackedLinear pack_linear(const ops::LinearWeights& weights) {
   const auto most = packed.type == DType::kE4M3 ? kE4M3Max : static_cast<float>(kI8Max);
   packed.column_scale.resize(out);
   for (std::size_t o = 0; o < out; ++o) {
-    const auto row = weights.weight.subspan(o * in, in);
-    const float peak = largest(row);
-    const float scale = peak > 0 ? peak / most : 1.0F;
     std::byte* const stored = packed.weight.data() + o * in;
-    store_scaled(row, packed.type, scale, stored);
-    // x = input.scale * stored + input.offset: of the offset, what the rounded weights make of it.
-    packed.column_scale[o] = scale * weights.input.scale;
-    if (weights.input.offset != 0) {
-      double sum = 0;
-      for (std::size_t i = 0; i < in; ++i) {
-        sum += value_of(stored[i], packed.type);
-      }
-      packed.bias[o] += static_cast<float>(sum * scale * weights.input.offset);
+    float scale = 1.0F;
+    if (!weights.rounded.empty()) {
+      std::memcpy(stored, weights.rounded.data() + o * in, in);
+      scale = weights.rounded_scale[o];
+    } else {
+      const auto row = weights.weight.subspan(o * in, in);
+      const float peak = largest(row);
+      scale = peak > 0 ? peak / most : 1.0F;
+      store_scaled(row, packed.type, scale, stored);
     }
+    packed.column_scale[o] = scale * weights.input.scale;
   }
   return packed;
 }
@@ -138,7 +131,7 @@ PackedPatchEmbed pack_patch_embed(const ops::PatchEmbedWeights& weights, DType p
     for (std::size_t o = 0; o < out; ++o) {
       double sum = 0;
       for (std::size_t i = 0; i < in; ++i) {
-        sum += value_of(packed.projection.weight[o * in + i], DType::kI8);
+        sum += static_cast<std::int8_t>(packed.projection.weight[o * in + i]);
       }
       constant[o] -= centre * sum * packed.projection.column_scale[o];
     }

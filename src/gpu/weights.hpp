@@ -28,7 +28,8 @@ struct PackedLinear {
 [[nodiscard]] DType weight_type(DType input);
 
 /// Rounds to weight_type(input): bf16, or e4m3 or i8 with a scale for each output, whose largest
-/// weight becomes 448 or 127. The input's scale and offset go into the scales and the bias.
+/// weight becomes 448 or 127. What calibration has rounded is taken as it is. The input's scale
+/// goes into the scales.
 [[nodiscard]] PackedLinear pack_linear(const ops::LinearWeights& weights);
 
 /// The patch embedding on the host: y = column_scale * (pixels . weight) + position, where pixels

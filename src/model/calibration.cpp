@@ -1,60 +1,133 @@
-// calibration.json: {"images": 64, "layers": [{"attended": 5.1, "inner": 9.7}, ...]}
+// Reading and writing the file that calibration leaves beside a model.
 #include "model/calibration.hpp"
 
-#include <cmath>
+#include <cstring>
 #include <string>
+#include <utility>
 
-#include <nlohmann/json.hpp>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "core/error.hpp"
 #include "io/atomic_file.hpp"
 #include "io/text.hpp"
-#include "model/json.hpp"
 
 namespace fovea::model {
 namespace {
 
-double read_peak(const nlohmann::json& layer, const char* name, const std::string& file) {
-  const auto found = layer.find(name);
-  if (found == layer.end() || !found->is_number() || !(found->get<double>() > 0) ||
-      !std::isfinite(found->get<double>())) {
-    fail("{}: a layer's '{}' is no positive number; make the file anew with fovea calibrate", file,
-         name);
+namespace fs = std::filesystem;
+
+constexpr std::string_view kFingerprint = "fingerprint";
+constexpr std::string_view kImages = "images";
+
+std::string_view weight_type(Precision precision) {
+  return precision == Precision::kInt8 ? "I8" : "F8_E4M3";
+}
+
+std::string command(const fs::path& folder, Precision precision) {
+  return fmt::format("fovea calibrate {} PHOTOS --precision {}", io::escape(folder.native()),
+                     to_string(precision));
+}
+
+SafetensorsFile open(const fs::path& folder, Precision precision) {
+  const fs::path path = calibration_path(folder, precision);
+  std::error_code error;
+  if (!fs::exists(path, error)) {
+    fail("{}: {} needs a calibrated model; run: {}", io::escape(folder.native()),
+         to_string(precision), command(folder, precision));
   }
-  return found->get<double>();
+  return SafetensorsFile(path);
+}
+
+std::vector<float> floats(const StoredTensor& tensor) {
+  std::vector<float> values(tensor.bytes.size() / sizeof(float));
+  std::memcpy(values.data(), tensor.bytes.data(), tensor.bytes.size());
+  return values;
+}
+
+std::span<const std::byte> bytes_of(std::span<const float> values) {
+  return std::as_bytes(values);
 }
 
 }  // namespace
 
-std::optional<Calibration> read_calibration(const std::filesystem::path& folder,
-                                            std::int64_t layers) {
-  const std::filesystem::path path = folder / kCalibrationFile;
-  if (!std::filesystem::exists(path)) {
-    return std::nullopt;
-  }
-  const std::string file = io::escape(path.native());
-  const nlohmann::json root = parse_json_object(read_json_file(path), file);
-  const auto list = root.find("layers");
-  if (list == root.end() || !list->is_array() ||
-      static_cast<std::int64_t>(list->size()) != layers) {
-    fail("{} does not hold the model's {} layers; make it anew with fovea calibrate", file, layers);
-  }
-  Calibration calibration;
-  calibration.images = root.value("images", std::int64_t{0});
-  for (const nlohmann::json& layer : *list) {
-    calibration.layers.push_back(
-        {.attended = read_peak(layer, "attended", file), .inner = read_peak(layer, "inner", file)});
-  }
-  return calibration;
+std::string calibrated_name(std::string_view place, std::int64_t layer) {
+  return fmt::format("vision_model.encoder.layers.{}.{}{}", layer,
+                     place == "qkv" ? "self_attn." : "mlp.", place);
 }
 
-void write_calibration(const std::filesystem::path& folder, const Calibration& calibration) {
-  nlohmann::ordered_json root = {{"images", calibration.images},
-                                 {"layers", nlohmann::ordered_json::array()}};
-  for (const LayerPeaks& layer : calibration.layers) {
-    root["layers"].push_back({{"attended", layer.attended}, {"inner", layer.inner}});
+fs::path calibration_path(const fs::path& folder, Precision precision) {
+  return folder / fmt::format("calibration-{}.safetensors", to_string(precision));
+}
+
+Calibration::Calibration(const Checkpoint& checkpoint, Precision precision)
+    : shown_(io::escape(calibration_path(checkpoint.folder(), precision).native())),
+      weight_type_(weight_type(precision)),
+      file_(open(checkpoint.folder(), precision)) {
+  std::uint64_t made_for = 0;
+  std::memcpy(&made_for, tensor(std::string(kFingerprint), "U64", {1}).bytes.data(),
+              sizeof(made_for));
+  if (made_for != checkpoint.fingerprint()) {
+    fail("{} was made for other weights than the model's; run: {}", shown_,
+         command(checkpoint.folder(), precision));
   }
-  io::write_file_atomically(folder / kCalibrationFile, root.dump(1) + "\n");
+}
+
+const StoredTensor& Calibration::tensor(const std::string& name, std::string_view dtype,
+                                        const std::vector<std::uint64_t>& shape) const {
+  const auto found = file_.tensors().find(name);
+  if (found == file_.tensors().end()) {
+    fail("{}: tensor \"{}\" is missing; calibrate the model again", shown_, name);
+  }
+  const StoredTensor& stored = found->second;
+  if (stored.dtype != dtype || stored.shape != shape) {
+    fail("{}: tensor \"{}\" is {} {}, expected {} [{}]; calibrate the model again", shown_, name,
+         stored.dtype, stored.shape_text(), dtype, fmt::join(shape, ", "));
+  }
+  return stored;
+}
+
+CalibratedLayer Calibration::layer(std::string_view place, std::int64_t index, std::int64_t out,
+                                   std::int64_t in) const {
+  const std::string name = calibrated_name(place, index);
+  const auto rows = static_cast<std::uint64_t>(out);
+  const StoredTensor& weight =
+      tensor(name + ".weight", weight_type_, {rows, static_cast<std::uint64_t>(in)});
+  return {
+      .rounded = {reinterpret_cast<const std::uint8_t*>(weight.bytes.data()), weight.bytes.size()},
+      .scale = floats(tensor(name + ".scale", "F32", {rows})),
+      .bias = floats(tensor(name + ".bias", "F32", {rows})),
+      .input_scale = floats(tensor(name + ".input_scale", "F32", {1})).front()};
+}
+
+void write_calibration(const Checkpoint& checkpoint, Precision precision,
+                       std::span<const LayerToStore> layers, std::int64_t images) {
+  std::vector<TensorEntry> entries;
+  std::vector<std::span<const std::byte>> data;
+  const auto add = [&](std::string name, std::string_view dtype, std::vector<std::int64_t> shape,
+                       std::span<const std::byte> bytes) {
+    entries.push_back({.name = std::move(name),
+                       .dtype = dtype,
+                       .shape = std::move(shape),
+                       .bytes = bytes.size()});
+    data.push_back(bytes);
+  };
+  const std::uint64_t fingerprint = checkpoint.fingerprint();
+  add(std::string(kFingerprint), "U64", {1}, std::as_bytes(std::span(&fingerprint, 1)));
+  add(std::string(kImages), "I64", {1}, std::as_bytes(std::span(&images, 1)));
+  for (const LayerToStore& layer : layers) {
+    add(layer.name + ".weight", weight_type(precision), {layer.out, layer.in},
+        std::as_bytes(layer.rounded));
+    add(layer.name + ".scale", "F32", {layer.out}, bytes_of(layer.scale));
+    add(layer.name + ".bias", "F32", {layer.out}, bytes_of(layer.bias));
+    add(layer.name + ".input_scale", "F32", {1}, bytes_of({&layer.input_scale, 1}));
+  }
+  io::AtomicFile file(calibration_path(checkpoint.folder(), precision));
+  file.write(safetensors_header(entries));
+  for (const std::span<const std::byte> bytes : data) {
+    file.write(bytes);
+  }
+  file.commit();
 }
 
 }  // namespace fovea::model

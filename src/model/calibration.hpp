@@ -1,33 +1,77 @@
-// Calibration: how large activations get on a user's images, kept in a file beside the model.
+// Calibration: 8-bit weights and activation scales that `fovea calibrate` left beside a model.
+//
+// The file is a safetensors file, calibration-int8.safetensors or calibration-fp8.safetensors. For
+// each layer NAME of the encoder ("vision_model.encoder.layers.0.qkv", "...mlp.fc1", "...mlp.fc2"):
+//   NAME.weight       I8 or F8_E4M3 [out, in]
+//   NAME.scale        F32 [out]: weight[o, i] is about NAME.weight[o, i] * NAME.scale[o]
+//   NAME.bias         F32 [out], with the mean of what the rounding adds taken back
+//   NAME.input_scale  F32 [1]: an 8-bit input times this is the value; 0: inputs have a scale a row
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
-#include <optional>
+#include <memory>
+#include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
+#include "fovea/encoder.hpp"
+#include "model/checkpoint.hpp"
+#include "model/safetensors.hpp"
+
 namespace fovea::model {
 
-/// Largest values seen in one layer.
-struct LayerPeaks {
-  double attended = 0;  // |attention's output|
-  double inner = 0;     // GELU's output
+/// Places of the encoder's layers whose weights calibration rounds, in the order of a layer.
+inline constexpr std::string_view kCalibratedPlaces[] = {"qkv", "fc1", "fc2"};
+
+/// "vision_model.encoder.layers.3.mlp.fc1": the name of a place's layer in the file.
+[[nodiscard]] std::string calibrated_name(std::string_view place, std::int64_t layer);
+
+/// Where `fovea calibrate` puts the file for a precision (kInt8 or kFp8).
+[[nodiscard]] std::filesystem::path calibration_path(const std::filesystem::path& folder,
+                                                     Precision precision);
+
+/// One layer; views into the file.
+struct CalibratedLayer {
+  std::span<const std::uint8_t> rounded;
+  std::vector<float> scale;
+  std::vector<float> bias;
+  float input_scale = 0;
 };
 
-struct Calibration {
-  std::int64_t images = 0;
-  std::vector<LayerPeaks> layers;
+class Calibration {
+ public:
+  /// Opens the file of `checkpoint`'s folder. Throws fovea::Error that names the command to run
+  /// when there is none, or when it was made for other weights.
+  Calibration(const Checkpoint& checkpoint, Precision precision);
+
+  /// Throws fovea::Error when the file lacks the layer or holds it in another shape.
+  [[nodiscard]] CalibratedLayer layer(std::string_view place, std::int64_t index, std::int64_t out,
+                                      std::int64_t in) const;
+
+ private:
+  [[nodiscard]] const StoredTensor& tensor(const std::string& name, std::string_view dtype,
+                                           const std::vector<std::uint64_t>& shape) const;
+
+  std::string shown_;
+  std::string weight_type_;
+  SafetensorsFile file_;
 };
 
-inline constexpr std::string_view kCalibrationFile = "calibration.json";
+/// A layer to be written.
+struct LayerToStore {
+  std::string name;
+  std::int64_t out = 0;
+  std::int64_t in = 0;
+  std::span<const std::uint8_t> rounded;
+  std::span<const float> scale;
+  std::span<const float> bias;
+  float input_scale = 0;
+};
 
-/// The calibration in a model folder; nothing when there is no such file. Throws fovea::Error when
-/// the file is damaged or was made for another number of layers.
-[[nodiscard]] std::optional<Calibration> read_calibration(const std::filesystem::path& folder,
-                                                          std::int64_t layers);
-
-/// Whole or not at all.
-void write_calibration(const std::filesystem::path& folder, const Calibration& calibration);
+/// Writes the file beside the model, whole or not at all. `images`: how many were looked at.
+void write_calibration(const Checkpoint& checkpoint, Precision precision,
+                       std::span<const LayerToStore> layers, std::int64_t images);
 
 }  // namespace fovea::model

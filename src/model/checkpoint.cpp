@@ -234,4 +234,23 @@ AlignedBuffer<float> Checkpoint::load(std::string_view name) const {
   return values;
 }
 
+std::uint64_t Checkpoint::fingerprint() const {
+  constexpr std::size_t kSample = 4096;
+  std::uint64_t hash = 0xcbf29ce484222325U;  // FNV-1a, 64 bits
+  const auto add = [&](std::span<const std::byte> bytes) {
+    for (const std::byte byte : bytes) {
+      hash = (hash ^ static_cast<std::uint64_t>(byte)) * 0x100000001b3U;
+    }
+  };
+  for (const auto& [name, tensor] : weights_.tensors()) {
+    const std::span<const std::byte> bytes = tensor.stored->bytes;
+    add(std::as_bytes(std::span(name)));
+    add(std::as_bytes(std::span(tensor.stored->dtype)));
+    add(std::as_bytes(std::span(tensor.stored->shape)));
+    add(bytes.first(std::min(kSample, bytes.size())));
+    add(bytes.last(std::min(kSample, bytes.size())));
+  }
+  return hash;
+}
+
 }  // namespace fovea::model

@@ -78,6 +78,10 @@ class Checkpoint {
   /// Names of vision tensors in the files that the model does not use.
   [[nodiscard]] const std::vector<std::string>& unused() const { return weights_.unused(); }
 
+  /// Tells checkpoints apart: a hash over names, types, shapes, and the first and last 4 KiB of
+  /// every tensor of the vision tower. Quick, not cryptographic.
+  [[nodiscard]] std::uint64_t fingerprint() const;
+
  private:
   std::filesystem::path folder_;
   ModelConfig config_;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -11,7 +12,6 @@
 
 #include "core/error.hpp"
 #include "model/calibration.hpp"
-#include "model/storage.hpp"
 
 namespace fovea::model {
 namespace {
@@ -28,28 +28,6 @@ std::size_t count(std::int64_t n) {
   return static_cast<std::size_t>(n);
 }
 
-/// Loads "<name>.weight" and "<name>.bias", and holds them while a backend prepares them.
-struct Parameters {
-  AlignedBuffer<float> weight;
-  AlignedBuffer<float> bias;
-
-  Parameters(const Checkpoint& checkpoint, const std::string& name)
-      : weight(checkpoint.load(name + ".weight")), bias(checkpoint.load(name + ".bias")) {}
-  Parameters(AlignedBuffer<float> some_weight, AlignedBuffer<float> some_bias)
-      : weight(std::move(some_weight)), bias(std::move(some_bias)) {}
-
-  [[nodiscard]] LinearWeights linear() const {
-    const auto out = static_cast<std::int64_t>(bias.size());
-    return {.in = static_cast<std::int64_t>(weight.size()) / out,
-            .out = out,
-            .weight = weight.span(),
-            .bias = bias.span()};
-  }
-  [[nodiscard]] LayerNormWeights norm() const {
-    return {.weight = weight.span(), .bias = bias.span()};
-  }
-};
-
 /// The convolution's weight [hidden, 3, p, p] in the order of patches, [hidden, p, p, 3].
 AlignedBuffer<float> channels_last(const AlignedBuffer<float>& weight, std::int64_t hidden,
                                    std::int64_t patch) {
@@ -65,14 +43,32 @@ AlignedBuffer<float> channels_last(const AlignedBuffer<float>& weight, std::int6
   return out;
 }
 
+/// "<name>.weight" and "<name>.bias", held while a backend prepares them.
+LayerParameters load_parameters(const Checkpoint& checkpoint, const std::string& name) {
+  return {checkpoint.load(name + ".weight"), checkpoint.load(name + ".bias")};
+}
+
+LinearWeights linear_weights(const LayerParameters& parameters) {
+  const auto out = static_cast<std::int64_t>(parameters.bias.size());
+  return {.in = static_cast<std::int64_t>(parameters.weight.size()) / out,
+          .out = out,
+          .weight = parameters.weight.span(),
+          .bias = parameters.bias.span()};
+}
+
+LayerNormWeights norm_weights(const LayerParameters& parameters) {
+  return {.weight = parameters.weight.span(), .bias = parameters.bias.span()};
+}
+
 PreparedPtr prepare_patch_embed(const Checkpoint& checkpoint, ops::Backend& backend) {
   const VisionConfig& vision = checkpoint.config().vision;
   const Preprocessing& preprocessing = checkpoint.config().preprocessing;
-  const Parameters conv(checkpoint, std::string(kEmbeddings) + "patch_embedding");
+  const LayerParameters conv =
+      load_parameters(checkpoint, std::string(kEmbeddings) + "patch_embedding");
   const auto weight = channels_last(conv.weight, vision.hidden, vision.patch);
   const auto position = checkpoint.load(std::string(kEmbeddings) + "position_embedding.weight");
   ops::PatchEmbedWeights weights;
-  weights.projection = conv.linear();
+  weights.projection = linear_weights(conv);
   weights.projection.weight = weight.span();
   weights.position = position.span();
   for (std::size_t channel = 0; channel < 3; ++channel) {
@@ -82,106 +78,6 @@ PreparedPtr prepare_patch_embed(const Checkpoint& checkpoint, ops::Backend& back
   }
   return backend.prepare(weights);
 }
-
-/// What a norm adds to every row, b, goes on to the layer after it where the norm's output is
-/// narrow: W (x + b) + c = W x + (W b + c). So the few bits hold only what differs.
-void move_bias(std::span<const float> from, const AlignedBuffer<float>& weight,
-               AlignedBuffer<float>& bias) {
-  for (std::size_t o = 0; o < bias.size(); ++o) {
-    double sum = bias[o];
-    for (std::size_t i = 0; i < from.size(); ++i) {
-      sum += static_cast<double>(weight[o * from.size() + i]) * from[i];
-    }
-    bias[o] = static_cast<float>(sum);
-  }
-}
-
-/// One layer of the tower.
-class LayerLoader {
- public:
-  LayerLoader(const Checkpoint& checkpoint, ops::Backend& backend, std::int64_t layer,
-              const LayerStorage& storage)
-      : checkpoint_(checkpoint),
-        backend_(backend),
-        prefix_(fmt::format("vision_model.encoder.layers.{}.", layer)),
-        storage_(storage) {}
-
-  [[nodiscard]] PreparedPtr norm(const char* name, const Stored& output) const {
-    Parameters norm(checkpoint_, prefix_ + name);
-    if (is_narrow(output.type)) {
-      for (float& weight : norm.weight.span()) {
-        weight /= output.scale;
-      }
-      std::ranges::fill(norm.bias.span(), 0.0F);
-    }
-    return backend_.prepare(norm.norm());
-  }
-
-  /// q_proj, k_proj and v_proj as one layer of [3 * hidden, hidden].
-  [[nodiscard]] PreparedPtr qkv() const {
-    const std::size_t hidden = count(checkpoint_.config().vision.hidden);
-    Parameters all(AlignedBuffer<float>(3 * hidden * hidden), AlignedBuffer<float>(3 * hidden));
-    std::size_t part = 0;
-    for (const char* name : {"q_proj", "k_proj", "v_proj"}) {
-      const Parameters one(checkpoint_, prefix_ + "self_attn." + name);
-      std::ranges::copy(one.weight.span(), all.weight.data() + part * hidden * hidden);
-      std::ranges::copy(one.bias.span(), all.bias.data() + part * hidden);
-      ++part;
-    }
-    take_norm_bias("layer_norm1", storage_.normed1, all);
-    if (is_narrow(storage_.attended.type)) {
-      // Attention averages V's rows: scaled and without their bias, they give what is stored.
-      for (float& weight : all.weight.span().subspan(2 * hidden * hidden)) {
-        weight /= storage_.attended.scale;
-      }
-      std::ranges::fill(all.bias.span().subspan(2 * hidden), 0.0F);
-    }
-    LinearWeights weights = all.linear();
-    weights.input = storage_.normed1;
-    weights.output = {.type = storage_.qkv};
-    return backend_.prepare(weights);
-  }
-
-  [[nodiscard]] PreparedPtr out() const {
-    Parameters out(checkpoint_, prefix_ + "self_attn.out_proj");
-    if (is_narrow(storage_.attended.type)) {
-      Parameters value(checkpoint_, prefix_ + "self_attn.v_proj");
-      take_norm_bias("layer_norm1", storage_.normed1, value);
-      move_bias(value.bias.span(), out.weight, out.bias);
-    }
-    return linear(out, storage_.attended, {.type = storage_.stream});
-  }
-
-  [[nodiscard]] PreparedPtr fc1() const {
-    Parameters fc1(checkpoint_, prefix_ + "mlp.fc1");
-    take_norm_bias("layer_norm2", storage_.normed2, fc1);
-    return linear(fc1, storage_.normed2, storage_.inner);
-  }
-
-  [[nodiscard]] PreparedPtr fc2() const {
-    return linear(Parameters(checkpoint_, prefix_ + "mlp.fc2"), storage_.inner,
-                  {.type = storage_.stream});
-  }
-
- private:
-  void take_norm_bias(const char* norm, const Stored& normed, Parameters& layer) const {
-    if (is_narrow(normed.type)) {
-      move_bias(checkpoint_.load(prefix_ + norm + ".bias").span(), layer.weight, layer.bias);
-    }
-  }
-  [[nodiscard]] PreparedPtr linear(const Parameters& parameters, const Stored& input,
-                                   const Stored& output) const {
-    LinearWeights weights = parameters.linear();
-    weights.input = input;
-    weights.output = output;
-    return backend_.prepare(weights);
-  }
-
-  const Checkpoint& checkpoint_;
-  ops::Backend& backend_;
-  std::string prefix_;
-  const LayerStorage& storage_;
-};
 
 /// Folds the probe's query into the keys: head i's score of token x is x . key[i] with
 /// key[i] = scale * Wk_i^T q_i. K's bias adds the same to all scores of a head and cancels.
@@ -218,10 +114,10 @@ PreparedPtr prepare_pool(const Checkpoint& checkpoint, ops::Backend& backend) {
   const auto in_weight = checkpoint.load(head + "attention.in_proj_weight");
   const auto in_bias = checkpoint.load(head + "attention.in_proj_bias");
   const auto key = fold_probe(probe.span(), in_weight.span(), in_bias.span(), vision);
-  const Parameters out(checkpoint, head + "attention.out_proj");
-  const Parameters norm(checkpoint, head + "layernorm");
-  const Parameters fc1(checkpoint, head + "mlp.fc1");
-  const Parameters fc2(checkpoint, head + "mlp.fc2");
+  const LayerParameters out = load_parameters(checkpoint, head + "attention.out_proj");
+  const LayerParameters norm = load_parameters(checkpoint, head + "layernorm");
+  const LayerParameters fc1 = load_parameters(checkpoint, head + "mlp.fc1");
+  const LayerParameters fc2 = load_parameters(checkpoint, head + "mlp.fc2");
   return backend.prepare(ops::PoolWeights{
       .heads = vision.heads,
       .key = key.span(),
@@ -229,36 +125,118 @@ PreparedPtr prepare_pool(const Checkpoint& checkpoint, ops::Backend& backend) {
                 .out = vision.hidden,
                 .weight = in_weight.span().subspan(2 * hidden * hidden),
                 .bias = in_bias.span().subspan(2 * hidden)},
-      .out = out.linear(),
-      .norm = norm.norm(),
-      .fc1 = fc1.linear(),
-      .fc2 = fc2.linear(),
+      .out = linear_weights(out),
+      .norm = norm_weights(norm),
+      .fc1 = linear_weights(fc1),
+      .fc2 = linear_weights(fc2),
   });
 }
 
+/// Prepares the encoder's linear layers: for the types of the backend's tensors, and calibrated
+/// where those are narrow.
+class LayerPreparer {
+ public:
+  LayerPreparer(const Checkpoint& checkpoint, ops::Backend& backend)
+      : checkpoint_(checkpoint), backend_(backend), types_(backend.types()) {
+    if (backend.precision() == Precision::kInt8 || backend.precision() == Precision::kFp8) {
+      calibration_.emplace(checkpoint, backend.precision());
+    }
+  }
+
+  [[nodiscard]] PreparedPtr qkv(std::int64_t index) const {
+    return prepare("qkv", index, {.type = types_.normed}, {.type = types_.qkv});
+  }
+  [[nodiscard]] PreparedPtr out(std::int64_t index) const {
+    const LayerParameters parameters = load_parameters(
+        checkpoint_, fmt::format("vision_model.encoder.layers.{}.self_attn.out_proj", index));
+    LinearWeights weights = linear_weights(parameters);
+    weights.input = {.type = types_.attended};
+    weights.output = {.type = types_.stream};
+    return backend_.prepare(weights);
+  }
+  [[nodiscard]] PreparedPtr fc1(std::int64_t index) const {
+    Stored inner{.type = types_.inner};
+    if (calibration_) {  // it writes what fc2 reads
+      const VisionConfig& vision = checkpoint_.config().vision;
+      inner.scale = calibration_->layer("fc2", index, vision.hidden, vision.mlp).input_scale;
+    }
+    return prepare("fc1", index, {.type = types_.normed}, inner);
+  }
+  [[nodiscard]] PreparedPtr fc2(std::int64_t index) const {
+    return prepare("fc2", index, {.type = types_.inner}, {.type = types_.stream});
+  }
+
+ private:
+  [[nodiscard]] PreparedPtr prepare(std::string_view place, std::int64_t index, Stored input,
+                                    const Stored& output) const {
+    const LayerParameters parameters = load_layer(checkpoint_, place, index);
+    LinearWeights weights = linear_weights(parameters);
+    weights.input = input;
+    weights.output = output;
+    if (!calibration_) {
+      return backend_.prepare(weights);
+    }
+    const CalibratedLayer layer = calibration_->layer(place, index, weights.out, weights.in);
+    weights.bias = layer.bias;
+    weights.rounded = layer.rounded;
+    weights.rounded_scale = layer.scale;
+    if (layer.input_scale > 0) {  // else each row has a scale of its own
+      weights.input.scale = layer.input_scale;
+    }
+    return backend_.prepare(weights);
+  }
+
+  const Checkpoint& checkpoint_;
+  ops::Backend& backend_;
+  ops::TensorTypes types_;
+  std::optional<Calibration> calibration_;
+};
+
 }  // namespace
+
+LayerParameters load_layer(const Checkpoint& checkpoint, std::string_view place,
+                           std::int64_t index) {
+  const std::string layer = fmt::format("vision_model.encoder.layers.{}.", index);
+  if (place != "qkv") {
+    return load_parameters(checkpoint, layer + "mlp." + std::string(place));
+  }
+  LayerParameters all;
+  std::size_t part = 0;
+  for (const char* name : {"q_proj", "k_proj", "v_proj"}) {
+    const LayerParameters one = load_parameters(checkpoint, layer + "self_attn." + name);
+    if (part == 0) {
+      all.weight = AlignedBuffer<float>(3 * one.weight.size());
+      all.bias = AlignedBuffer<float>(3 * one.bias.size());
+    }
+    std::ranges::copy(one.weight.span(), all.weight.data() + part * one.weight.size());
+    std::ranges::copy(one.bias.span(), all.bias.data() + part * one.bias.size());
+    ++part;
+  }
+  return all;
+}
 
 EncoderWeights::EncoderWeights(const Checkpoint& checkpoint, ops::Backend& backend)
     : layers(count(checkpoint.config().vision.layers)) {
-  const std::vector<LayerStorage> storage = plan_storage(checkpoint, backend);
+  const LayerPreparer preparer(checkpoint, backend);
   std::vector<std::function<void()>> tasks;
   tasks.emplace_back([&] { pool = prepare_pool(checkpoint, backend); });
   tasks.emplace_back([&] { patch_embed = prepare_patch_embed(checkpoint, backend); });
-  tasks.emplace_back([&] {
-    post_norm = backend.prepare(Parameters(checkpoint, "vision_model.post_layernorm").norm());
-  });
+  const auto norm = [&](PreparedPtr& to, std::string name) {
+    tasks.emplace_back([&, name = std::move(name)] {
+      to = backend.prepare(norm_weights(load_parameters(checkpoint, name)));
+    });
+  };
+  norm(post_norm, "vision_model.post_layernorm");
   for (std::size_t i = 0; i < layers.size(); ++i) {
+    const auto index = static_cast<std::int64_t>(i);
+    const std::string name = fmt::format("vision_model.encoder.layers.{}.", i);
     Layer& layer = layers[i];
-    const LayerStorage& how = storage[i];
-    const LayerLoader loader(checkpoint, backend, static_cast<std::int64_t>(i), how);
-    tasks.emplace_back(
-        [=, &layer, &how] { layer.norm1 = loader.norm("layer_norm1", how.normed1); });
-    tasks.emplace_back([=, &layer] { layer.qkv = loader.qkv(); });
-    tasks.emplace_back([=, &layer] { layer.out = loader.out(); });
-    tasks.emplace_back(
-        [=, &layer, &how] { layer.norm2 = loader.norm("layer_norm2", how.normed2); });
-    tasks.emplace_back([=, &layer] { layer.fc1 = loader.fc1(); });
-    tasks.emplace_back([=, &layer] { layer.fc2 = loader.fc2(); });
+    norm(layer.norm1, name + "layer_norm1");
+    norm(layer.norm2, name + "layer_norm2");
+    tasks.emplace_back([&, index] { layer.qkv = preparer.qkv(index); });
+    tasks.emplace_back([&, index] { layer.out = preparer.out(index); });
+    tasks.emplace_back([&, index] { layer.fc1 = preparer.fc1(index); });
+    tasks.emplace_back([&, index] { layer.fc2 = preparer.fc2(index); });
   }
   backend.for_each(tasks.size(), [&](std::size_t index) { tasks[index](); });
 }

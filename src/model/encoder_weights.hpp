@@ -1,12 +1,25 @@
 // EncoderWeights: the vision tower's weights, folded, and prepared by a backend.
 #pragma once
 
+#include <cstdint>
+#include <string_view>
 #include <vector>
 
+#include "core/buffer.hpp"
 #include "model/checkpoint.hpp"
 #include "ops/backend.hpp"
 
 namespace fovea::model {
+
+/// A linear layer as float32.
+struct LayerParameters {
+  AlignedBuffer<float> weight;  // [out, in]
+  AlignedBuffer<float> bias;    // [out]
+};
+
+/// The layer "qkv" (q_proj, k_proj and v_proj as one), "fc1" or "fc2" of encoder layer `index`.
+[[nodiscard]] LayerParameters load_layer(const Checkpoint& checkpoint, std::string_view place,
+                                         std::int64_t index);
 
 struct EncoderWeights {
   struct Layer {

@@ -17,6 +17,7 @@
 #include "io/text.hpp"
 #include "model/architecture.hpp"
 #include "model/presets.hpp"
+#include "model/safetensors.hpp"
 #include "model/synthetic.hpp"
 
 namespace fovea::model {
@@ -75,29 +76,18 @@ std::vector<std::vector<TensorSpec>> split(std::vector<TensorSpec> tensors, DTyp
   return shards;
 }
 
-std::string header_of(const std::vector<TensorSpec>& tensors, DType dtype) {
-  std::string json = R"({"__metadata__":{"format":"pt"})";
-  std::size_t offset = 0;
-  for (const TensorSpec& tensor : tensors) {
-    const std::size_t end = offset + bytes_of(tensor, dtype);
-    json += fmt::format(R"(,{}:{{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}})",
-                        io::json_quote(tensor.name), stored_name(dtype),
-                        fmt::join(tensor.shape.dims(), ","), offset, end);
-    offset = end;
-  }
-  json += '}';
-  json.resize((json.size() + 7) / 8 * 8, ' ');  // tensors start aligned
-  std::string header;
-  for (std::size_t byte = 0; byte < 8; ++byte) {
-    header += static_cast<char>((json.size() >> (8 * byte)) & 0xffU);
-  }
-  return header + json;
-}
-
 void write_weights(const std::filesystem::path& path, const std::vector<TensorSpec>& tensors,
                    DType dtype, const SyntheticWeights& weights, ThreadPool& pool) {
   io::AtomicFile file(path);
-  file.write(header_of(tensors, dtype));
+  std::vector<TensorEntry> entries;
+  for (const TensorSpec& spec : tensors) {
+    const auto dims = spec.shape.dims();
+    entries.push_back({.name = spec.name,
+                       .dtype = stored_name(dtype),
+                       .shape = {dims.begin(), dims.end()},
+                       .bytes = bytes_of(spec, dtype)});
+  }
+  file.write(safetensors_header(entries));
   const auto team = static_cast<std::size_t>(pool.threads());
   const std::size_t window = 2 * team;  // chunks in memory at once
   std::vector<AlignedBuffer<float>> scratch(team);

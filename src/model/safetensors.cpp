@@ -501,4 +501,24 @@ StoredTensors parse_safetensors(std::span<const std::byte> bytes, std::string_vi
 SafetensorsFile::SafetensorsFile(const std::filesystem::path& path)
     : file_(path), tensors_(parse_safetensors(file_.bytes(), io::escape(path.native()))) {}
 
+std::string safetensors_header(std::span<const TensorEntry> tensors) {
+  constexpr std::size_t kLengthBytes = 8;
+  std::string json = R"({"__metadata__":{"format":"pt"})";
+  std::size_t offset = 0;
+  for (const TensorEntry& tensor : tensors) {
+    const std::size_t end = offset + tensor.bytes;
+    json += fmt::format(R"(,{}:{{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}})",
+                        io::json_quote(tensor.name), tensor.dtype, fmt::join(tensor.shape, ","),
+                        offset, end);
+    offset = end;
+  }
+  json += '}';
+  json.resize((json.size() + 7) / 8 * 8, ' ');
+  std::string header;
+  for (std::size_t byte = 0; byte < kLengthBytes; ++byte) {
+    header += static_cast<char>((json.size() >> (8 * byte)) & 0xffU);
+  }
+  return header + json;
+}
+
 }  // namespace fovea::model

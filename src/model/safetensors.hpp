@@ -37,6 +37,18 @@ using StoredTensors = std::map<std::string, StoredTensor, std::less<>>;
 [[nodiscard]] StoredTensors parse_safetensors(std::span<const std::byte> bytes,
                                               std::string_view file);
 
+/// A tensor of a file to be written.
+struct TensorEntry {
+  std::string name;
+  std::string_view dtype;  // as in the file: "F32"
+  std::vector<std::int64_t> shape;
+  std::size_t bytes = 0;
+};
+
+/// What stands before the data of a file whose tensors follow in this order without gaps: the
+/// length and the JSON, padded so that the data starts at a multiple of 8.
+[[nodiscard]] std::string safetensors_header(std::span<const TensorEntry> tensors);
+
 /// A memory-mapped, checked safetensors file.
 class SafetensorsFile {
  public:

@@ -10,11 +10,11 @@
 
 namespace fovea::ops {
 
-/// How a tensor holds numbers: those of one-byte types are (number - offset) / scale, rounded.
+/// How a tensor holds numbers: those of one-byte types are number / scale, rounded. Where rows have
+/// scales of their own, those come on top.
 struct Stored {
   DType type = DType::kF32;
   float scale = 1.0F;
-  float offset = 0.0F;
 };
 
 /// y = x weight^T + bias: weight [out, in], bias [out].
@@ -26,6 +26,10 @@ struct LinearWeights {
   /// Backends that compute in narrow types take their weights' type from the input's.
   Stored input{};
   Stored output{};
+  /// When calibration has rounded the weights to one byte already: [out, in], and a scale for each
+  /// output, weight[o, i] ~ rounded[o, i] * rounded_scale[o]. `bias` is then the corrected one.
+  std::span<const std::uint8_t> rounded{};
+  std::span<const float> rounded_scale{};
 };
 
 /// weight [width], bias [width].

@@ -37,7 +37,10 @@ TEST(ProblemTest, PrintsItself) {
 TEST(ProblemTest, NonsenseHasAReason) {
   EXPECT_EQ(reason_invalid(LinearProblem{.rows = 1, .in = 1, .out = 1}), "");
   EXPECT_NE(reason_invalid(LinearProblem{.rows = 0, .in = 1, .out = 1}), "");
-  EXPECT_NE(reason_invalid(LinearProblem{.rows = 1, .in = 1, .out = 1, .input = DType::kU8}), "");
+  EXPECT_NE(
+      reason_invalid(LinearProblem{
+          .rows = 1, .in = 1, .out = 1, .epilogue = Epilogue::kResidual, .output = DType::kI8}),
+      "");
   EXPECT_NE(reason_invalid(LayerNormProblem{.rows = 1, .width = 8, .eps = NAN}), "");
   EXPECT_NE(reason_invalid(
                 AttentionProblem{.images = 1, .tokens = 4, .heads = 2, .head_dim = 8, .scale = -1}),

@@ -26,7 +26,7 @@ struct GemmProblem {
   std::int64_t k = 0;
   DType a = DType::kBF16;  // kBF16, kE4M3, kI8, or kU8 with b kI8
   DType b = DType::kBF16;
-  DType output = DType::kBF16;  // kBF16, kE4M3 or kU8
+  DType output = DType::kBF16;  // kBF16, kE4M3 or kI8
   GemmEpilogue epilogue = GemmEpilogue::kBias;
   bool row_scale = false;   // A has a scale a row
   std::int64_t tokens = 0;  // rows of the position table
@@ -40,8 +40,7 @@ struct GemmOperands {
   DevicePtr column_scale = 0;  // f32 (N), one-byte types: weight scale times that of all of A
   DevicePtr row_scale = 0;     // f32 (M), when the problem has one
   DevicePtr position = 0;      // bf16 (tokens, N), kPosition
-  float output_scale = 1.0F;   // one-byte outputs: the stored value times this, plus
-  float output_offset = 0.0F;  // this (u8 alone), is the result
+  float output_scale = 1.0F;   // one-byte outputs: the stored value times this is the result
 };
 
 [[nodiscard]] std::string to_string(const GemmProblem& problem);

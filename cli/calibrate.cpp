@@ -1,0 +1,50 @@
+// `fovea calibrate`: photos through the model once, so that it can run in 8 bits.
+#include "fovea/calibrate.hpp"
+
+#include <iostream>
+#include <memory>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "cli/commands.hpp"
+
+namespace fovea::cli {
+
+void add_calibrate(CLI::App& app, Run& run) {
+  const auto options = std::make_shared<CalibrateOptions>();
+  const auto precision = std::make_shared<std::string>("int8");
+  CLI::App* command =
+      app.add_subcommand("calibrate", "Prepare a model to run in 8 bits (int8 or fp8)");
+  command->add_option("model", options->model, "Model folder, or name of a pulled model")
+      ->required()
+      ->default_str("");
+  command
+      ->add_option("inputs", options->input.inputs,
+                   "Photos like those to be embedded: files, folders, archives or lists")
+      ->required()
+      ->default_str("");
+  command->add_option("--precision", *precision, "8-bit numbers to use")
+      ->check(CLI::IsMember({"int8", "fp8"}));
+  command->add_option("--images", options->images, "Look at this many photos, the first ones")
+      ->check(CLI::Range(1, 100000));
+  command->add_option("--threads", options->threads, "Compute threads; 0: one a CPU")
+      ->check(CLI::Range(0, kMostThreads));
+  command->footer(
+      "Writes calibration-<precision>.safetensors beside the model's weights.\n"
+      "Exit: 0 done, 1 failed, 2 usage, 3 done but some photos could not be used.");
+  command->callback([options, precision, &run] {
+    run = [options, precision] {
+      options->precision = parse_precision(*precision);
+      options->on_failure = [](const JobFailure& failure) {
+        std::cerr << fmt::format("fovea: {}: {}\n", failure.source, failure.error);
+      };
+      const CalibrateReport report = calibrate(*options);
+      std::cerr << fmt::format("fovea: looked at {} photos, wrote {} in {:.0f} s\n", report.images,
+                               report.file.native(), report.seconds);
+      return report.failed == 0 ? kDone : kSomeInputsFailed;
+    };
+  });
+}
+
+}  // namespace fovea::cli

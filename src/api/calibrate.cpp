@@ -1,0 +1,99 @@
+// fovea::calibrate: photos through the fp32 encoder on the CPU, then the rounding.
+#include "fovea/calibrate.hpp"
+
+#include <chrono>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "backends.hpp"
+#include "core/error.hpp"
+#include "core/thread_pool.hpp"
+#include "hub/resolve.hpp"
+#include "model/calibration.hpp"
+#include "model/encoder.hpp"
+#include "pipeline/input_stream.hpp"
+#include "pipeline/loader.hpp"
+#include "pipeline/prepare.hpp"
+#include "pipeline/source.hpp"
+#include "quantize/calibrate.hpp"
+#include "quantize/observer.hpp"
+
+namespace fovea {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// Encodes the first images of the inputs, for what the encoder's backend observes meanwhile.
+void look_at_images(const CalibrateOptions& options, const pipeline::PixelLayout& layout,
+                    model::Encoder& encoder, CalibrateReport& report) {
+  pipeline::InputStream inputs(pipeline::make_source(options.input, layout.preprocessing),
+                               options.input.shard_index, options.input.shard_count);
+  pipeline::LoaderOptions loading;
+  loading.threads = options.threads > 0 ? options.threads : available_threads();
+  loading.image_bytes = layout.image_bytes();
+  pipeline::Loader loader(loading, inputs, pipeline::make_prepare(layout));
+  std::vector<float> embeddings;
+  while (report.images < options.images) {
+    pipeline::Batch* const batch = loader.next();
+    if (batch == nullptr) {
+      break;
+    }
+    batch->compact(loading.image_bytes);
+    for (const pipeline::Slot& slot : std::span(batch->slots).first(batch->count)) {
+      if (slot.failed()) {
+        ++report.failed;
+        if (options.on_failure) {
+          options.on_failure({.source = slot.name, .error = slot.error});
+        }
+      }
+    }
+    const std::int64_t images = std::min<std::int64_t>(static_cast<std::int64_t>(batch->rows),
+                                                       options.images - report.images);
+    embeddings.resize(static_cast<std::size_t>(images * encoder.config().vision.hidden));
+    encoder.encode(
+        batch->pixels.span().first(static_cast<std::size_t>(images) * loading.image_bytes), images,
+        embeddings);
+    report.images += images;
+    loader.recycle(*batch);
+  }
+  loader.stop();
+}
+
+}  // namespace
+
+CalibrateReport calibrate(const CalibrateOptions& options) {
+  const Clock::time_point start = Clock::now();
+  if (options.precision != Precision::kInt8 && options.precision != Precision::kFp8) {
+    fail("{} needs no calibration; int8 and fp8 do", to_string(options.precision));
+  }
+  if (options.images < 1) {
+    fail("calibration looks at 1 image or more, not {}", options.images);
+  }
+  const model::Checkpoint checkpoint(hub::resolve_model(options.model));
+  const model::ModelConfig& config = checkpoint.config();
+  const pipeline::PixelLayout layout{.preprocessing = config.preprocessing,
+                                     .patch = static_cast<int>(config.vision.patch)};
+  quantize::Observations observations;
+  std::vector<std::string> places(std::begin(model::kCalibratedPlaces),
+                                  std::end(model::kCalibratedPlaces));
+  CalibrateReport report;
+  {
+    model::Encoder encoder(checkpoint,
+                           quantize::observe(make_backend({.device = "cpu",
+                                                           .precision = Precision::kFp32,
+                                                           .threads = options.threads}),
+                                             std::move(places), observations));
+    look_at_images(options, layout, encoder, report);
+  }
+  if (report.images == 0) {
+    fail("no image among the inputs could be used");
+  }
+  ThreadPool pool(options.threads > 0 ? options.threads : available_threads());
+  quantize::round_and_write(checkpoint, observations, options.precision, report.images, pool);
+  report.file = model::calibration_path(checkpoint.folder(), options.precision);
+  report.seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  return report;
+}
+
+}  // namespace fovea

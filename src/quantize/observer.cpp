@@ -1,0 +1,168 @@
+// The backend and lane that note a linear layer's input before they pass the call on.
+#include "quantize/observer.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "core/error.hpp"
+#include "quantize/kernels.hpp"
+
+namespace fovea::quantize {
+namespace {
+
+class ObservingLane final : public ops::Lane {
+ public:
+  ObservingLane(ops::Lane& inner, const std::vector<std::string>& places,
+                Observations& observations)
+      : inner_(inner), places_(places), observations_(observations) {}
+
+ private:
+  void do_patch_embed(const ops::PatchEmbedProblem& problem, const ops::Prepared& weights,
+                      const ConstTensorView& patches, const TensorView& tokens) override {
+    inner_.patch_embed(problem, weights, patches, tokens);
+  }
+  void do_layer_norm(const ops::LayerNormProblem& problem, const ops::Prepared& weights,
+                     const ConstTensorView& input, const TensorView& output,
+                     const TensorView& row_scales) override {
+    inner_.layer_norm(problem, weights, input, output, row_scales);
+  }
+  void do_linear(const ops::LinearProblem& problem, const ops::Prepared& weights,
+                 const ConstTensorView& input, const TensorView& output,
+                 const ConstTensorView& row_scales) override {
+    const std::string place(problem.name);
+    if (std::ranges::find(places_, place) != places_.end()) {
+      observations_.add(place, seen_[place]++, input);
+    }
+    inner_.linear(problem, weights, input, output, row_scales);
+  }
+  void do_attention(const ops::AttentionProblem& problem, const ConstTensorView& qkv,
+                    const TensorView& output) override {
+    inner_.attention(problem, qkv, output);
+  }
+  void do_pool(const ops::PoolProblem& problem, const ops::Prepared& weights,
+               const ConstTensorView& input, const TensorView& output) override {
+    inner_.pool(problem, weights, input, output);
+  }
+
+  ops::Lane& inner_;
+  const std::vector<std::string>& places_;
+  Observations& observations_;
+  std::map<std::string, std::size_t> seen_;  // calls so far: the layer's number
+};
+
+class ObservingBackend final : public ops::Backend {
+ public:
+  ObservingBackend(std::unique_ptr<ops::Backend> inner, std::vector<std::string> places,
+                   Observations& observations)
+      : inner_(std::move(inner)), places_(std::move(places)), observations_(observations) {}
+
+  [[nodiscard]] std::string description() const override { return inner_->description(); }
+  [[nodiscard]] Precision precision() const override { return inner_->precision(); }
+  [[nodiscard]] int threads() const override { return inner_->threads(); }
+  [[nodiscard]] ops::TensorTypes types() const override { return inner_->types(); }
+
+  [[nodiscard]] std::string can_run(const ops::PatchEmbedProblem& problem) const override {
+    return inner_->can_run(problem);
+  }
+  [[nodiscard]] std::string can_run(const ops::LayerNormProblem& problem) const override {
+    return inner_->can_run(problem);
+  }
+  [[nodiscard]] std::string can_run(const ops::LinearProblem& problem) const override {
+    return inner_->can_run(problem);
+  }
+  [[nodiscard]] std::string can_run(const ops::AttentionProblem& problem) const override {
+    return inner_->can_run(problem);
+  }
+  [[nodiscard]] std::string can_run(const ops::PoolProblem& problem) const override {
+    return inner_->can_run(problem);
+  }
+
+  [[nodiscard]] ops::PreparedPtr prepare(const ops::PatchEmbedWeights& weights) override {
+    return inner_->prepare(weights);
+  }
+  [[nodiscard]] ops::PreparedPtr prepare(const ops::LayerNormWeights& weights) override {
+    return inner_->prepare(weights);
+  }
+  [[nodiscard]] ops::PreparedPtr prepare(const ops::LinearWeights& weights) override {
+    return inner_->prepare(weights);
+  }
+  [[nodiscard]] ops::PreparedPtr prepare(const ops::PoolWeights& weights) override {
+    return inner_->prepare(weights);
+  }
+
+  void for_each(std::size_t count, const std::function<void(std::size_t)>& task) override {
+    inner_->for_each(count, task);
+  }
+  void run(const ops::Batch& batch,
+           const std::function<void(ops::Lane&, const ops::Slice&)>& network) override {
+    inner_->run(batch, [&](ops::Lane& lane, const ops::Slice& slice) {
+      ObservingLane observing(lane, places_, observations_);
+      network(observing, slice);
+    });
+  }
+  [[nodiscard]] std::vector<ops::OperatorTime> profile() const override {
+    return inner_->profile();
+  }
+  void reset_profile() override { inner_->reset_profile(); }
+
+ private:
+  std::unique_ptr<ops::Backend> inner_;
+  std::vector<std::string> places_;
+  Observations& observations_;
+};
+
+}  // namespace
+
+Observations::Entry& Observations::entry(const std::string& place, std::size_t layer) {
+  const std::lock_guard lock(mutex_);
+  std::unique_ptr<Entry>& found = entries_[place][layer];
+  if (found == nullptr) {
+    found = std::make_unique<Entry>();
+  }
+  return *found;
+}
+
+void Observations::add(const std::string& place, std::size_t layer, const ConstTensorView& input) {
+  if (input.dtype != DType::kF32) {
+    fail("calibration needs f32 activations, {} reads {}", place, to_string(input.dtype));
+  }
+  const auto rows = static_cast<std::size_t>(input.shape[0]);
+  const auto width = static_cast<std::size_t>(input.shape[1]);
+  const auto* const x = input.as<float>();
+  Entry& target = entry(place, layer);
+  const std::lock_guard lock(target.mutex);
+  InputStatistics& statistics = target.statistics;
+  if (statistics.width == 0) {
+    statistics.width = width;
+    statistics.gram = AlignedBuffer<float>(width * width);
+    std::ranges::fill(statistics.gram.span(), 0.0F);
+    statistics.sum.assign(width, 0.0);
+  }
+  statistics.rows += rows;
+  add_gram(x, rows, width, statistics.gram.data());
+  for (std::size_t row = 0; row < rows; ++row) {
+    for (std::size_t i = 0; i < width; ++i) {
+      const float value = x[row * width + i];
+      statistics.sum[i] += value;
+      statistics.peak = std::max(statistics.peak, std::abs(value));
+    }
+  }
+}
+
+const InputStatistics& Observations::at(const std::string& place, std::size_t layer) const {
+  const std::lock_guard lock(mutex_);
+  if (const auto found = entries_.find(place); found != entries_.end()) {
+    if (const auto entry = found->second.find(layer); entry != found->second.end()) {
+      return entry->second->statistics;
+    }
+  }
+  fail("calibration: nothing was seen of {} in layer {}", place, layer);
+}
+
+std::unique_ptr<ops::Backend> observe(std::unique_ptr<ops::Backend> inner,
+                                      std::vector<std::string> places, Observations& observations) {
+  return std::make_unique<ObservingBackend>(std::move(inner), std::move(places), observations);
+}
+
+}  // namespace fovea::quantize

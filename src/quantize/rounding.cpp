@@ -1,0 +1,155 @@
+// Column order, factorisation, rounding with feedback, and the bias's correction.
+#include "quantize/rounding.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numeric>
+
+#include "core/dtype.hpp"
+#include "core/error.hpp"
+#include "quantize/kernels.hpp"
+
+namespace fovea::quantize {
+namespace {
+
+// Added to the diagonal, as a share of its mean: keeps the factors tame where inputs hardly vary.
+constexpr double kDamping = 0.01;
+constexpr float kInt8Max = 127.0F;
+
+/// The inputs' covariance, its columns in the order of `order`, upper triangle, damped.
+AlignedBuffer<float> covariance(const InputStatistics& inputs,
+                                const std::vector<std::size_t>& order) {
+  const std::size_t width = inputs.width;
+  const double rows = static_cast<double>(inputs.rows);
+  AlignedBuffer<float> matrix(width * width);
+  double trace = 0;
+  for (std::size_t i = 0; i < width; ++i) {
+    for (std::size_t j = i; j < width; ++j) {
+      const std::size_t a = std::max(order[i], order[j]);
+      const std::size_t b = std::min(order[i], order[j]);
+      const double moment = inputs.gram[a * width + b] / rows;
+      const double value = moment - inputs.sum[a] / rows * (inputs.sum[b] / rows);
+      matrix[i * width + j] = static_cast<float>(value);
+      trace += i == j ? value : 0;
+    }
+  }
+  const double damping = std::max(kDamping * trace / static_cast<double>(width), 1e-20);
+  for (std::size_t i = 0; i < width; ++i) {
+    matrix[i * width + i] += static_cast<float>(damping);
+  }
+  return matrix;
+}
+
+/// Turns the upper triangle of a positive matrix into that of R with matrix = R R^T.
+void factor(AlignedBuffer<float>& matrix, std::size_t width) {
+  for (std::size_t j = width; j-- > 0;) {
+    const std::size_t tail = width - j - 1;
+    const float* const row = matrix.data() + j * width + j + 1;
+    const float square = matrix[j * width + j] - dot(row, row, tail);
+    if (!(square > 0)) {
+      fail("calibration: the inputs' covariance is not positive at column {}", j);
+    }
+    const float diagonal = std::sqrt(square);
+    matrix[j * width + j] = diagonal;
+    for (std::size_t i = 0; i < j; ++i) {
+      float& element = matrix[i * width + j];
+      element = (element - dot(matrix.data() + i * width + j + 1, row, tail)) / diagonal;
+    }
+  }
+}
+
+/// Row k: the weights with which the errors of columns before k enter column k, u_jk for j < k.
+AlignedBuffer<float> feedback(const InputStatistics& inputs,
+                              const std::vector<std::size_t>& order) {
+  const std::size_t width = inputs.width;
+  AlignedBuffer<float> matrix = covariance(inputs, order);
+  factor(matrix, width);
+  AlignedBuffer<float> rows(width * width);
+  constexpr std::size_t kBlock = 64;  // transposed in blocks that fit the first cache
+  for (std::size_t k0 = 0; k0 < width; k0 += kBlock) {
+    for (std::size_t j0 = 0; j0 <= k0; j0 += kBlock) {
+      for (std::size_t k = k0; k < std::min(k0 + kBlock, width); ++k) {
+        for (std::size_t j = j0; j < std::min(j0 + kBlock, k); ++j) {
+          rows[k * width + j] = matrix[j * width + k] / matrix[k * width + k];
+        }
+      }
+    }
+  }
+  return rows;
+}
+
+struct Grid {
+  Precision precision;
+
+  [[nodiscard]] float scale(float peak) const {
+    const float largest = precision == Precision::kInt8 ? kInt8Max : kE4M3Max;
+    return peak > 0 ? peak / largest : 1.0F;
+  }
+  [[nodiscard]] std::uint8_t round(float value) const {
+    if (precision == Precision::kInt8) {
+      return static_cast<std::uint8_t>(
+          static_cast<std::int8_t>(std::nearbyint(std::clamp(value, -kInt8Max, kInt8Max))));
+    }
+    return to_e4m3(value).bits;
+  }
+  [[nodiscard]] float value(std::uint8_t bits) const {
+    return precision == Precision::kInt8 ? static_cast<float>(static_cast<std::int8_t>(bits))
+                                         : to_float(Float8E4M3{bits});
+  }
+};
+
+}  // namespace
+
+RoundedLayer round_layer(std::span<const float> weight, std::span<const float> bias,
+                         const InputStatistics& inputs, Precision precision) {
+  const std::size_t width = inputs.width;
+  const std::size_t outputs = bias.size();
+  if (width == 0 || inputs.rows == 0 || weight.size() != outputs * width) {
+    fail("calibration: weights of {} elements do not fit {} outputs of {} inputs ({} rows seen)",
+         weight.size(), outputs, width, inputs.rows);
+  }
+  const Grid grid{precision};
+  // The columns that matter most come first, while later ones can still take up their errors.
+  std::vector<std::size_t> order(width);
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, std::ranges::greater{},
+                           [&](std::size_t i) { return inputs.gram[i * width + i]; });
+  const AlignedBuffer<float> u = feedback(inputs, order);
+
+  RoundedLayer layer{.rounded = std::vector<std::uint8_t>(outputs * width),
+                     .scale = std::vector<float>(outputs),
+                     .bias = std::vector<float>(bias.begin(), bias.end())};
+  AlignedBuffer<float> errors(kDotRows * width);  // w - rounded, columns in `order`
+  std::array<float, kDotRows> carried{};
+  for (std::size_t first = 0; first < outputs; first += kDotRows) {
+    const std::size_t rows = std::min(kDotRows, outputs - first);
+    for (std::size_t row = 0; row < rows; ++row) {
+      float peak = 0;
+      for (const float value : weight.subspan((first + row) * width, width)) {
+        peak = std::max(peak, std::abs(value));
+      }
+      layer.scale[first + row] = grid.scale(peak);
+    }
+    std::ranges::fill(errors.span(), 0.0F);
+    for (std::size_t k = 0; k < width; ++k) {
+      dot_rows(errors.data(), width, u.data() + k * width, k, carried.data());
+      for (std::size_t row = 0; row < rows; ++row) {
+        const std::size_t at = (first + row) * width + order[k];
+        const float scale = layer.scale[first + row];
+        layer.rounded[at] = grid.round((weight[at] + carried[row]) / scale);
+        errors[row * width + k] = weight[at] - grid.value(layer.rounded[at]) * scale;
+      }
+    }
+    for (std::size_t row = 0; row < rows; ++row) {
+      double shift = 0;
+      for (std::size_t k = 0; k < width; ++k) {
+        shift += errors[row * width + k] * inputs.sum[order[k]];
+      }
+      layer.bias[first + row] += static_cast<float>(shift / static_cast<double>(inputs.rows));
+    }
+  }
+  return layer;
+}
+
+}  // namespace fovea::quantize

@@ -1,0 +1,136 @@
+// Rounding to 8 bits with feedback: what it promises is a smaller change of the layer's output.
+#include "quantize/rounding.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <random>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "core/dtype.hpp"
+#include "fovea/error.hpp"
+#include "quantize/kernels.hpp"
+
+namespace fovea::quantize {
+namespace {
+
+constexpr std::size_t kWidth = 100;  // no multiple of a vector or a tile
+constexpr std::size_t kOutputs = 21;
+constexpr std::size_t kRows = 700;
+
+/// Inputs that go together, as activations do: few directions and a mean.
+struct Layer {
+  std::vector<float> x;  // [kRows, kWidth]
+  std::vector<float> weight;
+  std::vector<float> bias;
+  InputStatistics statistics;
+
+  Layer() : x(kRows * kWidth), weight(kOutputs * kWidth), bias(kOutputs, 0.25F) {
+    std::mt19937 random(7);
+    std::normal_distribution<float> normal;
+    constexpr std::size_t kDirections = 12;
+    std::vector<float> directions(kDirections * kWidth);
+    std::vector<float> mean(kWidth);
+    for (float& value : directions) {
+      value = normal(random);
+    }
+    for (float& value : mean) {
+      value = 2 * normal(random);
+    }
+    for (std::size_t row = 0; row < kRows; ++row) {
+      for (std::size_t i = 0; i < kWidth; ++i) {
+        x[row * kWidth + i] = mean[i] + 0.1F * normal(random);
+      }
+      for (std::size_t d = 0; d < kDirections; ++d) {
+        const float amount = normal(random);
+        for (std::size_t i = 0; i < kWidth; ++i) {
+          x[row * kWidth + i] += amount * directions[d * kWidth + i];
+        }
+      }
+    }
+    for (float& value : weight) {
+      value = normal(random) / 10;
+    }
+    statistics.width = kWidth;
+    statistics.rows = kRows;
+    statistics.gram = AlignedBuffer<float>(kWidth * kWidth);
+    std::ranges::fill(statistics.gram.span(), 0.0F);
+    add_gram(x.data(), kRows, kWidth, statistics.gram.data());
+    statistics.sum.assign(kWidth, 0.0);
+    for (std::size_t at = 0; at < x.size(); ++at) {
+      statistics.sum[at % kWidth] += x[at];
+    }
+  }
+
+  /// Root mean square over rows and outputs of what w and b change in the layer's output.
+  [[nodiscard]] double change(const std::vector<float>& w, const std::vector<float>& b) const {
+    double sum = 0;
+    for (std::size_t row = 0; row < kRows; ++row) {
+      for (std::size_t o = 0; o < kOutputs; ++o) {
+        double difference = static_cast<double>(b[o]) - bias[o];
+        for (std::size_t i = 0; i < kWidth; ++i) {
+          difference += (static_cast<double>(w[o * kWidth + i]) - weight[o * kWidth + i]) *
+                        x[row * kWidth + i];
+        }
+        sum += difference * difference;
+      }
+    }
+    return std::sqrt(sum / static_cast<double>(kRows * kOutputs));
+  }
+};
+
+float value_of(std::uint8_t bits, Precision precision) {
+  return precision == Precision::kInt8 ? static_cast<float>(static_cast<std::int8_t>(bits))
+                                       : to_float(Float8E4M3{bits});
+}
+
+class Rounding : public testing::TestWithParam<Precision> {};
+
+TEST_P(Rounding, ChangesTheOutputLessThanRoundingToTheNearest) {
+  const Layer layer;
+  const RoundedLayer rounded = round_layer(layer.weight, layer.bias, layer.statistics, GetParam());
+  std::vector<float> nearest(layer.weight.size());
+  std::vector<float> with_feedback(layer.weight.size());
+  for (std::size_t at = 0; at < nearest.size(); ++at) {
+    const float scale = rounded.scale[at / kWidth];
+    const float scaled = layer.weight[at] / scale;
+    nearest[at] = scale * (GetParam() == Precision::kInt8 ? std::nearbyint(scaled)
+                                                          : to_float(to_e4m3(scaled)));
+    with_feedback[at] = scale * value_of(rounded.rounded[at], GetParam());
+  }
+  const double plain = layer.change(nearest, layer.bias);
+  const double best = layer.change(with_feedback, rounded.bias);
+  EXPECT_GT(plain, 0);
+  EXPECT_LT(best, plain / 4) << plain;
+  // The bias alone is not what helps, and the feedback alone leaves more than both.
+  EXPECT_LT(best, layer.change(nearest, rounded.bias) / 2);
+  EXPECT_LT(best, layer.change(with_feedback, layer.bias));
+}
+
+INSTANTIATE_TEST_SUITE_P(Formats, Rounding, testing::Values(Precision::kInt8, Precision::kFp8),
+                         [](const auto& format) { return std::string(to_string(format.param)); });
+
+TEST(Gram, IsTheSumOfProducts) {
+  const Layer layer;
+  for (std::size_t i = 0; i < kWidth; ++i) {
+    for (std::size_t j = 0; j <= i; ++j) {
+      double sum = 0;
+      for (std::size_t row = 0; row < kRows; ++row) {
+        sum += static_cast<double>(layer.x[row * kWidth + i]) * layer.x[row * kWidth + j];
+      }
+      ASSERT_NEAR(layer.statistics.gram[i * kWidth + j], sum, 1e-3 * kRows) << i << ' ' << j;
+    }
+  }
+}
+
+TEST(RoundLayer, RefusesWeightsOfAnotherWidth) {
+  const Layer layer;
+  EXPECT_THROW(round_layer(std::span(layer.weight).first(kWidth), layer.bias, layer.statistics,
+                           Precision::kInt8),
+               Error);
+}
+
+}  // namespace
+}  // namespace fovea::quantize
