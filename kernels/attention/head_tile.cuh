@@ -22,7 +22,7 @@ struct HeadSpans {
   static constexpr int kRest = rest_columns(kHeadDim);  // columns of the last span
   static constexpr int kRestBytes = kRest * 2;          // of one of its rows
   static constexpr tile::SwizzleMode kRestMode =
-      kRest == 16 ? tile::SwizzleMode::k32 : tile::SwizzleMode::k64;
+      kRestBytes == 32 ? tile::SwizzleMode::k32 : tile::SwizzleMode::k64;
   static_assert(kHeadDim % 8 == 0 && kWide >= 1 && kRest <= 32, "head dims 64, 72, 80, 96, 128");
 };
 
@@ -34,7 +34,7 @@ struct HeadTile : HeadSpans<kHeadDim> {
   static constexpr int kBytes = kRestOffset + kRows * Spans::kRestBytes;
   static_assert(kRows % 8 == 0, "a swizzle pattern is eight rows");
 
-  alignas(1024) unsigned char bytes[kBytes];
+  alignas(kTileAlignment) unsigned char bytes[kBytes];
 
   /// Loads `kRows` rows from `row` on; rows beyond the operand's become zero.
   __device__ __forceinline__ void load(const OperandMaps& maps, std::uint64_t* full, int row,

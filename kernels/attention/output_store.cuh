@@ -30,7 +30,7 @@ __device__ __forceinline__ void stage_halves(const float (&o)[kRegisters], std::
                                              int lane) {
   const std::uint32_t row = to + lane % 16 * kRowBytes + lane / 16 * 16;
 #pragma unroll
-  for (int i = 0; i < kRowBytes / 32; ++i) {
+  for (int i = 0; i < kRegisters / 8; ++i) {
     const float* const x = &o[i * 8];
     ptx::stmatrix_x4(swizzled<kRowBytes>(row + i * 32), Element::pack(x[0], x[1]),
                      Element::pack(x[2], x[3]), Element::pack(x[4], x[5]),
@@ -46,7 +46,7 @@ __device__ __forceinline__ void stage_bytes(const float (&o)[kRegisters], std::u
   const std::uint32_t selector = lane % 2 == 0 ? 0x5410 : 0x3276;
   const std::uint32_t place = to + lane / 4 * kRowBytes + lane % 2 * 8 + lane % 4 / 2 * 4;
 #pragma unroll
-  for (int i = 0; i < kRowBytes / 16; ++i) {
+  for (int i = 0; i < kRegisters / 8; ++i) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const float* const x = &o[i * 8 + half * 2];
@@ -91,24 +91,27 @@ __device__ __forceinline__ void store_output(const Sm90Params& params,
     }
   }
 
-  if (kCopyBytes && params.output_e4m3 != 0) {
-    __syncwarp();
-    constexpr int kUnits = kHeadDim / 8;
-    for (int i = lane; i < kOutputRows * kUnits; i += 32) {
-      const int r = i / kUnits;
-      const int column = i % kUnits * 8;
-      if (row + r < params.queries) {
-        const std::uint32_t from =
-            column < Tile::kWide * 64
-                ? swizzled<64>(ptx::shared_address(wide + column / 64 * Tile::kSpanBytes) + r * 64 +
-                               column % 64)
-                : ptx::shared_address(rest) + r * (Tile::kRestBytes / 2) + column % 64;
-        ptx::st_global_b64(params.output + image * params.output_batch + head * params.output_head +
-                               (row + r) * params.output_row + column,
-                           ptx::ld_shared_b64(from));
+  if constexpr (kCopyBytes) {
+    if (params.output_e4m3 != 0) {
+      __syncwarp();
+      constexpr int kUnits = kHeadDim / 8;
+      for (int i = lane; i < kOutputRows * kUnits; i += 32) {
+        const int r = i / kUnits;
+        const int column = i % kUnits * 8;
+        if (row + r < params.queries) {
+          const std::uint32_t from =
+              column < Tile::kWide * 64
+                  ? swizzled<64>(ptx::shared_address(wide + column / 64 * Tile::kSpanBytes) +
+                                 r * 64 + column % 64)
+                  : swizzled<Tile::kRestBytes / 2>(ptx::shared_address(rest) +
+                                                   r * (Tile::kRestBytes / 2) + column % 64);
+          ptx::st_global_b64(params.output + image * params.output_batch +
+                                 head * params.output_head + (row + r) * params.output_row + column,
+                             ptx::ld_shared_b64(from));
+        }
       }
+      return;
     }
-    return;
   }
   ptx::fence_proxy_async_shared();
   __syncwarp();

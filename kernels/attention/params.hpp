@@ -93,18 +93,18 @@ struct FlashLevers {
   int consumers;   // warpgroups that multiply, with 64 queries each
   int key_slots;   // blocks of keys or values on chip
   int tile_slots;  // tiles of 64 queries on chip
-  bool in_turns;   // consumers take turns in starting products
 };
 
 inline constexpr std::array kFlashKernels = {
-    FlashLevers{64, 128, 3, 6, 6, false},
-    FlashLevers{72, 160, 2, 5, 4, true},
-    FlashLevers{96, 144, 2, 5, 4, true},
-    FlashLevers{128, 160, 2, 4, 4, true},
+    FlashLevers{64, 128, 3, 6, 6}, FlashLevers{64, 96, 3, 8, 6},   FlashLevers{72, 112, 3, 7, 6},
+    FlashLevers{96, 96, 3, 6, 6},  FlashLevers{128, 160, 2, 4, 4},
 };
 
 /// A thread of the warpgroup that loads keeps this many registers.
 inline constexpr int kProducerRegisters = 24;
+
+/// The widest swizzle pattern.
+inline constexpr int kTileAlignment = 1024;
 
 constexpr int threads_of(int consumers) {
   return (consumers + 1) * 128;
@@ -112,7 +112,8 @@ constexpr int threads_of(int consumers) {
 constexpr int round_up(int value, int multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
-/// Columns of a head's last span, where 64 does not divide the head dimension.
+/// Columns of a head's last span, where 64 does not divide the head dimension: whole steps of
+/// Q K^T.
 constexpr int rest_columns(int head_dim) {
   return round_up(head_dim % 64, 16);
 }
@@ -125,10 +126,10 @@ constexpr int key_rows(int keys) {
 template <typename Levers>
 constexpr std::size_t shared_bytes(const Levers& levers) {
   const int row_bytes = (levers.head_dim / 64 * 64 + rest_columns(levers.head_dim)) * 2;
-  const int bytes =
-      (levers.key_slots * key_rows(levers.keys) + levers.tile_slots * kTileRows) * row_bytes +
-      (levers.key_slots + levers.tile_slots) * 16;
-  return static_cast<std::size_t>(round_up(bytes, 1024));  // a swizzle pattern
+  const int key_tile = round_up(key_rows(levers.keys) * row_bytes, kTileAlignment);
+  const int query_tile = round_up(kTileRows * row_bytes, kTileAlignment);
+  const int bytes = levers.key_slots * (key_tile + 16) + levers.tile_slots * (query_tile + 16);
+  return static_cast<std::size_t>(round_up(bytes, kTileAlignment));
 }
 
 /// Shared memory of a tile of the portable kernel, which has five: 64 rows.

@@ -24,6 +24,7 @@
 #include "kernels/attention/output_store.cuh"
 #include "kernels/attention/params.hpp"
 #include "kernels/attention/softmax.cuh"
+#include "kernels/attention/turn.cuh"
 #include "kernels/pipe/pipe_state.cuh"
 #include "kernels/ptx/fence.cuh"
 #include "kernels/ptx/mbarrier.cuh"
@@ -42,7 +43,6 @@ struct FlashCfg : Choices {
   static constexpr int kConsumers = kLevers.consumers;
   static constexpr int kKeySlots = kLevers.key_slots;
   static constexpr int kTileSlots = kLevers.tile_slots;
-  static constexpr bool kTakeTurns = kLevers.in_turns;
 
   static constexpr int kSteps = kKeys / 16;                // of P V
   static constexpr int kQueries = kConsumers * kTileRows;  // of an item
@@ -84,12 +84,27 @@ struct FlashItem {
   }
 };
 
+/// The items of a block: one a round, in rounds that run forth and back, so that a block's share is
+/// even where items see fewer and fewer keys.
+struct Rounds {
+  int base = 0;
+  bool back = false;
+  __device__ __forceinline__ int item() const {
+    return base + static_cast<int>(back ? gridDim.x - 1 - blockIdx.x : blockIdx.x);
+  }
+  __device__ __forceinline__ void advance() {
+    base += static_cast<int>(gridDim.x);
+    back = !back;
+  }
+};
+
 template <typename Cfg>
 __device__ __forceinline__ void produce(const Sm90Params& params, FlashStorage<Cfg>& shared) {
   auto key = pipe::PipeState<Cfg::kKeySlots>::producer_start();
   auto tile = pipe::PipeState<Cfg::kTileSlots>::producer_start();
-  for (int item = blockIdx.x; item < params.items; item += gridDim.x) {
-    const FlashItem<Cfg> at(params, item);
+  // Only a block's last round may have no item for it.
+  for (Rounds round; round.item() < params.items; round.advance()) {
+    const FlashItem<Cfg> at(params, round.item());
     const auto load_keys = [&](const OperandMaps& maps, int block) {
       ptx::mbarrier_wait_parity(&shared.key_barriers.empty[key.stage], key.phase);
       shared.keys[key.stage].load(maps, &shared.key_barriers.full[key.stage], block * Cfg::kKeys,
@@ -114,23 +129,8 @@ __device__ __forceinline__ void produce(const Sm90Params& params, FlashStorage<C
   }
 }
 
-/// A consumer's place in the order of those that take turns; barrier 1 + group is its turn.
-template <typename Cfg>
-struct Turn {
-  int group;
-  __device__ __forceinline__ void wait() const {
-    if constexpr (Cfg::kTakeTurns) {
-      ptx::bar_sync(1 + group, 256);
-    }
-  }
-  __device__ __forceinline__ void pass() const {
-    if constexpr (Cfg::kTakeTurns) {
-      ptx::bar_arrive(1 + (group + 1) % Cfg::kConsumers, 256);
-    }
-  }
-};
-
-/// Warpgroup `group` of the consumers: query tile `group` of each of the block's items.
+/// Warpgroup `group` of the consumers: query tile `group` of each of the block's items. The first
+/// scores of the next item are made while the output of this one is stored.
 template <typename Cfg>
 __device__ __forceinline__ void consume(const Sm90Params& params, FlashStorage<Cfg>& shared,
                                         int group) {
@@ -141,25 +141,47 @@ __device__ __forceinline__ void consume(const Sm90Params& params, FlashStorage<C
   auto tile = pipe::PipeState<Cfg::kTileSlots>::consumer_start();
   tile.skip(group);
   int held = -1;  // the query slot that this warp's store still reads
-  const Turn<Cfg> turn{group};
-  if (group == Cfg::kConsumers - 1) {
-    turn.pass();
-  }
+  const Turn<Cfg::kConsumers> turn(group);
 
-  for (int item = blockIdx.x; item < params.items; item += gridDim.x, tile.skip(Cfg::kConsumers)) {
-    const FlashItem<Cfg> at(params, item);
+  // Waits for the next tile of the ring; its slot.
+  const auto next_keys = [&] {
+    const std::uint32_t slot = key.stage;
+    ptx::mbarrier_wait_parity(&shared.key_barriers.full[slot], key.phase);
+    key.advance();
+    return slot;
+  };
+  const auto release = [&](std::uint32_t slot) {
+    if (lane == 0) {
+      ptx::mbarrier_arrive(&shared.key_barriers.empty[slot]);
+    }
+  };
+  float s[Cfg::kKeys / 2];
+  std::uint32_t p[Cfg::kSteps][4];
+  const auto start_block = [&](std::uint32_t slot) {
+    ptx::wgmma_fence();
+    start_scores<Element, Cfg::kKeys>(s, shared.tiles[tile.stage], shared.keys[slot]);
+    ptx::wgmma_commit_group();
+  };
+  const auto start_item = [&] {
+    ptx::mbarrier_wait_parity(&shared.tile_barriers.full[tile.stage], tile.phase);
+    const std::uint32_t slot = next_keys();
+    turn.wait();
+    start_block(slot);
+    turn.pass();
+    return slot;
+  };
+
+  Rounds round;
+  if (round.item() >= params.items) {
+    return;
+  }
+  std::uint32_t first_slot = start_item();
+  for (;;) {
+    const FlashItem<Cfg> at(params, round.item());
     const int row = at.row + group * kTileRows + warp * kOutputRows;
-    HeadTile<Cfg::kHeadDim, kTileRows>& queries = shared.tiles[tile.stage];
-    const auto wait_keys = [&] {
-      ptx::mbarrier_wait_parity(&shared.key_barriers.full[key.stage], key.phase);
-    };
-    const auto release = [&](std::uint32_t slot) {
-      if (lane == 0) {
-        ptx::mbarrier_arrive(&shared.key_barriers.empty[slot]);
-      }
-    };
+    const std::uint32_t query_slot = tile.stage;
     // Only blocks with the end of some row in them need it.
-    const auto mask = [&](float(&s)[Cfg::kKeys / 2], int block) {
+    const auto mask = [&](int block) {
       const int first = block * Cfg::kKeys;
       const int causal_keys = row + 1 + params.keys - params.queries - first;
       if (params.causal != 0 && causal_keys < Cfg::kKeys) {
@@ -170,59 +192,42 @@ __device__ __forceinline__ void consume(const Sm90Params& params, FlashStorage<C
       }
     };
 
-    float s[Cfg::kKeys / 2];
-    std::uint32_t p[Cfg::kSteps][4];
-    OutputTile<Cfg::kHeadDim> o;
+    ptx::wgmma_wait_group<0>();
+    fence_registers(s);
+    release(first_slot);
+    mask(at.blocks - 1);
     RowPair max{{kMinusInfinity, kMinusInfinity}};
     RowPair sum{};
-    const auto weigh = [&](std::uint32_t slot) {
-#pragma unroll
-      for (int step = 0; step < Cfg::kSteps; ++step) {
-        start_weighted<Element>(o, p[step], shared.keys[slot], step, true);
-      }
-    };
-
-    ptx::mbarrier_wait_parity(&shared.tile_barriers.full[tile.stage], tile.phase);
-    wait_keys();
-    turn.wait();
-    ptx::wgmma_fence();
-    start_scores<Element, Cfg::kKeys>(s, queries, shared.keys[key.stage]);
-    ptx::wgmma_commit_group();
-    turn.pass();
+    online_softmax(s, params.scale_log2, max, sum);
+    pack<Element>(s, p);
     if (lane == 0 && held >= 0) {
       ptx::bulk_wait_group_read<0>();
       ptx::mbarrier_arrive(&shared.tile_barriers.empty[held]);
     }
-    held = static_cast<int>(tile.stage);
-    ptx::wgmma_wait_group<0>();
-    fence_registers(s);
-    release(key.stage);
-    key.advance();
-    mask(s, at.blocks - 1);
-    online_softmax(s, params.scale_log2, max, sum);
-    pack<Element>(s, p);
+    held = static_cast<int>(query_slot);
 
+    OutputTile<Cfg::kHeadDim> o;
     o.for_each([](float& x, int) { x = 0.0F; });
+    const auto start_weighing = [&](std::uint32_t slot) {
+      ptx::wgmma_fence();
+#pragma unroll
+      for (int step = 0; step < Cfg::kSteps; ++step) {
+        start_weighted<Element>(o, p[step], shared.keys[slot], step, true);
+      }
+      ptx::wgmma_commit_group();
+    };
     for (int block = at.blocks - 2; block >= 0; --block) {
-      wait_keys();
-      const std::uint32_t key_slot = key.stage;
-      key.advance();
+      const std::uint32_t key_slot = next_keys();
       turn.wait();
-      ptx::wgmma_fence();
-      start_scores<Element, Cfg::kKeys>(s, queries, shared.keys[key_slot]);
-      ptx::wgmma_commit_group();
-      wait_keys();
-      const std::uint32_t value_slot = key.stage;
-      key.advance();
-      ptx::wgmma_fence();
-      weigh(value_slot);
-      ptx::wgmma_commit_group();
+      start_block(key_slot);
+      const std::uint32_t value_slot = next_keys();
+      start_weighing(value_slot);
       turn.pass();
 
       ptx::wgmma_wait_group<1>();
       fence_registers(s);
       release(key_slot);
-      mask(s, block);
+      mask(block);
       const RowPair rescale = online_softmax(s, params.scale_log2, max, sum);
       ptx::wgmma_wait_group<0>();
       o.fence();
@@ -231,18 +236,26 @@ __device__ __forceinline__ void consume(const Sm90Params& params, FlashStorage<C
       pack<Element>(s, p);
     }
 
-    wait_keys();
-    ptx::wgmma_fence();
-    weigh(key.stage);
-    ptx::wgmma_commit_group();
+    const std::uint32_t last_slot = next_keys();
+    start_weighing(last_slot);
     const float upper = ptx::rcp_approx(quad_sum(sum.row[0]));
     const float lower = ptx::rcp_approx(quad_sum(sum.row[1]));
+    round.advance();
+    tile.skip(Cfg::kConsumers);
     ptx::wgmma_wait_group<0>();
     o.fence();
-    release(key.stage);
-    key.advance();
-    o.multiply(upper, lower);
-    store_output<Element>(params, o, queries, warp, lane, row, at.head, at.image);
+    release(last_slot);
+    const auto store = [&] {
+      o.multiply(upper, lower);
+      store_output<Element>(params, o, shared.tiles[query_slot], warp, lane, row, at.head,
+                            at.image);
+    };
+    if (round.item() >= params.items) {
+      store();
+      break;
+    }
+    first_slot = start_item();
+    store();
   }
   if (lane == 0) {
     ptx::bulk_wait_group_read<0>();

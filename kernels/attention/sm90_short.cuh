@@ -24,6 +24,7 @@
 #include "kernels/attention/output_store.cuh"
 #include "kernels/attention/params.hpp"
 #include "kernels/attention/softmax.cuh"
+#include "kernels/attention/turn.cuh"
 #include "kernels/pipe/pipe_state.cuh"
 #include "kernels/ptx/fence.cuh"
 #include "kernels/ptx/mbarrier.cuh"
@@ -62,14 +63,28 @@ struct ShortStorage {
   pipe::PipeBarriers<Cfg::kTileSlots> tile_barriers;
 };
 
-/// Where an item of work lies: items of a head follow each other, heads of an image too.
+/// Where an item of work lies: parts of a head follow each other, then heads, then images.
 struct ShortItem {
-  int tile, head, image;
+  int part, head, image;
   __device__ __forceinline__ ShortItem(const Sm90Params& params, int item) {
     const int both = item / params.parts;
-    tile = (item - both * params.parts) * params.tiles;
+    part = item - both * params.parts;
     image = both / params.heads;
     head = both - image * params.heads;
+  }
+  /// Moves on by `step`, an item as a distance, without dividing.
+  __device__ __forceinline__ void advance(const Sm90Params& params, const ShortItem& step) {
+    part += step.part;
+    head += step.head;
+    image += step.image;
+    if (part >= params.parts) {
+      part -= params.parts;
+      ++head;
+    }
+    if (head >= params.heads) {
+      head -= params.heads;
+      ++image;
+    }
   }
 };
 
@@ -84,13 +99,14 @@ __device__ __forceinline__ void produce(const Sm90Params& params, ShortStorage<C
                                 ptx::CacheHint::kEvictNormal);
     key.advance();
   };
-  for (int item = blockIdx.x; item < params.items; item += gridDim.x) {
-    const ShortItem at(params, item);
+  ShortItem at(params, blockIdx.x);
+  const ShortItem step(params, gridDim.x);
+  for (int item = blockIdx.x; item < params.items; item += gridDim.x, at.advance(params, step)) {
     load_keys(params.k, at);
     for (int i = 0; i < params.tiles; ++i) {
       ptx::mbarrier_wait_parity(&shared.tile_barriers.empty[tile.stage], tile.phase);
       shared.tiles[tile.stage].load(params.q, &shared.tile_barriers.full[tile.stage],
-                                    (at.tile + i) * kTileRows, at.head, at.image,
+                                    (at.part * params.tiles + i) * kTileRows, at.head, at.image,
                                     ptx::CacheHint::kEvictFirst);
       tile.advance();
       if (i == 0) {
@@ -100,30 +116,32 @@ __device__ __forceinline__ void produce(const Sm90Params& params, ShortStorage<C
   }
 }
 
-/// P = 2^(scale_log2 * (S - max)) in 16 bits, in the order in which wgmma takes A; `sum` gets this
-/// thread's part of each row's sum. Columns from kKeys on are zero.
+/// Columns 16 * step on of P = 2^(scale_log2 * S - shift) in 16 bits, as wgmma takes A; `sum` gets
+/// this thread's part of each row's sum. Columns from kKeys on are zero.
 template <typename Cfg>
-__device__ __forceinline__ void exponentials(const float (&s)[Cfg::kKeys / 2], float scale_log2,
-                                             const RowPair& max, std::uint32_t (&p)[Cfg::kSteps][4],
-                                             RowPair& sum) {
-  const RowPair shift{{max.row[0] * scale_log2, max.row[1] * scale_log2}};
+__device__ __forceinline__ void exponentials(const float (&s)[Cfg::kKeys / 2], int step,
+                                             float scale_log2, const RowPair& shift,
+                                             std::uint32_t (&p)[4], RowPair& sum) {
 #pragma unroll
-  for (int i = 0; i < Cfg::kSteps * 4; ++i) {
-    if (i < Cfg::kKeys / 4) {
-      const float low = ptx::ex2_approx(fmaf(s[2 * i], scale_log2, -shift.row[i % 2]));
-      const float high = ptx::ex2_approx(fmaf(s[2 * i + 1], scale_log2, -shift.row[i % 2]));
+  for (int i = 0; i < 4; ++i) {
+    const int at = step * 8 + i * 2;
+    if (at < Cfg::kKeys / 2) {
+      const float low = ptx::ex2_approx(fmaf(s[at], scale_log2, -shift.row[i % 2]));
+      const float high = ptx::ex2_approx(fmaf(s[at + 1], scale_log2, -shift.row[i % 2]));
       sum.row[i % 2] += low + high;
-      p[i / 4][i % 4] = Cfg::Element::pack(low, high);
+      p[i] = Cfg::Element::pack(low, high);
     } else {
-      p[i / 4][i % 4] = 0;
+      p[i] = 0;
     }
   }
 }
 
-/// Warpgroup `group` of the consumers: every kConsumers-th query tile of the block's items.
+/// Warpgroup `group` of the consumers: every kConsumers-th query tile of the block's items. The
+/// scores of the next tile are made while the output of this one is stored.
 template <typename Cfg>
 __device__ __forceinline__ void consume(const Sm90Params& params, ShortStorage<Cfg>& shared,
                                         int group) {
+  using Element = typename Cfg::Element;
   const int warp = threadIdx.x / 32 % 4;
   const int lane = threadIdx.x % 32;
   auto key = pipe::PipeState<Cfg::kKeySlots>::consumer_start();
@@ -131,31 +149,41 @@ __device__ __forceinline__ void consume(const Sm90Params& params, ShortStorage<C
   tile.skip(group);
   int held = -1;  // the query slot that this warp's store still reads
 
+  const Turn<Cfg::kConsumers> turn(group);
+
+  ShortItem at(params, blockIdx.x);
+  const ShortItem step(params, gridDim.x);
   int item = blockIdx.x;
-  for (int part = group;; part += Cfg::kConsumers, tile.skip(Cfg::kConsumers)) {
-    while (part >= params.tiles) {
-      part -= params.tiles;
+  int in_item = group;  // tile of the item
+  // Moves on to the item that the tile is in; whether there is one.
+  const auto find_tile = [&] {
+    while (in_item >= params.tiles) {
+      in_item -= params.tiles;
       item += gridDim.x;
+      at.advance(params, step);
       key.skip(2);
     }
-    if (item >= params.items) {
-      break;
-    }
-    auto value = key;
-    value.advance();
-    HeadTile<Cfg::kHeadDim, kTileRows>& queries = shared.tiles[tile.stage];
-
-    float s[Cfg::kKeys / 2];
+    return item < params.items;
+  };
+  float s[Cfg::kKeys / 2];
+  const auto start_tile = [&] {
     ptx::mbarrier_wait_parity(&shared.key_barriers.full[key.stage], key.phase);
     ptx::mbarrier_wait_parity(&shared.tile_barriers.full[tile.stage], tile.phase);
     ptx::wgmma_fence();
-    start_scores<typename Cfg::Element, Cfg::kKeys>(s, queries, shared.keys[key.stage]);
+    start_scores<Element, Cfg::kKeys>(s, shared.tiles[tile.stage], shared.keys[key.stage]);
     ptx::wgmma_commit_group();
-    if (lane == 0 && held >= 0) {
-      ptx::bulk_wait_group_read<0>();
-      ptx::mbarrier_arrive(&shared.tile_barriers.empty[held]);
-    }
-    held = static_cast<int>(tile.stage);
+  };
+
+  if (!find_tile()) {
+    return;
+  }
+  start_tile();
+  for (;;) {
+    const ShortItem place = at;
+    const int row = (at.part * params.tiles + in_item) * kTileRows + warp * kOutputRows;
+    const int slot = static_cast<int>(tile.stage);
+    auto value = key;
+    value.advance();
     ptx::wgmma_wait_group<0>();
     fence_registers(s);
     if (lane == 0) {
@@ -164,31 +192,52 @@ __device__ __forceinline__ void consume(const Sm90Params& params, ShortStorage<C
 
     mask_tail<Cfg::kKeys - 8>(s, params.keys, lane);
     const RowPair max = row_max(s);
+    const RowPair shift{{max.row[0] * params.scale_log2, max.row[1] * params.scale_log2}};
     RowPair sum{};
     std::uint32_t p[Cfg::kSteps][4];
-    exponentials<Cfg>(s, params.scale_log2, max, p, sum);
+#pragma unroll
+    for (int step = 0; step < Cfg::kSteps; ++step) {
+      exponentials<Cfg>(s, step, params.scale_log2, shift, p[step], sum);
+    }
+    if (lane == 0 && held >= 0) {
+      ptx::bulk_wait_group_read<0>();
+      ptx::mbarrier_arrive(&shared.tile_barriers.empty[held]);
+    }
+    held = slot;
 
     OutputTile<Cfg::kHeadDim> o;
     ptx::mbarrier_wait_parity(&shared.key_barriers.full[value.stage], value.phase);
+    turn.wait();
     ptx::wgmma_fence();
 #pragma unroll
     for (int step = 0; step < Cfg::kSteps; ++step) {
-      start_weighted<typename Cfg::Element>(o, p[step], shared.keys[value.stage], step, step != 0);
+      start_weighted<Element>(o, p[step], shared.keys[value.stage], step, step != 0);
     }
     ptx::wgmma_commit_group();
     const float upper = ptx::rcp_approx(quad_sum(sum.row[0]));
     const float lower = ptx::rcp_approx(quad_sum(sum.row[1]));
+    in_item += Cfg::kConsumers;
+    tile.skip(Cfg::kConsumers);
+    const bool more = find_tile();
     ptx::wgmma_wait_group<0>();
     o.fence();
     if (lane == 0) {
       ptx::mbarrier_arrive(&shared.key_barriers.empty[value.stage]);
     }
 
-    o.multiply(upper, lower);
-    const ShortItem at(params, item);
-    store_output<typename Cfg::Element>(params, o, queries, warp, lane,
-                                        (at.tile + part) * kTileRows + warp * kOutputRows, at.head,
-                                        at.image);
+    const auto store = [&] {
+      o.multiply(upper, lower);
+      store_output<Element>(params, o, shared.tiles[slot], warp, lane, row, place.head,
+                            place.image);
+    };
+    if (!more) {
+      turn.pass();
+      store();
+      break;
+    }
+    start_tile();
+    turn.pass();
+    store();
   }
   if (lane == 0) {
     ptx::bulk_wait_group_read<0>();

@@ -28,13 +28,22 @@ __device__ __forceinline__ float quad_sum(float x) {
 /// The greatest of each row, in all threads of the quad.
 template <int kRegisters>
 __device__ __forceinline__ RowPair row_max(const float (&s)[kRegisters]) {
-  RowPair max{{fmaxf(s[0], s[1]), fmaxf(s[2], s[3])}};
+  // One chain of comparisons a row would wait for each of them.
+  constexpr int kChains = 8;
+  static_assert(kRegisters >= kChains);
+  float max[kChains];
 #pragma unroll
-  for (int i = 4; i < kRegisters; ++i) {
-    float& m = max.row[i / 2 % 2];
-    m = fmaxf(m, s[i]);
+  for (int i = 0; i < kRegisters; ++i) {
+    float& m = max[i % kChains];
+    m = i < kChains ? s[i] : fmaxf(m, s[i]);
   }
-  return {{quad_max(max.row[0]), quad_max(max.row[1])}};
+  RowPair row;
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    const float* const m = &max[i * 2];
+    row.row[i] = fmaxf(fmaxf(m[0], m[1]), fmaxf(m[4], m[5]));
+  }
+  return {{quad_max(row.row[0]), quad_max(row.row[1])}};
 }
 
 /// Takes the scores of keys from `keys` on out of the softmax; the accumulator's first column is

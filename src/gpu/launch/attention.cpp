@@ -5,7 +5,7 @@
 #include <array>
 #include <bit>
 #include <numbers>
-#include <numeric>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -56,10 +56,19 @@ const ShortLevers* find_short(const AttentionProblem& problem) {
   return found == kShortKernels.end() ? nullptr : found;
 }
 
+/// Of those for the head dimension the one whose blocks fit the keys best, the widest among equals.
 const FlashLevers* find_flash(const AttentionProblem& problem) {
-  const auto* const found =
-      std::ranges::find(kFlashKernels, problem.head_dim, &FlashLevers::head_dim);
-  return found == kFlashKernels.end() ? nullptr : found;
+  const FlashLevers* best = nullptr;
+  const auto padded = [&](const FlashLevers& kernel) {
+    return std::pair(divide_up(problem.keys, kernel.keys) * kernel.keys, -kernel.keys);
+  };
+  for (const FlashLevers& kernel : kFlashKernels) {
+    if (kernel.head_dim == problem.head_dim &&
+        (best == nullptr || padded(kernel) < padded(*best))) {
+      best = &kernel;
+    }
+  }
+  return best;
 }
 
 /// The map of columns `span` wide of a tensor (head_dim, rows, heads, images).
@@ -166,12 +175,12 @@ Launch short_launch(Device& device, const AttentionProblem& problem,
   return launch;
 }
 
-/// Heads whose keys and values fill at most half of the L2 cache, and that divide all.
+/// Heads whose keys and values fill at most two thirds of the L2 cache, and that divide all.
 std::int64_t heads_in_l2(const AttentionProblem& problem, const DeviceInfo& device) {
   const std::int64_t both = problem.batch * problem.heads;
   const std::int64_t bytes = problem.keys * problem.head_dim * 4;
   std::int64_t count =
-      std::clamp<std::int64_t>(static_cast<std::int64_t>(device.l2_bytes) / 2 / bytes, 1, both);
+      std::clamp<std::int64_t>(static_cast<std::int64_t>(device.l2_bytes) * 2 / 3 / bytes, 1, both);
   while (both % count != 0) {
     --count;
   }
@@ -189,7 +198,8 @@ Launch flash_launch(Device& device, const AttentionProblem& problem,
       problem.causal ? static_cast<std::int32_t>(heads_in_l2(problem, device.info())) : 1;
 
   Launch launch;
-  launch.kernel = fmt::format("attention_flash_{}_d{}", name_of(problem.type), kernel.head_dim);
+  launch.kernel = fmt::format("attention_flash_{}_d{}_k{}", name_of(problem.type), kernel.head_dim,
+                              kernel.keys);
   launch.config.grid.x = static_cast<std::uint32_t>(std::min(params.items, device.info().sm_count));
   launch.config.block.x = static_cast<std::uint32_t>(attention::threads_of(kernel.consumers));
   launch.config.dynamic_shared_bytes = attention::shared_bytes(kernel);
