@@ -1,0 +1,202 @@
+"""Which layers may run in 8 bits, in which numbers: cosines to fp32 for each choice, by rounding tensors in torch.
+
+    python3 bench/eight_bit_accuracy.py MODEL... [--photos examples/photos] [--choices WORD] [--json FILE]
+
+Every choice runs transformers' model in bf16 and rounds the inputs and weights of the places it names. It answers which
+choice is accurate enough before a kernel for it exists; what the engine itself reaches is measured by
+tests/model/test_parity.py. Weights have a scale a row and are rounded to the nearest, or compensated: a column takes up
+what the columns before it did to the output (GPTQ, arXiv:2210.17323), on other pieces of the photos than are tested."""
+
+import argparse
+import json
+import math
+import pathlib
+import sys
+
+import numpy
+import PIL.Image
+import torch
+from transformers import SiglipVisionModel
+
+import machine
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+LARGEST = {"e4m3": 448.0, "int8": 127.0}
+CALIBRATION_PIECES, TEST_PIECES = 32, 36
+DAMPING = 0.01
+BLOCK = 128
+
+
+def place(weights=None, inputs=None, compensated=False):
+    """weights: e4m3, int8; inputs: e4m3 or int8, with `row` scales or one static scale."""
+    return {"weights": weights, "inputs": inputs, "compensated": compensated}
+
+
+def same(*arguments, but=None, **named):
+    return {name: place(*arguments, **named) for name in ("qkv", "out", "fc1", "fc2")} | (but or {})
+
+
+NORMED = ("int8", "int8 row", True)  # what a norm gives, which knows the largest number of each row
+CHOICES = {
+    "bf16": {},
+    "weights e4m3": same("e4m3"),
+    "weights e4m3 compensated": same("e4m3", compensated=True),
+    "weights int8": same("int8"),
+    "weights int8 compensated": same("int8", compensated=True),
+    "inputs e4m3": same(None, "e4m3"),
+    "inputs int8 row": same(None, "int8 row"),
+    "e4m3": same("e4m3", "e4m3"),
+    "e4m3 compensated": same("e4m3", "e4m3", True),
+    "e4m3 compensated, out bf16": same("e4m3", "e4m3", True, but={"out": place()}),
+    "int8 row": same("int8", "int8 row"),
+    "int8 row compensated, fc2 and out static": same(*NORMED, but={
+        "out": place("int8", "int8", True), "fc2": place("int8", "int8", True)}),
+    "int8 row, fc2 static, out bf16": same("int8", "int8 row", but={"out": place(), "fc2": place("int8", "int8")}),
+    "int8 row compensated, fc2 static, out bf16": same(*NORMED, but={
+        "out": place(), "fc2": place("int8", "int8", True)}),
+    "int8 row compensated, fc2 e4m3, out bf16": same(*NORMED, but={
+        "out": place(), "fc2": place("e4m3", "e4m3", True)}),
+}
+
+
+def rounded(x, numbers, scale):
+    scaled = (x / scale).clamp(-LARGEST[numbers], LARGEST[numbers])
+    return (scaled.to(torch.float8_e4m3fn).float() if numbers == "e4m3" else scaled.round()) * scale
+
+
+def compensate(weight, numbers, scale, covariance):
+    """Rounds column by column, the columns that matter most first."""
+    count = len(covariance)
+    damped = covariance.double()
+    damped = damped + torch.eye(count, device=damped.device) * damped.diagonal().mean() * DAMPING
+    order = damped.diagonal().argsort(descending=True)
+    inverse = torch.cholesky_inverse(torch.linalg.cholesky(damped[order][:, order]))
+    upper = torch.linalg.cholesky(inverse, upper=True).float()
+    left, result = weight[:, order].clone(), torch.empty_like(weight)
+    for first in range(0, count, BLOCK):
+        last = min(first + BLOCK, count)
+        errors = torch.zeros(len(weight), last - first, device=weight.device)
+        for i in range(first, last):
+            column = rounded(left[:, i : i + 1], numbers, scale)
+            result[:, i : i + 1] = column
+            error = (left[:, i : i + 1] - column) / upper[i, i]
+            errors[:, i - first : i - first + 1] = error
+            left[:, i + 1 : last] -= error @ upper[i : i + 1, i + 1 : last]
+        left[:, last:] -= errors @ upper[first:last, last:]
+    back = torch.empty_like(order)
+    back[order] = torch.arange(count, device=order.device)
+    return result[:, back]
+
+
+class Linear(torch.nn.Module):
+    """A linear layer that first watches its inputs, then runs as its place says."""
+
+    def __init__(self, linear, how):
+        super().__init__()
+        self.how, self.weight, self.bias = how, linear.weight.float(), linear.bias.float()
+        self.seen, self.peak = [], 0.0
+
+    def settle(self):
+        inputs = torch.cat(self.seen)
+        self.seen, self.peak = None, inputs.abs().max().item()
+        exact, numbers = self.weight, self.how["weights"]
+        if numbers is None:
+            self.weight = exact.bfloat16().float()
+            return
+        scale = exact.abs().amax(1, keepdim=True) / LARGEST[numbers]
+        mean = inputs.mean(0)
+        if self.how["compensated"]:
+            spread = inputs - mean
+            self.weight = compensate(exact, numbers, scale, spread.T @ spread / len(inputs))
+            self.bias = self.bias + (exact - self.weight) @ mean
+        else:
+            self.weight = rounded(exact, numbers, scale)
+
+    def forward(self, x):
+        x = x.float()
+        if self.seen is not None:
+            self.seen.append(x.reshape(-1, x.shape[-1]))
+        inputs = self.how["inputs"]
+        if self.seen is not None or inputs is None:
+            x = x.bfloat16().float()
+        else:
+            numbers, *row = inputs.split()
+            peak = x.abs().amax(-1, keepdim=True) if row else 1.1 * self.peak
+            scale = peak / LARGEST[numbers]
+            x = rounded(x, numbers, scale if row or numbers == "int8" else 2.0 ** math.ceil(math.log2(scale)))
+        return (x @ self.weight.T + self.bias).bfloat16()
+
+
+def with_choice(path, choice, pixels, device):
+    model = SiglipVisionModel.from_pretrained(path, dtype=torch.bfloat16).eval().to(device)
+    linears = []
+    for layer in getattr(model, "vision_model", model).encoder.layers:  # some versions of transformers nest it
+        attention, mlp = layer.self_attn, layer.mlp
+        for owner, name, at in [(attention, "q_proj", "qkv"), (attention, "k_proj", "qkv"),
+                                (attention, "v_proj", "qkv"), (attention, "out_proj", "out"),
+                                (mlp, "fc1", "fc1"), (mlp, "fc2", "fc2")]:
+            linears.append(Linear(getattr(owner, name), choice.get(at, place())))
+            setattr(owner, name, linears[-1])
+    model(pixels.bfloat16())
+    for linear in linears:
+        linear.settle()
+    return model
+
+
+def pieces(photos, count, seed):
+    random, result = numpy.random.default_rng(seed), []
+    for number in range(count):
+        photo = photos[number % len(photos)]
+        size = [int(side * random.uniform(0.4, 0.9)) for side in photo.size]
+        at = [int(random.integers(0, side - part + 1)) for side, part in zip(photo.size, size, strict=True)]
+        result.append(photo.crop((*at, at[0] + size[0], at[1] + size[1])))
+    return result
+
+
+def pixels_of(images, side):
+    arrays = [numpy.asarray(i.resize((side, side), PIL.Image.BILINEAR), dtype=numpy.float32) / 127.5 - 1 for i in images]
+    return torch.from_numpy(numpy.stack(arrays)).permute(0, 3, 1, 2)
+
+
+def study(path, options, device):
+    reference = SiglipVisionModel.from_pretrained(path).eval().to(device)
+    side = reference.config.image_size
+    files = sorted(p for p in options.photos.iterdir() if p.suffix in (".jpg", ".png", ".webp"))
+    photos = [PIL.Image.open(file).convert("RGB") for file in files]
+    tested = pixels_of(photos + pieces(photos, TEST_PIECES, 1), side).to(device)
+    calibration = pixels_of(pieces(photos, CALIBRATION_PIECES, 2), side).to(device)
+    rows = []
+    with torch.inference_mode():
+        expected = reference(tested).pooler_output
+        for name, choice in CHOICES.items():
+            if options.choices not in name:
+                continue
+            model = with_choice(path, choice, calibration, device)
+            cosine = torch.nn.functional.cosine_similarity(model(tested.bfloat16()).pooler_output.float(), expected)
+            whole = cosine[: len(photos)]
+            rows.append({
+                "model": pathlib.Path(path).name, "choice": name,
+                "photos_mean": whole.mean().item(), "photos_minimum": whole.min().item(),
+                "all_mean": cosine.mean().item(), "all_minimum": cosine.min().item(),
+            })
+            print(f"{rows[-1]['model']:20} {name:44} photos: mean {whole.mean():.5f} minimum {whole.min():.5f}; "
+                  f"with pieces: {cosine.mean():.5f} {cosine.min():.5f}", file=sys.stderr, flush=True)
+    return rows
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("models", nargs="+")
+    parser.add_argument("--photos", type=pathlib.Path, default=ROOT / "examples" / "photos")
+    parser.add_argument("--choices", default="", help="only those whose name has this in it")
+    parser.add_argument("--json", type=pathlib.Path)
+    options = parser.parse_args()
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    rows = [row for path in options.models for row in study(path, options, device)]
+    result = {"machine": machine.describe() | {"gpu": machine.gpu()}, "eight_bit_choices": rows}
+    if options.json:
+        options.json.write_text(json.dumps(result, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
