@@ -1,7 +1,7 @@
 """What the GPU's other stacks reach: cuBLASLt and cuDNN through torch, transformers, torch.compile.
 
     python3 bench/peers.py [--model MODEL] [--sections gemm,attention,encoder] [--batch 1,32,256,1024]
-                           [--no-compile] [--json FILE]
+                           [--shapes patch_embed,qkv] [--no-compile] [--json FILE]
 
 Random data; outputs are compared with fp32 before anything is timed; medians of device events over
 rotated inputs, attention through a CUDA graph. A peer that cannot run is listed with its reason.
@@ -179,10 +179,10 @@ class Gemm:
         }
 
 
-def gemms(results, compile_too):
+def gemms(results, shapes, compile_too):
     torch.manual_seed(0)
     rows = slice(-512, None)
-    for name in SHAPES:
+    for name in shapes:
         gemm = Gemm(name)
         for peer, (call, e4m3, whole, compiled) in gemm.peers().items():
             if compiled and not compile_too:
@@ -267,6 +267,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", type=pathlib.Path, help="model folder, for the encoder section")
     parser.add_argument("--sections", default="gemm,attention,encoder")
+    parser.add_argument("--shapes", default=",".join(SHAPES), help="of the gemm section")
     parser.add_argument("--batch", default="1,32,256,1024")
     parser.add_argument("--no-compile", action="store_true", help="leave torch.compile out: it takes minutes")
     parser.add_argument("--json", type=pathlib.Path)
@@ -287,7 +288,7 @@ def main():
         attentions(results)
         save()
     if "gemm" in sections:
-        gemms(results, not options.no_compile)
+        gemms(results, options.shapes.split(","), not options.no_compile)
         save()
     if "encoder" in sections:
         encoders(results, options.model, [int(b) for b in options.batch.split(",")], not options.no_compile)
