@@ -106,7 +106,86 @@ def robustness_section(entry: dict) -> str:
     )
 
 
+def microseconds(seconds: float) -> str:
+    return number(seconds * 1e6)
+
+
+def kernels_section(result: dict) -> str:
+    """Every card's bench cases beside their peers of the same run."""
+    text = (
+        "### Kernels\n\n"
+        f"Ceilings measured in the same run: copy {number(result['copy_bytes_per_second'] * 1e-9)} GB/s, bf16 "
+        f"{number(result['bf16_flops'] * 1e-12)} and e4m3 {number(result['e4m3_flops'] * 1e-12)} TFLOP/s. Each output was "
+        "checked first. A ratio above 1 means that Fovea is faster; peers in brackets leave part of the work undone.\n\n"
+    )
+    rows = []
+    for figure in result["figures"]:
+        seconds = figure["seconds"]
+        flops = figure["flops"] / seconds
+        peers = [peer for peer in figure["peers"] if not peer.get("wrong")]
+        told = [
+            f"{'' if peer['same_result'] else '('}{peer['name']}: {microseconds(peer['seconds'])}, "
+            f"{peer['seconds'] / seconds:.2f}x{'' if peer['same_result'] else ')'}"
+            for peer in peers
+        ]
+        rows.append([
+            figure["card"], figure["description"], microseconds(seconds), number(flops * 1e-12),
+            f"{flops / figure['matrix_ceiling']:.0%}",
+            f"{figure['bytes'] / seconds / result['copy_bytes_per_second']:.0%}", "<br>".join(told),
+        ])
+    return text + table(
+        ["card", "problem", "microseconds", "TFLOP/s", "of the matrix rate", "of the copy rate", "peers, microseconds"], rows
+    )
+
+
+def gpu_bench_section(entries: list[dict]) -> str:
+    return "### The encoder on the GPU\n\n`fovea bench --device cuda`, pixels in the host's memory.\n\n" + table(
+        ["precision", "batch", "images/s", "milliseconds a call"],
+        [[entry["precision"], str(entry["batch_size"]), number(entry["images_per_second"]),
+          number(entry["median_seconds"] * 1e3)] for entry in entries],
+    )
+
+
+def torch_section(title: str):
+    def render(entries: list[dict]) -> str:
+        rows = [
+            [entry["case"], entry["peer"], microseconds(entry["seconds"]) if "seconds" in entry else entry["skipped"],
+             number(entry["tflops"]) if "tflops" in entry else "",
+             number(entry["images_per_second"]) if "images_per_second" in entry else ""]
+            for entry in entries
+        ]
+        return f"### torch on the same card: {title}\n\n" + table(
+            ["case", "peer", "microseconds", "TFLOP/s", "images/s"], rows
+        )
+
+    return render
+
+
+def gpu_accuracy_section(entries: list[dict]) -> str:
+    return "### Accuracy on the GPU\n\nCosines of photos' embeddings to transformers in fp32.\n\n" + table(
+        ["model", "precision", "photos", "mean", "minimum"],
+        [[entry["model"], entry["precision"], str(entry["photos"]), f"{entry['mean_cosine']:.5f}",
+          f"{entry['minimum_cosine']:.5f}"] for entry in entries],
+    )
+
+
+def gpu_end_to_end_section(entries: list[dict]) -> str:
+    return "### JPEGs to embeddings on the GPU\n\nPhotos of 500x375, images a second.\n\n" + table(
+        ["precision", "photos", "KB each", "decoding alone", "GPU alone", "`fovea embed`", "least cosine to the CPU's"],
+        [[entry["precision"], f"{entry['images']:,}", number(entry["mean_bytes"] / 1000), number(entry["decode_only"]),
+          number(entry["gpu_only"]), number(entry["end_to_end"]), f"{entry['minimum_cosine_to_cpu']:.5f}"]
+         for entry in entries],
+    )
+
+
 SECTIONS = {
+    "gpu_bench": gpu_bench_section,
+    "gpu_end_to_end": gpu_end_to_end_section,
+    "gpu_accuracy": gpu_accuracy_section,
+    "kernels": kernels_section,
+    "torch_encoder": torch_section("the encoder"),
+    "torch_attention": torch_section("attention"),
+    "torch_gemm": torch_section("matrix products"),
     "encoder": encoder_section,
     "image": image_section,
     "end_to_end": end_to_end_section,
@@ -129,6 +208,8 @@ def machine_section(folder: pathlib.Path) -> str:
     machine = list(newest.values())[-1][1]
     cpu = machine["cpu"]
     text = f"## {folder.name}\n\n{cpu['cores']} cores, {cpu['model']} ({', '.join(cpu['isa'])}), {machine['memory_gib']} GiB.\n\n"
+    if gpu := machine.get("gpu"):
+        text += f"{gpu['name']}, driver {gpu['driver']}, {gpu['power_limit_w']} W, up to {gpu['max_sm_clock_mhz']} MHz.\n\n"
     for name, render in SECTIONS.items():
         if name not in newest:
             continue

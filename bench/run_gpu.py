@@ -1,0 +1,110 @@
+"""Runs the GPU's benchmarks, everything on one card in one go, and files them as one JSON.
+
+    python3 bench/run_gpu.py --model MODEL --models MODEL,... --json bench/results/nvidia-h200/DATE-COMMIT.json
+                             [--fovea build/release/bin/fovea] [--quick] [SECTION...]
+
+Sections: kernels (every card, beside cuBLASLt), bench (the encoder by batch size and precision), peers (torch),
+accuracy (--models: calibrated model folders), system (JPEGs to embeddings). What a section gave is saved before the next
+starts. --quick: fewer photos, and torch.compile only where a ratio is asked for."""
+
+import argparse
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import machine
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+def script(options, name, *arguments):
+    """The JSON that a script of this folder writes with --json."""
+    with tempfile.NamedTemporaryFile(suffix=".json") as file:
+        command = [sys.executable, HERE / name, *arguments, "--json", file.name]
+        done = subprocess.run([str(part) for part in command], stdout=sys.stderr, check=False, timeout=options.seconds)
+        if done.returncode:
+            print(f"{name} failed with exit status {done.returncode}; keeping what it saved", file=sys.stderr)
+        return json.loads(pathlib.Path(file.name).read_text() or "{}")
+
+
+def kernels(options):
+    with tempfile.NamedTemporaryFile(suffix=".json") as file:
+        command = [options.fovea, "kernel", "bench", "--peers", "--json", file.name]
+        subprocess.run(command, stdout=sys.stderr, check=True, timeout=options.seconds)
+        return {"kernels": json.loads(pathlib.Path(file.name).read_text())["kernels"]}
+
+
+def bench(options):
+    figures = []
+    for precision in ("bf16", "int8", "fp8"):
+        command = [options.fovea, "bench", "-m", options.model, "--device", "cuda", "--precision", precision,
+                   "--batch-size", "1,32,256,1024", "--seconds", "1.5", "--json"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=options.seconds)
+        print(done.stdout, done.stderr, file=sys.stderr)
+        if done.returncode == 0:
+            figures += json.loads(done.stdout)["figures"]
+    return {"gpu_bench": figures}
+
+
+def peers(options):
+    found = {}
+    runs = [["--sections", "attention,gemm", "--no-compile"]]
+    if options.quick:
+        runs += [["--sections", "gemm", "--shapes", "patch_embed"], ["--sections", "encoder", "--batch", "1,1024"]]
+    else:
+        runs = [["--sections", "attention,gemm,encoder"]]
+    for arguments in runs:
+        result = script(options, "peers.py", "--model", options.model, *arguments)
+        for section in ("attention", "gemm", "encoder"):
+            rows = found.setdefault(f"torch_{section}", [])
+            known = {(row["case"], row["peer"]) for row in rows}
+            rows += [row for row in result.get(section, []) if (row["case"], row["peer"]) not in known]
+        found["torch_ceilings"] = result.get("ceilings")
+    return found
+
+
+def accuracy(options):
+    models = options.models.split(",")
+    return {"gpu_accuracy": script(options, "gpu_accuracy.py", *models, "--fovea", options.fovea)["gpu_accuracy"]}
+
+
+def system(options):
+    arguments = ["--model", options.model, "--fovea", options.fovea]
+    if not options.quick:
+        arguments.append("--dataloader")
+    result = script(options, "gpu_system.py", *arguments)
+    result.pop("machine", None)
+    return result
+
+
+SECTIONS = {"kernels": kernels, "bench": bench, "peers": peers, "accuracy": accuracy, "system": system}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", required=True, help="calibrated folder of base-patch16-224")
+    parser.add_argument("--models", default="", help="calibrated folders for the accuracy table")
+    parser.add_argument("--fovea", default=str(HERE.parent / "build/release/bin/fovea"))
+    parser.add_argument("--json", type=pathlib.Path, required=True)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--seconds", type=float, default=1800, help="limit of one section's programs")
+    parser.add_argument("sections", nargs="*", default=list(SECTIONS))
+    options = parser.parse_args()
+    options.models = options.models or options.model
+    filed = json.loads(options.json.read_text()) if options.json.exists() else {}
+    filed["machine"] = machine.describe() | {"gpu": machine.gpu()}
+    failed = 0
+    for section in options.sections:
+        try:
+            filed |= SECTIONS[section](options)
+        except (OSError, ValueError, KeyError, subprocess.SubprocessError) as error:
+            print(f"{section}: {error}", file=sys.stderr)
+            failed = 1
+        options.json.write_text(json.dumps(filed, indent=1) + "\n")
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main())
