@@ -132,6 +132,8 @@ constexpr std::size_t shared_bytes(const Levers& levers) {
   return static_cast<std::size_t>(round_up(bytes, kTileAlignment));
 }
 
+/// Columns to which the portable kernels pad a head.
+inline constexpr std::array kPortableColumns = {64, 128};
 /// Shared memory of a tile of the portable kernel, which has five: 64 rows.
 constexpr std::size_t portable_tile_bytes(int columns) {
   return static_cast<std::size_t>(kTileRows) * static_cast<std::size_t>(columns) * 2;

@@ -19,6 +19,7 @@ namespace {
 using attention::FlashLevers;
 using attention::kFlashKernels;
 using attention::kOutputRows;
+using attention::kPortableColumns;
 using attention::kShortKernels;
 using attention::kTileRows;
 using attention::ShortLevers;
@@ -45,30 +46,9 @@ bool runs_on_sm90(const AttentionProblem& problem, const DeviceInfo& device) {
   return device.arch() == 90 && stored;
 }
 
-const ShortLevers* find_short(const AttentionProblem& problem) {
-  if (problem.causal) {
-    return nullptr;
-  }
-  const auto* const found = std::ranges::find_if(kShortKernels, [&](const ShortLevers& kernel) {
-    return kernel.head_dim == problem.head_dim && problem.keys <= kernel.keys &&
-           problem.keys > kernel.keys - 8;
-  });
-  return found == kShortKernels.end() ? nullptr : found;
-}
-
-/// Of those for the head dimension the one whose blocks fit the keys best, the widest among equals.
-const FlashLevers* find_flash(const AttentionProblem& problem) {
-  const FlashLevers* best = nullptr;
-  const auto padded = [&](const FlashLevers& kernel) {
-    return std::pair(divide_up(problem.keys, kernel.keys) * kernel.keys, -kernel.keys);
-  };
-  for (const FlashLevers& kernel : kFlashKernels) {
-    if (kernel.head_dim == problem.head_dim &&
-        (best == nullptr || padded(kernel) < padded(*best))) {
-      best = &kernel;
-    }
-  }
-  return best;
+bool fits(const ShortLevers& kernel, const AttentionProblem& problem) {
+  return !problem.causal && kernel.head_dim == problem.head_dim && problem.keys <= kernel.keys &&
+         problem.keys > kernel.keys - 8;
 }
 
 /// The map of columns `span` wide of a tensor (head_dim, rows, heads, images).
@@ -165,8 +145,6 @@ Launch short_launch(Device& device, const AttentionProblem& problem,
   params.heads_together = 1;
 
   Launch launch;
-  launch.kernel = fmt::format("attention_short_{}_d{}_k{}", name_of(problem.type), kernel.head_dim,
-                              kernel.keys);
   launch.config.grid.x = static_cast<std::uint32_t>(std::min(params.items, device.info().sm_count));
   launch.config.block.x = static_cast<std::uint32_t>(attention::threads_of(kernel.consumers));
   launch.config.dynamic_shared_bytes = attention::shared_bytes(kernel);
@@ -198,8 +176,6 @@ Launch flash_launch(Device& device, const AttentionProblem& problem,
       problem.causal ? static_cast<std::int32_t>(heads_in_l2(problem, device.info())) : 1;
 
   Launch launch;
-  launch.kernel = fmt::format("attention_flash_{}_d{}_k{}", name_of(problem.type), kernel.head_dim,
-                              kernel.keys);
   launch.config.grid.x = static_cast<std::uint32_t>(std::min(params.items, device.info().sm_count));
   launch.config.block.x = static_cast<std::uint32_t>(attention::threads_of(kernel.consumers));
   launch.config.dynamic_shared_bytes = attention::shared_bytes(kernel);
@@ -209,8 +185,7 @@ Launch flash_launch(Device& device, const AttentionProblem& problem,
 }
 
 Launch portable_launch(const AttentionProblem& problem, const AttentionOperands& operands,
-                       const DeviceInfo& device) {
-  const int columns = problem.head_dim <= 64 ? 64 : 128;
+                       const DeviceInfo& device, int columns) {
   const auto operand = [](DevicePtr address, const AttentionStrides& strides) {
     return attention::PortableOperand{.data = std::bit_cast<std::uint8_t*>(address),
                                       .batch = strides.batch,
@@ -231,7 +206,6 @@ Launch portable_launch(const AttentionProblem& problem, const AttentionOperands&
   params.output_e4m3 = problem.output == DType::kE4M3 ? 1 : 0;
 
   Launch launch;
-  launch.kernel = fmt::format("attention_portable_{}_d{}", name_of(problem.type), columns);
   launch.config.grid = {.x = static_cast<std::uint32_t>(problem.batch * problem.heads),
                         .y = static_cast<std::uint32_t>(divide_up(problem.queries, kTileRows)),
                         .z = 1};
@@ -323,20 +297,80 @@ std::string can_run(const AttentionProblem& problem, const DeviceInfo& device) {
   return "";
 }
 
+std::string to_string(const AttentionPlan& plan) {
+  const auto at = static_cast<std::size_t>(plan.kernel);
+  switch (plan.design) {
+    case AttentionDesign::kShort:
+      return fmt::format("short_d{}_k{}", kShortKernels.at(at).head_dim, kShortKernels.at(at).keys);
+    case AttentionDesign::kFlash:
+      return fmt::format("flash_d{}_k{}", kFlashKernels.at(at).head_dim, kFlashKernels.at(at).keys);
+    case AttentionDesign::kPortable:
+      return fmt::format("portable_d{}", kPortableColumns.at(at));
+  }
+  return "";
+}
+
+std::vector<AttentionPlan> attention_plans(const AttentionProblem& problem,
+                                           const DeviceInfo& device) {
+  std::vector<AttentionPlan> plans;
+  if (!can_run(problem, device).empty()) {
+    return plans;
+  }
+  if (runs_on_sm90(problem, device)) {
+    for (std::size_t i = 0; i < kShortKernels.size(); ++i) {
+      if (fits(kShortKernels.at(i), problem)) {
+        plans.push_back({.design = AttentionDesign::kShort, .kernel = static_cast<int>(i)});
+      }
+    }
+    std::vector<AttentionPlan> streaming;
+    for (std::size_t i = 0; i < kFlashKernels.size(); ++i) {
+      if (kFlashKernels.at(i).head_dim == problem.head_dim) {
+        streaming.push_back({.design = AttentionDesign::kFlash, .kernel = static_cast<int>(i)});
+      }
+    }
+    // Those first whose blocks fit the keys best, and the widest among equals.
+    std::ranges::stable_sort(streaming, {}, [&](const AttentionPlan& plan) {
+      const int keys = kFlashKernels.at(static_cast<std::size_t>(plan.kernel)).keys;
+      return std::pair(divide_up(problem.keys, keys) * keys, -keys);
+    });
+    plans.insert(plans.end(), streaming.begin(), streaming.end());
+  }
+  const auto* const columns =
+      std::ranges::find_if(kPortableColumns, [&](int most) { return problem.head_dim <= most; });
+  plans.push_back({.design = AttentionDesign::kPortable,
+                   .kernel = static_cast<int>(columns - kPortableColumns.begin())});
+  return plans;
+}
+
+Launch attention_launch(Device& device, const AttentionProblem& problem,
+                        const AttentionOperands& operands, const AttentionPlan& plan) {
+  Launch launch;
+  const auto at = static_cast<std::size_t>(plan.kernel);
+  switch (plan.design) {
+    case AttentionDesign::kShort:
+      launch = short_launch(device, problem, operands, kShortKernels.at(at));
+      break;
+    case AttentionDesign::kFlash:
+      launch = flash_launch(device, problem, operands, kFlashKernels.at(at));
+      break;
+    case AttentionDesign::kPortable:
+      launch = portable_launch(problem, operands, device.info(), kPortableColumns.at(at));
+      break;
+  }
+  const std::string name = to_string(plan);
+  const std::size_t design = name.find('_');
+  launch.kernel = fmt::format("attention_{}_{}{}", std::string_view(name).substr(0, design),
+                              name_of(problem.type), std::string_view(name).substr(design));
+  return launch;
+}
+
 Launch attention_launch(Device& device, const AttentionProblem& problem,
                         const AttentionOperands& operands) {
   if (const std::string reason = can_run(problem, device.info()); !reason.empty()) {
     throw Error(reason);
   }
-  if (runs_on_sm90(problem, device.info())) {
-    if (const ShortLevers* const kernel = find_short(problem)) {
-      return short_launch(device, problem, operands, *kernel);
-    }
-    if (const FlashLevers* const kernel = find_flash(problem)) {
-      return flash_launch(device, problem, operands, *kernel);
-    }
-  }
-  return portable_launch(problem, operands, device.info());
+  return attention_launch(device, problem, operands,
+                          attention_plans(problem, device.info()).front());
 }
 
 }  // namespace fovea::gpu

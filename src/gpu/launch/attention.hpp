@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "core/dtype.hpp"
 #include "gpu/device/device.hpp"
@@ -49,7 +50,31 @@ struct AttentionOperands {
                                                 DevicePtr output);
 
 [[nodiscard]] std::string to_string(const AttentionProblem& problem);
+
+enum class AttentionDesign : std::uint8_t {
+  kShort,     // sm_90a: all keys of a head on chip, one softmax a row
+  kFlash,     // sm_90a: keys stream through in blocks
+  kPortable,  // mma.sync
+};
+
+/// How a problem is run: a design, and the one of its kernels.
+struct AttentionPlan {
+  AttentionDesign design = AttentionDesign::kPortable;
+  int kernel = 0;  // its place in the tables of kernels/attention/params.hpp
+};
+
+/// "short_d64_k200": as the kernel is called.
+[[nodiscard]] std::string to_string(const AttentionPlan& plan);
+
+/// Why no kernel of this program runs the problem on this device; empty when one does.
 [[nodiscard]] std::string can_run(const AttentionProblem& problem, const DeviceInfo& device);
+/// The plans there are, best first. None when can_run has a reason.
+[[nodiscard]] std::vector<AttentionPlan> attention_plans(const AttentionProblem& problem,
+                                                         const DeviceInfo& device);
+/// The launch that runs it as planned.
+[[nodiscard]] Launch attention_launch(Device& device, const AttentionProblem& problem,
+                                      const AttentionOperands& operands, const AttentionPlan& plan);
+/// The launch that runs it, by the first of its plans. Throws fovea::Error with can_run's reason.
 [[nodiscard]] Launch attention_launch(Device& device, const AttentionProblem& problem,
                                       const AttentionOperands& operands);
 

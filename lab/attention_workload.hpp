@@ -1,0 +1,79 @@
+// Attention as a workload: drawn queries, keys and values, the exact result, and mistakes.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gpu/launch/attention.hpp"
+#include "lab/workload.hpp"
+
+namespace fovea::lab {
+
+/// How the operands lie: rows of q, k and v one after the other as the encoder's projections leave
+/// them, or three tensors (batch, heads, length, head_dim).
+enum class AttentionLayout : std::uint8_t { kPacked, kSeparate };
+
+class AttentionWorkload final : public Workload {
+ public:
+  /// Of `problem` the strides are set here. Packed operands have as many keys as queries.
+  AttentionWorkload(const gpu::AttentionProblem& problem, AttentionLayout layout,
+                    std::uint64_t seed);
+
+  [[nodiscard]] std::string describe() const override;
+  [[nodiscard]] std::span<const Tensor> inputs() const override { return inputs_; }
+  [[nodiscard]] OutputSpec output() const override;
+  [[nodiscard]] std::string can_run(const gpu::DeviceInfo& device) const override;
+  [[nodiscard]] std::vector<std::string> plans(const gpu::DeviceInfo& device) const override;
+  [[nodiscard]] std::vector<gpu::Launch> launches(gpu::Device& device, const Operands& operands,
+                                                  std::string_view plan) const override;
+  void reference(const Tile& tile, std::span<double> values) const override;
+  void framework(const Tile& tile, std::span<double> values) const override;
+  [[nodiscard]] std::vector<Mutant> mutants() const override;
+  [[nodiscard]] double flops() const override;
+  [[nodiscard]] double bytes() const override;
+  [[nodiscard]] DType operand_type() const override { return problem_.type; }
+
+ private:
+  /// What a mistaken kernel would do.
+  enum class Mistake : std::uint8_t {
+    kNone,
+    kSkipScale,
+    kSkipRescale,  // sums before the second block of keys keep the first block's maximum
+    kCountTail,    // the zeros that pad the keys take part in the softmax
+    kCausalOff,    // each query sees one key too many
+  };
+  /// One of q, k, v: where it begins in which input.
+  struct Operand {
+    std::size_t input = 0;
+    std::int64_t offset = 0;
+    gpu::AttentionStrides strides;
+  };
+  AttentionWorkload(const AttentionWorkload& right, std::vector<Tensor> inputs, Mistake mistake)
+      : problem_(right.problem_),
+        layout_(right.layout_),
+        inputs_(std::move(inputs)),
+        mistake_(mistake) {}
+
+  [[nodiscard]] Operand operand(int which) const;
+  /// Rows of q, k or v of a head, one after the other.
+  [[nodiscard]] std::vector<float> rows_of(int which, std::int64_t image, std::int64_t head,
+                                           std::int64_t first, std::int64_t count) const;
+  /// Query `row` of a head: its output, probabilities rounded to the type when `Number` is float.
+  template <typename Number>
+  void attend(std::int64_t row, std::span<const float> query, std::span<const float> keys,
+              std::span<const float> values, std::span<Number> output) const;
+  /// Calls `write(index in the tile, value)` for each element of the tile.
+  template <typename Number, typename Write>
+  void compute(const Tile& tile, Write write) const;
+
+  gpu::AttentionProblem problem_;
+  AttentionLayout layout_ = AttentionLayout::kPacked;
+  std::vector<Tensor> inputs_;  // qkv; or q, k, v
+  Mistake mistake_ = Mistake::kNone;
+};
+
+}  // namespace fovea::lab
