@@ -1,6 +1,10 @@
 // Activations of single values in registers.
 #pragma once
 
+#include <cstdint>
+
+#include <cuda_fp16.h>
+
 #include "kernels/ptx/math.cuh"
 
 namespace fovea::epilogue {
@@ -12,6 +16,25 @@ __device__ __forceinline__ float gelu_tanh(float x) {
   const float t = ptx::tanh_approx(x * fmaf(x * x, kCubic, kLinear));
   const float half = 0.5F * x;
   return fmaf(half, t, half);
+}
+
+/// 2 half_scale times the same of two halves, for results that are rounded to one byte.
+__device__ __forceinline__ std::uint32_t gelu_tanh_f16x2(std::uint32_t packed, __half2 half_scale) {
+  const __half2 linear = __float2half2_rn(0.7978845608F);
+  const __half2 cubic = __float2half2_rn(0.044715F * 0.7978845608F);
+  __half2 x;
+  __builtin_memcpy(&x, &packed, sizeof(x));
+  x = __hmax2(x, __float2half2_rn(-240.0F));  // where it is zero; infinity would be NaN
+  const __half2 u = __hmul2(x, __hfma2(__hmul2(x, x), cubic, linear));
+  std::uint32_t argument;
+  __builtin_memcpy(&argument, &u, sizeof(u));
+  argument = ptx::tanh_approx_f16x2(argument);
+  __half2 t;
+  __builtin_memcpy(&t, &argument, sizeof(t));
+  const __half2 half = __hmul2(half_scale, x);
+  const __half2 result = __hfma2(half, t, half);
+  __builtin_memcpy(&packed, &result, sizeof(packed));
+  return packed;
 }
 
 }  // namespace fovea::epilogue

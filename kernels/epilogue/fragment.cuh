@@ -12,6 +12,7 @@
 #include "kernels/epilogue/activation.cuh"
 #include "kernels/gemm/params.hpp"
 #include "kernels/ptx/math.cuh"
+#include "kernels/ptx/warp.cuh"
 
 namespace fovea::epilogue {
 
@@ -63,7 +64,7 @@ template <int kCount>
 __device__ __forceinline__ void load_floats(float (&to)[kCount], const float* from) {
 #pragma unroll
   for (int i = 0; i < kCount; i += 4) {
-    const float4 value = __ldg(reinterpret_cast<const float4*>(from + i));
+    const float4 value = *reinterpret_cast<const float4*>(from + i);
     to[i] = value.x;
     to[i + 1] = value.y;
     to[i + 2] = value.z;
@@ -71,14 +72,15 @@ __device__ __forceinline__ void load_floats(float (&to)[kCount], const float* fr
   }
 }
 
-/// Cfg: kColumns, kVector, kEpilogue, kOneByteOutput, kScaled (there is a column scale),
-/// kWholeTiles (no column of a tile lies outside).
+/// Cfg: kColumns, kVector, kEpilogue, kOneByteOutput, kScaled (there is a column scale), kAhead
+/// (groups of columns whose addends are on their way to registers).
 template <typename Cfg>
 struct Fragment {
   static constexpr int kVector = Cfg::kVector;
   static constexpr int kGroupColumns = gemm::kQuad * kVector;
   static constexpr int kGroups = Cfg::kColumns / kGroupColumns;
   static constexpr int kWords = kVector / 2;  // of an addend, bf16 pairs
+  static constexpr bool kHasBias = Cfg::kEpilogue != Kind::kPosition;
   static constexpr bool kHasAddend =
       Cfg::kEpilogue == Kind::kResidual || Cfg::kEpilogue == Kind::kPosition;
   static_assert(Cfg::kColumns % kGroupColumns == 0);
@@ -88,8 +90,10 @@ struct Fragment {
     std::uint32_t words[kHasAddend ? kGroups : 1][kWords];
   };
 
+  /// kWhole: no column of the tile lies outside.
+  template <bool kWhole>
   static __device__ __forceinline__ bool inside(const gemm::Params& p, std::int32_t column) {
-    return Cfg::kWholeTiles || column < p.columns;
+    return kWhole || column < p.columns;
   }
 
   /// This lane's first column of a group.
@@ -98,116 +102,207 @@ struct Fragment {
            static_cast<std::int32_t>(threadIdx.x % gemm::kQuad) * kVector;
   }
 
-  static __device__ __forceinline__ void load_addend_group(Addend& addend, const gemm::Params& p,
-                                                           const Row& row,
-                                                           std::int32_t first_column, int group) {
-    const auto* const base = static_cast<const std::uint16_t*>(
-        Cfg::kEpilogue == Kind::kResidual ? p.output : p.position);
-    const std::int32_t at = Cfg::kEpilogue == Kind::kResidual ? row.index : row.token;
+  static __device__ __forceinline__ const std::uint16_t* addend_row(const gemm::Params& p,
+                                                                    const Row& row) {
+    const bool residual = Cfg::kEpilogue == Kind::kResidual;
+    return static_cast<const std::uint16_t*>(residual ? p.output : p.position) +
+           static_cast<std::int64_t>(residual ? row.index : row.token) * p.columns;
+  }
+
+  template <bool kWhole>
+  static __device__ __forceinline__ void load_addend(Addend& addend, const gemm::Params& p,
+                                                     const Row& row, std::int32_t first_column,
+                                                     int group) {
     const std::int32_t column = column_of(first_column, group);
-    if (row.valid && inside(p, column)) {
-      load_words(addend.words[group], base + static_cast<std::int64_t>(at) * p.columns + column);
+    // Not to be kept from the tile before, which would hold registers meanwhile.
+#pragma unroll
+    for (int i = 0; i < kWords; ++i) {
+      addend.words[group][i] = 0;
+    }
+    if (row.valid && inside<kWhole>(p, column)) {
+      load_words(addend.words[group], addend_row(p, row) + column);
     }
   }
 
-  static __device__ __forceinline__ void load_addend(Addend& addend, const gemm::Params& p,
-                                                     const Row& row, std::int32_t first_column) {
+  /// The first groups to registers, the others to L2. store() loads them on its way.
+  template <bool kWhole>
+  static __device__ __forceinline__ void load_addends(Addend (&addends)[2], const gemm::Params& p,
+                                                      const Row (&rows)[2],
+                                                      std::int32_t first_column) {
     if constexpr (kHasAddend) {
 #pragma unroll
       for (int group = 0; group < kGroups; ++group) {
-        load_addend_group(addend, p, row, first_column, group);
+#pragma unroll
+        for (int h = 0; h < 2; ++h) {
+          const std::int32_t column = column_of(first_column, group);
+          if (group < Cfg::kAhead) {
+            load_addend<kWhole>(addends[h], p, rows[h], first_column, group);
+          } else if (threadIdx.x % gemm::kQuad == 0 && rows[h].valid && inside<kWhole>(p, column)) {
+            ptx::prefetch_l2(addend_row(p, rows[h]) + column);
+          }
+        }
       }
     }
   }
 
-  /// `addend` is loaded for the first row, or for both when they share it (kShared). Otherwise the
-  /// second row's is loaded as the first row's registers become free, and the rows are done one
-  /// after the other.
-  template <bool kShared, typename Accumulator>
-  static __device__ __forceinline__ void store(const Accumulator (&accumulators)[Cfg::kColumns / 2],
-                                               const gemm::Params& p, const Row (&rows)[2],
-                                               std::int32_t first_column, const Addend& addend) {
-    constexpr bool kRowByRow = kHasAddend && !kShared;
-    float row_scale[2] = {1.0F, 1.0F};
+  /// Those of two rows; asked for before the products, so that nobody waits for them after.
+  struct RowScales {
+    float values[2];
+  };
+  static __device__ __forceinline__ RowScales load_row_scales(const gemm::Params& p,
+                                                              const Row (&rows)[2]) {
+    RowScales scales{{1.0F, 1.0F}};
     if (Cfg::kScaled && p.row_scale != nullptr) {
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
-        row_scale[h] = rows[h].valid ? __ldg(p.row_scale + rows[h].index) : 0.0F;
+        scales.values[h] = rows[h].valid ? __ldg(p.row_scale + rows[h].index) : 0.0F;
       }
     }
-    const float* column_scale = p.column_scale;
-    const float* column_bias = p.bias;
-    Addend second;
-#pragma unroll
-    for (int i = 0; i < 2 * kGroups; ++i) {
-      const int group = kRowByRow ? i % kGroups : i / 2;
-      const int h = kRowByRow ? i / kGroups : i % 2;
-      const std::int32_t column = column_of(first_column, group);
-      if (kRowByRow && i == kGroups) {
-        // All columns' scales and biases, kept from the first row, would not fit into registers.
-        ptx::forget(column_scale);
-        ptx::forget(column_bias);
+    return scales;
+  }
+
+  /// Scale and bias of the tile's columns in shared memory.
+  struct SharedColumns {
+    const float* scales;
+    const float* biases;
+
+    __device__ __forceinline__ void load(int group, float (&scale)[kVector],
+                                         float (&bias)[kVector]) const {
+      if constexpr (Cfg::kScaled) {
+        load_floats(scale, scales + column_of(0, group));
       }
-      if (!inside(p, column)) {
+      if constexpr (kHasBias) {
+        load_floats(bias, biases + column_of(0, group));
+      }
+    }
+  };
+
+  /// This lane's in registers. Instead of a bias there may be a position, which both rows share.
+  struct RegisterColumns {
+    float scales[kGroups][kVector];
+    float biases[kGroups][kVector];
+
+    __device__ __forceinline__ void load_scales(const gemm::Params& p, std::int32_t first_column) {
+#pragma unroll
+      for (int group = 0; group < kGroups; ++group) {
+        load_floats(scales[group], p.column_scale + column_of(first_column, group));
+      }
+    }
+    __device__ __forceinline__ void load_biases(const gemm::Params& p, std::int32_t first_column) {
+#pragma unroll
+      for (int group = 0; group < kGroups; ++group) {
+        load_floats(biases[group], p.bias + column_of(first_column, group));
+      }
+    }
+    __device__ __forceinline__ void load_position(const gemm::Params& p, std::int32_t token,
+                                                  std::int32_t first_column) {
+      const auto* const row = static_cast<const std::uint16_t*>(p.position) +
+                              static_cast<std::int64_t>(token) * p.columns;
+#pragma unroll
+      for (int group = 0; group < kGroups; ++group) {
+        std::uint32_t words[kWords];
+        load_words(words, row + column_of(first_column, group));
+#pragma unroll
+        for (int i = 0; i < kWords; ++i) {
+          biases[group][2 * i] = ptx::bf16_low(words[i]);
+          biases[group][2 * i + 1] = ptx::bf16_high(words[i]);
+        }
+      }
+    }
+    __device__ __forceinline__ void load(int group, float (&scale)[kVector],
+                                         float (&bias)[kVector]) const {
+#pragma unroll
+      for (int v = 0; v < kVector; ++v) {
+        scale[v] = scales[group][v];
+        bias[v] = biases[group][v];
+      }
+    }
+  };
+
+  /// One element before its activation.
+  template <bool kRowScaled, typename Accumulator>
+  static __device__ __forceinline__ float scaled(Accumulator accumulator, float row_scale,
+                                                 float scale, float shift) {
+    const auto y = static_cast<float>(accumulator);
+    if constexpr (!Cfg::kScaled) {
+      return y + shift;
+    }
+    return fmaf(kRowScaled ? y * row_scale : y, scale, shift);
+  }
+
+  /// kAddends: there is something to add that `columns` does not have.
+  template <bool kWhole, bool kRowScaled, bool kAddends, typename Columns, typename Accumulator>
+  static __device__ __forceinline__ void store(const Accumulator (&accumulators)[Cfg::kColumns / 2],
+                                               const gemm::Params& p, const Row (&rows)[2],
+                                               const RowScales& row_scales, const Columns& columns,
+                                               std::int32_t first_column, Addend (&addends)[2]) {
+#pragma unroll
+    for (int group = 0; group < kGroups; ++group) {
+      const std::int32_t column = column_of(first_column, group);
+      if (!inside<kWhole>(p, column)) {
         continue;
       }
       float scale[kVector];
       float bias[kVector];
-      if constexpr (Cfg::kScaled) {
-        load_floats(scale, column_scale + column);
-      }
-      if constexpr (Cfg::kEpilogue != Kind::kPosition) {
-        load_floats(bias, column_bias + column);
-      }
-      float y[kVector];
+      columns.load(group, scale, bias);
 #pragma unroll
-      for (int v = 0; v < kVector; ++v) {
-        float other = 0.0F;
-        if constexpr (kHasAddend) {
-          const std::uint32_t pair = (kRowByRow && h == 1 ? second : addend).words[group][v / 2];
-          other = v % 2 == 0 ? ptx::bf16_low(pair) : ptx::bf16_high(pair);
+      for (int h = 0; h < 2; ++h) {
+        float y[kVector];
+#pragma unroll
+        for (int v = 0; v < kVector; ++v) {
+          float other = 0.0F;
+          if constexpr (kAddends) {
+            const std::uint32_t pair = addends[h].words[group][v / 2];
+            other = v % 2 == 0 ? ptx::bf16_low(pair) : ptx::bf16_high(pair);
+          }
+          const int at = 4 * (group * kVector / 2 + v / 2) + 2 * h + v % 2;
+          const bool table = Cfg::kEpilogue == Kind::kPosition && kAddends;
+          y[v] = scaled<kRowScaled>(accumulators[at], row_scales.values[h], scale[v],
+                                    table ? other : bias[v]);
+          if constexpr (Cfg::kEpilogue == Kind::kResidual) {
+            y[v] += other;
+          }
         }
-        const int at = 4 * (group * kVector / 2 + v / 2) + 2 * h + v % 2;
-        const float shift = Cfg::kEpilogue == Kind::kPosition ? other : bias[v];
-        y[v] = static_cast<float>(accumulators[at]);
-        y[v] = Cfg::kScaled ? fmaf(y[v] * row_scale[h], scale[v], shift) : y[v] + shift;
-        if constexpr (Cfg::kEpilogue == Kind::kResidual) {
-          y[v] += other;
+        if (rows[h].valid) {
+          store_vector(y, p, static_cast<std::int64_t>(rows[h].index) * p.columns + column);
         }
-        if constexpr (Cfg::kEpilogue == Kind::kGelu) {
-          y[v] = gelu_tanh(y[v]);
-        }
-      }
-      if (rows[h].valid) {
-        store_vector(y, p, static_cast<std::int64_t>(rows[h].index) * p.columns + column);
-      }
-      if constexpr (kRowByRow) {
-        if (h == 0) {
-          load_addend_group(second, p, rows[1], first_column, group);
+        if constexpr (kAddends) {
+          if (group + Cfg::kAhead < kGroups) {
+            load_addend<kWhole>(addends[h], p, rows[h], first_column, group + Cfg::kAhead);
+          }
         }
       }
     }
   }
 
  private:
-  static __device__ __forceinline__ void store_vector(const float (&y)[kVector],
-                                                      const gemm::Params& p, std::int64_t at) {
+  /// Activation, rounding and store of columns that lie side by side.
+  static __device__ __forceinline__ void store_vector(float (&y)[kVector], const gemm::Params& p,
+                                                      std::int64_t at) {
+    constexpr bool kGelu = Cfg::kEpilogue == Kind::kGelu;
     if constexpr (Cfg::kOneByteOutput) {
+      const __half2 half_scale = __float2half2_rn(fminf(0.5F * p.inverse_output_scale, 65504.0F));
       std::uint32_t packed[kVector / 4];
 #pragma unroll
       for (int i = 0; i < kVector / 4; ++i) {
-        const std::uint32_t low = ptx::cvt_e4m3x2(y[4 * i] * p.inverse_output_scale,
-                                                  y[4 * i + 1] * p.inverse_output_scale);
-        const std::uint32_t high = ptx::cvt_e4m3x2(y[4 * i + 2] * p.inverse_output_scale,
-                                                   y[4 * i + 3] * p.inverse_output_scale);
-        packed[i] = low | high << 16;
+        std::uint32_t pairs[2];
+#pragma unroll
+        for (int j = 0; j < 2; ++j) {
+          const float low = y[4 * i + 2 * j];
+          const float high = y[4 * i + 2 * j + 1];
+          pairs[j] =
+              kGelu ? ptx::cvt_e4m3x2_f16x2(gelu_tanh_f16x2(ptx::cvt_f16x2(low, high), half_scale))
+                    : ptx::cvt_e4m3x2(low * p.inverse_output_scale, high * p.inverse_output_scale);
+        }
+        packed[i] = pairs[0] | pairs[1] << 16;
       }
       store_words(static_cast<std::uint8_t*>(p.output) + at, packed);
     } else {
       std::uint32_t packed[kVector / 2];
 #pragma unroll
       for (int i = 0; i < kVector / 2; ++i) {
-        packed[i] = ptx::cvt_bf16x2(y[2 * i], y[2 * i + 1]);
+        packed[i] = kGelu ? ptx::cvt_bf16x2(gelu_tanh(y[2 * i]), gelu_tanh(y[2 * i + 1]))
+                          : ptx::cvt_bf16x2(y[2 * i], y[2 * i + 1]);
       }
       store_words(static_cast<std::uint16_t*>(p.output) + at, packed);
     }

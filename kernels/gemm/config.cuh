@@ -16,11 +16,9 @@ struct Cfg {
   static constexpr int kConsumers = FOVEA_CONSUMERS;  // warpgroups
 #ifdef FOVEA_BLOCKS
   static constexpr int kBlocks = FOVEA_BLOCKS;  // of K that a resident panel holds at most
-  static constexpr bool kWholeTiles = true;
-#else
-  static constexpr int kCluster = FOVEA_CLUSTER;  // blocks that share B
-  static constexpr bool kWholeTiles = false;
 #endif
+  // Groups of columns whose addends are on their way to registers while the products run.
+  static constexpr int kAhead = kConsumers == 3 ? 2 : 4;
   static constexpr bool kScaled = kInput != tile::Input::kBF16;
   static_assert(kColumns % (4 * kVector) == 0, "whole groups of columns");
 };

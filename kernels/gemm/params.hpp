@@ -41,13 +41,18 @@ struct Params {
   std::int32_t k_blocks = 0;      // K in steps of kBlockBytes
 };
 
-/// Where stages and barriers lie; the kernels assert that their storage has these sizes.
-[[nodiscard]] constexpr std::size_t streamed_shared_bytes(int rows, int columns, int stages) {
-  return static_cast<std::size_t>(stages) * static_cast<std::size_t>(rows + columns) * kBlockBytes +
-         1024;
+/// What the kernels' storage takes, which they assert; `tables` of a float a column are the scale
+/// and the bias for each warpgroup.
+[[nodiscard]] constexpr std::size_t streamed_shared_bytes(int rows, int columns, int stages,
+                                                          int tables) {
+  constexpr int kBarriers = 1024;
+  return static_cast<std::size_t>(stages * (rows + columns) * kBlockBytes + tables * columns * 4 +
+                                  kBarriers);
 }
-[[nodiscard]] constexpr std::size_t resident_shared_bytes(int columns, int k_blocks, int stages) {
-  return static_cast<std::size_t>(k_blocks * columns + stages * kGroupRows) * kBlockBytes + 1024;
+[[nodiscard]] constexpr std::size_t resident_shared_bytes(int columns, int k_blocks, int stages,
+                                                          int tables) {
+  return streamed_shared_bytes(kGroupRows, 0, stages, 0) +
+         static_cast<std::size_t>(columns * (k_blocks * kBlockBytes + tables * 4));
 }
 
 }  // namespace fovea::gemm

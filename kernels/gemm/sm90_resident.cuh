@@ -16,6 +16,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "kernels/epilogue/fragment.cuh"
 #include "kernels/gemm/params.hpp"
@@ -39,6 +40,11 @@ struct ResidentGemm {
   static constexpr int kStageBytes = kGroupRows * kBlockBytes;
   static constexpr int kPanelBlockBytes = Cfg::kColumns * kBlockBytes;
   static constexpr int kWarps = kWarpgroup / 32;
+  // Two warpgroups have registers for their columns' scales and biases; with three, or with
+  // residuals to hold, they are read from shared memory.
+  static constexpr bool kRegisterColumns =
+      kConsumers == 2 && Cfg::kEpilogue != epilogue::Kind::kResidual;
+  static constexpr int kTables = kRegisterColumns ? 0 : 2;
   static constexpr bool kPosition = Cfg::kEpilogue == epilogue::Kind::kPosition;
 
   using Fragment = epilogue::Fragment<Cfg>;
@@ -48,12 +54,16 @@ struct ResidentGemm {
   struct Storage {
     std::uint8_t b[Cfg::kBlocks][kPanelBlockBytes];
     std::uint8_t a[kStages][kStageBytes];
+    float columns[kConsumers][2]
+                 [kTables == 0 ? 4 : Cfg::kColumns];  // each warpgroup's: scale, bias
     pipe::PipeBarriers<kStages> stages;
     pipe::PipeBarriers<1> panel;
     std::uint64_t turn[kConsumers];  // completed when the warpgroup may issue its products
   };
-  static_assert(sizeof(Storage) <= resident_shared_bytes(Cfg::kColumns, Cfg::kBlocks, kStages));
-  static_assert(Cfg::kWholeTiles && Cfg::kScaled);
+  static_assert(sizeof(Storage) <=
+                resident_shared_bytes(Cfg::kColumns, Cfg::kBlocks, kStages, kConsumers* kTables));
+  static_assert(Cfg::kScaled);
+  static_assert(!kPosition || kRegisterColumns, "a position's place is in registers");
 
   const Params& p;
   Storage& shared;
@@ -113,6 +123,17 @@ struct ResidentGemm {
     }
   }
 
+  /// Scale and bias of a panel, to where this warpgroup reads them.
+  __device__ __forceinline__ void load_columns(std::int32_t group, std::int32_t first) {
+    const std::uint32_t barrier = 1 + group;  // 0 is __syncthreads
+    ptx::bar_sync(barrier, kWarpgroup);       // the last panel's have been read
+    for (std::int32_t i = threadIdx.x % kWarpgroup; i < Cfg::kColumns; i += kWarpgroup) {
+      shared.columns[group][0][i] = p.column_scale[first + i];
+      shared.columns[group][1][i] = p.bias[first + i];
+    }
+    ptx::bar_sync(barrier, kWarpgroup);
+  }
+
   __device__ __forceinline__ void consume(std::int32_t group) {
     pipe::wait_for_previous_grids();
     const bool lead = threadIdx.x % 32 == 0;
@@ -125,7 +146,10 @@ struct ResidentGemm {
         group == 0 ? pipe::PipeState<1>::producer_start() : pipe::PipeState<1>::consumer_start();
     auto panel_state = pipe::PipeState<1>::consumer_start();
     std::int64_t next = begin + group;  // this warpgroup's next tile
-    typename Fragment::Addend addend;
+    typename Fragment::Addend addends[2];
+    std::conditional_t<kRegisterColumns, typename Fragment::RegisterColumns,
+                       typename Fragment::SharedColumns>
+        columns;
     Accumulator accumulators[Cfg::kColumns / 2];
 
     for (std::int32_t panel = first_panel(); panel < last_panel(); ++panel) {
@@ -134,23 +158,32 @@ struct ResidentGemm {
       const std::int64_t base = static_cast<std::int64_t>(panel) * p.row_tiles;
       const std::int32_t last = rows_of(panel).last;
       std::int32_t token_at_hand = -1;
+      if constexpr (!kRegisterColumns) {
+        load_columns(group, panel * Cfg::kColumns);
+        columns = {shared.columns[group][0], shared.columns[group][1]};
+      } else {
+        columns.load_scales(p, panel * Cfg::kColumns);
+        if constexpr (!kPosition) {
+          columns.load_biases(p, panel * Cfg::kColumns);
+        }
+      }
       for (; next < base + last; next += kConsumers) {
         const std::int32_t row_tile = static_cast<std::int32_t>(next - base);
         const std::int32_t token = row_tile / p.image_tiles * p.box_tokens;
         const std::int32_t image = row_tile % p.image_tiles * p.box_images;
         const std::int32_t column = panel * Cfg::kColumns;
-        const epilogue::Row rows[2] = {epilogue::find_row(p, token, image, row_in_tile),
-                                       epilogue::find_row(p, token, image, row_in_tile + 8)};
+        epilogue::Row rows[2] = {epilogue::find_row(p, token, image, row_in_tile),
+                                 epilogue::find_row(p, token, image, row_in_tile + 8)};
         if constexpr (kPosition) {
           if (token != token_at_hand) {
             token_at_hand = token;
-            epilogue::Row row = rows[0];
-            row.valid = token + row_in_tile % p.box_tokens < p.tokens;
-            Fragment::load_addend(addend, p, row, column);
+            const std::int32_t own = token + row_in_tile % p.box_tokens;
+            columns.load_position(p, own < p.tokens ? own : 0, column);
           }
         } else {
-          Fragment::load_addend(addend, p, rows[0], column);
+          Fragment::template load_addends<true>(addends, p, rows, column);
         }
+        const auto row_scales = Fragment::load_row_scales(p, rows);
 
         ptx::mbarrier_wait_parity(&shared.turn[group], turn.phase);
         turn.advance();
@@ -179,7 +212,14 @@ struct ResidentGemm {
           ptx::mbarrier_arrive(&shared.stages.empty[previous]);
         }
         state.skip((kConsumers - 1) * p.k_blocks);
-        Fragment::template store<kPosition>(accumulators, p, rows, column, addend);
+        constexpr bool kAddends = Fragment::kHasAddend && !kPosition;
+        if (!kPosition && p.row_scale != nullptr) {
+          Fragment::template store<true, true, kAddends>(accumulators, p, rows, row_scales, columns,
+                                                         column, addends);
+        } else {
+          Fragment::template store<true, false, kAddends>(accumulators, p, rows, row_scales,
+                                                          columns, column, addends);
+        }
       }
       if (lead) {
         ptx::mbarrier_arrive(&shared.panel.empty[0]);

@@ -4,12 +4,12 @@
 //   producer warp --A, B by TMA--> stages --full--> consumer warpgroups, 64 rows each
 //                 <-------------- empty ----------'        '-- registers --> global memory
 //
-// Blocks are persistent and take tiles of (64 kConsumers, kColumns), columns first. A cluster of
-// two takes two tiles one below the other; each block fetches half of their common B and sends it
-// to both. The warpgroups are independent of each other but for the ring of stages, so one's
-// epilogue runs beside the other's products as far as the ring lets them drift apart.
+// Blocks are persistent and take tiles of (64 kConsumers, kColumns), columns first. The warpgroups
+// are independent of each other but for the ring of stages, so one's epilogue runs beside the
+// other's products as far as the ring lets them drift apart.
 //
-// Shared memory: kStages x (64 kConsumers + kColumns) x 128 bytes, and the barriers.
+// Shared memory: kStages x (64 kConsumers + kColumns) x 128 bytes, the columns' scales and biases
+// for each warpgroup, and the barriers.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,6 @@
 #include "kernels/gemm/params.hpp"
 #include "kernels/pipe/grid.cuh"
 #include "kernels/pipe/pipe_state.cuh"
-#include "kernels/ptx/cluster.cuh"
 #include "kernels/ptx/fence.cuh"
 #include "kernels/ptx/tma.cuh"
 #include "kernels/ptx/warp.cuh"
@@ -42,13 +41,16 @@ struct StreamedGemm {
   using State = pipe::PipeState<kStages>;
   using Accumulator = typename tile::ProductOf<Cfg::kInput, Cfg::kColumns>::Accumulator;
 
+  static constexpr int kPasses = (Cfg::kColumns + kWarpgroup - 1) / kWarpgroup;
+
   struct Storage {
     std::uint8_t a[kStages][kRows * kBlockBytes];
     std::uint8_t b[kStages][Cfg::kColumns * kBlockBytes];
+    float columns[Cfg::kConsumers][2][Cfg::kColumns];  // each warpgroup's: scale, bias
     pipe::PipeBarriers<kStages> stages;
   };
-  static_assert(sizeof(Storage) <= streamed_shared_bytes(kRows, Cfg::kColumns, kStages));
-  static_assert(Cfg::kColumns % (8 * Cfg::kCluster) == 0);
+  static_assert(sizeof(Storage) <=
+                streamed_shared_bytes(kRows, Cfg::kColumns, kStages, 2 * Cfg::kConsumers));
 
   /// A tile: its first token, image and column.
   struct Tile {
@@ -59,16 +61,13 @@ struct StreamedGemm {
 
   const Params& p;
   Storage& shared;
-  std::int32_t cluster;   // this block's, among
-  std::int32_t clusters;  // those of the grid
-  std::int32_t rank;      // within the cluster
 
   __device__ __forceinline__ std::int32_t tile_count() const {
-    return (p.row_tiles + Cfg::kCluster - 1) / Cfg::kCluster * p.column_tiles;
+    return p.row_tiles * p.column_tiles;
   }
 
   __device__ __forceinline__ Tile tile_at(std::int32_t index) const {
-    const std::int32_t row = index / p.column_tiles * Cfg::kCluster + rank;
+    const std::int32_t row = index / p.column_tiles;
     return {row / p.image_tiles * p.box_tokens, row % p.image_tiles * p.box_images,
             index % p.column_tiles * Cfg::kColumns};
   }
@@ -81,34 +80,25 @@ struct StreamedGemm {
 
   __device__ __forceinline__ void load_b(const Tile& tile, std::int32_t block,
                                          std::uint32_t stage) {
-    constexpr int kPart = Cfg::kColumns / Cfg::kCluster;
-    std::uint8_t* const to = shared.b[stage] + rank * kPart * kBlockBytes;
-    const std::int32_t group = (tile.column + rank * kPart) / Fragment::kGroupColumns;
-    if constexpr (Cfg::kCluster > 1) {
-      ptx::tma_load_5d_multicast(to, &p.b, &shared.stages.full[stage], (1 << Cfg::kCluster) - 1,
-                                 block * kBlockBytes, 0, 0, 0, group);
-    } else {
-      ptx::tma_load_5d(to, &p.b, &shared.stages.full[stage], block * kBlockBytes, 0, 0, 0, group);
-    }
+    ptx::tma_load_5d(shared.b[stage], &p.b, &shared.stages.full[stage], block * kBlockBytes, 0, 0,
+                     0, tile.column / Fragment::kGroupColumns);
   }
 
   /// One thread. Weights do not depend on earlier grids: as many as fit are fetched before waiting.
   __device__ __forceinline__ void produce() {
     const std::int32_t early = p.k_blocks < kStages ? p.k_blocks : kStages;
     const std::int32_t count = tile_count();
-    if (cluster < count) {
-      const Tile tile = tile_at(cluster);
-      for (std::int32_t block = 0; block < early; ++block) {
-        ptx::mbarrier_arrive_expect_tx(&shared.stages.full[block], kStageBytes);
-        load_b(tile, block, block);
-      }
+    const auto first = static_cast<std::int32_t>(blockIdx.x);
+    for (std::int32_t block = 0; block < early; ++block) {
+      ptx::mbarrier_arrive_expect_tx(&shared.stages.full[block], kStageBytes);
+      load_b(tile_at(first), block, block);
     }
     pipe::wait_for_previous_grids();
     State state = State::producer_start();
-    for (std::int32_t index = cluster; index < count; index += clusters) {
+    for (std::int32_t index = first; index < count; index += gridDim.x) {
       const Tile tile = tile_at(index);
       for (std::int32_t block = 0; block < p.k_blocks; ++block) {
-        if (index != cluster || block >= early) {
+        if (index != first || block >= early) {
           ptx::mbarrier_wait_parity(&shared.stages.empty[state.stage], state.phase);
           ptx::mbarrier_arrive_expect_tx(&shared.stages.full[state.stage], kStageBytes);
           load_b(tile, block, state.stage);
@@ -119,30 +109,74 @@ struct StreamedGemm {
     }
   }
 
-  /// One lane of each consumer warp says so to every block that fills this one's stages.
   __device__ __forceinline__ void release(std::uint32_t stage) {
-    if constexpr (Cfg::kCluster > 1) {
-      if (threadIdx.x % 32 < Cfg::kCluster) {
-        ptx::mbarrier_arrive_cluster(&shared.stages.empty[stage], threadIdx.x % 32);
-      }
-    } else if (threadIdx.x % 32 == 0) {
+    if (threadIdx.x % 32 == 0) {
       ptx::mbarrier_arrive(&shared.stages.empty[stage]);
     }
   }
 
+  /// Scales and biases of a tile's columns: asked for before the products, stored after them.
+  struct ColumnValues {
+    float scale[kPasses];
+    float bias[kPasses];
+  };
+  __device__ __forceinline__ ColumnValues load_columns(std::int32_t first) const {
+    ColumnValues values{};
+#pragma unroll
+    for (int pass = 0; pass < kPasses; ++pass) {
+      const std::int32_t at = pass * kWarpgroup + threadIdx.x % kWarpgroup;
+      if (at < Cfg::kColumns && first + at < p.columns) {
+        if constexpr (Cfg::kScaled) {
+          values.scale[pass] = __ldg(p.column_scale + first + at);
+        }
+        if constexpr (Fragment::kHasBias) {
+          values.bias[pass] = __ldg(p.bias + first + at);
+        }
+      }
+    }
+    return values;
+  }
+  __device__ __forceinline__ void store_columns(std::int32_t group, const ColumnValues& values) {
+    const std::uint32_t barrier = 1 + group;  // 0 is __syncthreads
+    ptx::bar_sync(barrier, kWarpgroup);       // the last tile's have been read
+#pragma unroll
+    for (int pass = 0; pass < kPasses; ++pass) {
+      const std::int32_t at = pass * kWarpgroup + threadIdx.x % kWarpgroup;
+      if (at < Cfg::kColumns) {
+        shared.columns[group][0][at] = values.scale[pass];
+        shared.columns[group][1][at] = values.bias[pass];
+      }
+    }
+    ptx::bar_sync(barrier, kWarpgroup);
+  }
+
+  template <bool kWhole>
+  __device__ __forceinline__ void store(const Accumulator (&accumulators)[Cfg::kColumns / 2],
+                                        const epilogue::Row (&rows)[2],
+                                        const typename Fragment::RowScales& row_scales,
+                                        std::int32_t group, std::int32_t column,
+                                        typename Fragment::Addend (&addends)[2]) {
+    const typename Fragment::SharedColumns columns{shared.columns[group][0],
+                                                   shared.columns[group][1]};
+    Fragment::template store<kWhole, true, Fragment::kHasAddend>(accumulators, p, rows, row_scales,
+                                                                 columns, column, addends);
+  }
+
   __device__ __forceinline__ void consume(std::int32_t group) {
-    pipe::wait_for_previous_grids();
     const std::int32_t thread = threadIdx.x % kWarpgroup;
     const std::int32_t row = group * kGroupRows + thread / 32 * 16 + thread % 32 / kQuad;
     const std::int32_t count = tile_count();
     State state = State::consumer_start();
     Accumulator accumulators[Cfg::kColumns / 2];
-    for (std::int32_t index = cluster; index < count; index += clusters) {
+    for (std::int32_t index = blockIdx.x; index < count; index += gridDim.x) {
       const Tile tile = tile_at(index);
-      const epilogue::Row rows[2] = {epilogue::find_row(p, tile.token, tile.image, row),
-                                     epilogue::find_row(p, tile.token, tile.image, row + 8)};
-      typename Fragment::Addend addend;
-      Fragment::load_addend(addend, p, rows[0], tile.column);
+      const ColumnValues column_values = load_columns(tile.column);
+      pipe::wait_for_previous_grids();
+      epilogue::Row rows[2] = {epilogue::find_row(p, tile.token, tile.image, row),
+                               epilogue::find_row(p, tile.token, tile.image, row + 8)};
+      typename Fragment::Addend addends[2];
+      Fragment::template load_addends<false>(addends, p, rows, tile.column);
+      const auto row_scales = Fragment::load_row_scales(p, rows);
 
       std::uint32_t previous = 0;
       for (std::int32_t block = 0; block < p.k_blocks; ++block) {
@@ -161,7 +195,12 @@ struct StreamedGemm {
       }
       ptx::wgmma_wait_group<0>();
       release(previous);
-      Fragment::template store<false>(accumulators, p, rows, tile.column, addend);
+      store_columns(group, column_values);
+      if (tile.column + Cfg::kColumns <= p.columns) {
+        store<true>(accumulators, rows, row_scales, group, tile.column, addends);
+      } else {
+        store<false>(accumulators, rows, row_scales, group, tile.column, addends);
+      }
     }
   }
 
@@ -170,16 +209,11 @@ struct StreamedGemm {
     if (threadIdx.x == 0) {
       ptx::prefetch_tensormap(&p.a);
       ptx::prefetch_tensormap(&p.b);
-      // full: the producer's arrival, then its bytes; empty: each consumer warp of the cluster.
-      shared.stages.init(1, Cfg::kCluster * Cfg::kConsumers * kWarpgroup / 32);
+      // full: the producer's arrival, then its bytes; empty: each consumer warp.
+      shared.stages.init(1, Cfg::kConsumers * kWarpgroup / 32);
       ptx::fence_mbarrier_init();
     }
-    if constexpr (Cfg::kCluster > 1) {
-      ptx::barrier_cluster_arrive();
-      ptx::barrier_cluster_wait();
-    } else {
-      __syncthreads();
-    }
+    __syncthreads();
     pipe::let_next_grid_start();
     if (group == Cfg::kConsumers) {
       if constexpr (kReallocate) {
@@ -193,12 +227,6 @@ struct StreamedGemm {
         ptx::setmaxnreg_inc<kConsumerRegisters>();
       }
       consume(static_cast<std::int32_t>(group));
-    }
-    if constexpr (Cfg::kCluster > 1) {
-      // A block's shared memory lives until no other block arrives there.
-      __syncwarp();
-      ptx::barrier_cluster_arrive();
-      ptx::barrier_cluster_wait();
     }
   }
 };

@@ -71,10 +71,9 @@ __device__ __forceinline__ float bf16_high(std::uint32_t packed) {
   return __uint_as_float(packed & 0xffff0000U);
 }
 
-/// Makes the compiler forget what it knows of the value: loads through it are made anew.
-template <typename T>
-__device__ __forceinline__ void forget(const T*& pointer) {
-  asm volatile("" : "+l"(pointer));
+/// Makes the compiler forget what it has computed of the value.
+__device__ __forceinline__ void forget(std::int32_t& value) {
+  asm volatile("" : "+r"(value));
 }
 
 }  // namespace fovea::ptx

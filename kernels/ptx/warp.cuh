@@ -27,6 +27,11 @@ __device__ __forceinline__ void bar_arrive(std::uint32_t id, std::uint32_t threa
   asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
 
+/// Brings the line of global memory to L2.
+__device__ __forceinline__ void prefetch_l2(const void* address) {
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(address) : "memory");
+}
+
 /// True in one thread of the converged warp.
 __device__ __forceinline__ bool elect_sync() {
   std::uint32_t elected;

@@ -39,14 +39,16 @@ std::string_view name_of(GemmDesign design) {
   return design == GemmDesign::kResident ? "resident" : "streamed";
 }
 
-/// The designs that kernels/gemm/CMakeLists.txt builds for each operation, but for `vector`.
+/// The designs in kernels/gemm/CMakeLists.txt, each built for some operations; but for `vector`.
 constexpr std::array kDesigns = {
-    GemmPlan{.design = GemmDesign::kResident, .rows = 64, .columns = 192, .stages = 9, .blocks = 6},
-    GemmPlan{.design = GemmDesign::kResident, .rows = 64, .columns = 128, .stages = 9, .blocks = 9},
-    GemmPlan{.rows = 128, .columns = 256, .stages = 4, .cluster = 2},
-    GemmPlan{.rows = 128, .columns = 256, .stages = 4},
-    GemmPlan{.rows = 128, .columns = 128, .stages = 7},
-    GemmPlan{.rows = 64, .columns = 64, .stages = 6, .warpgroups = 2},
+    GemmPlan{.design = GemmDesign::kResident, .columns = 192, .stages = 9, .blocks = 6},
+    GemmPlan{.design = GemmDesign::kResident, .columns = 128, .stages = 9, .blocks = 9},
+    GemmPlan{
+        .design = GemmDesign::kResident, .consumers = 3, .columns = 128, .stages = 9, .blocks = 9},
+    GemmPlan{.consumers = 3, .columns = 192, .stages = 4},
+    GemmPlan{.consumers = 2, .columns = 256, .stages = 4},
+    GemmPlan{.consumers = 2, .columns = 128, .stages = 6},
+    GemmPlan{.consumers = 1, .columns = 64, .stages = 6},
 };
 
 std::int64_t divide_up(std::int64_t value, std::int64_t by) {
@@ -61,46 +63,52 @@ std::int64_t k_blocks(const GemmProblem& problem) {
 }
 
 std::string kernel_name(const GemmProblem& problem, const GemmPlan& plan) {
-  return fmt::format("gemm_sm90_{}_{}_{}_{}_{}x{}{}_v{}", name_of(plan.design),
+  return fmt::format("gemm_sm90_{}_{}_{}_{}_{}x{}_v{}", name_of(plan.design),
                      problem.a == DType::kU8 ? "u8s8" : to_string(problem.a),
-                     name_of(problem.epilogue), to_string(problem.output), plan.rows, plan.columns,
-                     plan.cluster > 1 ? "_c2" : "", plan.vector);
+                     name_of(problem.epilogue), to_string(problem.output), plan.consumers,
+                     plan.columns, plan.vector);
 }
 
-/// What a plan should take, in clocks of a multiprocessor. The tensor cores take 2 clocks for 64
-/// rows, one column and a block of K; `kFill` is what L2 gives one multiprocessor when all ask.
+std::int64_t tile_count(const GemmProblem& problem, const GemmPlan& plan) {
+  return divide_up(problem.m, plan.rows()) * divide_up(problem.n, plan.columns);
+}
+
+/// Blocks of a plan that one multiprocessor holds at once: two of those with one consumer.
+int blocks_per_sm(const GemmPlan& plan) {
+  return plan.consumers == 1 ? 2 : 1;
+}
+
+/// What a plan should take, in clocks of a multiprocessor; fitted to the figures in
+/// docs/experiments.md. The tensor cores take 2 clocks for 64 rows, one column and a block of K.
 double expected_clocks(const GemmProblem& problem, const GemmPlan& plan, const DeviceInfo& device) {
-  constexpr double kFill = 36;       // bytes a clock
+  constexpr double kFill = 36;       // bytes a clock from L2 to each multiprocessor, all asking
   constexpr double kLatency = 2500;  // of a tile's first fill and last store
-  const double groups = plan.rows / gemm::kGroupRows;
-  const double tensor = 2.0 * groups * plan.columns;
+  const double tensor = 2.0 * plan.rows() / gemm::kGroupRows * plan.columns;
   const auto blocks = static_cast<double>(k_blocks(problem));
-  const auto tiles = static_cast<double>(divide_up(problem.m, plan.rows * plan.cluster) *
-                                         plan.cluster * divide_up(problem.n, plan.columns));
-  const double sms = device.sm_count;
+  const double waves = static_cast<double>(tile_count(problem, plan)) / device.sm_count;
   if (plan.design == GemmDesign::kResident) {
     const double panel = blocks * plan.columns * gemm::kBlockBytes / kFill;
-    return panel + kLatency + std::max(tiles / sms, 1.0) * tensor * 1.05 * blocks;
+    const double stalls = plan.columns == 192 ? 1.2 : 1.4;
+    return panel + kLatency + std::max(waves, 1.0) * stalls * tensor * blocks;
   }
-  const double shared = plan.cluster > 1 ? 0.75 : 1.0;  // of what is fetched, L2 sends half of B
-  const double fill = shared * (plan.rows + plan.columns) * gemm::kBlockBytes / kFill;
-  const double latency = plan.warpgroups == 2 ? kLatency / 2 : kLatency;  // two blocks side by side
-  return std::ceil(tiles / sms) * (blocks * std::max(tensor, fill) + latency);
+  const double fill = (plan.rows() + plan.columns) * gemm::kBlockBytes / kFill;
+  const double tile = blocks * std::max(tensor, fill);
+  return blocks_per_sm(plan) == 2 ? std::max(waves, 1.0) * (tile + kLatency / 2)
+                                  : std::ceil(waves) * (tile + kLatency);
 }
 
 bool fits(const GemmProblem& problem, const GemmPlan& plan) {
   const bool narrow = plan.vector == 4;
-  if (narrow && plan.columns == 256) {
+  if (narrow && plan.columns > 128) {
     return false;
   }
   if (plan.design == GemmDesign::kStreamed) {
     return true;
   }
   const bool position = problem.epilogue == GemmEpilogue::kPosition;
-  return !narrow && size_of(problem.a) == 1 && problem.n % plan.columns == 0 &&
-         k_blocks(problem) <= plan.blocks &&
-         (!position ||
-          (problem.m % problem.tokens == 0 && problem.m / problem.tokens >= kPositionImages));
+  return !narrow && problem.n % plan.columns == 0 && k_blocks(problem) <= plan.blocks &&
+         (!position || (!problem.row_scale && problem.m % problem.tokens == 0 &&
+                        problem.m / problem.tokens >= kPositionImages));
 }
 
 gemm::TensorMap encode(Device& device, const TensorMapDesc& desc) {
@@ -119,14 +127,24 @@ T* pointer(DevicePtr address) {
 }  // namespace
 
 std::size_t GemmPlan::shared_bytes() const {
-  return design == GemmDesign::kResident ? gemm::resident_shared_bytes(columns, blocks, stages)
-                                         : gemm::streamed_shared_bytes(rows, columns, stages);
+  const int tables = 2 * consumers;
+  return design == GemmDesign::kResident
+             ? gemm::resident_shared_bytes(columns, blocks, stages, tables)
+             : gemm::streamed_shared_bytes(rows(), columns, stages, tables);
+}
+
+int GemmPlan::rows() const {
+  return design == GemmDesign::kResident ? gemm::kGroupRows : consumers * gemm::kGroupRows;
+}
+
+int GemmPlan::threads() const {
+  return (consumers + 1) * kWarpgroupThreads;  // and the producer
 }
 
 std::string to_string(const GemmPlan& plan) {
-  return fmt::format("{} {}x{}, {} stages, cluster {}, {} columns a store, {} blocks of {} threads",
-                     name_of(plan.design), plan.rows, plan.columns, plan.stages, plan.cluster,
-                     plan.vector, plan.grid, plan.warpgroups * kWarpgroupThreads);
+  return fmt::format("{} {}x{}, {} consumers, {} stages, {} columns a store, {} blocks",
+                     name_of(plan.design), plan.rows(), plan.columns, plan.consumers, plan.stages,
+                     plan.vector, plan.grid);
 }
 
 std::string to_string(const GemmProblem& problem) {
@@ -163,11 +181,8 @@ std::vector<GemmPlan> gemm_plans(const GemmProblem& problem, const DeviceInfo& d
         find_kernel_image(kernel_name(problem, plan), device.arch()) == nullptr) {
       continue;
     }
-    const std::int64_t tiles =
-        divide_up(problem.m, plan.rows * plan.cluster) * divide_up(problem.n, plan.columns);
-    const int blocks_per_sm = plan.warpgroups == 2 ? 2 : 1;
-    const std::int64_t slots = device.sm_count * blocks_per_sm / plan.cluster;
-    plan.grid = static_cast<int>(std::min(tiles, slots)) * plan.cluster;
+    const std::int64_t slots = device.sm_count * blocks_per_sm(plan);
+    plan.grid = static_cast<int>(std::min(tile_count(problem, plan), slots));
     found.emplace_back(expected_clocks(problem, plan, device), plan);
   }
   std::stable_sort(found.begin(), found.end(),
@@ -195,7 +210,7 @@ Launch gemm_launch(Device& device, const GemmProblem& problem, const GemmOperand
   params.position_rows = static_cast<std::int32_t>(position ? problem.tokens : 1);
   params.tokens = static_cast<std::int32_t>(by_image ? problem.tokens : problem.m);
   params.images = static_cast<std::int32_t>(by_image ? problem.m / problem.tokens : 1);
-  params.box_tokens = by_image ? kPositionTokens : plan.rows;
+  params.box_tokens = by_image ? kPositionTokens : plan.rows();
   params.box_images = by_image ? kPositionImages : 1;
   params.image_tiles = static_cast<std::int32_t>(divide_up(params.images, params.box_images));
   params.row_tiles =
@@ -216,23 +231,23 @@ Launch gemm_launch(Device& device, const GemmProblem& problem, const GemmOperand
   // Rows of B in the order of kernels/epilogue/fragment.cuh.
   const auto vector = static_cast<std::uint64_t>(plan.vector);
   const std::uint64_t group = gemm::kQuad * vector;
-  TensorMapDesc b{.type = TensorMapType::kU8,
-                  .address = operands.b,
-                  .rank = 5,
-                  .dims = {row_bytes, 2, gemm::kQuad, vector / 2,
-                           static_cast<std::uint64_t>(problem.n) / group},
-                  .strides = {row_bytes, vector * row_bytes, 2 * row_bytes, group * row_bytes},
-                  .box = {gemm::kBlockBytes, 2, gemm::kQuad, plan.vector / 2U,
-                          static_cast<std::uint32_t>(
-                              static_cast<std::uint64_t>(plan.columns / plan.cluster) / group)},
-                  .swizzle = Swizzle::k128};
+  TensorMapDesc b{
+      .type = TensorMapType::kU8,
+      .address = operands.b,
+      .rank = 5,
+      .dims = {row_bytes, 2, gemm::kQuad, vector / 2,
+               static_cast<std::uint64_t>(problem.n) / group},
+      .strides = {row_bytes, vector * row_bytes, 2 * row_bytes, group * row_bytes},
+      .box = {gemm::kBlockBytes, 2, gemm::kQuad, plan.vector / 2U,
+              static_cast<std::uint32_t>(static_cast<std::uint64_t>(plan.columns) / group)},
+      .swizzle = Swizzle::k128};
   params.b = encode(device, b);
 
   Launch launch;
   launch.kernel = kernel_name(problem, plan);
   launch.config = {.grid = {.x = static_cast<std::uint32_t>(plan.grid)},
-                   .block = {.x = static_cast<std::uint32_t>(plan.warpgroups * kWarpgroupThreads)},
-                   .cluster = {.x = static_cast<std::uint32_t>(plan.cluster)},
+                   .block = {.x = static_cast<std::uint32_t>(plan.threads())},
+                   .cluster = {},
                    .dynamic_shared_bytes = plan.shared_bytes(),
                    .dependent = true};
   launch.params = to_bytes(params);

@@ -57,15 +57,15 @@ enum class GemmDesign : std::uint8_t {
 /// Which kernel runs a problem, and on what grid.
 struct GemmPlan {
   GemmDesign design = GemmDesign::kStreamed;
-  int rows = 128;     // of a tile
+  int consumers = 2;  // warpgroups that multiply, 64 rows each
   int columns = 256;  // of a tile
   int stages = 4;
-  int cluster = 1;  // blocks that share B
-  int blocks = 0;   // 128-byte blocks of K that a resident panel holds at most
-  int vector = 8;   // columns that a lane stores at once
-  int warpgroups = 3;
-  int grid = 0;  // blocks
+  int blocks = 0;  // 128-byte blocks of K that a resident panel holds at most
+  int vector = 8;  // columns that a lane stores at once
+  int grid = 0;    // blocks
 
+  [[nodiscard]] int rows() const;  // of a tile
+  [[nodiscard]] int threads() const;
   [[nodiscard]] std::size_t shared_bytes() const;
 };
 
