@@ -10,6 +10,9 @@
 //   chunk:  0       | 1       | ... FOVEA_CHUNKS - 1
 //
 // FOVEA_ROWS rows are in flight at once: bytes on their way are what the memory's latency needs.
+// They share what is read of weight and bias, which lie in shared memory in the order of the lanes
+// (f32, they are four times a row of bf16: through the L1 they would cost more than the rows).
+// Being constants, they are fetched before the grids ahead have ended.
 #include <cstdint>
 
 #include "kernels/norm/params.hpp"
@@ -89,10 +92,10 @@ __device__ __forceinline__ uint2 to_e4m3(const float (&y)[kChunk]) {
 __device__ __forceinline__ uint2 to_i8(const float (&y)[kChunk]) {
   constexpr float kRound = 12582912.0F;
   const auto quad = [&](int i) -> std::uint32_t {
-    const std::uint32_t low = __byte_perm(__float_as_uint(y[i] + kRound),
-                                          __float_as_uint(y[i + 1] + kRound), 0x0040);
-    const std::uint32_t high = __byte_perm(__float_as_uint(y[i + 2] + kRound),
-                                           __float_as_uint(y[i + 3] + kRound), 0x0040);
+    const std::uint32_t low =
+        __byte_perm(__float_as_uint(y[i] + kRound), __float_as_uint(y[i + 1] + kRound), 0x0040);
+    const std::uint32_t high =
+        __byte_perm(__float_as_uint(y[i + 2] + kRound), __float_as_uint(y[i + 3] + kRound), 0x0040);
     return __byte_perm(low, high, 0x5410);
   };
   return {quad(0), quad(4)};
@@ -155,52 +158,92 @@ __device__ __forceinline__ Statistics statistics(const Params& params, const Chu
   return {mean, rsqrtf(warp_sum(squares) * params.inverse_width + params.eps)};
 }
 
-// The normalised values of one chunk: of columns [column, column + 8).
-__device__ __forceinline__ void normalise(const Params& params, const Chunk& chunk,
-                                          const Statistics& of, int column, float (&y)[kChunk]) {
+// A chunk's halves of weight and bias lie a warp's width apart, so that lanes read side by side.
+struct SharedStorage {
+  float4 weight[kChunks][2][kWarp];
+  float4 bias[kChunks][2][kWarp];
+};
+
+__device__ __forceinline__ void load_parameters(const Params& params, SharedStorage& shared) {
+  for (int i = static_cast<int>(threadIdx.x); i < params.width / 4; i += kThreads) {
+    const int chunk = i / 2 / kWarp;
+    shared.weight[chunk][i % 2][i / 2 % kWarp] =
+        __ldg(reinterpret_cast<const float4*>(params.weight) + i);
+    shared.bias[chunk][i % 2][i / 2 % kWarp] =
+        __ldg(reinterpret_cast<const float4*>(params.bias) + i);
+  }
+}
+
+// One chunk's weights and biases, in registers.
+struct Affine {
+  float weight[kChunk];
+  float bias[kChunk];
+
+  __device__ __forceinline__ Affine(const SharedStorage& shared, int chunk, int lane) {
 #pragma unroll
-  for (int half = 0; half < kChunk; half += 4) {
-    const float4 weight = __ldg(reinterpret_cast<const float4*>(params.weight + column + half));
-    const float4 bias = __ldg(reinterpret_cast<const float4*>(params.bias + column + half));
-    const float w[4] = {weight.x, weight.y, weight.z, weight.w};
-    const float b[4] = {bias.x, bias.y, bias.z, bias.w};
+    for (int half = 0; half < 2; ++half) {
+      const float4 w = shared.weight[chunk][half][lane];
+      const float4 b = shared.bias[chunk][half][lane];
+      const float ws[4] = {w.x, w.y, w.z, w.w};
+      const float bs[4] = {b.x, b.y, b.z, b.w};
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      y[half + i] = (chunk[half + i] - of.mean) * of.inverse_deviation * w[i] + b[i];
+      for (int i = 0; i < 4; ++i) {
+        weight[half * 4 + i] = ws[i];
+        bias[half * 4 + i] = bs[i];
+      }
     }
+  }
+};
+
+__device__ __forceinline__ void normalise(const Chunk& chunk, const Statistics& of,
+                                          const Affine& affine, float (&y)[kChunk]) {
+#pragma unroll
+  for (int i = 0; i < kChunk; ++i) {
+    y[i] = (chunk[i] - of.mean) * of.inverse_deviation * affine.weight[i] + affine.bias[i];
   }
 }
 
 // max |row| over the type's largest number, and 1 for a row of zeros.
-__device__ __forceinline__ float row_scale(const Params& params, const Chunk (&row)[kChunks],
-                                           const Statistics& of, int lane) {
-  float largest = 0;
+__device__ __forceinline__ void row_scales(const Params& params, const SharedStorage& shared,
+                                           const Chunk (&rows)[kRows][kChunks],
+                                           const Statistics (&of)[kRows], int lane,
+                                           float (&scale)[kRows]) {
+  float largest[kRows] = {};
 #pragma unroll
   for (int c = 0; c < kChunks; ++c) {
-    const int column = (c * kWarp + lane) * kChunk;
-    if (column < params.width) {
-      float y[kChunk];
-      normalise(params, row[c], of, column, y);
+    if ((c * kWarp + lane) * kChunk < params.width) {
+      const Affine affine(shared, c, lane);
 #pragma unroll
-      for (int i = 0; i < kChunk; ++i) {
-        largest = fmaxf(largest, fabsf(y[i]));
+      for (int r = 0; r < kRows; ++r) {
+        float y[kChunk];
+        normalise(rows[r][c], of[r], affine, y);
+#pragma unroll
+        for (int i = 0; i < kChunk; ++i) {
+          largest[r] = fmaxf(largest[r], fabsf(y[i]));
+        }
       }
     }
   }
-  largest = warp_max(largest);
   const float most = params.output_type == Output::kI8RowScale ? kI8Max : kE4M3Max;
-  return largest > 0 ? largest / most : 1.0F;
+#pragma unroll
+  for (int r = 0; r < kRows; ++r) {
+    const float peak = warp_max(largest[r]);
+    scale[r] = peak > 0 ? peak / most : 1.0F;
+  }
 }
 
 }  // namespace
 
 extern "C" __global__ void __launch_bounds__(kThreads)
     FOVEA_ENTRY(const __grid_constant__ Params params) {
+  __shared__ SharedStorage shared;
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   const std::int64_t warps = static_cast<std::int64_t>(gridDim.x) * (kThreads / kWarp);
   const std::int64_t warp =
       (static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x) / kWarp;
   pipe::let_next_grid_start();
+  load_parameters(params, shared);
+  __syncthreads();
   pipe::wait_for_previous_grids();
 
   // A warp's rows lie `warps` apart, so that a grid with a warp for every row uses all of them.
@@ -222,32 +265,41 @@ extern "C" __global__ void __launch_bounds__(kThreads)
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
       of[r] = statistics(params, rows[r], lane);
-      scale[r] = has_row_scale(params) ? row_scale(params, rows[r], of[r], lane) : 1.0F;
+      scale[r] = 1.0F;
+    }
+    if (has_row_scale(params)) {
+      row_scales(params, shared, rows, of, lane, scale);
     }
 #pragma unroll
-    for (int r = 0; r < kRows; ++r) {
-      const std::int64_t row = first + r * warps;
-      if (row >= params.rows) {
-        break;
-      }
-      const float inverse = 1.0F / scale[r];
+    for (int c = 0; c < kChunks; ++c) {
+      const int column = (c * kWarp + lane) * kChunk;
+      if (column < params.width) {
+        const Affine affine(shared, c, lane);
 #pragma unroll
-      for (int c = 0; c < kChunks; ++c) {
-        const int column = (c * kWarp + lane) * kChunk;
-        if (column < params.width) {
+        for (int r = 0; r < kRows; ++r) {
+          const std::int64_t row = first + r * warps;
           float y[kChunk];
-          normalise(params, rows[r][c], of[r], column, y);
+          normalise(rows[r][c], of[r], affine, y);
           if (has_row_scale(params)) {
+            const float inverse = 1.0F / scale[r];
 #pragma unroll
             for (float& value : y) {
               value *= inverse;
             }
           }
-          store_chunk(params, row * params.width + column, y);
+          if (row < params.rows) {
+            store_chunk(params, row * params.width + column, y);
+          }
         }
       }
-      if (has_row_scale(params) && lane == 0) {
-        params.row_scale[row] = scale[r];
+    }
+    if (has_row_scale(params) && lane == 0) {
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) {
+        const std::int64_t row = first + r * warps;
+        if (row < params.rows) {
+          params.row_scale[row] = scale[r];
+        }
       }
     }
   }

@@ -12,8 +12,8 @@ namespace fovea::gpu {
 namespace {
 
 constexpr std::int64_t kChunk = 256;  // of a row: 8 elements a lane
-/// Blocks that a multiprocessor holds with room to spare; each takes many rows.
-constexpr std::int64_t kBlocksPerSm = 8;
+/// Blocks that a multiprocessor holds, by the registers of the largest kernel; each takes many rows.
+constexpr std::int64_t kBlocksPerSm = 4;
 constexpr int kFirstArchWithE4M3 = 89;
 
 /// Chunks of a row that a kernel's registers hold; the smallest that fits runs.
