@@ -88,7 +88,9 @@ void add_bench(CLI::App& app, Run& run) {
   const auto arguments = std::make_shared<Arguments>();
   BenchOptions& options = arguments->options;
   command->add_option("-m,--model", options.model, "Model folder or hub name")->required();
-  command->add_option("--batch-size", options.batch_sizes, "Images a call: one or several sizes")
+  command
+      ->add_option("--batch-size", options.batch_sizes,
+                   "Images a call: one or several sizes; none: from 1 to what fills the device")
       ->delimiter(',');
   command
       ->add_option("--precision", arguments->precisions,

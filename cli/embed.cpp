@@ -52,8 +52,10 @@ void add_embed(CLI::App& app, Run& run) {
   add_job_options(*command, embed.input, options->job);
   command->add_option("--synthetic", embed.input.synthetic,
                       "Embed this many made-up images instead, to see what decoding costs");
-  command->add_option("--batch-size", embed.batch_size, "Images computed together")
-      ->check(CLI::Range(1, 65536));
+  command
+      ->add_option("--batch-size", embed.batch_size,
+                   "Images computed together (0: what suits the device)")
+      ->check(CLI::Range(0, 65536));
   command->add_option("--threads", embed.encoder.threads, "Compute threads (0: one a CPU)")
       ->check(CLI::Range(0, 4096));
   command->add_option("--decode-threads", embed.decode_threads, "Decode threads (0: one a CPU)")

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.hpp"
@@ -46,6 +47,7 @@ void print_json(const ModelInfo& info) {
       {"missing", info.missing},
       {"unusable", info.unusable},
       {"unused", info.unused},
+      {"gpus", list_gpus()},
       {"preprocessing",
        {{"height", pre.height},
         {"width", pre.width},
@@ -88,6 +90,9 @@ void print_table(const ModelInfo& info) {
   row("preprocessing", fmt::format("resize to {} x {}, {}; x {:.6g}; mean [{:g}]; std [{:g}]",
                                    pre.height, pre.width, resample_name(pre.resample), pre.rescale,
                                    fmt::join(pre.mean, ", "), fmt::join(pre.std, ", ")));
+  std::string why;
+  const std::vector<std::string> gpus = list_gpus(&why);
+  row("GPUs", gpus.empty() ? "none: " + why : fmt::format("{}", fmt::join(gpus, ", ")));
   list("unused tensors", info.unused);
   list("missing", info.missing);
   if (!info.unusable.empty()) {

@@ -138,6 +138,13 @@ JobControl JobReporter::control() {
         line(fmt::format("fovea: computing on {}", device), true);
       }
     };
+    control.on_note = [this](std::string_view note) {
+      if (style_ == ProgressStyle::kJson) {
+        line(Json{{"event", "note"}, {"note", note}}.dump(), true);
+      } else {
+        line(fmt::format("fovea: {}", note), true);
+      }
+    };
   }
   return control;
 }

@@ -9,6 +9,7 @@
 #include "core/error.hpp"
 #include "cpu/backend.hpp"
 #include "gpu/backend.hpp"
+#include "gpu/device/device.hpp"
 
 namespace fovea {
 namespace {
@@ -66,6 +67,20 @@ std::unique_ptr<ops::Backend> make_backend(const EncoderOptions& options) {
   } catch (const Error&) {
     return make_cpu(options);  // the backend's description says what was chosen
   }
+}
+
+std::vector<std::string> describe_gpus(std::string& why) {
+  std::vector<std::string> gpus;
+  try {
+    for (int index = 0;; ++index) {
+      const gpu::DeviceInfo info = gpu::open_cuda_device(index)->info();
+      gpus.push_back(fmt::format("{} (sm_{}, {:.1f} GiB)", info.name, info.arch(),
+                                 static_cast<double>(info.memory_bytes) / (1 << 30)));
+    }
+  } catch (const Error& error) {  // also that there is no GPU of this index any more
+    why = error.what();
+  }
+  return gpus;
 }
 
 }  // namespace fovea

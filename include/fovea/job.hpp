@@ -70,6 +70,8 @@ struct JobControl {
   std::function<void(const JobFailure&)> on_failure;
   /// Called once, before the first image is computed, with what computes ("cpu (...)").
   std::function<void(std::string_view)> on_device;
+  /// Called with what a user should know, such as memory of the device that ran short.
+  std::function<void(std::string_view)> on_note;
   /// Set to true (a signal handler may) to end the job after the batch being computed.
   const std::atomic<bool>* stop = nullptr;
 };
@@ -82,7 +84,7 @@ struct EmbedOptions {
   /// A folder (docs/output.md), made when absent; or a file ending in .npy, which then holds
   /// every row, with OUT.index.jsonl and OUT.errors.jsonl beside it, and cannot be resumed.
   std::string output;
-  int batch_size = 32;
+  int batch_size = 0;      ///< images computed together; 0: what suits the device
   int decode_threads = 0;  ///< 0: one for each CPU this process may use
   bool normalize = true;   ///< scale every embedding to length 1
   OutputDType dtype = OutputDType::kF32;

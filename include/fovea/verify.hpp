@@ -20,6 +20,7 @@ struct VerifyOptions {
   std::int64_t limit = 256;
   /// Lowest cosine to fp32 that any photo may have, and lowest mean recall.
   double min_cosine = 0.9995;
+  double min_cosine_8bit = 0.99;  // of int8 and fp8
   double min_recall = 0.9;
 };
 

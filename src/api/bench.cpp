@@ -95,11 +95,17 @@ BenchReport bench(const BenchOptions& options,
       fail("bench: a batch size must be at least 1, not {}", batch_size);
     }
   }
+  std::vector<std::int64_t> batch_sizes = options.batch_sizes;
+  if (batch_sizes.empty()) {
+    batch_sizes = means_gpu(options.device)
+                      ? std::vector<std::int64_t>{1, 8, 32, 128, 256, 512, 1024}
+                      : std::vector<std::int64_t>{1, 8, 32};
+  }
   const model::Checkpoint checkpoint(hub::resolve_model(options.model));
   BenchReport report;
   report.model = options.model;
   report.gflop_per_image = inspect_model(options.model).gflop_per_image;
-  for (const Precision precision : precisions_or_all(options.precisions)) {
+  for (const Precision precision : precisions_or_all(options.precisions, options.device)) {
     std::string why;
     const EncoderOptions wanted{
         .device = options.device, .precision = precision, .threads = options.threads};
@@ -109,7 +115,7 @@ BenchReport bench(const BenchOptions& options,
       report.refused.push_back(why);
       continue;
     }
-    for (const std::int64_t batch_size : options.batch_sizes) {
+    for (const std::int64_t batch_size : batch_sizes) {
       BenchFigure figure = measure(*encoder, batch_size, options.seconds);
       figure.gflop_per_second = figure.images_per_second * report.gflop_per_image;
       if (on_figure) {

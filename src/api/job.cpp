@@ -39,11 +39,16 @@ class LateEncoder {
 
   [[nodiscard]] const ops::Backend& backend() const { return *backend_; }
 
-  pipeline::Encode load() {
+  pipeline::Encode load(const std::function<void(std::string_view)>& on_note) {
     const model::Checkpoint checkpoint(folder_);
     encoder_ = std::make_unique<model::Encoder>(checkpoint, std::move(backend_));
-    return [this](std::span<const std::uint8_t> patches, std::int64_t images,
-                  std::span<float> embeddings) { encoder_->encode(patches, images, embeddings); };
+    return [this, on_note](std::span<const std::uint8_t> patches, std::int64_t images,
+                           std::span<float> embeddings) {
+      encoder_->encode(patches, images, embeddings);
+      if (const std::string note = encoder_->take_note(); !note.empty() && on_note) {
+        on_note(note);
+      }
+    };
   }
 
  private:
@@ -88,7 +93,10 @@ class EmbedJob {
         config_(model::read_model_config(folder_)),
         layout_{.preprocessing = config_.preprocessing,
                 .patch = static_cast<int>(config_.vision.patch)},
-        encoder_(folder_, make_backend(options.encoder)) {
+        encoder_(folder_, make_backend(options.encoder)),
+        batch_size_(options.batch_size != 0
+                        ? options.batch_size
+                        : static_cast<int>(encoder_.backend().preferred_batch())) {
     if (options.control.on_device) {
       options.control.on_device(encoder_.backend().description());
     }
@@ -106,7 +114,7 @@ class EmbedJob {
  private:
   [[nodiscard]] pipeline::RunOptions loop_options() const {
     pipeline::RunOptions run = run_options(options_.input, options_.control,
-                                           options_.decode_threads, options_.batch_size, layout_);
+                                           options_.decode_threads, batch_size_, layout_);
     run.loader.row_floats = static_cast<std::size_t>(config_.vision.hidden);
     run.normalize = options_.normalize;
     run.dtype = options_.dtype;
@@ -124,7 +132,8 @@ class EmbedJob {
   JobReport loop(const pipeline::RunOptions& run, pipeline::InputStream& inputs,
                  pipeline::Output& output) {
     return pipeline::run_job(
-        run, inputs, pipeline::make_prepare(layout_), [this] { return encoder_.load(); }, output);
+        run, inputs, pipeline::make_prepare(layout_),
+        [this] { return encoder_.load(options_.control.on_note); }, output);
   }
 
   JobReport run_to_file(std::unique_ptr<pipeline::Source> source) {
@@ -245,6 +254,7 @@ class EmbedJob {
   model::ModelConfig config_;
   pipeline::PixelLayout layout_;
   LateEncoder encoder_;
+  int batch_size_;
 };
 
 }  // namespace

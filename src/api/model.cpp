@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "backends.hpp"
 #include "hub/resolve.hpp"
 #include "model/architecture.hpp"
 #include "model/checkpoint.hpp"
@@ -11,6 +12,15 @@
 #include "model/presets.hpp"
 
 namespace fovea {
+
+std::vector<std::string> list_gpus(std::string* why) {
+  std::string reason;
+  std::vector<std::string> gpus = describe_gpus(reason);
+  if (why != nullptr) {
+    *why = gpus.empty() ? reason : "";
+  }
+  return gpus;
+}
 
 ModelInfo inspect_model(const std::string& model) {
   ModelInfo info;

@@ -18,10 +18,18 @@ Precision parse_precision(std::string_view name) {
   fail("precision '{}' is unknown; use auto, fp32, bf16, int8 or fp8", name);
 }
 
-std::vector<Precision> precisions_or_all(const std::vector<Precision>& named) {
-  return named.empty()
-             ? std::vector{Precision::kFp32, Precision::kBf16, Precision::kInt8, Precision::kFp8}
-             : named;
+bool means_gpu(const std::string& device) {
+  std::string why;
+  return device.starts_with("cuda") || (device == "auto" && !describe_gpus(why).empty());
+}
+
+std::vector<Precision> precisions_or_all(const std::vector<Precision>& named,
+                                         const std::string& device) {
+  if (!named.empty()) {
+    return named;
+  }
+  return means_gpu(device) ? std::vector{Precision::kBf16, Precision::kInt8, Precision::kFp8}
+                           : std::vector{Precision::kFp32, Precision::kBf16};
 }
 
 std::unique_ptr<model::Encoder> try_encoder(const model::Checkpoint& checkpoint,

@@ -10,8 +10,13 @@
 
 namespace fovea {
 
-/// `named`, or every precision there is when none is named.
-[[nodiscard]] std::vector<Precision> precisions_or_all(const std::vector<Precision>& named);
+/// `named`, or when none is named every precision that the device is likely to have: those of 8
+/// bits on GPUs alone.
+[[nodiscard]] std::vector<Precision> precisions_or_all(const std::vector<Precision>& named,
+                                                       const std::string& device);
+
+/// Whether `device` names a GPU, or is "auto" where there is one.
+[[nodiscard]] bool means_gpu(const std::string& device);
 
 /// The encoder that `options` ask for. When the device refuses and `optional` is set: nothing, and
 /// the device's reason in `why`; otherwise the refusal is thrown.

@@ -31,6 +31,8 @@ constexpr std::int64_t kSliceTokens = 256 * 196;
 constexpr std::int64_t kImageMultiple = 32;
 /// From here on a slice takes long enough to sleep until it is done.
 constexpr std::int64_t kLongSlice = 8;
+/// Two slices of common models: one is copied while the other computes.
+constexpr std::int64_t kPreferredBatch = 256;
 /// Graphs kept; more sizes than this come from tails, not from a steady state.
 constexpr std::size_t kMostGraphs = 32;
 /// Staging copies are cut into parts of this many bytes for the host's threads.
@@ -101,6 +103,11 @@ class GpuBackend final : public ops::Backend {
   }
   [[nodiscard]] Precision precision() const override { return precision_; }
   [[nodiscard]] int threads() const override { return pool_.threads(); }
+  [[nodiscard]] std::int64_t preferred_batch() const override { return kPreferredBatch; }
+  [[nodiscard]] std::string take_note() override {
+    const std::lock_guard turn(turn_);
+    return std::exchange(note_, {});
+  }
   [[nodiscard]] ops::TensorTypes types() const override { return types_; }
 
   [[nodiscard]] std::string can_run(const ops::PatchEmbedProblem& problem) const override {
@@ -209,6 +216,7 @@ class GpuBackend final : public ops::Backend {
   mutable std::mutex turn_;
   Memory memory_;
   std::int64_t limit_ = 0;  // images of a slice, once memory has run out
+  std::string note_;
   std::map<std::pair<std::int64_t, std::size_t>, std::unique_ptr<Graph>> graphs_;
   Stopwatch stopwatch_;
   std::vector<ops::OperatorTime> times_;
@@ -262,6 +270,8 @@ SlicePlan GpuBackend::reserve(const ops::Batch& batch, const Network& network) {
             error.what(), plan.images);
       }
       limit_ = plan.images / 2;
+      note_ = fmt::format("{}; going on with {} images at a time instead of {}", error.what(),
+                          limit_, plan.images);
     }
   }
 }

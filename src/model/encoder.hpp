@@ -21,6 +21,8 @@ class Encoder {
 
   [[nodiscard]] const ModelConfig& config() const { return config_; }
   [[nodiscard]] const ops::Backend& backend() const { return *backend_; }
+  /// See Backend.
+  [[nodiscard]] std::string take_note() { return backend_->take_note(); }
   /// Forgets the times in backend().profile().
   void reset_profile() { backend_->reset_profile(); }
 

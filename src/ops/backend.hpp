@@ -103,6 +103,10 @@ class Backend {
 
   /// For people: "cpu (oneDNN, avx512_core_bf16), bf16, 8 threads".
   [[nodiscard]] virtual std::string description() const = 0;
+  /// Of images that a caller with many had best pass at once.
+  [[nodiscard]] virtual std::int64_t preferred_batch() const { return 32; }
+  /// What a user should know of runs so far, such as memory that ran short; each is told once.
+  [[nodiscard]] virtual std::string take_note() { return {}; }
   /// Never kAuto.
   [[nodiscard]] virtual Precision precision() const = 0;
   [[nodiscard]] virtual int threads() const = 0;

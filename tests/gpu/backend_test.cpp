@@ -1,0 +1,73 @@
+// What the GPU backend decides without a GPU: slices, and whether problems can run.
+#include "gpu/backend.hpp"
+
+#include <gtest/gtest.h>
+
+#include "gpu/launch/norm.hpp"
+#include "gpu/launch/pool.hpp"
+
+namespace fovea::gpu {
+namespace {
+
+DeviceInfo hopper() {
+  return {.name = "a Hopper GPU",
+          .compute_major = 9,
+          .sm_count = 132,
+          .memory_bytes = std::size_t{80} << 30,
+          .shared_bytes_per_block = 227 * 1024};
+}
+
+TEST(SlicesTest, CoverTheBatchAndAreNoLargerThanAllowed) {
+  for (std::int64_t images = 1; images < 700; ++images) {
+    for (const std::int64_t most : {1, 3, 32, 100, 256}) {
+      const SlicePlan plan = plan_slices(images, most);
+      ASSERT_GE(plan.images, 1);
+      ASSERT_LE(plan.images, most);
+      ASSERT_GE(plan.images * plan.count, images) << images << " by " << most;
+      ASSERT_LT(plan.images * (plan.count - 1), images) << images << " by " << most;
+    }
+  }
+  EXPECT_EQ(plan_slices(1024, 256).count, 4);
+  EXPECT_EQ(plan_slices(300, 256).images, 160);  // rows that tiles divide
+}
+
+TEST(CanRunTest, NormsGiveReasons) {
+  const LayerNormProblem good{.rows = 196, .width = 768};
+  EXPECT_EQ(can_run(good, hopper()), "");
+  LayerNormProblem bad = good;
+  bad.width = 4096;
+  EXPECT_NE(can_run(bad, hopper()), "");
+  bad = good;
+  bad.output = DType::kI8;  // without scales for its rows
+  EXPECT_NE(can_run(bad, hopper()), "");
+  bad = good;
+  bad.output = DType::kE4M3;
+  DeviceInfo ampere = hopper();
+  ampere.compute_major = 8;
+  EXPECT_NE(can_run(bad, ampere), "");
+}
+
+TEST(CanRunTest, PoolsOfEveryCheckpointRun) {
+  struct Shape {
+    std::int64_t tokens, heads, hidden, mlp;
+  };
+  for (const Shape& shape :
+       {Shape{196, 12, 768, 3072}, Shape{49, 12, 768, 3072}, Shape{1024, 16, 1024, 4096},
+        Shape{729, 16, 1152, 4304}, Shape{256, 16, 1536, 6144}, Shape{16, 4, 128, 512}}) {
+    for (const std::int64_t images : {1, 7, 300}) {
+      const PoolProblem problem{.images = images,
+                                .tokens = shape.tokens,
+                                .heads = shape.heads,
+                                .hidden = shape.hidden,
+                                .mlp = shape.mlp};
+      EXPECT_EQ(can_run(problem, hopper()), "") << to_string(problem);
+      EXPECT_GT(pool_workspace_bytes(problem, hopper()), 0U);
+    }
+  }
+  EXPECT_NE(can_run(PoolProblem{.images = 1, .tokens = 4, .heads = 32, .hidden = 512, .mlp = 64},
+                    hopper()),
+            "");
+}
+
+}  // namespace
+}  // namespace fovea::gpu

@@ -1,0 +1,150 @@
+// Folding, rounding and packing of weights, on the host.
+#include "gpu/weights.hpp"
+
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "gpu/launch/pixels.hpp"
+#include "gpu/launch/pool.hpp"
+
+namespace fovea::gpu {
+namespace {
+
+std::vector<float> random_values(std::size_t count, std::uint32_t seed, float deviation = 1.0F) {
+  std::mt19937 generator(seed);
+  std::normal_distribution<float> normal(0.0F, deviation);
+  std::vector<float> values(count);
+  for (float& value : values) {
+    value = normal(generator);
+  }
+  return values;
+}
+
+double weight_at(const PackedLinear& packed, std::size_t index) {
+  switch (packed.type) {
+    case DType::kBF16: {
+      BFloat16 value;
+      std::memcpy(&value.bits, packed.weight.data() + index * 2, 2);
+      return to_float(value);
+    }
+    case DType::kE4M3:
+      return to_float(Float8E4M3{static_cast<std::uint8_t>(packed.weight[index])});
+    default:
+      return static_cast<std::int8_t>(packed.weight[index]);
+  }
+}
+
+TEST(PackLinearTest, ScaledWeightsAreCloseAndReachTheLargestNumber) {
+  constexpr std::size_t kIn = 32;
+  constexpr std::size_t kOut = 5;
+  const std::vector<float> weight = random_values(kIn * kOut, 1);
+  const std::vector<float> bias = random_values(kOut, 2);
+  for (const DType input : {DType::kBF16, DType::kE4M3, DType::kI8, DType::kU8}) {
+    SCOPED_TRACE(to_string(input));
+    const PackedLinear packed = pack_linear({.in = kIn,
+                                             .out = kOut,
+                                             .weight = weight,
+                                             .bias = bias,
+                                             .input = {.type = input, .scale = 0.5F}});
+    EXPECT_EQ(packed.type, weight_type(input));
+    EXPECT_EQ(packed.bias, bias);
+    for (std::size_t o = 0; o < kOut; ++o) {
+      // The input's scale is in the column's: y = column_scale * (stored input . weight).
+      const double scale = packed.type == DType::kBF16 ? 1.0 : packed.column_scale[o] / 0.5;
+      double largest = 0;
+      for (std::size_t i = 0; i < kIn; ++i) {
+        const double stored = weight_at(packed, o * kIn + i);
+        largest = std::max(largest, std::abs(stored));
+        const double step =
+            packed.type == DType::kI8 ? scale * 0.51 : 0.07 * std::abs(weight[o * kIn + i]);
+        EXPECT_NEAR(stored * scale, weight[o * kIn + i], step + 1e-6);
+      }
+      if (packed.type != DType::kBF16) {
+        EXPECT_EQ(largest, packed.type == DType::kI8 ? 127 : 448);
+      }
+    }
+  }
+}
+
+TEST(PackLinearTest, TakesWhatCalibrationHasRounded) {
+  const std::vector<float> weight = random_values(32, 3);
+  const std::vector<float> bias{0.25F, -1.0F};
+  std::vector<std::uint8_t> rounded(32);
+  for (std::size_t i = 0; i < rounded.size(); ++i) {
+    rounded[i] = static_cast<std::uint8_t>(i * 7);
+  }
+  const std::vector<float> scale{0.01F, 0.02F};
+  const PackedLinear packed = pack_linear({.in = 16,
+                                           .out = 2,
+                                           .weight = weight,
+                                           .bias = bias,
+                                           .input = {.type = DType::kI8, .scale = 3.0F},
+                                           .rounded = rounded,
+                                           .rounded_scale = scale});
+  EXPECT_EQ(std::memcmp(packed.weight.data(), rounded.data(), rounded.size()), 0);
+  EXPECT_FLOAT_EQ(packed.column_scale[0], 0.03F);
+  EXPECT_FLOAT_EQ(packed.column_scale[1], 0.06F);
+}
+
+TEST(PackPatchEmbedTest, FoldedFormsGiveTheFormula) {
+  constexpr std::size_t kPatch = 2 * 2 * 3;
+  constexpr std::size_t kHidden = 16;
+  constexpr std::size_t kTokens = 2;
+  const std::vector<float> weight = random_values(kPatch * kHidden, 4);
+  const std::vector<float> bias = random_values(kHidden, 5);
+  const std::vector<float> position = random_values(kTokens * kHidden, 6);
+  const ops::PatchEmbedWeights weights{
+      .projection = {.in = kPatch, .out = kHidden, .weight = weight, .bias = bias},
+      .position = position,
+      .scale = {0.01, 0.02, 0.03},
+      .shift = {-1.0, -0.5, 0.25}};
+  const std::vector<double> pixels{0, 255, 17, 99, 128, 3, 250, 60, 200, 1, 77, 180};
+  for (const DType type : {DType::kBF16, DType::kU8}) {
+    SCOPED_TRACE(to_string(type));
+    const PackedPatchEmbed packed = pack_patch_embed(weights, type);
+    EXPECT_EQ(packed.depth, type == DType::kBF16 ? 16 : 12);  // rows of whole 16-byte units
+    const auto depth = static_cast<std::size_t>(packed.depth);
+    for (std::size_t o = 0; o < kHidden; ++o) {
+      double want = bias[o] + position[kHidden + o];
+      double got = packed.position[kHidden + o];
+      const double column = type == DType::kU8 ? packed.projection.column_scale[o] : 1.0;
+      for (std::size_t i = 0; i < kPatch; ++i) {
+        want += weight[o * kPatch + i] * (pixels[i] * weights.scale[i % 3] + weights.shift[i % 3]);
+        const double pixel = type == DType::kU8 ? pixels[i] : pixels[i] - kPixelCentre;
+        got += column * weight_at(packed.projection, o * depth + i) * pixel;
+      }
+      EXPECT_NEAR(got, want, type == DType::kU8 ? 0.3 : 0.1);
+      for (std::size_t i = kPatch; i < depth; ++i) {
+        EXPECT_EQ(weight_at(packed.projection, o * depth + i), 0.0);
+      }
+    }
+  }
+}
+
+TEST(PackPoolKeysTest, EveryKeyIsWhereItsLaneLooks) {
+  constexpr std::int64_t kHeads = 12;
+  constexpr std::int64_t kHidden = 32;
+  const std::vector<float> keys = random_values(kHeads * kHidden, 7);
+  const std::vector<std::uint32_t> packed = pack_pool_keys(keys, kHeads, kHidden);
+  ASSERT_EQ(packed.size(), static_cast<std::size_t>(kHidden * 16 / 2));
+  // mma.m16n8k16: register r of a lane holds k = r * 8 + lane % 4 * 2 and the next, n = lane / 4.
+  for (std::int64_t head = 0; head < 16; ++head) {
+    for (std::int64_t i = 0; i < kHidden; ++i) {
+      const std::int64_t k = i % 16;
+      const std::int64_t lane = head % 8 * 4 + k % 8 / 2;
+      const std::int64_t word = (i / 16 * 32 + lane) * 4 + head / 8 * 2 + k / 8;
+      const auto bits =
+          static_cast<std::uint16_t>(packed[static_cast<std::size_t>(word)] >> (k % 2 * 16));
+      const std::uint16_t want =
+          head < kHeads ? to_bfloat16(keys[static_cast<std::size_t>(head * kHidden + i)]).bits : 0;
+      EXPECT_EQ(bits, want) << "head " << head << ", element " << i;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace fovea::gpu
