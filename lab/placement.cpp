@@ -10,9 +10,10 @@
 namespace fovea::lab {
 namespace {
 
-constexpr std::uint8_t kPoison = 0xFF;            // NaN in every float type
-constexpr std::size_t kGuard = 4096;              // before and after each output
-constexpr std::size_t kReadWhole = 256ULL << 20;  // outputs up to this are read as a whole
+constexpr std::uint8_t kPoison = 0xFF;             // NaN in every float type
+constexpr std::size_t kGuard = 4096;               // before and after each output
+constexpr std::size_t kFingerprint = 32ULL << 20;  // bytes of a large output that are hashed
+constexpr std::size_t kReadWhole = 256ULL << 20;   // outputs up to this are read as a whole
 
 }  // namespace
 
@@ -152,10 +153,13 @@ std::string Placement::fault(gpu::Stream& stream) const {
 }
 
 std::uint64_t Placement::fingerprint(gpu::Stream& stream) const {
-  const std::size_t bytes = std::min(spec_.bytes(), kReadWhole);
-  std::uint64_t hash = 0xcbf29ce484222325U;  // FNV-1a
-  for (const std::byte byte : download(operands_.output, bytes, stream)) {
-    hash = (hash ^ std::to_integer<std::uint64_t>(byte)) * 0x100000001b3U;
+  const std::size_t bytes = std::min(spec_.bytes(), kFingerprint);
+  const std::vector<std::byte> data = download(operands_.output, bytes, stream);
+  std::uint64_t hash = 0xcbf29ce484222325U;  // FNV-1a, by words
+  for (std::size_t at = 0; at < bytes; at += sizeof(std::uint64_t)) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, data.data() + at, std::min(sizeof word, bytes - at));
+    hash = (hash ^ word) * 0x100000001b3U;
   }
   return hash;
 }
