@@ -1,6 +1,7 @@
 // `fovea kernel`: the laboratory's commands on the cards of kernels.
 #include <algorithm>
 #include <cstddef>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -15,6 +16,7 @@
 #include "lab/bench.hpp"
 #include "lab/card.hpp"
 #include "lab/check.hpp"
+#include "lab/profile.hpp"
 #include "lab/resources.hpp"
 
 namespace fovea::cli {
@@ -27,6 +29,7 @@ struct KernelArguments {
   lab::BenchOptions bench;
   std::string json;
   bool dump = false;
+  bool as_json = false;
   int times = 1;
 };
 
@@ -76,8 +79,8 @@ std::string share(double value, double of) {
 }
 
 void print_timing(const lab::Timing& timing) {
-  std::cout << fmt::format("{:.4f} ms +- {:.1f}%", timing.seconds * 1e3,
-                           50 * timing.spread / timing.seconds);
+  std::cout << fmt::format("{:.4f} ms +- {:.1f}%, sustained {:.4f} ms", timing.seconds * 1e3,
+                           50 * timing.spread / timing.seconds, timing.sustained * 1e3);
 }
 
 void print_figure(const lab::BenchFigure& figure, const lab::Ceilings& ceilings) {
@@ -88,11 +91,10 @@ void print_figure(const lab::BenchFigure& figure, const lab::Ceilings& ceilings)
   print_timing(figure.timing);
   std::cout << fmt::format(
       ", {:.1f} TFLOP/s ({} of the matrix ceiling), {:.0f} GB/s ({} of the copy ceiling), "
-      "{} MHz, {:.0f} W{}\n",
+      "{} MHz\n",
       figure.flops / seconds * 1e-12, share(figure.flops / seconds, figure.matrix_ceiling),
       figure.bytes / seconds * 1e-9, share(figure.bytes / seconds, ceilings.copy_bytes_per_second),
-      figure.timing.sm_mhz, figure.timing.watts,
-      figure.timing.power_capped > 0 ? ", at the power limit" : "");
+      figure.timing.sm_mhz);
   std::cout << fmt::format(
       "  gate: error {:.2e} (framework {:.2e}), difference {:.1e}, worst tile {:.1e}\n",
       figure.verdict.error, figure.verdict.framework_error, figure.verdict.difference,
@@ -105,8 +107,8 @@ void print_figure(const lab::BenchFigure& figure, const lab::Ceilings& ceilings)
   for (const lab::PeerFigure& peer : figure.peers) {
     std::cout << fmt::format("  {}: ", peer.timing.name);
     print_timing(peer.timing);
-    std::cout << fmt::format(", ratio {:.2f}{}{}{}\n", peer.ratio,
-                             peer.ambiguous ? ", AMBIGUOUS" : "",
+    std::cout << fmt::format(", ratio {:.2f}, sustained {:.2f}{}{}{}\n", peer.ratio,
+                             peer.sustained_ratio, peer.ambiguous ? ", AMBIGUOUS" : "",
                              peer.same_result ? "" : ", leaves work undone",
                              peer.wrong.empty() ? "" : ", WRONG: " + peer.wrong);
   }
@@ -147,6 +149,25 @@ int run_once(const KernelArguments& arguments) {
   const std::unique_ptr<gpu::Device> device = gpu::open_cuda_device(arguments.device);
   for (const lab::Card* const card : lab::find_cards(arguments.names)) {
     lab::run_case(*device, *card, arguments.check.only_case, arguments.check.seed, arguments.times);
+  }
+  return kDone;
+}
+
+int run_profile(const KernelArguments& arguments) {
+  const auto cards = lab::find_cards(arguments.names);
+  const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
+  std::vector<lab::Profile> profiles;
+  for (const lab::Card* const card : cards) {
+    for (lab::Profile& one :
+         lab::profile(*card, arguments.check.only_case, arguments.device, self)) {
+      if (!arguments.as_json) {
+        std::cout << lab::to_text(one) << std::flush;
+      }
+      profiles.push_back(std::move(one));
+    }
+  }
+  if (arguments.as_json) {
+    std::cout << lab::to_json(profiles) << '\n';
   }
   return kDone;
 }
@@ -264,6 +285,13 @@ void add_kernel(CLI::App& app, Run& run) {
   take_device(once);
   once->add_option("--case", arguments->check.only_case, "Which; none: the timed one");
   once->add_option("--times", arguments->times, "Launches")->check(CLI::PositiveNumber);
+
+  CLI::App* profile = add(
+      "profile", "Run ncu on exactly one case's launches and say what bounds them", run_profile);
+  take_names(profile);
+  take_device(profile);
+  profile->add_option("--case", arguments->check.only_case, "Which; none: the timed one");
+  profile->add_flag("--json", arguments->as_json, "Print JSON");
 
   take_names(add("resources",
                  "Registers, shared and local memory of the compiled kernels, against "

@@ -86,6 +86,7 @@ class Bench {
       PeerFigure& compared = figure.peers[i];
       compared.timing = timings[i + 1];
       compared.ratio = compared.timing.seconds / figure.timing.seconds;
+      compared.sustained_ratio = compared.timing.sustained / figure.timing.sustained;
       compared.ambiguous = figure.timing.ambiguous_with(compared.timing);
     }
     return figure;

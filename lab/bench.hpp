@@ -32,6 +32,7 @@ struct Ceilings {
 struct PeerFigure {
   Timing timing;
   double ratio = 0.0;  // its time over ours: above 1, ours is faster
+  double sustained_ratio = 0.0;
   bool ambiguous = false;
   bool same_result = true;
   std::string wrong;  // why its output is not what the problem asks for; empty when it is

@@ -108,10 +108,15 @@ Json machine(const BenchReport& report) {
 }
 
 Json timing(const Timing& figure) {
-  return {{"seconds", figure.seconds}, {"fastest", figure.fastest},
-          {"spread", figure.spread},   {"samples", figure.samples},
-          {"dropped", figure.dropped}, {"power_capped", figure.power_capped},
-          {"sm_mhz", figure.sm_mhz},   {"watts", figure.watts}};
+  return {{"seconds", figure.seconds},
+          {"sustained", figure.sustained},
+          {"fastest", figure.fastest},
+          {"spread", figure.spread},
+          {"samples", figure.samples},
+          {"dropped", figure.dropped},
+          {"power_capped", figure.power_capped},
+          {"sm_mhz", figure.sm_mhz},
+          {"watts", figure.watts}};
 }
 
 Json to_json(const BenchFigure& figure) {
@@ -136,6 +141,7 @@ Json to_json(const BenchFigure& figure) {
   for (const PeerFigure& peer : figure.peers) {
     Json entry = {{"name", peer.timing.name},
                   {"ratio", peer.ratio},
+                  {"sustained_ratio", peer.sustained_ratio},
                   {"ambiguous", peer.ambiguous},
                   {"same_result", peer.same_result},
                   {"wrong", peer.wrong}};

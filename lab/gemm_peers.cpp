@@ -42,7 +42,7 @@ struct Recipe {
   std::string name;
   MatmulProblem product;
   bool same_result = false;
-  bool to_scratch = false;
+  bool to_scratch = false;  // its bf16 result does not fit the output, or is not the last step
   std::function<gpu::Launch(const Shared&, const gpu::GemmOperands&)> remainder{};
 };
 
@@ -74,8 +74,9 @@ std::vector<Recipe> recipes_for(const gpu::GemmProblem& problem) {
     return product_of(problem, epilogue, scale);
   };
   std::vector<Recipe> recipes;
-  recipes.push_back(
-      {"cuBLASLt, product alone", product(MatmulEpilogue::kNone, MatmulScale::kTensor)});
+  recipes.push_back({"cuBLASLt, product alone",
+                     product(MatmulEpilogue::kNone, MatmulScale::kTensor), false,
+                     problem.output != DType::kBF16});
   switch (problem.epilogue) {
     case GemmEpilogue::kPosition:
       recipes.push_back({"cuBLASLt" + by_row + ", then position",

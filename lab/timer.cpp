@@ -16,6 +16,7 @@ namespace {
 constexpr double kSampleSeconds = 4e-3;  // long beside an event's resolution and a launch
 constexpr double kWarmSeconds = 0.08;    // for the clocks to rise from idle
 constexpr int kRounds = 15;
+constexpr double kSustainedSeconds = 0.15;
 /// Between samples: at full load for longer, a GPU lowers its clocks to stay within its power.
 constexpr auto kPause = std::chrono::milliseconds(12);
 constexpr int kMostRuns = 400;  // in one graph
@@ -94,6 +95,21 @@ class Timer {
     entry.seconds.push_back(device_.seconds_between(*start_, *end_) / entry.runs);
   }
 
+  /// Seconds of one run in the second half of a while at work.
+  double sustain(Entry& entry) {
+    const double sample = percentile(entry.seconds, 0.5) * entry.runs;
+    const int half = std::max(1, static_cast<int>(kSustainedSeconds / 2 / sample));
+    for (int i = 0; i < half; ++i) {
+      entry.enqueue();
+    }
+    return timed([&] {
+             for (int i = 0; i < half; ++i) {
+               entry.enqueue();
+             }
+           }) /
+           (half * entry.runs);
+  }
+
  private:
   double timed(const std::function<void()>& work) {
     start_->record(*stream_);
@@ -157,6 +173,7 @@ std::vector<Timing> time_in_turns(gpu::Device& device, const Nvml& nvml,
   std::vector<Timing> timings;
   for (std::size_t i = 0; i < entries.size(); ++i) {
     timings.push_back(summarise(contenders[i].name, entries[i]));
+    timings.back().sustained = timer.sustain(entries[i]);
   }
   return timings;
 }

@@ -23,6 +23,8 @@ struct Timing {
   std::string name;
   double seconds = 0.0;  // median of the samples
   double fastest = 0.0;
+  /// Without pauses: what is left when the GPU lowers its clocks to stay within its power.
+  double sustained = 0.0;
   double spread = 0.0;  // from the 10th to the 90th percentile, seconds
   int samples = 0;
   int dropped = 0;  // taken while the GPU was slowed down
@@ -34,7 +36,8 @@ struct Timing {
   [[nodiscard]] bool ambiguous_with(const Timing& other) const;
 };
 
-/// Times all contenders in the same run, taking turns, so that warmth and clocks favour none.
+/// Times all contenders in the same run, taking turns, so that warmth and clocks favour none:
+/// samples with pauses between them, at full clocks, and then each at work for a while.
 [[nodiscard]] std::vector<Timing> time_in_turns(gpu::Device& device, const Nvml& nvml,
                                                 std::vector<Contender>& contenders);
 

@@ -1,0 +1,57 @@
+// profile: one launch under Nsight Compute, and in words what bounds it.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "lab/card.hpp"
+
+namespace fovea::lab {
+
+/// Where warps were found waiting: a place in the source, and for what.
+struct HotSpot {
+  std::string instruction;
+  std::string where;   // "sm90_streamed.cuh:120"; empty when the disassembler is missing
+  std::string reason;  // the chief one
+  double share = 0.0;  // of all samples
+};
+
+/// One kernel as the hardware's counters saw it; shares are from 0 to 1.
+struct Profile {
+  std::string kernel;
+  double seconds = 0.0;
+  double tensor = 0.0;  // of the matrix units' peak
+  double issue = 0.0;   // cycles in which a scheduler issued
+  double dram = 0.0;    // of the device memory's peak
+  double dram_bytes_per_second = 0.0;
+  double l2 = 0.0;         // of its peak throughput
+  double shared = 0.0;     // of the shared memory's and L1's
+  double occupancy = 0.0;  // warps held, of the most that a multiprocessor holds
+  double occupancy_limit = 0.0;
+  std::string occupancy_reason;  // what sets the limit: "registers"
+  int registers = 0;
+  double bank_conflicts = 0.0;                         // of shared memory
+  std::vector<std::pair<std::string, double>> stalls;  // reasons in words, shares of waiting warps
+  std::vector<HotSpot> hot_spots;
+  /// The same by the role that the waiting warps have in the kernel: the place in its body from
+  /// which the instruction was inlined, with the chief reasons.
+  std::vector<HotSpot> roles;
+};
+
+/// Runs ncu on exactly the launches of one case: a child `program kernel run CARD --case CASE`.
+/// Throws fovea::Error that says what is missing: ncu, or the permission to read the counters.
+[[nodiscard]] std::vector<Profile> profile(const Card& card, const std::string& case_name,
+                                           int device_index, const std::string& program);
+
+/// The kernels in ncu's "raw" and "source" pages, as comma-separated values.
+[[nodiscard]] std::vector<Profile> read_profile(std::string_view raw, std::string_view source);
+
+/// What bounds the kernel, in a sentence or two.
+[[nodiscard]] std::string verdict(const Profile& profile);
+/// Figures, stalls and hot spots as lines of text.
+[[nodiscard]] std::string to_text(const Profile& profile);
+[[nodiscard]] std::string to_json(const std::vector<Profile>& profiles);
+
+}  // namespace fovea::lab
