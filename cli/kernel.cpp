@@ -208,7 +208,7 @@ int run_resources(const KernelArguments& arguments) {
   for (const lab::ImageReport& report : lab::check_resources(lab::find_cards({}), images)) {
     const gpu::KernelImage& image = *report.image;
     std::cout << fmt::format(
-        "{:<44} sm_{:<4}{:>4} registers {:>7} B shared {:>5} B local {:>5} B spilt{}\n", image.name,
+        "{:<56} sm_{:<4}{:>4} registers {:>7} B shared {:>5} B local {:>5} B spilt{}\n", image.name,
         image.arch, image.registers, image.shared_bytes, image.stack_bytes,
         image.spill_store_bytes + image.spill_load_bytes, joined(report.faults));
     over += report.faults.empty() ? 0 : 1;
@@ -220,19 +220,12 @@ int run_resources(const KernelArguments& arguments) {
 int run_sass(const KernelArguments& arguments) {
   const std::vector<gpu::KernelImage> images = images_of(arguments);
   std::size_t wrong = 0;
-  for (const gpu::KernelImage& image : images) {
-    const std::string text = lab::disassemble(image);
-    const auto instructions = lab::count_instructions(text);
-    const auto faults = lab::check_instructions(lab::find_cards({}), image, instructions);
-    wrong += faults.empty() ? 0 : 1;
-    int total = 0;
-    for (const auto& [name, count] : instructions) {
-      total += count;
-    }
-    std::cout << fmt::format("{:<44} sm_{:<4}{:>6} instructions{}\n", image.name, image.arch, total,
-                             joined(faults));
+  for (const lab::ImageReport& report : lab::check_machine_code(lab::find_cards({}), images)) {
+    wrong += report.faults.empty() ? 0 : 1;
+    std::cout << fmt::format("{:<56} sm_{:<4}{:>6} instructions{}\n", report.image->name,
+                             report.image->arch, report.instructions, joined(report.faults));
     if (arguments.dump) {
-      std::cout << text << '\n';
+      std::cout << lab::disassemble(*report.image) << '\n';
     }
   }
   std::cout << fmt::format("{}/{} have the instructions they must have and no others\n",

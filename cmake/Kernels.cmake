@@ -1,6 +1,6 @@
 # Compiles device code: each kernel to PTX, from that PTX to a cubin, both embedded in the program.
 #
-# The compiler is nvcc on the PATH, or CUDA's wheels in build/cuda (scripts/setup --cuda). Without
+# The compiler is nvcc on the PATH, or CUDA's wheels in build/cuda (scripts/setup brings them). Without
 # either the program is built without kernels and says so when a GPU is asked for.
 
 find_program(FOVEA_NVCC nvcc HINTS ${PROJECT_SOURCE_DIR}/build/cuda/bin)

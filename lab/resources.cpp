@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/thread_pool.hpp"
 #include "lab/process.hpp"
 
 namespace fovea::lab {
@@ -39,7 +40,8 @@ std::vector<ImageReport> check_resources(std::span<const Card* const> cards,
                                          std::span<const gpu::KernelImage> images) {
   std::vector<ImageReport> reports;
   for (const gpu::KernelImage& image : images) {
-    ImageReport report{.image = &image, .faults = {}};
+    ImageReport report;
+    report.image = &image;
     const auto at_most = [&](int value, int most, std::string_view what) {
       if (value > most) {
         report.faults.push_back(fmt::format("{} {}, {} allowed", value, what, most));
@@ -126,6 +128,22 @@ std::vector<std::string> check_instructions(std::span<const Card* const> cards,
   return faults;
 }
 
+std::vector<ImageReport> check_machine_code(std::span<const Card* const> cards,
+                                            std::span<const gpu::KernelImage> images) {
+  std::vector<ImageReport> reports(images.size());
+  ThreadPool pool(available_threads());
+  pool.parallel_for(images.size(), [&](std::size_t index, int) {
+    ImageReport& report = reports[index];
+    report.image = &images[index];
+    const auto instructions = count_instructions(disassemble(images[index]));
+    for (const auto& [name, number] : instructions) {
+      report.instructions += number;
+    }
+    report.faults = check_instructions(cards, images[index], instructions);
+  });
+  return reports;
+}
+
 std::string disassemble(const gpu::KernelImage& image) {
   const TemporaryFile cubin(image.cubin);
   for (const auto& [tool, option] :
@@ -139,7 +157,7 @@ std::string disassemble(const gpu::KernelImage& image) {
     }
   }
   fail(
-      "neither nvdisasm nor cuobjdump is on the PATH; scripts/setup --cuda brings both into "
+      "neither nvdisasm nor cuobjdump is on the PATH; scripts/setup --test brings both into "
       "build/cuda/bin");
 }
 

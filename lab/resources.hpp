@@ -15,6 +15,7 @@ namespace fovea::lab {
 /// A compiled kernel and what is over its limits.
 struct ImageReport {
   const gpu::KernelImage* image = nullptr;
+  int instructions = 0;             // when the machine code was read
   std::vector<std::string> faults;  // "210 registers, 168 allowed"
 };
 
@@ -30,6 +31,10 @@ struct ImageReport {
 [[nodiscard]] std::vector<std::string> check_instructions(
     std::span<const Card* const> cards, const gpu::KernelImage& image,
     const std::map<std::string, int>& instructions);
+
+/// Disassembles the images, on all CPUs, and holds their instructions against the cards' demands.
+[[nodiscard]] std::vector<ImageReport> check_machine_code(std::span<const Card* const> cards,
+                                                          std::span<const gpu::KernelImage> images);
 
 /// The machine code of an image as text, by nvdisasm or cuobjdump on the PATH. Throws fovea::Error
 /// when neither is there.

@@ -1,0 +1,69 @@
+// Nsight Compute's pages as they come, and what is said of them.
+#include "lab/profile.hpp"
+
+#include <string>
+
+#include <gtest/gtest.h>
+
+namespace fovea::lab {
+namespace {
+
+constexpr std::string_view kRaw =
+    "==PROF== Connected to process 7 (/x/fovea)\n"
+    "\"ID\",\"Kernel Name\",\"gpu__time_duration.sum\","
+    "\"sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active\","
+    "\"gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed\",\"dram__bytes.sum.per_second\","
+    "\"smsp__average_warps_issue_stalled_gmma_per_issue_active.ratio\","
+    "\"smsp__average_warps_issue_stalled_wait_per_issue_active.ratio\","
+    "\"launch__occupancy_limit_registers\",\"launch__occupancy_limit_shared_mem\","
+    "\"launch__registers_per_thread\"\n"
+    "\"\",\"\",\"ns\",\"%\",\"%\",\"byte/s\",\"inst\",\"inst\",\"block\",\"block\",\"\"\n"
+    "\"0\",\"gemm\",\"951,900\",\"91.5\",\"46.2\",\"2,227,000,000,000\",\"3\",\"1\",\"2\",\"1\","
+    "\"168\"\n";
+
+constexpr std::string_view kSource =
+    "\"Kernel Name\",\"gemm\",\n"
+    "\"Address\",\"Source\",\"# Samples\",\"stall_long_sb\",\"stall_wait\"\n"
+    "\"0x10\",\"      LDC R1, c[0x0][0x28]\",\"1\",\"0\",\"1\"\n"
+    "\"0x20\",\"      LDG.E.128 R4, [R2]\",\"3\",\"2\",\"1\"\n";
+
+TEST(Profile, CountersAreReadInUnitsOfOne) {
+  const std::vector<Profile> profiles = read_profile(kRaw, kSource);
+  ASSERT_EQ(profiles.size(), 1U);
+  const Profile& profile = profiles.front();
+  EXPECT_EQ(profile.kernel, "gemm");
+  EXPECT_NEAR(profile.seconds, 951.9e-6, 1e-9);
+  EXPECT_NEAR(profile.tensor, 0.915, 1e-9);
+  EXPECT_NEAR(profile.dram_bytes_per_second, 2.227e12, 1e6);
+  EXPECT_EQ(profile.registers, 168);
+  EXPECT_EQ(profile.occupancy_reason, "shared memory");
+  ASSERT_EQ(profile.stalls.size(), 2U);
+  EXPECT_EQ(profile.stalls[0].first, "the matrix units");
+  EXPECT_NEAR(profile.stalls[0].second, 0.75, 1e-9);
+}
+
+TEST(Profile, SamplesAreSharesWithTheirChiefReason) {
+  const std::vector<Profile> profiles = read_profile(kRaw, kSource);
+  ASSERT_EQ(profiles.front().hot_spots.size(), 2U);
+  const HotSpot& load = profiles.front().hot_spots[1];
+  EXPECT_EQ(load.instruction, "LDG.E.128 R4, [R2]");
+  EXPECT_NEAR(load.share, 0.75, 1e-9);
+  EXPECT_EQ(load.reason, "data from L1, L2 or device memory");
+}
+
+TEST(Profile, WordsSayWhatBounds) {
+  const Profile bound = read_profile(kRaw, kSource).front();
+  EXPECT_NE(verdict(bound).find("bound by the matrix units"), std::string::npos) << verdict(bound);
+  Profile idle = bound;
+  idle.tensor = 0.3;
+  EXPECT_NE(verdict(idle).find("bound by latency"), std::string::npos) << verdict(idle);
+  EXPECT_NE(verdict(idle).find("wait most for the matrix units"), std::string::npos);
+}
+
+TEST(Profile, PagesWithoutAKernelGiveNone) {
+  EXPECT_TRUE(read_profile("", "").empty());
+  EXPECT_TRUE(read_profile("==ERROR== nothing\n", "").empty());
+}
+
+}  // namespace
+}  // namespace fovea::lab

@@ -1,0 +1,101 @@
+// The gates on compiled kernels, on made-up ones: what they read and what they refuse.
+#include "lab/resources.hpp"
+
+#include <string>
+
+#include <gtest/gtest.h>
+
+namespace fovea::lab {
+namespace {
+
+constexpr std::string_view kListing = R"(
+	.section	.text.kernel,"ax",@progbits
+.text.kernel:
+        /*0000*/                   LDC R1, c[0x0][0x28] ;
+                                                          /* 0x00000a00ff017b82 */
+        /*0010*/              @!P0 LDG.E.128 R4, desc[UR4][R2.64] ;
+        /*0020*/         {    @P1  QGMMA.64x128x32.F32.E4M3.E4M3 R24, gdesc[UR12], R24 ;
+        /*0030*/                   LDG.E.128 R8, desc[UR4][R2.64+0x10]  }
+	//## File "/x/kernels/gemm/a.cu", line 14
+        /*0040*/                   EXIT ;
+)";
+
+Card card_for(KernelLimits limits) {
+  Card card;
+  card.name = "made_up";
+  card.kernels.push_back(std::move(limits));
+  return card;
+}
+
+gpu::KernelImage image_of(int registers) {
+  gpu::KernelImage image;
+  image.name = "gemm_made_up_128";
+  image.arch = 90;
+  image.registers = registers;
+  return image;
+}
+
+std::vector<std::string> faults_of(const Card& card, const gpu::KernelImage& image) {
+  const std::array<const Card*, 1> cards = {&card};
+  return check_resources(cards, std::span(&image, 1)).front().faults;
+}
+
+TEST(Resources, LimitsAreHeldAgainstTheImage) {
+  KernelLimits limits;
+  limits.kernel = "gemm_made_up_*";
+  limits.registers = 168;
+  limits.shared_bytes = 1024;
+  const Card card = card_for(limits);
+  EXPECT_TRUE(faults_of(card, image_of(168)).empty());
+  EXPECT_EQ(faults_of(card, image_of(169)), std::vector<std::string>{"169 registers, 168 allowed"});
+  gpu::KernelImage shared = image_of(100);
+  shared.shared_bytes = 1025;
+  EXPECT_EQ(faults_of(card, shared).size(), 1U);
+}
+
+TEST(Resources, SpillsAndLocalMemoryAreNeverAllowed) {
+  const Card other = card_for({.kernel = "attention_*"});
+  gpu::KernelImage image = image_of(200);
+  EXPECT_TRUE(faults_of(other, image).empty());
+  image.spill_store_bytes = 4;
+  image.spill_load_bytes = 8;
+  image.stack_bytes = 32;
+  EXPECT_EQ(faults_of(other, image).size(), 3U);
+}
+
+TEST(Resources, CoversByNameOrBeginning) {
+  EXPECT_TRUE((KernelLimits{.kernel = "gemm_*"}.covers("gemm_a")));
+  EXPECT_FALSE((KernelLimits{.kernel = "gemm_*"}.covers("pool_a")));
+  EXPECT_TRUE((KernelLimits{.kernel = "gemm_a"}.covers("gemm_a")));
+  EXPECT_FALSE((KernelLimits{.kernel = "gemm_a"}.covers("gemm_ab")));
+}
+
+TEST(MachineCode, InstructionsAreCountedByName) {
+  const auto counts = count_instructions(kListing);
+  EXPECT_EQ(counts.size(), 4U);
+  EXPECT_EQ(counts.at("LDG.E.128"), 2);
+  EXPECT_EQ(counts.at("QGMMA.64x128x32.F32.E4M3.E4M3"), 1);
+  EXPECT_EQ(counts.at("LDC"), 1);
+  EXPECT_EQ(counts.at("EXIT"), 1);
+}
+
+TEST(MachineCode, DemandsAreHeldAgainstIt) {
+  const auto check = [](const KernelLimits& limits, std::string_view listing) {
+    const Card card = card_for(limits);
+    const std::array<const Card*, 1> cards = {&card};
+    return check_instructions(cards, image_of(100), count_instructions(listing));
+  };
+  EXPECT_TRUE(check({.kernel = "gemm_*", .sass_has = {"QGMMA", "LDG.E.128"}}, kListing).empty());
+  EXPECT_EQ(check({.kernel = "gemm_*", .sass_has = {"HGMMA"}}, kListing),
+            std::vector<std::string>{"no HGMMA"});
+  EXPECT_EQ(check({.kernel = "gemm_*", .sass_lacks = {"LDG"}}, kListing).size(), 1U);
+  // "LD" is another instruction than "LDG", not its beginning.
+  EXPECT_TRUE(check({.kernel = "gemm_*", .sass_lacks = {"LD"}}, kListing).empty());
+  // Another architecture's demands are none of this image's.
+  EXPECT_TRUE(check({.kernel = "gemm_*", .arch = 100, .sass_has = {"UTCMMA"}}, kListing).empty());
+  EXPECT_EQ(check({.kernel = "gemm_*"}, "        /*0000*/  LDL R1, [R2] ;\n").size(), 1U);
+  EXPECT_EQ(check({.kernel = "gemm_*"}, "").size(), 1U);
+}
+
+}  // namespace
+}  // namespace fovea::lab
