@@ -39,12 +39,12 @@ struct Tolerance {
 /// Limits of the compiled kernels that a card is responsible for. Spills, stack and local memory
 /// are never allowed.
 struct KernelLimits {
-  std::string kernel;                   // name of a KernelImage, or its beginning and a '*'
-  int arch = 0;                         // only images of this architecture; 0: all
-  int registers = 255;                  // a thread, at launch
-  int shared_bytes = 232448;            // a block, static and dynamic
-  std::vector<std::string> sass_has;    // beginnings of instructions that must occur: "QGMMA"
-  std::vector<std::string> sass_lacks;  // beside LDL and STL, which never may
+  std::string kernel;                     // name of a KernelImage, or its beginning and a '*'
+  int arch = 0;                           // only images of this architecture; 0: all
+  int registers = 255;                    // a thread, at launch
+  int shared_bytes = 232448;              // a block, static and dynamic
+  std::vector<std::string> sass_has{};    // beginnings of instructions that must occur: "QGMMA"
+  std::vector<std::string> sass_lacks{};  // beside LDL and STL, which never may
 
   [[nodiscard]] bool covers(std::string_view name) const {
     return kernel.ends_with('*')

@@ -1,6 +1,7 @@
 // The gates on compiled kernels, on made-up ones: what they read and what they refuse.
 #include "lab/resources.hpp"
 
+#include <array>
 #include <string>
 
 #include <gtest/gtest.h>
