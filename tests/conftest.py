@@ -1,5 +1,6 @@
 """Fixtures shared by the Python tests: the program under test."""
 
+import json
 import os
 import pathlib
 import subprocess
@@ -15,6 +16,17 @@ def fovea_bin():
     path = pathlib.Path(os.environ.get("FOVEA_BIN", ROOT / "build/release/bin/fovea"))
     assert path.is_file(), f"{path} is not there: run scripts/build or set FOVEA_BIN"
     return path
+
+
+@pytest.fixture(scope="session")
+def gpu(run_fovea, tmp_path_factory):
+    """Name of the machine's GPU; tests that ask for it are skipped where there is none."""
+    folder = tmp_path_factory.mktemp("gpu") / "tiny"
+    run_fovea("init", "--preset", "tiny", "-o", folder)
+    gpus = json.loads(run_fovea("info", folder, "--json").stdout)["gpus"]
+    if not gpus:
+        pytest.skip("no GPU on this machine")
+    return gpus[0].split(" (")[0]
 
 
 @pytest.fixture(scope="session")

@@ -215,6 +215,8 @@ class GpuBackend final : public ops::Backend {
 
   mutable std::mutex turn_;
   Memory memory_;
+  std::int64_t measured_images_ = 0;  // of the slice that the scratch was last measured for
+  std::size_t measured_scratch_ = 0;
   std::int64_t limit_ = 0;  // images of a slice, once memory has run out
   std::string note_;
   std::map<std::pair<std::int64_t, std::size_t>, std::unique_ptr<Graph>> graphs_;
@@ -249,7 +251,11 @@ SlicePlan GpuBackend::reserve(const ops::Batch& batch, const Network& network) {
   const std::size_t output = batch.output.size_bytes() / images;
   for (;;) {
     const SlicePlan plan = plan_slices(batch.images, most_images(batch));
-    const std::size_t scratch = measure_scratch(plan.images, network);
+    if (measured_images_ != plan.images) {
+      measured_scratch_ = measure_scratch(plan.images, network);
+      measured_images_ = plan.images;
+    }
+    const std::size_t scratch = measured_scratch_;
     if (memory_.images >= plan.images && memory_.input_bytes == input &&
         memory_.output_bytes == output &&
         memory_.workspace_bytes == batch.workspace_bytes_per_image &&

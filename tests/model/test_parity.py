@@ -58,9 +58,9 @@ class Case:
         with torch.inference_mode():
             return self.model(values.contiguous()).pooler_output.numpy()
 
-    def embed(self, precision, env=None, threads=0):
+    def embed(self, precision, env=None, threads=0, device="cpu"):
         out = self.pixels_file.with_suffix(f".{precision}.out")
-        command = [TOOL, self.folder, self.pixels_file, precision, out, str(threads)]
+        command = [TOOL, self.folder, self.pixels_file, precision, out, str(threads), device]
         result = subprocess.run(
             command, env=os.environ | (env or {}), capture_output=True, text=True, timeout=600, check=False
         )
@@ -111,6 +111,22 @@ def test_embeddings_agree(cases, preset):
         embeddings, said = case.embed("bf16")
         assert "bf16" in said
         assert cosine(embeddings, case.expected) >= BF16_COSINE
+
+
+@pytest.mark.parametrize("preset", [m[0] for m in MODELS])
+def test_gpu_embeddings_agree(cases, preset, gpu):
+    embeddings, said = cases(preset).embed("bf16", device="cuda")
+    assert gpu in said
+    assert cosine(embeddings, cases(preset).expected) >= BF16_COSINE
+
+
+def test_gpu_embeds_alike_in_every_batch(cases, gpu):
+    """Slices of one image, and graphs captured for them, against all images at once."""
+    case = cases("tiny")
+    together, said = case.embed("bf16", device="cuda")
+    alone, _ = case.embed("bf16", device="cuda", env={"FOVEA_GPU_SLICE": "1"})
+    assert gpu in said
+    assert cosine(alone, together) >= 0.99999
 
 
 def test_portable_path_agrees(cases):

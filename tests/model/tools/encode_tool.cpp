@@ -1,5 +1,5 @@
 // Pixels to embeddings without the job around them, for tests/model/test_parity.py:
-//   encode_tool MODEL PIXELS.npy PRECISION OUT.npy [THREADS]
+//   encode_tool MODEL PIXELS.npy PRECISION OUT.npy [THREADS [DEVICE]]
 // PRECISION "reference" runs the float64 operators.
 #include <cstdio>
 #include <cstdlib>
@@ -22,11 +22,12 @@ using namespace fovea;
 
 int run(int argc, char** argv) {
   if (argc < 5) {
-    fail("usage: encode_tool MODEL PIXELS.npy PRECISION OUT.npy [THREADS]");
+    fail("usage: encode_tool MODEL PIXELS.npy PRECISION OUT.npy [THREADS [DEVICE]]");
   }
   const std::string precision = argv[3];
   EncoderOptions options;
   options.threads = argc > 5 ? std::atoi(argv[5]) : 0;
+  options.device = argc > 6 ? argv[6] : "cpu";
   auto backend = precision == "reference" ? ops::reference::make_backend() : nullptr;
   if (!backend) {
     options.precision = parse_precision(precision);

@@ -1,0 +1,50 @@
+"""Devices by name: refused with a reason and nothing written, or chosen and told."""
+
+import pathlib
+
+import pytest
+
+PHOTOS = pathlib.Path(__file__).resolve().parents[2] / "examples" / "photos"
+HAS_DRIVER = any(pathlib.Path("/proc/driver/nvidia").glob("version"))
+
+
+@pytest.fixture(scope="module")
+def tiny(run_fovea, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("model") / "tiny"
+    run_fovea("init", "--preset", "tiny", "--seed", "3", "-o", folder)
+    return folder
+
+
+@pytest.mark.skipif(HAS_DRIVER, reason="this machine has an NVIDIA driver")
+@pytest.mark.parametrize("device", ["cuda", "cuda:1"])
+def test_a_gpu_that_is_not_there_ends_the_job_before_it_begins(run_fovea, tiny, tmp_path, device):
+    result = run_fovea("embed", "-m", tiny, "-o", tmp_path / "out", PHOTOS, "--device", device, code=1)
+    assert "no NVIDIA driver" in result.stderr
+    assert "--device cpu" in result.stderr  # what to do
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.skipif(HAS_DRIVER, reason="this machine has an NVIDIA driver")
+def test_auto_says_that_it_took_the_cpu(run_fovea, tiny, tmp_path):
+    result = run_fovea("embed", "-m", tiny, "-o", tmp_path / "out", PHOTOS)
+    assert "computing on cpu" in result.stderr
+    assert "no NVIDIA driver" in run_fovea("info", tiny).stdout
+
+
+@pytest.mark.skipif(HAS_DRIVER, reason="this machine has an NVIDIA driver")
+def test_bench_of_a_gpu_that_is_not_there_fails(run_fovea, tiny):
+    assert "no NVIDIA driver" in run_fovea("bench", "-m", tiny, "--device", "cuda", code=1).stderr
+
+
+@pytest.mark.parametrize("precision", ["int8", "fp8"])
+def test_eight_bits_are_refused_on_the_cpu(run_fovea, tiny, tmp_path, precision):
+    arguments = ["embed", "-m", tiny, "-o", tmp_path / "out", PHOTOS, "--device", "cpu", "--precision", precision]
+    result = run_fovea(*arguments, code=1)
+    assert f"{precision} is computed on NVIDIA GPUs only" in result.stderr
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("device", ["gpu", "cuda:", "cuda:x", "cuda:-1", ""])
+def test_unknown_devices_are_a_slip_of_the_hand(run_fovea, tiny, tmp_path, device):
+    run_fovea("embed", "-m", tiny, "-o", tmp_path / "out", PHOTOS, "--device", device, code=2)
+    assert not (tmp_path / "out").exists()
