@@ -75,9 +75,15 @@ class Bench {
       peers = workload.peers(kernels_, report_.missing);
     }
     for (const Peer& peer : peers) {
-      PeerFigure& compared = figure.peers.emplace_back();
+      PeerFigure compared;
       compared.same_result = peer.same_result;
-      compared.wrong = fault_of(peer, card, first, values);
+      try {
+        compared.wrong = fault_of(peer, card, first, values);
+      } catch (const Error& error) {
+        report_.missing.push_back(fmt::format("{}, {}: {}", card.name, peer.name, error.what()));
+        continue;
+      }
+      figure.peers.push_back(std::move(compared));
       contender(peer.name, peer.run);
     }
     const std::vector<Timing> timings = time_in_turns(device_, nvml_, contenders);

@@ -10,5 +10,6 @@ namespace fovea::lab {
 [[nodiscard]] std::vector<Card> gemm_cards();
 [[nodiscard]] std::vector<Card> attention_cards();
 [[nodiscard]] std::vector<Card> norm_cards();
+[[nodiscard]] std::vector<Card> pool_cards();
 
 }  // namespace fovea::lab

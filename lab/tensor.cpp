@@ -119,6 +119,13 @@ Tensor Tensor::uniform(std::string name, DType type, std::int64_t rows, std::int
   return tensor;
 }
 
+Tensor Tensor::raw(std::string name, std::span<const std::byte> bytes) {
+  Tensor tensor =
+      uniform(std::move(name), DType::kU8, 1, static_cast<std::int64_t>(bytes.size()), 0.0);
+  tensor.block_ = std::make_shared<const std::vector<std::byte>>(bytes.begin(), bytes.end());
+  return tensor;
+}
+
 Tensor Tensor::of(std::string name, DType type, std::int64_t rows, std::int64_t columns,
                   std::span<const double> values) {
   Tensor tensor = uniform(std::move(name), type, rows, columns, 0.0);

@@ -157,6 +157,9 @@ class Plan final : public MatmulPlan {
         current_ = i;
       }
     }
+    if (best == std::numeric_limits<double>::infinity()) {
+      fail("cuBLASLt refuses every algorithm that it proposes for {}", to_string(problem_));
+    }
   }
 
   [[nodiscard]] int algorithms() const override { return static_cast<int>(results_.size()); }
@@ -255,8 +258,10 @@ class Plan final : public MatmulPlan {
     const float alpha = 1.0F;
     const float beta = problem_.accumulate ? 1.0F : 0.0F;
     auto* const output = reinterpret_cast<void*>(operands.output);
+    // C and D in one place must be of one type.
+    const void* const addend = problem_.output == DType::kE4M3 ? nullptr : output;
     return api_.matmul(handle_, desc_.get(), &alpha, pointer(operands.b), b_.get(),
-                       pointer(operands.a), a_.get(), &beta, output, c_.get(), output, d_.get(),
+                       pointer(operands.a), a_.get(), &beta, addend, c_.get(), output, d_.get(),
                        &results_[algorithm].algorithm,
                        reinterpret_cast<void*>(workspace_.address()), workspace_.bytes(),
                        device_.native_handle(stream));

@@ -1,0 +1,58 @@
+// The pooling head as a workload: drawn tokens and weights, the exact result, and mistakes.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gpu/launch/pool.hpp"
+#include "lab/workload.hpp"
+
+namespace fovea::lab {
+
+class PoolWorkload final : public Workload {
+ public:
+  PoolWorkload(const gpu::PoolProblem& problem, std::uint64_t seed);
+
+  [[nodiscard]] std::string describe() const override { return gpu::to_string(problem_); }
+  [[nodiscard]] std::span<const Tensor> inputs() const override { return inputs_; }
+  [[nodiscard]] OutputSpec output() const override;
+  [[nodiscard]] std::string can_run(const gpu::DeviceInfo& device) const override;
+  [[nodiscard]] std::vector<gpu::Launch> launches(gpu::Device& device, const Operands& operands,
+                                                  std::string_view plan) const override;
+  [[nodiscard]] std::size_t scratch_bytes(const gpu::DeviceInfo& device) const override;
+  void reference(const Tile& tile, std::span<double> values) const override;
+  void framework(const Tile& tile, std::span<double> values) const override;
+  [[nodiscard]] std::vector<Mutant> mutants() const override;
+  [[nodiscard]] double flops() const override;
+  [[nodiscard]] double bytes() const override;
+  [[nodiscard]] DType operand_type() const override { return DType::kBF16; }
+
+ private:
+  enum class Defect : std::uint8_t { kNone, kDropLastToken, kDropGelu, kSkipResidual };
+  PoolWorkload(const gpu::PoolProblem& problem, std::vector<Tensor> inputs, Tensor keys,
+               Defect defect);
+
+  /// One image's embedding, in float64 or in f32 with what a framework stores rounded to bf16.
+  template <typename Number>
+  [[nodiscard]] std::vector<Number> embedding(std::int64_t image) const;
+  /// A tile of embeddings; each is computed once, however many tiles ask for it.
+  template <typename Number>
+  void fill(const Tile& tile, std::span<double> values,
+            std::map<std::int64_t, std::vector<Number>>& known) const;
+
+  gpu::PoolProblem problem_;
+  std::vector<Tensor> inputs_;
+  Tensor keys_;  // (heads, hidden), which inputs_ has in the kernel's own order
+  Defect defect_ = Defect::kNone;
+  mutable std::mutex mutex_;
+  mutable std::map<std::int64_t, std::vector<double>> exact_;
+  mutable std::map<std::int64_t, std::vector<float>> rounded_;
+};
+
+}  // namespace fovea::lab
