@@ -10,7 +10,7 @@
 #include <cstdint>
 
 #include "kernels/epilogue/activation.cuh"
-#include "kernels/gemm/params.hpp"
+#include "kernels/epilogue/params.hpp"
 #include "kernels/ptx/math.cuh"
 #include "kernels/ptx/warp.cuh"
 
@@ -26,8 +26,8 @@ struct Row {
 };
 
 /// Row `row` (0 .. ) of the tile that begins at these token and image.
-__device__ __forceinline__ Row find_row(const gemm::Params& p, std::int32_t token,
-                                        std::int32_t image, std::int32_t row) {
+__device__ __forceinline__ Row find_row(const Params& p, std::int32_t token, std::int32_t image,
+                                        std::int32_t row) {
   const std::int32_t in_box = row / p.box_tokens;
   const std::int32_t t = token + row - in_box * p.box_tokens;
   const std::int32_t i = image + in_box;
@@ -77,7 +77,7 @@ __device__ __forceinline__ void load_floats(float (&to)[kCount], const float* fr
 template <typename Cfg>
 struct Fragment {
   static constexpr int kVector = Cfg::kVector;
-  static constexpr int kGroupColumns = gemm::kQuad * kVector;
+  static constexpr int kGroupColumns = kQuad * kVector;
   static constexpr int kGroups = Cfg::kColumns / kGroupColumns;
   static constexpr int kWords = kVector / 2;  // of an addend, bf16 pairs
   static constexpr bool kHasBias = Cfg::kEpilogue != Kind::kPosition;
@@ -92,17 +92,16 @@ struct Fragment {
 
   /// kWhole: no column of the tile lies outside.
   template <bool kWhole>
-  static __device__ __forceinline__ bool inside(const gemm::Params& p, std::int32_t column) {
+  static __device__ __forceinline__ bool inside(const Params& p, std::int32_t column) {
     return kWhole || column < p.columns;
   }
 
   /// This lane's first column of a group.
   static __device__ __forceinline__ std::int32_t column_of(std::int32_t first, int group) {
-    return first + group * kGroupColumns +
-           static_cast<std::int32_t>(threadIdx.x % gemm::kQuad) * kVector;
+    return first + group * kGroupColumns + static_cast<std::int32_t>(threadIdx.x % kQuad) * kVector;
   }
 
-  static __device__ __forceinline__ const std::uint16_t* addend_row(const gemm::Params& p,
+  static __device__ __forceinline__ const std::uint16_t* addend_row(const Params& p,
                                                                     const Row& row) {
     const bool residual = Cfg::kEpilogue == Kind::kResidual;
     return static_cast<const std::uint16_t*>(residual ? p.output : p.position) +
@@ -110,7 +109,7 @@ struct Fragment {
   }
 
   template <bool kWhole>
-  static __device__ __forceinline__ void load_addend(Addend& addend, const gemm::Params& p,
+  static __device__ __forceinline__ void load_addend(Addend& addend, const Params& p,
                                                      const Row& row, std::int32_t first_column,
                                                      int group) {
     const std::int32_t column = column_of(first_column, group);
@@ -126,7 +125,7 @@ struct Fragment {
 
   /// The first groups to registers, the others to L2. store() loads them on its way.
   template <bool kWhole>
-  static __device__ __forceinline__ void load_addends(Addend (&addends)[2], const gemm::Params& p,
+  static __device__ __forceinline__ void load_addends(Addend (&addends)[2], const Params& p,
                                                       const Row (&rows)[2],
                                                       std::int32_t first_column) {
     if constexpr (kHasAddend) {
@@ -137,7 +136,7 @@ struct Fragment {
           const std::int32_t column = column_of(first_column, group);
           if (group < Cfg::kAhead) {
             load_addend<kWhole>(addends[h], p, rows[h], first_column, group);
-          } else if (threadIdx.x % gemm::kQuad == 0 && rows[h].valid && inside<kWhole>(p, column)) {
+          } else if (threadIdx.x % kQuad == 0 && rows[h].valid && inside<kWhole>(p, column)) {
             ptx::prefetch_l2(addend_row(p, rows[h]) + column);
           }
         }
@@ -149,7 +148,7 @@ struct Fragment {
   struct RowScales {
     float values[2];
   };
-  static __device__ __forceinline__ RowScales load_row_scales(const gemm::Params& p,
+  static __device__ __forceinline__ RowScales load_row_scales(const Params& p,
                                                               const Row (&rows)[2]) {
     RowScales scales{{1.0F, 1.0F}};
     if (Cfg::kScaled && p.row_scale != nullptr) {
@@ -182,19 +181,19 @@ struct Fragment {
     float scales[kGroups][kVector];
     float biases[kGroups][kVector];
 
-    __device__ __forceinline__ void load_scales(const gemm::Params& p, std::int32_t first_column) {
+    __device__ __forceinline__ void load_scales(const Params& p, std::int32_t first_column) {
 #pragma unroll
       for (int group = 0; group < kGroups; ++group) {
         load_floats(scales[group], p.column_scale + column_of(first_column, group));
       }
     }
-    __device__ __forceinline__ void load_biases(const gemm::Params& p, std::int32_t first_column) {
+    __device__ __forceinline__ void load_biases(const Params& p, std::int32_t first_column) {
 #pragma unroll
       for (int group = 0; group < kGroups; ++group) {
         load_floats(biases[group], p.bias + column_of(first_column, group));
       }
     }
-    __device__ __forceinline__ void load_position(const gemm::Params& p, std::int32_t token,
+    __device__ __forceinline__ void load_position(const Params& p, std::int32_t token,
                                                   std::int32_t first_column) {
       const auto* const row = static_cast<const std::uint16_t*>(p.position) +
                               static_cast<std::int64_t>(token) * p.columns;
@@ -233,7 +232,7 @@ struct Fragment {
   /// kAddends: there is something to add that `columns` does not have.
   template <bool kWhole, bool kRowScaled, bool kAddends, typename Columns, typename Accumulator>
   static __device__ __forceinline__ void store(const Accumulator (&accumulators)[Cfg::kColumns / 2],
-                                               const gemm::Params& p, const Row (&rows)[2],
+                                               const Params& p, const Row (&rows)[2],
                                                const RowScales& row_scales, const Columns& columns,
                                                std::int32_t first_column, Addend (&addends)[2]) {
 #pragma unroll
@@ -277,7 +276,7 @@ struct Fragment {
 
  private:
   /// Activation, rounding and store of columns that lie side by side.
-  static __device__ __forceinline__ void store_vector(float (&y)[kVector], const gemm::Params& p,
+  static __device__ __forceinline__ void store_vector(float (&y)[kVector], const Params& p,
                                                       std::int64_t at) {
     constexpr bool kGelu = Cfg::kEpilogue == Kind::kGelu;
     if constexpr (Cfg::kOneByteOutput) {

@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/epilogue/params.hpp"
+
 namespace fovea::gemm {
 
 /// The hardware's tensor map, as the driver encoded it.
@@ -13,28 +15,13 @@ struct alignas(64) TensorMap {
 
 inline constexpr int kBlockBytes = 128;  // of K that a stage holds: the width of the swizzle
 inline constexpr int kGroupRows = 64;    // of A that one warpgroup multiplies
-inline constexpr int kQuad = 4;          // lanes that share a row of the accumulators
 
-/// Rows come as (token, image) with `tokens` of the first; plain matrices are one image. A tile is
-/// box_tokens x box_images of them, tokens first.
-///
 /// B comes with its rows permuted (see kernels/epilogue/fragment.cuh): its map has dimensions
 /// (k, 2, 4, vector / 2, groups).
 struct Params {
   TensorMap a;
   TensorMap b;
-  void* output = nullptr;               // (M, N), bf16 or e4m3
-  const void* position = nullptr;       // bf16 (position_rows, N)
-  const float* bias = nullptr;          // (N)
-  const float* column_scale = nullptr;  // (N)
-  const float* row_scale = nullptr;     // (M), or null
-  float inverse_output_scale = 1.0F;
-  std::int32_t columns = 0;  // N
-  std::int32_t tokens = 0;
-  std::int32_t position_rows = 1;
-  std::int32_t images = 0;
-  std::int32_t box_tokens = 0;
-  std::int32_t box_images = 0;
+  epilogue::Params epilogue;
   std::int32_t image_tiles = 0;   // along the images
   std::int32_t row_tiles = 0;     // image_tiles times those along the tokens
   std::int32_t column_tiles = 0;  // panels

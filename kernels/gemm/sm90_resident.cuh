@@ -66,6 +66,7 @@ struct ResidentGemm {
   static_assert(!kPosition || kRegisterColumns, "a position's place is in registers");
 
   const Params& p;
+  const epilogue::Params& out;
   Storage& shared;
   std::int64_t begin;  // of this block's tiles, panel after panel
   std::int64_t end;
@@ -110,8 +111,8 @@ struct ResidentGemm {
       }
       const Rows rows = rows_of(panel);
       for (std::int32_t row = rows.first; row < rows.last; ++row) {
-        const std::int32_t token = row / p.image_tiles * p.box_tokens;
-        const std::int32_t image = row % p.image_tiles * p.box_images;
+        const std::int32_t token = row / p.image_tiles * out.box_tokens;
+        const std::int32_t image = row % p.image_tiles * out.box_images;
         for (std::int32_t block = 0; block < p.k_blocks; ++block) {
           ptx::mbarrier_wait_parity(&shared.stages.empty[state.stage], state.phase);
           ptx::mbarrier_arrive_expect_tx(&shared.stages.full[state.stage], kStageBytes);
@@ -128,8 +129,8 @@ struct ResidentGemm {
     const std::uint32_t barrier = 1 + group;  // 0 is __syncthreads
     ptx::bar_sync(barrier, kWarpgroup);       // the last panel's have been read
     for (std::int32_t i = threadIdx.x % kWarpgroup; i < Cfg::kColumns; i += kWarpgroup) {
-      shared.columns[group][0][i] = p.column_scale[first + i];
-      shared.columns[group][1][i] = p.bias[first + i];
+      shared.columns[group][0][i] = out.column_scale[first + i];
+      shared.columns[group][1][i] = out.bias[first + i];
     }
     ptx::bar_sync(barrier, kWarpgroup);
   }
@@ -138,7 +139,7 @@ struct ResidentGemm {
     pipe::wait_for_previous_grids();
     const bool lead = threadIdx.x % 32 == 0;
     const std::int32_t thread = threadIdx.x % kWarpgroup;
-    const std::int32_t row_in_tile = thread / 32 * 16 + thread % 32 / kQuad;
+    const std::int32_t row_in_tile = thread / 32 * 16 + thread % 32 / epilogue::kQuad;
     State state = State::consumer_start();
     state.skip(group * p.k_blocks);
     // The first warpgroup's first turn needs no leave.
@@ -162,28 +163,28 @@ struct ResidentGemm {
         load_columns(group, panel * Cfg::kColumns);
         columns = {shared.columns[group][0], shared.columns[group][1]};
       } else {
-        columns.load_scales(p, panel * Cfg::kColumns);
+        columns.load_scales(out, panel * Cfg::kColumns);
         if constexpr (!kPosition) {
-          columns.load_biases(p, panel * Cfg::kColumns);
+          columns.load_biases(out, panel * Cfg::kColumns);
         }
       }
       for (; next < base + last; next += kConsumers) {
         const std::int32_t row_tile = static_cast<std::int32_t>(next - base);
-        const std::int32_t token = row_tile / p.image_tiles * p.box_tokens;
-        const std::int32_t image = row_tile % p.image_tiles * p.box_images;
+        const std::int32_t token = row_tile / p.image_tiles * out.box_tokens;
+        const std::int32_t image = row_tile % p.image_tiles * out.box_images;
         const std::int32_t column = panel * Cfg::kColumns;
-        epilogue::Row rows[2] = {epilogue::find_row(p, token, image, row_in_tile),
-                                 epilogue::find_row(p, token, image, row_in_tile + 8)};
+        epilogue::Row rows[2] = {epilogue::find_row(out, token, image, row_in_tile),
+                                 epilogue::find_row(out, token, image, row_in_tile + 8)};
         if constexpr (kPosition) {
           if (token != token_at_hand) {
             token_at_hand = token;
-            const std::int32_t own = token + row_in_tile % p.box_tokens;
-            columns.load_position(p, own < p.tokens ? own : 0, column);
+            const std::int32_t own = token + row_in_tile % out.box_tokens;
+            columns.load_position(out, own < out.tokens ? own : 0, column);
           }
         } else {
-          Fragment::template load_addends<true>(addends, p, rows, column);
+          Fragment::template load_addends<true>(addends, out, rows, column);
         }
-        const auto row_scales = Fragment::load_row_scales(p, rows);
+        const auto row_scales = Fragment::load_row_scales(out, rows);
 
         ptx::mbarrier_wait_parity(&shared.turn[group], turn.phase);
         turn.advance();
@@ -213,11 +214,11 @@ struct ResidentGemm {
         }
         state.skip((kConsumers - 1) * p.k_blocks);
         constexpr bool kAddends = Fragment::kHasAddend && !kPosition;
-        if (!kPosition && p.row_scale != nullptr) {
-          Fragment::template store<true, true, kAddends>(accumulators, p, rows, row_scales, columns,
-                                                         column, addends);
+        if (!kPosition && out.row_scale != nullptr) {
+          Fragment::template store<true, true, kAddends>(accumulators, out, rows, row_scales,
+                                                         columns, column, addends);
         } else {
-          Fragment::template store<true, false, kAddends>(accumulators, p, rows, row_scales,
+          Fragment::template store<true, false, kAddends>(accumulators, out, rows, row_scales,
                                                           columns, column, addends);
         }
       }

@@ -8,6 +8,6 @@ extern "C" __global__ void __launch_bounds__(Gemm::kThreads,
                                              fovea::gemm::Cfg::kConsumers == 1 ? 2 : 1)
     FOVEA_ENTRY(const __grid_constant__ fovea::gemm::Params params) {
   extern __shared__ __align__(1024) unsigned char memory[];
-  Gemm gemm{params, *reinterpret_cast<Gemm::Storage*>(memory)};
+  Gemm gemm{params, params.epilogue, *reinterpret_cast<Gemm::Storage*>(memory)};
   gemm.run();
 }

@@ -60,6 +60,7 @@ struct StreamedGemm {
   };
 
   const Params& p;
+  const epilogue::Params& out;
   Storage& shared;
 
   __device__ __forceinline__ std::int32_t tile_count() const {
@@ -68,7 +69,7 @@ struct StreamedGemm {
 
   __device__ __forceinline__ Tile tile_at(std::int32_t index) const {
     const std::int32_t row = index / p.column_tiles;
-    return {row / p.image_tiles * p.box_tokens, row % p.image_tiles * p.box_images,
+    return {row / p.image_tiles * out.box_tokens, row % p.image_tiles * out.box_images,
             index % p.column_tiles * Cfg::kColumns};
   }
 
@@ -125,12 +126,12 @@ struct StreamedGemm {
 #pragma unroll
     for (int pass = 0; pass < kPasses; ++pass) {
       const std::int32_t at = pass * kWarpgroup + threadIdx.x % kWarpgroup;
-      if (at < Cfg::kColumns && first + at < p.columns) {
+      if (at < Cfg::kColumns && first + at < out.columns) {
         if constexpr (Cfg::kScaled) {
-          values.scale[pass] = __ldg(p.column_scale + first + at);
+          values.scale[pass] = __ldg(out.column_scale + first + at);
         }
         if constexpr (Fragment::kHasBias) {
-          values.bias[pass] = __ldg(p.bias + first + at);
+          values.bias[pass] = __ldg(out.bias + first + at);
         }
       }
     }
@@ -158,13 +159,13 @@ struct StreamedGemm {
                                         typename Fragment::Addend (&addends)[2]) {
     const typename Fragment::SharedColumns columns{shared.columns[group][0],
                                                    shared.columns[group][1]};
-    Fragment::template store<kWhole, true, Fragment::kHasAddend>(accumulators, p, rows, row_scales,
-                                                                 columns, column, addends);
+    Fragment::template store<kWhole, true, Fragment::kHasAddend>(
+        accumulators, out, rows, row_scales, columns, column, addends);
   }
 
   __device__ __forceinline__ void consume(std::int32_t group) {
     const std::int32_t thread = threadIdx.x % kWarpgroup;
-    const std::int32_t row = group * kGroupRows + thread / 32 * 16 + thread % 32 / kQuad;
+    const std::int32_t row = group * kGroupRows + thread / 32 * 16 + thread % 32 / epilogue::kQuad;
     const std::int32_t count = tile_count();
     State state = State::consumer_start();
     Accumulator accumulators[Cfg::kColumns / 2];
@@ -172,11 +173,11 @@ struct StreamedGemm {
       const Tile tile = tile_at(index);
       const ColumnValues column_values = load_columns(tile.column);
       pipe::wait_for_previous_grids();
-      epilogue::Row rows[2] = {epilogue::find_row(p, tile.token, tile.image, row),
-                               epilogue::find_row(p, tile.token, tile.image, row + 8)};
+      epilogue::Row rows[2] = {epilogue::find_row(out, tile.token, tile.image, row),
+                               epilogue::find_row(out, tile.token, tile.image, row + 8)};
       typename Fragment::Addend addends[2];
-      Fragment::template load_addends<false>(addends, p, rows, tile.column);
-      const auto row_scales = Fragment::load_row_scales(p, rows);
+      Fragment::template load_addends<false>(addends, out, rows, tile.column);
+      const auto row_scales = Fragment::load_row_scales(out, rows);
 
       std::uint32_t previous = 0;
       for (std::int32_t block = 0; block < p.k_blocks; ++block) {
@@ -196,7 +197,7 @@ struct StreamedGemm {
       ptx::wgmma_wait_group<0>();
       release(previous);
       store_columns(group, column_values);
-      if (tile.column + Cfg::kColumns <= p.columns) {
+      if (tile.column + Cfg::kColumns <= out.columns) {
         store<true>(accumulators, rows, row_scales, group, tile.column, addends);
       } else {
         store<false>(accumulators, rows, row_scales, group, tile.column, addends);

@@ -176,7 +176,7 @@ std::vector<GemmPlan> gemm_plans(const GemmProblem& problem, const DeviceInfo& d
   std::vector<std::pair<double, GemmPlan>> found;
   const int wide = problem.output == DType::kE4M3 ? 16 : 8;
   for (GemmPlan plan : kDesigns) {
-    plan.vector = problem.n % (gemm::kQuad * wide) == 0 ? wide : 4;
+    plan.vector = problem.n % (epilogue::kQuad * wide) == 0 ? wide : 4;
     if (!fits(problem, plan) ||
         find_kernel_image(kernel_name(problem, plan), device.arch()) == nullptr) {
       continue;
@@ -200,45 +200,46 @@ Launch gemm_launch(Device& device, const GemmProblem& problem, const GemmOperand
   const bool by_image = position && plan.design == GemmDesign::kResident;
   const auto row_bytes = static_cast<std::uint64_t>(k_bytes(problem));
   gemm::Params params{};
-  params.output = pointer<void>(operands.output);
-  params.position = pointer<const void>(operands.position);
-  params.bias = pointer<const float>(operands.bias);
-  params.column_scale = pointer<const float>(operands.column_scale);
-  params.row_scale = problem.row_scale ? pointer<const float>(operands.row_scale) : nullptr;
-  params.inverse_output_scale = 1.0F / operands.output_scale;
-  params.columns = static_cast<std::int32_t>(problem.n);
-  params.position_rows = static_cast<std::int32_t>(position ? problem.tokens : 1);
-  params.tokens = static_cast<std::int32_t>(by_image ? problem.tokens : problem.m);
-  params.images = static_cast<std::int32_t>(by_image ? problem.m / problem.tokens : 1);
-  params.box_tokens = by_image ? kPositionTokens : plan.rows();
-  params.box_images = by_image ? kPositionImages : 1;
-  params.image_tiles = static_cast<std::int32_t>(divide_up(params.images, params.box_images));
+  epilogue::Params& out = params.epilogue;
+  out.output = pointer<void>(operands.output);
+  out.position = pointer<const void>(operands.position);
+  out.bias = pointer<const float>(operands.bias);
+  out.column_scale = pointer<const float>(operands.column_scale);
+  out.row_scale = problem.row_scale ? pointer<const float>(operands.row_scale) : nullptr;
+  out.inverse_output_scale = 1.0F / operands.output_scale;
+  out.columns = static_cast<std::int32_t>(problem.n);
+  out.position_rows = static_cast<std::int32_t>(position ? problem.tokens : 1);
+  out.tokens = static_cast<std::int32_t>(by_image ? problem.tokens : problem.m);
+  out.images = static_cast<std::int32_t>(by_image ? problem.m / problem.tokens : 1);
+  out.box_tokens = by_image ? kPositionTokens : plan.rows();
+  out.box_images = by_image ? kPositionImages : 1;
+  params.image_tiles = static_cast<std::int32_t>(divide_up(out.images, out.box_images));
   params.row_tiles =
-      static_cast<std::int32_t>(divide_up(params.tokens, params.box_tokens)) * params.image_tiles;
+      static_cast<std::int32_t>(divide_up(out.tokens, out.box_tokens)) * params.image_tiles;
   params.column_tiles = static_cast<std::int32_t>(divide_up(problem.n, plan.columns));
   params.k_blocks = static_cast<std::int32_t>(k_blocks(problem));
 
   TensorMapDesc a{.type = TensorMapType::kU8,
                   .address = operands.a,
                   .rank = 3,
-                  .dims = {row_bytes, static_cast<std::uint64_t>(params.tokens),
-                           static_cast<std::uint64_t>(params.images)},
-                  .strides = {row_bytes, row_bytes * static_cast<std::uint64_t>(params.tokens)},
-                  .box = {gemm::kBlockBytes, static_cast<std::uint32_t>(params.box_tokens),
-                          static_cast<std::uint32_t>(params.box_images)},
+                  .dims = {row_bytes, static_cast<std::uint64_t>(out.tokens),
+                           static_cast<std::uint64_t>(out.images)},
+                  .strides = {row_bytes, row_bytes * static_cast<std::uint64_t>(out.tokens)},
+                  .box = {gemm::kBlockBytes, static_cast<std::uint32_t>(out.box_tokens),
+                          static_cast<std::uint32_t>(out.box_images)},
                   .swizzle = Swizzle::k128};
   params.a = encode(device, a);
   // Rows of B in the order of kernels/epilogue/fragment.cuh.
   const auto vector = static_cast<std::uint64_t>(plan.vector);
-  const std::uint64_t group = gemm::kQuad * vector;
+  const std::uint64_t group = epilogue::kQuad * vector;
   TensorMapDesc b{
       .type = TensorMapType::kU8,
       .address = operands.b,
       .rank = 5,
-      .dims = {row_bytes, 2, gemm::kQuad, vector / 2,
+      .dims = {row_bytes, 2, epilogue::kQuad, vector / 2,
                static_cast<std::uint64_t>(problem.n) / group},
       .strides = {row_bytes, vector * row_bytes, 2 * row_bytes, group * row_bytes},
-      .box = {gemm::kBlockBytes, 2, gemm::kQuad, plan.vector / 2U,
+      .box = {gemm::kBlockBytes, 2, epilogue::kQuad, plan.vector / 2U,
               static_cast<std::uint32_t>(static_cast<std::uint64_t>(plan.columns) / group)},
       .swizzle = Swizzle::k128};
   params.b = encode(device, b);

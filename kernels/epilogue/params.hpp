@@ -1,0 +1,27 @@
+// What an epilogue reads beside the accumulators and where it writes; shared by host and device.
+#pragma once
+
+#include <cstdint>
+
+namespace fovea::epilogue {
+
+inline constexpr int kQuad = 4;  // lanes that share a row of the accumulators
+
+/// Rows come as (token, image) with `tokens` of the first; plain matrices are one image. A tile is
+/// box_tokens x box_images of them, tokens first.
+struct Params {
+  void* output = nullptr;               // (M, N), bf16 or e4m3
+  const void* position = nullptr;       // bf16 (position_rows, N)
+  const float* bias = nullptr;          // (N)
+  const float* column_scale = nullptr;  // (N)
+  const float* row_scale = nullptr;     // (M), or null
+  float inverse_output_scale = 1.0F;
+  std::int32_t columns = 0;  // N
+  std::int32_t tokens = 0;
+  std::int32_t position_rows = 1;
+  std::int32_t images = 0;
+  std::int32_t box_tokens = 0;
+  std::int32_t box_images = 0;
+};
+
+}  // namespace fovea::epilogue
