@@ -48,7 +48,9 @@ constexpr std::array kDesigns = {
     GemmPlan{.consumers = 3, .columns = 192, .stages = 4},
     GemmPlan{.consumers = 2, .columns = 256, .stages = 4},
     GemmPlan{.consumers = 2, .columns = 128, .stages = 6},
+    GemmPlan{.consumers = 1, .columns = 96, .stages = 9},
     GemmPlan{.consumers = 1, .columns = 64, .stages = 6},
+    GemmPlan{.consumers = 1, .columns = 32, .stages = 16},
 };
 
 std::int64_t divide_up(std::int64_t value, std::int64_t by) {
@@ -73,28 +75,44 @@ std::int64_t tile_count(const GemmProblem& problem, const GemmPlan& plan) {
   return divide_up(problem.m, plan.rows()) * divide_up(problem.n, plan.columns);
 }
 
-/// Blocks of a plan that one multiprocessor holds at once: two of those with one consumer.
+/// Blocks of a plan that one multiprocessor holds at once.
 int blocks_per_sm(const GemmPlan& plan) {
-  return plan.consumers == 1 ? 2 : 1;
+  return plan.consumers == 1 && plan.columns == 64 ? 2 : 1;
+}
+
+/// Columns that a lane stores at once: 16 bytes where the problem and the tile have whole groups.
+int vector_of(const GemmProblem& problem, const GemmPlan& plan) {
+  for (const int vector : {16, 8}) {
+    const int group = epilogue::kQuad * vector;
+    if (static_cast<std::size_t>(vector) * size_of(problem.output) <= 16 &&
+        problem.n % group == 0 && plan.columns % group == 0) {
+      return vector;
+    }
+  }
+  return 4;
 }
 
 /// What a plan should take, in clocks of a multiprocessor; fitted to the figures in
 /// docs/experiments.md. The tensor cores take 2 clocks for 64 rows, one column and a block of K.
 double expected_clocks(const GemmProblem& problem, const GemmPlan& plan, const DeviceInfo& device) {
-  constexpr double kFill = 36;       // bytes a clock from L2 to each multiprocessor, all asking
-  constexpr double kLatency = 2500;  // of a tile's first fill and last store
+  constexpr double kFill = 48;  // bytes a clock from L2 to each multiprocessor, all asking
   const double tensor = 2.0 * plan.rows() / gemm::kGroupRows * plan.columns;
   const auto blocks = static_cast<double>(k_blocks(problem));
   const double waves = static_cast<double>(tile_count(problem, plan)) / device.sm_count;
   if (plan.design == GemmDesign::kResident) {
+    constexpr double kLatency = 2500;  // of the first fill and the last store
     const double panel = blocks * plan.columns * gemm::kBlockBytes / kFill;
     const double stalls = plan.columns == 192 ? 1.2 : 1.4;
     return panel + kLatency + std::max(waves, 1.0) * stalls * tensor * blocks;
   }
+  const double residual = problem.epilogue == GemmEpilogue::kResidual ? 2.0 : 1.0;
+  const double epilogue = 1200.0 + 8.0 * residual * plan.columns;
   const double fill = (plan.rows() + plan.columns) * gemm::kBlockBytes / kFill;
-  const double tile = blocks * std::max(tensor, fill);
-  return blocks_per_sm(plan) == 2 ? std::max(waves, 1.0) * (tile + kLatency / 2)
-                                  : std::ceil(waves) * (tile + kLatency);
+  const double products = blocks * std::max(tensor, fill);
+  // Two blocks side by side share what L2 gives, and one's epilogue runs beside the other's
+  // products.
+  return std::ceil(waves) * products +
+         epilogue * (blocks_per_sm(plan) == 2 ? 0.5 : std::ceil(waves));
 }
 
 bool fits(const GemmProblem& problem, const GemmPlan& plan) {
@@ -174,9 +192,8 @@ std::string can_run(const GemmProblem& problem, const DeviceInfo& device) {
 
 std::vector<GemmPlan> gemm_plans(const GemmProblem& problem, const DeviceInfo& device) {
   std::vector<std::pair<double, GemmPlan>> found;
-  const int wide = problem.output == DType::kE4M3 ? 16 : 8;
   for (GemmPlan plan : kDesigns) {
-    plan.vector = problem.n % (epilogue::kQuad * wide) == 0 ? wide : 4;
+    plan.vector = vector_of(problem, plan);
     if (!fits(problem, plan) ||
         find_kernel_image(kernel_name(problem, plan), device.arch()) == nullptr) {
       continue;
