@@ -11,5 +11,6 @@ namespace fovea::lab {
 [[nodiscard]] std::vector<Card> attention_cards();
 [[nodiscard]] std::vector<Card> norm_cards();
 [[nodiscard]] std::vector<Card> pool_cards();
+[[nodiscard]] std::vector<Card> pixels_cards();
 
 }  // namespace fovea::lab
