@@ -37,4 +37,14 @@ __device__ __forceinline__ std::uint32_t gelu_tanh_f16x2(std::uint32_t packed, _
   return packed;
 }
 
+/// Two halves as i8 in the low bytes, rounded to nearest even; beyond 127 saturates (GELU's results
+/// never come near -128). Adding 1.5 * 2^10 leaves the integer in a half's low bits.
+__device__ __forceinline__ std::uint32_t to_i8x2(std::uint32_t packed) {
+  __half2 x;
+  __builtin_memcpy(&x, &packed, sizeof(x));
+  x = __hadd2(__hmin2(x, __float2half2_rn(127.0F)), __float2half2_rn(1536.0F));
+  __builtin_memcpy(&packed, &x, sizeof(packed));
+  return __byte_perm(packed, 0U, 0x4420);
+}
+
 }  // namespace fovea::epilogue

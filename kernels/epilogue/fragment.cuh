@@ -72,7 +72,7 @@ __device__ __forceinline__ void load_floats(float (&to)[kCount], const float* fr
   }
 }
 
-/// Cfg: kColumns, kVector, kEpilogue, kOneByteOutput, kScaled (there is a column scale), kAhead
+/// Cfg: kColumns, kVector, kEpilogue, kOneByteOutput, kI8Output, kScaled (there is a column scale), kAhead
 /// (groups of columns whose addends are on their way to registers).
 template <typename Cfg>
 struct Fragment {
@@ -279,7 +279,22 @@ struct Fragment {
   static __device__ __forceinline__ void store_vector(float (&y)[kVector], const Params& p,
                                                       std::int64_t at) {
     constexpr bool kGelu = Cfg::kEpilogue == Kind::kGelu;
-    if constexpr (Cfg::kOneByteOutput) {
+    if constexpr (Cfg::kI8Output) {
+      static_assert(kGelu, "i8 is what the two layers of an MLP pass on");
+      const __half2 half_scale = __float2half2_rn(fminf(0.5F * p.inverse_output_scale, 65504.0F));
+      std::uint32_t packed[kVector / 4];
+#pragma unroll
+      for (int i = 0; i < kVector / 4; ++i) {
+        std::uint32_t pairs[2];
+#pragma unroll
+        for (int j = 0; j < 2; ++j) {
+          pairs[j] = to_i8x2(gelu_tanh_f16x2(
+              ptx::cvt_f16x2(y[4 * i + 2 * j], y[4 * i + 2 * j + 1]), half_scale));
+        }
+        packed[i] = pairs[0] | pairs[1] << 16;
+      }
+      store_words(static_cast<std::uint8_t*>(p.output) + at, packed);
+    } else if constexpr (Cfg::kOneByteOutput) {
       const __half2 half_scale = __float2half2_rn(fminf(0.5F * p.inverse_output_scale, 65504.0F));
       std::uint32_t packed[kVector / 4];
 #pragma unroll

@@ -19,6 +19,8 @@ struct Cfg {
 #endif
   // Groups of columns whose addends are on their way to registers while the products run.
   static constexpr int kAhead = kConsumers == 3 ? 2 : 4;
+  /// One-byte outputs are of the input's type.
+  static constexpr bool kI8Output = kOneByteOutput && kInput == tile::Input::kS8S8;
   static constexpr bool kScaled = kInput != tile::Input::kBF16;
   static_assert(kColumns % (4 * kVector) == 0, "whole groups of columns");
 };

@@ -171,6 +171,8 @@ template <int N>
 struct WgmmaE4m3;
 template <int N>
 struct WgmmaU8S8;
+template <int N>
+struct WgmmaS8S8;
 
 #define FOVEA_WGMMA_SETUP(p) "{\n.reg .pred p;\nsetp.ne.b32 p, %" #p ", 0;\n"
 
@@ -221,8 +223,9 @@ struct WgmmaU8S8;
   FOVEA_WGMMA_16(WgmmaBf16, "bf16", __VA_ARGS__) \
   FOVEA_WGMMA_16(WgmmaF16, "f16", __VA_ARGS__)   \
   FOVEA_WGMMA_8(WgmmaE4m3, float, "f32.e4m3.e4m3", FOVEA_WGMMA_F32, ", 1, 1", __VA_ARGS__)
-#define FOVEA_WGMMA_INTEGERS(...) \
-  FOVEA_WGMMA_8(WgmmaU8S8, std::int32_t, "s32.u8.s8", FOVEA_WGMMA_S32, "", __VA_ARGS__)
+#define FOVEA_WGMMA_INTEGERS(...)                                                        \
+  FOVEA_WGMMA_8(WgmmaU8S8, std::int32_t, "s32.u8.s8", FOVEA_WGMMA_S32, "", __VA_ARGS__) \
+  FOVEA_WGMMA_8(WgmmaS8S8, std::int32_t, "s32.s8.s8", FOVEA_WGMMA_S32, "", __VA_ARGS__)
 
 FOVEA_WGMMA_WIDTHS(FOVEA_WGMMA_FLOATS)
 FOVEA_WGMMA_INTEGER_WIDTHS(FOVEA_WGMMA_INTEGERS)

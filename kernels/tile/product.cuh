@@ -8,7 +8,7 @@
 
 namespace fovea::tile {
 
-enum class Input { kBF16, kE4M3, kU8S8 };
+enum class Input { kBF16, kE4M3, kU8S8, kS8S8 };
 
 template <Input kInput, int kColumns>
 struct ProductOf;
@@ -26,6 +26,11 @@ template <int kColumns>
 struct ProductOf<Input::kU8S8, kColumns> {
   using Accumulator = std::int32_t;
   using Mma = ptx::WgmmaU8S8<kColumns>;
+};
+template <int kColumns>
+struct ProductOf<Input::kS8S8, kColumns> {
+  using Accumulator = std::int32_t;
+  using Mma = ptx::WgmmaS8S8<kColumns>;
 };
 
 /// Both tiles are K-major with rows of 128 swizzled bytes. Issued as one committed group.

@@ -65,8 +65,10 @@ std::int64_t k_blocks(const GemmProblem& problem) {
 }
 
 std::string kernel_name(const GemmProblem& problem, const GemmPlan& plan) {
-  return fmt::format("gemm_sm90_{}_{}_{}_{}_{}x{}_v{}", name_of(plan.design),
-                     problem.a == DType::kU8 ? "u8s8" : to_string(problem.a),
+  const std::string_view input = problem.a == DType::kU8   ? "u8s8"
+                                 : problem.a == DType::kI8 ? "s8s8"
+                                                           : to_string(problem.a);
+  return fmt::format("gemm_sm90_{}_{}_{}_{}_{}x{}_v{}", name_of(plan.design), input,
                      name_of(problem.epilogue), to_string(problem.output), plan.consumers,
                      plan.columns, plan.vector);
 }
