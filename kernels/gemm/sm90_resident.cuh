@@ -6,9 +6,10 @@
 //                 --B panel (kColumns, K)-----------> panel --panel_full--> all of them
 //
 // Streaming both operands takes 48 bytes a clock and multiprocessor at the tensor cores' full rate,
-// more than L2 gives. Here a block keeps its panel of B and walks down the rows; A alone comes from
-// L2. Blocks of other panels walk the same rows at the same time, so A is read from memory once.
-// Each consumer warpgroup owns whole tiles (64, kColumns), and they take turns at the tensor cores
+// more than L2 gives for long. Here a block keeps its panel of B and walks down the rows; A alone
+// comes from L2. Blocks of other panels walk the same rows at the same time, so A is read from
+// memory once. Each consumer warpgroup owns whole tiles (64, kColumns), and they take turns at the
+// tensor cores
 // (`turn`): one's epilogue runs beside another's products.
 //
 // The position table costs nothing: tiles are 4 tokens x 16 images, so that the two rows of a lane
@@ -44,7 +45,7 @@ struct ResidentGemm {
   // residuals to hold, they are read from shared memory.
   static constexpr bool kRegisterColumns =
       kConsumers == 2 && Cfg::kEpilogue != epilogue::Kind::kResidual;
-  static constexpr int kTables = kRegisterColumns ? 0 : 2;
+  static constexpr int kTableColumns = kRegisterColumns ? 1 : Cfg::kColumns;
   static constexpr bool kPosition = Cfg::kEpilogue == epilogue::Kind::kPosition;
 
   using Fragment = epilogue::Fragment<Cfg>;
@@ -54,14 +55,13 @@ struct ResidentGemm {
   struct Storage {
     std::uint8_t b[Cfg::kBlocks][kPanelBlockBytes];
     std::uint8_t a[kStages][kStageBytes];
-    float columns[kConsumers][2]
-                 [kTables == 0 ? 4 : Cfg::kColumns];  // each warpgroup's: scale, bias
+    float columns[kConsumers][2][kTableColumns];  // each warpgroup's: scale, bias
     pipe::PipeBarriers<kStages> stages;
     pipe::PipeBarriers<1> panel;
     std::uint64_t turn[kConsumers];  // completed when the warpgroup may issue its products
   };
   static_assert(sizeof(Storage) <=
-                resident_shared_bytes(Cfg::kColumns, Cfg::kBlocks, kStages, kConsumers* kTables));
+                resident_shared_bytes(Cfg::kColumns, Cfg::kBlocks, kStages, 2 * kConsumers));
   static_assert(Cfg::kScaled);
   static_assert(!kPosition || kRegisterColumns, "a position's place is in registers");
 
