@@ -165,7 +165,8 @@ void AttentionWorkload::attend(std::int64_t row, std::span<const float> query,
   Number sum = 0;
   if (mistake_ == Mistake::kCountTail) {
     max = std::max(max, Number{0});
-    sum = static_cast<Number>((seen + kStep - 1) / kStep * kStep - seen) * std::exp(-max);
+    const std::int64_t tail = (kStep - seen % kStep) % kStep;
+    sum = static_cast<Number>(tail) * std::exp(-max);
   }
   std::ranges::fill(output, Number{0});
   for (std::size_t key = 0; key < scores.size(); ++key) {

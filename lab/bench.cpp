@@ -45,6 +45,7 @@ class Bench {
         std::clamp(2 * device_.info().l2_bytes / std::max<std::size_t>(bytes, 1) + 1,
                    std::size_t{1}, kMostSets);
     std::vector<std::unique_ptr<Placement>> placements;
+    placements.reserve(sets);
     for (std::size_t set = 0; set < sets; ++set) {
       placements.push_back(std::make_unique<Placement>(device_, workload, *stream_));
     }
@@ -60,7 +61,7 @@ class Bench {
     figure.smoke = smoke(workload, plan);
 
     std::vector<Contender> contenders;
-    const auto contender = [&](std::string name, auto enqueue) {
+    const auto contender = [&](std::string name, const auto& enqueue) {
       contenders.push_back({std::move(name), static_cast<int>(sets),
                             [&placements, enqueue](int set, gpu::Stream& stream) {
                               enqueue(placements[static_cast<std::size_t>(set)]->operands(),

@@ -149,6 +149,7 @@ std::shared_ptr<Shared> share(gpu::KernelCache& kernels, const gpu::GemmProblem&
   shared->scale = scale;
   if (!tensors.bias.name().empty()) {
     std::vector<double> bias;
+    bias.reserve(static_cast<std::size_t>(problem.n));
     for (std::int64_t column = 0; column < problem.n; ++column) {
       bias.push_back(tensors.bias.at(0, column));
     }

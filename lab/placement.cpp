@@ -40,7 +40,7 @@ gpu::DeviceBuffer upload(gpu::Device& device, const Tensor& tensor, gpu::Stream&
 }
 
 Placement::Placement(gpu::Device& device, const Workload& workload, gpu::Stream& stream)
-    : device_(device), workload_(workload), spec_(workload.output()) {
+    : device_(device), spec_(workload.output()) {
   for (const Tensor& input : workload.inputs()) {
     buffers_.push_back(upload(device, input, stream));
     operands_.inputs.push_back(buffers_.back().address());

@@ -38,7 +38,6 @@ class Placement {
                                                 gpu::Stream& stream) const;
 
   gpu::Device& device_;
-  const Workload& workload_;
   OutputSpec spec_;
   Operands operands_;
   std::size_t bytes_ = 0;

@@ -46,6 +46,7 @@ ProcessResult run_process(const std::vector<std::string>& arguments) {
   const TemporaryFile output({});
   const TemporaryFile errors({});
   std::vector<char*> argv;
+  argv.reserve(arguments.size() + 1);
   for (const std::string& argument : arguments) {
     argv.push_back(const_cast<char*>(argument.c_str()));
   }

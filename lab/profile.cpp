@@ -81,7 +81,7 @@ std::string source_line(const Frame& frame) {
 }
 
 void keep_largest(std::vector<HotSpot>& spots) {
-  std::ranges::stable_sort(spots, [](const auto& a, const auto& b) { return a.share > b.share; });
+  std::ranges::sort(spots, [](const auto& a, const auto& b) { return a.share > b.share; });
   spots.resize(std::min(spots.size(), kMostSpots));
   std::erase_if(spots, [](const HotSpot& spot) { return spot.share < 0.01; });
 }

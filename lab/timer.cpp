@@ -161,6 +161,7 @@ std::vector<Timing> time_in_turns(gpu::Device& device, const Nvml& nvml,
                                   std::vector<Contender>& contenders) {
   Timer timer(device, nvml);
   std::vector<Entry> entries;
+  entries.reserve(contenders.size());
   for (const Contender& contender : contenders) {
     entries.push_back(timer.prepare(contender));
   }

@@ -28,6 +28,7 @@ std::vector<Tile> sample_tiles(std::int64_t rows, std::int64_t columns, std::siz
     }
   }
   std::vector<Tile> tiles;
+  tiles.reserve(chosen.size());
   for (const auto& [row, column] : chosen) {
     tiles.push_back({row * kTile, column * kTile, std::min(kTile, rows - row * kTile),
                      std::min(kTile, columns - column * kTile)});

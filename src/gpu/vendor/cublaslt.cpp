@@ -166,12 +166,10 @@ class Plan final : public MatmulPlan {
 
  private:
   template <typename T>
-  int try_set(DescAttribute attribute, const T& value) {
-    return api_.desc_set(desc_.get(), attribute, &value, sizeof value);
-  }
-  template <typename T>
   void set(DescAttribute attribute, const T& value) {
-    check(try_set(attribute, value), fmt::format("setting attribute {}", int{attribute}));
+    const void* const bytes = static_cast<const void*>(&value);
+    check(api_.desc_set(desc_.get(), attribute, bytes, sizeof value),
+          fmt::format("setting attribute {}", int{attribute}));
   }
 
   [[nodiscard]] Object layout(DType type, std::int64_t rows, std::int64_t columns) const {
