@@ -165,8 +165,8 @@ std::shared_ptr<Shared> share(gpu::KernelCache& kernels, const gpu::GemmProblem&
 
 std::vector<Peer> GemmWorkload::peers(gpu::KernelCache& kernels,
                                       std::vector<std::string>& missing) const {
-  if (problem_.a == DType::kU8) {
-    missing.emplace_back("cuBLASLt has no product of u8 and i8");
+  if (problem_.b == DType::kI8) {
+    missing.emplace_back("cuBLASLt is asked for no products of 8-bit integers");
     return {};
   }
   gpu::Device& device = kernels.device();

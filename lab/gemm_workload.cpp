@@ -13,8 +13,7 @@ namespace {
 using gpu::GemmEpilogue;
 using gpu::GemmProblem;
 
-constexpr float kOutputScale = 1.0F / 32;  // e4m3 outputs: results up to 14 fit
-constexpr double kSpread = 1.3;            // standard deviation of y
+constexpr double kSpread = 1.3;  // standard deviation of y
 
 /// Operands in the units in which their type has the most precision.
 Draw draw_of(DType type, double width_of_float) {
@@ -33,6 +32,11 @@ Draw draw_of(DType type, double width_of_float) {
 double gelu(double x) {
   constexpr double kSqrtTwoOverPi = 0.7978845608028654;
   return 0.5 * x * (1.0 + std::tanh(kSqrtTwoOverPi * (x + 0.044715 * x * x * x)));
+}
+
+/// Of one-byte outputs: results up to 14 fit e4m3, up to 8 fit i8.
+double output_scale(DType type) {
+  return type == DType::kI8 ? 8.0 / 127 : 1.0 / 32;
 }
 
 bool one_byte(DType type) {
@@ -86,8 +90,9 @@ GemmWorkload::GemmWorkload(const GemmProblem& problem, GemmTensors tensors)
 
 OutputSpec GemmWorkload::output() const {
   OutputSpec spec{.type = problem_.output, .rows = problem_.m, .columns = problem_.n};
-  if (problem_.output == DType::kE4M3) {
-    spec.scale = double{kOutputScale};
+  if (one_byte(problem_.output)) {
+    // As the kernel takes it.
+    spec.scale = double{static_cast<float>(output_scale(problem_.output))};
   }
   if (problem_.epilogue == GemmEpilogue::kResidual) {
     spec.initial = static_cast<int>(inputs_.size()) - 1;  // the residual is the last input

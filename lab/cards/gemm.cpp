@@ -74,12 +74,15 @@ std::string_view name_of(GemmEpilogue epilogue) {
 
 /// What the compiled kernels of this operation may take, and the instructions that make them fast.
 std::vector<KernelLimits> limits_of(const GemmProblem& problem) {
-  const bool pixels = problem.a == DType::kU8;
-  const std::string operation = fmt::format("{}_{}_{}", pixels ? "u8s8" : to_string(problem.a),
+  const bool integers = problem.b == DType::kI8;
+  const std::string operation = fmt::format("{}_{}_{}",
+                                            problem.a == DType::kU8 ? "u8s8"
+                                            : integers              ? "s8s8"
+                                                                    : to_string(problem.a),
                                             name_of(problem.epilogue), to_string(problem.output));
   KernelLimits limits;
   limits.registers = 168;  // 384 threads share a multiprocessor's 65,536
-  limits.sass_has = {pixels                      ? "IGMMA"
+  limits.sass_has = {integers                    ? "IGMMA"
                      : problem.a == DType::kE4M3 ? "QGMMA"
                                                  : "HGMMA",
                      "UTMALDG", "SYNCS"};
@@ -102,7 +105,7 @@ Card gemm_card(std::string name, std::string operation, const GemmProblem& bench
   Case timed = gemm_case(fmt::format("m{}_n{}_k{}", bench.m, bench.n, bench.k), bench);
   timed.bench = true;
   card.cases.push_back(std::move(timed));
-  if (bench.output == DType::kE4M3) {
+  if (size_of(bench.output) == 1) {
     card.tolerance.difference = 1e-3;  // half a unit of three bits of mantissa, squared
     card.tolerance.tile_difference = 1e-3;
   }
@@ -158,6 +161,17 @@ std::vector<Card> gemm_cards() {
   add("gemm_fc1_bf16_to_e4m3", "gelu(bf16 x bf16 + bias) -> e4m3", to_e4m3(fc1_bf16));
   add("gemm_fc2", "residual += e4m3 x e4m3 + bias, bf16",
       sized(e4m3, kWidth, kHidden, GemmEpilogue::kResidual));
+  GemmProblem int8 = e4m3;
+  int8.a = int8.b = DType::kI8;
+  GemmProblem fc1_int8 = sized(int8, kHidden, kWidth, GemmEpilogue::kGelu);
+  fc1_int8.output = DType::kI8;
+  add("gemm_qkv_int8", "i8 x i8 + bias -> bf16",
+      sized(int8, 3 * kWidth, kWidth, GemmEpilogue::kBias));
+  add("gemm_out_int8", "residual += i8 x i8 + bias, bf16",
+      sized(int8, kWidth, kWidth, GemmEpilogue::kResidual));
+  add("gemm_fc1_int8", "gelu(i8 x i8 + bias) -> i8", fc1_int8);
+  add("gemm_fc2_int8", "residual += i8 x i8 + bias, bf16",
+      sized(int8, kWidth, kHidden, GemmEpilogue::kResidual));
   add("gemm_fc2_bf16", "residual += bf16 x bf16 + bias",
       sized(bf16, kWidth, kHidden, GemmEpilogue::kResidual));
   return cards;
