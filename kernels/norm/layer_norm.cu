@@ -27,6 +27,12 @@ constexpr int kRows = FOVEA_ROWS;
 constexpr bool kInputF32 = FOVEA_INPUT_F32;
 constexpr int kWarp = 32;
 constexpr int kChunk = 8;
+#if __CUDA_ARCH__ < 900
+// Leaves 128 registers: without a word about it the compiler stops at 72 there, and spills.
+constexpr int kBlocksPerSm = 4;
+#else
+constexpr int kBlocksPerSm = 0;  // unsaid
+#endif
 constexpr unsigned kAllLanes = 0xffffffffU;
 constexpr float kE4M3Max = 448.0F;
 constexpr float kI8Max = 127.0F;
@@ -234,7 +240,7 @@ __device__ __forceinline__ void row_scales(const Params& params, const SharedSto
 
 }  // namespace
 
-extern "C" __global__ void __launch_bounds__(kThreads)
+extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSm)
     FOVEA_ENTRY(const __grid_constant__ Params params) {
   __shared__ SharedStorage shared;
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
