@@ -88,14 +88,15 @@ void NormWorkload::framework(const Tile& tile, std::span<double> values) const {
   for (std::int64_t r = 0; r < tile.rows; ++r) {
     normalise<float>(tile.row + r, row);
     float scale = 1.0F;
-    if (problem_.output == DType::kE4M3) {
+    if (size_of(problem_.output) == 1) {
       // A framework quantises the bf16 tensor that its LayerNorm has stored.
       float largest = 0.0F;
       for (float& value : row) {
         value = rounded(DType::kBF16, double{value});
         largest = std::max(largest, std::abs(value));
       }
-      scale = problem_.row_scale ? largest / kE4M3Max : 1.0F;
+      const float most = problem_.output == DType::kE4M3 ? kE4M3Max : 127.0F;
+      scale = problem_.row_scale ? largest / most : 1.0F;
     }
     for (std::int64_t column = tile.column; column < tile.column + tile.columns; ++column) {
       const float value = row[static_cast<std::size_t>(column)] / scale;

@@ -46,7 +46,7 @@ Card norm_card(std::string name, std::string operation, gpu::LayerNormProblem pr
   Case timed = norm_case(problem);
   timed.bench = true;
   card.cases.push_back(std::move(timed));
-  card.tolerance.difference = problem.output == DType::kE4M3 ? 1e-3 : 1e-5;
+  card.tolerance.difference = size_of(problem.output) == 1 ? 1e-3 : 1e-5;
   card.tolerance.tile_difference = card.tolerance.difference;
   card.kernels = {{.kernel = fmt::format("layer_norm_{}_*", to_string(problem.input)),
                    .registers = 128,
@@ -64,6 +64,8 @@ std::vector<Card> norm_cards() {
                             {.output = DType::kE4M3, .row_scale = true}));
   cards.push_back(
       norm_card("layer_norm_e4m3_static", "LayerNorm, bf16 -> e4m3", {.output = DType::kE4M3}));
+  cards.push_back(norm_card("layer_norm_i8", "LayerNorm, bf16 -> i8 with a scale a row",
+                            {.output = DType::kI8, .row_scale = true}));
   cards.push_back(norm_card("layer_norm_f32", "LayerNorm, f32 -> bf16", {.input = DType::kF32}));
   cards.push_back(norm_card("layer_norm_f32_e4m3", "LayerNorm, f32 -> e4m3 with a scale a row",
                             {.input = DType::kF32, .output = DType::kE4M3, .row_scale = true}));
