@@ -14,10 +14,11 @@
 namespace fovea::cli {
 namespace {
 
-constexpr std::string_view kRow = "{:<6} {:>6} {:>10} {:>10} {:>10} {:>10} {:>9}\n";
+constexpr std::string_view kRow = "{:<6} {:>6} {:>10} {:>10} {:>10} {:>10} {:>9} {:>10}\n";
 
 void print_header() {
-  std::cout << fmt::format(kRow, "prec.", "batch", "images/s", "ms", "p10 ms", "p90 ms", "GFLOP/s");
+  std::cout << fmt::format(kRow, "prec.", "batch", "images/s", "ms", "p10 ms", "p90 ms", "GFLOP/s",
+                           "on device");
 }
 
 void print_row(const BenchFigure& figure) {
@@ -26,7 +27,10 @@ void print_row(const BenchFigure& figure) {
                            fmt::format("{:.2f}", figure.images_per_second),
                            milliseconds(figure.median_seconds), milliseconds(figure.p10_seconds),
                            milliseconds(figure.p90_seconds),
-                           fmt::format("{:.0f}", figure.gflop_per_second))
+                           fmt::format("{:.0f}", figure.gflop_per_second),
+                           figure.device_images_per_second > 0
+                               ? fmt::format("{:.2f}", figure.device_images_per_second)
+                               : "-")
             << std::flush;
 }
 
@@ -36,6 +40,7 @@ nlohmann::ordered_json to_json(const BenchFigure& figure) {
           {"batch_size", figure.batch_size},
           {"calls", figure.calls},
           {"images_per_second", figure.images_per_second},
+          {"device_images_per_second", figure.device_images_per_second},
           {"median_seconds", figure.median_seconds},
           {"p10_seconds", figure.p10_seconds},
           {"p90_seconds", figure.p90_seconds},

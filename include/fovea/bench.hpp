@@ -35,6 +35,8 @@ struct BenchFigure {
   double p10_seconds = 0;
   double p90_seconds = 0;
   double images_per_second = 0;
+  /// On a GPU: images a second of its own time, the pixels being there already; 0 on a CPU.
+  double device_images_per_second = 0;
   double gflop_per_second = 0;
 };
 

@@ -38,6 +38,9 @@ class LateEncoder {
       : folder_(std::move(folder)), backend_(std::move(backend)) {}
 
   [[nodiscard]] const ops::Backend& backend() const { return *backend_; }
+  [[nodiscard]] HostBuffer allocate_input(std::size_t bytes) {
+    return backend_ ? backend_->allocate_input(bytes) : encoder_->allocate_input(bytes);
+  }
 
   pipeline::Encode load(const std::function<void(std::string_view)>& on_note) {
     const model::Checkpoint checkpoint(folder_);
@@ -112,10 +115,11 @@ class EmbedJob {
   }
 
  private:
-  [[nodiscard]] pipeline::RunOptions loop_options() const {
+  [[nodiscard]] pipeline::RunOptions loop_options() {
     pipeline::RunOptions run = run_options(options_.input, options_.control,
                                            options_.decode_threads, batch_size_, layout_);
     run.loader.row_floats = static_cast<std::size_t>(config_.vision.hidden);
+    run.loader.allocate = [this](std::size_t bytes) { return encoder_.allocate_input(bytes); };
     run.normalize = options_.normalize;
     run.dtype = options_.dtype;
     run.max_errors = options_.max_errors;

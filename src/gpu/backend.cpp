@@ -19,6 +19,7 @@
 #include "gpu/launch/attention.hpp"
 #include "gpu/launch/norm.hpp"
 #include "gpu/launch/pool.hpp"
+#include "gpu/page_locked.hpp"
 #include "gpu/slots.hpp"
 #include "gpu/weights.hpp"
 
@@ -86,6 +87,7 @@ class GpuBackend final : public ops::Backend {
   GpuBackend(std::unique_ptr<Device> device, const GpuOptions& options)
       : options_(options),
         device_(std::move(device)),
+        page_locked_(std::make_shared<PageLocked>(device_)),
         precision_(choose_precision(options.precision, device_->info())),
         types_(types_of(precision_)),
         kernels_(*device_),
@@ -179,6 +181,15 @@ class GpuBackend final : public ops::Backend {
   void reset_profile() override {
     const std::lock_guard turn(turn_);
     times_.clear();
+    device_seconds_ = 0;
+  }
+  [[nodiscard]] double device_seconds() const override {
+    const std::lock_guard turn(turn_);
+    return device_seconds_;
+  }
+
+  [[nodiscard]] HostBuffer allocate_input(std::size_t bytes) override {
+    return page_locked_->allocate(bytes);
   }
 
  private:
@@ -202,7 +213,8 @@ class GpuBackend final : public ops::Backend {
   void copy(std::span<const std::byte> from, std::span<std::byte> to);
 
   GpuOptions options_;
-  std::unique_ptr<Device> device_;
+  std::shared_ptr<Device> device_;
+  std::shared_ptr<PageLocked> page_locked_;
   Precision precision_;
   ops::TensorTypes types_;
   KernelCache kernels_;
@@ -222,6 +234,7 @@ class GpuBackend final : public ops::Backend {
   std::map<std::pair<std::int64_t, std::size_t>, std::unique_ptr<Graph>> graphs_;
   Stopwatch stopwatch_;
   std::vector<ops::OperatorTime> times_;
+  double device_seconds_ = 0;
 };
 
 std::int64_t GpuBackend::most_images(const ops::Batch& batch) const {
@@ -349,20 +362,25 @@ void GpuBackend::begin(std::size_t index, const ops::Batch& batch, std::int64_t 
   const auto output = std::as_writable_bytes(batch.output)
                           .subspan(static_cast<std::size_t>(first) * memory_.output_bytes,
                                    static_cast<std::size_t>(images) * memory_.output_bytes);
-  const auto staged_input = slot.staged_input.bytes().first(input.size());
   const auto staged_output = slot.staged_output.bytes().first(output.size());
   // A slice that nothing overlaps with needs no hand-over between streams.
   Stream& upload = alone ? *compute_ : *upload_;
   Stream& download = alone ? *compute_ : *download_;
-  copy(input, staged_input);
-  device_->copy_to_device(slot.input.address(), staged_input, upload);
+  if (page_locked_->holds(input)) {
+    device_->copy_to_device(slot.input.address(), input, upload);
+  } else {
+    const auto staged_input = slot.staged_input.bytes().first(input.size());
+    copy(input, staged_input);
+    device_->copy_to_device(slot.input.address(), staged_input, upload);
+  }
   if (!alone) {
     slot.uploaded->record(upload);
     compute_->wait_for(*slot.uploaded);
   }
+  slot.started->record(*compute_);
   launch(index, images, network);
+  slot.computed->record(*compute_);
   if (!alone) {
-    slot.computed->record(*compute_);
     download.wait_for(*slot.computed);
   }
   device_->copy_to_host(staged_output, slot.output.address(), download);
@@ -383,6 +401,7 @@ void GpuBackend::finish(Slot& slot, std::int64_t images) {
   } else {
     slot.done->synchronize();
   }
+  device_seconds_ += device_->seconds_between(*slot.started, *slot.computed);
   std::memcpy(slot.results.data(), slot.staged_output.bytes().data(), slot.results.size());
   slot.results = {};
 }
@@ -410,6 +429,10 @@ void GpuBackend::run(const ops::Batch& batch, const Network& network) {
   } catch (...) {
     for (Slot& slot : memory_.slots) {
       slot.results = {};  // the caller's memory may be gone by the next call
+    }
+    try {
+      device_->synchronize();  // and nothing may read it any more
+    } catch (const Error&) {   // NOLINT(bugprone-empty-catch): the first error is the one to tell
     }
     throw;
   }

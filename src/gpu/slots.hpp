@@ -17,6 +17,7 @@ struct Slot {
   DeviceBuffer input;
   DeviceBuffer output;
   std::unique_ptr<Event> uploaded;
+  std::unique_ptr<Event> started;
   std::unique_ptr<Event> computed;
   std::unique_ptr<Event> done;
   std::span<std::byte> results;  // where the output is to go; empty when nothing is in flight
@@ -49,6 +50,7 @@ struct Memory {
       slot.input = DeviceBuffer(device, count * input);
       slot.output = DeviceBuffer(device, count * output);
       slot.uploaded = device.make_event();
+      slot.started = device.make_event();
       slot.computed = device.make_event();
       slot.done = device.make_event();
     }

@@ -23,6 +23,9 @@ class Encoder {
   [[nodiscard]] const ops::Backend& backend() const { return *backend_; }
   /// See Backend.
   [[nodiscard]] std::string take_note() { return backend_->take_note(); }
+  [[nodiscard]] HostBuffer allocate_input(std::size_t bytes) {
+    return backend_->allocate_input(bytes);
+  }
   /// Forgets the times in backend().profile().
   void reset_profile() { backend_->reset_profile(); }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/dtype.hpp"
+#include "core/host_buffer.hpp"
 #include "core/tensor_view.hpp"
 #include "fovea/encoder.hpp"
 #include "ops/problem.hpp"
@@ -125,6 +126,10 @@ class Backend {
   [[nodiscard]] virtual PreparedPtr prepare(const LinearWeights& weights) = 0;
   [[nodiscard]] virtual PreparedPtr prepare(const PoolWeights& weights) = 0;
 
+  /// Host memory for a Batch's input: where the device copies from such memory of its own accord
+  /// (page-locked, on GPUs), `run` takes it as it is. Freed before the backend. Thread-safe.
+  [[nodiscard]] virtual HostBuffer allocate_input(std::size_t bytes) { return HostBuffer(bytes); }
+
   /// Runs independent host tasks, such as preparing weights, on the backend's host threads.
   virtual void for_each(std::size_t count, const std::function<void(std::size_t)>& task) = 0;
 
@@ -135,6 +140,9 @@ class Backend {
   /// Time by place since the last call of reset_profile.
   [[nodiscard]] virtual std::vector<OperatorTime> profile() const = 0;
   virtual void reset_profile() = 0;
+  /// Seconds that a device of its own has computed for `run` since reset_profile, without the
+  /// copies to and from it; 0 for backends that compute on the host.
+  [[nodiscard]] virtual double device_seconds() const { return 0; }
 };
 
 }  // namespace fovea::ops

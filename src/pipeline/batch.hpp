@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/buffer.hpp"
+#include "core/host_buffer.hpp"
 
 namespace fovea::pipeline {
 
@@ -24,11 +25,11 @@ struct Slot {
 /// Consecutive inputs. Batches are cut by inputs, failed ones included, never by time or by what
 /// succeeded, so that a resumed job computes the very batches of an uninterrupted one.
 struct Batch {
-  AlignedBuffer<std::uint8_t> pixels;  // [capacity, bytes of an image]
-  AlignedBuffer<float> embeddings;     // [capacity, dimension]; compact: one for each good slot
-  std::vector<std::byte> converted;    // the embeddings as they are stored
-  std::span<const std::byte> stored;   // rows for the output: `converted`, or pixels
-  std::vector<Slot> slots;             // capacity of them; `count` in use
+  HostBuffer pixels;                  // [capacity, bytes of an image]
+  AlignedBuffer<float> embeddings;    // [capacity, dimension]; compact: one for each good slot
+  std::vector<std::byte> converted;   // the embeddings as they are stored
+  std::span<const std::byte> stored;  // rows for the output: `converted`, or pixels
+  std::vector<Slot> slots;            // capacity of them; `count` in use
   std::size_t count = 0;
   std::size_t pending = 0;  // of those, still being decoded
   std::size_t rows = 0;     // of those, good; set by compact()

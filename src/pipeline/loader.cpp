@@ -41,7 +41,7 @@ Loader::Loader(const LoaderOptions& options, InputStream& inputs,
                const std::function<Prepare()>& make_prepare)
     : options_(options), inputs_(inputs), batches_(options.batches) {
   for (Batch& batch : batches_) {
-    batch.pixels = AlignedBuffer<std::uint8_t>(options.batch_size * options.image_bytes);
+    batch.pixels = options.allocate(options.batch_size * options.image_bytes);
     batch.embeddings = AlignedBuffer<float>(options.batch_size * options.row_floats);
     batch.slots.resize(options.batch_size);
     free_.push_back(&batch);

@@ -26,7 +26,11 @@ struct LoaderOptions {
   std::size_t batch_size = 32;
   std::size_t image_bytes = 0;  // of one slot
   std::size_t row_floats = 0;   // of one embedding; 0 when none is computed
-  std::size_t batches = 4;      // one decoding, one waiting, one computing, one being written
+  /// Memory for the pixels of a batch.
+  std::function<HostBuffer(std::size_t bytes)> allocate = [](std::size_t bytes) {
+    return HostBuffer(bytes);
+  };
+  std::size_t batches = 4;  // one decoding, one waiting, one computing, one being written
 };
 
 /// Memory is `batches` batches, whatever the number of inputs: a worker that has no free batch

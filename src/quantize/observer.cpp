@@ -91,6 +91,9 @@ class ObservingBackend final : public ops::Backend {
     return inner_->prepare(weights);
   }
 
+  [[nodiscard]] HostBuffer allocate_input(std::size_t bytes) override {
+    return inner_->allocate_input(bytes);
+  }
   void for_each(std::size_t count, const std::function<void(std::size_t)>& task) override {
     inner_->for_each(count, task);
   }

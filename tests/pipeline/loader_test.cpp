@@ -15,7 +15,7 @@
 namespace fovea::pipeline::testing {
 namespace {
 
-constexpr LoaderOptions kOptions{
+const LoaderOptions kOptions{
     .threads = 4, .batch_size = 7, .image_bytes = kImageBytes, .row_floats = kDimension};
 
 // As number_prepare, after a random delay.
