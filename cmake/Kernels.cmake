@@ -3,6 +3,7 @@
 # The compiler is nvcc on the PATH, or CUDA's wheels in build/cuda (scripts/setup brings them). Without
 # either the program is built without kernels and says so when a GPU is asked for.
 
+option(FOVEA_BUILD_KERNELS "Compile the GPU's kernels, where there is a CUDA compiler" ON)
 find_program(FOVEA_NVCC nvcc HINTS ${PROJECT_SOURCE_DIR}/build/cuda/bin)
 if(FOVEA_NVCC)
   get_filename_component(nvcc_folder ${FOVEA_NVCC} REALPATH)
@@ -10,9 +11,7 @@ if(FOVEA_NVCC)
   find_program(FOVEA_PTXAS ptxas HINTS ${nvcc_folder})
 endif()
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
-# Outside the build folders: presets share what the CUDA compiler made.
-set(FOVEA_KERNEL_FOLDER ${PROJECT_SOURCE_DIR}/build/kernels)
-file(MAKE_DIRECTORY ${FOVEA_KERNEL_FOLDER})
+set(FOVEA_KERNEL_FOLDER ${CMAKE_BINARY_DIR}/kernels)
 
 # fovea_kernel(<name> <source.cu> <arch...> [DEFINES <NAME=value>...]): the entry point <name> of
 # <source.cu>, which sees it as FOVEA_ENTRY, for each architecture such as 90a.
@@ -20,7 +19,7 @@ function(fovea_kernel name source)
   cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "DEFINES")
   foreach(arch ${arg_UNPARSED_ARGUMENTS})
     set_property(GLOBAL APPEND PROPERTY FOVEA_KERNELS "${name}|${source}|${arch}")
-    if(NOT FOVEA_NVCC)
+    if(NOT FOVEA_NVCC OR NOT FOVEA_BUILD_KERNELS)
       continue()
     endif()
     set(stem ${FOVEA_KERNEL_FOLDER}/${name}.sm_${arch})
@@ -50,18 +49,17 @@ endfunction()
 function(fovea_embed_kernels target)
   get_property(kernels GLOBAL PROPERTY FOVEA_KERNELS)
   get_property(files GLOBAL PROPERTY FOVEA_KERNEL_FILES)
-  set(folder ${CMAKE_BINARY_DIR}/kernels)
+  set(folder ${FOVEA_KERNEL_FOLDER})
   file(MAKE_DIRECTORY ${folder})
-  if(NOT FOVEA_NVCC)
+  if(NOT FOVEA_NVCC OR NOT FOVEA_BUILD_KERNELS)
     set(kernels "")
-    message(STATUS "no CUDA compiler: building for the CPU alone")
+    message(STATUS "building without the GPU's kernels: no CUDA compiler, or not wanted")
   endif()
   string(REPLACE ";" "\n" lines "${kernels}")
   file(CONFIGURE OUTPUT ${folder}/kernels.txt CONTENT "${lines}\n" @ONLY)
   add_custom_command(
     OUTPUT ${folder}/images.S ${folder}/images.cpp
-    COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/kernels/embed.py ${FOVEA_KERNEL_FOLDER}
-            ${folder}
+    COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/kernels/embed.py ${folder}
     DEPENDS ${PROJECT_SOURCE_DIR}/kernels/embed.py ${folder}/kernels.txt ${files} VERBATIM)
   add_library(${target} STATIC ${folder}/images.S ${folder}/images.cpp)
   target_link_libraries(${target} PUBLIC fovea_options)

@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
-"""Writes images.S and images.cpp, which embed compiled kernels.
+"""Writes images.S and images.cpp, which embed the compiled kernels of a build folder.
 
-usage: embed.py KERNELS OUT   OUT holds kernels.txt (name|source|arch lines) and gets the two files;
-KERNELS holds, for each line, NAME.sm_ARCH.{cubin,ptx,resources}, the last being what ptxas -v
-printed.
+usage: embed.py FOLDER   FOLDER holds kernels.txt (name|source|arch lines) and, for each line,
+NAME.sm_ARCH.{cubin,ptx,resources}, the last being what ptxas -v printed.
 """
 
 import pathlib
@@ -32,11 +31,11 @@ def resources(path: pathlib.Path) -> dict[str, int]:
 
 
 def main() -> None:
-    folder, out = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
+    folder = pathlib.Path(sys.argv[1])
     assembly = ['  .section .rodata', '  .balign 64']
     rows = []
     names = []
-    for line in (out / "kernels.txt").read_text().split():
+    for line in (folder / "kernels.txt").read_text().split():
         name, source, arch = line.split("|")
         stem = folder / f"{name}.sm_{arch}"
         symbol = f"fovea_kernel_{name}_{arch}"
@@ -55,13 +54,13 @@ def main() -> None:
             f'     .stack_bytes = {values["stack"]}, .spill_store_bytes = {values["spill_stores"]},\n'
             f'     .spill_load_bytes = {values["spill_loads"]}}},')
     assembly.append('  .section .note.GNU-stack,"",@progbits')
-    (out / "images.S").write_text("\n".join(assembly) + "\n")
+    (folder / "images.S").write_text("\n".join(assembly) + "\n")
 
     declarations = "\n".join(f"extern const char {label}[];" for label, _ in names)
     table = "\n".join(rows)
     array = (f"const std::array<KernelImage, {len(rows)}> kImages = {{{{\n{table}\n}}}};" if rows
              else "const std::array<KernelImage, 0> kImages{};")
-    (out / "images.cpp").write_text(f"""// Made by kernels/embed.py.
+    (folder / "images.cpp").write_text(f"""// Made by kernels/embed.py.
 #include "gpu/device/kernel_image.hpp"
 
 #include <array>
