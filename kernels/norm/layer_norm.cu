@@ -9,10 +9,9 @@
 //   lane:   0 .. 31 | 0 .. 31 | ...          a chunk is 8 neighbours of a row: 16 bytes of bf16
 //   chunk:  0       | 1       | ... FOVEA_CHUNKS - 1
 //
-// FOVEA_ROWS rows are in flight at once: bytes on their way are what the memory's latency needs.
-// They share what is read of weight and bias, which lie in shared memory in the order of the lanes
-// (f32, they are four times a row of bf16: through the L1 they would cost more than the rows).
-// Being constants, they are fetched before the grids ahead have ended.
+// Many warps with one row each keep the memory busy. Weight and bias, which are f32 and four times
+// a row of bf16, lie in shared memory in the order of the lanes: through the L1 they would cost
+// more than the rows. Being constants, they are fetched before the grids ahead have ended.
 #include <cstdint>
 
 #include "kernels/norm/params.hpp"
@@ -23,16 +22,10 @@ namespace fovea::norm {
 namespace {
 
 constexpr int kChunks = FOVEA_CHUNKS;
-constexpr int kRows = FOVEA_ROWS;
 constexpr bool kInputF32 = FOVEA_INPUT_F32;
 constexpr int kWarp = 32;
 constexpr int kChunk = 8;
-#if __CUDA_ARCH__ < 900
-// Leaves 128 registers: without a word about it the compiler stops at 72 there, and spills.
-constexpr int kBlocksPerSm = 4;
-#else
-constexpr int kBlocksPerSm = 0;  // unsaid
-#endif
+constexpr int kLeastBlocks = 4;  // of a multiprocessor: up to 128 registers a thread
 constexpr unsigned kAllLanes = 0xffffffffU;
 constexpr float kE4M3Max = 448.0F;
 constexpr float kI8Max = 127.0F;
@@ -134,34 +127,46 @@ __device__ __forceinline__ void store_chunk(const Params& params, std::int64_t e
   }
 }
 
-struct Statistics {
-  float mean;
-  float inverse_deviation;
-};
+// A row in the registers of a warp: this lane's part of it.
+using Row = float[kChunks][kChunk];
 
-__device__ __forceinline__ Statistics statistics(const Params& params, const Chunk (&row)[kChunks],
-                                                 int lane) {
+__device__ __forceinline__ bool holds(const Params& params, int chunk, int lane) {
+  return (chunk * kWarp + lane) * kChunk < params.width;
+}
+
+// x - mean; what lies beyond the row stays zero.
+__device__ __forceinline__ void centre(const Params& params, Row& row, int lane) {
   float sum = 0;
 #pragma unroll
   for (int c = 0; c < kChunks; ++c) {
 #pragma unroll
     for (int i = 0; i < kChunk; ++i) {
-      sum += row[c][i];  // what is beyond the row was loaded as zero
+      sum += row[c][i];
     }
   }
   const float mean = warp_sum(sum) * params.inverse_width;
-  float squares = 0;
 #pragma unroll
   for (int c = 0; c < kChunks; ++c) {
-    if ((c * kWarp + lane) * kChunk < params.width) {
+    if (holds(params, c, lane)) {
 #pragma unroll
       for (int i = 0; i < kChunk; ++i) {
-        const float centred = row[c][i] - mean;
-        squares += centred * centred;
+        row[c][i] -= mean;
       }
     }
   }
-  return {mean, rsqrtf(warp_sum(squares) * params.inverse_width + params.eps)};
+}
+
+// Of a centred row.
+__device__ __forceinline__ float inverse_deviation(const Params& params, const Row& row) {
+  float squares = 0;
+#pragma unroll
+  for (int c = 0; c < kChunks; ++c) {
+#pragma unroll
+    for (int i = 0; i < kChunk; ++i) {
+      squares += row[c][i] * row[c][i];
+    }
+  }
+  return rsqrtf(warp_sum(squares) * params.inverse_width + params.eps);
 }
 
 // A chunk's halves of weight and bias lie a warp's width apart, so that lanes read side by side.
@@ -201,46 +206,24 @@ struct Affine {
   }
 };
 
-__device__ __forceinline__ void normalise(const Chunk& chunk, const Statistics& of,
-                                          const Affine& affine, float (&y)[kChunk]) {
-#pragma unroll
-  for (int i = 0; i < kChunk; ++i) {
-    y[i] = (chunk[i] - of.mean) * of.inverse_deviation * affine.weight[i] + affine.bias[i];
-  }
-}
-
 // max |row| over the type's largest number, and 1 for a row of zeros.
-__device__ __forceinline__ void row_scales(const Params& params, const SharedStorage& shared,
-                                           const Chunk (&rows)[kRows][kChunks],
-                                           const Statistics (&of)[kRows], int lane,
-                                           float (&scale)[kRows]) {
-  float largest[kRows] = {};
+__device__ __forceinline__ float scale_of(const Params& params, const Row& row) {
+  float largest = 0;
 #pragma unroll
   for (int c = 0; c < kChunks; ++c) {
-    if ((c * kWarp + lane) * kChunk < params.width) {
-      const Affine affine(shared, c, lane);
 #pragma unroll
-      for (int r = 0; r < kRows; ++r) {
-        float y[kChunk];
-        normalise(rows[r][c], of[r], affine, y);
-#pragma unroll
-        for (int i = 0; i < kChunk; ++i) {
-          largest[r] = fmaxf(largest[r], fabsf(y[i]));
-        }
-      }
+    for (int i = 0; i < kChunk; ++i) {
+      largest = fmaxf(largest, fabsf(row[c][i]));
     }
   }
+  const float peak = warp_max(largest);
   const float most = params.output_type == Output::kI8RowScale ? kI8Max : kE4M3Max;
-#pragma unroll
-  for (int r = 0; r < kRows; ++r) {
-    const float peak = warp_max(largest[r]);
-    scale[r] = peak > 0 ? peak / most : 1.0F;
-  }
+  return peak > 0 ? peak / most : 1.0F;
 }
 
 }  // namespace
 
-extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSm)
+extern "C" __global__ void __launch_bounds__(kThreads, kLeastBlocks)
     FOVEA_ENTRY(const __grid_constant__ Params params) {
   __shared__ SharedStorage shared;
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
@@ -252,60 +235,48 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSm)
   __syncthreads();
   pipe::wait_for_previous_grids();
 
-  // A warp's rows lie `warps` apart, so that a grid with a warp for every row uses all of them.
-  for (std::int64_t first = warp; first < params.rows; first += warps * kRows) {
-    Chunk rows[kRows][kChunks];
-#pragma unroll
-    for (int r = 0; r < kRows; ++r) {
-      const std::int64_t row = first + r * warps;
-#pragma unroll
-      for (int c = 0; c < kChunks; ++c) {
-        const int column = (c * kWarp + lane) * kChunk;
-        rows[r][c] = row < params.rows && column < params.width
-                         ? load_chunk(params.input, row * params.width + column)
-                         : Chunk{};
-      }
-    }
-    Statistics of[kRows];
-    float scale[kRows];
-#pragma unroll
-    for (int r = 0; r < kRows; ++r) {
-      of[r] = statistics(params, rows[r], lane);
-      scale[r] = 1.0F;
-    }
-    if (has_row_scale(params)) {
-      row_scales(params, shared, rows, of, lane, scale);
-    }
+  for (std::int64_t index = warp; index < params.rows; index += warps) {
+    Row row;
 #pragma unroll
     for (int c = 0; c < kChunks; ++c) {
       const int column = (c * kWarp + lane) * kChunk;
-      if (column < params.width) {
+      const Chunk chunk =
+          column < params.width ? load_chunk(params.input, index * params.width + column) : Chunk{};
+#pragma unroll
+      for (int i = 0; i < kChunk; ++i) {
+        row[c][i] = chunk[i];
+      }
+    }
+    centre(params, row, lane);
+    const float deviation = inverse_deviation(params, row);
+#pragma unroll
+    for (int c = 0; c < kChunks; ++c) {
+      if (holds(params, c, lane)) {
         const Affine affine(shared, c, lane);
 #pragma unroll
-        for (int r = 0; r < kRows; ++r) {
-          const std::int64_t row = first + r * warps;
-          float y[kChunk];
-          normalise(rows[r][c], of[r], affine, y);
-          if (has_row_scale(params)) {
-            const float inverse = 1.0F / scale[r];
-#pragma unroll
-            for (float& value : y) {
-              value *= inverse;
-            }
-          }
-          if (row < params.rows) {
-            store_chunk(params, row * params.width + column, y);
-          }
+        for (int i = 0; i < kChunk; ++i) {
+          row[c][i] = row[c][i] * deviation * affine.weight[i] + affine.bias[i];
         }
       }
     }
-    if (has_row_scale(params) && lane == 0) {
+    if (has_row_scale(params)) {
+      const float scale = scale_of(params, row);
+      const float inverse = 1.0F / scale;
 #pragma unroll
-      for (int r = 0; r < kRows; ++r) {
-        const std::int64_t row = first + r * warps;
-        if (row < params.rows) {
-          params.row_scale[row] = scale[r];
+      for (int c = 0; c < kChunks; ++c) {
+#pragma unroll
+        for (int i = 0; i < kChunk; ++i) {
+          row[c][i] *= inverse;
         }
+      }
+      if (lane == 0) {
+        params.row_scale[index] = scale;
+      }
+    }
+#pragma unroll
+    for (int c = 0; c < kChunks; ++c) {
+      if (holds(params, c, lane)) {
+        store_chunk(params, index * params.width + (c * kWarp + lane) * kChunk, row[c]);
       }
     }
   }

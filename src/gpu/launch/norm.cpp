@@ -2,6 +2,7 @@
 #include "gpu/launch/norm.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 #include <fmt/format.h>
 
@@ -12,21 +13,26 @@ namespace fovea::gpu {
 namespace {
 
 constexpr std::int64_t kChunk = 256;  // of a row: 8 elements a lane
-/// Blocks that a multiprocessor holds, by the registers of the largest kernel; each takes many rows.
-constexpr std::int64_t kBlocksPerSm = 4;
 constexpr int kFirstArchWithE4M3 = 89;
 
-/// Chunks of a row that a kernel's registers hold; the smallest that fits runs.
-constexpr int kShapes[] = {3, 5, 8};
+/// A kernel, by the chunks of a row that its registers hold, and how many of its blocks a
+/// multiprocessor holds; each takes many rows.
+struct Shape {
+  int chunks = 0;
+  int blocks_per_sm = 0;
+};
+constexpr Shape kShapes[] = {{.chunks = 3, .blocks_per_sm = 8},
+                             {.chunks = 5, .blocks_per_sm = 5},
+                             {.chunks = 8, .blocks_per_sm = 4}};
 
-/// 0 when the row is too wide for every kernel.
-int chunks_for(std::int64_t width) {
-  for (const int chunks : kShapes) {
-    if (width <= chunks * kChunk) {
-      return chunks;
+/// The smallest that fits; null when the row is too wide for every kernel.
+const Shape* shape_for(std::int64_t width) {
+  for (const Shape& shape : kShapes) {
+    if (width <= shape.chunks * kChunk) {
+      return &shape;
     }
   }
-  return 0;
+  return nullptr;
 }
 
 norm::Output output_of(const LayerNormProblem& problem) {
@@ -71,9 +77,9 @@ std::string can_run(const LayerNormProblem& problem, const DeviceInfo& device) {
   if (problem.output == DType::kE4M3 && device.arch() < kFirstArchWithE4M3) {
     return fmt::format("{} (sm_{}) has no instructions for e4m3", device.name, device.arch());
   }
-  if (problem.width % 8 != 0 || chunks_for(problem.width) == 0) {
+  if (problem.width % 8 != 0 || shape_for(problem.width) == nullptr) {
     return fmt::format("rows of {}; multiples of 8 up to {} can be", problem.width,
-                       kShapes[std::size(kShapes) - 1] * kChunk);
+                       std::rbegin(kShapes)->chunks * kChunk);
   }
   return "";
 }
@@ -85,8 +91,10 @@ Launch layer_norm_launch(Device& device, const LayerNormProblem& problem,
     fail("{}: {}", to_string(problem), reason);
   }
   constexpr std::int64_t kWarps = norm::kThreads / 32;
+  const Shape& shape = *shape_for(problem.width);
   const std::int64_t blocks =
-      std::min((problem.rows + kWarps - 1) / kWarps, device.info().sm_count * kBlocksPerSm);
+      std::min<std::int64_t>((problem.rows + kWarps - 1) / kWarps,
+                             std::int64_t{device.info().sm_count} * shape.blocks_per_sm);
   const norm::Params params{
       .input = reinterpret_cast<const void*>(operands.input),
       .weight = reinterpret_cast<const float*>(operands.weight),
@@ -99,8 +107,7 @@ Launch layer_norm_launch(Device& device, const LayerNormProblem& problem,
       .inverse_width = static_cast<float>(1.0 / static_cast<double>(problem.width)),
       .eps = static_cast<float>(problem.eps),
   };
-  return {.kernel =
-              fmt::format("layer_norm_{}_{}", to_string(problem.input), chunks_for(problem.width)),
+  return {.kernel = fmt::format("layer_norm_{}_{}", to_string(problem.input), shape.chunks),
           .config = {.grid = {static_cast<std::uint32_t>(blocks), 1, 1},
                      .block = {norm::kThreads, 1, 1},
                      .cluster = {},
