@@ -72,8 +72,8 @@ __device__ __forceinline__ void load_floats(float (&to)[kCount], const float* fr
   }
 }
 
-/// Cfg: kColumns, kVector, kEpilogue, kOneByteOutput, kI8Output, kScaled (there is a column scale), kAhead
-/// (groups of columns whose addends are on their way to registers).
+/// Cfg: kColumns, kVector, kEpilogue, kOneByteOutput, kI8Output, kScaled (there is a column scale),
+/// kAhead (groups of columns whose addends are on their way to registers).
 template <typename Cfg>
 struct Fragment {
   static constexpr int kVector = Cfg::kVector;
@@ -288,8 +288,8 @@ struct Fragment {
         std::uint32_t pairs[2];
 #pragma unroll
         for (int j = 0; j < 2; ++j) {
-          pairs[j] = to_i8x2(gelu_tanh_f16x2(
-              ptx::cvt_f16x2(y[4 * i + 2 * j], y[4 * i + 2 * j + 1]), half_scale));
+          pairs[j] = to_i8x2(
+              gelu_tanh_f16x2(ptx::cvt_f16x2(y[4 * i + 2 * j], y[4 * i + 2 * j + 1]), half_scale));
         }
         packed[i] = pairs[0] | pairs[1] << 16;
       }

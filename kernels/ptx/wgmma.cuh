@@ -223,7 +223,7 @@ struct WgmmaS8S8;
   FOVEA_WGMMA_16(WgmmaBf16, "bf16", __VA_ARGS__) \
   FOVEA_WGMMA_16(WgmmaF16, "f16", __VA_ARGS__)   \
   FOVEA_WGMMA_8(WgmmaE4m3, float, "f32.e4m3.e4m3", FOVEA_WGMMA_F32, ", 1, 1", __VA_ARGS__)
-#define FOVEA_WGMMA_INTEGERS(...)                                                        \
+#define FOVEA_WGMMA_INTEGERS(...)                                                       \
   FOVEA_WGMMA_8(WgmmaU8S8, std::int32_t, "s32.u8.s8", FOVEA_WGMMA_S32, "", __VA_ARGS__) \
   FOVEA_WGMMA_8(WgmmaS8S8, std::int32_t, "s32.s8.s8", FOVEA_WGMMA_S32, "", __VA_ARGS__)
 
