@@ -455,7 +455,7 @@ std::unique_ptr<ops::Backend> make_gpu_backend(std::unique_ptr<Device> device,
   if (kernel_images().empty()) {
     fail(
         "this program was built without the CUDA compiler and has no kernels for {}; use "
-        "--device cpu, or build it where nvcc is (scripts/setup --cuda)",
+        "--device cpu, or build it with nvcc on the PATH (scripts/setup installs it otherwise)",
         device->info().name);
   }
   return std::make_unique<GpuBackend>(std::move(device), options);
