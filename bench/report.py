@@ -116,7 +116,8 @@ def kernels_section(result: dict) -> str:
         "### Kernels\n\n"
         f"Ceilings measured in the same run: copy {number(result['copy_bytes_per_second'] * 1e-9)} GB/s, bf16 "
         f"{number(result['bf16_flops'] * 1e-12)} and e4m3 {number(result['e4m3_flops'] * 1e-12)} TFLOP/s. Each output was "
-        "checked first. A ratio above 1 means that Fovea is faster; peers in brackets leave part of the work undone.\n\n"
+        "checked first. Sustained: under seconds of load, when the card is at its power limit. A ratio above 1 means that Fovea "
+        "is faster; peers in brackets leave part of the work undone.\n\n"
     )
     rows = []
     for figure in result["figures"]:
@@ -124,17 +125,19 @@ def kernels_section(result: dict) -> str:
         flops = figure["flops"] / seconds
         peers = [peer for peer in figure["peers"] if not peer.get("wrong")]
         told = [
-            f"{'' if peer['same_result'] else '('}{peer['name']}: {microseconds(peer['seconds'])}, "
-            f"{peer['seconds'] / seconds:.2f}x{'' if peer['same_result'] else ')'}"
+            f"{'' if peer['same_result'] else '('}{peer['name']}: {microseconds(peer['seconds'])}, {peer['ratio']:.2f}x; "
+            f"{peer['sustained_ratio']:.2f}x{'' if peer['same_result'] else ')'}"
             for peer in peers
         ]
         rows.append([
-            figure["card"], figure["description"], microseconds(seconds), number(flops * 1e-12),
+            figure["card"], figure["description"], microseconds(seconds), microseconds(figure["sustained"]),
+            number(flops * 1e-12),
             f"{flops / figure['matrix_ceiling']:.0%}",
             f"{figure['bytes'] / seconds / result['copy_bytes_per_second']:.0%}", "<br>".join(told),
         ])
     return text + table(
-        ["card", "problem", "microseconds", "TFLOP/s", "of the matrix rate", "of the copy rate", "peers, microseconds"], rows
+        ["card", "problem", "microseconds", "sustained", "TFLOP/s", "of the matrix rate", "of the copy rate",
+         "peers: microseconds, ratio; ratio sustained"], rows
     )
 
 
