@@ -102,7 +102,7 @@ void add_bench(CLI::App& app, Run& run) {
                    "fp32, bf16, int8, fp8, or several; none: all that the device has")
       ->delimiter(',')
       ->check(CLI::IsMember({"fp32", "bf16", "int8", "fp8"}));
-  command->add_option("--device", options.device, "auto, cpu, cuda or cuda:N")->check(kDevice);
+  command->add_option("--device", options.device, "auto, cpu, cuda or cuda:N")->check(is_device());
   command->add_option("--threads", options.threads, "Compute threads; 0: one for each CPU")
       ->check(CLI::Range(0, kMostThreads));
   command->add_option("--seconds", options.seconds, "Time to spend on each figure")

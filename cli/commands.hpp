@@ -22,15 +22,16 @@ enum ExitCode : int {
 inline constexpr int kMostThreads = 1024;
 
 /// For --device options: auto, cpu, cuda or cuda:N.
-inline const CLI::Validator kDevice(
-    [](std::string& device) -> std::string {
-      const bool numbered = device.starts_with("cuda:") && device.size() > 5 &&
-                            device.find_first_not_of("0123456789", 5) == std::string::npos;
-      return device == "auto" || device == "cpu" || device == "cuda" || numbered
-                 ? ""
-                 : "'" + device + "' is no device; auto, cpu, cuda and cuda:N are";
-    },
-    "DEVICE", "device");
+inline CLI::Validator is_device() {
+  return {[](std::string& device) -> std::string {
+            const bool numbered = device.starts_with("cuda:") && device.size() > 5 &&
+                                  device.find_first_not_of("0123456789", 5) == std::string::npos;
+            return device == "auto" || device == "cpu" || device == "cuda" || numbered
+                       ? ""
+                       : "'" + device + "' is no device; auto, cpu, cuda and cuda:N are";
+          },
+          "DEVICE", "device"};
+}
 
 /// What the chosen subcommand does; its result is the exit code. A fovea::Error thrown from it is
 /// printed by main() as "fovea: <message>" and exits with kFailed.

@@ -63,7 +63,7 @@ void add_embed(CLI::App& app, Run& run) {
   command->add_option("--precision", options->precision, "auto, fp32, bf16, int8 or fp8")
       ->check(CLI::IsMember({"auto", "fp32", "bf16", "int8", "fp8"}));
   command->add_option("--device", embed.encoder.device, "auto, cpu, cuda or cuda:N")
-      ->check(kDevice);
+      ->check(is_device());
   command->add_flag("--no-normalize", options->no_normalize, "Keep the lengths of the embeddings");
   command->add_option("--dtype", options->dtype, "Numbers in the output: f32 or f16")
       ->check(CLI::IsMember({"f32", "f16"}));

@@ -70,7 +70,7 @@ void add_verify(CLI::App& app, Run& run) {
   command->add_option("--min-cosine", options->min_cosine, "Lowest cosine to fp32 of any photo");
   command->add_option("--min-cosine-8bit", options->min_cosine_8bit, "The same for int8 and fp8");
   command->add_option("--min-recall", options->min_recall, "Lowest mean recall@10");
-  command->add_option("--device", options->device, "auto, cpu, cuda or cuda:N")->check(kDevice);
+  command->add_option("--device", options->device, "auto, cpu, cuda or cuda:N")->check(is_device());
   command->add_option("--threads", options->threads, "Compute threads; 0: one for each CPU")
       ->check(CLI::Range(0, kMostThreads));
   command->add_flag("--json", *json, "Print one JSON object");

@@ -30,7 +30,6 @@ struct Frame {
   [[nodiscard]] std::string text() const {
     return std::filesystem::path(file).filename().string() + ":" + line;
   }
-  friend bool operator==(const Frame&, const Frame&) = default;
 };
 
 /// For each instruction in order, the places that it was inlined from, innermost first.

@@ -502,7 +502,6 @@ SafetensorsFile::SafetensorsFile(const std::filesystem::path& path)
     : file_(path), tensors_(parse_safetensors(file_.bytes(), io::escape(path.native()))) {}
 
 std::string safetensors_header(std::span<const TensorEntry> tensors) {
-  constexpr std::size_t kLengthBytes = 8;
   std::string json = R"({"__metadata__":{"format":"pt"})";
   std::size_t offset = 0;
   for (const TensorEntry& tensor : tensors) {

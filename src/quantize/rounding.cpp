@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 #include "core/dtype.hpp"
 #include "core/error.hpp"
@@ -113,8 +114,9 @@ RoundedLayer round_layer(std::span<const float> weight, std::span<const float> b
   // The columns that matter most come first, while later ones can still take up their errors.
   std::vector<std::size_t> order(width);
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::stable_sort(order, std::ranges::greater{},
-                           [&](std::size_t i) { return inputs.gram[i * width + i]; });
+  std::ranges::sort(order, std::ranges::greater{}, [&](std::size_t i) {
+    return std::pair(inputs.gram[i * width + i], width - i);
+  });
   const AlignedBuffer<float> u = feedback(inputs, order);
 
   RoundedLayer layer{.rounded = std::vector<std::uint8_t>(outputs * width),

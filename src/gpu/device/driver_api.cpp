@@ -18,6 +18,7 @@ Api bind() {
     fail("no NVIDIA driver on this machine ({}); install one, or use --device cpu", dlerror());
   }
   Api bound;
+// NOLINTBEGIN(bugprone-macro-parentheses): names and parameter lists take none
 #define FOVEA_DRIVER(member, name, parameters)                                                 \
   bound.member = reinterpret_cast<Result(*) parameters>(dlsym(library, #name));                \
   if (bound.member == nullptr) {                                                               \
@@ -26,6 +27,7 @@ Api bind() {
   }
   FOVEA_DRIVER_FUNCTIONS(FOVEA_DRIVER)
 #undef FOVEA_DRIVER
+  // NOLINTEND(bugprone-macro-parentheses)
   return bound;
 }
 

@@ -130,9 +130,11 @@ struct LaunchConfig {
 
 /// The bound functions, members named as above.
 struct Api {
+// NOLINTBEGIN(bugprone-macro-parentheses): names and parameter lists take none
 #define FOVEA_DRIVER(member, name, parameters) Result(*member) parameters = nullptr;
   FOVEA_DRIVER_FUNCTIONS(FOVEA_DRIVER)
 #undef FOVEA_DRIVER
+  // NOLINTEND(bugprone-macro-parentheses)
 };
 
 /// Opens libcuda on first use. Throws fovea::Error that says what is missing: the library, or a

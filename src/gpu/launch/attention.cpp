@@ -329,7 +329,7 @@ std::vector<AttentionPlan> attention_plans(const AttentionProblem& problem,
       }
     }
     // Those first whose blocks fit the keys best, and the widest among equals.
-    std::ranges::stable_sort(streaming, {}, [&](const AttentionPlan& plan) {
+    std::ranges::sort(streaming, {}, [&](const AttentionPlan& plan) {
       const int keys = kFlashKernels.at(static_cast<std::size_t>(plan.kernel)).keys;
       return std::pair(divide_up(problem.keys, keys) * keys, -keys);
     });

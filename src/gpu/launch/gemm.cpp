@@ -193,7 +193,12 @@ std::string can_run(const GemmProblem& problem, const DeviceInfo& device) {
 }
 
 std::vector<GemmPlan> gemm_plans(const GemmProblem& problem, const DeviceInfo& device) {
-  std::vector<std::pair<double, GemmPlan>> found;
+  struct Ranked {
+    double clocks = 0;
+    std::size_t place = 0;  // decides between equals
+    GemmPlan plan;
+  };
+  std::vector<Ranked> found;
   for (GemmPlan plan : kDesigns) {
     plan.vector = vector_of(problem, plan);
     if (!fits(problem, plan) ||
@@ -202,13 +207,13 @@ std::vector<GemmPlan> gemm_plans(const GemmProblem& problem, const DeviceInfo& d
     }
     const std::int64_t slots = device.sm_count * blocks_per_sm(plan);
     plan.grid = static_cast<int>(std::min(tile_count(problem, plan), slots));
-    found.emplace_back(expected_clocks(problem, plan, device), plan);
+    found.push_back({expected_clocks(problem, plan, device), found.size(), plan});
   }
-  std::stable_sort(found.begin(), found.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::ranges::sort(found, {}, [](const Ranked& one) { return std::pair(one.clocks, one.place); });
   std::vector<GemmPlan> plans;
-  for (const auto& [clocks, plan] : found) {
-    plans.push_back(plan);
+  plans.reserve(found.size());
+  for (const Ranked& one : found) {
+    plans.push_back(one.plan);
   }
   return plans;
 }
