@@ -375,7 +375,7 @@ def test_usage_errors(embed, run_fovea, model, photos, tmp_path):
     embed(out=out, code=2)
     embed(photos, out=out, flags=["--shard", "2/2"], code=2)
     embed(photos, out=out, flags=["--dtype", "f64"], code=2)
-    embed(photos, out=out, flags=["--batch-size", "0"], code=2)
+    embed(photos, out=out, flags=["--batch-size", "-1"], code=2)
     embed(photos, out=out, flags=["--overwrite", "--retry-failed"], code=2)
     run_fovea("embed", photos, "-o", out, code=2)
     assert "typo" in embed(tmp_path / "typo.jpg", out=out, code=1).stderr
@@ -435,6 +435,6 @@ def test_precision_is_what_was_asked_or_refused(run_fovea, model, photos, tmp_pa
     result = run_fovea(*arguments, tmp_path / "b", env=portable)
     assert "fp32" in result.stderr  # auto says what it chose
     assert json.loads((tmp_path / "b/manifest.json").read_text())["precision"] == "fp32"
-    run_fovea(*arguments, tmp_path / "c", "--device", "cuda", code=2)
+    run_fovea(*arguments, tmp_path / "c", "--device", "tpu", code=2)
     assert not (tmp_path / "c").exists()
 
