@@ -127,8 +127,8 @@ TEST(Gram, IsTheSumOfProducts) {
 
 TEST(RoundLayer, RefusesWeightsOfAnotherWidth) {
   const Layer layer;
-  EXPECT_THROW(round_layer(std::span(layer.weight).first(kWidth), layer.bias, layer.statistics,
-                           Precision::kInt8),
+  EXPECT_THROW((void)round_layer(std::span(layer.weight).first(kWidth), layer.bias,
+                                 layer.statistics, Precision::kInt8),
                Error);
 }
 
