@@ -58,20 +58,6 @@ std::vector<Case> odd_sizes(GemmProblem problem) {
   return cases;
 }
 
-std::string_view name_of(GemmEpilogue epilogue) {
-  switch (epilogue) {
-    case GemmEpilogue::kBias:
-      return "bias";
-    case GemmEpilogue::kGelu:
-      return "gelu";
-    case GemmEpilogue::kResidual:
-      return "residual";
-    case GemmEpilogue::kPosition:
-      return "position";
-  }
-  return "";
-}
-
 /// What the compiled kernels of this operation may take, and the instructions that make them fast.
 std::vector<KernelLimits> limits_of(const GemmProblem& problem) {
   const bool integers = problem.b == DType::kI8;
@@ -79,7 +65,7 @@ std::vector<KernelLimits> limits_of(const GemmProblem& problem) {
                                             problem.a == DType::kU8 ? "u8s8"
                                             : integers              ? "s8s8"
                                                                     : to_string(problem.a),
-                                            name_of(problem.epilogue), to_string(problem.output));
+                                            to_string(problem.epilogue), to_string(problem.output));
   KernelLimits limits;
   limits.registers = 168;  // 384 threads share a multiprocessor's 65,536
   limits.sass_has = {integers                    ? "IGMMA"

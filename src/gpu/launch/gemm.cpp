@@ -21,20 +21,6 @@ constexpr int kWarpgroupThreads = 128;
 constexpr int kPositionTokens = 4;
 constexpr int kPositionImages = gemm::kGroupRows / kPositionTokens;
 
-std::string_view name_of(GemmEpilogue epilogue) {
-  switch (epilogue) {
-    case GemmEpilogue::kBias:
-      return "bias";
-    case GemmEpilogue::kGelu:
-      return "gelu";
-    case GemmEpilogue::kResidual:
-      return "residual";
-    case GemmEpilogue::kPosition:
-      return "position";
-  }
-  return "?";
-}
-
 std::string_view name_of(GemmDesign design) {
   return design == GemmDesign::kResident ? "resident" : "streamed";
 }
@@ -69,7 +55,7 @@ std::string kernel_name(const GemmProblem& problem, const GemmPlan& plan) {
                                  : problem.a == DType::kI8 ? "s8s8"
                                                            : to_string(problem.a);
   return fmt::format("gemm_sm90_{}_{}_{}_{}_{}x{}_v{}", name_of(plan.design), input,
-                     name_of(problem.epilogue), to_string(problem.output), plan.consumers,
+                     to_string(problem.epilogue), to_string(problem.output), plan.consumers,
                      plan.columns, plan.vector);
 }
 
@@ -167,9 +153,23 @@ std::string to_string(const GemmPlan& plan) {
                      plan.vector, plan.grid);
 }
 
+std::string_view to_string(GemmEpilogue epilogue) {
+  switch (epilogue) {
+    case GemmEpilogue::kBias:
+      return "bias";
+    case GemmEpilogue::kGelu:
+      return "gelu";
+    case GemmEpilogue::kResidual:
+      return "residual";
+    case GemmEpilogue::kPosition:
+      return "position";
+  }
+  return "?";
+}
+
 std::string to_string(const GemmProblem& problem) {
   return fmt::format("gemm ({}, {}) = {}({} x {}{}), K {}, {}", problem.m, problem.n,
-                     name_of(problem.epilogue), to_string(problem.a), to_string(problem.b),
+                     to_string(problem.epilogue), to_string(problem.a), to_string(problem.b),
                      problem.row_scale ? ", row scales" : "", problem.k, to_string(problem.output));
 }
 

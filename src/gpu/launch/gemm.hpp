@@ -43,6 +43,8 @@ struct GemmOperands {
   float output_scale = 1.0F;   // one-byte outputs: the stored value times this is the result
 };
 
+/// "bias", "gelu", "residual", "position".
+[[nodiscard]] std::string_view to_string(GemmEpilogue epilogue);
 [[nodiscard]] std::string to_string(const GemmProblem& problem);
 
 /// Why no kernel of this program runs the problem on this device; empty when one does.
