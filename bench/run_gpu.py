@@ -4,7 +4,7 @@
                              [--fovea build/release/bin/fovea] [--quick] [SECTION...]
 
 Sections: kernels (every card, beside cuBLASLt), bench (the encoder by batch size and precision), peers (torch),
-accuracy (--models: calibrated model folders), system (JPEGs to embeddings). What a section gave is saved before the next
+accuracy (--models), system (JPEGs to embeddings). What a section gave is saved before the next
 starts. --quick: fewer photos, and torch.compile only where a ratio is asked for."""
 
 import argparse
@@ -85,7 +85,7 @@ SECTIONS = {"kernels": kernels, "bench": bench, "peers": peers, "accuracy": accu
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", required=True, help="calibrated folder of base-patch16-224")
-    parser.add_argument("--models", default="", help="calibrated folders for the accuracy table")
+    parser.add_argument("--models", default="", help="folders for the accuracy table")
     parser.add_argument("--fovea", default=str(HERE.parent / "build/release/bin/fovea"))
     parser.add_argument("--json", type=pathlib.Path, required=True)
     parser.add_argument("--quick", action="store_true")

@@ -13,24 +13,9 @@ import sys
 import tempfile
 import time
 
+from photos import SAMPLES, make_photos
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-SAMPLES = ROOT / "examples" / "photos"
-
-
-def make_photos(folder: pathlib.Path, count: int) -> None:
-    """JPEGs of 500x375, quality 90, no two alike, cut from the sample photos."""
-    import numpy
-    from PIL import Image
-
-    sources = [Image.open(path).convert("RGB").resize((700, 525)) for path in sorted(SAMPLES.glob("*.jpg"))]
-    random = numpy.random.default_rng(0)
-    folder.mkdir(parents=True)
-    for number in range(count):
-        left, top = random.integers(0, 200), random.integers(0, 150)
-        pixels = numpy.asarray(sources[number % len(sources)].crop((left, top, left + 500, top + 375)), dtype=float)
-        pixels = pixels + random.normal(0, 4, pixels.shape)
-        photo = Image.fromarray(pixels.clip(0, 255).astype("uint8"))
-        photo.save(folder / f"{number:06}.jpg", quality=90)
 
 
 class Run:

@@ -27,13 +27,16 @@ namespace fovea::gpu {
 namespace {
 
 /// Tokens of a slice: enough to fill the GPU many times over.
-constexpr std::int64_t kSliceTokens = 256 * 196;
+constexpr std::int64_t kSliceTokens = 512 * 196;
+/// The first slice of several is that much smaller than the largest: nothing computes while it is
+/// copied.
+constexpr std::int64_t kFirstSlicePart = 4;
 /// Slices of a multiple of this many images have rows that tiles of 128 divide.
 constexpr std::int64_t kImageMultiple = 32;
 /// From here on a slice takes long enough to sleep until it is done.
 constexpr std::int64_t kLongSlice = 8;
-/// Two slices of common models: one is copied while the other computes.
-constexpr std::int64_t kPreferredBatch = 256;
+/// Several slices of common models: one is copied while the other computes.
+constexpr std::int64_t kPreferredBatch = 512;
 /// Graphs kept; more sizes than this come from tails, not from a steady state.
 constexpr std::size_t kMostGraphs = 32;
 /// Staging copies are cut into parts of this many bytes for the host's threads.
@@ -201,7 +204,7 @@ class GpuBackend final : public ops::Backend {
   }
 
   [[nodiscard]] std::int64_t most_images(const ops::Batch& batch) const;
-  SlicePlan reserve(const ops::Batch& batch, const Network& network);
+  [[nodiscard]] std::vector<std::int64_t> reserve(const ops::Batch& batch, const Network& network);
   [[nodiscard]] std::size_t measure_scratch(std::int64_t images, const Network& network);
   [[nodiscard]] ops::Slice slice_of(const Slot& slot, std::int64_t first,
                                     std::int64_t images) const;
@@ -209,7 +212,7 @@ class GpuBackend final : public ops::Backend {
   void call(const ops::Slice& slice, const Network& network, Stopwatch* stopwatch);
   void begin(std::size_t slot, const ops::Batch& batch, std::int64_t first, std::int64_t images,
              bool alone, const Network& network);
-  void finish(Slot& slot, std::int64_t images);
+  void finish(Slot& slot);
   void copy(std::span<const std::byte> from, std::span<std::byte> to);
 
   GpuOptions options_;
@@ -258,18 +261,19 @@ std::size_t GpuBackend::measure_scratch(std::int64_t images, const Network& netw
 }
 
 /// Memory for the batch's slices. When there is not enough, slices of half the size are tried once.
-SlicePlan GpuBackend::reserve(const ops::Batch& batch, const Network& network) {
+std::vector<std::int64_t> GpuBackend::reserve(const ops::Batch& batch, const Network& network) {
   const auto images = static_cast<std::size_t>(batch.images);
   const std::size_t input = batch.input.size() / images;
   const std::size_t output = batch.output.size_bytes() / images;
   for (;;) {
-    const SlicePlan plan = plan_slices(batch.images, most_images(batch));
-    if (measured_images_ != plan.images) {
-      measured_scratch_ = measure_scratch(plan.images, network);
-      measured_images_ = plan.images;
+    std::vector<std::int64_t> plan = plan_slices(batch.images, most_images(batch));
+    const std::int64_t largest = std::ranges::max(plan);
+    if (measured_images_ != largest) {
+      measured_scratch_ = measure_scratch(largest, network);
+      measured_images_ = largest;
     }
     const std::size_t scratch = measured_scratch_;
-    if (memory_.images >= plan.images && memory_.input_bytes == input &&
+    if (memory_.images >= largest && memory_.input_bytes == input &&
         memory_.output_bytes == output &&
         memory_.workspace_bytes == batch.workspace_bytes_per_image &&
         memory_.scratch.bytes() >= scratch) {
@@ -278,19 +282,18 @@ SlicePlan GpuBackend::reserve(const ops::Batch& batch, const Network& network) {
     graphs_.clear();
     memory_ = {};
     try {
-      memory_ =
-          Memory(*device_, plan.images, input, output, batch.workspace_bytes_per_image, scratch);
+      memory_ = Memory(*device_, largest, input, output, batch.workspace_bytes_per_image, scratch);
       return plan;
     } catch (const OutOfMemory& error) {
-      if (limit_ > 0 || plan.images == 1) {
+      if (limit_ > 0 || largest == 1) {
         fail(
             "{}. {} images at a time are too many even so: free memory on the GPU, or use "
             "--device cpu",
-            error.what(), plan.images);
+            error.what(), largest);
       }
-      limit_ = plan.images / 2;
+      limit_ = largest / 2;
       note_ = fmt::format("{}; going on with {} images at a time instead of {}", error.what(),
-                          limit_, plan.images);
+                          limit_, largest);
     }
   }
 }
@@ -388,11 +391,11 @@ void GpuBackend::begin(std::size_t index, const ops::Batch& batch, std::int64_t 
   slot.results = output;
 }
 
-void GpuBackend::finish(Slot& slot, std::int64_t images) {
+void GpuBackend::finish(Slot& slot) {
   if (slot.results.empty()) {
     return;
   }
-  if (images >= kLongSlice) {
+  if (slot.results.size() >= static_cast<std::size_t>(kLongSlice) * memory_.output_bytes) {
     // The driver's own wait would keep a core busy that images could be decoded on.
     constexpr std::chrono::microseconds kPause(50);
     while (!slot.done->done()) {
@@ -411,21 +414,19 @@ void GpuBackend::run(const ops::Batch& batch, const Network& network) {
     return;
   }
   const std::lock_guard turn(turn_);
-  const SlicePlan plan = reserve(batch, network);
+  const std::vector<std::int64_t> slices = reserve(batch, network);
   if (graphs_.size() > kMostGraphs) {
     graphs_.clear();
   }
   try {
-    for (std::int64_t i = 0; i < plan.count; ++i) {
-      const auto index = static_cast<std::size_t>(i % 2);
-      finish(memory_.slots[index], plan.images);
-      const std::int64_t first = i * plan.images;
-      begin(index, batch, first, std::min(plan.images, batch.images - first), plan.count == 1,
-            network);
+    std::int64_t first = 0;
+    for (std::size_t i = 0; i < slices.size(); ++i) {
+      finish(memory_.slots[i % 2]);
+      begin(i % 2, batch, first, slices[i], slices.size() == 1, network);
+      first += slices[i];
     }
-    for (std::int64_t i = plan.count; i < plan.count + 2; ++i) {
-      finish(memory_.slots[static_cast<std::size_t>(i % 2)], plan.images);
-    }
+    finish(memory_.slots[slices.size() % 2]);
+    finish(memory_.slots[(slices.size() + 1) % 2]);
   } catch (...) {
     for (Slot& slot : memory_.slots) {
       slot.results = {};  // the caller's memory may be gone by the next call
@@ -440,14 +441,23 @@ void GpuBackend::run(const ops::Batch& batch, const Network& network) {
 
 }  // namespace
 
-SlicePlan plan_slices(std::int64_t images, std::int64_t most) {
+std::vector<std::int64_t> plan_slices(std::int64_t images, std::int64_t most) {
+  std::vector<std::int64_t> slices;
+  const std::int64_t first = most / kFirstSlicePart / kImageMultiple * kImageMultiple;
+  if (first > 0 && images > most / 2) {
+    slices.push_back(first);
+    images -= first;
+  }
   const std::int64_t count = (images + most - 1) / most;
   std::int64_t each = (images + count - 1) / count;
   const std::int64_t rounded = (each + kImageMultiple - 1) / kImageMultiple * kImageMultiple;
   if (count > 1 && rounded <= most) {
     each = rounded;
   }
-  return {.images = each, .count = (images + each - 1) / each};
+  for (; images > 0; images -= each) {
+    slices.push_back(std::min(each, images));
+  }
+  return slices;
 }
 
 std::unique_ptr<ops::Backend> make_gpu_backend(std::unique_ptr<Device> device,

@@ -28,13 +28,8 @@ struct GpuOptions {
 [[nodiscard]] std::unique_ptr<ops::Backend> make_gpu_backend(std::unique_ptr<Device> device,
                                                              const GpuOptions& options);
 
-/// How many slices of how many images; only the last may be smaller.
-struct SlicePlan {
-  std::int64_t images = 0;
-  std::int64_t count = 0;
-};
-
-/// Cuts `images` into slices of about the same size, none larger than `most`.
-[[nodiscard]] SlicePlan plan_slices(std::int64_t images, std::int64_t most);
+/// The sizes of the slices that `images` are cut into, in order: none larger than `most`, all but
+/// the first of several and the last of the same size.
+[[nodiscard]] std::vector<std::int64_t> plan_slices(std::int64_t images, std::int64_t most);
 
 }  // namespace fovea::gpu

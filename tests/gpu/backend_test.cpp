@@ -1,6 +1,10 @@
 // What the GPU backend decides without a GPU: slices, and whether problems can run.
 #include "gpu/backend.hpp"
 
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
 #include <gtest/gtest.h>
 
 #include "gpu/launch/norm.hpp"
@@ -20,15 +24,21 @@ DeviceInfo hopper() {
 TEST(SlicesTest, CoverTheBatchAndAreNoLargerThanAllowed) {
   for (std::int64_t images = 1; images < 700; ++images) {
     for (const std::int64_t most : {1, 3, 32, 100, 256}) {
-      const SlicePlan plan = plan_slices(images, most);
-      ASSERT_GE(plan.images, 1);
-      ASSERT_LE(plan.images, most);
-      ASSERT_GE(plan.images * plan.count, images) << images << " by " << most;
-      ASSERT_LT(plan.images * (plan.count - 1), images) << images << " by " << most;
+      const std::vector<std::int64_t> slices = plan_slices(images, most);
+      ASSERT_EQ(std::accumulate(slices.begin(), slices.end(), std::int64_t{0}), images)
+          << images << " by " << most;
+      ASSERT_GE(std::ranges::min(slices), 1) << images << " by " << most;
+      ASSERT_LE(std::ranges::max(slices), most) << images << " by " << most;
     }
   }
-  EXPECT_EQ(plan_slices(1024, 256).count, 4);
-  EXPECT_EQ(plan_slices(300, 256).images, 160);  // rows that tiles divide
+}
+
+TEST(SlicesTest, StartWithASmallOneAndGoOnInRowsThatTilesDivide) {
+  using Slices = std::vector<std::int64_t>;
+  EXPECT_EQ(plan_slices(256, 512), Slices({256}));
+  EXPECT_EQ(plan_slices(300, 512), Slices({128, 172}));
+  EXPECT_EQ(plan_slices(1024, 512), Slices({128, 448, 448}));
+  EXPECT_EQ(plan_slices(1000, 512), Slices({128, 448, 424}));
 }
 
 TEST(CanRunTest, NormsGiveReasons) {
