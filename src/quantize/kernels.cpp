@@ -10,6 +10,8 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "core/dot-inl.hpp"
+
 HWY_BEFORE_NAMESPACE();
 namespace fovea::quantize::HWY_NAMESPACE {
 
@@ -102,24 +104,7 @@ void all_gram(const float* x, std::size_t rows, std::size_t width, float* gram) 
 }
 
 float one_dot(const float* HWY_RESTRICT a, const float* HWY_RESTRICT b, std::size_t count) {
-  const Tag tag;
-  const std::size_t lanes = hn::Lanes(tag);
-  V s0 = hn::Zero(tag);
-  V s1 = s0;
-  V s2 = s0;
-  V s3 = s0;
-  std::size_t at = 0;
-  for (; at + 4 * lanes <= count; at += 4 * lanes) {
-    s0 = hn::MulAdd(hn::LoadU(tag, a + at), hn::LoadU(tag, b + at), s0);
-    s1 = hn::MulAdd(hn::LoadU(tag, a + at + lanes), hn::LoadU(tag, b + at + lanes), s1);
-    s2 = hn::MulAdd(hn::LoadU(tag, a + at + 2 * lanes), hn::LoadU(tag, b + at + 2 * lanes), s2);
-    s3 = hn::MulAdd(hn::LoadU(tag, a + at + 3 * lanes), hn::LoadU(tag, b + at + 3 * lanes), s3);
-  }
-  float sum = hn::GetLane(hn::SumOfLanes(tag, hn::Add(hn::Add(s0, s1), hn::Add(s2, s3))));
-  for (; at < count; ++at) {
-    sum += a[at] * b[at];
-  }
-  return sum;
+  return fovea::HWY_NAMESPACE::dot(a, b, count);
 }
 
 void eight_dots(const float* HWY_RESTRICT rows, std::size_t stride, const float* HWY_RESTRICT b,

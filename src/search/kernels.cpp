@@ -7,10 +7,13 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "core/dot-inl.hpp"
+
 HWY_BEFORE_NAMESPACE();
 namespace fovea::search::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
+using fovea::HWY_NAMESPACE::dot;
 
 using Tag = hn::ScalableTag<float>;
 using V = hn::Vec<Tag>;
@@ -26,28 +29,6 @@ HWY_INLINE float tail(const float* a, const float* b, std::size_t from, std::siz
     sum += a[at] * b[at];
   }
   return sum;
-}
-
-// One dot product, with enough sums at once to hide the latency of the additions.
-HWY_INLINE float dot(const float* HWY_RESTRICT a, const float* HWY_RESTRICT b,
-                     std::size_t dimension) {
-  const Tag tag;
-  const std::size_t lanes = hn::Lanes(tag);
-  V s0 = hn::Zero(tag);
-  V s1 = s0;
-  V s2 = s0;
-  V s3 = s0;
-  std::size_t at = 0;
-  for (; at + 4 * lanes <= dimension; at += 4 * lanes) {
-    s0 = hn::MulAdd(hn::LoadU(tag, a + at), hn::LoadU(tag, b + at), s0);
-    s1 = hn::MulAdd(hn::LoadU(tag, a + at + lanes), hn::LoadU(tag, b + at + lanes), s1);
-    s2 = hn::MulAdd(hn::LoadU(tag, a + at + 2 * lanes), hn::LoadU(tag, b + at + 2 * lanes), s2);
-    s3 = hn::MulAdd(hn::LoadU(tag, a + at + 3 * lanes), hn::LoadU(tag, b + at + 3 * lanes), s3);
-  }
-  for (; at + lanes <= dimension; at += lanes) {
-    s0 = hn::MulAdd(hn::LoadU(tag, a + at), hn::LoadU(tag, b + at), s0);
-  }
-  return sum_of(tag, hn::Add(hn::Add(s0, s1), hn::Add(s2, s3))) + tail(a, b, at, dimension);
 }
 
 HWY_INLINE void tile_4x3(const float* HWY_RESTRICT rows, const float* HWY_RESTRICT queries,

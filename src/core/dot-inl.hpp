@@ -1,0 +1,46 @@
+// The dot product of two float arrays, compiled once for each SIMD target by the files that include
+// it between Highway's foreach_target passes.
+#if defined(FOVEA_CORE_DOT_INL_HPP) == defined(HWY_TARGET_TOGGLE)
+#ifdef FOVEA_CORE_DOT_INL_HPP
+#undef FOVEA_CORE_DOT_INL_HPP
+#else
+#define FOVEA_CORE_DOT_INL_HPP
+#endif
+
+#include <cstddef>
+
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace fovea::HWY_NAMESPACE {
+
+/// Sum of a[i] * b[i], with enough sums at once to hide the latency of the additions.
+HWY_INLINE float dot(const float* HWY_RESTRICT a, const float* HWY_RESTRICT b, std::size_t count) {
+  namespace hn = hwy::HWY_NAMESPACE;
+  const hn::ScalableTag<float> tag;
+  const std::size_t lanes = hn::Lanes(tag);
+  auto s0 = hn::Zero(tag);
+  auto s1 = s0;
+  auto s2 = s0;
+  auto s3 = s0;
+  std::size_t at = 0;
+  for (; at + 4 * lanes <= count; at += 4 * lanes) {
+    s0 = hn::MulAdd(hn::LoadU(tag, a + at), hn::LoadU(tag, b + at), s0);
+    s1 = hn::MulAdd(hn::LoadU(tag, a + at + lanes), hn::LoadU(tag, b + at + lanes), s1);
+    s2 = hn::MulAdd(hn::LoadU(tag, a + at + 2 * lanes), hn::LoadU(tag, b + at + 2 * lanes), s2);
+    s3 = hn::MulAdd(hn::LoadU(tag, a + at + 3 * lanes), hn::LoadU(tag, b + at + 3 * lanes), s3);
+  }
+  for (; at + lanes <= count; at += lanes) {
+    s0 = hn::MulAdd(hn::LoadU(tag, a + at), hn::LoadU(tag, b + at), s0);
+  }
+  float sum = hn::GetLane(hn::SumOfLanes(tag, hn::Add(hn::Add(s0, s1), hn::Add(s2, s3))));
+  for (; at < count; ++at) {
+    sum += a[at] * b[at];
+  }
+  return sum;
+}
+
+}  // namespace fovea::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif
