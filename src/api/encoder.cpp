@@ -7,6 +7,7 @@
 
 #include "backends.hpp"
 #include "core/error.hpp"
+#include "core/length.hpp"
 #include "hub/resolve.hpp"
 #include "image/decode.hpp"
 #include "image/resize.hpp"
@@ -20,17 +21,10 @@ namespace {
 
 /// Scales each row of [rows, width] to length 1; a row of zeros stays.
 void normalize_rows(std::vector<float>& rows, std::size_t width) {
-  for (auto row = rows.begin(); row != rows.end(); row += static_cast<std::ptrdiff_t>(width)) {
-    double sum = 0;
-    for (std::size_t i = 0; i < width; ++i) {
-      sum += static_cast<double>(row[static_cast<std::ptrdiff_t>(i)]) *
-             row[static_cast<std::ptrdiff_t>(i)];
-    }
-    if (sum > 0) {
-      const auto scale = static_cast<float>(1.0 / std::sqrt(sum));
-      for (std::size_t i = 0; i < width; ++i) {
-        row[static_cast<std::ptrdiff_t>(i)] *= scale;
-      }
+  for (std::size_t at = 0; at < rows.size(); at += width) {
+    const std::span row = std::span(rows).subspan(at, width);
+    if (const double squares = squared_length(row); squares > 0) {
+      divide(row, std::sqrt(squares));
     }
   }
 }

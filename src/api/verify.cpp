@@ -12,6 +12,7 @@
 
 #include "api/precision.hpp"
 #include "core/error.hpp"
+#include "core/length.hpp"
 #include "hub/resolve.hpp"
 #include "image/decode.hpp"
 #include "image/reference_resize.hpp"
@@ -115,13 +116,12 @@ Embeddings embed_all(model::Encoder& encoder, const Photos& photos) {
   for (std::size_t photo = 0; photo < embeddings.count(); ++photo) {
     const std::span row =
         std::span(embeddings.values).subspan(photo * embeddings.dimension, embeddings.dimension);
-    const double length = std::sqrt(dot(row, row));
+    const double length = std::sqrt(squared_length(row));
     if (!(length > 0) || !std::isfinite(length)) {
       fail("{}: its embedding has length {} in {}; the model's weights are damaged",
            photos.names[photo], length, to_string(encoder.backend().precision()));
     }
-    std::ranges::transform(row, row.begin(),
-                           [&](float value) { return static_cast<float>(value / length); });
+    divide(row, length);
   }
   return embeddings;
 }

@@ -20,9 +20,9 @@
 #include "hub/cache.hpp"
 #include "hub/digest.hpp"
 #include "hub/download.hpp"
-#include "hub/file_lock.hpp"
 #include "hub/resolve.hpp"
 #include "io/atomic_file.hpp"
+#include "io/file_lock.hpp"
 #include "io/text.hpp"
 
 namespace fovea::hub {
@@ -261,8 +261,8 @@ class Pull {
     make_folders(cache_.folder() / "blobs");
     const fs::path blob = cache_.blob(file.etag);
     state_.file = file.name;
-    const FileLock lock(lock_path(file.etag),
-                        [&] { tell(file.name + ": waiting for another pull of this file"); });
+    const io::FileLock lock(lock_path(file.etag),
+                            [&] { tell(file.name + ": waiting for another pull of this file"); });
     const std::uint64_t before = state_.bytes;
     report_.bytes = [&](std::uint64_t here, std::uint64_t received) {
       state_.bytes = before + here;
@@ -283,13 +283,15 @@ class Pull {
 
   // Named as huggingface_hub names its own, so that its downloads and ours keep apart as well.
   fs::path lock_path(std::string_view name) const {
-    return cache_root_ / ".locks" / cache_.folder().filename() / fmt::format("{}.lock", name);
+    const fs::path folder = cache_root_ / ".locks" / cache_.folder().filename();
+    make_folders(folder);
+    return folder / fmt::format("{}.lock", name);
   }
 
   // Lets the snapshot appear: links first, the revision's name last, so that a revision never
   // names a snapshot that lacks files.
   fs::path publish() {
-    const FileLock lock(lock_path("snapshots"), [] {});
+    const io::FileLock lock(lock_path("snapshots"), [] {});
     fs::path snapshot = cache_.snapshot(commit_);
     make_folders(snapshot);
     for (const RemoteFile& file : files_) {

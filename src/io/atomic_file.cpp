@@ -12,6 +12,7 @@
 #include "core/error.hpp"
 #include "io/system_error.hpp"
 #include "io/text.hpp"
+#include "io/write_all.hpp"
 
 namespace fovea::io {
 
@@ -66,16 +67,7 @@ AtomicFile::~AtomicFile() {
 }
 
 void AtomicFile::write(std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(fd_, bytes.data(), bytes.size());
-    if (written < 0) {
-      if (errno == EINTR) {
-        continue;
-      }
-      fail_with_errno(partial_, "write");
-    }
-    bytes = bytes.subspan(static_cast<std::size_t>(written));
-  }
+  write_all(fd_, bytes, partial_);
 }
 
 void AtomicFile::write(std::string_view text) {
@@ -83,17 +75,7 @@ void AtomicFile::write(std::string_view text) {
 }
 
 void AtomicFile::write_at(std::size_t offset, std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::pwrite(fd_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
-    if (written < 0) {
-      if (errno == EINTR) {
-        continue;
-      }
-      fail_with_errno(partial_, "write");
-    }
-    offset += static_cast<std::size_t>(written);
-    bytes = bytes.subspan(static_cast<std::size_t>(written));
-  }
+  write_all_at(fd_, bytes, offset, partial_);
 }
 
 void AtomicFile::remove_old() const {

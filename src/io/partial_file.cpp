@@ -11,27 +11,9 @@
 #include "core/error.hpp"
 #include "io/system_error.hpp"
 #include "io/text.hpp"
+#include "io/write_all.hpp"
 
 namespace fovea::io {
-namespace {
-
-void write_all(int fd, std::span<const std::byte> bytes, std::uint64_t offset,
-               const std::filesystem::path& path) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
-    if (written < 0) {
-      if (errno == EINTR) {
-        continue;
-      }
-      fail_with_errno(path, "write");
-    }
-    offset += static_cast<std::uint64_t>(written);
-    bytes = bytes.subspan(static_cast<std::size_t>(written));
-  }
-}
-
-}  // namespace
-
 PartialFile::PartialFile(std::filesystem::path path, std::uint64_t keep)
     : path_(std::move(path)), partial_(path_), size_(keep) {
   partial_ += ".partial";
@@ -69,7 +51,7 @@ PartialFile::~PartialFile() {
 }
 
 void PartialFile::write(std::span<const std::byte> bytes) {
-  write_all(fd_, bytes, size_, partial_);
+  write_all_at(fd_, bytes, size_, partial_);
   size_ += bytes.size();
 }
 
@@ -78,7 +60,7 @@ void PartialFile::write(std::string_view text) {
 }
 
 void PartialFile::write_at(std::uint64_t offset, std::span<const std::byte> bytes) {
-  write_all(fd_, bytes, offset, partial_);
+  write_all_at(fd_, bytes, offset, partial_);
 }
 
 void PartialFile::sync() {

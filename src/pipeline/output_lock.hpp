@@ -3,19 +3,18 @@
 
 #include <filesystem>
 
+#include "io/file_lock.hpp"
+
 namespace fovea::pipeline {
 
-/// Holds an advisory lock on `folder`/.lock. The kernel frees it with the process, however that
-/// ends; the empty file stays. Throws fovea::Error when another run holds it.
+/// Holds an advisory lock on `folder`/.lock; the empty file stays. Throws fovea::Error when another
+/// run holds it.
 class OutputLock {
  public:
   explicit OutputLock(const std::filesystem::path& folder);
-  ~OutputLock();
-  OutputLock(const OutputLock&) = delete;
-  OutputLock& operator=(const OutputLock&) = delete;
 
  private:
-  int fd_ = -1;
+  io::FileLock lock_;
 };
 
 }  // namespace fovea::pipeline

@@ -14,6 +14,7 @@
 
 #include "core/dtype.hpp"
 #include "core/error.hpp"
+#include "core/length.hpp"
 #include "io/text.hpp"
 #include "pipeline/line_reader.hpp"
 #include "pipeline/meter.hpp"
@@ -199,10 +200,7 @@ class Run {
 
 bool store_embedding(std::span<const float> embedding, bool normalize, OutputDType dtype,
                      std::byte* stored) {
-  double squares = 0;
-  for (const float value : embedding) {
-    squares += static_cast<double>(value) * static_cast<double>(value);
-  }
+  const double squares = squared_length(embedding);
   const double length = std::sqrt(squares);
   // NaN and infinity in any element come through the sum.
   if (!std::isfinite(squares) || (normalize && length == 0)) {

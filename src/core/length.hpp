@@ -1,0 +1,26 @@
+// The Euclidean length of a vector, and vectors scaled to length 1, the same way everywhere.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+
+namespace fovea {
+
+/// Sum of squares, in double; NaN or infinite when any element is.
+[[nodiscard]] inline double squared_length(std::span<const float> vector) {
+  double sum = 0;
+  for (const float value : vector) {
+    sum += static_cast<double>(value) * static_cast<double>(value);
+  }
+  return sum;
+}
+
+/// Divides by `length`, which must not be 0.
+inline void divide(std::span<float> vector, double length) {
+  std::ranges::transform(vector, vector.begin(), [&](float value) {
+    return static_cast<float>(static_cast<double>(value) / length);
+  });
+}
+
+}  // namespace fovea

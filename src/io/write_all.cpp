@@ -1,0 +1,43 @@
+// write(2) and pwrite(2), which may write less than they were given.
+#include "io/write_all.hpp"
+
+#include <cerrno>
+
+#include <unistd.h>
+
+#include "io/system_error.hpp"
+
+namespace fovea::io {
+namespace {
+
+template <typename Write>
+void repeat(const Write& write, std::span<const std::byte> bytes,
+            const std::filesystem::path& path) {
+  while (!bytes.empty()) {
+    const ssize_t written = write(bytes);
+    if (written >= 0) {
+      bytes = bytes.subspan(static_cast<std::size_t>(written));
+    } else if (errno != EINTR) {
+      fail_with_errno(path, "write");
+    }
+  }
+}
+
+}  // namespace
+
+void write_all(int fd, std::span<const std::byte> bytes, const std::filesystem::path& path) {
+  repeat([&](std::span<const std::byte> rest) { return ::write(fd, rest.data(), rest.size()); },
+         bytes, path);
+}
+
+void write_all_at(int fd, std::span<const std::byte> bytes, std::uint64_t offset,
+                  const std::filesystem::path& path) {
+  repeat(
+      [&](std::span<const std::byte> rest) {
+        const std::uint64_t at = offset + (bytes.size() - rest.size());
+        return ::pwrite(fd, rest.data(), rest.size(), static_cast<off_t>(at));
+      },
+      bytes, path);
+}
+
+}  // namespace fovea::io
