@@ -11,6 +11,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 # may be included by all.
 ALLOWED = {
     "include/fovea": set(),
+    "include/fovea/c": set(),
     "src/core": set(),
     "src/io": {"src/core"},
     "src/image": {"src/core"},
@@ -29,6 +30,7 @@ ALLOWED = {
         "src", "src/core", "src/io", "src/image", "src/ops", "src/model", "src/cpu",
         "src/gpu", "src/quantize", "src/pipeline", "src/hub", "src/search",
     },
+    "src/c": {"include/fovea/c", "src/core"},
     "src": {"src/cpu", "src/gpu", "src/gpu/device", "src/ops", "src/core"},  # backends.cpp, the composition root
     # Device code: the lower layers first. What .cu and .cuh files share with launchers is params.hpp.
     "kernels/ptx": set(),
@@ -98,7 +100,7 @@ def main() -> int:
     checked = 0
     for folder in ("include", "src", "kernels", "lab", "cli", "examples"):
         paths = (ROOT / folder).rglob("*")
-        for path in sorted(p for p in paths if p.suffix in (".cpp", ".hpp", ".cu", ".cuh")):
+        for path in sorted(p for p in paths if p.suffix in (".cpp", ".hpp", ".h", ".cu", ".cuh")):
             checked += 1
             if folder_of(path) not in ALLOWED:
                 found.append(f"{path.relative_to(ROOT)}: folder without a rule in {__file__}")

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "fovea/images.hpp"
 #include "fovea/preprocessing.hpp"
 
 namespace fovea {
@@ -65,6 +66,8 @@ class Encoder {
   /// What runs, for people: "cpu (oneDNN, avx512_core_bf16), bf16, 8 threads".
   [[nodiscard]] std::string device() const;
   [[nodiscard]] Precision precision() const;
+  /// Images that a caller with many had best have computed together.
+  [[nodiscard]] std::int64_t preferred_batch() const;
 
   /// Embeds one encoded image (the bytes of a JPEG, PNG, WebP, GIF, BMP or TIFF file).
   /// Returns [dimension()] floats, scaled to length 1 when `normalize`.
@@ -79,6 +82,16 @@ class Encoder {
   /// Returns float [images, dimension()].
   [[nodiscard]] std::vector<float> embed_pixels(std::span<const std::uint8_t> pixels,
                                                 bool normalize = true);
+
+  /// Embeds many images: decoding on all cores, resizing and computing overlap, and memory does not
+  /// grow with their number. `rows`: float [images, dimension()]; row i is that of image i, all NaN
+  /// when it failed. The values are those of embed_job for the same inputs, precision and batch.
+  /// Returns the images that failed, in order. When `stop` or `stop_at_failure` ended it early, the
+  /// rows of images that were not reached are all NaN, too. Throws fovea::Error when `rows` has
+  /// another size or the device fails.
+  [[nodiscard]] std::vector<ImageFailure> embed_images(std::span<const ImageInput> images,
+                                                       std::span<float> rows,
+                                                       const EmbedImagesOptions& options = {});
 
  private:
   struct Impl;

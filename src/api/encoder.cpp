@@ -2,9 +2,9 @@
 #include "fovea/encoder.hpp"
 
 #include <cmath>
-#include <mutex>
 #include <utility>
 
+#include "api/encoder_impl.hpp"
 #include "backends.hpp"
 #include "core/error.hpp"
 #include "core/length.hpp"
@@ -14,7 +14,6 @@
 #include "io/mapped_file.hpp"
 #include "io/text.hpp"
 #include "model/checkpoint.hpp"
-#include "model/encoder.hpp"
 
 namespace fovea {
 namespace {
@@ -31,24 +30,11 @@ void normalize_rows(std::vector<float>& rows, std::size_t width) {
 
 }  // namespace
 
-struct Encoder::Impl {
-  std::unique_ptr<model::Encoder> encoder;
-  std::mutex turn;
-
-  Impl(const std::string& model, const EncoderOptions& options) {
-    auto backend = make_backend(options);
-    const model::Checkpoint checkpoint(hub::resolve_model(model));
-    encoder = std::make_unique<model::Encoder>(checkpoint, std::move(backend));
-  }
-
-  [[nodiscard]] const Preprocessing& preprocessing() const {
-    return encoder->config().preprocessing;
-  }
-  [[nodiscard]] std::size_t pixel_bytes() const {
-    return static_cast<std::size_t>(preprocessing().height) *
-           static_cast<std::size_t>(preprocessing().width) * image::kChannels;
-  }
-};
+Encoder::Impl::Impl(const std::string& model, const EncoderOptions& options) {
+  auto backend = make_backend(options);
+  const model::Checkpoint checkpoint(hub::resolve_model(model));
+  encoder = std::make_unique<model::Encoder>(checkpoint, std::move(backend));
+}
 
 Encoder::Encoder(const std::string& model, const EncoderOptions& options)
     : impl_(std::make_unique<Impl>(model, options)) {}
@@ -70,6 +56,10 @@ std::string Encoder::device() const {
 
 Precision Encoder::precision() const {
   return impl_->encoder->backend().precision();
+}
+
+std::int64_t Encoder::preferred_batch() const {
+  return impl_->encoder->backend().preferred_batch();
 }
 
 std::vector<float> Encoder::embed(std::span<const std::byte> image, bool normalize) {
@@ -107,10 +97,7 @@ std::vector<float> Encoder::embed_pixels(std::span<const std::uint8_t> pixels, b
   }
   const auto width = static_cast<std::size_t>(vision.hidden);
   std::vector<float> embeddings(images * width);
-  {
-    const std::lock_guard turn(impl_->turn);
-    impl_->encoder->encode(patches, static_cast<std::int64_t>(images), embeddings);
-  }
+  impl_->encoder->encode(patches, static_cast<std::int64_t>(images), embeddings);
   if (normalize) {
     normalize_rows(embeddings, width);
   }

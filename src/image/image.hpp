@@ -24,4 +24,17 @@ struct Image {
         pixels(static_cast<std::size_t>(columns) * static_cast<std::size_t>(rows) * kChannels) {}
 };
 
+/// Borrowed RGB pixels, uint8 [height, width, 3], rows without padding.
+struct ImageView {
+  int width = 0;
+  int height = 0;
+  const std::uint8_t* pixels = nullptr;
+
+  ImageView(int columns, int rows, const std::uint8_t* rgb)
+      : width(columns), height(rows), pixels(rgb) {}
+  // Implicit: whatever takes a view takes an image.
+  ImageView(const Image& image)
+      : width(image.width), height(image.height), pixels(image.pixels.data()) {}
+};
+
 }  // namespace fovea::image

@@ -10,7 +10,7 @@
 
 namespace fovea::image {
 
-void resize(const Image& source, int height, int width, Resample filter,
+void resize(const ImageView& source, int height, int width, Resample filter,
             std::span<std::uint8_t> out) {
   if (source.width < 1 || source.height < 1 || height < 1 || width < 1) {
     fail("cannot resize {}x{} to {}x{}: sides must be at least 1", source.width, source.height,
@@ -26,7 +26,7 @@ void resize(const Image& source, int height, int width, Resample filter,
     SourceBand rows{};
     for (int index = 0; index < count; ++index) {
       const std::uint8_t* pixels =
-          source.pixels.data() + static_cast<std::size_t>(row + index) * row_bytes;
+          source.pixels + static_cast<std::size_t>(row + index) * row_bytes;
       if (row + index >= direct) {
         std::memcpy(resizer.slot(index), pixels, row_bytes);
         pixels = resizer.slot(index);

@@ -13,7 +13,7 @@ namespace fovea::image {
 /// fixed-point weights, the horizontal pass first unless more than twice as many rows as columns
 /// are lost, rounding to uint8 between the passes.
 /// `out` holds height * width * 3 bytes. Thread-safe.
-void resize(const Image& source, int height, int width, Resample filter,
+void resize(const ImageView& source, int height, int width, Resample filter,
             std::span<std::uint8_t> out);
 
 /// Reorders uint8 [height, width, 3] into patches uint8 [(height/p) * (width/p), p, p, 3]:

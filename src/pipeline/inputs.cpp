@@ -304,8 +304,6 @@ class SyntheticSource final : public Source {
 
 }  // namespace
 
-void Source::load(Item& /*item*/) {}
-
 bool has_image_extension(std::string_view name) {
   constexpr std::array<std::string_view, 10> kExtensions{"jpg",  "jpeg", "jpe", "jfif", "png",
                                                          "webp", "gif",  "bmp", "tif",  "tiff"};

@@ -41,6 +41,14 @@ class Preparer {
       case Item::Kind::kBytes:
         decode(item.bytes, pixels, slot);
         return;
+      case Item::Kind::kEncoded:
+        decode(item.encoded, pixels, slot);
+        return;
+      case Item::Kind::kImage:
+        resize(item, pixels);
+        slot.width = item.width;
+        slot.height = item.height;
+        return;
       case Item::Kind::kPixels:
         slot.width = item.width;
         slot.height = item.height;
@@ -58,15 +66,30 @@ class Preparer {
  private:
   void decode(std::span<const std::byte> bytes, std::span<std::uint8_t> pixels, Slot& slot) {
     const Preprocessing& p = layout_.preprocessing;
-    const bool direct = layout_.patch == 0;
-    const std::span<std::uint8_t> resized = direct ? pixels : std::span(resized_);
+    const std::span<std::uint8_t> resized = resize_into(pixels);
     const image::Size size =
         image::decode_resized(bytes, p.height, p.width, p.resample, {}, resized);
     slot.width = size.width;
     slot.height = size.height;
-    if (!direct) {
+    if (!is_direct()) {
       lay_out(resized, pixels);
     }
+  }
+
+  void resize(const Item& item, std::span<std::uint8_t> pixels) {
+    const Preprocessing& p = layout_.preprocessing;
+    const std::span<std::uint8_t> resized = resize_into(pixels);
+    image::resize(image::ImageView(item.width, item.height, item.pixels.data()), p.height, p.width,
+                  p.resample, resized);
+    if (!is_direct()) {
+      lay_out(resized, pixels);
+    }
+  }
+
+  // Whether resized pixels are what is asked for, with no patches to be cut.
+  [[nodiscard]] bool is_direct() const { return layout_.patch == 0; }
+  [[nodiscard]] std::span<std::uint8_t> resize_into(std::span<std::uint8_t> pixels) {
+    return is_direct() ? pixels : std::span(resized_);
   }
 
   void lay_out(std::span<const std::uint8_t> from, std::span<std::uint8_t> to) const {

@@ -21,17 +21,20 @@ struct Item {
   enum class Kind : std::uint8_t {
     kFile,       // an encoded image in the file `name`
     kBytes,      // an encoded image in `bytes`, there after Source::load
+    kEncoded,    // an encoded image in `encoded`
     kPixels,     // resized pixels, `pixels`
+    kImage,      // pixels of any size, `pixels`
     kSynthetic,  // pixels made from `number`
     kFailed,     // no image: `error` says why
   };
   Kind kind = Kind::kFile;
   std::string name;
   std::vector<std::byte> bytes;
-  std::span<const std::uint8_t> pixels;      // uint8 [height, width, 3] of the model's size
-  std::shared_ptr<const io::NpyFile> array;  // keeps `pixels` alive
+  std::span<const std::byte> encoded;        // outlives the job
+  std::span<const std::uint8_t> pixels;      // uint8 [height, width, 3]; kPixels: the model's size
+  std::shared_ptr<const io::NpyFile> array;  // keeps the `pixels` of kPixels alive
   std::uint64_t number = 0;
-  int width = 0;  // of the original image, for kPixels
+  int width = 0;  // of the original image, for kPixels and kImage
   int height = 0;
   std::string error;
 };
@@ -51,7 +54,7 @@ class Source {
 
   /// Reads the bytes of the item that next() gave last, where they do not stay reachable (tar
   /// members). Without it they are skipped. Turns the item into kFailed when they are damaged.
-  virtual void load(Item& item);
+  virtual void load(Item& /*item*/) {}
 };
 
 /// True for names that end in an image extension (jpg jpeg jpe jfif png webp gif bmp tif tiff, in

@@ -1,0 +1,27 @@
+/* How Fovea's C interface says that something failed. */
+#ifndef FOVEA_C_STATUS_H
+#define FOVEA_C_STATUS_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define FOVEA_API __attribute__((visibility("default")))
+
+typedef enum fovea_status {
+  FOVEA_OK = 0,
+  FOVEA_FAILED = 1 /* fovea_last_error() says why */
+} fovea_status;
+
+/* What failed last in the calling thread, for people, UTF-8; "" when nothing has. The text is valid
+ * until another call of this thread fails. */
+FOVEA_API const char* fovea_last_error(void);
+
+/* "0.1.0" */
+FOVEA_API const char* fovea_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,49 @@
+// What Encoder::embed_images takes: many images from memory or files, and how to go about them.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace fovea {
+
+/// One image. What it points to must stay where it is until embed_images returns.
+struct ImageInput {
+  enum class Kind : std::uint8_t {
+    kFile,     ///< a file in a format that Encoder::embed reads, at `path`
+    kEncoded,  ///< the bytes of such a file, `data`
+    kPixels,   ///< uint8 [height, width, 3] in `data`: RGB, top row first, rows without padding
+  };
+  Kind kind = Kind::kFile;
+  std::string path{};  ///< bytes, as the system takes them
+  std::span<const std::byte> data{};
+  int width = 0;   ///< of kPixels; any size, at least 1
+  int height = 0;  ///< likewise
+};
+
+/// An image without an embedding.
+struct ImageFailure {
+  std::size_t index = 0;  ///< among the inputs
+  std::string error;      ///< without the path
+};
+
+struct EmbedImagesOptions {
+  int batch_size = 0;      ///< images computed together; 0: what suits the device
+  int decode_threads = 0;  ///< 0: one for each CPU this process may use
+  bool normalize = true;   ///< scale every embedding to length 1
+  /// End with the batch of the first image that fails, instead of going on without it.
+  bool stop_at_failure = false;
+  /// Set to true to end after the batch being computed.
+  const std::atomic<bool>* stop = nullptr;
+  /// Called after each batch, from a thread of the call's, with how many images are done, failed
+  /// ones included.
+  std::function<void(std::size_t done)> on_progress;
+  /// Called with what a user should know, such as memory of the device that ran short.
+  std::function<void(std::string_view)> on_note;
+};
+
+}  // namespace fovea

@@ -1,0 +1,166 @@
+// Encoder::embed_images: the pipeline of jobs over inputs in memory, into an array in memory.
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "api/encoder_impl.hpp"
+#include "core/error.hpp"
+#include "core/thread_pool.hpp"
+#include "pipeline/input_stream.hpp"
+#include "pipeline/output.hpp"
+#include "pipeline/prepare.hpp"
+#include "pipeline/run.hpp"
+#include "pipeline/source.hpp"
+
+namespace fovea {
+namespace {
+
+class ImageSource final : public pipeline::Source {
+ public:
+  explicit ImageSource(std::span<const ImageInput> images) : images_(images) {}
+
+  bool next(pipeline::Item& item) override {
+    if (next_ == images_.size()) {
+      return false;
+    }
+    const ImageInput& image = images_[next_++];
+    item = pipeline::Item{};
+    switch (image.kind) {
+      case ImageInput::Kind::kFile:
+        item.kind = pipeline::Item::Kind::kFile;
+        item.name = image.path;
+        break;
+      case ImageInput::Kind::kEncoded:
+        item.kind = pipeline::Item::Kind::kEncoded;
+        item.encoded = image.data;
+        break;
+      case ImageInput::Kind::kPixels:
+        set_pixels(item, image);
+        break;
+    }
+    return true;
+  }
+
+ private:
+  static void set_pixels(pipeline::Item& item, const ImageInput& image) {
+    if (image.width < 1 || image.height < 1 ||
+        image.data.size() / image::kChannels / static_cast<std::size_t>(image.width) !=
+            static_cast<std::size_t>(image.height) ||
+        image.data.size() % (image::kChannels * static_cast<std::size_t>(image.width)) != 0) {
+      item.kind = pipeline::Item::Kind::kFailed;
+      item.error = fmt::format("{} bytes are no {}x{} RGB pixels", image.data.size(), image.width,
+                               image.height);
+      return;
+    }
+    item.kind = pipeline::Item::Kind::kImage;
+    item.width = image.width;
+    item.height = image.height;
+    item.pixels = {reinterpret_cast<const std::uint8_t*>(image.data.data()), image.data.size()};
+  }
+
+  std::span<const ImageInput> images_;
+  std::size_t next_ = 0;
+};
+
+// Ends a run whose caller wants no more than the first failure.
+class StopAtFailure : public Error {
+ public:
+  StopAtFailure() : Error("an image failed") {}
+};
+
+// Puts each row where its image's index says.
+class RowsOutput final : public pipeline::Output {
+ public:
+  RowsOutput(std::span<float> rows, std::size_t width, const EmbedImagesOptions& options)
+      : rows_(rows), width_(width), options_(options) {
+    std::ranges::fill(rows_, std::numeric_limits<float>::quiet_NaN());
+  }
+
+  void append(const pipeline::Batch& batch, std::span<const std::byte> stored) override {
+    const std::size_t row_bytes = width_ * sizeof(float);
+    for (const pipeline::Slot& slot : std::span(batch.slots).first(batch.count)) {
+      if (slot.failed()) {
+        failures_.push_back({.index = done_, .error = slot.error});
+      } else {
+        std::memcpy(rows_.data() + done_ * width_, stored.data(), row_bytes);
+        stored = stored.subspan(row_bytes);
+      }
+      ++done_;
+    }
+    if (options_.on_progress) {
+      options_.on_progress(done_);
+    }
+    if (options_.stop_at_failure && !failures_.empty()) {
+      throw StopAtFailure();
+    }
+  }
+  void checkpoint() override {}
+  void finish() override {}
+
+  [[nodiscard]] std::vector<ImageFailure> take_failures() { return std::move(failures_); }
+
+ private:
+  std::span<float> rows_;
+  std::size_t width_;
+  const EmbedImagesOptions& options_;
+  std::size_t done_ = 0;
+  std::vector<ImageFailure> failures_;
+};
+
+}  // namespace
+
+std::vector<ImageFailure> Encoder::embed_images(std::span<const ImageInput> images,
+                                                std::span<float> rows,
+                                                const EmbedImagesOptions& options) {
+  const auto width = static_cast<std::size_t>(dimension());
+  if (rows.size() != images.size() * width) {
+    fail("{} embeddings of {} numbers take {} floats, not {}", images.size(), width,
+         images.size() * width, rows.size());
+  }
+  if (options.batch_size < 0 || options.decode_threads < 0) {
+    fail("a batch of {} images and {} decode threads cannot be; 0 takes what suits the device",
+         options.batch_size, options.decode_threads);
+  }
+  RowsOutput output(rows, width, options);
+  if (images.empty()) {
+    return {};
+  }
+  const model::ModelConfig& config = impl_->encoder->config();
+  const pipeline::PixelLayout layout{.preprocessing = config.preprocessing,
+                                     .patch = static_cast<int>(config.vision.patch)};
+  const auto batch =
+      static_cast<std::size_t>(options.batch_size > 0 ? options.batch_size : preferred_batch());
+  const auto threads = static_cast<std::size_t>(options.decode_threads > 0 ? options.decode_threads
+                                                                           : available_threads());
+  pipeline::RunOptions run;
+  run.normalize = options.normalize;
+  run.control.stop = options.stop;
+  // Few images need no more workers and memory than they are.
+  run.loader.batch_size = std::min(batch, images.size());
+  run.loader.batches = std::min(run.loader.batches, (images.size() - 1) / batch + 1);
+  run.loader.threads = static_cast<int>(std::min(threads, images.size()));
+  run.loader.image_bytes = layout.image_bytes();
+  run.loader.row_floats = width;
+  run.loader.allocate = [this](std::size_t bytes) { return impl_->buffers.take(bytes); };
+  const auto encode = [&](std::span<const std::uint8_t> patches, std::int64_t count,
+                          std::span<float> embeddings) {
+    impl_->encoder->encode(patches, count, embeddings);
+    if (const std::string note = impl_->encoder->take_note(); !note.empty() && options.on_note) {
+      options.on_note(note);
+    }
+  };
+  pipeline::InputStream inputs(std::make_unique<ImageSource>(images), 0, 1);
+  try {
+    (void)pipeline::run_job(
+        run, inputs, pipeline::make_prepare(layout), [&] { return pipeline::Encode(encode); },
+        output);
+  } catch (const StopAtFailure&) {
+    return output.take_failures();
+  }
+  return output.take_failures();
+}
+
+}  // namespace fovea

@@ -1,0 +1,35 @@
+// InputBuffers: memory for batches of pixels, kept from call to call.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <mutex>
+#include <vector>
+
+#include "core/host_buffer.hpp"
+
+namespace fovea {
+
+/// Locking pages for a GPU takes longer than embedding a few images, so buffers are used again.
+/// Outlives what it hands out. Thread-safe.
+class InputBuffers {
+ public:
+  using Allocate = std::function<HostBuffer(std::size_t bytes)>;
+
+  explicit InputBuffers(Allocate allocate) : allocate_(std::move(allocate)) {}
+  InputBuffers(const InputBuffers&) = delete;
+  InputBuffers& operator=(const InputBuffers&) = delete;
+
+  /// A buffer of `bytes`, not initialised, that comes back here when it is freed.
+  [[nodiscard]] HostBuffer take(std::size_t bytes);
+
+ private:
+  [[nodiscard]] HostBuffer find(std::size_t bytes);
+  void give_back(HostBuffer buffer);
+
+  Allocate allocate_;
+  std::mutex mutex_;
+  std::vector<HostBuffer> spare_;  // smallest first
+};
+
+}  // namespace fovea

@@ -1,0 +1,28 @@
+// From exceptions to status codes.
+#pragma once
+
+#include <exception>
+#include <string_view>
+
+#include "fovea/c/status.h"
+
+namespace fovea::c {
+
+/// Makes `message` what fovea_last_error gives in this thread.
+void set_last_error(std::string_view message) noexcept;
+
+/// Runs `body`; what it throws becomes the thread's last error. No exception leaves a C function.
+template <typename Body>
+fovea_status guarded(Body&& body) noexcept {
+  try {
+    body();
+    return FOVEA_OK;
+  } catch (const std::exception& error) {
+    set_last_error(error.what());
+  } catch (...) {
+    set_last_error("unknown error");
+  }
+  return FOVEA_FAILED;
+}
+
+}  // namespace fovea::c
