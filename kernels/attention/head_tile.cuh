@@ -21,6 +21,7 @@ struct HeadSpans {
   static constexpr int kWide = kHeadDim / 64;           // spans of 64 columns
   static constexpr int kRest = rest_columns(kHeadDim);  // columns of the last span
   static constexpr int kRestBytes = kRest * 2;          // of one of its rows
+  static constexpr bool kCopyBytes = copies_bytes(kHeadDim);
   static constexpr tile::SwizzleMode kRestMode =
       kRestBytes == 32 ? tile::SwizzleMode::k32 : tile::SwizzleMode::k64;
   static_assert(kHeadDim % 8 == 0 && kWide >= 1 && kRest <= 32, "head dims 64, 72, 80, 96, 128");

@@ -68,7 +68,7 @@ __device__ __forceinline__ void store_output(const Sm90Params& params,
                                              int lane, int row, int head, int image) {
   using Tile = HeadTile<kHeadDim, kTileRows>;
   // Rows of e4m3 that do not begin at multiples of 16 bytes are beyond the copy engine.
-  constexpr bool kCopyBytes = kHeadDim % 16 != 0;
+  constexpr bool kCopyBytes = HeadSpans<kHeadDim>::kCopyBytes;
   unsigned char* const wide = staging.bytes + warp * (kOutputRows * 128);
   unsigned char* const rest =
       staging.bytes + Tile::kRestOffset + warp * (kOutputRows * Tile::kRestBytes);

@@ -32,6 +32,7 @@ struct Sm90Params {
   OperandMaps o;
   float scale_log2;  // scale * log2(e): softmax in powers of two
   std::int32_t heads;
+  std::int32_t head_group;  // heads that share keys
   std::int32_t queries;
   std::int32_t keys;
   std::int32_t items;           // of work, in all
@@ -60,8 +61,13 @@ struct PortableParams {
   PortableOperand k;
   PortableOperand v;
   PortableOperand o;
+  /// With varlen: the rows where sequences begin, and at last where the last one ends.
+  const std::int32_t* query_starts;
+  const std::int32_t* key_starts;
   float scale_log2;
+  std::int32_t varlen;
   std::int32_t heads;
+  std::int32_t head_group;  // heads that share keys
   std::int32_t queries;
   std::int32_t keys;
   std::int32_t head_dim;
@@ -116,6 +122,10 @@ constexpr int round_up(int value, int multiple) {
 /// Q K^T.
 constexpr int rest_columns(int head_dim) {
   return round_up(head_dim % 64, 16);
+}
+/// Whether rows of e4m3 begin at places that the copy engine cannot store to.
+constexpr bool copies_bytes(int head_dim) {
+  return head_dim % 16 != 0;
 }
 /// Rows of a tile of keys: whole steps of P V.
 constexpr int key_rows(int keys) {

@@ -110,12 +110,13 @@ __device__ __forceinline__ void weigh(float (&o)[Cfg::kColumns / 8][4],
 template <typename Cfg>
 __device__ __forceinline__ void write_output(const PortableParams& params,
                                              const float (&o)[Cfg::kColumns / 8][4],
-                                             std::int64_t head_offset, int row, int lane) {
+                                             std::int64_t head_offset, int row, int queries,
+                                             int lane) {
 #pragma unroll
   for (int i = 0; i < Cfg::kColumns / 4; ++i) {
     const int r = row + lane / 4 + i % 2 * 8;
     const int column = i / 2 * 8;
-    if (r >= params.queries || column >= params.head_dim) {
+    if (r >= queries || column >= params.head_dim) {
       continue;
     }
     const float low = o[i / 2][i % 2 * 2];
@@ -142,29 +143,45 @@ __device__ __forceinline__ void portable(const PortableParams& params) {
   const int head = blockIdx.x % params.heads;
   const int first = blockIdx.y * Cfg::kRows;
   const int row = first + warp * 16;
-  const auto head_of = [&](const PortableOperand& x) {
-    return x.data + (image * x.batch + head * x.head) * 2;
-  };
 #if __CUDA_ARCH__ >= 900
   ptx::griddepcontrol_wait();
   ptx::griddepcontrol_launch_dependents();
 #endif
+  int queries = params.queries;
+  int keys = params.keys;
+  std::int64_t query_start = image * params.q.batch;
+  std::int64_t key_start = image * params.k.batch;
+  std::int64_t value_start = image * params.v.batch;
+  std::int64_t output_start = image * params.o.batch;
+  if (params.varlen != 0) {
+    const std::int64_t query_row = params.query_starts[image];
+    const std::int64_t key_row = params.key_starts[image];
+    queries = params.query_starts[image + 1] - static_cast<int>(query_row);
+    keys = params.key_starts[image + 1] - static_cast<int>(key_row);
+    query_start = query_row * params.q.row;
+    key_start = key_row * params.k.row;
+    value_start = key_row * params.v.row;
+    output_start = query_row * params.o.row;
+  }
+  const int key_head = head / params.head_group;
+  const std::uint8_t* const q_data = params.q.data + (query_start + head * params.q.head) * 2;
+  const std::uint8_t* const k_data = params.k.data + (key_start + key_head * params.k.head) * 2;
+  const std::uint8_t* const v_data = params.v.data + (value_start + key_head * params.v.head) * 2;
 
-  int seen = params.keys;
+  int seen = keys;
   if (params.causal != 0) {
-    seen = min(seen, first + Cfg::kRows + params.keys - params.queries);
+    seen = min(seen, first + Cfg::kRows + keys - queries);
   }
   const int blocks = (seen + Cfg::kRows - 1) / Cfg::kRows;
   const auto load_block = [&](int block) {
     if (block < blocks) {
-      shared.keys[block % 2].load(head_of(params.k), params.k.row, block * Cfg::kRows, params.keys,
-                                  params.head_dim);
-      shared.values[block % 2].load(head_of(params.v), params.v.row, block * Cfg::kRows,
-                                    params.keys, params.head_dim);
+      shared.keys[block % 2].load(k_data, params.k.row, block * Cfg::kRows, keys, params.head_dim);
+      shared.values[block % 2].load(v_data, params.v.row, block * Cfg::kRows, keys,
+                                    params.head_dim);
     }
     ptx::cp_async_commit_group();
   };
-  shared.queries.load(head_of(params.q), params.q.row, first, params.queries, params.head_dim);
+  shared.queries.load(q_data, params.q.row, first, queries, params.head_dim);
   load_block(0);
 
   std::uint32_t q[Cfg::kKeySteps][4];
@@ -186,12 +203,12 @@ __device__ __forceinline__ void portable(const PortableParams& params) {
     scores<Cfg>(groups, q, shared.keys[block % 2], lane);
     auto& s = *reinterpret_cast<float(*)[Cfg::kRows / 2]>(&groups);
     const int start = block * Cfg::kRows;
-    const int causal_keys = row + 1 + params.keys - params.queries - start;
+    const int causal_keys = row + 1 + keys - queries - start;
     if (params.causal != 0 && causal_keys < Cfg::kRows) {
       mask_causal(s, causal_keys, lane);
     }
-    if (start + Cfg::kRows > params.keys) {
-      mask_tail<0>(s, params.keys - start, lane);
+    if (start + Cfg::kRows > keys) {
+      mask_tail<0>(s, keys - start, lane);
     }
     const RowPair rescale = online_softmax(s, params.scale_log2, max, sum);
     std::uint32_t p[Cfg::kSteps][4];
@@ -204,13 +221,16 @@ __device__ __forceinline__ void portable(const PortableParams& params) {
     __syncthreads();
   }
 
-  const float inverse[2] = {ptx::rcp_approx(quad_sum(sum.row[0])),
-                            ptx::rcp_approx(quad_sum(sum.row[1]))};
+  // A row that sees no key has no weights to divide by.
+  float inverse[2] = {quad_sum(sum.row[0]), quad_sum(sum.row[1])};
+  for (float& x : inverse) {
+    x = x > 0.0F ? ptx::rcp_approx(x) : 0.0F;
+  }
 #pragma unroll
   for (int i = 0; i < Cfg::kColumns / 2; ++i) {
     o[i / 4][i % 4] *= inverse[i / 2 % 2];
   }
-  write_output<Cfg>(params, o, image * params.o.batch + head * params.o.head, row, lane);
+  write_output<Cfg>(params, o, output_start + head * params.o.head, row, queries, lane);
 }
 
 }  // namespace fovea::attention

@@ -105,10 +105,11 @@ __device__ __forceinline__ void produce(const Sm90Params& params, FlashStorage<C
   // Only a block's last round may have no item for it.
   for (Rounds round; round.item() < params.items; round.advance()) {
     const FlashItem<Cfg> at(params, round.item());
+    const int key_head = at.head / params.head_group;
     const auto load_keys = [&](const OperandMaps& maps, int block) {
       ptx::mbarrier_wait_parity(&shared.key_barriers.empty[key.stage], key.phase);
       shared.keys[key.stage].load(maps, &shared.key_barriers.full[key.stage], block * Cfg::kKeys,
-                                  at.head, at.image, ptx::CacheHint::kEvictNormal);
+                                  key_head, at.image, ptx::CacheHint::kEvictNormal);
       key.advance();
     };
     for (int i = 0; i < Cfg::kConsumers; ++i) {

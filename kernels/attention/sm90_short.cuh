@@ -95,7 +95,8 @@ __device__ __forceinline__ void produce(const Sm90Params& params, ShortStorage<C
   auto tile = pipe::PipeState<Cfg::kTileSlots>::producer_start();
   const auto load_keys = [&](const OperandMaps& maps, const ShortItem& at) {
     ptx::mbarrier_wait_parity(&shared.key_barriers.empty[key.stage], key.phase);
-    shared.keys[key.stage].load(maps, &shared.key_barriers.full[key.stage], 0, at.head, at.image,
+    shared.keys[key.stage].load(maps, &shared.key_barriers.full[key.stage], 0,
+                                at.head / params.head_group, at.image,
                                 ptx::CacheHint::kEvictNormal);
     key.advance();
   };

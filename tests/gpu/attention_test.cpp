@@ -2,12 +2,15 @@
 #include "gpu/launch/attention.hpp"
 
 #include <algorithm>
+#include <cstdlib>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "core/error.hpp"
 #include "gpu/device/kernel_image.hpp"
 #include "kernels/attention/params.hpp"
 
@@ -58,7 +61,9 @@ TEST(AttentionPlans, OtherGpusAndShapesGetThePortableKernel) {
   for (const int arch : {80, 86, 89, 100}) {
     EXPECT_EQ(plans_of(problem_of(196, 64), arch), Names{"portable_d64"}) << arch;
   }
-  EXPECT_EQ(plans_of(problem_of(196, 80), 90), Names{"portable_d128"});
+  // Heads between two kernels' run in the wider one.
+  EXPECT_EQ(plans_of(problem_of(196, 80), 90), (Names{"flash_d96_k96", "portable_d128"}));
+  EXPECT_EQ(plans_of(problem_of(196, 40), 90).front(), "short_d64_k200");
   // Rows of e4m3 that the copy engine cannot store.
   AttentionProblem narrow = problem_of(196, 64);
   narrow.output = DType::kE4M3;
@@ -99,6 +104,47 @@ TEST(AttentionPlans, KernelsExistAndFitABlock) {
   }
 }
 
+TEST(AttentionLevels, HaveNames) {
+  using Level = AttentionLevel;
+  for (const Level level : {Level::kScalar, Level::kWmma, Level::kMma, Level::kWgmma}) {
+    EXPECT_EQ(parse_attention_level(to_string(level)), level);
+  }
+  EXPECT_EQ(parse_attention_level("cuda"), std::nullopt);
+}
+
+TEST(AttentionLevels, AreForced) {
+  const DeviceInfo hopper = device_of(90);
+  const AttentionProblem problem = problem_of(196, 64);
+  EXPECT_EQ(level_of(attention_plan(problem, hopper)), AttentionLevel::kWgmma);
+  for (const AttentionLevel level : {AttentionLevel::kMma, AttentionLevel::kWgmma}) {
+    EXPECT_EQ(level_of(attention_plan(problem, hopper, level)), level);
+  }
+  EXPECT_THROW((void)attention_plan(problem, device_of(80), AttentionLevel::kWgmma), Error);
+  AttentionProblem varlen = problem;
+  varlen.varlen = true;
+  EXPECT_EQ(level_of(attention_plan(varlen, hopper)), AttentionLevel::kMma);
+  EXPECT_NE(can_run(varlen, hopper, AttentionLevel::kWgmma).find("varlen"), std::string::npos);
+}
+
+TEST(AttentionLevels, AreForcedByTheEnvironment) {
+  const AttentionProblem problem = problem_of(196, 64);
+  const auto with = [&](const char* value) {
+    setenv("FOVEA_FORCE_KERNEL", value, 1);
+    std::string chosen;
+    try {
+      chosen = to_string(attention_plan(problem, device_of(90)));
+    } catch (const Error& error) {
+      chosen = error.what();
+    }
+    unsetenv("FOVEA_FORCE_KERNEL");
+    return chosen;
+  };
+  EXPECT_EQ(with("mma"), "portable_d64");
+  EXPECT_EQ(with("wgmma"), "short_d64_k200");
+  EXPECT_EQ(with(""), "short_d64_k200");
+  EXPECT_NE(with("fast").find("scalar, wmma, mma, wgmma"), std::string::npos);
+}
+
 TEST(AttentionCanRun, SaysWhatIsWrong) {
   const auto reason = [](auto change, int arch = 90) {
     AttentionProblem problem = problem_of(196, 64);
@@ -122,6 +168,8 @@ TEST(AttentionCanRun, SaysWhatIsWrong) {
               p.keys = 100;
             }).find("see no key"),
             std::string::npos);
+  EXPECT_NE(reason([](Problem& p) { p.kv_heads = 5; }).find("no multiple"), std::string::npos);
+  EXPECT_EQ(reason([](Problem& p) { p.kv_heads = 4; }), "");
   EXPECT_NE(reason([](Problem& p) { p.batch = std::int64_t{1} << 31; }).find("too large"),
             std::string::npos);
   EXPECT_NE(reason([](Problem&) {}, 75).find("7.5"), std::string::npos);

@@ -4,10 +4,11 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cstdlib>
 #include <numbers>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "core/error.hpp"
 #include "gpu/device/kernel_image.hpp"
@@ -24,6 +25,8 @@ using attention::kShortKernels;
 using attention::kTileRows;
 using attention::ShortLevers;
 
+constexpr std::array<std::string_view, 4> kLevelNames = {"scalar", "wmma", "mma", "wgmma"};
+
 std::int64_t divide_up(std::int64_t a, std::int64_t b) {
   return (a + b - 1) / b;
 }
@@ -39,22 +42,46 @@ bool copyable(const AttentionStrides& strides, std::size_t element) {
          strides.head * size % 16 == 0;
 }
 
-bool runs_on_sm90(const AttentionProblem& problem, const DeviceInfo& device) {
-  // Rows of e4m3 that the copy engine cannot store are copied eight bytes at a time.
-  const bool stored = problem.output != DType::kE4M3 || problem.head_dim % 16 != 0 ||
-                      copyable(problem.o, size_of(problem.output));
-  return device.arch() == 90 && stored;
+/// The narrowest head of these kernels that a problem's fits in.
+template <typename Kernels>
+int least_columns(const Kernels& kernels, const AttentionProblem& problem) {
+  int least = 0;
+  for (const auto& kernel : kernels) {
+    if (kernel.head_dim >= problem.head_dim && (least == 0 || kernel.head_dim < least)) {
+      least = kernel.head_dim;
+    }
+  }
+  return least;
 }
 
 bool fits(const ShortLevers& kernel, const AttentionProblem& problem) {
-  return !problem.causal && kernel.head_dim == problem.head_dim && problem.keys <= kernel.keys &&
-         problem.keys > kernel.keys - 8;
+  return !problem.causal && kernel.head_dim == least_columns(kShortKernels, problem) &&
+         problem.keys <= kernel.keys && problem.keys > kernel.keys - 8;
 }
 
-/// The map of columns `span` wide of a tensor (head_dim, rows, heads, images).
+std::string why_not_wgmma(const AttentionProblem& problem, const DeviceInfo& device) {
+  if (device.arch() != 90) {
+    return fmt::format("wgmma needs compute capability 9.0, {} has {}.{}", device.name,
+                       device.compute_major, device.compute_minor);
+  }
+  if (problem.varlen) {
+    return "wgmma stores whole tiles and would write over the next sequence of a varlen problem";
+  }
+  // Rows of e4m3 that the copy engine cannot store are copied eight bytes at a time, by kernels
+  // whose heads are no multiple of 16 columns.
+  if (problem.output == DType::kE4M3 && !copyable(problem.o, size_of(problem.output)) &&
+      !attention::copies_bytes(least_columns(kFlashKernels, problem))) {
+    return fmt::format("{}: the copy engine stores rows of e4m3 at multiples of 16 bytes",
+                       to_string(problem));
+  }
+  return "";
+}
+
+/// The map of columns `span` wide of a tensor (head_dim, rows, heads, images). Columns beyond the
+/// head are read as zeros and not written.
 attention::TensorMap encode(Device& device, const AttentionProblem& problem, DType type,
                             DevicePtr address, const AttentionStrides& strides, std::int64_t rows,
-                            std::int64_t box_rows, std::int64_t span) {
+                            std::int64_t heads, std::int64_t box_rows, std::int64_t span) {
   const auto size = static_cast<std::int64_t>(size_of(type));
   // A dimension of one element has no stride that matters, but the driver checks it.
   const auto stride = [&](std::int64_t count, std::int64_t elements) {
@@ -67,9 +94,8 @@ attention::TensorMap encode(Device& device, const AttentionProblem& problem, DTy
   desc.address = address;
   desc.rank = 4;
   desc.dims = {static_cast<std::uint64_t>(problem.head_dim), static_cast<std::uint64_t>(rows),
-               static_cast<std::uint64_t>(problem.heads),
-               static_cast<std::uint64_t>(problem.batch)};
-  desc.strides = {stride(rows, strides.row), stride(problem.heads, strides.head),
+               static_cast<std::uint64_t>(heads), static_cast<std::uint64_t>(problem.batch)};
+  desc.strides = {stride(rows, strides.row), stride(heads, strides.head),
                   stride(problem.batch, strides.batch)};
   desc.box = {static_cast<std::uint32_t>(span), static_cast<std::uint32_t>(box_rows), 1, 1};
   switch (span * size) {
@@ -85,16 +111,31 @@ attention::TensorMap encode(Device& device, const AttentionProblem& problem, DTy
   return std::bit_cast<attention::TensorMap>(device.encode(desc));
 }
 
+/// For a kernel of heads `columns` wide.
 attention::OperandMaps encode_operand(Device& device, const AttentionProblem& problem, DType type,
                                       DevicePtr address, const AttentionStrides& strides,
-                                      std::int64_t rows, std::int64_t box_rows) {
+                                      std::int64_t rows, std::int64_t heads, std::int64_t box_rows,
+                                      int columns) {
   attention::OperandMaps maps{};
-  maps.wide = encode(device, problem, type, address, strides, rows, box_rows, 64);
-  if (const std::int64_t rest = attention::rest_columns(static_cast<int>(problem.head_dim));
-      rest != 0) {
-    maps.rest = encode(device, problem, type, address, strides, rows, box_rows, rest);
+  maps.wide = encode(device, problem, type, address, strides, rows, heads, box_rows, 64);
+  if (const int rest = attention::rest_columns(columns); rest != 0) {
+    maps.rest = encode(device, problem, type, address, strides, rows, heads, box_rows, rest);
   }
   return maps;
+}
+
+/// What the environment asks for.
+std::optional<AttentionLevel> forced_level() {
+  constexpr const char* kVariable = "FOVEA_FORCE_KERNEL";
+  const char* const name = std::getenv(kVariable);  // NOLINT(concurrency-mt-unsafe): only read
+  if (name == nullptr || *name == '\0') {
+    return std::nullopt;
+  }
+  const std::optional<AttentionLevel> level = parse_attention_level(name);
+  if (!level.has_value()) {
+    fail("{}={}: the levels are {}", kVariable, name, fmt::join(kLevelNames, ", "));
+  }
+  return level;
 }
 
 float scale_log2(const AttentionProblem& problem) {
@@ -103,21 +144,23 @@ float scale_log2(const AttentionProblem& problem) {
 
 /// Everything but how the work is cut.
 attention::Sm90Params sm90_params(Device& device, const AttentionProblem& problem,
-                                  const AttentionOperands& operands, std::int64_t key_rows) {
+                                  const AttentionOperands& operands, std::int64_t key_rows,
+                                  int columns) {
   attention::Sm90Params params{};
   params.q = encode_operand(device, problem, problem.type, operands.q, problem.q, problem.queries,
-                            kTileRows);
-  params.k =
-      encode_operand(device, problem, problem.type, operands.k, problem.k, problem.keys, key_rows);
-  params.v =
-      encode_operand(device, problem, problem.type, operands.v, problem.v, problem.keys, key_rows);
+                            problem.heads, kTileRows, columns);
+  params.k = encode_operand(device, problem, problem.type, operands.k, problem.k, problem.keys,
+                            problem.key_heads(), key_rows, columns);
+  params.v = encode_operand(device, problem, problem.type, operands.v, problem.v, problem.keys,
+                            problem.key_heads(), key_rows, columns);
   const bool e4m3 = problem.output == DType::kE4M3;
-  if (!e4m3 || problem.head_dim % 16 == 0) {
+  if (!e4m3 || !attention::copies_bytes(columns)) {
     params.o = encode_operand(device, problem, problem.output, operands.o, problem.o,
-                              problem.queries, kOutputRows);
+                              problem.queries, problem.heads, kOutputRows, columns);
   }
   params.scale_log2 = scale_log2(problem);
   params.heads = static_cast<std::int32_t>(problem.heads);
+  params.head_group = static_cast<std::int32_t>(problem.heads / problem.key_heads());
   params.queries = static_cast<std::int32_t>(problem.queries);
   params.keys = static_cast<std::int32_t>(problem.keys);
   params.causal = problem.causal ? 1 : 0;
@@ -138,7 +181,7 @@ Launch short_launch(Device& device, const AttentionProblem& problem,
   // round.
   const bool whole = both >= device.info().sm_count;
   attention::Sm90Params params =
-      sm90_params(device, problem, operands, attention::key_rows(kernel.keys));
+      sm90_params(device, problem, operands, attention::key_rows(kernel.keys), kernel.head_dim);
   params.parts = static_cast<std::int32_t>(whole ? 1 : tiles);
   params.tiles = static_cast<std::int32_t>(whole ? tiles : 1);
   params.items = static_cast<std::int32_t>(both * params.parts);
@@ -167,7 +210,8 @@ std::int64_t heads_in_l2(const AttentionProblem& problem, const DeviceInfo& devi
 
 Launch flash_launch(Device& device, const AttentionProblem& problem,
                     const AttentionOperands& operands, const FlashLevers& kernel) {
-  attention::Sm90Params params = sm90_params(device, problem, operands, kernel.keys);
+  attention::Sm90Params params =
+      sm90_params(device, problem, operands, kernel.keys, kernel.head_dim);
   params.parts = static_cast<std::int32_t>(
       divide_up(problem.queries, std::int64_t{kTileRows} * kernel.consumers));
   params.tiles = kernel.consumers;
@@ -198,7 +242,11 @@ Launch portable_launch(const AttentionProblem& problem, const AttentionOperands&
   params.v = operand(operands.v, problem.v);
   params.o = operand(operands.o, problem.o);
   params.scale_log2 = scale_log2(problem);
+  params.query_starts = std::bit_cast<const std::int32_t*>(operands.query_starts);
+  params.key_starts = std::bit_cast<const std::int32_t*>(operands.key_starts);
+  params.varlen = problem.varlen ? 1 : 0;
   params.heads = static_cast<std::int32_t>(problem.heads);
+  params.head_group = static_cast<std::int32_t>(problem.heads / problem.key_heads());
   params.queries = static_cast<std::int32_t>(problem.queries);
   params.keys = static_cast<std::int32_t>(problem.keys);
   params.head_dim = static_cast<std::int32_t>(problem.head_dim);
@@ -245,18 +293,43 @@ AttentionOperands packed_operands(const AttentionProblem& problem, DevicePtr qkv
 }
 
 std::string to_string(const AttentionProblem& problem) {
-  std::string text =
-      fmt::format("attention ({},{},{}", problem.batch, problem.heads, problem.queries);
+  std::string text = fmt::format("attention ({},{}", problem.batch, problem.heads);
+  if (problem.key_heads() != problem.heads) {
+    text += fmt::format("/{}", problem.key_heads());
+  }
+  text += fmt::format(",{}", problem.queries);
   if (problem.keys != problem.queries) {
     text += fmt::format("x{}", problem.keys);
   }
-  return text + fmt::format(",{}){} {} -> {}", problem.head_dim, problem.causal ? " causal" : "",
-                            to_string(problem.type), to_string(problem.output));
+  return text + fmt::format(",{}){}{} {} -> {}", problem.head_dim, problem.causal ? " causal" : "",
+                            problem.varlen ? " varlen" : "", to_string(problem.type),
+                            to_string(problem.output));
+}
+
+std::string can_run(const AttentionProblem& problem, const DeviceInfo& device,
+                    AttentionLevel level) {
+  if (std::string reason = can_run(problem, device); !reason.empty()) {
+    return reason;
+  }
+  switch (level) {
+    case AttentionLevel::kWgmma:
+      return why_not_wgmma(problem, device);
+    case AttentionLevel::kMma:
+      return "";
+    case AttentionLevel::kWmma:
+    case AttentionLevel::kScalar:
+      break;
+  }
+  return fmt::format("this program has no {} kernels of attention", to_string(level));
 }
 
 std::string can_run(const AttentionProblem& problem, const DeviceInfo& device) {
   if (problem.batch < 1 || problem.heads < 1 || problem.queries < 1 || problem.keys < 1) {
     return fmt::format("{} is empty", to_string(problem));
+  }
+  if (problem.kv_heads < 0 || problem.heads % problem.key_heads() != 0) {
+    return fmt::format("{}: the heads of queries are no multiple of the {} of keys",
+                       to_string(problem), problem.kv_heads);
   }
   if (problem.type != DType::kBF16 && problem.type != DType::kF16) {
     return fmt::format("{}: queries, keys and values are bf16 or f16", to_string(problem));
@@ -270,7 +343,7 @@ std::string can_run(const AttentionProblem& problem, const DeviceInfo& device) {
   if (!(problem.scale > 0.0)) {
     return fmt::format("{}: the scale {} is not positive", to_string(problem), problem.scale);
   }
-  if (problem.causal && problem.queries > problem.keys) {
+  if (problem.causal && !problem.varlen && problem.queries > problem.keys) {
     return fmt::format("{}: the first queries of a causal problem would see no key",
                        to_string(problem));
   }
@@ -297,6 +370,22 @@ std::string can_run(const AttentionProblem& problem, const DeviceInfo& device) {
   return "";
 }
 
+std::string_view to_string(AttentionLevel level) {
+  return kLevelNames.at(static_cast<std::size_t>(level));
+}
+
+std::optional<AttentionLevel> parse_attention_level(std::string_view name) {
+  const auto* const found = std::ranges::find(kLevelNames, name);
+  if (found == kLevelNames.end()) {
+    return std::nullopt;
+  }
+  return static_cast<AttentionLevel>(found - kLevelNames.begin());
+}
+
+AttentionLevel level_of(const AttentionPlan& plan) {
+  return plan.design == AttentionDesign::kPortable ? AttentionLevel::kMma : AttentionLevel::kWgmma;
+}
+
 std::string to_string(const AttentionPlan& plan) {
   const auto at = static_cast<std::size_t>(plan.kernel);
   switch (plan.design) {
@@ -316,7 +405,7 @@ std::vector<AttentionPlan> attention_plans(const AttentionProblem& problem,
   if (!can_run(problem, device).empty()) {
     return plans;
   }
-  if (runs_on_sm90(problem, device)) {
+  if (why_not_wgmma(problem, device).empty()) {
     for (std::size_t i = 0; i < kShortKernels.size(); ++i) {
       if (fits(kShortKernels.at(i), problem)) {
         plans.push_back({.design = AttentionDesign::kShort, .kernel = static_cast<int>(i)});
@@ -324,7 +413,7 @@ std::vector<AttentionPlan> attention_plans(const AttentionProblem& problem,
     }
     std::vector<AttentionPlan> streaming;
     for (std::size_t i = 0; i < kFlashKernels.size(); ++i) {
-      if (kFlashKernels.at(i).head_dim == problem.head_dim) {
+      if (kFlashKernels.at(i).head_dim == least_columns(kFlashKernels, problem)) {
         streaming.push_back({.design = AttentionDesign::kFlash, .kernel = static_cast<int>(i)});
       }
     }
@@ -340,6 +429,22 @@ std::vector<AttentionPlan> attention_plans(const AttentionProblem& problem,
   plans.push_back({.design = AttentionDesign::kPortable,
                    .kernel = static_cast<int>(columns - kPortableColumns.begin())});
   return plans;
+}
+
+AttentionPlan attention_plan(const AttentionProblem& problem, const DeviceInfo& device,
+                             std::optional<AttentionLevel> level) {
+  if (!level.has_value()) {
+    level = forced_level();
+  }
+  if (const std::string reason =
+          level.has_value() ? can_run(problem, device, *level) : can_run(problem, device);
+      !reason.empty()) {
+    throw Error(reason);
+  }
+  const std::vector<AttentionPlan> plans = attention_plans(problem, device);
+  return *std::ranges::find_if(plans, [&](const AttentionPlan& plan) {
+    return !level.has_value() || level_of(plan) == *level;
+  });
 }
 
 Launch attention_launch(Device& device, const AttentionProblem& problem,
@@ -366,11 +471,7 @@ Launch attention_launch(Device& device, const AttentionProblem& problem,
 
 Launch attention_launch(Device& device, const AttentionProblem& problem,
                         const AttentionOperands& operands) {
-  if (const std::string reason = can_run(problem, device.info()); !reason.empty()) {
-    throw Error(reason);
-  }
-  return attention_launch(device, problem, operands,
-                          attention_plans(problem, device.info()).front());
+  return attention_launch(device, problem, operands, attention_plan(problem, device.info()));
 }
 
 }  // namespace fovea::gpu

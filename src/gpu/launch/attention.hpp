@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/dtype.hpp"
@@ -21,16 +23,25 @@ struct AttentionStrides {
 };
 
 struct AttentionProblem {
-  std::int64_t batch = 0;
-  std::int64_t heads = 0;
+  std::int64_t batch = 0;     // sequences
+  std::int64_t heads = 0;     // of q and o
+  std::int64_t kv_heads = 0;  // of k and v; head h reads h / (heads / kv_heads). 0: heads
   std::int64_t queries = 0;   // length of q
   std::int64_t keys = 0;      // length of k and v
-  std::int64_t head_dim = 0;  // 64, 72, 96, 128
+  std::int64_t head_dim = 0;  // 8 to 128 in steps of 8
   double scale = 1.0;
-  bool causal = false;          // query i sees keys 0 .. i + keys - queries
+  /// Query i sees keys 0 .. i + keys - queries. Keys from `queries` on left out, that is the mask
+  /// that begins with the first key (torch's is_causal).
+  bool causal = false;
   DType type = DType::kBF16;    // of q, k, v: kBF16 or kF16
   DType output = DType::kBF16;  // type, or kE4M3
+  /// Sequences of different lengths, one after the other in tensors (total, heads, head_dim):
+  /// `queries` and `keys` are the greatest lengths, and strides have no use for `batch`. Sequence b
+  /// has rows starts[b] to starts[b + 1]; a query that sees no key gets zeros.
+  bool varlen = false;
   AttentionStrides q, k, v, o;
+
+  [[nodiscard]] std::int64_t key_heads() const { return kv_heads == 0 ? heads : kv_heads; }
 };
 
 struct AttentionOperands {
@@ -38,6 +49,9 @@ struct AttentionOperands {
   DevicePtr k = 0;
   DevicePtr v = 0;
   DevicePtr o = 0;
+  /// With varlen: batch + 1 int32 on the device each, the first of them 0.
+  DevicePtr query_starts = 0;
+  DevicePtr key_starts = 0;
 };
 
 /// The problem of the encoder: qkv [images * tokens, 3 * heads * head_dim] -> [.., heads *
@@ -50,6 +64,20 @@ struct AttentionOperands {
                                                 DevicePtr output);
 
 [[nodiscard]] std::string to_string(const AttentionProblem& problem);
+
+/// What a kernel is made of, from the plainest to the fastest. A level that cannot run a problem
+/// leaves it to the next one down.
+enum class AttentionLevel : std::uint8_t {
+  kScalar,  // sm_80 and later: multiply-adds in f32
+  kWmma,    // sm_80 and later: matrix products of 16x16x16
+  kMma,     // sm_80 and later: matrix products of 16x8x16, probabilities in registers, tuned
+  kWgmma,   // sm_90a: the copy engine and warpgroups
+};
+
+/// "mma".
+[[nodiscard]] std::string_view to_string(AttentionLevel level);
+/// The level of that name, if there is one.
+[[nodiscard]] std::optional<AttentionLevel> parse_attention_level(std::string_view name);
 
 enum class AttentionDesign : std::uint8_t {
   kShort,     // sm_90a: all keys of a head on chip, one softmax a row
@@ -65,16 +93,27 @@ struct AttentionPlan {
 
 /// "short_d64_k200": as the kernel is called.
 [[nodiscard]] std::string to_string(const AttentionPlan& plan);
+[[nodiscard]] AttentionLevel level_of(const AttentionPlan& plan);
 
 /// Why no kernel of this program runs the problem on this device; empty when one does.
 [[nodiscard]] std::string can_run(const AttentionProblem& problem, const DeviceInfo& device);
+/// The same of the kernels of one level.
+[[nodiscard]] std::string can_run(const AttentionProblem& problem, const DeviceInfo& device,
+                                  AttentionLevel level);
 /// The plans there are, best first. None when can_run has a reason.
 [[nodiscard]] std::vector<AttentionPlan> attention_plans(const AttentionProblem& problem,
                                                          const DeviceInfo& device);
-/// The launch that runs it as planned.
+/// The plan that runs the problem: the best of `level`; without one, of the level that the
+/// environment variable FOVEA_FORCE_KERNEL names (scalar, wmma, mma, wgmma), and otherwise of all.
+/// Throws fovea::Error with can_run's reason, or that the variable names no level.
+[[nodiscard]] AttentionPlan attention_plan(const AttentionProblem& problem,
+                                           const DeviceInfo& device,
+                                           std::optional<AttentionLevel> level = std::nullopt);
+
+/// The launch that runs it as planned. Kernel images are for the architecture of `device`.
 [[nodiscard]] Launch attention_launch(Device& device, const AttentionProblem& problem,
                                       const AttentionOperands& operands, const AttentionPlan& plan);
-/// The launch that runs it, by the first of its plans. Throws fovea::Error with can_run's reason.
+/// The launch that runs it by attention_plan's choice. Throws as that does.
 [[nodiscard]] Launch attention_launch(Device& device, const AttentionProblem& problem,
                                       const AttentionOperands& operands);
 
