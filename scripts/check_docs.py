@@ -7,7 +7,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # In backticks, with a slash, in one of the project's own folders.
-PATH = re.compile(r"`((?:src|include|cli|tests|bench|docs|scripts|examples|fuzz|cmake)/[\w./-]+)`")
+PATH = re.compile(r"`((?:src|include|cli|tests|bench|docs|scripts|examples|fuzz|cmake|python)/[\w./-]+)`")
 LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)")
 COMMAND = re.compile(r"(?:^|[`\s/])fovea ([a-z]+)\b", re.M)
 

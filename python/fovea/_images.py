@@ -1,0 +1,142 @@
+"""What a user calls an image, as bytes or pixels that the engine takes."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fovea._library import ENCODED, FILE, PIXELS
+
+_DLPACK_CPU = 1
+
+
+class Image(NamedTuple):
+    """An image as the engine takes it; `data` is uint8, one-dimensional, and borrows or owns."""
+
+    kind: int
+    data: np.ndarray
+    width: int = 0
+    height: int = 0
+
+
+class Unreadable(Exception):
+    """An image of a right kind whose pixels cannot be had."""
+
+
+def is_borrowed(item: Any) -> bool:
+    """Whether `convert` takes the item as it is, without copying pixels."""
+    if isinstance(item, np.ndarray):
+        return item.dtype == np.uint8 and item.ndim == 3 and item.shape[2] == 3 and item.flags.c_contiguous
+    return isinstance(item, (str, os.PathLike, bytes, bytearray, memoryview))
+
+
+def is_single(item: Any) -> bool:
+    """Whether an iterable is one image rather than several."""
+    if isinstance(item, np.ndarray):
+        return item.dtype.kind not in "OSU" and item.ndim in (2, 3)
+    return _is_a(item, "PIL.Image", "Image") or (hasattr(item, "__dlpack__") and getattr(item, "ndim", 3) <= 3)
+
+
+def as_host_array(items: Any) -> Any:
+    """A tensor that holds a batch is copied to the host at once, rather than image by image."""
+    if isinstance(items, np.ndarray) or not hasattr(items, "__dlpack__"):
+        return items
+    return _tensor_array(items) if _is_a(items, "torch", "Tensor") else _dlpack_array(items)
+
+
+def source_of(item: Any) -> str | None:
+    """The path of an image given by one, for messages."""
+    return os.fsdecode(item) if isinstance(item, (str, os.PathLike)) else None
+
+
+def convert(item: Any) -> Image:
+    """Takes one image. Raises TypeError or ValueError when it is none, Unreadable when it is
+    one that cannot be read."""
+    if isinstance(item, (str, os.PathLike)):
+        return Image(FILE, _bytes(os.fsencode(item)))
+    if isinstance(item, (bytes, bytearray, memoryview)):
+        return Image(ENCODED, _bytes(item))
+    if isinstance(item, np.ndarray):
+        return _from_array(item)
+    if _is_a(item, "PIL.Image", "Image"):
+        return _from_pil(item)
+    if _is_a(item, "torch", "Tensor"):
+        return _from_array(_tensor_array(item))
+    if hasattr(item, "__dlpack__"):
+        return _from_array(_dlpack_array(item))
+    raise TypeError(
+        f"a {type(item).__name__} is no image: pass a path, bytes of an image file, a PIL image, "
+        "or uint8 pixels [height, width, 3] as an array or tensor"
+    )
+
+
+def _is_a(item: Any, module: str, name: str) -> bool:
+    """isinstance, without importing what the caller has not imported."""
+    loaded = sys.modules.get(module)
+    return loaded is not None and isinstance(item, getattr(loaded, name))
+
+
+def _bytes(data: Any) -> np.ndarray:
+    if isinstance(data, memoryview) and not data.contiguous:
+        data = data.tobytes()
+    return np.frombuffer(data, np.uint8) if len(data) else np.empty(0, np.uint8)
+
+
+def _from_array(array: np.ndarray) -> Image:
+    """[height, width] or [height, width, 1]: gray; 2 channels: gray and alpha; 3: RGB; 4: RGB and
+    alpha. Alpha is dropped and gray repeated, as for files."""
+    shape = "x".join(map(str, array.shape))
+    if array.dtype != np.uint8:
+        raise ValueError(f"pixels are uint8, 0 to 255, not {array.dtype}: scale them and convert")
+    if array.ndim == 2:
+        array = array[:, :, np.newaxis]
+    if array.ndim != 3 or array.shape[2] not in (1, 2, 3, 4):
+        hint = ""
+        if array.ndim == 3 and array.shape[0] in (1, 3, 4):
+            hint = "; channels come last: transpose with array.transpose(1, 2, 0)"
+        raise ValueError(f"pixels are [height, width] or [height, width, 1 to 4], not {shape}{hint}")
+    height, width, channels = array.shape
+    if height == 0 or width == 0:
+        raise ValueError(f"{shape} pixels are no image: sides are at least 1")
+    if channels < 3:
+        array = np.repeat(array[:, :, :1], 3, axis=2)
+    pixels = np.ascontiguousarray(array[:, :, :3])
+    return Image(PIXELS, pixels.reshape(-1), width, height)
+
+
+def _from_pil(image: Any) -> Image:
+    """The pixels that the engine would have decoded: upright, RGB."""
+    from PIL import ImageOps
+
+    try:
+        try:
+            upright = ImageOps.exif_transpose(image)
+        except Exception:  # as for files, metadata that cannot be read asks for nothing
+            upright = image
+        rgb = np.asarray(upright.convert("RGB"))
+    except Exception as error:  # Pillow's decoders raise all sorts
+        raise Unreadable(f"{type(error).__name__}: {error}") from error
+    return _from_array(rgb)
+
+
+def _tensor_array(tensor: Any) -> np.ndarray:
+    """A torch tensor's numbers on the host."""
+    if str(tensor.dtype) != "torch.uint8":  # numpy does not know all of torch's types
+        raise ValueError(f"pixels are uint8, 0 to 255, not {tensor.dtype}: scale them and convert")
+    return tensor.detach().cpu().numpy()
+
+
+def _dlpack_array(item: Any) -> np.ndarray:
+    """The numbers of any object that speaks DLPack, on the host."""
+    if item.__dlpack_device__()[0] == _DLPACK_CPU:
+        return np.from_dlpack(item)
+    try:
+        return np.from_dlpack(item, device="cpu")
+    except (TypeError, ValueError, BufferError, RuntimeError) as error:
+        raise ValueError(
+            f"this {type(item).__name__} is not in the host's memory and does not copy itself "
+            f"there ({error}): convert it to a numpy array first"
+        ) from error

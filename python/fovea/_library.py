@@ -1,0 +1,98 @@
+"""libfovea.so through ctypes, which lets other threads run while a call is under way.
+
+Declares what include/fovea/c/ says; nothing else in the package knows ctypes' types."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import pathlib
+
+import numpy as np
+
+from fovea._errors import Error
+
+# As fovea_image: kind, width, height, (padding), data, size.
+IMAGE = np.dtype(
+    {
+        "names": ["kind", "width", "height", "data", "size"],
+        "formats": ["i4", "i4", "i4", "u8", "u8"],
+        "offsets": [0, 4, 8, 16, 24],
+        "itemsize": 32,
+    }
+)
+FILE, ENCODED, PIXELS = 0, 1, 2
+
+
+class EmbedOptions(ctypes.Structure):
+    """As fovea_embed_options."""
+
+    _fields_ = [
+        ("batch_size", ctypes.c_int32),
+        ("decode_threads", ctypes.c_int32),
+        ("normalize", ctypes.c_int32),
+        ("stop_at_failure", ctypes.c_int32),
+    ]
+
+
+def _load() -> ctypes.CDLL:
+    # FOVEA_LIBRARY: for working in the source tree, where no library lies beside this file.
+    path = os.environ.get("FOVEA_LIBRARY") or pathlib.Path(__file__).with_name("libfovea.so")
+    try:
+        return ctypes.CDLL(os.fspath(path))
+    except OSError as error:
+        raise ImportError(f"Fovea's native library cannot be loaded: {error}") from error
+
+
+_text, _size, _pointer = ctypes.c_char_p, ctypes.c_size_t, ctypes.c_void_p
+_int, _long = ctypes.c_int32, ctypes.c_int64
+_out = ctypes.POINTER
+
+_STATUS = object()  # a function's return value that says whether it failed
+
+_FUNCTIONS = {
+    "fovea_last_error": (_text,),
+    "fovea_version": (_text,),
+    "fovea_encoder_load": (_STATUS, _text, _text, _text, _int, _out(_pointer)),
+    "fovea_encoder_free": (None, _pointer),
+    "fovea_encoder_dimension": (_long, _pointer),
+    "fovea_encoder_height": (_int, _pointer),
+    "fovea_encoder_width": (_int, _pointer),
+    "fovea_encoder_batch_size": (_long, _pointer),
+    "fovea_encoder_device": (_text, _pointer),
+    "fovea_encoder_precision": (_text, _pointer),
+    "fovea_embed_start": (_STATUS, _pointer, _pointer, _size, _out(EmbedOptions), _pointer, _out(_pointer)),
+    "fovea_embed_wait": (_STATUS, _pointer, _int, _out(_int)),
+    "fovea_embed_done": (_size, _pointer),
+    "fovea_embed_stop": (None, _pointer),
+    "fovea_embed_failures": (_size, _pointer),
+    "fovea_embed_failure": (_STATUS, _pointer, _size, _out(_size), _out(_text)),
+    "fovea_embed_notes": (_text, _pointer),
+    "fovea_embed_free": (None, _pointer),
+}
+
+
+def _check(status: int) -> None:
+    if status != 0:
+        raise Error(text(library.fovea_last_error()))
+
+
+def _declare(functions: ctypes.CDLL) -> ctypes.CDLL:
+    for name, (result, *arguments) in _FUNCTIONS.items():
+        function = getattr(functions, name)
+        function.argtypes = arguments
+        function.restype = _check if result is _STATUS else result
+    return functions
+
+
+def text(message: bytes) -> str:
+    """The engine's UTF-8 as a str."""
+    return message.decode("utf-8", "replace")
+
+
+library = _declare(_load())
+
+
+def version() -> str:
+    """Version of the native library, "0.1.0"."""
+    return text(library.fovea_version())

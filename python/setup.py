@@ -1,0 +1,56 @@
+"""Builds the native library of the source tree around it into the package.
+
+The wheel holds no extension module of one Python version: the library is loaded with ctypes, so one
+file serves every Python from 3.10 on."""
+
+import pathlib
+import re
+import shutil
+import subprocess
+
+from setuptools import Distribution, setup
+from setuptools.command.bdist_wheel import bdist_wheel
+from setuptools.command.build_py import build_py
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+
+def version() -> str:
+    found = re.search(r"project\(fovea VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text())
+    if not found:
+        raise SystemExit(f"{ROOT / 'CMakeLists.txt'} names no version of the project")
+    return found[1]
+
+
+class BuildWithLibrary(build_py):
+    """The modules, and beside them what CMake installs as the component `python`."""
+
+    def run(self):
+        shutil.rmtree(self.build_lib, ignore_errors=True)  # modules that were removed since
+        super().run()
+        package = pathlib.Path(self.build_lib).resolve() / "fovea"
+        for command in (
+            ["cmake", "--preset", "release"],
+            ["cmake", "--build", "--preset", "release", "--target", "python_libraries"],
+            ["cmake", "--install", "build/release", "--component", "python", "--prefix", package, "--strip"],
+        ):
+            subprocess.run(command, cwd=ROOT, check=True)
+
+
+class NativeDistribution(Distribution):
+    """A wheel of one platform, though setuptools sees no extension module."""
+
+    def has_ext_modules(self):
+        return True
+
+
+class AnyPython(bdist_wheel):
+    def get_tag(self):
+        return ("py3", "none", super().get_tag()[2])
+
+
+setup(
+    version=version(),
+    distclass=NativeDistribution,
+    cmdclass={"build_py": BuildWithLibrary, "bdist_wheel": AnyPython},
+)
