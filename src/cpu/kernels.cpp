@@ -82,7 +82,7 @@ HWY_INLINE void store_as(DType type, D d, V value, void* base, std::int64_t inde
   }
 }
 
-/// exp(x) for x <= 0, within 2 units in the last place; 0 below -87.
+/// exp(x) for x <= 0, within 2 units in the last place; 0 below -87; NaN stays NaN.
 /// x = n ln2 + r with |r| <= ln2 / 2, and a polynomial for exp(r) (Cephes' expf).
 template <typename D, typename V>
 HWY_INLINE V exp_negative(D d, V x) {
@@ -100,7 +100,7 @@ HWY_INLINE V exp_negative(D d, V x) {
   p = hn::Add(hn::MulAdd(hn::Mul(p, r), r, r), hn::Set(d, 1.0F));
   const auto exponent = hn::ShiftLeft<23>(hn::ConvertTo(di, n));
   const auto result = hn::BitCast(d, hn::Add(hn::BitCast(di, p), exponent));
-  return hn::IfThenElseZero(hn::Ge(x, lowest), result);
+  return hn::IfThenElse(hn::IsNaN(x), x, hn::IfThenElseZero(hn::Ge(x, lowest), result));
 }
 
 void layer_norm_impl(const LayerNormArgs& args) {

@@ -60,6 +60,11 @@ dnnl::memory::desc MatmulCache::packed_layout(std::int64_t in, std::int64_t out,
       .weights_desc();
 }
 
+std::size_t MatmulCache::size() const {
+  const std::shared_lock lock(mutex_);
+  return made_.size();
+}
+
 const Matmul& MatmulCache::get(const MatmulShape& shape) {
   {
     const std::shared_lock lock(mutex_);
@@ -203,13 +208,21 @@ void MatmulCaller::call(MatmulShape shape, const PackedWeights& weights, std::in
   execute(matmul, made, weights.columns(first, shape.out, matmul.b), true);
 }
 
-void MatmulCaller::call(const MatmulShape& shape, const void* input, const void* b, void* output) {
+void MatmulCaller::call(MatmulShape shape, const void* input, const void* b, void* output,
+                        const float* bias) {
+  shape.bias = bias != nullptr;
+  if (shape.out == 1) {
+    shape.b_column_stride = 1;  // nobody follows it, and oneDNN takes a long one for a leading one
+  }
   const Matmul& matmul = cache_.get(shape);
   Arguments& made = arguments(matmul);
   made.input.set_data_handle(const_cast<void*>(input));
   made.b.set_data_handle(const_cast<void*>(b));
   made.output.set_data_handle(output);
-  execute(matmul, made, made.b, false);
+  if (shape.bias) {
+    made.bias.set_data_handle(const_cast<float*>(bias));
+  }
+  execute(matmul, made, made.b, shape.bias);
 }
 
 }  // namespace fovea::cpu

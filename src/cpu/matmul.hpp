@@ -59,6 +59,9 @@ class MatmulCache {
 
   [[nodiscard]] const dnnl::engine& engine() const { return engine_; }
 
+  /// How many shapes have been asked for.
+  [[nodiscard]] std::size_t size() const;
+
   /// The same object for the same shape, until the cache goes. Threads call this after
   /// omp_set_num_threads(1): a primitive is made for as many threads as it finds.
   const Matmul& get(const MatmulShape& shape);
@@ -71,7 +74,7 @@ class MatmulCache {
   [[nodiscard]] std::unique_ptr<const Matmul> make(const MatmulShape& shape) const;
 
   dnnl::engine engine_;
-  std::shared_mutex mutex_;
+  mutable std::shared_mutex mutex_;
   std::map<MatmulShape, std::unique_ptr<const Matmul>> made_;
 };
 
@@ -109,8 +112,9 @@ class MatmulCaller {
   /// output = epilogue(input x weights[:, first, first + shape.out] + bias).
   void call(MatmulShape shape, const PackedWeights& weights, std::int64_t first, const void* input,
             void* output);
-  /// The same with any matrix for B, without bias.
-  void call(const MatmulShape& shape, const void* input, const void* b, void* output);
+  /// The same with any matrix for B, and with a bias [out] unless it is null.
+  void call(MatmulShape shape, const void* input, const void* b, void* output,
+            const float* bias = nullptr);
 
  private:
   struct Arguments {

@@ -36,6 +36,7 @@ class MemoryDevice final : public Device {
   void free(DevicePtr /*address*/) noexcept override {}
   [[nodiscard]] std::size_t free_memory() override { none(); }
   [[nodiscard]] std::unique_ptr<Stream> make_stream() override { none(); }
+  [[nodiscard]] std::unique_ptr<Stream> borrow_stream(void* /*native_handle*/) override { none(); }
   [[nodiscard]] std::unique_ptr<Event> make_event() override { none(); }
   [[nodiscard]] double seconds_between(const Event& /*start*/, const Event& /*end*/) override {
     none();

@@ -21,16 +21,22 @@ constexpr int kLeastDriverVersion = 12030;
 
 class CudaStream final : public Stream {
  public:
-  CudaStream() {
+  CudaStream() : owned_(true) {
     check(api().stream_create(&handle_, driver::kStreamNonBlocking), "creating a stream");
   }
-  ~CudaStream() override { api().stream_destroy(handle_); }
+  explicit CudaStream(driver::StreamHandle borrowed) : handle_(borrowed) {}
+  ~CudaStream() override {
+    if (owned_) {
+      api().stream_destroy(handle_);
+    }
+  }
   void synchronize() override { check(api().stream_synchronize(handle_), "running on the GPU"); }
   void wait_for(const Event& event) override;
   [[nodiscard]] driver::StreamHandle handle() const { return handle_; }
 
  private:
   driver::StreamHandle handle_ = nullptr;
+  bool owned_ = false;
 };
 
 driver::StreamHandle handle_of(const Stream& stream) {
@@ -175,6 +181,9 @@ class CudaDevice final : public Device {
   [[nodiscard]] std::unique_ptr<Stream> make_stream() override {
     enter();
     return std::make_unique<CudaStream>();
+  }
+  [[nodiscard]] std::unique_ptr<Stream> borrow_stream(void* native_handle) override {
+    return std::make_unique<CudaStream>(static_cast<driver::StreamHandle>(native_handle));
   }
   [[nodiscard]] std::unique_ptr<Event> make_event() override {
     enter();

@@ -136,6 +136,9 @@ class Device {
   virtual void free_pinned(void* address) noexcept = 0;
 
   [[nodiscard]] virtual std::unique_ptr<Stream> make_stream() = 0;
+  /// A stream of somebody else's, by the driver's handle for it in the device's primary context;
+  /// null is the default stream. It stays theirs, and must live as long as the object is used.
+  [[nodiscard]] virtual std::unique_ptr<Stream> borrow_stream(void* native_handle) = 0;
   [[nodiscard]] virtual std::unique_ptr<Event> make_event() = 0;
   /// Seconds between two recorded and done events.
   [[nodiscard]] virtual double seconds_between(const Event& start, const Event& end) = 0;

@@ -1,0 +1,5 @@
+"""Counterparts of torch.nn."""
+
+from fovea.nn import functional
+
+__all__ = ["functional"]

@@ -1,0 +1,86 @@
+"""Counterparts of torch.nn.functional, with torch's signatures."""
+
+from __future__ import annotations
+
+import warnings
+
+import torch
+
+import fovea.ops
+
+__all__ = ["scaled_dot_product_attention"]
+
+_LARGEST_HEAD = 128
+_GPU_TYPES = (torch.float16, torch.bfloat16)
+_CPU_TYPES = (*_GPU_TYPES, torch.float32)
+
+_warned: set[str] = set()
+
+
+@torch.compiler.assume_constant_result
+def _has_kernels(device_index: int) -> bool:
+    return torch.cuda.get_device_capability(device_index) >= (8, 0)
+
+
+def _reason_for_torch(query, key, value, attn_mask, dropout_p, scale, enable_gqa) -> str:
+    """Why Fovea's kernels do not compute this; empty when they do. Sizes stay out of the text: each
+    reason is told once."""
+    tensors = (query, key, value)
+    if any(type(t) is not torch.Tensor and type(t) is not torch.nn.Parameter for t in tensors):
+        return "tensors of other classes than torch.Tensor"
+    if attn_mask is not None:
+        return "an attention mask"
+    if dropout_p > 0:
+        return "dropout"
+    if torch.is_grad_enabled() and any(t.requires_grad for t in tensors):
+        return "gradients"
+    if any(t.dim() != 4 for t in tensors):
+        return "other than 4 dimensions"
+    if key.shape != value.shape or query.shape[-1] != key.shape[-1] or query.shape[0] != key.shape[0]:
+        return "values of another shape than the keys, or batches that broadcast"
+    if query.shape[1] != key.shape[1] and not enable_gqa:
+        return "heads that broadcast without enable_gqa"
+    if key.shape[1] == 0 or query.shape[1] % key.shape[1] != 0 or key.shape[2] == 0:
+        return "no keys"
+    if scale is not None and not scale > 0:
+        return "a scale that is not positive"
+    if any(t.dtype != query.dtype or t.device != query.device for t in tensors):
+        return "operands of several types or devices"
+    if query.device.type == "cpu":
+        return "" if query.dtype in _CPU_TYPES else f"{query.dtype} on the CPU"
+    if query.device.type != "cuda":
+        return f"the device {query.device.type}"
+    if query.dtype not in _GPU_TYPES:
+        return f"{query.dtype} on a GPU"
+    if query.shape[-1] % 8 != 0 or query.shape[-1] > _LARGEST_HEAD:
+        return "head dimensions that are no multiple of 8 up to 128"
+    return "" if _has_kernels(query.device.index) else "GPUs before compute capability 8.0"
+
+
+def scaled_dot_product_attention(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attn_mask: torch.Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> torch.Tensor:
+    """torch.nn.functional.scaled_dot_product_attention on Fovea's kernels.
+
+    What they do not compute (dropout, masks, gradients, types and sizes without a kernel) torch computes
+    instead; a warning says so, once for each reason. FOVEA_FORCE_KERNEL names the kernel to use.
+    """
+    reason = _reason_for_torch(query, key, value, attn_mask, dropout_p, scale, enable_gqa)
+    if not reason:
+        return torch.ops.fovea.attention(query, key, value, is_causal, scale)
+    if not torch.compiler.is_compiling() and reason not in _warned:
+        _warned.add(reason)
+        warnings.warn(
+            f"fovea.nn.functional.scaled_dot_product_attention does not compute {reason}: torch does",
+            stacklevel=2,
+        )
+    return torch.nn.functional.scaled_dot_product_attention(
+        query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
+    )

@@ -1,0 +1,265 @@
+"""Fovea's fused kernels as PyTorch operators, for inference: torch.ops.fovea.*.
+
+    import fovea.ops
+    y = torch.ops.fovea.attention(q, k, v, is_causal=True)
+    y = fovea.ops.attention(q, k, v, impl="mma")  # the same with a kernel of your choice
+
+Importing this module registers them. They run on CUDA devices (compute capability 8.0 and later) in the
+current stream, and on the CPU; torch.compile takes them as they are. They have no gradients and say so:
+a call that autograd would record raises RuntimeError.
+
+The functions here are the operators with names instead of numbers. Where a GPU has no kernel for one of
+the layers (not for attention) they compose it of torch's own operators, and warn once.
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import warnings
+
+import torch
+
+import fovea._library  # the engine, before anything of torch's could stand in for what it needs
+
+__all__ = ["IMPLEMENTATIONS", "attention", "attention_varlen", "layer_norm", "linear", "patch_embed"]
+
+#: Attention's kernels, from the plainest to the fastest; "auto" takes the best that runs the problem,
+#: or the one that the environment variable FOVEA_FORCE_KERNEL names. Their places are fovea_level's
+#: numbers in include/fovea/c/operators.h.
+IMPLEMENTATIONS = ("auto", "scalar", "wmma", "mma", "wgmma")
+
+_OLDEST_TORCH = (2, 9)
+
+
+def _load() -> None:
+    version = tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2])
+    if version < _OLDEST_TORCH:
+        raise ImportError(f"fovea.ops needs torch 2.9 or later; this is {torch.__version__}")
+    # Beside libfovea.so, wherever that was found.
+    engine = os.environ.get("FOVEA_LIBRARY") or pathlib.Path(__file__)
+    path = pathlib.Path(engine).with_name("libfovea_torch.so")
+    if not path.is_file():
+        raise ImportError(f"{path} is missing: this Fovea was built without torch's headers at hand")
+    torch.ops.load_library(path)
+
+
+_load()
+
+
+def _refuse_gradients(name: str, *tensors: torch.Tensor | None) -> None:
+    if torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors):
+        raise RuntimeError(
+            f"fovea::{name} has no gradients, and one of its inputs requires them: call it under "
+            "torch.no_grad() or torch.inference_mode(), or on detached tensors"
+        )
+
+
+def _require(holds: bool, name: str, what: str) -> None:
+    if not holds:
+        raise RuntimeError(f"fovea::{name}: {what}")
+
+
+# Shapes without data, for torch.compile and friends: the checks and strides of python/native.
+
+
+@torch.library.register_fake("fovea::attention")
+def _(q, k, v, is_causal=False, scale=None, level=0):
+    _refuse_gradients("attention", q, k, v)
+    _require(q.dim() == k.dim() == v.dim() == 4, "attention", "q, k and v have 4 dimensions")
+    _require(k.shape == v.shape, "attention", "k and v have one shape")
+    _require(
+        q.shape[0] == k.shape[0] and q.shape[3] == k.shape[3],
+        "attention",
+        "q and k agree in batch and head dimension",
+    )
+    _require(q.shape[1] % k.shape[1] == 0, "attention", "the heads of q are a multiple of those of k")
+    _require(q.dtype == k.dtype == v.dtype, "attention", "q, k and v are of one type")
+    batch, heads, length, dim = q.shape
+    # Memory order (batch, length, heads, d): the projection that follows reads it without a copy.
+    return q.new_empty_strided(q.shape, (length * heads * dim, dim, heads * dim, 1))
+
+
+@torch.library.register_fake("fovea::attention_varlen")
+def _(q, k, v, cu_seqlens_q, cu_seqlens_k, max_q, max_k, is_causal=False, scale=None, level=0):
+    _refuse_gradients("attention_varlen", q, k, v)
+    _require(q.dim() == k.dim() == v.dim() == 3, "attention_varlen", "q, k and v have 3 dimensions")
+    _require(
+        k.shape == v.shape and q.shape[2] == k.shape[2],
+        "attention_varlen",
+        "k and v have one shape, and q's head dimension",
+    )
+    _require(q.dtype == k.dtype == v.dtype, "attention_varlen", "q, k and v are of one type")
+    return q.new_empty(q.shape)
+
+
+@torch.library.register_fake("fovea::patch_embed")
+def _(patches, weight, position, scale=None):
+    _refuse_gradients("patch_embed", patches, weight, position, scale)
+    _require(
+        patches.dim() == 3
+        and patches.shape[1:] == (position.shape[0], weight.shape[1])
+        and weight.shape[0] == position.shape[1],
+        "patch_embed",
+        "patches [images, tokens, in], weight [out, in] and position [tokens, out] do not fit together",
+    )
+    return position.new_empty((patches.shape[0], patches.shape[1], weight.shape[0]))
+
+
+@torch.library.register_fake("fovea::linear")
+def _(x, weight, bias=None, residual=None, gelu=False):
+    _refuse_gradients("linear", x, weight, bias, residual)
+    _require(
+        x.dim() >= 1 and weight.dim() == 2 and x.shape[-1] == weight.shape[1],
+        "linear",
+        "x [..., in] and weight [out, in] do not fit together",
+    )
+    _require(not (gelu and residual is not None), "linear", "either gelu or a residual, not both")
+    return x.new_empty((*x.shape[:-1], weight.shape[0]))
+
+
+@torch.library.register_fake("fovea::layer_norm")
+def _(x, weight, bias, eps=1e-6):
+    _refuse_gradients("layer_norm", x, weight, bias)
+    _require(
+        x.shape[-1:] == weight.shape == bias.shape,
+        "layer_norm",
+        "x [..., width], weight [width] and bias [width] do not fit together",
+    )
+    return x.new_empty(x.shape)
+
+
+def _level(impl: str) -> int:
+    if impl not in IMPLEMENTATIONS:
+        raise ValueError(f"there is no implementation {impl!r}; use one of {', '.join(IMPLEMENTATIONS)}")
+    return IMPLEMENTATIONS.index(impl)
+
+
+def attention(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    is_causal: bool = False,
+    scale: float | None = None,
+    impl: str = "auto",
+) -> torch.Tensor:
+    """softmax(scale * q k^T) v, as torch.nn.functional.scaled_dot_product_attention.
+
+    q is [batch, heads, length, d]; k and v are [batch, kv_heads, keys, d], where kv_heads divides heads.
+    With is_causal, query i sees keys 0 to i (torch's convention, also where lengths differ). scale is
+    1 / sqrt(d) unless given, and positive.
+    float16 and bfloat16, on the CPU also float32; on GPUs d is a multiple of 8, up to 128. Any strides:
+    views of packed projections are read in place. The result's memory is [batch, length, heads, d], so
+    that `.transpose(1, 2).flatten(2)` copies nothing.
+    """
+    return torch.ops.fovea.attention(q, k, v, is_causal, scale, _level(impl))
+
+
+def attention_varlen(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    cu_seqlens_q: torch.Tensor,
+    cu_seqlens_k: torch.Tensor,
+    max_q: int,
+    max_k: int,
+    is_causal: bool = False,
+    scale: float | None = None,
+    impl: str = "auto",
+) -> torch.Tensor:
+    """Attention within sequences of different lengths that lie one after the other.
+
+    q is [rows, heads, d]; k and v are [rows, kv_heads, d]. cu_seqlens_q and cu_seqlens_k are int32
+    [sequences + 1] and rise from 0 to the number of rows; max_q and max_k are the longest lengths. With
+    is_causal, the last query of a sequence sees all its keys, the one before all but one, and so on
+    (flash-attention's convention); queries that see none get zeros. Otherwise as `attention`.
+    """
+    return torch.ops.fovea.attention_varlen(
+        q, k, v, cu_seqlens_q, cu_seqlens_k, max_q, max_k, is_causal, scale, _level(impl)
+    )
+
+
+_warned: set[str] = set()
+
+
+def _warn_once(message: str) -> None:
+    if not torch.compiler.is_compiling() and message not in _warned:
+        _warned.add(message)
+        warnings.warn(message, stacklevel=3)
+
+
+@torch.compiler.assume_constant_result
+def _has_matrix_kernels(device_index: int) -> bool:
+    return torch.cuda.get_device_capability(device_index) == (9, 0)
+
+
+def _runs_products(name: str, x: torch.Tensor, *types: torch.dtype) -> bool:
+    """Whether this program's matrix kernels run on x's device; warns when they do not."""
+    if not x.is_cuda:
+        return True
+    if x.dtype not in types:
+        _warn_once(f"fovea.ops.{name}: no kernel for {x.dtype} on GPUs, torch's own operators run instead")
+        return False
+    if not _has_matrix_kernels(x.device.index):
+        _warn_once(f"fovea.ops.{name}: no kernel for this GPU, torch's own operators run instead")
+        return False
+    return True
+
+
+def patch_embed(
+    patches: torch.Tensor,
+    weight: torch.Tensor,
+    position: torch.Tensor,
+    bias: torch.Tensor | None = None,
+    scale: torch.Tensor | None = None,
+) -> torch.Tensor:
+    """patches weight^T + bias + position: the first layer of a vision transformer.
+
+    patches [images, tokens, in], weight [out, in], position [tokens, out], bias [out]
+    -> [images, tokens, out], of position's type. A bias is added to the position table first, by an
+    operation of its own: keep their sum instead where calls are many. All are of one float type; or
+    patches are uint8 (pixels as they are) and weights int8 with a float32 scale [out], and the rest
+    bfloat16: then the product is scale * (patches weight^T), exact before it is rounded.
+    """
+    if bias is not None:
+        position = position + bias.to(position.dtype)
+    if scale is None and not _runs_products("patch_embed", patches, torch.bfloat16):
+        _refuse_gradients("patch_embed", patches, weight, position)
+        return torch.nn.functional.linear(patches, weight) + position
+    return torch.ops.fovea.patch_embed(patches, weight, position, scale)
+
+
+def linear(
+    x: torch.Tensor,
+    weight: torch.Tensor,
+    bias: torch.Tensor | None = None,
+    residual: torch.Tensor | None = None,
+    gelu: bool = False,
+) -> torch.Tensor:
+    """x weight^T + bias, then the tanh form of GELU if asked, or plus a residual of the result's shape.
+
+    x [..., in], weight [out, in], bias [out] of any float type (float32 is read without a conversion)
+    -> [..., out]. On GPUs bfloat16, and in and out are multiples of 16; on the CPU any float type.
+    """
+    if not _runs_products("linear", x, torch.bfloat16):
+        _refuse_gradients("linear", x, weight, bias, residual)
+        y = torch.nn.functional.linear(x, weight, None if bias is None else bias.to(x.dtype))
+        if gelu:
+            return torch.nn.functional.gelu(y, approximate="tanh")
+        return y if residual is None else residual + y
+    return torch.ops.fovea.linear(x, weight, bias, residual, gelu)
+
+
+def layer_norm(
+    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, eps: float = 1e-6
+) -> torch.Tensor:
+    """LayerNorm over the last dimension: x [..., width], weight and bias [width] -> x's shape and type.
+
+    On GPUs bfloat16 and float32, width a multiple of 8 up to 2048; on the CPU any float type. Statistics
+    are float32.
+    """
+    if x.is_cuda and x.dtype == torch.float16:
+        _warn_once("fovea.ops.layer_norm: no kernel for float16 on GPUs, torch's own operator runs instead")
+        _refuse_gradients("layer_norm", x, weight, bias)
+        return torch.nn.functional.layer_norm(x, weight.shape, weight.to(x.dtype), bias.to(x.dtype), eps)
+    return torch.ops.fovea.layer_norm(x, weight, bias, eps)
