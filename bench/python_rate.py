@@ -1,10 +1,10 @@
 """`Encoder.embed` of the Python package beside `fovea embed`: rate and values on the same JPEGs.
 
-    python3 bench/python_rate.py --model MODEL [--images 2000] [--device cuda] [--precision bf16]
+    python3 bench/python_rate.py --model MODEL [--images 2000] [--device cuda] [--precision bf16] [--repeats 3]
                                  [--fovea build/release/bin/fovea] [--json FILE]
 
 Rates of long runs come from two runs of different length, so that start-up and the last batch cancel. `call` is one
-call of embed on a loaded model, `process` a whole program that imports, loads, embeds and saves. Best of three each."""
+call of embed on a loaded model, `process` a whole program that imports, loads, embeds and saves. Best of --repeats each."""
 
 import argparse
 import json
@@ -22,7 +22,6 @@ import machine
 from gpu_system import listed, make_photos
 from system import ROOT, Run
 
-REPEATS = 3
 LONG = 4  # times as many images in a long run
 PROGRAM = """
 import sys, numpy, fovea
@@ -37,10 +36,6 @@ def seconds_of(function):
     return time.perf_counter() - started
 
 
-def best(function):
-    return min(function() for _ in range(REPEATS))
-
-
 def measure(options, work):
     photos = [str(path) for path in make_photos(work / "photos", options.images)]
     many = photos * LONG
@@ -50,6 +45,9 @@ def measure(options, work):
         theirs.unlink(missing_ok=True)
         return Run(options.fovea, "embed", listed(work, paths), "-m", options.model, "--device", options.device,
                    "--precision", options.precision, "--quiet", "-o", theirs).seconds  # fmt: skip
+
+    def best(function):
+        return min(function() for _ in range(options.repeats))
 
     def process():
         names = listed(work, photos).removeprefix("@")
@@ -88,6 +86,7 @@ def main():
     parser.add_argument("--images", type=int, default=2000)
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--precision", default="bf16")
+    parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--fovea", default=str(ROOT / "build/release/bin/fovea"))
     parser.add_argument("--json", type=pathlib.Path)
     options = parser.parse_args()

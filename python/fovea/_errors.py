@@ -23,5 +23,5 @@ class ImageError(Error):
         self.source = source
         self.reason = reason
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[type[ImageError], tuple[int, str | None, str]]:
         return (ImageError, (self.index, self.source, self.reason))

@@ -4,13 +4,31 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Union
 
 import numpy as np
+import numpy.typing as npt
 
 from fovea._library import ENCODED, FILE, PIXELS
 
+if TYPE_CHECKING:
+    from PIL.Image import Image as PILImage
+else:
+    PILImage = Any  # PIL is not imported before the caller has
+
 _DLPACK_CPU = 1
+
+
+class SupportsDLPack(Protocol):
+    """An array or tensor of any library."""
+
+    def __dlpack__(self, *arguments: Any, **named: Any) -> Any: ...
+    def __dlpack_device__(self) -> tuple[Any, Any]: ...
+
+
+ImageLike = Union[
+    str, "os.PathLike[str]", bytes, bytearray, memoryview, PILImage, npt.NDArray[np.uint8], SupportsDLPack
+]
 
 
 class Image(NamedTuple):
@@ -126,7 +144,8 @@ def _tensor_array(tensor: Any) -> np.ndarray:
     """A torch tensor's numbers on the host."""
     if str(tensor.dtype) != "torch.uint8":  # numpy does not know all of torch's types
         raise ValueError(f"pixels are uint8, 0 to 255, not {tensor.dtype}: scale them and convert")
-    return tensor.detach().cpu().numpy()
+    array: np.ndarray = tensor.detach().cpu().numpy()
+    return array
 
 
 def _dlpack_array(item: Any) -> np.ndarray:

@@ -114,7 +114,7 @@ def test_dlpack(encoder, photos, rows):
 def test_a_batch_in_one_array(encoder, photos, tmp_path, expected):
     pixels = np.stack([np.asarray(open_rgb(path).resize((90, 60))) for path in photos])
     files = [tmp_path / f"{number}.png" for number in range(len(pixels))]
-    for path, image in zip(files, pixels):
+    for path, image in zip(files, pixels, strict=True):
         Image.fromarray(image).save(path)
     same = expected(files)
     assert_same(encoder.embed(pixels), same)
