@@ -3,8 +3,8 @@
     python3 bench/run_gpu.py --model MODEL --models MODEL,... --json bench/results/nvidia-h200/DATE-COMMIT.json
                              [--fovea build/release/bin/fovea] [--quick] [SECTION...]
 
-Sections: kernels (every card, beside cuBLASLt), bench (the encoder by batch size and precision), peers (torch),
-accuracy (--models), system (JPEGs to embeddings). What a section gave is saved before the next
+Sections: kernels (every card, beside cuBLASLt and cuDNN), bench (the encoder by batch size and precision), peers
+(torch), accuracy (--models), system (JPEGs to embeddings). What a section gave is saved before the next
 starts. --quick: fewer photos, and torch.compile only where a ratio is asked for."""
 
 import argparse

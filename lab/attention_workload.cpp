@@ -98,13 +98,7 @@ std::vector<std::string> AttentionWorkload::plans(const gpu::DeviceInfo& device)
 
 std::vector<gpu::Launch> AttentionWorkload::launches(gpu::Device& device, const Operands& operands,
                                                      std::string_view name) const {
-  const auto address = [&](int which) {
-    const Operand at = operand(which);
-    return operands.inputs[at.input] +
-           static_cast<gpu::DevicePtr>(at.offset) * size_of(problem_.type);
-  };
-  const gpu::AttentionOperands ours{
-      .q = address(kQuery), .k = address(kKey), .v = address(kValue), .o = operands.output};
+  const gpu::AttentionOperands ours = attention_operands(operands);
   if (name.empty()) {
     return {gpu::attention_launch(device, problem_, ours)};
   }
@@ -125,6 +119,15 @@ AttentionWorkload::Operand AttentionWorkload::operand(int which) const {
     at.input = static_cast<std::size_t>(which);
   }
   return at;
+}
+
+gpu::AttentionOperands AttentionWorkload::attention_operands(const Operands& operands) const {
+  const auto address = [&](int which) {
+    const Operand at = operand(which);
+    return operands.inputs[at.input] +
+           static_cast<gpu::DevicePtr>(at.offset) * size_of(problem_.type);
+  };
+  return {.q = address(kQuery), .k = address(kKey), .v = address(kValue), .o = operands.output};
 }
 
 std::vector<float> AttentionWorkload::rows_of(int which, std::int64_t image, std::int64_t head,

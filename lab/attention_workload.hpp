@@ -1,4 +1,4 @@
-// Attention as a workload: drawn queries, keys and values, the exact result, and mistakes.
+// Attention as a workload: drawn operands, the exact result, mistakes, and cuDNN beside it.
 #pragma once
 
 #include <cstdint>
@@ -36,6 +36,8 @@ class AttentionWorkload final : public Workload {
   [[nodiscard]] double flops() const override;
   [[nodiscard]] double bytes() const override;
   [[nodiscard]] DType operand_type() const override { return problem_.type; }
+  [[nodiscard]] std::vector<Peer> peers(gpu::KernelCache& kernels,
+                                        std::vector<std::string>& missing) const override;
 
  private:
   /// What a mistaken kernel would do.
@@ -59,6 +61,8 @@ class AttentionWorkload final : public Workload {
         mistake_(mistake) {}
 
   [[nodiscard]] Operand operand(int which) const;
+  /// The launcher's operands, of these addresses.
+  [[nodiscard]] gpu::AttentionOperands attention_operands(const Operands& operands) const;
   /// Rows of q, k or v of a head, one after the other.
   [[nodiscard]] std::vector<float> rows_of(int which, std::int64_t image, std::int64_t head,
                                            std::int64_t first, std::int64_t count) const;

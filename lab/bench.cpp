@@ -120,7 +120,9 @@ class Bench {
 
   std::string fault_of(const Peer& peer, const Card& card, Placement& placement,
                        std::vector<TileValues>& values) {
-    peer.prepare(placement.operands(), *stream_);
+    if (peer.prepare) {
+      peer.prepare(placement.operands(), *stream_);
+    }
     placement.reset(*stream_);
     peer.run(placement.operands(), *stream_);
     placement.read(values, *stream_);

@@ -54,7 +54,7 @@ struct Operands {
 /// Another program's way to compute the same, timed beside ours.
 struct Peer {
   std::string name;
-  /// Done once, before anything is compared or timed: choosing an algorithm, say.
+  /// Done once, before anything is compared or timed: choosing an algorithm, say. May be empty.
   std::function<void(const Operands&, gpu::Stream&)> prepare;
   std::function<void(const Operands&, gpu::Stream&)> run;
   /// Whether it leaves in the output what the workload asks for; when not (the bare product without

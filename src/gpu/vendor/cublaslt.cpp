@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "core/error.hpp"
-#include "gpu/vendor/library.hpp"
 
 namespace fovea::gpu {
 namespace {
@@ -276,10 +275,7 @@ class Plan final : public MatmulPlan {
 };
 
 Api bind_api() {
-  constexpr std::array<std::string_view, 3> kNames = {"libcublasLt.so.13", "libcublasLt.so.12",
-                                                      "libcublasLt.so"};
-  constexpr std::array<std::string_view, 2> kPackages = {"nvidia/cu13/lib", "nvidia/cublas/lib"};
-  const Library library = Library::open("cuBLASLt", "FOVEA_CUBLASLT", kNames, kPackages);
+  const Library library = open_cublaslt_library();
   Api api{};
   library.bind(api.version, "cublasLtGetVersion");
   library.bind(api.create, "cublasLtCreate");
@@ -330,6 +326,13 @@ std::string to_string(const MatmulProblem& problem) {
                      kEpilogues[static_cast<std::size_t>(problem.epilogue)],
                      kScales[static_cast<std::size_t>(problem.scale)],
                      problem.accumulate ? " + output" : "");
+}
+
+Library open_cublaslt_library() {
+  constexpr std::array<std::string_view, 3> kNames = {"libcublasLt.so.13", "libcublasLt.so.12",
+                                                      "libcublasLt.so"};
+  constexpr std::array<std::string_view, 2> kPackages = {"nvidia/cu13/lib", "nvidia/cublas/lib"};
+  return Library::open("cuBLASLt", "FOVEA_CUBLASLT", kNames, kPackages);
 }
 
 std::unique_ptr<CublasLt> open_cublaslt(Device& device) {

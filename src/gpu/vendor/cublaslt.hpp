@@ -8,6 +8,7 @@
 
 #include "core/dtype.hpp"
 #include "gpu/device/device.hpp"
+#include "gpu/vendor/library.hpp"
 
 namespace fovea::gpu {
 
@@ -70,5 +71,7 @@ class CublasLt {
 /// folders, and the folders of Python's CUDA packages. Throws fovea::Error that says so when there
 /// is none. `device` must outlive the object.
 [[nodiscard]] std::unique_ptr<CublasLt> open_cublaslt(Device& device);
+/// The same library, for those that look for it by its name: once open, it is found.
+[[nodiscard]] Library open_cublaslt_library();
 
 }  // namespace fovea::gpu

@@ -57,31 +57,46 @@ std::vector<fs::path> site_packages() {
   return found;
 }
 
+std::vector<fs::path> on_the_system(std::span<const std::string_view> names) {
+  // Without a slash: along the loader's path.
+  std::vector<fs::path> files(names.begin(), names.end());
+  for (const char* const folder :
+       {"/usr/local/cuda/lib64", "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu"}) {
+    for (const std::string_view name : names) {
+      files.push_back(fs::path(folder) / name);
+    }
+  }
+  return files;
+}
+
+std::vector<fs::path> in_python(std::span<const std::string_view> names,
+                                std::span<const std::string_view> packages) {
+  std::vector<fs::path> files;
+  for (const fs::path& site : site_packages()) {
+    for (const std::string_view package : packages) {
+      for (const std::string_view name : names) {
+        files.push_back(site / package / name);
+      }
+    }
+  }
+  return files;
+}
+
 }  // namespace
 
 Library Library::open(std::string_view what, const char* variable,
                       std::span<const std::string_view> names,
-                      std::span<const std::string_view> python_packages) {
+                      std::span<const std::string_view> python_packages, LookFirst first) {
+  const char* const named = std::getenv(variable);
+  const bool only_named = named != nullptr && *named != '\0';
   std::vector<fs::path> candidates;
-  if (const char* const named = std::getenv(variable); named != nullptr && *named != '\0') {
+  if (only_named) {
     candidates.emplace_back(named);
   } else {
-    for (const std::string_view name : names) {
-      candidates.emplace_back(name);  // without a slash: along the loader's path
-    }
-    for (const char* const folder :
-         {"/usr/local/cuda/lib64", "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu"}) {
-      for (const std::string_view name : names) {
-        candidates.push_back(fs::path(folder) / name);
-      }
-    }
-    for (const fs::path& site : site_packages()) {
-      for (const std::string_view package : python_packages) {
-        for (const std::string_view name : names) {
-          candidates.push_back(site / package / name);
-        }
-      }
-    }
+    candidates = on_the_system(names);
+    const std::vector<fs::path> packaged = in_python(names, python_packages);
+    candidates.insert(first == LookFirst::kPython ? candidates.begin() : candidates.end(),
+                      packaged.begin(), packaged.end());
   }
   Library library;
   for (const fs::path& candidate : candidates) {
@@ -94,6 +109,9 @@ Library Library::open(std::string_view what, const char* variable,
       library.path_ = candidate.string();
       return library;
     }
+  }
+  if (only_named) {
+    fail("{} is to be the library of {}, and {} cannot be opened", variable, what, named);
   }
   fail(
       "no {} here: looked along the loader's path, in CUDA's folders and in Python's packages; "

@@ -1,21 +1,27 @@
 // Vendor libraries opened at run time: where they may be, and their functions.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
 
 namespace fovea::gpu {
 
+/// Where a library is looked for first, when several are installed.
+enum class LookFirst : std::uint8_t { kSystem, kPython };
+
 /// A shared library; stays open until the program ends, since vendors' libraries keep threads.
 class Library {
  public:
-  /// Tries the file that the environment variable `variable` names; then each of `names` along the
-  /// loader's path, in CUDA's usual folders, and in the folders `python_packages` of Python's
-  /// site-packages ("nvidia/cu13/lib"). Throws fovea::Error that says where it looked.
+  /// Tries the file that the environment variable `variable` names and no other when it is set;
+  /// else each of `names` on the system (along the loader's path, then in CUDA's usual folders) and
+  /// in the folders `python_packages` of Python's site-packages ("nvidia/cu13/lib"). Throws
+  /// fovea::Error that says where it looked.
   static Library open(std::string_view what, const char* variable,
                       std::span<const std::string_view> names,
-                      std::span<const std::string_view> python_packages);
+                      std::span<const std::string_view> python_packages,
+                      LookFirst first = LookFirst::kSystem);
 
   /// Throws fovea::Error when the library lacks it.
   template <typename Function>

@@ -1,0 +1,197 @@
+// cuDNN's C interface, as much of it as is used: its functions, its numbers, and descriptors, the
+// objects of its backend interface.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace fovea::gpu::cudnn {
+
+using Handle = void*;
+
+constexpr int kSuccess = 0;  // a status
+
+/// Of cudnnBackendDescriptorType_t.
+enum class DescriptorType : int {
+  kPointwise = 0,
+  kEngineConfig = 3,
+  kHeuristics = 4,
+  kExecutionPlan = 5,
+  kPointwiseOperation = 13,
+  kOperationGraph = 15,
+  kVariantPack = 16,
+  kTensor = 17,
+  kMatmul = 18,
+  kMatmulOperation = 19,
+  kReduction = 21,
+  kReductionOperation = 22,
+};
+
+/// Of cudnnBackendAttributeName_t.
+enum class Attribute : int {
+  kPointwiseMode = 0,
+  kPointwisePrecision = 1,
+  kPointwiseAxis = 9,
+  kHeuristicsMode = 200,
+  kHeuristicsOperationGraph = 201,
+  kHeuristicsResults = 202,
+  kPlanHandle = 400,
+  kPlanEngineConfig = 401,
+  kPlanWorkspaceBytes = 402,
+  kPointwiseOperationDescriptor = 750,
+  kPointwiseOperationX = 751,
+  kPointwiseOperationB = 752,
+  kPointwiseOperationY = 753,
+  kPointwiseOperationT = 758,
+  kOperationGraphHandle = 800,
+  kOperationGraphOperations = 801,
+  kTensorAlignment = 900,
+  kTensorDataType = 901,
+  kTensorDimensions = 902,
+  kTensorStrides = 903,
+  kTensorId = 906,
+  kTensorIsVirtual = 907,
+  kTensorIsByValue = 908,
+  kVariantPackIds = 1000,
+  kVariantPackPointers = 1001,
+  kVariantPackWorkspace = 1003,
+  kMatmulPrecision = 1500,
+  kMatmulOperationA = 1520,
+  kMatmulOperationB = 1521,
+  kMatmulOperationC = 1522,
+  kMatmulOperationDescriptor = 1523,
+  kReductionOperator = 1600,
+  kReductionPrecision = 1601,
+  kReductionOperationX = 1610,
+  kReductionOperationY = 1611,
+  kReductionOperationDescriptor = 1612,
+};
+
+/// Of cudnnBackendAttributeType_t: what an attribute's bytes are.
+enum class AttributeType : int {
+  kHandle = 0,
+  kDataType = 1,
+  kBoolean = 2,
+  kInt64 = 3,
+  kPointer = 6,
+  kHeuristicsMode = 8,
+  kPointwiseMode = 14,
+  kDescriptor = 15,
+  kReduction = 18,
+};
+
+/// Of cudnnDataType_t.
+enum class DataType : int { kF32 = 0, kF16 = 2, kI32 = 4, kBF16 = 9, kBoolean = 11 };
+
+/// Of cudnnPointwiseMode_t.
+enum class PointwiseMode : int {
+  kAdd = 0,
+  kMultiply = 1,
+  kDivide = 6,
+  kSubtract = 9,
+  kExp = 13,
+  kLog = 15,
+  kGreaterOrEqual = 303,
+  kIndex = 501,   // of each element along an axis
+  kSelect = 601,  // x where t is true, else b
+};
+
+/// Of cudnnReduceTensorOp_t.
+enum class Reduction : int { kSum = 0, kMax = 3 };
+
+/// Of cudnnBackendHeurMode_t: the most accurate of those that take no long time.
+enum class HeuristicsMode : int { kA = 3 };
+
+struct Api {
+  std::size_t (*version)();
+  const char* (*error_string)(int status);
+  void (*last_error)(char* message, std::size_t bytes);
+  int (*create)(Handle*);
+  int (*destroy)(Handle);
+  int (*set_stream)(Handle, void* stream);
+  int (*create_descriptor)(int type, Handle*);
+  int (*destroy_descriptor)(Handle);
+  int (*finalize)(Handle descriptor);
+  int (*set_attribute)(Handle descriptor, int attribute, int type, std::int64_t count,
+                       const void* values);
+  int (*get_attribute)(Handle descriptor, int attribute, int type, std::int64_t wanted,
+                       std::int64_t* count, void* values);
+  int (*execute)(Handle, Handle plan, Handle variant_pack);
+};
+
+/// Finds and opens the library, and cuBLASLt, without which it would end the process. Throws
+/// fovea::Error that says what is missing, or that the library is too old.
+[[nodiscard]] Api open_api();
+
+/// Why the last call refused, in the library's words; empty when it says nothing. Of a trace, the
+/// innermost reason, which comes first.
+[[nodiscard]] std::string last_reason(const Api& api);
+/// Throws fovea::Error when `status` is one.
+void check(const Api& api, int status, std::string_view what);
+
+/// One of the library's descriptors, destroyed with its owner. Descriptors name each other by
+/// handle: what one was made from must live as long as it does.
+class Descriptor {
+ public:
+  Descriptor(const Api& api, DescriptorType type);
+  ~Descriptor();
+  Descriptor(Descriptor&& other) noexcept
+      : api_(other.api_), handle_(std::exchange(other.handle_, nullptr)) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    std::swap(api_, other.api_);
+    std::swap(handle_, other.handle_);
+    return *this;
+  }
+
+  [[nodiscard]] Handle handle() const { return handle_; }
+
+  void set(Attribute attribute, AttributeType type, std::int64_t count, const void* values);
+  void set(Attribute attribute, DataType value) { one(attribute, AttributeType::kDataType, value); }
+  void set(Attribute attribute, PointwiseMode value) {
+    one(attribute, AttributeType::kPointwiseMode, value);
+  }
+  void set(Attribute attribute, Reduction value) {
+    one(attribute, AttributeType::kReduction, value);
+  }
+  void set(Attribute attribute, HeuristicsMode value) {
+    one(attribute, AttributeType::kHeuristicsMode, value);
+  }
+  void set(Attribute attribute, std::int64_t value) {
+    one(attribute, AttributeType::kInt64, value);
+  }
+  void set(Attribute attribute, std::span<const std::int64_t> values) {
+    set(attribute, AttributeType::kInt64, std::ssize(values), values.data());
+  }
+  void set(Attribute attribute, const Descriptor& value) {
+    one(attribute, AttributeType::kDescriptor, value.handle_);
+  }
+  void set_true(Attribute attribute) { one(attribute, AttributeType::kBoolean, true); }
+  void set_handle(Attribute attribute, Handle value) {
+    one(attribute, AttributeType::kHandle, value);
+  }
+
+  /// Throws with the library's reason when it does not take what was set.
+  void finalize();
+  /// Whether it takes it.
+  [[nodiscard]] bool try_finalize();
+
+  [[nodiscard]] std::int64_t number(Attribute attribute) const;
+  /// The descriptors, all of `type`, that an attribute holds.
+  [[nodiscard]] std::vector<Descriptor> descriptors(Attribute attribute, DescriptorType type) const;
+
+ private:
+  template <typename T>
+  void one(Attribute attribute, AttributeType type, const T& value) {
+    set(attribute, type, 1, static_cast<const void*>(&value));
+  }
+
+  const Api* api_;
+  Handle handle_ = nullptr;
+};
+
+}  // namespace fovea::gpu::cudnn
