@@ -1,0 +1,145 @@
+"""The GPU kernels in libfovea.so: what the compiler made of them, and which of them runs a problem."""
+
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+
+import torch
+
+import fovea.ops
+from fovea._errors import Error
+from fovea._library import library, text
+
+_TYPES = {torch.float16: 3, torch.bfloat16: 4, torch.float32: 5}  # fovea_type
+_CAUSAL_FIRST = 1  # fovea_causal
+
+
+class _Strides(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_int64) for name in ("batch", "head", "row")]
+
+
+class _AttentionArgs(ctypes.Structure):
+    """As fovea_attention_args."""
+
+    _fields_ = [
+        *((name, ctypes.c_void_p) for name in "qkvo"),
+        *((f"{name}_strides", _Strides) for name in "qkvo"),
+        *((name, ctypes.c_int64) for name in ("batch", "heads", "kv_heads", "queries", "keys", "head_dim")),
+        ("scale", ctypes.c_double),
+        *((name, ctypes.c_int32) for name in ("causal", "type", "level")),
+        *((name, ctypes.c_void_p) for name in ("first_query", "first_key")),
+    ]
+
+
+class _Place(ctypes.Structure):
+    """As fovea_place."""
+
+    _fields_ = [("device", ctypes.c_int32), ("threads", ctypes.c_int32), ("stream", ctypes.c_void_p)]
+
+
+class _Choice(ctypes.Structure):
+    """As fovea_attention_choice."""
+
+    _fields_ = [
+        ("level", ctypes.c_char_p),
+        ("kernel", ctypes.c_char * 64),
+        ("threads", ctypes.c_int32),
+        ("shared_bytes", ctypes.c_int64),
+    ]
+
+
+class _Kernel(ctypes.Structure):
+    """As fovea_kernel."""
+
+    _fields_ = [
+        ("name", ctypes.c_char_p),
+        *(
+            (name, ctypes.c_int32)
+            for name in (
+                "arch",
+                "registers",
+                "shared_bytes",
+                "stack_bytes",
+                "spill_store_bytes",
+                "spill_load_bytes",
+            )
+        ),
+    ]
+
+
+@dataclasses.dataclass(frozen=True)
+class Kernel:
+    """One kernel for one architecture (90 for sm_90a), as ptxas reported it when the library was built.
+
+    Registers, stack and spills are a thread's, static shared memory is a block's."""
+
+    name: str
+    arch: int
+    registers: int
+    shared_bytes: int
+    stack_bytes: int
+    spill_bytes: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Choice:
+    """Which kernel runs a problem: its level, its name, threads and dynamic shared memory of a block."""
+
+    level: str
+    kernel: str
+    threads: int
+    shared_bytes: int
+
+
+def _call(function: str, *arguments) -> None:
+    call = getattr(library, function)
+    call.restype = ctypes.c_int
+    if call(*arguments) != 0:
+        raise Error(text(library.fovea_last_error()))
+
+
+def kernels() -> list[Kernel]:
+    """All of them; none when the library was built without the CUDA compiler."""
+    found = []
+    for index in range(library.fovea_kernel_count()):
+        kernel = _Kernel()
+        _call("fovea_kernel_get", ctypes.c_int32(index), ctypes.byref(kernel))
+        found.append(
+            Kernel(
+                text(kernel.name),
+                kernel.arch,
+                kernel.registers,
+                kernel.shared_bytes,
+                kernel.stack_bytes,
+                kernel.spill_store_bytes + kernel.spill_load_bytes,
+            )
+        )
+    return found
+
+
+def choose(q: torch.Tensor, k: torch.Tensor, is_causal: bool = False, impl: str = "auto") -> Choice:
+    """The kernel that fovea.ops.attention runs for these CUDA tensors; values are of k's shape.
+
+    Raises fovea.Error with the reason when the GPU or the problem has none of that implementation."""
+    batch, heads, queries, dim = q.shape
+    args = _AttentionArgs(
+        batch=batch,
+        heads=heads,
+        kv_heads=k.shape[1],
+        queries=queries,
+        keys=k.shape[2],
+        head_dim=dim,
+        scale=dim**-0.5,
+        causal=_CAUSAL_FIRST if is_causal else 0,
+        type=_TYPES[q.dtype],
+        level=fovea.ops.IMPLEMENTATIONS.index(impl),
+    )
+    for name, tensor in (("q", q), ("k", k), ("v", k), ("o", q)):
+        setattr(args, name, tensor.data_ptr())
+        strides = _Strides(batch=tensor.stride(0), head=tensor.stride(1), row=tensor.stride(2))
+        setattr(args, f"{name}_strides", strides)
+    choice = _Choice()
+    place = _Place(device=q.device.index, threads=1, stream=None)
+    _call("fovea_attention_choose", ctypes.byref(args), ctypes.byref(place), ctypes.byref(choice))
+    return Choice(text(choice.level), text(choice.kernel), choice.threads, choice.shared_bytes)

@@ -1,0 +1,98 @@
+"""Times of operators: CUDA graphs over operands that do not stay in the cache; a clock on the CPU."""
+
+from __future__ import annotations
+
+import dataclasses
+import statistics
+import time
+from collections.abc import Callable, Sequence
+
+import torch
+
+_WARM_UP = 3
+_REPLAYS = 15
+_MOST_CALLS = 64  # in a graph
+_CPU_SECONDS = 0.2
+
+
+@dataclasses.dataclass(frozen=True)
+class Time:
+    """Median seconds of a call, and the spread: (third quartile - first) / median."""
+
+    seconds: float
+    spread: float
+
+    @property
+    def us(self) -> float:
+        return self.seconds * 1e6
+
+
+def _summary(times: Sequence[float]) -> Time:
+    middle = statistics.median(times)
+    low, _, high = statistics.quantiles(times, n=4)
+    return Time(middle, (high - low) / middle)
+
+
+def rotation(tensors: Sequence[torch.Tensor]) -> list[list[torch.Tensor]]:
+    """Copies of the operands with their strides, so many that together they fill the L2 cache twice."""
+    if not tensors[0].is_cuda:
+        return [list(tensors)]
+    cache = torch.cuda.get_device_properties(tensors[0].device).L2_cache_size
+    size = sum(t.numel() * t.element_size() for t in tensors)
+    count = min(_MOST_CALLS, max(1, -(-2 * cache // size)))
+    return [list(tensors)] + [[t.clone(memory_format=torch.preserve_format) for t in tensors] for _ in range(count - 1)]
+
+
+def time_call(call: Callable[..., torch.Tensor], sets: Sequence[Sequence[torch.Tensor]]) -> Time:
+    """Time of call(*operands), each set of operands in turn.
+
+    On a GPU the calls are captured into a CUDA graph, whose replays are timed with events: launches cost
+    as little as they can, for everybody alike. On the CPU a clock is read around each call."""
+    if not sets[0][0].is_cuda:
+        return _time_on_cpu(call, sets[0])
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    calls = [sets[i % len(sets)] for i in range(max(len(sets), 16))]
+    with torch.cuda.stream(stream):
+        for operands in calls[:_WARM_UP]:
+            call(*operands)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, stream=stream):
+            for operands in calls:
+                call(*operands)
+        for _ in range(_WARM_UP):
+            graph.replay()
+        times = []
+        for _ in range(_REPLAYS):
+            start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            start.record()
+            graph.replay()
+            end.record()
+            end.synchronize()
+            times.append(start.elapsed_time(end) * 1e-3 / len(calls))
+    torch.cuda.current_stream().wait_stream(stream)
+    return _summary(times)
+
+
+def _time_on_cpu(call: Callable[..., torch.Tensor], operands: Sequence[torch.Tensor]) -> Time:
+    call(*operands)
+    times = []
+    started = time.perf_counter()
+    while len(times) < 3 or (time.perf_counter() - started < _CPU_SECONDS and len(times) < 200):
+        before = time.perf_counter()
+        call(*operands)
+        times.append(time.perf_counter() - before)
+    return _summary(times)
+
+
+def host_seconds(call: Callable[..., torch.Tensor], operands: Sequence[torch.Tensor], calls: int = 2000) -> float:
+    """What a call costs the calling thread, on operands so small that the GPU keeps up: median of five."""
+    times = []
+    for _ in range(5):
+        torch.cuda.synchronize()
+        before = time.perf_counter()
+        for _ in range(calls):
+            call(*operands)
+        times.append((time.perf_counter() - before) / calls)
+        torch.cuda.synchronize()
+    return statistics.median(times)

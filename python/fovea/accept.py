@@ -1,0 +1,288 @@
+"""python -m fovea.accept: whether this Fovea's attention earns its place on this machine.
+
+Gates the kernels' resources as the compiler reported them, compares every level that the device has with
+torch on the acceptance list, and prints a line a case: time, torch's time, speed-up, largest difference from
+torch in float32 (and that of torch's result in the case's own type). Before that, the comparison itself must
+reject results that are wrong in known ways.
+Exit code 0 when everything passed, 1 when something did not, 2 for wrong arguments.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import sys
+from collections.abc import Callable, Iterator
+
+import torch
+import torch.nn.functional as F
+
+import fovea
+import fovea.ops
+from fovea import _kernels, _timing
+from fovea._numerics import attention_reference, judge
+
+#: Largest difference from torch in float32 on unit-variance inputs in float16.
+MAX_DIFF = 1e-3
+
+#: Registers a thread and bytes of shared memory a block that a level may take, beside no spills at all.
+#: The kernels' cards have the same; here they are checked in the library that was installed.
+LIMITS = {"scalar": (72, 96 << 10), "wmma": (64, 48 << 10)}
+
+#: Which level a kernel belongs to, by the second part of its name.
+LEVEL_OF_DESIGN = {
+    "scalar": "scalar",
+    "wmma": "wmma",
+    "mma": "mma",
+    "portable": "mma",
+    "short": "wgmma",
+    "flash": "wgmma",
+}
+
+_CPU = "cpu"
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """One problem. `prepare` alters q, k and v; `headline` cases are held to MAX_DIFF as well."""
+
+    batch: int
+    heads: int
+    queries: int
+    head_dim: int
+    causal: bool = False
+    keys: int = 0  # 0: as many as queries
+    kv_heads: int = 0  # 0: heads
+    dtype: torch.dtype = torch.float16
+    note: str = ""
+    prepare: Callable | None = None
+    headline: bool = False
+
+    def __str__(self) -> str:
+        sizes = f"({self.batch}, {self.heads}, {self.queries}, {self.head_dim})"
+        parts = [sizes, str(self.dtype).removeprefix("torch.")]
+        if self.keys:
+            parts.append(f"{self.keys} keys")
+        if self.kv_heads:
+            parts.append(f"{self.kv_heads} kv heads")
+        if self.causal:
+            parts.append("causal")
+        if self.note:
+            parts.append(self.note)
+        return " ".join(parts)
+
+    def operands(self, device: str) -> list[torch.Tensor]:
+        generator = torch.Generator().manual_seed(hash((self.batch, self.heads, self.queries, self.head_dim)))
+        shapes = [(self.heads, self.queries)] + 2 * [(self.kv_heads or self.heads, self.keys or self.queries)]
+        tensors = [torch.randn(self.batch, h, n, self.head_dim, generator=generator) for h, n in shapes]
+        if self.prepare is not None:
+            tensors = self.prepare(*tensors)
+        return [t.to(device, self.dtype) for t in tensors]
+
+
+def _large_logits(q, k, v):
+    return q * 6, k * 2, v
+
+
+def _equal_rows(q, k, v):
+    return q, k[:, :, :1].expand_as(k), v
+
+
+def _huge_first_key(q, k, v):
+    """The first row sees one key alone, whose score is far below those it must not see."""
+    k = k.clone()
+    k[:, :, 1:] = q[:, :, :1] * 4
+    k[:, :, 0] = -q[:, :, 0] * 4
+    return q, k, v
+
+
+def cases() -> Iterator[Case]:
+    for sizes, causal in (
+        ((1, 8, 512, 64), False),
+        ((1, 8, 512, 64), True),
+        ((2, 8, 2048, 64), False),
+        ((2, 8, 2048, 64), True),
+        ((2, 8, 2048, 128), False),
+    ):
+        yield Case(*sizes, causal, headline=True)
+    for length in (1, 17, 196, 577, 729):
+        for dim in (72, 96):
+            yield Case(2, 6, length, dim)
+            yield Case(2, 6, length, dim, causal=True, dtype=torch.bfloat16)
+    for dtype in (torch.float16, torch.bfloat16):
+        yield Case(2, 8, 512, 64, dtype=dtype, note="large logits", prepare=_large_logits)
+        yield Case(2, 8, 512, 64, causal=True, dtype=dtype, note="large logits", prepare=_large_logits)
+        yield Case(2, 8, 512, 64, dtype=dtype, note="all keys equal", prepare=_equal_rows)
+        yield Case(2, 8, 512, 64, causal=True, dtype=dtype, note="first rows", prepare=_huge_first_key)
+    yield Case(2, 8, 300, 64, kv_heads=2)
+    yield Case(2, 8, 100, 64, keys=333)
+    yield Case(2, 8, 333, 64, causal=True, keys=100)
+    yield Case(2, 8, 100, 32, causal=True, keys=333)
+
+
+def torch_attention(q, k, v, causal):
+    grouped = q.shape[1] != k.shape[1]
+    return F.scaled_dot_product_attention(q, k, v, is_causal=causal, enable_gqa=grouped)
+
+
+class Report:
+    """Counts lines and prints them."""
+
+    def __init__(self) -> None:
+        self.passed = 0
+        self.total = 0
+
+    def line(self, text: str, failures: list[str]) -> None:
+        self.total += 1
+        self.passed += not failures
+        print(f"{text}  {'passed' if not failures else 'FAILED: ' + '; '.join(failures)}", flush=True)
+
+
+def accept_resources(report: Report) -> None:
+    """Every attention kernel in the library, for every architecture it was compiled for."""
+    found: dict[tuple[str, int], list[_kernels.Kernel]] = {}
+    for kernel in _kernels.kernels():
+        if kernel.name.startswith("attention_"):
+            level = LEVEL_OF_DESIGN[kernel.name.split("_")[1]]
+            found.setdefault((level, kernel.arch), []).append(kernel)
+    if not found:
+        print("resources: this library was built without GPU kernels; there are none to gate")
+    for (level, arch), group in sorted(found.items()):
+        registers = max(kernel.registers for kernel in group)
+        failures = [
+            f"{k.name} spills {k.spill_bytes} bytes, has {k.stack_bytes} bytes of stack"
+            for k in group
+            if k.spill_bytes or k.stack_bytes
+        ]
+        if registers > LIMITS.get(level, (255, 0))[0]:
+            failures.append(f"more than {LIMITS[level][0]} registers")
+        report.line(
+            f"resources {level:6} sm_{arch}: {len(group)} kernels, at most {registers} registers, no spills as built",
+            failures,
+        )
+
+
+def levels_of(device: str) -> list[str]:
+    """Those that a GPU of this kind should have."""
+    if device == _CPU:
+        return [_CPU]
+    capability = torch.cuda.get_device_capability()
+    if capability < (8, 0):
+        raise SystemExit(f"attention needs compute capability 8.0 or later; this GPU has {capability}")
+    return ["scalar", "wmma", "mma"] + (["wgmma"] if capability == (9, 0) else [])
+
+
+def runner(level: str) -> Callable:
+    if level == _CPU:
+        return lambda q, k, v, causal: torch.ops.fovea.attention(q, k, v, causal)
+    number = fovea.ops.IMPLEMENTATIONS.index(level)
+    return lambda q, k, v, causal: torch.ops.fovea.attention(q, k, v, causal, None, number)
+
+
+def accept_case(report: Report, case: Case, device: str, level: str) -> None:
+    q, k, v = case.operands(device)
+    attend = runner(level)
+    name = f"{level:6} {case!s:48}"
+    if level != _CPU:
+        try:
+            choice = _kernels.choose(q, k, case.causal, level)
+        except fovea.Error as error:
+            # A level need not run every size; the headline cases are what it exists for.
+            if case.headline:
+                report.line(name, [str(error)])
+            else:
+                print(f"{name}  left to the next level: {error}")
+            return
+        limit = LIMITS.get(level)
+        if limit is not None and choice.shared_bytes > limit[1]:
+            report.line(name, [f"{choice.kernel} takes {choice.shared_bytes} bytes of shared memory"])
+            return
+    got = attend(q, k, v, case.causal)
+    wide = attention_reference(q, k, v, case.causal, dtype=torch.float32)
+    max_diff = (got.float() - wide).abs().max().item()
+    peer = torch_attention(q, k, v, case.causal)
+    peer_diff = (peer.float() - wide).abs().max().item()
+    verdict = judge(got, attention_reference(q, k, v, case.causal), peer)
+    failures = list(verdict.failures)
+    if case.headline and not max_diff <= MAX_DIFF:
+        failures.append(f"max_diff over {MAX_DIFF:.0e}")
+    if case.causal and not torch.allclose(got[:, :, 0], v[:, :, 0].repeat_interleave(q.shape[1] // v.shape[1], 1)):
+        failures.append("the first row is not the first value")
+    sets = _timing.rotation([q, k, v])
+    ours = _timing.time_call(lambda *operands: attend(*operands, case.causal), sets)
+    theirs = _timing.time_call(lambda *operands: torch_attention(*operands, case.causal), sets)
+    report.line(
+        f"{name} custom {ours.us:9.1f} us  torch {theirs.us:9.1f} us  {theirs.seconds / ours.seconds:5.2f}x"
+        f"  max_diff {max_diff:.2e} (torch {peer_diff:.2e})",
+        failures,
+    )
+
+
+def accept_gate(report: Report, device: str) -> None:
+    """The comparison must reject what wrong kernels would give."""
+    case = Case(2, 4, 200, 64, causal=True)
+    q, k, v = case.operands(device)
+    want = attention_reference(q, k, v, True)
+    peer = torch_attention(q, k, v, True)
+    right = runner(_CPU)(q, k, v, True)
+    if not judge(right, want, peer).passed:
+        report.line("gate: a right result", judge(right, want, peer).failures)
+        return
+
+    def in_blocks(rescaled: bool, block: int = 64) -> torch.Tensor:
+        """Streaming softmax over blocks of keys; without the rescale, the running maximum is forgotten."""
+        scores = (q.double() @ k.double().transpose(-2, -1)) * case.head_dim**-0.5
+        total, output = 0.0, 0.0
+        peak = torch.full_like(scores[..., :1], float("-inf"))
+        for part, values in zip(scores.split(block, -1), v.double().split(block, -2), strict=True):
+            before, peak = peak, torch.maximum(peak, part.amax(-1, keepdim=True))
+            keep = torch.exp(before - peak) if rescaled else 1.0
+            weights = torch.exp(part - peak)
+            total = total * keep + weights.sum(-1, keepdim=True)
+            output = output * keep + weights @ values
+        return (output / total).to(case.dtype)
+
+    zeroed, poisoned = right.clone(), right.clone()
+    zeroed[1, 2, 64:128] = 0
+    poisoned[1, 3, 199, 63] = float("nan")
+    later = torch.ones(200, 200, dtype=torch.bool, device=device).tril(1)
+    early = F.scaled_dot_product_attention(q.float(), k.float(), v.float(), attn_mask=later).half()
+    padded = [F.pad(t, (0, 0, 0, 56)) for t in (k, v)]  # a tail that was not masked out: keys of zeros
+    full, full_peer = attention_reference(q, k, v), torch_attention(q, k, v, False)
+    for name, wrong, truth, other in (
+        ("a tile of zeros", zeroed, want, peer),
+        ("one NaN", poisoned, want, peer),
+        ("a causal mask off by one", early, want, peer),
+        ("a tail predicate left out", attention_reference(q, *padded).half(), full, full_peer),
+        ("a rescale left out", in_blocks(rescaled=False), full, full_peer),
+    ):
+        report.line(f"gate rejects {name}", [] if not judge(wrong, truth, other).passed else ["it was accepted"])
+    streamed = judge(in_blocks(rescaled=True), full, full_peer)
+    report.line("gate accepts the same with its rescale", streamed.failures)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m fovea.accept", description=__doc__.splitlines()[0])
+    here = "cuda" if torch.cuda.is_available() else _CPU
+    parser.add_argument("--device", choices=["cuda", _CPU], default=here, help="default here: %(default)s")
+    parser.add_argument("--level", choices=fovea.ops.IMPLEMENTATIONS[1:], help="one level alone")
+    options = parser.parse_args(arguments)
+    if options.device == "cuda" and not torch.cuda.is_available():
+        parser.error("there is no CUDA device, or torch was built without CUDA")
+    if options.level and options.device == _CPU:
+        parser.error("levels are kernels of GPUs")
+    name = torch.cuda.get_device_name() if options.device == "cuda" else "CPU"
+    print(f"fovea {fovea.__version__}, torch {torch.__version__}, {name}")
+    report = Report()
+    with torch.inference_mode():
+        accept_resources(report)
+        accept_gate(report, options.device)
+        for level in [options.level] if options.level else levels_of(options.device):
+            for case in cases():
+                accept_case(report, case, options.device, level)
+    print(f"{report.passed}/{report.total} passed")
+    return 0 if report.passed == report.total else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,180 @@
+"""python -m fovea.bench_attention: every level of Fovea's attention beside every backend of torch's.
+
+CUDA graph timing over operands that do not stay in the cache; a result is checked before it is timed. Prints
+a table in microseconds, and with --json everything for machines. On a machine without CUDA it compares the
+CPU operator with torch's, on the smallest problems.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+import fovea
+import fovea.ops
+from fovea import _kernels, _timing
+from fovea._numerics import attention_reference, judge
+
+#: batch, heads, length, head dimension, causal
+PROBLEMS = [
+    (1, 8, 512, 64, False),
+    (2, 8, 512, 64, False),
+    (2, 8, 512, 64, True),
+    (2, 8, 128, 64, False),
+    (2, 8, 256, 64, False),
+    (16, 12, 196, 64, False),
+    (1024, 12, 196, 64, False),
+    (2, 8, 1024, 64, False),
+    (2, 8, 2048, 64, False),
+    (2, 8, 2048, 64, True),
+    (2, 8, 2048, 128, False),
+    (4, 16, 4096, 128, False),
+]
+BACKENDS = {
+    "flash": SDPBackend.FLASH_ATTENTION,
+    "cudnn": SDPBackend.CUDNN_ATTENTION,
+    "efficient": SDPBackend.EFFICIENT_ATTENTION,
+    "math": SDPBackend.MATH,
+}
+_CPU_LENGTH = 512  # most on the CPU
+_CHECKED_SEQUENCES = 4  # a batch's first ones are held against float64
+
+
+def describe(problem: tuple) -> str:
+    return f"({', '.join(map(str, problem[:4]))}){' causal' if problem[4] else ''}"
+
+
+def on_fovea(level: str, causal: bool) -> Callable:
+    number = fovea.ops.IMPLEMENTATIONS.index(level)
+    return lambda q, k, v: torch.ops.fovea.attention(q, k, v, causal, None, number)
+
+
+def on_torch(backend: SDPBackend, causal: bool) -> Callable:
+    def call(q, k, v):
+        with sdpa_kernel(backend):
+            return F.scaled_dot_product_attention(q, k, v, is_causal=causal)
+
+    return call
+
+
+def checked(call: Callable, q, k, v, causal: bool) -> str:
+    """Why the result is not good enough to be timed; empty when it is."""
+    got = call(q, k, v)[:_CHECKED_SEQUENCES]
+    few = [t[:_CHECKED_SEQUENCES] for t in (q, k, v)]
+    peer = F.scaled_dot_product_attention(*few, is_causal=causal)
+    return "; ".join(judge(got, attention_reference(*few, causal), peer).failures)
+
+
+def measure(problem: tuple, dtype: torch.dtype, device: str) -> dict:
+    """Times of all that run the problem; reasons of those that do not."""
+    batch, heads, length, dim, causal = problem
+    torch.manual_seed(0)
+    q, k, v = torch.randn(3, batch, heads, length, dim, device=device, dtype=dtype)
+    sets = _timing.rotation([q, k, v])
+    row = {"problem": list(problem), "dtype": str(dtype).removeprefix("torch."), "fovea": {}, "torch": {}}
+    flops = 4 * batch * heads * length * length * dim * (0.5 if causal else 1.0)
+    if device == "cpu":
+        ours, theirs = {"cpu": on_fovea("auto", causal)}, {"cpu": on_torch(SDPBackend.FLASH_ATTENTION, causal)}
+    else:
+        ours = {level: on_fovea(level, causal) for level in fovea.ops.IMPLEMENTATIONS[1:]}
+        theirs = {name: on_torch(backend, causal) for name, backend in BACKENDS.items()}
+        row["chosen"] = _kernels.choose(q, k, causal).level
+    for side, calls in (("fovea", ours), ("torch", theirs)):
+        for name, call in calls.items():
+            try:
+                wrong = checked(call, q, k, v, causal)
+                if wrong:
+                    row[side][name] = {"failed": wrong}
+                    continue
+                took = _timing.time_call(call, sets)
+            except RuntimeError as error:  # no such kernel for this problem or device
+                torch.cuda.empty_cache()
+                row[side][name] = {"left_out": str(error).splitlines()[0]}
+                continue
+            row[side][name] = {
+                "us": round(took.us, 2),
+                "spread": round(took.spread, 3),
+                "tflops": round(flops / took.seconds / 1e12, 1),
+            }
+    return row
+
+
+def best(times: dict) -> tuple[str, float]:
+    """Name and microseconds of the fastest."""
+    timed = {name: entry["us"] for name, entry in times.items() if "us" in entry}
+    name = min(timed, key=timed.get, default="none")
+    return name, timed.get(name, float("nan"))
+
+
+def print_table(rows: list[dict]) -> None:
+    sides = {side: sorted({name for row in rows for name in row[side]}) for side in ("fovea", "torch")}
+    names = [(side, name) for side, found in sides.items() for name in found]
+    print(f"{'us':32}" + "".join(f"{name:>11}" for _, name in names) + "   best of ours / of torch's")
+    for row in rows:
+        cells = []
+        for side, name in names:
+            entry = row[side].get(name, {})
+            cells.append(f"{entry['us']:.1f}" if "us" in entry else "WRONG" if "failed" in entry else "-")
+        (our_name, our_us), (their_name, their_us) = best(row["fovea"]), best(row["torch"])
+        text = f"{describe(row['problem'])} {row['dtype']}"
+        print(
+            f"{text:32}"
+            + "".join(f"{cell:>11}" for cell in cells)
+            + f"   {our_name} {their_us / our_us:.2f}x of {their_name}"
+        )
+
+
+def host_overhead(device: str) -> dict:
+    """Microseconds of the calling thread for each call, where the GPU has next to nothing to do."""
+    q, k, v = torch.randn(3, 1, 1, 16, 64, device=device, dtype=torch.float16)
+    calls = {
+        "torch.ops.fovea.attention": lambda q, k, v: torch.ops.fovea.attention(q, k, v),
+        "fovea.ops.attention": lambda q, k, v: fovea.ops.attention(q, k, v),
+        "scaled_dot_product_attention": lambda q, k, v: F.scaled_dot_product_attention(q, k, v),
+    }
+    return {name: round(_timing.host_seconds(call, (q, k, v)) * 1e6, 2) for name, call in calls.items()}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m fovea.bench_attention", description=__doc__.splitlines()[0])
+    parser.add_argument("--dtype", choices=["float16", "bfloat16"], default="float16")
+    parser.add_argument("--json", metavar="FILE", help="write everything there too; - is the standard output")
+    options = parser.parse_args(arguments)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    dtype = getattr(torch, options.dtype)
+    report = {
+        "fovea": fovea.__version__,
+        "torch": torch.__version__,
+        "device": torch.cuda.get_device_name() if device == "cuda" else "CPU",
+        "cuda": torch.version.cuda,
+        "cudnn": torch.backends.cudnn.version() if device == "cuda" else None,
+        "rows": [],
+    }
+    with torch.inference_mode():
+        for problem in PROBLEMS:
+            if device == "cuda" or (problem[2] <= _CPU_LENGTH and problem[0] <= 16):
+                report["rows"].append(measure(problem, dtype, device))
+        if device == "cuda":
+            report["host_us"] = host_overhead(device)
+    if options.json == "-":
+        json.dump(report, sys.stdout, indent=1)
+        print()
+    else:
+        print(f"fovea {fovea.__version__}, torch {torch.__version__}, {report['device']}")
+        print_table(report["rows"])
+        for name, us in report.get("host_us", {}).items():
+            print(f"host: {us:.1f} us a call of {name}")
+        if options.json:
+            with open(options.json, "w") as file:
+                json.dump(report, file, indent=1)
+    return 1 if any("failed" in entry for row in report["rows"] for entry in row["fovea"].values()) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,105 @@
+"""The acceptance and benchmark programs, on small cases: what they print, and that they can fail."""
+
+import json
+
+import pytest
+import torch
+
+from fovea import _kernels, accept, bench_attention
+
+CASES = [
+    accept.Case(1, 2, 70, 64, headline=True),
+    accept.Case(1, 2, 33, 72, causal=True, dtype=torch.bfloat16),
+    accept.Case(1, 2, 20, 64, causal=True, keys=30, kv_heads=1, note="first rows"),
+]
+
+
+@pytest.fixture(autouse=True)
+def few_cases(monkeypatch):
+    monkeypatch.setattr(accept, "cases", lambda: iter(CASES))
+
+
+def run(device, capsys):
+    code = accept.main(["--device", device])
+    lines = capsys.readouterr().out.splitlines()
+    return code, lines
+
+
+def test_passes(device, capsys):
+    code, lines = run(device, capsys)
+    assert code == 0, "\n".join(lines)
+    passed, total = lines[-1].split()[0].split("/")
+    levels = len(accept.levels_of(device))
+    resources = sum(line.startswith("resources ") for line in lines)
+    assert passed == total
+    assert int(total) == resources + 6 + levels * len(CASES)
+    assert sum("max_diff" in line for line in lines) == levels * len(CASES)
+    assert sum(line.startswith("gate rejects") for line in lines) == 5
+
+
+@pytest.mark.parametrize(
+    ("case", "wrong"),
+    [
+        (0, lambda q, k, v, causal: torch.ops.fovea.attention(q, k, v, True)),
+        (0, lambda q, k, v, causal: torch.ops.fovea.attention(q, k[:, :, 1:], v[:, :, 1:])),
+        (1, lambda q, k, v, causal: torch.ops.fovea.attention(q, k, v, False)),
+        (1, lambda q, k, v, causal: torch.full_like(q, float("nan"))),
+    ],
+    ids=["masked", "without a key", "unmasked", "nan"],
+)
+def test_wrong_attention_fails(capsys, monkeypatch, case, wrong):
+    monkeypatch.setattr(accept, "runner", lambda level: wrong)
+    report = accept.Report()
+    accept.accept_case(report, CASES[case], "cpu", "cpu")
+    assert (report.passed, report.total) == (0, 1)
+    assert "FAILED" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("kernel", "passes"),
+    [
+        (_kernels.Kernel("attention_scalar_f16_d64", 80, 72, 0, 0, 0), True),
+        (_kernels.Kernel("attention_scalar_f16_d64", 80, 73, 0, 0, 0), False),
+        (_kernels.Kernel("attention_mma_f16_d64", 80, 200, 0, 0, 4), False),
+        (_kernels.Kernel("attention_mma_f16_d64", 80, 200, 0, 16, 0), False),
+    ],
+)
+def test_resources(capsys, monkeypatch, kernel, passes):
+    monkeypatch.setattr(_kernels, "kernels", lambda: [kernel])
+    report = accept.Report()
+    accept.accept_resources(report)
+    assert (report.passed, report.total) == (int(passes), 1)
+    assert ("FAILED" in capsys.readouterr().out) is not passes
+
+
+def test_a_gate_that_accepts_everything_fails(capsys, monkeypatch):
+    monkeypatch.setattr(accept, "judge", lambda *_: _Verdict())
+    report = accept.Report()
+    accept.accept_gate(report, "cpu")
+    assert report.passed < report.total
+
+
+class _Verdict:
+    passed = True
+    failures: list = []
+
+
+def test_kernels_are_the_librarys():
+    kernels = _kernels.kernels()
+    names = [(kernel.name, kernel.arch) for kernel in kernels]
+    assert len(set(names)) == len(names)
+    for kernel in kernels:
+        assert kernel.arch in (80, 86, 89, 90, 100)
+        assert 0 < kernel.registers <= 255
+
+
+def test_bench(device, capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr(bench_attention, "PROBLEMS", [(1, 2, 64, 64, True)])
+    path = tmp_path / "bench.json"
+    assert bench_attention.main(["--json", str(path)]) == 0
+    assert "(1, 2, 64, 64) causal float16" in capsys.readouterr().out
+    report = json.loads(path.read_text())
+    (row,) = report["rows"]
+    name, us = bench_attention.best(row["fovea"])
+    assert us > 0 and row["fovea"][name]["spread"] >= 0
+    assert bench_attention.best(row["torch"])[1] > 0
