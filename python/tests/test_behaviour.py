@@ -230,7 +230,7 @@ def python(code, *arguments, **options):
 INTERRUPTED = """
 import sys, numpy, fovea
 encoder = fovea.load(sys.argv[1], device=sys.argv[2])
-images = [numpy.zeros((50, 40, 3), numpy.uint8)] * 3_000_000
+images = [numpy.zeros((3000, 4000, 3), numpy.uint8)] * 20_000  # at work for many seconds on any machine
 print("ready", flush=True)
 try:
     encoder.embed(images)
