@@ -53,7 +53,8 @@ class Stopwatch {
   std::vector<Mark> marks_;
 };
 
-/// Device memory that operators use for themselves; sized by a lane that only measures.
+/// Device memory that operators use for themselves; sized by a lane that only measures, for the
+/// largest slice: an operator must not ask for more when there are fewer images.
 struct Scratch {
   DevicePtr address = 0;
   std::size_t bytes = 0;

@@ -79,5 +79,15 @@ TEST(CanRunTest, PoolsOfEveryCheckpointRun) {
             "");
 }
 
+// The last slice of a batch has fewer images than the one that its memory is measured for, and few
+// images are split among many blocks, whose partial sums take more than they save.
+TEST(PoolWorkspaceTest, HoldsEverySmallerSlice) {
+  PoolProblem problem{.images = 170, .tokens = 576, .heads = 16, .hidden = 1152, .mlp = 4304};
+  const std::size_t most = pool_workspace_bytes(problem, hopper());
+  while (--problem.images > 0) {
+    ASSERT_LE(pool_workspace_bytes(problem, hopper()), most) << problem.images;
+  }
+}
+
 }  // namespace
 }  // namespace fovea::gpu

@@ -150,7 +150,13 @@ std::vector<std::uint32_t> pack_pool_keys(std::span<const float> keys, std::int6
 }
 
 std::size_t pool_workspace_bytes(const PoolProblem& problem, const DeviceInfo& device) {
-  return Layout(problem, plan_attend(problem, device)).bytes;
+  // Fewer images are split among more blocks, so that they may need more than many images do.
+  std::size_t most = 0;
+  for (PoolProblem fewer = problem; fewer.images > 0; --fewer.images) {
+    const AttendPlan plan = plan_attend(fewer, device);
+    most = std::max(most, Layout(fewer, plan).bytes);
+  }
+  return most;
 }
 
 std::vector<Launch> pool_launches(Device& device, const PoolProblem& problem,

@@ -45,6 +45,7 @@ struct PoolOperands {
 [[nodiscard]] std::vector<std::uint32_t> pack_pool_keys(std::span<const float> keys,
                                                         std::int64_t heads, std::int64_t hidden);
 
+/// What pool_launches passes through `workspace` for this many images and for any fewer.
 [[nodiscard]] std::size_t pool_workspace_bytes(const PoolProblem& problem,
                                                const DeviceInfo& device);
 
