@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "gpu/device/kernel_image.hpp"
 
 namespace fovea::lab {
 namespace {
@@ -27,8 +28,7 @@ class Checker {
   void run(const Card& card, const Case& one) {
     const std::unique_ptr<Workload> workload = one.make(options_.seed);
     if (const std::string why = workload->can_run(device_.info()); !why.empty()) {
-      // A card of another architecture has nothing to show here; one of this one has failed.
-      if (device_.info().compute_major == card.arch / 10) {
+      if (device_.info().arch() >= card.arch && carries_kernels(card, device_.info())) {
         add(card, one, *workload, "", Verdict{}, why);
       }
       return;
@@ -54,6 +54,7 @@ class Checker {
     }
   }
 
+  [[nodiscard]] int checked() const { return checked_; }
   [[nodiscard]] int failed() const { return failed_; }
 
  private:
@@ -61,10 +62,10 @@ class Checker {
                              const std::string& plan) {
     const std::uint64_t first = placement.fingerprint(*stream_);
     for (int run = 1; run < kRuns; ++run) {
-      placement.reset(*stream_);
+      placement.reset(*stream_, kOtherPoison);
       lab::run(kernels_, workload, placement.operands(), plan, *stream_);
       if (placement.fingerprint(*stream_) != first) {
-        return "the same inputs gave other bytes when it ran again";
+        return "the same inputs gave other bytes when it ran again: a race, or never written";
       }
     }
     return {};
@@ -106,6 +107,7 @@ class Checker {
     result.verdict = verdict;
     result.passed = reason.empty();
     result.reason = reason.empty() ? note : reason;
+    ++checked_;
     failed_ += result.passed ? 0 : 1;
     report_(result);
   }
@@ -115,10 +117,19 @@ class Checker {
   std::unique_ptr<gpu::Stream> stream_;
   const CheckOptions& options_;
   const std::function<void(const CheckResult&)>& report_;
+  int checked_ = 0;
   int failed_ = 0;
 };
 
 }  // namespace
+
+bool carries_kernels(const Card& card, const gpu::DeviceInfo& device) {
+  return std::ranges::any_of(gpu::kernel_images(), [&](const gpu::KernelImage& image) {
+    return gpu::runs_on(image, device.arch()) &&
+           std::ranges::any_of(
+               card.kernels, [&](const KernelLimits& limits) { return limits.covers(image.name); });
+  });
+}
 
 void run(gpu::KernelCache& kernels, const Workload& workload, const Operands& operands,
          std::string_view plan, gpu::Stream& stream) {
@@ -186,6 +197,10 @@ int check(gpu::Device& device, std::span<const Card* const> cards, const CheckOp
   }
   if (!any) {
     fail("no case to check{}", options.only_case.empty() ? "" : ": " + options.only_case);
+  }
+  if (checker.checked() == 0) {
+    fail("nothing was checked: this program has no kernels of these cards for {} (sm_{})",
+         device.info().name, device.info().arch());
   }
   return checker.failed();
 }

@@ -32,8 +32,13 @@ struct CheckResult {
   std::string reason;  // why not; for a mutant that was rejected, the gate's own words
 };
 
-/// Runs everything that `options` asks of these cards; `report` is called as each is done.
-/// Returns how many did not pass.
+/// Whether this program has kernels of the card for the device; from the card's architecture on,
+/// its cases must then run there.
+[[nodiscard]] bool carries_kernels(const Card& card, const gpu::DeviceInfo& device);
+
+/// Runs everything that `options` asks of these cards, but for cards without kernels for the
+/// device; `report` is called as each is done. Returns how many did not pass. Throws fovea::Error
+/// when there was nothing to check.
 int check(gpu::Device& device, std::span<const Card* const> cards, const CheckOptions& options,
           const std::function<void(const CheckResult&)>& report);
 

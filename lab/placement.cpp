@@ -10,7 +10,6 @@
 namespace fovea::lab {
 namespace {
 
-constexpr std::uint8_t kPoison = 0xFF;             // NaN in every float type
 constexpr std::size_t kGuard = 4096;               // before and after each output
 constexpr std::size_t kFingerprint = 32ULL << 20;  // bytes of a large output that are hashed
 constexpr std::size_t kReadWhole = 256ULL << 20;   // outputs up to this are read as a whole
@@ -47,7 +46,7 @@ Placement::Placement(gpu::Device& device, const Workload& workload, gpu::Stream&
   }
   operands_.output = guarded(spec_.bytes());
   if (spec_.row_scale) {
-    operands_.row_scale = guarded(static_cast<std::size_t>(spec_.rows) * sizeof(float));
+    operands_.row_scale = guarded(row_scale_bytes());
   }
   if (const std::size_t scratch = workload.scratch_bytes(device.info()); scratch > 0) {
     buffers_.emplace_back(device, scratch);
@@ -63,16 +62,15 @@ gpu::DevicePtr Placement::guarded(std::size_t bytes) {
   return buffers_.back().address() + kGuard;
 }
 
-void Placement::reset(gpu::Stream& stream) {
-  device_.fill(operands_.output - kGuard, kPoison, spec_.bytes() + 2 * kGuard, stream);
+void Placement::reset(gpu::Stream& stream, std::uint8_t poison) {
+  device_.fill(operands_.output - kGuard, poison, spec_.bytes() + 2 * kGuard, stream);
   if (spec_.initial >= 0) {
     device_.copy_on_device(operands_.output,
                            operands_.inputs[static_cast<std::size_t>(spec_.initial)], spec_.bytes(),
                            stream);
   }
   if (operands_.row_scale != 0) {
-    const std::size_t bytes = static_cast<std::size_t>(spec_.rows) * sizeof(float);
-    device_.fill(operands_.row_scale - kGuard, kPoison, bytes + 2 * kGuard, stream);
+    device_.fill(operands_.row_scale - kGuard, poison, row_scale_bytes() + 2 * kGuard, stream);
   }
 }
 
@@ -126,11 +124,23 @@ std::string Placement::fault(gpu::Stream& stream) const {
   const auto untouched = [](std::span<const std::byte> bytes) {
     return std::ranges::all_of(bytes, [](std::byte b) { return b == std::byte{kPoison}; });
   };
-  if (!untouched(download(operands_.output - kGuard, kGuard, stream))) {
-    return "it wrote before its output";
+  const auto guards_touched = [&](gpu::DevicePtr address, std::size_t bytes) {
+    return !untouched(download(address - kGuard, kGuard, stream)) ||
+           !untouched(download(address + bytes, kGuard, stream));
+  };
+  if (guards_touched(operands_.output, spec_.bytes())) {
+    return "it wrote before or past its output";
   }
-  if (!untouched(download(operands_.output + spec_.bytes(), kGuard, stream))) {
-    return "it wrote past its output";
+  if (operands_.row_scale != 0) {
+    if (guards_touched(operands_.row_scale, row_scale_bytes())) {
+      return "it wrote before or past its rows' scales";
+    }
+    const std::vector<std::byte> scales = download(operands_.row_scale, row_scale_bytes(), stream);
+    for (std::size_t at = 0; at < scales.size(); at += sizeof(float)) {
+      if (std::isnan(decode(DType::kF32, scales.data() + at))) {
+        return fmt::format("the scale of row {} is NaN or was never written", at / sizeof(float));
+      }
+    }
   }
   if (spec_.bytes() > kReadWhole) {
     return {};
@@ -154,11 +164,15 @@ std::string Placement::fault(gpu::Stream& stream) const {
 
 std::uint64_t Placement::fingerprint(gpu::Stream& stream) const {
   const std::size_t bytes = std::min(spec_.bytes(), kFingerprint);
-  const std::vector<std::byte> data = download(operands_.output, bytes, stream);
+  std::vector<std::byte> data = download(operands_.output, bytes, stream);
+  if (operands_.row_scale != 0) {
+    const std::vector<std::byte> scales = download(operands_.row_scale, row_scale_bytes(), stream);
+    data.insert(data.end(), scales.begin(), scales.end());
+  }
   std::uint64_t hash = 0xcbf29ce484222325U;  // FNV-1a, by words
-  for (std::size_t at = 0; at < bytes; at += sizeof(std::uint64_t)) {
+  for (std::size_t at = 0; at < data.size(); at += sizeof(std::uint64_t)) {
     std::uint64_t word = 0;
-    std::memcpy(&word, data.data() + at, std::min(sizeof word, bytes - at));
+    std::memcpy(&word, data.data() + at, std::min(sizeof word, data.size() - at));
     hash = (hash ^ word) * 0x100000001b3U;
   }
   return hash;

@@ -13,6 +13,11 @@
 
 namespace fovea::lab {
 
+/// NaN in every float type.
+inline constexpr std::uint8_t kPoison = 0xFF;
+/// Other bytes: an element that is never written differs between runs, also one of integers.
+inline constexpr std::uint8_t kOtherPoison = 0x7F;
+
 class Placement {
  public:
   Placement(gpu::Device& device, const Workload& workload, gpu::Stream& stream);
@@ -21,19 +26,23 @@ class Placement {
   /// Bytes of all tensors.
   [[nodiscard]] std::size_t bytes() const { return bytes_; }
 
-  /// NaN over the outputs and the guards around them; kernels that add to their output find its
+  /// Poison over the outputs and the guards around them; kernels that add to their output find its
   /// initial content.
-  void reset(gpu::Stream& stream);
+  void reset(gpu::Stream& stream, std::uint8_t poison = kPoison);
   /// The values of these tiles as the kernel left them; waits for the stream.
   void read(std::span<TileValues> tiles, gpu::Stream& stream) const;
-  /// What is wrong with the output's bytes as a whole: something was written before or after it,
-  /// or (outputs small enough to be read whole) an element is still NaN. Empty when nothing is.
+  /// What is wrong with the outputs' bytes as a whole, after a reset with kPoison: something was
+  /// written before or after them, a row's scale is still NaN, or (outputs small enough to be read
+  /// whole) an element is. Empty when nothing is.
   [[nodiscard]] std::string fault(gpu::Stream& stream) const;
-  /// A number that other bytes in the output would change; for outputs small enough to be read.
+  /// A number that other bytes in the outputs would change; of large ones, in their first part.
   [[nodiscard]] std::uint64_t fingerprint(gpu::Stream& stream) const;
 
  private:
   gpu::DevicePtr guarded(std::size_t bytes);
+  [[nodiscard]] std::size_t row_scale_bytes() const {
+    return static_cast<std::size_t>(spec_.rows) * sizeof(float);
+  }
   [[nodiscard]] std::vector<std::byte> download(gpu::DevicePtr from, std::size_t bytes,
                                                 gpu::Stream& stream) const;
 

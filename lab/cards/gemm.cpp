@@ -48,7 +48,7 @@ std::vector<Case> odd_sizes(GemmProblem problem) {
     problem.k = size.k;
     add("", size.m == 196);
   }
-  if (problem.a == DType::kE4M3) {
+  if (problem.a == DType::kE4M3 || problem.a == DType::kI8) {
     problem.m = 196;
     problem.n = 768;
     problem.k = 768;

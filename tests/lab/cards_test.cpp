@@ -66,6 +66,25 @@ TEST(Cards, EveryKernelOfTheProgramHasOne) {
   }
 }
 
+// What decides between a failure and a card that has nothing to show on a GPU.
+TEST(Cards, CarryKernelsForTheGpusTheyAreMeantFor) {
+  if (gpu::kernel_images().empty()) {
+    GTEST_SKIP() << "built without the CUDA compiler";
+  }
+  const auto device = [](int major) {
+    return gpu::DeviceInfo{.name = "a GPU", .compute_major = major};
+  };
+  for (const Card& card : cards()) {
+    EXPECT_TRUE(carries_kernels(card, device(9))) << card.name;
+    EXPECT_FALSE(carries_kernels(card, device(7))) << card.name;
+    if (card.arch == 80) {
+      EXPECT_TRUE(carries_kernels(card, device(8))) << card.name;
+    }
+  }
+  EXPECT_FALSE(
+      carries_kernels(*find_cards(std::vector<std::string>{"gemm_qkv"}).front(), device(8)));
+}
+
 TEST(Cards, LimitsNameKernelsThatExist) {
   if (gpu::kernel_images().empty()) {
     GTEST_SKIP() << "built without the CUDA compiler";

@@ -3,14 +3,17 @@
 
 namespace fovea::gpu {
 
+bool runs_on(const KernelImage& image, int arch) {
+  // What is built for 90 and 100 is of their "a" architectures.
+  const bool alone = image.arch == 90 || image.arch == 100;
+  return image.arch == arch || (!alone && image.arch / 10 == arch / 10 && image.arch < arch);
+}
+
 const KernelImage* find_kernel_image(std::string_view name, int arch) {
   const KernelImage* best = nullptr;
   for (const KernelImage& image : kernel_images()) {
-    // Machine code of an "a" architecture (90, 100) runs there alone; other code also on later
-    // minor revisions of the same major one. Neither 90 nor 100 has a later minor one to refuse.
-    const bool runs = image.arch == arch || (image.arch / 10 == arch / 10 && image.arch < arch &&
-                                             image.arch != 90 && image.arch != 100);
-    if (image.name == name && runs && (best == nullptr || image.arch > best->arch)) {
+    if (image.name == name && runs_on(image, arch) &&
+        (best == nullptr || image.arch > best->arch)) {
       best = &image;
     }
   }

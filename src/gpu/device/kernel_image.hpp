@@ -24,9 +24,11 @@ struct KernelImage {
 /// All of them; empty when the program was built without the CUDA compiler.
 [[nodiscard]] std::span<const KernelImage> kernel_images();
 
-/// The kernel of this name for devices of this architecture (90 for compute capability 9.0), or
-/// null. Machine code runs on later minor revisions of its major one, except when it is for one
-/// architecture alone (sm_90a).
+/// Whether its machine code runs on devices of this architecture (90 for compute capability 9.0):
+/// that of its own, and later minor revisions of it, except when it is for one alone (sm_90a).
+[[nodiscard]] bool runs_on(const KernelImage& image, int arch);
+
+/// The kernel of this name that runs on devices of this architecture, or null.
 [[nodiscard]] const KernelImage* find_kernel_image(std::string_view name, int arch);
 
 }  // namespace fovea::gpu
