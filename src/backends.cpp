@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include "core/error.hpp"
 #include "cpu/backend.hpp"
@@ -13,6 +14,16 @@
 
 namespace fovea {
 namespace {
+
+/// The number that the text is, if it is one and not negative.
+std::optional<int> whole_number(std::string_view text) {
+  int number = -1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc{} || end != text.data() + text.size() || number < 0) {
+    return std::nullopt;
+  }
+  return number;
+}
 
 /// The number in "cuda" or "cuda:1".
 std::optional<int> cuda_index(std::string_view device) {
@@ -23,13 +34,7 @@ std::optional<int> cuda_index(std::string_view device) {
   if (!device.starts_with("cuda:")) {
     return std::nullopt;
   }
-  const std::string_view number = device.substr(kCuda.size() + 1);
-  int index = -1;
-  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), index);
-  if (error != std::errc{} || end != number.data() + number.size() || index < 0) {
-    return std::nullopt;
-  }
-  return index;
+  return whole_number(device.substr(kCuda.size() + 1));
 }
 
 /// For measurements: how many images go through the network together, and whether operators are
@@ -37,14 +42,30 @@ std::optional<int> cuda_index(std::string_view device) {
 gpu::GpuOptions gpu_options(const EncoderOptions& options) {
   gpu::GpuOptions asked{.precision = options.precision, .threads = options.threads};
   if (const char* slice = std::getenv("FOVEA_GPU_SLICE"); slice != nullptr) {
-    asked.slice_images = std::atoll(slice);
+    const std::optional<int> images = whole_number(slice);
+    if (!images) {
+      fail("FOVEA_GPU_SLICE is '{}'; it takes a number of images, 0 for as many as pay", slice);
+    }
+    asked.slice_images = *images;
   }
   asked.profile = std::getenv("FOVEA_GPU_PROFILE") != nullptr;
   return asked;
 }
 
-std::unique_ptr<ops::Backend> make_cpu(const EncoderOptions& options) {
-  return cpu::make_cpu_backend({.precision = options.precision, .threads = options.threads});
+std::unique_ptr<ops::Backend> make_cpu(const EncoderOptions& options, std::string note = {}) {
+  return cpu::make_cpu_backend(
+      {.precision = options.precision, .threads = options.threads, .note = std::move(note)});
+}
+
+/// One that cannot be used hides no other: its place in the list is its index.
+std::string describe_gpu(int index) {
+  try {
+    const gpu::DeviceInfo info = gpu::open_cuda_device(index)->info();
+    return fmt::format("{} (sm_{}, {:.1f} GiB)", info.name, info.arch(),
+                       static_cast<double>(info.memory_bytes) / (1 << 30));
+  } catch (const Error& error) {
+    return fmt::format("cuda:{} cannot be used ({})", index, error.what());
+  }
 }
 
 }  // namespace
@@ -57,27 +78,38 @@ std::unique_ptr<ops::Backend> make_backend(const EncoderOptions& options) {
     return make_cpu(options);
   }
   if (const auto index = cuda_index(options.device)) {
-    return gpu::make_gpu_backend(gpu::open_cuda_device(*index), gpu_options(options));
+    const gpu::GpuOptions asked = gpu_options(options);
+    return gpu::make_gpu_backend(gpu::open_cuda_device(*index), asked);
   }
   if (options.device != "auto") {
     fail("device '{}' is unknown; use auto, cpu, cuda or cuda:N", options.device);
   }
   try {
     return gpu::make_gpu_backend(gpu::open_cuda_device(), gpu_options(options));
-  } catch (const Error&) {
+  } catch (const gpu::NoGpu&) {
     return make_cpu(options);  // the backend's description says what was chosen
+  } catch (const Error& error) {
+    // Somebody has a GPU and would wonder at the speed.
+    return make_cpu(options, fmt::format("the GPU is not used: {}", error.what()));
+  }
+}
+
+bool auto_takes_gpu() {
+  try {
+    return gpu::reason_without_kernels(gpu::open_cuda_device()->info()).empty();
+  } catch (const Error&) {  // whatever it is, make_backend tells it
+    return false;
   }
 }
 
 std::vector<std::string> describe_gpus(std::string& why) {
   std::vector<std::string> gpus;
   try {
-    for (int index = 0;; ++index) {
-      const gpu::DeviceInfo info = gpu::open_cuda_device(index)->info();
-      gpus.push_back(fmt::format("{} (sm_{}, {:.1f} GiB)", info.name, info.arch(),
-                                 static_cast<double>(info.memory_bytes) / (1 << 30)));
+    const int count = gpu::count_cuda_devices();
+    for (int index = 0; index < count; ++index) {
+      gpus.push_back(describe_gpu(index));
     }
-  } catch (const Error& error) {  // also that there is no GPU of this index any more
+  } catch (const Error& error) {
     why = error.what();
   }
   return gpus;

@@ -46,8 +46,8 @@ struct ModelInfo {
 /// tensors that are missing or unusable are listed in the result.
 [[nodiscard]] ModelInfo inspect_model(const std::string& model);
 
-/// The GPUs of this machine that can be used, "NVIDIA H200 (sm_90, 139.8 GiB)". Empty when there
-/// are none, with the reason in `why` when it is not null.
+/// The GPUs of this machine by index, "NVIDIA H200 (sm_90, 139.8 GiB)", or why one of them cannot
+/// be used. Empty when there are none, with the reason in `why` when it is not null.
 [[nodiscard]] std::vector<std::string> list_gpus(std::string* why = nullptr);
 
 /// Names of the published fixed-resolution SigLIP 2 architectures, as on the hub without

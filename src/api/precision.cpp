@@ -19,8 +19,7 @@ Precision parse_precision(std::string_view name) {
 }
 
 bool means_gpu(const std::string& device) {
-  std::string why;
-  return device.starts_with("cuda") || (device == "auto" && !describe_gpus(why).empty());
+  return device.starts_with("cuda") || (device == "auto" && auto_takes_gpu());
 }
 
 std::vector<Precision> precisions_or_all(const std::vector<Precision>& named,

@@ -40,7 +40,8 @@ class CpuBackend : public ops::Backend {
   explicit CpuBackend(const CpuOptions& options)
       : precision_(choose_precision(options.precision)),
         activation_(precision_ == Precision::kBf16 ? DType::kBF16 : DType::kF32),
-        pool_(options.threads > 0 ? options.threads : available_threads()) {
+        pool_(options.threads > 0 ? options.threads : available_threads()),
+        note_(options.note) {
     for (int worker = 0; worker < pool_.threads(); ++worker) {
       workers_.push_back(std::make_unique<Worker>(cache_));
     }
@@ -49,6 +50,10 @@ class CpuBackend : public ops::Backend {
   [[nodiscard]] std::string description() const override {
     return fmt::format("cpu (oneDNN, {}), {}, {} threads", isa_name(), to_string(precision_),
                        threads());
+  }
+  [[nodiscard]] std::string take_note() override {
+    const std::lock_guard turn(turn_);
+    return std::exchange(note_, {});
   }
   [[nodiscard]] Precision precision() const override { return precision_; }
   [[nodiscard]] int threads() const override { return pool_.threads(); }
@@ -92,6 +97,7 @@ class CpuBackend : public ops::Backend {
   std::vector<std::unique_ptr<Team>> teams_;  // kept for batches cut alike
   mutable std::mutex turn_;
   ThreadPool pool_;
+  std::string note_;
 };
 
 std::string CpuBackend::reason_type(DType type) const {

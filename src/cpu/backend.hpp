@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "ops/backend.hpp"
 
@@ -10,7 +11,8 @@ namespace fovea::cpu {
 
 struct CpuOptions {
   Precision precision = Precision::kAuto;
-  int threads = 0;  // 0: one for each CPU this process may use
+  int threads = 0;     // 0: one for each CPU this process may use
+  std::string note{};  // what Backend::take_note tells: why this device was taken, say
 };
 
 /// Throws fovea::Error with the reason when the CPU lacks the instructions for the precision.

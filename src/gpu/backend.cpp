@@ -7,10 +7,12 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <set>
 #include <thread>
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "core/error.hpp"
 #include "core/thread_pool.hpp"
@@ -125,7 +127,8 @@ class GpuBackend final : public ops::Backend {
                                            .width = problem.width,
                                            .eps = problem.eps,
                                            .input = problem.input,
-                                           .output = problem.output},
+                                           .output = problem.output,
+                                           .row_scale = problem.row_scales},
                                           device_->info());
   }
   [[nodiscard]] std::string can_run(const ops::LinearProblem& problem) const override {
@@ -443,6 +446,9 @@ void GpuBackend::run(const ops::Batch& batch, const Network& network) {
 
 std::vector<std::int64_t> plan_slices(std::int64_t images, std::int64_t most) {
   std::vector<std::int64_t> slices;
+  if (images <= 0) {
+    return slices;
+  }
   const std::int64_t first = most / kFirstSlicePart / kImageMultiple * kImageMultiple;
   if (first > 0 && images > most / 2) {
     slices.push_back(first);
@@ -460,13 +466,28 @@ std::vector<std::int64_t> plan_slices(std::int64_t images, std::int64_t most) {
   return slices;
 }
 
-std::unique_ptr<ops::Backend> make_gpu_backend(std::unique_ptr<Device> device,
-                                               const GpuOptions& options) {
+std::string reason_without_kernels(const DeviceInfo& device) {
   if (kernel_images().empty()) {
-    fail(
+    return fmt::format(
         "this program was built without the CUDA compiler and has no kernels for {}; use "
         "--device cpu, or build it with nvcc on the PATH (scripts/setup installs it otherwise)",
-        device->info().name);
+        device.name);
+  }
+  std::set<int> archs;
+  for (const KernelImage& image : kernel_images()) {
+    if (runs_on(image, device.arch())) {
+      return "";
+    }
+    archs.insert(image.arch);
+  }
+  return fmt::format("{} is sm_{}, and this program has kernels for sm_{}; use --device cpu",
+                     device.name, device.arch(), fmt::join(archs, ", sm_"));
+}
+
+std::unique_ptr<ops::Backend> make_gpu_backend(std::unique_ptr<Device> device,
+                                               const GpuOptions& options) {
+  if (const std::string reason = reason_without_kernels(device->info()); !reason.empty()) {
+    fail("{}", reason);
   }
   return std::make_unique<GpuBackend>(std::move(device), options);
 }

@@ -23,6 +23,9 @@ struct GpuOptions {
   bool profile = false;
 };
 
+/// Why this program has no kernels for the device; empty when it has.
+[[nodiscard]] std::string reason_without_kernels(const DeviceInfo& device);
+
 /// Takes the device over. Throws fovea::Error when the program carries no kernels for it or the
 /// precision is not to be had on it.
 [[nodiscard]] std::unique_ptr<ops::Backend> make_gpu_backend(std::unique_ptr<Device> device,

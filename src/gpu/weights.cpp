@@ -144,7 +144,14 @@ PackedPatchEmbed pack_patch_embed(const ops::PatchEmbedWeights& weights, DType p
 }
 
 DeviceBuffer Uploader::upload(std::span<const std::byte> bytes) {
-  DeviceBuffer buffer(device_, bytes.size());
+  DeviceBuffer buffer;
+  try {
+    buffer = DeviceBuffer(device_, bytes.size());
+  } catch (const OutOfMemory& error) {
+    throw OutOfMemory(fmt::format(
+        "{}. The model's weights do not fit: free memory on the GPU, or use --device cpu",
+        error.what()));
+  }
   const std::lock_guard lock(mutex_);
   device_.copy_to_device(buffer.address(), bytes, *stream_);
   stream_->synchronize();  // the host memory may go

@@ -31,6 +31,33 @@ def test_auto_says_that_it_took_the_cpu(run_fovea, tiny, tmp_path):
     assert "no NVIDIA driver" in run_fovea("info", tiny).stdout
 
 
+@pytest.fixture
+def unusable_driver(tmp_path):
+    """The environment of a program that finds a libcuda.so.1 without the driver's functions: C's library."""
+    libc = next(line.split()[-1] for line in open("/proc/self/maps") if "/libc." in line or "/libc-" in line)
+    (tmp_path / "libcuda.so.1").symlink_to(libc)
+    return {"LD_LIBRARY_PATH": str(tmp_path)}
+
+
+def test_auto_says_why_it_leaves_a_gpu_alone(run_fovea, tiny, tmp_path, unusable_driver):
+    result = run_fovea("embed", "-m", tiny, "-o", tmp_path / "out", PHOTOS, env=unusable_driver)
+    assert "computing on cpu" in result.stderr
+    assert result.stderr.count("the GPU is not used: the NVIDIA driver is too old") == 1
+
+
+def test_a_driver_that_is_too_old_ends_the_job_before_it_begins(run_fovea, tiny, tmp_path, unusable_driver):
+    result = run_fovea("embed", "-m", tiny, "-o", tmp_path / "out", PHOTOS, "--device", "cuda", code=1, env=unusable_driver)
+    assert "driver is too old" in result.stderr
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("slice", ["many", "-1", "3.5", ""])
+def test_a_slice_that_is_no_number_is_refused(run_fovea, tiny, tmp_path, slice):
+    result = run_fovea("embed", "-m", tiny, "-o", tmp_path / "out", PHOTOS, "--device", "cuda", code=1,
+                       env={"FOVEA_GPU_SLICE": slice})
+    assert "FOVEA_GPU_SLICE" in result.stderr
+
+
 @pytest.mark.skipif(HAS_DRIVER, reason="this machine has an NVIDIA driver")
 def test_bench_of_a_gpu_that_is_not_there_fails(run_fovea, tiny):
     assert "no NVIDIA driver" in run_fovea("bench", "-m", tiny, "--device", "cuda", code=1).stderr

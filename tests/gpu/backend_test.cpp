@@ -3,10 +3,14 @@
 
 #include <algorithm>
 #include <numeric>
+#include <string>
+#include <utility>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "gpu/device/kernel_image.hpp"
 #include "gpu/launch/norm.hpp"
 #include "gpu/launch/pool.hpp"
 
@@ -35,10 +39,32 @@ TEST(SlicesTest, CoverTheBatchAndAreNoLargerThanAllowed) {
 
 TEST(SlicesTest, StartWithASmallOneAndGoOnInRowsThatTilesDivide) {
   using Slices = std::vector<std::int64_t>;
+  EXPECT_EQ(plan_slices(0, 512), Slices());
   EXPECT_EQ(plan_slices(256, 512), Slices({256}));
   EXPECT_EQ(plan_slices(300, 512), Slices({128, 172}));
   EXPECT_EQ(plan_slices(1024, 512), Slices({128, 448, 448}));
   EXPECT_EQ(plan_slices(1000, 512), Slices({128, 448, 424}));
+}
+
+TEST(KernelsTest, AreMissingForGpusThatTheyWereNotBuiltFor) {
+  DeviceInfo device = hopper();
+  if (kernel_images().empty()) {
+    EXPECT_NE(reason_without_kernels(device).find("CUDA compiler"), std::string::npos);
+    return;
+  }
+  EXPECT_EQ(reason_without_kernels(device), "");
+  device.compute_major = 8;
+  for (const int minor : {0, 6, 7, 9}) {
+    device.compute_minor = minor;
+    EXPECT_EQ(reason_without_kernels(device), "") << minor;
+  }
+  for (const auto& [major, minor] : {std::pair{7, 5}, std::pair{9, 1}, std::pair{12, 0}}) {
+    device.compute_major = major;
+    device.compute_minor = minor;
+    const std::string reason = reason_without_kernels(device);
+    EXPECT_NE(reason.find(fmt::format("sm_{}", device.arch())), std::string::npos) << reason;
+    EXPECT_NE(reason.find("--device cpu"), std::string::npos) << reason;
+  }
 }
 
 TEST(CanRunTest, NormsGiveReasons) {

@@ -1,6 +1,7 @@
 // Our declarations of the CUDA driver API against NVIDIA's, where its header is at hand.
 #include "gpu/device/driver_api.hpp"
 
+#include <algorithm>
 #include <cstddef>
 
 #include <gtest/gtest.h>
@@ -27,6 +28,7 @@ TEST(DriverApi, ConstantsAreThoseOfCudaH) {
   EXPECT_EQ(driver::kNoDevice, CUDA_ERROR_NO_DEVICE);
   EXPECT_EQ(driver::kNoBinaryForGpu, CUDA_ERROR_NO_BINARY_FOR_GPU);
   EXPECT_EQ(driver::kNotReady, CUDA_ERROR_NOT_READY);
+  EXPECT_EQ(driver::kSystemDriverMismatch, CUDA_ERROR_SYSTEM_DRIVER_MISMATCH);
   EXPECT_EQ(driver::kStreamNonBlocking, CU_STREAM_NON_BLOCKING);
   EXPECT_EQ(driver::kCaptureModeRelaxed, CU_STREAM_CAPTURE_MODE_RELAXED);
   EXPECT_EQ(driver::kLaunchAttributeClusterDimension, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION);
@@ -74,6 +76,8 @@ TEST(CudaDevice, SaysWhatIsMissing) {
   try {
     const auto device = open_cuda_device();
     EXPECT_GT(device->info().sm_count, 0);
+    EXPECT_EQ(std::ranges::count(device->info().pci_bus_id, ':'), 2) << device->info().pci_bus_id;
+    EXPECT_GE(count_cuda_devices(), 1);
   } catch (const Error& error) {
     const std::string message = error.what();
     EXPECT_NE(message.find("NVIDIA driver"), std::string::npos) << message;

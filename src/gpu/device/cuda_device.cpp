@@ -100,8 +100,12 @@ DeviceInfo read_info(driver::DeviceId id, int driver_version) {
   std::array<char, 256> name{};
   check(api().device_name(name.data(), static_cast<int>(name.size()), id),
         "reading the GPU's name");
+  std::array<char, 32> bus{};
+  check(api().device_pci_bus_id(bus.data(), static_cast<int>(bus.size()), id),
+        "reading the GPU's place on the bus");
   DeviceInfo info;
   info.name = name.data();
+  info.pci_bus_id = bus.data();
   info.compute_major = attribute(id, kComputeCapabilityMajor);
   info.compute_minor = attribute(id, kComputeCapabilityMinor);
   info.sm_count = attribute(id, kMultiprocessorCount);
@@ -132,7 +136,11 @@ class CudaDevice final : public Device {
  public:
   CudaDevice(driver::DeviceId id, int driver_version)
       : id_(id), info_(read_info(id, driver_version)) {
-    check(api().context_retain(&context_, id), fmt::format("starting work on {}", info_.name));
+    const driver::Result started = api().context_retain(&context_, id);
+    check(started,
+          fmt::format(
+              "starting work on {}{}", info_.name,
+              started == driver::kOutOfMemory ? " (free memory on it, or use --device cpu)" : ""));
     enter();
   }
   ~CudaDevice() override {
@@ -359,10 +367,18 @@ class CudaDevice final : public Device {
 
 }  // namespace
 
-std::unique_ptr<Device> open_cuda_device(int index) {
+namespace {
+
+/// Starts the driver; its version.
+int start_driver() {
   const driver::Result started = api().init(0);
   if (started == driver::kNoDevice) {
-    fail("the NVIDIA driver finds no GPU on this machine; use --device cpu");
+    throw NoGpu("the NVIDIA driver finds no GPU on this machine; use --device cpu");
+  }
+  if (started == driver::kSystemDriverMismatch) {
+    fail(
+        "the NVIDIA driver's library is of another version than the driver that is loaded: restart "
+        "the machine after an update, or use --device cpu");
   }
   check(started, "starting the NVIDIA driver");
   int version = 0;
@@ -372,8 +388,21 @@ std::unique_ptr<Device> open_cuda_device(int index) {
          version / 1000, version % 1000 / 10, kLeastDriverVersion / 1000,
          kLeastDriverVersion % 1000 / 10);
   }
+  return version;
+}
+
+}  // namespace
+
+int count_cuda_devices() {
+  (void)start_driver();
   int count = 0;
   check(api().device_count(&count), "counting GPUs");
+  return count;
+}
+
+std::unique_ptr<Device> open_cuda_device(int index) {
+  const int version = start_driver();
+  const int count = count_cuda_devices();
   if (index < 0 || index >= count) {
     fail("there is no GPU {}; this machine has {}", index, count);
   }

@@ -21,8 +21,9 @@ namespace fovea::gpu {
 using DevicePtr = std::uint64_t;
 
 struct DeviceInfo {
-  std::string name;       // "NVIDIA H200"
-  int compute_major = 0;  // 9.0 for Hopper
+  std::string name;          // "NVIDIA H200"
+  std::string pci_bus_id{};  // "0000:3B:00.0": the same whatever devices a process may see
+  int compute_major = 0;     // 9.0 for Hopper
   int compute_minor = 0;
   int sm_count = 0;
   std::size_t memory_bytes = 0;
@@ -37,6 +38,12 @@ struct DeviceInfo {
 
 /// No room in the device's memory; a smaller batch may fit.
 class OutOfMemory : public Error {
+ public:
+  using Error::Error;
+};
+
+/// There is no GPU here, or no driver for one: nothing is wrong with the machine.
+class NoGpu : public Error {
  public:
   using Error::Error;
 };
@@ -239,8 +246,11 @@ class PinnedBuffer {
   std::size_t bytes_ = 0;
 };
 
-/// Opens CUDA device `index`. Throws Error that says what is missing: the driver's library, a GPU,
-/// or a driver new enough.
+/// The GPUs that the driver shows to this process. Throws as open_cuda_device does.
+[[nodiscard]] int count_cuda_devices();
+
+/// Opens CUDA device `index`. Throws NoGpu without the driver's library or a GPU, and Error that
+/// says what is wrong with those that are there: the driver too old, no GPU of this index.
 [[nodiscard]] std::unique_ptr<Device> open_cuda_device(int index = 0);
 
 }  // namespace fovea::gpu

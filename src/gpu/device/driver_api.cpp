@@ -15,7 +15,8 @@ Api bind() {
   // Never closed: the driver keeps threads of its own.
   void* const library = dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
-    fail("no NVIDIA driver on this machine ({}); install one, or use --device cpu", dlerror());
+    throw NoGpu(fmt::format(
+        "no NVIDIA driver on this machine ({}); install one, or use --device cpu", dlerror()));
   }
   Api bound;
 // NOLINTBEGIN(bugprone-macro-parentheses): names and parameter lists take none

@@ -82,6 +82,7 @@ struct LaunchConfig {
   FOVEA_DRIVER(device_count, cuDeviceGetCount, (int*))                                          \
   FOVEA_DRIVER(device_get, cuDeviceGet, (DeviceId*, int))                                       \
   FOVEA_DRIVER(device_name, cuDeviceGetName, (char*, int, DeviceId))                            \
+  FOVEA_DRIVER(device_pci_bus_id, cuDeviceGetPCIBusId, (char*, int, DeviceId))                  \
   FOVEA_DRIVER(device_attribute, cuDeviceGetAttribute, (int*, DeviceAttribute, DeviceId))       \
   FOVEA_DRIVER(device_memory, cuDeviceTotalMem_v2, (std::size_t*, DeviceId))                    \
   FOVEA_DRIVER(context_retain, cuDevicePrimaryCtxRetain, (Context*, DeviceId))                  \
