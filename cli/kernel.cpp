@@ -91,10 +91,12 @@ void print_figure(const lab::BenchFigure& figure, const lab::Ceilings& ceilings)
   print_timing(figure.timing);
   std::cout << fmt::format(
       ", {:.1f} TFLOP/s ({} of the matrix ceiling), {:.0f} GB/s ({} of the copy ceiling), "
-      "{} MHz\n",
+      "{} MHz, {:.0f} W{}\n",
       figure.flops / seconds * 1e-12, share(figure.flops / seconds, figure.matrix_ceiling),
       figure.bytes / seconds * 1e-9, share(figure.bytes / seconds, ceilings.copy_bytes_per_second),
-      figure.timing.sm_mhz);
+      figure.timing.sm_mhz, figure.timing.watts,
+      figure.timing.dropped > 0 ? fmt::format(", {} slowed samples dropped", figure.timing.dropped)
+                                : "");
   std::cout << fmt::format(
       "  gate: error {:.2e} (framework {:.2e}), difference {:.1e}, worst tile {:.1e}\n",
       figure.verdict.error, figure.verdict.framework_error, figure.verdict.difference,
@@ -121,7 +123,7 @@ int run_bench(const KernelArguments& arguments) {
   std::cerr << "fovea: " << device->info().name << '\n';
   lab::Ceilings ceilings;
   const lab::BenchReport report = lab::bench(
-      *device, arguments.device, cards, arguments.bench,
+      *device, cards, arguments.bench,
       [&](const lab::Ceilings& measured) {
         ceilings = measured;
         std::cout << fmt::format(
@@ -228,8 +230,9 @@ int run_sass(const KernelArguments& arguments) {
       std::cout << lab::disassemble(*report.image) << '\n';
     }
   }
-  std::cout << fmt::format("{}/{} have the instructions they must have and no others\n",
-                           images.size() - wrong, images.size());
+  std::cout << fmt::format(
+      "{}/{} have the instructions they must have and none that they must not\n",
+      images.size() - wrong, images.size());
   return wrong == 0 ? kDone : kFailed;
 }
 

@@ -5,6 +5,8 @@
 #include <memory>
 #include <utility>
 
+#include <fmt/ranges.h>
+
 #include "core/error.hpp"
 #include "lab/ceilings.hpp"
 #include "lab/check.hpp"
@@ -44,6 +46,12 @@ class Bench {
     const std::size_t sets =
         std::clamp(2 * device_.info().l2_bytes / std::max<std::size_t>(bytes, 1) + 1,
                    std::size_t{1}, kMostSets);
+    if (sets * bytes < 2 * device_.info().l2_bytes) {
+      report_.missing.push_back(fmt::format(
+          "{} {} from device memory: its {} sets of {} KiB stay in the L2 cache, and the times "
+          "told are of that",
+          card.name, one.name, sets, bytes >> 10));
+    }
     std::vector<std::unique_ptr<Placement>> placements;
     placements.reserve(sets);
     for (std::size_t set = 0; set < sets; ++set) {
@@ -146,13 +154,13 @@ class Bench {
 
 }  // namespace
 
-BenchReport bench(gpu::Device& device, int device_index, std::span<const Card* const> cards,
+BenchReport bench(gpu::Device& device, std::span<const Card* const> cards,
                   const BenchOptions& options, const std::function<void(const Ceilings&)>& measured,
                   const std::function<void(const BenchFigure&)>& report,
                   const std::function<void(const BenchFigure&)>& failed) {
   BenchReport all;
   all.device = device.info();
-  const Nvml nvml(device_index);
+  const Nvml nvml(all.device.pci_bus_id);
   all.driver_version = nvml.driver_version();
   if (!nvml.missing().empty()) {
     all.missing.push_back(nvml.missing());
@@ -192,6 +200,9 @@ BenchReport bench(gpu::Device& device, int device_index, std::span<const Card* c
   }
   if (!any) {
     fail("no case to time{}", options.only_case.empty() ? "" : ": " + options.only_case);
+  }
+  if (all.figures.empty() && all.failed == 0) {
+    fail("nothing could be timed: {}", fmt::join(all.missing, "; "));
   }
   std::ranges::sort(all.missing);
   const auto [first, last] = std::ranges::unique(all.missing);

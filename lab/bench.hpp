@@ -69,8 +69,8 @@ struct BenchReport {
 };
 
 /// `report` is called with each figure as it is there, `failed` with each kernel that was wrong.
-[[nodiscard]] BenchReport bench(gpu::Device& device, int device_index,
-                                std::span<const Card* const> cards, const BenchOptions& options,
+[[nodiscard]] BenchReport bench(gpu::Device& device, std::span<const Card* const> cards,
+                                const BenchOptions& options,
                                 const std::function<void(const Ceilings&)>& measured,
                                 const std::function<void(const BenchFigure&)>& report,
                                 const std::function<void(const BenchFigure&)>& failed);

@@ -42,7 +42,7 @@ struct KernelLimits {
   std::string kernel;                     // name of a KernelImage, or its beginning and a '*'
   int arch = 0;                           // only images of this architecture; 0: all
   int registers = 255;                    // a thread, at launch
-  int shared_bytes = 232448;              // a block, static and dynamic
+  int shared_bytes = 232448;              // a block, static: the dynamic part is the launcher's
   std::vector<std::string> sass_has{};    // beginnings of instructions that must occur: "QGMMA"
   std::vector<std::string> sass_lacks{};  // beside LDL and STL, which never may
 

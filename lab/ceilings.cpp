@@ -2,6 +2,7 @@
 // random data.
 #include "lab/ceilings.hpp"
 
+#include <algorithm>
 #include <memory>
 
 #include "core/error.hpp"
@@ -12,18 +13,19 @@
 namespace fovea::lab {
 namespace {
 
-constexpr std::size_t kCopyBytes = 4ULL << 30;  // many times any cache
+constexpr std::size_t kCopyBytes = 4ULL << 30;  // many times any cache, if there is room
 constexpr std::int64_t kSize = 8192;
 
 double copy_rate(gpu::Device& device, const Nvml& nvml) {
-  const gpu::DeviceBuffer from(device, kCopyBytes);
-  const gpu::DeviceBuffer to(device, kCopyBytes);
+  const std::size_t bytes = std::min(kCopyBytes, device.free_memory() / 4);
+  const gpu::DeviceBuffer from(device, bytes);
+  const gpu::DeviceBuffer to(device, bytes);
   std::vector<Contender> contenders;
   contenders.push_back({"copy", 1, [&](int, gpu::Stream& stream) {
-                          device.copy_on_device(to.address(), from.address(), kCopyBytes, stream);
+                          device.copy_on_device(to.address(), from.address(), bytes, stream);
                         }});
   contenders.front().graph = false;
-  return 2.0 * kCopyBytes / time_in_turns(device, nvml, contenders).front().fastest;
+  return 2.0 * static_cast<double>(bytes) / time_in_turns(device, nvml, contenders).front().fastest;
 }
 
 double matrix_rate(gpu::Device& device, const Nvml& nvml, gpu::CublasLt& cublaslt, DType type) {

@@ -25,7 +25,7 @@ struct Nvml::Api {
   int (*init)();
   int (*shutdown)();
   int (*driver_version)(char*, unsigned);
-  int (*device)(unsigned, void**);
+  int (*device)(const char*, void**);
   int (*clock)(void*, unsigned, unsigned*);
   int (*power)(void*, unsigned*);
   int (*temperature)(void*, unsigned, unsigned*);
@@ -40,14 +40,14 @@ struct Nvml::Api {
     };
     return find(init, "nvmlInit_v2") && find(shutdown, "nvmlShutdown") &&
            find(driver_version, "nvmlSystemGetDriverVersion") &&
-           find(device, "nvmlDeviceGetHandleByIndex_v2") && find(clock, "nvmlDeviceGetClockInfo") &&
-           find(power, "nvmlDeviceGetPowerUsage") &&
+           find(device, "nvmlDeviceGetHandleByPciBusId_v2") &&
+           find(clock, "nvmlDeviceGetClockInfo") && find(power, "nvmlDeviceGetPowerUsage") &&
            find(temperature, "nvmlDeviceGetTemperature") &&
            find(reasons, "nvmlDeviceGetCurrentClocksThrottleReasons");
   }
 };
 
-Nvml::Nvml(int index) {
+Nvml::Nvml(const std::string& pci_bus_id) {
   void* const library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
   auto api = std::make_unique<Api>();
   if (library == nullptr || !api->bind(library)) {
@@ -59,7 +59,7 @@ Nvml::Nvml(int index) {
     return;
   }
   api_ = std::move(api);
-  if (api_->device(static_cast<unsigned>(index), &device_) != kSuccess) {
+  if (api_->device(pci_bus_id.c_str(), &device_) != kSuccess) {
     missing_ = "libnvidia-ml does not show the GPU: clocks and power are unknown";
     device_ = nullptr;
   }

@@ -21,8 +21,9 @@ struct GpuState {
 /// Reads the state of one GPU. Without the library or the permission it knows nothing.
 class Nvml {
  public:
-  /// `index` counts GPUs as CUDA does without CUDA_VISIBLE_DEVICES.
-  explicit Nvml(int index);
+  /// The GPU at this place on the bus (DeviceInfo::pci_bus_id): indices of this library are not
+  /// those of CUDA, which CUDA_VISIBLE_DEVICES changes.
+  explicit Nvml(const std::string& pci_bus_id);
   ~Nvml();
   Nvml(const Nvml&) = delete;
   Nvml& operator=(const Nvml&) = delete;

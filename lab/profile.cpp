@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
+#include "gpu/device/device.hpp"
 #include "gpu/device/kernel_image.hpp"
 #include "lab/process.hpp"
 #include "lab/resources.hpp"
@@ -187,8 +188,10 @@ std::vector<Profile> profile(const Card& card, const std::string& case_name, int
   if (profiles.empty()) {
     fail("ncu saw no kernel of {}", card.name);
   }
+  // Of a portable kernel the program carries the code of several architectures.
+  const int arch = gpu::open_cuda_device(device_index)->info().arch();
   for (Profile& one : profiles) {
-    place(one, card.arch);
+    place(one, arch);
   }
   return profiles;
 }

@@ -41,7 +41,7 @@ struct Timing {
 [[nodiscard]] std::vector<Timing> time_in_turns(gpu::Device& device, const Nvml& nvml,
                                                 std::vector<Contender>& contenders);
 
-/// The middle of the values when sorted.
+/// The value that this share of the others lies below: 0 the least, 0.5 the median. Of one or more.
 [[nodiscard]] double percentile(std::vector<double> values, double share);
 
 }  // namespace fovea::lab
