@@ -40,12 +40,15 @@ def _versions() -> dict:
 
 
 def gpu() -> dict:
-    """Name, driver, and clocks and power as they are now, from nvidia-smi; empty without a GPU."""
+    """Name, driver, and clocks and power of CUDA's first device as they are now, from nvidia-smi; empty without a GPU."""
     fields = {
         "name": "name", "driver": "driver_version", "sm_clock_mhz": "clocks.sm", "memory_clock_mhz": "clocks.mem",
         "max_sm_clock_mhz": "clocks.max.sm", "power_limit_w": "power.limit", "memory_mib": "memory.total",
     }
-    command = ["nvidia-smi", f"--query-gpu={','.join(fields.values())}", "--format=csv,noheader,nounits"]
+    first = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0]
+    if not first:
+        return {}
+    command = ["nvidia-smi", "-i", first, f"--query-gpu={','.join(fields.values())}", "--format=csv,noheader,nounits"]
     try:
         done = subprocess.run(command, check=True, capture_output=True, text=True)
     except (OSError, subprocess.CalledProcessError):

@@ -3,8 +3,8 @@
     python3 bench/peers.py [--model MODEL] [--sections gemm,attention,encoder] [--batch 1,32,256,1024]
                            [--shapes patch_embed,qkv] [--no-compile] [--json FILE]
 
-Random data; outputs are compared with fp32 before anything is timed; medians of device events over
-rotated inputs, attention through a CUDA graph. A peer that cannot run is listed with its reason.
+Random data; outputs are compared with fp32 before anything is timed; medians of device events over inputs of
+at least twice the L2 cache, attention through a CUDA graph. A peer that cannot run is listed with its reason.
 Needs torch with CUDA; the encoder section also transformers and a model folder."""
 
 import argparse
@@ -45,7 +45,7 @@ def log(*words):
 
 
 def device_seconds(call, repeats=15, warmup=3):
-    """Median of device-event timings, and their spread (largest less smallest over the median)."""
+    """Median of device-event timings, and their spread from the 10th to the 90th percentile, in seconds."""
     for _ in range(warmup):
         call()
     pairs = [(torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)) for _ in range(repeats)]
@@ -54,25 +54,24 @@ def device_seconds(call, repeats=15, warmup=3):
         call()
         end.record()
     torch.cuda.synchronize()
-    times = [start.elapsed_time(end) * 1e-3 for start, end in pairs]
-    median = statistics.median(times)
-    return median, (max(times) - min(times)) / median
+    times = sorted(start.elapsed_time(end) * 1e-3 for start, end in pairs)
+    return statistics.median(times), times[round(0.9 * (repeats - 1))] - times[round(0.1 * (repeats - 1))]
 
 
 def graph_seconds(call, calls):
-    """Seconds of one call among `calls` in a CUDA graph."""
+    """Seconds of one call(index) among `calls` in a CUDA graph."""
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
-        for _ in range(3):
-            call()
+        for index in range(3):
+            call(index)
     torch.cuda.current_stream().wait_stream(stream)
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
-        for _ in range(calls):
-            call()
+        for index in range(calls):
+            call(index)
     median, spread = device_seconds(graph.replay)
-    return median / calls, spread
+    return median / calls, spread / calls
 
 
 def difference(got, expected):
@@ -204,21 +203,26 @@ def gemms(results, shapes, compile_too):
 
 def attentions(results):
     torch.manual_seed(0)
+    cache = torch.cuda.get_device_properties(0).L2_cache_size
     for batch, heads, length, width, causal in ATTENTION:
-        q, k, v = (torch.randn(batch, heads, length, width, device="cuda", dtype=torch.float16) for _ in range(3))
         calls = 50 if batch * heads * length**2 * width < 1e11 else 5
+        shape = (batch, heads, length, width)
+        sets = min(calls, 2 * cache // (4 * 2 * batch * heads * length * width) + 1)  # q, k, v and the output, f16
+        operands = [[torch.randn(shape, device="cuda", dtype=torch.float16) for _ in range(3)] for _ in range(sets)]
+        q, k, v = operands[0]
         flop = 4.0 * batch * heads * length**2 * width * (0.5 if causal else 1)
         case = f"({batch},{heads},{length},{width}){' causal' if causal else ''}"
         reference = torch.nn.functional.scaled_dot_product_attention(
             q[:1].float(), k[:1].float(), v[:1].float(), is_causal=causal)
         for peer, backend in BACKENDS.items():
 
-            def call(backend=backend, operands=(q, k, v), causal=causal):
+            def call(index, backend=backend, operands=operands, causal=causal):
                 with sdpa_kernel(backend):
-                    return torch.nn.functional.scaled_dot_product_attention(*operands, is_causal=causal)
+                    chosen = operands[index % len(operands)]
+                    return torch.nn.functional.scaled_dot_product_attention(*chosen, is_causal=causal)
 
             record(results, "attention", case, peer, call,
-                   lambda call=call, reference=reference: difference(call()[:1], reference), 2e-3,
+                   lambda call=call, reference=reference: difference(call(0)[:1], reference), 2e-3,
                    timer=lambda c, n=calls: graph_seconds(c, n), flop=flop)
 
 

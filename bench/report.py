@@ -110,35 +110,50 @@ def microseconds(seconds: float) -> str:
     return number(seconds * 1e6)
 
 
+def share(value: float, of: float) -> str:
+    return f"{value / of:.0%}" if of else "-"
+
+
 def kernels_section(result: dict) -> str:
     """Every card's bench cases beside their peers of the same run."""
     text = (
         "### Kernels\n\n"
         f"Ceilings measured in the same run: copy {number(result['copy_bytes_per_second'] * 1e-9)} GB/s, bf16 "
         f"{number(result['bf16_flops'] * 1e-12)} and e4m3 {number(result['e4m3_flops'] * 1e-12)} TFLOP/s. Each output was "
-        "checked first. Sustained: under seconds of load, when the card is at its power limit. A ratio above 1 means that Fovea "
-        "is faster; peers in brackets leave part of the work undone.\n\n"
+        "checked first. Times are medians, with half of the spread from the 10th to the 90th percentile. Sustained: one "
+        "reading, of the second half of 0.15 s without pauses, when a card may be at its power limit. A ratio above 1 means that "
+        "Fovea is faster; AMBIGUOUS: by less than the spread; peers in brackets leave part of the work undone.\n\n"
     )
     rows = []
     for figure in result["figures"]:
         seconds = figure["seconds"]
         flops = figure["flops"] / seconds
-        peers = [peer for peer in figure["peers"] if not peer.get("wrong")]
-        told = [
-            f"{'' if peer['same_result'] else '('}{peer['name']}: {microseconds(peer['seconds'])}, {peer['ratio']:.2f}x; "
-            f"{peer['sustained_ratio']:.2f}x{'' if peer['same_result'] else ')'}"
-            for peer in peers
-        ]
         rows.append([
-            figure["card"], figure["description"], microseconds(seconds), microseconds(figure["sustained"]),
-            number(flops * 1e-12),
-            f"{flops / figure['matrix_ceiling']:.0%}",
-            f"{figure['bytes'] / seconds / result['copy_bytes_per_second']:.0%}", "<br>".join(told),
+            figure["card"], figure["description"], with_spread(figure), microseconds(figure["sustained"]),
+            f"{figure['sm_mhz']:,} MHz, {figure['watts']:.0f} W", number(flops * 1e-12),
+            share(flops, figure["matrix_ceiling"]),
+            share(figure["bytes"] / seconds, result["copy_bytes_per_second"]),
+            "<br>".join(kernel_peer(peer) for peer in figure["peers"]),
         ])
-    return text + table(
-        ["card", "problem", "microseconds", "sustained", "TFLOP/s", "of the matrix rate", "of the copy rate",
-         "peers: microseconds, ratio; ratio sustained"], rows
+    text += table(
+        ["card", "problem", "microseconds", "sustained", "clock, power", "TFLOP/s", "of the matrix rate",
+         "of the copy rate", "peers: microseconds, ratio; ratio sustained"], rows
     )
+    if result.get("missing"):
+        text += "\nNot measured: " + "; ".join(result["missing"]) + ".\n"
+    return text
+
+
+def with_spread(entry: dict) -> str:
+    return f"{microseconds(entry['seconds'])} ±{50 * entry['spread'] / entry['seconds']:.1f}%"
+
+
+def kernel_peer(peer: dict) -> str:
+    if peer["wrong"]:
+        return f"{peer['name']}: its output is wrong"
+    told = f"{peer['name']}: {with_spread(peer)}, {peer['ratio']:.2f}x{' AMBIGUOUS' if peer['ambiguous'] else ''}; "
+    told += f"{peer['sustained_ratio']:.2f}x"
+    return told if peer["same_result"] else f"({told})"
 
 
 def gpu_bench_section(entries: list[dict]) -> str:
@@ -152,7 +167,7 @@ def gpu_bench_section(entries: list[dict]) -> str:
 def torch_section(title: str):
     def render(entries: list[dict]) -> str:
         rows = [
-            [entry["case"], entry["peer"], microseconds(entry["seconds"]) if "seconds" in entry else entry["skipped"],
+            [entry["case"], entry["peer"], with_spread(entry) if "seconds" in entry else entry["skipped"],
              number(entry["tflops"]) if "tflops" in entry else "",
              number(entry["images_per_second"]) if "images_per_second" in entry else ""]
             for entry in entries
@@ -217,7 +232,8 @@ def machine_section(folder: pathlib.Path) -> str:
     cpu = machine["cpu"]
     text = f"## {folder.name}\n\n{cpu['cores']} cores, {cpu['model']} ({', '.join(cpu['isa'])}), {machine['memory_gib']} GiB.\n\n"
     if gpu := machine.get("gpu"):
-        text += f"{gpu['name']}, driver {gpu['driver']}, {gpu['power_limit_w']} W, up to {gpu['max_sm_clock_mhz']} MHz.\n\n"
+        told = {"driver": "driver {}", "power_limit_w": "{} W", "max_sm_clock_mhz": "up to {} MHz"}
+        text += ", ".join([gpu["name"], *(form.format(gpu[key]) for key, form in told.items() if key in gpu)]) + ".\n\n"
     for name, render in SECTIONS.items():
         if name not in newest:
             continue

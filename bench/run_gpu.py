@@ -26,13 +26,15 @@ def script(options, name, *arguments):
         done = subprocess.run([str(part) for part in command], stdout=sys.stderr, check=False, timeout=options.seconds)
         if done.returncode:
             print(f"{name} failed with exit status {done.returncode}; keeping what it saved", file=sys.stderr)
+            options.failed = True
         return json.loads(pathlib.Path(file.name).read_text() or "{}")
 
 
 def kernels(options):
     with tempfile.NamedTemporaryFile(suffix=".json") as file:
         command = [options.fovea, "kernel", "bench", "--peers", "--json", file.name]
-        subprocess.run(command, stdout=sys.stderr, check=True, timeout=options.seconds)
+        done = subprocess.run(command, stdout=sys.stderr, check=False, timeout=options.seconds)
+        options.failed |= done.returncode != 0  # of a kernel that was wrong there is no figure; the others stay
         return {"kernels": json.loads(pathlib.Path(file.name).read_text())["kernels"]}
 
 
@@ -45,6 +47,8 @@ def bench(options):
         print(done.stdout, done.stderr, file=sys.stderr)
         if done.returncode == 0:
             figures += json.loads(done.stdout)["figures"]
+        else:
+            options.failed = True
     return {"gpu_bench": figures}
 
 
@@ -95,15 +99,15 @@ def main():
     options.models = options.models or options.model
     filed = json.loads(options.json.read_text()) if options.json.exists() else {}
     filed["machine"] = machine.describe() | {"gpu": machine.gpu()}
-    failed = 0
+    options.failed = False
     for section in options.sections:
         try:
             filed |= SECTIONS[section](options)
         except (OSError, ValueError, KeyError, subprocess.SubprocessError) as error:
             print(f"{section}: {error}", file=sys.stderr)
-            failed = 1
+            options.failed = True
         options.json.write_text(json.dumps(filed, indent=1) + "\n")
-    return failed
+    return int(options.failed)
 
 
 if __name__ == "__main__":
