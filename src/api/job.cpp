@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <memory>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include "backends.hpp"
@@ -11,6 +12,7 @@
 #include "core/thread_pool.hpp"
 #include "hub/resolve.hpp"
 #include "io/text.hpp"
+#include "model/calibration.hpp"
 #include "model/checkpoint.hpp"
 #include "model/config.hpp"
 #include "model/encoder.hpp"
@@ -162,11 +164,18 @@ class EmbedJob {
     if (options_.shard_rows == 0) {
       fail("a file of embeddings holds at least 1 row, not 0");
     }
+    const Precision precision = encoder_.backend().precision();
+    fs::path calibration;
+    if (precision == Precision::kInt8 || precision == Precision::kFp8) {
+      const fs::path path = model::calibration_path(folder_, precision);
+      std::error_code error;
+      calibration = fs::exists(path, error) ? path : fs::path();  // the encoder tells what to do
+    }
     return {.model = options_.model,
-            .model_sha256 = pipeline::model_fingerprint(folder_),
+            .model_sha256 = pipeline::model_fingerprint(folder_, calibration),
             .preprocessing = config_.preprocessing,
             .preprocessing_sha256 = pipeline::preprocessing_fingerprint(config_.preprocessing),
-            .precision = std::string(to_string(encoder_.backend().precision())),
+            .precision = std::string(to_string(precision)),
             .dimension = config_.vision.hidden,
             .normalize = options_.normalize,
             .dtype = options_.dtype,

@@ -1,6 +1,8 @@
 // Reading and writing the file that calibration leaves beside a model.
 #include "model/calibration.hpp"
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -57,7 +59,7 @@ std::string calibrated_name(std::string_view place, std::int64_t layer) {
 }
 
 fs::path calibration_path(const fs::path& folder, Precision precision) {
-  return folder / fmt::format("calibration-{}.safetensors", to_string(precision));
+  return folder / fmt::format("{}{}.safetensors", kCalibrationPrefix, to_string(precision));
 }
 
 Calibration::Calibration(const Checkpoint& checkpoint, Precision precision)
@@ -93,11 +95,22 @@ CalibratedLayer Calibration::layer(std::string_view place, std::int64_t index, s
   const auto rows = static_cast<std::uint64_t>(out);
   const StoredTensor& weight =
       tensor(name + ".weight", weight_type_, {rows, static_cast<std::uint64_t>(in)});
-  return {
+  CalibratedLayer found{
       .rounded = {reinterpret_cast<const std::uint8_t*>(weight.bytes.data()), weight.bytes.size()},
       .scale = floats(tensor(name + ".scale", "F32", {rows})),
       .bias = floats(tensor(name + ".bias", "F32", {rows})),
       .input_scale = floats(tensor(name + ".input_scale", "F32", {1})).front()};
+  // 8-bit kernels turn what is not finite into numbers, which nobody would notice.
+  const auto finite = [](float value) { return std::isfinite(value); };
+  if (!std::ranges::all_of(found.scale, finite) || !std::ranges::all_of(found.bias, finite) ||
+      !finite(found.input_scale) || found.input_scale < 0) {
+    fail("{}: layer {} has a scale or a bias that cannot be; calibrate the model again", shown_,
+         name);
+  }
+  if (place == kPlaceOfStaticInputs && found.input_scale == 0) {
+    fail("{}: layer {} has no scale for its inputs; calibrate the model again", shown_, name);
+  }
+  return found;
 }
 
 void write_calibration(const Checkpoint& checkpoint, Precision precision,

@@ -25,8 +25,15 @@ namespace fovea::model {
 /// Places of the encoder's layers whose weights calibration rounds, in the order of a layer.
 inline constexpr std::string_view kCalibratedPlaces[] = {"qkv", "fc1", "fc2"};
 
+/// The one of them whose inputs have one scale for all rows, which the layer before it writes with;
+/// norms give the others' inputs a scale a row.
+inline constexpr std::string_view kPlaceOfStaticInputs = "fc2";
+
 /// "vision_model.encoder.layers.3.mlp.fc1": the name of a place's layer in the file.
 [[nodiscard]] std::string calibrated_name(std::string_view place, std::int64_t layer);
+
+/// How the names of calibrations begin, which lie among the weights and are none.
+inline constexpr std::string_view kCalibrationPrefix = "calibration-";
 
 /// Where `fovea calibrate` puts the file for a precision (kInt8 or kFp8).
 [[nodiscard]] std::filesystem::path calibration_path(const std::filesystem::path& folder,
@@ -46,7 +53,8 @@ class Calibration {
   /// when there is none, or when it was made for other weights.
   Calibration(const Checkpoint& checkpoint, Precision precision);
 
-  /// Throws fovea::Error when the file lacks the layer or holds it in another shape.
+  /// Throws fovea::Error when the file lacks the layer, holds it in another shape, or with scales
+  /// or biases that cannot be.
   [[nodiscard]] CalibratedLayer layer(std::string_view place, std::int64_t index, std::int64_t out,
                                       std::int64_t in) const;
 

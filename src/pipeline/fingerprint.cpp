@@ -15,6 +15,7 @@
 #include "core/error.hpp"
 #include "io/mapped_file.hpp"
 #include "io/text.hpp"
+#include "model/calibration.hpp"
 
 namespace fovea::pipeline {
 namespace {
@@ -57,7 +58,9 @@ std::vector<std::filesystem::path> weight_files(const std::filesystem::path& fol
   std::vector<std::filesystem::path> files;
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
-    if (entry.path().extension() == ".safetensors") {
+    const std::filesystem::path name = entry.path().filename();
+    if (name.extension() == ".safetensors" &&
+        !name.native().starts_with(model::kCalibrationPrefix)) {
       files.push_back(entry.path());
     }
   }
@@ -82,11 +85,16 @@ void NameHash::add(std::string_view name) {
   value_ *= kPrime;  // the NUL byte
 }
 
-std::string model_fingerprint(const std::filesystem::path& folder) {
+std::string model_fingerprint(const std::filesystem::path& folder,
+                              const std::filesystem::path& calibration) {
   Sha256 hash;
   const io::MappedFile config(folder / "config.json");
   hash.add(config.bytes());
-  for (const std::filesystem::path& path : weight_files(folder)) {
+  std::vector<std::filesystem::path> files = weight_files(folder);
+  if (!calibration.empty()) {
+    files.push_back(calibration);
+  }
+  for (const std::filesystem::path& path : files) {
     const io::MappedFile file(path);
     const auto bytes = file.bytes();
     hash.add(fmt::format("\n{} {}\n", path.filename().native(), bytes.size()));

@@ -25,10 +25,12 @@ class NameHash {
 
 /// SHA-256, in hexadecimal, of the architecture and the weights of a model folder: config.json
 /// whole; then for each weight file (model.safetensors, or the shards in byte-wise order of their
-/// names) its size, its first MiB, and the first 4 KiB of every 256 KiB. Reading a sample
-/// keeps the start-up time of a large model; it notices other weights, other shapes and every
-/// fine-tuning, but not a change confined to the bytes between the samples.
-[[nodiscard]] std::string model_fingerprint(const std::filesystem::path& folder);
+/// names, and last the calibration that is used with them, if there is one) its size, its first
+/// MiB, and the first 4 KiB of every 256 KiB. Reading a sample keeps the start-up time of a large
+/// model; it notices other weights, other shapes and every fine-tuning, but not a change confined
+/// to the bytes between the samples. Throws fovea::Error when a file cannot be read.
+[[nodiscard]] std::string model_fingerprint(const std::filesystem::path& folder,
+                                            const std::filesystem::path& calibration = {});
 
 /// SHA-256, in hexadecimal, of everything that decides how pixels come out, as text.
 [[nodiscard]] std::string preprocessing_fingerprint(const Preprocessing& preprocessing);

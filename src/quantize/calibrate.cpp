@@ -18,11 +18,12 @@ constexpr float kHeadroom = 1.1F;
 
 /// What a stored 8-bit input is multiplied by; 0 where norms give each row a scale of its own.
 float input_scale(std::string_view place, float peak, Precision precision) {
-  if (place != "fc2") {
+  if (place != model::kPlaceOfStaticInputs) {
     return 0.0F;
   }
   constexpr float kInt8Max = 127.0F;
-  return kHeadroom * peak / (precision == Precision::kInt8 ? kInt8Max : kE4M3Max);
+  const float largest = precision == Precision::kInt8 ? kInt8Max : kE4M3Max;
+  return peak > 0 ? kHeadroom * peak / largest : 1.0F;
 }
 
 }  // namespace

@@ -1,0 +1,121 @@
+// The file that calibration leaves: read back as written, and refused when it is not the model's.
+#include "model/calibration.hpp"
+
+#include <cmath>
+#include <cstdint>
+#include <filesystem>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "files.hpp"
+#include "fovea/model.hpp"
+
+namespace fovea::model {
+namespace {
+
+/// A layer's numbers, all different.
+struct Numbers {
+  std::vector<std::uint8_t> rounded;
+  std::vector<float> scale;
+  std::vector<float> bias;
+
+  Numbers(std::int64_t out, std::int64_t in, int seed) {
+    for (std::int64_t i = 0; i < out * in; ++i) {
+      rounded.push_back(static_cast<std::uint8_t>(i * 7 + seed));
+    }
+    for (std::int64_t i = 0; i < out; ++i) {
+      scale.push_back(0.001F * static_cast<float>(i + seed + 1));
+      bias.push_back(0.5F - static_cast<float>(i));
+    }
+  }
+};
+
+class CalibrationTest : public testing::Test {
+ protected:
+  static constexpr std::int64_t kOut = 6;
+  static constexpr std::int64_t kIn = 4;
+
+  CalibrationTest() : numbers_(kOut, kIn, 3) {
+    model_ = folder_.path() / "m";
+    init_checkpoint({.preset = "tiny", .folder = model_, .threads = 1});
+    checkpoint_ = std::make_unique<Checkpoint>(model_);
+  }
+
+  void write(std::string_view place, float input_scale,
+             Precision precision = Precision::kInt8) const {
+    const std::vector<LayerToStore> layers = {{.name = calibrated_name(place, 1),
+                                               .out = kOut,
+                                               .in = kIn,
+                                               .rounded = numbers_.rounded,
+                                               .scale = numbers_.scale,
+                                               .bias = numbers_.bias,
+                                               .input_scale = input_scale}};
+    write_calibration(*checkpoint_, precision, layers, 32);
+  }
+
+  TemporaryFolder folder_;
+  std::filesystem::path model_;
+  std::unique_ptr<Checkpoint> checkpoint_;
+  Numbers numbers_;
+};
+
+TEST_F(CalibrationTest, IsReadBackAsWritten) {
+  for (const Precision precision : {Precision::kInt8, Precision::kFp8}) {
+    write("fc2", 0.25F, precision);
+    const Calibration calibration(*checkpoint_, precision);
+    const CalibratedLayer layer = calibration.layer("fc2", 1, kOut, kIn);
+    EXPECT_TRUE(std::ranges::equal(layer.rounded, numbers_.rounded));
+    EXPECT_EQ(layer.scale, numbers_.scale);
+    EXPECT_EQ(layer.bias, numbers_.bias);
+    EXPECT_EQ(layer.input_scale, 0.25F);
+  }
+}
+
+TEST_F(CalibrationTest, WithoutItTheMessageNamesTheCommand) {
+  const std::string message = error_of([&] { Calibration(*checkpoint_, Precision::kInt8); });
+  EXPECT_TRUE(contains(message, "fovea calibrate " + model_.native())) << message;
+  EXPECT_TRUE(contains(message, "--precision int8")) << message;
+}
+
+TEST_F(CalibrationTest, OfOtherWeightsIsRefused) {
+  write("fc2", 0.25F);
+  const std::filesystem::path other = folder_.path() / "other";
+  init_checkpoint({.preset = "tiny", .seed = 1, .folder = other, .threads = 1});
+  std::filesystem::copy(calibration_path(model_, Precision::kInt8), other);
+  const Checkpoint checkpoint(other);
+  const std::string message = error_of([&] { Calibration(checkpoint, Precision::kInt8); });
+  EXPECT_TRUE(contains(message, "other weights")) << message;
+  EXPECT_TRUE(contains(message, "fovea calibrate")) << message;
+}
+
+TEST_F(CalibrationTest, LayersThatLackOrHaveOtherShapesAreRefused) {
+  write("fc2", 0.25F);
+  const Calibration calibration(*checkpoint_, Precision::kInt8);
+  const auto message = [&](std::string_view place, std::int64_t layer, std::int64_t in) {
+    return error_of([&] { (void)calibration.layer(place, layer, kOut, in); });
+  };
+  EXPECT_TRUE(contains(message("fc2", 0, kIn), "layers.0.mlp.fc2.weight\" is missing"));
+  EXPECT_TRUE(contains(message("qkv", 1, kIn), "self_attn.qkv"));
+  EXPECT_TRUE(contains(message("fc2", 1, kIn + 1), "expected I8 [6, 5]"));
+}
+
+// Kernels would turn them into numbers that nobody notices.
+TEST_F(CalibrationTest, NumbersThatCannotBeAreRefused) {
+  const auto message = [&](std::string_view place, float input_scale) {
+    write(place, input_scale);
+    const Calibration calibration(*checkpoint_, Precision::kInt8);
+    return error_of([&] { (void)calibration.layer(place, 1, kOut, kIn); });
+  };
+  EXPECT_TRUE(contains(message("fc2", 0.0F), "no scale for its inputs"));
+  EXPECT_TRUE(contains(message("fc2", -1.0F), "cannot be"));
+  EXPECT_TRUE(contains(message("qkv", std::nanf("")), "cannot be"));
+  numbers_.scale[2] = std::numeric_limits<float>::infinity();
+  EXPECT_TRUE(contains(message("qkv", 0.0F), "cannot be"));
+}
+
+}  // namespace
+}  // namespace fovea::model
