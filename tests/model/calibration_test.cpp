@@ -1,6 +1,7 @@
 // The file that calibration leaves: read back as written, and refused when it is not the model's.
 #include "model/calibration.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <filesystem>
@@ -84,7 +85,7 @@ TEST_F(CalibrationTest, WithoutItTheMessageNamesTheCommand) {
 TEST_F(CalibrationTest, OfOtherWeightsIsRefused) {
   write("fc2", 0.25F);
   const std::filesystem::path other = folder_.path() / "other";
-  init_checkpoint({.preset = "tiny", .seed = 1, .folder = other, .threads = 1});
+  init_checkpoint({.preset = "tiny", .folder = other, .seed = 1, .threads = 1});
   std::filesystem::copy(calibration_path(model_, Precision::kInt8), other);
   const Checkpoint checkpoint(other);
   const std::string message = error_of([&] { Calibration(checkpoint, Precision::kInt8); });

@@ -1,0 +1,94 @@
+"""`fovea calibrate` beside transformers: what it saw of a layer's inputs is what that layer reads there."""
+
+import pathlib
+import shutil
+
+import numpy
+import pytest
+import torch
+from safetensors.torch import load_file
+from transformers import SiglipVisionModel
+
+PHOTOS = sorted((pathlib.Path(__file__).resolve().parents[2] / "examples" / "photos").glob("*.jpg"))
+LARGEST = {"int8": 127.0, "fp8": 448.0}
+
+
+@pytest.fixture(scope="module")
+def tiny(run_fovea, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("model") / "tiny"
+    run_fovea("init", "--preset", "tiny", "--seed", "3", "-o", folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def layers(run_fovea, tiny, tmp_path_factory):
+    """Name of the calibrated layer: its inputs [rows, in] over all photos, weight and bias, by transformers."""
+    pixels = tmp_path_factory.mktemp("pixels") / "pixels.npy"
+    run_fovea("preprocess", *PHOTOS, "-m", tiny, "--quiet", "-o", pixels)
+    values = torch.from_numpy(numpy.load(pixels).astype(numpy.float32) / 127.5 - 1).permute(0, 3, 1, 2)
+    model = SiglipVisionModel.from_pretrained(tiny).eval()
+    found, hooks = {}, []
+
+    def watch(name, modules):
+        def note(_, inputs):
+            x = inputs[0].reshape(-1, inputs[0].shape[-1]).double()
+            weight = torch.cat([module.weight for module in modules]).double()
+            found[name] = x, weight, torch.cat([module.bias for module in modules]).double()
+
+        hooks.append(modules[0].register_forward_pre_hook(note))
+
+    for i, layer in enumerate(getattr(model, "vision_model", model).encoder.layers):
+        name, attention = f"vision_model.encoder.layers.{i}", layer.self_attn
+        watch(f"{name}.self_attn.qkv", [attention.q_proj, attention.k_proj, attention.v_proj])
+        watch(f"{name}.mlp.fc1", [layer.mlp.fc1])
+        watch(f"{name}.mlp.fc2", [layer.mlp.fc2])
+    with torch.inference_mode():
+        model(values)
+    return found
+
+
+@pytest.mark.parametrize("precision", ["int8", "fp8"])
+def test_weights_are_rounded_for_the_inputs_that_the_layers_read(run_fovea, tiny, layers, precision):
+    run_fovea("calibrate", tiny, *PHOTOS, "--precision", precision)
+    stored = load_file(tiny / f"calibration-{precision}.safetensors")
+    assert stored["images"].item() == len(PHOTOS)
+    assert len(stored) == 2 + 4 * len(layers)
+    for name, (x, weight, bias) in layers.items():
+        scale = stored[f"{name}.scale"].double()
+        rounded = stored[f"{name}.weight"].double() * scale[:, None]
+        torch.testing.assert_close(scale, weight.abs().amax(1) / LARGEST[precision], rtol=1e-5, atol=0)
+
+        # The output changes less than by rounding to the nearest.
+        step = weight / scale[:, None]
+        nearest = step.round() if precision == "int8" else step.float().to(torch.float8_e4m3fn).double()
+        mean = x.mean(0)
+        change = ((x - mean) @ (rounded - weight).T).norm()
+        assert change < 0.9 * ((x - mean) @ (nearest * scale[:, None] - weight).T).norm(), name
+
+        # The mean of what is left is in the bias: another layer's inputs would show here.
+        torch.testing.assert_close(stored[f"{name}.bias"].double(), bias + (weight - rounded) @ mean, rtol=0, atol=2e-5)
+        expected = 1.1 * x.abs().max() / LARGEST[precision] if name.endswith("fc2") else torch.zeros(())
+        torch.testing.assert_close(stored[f"{name}.input_scale"][0].double(), expected.double(), rtol=1e-3, atol=0)
+
+
+def test_photos_that_cannot_be_used_are_told_and_the_others_do(run_fovea, tiny, tmp_path):
+    model = tmp_path / "model"
+    shutil.copytree(tiny, model, ignore=shutil.ignore_patterns("calibration-*"))
+    (tmp_path / "broken.jpg").write_bytes(b"no JPEG")
+    result = run_fovea("calibrate", model, tmp_path / "broken.jpg", code=1)
+    assert "broken.jpg" in result.stderr
+    assert not list(model.glob("calibration-*"))
+    result = run_fovea("calibrate", model, tmp_path / "broken.jpg", *PHOTOS[:2], code=3)
+    assert "broken.jpg" in result.stderr
+    assert load_file(model / "calibration-int8.safetensors")["images"].item() == 2
+
+
+def test_only_as_many_photos_as_asked_for_are_looked_at(run_fovea, tiny, tmp_path):
+    model = tmp_path / "model"
+    shutil.copytree(tiny, model, ignore=shutil.ignore_patterns("calibration-*"))
+    run_fovea("calibrate", model, *PHOTOS, "--images", "3")
+    assert load_file(model / "calibration-int8.safetensors")["images"].item() == 3
+
+
+def test_precisions_without_calibration_are_usage_errors(run_fovea, tiny):
+    run_fovea("calibrate", tiny, *PHOTOS[:1], "--precision", "bf16", code=2)
