@@ -48,7 +48,8 @@ gpu::GpuOptions gpu_options(const EncoderOptions& options) {
     }
     asked.slice_images = *images;
   }
-  asked.profile = std::getenv("FOVEA_GPU_PROFILE") != nullptr;
+  const char* const profile = std::getenv("FOVEA_GPU_PROFILE");
+  asked.profile = profile != nullptr && std::string_view(profile) != "0";
   return asked;
 }
 

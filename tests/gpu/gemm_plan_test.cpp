@@ -55,6 +55,45 @@ TEST_F(GemmPlans, TakesSmallTilesForOneImage) {
   }
 }
 
+// What the encoder asks for in int8: pixels as they are, scales for the rows of norms, and results
+// of GELU in 8 bits.
+TEST_F(GemmPlans, RunsTheProductsOfInt8WithinSharedMemory) {
+  struct Widths {
+    std::int64_t hidden, mlp;
+  };
+  for (const Widths widths : {Widths{128, 512}, Widths{768, 3072}, Widths{1024, 4096},
+                              Widths{1152, 4304}, Widths{1536, 6144}}) {
+    const GemmProblem bytes{.a = DType::kI8, .b = DType::kI8};
+    GemmProblem embed = bytes;
+    embed.a = DType::kU8;
+    embed.n = widths.hidden;
+    embed.k = 768;
+    embed.epilogue = GemmEpilogue::kPosition;
+    embed.tokens = 196;
+    GemmProblem qkv = bytes;
+    qkv.n = 3 * widths.hidden;
+    qkv.k = widths.hidden;
+    qkv.row_scale = true;
+    GemmProblem fc1 = qkv;
+    fc1.n = widths.mlp;
+    fc1.epilogue = GemmEpilogue::kGelu;
+    fc1.output = DType::kI8;
+    GemmProblem fc2 = bytes;
+    fc2.n = widths.hidden;
+    fc2.k = widths.mlp;
+    fc2.epilogue = GemmEpilogue::kResidual;
+    for (GemmProblem problem : {embed, qkv, fc1, fc2}) {
+      for (const std::int64_t images : {1, 32, 512}) {
+        problem.m = images * 196;
+        EXPECT_EQ(can_run(problem, hopper()), "") << to_string(problem);
+        for (const GemmPlan& plan : gemm_plans(problem, hopper())) {
+          EXPECT_LE(plan.shared_bytes(), kSharedBytes) << to_string(plan);
+        }
+      }
+    }
+  }
+}
+
 TEST_F(GemmPlans, RunsTheWidthsOfEveryCheckpointWithinSharedMemory) {
   struct Widths {
     std::int64_t hidden, mlp, patch;
