@@ -70,30 +70,36 @@ class Bench {
 
     std::vector<Contender> contenders;
     const auto contender = [&](std::string name, const auto& enqueue) {
-      contenders.push_back({std::move(name), static_cast<int>(sets),
-                            [&placements, enqueue](int set, gpu::Stream& stream) {
-                              enqueue(placements[static_cast<std::size_t>(set)]->operands(),
-                                      stream);
-                            }});
+      return Contender{std::move(name), static_cast<int>(sets),
+                       [&placements, enqueue](int set, gpu::Stream& stream) {
+                         enqueue(placements[static_cast<std::size_t>(set)]->operands(), stream);
+                       }};
     };
-    contender("fovea", [&](const Operands& operands, gpu::Stream& stream) {
+    contenders.push_back(contender("fovea", [&](const Operands& operands, gpu::Stream& stream) {
       lab::run(kernels_, workload, operands, plan, stream);
-    });
+    }));
     std::vector<Peer> peers;
     if (with_peers) {
       peers = workload.peers(kernels_, report_.missing);
     }
     for (const Peer& peer : peers) {
+      // A peer that refuses takes no other figure with it.
       PeerFigure compared;
       compared.same_result = peer.same_result;
+      Contender timed = contender(peer.name, peer.run);
+      std::string refusal;
       try {
         compared.wrong = fault_of(peer, card, first, values);
+        refusal = reason_without_graph(device_, timed);
       } catch (const Error& error) {
-        report_.missing.push_back(fmt::format("{}, {}: {}", card.name, peer.name, error.what()));
+        refusal = error.what();
+      }
+      if (!refusal.empty()) {
+        report_.missing.push_back(fmt::format("{}, {}: {}", card.name, peer.name, refusal));
         continue;
       }
       figure.peers.push_back(std::move(compared));
-      contender(peer.name, peer.run);
+      contenders.push_back(std::move(timed));
     }
     const std::vector<Timing> timings = time_in_turns(device_, nvml_, contenders);
     figure.timing = timings.front();

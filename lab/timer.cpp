@@ -147,6 +147,23 @@ Timing summarise(const std::string& name, const Entry& entry) {
 
 }  // namespace
 
+std::string reason_without_graph(gpu::Device& device, const Contender& contender) {
+  const std::unique_ptr<gpu::Stream> stream = device.make_stream();
+  std::string reason;
+  device.begin_capture(*stream);
+  try {
+    contender.enqueue(0, *stream);
+  } catch (const Error& error) {
+    reason = error.what();
+  }
+  try {
+    (void)device.end_capture(*stream);  // also when it was spoilt: the capture ends with it
+  } catch (const Error& error) {
+    reason = reason.empty() ? error.what() : reason;
+  }
+  return reason;
+}
+
 bool Timing::ambiguous_with(const Timing& other) const {
   return !(std::abs(seconds - other.seconds) > std::max(spread, other.spread));
 }

@@ -19,6 +19,9 @@ struct Contender {
   bool graph = true;  // copies by the driver are slower in graphs: those are put in one by one
 };
 
+/// Why the contender's work cannot be put into a graph, as a library may refuse; empty when it can.
+[[nodiscard]] std::string reason_without_graph(gpu::Device& device, const Contender& contender);
+
 struct Timing {
   std::string name;
   double seconds = 0.0;  // median of the samples

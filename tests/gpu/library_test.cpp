@@ -1,0 +1,62 @@
+// Vendors' libraries: the one that is named, or none, and the messages that say so.
+#include "gpu/vendor/library.hpp"
+
+#include <array>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+#include <gtest/gtest.h>
+
+#include "fovea/error.hpp"
+
+namespace fovea::gpu {
+namespace {
+
+constexpr const char* kVariable = "FOVEA_TEST_LIBRARY";
+
+/// Opens the C library's mathematics, or what the variable names; the message when it fails.
+std::string open(std::string_view name, Library* library = nullptr) {
+  const std::array<std::string_view, 1> names = {name};
+  const std::array<std::string_view, 1> packages = {"nvidia/none/lib"};
+  try {
+    const Library found = Library::open("the library", kVariable, names, packages);
+    if (library != nullptr) {
+      *library = found;
+    }
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return {};
+}
+
+class LibraryTest : public testing::Test {
+ protected:
+  void TearDown() override { ::unsetenv(kVariable); }
+};
+
+TEST_F(LibraryTest, IsFoundByNameAndHasItsFunctions) {
+  Library library;
+  ASSERT_EQ(open("libm.so.6", &library), "");
+  double (*cosine)(double) = nullptr;
+  library.bind(cosine, "cos");
+  EXPECT_EQ(cosine(0.0), 1.0);
+  EXPECT_THROW(library.bind(cosine, "no_such_function"), Error);
+}
+
+TEST_F(LibraryTest, SaysWhereItLookedAndWhatToSet) {
+  const std::string message = open("libno-such-thing.so");
+  EXPECT_NE(message.find("no the library here"), std::string::npos) << message;
+  EXPECT_NE(message.find(std::string("set ") + kVariable), std::string::npos) << message;
+}
+
+// Another one in its place would be measured under its name.
+TEST_F(LibraryTest, TakesNoOtherThanTheOneThatIsNamed) {
+  ::setenv(kVariable, "/no/such/file.so", 1);
+  const std::string message = open("libm.so.6");
+  EXPECT_NE(message.find("/no/such/file.so"), std::string::npos) << message;
+  EXPECT_NE(message.find(kVariable), std::string::npos) << message;
+}
+
+}  // namespace
+}  // namespace fovea::gpu
