@@ -15,9 +15,9 @@
 namespace fovea::lab {
 namespace {
 
-constexpr std::size_t kTiles = 24;     // compared before timing
-constexpr std::size_t kMostSets = 64;  // of inputs that are rotated over
-constexpr double kPeerSlack = 10.0;    // peers may round more often than we do
+constexpr std::size_t kTiles = 24;      // compared before timing
+constexpr std::size_t kMostSets = 256;  // of inputs that are rotated over: a sample has more runs
+constexpr double kPeerSlack = 10.0;     // peers may round more often than we do
 
 class Bench {
  public:
