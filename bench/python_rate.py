@@ -3,8 +3,10 @@
     python3 bench/python_rate.py --model MODEL [--images 2000] [--device cuda] [--precision bf16] [--repeats 3]
                                  [--fovea build/release/bin/fovea] [--json FILE]
 
-Rates of long runs come from two runs of different length, so that start-up and the last batch cancel. `call` is one
-call of embed on a loaded model, `process` a whole program that imports, loads, embeds and saves. Best of --repeats each."""
+`*_images_per_second` come from two runs of different length, so that start-up and the last batch cancel; both are long
+enough for the program not to have decoded the shorter one while it was loading the model. `call` is one call of embed
+with so many images on a loaded model, and `reported` the rate that the program itself prints for them; `process` is a
+whole program that imports, loads, embeds and saves. Best of --repeats each."""
 
 import argparse
 import json
@@ -22,7 +24,7 @@ import machine
 from gpu_system import listed, make_photos
 from system import ROOT, Run
 
-LONG = 4  # times as many images in a long run
+SHORT, LONG = 3, 9  # times as many images in the runs that rates come from
 PROGRAM = """
 import sys, numpy, fovea
 model, device, precision, names, output = sys.argv[1:]
@@ -38,43 +40,49 @@ def seconds_of(function):
 
 def measure(options, work):
     photos = [str(path) for path in make_photos(work / "photos", options.images)]
-    many = photos * LONG
     output, theirs = work / "python.npy", work / "fovea.npy"
+    common = ["-m", options.model, "--device", options.device, "--precision", options.precision]
 
-    def command(paths):
+    def command(times):
         theirs.unlink(missing_ok=True)
-        return Run(options.fovea, "embed", listed(work, paths), "-m", options.model, "--device", options.device,
-                   "--precision", options.precision, "--quiet", "-o", theirs).seconds  # fmt: skip
+        return Run(options.fovea, "embed", listed(work, photos * times), *common, "--quiet", "-o", theirs).seconds
 
-    def best(function):
-        return min(function() for _ in range(options.repeats))
+    def reported():
+        arguments = [options.fovea, "embed", listed(work, photos), *common, "--progress", "json"]
+        done = subprocess.run([*arguments, "-o", work / "reported.npy"], check=True, stderr=subprocess.PIPE, text=True)
+        return json.loads(done.stderr.splitlines()[-1])["images_per_second"]
 
     def process():
         names = listed(work, photos).removeprefix("@")
         arguments = [sys.executable, "-c", PROGRAM, options.model, options.device, options.precision, names, output]
         return seconds_of(lambda: subprocess.run(arguments, check=True))
 
+    def best(function, *arguments):
+        return min(function(*arguments) for _ in range(options.repeats))
+
     encoder = fovea.load(options.model, options.device, options.precision)
-    encoder.embed(photos)
-    embed = {len(paths): best(lambda p=paths: seconds_of(lambda: encoder.embed(p))) for paths in (photos, many)}
     rows = encoder.embed(photos)
+
+    def call(times):
+        return seconds_of(lambda: encoder.embed(photos * times))
+
+    def rate(seconds_by_length):
+        return (LONG - SHORT) * len(photos) / (best(seconds_by_length, LONG) - best(seconds_by_length, SHORT))
+
+    ours, call_seconds = rate(call), best(call, 1)
     encoder.close()
-    cli = {len(paths): best(lambda p=paths: command(p)) for paths in (many, photos)}
-    whole = best(process)
-
-    def rate(seconds):
-        return (len(many) - len(photos)) / (seconds[len(many)] - seconds[len(photos)])
-
+    program = rate(command)
     return {
         "images": len(photos),
         "precision": options.precision,
         "device": encoder.device,
-        "python_images_per_second": rate(embed),
-        "cli_images_per_second": rate(cli),
-        "python_to_cli": rate(embed) / rate(cli),
-        "call_seconds": embed[len(photos)],
-        "process_seconds": whole,
-        "cli_process_seconds": cli[len(photos)],
+        "python_images_per_second": ours,
+        "cli_images_per_second": program,
+        "python_to_cli": ours / program,
+        "call_images_per_second": len(photos) / call_seconds,
+        "cli_reported_images_per_second": reported(),
+        "process_seconds": best(process),
+        "cli_process_seconds": best(command, 1),
         "same_values": bool(numpy.array_equal(rows, numpy.load(theirs))),
         "same_values_as_process": bool(numpy.array_equal(rows, numpy.load(output))),
     }

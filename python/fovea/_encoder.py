@@ -17,7 +17,7 @@ import numpy.typing as npt
 from fovea import _images
 from fovea._errors import Error, ImageError
 from fovea._images import ImageLike
-from fovea._library import ENCODED, IMAGE, EmbedOptions, library, text
+from fovea._library import ENCODED, EmbedOptions, library, text
 
 OnError = Union[Literal["raise", "nan"], Callable[[ImageError], Any]]
 
@@ -216,13 +216,12 @@ class _Run:
         self._first = first
         self._rows = rows
         self._unreadable: dict[int, str] = {}
-        self._kept = [self._convert(index) for index in range(len(images))]
-        self._table = np.zeros(len(images), IMAGE)
-        if images:  # column by column takes half the time of row by row
-            kinds, data, widths, heights = zip(*self._kept, strict=True)
-            self._table["kind"], self._table["width"], self._table["height"] = kinds, widths, heights
-            self._table["data"] = [array.ctypes.data for array in data]
-            self._table["size"] = [array.size for array in data]
+        self._kept: Any
+        if _images.are_paths(images):
+            self._table, self._kept = _images.table_of_paths(images)
+        else:
+            self._kept = [self._convert(index) for index in range(len(images))]
+            self._table = _images.table_of(self._kept)
         self._seen = 0
 
     def _convert(self, index: int) -> _images.Image:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Union
 
 import numpy as np
 import numpy.typing as npt
 
-from fovea._library import ENCODED, FILE, PIXELS
+from fovea._library import ENCODED, FILE, IMAGE, PIXELS
 
 if TYPE_CHECKING:
     from PIL.Image import Image as PILImage
@@ -68,6 +69,33 @@ def as_host_array(items: Any) -> Any:
 def source_of(item: Any) -> str | None:
     """The path of an image given by one, for messages."""
     return os.fsdecode(item) if isinstance(item, (str, os.PathLike)) else None
+
+
+def are_paths(items: Sequence[Any]) -> bool:
+    return all(isinstance(item, (str, os.PathLike)) for item in items)
+
+
+def table_of_paths(paths: Sequence[Any]) -> tuple[np.ndarray, Any]:
+    """What the engine is told of files, and what must be kept for it: all names in one piece of
+    memory, which for long lists takes a tenth of the time of `table_of`."""
+    names = [os.fsencode(path) for path in paths]
+    joined = _bytes(b"".join(names))
+    table = np.zeros(len(names), IMAGE)
+    table["kind"] = FILE
+    table["size"] = np.fromiter(map(len, names), np.uint64, len(names))
+    table["data"] = joined.ctypes.data + np.cumsum(table["size"]) - table["size"]
+    return table, joined
+
+
+def table_of(images: Sequence[Image]) -> np.ndarray:
+    """What the engine is told of converted images, column by column."""
+    table = np.zeros(len(images), IMAGE)
+    if images:
+        kinds, data, widths, heights = zip(*images, strict=True)
+        table["kind"], table["width"], table["height"] = kinds, widths, heights
+        table["data"] = [array.ctypes.data for array in data]
+        table["size"] = [array.size for array in data]
+    return table
 
 
 def convert(item: Any) -> Image:
