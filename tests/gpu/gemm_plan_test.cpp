@@ -45,6 +45,21 @@ TEST_F(GemmPlans, KeepsWeightsOfLargePatchEmbeddingsOnChip) {
   EXPECT_EQ(plans.front().grid, 132);
 }
 
+TEST_F(GemmPlans, AddsResidualsInTilesOf128Columns) {
+  for (const DType type : {DType::kBF16, DType::kE4M3, DType::kI8}) {
+    const GemmProblem problem{.m = 232064,
+                              .n = 768,
+                              .k = 3072,
+                              .a = type,
+                              .b = type,
+                              .epilogue = GemmEpilogue::kResidual};
+    const auto plans = gemm_plans(problem, hopper());
+    ASSERT_FALSE(plans.empty());
+    EXPECT_EQ(plans.front().columns, 128) << to_string(problem);
+    EXPECT_EQ(plans.front().rows(), 128) << to_string(problem);
+  }
+}
+
 TEST_F(GemmPlans, TakesSmallTilesForOneImage) {
   for (const std::int64_t columns : {768, 2304, 3072}) {
     const GemmProblem problem{.m = 196, .n = columns, .k = 768};
