@@ -77,6 +77,9 @@ std::vector<Recipe> recipes_for(const gpu::GemmProblem& problem) {
   recipes.push_back({"cuBLASLt, product alone",
                      product(MatmulEpilogue::kNone, MatmulScale::kTensor), false,
                      problem.output != DType::kBF16});
+  if (problem.row_norm) {
+    return recipes;  // the library knows no norms: what it is given has been normalised already
+  }
   switch (problem.epilogue) {
     case GemmEpilogue::kPosition:
       recipes.push_back({"cuBLASLt" + by_row + ", then position",

@@ -66,6 +66,13 @@ GemmTensors drawn(const GemmProblem& problem, std::uint64_t seed) {
     tensors.row_scale =
         Tensor::random("row_scale", DType::kF32, 1, problem.m, {1.0, 0.2}, seed * 7 + 5);
   }
+  if (problem.row_norm) {
+    // To a kernel these are numbers like others; of other sizes, so that no two can be exchanged.
+    tensors.row_norm =
+        Tensor::random("row_norm", DType::kF32, problem.m, 2, {0.8, 0.4}, seed * 7 + 4);
+    tensors.column_sum =
+        Tensor::random("column_sum", DType::kF32, 1, problem.n, {-0.2, 0.7}, seed * 7 + 5);
+  }
   if (problem.epilogue == GemmEpilogue::kResidual) {
     tensors.residual =
         Tensor::random("residual", problem.output, problem.m, problem.n, {0.1, 1.0}, seed * 7 + 6);
@@ -80,8 +87,9 @@ GemmWorkload::GemmWorkload(const GemmProblem& problem, std::uint64_t seed)
 
 GemmWorkload::GemmWorkload(const GemmProblem& problem, GemmTensors tensors)
     : problem_(problem), tensors_(std::move(tensors)) {
-  for (const Tensor* tensor : {&tensors_.a, &tensors_.b, &tensors_.bias, &tensors_.column_scale,
-                               &tensors_.row_scale, &tensors_.position, &tensors_.residual}) {
+  for (const Tensor* tensor :
+       {&tensors_.a, &tensors_.b, &tensors_.bias, &tensors_.column_scale, &tensors_.row_scale,
+        &tensors_.row_norm, &tensors_.column_sum, &tensors_.position, &tensors_.residual}) {
     if (!tensor->name().empty()) {
       inputs_.push_back(*tensor);
     }
@@ -117,6 +125,8 @@ gpu::GemmOperands GemmWorkload::gemm_operands(const Operands& operands) const {
           .bias = address(tensors_.bias),
           .column_scale = address(tensors_.column_scale),
           .row_scale = address(tensors_.row_scale),
+          .row_norm = address(tensors_.row_norm),
+          .column_sum = address(tensors_.column_sum),
           .position = address(tensors_.position),
           .output_scale = static_cast<float>(output().scale)};
 }
@@ -182,6 +192,10 @@ void GemmWorkload::reference(const Tile& tile, std::span<double> values) const {
     if (problem_.row_scale) {
       y *= tensors_.row_scale.at(0, row);
     }
+    if (problem_.row_norm) {
+      y = y * tensors_.row_norm.at(row, 0) +
+          tensors_.row_norm.at(row, 1) * tensors_.column_sum.at(0, column);
+    }
     switch (problem_.epilogue) {
       case GemmEpilogue::kBias:
         y += tensors_.bias.at(0, column);
@@ -213,6 +227,11 @@ void GemmWorkload::framework(const Tile& tile, std::span<double> values) const {
     }
     if (problem_.row_scale) {
       y *= static_cast<float>(tensors_.row_scale.at(0, row));
+    }
+    if (problem_.row_norm) {
+      y = y * static_cast<float>(tensors_.row_norm.at(row, 0)) +
+          static_cast<float>(tensors_.row_norm.at(row, 1)) *
+              static_cast<float>(tensors_.column_sum.at(0, column));
     }
     // Bias is part of a framework's matrix product; everything after it is a tensor of its own.
     switch (problem_.epilogue) {
@@ -279,6 +298,17 @@ std::vector<Mutant> GemmWorkload::mutants() const {
     const Tensor& scale = tensors_.row_scale;
     with("one scale for all rows", &GemmTensors::row_scale,
          Tensor::uniform(scale.name(), scale.type(), 1, scale.columns(), 1.0));
+  }
+  if (problem_.row_norm) {
+    const Tensor& norm = tensors_.row_norm;
+    const Tensor& sum = tensors_.column_sum;
+    with("norms of the neighbouring row", &GemmTensors::row_norm, norm.rows_moved(1));
+    with("scale and shift exchanged", &GemmTensors::row_norm, norm.columns_swapped(0, 1, 1));
+    with("skip the shift", &GemmTensors::column_sum,
+         Tensor::uniform(sum.name(), sum.type(), 1, sum.columns(), 0.0));
+    GemmProblem bare = problem_;
+    bare.row_norm = false;
+    add("drop the norm", bare, tensors_);
   }
   return all;
 }

@@ -14,7 +14,7 @@ namespace fovea::lab {
 
 /// The tensors of a problem; those that it does not have are empty.
 struct GemmTensors {
-  Tensor a, b, bias, column_scale, row_scale, position, residual;
+  Tensor a, b, bias, column_scale, row_scale, row_norm, column_sum, position, residual;
 };
 
 class GemmWorkload final : public Workload {

@@ -1,4 +1,4 @@
-// LayerNorm's inputs, exact result, same-precision result and mutants.
+// Inputs, exact results, same-precision results and mutants of LayerNorm and of row norms.
 #include "lab/norm_workload.hpp"
 
 #include <algorithm>
@@ -12,13 +12,17 @@ constexpr std::size_t kX = 0;
 constexpr std::size_t kWeight = 1;
 constexpr std::size_t kBias = 2;
 
-}  // namespace
+constexpr double kFlopsAnElement = 8.0;  // sums, squares, scaling
 
 // Rows have a mean as large as their spread: leaving it in, or out of the variance, then shows.
+constexpr Draw kRows{0.5, 0.7};
+
+}  // namespace
+
 NormWorkload::NormWorkload(const gpu::LayerNormProblem& problem, std::uint64_t seed)
     : problem_(problem) {
   inputs_.push_back(
-      Tensor::random("x", problem.input, problem.rows, problem.width, {0.5, 0.7}, seed * 3));
+      Tensor::random("x", problem.input, problem.rows, problem.width, kRows, seed * 3));
   inputs_.push_back(
       Tensor::random("weight", DType::kF32, 1, problem.width, {0.9, 0.4}, seed * 3 + 1));
   inputs_.push_back(
@@ -132,8 +136,7 @@ std::vector<Mutant> NormWorkload::mutants() const {
 }
 
 double NormWorkload::flops() const {
-  constexpr double kAnElement = 8.0;  // sums, squares, scaling
-  return kAnElement * static_cast<double>(problem_.rows) * static_cast<double>(problem_.width);
+  return kFlopsAnElement * static_cast<double>(problem_.rows) * static_cast<double>(problem_.width);
 }
 
 double NormWorkload::bytes() const {
@@ -142,6 +145,79 @@ double NormWorkload::bytes() const {
     sum += static_cast<double>(input.bytes());
   }
   return sum;
+}
+
+RowNormWorkload::RowNormWorkload(const gpu::RowNormProblem& problem, std::uint64_t seed)
+    : RowNormWorkload(
+          problem, Tensor::random("x", problem.input, problem.rows, problem.width, kRows, seed * 3),
+          Mistake::kNone) {}
+
+OutputSpec RowNormWorkload::output() const {
+  return {.type = DType::kF32, .rows = problem_.rows, .columns = 2};
+}
+
+std::string RowNormWorkload::can_run(const gpu::DeviceInfo& device) const {
+  return gpu::can_run(problem_, device);
+}
+
+std::vector<gpu::Launch> RowNormWorkload::launches(gpu::Device& device, const Operands& operands,
+                                                   std::string_view) const {
+  return {gpu::row_norm_launch(device, problem_,
+                               {.input = operands.inputs.front(), .norms = operands.output})};
+}
+
+template <typename Number>
+void RowNormWorkload::norms(const Tile& tile, std::span<double> values) const {
+  std::vector<float> x(static_cast<std::size_t>(problem_.width));
+  const auto count = static_cast<Number>(x.size());
+  auto to = values.begin();
+  for (std::int64_t row = tile.row; row < tile.row + tile.rows; ++row) {
+    x_.read(row * problem_.width, x);
+    Number mean = 0;
+    for (const float value : x) {
+      mean += static_cast<Number>(value);
+    }
+    mean = mistake_ == Mistake::kNoMean ? 0 : mean / count;
+    Number squares = 0;
+    for (const float value : x) {
+      const Number centred = static_cast<Number>(value) - mean;
+      squares += centred * centred;
+    }
+    const Number degrees = mistake_ == Mistake::kSampleVariance ? count - 1 : count;
+    const Number scale = 1 / std::sqrt(squares / degrees + static_cast<Number>(problem_.eps));
+    const Number norm[] = {scale, -mean * scale};
+    for (std::int64_t column = tile.column; column < tile.column + tile.columns; ++column) {
+      *to++ = static_cast<double>(norm[column]);
+    }
+  }
+}
+
+void RowNormWorkload::reference(const Tile& tile, std::span<double> values) const {
+  norms<double>(tile, values);
+}
+
+void RowNormWorkload::framework(const Tile& tile, std::span<double> values) const {
+  norms<float>(tile, values);
+}
+
+std::vector<Mutant> RowNormWorkload::mutants() const {
+  const auto mistaken = [&](std::string name, Tensor x, Mistake mistake) {
+    return Mutant{
+        std::move(name),
+        std::shared_ptr<const Workload>(new RowNormWorkload(problem_, std::move(x), mistake)),
+        mistake == Mistake::kNone};
+  };
+  return {mistaken("rows one off", x_.rows_moved(1), Mistake::kNone),
+          mistaken("skip the mean", x_, Mistake::kNoMean),
+          mistaken("divide by width - 1", x_, Mistake::kSampleVariance)};
+}
+
+double RowNormWorkload::flops() const {
+  return kFlopsAnElement * static_cast<double>(problem_.rows) * static_cast<double>(problem_.width);
+}
+
+double RowNormWorkload::bytes() const {
+  return static_cast<double>(x_.bytes() + output().bytes());
 }
 
 }  // namespace fovea::lab

@@ -1,10 +1,11 @@
-// LayerNorm as a workload: drawn rows, the exact result, and mistakes.
+// LayerNorm, whole or as the norms of its rows, as workloads: drawn rows, exact results, mistakes.
 #pragma once
 
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "gpu/launch/norm.hpp"
@@ -44,6 +45,36 @@ class NormWorkload final : public Workload {
   gpu::LayerNormProblem problem_;
   std::vector<Tensor> inputs_;  // x, weight, bias
   Steps steps_;
+};
+
+/// The output is a row's scale and shift.
+class RowNormWorkload final : public Workload {
+ public:
+  RowNormWorkload(const gpu::RowNormProblem& problem, std::uint64_t seed);
+
+  [[nodiscard]] std::string describe() const override { return gpu::to_string(problem_); }
+  [[nodiscard]] std::span<const Tensor> inputs() const override { return {&x_, 1}; }
+  [[nodiscard]] OutputSpec output() const override;
+  [[nodiscard]] std::string can_run(const gpu::DeviceInfo& device) const override;
+  [[nodiscard]] std::vector<gpu::Launch> launches(gpu::Device& device, const Operands& operands,
+                                                  std::string_view plan) const override;
+  void reference(const Tile& tile, std::span<double> values) const override;
+  void framework(const Tile& tile, std::span<double> values) const override;
+  [[nodiscard]] std::vector<Mutant> mutants() const override;
+  [[nodiscard]] double flops() const override;
+  [[nodiscard]] double bytes() const override;
+  [[nodiscard]] DType operand_type() const override { return problem_.input; }
+
+ private:
+  enum class Mistake : std::uint8_t { kNone, kNoMean, kSampleVariance };
+  RowNormWorkload(const gpu::RowNormProblem& problem, Tensor x, Mistake mistake)
+      : problem_(problem), x_(std::move(x)), mistake_(mistake) {}
+  template <typename Number>
+  void norms(const Tile& tile, std::span<double> values) const;
+
+  gpu::RowNormProblem problem_;
+  Tensor x_;
+  Mistake mistake_ = Mistake::kNone;
 };
 
 }  // namespace fovea::lab

@@ -73,7 +73,8 @@ __device__ __forceinline__ void load_floats(float (&to)[kCount], const float* fr
 }
 
 /// Cfg: kColumns, kVector, kEpilogue, kOneByteOutput, kI8Output, kScaled (there is a column scale),
-/// kAhead (groups of columns whose addends are on their way to registers).
+/// kNormed (rows have a RowNorm and columns a sum), kAhead (groups of columns whose addends are on
+/// their way to registers).
 template <typename Cfg>
 struct Fragment {
   static constexpr int kVector = Cfg::kVector;
@@ -84,6 +85,7 @@ struct Fragment {
   static constexpr bool kHasAddend =
       Cfg::kEpilogue == Kind::kResidual || Cfg::kEpilogue == Kind::kPosition;
   static_assert(Cfg::kColumns % kGroupColumns == 0);
+  static_assert(!(Cfg::kScaled && Cfg::kNormed), "columns have a scale or a sum");
 
   /// What is added to a row of the tile: the residual or the position's row.
   struct Addend {
@@ -147,11 +149,21 @@ struct Fragment {
   /// Those of two rows; asked for before the products, so that nobody waits for them after.
   struct RowScales {
     float values[2];
+    float shifts[2];  // kNormed
   };
   static __device__ __forceinline__ RowScales load_row_scales(const Params& p,
                                                               const Row (&rows)[2]) {
-    RowScales scales{{1.0F, 1.0F}};
-    if (Cfg::kScaled && p.row_scale != nullptr) {
+    RowScales scales{{1.0F, 1.0F}, {0.0F, 0.0F}};
+    if constexpr (Cfg::kNormed) {
+#pragma unroll
+      for (int h = 0; h < 2; ++h) {
+        const auto norm = rows[h].valid
+                              ? __ldg(reinterpret_cast<const float2*>(p.row_norm) + rows[h].index)
+                              : float2{};
+        scales.values[h] = norm.x;
+        scales.shifts[h] = norm.y;
+      }
+    } else if (Cfg::kScaled && p.row_scale != nullptr) {
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
         scales.values[h] = rows[h].valid ? __ldg(p.row_scale + rows[h].index) : 0.0F;
@@ -160,14 +172,14 @@ struct Fragment {
     return scales;
   }
 
-  /// Scale and bias of the tile's columns in shared memory.
+  /// Scale (or sum) and bias of the tile's columns in shared memory.
   struct SharedColumns {
     const float* scales;
     const float* biases;
 
     __device__ __forceinline__ void load(int group, float (&scale)[kVector],
                                          float (&bias)[kVector]) const {
-      if constexpr (Cfg::kScaled) {
+      if constexpr (Cfg::kScaled || Cfg::kNormed) {
         load_floats(scale, scales + column_of(0, group));
       }
       if constexpr (kHasBias) {
@@ -221,12 +233,15 @@ struct Fragment {
   /// One element before its activation.
   template <bool kRowScaled, typename Accumulator>
   static __device__ __forceinline__ float scaled(Accumulator accumulator, float row_scale,
-                                                 float scale, float shift) {
+                                                 float row_shift, float scale, float shift) {
     const auto y = static_cast<float>(accumulator);
-    if constexpr (!Cfg::kScaled) {
+    if constexpr (Cfg::kNormed) {
+      return fmaf(y, row_scale, fmaf(row_shift, scale, shift));  // `scale` is the column's sum
+    } else if constexpr (Cfg::kScaled) {
+      return fmaf(kRowScaled ? y * row_scale : y, scale, shift);
+    } else {
       return y + shift;
     }
-    return fmaf(kRowScaled ? y * row_scale : y, scale, shift);
   }
 
   /// kAddends: there is something to add that `columns` does not have.
@@ -256,8 +271,8 @@ struct Fragment {
           }
           const int at = 4 * (group * kVector / 2 + v / 2) + 2 * h + v % 2;
           const bool table = Cfg::kEpilogue == Kind::kPosition && kAddends;
-          y[v] = scaled<kRowScaled>(accumulators[at], row_scales.values[h], scale[v],
-                                    table ? other : bias[v]);
+          y[v] = scaled<kRowScaled>(accumulators[at], row_scales.values[h], row_scales.shifts[h],
+                                    scale[v], table ? other : bias[v]);
           if constexpr (Cfg::kEpilogue == Kind::kResidual) {
             y[v] += other;
           }

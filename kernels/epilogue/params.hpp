@@ -7,6 +7,12 @@ namespace fovea::epilogue {
 
 inline constexpr int kQuad = 4;  // lanes that share a row of the accumulators
 
+/// What a LayerNorm does to a row but for its weight and bias: x * scale + shift.
+struct alignas(8) RowNorm {
+  float scale;  // 1 / deviation
+  float shift;  // -mean / deviation
+};
+
 /// Rows come as (token, image) with `tokens` of the first; plain matrices are one image. A tile is
 /// box_tokens x box_images of them, tokens first.
 struct Params {
@@ -15,6 +21,8 @@ struct Params {
   const float* bias = nullptr;          // (N)
   const float* column_scale = nullptr;  // (N)
   const float* row_scale = nullptr;     // (M), or null
+  const RowNorm* row_norm = nullptr;    // (M), of kernels that normalise A's rows: with
+  const float* column_sum = nullptr;    // (N), the sum over k of B
   float inverse_output_scale = 1.0F;
   std::int32_t columns = 0;  // N
   std::int32_t tokens = 0;

@@ -22,6 +22,7 @@ struct Cfg {
   /// One-byte outputs are of the input's type.
   static constexpr bool kI8Output = kOneByteOutput && kInput == tile::Input::kS8S8;
   static constexpr bool kScaled = kInput != tile::Input::kBF16;
+  static constexpr bool kNormed = FOVEA_NORMED;  // A's rows are to be normalised
   static_assert(kColumns % (4 * kVector) == 0, "whole groups of columns");
 };
 

@@ -8,8 +8,12 @@
 // are independent of each other but for the ring of stages, so one's epilogue runs beside the
 // other's products as far as the ring lets them drift apart.
 //
-// Shared memory: kStages x (64 kConsumers + kColumns) x 128 bytes, the columns' scales and biases
-// for each warpgroup, and the barriers.
+// Rows of A that are to be normalised are multiplied as they are: with the row's x * scale + shift
+// the product is scale * (x B^T) + shift * (sum of B's row), so that the normalised matrix, which
+// LayerNorm would write and this kernel read, need not exist. B has the norm's weight in it.
+//
+// Shared memory: kStages x (64 kConsumers + kColumns) x 128 bytes, the columns' scales (or
+// sums) and biases for each warpgroup, and the barriers.
 #pragma once
 
 #include <cstdint>
@@ -46,7 +50,7 @@ struct StreamedGemm {
   struct Storage {
     std::uint8_t a[kStages][kRows * kBlockBytes];
     std::uint8_t b[kStages][Cfg::kColumns * kBlockBytes];
-    float columns[Cfg::kConsumers][2][Cfg::kColumns];  // each warpgroup's: scale, bias
+    float columns[Cfg::kConsumers][2][Cfg::kColumns];  // each warpgroup's: scale or sum, bias
     pipe::PipeBarriers<kStages> stages;
   };
   static_assert(sizeof(Storage) <=
@@ -116,7 +120,8 @@ struct StreamedGemm {
     }
   }
 
-  /// Scales and biases of a tile's columns: asked for before the products, stored after them.
+  /// Scales (or sums) and biases of a tile's columns: asked for before the products, stored after
+  /// them.
   struct ColumnValues {
     float scale[kPasses];
     float bias[kPasses];
@@ -129,6 +134,8 @@ struct StreamedGemm {
       if (at < Cfg::kColumns && first + at < out.columns) {
         if constexpr (Cfg::kScaled) {
           values.scale[pass] = __ldg(out.column_scale + first + at);
+        } else if constexpr (Cfg::kNormed) {
+          values.scale[pass] = __ldg(out.column_sum + first + at);
         }
         if constexpr (Fragment::kHasBias) {
           values.bias[pass] = __ldg(out.bias + first + at);

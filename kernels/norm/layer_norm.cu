@@ -3,43 +3,22 @@
 // Contract: any number of rows; width a multiple of 8 and at most 256 * FOVEA_CHUNKS; operands
 // 16-byte aligned; the output may be the input when the types are the same. Deterministic.
 //
-// A warp holds whole rows in registers, so that each is read once and its variance is taken around
-// its mean without a second pass over memory:
-//
-//   lane:   0 .. 31 | 0 .. 31 | ...          a chunk is 8 neighbours of a row: 16 bytes of bf16
-//   chunk:  0       | 1       | ... FOVEA_CHUNKS - 1
-//
 // Many warps with one row each keep the memory busy. Weight and bias, which are f32 and four times
 // a row of bf16, lie in shared memory in the order of the lanes: through the L1 they would cost
 // more than the rows. Being constants, they are fetched before the grids ahead have ended.
 #include <cstdint>
 
 #include "kernels/norm/params.hpp"
+#include "kernels/norm/row.cuh"
 #include "kernels/pipe/grid.cuh"
 #include "kernels/ptx/math.cuh"
 
 namespace fovea::norm {
 namespace {
 
-constexpr int kChunks = FOVEA_CHUNKS;
-constexpr bool kInputF32 = FOVEA_INPUT_F32;
-constexpr int kWarp = 32;
-constexpr int kChunk = 8;
 constexpr int kLeastBlocks = 4;  // of a multiprocessor: up to 128 registers a thread
-constexpr unsigned kAllLanes = 0xffffffffU;
 constexpr float kE4M3Max = 448.0F;
 constexpr float kI8Max = 127.0F;
-
-static_assert(kThreads % kWarp == 0);
-static_assert(kChunks >= 1 && kChunks <= 8, "rows of more than 2048 do not fit the registers");
-
-__device__ __forceinline__ float warp_sum(float value) {
-#pragma unroll
-  for (int step = kWarp / 2; step > 0; step /= 2) {
-    value += __shfl_xor_sync(kAllLanes, value, step);
-  }
-  return value;
-}
 
 __device__ __forceinline__ float warp_max(float value) {
 #pragma unroll
@@ -47,35 +26,6 @@ __device__ __forceinline__ float warp_max(float value) {
     value = fmaxf(value, __shfl_xor_sync(kAllLanes, value, step));
   }
   return value;
-}
-
-// Eight neighbours of a row as they lie in memory; bf16 stays packed until it is used.
-struct Chunk {
-  uint4 words[kInputF32 ? 2 : 1];
-
-  __device__ __forceinline__ float operator[](int i) const {
-    const uint4& word = words[kInputF32 ? i / 4 : 0];
-    const int at = kInputF32 ? i % 4 : i / 2;
-    const std::uint32_t bits = at == 0 ? word.x : at == 1 ? word.y : at == 2 ? word.z : word.w;
-    if constexpr (kInputF32) {
-      return __uint_as_float(bits);
-    } else {
-      return i % 2 == 0 ? ptx::bf16_low(bits) : ptx::bf16_high(bits);
-    }
-  }
-};
-
-__device__ __forceinline__ Chunk load_chunk(const void* input, std::int64_t element) {
-  Chunk chunk;
-  if constexpr (kInputF32) {
-    const auto* from = reinterpret_cast<const uint4*>(static_cast<const float*>(input) + element);
-    chunk.words[0] = from[0];
-    chunk.words[1] = from[1];
-  } else {
-    chunk.words[0] =
-        *reinterpret_cast<const uint4*>(static_cast<const std::uint16_t*>(input) + element);
-  }
-  return chunk;
 }
 
 __device__ __forceinline__ uint2 to_e4m3(const float (&y)[kChunk]) {
@@ -125,48 +75,6 @@ __device__ __forceinline__ void store_chunk(const Params& params, std::int64_t e
     default:
       *reinterpret_cast<uint2*>(static_cast<std::uint8_t*>(params.output) + element) = to_e4m3(y);
   }
-}
-
-// A row in the registers of a warp: this lane's part of it.
-using Row = float[kChunks][kChunk];
-
-__device__ __forceinline__ bool holds(const Params& params, int chunk, int lane) {
-  return (chunk * kWarp + lane) * kChunk < params.width;
-}
-
-// x - mean; what lies beyond the row stays zero.
-__device__ __forceinline__ void centre(const Params& params, Row& row, int lane) {
-  float sum = 0;
-#pragma unroll
-  for (int c = 0; c < kChunks; ++c) {
-#pragma unroll
-    for (int i = 0; i < kChunk; ++i) {
-      sum += row[c][i];
-    }
-  }
-  const float mean = warp_sum(sum) * params.inverse_width;
-#pragma unroll
-  for (int c = 0; c < kChunks; ++c) {
-    if (holds(params, c, lane)) {
-#pragma unroll
-      for (int i = 0; i < kChunk; ++i) {
-        row[c][i] -= mean;
-      }
-    }
-  }
-}
-
-// Of a centred row.
-__device__ __forceinline__ float inverse_deviation(const Params& params, const Row& row) {
-  float squares = 0;
-#pragma unroll
-  for (int c = 0; c < kChunks; ++c) {
-#pragma unroll
-    for (int i = 0; i < kChunk; ++i) {
-      squares += row[c][i] * row[c][i];
-    }
-  }
-  return rsqrtf(warp_sum(squares) * params.inverse_width + params.eps);
 }
 
 // A chunk's halves of weight and bias lie a warp's width apart, so that lanes read side by side.
@@ -237,18 +145,9 @@ extern "C" __global__ void __launch_bounds__(kThreads, kLeastBlocks)
 
   for (std::int64_t index = warp; index < params.rows; index += warps) {
     Row row;
-#pragma unroll
-    for (int c = 0; c < kChunks; ++c) {
-      const int column = (c * kWarp + lane) * kChunk;
-      const Chunk chunk =
-          column < params.width ? load_chunk(params.input, index * params.width + column) : Chunk{};
-#pragma unroll
-      for (int i = 0; i < kChunk; ++i) {
-        row[c][i] = chunk[i];
-      }
-    }
-    centre(params, row, lane);
-    const float deviation = inverse_deviation(params, row);
+    PackedRow(params, index, lane).unpack(row);
+    (void)centre(params, row, lane);
+    const float deviation = rsqrtf(variance(params, row));
 #pragma unroll
     for (int c = 0; c < kChunks; ++c) {
       if (holds(params, c, lane)) {

@@ -1,4 +1,4 @@
-// What the LayerNorm kernels take; shared by host and device.
+// What the kernels of LayerNorm take; shared by host and device.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +15,7 @@ enum class Output : std::int32_t {
   kI8RowScale,    // the same with 127
 };
 
+/// Where only the rows' norms are asked for, `output` is epilogue::RowNorm (rows).
 struct Params {
   const void* input = nullptr;    // (rows, width), bf16 or f32 by kernel, 16-byte aligned
   const float* weight = nullptr;  // (width)

@@ -61,10 +61,11 @@ std::vector<Case> odd_sizes(GemmProblem problem) {
 /// What the compiled kernels of this operation may take, and the instructions that make them fast.
 std::vector<KernelLimits> limits_of(const GemmProblem& problem) {
   const bool integers = problem.b == DType::kI8;
-  const std::string operation = fmt::format("{}_{}_{}",
+  const std::string operation = fmt::format("{}{}_{}_{}",
                                             problem.a == DType::kU8 ? "u8s8"
                                             : integers              ? "s8s8"
                                                                     : to_string(problem.a),
+                                            problem.row_norm ? "norm" : "",
                                             to_string(problem.epilogue), to_string(problem.output));
   KernelLimits limits;
   limits.registers = 168;  // 384 threads share a multiprocessor's 65,536
@@ -137,6 +138,9 @@ std::vector<Card> gemm_cards() {
   add("gemm_qkv", "e4m3 x e4m3 + bias -> bf16",
       sized(e4m3, 3 * kWidth, kWidth, GemmEpilogue::kBias));
   add("gemm_qkv_bf16", "bf16 x bf16 + bias", sized(bf16, 3 * kWidth, kWidth, GemmEpilogue::kBias));
+  GemmProblem normed = sized(bf16, 3 * kWidth, kWidth, GemmEpilogue::kBias);
+  normed.row_norm = true;
+  add("gemm_qkv_norm", "bf16 x bf16, rows normalised, + bias", normed);
   add("gemm_out", "residual += e4m3 x e4m3 + bias, bf16",
       sized(e4m3, kWidth, kWidth, GemmEpilogue::kResidual));
   add("gemm_out_bf16", "residual += bf16 x bf16 + bias",
@@ -144,6 +148,9 @@ std::vector<Card> gemm_cards() {
   add("gemm_fc1", "gelu(e4m3 x e4m3 + bias) -> e4m3", to_e4m3(fc1));
   add("gemm_fc1_to_bf16", "gelu(e4m3 x e4m3 + bias) -> bf16", fc1);
   add("gemm_fc1_bf16", "gelu(bf16 x bf16 + bias)", fc1_bf16);
+  normed.n = kHidden;
+  normed.epilogue = GemmEpilogue::kGelu;
+  add("gemm_fc1_norm", "gelu(bf16 x bf16, rows normalised, + bias)", normed);
   add("gemm_fc1_bf16_to_e4m3", "gelu(bf16 x bf16 + bias) -> e4m3", to_e4m3(fc1_bf16));
   add("gemm_fc2", "residual += e4m3 x e4m3 + bias, bf16",
       sized(e4m3, kWidth, kHidden, GemmEpilogue::kResidual));

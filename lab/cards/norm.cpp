@@ -1,7 +1,9 @@
-// Cards of LayerNorm: by the type of its input and output.
+// Cards of LayerNorm, by the type of its input and output, and of row norms.
 #include "gpu/launch/norm.hpp"
 
+#include <initializer_list>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -14,38 +16,44 @@ namespace {
 constexpr std::int64_t kRows = 232064;  // of the case that is timed: 1184 images of 196 tokens
 constexpr std::int64_t kWidth = 768;
 
-Case norm_case(const gpu::LayerNormProblem& problem) {
+struct Size {
+  std::int64_t rows, width;
+};
+
+template <typename Measured, typename Problem>
+Case norm_case(Problem problem, const Size& size) {
+  problem.rows = size.rows;
+  problem.width = size.width;
   Case one;
   one.name = fmt::format("rows{}_width{}", problem.rows, problem.width);
-  one.make = [problem](std::uint64_t seed) {
-    return std::make_unique<NormWorkload>(problem, seed);
-  };
+  one.make = [problem](std::uint64_t seed) { return std::make_unique<Measured>(problem, seed); };
   return one;
 }
 
-Card norm_card(std::string name, std::string operation, gpu::LayerNormProblem problem) {
-  struct Size {
-    std::int64_t rows, width;
-  };
+/// Small ones, of which that of 197 rows has the mutants, and the one that is timed.
+template <typename Measured, typename Problem>
+std::vector<Case> norm_cases(const Problem& problem, std::initializer_list<Size> sizes) {
+  std::vector<Case> cases;
+  for (const Size& size : sizes) {
+    Case one = norm_case<Measured>(problem, size);
+    one.small = true;
+    one.mutants = size.rows == 197;
+    cases.push_back(std::move(one));
+  }
+  Case timed = norm_case<Measured>(problem, {kRows, kWidth});
+  timed.bench = true;
+  cases.push_back(std::move(timed));
+  return cases;
+}
+
+Card norm_card(std::string name, std::string operation, const gpu::LayerNormProblem& problem) {
   Card card;
   card.name = std::move(name);
   card.operation = std::move(operation);
   card.arch = 80;
   // One row, widths on both sides of what a kernel's registers hold, so400m and giant.
-  for (const Size size : {Size{1, 8}, Size{3, 768}, Size{197, 776}, Size{1001, 1024},
-                          Size{729, 1152}, Size{257, 1536}, Size{64, 2048}}) {
-    problem.rows = size.rows;
-    problem.width = size.width;
-    Case one = norm_case(problem);
-    one.small = true;
-    one.mutants = size.rows == 197;
-    card.cases.push_back(std::move(one));
-  }
-  problem.rows = kRows;
-  problem.width = kWidth;
-  Case timed = norm_case(problem);
-  timed.bench = true;
-  card.cases.push_back(std::move(timed));
+  card.cases = norm_cases<NormWorkload>(
+      problem, {{1, 8}, {3, 768}, {197, 776}, {1001, 1024}, {729, 1152}, {257, 1536}, {64, 2048}});
   card.tolerance.difference = size_of(problem.output) == 1 ? 1e-3 : 1e-5;
   card.tolerance.tile_difference = card.tolerance.difference;
   card.kernels = {{.kernel = fmt::format("layer_norm_{}_*", to_string(problem.input)),
@@ -55,10 +63,25 @@ Card norm_card(std::string name, std::string operation, gpu::LayerNormProblem pr
   return card;
 }
 
+Card row_norm_card() {
+  Card card;
+  card.name = "row_norm";
+  card.operation = "1 / deviation and -mean / deviation of rows, bf16 -> f32";
+  // The results are f32: errors of one or two values would be a lottery beside the framework's.
+  card.cases = norm_cases<RowNormWorkload>(
+      gpu::RowNormProblem{},
+      {{129, 8}, {3, 768}, {197, 776}, {1001, 1024}, {729, 1152}, {257, 1536}, {64, 2048}});
+  card.tolerance.difference = 1e-11;
+  card.tolerance.tile_difference = 1e-11;
+  card.kernels = {
+      {.kernel = "row_norm_*", .arch = 90, .registers = 128, .sass_has = {"LDG.E.128"}}};
+  return card;
+}
+
 }  // namespace
 
 std::vector<Card> norm_cards() {
-  std::vector<Card> cards;
+  std::vector<Card> cards = {row_norm_card()};
   cards.push_back(norm_card("layer_norm", "LayerNorm, bf16 -> bf16", {}));
   cards.push_back(norm_card("layer_norm_e4m3", "LayerNorm, bf16 -> e4m3 with a scale a row",
                             {.output = DType::kE4M3, .row_scale = true}));

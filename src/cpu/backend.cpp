@@ -134,6 +134,9 @@ std::string CpuBackend::can_run(const ops::LinearProblem& problem) const {
   if (problem.row_scales) {
     return "this backend has no scales for rows";
   }
+  if (problem.norm) {
+    return "norms are operators of their own here";
+  }
   if (problem.epilogue == ops::Epilogue::kResidual && problem.output != DType::kF32) {
     return "residuals are added in f32 only";
   }

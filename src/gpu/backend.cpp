@@ -131,8 +131,18 @@ class GpuBackend final : public ops::Backend {
                                            .row_scale = problem.row_scales},
                                           device_->info());
   }
+  /// Products for which there is no kernel are cuBLASLt's, but those of rows to be normalised.
   [[nodiscard]] std::string can_run(const ops::LinearProblem& problem) const override {
-    return reason_invalid(problem);
+    std::string reason = reason_invalid(problem);
+    if (!reason.empty() || !problem.norm) {
+      return reason;
+    }
+    reason = gpu::can_run(
+        RowNormProblem{
+            .rows = problem.rows, .width = problem.in, .eps = problem.eps, .input = problem.input},
+        device_->info());
+    return !reason.empty() ? reason
+                           : gpu::can_run(gemm_problem(problem, problem.input), device_->info());
   }
   [[nodiscard]] std::string can_run(const ops::AttentionProblem& problem) const override {
     const std::string reason = reason_invalid(problem);

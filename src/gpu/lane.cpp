@@ -35,6 +35,18 @@ GemmEpilogue epilogue_of(ops::Epilogue epilogue) {
 
 }  // namespace
 
+GemmProblem gemm_problem(const ops::LinearProblem& problem, DType weight) {
+  return {.m = problem.rows,
+          .n = problem.out,
+          .k = problem.in,
+          .a = problem.input,
+          .b = weight,
+          .output = problem.output,
+          .epilogue = epilogue_of(problem.epilogue),
+          .row_scale = problem.row_scales,
+          .row_norm = problem.norm};
+}
+
 void Stopwatch::start(Stream& stream) {
   marks_.clear();
   stop("", stream);
@@ -71,6 +83,9 @@ MatmulPlan& VendorGemm::plan(const MatmulProblem& problem) {
 
 void VendorGemm::run(const GemmProblem& problem, const GemmOperands& operands, DevicePtr bias_bf16,
                      KernelCache& kernels, Stream& stream) {
+  if (problem.row_norm) {
+    fail("{}: only kernels of this program normalise rows on the way", to_string(problem));
+  }
   if (problem.a != DType::kBF16 || problem.b != DType::kBF16 || problem.output != DType::kBF16) {
     fail("{}: on {} matrix products run in bf16 only; use --precision bf16", to_string(problem),
          device_.info().name);
@@ -175,23 +190,30 @@ void GpuLane::do_linear(const ops::LinearProblem& problem, const ops::Prepared& 
                         const ConstTensorView& input, const TensorView& output,
                         const ConstTensorView& row_scales) {
   const auto& layer = get<DeviceLinear>(weights);
-  if (!take_scratch(0)) {
+  if (problem.norm == (layer.column_sum.bytes() == 0)) {
+    fail("{}: its weights were prepared {} a norm", to_string(problem),
+         problem.norm ? "without" : "with");
+  }
+  constexpr std::size_t kRowNorm = 2 * sizeof(float);
+  if (!take_scratch(problem.norm ? static_cast<std::size_t>(problem.rows) * kRowNorm : 0)) {
     return;
   }
-  gemm({.m = problem.rows,
-        .n = problem.out,
-        .k = problem.in,
-        .a = problem.input,
-        .b = layer.type,
-        .output = problem.output,
-        .epilogue = epilogue_of(problem.epilogue),
-        .row_scale = problem.row_scales},
+  if (problem.norm) {
+    run(row_norm_launch(
+        context_.device,
+        {.rows = problem.rows, .width = problem.in, .eps = problem.eps, .input = problem.input},
+        {.input = address(input), .norms = scratch_.address}));
+    done("norm");
+  }
+  gemm(gemm_problem(problem, layer.type),
        {.a = address(input),
         .b = layer.weight.address(),
         .output = address(output),
         .bias = layer.bias.address(),
         .column_scale = layer.column_scale.address(),
         .row_scale = address(row_scales),
+        .row_norm = scratch_.address,
+        .column_sum = layer.column_sum.address(),
         .output_scale = layer.output.scale},
        layer);
   done(problem.name);

@@ -67,6 +67,9 @@ struct LaneContext {
   VendorGemm& vendor;
 };
 
+/// The product of a linear layer whose weights are of type `weight`.
+[[nodiscard]] GemmProblem gemm_problem(const ops::LinearProblem& problem, DType weight);
+
 class GpuLane final : public ops::Lane {
  public:
   /// Without a stream the lane only measures the scratch that the network needs.

@@ -66,6 +66,32 @@ DType weight_type(DType input) {
   }
 }
 
+namespace {
+
+/// (x * scale + shift) gamma W^T + beta W^T + bias: gamma goes into W and beta into the bias. The
+/// sums are of the weights as they are rounded, so that a row's mean cancels exactly.
+void pack_with_norm(const ops::LinearWeights& weights, PackedLinear& packed) {
+  const std::size_t in = count(weights.in);
+  const std::size_t out = count(weights.out);
+  packed.column_sum.resize(out);
+  std::vector<float> row(in);
+  for (std::size_t o = 0; o < out; ++o) {
+    double sum = 0;
+    double bias = weights.bias[o];
+    for (std::size_t i = 0; i < in; ++i) {
+      const float weight = weights.weight[o * in + i];
+      row[i] = weight * weights.norm.weight[i];
+      sum += double{to_float(to_bfloat16(row[i]))};
+      bias += double{weight} * double{weights.norm.bias[i]};
+    }
+    store_bf16(row, packed.weight.data() + o * in * sizeof(BFloat16));
+    packed.column_sum[o] = static_cast<float>(sum);
+    packed.bias[o] = static_cast<float>(bias);
+  }
+}
+
+}  // namespace
+
 PackedLinear pack_linear(const ops::LinearWeights& weights) {
   const std::size_t in = count(weights.in);
   const std::size_t out = count(weights.out);
@@ -74,9 +100,17 @@ PackedLinear pack_linear(const ops::LinearWeights& weights) {
   packed.output = weights.output;
   packed.weight.resize(in * out * size_of(packed.type));
   packed.bias.assign(weights.bias.begin(), weights.bias.end());
+  const bool normed = !weights.norm.weight.empty();
   if (packed.type == DType::kBF16) {
-    store_bf16(weights.weight, packed.weight.data());
+    if (normed) {
+      pack_with_norm(weights, packed);
+    } else {
+      store_bf16(weights.weight, packed.weight.data());
+    }
     return packed;
+  }
+  if (normed) {
+    fail("norms are folded into bf16 weights only, not {}", to_string(packed.type));
   }
   const auto most = packed.type == DType::kE4M3 ? kE4M3Max : static_cast<float>(kI8Max);
   packed.column_scale.resize(out);
@@ -177,6 +211,9 @@ DeviceLinear upload(Uploader& uploader, const PackedLinear& packed) {
   linear.bias_bf16 = uploader.upload_bf16(packed.bias);
   if (!packed.column_scale.empty()) {
     linear.column_scale = uploader.upload(packed.column_scale);
+  }
+  if (!packed.column_sum.empty()) {
+    linear.column_sum = uploader.upload(packed.column_sum);
   }
   return linear;
 }

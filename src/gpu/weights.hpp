@@ -15,11 +15,14 @@
 
 namespace fovea::gpu {
 
-/// A linear layer on the host: y = column_scale * (x . weight) + bias.
+/// A linear layer on the host: y = column_scale * (x . weight) + bias. With a norm before it, whose
+/// weight and bias are then in these: y = scale * (x . weight) + shift * column_sum + bias, where
+/// the row's normalised x is x * scale + shift.
 struct PackedLinear {
   DType type = DType::kBF16;
   std::vector<std::byte> weight;    // (out, in), of `type`
   std::vector<float> column_scale;  // (out); empty for bf16
+  std::vector<float> column_sum;    // (out), the sum over in of `weight`; empty without a norm
   std::vector<float> bias;          // (out)
   ops::Stored output;
 };
@@ -29,7 +32,7 @@ struct PackedLinear {
 
 /// Rounds to weight_type(input): bf16, or e4m3 or i8 with a scale for each output, whose largest
 /// weight becomes 448 or 127. What calibration has rounded is taken as it is. The input's scale
-/// goes into the scales.
+/// goes into the scales. Norms are folded into bf16 only.
 [[nodiscard]] PackedLinear pack_linear(const ops::LinearWeights& weights);
 
 /// The patch embedding on the host: y = column_scale * (pixels . weight) + position, where pixels
@@ -71,6 +74,7 @@ struct DeviceLinear {
   ops::Stored output;
   DeviceBuffer weight;
   DeviceBuffer column_scale;  // empty for bf16
+  DeviceBuffer column_sum;    // empty without a norm
   DeviceBuffer bias;
   DeviceBuffer bias_bf16;  // for the vendor's library, which wants the output's type
 };

@@ -112,6 +112,26 @@ class Forward {
                  *weights, input, output, row_scales ? memory_.scales : TensorView{});
   }
 
+  /// A linear layer that reads the stream's layer norm. Where there is no `norm`, the layer has it.
+  void norm_linear(std::string_view name, const PreparedPtr& norm, const PreparedPtr& weights,
+                   const TensorView& output, Epilogue epilogue = Epilogue::kNone) {
+    if (norm != nullptr) {
+      layer_norm(norm, memory_.normed);
+      linear(name, weights, memory_.normed, output, epilogue);
+      return;
+    }
+    lane_.linear({.name = name,
+                  .rows = rows_,
+                  .in = vision_.hidden,
+                  .out = output.shape[1],
+                  .epilogue = epilogue,
+                  .input = stream_,
+                  .output = output.dtype,
+                  .norm = true,
+                  .eps = vision_.layer_norm_eps},
+                 *weights, memory_.x, output);
+  }
+
   void attention(const TensorView& qkv, const TensorView& output) {
     lane_.attention({.images = slice_.images,
                      .tokens = vision_.patches(),
@@ -178,13 +198,11 @@ void Encoder::encode(std::span<const std::uint8_t> patches, std::int64_t images,
     const auto& [x, normed, scales, attended, qkv, inner] = forward.memory();
     forward.patch_embed(weights_->patch_embed);
     for (const auto& layer : weights_->layers) {
-      forward.layer_norm(layer.norm1, normed);
-      forward.linear("qkv", layer.qkv, normed, qkv);
+      forward.norm_linear("qkv", layer.norm1, layer.qkv, qkv);
       forward.attention(qkv, attended);
       forward.linear("out", layer.out, attended, x, Epilogue::kResidual);
 
-      forward.layer_norm(layer.norm2, normed);
-      forward.linear("fc1", layer.fc1, normed, inner, Epilogue::kGeluTanh);
+      forward.norm_linear("fc1", layer.norm2, layer.fc1, inner, Epilogue::kGeluTanh);
       forward.linear("fc2", layer.fc2, inner, x, Epilogue::kResidual);
     }
     forward.layer_norm(weights_->post_norm, x);

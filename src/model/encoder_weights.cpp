@@ -23,6 +23,8 @@ using ops::Stored;
 
 constexpr std::string_view kEmbeddings = "vision_model.embeddings.";
 constexpr std::string_view kHead = "vision_model.head.";
+constexpr std::string_view kNorm1 = "layer_norm1";
+constexpr std::string_view kNorm2 = "layer_norm2";
 
 std::size_t count(std::int64_t n) {
   return static_cast<std::size_t>(n);
@@ -141,10 +143,18 @@ class LayerPreparer {
     if (backend.precision() == Precision::kInt8 || backend.precision() == Precision::kFp8) {
       calibration_.emplace(checkpoint, backend.precision());
     }
+    const VisionConfig& vision = checkpoint.config().vision;
+    norms_folded_ = !calibration_ &&
+                    folds_norm(3 * vision.hidden, ops::Epilogue::kNone, types_.qkv) &&
+                    folds_norm(vision.mlp, ops::Epilogue::kGeluTanh, types_.inner);
   }
 
+  /// Null when the layer that it stands before has it.
+  [[nodiscard]] PreparedPtr norm(std::string_view name, std::int64_t index) const {
+    return norms_folded_ ? nullptr : backend_.prepare(norm_weights(load_norm(name, index)));
+  }
   [[nodiscard]] PreparedPtr qkv(std::int64_t index) const {
-    return prepare("qkv", index, {.type = types_.normed}, {.type = types_.qkv});
+    return prepare("qkv", index, {.type = types_.normed}, {.type = types_.qkv}, kNorm1);
   }
   [[nodiscard]] PreparedPtr out(std::int64_t index) const {
     const LayerParameters parameters = load_parameters(
@@ -160,19 +170,45 @@ class LayerPreparer {
       const VisionConfig& vision = checkpoint_.config().vision;
       inner.scale = calibration_->layer("fc2", index, vision.hidden, vision.mlp).input_scale;
     }
-    return prepare("fc1", index, {.type = types_.normed}, inner);
+    return prepare("fc1", index, {.type = types_.normed}, inner, kNorm2);
   }
   [[nodiscard]] PreparedPtr fc2(std::int64_t index) const {
     return prepare("fc2", index, {.type = types_.inner}, {.type = types_.stream});
   }
 
  private:
+  /// Whether the backend normalises what a linear layer of the stream reads.
+  [[nodiscard]] bool folds_norm(std::int64_t out, ops::Epilogue epilogue, DType output) const {
+    const VisionConfig& vision = checkpoint_.config().vision;
+    return backend_
+        .can_run(ops::LinearProblem{.rows = vision.patches(),
+                                    .in = vision.hidden,
+                                    .out = out,
+                                    .epilogue = epilogue,
+                                    .input = types_.stream,
+                                    .output = output,
+                                    .norm = true,
+                                    .eps = vision.layer_norm_eps})
+        .empty();
+  }
+  [[nodiscard]] LayerParameters load_norm(std::string_view name, std::int64_t index) const {
+    return load_parameters(checkpoint_,
+                           fmt::format("vision_model.encoder.layers.{}.{}", index, name));
+  }
+
+  /// `norm`: of the layer norm before it, if any.
   [[nodiscard]] PreparedPtr prepare(std::string_view place, std::int64_t index, Stored input,
-                                    const Stored& output) const {
+                                    const Stored& output, std::string_view norm = {}) const {
     const LayerParameters parameters = load_layer(checkpoint_, place, index);
     LinearWeights weights = linear_weights(parameters);
     weights.input = input;
     weights.output = output;
+    LayerParameters folded;
+    if (norms_folded_ && !norm.empty()) {
+      folded = load_norm(norm, index);
+      weights.norm = norm_weights(folded);
+      weights.input = {.type = types_.stream};
+    }
     if (!calibration_) {
       return backend_.prepare(weights);
     }
@@ -189,6 +225,7 @@ class LayerPreparer {
   const Checkpoint& checkpoint_;
   ops::Backend& backend_;
   ops::TensorTypes types_;
+  bool norms_folded_ = false;
   std::optional<Calibration> calibration_;
 };
 
@@ -221,18 +258,15 @@ EncoderWeights::EncoderWeights(const Checkpoint& checkpoint, ops::Backend& backe
   std::vector<std::function<void()>> tasks;
   tasks.emplace_back([&] { pool = prepare_pool(checkpoint, backend); });
   tasks.emplace_back([&] { patch_embed = prepare_patch_embed(checkpoint, backend); });
-  const auto norm = [&](PreparedPtr& to, std::string name) {
-    tasks.emplace_back([&, name = std::move(name)] {
-      to = backend.prepare(norm_weights(load_parameters(checkpoint, name)));
-    });
-  };
-  norm(post_norm, "vision_model.post_layernorm");
+  tasks.emplace_back([&] {
+    post_norm =
+        backend.prepare(norm_weights(load_parameters(checkpoint, "vision_model.post_layernorm")));
+  });
   for (std::size_t i = 0; i < layers.size(); ++i) {
     const auto index = static_cast<std::int64_t>(i);
-    const std::string name = fmt::format("vision_model.encoder.layers.{}.", i);
     Layer& layer = layers[i];
-    norm(layer.norm1, name + "layer_norm1");
-    norm(layer.norm2, name + "layer_norm2");
+    tasks.emplace_back([&, index] { layer.norm1 = preparer.norm(kNorm1, index); });
+    tasks.emplace_back([&, index] { layer.norm2 = preparer.norm(kNorm2, index); });
     tasks.emplace_back([&, index] { layer.qkv = preparer.qkv(index); });
     tasks.emplace_back([&, index] { layer.out = preparer.out(index); });
     tasks.emplace_back([&, index] { layer.fc1 = preparer.fc1(index); });

@@ -22,6 +22,8 @@ struct LayerParameters {
                                          std::int64_t index);
 
 struct EncoderWeights {
+  /// Norms are null where the backend normalises as the next linear layer reads (its can_run says
+  /// so): they are then part of that layer's weights.
   struct Layer {
     ops::PreparedPtr norm1;
     ops::PreparedPtr qkv;

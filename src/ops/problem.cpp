@@ -59,9 +59,11 @@ std::string to_string(const LayerNormProblem& problem) {
 }
 
 std::string to_string(const LinearProblem& problem) {
-  return fmt::format("linear {}: [{}, {}] {} x [{}, {}]^T -> {}, {}", problem.name, problem.rows,
-                     problem.in, to_string(problem.input), problem.out, problem.in,
-                     to_string(problem.output), to_string(problem.epilogue));
+  return fmt::format("linear {}: [{}, {}] {}{} x [{}, {}]^T -> {}, {}", problem.name, problem.rows,
+                     problem.in, to_string(problem.input),
+                     problem.norm ? fmt::format(" normalised, eps {},", problem.eps) : "",
+                     problem.out, problem.in, to_string(problem.output),
+                     to_string(problem.epilogue));
 }
 
 std::string to_string(const AttentionProblem& problem) {
@@ -106,6 +108,9 @@ std::string reason_invalid(const LinearProblem& problem) {
   }
   if (problem.row_scales && !is_narrow(problem.input)) {
     return "only inputs of one-byte types have a scale for each row";
+  }
+  if (problem.norm && (!is_float(problem.input) || !(problem.eps >= 0))) {
+    return "the input cannot be normalised: it is not of a float type, or eps is negative";
   }
   return problem.epilogue == Epilogue::kResidual && !is_float(problem.output)
              ? "residuals are not added in a one-byte type"
@@ -155,6 +160,10 @@ void check_weights(const LinearWeights& weights) {
   }
   check_length("a linear layer's weight", weights.weight.size(), weights.in * weights.out);
   check_length("a linear layer's bias", weights.bias.size(), weights.out);
+  if (!weights.norm.weight.empty()) {
+    check_weights(weights.norm);
+    check_length("the norm before a linear layer", weights.norm.weight.size(), weights.in);
+  }
 }
 
 void check_weights(const LayerNormWeights& weights) {

@@ -53,6 +53,10 @@ struct LinearProblem {
   DType input = DType::kF32;
   DType output = DType::kF32;
   bool row_scales = false;  // the input has them, see LayerNormProblem
+  /// The input's rows go through the layer norm that the weights came with, with this eps. Asked
+  /// only of backends whose can_run agrees; others do it as an operator of its own.
+  bool norm = false;
+  double eps = 1e-6;
 };
 
 /// softmax(scale * Q K^T) V for every image and head, without mask, read in place from packed

@@ -17,6 +17,12 @@ struct Stored {
   float scale = 1.0F;
 };
 
+/// weight [width], bias [width].
+struct LayerNormWeights {
+  std::span<const float> weight{};
+  std::span<const float> bias{};
+};
+
 /// y = x weight^T + bias: weight [out, in], bias [out].
 struct LinearWeights {
   std::int64_t in = 0;
@@ -30,12 +36,8 @@ struct LinearWeights {
   /// output, weight[o, i] ~ rounded[o, i] * rounded_scale[o]. `bias` is then the corrected one.
   std::span<const std::uint8_t> rounded{};
   std::span<const float> rounded_scale{};
-};
-
-/// weight [width], bias [width].
-struct LayerNormWeights {
-  std::span<const float> weight{};
-  std::span<const float> bias{};
+  /// The layer norm that the input goes through first, when LinearProblem::norm says so.
+  LayerNormWeights norm{};
 };
 
 /// A pixel value v of channel c enters the projection as v * scale[c] + shift[c].

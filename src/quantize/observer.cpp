@@ -69,7 +69,8 @@ class ObservingBackend final : public ops::Backend {
     return inner_->can_run(problem);
   }
   [[nodiscard]] std::string can_run(const ops::LinearProblem& problem) const override {
-    return inner_->can_run(problem);
+    return problem.norm ? "what the layer reads is observed, so its norm comes before it"
+                        : inner_->can_run(problem);
   }
   [[nodiscard]] std::string can_run(const ops::AttentionProblem& problem) const override {
     return inner_->can_run(problem);

@@ -83,6 +83,20 @@ TEST(CanRunTest, NormsGiveReasons) {
   EXPECT_NE(can_run(bad, ampere), "");
 }
 
+TEST(CanRunTest, RowNormsGiveReasons) {
+  if (kernel_images().empty()) {
+    GTEST_SKIP() << "built without kernels";
+  }
+  for (const std::int64_t width : {128, 768, 1024, 1152, 1536, 2048}) {
+    EXPECT_EQ(can_run(RowNormProblem{.rows = 196, .width = width}, hopper()), "") << width;
+  }
+  EXPECT_NE(can_run(RowNormProblem{.rows = 196, .width = 4096}, hopper()), "");
+  EXPECT_NE(can_run(RowNormProblem{.rows = 196, .width = 768, .input = DType::kF32}, hopper()), "");
+  DeviceInfo ampere = hopper();
+  ampere.compute_major = 8;
+  EXPECT_NE(can_run(RowNormProblem{.rows = 196, .width = 768}, ampere), "");
+}
+
 TEST(CanRunTest, PoolsOfEveryCheckpointRun) {
   struct Shape {
     std::int64_t tokens, heads, hidden, mlp;

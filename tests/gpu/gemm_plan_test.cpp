@@ -136,6 +136,23 @@ TEST_F(GemmPlans, RunsTheWidthsOfEveryCheckpointWithinSharedMemory) {
   }
 }
 
+TEST_F(GemmPlans, NormalisesRowsBeforeQkvAndFc1InBf16Alone) {
+  for (const std::int64_t hidden : {128, 768, 1024, 1152, 1536}) {
+    GemmProblem problem{.m = 729, .n = 3 * hidden, .k = hidden, .row_norm = true};
+    EXPECT_EQ(can_run(problem, hopper()), "") << to_string(problem);
+    problem.epilogue = GemmEpilogue::kGelu;
+    EXPECT_EQ(can_run(problem, hopper()), "") << to_string(problem);
+    GemmProblem same = problem;
+    same.row_norm = false;
+    EXPECT_EQ(gemm_plans(problem, hopper()).size(), gemm_plans(same, hopper()).size());
+    problem.epilogue = GemmEpilogue::kResidual;
+    EXPECT_NE(can_run(problem, hopper()), "") << to_string(problem);
+    problem.epilogue = GemmEpilogue::kBias;
+    problem.a = problem.b = DType::kE4M3;
+    EXPECT_NE(can_run(problem, hopper()), "") << to_string(problem);
+  }
+}
+
 TEST_F(GemmPlans, SaysWhatItCannotRun) {
   EXPECT_NE(can_run({.m = 1, .n = 20, .k = 16}, hopper()).find("multiples of 16"),
             std::string::npos);

@@ -4,10 +4,12 @@
 #include <cmath>
 #include <cstring>
 #include <random>
+#include <span>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "fovea/error.hpp"
 #include "gpu/launch/pixels.hpp"
 #include "gpu/launch/pool.hpp"
 
@@ -88,6 +90,69 @@ TEST(PackLinearTest, TakesWhatCalibrationHasRounded) {
   EXPECT_EQ(std::memcmp(packed.weight.data(), rounded.data(), rounded.size()), 0);
   EXPECT_FLOAT_EQ(packed.column_scale[0], 0.03F);
   EXPECT_FLOAT_EQ(packed.column_scale[1], 0.06F);
+}
+
+/// What the kernel makes of a packed layer and a row: scale * (x . weight) + shift * sum + bias.
+double folded(const PackedLinear& packed, std::size_t output, const std::vector<double>& x,
+              double scale, double shift) {
+  double product = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    product += x[i] * weight_at(packed, output * x.size() + i);
+  }
+  return scale * product + shift * packed.column_sum[output] + packed.bias[output];
+}
+
+TEST(PackLinearTest, FoldsTheNormBeforeIt) {
+  constexpr std::size_t kIn = 256;
+  constexpr std::size_t kOut = 6;
+  const std::vector<float> weight = random_values(kIn * kOut, 8, 0.1F);
+  const std::vector<float> bias = random_values(kOut, 9);
+  const std::vector<float> gamma = random_values(kIn, 10);
+  const std::vector<float> beta = random_values(kIn, 11);
+  const PackedLinear packed = pack_linear({.in = kIn,
+                                           .out = kOut,
+                                           .weight = weight,
+                                           .bias = bias,
+                                           .input = {.type = DType::kBF16},
+                                           .norm = {.weight = gamma, .bias = beta}});
+  const std::vector<float> drawn = random_values(kIn, 12, 3.0F);
+  std::vector<double> x(drawn.begin(), drawn.end());
+  double mean = 0;
+  for (double& value : x) {
+    value += 40;
+    mean += value / kIn;
+  }
+  double variance = 0;
+  for (const double value : x) {
+    variance += (value - mean) * (value - mean) / kIn;
+  }
+  const double scale = 1 / std::sqrt(variance);
+  for (std::size_t o = 0; o < kOut; ++o) {
+    double want = bias[o];
+    for (std::size_t i = 0; i < kIn; ++i) {
+      want += weight[o * kIn + i] * ((x[i] - mean) * scale * gamma[i] + beta[i]);
+    }
+    // Rounding the weights costs 2^-9 of each of 256 terms of about 0.1.
+    EXPECT_NEAR(folded(packed, o, x, scale, -mean * scale), want, 0.01);
+    // A row that is all mean leaves nothing: the sums are those of the rounded weights.
+    double constant = bias[o];
+    for (std::size_t i = 0; i < kIn; ++i) {
+      constant += double{weight[o * kIn + i]} * beta[i];
+    }
+    EXPECT_NEAR(folded(packed, o, std::vector<double>(kIn, 1000.0), 1.0, -1000.0), constant, 1e-3);
+  }
+}
+
+TEST(PackLinearTest, FoldsNoNormIntoEightBits) {
+  const std::vector<float> values(16, 1.0F);
+  const std::span<const float> one = std::span(values).first(1);
+  EXPECT_THROW((void)pack_linear({.in = 16,
+                                  .out = 1,
+                                  .weight = values,
+                                  .bias = one,
+                                  .input = {.type = DType::kI8},
+                                  .norm = {.weight = values, .bias = values}}),
+               Error);
 }
 
 TEST(PackPatchEmbedTest, FoldedFormsGiveTheFormula) {

@@ -5,12 +5,15 @@
 #include <cmath>
 #include <memory>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "backends.hpp"
 #include "files.hpp"
 #include "fovea/model.hpp"
 #include "model/checkpoint.hpp"
+#include "ops/reference/backend.hpp"
+#include "quantize/observer.hpp"
 
 namespace fovea::model {
 namespace {
@@ -63,6 +66,24 @@ TEST_F(EncoderTest, RowsDoNotDependOnTheBatchTheThreadsOrEarlierCalls) {
             << threads << " threads, batches of " << batch << ", from " << first;
       }
     }
+  }
+}
+
+// The reference normalises what qkv and fc1 read; observed, it leaves norms to operators of their
+// own, since their results are what is observed. In float64 there is no difference.
+TEST_F(EncoderTest, NormsWithinLinearLayersGiveTheSame) {
+  constexpr ops::LinearProblem kNormed{.rows = 1, .in = 8, .out = 8, .norm = true};
+  auto within = ops::reference::make_backend();
+  EXPECT_EQ(within->can_run(kNormed), "");
+  quantize::Observations observations;
+  auto apart = quantize::observe(ops::reference::make_backend(), {}, observations);
+  EXPECT_NE(apart->can_run(kNormed), "");
+  Encoder one(*checkpoint_, std::move(within));
+  Encoder other(*checkpoint_, std::move(apart));
+  const auto embeddings = encode(one, 0, 1);
+  const auto expected = encode(other, 0, 1);
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    ASSERT_NEAR(embeddings[i], expected[i], 1e-6F * std::abs(expected[i])) << i;
   }
 }
 

@@ -32,6 +32,9 @@ TEST(ProblemTest, PrintsItself) {
                                     .input = DType::kBF16,
                                     .output = DType::kBF16}),
             "linear fc1: [784, 768] bf16 x [3072, 768]^T -> bf16, gelu_tanh");
+  EXPECT_EQ(to_string(LinearProblem{
+                .name = "qkv", .rows = 4, .in = 8, .out = 24, .norm = true, .eps = 1e-6}),
+            "linear qkv: [4, 8] f32 normalised, eps 1e-06, x [24, 8]^T -> f32, none");
 }
 
 TEST(ProblemTest, NonsenseHasAReason) {
@@ -42,6 +45,11 @@ TEST(ProblemTest, NonsenseHasAReason) {
           .rows = 1, .in = 1, .out = 1, .epilogue = Epilogue::kResidual, .output = DType::kI8}),
       "");
   EXPECT_NE(reason_invalid(LayerNormProblem{.rows = 1, .width = 8, .eps = NAN}), "");
+  EXPECT_NE(reason_invalid(
+                LinearProblem{.rows = 1, .in = 1, .out = 1, .input = DType::kI8, .norm = true}),
+            "");
+  EXPECT_NE(reason_invalid(LinearProblem{.rows = 1, .in = 1, .out = 1, .norm = true, .eps = -1.0}),
+            "");
   EXPECT_NE(reason_invalid(
                 AttentionProblem{.images = 1, .tokens = 4, .heads = 2, .head_dim = 8, .scale = -1}),
             "");
@@ -80,6 +88,16 @@ TEST(WeightsTest, LengthsMustFit) {
         backend->prepare(LinearWeights{.in = 5, .out = 3, .weight = weight, .bias = bias}));
   });
   EXPECT_NE(said.find("holds 12 numbers, 15 expected"), std::string::npos) << said;
+  const std::string norm_said = message_of([&] {
+    static_cast<void>(backend->prepare(LinearWeights{.in = 4,
+                                                     .out = 3,
+                                                     .weight = weight,
+                                                     .bias = bias,
+                                                     .norm = {.weight = bias, .bias = bias}}));
+  });
+  EXPECT_NE(norm_said.find("norm before a linear layer holds 3 numbers, 4 expected"),
+            std::string::npos)
+      << norm_said;
 }
 
 // The reference itself, against results worked out by hand.
@@ -93,6 +111,29 @@ TEST(ReferenceTest, LayerNorm) {
       {.weight = weight, .bias = bias}, TensorView{x.data(), DType::kF64, {1, 4}},
       {y.data(), DType::kF64, {1, 4}});
   EXPECT_EQ(y, (std::array<double, 4>{-1, 2, 2, 1}));
+}
+
+TEST(ReferenceTest, LinearOfALayerNorm) {
+  const std::vector<float> norm_weight{1, 2};
+  const std::vector<float> norm_bias{0, 1};
+  const std::vector<float> weight{10, 100};
+  const std::vector<float> bias{5};
+  std::array<double, 2> x{1, 3};
+  double y = 0;
+  reference::linear({.rows = 1,
+                     .in = 2,
+                     .out = 1,
+                     .input = DType::kF64,
+                     .output = DType::kF64,
+                     .norm = true,
+                     .eps = 0},
+                    {.in = 2,
+                     .out = 1,
+                     .weight = weight,
+                     .bias = bias,
+                     .norm = {.weight = norm_weight, .bias = norm_bias}},
+                    TensorView{x.data(), DType::kF64, {1, 2}}, {&y, DType::kF64, {1, 1}});
+  EXPECT_EQ(y, -10 + 300 + 5);  // the normalised row is (-1, 3)
 }
 
 TEST(ReferenceTest, Gelu) {

@@ -54,9 +54,9 @@ std::string kernel_name(const GemmProblem& problem, const GemmPlan& plan) {
   const std::string_view input = problem.a == DType::kU8   ? "u8s8"
                                  : problem.a == DType::kI8 ? "s8s8"
                                                            : to_string(problem.a);
-  return fmt::format("gemm_sm90_{}_{}_{}_{}_{}x{}_v{}", name_of(plan.design), input,
-                     to_string(problem.epilogue), to_string(problem.output), plan.consumers,
-                     plan.columns, plan.vector);
+  return fmt::format("gemm_sm90_{}_{}{}_{}_{}_{}x{}_v{}", name_of(plan.design), input,
+                     problem.row_norm ? "norm" : "", to_string(problem.epilogue),
+                     to_string(problem.output), plan.consumers, plan.columns, plan.vector);
 }
 
 std::int64_t tile_count(const GemmProblem& problem, const GemmPlan& plan) {
@@ -171,9 +171,11 @@ std::string_view to_string(GemmEpilogue epilogue) {
 }
 
 std::string to_string(const GemmProblem& problem) {
-  return fmt::format("gemm ({}, {}) = {}({} x {}{}), K {}, {}", problem.m, problem.n,
+  return fmt::format("gemm ({}, {}) = {}({} x {}{}{}), K {}, {}", problem.m, problem.n,
                      to_string(problem.epilogue), to_string(problem.a), to_string(problem.b),
-                     problem.row_scale ? ", row scales" : "", problem.k, to_string(problem.output));
+                     problem.row_scale ? ", row scales" : "",
+                     problem.row_norm ? ", rows normalised" : "", problem.k,
+                     to_string(problem.output));
 }
 
 std::string can_run(const GemmProblem& problem, const DeviceInfo& device) {
@@ -233,6 +235,8 @@ Launch gemm_launch(Device& device, const GemmProblem& problem, const GemmOperand
   out.bias = pointer<const float>(operands.bias);
   out.column_scale = pointer<const float>(operands.column_scale);
   out.row_scale = problem.row_scale ? pointer<const float>(operands.row_scale) : nullptr;
+  out.row_norm = problem.row_norm ? pointer<const epilogue::RowNorm>(operands.row_norm) : nullptr;
+  out.column_sum = pointer<const float>(operands.column_sum);
   out.inverse_output_scale = 1.0F / operands.output_scale;
   out.columns = static_cast<std::int32_t>(problem.n);
   out.position_rows = static_cast<std::int32_t>(position ? problem.tokens : 1);

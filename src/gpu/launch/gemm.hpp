@@ -19,7 +19,8 @@ enum class GemmEpilogue : std::uint8_t {
   kPosition,  // output = y + position[row % tokens], which has the bias in it: the patch embedding
 };
 
-/// output (M, N) = epilogue(row_scale * column_scale * A (M, K) B (N, K)^T), both K-major.
+/// output (M, N) = epilogue(row_scale * column_scale * A (M, K) B (N, K)^T), both K-major; with row
+/// norms epilogue(scale * A B^T + shift * column_sum), which is the product of the normalised A.
 struct GemmProblem {
   std::int64_t m = 0;
   std::int64_t n = 0;
@@ -29,6 +30,7 @@ struct GemmProblem {
   DType output = DType::kBF16;  // kBF16, kE4M3 or kI8
   GemmEpilogue epilogue = GemmEpilogue::kBias;
   bool row_scale = false;   // A has a scale a row
+  bool row_norm = false;    // rows of A are normalised: x stands for x * scale + shift
   std::int64_t tokens = 0;  // rows of the position table
 };
 
@@ -39,6 +41,8 @@ struct GemmOperands {
   DevicePtr bias = 0;          // f32 (N); not for kPosition
   DevicePtr column_scale = 0;  // f32 (N), one-byte types: weight scale times that of all of A
   DevicePtr row_scale = 0;     // f32 (M), when the problem has one
+  DevicePtr row_norm = 0;      // f32 (M, 2), scale and shift, when the problem has it; and then
+  DevicePtr column_sum = 0;    // f32 (N), the sum over K of B
   DevicePtr position = 0;      // bf16 (tokens, N), kPosition
   float output_scale = 1.0F;   // one-byte outputs: the stored value times this is the result
 };

@@ -1,4 +1,4 @@
-// LayerNorm: which of the kernels takes the problem, and its grid.
+// LayerNorm and row norms: which of the kernels takes the problem, and its grid.
 #include "gpu/launch/norm.hpp"
 
 #include <algorithm>
@@ -7,12 +7,14 @@
 #include <fmt/format.h>
 
 #include "core/error.hpp"
+#include "gpu/device/kernel_image.hpp"
 #include "kernels/norm/params.hpp"
 
 namespace fovea::gpu {
 namespace {
 
 constexpr std::int64_t kChunk = 256;  // of a row: 8 elements a lane
+constexpr std::int64_t kWarps = norm::kThreads / 32;
 constexpr int kFirstArchWithE4M3 = 89;
 
 /// A kernel, by the chunks of a row that its registers hold, and how many of its blocks a
@@ -20,10 +22,11 @@ constexpr int kFirstArchWithE4M3 = 89;
 struct Shape {
   int chunks = 0;
   int blocks_per_sm = 0;
+  int row_norm_blocks_per_sm = 0;
 };
-constexpr Shape kShapes[] = {{.chunks = 3, .blocks_per_sm = 8},
-                             {.chunks = 5, .blocks_per_sm = 5},
-                             {.chunks = 8, .blocks_per_sm = 4}};
+constexpr Shape kShapes[] = {{.chunks = 3, .blocks_per_sm = 8, .row_norm_blocks_per_sm = 9},
+                             {.chunks = 5, .blocks_per_sm = 5, .row_norm_blocks_per_sm = 6},
+                             {.chunks = 8, .blocks_per_sm = 4, .row_norm_blocks_per_sm = 4}};
 
 /// The smallest that fits; null when the row is too wide for every kernel.
 const Shape* shape_for(std::int64_t width) {
@@ -33,6 +36,29 @@ const Shape* shape_for(std::int64_t width) {
     }
   }
   return nullptr;
+}
+
+std::string reason_not_wide(std::int64_t width) {
+  return width % 8 == 0 && shape_for(width) != nullptr
+             ? ""
+             : fmt::format("rows of {}; multiples of 8 up to {} can be", width,
+                           std::rbegin(kShapes)->chunks * kChunk);
+}
+
+/// Of a width that fits.
+std::string kernel_name(const RowNormProblem& problem) {
+  return fmt::format("row_norm_{}_{}", to_string(problem.input), shape_for(problem.width)->chunks);
+}
+
+/// As many blocks as there are rows for, at most those that the device holds at once.
+LaunchConfig grid_of(std::int64_t rows, const DeviceInfo& device, int blocks_per_sm) {
+  const std::int64_t blocks = std::min<std::int64_t>((rows + kWarps - 1) / kWarps,
+                                                     std::int64_t{device.sm_count} * blocks_per_sm);
+  return {.grid = {static_cast<std::uint32_t>(blocks), 1, 1},
+          .block = {norm::kThreads, 1, 1},
+          .cluster = {},
+          .dynamic_shared_bytes = 0,
+          .dependent = true};
 }
 
 norm::Output output_of(const LayerNormProblem& problem) {
@@ -77,11 +103,7 @@ std::string can_run(const LayerNormProblem& problem, const DeviceInfo& device) {
   if (problem.output == DType::kE4M3 && device.arch() < kFirstArchWithE4M3) {
     return fmt::format("{} (sm_{}) has no instructions for e4m3", device.name, device.arch());
   }
-  if (problem.width % 8 != 0 || shape_for(problem.width) == nullptr) {
-    return fmt::format("rows of {}; multiples of 8 up to {} can be", problem.width,
-                       std::rbegin(kShapes)->chunks * kChunk);
-  }
-  return "";
+  return reason_not_wide(problem.width);
 }
 
 Launch layer_norm_launch(Device& device, const LayerNormProblem& problem,
@@ -90,11 +112,7 @@ Launch layer_norm_launch(Device& device, const LayerNormProblem& problem,
   if (!reason.empty()) {
     fail("{}: {}", to_string(problem), reason);
   }
-  constexpr std::int64_t kWarps = norm::kThreads / 32;
   const Shape& shape = *shape_for(problem.width);
-  const std::int64_t blocks =
-      std::min<std::int64_t>((problem.rows + kWarps - 1) / kWarps,
-                             std::int64_t{device.info().sm_count} * shape.blocks_per_sm);
   const norm::Params params{
       .input = reinterpret_cast<const void*>(operands.input),
       .weight = reinterpret_cast<const float*>(operands.weight),
@@ -108,11 +126,46 @@ Launch layer_norm_launch(Device& device, const LayerNormProblem& problem,
       .eps = static_cast<float>(problem.eps),
   };
   return {.kernel = fmt::format("layer_norm_{}_{}", to_string(problem.input), shape.chunks),
-          .config = {.grid = {static_cast<std::uint32_t>(blocks), 1, 1},
-                     .block = {norm::kThreads, 1, 1},
-                     .cluster = {},
-                     .dynamic_shared_bytes = 0,
-                     .dependent = true},
+          .config = grid_of(problem.rows, device.info(), shape.blocks_per_sm),
+          .params = to_bytes(params)};
+}
+
+std::string to_string(const RowNormProblem& problem) {
+  return fmt::format("row_norm [{}, {}] {}, eps {}", problem.rows, problem.width,
+                     to_string(problem.input), problem.eps);
+}
+
+std::string can_run(const RowNormProblem& problem, const DeviceInfo& device) {
+  if (problem.rows <= 0 || problem.width <= 0) {
+    return "a dimension is not positive";
+  }
+  if (problem.input != DType::kBF16) {
+    return fmt::format("the input is {}; bf16 can be", to_string(problem.input));
+  }
+  const std::string reason = reason_not_wide(problem.width);
+  if (reason.empty() && find_kernel_image(kernel_name(problem), device.arch()) == nullptr) {
+    return fmt::format("no kernel for {} (sm_{})", device.name, device.arch());
+  }
+  return reason;
+}
+
+Launch row_norm_launch(Device& device, const RowNormProblem& problem,
+                       const RowNormOperands& operands) {
+  const std::string reason = can_run(problem, device.info());
+  if (!reason.empty()) {
+    fail("{}: {}", to_string(problem), reason);
+  }
+  const Shape& shape = *shape_for(problem.width);
+  const norm::Params params{
+      .input = reinterpret_cast<const void*>(operands.input),
+      .output = reinterpret_cast<void*>(operands.norms),
+      .rows = problem.rows,
+      .width = static_cast<std::int32_t>(problem.width),
+      .inverse_width = static_cast<float>(1.0 / static_cast<double>(problem.width)),
+      .eps = static_cast<float>(problem.eps),
+  };
+  return {.kernel = kernel_name(problem),
+          .config = grid_of(problem.rows, device.info(), shape.row_norm_blocks_per_sm),
           .params = to_bytes(params)};
 }
 

@@ -1,4 +1,4 @@
-// LayerNorm on a GPU: problem and launch.
+// LayerNorm on a GPU, whole or as the norms of its rows: problems and launches.
 #pragma once
 
 #include <cstdint>
@@ -33,5 +33,24 @@ struct LayerNormOperands {
 [[nodiscard]] std::string can_run(const LayerNormProblem& problem, const DeviceInfo& device);
 [[nodiscard]] Launch layer_norm_launch(Device& device, const LayerNormProblem& problem,
                                        const LayerNormOperands& operands);
+
+/// norms (rows, 2) = 1 / sqrt(variance + eps) and -mean / sqrt(variance + eps) of each row of x
+/// (rows, width): what GemmOperands::row_norm takes.
+struct RowNormProblem {
+  std::int64_t rows = 0;
+  std::int64_t width = 0;
+  double eps = 1e-6;
+  DType input = DType::kBF16;
+};
+
+struct RowNormOperands {
+  DevicePtr input = 0;  // (rows, width)
+  DevicePtr norms = 0;  // f32 (rows, 2)
+};
+
+[[nodiscard]] std::string to_string(const RowNormProblem& problem);
+[[nodiscard]] std::string can_run(const RowNormProblem& problem, const DeviceInfo& device);
+[[nodiscard]] Launch row_norm_launch(Device& device, const RowNormProblem& problem,
+                                     const RowNormOperands& operands);
 
 }  // namespace fovea::gpu

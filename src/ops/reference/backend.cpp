@@ -37,15 +37,16 @@ const W& get(const Prepared& prepared) {
 }
 
 template <typename W>
-void own(Copy<W>& copy, LinearWeights& weights) {
+void own(Copy<W>& copy, LayerNormWeights& weights) {
   copy.own(weights.weight);
   copy.own(weights.bias);
 }
 
 template <typename W>
-void own(Copy<W>& copy, LayerNormWeights& weights) {
+void own(Copy<W>& copy, LinearWeights& weights) {
   copy.own(weights.weight);
   copy.own(weights.bias);
+  own(copy, weights.norm);
 }
 
 class ReferenceLane : public Lane {

@@ -145,7 +145,11 @@ void layer_norm(const LayerNormProblem& problem, const LayerNormWeights& weights
 void linear(const LinearProblem& problem, const LinearWeights& weights,
             const ConstTensorView& input, const TensorView& output) {
   for (std::int64_t row = 0; row < problem.rows; ++row) {
-    const Vector y = forward(weights, read_row(input, row, problem.in));
+    Vector x = read_row(input, row, problem.in);
+    if (problem.norm) {
+      x = forward(weights.norm, problem.eps, x);
+    }
+    const Vector y = forward(weights, x);
     for (std::int64_t o = 0; o < problem.out; ++o) {
       const std::int64_t index = row * problem.out + o;
       double value = y[at(o)];

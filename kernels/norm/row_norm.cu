@@ -1,0 +1,50 @@
+// The norms of a row-major bf16 matrix's rows: 1 / deviation and -mean / deviation of each, with
+// which a matrix kernel normalises its input on the way.
+//
+// Contract: any number of rows; width a multiple of 8 and at most 256 * FOVEA_CHUNKS; input 16-byte
+// aligned. Deterministic.
+//
+// It reads and hardly writes: a row is on its way while the one before it is summed. The last rows
+// come first, as the kernel ahead has just written them and they are still in L2; those read last
+// are then there for the matrix kernel, which begins with them.
+#include <cstdint>
+
+#include "kernels/epilogue/params.hpp"
+#include "kernels/norm/params.hpp"
+#include "kernels/norm/row.cuh"
+#include "kernels/pipe/grid.cuh"
+
+namespace fovea::norm {
+
+// Of a multiprocessor; of its registers, two rows take 36 or more.
+constexpr int kLeastBlocks = kChunks <= 3 ? 8 : kChunks <= 5 ? 6 : 4;
+
+extern "C" __global__ void __launch_bounds__(kThreads, kLeastBlocks)
+    FOVEA_ENTRY(const __grid_constant__ Params params) {
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const std::int64_t warps = static_cast<std::int64_t>(gridDim.x) * (kThreads / kWarp);
+  const std::int64_t warp =
+      (static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x) / kWarp;
+  pipe::let_next_grid_start();
+  pipe::wait_for_previous_grids();
+  std::int64_t index = params.rows - 1 - warp;
+  if (index < 0) {
+    return;
+  }
+  auto* const norms = static_cast<epilogue::RowNorm*>(params.output);
+  PackedRow next(params, index, lane);
+  for (; index >= 0; index -= warps) {
+    Row row;
+    next.unpack(row);
+    if (index >= warps) {
+      next = PackedRow(params, index - warps, lane);
+    }
+    const float mean = centre(params, row, lane);
+    const float scale = __frsqrt_rn(variance(params, row));
+    if (lane == 0) {
+      norms[index] = {scale, -mean * scale};
+    }
+  }
+}
+
+}  // namespace fovea::norm
