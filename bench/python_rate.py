@@ -103,7 +103,10 @@ def main():
         entry = measure(options, work)
     finally:
         shutil.rmtree(work)
-    text = json.dumps({"machine": machine.describe(), "python": [entry]}, indent=1)
+    where = machine.describe()
+    if options.device.startswith("cuda"):
+        where["gpu"] = machine.gpu()
+    text = json.dumps({"machine": where, "python": [entry]}, indent=1)
     if options.json:
         options.json.write_text(text + "\n")
     print(text)

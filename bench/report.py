@@ -201,10 +201,24 @@ def gpu_end_to_end_section(entries: list[dict]) -> str:
     )
 
 
+def python_section(entries: list[dict]) -> str:
+    return (
+        "### `Encoder.embed` in Python beside `fovea embed`\n\nImages a second of long runs, of one call on a loaded model, and as the program "
+        "itself reports for as many photos, loading the model included.\n\n"
+    ) + table(
+        ["device", "Python", "`fovea embed`", "ratio", "photos", "one call", "`fovea embed` reports", "same values"],
+        [[entry["device"], number(entry["python_images_per_second"]), number(entry["cli_images_per_second"]),
+          f"{entry['python_to_cli']:.2f}", f"{entry['images']:,}", number(entry["call_images_per_second"]),
+          number(entry["cli_reported_images_per_second"]), "yes" if entry["same_values"] else "NO"]
+         for entry in entries],
+    )
+
+
 SECTIONS = {
     "gpu_bench": gpu_bench_section,
     "gpu_end_to_end": gpu_end_to_end_section,
     "gpu_accuracy": gpu_accuracy_section,
+    "python": python_section,
     "kernels": kernels_section,
     "torch_encoder": torch_section("the encoder"),
     "torch_attention": torch_section("attention"),
