@@ -5,7 +5,8 @@
 
 Sections: kernels (every card, beside cuBLASLt and cuDNN), bench (the encoder by batch size and precision), peers
 (torch), accuracy (--models), system (JPEGs to embeddings). What a section gave is saved before the next
-starts. --quick: fewer photos, and torch.compile only where a ratio is asked for."""
+starts. --quick: torch only for
+what kernels have no peer for, its fused patch embedding and the encoder; no DataLoader."""
 
 import argparse
 import json
@@ -54,11 +55,9 @@ def bench(options):
 
 def peers(options):
     found = {}
-    runs = [["--sections", "attention,gemm", "--no-compile"]]
+    runs = [["--sections", "attention,gemm,encoder"]]
     if options.quick:
-        runs += [["--sections", "gemm", "--shapes", "patch_embed"], ["--sections", "encoder", "--batch", "1,1024"]]
-    else:
-        runs = [["--sections", "attention,gemm,encoder"]]
+        runs = [["--sections", "gemm", "--shapes", "patch_embed"], ["--sections", "encoder", "--batch", "1,1024"]]
     for arguments in runs:
         result = script(options, "peers.py", "--model", options.model, *arguments)
         for section in ("attention", "gemm", "encoder"):
