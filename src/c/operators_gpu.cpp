@@ -166,6 +166,7 @@ void run_after_all(Gpu& gpu, gpu::Launch launch, void* stream) {
 
 void attention_on_gpu(const fovea_attention_args& args, const fovea_place& place) {
   Gpu& gpu = gpu_of(place);
+  const std::shared_ptr<void> held = gpu.device().hold_context();
   for (const AttentionCall& call : calls_of(args)) {
     const gpu::AttentionPlan plan =
         gpu::attention_plan(call.problem, gpu.device().info(), level_of(args.level));
@@ -175,6 +176,7 @@ void attention_on_gpu(const fovea_attention_args& args, const fovea_place& place
 
 fovea_attention_choice choose_on_gpu(const fovea_attention_args& args, const fovea_place& place) {
   gpu::Device& device = gpu_of(place).device();
+  const std::shared_ptr<void> held = device.hold_context();
   const AttentionCall call = calls_of(args).front();
   const gpu::AttentionPlan plan =
       gpu::attention_plan(call.problem, device.info(), level_of(args.level));
@@ -192,6 +194,7 @@ fovea_attention_choice choose_on_gpu(const fovea_attention_args& args, const fov
 
 void linear_on_gpu(const fovea_linear_args& args, const fovea_place& place) {
   Gpu& gpu = gpu_of(place);
+  const std::shared_ptr<void> held = gpu.device().hold_context();
   const DType type = type_of(args.type);
   run_after_all(
       gpu,
@@ -212,6 +215,7 @@ void linear_on_gpu(const fovea_linear_args& args, const fovea_place& place) {
 
 void patch_embed_on_gpu(const fovea_patch_embed_args& args, const fovea_place& place) {
   Gpu& gpu = gpu_of(place);
+  const std::shared_ptr<void> held = gpu.device().hold_context();
   run_after_all(gpu,
                 gpu::gemm_launch(gpu.device(),
                                  {.m = args.images * args.tokens,
@@ -232,6 +236,7 @@ void patch_embed_on_gpu(const fovea_patch_embed_args& args, const fovea_place& p
 
 void layer_norm_on_gpu(const fovea_layer_norm_args& args, const fovea_place& place) {
   Gpu& gpu = gpu_of(place);
+  const std::shared_ptr<void> held = gpu.device().hold_context();
   const DType type = type_of(args.type);
   run_after_all(
       gpu,

@@ -16,17 +16,31 @@ namespace {
 using driver::api;
 using driver::check;
 
-/// Kernels that are launched with programmatic dependency and tensor maps need CUDA 12.3 or later.
-constexpr int kLeastDriverVersion = 12030;
+/// A scope with a context current, for destructors, which run on any thread and cannot report.
+class InContext {
+ public:
+  explicit InContext(driver::Context context) {
+    api().context_get(&before_);
+    api().context_set(context);
+  }
+  ~InContext() { api().context_set(before_); }
+  InContext(const InContext&) = delete;
+  InContext& operator=(const InContext&) = delete;
+
+ private:
+  driver::Context before_ = nullptr;
+};
 
 class CudaStream final : public Stream {
  public:
-  CudaStream() : owned_(true) {
+  /// In `context`, which is current.
+  explicit CudaStream(driver::Context context) : context_(context), owned_(true) {
     check(api().stream_create(&handle_, driver::kStreamNonBlocking), "creating a stream");
   }
   explicit CudaStream(driver::StreamHandle borrowed) : handle_(borrowed) {}
   ~CudaStream() override {
     if (owned_) {
+      const InContext scope(context_);
       api().stream_destroy(handle_);
     }
   }
@@ -35,6 +49,7 @@ class CudaStream final : public Stream {
   [[nodiscard]] driver::StreamHandle handle() const { return handle_; }
 
  private:
+  driver::Context context_ = nullptr;
   driver::StreamHandle handle_ = nullptr;
   bool owned_ = false;
 };
@@ -45,8 +60,14 @@ driver::StreamHandle handle_of(const Stream& stream) {
 
 class CudaEvent final : public Event {
  public:
-  CudaEvent() { check(api().event_create(&handle_, driver::kEventDefault), "creating an event"); }
-  ~CudaEvent() override { api().event_destroy(handle_); }
+  /// In `context`, which is current.
+  explicit CudaEvent(driver::Context context) : context_(context) {
+    check(api().event_create(&handle_, driver::kEventDefault), "creating an event");
+  }
+  ~CudaEvent() override {
+    const InContext scope(context_);
+    api().event_destroy(handle_);
+  }
   void record(Stream& stream) override {
     check(api().event_record(handle_, handle_of(stream)), "recording an event");
   }
@@ -62,6 +83,7 @@ class CudaEvent final : public Event {
   [[nodiscard]] driver::EventHandle handle() const { return handle_; }
 
  private:
+  driver::Context context_;
   driver::EventHandle handle_ = nullptr;
 };
 
@@ -75,17 +97,22 @@ void CudaStream::wait_for(const Event& event) {
 
 class CudaGraph final : public Graph {
  public:
-  explicit CudaGraph(driver::GraphHandle graph) {
+  /// In `context`, which is current.
+  CudaGraph(driver::Context context, driver::GraphHandle graph) : context_(context) {
     const driver::Result result = api().graph_instantiate(&exec_, graph, 0);
     api().graph_destroy(graph);
     check(result, "making an executable graph");
   }
-  ~CudaGraph() override { api().graph_exec_destroy(exec_); }
+  ~CudaGraph() override {
+    const InContext scope(context_);
+    api().graph_exec_destroy(exec_);
+  }
   void launch(Stream& stream) override {
     check(api().graph_launch(exec_, handle_of(stream)), "launching a graph");
   }
 
  private:
+  driver::Context context_;
   driver::GraphExec exec_ = nullptr;
 };
 
@@ -141,17 +168,30 @@ class CudaDevice final : public Device {
           fmt::format(
               "starting work on {}{}", info_.name,
               started == driver::kOutOfMemory ? " (free memory on it, or use --device cpu)" : ""));
-    enter();
   }
   ~CudaDevice() override {
-    api().context_set(context_);
-    for (const driver::Module module : modules_) {
-      api().module_unload(module);
+    {
+      const InContext scope(context_);
+      for (const driver::Module module : modules_) {
+        api().module_unload(module);
+      }
     }
     api().context_release(id_);
   }
 
   [[nodiscard]] const DeviceInfo& info() const override { return info_; }
+
+  [[nodiscard]] std::shared_ptr<void> hold_context() override {
+    // Destructors call this: what fails here fails in the next call as well, which says so.
+    driver::Context before = nullptr;
+    if (api().context_get(&before) != driver::kSuccess || before == context_) {
+      return nullptr;
+    }
+    api().context_set(context_);
+    return {static_cast<void*>(before), [](void* context) {  // runs for null, too
+              api().context_set(static_cast<driver::Context>(context));
+            }};
+  }
 
   [[nodiscard]] DevicePtr allocate(std::size_t bytes) override {
     enter();
@@ -163,7 +203,7 @@ class CudaDevice final : public Device {
     return address;
   }
   void free(DevicePtr address) noexcept override {
-    api().context_set(context_);
+    const InContext scope(context_);
     api().memory_free(address);
   }
   [[nodiscard]] std::size_t free_memory() override {
@@ -182,20 +222,20 @@ class CudaDevice final : public Device {
     return address;
   }
   void free_pinned(void* address) noexcept override {
-    api().context_set(context_);
+    const InContext scope(context_);
     api().host_free(address);
   }
 
   [[nodiscard]] std::unique_ptr<Stream> make_stream() override {
     enter();
-    return std::make_unique<CudaStream>();
+    return std::make_unique<CudaStream>(context_);
   }
   [[nodiscard]] std::unique_ptr<Stream> borrow_stream(void* native_handle) override {
     return std::make_unique<CudaStream>(static_cast<driver::StreamHandle>(native_handle));
   }
   [[nodiscard]] std::unique_ptr<Event> make_event() override {
     enter();
-    return std::make_unique<CudaEvent>();
+    return std::make_unique<CudaEvent>(context_);
   }
   [[nodiscard]] double seconds_between(const Event& start, const Event& end) override {
     enter();
@@ -345,7 +385,7 @@ class CudaDevice final : public Device {
     enter();
     driver::GraphHandle graph = nullptr;
     check(api().capture_end(handle_of(stream), &graph), "capturing a graph");
-    return std::make_unique<CudaGraph>(graph);
+    return std::make_unique<CudaGraph>(context_, graph);
   }
 
   void synchronize() override {
@@ -383,10 +423,9 @@ int start_driver() {
   check(started, "starting the NVIDIA driver");
   int version = 0;
   check(api().driver_version(&version), "reading the driver's version");
-  if (version < kLeastDriverVersion) {
-    fail("the NVIDIA driver is too old: it supports CUDA {}.{}, Fovea needs {}.{} or later",
-         version / 1000, version % 1000 / 10, kLeastDriverVersion / 1000,
-         kLeastDriverVersion % 1000 / 10);
+  if (version < driver::kLeastVersion) {
+    fail("the NVIDIA driver is too old: it supports CUDA {}.{}, Fovea needs {}", version / 1000,
+         version % 1000 / 10, driver::kLeastVersionText);
   }
   return version;
 }

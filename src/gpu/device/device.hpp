@@ -125,6 +125,9 @@ class Graph {
   virtual void launch(Stream& stream) = 0;
 };
 
+/// Any thread may call. Most calls make the device's context current on the calling thread and
+/// leave it so; `hold_context` is for those who work on the threads of a caller with CUDA code of
+/// its own.
 class Device {
  public:
   Device() = default;
@@ -133,6 +136,11 @@ class Device {
   Device& operator=(const Device&) = delete;
 
   [[nodiscard]] virtual const DeviceInfo& info() const = 0;
+
+  /// The device's context is the calling thread's as long as the result lives; then that is again
+  /// the one that it was, even when the device has gone before. For vendor libraries too, which
+  /// work in the current context.
+  [[nodiscard]] virtual std::shared_ptr<void> hold_context() { return nullptr; }
 
   /// At least 256-byte aligned. Throws OutOfMemory when there is no room.
   [[nodiscard]] virtual DevicePtr allocate(std::size_t bytes) = 0;

@@ -20,11 +20,11 @@ Api bind() {
   }
   Api bound;
 // NOLINTBEGIN(bugprone-macro-parentheses): names and parameter lists take none
-#define FOVEA_DRIVER(member, name, parameters)                                                 \
-  bound.member = reinterpret_cast<Result(*) parameters>(dlsym(library, #name));                \
-  if (bound.member == nullptr) {                                                               \
-    fail("the NVIDIA driver is too old: its {} has no {}; install one for CUDA 12.3 or later", \
-         kLibrary, #name);                                                                     \
+#define FOVEA_DRIVER(member, name, parameters)                                                \
+  bound.member = reinterpret_cast<Result(*) parameters>(dlsym(library, #name));               \
+  if (bound.member == nullptr) {                                                              \
+    fail("the NVIDIA driver is too old: its {} has no {}; install one for CUDA {}", kLibrary, \
+         #name, kLeastVersionText);                                                           \
   }
   FOVEA_DRIVER_FUNCTIONS(FOVEA_DRIVER)
 #undef FOVEA_DRIVER

@@ -19,6 +19,10 @@ constexpr Result kSystemDriverMismatch = 803;
 constexpr Result kNoBinaryForGpu = 209;
 constexpr Result kNotReady = 600;
 
+/// The CUDA that the kernels are built with: older drivers may refuse their machine code.
+constexpr int kLeastVersion = 13000;
+constexpr const char* kLeastVersionText = "13.0 or later";
+
 using DeviceId = int;
 using Context = struct ContextOpaque*;
 using Module = struct ModuleOpaque*;
@@ -87,6 +91,7 @@ struct LaunchConfig {
   FOVEA_DRIVER(device_memory, cuDeviceTotalMem_v2, (std::size_t*, DeviceId))                    \
   FOVEA_DRIVER(context_retain, cuDevicePrimaryCtxRetain, (Context*, DeviceId))                  \
   FOVEA_DRIVER(context_release, cuDevicePrimaryCtxRelease_v2, (DeviceId))                       \
+  FOVEA_DRIVER(context_get, cuCtxGetCurrent, (Context*))                                        \
   FOVEA_DRIVER(context_set, cuCtxSetCurrent, (Context))                                         \
   FOVEA_DRIVER(context_synchronize, cuCtxSynchronize, ())                                       \
   FOVEA_DRIVER(memory_info, cuMemGetInfo_v2, (std::size_t*, std::size_t*))                      \

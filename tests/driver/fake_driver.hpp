@@ -1,0 +1,13 @@
+// What the stand-in for NVIDIA's driver saw.
+#pragma once
+
+extern "C" {
+/// The version that it says it is of: 13000 for CUDA 13.0, unless set.
+void fake_driver_set_version(int version);
+/// The context of GPU `index`, which all of its users share.
+void* fake_driver_context(int index);
+/// Streams, events, graphs, allocations and modules not yet destroyed.
+int fake_driver_alive();
+/// Calls that needed a context and came while another one was current, or none.
+int fake_driver_astray();
+}
