@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "gpu/bare_device.hpp"
 #include "gpu/device/kernel_image.hpp"
 #include "gpu/launch/gemm.hpp"
 
@@ -157,9 +158,87 @@ TEST_F(GemmPlans, SaysWhatItCannotRun) {
   EXPECT_NE(can_run({.m = 1, .n = 20, .k = 16}, hopper()).find("multiples of 16"),
             std::string::npos);
   EXPECT_NE(can_run({.m = 0, .n = 16, .k = 16}, hopper()).find("positive"), std::string::npos);
+  EXPECT_NE(can_run({.m = 1, .n = 16, .k = 16, .b = DType::kI8}, hopper()).find("bf16 x i8"),
+            std::string::npos);
+  EXPECT_NE(can_run({.m = 1, .n = 16, .k = 16, .a = DType::kU8, .b = DType::kU8}, hopper()), "");
   DeviceInfo older = hopper();
   older.compute_major = 8;
   EXPECT_NE(can_run({.m = 1, .n = 16, .k = 16}, older).find("sm_80"), std::string::npos);
+}
+
+/// Makes launches, and runs none.
+class PlanningDevice final : public BareDevice {
+ public:
+  [[nodiscard]] const DeviceInfo& info() const override { return info_; }
+  [[nodiscard]] TensorMap encode(const TensorMapDesc& /*desc*/) override { return {}; }
+
+ private:
+  DeviceInfo info_ = hopper();
+};
+
+/// Why there is no launch; empty when there is one.
+std::string refusal(const GemmProblem& problem, const GemmOperands& operands) {
+  PlanningDevice device;
+  try {
+    (void)gemm_launch(device, problem, operands);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return {};
+}
+
+TEST_F(GemmPlans, RefusesOperandsThatAKernelCouldNotRead) {
+  constexpr GemmOperands kAll{.a = 4096,
+                              .b = 4096,
+                              .output = 4096,
+                              .bias = 4096,
+                              .column_scale = 4096,
+                              .row_scale = 4096,
+                              .row_norm = 4096,
+                              .column_sum = 4096,
+                              .position = 4096};
+  GemmProblem bytes{.m = 196, .n = 768, .k = 768, .a = DType::kI8, .b = DType::kI8};
+  bytes.output = DType::kI8;
+  bytes.epilogue = GemmEpilogue::kGelu;
+  bytes.row_scale = true;
+  GemmProblem embed{.m = 196, .n = 768, .k = 768, .epilogue = GemmEpilogue::kPosition};
+  embed.tokens = 196;
+  const GemmProblem normed{.m = 196, .n = 768, .k = 768, .row_norm = true};
+  struct Operand {
+    DevicePtr GemmOperands::* address;
+    const GemmProblem& problem;
+    DevicePtr alignment;
+    std::string_view name;
+  };
+  for (const Operand& one :
+       {Operand{&GemmOperands::a, bytes, 16, ": A "}, Operand{&GemmOperands::b, bytes, 16, ": B "},
+        Operand{&GemmOperands::output, bytes, 16, "output"},
+        Operand{&GemmOperands::bias, bytes, 16, "bias"},
+        Operand{&GemmOperands::column_scale, bytes, 16, "scales of columns"},
+        Operand{&GemmOperands::row_scale, bytes, 4, "scales of rows"},
+        Operand{&GemmOperands::row_norm, normed, 8, "norms of rows"},
+        Operand{&GemmOperands::column_sum, normed, 16, "sums of columns"},
+        Operand{&GemmOperands::position, embed, 16, "position table"}}) {
+    EXPECT_EQ(refusal(one.problem, kAll), "") << one.name;
+    GemmOperands operands = kAll;
+    operands.*one.address = 0;
+    std::string why = refusal(one.problem, operands);
+    EXPECT_NE(why.find(one.name), std::string::npos) << why;
+    EXPECT_NE(why.find("no memory"), std::string::npos) << why;
+    operands.*one.address = 4096 + one.alignment / 2;
+    why = refusal(one.problem, operands);
+    EXPECT_NE(why.find(one.name), std::string::npos) << why;
+    EXPECT_NE(why.find("not aligned"), std::string::npos) << why;
+    operands.*one.address = 4096 + one.alignment;
+    EXPECT_EQ(refusal(one.problem, operands), "") << one.name;
+  }
+  // What a product does not read may be missing.
+  EXPECT_EQ(
+      refusal({.m = 196, .n = 768, .k = 768}, {.a = 4096, .b = 4096, .output = 4096, .bias = 4096}),
+      "");
+  GemmOperands unscaled = kAll;
+  unscaled.output_scale = 0;
+  EXPECT_NE(refusal(bytes, unscaled).find("scale is 0"), std::string::npos);
 }
 
 }  // namespace

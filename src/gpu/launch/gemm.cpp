@@ -128,6 +128,44 @@ gemm::TensorMap encode(Device& device, const TensorMapDesc& desc) {
   return result;
 }
 
+/// Copies and stores take 16 bytes at once; a scale or a norm of a row is read alone.
+void check_operand(const GemmProblem& problem, std::string_view name, DevicePtr address,
+                   std::size_t alignment = 16) {
+  if (address == 0) {
+    fail("{}: {} has no memory", to_string(problem), name);
+  }
+  if (address % alignment != 0) {
+    fail("{}: {} at {:#x} is not aligned to {} bytes", to_string(problem), name, address,
+         alignment);
+  }
+}
+
+void check_operands(const GemmProblem& problem, const GemmOperands& operands) {
+  check_operand(problem, "A", operands.a);
+  check_operand(problem, "B", operands.b);
+  check_operand(problem, "the output", operands.output);
+  if (problem.epilogue == GemmEpilogue::kPosition) {
+    check_operand(problem, "the position table", operands.position);
+  } else {
+    check_operand(problem, "the bias", operands.bias);
+  }
+  if (size_of(problem.a) == 1) {
+    check_operand(problem, "the scales of columns", operands.column_scale);
+  }
+  if (problem.row_scale) {
+    check_operand(problem, "the scales of rows", operands.row_scale, sizeof(float));
+  }
+  if (problem.row_norm) {
+    check_operand(problem, "the norms of rows", operands.row_norm, sizeof(epilogue::RowNorm));
+    check_operand(problem, "the sums of columns", operands.column_sum);
+  }
+  if (size_of(problem.output) == 1 &&
+      !(std::isfinite(operands.output_scale) && operands.output_scale > 0)) {
+    fail("{}: the output's scale is {}, not positive and finite", to_string(problem),
+         operands.output_scale);
+  }
+}
+
 template <typename T>
 T* pointer(DevicePtr address) {
   return reinterpret_cast<T*>(address);  // NOLINT(performance-no-int-to-ptr)
@@ -182,6 +220,10 @@ std::string can_run(const GemmProblem& problem, const DeviceInfo& device) {
   if (problem.m < 1 || problem.n < 1 || problem.k < 1) {
     return fmt::format("sizes must be positive, not {} x {} x {}", problem.m, problem.n, problem.k);
   }
+  if (problem.b != (problem.a == DType::kU8 ? DType::kI8 : problem.a)) {
+    return fmt::format("B must be of A's type, or i8 when A is u8, not {} x {}",
+                       to_string(problem.a), to_string(problem.b));
+  }
   if (problem.n % 16 != 0 || problem.k % 16 != 0) {
     return fmt::format("N and K must be multiples of 16, not {} and {}", problem.n, problem.k);
   }
@@ -225,6 +267,7 @@ std::vector<GemmPlan> gemm_plans(const GemmProblem& problem, const DeviceInfo& d
 
 Launch gemm_launch(Device& device, const GemmProblem& problem, const GemmOperands& operands,
                    const GemmPlan& plan) {
+  check_operands(problem, operands);
   const bool position = problem.epilogue == GemmEpilogue::kPosition;
   const bool by_image = position && plan.design == GemmDesign::kResident;
   const auto row_bytes = static_cast<std::uint64_t>(k_bytes(problem));

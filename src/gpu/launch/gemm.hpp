@@ -34,6 +34,7 @@ struct GemmProblem {
   std::int64_t tokens = 0;  // rows of the position table
 };
 
+/// Aligned to 16 bytes, but for those a row.
 struct GemmOperands {
   DevicePtr a = 0;             // (M, K)
   DevicePtr b = 0;             // (N, K)
@@ -81,7 +82,8 @@ struct GemmPlan {
 [[nodiscard]] std::vector<GemmPlan> gemm_plans(const GemmProblem& problem,
                                                const DeviceInfo& device);
 
-/// The launch that runs it as planned.
+/// The launch that runs it as planned. Throws fovea::Error when an operand has no memory or is not
+/// aligned.
 [[nodiscard]] Launch gemm_launch(Device& device, const GemmProblem& problem,
                                  const GemmOperands& operands, const GemmPlan& plan);
 
