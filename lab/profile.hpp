@@ -45,7 +45,8 @@ struct Profile {
 [[nodiscard]] std::vector<Profile> profile(const Card& card, const std::string& case_name,
                                            int device_index, const std::string& program);
 
-/// The kernels in ncu's "raw" and "source" pages, as comma-separated values.
+/// The kernels in ncu's "raw" and "source" pages, as comma-separated values. Throws fovea::Error
+/// that names a counter or a column that should be there and is not.
 [[nodiscard]] std::vector<Profile> read_profile(std::string_view raw, std::string_view source);
 
 /// What bounds the kernel, in a sentence or two.

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/error.hpp"
 #include "lab/profile.hpp"
 
 namespace fovea::lab {
@@ -50,11 +51,15 @@ class Counters {
       values_[names[i]] = {values[i], units[i]};
     }
   }
+  /// Throws when this ncu has no such counter: nothing counted is not the same as zero.
   [[nodiscard]] double operator()(const std::string& name) const {
     const auto found = values_.find(name);
-    return found == values_.end() ? 0.0
-                                  : number(found->second.first) * scale_of(found->second.second);
+    if (found == values_.end()) {
+      fail("this ncu has no counter {}: its report cannot be read", name);
+    }
+    return number(found->second.first) * scale_of(found->second.second);
   }
+  [[nodiscard]] bool has(const std::string& name) const { return values_.contains(name); }
   [[nodiscard]] std::string text(const std::string& name) const {
     const auto found = values_.find(name);
     return found == values_.end() ? "" : found->second.first;
@@ -111,15 +116,21 @@ constexpr std::array kStalls = {
     Stall{"misc", "misc", "something else"},
 };
 
-/// Reasons in words with their shares of all waiting warps, the largest first.
+/// Reasons in words with their shares of all waiting warps, the largest first. A GPU has some of
+/// them: those of Hopper's matrix units are of no other.
 std::vector<std::pair<std::string, double>> stalls_of(const Counters& counters) {
   std::vector<std::pair<std::string, double>> stalls;
   double sum = 0;
   for (const Stall& stall : kStalls) {
-    const double value = counters("smsp__average_warps_issue_stalled_" +
-                                  std::string(stall.counter) + "_per_issue_active.ratio");
-    stalls.emplace_back(stall.words, value);
-    sum += value;
+    const std::string name = "smsp__average_warps_issue_stalled_" + std::string(stall.counter) +
+                             "_per_issue_active.ratio";
+    if (counters.has(name)) {
+      stalls.emplace_back(stall.words, counters(name));
+      sum += stalls.back().second;
+    }
+  }
+  if (stalls.empty()) {
+    fail("this ncu has no counter smsp__average_warps_issue_stalled_*: its report cannot be read");
   }
   for (auto& [name, value] : stalls) {
     value = sum > 0 ? value / sum : 0.0;
@@ -148,7 +159,8 @@ Profile profile_of(const Counters& counters) {
        {std::pair{"registers", "registers"}, std::pair{"shared_mem", "shared memory"},
         std::pair{"warps", "threads a block"}, std::pair{"blocks", "blocks"},
         std::pair{"barriers", "barriers"}}) {
-    const double blocks = counters(std::string("launch__occupancy_limit_") + counter);
+    const std::string name = std::string("launch__occupancy_limit_") + counter;
+    const double blocks = counters.has(name) ? counters(name) : 0.0;  // older ones lack some
     if (blocks > 0 && blocks < least) {
       least = blocks;
       profile.occupancy_reason = words;
@@ -166,12 +178,22 @@ std::vector<HotSpot> spots_of(const std::vector<Row>& rows, std::size_t header) 
   };
   const std::size_t source = column("Source");
   const std::size_t samples = column("# Samples");
+  for (const auto& [at, name] : {std::pair{source, "Source"}, std::pair{samples, "# Samples"}}) {
+    if (at == names.size()) {
+      fail("this ncu's source page has no column '{}': it cannot be read", name);
+    }
+  }
+  if (std::ranges::none_of(kStalls, [&](const Stall& stall) {
+        return column("stall_" + std::string(stall.column)) < names.size();
+      })) {
+    fail("this ncu's source page has no column 'stall_*': it cannot be read");
+  }
   std::vector<HotSpot> spots;
   for (std::size_t i = header + 1; i < rows.size() && rows[i].size() == names.size(); ++i) {
     HotSpot spot;
     spot.instruction = rows[i][source];
     spot.instruction.erase(0, spot.instruction.find_first_not_of(' '));
-    spot.share = samples < names.size() ? number(rows[i][samples]) : 0.0;
+    spot.share = number(rows[i][samples]);
     double most = 0;
     for (const Stall& stall : kStalls) {
       const std::size_t at = column("stall_" + std::string(stall.column));

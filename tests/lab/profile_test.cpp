@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include "core/error.hpp"
+
 namespace fovea::lab {
 namespace {
 
@@ -16,10 +18,17 @@ constexpr std::string_view kRaw =
     "\"smsp__average_warps_issue_stalled_gmma_per_issue_active.ratio\","
     "\"smsp__average_warps_issue_stalled_wait_per_issue_active.ratio\","
     "\"launch__occupancy_limit_registers\",\"launch__occupancy_limit_shared_mem\","
-    "\"launch__registers_per_thread\"\n"
-    "\"\",\"\",\"ns\",\"%\",\"%\",\"byte/s\",\"inst\",\"inst\",\"block\",\"block\",\"\"\n"
+    "\"launch__registers_per_thread\","
+    "\"smsp__issue_active.avg.pct_of_peak_sustained_active\","
+    "\"lts__throughput.avg.pct_of_peak_sustained_elapsed\","
+    "\"l1tex__throughput.avg.pct_of_peak_sustained_active\","
+    "\"sm__warps_active.avg.pct_of_peak_sustained_active\","
+    "\"sm__maximum_warps_per_active_cycle_pct\","
+    "\"l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum\"\n"
+    "\"\",\"\",\"ns\",\"%\",\"%\",\"byte/s\",\"inst\",\"inst\",\"block\",\"block\",\"\","
+    "\"%\",\"%\",\"%\",\"%\",\"%\",\"\"\n"
     "\"0\",\"gemm\",\"951,900\",\"91.5\",\"46.2\",\"2,227,000,000,000\",\"3\",\"1\",\"2\",\"1\","
-    "\"168\"\n";
+    "\"168\",\"35.9\",\"75.7\",\"74.4\",\"14.1\",\"18.75\",\"795\"\n";
 
 constexpr std::string_view kSource =
     "\"Kernel Name\",\"gemm\",\n"
@@ -35,7 +44,9 @@ TEST(Profile, CountersAreReadInUnitsOfOne) {
   EXPECT_NEAR(profile.seconds, 951.9e-6, 1e-9);
   EXPECT_NEAR(profile.tensor, 0.915, 1e-9);
   EXPECT_NEAR(profile.dram_bytes_per_second, 2.227e12, 1e6);
+  EXPECT_NEAR(profile.l2, 0.757, 1e-9);
   EXPECT_EQ(profile.registers, 168);
+  EXPECT_EQ(profile.bank_conflicts, 795);
   EXPECT_EQ(profile.occupancy_reason, "shared memory");
   ASSERT_EQ(profile.stalls.size(), 2U);
   EXPECT_EQ(profile.stalls[0].first, "the matrix units");
@@ -58,6 +69,40 @@ TEST(Profile, WordsSayWhatBounds) {
   idle.tensor = 0.3;
   EXPECT_NE(verdict(idle).find("bound by latency"), std::string::npos) << verdict(idle);
   EXPECT_NE(verdict(idle).find("wait most for the matrix units"), std::string::npos);
+}
+
+// Read as zero it would say that a busy unit was idle.
+TEST(Profile, AMissingCounterIsAnErrorThatNamesIt) {
+  const auto without = [](std::string_view page, std::string_view name) {
+    std::string changed(page);
+    for (auto at = changed.find(name); at != std::string::npos; at = changed.find(name, at)) {
+      changed[at] = '?';
+    }
+    return changed;
+  };
+  const auto why = [](std::string_view raw, std::string_view source) -> std::string {
+    try {
+      (void)read_profile(raw, source);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return {};
+  };
+  for (const std::string_view counter :
+       {"gpu__time_duration.sum", "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active",
+        "smsp__issue_active.avg.pct_of_peak_sustained_active",
+        "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed",
+        "lts__throughput.avg.pct_of_peak_sustained_elapsed",
+        "l1tex__throughput.avg.pct_of_peak_sustained_active",
+        "smsp__average_warps_issue_stalled_"}) {
+    const std::string message = why(without(kRaw, counter), kSource);
+    EXPECT_NE(message.find(counter), std::string::npos) << counter << ": " << message;
+  }
+  for (const std::string_view column : {"Source", "# Samples", "stall_"}) {
+    const std::string message = why(kRaw, without(kSource, column));
+    EXPECT_NE(message.find(column), std::string::npos) << column << ": " << message;
+  }
+  EXPECT_EQ(why(kRaw, kSource), "");
 }
 
 TEST(Profile, PagesWithoutAKernelGiveNone) {
