@@ -50,7 +50,7 @@ Card norm_card(std::string name, std::string operation, const gpu::LayerNormProb
   Card card;
   card.name = std::move(name);
   card.operation = std::move(operation);
-  card.arch = 80;
+  card.arch = problem.output == DType::kE4M3 ? 89 : 80;  // e4m3 has instructions from there on
   // One row, widths on both sides of what a kernel's registers hold, so400m and giant.
   card.cases = norm_cases<NormWorkload>(
       problem, {{1, 8}, {3, 768}, {197, 776}, {1001, 1024}, {729, 1152}, {257, 1536}, {64, 2048}});

@@ -77,8 +77,21 @@ TEST(Cards, CarryKernelsForTheGpusTheyAreMeantFor) {
   for (const Card& card : cards()) {
     EXPECT_TRUE(carries_kernels(card, device(9))) << card.name;
     EXPECT_FALSE(carries_kernels(card, device(7))) << card.name;
-    if (card.arch == 80) {
+    if (card.arch < 90) {
       EXPECT_TRUE(carries_kernels(card, device(8))) << card.name;
+    }
+    // From there on a case that no kernel runs is a failure, and before it none may be missing.
+    gpu::DeviceInfo first = device(card.arch / 10);
+    first.compute_minor = card.arch % 10;
+    first.sm_count = 100;
+    first.shared_bytes_per_block = std::size_t{99} << 10;
+    if (card.arch == 90) {
+      first.shared_bytes_per_block = std::size_t{227} << 10;
+    }
+    for (const Case& one : card.cases) {
+      if (one.small) {
+        EXPECT_EQ(one.make(1)->can_run(first), "") << card.name << ' ' << one.name;
+      }
     }
   }
   EXPECT_FALSE(
