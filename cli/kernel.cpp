@@ -119,6 +119,9 @@ void print_figure(const lab::BenchFigure& figure, const lab::Ceilings& ceilings)
 
 int run_bench(const KernelArguments& arguments) {
   const auto cards = lab::find_cards(arguments.names);
+  if (!arguments.json.empty()) {
+    lab::check_json_file(arguments.json);  // now, not after minutes
+  }
   const std::unique_ptr<gpu::Device> device = gpu::open_cuda_device(arguments.device);
   std::cerr << "fovea: " << device->info().name << '\n';
   lab::Ceilings ceilings;

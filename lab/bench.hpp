@@ -77,7 +77,11 @@ struct BenchReport {
 
 /// The report as the JSON that bench/report.py reads, with the machine it was made on.
 [[nodiscard]] std::string to_json(const BenchReport& report);
-/// Writes it to `path`; what a file of the same machine already holds of other sections stays.
+/// Throws fovea::Error when write_json would refuse the file: something is there, and no JSON
+/// object.
+void check_json_file(const std::string& path);
+/// Writes it to `path`, whole or not at all; what a file of the same machine already holds of other
+/// sections stays.
 void write_json(const BenchReport& report, const std::string& path);
 
 }  // namespace fovea::lab

@@ -15,6 +15,7 @@
 
 #include "core/error.hpp"
 #include "core/thread_pool.hpp"
+#include "io/atomic_file.hpp"
 #include "lab/bench.hpp"
 
 namespace fovea::lab {
@@ -165,28 +166,34 @@ Json whole(const BenchReport& report) {
             {"figures", std::move(figures)}}}};
 }
 
+/// What a report's file holds so far; nothing when there is none, or an empty one.
+Json sections_of(const std::string& path) {
+  std::ifstream file(path);
+  if (!file || file.peek() == std::ifstream::traits_type::eof()) {
+    return Json::object();
+  }
+  Json json = Json::parse(file, nullptr, false);
+  if (!json.is_object()) {
+    fail("{} holds something else than a report, and stays as it is: name another file", path);
+  }
+  return json;
+}
+
 }  // namespace
 
 std::string to_json(const BenchReport& report) {
   return whole(report).dump(1);
 }
 
+void check_json_file(const std::string& path) {
+  (void)sections_of(path);
+}
+
 void write_json(const BenchReport& report, const std::string& path) {
-  Json json = whole(report);
-  if (std::ifstream existing(path); existing) {
-    Json before = Json::parse(existing, nullptr, false);
-    if (before.is_object()) {
-      before.erase("kernels");
-      before.update(json);
-      json = std::move(before);
-    }
-  }
-  std::ofstream file(path);
-  file << json.dump(1) << '\n';
-  file.close();
-  if (!file) {
-    fail("{} could not be written", path);
-  }
+  Json json = sections_of(path);
+  json.erase("kernels");
+  json.update(whole(report));
+  io::write_file_atomically(path, json.dump(1) + '\n');
 }
 
 }  // namespace fovea::lab

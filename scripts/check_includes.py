@@ -38,7 +38,9 @@ ALLOWED = {
     "kernels/tile": {"kernels/ptx"},
     "kernels/epilogue": {"kernels/ptx"},
     "kernels": {"kernels/ptx", "kernels/pipe", "kernels/tile", "kernels/epilogue"},
-    "lab": {"src/gpu", "src/gpu/launch", "src/gpu/vendor", "src/gpu/device", "src/ops", "src/core", "kernels"},
+    "lab": {
+        "src/gpu", "src/gpu/launch", "src/gpu/vendor", "src/gpu/device", "src/ops", "src/io", "src/core", "kernels",
+    },
     "cli": {"lab", "src/gpu/device"},
     "examples": set(),
     "python/native": {"include/fovea/c"},
