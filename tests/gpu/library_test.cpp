@@ -3,10 +3,14 @@
 
 #include <array>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <string_view>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "fovea/error.hpp"
 
@@ -56,6 +60,29 @@ TEST_F(LibraryTest, TakesNoOtherThanTheOneThatIsNamed) {
   const std::string message = open("libm.so.6");
   EXPECT_NE(message.find("/no/such/file.so"), std::string::npos) << message;
   EXPECT_NE(message.find(kVariable), std::string::npos) << message;
+}
+
+// Where a library is, its absence is not what the user has to mend.
+TEST_F(LibraryTest, TellsTheLoadersReasonForOneThatIsThere) {
+  const std::filesystem::path root =
+      std::filesystem::temp_directory_path() / fmt::format("fovea-library-{}", ::getpid());
+  const std::filesystem::path folder =
+      root / "lib" / "python3.12" / "site-packages" / "nvidia" / "none" / "lib";
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder / "libbroken-thing.so") << "no machine code";
+  const char* const before = std::getenv("VIRTUAL_ENV");
+  const std::string environment = before != nullptr ? before : "";
+  ::setenv("VIRTUAL_ENV", root.c_str(), 1);
+  const std::string found = open("libbroken-thing.so");
+  ::setenv("VIRTUAL_ENV", environment.c_str(), 1);
+  EXPECT_NE(found.find("cannot be opened"), std::string::npos) << found;
+  EXPECT_NE(found.find("file too short"), std::string::npos) << found;
+  EXPECT_EQ(found.find("no the library here"), std::string::npos) << found;
+
+  ::setenv(kVariable, (folder / "libbroken-thing.so").c_str(), 1);
+  const std::string named = open("libm.so.6");
+  EXPECT_NE(named.find("file too short"), std::string::npos) << named;
+  std::filesystem::remove_all(root);
 }
 
 }  // namespace

@@ -99,6 +99,7 @@ Library Library::open(std::string_view what, const char* variable,
                       packaged.begin(), packaged.end());
   }
   Library library;
+  std::string unopened;  // the loader's reasons, of files that are there
   for (const fs::path& candidate : candidates) {
     std::error_code ignored;
     if (candidate.has_parent_path() && !fs::exists(candidate, ignored)) {
@@ -109,9 +110,19 @@ Library Library::open(std::string_view what, const char* variable,
       library.path_ = candidate.string();
       return library;
     }
+    const std::string reason = dlerror();
+    const bool absent = reason.starts_with(candidate.string() + ":") &&
+                        reason.ends_with("No such file or directory");
+    if (!absent) {  // that of something it depends on counts: the library is here
+      unopened += (unopened.empty() ? "" : "; ") + reason;
+    }
   }
   if (only_named) {
-    fail("{} is to be the library of {}, and {} cannot be opened", variable, what, named);
+    fail("{} is to be the library of {}, and {} cannot be opened{}", variable, what, named,
+         unopened.empty() ? "" : " (" + unopened + ")");
+  }
+  if (!unopened.empty()) {
+    fail("{} is here and cannot be opened: {}", what, unopened);
   }
   fail(
       "no {} here: looked along the loader's path, in CUDA's folders and in Python's packages; "
