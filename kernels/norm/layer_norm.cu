@@ -169,7 +169,8 @@ extern "C" __global__ void __launch_bounds__(kThreads, kLeastBlocks)
         }
       }
       if (lane == 0) {
-        params.row_scale[index] = scale;
+        // fmaxf and integers drop NaN: the scale carries that of the row to whatever uses it.
+        params.row_scale[index] = scale + 0.0F * deviation;
       }
     }
 #pragma unroll
