@@ -115,7 +115,9 @@ class GpuBackend final : public ops::Backend {
   [[nodiscard]] std::int64_t preferred_batch() const override { return kPreferredBatch; }
   [[nodiscard]] std::string take_note() override {
     const std::lock_guard turn(turn_);
-    return std::exchange(note_, {});
+    std::string note = std::exchange(note_, {});
+    const std::string vendors = vendor_.take_note();
+    return note + (note.empty() || vendors.empty() ? "" : "; ") + vendors;
   }
   [[nodiscard]] ops::TensorTypes types() const override { return types_; }
 

@@ -70,6 +70,18 @@ void Stopwatch::add_to(std::vector<ops::OperatorTime>& times) {
   marks_.clear();
 }
 
+void VendorNotes::add(const GemmProblem& problem, const DeviceInfo& device) {
+  const GemmProblem ordinary{
+      .m = 128, .n = 128, .k = 128, .a = problem.a, .b = problem.b, .output = problem.output};
+  GemmProblem kind = problem;
+  kind.m = 1;
+  if (!can_run(ordinary, device).empty() || !told_.insert(to_string(kind)).second) {
+    return;
+  }
+  text_ += fmt::format("{}cuBLASLt computes {} ({})", text_.empty() ? "" : "; ", to_string(problem),
+                       can_run(problem, device));
+}
+
 MatmulPlan& VendorGemm::plan(const MatmulProblem& problem) {
   if (!library_) {
     library_ = open_cublaslt(device_);
@@ -105,6 +117,7 @@ void VendorGemm::run(const GemmProblem& problem, const GemmOperands& operands, D
   }
   plan(product).run(
       {.a = operands.a, .b = operands.b, .output = operands.output, .bias = bias_bf16}, stream);
+  notes_.add(problem, device_.info());
 }
 
 bool GpuLane::take_scratch(std::size_t bytes) {

@@ -1,0 +1,49 @@
+// What users are told of products that run elsewhere than in kernels of this program.
+#include "gpu/lane.hpp"
+
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "gpu/device/kernel_image.hpp"
+
+namespace fovea::gpu {
+namespace {
+
+DeviceInfo device(int major) {
+  return {
+      .name = "a GPU", .compute_major = major, .sm_count = 132, .shared_bytes_per_block = 232448};
+}
+
+TEST(VendorNotes, TellOfEachKindOfProductOnce) {
+  if (kernel_images().empty()) {
+    GTEST_SKIP() << "built without kernels";
+  }
+  VendorNotes notes;
+  EXPECT_EQ(notes.take(), "");
+  GemmProblem problem{.m = 196, .n = 20, .k = 64};
+  notes.add(problem, device(9));
+  const std::string note = notes.take();
+  EXPECT_NE(note.find("cuBLASLt computes gemm (196, 20)"), std::string::npos) << note;
+  EXPECT_NE(note.find("multiples of 16"), std::string::npos) << note;
+  problem.m = 392;
+  notes.add(problem, device(9));
+  EXPECT_EQ(notes.take(), "");
+  problem.n = 24;
+  notes.add(problem, device(9));
+  problem.epilogue = GemmEpilogue::kGelu;
+  notes.add(problem, device(9));
+  const std::string more = notes.take();
+  EXPECT_NE(more.find("; cuBLASLt computes gemm (392, 24) = gelu"), std::string::npos) << more;
+}
+
+// There every product is cuBLASLt's, as the documents say.
+TEST(VendorNotes, AreNoNewsOnGpusWithoutKernelsForProducts) {
+  VendorNotes notes;
+  notes.add({.m = 196, .n = 20, .k = 64}, device(8));
+  notes.add({.m = 196, .n = 768, .k = 768}, device(8));
+  EXPECT_EQ(notes.take(), "");
+}
+
+}  // namespace
+}  // namespace fovea::gpu
