@@ -49,7 +49,8 @@ struct BenchReport {
 };
 
 /// Runs the benchmark; `on_figure`, when given, hears of each figure as it is measured. Before it
-/// is timed, every output is checked to be finite and to differ between different images.
+/// is timed, every output is checked to be finite and to differ between different images, and the
+/// first two of bf16 to be those of fp32 on the CPU, as closely as 16 bits can.
 /// Throws fovea::Error when the model or a device asked for by name cannot be used.
 [[nodiscard]] BenchReport bench(const BenchOptions& options,
                                 const std::function<void(const BenchFigure&)>& on_figure = {});
