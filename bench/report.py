@@ -145,7 +145,9 @@ def kernels_section(result: dict) -> str:
 
 
 def with_spread(entry: dict) -> str:
-    return f"{microseconds(entry['seconds'])} ±{50 * entry['spread'] / entry['seconds']:.1f}%"
+    """The spread is left out where a result has none."""
+    spread = f" ±{50 * entry['spread'] / entry['seconds']:.1f}%" if "spread" in entry else ""
+    return microseconds(entry["seconds"]) + spread
 
 
 def kernel_peer(peer: dict) -> str:
