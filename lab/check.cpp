@@ -51,6 +51,7 @@ class Checker {
     }
     if (one.mutants && !options_.small) {
       run_mutants(card, one, *workload, values);
+      run_poisoned(card, one, *workload, values);
     }
   }
 
@@ -87,6 +88,20 @@ class Checker {
       }
       add_mutant(card, one, workload, mutant.name, values);
     }
+  }
+
+  void run_poisoned(const Card& card, const Case& one, const Workload& workload,
+                    std::span<const TileValues> right) {
+    const Poisoned poisoned = workload.poisoned();
+    if (!poisoned.workload) {
+      return;
+    }
+    Placement placement(device_, *poisoned.workload, *stream_);
+    lab::run(kernels_, *poisoned.workload, placement.operands(), "", *stream_);
+    std::vector<TileValues> values(right.begin(), right.end());
+    placement.read(values, *stream_);
+    add(card, one, workload, fmt::format("NaN in row {}", poisoned.row), Verdict{},
+        wrong_nan(values, poisoned.row));
   }
 
   void add_mutant(const Card& card, const Case& one, const Workload& workload,

@@ -99,6 +99,22 @@ Verdict judge(std::span<const TileValues> tiles, const Tolerance& tolerance) {
   return verdict;
 }
 
+std::string wrong_nan(std::span<const TileValues> tiles, std::int64_t row) {
+  bool seen = false;
+  for (const TileValues& values : tiles) {
+    for (std::size_t i = 0; i < values.actual.size(); ++i) {
+      const auto at = static_cast<std::int64_t>(i);
+      const std::int64_t here = values.tile.row + at / values.tile.columns;
+      if (std::isnan(values.actual[i]) != (here == row)) {
+        return fmt::format("row {}, column {} is {}, and the NaN was put into row {}", here,
+                           values.tile.column + at % values.tile.columns, values.actual[i], row);
+      }
+      seen = seen || here == row;
+    }
+  }
+  return seen ? "" : fmt::format("no tile holds row {}, which the NaN was put into", row);
+}
+
 std::vector<TileValues> expectations(const Workload& workload, std::span<const Tile> tiles) {
   std::vector<TileValues> values(tiles.size());
   for (std::size_t i = 0; i < tiles.size(); ++i) {

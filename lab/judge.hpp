@@ -38,6 +38,10 @@ struct Verdict {
 
 [[nodiscard]] Verdict judge(std::span<const TileValues> tiles, const Tolerance& tolerance);
 
+/// Why these are not the tiles of an output of which `row`, and no other, is NaN; empty when they
+/// are.
+[[nodiscard]] std::string wrong_nan(std::span<const TileValues> tiles, std::int64_t row);
+
 /// Fills the expectations of these tiles, on all CPUs.
 [[nodiscard]] std::vector<TileValues> expectations(const Workload& workload,
                                                    std::span<const Tile> tiles);

@@ -135,6 +135,15 @@ std::vector<Mutant> NormWorkload::mutants() const {
   return all;
 }
 
+// A scale a row hides a NaN from integers, and from a maximum.
+Poisoned NormWorkload::poisoned() const {
+  std::vector<Tensor> inputs = inputs_;
+  const std::int64_t row = problem_.rows / 2;
+  inputs[kX] = inputs[kX].with(row, problem_.width - 1, std::nan(""));
+  return {std::shared_ptr<const Workload>(new NormWorkload(problem_, std::move(inputs), steps_)),
+          row};
+}
+
 double NormWorkload::flops() const {
   return kFlopsAnElement * static_cast<double>(problem_.rows) * static_cast<double>(problem_.width);
 }
@@ -210,6 +219,13 @@ std::vector<Mutant> RowNormWorkload::mutants() const {
   return {mistaken("rows one off", x_.rows_moved(1), Mistake::kNone),
           mistaken("skip the mean", x_, Mistake::kNoMean),
           mistaken("divide by width - 1", x_, Mistake::kSampleVariance)};
+}
+
+Poisoned RowNormWorkload::poisoned() const {
+  const std::int64_t row = problem_.rows / 2;
+  return {std::shared_ptr<const Workload>(new RowNormWorkload(
+              problem_, x_.with(row, problem_.width - 1, std::nan("")), mistake_)),
+          row};
 }
 
 double RowNormWorkload::flops() const {

@@ -29,6 +29,7 @@ class NormWorkload final : public Workload {
   [[nodiscard]] double flops() const override;
   [[nodiscard]] double bytes() const override;
   [[nodiscard]] DType operand_type() const override { return problem_.input; }
+  [[nodiscard]] Poisoned poisoned() const override;
 
  private:
   /// Of what the kernel computes, as a mistaken kernel would leave it out.
@@ -64,6 +65,7 @@ class RowNormWorkload final : public Workload {
   [[nodiscard]] double flops() const override;
   [[nodiscard]] double bytes() const override;
   [[nodiscard]] DType operand_type() const override { return problem_.input; }
+  [[nodiscard]] Poisoned poisoned() const override;
 
  private:
   enum class Mistake : std::uint8_t { kNone, kNoMean, kSampleVariance };

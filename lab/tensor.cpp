@@ -194,4 +194,15 @@ Tensor Tensor::columns_swapped(std::int64_t first, std::int64_t second, std::int
   });
 }
 
+Tensor Tensor::with(std::int64_t row, std::int64_t column, double value) const {
+  const Tensor whole = rearranged(
+      [this](std::int64_t r, std::int64_t c) { return r * columns_ + c; });  // its own block
+  std::vector<std::byte> block(whole.block().begin(), whole.block().end());
+  encode(type_, value,
+         block.data() + static_cast<std::size_t>(row * columns_ + column) * size_of(type_));
+  Tensor tensor = *this;
+  tensor.block_ = std::make_shared<const std::vector<std::byte>>(std::move(block));
+  return tensor;
+}
+
 }  // namespace fovea::lab

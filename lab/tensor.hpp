@@ -59,6 +59,8 @@ class Tensor {
   /// The same with two spans of `width` columns swapped in every row.
   [[nodiscard]] Tensor columns_swapped(std::int64_t first, std::int64_t second,
                                        std::int64_t width) const;
+  /// The same with one other element.
+  [[nodiscard]] Tensor with(std::int64_t row, std::int64_t column, double value) const;
 
  private:
   [[nodiscard]] std::int64_t block_elements() const {

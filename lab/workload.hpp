@@ -74,6 +74,13 @@ struct Mutant {
   bool launchable = true;
 };
 
+/// The same with a NaN in what `row` of the output is made from: that row must be NaN, and no
+/// other.
+struct Poisoned {
+  std::shared_ptr<const Workload> workload;
+  std::int64_t row = 0;
+};
+
 /// A run whose result is known without computing: all inputs alike.
 struct Smoke {
   std::shared_ptr<const Workload> workload;
@@ -131,6 +138,8 @@ class Workload {
     return {};
   }
   [[nodiscard]] virtual Smoke smoke() const { return {}; }
+  /// Without a workload where rows do not stand alone.
+  [[nodiscard]] virtual Poisoned poisoned() const { return {}; }
 };
 
 /// Rows and columns of a tile; one that is zero or unwritten must be noticed.

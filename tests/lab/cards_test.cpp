@@ -141,6 +141,31 @@ TEST(Cards, GatesPassTheFrameworkAndRejectMutants) {
   }
 }
 
+// Every norm is asked what it makes of a NaN, and the answer that is expected is the exact one.
+TEST(Cards, NormsAreAskedWhatTheyMakeOfNan) {
+  int asked = 0;
+  for (const Card& card : cards()) {
+    const bool norm = card.name.find("norm") != std::string::npos && !card.name.starts_with("gemm");
+    for (const Case& one : card.cases) {
+      if (!one.mutants || !norm) {
+        continue;
+      }
+      const std::unique_ptr<Workload> workload = one.make(1);
+      const Poisoned poisoned = workload->poisoned();
+      ASSERT_NE(poisoned.workload, nullptr) << card.name;
+      const OutputSpec output = workload->output();
+      std::vector<TileValues> values =
+          expectations(*workload, sample_tiles(output.rows, output.columns, 48, 1));
+      for (TileValues& tile : values) {
+        poisoned.workload->reference(tile.tile, tile.actual);
+      }
+      EXPECT_EQ(wrong_nan(values, poisoned.row), "") << card.name;
+      ++asked;
+    }
+  }
+  EXPECT_GE(asked, 7);
+}
+
 // Other seeds are other inputs: a gate on one draw could be passed by accident.
 TEST(Cards, SeedsDrawOtherInputs) {
   for (const Card& card : cards()) {

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 #include <random>
+#include <span>
+#include <string>
 
 #include <gtest/gtest.h>
 
@@ -44,6 +46,23 @@ TEST(Judge, OneNanAnywhereFails) {
     EXPECT_EQ(verdict.worst_row, 128 + static_cast<std::int64_t>(at) / 128);
     EXPECT_EQ(verdict.worst_column, static_cast<std::int64_t>(at) % 128);
   }
+}
+
+TEST(Judge, ANanStaysInItsRowAndFillsIt) {
+  std::vector<TileValues> tiles = right_tiles(3);
+  const std::int64_t row = kTile + 7;
+  EXPECT_NE(wrong_nan(tiles, row), "") << "it was swallowed";
+  const auto first = static_cast<std::ptrdiff_t>(7 * kTile);
+  std::fill_n(tiles[1].actual.begin() + first, kTile, std::nan(""));
+  EXPECT_EQ(wrong_nan(tiles, row), "");
+  EXPECT_NE(wrong_nan(tiles, row + 1), "");
+  EXPECT_NE(wrong_nan(std::span(tiles).first(1), row), "") << "nothing of it was compared";
+  std::vector<TileValues> wide = tiles;
+  wide[2].actual[5] = std::nan("");
+  EXPECT_NE(wrong_nan(wide, row).find("row 256, column 5"), std::string::npos)
+      << wrong_nan(wide, row);
+  tiles[1].actual[static_cast<std::size_t>(first)] = -1.0;  // one byte's worth of it
+  EXPECT_NE(wrong_nan(tiles, row), "");
 }
 
 TEST(Judge, InfinityFails) {
