@@ -160,7 +160,7 @@ void check_operands(const GemmProblem& problem, const GemmOperands& operands) {
     check_operand(problem, "the sums of columns", operands.column_sum);
   }
   if (size_of(problem.output) == 1 &&
-      !(std::isfinite(operands.output_scale) && operands.output_scale > 0)) {
+      (!std::isfinite(operands.output_scale) || operands.output_scale <= 0)) {
     fail("{}: the output's scale is {}, not positive and finite", to_string(problem),
          operands.output_scale);
   }
