@@ -6,6 +6,8 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
+#include <tuple>
 #include <vector>
 
 #include "c/operator_types.hpp"
@@ -36,6 +38,23 @@ class Gpu {
     kernels_.run(launch, *borrowed);
   }
 
+  /// The best plan of a product, looked for once. Throws can_run's reason when there is none.
+  [[nodiscard]] gpu::GemmPlan plan(const gpu::GemmProblem& problem) {
+    const auto key = std::tuple(problem.m, problem.n, problem.k, problem.a, problem.b,
+                                problem.output, problem.epilogue, problem.tokens);
+    const std::lock_guard lock(mutex_);
+    if (const auto found = plans_.find(key); found != plans_.end()) {
+      return found->second;
+    }
+    if (const std::string reason = can_run(problem, device_->info()); !reason.empty()) {
+      throw Error(reason);
+    }
+    if (plans_.size() >= kMostPlans) {
+      plans_.clear();  // of a program whose sizes never repeat
+    }
+    return plans_.emplace(key, gemm_plans(problem, device_->info()).front()).first->second;
+  }
+
   /// At least `count` floats of zero.
   [[nodiscard]] DevicePtr zeros(std::int64_t count) {
     const std::lock_guard lock(mutex_);
@@ -52,10 +71,14 @@ class Gpu {
 
  private:
   static constexpr std::size_t kLeastZeros = std::size_t{64} << 10;
+  static constexpr std::size_t kMostPlans = 4096;
+  using PlanKey = std::tuple<std::int64_t, std::int64_t, std::int64_t, DType, DType, DType,
+                             gpu::GemmEpilogue, std::int64_t>;
 
   std::unique_ptr<gpu::Device> device_;
   gpu::KernelCache kernels_;
   std::mutex mutex_;
+  std::map<PlanKey, gpu::GemmPlan> plans_;
   std::vector<gpu::DeviceBuffer> zeros_;
 };
 
@@ -162,6 +185,11 @@ void run_after_all(Gpu& gpu, gpu::Launch launch, void* stream) {
   gpu.run(launch, stream);
 }
 
+void run_product(Gpu& gpu, const gpu::GemmProblem& problem, const gpu::GemmOperands& operands,
+                 void* stream) {
+  run_after_all(gpu, gemm_launch(gpu.device(), problem, operands, gpu.plan(problem)), stream);
+}
+
 }  // namespace
 
 void attention_on_gpu(const fovea_attention_args& args, const fovea_place& place) {
@@ -196,42 +224,39 @@ void linear_on_gpu(const fovea_linear_args& args, const fovea_place& place) {
   Gpu& gpu = gpu_of(place);
   const std::shared_ptr<void> held = gpu.device().hold_context();
   const DType type = type_of(args.type);
-  run_after_all(
-      gpu,
-      gpu::gemm_launch(gpu.device(),
-                       {.m = args.rows,
-                        .n = args.out,
-                        .k = args.in,
-                        .a = type,
-                        .b = type,
-                        .output = type,
-                        .epilogue = gemm_epilogue(args.epilogue)},
-                       {.a = address(args.x),
-                        .b = address(args.weight),
-                        .output = address(args.output),
-                        .bias = args.bias != nullptr ? address(args.bias) : gpu.zeros(args.out)}),
-      place.stream);
+  run_product(gpu,
+              {.m = args.rows,
+               .n = args.out,
+               .k = args.in,
+               .a = type,
+               .b = type,
+               .output = type,
+               .epilogue = gemm_epilogue(args.epilogue)},
+              {.a = address(args.x),
+               .b = address(args.weight),
+               .output = address(args.output),
+               .bias = args.bias != nullptr ? address(args.bias) : gpu.zeros(args.out)},
+              place.stream);
 }
 
 void patch_embed_on_gpu(const fovea_patch_embed_args& args, const fovea_place& place) {
   Gpu& gpu = gpu_of(place);
   const std::shared_ptr<void> held = gpu.device().hold_context();
-  run_after_all(gpu,
-                gpu::gemm_launch(gpu.device(),
-                                 {.m = args.images * args.tokens,
-                                  .n = args.out,
-                                  .k = args.in,
-                                  .a = type_of(args.patch_type),
-                                  .b = type_of(args.weight_type),
-                                  .output = type_of(args.type),
-                                  .epilogue = gpu::GemmEpilogue::kPosition,
-                                  .tokens = args.tokens},
-                                 {.a = address(args.patches),
-                                  .b = address(args.weight),
-                                  .output = address(args.output),
-                                  .column_scale = address(args.scale),
-                                  .position = address(args.position)}),
-                place.stream);
+  run_product(gpu,
+              {.m = args.images * args.tokens,
+               .n = args.out,
+               .k = args.in,
+               .a = type_of(args.patch_type),
+               .b = type_of(args.weight_type),
+               .output = type_of(args.type),
+               .epilogue = gpu::GemmEpilogue::kPosition,
+               .tokens = args.tokens},
+              {.a = address(args.patches),
+               .b = address(args.weight),
+               .output = address(args.output),
+               .column_scale = address(args.scale),
+               .position = address(args.position)},
+              place.stream);
 }
 
 void layer_norm_on_gpu(const fovea_layer_norm_args& args, const fovea_place& place) {

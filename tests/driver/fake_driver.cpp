@@ -10,6 +10,8 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <string>
+#include <vector>
 
 #include "gpu/device/driver_api.hpp"
 
@@ -31,6 +33,8 @@ std::array<ContextOpaque, 2> contexts = {ContextOpaque{0}, ContextOpaque{1}};
 thread_local Context current = nullptr;
 std::mutex mutex;
 std::map<const void*, Context> objects;
+std::map<const void*, std::string> names;  // of functions, which are their modules
+std::vector<FakeLaunch> launches;
 std::atomic<int> astray = 0;
 std::atomic<int> version = 13000;
 
@@ -76,6 +80,14 @@ int fake_driver_alive() {
 int fake_driver_astray() {
   return astray;
 }
+int fake_driver_launches() {
+  const std::lock_guard lock(mutex);
+  return static_cast<int>(launches.size());
+}
+FakeLaunch fake_driver_launch(int number) {
+  const std::lock_guard lock(mutex);
+  return launches.at(static_cast<std::size_t>(number));
+}
 
 // NOLINTBEGIN(readability-identifier-naming): the driver's names
 extern "C" {
@@ -111,8 +123,27 @@ Result cuDeviceGetPCIBusId(char* to, int size, DeviceId id) {
   std::snprintf(to, static_cast<std::size_t>(size), "0000:%02d:00.0", id);
   return kSuccess;
 }
-Result cuDeviceGetAttribute(int* value, DeviceAttribute /*which*/, DeviceId /*id*/) {
-  *value = 1;
+// Of an H200, as far as kernels are chosen by it.
+Result cuDeviceGetAttribute(int* value, DeviceAttribute which, DeviceId /*id*/) {
+  switch (which) {
+    case DeviceAttribute::kComputeCapabilityMajor:
+      *value = 9;
+      break;
+    case DeviceAttribute::kComputeCapabilityMinor:
+      *value = 0;
+      break;
+    case DeviceAttribute::kMultiprocessorCount:
+      *value = 132;
+      break;
+    case DeviceAttribute::kL2CacheSize:
+      *value = 50 << 20;
+      break;
+    case DeviceAttribute::kMaxSharedMemoryPerBlockOptin:
+      *value = 227 << 10;
+      break;
+    default:
+      *value = 1;
+  }
   return kSuccess;
 }
 Result cuDeviceTotalMem_v2(std::size_t* bytes, DeviceId /*id*/) {
@@ -165,9 +196,10 @@ Result cuMemcpyDtoDAsync_v2(Address /*to*/, Address /*from*/, std::size_t /*byte
                             StreamHandle /*stream*/) {
   return kNotSupported;
 }
-Result cuMemsetD8Async(Address /*to*/, unsigned char /*value*/, std::size_t /*bytes*/,
+Result cuMemsetD8Async(Address to, unsigned char value, std::size_t bytes,
                        StreamHandle /*stream*/) {
-  return kNotSupported;
+  std::memset(reinterpret_cast<void*>(to), value, bytes);
+  return kSuccess;
 }
 Result cuStreamCreate(StreamHandle* stream, unsigned /*flags*/) {
   return make(stream);
@@ -226,8 +258,10 @@ Result cuModuleLoadDataEx(Module* module, const void* /*image*/, unsigned /*opti
 Result cuModuleUnload(Module module) {
   return destroy(module);
 }
-Result cuModuleGetFunction(Function* function, Module module, const char* /*name*/) {
+Result cuModuleGetFunction(Function* function, Module module, const char* name) {
   *function = reinterpret_cast<Function>(module);
+  const std::lock_guard lock(mutex);
+  names[module] = name;
   return kSuccess;
 }
 Result cuFuncGetAttribute(int* value, FunctionAttribute /*which*/, Function /*function*/) {
@@ -242,16 +276,30 @@ Result cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, Function /*funct
   *blocks = 1;
   return kSuccess;
 }
-Result cuLaunchKernelEx(const LaunchConfig* /*config*/, Function /*function*/, void** /*params*/,
+Result cuLaunchKernelEx(const LaunchConfig* config, Function function, void** /*params*/,
                         void** /*extra*/) {
-  return kNotSupported;
+  const std::lock_guard lock(mutex);
+  const auto found = objects.find(function);
+  if (found == objects.end() || found->second != current) {
+    ++astray;
+    return kInvalidContext;
+  }
+  FakeLaunch launch{.kernel = names.at(function).c_str(), .stream = config->stream, .dependent = 0};
+  for (unsigned i = 0; i < config->attribute_count; ++i) {
+    const LaunchAttribute& attribute = config->attributes[i];
+    if (attribute.id == kLaunchAttributeProgrammaticStreamSerialization) {
+      launch.dependent = attribute.value.flag;
+    }
+  }
+  launches.push_back(launch);
+  return kSuccess;
 }
 Result cuTensorMapEncodeTiled(void* /*map*/, int /*type*/, std::uint32_t /*rank*/,
                               void* /*address*/, const std::uint64_t* /*dims*/,
                               const std::uint64_t* /*strides*/, const std::uint32_t* /*box*/,
                               const std::uint32_t* /*element_strides*/, int /*interleave*/,
                               int /*swizzle*/, int /*promotion*/, int /*fill*/) {
-  return kNotSupported;
+  return current == nullptr ? kInvalidContext : kSuccess;
 }
 
 }  // extern "C"

@@ -10,4 +10,13 @@ void* fake_driver_context(int index);
 int fake_driver_alive();
 /// Calls that needed a context and came while another one was current, or none.
 int fake_driver_astray();
+
+struct FakeLaunch {
+  const char* kernel;
+  void* stream;
+  int dependent;  // programmatically, on the launch before it
+};
+/// Kernels launched so far, by number from 0.
+int fake_driver_launches();
+FakeLaunch fake_driver_launch(int number);
 }
