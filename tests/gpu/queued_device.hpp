@@ -167,11 +167,11 @@ class QueuedDevice final : public BareDevice {
   }
   void copy_to_device(DevicePtr to, std::span<const std::byte> from, Stream& stream) override {
     note_hold();
-    queue_of(stream).push([=, this] { std::memcpy(pointer(to), from.data(), from.size()); });
+    queue_of(stream).push([=] { std::memcpy(pointer(to), from.data(), from.size()); });
   }
   void copy_to_host(std::span<std::byte> to, DevicePtr from, Stream& stream) override {
     note_hold();
-    queue_of(stream).push([=, this] { std::memcpy(to.data(), pointer(from), to.size()); });
+    queue_of(stream).push([=] { std::memcpy(to.data(), pointer(from), to.size()); });
   }
   [[nodiscard]] Kernel load(std::span<const std::byte> /*image*/,
                             std::string_view /*entry*/) override {
