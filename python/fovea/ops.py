@@ -172,7 +172,8 @@ def attention_varlen(
     q is [rows, heads, d]; k and v are [rows, kv_heads, d]. cu_seqlens_q and cu_seqlens_k are int32
     [sequences + 1] and rise from 0 to the number of rows; max_q and max_k are the longest lengths. With
     is_causal, the last query of a sequence sees all its keys, the one before all but one, and so on
-    (flash-attention's convention); queries that see none get zeros. Otherwise as `attention`.
+    (flash-attention's convention); queries that see none get zeros. On GPUs the offsets are not checked, which
+    would wait for the GPU: wrong ones read and write where they should not. Otherwise as `attention`.
     """
     return torch.ops.fovea.attention_varlen(
         q, k, v, cu_seqlens_q, cu_seqlens_k, max_q, max_k, is_causal, scale, _level(impl)

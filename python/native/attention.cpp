@@ -104,9 +104,7 @@ Tensor attention(Tensor q, Tensor k, Tensor v, bool is_causal, std::optional<dou
   // Memory order (batch, length, heads, d): the projection that follows reads it without a copy.
   const std::vector<std::int64_t> sizes{batch, heads, queries, dim};
   const std::vector<std::int64_t> strides{queries * heads * dim, dim, heads * dim, 1};
-  std::int32_t type = 0;
-  aoti_torch_get_dtype(q.get(), &type);
-  Tensor output = empty(q, sizes, strides, type);
+  Tensor output = empty(q, sizes, strides, torch_type(q));
   const double factor = scale_of(kDense, scale, dim);
   if (output.numel() == 0) {
     return output;
@@ -146,10 +144,8 @@ namespace {
 /// Offsets of sequences: int32, dense, as many as the other's. On the CPU their values are checked
 /// here, for they are addresses; on a GPU that would wait for it.
 void check_offsets(const Tensor& offsets, const Tensor& tensor, const char* what) {
-  std::int32_t type = 0;
-  aoti_torch_get_dtype(offsets.get(), &type);
-  if (type != aoti_torch_dtype_int32() || offsets.dim() != 1 || offsets.size(0) < 2 ||
-      !offsets.is_contiguous()) {
+  if (torch_type(offsets) != aoti_torch_dtype_int32() || offsets.dim() != 1 ||
+      offsets.size(0) < 2 || !offsets.is_contiguous()) {
     fail(std::string(kVarlen) + ": " + what + " is int32, of one dense dimension, batch + 1 long");
   }
   if (offsets.is_cuda()) {

@@ -28,12 +28,6 @@ std::int32_t device_type(const Tensor& tensor) {
   return type;
 }
 
-std::int32_t torch_type(const Tensor& tensor) {
-  std::int32_t type = 0;
-  check_torch(aoti_torch_get_dtype(tensor.get(), &type), "tell a tensor's type");
-  return type;
-}
-
 /// torch's CUDA half exports this; the CPU build of torch has no such library, and we must not ask
 /// the loader for it.
 void* current_cuda_stream(std::int32_t device) {
@@ -78,6 +72,12 @@ void refuse_gradients(const char* name, std::initializer_list<const Tensor*> ten
            "or torch.inference_mode(), or on detached tensors");
     }
   }
+}
+
+std::int32_t torch_type(const Tensor& tensor) {
+  std::int32_t type = 0;
+  check_torch(aoti_torch_get_dtype(tensor.get(), &type), "tell a tensor's type");
+  return type;
 }
 
 std::int32_t type_of(const char* name, const Tensor& tensor) {

@@ -23,6 +23,9 @@ void refuse_gradients(const char* name, std::initializer_list<const Tensor*> ten
 /// The fovea_type of a tensor's elements; throws when there is none.
 [[nodiscard]] std::int32_t type_of(const char* name, const Tensor& tensor);
 
+/// torch's own number of it.
+[[nodiscard]] std::int32_t torch_type(const Tensor& tensor);
+
 /// "[2, 3]"
 [[nodiscard]] std::string shape_of(const Tensor& tensor);
 

@@ -45,7 +45,7 @@ typedef enum fovea_level {
   FOVEA_LEVEL_WGMMA = 4,
 } fovea_level;
 
-/* Element (b, head, row, d) lies at b * batch + head * head + row * row + d; in elements. */
+/* Element (b, h, n, d) lies at b * batch + h * head + n * row + d; in elements. */
 typedef struct fovea_strides {
   int64_t batch;
   int64_t head;
@@ -58,8 +58,8 @@ typedef struct fovea_strides {
  * Sequences of different lengths lie one after the other along the rows: then batch counts them,
  * first_query and first_key hold batch + 1 offsets (int32, where the operands are), queries and
  * keys are the longest, and strides.batch is unused. Queries that see no key get zeros. Types: bf16
- * and f16, on the host also f32. On a GPU head_dim is 32 to 128 in steps of 8, strides are
- * multiples of 8, addresses of 16 bytes. */
+ * and f16, on the host also f32. On a GPU head_dim is a multiple of 8 up to 128, strides are
+ * multiples of 8, addresses of 16 bytes, and offsets are not checked. */
 typedef struct fovea_attention_args {
   const void* q;
   const void* k;
