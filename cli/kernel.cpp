@@ -30,6 +30,8 @@ struct KernelArguments {
   std::string json;
   bool dump = false;
   bool as_json = false;
+  std::string level;
+  bool gate = false;
   int times = 1;
 };
 
@@ -153,18 +155,49 @@ int run_bench(const KernelArguments& arguments) {
 int run_once(const KernelArguments& arguments) {
   const std::unique_ptr<gpu::Device> device = gpu::open_cuda_device(arguments.device);
   for (const lab::Card* const card : lab::find_cards(arguments.names)) {
-    lab::run_case(*device, *card, arguments.check.only_case, arguments.check.seed, arguments.times);
+    lab::run_case(*device, *card, arguments.check.only_case, arguments.level, arguments.check.seed,
+                  arguments.times);
   }
   return kDone;
+}
+
+/// Holds the levels of the cards, or the one asked for, against their gates.
+int run_gates(const KernelArguments& arguments, const std::string& self) {
+  int missed = 0;
+  int judged = 0;
+  for (const lab::Card* const card : lab::find_cards(arguments.names)) {
+    for (const lab::ProfileGate& gate : card->gates) {
+      if (!arguments.level.empty() && arguments.level != gate.level) {
+        continue;
+      }
+      const std::vector<lab::Profile> profiles =
+          lab::profile(*card, gate.case_name, gate.level, arguments.device, self);
+      for (const lab::GateResult& result : lab::judge_gate(gate, profiles.front())) {
+        std::cout << fmt::format("{} {} {}, {}: {}\n", result.passed ? "pass" : "MISS", card->name,
+                                 gate.level, gate.case_name, result.what)
+                  << std::flush;
+        missed += result.passed ? 0 : 1;
+        ++judged;
+      }
+    }
+  }
+  if (judged == 0) {
+    throw Error("no gate for level '" + arguments.level + "' in these cards");
+  }
+  std::cout << fmt::format("{}/{} gates passed\n", judged - missed, judged);
+  return missed == 0 ? kDone : kFailed;
 }
 
 int run_profile(const KernelArguments& arguments) {
   const auto cards = lab::find_cards(arguments.names);
   const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
+  if (arguments.gate) {
+    return run_gates(arguments, self);
+  }
   std::vector<lab::Profile> profiles;
   for (const lab::Card* const card : cards) {
     for (lab::Profile& one :
-         lab::profile(*card, arguments.check.only_case, arguments.device, self)) {
+         lab::profile(*card, arguments.check.only_case, arguments.level, arguments.device, self)) {
       if (!arguments.as_json) {
         std::cout << lab::to_text(one) << std::flush;
       }
@@ -283,6 +316,7 @@ void add_kernel(CLI::App& app, Run& run) {
   take_names(once);
   take_device(once);
   once->add_option("--case", arguments->check.only_case, "Which; none: the timed one");
+  once->add_option("--level", arguments->level, "Which kernels; none: the launcher's choice");
   once->add_option("--times", arguments->times, "Launches")->check(CLI::PositiveNumber);
 
   CLI::App* profile = add(
@@ -290,6 +324,9 @@ void add_kernel(CLI::App& app, Run& run) {
   take_names(profile);
   take_device(profile);
   profile->add_option("--case", arguments->check.only_case, "Which; none: the timed one");
+  profile->add_option("--level", arguments->level, "Which kernels; none: the launcher's choice");
+  profile->add_flag("--gate", arguments->gate,
+                    "Hold the level, or all that have gates, against what it must reach");
   profile->add_flag("--json", arguments->as_json, "Print JSON");
 
   take_names(add("resources",

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 
@@ -21,13 +23,8 @@ constexpr std::int64_t kBlock = 64;
 /// Keys are padded to whole steps of a matrix instruction.
 constexpr std::int64_t kStep = 16;
 
-/// Of q, k and v: with the scale 1 / sqrt(head_dim) scores are then about 2 wide, so that the
-/// softmax is neither flat nor one-hot, and the values have a mean that a wrong sum of weights
-/// would move.
-constexpr Draw kDraw{0.2, 1.4};
-
-gpu::AttentionProblem with_strides(gpu::AttentionProblem problem, AttentionLayout layout) {
-  if (layout == AttentionLayout::kPacked) {
+gpu::AttentionProblem completed(gpu::AttentionProblem problem, const AttentionInputs& how) {
+  if (how.layout == AttentionLayout::kPacked) {
     const gpu::AttentionProblem packed =
         gpu::packed_attention(problem.batch, problem.queries, problem.heads, problem.head_dim,
                               problem.scale, problem.type, problem.output);
@@ -37,45 +34,96 @@ gpu::AttentionProblem with_strides(gpu::AttentionProblem problem, AttentionLayou
     problem.o = packed.o;
     return problem;
   }
-  const auto strides = [&](std::int64_t length) {
-    return gpu::AttentionStrides{.batch = problem.heads * length * problem.head_dim,
-                                 .row = problem.head_dim,
-                                 .head = length * problem.head_dim};
+  const auto strides = [&](std::int64_t heads, std::int64_t length) {
+    gpu::AttentionStrides all{.batch = heads * length * problem.head_dim,
+                              .row = problem.head_dim,
+                              .head = length * problem.head_dim};
+    if (how.layout == AttentionLayout::kVarlen) {
+      all = {.batch = 0, .row = heads * problem.head_dim, .head = problem.head_dim};
+    }
+    return all;
   };
-  problem.q = strides(problem.queries);
-  problem.k = strides(problem.keys);
+  if (how.layout == AttentionLayout::kVarlen) {
+    problem.varlen = true;
+    problem.batch = static_cast<std::int64_t>(how.query_lengths.size());
+    problem.queries = std::ranges::max(how.query_lengths);
+    problem.keys = std::ranges::max(how.key_lengths);
+  }
+  problem.q = strides(problem.heads, problem.queries);
+  problem.k = strides(problem.key_heads(), problem.keys);
   problem.v = problem.k;
   problem.o = problem.q;
   return problem;
 }
 
+/// Where sequences of these lengths begin, and the last one ends.
+std::vector<std::int32_t> starts_of(std::span<const std::int64_t> lengths) {
+  std::vector<std::int32_t> starts = {0};
+  for (const std::int64_t length : lengths) {
+    starts.push_back(starts.back() + static_cast<std::int32_t>(length));
+  }
+  return starts;
+}
+
+std::int64_t sum_of(std::span<const std::int64_t> lengths) {
+  return starts_of(lengths).back();
+}
+
+/// A tensor all of whose rows are alike.
+Tensor repeated_row(const std::string& name, DType type, std::int64_t rows, std::int64_t columns,
+                    Draw draw, std::uint64_t seed) {
+  const Tensor row = Tensor::random(name, type, 1, columns, draw, seed);
+  std::vector<double> values(static_cast<std::size_t>(rows * columns));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    values[i] = row.at(0, static_cast<std::int64_t>(i) % columns);
+  }
+  return Tensor::of(name, type, rows, columns, values);
+}
+
 }  // namespace
 
-AttentionWorkload::AttentionWorkload(const gpu::AttentionProblem& problem, AttentionLayout layout,
+AttentionWorkload::AttentionWorkload(const gpu::AttentionProblem& problem, AttentionInputs how,
                                      std::uint64_t seed)
-    : problem_(with_strides(problem, layout)), layout_(layout) {
-  if (layout == AttentionLayout::kPacked) {
-    inputs_.push_back(Tensor::random("qkv", problem.type, problem.batch * problem.queries,
-                                     kOperands * problem.heads * problem.head_dim, kDraw, seed));
+    : problem_(completed(problem, how)), how_(std::move(how)) {
+  if (how_.layout == AttentionLayout::kPacked) {
+    inputs_.push_back(Tensor::random("qkv", problem_.type, problem_.batch * problem_.queries,
+                                     kOperands * problem_.heads * problem_.head_dim, how_.draw,
+                                     seed));
     return;
   }
+  const bool varlen = how_.layout == AttentionLayout::kVarlen;
   for (const int which : {kQuery, kKey, kValue}) {
-    const std::int64_t length = which == kQuery ? problem.queries : problem.keys;
-    inputs_.push_back(Tensor::random(std::string(1, "qkv"[which]), problem.type,
-                                     problem.batch * problem.heads * length, problem.head_dim,
-                                     kDraw, seed * kOperands + static_cast<std::uint64_t>(which)));
+    const std::int64_t heads = which == kQuery ? problem_.heads : problem_.key_heads();
+    const std::int64_t length = which == kQuery ? problem_.queries : problem_.keys;
+    const std::int64_t rows = varlen
+                                  ? sum_of(which == kQuery ? how_.query_lengths : how_.key_lengths)
+                                  : problem_.batch * heads * length;
+    const std::int64_t columns = varlen ? heads * problem_.head_dim : problem_.head_dim;
+    const std::string name(1, "qkv"[which]);
+    const std::uint64_t own_seed = seed * kOperands + static_cast<std::uint64_t>(which);
+    inputs_.push_back(
+        how_.equal_keys && which == kKey
+            ? repeated_row(name, problem_.type, rows, columns, how_.draw, own_seed)
+            : Tensor::random(name, problem_.type, rows, columns, how_.draw, own_seed));
+  }
+  if (varlen) {
+    for (const auto& [name, lengths] : {std::pair{"query_starts", &how_.query_lengths},
+                                        std::pair{"key_starts", &how_.key_lengths}}) {
+      const std::vector<std::int32_t> starts = starts_of(*lengths);
+      inputs_.push_back(Tensor::raw(name, std::as_bytes(std::span(starts))));
+    }
   }
 }
 
 std::string AttentionWorkload::describe() const {
-  return gpu::to_string(problem_) + (layout_ == AttentionLayout::kPacked ? ", packed" : "");
+  return gpu::to_string(problem_) + (how_.layout == AttentionLayout::kPacked ? ", packed" : "");
 }
 
 OutputSpec AttentionWorkload::output() const {
   OutputSpec spec;
   spec.type = problem_.output;
-  if (layout_ == AttentionLayout::kPacked) {
-    spec.rows = problem_.batch * problem_.queries;
+  if (heads_in_row()) {
+    spec.rows = problem_.varlen ? sum_of(how_.query_lengths) : problem_.batch * problem_.queries;
     spec.columns = problem_.heads * problem_.head_dim;
   } else {
     spec.rows = problem_.batch * problem_.heads * problem_.queries;
@@ -96,6 +144,15 @@ std::vector<std::string> AttentionWorkload::plans(const gpu::DeviceInfo& device)
   return names;
 }
 
+std::string AttentionWorkload::plan_of_level(const gpu::DeviceInfo& device,
+                                             std::string_view level) const {
+  const std::optional<gpu::AttentionLevel> wanted = gpu::parse_attention_level(level);
+  if (!wanted.has_value()) {
+    fail("attention has no level '{}'; there are scalar, wmma, mma and wgmma", level);
+  }
+  return gpu::to_string(gpu::attention_plan(problem_, device, wanted));
+}
+
 std::vector<gpu::Launch> AttentionWorkload::launches(gpu::Device& device, const Operands& operands,
                                                      std::string_view name) const {
   const gpu::AttentionOperands ours = attention_operands(operands);
@@ -113,7 +170,7 @@ std::vector<gpu::Launch> AttentionWorkload::launches(gpu::Device& device, const 
 AttentionWorkload::Operand AttentionWorkload::operand(int which) const {
   Operand at;
   at.strides = which == kQuery ? problem_.q : which == kKey ? problem_.k : problem_.v;
-  if (layout_ == AttentionLayout::kPacked) {
+  if (how_.layout == AttentionLayout::kPacked) {
     at.offset = which * problem_.heads * problem_.head_dim;
   } else {
     at.input = static_cast<std::size_t>(which);
@@ -127,7 +184,33 @@ gpu::AttentionOperands AttentionWorkload::attention_operands(const Operands& ope
     return operands.inputs[at.input] +
            static_cast<gpu::DevicePtr>(at.offset) * size_of(problem_.type);
   };
-  return {.q = address(kQuery), .k = address(kKey), .v = address(kValue), .o = operands.output};
+  gpu::AttentionOperands ours{
+      .q = address(kQuery), .k = address(kKey), .v = address(kValue), .o = operands.output};
+  if (problem_.varlen) {
+    ours.query_starts = operands.inputs[kOperands];
+    ours.key_starts = operands.inputs[kOperands + 1];
+  }
+  return ours;
+}
+
+AttentionWorkload::Sequence AttentionWorkload::sequence_at(std::int64_t row) const {
+  Sequence sequence;
+  if (!problem_.varlen) {
+    const std::int64_t block = row / problem_.queries;
+    sequence.image = heads_in_row() ? block : block / problem_.heads;
+    sequence.queries = problem_.queries;
+    sequence.keys = problem_.keys;
+    return sequence;
+  }
+  std::size_t at = 0;
+  while (row >= sequence.query + how_.query_lengths[at]) {
+    sequence.query += how_.query_lengths[at];
+    sequence.key += how_.key_lengths[at];
+    ++at;
+  }
+  sequence.queries = how_.query_lengths[at];
+  sequence.keys = how_.key_lengths[at];
+  return sequence;
 }
 
 std::vector<float> AttentionWorkload::rows_of(int which, std::int64_t image, std::int64_t head,
@@ -144,14 +227,18 @@ std::vector<float> AttentionWorkload::rows_of(int which, std::int64_t image, std
 }
 
 template <typename Number>
-void AttentionWorkload::attend(std::int64_t row, std::span<const float> query,
-                               std::span<const float> keys, std::span<const float> values,
-                               std::span<Number> output) const {
+void AttentionWorkload::attend(const Sequence& sequence, std::int64_t row,
+                               std::span<const float> query, std::span<const float> keys,
+                               std::span<const float> values, std::span<Number> output) const {
   const std::size_t width = query.size();
-  std::int64_t seen = problem_.keys;
+  auto seen = static_cast<std::int64_t>(keys.size() / width);
   if (problem_.causal) {
     const std::int64_t extra = mistake_ == Mistake::kCausalOff ? 1 : 0;
-    seen = std::min(seen, row + 1 + problem_.keys - problem_.queries + extra);
+    seen = std::clamp<std::int64_t>(row + 1 + sequence.keys - sequence.queries + extra, 0, seen);
+  }
+  std::ranges::fill(output, Number{0});
+  if (seen == 0) {
+    return;
   }
   const auto scale = static_cast<Number>(mistake_ == Mistake::kSkipScale ? 1.0 : problem_.scale);
   std::vector<Number> scores(static_cast<std::size_t>(seen));
@@ -171,7 +258,6 @@ void AttentionWorkload::attend(std::int64_t row, std::span<const float> query,
     const std::int64_t tail = (kStep - seen % kStep) % kStep;
     sum = static_cast<Number>(tail) * std::exp(-max);
   }
-  std::ranges::fill(output, Number{0});
   for (std::size_t key = 0; key < scores.size(); ++key) {
     const bool early = static_cast<std::int64_t>(key) < kBlock;
     const bool stale = mistake_ == Mistake::kSkipRescale && early;
@@ -191,27 +277,36 @@ void AttentionWorkload::attend(std::int64_t row, std::span<const float> query,
 
 template <typename Number, typename Write>
 void AttentionWorkload::compute(const Tile& tile, Write write) const {
-  const bool packed = layout_ == AttentionLayout::kPacked;
   const std::int64_t width = problem_.head_dim;
+  const std::int64_t group = problem_.heads / problem_.key_heads();
   std::vector<Number> output(static_cast<std::size_t>(width));
-  // Of the head at hand.
-  std::int64_t loaded = -1;
+  // Of the head and sequence at hand.
+  std::tuple<std::int64_t, std::int64_t, std::int64_t> loaded{-1, -1, -1};
   std::vector<float> keys;
   std::vector<float> values;
   const std::int64_t end = tile.column + tile.columns;
   for (std::int64_t column = tile.column; column < end;) {
     const std::int64_t next = std::min(end, (column / width + 1) * width);
     for (std::int64_t r = 0; r < tile.rows; ++r) {
-      const std::int64_t row = (tile.row + r) % problem_.queries;
-      const std::int64_t block = (tile.row + r) / problem_.queries;
-      const std::int64_t image = packed ? block : block / problem_.heads;
-      const std::int64_t head = packed ? column / width : block % problem_.heads;
-      if (const std::int64_t both = image * problem_.heads + head; both != loaded) {
-        loaded = both;
-        keys = rows_of(kKey, image, head, 0, problem_.keys);
-        values = rows_of(kValue, image, head, 0, problem_.keys);
+      const Sequence sequence = sequence_at(tile.row + r);
+      const std::int64_t head =
+          heads_in_row() ? column / width : (tile.row + r) / problem_.queries % problem_.heads;
+      const std::int64_t key_head =
+          mistake_ == Mistake::kOtherHead ? head % problem_.key_heads() : head / group;
+      if (const std::tuple at{sequence.image, sequence.key, key_head}; at != loaded) {
+        loaded = at;
+        std::int64_t count = sequence.keys;
+        if (mistake_ == Mistake::kNoEnd) {
+          const std::int64_t left = sum_of(how_.key_lengths) - sequence.key;
+          count = std::min((count + kStep - 1) / kStep * kStep, left);
+        }
+        keys = rows_of(kKey, sequence.image, key_head, sequence.key, count);
+        values = rows_of(kValue, sequence.image, key_head, sequence.key, count);
       }
-      attend<Number>(row, rows_of(kQuery, image, head, row, 1), keys, values, output);
+      const std::int64_t row =
+          problem_.varlen ? tile.row + r - sequence.query : (tile.row + r) % problem_.queries;
+      attend<Number>(sequence, row, rows_of(kQuery, sequence.image, head, sequence.query + row, 1),
+                     keys, values, output);
       for (std::int64_t c = column; c < next; ++c) {
         write(static_cast<std::size_t>(r * tile.columns + c - tile.column),
               output[static_cast<std::size_t>(c % width)]);
@@ -248,7 +343,7 @@ std::vector<Mutant> AttentionWorkload::mutants() const {
                    std::shared_ptr<const Workload>(new AttentionWorkload(*this, inputs_, mistake)),
                    false});
   };
-  if (layout_ == AttentionLayout::kPacked) {
+  if (how_.layout == AttentionLayout::kPacked) {
     const std::int64_t width = problem_.heads * problem_.head_dim;
     with("keys and values swapped", 0, inputs_[0].columns_swapped(width, 2 * width, width));
     if (problem_.heads > 1) {
@@ -263,6 +358,12 @@ std::vector<Mutant> AttentionWorkload::mutants() const {
   if (problem_.keys > kBlock) {
     mistaken("skip one rescale", Mistake::kSkipRescale);
   }
+  if (problem_.key_heads() != problem_.heads) {
+    mistaken("keys of another group of heads", Mistake::kOtherHead);
+  }
+  if (problem_.varlen) {
+    mistaken("keys of the next sequence", Mistake::kNoEnd);
+  }
   if (problem_.causal) {
     mistaken("causal mask one off", Mistake::kCausalOff);
   } else if (problem_.keys % kStep != 0 && problem_.output == problem_.type) {
@@ -273,14 +374,22 @@ std::vector<Mutant> AttentionWorkload::mutants() const {
 }
 
 double AttentionWorkload::flops() const {
-  const auto queries = static_cast<double>(problem_.queries);
-  const auto keys = static_cast<double>(problem_.keys);
-  // Causal: query i of n sees i + 1 + keys - queries.
-  const double pairs =
-      problem_.causal ? queries * (keys - queries) + queries * (queries + 1) / 2 : queries * keys;
   constexpr double kProducts = 4.0;  // Q K^T and P V, a multiplication and an addition each
-  return kProducts * pairs * static_cast<double>(problem_.head_dim) *
-         static_cast<double>(problem_.batch * problem_.heads);
+  const auto pairs = [&](std::int64_t length, std::int64_t key_length) {
+    const auto queries = static_cast<double>(length);
+    const auto keys = static_cast<double>(key_length);
+    // Causal: query i of n sees i + 1 + keys - queries.
+    return problem_.causal ? queries * (keys - queries) + queries * (queries + 1) / 2
+                           : queries * keys;
+  };
+  double sum = static_cast<double>(problem_.batch) * pairs(problem_.queries, problem_.keys);
+  if (problem_.varlen) {
+    sum = 0;
+    for (std::size_t i = 0; i < how_.query_lengths.size(); ++i) {
+      sum += pairs(how_.query_lengths[i], how_.key_lengths[i]);
+    }
+  }
+  return kProducts * sum * static_cast<double>(problem_.head_dim * problem_.heads);
 }
 
 double AttentionWorkload::bytes() const {

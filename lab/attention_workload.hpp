@@ -14,20 +14,38 @@
 namespace fovea::lab {
 
 /// How the operands lie: rows of q, k and v one after the other as the encoder's projections leave
-/// them, or three tensors (batch, heads, length, head_dim).
-enum class AttentionLayout : std::uint8_t { kPacked, kSeparate };
+/// them; three tensors (batch, heads, length, head_dim); or sequences of different lengths one
+/// after the other in three tensors (rows of all, heads, head_dim).
+enum class AttentionLayout : std::uint8_t { kPacked, kSeparate, kVarlen };
+
+/// What is drawn. With the scale 1 / sqrt(head_dim) scores are about 2 wide by default, so that the
+/// softmax is neither flat nor one-hot, and the values have a mean that a wrong sum of weights
+/// would move.
+struct AttentionInputs {
+  AttentionLayout layout = AttentionLayout::kPacked;
+  Draw draw{0.2, 1.4};
+  bool equal_keys = false;  // all keys of a tensor alike: every weight is the same
+  /// Of each sequence, with kVarlen.
+  std::vector<std::int64_t> query_lengths{};
+  std::vector<std::int64_t> key_lengths{};
+};
 
 class AttentionWorkload final : public Workload {
  public:
-  /// Of `problem` the strides are set here. Packed operands have as many keys as queries.
+  /// Of `problem` the strides are set here, and with kVarlen batch and lengths. Packed operands
+  /// have as many keys as queries, and heads of keys.
+  AttentionWorkload(const gpu::AttentionProblem& problem, AttentionInputs how, std::uint64_t seed);
   AttentionWorkload(const gpu::AttentionProblem& problem, AttentionLayout layout,
-                    std::uint64_t seed);
+                    std::uint64_t seed)
+      : AttentionWorkload(problem, AttentionInputs{.layout = layout}, seed) {}
 
   [[nodiscard]] std::string describe() const override;
   [[nodiscard]] std::span<const Tensor> inputs() const override { return inputs_; }
   [[nodiscard]] OutputSpec output() const override;
   [[nodiscard]] std::string can_run(const gpu::DeviceInfo& device) const override;
   [[nodiscard]] std::vector<std::string> plans(const gpu::DeviceInfo& device) const override;
+  [[nodiscard]] std::string plan_of_level(const gpu::DeviceInfo& device,
+                                          std::string_view level) const override;
   [[nodiscard]] std::vector<gpu::Launch> launches(gpu::Device& device, const Operands& operands,
                                                   std::string_view plan) const override;
   void reference(const Tile& tile, std::span<double> values) const override;
@@ -47,6 +65,16 @@ class AttentionWorkload final : public Workload {
     kSkipRescale,  // sums before the second block of keys keep the first block's maximum
     kCountTail,    // the zeros that pad the keys take part in the softmax
     kCausalOff,    // each query sees one key too many
+    kNoEnd,        // sequences go on into the one after them
+    kOtherHead,    // heads that share keys are not next to each other
+  };
+  /// The rows of one sequence within the operands of a head, and how many of them.
+  struct Sequence {
+    std::int64_t image = 0;
+    std::int64_t query = 0;
+    std::int64_t queries = 0;
+    std::int64_t key = 0;
+    std::int64_t keys = 0;
   };
   /// One of q, k, v: where it begins in which input.
   struct Operand {
@@ -55,28 +83,31 @@ class AttentionWorkload final : public Workload {
     gpu::AttentionStrides strides;
   };
   AttentionWorkload(const AttentionWorkload& right, std::vector<Tensor> inputs, Mistake mistake)
-      : problem_(right.problem_),
-        layout_(right.layout_),
-        inputs_(std::move(inputs)),
-        mistake_(mistake) {}
+      : problem_(right.problem_), how_(right.how_), inputs_(std::move(inputs)), mistake_(mistake) {}
 
   [[nodiscard]] Operand operand(int which) const;
   /// The launcher's operands, of these addresses.
   [[nodiscard]] gpu::AttentionOperands attention_operands(const Operands& operands) const;
+  /// Whether rows of the output hold all heads, one after the other.
+  [[nodiscard]] bool heads_in_row() const { return how_.layout != AttentionLayout::kSeparate; }
+  /// The sequence that row `row` of the output belongs to.
+  [[nodiscard]] Sequence sequence_at(std::int64_t row) const;
   /// Rows of q, k or v of a head, one after the other.
   [[nodiscard]] std::vector<float> rows_of(int which, std::int64_t image, std::int64_t head,
                                            std::int64_t first, std::int64_t count) const;
-  /// Query `row` of a head: its output, probabilities rounded to the type when `Number` is float.
+  /// Query `row` of a sequence: its output, probabilities rounded to the type when `Number` is
+  /// float.
   template <typename Number>
-  void attend(std::int64_t row, std::span<const float> query, std::span<const float> keys,
-              std::span<const float> values, std::span<Number> output) const;
+  void attend(const Sequence& sequence, std::int64_t row, std::span<const float> query,
+              std::span<const float> keys, std::span<const float> values,
+              std::span<Number> output) const;
   /// Calls `write(index in the tile, value)` for each element of the tile.
   template <typename Number, typename Write>
   void compute(const Tile& tile, Write write) const;
 
   gpu::AttentionProblem problem_;
-  AttentionLayout layout_ = AttentionLayout::kPacked;
-  std::vector<Tensor> inputs_;  // qkv; or q, k, v
+  AttentionInputs how_;
+  std::vector<Tensor> inputs_;  // qkv; or q, k, v; with kVarlen also where queries and keys begin
   Mistake mistake_ = Mistake::kNone;
 };
 

@@ -53,6 +53,20 @@ struct KernelLimits {
   }
 };
 
+/// What a level of an operator has to reach under the profiler, on the GPU at hand, before it runs
+/// there by default. Shares are from 0 to 1.
+struct ProfileGate {
+  std::string level;            // "wmma"
+  std::string case_name;        // what is profiled
+  std::string reason;           // why these limits
+  double least_tensor = 0.0;    // of its time that the matrix units are busy
+  double least_fma = 0.0;       // the same of the units of multiply-adds
+  double most_conflicts = 1.0;  // of shared-memory accesses, that wait for a bank
+  int least_blocks = 1;         // that a multiprocessor can hold
+  int most_registers = 255;
+  int most_shared_bytes = 232448;
+};
+
 struct Card {
   std::string name;       // "patch_embed": what the commands take
   std::string operation;  // in words: "patches x weights^T + position table"
@@ -60,6 +74,7 @@ struct Card {
   std::vector<Case> cases{};
   Tolerance tolerance{};
   std::vector<KernelLimits> kernels{};
+  std::vector<ProfileGate> gates{};
 };
 
 /// All of them, in the order in which they are listed.

@@ -154,7 +154,7 @@ void run(gpu::KernelCache& kernels, const Workload& workload, const Operands& op
 }
 
 void run_case(gpu::Device& device, const Card& card, const std::string& case_name,
-              std::uint64_t seed, int times) {
+              const std::string& level, std::uint64_t seed, int times) {
   const auto found = std::ranges::find_if(card.cases, [&](const Case& one) {
     return case_name.empty() ? one.bench : one.name == case_name;
   });
@@ -165,8 +165,9 @@ void run_case(gpu::Device& device, const Card& card, const std::string& case_nam
   const std::unique_ptr<gpu::Stream> stream = device.make_stream();
   const std::unique_ptr<Workload> workload = found->make(seed);
   Placement placement(device, *workload, *stream);
+  const std::string plan = level.empty() ? "" : workload->plan_of_level(device.info(), level);
   for (int i = 0; i < times; ++i) {
-    run(kernels, *workload, placement.operands(), "", *stream);
+    run(kernels, *workload, placement.operands(), plan, *stream);
   }
   device.synchronize();
 }

@@ -51,9 +51,10 @@ void run(gpu::KernelCache& kernels, const Workload& workload, const Operands& op
          std::string_view plan, gpu::Stream& stream);
 
 /// Launches one case of a card on drawn inputs, `times` times, and nothing else: what profilers and
-/// compute-sanitizer look at. Without a name the card's first timed case.
+/// compute-sanitizer look at. Without a name the card's first timed case; without a level the
+/// launcher's choice.
 void run_case(gpu::Device& device, const Card& card, const std::string& case_name,
-              std::uint64_t seed, int times);
+              const std::string& level, std::uint64_t seed, int times);
 
 /// Runs a workload's launch once on poisoned outputs and judges it. Used before timing as well.
 [[nodiscard]] Verdict run_and_judge(gpu::KernelCache& kernels, const Workload& workload,

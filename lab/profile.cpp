@@ -158,7 +158,8 @@ std::string percent(double share) {
 
 }  // namespace
 
-std::vector<Profile> profile(const Card& card, const std::string& case_name, int device_index,
+std::vector<Profile> profile(const Card& card, const std::string& case_name,
+                             const std::string& level, int device_index,
                              const std::string& program) {
   if (!on_path("ncu")) {
     fail("ncu is not on the PATH; it comes with CUDA (Nsight Compute)");
@@ -172,10 +173,18 @@ std::vector<Profile> profile(const Card& card, const std::string& case_name, int
         "LaunchStats", "SourceCounters"}) {
     command.insert(command.end(), {"--section", section});
   }
+  // Not part of these sections on every GPU.
+  command.insert(command.end(), {"--metrics",
+                                 "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum,"
+                                 "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum,"
+                                 "sm__pipe_fma_cycles_active.avg.pct_of_peak_sustained_active"});
   command.insert(command.end(),
                  {program, "kernel", "run", card.name, "--gpu", std::to_string(device_index)});
   if (!case_name.empty()) {
     command.insert(command.end(), {"--case", case_name});
+  }
+  if (!level.empty()) {
+    command.insert(command.end(), {"--level", level});
   }
   const ProcessResult result = run_process(command);
   if (result.exit_code != 0 || !std::filesystem::exists(report)) {

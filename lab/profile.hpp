@@ -32,7 +32,11 @@ struct Profile {
   double occupancy_limit = 0.0;
   std::string occupancy_reason;  // what sets the limit: "registers"
   int registers = 0;
-  double bank_conflicts = 0.0;                         // of shared memory
+  int blocks = 0;                // that a multiprocessor can hold
+  double shared_bytes = 0.0;     // of a block
+  double fma = 0.0;              // of the time that the units of multiply-adds are busy
+  double bank_conflicts = 0.0;   // of shared memory
+  double shared_accesses = 0.0;  // rows of banks that were read or written, conflicts included
   std::vector<std::pair<std::string, double>> stalls;  // reasons in words, shares of waiting warps
   std::vector<HotSpot> hot_spots;
   /// The same by the role that the waiting warps have in the kernel: the place in its body from
@@ -40,10 +44,20 @@ struct Profile {
   std::vector<HotSpot> roles;
 };
 
-/// Runs ncu on exactly the launches of one case: a child `program kernel run CARD --case CASE`.
+/// Runs ncu on exactly the launches of one case: a child `program kernel run CARD --case CASE`; of
+/// one level, when `level` is not empty.
 /// Throws fovea::Error that says what is missing: ncu, or the permission to read the counters.
 [[nodiscard]] std::vector<Profile> profile(const Card& card, const std::string& case_name,
-                                           int device_index, const std::string& program);
+                                           const std::string& level, int device_index,
+                                           const std::string& program);
+
+/// One limit of a gate and what was measured.
+struct GateResult {
+  std::string what;  // "matrix units busy 8.7% of the time, 40.0% wanted"
+  bool passed = false;
+};
+/// A profile against the limits of its gate; only those that the gate sets.
+[[nodiscard]] std::vector<GateResult> judge_gate(const ProfileGate& gate, const Profile& profile);
 
 /// The kernels in ncu's "raw" and "source" pages, as comma-separated values. Throws fovea::Error
 /// that names a counter or a column that should be there and is not.

@@ -68,13 +68,16 @@ class Counters {
 
  private:
   static double scale_of(std::string_view unit) {
-    constexpr std::array<std::pair<std::string_view, double>, 12> kUnits = {{{"%", 0.01},
+    constexpr std::array<std::pair<std::string_view, double>, 15> kUnits = {{{"%", 0.01},
                                                                              {"ns", 1e-9},
                                                                              {"us", 1e-6},
                                                                              {"ms", 1e-3},
                                                                              {"usecond", 1e-6},
                                                                              {"nsecond", 1e-9},
                                                                              {"msecond", 1e-3},
+                                                                             {"byte/block", 1.0},
+                                                                             {"Kbyte/block", 1e3},
+                                                                             {"Mbyte/block", 1e6},
                                                                              {"Kbyte/s", 1e3},
                                                                              {"Mbyte/s", 1e6},
                                                                              {"Gbyte/s", 1e9},
@@ -153,8 +156,12 @@ Profile profile_of(const Counters& counters) {
   profile.occupancy = counters("sm__warps_active.avg.pct_of_peak_sustained_active");
   profile.occupancy_limit = counters("sm__maximum_warps_per_active_cycle_pct");
   profile.registers = static_cast<int>(counters("launch__registers_per_thread"));
+  profile.shared_bytes = counters("launch__shared_mem_per_block_dynamic") +
+                         counters("launch__shared_mem_per_block_static");
+  profile.fma = counters("sm__pipe_fma_cycles_active.avg.pct_of_peak_sustained_active");
+  profile.shared_accesses = counters("l1tex__data_pipe_lsu_wavefronts_mem_shared.sum");
   profile.bank_conflicts = counters("l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum");
-  double least = 1e9;
+  double least = 64;  // more blocks than any multiprocessor holds
   for (const auto& [counter, words] :
        {std::pair{"registers", "registers"}, std::pair{"shared_mem", "shared memory"},
         std::pair{"warps", "threads a block"}, std::pair{"blocks", "blocks"},
@@ -166,6 +173,7 @@ Profile profile_of(const Counters& counters) {
       profile.occupancy_reason = words;
     }
   }
+  profile.blocks = static_cast<int>(least);
   profile.stalls = stalls_of(counters);
   return profile;
 }

@@ -1,4 +1,4 @@
-// Which parts of an output are compared.
+// Which parts of an output are compared, and what workloads without levels say of them.
 #include "lab/workload.hpp"
 
 #include <algorithm>
@@ -6,7 +6,14 @@
 #include <set>
 #include <utility>
 
+#include "core/error.hpp"
+
 namespace fovea::lab {
+
+std::string Workload::plan_of_level(const gpu::DeviceInfo& /*device*/,
+                                    std::string_view level) const {
+  fail("{} has no levels to take '{}' from", describe(), level);
+}
 
 std::vector<Tile> sample_tiles(std::int64_t rows, std::int64_t columns, std::size_t most,
                                std::uint64_t seed) {

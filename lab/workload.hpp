@@ -107,6 +107,10 @@ class Workload {
     (void)device;
     return {};
   }
+  /// The plan of a level of its operator. Throws fovea::Error when there is no such level, or when
+  /// it cannot run there.
+  [[nodiscard]] virtual std::string plan_of_level(const gpu::DeviceInfo& device,
+                                                  std::string_view level) const;
   /// What computes it, in order. An empty plan is the launcher's choice.
   [[nodiscard]] virtual std::vector<gpu::Launch> launches(gpu::Device& device,
                                                           const Operands& operands,

@@ -19,6 +19,12 @@ struct Bf16 {
                                              std::uint32_t b0, std::uint32_t b1) {
     ptx::mma_m16n8k16_bf16(d, a[0], a[1], a[2], a[3], b0, b1);
   }
+  static __device__ __forceinline__ float low(std::uint32_t packed) {
+    return ptx::bf16_low(packed);
+  }
+  static __device__ __forceinline__ float high(std::uint32_t packed) {
+    return ptx::bf16_high(packed);
+  }
 };
 
 struct F16 {
@@ -30,6 +36,10 @@ struct F16 {
   static __device__ __forceinline__ void mma(float (&d)[4], const std::uint32_t (&a)[4],
                                              std::uint32_t b0, std::uint32_t b1) {
     ptx::mma_m16n8k16_f16(d, a[0], a[1], a[2], a[3], b0, b1);
+  }
+  static __device__ __forceinline__ float low(std::uint32_t packed) { return ptx::f16_low(packed); }
+  static __device__ __forceinline__ float high(std::uint32_t packed) {
+    return ptx::f16_high(packed);
   }
 };
 

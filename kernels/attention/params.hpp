@@ -61,11 +61,11 @@ struct PortableParams {
   PortableOperand k;
   PortableOperand v;
   PortableOperand o;
-  /// With varlen: the rows where sequences begin, and at last where the last one ends.
+  /// With varlen the rows where sequences begin, and at last where the last one ends; else null.
   const std::int32_t* query_starts;
   const std::int32_t* key_starts;
   float scale_log2;
-  std::int32_t varlen;
+  std::int32_t tiles;  // of a head's queries
   std::int32_t heads;
   std::int32_t head_group;  // heads that share keys
   std::int32_t queries;
@@ -142,13 +142,69 @@ constexpr std::size_t shared_bytes(const Levers& levers) {
   return static_cast<std::size_t>(round_up(bytes, kTileAlignment));
 }
 
-/// Columns to which the portable kernels pad a head.
-inline constexpr std::array kPortableColumns = {64, 128};
-/// Shared memory of a tile of the portable kernel, which has five: 64 rows.
-constexpr std::size_t portable_tile_bytes(int columns) {
-  return static_cast<std::size_t>(kTileRows) * static_cast<std::size_t>(columns) * 2;
+/// Query rows of a warp of the mma kernels.
+inline constexpr int kMmaWarpRows = 32;
+
+/// Any GPU from sm_80 on (mma.cuh).
+struct MmaLevers {
+  int columns;     // heads are padded to them
+  int row_groups;  // warps along the queries
+  int key_groups;  // warps along the keys
+  int keys;        // of a block
+  int stages;      // blocks of a key group on chip
+};
+
+/// Of each width from the most queries a block to the fewest.
+inline constexpr std::array kMmaKernels = {
+    MmaLevers{32, 4, 1, 64, 2},  MmaLevers{64, 4, 1, 64, 2}, MmaLevers{64, 2, 4, 64, 2},
+    MmaLevers{64, 1, 8, 32, 2},  MmaLevers{80, 4, 1, 64, 2}, MmaLevers{96, 4, 1, 32, 3},
+    MmaLevers{128, 4, 1, 32, 3},
+};
+
+constexpr int mma_rows(const MmaLevers& levers) {
+  return levers.row_groups * kMmaWarpRows;
 }
-inline constexpr int kPortableTiles = 5;
-inline constexpr int kPortableThreads = 128;
+constexpr int mma_threads(const MmaLevers& levers) {
+  return levers.row_groups * levers.key_groups * 32;
+}
+/// Where a head's keys and values begin, and how many they are; to the alignment of tiles.
+inline constexpr std::size_t kHeadPlaceBytes = 128;
+constexpr std::size_t mma_shared_bytes(const MmaLevers& levers) {
+  const int rows = mma_rows(levers) + 2 * levers.key_groups * levers.stages * levers.keys;
+  return static_cast<std::size_t>(rows) * static_cast<std::size_t>(levers.columns) * 2 +
+         kHeadPlaceBytes;
+}
+
+/// Multiply-adds in f32 (scalar.cuh).
+struct ScalarLevers {
+  int columns;  // heads are padded to them
+  int stages;   // tiles of keys or values on chip or under way
+};
+inline constexpr std::array kScalarKernels = {ScalarLevers{64, 2}, ScalarLevers{64, 3},
+                                              ScalarLevers{128, 2}, ScalarLevers{128, 3}};
+/// From so many keys on the ring has three tiles, below two.
+inline constexpr int kScalarLongKeys = 2048;
+inline constexpr int kScalarThreads = 512;
+
+/// Queries, the ring, and the weights of a tile in f32.
+constexpr std::size_t scalar_shared_bytes(const ScalarLevers& levers) {
+  return static_cast<std::size_t>(kTileRows) *
+             (static_cast<std::size_t>(levers.columns) * 2 * (1 + levers.stages) + kTileRows * 4) +
+         kHeadPlaceBytes;
+}
+
+/// Matrix products of 16x16x16 (wmma.cuh).
+struct WmmaLevers {
+  int columns;  // heads are padded to them
+  int blocks;   // that a multiprocessor holds at least
+};
+inline constexpr std::array kWmmaKernels = {WmmaLevers{64, 8}, WmmaLevers{128, 4}};
+inline constexpr int kWmmaThreads = 128;
+inline constexpr int kWmmaKeys = 32;  // of a block
+
+constexpr std::size_t wmma_shared_bytes(const WmmaLevers& levers) {
+  return static_cast<std::size_t>(kTileRows + 4 * kWmmaKeys) *
+         static_cast<std::size_t>(levers.columns) * 2;
+}
 
 }  // namespace fovea::attention

@@ -71,6 +71,16 @@ __device__ __forceinline__ float bf16_high(std::uint32_t packed) {
   return __uint_as_float(packed & 0xffff0000U);
 }
 
+__device__ __forceinline__ float f16_low(std::uint32_t packed) {
+  float x;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(static_cast<std::uint16_t>(packed)));
+  return x;
+}
+
+__device__ __forceinline__ float f16_high(std::uint32_t packed) {
+  return f16_low(packed >> 16);
+}
+
 /// Makes the compiler forget what it has computed of the value.
 __device__ __forceinline__ void forget(std::int32_t& value) {
   asm volatile("" : "+r"(value));

@@ -9,6 +9,12 @@ __device__ __forceinline__ void st_shared(std::uint32_t address, std::uint32_t v
   asm volatile("st.shared.u32 [%0], %1;" ::"r"(address), "r"(value) : "memory");
 }
 
+__device__ __forceinline__ std::uint32_t ld_shared(std::uint32_t address) {
+  std::uint32_t value;
+  asm volatile("ld.shared.u32 %0, [%1];" : "=r"(value) : "r"(address) : "memory");
+  return value;
+}
+
 __device__ __forceinline__ std::uint64_t ld_shared_b64(std::uint32_t address) {
   std::uint64_t value;
   asm volatile("ld.shared.b64 %0, [%1];" : "=l"(value) : "r"(address) : "memory");
@@ -17,6 +23,30 @@ __device__ __forceinline__ std::uint64_t ld_shared_b64(std::uint32_t address) {
 
 __device__ __forceinline__ void st_global_b64(void* to, std::uint64_t value) {
   asm volatile("st.global.b64 [%0], %1;" ::"l"(to), "l"(value) : "memory");
+}
+
+__device__ __forceinline__ void st_global(void* to, std::uint32_t value) {
+  asm volatile("st.global.u32 [%0], %1;" ::"l"(to), "r"(value) : "memory");
+}
+
+__device__ __forceinline__ void st_global_b16(void* to, std::uint16_t value) {
+  asm volatile("st.global.b16 [%0], %1;" ::"l"(to), "h"(value) : "memory");
+}
+
+/// 16 bytes, at a multiple of 16.
+__device__ __forceinline__ uint4 ld_shared_v4(std::uint32_t address) {
+  uint4 value;
+  asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(value.x), "=r"(value.y), "=r"(value.z), "=r"(value.w)
+               : "r"(address)
+               : "memory");
+  return value;
+}
+
+__device__ __forceinline__ void st_global_v4(void* to, std::uint32_t x, std::uint32_t y,
+                                             std::uint32_t z, std::uint32_t w) {
+  asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(x), "r"(y), "r"(z), "r"(w)
+               : "memory");
 }
 
 }  // namespace fovea::ptx

@@ -17,6 +17,20 @@ __device__ __forceinline__ void setmaxnreg_dec() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kCount));
 }
 
+/// threadIdx.x, read anew: nothing that is computed from it stays in registers between two calls.
+__device__ __forceinline__ std::uint32_t read_tid_x() {
+  std::uint32_t x;
+  asm volatile("mov.u32 %0, %%tid.x;" : "=r"(x));
+  return x;
+}
+
+/// The same of blockIdx.x.
+__device__ __forceinline__ std::uint32_t read_ctaid_x() {
+  std::uint32_t x;
+  asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(x));
+  return x;
+}
+
 /// Waits until `threads` threads have come to (or arrived at) barrier `id`, 1 to 15.
 __device__ __forceinline__ void bar_sync(std::uint32_t id, std::uint32_t threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");

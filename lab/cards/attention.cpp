@@ -1,7 +1,9 @@
 // Cards of attention: the encoder's lengths, long sequences, causal, and e4m3 output.
 #include "gpu/launch/attention.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <utility>
 
 #include <fmt/format.h>
@@ -24,15 +26,30 @@ gpu::AttentionProblem problem_of(std::int64_t batch, std::int64_t heads, std::in
   return problem;
 }
 
-Case attention_case(const gpu::AttentionProblem& problem, AttentionLayout layout) {
+/// Besides the problem, what its name is to say of the inputs: "large".
+Case attention_case(const gpu::AttentionProblem& problem, const AttentionInputs& how,
+                    const std::string& remark = {}) {
   Case one;
-  one.name = fmt::format("b{}_h{}_n{}", problem.batch, problem.heads, problem.queries);
-  if (problem.keys != problem.queries) {
-    one.name += fmt::format("x{}", problem.keys);
+  if (how.layout == AttentionLayout::kVarlen) {
+    one.name = fmt::format("varlen{}_h{}", how.query_lengths.size(), problem.heads);
+  } else {
+    one.name = fmt::format("b{}_h{}", problem.batch, problem.heads);
+  }
+  if (problem.key_heads() != problem.heads) {
+    one.name += fmt::format("of{}", problem.key_heads());
+  }
+  if (how.layout != AttentionLayout::kVarlen) {
+    one.name += fmt::format("_n{}", problem.queries);
+    if (problem.keys != problem.queries) {
+      one.name += fmt::format("x{}", problem.keys);
+    }
   }
   one.name += fmt::format("_d{}{}", problem.head_dim, problem.causal ? "_causal" : "");
-  one.make = [problem, layout](std::uint64_t seed) {
-    return std::make_unique<AttentionWorkload>(problem, layout, seed);
+  if (!remark.empty()) {
+    one.name += "_" + remark;
+  }
+  one.make = [problem, how](std::uint64_t seed) {
+    return std::make_unique<AttentionWorkload>(problem, how, seed);
   };
   return one;
 }
@@ -82,22 +99,78 @@ struct CardOf {
 
 /// What the compiled kernels may take, and the instructions that make them fast.
 std::vector<KernelLimits> limits_of(DType type) {
-  KernelLimits limits;
-  limits.sass_has = {"HGMMA", "UTMALDG", "UTMASTG", "MUFU.EX2", "USETMAXREG", "STSM"};
-  limits.sass_lacks = {"HMMA", "LDG", "ATOM"};
   std::vector<KernelLimits> all;
-  limits.registers = 168;  // 384 or 512 threads share a multiprocessor's 65,536
-  for (const std::string_view design : {"short", "flash"}) {
-    limits.kernel = fmt::format("attention_{}_{}_*", design, to_string(type));
-    all.push_back(limits);
-  }
-  KernelLimits portable;
-  portable.kernel = fmt::format("attention_portable_{}_*", to_string(type));
-  portable.registers = 200;
-  portable.shared_bytes = 101376;  // sm_86 and sm_89 have no more for a block
-  portable.sass_has = {"HMMA", "LDGSTS", "LDSM", "MUFU.EX2"};
-  all.push_back(portable);
+  const auto add = [&](std::string_view kernels, KernelLimits limits) {
+    limits.kernel =
+        fmt::format("attention_{}", fmt::format(fmt::runtime(kernels), to_string(type)));
+    all.push_back(std::move(limits));
+  };
+  KernelLimits wgmma;
+  wgmma.registers = 168;  // 384 or 512 threads share a multiprocessor's 65,536
+  wgmma.sass_has = {"HGMMA", "UTMALDG", "UTMASTG", "MUFU.EX2", "USETMAXREG", "STSM"};
+  wgmma.sass_lacks = {"HMMA", "LDG", "ATOM"};
+  add("short_{}_*", wgmma);
+  add("flash_{}_*", wgmma);
+
+  KernelLimits mma;
+  mma.sass_has = {"HMMA", "LDGSTS", "LDSM", "MUFU.EX2"};
+  mma.sass_lacks = {"LDG.E.128", "ATOM"};  // operands come past the registers
+  add("mma_{}_*", mma);
+
+  KernelLimits wmma = mma;
+  wmma.registers = 128;  // four blocks of 128 threads share a multiprocessor
+  wmma.shared_bytes = 49152;
+  add("wmma_{}_*", wmma);
+  wmma.registers = 64;  // eight
+  add("wmma_{}_d64", wmma);
+
+  KernelLimits scalar;
+  scalar.registers = 72;
+  scalar.shared_bytes = 98304;
+  scalar.sass_has = {"FFMA", "LDGSTS", "MUFU.EX2"};
+  scalar.sass_lacks = {"HMMA", "HGMMA", "LDG.E.128", "ATOM"};
+  add("scalar_{}_*", scalar);
   return all;
+}
+
+/// What each level is to reach where the problem is as small as it still has to be fast:
+/// (2,8,512,64) gives an H200's multiprocessors 64 queries each.
+std::vector<ProfileGate> profile_gates() {
+  ProfileGate each;
+  each.case_name = "b2_h8_n512_d64_f16";
+  each.most_conflicts = 0.05;
+  std::vector<ProfileGate> gates;
+  ProfileGate scalar = each;
+  scalar.level = "scalar";
+  scalar.reason = "multiply-adds are all that it has";
+  scalar.least_fma = 0.4;
+  scalar.most_registers = 72;
+  scalar.most_shared_bytes = 98304;
+  gates.push_back(scalar);
+  ProfileGate wmma = each;
+  wmma.level = "wmma";
+  wmma.reason = "four small blocks a multiprocessor are to keep the matrix units at work";
+  wmma.least_tensor = 0.4;
+  wmma.least_blocks = 4;
+  wmma.most_registers = 64;
+  wmma.most_shared_bytes = 49152;
+  gates.push_back(wmma);
+  ProfileGate mma = each;
+  mma.level = "mma";
+  mma.reason =
+      "a block a multiprocessor: half of its time goes by before the first products and after the "
+      "last, and mma.sync reaches 0.6 of an H200's matrix rate; the key groups' sums meet in "
+      "shared memory once";
+  mma.least_tensor = 0.2;
+  mma.most_conflicts = 0.15;
+  gates.push_back(mma);
+  ProfileGate wgmma = each;
+  wgmma.level = "wgmma";
+  wgmma.reason = "as mma, at the full matrix rate";
+  wgmma.least_tensor = 0.3;
+  wgmma.most_registers = 168;
+  gates.push_back(wgmma);
+  return gates;
 }
 
 Card empty_card(const CardOf& of) {
@@ -116,13 +189,74 @@ void add(Card& card, const CardOf& of, gpu::AttentionProblem problem, AttentionL
          bool bench) {
   problem.type = of.type;
   problem.output = of.output;
-  Case one = attention_case(problem, layout);
+  Case one = attention_case(problem, {.layout = layout});
   one.bench = bench;
   one.small = !bench && problem.batch * problem.queries <= 1024;
   const bool gate = layout == AttentionLayout::kPacked ? problem.keys == 196
                                                        : problem.keys == 203 && problem.causal;
   one.mutants = !bench && gate && problem.batch == 2;
   card.cases.push_back(std::move(one));
+}
+
+/// What every level has to get right before it may stand in for torch's attention.
+void add_acceptance(Card& card, DType type) {
+  const auto add_case = [&](gpu::AttentionProblem problem, const AttentionInputs& how,
+                            const std::string& remark = {}) -> Case& {
+    problem.type = type;
+    problem.output = type;
+    const std::string_view name = to_string(type);
+    card.cases.push_back(attention_case(
+        problem, how, remark.empty() ? std::string(name) : fmt::format("{}_{}", remark, name)));
+    return card.cases.back();
+  };
+  const AttentionInputs separate{.layout = AttentionLayout::kSeparate};
+  const auto with_causal = [&](gpu::AttentionProblem problem, bool bench) {
+    for (const bool causal : {false, true}) {
+      problem.causal = causal;
+      add_case(problem, separate).bench = bench;
+    }
+  };
+  const bool timed = type == DType::kF16;
+  with_causal(problem_of(1, 8, 512, 512, 64), timed);
+  with_causal(problem_of(2, 8, 2048, 2048, 64), timed);
+  add_case(problem_of(2, 8, 512, 512, 64), separate).bench = timed;
+  add_case(problem_of(2, 8, 2048, 2048, 128), separate).bench = timed;
+  for (const std::int64_t length : {1, 17, 196, 577, 729}) {
+    for (const std::int64_t head_dim : {64, 72, 96}) {
+      with_causal(problem_of(1, 2, length, length, head_dim), false);
+    }
+  }
+  for (std::int64_t head_dim = 32; head_dim <= 128; head_dim += 8) {
+    if (head_dim != 64 && head_dim != 72 && head_dim != 96) {
+      add_case(problem_of(1, 2, 196, 196, head_dim), separate);
+    }
+    gpu::AttentionProblem causal = problem_of(1, 2, 113, 203, head_dim);
+    causal.causal = true;
+    add_case(causal, separate).small = true;
+  }
+  AttentionInputs large = separate;
+  large.draw = {0.2, 8.0};  // scores of hundreds: all weight on one key or two
+  add_case(problem_of(1, 2, 300, 300, 64), large, "large");
+  AttentionInputs equal = separate;
+  equal.equal_keys = true;
+  add_case(problem_of(1, 2, 300, 300, 64), equal, "equal");
+
+  // Grouped heads, and sequences of different lengths: some empty, some of more queries than keys.
+  for (const bool causal : {false, true}) {
+    gpu::AttentionProblem grouped = problem_of(2, 6, 130, 193, 64);
+    grouped.kv_heads = 2;
+    grouped.causal = causal;
+    add_case(grouped, separate).mutants = true;
+    gpu::AttentionProblem varlen = problem_of(1, 4, 1, 1, 64);
+    varlen.kv_heads = 2;
+    varlen.causal = causal;
+    AttentionInputs lengths{.layout = AttentionLayout::kVarlen};
+    lengths.query_lengths = {1, 196, 0, 70, 130, 40};
+    lengths.key_lengths = {17, 196, 20, 300, 64, 0};
+    add_case(varlen, lengths).mutants = !causal;
+    varlen.head_dim = 96;
+    add_case(varlen, lengths).small = true;
+  }
 }
 
 Card encoder_card(const CardOf& of) {
@@ -155,10 +289,16 @@ Card long_card(const CardOf& of) {
 }  // namespace
 
 std::vector<Card> attention_cards() {
-  return {encoder_card({.name = "attention",
-                        .operation = "softmax(scale Q K^T) V of the packed projections, bf16",
-                        .type = DType::kBF16,
-                        .output = DType::kBF16}),
+  Card card = encoder_card({.name = "attention",
+                            .operation = "softmax(scale Q K^T) V at every level, bf16 and f16",
+                            .type = DType::kBF16,
+                            .output = DType::kBF16});
+  std::ranges::move(limits_of(DType::kF16), std::back_inserter(card.kernels));
+  card.gates = profile_gates();
+  for (const DType type : {DType::kF16, DType::kBF16}) {
+    add_acceptance(card, type);
+  }
+  return {std::move(card),
           encoder_card({.name = "attention_e4m3",
                         .operation = "softmax(scale Q K^T) V of the packed projections, "
                                      "bf16 -> e4m3",

@@ -23,12 +23,15 @@ DeviceInfo device_of(int arch) {
   info.compute_major = arch / 10;
   info.compute_minor = arch % 10;
   info.sm_count = 132;
+  info.shared_bytes_per_block = arch == 86 || arch == 89 ? 101376 : arch == 80 ? 166912 : 232448;
   return info;
 }
 
 AttentionProblem problem_of(std::int64_t tokens, std::int64_t head_dim) {
   return packed_attention(2, tokens, 12, head_dim, 0.125, DType::kBF16, DType::kBF16);
 }
+
+using Names = std::vector<std::string>;
 
 std::vector<std::string> plans_of(const AttentionProblem& problem, int arch) {
   std::vector<std::string> names;
@@ -38,39 +41,74 @@ std::vector<std::string> plans_of(const AttentionProblem& problem, int arch) {
   return names;
 }
 
-using Names = std::vector<std::string>;
+/// The plans of one level alone.
+Names plans_at(const AttentionProblem& problem, int arch, AttentionLevel level) {
+  Names names;
+  for (const AttentionPlan& plan : attention_plans(problem, device_of(arch))) {
+    if (level_of(plan) == level) {
+      names.push_back(to_string(plan));
+    }
+  }
+  return names;
+}
 
 TEST(AttentionPlans, ShortSequencesStayOnChip) {
-  EXPECT_EQ(plans_of(problem_of(196, 64), 90),
-            (Names{"short_d64_k200", "flash_d64_k128", "flash_d64_k96", "portable_d64"}));
+  EXPECT_EQ(plans_at(problem_of(196, 64), 90, AttentionLevel::kWgmma).front(), "short_d64_k200");
   EXPECT_EQ(plans_of(problem_of(256, 72), 90).front(), "short_d72_k256");
   // Fewer keys than the kernel's last group of columns, or a mask, are not for it.
-  EXPECT_EQ(plans_of(problem_of(192, 64), 90).front(), "flash_d64_k96");
+  EXPECT_EQ(plans_at(problem_of(192, 64), 90, AttentionLevel::kWgmma).front().substr(0, 5),
+            "flash");
   AttentionProblem causal = problem_of(196, 64);
   causal.causal = true;
-  EXPECT_EQ(plans_of(causal, 90).size(), 3U);
+  EXPECT_EQ(plans_at(causal, 90, AttentionLevel::kWgmma).front().substr(0, 5), "flash");
 }
 
 TEST(AttentionPlans, BlocksOfKeysPadLeast) {
-  EXPECT_EQ(plans_of(problem_of(576, 64), 90).front(), "flash_d64_k96");
-  EXPECT_EQ(plans_of(problem_of(1024, 64), 90).front(), "flash_d64_k128");
-  EXPECT_EQ(plans_of(problem_of(768, 64), 90).front(), "flash_d64_k128") << "the wider of equals";
+  const auto first = [](std::int64_t batch, std::int64_t tokens) {
+    AttentionProblem problem = problem_of(tokens, 64);
+    problem.batch = batch;
+    return plans_at(problem, 90, AttentionLevel::kWgmma).front();
+  };
+  EXPECT_EQ(first(64, 576), "flash_d64_k96");
+  EXPECT_EQ(first(64, 1024), "flash_d64_k128");
+  EXPECT_EQ(first(64, 768), "flash_d64_k128") << "the wider of equals";
 }
 
-TEST(AttentionPlans, OtherGpusAndShapesGetThePortableKernel) {
-  for (const int arch : {80, 86, 89, 100}) {
-    EXPECT_EQ(plans_of(problem_of(196, 64), arch), Names{"portable_d64"}) << arch;
+TEST(AttentionPlans, MmaBlocksShrinkUntilTheyFillTheGpu) {
+  const auto first = [](std::int64_t batch, std::int64_t heads, std::int64_t tokens) {
+    return plans_at(packed_attention(batch, tokens, heads, 64, 0.125, DType::kF16, DType::kF16), 80,
+                    AttentionLevel::kMma)
+        .front();
+  };
+  EXPECT_EQ(first(2, 8, 2048), "mma_d64_r128_g1");
+  EXPECT_EQ(first(2, 8, 512), "mma_d64_r64_g4");
+  EXPECT_EQ(first(1, 8, 512), "mma_d64_r32_g8");
+}
+
+TEST(AttentionPlans, EveryLevelThatTheGpuHas) {
+  for (const int arch : {80, 86, 89}) {
+    EXPECT_TRUE(plans_at(problem_of(196, 64), arch, AttentionLevel::kWgmma).empty()) << arch;
+    EXPECT_FALSE(plans_at(problem_of(196, 64), arch, AttentionLevel::kMma).empty()) << arch;
+    EXPECT_EQ(plans_at(problem_of(196, 72), arch, AttentionLevel::kWmma), Names{"wmma_d128"});
+    EXPECT_EQ(plans_at(problem_of(196, 64), arch, AttentionLevel::kScalar), Names{"scalar_d64_s2"});
+    EXPECT_EQ(plans_at(problem_of(2048, 40), arch, AttentionLevel::kScalar),
+              Names{"scalar_d64_s3"});
   }
+  const DeviceInfo blackwell = device_of(100);
+  EXPECT_EQ(level_of(attention_plan(problem_of(196, 64), blackwell)), AttentionLevel::kMma);
+  EXPECT_THROW((void)attention_plan(problem_of(196, 64), blackwell, AttentionLevel::kScalar),
+               Error);
   // Heads between two kernels' run in the wider one.
-  EXPECT_EQ(plans_of(problem_of(196, 80), 90), (Names{"flash_d96_k96", "portable_d128"}));
-  EXPECT_EQ(plans_of(problem_of(196, 40), 90).front(), "short_d64_k200");
+  EXPECT_EQ(plans_of(problem_of(196, 80), 90).front(), "flash_d96_k96");
+  EXPECT_EQ(plans_at(problem_of(196, 80), 80, AttentionLevel::kMma).front(), "mma_d80_r128_g1");
   // Rows of e4m3 that the copy engine cannot store.
   AttentionProblem narrow = problem_of(196, 64);
   narrow.output = DType::kE4M3;
   narrow.o.row += 8;
-  EXPECT_EQ(plans_of(narrow, 90), Names{"portable_d64"});
+  EXPECT_TRUE(plans_at(narrow, 90, AttentionLevel::kWgmma).empty());
 }
 
+// Whatever the plan, its kernel is in the program and fits a block of the GPU.
 TEST(AttentionPlans, KernelsExistAndFitABlock) {
   for (const auto& levers : attention::kShortKernels) {
     EXPECT_LE(attention::shared_bytes(levers), 232448U);
@@ -78,27 +116,24 @@ TEST(AttentionPlans, KernelsExistAndFitABlock) {
   for (const auto& levers : attention::kFlashKernels) {
     EXPECT_LE(attention::shared_bytes(levers), 232448U);
   }
+  for (const auto& levers : attention::kScalarKernels) {
+    EXPECT_LE(attention::scalar_shared_bytes(levers), 98304U);
+  }
+  for (const auto& levers : attention::kWmmaKernels) {
+    EXPECT_LE(attention::wmma_shared_bytes(levers), 49152U);
+  }
   if (kernel_images().empty()) {
     GTEST_SKIP() << "built without the CUDA compiler";
   }
-  for (const std::string type : {"bf16", "f16"}) {
-    for (const auto& levers : attention::kShortKernels) {
-      EXPECT_NE(
-          find_kernel_image(
-              fmt::format("attention_short_{}_d{}_k{}", type, levers.head_dim, levers.keys), 90),
-          nullptr);
-    }
-    for (const auto& levers : attention::kFlashKernels) {
-      EXPECT_NE(
-          find_kernel_image(
-              fmt::format("attention_flash_{}_d{}_k{}", type, levers.head_dim, levers.keys), 90),
-          nullptr);
-    }
-    for (const int columns : attention::kPortableColumns) {
-      for (const int arch : {80, 86, 89, 90, 100}) {
-        EXPECT_NE(find_kernel_image(fmt::format("attention_portable_{}_d{}", type, columns), arch),
-                  nullptr)
-            << arch;
+  for (const int arch : {80, 86, 89, 90, 100}) {
+    for (std::int64_t head_dim = 32; head_dim <= 128; head_dim += 8) {
+      for (const std::string type : {"bf16", "f16"}) {
+        for (const std::string& name : plans_of(problem_of(196, head_dim), arch)) {
+          const std::string kernel =
+              fmt::format("attention_{}_{}{}", name.substr(0, name.find('_')), type,
+                          name.substr(name.find('_')));
+          EXPECT_NE(find_kernel_image(kernel, arch), nullptr) << kernel << ' ' << arch;
+        }
       }
     }
   }
@@ -115,8 +150,8 @@ TEST(AttentionLevels, HaveNames) {
 TEST(AttentionLevels, AreForced) {
   const DeviceInfo hopper = device_of(90);
   const AttentionProblem problem = problem_of(196, 64);
-  EXPECT_EQ(level_of(attention_plan(problem, hopper)), AttentionLevel::kWgmma);
-  for (const AttentionLevel level : {AttentionLevel::kMma, AttentionLevel::kWgmma}) {
+  for (const AttentionLevel level : {AttentionLevel::kScalar, AttentionLevel::kWmma,
+                                     AttentionLevel::kMma, AttentionLevel::kWgmma}) {
     EXPECT_EQ(level_of(attention_plan(problem, hopper, level)), level);
   }
   EXPECT_THROW((void)attention_plan(problem, device_of(80), AttentionLevel::kWgmma), Error);
@@ -127,7 +162,8 @@ TEST(AttentionLevels, AreForced) {
 }
 
 TEST(AttentionLevels, AreForcedByTheEnvironment) {
-  const AttentionProblem problem = problem_of(196, 64);
+  AttentionProblem problem = problem_of(196, 64);
+  problem.batch = 64;
   const auto with = [&](const char* value) {
     setenv("FOVEA_FORCE_KERNEL", value, 1);
     std::string chosen;
@@ -139,10 +175,34 @@ TEST(AttentionLevels, AreForcedByTheEnvironment) {
     unsetenv("FOVEA_FORCE_KERNEL");
     return chosen;
   };
-  EXPECT_EQ(with("mma"), "portable_d64");
+  EXPECT_EQ(with("mma").substr(0, 7), "mma_d64");
+  EXPECT_EQ(with("scalar"), "scalar_d64_s2");
   EXPECT_EQ(with("wgmma"), "short_d64_k200");
   EXPECT_EQ(with(""), "short_d64_k200");
   EXPECT_NE(with("fast").find("scalar, wmma, mma, wgmma"), std::string::npos);
+}
+
+TEST(AttentionLevels, OneThatMissedAGateIsNotChosen) {
+  const std::vector<MissedGate> missed = {
+      {.arch = 80, .level = AttentionLevel::kMma, .measured = "too slow"}};
+  const AttentionProblem problem = problem_of(196, 64);
+  EXPECT_EQ(level_of(attention_plan(problem, device_of(80), std::nullopt, missed)),
+            AttentionLevel::kWmma);
+  const std::string notice = attention_notice(problem, device_of(80), missed);
+  EXPECT_NE(notice.find("level wmma, not mma: too slow"), std::string::npos) << notice;
+  // Forced, it runs; elsewhere nothing is on record.
+  EXPECT_EQ(level_of(attention_plan(problem, device_of(80), AttentionLevel::kMma, missed)),
+            AttentionLevel::kMma);
+  EXPECT_EQ(level_of(attention_plan(problem, device_of(89), std::nullopt, missed)),
+            AttentionLevel::kMma);
+  EXPECT_EQ(attention_notice(problem, device_of(89), missed), "");
+  // With nothing left the best runs all the same.
+  const std::vector<MissedGate> all = {
+      missed.front(),
+      {.arch = 80, .level = AttentionLevel::kWmma, .measured = "too slow"},
+      {.arch = 80, .level = AttentionLevel::kScalar, .measured = "too slow"}};
+  EXPECT_EQ(level_of(attention_plan(problem, device_of(80), std::nullopt, all)),
+            AttentionLevel::kMma);
 }
 
 TEST(AttentionCanRun, SaysWhatIsWrong) {

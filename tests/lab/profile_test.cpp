@@ -24,11 +24,15 @@ constexpr std::string_view kRaw =
     "\"l1tex__throughput.avg.pct_of_peak_sustained_active\","
     "\"sm__warps_active.avg.pct_of_peak_sustained_active\","
     "\"sm__maximum_warps_per_active_cycle_pct\","
-    "\"l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum\"\n"
+    "\"l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum\","
+    "\"l1tex__data_pipe_lsu_wavefronts_mem_shared.sum\","
+    "\"sm__pipe_fma_cycles_active.avg.pct_of_peak_sustained_active\","
+    "\"launch__shared_mem_per_block_dynamic\",\"launch__shared_mem_per_block_static\"\n"
     "\"\",\"\",\"ns\",\"%\",\"%\",\"byte/s\",\"inst\",\"inst\",\"block\",\"block\",\"\","
-    "\"%\",\"%\",\"%\",\"%\",\"%\",\"\"\n"
+    "\"%\",\"%\",\"%\",\"%\",\"%\",\"\",\"\",\"%\",\"Kbyte/block\",\"byte/block\"\n"
     "\"0\",\"gemm\",\"951,900\",\"91.5\",\"46.2\",\"2,227,000,000,000\",\"3\",\"1\",\"2\",\"1\","
-    "\"168\",\"35.9\",\"75.7\",\"74.4\",\"14.1\",\"18.75\",\"795\"\n";
+    "\"168\",\"35.9\",\"75.7\",\"74.4\",\"14.1\",\"18.75\",\"795\","
+    "\"9,000\",\"50.5\",\"24.58\",\"128\"\n";
 
 constexpr std::string_view kSource =
     "\"Kernel Name\",\"gemm\",\n"
@@ -48,6 +52,10 @@ TEST(Profile, CountersAreReadInUnitsOfOne) {
   EXPECT_EQ(profile.registers, 168);
   EXPECT_EQ(profile.bank_conflicts, 795);
   EXPECT_EQ(profile.occupancy_reason, "shared memory");
+  EXPECT_EQ(profile.blocks, 1);
+  EXPECT_NEAR(profile.shared_bytes, 24708, 1e-6);
+  EXPECT_NEAR(profile.fma, 0.505, 1e-9);
+  EXPECT_EQ(profile.shared_accesses, 9000);
   ASSERT_EQ(profile.stalls.size(), 2U);
   EXPECT_EQ(profile.stalls[0].first, "the matrix units");
   EXPECT_NEAR(profile.stalls[0].second, 0.75, 1e-9);
@@ -108,6 +116,49 @@ TEST(Profile, AMissingCounterIsAnErrorThatNamesIt) {
 TEST(Profile, PagesWithoutAKernelGiveNone) {
   EXPECT_TRUE(read_profile("", "").empty());
   EXPECT_TRUE(read_profile("==ERROR== nothing\n", "").empty());
+}
+
+TEST(ProfileGates, NameWhatIsMissed) {
+  Profile profile;
+  profile.tensor = 0.42;
+  profile.bank_conflicts = 4;
+  profile.shared_accesses = 100;
+  profile.blocks = 4;
+  profile.registers = 64;
+  profile.shared_bytes = 24576;
+  ProfileGate gate;
+  gate.least_tensor = 0.4;
+  gate.most_conflicts = 0.05;
+  gate.least_blocks = 4;
+  gate.most_registers = 64;
+  gate.most_shared_bytes = 49152;
+  const auto missed = [&](const Profile& seen) {
+    std::string text;
+    for (const GateResult& result : judge_gate(gate, seen)) {
+      text += result.passed ? "" : result.what + "; ";
+    }
+    return text;
+  };
+  EXPECT_EQ(missed(profile), "");
+  Profile wrong = profile;
+  wrong.tensor = 0.087;
+  EXPECT_EQ(missed(wrong), "matrix units busy 8.7% of the time, 40% wanted; ");
+  wrong = profile;
+  wrong.bank_conflicts = 5;
+  EXPECT_NE(missed(wrong).find("wait for a bank"), std::string::npos);
+  wrong = profile;
+  wrong.shared_accesses = 0;
+  wrong.bank_conflicts = 0;
+  EXPECT_NE(missed(wrong).find("wait for a bank"), std::string::npos) << "counters were not read";
+  wrong = profile;
+  wrong.blocks = 3;
+  EXPECT_NE(missed(wrong).find("holds 3 blocks"), std::string::npos);
+  wrong = profile;
+  wrong.registers = 72;
+  EXPECT_NE(missed(wrong).find("72 registers"), std::string::npos);
+  wrong = profile;
+  wrong.shared_bytes = 50000;
+  EXPECT_NE(missed(wrong).find("50000 bytes"), std::string::npos);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -80,14 +81,16 @@ enum class AttentionLevel : std::uint8_t {
 [[nodiscard]] std::optional<AttentionLevel> parse_attention_level(std::string_view name);
 
 enum class AttentionDesign : std::uint8_t {
-  kShort,     // sm_90a: all keys of a head on chip, one softmax a row
-  kFlash,     // sm_90a: keys stream through in blocks
-  kPortable,  // mma.sync
+  kShort,   // sm_90a: all keys of a head on chip, one softmax a row
+  kFlash,   // sm_90a: keys stream through in blocks
+  kMma,     // mma.sync, tuned
+  kWmma,    // mma.sync in small tiles
+  kScalar,  // multiply-adds
 };
 
 /// How a problem is run: a design, and the one of its kernels.
 struct AttentionPlan {
-  AttentionDesign design = AttentionDesign::kPortable;
+  AttentionDesign design = AttentionDesign::kMma;
   int kernel = 0;  // its place in the tables of kernels/attention/params.hpp
 };
 
@@ -103,12 +106,29 @@ struct AttentionPlan {
 /// The plans there are, best first. None when can_run has a reason.
 [[nodiscard]] std::vector<AttentionPlan> attention_plans(const AttentionProblem& problem,
                                                          const DeviceInfo& device);
+/// A level that missed one of its profile gates (lab/cards/attention.cpp) on GPUs of an
+/// architecture, as `fovea kernel profile attention --level LEVEL --gate` measured it there.
+struct MissedGate {
+  int arch = 0;
+  AttentionLevel level = AttentionLevel::kScalar;
+  std::string_view measured;  // "matrix units busy 8.7% of the time, 40% wanted"
+};
+/// Those on record.
+[[nodiscard]] std::span<const MissedGate> missed_gates();
+
 /// The plan that runs the problem: the best of `level`; without one, of the level that the
-/// environment variable FOVEA_FORCE_KERNEL names (scalar, wmma, mma, wgmma), and otherwise of all.
+/// environment variable FOVEA_FORCE_KERNEL names (scalar, wmma, mma, wgmma); otherwise the best of
+/// the levels that missed no gate on this architecture, and of all when none is left.
 /// Throws fovea::Error with can_run's reason, or that the variable names no level.
 [[nodiscard]] AttentionPlan attention_plan(const AttentionProblem& problem,
                                            const DeviceInfo& device,
-                                           std::optional<AttentionLevel> level = std::nullopt);
+                                           std::optional<AttentionLevel> level = std::nullopt,
+                                           std::span<const MissedGate> missed = missed_gates());
+/// What to tell the user, once, when a higher level than attention_plan's choice could run and
+/// missed a gate; empty otherwise. Of problems that can run.
+[[nodiscard]] std::string attention_notice(const AttentionProblem& problem,
+                                           const DeviceInfo& device,
+                                           std::span<const MissedGate> missed = missed_gates());
 
 /// The launch that runs it as planned. Kernel images are for the architecture of `device`.
 [[nodiscard]] Launch attention_launch(Device& device, const AttentionProblem& problem,

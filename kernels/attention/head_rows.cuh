@@ -1,0 +1,101 @@
+// What a block of the levels below wgmma works on: the rows of one head in one sequence, and the
+// memory they lie in.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/attention/params.hpp"
+#include "kernels/ptx/math.cuh"
+#include "kernels/ptx/memory.cuh"
+
+namespace fovea::attention {
+
+/// Where a block is: blocks that share a head follow each other. Causal tiles come from the last,
+/// which sees most keys, to the first.
+struct BlockPlace {
+  int tile, head, image;
+  __device__ __forceinline__ BlockPlace(const PortableParams& params, std::uint32_t block) {
+    const int both = static_cast<int>(block) / params.tiles;
+    tile = static_cast<int>(block) - both * params.tiles;
+    if (params.causal != 0) {
+      tile = params.tiles - 1 - tile;
+    }
+    image = both / params.heads;
+    head = both - image * params.heads;
+  }
+};
+
+/// A head of a sequence: its lengths, and where its first row is.
+struct HeadRows {
+  int queries, keys;
+  const std::uint8_t* q;
+  const std::uint8_t* k;
+  const std::uint8_t* v;
+  std::int64_t output;  // elements before the first row of the output
+
+  __device__ __forceinline__ HeadRows(const PortableParams& params, const BlockPlace& at) {
+    std::int64_t q_start = at.image * params.q.batch;
+    std::int64_t k_start = at.image * params.k.batch;
+    std::int64_t v_start = at.image * params.v.batch;
+    output = at.image * params.o.batch;
+    queries = params.queries;
+    keys = params.keys;
+    if (params.query_starts != nullptr) {
+      const int query = params.query_starts[at.image];
+      const int key = params.key_starts[at.image];
+      queries = params.query_starts[at.image + 1] - query;
+      keys = params.key_starts[at.image + 1] - key;
+      q_start = query * params.q.row;
+      k_start = key * params.k.row;
+      v_start = key * params.v.row;
+      output = query * params.o.row;
+    }
+    const int key_head = at.head / params.head_group;
+    q = params.q.data + (q_start + at.head * params.q.head) * 2;
+    k = params.k.data + (k_start + key_head * params.k.head) * 2;
+    v = params.v.data + (v_start + key_head * params.v.head) * 2;
+    output += at.head * params.o.head;
+  }
+
+  /// Keys that some query below `row` sees.
+  __device__ __forceinline__ int seen_below(const PortableParams& params, int row) const {
+    return params.causal != 0 ? min(keys, row + keys - queries) : keys;
+  }
+};
+
+/// The factor of a row that the weights `sum` up to; a row that sees no key becomes zeros.
+__device__ __forceinline__ float inverse_of(float sum) {
+  return sum > 0.0F ? ptx::rcp_approx(sum) : 0.0F;
+}
+
+/// Writes eight columns from element `at` of the output on, a multiple of 8.
+template <typename Element>
+__device__ __forceinline__ void store_unit(const PortableParams& params, std::int64_t at,
+                                           const float (&x)[8]) {
+#if __CUDA_ARCH__ >= 890  // the launcher refuses e4m3 on others
+  if (params.output_e4m3 != 0) {
+    const auto two = [&](int i) {
+      return static_cast<std::uint64_t>(ptx::cvt_e4m3x2(x[i], x[i + 1])) << (i * 8);
+    };
+    ptx::st_global_b64(params.o.data + at, two(0) | two(2) | two(4) | two(6));
+    return;
+  }
+#endif
+  ptx::st_global_v4(params.o.data + at * 2, Element::pack(x[0], x[1]), Element::pack(x[2], x[3]),
+                    Element::pack(x[4], x[5]), Element::pack(x[6], x[7]));
+}
+
+/// Writes two columns from element `at` of the output on, a multiple of 2.
+template <typename Element>
+__device__ __forceinline__ void store_pair(const PortableParams& params, std::int64_t at, float low,
+                                           float high) {
+#if __CUDA_ARCH__ >= 890
+  if (params.output_e4m3 != 0) {
+    ptx::st_global_b16(params.o.data + at, ptx::cvt_e4m3x2(low, high));
+    return;
+  }
+#endif
+  ptx::st_global(params.o.data + at * 2, Element::pack(low, high));
+}
+
+}  // namespace fovea::attention

@@ -1,0 +1,428 @@
+// Attention by mma.sync, sm_80 and later, 16-bit elements: O = softmax(scale Q K^T) V, O in 16 bits
+// or e4m3; causal or not. What Ampere and Ada run, and Hopper where the copy engine cannot.
+//
+// Contract: any lengths, head dimensions that are multiples of 8 up to kColumns, strides that are
+// multiples of 8 elements from 16-byte aligned addresses. Deterministic.
+//
+//   block = kRowGroups x kKeyGroups warps      keys of the head, in blocks of kKeys:
+//   each warp: 32 queries, and the blocks         0 1 2 3 0 1 2 3 ...   (of key group)
+//   of its key group; each key group has        kStages blocks of a group are on chip or under way;
+//   its own ring, filled by its own warps       K and V arrive apart, so that Q K^T starts first
+//
+// 32 queries a warp: each fragment of K or V that comes from shared memory meets two of Q or P;
+// with 16, shared memory would be as busy as the matrix units. Several key groups where there are
+// too few queries for all multiprocessors: their sums meet in shared memory in the end.
+//
+// Registers: S (32, kKeys) f32, later P; O (32, kColumns) f32; Q where 32 columns leave room.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/attention/element.cuh"
+#include "kernels/attention/head_rows.cuh"
+#include "kernels/attention/params.hpp"
+#include "kernels/attention/row_tile.cuh"
+#include "kernels/attention/softmax.cuh"
+#include "kernels/pipe/grid.cuh"
+#include "kernels/ptx/math.cuh"
+#include "kernels/ptx/matrix.cuh"
+#include "kernels/ptx/memory.cuh"
+#include "kernels/ptx/mma.cuh"
+#include "kernels/ptx/warp.cuh"
+
+namespace fovea::attention {
+
+/// What follows from the choices of a kernel: Element, and kLevers.
+template <typename Choices>
+struct MmaCfg : Choices {
+  using Choices::kLevers;
+  static constexpr int kColumns = kLevers.columns;
+  static constexpr int kRowGroups = kLevers.row_groups;
+  static constexpr int kKeyGroups = kLevers.key_groups;
+  static constexpr int kKeys = kLevers.keys;
+  static constexpr int kStages = kLevers.stages;
+
+  static constexpr int kWarpRows = kMmaWarpRows;
+  static constexpr int kRowTiles = kWarpRows / 16;
+  static constexpr int kRows = kRowGroups * kWarpRows;   // of a block
+  static constexpr int kGroupThreads = kRowGroups * 32;  // of a key group
+  static constexpr int kThreads = kGroupThreads * kKeyGroups;
+  static constexpr std::size_t kSharedBytes = mma_shared_bytes(kLevers);
+  static constexpr int kColumnSteps = kColumns / 16;
+  static constexpr int kKeySteps = kKeys / 16;
+  static constexpr bool kQueriesStay = kColumns <= 32;  // in registers
+  static_assert(kColumns % 16 == 0 && kKeys % 16 == 0 && kStages >= 2);
+};
+
+/// Sums of one key group, before the groups meet.
+template <typename Cfg>
+struct MmaPartial {
+  float o[Cfg::kRows][Cfg::kColumns + 8];  // rows begin at different banks
+  float max[Cfg::kRows];
+  float sum[Cfg::kRows];
+};
+
+template <typename Cfg>
+struct MmaStage {
+  RowTile<Cfg::kKeys, Cfg::kColumns> keys;
+  RowTile<Cfg::kKeys, Cfg::kColumns> values;
+};
+
+template <typename Cfg>
+struct MmaStorage {
+  RowTile<Cfg::kRows, Cfg::kColumns> queries;
+  MmaStage<Cfg> stages[Cfg::kKeyGroups][Cfg::kStages];
+  // The head's first rows: registers that the loop over the keys has no room for.
+  const std::uint8_t* k;
+  const std::uint8_t* v;
+  int keys;  // and how many they are
+
+  /// Takes the place of a group's ring.
+  __device__ __forceinline__ MmaPartial<Cfg>& partial(int group) {
+    static_assert(sizeof(MmaPartial<Cfg>) <= sizeof(stages[0]) || Cfg::kKeyGroups == 1);
+    return *reinterpret_cast<MmaPartial<Cfg>*>(&stages[group]);
+  }
+};
+
+/// What a warp holds of its rows.
+template <typename Cfg>
+struct MmaRows {
+  std::uint32_t q[Cfg::kRowTiles][Cfg::kQueriesStay ? Cfg::kColumnSteps : 1][4];
+  float o[Cfg::kRowTiles][Cfg::kColumns / 8][4];
+  RowPair max[Cfg::kRowTiles];
+  RowPair sum[Cfg::kRowTiles];
+};
+
+template <typename Cfg>
+__device__ __forceinline__ void load_queries(std::uint32_t (&q)[4],
+                                             const RowTile<Cfg::kRows, Cfg::kColumns>& queries,
+                                             int row, int step, int lane) {
+  ptx::ldmatrix_x4(q, queries.place(row + lane % 16, step * 2 + lane / 16));
+}
+
+/// S (32, kKeys) = Q K^T. With kEdge steps of 16 keys from `keys` on are left out.
+template <typename Cfg, bool kEdge>
+__device__ __forceinline__ void scores(float (&s)[Cfg::kRowTiles][Cfg::kKeys / 8][4],
+                                       MmaRows<Cfg>& rows, const MmaStorage<Cfg>& shared,
+                                       const MmaStage<Cfg>& stage, int row, int keys, int lane) {
+#pragma unroll
+  for (int i = 0; i < Cfg::kRowTiles * Cfg::kKeys / 2; ++i) {
+    s[i / (Cfg::kKeys / 2)][i / 4 % (Cfg::kKeys / 8)][i % 4] = 0.0F;
+  }
+#pragma unroll
+  for (int step = 0; step < Cfg::kColumnSteps; ++step) {
+    const int held = Cfg::kQueriesStay ? step : 0;
+    if constexpr (!Cfg::kQueriesStay) {
+#pragma unroll
+      for (int tile = 0; tile < Cfg::kRowTiles; ++tile) {
+        load_queries<Cfg>(rows.q[tile][0], shared.queries, row + tile * 16, step, lane);
+      }
+    }
+#pragma unroll
+    for (int pair = 0; pair < Cfg::kKeySteps; ++pair) {
+      if (kEdge && pair * 16 >= keys) {
+        continue;
+      }
+      std::uint32_t k[4];
+      ptx::ldmatrix_x4(
+          k, stage.keys.place(pair * 16 + lane / 16 * 8 + lane % 8, step * 2 + lane / 8 % 2));
+#pragma unroll
+      for (int tile = 0; tile < Cfg::kRowTiles; ++tile) {
+        Cfg::Element::mma(s[tile][pair * 2], rows.q[tile][held], k[0], k[1]);
+        Cfg::Element::mma(s[tile][pair * 2 + 1], rows.q[tile][held], k[2], k[3]);
+      }
+    }
+  }
+}
+
+/// O (32, kColumns) += P V; as above.
+template <typename Cfg, bool kEdge>
+__device__ __forceinline__ void weigh(MmaRows<Cfg>& rows,
+                                      const std::uint32_t (&p)[Cfg::kRowTiles][Cfg::kKeySteps][4],
+                                      const MmaStage<Cfg>& stage, int keys, int lane) {
+#pragma unroll
+  for (int step = 0; step < Cfg::kKeySteps; ++step) {
+    if (kEdge && step * 16 >= keys) {
+      break;
+    }
+#pragma unroll
+    for (int pair = 0; pair < Cfg::kColumnSteps; ++pair) {
+      std::uint32_t v[4];
+      ptx::ldmatrix_x4_trans(v, stage.values.place(step * 16 + lane % 16, pair * 2 + lane / 16));
+#pragma unroll
+      for (int tile = 0; tile < Cfg::kRowTiles; ++tile) {
+        Cfg::Element::mma(rows.o[tile][pair * 2], p[tile][step], v[0], v[1]);
+        Cfg::Element::mma(rows.o[tile][pair * 2 + 1], p[tile][step], v[2], v[3]);
+      }
+    }
+  }
+}
+
+/// The rows of a warp, weighed and divided, to the output; staged over its own queries.
+template <typename Cfg>
+__device__ __forceinline__ void write_rows(const PortableParams& params, const HeadRows& at,
+                                           MmaRows<Cfg>& rows, MmaStorage<Cfg>& shared,
+                                           int warp_row, int row, int lane) {
+  using Element = typename Cfg::Element;
+#pragma unroll
+  for (int tile = 0; tile < Cfg::kRowTiles; ++tile) {
+    const float inverse[2] = {inverse_of(quad_sum(rows.sum[tile].row[0])),
+                              inverse_of(quad_sum(rows.sum[tile].row[1]))};
+#pragma unroll
+    for (int i = 0; i < Cfg::kColumns / 4; ++i) {
+      const int r = tile * 16 + lane / 4 + i % 2 * 8;
+      const float low = rows.o[tile][i / 2][i % 2 * 2] * inverse[i % 2];
+      const float high = rows.o[tile][i / 2][i % 2 * 2 + 1] * inverse[i % 2];
+      if (params.output_e4m3 != 0) {
+        const int column = i / 2 * 8 + lane % 4 * 2;
+        if (row + r < at.queries && column < params.head_dim) {
+          store_pair<Element>(params, at.output + (row + r) * params.o.row + column, low, high);
+        }
+        continue;
+      }
+      ptx::st_shared(shared.queries.place(warp_row + r, i / 2) + lane % 4 * 4,
+                     Element::pack(low, high));
+    }
+  }
+  if (params.output_e4m3 != 0) {
+    return;
+  }
+  __syncwarp();
+  constexpr int kUnits = Cfg::kColumns / 8;
+#pragma unroll
+  for (int i = lane; i < Cfg::kWarpRows * kUnits; i += 32) {
+    const int r = i / kUnits;
+    const int unit = i % kUnits;
+    if (row + r < at.queries && unit * 8 < params.head_dim) {
+      const uint4 x = ptx::ld_shared_v4(shared.queries.place(warp_row + r, unit));
+      ptx::st_global_v4(params.o.data + (at.output + (row + r) * params.o.row + unit * 8) * 2, x.x,
+                        x.y, x.z, x.w);
+    }
+  }
+}
+
+/// The key groups meet: all threads of the block, from row `first` of the head on.
+template <typename Cfg>
+__device__ __forceinline__ void join_groups(const PortableParams& params, const HeadRows& at,
+                                            const MmaRows<Cfg>& rows, MmaStorage<Cfg>& shared,
+                                            int group, int warp_row, int first, int lane) {
+  MmaPartial<Cfg>& own = shared.partial(group);
+#pragma unroll
+  for (int tile = 0; tile < Cfg::kRowTiles; ++tile) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int r = warp_row + tile * 16 + half * 8 + lane / 4;
+#pragma unroll
+      for (int i = 0; i < Cfg::kColumns / 8; ++i) {
+        *reinterpret_cast<float2*>(&own.o[r][i * 8 + lane % 4 * 2]) =
+            make_float2(rows.o[tile][i][half * 2], rows.o[tile][i][half * 2 + 1]);
+      }
+      const float sum = quad_sum(rows.sum[tile].row[half]);
+      if (lane % 4 == 0) {
+        own.max[r] = rows.max[tile].row[half] * params.scale_log2;
+        own.sum[r] = sum;
+      }
+    }
+  }
+  __syncthreads();
+  constexpr int kUnits = Cfg::kColumns / 8;
+  for (int i = static_cast<int>(threadIdx.x); i < Cfg::kRows * kUnits; i += Cfg::kThreads) {
+    const int r = i / kUnits;
+    const int unit = i % kUnits;
+    float max = kMinusInfinity;
+#pragma unroll
+    for (int g = 0; g < Cfg::kKeyGroups; ++g) {
+      max = fmaxf(max, shared.partial(g).max[r]);
+    }
+    const float shift = max == kMinusInfinity ? 0.0F : max;
+    float sum = 0.0F;
+    // Of four neighbours that would meet the same banks, the next four take their halves in the
+    // other order.
+    const bool swapped = (unit & 4) != 0;
+    float halves[2][4] = {};
+#pragma unroll
+    for (int g = 0; g < Cfg::kKeyGroups; ++g) {
+      const MmaPartial<Cfg>& part = shared.partial(g);
+      const float weight = ptx::ex2_approx(part.max[r] - shift);
+      sum += weight * part.sum[r];
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const int column = unit * 8 + ((half != 0) != swapped ? 4 : 0);
+        const float4 o = *reinterpret_cast<const float4*>(&part.o[r][column]);
+        halves[half][0] += weight * o.x;
+        halves[half][1] += weight * o.y;
+        halves[half][2] += weight * o.z;
+        halves[half][3] += weight * o.w;
+      }
+    }
+    if (first + r < at.queries && unit * 8 < params.head_dim) {
+      const float inverse = inverse_of(sum);
+      float x[8];
+#pragma unroll
+      for (int c = 0; c < 8; ++c) {
+        x[c] = (swapped ? halves[1 - c / 4][c % 4] : halves[c / 4][c % 4]) * inverse;
+      }
+      store_unit<typename Cfg::Element>(params, at.output + (first + r) * params.o.row + unit * 8,
+                                        x);
+    }
+  }
+}
+
+template <typename Cfg>
+__device__ __forceinline__ void mma(const PortableParams& params) {
+  using Element = typename Cfg::Element;
+  extern __shared__ __align__(128) unsigned char memory[];
+  auto& shared = *reinterpret_cast<MmaStorage<Cfg>*>(memory);
+  static_assert(sizeof(shared) == Cfg::kSharedBytes);
+  const int warp = __shfl_sync(0xffffffffU, static_cast<int>(threadIdx.x) / 32, 0);
+  const int group = warp / Cfg::kRowGroups;
+  const int warp_row = warp % Cfg::kRowGroups * Cfg::kWarpRows;
+  // Everybody of the group has come here.
+  const auto meet = [&] {
+    if constexpr (Cfg::kKeyGroups == 1) {
+      __syncthreads();
+    } else if constexpr (Cfg::kRowGroups == 1) {
+      __syncwarp();
+    } else {
+      ptx::bar_sync(1 + group, Cfg::kGroupThreads);
+    }
+  };
+
+  const BlockPlace place(params, blockIdx.x);
+  const int first = place.tile * Cfg::kRows;
+  const int row = first + warp_row;
+  pipe::wait_for_previous_grids();
+  pipe::let_next_grid_start();
+  const HeadRows at(params, place);
+  if (first >= at.queries) {
+    return;
+  }
+  const int blocks =
+      (max(at.seen_below(params, first + Cfg::kRows), 0) + Cfg::kKeys - 1) / Cfg::kKeys;
+  const int count = (blocks - group + Cfg::kKeyGroups - 1) / Cfg::kKeyGroups;  // of this group
+
+  // Keys that the warp's first row sees, if causal. A warp without queries sees none.
+  const int warp_keys = row < at.queries ? at.keys : 0;
+  const int first_seen = row < at.queries ? row + 1 + at.keys - at.queries : -Cfg::kWarpRows;
+
+  // One group of copies for K and one for V, also where there is nothing left to copy.
+  const auto load_block = [&](int i, const std::uint8_t* k, const std::uint8_t* v, int keys) {
+    const int start = (i * Cfg::kKeyGroups + group) * Cfg::kKeys;
+    MmaStage<Cfg>& stage = shared.stages[group][i % Cfg::kStages];
+    const std::uint32_t group_thread = ptx::read_tid_x() % Cfg::kGroupThreads;
+    if (i < count) {
+      stage.keys.template load<Cfg::kGroupThreads>(k, params.k.row, start, keys, params.head_dim,
+                                                   group_thread);
+    }
+    ptx::cp_async_commit_group();
+    if (i < count) {
+      stage.values.template load<Cfg::kGroupThreads>(v, params.v.row, start, keys, params.head_dim,
+                                                     group_thread);
+    }
+    ptx::cp_async_commit_group();
+  };
+  shared.queries.template load<Cfg::kThreads>(at.q, params.q.row, first, at.queries,
+                                              params.head_dim, threadIdx.x);
+  ptx::cp_async_commit_group();
+#pragma unroll
+  for (int i = 0; i < Cfg::kStages; ++i) {
+    load_block(i, at.k, at.v, at.keys);
+  }
+  if (threadIdx.x == 0) {
+    shared.k = at.k;
+    shared.v = at.v;
+    shared.keys = at.keys;
+  }
+
+  MmaRows<Cfg> rows;
+#pragma unroll
+  for (int tile = 0; tile < Cfg::kRowTiles; ++tile) {
+    rows.max[tile] = {{kMinusInfinity, kMinusInfinity}};
+    rows.sum[tile] = {};
+#pragma unroll
+    for (int i = 0; i < Cfg::kColumns / 2; ++i) {
+      rows.o[tile][i / 4][i % 4] = 0.0F;
+    }
+  }
+  ptx::cp_async_wait_group<2 * Cfg::kStages>();
+  __syncthreads();
+  if constexpr (Cfg::kQueriesStay) {
+    const int lane = static_cast<int>(threadIdx.x % 32);
+#pragma unroll
+    for (int i = 0; i < Cfg::kRowTiles * Cfg::kColumnSteps; ++i) {
+      load_queries<Cfg>(rows.q[i / Cfg::kColumnSteps][i % Cfg::kColumnSteps], shared.queries,
+                        warp_row + i / Cfg::kColumnSteps * 16, i % Cfg::kColumnSteps, lane);
+    }
+  }
+
+  // A block of keys, of which the warp's rows see some or all of the first `keys`.
+  const auto attend = [&]<bool kEdge>(const MmaStage<Cfg>& stage, int keys, int tail,
+                                      int causal_keys, const auto& wait_for_values) {
+    // Places in memory are found again for each block: they would take registers all the time.
+    const int lane = static_cast<int>(ptx::read_tid_x() % 32);
+    float s[Cfg::kRowTiles][Cfg::kKeys / 8][4];
+    scores<Cfg, kEdge>(s, rows, shared, stage, warp_row, keys, lane);
+    std::uint32_t p[Cfg::kRowTiles][Cfg::kKeySteps][4];
+#pragma unroll
+    for (int tile = 0; tile < Cfg::kRowTiles; ++tile) {
+      auto& flat = *reinterpret_cast<float(*)[Cfg::kKeys / 2]>(&s[tile]);
+      if constexpr (kEdge) {
+        if (params.causal != 0) {
+          mask_causal(flat, causal_keys + tile * 16, lane);
+        }
+        mask_tail<0>(flat, tail, lane);
+      }
+      const RowPair rescale =
+          online_softmax(flat, params.scale_log2, rows.max[tile], rows.sum[tile]);
+#pragma unroll
+      for (int i = 0; i < Cfg::kColumns / 2; ++i) {
+        rows.o[tile][i / 4][i % 4] *= rescale.row[i / 2 % 2];
+      }
+      pack<Element>(flat, p[tile]);
+    }
+    wait_for_values();
+    weigh<Cfg, kEdge>(rows, p, stage, keys, static_cast<int>(ptx::read_tid_x() % 32));
+  };
+
+  for (int i = 0; i < count; ++i) {
+    if (i == 0) {
+      ptx::cp_async_wait_group<2 * Cfg::kStages - 1>();
+    } else {
+      ptx::cp_async_wait_group<2 * Cfg::kStages - 3>();
+    }
+    meet();  // the keys are there, and what came before block i - 1 has been read
+    if (i != 0) {
+      load_block(i - 1 + Cfg::kStages, shared.k, shared.v, shared.keys);
+    }
+    const MmaStage<Cfg>& stage = shared.stages[group][i % Cfg::kStages];
+    const auto wait_for_values = [&] {
+      ptx::cp_async_wait_group<2 * Cfg::kStages - 2>();
+      meet();
+    };
+    const int start = (i * Cfg::kKeyGroups + group) * Cfg::kKeys;
+    const int tail = warp_keys - start;
+    const int causal_keys = first_seen - start;
+    const int seen = params.causal != 0 ? min(tail, causal_keys + Cfg::kWarpRows - 1) : tail;
+    if (seen <= 0) {
+      wait_for_values();
+    } else if (tail < Cfg::kKeys || (params.causal != 0 && causal_keys < Cfg::kKeys)) {
+      attend.template operator()<true>(stage, seen, tail, causal_keys, wait_for_values);
+    } else {
+      attend.template operator()<false>(stage, seen, tail, causal_keys, wait_for_values);
+    }
+  }
+
+  const int lane = static_cast<int>(ptx::read_tid_x() % 32);
+  const BlockPlace end_place(params, ptx::read_ctaid_x());
+  const HeadRows end(params, end_place);
+  const int end_first = end_place.tile * Cfg::kRows;
+  if constexpr (Cfg::kKeyGroups == 1) {
+    write_rows<Cfg>(params, end, rows, shared, warp_row, end_first + warp_row, lane);
+  } else {
+    ptx::cp_async_wait_all();
+    meet();  // the ring becomes the group's sums
+    join_groups<Cfg>(params, end, rows, shared, group, warp_row, end_first, lane);
+  }
+}
+
+}  // namespace fovea::attention

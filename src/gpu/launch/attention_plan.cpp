@@ -1,0 +1,363 @@
+// Attention on a GPU: what can be run, by which kernels, and which of them is chosen.
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <utility>
+
+#include <fmt/ranges.h>
+
+#include "core/error.hpp"
+#include "gpu/launch/attention.hpp"
+#include "kernels/attention/params.hpp"
+
+namespace fovea::gpu {
+namespace {
+
+using attention::kFlashKernels;
+using attention::kMmaKernels;
+using attention::kScalarKernels;
+using attention::kShortKernels;
+using attention::kTileRows;
+using attention::kWmmaKernels;
+using attention::MmaLevers;
+using attention::ScalarLevers;
+using attention::ShortLevers;
+using attention::WmmaLevers;
+
+constexpr std::array<std::string_view, 4> kLevelNames = {"scalar", "wmma", "mma", "wgmma"};
+
+/// On an H200. Other architectures have not been measured: nothing is on record of them.
+constexpr std::array kMissedGates = {
+    MissedGate{.arch = 90,
+               .level = AttentionLevel::kWmma,
+               .measured = "matrix units busy 8.7% of the time, 40% wanted"},
+};
+
+/// The plain levels are not built for later architectures.
+constexpr int kLastPlainArch = 90;
+
+std::int64_t divide_up(std::int64_t a, std::int64_t b) {
+  return (a + b - 1) / b;
+}
+
+/// Whether the copy engine reads (or writes) tensors with these strides, in bytes.
+bool copyable(const AttentionStrides& strides, std::size_t element) {
+  const auto size = static_cast<std::int64_t>(element);
+  return strides.batch * size % 16 == 0 && strides.row * size % 16 == 0 &&
+         strides.head * size % 16 == 0;
+}
+
+/// The narrowest head of these kernels that a problem's fits in.
+template <typename Kernels>
+int least_columns(const Kernels& kernels, const AttentionProblem& problem) {
+  int least = 0;
+  for (const auto& kernel : kernels) {
+    if (kernel.head_dim >= problem.head_dim && (least == 0 || kernel.head_dim < least)) {
+      least = kernel.head_dim;
+    }
+  }
+  return least;
+}
+
+bool fits(const ShortLevers& kernel, const AttentionProblem& problem) {
+  return !problem.causal && kernel.head_dim == least_columns(kShortKernels, problem) &&
+         problem.keys <= kernel.keys && problem.keys > kernel.keys - 8;
+}
+
+/// The first of the narrowest kernels that a problem's heads fit in, among those that `wanted`
+/// says.
+template <typename Kernels, typename Wanted>
+int narrowest(const Kernels& kernels, const AttentionProblem& problem, Wanted wanted) {
+  int best = -1;
+  for (std::size_t i = 0; i < kernels.size(); ++i) {
+    if (wanted(kernels.at(i)) && kernels.at(i).columns >= problem.head_dim &&
+        (best < 0 || kernels.at(i).columns < kernels.at(static_cast<std::size_t>(best)).columns)) {
+      best = static_cast<int>(i);
+    }
+  }
+  return best;
+}
+
+/// The mma kernels of the problem's width, best first: the one of most queries a block that gives
+/// every multiprocessor a block, else the one of fewest queries.
+std::vector<AttentionPlan> mma_plans(const AttentionProblem& problem, const DeviceInfo& device) {
+  const int columns = kMmaKernels
+                          .at(static_cast<std::size_t>(narrowest(
+                              kMmaKernels, problem, [](const MmaLevers&) { return true; })))
+                          .columns;
+  std::vector<AttentionPlan> plans;
+  for (std::size_t i = 0; i < kMmaKernels.size(); ++i) {
+    if (kMmaKernels.at(i).columns == columns &&
+        mma_shared_bytes(kMmaKernels.at(i)) <= device.shared_bytes_per_block) {
+      plans.push_back({.design = AttentionDesign::kMma, .kernel = static_cast<int>(i)});
+    }
+  }
+  // Widest first in the table; one that leaves a tenth of the multiprocessors idle still counts.
+  const auto fills = [&](const AttentionPlan& plan) {
+    const int rows = mma_rows(kMmaKernels.at(static_cast<std::size_t>(plan.kernel)));
+    return problem.batch * problem.heads * divide_up(problem.queries, rows) * 10 >=
+           std::int64_t{device.sm_count} * 9;
+  };
+  auto best = std::ranges::find_if(plans, fills);
+  if (best == plans.end()) {
+    best = plans.end() - 1;
+  }
+  std::rotate(plans.begin(), best, best + 1);
+  return plans;
+}
+
+std::string why_not_wgmma(const AttentionProblem& problem, const DeviceInfo& device) {
+  if (device.arch() != 90) {
+    return fmt::format("wgmma needs compute capability 9.0, {} has {}.{}", device.name,
+                       device.compute_major, device.compute_minor);
+  }
+  if (problem.varlen) {
+    return "wgmma stores whole tiles and would write over the next sequence of a varlen problem";
+  }
+  // Rows of e4m3 that the copy engine cannot store are copied eight bytes at a time, by kernels
+  // whose heads are no multiple of 16 columns.
+  if (problem.output == DType::kE4M3 && !copyable(problem.o, size_of(problem.output)) &&
+      !attention::copies_bytes(least_columns(kFlashKernels, problem))) {
+    return fmt::format("{}: the copy engine stores rows of e4m3 at multiples of 16 bytes",
+                       to_string(problem));
+  }
+  return "";
+}
+
+const MissedGate* find_missed(std::span<const MissedGate> missed, const DeviceInfo& device,
+                              AttentionLevel level) {
+  const auto found = std::ranges::find_if(missed, [&](const MissedGate& one) {
+    return one.arch == device.arch() && one.level == level;
+  });
+  return found == missed.end() ? nullptr : &*found;
+}
+
+/// What the environment asks for.
+std::optional<AttentionLevel> forced_level() {
+  constexpr const char* kVariable = "FOVEA_FORCE_KERNEL";
+  const char* const name = std::getenv(kVariable);  // NOLINT(concurrency-mt-unsafe): only read
+  if (name == nullptr || *name == '\0') {
+    return std::nullopt;
+  }
+  const std::optional<AttentionLevel> level = parse_attention_level(name);
+  if (!level.has_value()) {
+    fail("{}={}: the levels are {}", kVariable, name, fmt::join(kLevelNames, ", "));
+  }
+  return level;
+}
+
+}  // namespace
+
+std::string to_string(const AttentionProblem& problem) {
+  std::string text = fmt::format("attention ({},{}", problem.batch, problem.heads);
+  if (problem.key_heads() != problem.heads) {
+    text += fmt::format("/{}", problem.key_heads());
+  }
+  text += fmt::format(",{}", problem.queries);
+  if (problem.keys != problem.queries) {
+    text += fmt::format("x{}", problem.keys);
+  }
+  return text + fmt::format(",{}){}{} {} -> {}", problem.head_dim, problem.causal ? " causal" : "",
+                            problem.varlen ? " varlen" : "", to_string(problem.type),
+                            to_string(problem.output));
+}
+
+std::string can_run(const AttentionProblem& problem, const DeviceInfo& device,
+                    AttentionLevel level) {
+  if (std::string reason = can_run(problem, device); !reason.empty()) {
+    return reason;
+  }
+  switch (level) {
+    case AttentionLevel::kWgmma:
+      return why_not_wgmma(problem, device);
+    case AttentionLevel::kMma:
+      return "";
+    case AttentionLevel::kWmma:
+    case AttentionLevel::kScalar:
+      break;
+  }
+  if (device.arch() > kLastPlainArch) {
+    return fmt::format(
+        "the {} kernels are built for compute capabilities 8.0 to {}.{}; {} has {}.{}",
+        to_string(level), kLastPlainArch / 10, kLastPlainArch % 10, device.name,
+        device.compute_major, device.compute_minor);
+  }
+  return "";
+}
+
+std::string can_run(const AttentionProblem& problem, const DeviceInfo& device) {
+  if (problem.batch < 1 || problem.heads < 1 || problem.queries < 1 || problem.keys < 1) {
+    return fmt::format("{} is empty", to_string(problem));
+  }
+  if (problem.kv_heads < 0 || problem.heads % problem.key_heads() != 0) {
+    return fmt::format("{}: the heads of queries are no multiple of the {} of keys",
+                       to_string(problem), problem.kv_heads);
+  }
+  if (problem.type != DType::kBF16 && problem.type != DType::kF16) {
+    return fmt::format("{}: queries, keys and values are bf16 or f16", to_string(problem));
+  }
+  if (problem.output != problem.type && problem.output != DType::kE4M3) {
+    return fmt::format("{}: the output is of the input's type or e4m3", to_string(problem));
+  }
+  if (problem.head_dim < 8 || problem.head_dim > 128 || problem.head_dim % 8 != 0) {
+    return fmt::format("{}: head dimensions are multiples of 8 up to 128", to_string(problem));
+  }
+  if (!(problem.scale > 0.0)) {
+    return fmt::format("{}: the scale {} is not positive", to_string(problem), problem.scale);
+  }
+  if (problem.causal && !problem.varlen && problem.queries > problem.keys) {
+    return fmt::format("{}: the first queries of a causal problem would see no key",
+                       to_string(problem));
+  }
+  for (const AttentionStrides* const strides : {&problem.q, &problem.k, &problem.v, &problem.o}) {
+    if (strides->batch % 8 != 0 || strides->row % 8 != 0 || strides->head % 8 != 0) {
+      return fmt::format("{}: strides are multiples of 8 elements", to_string(problem));
+    }
+  }
+  // Kernels count heads, rows and items in 32 bits; grids have up to 65535 rows of blocks.
+  constexpr std::int64_t kMost = std::int64_t{1} << 31;
+  constexpr std::int64_t kMostRows = std::int64_t{65535} * kTileRows;
+  if (problem.queries > kMostRows || problem.keys > kMostRows ||
+      problem.batch * problem.heads * divide_up(problem.queries, kTileRows) >= kMost) {
+    return fmt::format("{} is too large for one launch", to_string(problem));
+  }
+  if (device.arch() < 80) {
+    return fmt::format("{} has compute capability {}.{}; attention needs 8.0 or later", device.name,
+                       device.compute_major, device.compute_minor);
+  }
+  if (problem.output == DType::kE4M3 && device.arch() < 89) {
+    return fmt::format("{}: {} has no e4m3; compute capability 8.9 is the first that does",
+                       to_string(problem), device.name);
+  }
+  return "";
+}
+
+std::string_view to_string(AttentionLevel level) {
+  return kLevelNames.at(static_cast<std::size_t>(level));
+}
+
+std::optional<AttentionLevel> parse_attention_level(std::string_view name) {
+  const auto* const found = std::ranges::find(kLevelNames, name);
+  if (found == kLevelNames.end()) {
+    return std::nullopt;
+  }
+  return static_cast<AttentionLevel>(found - kLevelNames.begin());
+}
+
+AttentionLevel level_of(const AttentionPlan& plan) {
+  switch (plan.design) {
+    case AttentionDesign::kScalar:
+      return AttentionLevel::kScalar;
+    case AttentionDesign::kWmma:
+      return AttentionLevel::kWmma;
+    case AttentionDesign::kMma:
+      return AttentionLevel::kMma;
+    case AttentionDesign::kShort:
+    case AttentionDesign::kFlash:
+      break;
+  }
+  return AttentionLevel::kWgmma;
+}
+
+std::string to_string(const AttentionPlan& plan) {
+  const auto at = static_cast<std::size_t>(plan.kernel);
+  switch (plan.design) {
+    case AttentionDesign::kShort:
+      return fmt::format("short_d{}_k{}", kShortKernels.at(at).head_dim, kShortKernels.at(at).keys);
+    case AttentionDesign::kFlash:
+      return fmt::format("flash_d{}_k{}", kFlashKernels.at(at).head_dim, kFlashKernels.at(at).keys);
+    case AttentionDesign::kMma: {
+      const MmaLevers& kernel = kMmaKernels.at(at);
+      return fmt::format("mma_d{}_r{}_g{}", kernel.columns, attention::mma_rows(kernel),
+                         kernel.key_groups);
+    }
+    case AttentionDesign::kWmma:
+      return fmt::format("wmma_d{}", kWmmaKernels.at(at).columns);
+    case AttentionDesign::kScalar:
+      return fmt::format("scalar_d{}_s{}", kScalarKernels.at(at).columns,
+                         kScalarKernels.at(at).stages);
+  }
+  return "";
+}
+
+std::vector<AttentionPlan> attention_plans(const AttentionProblem& problem,
+                                           const DeviceInfo& device) {
+  std::vector<AttentionPlan> plans;
+  if (!can_run(problem, device).empty()) {
+    return plans;
+  }
+  if (why_not_wgmma(problem, device).empty()) {
+    for (std::size_t i = 0; i < kShortKernels.size(); ++i) {
+      if (fits(kShortKernels.at(i), problem)) {
+        plans.push_back({.design = AttentionDesign::kShort, .kernel = static_cast<int>(i)});
+      }
+    }
+    std::vector<AttentionPlan> streaming;
+    for (std::size_t i = 0; i < kFlashKernels.size(); ++i) {
+      if (kFlashKernels.at(i).head_dim == least_columns(kFlashKernels, problem)) {
+        streaming.push_back({.design = AttentionDesign::kFlash, .kernel = static_cast<int>(i)});
+      }
+    }
+    // Those first whose blocks fit the keys best, and the widest among equals.
+    std::ranges::sort(streaming, {}, [&](const AttentionPlan& plan) {
+      const int keys = kFlashKernels.at(static_cast<std::size_t>(plan.kernel)).keys;
+      return std::pair(divide_up(problem.keys, keys) * keys, -keys);
+    });
+    plans.insert(plans.end(), streaming.begin(), streaming.end());
+  }
+  const std::vector<AttentionPlan> mma = mma_plans(problem, device);
+  plans.insert(plans.end(), mma.begin(), mma.end());
+  if (device.arch() > kLastPlainArch) {
+    return plans;
+  }
+  plans.push_back(
+      {.design = AttentionDesign::kWmma,
+       .kernel = narrowest(kWmmaKernels, problem, [](const WmmaLevers&) { return true; })});
+  const int stages = problem.keys < attention::kScalarLongKeys ? 2 : 3;
+  plans.push_back({.design = AttentionDesign::kScalar,
+                   .kernel = narrowest(kScalarKernels, problem, [=](const ScalarLevers& kernel) {
+                     return kernel.stages == stages;
+                   })});
+  return plans;
+}
+
+std::span<const MissedGate> missed_gates() {
+  return kMissedGates;
+}
+
+AttentionPlan attention_plan(const AttentionProblem& problem, const DeviceInfo& device,
+                             std::optional<AttentionLevel> level,
+                             std::span<const MissedGate> missed) {
+  if (!level.has_value()) {
+    level = forced_level();
+  }
+  if (const std::string reason =
+          level.has_value() ? can_run(problem, device, *level) : can_run(problem, device);
+      !reason.empty()) {
+    throw Error(reason);
+  }
+  const std::vector<AttentionPlan> plans = attention_plans(problem, device);
+  const auto chosen = std::ranges::find_if(plans, [&](const AttentionPlan& plan) {
+    return level.has_value() ? level_of(plan) == *level
+                             : find_missed(missed, device, level_of(plan)) == nullptr;
+  });
+  return chosen == plans.end() ? plans.front() : *chosen;
+}
+
+std::string attention_notice(const AttentionProblem& problem, const DeviceInfo& device,
+                             std::span<const MissedGate> missed) {
+  if (forced_level().has_value()) {
+    return "";
+  }
+  const AttentionLevel chosen = level_of(attention_plan(problem, device, std::nullopt, missed));
+  const AttentionLevel best = level_of(attention_plans(problem, device).front());
+  const MissedGate* const why = find_missed(missed, device, best);
+  if (best == chosen || why == nullptr) {
+    return "";
+  }
+  return fmt::format("attention runs at level {}, not {}: {} on GPUs of compute capability {}.{}",
+                     to_string(chosen), to_string(best), why->measured, device.compute_major,
+                     device.compute_minor);
+}
+
+}  // namespace fovea::gpu

@@ -1,0 +1,223 @@
+// The attention kernels below wgmma, every one of their tables, on the host: against float64.
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <numbers>
+#include <numeric>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "core/dtype.hpp"
+#include "kernels/attention/mma.cuh"
+#include "kernels/attention/scalar.cuh"
+#include "kernels/attention/wmma.cuh"
+#include "machine/machine.hpp"
+
+namespace fovea::attention {
+namespace {
+
+/// A kernel as it is launched.
+struct Built {
+  std::string name;
+  int columns = 0;
+  int rows = 0;  // of queries, a block
+  std::uint32_t threads = 0;
+  std::function<void(const PortableParams&)> run;
+};
+
+template <typename ElementType, const auto& kTable, std::size_t kPlace>
+struct ChoicesOf {
+  using Element = ElementType;
+  static constexpr auto kLevers = kTable[kPlace];
+};
+
+template <template <typename> typename CfgOf, typename Element, const auto& kTable,
+          std::size_t... kPlaces, typename Run>
+void add(std::vector<Built>& all, const std::string& level, std::index_sequence<kPlaces...>,
+         Run run) {
+  const auto one = [&]<std::size_t kPlace>() {
+    using Cfg = CfgOf<ChoicesOf<Element, kTable, kPlace>>;
+    all.push_back({level + ' ' + std::to_string(kPlace), Cfg::kColumns, Cfg::kRows, Cfg::kThreads,
+                   [run](const PortableParams& params) { run.template operator()<Cfg>(params); }});
+  };
+  (one.template operator()<kPlaces>(), ...);
+}
+
+template <typename Element>
+std::vector<Built> kernels() {
+  std::vector<Built> all;
+  add<MmaCfg, Element, kMmaKernels>(all, "mma", std::make_index_sequence<kMmaKernels.size()>(),
+                                    []<typename Cfg>(const auto& params) { mma<Cfg>(params); });
+  add<WmmaCfg, Element, kWmmaKernels>(all, "wmma", std::make_index_sequence<kWmmaKernels.size()>(),
+                                      []<typename Cfg>(const auto& params) { wmma<Cfg>(params); });
+  add<ScalarCfg, Element, kScalarKernels>(
+      all, "scalar", std::make_index_sequence<kScalarKernels.size()>(),
+      []<typename Cfg>(const auto& params) { scalar<Cfg>(params); });
+  return all;
+}
+
+struct Problem {
+  int heads = 1;
+  int key_heads = 1;
+  int head_dim = 64;
+  bool causal = false;
+  bool varlen = false;
+  std::vector<int> queries;  // of each sequence
+  std::vector<int> keys;
+};
+
+/// Rows (all sequences, heads, head_dim) of 16 bits, at 16-byte aligned addresses.
+struct Rows {
+  int heads, width;
+  std::vector<std::uint64_t> storage;
+
+  Rows(int rows, int head_count, int head_dim)
+      : heads(head_count),
+        width(head_dim),
+        storage(static_cast<std::size_t>(rows) * head_count * head_dim / 4 + 2) {}
+  [[nodiscard]] std::uint16_t* data() {
+    auto* const bytes = reinterpret_cast<std::uint8_t*>(storage.data());
+    return reinterpret_cast<std::uint16_t*>(bytes + reinterpret_cast<std::uintptr_t>(bytes) % 16);
+  }
+  [[nodiscard]] std::uint16_t& at(int row, int head, int column) {
+    return data()[(static_cast<std::size_t>(row) * heads + head) * width + column];
+  }
+  [[nodiscard]] PortableOperand operand(int sequence_rows) {
+    return {reinterpret_cast<std::uint8_t*>(data()), std::int64_t{sequence_rows} * heads * width,
+            std::int64_t{heads} * width, width};
+  }
+};
+
+/// Runs the kernel and compares each row with float64.
+template <typename Stored, typename Encode>
+void check(const Built& kernel, const Problem& problem, machine::Arrival arrival, Encode encode,
+           double limit) {
+  std::vector<int> query_starts = {0};
+  std::vector<int> key_starts = {0};
+  std::partial_sum(problem.queries.begin(), problem.queries.end(),
+                   std::back_inserter(query_starts));
+  std::partial_sum(problem.keys.begin(), problem.keys.end(), std::back_inserter(key_starts));
+  const int batch = static_cast<int>(problem.queries.size());
+  Rows q(query_starts.back(), problem.heads, problem.head_dim);
+  Rows k(key_starts.back(), problem.key_heads, problem.head_dim);
+  Rows v(key_starts.back(), problem.key_heads, problem.head_dim);
+  Rows o(query_starts.back(), problem.heads, problem.head_dim);
+  std::mt19937 engine(3);
+  std::normal_distribution<float> normal(0.2F, 1.4F);
+  for (Rows* const rows : {&q, &k, &v}) {
+    const std::size_t count = (rows->storage.size() - 2) * 4;
+    std::generate_n(rows->data(), count, [&] { return encode(normal(engine)).bits; });
+  }
+  std::ranges::fill(o.storage, std::numeric_limits<std::uint64_t>::max());
+
+  PortableParams params{};
+  params.queries = std::ranges::max(problem.queries);
+  params.keys = std::ranges::max(problem.keys);
+  params.q = q.operand(params.queries);
+  params.k = k.operand(params.keys);
+  params.v = v.operand(params.keys);
+  params.o = o.operand(params.queries);
+  if (problem.varlen) {
+    params.query_starts = query_starts.data();
+    params.key_starts = key_starts.data();
+  }
+  const double scale = 1.0 / std::sqrt(problem.head_dim);
+  params.scale_log2 = static_cast<float>(scale * std::numbers::log2e);
+  params.tiles = (params.queries + kernel.rows - 1) / kernel.rows;
+  params.heads = problem.heads;
+  params.head_group = problem.heads / problem.key_heads;
+  params.head_dim = problem.head_dim;
+  params.causal = problem.causal ? 1 : 0;
+  for (int block = 0; block < batch * problem.heads * params.tiles; ++block) {
+    machine::run_block(static_cast<std::uint32_t>(block), kernel.threads, arrival,
+                       [&] { kernel.run(params); });
+  }
+
+  const auto value = [](std::uint16_t bits) { return double{to_float(Stored{bits})}; };
+  std::vector<double> weights;
+  for (int b = 0; b < batch; ++b) {
+    for (int i = 0; i < problem.queries[b] * problem.heads; ++i) {
+      const int head = i % problem.heads;
+      const int row = query_starts[b] + i / problem.heads;
+      const int key_head = head / params.head_group;
+      const int seen =
+          problem.causal ? std::clamp(i / problem.heads + 1 + problem.keys[b] - problem.queries[b],
+                                      0, problem.keys[b])
+                         : problem.keys[b];
+      weights.assign(static_cast<std::size_t>(seen), 0.0);
+      double sum = 0;
+      for (int key = 0; key < seen; ++key) {
+        double score = 0;
+        for (int c = 0; c < problem.head_dim; ++c) {
+          score += value(q.at(row, head, c)) * value(k.at(key_starts[b] + key, key_head, c));
+        }
+        weights[key] = std::exp(score * scale);
+        sum += weights[key];
+      }
+      double error = 0;
+      double norm = 0;
+      for (int c = 0; c < problem.head_dim; ++c) {
+        double expected = 0;
+        for (int key = 0; key < seen; ++key) {
+          expected += weights[key] / sum * value(v.at(key_starts[b] + key, key_head, c));
+        }
+        const double difference = value(o.at(row, head, c)) - expected;
+        error += difference * difference;
+        norm += expected * expected;
+      }
+      ASSERT_LE(std::sqrt(error), limit * std::sqrt(norm))
+          << kernel.name << ", sequence " << b << ", query " << i / problem.heads << ", head "
+          << head;
+    }
+  }
+}
+
+void check_all(const Problem& problem) {
+  for (const machine::Arrival arrival : {machine::Arrival::kLate, machine::Arrival::kAtOnce}) {
+    for (const Built& kernel : kernels<F16>()) {
+      if (kernel.columns >= problem.head_dim) {
+        check<Float16>(kernel, problem, arrival, to_float16, 3e-3);
+      }
+    }
+  }
+  for (const Built& kernel : kernels<Bf16>()) {
+    if (kernel.columns >= problem.head_dim) {
+      check<BFloat16>(kernel, problem, machine::Arrival::kLate, to_bfloat16, 2e-2);
+    }
+  }
+}
+
+TEST(AttentionKernels, TailsOfQueriesAndKeys) {
+  check_all({.head_dim = 32, .queries = {37}, .keys = {203}});
+}
+
+TEST(AttentionKernels, CausalWithGroupedHeads) {
+  check_all({.heads = 2, .head_dim = 64, .causal = true, .queries = {70}, .keys = {150}});
+}
+
+TEST(AttentionKernels, SequencesOfDifferentLengths) {
+  check_all({.heads = 2,
+             .key_heads = 2,
+             .head_dim = 40,
+             .causal = true,
+             .varlen = true,
+             .queries = {1, 66, 0, 40, 9},
+             .keys = {17, 66, 5, 30, 0}});
+}
+
+TEST(AttentionKernels, ColumnsBeyondTheHead) {
+  check_all({.head_dim = 72, .queries = {33}, .keys = {129}});
+  check_all({.head_dim = 104, .queries = {17}, .keys = {65}});
+}
+
+TEST(AttentionKernels, OneQueryAndOneKey) {
+  check_all({.head_dim = 128, .queries = {1}, .keys = {1}});
+}
+
+}  // namespace
+}  // namespace fovea::attention
