@@ -41,7 +41,6 @@ LEVEL_OF_DESIGN = {
     "scalar": "scalar",
     "wmma": "wmma",
     "mma": "mma",
-    "portable": "mma",
     "short": "wgmma",
     "flash": "wgmma",
 }
