@@ -91,6 +91,29 @@ double scale_of(const char* name, std::optional<double> scale, std::int64_t head
   return value;
 }
 
+/// What dense and varlen calls set alike. `q`, `k` and `v` become what kernels read: copies where
+/// they cannot be read as they lie.
+fovea_attention_args args_of(const char* name, Tensor& q, Tensor& k, Tensor& v, const Axes& axes,
+                             double scale, std::int64_t level) {
+  q = readable(q, axes);
+  k = readable(k, axes);
+  v = readable(v, axes);
+  fovea_attention_args args{};
+  args.q = q.data_ptr();
+  args.k = k.data_ptr();
+  args.v = v.data_ptr();
+  args.q_strides = strides_of(q, axes);
+  args.k_strides = strides_of(k, axes);
+  args.v_strides = strides_of(v, axes);
+  args.heads = q.size(axes.head);
+  args.kv_heads = k.size(axes.head);
+  args.head_dim = q.size(axes.dim);
+  args.scale = scale;
+  args.type = type_of(name, q);
+  args.level = static_cast<std::int32_t>(level);
+  return args;
+}
+
 }  // namespace
 
 Tensor attention(Tensor q, Tensor k, Tensor v, bool is_causal, std::optional<double> scale,
@@ -113,28 +136,13 @@ Tensor attention(Tensor q, Tensor k, Tensor v, bool is_causal, std::optional<dou
     fail(std::string(kDense) + ": there are no keys");
   }
   const Place place(q);
-  q = readable(q, kDenseAxes);
-  k = readable(k, kDenseAxes);
-  v = readable(v, kDenseAxes);
-  fovea_attention_args args{};
-  args.q = q.data_ptr();
-  args.k = k.data_ptr();
-  args.v = v.data_ptr();
+  fovea_attention_args args = args_of(kDense, q, k, v, kDenseAxes, factor, level);
   args.o = output.data_ptr();
-  args.q_strides = strides_of(q, kDenseAxes);
-  args.k_strides = strides_of(k, kDenseAxes);
-  args.v_strides = strides_of(v, kDenseAxes);
   args.o_strides = {.batch = strides[0], .head = strides[1], .row = strides[2]};
   args.batch = batch;
-  args.heads = heads;
-  args.kv_heads = k.size(1);
   args.queries = queries;
   args.keys = k.size(2);
-  args.head_dim = dim;
-  args.scale = factor;
   args.causal = is_causal ? FOVEA_CAUSAL_FIRST : FOVEA_CAUSAL_NONE;
-  args.type = type_of(kDense, q);
-  args.level = static_cast<std::int32_t>(level);
   check(engine().attention(&args, place.get()));
   return output;
 }
@@ -185,28 +193,13 @@ Tensor attention_varlen(Tensor q, Tensor k, Tensor v, Tensor cu_seqlens_q, Tenso
     fail(std::string(kVarlen) + ": max_q and max_k are the longest sequences, at least 1");
   }
   const Place place(q);
-  q = readable(q, kVarlenAxes);
-  k = readable(k, kVarlenAxes);
-  v = readable(v, kVarlenAxes);
-  fovea_attention_args args{};
-  args.q = q.data_ptr();
-  args.k = k.data_ptr();
-  args.v = v.data_ptr();
+  fovea_attention_args args = args_of(kVarlen, q, k, v, kVarlenAxes, factor, level);
   args.o = output.data_ptr();
-  args.q_strides = strides_of(q, kVarlenAxes);
-  args.k_strides = strides_of(k, kVarlenAxes);
-  args.v_strides = strides_of(v, kVarlenAxes);
   args.o_strides = strides_of(output, kVarlenAxes);
   args.batch = cu_seqlens_q.size(0) - 1;
-  args.heads = q.size(1);
-  args.kv_heads = k.size(1);
   args.queries = max_q;
   args.keys = max_k;
-  args.head_dim = q.size(2);
-  args.scale = factor;
   args.causal = is_causal ? FOVEA_CAUSAL_LAST : FOVEA_CAUSAL_NONE;
-  args.type = type_of(kVarlen, q);
-  args.level = static_cast<std::int32_t>(level);
   args.first_query = static_cast<const std::int32_t*>(cu_seqlens_q.data_ptr());
   args.first_key = static_cast<const std::int32_t*>(cu_seqlens_k.data_ptr());
   check(engine().attention(&args, place.get()));
