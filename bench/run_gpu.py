@@ -4,9 +4,8 @@
                              [--fovea build/release/bin/fovea] [--quick] [SECTION...]
 
 Sections: kernels (every card, beside cuBLASLt and cuDNN), bench (the encoder by batch size and precision), peers
-(torch), accuracy (--models), system (JPEGs to embeddings). What a section gave is saved before the next
-starts. --quick: torch only for
-what kernels have no peer for, its fused patch embedding and the encoder; no DataLoader."""
+(torch), accuracy (--models), system (JPEGs to embeddings). What a section gave is saved before the next starts.
+--quick: torch only for what kernels have no peer for, its fused patch embedding and the encoder; no DataLoader."""
 
 import argparse
 import json

@@ -10,6 +10,7 @@
 
 #include <unistd.h>
 
+#include "core/divide_up.hpp"
 #include "core/error.hpp"
 #include "core/thread_pool.hpp"
 #include "cpu/isa.hpp"
@@ -27,10 +28,6 @@ constexpr std::int64_t kQueryBlock = 64;
 constexpr std::int64_t kRowBlock = 32;         // of LayerNorm
 constexpr std::int64_t kWidenBlock = 1 << 16;  // elements
 constexpr std::int64_t kFloatsInLine = kBufferAlignment / sizeof(float);
-
-std::int64_t divide_up(std::int64_t a, std::int64_t b) {
-  return (a + b - 1) / b;
-}
 
 const std::byte* at(const void* base, std::int64_t element, DType type) {
   return static_cast<const std::byte*>(base) + element * static_cast<std::int64_t>(size_of(type));

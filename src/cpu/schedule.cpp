@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "core/divide_up.hpp"
+
 namespace fovea::cpu {
 namespace {
 
@@ -17,10 +19,6 @@ constexpr double kTeamOverhead = 0.03;
 constexpr std::int64_t kColumnUnit = 64;  // columns of a block of packed weights
 constexpr std::int64_t kRowUnit = 16;     // rows of an AMX tile
 
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
-  return (a + b - 1) / b;
-}
-
 }  // namespace
 
 Schedule plan_schedule(std::int64_t images, std::int64_t tokens, int threads) {
@@ -32,7 +30,7 @@ Schedule plan_schedule(std::int64_t images, std::int64_t tokens, int threads) {
     }
     const int lanes = threads / team;
     const double speed = team / (1.0 + kTeamOverhead * (team - 1));
-    const double time = static_cast<double>(ceil_div(images, lanes)) / speed;
+    const double time = static_cast<double>(divide_up(images, lanes)) / speed;
     if (team == 1 || time < best_time) {
       best_time = time;
       best.lanes = lanes;
@@ -40,13 +38,13 @@ Schedule plan_schedule(std::int64_t images, std::int64_t tokens, int threads) {
     }
   }
   best.max_images = std::max<std::int64_t>(1, kMaxRows / tokens);
-  best.enough_images = std::min(best.max_images, ceil_div(kEnoughRows, tokens));
+  best.enough_images = std::min(best.max_images, divide_up(kEnoughRows, tokens));
   return best;
 }
 
 std::int64_t next_slice(const Schedule& schedule, std::int64_t remaining) {
-  const std::int64_t fair = ceil_div(remaining, schedule.lanes);
-  const std::int64_t tapered = ceil_div(remaining, 2 * std::int64_t{schedule.lanes});
+  const std::int64_t fair = divide_up(remaining, schedule.lanes);
+  const std::int64_t tapered = divide_up(remaining, 2 * std::int64_t{schedule.lanes});
   return std::min(fair, std::clamp(tapered, schedule.enough_images, schedule.max_images));
 }
 
@@ -58,15 +56,15 @@ Grid plan_grid(std::int64_t rows, std::int64_t columns, int team) {
   constexpr std::int64_t kBlockCost = kRowUnit * kColumnUnit;
   Grid best;
   std::int64_t best_time = 0;
-  const std::int64_t units = ceil_div(columns, kColumnUnit);
-  for (std::int64_t row_parts = 1; row_parts <= ceil_div(rows, kRowUnit); ++row_parts) {
+  const std::int64_t units = divide_up(columns, kColumnUnit);
+  for (std::int64_t row_parts = 1; row_parts <= divide_up(rows, kRowUnit); ++row_parts) {
     const std::int64_t row_block =
-        std::min(rows, ceil_div(ceil_div(rows, row_parts), kRowUnit) * kRowUnit);
+        std::min(rows, divide_up(divide_up(rows, row_parts), kRowUnit) * kRowUnit);
     for (std::int64_t column_parts = 1; column_parts <= units; ++column_parts) {
       const std::int64_t column_block =
-          std::min(columns, ceil_div(units, column_parts) * kColumnUnit);
-      const std::int64_t blocks = ceil_div(rows, row_block) * ceil_div(columns, column_block);
-      const std::int64_t time = ceil_div(blocks, team) * (row_block * column_block + kBlockCost);
+          std::min(columns, divide_up(units, column_parts) * kColumnUnit);
+      const std::int64_t blocks = divide_up(rows, row_block) * divide_up(columns, column_block);
+      const std::int64_t time = divide_up(blocks, team) * (row_block * column_block + kBlockCost);
       if (best_time == 0 || time < best_time) {
         best_time = time;
         best = {.row_block = row_block, .column_block = column_block};

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "core/divide_up.hpp"
 #include "kernels/attention/params.hpp"
 
 namespace fovea::gpu {
@@ -21,10 +22,6 @@ using attention::kShortKernels;
 using attention::kTileRows;
 using attention::kWmmaKernels;
 using attention::ShortLevers;
-
-std::int64_t divide_up(std::int64_t a, std::int64_t b) {
-  return (a + b - 1) / b;
-}
 
 std::string_view name_of(DType type) {
   return type == DType::kF16 ? "f16" : "bf16";

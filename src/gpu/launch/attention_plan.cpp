@@ -6,6 +6,7 @@
 
 #include <fmt/ranges.h>
 
+#include "core/divide_up.hpp"
 #include "core/error.hpp"
 #include "gpu/launch/attention.hpp"
 #include "kernels/attention/params.hpp"
@@ -35,10 +36,6 @@ constexpr std::array kMissedGates = {
 
 /// The plain levels are not built for later architectures.
 constexpr int kLastPlainArch = 90;
-
-std::int64_t divide_up(std::int64_t a, std::int64_t b) {
-  return (a + b - 1) / b;
-}
 
 /// Whether the copy engine reads (or writes) tensors with these strides, in bytes.
 bool copyable(const AttentionStrides& strides, std::size_t element) {

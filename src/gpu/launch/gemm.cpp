@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "core/divide_up.hpp"
 #include "core/error.hpp"
 #include "gpu/device/kernel_image.hpp"
 #include "kernels/gemm/params.hpp"
@@ -38,10 +39,6 @@ constexpr std::array kDesigns = {
     GemmPlan{.consumers = 1, .columns = 64, .stages = 6},
     GemmPlan{.consumers = 1, .columns = 32, .stages = 16},
 };
-
-std::int64_t divide_up(std::int64_t value, std::int64_t by) {
-  return (value + by - 1) / by;
-}
 
 std::int64_t k_bytes(const GemmProblem& problem) {
   return problem.k * static_cast<std::int64_t>(size_of(problem.a));
