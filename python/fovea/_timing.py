@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 import torch
 
 _WARM_UP = 3
-_REPLAYS = 15
+_REPLAYS = (5, 15)  # fewest, and most where they take less than the seconds below
+_SECONDS = 0.2
 _MOST_CALLS = 64  # in a graph
 _CPU_SECONDS = 0.2
 
@@ -61,17 +62,21 @@ def time_call(call: Callable[..., torch.Tensor], sets: Sequence[Sequence[torch.T
             for operands in calls:
                 call(*operands)
         for _ in range(_WARM_UP):
-            graph.replay()
-        times = []
-        for _ in range(_REPLAYS):
-            start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-            start.record()
-            graph.replay()
-            end.record()
-            end.synchronize()
-            times.append(start.elapsed_time(end) * 1e-3 / len(calls))
+            warm = _replay_seconds(graph)
+        fewest, most = _REPLAYS
+        replays = min(most, max(fewest, int(_SECONDS / warm)))
+        times = [_replay_seconds(graph) / len(calls) for _ in range(replays)]
     torch.cuda.current_stream().wait_stream(stream)
     return _summary(times)
+
+
+def _replay_seconds(graph: torch.cuda.CUDAGraph) -> float:
+    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    start.record()
+    graph.replay()
+    end.record()
+    end.synchronize()
+    return start.elapsed_time(end) * 1e-3
 
 
 def _time_on_cpu(call: Callable[..., torch.Tensor], operands: Sequence[torch.Tensor]) -> Time:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import json
 import re
 import sys
 from collections.abc import Callable, Iterator
@@ -137,15 +138,24 @@ def limits_of(kernel: str) -> tuple[int, int]:
 
 
 class Report:
-    """Counts lines and prints them."""
+    """Prints lines, and keeps them for --json."""
 
     def __init__(self) -> None:
-        self.passed = 0
-        self.total = 0
+        self.lines: list[dict] = []
+        self.left_out: list[dict] = []
 
-    def line(self, text: str, failures: list[str]) -> None:
-        self.total += 1
-        self.passed += not failures
+    @property
+    def total(self) -> int:
+        return len(self.lines)
+
+    @property
+    def passed(self) -> int:
+        return sum(not line["failures"] for line in self.lines)
+
+    def line(self, what: str, failures: list[str], figures: str = "", **facts) -> None:
+        """One gate or case; `facts` are the numbers in `figures`, for machines."""
+        self.lines.append({"what": " ".join(what.split()), "failures": failures, **facts})
+        text = f"{what} {figures}".rstrip()
         print(f"{text}  {'passed' if not failures else 'FAILED: ' + '; '.join(failures)}", flush=True)
 
 
@@ -205,7 +215,8 @@ def accept_case(report: Report, case: Case, device: str, level: str) -> None:
             if case.headline:
                 report.line(name, [str(error)])
             else:
-                print(f"{name}  left to the next level: {error}")
+                report.left_out.append({"what": " ".join(name.split()), "reason": str(error)})
+            print(f"{name}  left to the next level: {error}")
             return
         if choice.shared_bytes > limits_of(choice.kernel)[1]:
             report.line(name, [f"{choice.kernel} takes {choice.shared_bytes} bytes of shared memory"])
@@ -225,9 +236,15 @@ def accept_case(report: Report, case: Case, device: str, level: str) -> None:
     ours = _timing.time_call(lambda *operands: attend(*operands, case.causal), sets)
     theirs = _timing.time_call(lambda *operands: torch_attention(*operands, case.causal), sets)
     report.line(
-        f"{name} custom {ours.us:9.1f} us  torch {theirs.us:9.1f} us  {theirs.seconds / ours.seconds:5.2f}x"
-        f"  max_diff {max_diff:.2e} (torch {peer_diff:.2e})",
+        name,
         failures,
+        f"custom {ours.us:9.1f} us  torch {theirs.us:9.1f} us  {theirs.seconds / ours.seconds:5.2f}x"
+        f"  max_diff {max_diff:.2e} (torch {peer_diff:.2e})",
+        level=level,
+        us=round(ours.us, 2),
+        torch_us=round(theirs.us, 2),
+        max_diff=max_diff,
+        torch_max_diff=peer_diff,
     )
 
 
@@ -279,6 +296,7 @@ def main(arguments: list[str] | None = None) -> int:
     here = "cuda" if torch.cuda.is_available() else _CPU
     parser.add_argument("--device", choices=["cuda", _CPU], default=here, help="default here: %(default)s")
     parser.add_argument("--level", choices=fovea.ops.IMPLEMENTATIONS[1:], help="one level alone")
+    parser.add_argument("--json", metavar="FILE", help="write every line with its figures there too")
     options = parser.parse_args(arguments)
     if options.device == "cuda" and not torch.cuda.is_available():
         parser.error("there is no CUDA device, or torch was built without CUDA")
@@ -294,6 +312,10 @@ def main(arguments: list[str] | None = None) -> int:
             for case in cases():
                 accept_case(report, case, options.device, level)
     print(f"{report.passed}/{report.total} passed")
+    if options.json:
+        with open(options.json, "w") as file:
+            told = {"fovea": fovea.__version__, "torch": torch.__version__, "device": name}
+            json.dump({**told, "lines": report.lines, "left_out": report.left_out}, file, indent=1)
     return 0 if report.passed == report.total else 1
 
 

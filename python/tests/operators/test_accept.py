@@ -19,22 +19,29 @@ def few_cases(monkeypatch):
     monkeypatch.setattr(accept, "cases", lambda: iter(CASES))
 
 
-def run(device, capsys):
-    code = accept.main(["--device", device])
+def run(device, capsys, *arguments):
+    code = accept.main(["--device", device, *arguments])
     lines = capsys.readouterr().out.splitlines()
     return code, lines
 
 
-def test_passes(device, capsys):
-    code, lines = run(device, capsys)
+def test_passes(device, capsys, tmp_path):
+    path = tmp_path / "accept.json"
+    code, lines = run(device, capsys, "--json", str(path))
     assert code == 0, "\n".join(lines)
     passed, total = lines[-1].split()[0].split("/")
-    levels = len(accept.levels_of(device))
     resources = sum(line.startswith("resources ") for line in lines)
+    left_out = sum("left to the next level" in line for line in lines)
+    timed = sum("max_diff" in line for line in lines)
     assert passed == total
-    assert int(total) == resources + 6 + levels * len(CASES)
-    assert sum("max_diff" in line for line in lines) == levels * len(CASES)
+    assert timed + left_out == len(accept.levels_of(device)) * len(CASES)
+    assert int(total) == resources + 6 + timed
     assert sum(line.startswith("gate rejects") for line in lines) == 5
+    told = json.loads(path.read_text())
+    assert (len(told["lines"]), len(told["left_out"])) == (int(total), left_out)
+    figures = [line for line in told["lines"] if "max_diff" in line]
+    assert len(figures) == timed
+    assert all(line["us"] > 0 and 0 <= line["max_diff"] < 0.1 for line in figures)
 
 
 @pytest.mark.parametrize(
