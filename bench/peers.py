@@ -1,10 +1,10 @@
-"""What the GPU's other stacks reach: cuBLASLt and cuDNN through torch, transformers, torch.compile.
+"""What the GPU's other stacks reach: cuBLASLt through torch, transformers, torch.compile.
 
-    python3 bench/peers.py [--model MODEL] [--sections gemm,attention,encoder] [--batch 1,32,256,1024]
+    python3 bench/peers.py [--model MODEL] [--sections gemm,encoder] [--batch 1,32,256,1024]
                            [--shapes patch_embed,qkv] [--no-compile] [--json FILE]
 
 Random data; outputs are compared with fp32 before anything is timed; medians of device events over inputs of
-at least twice the L2 cache, attention through a CUDA graph. A peer that cannot run is listed with its reason.
+at least twice the L2 cache. Attention's peers are `python -m fovea.bench_attention`'s. A peer that cannot run is listed with its reason.
 Needs torch with CUDA; the encoder section also transformers and a model folder."""
 
 import argparse
@@ -14,7 +14,6 @@ import statistics
 import sys
 
 import torch
-from torch.nn.attention import SDPBackend, sdpa_kernel
 
 import machine
 
@@ -27,16 +26,6 @@ SHAPES = {  # name: (M, N, K, what follows the product)
     "fc1": (232064, 3072, 768, "gelu"),
     "fc2": (232064, 768, 3072, "residual"),
     "out": (232064, 768, 768, "residual"),
-}
-ATTENTION = [  # (batch, heads, length, head_dim, causal)
-    (1, 8, 512, 64, False), (1, 8, 512, 64, True), (2, 8, 512, 64, False), (2, 8, 2048, 64, False),
-    (2, 8, 2048, 64, True), (2, 8, 2048, 128, False), (256, 12, 196, 64, False), (1024, 12, 196, 64, False),
-    (4, 16, 4096, 128, False), (4, 16, 4096, 128, True), (4, 16, 4096, 64, False),
-]
-BACKENDS = {
-    "flash": SDPBackend.FLASH_ATTENTION,
-    "cudnn": SDPBackend.CUDNN_ATTENTION,
-    "mem-efficient": SDPBackend.EFFICIENT_ATTENTION,
 }
 
 
@@ -56,22 +45,6 @@ def device_seconds(call, repeats=15, warmup=3):
     torch.cuda.synchronize()
     times = sorted(start.elapsed_time(end) * 1e-3 for start, end in pairs)
     return statistics.median(times), times[round(0.9 * (repeats - 1))] - times[round(0.1 * (repeats - 1))]
-
-
-def graph_seconds(call, calls):
-    """Seconds of one call(index) among `calls` in a CUDA graph."""
-    stream = torch.cuda.Stream()
-    stream.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(stream):
-        for index in range(3):
-            call(index)
-    torch.cuda.current_stream().wait_stream(stream)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        for index in range(calls):
-            call(index)
-    median, spread = device_seconds(graph.replay)
-    return median / calls, spread / calls
 
 
 def difference(got, expected):
@@ -201,31 +174,6 @@ def gemms(results, shapes, compile_too):
         torch.cuda.empty_cache()
 
 
-def attentions(results):
-    torch.manual_seed(0)
-    cache = torch.cuda.get_device_properties(0).L2_cache_size
-    for batch, heads, length, width, causal in ATTENTION:
-        calls = 50 if batch * heads * length**2 * width < 1e11 else 5
-        shape = (batch, heads, length, width)
-        sets = min(calls, 2 * cache // (4 * 2 * batch * heads * length * width) + 1)  # q, k, v and the output, f16
-        operands = [[torch.randn(shape, device="cuda", dtype=torch.float16) for _ in range(3)] for _ in range(sets)]
-        q, k, v = operands[0]
-        flop = 4.0 * batch * heads * length**2 * width * (0.5 if causal else 1)
-        case = f"({batch},{heads},{length},{width}){' causal' if causal else ''}"
-        reference = torch.nn.functional.scaled_dot_product_attention(
-            q[:1].float(), k[:1].float(), v[:1].float(), is_causal=causal)
-        for peer, backend in BACKENDS.items():
-
-            def call(index, backend=backend, operands=operands, causal=causal):
-                with sdpa_kernel(backend):
-                    chosen = operands[index % len(operands)]
-                    return torch.nn.functional.scaled_dot_product_attention(*chosen, is_causal=causal)
-
-            record(results, "attention", case, peer, call,
-                   lambda call=call, reference=reference: difference(call(0)[:1], reference), 2e-3,
-                   timer=lambda c, n=calls: graph_seconds(c, n), flop=flop)
-
-
 def encoders(results, model_path, batches, compile_too):
     """The vision tower with its pooling head in bf16; pixels already normalised and on the GPU."""
     from transformers import SiglipVisionModel
@@ -270,7 +218,7 @@ def encoders(results, model_path, batches, compile_too):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", type=pathlib.Path, help="model folder, for the encoder section")
-    parser.add_argument("--sections", default="gemm,attention,encoder")
+    parser.add_argument("--sections", default="gemm,encoder")
     parser.add_argument("--shapes", default=",".join(SHAPES), help="of the gemm section")
     parser.add_argument("--batch", default="1,32,256,1024")
     parser.add_argument("--no-compile", action="store_true", help="leave torch.compile out: it takes minutes")
@@ -288,9 +236,6 @@ def main():
 
     # Saved after each section: a run that is stopped keeps what it has.
     ceilings(results)
-    if "attention" in sections:
-        attentions(results)
-        save()
     if "gemm" in sections:
         gemms(results, options.shapes.split(","), not options.no_compile)
         save()

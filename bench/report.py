@@ -203,6 +203,55 @@ def gpu_end_to_end_section(entries: list[dict]) -> str:
     )
 
 
+def operators_accepted_section(result: dict) -> str:
+    """`python -m fovea.accept`: what passed, a row a level and one for what concerns all of them."""
+    headline, rows = {}, {}
+    for line in result["lines"]:
+        level = line.get("level", "resources, and wrong results rejected")
+        passed, total = rows.get(level, (0, 0))
+        rows[level] = passed + (not line["failures"]), total + 1
+        if line.get("headline"):
+            headline[level] = max(headline.get(level, 0.0), line["max_diff"])
+    left_out = [line["level"] for line in result["left_out"]]
+    return (
+        f"### Attention's acceptance: `python -m fovea.accept` on {result['device']}\n\n"
+        "Largest difference: to torch in float32, of the five main cases in fp16; at most 1e-3 is accepted.\n\n"
+    ) + table(
+        ["level", "passed", "largest difference", "sizes left to the next level"],
+        [[level, f"{passed}/{total}", f"{headline[level]:.1e}" if level in headline else "", str(left_out.count(level) or "")]
+         for level, (passed, total) in rows.items()],
+    )
+
+
+def operators_attention_section(result: dict) -> str:
+    """`python -m fovea.bench_attention`: its rows as a table, levels and torch's backends side by side."""
+    def cell(entry: dict) -> str:
+        return number(entry["us"]) if "us" in entry else "wrong" if "failed" in entry else "-"
+
+    sides = {side: sorted({name for row in result["rows"] for name in row[side]}) for side in ("fovea", "torch")}
+    rows = []
+    for row in result["rows"]:
+        *sizes, causal = row["problem"]
+        cells = [cell(row[side].get(name, {})) for side, names in sides.items() for name in names]
+        times = {side: {name: entry["us"] for name, entry in row[side].items() if "us" in entry} for side in sides}
+        least = {side: min(found.values(), default=float("nan")) for side, found in times.items()}
+        chosen = row.get("chosen", "")
+        default = times["fovea"].get(chosen, float("nan")) if chosen else least["fovea"]
+        against = [least["torch"] / default, least["torch"] / least["fovea"],
+                   times["torch"].get("flash", float("nan")) / times["fovea"].get("mma", float("nan"))]
+        problem = f"({', '.join(map(str, sizes))}){' causal' if causal else ''}"
+        rows.append([problem, *cells, chosen, *("-" if ratio != ratio else f"{ratio:.2f}x" for ratio in against)])
+    overhead = "; ".join(f"`{name}` {us:.1f}" for name, us in result.get("host_us", {}).items())
+    return (
+        f"### Attention as an operator of PyTorch, {result['rows'][0]['dtype']}\n\n`python -m fovea.bench_attention`: microseconds "
+        "in a CUDA graph, each result checked first; ratios above 1 mean that Fovea is faster.\n\n"
+    ) + table(
+        ["batch, heads, length, dimension", *sides["fovea"], *(f"torch {name}" for name in sides["torch"]), "default",
+         "default to torch's best", "best to best", "mma to flash"],
+        rows,
+    ) + (f"\nMicroseconds of the calling thread for a call: {overhead}.\n" if overhead else "")
+
+
 def python_section(entries: list[dict]) -> str:
     return (
         "### `Encoder.embed` in Python beside `fovea embed`\n\nImages a second of long runs, of one call on a loaded model, and as the program "
@@ -222,8 +271,9 @@ SECTIONS = {
     "gpu_accuracy": gpu_accuracy_section,
     "python": python_section,
     "kernels": kernels_section,
+    "operators_attention": operators_attention_section,
+    "operators_accepted": operators_accepted_section,
     "torch_encoder": torch_section("the encoder"),
-    "torch_attention": torch_section("attention"),
     "torch_gemm": torch_section("matrix products"),
     "encoder": encoder_section,
     "image": image_section,

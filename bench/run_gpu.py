@@ -4,8 +4,9 @@
                              [--fovea build/release/bin/fovea] [--quick] [SECTION...]
 
 Sections: kernels (every card, beside cuBLASLt and cuDNN), bench (the encoder by batch size and precision), peers
-(torch), accuracy (--models), system (JPEGs to embeddings). What a section gave is saved before the next starts.
---quick: torch only for what kernels have no peer for, its fused patch embedding and the encoder; no DataLoader."""
+(torch), accuracy (--models), system (JPEGs to embeddings), operators (the Python package that this interpreter imports:
+acceptance, attention beside torch's, the Encoder's rate). What a section gave is saved before the next starts.
+--quick: torch's products only where kernels have no peer, its encoder at two sizes; no DataLoader; fewer repetitions."""
 
 import argparse
 import json
@@ -19,13 +20,13 @@ import machine
 HERE = pathlib.Path(__file__).resolve().parent
 
 
-def script(options, name, *arguments):
-    """The JSON that a script of this folder writes with --json."""
+def saved(options, *command):
+    """The JSON that a program of Python's writes with --json; empty when it did not get that far."""
     with tempfile.NamedTemporaryFile(suffix=".json") as file:
-        command = [sys.executable, HERE / name, *arguments, "--json", file.name]
+        command = [sys.executable, *command, "--json", file.name]
         done = subprocess.run([str(part) for part in command], stdout=sys.stderr, check=False, timeout=options.seconds)
         if done.returncode:
-            print(f"{name} failed with exit status {done.returncode}; keeping what it saved", file=sys.stderr)
+            print(f"{' '.join(map(str, command[1:3]))} failed with exit status {done.returncode}; keeping what it saved", file=sys.stderr)
             options.failed = True
         return json.loads(pathlib.Path(file.name).read_text() or "{}")
 
@@ -53,35 +54,34 @@ def bench(options):
 
 
 def peers(options):
-    found = {}
-    runs = [["--sections", "attention,gemm,encoder"]]
-    if options.quick:
-        runs = [["--sections", "gemm", "--shapes", "patch_embed"], ["--sections", "encoder", "--batch", "1,1024"]]
-    for arguments in runs:
-        result = script(options, "peers.py", "--model", options.model, *arguments)
-        for section in ("attention", "gemm", "encoder"):
-            rows = found.setdefault(f"torch_{section}", [])
-            known = {(row["case"], row["peer"]) for row in rows}
-            rows += [row for row in result.get(section, []) if (row["case"], row["peer"]) not in known]
-        found["torch_ceilings"] = result.get("ceilings")
-    return found
+    quick = ["--shapes", "patch_embed", "--batch", "1,1024"] if options.quick else []
+    result = saved(options, HERE / "peers.py", "--model", options.model, *quick)
+    return {f"torch_{section}": found for section, found in result.items() if section != "machine"}
 
 
 def accuracy(options):
     models = options.models.split(",")
-    return {"gpu_accuracy": script(options, "gpu_accuracy.py", *models, "--fovea", options.fovea)["gpu_accuracy"]}
+    return {"gpu_accuracy": saved(options, HERE / "gpu_accuracy.py", *models, "--fovea", options.fovea)["gpu_accuracy"]}
 
 
 def system(options):
-    arguments = ["--model", options.model, "--fovea", options.fovea]
-    if not options.quick:
-        arguments.append("--dataloader")
-    result = script(options, "gpu_system.py", *arguments)
+    thorough = [] if options.quick else ["--dataloader"]
+    result = saved(options, HERE / "gpu_system.py", "--model", options.model, "--fovea", options.fovea, *thorough)
     result.pop("machine", None)
     return result
 
 
-SECTIONS = {"kernels": kernels, "bench": bench, "peers": peers, "accuracy": accuracy, "system": system}
+def operators(options):
+    accepted = saved(options, "-m", "fovea.accept")
+    attention = saved(options, "-m", "fovea.bench_attention")
+    quick = ["--repeats", "2"] if options.quick else []
+    rate = saved(options, HERE / "python_rate.py", "--model", options.model, "--fovea", options.fovea, *quick)
+    found = {"operators_accepted": accepted, "operators_attention": attention, "python": rate.get("python")}
+    return {section: figures for section, figures in found.items() if figures}
+
+
+SECTIONS = {"kernels": kernels, "bench": bench, "peers": peers, "accuracy": accuracy, "system": system,
+            "operators": operators}
 
 
 def main():

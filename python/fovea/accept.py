@@ -213,13 +213,14 @@ def accept_case(report: Report, case: Case, device: str, level: str) -> None:
         except fovea.Error as error:
             # A level need not run every size; the headline cases are what it exists for.
             if case.headline:
-                report.line(name, [str(error)])
+                report.line(name, [str(error)], level=level)
             else:
-                report.left_out.append({"what": " ".join(name.split()), "reason": str(error)})
+                report.left_out.append({"what": " ".join(name.split()), "level": level, "reason": str(error)})
             print(f"{name}  left to the next level: {error}")
             return
         if choice.shared_bytes > limits_of(choice.kernel)[1]:
-            report.line(name, [f"{choice.kernel} takes {choice.shared_bytes} bytes of shared memory"])
+            reason = f"{choice.kernel} takes {choice.shared_bytes} bytes of shared memory"
+            report.line(name, [reason], level=level)
             return
     got = attend(q, k, v, case.causal)
     wide = attention_reference(q, k, v, case.causal, dtype=torch.float32)
@@ -243,6 +244,7 @@ def accept_case(report: Report, case: Case, device: str, level: str) -> None:
         level=level,
         us=round(ours.us, 2),
         torch_us=round(theirs.us, 2),
+        headline=case.headline,
         max_diff=max_diff,
         torch_max_diff=peer_diff,
     )

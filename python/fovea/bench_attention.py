@@ -35,6 +35,7 @@ PROBLEMS = [
     (2, 8, 2048, 64, True),
     (2, 8, 2048, 128, False),
     (4, 16, 4096, 128, False),
+    (4, 16, 4096, 128, True),
 ]
 BACKENDS = {
     "flash": SDPBackend.FLASH_ATTENTION,

@@ -173,9 +173,9 @@ void check_offsets(const Tensor& offsets, const Tensor& tensor, const char* what
 
 }  // namespace
 
-Tensor attention_varlen(Tensor q, Tensor k, Tensor v, Tensor cu_seqlens_q, Tensor cu_seqlens_k,
-                        std::int64_t max_q, std::int64_t max_k, bool is_causal,
-                        std::optional<double> scale, std::int64_t level) {
+Tensor attention_varlen(Tensor q, Tensor k, Tensor v, const Tensor& cu_seqlens_q,
+                        const Tensor& cu_seqlens_k, std::int64_t max_q, std::int64_t max_k,
+                        bool is_causal, std::optional<double> scale, std::int64_t level) {
   refuse_gradients(kVarlen, {&q, &k, &v});
   check_operands(kVarlen, q, k, v, kVarlenAxes, level);
   require_one_device(kVarlen, {&q, &cu_seqlens_q, &cu_seqlens_k});
