@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -12,7 +13,8 @@ import torch
 _WARM_UP = 3
 _REPLAYS = (5, 15)  # fewest, and most where they take less than the seconds below
 _SECONDS = 0.2
-_MOST_CALLS = 64  # in a graph
+_MOST_CALLS = 64  # in a graph: each with operands of its own, and as many as take
+_GRAPH_CALLS, _GRAPH_SECONDS = 16, 2e-3  # the seconds, but no more than those calls
 _CPU_SECONDS = 0.2
 
 
@@ -53,27 +55,28 @@ def time_call(call: Callable[..., torch.Tensor], sets: Sequence[Sequence[torch.T
         return _time_on_cpu(call, sets[0])
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
-    calls = [sets[i % len(sets)] for i in range(max(len(sets), 16))]
     with torch.cuda.stream(stream):
-        for operands in calls[:_WARM_UP]:
-            call(*operands)
+        for _ in range(_WARM_UP):
+            once = _seconds(lambda: call(*sets[0]))
+        count = max(len(sets), min(_GRAPH_CALLS, math.ceil(_GRAPH_SECONDS / once)))
+        calls = [sets[i % len(sets)] for i in range(count)]
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph, stream=stream):
             for operands in calls:
                 call(*operands)
         for _ in range(_WARM_UP):
-            warm = _replay_seconds(graph)
+            warm = _seconds(graph.replay)
         fewest, most = _REPLAYS
         replays = min(most, max(fewest, int(_SECONDS / warm)))
-        times = [_replay_seconds(graph) / len(calls) for _ in range(replays)]
+        times = [_seconds(graph.replay) / len(calls) for _ in range(replays)]
     torch.cuda.current_stream().wait_stream(stream)
     return _summary(times)
 
 
-def _replay_seconds(graph: torch.cuda.CUDAGraph) -> float:
+def _seconds(work: Callable[[], object]) -> float:
     start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     start.record()
-    graph.replay()
+    work()
     end.record()
     end.synchronize()
     return start.elapsed_time(end) * 1e-3

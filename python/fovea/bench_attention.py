@@ -64,12 +64,16 @@ def on_torch(backend: SDPBackend, causal: bool) -> Callable:
     return call
 
 
-def checked(call: Callable, q, k, v, causal: bool) -> str:
-    """Why the result is not good enough to be timed; empty when it is."""
-    got = call(q, k, v)[:_CHECKED_SEQUENCES]
+def checker(q, k, v, causal: bool) -> Callable[[Callable], str]:
+    """check(call): why the call's result is not good enough to be timed; empty when it is."""
     few = [t[:_CHECKED_SEQUENCES] for t in (q, k, v)]
+    want = attention_reference(*few, causal)
     peer = F.scaled_dot_product_attention(*few, is_causal=causal)
-    return "; ".join(judge(got, attention_reference(*few, causal), peer).failures)
+
+    def check(call: Callable) -> str:
+        return "; ".join(judge(call(q, k, v)[:_CHECKED_SEQUENCES], want, peer).failures)
+
+    return check
 
 
 def measure(problem: tuple, dtype: torch.dtype, device: str) -> dict:
@@ -86,10 +90,11 @@ def measure(problem: tuple, dtype: torch.dtype, device: str) -> dict:
         ours = {level: on_fovea(level, causal) for level in fovea.ops.IMPLEMENTATIONS[1:]}
         theirs = {name: on_torch(backend, causal) for name, backend in BACKENDS.items()}
         row["chosen"] = _kernels.choose(q, k, causal).level
+    check = checker(q, k, v, causal)
     for side, calls in (("fovea", ours), ("torch", theirs)):
         for name, call in calls.items():
             try:
-                wrong = checked(call, q, k, v, causal)
+                wrong = check(call)
                 if wrong:
                     row[side][name] = {"failed": wrong}
                     continue

@@ -56,10 +56,14 @@ def embeddings(folder):
     return numpy.concatenate([numpy.load(shard) for shard in shards])
 
 
-def test_too_little_memory_halves_the_batch_and_says_so(run_fovea, model, tmp_path, leave_free):
+def test_too_little_memory_halves_the_batch_and_says_so(run_fovea, gpu, tmp_path, leave_free):
+    """512 images are slices of 128 and 384, of 1024 tokens an image and 12 KB a token: 4.5 GiB, half of
+    which is there; CUDA itself takes another half GiB."""
+    model = tmp_path / "model"
+    run_fovea("init", "--preset", "base-patch16-512", "--layers", "2", "-o", model)
     arguments = ["embed", "-m", model, "--device", "cuda", "--synthetic", "512", "--batch-size", "512"]
     run_fovea(*arguments, "-o", tmp_path / "free")
-    leave_free(1600 << 20)
+    leave_free(4200 << 20)
     result = run_fovea(*arguments, "-o", tmp_path / "short", env={"FOVEA_GPU_SLICE": "512"})
     told = re.findall(r"going on with (\d+) images at a time instead of (\d+)", result.stderr)
     assert len(told) == 1, result.stderr
@@ -87,7 +91,7 @@ def test_an_interrupt_leaves_a_job_that_goes_on_to_the_same_bytes(run_fovea, fov
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
     _, talk = process.communicate(timeout=30)
-    assert process.returncode != 0, talk
+    assert process.returncode == 130, talk
     assert "terminate called" not in talk
     run_fovea(*arguments, "-o", tmp_path / "out")
     assert numpy.array_equal(embeddings(tmp_path / "out"), embeddings(tmp_path / "whole"))
