@@ -114,7 +114,7 @@ def convert(item: Any) -> Image:
     if hasattr(item, "__dlpack__"):
         return _from_array(_dlpack_array(item))
     raise TypeError(
-        f"a {type(item).__name__} is no image: pass a path, bytes of an image file, a PIL image, "
+        f"{type(item).__name__} is no image: pass a path, bytes of an image file, a PIL image, "
         "or uint8 pixels [height, width, 3] as an array or tensor"
     )
 

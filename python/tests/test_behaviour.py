@@ -78,8 +78,8 @@ def test_failures_behind_the_first_window_have_their_index(encoder, tmp_path):
 @pytest.mark.parametrize(
     ("item", "error", "message"),
     [
-        (3, TypeError, "image 1: a int is no image"),
-        (None, TypeError, "a NoneType is no image"),
+        (3, TypeError, "image 1: int is no image"),
+        (None, TypeError, "NoneType is no image"),
         (PIXELS.astype(np.uint16), ValueError, "uint8, 0 to 255, not uint16"),
         (PIXELS / 255.0, ValueError, "not float64"),
         (PIXELS > 7, ValueError, "not bool"),

@@ -12,8 +12,8 @@ def types_of(device):
     return [torch.bfloat16] if device == "cuda" else [torch.float32, torch.bfloat16, torch.float16]
 
 
-def check(got, want, peer):
-    verdict = judge(got, want, peer)
+def check(got, want, peer, terms=1):
+    verdict = judge(got, want, peer, terms)
     assert verdict.passed, verdict.failures
 
 
@@ -42,12 +42,12 @@ def test_linear(device, rows, inner, out, epilogue):
         kept = None if residual is None else residual.clone()
         got = torch.ops.fovea.linear(x, weight, bias, residual, epilogue == "gelu")
         assert got.dtype == dtype
-        check(got, want, peer)
+        check(got, want, peer, inner)
         if residual is not None:
             assert torch.equal(residual, kept)  # the operator is functional
         if bias is not None:
-            check(torch.ops.fovea.linear(x, weight, bias.float(), residual, epilogue == "gelu"), want, peer)
-            without = judge(torch.ops.fovea.linear(x, weight, None, residual, epilogue == "gelu"), want, peer)
+            check(torch.ops.fovea.linear(x, weight, bias.float(), residual, epilogue == "gelu"), want, peer, inner)
+            without = judge(torch.ops.fovea.linear(x, weight, None, residual, epilogue == "gelu"), want, peer, inner)
             assert not without.passed
 
 
@@ -68,11 +68,11 @@ def test_patch_embed(device, images, tokens, inner, out):
         bias = torch.randn(out, device=device).to(dtype)
         want = patches.double() @ weight.double().T + position.double()
         peer = F.linear(patches, weight) + position
-        check(torch.ops.fovea.patch_embed(patches, weight, position), want, peer)
+        check(torch.ops.fovea.patch_embed(patches, weight, position), want, peer, inner)
         with_bias = fovea.ops.patch_embed(patches, weight, position, bias)
-        check(with_bias, want + bias.double(), F.linear(patches, weight, bias) + position)
+        check(with_bias, want + bias.double(), F.linear(patches, weight, bias) + position, inner)
         shifted = torch.ops.fovea.patch_embed(patches, weight, position.roll(1, 0))
-        assert not judge(shifted, want, peer).passed
+        assert not judge(shifted, want, peer, inner).passed
 
 
 def test_patch_embed_of_pixels(device):
