@@ -76,6 +76,15 @@ def checker(q, k, v, causal: bool) -> Callable[[Callable], str]:
     return check
 
 
+def entry_of(call: Callable, check: Callable, sets: list, flops: float) -> dict:
+    """The call's time, or what is wrong with its result."""
+    if wrong := check(call):
+        return {"failed": wrong}
+    took = _timing.time_call(call, sets)
+    tflops = flops / took.seconds / 1e12
+    return {"us": round(took.us, 2), "spread": round(took.spread, 3), "tflops": round(tflops, 1)}
+
+
 def measure(problem: tuple, dtype: torch.dtype, device: str) -> dict:
     """Times of all that run the problem; reasons of those that do not."""
     batch, heads, length, dim, causal = problem
@@ -84,30 +93,25 @@ def measure(problem: tuple, dtype: torch.dtype, device: str) -> dict:
     sets = _timing.rotation([q, k, v])
     row = {"problem": list(problem), "dtype": str(dtype).removeprefix("torch."), "fovea": {}, "torch": {}}
     flops = 4 * batch * heads * length * length * dim * (0.5 if causal else 1.0)
-    if device == "cpu":
-        ours, theirs = {"cpu": on_fovea("auto", causal)}, {"cpu": on_torch(SDPBackend.FLASH_ATTENTION, causal)}
-    else:
-        ours = {level: on_fovea(level, causal) for level in fovea.ops.IMPLEMENTATIONS[1:]}
-        theirs = {name: on_torch(backend, causal) for name, backend in BACKENDS.items()}
-        row["chosen"] = _kernels.choose(q, k, causal).level
     check = checker(q, k, v, causal)
-    for side, calls in (("fovea", ours), ("torch", theirs)):
-        for name, call in calls.items():
-            try:
-                wrong = check(call)
-                if wrong:
-                    row[side][name] = {"failed": wrong}
-                    continue
-                took = _timing.time_call(call, sets)
-            except RuntimeError as error:  # no such kernel for this problem or device
-                torch.cuda.empty_cache()
-                row[side][name] = {"left_out": str(error).splitlines()[0]}
-                continue
-            row[side][name] = {
-                "us": round(took.us, 2),
-                "spread": round(took.spread, 3),
-                "tflops": round(flops / took.seconds / 1e12, 1),
-            }
+    if device == "cpu":
+        row["fovea"]["cpu"] = entry_of(on_fovea("auto", causal), check, sets, flops)
+        row["torch"]["cpu"] = entry_of(on_torch(SDPBackend.FLASH_ATTENTION, causal), check, sets, flops)
+        return row
+    row["chosen"] = _kernels.choose(q, k, causal).level
+    for level in fovea.ops.IMPLEMENTATIONS[1:]:
+        try:
+            _kernels.choose(q, k, causal, level)
+        except fovea.Error as error:
+            row["fovea"][level] = {"left_out": str(error)}
+            continue
+        row["fovea"][level] = entry_of(on_fovea(level, causal), check, sets, flops)
+    for name, backend in BACKENDS.items():
+        try:
+            row["torch"][name] = entry_of(on_torch(backend, causal), check, sets, flops)
+        except RuntimeError as error:  # this backend does not have the problem, or the memory for it
+            torch.cuda.empty_cache()
+            row["torch"][name] = {"left_out": str(error).splitlines()[0]}
     return row
 
 

@@ -112,3 +112,13 @@ def test_bench(device, capsys, monkeypatch, tmp_path):
     name, us = bench_attention.best(row["fovea"])
     assert us > 0 and row["fovea"][name]["spread"] >= 0
     assert bench_attention.best(row["torch"])[1] > 0
+
+
+def test_bench_times_no_wrong_result(device, capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr(bench_attention, "PROBLEMS", [(1, 2, 64, 64, True)])
+    monkeypatch.setattr(bench_attention, "on_fovea", lambda level, causal: lambda q, k, v: torch.zeros_like(q))
+    path = tmp_path / "bench.json"
+    assert bench_attention.main(["--json", str(path)]) == 1
+    assert "WRONG" in capsys.readouterr().out
+    (row,) = json.loads(path.read_text())["rows"]
+    assert all(set(entry) == {"failed"} for entry in row["fovea"].values())
