@@ -244,6 +244,11 @@ struct Fragment {
     }
   }
 
+  /// Where a lane's accumulators have column `v` of a group, in the upper or lower of its rows.
+  static __device__ __forceinline__ constexpr int place_of(int group, int lower, int v) {
+    return 4 * (group * kVector / 2 + v / 2) + 2 * lower + v % 2;
+  }
+
   /// kAddends: there is something to add that `columns` does not have.
   template <bool kWhole, bool kRowScaled, bool kAddends, typename Columns, typename Accumulator>
   static __device__ __forceinline__ void store(const Accumulator (&accumulators)[Cfg::kColumns / 2],
@@ -269,10 +274,9 @@ struct Fragment {
             const std::uint32_t pair = addends[h].words[group][v / 2];
             other = v % 2 == 0 ? ptx::bf16_low(pair) : ptx::bf16_high(pair);
           }
-          const int at = 4 * (group * kVector / 2 + v / 2) + 2 * h + v % 2;
           const bool table = Cfg::kEpilogue == Kind::kPosition && kAddends;
-          y[v] = scaled<kRowScaled>(accumulators[at], row_scales.values[h], row_scales.shifts[h],
-                                    scale[v], table ? other : bias[v]);
+          y[v] = scaled<kRowScaled>(accumulators[place_of(group, h, v)], row_scales.values[h],
+                                    row_scales.shifts[h], scale[v], table ? other : bias[v]);
           if constexpr (Cfg::kEpilogue == Kind::kResidual) {
             y[v] += other;
           }
@@ -285,6 +289,40 @@ struct Fragment {
             load_addend<kWhole>(addends[h], p, rows[h], first_column, group + Cfg::kAhead);
           }
         }
+      }
+    }
+  }
+
+  /// Adds to a tile in shared memory, which is bf16 (kGroups, rows, kGroupColumns); `place` is this
+  /// lane's in the first group, and 16 bytes a row are free of bank conflicts.
+  template <typename Columns, typename Accumulator>
+  static __device__ __forceinline__ void add_in_shared(
+      const Accumulator (&accumulators)[Cfg::kColumns / 2], std::uint8_t* place, int group_bytes,
+      const RowScales& row_scales, const Columns& columns) {
+    static_assert(Cfg::kEpilogue == Kind::kResidual && !Cfg::kOneByteOutput);
+    constexpr int kLowerRow = 8 * kGroupColumns * 2;
+#pragma unroll
+    for (int group = 0; group < kGroups; ++group) {
+      float scale[kVector];
+      float bias[kVector];
+      columns.load(group, scale, bias);
+#pragma unroll
+      for (int h = 0; h < 2; ++h) {
+        std::uint8_t* const at = place + group * group_bytes + h * kLowerRow;
+        std::uint32_t words[kWords];
+        load_words(words, at);
+#pragma unroll
+        for (int i = 0; i < kWords; ++i) {
+          float y[2];
+#pragma unroll
+          for (int v = 0; v < 2; ++v) {
+            y[v] = scaled<true>(accumulators[place_of(group, h, 2 * i + v)], row_scales.values[h],
+                                row_scales.shifts[h], scale[2 * i + v], bias[2 * i + v]);
+          }
+          words[i] =
+              ptx::cvt_bf16x2(y[0] + ptx::bf16_low(words[i]), y[1] + ptx::bf16_high(words[i]));
+        }
+        store_words(at, words);
       }
     }
   }

@@ -19,6 +19,7 @@
 #include <cstdint>
 
 #include "kernels/epilogue/fragment.cuh"
+#include "kernels/gemm/column_values.cuh"
 #include "kernels/gemm/params.hpp"
 #include "kernels/pipe/grid.cuh"
 #include "kernels/pipe/pipe_state.cuh"
@@ -36,21 +37,20 @@ struct StreamedGemm {
   static constexpr int kStages = Cfg::kStages;
   static constexpr int kThreads = kWarpgroup * (Cfg::kConsumers + 1);
   // 64 Ki registers over the warpgroups; the producer needs few.
-  static constexpr int kConsumerRegisters = Cfg::kConsumers == 3 ? 160 : 240;
-  static constexpr int kProducerRegisters = Cfg::kConsumers == 3 ? 32 : 24;
+  static constexpr int kConsumerRegisters = 240;
+  static constexpr int kProducerRegisters = 24;
   static constexpr bool kReallocate = Cfg::kConsumers > 1;
   static constexpr int kStageBytes = (kRows + Cfg::kColumns) * kBlockBytes;
 
   using Fragment = epilogue::Fragment<Cfg>;
+  using Columns = ColumnValues<Cfg>;
   using State = pipe::PipeState<kStages>;
   using Accumulator = typename tile::ProductOf<Cfg::kInput, Cfg::kColumns>::Accumulator;
-
-  static constexpr int kPasses = (Cfg::kColumns + kWarpgroup - 1) / kWarpgroup;
 
   struct Storage {
     std::uint8_t a[kStages][kRows * kBlockBytes];
     std::uint8_t b[kStages][Cfg::kColumns * kBlockBytes];
-    float columns[Cfg::kConsumers][2][Cfg::kColumns];  // each warpgroup's: scale or sum, bias
+    typename Columns::Table columns[Cfg::kConsumers];  // each warpgroup's
     pipe::PipeBarriers<kStages> stages;
   };
   static_assert(sizeof(Storage) <=
@@ -120,44 +120,6 @@ struct StreamedGemm {
     }
   }
 
-  /// Scales (or sums) and biases of a tile's columns: asked for before the products, stored after
-  /// them.
-  struct ColumnValues {
-    float scale[kPasses];
-    float bias[kPasses];
-  };
-  __device__ __forceinline__ ColumnValues load_columns(std::int32_t first) const {
-    ColumnValues values{};
-#pragma unroll
-    for (int pass = 0; pass < kPasses; ++pass) {
-      const std::int32_t at = pass * kWarpgroup + threadIdx.x % kWarpgroup;
-      if (at < Cfg::kColumns && first + at < out.columns) {
-        if constexpr (Cfg::kScaled) {
-          values.scale[pass] = __ldg(out.column_scale + first + at);
-        } else if constexpr (Cfg::kNormed) {
-          values.scale[pass] = __ldg(out.column_sum + first + at);
-        }
-        if constexpr (Fragment::kHasBias) {
-          values.bias[pass] = __ldg(out.bias + first + at);
-        }
-      }
-    }
-    return values;
-  }
-  __device__ __forceinline__ void store_columns(std::int32_t group, const ColumnValues& values) {
-    const std::uint32_t barrier = 1 + group;  // 0 is __syncthreads
-    ptx::bar_sync(barrier, kWarpgroup);       // the last tile's have been read
-#pragma unroll
-    for (int pass = 0; pass < kPasses; ++pass) {
-      const std::int32_t at = pass * kWarpgroup + threadIdx.x % kWarpgroup;
-      if (at < Cfg::kColumns) {
-        shared.columns[group][0][at] = values.scale[pass];
-        shared.columns[group][1][at] = values.bias[pass];
-      }
-    }
-    ptx::bar_sync(barrier, kWarpgroup);
-  }
-
   template <bool kWhole>
   __device__ __forceinline__ void store(const Accumulator (&accumulators)[Cfg::kColumns / 2],
                                         const epilogue::Row (&rows)[2],
@@ -178,7 +140,7 @@ struct StreamedGemm {
     Accumulator accumulators[Cfg::kColumns / 2];
     for (std::int32_t index = blockIdx.x; index < count; index += gridDim.x) {
       const Tile tile = tile_at(index);
-      const ColumnValues column_values = load_columns(tile.column);
+      const Columns column_values = Columns::load(out, tile.column);
       pipe::wait_for_previous_grids();
       epilogue::Row rows[2] = {epilogue::find_row(out, tile.token, tile.image, row),
                                epilogue::find_row(out, tile.token, tile.image, row + 8)};
@@ -203,7 +165,7 @@ struct StreamedGemm {
       }
       ptx::wgmma_wait_group<0>();
       release(previous);
-      store_columns(group, column_values);
+      column_values.store(shared.columns[group], 1 + group);  // 0 is __syncthreads
       if (tile.column + Cfg::kColumns <= out.columns) {
         store<true>(accumulators, rows, row_scales, group, tile.column, addends);
       } else {

@@ -44,13 +44,16 @@ __device__ __forceinline__ void mbarrier_expect_tx(std::uint64_t* barrier, std::
 }
 
 /// Arrives on the barrier at the same offset in the shared memory of block `rank` of the cluster.
+/// It tells that this thread's block is done with reading, not that what it wrote can be read
+/// there: with release.cluster the compiler waits for all its stores to global memory, some 1,000
+/// clocks.
 __device__ __forceinline__ void mbarrier_arrive_cluster(std::uint64_t* barrier,
                                                         std::uint32_t rank) {
   asm volatile(
       "{\n"
       ".reg .b32 remote;\n"
       "mapa.shared::cluster.u32 remote, %0, %1;\n"
-      "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [remote];\n"
+      "mbarrier.arrive.shared::cluster.b64 _, [remote];\n"
       "}\n" ::"r"(shared_address(barrier)),
       "r"(rank)
       : "memory");
@@ -75,23 +78,6 @@ __device__ __forceinline__ bool mbarrier_try_wait_parity(std::uint64_t* barrier,
 /// Waits until the phase of this parity has ended.
 __device__ __forceinline__ void mbarrier_wait_parity(std::uint64_t* barrier, std::uint32_t parity) {
   while (!mbarrier_try_wait_parity(barrier, parity)) {
-  }
-}
-
-/// The same, seeing also what other blocks of the cluster did before they arrived.
-__device__ __forceinline__ void mbarrier_wait_parity_cluster(std::uint64_t* barrier,
-                                                             std::uint32_t parity) {
-  std::uint32_t done = 0;
-  while (done == 0) {
-    asm volatile(
-        "{\n"
-        ".reg .pred done;\n"
-        "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [%1], %2;\n"
-        "selp.u32 %0, 1, 0, done;\n"
-        "}\n"
-        : "=r"(done)
-        : "r"(shared_address(barrier)), "r"(parity)
-        : "memory");
   }
 }
 

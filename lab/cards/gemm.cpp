@@ -76,6 +76,14 @@ std::vector<KernelLimits> limits_of(const GemmProblem& problem) {
   limits.sass_lacks = {"HMMA", "IMMA", "QMMA", "LDG.E.U8"};
   limits.kernel = "gemm_sm90_streamed_" + operation + "_*";
   std::vector<KernelLimits> all = {limits};
+  if (problem.output == DType::kBF16 && problem.epilogue != GemmEpilogue::kPosition) {
+    KernelLimits alternating = limits;
+    alternating.kernel = "gemm_sm90_alternating_" + operation + "_*";
+    alternating.sass_has.emplace_back("UTMALDG.5D.MULTICAST");
+    // An arrival at the other block that waits for this one's stores: twice the time.
+    alternating.sass_lacks.emplace_back("MEMBAR.ALL.GPU");
+    all.push_back(alternating);
+  }
   if (problem.a != DType::kBF16) {
     limits.kernel = "gemm_sm90_resident_" + operation + "_*";
     all.push_back(limits);

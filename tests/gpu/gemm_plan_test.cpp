@@ -46,18 +46,40 @@ TEST_F(GemmPlans, KeepsWeightsOfLargePatchEmbeddingsOnChip) {
   EXPECT_EQ(plans.front().grid, 132);
 }
 
-TEST_F(GemmPlans, AddsResidualsInTilesOf128Columns) {
+TEST_F(GemmPlans, TakesTurnsInLargeProductsWithResultsOf16Bits) {
   for (const DType type : {DType::kBF16, DType::kE4M3, DType::kI8}) {
-    const GemmProblem problem{.m = 232064,
-                              .n = 768,
-                              .k = 3072,
-                              .a = type,
-                              .b = type,
-                              .epilogue = GemmEpilogue::kResidual};
+    for (const std::int64_t k : {768, 3072}) {
+      const GemmProblem problem{
+          .m = 232064, .n = 768, .k = k, .a = type, .b = type, .epilogue = GemmEpilogue::kResidual};
+      const auto plans = gemm_plans(problem, hopper());
+      ASSERT_FALSE(plans.empty());
+      if (k == 768 && type != DType::kBF16) {
+        continue;  // weights that fit on chip may be faster
+      }
+      EXPECT_EQ(plans.front().design, GemmDesign::kAlternating) << to_string(problem);
+      EXPECT_TRUE(plans.front().staging) << to_string(problem);
+    }
+  }
+  for (const GemmEpilogue epilogue : {GemmEpilogue::kBias, GemmEpilogue::kGelu}) {
+    const GemmProblem problem{.m = 232064, .n = 3072, .k = 768, .epilogue = epilogue};
     const auto plans = gemm_plans(problem, hopper());
     ASSERT_FALSE(plans.empty());
-    EXPECT_EQ(plans.front().columns, 128) << to_string(problem);
-    EXPECT_EQ(plans.front().rows(), 128) << to_string(problem);
+    EXPECT_EQ(plans.front().design, GemmDesign::kAlternating) << to_string(problem);
+    EXPECT_EQ(plans.front().grid % plans.front().cluster(), 0);
+  }
+}
+
+// The blocks of a cluster share a tile of B: a grid of half a cluster would wait for ever.
+TEST_F(GemmPlans, HasWholeClusters) {
+  for (const std::int64_t rows : {1, 128, 129, 4117, 16768, 16896}) {
+    const GemmProblem problem{.m = rows, .n = 192, .k = 768};
+    bool found = false;
+    for (const GemmPlan& plan : gemm_plans(problem, hopper())) {
+      EXPECT_EQ(plan.grid % plan.cluster(), 0) << to_string(plan);
+      EXPECT_LE(plan.grid, 132 * 2) << to_string(plan);
+      found = found || plan.cluster() > 1;
+    }
+    EXPECT_TRUE(found) << rows;
   }
 }
 

@@ -23,7 +23,15 @@ constexpr int kPositionTokens = 4;
 constexpr int kPositionImages = gemm::kGroupRows / kPositionTokens;
 
 std::string_view name_of(GemmDesign design) {
-  return design == GemmDesign::kResident ? "resident" : "streamed";
+  switch (design) {
+    case GemmDesign::kStreamed:
+      return "streamed";
+    case GemmDesign::kAlternating:
+      return "alternating";
+    case GemmDesign::kResident:
+      return "resident";
+  }
+  return "?";
 }
 
 /// The designs in kernels/gemm/CMakeLists.txt, each built for some operations; but for `vector`.
@@ -32,7 +40,8 @@ constexpr std::array kDesigns = {
     GemmPlan{.design = GemmDesign::kResident, .columns = 128, .stages = 9, .blocks = 9},
     GemmPlan{
         .design = GemmDesign::kResident, .consumers = 3, .columns = 128, .stages = 9, .blocks = 9},
-    GemmPlan{.consumers = 3, .columns = 192, .stages = 4},
+    GemmPlan{.design = GemmDesign::kAlternating, .columns = 192, .stages = 5},
+    GemmPlan{.design = GemmDesign::kAlternating, .columns = 192, .stages = 4, .staging = true},
     GemmPlan{.consumers = 2, .columns = 256, .stages = 4},
     GemmPlan{.consumers = 2, .columns = 128, .stages = 6},
     GemmPlan{.consumers = 1, .columns = 96, .stages = 9},
@@ -56,8 +65,10 @@ std::string kernel_name(const GemmProblem& problem, const GemmPlan& plan) {
                      to_string(problem.output), plan.consumers, plan.columns, plan.vector);
 }
 
+/// Of whole clusters.
 std::int64_t tile_count(const GemmProblem& problem, const GemmPlan& plan) {
-  return divide_up(problem.m, plan.rows()) * divide_up(problem.n, plan.columns);
+  return divide_up(problem.m, plan.rows() * plan.cluster()) * plan.cluster() *
+         divide_up(problem.n, plan.columns);
 }
 
 /// Blocks of a plan that one multiprocessor holds at once.
@@ -90,6 +101,12 @@ double expected_clocks(const GemmProblem& problem, const GemmPlan& plan, const D
     const double stalls = plan.columns == 192 ? 1.2 : 1.4;
     return panel + kLatency + std::max(waves, 1.0) * stalls * tensor * blocks;
   }
+  if (plan.design == GemmDesign::kAlternating) {
+    constexpr double kStalls = 1.41;
+    constexpr double kEpilogue = 10000;  // under the other warpgroup's products
+    const double products = blocks * kStalls * tensor;
+    return std::ceil(waves) * std::max(products, (products + kEpilogue) / 2) + kEpilogue;
+  }
   // With both operands passing through shared memory the tensor cores wait a fifth of the time.
   constexpr double kStalls = 1.27;
   // What a wide tile still has to read of the residual queues up: (128, 256) takes 9,400 clocks.
@@ -110,6 +127,9 @@ bool fits(const GemmProblem& problem, const GemmPlan& plan) {
   }
   if (plan.design == GemmDesign::kStreamed) {
     return true;
+  }
+  if (plan.design == GemmDesign::kAlternating) {
+    return plan.staging == (problem.epilogue == GemmEpilogue::kResidual);
   }
   const bool position = problem.epilogue == GemmEpilogue::kPosition;
   return !narrow && problem.n % plan.columns == 0 && k_blocks(problem) <= plan.blocks &&
@@ -172,13 +192,28 @@ T* pointer(DevicePtr address) {
 
 std::size_t GemmPlan::shared_bytes() const {
   const int tables = 2 * consumers;
+  if (design == GemmDesign::kAlternating) {
+    return gemm::alternating_shared_bytes(columns, stages, staging);
+  }
   return design == GemmDesign::kResident
              ? gemm::resident_shared_bytes(columns, blocks, stages, tables)
              : gemm::streamed_shared_bytes(rows(), columns, stages, tables);
 }
 
 int GemmPlan::rows() const {
-  return design == GemmDesign::kResident ? gemm::kGroupRows : consumers * gemm::kGroupRows;
+  switch (design) {
+    case GemmDesign::kStreamed:
+      return consumers * gemm::kGroupRows;
+    case GemmDesign::kAlternating:
+      return gemm::kAlternatingRows;
+    case GemmDesign::kResident:
+      return gemm::kGroupRows;
+  }
+  return 0;
+}
+
+int GemmPlan::cluster() const {
+  return design == GemmDesign::kAlternating ? gemm::kAlternatingCluster : 1;
 }
 
 int GemmPlan::threads() const {
@@ -249,7 +284,8 @@ std::vector<GemmPlan> gemm_plans(const GemmProblem& problem, const DeviceInfo& d
         find_kernel_image(kernel_name(problem, plan), device.arch()) == nullptr) {
       continue;
     }
-    const std::int64_t slots = device.sm_count * blocks_per_sm(plan);
+    const std::int64_t slots =
+        device.sm_count / plan.cluster() * plan.cluster() * blocks_per_sm(plan);
     plan.grid = static_cast<int>(std::min(tile_count(problem, plan), slots));
     found.push_back({expected_clocks(problem, plan, device), found.size(), plan});
   }
@@ -303,23 +339,36 @@ Launch gemm_launch(Device& device, const GemmProblem& problem, const GemmOperand
   // Rows of B in the order of kernels/epilogue/fragment.cuh.
   const auto vector = static_cast<std::uint64_t>(plan.vector);
   const std::uint64_t group = epilogue::kQuad * vector;
-  TensorMapDesc b{
-      .type = TensorMapType::kU8,
-      .address = operands.b,
-      .rank = 5,
-      .dims = {row_bytes, 2, epilogue::kQuad, vector / 2,
-               static_cast<std::uint64_t>(problem.n) / group},
-      .strides = {row_bytes, vector * row_bytes, 2 * row_bytes, group * row_bytes},
-      .box = {gemm::kBlockBytes, 2, epilogue::kQuad, plan.vector / 2U,
-              static_cast<std::uint32_t>(static_cast<std::uint64_t>(plan.columns) / group)},
-      .swizzle = Swizzle::k128};
+  TensorMapDesc b{.type = TensorMapType::kU8,
+                  .address = operands.b,
+                  .rank = 5,
+                  .dims = {row_bytes, 2, epilogue::kQuad, vector / 2,
+                           static_cast<std::uint64_t>(problem.n) / group},
+                  .strides = {row_bytes, vector * row_bytes, 2 * row_bytes, group * row_bytes},
+                  .box = {gemm::kBlockBytes, 2, epilogue::kQuad, plan.vector / 2U,
+                          static_cast<std::uint32_t>(
+                              static_cast<std::uint64_t>(plan.columns / plan.cluster()) / group)},
+                  .swizzle = Swizzle::k128};
   params.b = encode(device, b);
+  if (plan.staging) {
+    constexpr std::uint64_t kGroup = epilogue::kQuad * 8;
+    const auto columns = static_cast<std::uint64_t>(problem.n);
+    params.residual =
+        encode(device, {.type = TensorMapType::kBF16,
+                        .address = operands.output,
+                        .rank = 3,
+                        .dims = {kGroup, static_cast<std::uint64_t>(problem.m), columns / kGroup},
+                        .strides = {columns * 2, kGroup * 2},
+                        .box = {kGroup, static_cast<std::uint32_t>(plan.rows()),
+                                static_cast<std::uint32_t>(plan.columns / kGroup)},
+                        .swizzle = Swizzle::kNone});
+  }
 
   Launch launch;
   launch.kernel = kernel_name(problem, plan);
   launch.config = {.grid = {.x = static_cast<std::uint32_t>(plan.grid)},
                    .block = {.x = static_cast<std::uint32_t>(plan.threads())},
-                   .cluster = {},
+                   .cluster = {.x = static_cast<std::uint32_t>(plan.cluster())},
                    .dynamic_shared_bytes = plan.shared_bytes(),
                    .dependent = true};
   launch.params = to_bytes(params);

@@ -59,19 +59,24 @@ struct GemmOperands {
 enum class GemmDesign : std::uint8_t {
   kResident,  // a panel of B stays in shared memory: one-byte types, small K
   kStreamed,  // both operands pass through
+  // So they do, and two warpgroups take tiles in turn; two blocks, one tile above the other, share
+  // the tile of B.
+  kAlternating,
 };
 
 /// Which kernel runs a problem, and on what grid.
 struct GemmPlan {
   GemmDesign design = GemmDesign::kStreamed;
-  int consumers = 2;  // warpgroups that multiply, 64 rows each
+  int consumers = 2;  // warpgroups that multiply
   int columns = 256;  // of a tile
   int stages = 4;
-  int blocks = 0;  // 128-byte blocks of K that a resident panel holds at most
-  int vector = 8;  // columns that a lane stores at once
-  int grid = 0;    // blocks
+  int blocks = 0;        // 128-byte blocks of K that a resident panel holds at most
+  int vector = 8;        // columns that a lane stores at once
+  bool staging = false;  // the residual passes through shared memory
+  int grid = 0;          // blocks
 
-  [[nodiscard]] int rows() const;  // of a tile
+  [[nodiscard]] int rows() const;     // of a tile
+  [[nodiscard]] int cluster() const;  // blocks
   [[nodiscard]] int threads() const;
   [[nodiscard]] std::size_t shared_bytes() const;
 };
