@@ -37,8 +37,8 @@ struct StreamedGemm {
   static constexpr int kStages = Cfg::kStages;
   static constexpr int kThreads = kWarpgroup * (Cfg::kConsumers + 1);
   // 64 Ki registers over the warpgroups; the producer needs few.
-  static constexpr int kConsumerRegisters = 240;
-  static constexpr int kProducerRegisters = 24;
+  static constexpr int kConsumerRegisters = Cfg::kConsumers == 3 ? 160 : 240;
+  static constexpr int kProducerRegisters = Cfg::kConsumers == 3 ? 32 : 24;
   static constexpr bool kReallocate = Cfg::kConsumers > 1;
   static constexpr int kStageBytes = (kRows + Cfg::kColumns) * kBlockBytes;
 

@@ -18,12 +18,6 @@ __device__ __forceinline__ std::uint32_t tanh_approx_f16x2(std::uint32_t x) {
   return y;
 }
 
-__device__ __forceinline__ std::uint32_t tanh_approx_bf16x2(std::uint32_t x) {
-  std::uint32_t y;
-  asm("tanh.approx.bf16x2 %0, %1;" : "=r"(y) : "r"(x));
-  return y;
-}
-
 /// 2^x.
 __device__ __forceinline__ float ex2_approx(float x) {
   float y;

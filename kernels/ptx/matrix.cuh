@@ -27,11 +27,4 @@ __device__ __forceinline__ void stmatrix_x4(std::uint32_t address, std::uint32_t
                : "memory");
 }
 
-__device__ __forceinline__ void stmatrix_x2(std::uint32_t address, std::uint32_t r0,
-                                            std::uint32_t r1) {
-  asm volatile("stmatrix.sync.aligned.m8n8.x2.shared.b16 [%0], {%1, %2};" ::"r"(address), "r"(r0),
-               "r"(r1)
-               : "memory");
-}
-
 }  // namespace fovea::ptx

@@ -17,10 +17,6 @@ __device__ __forceinline__ void mbarrier_init(std::uint64_t* barrier, std::uint3
                : "memory");
 }
 
-__device__ __forceinline__ void mbarrier_inval(std::uint64_t* barrier) {
-  asm volatile("mbarrier.inval.shared::cta.b64 [%0];" ::"r"(shared_address(barrier)) : "memory");
-}
-
 __device__ __forceinline__ void mbarrier_arrive(std::uint64_t* barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier))
                : "memory");
@@ -31,14 +27,6 @@ __device__ __forceinline__ void mbarrier_arrive_expect_tx(std::uint64_t* barrier
                                                           std::uint32_t bytes) {
   asm volatile(
       "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)),
-      "r"(bytes)
-      : "memory");
-}
-
-/// Raises the bytes to come without arriving.
-__device__ __forceinline__ void mbarrier_expect_tx(std::uint64_t* barrier, std::uint32_t bytes) {
-  asm volatile(
-      "mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)),
       "r"(bytes)
       : "memory");
 }

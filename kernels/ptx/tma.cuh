@@ -20,41 +20,6 @@ __device__ __forceinline__ void prefetch_tensormap(const void* map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
 }
 
-/// Loads a box of 2 dimensions; its bytes count towards `barrier`.
-__device__ __forceinline__ void tma_load_2d(void* to, const void* map, std::uint64_t* barrier,
-                                            std::int32_t c0, std::int32_t c1,
-                                            CacheHint hint = CacheHint::kEvictNormal) {
-  asm volatile(
-      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
-      ".L2::cache_hint [%0], [%1, {%4, %5}], [%2], %3;" ::"r"(shared_address(to)),
-      "l"(map), "r"(shared_address(barrier)), "l"(static_cast<std::uint64_t>(hint)), "r"(c0),
-      "r"(c1)
-      : "memory");
-}
-
-/// The same to each block of the cluster named in `blocks`, to the same offsets in each.
-__device__ __forceinline__ void tma_load_2d_multicast(void* to, const void* map,
-                                                      std::uint64_t* barrier, std::uint16_t blocks,
-                                                      std::int32_t c0, std::int32_t c1,
-                                                      CacheHint hint = CacheHint::kEvictNormal) {
-  asm volatile(
-      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
-      ".multicast::cluster.L2::cache_hint [%0], [%1, {%5, %6}], [%2], %3, %4;" ::"r"(
-          shared_address(to)),
-      "l"(map), "r"(shared_address(barrier)), "h"(blocks), "l"(static_cast<std::uint64_t>(hint)),
-      "r"(c0), "r"(c1)
-      : "memory");
-}
-
-/// Stores a box of 2 dimensions, as part of this thread's open group.
-__device__ __forceinline__ void tma_store_2d(const void* map, const void* from, std::int32_t c0,
-                                             std::int32_t c1) {
-  asm volatile(
-      "cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%0, {%2, %3}], [%1];" ::"l"(map),
-      "r"(shared_address(from)), "r"(c0), "r"(c1)
-      : "memory");
-}
-
 /// Loads a box of 3 dimensions; its bytes count towards `barrier`.
 __device__ __forceinline__ void tma_load_3d(void* to, const void* map, std::uint64_t* barrier,
                                             std::int32_t c0, std::int32_t c1, std::int32_t c2,
@@ -64,21 +29,6 @@ __device__ __forceinline__ void tma_load_3d(void* to, const void* map, std::uint
       ".L2::cache_hint [%0], [%1, {%4, %5, %6}], [%2], %3;" ::"r"(shared_address(to)),
       "l"(map), "r"(shared_address(barrier)), "l"(static_cast<std::uint64_t>(hint)), "r"(c0),
       "r"(c1), "r"(c2)
-      : "memory");
-}
-
-/// The same to each block of the cluster named in `blocks`, to the same offsets in each.
-__device__ __forceinline__ void tma_load_3d_multicast(void* to, const void* map,
-                                                      std::uint64_t* barrier, std::uint16_t blocks,
-                                                      std::int32_t c0, std::int32_t c1,
-                                                      std::int32_t c2,
-                                                      CacheHint hint = CacheHint::kEvictNormal) {
-  asm volatile(
-      "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
-      ".multicast::cluster.L2::cache_hint [%0], [%1, {%5, %6, %7}], [%2], %3, %4;" ::"r"(
-          shared_address(to)),
-      "l"(map), "r"(shared_address(barrier)), "h"(blocks), "l"(static_cast<std::uint64_t>(hint)),
-      "r"(c0), "r"(c1), "r"(c2)
       : "memory");
 }
 
@@ -144,13 +94,6 @@ __device__ __forceinline__ void tma_load_5d_multicast(void* to, const void* map,
       : "memory");
 }
 
-/// Brings a box of 2 dimensions to L2.
-__device__ __forceinline__ void tma_prefetch_2d(const void* map, std::int32_t c0, std::int32_t c1) {
-  asm volatile("cp.async.bulk.prefetch.tensor.2d.L2.global.tile [%0, {%1, %2}];" ::"l"(map),
-               "r"(c0), "r"(c1)
-               : "memory");
-}
-
 /// Closes this thread's group of stores.
 __device__ __forceinline__ void bulk_commit_group() {
   asm volatile("cp.async.bulk.commit_group;" ::: "memory");
@@ -160,12 +103,6 @@ __device__ __forceinline__ void bulk_commit_group() {
 template <int kPending>
 __device__ __forceinline__ void bulk_wait_group_read() {
   asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(kPending) : "memory");
-}
-
-/// Waits until all but the newest `kPending` groups have been written.
-template <int kPending>
-__device__ __forceinline__ void bulk_wait_group() {
-  asm volatile("cp.async.bulk.wait_group %0;" ::"n"(kPending) : "memory");
 }
 
 }  // namespace fovea::ptx

@@ -42,6 +42,7 @@ constexpr std::array kDesigns = {
         .design = GemmDesign::kResident, .consumers = 3, .columns = 128, .stages = 9, .blocks = 9},
     GemmPlan{.design = GemmDesign::kAlternating, .columns = 192, .stages = 5},
     GemmPlan{.design = GemmDesign::kAlternating, .columns = 192, .stages = 4, .staging = true},
+    GemmPlan{.consumers = 3, .columns = 192, .stages = 4},
     GemmPlan{.consumers = 2, .columns = 256, .stages = 4},
     GemmPlan{.consumers = 2, .columns = 128, .stages = 6},
     GemmPlan{.consumers = 1, .columns = 96, .stages = 9},
@@ -102,7 +103,7 @@ double expected_clocks(const GemmProblem& problem, const GemmPlan& plan, const D
     return panel + kLatency + std::max(waves, 1.0) * stalls * tensor * blocks;
   }
   if (plan.design == GemmDesign::kAlternating) {
-    constexpr double kStalls = 1.41;
+    constexpr double kStalls = 1.31;
     constexpr double kEpilogue = 10000;  // under the other warpgroup's products
     const double products = blocks * kStalls * tensor;
     return std::ceil(waves) * std::max(products, (products + kEpilogue) / 2) + kEpilogue;
