@@ -13,7 +13,7 @@
 // with 16, shared memory would be as busy as the matrix units. Several key groups where there are
 // too few queries for all multiprocessors: their sums meet in shared memory in the end.
 //
-// Registers: S (32, kKeys) f32, later P; O (32, kColumns) f32; Q where 32 columns leave room.
+// Registers: S (32, kKeys) f32, later P; O (32, kColumns) f32; Q where 64 columns leave room.
 #pragma once
 
 #include <cstdint>
@@ -50,7 +50,8 @@ struct MmaCfg : Choices {
   static constexpr std::size_t kSharedBytes = mma_shared_bytes(kLevers);
   static constexpr int kColumnSteps = kColumns / 16;
   static constexpr int kKeySteps = kKeys / 16;
-  static constexpr bool kQueriesStay = kColumns <= 32;  // in registers
+  static constexpr bool kQueriesStay = kColumns <= 64;  // in registers
+  static constexpr bool kHeadStays = kColumns < 128;    // what MmaHead says, in registers
   static_assert(kColumns % 16 == 0 && kKeys % 16 == 0 && kStages >= 2);
 };
 
@@ -68,14 +69,25 @@ struct MmaStage {
   RowTile<Cfg::kKeys, Cfg::kColumns> values;
 };
 
+/// What a block works on, as the loop over the keys needs it.
+struct MmaHead {
+  const std::uint8_t* k;
+  const std::uint8_t* v;
+  int keys;
+  int queries;
+  int first;   // query of the block
+  int blocks;  // of keys that some of the block's queries see
+  /// How many of them are those of one of `groups` key groups.
+  __device__ __forceinline__ int blocks_of(int group, int groups) const {
+    return (blocks - group + groups - 1) / groups;
+  }
+};
+
 template <typename Cfg>
 struct MmaStorage {
   RowTile<Cfg::kRows, Cfg::kColumns> queries;
   MmaStage<Cfg> stages[Cfg::kKeyGroups][Cfg::kStages];
-  // The head's first rows: registers that the loop over the keys has no room for.
-  const std::uint8_t* k;
-  const std::uint8_t* v;
-  int keys;  // and how many they are
+  MmaHead head;
 
   /// Takes the place of a group's ring.
   __device__ __forceinline__ MmaPartial<Cfg>& partial(int group) {
@@ -84,7 +96,7 @@ struct MmaStorage {
   }
 };
 
-/// What a warp holds of its rows.
+/// What a warp holds of its rows; maxima in powers of two.
 template <typename Cfg>
 struct MmaRows {
   std::uint32_t q[Cfg::kRowTiles][Cfg::kQueriesStay ? Cfg::kColumnSteps : 1][4];
@@ -92,13 +104,6 @@ struct MmaRows {
   RowPair max[Cfg::kRowTiles];
   RowPair sum[Cfg::kRowTiles];
 };
-
-template <typename Cfg>
-__device__ __forceinline__ void load_queries(std::uint32_t (&q)[4],
-                                             const RowTile<Cfg::kRows, Cfg::kColumns>& queries,
-                                             int row, int step, int lane) {
-  ptx::ldmatrix_x4(q, queries.place(row + lane % 16, step * 2 + lane / 16));
-}
 
 /// S (32, kKeys) = Q K^T. With kEdge steps of 16 keys from `keys` on are left out.
 template <typename Cfg, bool kEdge>
@@ -109,13 +114,15 @@ __device__ __forceinline__ void scores(float (&s)[Cfg::kRowTiles][Cfg::kKeys / 8
   for (int i = 0; i < Cfg::kRowTiles * Cfg::kKeys / 2; ++i) {
     s[i / (Cfg::kKeys / 2)][i / 4 % (Cfg::kKeys / 8)][i % 4] = 0.0F;
   }
+  const BlockPlaces q_places(shared.queries, row + lane % 16, lane / 16);
+  const BlockPlaces k_places(stage.keys, lane / 16 * 8 + lane % 8, lane / 8 % 2);
 #pragma unroll
   for (int step = 0; step < Cfg::kColumnSteps; ++step) {
     const int held = Cfg::kQueriesStay ? step : 0;
     if constexpr (!Cfg::kQueriesStay) {
 #pragma unroll
       for (int tile = 0; tile < Cfg::kRowTiles; ++tile) {
-        load_queries<Cfg>(rows.q[tile][0], shared.queries, row + tile * 16, step, lane);
+        ptx::ldmatrix_x4(rows.q[tile][0], q_places.at(tile, step));
       }
     }
 #pragma unroll
@@ -124,8 +131,7 @@ __device__ __forceinline__ void scores(float (&s)[Cfg::kRowTiles][Cfg::kKeys / 8
         continue;
       }
       std::uint32_t k[4];
-      ptx::ldmatrix_x4(
-          k, stage.keys.place(pair * 16 + lane / 16 * 8 + lane % 8, step * 2 + lane / 8 % 2));
+      ptx::ldmatrix_x4(k, k_places.at(pair, step));
 #pragma unroll
       for (int tile = 0; tile < Cfg::kRowTiles; ++tile) {
         Cfg::Element::mma(s[tile][pair * 2], rows.q[tile][held], k[0], k[1]);
@@ -140,6 +146,7 @@ template <typename Cfg, bool kEdge>
 __device__ __forceinline__ void weigh(MmaRows<Cfg>& rows,
                                       const std::uint32_t (&p)[Cfg::kRowTiles][Cfg::kKeySteps][4],
                                       const MmaStage<Cfg>& stage, int keys, int lane) {
+  const BlockPlaces places(stage.values, lane % 16, lane / 16);
 #pragma unroll
   for (int step = 0; step < Cfg::kKeySteps; ++step) {
     if (kEdge && step * 16 >= keys) {
@@ -148,7 +155,7 @@ __device__ __forceinline__ void weigh(MmaRows<Cfg>& rows,
 #pragma unroll
     for (int pair = 0; pair < Cfg::kColumnSteps; ++pair) {
       std::uint32_t v[4];
-      ptx::ldmatrix_x4_trans(v, stage.values.place(step * 16 + lane % 16, pair * 2 + lane / 16));
+      ptx::ldmatrix_x4_trans(v, places.at(step, pair));
 #pragma unroll
       for (int tile = 0; tile < Cfg::kRowTiles; ++tile) {
         Cfg::Element::mma(rows.o[tile][pair * 2], p[tile][step], v[0], v[1]);
@@ -219,7 +226,7 @@ __device__ __forceinline__ void join_groups(const PortableParams& params, const 
       }
       const float sum = quad_sum(rows.sum[tile].row[half]);
       if (lane % 4 == 0) {
-        own.max[r] = rows.max[tile].row[half] * params.scale_log2;
+        own.max[r] = rows.max[tile].row[half];
         own.sum[r] = sum;
       }
     }
@@ -290,34 +297,34 @@ __device__ __forceinline__ void mma(const PortableParams& params) {
 
   const BlockPlace place(params, blockIdx.x);
   const int first = place.tile * Cfg::kRows;
-  const int row = first + warp_row;
   pipe::wait_for_previous_grids();
   pipe::let_next_grid_start();
   const HeadRows at(params, place);
   if (first >= at.queries) {
     return;
   }
-  const int blocks =
-      (max(at.seen_below(params, first + Cfg::kRows), 0) + Cfg::kKeys - 1) / Cfg::kKeys;
-  const int count = (blocks - group + Cfg::kKeyGroups - 1) / Cfg::kKeyGroups;  // of this group
-
-  // Keys that the warp's first row sees, if causal. A warp without queries sees none.
-  const int warp_keys = row < at.queries ? at.keys : 0;
-  const int first_seen = row < at.queries ? row + 1 + at.keys - at.queries : -Cfg::kWarpRows;
+  const int seen_keys = max(at.seen_below(params, first + Cfg::kRows), 0);
+  const MmaHead own_head{at.k,       at.v,  at.keys,
+                         at.queries, first, (seen_keys + Cfg::kKeys - 1) / Cfg::kKeys};
+  if (!Cfg::kHeadStays && threadIdx.x == 0) {
+    shared.head = own_head;
+  }
+  const MmaHead& held_head = Cfg::kHeadStays ? own_head : shared.head;  // once all have met
 
   // One group of copies for K and one for V, also where there is nothing left to copy.
-  const auto load_block = [&](int i, const std::uint8_t* k, const std::uint8_t* v, int keys) {
+  const auto load_block = [&](int i, const MmaHead& head) {
     const int start = (i * Cfg::kKeyGroups + group) * Cfg::kKeys;
     MmaStage<Cfg>& stage = shared.stages[group][i % Cfg::kStages];
     const std::uint32_t group_thread = ptx::read_tid_x() % Cfg::kGroupThreads;
-    if (i < count) {
-      stage.keys.template load<Cfg::kGroupThreads>(k, params.k.row, start, keys, params.head_dim,
-                                                   group_thread);
+    const bool any = i < head.blocks_of(group, Cfg::kKeyGroups);
+    if (any) {
+      stage.keys.template load<Cfg::kGroupThreads>(head.k, params.k.row, start, head.keys,
+                                                   params.head_dim, group_thread);
     }
     ptx::cp_async_commit_group();
-    if (i < count) {
-      stage.values.template load<Cfg::kGroupThreads>(v, params.v.row, start, keys, params.head_dim,
-                                                     group_thread);
+    if (any) {
+      stage.values.template load<Cfg::kGroupThreads>(head.v, params.v.row, start, head.keys,
+                                                     params.head_dim, group_thread);
     }
     ptx::cp_async_commit_group();
   };
@@ -326,12 +333,7 @@ __device__ __forceinline__ void mma(const PortableParams& params) {
   ptx::cp_async_commit_group();
 #pragma unroll
   for (int i = 0; i < Cfg::kStages; ++i) {
-    load_block(i, at.k, at.v, at.keys);
-  }
-  if (threadIdx.x == 0) {
-    shared.k = at.k;
-    shared.v = at.v;
-    shared.keys = at.keys;
+    load_block(i, own_head);
   }
 
   MmaRows<Cfg> rows;
@@ -348,21 +350,22 @@ __device__ __forceinline__ void mma(const PortableParams& params) {
   __syncthreads();
   if constexpr (Cfg::kQueriesStay) {
     const int lane = static_cast<int>(threadIdx.x % 32);
+    const BlockPlaces places(shared.queries, warp_row + lane % 16, lane / 16);
 #pragma unroll
     for (int i = 0; i < Cfg::kRowTiles * Cfg::kColumnSteps; ++i) {
-      load_queries<Cfg>(rows.q[i / Cfg::kColumnSteps][i % Cfg::kColumnSteps], shared.queries,
-                        warp_row + i / Cfg::kColumnSteps * 16, i % Cfg::kColumnSteps, lane);
+      ptx::ldmatrix_x4(rows.q[i / Cfg::kColumnSteps][i % Cfg::kColumnSteps],
+                       places.at(i / Cfg::kColumnSteps, i % Cfg::kColumnSteps));
     }
   }
 
-  // A block of keys, of which the warp's rows see some or all of the first `keys`.
+  // The weights of a block of keys, of which the warp's rows see some or all of the first `keys`.
+  std::uint32_t p[Cfg::kRowTiles][Cfg::kKeySteps][4];
   const auto attend = [&]<bool kEdge>(const MmaStage<Cfg>& stage, int keys, int tail,
-                                      int causal_keys, const auto& wait_for_values) {
+                                      int causal_keys) {
     // Places in memory are found again for each block: they would take registers all the time.
     const int lane = static_cast<int>(ptx::read_tid_x() % 32);
     float s[Cfg::kRowTiles][Cfg::kKeys / 8][4];
     scores<Cfg, kEdge>(s, rows, shared, stage, warp_row, keys, lane);
-    std::uint32_t p[Cfg::kRowTiles][Cfg::kKeySteps][4];
 #pragma unroll
     for (int tile = 0; tile < Cfg::kRowTiles; ++tile) {
       auto& flat = *reinterpret_cast<float(*)[Cfg::kKeys / 2]>(&s[tile]);
@@ -372,19 +375,19 @@ __device__ __forceinline__ void mma(const PortableParams& params) {
         }
         mask_tail<0>(flat, tail, lane);
       }
-      const RowPair rescale =
-          online_softmax(flat, params.scale_log2, rows.max[tile], rows.sum[tile]);
+      const RowPair shift = raise_maxima(row_max(flat), params.scale_log2, rows.max[tile],
+                                         rows.sum[tile], [&](const RowPair& factors) {
 #pragma unroll
-      for (int i = 0; i < Cfg::kColumns / 2; ++i) {
-        rows.o[tile][i / 4][i % 4] *= rescale.row[i / 2 % 2];
-      }
+                                           for (int i = 0; i < Cfg::kColumns / 2; ++i) {
+                                             rows.o[tile][i / 4][i % 4] *= factors.row[i / 2 % 2];
+                                           }
+                                         });
+      take_weights(flat, params.scale_log2, shift, rows.sum[tile]);
       pack<Element>(flat, p[tile]);
     }
-    wait_for_values();
-    weigh<Cfg, kEdge>(rows, p, stage, keys, static_cast<int>(ptx::read_tid_x() % 32));
   };
 
-  for (int i = 0; i < count; ++i) {
+  for (int i = 0; i < held_head.blocks_of(group, Cfg::kKeyGroups); ++i) {
     if (i == 0) {
       ptx::cp_async_wait_group<2 * Cfg::kStages - 1>();
     } else {
@@ -392,23 +395,29 @@ __device__ __forceinline__ void mma(const PortableParams& params) {
     }
     meet();  // the keys are there, and what came before block i - 1 has been read
     if (i != 0) {
-      load_block(i - 1 + Cfg::kStages, shared.k, shared.v, shared.keys);
+      load_block(i - 1 + Cfg::kStages, held_head);
     }
     const MmaStage<Cfg>& stage = shared.stages[group][i % Cfg::kStages];
-    const auto wait_for_values = [&] {
-      ptx::cp_async_wait_group<2 * Cfg::kStages - 2>();
-      meet();
-    };
+    // Keys of this block, and those of them that the warp's first row sees, if causal. A warp
+    // without queries sees none.
     const int start = (i * Cfg::kKeyGroups + group) * Cfg::kKeys;
-    const int tail = warp_keys - start;
-    const int causal_keys = first_seen - start;
+    const int row = held_head.first + warp_row;
+    const int tail = row < held_head.queries ? held_head.keys - start : 0;
+    const int causal_keys = row + 1 + held_head.keys - held_head.queries - start;
     const int seen = params.causal != 0 ? min(tail, causal_keys + Cfg::kWarpRows - 1) : tail;
-    if (seen <= 0) {
-      wait_for_values();
-    } else if (tail < Cfg::kKeys || (params.causal != 0 && causal_keys < Cfg::kKeys)) {
-      attend.template operator()<true>(stage, seen, tail, causal_keys, wait_for_values);
-    } else {
-      attend.template operator()<false>(stage, seen, tail, causal_keys, wait_for_values);
+    const bool edge = tail < Cfg::kKeys || (params.causal != 0 && causal_keys < Cfg::kKeys);
+    if (seen > 0 && edge) {
+      attend.template operator()<true>(stage, seen, tail, causal_keys);
+    } else if (seen > 0) {
+      attend.template operator()<false>(stage, seen, tail, causal_keys);
+    }
+    ptx::cp_async_wait_group<2 * Cfg::kStages - 2>();
+    meet();  // the values are there; one place for all warps, as barriers want it
+    const int lane = static_cast<int>(ptx::read_tid_x() % 32);
+    if (seen > 0 && edge) {
+      weigh<Cfg, true>(rows, p, stage, seen, lane);
+    } else if (seen > 0) {
+      weigh<Cfg, false>(rows, p, stage, seen, lane);
     }
   }
 

@@ -99,11 +99,14 @@ struct FlashLevers {
   int consumers;   // warpgroups that multiply, with 64 queries each
   int key_slots;   // blocks of keys or values on chip
   int tile_slots;  // tiles of 64 queries on chip
+  int cost;        // of a key, for an item, beside other kernels of the width; of an H200's times
 };
 
 inline constexpr std::array kFlashKernels = {
-    FlashLevers{64, 128, 3, 6, 6}, FlashLevers{64, 96, 3, 8, 6},   FlashLevers{72, 112, 3, 7, 6},
-    FlashLevers{96, 96, 3, 6, 6},  FlashLevers{128, 160, 2, 4, 4},
+    FlashLevers{64, 128, 3, 6, 6, 117}, FlashLevers{64, 96, 3, 8, 6, 125},
+    FlashLevers{64, 64, 4, 10, 6, 159}, FlashLevers{64, 160, 2, 6, 4, 100},
+    FlashLevers{72, 112, 3, 7, 6, 1},   FlashLevers{96, 96, 3, 6, 6, 1},
+    FlashLevers{128, 128, 2, 5, 4, 1},
 };
 
 /// A thread of the warpgroup that loads keeps this many registers.
@@ -115,6 +118,14 @@ inline constexpr int kTileAlignment = 1024;
 constexpr int threads_of(int consumers) {
   return (consumers + 1) * 128;
 }
+/// Registers of a thread that multiplies: what the block starts with, which is an even share of a
+/// multiprocessor's, less what the producer keeps; in eights.
+constexpr int consumer_registers(int consumers) {
+  const int start = 65536 / threads_of(consumers) / 8 * 8;
+  return (start * (consumers + 1) - kProducerRegisters) / consumers / 8 * 8;
+}
+static_assert(consumer_registers(2) == 240 && consumer_registers(3) == 160 &&
+              consumer_registers(4) == 112);
 constexpr int round_up(int value, int multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
@@ -157,8 +168,8 @@ struct MmaLevers {
 /// Of each width from the most queries a block to the fewest.
 inline constexpr std::array kMmaKernels = {
     MmaLevers{32, 4, 1, 64, 2},  MmaLevers{64, 4, 1, 64, 2}, MmaLevers{64, 2, 4, 64, 2},
-    MmaLevers{64, 1, 8, 32, 2},  MmaLevers{80, 4, 1, 64, 2}, MmaLevers{96, 4, 1, 32, 3},
-    MmaLevers{128, 4, 1, 32, 3},
+    MmaLevers{64, 1, 8, 32, 2},  MmaLevers{80, 4, 1, 64, 2}, MmaLevers{96, 4, 1, 64, 2},
+    MmaLevers{128, 4, 1, 64, 2},
 };
 
 constexpr int mma_rows(const MmaLevers& levers) {

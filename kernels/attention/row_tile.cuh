@@ -14,6 +14,9 @@ template <int kRowCount, int kColumnCount>
 struct RowTile {
   static constexpr int kRows = kRowCount;
   static constexpr int kUnits = kColumnCount / 8;
+  static constexpr int kRowBytes = kColumnCount * 2;
+  static constexpr int kLanes = kUnits <= 4 ? 4 : kUnits <= 8 ? 8 : 16;  // that copy a row
+  static_assert(kUnits <= kLanes);
   static_assert(kColumnCount % 16 == 0 && kRowCount % 8 == 0);
   /// 8 rows begin at 8 / kSpread different places of the 128 bytes of all banks; among the rows
   /// that begin at the same, units trade places.
@@ -29,35 +32,65 @@ struct RowTile {
   }
 
   /// Thread `thread` of kThreads starts its part of the copy of rows `first` on; rows from `end` on
-  /// become zero.
-  template <int kThreads>
+  /// become zero. With kSpare whole tiles are copied without a look at each row, which is faster
+  /// and takes registers.
+  template <int kThreads, bool kSpare = true>
   __device__ __forceinline__ void load(const std::uint8_t* head, std::int64_t row_stride, int first,
                                        int end, int head_dim, std::uint32_t thread) const {
-    if constexpr (kThreads % kUnits == 0) {
-      // A thread copies one unit of every kStep-th row.
-      constexpr int kStep = kThreads / kUnits;
-      static_assert(kRows % kStep == 0 && (kStep % 8 == 0 || 8 % kStep == 0));
-      const int row = static_cast<int>(thread / kUnits);
-      const int unit = static_cast<int>(thread % kUnits);
-      const bool in_head = unit * 8 < head_dim;
-      const std::uint8_t* from = head + ((first + row) * row_stride + unit * 8) * 2;
+    // A thread copies one unit of every kStep-th row. Where the units of a row are no power of two,
+    // some threads have none: that is cheaper than to divide.
+    constexpr int kStep = kThreads / kLanes;
+    static_assert(kThreads % kLanes == 0 && kRows % kStep == 0);
+    static_assert(kStep % 8 == 0 || 8 % kStep == 0);
+    const int row = static_cast<int>(thread / kLanes);
+    const int unit = static_cast<int>(thread % kLanes);
+    if (kLanes != kUnits && unit >= kUnits) {
+      return;
+    }
+    const std::uint8_t* from = head + ((first + row) * row_stride + unit * 8) * 2;
+    const std::int64_t step = kStep * row_stride * 2;
+    const bool whole = kSpare && first + kRows <= end && head_dim == kColumnCount;
+    const bool in_head = unit * 8 < head_dim;
+    const std::uint32_t to = place(row, unit);
 #pragma unroll
-      for (int i = 0; i < kRows / kStep; ++i) {
+    for (int i = 0; i < kRows / kStep; ++i) {
+      // Rows 8 apart have their units in the same order.
+      const std::uint32_t at =
+          kStep % 8 == 0 ? to + i * kStep * kRowBytes : place(row + i * kStep, unit);
+      if (whole) {
+        ptx::cp_async_16(at, from, 16);
+      } else {
         const bool inside = in_head && first + row + i * kStep < end;
-        ptx::cp_async_16(place(row + i * kStep, unit), inside ? from : head, inside ? 16 : 0);
-        from += kStep * row_stride * 2;
+        ptx::cp_async_16(at, inside ? from : head, inside ? 16 : 0);
       }
-    } else {
-#pragma unroll 1
-      for (int at = static_cast<int>(thread); at < kRows * kUnits; at += kThreads) {
-        const int row = at / kUnits;
-        const int unit = at % kUnits;
-        const bool inside = unit * 8 < head_dim && first + row < end;
-        const std::int64_t offset = inside ? (first + row) * row_stride + unit * 8 : 0;
-        ptx::cp_async_16(place(row, unit), head + offset * 2, inside ? 16 : 0);
-      }
+      from += step;
     }
   }
+};
+
+/// Where one lane finds its eight elements of each 16x16 block of a tile: rows `row` + 16 i, units
+/// 2 j + `half`. Few addresses, and constants beside them.
+template <typename Tile>
+class BlockPlaces {
+ public:
+  __device__ __forceinline__ BlockPlaces(const Tile& tile, int row, int half) {
+#pragma unroll
+    for (int i = 0; i < kTurns; ++i) {
+      // Rows of whole 128 bytes begin at multiples of them.
+      address_[i] = i == 0 || Tile::kUnits % 8 != 0
+                        ? tile.place(row, 2 * i + half)
+                        : address_[0] ^ static_cast<std::uint32_t>(i * 32);
+    }
+  }
+  __device__ __forceinline__ std::uint32_t at(int i, int j) const {
+    return address_[j % kTurns] +
+           static_cast<std::uint32_t>(i * 16 * Tile::kRowBytes + j / kTurns * kTurns * 32);
+  }
+
+ private:
+  static constexpr int kTurns = Tile::kSpread / 2;  // blocks after which units are in order again
+
+  std::uint32_t address_[kTurns];
 };
 
 }  // namespace fovea::attention

@@ -8,8 +8,9 @@
 //   producer warp --- K, V in blocks ---> ring of key tiles --+
 //        |  ^ ^                                               v
 //        |  | +------- empty: 4 warps of each consumer ------ consumer warpgroups, 64 queries each:
-//        |  +--------- empty: stored (4 warps) -------------- S' = Q K'^T and O += P V run while
-//        +-- Q, 64 rows a tile -> ring of query tiles ------> the exponentials of S' wait for S'
+//        |  +--------- empty: stored (4 warps) -------------- in turns, S' = Q K'^T and O += P V;
+//        +-- Q, 64 rows a tile -> ring of query tiles ------> then the exponentials of S' beside
+//                                                             the products of the others
 //
 // Order in the ring: K0, K1, V0, K2, V1, ..., V last; blocks from the last key to the first, so
 // that the block with the ends of rows in it comes first.
@@ -48,9 +49,8 @@ struct FlashCfg : Choices {
   static constexpr int kQueries = kConsumers * kTileRows;  // of an item
   static constexpr int kThreads = threads_of(kConsumers);
   static constexpr std::size_t kSharedBytes = shared_bytes(kLevers);
-  static constexpr int kConsumerRegisters = kConsumers == 2 ? 240 : 160;
+  static constexpr int kConsumerRegisters = consumer_registers(kConsumers);
   static_assert(kKeys % 16 == 0 && kKeys <= 256, "one wgmma makes all of a block's scores");
-  static_assert(kConsumers == 2 || kConsumers == 3, "register counts are for two or three");
   static_assert(kKeySlots >= 3 && kTileSlots > kConsumers, "a ring that cannot turn");
 };
 
@@ -199,8 +199,13 @@ __device__ __forceinline__ void consume(const Sm90Params& params, FlashStorage<C
     mask(at.blocks - 1);
     RowPair max{{kMinusInfinity, kMinusInfinity}};
     RowPair sum{};
-    online_softmax(s, params.scale_log2, max, sum);
-    pack<Element>(s, p);
+    // S becomes P.
+    const auto soften = [&](const RowPair& block_max, auto rescale) {
+      const RowPair shift = raise_maxima(block_max, params.scale_log2, max, sum, rescale);
+      take_weights(s, params.scale_log2, shift, sum);
+      pack<Element>(s, p);
+    };
+    soften(row_max(s), [](const RowPair&) {});
     if (lane == 0 && held >= 0) {
       ptx::bulk_wait_group_read<0>();
       ptx::mbarrier_arrive(&shared.tile_barriers.empty[held]);
@@ -229,12 +234,12 @@ __device__ __forceinline__ void consume(const Sm90Params& params, FlashStorage<C
       fence_registers(s);
       release(key_slot);
       mask(block);
-      const RowPair rescale = online_softmax(s, params.scale_log2, max, sum);
+      const RowPair block_max = row_max(s);
       ptx::wgmma_wait_group<0>();
       o.fence();
       release(value_slot);
-      o.multiply(rescale.row[0], rescale.row[1]);
-      pack<Element>(s, p);
+      soften(block_max,
+             [&](const RowPair& factors) { o.multiply(factors.row[0], factors.row[1]); });
     }
 
     const std::uint32_t last_slot = next_keys();

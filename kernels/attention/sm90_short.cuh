@@ -48,11 +48,9 @@ struct ShortCfg : Choices {
   static constexpr int kSteps = kKeyRows / 16;  // of P V
   static constexpr int kThreads = threads_of(kConsumers);
   static constexpr std::size_t kSharedBytes = shared_bytes(kLevers);
-  static constexpr int kConsumerRegisters = kConsumers == 2 ? 240 : 160;
+  static constexpr int kConsumerRegisters = consumer_registers(kConsumers);
   static_assert(kKeys % 8 == 0 && kKeys <= 256, "one wgmma makes all of a tile's scores");
   static_assert(kKeySlots >= 2 && kTileSlots > kConsumers, "a ring that cannot turn");
-  static_assert(kProducerRegisters + kConsumers * kConsumerRegisters <= 512,
-                "65536 registers, 128 threads a warpgroup");
 };
 
 template <typename Cfg>

@@ -94,6 +94,45 @@ __device__ __forceinline__ RowPair online_softmax(float (&s)[kRegisters], float 
   return rescale;
 }
 
+/// What the exponents of a block of scores are shifted by, whose greatest are `block`: weights are
+/// 2^(scale_log2 * s - shift), the greatest of a row exactly 1. `max` (in powers of two: times
+/// scale_log2) follows; `rescale(factors)`, for sums before this block, is called only when some
+/// row of the warp has a greater maximum than before. `sum` is rescaled here.
+template <typename Rescale>
+__device__ __forceinline__ RowPair raise_maxima(const RowPair& block, float scale_log2,
+                                                RowPair& max, RowPair& sum, Rescale rescale) {
+  bool grown = false;
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    grown = grown || block.row[i] * scale_log2 > max.row[i];
+  }
+  if (__any_sync(0xffffffffU, grown ? 1 : 0) != 0) {
+    RowPair factors;
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const float before = max.row[i];
+      max.row[i] = fmaxf(before, block.row[i] * scale_log2);
+      factors.row[i] = max.row[i] == kMinusInfinity ? 1.0F : ptx::ex2_approx(before - max.row[i]);
+      sum.row[i] *= factors.row[i];
+    }
+    rescale(factors);
+  }
+  // A row that has seen no key yet has nothing to shift by.
+  return {{max.row[0] == kMinusInfinity ? 0.0F : max.row[0],
+           max.row[1] == kMinusInfinity ? 0.0F : max.row[1]}};
+}
+
+/// S becomes the weights; `sum` follows.
+template <int kRegisters>
+__device__ __forceinline__ void take_weights(float (&s)[kRegisters], float scale_log2,
+                                             const RowPair& shift, RowPair& sum) {
+#pragma unroll
+  for (int i = 0; i < kRegisters; ++i) {
+    s[i] = ptx::ex2_approx(fmaf(s[i], scale_log2, -shift.row[i / 2 % 2]));
+    sum.row[i / 2 % 2] += s[i];
+  }
+}
+
 template <typename Element, int kSteps>
 __device__ __forceinline__ void pack(const float (&s)[kSteps * 8], std::uint32_t (&p)[kSteps][4]) {
 #pragma unroll

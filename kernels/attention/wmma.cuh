@@ -108,15 +108,15 @@ __device__ __forceinline__ void wmma(const PortableParams& params) {
   // One group of copies, also where there is nothing left to copy.
   const auto load_block = [&](int start) {
     if (start < seen) {
-      shared.keys[start / Cfg::kKeys % 2].template load<Cfg::kThreads>(
+      shared.keys[start / Cfg::kKeys % 2].template load<Cfg::kThreads, false>(
           at.k, params.k.row, start, at.keys, params.head_dim, thread);
-      shared.values[start / Cfg::kKeys % 2].template load<Cfg::kThreads>(
+      shared.values[start / Cfg::kKeys % 2].template load<Cfg::kThreads, false>(
           at.v, params.v.row, start, at.keys, params.head_dim, thread);
     }
     ptx::cp_async_commit_group();
   };
-  shared.queries.template load<Cfg::kThreads>(at.q, params.q.row, first, at.queries,
-                                              params.head_dim, thread);
+  shared.queries.template load<Cfg::kThreads, false>(at.q, params.q.row, first, at.queries,
+                                                     params.head_dim, thread);
   load_block(0);  // the queries are part of its group
 
   FragmentD o[Cfg::kColumnSteps] = {};

@@ -69,17 +69,21 @@ struct Problem {
   bool varlen = false;
   std::vector<int> queries;  // of each sequence
   std::vector<int> keys;
+  bool growing = false;  // later keys are longer, so that maxima grow, by little and by much
 };
 
-/// Rows (all sequences, heads, head_dim) of 16 bits, at 16-byte aligned addresses.
+/// Rows (all sequences, heads, head_dim) of 16 bits, at 16-byte aligned addresses; rows of NaN
+/// follow them, for kernels that read too far.
 struct Rows {
+  static constexpr int kBeyond = 64;
   int heads, width;
   std::vector<std::uint64_t> storage;
 
   Rows(int rows, int head_count, int head_dim)
       : heads(head_count),
         width(head_dim),
-        storage(static_cast<std::size_t>(rows) * head_count * head_dim / 4 + 2) {}
+        storage(static_cast<std::size_t>(rows + kBeyond) * head_count * head_dim / 4 + 2,
+                std::numeric_limits<std::uint64_t>::max()) {}
   [[nodiscard]] std::uint16_t* data() {
     auto* const bytes = reinterpret_cast<std::uint8_t*>(storage.data());
     return reinterpret_cast<std::uint16_t*>(bytes + reinterpret_cast<std::uintptr_t>(bytes) % 16);
@@ -110,8 +114,17 @@ void check(const Built& kernel, const Problem& problem, machine::Arrival arrival
   std::mt19937 engine(3);
   std::normal_distribution<float> normal(0.2F, 1.4F);
   for (Rows* const rows : {&q, &k, &v}) {
-    const std::size_t count = (rows->storage.size() - 2) * 4;
+    const std::size_t count =
+        (rows->storage.size() - 2) * 4 - std::size_t{Rows::kBeyond} * rows->heads * rows->width;
     std::generate_n(rows->data(), count, [&] { return encode(normal(engine)).bits; });
+  }
+  if (problem.growing) {
+    for (int row = 0; row < key_starts.back(); ++row) {
+      for (int i = 0; i < problem.key_heads * problem.head_dim; ++i) {
+        std::uint16_t& bits = k.at(row, 0, i);
+        bits = encode(to_float(Stored{bits}) * (1.0F + static_cast<float>(row) / 32.0F)).bits;
+      }
+    }
   }
   std::ranges::fill(o.storage, std::numeric_limits<std::uint64_t>::max());
 
@@ -213,6 +226,10 @@ TEST(AttentionKernels, SequencesOfDifferentLengths) {
 TEST(AttentionKernels, ColumnsBeyondTheHead) {
   check_all({.head_dim = 72, .queries = {33}, .keys = {129}});
   check_all({.head_dim = 104, .queries = {17}, .keys = {65}});
+}
+
+TEST(AttentionKernels, MaximaThatGrow) {
+  check_all({.head_dim = 64, .queries = {40}, .keys = {250}, .growing = true});
 }
 
 TEST(AttentionKernels, OneQueryAndOneKey) {

@@ -116,19 +116,25 @@ struct MissedGate {
 /// Those on record.
 [[nodiscard]] std::span<const MissedGate> missed_gates();
 
+struct AttentionChoice {
+  AttentionPlan plan;
+  /// What to tell the user, once, of a better plan whose level missed a gate; empty otherwise. Says
+  /// nothing of sizes.
+  std::string notice;
+};
+
 /// The plan that runs the problem: the best of `level`; without one, of the level that the
 /// environment variable FOVEA_FORCE_KERNEL names (scalar, wmma, mma, wgmma); otherwise the best of
 /// the levels that missed no gate on this architecture, and of all when none is left.
 /// Throws fovea::Error with can_run's reason, or that the variable names no level.
+[[nodiscard]] AttentionChoice choose_attention(const AttentionProblem& problem,
+                                               const DeviceInfo& device,
+                                               std::optional<AttentionLevel> level = std::nullopt,
+                                               std::span<const MissedGate> missed = missed_gates());
+/// Its plan alone.
 [[nodiscard]] AttentionPlan attention_plan(const AttentionProblem& problem,
                                            const DeviceInfo& device,
-                                           std::optional<AttentionLevel> level = std::nullopt,
-                                           std::span<const MissedGate> missed = missed_gates());
-/// What to tell the user, once, when a higher level than attention_plan's choice could run and
-/// missed a gate; empty otherwise. Of problems that can run.
-[[nodiscard]] std::string attention_notice(const AttentionProblem& problem,
-                                           const DeviceInfo& device,
-                                           std::span<const MissedGate> missed = missed_gates());
+                                           std::optional<AttentionLevel> level = std::nullopt);
 
 /// The launch that runs it as planned. Kernel images are for the architecture of `device`.
 [[nodiscard]] Launch attention_launch(Device& device, const AttentionProblem& problem,

@@ -14,6 +14,7 @@
 namespace fovea::gpu {
 namespace {
 
+using attention::FlashLevers;
 using attention::kFlashKernels;
 using attention::kMmaKernels;
 using attention::kScalarKernels;
@@ -100,6 +101,49 @@ std::vector<AttentionPlan> mma_plans(const AttentionProblem& problem, const Devi
     best = plans.end() - 1;
   }
   std::rotate(plans.begin(), best, best + 1);
+  return plans;
+}
+
+/// Whether the plan's blocks share queries' keys among their warps and each has a multiprocessor of
+/// its own: then a problem of so few queries takes less time than by wgmma.
+bool splits_keys(const AttentionPlan& plan, const AttentionProblem& problem,
+                 const DeviceInfo& device) {
+  const MmaLevers& kernel = kMmaKernels.at(static_cast<std::size_t>(plan.kernel));
+  return kernel.key_groups > 1 &&
+         problem.batch * problem.heads * divide_up(problem.queries, mma_rows(kernel)) <=
+             device.sm_count;
+}
+
+/// How long the kernel takes, in units that kernels of one width share: rounds of items, one a
+/// multiprocessor at a time, by keys with their padding.
+double flash_time(const FlashLevers& kernel, const AttentionProblem& problem,
+                  const DeviceInfo& device) {
+  const std::int64_t rows = std::int64_t{kernel.consumers} * kTileRows;
+  const std::int64_t items = problem.batch * problem.heads * divide_up(problem.queries, rows);
+  const std::int64_t keys = divide_up(problem.keys, kernel.keys) * kernel.keys;
+  auto rounds = static_cast<double>(divide_up(items, std::int64_t{device.sm_count}));
+  if (problem.causal) {
+    // Items see fewer keys the earlier their queries; the last sees nearly all, and rounds that run
+    // forth and back share the rest evenly.
+    const double seen =
+        1.0 - static_cast<double>(std::max<std::int64_t>(problem.queries - rows, 0)) /
+                  (2.0 * static_cast<double>(problem.keys));
+    rounds = std::max(1.0, static_cast<double>(items) * seen / device.sm_count);
+  }
+  return rounds * static_cast<double>(keys) * kernel.cost;
+}
+
+/// The streaming kernels of the problem's width, best first.
+std::vector<AttentionPlan> flash_plans(const AttentionProblem& problem, const DeviceInfo& device) {
+  std::vector<AttentionPlan> plans;
+  for (std::size_t i = 0; i < kFlashKernels.size(); ++i) {
+    if (kFlashKernels.at(i).head_dim == least_columns(kFlashKernels, problem)) {
+      plans.push_back({.design = AttentionDesign::kFlash, .kernel = static_cast<int>(i)});
+    }
+  }
+  std::ranges::stable_sort(plans, {}, [&](const AttentionPlan& plan) {
+    return flash_time(kFlashKernels.at(static_cast<std::size_t>(plan.kernel)), problem, device);
+  });
   return plans;
 }
 
@@ -283,26 +327,20 @@ std::vector<AttentionPlan> attention_plans(const AttentionProblem& problem,
   if (!can_run(problem, device).empty()) {
     return plans;
   }
+  std::vector<AttentionPlan> mma = mma_plans(problem, device);
   if (why_not_wgmma(problem, device).empty()) {
     for (std::size_t i = 0; i < kShortKernels.size(); ++i) {
       if (fits(kShortKernels.at(i), problem)) {
         plans.push_back({.design = AttentionDesign::kShort, .kernel = static_cast<int>(i)});
       }
     }
-    std::vector<AttentionPlan> streaming;
-    for (std::size_t i = 0; i < kFlashKernels.size(); ++i) {
-      if (kFlashKernels.at(i).head_dim == least_columns(kFlashKernels, problem)) {
-        streaming.push_back({.design = AttentionDesign::kFlash, .kernel = static_cast<int>(i)});
-      }
+    if (splits_keys(mma.front(), problem, device)) {
+      plans.push_back(mma.front());
+      mma.erase(mma.begin());
     }
-    // Those first whose blocks fit the keys best, and the widest among equals.
-    std::ranges::sort(streaming, {}, [&](const AttentionPlan& plan) {
-      const int keys = kFlashKernels.at(static_cast<std::size_t>(plan.kernel)).keys;
-      return std::pair(divide_up(problem.keys, keys) * keys, -keys);
-    });
+    const std::vector<AttentionPlan> streaming = flash_plans(problem, device);
     plans.insert(plans.end(), streaming.begin(), streaming.end());
   }
-  const std::vector<AttentionPlan> mma = mma_plans(problem, device);
   plans.insert(plans.end(), mma.begin(), mma.end());
   if (device.arch() > kLastPlainArch) {
     return plans;
@@ -322,9 +360,9 @@ std::span<const MissedGate> missed_gates() {
   return kMissedGates;
 }
 
-AttentionPlan attention_plan(const AttentionProblem& problem, const DeviceInfo& device,
-                             std::optional<AttentionLevel> level,
-                             std::span<const MissedGate> missed) {
+AttentionChoice choose_attention(const AttentionProblem& problem, const DeviceInfo& device,
+                                 std::optional<AttentionLevel> level,
+                                 std::span<const MissedGate> missed) {
   if (!level.has_value()) {
     level = forced_level();
   }
@@ -334,27 +372,26 @@ AttentionPlan attention_plan(const AttentionProblem& problem, const DeviceInfo& 
     throw Error(reason);
   }
   const std::vector<AttentionPlan> plans = attention_plans(problem, device);
-  const auto chosen = std::ranges::find_if(plans, [&](const AttentionPlan& plan) {
+  const auto found = std::ranges::find_if(plans, [&](const AttentionPlan& plan) {
     return level.has_value() ? level_of(plan) == *level
                              : find_missed(missed, device, level_of(plan)) == nullptr;
   });
-  return chosen == plans.end() ? plans.front() : *chosen;
+  AttentionChoice choice;
+  choice.plan = found == plans.end() ? plans.front() : *found;
+  const AttentionLevel best = level_of(plans.front());
+  const MissedGate* const why = find_missed(missed, device, best);
+  if (!level.has_value() && why != nullptr && best != level_of(choice.plan)) {
+    choice.notice =
+        fmt::format("attention runs at level {}, not {}: {} on GPUs of compute capability {}.{}",
+                    to_string(level_of(choice.plan)), to_string(best), why->measured,
+                    device.compute_major, device.compute_minor);
+  }
+  return choice;
 }
 
-std::string attention_notice(const AttentionProblem& problem, const DeviceInfo& device,
-                             std::span<const MissedGate> missed) {
-  if (forced_level().has_value()) {
-    return "";
-  }
-  const AttentionLevel chosen = level_of(attention_plan(problem, device, std::nullopt, missed));
-  const AttentionLevel best = level_of(attention_plans(problem, device).front());
-  const MissedGate* const why = find_missed(missed, device, best);
-  if (best == chosen || why == nullptr) {
-    return "";
-  }
-  return fmt::format("attention runs at level {}, not {}: {} on GPUs of compute capability {}.{}",
-                     to_string(chosen), to_string(best), why->measured, device.compute_major,
-                     device.compute_minor);
+AttentionPlan attention_plan(const AttentionProblem& problem, const DeviceInfo& device,
+                             std::optional<AttentionLevel> level) {
+  return choose_attention(problem, device, level).plan;
 }
 
 }  // namespace fovea::gpu

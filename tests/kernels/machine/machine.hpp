@@ -105,3 +105,14 @@ inline float __shfl_xor_sync(unsigned, float value, int distance) {
 inline int __shfl_sync(unsigned, int value, int from) {
   return static_cast<int>(fovea::machine::exchange(value, from));
 }
+inline int __any_sync(unsigned, int predicate) {
+  namespace machine = fovea::machine;
+  machine::shown()[machine::lane()].word[7] = predicate != 0 ? 1 : 0;
+  machine::meet_warp();
+  int any = 0;
+  for (int i = 0; i < 32; ++i) {
+    any |= static_cast<int>(machine::shown()[i].word[7]);
+  }
+  machine::meet_warp();
+  return any;
+}
