@@ -7,6 +7,7 @@ from __future__ import annotations
 import ctypes
 import os
 import pathlib
+import warnings
 
 import numpy as np
 
@@ -48,11 +49,14 @@ _text, _size, _pointer = ctypes.c_char_p, ctypes.c_size_t, ctypes.c_void_p
 _int, _long = ctypes.c_int32, ctypes.c_int64
 _out = ctypes.POINTER
 
+_NOTE_HANDLER = ctypes.CFUNCTYPE(None, ctypes.c_char_p)
+
 _STATUS = object()  # a function's return value that says whether it failed
 
 _FUNCTIONS = {
     "fovea_last_error": (_text,),
     "fovea_version": (_text,),
+    "fovea_set_note_handler": (None, _NOTE_HANDLER),
     "fovea_encoder_load": (_STATUS, _text, _text, _text, _int, _out(_pointer)),
     "fovea_encoder_free": (None, _pointer),
     "fovea_encoder_dimension": (_long, _pointer),
@@ -91,6 +95,14 @@ def text(message: bytes) -> str:
 
 
 library = _declare(_load())
+
+
+@_NOTE_HANDLER
+def _on_note(note: bytes) -> None:
+    warnings.warn(f"fovea: {text(note)}", RuntimeWarning, stacklevel=2)
+
+
+library.fovea_set_note_handler(_on_note)
 
 
 def version() -> str:

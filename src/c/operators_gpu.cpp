@@ -11,11 +11,13 @@
 #include <vector>
 
 #include "c/operator_types.hpp"
+#include "c/status.hpp"
 #include "gpu/device/device.hpp"
 #include "gpu/launch/attention.hpp"
 #include "gpu/launch/gemm.hpp"
 #include "gpu/launch/launch.hpp"
 #include "gpu/launch/norm.hpp"
+#include "gpu/launch/notes.hpp"
 
 namespace fovea::c {
 namespace {
@@ -36,6 +38,22 @@ class Gpu {
   void run(const gpu::Launch& launch, void* stream) {
     const std::unique_ptr<gpu::Stream> borrowed = device_->borrow_stream(stream);
     kernels_.run(launch, *borrowed);
+  }
+
+  /// Tells the user of it, once; of an empty text nothing.
+  void note(const std::string& text) {
+    if (text.empty()) {
+      return;
+    }
+    std::string news;
+    {
+      const std::lock_guard lock(mutex_);
+      notes_.add(text);
+      news = notes_.take();
+    }
+    if (!news.empty()) {
+      tell(news);
+    }
   }
 
   /// The best plan of a product, looked for once. Throws can_run's reason when there is none.
@@ -79,6 +97,7 @@ class Gpu {
   gpu::KernelCache kernels_;
   std::mutex mutex_;
   std::map<PlanKey, gpu::GemmPlan> plans_;
+  gpu::Notes notes_;
   std::vector<gpu::DeviceBuffer> zeros_;
 };
 
@@ -196,9 +215,11 @@ void attention_on_gpu(const fovea_attention_args& args, const fovea_place& place
   Gpu& gpu = gpu_of(place);
   const std::shared_ptr<void> held = gpu.device().hold_context();
   for (const AttentionCall& call : calls_of(args)) {
-    const gpu::AttentionPlan plan =
-        gpu::attention_plan(call.problem, gpu.device().info(), level_of(args.level));
-    gpu.run(gpu::attention_launch(gpu.device(), call.problem, call.operands, plan), place.stream);
+    const gpu::AttentionChoice choice =
+        gpu::choose_attention(call.problem, gpu.device().info(), level_of(args.level));
+    gpu.note(choice.notice);
+    gpu.run(gpu::attention_launch(gpu.device(), call.problem, call.operands, choice.plan),
+            place.stream);
   }
 }
 

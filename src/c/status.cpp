@@ -1,12 +1,14 @@
-// The last error of each thread.
+// The last error of each thread, and the notes of all.
 #include "c/status.hpp"
 
+#include <atomic>
 #include <string>
 
 namespace fovea::c {
 namespace {
 
 thread_local std::string last_error;
+std::atomic<fovea_note_handler> note_handler = nullptr;
 
 }  // namespace
 
@@ -18,7 +20,17 @@ void set_last_error(std::string_view message) noexcept {
   }
 }
 
+void tell(const std::string& note) {
+  if (const fovea_note_handler handler = note_handler.load(); handler != nullptr) {
+    handler(note.c_str());
+  }
+}
+
 }  // namespace fovea::c
+
+void fovea_set_note_handler(fovea_note_handler handler) {
+  fovea::c::note_handler = handler;
+}
 
 const char* fovea_last_error(void) {
   return fovea::c::last_error.c_str();

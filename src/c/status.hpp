@@ -2,6 +2,7 @@
 #pragma once
 
 #include <exception>
+#include <string>
 #include <string_view>
 
 #include "fovea/c/status.h"
@@ -10,6 +11,9 @@ namespace fovea::c {
 
 /// Makes `message` what fovea_last_error gives in this thread.
 void set_last_error(std::string_view message) noexcept;
+
+/// Gives `note` to the handler that fovea_set_note_handler has set, if there is one.
+void tell(const std::string& note);
 
 /// Runs `body`; what it throws becomes the thread's last error. No exception leaves a C function.
 template <typename Body>

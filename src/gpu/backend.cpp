@@ -96,7 +96,7 @@ class GpuBackend final : public ops::Backend {
         precision_(choose_precision(options.precision, device_->info())),
         types_(types_of(precision_)),
         kernels_(*device_),
-        vendor_(*device_),
+        vendor_(*device_, notes_),
         uploader_(*device_),
         pool_(options.threads > 0 ? options.threads : available_threads()),
         compute_(device_->make_stream()),
@@ -116,8 +116,8 @@ class GpuBackend final : public ops::Backend {
   [[nodiscard]] std::string take_note() override {
     const std::lock_guard turn(turn_);
     std::string note = std::exchange(note_, {});
-    const std::string vendors = vendor_.take_note();
-    return note + (note.empty() || vendors.empty() ? "" : "; ") + vendors;
+    const std::string others = notes_.take();
+    return note + (note.empty() || others.empty() ? "" : "; ") + others;
   }
   [[nodiscard]] ops::TensorTypes types() const override { return types_; }
 
@@ -244,6 +244,7 @@ class GpuBackend final : public ops::Backend {
   Precision precision_;
   ops::TensorTypes types_;
   KernelCache kernels_;
+  Notes notes_;
   VendorGemm vendor_;
   Uploader uploader_;
   ThreadPool pool_;
@@ -272,7 +273,7 @@ std::int64_t GpuBackend::most_images(const ops::Batch& batch) const {
 }
 
 std::size_t GpuBackend::measure_scratch(std::int64_t images, const Network& network) {
-  GpuLane lane({*device_, kernels_, vendor_}, nullptr, {}, nullptr);
+  GpuLane lane({*device_, kernels_, vendor_, notes_}, nullptr, {}, nullptr);
   // Operators look at addresses only when they run, but refuse to be given none.
   constexpr DevicePtr kNowhere = 256;
   network(lane, {.first = 0,
@@ -330,7 +331,7 @@ ops::Slice GpuBackend::slice_of(const Slot& slot, std::int64_t first, std::int64
 }
 
 void GpuBackend::call(const ops::Slice& slice, const Network& network, Stopwatch* stopwatch) {
-  GpuLane lane({*device_, kernels_, vendor_}, compute_.get(),
+  GpuLane lane({*device_, kernels_, vendor_, notes_}, compute_.get(),
                {.address = memory_.scratch.address(), .bytes = memory_.scratch.bytes()}, stopwatch);
   network(lane, slice);
 }

@@ -70,18 +70,6 @@ void Stopwatch::add_to(std::vector<ops::OperatorTime>& times) {
   marks_.clear();
 }
 
-void VendorNotes::add(const GemmProblem& problem, const DeviceInfo& device) {
-  const GemmProblem ordinary{
-      .m = 128, .n = 128, .k = 128, .a = problem.a, .b = problem.b, .output = problem.output};
-  GemmProblem kind = problem;
-  kind.m = 1;
-  if (!can_run(ordinary, device).empty() || !told_.insert(to_string(kind)).second) {
-    return;
-  }
-  text_ += fmt::format("{}cuBLASLt computes {} ({})", text_.empty() ? "" : "; ", to_string(problem),
-                       can_run(problem, device));
-}
-
 MatmulPlan& VendorGemm::plan(const MatmulProblem& problem) {
   if (!library_) {
     library_ = open_cublaslt(device_);
@@ -240,8 +228,12 @@ void GpuLane::do_attention(const ops::AttentionProblem& problem, const ConstTens
   const AttentionProblem packed =
       packed_attention(problem.images, problem.tokens, problem.heads, problem.head_dim,
                        problem.scale, problem.type, problem.output);
+  const AttentionChoice choice = choose_attention(packed, context_.device.info());
+  if (!choice.notice.empty()) {
+    context_.notes.add(choice.notice);
+  }
   run(attention_launch(context_.device, packed,
-                       packed_operands(packed, address(qkv), address(output))));
+                       packed_operands(packed, address(qkv), address(output)), choice.plan));
   done("attention");
 }
 

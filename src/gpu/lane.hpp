@@ -4,44 +4,28 @@
 #include <cstddef>
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "gpu/device/device.hpp"
 #include "gpu/launch/gemm.hpp"
 #include "gpu/launch/launch.hpp"
+#include "gpu/launch/notes.hpp"
 #include "gpu/vendor/cublaslt.hpp"
 #include "gpu/weights.hpp"
 #include "ops/backend.hpp"
 
 namespace fovea::gpu {
 
-/// What users are told of products that cuBLASLt computes where this program has kernels for
-/// others: each kind once, whatever its number of rows. On GPUs for which it has none at all that
-/// is no news.
-class VendorNotes {
- public:
-  void add(const GemmProblem& problem, const DeviceInfo& device);
-  /// What was added since; empty when nothing was.
-  [[nodiscard]] std::string take() { return std::exchange(text_, {}); }
-
- private:
-  std::set<std::string> told_;
-  std::string text_;
-};
-
 /// Matrix products for which this program has no kernel on the device at hand, through cuBLASLt.
 class VendorGemm {
  public:
-  explicit VendorGemm(Device& device) : device_(device) {}
+  VendorGemm(Device& device, Notes& notes) : device_(device), notes_(notes) {}
 
   /// As gemm_launch, for bf16 operands. Opens the library on first use.
   void run(const GemmProblem& problem, const GemmOperands& operands, DevicePtr bias_bf16,
            KernelCache& kernels, Stream& stream);
-  [[nodiscard]] std::string take_note() { return notes_.take(); }
 
  private:
   [[nodiscard]] MatmulPlan& plan(const MatmulProblem& problem);
@@ -49,7 +33,7 @@ class VendorGemm {
   Device& device_;
   std::unique_ptr<CublasLt> library_;
   std::map<std::string, std::unique_ptr<MatmulPlan>> plans_;
-  VendorNotes notes_;
+  Notes& notes_;
 };
 
 /// When each operator of a slice ended, for a profile.
@@ -83,6 +67,7 @@ struct LaneContext {
   Device& device;
   KernelCache& kernels;
   VendorGemm& vendor;
+  Notes& notes;
 };
 
 /// The product of a linear layer whose weights are of type `weight`.

@@ -17,6 +17,12 @@ typedef enum fovea_status {
  * until another call of this thread fails. */
 FOVEA_API const char* fovea_last_error(void);
 
+/* Called with what users should know of operators that do not run as they might expect, for people,
+ * UTF-8, each text once a GPU; from the thread that calls the operator, and valid during the call.
+ * Null, as at first, for nobody. */
+typedef void (*fovea_note_handler)(const char* note);
+FOVEA_API void fovea_set_note_handler(fovea_note_handler handler);
+
 /* "0.1.0" */
 FOVEA_API const char* fovea_version(void);
 

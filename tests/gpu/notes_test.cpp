@@ -1,5 +1,5 @@
-// What users are told of products that run elsewhere than in kernels of this program.
-#include "gpu/lane.hpp"
+// What users are told of operators that do not run as they might expect.
+#include "gpu/launch/notes.hpp"
 
 #include <string>
 
@@ -15,11 +15,11 @@ DeviceInfo device(int major) {
       .name = "a GPU", .compute_major = major, .sm_count = 132, .shared_bytes_per_block = 232448};
 }
 
-TEST(VendorNotes, TellOfEachKindOfProductOnce) {
+TEST(Notes, TellOfEachKindOfProductOnce) {
   if (kernel_images().empty()) {
     GTEST_SKIP() << "built without kernels";
   }
-  VendorNotes notes;
+  Notes notes;
   EXPECT_EQ(notes.take(), "");
   GemmProblem problem{.m = 196, .n = 20, .k = 64};
   notes.add(problem, device(9));
@@ -37,9 +37,19 @@ TEST(VendorNotes, TellOfEachKindOfProductOnce) {
   EXPECT_NE(more.find("; cuBLASLt computes gemm (392, 24) = gelu"), std::string::npos) << more;
 }
 
+TEST(Notes, TellEachTextOnce) {
+  Notes notes;
+  notes.add("attention runs at level mma");
+  notes.add("attention runs at level wmma");
+  notes.add("attention runs at level mma");
+  EXPECT_EQ(notes.take(), "attention runs at level mma; attention runs at level wmma");
+  notes.add("attention runs at level mma");
+  EXPECT_EQ(notes.take(), "");
+}
+
 // There every product is cuBLASLt's, as the documents say.
-TEST(VendorNotes, AreNoNewsOnGpusWithoutKernelsForProducts) {
-  VendorNotes notes;
+TEST(Notes, AreNoNewsOnGpusWithoutKernelsForProducts) {
+  Notes notes;
   notes.add({.m = 196, .n = 20, .k = 64}, device(8));
   notes.add({.m = 196, .n = 768, .k = 768}, device(8));
   EXPECT_EQ(notes.take(), "");

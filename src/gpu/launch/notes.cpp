@@ -1,0 +1,23 @@
+#include "gpu/launch/notes.hpp"
+
+#include <fmt/format.h>
+
+namespace fovea::gpu {
+
+void Notes::add(const GemmProblem& problem, const DeviceInfo& device) {
+  const GemmProblem ordinary{
+      .m = 128, .n = 128, .k = 128, .a = problem.a, .b = problem.b, .output = problem.output};
+  GemmProblem kind = problem;
+  kind.m = 1;
+  if (can_run(ordinary, device).empty() && told_.insert(to_string(kind)).second) {
+    add(fmt::format("cuBLASLt computes {} ({})", to_string(problem), can_run(problem, device)));
+  }
+}
+
+void Notes::add(const std::string& text) {
+  if (told_.insert(text).second) {
+    text_ += (text_.empty() ? "" : "; ") + text;
+  }
+}
+
+}  // namespace fovea::gpu
