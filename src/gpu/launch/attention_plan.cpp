@@ -141,8 +141,9 @@ std::vector<AttentionPlan> flash_plans(const AttentionProblem& problem, const De
       plans.push_back({.design = AttentionDesign::kFlash, .kernel = static_cast<int>(i)});
     }
   }
-  std::ranges::stable_sort(plans, {}, [&](const AttentionPlan& plan) {
-    return flash_time(kFlashKernels.at(static_cast<std::size_t>(plan.kernel)), problem, device);
+  std::ranges::sort(plans, {}, [&](const AttentionPlan& plan) {
+    const FlashLevers& kernel = kFlashKernels.at(static_cast<std::size_t>(plan.kernel));
+    return std::pair(flash_time(kernel, problem, device), plan.kernel);
   });
   return plans;
 }
