@@ -24,9 +24,14 @@ def saved(options, *command):
     """The JSON that a program of Python's writes with --json; empty when it did not get that far."""
     with tempfile.NamedTemporaryFile(suffix=".json") as file:
         command = [sys.executable, *command, "--json", file.name]
-        done = subprocess.run([str(part) for part in command], stdout=sys.stderr, check=False, timeout=options.seconds)
-        if done.returncode:
-            print(f"{' '.join(map(str, command[1:3]))} failed with exit status {done.returncode}; keeping what it saved", file=sys.stderr)
+        try:
+            failure = subprocess.run(
+                [str(part) for part in command], stdout=sys.stderr, check=False, timeout=options.seconds
+            ).returncode
+        except subprocess.TimeoutExpired:
+            failure = f"no end within {options.seconds:.0f} s"
+        if failure:
+            print(f"{' '.join(map(str, command[1:3]))} failed ({failure}); keeping what it saved", file=sys.stderr)
             options.failed = True
         return json.loads(pathlib.Path(file.name).read_text() or "{}")
 
