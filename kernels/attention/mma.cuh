@@ -284,14 +284,12 @@ __device__ __forceinline__ void mma(const PortableParams& params) {
   const int warp = __shfl_sync(0xffffffffU, static_cast<int>(threadIdx.x) / 32, 0);
   const int group = warp / Cfg::kRowGroups;
   const int warp_row = warp % Cfg::kRowGroups * Cfg::kWarpRows;
-  // Everybody of the group has come here.
+  // Everybody of the group has come here; where it is more than a warp, everybody of the block.
   const auto meet = [&] {
-    if constexpr (Cfg::kKeyGroups == 1) {
-      __syncthreads();
-    } else if constexpr (Cfg::kRowGroups == 1) {
+    if constexpr (Cfg::kRowGroups == 1) {
       __syncwarp();
     } else {
-      ptx::bar_sync(1 + group, Cfg::kGroupThreads);
+      __syncthreads();
     }
   };
 
@@ -387,7 +385,8 @@ __device__ __forceinline__ void mma(const PortableParams& params) {
     }
   };
 
-  for (int i = 0; i < held_head.blocks_of(group, Cfg::kKeyGroups); ++i) {
+  // As often as the first group needs, which has most blocks: warps see none of those beyond.
+  for (int i = 0; i < held_head.blocks_of(0, Cfg::kKeyGroups); ++i) {
     if (i == 0) {
       ptx::cp_async_wait_group<2 * Cfg::kStages - 1>();
     } else {
