@@ -228,7 +228,8 @@ def python(code, *arguments, **options):
 
 
 INTERRUPTED = """
-import sys, numpy, fovea
+import signal, sys, numpy, fovea
+signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever started the tests may ignore it
 encoder = fovea.load(sys.argv[1], device=sys.argv[2])
 images = [numpy.zeros((3000, 4000, 3), numpy.uint8)] * 20_000  # at work for many seconds on any machine
 print("ready", flush=True)
