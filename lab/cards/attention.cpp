@@ -136,41 +136,37 @@ std::vector<KernelLimits> limits_of(DType type) {
 /// What each level is to reach where the problem is as small as it still has to be fast:
 /// (2,8,512,64) gives an H200's multiprocessors 64 queries each.
 std::vector<ProfileGate> profile_gates() {
-  ProfileGate each;
-  each.case_name = "b2_h8_n512_d64_f16";
-  each.most_conflicts = 0.05;
-  std::vector<ProfileGate> gates;
-  ProfileGate scalar = each;
-  scalar.level = "scalar";
-  scalar.reason = "multiply-adds are all that it has";
-  scalar.least_fma = 0.4;
-  scalar.most_registers = 72;
-  scalar.most_shared_bytes = 98304;
-  gates.push_back(scalar);
-  ProfileGate wmma = each;
-  wmma.level = "wmma";
-  wmma.reason = "four small blocks a multiprocessor are to keep the matrix units at work";
-  wmma.least_tensor = 0.4;
-  wmma.least_blocks = 4;
-  wmma.most_registers = 64;
-  wmma.most_shared_bytes = 49152;
-  gates.push_back(wmma);
-  ProfileGate mma = each;
-  mma.level = "mma";
-  mma.reason =
-      "a block a multiprocessor: half of its time goes by before the first products and after the "
-      "last, and mma.sync reaches 0.6 of an H200's matrix rate; the key groups' sums meet in "
-      "shared memory once";
-  mma.least_tensor = 0.2;
-  mma.most_conflicts = 0.15;
-  gates.push_back(mma);
-  ProfileGate wgmma = each;
-  wgmma.level = "wgmma";
-  wgmma.reason = "as mma, at the full matrix rate";
-  wgmma.least_tensor = 0.3;
-  wgmma.most_registers = 168;
-  gates.push_back(wgmma);
-  return gates;
+  const std::string name = "b2_h8_n512_d64_f16";
+  return {
+      {.level = "scalar",
+       .case_name = name,
+       .reason = "multiply-adds are all that it has",
+       .least_fma = 0.4,
+       .most_conflicts = 0.05,
+       .most_registers = 72,
+       .most_shared_bytes = 98304},
+      {.level = "wmma",
+       .case_name = name,
+       .reason = "four small blocks a multiprocessor are to keep the matrix units at work",
+       .least_tensor = 0.4,
+       .most_conflicts = 0.05,
+       .least_blocks = 4,
+       .most_registers = 64,
+       .most_shared_bytes = 49152},
+      {.level = "mma",
+       .case_name = name,
+       .reason = "a block a multiprocessor: half of its time goes by before the first products and "
+                 "after the last, and mma.sync reaches 0.6 of an H200's matrix rate; the key "
+                 "groups' sums meet in shared memory once",
+       .least_tensor = 0.2,
+       .most_conflicts = 0.15},
+      {.level = "wgmma",
+       .case_name = name,
+       .reason = "as mma, at the full matrix rate",
+       .least_tensor = 0.3,
+       .most_conflicts = 0.05,
+       .most_registers = 168},
+  };
 }
 
 Card empty_card(const CardOf& of) {
