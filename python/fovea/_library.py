@@ -56,7 +56,7 @@ _STATUS = object()  # a function's return value that says whether it failed
 _FUNCTIONS = {
     "fovea_last_error": (_text,),
     "fovea_version": (_text,),
-    "fovea_set_note_handler": (None, _NOTE_HANDLER),
+    "fovea_set_note_handler": (_NOTE_HANDLER, _NOTE_HANDLER),
     "fovea_encoder_load": (_STATUS, _text, _text, _text, _int, _out(_pointer)),
     "fovea_encoder_free": (None, _pointer),
     "fovea_encoder_dimension": (_long, _pointer),

@@ -1,14 +1,16 @@
 """What the engine has to tell of its operators becomes a warning."""
 
-import ctypes
-
 import pytest
 
 from fovea import _library
 
 
 def test_note_becomes_a_warning():
-    handler = ctypes.cast(_library._on_note, ctypes.c_void_p)
-    call = ctypes.CFUNCTYPE(None, ctypes.c_char_p)(handler.value)
-    with pytest.warns(RuntimeWarning, match="fovea: attention runs at level wmma, not mma"):
-        call("attention runs at level wmma, not mma".encode())
+    set_handler = _library.library.fovea_set_note_handler
+    handler = set_handler(_library._NOTE_HANDLER())  # what the engine would call
+    try:
+        assert handler, "importing fovea has set none"
+        with pytest.warns(RuntimeWarning, match="fovea: attention runs at level wmma, not mma"):
+            handler(b"attention runs at level wmma, not mma")
+    finally:
+        set_handler(handler)

@@ -28,8 +28,8 @@ void tell(const std::string& note) {
 
 }  // namespace fovea::c
 
-void fovea_set_note_handler(fovea_note_handler handler) {
-  fovea::c::note_handler = handler;
+fovea_note_handler fovea_set_note_handler(fovea_note_handler handler) {
+  return fovea::c::note_handler.exchange(handler);
 }
 
 const char* fovea_last_error(void) {

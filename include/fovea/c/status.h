@@ -21,7 +21,9 @@ FOVEA_API const char* fovea_last_error(void);
  * UTF-8, each text once a GPU; from the thread that calls the operator, and valid during the call.
  * Null, as at first, for nobody. */
 typedef void (*fovea_note_handler)(const char* note);
-FOVEA_API void fovea_set_note_handler(fovea_note_handler handler);
+
+/* The handler before. */
+FOVEA_API fovea_note_handler fovea_set_note_handler(fovea_note_handler handler);
 
 /* "0.1.0" */
 FOVEA_API const char* fovea_version(void);
