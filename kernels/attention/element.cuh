@@ -10,6 +10,7 @@
 namespace fovea::attention {
 
 struct Bf16 {
+  static constexpr std::uint32_t kOnes = 0x3f803f80;  // two of them
   template <int N, int kTransB = 0>
   using Wgmma = ptx::WgmmaBf16<N, kTransB>;
   static __device__ __forceinline__ std::uint32_t pack(float low, float high) {
@@ -28,6 +29,7 @@ struct Bf16 {
 };
 
 struct F16 {
+  static constexpr std::uint32_t kOnes = 0x3c003c00;
   template <int N, int kTransB = 0>
   using Wgmma = ptx::WgmmaF16<N, kTransB>;
   static __device__ __forceinline__ std::uint32_t pack(float low, float high) {

@@ -9,7 +9,7 @@ struct Choices {
 };
 using Cfg = attention::MmaCfg<Choices>;
 
-extern "C" __global__ void __launch_bounds__(Cfg::kThreads)
+extern "C" __global__ void __launch_bounds__(Cfg::kThreads, Cfg::kLevers.blocks)
     FOVEA_ENTRY(const __grid_constant__ attention::PortableParams params) {
   attention::mma<Cfg>(params);
 }

@@ -5,15 +5,18 @@
 // multiples of 8 elements from 16-byte aligned addresses. Deterministic.
 //
 //   block = kRowGroups x kKeyGroups warps      keys of the head, in blocks of kKeys:
-//   each warp: 32 queries, and the blocks         0 1 2 3 0 1 2 3 ...   (of key group)
-//   of its key group; each key group has        kStages blocks of a group are on chip or under way;
-//   its own ring, filled by its own warps       K and V arrive apart, so that Q K^T starts first
+//   each warp: kWarpRows queries, and the         0 1 2 3 0 1 2 3 ...   (of key group)
+//   blocks of its key group; each key group    kStages blocks of a group are on chip or under way;
+//   has its own ring, filled by its own warps  its warps meet once for each
 //
-// 32 queries a warp: each fragment of K or V that comes from shared memory meets two of Q or P;
-// with 16, shared memory would be as busy as the matrix units. Several key groups where there are
+// 32 queries a warp where they fill the GPU: each fragment of K or V that comes from shared memory
+// meets two of Q or P. 16 where more warps at once matter more. Several key groups where there are
 // too few queries for all multiprocessors: their sums meet in shared memory in the end.
 //
-// Registers: S (32, kKeys) f32, later P; O (32, kColumns) f32; Q where 64 columns leave room.
+// A block of keys is one run of instructions without branches, in which the compiler lays the
+// products of one tile under the exponentials of the other.
+//
+// Registers: S (kWarpRows, kKeys) f32, later P; O (kWarpRows, kColumns) f32; Q where there is room.
 #pragma once
 
 #include <cstdint>
@@ -42,7 +45,7 @@ struct MmaCfg : Choices {
   static constexpr int kKeys = kLevers.keys;
   static constexpr int kStages = kLevers.stages;
 
-  static constexpr int kWarpRows = kMmaWarpRows;
+  static constexpr int kWarpRows = kLevers.warp_rows;
   static constexpr int kRowTiles = kWarpRows / 16;
   static constexpr int kRows = kRowGroups * kWarpRows;   // of a block
   static constexpr int kGroupThreads = kRowGroups * 32;  // of a key group
@@ -50,8 +53,9 @@ struct MmaCfg : Choices {
   static constexpr std::size_t kSharedBytes = mma_shared_bytes(kLevers);
   static constexpr int kColumnSteps = kColumns / 16;
   static constexpr int kKeySteps = kKeys / 16;
-  static constexpr bool kQueriesStay = kColumns <= 64;  // in registers
-  static constexpr bool kHeadStays = kColumns < 128;    // what MmaHead says, in registers
+  static constexpr int kFewKeySteps = mma_few_keys(kLevers) / 16;
+  /// Whether registers hold Q; else it is read again for each block of keys.
+  static constexpr bool kQueriesStay = kColumns <= 64 && kWarpRows * kKeys <= 2048;
   static_assert(kColumns % 16 == 0 && kKeys % 16 == 0 && kStages >= 2);
 };
 
@@ -63,6 +67,7 @@ struct MmaPartial {
   float sum[Cfg::kRows];
 };
 
+/// A block of keys and their values.
 template <typename Cfg>
 struct MmaStage {
   RowTile<Cfg::kKeys, Cfg::kColumns> keys;
@@ -102,17 +107,17 @@ struct MmaRows {
   std::uint32_t q[Cfg::kRowTiles][Cfg::kQueriesStay ? Cfg::kColumnSteps : 1][4];
   float o[Cfg::kRowTiles][Cfg::kColumns / 8][4];
   RowPair max[Cfg::kRowTiles];
-  RowPair sum[Cfg::kRowTiles];
+  float sum[Cfg::kRowTiles][4];  // of weights, as O of a column of ones: elements 0 and 2 count
 };
 
-/// S (32, kKeys) = Q K^T. With kEdge steps of 16 keys from `keys` on are left out.
-template <typename Cfg, bool kEdge>
-__device__ __forceinline__ void scores(float (&s)[Cfg::kRowTiles][Cfg::kKeys / 8][4],
-                                       MmaRows<Cfg>& rows, const MmaStorage<Cfg>& shared,
-                                       const MmaStage<Cfg>& stage, int row, int keys, int lane) {
+/// S (kWarpRows, 16 kSteps) = Q K^T.
+template <typename Cfg, int kSteps>
+__device__ __forceinline__ void scores(float (&s)[Cfg::kRowTiles][kSteps * 8], MmaRows<Cfg>& rows,
+                                       const MmaStorage<Cfg>& shared, const MmaStage<Cfg>& stage,
+                                       int row, int lane) {
 #pragma unroll
-  for (int i = 0; i < Cfg::kRowTiles * Cfg::kKeys / 2; ++i) {
-    s[i / (Cfg::kKeys / 2)][i / 4 % (Cfg::kKeys / 8)][i % 4] = 0.0F;
+  for (int i = 0; i < Cfg::kRowTiles * kSteps * 8; ++i) {
+    s[i / (kSteps * 8)][i % (kSteps * 8)] = 0.0F;
   }
   const BlockPlaces q_places(shared.queries, row + lane % 16, lane / 16);
   const BlockPlaces k_places(stage.keys, lane / 16 * 8 + lane % 8, lane / 8 % 2);
@@ -126,32 +131,27 @@ __device__ __forceinline__ void scores(float (&s)[Cfg::kRowTiles][Cfg::kKeys / 8
       }
     }
 #pragma unroll
-    for (int pair = 0; pair < Cfg::kKeySteps; ++pair) {
-      if (kEdge && pair * 16 >= keys) {
-        continue;
-      }
+    for (int pair = 0; pair < kSteps; ++pair) {
       std::uint32_t k[4];
       ptx::ldmatrix_x4(k, k_places.at(pair, step));
 #pragma unroll
       for (int tile = 0; tile < Cfg::kRowTiles; ++tile) {
-        Cfg::Element::mma(s[tile][pair * 2], rows.q[tile][held], k[0], k[1]);
-        Cfg::Element::mma(s[tile][pair * 2 + 1], rows.q[tile][held], k[2], k[3]);
+        auto& halves = *reinterpret_cast<float(*)[2][4]>(&s[tile][pair * 8]);
+        Cfg::Element::mma(halves[0], rows.q[tile][held], k[0], k[1]);
+        Cfg::Element::mma(halves[1], rows.q[tile][held], k[2], k[3]);
       }
     }
   }
 }
 
-/// O (32, kColumns) += P V; as above.
-template <typename Cfg, bool kEdge>
+/// O (kWarpRows, kColumns) += P V, and the sums of P.
+template <typename Cfg, int kSteps>
 __device__ __forceinline__ void weigh(MmaRows<Cfg>& rows,
-                                      const std::uint32_t (&p)[Cfg::kRowTiles][Cfg::kKeySteps][4],
-                                      const MmaStage<Cfg>& stage, int keys, int lane) {
+                                      const std::uint32_t (&p)[Cfg::kRowTiles][kSteps][4],
+                                      const MmaStage<Cfg>& stage, int lane) {
   const BlockPlaces places(stage.values, lane % 16, lane / 16);
 #pragma unroll
-  for (int step = 0; step < Cfg::kKeySteps; ++step) {
-    if (kEdge && step * 16 >= keys) {
-      break;
-    }
+  for (int step = 0; step < kSteps; ++step) {
 #pragma unroll
     for (int pair = 0; pair < Cfg::kColumnSteps; ++pair) {
       std::uint32_t v[4];
@@ -162,6 +162,11 @@ __device__ __forceinline__ void weigh(MmaRows<Cfg>& rows,
         Cfg::Element::mma(rows.o[tile][pair * 2 + 1], p[tile][step], v[2], v[3]);
       }
     }
+    // One product instead of eight additions.
+#pragma unroll
+    for (int tile = 0; tile < Cfg::kRowTiles; ++tile) {
+      Cfg::Element::mma(rows.sum[tile], p[tile][step], Cfg::Element::kOnes, Cfg::Element::kOnes);
+    }
   }
 }
 
@@ -171,10 +176,10 @@ __device__ __forceinline__ void write_rows(const PortableParams& params, const H
                                            MmaRows<Cfg>& rows, MmaStorage<Cfg>& shared,
                                            int warp_row, int row, int lane) {
   using Element = typename Cfg::Element;
+  __syncwarp();  // all of the warp has read its queries
 #pragma unroll
   for (int tile = 0; tile < Cfg::kRowTiles; ++tile) {
-    const float inverse[2] = {inverse_of(quad_sum(rows.sum[tile].row[0])),
-                              inverse_of(quad_sum(rows.sum[tile].row[1]))};
+    const float inverse[2] = {inverse_of(rows.sum[tile][0]), inverse_of(rows.sum[tile][2])};
 #pragma unroll
     for (int i = 0; i < Cfg::kColumns / 4; ++i) {
       const int r = tile * 16 + lane / 4 + i % 2 * 8;
@@ -224,10 +229,9 @@ __device__ __forceinline__ void join_groups(const PortableParams& params, const 
         *reinterpret_cast<float2*>(&own.o[r][i * 8 + lane % 4 * 2]) =
             make_float2(rows.o[tile][i][half * 2], rows.o[tile][i][half * 2 + 1]);
       }
-      const float sum = quad_sum(rows.sum[tile].row[half]);
       if (lane % 4 == 0) {
         own.max[r] = rows.max[tile].row[half];
-        own.sum[r] = sum;
+        own.sum[r] = rows.sum[tile][half * 2];
       }
     }
   }
@@ -281,15 +285,20 @@ __device__ __forceinline__ void mma(const PortableParams& params) {
   extern __shared__ __align__(128) unsigned char memory[];
   auto& shared = *reinterpret_cast<MmaStorage<Cfg>*>(memory);
   static_assert(sizeof(shared) == Cfg::kSharedBytes);
+  // A warp's place, found again wherever it is needed.
+  const auto warp_row = [] {
+    return static_cast<int>(ptx::read_tid_x() / 32) % Cfg::kRowGroups * Cfg::kWarpRows;
+  };
   const int warp = __shfl_sync(0xffffffffU, static_cast<int>(threadIdx.x) / 32, 0);
-  const int group = warp / Cfg::kRowGroups;
-  const int warp_row = warp % Cfg::kRowGroups * Cfg::kWarpRows;
-  // Everybody of the group has come here; where it is more than a warp, everybody of the block.
+  const int group = Cfg::kKeyGroups == 1 ? 0 : warp / Cfg::kRowGroups;
+  // Everybody of the key group has come here.
   const auto meet = [&] {
-    if constexpr (Cfg::kRowGroups == 1) {
+    if constexpr (Cfg::kKeyGroups == 1) {
+      __syncthreads();
+    } else if constexpr (Cfg::kRowGroups == 1) {
       __syncwarp();
     } else {
-      __syncthreads();
+      ptx::bar_sync(1 + group, Cfg::kGroupThreads);
     }
   };
 
@@ -304,23 +313,18 @@ __device__ __forceinline__ void mma(const PortableParams& params) {
   const int seen_keys = max(at.seen_below(params, first + Cfg::kRows), 0);
   const MmaHead own_head{at.k,       at.v,  at.keys,
                          at.queries, first, (seen_keys + Cfg::kKeys - 1) / Cfg::kKeys};
-  if (!Cfg::kHeadStays && threadIdx.x == 0) {
-    shared.head = own_head;
+  if (threadIdx.x == 0) {
+    shared.head = own_head;  // from where it is read once all have met: that saves registers
   }
-  const MmaHead& held_head = Cfg::kHeadStays ? own_head : shared.head;  // once all have met
 
-  // One group of copies for K and one for V, also where there is nothing left to copy.
+  // A group of copies, also where there is nothing left to copy.
   const auto load_block = [&](int i, const MmaHead& head) {
     const int start = (i * Cfg::kKeyGroups + group) * Cfg::kKeys;
     MmaStage<Cfg>& stage = shared.stages[group][i % Cfg::kStages];
     const std::uint32_t group_thread = ptx::read_tid_x() % Cfg::kGroupThreads;
-    const bool any = i < head.blocks_of(group, Cfg::kKeyGroups);
-    if (any) {
+    if (i < head.blocks_of(group, Cfg::kKeyGroups)) {
       stage.keys.template load<Cfg::kGroupThreads>(head.k, params.k.row, start, head.keys,
                                                    params.head_dim, group_thread);
-    }
-    ptx::cp_async_commit_group();
-    if (any) {
       stage.values.template load<Cfg::kGroupThreads>(head.v, params.v.row, start, head.keys,
                                                      params.head_dim, group_thread);
     }
@@ -338,17 +342,20 @@ __device__ __forceinline__ void mma(const PortableParams& params) {
 #pragma unroll
   for (int tile = 0; tile < Cfg::kRowTiles; ++tile) {
     rows.max[tile] = {{kMinusInfinity, kMinusInfinity}};
-    rows.sum[tile] = {};
 #pragma unroll
     for (int i = 0; i < Cfg::kColumns / 2; ++i) {
       rows.o[tile][i / 4][i % 4] = 0.0F;
     }
+#pragma unroll
+    for (float& sum : rows.sum[tile]) {
+      sum = 0.0F;
+    }
   }
-  ptx::cp_async_wait_group<2 * Cfg::kStages>();
+  ptx::cp_async_wait_group<Cfg::kStages>();
   __syncthreads();
   if constexpr (Cfg::kQueriesStay) {
     const int lane = static_cast<int>(threadIdx.x % 32);
-    const BlockPlaces places(shared.queries, warp_row + lane % 16, lane / 16);
+    const BlockPlaces places(shared.queries, warp_row() + lane % 16, lane / 16);
 #pragma unroll
     for (int i = 0; i < Cfg::kRowTiles * Cfg::kColumnSteps; ++i) {
       ptx::ldmatrix_x4(rows.q[i / Cfg::kColumnSteps][i % Cfg::kColumnSteps],
@@ -356,67 +363,63 @@ __device__ __forceinline__ void mma(const PortableParams& params) {
     }
   }
 
-  // The weights of a block of keys, of which the warp's rows see some or all of the first `keys`.
-  std::uint32_t p[Cfg::kRowTiles][Cfg::kKeySteps][4];
-  const auto attend = [&]<bool kEdge>(const MmaStage<Cfg>& stage, int keys, int tail,
-                                      int causal_keys) {
+  // The first 16 kSteps keys of a block; with kEdge those of `tail` that the rows see: the first
+  // row below `causal_keys`.
+  const auto attend = [&]<int kSteps, bool kEdge>(const MmaStage<Cfg>& stage, int tail,
+                                                  int causal_keys) {
     // Places in memory are found again for each block: they would take registers all the time.
     const int lane = static_cast<int>(ptx::read_tid_x() % 32);
-    float s[Cfg::kRowTiles][Cfg::kKeys / 8][4];
-    scores<Cfg, kEdge>(s, rows, shared, stage, warp_row, keys, lane);
+    float s[Cfg::kRowTiles][kSteps * 8];
+    std::uint32_t p[Cfg::kRowTiles][kSteps][4];
+    scores<Cfg, kSteps>(s, rows, shared, stage, warp_row(), lane);
 #pragma unroll
     for (int tile = 0; tile < Cfg::kRowTiles; ++tile) {
-      auto& flat = *reinterpret_cast<float(*)[Cfg::kKeys / 2]>(&s[tile]);
       if constexpr (kEdge) {
-        if (params.causal != 0) {
-          mask_causal(flat, causal_keys + tile * 16, lane);
-        }
-        mask_tail<0>(flat, tail, lane);
+        const int row = tile * 16 + lane / 4;
+        mask_rows(s[tile], {min(tail, causal_keys + row), min(tail, causal_keys + row + 8)}, lane);
       }
-      const RowPair shift = raise_maxima(row_max(flat), params.scale_log2, rows.max[tile],
-                                         rows.sum[tile], [&](const RowPair& factors) {
+      const RowPair shift = raise_maxima<true>(
+          row_max(s[tile]), params.scale_log2, rows.max[tile], [&](const RowPair& factors) {
 #pragma unroll
-                                           for (int i = 0; i < Cfg::kColumns / 2; ++i) {
-                                             rows.o[tile][i / 4][i % 4] *= factors.row[i / 2 % 2];
-                                           }
-                                         });
-      take_weights(flat, params.scale_log2, shift, rows.sum[tile]);
-      pack<Element>(flat, p[tile]);
+            for (int i = 0; i < Cfg::kColumns / 2; ++i) {
+              rows.o[tile][i / 4][i % 4] *= factors.row[i / 2 % 2];
+            }
+            rows.sum[tile][0] *= factors.row[0];
+            rows.sum[tile][2] *= factors.row[1];
+          });
+      take_weights(s[tile], params.scale_log2, shift);
+      pack<Element>(s[tile], p[tile]);
     }
+    weigh<Cfg, kSteps>(rows, p, stage, lane);
   };
 
   // As often as the first group needs, which has most blocks: warps see none of those beyond.
-  for (int i = 0; i < held_head.blocks_of(0, Cfg::kKeyGroups); ++i) {
+  for (int i = 0; i < shared.head.blocks_of(0, Cfg::kKeyGroups); ++i) {
     if (i == 0) {
-      ptx::cp_async_wait_group<2 * Cfg::kStages - 1>();
+      ptx::cp_async_wait_group<Cfg::kStages - 1>();
     } else {
-      ptx::cp_async_wait_group<2 * Cfg::kStages - 3>();
+      ptx::cp_async_wait_group<Cfg::kStages - 2>();
     }
-    meet();  // the keys are there, and what came before block i - 1 has been read
+    meet();  // the block is there, and what came before block i - 1 has been read
     if (i != 0) {
-      load_block(i - 1 + Cfg::kStages, held_head);
+      load_block(i - 1 + Cfg::kStages, shared.head);
     }
+    const MmaHead& head = shared.head;
     const MmaStage<Cfg>& stage = shared.stages[group][i % Cfg::kStages];
-    // Keys of this block, and those of them that the warp's first row sees, if causal. A warp
+    // Keys from this block on that there are, and those that the warp's first row sees. A warp
     // without queries sees none.
     const int start = (i * Cfg::kKeyGroups + group) * Cfg::kKeys;
-    const int row = held_head.first + warp_row;
-    const int tail = row < held_head.queries ? held_head.keys - start : 0;
-    const int causal_keys = row + 1 + held_head.keys - held_head.queries - start;
-    const int seen = params.causal != 0 ? min(tail, causal_keys + Cfg::kWarpRows - 1) : tail;
-    const bool edge = tail < Cfg::kKeys || (params.causal != 0 && causal_keys < Cfg::kKeys);
-    if (seen > 0 && edge) {
-      attend.template operator()<true>(stage, seen, tail, causal_keys);
+    const int row = head.first + warp_row();
+    const int tail = row < head.queries ? head.keys - start : 0;
+    const int causal_keys =
+        params.causal != 0 ? row + 1 + head.keys - head.queries - start : Cfg::kKeys;
+    const int seen = min(tail, causal_keys + Cfg::kWarpRows - 1);
+    if (tail >= Cfg::kKeys && causal_keys >= Cfg::kKeys) {
+      attend.template operator()<Cfg::kKeySteps, false>(stage, tail, causal_keys);
+    } else if (seen > Cfg::kFewKeySteps * 16) {
+      attend.template operator()<Cfg::kKeySteps, true>(stage, tail, causal_keys);
     } else if (seen > 0) {
-      attend.template operator()<false>(stage, seen, tail, causal_keys);
-    }
-    ptx::cp_async_wait_group<2 * Cfg::kStages - 2>();
-    meet();  // the values are there; one place for all warps, as barriers want it
-    const int lane = static_cast<int>(ptx::read_tid_x() % 32);
-    if (seen > 0 && edge) {
-      weigh<Cfg, true>(rows, p, stage, seen, lane);
-    } else if (seen > 0) {
-      weigh<Cfg, false>(rows, p, stage, seen, lane);
+      attend.template operator()<Cfg::kFewKeySteps, true>(stage, tail, causal_keys);
     }
   }
 
@@ -425,11 +428,11 @@ __device__ __forceinline__ void mma(const PortableParams& params) {
   const HeadRows end(params, end_place);
   const int end_first = end_place.tile * Cfg::kRows;
   if constexpr (Cfg::kKeyGroups == 1) {
-    write_rows<Cfg>(params, end, rows, shared, warp_row, end_first + warp_row, lane);
+    write_rows<Cfg>(params, end, rows, shared, warp_row(), end_first + warp_row(), lane);
   } else {
     ptx::cp_async_wait_all();
     meet();  // the ring becomes the group's sums
-    join_groups<Cfg>(params, end, rows, shared, group, warp_row, end_first, lane);
+    join_groups<Cfg>(params, end, rows, shared, group, warp_row(), end_first, lane);
   }
 }
 

@@ -153,27 +153,48 @@ constexpr std::size_t shared_bytes(const Levers& levers) {
   return static_cast<std::size_t>(round_up(bytes, kTileAlignment));
 }
 
-/// Query rows of a warp of the mma kernels.
-inline constexpr int kMmaWarpRows = 32;
+/// What a kernel by mma.sync is built for, among the GPUs from sm_80 on.
+enum class MmaGpus : std::uint8_t { kAll, kHopper, kOthers };
 
 /// Any GPU from sm_80 on (mma.cuh).
 struct MmaLevers {
   int columns;     // heads are padded to them
+  int warp_rows;   // queries of a warp
   int row_groups;  // warps along the queries
   int key_groups;  // warps along the keys
   int keys;        // of a block
   int stages;      // blocks of a key group on chip
+  int blocks;      // that a multiprocessor holds
+  int cost;        // of a query and a key, beside other kernels of the width; of an H200's times
+  MmaGpus gpus = MmaGpus::kAll;
 };
 
-/// Of each width from the most queries a block to the fewest.
+/// Of each width from the most queries a block to the fewest. For other GPUs the compiler needs
+/// more registers, and Ada has half of the shared memory.
 inline constexpr std::array kMmaKernels = {
-    MmaLevers{32, 4, 1, 64, 2},  MmaLevers{64, 4, 1, 64, 2}, MmaLevers{64, 2, 4, 64, 2},
-    MmaLevers{64, 1, 8, 32, 2},  MmaLevers{80, 4, 1, 64, 2}, MmaLevers{96, 4, 1, 64, 2},
-    MmaLevers{128, 4, 1, 64, 2},
+    MmaLevers{32, 32, 4, 1, 128, 2, 2, 100},
+    MmaLevers{32, 16, 4, 1, 128, 2, 3, 105},
+    MmaLevers{64, 32, 4, 1, 128, 2, 2, 100, MmaGpus::kHopper},
+    MmaLevers{64, 32, 4, 1, 64, 2, 2, 109, MmaGpus::kOthers},
+    MmaLevers{64, 16, 4, 1, 80, 2, 4, 112, MmaGpus::kHopper},
+    MmaLevers{64, 16, 4, 1, 64, 2, 4, 118, MmaGpus::kOthers},
+    MmaLevers{64, 32, 2, 4, 64, 2, 1, 90},
+    MmaLevers{64, 32, 1, 8, 32, 2, 1, 90},
+    MmaLevers{80, 32, 4, 1, 64, 2, 2, 100},
+    MmaLevers{80, 16, 4, 1, 128, 2, 2, 120},
+    MmaLevers{96, 32, 4, 1, 64, 2, 2, 100},
+    MmaLevers{96, 16, 4, 1, 96, 2, 2, 110},
+    MmaLevers{128, 32, 4, 1, 64, 2, 2, 100, MmaGpus::kHopper},
+    MmaLevers{128, 32, 4, 1, 32, 2, 2, 120, MmaGpus::kOthers},
+    MmaLevers{128, 16, 4, 1, 64, 2, 3, 130},
 };
 
+/// Where so many keys or fewer are left, a warp looks at no more of their block.
+constexpr int mma_few_keys(const MmaLevers& levers) {
+  return round_up(levers.keys / 2, 16);
+}
 constexpr int mma_rows(const MmaLevers& levers) {
-  return levers.row_groups * kMmaWarpRows;
+  return levers.row_groups * levers.warp_rows;
 }
 constexpr int mma_threads(const MmaLevers& levers) {
   return levers.row_groups * levers.key_groups * 32;

@@ -201,7 +201,12 @@ __device__ __forceinline__ void consume(const Sm90Params& params, FlashStorage<C
     RowPair sum{};
     // S becomes P.
     const auto soften = [&](const RowPair& block_max, auto rescale) {
-      const RowPair shift = raise_maxima(block_max, params.scale_log2, max, sum, rescale);
+      const RowPair shift =
+          raise_maxima<false>(block_max, params.scale_log2, max, [&](const RowPair& factors) {
+            sum.row[0] *= factors.row[0];
+            sum.row[1] *= factors.row[1];
+            rescale(factors);
+          });
       take_weights(s, params.scale_log2, shift, sum);
       pack<Element>(s, p);
     };

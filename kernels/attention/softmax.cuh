@@ -58,15 +58,21 @@ __device__ __forceinline__ void mask_tail(float (&s)[kRegisters], int keys, int 
   }
 }
 
-/// The same where row `r` of the warp sees keys below `keys + r`.
+/// The same where each of a thread's rows sees keys of its own number.
 template <int kRegisters>
-__device__ __forceinline__ void mask_causal(float (&s)[kRegisters], int keys, int lane) {
+__device__ __forceinline__ void mask_rows(float (&s)[kRegisters], const int (&keys)[2], int lane) {
 #pragma unroll
   for (int i = 0; i < kRegisters; ++i) {
-    if (i / 4 * 8 + lane % 4 * 2 + i % 2 >= keys + lane / 4 + i / 2 % 2 * 8) {
+    if (i / 4 * 8 + lane % 4 * 2 + i % 2 >= keys[i / 2 % 2]) {
       s[i] = kMinusInfinity;
     }
   }
+}
+
+/// The same where row `r` of the warp sees keys below `keys + r`.
+template <int kRegisters>
+__device__ __forceinline__ void mask_causal(float (&s)[kRegisters], int keys, int lane) {
+  mask_rows(s, {keys + lane / 4, keys + lane / 4 + 8}, lane);
 }
 
 /// S becomes 2^(scale_log2 * (S - max)) with the maxima of all blocks so far; `sum` follows.
@@ -96,24 +102,24 @@ __device__ __forceinline__ RowPair online_softmax(float (&s)[kRegisters], float 
 
 /// What the exponents of a block of scores are shifted by, whose greatest are `block`: weights are
 /// 2^(scale_log2 * s - shift), the greatest of a row exactly 1. `max` (in powers of two: times
-/// scale_log2) follows; `rescale(factors)`, for sums before this block, is called only when some
-/// row of the warp has a greater maximum than before. `sum` is rescaled here.
-template <typename Rescale>
+/// scale_log2) follows; `rescale(factors)` is for sums before this block. Without kAlways it is
+/// called only when some row of the warp has a greater maximum than before; with it no branch
+/// keeps instructions before and after from each other's places.
+template <bool kAlways, typename Rescale>
 __device__ __forceinline__ RowPair raise_maxima(const RowPair& block, float scale_log2,
-                                                RowPair& max, RowPair& sum, Rescale rescale) {
+                                                RowPair& max, Rescale rescale) {
   bool grown = false;
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
     grown = grown || block.row[i] * scale_log2 > max.row[i];
   }
-  if (__any_sync(0xffffffffU, grown ? 1 : 0) != 0) {
+  if (kAlways || __any_sync(0xffffffffU, grown ? 1 : 0) != 0) {
     RowPair factors;
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       const float before = max.row[i];
       max.row[i] = fmaxf(before, block.row[i] * scale_log2);
       factors.row[i] = max.row[i] == kMinusInfinity ? 1.0F : ptx::ex2_approx(before - max.row[i]);
-      sum.row[i] *= factors.row[i];
     }
     rescale(factors);
   }
@@ -122,13 +128,23 @@ __device__ __forceinline__ RowPair raise_maxima(const RowPair& block, float scal
            max.row[1] == kMinusInfinity ? 0.0F : max.row[1]}};
 }
 
-/// S becomes the weights; `sum` follows.
+/// S becomes the weights.
 template <int kRegisters>
 __device__ __forceinline__ void take_weights(float (&s)[kRegisters], float scale_log2,
-                                             const RowPair& shift, RowPair& sum) {
+                                             const RowPair& shift) {
 #pragma unroll
   for (int i = 0; i < kRegisters; ++i) {
     s[i] = ptx::ex2_approx(fmaf(s[i], scale_log2, -shift.row[i / 2 % 2]));
+  }
+}
+
+/// The weights and, in `sum`, what they add up to.
+template <int kRegisters>
+__device__ __forceinline__ void take_weights(float (&s)[kRegisters], float scale_log2,
+                                             const RowPair& shift, RowPair& sum) {
+  take_weights(s, scale_log2, shift);
+#pragma unroll
+  for (int i = 0; i < kRegisters; ++i) {
     sum.row[i / 2 % 2] += s[i];
   }
 }

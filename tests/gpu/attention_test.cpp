@@ -88,15 +88,31 @@ TEST(AttentionPlans, OnHopperTheShortestTimeIsChosen) {
   EXPECT_EQ(first(1, 12, 196), "short_d64_k200");
 }
 
+// As they were measured on an H200: blocks of many queries where there are enough of them, of few
+// where sequences would pad them, and warps that share keys where multiprocessors would be idle.
 TEST(AttentionPlans, MmaBlocksShrinkUntilTheyFillTheGpu) {
-  const auto first = [](std::int64_t batch, std::int64_t heads, std::int64_t tokens) {
-    return plans_at(packed_attention(batch, tokens, heads, 64, 0.125, DType::kF16, DType::kF16), 80,
-                    AttentionLevel::kMma)
+  const auto first = [](std::int64_t batch, std::int64_t heads, std::int64_t tokens,
+                        std::int64_t head_dim = 64, int arch = 90) {
+    return plans_at(
+               packed_attention(batch, tokens, heads, head_dim, 0.125, DType::kF16, DType::kF16),
+               arch, AttentionLevel::kMma)
         .front();
   };
-  EXPECT_EQ(first(2, 8, 2048), "mma_d64_r128_g1");
+  EXPECT_EQ(first(2, 8, 2048), "mma_d64_r128_k128");
+  EXPECT_EQ(first(2, 8, 1024), "mma_d64_r128_k128");
+  EXPECT_EQ(first(256, 12, 256), "mma_d64_r128_k128");
+  EXPECT_EQ(first(256, 12, 196), "mma_d64_r64_k80") << "blocks of 128 would pad keys to 256";
+  EXPECT_EQ(first(2, 8, 729), "mma_d64_r64_k80") << "96 blocks of 128 queries";
   EXPECT_EQ(first(2, 8, 512), "mma_d64_r64_g4");
   EXPECT_EQ(first(1, 8, 512), "mma_d64_r32_g8");
+  EXPECT_EQ(first(2, 8, 2048, 128), "mma_d128_r128_k64");
+  EXPECT_EQ(first(2, 8, 512, 128), "mma_d128_r64_k64");
+  // Elsewhere kernels of fewer registers; Ada has no shared memory for warps that share keys.
+  EXPECT_EQ(first(2, 8, 2048, 64, 80), "mma_d64_r128_k64");
+  EXPECT_EQ(first(2, 8, 512, 64, 80), "mma_d64_r64_g4");
+  EXPECT_EQ(first(2, 8, 2048, 64, 89), "mma_d64_r128_k64");
+  EXPECT_EQ(first(2, 8, 512, 64, 89), "mma_d64_r64_k64");
+  EXPECT_EQ(first(2, 8, 2048, 128, 89), "mma_d128_r128_k32");
 }
 
 TEST(AttentionPlans, EveryLevelThatTheGpuHas) {
@@ -114,7 +130,7 @@ TEST(AttentionPlans, EveryLevelThatTheGpuHas) {
                Error);
   // Heads between two kernels' run in the wider one.
   EXPECT_EQ(plans_of(problem_of(196, 80), 90).front(), "flash_d96_k96");
-  EXPECT_EQ(plans_at(problem_of(196, 80), 80, AttentionLevel::kMma).front(), "mma_d80_r128_g1");
+  EXPECT_EQ(plans_at(problem_of(196, 80), 80, AttentionLevel::kMma).front(), "mma_d80_r64_k128");
   // Rows of e4m3 that the copy engine cannot store.
   AttentionProblem narrow = problem_of(196, 64);
   narrow.output = DType::kE4M3;

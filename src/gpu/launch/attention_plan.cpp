@@ -1,7 +1,9 @@
 // Attention on a GPU: what can be run, by which kernels, and which of them is chosen.
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdlib>
+#include <limits>
 #include <utility>
 
 #include <fmt/ranges.h>
@@ -21,6 +23,7 @@ using attention::kScalarKernels;
 using attention::kShortKernels;
 using attention::kTileRows;
 using attention::kWmmaKernels;
+using attention::MmaGpus;
 using attention::MmaLevers;
 using attention::ScalarLevers;
 using attention::ShortLevers;
@@ -76,8 +79,28 @@ int narrowest(const Kernels& kernels, const AttentionProblem& problem, Wanted wa
   return best;
 }
 
-/// The mma kernels of the problem's width, best first: the one of most queries a block that gives
-/// every multiprocessor a block, else the one of fewest queries.
+std::int64_t mma_tiles(const MmaLevers& kernel, const AttentionProblem& problem) {
+  return problem.batch * problem.heads * divide_up(problem.queries, mma_rows(kernel));
+}
+
+/// How long a kernel takes that gives all multiprocessors work, in units that kernels of one width
+/// share: queries and keys with their padding. Where a multiprocessor holds fewer blocks than it
+/// should, they hide less of each other's waits.
+double mma_time(const MmaLevers& kernel, const AttentionProblem& problem,
+                const DeviceInfo& device) {
+  const std::int64_t rows = divide_up(problem.queries, kernel.warp_rows) * kernel.warp_rows;
+  const std::int64_t rest = problem.keys % kernel.keys;
+  const std::int64_t few = mma_few_keys(kernel);
+  const std::int64_t last = rest == 0 ? 0 : rest <= few ? few : kernel.keys;
+  constexpr std::size_t kReserved = 1024;  // shared memory of each block, and beyond the largest
+  const std::size_t held =
+      (device.shared_bytes_per_block + kReserved) / (mma_shared_bytes(kernel) + kReserved);
+  const double crowding = std::max(1.0, kernel.blocks / static_cast<double>(held));
+  return static_cast<double>(rows * (problem.keys - rest + last)) * kernel.cost * crowding;
+}
+
+/// The mma kernels of the problem's width, best first: of those that give every multiprocessor a
+/// block the one that takes the least time, else the one of fewest queries a block.
 std::vector<AttentionPlan> mma_plans(const AttentionProblem& problem, const DeviceInfo& device) {
   const int columns = kMmaKernels
                           .at(static_cast<std::size_t>(narrowest(
@@ -85,19 +108,26 @@ std::vector<AttentionPlan> mma_plans(const AttentionProblem& problem, const Devi
                           .columns;
   std::vector<AttentionPlan> plans;
   for (std::size_t i = 0; i < kMmaKernels.size(); ++i) {
-    if (kMmaKernels.at(i).columns == columns &&
-        mma_shared_bytes(kMmaKernels.at(i)) <= device.shared_bytes_per_block) {
+    const MmaLevers& kernel = kMmaKernels.at(i);
+    const bool built =
+        kernel.gpus == MmaGpus::kAll || (kernel.gpus == MmaGpus::kHopper) == (device.arch() == 90);
+    if (kernel.columns == columns && built &&
+        mma_shared_bytes(kernel) <= device.shared_bytes_per_block) {
       plans.push_back({.design = AttentionDesign::kMma, .kernel = static_cast<int>(i)});
     }
   }
-  // Widest first in the table; one that leaves a tenth of the multiprocessors idle still counts.
-  const auto fills = [&](const AttentionPlan& plan) {
-    const int rows = mma_rows(kMmaKernels.at(static_cast<std::size_t>(plan.kernel)));
-    return problem.batch * problem.heads * divide_up(problem.queries, rows) * 10 >=
-           std::int64_t{device.sm_count} * 9;
+  const auto time = [&](const AttentionPlan& plan) {
+    const MmaLevers& kernel = kMmaKernels.at(static_cast<std::size_t>(plan.kernel));
+    const std::int64_t tiles = mma_tiles(kernel, problem);
+    // One that leaves a tenth of the multiprocessors idle still counts; warps that share keys
+    // only pay where no second block could have the place.
+    const bool fills = tiles * 10 >= std::int64_t{device.sm_count} * 9;
+    return fills && (kernel.key_groups == 1 || tiles <= device.sm_count)
+               ? mma_time(kernel, problem, device)
+               : std::numeric_limits<double>::infinity();
   };
-  auto best = std::ranges::find_if(plans, fills);
-  if (best == plans.end()) {
+  auto best = std::ranges::min_element(plans, {}, time);
+  if (std::isinf(time(*best))) {
     best = plans.end() - 1;
   }
   std::rotate(plans.begin(), best, best + 1);
@@ -109,9 +139,7 @@ std::vector<AttentionPlan> mma_plans(const AttentionProblem& problem, const Devi
 bool splits_keys(const AttentionPlan& plan, const AttentionProblem& problem,
                  const DeviceInfo& device) {
   const MmaLevers& kernel = kMmaKernels.at(static_cast<std::size_t>(plan.kernel));
-  return kernel.key_groups > 1 &&
-         problem.batch * problem.heads * divide_up(problem.queries, mma_rows(kernel)) <=
-             device.sm_count;
+  return kernel.key_groups > 1 && mma_tiles(kernel, problem) <= device.sm_count;
 }
 
 /// How long the kernel takes, in units that kernels of one width share: rounds of items, one a
@@ -310,8 +338,10 @@ std::string to_string(const AttentionPlan& plan) {
       return fmt::format("flash_d{}_k{}", kFlashKernels.at(at).head_dim, kFlashKernels.at(at).keys);
     case AttentionDesign::kMma: {
       const MmaLevers& kernel = kMmaKernels.at(at);
-      return fmt::format("mma_d{}_r{}_g{}", kernel.columns, attention::mma_rows(kernel),
-                         kernel.key_groups);
+      return kernel.key_groups > 1 ? fmt::format("mma_d{}_r{}_g{}", kernel.columns,
+                                                 attention::mma_rows(kernel), kernel.key_groups)
+                                   : fmt::format("mma_d{}_r{}_k{}", kernel.columns,
+                                                 attention::mma_rows(kernel), kernel.keys);
     }
     case AttentionDesign::kWmma:
       return fmt::format("wmma_d{}", kWmmaKernels.at(at).columns);
