@@ -4,7 +4,8 @@
                                   [--fovea build/release/bin/fovea] [--json FILE]
 
 For the 8-bit precisions the models are calibrated here, twice: each half of the photos is embedded by a model that was
-calibrated on the other half alone. Cosines are of single photos; the table gives mean and minimum."""
+calibrated on the other half alone: on these photos and pieces of them, as many together as `fovea calibrate` looks at.
+Cosines are of single photos; the table gives mean and minimum."""
 
 import argparse
 import json
@@ -13,10 +14,12 @@ import subprocess
 import tempfile
 
 import numpy
+import PIL.Image
 import torch
 from transformers import SiglipVisionModel
 
 import machine
+from eight_bit_accuracy import CALIBRATION_PIECES, pieces
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
@@ -46,13 +49,16 @@ def embed(options, model, photos, precision, work):
 
 
 def calibrated(options, model, photos, precision, work):
-    """A folder with the model's files and a calibration on these photos alone."""
+    """A folder with the model's files and a calibration on these photos alone, and pieces of them."""
     folder, chosen = (pathlib.Path(tempfile.mkdtemp(dir=work)) for _ in range(2))
     for file in pathlib.Path(model).resolve().iterdir():
         if not file.name.startswith("calibration-"):
             (folder / file.name).symlink_to(file)
     for photo in photos:
         (chosen / photo.name).symlink_to(photo)
+    opened = [PIL.Image.open(photo).convert("RGB") for photo in photos]
+    for number, piece in enumerate(pieces(opened, CALIBRATION_PIECES - len(photos), seed=2)):
+        piece.save(chosen / f"piece-{number:02}.png")
     run(options.fovea, "calibrate", folder, chosen, "--precision", precision)
     return folder
 

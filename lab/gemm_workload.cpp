@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "ops/weights.hpp"
 
 namespace fovea::lab {
 namespace {
@@ -36,7 +37,7 @@ double gelu(double x) {
 
 /// Of one-byte outputs: results up to 14 fit e4m3, up to 8 fit i8.
 double output_scale(DType type) {
-  return type == DType::kI8 ? 8.0 / 127 : 1.0 / 32;
+  return type == DType::kI8 ? 8.0 / (127 + ops::kGeluI8Offset) : 1.0 / 32;
 }
 
 bool one_byte(DType type) {
@@ -101,6 +102,7 @@ OutputSpec GemmWorkload::output() const {
   if (one_byte(problem_.output)) {
     // As the kernel takes it.
     spec.scale = double{static_cast<float>(output_scale(problem_.output))};
+    spec.offset = problem_.output == DType::kI8 ? ops::kGeluI8Offset : 0.0;
   }
   if (problem_.epilogue == GemmEpilogue::kResidual) {
     spec.initial = static_cast<int>(inputs_.size()) - 1;  // the residual is the last input
@@ -251,7 +253,8 @@ void GemmWorkload::framework(const Tile& tile, std::span<double> values) const {
         y = bf16(y) + static_cast<float>(tensors_.position.at(row % problem_.tokens, column));
         break;
     }
-    values[i] = double{rounded(spec.type, double{y} / spec.scale)} * spec.scale;
+    values[i] = (double{rounded(spec.type, double{y} / spec.scale - spec.offset)} + spec.offset) *
+                spec.scale;
   }
 }
 

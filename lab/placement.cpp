@@ -113,8 +113,10 @@ void Placement::read(std::span<TileValues> tiles, gpu::Stream& stream) const {
             decode(DType::kF32, scales.data() + static_cast<std::size_t>(row) * sizeof(float))};
       }
       for (std::int64_t column = 0; column < tile.columns; ++column) {
-        *value++ = scale * double{decode(spec_.type, band.data() + first +
-                                                         static_cast<std::size_t>(column) * size)};
+        *value++ =
+            scale * (spec_.offset +
+                     double{decode(spec_.type,
+                                   band.data() + first + static_cast<std::size_t>(column) * size)});
       }
     }
   }

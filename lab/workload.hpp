@@ -33,6 +33,7 @@ struct OutputSpec {
   std::int64_t rows = 0;
   std::int64_t columns = 0;
   double scale = 1.0;
+  double offset = 0.0;  // a stored number stands for (number + offset) * scale
   bool row_scale = false;
   /// Index of the input whose content the output holds before the launch, for kernels that add to
   /// it; others find NaN there.

@@ -5,6 +5,7 @@
 
 #include <cuda_fp16.h>
 
+#include "kernels/epilogue/params.hpp"
 #include "kernels/ptx/math.cuh"
 
 namespace fovea::epilogue {
@@ -37,12 +38,14 @@ __device__ __forceinline__ std::uint32_t gelu_tanh_f16x2(std::uint32_t packed, _
   return packed;
 }
 
-/// Two halves as i8 in the low bytes, rounded to nearest even; beyond 127 saturates (GELU's results
-/// never come near -128). Adding 1.5 * 2^10 leaves the integer in a half's low bits.
+/// Two halves less kGeluOffset as i8 in the low bytes, rounded to nearest even; beyond 127
+/// saturates (below nothing does: GELU's results are no less than -0.1701, and scales so great that
+/// this is above -128). Adding 1.5 * 2^10 leaves the integer in a half's low bits.
 __device__ __forceinline__ std::uint32_t to_i8x2(std::uint32_t packed) {
   __half2 x;
   __builtin_memcpy(&x, &packed, sizeof(x));
-  x = __hadd2(__hmin2(x, __float2half2_rn(127.0F)), __float2half2_rn(1536.0F));
+  x = __hadd2(__hmin2(x, __float2half2_rn(127.0F + kGeluOffset)),
+              __float2half2_rn(1536.0F - kGeluOffset));
   __builtin_memcpy(&packed, &x, sizeof(packed));
   return __byte_perm(packed, 0U, 0x4420);
 }

@@ -5,7 +5,8 @@
 
 namespace fovea::epilogue {
 
-inline constexpr int kQuad = 4;  // lanes that share a row of the accumulators
+inline constexpr int kQuad = 4;         // lanes that share a row of the accumulators
+inline constexpr int kGeluOffset = 96;  // i8 results of GELU are stored less this
 
 /// What a LayerNorm does to a row but for its weight and bias: x * scale + shift.
 struct alignas(8) RowNorm {

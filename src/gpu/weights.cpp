@@ -112,6 +112,9 @@ PackedLinear pack_linear(const ops::LinearWeights& weights) {
   if (normed) {
     fail("norms are folded into bf16 weights only, not {}", to_string(packed.type));
   }
+  if (weights.input.offset != 0 && packed.type != DType::kI8) {
+    fail("inputs with an offset are i8, not {}", to_string(packed.type));
+  }
   const auto most = packed.type == DType::kE4M3 ? kE4M3Max : static_cast<float>(kI8Max);
   packed.column_scale.resize(out);
   for (std::size_t o = 0; o < out; ++o) {
@@ -127,6 +130,14 @@ PackedLinear pack_linear(const ops::LinearWeights& weights) {
       store_scaled(row, packed.type, scale, stored);
     }
     packed.column_scale[o] = scale * weights.input.scale;
+    if (weights.input.offset != 0) {  // the product takes what is stored
+      std::int64_t sum = 0;
+      for (std::size_t i = 0; i < in; ++i) {
+        sum += static_cast<std::int8_t>(stored[i]);
+      }
+      packed.bias[o] += static_cast<float>(double{packed.column_scale[o]} *
+                                           static_cast<double>(weights.input.offset * sum));
+    }
   }
   return packed;
 }

@@ -13,6 +13,7 @@
 #include "core/error.hpp"
 #include "io/atomic_file.hpp"
 #include "io/text.hpp"
+#include "ops/weights.hpp"
 
 namespace fovea::model {
 namespace {
@@ -109,6 +110,13 @@ CalibratedLayer Calibration::layer(std::string_view place, std::int64_t index, s
   }
   if (place == kPlaceOfStaticInputs && found.input_scale == 0) {
     fail("{}: layer {} has no scale for its inputs; calibrate the model again", shown_, name);
+  }
+  if (place == kPlaceOfStaticInputs && weight_type_ == "I8" &&
+      found.input_scale < ops::kLeastGeluI8Scale) {
+    fail(
+        "{}: the inputs of layer {} have a scale for other 8-bit numbers; calibrate the model "
+        "again",
+        shown_, name);
   }
   return found;
 }

@@ -165,7 +165,7 @@ class LayerPreparer {
     return backend_.prepare(weights);
   }
   [[nodiscard]] PreparedPtr fc1(std::int64_t index) const {
-    Stored inner{.type = types_.inner};
+    Stored inner = inner_type();
     if (calibration_) {  // it writes what fc2 reads
       const VisionConfig& vision = checkpoint_.config().vision;
       inner.scale = calibration_->layer("fc2", index, vision.hidden, vision.mlp).input_scale;
@@ -173,10 +173,14 @@ class LayerPreparer {
     return prepare("fc1", index, {.type = types_.normed}, inner, kNorm2);
   }
   [[nodiscard]] PreparedPtr fc2(std::int64_t index) const {
-    return prepare("fc2", index, {.type = types_.inner}, {.type = types_.stream});
+    return prepare("fc2", index, inner_type(), {.type = types_.stream});
   }
 
  private:
+  /// What is between the two layers of an MLP, but for its scale.
+  [[nodiscard]] Stored inner_type() const {
+    return {.type = types_.inner, .offset = types_.inner == DType::kI8 ? ops::kGeluI8Offset : 0};
+  }
   /// Whether the backend normalises what a linear layer of the stream reads.
   [[nodiscard]] bool folds_norm(std::int64_t out, ops::Epilogue epilogue, DType output) const {
     const VisionConfig& vision = checkpoint_.config().vision;

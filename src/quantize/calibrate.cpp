@@ -1,7 +1,7 @@
 // Rounds the layers, several at a time, and hands them to the file.
 #include "quantize/calibrate.hpp"
 
-#include <cmath>
+#include <algorithm>
 #include <iterator>
 #include <string>
 #include <vector>
@@ -9,6 +9,7 @@
 #include "core/dtype.hpp"
 #include "model/calibration.hpp"
 #include "model/encoder_weights.hpp"
+#include "ops/weights.hpp"
 
 namespace fovea::quantize {
 namespace {
@@ -21,9 +22,11 @@ float input_scale(std::string_view place, float peak, Precision precision) {
   if (place != model::kPlaceOfStaticInputs) {
     return 0.0F;
   }
-  constexpr float kInt8Max = 127.0F;
-  const float largest = precision == Precision::kInt8 ? kInt8Max : kE4M3Max;
-  return peak > 0 ? kHeadroom * peak / largest : 1.0F;
+  if (precision == Precision::kInt8) {
+    constexpr float kLargest = 127 + ops::kGeluI8Offset;
+    return std::max(kHeadroom * peak / kLargest, ops::kLeastGeluI8Scale);
+  }
+  return peak > 0 ? kHeadroom * peak / kE4M3Max : 1.0F;
 }
 
 }  // namespace

@@ -92,6 +92,36 @@ TEST(PackLinearTest, TakesWhatCalibrationHasRounded) {
   EXPECT_FLOAT_EQ(packed.column_scale[1], 0.06F);
 }
 
+// The product takes the numbers as they are stored: what their offset adds is taken back.
+TEST(PackLinearTest, TheOffsetOfInputsGoesIntoTheBias) {
+  constexpr std::size_t kIn = 16;
+  constexpr float kScale = 0.03F;
+  const std::vector<float> weight = random_values(kIn * 2, 3);
+  const std::vector<float> bias{0.25F, -1.0F};
+  const PackedLinear packed =
+      pack_linear({.in = kIn,
+                   .out = 2,
+                   .weight = weight,
+                   .bias = bias,
+                   .input = {.type = DType::kI8, .scale = kScale, .offset = 96}});
+  for (std::size_t o = 0; o < 2; ++o) {
+    double stored_product = 0;
+    double product = bias[o];
+    for (std::size_t i = 0; i < kIn; ++i) {
+      const double stored = 5.0 * static_cast<double>(i) - 96.0;
+      stored_product += stored * weight_at(packed, o * kIn + i);
+      product += (stored + 96.0) * packed.column_scale[o] * weight_at(packed, o * kIn + i);
+    }
+    EXPECT_NEAR(stored_product * packed.column_scale[o] + packed.bias[o], product, 1e-4);
+  }
+  EXPECT_THROW((void)pack_linear({.in = kIn,
+                                  .out = 2,
+                                  .weight = weight,
+                                  .bias = bias,
+                                  .input = {.type = DType::kE4M3, .offset = 96}}),
+               Error);
+}
+
 /// What the kernel makes of a packed layer and a row: scale * (x . weight) + shift * sum + bias.
 double folded(const PackedLinear& packed, std::size_t output, const std::vector<double>& x,
               double scale, double shift) {

@@ -113,6 +113,7 @@ TEST_F(CalibrationTest, NumbersThatCannotBeAreRefused) {
   };
   EXPECT_TRUE(contains(message("fc2", 0.0F), "no scale for its inputs"));
   EXPECT_TRUE(contains(message("fc2", -1.0F), "cannot be"));
+  EXPECT_TRUE(contains(message("fc2", 0.001F), "a scale for other 8-bit numbers"));
   EXPECT_TRUE(contains(message("qkv", std::nanf("")), "cannot be"));
   numbers_.scale[2] = std::numeric_limits<float>::infinity();
   EXPECT_TRUE(contains(message("qkv", 0.0F), "cannot be"));

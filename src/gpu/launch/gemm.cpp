@@ -13,9 +13,12 @@
 #include "core/error.hpp"
 #include "gpu/device/kernel_image.hpp"
 #include "kernels/gemm/params.hpp"
+#include "ops/weights.hpp"
 
 namespace fovea::gpu {
 namespace {
+
+static_assert(epilogue::kGeluOffset == ops::kGeluI8Offset);
 
 constexpr int kWarpgroupThreads = 128;
 // Tiles of the resident design where a row's position stays in registers.
