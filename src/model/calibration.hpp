@@ -5,9 +5,8 @@
 //   NAME.weight       I8 or F8_E4M3 [out, in]
 //   NAME.scale        F32 [out]: weight[o, i] is about NAME.weight[o, i] * NAME.scale[o]
 //   NAME.bias         F32 [out], with the mean of what the rounding adds taken back
-//   NAME.input_scale  F32 [1]: an 8-bit input, and ops::kGeluI8Offset if it is i8, times this is
-//   the
-//                     value; 0: inputs have a scale a row
+//   NAME.input_scale  F32 [1]: an 8-bit input (and ops::kGeluI8Offset, if it is i8) times this is
+//                     the value; 0: inputs have a scale a row
 #pragma once
 
 #include <cstdint>
