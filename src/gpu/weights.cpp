@@ -115,6 +115,9 @@ PackedLinear pack_linear(const ops::LinearWeights& weights) {
   if (weights.input.offset != 0 && packed.type != DType::kI8) {
     fail("inputs with an offset are i8, not {}", to_string(packed.type));
   }
+  if (weights.output.type == DType::kI8 && weights.output.offset != ops::kGeluI8Offset) {
+    fail("i8 outputs have the offset {}, not {}", ops::kGeluI8Offset, weights.output.offset);
+  }
   const auto most = packed.type == DType::kE4M3 ? kE4M3Max : static_cast<float>(kI8Max);
   packed.column_scale.resize(out);
   for (std::size_t o = 0; o < out; ++o) {

@@ -120,6 +120,13 @@ TEST(PackLinearTest, TheOffsetOfInputsGoesIntoTheBias) {
                                   .bias = bias,
                                   .input = {.type = DType::kE4M3, .offset = 96}}),
                Error);
+  EXPECT_THROW((void)pack_linear({.in = kIn,
+                                  .out = 2,
+                                  .weight = weight,
+                                  .bias = bias,
+                                  .input = {.type = DType::kI8},
+                                  .output = {.type = DType::kI8, .offset = 0}}),
+               Error);
 }
 
 /// What the kernel makes of a packed layer and a row: scale * (x . weight) + shift * sum + bias.
