@@ -1,7 +1,6 @@
 // Attention on a GPU: what can be run, by which kernels, and which of them is chosen.
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstdlib>
 #include <limits>
 #include <utility>
@@ -84,19 +83,13 @@ std::int64_t mma_tiles(const MmaLevers& kernel, const AttentionProblem& problem)
 }
 
 /// How long a kernel takes that gives all multiprocessors work, in units that kernels of one width
-/// share: queries and keys with their padding. Where a multiprocessor holds fewer blocks than it
-/// should, they hide less of each other's waits.
-double mma_time(const MmaLevers& kernel, const AttentionProblem& problem,
-                const DeviceInfo& device) {
+/// share: queries and keys with their padding.
+std::int64_t mma_time(const MmaLevers& kernel, const AttentionProblem& problem) {
   const std::int64_t rows = divide_up(problem.queries, kernel.warp_rows) * kernel.warp_rows;
   const std::int64_t rest = problem.keys % kernel.keys;
   const std::int64_t few = mma_few_keys(kernel);
   const std::int64_t last = rest == 0 ? 0 : rest <= few ? few : kernel.keys;
-  constexpr std::size_t kReserved = 1024;  // shared memory of each block, and beyond the largest
-  const std::size_t held =
-      (device.shared_bytes_per_block + kReserved) / (mma_shared_bytes(kernel) + kReserved);
-  const double crowding = std::max(1.0, kernel.blocks / static_cast<double>(held));
-  return static_cast<double>(rows * (problem.keys - rest + last)) * kernel.cost * crowding;
+  return rows * (problem.keys - rest + last) * kernel.cost;
 }
 
 /// The mma kernels of the problem's width, best first: of those that give every multiprocessor a
@@ -116,18 +109,18 @@ std::vector<AttentionPlan> mma_plans(const AttentionProblem& problem, const Devi
       plans.push_back({.design = AttentionDesign::kMma, .kernel = static_cast<int>(i)});
     }
   }
+  constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
   const auto time = [&](const AttentionPlan& plan) {
     const MmaLevers& kernel = kMmaKernels.at(static_cast<std::size_t>(plan.kernel));
     const std::int64_t tiles = mma_tiles(kernel, problem);
     // One that leaves a tenth of the multiprocessors idle still counts; warps that share keys
     // only pay where no second block could have the place.
     const bool fills = tiles * 10 >= std::int64_t{device.sm_count} * 9;
-    return fills && (kernel.key_groups == 1 || tiles <= device.sm_count)
-               ? mma_time(kernel, problem, device)
-               : std::numeric_limits<double>::infinity();
+    return fills && (kernel.key_groups == 1 || tiles <= device.sm_count) ? mma_time(kernel, problem)
+                                                                         : kNever;
   };
   auto best = std::ranges::min_element(plans, {}, time);
-  if (std::isinf(time(*best))) {
+  if (time(*best) == kNever) {
     best = plans.end() - 1;
   }
   std::rotate(plans.begin(), best, best + 1);
