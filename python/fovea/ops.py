@@ -244,6 +244,8 @@ def linear(
     """
     if not _runs_products("linear", x, torch.bfloat16):
         _refuse_gradients("linear", x, weight, bias, residual)
+        if gelu and residual is not None:
+            raise RuntimeError("fovea::linear: either gelu or a residual, not both")  # as the operator says
         y = torch.nn.functional.linear(x, weight, None if bias is None else bias.to(x.dtype))
         if gelu:
             return torch.nn.functional.gelu(y, approximate="tanh")

@@ -19,7 +19,8 @@ _warned: set[str] = set()
 
 @torch.compiler.assume_constant_result
 def _has_kernels(device_index: int) -> bool:
-    return torch.cuda.get_device_capability(device_index) >= (8, 0)
+    major, minor = torch.cuda.get_device_capability(device_index)
+    return major == 8 or (major, minor) in ((9, 0), (10, 0))  # what the program has kernels for
 
 
 def _reason_for_torch(query, key, value, attn_mask, dropout_p, scale, enable_gqa) -> str:
@@ -54,7 +55,7 @@ def _reason_for_torch(query, key, value, attn_mask, dropout_p, scale, enable_gqa
         return f"{query.dtype} on a GPU"
     if query.shape[-1] % 8 != 0 or query.shape[-1] > _LARGEST_HEAD:
         return "head dimensions that are no multiple of 8 up to 128"
-    return "" if _has_kernels(query.device.index) else "GPUs before compute capability 8.0"
+    return "" if _has_kernels(query.device.index) else "GPUs of other compute capabilities than 8.0 to 9.0 and 10.0"
 
 
 def scaled_dot_product_attention(

@@ -143,3 +143,13 @@ def test_layers_without_a_kernel_are_torchs_own(cuda):
     with pytest.warns(UserWarning, match="no kernel for torch.float16"):
         got = fovea.ops.linear(x, weight, gelu=True)
     assert torch.equal(got, gelu(F.linear(x, weight)))
+
+
+def test_torchs_own_refuse_what_the_operator_refuses(monkeypatch):
+    monkeypatch.setattr(fovea.ops, "_runs_products", lambda *arguments: False)
+    x = torch.randn(4, 48)
+    weight = torch.randn(32, 48)
+    residual = torch.randn(4, 32)
+    assert torch.equal(fovea.ops.linear(x, weight, residual=residual), residual + F.linear(x, weight))
+    with pytest.raises(RuntimeError, match="either gelu or a residual"):
+        fovea.ops.linear(x, weight, residual=residual, gelu=True)
