@@ -17,6 +17,7 @@
 namespace fovea::epilogue {
 
 enum class Kind { kBias, kGelu, kResidual, kPosition };
+enum class Output { kBF16, kE4M3, kI8 };
 
 /// One of the two rows of a tile that a lane holds parts of.
 struct Row {
@@ -72,7 +73,7 @@ __device__ __forceinline__ void load_floats(float (&to)[kCount], const float* fr
   }
 }
 
-/// Cfg: kColumns, kVector, kEpilogue, kOneByteOutput, kI8Output, kScaled (there is a column scale),
+/// Cfg: kColumns, kVector, kEpilogue, kOutput, kScaled (there is a column scale),
 /// kNormed (rows have a RowNorm and columns a sum), kAhead (groups of columns whose addends are on
 /// their way to registers).
 template <typename Cfg>
@@ -299,7 +300,7 @@ struct Fragment {
   static __device__ __forceinline__ void add_in_shared(
       const Accumulator (&accumulators)[Cfg::kColumns / 2], std::uint8_t* place, int group_bytes,
       const RowScales& row_scales, const Columns& columns) {
-    static_assert(Cfg::kEpilogue == Kind::kResidual && !Cfg::kOneByteOutput);
+    static_assert(Cfg::kEpilogue == Kind::kResidual && Cfg::kOutput == Output::kBF16);
     constexpr int kLowerRow = 8 * kGroupColumns * 2;
 #pragma unroll
     for (int group = 0; group < kGroups; ++group) {
@@ -332,7 +333,7 @@ struct Fragment {
   static __device__ __forceinline__ void store_vector(float (&y)[kVector], const Params& p,
                                                       std::int64_t at) {
     constexpr bool kGelu = Cfg::kEpilogue == Kind::kGelu;
-    if constexpr (Cfg::kI8Output) {
+    if constexpr (Cfg::kOutput == Output::kI8) {
       static_assert(kGelu, "i8 is what the two layers of an MLP pass on");
       const __half2 half_scale = __float2half2_rn(fminf(0.5F * p.inverse_output_scale, 65504.0F));
       std::uint32_t packed[kVector / 4];
@@ -347,7 +348,7 @@ struct Fragment {
         packed[i] = pairs[0] | pairs[1] << 16;
       }
       store_words(static_cast<std::uint8_t*>(p.output) + at, packed);
-    } else if constexpr (Cfg::kOneByteOutput) {
+    } else if constexpr (Cfg::kOutput == Output::kE4M3) {
       const __half2 half_scale = __float2half2_rn(fminf(0.5F * p.inverse_output_scale, 65504.0F));
       std::uint32_t packed[kVector / 4];
 #pragma unroll

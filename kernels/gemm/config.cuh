@@ -9,7 +9,7 @@ namespace fovea::gemm {
 struct Cfg {
   static constexpr tile::Input kInput = tile::Input::FOVEA_INPUT;
   static constexpr epilogue::Kind kEpilogue = epilogue::Kind::FOVEA_EPILOGUE;
-  static constexpr bool kOneByteOutput = FOVEA_ONE_BYTE_OUTPUT;
+  static constexpr epilogue::Output kOutput = epilogue::Output::FOVEA_OUTPUT;
   static constexpr int kColumns = FOVEA_COLUMNS;  // of a tile
   static constexpr int kVector = FOVEA_VECTOR;    // columns that a lane stores at once
   static constexpr int kStages = FOVEA_STAGES;
@@ -19,8 +19,6 @@ struct Cfg {
 #endif
   // Groups of columns whose addends are on their way to registers while the products run.
   static constexpr int kAhead = kConsumers == 3 ? 2 : 4;
-  /// One-byte outputs are of the input's type.
-  static constexpr bool kI8Output = kOneByteOutput && kInput == tile::Input::kS8S8;
   static constexpr bool kScaled = kInput != tile::Input::kBF16;
   static constexpr bool kNormed = FOVEA_NORMED;  // A's rows are to be normalised
   static_assert(kColumns % (4 * kVector) == 0, "whole groups of columns");

@@ -53,7 +53,7 @@ struct AlternatingGemm {
   using Columns = ColumnValues<Cfg>;
   using State = pipe::PipeState<kStages>;
   using Accumulator = typename tile::ProductOf<Cfg::kInput, Cfg::kColumns>::Accumulator;
-  static_assert(Cfg::kConsumers == kTurns && !Cfg::kOneByteOutput);
+  static_assert(Cfg::kConsumers == kTurns && Cfg::kOutput == epilogue::Output::kBF16);
   static_assert(Cfg::kEpilogue != epilogue::Kind::kPosition);
 
   static constexpr int kGroupBytes = kRows * Fragment::kGroupColumns * 2;  // of the residual

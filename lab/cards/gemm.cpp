@@ -171,6 +171,7 @@ std::vector<Card> gemm_cards() {
   add("gemm_out_int8", "residual += i8 x i8 + bias, bf16",
       sized(int8, kWidth, kWidth, GemmEpilogue::kResidual));
   add("gemm_fc1_int8", "gelu(i8 x i8 + bias) -> i8", fc1_int8);
+  add("gemm_fc1_int8_to_e4m3", "gelu(i8 x i8 + bias) -> e4m3", to_e4m3(fc1_int8));
   add("gemm_fc2_int8", "residual += i8 x i8 + bias, bf16",
       sized(int8, kWidth, kHidden, GemmEpilogue::kResidual));
   add("gemm_fc2_bf16", "residual += bf16 x bf16 + bias",
