@@ -9,7 +9,6 @@ what the columns before it did to the output (GPTQ, arXiv:2210.17323), on other 
 
 import argparse
 import json
-import math
 import pathlib
 import sys
 
@@ -27,9 +26,13 @@ DAMPING = 0.01
 BLOCK = 128
 
 
-def place(weights=None, inputs=None, compensated=False):
-    """weights: e4m3, int8; inputs: e4m3 or int8, with `row` scales or one static scale."""
-    return {"weights": weights, "inputs": inputs, "compensated": compensated}
+GELU_OFFSET = 96  # of GELU's results as int8: most numbers are for what is positive
+
+
+def place(weights=None, inputs=None, compensated=False, balanced=False):
+    """weights: e4m3, int8; inputs: e4m3 or int8, with `row` scales or one static scale, `gelu` with an offset;
+    balanced: columns are scaled so that they reach as far among the inputs as among the weights (arXiv:2211.10438)."""
+    return {"weights": weights, "inputs": inputs, "compensated": compensated, "balanced": balanced}
 
 
 def same(*arguments, but=None, **named):
@@ -54,7 +57,11 @@ CHOICES = {
     "int8 row, fc2 static, out bf16": same("int8", "int8 row", but={"out": place(), "fc2": place("int8", "int8")}),
     "int8 row compensated, fc2 static, out bf16": same(*NORMED, but={
         "out": place(), "fc2": place("int8", "int8", True)}),
-    "int8 row compensated, fc2 e4m3, out bf16": same(*NORMED, but={
+    "int8 row compensated, fc2 less 96, out bf16": same(*NORMED, but={
+        "out": place(), "fc2": place("int8", "int8 gelu", True)}),
+    "int8 row balanced, fc2 less 96, out bf16": same(*NORMED, True, but={
+        "out": place(), "fc2": place("int8", "int8 gelu", True)}),
+    "int8 row balanced, fc2 e4m3, out bf16": same(*NORMED, True, but={
         "out": place(), "fc2": place("e4m3", "e4m3", True)}),
 }
 
@@ -94,12 +101,16 @@ class Linear(torch.nn.Module):
     def __init__(self, linear, how):
         super().__init__()
         self.how, self.weight, self.bias = how, linear.weight.float(), linear.bias.float()
-        self.seen, self.peak = [], 0.0
+        self.seen, self.peak, self.divisor = [], 0.0, None
 
-    def settle(self):
+    def settle(self, together):
+        """`together`: the weights of all layers that read the same inputs."""
         inputs = torch.cat(self.seen)
         self.seen, self.peak = None, inputs.abs().max().item()
         exact, numbers = self.weight, self.how["weights"]
+        if self.how["balanced"]:
+            self.divisor = (inputs.abs().amax(0) / together.abs().amax(0)).sqrt()
+            inputs, exact = inputs / self.divisor, exact * self.divisor
         if numbers is None:
             self.weight = exact.bfloat16().float()
             return
@@ -120,16 +131,18 @@ class Linear(torch.nn.Module):
         if self.seen is not None or inputs is None:
             x = x.bfloat16().float()
         else:
-            numbers, *row = inputs.split()
-            peak = x.abs().amax(-1, keepdim=True) if row else 1.1 * self.peak
-            scale = peak / LARGEST[numbers]
-            x = rounded(x, numbers, scale if row or numbers == "int8" else 2.0 ** math.ceil(math.log2(scale)))
+            numbers, how = (inputs.split() + [""])[:2]
+            offset = GELU_OFFSET if how == "gelu" else 0
+            x = x / self.divisor if self.divisor is not None else x
+            peak = x.abs().amax(-1, keepdim=True) if how == "row" else 1.1 * self.peak
+            scale = peak / (LARGEST[numbers] + offset)
+            x = rounded(x - offset * scale, numbers, scale) + offset * scale
         return (x @ self.weight.T + self.bias).bfloat16()
 
 
 def with_choice(path, choice, pixels, device):
     model = SiglipVisionModel.from_pretrained(path, dtype=torch.bfloat16).eval().to(device)
-    linears = []
+    linears, together = [], []
     for layer in getattr(model, "vision_model", model).encoder.layers:  # some versions of transformers nest it
         attention, mlp = layer.self_attn, layer.mlp
         for owner, name, at in [(attention, "q_proj", "qkv"), (attention, "k_proj", "qkv"),
@@ -137,9 +150,11 @@ def with_choice(path, choice, pixels, device):
                                 (mlp, "fc1", "fc1"), (mlp, "fc2", "fc2")]:
             linears.append(Linear(getattr(owner, name), choice.get(at, place())))
             setattr(owner, name, linears[-1])
+        qkv = torch.cat([linear.weight for linear in linears[-6:-3]])
+        together += [qkv] * 3 + [linear.weight for linear in linears[-3:]]
     model(pixels.bfloat16())
-    for linear in linears:
-        linear.settle()
+    for linear, weights in zip(linears, together, strict=True):
+        linear.settle(weights)
     return model
 
 

@@ -44,26 +44,6 @@ constexpr std::size_t kMostGraphs = 32;
 /// Staging copies are cut into parts of this many bytes for the host's threads.
 constexpr std::size_t kCopyPart = std::size_t{1} << 20;
 
-Precision choose_precision(Precision asked, const DeviceInfo& info) {
-  if (asked == Precision::kFp32) {
-    fail("fp32 is computed on the CPU only: use --device cpu, or bf16 on {}", info.name);
-  }
-  if (asked == Precision::kAuto) {
-    return Precision::kBf16;
-  }
-  if (asked != Precision::kBf16) {
-    GemmProblem problem{.m = 128, .n = 128, .k = 128};
-    problem.a = asked == Precision::kFp8 ? DType::kE4M3 : DType::kI8;
-    problem.b = problem.a;
-    const std::string reason = gpu::can_run(problem, info);
-    if (!reason.empty()) {
-      fail("{} cannot run on {} (sm_{}): {}. Use bf16", to_string(asked), info.name, info.arch(),
-           reason);
-    }
-  }
-  return asked;
-}
-
 ops::TensorTypes types_of(Precision precision) {
   ops::TensorTypes types{.stream = DType::kBF16,
                          .normed = DType::kBF16,
@@ -73,10 +53,33 @@ ops::TensorTypes types_of(Precision precision) {
   if (precision != Precision::kBf16) {
     // Norms know their rows and give each a scale; what attention gives to one small product stays
     // in bf16, which costs little and gains the most.
-    types.normed = types.inner = precision == Precision::kInt8 ? DType::kI8 : DType::kE4M3;
+    types.normed = DType::kI8;
+    types.inner = precision == Precision::kInt8 ? DType::kI8 : DType::kE4M3;
     types.row_scales = true;
   }
   return types;
+}
+
+Precision choose_precision(Precision asked, const DeviceInfo& info) {
+  if (asked == Precision::kFp32) {
+    fail("fp32 is computed on the CPU only: use --device cpu, or bf16 on {}", info.name);
+  }
+  if (asked == Precision::kAuto) {
+    return Precision::kBf16;
+  }
+  if (asked == Precision::kBf16) {
+    return asked;
+  }
+  const ops::TensorTypes types = types_of(asked);
+  for (const DType type : {types.normed, types.inner}) {
+    const GemmProblem problem{.m = 128, .n = 128, .k = 128, .a = type, .b = type};
+    const std::string reason = gpu::can_run(problem, info);
+    if (!reason.empty()) {
+      fail("{} cannot run on {} (sm_{}): {}. Use bf16", to_string(asked), info.name, info.arch(),
+           reason);
+    }
+  }
+  return asked;
 }
 
 /// Pixels as they are, against i8 weights, where nothing of higher precision is promised and the

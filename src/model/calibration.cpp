@@ -23,8 +23,8 @@ namespace fs = std::filesystem;
 constexpr std::string_view kFingerprint = "fingerprint";
 constexpr std::string_view kImages = "images";
 
-std::string_view weight_type(Precision precision) {
-  return precision == Precision::kInt8 ? "I8" : "F8_E4M3";
+std::string_view stored_type(DType type) {
+  return type == DType::kI8 ? "I8" : "F8_E4M3";
 }
 
 std::string command(const fs::path& folder, Precision precision) {
@@ -59,13 +59,17 @@ std::string calibrated_name(std::string_view place, std::int64_t layer) {
                      place == "qkv" ? "self_attn." : "mlp.", place);
 }
 
+DType calibrated_type(std::string_view place, Precision precision) {
+  return precision == Precision::kFp8 && place == kPlaceOfStaticInputs ? DType::kE4M3 : DType::kI8;
+}
+
 fs::path calibration_path(const fs::path& folder, Precision precision) {
   return folder / fmt::format("{}{}.safetensors", kCalibrationPrefix, to_string(precision));
 }
 
 Calibration::Calibration(const Checkpoint& checkpoint, Precision precision)
     : shown_(io::escape(calibration_path(checkpoint.folder(), precision).native())),
-      weight_type_(weight_type(precision)),
+      precision_(precision),
       file_(open(checkpoint.folder(), precision)) {
   std::uint64_t made_for = 0;
   std::memcpy(&made_for, tensor(std::string(kFingerprint), "U64", {1}).bytes.data(),
@@ -94,8 +98,9 @@ CalibratedLayer Calibration::layer(std::string_view place, std::int64_t index, s
                                    std::int64_t in) const {
   const std::string name = calibrated_name(place, index);
   const auto rows = static_cast<std::uint64_t>(out);
+  const DType type = calibrated_type(place, precision_);
   const StoredTensor& weight =
-      tensor(name + ".weight", weight_type_, {rows, static_cast<std::uint64_t>(in)});
+      tensor(name + ".weight", stored_type(type), {rows, static_cast<std::uint64_t>(in)});
   CalibratedLayer found{
       .rounded = {reinterpret_cast<const std::uint8_t*>(weight.bytes.data()), weight.bytes.size()},
       .scale = floats(tensor(name + ".scale", "F32", {rows})),
@@ -111,12 +116,23 @@ CalibratedLayer Calibration::layer(std::string_view place, std::int64_t index, s
   if (place == kPlaceOfStaticInputs && found.input_scale == 0) {
     fail("{}: layer {} has no scale for its inputs; calibrate the model again", shown_, name);
   }
-  if (place == kPlaceOfStaticInputs && weight_type_ == "I8" &&
+  if (place == kPlaceOfStaticInputs && type == DType::kI8 &&
       found.input_scale < ops::kLeastGeluI8Scale) {
     fail(
         "{}: the inputs of layer {} have a scale for other 8-bit numbers; calibrate the model "
         "again",
         shown_, name);
+  }
+  return found;
+}
+
+std::vector<float> Calibration::divisor(std::string_view place, std::int64_t index,
+                                        std::int64_t in) const {
+  const std::string name = calibrated_name(place, index);
+  std::vector<float> found =
+      floats(tensor(name + ".divisor", "F32", {static_cast<std::uint64_t>(in)}));
+  if (!std::ranges::all_of(found, [](float value) { return std::isfinite(value) && value > 0; })) {
+    fail("{}: layer {} has a divisor that cannot be; calibrate the model again", shown_, name);
   }
   return found;
 }
@@ -137,11 +153,14 @@ void write_calibration(const Checkpoint& checkpoint, Precision precision,
   add(std::string(kFingerprint), "U64", {1}, std::as_bytes(std::span(&fingerprint, 1)));
   add(std::string(kImages), "I64", {1}, std::as_bytes(std::span(&images, 1)));
   for (const LayerToStore& layer : layers) {
-    add(layer.name + ".weight", weight_type(precision), {layer.out, layer.in},
+    add(layer.name + ".weight", stored_type(layer.type), {layer.out, layer.in},
         std::as_bytes(layer.rounded));
     add(layer.name + ".scale", "F32", {layer.out}, bytes_of(layer.scale));
     add(layer.name + ".bias", "F32", {layer.out}, bytes_of(layer.bias));
     add(layer.name + ".input_scale", "F32", {1}, bytes_of({&layer.input_scale, 1}));
+    if (!layer.divisor.empty()) {
+      add(layer.name + ".divisor", "F32", {layer.in}, bytes_of(layer.divisor));
+    }
   }
   io::AtomicFile file(calibration_path(checkpoint.folder(), precision));
   file.write(safetensors_header(entries));

@@ -2,11 +2,13 @@
 //
 // The file is a safetensors file, calibration-int8.safetensors or calibration-fp8.safetensors. For
 // each layer NAME of the encoder ("vision_model.encoder.layers.0.qkv", "...mlp.fc1", "...mlp.fc2"):
-//   NAME.weight       I8 or F8_E4M3 [out, in]
+//   NAME.weight       I8 [out, in]; with fp8 F8_E4M3 for fc2
 //   NAME.scale        F32 [out]: weight[o, i] is about NAME.weight[o, i] * NAME.scale[o]
 //   NAME.bias         F32 [out], with the mean of what the rounding adds taken back
 //   NAME.input_scale  F32 [1]: an 8-bit input (and ops::kGeluI8Offset, if it is i8) times this is
 //                     the value; 0: inputs have a scale a row
+//   NAME.divisor      F32 [in], of qkv and fc1: what the norm before the layer divides its results
+//                     by, column by column; NAME.weight has been multiplied by it
 #pragma once
 
 #include <cstdint>
@@ -17,6 +19,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/dtype.hpp"
 #include "fovea/encoder.hpp"
 #include "model/checkpoint.hpp"
 #include "model/safetensors.hpp"
@@ -29,6 +32,10 @@ inline constexpr std::string_view kCalibratedPlaces[] = {"qkv", "fc1", "fc2"};
 /// The one of them whose inputs have one scale for all rows, which the layer before it writes with;
 /// norms give the others' inputs a scale a row.
 inline constexpr std::string_view kPlaceOfStaticInputs = "fc2";
+
+/// The numbers that a place's weights, and the inputs they meet, are rounded to: kI8 or kE4M3.
+/// `precision`: kInt8 or kFp8.
+[[nodiscard]] DType calibrated_type(std::string_view place, Precision precision);
 
 /// "vision_model.encoder.layers.3.mlp.fc1": the name of a place's layer in the file.
 [[nodiscard]] std::string calibrated_name(std::string_view place, std::int64_t layer);
@@ -59,12 +66,16 @@ class Calibration {
   [[nodiscard]] CalibratedLayer layer(std::string_view place, std::int64_t index, std::int64_t out,
                                       std::int64_t in) const;
 
+  /// What the norm before a layer divides its results [in] by. Throws as layer() does.
+  [[nodiscard]] std::vector<float> divisor(std::string_view place, std::int64_t index,
+                                           std::int64_t in) const;
+
  private:
   [[nodiscard]] const StoredTensor& tensor(const std::string& name, std::string_view dtype,
                                            const std::vector<std::uint64_t>& shape) const;
 
   std::string shown_;
-  std::string weight_type_;
+  Precision precision_;
   SafetensorsFile file_;
 };
 
@@ -73,10 +84,12 @@ struct LayerToStore {
   std::string name;
   std::int64_t out = 0;
   std::int64_t in = 0;
-  std::span<const std::uint8_t> rounded;
-  std::span<const float> scale;
-  std::span<const float> bias;
+  DType type = DType::kI8;
+  std::span<const std::uint8_t> rounded{};
+  std::span<const float> scale{};
+  std::span<const float> bias{};
   float input_scale = 0;
+  std::span<const float> divisor{};  // empty but where a norm stands before the layer
 };
 
 /// Writes the file beside the model, whole or not at all. `images`: how many were looked at.

@@ -151,7 +151,19 @@ class LayerPreparer {
 
   /// Null when the layer that it stands before has it.
   [[nodiscard]] PreparedPtr norm(std::string_view name, std::int64_t index) const {
-    return norms_folded_ ? nullptr : backend_.prepare(norm_weights(load_norm(name, index)));
+    if (norms_folded_) {
+      return nullptr;
+    }
+    LayerParameters parameters = load_norm(name, index);
+    if (calibration_) {
+      const std::vector<float> divisor = calibration_->divisor(
+          name == kNorm1 ? "qkv" : "fc1", index, static_cast<std::int64_t>(parameters.bias.size()));
+      for (std::size_t i = 0; i < divisor.size(); ++i) {
+        parameters.weight[i] /= divisor[i];
+        parameters.bias[i] /= divisor[i];
+      }
+    }
+    return backend_.prepare(norm_weights(parameters));
   }
   [[nodiscard]] PreparedPtr qkv(std::int64_t index) const {
     return prepare("qkv", index, {.type = types_.normed}, {.type = types_.qkv}, kNorm1);

@@ -142,6 +142,7 @@ void Observations::add(const std::string& place, std::size_t layer, const ConstT
     statistics.gram = AlignedBuffer<float>(width * width);
     std::ranges::fill(statistics.gram.span(), 0.0F);
     statistics.sum.assign(width, 0.0);
+    statistics.peaks.assign(width, 0.0F);
   }
   statistics.rows += rows;
   add_gram(x, rows, width, statistics.gram.data());
@@ -149,7 +150,7 @@ void Observations::add(const std::string& place, std::size_t layer, const ConstT
     for (std::size_t i = 0; i < width; ++i) {
       const float value = x[row * width + i];
       statistics.sum[i] += value;
-      statistics.peak = std::max(statistics.peak, std::abs(value));
+      statistics.peaks[i] = std::max(statistics.peaks[i], std::abs(value));
     }
   }
 }

@@ -81,36 +81,36 @@ AlignedBuffer<float> feedback(const InputStatistics& inputs,
 }
 
 struct Grid {
-  Precision precision;
+  DType numbers;
 
   [[nodiscard]] float scale(float peak) const {
-    const float largest = precision == Precision::kInt8 ? kInt8Max : kE4M3Max;
+    const float largest = numbers == DType::kI8 ? kInt8Max : kE4M3Max;
     return peak > 0 ? peak / largest : 1.0F;
   }
   [[nodiscard]] std::uint8_t round(float value) const {
-    if (precision == Precision::kInt8) {
+    if (numbers == DType::kI8) {
       return static_cast<std::uint8_t>(
           static_cast<std::int8_t>(std::nearbyint(std::clamp(value, -kInt8Max, kInt8Max))));
     }
     return to_e4m3(value).bits;
   }
   [[nodiscard]] float value(std::uint8_t bits) const {
-    return precision == Precision::kInt8 ? static_cast<float>(static_cast<std::int8_t>(bits))
-                                         : to_float(Float8E4M3{bits});
+    return numbers == DType::kI8 ? static_cast<float>(static_cast<std::int8_t>(bits))
+                                 : to_float(Float8E4M3{bits});
   }
 };
 
 }  // namespace
 
 RoundedLayer round_layer(std::span<const float> weight, std::span<const float> bias,
-                         const InputStatistics& inputs, Precision precision) {
+                         const InputStatistics& inputs, DType numbers) {
   const std::size_t width = inputs.width;
   const std::size_t outputs = bias.size();
   if (width == 0 || inputs.rows == 0 || weight.size() != outputs * width) {
     fail("calibration: weights of {} elements do not fit {} outputs of {} inputs ({} rows seen)",
          weight.size(), outputs, width, inputs.rows);
   }
-  const Grid grid{precision};
+  const Grid grid{numbers};
   // The columns that matter most come first, while later ones can still take up their errors.
   std::vector<std::size_t> order(width);
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -152,6 +152,50 @@ RoundedLayer round_layer(std::span<const float> weight, std::span<const float> b
     }
   }
   return layer;
+}
+
+std::vector<float> balancing_divisors(std::span<const float> weight,
+                                      const InputStatistics& inputs) {
+  const std::size_t width = inputs.width;
+  std::vector<float> peaks(width);
+  for (std::size_t at = 0; at < weight.size(); ++at) {
+    peaks[at % width] = std::max(peaks[at % width], std::abs(weight[at]));
+  }
+  // A column that is zero on either side needs no room on the other.
+  std::vector<float> divisors(width, 1.0F);
+  double sum = 0;
+  std::size_t balanced = 0;
+  for (std::size_t i = 0; i < width; ++i) {
+    if (inputs.peaks[i] > 0 && peaks[i] > 0) {
+      divisors[i] = std::sqrt(inputs.peaks[i] / peaks[i]);
+      sum += std::log(double{divisors[i]});
+      ++balanced;
+    }
+  }
+  const double mean = balanced == 0 ? 1.0 : std::exp(sum / static_cast<double>(balanced));
+  for (std::size_t i = 0; i < width; ++i) {
+    if (inputs.peaks[i] > 0 && peaks[i] > 0) {
+      divisors[i] = static_cast<float>(divisors[i] / mean);
+    }
+  }
+  return divisors;
+}
+
+InputStatistics divided(const InputStatistics& inputs, std::span<const float> divisors) {
+  const std::size_t width = inputs.width;
+  InputStatistics result{.width = width,
+                         .rows = inputs.rows,
+                         .gram = AlignedBuffer<float>(width * width),
+                         .sum = inputs.sum,
+                         .peaks = inputs.peaks};
+  for (std::size_t i = 0; i < width; ++i) {
+    result.sum[i] /= divisors[i];
+    result.peaks[i] /= divisors[i];
+    for (std::size_t j = 0; j < width; ++j) {
+      result.gram[i * width + j] = inputs.gram[i * width + j] / (divisors[i] * divisors[j]);
+    }
+  }
+  return result;
 }
 
 }  // namespace fovea::quantize

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "core/buffer.hpp"
-#include "fovea/encoder.hpp"
+#include "core/dtype.hpp"
 
 namespace fovea::quantize {
 
@@ -22,7 +22,7 @@ struct InputStatistics {
   std::size_t rows = 0;
   AlignedBuffer<float> gram;  // [width, width], lower triangle: the sum over rows of x^T x
   std::vector<double> sum;    // [width]
-  float peak = 0;             // largest magnitude
+  std::vector<float> peaks;   // [width], largest magnitudes
 };
 
 /// weight[o, i] is about rounded[o, i] * scale[o]; rounded is int8, or the bits of e4m3.
@@ -32,8 +32,19 @@ struct RoundedLayer {
   std::vector<float> bias;            // [out], with the mean of what rounding adds taken back
 };
 
-/// weight [out, width], bias [out]. `precision`: kInt8 or kFp8.
+/// weight [out, width], bias [out]. `numbers`: kI8 or kE4M3.
 [[nodiscard]] RoundedLayer round_layer(std::span<const float> weight, std::span<const float> bias,
-                                       const InputStatistics& inputs, Precision precision);
+                                       const InputStatistics& inputs, DType numbers);
+
+/// Divisors [width] of the inputs' columns, by which the weights' columns are to be multiplied:
+/// with them a column reaches as far among the inputs as among the weights, so that neither a row
+/// of inputs nor one of weights has its scale from one column alone (Xiao et al., "SmoothQuant",
+/// arXiv:2211.10438, with alpha = 0.5). Their geometric mean is 1. weight: [out, width].
+[[nodiscard]] std::vector<float> balancing_divisors(std::span<const float> weight,
+                                                    const InputStatistics& inputs);
+
+/// What would have been seen of the inputs divided by `divisors` [width].
+[[nodiscard]] InputStatistics divided(const InputStatistics& inputs,
+                                      std::span<const float> divisors);
 
 }  // namespace fovea::quantize

@@ -23,6 +23,7 @@ struct Numbers {
   std::vector<std::uint8_t> rounded;
   std::vector<float> scale;
   std::vector<float> bias;
+  std::vector<float> divisor;
 
   Numbers(std::int64_t out, std::int64_t in, int seed) {
     for (std::int64_t i = 0; i < out * in; ++i) {
@@ -31,6 +32,9 @@ struct Numbers {
     for (std::int64_t i = 0; i < out; ++i) {
       scale.push_back(0.001F * static_cast<float>(i + seed + 1));
       bias.push_back(0.5F - static_cast<float>(i));
+    }
+    for (std::int64_t i = 0; i < in; ++i) {
+      divisor.push_back(0.25F * static_cast<float>(i + 1));
     }
   }
 };
@@ -48,13 +52,17 @@ class CalibrationTest : public testing::Test {
 
   void write(std::string_view place, float input_scale,
              Precision precision = Precision::kInt8) const {
-    const std::vector<LayerToStore> layers = {{.name = calibrated_name(place, 1),
-                                               .out = kOut,
-                                               .in = kIn,
-                                               .rounded = numbers_.rounded,
-                                               .scale = numbers_.scale,
-                                               .bias = numbers_.bias,
-                                               .input_scale = input_scale}};
+    std::vector<LayerToStore> layers = {{.name = calibrated_name(place, 1),
+                                         .out = kOut,
+                                         .in = kIn,
+                                         .type = calibrated_type(place, precision),
+                                         .rounded = numbers_.rounded,
+                                         .scale = numbers_.scale,
+                                         .bias = numbers_.bias,
+                                         .input_scale = input_scale}};
+    if (place != kPlaceOfStaticInputs) {
+      layers.front().divisor = numbers_.divisor;
+    }
     write_calibration(*checkpoint_, precision, layers, 32);
   }
 
@@ -73,7 +81,23 @@ TEST_F(CalibrationTest, IsReadBackAsWritten) {
     EXPECT_EQ(layer.scale, numbers_.scale);
     EXPECT_EQ(layer.bias, numbers_.bias);
     EXPECT_EQ(layer.input_scale, 0.25F);
+    EXPECT_TRUE(contains(error_of([&] { (void)calibration.divisor("fc2", 1, kIn); }), "missing"));
   }
+}
+
+TEST_F(CalibrationTest, LayersBehindNormsHaveDivisors) {
+  write("fc1", 0.0F);
+  const Calibration calibration(*checkpoint_, Precision::kInt8);
+  EXPECT_EQ(calibration.divisor("fc1", 1, kIn), numbers_.divisor);
+  EXPECT_EQ(calibration.layer("fc1", 1, kOut, kIn).input_scale, 0.0F);
+}
+
+// e4m3 is for what one scale has to reach; rows with scales of their own are more exact in int8.
+TEST_F(CalibrationTest, OnlyInputsWithOneScaleAreE4M3) {
+  EXPECT_EQ(calibrated_type("fc2", Precision::kFp8), DType::kE4M3);
+  EXPECT_EQ(calibrated_type("qkv", Precision::kFp8), DType::kI8);
+  EXPECT_EQ(calibrated_type("fc1", Precision::kFp8), DType::kI8);
+  EXPECT_EQ(calibrated_type("fc2", Precision::kInt8), DType::kI8);
 }
 
 TEST_F(CalibrationTest, WithoutItTheMessageNamesTheCommand) {
@@ -115,6 +139,14 @@ TEST_F(CalibrationTest, NumbersThatCannotBeAreRefused) {
   EXPECT_TRUE(contains(message("fc2", -1.0F), "cannot be"));
   EXPECT_TRUE(contains(message("fc2", 0.001F), "a scale for other 8-bit numbers"));
   EXPECT_TRUE(contains(message("qkv", std::nanf("")), "cannot be"));
+  const auto of_divisor = [&](float value) {
+    numbers_.divisor[1] = value;
+    write("qkv", 0.0F);
+    const Calibration calibration(*checkpoint_, Precision::kInt8);
+    return error_of([&] { (void)calibration.divisor("qkv", 1, kIn); });
+  };
+  EXPECT_TRUE(contains(of_divisor(0.0F), "a divisor that cannot be"));
+  EXPECT_TRUE(contains(of_divisor(std::nanf("")), "a divisor that cannot be"));
   numbers_.scale[2] = std::numeric_limits<float>::infinity();
   EXPECT_TRUE(contains(message("qkv", 0.0F), "cannot be"));
 }

@@ -59,8 +59,11 @@ struct Layer {
     std::ranges::fill(statistics.gram.span(), 0.0F);
     add_gram(x.data(), kRows, kWidth, statistics.gram.data());
     statistics.sum.assign(kWidth, 0.0);
+    statistics.peaks.assign(kWidth, 0.0F);
     for (std::size_t at = 0; at < x.size(); ++at) {
       statistics.sum[at % kWidth] += x[at];
+      float& peak = statistics.peaks[at % kWidth];
+      peak = std::max(peak, std::abs(x[at]));
     }
   }
 
@@ -81,12 +84,12 @@ struct Layer {
   }
 };
 
-float value_of(std::uint8_t bits, Precision precision) {
-  return precision == Precision::kInt8 ? static_cast<float>(static_cast<std::int8_t>(bits))
-                                       : to_float(Float8E4M3{bits});
+float value_of(std::uint8_t bits, DType numbers) {
+  return numbers == DType::kI8 ? static_cast<float>(static_cast<std::int8_t>(bits))
+                               : to_float(Float8E4M3{bits});
 }
 
-class Rounding : public testing::TestWithParam<Precision> {};
+class Rounding : public testing::TestWithParam<DType> {};
 
 TEST_P(Rounding, ChangesTheOutputLessThanRoundingToTheNearest) {
   const Layer layer;
@@ -96,8 +99,8 @@ TEST_P(Rounding, ChangesTheOutputLessThanRoundingToTheNearest) {
   for (std::size_t at = 0; at < nearest.size(); ++at) {
     const float scale = rounded.scale[at / kWidth];
     const float scaled = layer.weight[at] / scale;
-    nearest[at] = scale * (GetParam() == Precision::kInt8 ? std::nearbyint(scaled)
-                                                          : to_float(to_e4m3(scaled)));
+    nearest[at] =
+        scale * (GetParam() == DType::kI8 ? std::nearbyint(scaled) : to_float(to_e4m3(scaled)));
     with_feedback[at] = scale * value_of(rounded.rounded[at], GetParam());
   }
   const double plain = layer.change(nearest, layer.bias);
@@ -109,7 +112,7 @@ TEST_P(Rounding, ChangesTheOutputLessThanRoundingToTheNearest) {
   EXPECT_LT(best, layer.change(with_feedback, layer.bias));
 }
 
-INSTANTIATE_TEST_SUITE_P(Formats, Rounding, testing::Values(Precision::kInt8, Precision::kFp8),
+INSTANTIATE_TEST_SUITE_P(Formats, Rounding, testing::Values(DType::kI8, DType::kE4M3),
                          [](const auto& format) { return std::string(to_string(format.param)); });
 
 TEST(Gram, IsTheSumOfProducts) {
@@ -125,10 +128,66 @@ TEST(Gram, IsTheSumOfProducts) {
   }
 }
 
+// Columns that reach far decide the scale of a row; divided, they leave room to the others.
+TEST(BalancingDivisors, MakeInputsAndWeightsReachEquallyFar) {
+  Layer layer;
+  for (std::size_t o = 0; o < kOutputs; ++o) {
+    layer.weight[o * kWidth + 3] *= 100;
+    layer.weight[o * kWidth + 5] = 0;
+  }
+  layer.statistics.peaks[7] *= 50;
+  const std::vector<float> divisors = balancing_divisors(layer.weight, layer.statistics);
+  double logarithms = 0;
+  float ratio = 0;  // of the two peaks: the same for all columns
+  for (std::size_t i = 0; i < kWidth; ++i) {
+    if (i == 5) {
+      EXPECT_EQ(divisors[i], 1.0F);
+      continue;
+    }
+    float peak = 0;
+    for (std::size_t o = 0; o < kOutputs; ++o) {
+      peak = std::max(peak, std::abs(layer.weight[o * kWidth + i]));
+    }
+    const float both = layer.statistics.peaks[i] / divisors[i] / (peak * divisors[i]);
+    ratio = ratio == 0 ? both : ratio;
+    EXPECT_NEAR(both, ratio, 1e-4 * ratio) << i;
+    logarithms += std::log(divisors[i]);
+  }
+  EXPECT_NEAR(logarithms, 0.0, 1e-3);
+}
+
+TEST(BalancingDivisors, StatisticsAreThoseOfTheDividedInputs) {
+  Layer layer;
+  std::vector<float> divisors(kWidth);
+  for (std::size_t i = 0; i < kWidth; ++i) {
+    divisors[i] = 0.5F + 0.1F * static_cast<float>(i % 17);
+  }
+  const InputStatistics found = divided(layer.statistics, divisors);
+  for (std::size_t at = 0; at < layer.x.size(); ++at) {
+    layer.x[at] /= divisors[at % kWidth];
+  }
+  std::vector<float> gram(kWidth * kWidth);
+  add_gram(layer.x.data(), kRows, kWidth, gram.data());
+  EXPECT_EQ(found.rows, kRows);
+  for (std::size_t i = 0; i < kWidth; ++i) {
+    double sum = 0;
+    float peak = 0;
+    for (std::size_t row = 0; row < kRows; ++row) {
+      sum += layer.x[row * kWidth + i];
+      peak = std::max(peak, std::abs(layer.x[row * kWidth + i]));
+    }
+    EXPECT_NEAR(found.sum[i], sum, 1e-4 * kRows);
+    EXPECT_NEAR(found.peaks[i], peak, 1e-5 * peak);
+    for (std::size_t j = 0; j <= i; ++j) {
+      ASSERT_NEAR(found.gram[i * kWidth + j], gram[i * kWidth + j], 1e-3 * kRows) << i << ' ' << j;
+    }
+  }
+}
+
 TEST(RoundLayer, RefusesWeightsOfAnotherWidth) {
   const Layer layer;
   EXPECT_THROW((void)round_layer(std::span(layer.weight).first(kWidth), layer.bias,
-                                 layer.statistics, Precision::kInt8),
+                                 layer.statistics, DType::kI8),
                Error);
 }
 

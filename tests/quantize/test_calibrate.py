@@ -52,15 +52,24 @@ def test_weights_are_rounded_for_the_inputs_that_the_layers_read(run_fovea, tiny
     run_fovea("calibrate", tiny, *PHOTOS, "--precision", precision)
     stored = load_file(tiny / f"calibration-{precision}.safetensors")
     assert stored["images"].item() == len(PHOTOS)
-    assert len(stored) == 2 + 4 * len(layers)
+    normed = [name for name in layers if not name.endswith("fc2")]
+    assert len(stored) == 2 + 4 * len(layers) + len(normed)
     for name, (x, weight, bias) in layers.items():
+        divisor = torch.ones(x.shape[1], dtype=torch.double)
+        if name in normed:  # the norm before the layer divides by them
+            divisor = (x.abs().amax(0) / weight.abs().amax(0)).sqrt()
+            divisor /= divisor.log().mean().exp()
+            torch.testing.assert_close(stored[f"{name}.divisor"].double(), divisor, rtol=1e-3, atol=0)
+            divisor = stored[f"{name}.divisor"].double()
+        x, weight = x / divisor, weight * divisor
+        eights = "int8" if name in normed else precision
         scale = stored[f"{name}.scale"].double()
         rounded = stored[f"{name}.weight"].double() * scale[:, None]
-        torch.testing.assert_close(scale, weight.abs().amax(1) / LARGEST[precision], rtol=1e-5, atol=0)
+        torch.testing.assert_close(scale, weight.abs().amax(1) / LARGEST[eights], rtol=1e-5, atol=0)
 
         # The output changes less than by rounding to the nearest.
         step = weight / scale[:, None]
-        nearest = step.round() if precision == "int8" else step.float().to(torch.float8_e4m3fn).double()
+        nearest = step.round() if eights == "int8" else step.float().to(torch.float8_e4m3fn).double()
         mean = x.mean(0)
         change = ((x - mean) @ (rounded - weight).T).norm()
         assert change < 0.9 * ((x - mean) @ (nearest * scale[:, None] - weight).T).norm(), name
@@ -68,8 +77,8 @@ def test_weights_are_rounded_for_the_inputs_that_the_layers_read(run_fovea, tiny
         # The mean of what is left is in the bias: another layer's inputs would show here.
         torch.testing.assert_close(stored[f"{name}.bias"].double(), bias + (weight - rounded) @ mean, rtol=0, atol=2e-5)
         expected = torch.zeros(())
-        if name.endswith("fc2"):  # int8: 127 + 96 for what is positive, and -0.17 is no less than -127 - 96
-            expected = 1.1 * x.abs().max() / (223.0 if precision == "int8" else 448.0)
+        if name not in normed:  # int8: 127 + 96 for what is positive, and -0.17 is no less than -127 - 96
+            expected = x.abs().max() * (1.1 / 223.0 if precision == "int8" else 2.0 / 448.0)
             if precision == "int8":
                 expected = expected.clamp(min=0.1701 / 31)
         torch.testing.assert_close(stored[f"{name}.input_scale"][0].double(), expected.double(), rtol=1e-3, atol=0)
