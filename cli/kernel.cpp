@@ -16,6 +16,7 @@
 #include "lab/bench.hpp"
 #include "lab/card.hpp"
 #include "lab/check.hpp"
+#include "lab/machine_code.hpp"
 #include "lab/profile.hpp"
 #include "lab/resources.hpp"
 
@@ -258,14 +259,15 @@ int run_resources(const KernelArguments& arguments) {
 int run_sass(const KernelArguments& arguments) {
   const std::vector<gpu::KernelImage> images = images_of(arguments);
   std::size_t wrong = 0;
-  for (const lab::ImageReport& report : lab::check_machine_code(lab::find_cards({}), images)) {
+  lab::check_machine_code(lab::find_cards({}), images, [&](const lab::ImageReport& report) {
     wrong += report.faults.empty() ? 0 : 1;
     std::cout << fmt::format("{:<56} sm_{:<4}{:>6} instructions{}\n", report.image->name,
                              report.image->arch, report.instructions, joined(report.faults));
     if (arguments.dump) {
       std::cout << lab::disassemble(*report.image) << '\n';
     }
-  }
+    std::cout << std::flush;
+  });
   std::cout << fmt::format(
       "{}/{} have the instructions they must have and none that they must not\n",
       images.size() - wrong, images.size());

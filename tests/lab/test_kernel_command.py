@@ -1,6 +1,9 @@
 """`fovea kernel` on machines without a GPU, and without the tools it runs."""
 
+import os
 import shutil
+import subprocess
+import threading
 
 import pytest
 
@@ -53,3 +56,45 @@ def test_resources_of_one_card_are_within_its_limits(run_fovea, with_kernels):
 def test_sass_without_a_disassembler_says_what_is_missing(run_fovea, with_kernels, tmp_path):
     message = run_fovea("kernel", "sass", "layer_norm", code=1, env={"PATH": str(tmp_path)}).stderr
     assert "nvdisasm" in message
+
+
+@pytest.fixture
+def tool(tmp_path):
+    """tool(name, script): a program of that name, found before all others; returns the environment for it."""
+
+    def make(name, script):
+        path = tmp_path / "bin" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("#!/bin/sh\n" + script)
+        path.chmod(0o755)
+        return {"PATH": f"{path.parent}:{os.environ['PATH']}"}
+
+    return make
+
+
+def test_sass_prints_kernels_as_they_are_read(run_fovea, fovea_bin, with_kernels, tool, tmp_path):
+    """The disassembler stands still at the last architecture until the first kernel was printed."""
+    kernels = [line.split()[:2] for line in run_fovea("kernel", "resources", "layer_norm").stdout.splitlines()[:-1]]
+    kernels.sort(key=lambda kernel: int(kernel[1].removeprefix("sm_")))
+    last = kernels[-1][1]
+    assert last != kernels[0][1]
+    env = tool("nvdisasm", f"""
+for code; do :; done
+case " $* " in *" {last.replace('sm_', 'SM')} "*) while ! [ -e {tmp_path}/read ]; do sleep 0.05; done ;; esac
+at=0
+size=$(stat -c %s "$code")
+while [ $at -lt $size ]; do
+  printf '/*%04x*/ LDG.E.128 R4 ;\\n/*%04x*/ STG.E.128 R4 ;\\n' $at $((at + 16))
+  at=$((at + 32))
+done
+""")
+    command = [fovea_bin, "kernel", "sass", "layer_norm"]
+    with subprocess.Popen(command, env=os.environ | env, stdout=subprocess.PIPE, text=True) as process:
+        stuck = threading.Timer(60, process.kill)
+        stuck.start()
+        first = process.stdout.readline()
+        (tmp_path / "read").touch()
+        rest = process.stdout.readlines()
+        stuck.cancel()
+    assert [line.split()[:2] for line in [first, *rest[:-1]]] == kernels
+    assert process.returncode == 0
