@@ -36,10 +36,10 @@ struct KernelArguments {
   int times = 1;
 };
 
-int list_cards() {
-  for (const lab::Card& card : lab::cards()) {
-    std::cout << fmt::format("{:<24} sm_{:<4} {}\n", card.name, card.arch, card.operation);
-    for (const lab::Case& one : card.cases) {
+int run_list(const KernelArguments& arguments) {
+  for (const lab::Card* const card : lab::find_cards(arguments.names)) {
+    std::cout << fmt::format("{:<24} sm_{:<4} {}\n", card->name, card->arch, card->operation);
+    for (const lab::Case& one : card->cases) {
       std::cout << fmt::format("    {:<28}{}{}{}\n", one.name, one.check ? " check" : "",
                                one.mutants ? " mutants" : "", one.bench ? " bench" : "");
     }
@@ -294,7 +294,7 @@ void add_kernel(CLI::App& app, Run& run) {
     sub->add_option("--gpu", arguments->device, "Index of the GPU")->check(CLI::NonNegativeNumber);
   };
 
-  add("list", "The cards and their cases", [](const KernelArguments&) { return list_cards(); });
+  take_names(add("list", "The cards and their cases", run_list));
   CLI::App* check =
       add("check", "Hold kernels against float64, and the gate against mistakes", run_check);
   take_names(check);

@@ -22,6 +22,13 @@ def test_list_names_cards_and_their_cases(run_fovea):
     assert "mutants" in listed and "bench" in listed
 
 
+def test_list_of_one_card(run_fovea):
+    listed = run_fovea("kernel", "list", "layer_norm").stdout.splitlines()
+    assert [line.split()[0] for line in listed if not line.startswith(" ")] == ["layer_norm"]
+    assert len(listed) > 1
+    assert "layer_norm" in run_fovea("kernel", "list", "no_such_kernel", code=1).stderr
+
+
 @pytest.mark.skipif(has_gpu, reason="this machine has a GPU")
 @pytest.mark.parametrize("command", [["check"], ["bench"], ["run", "layer_norm"]])
 def test_without_a_driver_the_message_says_so(run_fovea, command):
