@@ -5,9 +5,11 @@
 #include <iostream>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "cli/commands.hpp"
 #include "fovea/error.hpp"
@@ -153,9 +155,22 @@ int run_bench(const KernelArguments& arguments) {
   return report.failed == 0 ? kDone : kFailed;
 }
 
+/// The named cards, once all of them have the case and the level: told before a GPU is looked for.
+std::vector<const lab::Card*> cards_to_run(const KernelArguments& arguments) {
+  std::vector<const lab::Card*> cards = lab::find_cards(arguments.names);
+  for (const lab::Card* const card : cards) {
+    static_cast<void>(lab::find_case(*card, arguments.check.only_case));
+    if (!arguments.level.empty()) {
+      lab::require_level(*card, arguments.level);
+    }
+  }
+  return cards;
+}
+
 int run_once(const KernelArguments& arguments) {
+  const std::vector<const lab::Card*> cards = cards_to_run(arguments);
   const std::unique_ptr<gpu::Device> device = gpu::open_cuda_device(arguments.device);
-  for (const lab::Card* const card : lab::find_cards(arguments.names)) {
+  for (const lab::Card* const card : cards) {
     lab::run_case(*device, *card, arguments.check.only_case, arguments.level, arguments.check.seed,
                   arguments.times);
   }
@@ -164,39 +179,47 @@ int run_once(const KernelArguments& arguments) {
 
 /// Holds the levels of the cards, or the one asked for, against their gates.
 int run_gates(const KernelArguments& arguments, const std::string& self) {
-  int missed = 0;
-  int judged = 0;
+  std::vector<std::pair<const lab::Card*, const lab::ProfileGate*>> gates;
+  std::vector<std::string> levels;
   for (const lab::Card* const card : lab::find_cards(arguments.names)) {
     for (const lab::ProfileGate& gate : card->gates) {
-      if (!arguments.level.empty() && arguments.level != gate.level) {
-        continue;
-      }
-      const std::vector<lab::Profile> profiles =
-          lab::profile(*card, gate.case_name, gate.level, arguments.device, self);
-      for (const lab::GateResult& result : lab::judge_gate(gate, profiles.front())) {
-        std::cout << fmt::format("{} {} {}, {}: {}\n", result.passed ? "pass" : "MISS", card->name,
-                                 gate.level, gate.case_name, result.what)
-                  << std::flush;
-        missed += result.passed ? 0 : 1;
-        ++judged;
+      levels.push_back(gate.level);
+      if (arguments.level.empty() || arguments.level == gate.level) {
+        gates.emplace_back(card, &gate);
       }
     }
   }
-  if (judged == 0) {
-    throw Error("no gate for level '" + arguments.level + "' in these cards");
+  if (levels.empty()) {
+    throw Error("these cards have no gates");
+  }
+  if (gates.empty()) {
+    throw Error(fmt::format("no gate for level '{}' in these cards; there are some for: {}",
+                            arguments.level, fmt::join(levels, ", ")));
+  }
+  int missed = 0;
+  int judged = 0;
+  for (const auto& [card, gate] : gates) {
+    const std::vector<lab::Profile> profiles =
+        lab::profile(*card, gate->case_name, gate->level, arguments.device, self);
+    for (const lab::GateResult& result : lab::judge_gate(*gate, profiles.front())) {
+      std::cout << fmt::format("{} {} {}, {}: {}\n", result.passed ? "pass" : "MISS", card->name,
+                               gate->level, gate->case_name, result.what)
+                << std::flush;
+      missed += result.passed ? 0 : 1;
+      ++judged;
+    }
   }
   std::cout << fmt::format("{}/{} gates passed\n", judged - missed, judged);
   return missed == 0 ? kDone : kFailed;
 }
 
 int run_profile(const KernelArguments& arguments) {
-  const auto cards = lab::find_cards(arguments.names);
   const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
   if (arguments.gate) {
     return run_gates(arguments, self);
   }
   std::vector<lab::Profile> profiles;
-  for (const lab::Card* const card : cards) {
+  for (const lab::Card* const card : cards_to_run(arguments)) {
     for (lab::Profile& one :
          lab::profile(*card, arguments.check.only_case, arguments.level, arguments.device, self)) {
       if (!arguments.as_json) {

@@ -161,6 +161,8 @@ std::string percent(double share) {
 std::vector<Profile> profile(const Card& card, const std::string& case_name,
                              const std::string& level, int device_index,
                              const std::string& program) {
+  // Of a portable kernel the program carries the code of several architectures.
+  const int arch = gpu::open_cuda_device(device_index)->info().arch();
   if (!on_path("ncu")) {
     fail("ncu is not on the PATH; it comes with CUDA (Nsight Compute)");
   }
@@ -197,8 +199,6 @@ std::vector<Profile> profile(const Card& card, const std::string& case_name,
   if (profiles.empty()) {
     fail("ncu saw no kernel of {}", card.name);
   }
-  // Of a portable kernel the program carries the code of several architectures.
-  const int arch = gpu::open_cuda_device(device_index)->info().arch();
   for (Profile& one : profiles) {
     place(one, arch);
   }

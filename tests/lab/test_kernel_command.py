@@ -49,8 +49,38 @@ def test_usage_errors_exit_2(run_fovea):
     run_fovea("kernel", "check", "--no-such-option", code=2)
 
 
-def test_profile_without_ncu_says_what_is_missing(run_fovea, tmp_path):
-    message = run_fovea("kernel", "profile", "layer_norm", code=1, env={"PATH": str(tmp_path)}).stderr
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["no_such_kernel"], "layer_norm"),
+        (["attention", "--level", "fast"], "no level 'fast'; there are: scalar, wmma, mma, wgmma"),
+        (["attention", "--level", "fast", "--gate"], "no gate for level 'fast'"),
+        (["layer_norm", "--gate"], "no gates"),
+        (["layer_norm", "--level", "mma"], "layer_norm has no levels"),
+        (["layer_norm", "--case", "b1"], "`fovea kernel list layer_norm`"),
+    ],
+)
+def test_profile_looks_at_its_arguments_before_the_machine(run_fovea, tmp_path, arguments, told):
+    assert told in run_fovea("kernel", "profile", *arguments, code=1, env={"PATH": str(tmp_path)}).stderr
+    if "--gate" not in arguments:
+        assert told in run_fovea("kernel", "run", *arguments, code=1).stderr
+
+
+@pytest.mark.skipif(has_gpu, reason="this machine has a GPU")
+@pytest.mark.parametrize("options", [[], ["--gate"]])
+def test_profile_without_a_gpu_says_so_before_it_looks_for_ncu(run_fovea, tmp_path, options):
+    message = run_fovea("kernel", "profile", "attention", *options, code=1, env={"PATH": str(tmp_path)}).stderr
+    assert "NVIDIA driver" in message
+
+
+def test_profile_without_ncu_says_what_is_missing(run_fovea, fovea_bin, tmp_path):
+    env = {"PATH": str(tmp_path)}
+    if not has_gpu:
+        driver = fovea_bin.parents[1] / "tests/fakes"
+        if not (driver / "libcuda.so.1").exists():
+            pytest.skip("no GPU, and the stand-in for its driver was not built")
+        env["LD_LIBRARY_PATH"] = str(driver)
+    message = run_fovea("kernel", "profile", "layer_norm", code=1, env=env).stderr
     assert "ncu is not on the PATH" in message
 
 

@@ -77,6 +77,8 @@ enum class AttentionLevel : std::uint8_t {
 
 /// "mma".
 [[nodiscard]] std::string_view to_string(AttentionLevel level);
+/// The names of all levels, from the plainest to the fastest.
+[[nodiscard]] std::span<const std::string_view> attention_level_names();
 /// The level of that name, if there is one.
 [[nodiscard]] std::optional<AttentionLevel> parse_attention_level(std::string_view name);
 

@@ -299,6 +299,10 @@ std::string_view to_string(AttentionLevel level) {
   return kLevelNames.at(static_cast<std::size_t>(level));
 }
 
+std::span<const std::string_view> attention_level_names() {
+  return kLevelNames;
+}
+
 std::optional<AttentionLevel> parse_attention_level(std::string_view name) {
   const auto* const found = std::ranges::find(kLevelNames, name);
   if (found == kLevelNames.end()) {
