@@ -335,7 +335,8 @@ void add_kernel(CLI::App& app, Run& run) {
   bench->add_flag("--peers,!--no-peers", arguments->bench.peers,
                   "Also time what the vendor's libraries take for the same");
   bench->add_flag("--plans", arguments->bench.plans, "Every plan, not the chosen one alone");
-  bench->add_option("--json", arguments->json, "Also write the figures to this file");
+  bench->add_option("--json", arguments->json, "Also write the figures to this file")
+      ->envname("FOVEA_JSON_FILE");  // FOVEA_JSON is a switch of other commands
 
   CLI::App* once = add("run", "Launch one case and nothing else, for profilers", run_once);
   take_names(once);

@@ -73,15 +73,26 @@ def test_profile_without_a_gpu_says_so_before_it_looks_for_ncu(run_fovea, tmp_pa
     assert "NVIDIA driver" in message
 
 
-def test_profile_without_ncu_says_what_is_missing(run_fovea, fovea_bin, tmp_path):
-    env = {"PATH": str(tmp_path)}
-    if not has_gpu:
-        driver = fovea_bin.parents[1] / "tests/fakes"
-        if not (driver / "libcuda.so.1").exists():
-            pytest.skip("no GPU, and the stand-in for its driver was not built")
-        env["LD_LIBRARY_PATH"] = str(driver)
-    message = run_fovea("kernel", "profile", "layer_norm", code=1, env=env).stderr
+@pytest.fixture
+def with_gpu(fovea_bin):
+    """The environment in which there is a GPU, or what stands in for its driver."""
+    if has_gpu:
+        return {}
+    driver = fovea_bin.parents[1] / "tests/fakes"
+    if not (driver / "libcuda.so.1").exists():
+        pytest.skip("no GPU, and the stand-in for its driver was not built")
+    return {"LD_LIBRARY_PATH": str(driver)}
+
+
+def test_profile_without_ncu_says_what_is_missing(run_fovea, with_gpu, tmp_path):
+    message = run_fovea("kernel", "profile", "layer_norm", code=1, env=with_gpu | {"PATH": str(tmp_path)}).stderr
     assert "ncu is not on the PATH" in message
+
+
+def test_profile_is_of_one_launch_whatever_the_environment_says(run_fovea, with_gpu, tool, tmp_path):
+    env = tool("ncu", f'echo "$@" > {tmp_path}/arguments; exit 1') | with_gpu | {"FOVEA_TIMES": "3"}
+    run_fovea("kernel", "profile", "layer_norm", code=1, env=env)
+    assert "kernel run layer_norm --gpu 0 --times 1" in (tmp_path / "arguments").read_text()
 
 
 def test_resources_of_one_card_are_within_its_limits(run_fovea, with_kernels):
