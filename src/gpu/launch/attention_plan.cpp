@@ -195,20 +195,6 @@ const MissedGate* find_missed(std::span<const MissedGate> missed, const DeviceIn
   return found == missed.end() ? nullptr : &*found;
 }
 
-/// What the environment asks for.
-std::optional<AttentionLevel> forced_level() {
-  constexpr const char* kVariable = "FOVEA_FORCE_KERNEL";
-  const char* const name = std::getenv(kVariable);  // NOLINT(concurrency-mt-unsafe): only read
-  if (name == nullptr || *name == '\0') {
-    return std::nullopt;
-  }
-  const std::optional<AttentionLevel> level = parse_attention_level(name);
-  if (!level.has_value()) {
-    fail("{}={}: the levels are {}", kVariable, name, fmt::join(kLevelNames, ", "));
-  }
-  return level;
-}
-
 }  // namespace
 
 std::string to_string(const AttentionProblem& problem) {
@@ -311,6 +297,19 @@ std::optional<AttentionLevel> parse_attention_level(std::string_view name) {
   return static_cast<AttentionLevel>(found - kLevelNames.begin());
 }
 
+std::optional<AttentionLevel> forced_attention_level() {
+  constexpr const char* kVariable = "FOVEA_FORCE_KERNEL";
+  const char* const name = std::getenv(kVariable);  // NOLINT(concurrency-mt-unsafe): only read
+  if (name == nullptr || *name == '\0') {
+    return std::nullopt;
+  }
+  const std::optional<AttentionLevel> level = parse_attention_level(name);
+  if (!level.has_value()) {
+    fail("{}={}: the levels are {}", kVariable, name, fmt::join(kLevelNames, ", "));
+  }
+  return level;
+}
+
 AttentionLevel level_of(const AttentionPlan& plan) {
   switch (plan.design) {
     case AttentionDesign::kScalar:
@@ -392,7 +391,7 @@ AttentionChoice choose_attention(const AttentionProblem& problem, const DeviceIn
                                  std::optional<AttentionLevel> level,
                                  std::span<const MissedGate> missed) {
   if (!level.has_value()) {
-    level = forced_level();
+    level = forced_attention_level();
   }
   if (const std::string reason =
           level.has_value() ? can_run(problem, device, *level) : can_run(problem, device);
