@@ -3,12 +3,15 @@
 #include <array>
 #include <cstdlib>
 #include <limits>
+#include <map>
+#include <ranges>
 #include <utility>
 
 #include <fmt/ranges.h>
 
 #include "core/divide_up.hpp"
 #include "core/error.hpp"
+#include "gpu/device/kernel_image.hpp"
 #include "gpu/launch/attention.hpp"
 #include "kernels/attention/params.hpp"
 
@@ -39,6 +42,34 @@ constexpr std::array kMissedGates = {
 
 /// The plain levels are not built for later architectures.
 constexpr int kLastPlainArch = 90;
+
+/// One of attention's kernels by architecture, of those that this program has them for: mma, which
+/// all of these have.
+const std::map<int, const KernelImage*>& built_kernels() {
+  static const std::map<int, const KernelImage*> found = [] {
+    std::map<int, const KernelImage*> by_arch;
+    for (const KernelImage& image : kernel_images()) {
+      if (image.name.starts_with("attention_mma_")) {
+        by_arch.emplace(image.arch, &image);
+      }
+    }
+    return by_arch;
+  }();
+  return found;
+}
+
+/// Why none of them runs on the device. A program built without the CUDA compiler has none for any,
+/// which is told where a GPU is opened; what it would run can still be asked.
+std::string why_not_built(const DeviceInfo& device) {
+  const std::map<int, const KernelImage*>& built = built_kernels();
+  const bool runs = std::ranges::any_of(
+      built, [&](const auto& one) { return runs_on(*one.second, device.arch()); });
+  if (runs || built.empty()) {
+    return "";
+  }
+  return fmt::format("{} is sm_{}, and this program has attention for sm_{}", device.name,
+                     device.arch(), fmt::join(std::views::keys(built), ", sm_"));
+}
 
 /// Whether the copy engine reads (or writes) tensors with these strides, in bytes.
 bool copyable(const AttentionStrides& strides, std::size_t element) {
@@ -278,7 +309,7 @@ std::string can_run(const AttentionProblem& problem, const DeviceInfo& device) {
     return fmt::format("{}: {} has no e4m3; compute capability 8.9 is the first that does",
                        to_string(problem), device.name);
   }
-  return "";
+  return why_not_built(device);
 }
 
 std::string_view to_string(AttentionLevel level) {
