@@ -74,6 +74,12 @@ void list(std::string_view name, const std::vector<std::string>& entries) {
   }
 }
 
+// Models for tests take hundredths of a GFLOP.
+std::string compute(double gflop) {
+  return gflop < 1 ? fmt::format("{:.1f} MFLOP an image", gflop * 1e3)
+                   : fmt::format("{:.1f} GFLOP an image", gflop);
+}
+
 void print_table(const ModelInfo& info) {
   const Preprocessing& pre = info.preprocessing;
   row("model", info.folder.string());
@@ -83,7 +89,7 @@ void print_table(const ModelInfo& info) {
   row("image", fmt::format("{0} x {0} pixels, patch {1}: {2} tokens", info.image_size, info.patch,
                            info.patches));
   row("parameters", fmt::format("{} (vision tower)", info.parameters));
-  row("compute", fmt::format("{:.1f} GFLOP an image", info.gflop_per_image));
+  row("compute", compute(info.gflop_per_image));
   row("weights", fmt::format("{} in {} file{}, {:.1f} MB", fmt::join(info.dtypes, ", "),
                              info.files.size(), info.files.size() == 1 ? "" : "s",
                              static_cast<double>(info.weight_bytes) * 1e-6));

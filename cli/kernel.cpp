@@ -5,9 +5,11 @@
 #include <iostream>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "cli/commands.hpp"
 #include "fovea/error.hpp"
@@ -16,6 +18,7 @@
 #include "lab/bench.hpp"
 #include "lab/card.hpp"
 #include "lab/check.hpp"
+#include "lab/machine_code.hpp"
 #include "lab/profile.hpp"
 #include "lab/resources.hpp"
 
@@ -35,10 +38,10 @@ struct KernelArguments {
   int times = 1;
 };
 
-int list_cards() {
-  for (const lab::Card& card : lab::cards()) {
-    std::cout << fmt::format("{:<24} sm_{:<4} {}\n", card.name, card.arch, card.operation);
-    for (const lab::Case& one : card.cases) {
+int run_list(const KernelArguments& arguments) {
+  for (const lab::Card* const card : lab::find_cards(arguments.names)) {
+    std::cout << fmt::format("{:<24} sm_{:<4} {}\n", card->name, card->arch, card->operation);
+    for (const lab::Case& one : card->cases) {
       std::cout << fmt::format("    {:<28}{}{}{}\n", one.name, one.check ? " check" : "",
                                one.mutants ? " mutants" : "", one.bench ? " bench" : "");
     }
@@ -152,9 +155,22 @@ int run_bench(const KernelArguments& arguments) {
   return report.failed == 0 ? kDone : kFailed;
 }
 
+/// The named cards, once all of them have the case and the level: told before a GPU is looked for.
+std::vector<const lab::Card*> cards_to_run(const KernelArguments& arguments) {
+  std::vector<const lab::Card*> cards = lab::find_cards(arguments.names);
+  for (const lab::Card* const card : cards) {
+    static_cast<void>(lab::find_case(*card, arguments.check.only_case));
+    if (!arguments.level.empty()) {
+      lab::require_level(*card, arguments.level);
+    }
+  }
+  return cards;
+}
+
 int run_once(const KernelArguments& arguments) {
+  const std::vector<const lab::Card*> cards = cards_to_run(arguments);
   const std::unique_ptr<gpu::Device> device = gpu::open_cuda_device(arguments.device);
-  for (const lab::Card* const card : lab::find_cards(arguments.names)) {
+  for (const lab::Card* const card : cards) {
     lab::run_case(*device, *card, arguments.check.only_case, arguments.level, arguments.check.seed,
                   arguments.times);
   }
@@ -163,39 +179,47 @@ int run_once(const KernelArguments& arguments) {
 
 /// Holds the levels of the cards, or the one asked for, against their gates.
 int run_gates(const KernelArguments& arguments, const std::string& self) {
-  int missed = 0;
-  int judged = 0;
+  std::vector<std::pair<const lab::Card*, const lab::ProfileGate*>> gates;
+  std::vector<std::string> levels;
   for (const lab::Card* const card : lab::find_cards(arguments.names)) {
     for (const lab::ProfileGate& gate : card->gates) {
-      if (!arguments.level.empty() && arguments.level != gate.level) {
-        continue;
-      }
-      const std::vector<lab::Profile> profiles =
-          lab::profile(*card, gate.case_name, gate.level, arguments.device, self);
-      for (const lab::GateResult& result : lab::judge_gate(gate, profiles.front())) {
-        std::cout << fmt::format("{} {} {}, {}: {}\n", result.passed ? "pass" : "MISS", card->name,
-                                 gate.level, gate.case_name, result.what)
-                  << std::flush;
-        missed += result.passed ? 0 : 1;
-        ++judged;
+      levels.push_back(gate.level);
+      if (arguments.level.empty() || arguments.level == gate.level) {
+        gates.emplace_back(card, &gate);
       }
     }
   }
-  if (judged == 0) {
-    throw Error("no gate for level '" + arguments.level + "' in these cards");
+  if (levels.empty()) {
+    throw Error("these cards have no gates");
+  }
+  if (gates.empty()) {
+    throw Error(fmt::format("no gate for level '{}' in these cards; there are some for: {}",
+                            arguments.level, fmt::join(levels, ", ")));
+  }
+  int missed = 0;
+  int judged = 0;
+  for (const auto& [card, gate] : gates) {
+    const std::vector<lab::Profile> profiles =
+        lab::profile(*card, gate->case_name, gate->level, arguments.device, self);
+    for (const lab::GateResult& result : lab::judge_gate(*gate, profiles.front())) {
+      std::cout << fmt::format("{} {} {}, {}: {}\n", result.passed ? "pass" : "MISS", card->name,
+                               gate->level, gate->case_name, result.what)
+                << std::flush;
+      missed += result.passed ? 0 : 1;
+      ++judged;
+    }
   }
   std::cout << fmt::format("{}/{} gates passed\n", judged - missed, judged);
   return missed == 0 ? kDone : kFailed;
 }
 
 int run_profile(const KernelArguments& arguments) {
-  const auto cards = lab::find_cards(arguments.names);
   const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
   if (arguments.gate) {
     return run_gates(arguments, self);
   }
   std::vector<lab::Profile> profiles;
-  for (const lab::Card* const card : cards) {
+  for (const lab::Card* const card : cards_to_run(arguments)) {
     for (lab::Profile& one :
          lab::profile(*card, arguments.check.only_case, arguments.level, arguments.device, self)) {
       if (!arguments.as_json) {
@@ -258,14 +282,15 @@ int run_resources(const KernelArguments& arguments) {
 int run_sass(const KernelArguments& arguments) {
   const std::vector<gpu::KernelImage> images = images_of(arguments);
   std::size_t wrong = 0;
-  for (const lab::ImageReport& report : lab::check_machine_code(lab::find_cards({}), images)) {
+  lab::check_machine_code(lab::find_cards({}), images, [&](const lab::ImageReport& report) {
     wrong += report.faults.empty() ? 0 : 1;
     std::cout << fmt::format("{:<56} sm_{:<4}{:>6} instructions{}\n", report.image->name,
                              report.image->arch, report.instructions, joined(report.faults));
     if (arguments.dump) {
       std::cout << lab::disassemble(*report.image) << '\n';
     }
-  }
+    std::cout << std::flush;
+  });
   std::cout << fmt::format(
       "{}/{} have the instructions they must have and none that they must not\n",
       images.size() - wrong, images.size());
@@ -292,7 +317,7 @@ void add_kernel(CLI::App& app, Run& run) {
     sub->add_option("--gpu", arguments->device, "Index of the GPU")->check(CLI::NonNegativeNumber);
   };
 
-  add("list", "The cards and their cases", [](const KernelArguments&) { return list_cards(); });
+  take_names(add("list", "The cards and their cases", run_list));
   CLI::App* check =
       add("check", "Hold kernels against float64, and the gate against mistakes", run_check);
   take_names(check);
@@ -310,7 +335,8 @@ void add_kernel(CLI::App& app, Run& run) {
   bench->add_flag("--peers,!--no-peers", arguments->bench.peers,
                   "Also time what the vendor's libraries take for the same");
   bench->add_flag("--plans", arguments->bench.plans, "Every plan, not the chosen one alone");
-  bench->add_option("--json", arguments->json, "Also write the figures to this file");
+  bench->add_option("--json", arguments->json, "Also write the figures to this file")
+      ->envname("FOVEA_JSON_FILE");  // FOVEA_JSON is a switch of other commands
 
   CLI::App* once = add("run", "Launch one case and nothing else, for profilers", run_once);
   take_names(once);

@@ -1,8 +1,16 @@
 // `fovea`: parses the command line, runs one subcommand, turns errors into exit codes.
+#include <algorithm>
 #include <cctype>
+#include <cstddef>
+#include <cstdlib>
 #include <exception>
 #include <iostream>
+#include <iterator>
 #include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "cli/commands.hpp"
 #include "fovea/error.hpp"
@@ -11,11 +19,11 @@ namespace fovea::cli {
 namespace {
 
 // Every long option can also be given as FOVEA_<NAME> in the environment, but for the one that
-// deletes: a variable forgotten in a shell must not.
+// deletes: a variable forgotten in a shell must not. A command may have named its variable itself.
 void name_environment_variables(CLI::App& command) {
   for (CLI::Option* option : command.get_options()) {
     if (option->get_lnames().empty() || option->get_lnames().front() == "help" ||
-        option->get_lnames().front() == "overwrite") {
+        option->get_lnames().front() == "overwrite" || !option->get_envname().empty()) {
       continue;
     }
     std::string name = "FOVEA_";
@@ -24,6 +32,39 @@ void name_environment_variables(CLI::App& command) {
     }
     option->envname(name);
   }
+}
+
+// Once a command is chosen: CLI11 gives the variables to all options that have some, those of other
+// commands too, and refuses values that only these do not take.
+void take_environment_when_chosen(CLI::App& app) {
+  for (CLI::App* command : app.get_subcommands({})) {
+    command->preparse_callback([command](std::size_t) { name_environment_variables(*command); });
+    take_environment_when_chosen(*command);
+  }
+}
+
+// "FOVEA_DEVICE=cuda" for each option of the chosen command that has its value from there. Of a
+// list CLI11 holds the parts.
+std::vector<std::string> taken_from_environment(const CLI::App& app) {
+  std::vector<std::string> taken;
+  for (const CLI::Option* option : app.get_options()) {
+    const std::string& name = option->get_envname();
+    const char* const value = name.empty() ? nullptr : std::getenv(name.c_str());
+    if (value != nullptr && option->count() > 0 &&
+        fmt::format("{}", fmt::join(option->results(), ",")) == value) {
+      taken.push_back(fmt::format("{}={}", name, value));
+    }
+  }
+  for (const CLI::App* command : app.get_subcommands()) {
+    std::ranges::move(taken_from_environment(*command), std::back_inserter(taken));
+  }
+  return taken;
+}
+
+// Whatever went wrong, nobody sees these on the command line.
+std::string told_environment(const CLI::App& app) {
+  const std::vector<std::string> taken = taken_from_environment(app);
+  return taken.empty() ? "" : fmt::format("from the environment: {}\n", fmt::join(taken, ", "));
 }
 
 int run_program(int argc, char** argv) {
@@ -43,9 +84,10 @@ int run_program(int argc, char** argv) {
   add_pull(app, run);
   add_similar(app, run);
   add_verify(app, run);
-  for (CLI::App* command : app.get_subcommands({})) {
-    name_environment_variables(*command);
-  }
+  take_environment_when_chosen(app);
+  app.failure_message([](const CLI::App* failed, const CLI::Error& error) {
+    return CLI::FailureMessage::simple(failed, error) + told_environment(*failed);
+  });
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -58,6 +100,7 @@ int run_program(int argc, char** argv) {
   } catch (const std::exception& error) {
     std::cerr << "fovea: internal error: " << error.what() << '\n';
   }
+  std::cerr << told_environment(app);
   return kFailed;
 }
 

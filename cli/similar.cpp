@@ -203,7 +203,7 @@ class Similar {
       return;
     }
     for (const std::string& query : options_.queries) {
-      if (const auto row = collection_.find(query)) {
+      if (const auto row = find_row(query)) {
         add_row(*row);
       } else if (fs::path(query).extension() == ".npy" && fs::exists(query)) {
         add_vectors(query);
@@ -214,6 +214,11 @@ class Similar {
                                 source_name(query), source_name(options_.in)));
       }
     }
+  }
+
+  [[nodiscard]] std::optional<std::int64_t> find_row(const std::string& query) const {
+    const auto row = collection_.find(query);
+    return row ? row : collection_.find_file(query, options_.root);
   }
 
   void add(Query query, const std::vector<float>& values) {
@@ -293,11 +298,12 @@ void add_similar(CLI::App& app, Run& run) {
   command->add_option("--html", options->html,
                       "Write a self-contained page of pictures (instead of the table)");
   command->add_option("--root", options->root,
-                      "Folder that relative names of photos start from, for --html");
+                      "Folder that relative names of photos in OUT start from");
   command->add_option("--threads", options->threads, "Compute threads; 0: one a CPU")
       ->check(CLI::Range(0, kMostThreads));
   command->footer(
-      "A photo that is in OUT is not listed as its own neighbour. Scores are cosines.\n"
+      "A photo that is in OUT, whatever path leads to it, is not listed as its own neighbour.\n"
+      "Scores are cosines.\n"
       "  fovea similar cat.jpg --in out                 the 10 most similar photos\n"
       "  fovea similar --in out --html neighbours.html  every photo and its neighbours\n"
       "  fovea similar --in out --duplicates --threshold 0.95");

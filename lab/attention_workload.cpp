@@ -8,6 +8,8 @@
 #include <type_traits>
 #include <utility>
 
+#include <fmt/ranges.h>
+
 #include "core/error.hpp"
 
 namespace fovea::lab {
@@ -148,7 +150,8 @@ std::string AttentionWorkload::plan_of_level(const gpu::DeviceInfo& device,
                                              std::string_view level) const {
   const std::optional<gpu::AttentionLevel> wanted = gpu::parse_attention_level(level);
   if (!wanted.has_value()) {
-    fail("attention has no level '{}'; there are scalar, wmma, mma and wgmma", level);
+    fail("attention has no level '{}'; there are: {}", level,
+         fmt::join(gpu::attention_level_names(), ", "));
   }
   return gpu::to_string(gpu::attention_plan(problem_, device, wanted));
 }

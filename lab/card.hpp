@@ -73,6 +73,7 @@ struct Card {
   int arch = 90;          // compute capability that the kernels are for
   std::vector<Case> cases{};
   Tolerance tolerance{};
+  std::vector<std::string> levels{};  // of its operator, the plainest first; empty: it has none
   std::vector<KernelLimits> kernels{};
   std::vector<ProfileGate> gates{};
 };
@@ -82,5 +83,12 @@ struct Card {
 
 /// Those named, or all without names. Throws fovea::Error that lists the names there are.
 [[nodiscard]] std::vector<const Card*> find_cards(std::span<const std::string> names);
+
+/// The case of that name; without one the first that is timed. Throws fovea::Error when there is
+/// none.
+[[nodiscard]] const Case& find_case(const Card& card, std::string_view name);
+
+/// Throws fovea::Error that names the levels there are, unless the card has this one.
+void require_level(const Card& card, std::string_view level);
 
 }  // namespace fovea::lab

@@ -155,15 +155,10 @@ void run(gpu::KernelCache& kernels, const Workload& workload, const Operands& op
 
 void run_case(gpu::Device& device, const Card& card, const std::string& case_name,
               const std::string& level, std::uint64_t seed, int times) {
-  const auto found = std::ranges::find_if(card.cases, [&](const Case& one) {
-    return case_name.empty() ? one.bench : one.name == case_name;
-  });
-  if (found == card.cases.end()) {
-    fail("{} has no case '{}'", card.name, case_name);
-  }
+  const Case& found = find_case(card, case_name);
   gpu::KernelCache kernels(device);
   const std::unique_ptr<gpu::Stream> stream = device.make_stream();
-  const std::unique_ptr<Workload> workload = found->make(seed);
+  const std::unique_ptr<Workload> workload = found.make(seed);
   Placement placement(device, *workload, *stream);
   const std::string plan = level.empty() ? "" : workload->plan_of_level(device.info(), level);
   for (int i = 0; i < times; ++i) {

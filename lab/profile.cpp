@@ -161,6 +161,8 @@ std::string percent(double share) {
 std::vector<Profile> profile(const Card& card, const std::string& case_name,
                              const std::string& level, int device_index,
                              const std::string& program) {
+  // Of a portable kernel the program carries the code of several architectures.
+  const int arch = gpu::open_cuda_device(device_index)->info().arch();
   if (!on_path("ncu")) {
     fail("ncu is not on the PATH; it comes with CUDA (Nsight Compute)");
   }
@@ -179,7 +181,8 @@ std::vector<Profile> profile(const Card& card, const std::string& case_name,
                                  "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum,"
                                  "sm__pipe_fma_cycles_active.avg.pct_of_peak_sustained_active"});
   command.insert(command.end(),
-                 {program, "kernel", "run", card.name, "--gpu", std::to_string(device_index)});
+                 {program, "kernel", "run", card.name, "--gpu", std::to_string(device_index),
+                  "--times", "1"});  // whatever the environment says
   if (!case_name.empty()) {
     command.insert(command.end(), {"--case", case_name});
   }
@@ -197,8 +200,6 @@ std::vector<Profile> profile(const Card& card, const std::string& case_name,
   if (profiles.empty()) {
     fail("ncu saw no kernel of {}", card.name);
   }
-  // Of a portable kernel the program carries the code of several architectures.
-  const int arch = gpu::open_cuda_device(device_index)->info().arch();
   for (Profile& one : profiles) {
     place(one, arch);
   }

@@ -46,7 +46,8 @@ struct Profile {
 
 /// Runs ncu on exactly the launches of one case: a child `program kernel run CARD --case CASE`; of
 /// one level, when `level` is not empty.
-/// Throws fovea::Error that says what is missing: ncu, or the permission to read the counters.
+/// Throws fovea::Error that says what is missing: the GPU, ncu, or the permission to read the
+/// counters.
 [[nodiscard]] std::vector<Profile> profile(const Card& card, const std::string& case_name,
                                            const std::string& level, int device_index,
                                            const std::string& program);

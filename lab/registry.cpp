@@ -46,4 +46,22 @@ std::vector<const Card*> find_cards(std::span<const std::string> names) {
   return found;
 }
 
+const Case& find_case(const Card& card, std::string_view name) {
+  const auto found = std::ranges::find_if(
+      card.cases, [&](const Case& one) { return name.empty() ? one.bench : one.name == name; });
+  if (found == card.cases.end()) {
+    fail("{0} has no case '{1}'; `fovea kernel list {0}` names them", card.name, name);
+  }
+  return *found;
+}
+
+void require_level(const Card& card, std::string_view level) {
+  if (card.levels.empty()) {
+    fail("{} has no levels to take '{}' from: leave --level out", card.name, level);
+  }
+  if (std::ranges::find(card.levels, level) == card.levels.end()) {
+    fail("{} has no level '{}'; there are: {}", card.name, level, fmt::join(card.levels, ", "));
+  }
+}
+
 }  // namespace fovea::lab

@@ -4,11 +4,13 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cstddef>
+#include <mutex>
 #include <utility>
 
 #include "core/error.hpp"
 #include "core/thread_pool.hpp"
-#include "lab/process.hpp"
+#include "lab/machine_code.hpp"
 
 namespace fovea::lab {
 namespace {
@@ -32,6 +34,27 @@ void for_limits(std::span<const Card* const> cards, const gpu::KernelImage& imag
 bool is_form_of(std::string_view name, std::string_view instruction) {
   return name.starts_with(instruction) &&
          (name.size() == instruction.size() || name[instruction.size()] == '.');
+}
+
+/// So many that a disassembler's start hardly counts, so few that all CPUs have some.
+constexpr std::size_t kMostImagesARun = 24;
+
+/// The images of one architecture after the other, in parts of one each.
+std::vector<std::vector<const gpu::KernelImage*>> runs_of(
+    std::span<const gpu::KernelImage> images) {
+  std::map<int, std::vector<const gpu::KernelImage*>> by_arch;
+  for (const gpu::KernelImage& image : images) {
+    by_arch[image.arch].push_back(&image);
+  }
+  std::vector<std::vector<const gpu::KernelImage*>> runs;
+  for (const auto& [arch, all] : by_arch) {
+    for (std::size_t first = 0; first < all.size(); first += kMostImagesARun) {
+      const auto begin = all.begin() + static_cast<std::ptrdiff_t>(first);
+      const std::size_t count = std::min(kMostImagesARun, all.size() - first);
+      runs.emplace_back(begin, begin + static_cast<std::ptrdiff_t>(count));
+    }
+  }
+  return runs;
 }
 
 }  // namespace
@@ -128,37 +151,31 @@ std::vector<std::string> check_instructions(std::span<const Card* const> cards,
   return faults;
 }
 
-std::vector<ImageReport> check_machine_code(std::span<const Card* const> cards,
-                                            std::span<const gpu::KernelImage> images) {
-  std::vector<ImageReport> reports(images.size());
+void check_machine_code(std::span<const Card* const> cards,
+                        std::span<const gpu::KernelImage> images,
+                        const std::function<void(const ImageReport&)>& report) {
+  const std::vector<std::vector<const gpu::KernelImage*>> runs = runs_of(images);
+  std::vector<std::vector<ImageReport>> done(runs.size());
+  std::size_t reported = 0;
+  std::mutex mutex;
   ThreadPool pool(available_threads());
-  pool.parallel_for(images.size(), [&](std::size_t index, int) {
-    ImageReport& report = reports[index];
-    report.image = &images[index];
-    const auto instructions = count_instructions(disassemble(images[index]));
-    for (const auto& [name, number] : instructions) {
-      report.instructions += number;
-    }
-    report.faults = check_instructions(cards, images[index], instructions);
-  });
-  return reports;
-}
-
-std::string disassemble(const gpu::KernelImage& image) {
-  const TemporaryFile cubin(image.cubin);
-  for (const auto& [tool, option] :
-       {std::pair{"nvdisasm", "-c"}, std::pair{"cuobjdump", "-sass"}}) {
-    if (on_path(tool)) {
-      const ProcessResult result = run_process({tool, option, cubin.path()});
-      if (result.exit_code != 0) {
-        fail("{} failed on {}: {}", tool, image.name, result.errors);
+  pool.parallel_for(runs.size(), [&](std::size_t index, int) {
+    const std::vector<std::string> listings = disassemble(runs[index]);
+    std::vector<ImageReport> reports(listings.size());
+    for (std::size_t i = 0; i < reports.size(); ++i) {
+      reports[i].image = runs[index][i];
+      const auto instructions = count_instructions(listings[i]);
+      for (const auto& [name, number] : instructions) {
+        reports[i].instructions += number;
       }
-      return result.output;
+      reports[i].faults = check_instructions(cards, *reports[i].image, instructions);
     }
-  }
-  fail(
-      "neither nvdisasm nor cuobjdump is on the PATH; scripts/setup --test brings both into "
-      "build/cuda/bin");
+    const std::lock_guard lock(mutex);
+    done[index] = std::move(reports);
+    for (; reported < runs.size() && !done[reported].empty(); ++reported) {
+      std::ranges::for_each(done[reported], report);
+    }
+  });
 }
 
 }  // namespace fovea::lab

@@ -1,6 +1,7 @@
 // Gates on what the compiler made: registers, memory, and the instructions of the machine code.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
@@ -33,11 +34,10 @@ struct ImageReport {
     const std::map<std::string, int>& instructions);
 
 /// Disassembles the images, on all CPUs, and holds their instructions against the cards' demands.
-[[nodiscard]] std::vector<ImageReport> check_machine_code(std::span<const Card* const> cards,
-                                                          std::span<const gpu::KernelImage> images);
-
-/// The machine code of an image as text, by nvdisasm or cuobjdump on the PATH. Throws fovea::Error
-/// when neither is there.
-[[nodiscard]] std::string disassemble(const gpu::KernelImage& image);
+/// `report` is called for one image after the other, by architecture and then in their order, while
+/// others are still being read. Throws fovea::Error when nvdisasm is not on the PATH.
+void check_machine_code(std::span<const Card* const> cards,
+                        std::span<const gpu::KernelImage> images,
+                        const std::function<void(const ImageReport&)>& report);
 
 }  // namespace fovea::lab

@@ -75,6 +75,7 @@ std::unique_ptr<ops::Backend> make_backend(const EncoderOptions& options) {
   if (options.threads < 0) {
     fail("{} threads cannot be; 0 takes one for each CPU", options.threads);
   }
+  gpu::check_forced_kernel();
   if (options.device == "cpu") {
     return make_cpu(options);
   }

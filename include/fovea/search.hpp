@@ -46,6 +46,11 @@ class Collection {
   [[nodiscard]] std::string source(std::int64_t row) const;
   /// The first row of that name, given as bytes or as in the index, if there is one.
   [[nodiscard]] std::optional<std::int64_t> find(const std::string& name) const;
+  /// The first row whose photo is that file: whose name, from `root` (the working directory when
+  /// empty) when it is relative, leads to the same place, symbolic links followed. Only names that
+  /// end like the path, or like what it leads to, are looked at.
+  [[nodiscard]] std::optional<std::int64_t> find_file(const std::filesystem::path& path,
+                                                      const std::filesystem::path& root = {}) const;
   /// The embedding of `row` as float [dimension()].
   [[nodiscard]] std::vector<float> embedding(std::int64_t row) const;
 

@@ -178,6 +178,8 @@ Card empty_card(const CardOf& of) {
     card.tolerance.tile_difference = 1e-3;
   }
   card.kernels = limits_of(of.type);
+  const auto levels = gpu::attention_level_names();
+  card.levels.assign(levels.begin(), levels.end());
   return card;
 }
 

@@ -118,6 +118,29 @@ def kernels() -> list[Kernel]:
     return found
 
 
+def _choose(args: _AttentionArgs, device_index: int) -> _Choice:
+    choice = _Choice()
+    place = _Place(device=device_index, threads=1, stream=None)
+    _call("fovea_attention_choose", ctypes.byref(args), ctypes.byref(place), ctypes.byref(choice))
+    return choice
+
+
+def why_no_attention(device_index: int) -> str:
+    """Why there are no attention kernels for a GPU; empty when there are."""
+    sizes = dict.fromkeys(("batch", "heads", "kv_heads", "queries", "keys"), 1)
+    # Of mma, which every GPU with kernels has: whatever the environment forces is not asked for here.
+    args = _AttentionArgs(
+        **sizes, head_dim=64, scale=1.0, type=_TYPES[torch.float16], level=fovea.ops.IMPLEMENTATIONS.index("mma")
+    )
+    for operand in "qkvo":
+        setattr(args, operand, 16)  # nothing is read
+    try:
+        _choose(args, device_index)
+    except Error as error:
+        return str(error)
+    return ""
+
+
 def choose(q: torch.Tensor, k: torch.Tensor, is_causal: bool = False, impl: str = "auto") -> Choice:
     """The kernel that fovea.ops.attention runs for these CUDA tensors; values are of k's shape.
 
@@ -139,7 +162,5 @@ def choose(q: torch.Tensor, k: torch.Tensor, is_causal: bool = False, impl: str 
         setattr(args, name, tensor.data_ptr())
         strides = _Strides(batch=tensor.stride(0), head=tensor.stride(1), row=tensor.stride(2))
         setattr(args, f"{name}_strides", strides)
-    choice = _Choice()
-    place = _Place(device=q.device.index, threads=1, stream=None)
-    _call("fovea_attention_choose", ctypes.byref(args), ctypes.byref(place), ctypes.byref(choice))
+    choice = _choose(args, q.device.index)
     return Choice(text(choice.level), text(choice.kernel), choice.threads, choice.shared_bytes)

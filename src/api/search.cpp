@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "api/thumbnails.hpp"
@@ -68,6 +69,31 @@ std::optional<std::int64_t> Collection::find(const std::string& name) const {
       continue;
     }
     if (const std::int64_t row = impl_->shards.find(text); row >= 0) {
+      return row;
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<std::int64_t> Collection::find_file(const fs::path& path,
+                                                  const fs::path& root) const {
+  // Absolute first: of a relative path that leads nowhere it would stay relative. A folder that
+  // cannot be read makes it empty.
+  const auto place = [](const fs::path& file) {
+    std::error_code error;
+    return fs::weakly_canonical(fs::absolute(file), error);
+  };
+  const fs::path wanted = place(path);
+  if (wanted.empty()) {
+    return std::nullopt;
+  }
+  for (const fs::path& name : {wanted.filename(), path.filename()}) {
+    const std::string text = io::escape(name.native());
+    const auto is_it = [&](const std::string& source) {
+      return place(root / io::unescape(source)) == wanted;
+    };
+    if (const std::int64_t row = text.empty() ? -1 : impl_->shards.find_file(text, is_it);
+        row >= 0) {
       return row;
     }
   }

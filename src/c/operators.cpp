@@ -9,6 +9,7 @@
 #include "c/operators_gpu.hpp"
 #include "c/operators_host.hpp"
 #include "c/status.hpp"
+#include "gpu/launch/attention.hpp"
 
 namespace fovea::c {
 namespace {
@@ -54,6 +55,10 @@ void check(const fovea_attention_args& args) {
           "attention: an unknown mask");
   require((args.first_query == nullptr) == (args.first_key == nullptr),
           "attention: offsets are given for both queries and keys, or for neither");
+  if (args.level == FOVEA_LEVEL_AUTO) {
+    // Nothing is forced on the host, but a name of no level is a mistake there too.
+    static_cast<void>(gpu::forced_attention_level());
+  }
 }
 
 void check(const fovea_linear_args& args) {

@@ -491,6 +491,10 @@ std::vector<std::int64_t> plan_slices(std::int64_t images, std::int64_t most) {
   return slices;
 }
 
+void check_forced_kernel() {
+  static_cast<void>(forced_attention_level());
+}
+
 std::string reason_without_kernels(const DeviceInfo& device) {
   if (kernel_images().empty()) {
     return fmt::format(

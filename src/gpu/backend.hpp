@@ -23,6 +23,10 @@ struct GpuOptions {
   bool profile = false;
 };
 
+/// Throws fovea::Error when the environment forces a kernel that there is not: on the CPU, where
+/// nothing is forced, it would never be noticed.
+void check_forced_kernel();
+
 /// Why this program has no kernels for the device; empty when it has.
 [[nodiscard]] std::string reason_without_kernels(const DeviceInfo& device);
 

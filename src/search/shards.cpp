@@ -179,4 +179,14 @@ std::int64_t Shards::find(const std::string& source) const {
   return -1;
 }
 
+std::int64_t Shards::find_file(const std::string& name,
+                               const std::function<bool(const std::string& source)>& is_it) const {
+  for (const Shard& shard : shards_) {
+    if (const std::int64_t row = shard.index.find_file(name, is_it); row >= 0) {
+      return shard.first + row;
+    }
+  }
+  return -1;
+}
+
 }  // namespace fovea::search

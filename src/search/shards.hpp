@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,8 @@ class Shards {
 
   [[nodiscard]] std::string source(std::int64_t row) const;
   [[nodiscard]] std::int64_t find(const std::string& source) const;
+  [[nodiscard]] std::int64_t find_file(
+      const std::string& name, const std::function<bool(const std::string& source)>& is_it) const;
 
  private:
   struct Shard {

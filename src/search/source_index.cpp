@@ -51,14 +51,17 @@ std::string SourceIndex::source(std::int64_t row) const {
   return object["source"].get<std::string>();
 }
 
+std::int64_t SourceIndex::row_at(std::size_t offset) const {
+  return std::upper_bound(starts_.begin(), starts_.end(), offset) - starts_.begin() - 1;
+}
+
 std::int64_t SourceIndex::find(const std::string& source) const {
   const std::string_view all = text();
   // Almost every line that holds the quoted name is the right one; parsing it settles it.
   const std::string quoted = io::json_quote(source);
   for (std::size_t at = all.find(quoted); at != std::string_view::npos;
        at = all.find(quoted, at + 1)) {
-    const auto after = std::upper_bound(starts_.begin(), starts_.end(), at);
-    const std::int64_t row = after - starts_.begin() - 1;
+    const std::int64_t row = row_at(at);
     if (this->source(row) == source) {
       return row;
     }
@@ -67,6 +70,21 @@ std::int64_t SourceIndex::find(const std::string& source) const {
   if (all.find("\\u") != std::string_view::npos || all.find("\\/") != std::string_view::npos) {
     for (std::int64_t row = 0; row < rows(); ++row) {
       if (this->source(row) == source) {
+        return row;
+      }
+    }
+  }
+  return -1;
+}
+
+std::int64_t SourceIndex::find_file(
+    const std::string& name, const std::function<bool(const std::string& source)>& is_it) const {
+  const std::string_view all = text();
+  const std::string ending = io::json_quote(name).substr(1);
+  for (std::size_t at = all.find(ending); at != std::string_view::npos;
+       at = all.find(ending, at + 1)) {
+    if (at > 0 && (all[at - 1] == '/' || all[at - 1] == '"')) {
+      if (const std::int64_t row = row_at(at); is_it(source(row))) {
         return row;
       }
     }

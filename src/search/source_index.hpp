@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,9 +28,14 @@ class SourceIndex {
   /// The first row of that "source", or -1.
   [[nodiscard]] std::int64_t find(const std::string& source) const;
 
+  /// The first row whose "source" ends in this file's name and is the one, or -1.
+  [[nodiscard]] std::int64_t find_file(
+      const std::string& name, const std::function<bool(const std::string& source)>& is_it) const;
+
  private:
   [[nodiscard]] std::string_view text() const;
   [[nodiscard]] std::string_view line(std::int64_t row) const;
+  [[nodiscard]] std::int64_t row_at(std::size_t offset) const;
 
   io::MappedFile file_;
   std::vector<std::size_t> starts_;  // byte offset of each line

@@ -58,6 +58,14 @@ def test_a_slice_that_is_no_number_is_refused(run_fovea, tiny, tmp_path, slice):
     assert "FOVEA_GPU_SLICE" in result.stderr
 
 
+def test_a_forced_kernel_that_there_is_not_is_told_on_the_cpu_too(run_fovea, tiny, tmp_path):
+    arguments = ["embed", "-m", tiny, "-o", tmp_path / "out", PHOTOS, "--device", "cpu"]
+    result = run_fovea(*arguments, code=1, env={"FOVEA_FORCE_KERNEL": "abacus"})
+    assert "FOVEA_FORCE_KERNEL=abacus: the levels are scalar, wmma, mma, wgmma" in result.stderr
+    assert not (tmp_path / "out").exists()
+    run_fovea(*arguments, env={"FOVEA_FORCE_KERNEL": "mma"})
+
+
 @pytest.mark.skipif(HAS_DRIVER, reason="this machine has an NVIDIA driver")
 def test_bench_of_a_gpu_that_is_not_there_fails(run_fovea, tiny):
     assert "no NVIDIA driver" in run_fovea("bench", "-m", tiny, "--device", "cuda", code=1).stderr

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <limits>
 #include <random>
 #include <string>
@@ -383,6 +384,12 @@ TEST(Operators, RefuseWhatMakesNoSense) {
   refused([](auto& args) { args.level = FOVEA_LEVEL_MMA; }, "kernels of GPUs");
   const std::int32_t offsets[2] = {0, 8};
   refused([&](auto& args) { args.first_key = offsets; }, "both queries and keys");
+
+  setenv("FOVEA_FORCE_KERNEL", "abacus", 1);
+  refused([](auto&) {}, "FOVEA_FORCE_KERNEL=abacus");
+  setenv("FOVEA_FORCE_KERNEL", "mma", 1);
+  EXPECT_EQ(fovea_attention(&good, &kHost), FOVEA_OK) << fovea_last_error();
+  unsetenv("FOVEA_FORCE_KERNEL");
 
   fovea_place nowhere = kHost;
   nowhere.threads = 0;

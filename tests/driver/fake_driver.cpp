@@ -37,6 +37,7 @@ std::map<const void*, std::string> names;  // of functions, which are their modu
 std::vector<FakeLaunch> launches;
 std::atomic<int> astray = 0;
 std::atomic<int> version = 13000;
+std::atomic<int> capability = 90;
 
 /// Something of the current context, `bytes` large.
 template <typename T>
@@ -69,6 +70,9 @@ Result destroy(void* object) {
 
 void fake_driver_set_version(int wanted) {
   version = wanted;
+}
+void fake_driver_set_capability(int wanted) {
+  capability = wanted;
 }
 void* fake_driver_context(int index) {
   return &contexts[static_cast<std::size_t>(index)];
@@ -127,10 +131,10 @@ Result cuDeviceGetPCIBusId(char* to, int size, DeviceId id) {
 Result cuDeviceGetAttribute(int* value, DeviceAttribute which, DeviceId /*id*/) {
   switch (which) {
     case DeviceAttribute::kComputeCapabilityMajor:
-      *value = 9;
+      *value = capability / 10;
       break;
     case DeviceAttribute::kComputeCapabilityMinor:
-      *value = 0;
+      *value = capability % 10;
       break;
     case DeviceAttribute::kMultiprocessorCount:
       *value = 132;

@@ -4,6 +4,8 @@
 extern "C" {
 /// The version that it says it is of: 13000 for CUDA 13.0, unless set.
 void fake_driver_set_version(int version);
+/// The compute capability of its GPUs, 90 for 9.0, which they have unless set.
+void fake_driver_set_capability(int capability);
 /// The context of GPU `index`, which all of its users share.
 void* fake_driver_context(int index);
 /// Streams, events, graphs, allocations and modules not yet destroyed.

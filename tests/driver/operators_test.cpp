@@ -108,6 +108,17 @@ TEST_F(GpuOperatorsTest, RefusesWhatNoKernelRuns) {
   EXPECT_NE(std::string_view(fovea_last_error()).find("no GPU 7"), std::string_view::npos);
 }
 
+TEST_F(GpuOperatorsTest, RefusesGpusThatItHasNoKernelsFor) {
+  fake_driver_set_capability(103);
+  place_.device = 0;
+  fovea_attention_choice choice{};
+  EXPECT_EQ(fovea_attention_choose(&args_, &place_, &choice), FOVEA_FAILED);
+  EXPECT_NE(std::string_view(fovea_last_error()).find("is sm_103, and this program has attention"),
+            std::string_view::npos)
+      << fovea_last_error();
+  fake_driver_set_capability(90);
+}
+
 TEST_F(GpuOperatorsTest, LayersWaitForWhatIsAheadOfThem) {
   fovea_linear_args linear{};
   linear.x = linear.weight = memory_;

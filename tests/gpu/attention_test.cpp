@@ -268,6 +268,18 @@ TEST(AttentionCanRun, SaysWhatIsWrong) {
   EXPECT_NE(reason([](Problem&) {}, 75).find("7.5"), std::string::npos);
   EXPECT_NE(reason([](Problem& p) { p.output = DType::kE4M3; }, 86).find("e4m3"),
             std::string::npos);
+  if (kernel_images().empty()) {
+    GTEST_SKIP() << "built without the CUDA compiler";
+  }
+  for (const int arch : {80, 86, 87, 89, 90, 100}) {
+    EXPECT_EQ(reason([](Problem&) {}, arch), "") << arch;
+  }
+  for (const int arch : {103, 120}) {
+    EXPECT_EQ(reason([](Problem&) {}, arch),
+              fmt::format(
+                  "a GPU is sm_{}, and this program has attention for sm_80, sm_89, sm_90, sm_100",
+                  arch));
+  }
 }
 
 TEST(AttentionProblems, OfPackedProjections) {

@@ -2,9 +2,14 @@
 #include "lab/resources.hpp"
 
 #include <array>
+#include <map>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
+
+#include "core/error.hpp"
+#include "lab/machine_code.hpp"
 
 namespace fovea::lab {
 namespace {
@@ -78,6 +83,32 @@ TEST(MachineCode, InstructionsAreCountedByName) {
   EXPECT_EQ(counts.at("QGMMA.64x128x32.F32.E4M3.E4M3"), 1);
   EXPECT_EQ(counts.at("LDC"), 1);
   EXPECT_EQ(counts.at("EXIT"), 1);
+}
+
+// Kernels are disassembled together, and each is judged by its own instructions.
+TEST(MachineCode, AListingOfSeveralKernelsIsSplitByTheirSizes) {
+  const std::vector<std::size_t> sizes = {0x30, 0x20, 0x10};
+  const std::vector<std::string_view> parts = split_listing(kListing, sizes);
+  ASSERT_EQ(parts.size(), sizes.size());
+  EXPECT_EQ(count_instructions(parts[0]).size(), 3U);
+  EXPECT_EQ(count_instructions(parts[0]).at("LDG.E.128"), 1);
+  EXPECT_EQ(count_instructions(parts[1]),
+            (std::map<std::string, int>{{"LDG.E.128", 1}, {"EXIT", 1}}));
+  EXPECT_TRUE(parts[2].empty()) << "nothing was read of it, which is a fault";
+}
+
+TEST(MachineCode, InstructionsAreThoseOfTheCubin) {
+  std::vector<std::byte> file(100);
+  EXPECT_THROW((void)instructions_of(file), Error);
+  if (gpu::kernel_images().empty()) {
+    GTEST_SKIP() << "built without the CUDA compiler";
+  }
+  for (const gpu::KernelImage& image : gpu::kernel_images()) {
+    const std::size_t size = instructions_of(image.cubin).size();
+    EXPECT_GT(size, 0U) << image.name;
+    EXPECT_EQ(size % 16, 0U) << image.name;
+    EXPECT_THROW((void)instructions_of(image.cubin.first(image.cubin.size() / 2)), Error);
+  }
 }
 
 TEST(MachineCode, DemandsAreHeldAgainstIt) {

@@ -101,6 +101,28 @@ def test_json_of_several_queries(run_fovea, photos, output):
             assert match["source"] == photos[match["row"]]
 
 
+def test_a_photo_in_the_output_is_found_by_any_path(run_fovea, tmp_path, photos, output):
+    (tmp_path / "same").symlink_to("photos")
+    (tmp_path / "link.png").symlink_to("photos/2.png")
+    (tmp_path / "elsewhere").mkdir()
+
+    queries = [tmp_path / "photos/2.png", "same/2.png", "link.png", f"../{tmp_path.name}/photos/2.png"]
+    found = json.loads(run_fovea("similar", *queries, "--in", "out", "--json").stdout)["queries"]
+    assert [query["row"] for query in found] == [2, 2, 2, 2]
+    assert all(match["row"] != 2 for query in found for match in query["matches"])
+    # Names in the index that are absolute, or links themselves.
+    write_output(tmp_path / "linked", [f"{tmp_path}/same/{i}.png" for i in range(9)] + ["link.png"], output)
+    result = run_fovea("similar", "photos/3.png", "link.png", "--in", "linked", "--json")
+    assert [query["row"] for query in json.loads(result.stdout)["queries"]] == [3, 9]
+    # Relative ones start at --root.
+    arguments = ["similar", tmp_path / "photos/4.png", "--in", "../out", "--json"]
+    result = run_fovea(*arguments, "--root", "..", cwd=tmp_path / "elsewhere")
+    assert json.loads(result.stdout)["queries"][0]["row"] == 4
+    # Another file of the same name is another photo, of which no model is known here.
+    (tmp_path / "elsewhere/2.png").write_bytes((tmp_path / "photos/2.png").read_bytes())
+    assert "not a photo of out" in run_fovea("similar", "elsewhere/2.png", "--in", "out", code=1).stderr
+
+
 def test_npy_queries(run_fovea, tmp_path, output):
     np.save("q.npy", output[[3, 6]].astype(np.float16))
     data = json.loads(run_fovea("similar", "q.npy", "--in", "out", "-k", "1", "--json").stdout)

@@ -7,6 +7,7 @@ import warnings
 import torch
 
 import fovea.ops
+from fovea import _kernels
 
 __all__ = ["scaled_dot_product_attention"]
 
@@ -18,9 +19,8 @@ _warned: set[str] = set()
 
 
 @torch.compiler.assume_constant_result
-def _has_kernels(device_index: int) -> bool:
-    major, minor = torch.cuda.get_device_capability(device_index)
-    return major == 8 or (major, minor) in ((9, 0), (10, 0))  # what the program has kernels for
+def _why_no_kernels(device_index: int) -> str:
+    return _kernels.why_no_attention(device_index)
 
 
 def _reason_for_torch(query, key, value, attn_mask, dropout_p, scale, enable_gqa) -> str:
@@ -55,7 +55,8 @@ def _reason_for_torch(query, key, value, attn_mask, dropout_p, scale, enable_gqa
         return f"{query.dtype} on a GPU"
     if query.shape[-1] % 8 != 0 or query.shape[-1] > _LARGEST_HEAD:
         return "head dimensions that are no multiple of 8 up to 128"
-    return "" if _has_kernels(query.device.index) else "GPUs of other compute capabilities than 8.0 to 9.0 and 10.0"
+    why = _why_no_kernels(query.device.index)
+    return f"on this GPU ({why})" if why else ""
 
 
 def scaled_dot_product_attention(

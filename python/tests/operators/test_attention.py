@@ -178,8 +178,13 @@ def test_forced_kernel(cuda, monkeypatch):
     q, k, v = operands(cuda, torch.float16, (1, 2, 2, 100, 100, 64))
     monkeypatch.setenv("FOVEA_FORCE_KERNEL", "mma")
     assert torch.equal(torch.ops.fovea.attention(q, k, v), fovea.ops.attention(q, k, v, impl="mma"))
+
+
+def test_forced_kernels_have_to_exist(device, half, monkeypatch):
+    """On the CPU too, which has no levels and ignores those that there are."""
+    q, k, v = operands(device, half, (1, 2, 2, 8, 8, 64))
     monkeypatch.setenv("FOVEA_FORCE_KERNEL", "abacus")
-    with pytest.raises(RuntimeError, match="abacus"):
+    with pytest.raises(RuntimeError, match="FOVEA_FORCE_KERNEL=abacus"):
         torch.ops.fovea.attention(q, k, v)
 
 

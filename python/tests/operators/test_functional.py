@@ -1,6 +1,9 @@
 """fovea.nn.functional: torch's signature; what the kernels lack torch computes, with one warning a reason."""
 
 import inspect
+import pathlib
+import subprocess
+import sys
 import warnings
 
 import pytest
@@ -80,6 +83,23 @@ def test_falls_back_and_warns_once(qkv, reason):
         assert not first or (reason in str(ours[0].message) and ours[0].filename == __file__)
     torch.manual_seed(1)
     assert torch.equal(got, F.scaled_dot_product_attention(*arguments, **options))
+
+
+@pytest.mark.parametrize(("capability", "told"), [(90, ""), (103, "is sm_103, and this program has attention for")])
+def test_gpus_without_kernels(capability, told):
+    """Torch computes there; asked on what stands in for NVIDIA's driver."""
+    driver = pathlib.Path(__file__).resolve().parents[3] / "build/release/tests/fakes/libcuda.so.1"
+    if torch.cuda.is_available() or not driver.exists():
+        pytest.skip("there is a GPU, or nothing that stands in for one")
+    code = """
+import ctypes, sys
+ctypes.CDLL(sys.argv[1]).fake_driver_set_capability(int(sys.argv[2]))
+from fovea.nn import functional
+print(functional._why_no_kernels(0))
+"""
+    command = [sys.executable, "-c", code, driver, str(capability)]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    assert told in printed and bool(told) == bool(printed)
 
 
 def test_gradients_flow_through_the_fallback(qkv):

@@ -77,8 +77,13 @@ enum class AttentionLevel : std::uint8_t {
 
 /// "mma".
 [[nodiscard]] std::string_view to_string(AttentionLevel level);
+/// The names of all levels, from the plainest to the fastest.
+[[nodiscard]] std::span<const std::string_view> attention_level_names();
 /// The level of that name, if there is one.
 [[nodiscard]] std::optional<AttentionLevel> parse_attention_level(std::string_view name);
+/// The level that the environment variable FOVEA_FORCE_KERNEL names, if it is set. Throws
+/// fovea::Error when there is no such level.
+[[nodiscard]] std::optional<AttentionLevel> forced_attention_level();
 
 enum class AttentionDesign : std::uint8_t {
   kShort,   // sm_90a: all keys of a head on chip, one softmax a row
@@ -123,10 +128,9 @@ struct AttentionChoice {
   std::string notice;
 };
 
-/// The plan that runs the problem: the best of `level`; without one, of the level that the
-/// environment variable FOVEA_FORCE_KERNEL names (scalar, wmma, mma, wgmma); otherwise the best of
-/// the levels that missed no gate on this architecture, and of all when none is left.
-/// Throws fovea::Error with can_run's reason, or that the variable names no level.
+/// The plan that runs the problem: the best of `level`; without one, of forced_attention_level();
+/// otherwise the best of the levels that missed no gate on this architecture, and of all when none
+/// is left. Throws fovea::Error with can_run's reason, or as forced_attention_level() does.
 [[nodiscard]] AttentionChoice choose_attention(const AttentionProblem& problem,
                                                const DeviceInfo& device,
                                                std::optional<AttentionLevel> level = std::nullopt,

@@ -3,12 +3,15 @@
 #include <array>
 #include <cstdlib>
 #include <limits>
+#include <map>
+#include <ranges>
 #include <utility>
 
 #include <fmt/ranges.h>
 
 #include "core/divide_up.hpp"
 #include "core/error.hpp"
+#include "gpu/device/kernel_image.hpp"
 #include "gpu/launch/attention.hpp"
 #include "kernels/attention/params.hpp"
 
@@ -39,6 +42,34 @@ constexpr std::array kMissedGates = {
 
 /// The plain levels are not built for later architectures.
 constexpr int kLastPlainArch = 90;
+
+/// One of attention's kernels by architecture, of those that this program has them for: mma, which
+/// all of these have.
+const std::map<int, const KernelImage*>& built_kernels() {
+  static const std::map<int, const KernelImage*> found = [] {
+    std::map<int, const KernelImage*> by_arch;
+    for (const KernelImage& image : kernel_images()) {
+      if (image.name.starts_with("attention_mma_")) {
+        by_arch.emplace(image.arch, &image);
+      }
+    }
+    return by_arch;
+  }();
+  return found;
+}
+
+/// Why none of them runs on the device. A program built without the CUDA compiler has none for any,
+/// which is told where a GPU is opened; what it would run can still be asked.
+std::string why_not_built(const DeviceInfo& device) {
+  const std::map<int, const KernelImage*>& built = built_kernels();
+  const bool runs = std::ranges::any_of(
+      built, [&](const auto& one) { return runs_on(*one.second, device.arch()); });
+  if (runs || built.empty()) {
+    return "";
+  }
+  return fmt::format("{} is sm_{}, and this program has attention for sm_{}", device.name,
+                     device.arch(), fmt::join(std::views::keys(built), ", sm_"));
+}
 
 /// Whether the copy engine reads (or writes) tensors with these strides, in bytes.
 bool copyable(const AttentionStrides& strides, std::size_t element) {
@@ -195,20 +226,6 @@ const MissedGate* find_missed(std::span<const MissedGate> missed, const DeviceIn
   return found == missed.end() ? nullptr : &*found;
 }
 
-/// What the environment asks for.
-std::optional<AttentionLevel> forced_level() {
-  constexpr const char* kVariable = "FOVEA_FORCE_KERNEL";
-  const char* const name = std::getenv(kVariable);  // NOLINT(concurrency-mt-unsafe): only read
-  if (name == nullptr || *name == '\0') {
-    return std::nullopt;
-  }
-  const std::optional<AttentionLevel> level = parse_attention_level(name);
-  if (!level.has_value()) {
-    fail("{}={}: the levels are {}", kVariable, name, fmt::join(kLevelNames, ", "));
-  }
-  return level;
-}
-
 }  // namespace
 
 std::string to_string(const AttentionProblem& problem) {
@@ -292,11 +309,15 @@ std::string can_run(const AttentionProblem& problem, const DeviceInfo& device) {
     return fmt::format("{}: {} has no e4m3; compute capability 8.9 is the first that does",
                        to_string(problem), device.name);
   }
-  return "";
+  return why_not_built(device);
 }
 
 std::string_view to_string(AttentionLevel level) {
   return kLevelNames.at(static_cast<std::size_t>(level));
+}
+
+std::span<const std::string_view> attention_level_names() {
+  return kLevelNames;
 }
 
 std::optional<AttentionLevel> parse_attention_level(std::string_view name) {
@@ -305,6 +326,19 @@ std::optional<AttentionLevel> parse_attention_level(std::string_view name) {
     return std::nullopt;
   }
   return static_cast<AttentionLevel>(found - kLevelNames.begin());
+}
+
+std::optional<AttentionLevel> forced_attention_level() {
+  constexpr const char* kVariable = "FOVEA_FORCE_KERNEL";
+  const char* const name = std::getenv(kVariable);  // NOLINT(concurrency-mt-unsafe): only read
+  if (name == nullptr || *name == '\0') {
+    return std::nullopt;
+  }
+  const std::optional<AttentionLevel> level = parse_attention_level(name);
+  if (!level.has_value()) {
+    fail("{}={}: the levels are {}", kVariable, name, fmt::join(kLevelNames, ", "));
+  }
+  return level;
 }
 
 AttentionLevel level_of(const AttentionPlan& plan) {
@@ -388,7 +422,7 @@ AttentionChoice choose_attention(const AttentionProblem& problem, const DeviceIn
                                  std::optional<AttentionLevel> level,
                                  std::span<const MissedGate> missed) {
   if (!level.has_value()) {
-    level = forced_level();
+    level = forced_attention_level();
   }
   if (const std::string reason =
           level.has_value() ? can_run(problem, device, *level) : can_run(problem, device);

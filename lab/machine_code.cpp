@@ -1,0 +1,132 @@
+// From cubins to nvdisasm's text.
+#include "lab/machine_code.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+
+#include <elf.h>
+
+#include "core/error.hpp"
+#include "lab/process.hpp"
+
+namespace fovea::lab {
+namespace {
+
+constexpr const char* kNoElf = "the machine code of a kernel is no ELF file, or not all of it";
+
+std::string run_nvdisasm(std::vector<std::string> options, std::span<const std::byte> file,
+                         std::string_view what) {
+  if (!on_path("nvdisasm")) {
+    fail("nvdisasm is not on the PATH; scripts/setup --test brings it into build/cuda/bin");
+  }
+  const TemporaryFile input(file);
+  options.insert(options.begin(), "nvdisasm");
+  options.push_back(input.path());
+  ProcessResult result = run_process(options);
+  if (result.exit_code != 0) {
+    fail("nvdisasm failed on {}: {}", what, result.errors);
+  }
+  return std::move(result.output);
+}
+
+std::span<const std::byte> part(std::span<const std::byte> file, std::size_t offset,
+                                std::size_t size) {
+  if (offset > file.size() || size > file.size() - offset) {
+    fail(kNoElf);
+  }
+  return file.subspan(offset, size);
+}
+
+template <typename T>
+T read(std::span<const std::byte> file, std::size_t offset) {
+  T value;
+  std::memcpy(&value, part(file, offset, sizeof(T)).data(), sizeof(T));
+  return value;
+}
+
+/// The address that a line of a listing begins with, as in "   /*0010*/   LDC R1 ;", or 0.
+std::size_t address_of(std::string_view line) {
+  const std::size_t open = std::min(line.find_first_not_of(' '), line.size());
+  line.remove_prefix(open);
+  std::size_t address = 0;
+  if (line.starts_with("/*")) {
+    std::from_chars(line.data() + 2, line.data() + line.size(), address, 16);
+  }
+  return address;
+}
+
+}  // namespace
+
+std::vector<std::byte> instructions_of(std::span<const std::byte> cubin) {
+  const auto header = read<Elf64_Ehdr>(cubin, 0);
+  if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) {
+    fail(kNoElf);
+  }
+  const auto section = [&](std::size_t index) {
+    return read<Elf64_Shdr>(cubin, header.e_shoff + index * sizeof(Elf64_Shdr));
+  };
+  const Elf64_Shdr names = section(header.e_shstrndx);
+  constexpr std::string_view kFunction = ".text.";
+  std::vector<std::byte> code;
+  for (std::size_t index = 0; index < header.e_shnum; ++index) {
+    const Elf64_Shdr one = section(index);
+    const std::span<const std::byte> rest =
+        part(part(cubin, names.sh_offset, names.sh_size), one.sh_name, names.sh_size - one.sh_name);
+    if (rest.size() >= kFunction.size() &&
+        std::memcmp(rest.data(), kFunction.data(), kFunction.size()) == 0) {
+      const std::span<const std::byte> function = part(cubin, one.sh_offset, one.sh_size);
+      code.insert(code.end(), function.begin(), function.end());
+    }
+  }
+  return code;
+}
+
+std::vector<std::string_view> split_listing(std::string_view listing,
+                                            std::span<const std::size_t> sizes) {
+  std::vector<std::string_view> parts;
+  std::size_t end = 0;  // of the kernel's instructions
+  for (const std::size_t size : sizes) {
+    end += size;
+    std::size_t length = 0;
+    while (length < listing.size()) {
+      const std::size_t line_end = std::min(listing.find('\n', length), listing.size() - 1);
+      if (address_of(listing.substr(length, line_end - length)) >= end) {
+        break;
+      }
+      length = line_end + 1;
+    }
+    parts.push_back(listing.substr(0, length));
+    listing.remove_prefix(length);
+  }
+  return parts;
+}
+
+std::string disassemble(const gpu::KernelImage& image) {
+  return run_nvdisasm({"-c"}, image.cubin, image.name);
+}
+
+std::vector<std::string> disassemble(std::span<const gpu::KernelImage* const> images) {
+  if (images.empty()) {
+    return {};
+  }
+  std::vector<std::byte> code;
+  std::vector<std::size_t> sizes;
+  for (const gpu::KernelImage* const image : images) {
+    const std::vector<std::byte> one = instructions_of(image->cubin);
+    code.insert(code.end(), one.begin(), one.end());
+    sizes.push_back(one.size());
+  }
+  const gpu::KernelImage& first = *images.front();
+  // Without the analysis of where indirect branches lead, which nobody asks for.
+  const std::string listing =
+      run_nvdisasm({"-ndf", "-b", fmt::format("SM{}", first.arch)}, code,
+                   fmt::format("{} and the {} after it", first.name, images.size() - 1));
+  std::vector<std::string> listings;
+  for (const std::string_view one : split_listing(listing, sizes)) {
+    listings.emplace_back(one);
+  }
+  return listings;
+}
+
+}  // namespace fovea::lab
