@@ -79,7 +79,7 @@ int run_bench(const BenchOptions& options, bool as_json) {
   return kDone;
 }
 
-struct Arguments {
+struct BenchArguments {
   BenchOptions options;
   std::vector<std::string> precisions;
   bool json = false;
@@ -90,7 +90,7 @@ struct Arguments {
 void add_bench(CLI::App& app, Run& run) {
   CLI::App* command = app.add_subcommand(
       "bench", "Time the encoder alone (random pixels, no decoding) by batch size and precision");
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<BenchArguments>();
   BenchOptions& options = arguments->options;
   command->add_option("-m,--model", options.model, "Model folder or hub name")->required();
   command

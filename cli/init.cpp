@@ -12,7 +12,7 @@
 namespace fovea::cli {
 namespace {
 
-struct Arguments {
+struct InitArguments {
   InitOptions options;
   std::string dtype = "f32";
 };
@@ -27,7 +27,7 @@ WeightType weight_type(const std::string& name) {
 }  // namespace
 
 void add_init(CLI::App& app, Run& run) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<InitArguments>();
   InitOptions& options = arguments->options;
   CLI::App* command = app.add_subcommand("init", "Write a model folder with random weights");
   const std::vector<std::string> names(preset_names().begin(), preset_names().end());

@@ -12,7 +12,7 @@ namespace fovea::lab {
 namespace {
 
 /// What the peer of one workload needs; lives as long as it.
-struct Shared {
+struct AttentionShared {
   std::unique_ptr<gpu::Cudnn> cudnn;
   std::unique_ptr<gpu::SdpaPlan> plan;
   gpu::DeviceBuffer scratch;  // its output, of a type that is not the workload's
@@ -47,7 +47,7 @@ std::vector<Peer> AttentionWorkload::peers(gpu::KernelCache& kernels,
     return {};
   }
   gpu::Device& device = kernels.device();
-  const auto shared = std::make_shared<Shared>();
+  const auto shared = std::make_shared<AttentionShared>();
   Peer peer;
   // It writes the type of its operands; a kernel that quantises would have to follow.
   peer.same_result = problem_.output == problem_.type;

@@ -24,7 +24,7 @@ using gpu::MatmulProblem;
 using gpu::MatmulScale;
 
 /// What all peers of one workload share; lives as long as any of them.
-struct Shared {
+struct GemmShared {
   gpu::KernelCache& kernels;
   gpu::GemmProblem problem;
   std::unique_ptr<gpu::CublasLt> cublaslt;
@@ -34,7 +34,8 @@ struct Shared {
   DeviceBuffer scratch;       // bf16 (m, n), what the remainder reads
   float scale = 1.0F;         // of the output
 
-  Shared(gpu::KernelCache& cache, const gpu::GemmProblem& asked) : kernels(cache), problem(asked) {}
+  GemmShared(gpu::KernelCache& cache, const gpu::GemmProblem& asked)
+      : kernels(cache), problem(asked) {}
 };
 
 /// A library call and, when it leaves something undone, the kernel that does it.
@@ -43,7 +44,7 @@ struct Recipe {
   MatmulProblem product;
   bool same_result = false;
   bool to_scratch = false;  // its bf16 result does not fit the output, or is not the last step
-  std::function<gpu::Launch(const Shared&, const gpu::GemmOperands&)> remainder{};
+  std::function<gpu::Launch(const GemmShared&, const gpu::GemmOperands&)> remainder{};
 };
 
 MatmulProblem product_of(const gpu::GemmProblem& problem, MatmulEpilogue epilogue,
@@ -59,7 +60,7 @@ MatmulProblem product_of(const gpu::GemmProblem& problem, MatmulEpilogue epilogu
   return product;
 }
 
-gpu::Launch add(const Shared& shared, DevicePtr y, DevicePtr addend, DevicePtr output,
+gpu::Launch add(const GemmShared& shared, DevicePtr y, DevicePtr addend, DevicePtr output,
                 std::int64_t period) {
   return add_launch(shared.kernels.device().info(), y, addend, output,
                     shared.problem.m * shared.problem.n, period);
@@ -84,7 +85,7 @@ std::vector<Recipe> recipes_for(const gpu::GemmProblem& problem) {
     case GemmEpilogue::kPosition:
       recipes.push_back({"cuBLASLt" + by_row + ", then position",
                          product(MatmulEpilogue::kNone, MatmulScale::kOuter), true, false,
-                         [period = problem.tokens * problem.n](const Shared& shared,
+                         [period = problem.tokens * problem.n](const GemmShared& shared,
                                                                const gpu::GemmOperands& operands) {
                            return add(shared, operands.output, operands.position, operands.output,
                                       period);
@@ -101,7 +102,7 @@ std::vector<Recipe> recipes_for(const gpu::GemmProblem& problem) {
     case GemmEpilogue::kResidual: {
       recipes.push_back({"cuBLASLt" + by_row + " + bias, then residual",
                          product(MatmulEpilogue::kBias, MatmulScale::kOuter), true, true,
-                         [all](const Shared& shared, const gpu::GemmOperands& operands) {
+                         [all](const GemmShared& shared, const gpu::GemmOperands& operands) {
                            return add(shared, shared.scratch.address(), operands.output,
                                       operands.output, all);
                          }});
@@ -117,7 +118,7 @@ std::vector<Recipe> recipes_for(const gpu::GemmProblem& problem) {
         recipes.push_back({"cuBLASLt + bias, gelu -> e4m3", fused});
         recipes.push_back({"cuBLASLt" + by_row + " + bias, then gelu -> e4m3",
                            product(MatmulEpilogue::kBias, MatmulScale::kOuter), true, true,
-                           [all](const Shared& shared, const gpu::GemmOperands& operands) {
+                           [all](const GemmShared& shared, const gpu::GemmOperands& operands) {
                              return gelu_e4m3_launch(shared.kernels.device().info(),
                                                      shared.scratch.address(), operands.output, all,
                                                      shared.scale);
@@ -131,7 +132,7 @@ std::vector<Recipe> recipes_for(const gpu::GemmProblem& problem) {
   return recipes;
 }
 
-gpu::MatmulOperands operands_of(const Shared& shared, const gpu::GemmOperands& operands,
+gpu::MatmulOperands operands_of(const GemmShared& shared, const gpu::GemmOperands& operands,
                                 const Recipe& recipe) {
   const bool outer = recipe.product.scale == MatmulScale::kOuter;
   const DevicePtr ones = shared.scales.address();
@@ -144,10 +145,10 @@ gpu::MatmulOperands operands_of(const Shared& shared, const gpu::GemmOperands& o
           .output_scale = shared.output_scale.address()};
 }
 
-std::shared_ptr<Shared> share(gpu::KernelCache& kernels, const gpu::GemmProblem& problem,
-                              const GemmTensors& tensors, float scale, gpu::Stream& stream) {
+std::shared_ptr<GemmShared> share(gpu::KernelCache& kernels, const gpu::GemmProblem& problem,
+                                  const GemmTensors& tensors, float scale, gpu::Stream& stream) {
   gpu::Device& device = kernels.device();
-  auto shared = std::make_shared<Shared>(kernels, problem);
+  auto shared = std::make_shared<GemmShared>(kernels, problem);
   shared->cublaslt = gpu::open_cublaslt(device);
   shared->scale = scale;
   if (!tensors.bias.name().empty()) {
@@ -174,7 +175,7 @@ std::vector<Peer> GemmWorkload::peers(gpu::KernelCache& kernels,
   }
   gpu::Device& device = kernels.device();
   const std::unique_ptr<gpu::Stream> stream = device.make_stream();
-  std::shared_ptr<Shared> shared;
+  std::shared_ptr<GemmShared> shared;
   try {
     shared = share(kernels, problem_, tensors_, static_cast<float>(output().scale), *stream);
   } catch (const Error& error) {

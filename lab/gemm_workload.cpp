@@ -336,15 +336,15 @@ Smoke GemmWorkload::smoke() const {
   if (problem_.epilogue != GemmEpilogue::kPosition || problem_.a != DType::kE4M3) {
     return {};
   }
-  constexpr double kValue = 1.5;
+  constexpr double kUniform = 1.5;
   constexpr std::int64_t kCount = 1024;
   GemmTensors tensors = tensors_;
-  tensors.a = Tensor::uniform("a", problem_.a, problem_.m, problem_.k, kValue);
-  tensors.b = Tensor::uniform("b", problem_.b, problem_.n, problem_.k, kValue);
+  tensors.a = Tensor::uniform("a", problem_.a, problem_.m, problem_.k, kUniform);
+  tensors.b = Tensor::uniform("b", problem_.b, problem_.n, problem_.k, kUniform);
   tensors.position = Tensor::uniform("position", DType::kBF16, problem_.tokens, problem_.n, 0.0);
   tensors.column_scale = Tensor::uniform("column_scale", DType::kF32, 1, problem_.n, 1.0);
   return {std::make_shared<GemmWorkload>(problem_, std::move(tensors)), kCount,
-          kCount * kValue * kValue * static_cast<double>(problem_.k)};
+          kCount * kUniform * kUniform * static_cast<double>(problem_.k)};
 }
 
 }  // namespace fovea::lab

@@ -8,21 +8,21 @@
 namespace fovea::lab {
 namespace {
 
-constexpr std::size_t kX = 0;
+constexpr std::size_t kInput = 0;
 constexpr std::size_t kWeight = 1;
 constexpr std::size_t kBias = 2;
 
 constexpr double kFlopsAnElement = 8.0;  // sums, squares, scaling
 
 // Rows have a mean as large as their spread: leaving it in, or out of the variance, then shows.
-constexpr Draw kRows{0.5, 0.7};
+constexpr Draw kRowDraw{0.5, 0.7};
 
 }  // namespace
 
 NormWorkload::NormWorkload(const gpu::LayerNormProblem& problem, std::uint64_t seed)
     : problem_(problem) {
   inputs_.push_back(
-      Tensor::random("x", problem.input, problem.rows, problem.width, kRows, seed * 3));
+      Tensor::random("x", problem.input, problem.rows, problem.width, kRowDraw, seed * 3));
   inputs_.push_back(
       Tensor::random("weight", DType::kF32, 1, problem.width, {0.9, 0.4}, seed * 3 + 1));
   inputs_.push_back(
@@ -45,7 +45,7 @@ std::string NormWorkload::can_run(const gpu::DeviceInfo& device) const {
 std::vector<gpu::Launch> NormWorkload::launches(gpu::Device& device, const Operands& operands,
                                                 std::string_view) const {
   return {gpu::layer_norm_launch(device, problem_,
-                                 {.input = operands.inputs[kX],
+                                 {.input = operands.inputs[kInput],
                                   .weight = operands.inputs[kWeight],
                                   .bias = operands.inputs[kBias],
                                   .output = operands.output,
@@ -55,7 +55,7 @@ std::vector<gpu::Launch> NormWorkload::launches(gpu::Device& device, const Opera
 template <typename Number>
 void NormWorkload::normalise(std::int64_t row, std::span<Number> values) const {
   std::vector<float> x(values.size());
-  inputs_[kX].read(row * problem_.width, x);
+  inputs_[kInput].read(row * problem_.width, x);
   const auto count = static_cast<Number>(x.size());
   Number mean = 0;
   for (const float value : x) {
@@ -130,7 +130,7 @@ std::vector<Mutant> NormWorkload::mutants() const {
        Tensor::uniform(weight.name(), weight.type(), 1, weight.columns(), 1.0));
   with("skip bias", kBias, Tensor::uniform(bias.name(), bias.type(), 1, bias.columns(), 0.0));
   with("weight of the neighbouring column", kWeight, weight.columns_swapped(0, 1, 1));
-  with("rows one off", kX, inputs_[kX].rows_moved(1));
+  with("rows one off", kInput, inputs_[kInput].rows_moved(1));
   without("skip the mean", {.mean = false, .eps = true});
   return all;
 }
@@ -139,7 +139,7 @@ std::vector<Mutant> NormWorkload::mutants() const {
 Poisoned NormWorkload::poisoned() const {
   std::vector<Tensor> inputs = inputs_;
   const std::int64_t row = problem_.rows / 2;
-  inputs[kX] = inputs[kX].with(row, problem_.width - 1, std::nan(""));
+  inputs[kInput] = inputs[kInput].with(row, problem_.width - 1, std::nan(""));
   return {std::shared_ptr<const Workload>(new NormWorkload(problem_, std::move(inputs), steps_)),
           row};
 }
@@ -158,7 +158,8 @@ double NormWorkload::bytes() const {
 
 RowNormWorkload::RowNormWorkload(const gpu::RowNormProblem& problem, std::uint64_t seed)
     : RowNormWorkload(
-          problem, Tensor::random("x", problem.input, problem.rows, problem.width, kRows, seed * 3),
+          problem,
+          Tensor::random("x", problem.input, problem.rows, problem.width, kRowDraw, seed * 3),
           Mistake::kNone) {}
 
 OutputSpec RowNormWorkload::output() const {

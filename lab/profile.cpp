@@ -21,6 +21,8 @@
 namespace fovea::lab {
 namespace {
 
+using Json = nlohmann::ordered_json;
+
 constexpr std::size_t kMostSpots = 8;
 
 /// A place in the source: file and line.
@@ -255,7 +257,6 @@ std::string to_text(const Profile& profile) {
 }
 
 std::string to_json(const std::vector<Profile>& profiles) {
-  using Json = nlohmann::ordered_json;
   const auto spots = [](const std::vector<HotSpot>& all) {
     Json json = Json::array();
     for (const HotSpot& spot : all) {

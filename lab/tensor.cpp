@@ -12,7 +12,7 @@
 namespace fovea::lab {
 namespace {
 
-constexpr std::int64_t kBlock = 4'194'301;  // the largest prime below 2^22
+constexpr std::int64_t kDrawBlock = 4'194'301;  // the largest prime below 2^22
 
 template <typename T>
 T load_as(const std::byte* data) {
@@ -90,7 +90,7 @@ float rounded(DType type, double value) {
 Tensor Tensor::random(std::string name, DType type, std::int64_t rows, std::int64_t columns,
                       Draw draw, std::uint64_t seed) {
   Tensor tensor = uniform(std::move(name), type, rows, columns, 0.0);
-  const std::int64_t elements = std::min(tensor.count(), kBlock);
+  const std::int64_t elements = std::min(tensor.count(), kDrawBlock);
   const std::size_t size = size_of(type);
   std::vector<std::byte> block(static_cast<std::size_t>(elements) * size);
   std::mt19937_64 engine(seed * 0x9e3779b97f4a7c15U + 1);

@@ -13,8 +13,8 @@
 namespace fovea::lab {
 namespace {
 
-constexpr std::int64_t kRows = 232064;  // of the case that is timed: 1184 images of 196 tokens
-constexpr std::int64_t kWidth = 768;
+constexpr std::int64_t kTimedRows = 232064;  // of the case that is timed: 1184 images of 196 tokens
+constexpr std::int64_t kTimedWidth = 768;
 
 struct Size {
   std::int64_t rows, width;
@@ -40,7 +40,7 @@ std::vector<Case> norm_cases(const Problem& problem, std::initializer_list<Size>
     one.mutants = size.rows == 197;
     cases.push_back(std::move(one));
   }
-  Case timed = norm_case<Measured>(problem, {kRows, kWidth});
+  Case timed = norm_case<Measured>(problem, {kTimedRows, kTimedWidth});
   timed.bench = true;
   cases.push_back(std::move(timed));
   return cases;

@@ -9,7 +9,7 @@
 namespace fovea::c {
 namespace {
 
-cpu::HeadStrides strides_of(const fovea_strides& strides) {
+cpu::HeadStrides host_strides(const fovea_strides& strides) {
   return {.head = strides.head, .row = strides.row};
 }
 
@@ -67,10 +67,10 @@ void attention_on_host(const fovea_attention_args& args, int threads) {
                   .k = args.k,
                   .v = args.v,
                   .o = args.o,
-                  .q_strides = strides_of(args.q_strides),
-                  .k_strides = strides_of(args.k_strides),
-                  .v_strides = strides_of(args.v_strides),
-                  .o_strides = strides_of(args.o_strides),
+                  .q_strides = host_strides(args.q_strides),
+                  .k_strides = host_strides(args.k_strides),
+                  .v_strides = host_strides(args.v_strides),
+                  .o_strides = host_strides(args.o_strides),
                   .sequences = sequences,
                   .heads = args.heads,
                   .kv_heads = args.kv_heads,

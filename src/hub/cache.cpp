@@ -14,12 +14,6 @@ namespace fovea::hub {
 namespace fs = std::filesystem;
 namespace {
 
-// The variable's value, or "" when it is not set: the hub's clients treat both alike.
-std::string environment(const char* name) {
-  const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nobody sets variables
-  return value == nullptr ? "" : value;
-}
-
 fs::path user_folder() {
   const std::string home = environment("HOME");
   if (home.empty()) {
@@ -43,6 +37,11 @@ bool is_true(std::string value) {
 }
 
 }  // namespace
+
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nobody sets variables
+  return value == nullptr ? "" : value;
+}
 
 bool is_hub_id(std::string_view text) {
   const std::size_t slash = text.find('/');

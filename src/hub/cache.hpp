@@ -9,6 +9,9 @@
 
 namespace fovea::hub {
 
+/// The variable of the environment, or "" when it is not set: the hub's clients treat both alike.
+[[nodiscard]] std::string environment(const char* name);
+
 /// True for "org/name" made of the characters the hub allows.
 [[nodiscard]] bool is_hub_id(std::string_view text);
 

@@ -34,11 +34,6 @@ constexpr const char* kWeights = "model.safetensors";
 constexpr const char* kIndex = "model.safetensors.index.json";
 constexpr std::size_t kMaxReplyBytes = std::size_t{32} << 20;
 
-std::string environment(const char* name) {
-  const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nobody sets variables
-  return value == nullptr ? "" : value;
-}
-
 std::string endpoint() {
   std::string url = environment("HF_ENDPOINT");
   while (url.ends_with('/')) {

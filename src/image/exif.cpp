@@ -13,9 +13,9 @@ std::string_view text_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-class TiffReader {
+class TagReader {
  public:
-  TiffReader(std::string_view bytes, bool little) : bytes_(bytes), little_(little) {}
+  TagReader(std::string_view bytes, bool little) : bytes_(bytes), little_(little) {}
 
   [[nodiscard]] std::optional<std::uint32_t> number(std::size_t offset, std::size_t size) const {
     if (size == 0 || offset > bytes_.size() || bytes_.size() - offset < size) {
@@ -63,7 +63,7 @@ std::optional<int> exif_orientation(std::span<const std::byte> exif) {
   if (!little && !bytes.starts_with("MM\0\x2a"sv)) {
     return std::nullopt;
   }
-  const TiffReader reader(bytes, little);
+  const TagReader reader(bytes, little);
   const auto directory = reader.number(4, 4);
   const auto entries = directory ? reader.number(*directory, 2) : std::nullopt;
   if (!entries) {

@@ -10,7 +10,7 @@ namespace fovea::image {
 namespace {
 
 // Weights are integers in units of 2^-22: 8 bits of the pixel and 2 of headroom fill 32.
-constexpr int kWeightBits = 32 - 8 - 2;
+constexpr int kPrecisionBits = 32 - 8 - 2;
 constexpr double kBicubicA = -0.5;
 
 double support_of(Resample filter) {
@@ -57,7 +57,7 @@ std::vector<Tap> taps_of(int in, int out, Resample filter) {
     Tap& tap = taps[static_cast<std::size_t>(position)];
     tap.first = first;
     for (const double weight : weights) {
-      const double units = (sum != 0.0 ? weight / sum : weight) * (1 << kWeightBits);
+      const double units = (sum != 0.0 ? weight / sum : weight) * (1 << kPrecisionBits);
       tap.weights.push_back(static_cast<std::int32_t>(units < 0 ? units - 0.5 : units + 0.5));
     }
   }
@@ -65,7 +65,7 @@ std::vector<Tap> taps_of(int in, int out, Resample filter) {
 }
 
 std::uint8_t round_to_byte(std::int32_t sum) {
-  return static_cast<std::uint8_t>(std::clamp(sum >> kWeightBits, 0, 255));
+  return static_cast<std::uint8_t>(std::clamp(sum >> kPrecisionBits, 0, 255));
 }
 
 enum class Axis : std::uint8_t { kHorizontal, kVertical };
@@ -86,7 +86,7 @@ Image resample(const Image& source, Axis axis, int size, Resample filter) {
     for (int column = 0; column < result.width; ++column) {
       const Tap& tap = taps[static_cast<std::size_t>(horizontal ? column : row)];
       for (int channel = 0; channel < kChannels; ++channel) {
-        std::int32_t sum = 1 << (kWeightBits - 1);
+        std::int32_t sum = 1 << (kPrecisionBits - 1);
         int at = tap.first;
         for (const std::int32_t weight : tap.weights) {
           sum += weight * source.pixels[horizontal ? index_of(source, row, at, channel)

@@ -14,10 +14,6 @@ namespace {
 using ops::Epilogue;
 using ops::PreparedPtr;
 
-std::size_t count(std::int64_t n) {
-  return static_cast<std::size_t>(n);
-}
-
 /// Where a slice's activations lie in its workspace.
 struct Activations {
   TensorView x;         // [rows, hidden], the residual stream

@@ -26,10 +26,6 @@ constexpr std::string_view kHead = "vision_model.head.";
 constexpr std::string_view kNorm1 = "layer_norm1";
 constexpr std::string_view kNorm2 = "layer_norm2";
 
-std::size_t count(std::int64_t n) {
-  return static_cast<std::size_t>(n);
-}
-
 /// The convolution's weight [hidden, 3, p, p] in the order of patches, [hidden, p, p, 3].
 AlignedBuffer<float> channels_last(const AlignedBuffer<float>& weight, std::int64_t hidden,
                                    std::int64_t patch) {

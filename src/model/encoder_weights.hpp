@@ -1,6 +1,7 @@
 // EncoderWeights: the vision tower's weights, folded, and prepared by a backend.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -10,6 +11,11 @@
 #include "ops/backend.hpp"
 
 namespace fovea::model {
+
+/// A size of the configuration, which has no negative ones, as an index.
+[[nodiscard]] constexpr std::size_t count(std::int64_t n) {
+  return static_cast<std::size_t>(n);
+}
 
 /// A linear layer as float32.
 struct LayerParameters {

@@ -12,22 +12,22 @@
 namespace fovea::pipeline {
 namespace {
 
-using Json = nlohmann::json;
+using nlohmann::json;
 
-Json parse_object(std::string_view text) {
+json parse_object(std::string_view text) {
   // The callback keeps the tree shallow: a line of 10^6 brackets must not exhaust the stack.
   constexpr int kMaxDepth = 16;
-  const auto shallow = [](int depth, Json::parse_event_t /*event*/, Json& /*parsed*/) {
+  const auto shallow = [](int depth, json::parse_event_t /*event*/, json& /*parsed*/) {
     return depth < kMaxDepth;
   };
-  Json object = Json::parse(text, shallow, false);
+  json object = json::parse(text, shallow, false);
   if (!object.is_object()) {
     fail("not a JSON object");
   }
   return object;
 }
 
-std::uint64_t read_number(const Json& object, const char* key, std::uint64_t limit) {
+std::uint64_t read_number(const json& object, const char* key, std::uint64_t limit) {
   const auto found = object.find(key);
   if (found == object.end() || !found->is_number_unsigned() ||
       found->get<std::uint64_t>() > limit) {
@@ -36,7 +36,7 @@ std::uint64_t read_number(const Json& object, const char* key, std::uint64_t lim
   return found->get<std::uint64_t>();
 }
 
-const std::string& read_string(const Json& value, const char* key) {
+const std::string& read_string(const json& value, const char* key) {
   if (!value.is_string()) {
     fail("\"{}\" is no string", key);
   }
@@ -52,7 +52,7 @@ std::string format_index_line(const IndexLine& line) {
 
 IndexLine parse_index_line(std::string_view text) {
   constexpr auto kMaxSide = static_cast<std::uint64_t>(std::numeric_limits<int>::max());
-  const Json object = parse_object(text);
+  const json object = parse_object(text);
   const auto source = object.find("source");
   if (source == object.end()) {
     fail("\"source\" is missing");
@@ -72,7 +72,7 @@ std::string format_error_line(std::string_view source, std::string_view error) {
 }
 
 std::string parse_error_source(std::string_view text) {
-  const Json object = parse_object(text);
+  const json object = parse_object(text);
   const auto source = object.find("source");
   if (source == object.end()) {
     fail("\"source\" is missing");
@@ -81,7 +81,7 @@ std::string parse_error_source(std::string_view text) {
 }
 
 std::string parse_input_line(std::string_view text) {
-  const Json object = parse_object(text);
+  const json object = parse_object(text);
   std::string name;
   int found = 0;
   for (const char* key : {"path", "image", "source"}) {

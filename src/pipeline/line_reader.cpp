@@ -13,7 +13,7 @@
 namespace fovea::pipeline {
 namespace {
 
-constexpr std::size_t kChunk = std::size_t{64} << 10;
+constexpr std::size_t kReadBytes = std::size_t{64} << 10;
 constexpr std::size_t kMaxLine = std::size_t{1} << 20;
 
 }  // namespace
@@ -53,10 +53,10 @@ bool LineReader::fill() {
   buffer_.erase(0, at_);
   at_ = 0;
   const std::size_t have = buffer_.size();
-  buffer_.resize(have + kChunk);
+  buffer_.resize(have + kReadBytes);
   ssize_t got = 0;
   do {
-    got = ::read(fd_, buffer_.data() + have, kChunk);
+    got = ::read(fd_, buffer_.data() + have, kReadBytes);
   } while (got < 0 && errno == EINTR);
   buffer_.resize(have + (got > 0 ? static_cast<std::size_t>(got) : 0));
   if (got < 0) {

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kSharedBytes = 232448;  // that a block of Hopper can ask for
 
-DeviceInfo hopper() {
+DeviceInfo h200() {
   return {.name = "H200",
           .compute_major = 9,
           .compute_minor = 0,
@@ -39,7 +39,7 @@ TEST_F(GemmPlans, KeepsWeightsOfLargePatchEmbeddingsOnChip) {
                             .b = DType::kI8,
                             .epilogue = GemmEpilogue::kPosition,
                             .tokens = 196};
-  const auto plans = gemm_plans(problem, hopper());
+  const auto plans = gemm_plans(problem, h200());
   ASSERT_FALSE(plans.empty());
   EXPECT_EQ(plans.front().design, GemmDesign::kResident);
   EXPECT_EQ(plans.front().columns, 192);
@@ -51,7 +51,7 @@ TEST_F(GemmPlans, TakesTurnsInLargeProductsWithResultsOf16Bits) {
     for (const std::int64_t k : {768, 3072}) {
       const GemmProblem problem{
           .m = 232064, .n = 768, .k = k, .a = type, .b = type, .epilogue = GemmEpilogue::kResidual};
-      const auto plans = gemm_plans(problem, hopper());
+      const auto plans = gemm_plans(problem, h200());
       ASSERT_FALSE(plans.empty());
       if (k == 768 && type != DType::kBF16) {
         continue;  // weights that fit on chip may be faster
@@ -62,7 +62,7 @@ TEST_F(GemmPlans, TakesTurnsInLargeProductsWithResultsOf16Bits) {
   }
   for (const GemmEpilogue epilogue : {GemmEpilogue::kBias, GemmEpilogue::kGelu}) {
     const GemmProblem problem{.m = 232064, .n = 3072, .k = 768, .epilogue = epilogue};
-    const auto plans = gemm_plans(problem, hopper());
+    const auto plans = gemm_plans(problem, h200());
     ASSERT_FALSE(plans.empty());
     EXPECT_EQ(plans.front().design, GemmDesign::kAlternating) << to_string(problem);
     EXPECT_EQ(plans.front().grid % plans.front().cluster(), 0);
@@ -74,7 +74,7 @@ TEST_F(GemmPlans, HasWholeClusters) {
   for (const std::int64_t rows : {1, 128, 129, 4117, 16768, 16896}) {
     const GemmProblem problem{.m = rows, .n = 192, .k = 768};
     bool found = false;
-    for (const GemmPlan& plan : gemm_plans(problem, hopper())) {
+    for (const GemmPlan& plan : gemm_plans(problem, h200())) {
       EXPECT_EQ(plan.grid % plan.cluster(), 0) << to_string(plan);
       EXPECT_LE(plan.grid, 132 * 2) << to_string(plan);
       found = found || plan.cluster() > 1;
@@ -86,7 +86,7 @@ TEST_F(GemmPlans, HasWholeClusters) {
 TEST_F(GemmPlans, TakesSmallTilesForOneImage) {
   for (const std::int64_t columns : {768, 2304, 3072}) {
     const GemmProblem problem{.m = 196, .n = columns, .k = 768};
-    const auto plans = gemm_plans(problem, hopper());
+    const auto plans = gemm_plans(problem, h200());
     ASSERT_FALSE(plans.empty());
     EXPECT_EQ(plans.front().rows(), 64) << columns;
     EXPECT_LE(plans.front().grid, 132) << columns;
@@ -123,8 +123,8 @@ TEST_F(GemmPlans, RunsTheProductsOfInt8WithinSharedMemory) {
     for (GemmProblem problem : {embed, qkv, fc1, fc2}) {
       for (const std::int64_t images : {1, 32, 512}) {
         problem.m = images * 196;
-        EXPECT_EQ(can_run(problem, hopper()), "") << to_string(problem);
-        for (const GemmPlan& plan : gemm_plans(problem, hopper())) {
+        EXPECT_EQ(can_run(problem, h200()), "") << to_string(problem);
+        for (const GemmPlan& plan : gemm_plans(problem, h200())) {
           EXPECT_LE(plan.shared_bytes(), kSharedBytes) << to_string(plan);
         }
       }
@@ -148,8 +148,8 @@ TEST_F(GemmPlans, RunsTheWidthsOfEveryCheckpointWithinSharedMemory) {
           GemmProblem problem{.m = rows, .n = n, .k = k, .a = type, .b = type};
           problem.epilogue = epilogue;
           problem.tokens = epilogue == GemmEpilogue::kPosition ? 196 : 0;
-          EXPECT_EQ(can_run(problem, hopper()), "") << to_string(problem);
-          for (const GemmPlan& plan : gemm_plans(problem, hopper())) {
+          EXPECT_EQ(can_run(problem, h200()), "") << to_string(problem);
+          for (const GemmPlan& plan : gemm_plans(problem, h200())) {
             EXPECT_LE(plan.shared_bytes(), kSharedBytes) << to_string(plan);
             EXPECT_GE(plan.grid, 1) << to_string(plan);
           }
@@ -162,28 +162,27 @@ TEST_F(GemmPlans, RunsTheWidthsOfEveryCheckpointWithinSharedMemory) {
 TEST_F(GemmPlans, NormalisesRowsBeforeQkvAndFc1InBf16Alone) {
   for (const std::int64_t hidden : {128, 768, 1024, 1152, 1536}) {
     GemmProblem problem{.m = 729, .n = 3 * hidden, .k = hidden, .row_norm = true};
-    EXPECT_EQ(can_run(problem, hopper()), "") << to_string(problem);
+    EXPECT_EQ(can_run(problem, h200()), "") << to_string(problem);
     problem.epilogue = GemmEpilogue::kGelu;
-    EXPECT_EQ(can_run(problem, hopper()), "") << to_string(problem);
+    EXPECT_EQ(can_run(problem, h200()), "") << to_string(problem);
     GemmProblem same = problem;
     same.row_norm = false;
-    EXPECT_EQ(gemm_plans(problem, hopper()).size(), gemm_plans(same, hopper()).size());
+    EXPECT_EQ(gemm_plans(problem, h200()).size(), gemm_plans(same, h200()).size());
     problem.epilogue = GemmEpilogue::kResidual;
-    EXPECT_NE(can_run(problem, hopper()), "") << to_string(problem);
+    EXPECT_NE(can_run(problem, h200()), "") << to_string(problem);
     problem.epilogue = GemmEpilogue::kBias;
     problem.a = problem.b = DType::kE4M3;
-    EXPECT_NE(can_run(problem, hopper()), "") << to_string(problem);
+    EXPECT_NE(can_run(problem, h200()), "") << to_string(problem);
   }
 }
 
 TEST_F(GemmPlans, SaysWhatItCannotRun) {
-  EXPECT_NE(can_run({.m = 1, .n = 20, .k = 16}, hopper()).find("multiples of 16"),
+  EXPECT_NE(can_run({.m = 1, .n = 20, .k = 16}, h200()).find("multiples of 16"), std::string::npos);
+  EXPECT_NE(can_run({.m = 0, .n = 16, .k = 16}, h200()).find("positive"), std::string::npos);
+  EXPECT_NE(can_run({.m = 1, .n = 16, .k = 16, .b = DType::kI8}, h200()).find("bf16 x i8"),
             std::string::npos);
-  EXPECT_NE(can_run({.m = 0, .n = 16, .k = 16}, hopper()).find("positive"), std::string::npos);
-  EXPECT_NE(can_run({.m = 1, .n = 16, .k = 16, .b = DType::kI8}, hopper()).find("bf16 x i8"),
-            std::string::npos);
-  EXPECT_NE(can_run({.m = 1, .n = 16, .k = 16, .a = DType::kU8, .b = DType::kU8}, hopper()), "");
-  DeviceInfo older = hopper();
+  EXPECT_NE(can_run({.m = 1, .n = 16, .k = 16, .a = DType::kU8, .b = DType::kU8}, h200()), "");
+  DeviceInfo older = h200();
   older.compute_major = 8;
   EXPECT_NE(can_run({.m = 1, .n = 16, .k = 16}, older).find("sm_80"), std::string::npos);
 }
@@ -195,7 +194,7 @@ class PlanningDevice final : public BareDevice {
   [[nodiscard]] TensorMap encode(const TensorMapDesc& /*desc*/) override { return {}; }
 
  private:
-  DeviceInfo info_ = hopper();
+  DeviceInfo info_ = h200();
 };
 
 /// Why there is no launch; empty when there is one.

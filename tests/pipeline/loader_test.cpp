@@ -31,12 +31,12 @@ std::function<Prepare()> delayed_prepare() {
 }
 
 TEST(Loader, KeepsInputOrderUnderRandomDelays) {
-  constexpr std::uint64_t kCount = 500;
-  InputStream inputs(std::make_unique<CountingSource>(kCount), 0, 1);
+  constexpr std::uint64_t kInputs = 500;
+  InputStream inputs(std::make_unique<CountingSource>(kInputs), 0, 1);
   Loader loader(kOptions, inputs, delayed_prepare());
   std::uint64_t expected = 0;
   while (Batch* batch = loader.next()) {
-    EXPECT_EQ(batch->count, std::min<std::uint64_t>(kOptions.batch_size, kCount - expected));
+    EXPECT_EQ(batch->count, std::min<std::uint64_t>(kOptions.batch_size, kInputs - expected));
     batch->compact(kImageBytes);
     std::size_t row = 0;
     for (std::size_t index = 0; index < batch->count; ++index, ++expected) {
@@ -53,7 +53,7 @@ TEST(Loader, KeepsInputOrderUnderRandomDelays) {
     EXPECT_EQ(batch->rows, row);
     loader.recycle(*batch);
   }
-  EXPECT_EQ(expected, kCount);
+  EXPECT_EQ(expected, kInputs);
   EXPECT_GT(loader.busy_seconds(), 0);
 }
 

@@ -187,11 +187,6 @@ void check_operands(const GemmProblem& problem, const GemmOperands& operands) {
   }
 }
 
-template <typename T>
-T* pointer(DevicePtr address) {
-  return reinterpret_cast<T*>(address);  // NOLINT(performance-no-int-to-ptr)
-}
-
 }  // namespace
 
 std::size_t GemmPlan::shared_bytes() const {

@@ -67,11 +67,6 @@ struct Layout {
   }
 };
 
-template <typename T>
-T* pointer(DevicePtr address) {
-  return reinterpret_cast<T*>(address);
-}
-
 std::uint32_t blocks(std::int64_t work, std::int64_t each) {
   return static_cast<std::uint32_t>((work + each - 1) / each);
 }

@@ -48,7 +48,7 @@ struct HeuristicResult {
 };
 
 using Handle = void*;
-struct Api {
+struct LtApi {
   std::size_t (*version)();
   int (*create)(Handle*);
   int (*destroy)(Handle);
@@ -72,7 +72,7 @@ struct Api {
 constexpr int kWantedAlgorithms = 8;
 constexpr std::size_t kWorkspace = 64ULL << 20;  // Hopper's kernels ask for 32 MiB and more
 
-void check(int status, std::string_view what) {
+void check_lt(int status, std::string_view what) {
   if (status != kStatusSuccess) {
     fail("cuBLASLt: {} failed with status {}", what, status);
   }
@@ -120,17 +120,17 @@ const void* pointer(DevicePtr address) {
   return reinterpret_cast<const void*>(address);
 }
 
-class Plan final : public MatmulPlan {
+class LtPlan final : public MatmulPlan {
  public:
-  Plan(const Api& api, Handle handle, Device& device, const DeviceBuffer& workspace,
-       const MatmulProblem& problem)
+  LtPlan(const LtApi& api, Handle handle, Device& device, const DeviceBuffer& workspace,
+         const MatmulProblem& problem)
       : api_(api), handle_(handle), device_(device), workspace_(workspace), problem_(problem) {
     describe();
     choose_algorithms();
   }
 
   void run(const MatmulOperands& operands, Stream& stream) override {
-    check(launch(operands, stream, current_), to_string(problem_));
+    check_lt(launch(operands, stream, current_), to_string(problem_));
   }
 
   void tune(const MatmulOperands& operands, Stream& stream) override {
@@ -146,7 +146,7 @@ class Plan final : public MatmulPlan {
       double seconds = std::numeric_limits<double>::infinity();
       for (int run = 0; run < kRuns; ++run) {
         start->record(stream);
-        check(launch(operands, stream, i), to_string(problem_));
+        check_lt(launch(operands, stream, i), to_string(problem_));
         end->record(stream);
         end->synchronize();
         seconds = std::min(seconds, device_.seconds_between(*start, *end));
@@ -167,15 +167,15 @@ class Plan final : public MatmulPlan {
   template <typename T>
   void set(DescAttribute attribute, const T& value) {
     const void* const bytes = static_cast<const void*>(&value);
-    check(api_.desc_set(desc_.get(), attribute, bytes, sizeof value),
-          fmt::format("setting attribute {}", int{attribute}));
+    check_lt(api_.desc_set(desc_.get(), attribute, bytes, sizeof value),
+             fmt::format("setting attribute {}", int{attribute}));
   }
 
   [[nodiscard]] Object layout(DType type, std::int64_t rows, std::int64_t columns) const {
     Handle made = nullptr;
-    check(api_.layout_create(&made, cuda_type(type), static_cast<std::uint64_t>(rows),
-                             static_cast<std::uint64_t>(columns), rows),
-          "describing a matrix");
+    check_lt(api_.layout_create(&made, cuda_type(type), static_cast<std::uint64_t>(rows),
+                                static_cast<std::uint64_t>(columns), rows),
+             "describing a matrix");
     return {made, api_.layout_destroy};
   }
 
@@ -183,7 +183,7 @@ class Plan final : public MatmulPlan {
   // A is our b.
   void describe() {
     Handle made = nullptr;
-    check(api_.desc_create(&made, kComputeF32, kCudaF32), "describing a product");
+    check_lt(api_.desc_create(&made, kComputeF32, kCudaF32), "describing a product");
     desc_ = {made, api_.desc_destroy};
     set(kTransA, std::int32_t{kTransposed});
     if (problem_.epilogue != MatmulEpilogue::kNone) {
@@ -217,17 +217,17 @@ class Plan final : public MatmulPlan {
           .b_scale = 256,
           .output_scale = 256});
     Handle made = nullptr;
-    check(api_.preference_create(&made), "making a preference");
+    check_lt(api_.preference_create(&made), "making a preference");
     const Object preference(made, api_.preference_destroy);
     const std::size_t bytes = workspace_.bytes();
-    check(api_.preference_set(made, kPreferenceWorkspace, &bytes, sizeof bytes),
-          "setting the workspace's size");
+    check_lt(api_.preference_set(made, kPreferenceWorkspace, &bytes, sizeof bytes),
+             "setting the workspace's size");
     results_.resize(kWantedAlgorithms);
     int found = 0;
     const int status = api_.heuristic(handle_, desc_.get(), b_.get(), a_.get(), c_.get(), d_.get(),
                                       preference.get(), kWantedAlgorithms, results_.data(), &found);
     if (status != kStatusSuccess && status != kStatusNotSupported) {
-      check(status, "choosing an algorithm");
+      check_lt(status, "choosing an algorithm");
     }
     results_.resize(static_cast<std::size_t>(found));
     std::erase_if(results_,
@@ -264,7 +264,7 @@ class Plan final : public MatmulPlan {
                        device_.native_handle(stream));
   }
 
-  const Api& api_;
+  const LtApi& api_;
   Handle handle_;
   Device& device_;
   const DeviceBuffer& workspace_;
@@ -274,9 +274,9 @@ class Plan final : public MatmulPlan {
   std::size_t current_ = 0;
 };
 
-Api bind_api() {
+LtApi bind_lt_api() {
   const Library library = open_cublaslt_library();
-  Api api{};
+  LtApi api{};
   library.bind(api.version, "cublasLtGetVersion");
   library.bind(api.create, "cublasLtCreate");
   library.bind(api.destroy, "cublasLtDestroy");
@@ -296,8 +296,8 @@ Api bind_api() {
 class LoadedCublasLt final : public CublasLt {
  public:
   explicit LoadedCublasLt(Device& device)
-      : api_(bind_api()), device_(device), workspace_(device, kWorkspace) {
-    check(api_.create(&handle_), "starting");
+      : api_(bind_lt_api()), device_(device), workspace_(device, kWorkspace) {
+    check_lt(api_.create(&handle_), "starting");
   }
   ~LoadedCublasLt() override { api_.destroy(handle_); }
 
@@ -306,11 +306,11 @@ class LoadedCublasLt final : public CublasLt {
     return fmt::format("{}.{}.{}", number / 10000, number / 100 % 100, number % 100);
   }
   [[nodiscard]] std::unique_ptr<MatmulPlan> prepare(const MatmulProblem& problem) override {
-    return std::make_unique<Plan>(api_, handle_, device_, workspace_, problem);
+    return std::make_unique<LtPlan>(api_, handle_, device_, workspace_, problem);
   }
 
  private:
-  Api api_;
+  LtApi api_;
   Device& device_;
   DeviceBuffer workspace_;
   Handle handle_ = nullptr;

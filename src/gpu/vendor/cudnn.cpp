@@ -245,9 +245,9 @@ class AttentionGraph {
   Descriptor graph_;
 };
 
-class Plan final : public SdpaPlan {
+class CudnnPlan final : public SdpaPlan {
  public:
-  Plan(const Api& api, cudnn::Handle library, Device& device, const SdpaProblem& problem)
+  CudnnPlan(const Api& api, cudnn::Handle library, Device& device, const SdpaProblem& problem)
       : api_(api),
         library_(library),
         device_(device),
@@ -340,7 +340,7 @@ class LoadedCudnn final : public Cudnn {
 
   [[nodiscard]] std::string version() const override { return cudnn_version(api_.version()); }
   [[nodiscard]] std::unique_ptr<SdpaPlan> prepare(const SdpaProblem& problem) override {
-    return std::make_unique<Plan>(api_, handle_, device_, problem);
+    return std::make_unique<CudnnPlan>(api_, handle_, device_, problem);
   }
 
  private:

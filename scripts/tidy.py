@@ -1,0 +1,107 @@
+#!/usr/bin/env python3
+"""clang-tidy over the sources named on standard input: several of a folder at a time, as one source.
+
+Most of clang-tidy's time goes to what the sources include, and a group includes it once. A clean
+group means clean sources; of any other each source is looked at alone, and what that finds counts.
+usage: tidy.py BUILD_FOLDER   (it holds compile_commands.json)
+"""
+
+import concurrent.futures
+import json
+import os
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+OUT = ROOT / "build/tidy"
+MOST = 16  # sources of a group
+# Highway's sources include themselves, by name.
+ALONE = re.compile(r"^#include .hwy/foreach_target\.h", re.M)
+# What these declare in a source.
+NAMES = re.compile(r"^(?:using (?:\w+::)+(\w+);|namespace (\w+) = )", re.M)
+
+
+def flags_of(build: pathlib.Path) -> dict[str, list[str]]:
+    """Of each source its compiler's command, without the source and the output."""
+    found = {}
+    for entry in json.loads((build / "compile_commands.json").read_text()):
+        command = shlex.split(entry["command"])
+        at = command.index("-o")
+        del command[at:at + 2]
+        found[entry["file"]] = [word for word in command if word not in ("-c", entry["file"])]
+    return found
+
+
+def tidy(folder: pathlib.Path, source: str) -> tuple[bool, str]:
+    done = subprocess.run(["clang-tidy-19", "--quiet", "-p", folder, source],
+                          capture_output=True, text=True, check=False)
+    noise = re.compile(r"^\d+ warnings? (and \d+ errors? )?generated\.\n", re.M)
+    return done.returncode == 0, done.stdout + noise.sub("", done.stderr)
+
+
+def uses_its_names(text: str) -> bool:
+    """Whether none of its names is there for others alone, which a group would hide."""
+    code = re.sub(r"//.*", "", text)
+    return all(re.search(rf"(?<![\w:.>]){name}\b" if name else rf"\b{alias}::", code)
+               for name, alias in NAMES.findall(code))
+
+
+def grouped(sources: list[str], flags: dict[str, list[str]]) -> list[list[str]]:
+    """Sources of one folder and of the same flags, the largest groups first."""
+    by_flags: dict[tuple[str, ...], list[str]] = {}
+    groups = []
+    for source in sources:
+        text = pathlib.Path(source).read_text()
+        if ALONE.search(text) or not uses_its_names(text):
+            groups.append([source])
+        else:
+            folder = pathlib.Path(source).relative_to(ROOT).parts[:-1][:2]
+            by_flags.setdefault((*folder, *flags[source]), []).append(source)
+    for alike in by_flags.values():
+        count = -(-len(alike) // MOST)
+        groups += [alike[i::count] for i in range(count)]
+    return sorted(groups, key=len, reverse=True)
+
+
+def main() -> None:
+    build = ROOT / sys.argv[1]
+    flags = flags_of(build)
+    sources = [str(ROOT / line) for line in sys.stdin.read().split()]
+    unknown = [source for source in sources if source not in flags]
+    if unknown:
+        sys.exit(f"{build}/compile_commands.json lacks {', '.join(unknown)}; configure it again")
+
+    OUT.mkdir(parents=True, exist_ok=True)
+    jobs = []  # the sources of a group, and what holds them all
+    commands = []
+    for number, group in enumerate(grouped(sources, flags)):
+        one = group[0]
+        if len(group) > 1:
+            one = str(OUT / f"{number}.cpp")
+            texts = [pathlib.Path(source).read_text() for source in group]
+            pathlib.Path(one).write_text("\n".join(texts))
+            commands.append({"directory": str(build), "file": one,
+                             "arguments": [*flags[group[0]], "-c", one]})
+        jobs.append((group, one))
+    (OUT / "compile_commands.json").write_text(json.dumps(commands))
+
+    def look(group: list[str], one: str) -> str:
+        clean, text = tidy(build if len(group) == 1 else OUT, one)
+        if clean or len(group) == 1:
+            return "" if clean else text
+        alone = [tidy(build, source) for source in group]
+        return "".join(text for clean, text in alone if not clean)
+
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        found = list(pool.map(lambda job: look(*job), jobs))
+    print("".join(found), end="")
+    if any(found):
+        sys.exit(1)
+    print(f"clang-tidy: {len(sources)} sources, clean")
+
+
+if __name__ == "__main__":
+    main()
