@@ -3,8 +3,9 @@
     python3 bench/python_rate.py --model MODEL [--images 2000] [--device cuda] [--precision bf16] [--repeats 3]
                                  [--fovea build/release/bin/fovea] [--json FILE]
 
-`*_images_per_second` come from two runs of different length, so that start-up and the last batch cancel; both are long
-enough for the program not to have decoded the shorter one while it was loading the model. `call` is one call of embed
+`*_images_per_second` come from two runs of different length, so that start-up and the last batch cancel; the shorter one is
+long enough for the program not to have decoded it while it was loading the model, the longer one for the scatter of start-up,
+a tenth of a second, to count little. `call` is one call of embed
 with so many images on a loaded model, and `reported` the rate that the program itself prints for them; `process` is a
 whole program that imports, loads, embeds and saves. Best of --repeats each."""
 
@@ -24,7 +25,7 @@ import machine
 from gpu_system import listed, make_photos
 from system import ROOT, Run
 
-SHORT, LONG = 3, 9  # times as many images in the runs that rates come from
+SHORT, LONG = 3, 27  # times as many images in the runs that rates come from
 PROGRAM = """
 import sys, numpy, fovea
 model, device, precision, names, output = sys.argv[1:]
