@@ -112,34 +112,39 @@ TEST(Cards, LimitsNameKernelsThatExist) {
   }
 }
 
+/// One card a test, so that they run side by side.
+class EveryCard : public testing::TestWithParam<const Card*> {};
+
 // The framework's own result passes, and each mutant's, computed the same way, does not: inputs
 // and limits can falsify.
-TEST(Cards, GatesPassTheFrameworkAndRejectMutants) {
-  for (const Card& card : cards()) {
-    for (const Case& one : card.cases) {
-      if (!one.mutants) {
-        continue;
-      }
-      const std::unique_ptr<Workload> workload = one.make(1);
-      const OutputSpec output = workload->output();
-      const std::vector<Tile> tiles = sample_tiles(output.rows, output.columns, kMostTiles, 1);
-      std::vector<TileValues> values = expectations(*workload, tiles);
-      EXPECT_FALSE(judge(values, card.tolerance).passes()) << card.name << ": nothing was written";
-      fill_emulated(*workload, values);
-      const Verdict right = judge(values, card.tolerance);
-      EXPECT_TRUE(right.passes()) << card.name << ' ' << one.name << ": " << right.reason;
-      for (const auto& [name, spoiled_values] : spoiled(values)) {
-        EXPECT_FALSE(judge(spoiled_values, card.tolerance).passes()) << card.name << ": " << name;
-      }
-      const std::vector<Mutant> mutants = workload->mutants();
-      EXPECT_GE(mutants.size(), 2U) << card.name;
-      for (const Mutant& mutant : mutants) {
-        fill_emulated(*mutant.workload, values);
-        EXPECT_FALSE(judge(values, card.tolerance).passes()) << card.name << ": " << mutant.name;
-      }
+TEST_P(EveryCard, GatesPassTheFrameworkAndRejectMutants) {
+  const Card& card = *GetParam();
+  for (const Case& one : card.cases) {
+    if (!one.mutants) {
+      continue;
+    }
+    const std::unique_ptr<Workload> workload = one.make(1);
+    const OutputSpec output = workload->output();
+    const std::vector<Tile> tiles = sample_tiles(output.rows, output.columns, kMostTiles, 1);
+    std::vector<TileValues> values = expectations(*workload, tiles);
+    EXPECT_FALSE(judge(values, card.tolerance).passes()) << "nothing was written";
+    fill_emulated(*workload, values);
+    const Verdict right = judge(values, card.tolerance);
+    EXPECT_TRUE(right.passes()) << one.name << ": " << right.reason;
+    for (const auto& [name, spoiled_values] : spoiled(values)) {
+      EXPECT_FALSE(judge(spoiled_values, card.tolerance).passes()) << name;
+    }
+    const std::vector<Mutant> mutants = workload->mutants();
+    EXPECT_GE(mutants.size(), 2U);
+    for (const Mutant& mutant : mutants) {
+      fill_emulated(*mutant.workload, values);
+      EXPECT_FALSE(judge(values, card.tolerance).passes()) << mutant.name;
     }
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Cards, EveryCard, testing::ValuesIn(find_cards({})),
+                         [](const auto& card) { return card.param->name; });
 
 // Every norm is asked what it makes of a NaN, and the answer that is expected is the exact one.
 TEST(Cards, NormsAreAskedWhatTheyMakeOfNan) {
