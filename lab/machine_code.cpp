@@ -18,7 +18,10 @@ constexpr const char* kNoElf = "the machine code of a kernel is no ELF file, or 
 std::string run_nvdisasm(std::vector<std::string> options, std::span<const std::byte> file,
                          std::string_view what) {
   if (!on_path("nvdisasm")) {
-    fail("nvdisasm is not on the PATH; scripts/setup --test brings it into build/cuda/bin");
+    fail(
+        "nvdisasm is not on the PATH; scripts/setup --test brings it into build/cuda/bin, which "
+        "the PATH "
+        "then has to name");
   }
   const TemporaryFile input(file);
   options.insert(options.begin(), "nvdisasm");

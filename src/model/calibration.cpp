@@ -39,7 +39,11 @@ SafetensorsFile open(const fs::path& folder, Precision precision) {
     fail("{}: {} needs a calibrated model; run: {}", io::escape(folder.native()),
          to_string(precision), command(folder, precision));
   }
-  return SafetensorsFile(path);
+  try {
+    return SafetensorsFile(path);
+  } catch (const Error& unreadable) {
+    fail("{}; calibrate the model again: {}", unreadable.what(), command(folder, precision));
+  }
 }
 
 std::vector<float> floats(const StoredTensor& tensor) {

@@ -1,7 +1,8 @@
 // Calibration: 8-bit weights and activation scales that `fovea calibrate` left beside a model.
 //
 // The file is a safetensors file, calibration-int8.safetensors or calibration-fp8.safetensors. For
-// each layer NAME of the encoder ("vision_model.encoder.layers.0.qkv", "...mlp.fc1", "...mlp.fc2"):
+// each layer NAME of the encoder ("vision_model.encoder.layers.0.self_attn.qkv", "...mlp.fc1",
+// "...mlp.fc2"):
 //   NAME.weight       I8 [out, in]; with fp8 F8_E4M3 for fc2
 //   NAME.scale        F32 [out]: weight[o, i] is about NAME.weight[o, i] * NAME.scale[o]
 //   NAME.bias         F32 [out], with the mean of what the rounding adds taken back

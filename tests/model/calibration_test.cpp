@@ -106,6 +106,15 @@ TEST_F(CalibrationTest, WithoutItTheMessageNamesTheCommand) {
   EXPECT_TRUE(contains(message, "--precision int8")) << message;
 }
 
+TEST_F(CalibrationTest, OfADamagedFileTheMessageNamesTheCommandToo) {
+  write("fc2", 0.25F);
+  const std::filesystem::path path = calibration_path(model_, Precision::kInt8);
+  std::filesystem::resize_file(path, std::filesystem::file_size(path) - 1);
+  const std::string message = error_of([&] { Calibration(*checkpoint_, Precision::kInt8); });
+  EXPECT_TRUE(contains(message, path.native())) << message;
+  EXPECT_TRUE(contains(message, "fovea calibrate " + model_.native())) << message;
+}
+
 TEST_F(CalibrationTest, OfOtherWeightsIsRefused) {
   write("fc2", 0.25F);
   const std::filesystem::path other = folder_.path() / "other";
