@@ -1,4 +1,4 @@
-// Raising fovea::Error with a formatted message.
+// Raising fovea::Error with a formatted message, and the two kinds of it that the parts tell apart.
 #pragma once
 
 #include <utility>
@@ -9,10 +9,29 @@
 
 namespace fovea {
 
+/// The machine lacks something: memory, file descriptors, threads. No input is to blame, so a job
+/// ends with it where any other error would count the input as failed.
+class ResourceError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// The caller has asked the work to stop. No input has failed.
+class Interrupted : public Error {
+ public:
+  Interrupted() : Error("interrupted") {}
+};
+
 /// Throws fovea::Error with a message made by fmt::format.
 template <typename... Args>
 [[noreturn]] void fail(fmt::format_string<Args...> format, Args&&... args) {
   throw Error(fmt::format(format, std::forward<Args>(args)...));
+}
+
+/// Throws fovea::ResourceError with a message made by fmt::format.
+template <typename... Args>
+[[noreturn]] void fail_for_resources(fmt::format_string<Args...> format, Args&&... args) {
+  throw ResourceError(fmt::format(format, std::forward<Args>(args)...));
 }
 
 }  // namespace fovea

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <span>
 
+#include "core/memory_pool.hpp"
+#include "core/stop.hpp"
 #include "fovea/preprocessing.hpp"
 #include "image/image.hpp"
 
@@ -16,6 +18,11 @@ struct DecodeOptions {
   bool apply_orientation = true;
   /// Larger images are refused before memory is taken. Pillow's own limit for an error.
   std::int64_t max_pixels = 178'956'970;
+  /// Ends the decoding with Interrupted when it is set.
+  StopFlag stop = {};
+  /// Where the memory of a decoding (pixels, coefficients, a format library's buffers; not `bytes`)
+  /// is taken from before it is allocated. An image that needs more than the whole pool is refused.
+  MemoryPool* memory = nullptr;
 };
 
 /// Pixels of an image, after orientation.

@@ -3,6 +3,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <string>
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -12,9 +13,27 @@
 
 namespace fovea::io {
 
+namespace {
+
+[[noreturn]] void fail_with_code(int code, const std::string& message) {
+  if (code == EMFILE || code == ENFILE || code == ENOMEM) {
+    throw ResourceError(message);
+  }
+  throw Error(message);
+}
+
+}  // namespace
+
 void fail_with_errno(const std::filesystem::path& path, std::string_view action) {
   const int code = errno;
-  fail("{}: cannot {}: {}", escape(path.native()), action, std::strerror(code));
+  fail_with_code(code,
+                 fmt::format("{}: cannot {}: {}", escape(path.native()), action,
+                             std::strerror(code)));
+}
+
+void fail_with_errno(std::string_view action) {
+  const int code = errno;
+  fail_with_code(code, fmt::format("cannot {}: {}", action, std::strerror(code)));
 }
 
 void sync_directory(const std::filesystem::path& directory) {

@@ -6,15 +6,9 @@
 #include <cstdint>
 #include <string>
 
-#include "fovea/error.hpp"
+#include "core/error.hpp"
 
 namespace fovea::pipeline {
-
-/// Ends the inputs when the job is stopped while it waits for them.
-class Interrupted : public Error {
- public:
-  Interrupted() : Error("interrupted while waiting for more inputs") {}
-};
 
 /// Reads a file, or the standard input, up to each delimiter.
 class LineReader {

@@ -1,0 +1,62 @@
+// MemoryPool: numbers are drawn at take() and served in their order.
+#include "core/memory_pool.hpp"
+
+#include <chrono>
+#include <utility>
+
+namespace fovea {
+
+MemoryPool::Lease::Lease(Lease&& other) noexcept
+    : pool_(std::exchange(other.pool_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+
+MemoryPool::Lease& MemoryPool::Lease::operator=(Lease&& other) noexcept {
+  if (this != &other) {
+    release();
+    pool_ = std::exchange(other.pool_, nullptr);
+    bytes_ = std::exchange(other.bytes_, 0);
+  }
+  return *this;
+}
+
+void MemoryPool::Lease::release() {
+  if (pool_ != nullptr) {
+    pool_->give_back(bytes_);
+    pool_ = nullptr;
+    bytes_ = 0;
+  }
+}
+
+MemoryPool::Lease MemoryPool::take(std::size_t bytes, StopFlag stop) {
+  if (bytes > size_) {
+    fail_for_resources("{} bytes are asked of a pool of {}", bytes, size_);
+  }
+  // A flag that a signal handler sets cannot wake a waiting thread: look at it now and then.
+  constexpr std::chrono::milliseconds kStopInterval{50};
+  std::unique_lock lock(mutex_);
+  const std::size_t number = next_number_++;
+  bool stopped = false;
+  while (number != served_number_ || (!stopped && free_ < bytes)) {
+    changed_.wait_for(lock, kStopInterval);
+    stopped = stopped || stop.is_set();
+  }
+  ++served_number_;
+  if (!stopped) {
+    free_ -= bytes;
+  }
+  lock.unlock();
+  changed_.notify_all();
+  if (stopped) {
+    throw Interrupted();
+  }
+  return {*this, bytes};
+}
+
+void MemoryPool::give_back(std::size_t bytes) {
+  {
+    const std::lock_guard lock(mutex_);
+    free_ += bytes;
+  }
+  changed_.notify_all();
+}
+
+}  // namespace fovea

@@ -1,0 +1,58 @@
+// MemoryPool: a number of bytes that several threads share, so that together they never use more.
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <mutex>
+
+#include "core/stop.hpp"
+
+namespace fovea {
+
+/// Counts bytes; it holds no memory itself. Thread-safe.
+class MemoryPool {
+ public:
+  /// Bytes taken from a pool, given back on destruction. Movable. The pool must outlive it.
+  class Lease {
+   public:
+    Lease() = default;
+    ~Lease() { release(); }
+    Lease(Lease&& other) noexcept;
+    Lease& operator=(Lease&& other) noexcept;
+
+    [[nodiscard]] std::size_t bytes() const { return bytes_; }
+    void release();
+
+   private:
+    friend class MemoryPool;
+    Lease(MemoryPool& pool, std::size_t bytes) : pool_(&pool), bytes_(bytes) {}
+
+    MemoryPool* pool_ = nullptr;
+    std::size_t bytes_ = 0;
+  };
+
+  explicit MemoryPool(std::size_t bytes) : size_(bytes), free_(bytes) {}
+  MemoryPool(const MemoryPool&) = delete;
+  MemoryPool& operator=(const MemoryPool&) = delete;
+
+  /// All bytes of the pool. A caller that needs more cannot be served: ask before take().
+  [[nodiscard]] std::size_t size() const { return size_; }
+
+  /// Waits until `bytes` are free, in the order of the calls, and takes them. A thread takes once
+  /// from one pool at a time: two that each hold a part and wait for more would wait for ever.
+  /// Requires bytes <= size(). Throws Interrupted when `stop` is set while it waits.
+  [[nodiscard]] Lease take(std::size_t bytes, StopFlag stop = {});
+
+ private:
+  void give_back(std::size_t bytes);
+
+  std::size_t size_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::size_t free_;
+  // Served like customers with numbers, so that many small requests cannot keep out a large one.
+  std::size_t next_number_ = 0;
+  std::size_t served_number_ = 0;
+};
+
+}  // namespace fovea

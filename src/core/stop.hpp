@@ -1,0 +1,33 @@
+// StopFlag: how long-running work learns that its caller wants it to end.
+#pragma once
+
+#include <atomic>
+
+#include "core/error.hpp"
+
+namespace fovea {
+
+/// Refers to a flag that another thread or a signal handler sets; refers to none by default.
+/// The flag must outlive the work.
+class StopFlag {
+ public:
+  StopFlag() = default;
+  // Implicit: whatever may be stopped takes a flag.
+  StopFlag(const std::atomic<bool>* flag) : flag_(flag) {}
+
+  [[nodiscard]] bool is_set() const {
+    return flag_ != nullptr && flag_->load(std::memory_order_relaxed);
+  }
+
+  /// Throws Interrupted when the flag is set. Work calls this at least every few milliseconds.
+  void poll() const {
+    if (is_set()) {
+      throw Interrupted();
+    }
+  }
+
+ private:
+  const std::atomic<bool>* flag_ = nullptr;
+};
+
+}  // namespace fovea

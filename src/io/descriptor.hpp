@@ -1,0 +1,40 @@
+// Descriptor: an open file, closed on destruction; and the one way to open a file for reading.
+#pragma once
+
+#include <filesystem>
+#include <utility>
+
+#include <sys/stat.h>
+
+namespace fovea::io {
+
+/// Owns a file descriptor, or none (-1). Move-only.
+class Descriptor {
+ public:
+  Descriptor() = default;
+  explicit Descriptor(int fd) : fd_(fd) {}
+  ~Descriptor() { reset(); }
+  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Descriptor& operator=(Descriptor&& other) noexcept;
+
+  [[nodiscard]] int get() const { return fd_; }
+  [[nodiscard]] bool open() const { return fd_ >= 0; }
+  [[nodiscard]] int release() { return std::exchange(fd_, -1); }
+  void reset();
+
+ private:
+  int fd_ = -1;
+};
+
+/// A regular file opened for reading, and what fstat says of it.
+struct OpenedFile {
+  Descriptor file;
+  struct stat info{};
+};
+
+/// Opens `path` for reading, whatever it names, without ever waiting for a pipe's or a device's
+/// other end. Throws fovea::Error, without the name, when it cannot be opened, is a folder or is no
+/// regular file; ResourceError when the process or the machine has no descriptor or memory left.
+[[nodiscard]] OpenedFile open_regular_file(const std::filesystem::path& path);
+
+}  // namespace fovea::io
