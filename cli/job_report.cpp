@@ -26,7 +26,7 @@ extern "C" void request_stop(int /*signal*/) {
   stop_requested = true;
   std::signal(SIGINT, SIG_DFL);  // the second one of either kind kills
   std::signal(SIGTERM, SIG_DFL);
-  constexpr std::string_view kText = "\nfovea: finishing the batch; once more kills the program\n";
+  constexpr std::string_view kText = "\nfovea: stopping; a second signal kills the program\n";
   // Nothing can be done about a failed write here.
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, kText.data(), kText.size());
 }

@@ -23,9 +23,10 @@ std::function<Prepare()> delayed_prepare() {
   return []() -> Prepare {
     auto random = std::make_shared<std::mt19937>(std::random_device{}());
     const Prepare prepare = number_prepare()();
-    return [random, prepare](Item& item, std::span<std::uint8_t> pixels, Slot& slot) {
+    return [random, prepare](Item& item, std::span<std::uint8_t> pixels, Slot& slot,
+                             const Limits& limits) {
       std::this_thread::sleep_for(std::chrono::microseconds((*random)() % 500));
-      prepare(item, pixels, slot);
+      prepare(item, pixels, slot, limits);
     };
   };
 }
@@ -86,7 +87,7 @@ TEST(Loader, EmptyInput) {
 TEST(Loader, FailureOfTheInputsComesAfterTheWholeBatchesBeforeIt) {
   class Failing final : public Source {
    public:
-    bool next(Item& item) override {
+    bool do_next(Item& item, StopFlag /*stop*/) override {
       item = Item{};
       item.name = item_name(0);
       if (taken_++ == 17) {
