@@ -10,6 +10,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <pthread.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -27,6 +28,22 @@ void lower_priority() {
   constexpr int kNice = 19;
   // Linux gives every thread its own nice value. A refusal changes speed only.
   (void)::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kNice);
+}
+
+// As many of `asked` threads as find room for their stacks in a quarter of the address space, where
+// that is limited: what comes after them needs some, too.
+int affordable_threads(int asked) {
+  rlimit space{};
+  pthread_attr_t attributes{};
+  std::size_t stack = 0;
+  if (::getrlimit(RLIMIT_AS, &space) != 0 || space.rlim_cur == RLIM_INFINITY ||
+      ::pthread_getattr_default_np(&attributes) != 0) {
+    return asked;
+  }
+  ::pthread_attr_getstacksize(&attributes, &stack);
+  ::pthread_attr_destroy(&attributes);
+  const rlim_t most = space.rlim_cur / 4 / std::max<std::size_t>(stack, 1);
+  return static_cast<int>(std::clamp<rlim_t>(most, 1, static_cast<rlim_t>(asked)));
 }
 
 std::uint64_t decode_memory(const LoaderOptions& options) {
@@ -57,8 +74,7 @@ std::uint64_t default_decode_memory(int threads) {
                   std::max(kLargest, kPhoto * static_cast<std::uint64_t>(std::max(threads, 1))));
 }
 
-Loader::Loader(const LoaderOptions& options, InputStream& inputs,
-               const std::function<Prepare()>& make_prepare)
+Loader::Loader(const LoaderOptions& options, InputStream& inputs)
     : options_(options),
       inputs_(inputs),
       encoded_memory_(decode_memory(options) / 4),
@@ -70,21 +86,19 @@ Loader::Loader(const LoaderOptions& options, InputStream& inputs,
     batch.slots.resize(options.batch_size);
     free_.push_back(&batch);
   }
-  try {
-    start(make_prepare);
-  } catch (...) {
-    join();
-    throw;
-  }
 }
 
 Loader::~Loader() {
-  join();
+  stop();
+  for (std::thread& worker : workers_) {
+    worker.join();
+  }
 }
 
 void Loader::start(const std::function<Prepare()>& make_prepare) {
-  workers_.reserve(static_cast<std::size_t>(options_.threads));
-  for (int worker = 0; worker < options_.threads; ++worker) {
+  const int threads = affordable_threads(options_.threads);
+  workers_.reserve(static_cast<std::size_t>(threads));
+  for (int worker = 0; worker < threads; ++worker) {
     try {
       workers_.emplace_back([this, prepare = make_prepare()] {
         lower_priority();
@@ -96,13 +110,6 @@ void Loader::start(const std::function<Prepare()>& make_prepare) {
       }
       return;  // fewer workers do the same work
     }
-  }
-}
-
-void Loader::join() {
-  stop();
-  for (std::thread& worker : workers_) {
-    worker.join();
   }
 }
 

@@ -48,13 +48,15 @@ struct LoaderOptions {
 /// has no free batch waits for recycle(), and one whose image finds no memory for the others.
 class Loader {
  public:
-  /// Starts the workers, or as many as the system lets it: see threads(). Throws ResourceError when
-  /// not one can be started. `inputs` must outlive the loader and is not to be touched meanwhile.
-  Loader(const LoaderOptions& options, InputStream& inputs,
-         const std::function<Prepare()>& make_prepare);
+  /// `inputs` must outlive the loader.
+  Loader(const LoaderOptions& options, InputStream& inputs);
   ~Loader();
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
+
+  /// Starts the workers, or as many as the system lets it: see threads(). `inputs` is not to be
+  /// touched from then on. Throws ResourceError when not one can be started. Call once, first.
+  void start(const std::function<Prepare()>& make_prepare);
 
   /// The next batch, decoded; null at the end, and after stop(). Rethrows what ended the inputs, or
   /// a worker, after the whole batches before it.
@@ -73,7 +75,6 @@ class Loader {
   [[nodiscard]] double busy_seconds() const;
 
  private:
-  void start(const std::function<Prepare()>& make_prepare);
   void work(const Prepare& prepare);
   void join();
   /// False when the worker is to end: the loader was stopped, or the job must end.

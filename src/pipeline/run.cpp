@@ -69,15 +69,15 @@ class Counter {
 
 class Run {
  public:
-  Run(const RunOptions& options, InputStream& inputs, const std::function<Prepare()>& make_prepare,
-      Output& output)
+  Run(const RunOptions& options, InputStream& inputs, Output& output)
       : options_(options),
         output_(output),
         meter_(options.rows_before, options.failed_before),
-        loader_(options.loader, inputs, make_prepare),
+        loader_(options.loader, inputs),
         writer_(output, loader_) {}
 
-  JobReport operator()(const std::function<Encode()>& make_encode) {
+  JobReport operator()(const std::function<Prepare()>& make_prepare,
+                       const std::function<Encode()>& make_encode) {
     const Counter counter(options_, meter_);
     Ticker ticker(
         options_.control.progress_interval,
@@ -89,6 +89,7 @@ class Run {
         options_.control.stop, [this] { loader_.stop(); });
     std::exception_ptr error;
     try {
+      loader_.start(make_prepare);  // last: there may be fewer of these threads, not of the others
       run_batches(make_encode);
     } catch (
         const Interrupted&) {  // NOLINT(bugprone-empty-catch): it ends as when there are no more
@@ -239,7 +240,7 @@ bool store_embedding(std::span<const float> embedding, bool normalize, OutputDTy
 JobReport run_job(const RunOptions& options, InputStream& inputs,
                   const std::function<Prepare()>& make_prepare,
                   const std::function<Encode()>& make_encode, Output& output) {
-  return Run(options, inputs, make_prepare, output)(make_encode);
+  return Run(options, inputs, output)(make_prepare, make_encode);
 }
 
 }  // namespace fovea::pipeline
