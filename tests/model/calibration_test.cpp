@@ -77,7 +77,7 @@ TEST_F(CalibrationTest, IsReadBackAsWritten) {
     write("fc2", 0.25F, precision);
     const Calibration calibration(*checkpoint_, precision);
     const CalibratedLayer layer = calibration.layer("fc2", 1, kOut, kIn);
-    EXPECT_TRUE(std::ranges::equal(layer.rounded, numbers_.rounded));
+    EXPECT_TRUE(std::ranges::equal(layer.rounded.span(), numbers_.rounded));
     EXPECT_EQ(layer.scale, numbers_.scale);
     EXPECT_EQ(layer.bias, numbers_.bias);
     EXPECT_EQ(layer.input_scale, 0.25F);
