@@ -24,13 +24,13 @@ class NpySource final : public Source {
         height_(preprocessing.height),
         width_(preprocessing.width),
         array_(std::make_shared<io::NpyFile>(path)) {
-    const ConstTensorView view = array_->view();
-    if (view.dtype != DType::kU8 || view.shape.rank() != 4 ||
-        Shape{view.shape[0], height_, width_, 3} != view.shape) {
+    const Shape& shape = array_->shape();
+    if (array_->dtype() != DType::kU8 || shape.rank() != 4 ||
+        Shape{shape[0], height_, width_, 3} != shape) {
       fail("{}: holds {} {}, but this model takes pixels as u8 [n, {}, {}, 3]", io::escape(path),
-           to_string(view.dtype), view.shape.to_string(), height_, width_);
+           to_string(array_->dtype()), shape.to_string(), height_, width_);
     }
-    rows_ = view.shape[0];
+    rows_ = shape[0];
     const std::string stem = path.substr(0, path.size() - std::string_view(".npy").size());
     const std::string index = stem + ".index.jsonl";
     if (::access(index.c_str(), F_OK) == 0) {
@@ -60,10 +60,8 @@ class NpySource final : public Source {
     if (index_) {
       read_index(item, stop);
     }
-    const auto size = static_cast<std::size_t>(height_) * static_cast<std::size_t>(width_) * 3;
     item.array = array_;
-    item.pixels = {array_->view().as<std::uint8_t>() + static_cast<std::size_t>(row_) * size, size};
-    ++row_;
+    item.number = static_cast<std::uint64_t>(row_++);
     return true;
   }
 

@@ -48,8 +48,7 @@ class Preparer {
       case Item::Kind::kPixels:
         slot.width = item.width;
         slot.height = item.height;
-        lay_out(item.pixels, pixels);
-        item.array->file().release(std::as_bytes(item.pixels));
+        read_row(item, pixels);
         return;
       case Item::Kind::kSynthetic:
         slot.width = item.width;
@@ -90,6 +89,15 @@ class Preparer {
     }
   }
 
+  // A row that cannot be read any more fails as its own input; the others are read nevertheless.
+  void read_row(const Item& item, std::span<std::uint8_t> pixels) {
+    const std::span<std::uint8_t> row = resize_into(pixels);
+    item.array->read(item.number * row.size(), row);
+    if (!is_direct()) {
+      lay_out(row, pixels);
+    }
+  }
+
   void resize(const Item& item, std::span<std::uint8_t> pixels) {
     const Preprocessing& p = layout_.preprocessing;
     const std::span<std::uint8_t> resized = resize_into(pixels);
@@ -108,11 +116,7 @@ class Preparer {
 
   void lay_out(std::span<const std::uint8_t> from, std::span<std::uint8_t> to) const {
     const Preprocessing& p = layout_.preprocessing;
-    if (layout_.patch == 0) {
-      std::memcpy(to.data(), from.data(), to.size());
-    } else {
-      image::patchify(from, p.height, p.width, layout_.patch, to);
-    }
+    image::patchify(from, p.height, p.width, layout_.patch, to);
   }
 
   PixelLayout layout_;

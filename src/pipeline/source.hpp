@@ -34,7 +34,7 @@ struct Item {
     kFile,       // an encoded image in the file `name`
     kBytes,      // an encoded image in `bytes`, there after Source::load
     kEncoded,    // an encoded image in `encoded`
-    kPixels,     // resized pixels, `pixels`
+    kPixels,     // resized pixels, row `number` of `array`
     kImage,      // pixels of any size, `pixels`
     kSynthetic,  // pixels made from `number`
     kFailed,     // no image: `error` says why
@@ -44,8 +44,8 @@ struct Item {
   MemoryPool::Lease memory;  // of `bytes`
   std::vector<std::byte> bytes;
   std::span<const std::byte> encoded;        // outlives the job
-  std::span<const std::uint8_t> pixels;      // uint8 [height, width, 3]; kPixels: the model's size
-  std::shared_ptr<const io::NpyFile> array;  // keeps the `pixels` of kPixels alive
+  std::span<const std::uint8_t> pixels;      // uint8 [height, width, 3]
+  std::shared_ptr<const io::NpyFile> array;  // uint8 [n, height, width, 3] of the model's size
   std::uint64_t number = 0;
   int width = 0;  // of the original image, for kPixels and kImage
   int height = 0;

@@ -12,6 +12,7 @@
 #include "pipeline/braces.hpp"
 #include "pipeline/index_line.hpp"
 #include "pipeline/input_stream.hpp"
+#include "pipeline/prepare.hpp"
 #include "pipeline/read_file.hpp"
 #include "support.hpp"
 
@@ -181,12 +182,24 @@ TEST_F(SourcesTest, TruncatedTarKeepsWhatIsWholeAndNamesWhatIsNot) {
   EXPECT_EQ(items({write("no.tar", "no archive")}).at(0).kind, Item::Kind::kFailed);
 }
 
+/// What a worker makes of a row of 2 x 2 pixels.
+void read_pixels(Item item, int patch, std::string& pixels) {
+  const PixelLayout layout{.preprocessing = {.height = 2, .width = 2}, .patch = patch};
+  Slot slot;
+  make_prepare(layout)()(item, {reinterpret_cast<std::uint8_t*>(pixels.data()), pixels.size()},
+                         slot);
+}
+
 TEST_F(SourcesTest, PixelsComeBackWithTheirIndex) {
   const std::string header = io::npy_header(DType::kU8, {2, 2, 2, 3});
   const std::string file = write("p.npy", header + "abcdefghijklmnopqrstuvwx");
   std::vector<Item> found = items({file});
   EXPECT_EQ(names_of(found), (Names{file + "#0", file + "#1"}));
-  EXPECT_EQ(std::memcmp(found[1].pixels.data(), "mnopqrstuvwx", 12), 0);
+  std::string pixels(12, '\0');
+  read_pixels(found[1], 0, pixels);
+  EXPECT_EQ(pixels, "mnopqrstuvwx");
+  read_pixels(found[1], 1, pixels);  // patches of one pixel: the same order
+  EXPECT_EQ(pixels, "mnopqrstuvwx");
   EXPECT_EQ(found[1].width, 2);
   write("p.index.jsonl",
         format_index_line({0, "a.jpg", 10, 20}) + format_index_line({1, "b.jpg", 30, 40}));
@@ -206,6 +219,25 @@ TEST_F(SourcesTest, PixelsComeBackWithTheirIndex) {
   EXPECT_THROW(
       items({write("q.npy", io::npy_header(DType::kU8, {1, 2, 3, 3}) + std::string(18, 'x'))}),
       Error);
+}
+
+// Only the rows that are gone fail; a map would be a signal that ends the process.
+TEST_F(SourcesTest, PixelsThatAreCutOffFailByThemselves) {
+  const std::string header = io::npy_header(DType::kU8, {2, 2, 2, 3});
+  const std::string file = write("p.npy", header + "abcdefghijklmnopqrstuvwx");
+  const std::vector<Item> found = items({file});
+  fs::resize_file(file, header.size() + 23);
+  std::string pixels(12, '\0');
+  read_pixels(found[0], 0, pixels);
+  EXPECT_EQ(pixels, "abcdefghijkl");
+  for (const int patch : {0, 1}) {
+    try {
+      read_pixels(found[1], patch, pixels);
+      ADD_FAILURE() << "no error";
+    } catch (const Error& error) {
+      EXPECT_PRED2(contains, error.what(), file + ": has shrunk to");
+    }
+  }
 }
 
 TEST_F(SourcesTest, ShardsPartTheInputs) {

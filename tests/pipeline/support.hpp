@@ -19,6 +19,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "io/npy.hpp"
 #include "pipeline/manifest.hpp"
 #include "pipeline/run.hpp"
 #include "pipeline/source.hpp"
@@ -60,6 +61,13 @@ inline std::string read_text(const fs::path& path) {
   std::ifstream stream(path, std::ios::binary);
   EXPECT_TRUE(stream.good()) << path;
   return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+template <typename T>
+std::vector<T> elements_of(const io::NpyFile& array) {
+  std::vector<T> values(static_cast<std::size_t>(array.shape().elements()));
+  array.read(0, std::span(values));
+  return values;
 }
 
 /// Every file below `folder` but the lock, by its name.
