@@ -124,6 +124,11 @@ class Arena:
     def library(self) -> pathlib.Path:
         return self.program.parent.parent / "lib" / "libfovea.so"
 
+    @property
+    def package(self) -> pathlib.Path:
+        """The Python package of the same sources."""
+        return self.program.parents[3] / "python"
+
     def _write_photos(self) -> list[pathlib.Path]:
         folder = self.work / "photos"
         folder.mkdir()

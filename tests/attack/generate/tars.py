@@ -84,7 +84,8 @@ def archives(random: Random, photos: list[bytes], scale: float) -> Iterator[Arch
         yield Archive(f"hard-link-to-{target.decode().replace('/', '_')}.tar", first + link + second + END, good, [b"link.jpg"])
     for kind in (tarfile.SYMTYPE, tarfile.CHRTYPE, tarfile.BLKTYPE, tarfile.DIRTYPE, tarfile.FIFOTYPE, b"7", b"Z"):
         odd = member(b"odd.jpg", b"", kind, b"good0.jpg")
-        yield Archive(f"type-{kind.hex()}.tar", first + odd + second + END, good)
+        named = [b"odd.jpg"] if kind == tarfile.SYMTYPE else []
+        yield Archive(f"type-{kind.hex()}.tar", first + odd + second + END, good, named)
     for size in (500 << 20, 900 << 20, 1 << 40):
         sparse = sparse_member(b"sparse.jpg", size)
         yield Archive(f"sparse-{size >> 20}.tar", first + sparse * (1 if size > 1 << 30 else 3) + second + END, {b"good0.jpg": 0})
