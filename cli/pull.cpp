@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "cli/commands.hpp"
+#include "cli/terminal.hpp"
 #include "fovea/hub.hpp"
 
 namespace fovea::cli {
@@ -24,7 +25,7 @@ class PullReport {
   void operator()(const PullProgress& progress) {
     if (!progress.notice.empty()) {
       end_line();
-      std::cerr << "fovea: " << progress.notice << '\n';
+      say(progress.notice);
       return;
     }
     const Clock::time_point now = Clock::now();
@@ -36,7 +37,7 @@ class PullReport {
     const std::chrono::duration<double> seconds = now - start_;
     constexpr double kMega = 1e6;
     const std::string line = fmt::format(
-        "{}: {:.1f} of {:.1f} MB ({:.0f}%), {:.1f} MB/s", progress.file,
+        "{}: {:.1f} of {:.1f} MB ({:.0f}%), {:.1f} MB/s", printable_name(progress.file),
         static_cast<double>(progress.bytes) / kMega, static_cast<double>(progress.total) / kMega,
         progress.total == 0
             ? 100.0
