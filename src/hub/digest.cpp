@@ -8,12 +8,12 @@
 #include <memory>
 #include <vector>
 
-#include <fcntl.h>
 #include <openssl/evp.h>
 #include <unistd.h>
 
 #include "core/error.hpp"
 #include "hub/cache.hpp"
+#include "io/descriptor.hpp"
 #include "io/text.hpp"
 
 namespace fovea::hub {
@@ -45,24 +45,23 @@ std::string_view hash_name(std::string_view etag) {
 }
 
 std::string hash_file(const std::filesystem::path& path, std::string_view etag) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) {
-    fail("{}: cannot open: {}", io::escape(path.native()), std::strerror(errno));
+  io::OpenedFile opened;
+  try {
+    opened = io::open_regular_file(path);
+  } catch (const Error& error) {
+    fail("{}: {}", io::escape(path.native()), error.what());
   }
-  const auto close = [](const int* descriptor) { ::close(*descriptor); };
-  const std::unique_ptr<const int, decltype(close)> closer(&fd, close);
-
   const std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context(EVP_MD_CTX_new(),
                                                                         EVP_MD_CTX_free);
   check(EVP_DigestInit_ex(context.get(), is_sha256(etag) ? EVP_sha256() : EVP_sha1(), nullptr),
         "EVP_DigestInit_ex");
   if (!is_sha256(etag)) {  // git hashes "blob <length>\0" before the content
-    const std::string header = fmt::format("blob {}", std::filesystem::file_size(path));
+    const std::string header = fmt::format("blob {}", opened.info.st_size);
     check(EVP_DigestUpdate(context.get(), header.c_str(), header.size() + 1), "EVP_DigestUpdate");
   }
   std::vector<std::byte> buffer(kReadBytes);
   for (;;) {
-    const ssize_t count = ::read(fd, buffer.data(), buffer.size());
+    const ssize_t count = ::read(opened.file.get(), buffer.data(), buffer.size());
     if (count < 0 && errno == EINTR) {
       continue;
     }

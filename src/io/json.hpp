@@ -1,4 +1,4 @@
-// Small JSON files of a model folder, read defensively: bounded size and depth, no duplicate keys.
+// Small JSON documents, read defensively: bounded size and depth, no duplicate keys.
 #pragma once
 
 #include <cstddef>
@@ -8,10 +8,11 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-namespace fovea::model {
+namespace fovea::io {
 
-/// Largest JSON file read whole; the hub's are under 200 kB (safetensors headers, which may be
-/// larger, have their own streaming parser).
+/// Largest JSON document read whole; the files and replies of hubs are under 200 kB (safetensors
+/// headers, which may be larger, have their own streaming parser). It bounds memory too: a value
+/// takes at least two bytes of text and at most some hundred bytes of memory.
 inline constexpr std::size_t kMaxJsonBytes = std::size_t{4} << 20;
 
 /// The content of `path`. Throws fovea::Error naming the file when it cannot be read or is larger
@@ -22,4 +23,4 @@ inline constexpr std::size_t kMaxJsonBytes = std::size_t{4} << 20;
 /// deep. Throws fovea::Error with `file` (as shown to people) and the byte offset.
 [[nodiscard]] nlohmann::json parse_json_object(std::string_view text, std::string_view file);
 
-}  // namespace fovea::model
+}  // namespace fovea::io
