@@ -82,7 +82,9 @@ void add_pull(CLI::App& app, Run& run) {
   command->add_flag("-q,--quiet", options->quiet, "No progress on stderr");
   command->footer(
       "Prints the model's folder. Environment: HF_ENDPOINT, HF_TOKEN, HF_HOME, HF_HUB_CACHE,\n"
-      "HF_HUB_OFFLINE=1 (look up only), SSL_CERT_FILE, https_proxy.");
+      "HF_HUB_OFFLINE=1 (look up only), HF_HUB_DOWNLOAD_TIMEOUT (30: seconds that a download may\n"
+      "be slower than 1 kB/s), HF_HUB_ETAG_TIMEOUT (60: seconds for a reply that is no file),\n"
+      "SSL_CERT_FILE, https_proxy.");
   command->callback([options, &run] {
     run = [options] {
       PullReport report(options->quiet);
