@@ -23,6 +23,7 @@
 #include "hub/download.hpp"
 #include "hub/resolve.hpp"
 #include "io/atomic_file.hpp"
+#include "io/file.hpp"
 #include "io/file_lock.hpp"
 #include "io/json.hpp"
 #include "io/text.hpp"
@@ -217,7 +218,7 @@ class Pull {
   // Names in the index, each of them once.
   std::vector<std::string> shards() const {
     const fs::path blob = cache_.blob(files_.back().etag);
-    const nlohmann::json index = io::parse_json_object(io::read_json_file(blob), kIndex);
+    const nlohmann::json index = io::parse_json_object(io::read_small_file(blob), kIndex);
     std::set<std::string> names;
     if (index.contains("weight_map") && index["weight_map"].is_object()) {
       for (const nlohmann::json& value : index["weight_map"]) {
@@ -319,7 +320,7 @@ class Pull {
     if (options_.revision != commit_) {
       const fs::path ref = cache_.ref(options_.revision);
       make_folders(ref.parent_path());
-      if (read_file(ref) != commit_) {
+      if (cache_.find_commit(options_.revision) != commit_) {
         io::write_file_atomically(ref, commit_);
       }
     }

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 
 #include "core/error.hpp"
-#include "io/mapped_file.hpp"
+#include "io/file.hpp"
 #include "io/npy.hpp"
 #include "io/system_error.hpp"
 #include "io/text.hpp"
@@ -124,10 +124,9 @@ FolderOutput::FolderOutput(fs::path folder, const JobIdentity& identity, bool ov
     return;
   }
   Manifest there;
+  const std::string text = io::read_small_file(path);
   try {
-    const io::MappedFile file(path);
-    there =
-        parse_manifest({reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()});
+    there = parse_manifest(text);
   } catch (const Error& cause) {
     fail("{}: {}; choose another output or --overwrite this one", io::escape(path.native()),
          cause.what());
