@@ -26,9 +26,8 @@ namespace {
 
 void fail_with_errno(const std::filesystem::path& path, std::string_view action) {
   const int code = errno;
-  fail_with_code(code,
-                 fmt::format("{}: cannot {}: {}", escape(path.native()), action,
-                             std::strerror(code)));
+  fail_with_code(
+      code, fmt::format("{}: cannot {}: {}", escape(path.native()), action, std::strerror(code)));
 }
 
 void fail_with_errno(std::string_view action) {

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "core/error.hpp"
+#include "io/descriptor.hpp"
 #include "io/npy.hpp"
 #include "io/text.hpp"
 #include "pipeline/index_line.hpp"
@@ -19,7 +20,7 @@ namespace {
 class NpySource final : public Source {
  public:
   NpySource(const std::string& path, const Preprocessing& preprocessing)
-      : path_(path),
+      : Source(path),
         height_(preprocessing.height),
         width_(preprocessing.width),
         array_(std::make_shared<io::NpyFile>(path)) {
@@ -33,43 +34,60 @@ class NpySource final : public Source {
     const std::string stem = path.substr(0, path.size() - std::string_view(".npy").size());
     const std::string index = stem + ".index.jsonl";
     if (::access(index.c_str(), F_OK) == 0) {
-      index_ = std::make_unique<LineReader>(index, '\n');
       index_name_ = index;
+      try {
+        (void)io::open_regular_file(index);
+        index_ = std::make_unique<LineReader>(index, '\n');
+      } catch (const ResourceError&) {
+        throw;
+      } catch (const Error& error) {
+        fail("{}: {}", io::escape(index), error.what());
+      }
     }
   }
 
-  bool next(Item& item) override {
+ private:
+  bool do_next(Item& item, StopFlag stop) override {
     if (row_ == rows_) {
-      check_index_ends();
+      check_index_ends(stop);
       return false;
     }
     item = Item{};
     item.kind = Item::Kind::kPixels;
-    item.name = fmt::format("{}#{}", path_, row_);
+    item.name = fmt::format("{}#{}", name(), row_);
     item.width = width_;
     item.height = height_;
     if (index_) {
-      read_index(item);
+      read_index(item, stop);
     }
     item.array = array_;
     item.number = static_cast<std::uint64_t>(row_++);
     return true;
   }
 
- private:
-  void check_index_ends() {
-    std::string text;
-    if (index_ && index_->next(text)) {
-      fail("{}: has more lines than {} has rows, {}; remove or mend the index",
-           io::escape(index_name_), io::escape(path_), rows_);
+  bool next_line(std::string& text, StopFlag stop) {
+    try {
+      return index_->next(text, stop);
+    } catch (const Interrupted&) {
+      throw;
+    } catch (const Error& error) {
+      fail("{}: {}", io::escape(index_name_), error.what());
     }
   }
 
-  void read_index(Item& item) {
+  void check_index_ends(StopFlag stop) {
     std::string text;
-    if (!index_->next(text)) {
-      fail("{}: ends after {} rows, but {} holds {}; remove or mend the index",
-           io::escape(index_name_), row_, io::escape(path_), rows_);
+    if (index_ && next_line(text, stop)) {
+      fail("{}: has more lines than the {} rows of the array; remove the index or make it again",
+           io::escape(index_name_), rows_);
+    }
+  }
+
+  void read_index(Item& item, StopFlag stop) {
+    std::string text;
+    if (!next_line(text, stop)) {
+      fail("{}: ends after {} lines, but the array has {} rows; remove the index or make it again",
+           io::escape(index_name_), row_, rows_);
     }
     try {
       IndexLine line = parse_index_line(text);
@@ -84,7 +102,6 @@ class NpySource final : public Source {
     }
   }
 
-  std::string path_;
   std::int64_t height_;
   std::int64_t width_;
   std::shared_ptr<const io::NpyFile> array_;

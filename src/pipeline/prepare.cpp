@@ -26,23 +26,19 @@ class Preparer {
         resized_(static_cast<std::size_t>(layout.preprocessing.height) *
                  static_cast<std::size_t>(layout.preprocessing.width) * image::kChannels) {}
 
-  void operator()(Item& item, std::span<std::uint8_t> pixels, Slot& slot) {
+  void operator()(Item& item, std::span<std::uint8_t> pixels, Slot& slot, const Limits& limits) {
     switch (item.kind) {
       case Item::Kind::kFailed:
         slot.error = item.error;
         return;
       case Item::Kind::kFile:
-        read_file(item.name, encoded_);
-        decode(encoded_, pixels, slot);
-        if (encoded_.capacity() > kKeptBytes) {
-          encoded_ = {};
-        }
+        decode_file(item.name, pixels, slot, limits);
         return;
       case Item::Kind::kBytes:
-        decode(item.bytes, pixels, slot);
+        decode(item.bytes, pixels, slot, limits);
         return;
       case Item::Kind::kEncoded:
-        decode(item.encoded, pixels, slot);
+        decode(item.encoded, pixels, slot, limits);
         return;
       case Item::Kind::kImage:
         resize(item, pixels);
@@ -63,11 +59,29 @@ class Preparer {
   }
 
  private:
-  void decode(std::span<const std::byte> bytes, std::span<std::uint8_t> pixels, Slot& slot) {
+  void decode_file(const std::string& path, std::span<std::uint8_t> pixels, Slot& slot,
+                   const Limits& limits) {
+    // Given back with the memory of a large file, and after a failure too.
+    struct Shrink {
+      ~Shrink() {
+        if (bytes.capacity() > kKeptBytes) {
+          bytes = {};
+        }
+      }
+      std::vector<std::byte>& bytes;
+    };
+    const MemoryPool::Lease lease = read_file(path, encoded_, limits);
+    const Shrink shrink{encoded_};
+    decode(encoded_, pixels, slot, limits);
+  }
+
+  void decode(std::span<const std::byte> bytes, std::span<std::uint8_t> pixels, Slot& slot,
+              const Limits& limits) {
     const Preprocessing& p = layout_.preprocessing;
     const std::span<std::uint8_t> resized = resize_into(pixels);
+    const image::DecodeOptions options{.stop = limits.stop, .memory = limits.decoded};
     const image::Size size =
-        image::decode_resized(bytes, p.height, p.width, p.resample, {}, resized);
+        image::decode_resized(bytes, p.height, p.width, p.resample, options, resized);
     slot.width = size.width;
     slot.height = size.height;
     if (!is_direct()) {
@@ -122,9 +136,8 @@ std::size_t PixelLayout::image_bytes() const {
 std::function<Prepare()> make_prepare(const PixelLayout& layout) {
   return [layout]() -> Prepare {
     const auto preparer = std::make_shared<Preparer>(layout);
-    return [preparer](Item& item, std::span<std::uint8_t> pixels, Slot& slot) {
-      (*preparer)(item, pixels, slot);
-    };
+    return [preparer](Item& item, std::span<std::uint8_t> pixels, Slot& slot,
+                      const Limits& limits) { (*preparer)(item, pixels, slot, limits); };
   };
 }
 

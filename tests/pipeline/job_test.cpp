@@ -350,7 +350,7 @@ TEST_F(JobTest, ProgressIsReported) {
     ++calls;
     EXPECT_LE(progress.rows + progress.failed, kCount);
   };
-  options.count_inputs = [](const std::atomic<bool>& /*stop*/) { return kCount; };
+  options.count_inputs = [](StopFlag /*stop*/) { return kCount; };
   std::vector<std::string> failures;
   options.control.on_failure = [&](const JobFailure& failure) {
     failures.push_back(failure.source);

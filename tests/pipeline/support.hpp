@@ -144,7 +144,7 @@ inline std::string item_name(std::uint64_t number) {
 class CountingSource final : public Source {
  public:
   explicit CountingSource(std::uint64_t count) : count_(count) {}
-  bool next(Item& item) override {
+  bool do_next(Item& item, StopFlag /*stop*/) override {
     if (taken == count_) {
       return false;
     }
@@ -170,7 +170,7 @@ inline bool damaged(std::uint64_t number) {
 /// Pixels made of the item's number; some items fail.
 inline std::function<Prepare()> number_prepare() {
   return [] {
-    return [](Item& item, std::span<std::uint8_t> pixels, Slot& slot) {
+    return [](Item& item, std::span<std::uint8_t> pixels, Slot& slot, const Limits& /*limits*/) {
       slot.width = static_cast<int>(item.number % 1000) + 1;
       slot.height = 7;
       if (damaged(item.number)) {
