@@ -12,7 +12,7 @@
 namespace fovea::io {
 
 FileLock::FileLock(const std::filesystem::path& path, const std::function<void()>& busy)
-    : fd_(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
+    : fd_(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666)) {
   if (fd_ < 0) {
     fail_with_errno(path, "create");
   }
