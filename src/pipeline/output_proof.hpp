@@ -1,0 +1,83 @@
+// Whether the files of an output are what its manifest and its checksums say.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/stop.hpp"
+#include "io/folder.hpp"
+#include "pipeline/journal.hpp"
+#include "pipeline/manifest.hpp"
+#include "pipeline/output_files.hpp"
+#include "pipeline/output_lock.hpp"
+#include "pipeline/sha256.hpp"
+
+namespace fovea::pipeline {
+
+/// What checksums.jsonl says of an output, up to some byte.
+class JournalSummary {
+ public:
+  /// Throws fovea::Error when the line cannot follow those before it.
+  void add(const JournalLine& line);
+
+  [[nodiscard]] const std::optional<JobIdentity>& identity() const { return identity_; }
+  [[nodiscard]] const std::vector<FileRecord>& files() const { return files_; }
+  /// Rows in all `files`, and in those before the pass under way.
+  [[nodiscard]] std::uint64_t rows() const { return rows_; }
+  [[nodiscard]] std::uint64_t pass_rows() const { return pass_rows_; }
+  [[nodiscard]] std::uint64_t retries() const { return retries_; }
+  /// The last state written in the pass under way, those at the end of the pass before it and of
+  /// the first pass; null when there is none.
+  [[nodiscard]] const JobState* state() const { return state_ ? &*state_ : nullptr; }
+  [[nodiscard]] const JobState* before() const { return before_ ? &*before_ : nullptr; }
+  [[nodiscard]] const JobState* first() const { return first_ ? &*first_ : nullptr; }
+
+ private:
+  std::optional<JobIdentity> identity_;
+  std::vector<FileRecord> files_;
+  std::uint64_t rows_ = 0;
+  std::uint64_t pass_rows_ = 0;
+  std::uint64_t retries_ = 0;
+  std::optional<JobState> state_;
+  std::optional<JobState> before_;
+  std::optional<JobState> first_;
+};
+
+/// What an earlier run left, with which a later one goes on.
+struct Proof {
+  // Sums over what is kept of the files that grow.
+  Sha256 data;
+  Sha256 index;
+  Sha256 errors;
+  Sha256 journal;
+  JournalSummary summary;
+};
+
+/// Reads what `manifest` (of format version 2, with at least one input done) counts and compares.
+/// Complete files that `lock` knows are not read. Throws fovea::Error with the first thing that
+/// disagrees, and Interrupted when `stop` is set.
+[[nodiscard]] Proof prove(const io::Folder& folder, const Manifest& manifest, OutputLock& lock,
+                          StopFlag stop);
+
+/// What is wrong with a finished output of format version 1, which has no checksums: lengths and
+/// counts only. Throws likewise.
+void check_unsummed(const io::Folder& folder, const Manifest& manifest);
+
+// The parts of prove(), for those who want to hear of everything that is wrong.
+
+/// What is wrong with a complete file of embeddings, or with its index; empty when nothing is.
+[[nodiscard]] std::string problem_of_data(const io::Folder& folder, const OutputLayout& layout,
+                                          const FileRecord& file, OutputLock* lock, StopFlag stop);
+[[nodiscard]] std::string problem_of_index(const io::Folder& folder, const OutputLayout& layout,
+                                           const FileRecord& file, OutputLock* lock, StopFlag stop);
+/// How the counts of a manifest and of its checksums contradict each other; empty when they do not.
+[[nodiscard]] std::string problem_of_counts(const Manifest& manifest,
+                                            const JournalSummary& summary);
+/// Names of files of embeddings and indexes in the folder that the state does not count.
+[[nodiscard]] std::vector<std::string> uncounted_files(const io::Folder& folder,
+                                                       const OutputLayout& layout,
+                                                       const JobState& state);
+
+}  // namespace fovea::pipeline
