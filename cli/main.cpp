@@ -77,6 +77,7 @@ int run_program(int argc, char** argv) {
   add_embed(app, run);
   add_bench(app, run);
   add_calibrate(app, run);
+  add_check(app, run);
   add_info(app, run);
   add_init(app, run);
   add_kernel(app, run);

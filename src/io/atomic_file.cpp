@@ -13,9 +13,22 @@
 #include "io/write_all.hpp"
 
 namespace fovea::io {
+namespace {
+
+std::shared_ptr<const Folder> folder_of(const std::filesystem::path& path) {
+  try {
+    return std::make_shared<const Folder>(path.parent_path());
+  } catch (const ResourceError&) {
+    throw;
+  } catch (const Error& error) {
+    fail("{}: cannot create: {}", escape(path.native()), error.what());
+  }
+}
+
+}  // namespace
 
 AtomicFile::AtomicFile(const std::filesystem::path& path)
-    : AtomicFile(std::make_shared<const Folder>(path.parent_path()), path.filename().native()) {}
+    : AtomicFile(folder_of(path), path.filename().native()) {}
 
 AtomicFile::AtomicFile(std::shared_ptr<const Folder> folder, std::string name)
     : folder_(std::move(folder)), name_(std::move(name)), partial_(name_ + ".partial") {

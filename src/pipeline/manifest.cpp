@@ -24,14 +24,15 @@ std::string_view resample_name(Resample resample) {
 }
 
 template <typename Enum>
-Enum parse_enum(const std::string& text, Enum first, Enum second) {
+Enum read_enum(const ManifestJson& object, const char* key, Enum first, Enum second) {
+  const std::string& text = read_text(object, key);
   if (text == to_string(first)) {
     return first;
   }
   if (text == to_string(second)) {
     return second;
   }
-  fail("\"{}\" is unknown", io::escape(text));
+  fail("\"{}\" is neither \"{}\" nor \"{}\"", key, to_string(first), to_string(second));
 }
 
 float read_float(const ManifestJson& value, const char* key) {
@@ -172,9 +173,9 @@ JobIdentity read_identity(const ManifestJson& json) {
   read_channels(pixels, "std", p.std);
   identity.precision = read_text(json, "precision");
   identity.dimension = static_cast<std::int64_t>(read_count(json, "dimension", kMostDimension));
-  identity.dtype = parse_enum(read_text(json, "dtype"), OutputDType::kF32, OutputDType::kF16);
+  identity.dtype = read_enum(json, "dtype", OutputDType::kF32, OutputDType::kF16);
   identity.normalize = read_flag(json, "normalize");
-  identity.format = parse_enum(read_text(json, "format"), OutputFormat::kNpy, OutputFormat::kJsonl);
+  identity.format = read_enum(json, "format", OutputFormat::kNpy, OutputFormat::kJsonl);
   identity.shard_rows = read_count(json, "shard_rows");
   const ManifestJson& shard = read_object(json, "shard");
   identity.shard_index = read_count(shard, "index");

@@ -10,6 +10,7 @@
 #include "core/error.hpp"
 #include "io/partial_file.hpp"
 #include "io/text.hpp"
+#include "pipeline/index_line.hpp"
 #include "pipeline/stored_file.hpp"
 
 namespace fovea::pipeline {
@@ -22,21 +23,6 @@ void demand(bool holds, fmt::format_string<Args...> format, Args&&... args) {
   }
 }
 
-// The message of the Error that `body` throws, or "". Want of resources and stops are no findings.
-template <typename Body>
-std::string finding_of(const Body& body) {
-  try {
-    body();
-  } catch (const Interrupted&) {
-    throw;
-  } catch (const ResourceError&) {
-    throw;
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return {};
-}
-
 struct Expected {
   std::uint64_t skipped = 0;  // bytes at the beginning that no sum covers
   std::uint64_t bytes = 0;
@@ -44,19 +30,32 @@ struct Expected {
   std::optional<std::uint64_t> lines = std::nullopt;
 };
 
+// Where to look in a file of lines that was altered: " (line 3: not a JSON object)" or nothing.
+std::string first_bad_line(const StoredFile& file, std::uint64_t bytes, StopFlag stop) {
+  std::string found;
+  file.each_line(bytes, stop, [&](std::string_view line, std::uint64_t number) {
+    if (found.empty()) {
+      const std::string reason = finding_of([&] { (void)parse_error_source(line); });
+      found = reason.empty() ? "" : fmt::format(" (line {}: {})", number, reason);
+    }
+  });
+  return found;
+}
+
 Sha256 prove_content(const StoredFile& file, const Expected& expected, bool to_its_end,
                      StopFlag stop) {
   demand(file.size() >= expected.bytes && (!to_its_end || file.size() == expected.bytes),
          "{}: holds {} bytes, where {} were written", file.shown(), file.size(), expected.bytes);
   demand(expected.bytes >= expected.skipped, "{}: ends inside its header", file.shown());
   StoredFile::Content content = file.look_at(expected.skipped, expected.bytes, stop);
+  if (content.sum.head() != expected.sum) {
+    fail("{}: was altered: its first {} bytes have another checksum than when they were written{}",
+         file.shown(), expected.bytes,
+         expected.lines ? first_bad_line(file, expected.bytes, stop) : "");
+  }
   demand(!expected.lines || (content.lines == *expected.lines && content.whole),
          "{}: holds {} whole lines, where {} are counted", file.shown(), content.lines,
          expected.lines.value_or(0));
-  demand(content.sum.head() == expected.sum,
-         "{}: was altered: the checksum of its first {} bytes is another than when they were "
-         "written",
-         file.shown(), expected.bytes);
   return std::move(content.sum);
 }
 
@@ -67,16 +66,16 @@ std::string left_as(const io::Folder& folder, const std::string& name, bool fini
 Sha256 prove_journal(const io::Folder& folder, const JobState& state, JournalSummary& summary,
                      StopFlag stop) {
   const StoredFile file(folder, left_as(folder, kJournalFile, state.finished));
-  Sha256 sum = prove_content(file, {.bytes = state.journal_bytes, .sum = state.journal_sum},
-                             state.finished, stop);
-  file.each_line(state.journal_bytes, stop, [&](std::string_view line, std::uint64_t number) {
+  const std::uint64_t bytes = std::min(state.journal_bytes, file.size());
+  file.each_line(bytes, stop, [&](std::string_view line, std::uint64_t number) {
     try {
       summary.add(parse_journal_line(line));
     } catch (const Error& error) {
-      fail("{}: line {}: {}", file.shown(), number, error.what());
+      fail("{}: line {} {}", file.shown(), number, error.what());
     }
   });
-  return sum;
+  return prove_content(file, {.bytes = state.journal_bytes, .sum = state.journal_sum},
+                       state.finished, stop);
 }
 
 Sha256 prove_errors(const io::Folder& folder, const JobState& state, StopFlag stop) {
@@ -87,14 +86,6 @@ Sha256 prove_errors(const io::Folder& folder, const JobState& state, StopFlag st
   return prove_content(
       file, {.bytes = state.errors_bytes, .sum = state.errors_sum, .lines = state.failed},
       state.finished, stop);
-}
-
-// The list of inputs that are being tried again.
-void prove_retried(const io::Folder& folder, const JobState& before, StopFlag stop) {
-  const StoredFile file(folder, folder.has(kRetryingFile) ? kRetryingFile : kErrorsFile);
-  (void)prove_content(
-      file, {.bytes = before.errors_bytes, .sum = before.errors_sum, .lines = before.failed}, true,
-      stop);
 }
 
 void prove_open_files(const io::Folder& folder, const OutputLayout& layout, const JobState& state,
@@ -126,6 +117,45 @@ void demand_finished(const JobState& state) {
          state.all_inputs);
 }
 
+// How the counts of a manifest and of its checksums contradict each other.
+void prove_counts(const Manifest& manifest, const JournalSummary& summary) {
+  const JobState& state = manifest.state;
+  demand(summary.identity() &&
+             format_journal_line(*summary.identity()) == format_journal_line(manifest.identity),
+         "tells of another job than {}", kJournalFile);
+  demand(state.shards == summary.files().size(), "counts {} complete files, {} lists {}",
+         state.shards, kJournalFile, summary.files().size());
+  demand(state.rows == summary.rows() + state.open_rows &&
+             state.open_rows < manifest.identity.shard_rows,
+         "counts {} rows, {} of them in a file that is not complete; {} lists {}", state.rows,
+         state.open_rows, kJournalFile, summary.rows());
+  // Killed between the record of a retry and its first line.
+  const bool begins = state.retrying && state.inputs == 0 && state.failed == 0 &&
+                      state.retries == summary.retries() + 1 && summary.state() != nullptr;
+  demand(begins || state.retries == summary.retries(), "counts {} retries, {} lists {}",
+         state.retries, kJournalFile, summary.retries());
+  demand(state.finished || state.retrying == (state.retries > 0),
+         "does not say whether inputs are being tried again");
+  const JobState* const first = summary.first() != nullptr ? summary.first() : summary.state();
+  if (state.finished) {
+    demand_finished(state);
+    const JobState* const last = summary.state();
+    demand(last != nullptr && last->failed == state.failed && last->errors_sum == state.errors_sum,
+           "the job is finished, but {} does not tell how", kJournalFile);
+  } else {
+    const std::uint64_t before = begins ? summary.rows() : summary.pass_rows();
+    demand(state.rows + state.failed == before + state.inputs,
+           "{} new rows and {} failed inputs do not add up to {} inputs", state.rows - before,
+           state.failed, state.inputs);
+  }
+  const bool has_first = state.finished || state.retrying;
+  demand(!has_first || first != nullptr, "counts a pass that {} does not list", kJournalFile);
+  demand(state.all_inputs == (has_first ? first->inputs : 0) &&
+             state.all_names == (has_first ? first->names : 0),
+         "counts {} inputs in all, {} lists {}", state.all_inputs, kJournalFile,
+         has_first ? first->inputs : 0);
+}
+
 }  // namespace
 
 void JournalSummary::add(const JournalLine& line) {
@@ -145,49 +175,81 @@ void JournalSummary::add(const JournalLine& line) {
     first_ = first_ ? first_ : before_;
     pass_rows_ = rows_;
   } else {
-    state_ = std::get<JobState>(line);
-    state_->retries = retries_;
-    state_->retrying = retries_ > 0;
-    state_->all_inputs = first_ ? first_->inputs : 0;
-    state_->all_names = first_ ? first_->names : 0;
-    demand(state_->shards == files_.size() && state_->rows == rows_ + state_->open_rows,
-           "its counts contradict the lines before it");
+    JobState state = std::get<JobState>(line);
+    demand(state.shards == files_.size() && state.rows == rows_ + state.open_rows,
+           "contradicts the lines before it");
+    state.retries = retries_;
+    state.retrying = retries_ > 0;
+    state.all_inputs = first_ ? first_->inputs : 0;
+    state.all_names = first_ ? first_->names : 0;
+    state_ = state;
   }
 }
 
-Proof prove(const io::Folder& folder, const Manifest& manifest, OutputLock& lock, StopFlag stop) {
+Proof prove(const io::Folder& folder, const Manifest& manifest, OutputLock* lock, StopFlag stop,
+            std::vector<std::string>* problems) {
   const JobState& state = manifest.state;
   const OutputLayout layout(manifest.identity);
+  const auto attempt = [&](const auto& step) {
+    if (problems == nullptr) {
+      step();
+      return true;
+    }
+    const std::string problem = finding_of(step);
+    if (!problem.empty()) {
+      problems->push_back(problem);
+    }
+    return problem.empty();
+  };
   Proof proof;
-  proof.journal = prove_journal(folder, state, proof.summary, stop);
-  const std::string counts = problem_of_counts(manifest, proof.summary);
-  demand(counts.empty(), "{}: {}", io::escape((folder / kManifestFile).native()), counts);
-  for (const FileRecord& file : proof.summary.files()) {
-    for (const std::string& problem : {problem_of_data(folder, layout, file, &lock, stop),
-                                       problem_of_index(folder, layout, file, &lock, stop)}) {
-      demand(problem.empty(), "{}", problem);
+  const JournalSummary& summary = proof.summary;
+  const bool listed =
+      attempt([&] { proof.journal = prove_journal(folder, state, proof.summary, stop); });
+  if (listed) {  // else its counts are those of some of the lines
+    attempt([&] {
+      const std::string problem = finding_of([&] { prove_counts(manifest, summary); });
+      demand(problem.empty(), "{}: {}", io::escape((folder / kManifestFile).native()), problem);
+    });
+  }
+  for (const FileRecord& file : summary.files()) {
+    for (const auto problem_of : {&problem_of_data, &problem_of_index}) {
+      attempt([&] {
+        const std::string problem = problem_of(folder, layout, file, lock, stop);
+        demand(problem.empty(), "{}", problem);
+      });
     }
   }
   if (state.open_rows > 0) {
-    prove_open_files(folder, layout, state, proof, stop);
+    attempt([&] { prove_open_files(folder, layout, state, proof, stop); });
   }
-  proof.errors = prove_errors(folder, state, stop);
-  if (state.retrying) {
-    const JournalSummary& summary = proof.summary;
-    prove_retried(folder, summary.retries() == state.retries ? *summary.before() : *summary.state(),
-                  stop);
+  attempt([&] { proof.errors = prove_errors(folder, state, stop); });
+  const JobState* const before =
+      summary.retries() == state.retries ? summary.before() : summary.state();
+  if (state.retrying && before != nullptr) {
+    attempt([&] { prove_retried(folder, *before, stop); });
   }
-  if (state.finished) {
-    const std::vector<std::string> more = uncounted_files(folder, layout, state);
-    demand(more.empty(), "{}: holds {}, which {} does not count; remove it",
-           io::escape(folder.path().native()), more.empty() ? "" : io::escape(more.front()),
-           kManifestFile);
+  if (state.finished && listed) {
+    for (const std::string& name : uncounted_files(folder, layout, state)) {
+      attempt([&] {
+        fail("{}: is not part of this output, {} does not count it; remove it",
+             io::escape((folder / name).native()), kManifestFile);
+      });
+    }
   }
-  lock.flush();
+  if (lock != nullptr) {
+    lock->flush();
+  }
   return proof;
 }
 
-void check_unsummed(const io::Folder& folder, const Manifest& manifest) {
+void prove_retried(const io::Folder& folder, const JobState& before, StopFlag stop) {
+  const StoredFile file(folder, folder.has(kRetryingFile) ? kRetryingFile : kErrorsFile);
+  (void)prove_content(
+      file, {.bytes = before.errors_bytes, .sum = before.errors_sum, .lines = before.failed}, true,
+      stop);
+}
+
+void prove_unsummed(const io::Folder& folder, const Manifest& manifest, StopFlag stop) {
   const JobState& state = manifest.state;
   const OutputLayout layout(manifest.identity);
   demand_finished(state);
@@ -197,19 +259,19 @@ void check_unsummed(const io::Folder& folder, const Manifest& manifest) {
     std::uint64_t here = 0;
     if (layout.has_index()) {
       const StoredFile index(folder, layout.index_file(number));
-      here = index.look_at(0, index.size(), {}).lines;
+      here = index.look_at(0, index.size(), stop).lines;
       demand(layout.is_length(data.size(), here),
              "{}: holds {} bytes, which are not those of the {} rows in its index", data.shown(),
              data.size(), here);
     } else {
-      here = data.look_at(0, data.size(), {}).lines;
+      here = data.look_at(0, data.size(), stop).lines;
     }
     rows += here;
   }
   demand(rows == state.rows, "{}: its files hold {} rows, where {} counts {}",
          io::escape(folder.path().native()), rows, kManifestFile, state.rows);
   const StoredFile errors(folder, kErrorsFile);
-  const std::uint64_t failed = errors.look_at(0, errors.size(), {}).lines;
+  const std::uint64_t failed = errors.look_at(0, errors.size(), stop).lines;
   demand(failed == state.failed, "{}: holds {} lines, where {} counts {}", errors.shown(), failed,
          kManifestFile, state.failed);
 }
@@ -255,47 +317,6 @@ std::string problem_of_index(const io::Folder& folder, const OutputLayout& layou
     if (lock != nullptr) {
       lock->remember(name, file.index_sum, index.info());
     }
-  });
-}
-
-std::string problem_of_counts(const Manifest& manifest, const JournalSummary& summary) {
-  const JobState& state = manifest.state;
-  return finding_of([&] {
-    demand(summary.identity() &&
-               format_journal_line(*summary.identity()) == format_journal_line(manifest.identity),
-           "tells of another job than {}", kJournalFile);
-    demand(state.shards == summary.files().size(), "counts {} complete files, {} lists {}",
-           state.shards, kJournalFile, summary.files().size());
-    demand(state.rows == summary.rows() + state.open_rows &&
-               state.open_rows < manifest.identity.shard_rows,
-           "counts {} rows, {} of them in a file that is not complete; {} lists {}", state.rows,
-           state.open_rows, kJournalFile, summary.rows());
-    // Killed between the record of a retry and its first line.
-    const bool begins = state.retrying && state.inputs == 0 && state.failed == 0 &&
-                        state.retries == summary.retries() + 1 && summary.state() != nullptr;
-    demand(begins || state.retries == summary.retries(), "counts {} retries, {} lists {}",
-           state.retries, kJournalFile, summary.retries());
-    demand(state.finished || state.retrying == (state.retries > 0),
-           "does not say whether inputs are being tried again");
-    const JobState* const first = summary.first() != nullptr ? summary.first() : summary.state();
-    if (state.finished) {
-      demand_finished(state);
-      const JobState* const last = summary.state();
-      demand(
-          last != nullptr && last->failed == state.failed && last->errors_sum == state.errors_sum,
-          "the job is finished, but {} does not tell how", kJournalFile);
-    } else {
-      const std::uint64_t before = begins ? summary.rows() : summary.pass_rows();
-      demand(state.rows + state.failed == before + state.inputs,
-             "{} new rows and {} failed inputs do not add up to {} inputs", state.rows - before,
-             state.failed, state.inputs);
-    }
-    const bool has_first = state.finished || state.retrying;
-    demand(!has_first || first != nullptr, "counts a pass that {} does not list", kJournalFile);
-    demand(state.all_inputs == (has_first ? first->inputs : 0) &&
-               state.all_names == (has_first ? first->names : 0),
-           "counts {} inputs in all, {} lists {}", state.all_inputs, kJournalFile,
-           has_first ? first->inputs : 0);
   });
 }
 

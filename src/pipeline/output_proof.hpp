@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/error.hpp"
 #include "core/stop.hpp"
 #include "io/folder.hpp"
 #include "pipeline/journal.hpp"
@@ -56,28 +57,45 @@ struct Proof {
 };
 
 /// Reads what `manifest` (of format version 2, with at least one input done) counts and compares.
-/// Complete files that `lock` knows are not read. Throws fovea::Error with the first thing that
-/// disagrees, and Interrupted when `stop` is set.
-[[nodiscard]] Proof prove(const io::Folder& folder, const Manifest& manifest, OutputLock& lock,
-                          StopFlag stop);
+/// Complete files that `lock`, where there is one, knows are not read. Throws Interrupted when
+/// `stop` is set. What disagrees is thrown as fovea::Error, the first of it; or, where there is a
+/// list for it, added to `problems`, all of it, and the result is of no use when it grew.
+[[nodiscard]] Proof prove(const io::Folder& folder, const Manifest& manifest, OutputLock* lock,
+                          StopFlag stop, std::vector<std::string>* problems = nullptr);
 
-/// What is wrong with a finished output of format version 1, which has no checksums: lengths and
-/// counts only. Throws likewise.
-void check_unsummed(const io::Folder& folder, const Manifest& manifest);
-
-// The parts of prove(), for those who want to hear of everything that is wrong.
+/// The same for a finished output of format version 1, which has no checksums: lengths and counts
+/// only. Throws the first thing that disagrees.
+void prove_unsummed(const io::Folder& folder, const Manifest& manifest, StopFlag stop);
 
 /// What is wrong with a complete file of embeddings, or with its index; empty when nothing is.
 [[nodiscard]] std::string problem_of_data(const io::Folder& folder, const OutputLayout& layout,
                                           const FileRecord& file, OutputLock* lock, StopFlag stop);
 [[nodiscard]] std::string problem_of_index(const io::Folder& folder, const OutputLayout& layout,
                                            const FileRecord& file, OutputLock* lock, StopFlag stop);
-/// How the counts of a manifest and of its checksums contradict each other; empty when they do not.
-[[nodiscard]] std::string problem_of_counts(const Manifest& manifest,
-                                            const JournalSummary& summary);
+
+/// Throws what is wrong with the list of inputs that a retry tries again; `before`: the state at
+/// the end of the pass before it.
+void prove_retried(const io::Folder& folder, const JobState& before, StopFlag stop);
+
 /// Names of files of embeddings and indexes in the folder that the state does not count.
 [[nodiscard]] std::vector<std::string> uncounted_files(const io::Folder& folder,
                                                        const OutputLayout& layout,
                                                        const JobState& state);
+
+/// The message of the fovea::Error that `body` throws, or "". Want of resources and stops are no
+/// findings and are passed on.
+template <typename Body>
+[[nodiscard]] std::string finding_of(const Body& body) {
+  try {
+    body();
+  } catch (const Interrupted&) {
+    throw;
+  } catch (const ResourceError&) {
+    throw;
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return {};
+}
 
 }  // namespace fovea::pipeline

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <vector>
 
 #include <unistd.h>
 
@@ -14,14 +13,19 @@
 namespace fovea::pipeline {
 
 StoredFile::StoredFile(const io::Folder& folder, const std::string& name)
-    : opened_(folder.open_to_read(name)),
-      shown_(io::escape((folder / name).native())),
-      size_(static_cast<std::uint64_t>(opened_.info.st_size)) {}
+    : shown_(io::escape((folder / name).native())), size_(0) {
+  if (!folder.has(name)) {
+    fail("{}: is missing", shown_);
+  }
+  opened_ = folder.open_to_read(name);
+  size_ = static_cast<std::uint64_t>(opened_.info.st_size);
+}
 
 void StoredFile::read(std::uint64_t from, std::uint64_t to, StopFlag stop,
                       const std::function<void(std::span<const std::byte>)>& take) const {
   constexpr std::uint64_t kPieceBytes = std::uint64_t{1} << 20;
-  std::vector<std::byte> piece(static_cast<std::size_t>(std::min(kPieceBytes, to - from)));
+  std::vector<std::byte> piece(
+      static_cast<std::size_t>(from < to ? std::min(kPieceBytes, to - from) : 0));
   while (from < to) {
     stop.poll();
     const auto wanted = static_cast<std::size_t>(std::min<std::uint64_t>(piece.size(), to - from));
@@ -49,6 +53,22 @@ StoredFile::Content StoredFile::look_at(std::uint64_t from, std::uint64_t to, St
     content.whole = piece.back() == static_cast<std::byte>('\n');
   });
   return content;
+}
+
+std::vector<std::uint64_t> StoredFile::sums(std::uint64_t from,
+                                            const std::vector<std::uint64_t>& ends,
+                                            StopFlag stop) const {
+  std::vector<std::uint64_t> found;
+  Sha256 sum;
+  for (const std::uint64_t end : ends) {
+    if (end > size_ || end < from) {
+      break;
+    }
+    read(from, end, stop, [&](std::span<const std::byte> piece) { sum.add(piece); });
+    from = end;
+    found.push_back(sum.head());
+  }
+  return found;
 }
 
 void StoredFile::each_line(

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/stop.hpp"
 #include "io/folder.hpp"
@@ -32,6 +33,12 @@ class StoredFile {
   };
   /// Looks at bytes [from, to). Throws Interrupted when `stop` is set meanwhile.
   [[nodiscard]] Content look_at(std::uint64_t from, std::uint64_t to, StopFlag stop) const;
+
+  /// Sha256::head() of bytes [from, end) for each of `ends`, which ascend; fewer where the file is
+  /// too short for the rest.
+  [[nodiscard]] std::vector<std::uint64_t> sums(std::uint64_t from,
+                                                const std::vector<std::uint64_t>& ends,
+                                                StopFlag stop) const;
 
   /// The lines that begin before byte `to`, without their newlines, and their numbers from 1. A
   /// line is read into memory, so one of over 64 MiB, which none of ours is, is an error.
