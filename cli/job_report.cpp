@@ -26,7 +26,7 @@ extern "C" void request_stop(int /*signal*/) {
   stop_requested = true;
   std::signal(SIGINT, SIG_DFL);  // the second one of either kind kills
   std::signal(SIGTERM, SIG_DFL);
-  constexpr std::string_view kText = "\nfovea: finishing the batch; once more kills the program\n";
+  constexpr std::string_view kText = "\nfovea: stopping; a second signal kills the program\n";
   // Nothing can be done about a failed write here.
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, kText.data(), kText.size());
 }
@@ -83,6 +83,12 @@ void add_job_options(CLI::App& command, InputOptions& input, JobArguments& argum
         InputOptions scratch;
         return parse_shard(text, scratch) ? "" : "expected i/n with i < n, such as 0/4";
       });
+  command
+      .add_option("--decode-memory", arguments.decode_memory,
+                  "For all images being decoded, such as 2G (0: half of the memory there is,\n"
+                  "at most 1 GiB or 64 MiB for each decode thread)")
+      ->transform(CLI::AsSizeValue(false))
+      ->capture_default_str();
   command.add_flag("--strict", arguments.strict, "End at the first input that fails");
   command.add_option("--max-errors", arguments.max_errors, "End when more inputs fail")
       ->excludes("--strict");

@@ -144,6 +144,7 @@ void CpuLane::multiply_block(const PackedWeights& weights, const Block& block, c
 
 void CpuLane::do_patch_embed(const ops::PatchEmbedProblem& problem, const ops::Prepared& weights,
                              const ConstTensorView& patches, const TensorView& tokens) {
+  stop_.poll();
   const Timer timer(worker_, "patch_embed");
   const auto& parameters = as<PatchEmbedParameters>(weights);
   const std::int64_t width = problem.patch_elements;
@@ -164,6 +165,7 @@ void CpuLane::do_patch_embed(const ops::PatchEmbedProblem& problem, const ops::P
 void CpuLane::do_layer_norm(const ops::LayerNormProblem& problem, const ops::Prepared& weights,
                             const ConstTensorView& input, const TensorView& output,
                             const TensorView& /*row_scales*/) {
+  stop_.poll();
   const Timer timer(worker_, "layer_norm");
   const auto& parameters = as<NormParameters>(weights);
   share_rows(problem.rows, [&](std::int64_t first, std::int64_t rows) {
@@ -181,6 +183,7 @@ void CpuLane::do_layer_norm(const ops::LayerNormProblem& problem, const ops::Pre
 void CpuLane::do_linear(const ops::LinearProblem& problem, const ops::Prepared& weights,
                         const ConstTensorView& input, const TensorView& output,
                         const ConstTensorView& /*row_scales*/) {
+  stop_.poll();
   const Timer timer(worker_, problem.name);
   multiply(as<PackedWeights>(weights), problem.rows, problem.epilogue, problem.output, input.data,
            output.data);
@@ -188,6 +191,7 @@ void CpuLane::do_linear(const ops::LinearProblem& problem, const ops::Prepared& 
 
 void CpuLane::do_attention(const ops::AttentionProblem& problem, const ConstTensorView& qkv,
                            const TensorView& output) {
+  stop_.poll();
   const Timer timer(worker_, "attention");
   // Heads are shared out; with fewer of them than a team can use, their queries in parts as well.
   const std::int64_t heads = problem.images * problem.heads;
@@ -255,6 +259,7 @@ void CpuLane::attend(const ops::AttentionProblem& problem, const std::byte* qkv,
 
 void CpuLane::do_pool(const ops::PoolProblem& problem, const ops::Prepared& weights,
                       const ConstTensorView& input, const TensorView& output) {
+  stop_.poll();
   const Timer timer(worker_, "pool");
   const auto& parameters = as<PoolParameters>(weights);
   const std::int64_t images = problem.images;

@@ -54,11 +54,11 @@ constexpr KnownMasks kKnownMasks32[] = {
 
 class BmpReader {
  public:
-  explicit BmpReader(Bytes bytes) : bytes_(bytes) {}
+  BmpReader(Bytes bytes, Decoding& decoding) : bytes_(bytes), decoding_(decoding) {}
 
-  Image decode(std::int64_t max_pixels) {
+  Image decode() {
     read_header();
-    check_size("BMP", width_, height_, max_pixels);
+    decoding_.check_size("BMP", width_, height_);
     choose_samples();
     if (bits_ <= 8) {
       read_palette();
@@ -250,6 +250,14 @@ class BmpReader {
     }
   }
 
+  /// Memory for the pixels, once it is there for these and for `more` bytes.
+  [[nodiscard]] Image take_image(std::size_t more) const {
+    const auto width = static_cast<int>(width_);
+    const auto height = static_cast<int>(height_);
+    decoding_.take_memory({"BMP", width, height}, pixel_bytes(width_, height_) + more);
+    return {width, height};
+  }
+
   [[nodiscard]] Image read_raw() const {
     const auto width = static_cast<std::size_t>(width_);
     const std::size_t row_bytes = (width * sample_bits() + 7) / 8;
@@ -263,8 +271,9 @@ class BmpReader {
     if (whole_rows < static_cast<std::uint64_t>(height_)) {
       fail("BMP: truncated after {} of {} rows ({} bytes)", whole_rows, height_, bytes_.size());
     }
-    Image image(static_cast<int>(width_), static_cast<int>(height_));
+    Image image = take_image(0);
     for (std::int64_t index = 0; index < height_; ++index) {
+      decoding_.poll();
       unpack(pixels_offset_ + static_cast<std::size_t>(index) * stride, row(image, index));
     }
     return image;
@@ -317,13 +326,14 @@ class BmpReader {
 
   [[nodiscard]] Image read_run_lengths() const {
     const auto width = static_cast<std::size_t>(width_);
+    Image image = take_image(width * static_cast<std::size_t>(height_));
     const std::vector<std::uint8_t> samples = expand_run_lengths();
     if (samples.size() < width * static_cast<std::size_t>(height_)) {
       fail("BMP: truncated after {} of {} rows ({} bytes)", samples.size() / width, height_,
            bytes_.size());
     }
-    Image image(static_cast<int>(width_), static_cast<int>(height_));
     for (std::int64_t index = 0; index < height_; ++index) {
+      decoding_.poll();
       const std::uint8_t* from = samples.data() + static_cast<std::size_t>(index) * width;
       std::uint8_t* to = row(image, index);
       for (std::size_t x = 0; x < width; ++x) {
@@ -344,6 +354,7 @@ class BmpReader {
     std::size_t at =
         static_cast<std::size_t>(std::min<std::uint64_t>(pixels_offset_, bytes_.size()));
     while (data.size() < wanted && bytes_.size() - at >= 2) {
+      decoding_.poll();
       const std::uint8_t length = byte(at);
       const std::uint8_t value = byte(at + 1);
       at += 2;
@@ -387,6 +398,7 @@ class BmpReader {
   }
 
   Bytes bytes_;
+  Decoding& decoding_;
   std::size_t at_ = 0;
   std::uint64_t pixels_offset_ = 0;
   std::int64_t width_ = 0;
@@ -404,8 +416,8 @@ class BmpReader {
 
 }  // namespace
 
-Decoded decode_bmp(Bytes bytes, std::int64_t max_pixels) {
-  return {BmpReader(bytes).decode(max_pixels), {}};
+Decoded decode_bmp(Bytes bytes, Decoding& decoding) {
+  return {BmpReader(bytes, decoding).decode(), {}};
 }
 
 }  // namespace fovea::image

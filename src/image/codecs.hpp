@@ -1,13 +1,14 @@
 // What decode() dispatches to: one reader a format. All throw fovea::Error, with the format named
-// first, and refuse more than `max_pixels` before they take memory for pixels.
+// first. Each checks the size and takes its memory from `decoding` before it allocates pixels, and
+// polls it while it works.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <string_view>
 
+#include "image/decoding.hpp"
 #include "image/image.hpp"
 #include "image/orientation.hpp"
 
@@ -21,22 +22,23 @@ struct Decoded {
   Orientation orientation;
 };
 
-[[nodiscard]] Decoded decode_png(Bytes bytes, std::int64_t max_pixels);
-[[nodiscard]] Decoded decode_webp(Bytes bytes, std::int64_t max_pixels);
-[[nodiscard]] Decoded decode_gif(Bytes bytes, std::int64_t max_pixels);
-[[nodiscard]] Decoded decode_bmp(Bytes bytes, std::int64_t max_pixels);
-[[nodiscard]] Decoded decode_tiff(Bytes bytes, std::int64_t max_pixels);
+[[nodiscard]] Decoded decode_png(Bytes bytes, Decoding& decoding);
+[[nodiscard]] Decoded decode_webp(Bytes bytes, Decoding& decoding);
+[[nodiscard]] Decoded decode_gif(Bytes bytes, Decoding& decoding);
+[[nodiscard]] Decoded decode_bmp(Bytes bytes, Decoding& decoding);
+[[nodiscard]] Decoded decode_tiff(Bytes bytes, Decoding& decoding);
 
-/// Throws unless 1 <= width * height <= max_pixels and both sides fit an int.
-void check_size(std::string_view format, std::int64_t width, std::int64_t height,
-                std::int64_t max_pixels);
+/// Bytes of an RGB image.
+[[nodiscard]] inline std::uint64_t pixel_bytes(std::int64_t width, std::int64_t height) {
+  return static_cast<std::uint64_t>(width) * static_cast<std::uint64_t>(height) * kChannels;
+}
 
 struct JpegState;
 
-/// A JPEG decoded from its first row to its last. `bytes` must outlive the reader.
+/// A JPEG decoded from its first row to its last. `bytes` and `decoding` must outlive the reader.
 class JpegReader {
  public:
-  JpegReader(Bytes bytes, std::int64_t max_pixels);
+  JpegReader(Bytes bytes, Decoding& decoding);
   ~JpegReader();
   JpegReader(const JpegReader&) = delete;
   JpegReader& operator=(const JpegReader&) = delete;

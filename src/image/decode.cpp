@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
+#include <new>
 #include <string_view>
 #include <utility>
 
@@ -54,8 +54,8 @@ Format recognise(Bytes bytes) {
                  " "));
 }
 
-Decoded decode_jpeg(Bytes bytes, std::int64_t max_pixels) {
-  JpegReader reader(bytes, max_pixels);
+Decoded decode_jpeg(Bytes bytes, Decoding& decoding) {
+  JpegReader reader(bytes, decoding);
   Image image(reader.width(), reader.height());
   std::array<std::uint8_t*, kBandRows> rows{};
   for (int row = 0; row < image.height; row += kBandRows) {
@@ -70,59 +70,36 @@ Decoded decode_jpeg(Bytes bytes, std::int64_t max_pixels) {
   return {std::move(image), reader.orientation()};
 }
 
-Decoded decode_any(Bytes bytes, std::int64_t max_pixels) {
+Decoded decode_whole(Bytes bytes, Decoding& decoding) {
   switch (recognise(bytes)) {
     case Format::kJpeg:
       break;
     case Format::kPng:
-      return decode_png(bytes, max_pixels);
+      return decode_png(bytes, decoding);
     case Format::kWebp:
-      return decode_webp(bytes, max_pixels);
+      return decode_webp(bytes, decoding);
     case Format::kGif:
-      return decode_gif(bytes, max_pixels);
+      return decode_gif(bytes, decoding);
     case Format::kBmp:
-      return decode_bmp(bytes, max_pixels);
+      return decode_bmp(bytes, decoding);
     case Format::kTiff:
-      return decode_tiff(bytes, max_pixels);
+      return decode_tiff(bytes, decoding);
   }
-  return decode_jpeg(bytes, max_pixels);
+  return decode_jpeg(bytes, decoding);
 }
 
-}  // namespace
-
-void check_size(std::string_view format, std::int64_t width, std::int64_t height,
-                std::int64_t max_pixels) {
-  if (width < 1 || height < 1) {
-    fail("{}: header says {}x{} pixels: there is no image", format, width, height);
-  }
-  constexpr std::int64_t kMax = std::numeric_limits<int>::max();
-  if (width > kMax || height > kMax || width > max_pixels / height) {
-    fail("{}: header says {}x{} pixels, more than the limit of {}", format, width, height,
-         max_pixels);
-  }
+Size upright_size(int width, int height, Orientation orientation) {
+  return orientation.transpose ? Size{height, width} : Size{width, height};
 }
 
-Image decode(std::span<const std::byte> bytes, const DecodeOptions& options) {
-  Decoded decoded = decode_any(bytes, options.max_pixels);
-  if (!options.apply_orientation) {
-    return std::move(decoded.image);
-  }
-  return oriented(std::move(decoded.image), decoded.orientation);
-}
-
-Size decode_resized(std::span<const std::byte> bytes, int height, int width, Resample filter,
-                    const DecodeOptions& options, std::span<std::uint8_t> out) {
-  if (height < 1 || width < 1) {
-    fail("cannot resize to {}x{}: sides must be at least 1", width, height);
-  }
-  if (recognise(bytes) != Format::kJpeg) {
-    const Image image = decode(bytes, options);
-    resize(image, height, width, filter, out);
-    return {image.width, image.height};
-  }
-  JpegReader reader(bytes, options.max_pixels);
-  const Orientation orientation = options.apply_orientation ? reader.orientation() : Orientation{};
-  RowResizer resizer(reader.width(), reader.height(), orientation, height, width, filter, out);
+/// Rows go from the decoder to the resize.
+Size stream_jpeg(Bytes bytes, Decoding& decoding, const Decoding::Target& target,
+                 std::span<std::uint8_t> out) {
+  JpegReader reader(bytes, decoding);
+  const Orientation orientation = decoding.wanted(reader.orientation());
+  RowResizer resizer(
+      {reader.width(), reader.height(), orientation, target.height, target.width, target.filter},
+      out, decoding.stop());
   std::array<std::uint8_t*, kBandRows> rows{};
   for (int row = 0; row < reader.height(); row += kBandRows) {
     const int count = std::min(kBandRows, reader.height() - row);
@@ -132,8 +109,46 @@ Size decode_resized(std::span<const std::byte> bytes, int height, int width, Res
     reader.read(rows.data(), count);
     resizer.feed(count);
   }
-  return orientation.transpose ? Size{reader.height(), reader.width()}
-                               : Size{reader.width(), reader.height()};
+  return upright_size(reader.width(), reader.height(), orientation);
+}
+
+/// Runs `work`; an allocation that fails in it is no fault of the image.
+template <typename Work>
+auto with_memory(Bytes bytes, Work work) {
+  try {
+    return work();
+  } catch (const std::bad_alloc&) {
+    fail_for_resources("not enough memory to decode an image of {} bytes; use fewer decode threads",
+                       bytes.size());
+  }
+}
+
+}  // namespace
+
+Image decode(std::span<const std::byte> bytes, const DecodeOptions& options) {
+  return with_memory(bytes, [&] {
+    Decoding decoding(options);
+    Decoded decoded = decode_whole(bytes, decoding);
+    return oriented(std::move(decoded.image), decoding.wanted(decoded.orientation), options.stop);
+  });
+}
+
+Size decode_resized(std::span<const std::byte> bytes, int height, int width, Resample filter,
+                    const DecodeOptions& options, std::span<std::uint8_t> out) {
+  if (height < 1 || width < 1) {
+    fail("cannot resize to {}x{}: sides must be at least 1", width, height);
+  }
+  return with_memory(bytes, [&] {
+    const Decoding::Target target{height, width, filter};
+    Decoding decoding(options, target);
+    if (recognise(bytes) == Format::kJpeg) {
+      return stream_jpeg(bytes, decoding, target, out);
+    }
+    const Decoded decoded = decode_whole(bytes, decoding);
+    const Orientation orientation = decoding.wanted(decoded.orientation);
+    resize(decoded.image, orientation, height, width, filter, out, options.stop);
+    return upright_size(decoded.image.width, decoded.image.height, orientation);
+  });
 }
 
 }  // namespace fovea::image

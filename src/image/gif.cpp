@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <new>
 #include <span>
 #include <string>
 #include <utility>
@@ -40,6 +41,9 @@ struct CloseGif {
 };
 
 std::string reason(int code) {
+  if (code == D_GIF_ERR_NOT_ENOUGH_MEM) {
+    throw std::bad_alloc();
+  }
   if (code == D_GIF_ERR_READ_FAILED || code == D_GIF_ERR_EOF_TOO_SOON) {
     return "truncated";
   }
@@ -70,9 +74,10 @@ Palette palette_of(const GifFileType& gif) {
 
 /// Reads records up to the first image; returns the transparent index that was declared before it,
 /// or 0, which is what the canvas around a small frame holds.
-std::uint8_t seek_first_frame(GifFileType* gif) {
+std::uint8_t seek_first_frame(GifFileType* gif, StopFlag stop) {
   std::uint8_t transparent = 0;
   for (;;) {
+    stop.poll();
     GifRecordType record = UNDEFINED_RECORD_TYPE;
     if (DGifGetRecordType(gif, &record) == GIF_ERROR) {
       fail("GIF: {} before the first image", reason(gif->Error));
@@ -94,6 +99,7 @@ std::uint8_t seek_first_frame(GifFileType* gif) {
       transparent = block[4];
     }
     while (got != GIF_ERROR && block != nullptr) {
+      stop.poll();
       got = DGifGetExtensionNext(gif, &block);
     }
     if (got == GIF_ERROR) {
@@ -104,24 +110,29 @@ std::uint8_t seek_first_frame(GifFileType* gif) {
 
 }  // namespace
 
-Decoded decode_gif(Bytes bytes, std::int64_t max_pixels) {
+Decoded decode_gif(Bytes bytes, Decoding& decoding) {
   Source source{bytes};
   int error = 0;
   const std::unique_ptr<GifFileType, CloseGif> gif(DGifOpen(&source, read_source, &error));
   if (!gif) {
     fail("GIF: {} header ({} bytes)", reason(error), bytes.size());
   }
-  const std::uint8_t background = seek_first_frame(gif.get());
+  const std::uint8_t background = seek_first_frame(gif.get(), decoding.stop());
   const GifImageDesc& frame = gif->Image;
   // A frame that reaches over the edge of the screen enlarges it.
   const int width = std::max(gif->SWidth, frame.Left + frame.Width);
   const int height = std::max(gif->SHeight, frame.Top + frame.Height);
-  check_size("GIF", width, height, max_pixels);
+  decoding.check_size("GIF", width, height);
+  decoding.take_memory({"GIF", width, height}, pixel_bytes(width, height));
   const Palette palette = palette_of(*gif);
   Image image(width, height);
   if (frame.Width != width || frame.Height != height) {
-    for (std::size_t at = 0; at < image.pixels.size(); at += kChannels) {
-      std::copy(palette[background].begin(), palette[background].end(), image.pixels.data() + at);
+    std::uint8_t* to = image.pixels.data();
+    for (int row = 0; row < height; ++row) {
+      decoding.poll();
+      for (int x = 0; x < width; ++x) {
+        to = std::copy(palette[background].begin(), palette[background].end(), to);
+      }
     }
   }
 
@@ -137,6 +148,7 @@ Decoded decode_gif(Bytes bytes, std::int64_t max_pixels) {
   int rows = 0;
   for (const Pass& pass : passes) {
     for (int row = pass.first; row < frame.Height; row += pass.step) {
+      decoding.poll();
       if (DGifGetLine(gif.get(), indices.data(), frame.Width) == GIF_ERROR) {
         fail("GIF: {} after {} of {} rows", reason(gif->Error), rows, frame.Height);
       }

@@ -6,11 +6,13 @@
 #include <cstdint>
 #include <cstdio>  // jpeglib.h needs FILE
 #include <memory>
+#include <new>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include <jerror.h>
 #include <jpeglib.h>
 
 #include "core/error.hpp"
@@ -25,9 +27,13 @@ struct JpegState {
   jpeg_decompress_struct codec{};
   jpeg_error_mgr errors{};
   jpeg_source_mgr source{};
+  jpeg_progress_mgr progress{};
   std::jmp_buf jump{};
   char message[JMSG_LENGTH_MAX] = {};
   Bytes bytes;
+  StopFlag stop;
+  int most_scans = 0;
+  bool too_many_scans = false;
   Orientation orientation;
   int row = 0;
   std::vector<std::uint8_t> inks;  // one CMYK row
@@ -49,6 +55,14 @@ struct JpegState {
   }
 
   [[noreturn]] void fail_broken() const {
+    stop.poll();
+    if (errors.msg_code == JERR_OUT_OF_MEMORY) {
+      throw std::bad_alloc();
+    }
+    if (too_many_scans) {
+      fail("JPEG: more than {} scans; an image of {}x{} pixels is read with at most so many",
+           most_scans, codec.image_width, codec.image_height);
+    }
     if (row == 0) {
       fail("JPEG: {}", message);
     }
@@ -66,8 +80,31 @@ namespace {
   std::longjmp(state->jump, 1);
 }
 
+/// Jumps out of libjpeg when the caller wants the decoding to end.
+void poll(j_common_ptr codec) {
+  auto* state = static_cast<JpegState*>(codec->client_data);
+  if (state->stop.is_set()) {
+    std::longjmp(state->jump, 1);
+  }
+}
+
 // Warnings (corrupt data that libjpeg can step over) are accepted in silence, as Pillow does.
-void emit_message(j_common_ptr, int) {}
+// libjpeg also traces every marker here, which is where a file of nothing else can be stopped.
+void emit_message(j_common_ptr codec, int) {
+  poll(codec);
+}
+
+/// Called once for a row of blocks of each scan. Every scan of a file can be 100 bytes and costs
+/// a pass over the whole image (libjpeg-turbo's report LJT-01-005), so their number is limited.
+void on_progress(j_common_ptr common) {
+  poll(common);
+  auto* state = static_cast<JpegState*>(common->client_data);
+  if (state->codec.input_scan_number > state->most_scans) {
+    state->too_many_scans = true;
+    std::longjmp(state->jump, 1);
+  }
+}
+
 void output_message(j_common_ptr) {}
 void init_source(j_decompress_ptr) {}
 void term_source(j_decompress_ptr) {}
@@ -87,32 +124,102 @@ void skip_input_data(j_decompress_ptr codec, long count) {
   codec->src->bytes_in_buffer -= skipped;
 }
 
+std::string_view text_of_jpeg(Bytes bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+/// Calls `visit` with the content of each APP1 segment before the first scan, in the file's order.
+template <typename Visit>
+void for_each_app1(Bytes bytes, StopFlag stop, Visit visit) {
+  constexpr std::uint8_t kApp1 = 0xe1;
+  constexpr std::uint8_t kStartOfImage = 0xd8;
+  constexpr std::uint8_t kEndOfImage = 0xd9;
+  constexpr std::uint8_t kStartOfScan = 0xda;
+  const std::string_view file = text_of_jpeg(bytes);
+  const auto byte = [file](std::size_t at) { return static_cast<std::uint8_t>(file[at]); };
+  std::size_t at = 2;
+  for (;;) {
+    stop.poll();
+    at = file.find('\xff', at);  // libjpeg too steps over what stands between markers
+    at = file.find_first_not_of('\xff', at);
+    if (at == std::string_view::npos) {
+      return;
+    }
+    const std::uint8_t marker = byte(at++);
+    if (marker == kEndOfImage || marker == kStartOfScan) {
+      return;
+    }
+    const bool is_alone = marker <= 0x01 || (marker >= 0xd0 && marker <= kStartOfImage);
+    if (is_alone) {
+      continue;
+    }
+    if (file.size() - at < 2) {
+      return;
+    }
+    const std::size_t size = std::size_t{byte(at)} << 8 | byte(at + 1);  // of itself too
+    if (size < 2 || file.size() - at < size) {
+      return;
+    }
+    if (marker == kApp1) {
+      visit(file.substr(at + 2, size - 2));
+    }
+    at += size;
+  }
+}
+
 /// EXIF segments joined, and the last XMP segment, as Pillow collects them.
-Orientation read_orientation(const jpeg_decompress_struct& codec) {
+Orientation read_orientation(Bytes bytes, StopFlag stop) {
   using std::string_view_literals::operator""sv;
   constexpr std::string_view kExif = "Exif\0\0"sv;
   constexpr std::string_view kXmp = "http://ns.adobe.com/xap/1.0/\0"sv;
+  constexpr std::size_t kMostExif = std::size_t{16} << 20;
   std::string exif;
   std::string_view xmp;
-  for (const jpeg_marker_struct* marker = codec.marker_list; marker != nullptr;
-       marker = marker->next) {
-    const std::string_view data(reinterpret_cast<const char*>(marker->data), marker->data_length);
-    if (data.starts_with(kExif)) {
+  for_each_app1(bytes, stop, [&](std::string_view data) {
+    if (data.starts_with(kExif) && exif.size() < kMostExif) {
       exif += data.substr(kExif.size());
     } else if (data.starts_with(kXmp)) {
       xmp = data.substr(kXmp.size());
     }
-  }
+  });
   return orientation_of(
       Metadata{.exif = std::as_bytes(std::span(exif)), .xmp = std::as_bytes(std::span(xmp))});
 }
 
+/// Scans that an image of so many pixels may have: as many as libjpeg-turbo's own programs and
+/// fuzzers take, fewer of an image for which that would be minutes.
+int most_scans(std::int64_t pixels) {
+  constexpr std::int64_t kMostScans = 500;
+  constexpr std::int64_t kLeastScans = 100;
+  constexpr std::int64_t kMostScannedPixels = kLeastScans * 178'956'970;
+  return static_cast<int>(std::clamp(kMostScannedPixels / pixels, kLeastScans, kMostScans));
+}
+
+/// What libjpeg allocates: a few rows of blocks, and of a file with several scans all coefficients.
+std::uint64_t codec_memory(jpeg_decompress_struct& codec) {
+  constexpr std::uint64_t kRowBytes = 256;  // a column: rows of samples around the current one
+  std::uint64_t bytes = codec.image_width * kRowBytes;
+  if (jpeg_has_multiple_scans(&codec) == FALSE) {
+    return bytes;
+  }
+  const auto whole = [](JDIMENSION blocks, int factor) {
+    const auto step = static_cast<std::uint64_t>(factor);
+    return (blocks + step - 1) / step * step;
+  };
+  for (const jpeg_component_info& component :
+       std::span(codec.comp_info, static_cast<std::size_t>(codec.num_components))) {
+    bytes += whole(component.width_in_blocks, component.h_samp_factor) *
+             whole(component.height_in_blocks, component.v_samp_factor) * sizeof(JBLOCK);
+  }
+  return bytes;
+}
+
 }  // namespace
 
-JpegReader::JpegReader(Bytes bytes, std::int64_t max_pixels)
-    : state_(std::make_unique<JpegState>()) {
+JpegReader::JpegReader(Bytes bytes, Decoding& decoding) : state_(std::make_unique<JpegState>()) {
   JpegState& state = *state_;
   state.bytes = bytes;
+  state.stop = decoding.stop();
   jpeg_decompress_struct& codec = state.codec;
   codec.err = jpeg_std_error(&state.errors);
   codec.client_data = &state;
@@ -124,6 +231,7 @@ JpegReader::JpegReader(Bytes bytes, std::int64_t max_pixels)
   state.source.skip_input_data = skip_input_data;
   state.source.resync_to_restart = jpeg_resync_to_restart;
   state.source.term_source = term_source;
+  state.progress.progress_monitor = on_progress;
   state.source.next_input_byte = reinterpret_cast<const JOCTET*>(bytes.data());
   state.source.bytes_in_buffer = bytes.size();
 
@@ -131,7 +239,7 @@ JpegReader::JpegReader(Bytes bytes, std::int64_t max_pixels)
   const bool read = state.run([&] {
     jpeg_create_decompress(&codec);
     codec.src = &state.source;
-    jpeg_save_markers(&codec, JPEG_APP0 + 1, 0xffff);
+    codec.progress = &state.progress;
     header = jpeg_read_header(&codec, TRUE);
   });
   if (!read) {
@@ -140,11 +248,17 @@ JpegReader::JpegReader(Bytes bytes, std::int64_t max_pixels)
   if (header != JPEG_HEADER_OK) {
     fail("JPEG: truncated in its header: {} bytes", bytes.size());
   }
-  check_size("JPEG", codec.image_width, codec.image_height, max_pixels);
+  decoding.check_size("JPEG", codec.image_width, codec.image_height);
   if (codec.num_components != 1 && codec.num_components != 3 && codec.num_components != 4) {
     fail("JPEG: {} components; only gray, colour and CMYK images are read", codec.num_components);
   }
-  state.orientation = read_orientation(codec);
+  state.orientation = read_orientation(bytes, state.stop);
+  state.most_scans = most_scans(std::int64_t{codec.image_width} * codec.image_height);
+  decoding.take_memory(
+      {"JPEG", static_cast<int>(codec.image_width), static_cast<int>(codec.image_height),
+       state.orientation},
+      codec_memory(codec) +
+          (decoding.is_resized() ? 0 : pixel_bytes(codec.image_width, codec.image_height)));
   codec.out_color_space = codec.num_components == 4 ? JCS_CMYK : JCS_RGB;
   if (codec.num_components == 4) {
     state.inks.resize(static_cast<std::size_t>(codec.image_width) * 4);

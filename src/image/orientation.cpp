@@ -29,7 +29,7 @@ Orientation orientation_of(int exif_value) {
   }
 }
 
-Image oriented(Image image, Orientation orientation) {
+Image oriented(Image image, Orientation orientation, StopFlag stop) {
   if (orientation.upright()) {
     return image;
   }
@@ -53,6 +53,7 @@ Image oriented(Image image, Orientation orientation) {
   constexpr int kTile = 32;
   for (int top = 0; top < turned.height; top += kTile) {
     for (int left = 0; left < turned.width; left += kTile) {
+      stop.poll();
       const int bottom = std::min(turned.height, top + kTile);
       const int end = std::min(turned.width, left + kTile);
       for (int y = top; y < bottom; ++y) {

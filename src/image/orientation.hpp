@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "core/stop.hpp"
 #include "image/image.hpp"
 
 namespace fovea::image {
@@ -21,7 +22,7 @@ struct Orientation {
 /// Of the EXIF tag's value; anything outside 2..8 means upright, as in Pillow's exif_transpose.
 [[nodiscard]] Orientation orientation_of(int exif_value);
 
-/// The upright image.
-[[nodiscard]] Image oriented(Image image, Orientation orientation);
+/// The upright image. Throws Interrupted when `stop` is set.
+[[nodiscard]] Image oriented(Image image, Orientation orientation, StopFlag stop = {});
 
 }  // namespace fovea::image

@@ -5,25 +5,25 @@
 #include <csetjmp>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
+#include <new>
+#include <utility>
 
 #include <png.h>
 
 #include "core/error.hpp"
 #include "image/codecs.hpp"
-#include "image/exif.hpp"
+#include "image/png_chunks.hpp"
 
 namespace fovea::image {
 namespace {
 
 class PngReader {
  public:
-  explicit PngReader(Bytes bytes) : bytes_(bytes) {
-    png_ = png_create_read_struct(PNG_LIBPNG_VER_STRING, this, on_error, on_warning);
+  PngReader(Bytes bytes, Decoding& decoding) : bytes_(bytes), decoding_(decoding) {
+    png_ = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, this, on_error, on_warning, this,
+                                    on_allocate, on_free);
     info_ = png_ == nullptr ? nullptr : png_create_info_struct(png_);
     if (info_ == nullptr) {
       png_destroy_read_struct(&png_, nullptr, nullptr);
@@ -34,17 +34,19 @@ class PngReader {
   PngReader(const PngReader&) = delete;
   PngReader& operator=(const PngReader&) = delete;
 
-  Decoded decode(std::int64_t max_pixels) {
+  Decoded decode() {
+    const Orientation orientation = read_png_chunks(bytes_, decoding_.stop());
     read_header();
-    check_size("PNG", width_, height_, max_pixels);
+    decoding_.check_size("PNG", width_, height_);
+    // A row and the one before it, with a filter byte and up to eight bytes a pixel, and zlib's.
+    constexpr std::uint64_t kRowBytes = 32;
+    constexpr std::uint64_t kCodecBytes = std::uint64_t{1} << 16;
+    decoding_.take_memory({"PNG", static_cast<int>(width_), static_cast<int>(height_), orientation},
+                          pixel_bytes(width_, height_) + width_ * kRowBytes + kCodecBytes);
     start();
     Image image(static_cast<int>(width_), static_cast<int>(height_));
-    if (gray16_) {
-      read_gray16(image);
-    } else {
-      read_rows(image.pixels.data());
-    }
-    return {std::move(image), orientation()};
+    read_rows(image.pixels.data());
+    return {std::move(image), orientation};
   }
 
  private:
@@ -59,6 +61,10 @@ class PngReader {
   }
 
   [[noreturn]] void fail_broken() const {
+    decoding_.poll();
+    if (out_of_memory_) {
+      throw std::bad_alloc();
+    }
     if (row_ == 0) {
       fail("PNG: {}", message_);
     }
@@ -70,15 +76,13 @@ class PngReader {
   }
 
   void read_header() {
-    // Only these of the ancillary chunks matter; a broken colour profile is no reason to refuse.
-    static constexpr png_byte kWanted[] = "eXIf\0tEXt\0zTXt\0iTXt";
     const bool ok = run([this] {
       png_set_read_fn(png_, this, on_read);
       png_set_user_limits(png_, PNG_UINT_31_MAX, PNG_UINT_31_MAX);
       // Streams that declare too small a window are read, as zlib alone would.
       png_set_option(png_, PNG_MAXIMUM_INFLATE_WINDOW, PNG_OPTION_ON);
+      // Other chunks than those of the pixels have been read already.
       png_set_keep_unknown_chunks(png_, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
-      png_set_keep_unknown_chunks(png_, PNG_HANDLE_CHUNK_AS_DEFAULT, kWanted, 4);
       png_read_info(png_, info_);
       width_ = png_get_image_width(png_, info_);
       height_ = png_get_image_height(png_, info_);
@@ -117,11 +121,18 @@ class PngReader {
     }
   }
 
+  /// Samples of 16-bit gray are read to the end of their row of RGB pixels and spread from there.
   void read_rows(std::uint8_t* pixels) {
-    const bool ok = run([this, pixels] {
+    const std::size_t stride = std::size_t{width_} * kChannels;
+    const std::size_t samples = stride - row_bytes_;
+    const bool ok = run([this, pixels, stride, samples] {
       for (pass_ = 0; pass_ < passes_; ++pass_) {
         for (row_ = 0; row_ < height_; ++row_) {
-          png_read_row(png_, pixels + row_ * row_bytes_, nullptr);
+          check_stop();
+          png_read_row(png_, pixels + row_ * stride + samples, nullptr);
+          if (gray16_ && pass_ + 1 == passes_) {
+            spread_gray16(pixels + row_ * stride, samples);
+          }
         }
       }
     });
@@ -130,74 +141,19 @@ class PngReader {
     }
   }
 
-  void read_gray16(Image& image) {
-    AlignedBuffer<std::uint8_t> samples(height_ * row_bytes_);
-    read_rows(samples.data());
-    std::uint8_t* to = image.pixels.data();
-    for (std::size_t at = 0; at < samples.size(); at += 2) {
-      const std::uint8_t value = samples[at] == 0 ? samples[at + 1] : std::uint8_t{255};
-      to = std::fill_n(to, kChannels, value);
+  /// Jumps out of libpng when the caller wants the decoding to end.
+  void check_stop() {
+    if (decoding_.stop().is_set()) {
+      png_error(png_, "stopped");
     }
   }
 
-  /// Metadata may follow the pixels. What is broken there does not touch them: as Pillow, take
-  /// what could be read.
-  Orientation orientation() {
-    run([this] { png_read_end(png_, info_); });
-    std::string exif;
-    std::string_view xmp;
-    png_byte* data = nullptr;
-    png_uint_32 size = 0;
-    if (png_get_eXIf_1(png_, info_, &size, &data) != 0) {
-      exif.assign(reinterpret_cast<const char*>(data), size);
+  void spread_gray16(std::uint8_t* row, std::size_t samples) const {
+    const std::uint8_t* from = row + samples;
+    for (std::uint32_t x = 0; x < width_; ++x, from += 2) {
+      const std::uint8_t value = from[0] == 0 ? from[1] : std::uint8_t{255};
+      row = std::fill_n(row, kChannels, value);
     }
-    png_text* texts = nullptr;
-    int count = 0;
-    png_get_text(png_, info_, &texts, &count);
-    for (const png_text& text : std::span(texts, static_cast<std::size_t>(count))) {
-      const std::string_view key = text.key;
-      const bool international = text.compression >= PNG_ITXT_COMPRESSION_NONE;
-      const std::string_view value(text.text, international ? text.itxt_length : text.text_length);
-      if (key == "XML:com.adobe.xmp") {
-        xmp = value;
-      } else if (key == "Raw profile type exif" && exif.empty()) {
-        exif = from_raw_profile(value);
-      }
-    }
-    return orientation_of(
-        Metadata{.exif = std::as_bytes(std::span(exif)), .xmp = std::as_bytes(std::span(xmp))});
-  }
-
-  /// "\nexif\n   <length>\n<hexadecimal>\n", as ImageMagick writes. Empty when it is not that.
-  static std::string from_raw_profile(std::string_view text) {
-    for (int line = 0; line < 3; ++line) {
-      const std::size_t end = text.find('\n');
-      if (end == std::string_view::npos) {
-        return {};
-      }
-      text.remove_prefix(end + 1);
-    }
-    std::string bytes;
-    int digits = 0;
-    int value = 0;
-    for (const char c : text) {
-      int digit = 0;
-      if (c >= '0' && c <= '9') {
-        digit = c - '0';
-      } else if (c >= 'a' && c <= 'f') {
-        digit = c - 'a' + 10;
-      } else if (c >= 'A' && c <= 'F') {
-        digit = c - 'A' + 10;
-      } else {
-        continue;  // line breaks
-      }
-      value = value * 16 + digit;
-      if (++digits % 2 == 0) {
-        bytes.push_back(static_cast<char>(value));
-        value = 0;
-      }
-    }
-    return bytes;
   }
 
   // The hooks that libpng calls. None may throw: there are C frames between them and us.
@@ -208,8 +164,17 @@ class PngReader {
     std::longjmp(self->jump_, 1);
   }
   static void on_warning(png_struct*, const char*) {}
+  static void* on_allocate(png_struct* png, png_alloc_size_t size) {
+    void* memory = std::malloc(size);
+    if (memory == nullptr) {
+      static_cast<PngReader*>(png_get_mem_ptr(png))->out_of_memory_ = true;
+    }
+    return memory;
+  }
+  static void on_free(png_struct*, void* memory) { std::free(memory); }
   static void on_read(png_struct* png, png_byte* to, std::size_t size) {
     auto* self = static_cast<PngReader*>(png_get_io_ptr(png));
+    self->check_stop();
     if (self->bytes_.size() - self->offset_ < size) {
       png_error(png, "truncated");
     }
@@ -218,7 +183,9 @@ class PngReader {
   }
 
   Bytes bytes_;
+  Decoding& decoding_;
   std::size_t offset_ = 0;
+  bool out_of_memory_ = false;
   png_struct* png_ = nullptr;
   png_info* info_ = nullptr;
   std::jmp_buf jump_{};
@@ -234,8 +201,8 @@ class PngReader {
 
 }  // namespace
 
-Decoded decode_png(Bytes bytes, std::int64_t max_pixels) {
-  return PngReader(bytes).decode(max_pixels);
+Decoded decode_png(Bytes bytes, Decoding& decoding) {
+  return PngReader(bytes, decoding).decode();
 }
 
 }  // namespace fovea::image

@@ -10,31 +10,56 @@
 
 namespace fovea::image {
 
+namespace {
+
+/// Rows at the end of an image after which fewer than kRowPadding bytes follow. Passes that read
+/// so far past a row get copies of these.
+int unpadded_rows(int width, int height) {
+  const std::size_t row_bytes = static_cast<std::size_t>(width) * kChannels;
+  return static_cast<int>(
+      std::min<std::size_t>(static_cast<std::size_t>(height), kRowPadding / row_bytes + 1));
+}
+
+}  // namespace
+
 void resize(const ImageView& source, int height, int width, Resample filter,
             std::span<std::uint8_t> out) {
+  resize(source, {}, height, width, filter, out, {});
+}
+
+void resize(const ImageView& source, Orientation orientation, int height, int width,
+            Resample filter, std::span<std::uint8_t> out, StopFlag stop) {
   if (source.width < 1 || source.height < 1 || height < 1 || width < 1) {
     fail("cannot resize {}x{} to {}x{}: sides must be at least 1", source.width, source.height,
          width, height);
   }
-  RowResizer resizer(source.width, source.height, {}, height, width, filter, out);
+  const int unpadded = unpadded_rows(source.width, source.height);
+  const int direct = source.height - unpadded;
+  RowResizer resizer({source.width, source.height, orientation, height, width, filter}, out, stop,
+                     std::min(unpadded, kBandRows));
   const std::size_t row_bytes = static_cast<std::size_t>(source.width) * kChannels;
-  // The passes read kRowPadding past a row, so the last rows of the image go through a slot.
-  const std::size_t unpadded_rows = kRowPadding / row_bytes + 1;
-  const int direct = source.height - static_cast<int>(unpadded_rows);
   for (int row = 0; row < source.height; row += kBandRows) {
     const int count = std::min(kBandRows, source.height - row);
     SourceBand rows{};
+    int copies = 0;
     for (int index = 0; index < count; ++index) {
       const std::uint8_t* pixels =
           source.pixels + static_cast<std::size_t>(row + index) * row_bytes;
-      if (row + index >= direct) {
-        std::memcpy(resizer.slot(index), pixels, row_bytes);
-        pixels = resizer.slot(index);
+      if (row + index >= direct && resizer.reads_padding()) {
+        std::uint8_t* copy = resizer.slot(copies++);
+        std::memcpy(copy, pixels, row_bytes);
+        pixels = copy;
       }
       rows[static_cast<std::size_t>(index)] = pixels;
     }
     resizer.feed(rows, count);
   }
+}
+
+std::size_t resize_memory(int source_width, int source_height, Orientation orientation, int height,
+                          int width, Resample filter) {
+  return RowResizer::memory({source_width, source_height, orientation, height, width, filter},
+                            std::min(unpadded_rows(source_width, source_height), kBandRows));
 }
 
 void patchify(std::span<const std::uint8_t> pixels, int height, int width, int patch,

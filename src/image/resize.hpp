@@ -1,11 +1,14 @@
 // Pillow-exact antialiased resize of RGB images, and the patch-major layout of the encoder.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
+#include "core/stop.hpp"
 #include "fovea/preprocessing.hpp"
 #include "image/image.hpp"
+#include "image/orientation.hpp"
 
 namespace fovea::image {
 
@@ -15,6 +18,15 @@ namespace fovea::image {
 /// `out` holds height * width * 3 bytes. Thread-safe.
 void resize(const ImageView& source, int height, int width, Resample filter,
             std::span<std::uint8_t> out);
+
+/// The same of a source that `orientation` turns first. Throws Interrupted when `stop` is set.
+void resize(const ImageView& source, Orientation orientation, int height, int width,
+            Resample filter, std::span<std::uint8_t> out, StopFlag stop);
+
+/// Bytes that such a resize allocates, at most.
+[[nodiscard]] std::size_t resize_memory(int source_width, int source_height,
+                                        Orientation orientation, int height, int width,
+                                        Resample filter);
 
 /// Reorders uint8 [height, width, 3] into patches uint8 [(height/p) * (width/p), p, p, 3]:
 /// patches row-major, each with its rows, columns and channels in image order. Pixels right of

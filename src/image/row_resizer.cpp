@@ -15,10 +15,6 @@ std::size_t padded(int pixels) {
   return (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
 }
 
-int most_taps(const std::shared_ptr<const AxisWeights>& axis) {
-  return axis ? axis->max_groups * kTapsPerGroup : 1;
-}
-
 /// Pillow's horizontal pass comes first, unless the image loses more than twice as many rows as
 /// columns. python-pillow pull request 9549, in 13.0; older releases never do.
 bool vertical_first(int width, int height, int out_width, int out_height) {
@@ -32,33 +28,84 @@ bool vertical_first(int width, int height, int out_width, int out_height) {
 // The pass over source rows is called `along_` (it blends whole rows), the one inside a row
 // `across_`: the vertical and the horizontal one of an upright source, the other way round of a
 // transposed one.
-RowResizer::RowResizer(int width, int height, Orientation orientation, int out_height,
-                       int out_width, Resample filter, std::span<std::uint8_t> out)
-    : transposed_(orientation.transpose),
-      along_first_(transposed_ ? !vertical_first(height, width, out_width, out_height)
-                               : vertical_first(width, height, out_width, out_height)),
-      backwards_(transposed_ ? orientation.mirror_x : orientation.mirror_y),
-      mirrored_(transposed_ ? orientation.mirror_y : orientation.mirror_x),
-      out_height_(out_height),
-      out_width_(out_width),
+struct RowResizer::Geometry {
+  bool along_first;
+  int across_pixels;
+  int along_outputs;
+  int taps;       // rows that an output over source rows blends, at most
+  int ring_rows;  // rows that wait to be blended
+  std::size_t ring_stride;
+  std::size_t band_rows;
+  std::size_t band_stride;
+
+  Geometry(const Shape& shape, int slots)
+      : along_first(
+            shape.orientation.transpose
+                ? !vertical_first(shape.height, shape.width, shape.out_width, shape.out_height)
+                : vertical_first(shape.width, shape.height, shape.out_width, shape.out_height)),
+        across_pixels(shape.orientation.transpose ? shape.out_height : shape.out_width),
+        along_outputs(shape.orientation.transpose ? shape.out_width : shape.out_height),
+        taps(shape.height == along_outputs
+                 ? 1
+                 : most_groups(shape.height, along_outputs, shape.filter) * kTapsPerGroup),
+        ring_rows(taps + kBandRows),
+        ring_stride(padded(along_first ? shape.width : across_pixels)),
+        band_rows(along_first ? std::size_t{2} * kBandRows : static_cast<std::size_t>(slots)),
+        band_stride(padded(std::max(shape.width, across_pixels))) {}
+
+  [[nodiscard]] std::size_t ring_bytes() const {
+    return kRowOffset + static_cast<std::size_t>(ring_rows) * ring_stride;
+  }
+  [[nodiscard]] std::size_t band_bytes() const { return kRowOffset + band_rows * band_stride; }
+};
+
+std::size_t RowResizer::memory(const Shape& shape, int slots) {
+  const auto weights = [&shape](int in, int out) {
+    return in == out ? std::size_t{0}
+                     : static_cast<std::size_t>(out) *
+                           (static_cast<std::size_t>(most_groups(in, out, shape.filter)) *
+                                kWordsPerGroup * sizeof(std::int32_t) +
+                            2 * sizeof(int));
+  };
+  const Geometry geometry(shape, slots);
+  return geometry.ring_bytes() + geometry.band_bytes() +
+         static_cast<std::size_t>(geometry.taps) * sizeof(void*) +
+         weights(shape.width, geometry.across_pixels) +
+         weights(shape.height, geometry.along_outputs);
+}
+
+RowResizer::RowResizer(const Shape& shape, std::span<std::uint8_t> out, StopFlag stop, int slots)
+    : RowResizer(shape, Geometry(shape, slots), out, stop) {}
+
+RowResizer::RowResizer(const Shape& shape, const Geometry& geometry, std::span<std::uint8_t> out,
+                       StopFlag stop)
+    : stop_(stop),
+      transposed_(shape.orientation.transpose),
+      along_first_(geometry.along_first),
+      backwards_(transposed_ ? shape.orientation.mirror_x : shape.orientation.mirror_y),
+      mirrored_(transposed_ ? shape.orientation.mirror_y : shape.orientation.mirror_x),
+      out_height_(shape.out_height),
+      out_width_(shape.out_width),
       out_(out.data()),
-      row_pixels_(width),
-      across_pixels_(transposed_ ? out_height : out_width),
-      along_outputs_(transposed_ ? out_width : out_height),
-      across_(width == across_pixels_ ? nullptr
-                                      : axis_weights(width, across_pixels_, filter, mirrored_)),
-      along_(height == along_outputs_ ? nullptr
-                                      : axis_weights(height, along_outputs_, filter, backwards_)),
-      ring_rows_(most_taps(along_) + kBandRows),
-      ring_stride_(padded(along_first_ ? row_pixels_ : across_pixels_)),
-      band_stride_(padded(std::max(row_pixels_, across_pixels_))),
-      ring_(kRowOffset + static_cast<std::size_t>(ring_rows_) * ring_stride_),
-      band_(kRowOffset + (along_first_ ? 2U : 1U) * kBandRows * band_stride_),
-      taps_(static_cast<std::size_t>(most_taps(along_))) {
-  const std::size_t bytes = static_cast<std::size_t>(out_height) *
-                            static_cast<std::size_t>(out_width) * std::size_t{kChannels};
+      row_pixels_(shape.width),
+      across_pixels_(geometry.across_pixels),
+      along_outputs_(geometry.along_outputs),
+      across_(shape.width == across_pixels_
+                  ? nullptr
+                  : axis_weights(shape.width, across_pixels_, shape.filter, mirrored_, stop)),
+      along_(shape.height == along_outputs_
+                 ? nullptr
+                 : axis_weights(shape.height, along_outputs_, shape.filter, backwards_, stop)),
+      ring_rows_(geometry.ring_rows),
+      ring_stride_(geometry.ring_stride),
+      band_stride_(geometry.band_stride),
+      ring_(geometry.ring_bytes()),
+      band_(geometry.band_bytes()),
+      taps_(static_cast<std::size_t>(geometry.taps)) {
+  const std::size_t bytes = static_cast<std::size_t>(out_height_) *
+                            static_cast<std::size_t>(out_width_) * std::size_t{kChannels};
   if (out.size() != bytes) {
-    fail("resize to {}x{} needs {} bytes of output, not {}", out_width, out_height, bytes,
+    fail("resize to {}x{} needs {} bytes of output, not {}", out_width_, out_height_, bytes,
          out.size());
   }
 }
@@ -69,6 +116,7 @@ std::uint8_t* RowResizer::slot(int index) {
 
 void RowResizer::feed(int count) {
   if (along_first_) {
+    stop_.poll();
     received_ += count;
     emit();
     return;
@@ -81,6 +129,7 @@ void RowResizer::feed(int count) {
 }
 
 void RowResizer::feed(const SourceBand& rows, int count) {
+  stop_.poll();
   if (along_first_) {
     for (int row = 0; row < count; ++row) {
       std::memcpy(ring(received_ + row), rows[static_cast<std::size_t>(row)],

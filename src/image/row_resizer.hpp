@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "core/stop.hpp"
 #include "fovea/preprocessing.hpp"
 #include "image/orientation.hpp"
 #include "image/resize_kernels.hpp"
@@ -20,19 +21,40 @@ namespace fovea::image {
 /// orientation only says which axis of the source is resampled first and from which end.
 class RowResizer {
  public:
-  RowResizer(int width, int height, Orientation orientation, int out_height, int out_width,
-             Resample filter, std::span<std::uint8_t> out);
+  /// What is resized, and to what.
+  struct Shape {
+    int width = 0;  // of the source as stored
+    int height = 0;
+    Orientation orientation = {};
+    int out_height = 0;
+    int out_width = 0;
+    Resample filter = Resample::kBilinear;
+  };
 
-  /// Where row `index` of the next band (less than kBandRows) has to be written.
+  /// `slots` is the number of rows that slot() gives: kBandRows for a source that is written to
+  /// them, fewer for one that lies elsewhere. Calls throw Interrupted when `stop` is set.
+  RowResizer(const Shape& shape, std::span<std::uint8_t> out, StopFlag stop = {},
+             int slots = kBandRows);
+
+  /// Bytes that such a RowResizer allocates, at most.
+  [[nodiscard]] static std::size_t memory(const Shape& shape, int slots = kBandRows);
+
+  /// Where row `index` of the next band (less than `slots`) has to be written.
   [[nodiscard]] std::uint8_t* slot(int index);
 
   /// Takes the next `count` rows, in source order, from their slots.
   void feed(int count);
 
-  /// Takes the next `count` rows from elsewhere; each readable kRowPadding past its end.
+  /// Takes the next `count` rows from elsewhere. Where reads_padding(), each is readable
+  /// kRowPadding past its end.
   void feed(const SourceBand& rows, int count);
+  [[nodiscard]] bool reads_padding() const { return !along_first_ && across_ != nullptr; }
 
  private:
+  struct Geometry;
+  RowResizer(const Shape& shape, const Geometry& geometry, std::span<std::uint8_t> out,
+             StopFlag stop);
+
   /// Rows start off the 16-byte boundaries: libjpeg-turbo writes rows on them around the caches
   /// (simd/x86_64/jdcolext-avx2.asm: vmovntdq), and the resize would wait for memory.
   static constexpr std::size_t kRowOffset = 8;
@@ -56,6 +78,7 @@ class RowResizer {
     return out_ + static_cast<std::size_t>(y) * static_cast<std::size_t>(out_width_) * kChannels;
   }
 
+  StopFlag stop_;
   bool transposed_;
   bool along_first_;       // the pass over source rows comes first
   bool backwards_;         // the outputs over source rows come last first

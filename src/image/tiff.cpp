@@ -1,25 +1,27 @@
-// TIFF through libtiff: the first page, in the layouts that Pillow opens. Others are refused by
-// name. python-pillow@4e5f09f src/PIL/TiffImagePlugin.py: OPEN_INFO, src/libImaging/TiffDecode.c.
+// TIFF through libtiff: the first page, in the layouts that Pillow opens.
+// python-pillow@4e5f09f src/PIL/TiffImagePlugin.py, src/libImaging/TiffDecode.c.
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cstdarg>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <new>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include <tiffio.h>
 
 #include "core/error.hpp"
-#include "image/cmyk.hpp"
 #include "image/codecs.hpp"
 #include "image/exif.hpp"
+#include "image/tiff_directory.hpp"
+#include "image/tiff_samples.hpp"
 
 namespace fovea::image {
 namespace {
@@ -30,70 +32,81 @@ struct CloseTiff {
 struct FreeOptions {
   void operator()(TIFFOpenOptions* options) const { TIFFOpenOptionsFree(options); }
 };
-
-/// How the file describes its samples; the same fields as Pillow's OPEN_INFO.
-struct Layout {
-  std::uint32_t width = 0;
-  std::uint32_t height = 0;
-  std::uint16_t photometric = 0;
-  std::uint16_t bits = 1;
-  std::uint16_t samples = 1;
-  std::uint16_t format = SAMPLEFORMAT_UINT;
-  std::uint16_t compression = COMPRESSION_NONE;
-  std::uint16_t extra_samples = 0;
-  std::uint16_t first_extra = 0;
-  bool separate = false;  // each sample in a plane of its own
-  bool big_endian = false;
-
-  [[nodiscard]] std::string name() const {
-    return fmt::format(
-        "photometric {}, {} samples of {} bits (format {}), {} extra ({}), {}, compression {}",
-        photometric, samples, bits, format, extra_samples, first_extra,
-        separate ? "separate planes" : "interleaved", compression);
-  }
+struct EndRgba {
+  void operator()(TIFFRGBAImage* image) const { TIFFRGBAImageEnd(image); }
 };
+
+/// What libtiff decodes at once is decoded row by row where it is larger, so that the memory for it
+/// is bounded and the decoding can be stopped.
+constexpr std::uint64_t kMostAtOnce = std::uint64_t{16} << 20;  // bytes, and pixels
+
+/// Where that is not possible (tiles, and what is decoded through RGBA) larger ones are refused.
+constexpr std::uint64_t kMostBlockPixels = std::uint64_t{1} << 26;
 
 class TiffReader {
  public:
-  explicit TiffReader(Bytes bytes) : bytes_(bytes) {}
+  TiffReader(Bytes bytes, Decoding& decoding) : bytes_(bytes), decoding_(decoding) {}
 
-  Decoded decode(std::int64_t max_pixels) {
-    open(max_pixels);
+  Decoded decode() {
+    check_tiff_directory(bytes_);
+    open();
     read_layout();
-    check_size("TIFF", layout_.width, layout_.height, max_pixels);
-    choose();
-    Image image(static_cast<int>(layout_.width), static_cast<int>(layout_.height));
-    if (via_rgba_) {
-      read_rgba(image);
-    } else if (TIFFIsTiled(tiff_.get()) != 0) {
-      read_tiles(image, max_pixels);
-    } else {
-      read_strips(image);
+    decoding_.check_size("TIFF", layout_.width, layout_.height);
+    samples_ = TiffSamples(layout_, tiff_.get());
+    if (samples_.via_jpeg()) {
+      TIFFSetField(tiff_.get(), TIFFTAG_JPEGCOLORMODE, JPEGCOLORMODE_RGB);
     }
-    return {std::move(image), orientation()};
+    choose_block();
+    check_encoded_bytes();
+    const Orientation orientation = read_orientation();
+    decoding_.take_memory(
+        {"TIFF", static_cast<int>(layout_.width), static_cast<int>(layout_.height), orientation},
+        memory());
+    Image image(static_cast<int>(layout_.width), static_cast<int>(layout_.height));
+    if (samples_.via_rgba()) {
+      read_rgba(image);
+    } else {
+      read_blocks(image);
+    }
+    return {std::move(image), orientation};
   }
 
  private:
-  enum class Pixels { kGray, kGray16, kGrayI32, kGrayFloat, kIndex, kRgb, kPremultiplied, kCmyk };
+  /// What the file is cut into: tiles, or strips, which are as wide as the image.
+  struct Block {
+    bool tiled = false;
+    std::uint32_t width = 0;
+    std::uint32_t height = 0;
+    std::size_t stride = 0;  // bytes of a row in one plane
+    bool by_rows = false;    // too large to be decoded at once
 
-  void open(std::int64_t max_pixels) {
+    [[nodiscard]] std::uint64_t pixels() const { return std::uint64_t{width} * height; }
+    [[nodiscard]] std::uint64_t plane_bytes() const { return std::uint64_t{stride} * height; }
+  };
+
+  void open() {
     const std::unique_ptr<TIFFOpenOptions, FreeOptions> options(TIFFOpenOptionsAlloc());
     // Eight bytes a pixel is the most that any layout read here takes at once.
-    TIFFOpenOptionsSetMaxSingleMemAlloc(
-        options.get(), static_cast<tmsize_t>(std::max<std::int64_t>(max_pixels * 8, 1 << 24)));
+    TIFFOpenOptionsSetMaxSingleMemAlloc(options.get(), static_cast<tmsize_t>(std::max<std::int64_t>(
+                                                           decoding_.max_pixels() * 8, 1 << 24)));
     TIFFOpenOptionsSetErrorHandlerExtR(options.get(), on_error, this);
     TIFFOpenOptionsSetWarningHandlerExtR(options.get(), on_warning, this);
-    tiff_.reset(TIFFClientOpenExt("image", "rm", this, on_read, on_write, on_seek, on_close,
-                                  on_size, nullptr, nullptr, options.get()));
+    // Mapped: libtiff decodes from `bytes_` and copies nothing.
+    tiff_.reset(TIFFClientOpenExt("image", "rM", this, on_read, on_write, on_seek, on_close,
+                                  on_size, on_map, on_unmap, options.get()));
     if (!tiff_) {
-      fail("TIFF: {} ({} bytes)", message(), bytes_.size());
+      fail("TIFF: {} ({} bytes)", reason(), bytes_.size());
     }
   }
 
   /// What libtiff last complained about, and whether it had run out of bytes.
-  [[nodiscard]] std::string message() const {
+  [[nodiscard]] std::string reason() const {
+    if (out_of_memory_) {
+      throw std::bad_alloc();
+    }
     const std::string text = message_[0] == '\0' ? "broken" : message_.data();
-    return at_ > bytes_.size() || short_read_ ? "truncated: " + text : text;
+    const bool truncated = at_ > bytes_.size() || short_read_ || text.starts_with("Read error");
+    return truncated ? "truncated: " + text : text;
   }
 
   void read_layout() {
@@ -118,365 +131,219 @@ class TiffReader {
     }
     layout_.separate = planar == PLANARCONFIG_SEPARATE && layout_.samples > 1;
     layout_.big_endian = TIFFIsBigEndian(tiff) != 0;
-    TIFFGetField(tiff, TIFFTAG_ORIENTATION, &stored_orientation_);
   }
 
-  [[noreturn]] void refuse() const { fail("TIFF: layout is not read: {}", layout_.name()); }
-
-  void choose() {
-    if (layout_.format == SAMPLEFORMAT_VOID) {
-      refuse();
+  void choose_block() {
+    TIFF* tiff = tiff_.get();
+    block_.tiled = TIFFIsTiled(tiff) != 0;
+    if (block_.tiled) {
+      TIFFGetField(tiff, TIFFTAG_TILEWIDTH, &block_.width);
+      TIFFGetField(tiff, TIFFTAG_TILELENGTH, &block_.height);
+      check_tiles();
+    } else {
+      TIFFGetFieldDefaulted(tiff, TIFFTAG_ROWSPERSTRIP, &block_.height);
+      block_.width = layout_.width;
+      block_.height = std::min(block_.height, layout_.height);
+      if (block_.height == 0) {
+        fail("TIFF: strips of no rows");
+      }
     }
-    switch (layout_.photometric) {
-      case PHOTOMETRIC_MINISWHITE:
-      case PHOTOMETRIC_MINISBLACK:
-        choose_gray();
-        break;
-      case PHOTOMETRIC_PALETTE:
-        choose_palette();
-        break;
-      case PHOTOMETRIC_RGB:
-        require(layout_.format == SAMPLEFORMAT_UINT && layout_.samples >= 3 &&
-                layout_.samples <= 6 && (layout_.bits == 8 || layout_.bits == 16));
-        // Pillow reads at most one more sample of 16 bits, and separate planes of colour alone or
-        // with one alpha.
-        require(layout_.samples <= 4 || (layout_.bits == 8 && !layout_.separate));
-        require(layout_.samples == 3 || layout_.extra_samples == 0 ||
-                layout_.extra_samples == layout_.samples - 3);
-        pixels_ = layout_.samples > 3 && layout_.extra_samples > 0 &&
-                          layout_.first_extra == EXTRASAMPLE_ASSOCALPHA
-                      ? Pixels::kPremultiplied
-                      : Pixels::kRgb;
-        break;
-      case PHOTOMETRIC_SEPARATED:
-        require(layout_.format == SAMPLEFORMAT_UINT && layout_.samples >= 4 &&
-                layout_.samples <= (layout_.bits == 8 ? 6 : 4) &&
-                (layout_.bits == 8 || layout_.bits == 16) && layout_.first_extra == 0 &&
-                (layout_.samples == 4 || !layout_.separate));
-        pixels_ = Pixels::kCmyk;
-        break;
-      case PHOTOMETRIC_YCBCR:
-        choose_ycbcr();
-        break;
-      default:
-        refuse();
-    }
-    refuse_misread();
-  }
-
-  /// Layouts that Pillow refuses, or opens and then reads as something else.
-  void refuse_misread() const {
-    const bool raw = layout_.compression == COMPRESSION_NONE;
-    if (layout_.separate) {
-      require(pixels_ == Pixels::kRgb || pixels_ == Pixels::kCmyk ||
-              pixels_ == Pixels::kPremultiplied);
-    }
-    if (layout_.separate && raw) {
-      // Unpacked by the names of the samples, as 8 bits.
-      const bool unnamed = layout_.extra_samples > 0 && layout_.first_extra == 0;
-      require(layout_.bits == 8 && pixels_ != Pixels::kPremultiplied && !unnamed);
-    }
-    if (layout_.big_endian && !raw) {
-      // libtiff has swapped the bytes already; Pillow swaps these again.
-      const bool swapped_twice = pixels_ == Pixels::kGrayI32 || pixels_ == Pixels::kGrayFloat ||
-                                 (pixels_ == Pixels::kGray16 && layout_.format == SAMPLEFORMAT_INT);
-      require(!swapped_twice);
-    }
-  }
-
-  void require(bool known) const {
-    if (!known) {
-      refuse();
-    }
-  }
-
-  void choose_gray() {
-    inverted_ = layout_.photometric == PHOTOMETRIC_MINISWHITE;
-    if (layout_.samples == 2) {  // with alpha, which is dropped
-      require(layout_.bits == 8 && !inverted_ && layout_.format == SAMPLEFORMAT_UINT &&
-              layout_.extra_samples == 1 && layout_.first_extra != EXTRASAMPLE_ASSOCALPHA &&
-              !layout_.separate);
+    if (samples_.via_rgba()) {
+      if (block_.pixels() > kMostBlockPixels) {
+        fail("TIFF: strips of {} x {} pixels in YCbCr; at most {} pixels are read", block_.width,
+             block_.height, kMostBlockPixels);
+      }
       return;
     }
-    require(layout_.samples == 1 && layout_.extra_samples == 0);
-    const bool is_unsigned = layout_.format == SAMPLEFORMAT_UINT;
-    const bool is_signed = layout_.format == SAMPLEFORMAT_INT;
-    switch (layout_.bits) {
-      case 1:
-      case 2:
-      case 4:
-        require(is_unsigned);
-        break;
-      case 8:
-        require(is_unsigned || (is_signed && !inverted_));
-        break;
-      case 16:
-        // White-is-zero of 16 bits is known to Pillow in little-endian files only, and not
-        // inverted.
-        require((is_unsigned && !(inverted_ && layout_.big_endian)) || (is_signed && !inverted_));
-        inverted_ = false;
-        pixels_ = Pixels::kGray16;
-        break;
-      case 32:
-        if (layout_.format == SAMPLEFORMAT_IEEEFP) {
-          inverted_ = false;
-          pixels_ = Pixels::kGrayFloat;
-          break;
-        }
-        require(!inverted_ && (is_signed || (is_unsigned && !layout_.big_endian)));
-        pixels_ = Pixels::kGrayI32;
-        break;
-      default:
-        refuse();
-    }
-  }
-
-  void choose_palette() {
-    require(layout_.format == SAMPLEFORMAT_UINT &&
-            (layout_.bits == 1 || layout_.bits == 2 || layout_.bits == 4 || layout_.bits == 8));
-    require(layout_.samples == 1 ||
-            (layout_.samples == 2 && layout_.bits == 8 && layout_.extra_samples == 1 &&
-             !layout_.separate && layout_.first_extra != EXTRASAMPLE_ASSOCALPHA));
-    pixels_ = Pixels::kIndex;
-    std::uint16_t* red = nullptr;
-    std::uint16_t* green = nullptr;
-    std::uint16_t* blue = nullptr;
-    if (TIFFGetField(tiff_.get(), TIFFTAG_COLORMAP, &red, &green, &blue) == 0) {
-      fail("TIFF: palette image without a palette");
-    }
-    for (std::size_t index = 0; index < std::size_t{1} << layout_.bits; ++index) {
-      palette_[index] = {static_cast<std::uint8_t>(red[index] >> 8),
-                         static_cast<std::uint8_t>(green[index] >> 8),
-                         static_cast<std::uint8_t>(blue[index] >> 8)};
-    }
-  }
-
-  void choose_ycbcr() {
-    require(layout_.format == SAMPLEFORMAT_UINT && layout_.bits == 8 && layout_.samples == 3 &&
-            layout_.extra_samples == 0);
-    require(layout_.compression != COMPRESSION_NONE && layout_.compression != COMPRESSION_OJPEG);
-    pixels_ = Pixels::kRgb;
-    if (layout_.compression == COMPRESSION_JPEG && !layout_.separate) {
-      TIFFSetField(tiff_.get(), TIFFTAG_JPEGCOLORMODE, JPEGCOLORMODE_RGB);
-    } else {
-      via_rgba_ = true;  // libtiff knows the subsampling
-      layout_.separate = false;
-    }
-  }
-
-  // Rows of interleaved samples to RGB.
-
-  [[nodiscard]] std::size_t row_bytes(std::size_t pixels, std::size_t samples) const {
-    return (pixels * samples * layout_.bits + 7) / 8;
-  }
-
-  /// The sample as 8 bits: the upper byte of 16. Both in the machine's byte order by now.
-  [[nodiscard]] std::uint8_t sample8(const std::uint8_t* row, std::size_t index) const {
-    if (layout_.bits == 8) {
-      return row[index];
-    }
-    constexpr std::size_t kUpper = std::endian::native == std::endian::little ? 1 : 0;
-    return row[index * 2 + kUpper];
-  }
-
-  [[nodiscard]] std::uint8_t small_sample(const std::uint8_t* row, std::size_t index) const {
-    const std::size_t bit = index * layout_.bits;
-    const int shift = 8 - layout_.bits - static_cast<int>(bit % 8);
-    return static_cast<std::uint8_t>((row[bit / 8] >> shift) & ((1 << layout_.bits) - 1));
-  }
-
-  template <typename T>
-  [[nodiscard]] static T native(const std::uint8_t* row, std::size_t index) {
-    T value;
-    std::memcpy(&value, row + index * sizeof(T), sizeof(T));
-    return value;
-  }
-
-  /// Gray of any depth, 0..255. More than 8 bits are clipped, not scaled, as Pillow does.
-  [[nodiscard]] std::uint8_t gray(const std::uint8_t* row, std::size_t x) const {
-    switch (pixels_) {
-      case Pixels::kGray16:
-        if (layout_.format == SAMPLEFORMAT_INT) {
-          return static_cast<std::uint8_t>(std::clamp<int>(native<std::int16_t>(row, x), 0, 255));
-        }
-        return static_cast<std::uint8_t>(std::min<int>(native<std::uint16_t>(row, x), 255));
-      case Pixels::kGrayI32:
-        return static_cast<std::uint8_t>(std::clamp(native<std::int32_t>(row, x), 0, 255));
-      case Pixels::kGrayFloat: {
-        const float value = native<float>(row, x);
-        return value > 0.0F ? static_cast<std::uint8_t>(std::min(value, 255.0F)) : std::uint8_t{0};
-      }
-      default:
-        break;
-    }
-    const int most = (1 << layout_.bits) - 1;
-    const int value = layout_.bits == 8 ? row[x * layout_.samples] : small_sample(row, x);
-    return static_cast<std::uint8_t>((inverted_ ? most - value : value) * (255 / most));
-  }
-
-  void convert(const std::uint8_t* row, std::size_t pixels, std::size_t samples,
-               std::uint8_t* to) const {
-    for (std::size_t x = 0; x < pixels; ++x, to += kChannels) {
-      const std::size_t first = x * samples;
-      switch (pixels_) {
-        case Pixels::kIndex: {
-          const auto& color = palette_[layout_.bits == 8 ? row[first] : small_sample(row, x)];
-          std::copy(color.begin(), color.end(), to);
-          break;
-        }
-        case Pixels::kRgb:
-          for (std::size_t channel = 0; channel < kChannels; ++channel) {
-            to[channel] = sample8(row, first + channel);
-          }
-          break;
-        case Pixels::kPremultiplied: {
-          const int alpha = sample8(row, first + 3);
-          for (std::size_t channel = 0; channel < kChannels; ++channel) {
-            const int value = sample8(row, first + channel);
-            to[channel] =
-                static_cast<std::uint8_t>(alpha == 0 ? 0 : std::min(value * 255 / alpha, 255));
-          }
-          break;
-        }
-        case Pixels::kCmyk:
-          for (std::size_t channel = 0; channel < kChannels; ++channel) {
-            to[channel] = ink_to_light(sample8(row, first + channel), sample8(row, first + 3));
-          }
-          break;
-        default:
-          std::fill_n(to, kChannels, gray(row, x));
-          break;
-      }
-    }
-  }
-
-  // Strips and tiles are blocks of rows. Separate planes are interleaved before conversion.
-
-  struct Block {
-    std::size_t rows;
-    std::size_t pixels;   // in a row of the block
-    std::size_t stride;   // bytes of a row in one plane
-    std::size_t planes;   // read one after another
-    std::size_t samples;  // a pixel, in the interleaved row
-  };
-
-  [[nodiscard]] Block block(std::size_t rows, std::size_t pixels, std::int64_t stride) const {
-    const std::size_t planes =
-        layout_.separate ? (pixels_ == Pixels::kRgb ? 3U : 4U) : std::size_t{1};
-    const std::size_t samples = layout_.separate ? planes : layout_.samples;
-    const std::size_t needed = row_bytes(pixels, layout_.separate ? 1 : samples);
-    if (stride <= 0 || static_cast<std::size_t>(stride) < needed) {
-      fail("TIFF: rows of {} pixels take {} bytes, not {} ({})", pixels, needed, stride,
+    const std::uint64_t stride = block_.tiled ? TIFFTileRowSize64(tiff) : TIFFScanlineSize64(tiff);
+    const std::size_t needed = samples_.row_bytes(block_.width);
+    if (stride < needed) {
+      fail("TIFF: rows of {} pixels take {} bytes, not {} ({})", block_.width, needed, stride,
            layout_.name());
     }
-    return {rows, pixels, static_cast<std::size_t>(stride), planes, samples};
+    block_.stride = static_cast<std::size_t>(stride);
+    block_.by_rows = !block_.tiled && std::max(block_.plane_bytes(), block_.pixels()) > kMostAtOnce;
   }
 
-  /// Converts the top left `rows` x `pixels` of a block whose planes are in `data`.
-  void place(const Block& block, const std::vector<std::uint8_t>& data, std::size_t rows,
-             std::size_t pixels, Image& image, std::size_t x, std::size_t y) {
-    const std::size_t sample_bytes = layout_.bits / 8;
-    for (std::size_t row = 0; row < rows; ++row) {
-      const std::uint8_t* source = data.data() + row * block.stride;
-      if (layout_.separate) {
-        interleaved_.resize(pixels * block.samples * sample_bytes);
-        for (std::size_t plane = 0; plane < block.planes; ++plane) {
-          const std::uint8_t* from = source + plane * block.rows * block.stride;
-          for (std::size_t pixel = 0; pixel < pixels; ++pixel) {
-            std::memcpy(interleaved_.data() + (pixel * block.samples + plane) * sample_bytes,
-                        from + pixel * sample_bytes, sample_bytes);
-          }
-        }
-        source = interleaved_.data();
-      }
-      convert(source, pixels, block.samples,
-              image.pixels.data() +
-                  ((y + row) * static_cast<std::size_t>(image.width) + x) * kChannels);
+  /// All tiles can point to the same bytes: a small file of huge tiles, most of them beside the
+  /// image, would be decoded for hours.
+  void check_tiles() const {
+    const std::uint64_t pixels = std::uint64_t{layout_.width} * layout_.height;
+    const std::uint64_t most = pixels * 4 + (std::uint64_t{1} << 20);
+    if (block_.pixels() == 0 || block_.pixels() > std::min(most, kMostBlockPixels)) {
+      fail("TIFF: tiles of {}x{} pixels in an image of {}x{}; that is not read", block_.width,
+           block_.height, layout_.width, layout_.height);
+    }
+    const auto number = [](std::uint32_t side, std::uint32_t tile) {
+      return (std::uint64_t{side} + tile - 1) / tile;
+    };
+    const std::uint64_t tiles =
+        number(layout_.width, block_.width) * number(layout_.height, block_.height);
+    if (tiles > most / block_.pixels()) {
+      fail(
+          "TIFF: {} tiles of {}x{} pixels for an image of {}x{}; more than four times its pixels "
+          "are not read",
+          tiles, block_.width, block_.height, layout_.width, layout_.height);
     }
   }
 
-  void read_strips(Image& image) {
+  /// Strips and tiles can share bytes, and a decoder can be made to read all of them for one row.
+  void check_encoded_bytes() {
+    constexpr std::uint64_t kAnyBytes = std::uint64_t{16} << 20;
     TIFF* tiff = tiff_.get();
-    std::uint32_t rows_per_strip = 0;
-    TIFFGetFieldDefaulted(tiff, TIFFTAG_ROWSPERSTRIP, &rows_per_strip);
-    const std::size_t rows = std::min(rows_per_strip, layout_.height);
-    if (rows == 0) {
-      fail("TIFF: strips of no rows");
-    }
-    const Block strip = block(rows, layout_.width, TIFFScanlineSize64(tiff));
-    const std::size_t plane_bytes = strip.rows * strip.stride;
-    std::vector<std::uint8_t> data(plane_bytes * strip.planes);
-    for (std::uint32_t y = 0; y < layout_.height; y += static_cast<std::uint32_t>(rows)) {
-      const std::size_t here = std::min<std::size_t>(rows, layout_.height - y);
-      for (std::size_t plane = 0; plane < strip.planes; ++plane) {
-        const std::uint32_t index = TIFFComputeStrip(tiff, y, static_cast<std::uint16_t>(plane));
-        const auto wanted = static_cast<tmsize_t>(here * strip.stride);
-        message_[0] = '\0';
-        if (TIFFReadEncodedStrip(tiff, index, data.data() + plane * plane_bytes, wanted) !=
-            wanted) {
-          fail("TIFF: {} after {} of {} rows", message(), y, layout_.height);
-        }
+    const std::uint64_t most = std::uint64_t{bytes_.size()} * 4 + kAnyBytes;
+    const std::uint32_t count = block_.tiled ? TIFFNumberOfTiles(tiff) : TIFFNumberOfStrips(tiff);
+    std::uint64_t total = 0;
+    for (std::uint32_t index = 0; index < count; ++index) {
+      decoding_.poll();
+      // What lies past the end is refused when it is read.
+      const std::uint64_t size =
+          std::min<std::uint64_t>(TIFFGetStrileByteCount(tiff, index), bytes_.size());
+      most_encoded_ = std::max(most_encoded_, size);
+      total += size;
+      if (total > most) {
+        fail("TIFF: strips or tiles of more than four times the file's {} bytes", bytes_.size());
       }
-      place(strip, data, here, layout_.width, image, 0, y);
     }
   }
 
-  void read_tiles(Image& image, std::int64_t max_pixels) {
-    TIFF* tiff = tiff_.get();
-    std::uint32_t width = 0;
-    std::uint32_t height = 0;
-    TIFFGetField(tiff, TIFFTAG_TILEWIDTH, &width);
-    TIFFGetField(tiff, TIFFTAG_TILELENGTH, &height);
-    constexpr std::int64_t kAnySmallTile = std::int64_t{1} << 20;
-    check_size("TIFF tile", width, height, std::max(max_pixels, kAnySmallTile));
-    const Block tile = block(height, width, static_cast<std::int64_t>(TIFFTileRowSize64(tiff)));
-    const std::size_t plane_bytes = tile.rows * tile.stride;
-    std::vector<std::uint8_t> data(plane_bytes * tile.planes);
-    for (std::uint32_t y = 0; y < layout_.height; y += height) {
-      for (std::uint32_t x = 0; x < layout_.width; x += width) {
-        for (std::size_t plane = 0; plane < tile.planes; ++plane) {
-          const std::uint32_t index =
-              TIFFComputeTile(tiff, x, y, 0, static_cast<std::uint16_t>(plane));
-          const auto wanted = static_cast<tmsize_t>(plane_bytes);
-          message_[0] = '\0';
-          if (TIFFReadEncodedTile(tiff, index, data.data() + plane * plane_bytes, wanted) !=
-              wanted) {
-            fail("TIFF: {} in the tile at column {}, row {} of {}", message(), x, y,
-                 layout_.height);
-          }
-        }
-        place(tile, data, std::min(height, layout_.height - y), std::min(width, layout_.width - x),
-              image, x, y);
-        if (layout_.width - x <= width) {
-          break;  // x + width may not fit
-        }
-      }
-      if (layout_.height - y <= height) {
+  [[nodiscard]] std::uint64_t memory() const {
+    constexpr std::uint64_t kCodec = std::uint64_t{256} << 10;  // tables and windows
+    constexpr std::uint64_t kMostCoefficients = 100'000'000;    // libtiff's limit
+    constexpr std::uint64_t kZstdWindow = std::uint64_t{128} << 20;
+    std::uint64_t bytes = pixel_bytes(layout_.width, layout_.height) + kCodec;
+    if (samples_.via_rgba()) {
+      bytes += block_.pixels() * (sizeof(std::uint32_t) + kChannels);
+    } else {
+      bytes += block_.by_rows ? block_.stride : block_.plane_bytes();
+      bytes += samples_.planes() == 4 ? block_.pixels() : 0;
+    }
+    switch (layout_.compression) {
+      case COMPRESSION_JPEG:  // coefficients, where a block has several scans
+        bytes +=
+            std::min(block_.pixels() * layout_.samples * sizeof(std::uint16_t), kMostCoefficients);
         break;
+      case COMPRESSION_WEBP:  // libwebp's pixels and those given to libtiff
+        bytes += block_.pixels() * 9;
+        break;
+      case COMPRESSION_ZSTD:
+        bytes += std::min(block_.plane_bytes(), kZstdWindow);
+        break;
+      case COMPRESSION_LZMA:  // a dictionary as large as what it has decoded
+        bytes += block_.plane_bytes();
+        break;
+      default:
+        break;
+    }
+    std::uint16_t order = FILLORDER_MSB2LSB;
+    TIFFGetFieldDefaulted(tiff_.get(), TIFFTAG_FILLORDER, &order);
+    return bytes + (order == FILLORDER_MSB2LSB ? 0 : most_encoded_);  // a copy is turned
+  }
+
+  /// Block by block, and in a block plane by plane, the fourth first: the others need it.
+  void read_blocks(Image& image) {
+    std::vector<std::uint8_t> data(
+        static_cast<std::size_t>(block_.by_rows ? block_.stride : block_.plane_bytes()));
+    const std::size_t planes = samples_.planes();
+    if (planes == 4) {
+      fourth_.resize(static_cast<std::size_t>(block_.pixels()));
+    }
+    for (std::uint64_t y = 0; y < layout_.height; y += block_.height) {
+      for (std::uint64_t x = 0; x < layout_.width; x += block_.width) {
+        for (std::size_t turn = 0; turn < planes; ++turn) {
+          const std::size_t plane = planes == 4 ? (turn + 3) % 4 : turn;
+          read_plane(image, data, static_cast<std::uint32_t>(x), static_cast<std::uint32_t>(y),
+                     plane);
+        }
       }
     }
   }
 
-  void read_rgba(Image& image) {
-    std::vector<std::uint32_t> raster(static_cast<std::size_t>(layout_.width) * layout_.height);
+  void read_plane(Image& image, std::vector<std::uint8_t>& data, std::uint32_t x, std::uint32_t y,
+                  std::size_t plane) {
+    const std::uint32_t rows = std::min(block_.height, layout_.height - y);
+    const std::size_t pixels = std::min(block_.width, layout_.width - x);
     message_[0] = '\0';
-    // The orientation is applied later; libtiff must not.
-    TIFFSetField(tiff_.get(), TIFFTAG_ORIENTATION, ORIENTATION_TOPLEFT);
-    if (TIFFReadRGBAImageOriented(tiff_.get(), layout_.width, layout_.height, raster.data(),
-                                  ORIENTATION_TOPLEFT, 1) == 0) {
-      fail("TIFF: {}", message());
+    if (!block_.by_rows) {
+      read_at_once(data, x, y, rows, plane);
     }
-    std::uint8_t* to = image.pixels.data();
-    for (const std::uint32_t pixel : raster) {
-      *to++ = static_cast<std::uint8_t>(TIFFGetR(pixel));
-      *to++ = static_cast<std::uint8_t>(TIFFGetG(pixel));
-      *to++ = static_cast<std::uint8_t>(TIFFGetB(pixel));
+    for (std::uint32_t row = 0; row < rows; ++row) {
+      decoding_.poll();
+      const std::uint8_t* from = data.data() + (block_.by_rows ? 0 : row * block_.stride);
+      if (block_.by_rows && TIFFReadScanline(tiff_.get(), data.data(), y + row,
+                                             static_cast<std::uint16_t>(plane)) != 1) {
+        fail("TIFF: {} after {} of {} rows", reason(), y + row, layout_.height);
+      }
+      std::uint8_t* to =
+          image.pixels.data() +
+          (std::size_t{y + row} * static_cast<std::size_t>(image.width) + x) * kChannels;
+      std::uint8_t* fourth = fourth_.data() + std::size_t{row} * block_.width;
+      if (!layout_.separate) {
+        samples_.convert(from, pixels, to);
+      } else if (plane == 3) {
+        samples_.convert_fourth(from, pixels, fourth);
+      } else {
+        samples_.convert_plane(from, pixels, plane, fourth, to);
+      }
     }
   }
 
-  [[nodiscard]] Orientation orientation() {
-    if (stored_orientation_ != 0) {
-      return orientation_of(stored_orientation_);
+  void read_at_once(std::vector<std::uint8_t>& data, std::uint32_t x, std::uint32_t y,
+                    std::uint32_t rows, std::size_t plane) {
+    TIFF* tiff = tiff_.get();
+    const auto sample = static_cast<std::uint16_t>(plane);
+    decoding_.poll();
+    if (block_.tiled) {
+      const auto wanted = static_cast<tmsize_t>(data.size());
+      if (TIFFReadEncodedTile(tiff, TIFFComputeTile(tiff, x, y, 0, sample), data.data(), wanted) !=
+          wanted) {
+        fail("TIFF: {} in the tile at column {}, row {} of {}", reason(), x, y, layout_.height);
+      }
+      return;
+    }
+    const auto wanted = static_cast<tmsize_t>(rows * block_.stride);
+    if (TIFFReadEncodedStrip(tiff, TIFFComputeStrip(tiff, y, sample), data.data(), wanted) !=
+        wanted) {
+      fail("TIFF: {} after {} of {} rows", reason(), y, layout_.height);
+    }
+  }
+
+  /// In rows of blocks, as Pillow does.
+  void read_rgba(Image& image) {
+    TIFFRGBAImage reader{};
+    std::array<char, 1024> text{};  // as large as libtiff requires
+    if (TIFFRGBAImageOK(tiff_.get(), text.data()) == 0 ||
+        TIFFRGBAImageBegin(&reader, tiff_.get(), 1, text.data()) == 0) {
+      fail("TIFF: {}", text.data());
+    }
+    const std::unique_ptr<TIFFRGBAImage, EndRgba> end(&reader);
+    // The orientation is applied later; libtiff must not.
+    reader.orientation = ORIENTATION_TOPLEFT;
+    reader.req_orientation = ORIENTATION_TOPLEFT;
+    std::vector<std::uint32_t> raster(static_cast<std::size_t>(layout_.width) * block_.height);
+    std::uint8_t* to = image.pixels.data();
+    for (std::uint32_t y = 0; y < layout_.height;) {
+      decoding_.poll();
+      const std::uint32_t rows = std::min(block_.height, layout_.height - y);
+      reader.row_offset = static_cast<int>(y);
+      message_[0] = '\0';
+      if (TIFFRGBAImageGet(&reader, raster.data(), layout_.width, rows) == 0) {
+        fail("TIFF: {} after {} of {} rows", reason(), y, layout_.height);
+      }
+      const std::size_t pixels = static_cast<std::size_t>(layout_.width) * rows;
+      for (const std::uint32_t pixel : std::span(raster).first(pixels)) {
+        *to++ = static_cast<std::uint8_t>(TIFFGetR(pixel));
+        *to++ = static_cast<std::uint8_t>(TIFFGetG(pixel));
+        *to++ = static_cast<std::uint8_t>(TIFFGetB(pixel));
+      }
+      y += rows;
+    }
+  }
+
+  [[nodiscard]] Orientation read_orientation() const {
+    std::uint16_t stored = 0;
+    if (TIFFGetField(tiff_.get(), TIFFTAG_ORIENTATION, &stored) != 0 && stored != 0) {
+      return orientation_of(stored);
     }
     std::uint32_t size = 0;
     void* data = nullptr;
@@ -490,11 +357,30 @@ class TiffReader {
 
   static TiffReader& self(void* handle) { return *static_cast<TiffReader*>(handle); }
   static int on_error(TIFF*, void* user, const char*, const char* format, std::va_list arguments) {
-    auto& text = self(user).message_;
+    TiffReader& reader = self(user);
+    std::array<char, 256>& text = reader.message_;
     std::vsnprintf(text.data(), text.size(), format, arguments);
+    // libtiff has no code for this, only words. A refusal for the limit set in open(), which is the
+    // file's fault, is followed by the same words.
+    const std::string_view message = text.data();
+    const auto says = [message](std::string_view words) {
+      return message.find(words) != std::string_view::npos;
+    };
+    reader.over_limit_ = reader.over_limit_ || says("beyond the");
+    reader.out_of_memory_ =
+        reader.out_of_memory_ ||
+        (!reader.over_limit_ && (says("ut of memory") || says("No space for") ||
+                                 says("Failed to allocate memory") || says("Not enough memory")));
     return 1;
   }
   static int on_warning(TIFF*, void*, const char*, const char*, std::va_list) { return 1; }
+  static int on_map(void* handle, void** base, toff_t* size) {
+    const Bytes bytes = self(handle).bytes_;
+    *base = const_cast<std::byte*>(bytes.data());  // libtiff does not write to it
+    *size = bytes.size();
+    return 1;
+  }
+  static void on_unmap(void*, void*, toff_t) {}
   static tmsize_t on_read(void* handle, void* to, tmsize_t size) {
     TiffReader& reader = self(handle);
     const std::uint64_t left =
@@ -528,23 +414,24 @@ class TiffReader {
   static toff_t on_size(void* handle) { return self(handle).bytes_.size(); }
 
   Bytes bytes_;
+  Decoding& decoding_;
   std::uint64_t at_ = 0;
   bool short_read_ = false;          // libtiff has asked for bytes past the end
   std::array<char, 256> message_{};  // libtiff's last error
+  bool over_limit_ = false;          // libtiff was asked for more memory than it may take
+  bool out_of_memory_ = false;       // the machine has no more for it
   std::unique_ptr<TIFF, CloseTiff> tiff_;
-  Layout layout_;
-  std::uint16_t stored_orientation_ = 0;  // 0 when the file has no such tag
-  Pixels pixels_ = Pixels::kGray;
-  bool inverted_ = false;
-  bool via_rgba_ = false;
-  std::array<std::array<std::uint8_t, 3>, 256> palette_{};
-  std::vector<std::uint8_t> interleaved_;
+  TiffLayout layout_;
+  TiffSamples samples_;
+  Block block_;
+  std::uint64_t most_encoded_ = 0;  // bytes of a strip or tile in the file
+  std::vector<std::uint8_t> fourth_;
 };
 
 }  // namespace
 
-Decoded decode_tiff(Bytes bytes, std::int64_t max_pixels) {
-  return TiffReader(bytes).decode(max_pixels);
+Decoded decode_tiff(Bytes bytes, Decoding& decoding) {
+  return TiffReader(bytes, decoding).decode();
 }
 
 }  // namespace fovea::image

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <span>
 #include <utility>
 
@@ -59,7 +60,7 @@ class FirstFrame {
 const char* reason(VP8StatusCode status) {
   switch (status) {
     case VP8_STATUS_OUT_OF_MEMORY:
-      return "out of memory";
+      throw std::bad_alloc();
     case VP8_STATUS_UNSUPPORTED_FEATURE:
       return "a feature that is not supported";
     case VP8_STATUS_SUSPENDED:
@@ -70,9 +71,76 @@ const char* reason(VP8StatusCode status) {
   }
 }
 
+/// The demuxer keeps a record of every chunk, and a chunk can be 8 bytes of the file.
+void check_chunks(Bytes bytes, StopFlag stop) {
+  constexpr std::size_t kMostChunks = 1'000'000;
+  constexpr std::size_t kRiffHeader = 12;
+  constexpr std::size_t kChunkHeader = 8;
+  std::size_t chunks = 0;
+  for (std::size_t at = kRiffHeader; at < bytes.size() && bytes.size() - at >= kChunkHeader;) {
+    stop.poll();
+    if (++chunks > kMostChunks) {
+      fail("WebP: more than {} chunks", kMostChunks);
+    }
+    std::size_t size = 0;
+    for (std::size_t byte = kChunkHeader; byte-- > kChunkHeader / 2;) {
+      size = size << 8 | std::to_integer<std::size_t>(bytes[at + byte]);
+    }
+    at += kChunkHeader + size + size % 2;
+  }
+}
+
+/// What libwebp allocates for a frame, beside the RGB pixels.
+std::uint64_t codec_memory(const WebPBitstreamFeatures& frame) {
+  constexpr int kLossless = 2;
+  const auto pixels =
+      static_cast<std::uint64_t>(frame.width) * static_cast<std::uint64_t>(frame.height);
+  // A row of macroblocks with its context, and 16 rows of a lossless image on their way out.
+  std::uint64_t bytes = static_cast<std::uint64_t>(frame.width) * 128 + (std::uint64_t{1} << 16);
+  // Lossless pixels are 4 bytes; the transforms' images are a sixteenth of them, at most three.
+  constexpr std::uint64_t kLosslessBytes = 5;
+  if (frame.format == kLossless) {
+    bytes += pixels * kLosslessBytes;
+  } else if (frame.has_alpha != 0) {  // a plane of its own, decoded as a lossless image
+    bytes += pixels * (1 + kLosslessBytes);
+  }
+  return bytes;
+}
+
+struct DeleteDecoder {
+  void operator()(WebPIDecoder* decoder) const { WebPIDelete(decoder); }
+};
+
+/// Decodes a frame. The bytes of a large one are given to libwebp in pieces, for polls between.
+VP8StatusCode decode_frame(Bytes data, WebPDecoderConfig& config, const Decoding& decoding) {
+  constexpr std::int64_t kAtOnce = std::int64_t{1} << 22;  // pixels, some 50 ms
+  constexpr std::size_t kPieces = 64;
+  constexpr std::size_t kSmallestPiece = 4096;
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(data.data());
+  if (std::int64_t{config.input.width} * config.input.height <= kAtOnce) {
+    return WebPDecode(bytes, data.size(), &config);
+  }
+  const std::unique_ptr<WebPIDecoder, DeleteDecoder> decoder(WebPIDecode(nullptr, 0, &config));
+  if (!decoder) {
+    return VP8_STATUS_OUT_OF_MEMORY;
+  }
+  const std::size_t piece = std::max(kSmallestPiece, data.size() / kPieces);
+  VP8StatusCode status = VP8_STATUS_SUSPENDED;
+  for (std::size_t given = 0; status == VP8_STATUS_SUSPENDED && given < data.size();) {
+    decoding.poll();
+    given = std::min(data.size(), given + piece);
+    status = WebPIUpdate(decoder.get(), bytes, given);
+  }
+  // In pieces libwebp refuses a little of what it accepts at once: streams whose last zeros are
+  // left out.
+  const bool is_answer = status == VP8_STATUS_OK || status == VP8_STATUS_OUT_OF_MEMORY;
+  return is_answer ? status : WebPDecode(bytes, data.size(), &config);
+}
+
 }  // namespace
 
-Decoded decode_webp(Bytes bytes, std::int64_t max_pixels) {
+Decoded decode_webp(Bytes bytes, Decoding& decoding) {
+  check_chunks(bytes, decoding.stop());
   const WebPData data{reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()};
   WebPDemuxState state = WEBP_DEMUX_PARSE_ERROR;
   const std::unique_ptr<WebPDemuxer, DeleteDemuxer> demuxer(WebPDemuxPartial(&data, &state));
@@ -81,7 +149,7 @@ Decoded decode_webp(Bytes bytes, std::int64_t max_pixels) {
   }
   const std::uint32_t width = WebPDemuxGetI(demuxer.get(), WEBP_FF_CANVAS_WIDTH);
   const std::uint32_t height = WebPDemuxGetI(demuxer.get(), WEBP_FF_CANVAS_HEIGHT);
-  check_size("WebP", width, height, max_pixels);
+  decoding.check_size("WebP", width, height);
   if (state != WEBP_DEMUX_DONE) {
     fail("WebP: truncated: {} bytes, and the header says there are more", bytes.size());
   }
@@ -104,6 +172,12 @@ Decoded decode_webp(Bytes bytes, std::int64_t max_pixels) {
     fail("WebP: frame of {}x{} where its header says {}x{}", config.input.width,
          config.input.height, frame->width, frame->height);
   }
+  const Chunk exif(demuxer.get(), "EXIF");
+  const Chunk xmp(demuxer.get(), "XMP ");
+  const Orientation orientation =
+      orientation_of(Metadata{.exif = exif.bytes(), .xmp = xmp.bytes()});
+  decoding.take_memory({"WebP", static_cast<int>(width), static_cast<int>(height), orientation},
+                       pixel_bytes(width, height) + codec_memory(config.input));
   Image image(static_cast<int>(width), static_cast<int>(height));
   if (frame->width != image.width || frame->height != image.height) {
     std::fill_n(image.pixels.data(), image.pixels.size(), std::uint8_t{0});
@@ -116,14 +190,13 @@ Decoded decode_webp(Bytes bytes, std::int64_t max_pixels) {
   config.output.u.RGBA.rgba = image.pixels.data() + start;
   config.output.u.RGBA.stride = static_cast<int>(stride);
   config.output.u.RGBA.size = image.pixels.size() - start;
-  const VP8StatusCode status = WebPDecode(frame->fragment.bytes, frame->fragment.size, &config);
+  const VP8StatusCode status = decode_frame(
+      std::as_bytes(std::span(frame->fragment.bytes, frame->fragment.size)), config, decoding);
   WebPFreeDecBuffer(&config.output);
   if (status != VP8_STATUS_OK) {
     fail("WebP: {}", reason(status));
   }
-  const Chunk exif(demuxer.get(), "EXIF");
-  const Chunk xmp(demuxer.get(), "XMP ");
-  return {std::move(image), orientation_of(Metadata{.exif = exif.bytes(), .xmp = xmp.bytes()})};
+  return {std::move(image), orientation};
 }
 
 }  // namespace fovea::image

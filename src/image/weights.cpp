@@ -41,27 +41,33 @@ std::int32_t pair(std::int32_t earlier, std::int32_t later) {
                                    (static_cast<std::uint32_t>(earlier) & 0xffffU));
 }
 
-AxisWeights compute(int in, int out, Resample filter, bool reversed) {
+double scale_of(int in, int out) {
+  return static_cast<double>(static_cast<float>(in)) / out;
+}
+
+double support_of(double scale, Resample filter) {
+  return (filter == Resample::kBicubic ? 2.0 : 1.0) * std::max(scale, 1.0);
+}
+
+AxisWeights compute(int in, int out, Resample filter, bool reversed, StopFlag stop) {
   double (*const kernel)(double) = filter == Resample::kBicubic ? bicubic : bilinear;
-  const double kernel_support = filter == Resample::kBicubic ? 2.0 : 1.0;
-  const double scale = static_cast<double>(static_cast<float>(in)) / out;
-  const double filter_scale = std::max(scale, 1.0);
-  const double support = kernel_support * filter_scale;
-  const double inverse = 1.0 / filter_scale;
+  const double scale = scale_of(in, out);
+  const double support = support_of(scale, filter);
+  const double inverse = 1.0 / std::max(scale, 1.0);
 
   AxisWeights axis;
   axis.in = in;
   axis.out = out;
   axis.first.resize(static_cast<std::size_t>(out));
   axis.count.resize(static_cast<std::size_t>(out));
-  const int most_taps = std::min(in, static_cast<int>(std::ceil(support)) * 2 + 1);
-  axis.max_groups = (most_taps + kTapsPerGroup - 1) / kTapsPerGroup;
+  axis.max_groups = most_groups(in, out, filter);
   axis.words.resize(static_cast<std::size_t>(out) * static_cast<std::size_t>(axis.max_groups) *
                     kWordsPerGroup);
-  std::vector<double> weights(static_cast<std::size_t>(most_taps));
   std::vector<std::int32_t> fixed(static_cast<std::size_t>(axis.max_groups) * kTapsPerGroup);
+  std::vector<double> weights(fixed.size());
 
   for (int index = 0; index < out; ++index) {
+    stop.poll();
     const double center = (index + 0.5) * scale;
     const double left = center - support + 0.5;
     const double right = center + support + 0.5;
@@ -104,14 +110,15 @@ AxisWeights compute(int in, int out, Resample filter, bool reversed) {
 /// The weights a thread used last. Photos of one camera share their size, so a few are enough.
 class Cache {
  public:
-  std::shared_ptr<const AxisWeights> get(int in, int out, Resample filter, bool reversed) {
+  std::shared_ptr<const AxisWeights> get(int in, int out, Resample filter, bool reversed,
+                                         StopFlag stop) {
     const Key key{in, out, filter, reversed};
     for (const Entry& entry : entries_) {
       if (entry.weights && entry.key == key) {
         return entry.weights;
       }
     }
-    auto weights = std::make_shared<const AxisWeights>(compute(in, out, filter, reversed));
+    auto weights = std::make_shared<const AxisWeights>(compute(in, out, filter, reversed, stop));
     if (weights->words.size() * sizeof(std::int32_t) <= kMaxCachedBytes) {
       entries_.at(next_) = {key, weights};
       next_ = (next_ + 1) % entries_.size();
@@ -138,12 +145,19 @@ class Cache {
 
 }  // namespace
 
-std::shared_ptr<const AxisWeights> axis_weights(int in, int out, Resample filter, bool reversed) {
+int most_groups(int in, int out, Resample filter) {
+  const double support = support_of(scale_of(in, out), filter);
+  const int taps = std::min(in, static_cast<int>(std::ceil(support)) * 2 + 1);
+  return (taps + kTapsPerGroup - 1) / kTapsPerGroup;
+}
+
+std::shared_ptr<const AxisWeights> axis_weights(int in, int out, Resample filter, bool reversed,
+                                                StopFlag stop) {
   if (in < 1 || out < 1 || in > kMaxSide || out > kMaxSide) {
     fail("cannot resize {} samples to {}: sides must be 1 to {}", in, out, kMaxSide);
   }
   thread_local Cache cache;
-  return cache.get(in, out, filter, reversed);
+  return cache.get(in, out, filter, reversed, stop);
 }
 
 }  // namespace fovea::image

@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "core/stop.hpp"
 #include "fovea/preprocessing.hpp"
 
 namespace fovea::image {
@@ -48,8 +49,12 @@ struct AxisWeights {
 inline constexpr int kMaxSide = 1 << 24;
 
 /// Weights from `in` to `out` samples. `reversed` gives those of the mirrored source: the
-/// outputs are in order, the source is read from its end. Recently used weights are kept a thread.
+/// outputs are in order, the source is read from its end. Recently used weights are kept per
+/// thread. Throws Interrupted when `stop` is set.
 [[nodiscard]] std::shared_ptr<const AxisWeights> axis_weights(int in, int out, Resample filter,
-                                                              bool reversed);
+                                                              bool reversed, StopFlag stop = {});
+
+/// The most groups of taps that an output of such weights can have.
+[[nodiscard]] int most_groups(int in, int out, Resample filter);
 
 }  // namespace fovea::image

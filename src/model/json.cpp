@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
-#include "io/mapped_file.hpp"
 #include "io/text.hpp"
 
 namespace fovea::model {
@@ -16,15 +15,6 @@ namespace {
 constexpr int kMaxDepth = 32;
 
 }  // namespace
-
-std::string read_json_file(const std::filesystem::path& path) {
-  const io::MappedFile file(path);
-  if (file.bytes().size() > kMaxJsonBytes) {
-    fail("{}: {} bytes are too many for this file (at most {})", io::escape(path.native()),
-         file.bytes().size(), kMaxJsonBytes);
-  }
-  return {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()};
-}
 
 nlohmann::json parse_json_object(std::string_view text, std::string_view file) {
   using nlohmann::json;

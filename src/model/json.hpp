@@ -1,22 +1,20 @@
-// Small JSON files of a model folder, read defensively: bounded size and depth, no duplicate keys.
+// Small JSON files of a model folder, parsed defensively: bounded size and depth, no duplicate
+// keys.
 #pragma once
 
 #include <cstddef>
-#include <filesystem>
 #include <string>
 #include <string_view>
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "io/file.hpp"
+
 namespace fovea::model {
 
-/// Largest JSON file read whole; the hub's are under 200 kB (safetensors headers, which may be
-/// larger, have their own streaming parser).
-inline constexpr std::size_t kMaxJsonBytes = std::size_t{4} << 20;
-
-/// The content of `path`. Throws fovea::Error naming the file when it cannot be read or is larger
-/// than kMaxJsonBytes.
-[[nodiscard]] std::string read_json_file(const std::filesystem::path& path);
+/// Largest JSON file read (safetensors headers, which may be larger, have their own streaming
+/// parser).
+inline constexpr std::size_t kMaxJsonBytes = io::kMaxSmallFileBytes;
 
 /// Parses `text`, which must be one JSON object, UTF-8, without duplicate keys, nested at most 32
 /// deep. Throws fovea::Error with `file` (as shown to people) and the byte offset.

@@ -3,13 +3,15 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <span>
 #include <system_error>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "core/error.hpp"
-#include "io/mapped_file.hpp"
+#include "io/file.hpp"
 #include "io/text.hpp"
 #include "model/calibration.hpp"
 #include "pipeline/sha256.hpp"
@@ -53,24 +55,28 @@ void NameHash::add(std::string_view name) {
 }
 
 std::string model_fingerprint(const std::filesystem::path& folder,
-                              const std::filesystem::path& calibration) {
+                              const std::filesystem::path& calibration, StopFlag stop) {
   Sha256 hash;
-  const io::MappedFile config(folder / "config.json");
-  hash.add(config.bytes());
+  hash.add(io::read_small_file(folder / "config.json"));
   std::vector<std::filesystem::path> files = weight_files(folder);
   if (!calibration.empty()) {
     files.push_back(calibration);
   }
+  std::vector<std::byte> buffer(kHead);
   for (const std::filesystem::path& path : files) {
-    const io::MappedFile file(path);
-    const auto bytes = file.bytes();
-    hash.add(fmt::format("\n{} {}\n", path.filename().native(), bytes.size()));
-    const std::size_t head = std::min(kHead, bytes.size());
-    hash.add(bytes.first(head));
-    for (std::size_t at = kHead; at < bytes.size(); at += kStride) {
-      hash.add(bytes.subspan(at, std::min(kSample, bytes.size() - at)));
+    const io::File file(path);
+    hash.add(fmt::format("\n{} {}\n", path.filename().native(), file.size()));
+    const auto add = [&](std::uint64_t offset, std::size_t most) {
+      stop.poll();
+      const auto part =
+          std::span(buffer).first(std::min<std::uint64_t>(most, file.size() - offset));
+      file.read_at(offset, part);
+      hash.add(part);
+    };
+    add(0, kHead);
+    for (std::uint64_t at = kHead; at < file.size(); at += kStride) {
+      add(at, kSample);
     }
-    file.release(bytes);
   }
   return hash.hex();
 }

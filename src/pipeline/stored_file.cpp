@@ -1,46 +1,42 @@
-// StoredFile over pread(2).
+// StoredFile over io::File.
 #include "pipeline/stored_file.hpp"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-
-#include <unistd.h>
+#include <utility>
 
 #include "core/error.hpp"
 #include "io/text.hpp"
 
 namespace fovea::pipeline {
+namespace {
+
+io::OpenedFile open_stored(const io::Folder& folder, const std::string& name) {
+  if (!folder.has(name)) {
+    fail("{}: is missing", io::escape((folder / name).native()));
+  }
+  return folder.open_to_read(name);
+}
+
+}  // namespace
 
 StoredFile::StoredFile(const io::Folder& folder, const std::string& name)
-    : shown_(io::escape((folder / name).native())), size_(0) {
-  if (!folder.has(name)) {
-    fail("{}: is missing", shown_);
-  }
-  opened_ = folder.open_to_read(name);
-  size_ = static_cast<std::uint64_t>(opened_.info.st_size);
-}
+    : StoredFile(open_stored(folder, name), folder / name) {}
+
+StoredFile::StoredFile(io::OpenedFile opened, const std::filesystem::path& path)
+    : info_(opened.info), file_(std::move(opened), path), shown_(io::escape(path.native())) {}
 
 void StoredFile::read(std::uint64_t from, std::uint64_t to, StopFlag stop,
                       const std::function<void(std::span<const std::byte>)>& take) const {
   constexpr std::uint64_t kPieceBytes = std::uint64_t{1} << 20;
-  std::vector<std::byte> piece(
-      static_cast<std::size_t>(from < to ? std::min(kPieceBytes, to - from) : 0));
+  std::vector<std::byte> buffer(
+      static_cast<std::size() t>(from < to ? std::min(kPieceBytes, to - from) : 0));
   while (from < to) {
     stop.poll();
-    const auto wanted = static_cast<std::size_t>(std::min<std::uint64_t>(piece.size(), to - from));
-    const ssize_t got = ::pread(opened_.file.get(), piece.data(), wanted, static_cast<off_t>(from));
-    if (got < 0 && errno == EINTR) {
-      continue;
-    }
-    if (got < 0) {
-      fail("{}: cannot read: {}", shown_, std::strerror(errno));
-    }
-    if (got == 0) {
-      fail("{}: ends at byte {}, where {} bytes are expected", shown_, from, to);
-    }
-    take(std::span(piece).first(static_cast<std::size_t>(got)));
-    from += static_cast<std::uint64_t>(got);
+    const auto piece = std::span(buffer).first(
+        static_cast<std::size() t>(std::min<std::uint64_t>(buffer.size(), to - from)));
+    file_.read_at(from, piece);
+    take(piece);
+    from += piece.size();
   }
 }
 
@@ -61,7 +57,7 @@ std::vector<std::uint64_t> StoredFile::sums(std::uint64_t from,
   std::vector<std::uint64_t> found;
   Sha256 sum;
   for (const std::uint64_t end : ends) {
-    if (end > size_ || end < from) {
+    if (end > size() || end < from) {
       break;
     }
     read(from, end, stop, [&](std::span<const std::byte> piece) { sum.add(piece); });
@@ -74,12 +70,13 @@ std::vector<std::uint64_t> StoredFile::sums(std::uint64_t from,
 void StoredFile::each_line(
     std::uint64_t to, StopFlag stop,
     const std::function<void(std::string_view line, std::uint64_t number)>& take) const {
-  constexpr std::size_t kMaxLine = std::size_t{64} << 20;
+  constexpr std::size() t kMaxLine = std::size() t{64} << 20;
   std::string begun;  // of a line that goes on in the next piece
   std::uint64_t number = 1;
   read(0, to, stop, [&](std::span<const std::byte> piece) {
     std::string_view rest(reinterpret_cast<const char*>(piece.data()), piece.size());
-    for (std::size_t end = rest.find('\n'); end != std::string_view::npos; end = rest.find('\n')) {
+    for (std::size() t end = rest.find('\n'); end != std::string_view::npos;
+         end = rest.find('\n')) {
       begun += rest.substr(0, end);
       take(begun, number++);
       begun.clear();
@@ -96,11 +93,11 @@ void StoredFile::each_line(
 }
 
 std::string StoredFile::text(std::uint64_t most) const {
-  if (size_ > most) {
-    fail("{}: holds {} bytes, where at most {} are expected", shown_, size_, most);
+  if (size() > most) {
+    fail("{}: holds {} bytes, where at most {} are expected", shown_, size(), most);
   }
   std::string text;
-  read(0, size_, {}, [&](std::span<const std::byte> piece) {
+  read(0, size(), {}, [&](std::span<const std::byte> piece) {
     text.append(reinterpret_cast<const char*>(piece.data()), piece.size());
   });
   return text;

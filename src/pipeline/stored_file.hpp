@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <span>
 #include <string>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "core/stop.hpp"
+#include "io/file.hpp"
 #include "io/folder.hpp"
 #include "pipeline/sha256.hpp"
 
@@ -20,9 +22,9 @@ class StoredFile {
  public:
   StoredFile(const io::Folder& folder, const std::string& name);
 
-  [[nodiscard]] std::uint64_t size() const { return size_; }
+  [[nodiscard]] std::uint64_t size() const { return file_.size(); }
   /// What stat(2) said when it was opened.
-  [[nodiscard]] const struct stat& info() const { return opened_.info; }
+  [[nodiscard]] const struct stat& info() const { return info_; }
   /// The path as messages show it.
   [[nodiscard]] const std::string& shown() const { return shown_; }
 
@@ -54,9 +56,11 @@ class StoredFile {
   [[nodiscard]] std::string text(std::uint64_t most) const;
 
  private:
-  io::OpenedFile opened_;
+  StoredFile(io::OpenedFile opened, const std::filesystem::path& path);
+
+  struct stat info_{};
+  io::File file_;
   std::string shown_;
-  std::uint64_t size_;
 };
 
 }  // namespace fovea::pipeline

@@ -143,8 +143,8 @@ TEST(Resize, OfTurnedRowsEqualsTurningFirst) {
       for (const Shape& to : {Shape{224, 224}, Shape{61, 47}, Shape{47, 61}, Shape{1, 3}}) {
         Pixels out(static_cast<std::size_t>(to.width) * static_cast<std::size_t>(to.height) * 3);
         const Image image = noise(from.width, from.height);
-        RowResizer resizer(image.width, image.height, orientation, to.height, to.width,
-                           Resample::kBicubic, out);
+        RowResizer resizer(
+            {image.width, image.height, orientation, to.height, to.width, Resample::kBicubic}, out);
         // Bands of every size, as a decoder may give them.
         for (int row = 0, band = 1; row < image.height; band = band % kBandRows + 1) {
           const int count = std::min(band, image.height - row);

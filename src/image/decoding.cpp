@@ -1,0 +1,62 @@
+// The limits of a decoding.
+#include "image/decoding.hpp"
+
+#include <limits>
+
+#include "core/error.hpp"
+#include "image/resize.hpp"
+#include "image/weights.hpp"
+
+namespace fovea::image {
+namespace {
+
+/// Less than this is not taken from the pool: a photo in JPEG needs no more, and never waits.
+constexpr std::uint64_t kUncounted = std::uint64_t{4} << 20;
+
+std::uint64_t megabytes(std::uint64_t bytes) {
+  constexpr std::uint64_t kMegabyte = 1'000'000;
+  return (bytes + kMegabyte - 1) / kMegabyte;
+}
+
+}  // namespace
+
+void Decoding::check_size(std::string_view format, std::int64_t width, std::int64_t height) const {
+  if (width < 1 || height < 1) {
+    fail("{}: header says {}x{} pixels: there is no image", format, width, height);
+  }
+  constexpr std::int64_t kMax = std::numeric_limits<int>::max();
+  if (width > kMax || height > kMax || width > options_.max_pixels / height) {
+    fail("{}: header says {}x{} pixels, more than the limit of {}", format, width, height,
+         options_.max_pixels);
+  }
+  if (target_ && (width > kMaxSide || height > kMaxSide)) {
+    fail("{}: header says {}x{} pixels; an image with a side longer than {} cannot be resized",
+         format, width, height, kMaxSide);
+  }
+}
+
+void Decoding::take_memory(const Header& header, std::uint64_t bytes) {
+  if (options_.memory == nullptr) {
+    return;
+  }
+  const Orientation orientation = wanted(header.orientation);
+  if (target_) {
+    bytes += resize_memory(header.width, header.height, orientation, target_->height,
+                           target_->width, target_->filter);
+  } else if (!orientation.upright()) {  // a copy is turned
+    bytes += std::uint64_t{3} * static_cast<std::uint64_t>(header.width) *
+             static_cast<std::uint64_t>(header.height);
+  }
+  const std::uint64_t most = options_.memory->size();
+  if (bytes > most) {
+    fail(
+        "{}: decoding {}x{} pixels of this kind needs {} MB of memory, more than the {} MB that "
+        "decoding may use; more can be given with --decode-memory",
+        header.format, header.width, header.height, megabytes(bytes), most / 1'000'000);
+  }
+  if (bytes > kUncounted) {
+    lease_ = options_.memory->take(bytes, options_.stop);
+  }
+}
+
+}  // namespace fovea::image

@@ -1,0 +1,62 @@
+// Decoding: what one call of decode() or decode_resized() grants the decoder that it runs: sizes,
+// memory, and the time until it is stopped.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "core/memory_pool.hpp"
+#include "core/stop.hpp"
+#include "image/decode.hpp"
+#include "image/orientation.hpp"
+
+namespace fovea::image {
+
+/// What a decoder knows of an image before it takes memory for the pixels.
+struct Header {
+  std::string_view format;
+  int width = 0;
+  int height = 0;
+  Orientation orientation = {};
+};
+
+class Decoding {
+ public:
+  /// The size that pixels are resized to.
+  struct Target {
+    int height = 0;
+    int width = 0;
+    Resample filter = Resample::kBilinear;
+  };
+
+  explicit Decoding(const DecodeOptions& options, std::optional<Target> target = {})
+      : options_(options), target_(target) {}
+
+  /// Throws unless 1 <= width * height <= max_pixels, both sides fit an int, and an image that is
+  /// to be resized has no side longer than the resize is exact for.
+  void check_size(std::string_view format, std::int64_t width, std::int64_t height) const;
+
+  /// Takes the memory of this decoding: `bytes` for decoder and pixels, and what turning and
+  /// resizing the pixels needs after that. Waits until it is there; throws when it never can be.
+  /// To be called once per image, before anything large is allocated.
+  void take_memory(const Header& header, std::uint64_t bytes);
+
+  /// Throws Interrupted when the caller wants the decoding to end. Decoders call it per row.
+  void poll() const { options_.stop.poll(); }
+  [[nodiscard]] StopFlag stop() const { return options_.stop; }
+  [[nodiscard]] std::int64_t max_pixels() const { return options_.max_pixels; }
+  [[nodiscard]] bool is_resized() const { return target_.has_value(); }
+
+  /// How the caller wants an image turned whose file says `stored`.
+  [[nodiscard]] Orientation wanted(Orientation stored) const {
+    return options_.apply_orientation ? stored : Orientation{};
+  }
+
+ private:
+  DecodeOptions options_;
+  std::optional<Target> target_;
+  MemoryPool::Lease lease_;  // until the pixels have been resized
+};
+
+}  // namespace fovea::image

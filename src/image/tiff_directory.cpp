@@ -1,0 +1,85 @@
+// A look over the first directory of a TIFF, classic or big, in either byte order.
+#include "image/tiff_directory.hpp"
+
+#include <cstdint>
+#include <set>
+
+#include "core/error.hpp"
+
+namespace fovea::image {
+namespace {
+
+/// Bytes of one value, by the type's number; 0 where there is no such type.
+constexpr std::uint8_t kTypeSizes[] = {0, 1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 4, 8, 4, 0, 0, 8, 8, 8};
+
+class DirectoryBytes {
+ public:
+  explicit DirectoryBytes(std::span<const std::byte> bytes)
+      : bytes_(bytes), little_(!bytes.empty() && bytes[0] == std::byte{'I'}) {}
+
+  [[nodiscard]] bool has(std::uint64_t offset, std::uint64_t size) const {
+    return offset <= bytes_.size() && bytes_.size() - offset >= size;
+  }
+  /// Requires has(offset, size).
+  [[nodiscard]] std::uint64_t number(std::uint64_t offset, std::size_t size) const {
+    std::uint64_t value = 0;
+    for (std::size_t index = 0; index < size; ++index) {
+      value = value << 8 |
+              std::to_integer<std::uint64_t>(bytes_[offset + (little_ ? size - 1 - index : index)]);
+    }
+    return value;
+  }
+  [[nodiscard]] std::size_t size() const { return bytes_.size(); }
+
+ private:
+  std::span<const std::byte> bytes_;
+  bool little_;
+};
+
+}  // namespace
+
+void check_tiff_directory(std::span<const std::byte> bytes) {
+  constexpr std::uint64_t kMostEntries = 1024;
+  constexpr std::uint64_t kAnyData = 65536;
+  constexpr std::uint64_t kBigVersion = 43;
+  const DirectoryBytes file(bytes);
+  if (!file.has(0, 16)) {
+    return;
+  }
+  const bool big = file.number(2, 2) == kBigVersion;
+  const std::size_t word = big ? 8 : 4;  // of offsets and counts
+  const std::size_t entry_size = 4 + 2 * word;
+  const std::size_t count_size = big ? 8 : 2;
+  std::uint64_t at = file.number(big ? 8 : 4, word);
+  if (!file.has(at, count_size)) {
+    return;
+  }
+  const std::uint64_t entries = file.number(at, count_size);
+  if (entries > kMostEntries) {
+    fail("TIFF: directory of {} entries; at most {} are read", entries, kMostEntries);
+  }
+  at += count_size;
+  const std::uint64_t most_data = bytes.size() + kAnyData;
+  std::uint64_t data = 0;
+  std::set<std::uint64_t> tags;  // the first of each counts
+  for (std::uint64_t entry = 0; entry < entries && file.has(at, entry_size); ++entry) {
+    const std::uint64_t type = file.number(at + 2, 2);
+    const std::uint64_t count = file.number(at + 4, word);
+    const std::uint64_t value_size = type < std::size(kTypeSizes) ? kTypeSizes[type] : 0;
+    const bool is_first = tags.insert(file.number(at, 2)).second;
+    at += entry_size;
+    if (!is_first || value_size == 0 || count <= word / value_size) {
+      continue;
+    }
+    // libtiff refuses or ignores an entry that is larger than the file, and so takes no memory.
+    if (count <= bytes.size() / value_size) {
+      data += count * value_size;
+    }
+    if (data > most_data) {
+      fail("TIFF: the directory's entries together have more data than the file ({} bytes)",
+           bytes.size());
+    }
+  }
+}
+
+}  // namespace fovea::image

@@ -1,0 +1,15 @@
+// What has to hold of a TIFF's first directory before libtiff may read it.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+namespace fovea::image {
+
+/// Throws when the first directory has so many entries, or entries of so much data, that reading
+/// it alone would take minutes or gigabytes: libtiff sorts its list of tags for every tag that it
+/// does not know, and keeps the data of each, wherever that lies. What else is wrong with it is
+/// left to libtiff.
+void check_tiff_directory(std::span<const std::byte> bytes);
+
+}  // namespace fovea::image
