@@ -94,6 +94,7 @@ int run_command(int argc, char** argv, std::string& environment) {
   add_embed(app, run);
   add_bench(app, run);
   add_calibrate(app, run);
+  add_check(app, run);
   add_info(app, run);
   add_init(app, run);
   add_kernel(app, run);
