@@ -186,7 +186,8 @@ class EmbedJob {
   }
 
   JobReport run_to_folder(std::unique_ptr<pipeline::Source> source) {
-    pipeline::FolderOutput output(options_.output, identity(), options_.overwrite);
+    pipeline::FolderOutput output(options_.output, identity(), options_.overwrite,
+                                  std::chrono::milliseconds(50), options_.control.stop);
     const pipeline::JobState found = output.state();
     if (options_.retry_failed && !found.finished && !found.retrying) {
       fail(
@@ -198,14 +199,15 @@ class EmbedJob {
       check_unchanged(stream(std::move(source)), found);
       return {.rows = found.rows, .failed = found.failed, .resumed = true, .already_done = true};
     }
+    // Nothing is changed before the list of what failed was read to its end.
+    std::optional<pipeline::RetryNames> only;
+    if (found.finished || found.retrying) {
+      only = output.retry_names();
+    }
     if (found.finished) {
       output.begin_retry();
     }
     const pipeline::JobState& state = output.state();
-    std::optional<pipeline::RetryNames> only;
-    if (state.retrying) {
-      only = output.retry_names();
-    }
     const bool retrying = state.retrying;
     const std::uint64_t rows_before = state.rows;
     pipeline::InputStream inputs = stream(std::move(source), std::move(only));
@@ -231,7 +233,7 @@ class EmbedJob {
       if (output.state().inputs == 0) {
         throw;
       }
-      fail("{}\nWhat was done so far is kept in {}: the same command goes on from there.",
+      fail("{}. What was done so far is kept in {}: the same command goes on from there",
            error.what(), io::escape(options_.output));
     }
     report.resumed = output.found();

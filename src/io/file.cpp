@@ -28,15 +28,16 @@ OpenedFile open_named(const std::filesystem::path& path) {
 
 }  // namespace
 
-File::File(std::filesystem::path path) : path_(std::move(path)) {
-  OpenedFile opened = open_named(path_);
-  file_ = std::move(opened.file);
-  version_ = {.bytes = static_cast<std::uint64_t>(opened.info.st_size),
-              .seconds = opened.info.st_mtim.tv_sec,
-              .nanoseconds = opened.info.st_mtim.tv_nsec};
-}
+File::File(OpenedFile opened, std::filesystem::path path)
+    : path_(std::move(path)),
+      file_(std::move(opened.file)),
+      version_{.bytes = static_cast<std::uint64_t>(opened.info.st_size),
+               .seconds = opened.info.st_mtim.tv_sec,
+               .nanoseconds = opened.info.st_mtim.tv_nsec} {}
 
-File::File(std::filesystem::path path, const Version& expected) : File(std::move(path)) {
+File::File(const std::filesystem::path& path) : File(open_named(path), path) {}
+
+File::File(const std::filesystem::path& path, const Version& expected) : File(path) {
   if (version_ != expected) {
     fail(
         "{}: has changed while it is read ({} bytes now, {} before); run again when nothing "

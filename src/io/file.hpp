@@ -27,9 +27,12 @@ class File {
 
   /// Never waits, whatever `path` names. Throws fovea::Error naming the path when it cannot be
   /// opened or is no regular file.
-  explicit File(std::filesystem::path path);
+  explicit File(const std::filesystem::path& path);
   /// The same, and throws when the file is not what it was at an earlier opening.
-  File(std::filesystem::path path, const Version& expected);
+  File(const std::filesystem::path& path, const Version& expected);
+
+  /// One that is open already, under the name that messages give it.
+  File(OpenedFile opened, std::filesystem::path path);
 
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
   /// When it was opened.

@@ -4,15 +4,19 @@
 #include <fstream>
 #include <functional>
 #include <iterator>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/error.hpp"
 #include "io/atomic_file.hpp"
 #include "io/file.hpp"
+#include "io/file_lock.hpp"
+#include "io/folder.hpp"
 #include "io/npy.hpp"
 #include "io/partial_file.hpp"
 
@@ -124,14 +128,15 @@ TEST_F(FilesTest, NpyRejectsDataThatItsTypeCannotBeReadFrom) {
 }
 
 TEST_F(FilesTest, PartialFileGoesOnFromAKnownLength) {
+  const auto folder = std::make_shared<const Folder>(folder_);
   const auto path = folder_ / "out";
   {
-    PartialFile file(path, 0);
+    PartialFile file(folder, "out", 0);
     file.write("hello, lost");
   }
   EXPECT_FALSE(std::filesystem::exists(path));
   {
-    PartialFile file(path, 5);  // what came after the last record is dropped
+    PartialFile file(folder, "out", 5);  // what came after the last record is dropped
     EXPECT_EQ(file.size(), 5U);
     file.write(" you");
     file.write_at(0, bytes_of("J"));
@@ -139,14 +144,73 @@ TEST_F(FilesTest, PartialFileGoesOnFromAKnownLength) {
   }
   EXPECT_EQ(read(path), "Jello you");
   {
-    PartialFile file(path, 5);  // finished, but the record says otherwise
+    PartialFile file(folder, "out", 5);  // finished, but the record says otherwise
     EXPECT_FALSE(std::filesystem::exists(path));
     file.commit();
   }
   EXPECT_EQ(read(path), "Jello");
-  EXPECT_THROW(PartialFile(path, 6), Error);
-  EXPECT_THROW(PartialFile(folder_ / "absent", 1), Error);
-  EXPECT_THROW(PartialFile(folder_ / "no/folder", 0), Error);
+  EXPECT_THROW(PartialFile(folder, "out", 6), Error);
+  EXPECT_THROW(PartialFile(folder, "absent", 1), Error);
+  EXPECT_THROW(PartialFile(folder, "no/folder", 0), Error);
+}
+
+// Whatever stands where a temporary file is to be: it is refused by name and left as it was.
+TEST_F(FilesTest, NothingIsWrittenThroughLinks) {
+  const auto folder = std::make_shared<const Folder>(folder_);
+  const auto victim = folder_ / "victim";
+  const auto place = folder_ / "out.partial";
+  const std::function<void()> writers[] = {
+      [&] { AtomicFile(folder_ / "out"); },
+      [&] { PartialFile(folder, "out", 0); },
+      [&] { PartialFile(folder, "out", 3); },
+      [&] { FileLock(*folder, "out.partial", [] {}); },
+  };
+  const std::function<void()> obstacles[] = {
+      [&] { std::filesystem::create_symlink("victim", place); },
+      [&] { std::filesystem::create_symlink("nowhere", place); },
+      [&] { std::filesystem::create_hard_link(victim, place); },
+      [&] { ASSERT_EQ(::mkfifo(place.c_str(), 0600), 0); },
+      [&] { std::filesystem::create_directory(place); },
+  };
+  for (const auto& obstruct : obstacles) {
+    for (const auto& write : writers) {
+      std::ofstream(victim) << "precious";
+      obstruct();
+      try {
+        write();
+        ADD_FAILURE() << "written";
+      } catch (const Error& error) {
+        EXPECT_NE(std::strstr(error.what(), "out.partial"), nullptr) << error.what();
+      }
+      EXPECT_EQ(read(victim), "precious");
+      EXPECT_FALSE(std::filesystem::exists(folder_ / "nowhere"));
+      std::filesystem::remove(place);
+    }
+  }
+}
+
+TEST_F(FilesTest, FolderStaysTheOneItOpened) {
+  std::filesystem::create_directories(folder_ / "a");
+  const auto held = Folder::make(folder_ / "a/b");
+  EXPECT_TRUE(held->is_in_place());
+  std::filesystem::rename(folder_ / "a/b", folder_ / "moved");
+  EXPECT_FALSE(held->is_in_place());
+  std::filesystem::create_directory(folder_ / "other");
+  std::filesystem::create_directory_symlink(folder_ / "other", folder_ / "a/b");
+  EXPECT_FALSE(held->is_in_place());
+  write_file_atomically(held, "file", "content");
+  EXPECT_EQ(read(folder_ / "moved/file"), "content");
+  EXPECT_TRUE(std::filesystem::is_empty(folder_ / "other"));
+  EXPECT_EQ(held->list(), std::vector<std::string>{"file"});
+  EXPECT_EQ(held->list().size(), 1U);  // every time from the beginning
+  held->rename("file", "renamed");
+  EXPECT_TRUE(held->has("renamed"));
+  EXPECT_FALSE(held->examine("file"));
+  held->remove("renamed");
+  held->remove("renamed");
+  EXPECT_FALSE(held->has("renamed"));
+  EXPECT_THROW(Folder{folder_ / "absent"}, Error);
+  EXPECT_THROW((void)Folder::make("/proc/absent"), Error);
 }
 
 std::string error_of(const std::function<void()>& body) {
