@@ -50,14 +50,15 @@ class Case:
     def problem(self, category: str, text: str) -> None:
         self.problems.append(Problem(category, text))
 
-    def start(self, *arguments: Any, program: list[str] | None = None, note: str = "", **process: Any) -> Process:
-        """The program, or another one, with these arguments."""
+    def start(self, *arguments: Any, program: list[str] | None = None, note: str = "",
+              folder: pathlib.Path | None = None, **process: Any) -> Process:  # fmt: skip
+        """The program, or another one, with these arguments; in the case's folder unless told another."""
         command = [a if isinstance(a, bytes) else os.fspath(a) for a in (program or [self.arena.program])]
         command += [a if isinstance(a, bytes) else str(a) for a in arguments]
         out = f" > {process['stdout']}" if process.get("stdout") else ""
         line = shell_line(command, process.get("env"), process.get("limits"), out)
         self.commands.append(line + (f"  # {note}" if note else ""))
-        return Process(command, self.folder, **process)
+        return Process(command, folder or self.folder, **process)
 
     def end(
         self, process: Process, *, patience: float = PATIENCE, codes: tuple[int, ...] = (0, 3), memory: int = MEMORY

@@ -14,9 +14,12 @@ from attack.kinds import images
 SMALL = ("--decode-threads", "4", "--batch-size", "4", "--shard-rows", "7")
 
 
-def contents(folder: pathlib.Path) -> dict[str, bytes]:
-    """Every file of an output folder but the lock."""
-    return {path.name: path.read_bytes() for path in folder.iterdir() if path.name != ".lock"}
+def contents(folder: pathlib.Path, only_files: bool = False) -> dict[str, bytes]:
+    """Every file of an output folder but the lock; `only_files`: nor what is a link, pipe or folder."""
+    files = [path for path in folder.iterdir() if path.name != ".lock"]
+    if only_files:
+        files = [path for path in files if path.is_file() and not path.is_symlink()]
+    return {path.name: path.read_bytes() for path in files}
 
 
 class FolderJob:
