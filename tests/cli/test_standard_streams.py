@@ -55,7 +55,7 @@ def test_messages_do_not_go_into_files(fovea_bin, run_fovea, model, photos, tmp_
 
 def test_a_list_on_a_closed_input_is_an_error(fovea_bin, model, tmp_path):
     result = through_shell("<&-", fovea_bin, "embed", "-", "-m", model, "-o", tmp_path / "out")
-    assert result.returncode == 1 and result.stderr
+    assert result.returncode in (1, 3) and "Bad file descriptor" in result.stderr
 
 
 def commands(model, photos, rows):
