@@ -73,7 +73,7 @@ std::vector<float> Encoder::embed(std::span<const std::byte> image, bool normali
 std::vector<float> Encoder::embed_file(const std::filesystem::path& path, bool normalize) {
   try {
     std::vector<std::byte> bytes;
-    pipeline::read_file(path.native(), bytes);
+    const MemoryPool::Lease lease = pipeline::read_file(path.native(), bytes);
     return embed(bytes, normalize);
   } catch (const ResourceError& error) {
     fail_for_resources("{}: {}", io::escape(path.native()), error.what());

@@ -232,7 +232,7 @@ class EmbedJob {
       if (output.state().inputs == 0) {
         throw;
       }
-      fail("{}\nWhat was done so far is kept in {}: the same command goes on from there.",
+      fail("{}. What was done so far is kept in {}: the same command goes on from there",
            error.what(), io::escape(options_.output));
     }
     report.resumed = output.found();

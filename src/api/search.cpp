@@ -107,7 +107,7 @@ std::optional<std::int64_t> Collection::find_file(const fs::path& path,
 }
 
 std::vector<float> Collection::embedding(std::int64_t row) const {
-  return impl_->shards.row(row);
+  return search::RowReader(impl_->shards).row(row);
 }
 
 std::vector<std::vector<Match>> Collection::nearest(std::span<const float> queries, int k,

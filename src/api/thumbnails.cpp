@@ -22,7 +22,7 @@ using search::Thumbnail;
 void read_file(const fs::path& path, Thumbnail& thumbnail) {
   try {
     std::vector<std::byte> bytes;
-    pipeline::read_file(path.native(), bytes);
+    const MemoryPool::Lease lease = pipeline::read_file(path.native(), bytes);
     thumbnail = search::make_thumbnail(bytes);
   } catch (const ResourceError&) {
     throw;  // the photo is not to blame

@@ -35,24 +35,28 @@ const P& as(const ops::Prepared& prepared) {
 class CpuLane::Timer {
  public:
   Timer(Worker& worker, std::string_view name)
-      : worker_(worker), name_(name), start_(std::chrono::steady_clock::now()) {}
+      : times_(worker.times), index_(account_of(name)), start_(std::chrono::steady_clock::now()) {}
   ~Timer() {
     const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start_;
-    for (ops::OperatorTime& account : worker_.times) {
-      if (account.name == name_) {
-        ++account.calls;
-        account.seconds += time.count();
-        return;
-      }
-    }
-    worker_.times.push_back({std::string(name_), 1, time.count()});
+    ++times_[index_].calls;
+    times_[index_].seconds += time.count();
   }
   Timer(const Timer&) = delete;
   Timer& operator=(const Timer&) = delete;
 
  private:
-  Worker& worker_;
-  std::string_view name_;
+  /// Opened here if need be: the destructor must not run out of memory.
+  [[nodiscard]] std::size_t account_of(std::string_view name) {
+    const auto found = std::ranges::find(times_, name, &ops::OperatorTime::name);
+    const auto index = static_cast<std::size_t>(found - times_.begin());
+    if (found == times_.end()) {
+      times_.push_back({.name = std::string(name)});
+    }
+    return index;
+  }
+
+  std::vector<ops::OperatorTime>& times_;
+  std::size_t index_;
   std::chrono::steady_clock::time_point start_;
 };
 

@@ -172,12 +172,12 @@ class PngChunks {
     for (;;) {
       const std::size_t start = at_;
       const std::optional<Chunk> chunk = next();
-      if (!chunk || chunk->content.size() < chunk->length) {
-        return false;
-      }
-      if (chunk->name != "IDAT") {
+      if (chunk && chunk->name != "IDAT") {
         at_ = start;
         return true;
+      }
+      if (!chunk || chunk->content.size() < chunk->length) {
+        return false;
       }
       skip_checksum();
     }
@@ -227,6 +227,9 @@ class PngChunks {
       height_ = number(chunk.content.substr(4));
       const auto color = static_cast<int>(chunk.content[9]);
       transparent_bytes_ = color == 0 ? 2 : color == 2 ? 6 : 0;
+      if (chunk.content[11] != 0) {
+        fail("PNG: filter method {} is not known", static_cast<unsigned>(chunk.content[11]));
+      }
     } else if (name == "tRNS") {
       require_bytes(chunk, transparent_bytes_);
     } else if (name == "gAMA") {

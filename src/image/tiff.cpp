@@ -48,15 +48,18 @@ class TiffReader {
   TiffReader(Bytes bytes, Decoding& decoding) : bytes_(bytes), decoding_(decoding) {}
 
   Decoded decode() {
-    check_tiff_directory(bytes_);
+    const TiffDirectory directory = check_tiff_directory(bytes_);
     open();
     read_layout();
     decoding_.check_size("TIFF", layout_.width, layout_.height);
     samples_ = TiffSamples(layout_, tiff_.get());
-    if (samples_.via_jpeg()) {
-      TIFFSetField(tiff_.get(), TIFFTAG_JPEGCOLORMODE, JPEGCOLORMODE_RGB);
+    // Versions of libtiff disagree on what to read then; Pillow's refuses most of these.
+    if (layout_.compression != COMPRESSION_NONE && directory.offsets > 0 && directory.sizes > 0 &&
+        directory.offsets != directory.sizes) {
+      fail("TIFF: {} offsets of strips or tiles, but {} sizes", directory.offsets, directory.sizes);
     }
     choose_block();
+    choose_codec();
     check_encoded_bytes();
     const Orientation orientation = read_orientation();
     decoding_.take_memory(
@@ -149,10 +152,7 @@ class TiffReader {
       }
     }
     if (samples_.via_rgba()) {
-      if (block_.pixels() > kMostBlockPixels) {
-        fail("TIFF: strips of {} x {} pixels in YCbCr; at most {} pixels are read", block_.width,
-             block_.height, kMostBlockPixels);
-      }
+      check_ycbcr();
       return;
     }
     const std::uint64_t stride = block_.tiled ? TIFFTileRowSize64(tiff) : TIFFScanlineSize64(tiff);
@@ -187,6 +187,44 @@ class TiffReader {
     }
   }
 
+  void check_ycbcr() const {
+    std::uint16_t across = 0;
+    std::uint16_t down = 0;
+    TIFFGetFieldDefaulted(tiff_.get(), TIFFTAG_YCBCRSUBSAMPLING, &across, &down);
+    // Older versions of libtiff read such images past what they are told (before 4.7), and the
+    // edges of tiles subsampled by 4 in both directions with the bytes of others (before 4.7.2).
+    const bool cuts_tiles = block_.tiled && layout_.width % block_.width != 0;
+    const bool too_small = layout_.width < across || layout_.height < down;
+    if (too_small || (cuts_tiles && across == 4 && down == 4)) {
+      fail("TIFF: YCbCr subsampled by {}x{} in {} of an image of {}x{} is not read", across, down,
+           block_.tiled ? "tiles" : "strips", layout_.width, layout_.height);
+    }
+    if (block_.pixels() > kMostBlockPixels) {
+      fail("TIFF: strips of {}x{} pixels in YCbCr; at most {} pixels are read", block_.width,
+           block_.height, kMostBlockPixels);
+    }
+  }
+
+  void choose_codec() {
+    TIFF* tiff = tiff_.get();
+    if (samples_.via_jpeg()) {
+      TIFFSetField(tiff, TIFFTAG_JPEGCOLORMODE, JPEGCOLORMODE_RGB);
+    }
+    if (layout_.compression == COMPRESSION_ADOBE_DEFLATE ||
+        layout_.compression == COMPRESSION_DEFLATE) {
+      TIFFGetFieldDefaulted(tiff, TIFFTAG_PREDICTOR, &predictor_);
+      has_libdeflate_ = !samples_.via_rgba() && layout_.bits == 8 &&
+                        (predictor_ == PREDICTOR_NONE || predictor_ == PREDICTOR_HORIZONTAL);
+      set_deflate(has_libdeflate_);
+    }
+  }
+
+  /// Whether libtiff may decode deflate with libdeflate, where it was built with that.
+  void set_deflate(bool libdeflate) {
+    TIFFSetField(tiff_.get(), TIFFTAG_DEFLATE_SUBCODEC,
+                 libdeflate ? DEFLATE_SUBCODEC_LIBDEFLATE : DEFLATE_SUBCODEC_ZLIB);
+  }
+
   /// Strips and tiles can share bytes, and a decoder can be made to read all of them for one row.
   void check_encoded_bytes() {
     constexpr std::uint64_t kAnyBytes = std::uint64_t{16} << 20;
@@ -218,6 +256,7 @@ class TiffReader {
       bytes += block_.by_rows ? block_.stride : block_.plane_bytes();
       bytes += samples_.planes() == 4 ? block_.pixels() : 0;
     }
+    const std::uint64_t decoded = std::max(block_.plane_bytes(), block_.pixels() * kChannels);
     switch (layout_.compression) {
       case COMPRESSION_JPEG:  // coefficients, where a block has several scans
         bytes +=
@@ -227,10 +266,10 @@ class TiffReader {
         bytes += block_.pixels() * 9;
         break;
       case COMPRESSION_ZSTD:
-        bytes += std::min(block_.plane_bytes(), kZstdWindow);
+        bytes += std::min(decoded, kZstdWindow);
         break;
       case COMPRESSION_LZMA:  // a dictionary as large as what it has decoded
-        bytes += block_.plane_bytes();
+        bytes += decoded;
         break;
       default:
         break;
@@ -263,12 +302,12 @@ class TiffReader {
                   std::size_t plane) {
     const std::uint32_t rows = std::min(block_.height, layout_.height - y);
     const std::size_t pixels = std::min(block_.width, layout_.width - x);
-    message_[0] = '\0';
     if (!block_.by_rows) {
       read_at_once(data, x, y, rows, plane);
     }
     for (std::uint32_t row = 0; row < rows; ++row) {
       decoding_.poll();
+      message_[0] = '\0';
       const std::uint8_t* from = data.data() + (block_.by_rows ? 0 : row * block_.stride);
       if (block_.by_rows && TIFFReadScanline(tiff_.get(), data.data(), y + row,
                                              static_cast<std::uint16_t>(plane)) != 1) {
@@ -290,22 +329,49 @@ class TiffReader {
 
   void read_at_once(std::vector<std::uint8_t>& data, std::uint32_t x, std::uint32_t y,
                     std::uint32_t rows, std::size_t plane) {
-    TIFF* tiff = tiff_.get();
-    const auto sample = static_cast<std::uint16_t>(plane);
     decoding_.poll();
-    if (block_.tiled) {
-      const auto wanted = static_cast<tmsize_t>(data.size());
-      if (TIFFReadEncodedTile(tiff, TIFFComputeTile(tiff, x, y, 0, sample), data.data(), wanted) !=
-          wanted) {
-        fail("TIFF: {} in the tile at column {}, row {} of {}", reason(), x, y, layout_.height);
+    // libdeflate leaves the end of a block unwritten when the file has more data than that; libtiff
+    // does not say so. zlib, which Pillow's libtiff uses, fills it, but takes twice the time. So
+    // libdeflate comes first, and zlib where the last byte is not its own or it has refused.
+    constexpr std::uint8_t kUnwritten = 0x5a;
+    const std::size_t wanted = block_.tiled ? data.size() : rows * block_.stride;
+    if (has_libdeflate_) {
+      data[wanted - 1] = kUnwritten;
+      if (read_block(data, wanted, x, y, plane) && last_byte(data, wanted) != kUnwritten) {
+        return;
       }
-      return;
+      set_deflate(false);
     }
-    const auto wanted = static_cast<tmsize_t>(rows * block_.stride);
-    if (TIFFReadEncodedStrip(tiff, TIFFComputeStrip(tiff, y, sample), data.data(), wanted) !=
-        wanted) {
+    const bool read = read_block(data, wanted, x, y, plane);
+    if (has_libdeflate_) {
+      set_deflate(true);
+    }
+    if (!read && block_.tiled) {
+      fail("TIFF: {} in the tile at column {}, row {} of {}", reason(), x, y, layout_.height);
+    }
+    if (!read) {
       fail("TIFF: {} after {} of {} rows", reason(), y, layout_.height);
     }
+  }
+
+  bool read_block(std::vector<std::uint8_t>& data, std::size_t wanted, std::uint32_t x,
+                  std::uint32_t y, std::size_t plane) {
+    TIFF* tiff = tiff_.get();
+    const auto sample = static_cast<std::uint16_t>(plane);
+    const auto size = static_cast<tmsize_t>(wanted);
+    message_[0] = '\0';
+    return (block_.tiled ? TIFFReadEncodedTile(tiff, TIFFComputeTile(tiff, x, y, 0, sample),
+                                               data.data(), size)
+                         : TIFFReadEncodedStrip(tiff, TIFFComputeStrip(tiff, y, sample),
+                                                data.data(), size)) == size;
+  }
+
+  /// The last byte of 8-bit samples as it was before the predictor of libtiff.
+  [[nodiscard]] std::uint8_t last_byte(const std::vector<std::uint8_t>& data,
+                                       std::size_t size) const {
+    const std::size_t step = layout_.separate ? 1U : layout_.samples;
+    const bool is_difference = predictor_ == PREDICTOR_HORIZONTAL && block_.stride > step;
+    return static_cast<std::uint8_t>(data[size - 1] - (is_difference ? data[size - 1 - step] : 0));
   }
 
   /// In rows of blocks, as Pillow does.
@@ -424,6 +490,8 @@ class TiffReader {
   TiffLayout layout_;
   TiffSamples samples_;
   Block block_;
+  std::uint16_t predictor_ = PREDICTOR_NONE;
+  bool has_libdeflate_ = false;
   std::uint64_t most_encoded_ = 0;  // bytes of a strip or tile in the file
   std::vector<std::uint8_t> fourth_;
 };

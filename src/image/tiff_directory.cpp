@@ -2,7 +2,10 @@
 #include "image/tiff_directory.hpp"
 
 #include <cstdint>
+#include <iterator>
 #include <set>
+
+#include <tiffio.h>
 
 #include "core/error.hpp"
 
@@ -38,13 +41,14 @@ class DirectoryBytes {
 
 }  // namespace
 
-void check_tiff_directory(std::span<const std::byte> bytes) {
+TiffDirectory check_tiff_directory(std::span<const std::byte> bytes) {
+  TiffDirectory directory;
   constexpr std::uint64_t kMostEntries = 1024;
   constexpr std::uint64_t kAnyData = 65536;
   constexpr std::uint64_t kBigVersion = 43;
   const DirectoryBytes file(bytes);
   if (!file.has(0, 16)) {
-    return;
+    return directory;
   }
   const bool big = file.number(2, 2) == kBigVersion;
   const std::size_t word = big ? 8 : 4;  // of offsets and counts
@@ -52,7 +56,7 @@ void check_tiff_directory(std::span<const std::byte> bytes) {
   const std::size_t count_size = big ? 8 : 2;
   std::uint64_t at = file.number(big ? 8 : 4, word);
   if (!file.has(at, count_size)) {
-    return;
+    return directory;
   }
   const std::uint64_t entries = file.number(at, count_size);
   if (entries > kMostEntries) {
@@ -66,9 +70,17 @@ void check_tiff_directory(std::span<const std::byte> bytes) {
     const std::uint64_t type = file.number(at + 2, 2);
     const std::uint64_t count = file.number(at + 4, word);
     const std::uint64_t value_size = type < std::size(kTypeSizes) ? kTypeSizes[type] : 0;
-    const bool is_first = tags.insert(file.number(at, 2)).second;
+    const std::uint64_t tag = file.number(at, 2);
     at += entry_size;
-    if (!is_first || value_size == 0 || count <= word / value_size) {
+    if (!tags.insert(tag).second) {
+      continue;
+    }
+    if (tag == TIFFTAG_STRIPOFFSETS || tag == TIFFTAG_TILEOFFSETS) {
+      directory.offsets = count;
+    } else if (tag == TIFFTAG_STRIPBYTECOUNTS || tag == TIFFTAG_TILEBYTECOUNTS) {
+      directory.sizes = count;
+    }
+    if (value_size == 0 || count <= word / value_size) {
       continue;
     }
     // libtiff refuses or ignores an entry that is larger than the file, and so takes no memory.
@@ -80,6 +92,7 @@ void check_tiff_directory(std::span<const std::byte> bytes) {
            bytes.size());
     }
   }
+  return directory;
 }
 
 }  // namespace fovea::image

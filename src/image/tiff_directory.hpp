@@ -2,14 +2,22 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 namespace fovea::image {
+
+struct TiffDirectory {
+  /// Entries of the arrays that say where strips or tiles lie, and how long they are; 0 where
+  /// there is no such array.
+  std::uint64_t offsets = 0;
+  std::uint64_t sizes = 0;
+};
 
 /// Throws when the first directory has so many entries, or entries of so much data, that reading
 /// it alone would take minutes or gigabytes: libtiff sorts its list of tags for every tag that it
 /// does not know, and keeps the data of each, wherever that lies. What else is wrong with it is
 /// left to libtiff.
-void check_tiff_directory(std::span<const std::byte> bytes);
+TiffDirectory check_tiff_directory(std::span<const std::byte> bytes);
 
 }  // namespace fovea::image

@@ -12,9 +12,9 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
+#include "io/json.hpp"
 #include "io/text.hpp"
 #include "model/architecture.hpp"
-#include "model/json.hpp"
 
 namespace fovea::model {
 namespace {
@@ -51,7 +51,7 @@ std::string first_few(const std::vector<std::string>& list, std::string_view sep
 /// Name of a shard -> the tensors that the index places in it.
 std::map<std::string, std::vector<std::string>> read_weight_map(const std::filesystem::path& path) {
   const std::string shown = io::escape(path.native());
-  const nlohmann::json root = parse_json_object(io::read_small_file(path), shown);
+  const nlohmann::json root = io::parse_json_object(io::read_small_file(path), shown);
   const auto weight_map = root.find("weight_map");
   if (weight_map == root.end() || !weight_map->is_object()) {
     fail("{}: has no object \"weight_map\" (tensor name to file name)", shown);

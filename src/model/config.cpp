@@ -8,8 +8,8 @@
 
 #include "core/error.hpp"
 #include "io/file.hpp"
+#include "io/json.hpp"
 #include "io/text.hpp"
-#include "model/json.hpp"
 
 namespace fovea::model {
 namespace {
@@ -285,7 +285,7 @@ Preprocessing read_preprocessing(const std::filesystem::path& folder) {
   const std::filesystem::path whole = folder / "processor_config.json";
   if (std::filesystem::exists(whole)) {
     const std::string name = io::escape(whole.native());
-    const json root = parse_json_object(io::read_small_file(whole), name);
+    const json root = io::parse_json_object(io::read_small_file(whole), name);
     if (const json* inner = Fields(root, name, "").object("image_processor"); inner != nullptr) {
       return preprocessing_from(*inner, name);
     }
@@ -299,7 +299,7 @@ Preprocessing read_preprocessing(const std::filesystem::path& folder) {
 }  // namespace
 
 VisionConfig parse_config(std::string_view text, std::string_view file) {
-  const json root = parse_json_object(text, file);
+  const json root = io::parse_json_object(text, file);
   const Fields fields(root, file, "");
   const std::string type = fields.string("model_type", "");
   if (type == "siglip_vision_model") {
@@ -328,7 +328,7 @@ VisionConfig parse_config(std::string_view text, std::string_view file) {
 }
 
 Preprocessing parse_preprocessor_config(std::string_view text, std::string_view file) {
-  return preprocessing_from(parse_json_object(text, file), file);
+  return preprocessing_from(io::parse_json_object(text, file), file);
 }
 
 ModelConfig read_model_config(const std::filesystem::path& folder) {

@@ -161,10 +161,11 @@ class PairSearch {
     }
     std::vector<std::vector<Match>> list;
     list.reserve(by_root.size());
+    RowReader reader(shards_);
     for (auto& [root, group] : by_root) {
-      const std::vector<float> first = shards_.row(root);
+      const std::vector<float> first = reader.row(root);
       for (Match& match : group) {
-        match.score = cosine(first, squared_norms_[at(root)], shards_.row(match.row),
+        match.score = cosine(first, squared_norms_[at(root)], reader.row(match.row),
                              squared_norms_[at(match.row)]);
       }
       group.insert(group.begin(), {root, 1.0});

@@ -143,14 +143,6 @@ const Shards::Shard& Shards::shard_of(std::int64_t row) const {
   return *std::prev(after);
 }
 
-std::vector<float> Shards::row(std::int64_t row) const {
-  const Shard& shard = shard_of(row);
-  const auto index = static_cast<std::size_t>(&shard - shards_.data());
-  std::vector<float> values(static_cast<std::size_t>(dimension_));
-  RowReader(*this).read({index, row, 1}, values.data());
-  return values;
-}
-
 std::string Shards::describe(std::int64_t row) const {
   const Shard& shard = shard_of(row);
   return fmt::format("{}, row {}", shown(shard.path), row - shard.first);
@@ -178,6 +170,13 @@ std::int64_t Shards::find_file(const std::string& name,
     }
   }
   return -1;
+}
+
+std::vector<float> RowReader::row(std::int64_t row) {
+  const auto shard = static_cast<std::size_t>(&shards_->shard_of(row) - shards_->shards_.data());
+  std::vector<float> values(static_cast<std::size_t>(shards_->dimension_));
+  read({shard, row, 1}, values.data());
+  return values;
 }
 
 const float* RowReader::read(const RowBlock& block, AlignedBuffer<float>& rows) {

@@ -38,8 +38,6 @@ class Shards {
   /// All rows in blocks of at most `rows_per_block`, none of which crosses a shard.
   [[nodiscard]] std::vector<RowBlock> blocks(std::int64_t rows_per_block) const;
 
-  /// One row, converted.
-  [[nodiscard]] std::vector<float> row(std::int64_t row) const;
   /// The file and the row in it, as messages name a row.
   [[nodiscard]] std::string describe(std::int64_t row) const;
 
@@ -76,10 +74,12 @@ class RowReader {
   /// The rows of a block, converted: float [count, dimension], in `rows`, which grows as needed.
   /// Throws fovea::Error naming the file when it cannot be read or has changed.
   const float* read(const RowBlock& block, AlignedBuffer<float>& rows);
-  /// The same, into memory for as many.
-  void read(const RowBlock& block, float* rows);
+  /// One row, converted. Throws likewise.
+  [[nodiscard]] std::vector<float> row(std::int64_t row);
 
  private:
+  void read(const RowBlock& block, float* rows);
+
   const Shards* shards_;
   std::size_t shard_ = 0;
   std::optional<io::File> file_;  // of shard_

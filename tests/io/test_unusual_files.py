@@ -184,7 +184,7 @@ def truncate_at_work(command, path, to_bytes, begun):
 
 
 def test_embeddings_that_shrink_while_they_are_searched(fovea_bin, tmp_path):
-    # Several seconds of work, and the files have been looked through long before the first half.
+    # Several seconds of work; after half a second it has long begun.
     vectors = np.random.default_rng(1).normal(size=(50_000, 128)).astype(np.float32)
     write_output(tmp_path / "out", [f"{i}.png" for i in range(50_000)], vectors)
     array = tmp_path / "out/embeddings-00000.npy"

@@ -183,11 +183,11 @@ TEST_F(SourcesTest, TruncatedTarKeepsWhatIsWholeAndNamesWhatIsNot) {
 }
 
 /// What a worker makes of a row of 2 x 2 pixels.
-void read_pixels(Item item, int patch, std::string& pixels) {
+void read_pixels(Item& item, int patch, std::string& pixels) {
   const PixelLayout layout{.preprocessing = {.height = 2, .width = 2}, .patch = patch};
   Slot slot;
   make_prepare(layout)()(item, {reinterpret_cast<std::uint8_t*>(pixels.data()), pixels.size()},
-                         slot);
+                         slot, {});
 }
 
 TEST_F(SourcesTest, PixelsComeBackWithTheirIndex) {
@@ -225,7 +225,7 @@ TEST_F(SourcesTest, PixelsComeBackWithTheirIndex) {
 TEST_F(SourcesTest, PixelsThatAreCutOffFailByThemselves) {
   const std::string header = io::npy_header(DType::kU8, {2, 2, 2, 3});
   const std::string file = write("p.npy", header + "abcdefghijklmnopqrstuvwx");
-  const std::vector<Item> found = items({file});
+  std::vector<Item> found = items({file});
   fs::resize_file(file, header.size() + 23);
   std::string pixels(12, '\0');
   read_pixels(found[0], 0, pixels);

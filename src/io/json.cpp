@@ -1,5 +1,5 @@
 // Small JSON files: nlohmann's parser with a watching callback.
-#include "model/json.hpp"
+#include "io/json.hpp"
 
 #include <set>
 #include <vector>
@@ -9,7 +9,7 @@
 #include "core/error.hpp"
 #include "io/text.hpp"
 
-namespace fovea::model {
+namespace fovea::io {
 namespace {
 
 constexpr int kMaxDepth = 32;
@@ -40,7 +40,7 @@ nlohmann::json parse_json_object(std::string_view text, std::string_view file) {
     } else if (event == json::parse_event_t::key) {
       const auto& key = parsed.get_ref<const std::string&>();
       if (!keys.back().insert(key).second) {
-        fail("{}: key \"{}\" appears twice in one object", file, io::escape(key));
+        fail("{}: key \"{}\" appears twice in one object", file, escape(key));
       }
     }
     return true;
@@ -59,4 +59,4 @@ nlohmann::json parse_json_object(std::string_view text, std::string_view file) {
   return parsed;
 }
 
-}  // namespace fovea::model
+}  // namespace fovea::io
