@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.hpp"
+#include "cli/terminal.hpp"
 
 namespace fovea::cli {
 namespace {
@@ -55,7 +56,7 @@ void print_json(const BenchReport& report) {
   for (const BenchFigure& figure : report.figures) {
     json["figures"].push_back(to_json(figure));
   }
-  std::cout << json.dump(2) << '\n';
+  std::cout << json_text(json, 2) << '\n';
 }
 
 int run_bench(const BenchOptions& options, bool as_json) {
@@ -69,12 +70,12 @@ int run_bench(const BenchOptions& options, bool as_json) {
       print_header();
     }
     if (std::exchange(device, figure.device) != figure.device) {
-      std::cerr << "fovea: " << figure.device << '\n';
+      say(figure.device);
     }
     print_row(figure);
   });
   for (const std::string& reason : report.refused) {
-    std::cerr << "fovea: not measured: " << reason << '\n';
+    say("not measured: " + reason);
   }
   return kDone;
 }

@@ -1,13 +1,13 @@
 // `fovea calibrate`: photos through the model once, so that it can run in 8 bits.
 #include "fovea/calibrate.hpp"
 
-#include <iostream>
 #include <memory>
 #include <string>
 
 #include <fmt/format.h>
 
 #include "cli/commands.hpp"
+#include "cli/terminal.hpp"
 
 namespace fovea::cli {
 
@@ -37,11 +37,11 @@ void add_calibrate(CLI::App& app, Run& run) {
     run = [options, precision] {
       options->precision = parse_precision(*precision);
       options->on_failure = [](const JobFailure& failure) {
-        std::cerr << fmt::format("fovea: {}: {}\n", failure.source, failure.error);
+        say(fmt::format("{}: {}", printable_name(failure.source), failure.error));
       };
       const CalibrateReport report = calibrate(*options);
-      std::cerr << fmt::format("fovea: looked at {} photos, wrote {} in {:.0f} s\n", report.images,
-                               report.file.native(), report.seconds);
+      say(fmt::format("looked at {} photos, wrote {} in {:.0f} s", report.images,
+                      report.file.native(), report.seconds));
       return report.failed == 0 ? kDone : kSomeInputsFailed;
     };
   });

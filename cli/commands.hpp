@@ -41,6 +41,7 @@ using Run = std::function<int()>;
 void add_embed(CLI::App& app, Run& run);
 void add_calibrate(CLI::App& app, Run& run);
 void add_bench(CLI::App& app, Run& run);
+void add_check(CLI::App& app, Run& run);
 void add_info(CLI::App& app, Run& run);
 void add_init(CLI::App& app, Run& run);
 void add_kernel(CLI::App& app, Run& run);

@@ -31,6 +31,7 @@ int run_embed(Options& options) {
   embed.dtype = options.dtype == "f16" ? OutputDType::kF16 : OutputDType::kF32;
   embed.format = options.format == "jsonl" ? OutputFormat::kJsonl : OutputFormat::kNpy;
   embed.normalize = !options.no_normalize;
+  embed.decode_memory = options.job.decode_memory;
   JobReporter reporter(options.job, errors_file(embed.output));
   embed.control = reporter.control();
   return reporter.finish(embed_job(embed));

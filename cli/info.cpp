@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.hpp"
+#include "cli/terminal.hpp"
 #include "fovea/model.hpp"
 
 namespace fovea::cli {
@@ -19,7 +20,6 @@ std::string_view resample_name(Resample resample) {
   return resample == Resample::kBilinear ? "bilinear" : "bicubic";
 }
 
-// Paths are bytes; nlohmann replaces what is no UTF-8 when it dumps.
 void print_json(const ModelInfo& info) {
   using json = nlohmann::ordered_json;
   const Preprocessing& pre = info.preprocessing;
@@ -56,11 +56,11 @@ void print_json(const ModelInfo& info) {
         {"mean", pre.mean},
         {"std", pre.std}}},
   };
-  std::cout << root.dump(2, ' ', false, json::error_handler_t::replace) << '\n';
+  std::cout << json_text(root, 2) << '\n';
 }
 
 void row(std::string_view name, const std::string& value) {
-  std::cout << fmt::format("{:<15} {}\n", name, value);
+  std::cout << fmt::format("{:<15} {}\n", name, io::printable(value));
 }
 
 void list(std::string_view name, const std::vector<std::string>& entries) {
@@ -124,8 +124,8 @@ void add_info(CLI::App& app, Run& run) {
       const ModelInfo info = inspect_model(options->model);
       options->json ? print_json(info) : print_table(info);
       if (!info.usable()) {
-        std::cerr << "fovea: the model cannot be used: " << info.missing.size()
-                  << " tensors missing, " << info.unusable.size() << " unusable\n";
+        say(fmt::format("the model cannot be used: {} tensors missing, {} unusable",
+                        info.missing.size(), info.unusable.size()));
       }
       return info.usable() ? kDone : kFailed;
     };

@@ -1,5 +1,4 @@
 // `fovea init`: a checkpoint of random weights, to try everything without a download.
-#include <iostream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -7,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include "cli/commands.hpp"
+#include "cli/terminal.hpp"
 #include "fovea/model.hpp"
 
 namespace fovea::cli {
@@ -55,8 +55,8 @@ void add_init(CLI::App& app, Run& run) {
     run = [arguments] {
       arguments->options.dtype = weight_type(arguments->dtype);
       init_checkpoint(arguments->options);
-      std::cerr << fmt::format("fovea: wrote {} with random weights, seed {}\n",
-                               arguments->options.preset, arguments->options.seed);
+      say(fmt::format("wrote {} with random weights, seed {}", arguments->options.preset,
+                      arguments->options.seed));
       return kDone;
     };
   });

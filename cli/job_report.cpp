@@ -12,6 +12,8 @@
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
+#include "cli/terminal.hpp"
+
 namespace fovea::cli {
 namespace {
 
@@ -26,7 +28,7 @@ extern "C" void request_stop(int /*signal*/) {
   stop_requested = true;
   std::signal(SIGINT, SIG_DFL);  // the second one of either kind kills
   std::signal(SIGTERM, SIG_DFL);
-  constexpr std::string_view kText = "\nfovea: finishing the batch; once more kills the program\n";
+  constexpr std::string_view kText = "\nfovea: stopping; a second signal kills the program\n";
   // Nothing can be done about a failed write here.
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, kText.data(), kText.size());
 }
@@ -41,16 +43,6 @@ std::string duration(double seconds) {
 
 int percent(double share) {
   return static_cast<int>(std::lround(share * 100));
-}
-
-// A name may hold control characters, which must not reach a terminal.
-std::string printable(std::string text) {
-  for (char& c : text) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
-      c = '?';
-    }
-  }
-  return text;
 }
 
 bool parse_shard(const std::string& text, InputOptions& input) {
@@ -83,6 +75,12 @@ void add_job_options(CLI::App& command, InputOptions& input, JobArguments& argum
         InputOptions scratch;
         return parse_shard(text, scratch) ? "" : "expected i/n with i < n, such as 0/4";
       });
+  command
+      .add_option("--decode-memory", arguments.decode_memory,
+                  "For all images being decoded, such as 2G (0: half of the memory there is,\n"
+                  "at most 1 GiB or 64 MiB for each decode thread)")
+      ->transform(CLI::AsSizeValue(false))
+      ->capture_default_str();
   command.add_flag("--strict", arguments.strict, "End at the first input that fails");
   command.add_option("--max-errors", arguments.max_errors, "End when more inputs fail")
       ->excludes("--strict");
@@ -133,16 +131,16 @@ JobControl JobReporter::control() {
     control.on_failure = [this](const JobFailure& failure) { show(failure); };
     control.on_device = [this](std::string_view device) {
       if (style_ == ProgressStyle::kJson) {
-        line(Json{{"event", "device"}, {"device", device}}.dump(), true);
+        line(json_text({{"event", "device"}, {"device", device}}), true);
       } else {
-        line(fmt::format("fovea: computing on {}", device), true);
+        line("fovea: computing on " + io::printable(device), true);
       }
     };
     control.on_note = [this](std::string_view note) {
       if (style_ == ProgressStyle::kJson) {
-        line(Json{{"event", "note"}, {"note", note}}.dump(), true);
+        line(json_text({{"event", "note"}, {"note", note}}), true);
       } else {
-        line(fmt::format("fovea: {}", note), true);
+        line("fovea: " + io::printable(note), true);
       }
     };
   }
@@ -177,7 +175,7 @@ void JobReporter::show(const JobProgress& progress) {
     if (progress.seconds_left) {
       json["seconds_left"] = *progress.seconds_left;
     }
-    line(json.dump(), true);
+    line(json_text(json), true);
     return;
   }
   std::string text = fmt::format("{}", progress.rows);
@@ -198,16 +196,17 @@ void JobReporter::show(const JobProgress& progress) {
 
 void JobReporter::show(const JobFailure& failure) {
   if (style_ == ProgressStyle::kJson) {
-    line(Json{{"event", "failure"}, {"source", failure.source}, {"error", failure.error}}.dump(
-             -1, ' ', false, Json::error_handler_t::replace),
+    line(json_text({{"event", "failure"}, {"source", failure.source}, {"error", failure.error}}),
          true);
     return;
   }
   if (++failures_shown_ <= kFailuresShown) {
-    line(printable(fmt::format("failed: {}: {}", failure.source, failure.error)), true);
+    line(
+        fmt::format("failed: {}: {}", printable_name(failure.source), io::printable(failure.error)),
+        true);
   }
   if (failures_shown_ == kFailuresShown + 1) {
-    line(fmt::format("more inputs failed; {} lists all", errors_file_), true);
+    line(fmt::format("more inputs failed; {} lists all", printable_name(errors_file_)), true);
   }
 }
 
@@ -216,20 +215,19 @@ int JobReporter::finish(const JobReport& report) {
                    : report.failed > 0 ? kSomeInputsFailed
                                        : kDone;
   if (style_ == ProgressStyle::kJson) {
-    line(Json{{"event", "done"},
-              {"rows", report.rows},
-              {"new_rows", report.new_rows},
-              {"failed", report.failed},
-              {"resumed", report.resumed},
-              {"already_done", report.already_done},
-              {"interrupted", report.interrupted},
-              {"seconds", report.seconds},
-              {"images_per_second", report.images_per_second},
-              {"decode_share", report.decode_share},
-              {"compute_share", report.compute_share},
-              {"write_share", report.write_share},
-              {"decode_utilisation", report.decode_utilisation}}
-             .dump(),
+    line(json_text({{"event", "done"},
+                    {"rows", report.rows},
+                    {"new_rows", report.new_rows},
+                    {"failed", report.failed},
+                    {"resumed", report.resumed},
+                    {"already_done", report.already_done},
+                    {"interrupted", report.interrupted},
+                    {"seconds", report.seconds},
+                    {"images_per_second", report.images_per_second},
+                    {"decode_share", report.decode_share},
+                    {"compute_share", report.compute_share},
+                    {"write_share", report.write_share},
+                    {"decode_utilisation", report.decode_utilisation}}),
          true);
     return code;
   }
@@ -247,7 +245,7 @@ int JobReporter::finish(const JobReport& report) {
     text += fmt::format(", {} in all", report.rows);
   }
   if (report.failed > 0) {
-    text += fmt::format(", {} failed (see {})", report.failed, errors_file_);
+    text += fmt::format(", {} failed (see {})", report.failed, printable_name(errors_file_));
   }
   const std::pair<double, std::string_view> stages[] = {
       {report.compute_share, "computing"},

@@ -23,9 +23,11 @@ struct JobArguments {
   bool quiet = false;
   bool strict = false;
   std::optional<std::uint64_t> max_errors;
+  std::uint64_t decode_memory = 0;
 };
 
-/// Adds INPUT..., --null, --image-key, --shard, --strict, --max-errors, --progress and --quiet.
+/// Adds INPUT..., --null, --image-key, --shard, --decode-memory, --strict, --max-errors, --progress
+/// and --quiet.
 void add_job_options(CLI::App& command, InputOptions& input, JobArguments& arguments);
 
 /// Reads what add_job_options left as text. Throws CLI::ValidationError.

@@ -12,6 +12,7 @@
 #include <fmt/ranges.h>
 
 #include "cli/commands.hpp"
+#include "cli/terminal.hpp"
 #include "fovea/error.hpp"
 #include "gpu/device/device.hpp"
 #include "gpu/device/kernel_image.hpp"
@@ -60,7 +61,7 @@ void print_check(const lab::CheckResult& result) {
   }
   if (!result.reason.empty()) {
     std::cout << (result.what.starts_with("mutant") && result.passed ? ": rejected: " : ": ")
-              << result.reason;
+              << io::printable(result.reason);
   }
   std::cout << '\n' << std::flush;
 }
@@ -68,7 +69,7 @@ void print_check(const lab::CheckResult& result) {
 int run_check(const KernelArguments& arguments) {
   const auto cards = lab::find_cards(arguments.names);
   const std::unique_ptr<gpu::Device> device = gpu::open_cuda_device(arguments.device);
-  std::cerr << "fovea: " << device->info().name << '\n';
+  say(device->info().name);
   int count = 0;
   const int failed =
       lab::check(*device, cards, arguments.check, [&count](const lab::CheckResult& result) {
@@ -117,7 +118,7 @@ void print_figure(const lab::BenchFigure& figure, const lab::Ceilings& ceilings)
     std::cout << fmt::format(", ratio {:.2f}, sustained {:.2f}{}{}{}\n", peer.ratio,
                              peer.sustained_ratio, peer.ambiguous ? ", AMBIGUOUS" : "",
                              peer.same_result ? "" : ", leaves work undone",
-                             peer.wrong.empty() ? "" : ", WRONG: " + peer.wrong);
+                             peer.wrong.empty() ? "" : ", WRONG: " + io::printable(peer.wrong));
   }
   std::cout << std::flush;
 }
@@ -128,7 +129,7 @@ int run_bench(const KernelArguments& arguments) {
     lab::check_json_file(arguments.json);  // now, not after minutes
   }
   const std::unique_ptr<gpu::Device> device = gpu::open_cuda_device(arguments.device);
-  std::cerr << "fovea: " << device->info().name << '\n';
+  say(device->info().name);
   lab::Ceilings ceilings;
   const lab::BenchReport report = lab::bench(
       *device, cards, arguments.bench,
@@ -143,11 +144,11 @@ int run_bench(const KernelArguments& arguments) {
       [&](const lab::BenchFigure& figure) { print_figure(figure, ceilings); },
       [](const lab::BenchFigure& figure) {
         std::cout << fmt::format("{} {}: not timed, its output is wrong: {}\n", figure.card,
-                                 figure.case_name, figure.verdict.reason)
+                                 figure.case_name, io::printable(figure.verdict.reason))
                   << std::flush;
       });
   for (const std::string& missing : report.missing) {
-    std::cerr << "fovea: not measured: " << missing << '\n';
+    say("not measured: " + missing);
   }
   if (!arguments.json.empty()) {
     lab::write_json(report, arguments.json);
@@ -229,7 +230,7 @@ int run_profile(const KernelArguments& arguments) {
     }
   }
   if (arguments.as_json) {
-    std::cout << lab::to_json(profiles) << '\n';
+    std::cout << io::printable_json(lab::to_json(profiles)) << '\n';
   }
   return kDone;
 }

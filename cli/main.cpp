@@ -1,18 +1,24 @@
 // `fovea`: parses the command line, runs one subcommand, turns errors into exit codes.
 #include <algorithm>
 #include <cctype>
+#include <cerrno>
 #include <cstddef>
 #include <cstdlib>
+#include <cstring>
 #include <exception>
+#include <ios>
 #include <iostream>
 #include <iterator>
+#include <new>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "cli/commands.hpp"
+#include "cli/terminal.hpp"
 #include "fovea/error.hpp"
 
 namespace fovea::cli {
@@ -64,10 +70,21 @@ std::vector<std::string> taken_from_environment(const CLI::App& app) {
 // Whatever went wrong, nobody sees these on the command line.
 std::string told_environment(const CLI::App& app) {
   const std::vector<std::string> taken = taken_from_environment(app);
-  return taken.empty() ? "" : fmt::format("from the environment: {}\n", fmt::join(taken, ", "));
+  return taken.empty()
+             ? ""
+             : io::printable(fmt::format("from the environment: {}", fmt::join(taken, ", "))) +
+                   "\n";
 }
 
-int run_program(int argc, char** argv) {
+// What error.what() holds may be anybody's text; the lines that CLI11 adds are ours.
+std::string usage_message(const CLI::App& app, const CLI::Error& error) {
+  const std::string message = CLI::FailureMessage::simple(&app, error);
+  const std::size_t length = std::string_view(error.what()).size();
+  return io::printable(message.substr(0, length)) + message.substr(length) + told_environment(app);
+}
+
+// Parses and runs. `environment` becomes what is to be told of it when running fails.
+int run_command(int argc, char** argv, std::string& environment) {
   CLI::App app("Fovea turns images into SigLIP 2 embeddings.", "fovea");
   app.set_version_flag("--version", "fovea " FOVEA_VERSION);
   app.require_subcommand(1);
@@ -77,6 +94,7 @@ int run_program(int argc, char** argv) {
   add_embed(app, run);
   add_bench(app, run);
   add_calibrate(app, run);
+  add_check(app, run);
   add_info(app, run);
   add_init(app, run);
   add_kernel(app, run);
@@ -86,21 +104,49 @@ int run_program(int argc, char** argv) {
   add_verify(app, run);
   take_environment_when_chosen(app);
   app.failure_message([](const CLI::App* failed, const CLI::Error& error) {
-    return CLI::FailureMessage::simple(failed, error) + told_environment(*failed);
+    return usage_message(*failed, error);
   });
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? kDone : kUsage;
   }
+  environment = told_environment(app);
+  return run();
+}
+
+// Of the exception being handled; `code` is errno as it was thrown.
+std::string failure_message(int code) {
   try {
-    return run();
+    throw;
+  } catch (const std::ios_base::failure&) {
+    return fmt::format("cannot write to the standard output: {}", std::strerror(code));
   } catch (const Error& error) {
-    std::cerr << "fovea: " << error.what() << '\n';
+    return error.what();
+  } catch (const std::bad_alloc&) {
+    return "there is not enough memory for this; free some, raise the limit, or ask for fewer "
+           "threads and smaller batches";
   } catch (const std::exception& error) {
-    std::cerr << "fovea: internal error: " << error.what() << '\n';
+    return fmt::format("internal error: {}", error.what());
+  } catch (...) {
+    return "internal error of an unknown kind";
   }
-  std::cerr << told_environment(app);
+}
+
+int run_program(int argc, char** argv) {
+  std::string environment;
+  try {
+    // A command ends where its results cannot be written, and those in the buffer count.
+    std::cout.exceptions(std::ios::badbit);
+    const int code = run_command(argc, argv, environment);
+    std::cout.flush();
+    return code;
+  } catch (...) {
+    const int code = errno;
+    std::cout.exceptions(std::ios::goodbit);  // whatever is said on stderr flushes it once more
+    say(failure_message(code));
+  }
+  std::cerr << environment;
   return kFailed;
 }
 
@@ -108,5 +154,6 @@ int run_program(int argc, char** argv) {
 }  // namespace fovea::cli
 
 int main(int argc, char** argv) {
+  fovea::cli::reserve_standard_descriptors();
   return fovea::cli::run_program(argc, argv);
 }

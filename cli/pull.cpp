@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "cli/commands.hpp"
+#include "cli/terminal.hpp"
 #include "fovea/hub.hpp"
 
 namespace fovea::cli {
@@ -24,7 +25,7 @@ class PullReport {
   void operator()(const PullProgress& progress) {
     if (!progress.notice.empty()) {
       end_line();
-      std::cerr << "fovea: " << progress.notice << '\n';
+      say(progress.notice);
       return;
     }
     const Clock::time_point now = Clock::now();
@@ -36,7 +37,7 @@ class PullReport {
     const std::chrono::duration<double> seconds = now - start_;
     constexpr double kMega = 1e6;
     const std::string line = fmt::format(
-        "{}: {:.1f} of {:.1f} MB ({:.0f}%), {:.1f} MB/s", progress.file,
+        "{}: {:.1f} of {:.1f} MB ({:.0f}%), {:.1f} MB/s", printable_name(progress.file),
         static_cast<double>(progress.bytes) / kMega, static_cast<double>(progress.total) / kMega,
         progress.total == 0
             ? 100.0
@@ -81,7 +82,9 @@ void add_pull(CLI::App& app, Run& run) {
   command->add_flag("-q,--quiet", options->quiet, "No progress on stderr");
   command->footer(
       "Prints the model's folder. Environment: HF_ENDPOINT, HF_TOKEN, HF_HOME, HF_HUB_CACHE,\n"
-      "HF_HUB_OFFLINE=1 (look up only), SSL_CERT_FILE, https_proxy.");
+      "HF_HUB_OFFLINE=1 (look up only), HF_HUB_DOWNLOAD_TIMEOUT (30: seconds that a download may\n"
+      "be slower than 1 kB/s), HF_HUB_ETAG_TIMEOUT (60: seconds for a reply that is no file),\n"
+      "SSL_CERT_FILE, https_proxy.");
   command->callback([options, &run] {
     run = [options] {
       PullReport report(options->quiet);

@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.hpp"
+#include "cli/terminal.hpp"
 #include "fovea/encoder.hpp"
 #include "fovea/error.hpp"
 #include "fovea/search.hpp"
@@ -43,16 +44,6 @@ struct Query {
   std::int64_t row = -1;  // its own row, when it has one
 };
 
-// A name on a line of its own, whatever it holds.
-std::string one_line(const std::string& name) {
-  std::string line;
-  for (const char c : name) {
-    const auto byte = static_cast<unsigned char>(c);
-    line += byte < 0x20 || byte == 0x7f ? fmt::format("\\x{:02x}", byte) : std::string(1, c);
-  }
-  return line;
-}
-
 std::string count_of(std::int64_t count, std::string_view what) {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }
@@ -62,9 +53,9 @@ class Similar {
   explicit Similar(const SimilarOptions& options)
       : options_(options), collection_(options.in, options.threads) {
     if (!collection_.is_finished()) {
-      std::cerr << "fovea: " << options_.in
-                << ": the job that writes it has not finished; searching the "
-                << count_of(collection_.rows(), "row") << " that are complete\n";
+      say(fmt::format(
+          "{}: the job that writes it has not finished; searching the {} that are complete",
+          printable_name(options_.in), count_of(collection_.rows(), "row")));
     }
   }
 
@@ -74,12 +65,12 @@ class Similar {
       return kDone;
     }
     const std::int64_t missing = write_page(options_.html, page, options_.root, options_.threads);
-    std::cerr << "fovea: wrote " << one_line(options_.html) << '\n';
+    say("wrote " + options_.html);
     if (missing > 0) {
-      std::cerr << "fovea: " << count_of(missing, "picture")
-                << " could not be read and are placeholders; names are relative to "
-                << (options_.root.empty() ? "the working directory (see --root)" : options_.root)
-                << '\n';
+      say(fmt::format(
+          "{} could not be read and are placeholders; names are relative to {}",
+          count_of(missing, "picture"),
+          options_.root.empty() ? "the working directory (see --root)" : options_.root));
     }
     return kDone;
   }
@@ -102,17 +93,17 @@ class Similar {
       }
     }
     if (options_.json) {
-      std::cout << Json{{"threshold", options_.threshold},
-                        {"rows", collection_.rows()},
-                        {"groups", list}}
-                       .dump(2)
+      std::cout << json_text({{"threshold", options_.threshold},
+                              {"rows", collection_.rows()},
+                              {"groups", list}},
+                             2)
                 << '\n';
     }
     const std::string summary =
         fmt::format("{} of {} in {}, with a cosine of at least {:g}", count_of(members, "photo"),
                     collection_.rows(), count_of(static_cast<std::int64_t>(groups.size()), "group"),
                     options_.threshold);
-    std::cerr << "fovea: " << summary << '\n';
+    say(summary);
     page.title = "Near-duplicates";
     page.description = summary + described();
     return page;
@@ -139,12 +130,12 @@ class Similar {
       item["matches"] = json_of(section, results[index]);
       list.push_back(std::move(item));
       if (prints_table()) {
-        std::cout << one_line(query.picture.source) << '\n';
+        std::cout << printable_name(query.picture.source) << '\n';
         print(section);
       }
     }
     if (options_.json) {
-      std::cout << Json{{"rows", collection_.rows()}, {"queries", list}}.dump(2) << '\n';
+      std::cout << json_text({{"rows", collection_.rows()}, {"queries", list}}, 2) << '\n';
     }
     page.title = queries_.size() == 1
                      ? "Neighbours of " + queries_.front().picture.source
@@ -185,7 +176,7 @@ class Similar {
     int rank = 0;
     for (const PagePicture& picture : section.pictures) {
       std::cout << fmt::format("{:6}  {:8.6f}  {}\n", ++rank, picture.score.value_or(0),
-                               one_line(picture.source));
+                               printable_name(picture.source));
     }
   }
 
@@ -197,8 +188,7 @@ class Similar {
         add_row(row);
       }
       if (count < collection_.rows()) {
-        std::cerr << fmt::format("fovea: the first {} of {} rows; --limit takes more\n", count,
-                                 collection_.rows());
+        say(fmt::format("the first {} of {} rows; --limit takes more", count, collection_.rows()));
       }
       return;
     }

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.hpp"
+#include "cli/terminal.hpp"
 
 namespace fovea::cli {
 namespace {
@@ -28,11 +29,11 @@ void print_table(const VerifyReport& report) {
   for (const PrecisionCheck& check : report.precisions) {
     std::cout << fmt::format(
         "{:<7} cosine to fp32: mean {:.6f}, min {:.6f} ({}); recall@10 {:.4f}  {}\n",
-        to_string(check.precision), check.cosine_mean, check.cosine_min, check.worst, check.recall,
-        verdict(check.passed));
+        to_string(check.precision), check.cosine_mean, check.cosine_min,
+        printable_name(check.worst), check.recall, verdict(check.passed));
   }
   for (const std::string& reason : report.refused) {
-    std::cout << fmt::format("not checked: {}\n", reason);
+    std::cout << "not checked: " + io::printable(reason) + "\n";
   }
 }
 
@@ -52,7 +53,7 @@ void print_json(const VerifyReport& report) {
                                   {"recall_at_10", check.recall},
                                   {"passed", check.passed}});
   }
-  std::cout << json.dump(2) << '\n';
+  std::cout << json_text(json, 2) << '\n';
 }
 
 }  // namespace
@@ -80,7 +81,7 @@ void add_verify(CLI::App& app, Run& run) {
       if (*json) {
         print_json(report);
       } else {
-        std::cerr << "fovea: " << report.device << '\n';
+        say(report.device);
         print_table(report);
       }
       return report.passed ? kDone : kFailed;

@@ -32,11 +32,44 @@ if(FOVEA_SANITIZE)
                                                  -fno-omit-frame-pointer)
   target_link_options(fovea_options INTERFACE -fsanitize=${FOVEA_SANITIZE})
 endif()
+
+# Hardening: the program parses what strangers wrote. Whatever a compiler or linker lacks is left out.
+# tests/cli/test_hardening.py looks for it in what was built.
+include(CheckCXXCompilerFlag)
+include(CheckCXXSourceCompiles)
+include(CheckPIESupported)
+check_pie_supported(LANGUAGES CXX)
+foreach(flag -fstack-protector-strong -fcf-protection)
+  string(MAKE_C_IDENTIFIER "FOVEA_HAS${flag}" has)
+  check_cxx_compiler_flag(${flag} ${has})
+  if(${has})
+    target_compile_options(fovea_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:${flag}>)
+  endif()
+endforeach()
+target_link_options(fovea_options INTERFACE -Wl,-z,relro,-z,now -Wl,-z,noexecstack)
+if(NOT FOVEA_SANITIZE)  # the sanitizers replace the functions that it would check
+  # The C library warns of a level it does not know, and compilers that set one of a second definition.
+  set(CMAKE_REQUIRED_FLAGS "-O2 -Werror -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3")
+  check_cxx_source_compiles("#include <cstring>\nint main() { return 0; }" FOVEA_HAS_FORTIFY_3)
+  unset(CMAKE_REQUIRED_FLAGS)
+  set(level $<IF:$<BOOL:${FOVEA_HAS_FORTIFY_3}>,3,2>)
+  # It works on optimised code alone.
+  target_compile_options(
+    fovea_options INTERFACE "$<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Release,RelWithDebInfo,MinSizeRel>>:\
+-U_FORTIFY_SOURCE;-D_FORTIFY_SOURCE=${level}>")
+endif()
+# The folders that read files and replies: there an index out of bounds ends the program. The folders
+# that compute go through memory element by element, and are given sizes that were checked.
+set(FOVEA_PARSING_FOLDERS io image model pipeline hub search)
+
 # fovea_library(<folder> [libraries...]): a static library fovea_<folder> of the .cpp files here.
 function(fovea_library name)
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
   add_library(fovea_${name} STATIC ${sources})
   target_link_libraries(fovea_${name} PUBLIC fovea_options ${ARGN})
+  if(name IN_LIST FOVEA_PARSING_FOLDERS)
+    target_compile_definitions(fovea_${name} PRIVATE _GLIBCXX_ASSERTIONS)
+  endif()
 endfunction()
 
 # fovea_test(<folder> [libraries...]): a GoogleTest program <folder>_test of tests/<folder>/*.cpp.

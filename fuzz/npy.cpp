@@ -1,6 +1,7 @@
 // Fuzzes the .npy header parser; what it accepts must lie inside the input.
 #include "io/npy.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -10,7 +11,9 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   try {
-    const fovea::io::NpyInfo info = fovea::io::parse_npy(std::as_bytes(std::span(data, size)));
+    const auto file = std::as_bytes(std::span(data, size));
+    const fovea::io::NpyInfo info =
+        fovea::io::parse_npy(file.first(std::min(size, fovea::io::kMaxNpyHeadBytes)), file.size());
     const std::size_t item = fovea::size_of(info.dtype);
     const auto elements = static_cast<std::size_t>(info.shape.elements());
     if (info.data_offset % item != 0 || info.data_offset + elements * item != size) {

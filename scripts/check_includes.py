@@ -41,7 +41,7 @@ ALLOWED = {
     "lab": {
         "src/gpu", "src/gpu/launch", "src/gpu/vendor", "src/gpu/device", "src/ops", "src/io", "src/core", "kernels",
     },
-    "cli": {"lab", "src/gpu/device"},
+    "cli": {"lab", "src/gpu/device", "src/io"},
     "examples": set(),
     "python/native": {"include/fovea/c"},
 }

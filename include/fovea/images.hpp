@@ -34,10 +34,12 @@ struct ImageFailure {
 struct EmbedImagesOptions {
   int batch_size = 0;      ///< images computed together; 0: what suits the device
   int decode_threads = 0;  ///< 0: one for each CPU this process may use
-  bool normalize = true;   ///< scale every embedding to length 1
+  /// Bytes that the images being read and decoded may take together; see EmbedOptions.
+  std::uint64_t decode_memory = 0;
+  bool normalize = true;  ///< scale every embedding to length 1
   /// End with the batch of the first image that fails, instead of going on without it.
   bool stop_at_failure = false;
-  /// Set to true to end after the batch being computed.
+  /// Set to true to end within two seconds, without the batch being computed.
   const std::atomic<bool>* stop = nullptr;
   /// Called after each batch, from a thread of the call's, with how many images are done, failed
   /// ones included.

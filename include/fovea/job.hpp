@@ -72,7 +72,8 @@ struct JobControl {
   std::function<void(std::string_view)> on_device;
   /// Called with what a user should know, such as memory of the device that ran short.
   std::function<void(std::string_view)> on_note;
-  /// Set to true (a signal handler may) to end the job after the batch being computed.
+  /// Set to true (a signal handler may) to end the job within two seconds: whatever is being
+  /// decoded or computed is dropped, and done again when the job goes on.
   const std::atomic<bool>* stop = nullptr;
 };
 
@@ -86,7 +87,11 @@ struct EmbedOptions {
   std::string output;
   int batch_size = 0;      ///< images computed together; 0: what suits the device
   int decode_threads = 0;  ///< 0: one for each CPU this process may use
-  bool normalize = true;   ///< scale every embedding to length 1
+  /// Bytes that the images being read and decoded may take together; 0: half of the memory that
+  /// this process may use, but no more than 1 GiB or 64 MiB for each decode thread, whichever is
+  /// larger. A quarter of it is for encoded files. An image that needs more than there is fails.
+  std::uint64_t decode_memory = 0;
+  bool normalize = true;  ///< scale every embedding to length 1
   OutputDType dtype = OutputDType::kF32;
   OutputFormat format = OutputFormat::kNpy;
   std::uint64_t shard_rows = 65536;         ///< rows in one file of embeddings
@@ -99,8 +104,9 @@ struct EmbedOptions {
 struct PreprocessOptions {
   InputOptions input;
   std::string model;
-  std::string output;  ///< a file ending in .npy
-  int decode_threads = 0;
+  std::string output;               ///< a file ending in .npy
+  int decode_threads = 0;           ///< as in EmbedOptions
+  std::uint64_t decode_memory = 0;  ///< as in EmbedOptions
   std::optional<std::uint64_t> max_errors;
   JobControl control;
 };

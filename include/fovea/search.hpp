@@ -19,7 +19,8 @@ struct Match {
   friend bool operator==(const Match&, const Match&) = default;
 };
 
-/// The embeddings that a job wrote, memory-mapped. Rows are counted through all shards, in order.
+/// The embeddings that a job wrote, read when they are asked for: a file that changes or becomes
+/// shorter meanwhile is a fovea::Error. Rows are counted through all shards, in order.
 /// Names are given as in the index files: UTF-8, other bytes as \xHH, a backslash doubled.
 /// Embeddings need not be normalised; a row of zeros has similarity 0 to everything.
 /// Methods may be called from several threads; searches take turns.

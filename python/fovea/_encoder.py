@@ -17,7 +17,7 @@ import numpy.typing as npt
 from fovea import _images
 from fovea._errors import Error, ImageError
 from fovea._images import ImageLike
-from fovea._library import ENCODED, EmbedOptions, library, text
+from fovea._library import ENCODED, EmbedOptions, integer, library, text
 
 OnError = Union[Literal["raise", "nan"], Callable[[ImageError], Any]]
 
@@ -69,11 +69,12 @@ class Encoder:
         arguments = [os.fsencode(model), device.encode(), precision.encode()]
         if any(b"\0" in argument for argument in arguments):
             raise ValueError("names of models, devices and precisions hold no NUL character")
-        library.fovea_encoder_load(*arguments, threads, ctypes.byref(handle))
+        library.fovea_encoder_load(*arguments, integer(threads, "threads", 0), ctypes.byref(handle))
         self._handle = handle
         self._lock = threading.Lock()  # the handle is not freed while it is being used
         self._pid = os.getpid()
         self._free = weakref.finalize(self, _free_encoder, handle, self._pid)
+        self._free.atexit = False  # daemon threads may be using it still, and the process frees it
         self._model = os.fsdecode(model)
         self._device = text(library.fovea_encoder_device(handle))
         self._precision = text(library.fovea_encoder_precision(handle))
@@ -149,8 +150,8 @@ class Encoder:
         """
         if on_error not in ("raise", "nan") and not callable(on_error):
             raise ValueError(f'on_error is "raise", "nan" or a function, not {on_error!r}')
-        if batch_size is not None and not 1 <= batch_size < 1 << 31:
-            raise ValueError(f"a batch holds at least 1 image, not {batch_size}")
+        if batch_size is not None:
+            batch_size = integer(batch_size, "batch_size", 1)
         self._check_process()
         images = _as_list(images)
         rows = np.empty((len(images), self._dimension), np.float32)
@@ -165,6 +166,8 @@ class Encoder:
                 while running:
                     _finish(running.popleft(), bar, on_error)
             finally:
+                for run in running:
+                    run.stop()  # all of them, before the first is waited for
                 for run in running:
                     run.close()
         return rows
@@ -258,6 +261,11 @@ class _Run:
             library.fovea_embed_failure(self._run, which, ctypes.byref(index), ctypes.byref(reason))
             why = self._unreadable.get(index.value) or text(reason.value or b"")
             yield ImageError(self._first + index.value, _images.source_of(self._images[index.value]), why)
+
+    def stop(self) -> None:
+        """Asks the run to end early."""
+        if self._run and os.getpid() == self._pid:
+            library.fovea_embed_stop(self._run)
 
     def close(self) -> None:
         """Ends the run, after which the engine uses neither images nor rows."""

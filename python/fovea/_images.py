@@ -147,6 +147,8 @@ def _from_array(array: np.ndarray) -> Image:
     height, width, channels = array.shape
     if height == 0 or width == 0:
         raise ValueError(f"{shape} pixels are no image: sides are at least 1")
+    if max(height, width) >= 1 << 31:
+        raise ValueError(f"{shape} pixels are more than an image has")
     if channels < 3:
         array = np.repeat(array[:, :, :1], 3, axis=2)
     pixels = np.ascontiguousarray(array[:, :, :3])

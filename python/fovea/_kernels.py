@@ -9,7 +9,7 @@ import torch
 
 import fovea.ops
 from fovea._errors import Error
-from fovea._library import library, text
+from fovea._library import integer, library, text
 
 _TYPES = {torch.float16: 3, torch.bfloat16: 4, torch.float32: 5}  # fovea_type
 _CAUSAL_FIRST = 1  # fovea_causal
@@ -120,7 +120,7 @@ def kernels() -> list[Kernel]:
 
 def _choose(args: _AttentionArgs, device_index: int) -> _Choice:
     choice = _Choice()
-    place = _Place(device=device_index, threads=1, stream=None)
+    place = _Place(device=integer(device_index, "device_index", 0), threads=1, stream=None)
     _call("fovea_attention_choose", ctypes.byref(args), ctypes.byref(place), ctypes.byref(choice))
     return choice
 

@@ -4,10 +4,14 @@ Declares what include/fovea/c/ says; nothing else in the package knows ctypes' t
 
 from __future__ import annotations
 
+import atexit
 import ctypes
+import operator
 import os
 import pathlib
+import time
 import warnings
+from typing import SupportsIndex
 
 import numpy as np
 
@@ -56,6 +60,7 @@ _STATUS = object()  # a function's return value that says whether it failed
 _FUNCTIONS = {
     "fovea_last_error": (_text,),
     "fovea_version": (_text,),
+    "fovea_shut_down": (_STATUS, _int),
     "fovea_set_note_handler": (_NOTE_HANDLER, _NOTE_HANDLER),
     "fovea_encoder_load": (_STATUS, _text, _text, _text, _int, _out(_pointer)),
     "fovea_encoder_free": (None, _pointer),
@@ -94,7 +99,36 @@ def text(message: bytes) -> str:
     return message.decode("utf-8", "replace")
 
 
+def integer(value: SupportsIndex, name: str, least: int, bits: int = 32) -> int:
+    """A number as the engine takes it, which ctypes would cut to its size without a word."""
+    number = operator.index(value)
+    most = (1 << (bits - 1)) - 1
+    if not least <= number <= most:
+        raise ValueError(f"{name} is {number}; expected {least} to {most}")
+    return number
+
+
 library = _declare(_load())
+
+# How long the interpreter waits for the engine when it ends.
+_MOST_SECONDS_AT_EXIT = 10
+_SLICE_MILLISECONDS = 50
+
+
+def _shut_down() -> None:
+    """Daemon threads go on while the interpreter ends: what they compute with is about to be torn down."""
+    last = time.monotonic() + _MOST_SECONDS_AT_EXIT
+    while True:
+        try:
+            library.fovea_shut_down(_SLICE_MILLISECONDS)  # in slices, so that Ctrl-C is heard
+            return
+        except Error:
+            if time.monotonic() > last:
+                raise
+
+
+# Before this threads that are no daemons have ended.
+atexit.register(_shut_down)
 
 
 @_NOTE_HANDLER

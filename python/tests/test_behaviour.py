@@ -133,10 +133,21 @@ def test_one_pil_image_or_tensor_is_not_a_list(encoder):
 
 def test_odd_arguments(encoder):
     for batch_size in (0, -1, 1 << 31):
-        with pytest.raises(ValueError, match="a batch holds at least 1 image"):
+        with pytest.raises(ValueError, match="batch_size is -?[0-9]+; expected 1 to 2147483647"):
             encoder.embed([PIXELS], batch_size=batch_size)
     with pytest.raises(ValueError, match="on_error"):
         encoder.embed([PIXELS], on_error="ignore")
+
+
+def test_numbers_beyond_their_range(model, encoder):
+    """ctypes would cut them: 2**32 + 3 threads to 3."""
+    for threads in ((1 << 32) + 3, -1, 1 << 31, -(1 << 32) + 2):
+        with pytest.raises(ValueError, match=rf"threads is {threads}; expected 0 to 2147483647"):
+            fovea.load(model, threads=threads)
+    with pytest.raises(TypeError):
+        fovea.load(model, threads=2.5)
+    with pytest.raises(ValueError, match="batch_size is 4294967297"):
+        encoder.embed([PIXELS], batch_size=(1 << 32) + 1)
 
 
 def test_messages_of_load(model, tmp_path):
@@ -249,7 +260,7 @@ def test_ctrl_c_ends_a_call_soon(model, device):
     process.send_signal(signal.SIGINT)
     out, _ = process.communicate(timeout=120)
     assert out == "interrupted True\n"
-    assert time.perf_counter() - sent < 30
+    assert time.perf_counter() - sent < 5  # 2 when nothing else computes
 
 
 def test_needs_numpy_alone(model):

@@ -32,7 +32,8 @@ void look_at_images(const CalibrateOptions& options, const pipeline::PixelLayout
   pipeline::LoaderOptions loading;
   loading.threads = options.threads > 0 ? options.threads : available_threads();
   loading.image_bytes = layout.image_bytes();
-  pipeline::Loader loader(loading, inputs, pipeline::make_prepare(layout));
+  pipeline::Loader loader(loading, inputs);
+  loader.start(pipeline::make_prepare(layout));
   std::vector<float> embeddings;
   while (report.images < options.images) {
     pipeline::Batch* const batch = loader.next();

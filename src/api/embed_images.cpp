@@ -22,7 +22,8 @@ class ImageSource final : public pipeline::Source {
  public:
   explicit ImageSource(std::span<const ImageInput> images) : images_(images) {}
 
-  bool next(pipeline::Item& item) override {
+ private:
+  bool do_next(pipeline::Item& item, StopFlag /*stop*/) override {
     if (next_ == images_.size()) {
       return false;
     }
@@ -44,7 +45,6 @@ class ImageSource final : public pipeline::Source {
     return true;
   }
 
- private:
   static void set_pixels(pipeline::Item& item, const ImageInput& image) {
     if (image.width < 1 || image.height < 1 ||
         image.data.size() / image::kChannels / static_cast<std::size_t>(image.width) !=
@@ -144,10 +144,11 @@ std::vector<ImageFailure> Encoder::embed_images(std::span<const ImageInput> imag
   run.loader.threads = static_cast<int>(std::min(threads, images.size()));
   run.loader.image_bytes = layout.image_bytes();
   run.loader.row_floats = width;
+  run.loader.decode_memory = options.decode_memory;
   run.loader.allocate = [this](std::size_t bytes) { return impl_->buffers.take(bytes); };
   const auto encode = [&](std::span<const std::uint8_t> patches, std::int64_t count,
                           std::span<float> embeddings) {
-    impl_->encoder->encode(patches, count, embeddings);
+    impl_->encoder->encode(patches, count, embeddings, options.stop);
     if (const std::string note = impl_->encoder->take_note(); !note.empty() && options.on_note) {
       options.on_note(note);
     }

@@ -11,9 +11,9 @@
 #include "hub/resolve.hpp"
 #include "image/decode.hpp"
 #include "image/resize.hpp"
-#include "io/mapped_file.hpp"
 #include "io/text.hpp"
 #include "model/checkpoint.hpp"
+#include "pipeline/read_file.hpp"
 
 namespace fovea {
 namespace {
@@ -71,9 +71,12 @@ std::vector<float> Encoder::embed(std::span<const std::byte> image, bool normali
 }
 
 std::vector<float> Encoder::embed_file(const std::filesystem::path& path, bool normalize) {
-  const io::MappedFile file(path);
   try {
-    return embed(file.bytes(), normalize);
+    std::vector<std::byte> bytes;
+    const MemoryPool::Lease lease = pipeline::read_file(path.native(), bytes);
+    return embed(bytes, normalize);
+  } catch (const ResourceError& error) {
+    fail_for_resources("{}: {}", io::escape(path.native()), error.what());
   } catch (const Error& error) {
     fail("{}: {}", io::escape(path.native()), error.what());
   }

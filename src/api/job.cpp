@@ -19,6 +19,8 @@
 #include "pipeline/fingerprint.hpp"
 #include "pipeline/input_stream.hpp"
 #include "pipeline/output.hpp"
+#include "pipeline/output_files.hpp"
+#include "pipeline/own_outputs.hpp"
 #include "pipeline/prepare.hpp"
 #include "pipeline/run.hpp"
 #include "pipeline/source.hpp"
@@ -44,12 +46,12 @@ class LateEncoder {
     return backend_ ? backend_->allocate_input(bytes) : encoder_->allocate_input(bytes);
   }
 
-  pipeline::Encode load(const std::function<void(std::string_view)>& on_note) {
-    const model::Checkpoint checkpoint(folder_);
+  pipeline::Encode load(const std::function<void(std::string_view)>& on_note, StopFlag stop) {
+    const model::Checkpoint checkpoint(folder_, stop);
     encoder_ = std::make_unique<model::Encoder>(checkpoint, std::move(backend_));
-    return [this, on_note](std::span<const std::uint8_t> patches, std::int64_t images,
-                           std::span<float> embeddings) {
-      encoder_->encode(patches, images, embeddings);
+    return [this, on_note, stop](std::span<const std::uint8_t> patches, std::int64_t images,
+                                 std::span<float> embeddings) {
+      encoder_->encode(patches, images, embeddings, stop);
       if (const std::string note = encoder_->take_note(); !note.empty() && on_note) {
         on_note(note);
       }
@@ -62,20 +64,23 @@ class LateEncoder {
   std::unique_ptr<model::Encoder> encoder_;
 };
 
-pipeline::RunOptions run_options(const InputOptions& input, const JobControl& control,
-                                 int decode_threads, int batch_size,
+// `job`: EmbedOptions or PreprocessOptions.
+template <typename Job>
+pipeline::RunOptions run_options(const Job& job, int batch_size,
                                  const pipeline::PixelLayout& layout) {
   if (batch_size < 1) {
     fail("a batch holds at least 1 image, not {}", batch_size);
   }
   pipeline::RunOptions options;
-  options.loader.threads = decode_threads > 0 ? decode_threads : available_threads();
+  options.loader.threads = job.decode_threads > 0 ? job.decode_threads : available_threads();
+  options.loader.decode_memory = job.decode_memory;
   options.loader.batch_size = static_cast<std::size_t>(batch_size);
   options.loader.image_bytes = layout.image_bytes();
-  options.count_inputs = [&input, &layout](const std::atomic<bool>& stop) {
+  options.count_inputs = [&input = job.input, &layout](StopFlag stop) {
     return pipeline::count_inputs(input, layout.preprocessing, stop);
   };
-  options.control = control;
+  options.max_errors = job.max_errors;
+  options.control = job.control;
   return options;
 }
 
@@ -83,10 +88,6 @@ pipeline::RunOptions run_options(const InputOptions& input, const JobControl& co
   fail(
       "no images among the inputs: a folder counts files ending in jpg, jpeg, jpe, jfif, png, "
       "webp, gif, bmp, tif or tiff");
-}
-
-bool is_array_file(const std::string& output) {
-  return output.ends_with(".npy");
 }
 
 // One embed_job.
@@ -108,9 +109,9 @@ class EmbedJob {
   }
 
   JobReport run() {
-    auto source =
-        pipeline::make_source(options_.input, config_.preprocessing, options_.control.stop);
-    if (is_array_file(options_.output)) {
+    auto source = pipeline::make_source(options_.input, config_.preprocessing);
+    pipeline::refuse_own_outputs(options_.input, options_.output, options_.control.stop);
+    if (pipeline::is_array_file(options_.output)) {
       return run_to_file(std::move(source));
     }
     return run_to_folder(std::move(source));
@@ -118,13 +119,11 @@ class EmbedJob {
 
  private:
   [[nodiscard]] pipeline::RunOptions loop_options() {
-    pipeline::RunOptions run = run_options(options_.input, options_.control,
-                                           options_.decode_threads, batch_size_, layout_);
+    pipeline::RunOptions run = run_options(options_, batch_size_, layout_);
     run.loader.row_floats = static_cast<std::size_t>(config_.vision.hidden);
     run.loader.allocate = [this](std::size_t bytes) { return encoder_.allocate_input(bytes); };
     run.normalize = options_.normalize;
     run.dtype = options_.dtype;
-    run.max_errors = options_.max_errors;
     return run;
   }
 
@@ -139,7 +138,7 @@ class EmbedJob {
                  pipeline::Output& output) {
     return pipeline::run_job(
         run, inputs, pipeline::make_prepare(layout_),
-        [this] { return encoder_.load(options_.control.on_note); }, output);
+        [this] { return encoder_.load(options_.control.on_note, options_.control.stop); }, output);
   }
 
   JobReport run_to_file(std::unique_ptr<pipeline::Source> source) {
@@ -172,7 +171,7 @@ class EmbedJob {
       calibration = fs::exists(path, error) ? path : fs::path();  // the encoder tells what to do
     }
     return {.model = options_.model,
-            .model_sha256 = pipeline::model_fingerprint(folder_, calibration),
+            .model_sha256 = pipeline::model_fingerprint(folder_, calibration, options_.control.stop),
             .preprocessing = config_.preprocessing,
             .preprocessing_sha256 = pipeline::preprocessing_fingerprint(config_.preprocessing),
             .precision = std::string(to_string(precision)),
@@ -186,7 +185,8 @@ class EmbedJob {
   }
 
   JobReport run_to_folder(std::unique_ptr<pipeline::Source> source) {
-    pipeline::FolderOutput output(options_.output, identity(), options_.overwrite);
+    pipeline::FolderOutput output(options_.output, identity(), options_.overwrite,
+                                  std::chrono::milliseconds(50), options_.control.stop);
     const pipeline::JobState found = output.state();
     if (options_.retry_failed && !found.finished && !found.retrying) {
       fail(
@@ -198,19 +198,22 @@ class EmbedJob {
       check_unchanged(stream(std::move(source)), found);
       return {.rows = found.rows, .failed = found.failed, .resumed = true, .already_done = true};
     }
+    // Nothing is changed before the list of what failed was read to its end.
+    std::optional<pipeline::RetryNames> only;
+    if (found.finished || found.retrying) {
+      only = output.retry_names();
+    }
     if (found.finished) {
       output.begin_retry();
     }
     const pipeline::JobState& state = output.state();
-    std::optional<pipeline::RetryNames> only;
-    if (state.retrying) {
-      only = output.retry_names();
-    }
     const bool retrying = state.retrying;
     const std::uint64_t rows_before = state.rows;
     pipeline::InputStream inputs = stream(std::move(source), std::move(only));
     try {
-      inputs.skip(state.inputs, state.names);
+      inputs.skip(state.inputs, state.names, options_.control.stop);
+    } catch (const Interrupted&) {
+      throw;
     } catch (const Error& error) {
       fail("{}: {}; choose another output or --overwrite this one", io::escape(options_.output),
            error.what());
@@ -229,7 +232,7 @@ class EmbedJob {
       if (output.state().inputs == 0) {
         throw;
       }
-      fail("{}\nWhat was done so far is kept in {}: the same command goes on from there.",
+      fail("{}. What was done so far is kept in {}: the same command goes on from there",
            error.what(), io::escape(options_.output));
     }
     report.resumed = output.found();
@@ -251,11 +254,13 @@ class EmbedJob {
 
   void check_unchanged(pipeline::InputStream inputs, const pipeline::JobState& found) const {
     try {
-      inputs.skip(found.all_inputs, found.all_names);
-      const std::uint64_t more = inputs.skip_rest();
+      inputs.skip(found.all_inputs, found.all_names, options_.control.stop);
+      const std::uint64_t more = inputs.skip_rest(options_.control.stop);
       if (more > 0) {
         fail("the inputs have changed since this output was finished: there are {} more", more);
       }
+    } catch (const Interrupted&) {
+      throw;
     } catch (const Error& error) {
       fail("{}: {}; choose another output or --overwrite this one", io::escape(options_.output),
            error.what());
@@ -274,26 +279,30 @@ class EmbedJob {
 
 JobReport embed_job(const EmbedOptions& options) {
   const Clock::time_point start = Clock::now();
-  JobReport report = EmbedJob(options).run();
+  JobReport report;
+  try {
+    report = EmbedJob(options).run();
+  } catch (const Interrupted&) {  // before the first batch
+    report.interrupted = true;
+  }
   report.seconds = seconds_since(start);
   return report;
 }
 
 JobReport preprocess_job(const PreprocessOptions& options) {
   const Clock::time_point start = Clock::now();
-  if (!is_array_file(options.output)) {
+  if (!pipeline::is_array_file(options.output)) {
     fail("{}: the pixels go to a file that ends in .npy", io::escape(options.output));
   }
   const model::ModelConfig config = model::read_model_config(hub::resolve_model(options.model));
   const pipeline::PixelLayout layout{.preprocessing = config.preprocessing, .patch = 0};
   const Preprocessing& p = layout.preprocessing;
-  pipeline::InputStream inputs(pipeline::make_source(options.input, p, options.control.stop),
-                               options.input.shard_index, options.input.shard_count);
+  pipeline::InputStream inputs(pipeline::make_source(options.input, p), options.input.shard_index,
+                               options.input.shard_count);
+  pipeline::refuse_own_outputs(options.input, options.output, options.control.stop);
   pipeline::FileOutput output(options.output, DType::kU8, {p.height, p.width, 3});
   constexpr int kBatch = 32;
-  pipeline::RunOptions run =
-      run_options(options.input, options.control, options.decode_threads, kBatch, layout);
-  run.max_errors = options.max_errors;
+  const pipeline::RunOptions run = run_options(options, kBatch, layout);
   JobReport report = pipeline::run_job(run, inputs, pipeline::make_prepare(layout), {}, output);
   if (!report.interrupted) {
     if (report.rows + report.failed == 0) {

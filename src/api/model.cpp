@@ -46,7 +46,7 @@ ModelInfo inspect_model(const std::string& model) {
   info.dtypes.assign(dtypes.begin(), dtypes.end());
   for (const model::SafetensorsFile& file : weights.files()) {
     info.files.push_back(file.file().path());
-    info.weight_bytes += file.file().bytes().size();
+    info.weight_bytes += file.file().size();
   }
   info.missing = weights.missing();
   info.unusable = weights.unusable();

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -64,8 +65,9 @@ std::string Collection::source(std::int64_t row) const {
 std::optional<std::int64_t> Collection::find(const std::string& name) const {
   // As typed, as typed in the escaped form, and without "./" and the like.
   const std::string plain = fs::path(name).lexically_normal().native();
+  std::set<std::string> tried;  // a search reads whole indexes
   for (const std::string& text : {io::escape(name), name, io::escape(plain)}) {
-    if (!io::is_utf8(text)) {
+    if (!io::is_utf8(text) || !tried.insert(text).second) {
       continue;
     }
     if (const std::int64_t row = impl_->shards.find(text); row >= 0) {
@@ -87,7 +89,11 @@ std::optional<std::int64_t> Collection::find_file(const fs::path& path,
   if (wanted.empty()) {
     return std::nullopt;
   }
-  for (const fs::path& name : {wanted.filename(), path.filename()}) {
+  std::vector<fs::path> names{wanted.filename()};
+  if (path.filename() != names.front()) {
+    names.push_back(path.filename());
+  }
+  for (const fs::path& name : names) {
     const std::string text = io::escape(name.native());
     const auto is_it = [&](const std::string& source) {
       return place(root / io::unescape(source)) == wanted;
@@ -101,7 +107,7 @@ std::optional<std::int64_t> Collection::find_file(const fs::path& path,
 }
 
 std::vector<float> Collection::embedding(std::int64_t row) const {
-  return impl_->shards.row(row);
+  return search::RowReader(impl_->shards).row(row);
 }
 
 std::vector<std::vector<Match>> Collection::nearest(std::span<const float> queries, int k,
@@ -140,21 +146,22 @@ std::int64_t write_page(const fs::path& path, const Page& page, const fs::path& 
 
 Vectors read_vectors(const fs::path& path) {
   const io::NpyFile file(path);
-  const ConstTensorView view = file.view();
-  const Shape& shape = view.shape;
+  const Shape& shape = file.shape();
   if ((shape.rank() != 1 && shape.rank() != 2) ||
-      (view.dtype != DType::kF32 && view.dtype != DType::kF16)) {
+      (file.dtype() != DType::kF32 && file.dtype() != DType::kF16)) {
     fail("{}: {} of shape {}; queries are f32 or f16 [n, dimension] or [dimension]",
-         io::escape(path.native()), to_string(view.dtype), shape.to_string());
+         io::escape(path.native()), to_string(file.dtype()), shape.to_string());
   }
   Vectors vectors;
   vectors.rows = shape.rank() == 1 ? 1 : shape[0];
   vectors.dimension = shape[shape.rank() - 1];
   vectors.values.resize(static_cast<std::size_t>(shape.elements()));
-  if (view.dtype == DType::kF16) {
-    search::promote(view.as<Float16>(), vectors.values.size(), vectors.values.data());
+  if (file.dtype() == DType::kF16) {
+    std::vector<Float16> halves(vectors.values.size());
+    file.read(0, std::span(halves));
+    search::promote(halves.data(), halves.size(), vectors.values.data());
   } else {
-    vectors.values.assign(view.as<float>(), view.as<float>() + vectors.values.size());
+    file.read(0, std::span(vectors.values));
   }
   return vectors;
 }

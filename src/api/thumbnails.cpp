@@ -1,6 +1,7 @@
 // Files are read side by side; an archive is gone through once for all members wanted of it.
 #include "api/thumbnails.hpp"
 
+#include <cstddef>
 #include <memory>
 #include <set>
 #include <span>
@@ -8,8 +9,8 @@
 #include <vector>
 
 #include "core/error.hpp"
-#include "io/mapped_file.hpp"
 #include "io/text.hpp"
+#include "pipeline/read_file.hpp"
 #include "pipeline/source.hpp"
 
 namespace fovea {
@@ -20,15 +21,13 @@ using search::Thumbnail;
 
 void read_file(const fs::path& path, Thumbnail& thumbnail) {
   try {
-    const io::MappedFile file(path);
-    thumbnail = search::make_thumbnail(file.bytes());
+    std::vector<std::byte> bytes;
+    const MemoryPool::Lease lease = pipeline::read_file(path.native(), bytes);
+    thumbnail = search::make_thumbnail(bytes);
+  } catch (const ResourceError&) {
+    throw;  // the photo is not to blame
   } catch (const Error& error) {
     thumbnail.error = error.what();
-    // The picture is labelled with its name; the reason need not say it again.
-    const std::string name = io::escape(path.native()) + ": ";
-    if (thumbnail.error.starts_with(name)) {
-      thumbnail.error.erase(0, name.size());
-    }
   }
 }
 

@@ -84,7 +84,7 @@ Photos read_photos(const VerifyOptions& options, const model::ModelConfig& confi
     source->load(item);
     try {
       if (item.kind == pipeline::Item::Kind::kFile) {
-        pipeline::read_file(item.name, item.bytes);
+        (void)pipeline::read_file(item.name, item.bytes);
       } else if (item.kind == pipeline::Item::Kind::kFailed) {
         fail("{}", item.error);
       } else if (item.kind != pipeline::Item::Kind::kBytes) {

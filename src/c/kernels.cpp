@@ -24,6 +24,7 @@ int32_t fovea_kernel_count(void) {
 
 fovea_status fovea_kernel_get(int32_t index, fovea_kernel* kernel) {
   return fovea::c::guarded([&] {
+    fovea::c::require_pointer(kernel, "kernel");
     const auto images = fovea::gpu::kernel_images();
     if (index < 0 || static_cast<std::size_t>(index) >= images.size()) {
       fovea::fail("there is no kernel {} of {}", index, images.size());

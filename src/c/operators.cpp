@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <string_view>
 
+#include "c/lifetime.hpp"
 #include "c/operator_types.hpp"
 #include "c/operators_gpu.hpp"
 #include "c/operators_host.hpp"
@@ -96,8 +97,11 @@ template <typename Args>
 fovea_status run(const Args* args, const fovea_place* place, void (*host)(const Args&, int),
                  void (*gpu)(const Args&, const fovea_place&)) {
   return guarded([&] {
+    require_pointer(args, "args");
+    require_pointer(place, "place");
     check(*place);
     check(*args);
+    const Activity activity;
     if (place->device < 0) {
       host(*args, place->threads);
     } else {
@@ -128,6 +132,9 @@ fovea_status fovea_layer_norm(const fovea_layer_norm_args* args, const fovea_pla
 fovea_status fovea_attention_choose(const fovea_attention_args* args, const fovea_place* place,
                                     fovea_attention_choice* choice) {
   return fovea::c::guarded([&] {
+    fovea::c::require_pointer(args, "args");
+    fovea::c::require_pointer(place, "place");
+    fovea::c::require_pointer(choice, "choice");
     fovea::c::check(*place);
     fovea::c::check(*args);
     fovea::c::require(place->device >= 0, "attention has kernels to choose from on GPUs only");

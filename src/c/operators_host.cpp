@@ -15,6 +15,11 @@ cpu::HeadStrides host_strides(const fovea_strides& strides) {
 
 /// Sequences of one length each batch_stride apart, or of their own lengths one after the other.
 std::vector<cpu::Sequence> sequences_of(const fovea_attention_args& args) {
+  // Offsets rise from the first on, so that no other lies before the operands.
+  if (args.first_query != nullptr && (args.first_query[0] < 0 || args.first_key[0] < 0)) {
+    fail("attention: the first sequence begins at query {} and key {}, which cannot be negative",
+         args.first_query[0], args.first_key[0]);
+  }
   std::vector<cpu::Sequence> sequences;
   sequences.reserve(static_cast<std::size_t>(args.batch));
   for (std::int64_t i = 0; i < args.batch; ++i) {

@@ -4,6 +4,8 @@
 #include <atomic>
 #include <string>
 
+#include "core/error.hpp"
+
 namespace fovea::c {
 namespace {
 
@@ -23,6 +25,12 @@ void set_last_error(std::string_view message) noexcept {
 void tell(const std::string& note) {
   if (const fovea_note_handler handler = note_handler.load(); handler != nullptr) {
     handler(note.c_str());
+  }
+}
+
+void require_pointer(const void* pointer, std::string_view what) {
+  if (pointer == nullptr) {
+    fail("{} is NULL", what);
   }
 }
 

@@ -15,6 +15,9 @@ void set_last_error(std::string_view message) noexcept;
 /// Gives `note` to the handler that fovea_set_note_handler has set, if there is one.
 void tell(const std::string& note);
 
+/// Throws fovea::Error when `pointer` is null; `what` names it: "rows".
+void require_pointer(const void* pointer, std::string_view what);
+
 /// Runs `body`; what it throws becomes the thread's last error. No exception leaves a C function.
 template <typename Body>
 fovea_status guarded(Body&& body) noexcept {

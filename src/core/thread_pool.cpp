@@ -27,7 +27,10 @@ ThreadPool::ThreadPool(int threads) {
     }
   } catch (const std::system_error& error) {
     stop();
-    fail("cannot start {} threads: {}; ask for fewer", threads, error.what());
+    fail_for_resources("cannot start {} threads: {}; ask for fewer", threads, error.what());
+  } catch (...) {  // no memory for one more: those that run must not be left behind
+    stop();
+    throw;
   }
 }
 

@@ -288,7 +288,7 @@ void CpuBackend::run(const ops::Batch& batch,
   }
   SliceQueue queue(batch, schedule);
   const auto walk = [&](Team& team, int rank, Worker& worker) {
-    CpuLane lane(team, rank, worker, activation_);
+    CpuLane lane(team, rank, worker, activation_, batch.stop);
     for (;;) {
       if (rank == 0) {
         team.slice = queue.take();

@@ -35,24 +35,28 @@ const P& as(const ops::Prepared& prepared) {
 class CpuLane::Timer {
  public:
   Timer(Worker& worker, std::string_view name)
-      : worker_(worker), name_(name), start_(std::chrono::steady_clock::now()) {}
+      : times_(worker.times), index_(account_of(name)), start_(std::chrono::steady_clock::now()) {}
   ~Timer() {
     const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start_;
-    for (ops::OperatorTime& account : worker_.times) {
-      if (account.name == name_) {
-        ++account.calls;
-        account.seconds += time.count();
-        return;
-      }
-    }
-    worker_.times.push_back({std::string(name_), 1, time.count()});
+    ++times_[index_].calls;
+    times_[index_].seconds += time.count();
   }
   Timer(const Timer&) = delete;
   Timer& operator=(const Timer&) = delete;
 
  private:
-  Worker& worker_;
-  std::string_view name_;
+  /// Opened here if need be: the destructor must not run out of memory.
+  [[nodiscard]] std::size_t account_of(std::string_view name) {
+    const auto found = std::ranges::find(times_, name, &ops::OperatorTime::name);
+    const auto index = static_cast<std::size_t>(found - times_.begin());
+    if (found == times_.end()) {
+      times_.push_back({.name = std::string(name)});
+    }
+    return index;
+  }
+
+  std::vector<ops::OperatorTime>& times_;
+  std::size_t index_;
   std::chrono::steady_clock::time_point start_;
 };
 
@@ -144,6 +148,7 @@ void CpuLane::multiply_block(const PackedWeights& weights, const Block& block, c
 
 void CpuLane::do_patch_embed(const ops::PatchEmbedProblem& problem, const ops::Prepared& weights,
                              const ConstTensorView& patches, const TensorView& tokens) {
+  stop_.poll();
   const Timer timer(worker_, "patch_embed");
   const auto& parameters = as<PatchEmbedParameters>(weights);
   const std::int64_t width = problem.patch_elements;
@@ -164,6 +169,7 @@ void CpuLane::do_patch_embed(const ops::PatchEmbedProblem& problem, const ops::P
 void CpuLane::do_layer_norm(const ops::LayerNormProblem& problem, const ops::Prepared& weights,
                             const ConstTensorView& input, const TensorView& output,
                             const TensorView& /*row_scales*/) {
+  stop_.poll();
   const Timer timer(worker_, "layer_norm");
   const auto& parameters = as<NormParameters>(weights);
   share_rows(problem.rows, [&](std::int64_t first, std::int64_t rows) {
@@ -181,6 +187,7 @@ void CpuLane::do_layer_norm(const ops::LayerNormProblem& problem, const ops::Pre
 void CpuLane::do_linear(const ops::LinearProblem& problem, const ops::Prepared& weights,
                         const ConstTensorView& input, const TensorView& output,
                         const ConstTensorView& /*row_scales*/) {
+  stop_.poll();
   const Timer timer(worker_, problem.name);
   multiply(as<PackedWeights>(weights), problem.rows, problem.epilogue, problem.output, input.data,
            output.data);
@@ -188,6 +195,7 @@ void CpuLane::do_linear(const ops::LinearProblem& problem, const ops::Prepared& 
 
 void CpuLane::do_attention(const ops::AttentionProblem& problem, const ConstTensorView& qkv,
                            const TensorView& output) {
+  stop_.poll();
   const Timer timer(worker_, "attention");
   // Heads are shared out; with fewer of them than a team can use, their queries in parts as well.
   const std::int64_t heads = problem.images * problem.heads;
@@ -255,6 +263,7 @@ void CpuLane::attend(const ops::AttentionProblem& problem, const std::byte* qkv,
 
 void CpuLane::do_pool(const ops::PoolProblem& problem, const ops::Prepared& weights,
                       const ConstTensorView& input, const TensorView& output) {
+  stop_.poll();
   const Timer timer(worker_, "pool");
   const auto& parameters = as<PoolParameters>(weights);
   const std::int64_t images = problem.images;

@@ -23,8 +23,9 @@ struct Worker {
 
 class CpuLane : public ops::Lane {
  public:
-  CpuLane(Team& team, int rank, Worker& worker, DType activation)
-      : team_(team), rank_(rank), worker_(worker), activation_(activation) {}
+  /// Each operator throws Interrupted when `stop` is set.
+  CpuLane(Team& team, int rank, Worker& worker, DType activation, StopFlag stop)
+      : team_(team), rank_(rank), worker_(worker), activation_(activation), stop_(stop) {}
 
  private:
   void do_patch_embed(const ops::PatchEmbedProblem& problem, const ops::Prepared& weights,
@@ -74,6 +75,7 @@ class CpuLane : public ops::Lane {
   int rank_;
   Worker& worker_;
   DType activation_;
+  StopFlag stop_;
   unsigned phase_ = 0;
 };
 

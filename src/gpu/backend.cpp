@@ -449,6 +449,7 @@ void GpuBackend::run(const ops::Batch& batch, const Network& network) {
   try {
     std::int64_t first = 0;
     for (std::size_t i = 0; i < slices.size(); ++i) {
+      batch.stop.poll();
       finish(memory_.slots[i % 2]);
       begin(i % 2, batch, first, slices[i], slices.size() == 1, network);
       first += slices[i];

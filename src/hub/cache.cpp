@@ -6,7 +6,6 @@
 #include <cctype>
 #include <cstdlib>
 #include <fstream>
-#include <iterator>
 
 #include "core/error.hpp"
 
@@ -129,8 +128,16 @@ fs::path ModelCache::snapshot(std::string_view commit) const {
 std::optional<std::string> ModelCache::find_commit(std::string_view revision) const {
   std::string commit(revision);
   if (!is_commit(revision)) {
-    std::ifstream stream(ref(revision), std::ios::binary);
-    commit.assign(std::istreambuf_iterator<char>(stream), {});
+    const fs::path file = ref(revision);
+    std::error_code ignored;
+    if (!fs::is_regular_file(file, ignored)) {
+      return std::nullopt;
+    }
+    constexpr std::size_t kMostBytes = 64;  // a commit and white space
+    commit.resize(kMostBytes);
+    std::ifstream stream(file, std::ios::binary);
+    stream.read(commit.data(), static_cast<std::streamsize>(commit.size()));
+    commit.resize(static_cast<std::size_t>(stream.gcount()));
     while (!commit.empty() && std::isspace(static_cast<unsigned char>(commit.back())) != 0) {
       commit.pop_back();
     }

@@ -3,18 +3,15 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <cstring>
+#include <cstdint>
 #include <memory>
 #include <vector>
 
-#include <fcntl.h>
 #include <openssl/evp.h>
-#include <unistd.h>
 
 #include "core/error.hpp"
 #include "hub/cache.hpp"
-#include "io/text.hpp"
+#include "io/file.hpp"
 
 namespace fovea::hub {
 namespace {
@@ -45,35 +42,20 @@ std::string_view hash_name(std::string_view etag) {
 }
 
 std::string hash_file(const std::filesystem::path& path, std::string_view etag) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) {
-    fail("{}: cannot open: {}", io::escape(path.native()), std::strerror(errno));
-  }
-  const auto close = [](const int* descriptor) { ::close(*descriptor); };
-  const std::unique_ptr<const int, decltype(close)> closer(&fd, close);
-
+  const io::File file(path);
   const std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context(EVP_MD_CTX_new(),
                                                                         EVP_MD_CTX_free);
   check(EVP_DigestInit_ex(context.get(), is_sha256(etag) ? EVP_sha256() : EVP_sha1(), nullptr),
         "EVP_DigestInit_ex");
   if (!is_sha256(etag)) {  // git hashes "blob <length>\0" before the content
-    const std::string header = fmt::format("blob {}", std::filesystem::file_size(path));
+    const std::string header = fmt::format("blob {}", file.size());
     check(EVP_DigestUpdate(context.get(), header.c_str(), header.size() + 1), "EVP_DigestUpdate");
   }
   std::vector<std::byte> buffer(kReadBytes);
-  for (;;) {
-    const ssize_t count = ::read(fd, buffer.data(), buffer.size());
-    if (count < 0 && errno == EINTR) {
-      continue;
-    }
-    if (count < 0) {
-      fail("{}: cannot read: {}", io::escape(path.native()), std::strerror(errno));
-    }
-    if (count == 0) {
-      break;
-    }
-    check(EVP_DigestUpdate(context.get(), buffer.data(), static_cast<std::size_t>(count)),
-          "EVP_DigestUpdate");
+  std::uint64_t offset = 0;
+  while (const std::size_t count = file.read_some(offset, buffer)) {
+    check(EVP_DigestUpdate(context.get(), buffer.data(), count), "EVP_DigestUpdate");
+    offset += count;
   }
   std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
   unsigned length = 0;

@@ -40,10 +40,15 @@ void wait_before_retry(int failures, const std::string& reason, const DownloadRe
 class PartialFile {
  public:
   explicit PartialFile(fs::path path) : path_(std::move(path)) {
-    fd_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    // Whoever else may write to the cache must not choose what is written to.
+    fd_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
     struct stat status{};
     if (fd_ < 0 || ::fstat(fd_, &status) != 0) {
       fail_with_errno("open");
+    }
+    if (!S_ISREG(status.st_mode)) {
+      ::close(fd_);
+      fail("{}: not a regular file; remove it", io::escape(path_.native()));
     }
     size_ = static_cast<std::uint64_t>(status.st_size);
   }
@@ -90,11 +95,15 @@ class PartialFile {
  private:
   [[noreturn]] void fail_with_errno(std::string_view action) const {
     const int code = errno;
-    fail("{}: cannot {}: {}{}", io::escape(path_.native()), action, std::strerror(code),
-         code == ENOSPC || code == EDQUOT
-             ? "; make room (or set HF_HUB_CACHE to another disk) and run the pull again: it goes "
-               "on where it stopped"
-             : "");
+    std::string_view advice;
+    if (code == ENOSPC || code == EDQUOT) {
+      advice =
+          "; make room (or set HF_HUB_CACHE to another disk) and run the pull again: it goes on "
+          "where it stopped";
+    } else if (code == ELOOP) {
+      advice = "; a symbolic link is not followed here: remove it";
+    }
+    fail("{}: cannot {}: {}{}", io::escape(path_.native()), action, std::strerror(code), advice);
   }
 
   fs::path path_;
@@ -177,8 +186,9 @@ void fetch_all(HttpClient& client, const RemoteFile& file, PartialFile& partial,
     if (partial.size() >= file.size) {
       break;
     }
-    // Only new ground counts as progress, or a server without ranges could go on for ever.
-    failures = partial.size() > furthest ? 1 : failures + 1;
+    // Only new ground counts as progress, and not a few bytes a connection, or a server without
+    // ranges or one that drips could go on for ever.
+    failures = partial.size() >= furthest + kLeastProgressBytes ? 1 : failures + 1;
     furthest = std::max(furthest, partial.size());
     if (failures > retries) {
       if (ended_in_order) {

@@ -5,7 +5,6 @@
 #include <array>
 #include <cctype>
 #include <charconv>
-#include <cstdlib>
 #include <exception>
 #include <mutex>
 #include <string_view>
@@ -13,15 +12,39 @@
 
 #include <curl/curl.h>
 
+#include "hub/cache.hpp"
 #include "io/text.hpp"
 
 namespace fovea::hub {
 namespace {
 
 constexpr long kConnectTimeoutSeconds = 20;
-// A transfer that moves less than a byte a second for this long is given up and tried again.
+// A transfer that is slower than this for so long is given up and tried again. Both times can be
+// set as for huggingface_hub: HF_HUB_DOWNLOAD_TIMEOUT and HF_HUB_ETAG_TIMEOUT.
+constexpr long kLeastBytesPerSecond = 1000;
 constexpr long kStallSeconds = 30;
+static_assert(kLeastProgressBytes >= kLeastBytesPerSecond * kStallSeconds);
+// What has no file in it has to be there by then.
+constexpr long kTextSeconds = 60;
 constexpr int kMaxRedirects = 10;
+// Of a reply that is no success nobody reads the body.
+constexpr std::size_t kMostErrorBytes = std::size_t{64} << 10;
+
+// Whole seconds from the environment, else `fallback`.
+long seconds_from(const char* name, long fallback) {
+  const std::string text = environment(name);
+  long seconds = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
+  constexpr long kMost = 86400;
+  if (text.empty()) {
+    return fallback;
+  }
+  if (error != std::errc() || end != text.data() + text.size() || seconds < 1 || seconds > kMost) {
+    fail("{} is \"{}\"; expected a whole number of seconds from 1 to {}", name, io::escape(text),
+         kMost);
+  }
+  return seconds;
+}
 
 std::string lower_case(std::string_view text) {
   std::string lower(text);
@@ -53,14 +76,13 @@ void set(CURL* curl, CURLoption option, Value value) {
 
 // libcurl itself knows only its built-in certificate store; the variables are its tool's and
 // OpenSSL's.
-const char* certificate_file() {
+std::string certificate_file() {
   for (const char* name : {"SSL_CERT_FILE", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE"}) {
-    const char* path = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nobody sets variables
-    if (path != nullptr && *path != '\0') {
+    if (std::string path = environment(name); !path.empty()) {
       return path;
     }
   }
-  return nullptr;
+  return "";
 }
 
 bool is_redirect(long status) {
@@ -102,6 +124,10 @@ struct HttpClient::Transfer {
   const Body* body = nullptr;
   CURL* curl = nullptr;
   std::exception_ptr error;
+  std::size_t ignored = 0;  // bytes of a body that nobody reads
+
+  /// Enough was ignored: the transfer ends, and the reply stands.
+  [[nodiscard]] bool cut() const { return ignored > kMostErrorBytes; }
 
   static std::size_t on_header(const char* data, std::size_t, std::size_t size, void* self) {
     return static_cast<Transfer*>(self)->guard(size, [&](Transfer& transfer) {
@@ -119,12 +145,16 @@ struct HttpClient::Transfer {
   }
 
   static std::size_t on_body(const char* data, std::size_t, std::size_t size, void* self) {
-    return static_cast<Transfer*>(self)->guard(size, [&](Transfer& transfer) {
+    auto* const own = static_cast<Transfer*>(self);
+    const std::size_t taken = own->guard(size, [&](Transfer& transfer) {
       curl_easy_getinfo(transfer.curl, CURLINFO_RESPONSE_CODE, &transfer.response.status);
       if (transfer.response.status == 200 || transfer.response.status == 206) {
         (*transfer.body)(transfer.response, std::as_bytes(std::span(data, size)));
+      } else {
+        transfer.ignored += size;
       }
     });
+    return own->cut() ? 0 : taken;
   }
 
   // Runs a callback's work; an exception waits here until libcurl has returned.
@@ -186,7 +216,7 @@ HttpClient::HttpClient(const std::string& endpoint, std::string token)
 
 HttpClient::~HttpClient() = default;
 
-HttpResponse HttpClient::perform(const std::string& url, bool head_only, std::uint64_t offset,
+HttpResponse HttpClient::perform(const std::string& url, Ask ask, std::uint64_t offset,
                                  const Body& body) {
   CURL* curl = handle_->curl;
   curl_easy_reset(curl);  // keeps the connections
@@ -201,16 +231,19 @@ HttpResponse HttpClient::perform(const std::string& url, bool head_only, std::ui
   set(curl, CURLOPT_USERAGENT, "fovea/" FOVEA_VERSION);
   set(curl, CURLOPT_NOSIGNAL, 1L);
   set(curl, CURLOPT_CONNECTTIMEOUT, kConnectTimeoutSeconds);
-  set(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
-  set(curl, CURLOPT_LOW_SPEED_TIME, kStallSeconds);
+  set(curl, CURLOPT_LOW_SPEED_LIMIT, kLeastBytesPerSecond);
+  set(curl, CURLOPT_LOW_SPEED_TIME, seconds_from("HF_HUB_DOWNLOAD_TIMEOUT", kStallSeconds));
+  if (ask != Ask::kFile) {
+    set(curl, CURLOPT_TIMEOUT, seconds_from("HF_HUB_ETAG_TIMEOUT", kTextSeconds));
+  }
   set(curl, CURLOPT_HEADERFUNCTION, &Transfer::on_header);
   set(curl, CURLOPT_HEADERDATA, &transfer);
   set(curl, CURLOPT_WRITEFUNCTION, &Transfer::on_body);
   set(curl, CURLOPT_WRITEDATA, &transfer);
-  if (const char* file = certificate_file(); file != nullptr) {
-    set(curl, CURLOPT_CAINFO, file);
+  if (const std::string file = certificate_file(); !file.empty()) {
+    set(curl, CURLOPT_CAINFO, file.c_str());
   }
-  if (head_only) {
+  if (ask == Ask::kHead) {
     set(curl, CURLOPT_NOBODY, 1L);
   }
   // Sizes and hashes are those of the file itself, so it must come uncompressed.
@@ -230,7 +263,7 @@ HttpResponse HttpClient::perform(const std::string& url, bool head_only, std::ui
   if (transfer.error) {
     std::rethrow_exception(transfer.error);
   }
-  if (code != CURLE_OK) {
+  if (code != CURLE_OK && !transfer.cut()) {
     fail_with_curl(code, detail.data(), url);
   }
   curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &transfer.response.status);
@@ -239,11 +272,15 @@ HttpResponse HttpClient::perform(const std::string& url, bool head_only, std::ui
   if (redirect != nullptr && is_redirect(transfer.response.status)) {
     transfer.response.redirect = redirect;
   }
+  if (transfer.cut() && is_redirect(transfer.response.status)) {
+    fail("{}: redirects with more than {} bytes of text; not a hub's reply", shown(url),
+         kMostErrorBytes);
+  }
   return std::move(transfer.response);
 }
 
 HttpResponse HttpClient::head(const std::string& url) {
-  HttpResponse response = perform(url, true, 0, {});
+  HttpResponse response = perform(url, Ask::kHead, 0, {});
   for (int hops = 0; !response.redirect.empty(); ++hops) {
     if (origin_of(response.redirect) != origin_of(response.url)) {
       break;  // a content network: it does not know the hub's headers
@@ -251,7 +288,7 @@ HttpResponse HttpClient::head(const std::string& url) {
     if (hops == kMaxRedirects) {
       fail("{}: more than {} redirects", shown(url), kMaxRedirects);
     }
-    HttpResponse next = perform(response.redirect, true, 0, {});
+    HttpResponse next = perform(response.redirect, Ask::kHead, 0, {});
     response.headers.erase("content-length");
     response.headers.erase("etag");
     next.headers.merge(response.headers);
@@ -261,7 +298,22 @@ HttpResponse HttpClient::head(const std::string& url) {
 }
 
 HttpResponse HttpClient::get(const std::string& url, std::uint64_t offset, const Body& body) {
-  HttpResponse response = perform(url, false, offset, body);
+  return follow(url, Ask::kFile, offset, body);
+}
+
+HttpResponse HttpClient::get_text(const std::string& url, std::size_t longest, std::string& text) {
+  text.clear();
+  return follow(url, Ask::kText, 0, [&](const HttpResponse&, std::span<const std::byte> bytes) {
+    if (bytes.size() > longest - text.size()) {
+      fail("{}: the reply is longer than {} bytes; not a hub's", shown(url), longest);
+    }
+    text.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  });
+}
+
+HttpResponse HttpClient::follow(const std::string& url, Ask ask, std::uint64_t offset,
+                                const Body& body) {
+  HttpResponse response = perform(url, ask, offset, body);
   for (int hops = 0; !response.redirect.empty(); ++hops) {
     if (hops == kMaxRedirects) {
       fail("{}: more than {} redirects", shown(url), kMaxRedirects);
@@ -270,7 +322,7 @@ HttpResponse HttpClient::get(const std::string& url, std::uint64_t offset, const
       fail("{}: redirects from https to {}, which is not followed", shown(response.url),
            shown(response.redirect));
     }
-    response = perform(response.redirect, false, offset, body);
+    response = perform(response.redirect, ask, offset, body);
   }
   return response;
 }

@@ -53,6 +53,10 @@ class HttpClient {
   /// describe the reply itself.
   [[nodiscard]] HttpResponse head(const std::string& url);
 
+  /// GET of a short text, following redirects like get(). Of a 200 the body goes to `text`. Throws
+  /// fovea::Error when that is longer than `longest` bytes.
+  HttpResponse get_text(const std::string& url, std::size_t longest, std::string& text);
+
   /// GET from byte `offset` on, following redirects anywhere but from https to http. Returns the
   /// last reply whatever its status. Throws TransientError when the connection fails, fovea::Error
   /// when trying again cannot help.
@@ -60,14 +64,20 @@ class HttpClient {
 
  private:
   struct Transfer;
-  HttpResponse perform(const std::string& url, bool head_only, std::uint64_t offset,
-                       const Body& body);
+  /// What is asked for decides how long it may take: a file only has to keep coming.
+  enum class Ask : std::uint8_t { kHead, kText, kFile };
+  HttpResponse perform(const std::string& url, Ask ask, std::uint64_t offset, const Body& body);
+  HttpResponse follow(const std::string& url, Ask ask, std::uint64_t offset, const Body& body);
 
   struct Handle;
   std::unique_ptr<Handle> handle_;
   std::string origin_;
   std::string token_;
 };
+
+/// Bytes that a connection has to bring to count as one that works: fewer are what a server sends
+/// that only keeps the client waiting.
+inline constexpr std::uint64_t kLeastProgressBytes = 30'000;
 
 /// Throws what a reply that is no success means: TransientError for 408, 429 and 5xx, else
 /// fovea::Error saying what to do. `what` names the thing asked for.

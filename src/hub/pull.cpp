@@ -10,6 +10,7 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <limits>
 #include <set>
 #include <string>
 #include <vector>
@@ -22,7 +23,9 @@
 #include "hub/download.hpp"
 #include "hub/resolve.hpp"
 #include "io/atomic_file.hpp"
+#include "io/file.hpp"
 #include "io/file_lock.hpp"
+#include "io/json.hpp"
 #include "io/text.hpp"
 
 namespace fovea::hub {
@@ -32,7 +35,6 @@ namespace {
 constexpr const char* kDefaultEndpoint = "https://huggingface.co";
 constexpr const char* kWeights = "model.safetensors";
 constexpr const char* kIndex = "model.safetensors.index.json";
-constexpr std::size_t kMaxReplyBytes = std::size_t{32} << 20;
 
 std::string endpoint() {
   std::string url = environment("HF_ENDPOINT");
@@ -136,23 +138,21 @@ class Pull {
     const std::string what = fmt::format("{} at revision {}", options_.id, options_.revision);
     std::string text;
     with_retries(options_.retries, report_, [&] {
-      text.clear();
-      const HttpResponse response =
-          client_.get(url, 0, [&](const HttpResponse&, std::span<const std::byte> bytes) {
-            if (text.size() + bytes.size() > kMaxReplyBytes) {
-              fail("{}: the reply is longer than {} bytes; not a hub's", url, kMaxReplyBytes);
-            }
-            text.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-          });
+      const HttpResponse response = client_.get_text(url, io::kMaxJsonBytes, text);
       if (response.status != 200) {
         fail_with_status(response, what);
       }
     });
-    const nlohmann::json info = nlohmann::json::parse(text, nullptr, false);
-    if (!info.is_object() || !info.contains("sha") || !info["sha"].is_string() ||
+    nlohmann::json info;
+    try {
+      info = io::parse_json_object(text, url);
+    } catch (const Error& error) {
+      fail("{}; not a hub's reply, check HF_ENDPOINT", error.what());
+    }
+    if (!info.contains("sha") || !info["sha"].is_string() ||
         !is_commit(info["sha"].get<std::string>()) || !info.contains("siblings") ||
         !info["siblings"].is_array()) {
-      fail("{}: not a hub's reply (no JSON with \"sha\" and \"siblings\"); check HF_ENDPOINT", url);
+      fail("{}: not a hub's reply (it has no \"sha\" and \"siblings\"); check HF_ENDPOINT", url);
     }
     commit_ = info["sha"].get<std::string>();
     for (const nlohmann::json& sibling : info["siblings"]) {
@@ -207,16 +207,20 @@ class Pull {
     if (size.empty() || error != std::errc() || end != size.data() + size.size()) {
       fail("{}: the hub does not state the file's size (\"{}\")", file.url, io::escape(size));
     }
+    if (name.ends_with(".json") && file.size > io::kMaxJsonBytes) {
+      fail("{}: {} of {} bytes is too large for this file (at most {})", options_.id, name,
+           file.size, io::kMaxJsonBytes);
+    }
     state_.total += file.size;
     files_.push_back(std::move(file));
   }
 
   // Names in the index, each of them once.
   std::vector<std::string> shards() const {
-    const nlohmann::json index =
-        nlohmann::json::parse(read_file(cache_.blob(files_.back().etag)), nullptr, false);
+    const fs::path blob = cache_.blob(files_.back().etag);
+    const nlohmann::json index = io::parse_json_object(io::read_small_file(blob), kIndex);
     std::set<std::string> names;
-    if (index.is_object() && index.contains("weight_map") && index["weight_map"].is_object()) {
+    if (index.contains("weight_map") && index["weight_map"].is_object()) {
       for (const nlohmann::json& value : index["weight_map"]) {
         const std::string name = value.is_string() ? value.get<std::string>() : "";
         if (!is_plain_name(name)) {
@@ -236,7 +240,9 @@ class Pull {
     make_folders(cache_.folder() / "blobs");
     std::uint64_t needed = 0;
     for (const RemoteFile& file : files_) {
-      needed += file.size - std::min(file.size, bytes_here(cache_.blob(file.etag)));
+      const std::uint64_t rest =
+          file.size - std::min(file.size, bytes_here(cache_.blob(file.etag)));
+      needed += std::min(rest, std::numeric_limits<std::uint64_t>::max() - needed);
     }
     std::error_code error;
     const fs::space_info space = fs::space(cache_root_, error);
@@ -314,7 +320,7 @@ class Pull {
     if (options_.revision != commit_) {
       const fs::path ref = cache_.ref(options_.revision);
       make_folders(ref.parent_path());
-      if (read_file(ref) != commit_) {
+      if (cache_.find_commit(options_.revision) != commit_) {
         io::write_file_atomically(ref, commit_);
       }
     }

@@ -1,12 +1,10 @@
-// AtomicFile over write(2), fsync(2), rename(2).
+// AtomicFile over write(2), fsync(2), renameat(2).
 #include "io/atomic_file.hpp"
 
 #include <cerrno>
 #include <utility>
 
-#include <fcntl.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/error.hpp"
@@ -15,59 +13,57 @@
 #include "io/write_all.hpp"
 
 namespace fovea::io {
-
 namespace {
 
-// Whether `fd` is still the file that `path` names.
-bool is_at(int fd, const std::filesystem::path& path) {
-  struct stat open_file{};
-  struct stat named{};
-  return ::fstat(fd, &open_file) == 0 && ::stat(path.c_str(), &named) == 0 &&
-         open_file.st_dev == named.st_dev && open_file.st_ino == named.st_ino;
+std::shared_ptr<const Folder> folder_of(const std::filesystem::path& path) {
+  try {
+    return std::make_shared<const Folder>(path.parent_path());
+  } catch (const ResourceError&) {
+    throw;
+  } catch (const Error& error) {
+    fail("{}: cannot create: {}", escape(path.native()), error.what());
+  }
 }
 
 }  // namespace
 
-AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)), partial_(path_) {
-  partial_ += ".partial";
+AtomicFile::AtomicFile(const std::filesystem::path& path)
+    : AtomicFile(folder_of(path), path.filename().native()) {}
+
+AtomicFile::AtomicFile(std::shared_ptr<const Folder> folder, std::string name)
+    : folder_(std::move(folder)), name_(std::move(name)), partial_(name_ + ".partial") {
   // The lock goes with the process, so that a killed writer's leavings are taken over. A writer
   // that renames its file between our open and our lock leaves us with the wrong one: once more.
   do {
-    if (fd_ >= 0) {
-      ::close(fd_);
-    }
-    fd_ = ::open(partial_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
-    if (fd_ < 0) {
-      fail_with_errno(partial_, "create");
-    }
-    if (::flock(fd_, LOCK_EX | LOCK_NB) != 0) {
-      const int code = errno;
-      ::close(fd_);
-      if (code == EWOULDBLOCK) {
+    file_ = folder_->open_to_write(partial_, true);
+    if (::flock(file_.get(), LOCK_EX | LOCK_NB) != 0) {
+      if (errno == EWOULDBLOCK) {
         fail("{}: another run is writing this file; wait for it or choose another output",
-             escape(path_.native()));
+             escape((*folder_ / name_).native()));
       }
-      errno = code;
-      fail_with_errno(partial_, "lock");
+      fail_with_errno(shown(), "lock");
     }
-  } while (!is_at(fd_, partial_));
-  if (::ftruncate(fd_, 0) != 0) {
-    const int code = errno;
-    ::close(fd_);
-    errno = code;
-    fail_with_errno(partial_, "empty");
+  } while (!folder_->names(partial_, file_));
+  if (::ftruncate(file_.get(), 0) != 0) {
+    fail_with_errno(shown(), "empty");
   }
 }
 
 AtomicFile::~AtomicFile() {
-  if (fd_ >= 0) {
-    ::unlink(partial_.c_str());  // while the lock is held: it is ours
-    ::close(fd_);
+  if (!file_.open()) {
+    return;
+  }
+  try {
+    if (folder_->names(partial_, file_)) {
+      folder_->remove(partial_);  // while the lock is held: it is ours
+    }
+  } catch (const Error&) {
+    return;  // it stays, and the next writer takes it over
   }
 }
 
 void AtomicFile::write(std::span<const std::byte> bytes) {
-  write_all(fd_, bytes, partial_);
+  write_all(file_.get(), bytes, shown());
 }
 
 void AtomicFile::write(std::string_view text) {
@@ -75,28 +71,34 @@ void AtomicFile::write(std::string_view text) {
 }
 
 void AtomicFile::write_at(std::size_t offset, std::span<const std::byte> bytes) {
-  write_all_at(fd_, bytes, offset, partial_);
+  write_all_at(file_.get(), bytes, offset, shown());
 }
 
 void AtomicFile::remove_old() const {
-  if (::unlink(path_.c_str()) != 0 && errno != ENOENT) {
-    fail_with_errno(path_, "remove");
-  }
+  folder_->remove(name_);
 }
 
 void AtomicFile::commit() {
-  if (::fsync(fd_) != 0) {
-    fail_with_errno(partial_, "sync");
+  if (::fsync(file_.get()) != 0) {
+    fail_with_errno(shown(), "sync");
   }
-  if (::rename(partial_.c_str(), path_.c_str()) != 0) {
-    fail_with_errno(path_, "put the finished file in place");
+  if (!folder_->names(partial_, file_)) {
+    fail("{}: another file was put in its place while it was written", escape(shown().native()));
   }
-  ::close(std::exchange(fd_, -1));  // synced above, and it holds the lock until the rename
-  sync_directory(path_.parent_path());
+  folder_->rename(partial_, name_);
+  file_.reset();  // synced above, and it holds the lock until the rename
+  folder_->sync();
 }
 
 void write_file_atomically(const std::filesystem::path& path, std::string_view content) {
   AtomicFile file(path);
+  file.write(content);
+  file.commit();
+}
+
+void write_file_atomically(const std::shared_ptr<const Folder>& folder, const std::string& name,
+                           std::string_view content) {
+  AtomicFile file(folder, name);
   file.write(content);
   file.commit();
 }

@@ -3,18 +3,24 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <memory>
 #include <span>
+#include <string>
 #include <string_view>
+
+#include "io/folder.hpp"
 
 namespace fovea::io {
 
-/// Writes beside `path` (`path` + ".partial"), then commit() syncs and renames it into place.
-/// Destroyed without commit(), it removes what it wrote. A second writer of the same path, in this
-/// process or another, is refused while the first lives. Every failed system call (a full disk
-/// included) throws fovea::Error with the path and the system's reason.
+/// Writes beside its final name (the name + ".partial"), then commit() syncs and renames it into
+/// place. Destroyed without commit(), it removes what it wrote. A second writer of the same file,
+/// in this process or another, is refused while the first lives; so is anything in the place of the
+/// ".partial" file that is no file of its own (see Folder::open_to_write). Every failed system call
+/// (a full disk included) throws fovea::Error with the path and the system's reason.
 class AtomicFile {
  public:
-  explicit AtomicFile(std::filesystem::path path);
+  explicit AtomicFile(const std::filesystem::path& path);
+  AtomicFile(std::shared_ptr<const Folder> folder, std::string name);
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
@@ -28,16 +34,21 @@ class AtomicFile {
   /// Removes the file that commit() would replace, if there is one.
   void remove_old() const;
 
-  /// fsync the file, rename it to its path, fsync the directory. Call once.
+  /// fsync the file, rename it to its path, fsync the folder. Call once.
   void commit();
 
  private:
-  std::filesystem::path path_;
-  std::filesystem::path partial_;
-  int fd_ = -1;
+  [[nodiscard]] std::filesystem::path shown() const { return *folder_ / partial_; }
+
+  std::shared_ptr<const Folder> folder_;
+  std::string name_;
+  std::string partial_;
+  Descriptor file_;
 };
 
 /// The whole content in one go.
 void write_file_atomically(const std::filesystem::path& path, std::string_view content);
+void write_file_atomically(const std::shared_ptr<const Folder>& folder, const std::string& name,
+                           std::string_view content);
 
 }  // namespace fovea::io

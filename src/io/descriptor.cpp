@@ -25,13 +25,14 @@ void Descriptor::reset() {
   }
 }
 
-OpenedFile open_regular_file(const std::filesystem::path& path) {
+OpenedFile open_regular_file(const std::filesystem::path& path, int folder) {
   if (path.native().find('\0') != std::string::npos) {
     fail("a name of a file cannot hold a NUL byte");
   }
   OpenedFile opened;
   // O_NONBLOCK: opening a pipe that nobody writes to must not wait. Regular files ignore it.
-  opened.file = Descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  opened.file =
+      Descriptor(::openat(folder, path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (!opened.file.open()) {
     fail_with_errno("open");
   }

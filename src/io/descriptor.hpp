@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <utility>
 
+#include <fcntl.h>
 #include <sys/stat.h>
 
 namespace fovea::io {
@@ -35,6 +36,8 @@ struct OpenedFile {
 /// Opens `path` for reading, whatever it names, without ever waiting for a pipe's or a device's
 /// other end. Throws fovea::Error, without the name, when it cannot be opened, is a folder or is no
 /// regular file; ResourceError when the process or the machine has no descriptor or memory left.
-[[nodiscard]] OpenedFile open_regular_file(const std::filesystem::path& path);
+/// A relative path is looked up in the open folder `folder`; by default, in the working directory.
+[[nodiscard]] OpenedFile open_regular_file(const std::filesystem::path& path,
+                                           int folder = AT_FDCWD);
 
 }  // namespace fovea::io

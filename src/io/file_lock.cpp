@@ -3,38 +3,31 @@
 
 #include <cerrno>
 
-#include <fcntl.h>
 #include <sys/file.h>
-#include <unistd.h>
 
 #include "io/system_error.hpp"
 
 namespace fovea::io {
 
 FileLock::FileLock(const std::filesystem::path& path, const std::function<void()>& busy)
-    : fd_(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
-  if (fd_ < 0) {
-    fail_with_errno(path, "create");
-  }
-  try {
-    int result = ::flock(fd_, LOCK_EX | LOCK_NB);
+    : FileLock(Folder(path.parent_path()), path.filename().native(), busy) {}
+
+FileLock::FileLock(const Folder& folder, const std::string& name,
+                   const std::function<void()>& busy) {
+  // A file that was removed between our open and our lock would lock nobody else out: once more.
+  do {
+    file_ = folder.open_to_write(name, true);
+    int result = ::flock(file_.get(), LOCK_EX | LOCK_NB);
     if (result != 0 && errno == EWOULDBLOCK) {
       busy();
       do {
-        result = ::flock(fd_, LOCK_EX);
+        result = ::flock(file_.get(), LOCK_EX);
       } while (result != 0 && errno == EINTR);
     }
     if (result != 0) {
-      fail_with_errno(path, "lock");
+      fail_with_errno(folder / name, "lock");
     }
-  } catch (...) {
-    ::close(fd_);
-    throw;
-  }
-}
-
-FileLock::~FileLock() {
-  ::close(fd_);
+  } while (!folder.names(name, file_));
 }
 
 }  // namespace fovea::io

@@ -3,6 +3,10 @@
 
 #include <filesystem>
 #include <functional>
+#include <memory>
+#include <string>
+
+#include "io/folder.hpp"
 
 namespace fovea::io {
 
@@ -10,15 +14,17 @@ namespace fovea::io {
 /// stays.
 class FileLock {
  public:
-  /// Creates `path`; calls `busy` once when another process holds the lock, then waits for it
-  /// unless `busy` throws. Throws fovea::Error naming the path.
+  /// Creates the file; calls `busy` once when another process holds the lock, then waits for it
+  /// unless `busy` throws. Throws fovea::Error naming the path, also when something that is no file
+  /// of its own stands in the place (see Folder::open_to_write).
   FileLock(const std::filesystem::path& path, const std::function<void()>& busy);
-  ~FileLock();
-  FileLock(const FileLock&) = delete;
-  FileLock& operator=(const FileLock&) = delete;
+  FileLock(const Folder& folder, const std::string& name, const std::function<void()>& busy);
+
+  /// The file, for reading and writing.
+  [[nodiscard]] const Descriptor& file() const { return file_; }
 
  private:
-  int fd_ = -1;
+  Descriptor file_;
 };
 
 }  // namespace fovea::io

@@ -175,8 +175,8 @@ std::string npy_header(DType dtype, const Shape& shape, int row_digits) {
   return header + dict;
 }
 
-NpyInfo parse_npy(std::span<const std::byte> bytes) {
-  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+NpyInfo parse_npy(std::span<const std::byte> head, std::uint64_t file_bytes) {
+  const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
   if (text.size() < 10 || !text.starts_with(kMagic)) {
     fail("npy: no NumPy array: the file does not start with \\x93NUMPY");
   }
@@ -196,8 +196,11 @@ NpyInfo parse_npy(std::span<const std::byte> bytes) {
   for (std::size_t index = 0; index < length_bytes; ++index) {
     length |= byte_at(8 + index) << (8 * index);
   }
+  if (length > file_bytes - prefix) {
+    fail("npy: the header claims {} bytes but the file holds {}", length, file_bytes - prefix);
+  }
   if (length > text.size() - prefix) {
-    fail("npy: the header claims {} bytes but the file holds {}", length, text.size() - prefix);
+    fail("npy: a header of {} bytes; at most {} are read", length, kMaxNpyHeadBytes - prefix);
   }
   NpyInfo info = DictReader(text.substr(prefix, length)).read();
   info.data_offset = prefix + length;
@@ -207,7 +210,7 @@ NpyInfo parse_npy(std::span<const std::byte> bytes) {
         "again with numpy.save",
         info.data_offset, size_of(info.dtype), to_string(info.dtype));
   }
-  const std::size_t have = text.size() - info.data_offset;
+  const std::uint64_t have = file_bytes - info.data_offset;
   const auto elements = static_cast<std::size_t>(info.shape.elements());
   if (elements > std::numeric_limits<std::size_t>::max() / size_of(info.dtype) ||
       elements * size_of(info.dtype) != have) {
@@ -218,15 +221,13 @@ NpyInfo parse_npy(std::span<const std::byte> bytes) {
 }
 
 NpyFile::NpyFile(const std::filesystem::path& path) : file_(path) {
+  std::vector<std::byte> head(std::min<std::uint64_t>(kMaxNpyHeadBytes, file_.size()));
+  file_.read_at(0, head);
   try {
-    info_ = parse_npy(file_.bytes());
+    info_ = parse_npy(head, file_.size());
   } catch (const Error& error) {
     fail("{}: {}", escape(path.native()), error.what());
   }
-}
-
-ConstTensorView NpyFile::view() const {
-  return {file_.bytes().data() + info_.data_offset, info_.dtype, info_.shape};
 }
 
 }  // namespace fovea::io

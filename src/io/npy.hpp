@@ -1,13 +1,14 @@
-// NumPy's .npy format: headers written and read, arrays memory-mapped.
+// NumPy's .npy format: headers written and read, arrays read part by part.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <span>
 #include <string>
 
 #include "core/tensor_view.hpp"
-#include "io/mapped_file.hpp"
+#include "io/file.hpp"
 
 namespace fovea::io {
 
@@ -23,20 +24,35 @@ struct NpyInfo {
   std::size_t data_offset = 0;
 };
 
-/// Parses a header (formats 1.0, 2.0, 3.0). Accepts C-order arrays of |u1, <f2, <f4; throws
-/// fovea::Error naming what is wrong otherwise, or when `bytes` (the whole file) is not exactly
-/// as long as the header says.
-[[nodiscard]] NpyInfo parse_npy(std::span<const std::byte> bytes);
+/// Longest header that is read, with what stands before it. NumPy's own are under 200 bytes, and
+/// it refuses those over 10,000.
+inline constexpr std::size_t kMaxNpyHeadBytes = std::size_t{64} << 10;
 
-/// A memory-mapped .npy file.
+/// Parses a header (formats 1.0, 2.0, 3.0). Accepts C-order arrays of |u1, <f2, <f4; throws
+/// fovea::Error naming what is wrong otherwise, or when the file is not exactly as long as the
+/// header says. `head`: the file's first kMaxNpyHeadBytes bytes, or all of them.
+[[nodiscard]] NpyInfo parse_npy(std::span<const std::byte> head, std::uint64_t file_bytes);
+
+/// An open .npy file.
 class NpyFile {
  public:
+  /// Throws fovea::Error naming the path when it cannot be read or parsed.
   explicit NpyFile(const std::filesystem::path& path);
-  [[nodiscard]] ConstTensorView view() const;
-  [[nodiscard]] const MappedFile& file() const { return file_; }
+
+  [[nodiscard]] DType dtype() const { return info_.dtype; }
+  [[nodiscard]] const Shape& shape() const { return info_.shape; }
+  [[nodiscard]] const NpyInfo& info() const { return info_; }
+  [[nodiscard]] const File& file() const { return file_; }
+
+  /// Reads `out.size()` elements, whose type T is dtype(), from the one numbered `first` on.
+  /// Throws fovea::Error naming the path when the file has become shorter, or its disk fails.
+  template <typename T>
+  void read(std::uint64_t first, std::span<T> out) const {
+    file_.read_at(info_.data_offset + first * sizeof(T), std::as_writable_bytes(out));
+  }
 
  private:
-  MappedFile file_;
+  File file_;
   NpyInfo info_;
 };
 

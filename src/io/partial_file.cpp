@@ -1,10 +1,8 @@
-// PartialFile over write(2), ftruncate(2), fdatasync(2), rename(2).
+// PartialFile over pwrite(2), ftruncate(2), fdatasync(2), renameat(2).
 #include "io/partial_file.hpp"
 
-#include <cerrno>
 #include <utility>
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,44 +12,37 @@
 #include "io/write_all.hpp"
 
 namespace fovea::io {
-PartialFile::PartialFile(std::filesystem::path path, std::uint64_t keep)
-    : path_(std::move(path)), partial_(path_), size_(keep) {
-  partial_ += ".partial";
+
+PartialFile::PartialFile(std::shared_ptr<const Folder> folder, std::string name, std::uint64_t keep)
+    : folder_(std::move(folder)),
+      name_(std::move(name)),
+      partial_(name_ + ".partial"),
+      size_(keep) {
   // Killed between the rename and the record of it: the finished file is the partial one.
-  if (keep > 0 && ::access(partial_.c_str(), F_OK) != 0 && ::access(path_.c_str(), F_OK) == 0 &&
-      ::rename(path_.c_str(), partial_.c_str()) != 0) {
-    fail_with_errno(path_, "take the file back to go on with it");
+  if (keep > 0 && left_as(*folder_, name_) == name_) {
+    folder_->rename(name_, partial_);
   }
-  const int create = keep == 0 ? O_CREAT | O_TRUNC : 0;
-  fd_ = ::open(partial_.c_str(), O_WRONLY | O_CLOEXEC | create, 0666);
-  if (fd_ < 0) {
-    fail_with_errno(partial_, keep == 0 ? "create" : "open to go on with it");
-  }
+  file_ = folder_->open_to_write(partial_, keep == 0);
   struct stat info{};
-  if (::fstat(fd_, &info) != 0) {
-    fail_with_errno(partial_, "examine");
+  if (::fstat(file_.get(), &info) != 0) {
+    fail_with_errno(shown(), "examine");
   }
   if (static_cast<std::uint64_t>(info.st_size) < keep) {
-    ::close(std::exchange(fd_, -1));
-    fail("{}: holds {} bytes where an earlier run left at least {}", escape(partial_.native()),
+    fail("{}: holds {} bytes where an earlier run left at least {}", escape(shown().native()),
          info.st_size, keep);
   }
-  if (::ftruncate(fd_, static_cast<off_t>(keep)) != 0) {
-    const int code = errno;
-    ::close(std::exchange(fd_, -1));
-    errno = code;
-    fail_with_errno(partial_, "truncate");
+  if (::ftruncate(file_.get(), static_cast<off_t>(keep)) != 0) {
+    fail_with_errno(shown(), "truncate");
   }
 }
 
-PartialFile::~PartialFile() {
-  if (fd_ >= 0) {
-    ::close(fd_);
-  }
+std::string PartialFile::left_as(const Folder& folder, const std::string& name) {
+  const std::string partial = name + ".partial";
+  return !folder.has(partial) && folder.has(name) ? name : partial;
 }
 
 void PartialFile::write(std::span<const std::byte> bytes) {
-  write_all_at(fd_, bytes, size_, partial_);
+  write_at(size_, bytes);
   size_ += bytes.size();
 }
 
@@ -60,22 +51,26 @@ void PartialFile::write(std::string_view text) {
 }
 
 void PartialFile::write_at(std::uint64_t offset, std::span<const std::byte> bytes) {
-  write_all_at(fd_, bytes, offset, partial_);
+  synced_ = synced_ && bytes.empty();
+  write_all_at(file_.get(), bytes, offset, shown());
 }
 
 void PartialFile::sync() {
-  if (::fdatasync(fd_) != 0) {
-    fail_with_errno(partial_, "sync");
+  if (!synced_ && ::fdatasync(file_.get()) != 0) {
+    fail_with_errno(shown(), "sync");
   }
+  synced_ = true;
 }
 
 void PartialFile::commit() {
-  if (::fsync(fd_) != 0) {
-    fail_with_errno(partial_, "sync");
+  if (::fsync(file_.get()) != 0) {
+    fail_with_errno(shown(), "sync");
   }
-  if (::close(std::exchange(fd_, -1)) != 0 || ::rename(partial_.c_str(), path_.c_str()) != 0) {
-    fail_with_errno(path_, "put the finished file in place");
+  if (!folder_->names(partial_, file_)) {
+    fail("{}: another file was put in its place while it was written", escape(shown().native()));
   }
+  folder_->rename(partial_, name_);
+  file_.reset();
 }
 
 }  // namespace fovea::io

@@ -4,23 +4,28 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <span>
+#include <string>
 #include <string_view>
+
+#include "io/folder.hpp"
 
 namespace fovea::io {
 
-/// The content is collected in `path` + ".partial". Unlike AtomicFile's, that file outlives the
-/// process, so that a later one can go on from a length it knows to be good. Every failed system
-/// call (a full disk included) throws fovea::Error with the path and the system's reason.
+/// The content is collected in `name` + ".partial". Unlike AtomicFile's, that file outlives the
+/// process, so that a later one can go on from a length it knows to be good. What stands in its
+/// place and is no file of its own is refused (see Folder::open_to_write). Every failed system call
+/// (a full disk included) throws fovea::Error with the path and the system's reason.
 class PartialFile {
  public:
   /// Opens with the first `keep` bytes of what an earlier run left, dropping the rest; creates
   /// the file when `keep` is 0. A file already committed under its final name is taken back.
   /// Throws when fewer than `keep` bytes are there.
-  PartialFile(std::filesystem::path path, std::uint64_t keep);
-  ~PartialFile();
-  PartialFile(const PartialFile&) = delete;
-  PartialFile& operator=(const PartialFile&) = delete;
+  PartialFile(std::shared_ptr<const Folder> folder, std::string name, std::uint64_t keep);
+
+  /// Where the bytes of an earlier run are: the ".partial" file, or the file it was renamed to.
+  [[nodiscard]] static std::string left_as(const Folder& folder, const std::string& name);
 
   [[nodiscard]] std::uint64_t size() const { return size_; }
 
@@ -33,14 +38,18 @@ class PartialFile {
   /// What was written so far survives a power cut.
   void sync();
 
-  /// sync(), then renames the file to its path. The folder is left for the caller to sync.
+  /// sync(), then renames the file to its final name. The folder is left for the caller to sync.
   void commit();
 
  private:
-  std::filesystem::path path_;
-  std::filesystem::path partial_;
+  [[nodiscard]] std::filesystem::path shown() const { return *folder_ / partial_; }
+
+  std::shared_ptr<const Folder> folder_;
+  std::string name_;
+  std::string partial_;
   std::uint64_t size_ = 0;
-  int fd_ = -1;
+  bool synced_ = false;
+  Descriptor file_;
 };
 
 }  // namespace fovea::io

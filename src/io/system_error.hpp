@@ -1,4 +1,4 @@
-// Failed system calls as fovea::Error, and the one call whose failure is sometimes no failure.
+// Failed system calls as fovea::Error.
 #pragma once
 
 #include <filesystem>
@@ -12,8 +12,5 @@ namespace fovea::io {
 
 /// The same without a path, for callers whose caller names it.
 [[noreturn]] void fail_with_errno(std::string_view action);
-
-/// Makes renames inside `directory` survive a power cut.
-void sync_directory(const std::filesystem::path& directory);
 
 }  // namespace fovea::io

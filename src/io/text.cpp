@@ -1,6 +1,7 @@
-// UTF-8 validation, reversible escapes, JSON string literals.
+// UTF-8 validation, reversible escapes, text for terminals, JSON string literals.
 #include "io/text.hpp"
 
+#include <algorithm>
 #include <cstddef>
 
 #include <fmt/format.h>
@@ -43,6 +44,30 @@ std::size_t utf8_length(std::string_view bytes) {
     }
   }
   return length;
+}
+
+// The character of a well-formed sequence.
+char32_t decode(std::string_view sequence) {
+  constexpr unsigned kPayload = 0x3f;
+  const auto lead = static_cast<unsigned char>(sequence.front());
+  constexpr unsigned char kLeadPayload[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
+  char32_t character = lead & kLeadPayload[sequence.size()];
+  for (const char c : sequence.substr(1)) {
+    character = character << 6 | (static_cast<unsigned char>(c) & kPayload);
+  }
+  return character;
+}
+
+// Whether a terminal would obey the character, or a reader not see it where it stands.
+bool is_deceptive(char32_t character) {
+  const auto within = [&](char32_t first, char32_t last) {
+    return character >= first && character <= last;
+  };
+  return character < 0x20 || within(0x7f, 0x9f) ||         // C0, DEL, C1
+         character == 0x061c || within(0x200e, 0x200f) ||  // marks of direction
+         within(0x2028, 0x202e) ||                         // line ends; embeddings and overrides
+         within(0x2060, 0x2069) ||                         // of no width; isolates
+         character == 0x200b || character == 0xfeff;       // of no width
 }
 
 int hex_digit(char c) {
@@ -107,6 +132,56 @@ std::string unescape(std::string_view text) {
     at += 3;
   }
   return bytes;
+}
+
+std::string printable(std::string_view text, std::size_t longest) {
+  const auto next = [](std::string_view rest) {
+    return rest.substr(0, std::max<std::size_t>(utf8_length(rest), 1));
+  };
+  std::size_t count = 0;
+  for (std::string_view rest = text; !rest.empty(); ++count) {
+    rest.remove_prefix(next(rest).size());
+  }
+  const std::size_t omitted = count > longest ? count - longest : 0;
+  const std::size_t first_omitted = longest / 2;
+  std::string shown;
+  for (std::size_t index = 0; !text.empty(); ++index) {
+    const std::string_view sequence = next(text);
+    text.remove_prefix(sequence.size());
+    if (omitted > 0 && index == first_omitted) {
+      shown += " ... ";
+    }
+    if (index >= first_omitted && index < first_omitted + omitted) {
+      continue;
+    }
+    const auto byte = static_cast<unsigned char>(sequence.front());
+    if (utf8_length(sequence) == 0) {
+      shown += fmt::format("\\x{:02x}", byte);
+    } else if (const char32_t character = decode(sequence); !is_deceptive(character)) {
+      shown += sequence;
+    } else if (sequence.size() == 1) {
+      shown += fmt::format("\\x{:02x}", byte);
+    } else {
+      shown += fmt::format("\\u{:04x}", static_cast<unsigned>(character));
+    }
+  }
+  return shown;
+}
+
+std::string printable_json(std::string_view json) {
+  std::string shown;
+  shown.reserve(json.size());
+  while (!json.empty()) {
+    const std::string_view sequence = json.substr(0, std::max<std::size_t>(utf8_length(json), 1));
+    json.remove_prefix(sequence.size());
+    const char32_t character = utf8_length(sequence) == 0 ? U'\ufffd' : decode(sequence);
+    if (character != U'\n' && is_deceptive(character)) {
+      shown += fmt::format("\\u{:04x}", static_cast<unsigned>(character));
+    } else {
+      shown += sequence;
+    }
+  }
+  return shown;
 }
 
 std::string json_quote(std::string_view text) {

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <string>
 #include <utility>
 
@@ -32,7 +31,7 @@ std::string command(const fs::path& folder, Precision precision) {
                      to_string(precision));
 }
 
-SafetensorsFile open(const fs::path& folder, Precision precision) {
+SafetensorsFile open(const fs::path& folder, Precision precision, StopFlag stop) {
   const fs::path path = calibration_path(folder, precision);
   std::error_code error;
   if (!fs::exists(path, error)) {
@@ -40,16 +39,14 @@ SafetensorsFile open(const fs::path& folder, Precision precision) {
          to_string(precision), command(folder, precision));
   }
   try {
-    return SafetensorsFile(path);
+    return SafetensorsFile(path, stop);
+  } catch (const Interrupted&) {
+    throw;
+  } catch (const ResourceError&) {
+    throw;
   } catch (const Error& unreadable) {
     fail("{}; calibrate the model again: {}", unreadable.what(), command(folder, precision));
   }
-}
-
-std::vector<float> floats(const StoredTensor& tensor) {
-  std::vector<float> values(tensor.bytes.size() / sizeof(float));
-  std::memcpy(values.data(), tensor.bytes.data(), tensor.bytes.size());
-  return values;
 }
 
 std::span<const std::byte> bytes_of(std::span<const float> values) {
@@ -74,18 +71,17 @@ fs::path calibration_path(const fs::path& folder, Precision precision) {
 Calibration::Calibration(const Checkpoint& checkpoint, Precision precision)
     : shown_(io::escape(calibration_path(checkpoint.folder(), precision).native())),
       precision_(precision),
-      file_(open(checkpoint.folder(), precision)) {
-  std::uint64_t made_for = 0;
-  std::memcpy(&made_for, tensor(std::string(kFingerprint), "U64", {1}).bytes.data(),
-              sizeof(made_for));
-  if (made_for != checkpoint.fingerprint()) {
+      stop_(checkpoint.stop()),
+      file_(open(checkpoint.folder(), precision, stop_)) {
+  if (read<std::uint64_t>(std::string(kFingerprint), "U64", {1})[0] != checkpoint.fingerprint()) {
     fail("{} was made for other weights than the model's; run: {}", shown_,
          command(checkpoint.folder(), precision));
   }
 }
 
-const StoredTensor& Calibration::tensor(const std::string& name, std::string_view dtype,
-                                        const std::vector<std::uint64_t>& shape) const {
+template <typename T>
+AlignedBuffer<T> Calibration::read(const std::string& name, std::string_view dtype,
+                                   const std::vector<std::uint64_t>& shape) const {
   const auto found = file_.tensors().find(name);
   if (found == file_.tensors().end()) {
     fail("{}: tensor \"{}\" is missing; calibrate the model again", shown_, name);
@@ -95,46 +91,62 @@ const StoredTensor& Calibration::tensor(const std::string& name, std::string_vie
     fail("{}: tensor \"{}\" is {} {}, expected {} [{}]; calibrate the model again", shown_, name,
          stored.dtype, stored.shape_text(), dtype, fmt::join(shape, ", "));
   }
-  return stored;
+  stop_.poll();
+  AlignedBuffer<T> values(stored.bytes / sizeof(T));
+  file_.file().read_at(stored.offset, std::as_writable_bytes(values.span()));
+  return values;
+}
+
+std::vector<float> Calibration::floats(const std::string& name, std::uint64_t count) const {
+  const AlignedBuffer<float> values = read<float>(name, "F32", {count});
+  return {values.span().begin(), values.span().end()};
 }
 
 CalibratedLayer Calibration::layer(std::string_view place, std::int64_t index, std::int64_t out,
                                    std::int64_t in) const {
   const std::string name = calibrated_name(place, index);
   const auto rows = static_cast<std::uint64_t>(out);
-  const DType type = calibrated_type(place, precision_);
-  const StoredTensor& weight =
-      tensor(name + ".weight", stored_type(type), {rows, static_cast<std::uint64_t>(in)});
-  CalibratedLayer found{
-      .rounded = {reinterpret_cast<const std::uint8_t*>(weight.bytes.data()), weight.bytes.size()},
-      .scale = floats(tensor(name + ".scale", "F32", {rows})),
-      .bias = floats(tensor(name + ".bias", "F32", {rows})),
-      .input_scale = floats(tensor(name + ".input_scale", "F32", {1})).front()};
+  CalibratedLayer found{.rounded = read<std::uint8_t>(
+                            name + ".weight", stored_type(calibrated_type(place, precision_)),
+                            {rows, static_cast<std::uint64_t>(in)}),
+                        .scale = floats(name + ".scale", rows),
+                        .bias = floats(name + ".bias", rows),
+                        .input_scale = input_scale(place, index)};
   // 8-bit kernels turn what is not finite into numbers, which nobody would notice.
   const auto finite = [](float value) { return std::isfinite(value); };
-  if (!std::ranges::all_of(found.scale, finite) || !std::ranges::all_of(found.bias, finite) ||
-      !finite(found.input_scale) || found.input_scale < 0) {
+  if (!std::ranges::all_of(found.scale, finite) || !std::ranges::all_of(found.bias, finite)) {
     fail("{}: layer {} has a scale or a bias that cannot be; calibrate the model again", shown_,
          name);
   }
-  if (place == kPlaceOfStaticInputs && found.input_scale == 0) {
+  return found;
+}
+
+float Calibration::input_scale(std::string_view place, std::int64_t index) const {
+  const std::string name = calibrated_name(place, index);
+  const float scale = floats(name + ".input_scale", 1).front();
+  if (!std::isfinite(scale) || scale < 0) {
+    fail("{}: layer {} has a scale for its inputs that cannot be; calibrate the model again",
+         shown_, name);
+  }
+  if (place != kPlaceOfStaticInputs) {
+    return scale;
+  }
+  if (scale == 0) {
     fail("{}: layer {} has no scale for its inputs; calibrate the model again", shown_, name);
   }
-  if (place == kPlaceOfStaticInputs && type == DType::kI8 &&
-      found.input_scale < ops::kLeastGeluI8Scale) {
+  if (calibrated_type(place, precision_) == DType::kI8 && scale < ops::kLeastGeluI8Scale) {
     fail(
         "{}: the inputs of layer {} have a scale for other 8-bit numbers; calibrate the model "
         "again",
         shown_, name);
   }
-  return found;
+  return scale;
 }
 
 std::vector<float> Calibration::divisor(std::string_view place, std::int64_t index,
                                         std::int64_t in) const {
   const std::string name = calibrated_name(place, index);
-  std::vector<float> found =
-      floats(tensor(name + ".divisor", "F32", {static_cast<std::uint64_t>(in)}));
+  std::vector<float> found = floats(name + ".divisor", static_cast<std::uint64_t>(in));
   if (!std::ranges::all_of(found, [](float value) { return std::isfinite(value) && value > 0; })) {
     fail("{}: layer {} has a divisor that cannot be; calibrate the model again", shown_, name);
   }

@@ -20,7 +20,9 @@
 #include <string_view>
 #include <vector>
 
+#include "core/buffer.hpp"
 #include "core/dtype.hpp"
+#include "core/stop.hpp"
 #include "fovea/encoder.hpp"
 #include "model/checkpoint.hpp"
 #include "model/safetensors.hpp"
@@ -48,9 +50,9 @@ inline constexpr std::string_view kCalibrationPrefix = "calibration-";
 [[nodiscard]] std::filesystem::path calibration_path(const std::filesystem::path& folder,
                                                      Precision precision);
 
-/// One layer; views into the file.
+/// One layer.
 struct CalibratedLayer {
-  std::span<const std::uint8_t> rounded;
+  AlignedBuffer<std::uint8_t> rounded;
   std::vector<float> scale;
   std::vector<float> bias;
   float input_scale = 0;
@@ -59,7 +61,7 @@ struct CalibratedLayer {
 class Calibration {
  public:
   /// Opens the file of `checkpoint`'s folder. Throws fovea::Error that names the command to run
-  /// when there is none, or when it was made for other weights.
+  /// when there is none, or when it was made for other weights. Reading stops as the checkpoint's.
   Calibration(const Checkpoint& checkpoint, Precision precision);
 
   /// Throws fovea::Error when the file lacks the layer, holds it in another shape, or with scales
@@ -67,16 +69,22 @@ class Calibration {
   [[nodiscard]] CalibratedLayer layer(std::string_view place, std::int64_t index, std::int64_t out,
                                       std::int64_t in) const;
 
+  /// The layer's CalibratedLayer::input_scale alone. Throws as layer() does.
+  [[nodiscard]] float input_scale(std::string_view place, std::int64_t index) const;
+
   /// What the norm before a layer divides its results [in] by. Throws as layer() does.
   [[nodiscard]] std::vector<float> divisor(std::string_view place, std::int64_t index,
                                            std::int64_t in) const;
 
  private:
-  [[nodiscard]] const StoredTensor& tensor(const std::string& name, std::string_view dtype,
-                                           const std::vector<std::uint64_t>& shape) const;
+  template <typename T>
+  [[nodiscard]] AlignedBuffer<T> read(const std::string& name, std::string_view dtype,
+                                      const std::vector<std::uint64_t>& shape) const;
+  [[nodiscard]] std::vector<float> floats(const std::string& name, std::uint64_t count) const;
 
   std::string shown_;
   Precision precision_;
+  StopFlag stop_;
   SafetensorsFile file_;
 };
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cstring>
+#include <memory>
 #include <set>
 #include <span>
 #include <utility>
@@ -12,9 +12,9 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
+#include "io/json.hpp"
 #include "io/text.hpp"
 #include "model/architecture.hpp"
-#include "model/json.hpp"
 
 namespace fovea::model {
 namespace {
@@ -51,7 +51,7 @@ std::string first_few(const std::vector<std::string>& list, std::string_view sep
 /// Name of a shard -> the tensors that the index places in it.
 std::map<std::string, std::vector<std::string>> read_weight_map(const std::filesystem::path& path) {
   const std::string shown = io::escape(path.native());
-  const nlohmann::json root = parse_json_object(read_json_file(path), shown);
+  const nlohmann::json root = io::parse_json_object(io::read_small_file(path), shown);
   const auto weight_map = root.find("weight_map");
   if (weight_map == root.end() || !weight_map->is_object()) {
     fail("{}: has no object \"weight_map\" (tensor name to file name)", shown);
@@ -74,6 +74,7 @@ std::map<std::string, std::vector<std::string>> read_weight_map(const std::files
 // The conversions below write float32 and return the index of the first value that is not finite,
 // or `count`. Loops are branch-free so that compilers vectorise them.
 constexpr std::size_t kBlock = 1 << 16;  // elements: a block stays in the cache
+using Halves = std::array<std::uint16_t, kBlock>;
 
 std::size_t first_not_finite(const float* values, std::size_t count) {
   const auto is_bad = [](float value) {
@@ -87,37 +88,28 @@ std::size_t first_not_finite(const float* values, std::size_t count) {
                   : static_cast<std::size_t>(std::find_if(values, values + count, is_bad) - values);
 }
 
-void widen(const std::byte* source, DType dtype, std::size_t count, float* out) {
-  if (dtype == DType::kF32) {
-    std::memcpy(out, source, count * sizeof(float));
-    return;
-  }
-  std::array<std::uint16_t, 512> halves;
-  for (std::size_t begin = 0; begin < count; begin += halves.size()) {
-    const std::size_t part = std::min(halves.size(), count - begin);
-    std::memcpy(halves.data(), source + begin * sizeof(std::uint16_t),
-                part * sizeof(std::uint16_t));
-    if (dtype == DType::kBF16) {
-      for (std::size_t index = 0; index < part; ++index) {
-        out[begin + index] = to_float(BFloat16{halves[index]});
-      }
-    } else {
-      for (std::size_t index = 0; index < part; ++index) {
-        out[begin + index] = to_float(Float16{halves[index]});
-      }
+void widen(std::span<const std::uint16_t> halves, DType dtype, float* out) {
+  if (dtype == DType::kBF16) {
+    for (std::size_t index = 0; index < halves.size(); ++index) {
+      out[index] = to_float(BFloat16{halves[index]});
+    }
+  } else {
+    for (std::size_t index = 0; index < halves.size(); ++index) {
+      out[index] = to_float(Float16{halves[index]});
     }
   }
 }
 
 }  // namespace
 
-WeightFiles::WeightFiles(const std::filesystem::path& folder, const VisionConfig& config) {
+WeightFiles::WeightFiles(const std::filesystem::path& folder, const VisionConfig& config,
+                         StopFlag stop) {
   const std::filesystem::path single = folder / "model.safetensors";
   const std::filesystem::path index = folder / "model.safetensors.index.json";
   if (std::filesystem::exists(single)) {
-    match(open_single(single), config);
+    match(open_single(single, stop), config);
   } else if (std::filesystem::exists(index)) {
-    match(open_shards(index), config);
+    match(open_shards(index, stop), config);
   } else {
     const bool pickled = std::filesystem::exists(folder / "pytorch_model.bin") ||
                          std::filesystem::exists(folder / "pytorch_model.bin.index.json");
@@ -128,8 +120,8 @@ WeightFiles::WeightFiles(const std::filesystem::path& folder, const VisionConfig
   }
 }
 
-WeightFiles::Inventory WeightFiles::open_single(const std::filesystem::path& path) {
-  files_.emplace_back(path);
+WeightFiles::Inventory WeightFiles::open_single(const std::filesystem::path& path, StopFlag stop) {
+  files_.emplace_back(path, stop);
   Inventory inventory;
   for (const auto& [name, stored] : files_.front().tensors()) {
     inventory.emplace(name, Located{&files_.front(), &stored});
@@ -137,7 +129,7 @@ WeightFiles::Inventory WeightFiles::open_single(const std::filesystem::path& pat
   return inventory;
 }
 
-WeightFiles::Inventory WeightFiles::open_shards(const std::filesystem::path& index) {
+WeightFiles::Inventory WeightFiles::open_shards(const std::filesystem::path& index, StopFlag stop) {
   const auto shards = read_weight_map(index);
   const bool bare = std::ranges::none_of(shards, [](const auto& shard) {
     return std::ranges::any_of(shard.second,
@@ -150,7 +142,7 @@ WeightFiles::Inventory WeightFiles::open_shards(const std::filesystem::path& ind
     if (std::ranges::none_of(names, [&](const auto& name) { return is_vision(name, bare); })) {
       continue;
     }
-    files_.emplace_back(index.parent_path() / file);
+    files_.emplace_back(index.parent_path() / file, stop);
     const StoredTensors& tensors = files_.back().tensors();
     for (const std::string& name : names) {
       const auto found = tensors.find(name);
@@ -196,8 +188,11 @@ void WeightFiles::match(const Inventory& stored, const VisionConfig& config) {
   }
 }
 
-Checkpoint::Checkpoint(const std::filesystem::path& folder)
-    : folder_(folder), config_(read_model_config(folder)), weights_(folder, config_.vision) {
+Checkpoint::Checkpoint(const std::filesystem::path& folder, StopFlag stop)
+    : folder_(folder),
+      config_(read_model_config(folder)),
+      stop_(stop),
+      weights_(folder, config_.vision, stop) {
   if (!weights_.missing().empty()) {
     fail("{}: {} tensors of the vision tower are missing: {}", io::escape(folder.native()),
          weights_.missing().size(), first_few(weights_.missing(), ", "));
@@ -215,27 +210,33 @@ AlignedBuffer<float> Checkpoint::load(std::string_view name) const {
   }
   const auto& [file, stored, dtype] = found->second;
   const std::size_t width = size_of(dtype);
-  const std::size_t count = stored->bytes.size() / width;
+  const std::size_t count = stored->bytes / width;
   AlignedBuffer<float> values(count);
+  const auto halves = dtype == DType::kF32 ? nullptr : std::make_unique_for_overwrite<Halves>();
   for (std::size_t begin = 0; begin < count; begin += kBlock) {
-    const std::size_t part = std::min(kBlock, count - begin);
-    widen(stored->bytes.data() + begin * width, dtype, part, values.data() + begin);
-    const std::size_t bad = first_not_finite(values.data() + begin, part);
-    if (bad != part) {
-      const std::size_t index = begin + bad;
-      const auto offset =
-          static_cast<std::size_t>(stored->bytes.data() - file->file().bytes().data()) +
-          index * width;
+    stop_.poll();
+    const std::span block = values.span().subspan(begin, std::min(kBlock, count - begin));
+    const std::uint64_t offset = stored->offset + begin * width;
+    if (dtype == DType::kF32) {
+      file->file().read_at(offset, std::as_writable_bytes(block));
+    } else {
+      const std::span part = std::span(*halves).first(block.size());
+      file->file().read_at(offset, std::as_writable_bytes(part));
+      widen(part, dtype, block.data());
+    }
+    const std::size_t bad = first_not_finite(block.data(), block.size());
+    if (bad != block.size()) {
       fail("{}: tensor \"{}\" holds {} at index {} (byte {} of the file); the weights are damaged",
-           io::escape(file->file().path().native()), name, values[index], index, offset);
+           io::escape(file->file().path().native()), name, block[bad], begin + bad,
+           offset + bad * width);
     }
   }
-  file->file().release(stored->bytes);
   return values;
 }
 
 std::uint64_t Checkpoint::fingerprint() const {
   constexpr std::size_t kSample = 4096;
+  std::array<std::byte, kSample> buffer;
   std::uint64_t hash = 0xcbf29ce484222325U;  // FNV-1a, 64 bits
   const auto add = [&](std::span<const std::byte> bytes) {
     for (const std::byte byte : bytes) {
@@ -243,12 +244,17 @@ std::uint64_t Checkpoint::fingerprint() const {
     }
   };
   for (const auto& [name, tensor] : weights_.tensors()) {
-    const std::span<const std::byte> bytes = tensor.stored->bytes;
+    const auto sample =
+        std::span(buffer).first(std::min<std::uint64_t>(kSample, tensor.stored->bytes));
     add(std::as_bytes(std::span(name)));
     add(std::as_bytes(std::span(tensor.stored->dtype)));
     add(std::as_bytes(std::span(tensor.stored->shape)));
-    add(bytes.first(std::min(kSample, bytes.size())));
-    add(bytes.last(std::min(kSample, bytes.size())));
+    const std::uint64_t begin = tensor.stored->offset;
+    const std::uint64_t end = begin + tensor.stored->bytes;
+    for (const std::uint64_t offset : {begin, end - sample.size()}) {
+      tensor.file->file().read_at(offset, sample);
+      add(sample);
+    }
   }
   return hash;
 }

@@ -1,4 +1,4 @@
-// Checkpoint: the tensors of a model folder, memory-mapped and looked up by name.
+// Checkpoint: the tensors of a model folder, looked up by name and read when asked for.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,7 @@
 
 #include "core/buffer.hpp"
 #include "core/dtype.hpp"
+#include "core/stop.hpp"
 #include "model/config.hpp"
 #include "model/safetensors.hpp"
 
@@ -17,11 +18,11 @@ namespace fovea::model {
 
 /// The weight files of a folder, model.safetensors or the shards of model.safetensors.index.json,
 /// held against what the architecture needs. The text tower is ignored. Throws fovea::Error when a
-/// file is missing, malformed, or not what the index says; tensors that are missing, unusable or
-/// unused are listed, not thrown.
+/// file is missing, malformed, or not what the index says; Interrupted when `stop` is set. Tensors
+/// that are missing, unusable or unused are listed, not thrown.
 class WeightFiles {
  public:
-  WeightFiles(const std::filesystem::path& folder, const VisionConfig& config);
+  WeightFiles(const std::filesystem::path& folder, const VisionConfig& config, StopFlag stop = {});
 
   struct Tensor {
     const SafetensorsFile* file = nullptr;
@@ -47,8 +48,8 @@ class WeightFiles {
   };
   using Inventory = std::map<std::string, Located, std::less<>>;
 
-  Inventory open_single(const std::filesystem::path& path);
-  Inventory open_shards(const std::filesystem::path& index);
+  Inventory open_single(const std::filesystem::path& path, StopFlag stop);
+  Inventory open_shards(const std::filesystem::path& index, StopFlag stop);
   void match(const Inventory& stored, const VisionConfig& config);
 
   std::vector<SafetensorsFile> files_;
@@ -63,16 +64,18 @@ class WeightFiles {
 /// tower is there with its exact shape as F32, F16 or BF16; the text tower is ignored.
 /// Names may lack the prefix "vision_model.", as in what transformers 5 saves of a
 /// SiglipVisionModel. Safe to use from several threads.
+/// Whoever sets `stop` ends what reads the weights: opening and load() then throw Interrupted.
 class Checkpoint {
  public:
-  explicit Checkpoint(const std::filesystem::path& folder);
+  explicit Checkpoint(const std::filesystem::path& folder, StopFlag stop = {});
 
   [[nodiscard]] const std::filesystem::path& folder() const { return folder_; }
   [[nodiscard]] const ModelConfig& config() const { return config_; }
+  [[nodiscard]] StopFlag stop() const { return stop_; }
 
-  /// A vision tensor converted to float32, e.g. load("vision_model.head.probe"). Afterwards the
-  /// mapped pages are released, so that a whole model is never resident twice.
-  /// Throws fovea::Error when the tensor is missing or holds NaN or infinity (names both).
+  /// A vision tensor converted to float32, e.g. load("vision_model.head.probe"). Throws
+  /// fovea::Error when the tensor is missing, holds NaN or infinity (names both), or cannot be
+  /// read.
   [[nodiscard]] AlignedBuffer<float> load(std::string_view name) const;
 
   /// Names of vision tensors in the files that the model does not use.
@@ -85,6 +88,7 @@ class Checkpoint {
  private:
   std::filesystem::path folder_;
   ModelConfig config_;
+  StopFlag stop_;
   WeightFiles weights_;
 };
 

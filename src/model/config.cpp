@@ -7,8 +7,9 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
+#include "io/file.hpp"
+#include "io/json.hpp"
 #include "io/text.hpp"
-#include "model/json.hpp"
 
 namespace fovea::model {
 namespace {
@@ -279,12 +280,12 @@ Preprocessing preprocessing_from(const json& object, std::string_view file) {
 Preprocessing read_preprocessing(const std::filesystem::path& folder) {
   const std::filesystem::path path = folder / "preprocessor_config.json";
   if (std::filesystem::exists(path)) {
-    return parse_preprocessor_config(read_json_file(path), io::escape(path.native()));
+    return parse_preprocessor_config(io::read_small_file(path), io::escape(path.native()));
   }
   const std::filesystem::path whole = folder / "processor_config.json";
   if (std::filesystem::exists(whole)) {
     const std::string name = io::escape(whole.native());
-    const json root = parse_json_object(read_json_file(whole), name);
+    const json root = io::parse_json_object(io::read_small_file(whole), name);
     if (const json* inner = Fields(root, name, "").object("image_processor"); inner != nullptr) {
       return preprocessing_from(*inner, name);
     }
@@ -298,7 +299,7 @@ Preprocessing read_preprocessing(const std::filesystem::path& folder) {
 }  // namespace
 
 VisionConfig parse_config(std::string_view text, std::string_view file) {
-  const json root = parse_json_object(text, file);
+  const json root = io::parse_json_object(text, file);
   const Fields fields(root, file, "");
   const std::string type = fields.string("model_type", "");
   if (type == "siglip_vision_model") {
@@ -327,13 +328,13 @@ VisionConfig parse_config(std::string_view text, std::string_view file) {
 }
 
 Preprocessing parse_preprocessor_config(std::string_view text, std::string_view file) {
-  return preprocessing_from(parse_json_object(text, file), file);
+  return preprocessing_from(io::parse_json_object(text, file), file);
 }
 
 ModelConfig read_model_config(const std::filesystem::path& folder) {
   const std::filesystem::path path = folder / "config.json";
   ModelConfig config;
-  config.vision = parse_config(read_json_file(path), io::escape(path.native()));
+  config.vision = parse_config(io::read_small_file(path), io::escape(path.native()));
   config.preprocessing = read_preprocessing(folder);
   const auto size = config.vision.image_size;
   if (config.preprocessing.height != size || config.preprocessing.width != size) {

@@ -172,7 +172,7 @@ Encoder::Encoder(const Checkpoint& checkpoint, std::unique_ptr<ops::Backend> bac
 Encoder::~Encoder() = default;
 
 void Encoder::encode(std::span<const std::uint8_t> patches, std::int64_t images,
-                     std::span<float> embeddings) {
+                     std::span<float> embeddings, StopFlag stop) {
   const VisionConfig& vision = config_.vision;
   const std::int64_t image_bytes = vision.patches() * vision.patch_elements();
   if (images < 0 || patches.size() != count(images * image_bytes) ||
@@ -188,7 +188,8 @@ void Encoder::encode(std::span<const std::uint8_t> patches, std::int64_t images,
       .tokens = vision.patches(),
       .input = patches,
       .output = embeddings,
-      .workspace_bytes_per_image = Activations::bytes_per_image(vision, *backend_)};
+      .workspace_bytes_per_image = Activations::bytes_per_image(vision, *backend_),
+      .stop = stop};
   backend_->run(batch, [&](ops::Lane& lane, const ops::Slice& slice) {
     Forward forward(vision, *backend_, lane, slice);
     const auto& [x, normed, scales, attended, qkv, inner] = forward.memory();

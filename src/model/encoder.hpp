@@ -31,9 +31,9 @@ class Encoder {
 
   /// `patches`: uint8 [images, patches(), p, p, 3] (image::patchify).
   /// `embeddings`: float32 [images, hidden], transformers' pooler_output, not normalised.
-  /// Calls take turns.
+  /// Calls take turns. Throws Interrupted soon after `stop` is set.
   void encode(std::span<const std::uint8_t> patches, std::int64_t images,
-              std::span<float> embeddings);
+              std::span<float> embeddings, StopFlag stop = {});
 
  private:
   ModelConfig config_;

@@ -175,8 +175,7 @@ class LayerPreparer {
   [[nodiscard]] PreparedPtr fc1(std::int64_t index) const {
     Stored inner = inner_type();
     if (calibration_) {  // it writes what fc2 reads
-      const VisionConfig& vision = checkpoint_.config().vision;
-      inner.scale = calibration_->layer("fc2", index, vision.hidden, vision.mlp).input_scale;
+      inner.scale = calibration_->input_scale(kPlaceOfStaticInputs, index);
     }
     return prepare("fc1", index, {.type = types_.normed}, inner, kNorm2);
   }
@@ -226,7 +225,7 @@ class LayerPreparer {
     }
     const CalibratedLayer layer = calibration_->layer(place, index, weights.out, weights.in);
     weights.bias = layer.bias;
-    weights.rounded = layer.rounded;
+    weights.rounded = layer.rounded.span();
     weights.rounded_scale = layer.scale;
     if (layer.input_scale > 0) {  // else each row has a scale of its own
       weights.input.scale = layer.input_scale;

@@ -20,7 +20,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::uint64_t kLengthBytes = 8;
+constexpr std::uint64_t kLengthBytes = kSafetensorsLengthBytes;
 // safetensors/src/tensor.rs: MAX_HEADER_SIZE.
 constexpr std::uint64_t kMaxHeaderBytes = 100'000'000;
 // Guards against headers made of one long list; no real tensor comes near.
@@ -89,12 +89,13 @@ struct HeaderTensor {
 /// Receives the header's tokens: { name: {"dtype", "shape", "data_offsets"}, "__metadata__": {} }.
 class HeaderHandler : public nlohmann::json_sax<json> {
  public:
-  HeaderHandler(std::string_view file, const char* begin, const char* const* at)
-      : file_(file), begin_(begin), at_(at) {}
+  HeaderHandler(std::string_view file, const char* begin, const char* const* at, StopFlag stop)
+      : file_(file), begin_(begin), at_(at), stop_(stop) {}
 
   [[nodiscard]] std::map<std::string, HeaderTensor, std::less<>>& tensors() { return tensors_; }
 
   bool key(string_t& name) override {
+    stop_.poll();
     if (skip_depth_ > 0) {
       return true;
     }
@@ -348,6 +349,7 @@ class HeaderHandler : public nlohmann::json_sax<json> {
   std::string_view file_;
   const char* begin_;
   const char* const* at_;
+  StopFlag stop_;
   Place place_ = Place::kBegin;
   int skip_depth_ = 0;
   bool has_metadata_ = false;
@@ -356,26 +358,6 @@ class HeaderHandler : public nlohmann::json_sax<json> {
   std::map<std::string, HeaderTensor, std::less<>> tensors_;
   std::pair<const std::string, HeaderTensor>* tensor_ = nullptr;
 };
-
-std::uint64_t read_header_length(std::span<const std::byte> bytes, std::string_view file) {
-  if (bytes.size() < kLengthBytes) {
-    fail("{}: {} bytes are too short for a safetensors file (its first 8 give the header's length)",
-         file, bytes.size());
-  }
-  std::uint64_t length = 0;
-  for (std::size_t index = kLengthBytes; index-- > 0;) {
-    length = (length << 8) | std::to_integer<std::uint64_t>(bytes[index]);
-  }
-  if (length > kMaxHeaderBytes) {
-    fail("{}: at byte 0: the header would be {} bytes long (at most {}); not a safetensors file?",
-         file, length, kMaxHeaderBytes);
-  }
-  if (length > bytes.size() - kLengthBytes) {
-    fail("{}: at byte 0: the header would be {} bytes long, but the file has only {}; truncated?",
-         file, length, bytes.size());
-  }
-  return length;
-}
 
 std::uint64_t stored_bytes(const std::string& name, const HeaderTensor& tensor,
                            std::string_view file) {
@@ -462,10 +444,30 @@ std::string StoredTensor::shape_text() const {
   return fmt::format("[{}]", fmt::join(shape, ", "));
 }
 
-StoredTensors parse_safetensors(std::span<const std::byte> bytes, std::string_view file) {
-  const std::uint64_t length = read_header_length(bytes, file);
-  const auto header = bytes.subspan(kLengthBytes, length);
-  const auto* begin = reinterpret_cast<const char*>(header.data());
+std::size_t safetensors_header_bytes(std::span<const std::byte> start, std::uint64_t file_bytes,
+                                     std::string_view file) {
+  if (start.size() < kLengthBytes) {
+    fail("{}: {} bytes are too short for a safetensors file (its first 8 give the header's length)",
+         file, start.size());
+  }
+  std::uint64_t length = 0;
+  for (std::size_t index = kLengthBytes; index-- > 0;) {
+    length = (length << 8) | std::to_integer<std::uint64_t>(start[index]);
+  }
+  if (length > kMaxHeaderBytes) {
+    fail("{}: at byte 0: the header would be {} bytes long (at most {}); not a safetensors file?",
+         file, length, kMaxHeaderBytes);
+  }
+  if (length > file_bytes - kLengthBytes) {
+    fail("{}: at byte 0: the header would be {} bytes long, but the file has only {}; truncated?",
+         file, length, file_bytes);
+  }
+  return length;
+}
+
+StoredTensors parse_safetensors(std::string_view header, std::uint64_t file_bytes,
+                                std::string_view file, StopFlag stop) {
+  const char* begin = header.data();
   const char* end = begin + header.size();
   // nlohmann's lexer takes a zero byte for the end of the text and skips a byte order mark; its
   // UTF-8 check covers strings, and outside of them nothing but ASCII is JSON.
@@ -473,33 +475,39 @@ StoredTensors parse_safetensors(std::span<const std::byte> bytes, std::string_vi
     fail("{}: header, at byte {}: not JSON: zero byte", file,
          kLengthBytes + static_cast<std::uint64_t>(zero - begin));
   }
-  if (std::string_view(begin, header.size()).starts_with("\xef\xbb\xbf")) {
+  if (header.starts_with("\xef\xbb\xbf")) {
     fail("{}: header, at byte {}: not JSON: byte order mark", file, kLengthBytes);
   }
   const char* at = begin;
-  HeaderHandler handler(file, begin, &at);
+  HeaderHandler handler(file, begin, &at, stop);
   const CountingIterator first(begin, &at);
   const CountingIterator last(end, &at);
   json::sax_parse(first, last, &handler);
 
-  const auto data = bytes.subspan(kLengthBytes + length);
-  check_layout(handler.tensors(), kLengthBytes + length, data.size(), file);
+  const std::uint64_t data_begin = kLengthBytes + header.size();
+  check_layout(handler.tensors(), data_begin, file_bytes - data_begin, file);
   StoredTensors tensors;
   while (!handler.tensors().empty()) {
     auto node = handler.tensors().extract(handler.tensors().begin());
     HeaderTensor& tensor = node.mapped();
-    tensors.emplace_hint(
-        tensors.end(), std::move(node.key()),
-        StoredTensor{
-            .dtype = tensor.type->name,
-            .shape = std::move(tensor.shape),
-            .bytes = data.subspan(tensor.offsets[0], tensor.offsets[1] - tensor.offsets[0])});
+    tensors.emplace_hint(tensors.end(), std::move(node.key()),
+                         StoredTensor{.dtype = tensor.type->name,
+                                      .shape = std::move(tensor.shape),
+                                      .offset = data_begin + tensor.offsets[0],
+                                      .bytes = tensor.offsets[1] - tensor.offsets[0]});
   }
   return tensors;
 }
 
-SafetensorsFile::SafetensorsFile(const std::filesystem::path& path)
-    : file_(path), tensors_(parse_safetensors(file_.bytes(), io::escape(path.native()))) {}
+SafetensorsFile::SafetensorsFile(const std::filesystem::path& path, StopFlag stop) : file_(path) {
+  const std::string shown_path = io::escape(path.native());
+  std::array<std::byte, kLengthBytes> start{};
+  const auto first = std::span(start).first(std::min<std::uint64_t>(start.size(), file_.size()));
+  file_.read_at(0, first);
+  std::string header(safetensors_header_bytes(first, file_.size(), shown_path), '\0');
+  file_.read_at(kLengthBytes, std::as_writable_bytes(std::span(header)));
+  tensors_ = parse_safetensors(header, file_.size(), shown_path, stop);
+}
 
 std::string safetensors_header(std::span<const TensorEntry> tensors) {
   std::string json = R"({"__metadata__":{"format":"pt"})";

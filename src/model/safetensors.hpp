@@ -1,4 +1,4 @@
-// The safetensors format: a header parsed and checked, tensors left where they are.
+// The safetensors format: a header parsed and checked, tensors left in the file.
 #pragma once
 
 #include <cstddef>
@@ -12,15 +12,17 @@
 #include <vector>
 
 #include "core/dtype.hpp"
-#include "io/mapped_file.hpp"
+#include "core/stop.hpp"
+#include "io/file.hpp"
 
 namespace fovea::model {
 
-/// One tensor of a file. Its bytes need not be aligned.
+/// One tensor of a file.
 struct StoredTensor {
   std::string_view dtype;            // as in the file: "F32", "BF16", "I64", ...
   std::vector<std::uint64_t> shape;  // rank 0: one element
-  std::span<const std::byte> bytes;  // within the file's bytes
+  std::uint64_t offset = 0;          // in the file; need not be aligned
+  std::uint64_t bytes = 0;
 
   /// Fovea's name of the element type, where it has one that can be converted to float32.
   [[nodiscard]] std::optional<DType> float_dtype() const;
@@ -30,12 +32,20 @@ struct StoredTensor {
 
 using StoredTensors = std::map<std::string, StoredTensor, std::less<>>;
 
-/// Parses and checks a whole file (safetensors README and safetensors/src/tensor.rs): the header
-/// length, the JSON (UTF-8, no duplicate keys, known dtypes), and that the tensors, sorted by
+/// Bytes before a file's header, which give its length.
+inline constexpr std::size_t kSafetensorsLengthBytes = 8;
+
+/// The length of the header that `start`, the first bytes of a file of `file_bytes`, announces.
+/// Throws fovea::Error with `file` when no header of that length can follow.
+[[nodiscard]] std::size_t safetensors_header_bytes(std::span<const std::byte> start,
+                                                   std::uint64_t file_bytes, std::string_view file);
+
+/// Parses the header of a file of `file_bytes` (safetensors README and safetensors/src/tensor.rs)
+/// and checks the JSON (UTF-8, no duplicate keys, known dtypes), and that the tensors, sorted by
 /// offset, fill the data exactly: no gap, no overlap, no overflow, no rest. Throws fovea::Error
-/// with `file`, the tensor and the byte offset in the file. Views point into `bytes`.
-[[nodiscard]] StoredTensors parse_safetensors(std::span<const std::byte> bytes,
-                                              std::string_view file);
+/// with `file`, the tensor and the byte offset in the file; Interrupted when `stop` is set.
+[[nodiscard]] StoredTensors parse_safetensors(std::string_view header, std::uint64_t file_bytes,
+                                              std::string_view file, StopFlag stop = {});
 
 /// A tensor of a file to be written.
 struct TensorEntry {
@@ -49,15 +59,17 @@ struct TensorEntry {
 /// length and the JSON, padded so that the data starts at a multiple of 8.
 [[nodiscard]] std::string safetensors_header(std::span<const TensorEntry> tensors);
 
-/// A memory-mapped, checked safetensors file.
+/// An open, checked safetensors file.
 class SafetensorsFile {
  public:
-  explicit SafetensorsFile(const std::filesystem::path& path);
-  [[nodiscard]] const io::MappedFile& file() const { return file_; }
+  /// Throws fovea::Error naming the path; Interrupted when `stop` is set.
+  explicit SafetensorsFile(const std::filesystem::path& path, StopFlag stop = {});
+
+  [[nodiscard]] const io::File& file() const { return file_; }
   [[nodiscard]] const StoredTensors& tensors() const { return tensors_; }
 
  private:
-  io::MappedFile file_;
+  io::File file_;
   StoredTensors tensors_;
 };
 

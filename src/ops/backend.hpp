@@ -10,6 +10,7 @@
 
 #include "core/dtype.hpp"
 #include "core/host_buffer.hpp"
+#include "core/stop.hpp"
 #include "core/tensor_view.hpp"
 #include "fovea/encoder.hpp"
 #include "ops/problem.hpp"
@@ -65,6 +66,8 @@ struct Batch {
   std::span<const std::uint8_t> input{};
   std::span<float> output{};
   std::size_t workspace_bytes_per_image = 0;
+  /// When it is set, `run` throws Interrupted within a second, and nothing is promised of `output`.
+  StopFlag stop{};
 };
 
 /// A part of a batch, images [first, first + images), and its memory on the backend's device.

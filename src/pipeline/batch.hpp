@@ -34,6 +34,7 @@ struct Batch {
   std::size_t pending = 0;  // of those, still being decoded
   std::size_t rows = 0;     // of those, good; set by compact()
   bool sealed = false;      // no more inputs will be added
+  bool broken = false;      // a worker ended the job while it was at one of these
   std::uint64_t names = 0;  // hash over the names of all inputs up to this batch's last
 
   /// Moves the images of the good slots together at the front of `pixels`, and counts them.

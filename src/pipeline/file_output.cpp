@@ -1,29 +1,22 @@
 // FileOutput: three atomic files.
+#include <memory>
 #include <string>
-#include <string_view>
 
+#include "core/error.hpp"
 #include "io/npy.hpp"
+#include "io/text.hpp"
 #include "pipeline/index_line.hpp"
 #include "pipeline/output.hpp"
 
 namespace fovea::pipeline {
-namespace {
-
-std::filesystem::path beside(const std::filesystem::path& path, std::string_view extension) {
-  std::filesystem::path other = path;
-  other.replace_extension();
-  other += extension;
-  return other;
-}
-
-}  // namespace
 
 FileOutput::FileOutput(const std::filesystem::path& path, DType dtype, const Shape& row_shape)
     : dtype_(dtype),
       row_shape_(row_shape),
-      array_(path),
-      index_(beside(path, ".index.jsonl")),
-      errors_(beside(path, ".errors.jsonl")) {
+      folder_(std::make_shared<const io::Folder>(path.parent_path())),
+      array_(folder_, array_files(path)[0]),
+      index_(folder_, array_files(path)[1]),
+      errors_(folder_, array_files(path)[2]) {
   array_.write(header());
 }
 
@@ -56,6 +49,12 @@ void FileOutput::finish() {
   errors_.commit();
   index_.commit();
   array_.commit();
+  if (!folder_->is_in_place()) {
+    fail(
+        "{}: was moved or replaced while the job ran; what the job wrote is in the folder that had "
+        "this name before",
+        io::escape(folder_->path().native()));
+  }
 }
 
 }  // namespace fovea::pipeline

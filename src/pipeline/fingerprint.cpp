@@ -1,21 +1,20 @@
-// Fingerprints on OpenSSL's SHA-256.
+// Fingerprints: SHA-256 over what decides the output.
 #include "pipeline/fingerprint.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
-#include <memory>
+#include <cstdint>
 #include <span>
 #include <system_error>
 #include <vector>
 
 #include <fmt/format.h>
-#include <openssl/evp.h>
 
 #include "core/error.hpp"
-#include "io/mapped_file.hpp"
+#include "io/file.hpp"
 #include "io/text.hpp"
 #include "model/calibration.hpp"
+#include "pipeline/sha256.hpp"
 
 namespace fovea::pipeline {
 namespace {
@@ -23,36 +22,6 @@ namespace {
 constexpr std::size_t kHead = std::size_t{1} << 20;
 constexpr std::size_t kStride = std::size_t{256} << 10;
 constexpr std::size_t kSample = std::size_t{4} << 10;
-
-class Sha256 {
- public:
-  Sha256() : context_(EVP_MD_CTX_new(), EVP_MD_CTX_free) {
-    if (!context_ || EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr) != 1) {
-      fail("OpenSSL offers no SHA-256");
-    }
-  }
-  void add(std::span<const std::byte> bytes) {
-    if (EVP_DigestUpdate(context_.get(), bytes.data(), bytes.size()) != 1) {
-      fail("OpenSSL cannot compute a SHA-256");
-    }
-  }
-  void add(std::string_view text) { add(std::as_bytes(std::span(text))); }
-  [[nodiscard]] std::string hex() {
-    std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
-    unsigned size = 0;
-    if (EVP_DigestFinal_ex(context_.get(), digest.data(), &size) != 1) {
-      fail("OpenSSL cannot compute a SHA-256");
-    }
-    std::string text;
-    for (const unsigned char byte : std::span(digest).first(size)) {
-      text += fmt::format("{:02x}", byte);
-    }
-    return text;
-  }
-
- private:
-  std::unique_ptr<EVP_MD_CTX, void (*)(EVP_MD_CTX*)> context_;
-};
 
 std::vector<std::filesystem::path> weight_files(const std::filesystem::path& folder) {
   std::vector<std::filesystem::path> files;
@@ -86,24 +55,28 @@ void NameHash::add(std::string_view name) {
 }
 
 std::string model_fingerprint(const std::filesystem::path& folder,
-                              const std::filesystem::path& calibration) {
+                              const std::filesystem::path& calibration, StopFlag stop) {
   Sha256 hash;
-  const io::MappedFile config(folder / "config.json");
-  hash.add(config.bytes());
+  hash.add(io::read_small_file(folder / "config.json"));
   std::vector<std::filesystem::path> files = weight_files(folder);
   if (!calibration.empty()) {
     files.push_back(calibration);
   }
+  std::vector<std::byte> buffer(kHead);
   for (const std::filesystem::path& path : files) {
-    const io::MappedFile file(path);
-    const auto bytes = file.bytes();
-    hash.add(fmt::format("\n{} {}\n", path.filename().native(), bytes.size()));
-    const std::size_t head = std::min(kHead, bytes.size());
-    hash.add(bytes.first(head));
-    for (std::size_t at = kHead; at < bytes.size(); at += kStride) {
-      hash.add(bytes.subspan(at, std::min(kSample, bytes.size() - at)));
+    const io::File file(path);
+    hash.add(fmt::format("\n{} {}\n", path.filename().native(), file.size()));
+    const auto add = [&](std::uint64_t offset, std::size_t most) {
+      stop.poll();
+      const auto part =
+          std::span(buffer).first(std::min<std::uint64_t>(most, file.size() - offset));
+      file.read_at(offset, part);
+      hash.add(part);
+    };
+    add(0, kHead);
+    for (std::uint64_t at = kHead; at < file.size(); at += kStride) {
+      add(at, kSample);
     }
-    file.release(bytes);
   }
   return hash.hex();
 }

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/stop.hpp"
 #include "fovea/preprocessing.hpp"
 
 namespace fovea::pipeline {
@@ -28,9 +29,11 @@ class NameHash {
 /// names, and last the calibration that is used with them, if there is one) its size, its first
 /// MiB, and the first 4 KiB of every 256 KiB. Reading a sample keeps the start-up time of a large
 /// model; it notices other weights, other shapes and every fine-tuning, but not a change confined
-/// to the bytes between the samples. Throws fovea::Error when a file cannot be read.
+/// to the bytes between the samples. Throws fovea::Error when a file cannot be read; Interrupted
+/// when `stop` is set.
 [[nodiscard]] std::string model_fingerprint(const std::filesystem::path& folder,
-                                            const std::filesystem::path& calibration = {});
+                                            const std::filesystem::path& calibration = {},
+                                            StopFlag stop = {});
 
 /// SHA-256, in hexadecimal, of everything that decides how pixels come out, as text.
 [[nodiscard]] std::string preprocessing_fingerprint(const Preprocessing& preprocessing);

@@ -1,85 +1,24 @@
 // FolderOutput: resumable shards of embeddings.
 #include <algorithm>
-#include <charconv>
 #include <cstring>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
-#include <sys/stat.h>
 
 #include "core/error.hpp"
-#include "io/mapped_file.hpp"
-#include "io/npy.hpp"
-#include "io/system_error.hpp"
 #include "io/text.hpp"
 #include "pipeline/index_line.hpp"
-#include "pipeline/line_reader.hpp"
+#include "pipeline/journal.hpp"
 #include "pipeline/output.hpp"
+#include "pipeline/stored_file.hpp"
 
 namespace fovea::pipeline {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr std::string_view kManifest = "manifest.json";
-constexpr std::string_view kErrors = "errors.jsonl";
-constexpr std::string_view kRetrying = "retrying.jsonl";  // errors.jsonl while it is worked on
-
-void remove_file(const fs::path& path) {
-  std::error_code error;
-  fs::remove(path, error);
-  if (error) {
-    fail("{}: cannot remove: {}", io::escape(path.native()), error.message());
-  }
-}
-
-void rename_file(const fs::path& from, const fs::path& to) {
-  std::error_code error;
-  fs::rename(from, to, error);
-  if (error) {
-    fail("{}: cannot rename to {}: {}", io::escape(from.native()), io::escape(to.native()),
-         error.message());
-  }
-}
-
-fs::path partial(fs::path path) {
-  path += ".partial";
-  return path;
-}
-
-std::vector<std::string> names_in(const fs::path& folder) {
-  std::vector<std::string> names;
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(folder, error)) {
-    names.push_back(entry.path().filename().native());
-  }
-  if (error) {
-    fail("{}: cannot read the folder: {}", io::escape(folder.native()), error.message());
-  }
-  return names;
-}
-
-// Number of a file of embeddings or its index, finished or partial.
-std::optional<std::uint64_t> shard_number(std::string_view name) {
-  for (const std::string_view prefix : {"embeddings-", "index-"}) {
-    std::uint64_t number = 0;
-    if (!name.starts_with(prefix)) {
-      continue;
-    }
-    const char* digits = name.data() + prefix.size();
-    const auto [end, error] = std::from_chars(digits, name.data() + name.size(), number);
-    const std::string_view rest(end, static_cast<std::size_t>(name.data() + name.size() - end));
-    if (error == std::errc{} && (rest == ".npy" || rest == ".jsonl" || rest == ".npy.partial" ||
-                                 rest == ".jsonl.partial")) {
-      return number;
-    }
-  }
-  return std::nullopt;
-}
 
 std::string join(const std::vector<std::string>& parts) {
   std::string text;
@@ -91,180 +30,241 @@ std::string join(const std::vector<std::string>& parts) {
 
 }  // namespace
 
-FolderOutput::FolderOutput(fs::path folder, const JobIdentity& identity, bool overwrite,
-                           std::chrono::milliseconds least_interval)
-    : folder_(std::move(folder)),
-      manifest_{.identity = identity, .state = {}},
-      dtype_(identity.dtype == OutputDType::kF32 ? DType::kF32 : DType::kF16),
-      row_bytes_(static_cast<std::size_t>(identity.dimension) * size_of(dtype_)),
-      least_interval_(least_interval),
-      interval_(least_interval) {
-  manifest_.state.names = NameHash().value();
-  std::error_code error;
-  fs::create_directories(folder_, error);
-  if (error && !fs::is_directory(folder_)) {
-    fail("{}: cannot make the output folder: {}", io::escape(folder_.native()), error.message());
+void SummedFile::write(std::span<const std::byte> bytes) {
+  file_.write(bytes);
+  sum_.add(bytes);
+}
+
+void SummedFile::write_header(std::string_view header) {
+  const auto bytes = std::as_bytes(std::span(header));
+  if (file_.size() == 0) {
+    file_.write(bytes);
+  } else {
+    file_.write_at(0, bytes);
   }
-  lock_.emplace(folder_);
+}
+
+FolderOutput::FolderOutput(const fs::path& folder, const JobIdentity& identity, bool overwrite,
+                           std::chrono::milliseconds least_interval, StopFlag stop)
+    : folder_(io::Folder::make(folder)),
+      manifest_{.identity = identity, .state = {}},
+      layout_(identity),
+      least_interval_(least_interval),
+      interval_(least_interval),
+      lock_(folder_) {
+  manifest_.state.names = NameHash().value();
   if (overwrite) {
     remove_all();
     return;
   }
-  const fs::path path = folder_ / kManifest;
-  if (!fs::exists(path)) {
-    const std::vector<std::string> names = names_in(folder_);
-    const auto other = std::ranges::find_if(
-        names, [](const std::string& name) { return shard_number(name).has_value(); });
-    if (other != names.end()) {
-      fail(
-          "{}: holds {} but no manifest.json, so it cannot be gone on with; choose another output "
-          "or --overwrite it",
-          io::escape(folder_.native()), io::escape(*other));
-    }
-    return;
+  const std::optional<Manifest> there = read_there();
+  if (!there || (!there->state.finished && there->state.inputs == 0 && !there->state.retrying)) {
+    return;  // nothing, or begun, and nothing is lost by beginning as something else
   }
-  Manifest there;
-  try {
-    const io::MappedFile file(path);
-    there =
-        parse_manifest({reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()});
-  } catch (const Error& cause) {
-    fail("{}: {}; choose another output or --overwrite this one", io::escape(path.native()),
-         cause.what());
-  }
-  if (!there.state.finished && there.state.inputs == 0 && !there.state.retrying) {
-    return;  // begun, but nothing is lost by beginning as something else
-  }
-  const std::vector<std::string> different = differences(there.identity, identity);
+  const std::vector<std::string> different = differences(there->identity, identity);
   if (!different.empty()) {
     fail("{}: holds the output of another job: {}; choose another output or --overwrite this one",
-         io::escape(folder_.native()), join(different));
+         io::escape(folder.native()), join(different));
   }
-  manifest_.state = there.state;
-  manifest_.identity.model = there.identity.model;
+  manifest_.state = there->state;
+  manifest_.identity.model = there->identity.model;
+  manifest_.version = there->version;
   found_ = true;
-  for (std::uint64_t number = 0; number < there.state.shards; ++number) {
-    check_counted(data_path(number));
-    if (manifest_.identity.format == OutputFormat::kNpy) {
-      check_counted(index_path(number));
+  if (there->version < kManifestVersion && !there->state.finished) {
+    fail(
+        "{}: was begun by an earlier version of Fovea, which kept no checksums to go on by; let "
+        "that version finish it, choose another output or --overwrite this one",
+        io::escape(folder.native()));
+  }
+  try {
+    if (there->version < kManifestVersion) {
+      prove_unsummed(*folder_, manifest_, stop);
+    } else {
+      proof_ = prove(*folder_, manifest_, &lock_, stop);
+    }
+  } catch (const Interrupted&) {
+    throw;
+  } catch (const ResourceError&) {
+    throw;
+  } catch (const Error& error) {
+    fail(
+        "{}; this output cannot be gone on with: `fovea check {} --repair` keeps what can be "
+        "proven, --overwrite starts anew",
+        error.what(), io::escape(folder.native()));
+  }
+  if (manifest_.state.finished) {
+    remove_leftovers();
+  }
+}
+
+std::string FolderOutput::shown(const std::string& name) const {
+  return io::escape((*folder_ / name).native());
+}
+
+std::optional<Manifest> FolderOutput::read_there() const {
+  constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 20;
+  if (folder_->has(kManifestFile)) {
+    try {
+      return parse_manifest(StoredFile(*folder_, kManifestFile).text(kMaxBytes));
+    } catch (const ResourceError&) {
+      throw;
+    } catch (const Error& error) {
+      fail(
+          "{}: {}; `fovea check {} --repair` may mend it; or choose another output or --overwrite "
+          "this one",
+          shown(kManifestFile), error.what(), io::escape(folder_->path().native()));
     }
   }
-}
-
-void FolderOutput::check_counted(const fs::path& path) const {
-  if (!fs::is_regular_file(path)) {
-    fail("{}: is missing, but {} counts it; bring it back or --overwrite this output",
-         io::escape(path.native()), kManifest);
+  const std::vector<std::string> names = folder_->list();
+  const auto other = std::ranges::find_if(names, is_shard_file);
+  if (other != names.end()) {
+    fail(
+        "{}: holds {} but no manifest.json, so it cannot be gone on with; `fovea check {} "
+        "--repair` "
+        "may mend it; or choose another output or --overwrite this one",
+        io::escape(folder_->path().native()), io::escape(*other),
+        io::escape(folder_->path().native()));
   }
+  return std::nullopt;
 }
 
-fs::path FolderOutput::data_path(std::uint64_t number) const {
-  return folder_ / fmt::format("embeddings-{:05}.{}", number, to_string(manifest_.identity.format));
-}
-
-fs::path FolderOutput::index_path(std::uint64_t number) const {
-  return folder_ / fmt::format("index-{:05}.jsonl", number);
-}
-
-std::string FolderOutput::header(std::uint64_t rows) const {
-  return io::npy_header(dtype_, {static_cast<std::int64_t>(rows), manifest_.identity.dimension});
-}
-
-void FolderOutput::remove_all() const {
+void FolderOutput::remove_all() {
   // The manifest goes first: without it, what is left is never taken for a resumable output.
-  for (const std::string_view name : {kManifest, kErrors, kRetrying}) {
-    remove_file(folder_ / name);
-    remove_file(partial(folder_ / name));
+  for (const std::string& name : {kManifestFile, kErrorsFile, kRetryingFile, kJournalFile}) {
+    folder_->remove(name);
+    folder_->remove(partial(name));
   }
-  remove_files_from(0);
+  for (const std::string& name : folder_->list()) {
+    if (is_shard_file(name)) {
+      folder_->remove(name);
+    }
+  }
+  lock_.clear();
 }
 
-void FolderOutput::remove_files_from(std::uint64_t first) const {
-  for (const std::string& name : names_in(folder_)) {
-    const auto number = shard_number(name);
-    if (number && *number >= first) {
-      remove_file(folder_ / name);
-    }
+// What a run that was killed at the end of its work did not come to remove.
+void FolderOutput::remove_leftovers() const {
+  folder_->remove(kRetryingFile);
+  for (const std::string& name : {kManifestFile, kErrorsFile, kRetryingFile, kJournalFile}) {
+    folder_->remove(partial(name));
   }
 }
 
 void FolderOutput::write_manifest() const {
-  io::write_file_atomically(folder_ / kManifest, format_manifest(manifest_));
+  io::write_file_atomically(folder_, kManifestFile, format_manifest(manifest_));
+}
+
+RetryNames FolderOutput::retry_names() const {
+  const std::string& name = folder_->has(kRetryingFile) ? kRetryingFile : kErrorsFile;
+  RetryNames names;
+  const StoredFile file(*folder_, name);
+  file.each_line(file.size(), {}, [&](std::string_view line, std::uint64_t number) {
+    try {
+      ++names[parse_error_source(line)];
+    } catch (const Error& error) {
+      fail("{}: line {}: {}; nothing was changed", file.shown(), number, error.what());
+    }
+  });
+  return names;
 }
 
 void FolderOutput::begin_retry() {
+  if (manifest_.version < kManifestVersion) {
+    fail(
+        "{}: was finished by an earlier version of Fovea, which kept no checksums to go on by; let "
+        "that version try again what failed, or --overwrite this output",
+        io::escape(folder_->path().native()));
+  }
   JobState& state = manifest_.state;
-  remove_file(folder_ / kRetrying);  // of an earlier retry that was killed when it was done
   state.finished = false;
   state.retrying = true;
+  state.retries += 1;
   state.inputs = 0;
   state.names = NameHash().value();
   state.failed = 0;
   state.errors_bytes = 0;
+  state.errors_sum = Sha256().head();
+  proof_.errors = Sha256();
   write_manifest();
-  rename_file(folder_ / kErrors, folder_ / kRetrying);
-}
-
-RetryNames FolderOutput::retry_names() const {
-  const fs::path retrying = folder_ / kRetrying;
-  const fs::path path = fs::exists(retrying) ? retrying : folder_ / kErrors;
-  RetryNames names;
-  LineReader lines(path.native(), '\n');
-  std::string line;
-  while (lines.next(line)) {
-    ++names[parse_error_source(line)];
-  }
-  return names;
+  folder_->rename(kErrorsFile, kRetryingFile);
 }
 
 void FolderOutput::begin() {
   const JobState& state = manifest_.state;
-  if (state.retrying && !fs::exists(folder_ / kRetrying)) {
-    rename_file(folder_ / kErrors, folder_ / kRetrying);  // killed inside begin_retry()
+  if (state.retrying && !folder_->has(kRetryingFile)) {
+    folder_->rename(kErrorsFile, kRetryingFile);  // killed inside begin_retry()
   }
-  remove_files_from(state.open_rows == 0 ? state.shards : state.shards + 1);
+  for (const std::string& name : uncounted_files(*folder_, layout_, state)) {
+    folder_->remove(name);
+  }
+  // Put in place by a finish() that did not come to its end.
   if (state.errors_bytes == 0) {
-    remove_file(folder_ / kErrors);  // put in place by a finish() that did not come to its end
+    folder_->remove(kErrorsFile);
   }
-  try {
-    errors_ = std::make_unique<io::PartialFile>(folder_ / kErrors, state.errors_bytes);
-    if (state.open_rows > 0) {
-      open_files();
-    }
-  } catch (const Error& error) {
-    fail("{}; this output cannot be gone on with, --overwrite it", error.what());
+  if (state.journal_bytes == 0) {
+    folder_->remove(kJournalFile);
+  }
+  const JournalSummary& summary = proof_.summary;
+  errors_ = std::make_unique<SummedFile>(folder_, kErrorsFile, state.errors_bytes,
+                                         std::move(proof_.errors));
+  journal_ = std::make_unique<SummedFile>(folder_, kJournalFile, state.journal_bytes,
+                                          std::move(proof_.journal));
+  if (state.journal_bytes == 0) {
+    journal_->write(format_journal_line(manifest_.identity));
+  }
+  if (summary.retries() < state.retries) {
+    journal_->write(format_journal_line(RetryRecord{.number = state.retries}));
+  } else if (summary.state() != nullptr) {
+    stated_inputs_ = summary.state()->inputs;
+    stated_ = format_journal_line(*summary.state()) == format_journal_line(state);
+  }
+  if (state.open_rows > 0) {
+    open_files();
   }
   write_manifest();
 }
 
 void FolderOutput::open_files() {
   const JobState& state = manifest_.state;
-  const bool npy = manifest_.identity.format == OutputFormat::kNpy;
   const bool resumed = state.open_rows > 0;
-  data_ =
-      std::make_unique<io::PartialFile>(data_path(state.shards), resumed ? state.open_bytes : 0);
-  if (npy) {
-    index_ = std::make_unique<io::PartialFile>(index_path(state.shards),
-                                               resumed ? state.index_bytes : 0);
+  data_ = std::make_unique<SummedFile>(folder_, layout_.data_file(state.shards),
+                                       resumed ? state.open_bytes : 0,
+                                       resumed ? std::move(proof_.data) : Sha256());
+  if (layout_.has_index()) {
+    index_ = std::make_unique<SummedFile>(folder_, layout_.index_file(state.shards),
+                                          resumed ? state.index_bytes : 0,
+                                          resumed ? std::move(proof_.index) : Sha256());
     if (!resumed) {
-      data_->write(header(0));
+      data_->write_header(layout_.header(0));
     }
   }
 }
 
 void FolderOutput::commit_files() {
   JobState& state = manifest_.state;
+  FileRecord record{.number = state.shards, .rows = state.open_rows, .data_sum = data_->sum()};
   if (index_) {
-    const std::string final_header = header(state.open_rows);
-    data_->write_at(0, std::as_bytes(std::span(final_header)));
+    record.index_sum = index_->sum();
+    data_->write_header(layout_.header(state.open_rows));
     index_->commit();
   }
   data_->commit();
+  folder_->sync();
+  const auto remember = [&](const std::string& name, std::uint64_t sum) {
+    if (const auto info = folder_->examine(name)) {
+      lock_.remember(name, sum, *info);
+    }
+  };
+  remember(layout_.data_file(state.shards), record.data_sum);
+  if (index_) {
+    remember(layout_.index_file(state.shards), record.index_sum);
+  }
   data_.reset();
   index_.reset();
-  io::sync_directory(folder_);
+  journal_->write(format_journal_line(record));
   state.shards += 1;
   state.open_rows = 0;
+  stated_ = false;
 }
 
 std::string FolderOutput::json_rows(std::span<const Slot* const> slots,
@@ -277,14 +277,14 @@ std::string FolderOutput::json_rows(std::span<const Slot* const> slots,
     fmt::format_to(std::back_inserter(text), "{}, \"embedding\": [", line);
     for (std::int64_t column = 0; column < manifest_.identity.dimension; ++column) {
       float value = 0;
-      if (dtype_ == DType::kF32) {
+      if (layout_.dtype() == DType::kF32) {
         std::memcpy(&value, rows.data(), sizeof(value));
       } else {
         Float16 half;
         std::memcpy(&half, rows.data(), sizeof(half));
         value = to_float(half);
       }
-      rows = rows.subspan(size_of(dtype_));
+      rows = rows.subspan(size_of(layout_.dtype()));
       // The shortest text that reads back as the same float32.
       fmt::format_to(std::back_inserter(text), "{}{}", column == 0 ? "" : ", ", value);
     }
@@ -331,9 +331,9 @@ void FolderOutput::append(const Batch& batch, std::span<const std::byte> rows) {
   for (std::span<const Slot* const> rest = good; !rest.empty();) {
     const std::uint64_t room = manifest_.identity.shard_rows - state.open_rows;
     const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(room, rest.size()));
-    append_rows(rest.first(count), rows.first(count * row_bytes_));
+    append_rows(rest.first(count), rows.first(count * layout_.row_bytes()));
     rest = rest.subspan(count);
-    rows = rows.subspan(count * row_bytes_);
+    rows = rows.subspan(count * layout_.row_bytes());
     if (state.open_rows == manifest_.identity.shard_rows) {
       commit_files();
       committed = true;
@@ -343,6 +343,10 @@ void FolderOutput::append(const Batch& batch, std::span<const std::byte> rows) {
   state.inputs += batch.count;
   state.names = batch.names;
   dirty_ = true;
+  stated_ = false;
+  if (committed || state.inputs - stated_inputs_ >= kStateInputs) {
+    write_state();
+  }
   if (committed) {
     checkpoint();
   } else {
@@ -350,25 +354,39 @@ void FolderOutput::append(const Batch& batch, std::span<const std::byte> rows) {
   }
 }
 
+// Lengths and sums of the files that are being written.
+void FolderOutput::measure_files() {
+  JobState& state = manifest_.state;
+  state.open_bytes = data_ ? data_->size() : 0;
+  state.data_sum = data_ ? data_->sum() : 0;
+  state.index_bytes = index_ ? index_->size() : 0;
+  state.index_sum = index_ ? index_->sum() : 0;
+  state.errors_bytes = errors_->size();
+  state.errors_sum = errors_->sum();
+}
+
+void FolderOutput::write_state() {
+  measure_files();
+  journal_->write(format_journal_line(manifest_.state));
+  stated_inputs_ = manifest_.state.inputs;
+  stated_ = true;
+}
+
 void FolderOutput::checkpoint() {
   // What a crash can cost, against what the syncs cost: they take a tenth of this thread's time at
   // most, on a disk of any speed.
   constexpr int kIntervalsPerCost = 10;
   const Clock::time_point start = Clock::now();
-  JobState& state = manifest_.state;
-  state.open_bytes = 0;
-  state.index_bytes = 0;
-  if (data_) {
-    data_->sync();
-    state.open_bytes = data_->size();
-    if (index_) {
-      index_->sync();
-      state.index_bytes = index_->size();
+  measure_files();
+  for (SummedFile* const file : {data_.get(), index_.get(), errors_.get(), journal_.get()}) {
+    if (file != nullptr) {
+      file->sync();
     }
   }
-  errors_->sync();
-  state.errors_bytes = errors_->size();
+  manifest_.state.journal_bytes = journal_->size();
+  manifest_.state.journal_sum = journal_->sum();
   write_manifest();
+  lock_.flush();
   last_checkpoint_ = Clock::now();
   interval_ = std::max(least_interval_, kIntervalsPerCost * (last_checkpoint_ - start));
   dirty_ = false;
@@ -383,6 +401,7 @@ void FolderOutput::idle() {
 void FolderOutput::add_lost(std::string_view name, std::string_view error) {
   errors_->write(format_error_line(name, error));
   ++manifest_.state.failed;
+  stated_ = false;
 }
 
 void FolderOutput::finish() {
@@ -393,9 +412,17 @@ void FolderOutput::finish() {
   if (data_) {
     commit_files();
   }
+  if (!stated_) {
+    write_state();
+  }
+  measure_files();
+  state.journal_bytes = journal_->size();
+  state.journal_sum = journal_->sum();
   errors_->commit();
   errors_.reset();
-  io::sync_directory(folder_);
+  journal_->commit();
+  journal_.reset();
+  folder_->sync();
   if (state.retrying) {
     state.inputs = state.all_inputs;
     state.names = state.all_names;
@@ -405,12 +432,17 @@ void FolderOutput::finish() {
   }
   const bool retried = std::exchange(state.retrying, false);
   state.finished = true;
-  state.open_bytes = 0;
-  state.index_bytes = 0;
-  state.errors_bytes = 0;
   write_manifest();
   if (retried) {
-    remove_file(folder_ / kRetrying);
+    folder_->remove(kRetryingFile);
+  }
+  lock_.flush();
+  if (!folder_->is_in_place()) {
+    fail(
+        "{}: was moved or replaced while the job ran; what the job wrote is finished, in the "
+        "folder "
+        "that had this name before",
+        io::escape(folder_->path().native()));
   }
 }
 

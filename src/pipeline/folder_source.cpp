@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -11,6 +12,8 @@
 #include <dirent.h>
 #include <sys/stat.h>
 
+#include "core/error.hpp"
+#include "io/text.hpp"
 #include "pipeline/source.hpp"
 
 namespace fovea::pipeline {
@@ -47,11 +50,13 @@ class FolderSource final : public Source {
     if (!path.ends_with('/')) {
       path += '/';
     }
-    enter(std::move(path));
+    enter(std::move(path), false);
   }
 
-  bool next(Item& item) override {
+ private:
+  bool do_next(Item& item, StopFlag stop) override {
     while (!stack_.empty()) {
+      stop.poll();
       if (!failure_.error.empty()) {
         item = std::exchange(failure_, Item{});
         return true;
@@ -65,7 +70,8 @@ class FolderSource final : public Source {
       std::string path = level.path;
       path += name;
       if (name.ends_with('/')) {
-        enter(std::move(path));
+        const bool by_link = level.by_link || is_link(path.substr(0, path.size() - 1));
+        enter(std::move(path), by_link);
         continue;
       }
       item = Item{};
@@ -79,36 +85,50 @@ class FolderSource final : public Source {
     return false;
   }
 
- private:
+  using FolderId = std::pair<dev_t, ino_t>;
+
   struct Level {
     std::string path;  // ends in '/'
-    dev_t device = 0;
-    ino_t inode = 0;
+    FolderId id;
+    bool by_link = false;  // some part of the path is a link
     Listing listing;
   };
 
   void fail_folder(const std::string& path, int code) {
-    failure_.kind = Item::Kind::kFailed;
-    failure_.name = path;
-    failure_.error = std::string("cannot read the folder: ") + std::strerror(code);
+    const std::string error = std::string("cannot read the folder: ") + std::strerror(code);
+    if (code == EMFILE || code == ENFILE || code == ENOMEM) {
+      throw ResourceError(io::escape(path) + ": " + error);
+    }
+    failure_ = failed_item(path, error);
   }
 
-  void enter(std::string path) {
+  static bool is_link(const std::string& path) {
+    struct stat info{};
+    return ::lstat(path.c_str(), &info) == 0 && S_ISLNK(info.st_mode);
+  }
+
+  void enter(std::string path, bool by_link) {
     const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir(path.c_str()), ::closedir);
     struct stat info{};
     if (!folder || ::fstat(::dirfd(folder.get()), &info) != 0) {
       fail_folder(path, errno);
       return;
     }
+    const FolderId id(info.st_dev, info.st_ino);
     // A link to a folder that this one lies in would never end; its images come anyway.
-    const auto same = [&](const Level& level) {
-      return level.device == info.st_dev && level.inode == info.st_ino;
-    };
-    if (std::ranges::any_of(stack_, same)) {
+    if (std::ranges::find(stack_, id, &Level::id) != stack_.end()) {
       return;
     }
-    Level level{
-        .path = std::move(path), .device = info.st_dev, .inode = info.st_ino, .listing = {}};
+    // Folders that link to each other would come once for every path through them.
+    if (by_link) {
+      const auto [known, is_new] = reached_by_link_.try_emplace(id, path);
+      if (!is_new) {
+        failure_ = failed_item(
+            path, "leads by a link to a folder that was read already as " + known->second);
+        return;
+      }
+    }
+    Level level{.path = std::move(path), .id = id, .by_link = by_link, .listing = {}};
     errno = 0;
     while (const dirent* entry = ::readdir(folder.get())) {
       add(*folder, *entry, level.listing);
@@ -138,6 +158,7 @@ class FolderSource final : public Source {
   }
 
   std::vector<Level> stack_;
+  std::map<FolderId, std::string> reached_by_link_;  // to the path by which it was read
   Item failure_;
 };
 

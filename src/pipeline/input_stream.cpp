@@ -19,8 +19,8 @@ InputStream::InputStream(std::unique_ptr<Source> source, std::uint64_t shard_ind
   }
 }
 
-bool InputStream::select(Item& item) {
-  while (source_->next(item)) {
+bool InputStream::select(Item& item, StopFlag stop) {
+  while (source_->next(item, stop)) {
     if (number_++ % shard_count_ != shard_index_) {
       continue;
     }
@@ -37,11 +37,11 @@ bool InputStream::select(Item& item) {
   return false;
 }
 
-bool InputStream::next(Item& item) {
-  if (!select(item)) {
+bool InputStream::next(Item& item, const Limits& limits) {
+  if (!select(item, limits.stop)) {
     return false;
   }
-  source_->load(item);
+  source_->load(item, limits);
   return true;
 }
 
@@ -57,10 +57,10 @@ RetryNames InputStream::lost() const {
   return names;
 }
 
-void InputStream::skip(std::uint64_t count, std::uint64_t expected) {
+void InputStream::skip(std::uint64_t count, std::uint64_t expected, StopFlag stop) {
   Item item;
   for (std::uint64_t passed = 0; passed < count; ++passed) {
-    if (!select(item)) {
+    if (!select(item, stop)) {
       fail(
           "the inputs have changed since this output was begun: {} were done, but there are only "
           "{} now",
@@ -75,10 +75,10 @@ void InputStream::skip(std::uint64_t count, std::uint64_t expected) {
   }
 }
 
-std::uint64_t InputStream::skip_rest() {
+std::uint64_t InputStream::skip_rest(StopFlag stop) {
   Item item;
   std::uint64_t passed = 0;
-  while (select(item)) {
+  while (select(item, stop)) {
     ++passed;
   }
   return passed;

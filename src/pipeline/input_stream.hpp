@@ -22,14 +22,15 @@ class InputStream {
               std::optional<RetryNames> only = std::nullopt);
 
   /// The next selected input, with its bytes where they must be read in order. False at the end.
-  bool next(Item& item);
+  /// Throws Interrupted, as do the others, when it is told to stop.
+  bool next(Item& item, const Limits& limits = {});
 
   /// Passes over the first `count` selected inputs without reading them. Throws fovea::Error when
   /// there are fewer, or when their names do not hash to `expected`.
-  void skip(std::uint64_t count, std::uint64_t expected);
+  void skip(std::uint64_t count, std::uint64_t expected, StopFlag stop = {});
 
   /// Passes over all that is left, and returns how many there were.
-  std::uint64_t skip_rest();
+  std::uint64_t skip_rest(StopFlag stop = {});
 
   /// Names to be tried again that have not come, and how often; call at the end of the inputs.
   [[nodiscard]] RetryNames lost() const;
@@ -38,7 +39,7 @@ class InputStream {
   [[nodiscard]] const NameHash& names() const { return names_; }
 
  private:
-  bool select(Item& item);
+  bool select(Item& item, StopFlag stop);
 
   std::unique_ptr<Source> source_;
   std::uint64_t shard_index_;

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "core/error.hpp"
+#include "io/descriptor.hpp"
 #include "io/text.hpp"
 #include "pipeline/braces.hpp"
 #include "pipeline/index_line.hpp"
@@ -40,13 +41,6 @@ bool has_tar_extension(std::string_view name) {
   return std::ranges::any_of(kExtensions, [&](std::string_view e) { return tail.ends_with(e); });
 }
 
-void set_failed(Item& item, std::string name, std::string error) {
-  item = Item{};
-  item.kind = Item::Kind::kFailed;
-  item.name = std::move(name);
-  item.error = std::move(error);
-}
-
 bool exists(const std::string& path) {
   struct stat info{};
   return ::lstat(path.c_str(), &info) == 0;
@@ -63,10 +57,11 @@ std::string list_path(const std::string& input) {
 // Lines of a .jsonl file, each an image file.
 class JsonlSource final : public Source {
  public:
-  explicit JsonlSource(std::string path) : path_(std::move(path)), lines_(path_, '\n') {}
+  explicit JsonlSource(const std::string& path) : Source(path), lines_(path, '\n') {}
 
-  bool next(Item& item) override {
-    while (lines_.next(line_)) {
+ private:
+  bool do_next(Item& item, StopFlag stop) override {
+    while (lines_.next(line_, stop)) {
       if (line_.find_first_not_of(" \t\r") == std::string::npos) {
         continue;
       }
@@ -74,15 +69,13 @@ class JsonlSource final : public Source {
         item = Item{};
         item.name = parse_input_line(line_);
       } catch (const Error& error) {
-        set_failed(item, fmt::format("{}#{}", path_, lines_.number()), error.what());
+        item = failed_item(fmt::format("{}#{}", name(), lines_.number()), error.what());
       }
       return true;
     }
     return false;
   }
 
- private:
-  std::string path_;
   LineReader lines_;
   std::string line_;
 };
@@ -99,7 +92,7 @@ class Opener {
   /// Returns the source that `name` stands for, or null after setting `item` to the one image.
   [[nodiscard]] std::unique_ptr<Source> open(const std::string& name, Item& item) const {
     if (name.find('\0') != std::string::npos) {
-      set_failed(item, name, "a name of a file cannot hold a NUL byte");
+      item = failed_item(name, "a name of a file cannot hold a NUL byte");
       return nullptr;
     }
     struct stat info{};
@@ -113,17 +106,18 @@ class Opener {
       return make_tar_source(name, options_.image_key);
     }
     try {
-      if (name.ends_with(".npy")) {
-        return make_npy_source(name, preprocessing_);
-      }
-      if (name.ends_with(".jsonl")) {
-        if (counting_ && !S_ISREG(info.st_mode)) {
-          throw Uncountable{};
+      const bool is_array = name.ends_with(".npy");
+      if (is_array || name.ends_with(".jsonl")) {
+        (void)io::open_regular_file(name);  // what never ends is for lists
+        if (is_array) {
+          return make_npy_source(name, preprocessing_);
         }
         return std::make_unique<JsonlSource>(name);
       }
+    } catch (const ResourceError&) {
+      throw;
     } catch (const Error& error) {
-      set_failed(item, name, error.what());
+      item = failed_item(name, error.what());
       return nullptr;
     }
     item = Item{};
@@ -137,56 +131,76 @@ class Opener {
   bool counting_;
 };
 
+// Passes on the items of a source until it ends.
+class Inner {
+ public:
+  void enter(std::unique_ptr<Source> source) { source_ = std::move(source); }
+  [[nodiscard]] bool next(Item& item, StopFlag stop) {
+    if (source_ && source_->next(item, stop)) {
+      return true;
+    }
+    source_.reset();
+    return false;
+  }
+  void load(Item& item, const Limits& limits) {
+    if (source_) {
+      source_->load(item, limits);
+    }
+  }
+
+ private:
+  std::unique_ptr<Source> source_;
+};
+
 // The lines of a list, each an image file, folder or archive.
 class ListSource final : public Source {
  public:
-  ListSource(const std::string& path, bool null_separated, const Opener& opener,
-             const std::atomic<bool>* stop)
-      : opener_(opener), trim_(!null_separated), lines_(path, null_separated ? '\0' : '\n', stop) {}
+  ListSource(const std::string& path, bool null_separated, const Opener& opener)
+      : Source(path == "-" ? "standard input" : path),
+        path_(path),
+        opener_(opener),
+        null_separated_(null_separated) {}
 
-  bool next(Item& item) override {
+ private:
+  bool do_next(Item& item, StopFlag stop) override {
+    if (!lines_) {
+      lines_.emplace(path_, null_separated_ ? '\0' : '\n');
+    }
     for (;;) {
-      if (inner_) {
-        if (inner_->next(item)) {
-          return true;
-        }
-        inner_.reset();
+      if (inner_.next(item, stop)) {
+        return true;
       }
-      if (!lines_.next(line_)) {
+      if (!lines_->next(line_, stop)) {
         return false;
       }
-      if (trim_ && line_.ends_with('\r')) {  // a list written on Windows
+      if (!null_separated_ && line_.ends_with('\r')) {  // a list written on Windows
         line_.pop_back();
       }
       if (line_.empty()) {
         continue;
       }
-      inner_ = opener_.open(line_, item);
-      if (!inner_) {
+      std::unique_ptr<Source> opened = opener_.open(line_, item);
+      if (!opened) {
         return true;
       }
+      inner_.enter(std::move(opened));
     }
   }
-  void load(Item& item) override {
-    if (inner_) {
-      inner_->load(item);
-    }
-  }
+  void do_load(Item& item, const Limits& limits) override { inner_.load(item, limits); }
 
- private:
+  std::string path_;
   const Opener& opener_;
-  bool trim_;
-  LineReader lines_;
+  bool null_separated_;
+  std::optional<LineReader> lines_;
   std::string line_;
-  std::unique_ptr<Source> inner_;
+  Inner inner_;
 };
 
 // All inputs of a job.
 class InputsSource final : public Source {
  public:
-  InputsSource(const InputOptions& options, const Preprocessing& preprocessing,
-               const std::atomic<bool>* stop, bool counting)
-      : options_(options), opener_(options_, preprocessing, counting), stop_(stop) {
+  InputsSource(const InputOptions& options, const Preprocessing& preprocessing, bool counting)
+      : options_(options), opener_(options_, preprocessing, counting) {
     int standard_inputs = 0;
     for (const std::string& input : options_.inputs) {
       standard_inputs += is_list(input) && list_path(input) == "-" ? 1 : 0;
@@ -197,13 +211,11 @@ class InputsSource final : public Source {
     }
   }
 
-  bool next(Item& item) override {
+ private:
+  bool do_next(Item& item, StopFlag stop) override {
     for (;;) {
-      if (inner_) {
-        if (inner_->next(item)) {
-          return true;
-        }
-        inner_.reset();
+      if (inner_.next(item, stop)) {
+        return true;
       }
       if (!pattern_) {
         if (input_ == options_.inputs.size()) {
@@ -211,13 +223,12 @@ class InputsSource final : public Source {
         }
         const std::string& input = options_.inputs[input_++];
         if (is_list(input)) {
-          inner_ = std::make_unique<ListSource>(list_path(input), options_.null_separated, opener_,
-                                                stop_);
+          inner_.enter(
+              std::make_unique<ListSource>(list_path(input), options_.null_separated, opener_));
           continue;
         }
         if (exists(input)) {  // its braces, if any, are part of its name
-          inner_ = opener_.open(input, item);
-          if (!inner_) {
+          if (open(input, item)) {
             return true;
           }
           continue;
@@ -229,20 +240,22 @@ class InputsSource final : public Source {
         pattern_.reset();
         continue;
       }
-      inner_ = opener_.open(pattern_->name(pattern_index_++), item);
-      if (!inner_) {
+      if (open(pattern_->name(pattern_index_++), item)) {
         return true;
       }
     }
   }
 
-  void load(Item& item) override {
-    if (inner_) {
-      inner_->load(item);
-    }
+  void do_load(Item& item, const Limits& limits) override { inner_.load(item, limits); }
+
+  // True when `name` is itself an input, which is then in `item`.
+  bool open(const std::string& name, Item& item) {
+    std::unique_ptr<Source> opened = opener_.open(name, item);
+    const bool is_input = !opened;
+    inner_.enter(std::move(opened));
+    return is_input;
   }
 
- private:
   // A name that stands for nothing is more likely mistyped than damaged: say so before any work.
   static void check(const std::string& input, const Preprocessing& preprocessing) {
     if (input.empty() || input.find('\0') != std::string::npos) {
@@ -270,11 +283,10 @@ class InputsSource final : public Source {
 
   InputOptions options_;
   Opener opener_;
-  const std::atomic<bool>* stop_;
   std::size_t input_ = 0;
   std::optional<BracePattern> pattern_;
   std::uint64_t pattern_index_ = 0;
-  std::unique_ptr<Source> inner_;
+  Inner inner_;
 };
 
 class SyntheticSource final : public Source {
@@ -282,7 +294,8 @@ class SyntheticSource final : public Source {
   SyntheticSource(std::uint64_t count, const Preprocessing& preprocessing)
       : count_(count), width_(preprocessing.width), height_(preprocessing.height) {}
 
-  bool next(Item& item) override {
+ private:
+  bool do_next(Item& item, StopFlag /*stop*/) override {
     if (number_ == count_) {
       return false;
     }
@@ -295,7 +308,6 @@ class SyntheticSource final : public Source {
     return true;
   }
 
- private:
   std::uint64_t count_;
   std::uint64_t number_ = 0;
   int width_;
@@ -315,8 +327,8 @@ bool has_image_extension(std::string_view name) {
   return std::ranges::find(kExtensions, extension) != kExtensions.end();
 }
 
-std::unique_ptr<Source> make_source(const InputOptions& options, const Preprocessing& preprocessing,
-                                    const std::atomic<bool>* stop) {
+std::unique_ptr<Source> make_source(const InputOptions& options,
+                                    const Preprocessing& preprocessing) {
   if (options.synthetic > 0) {
     if (!options.inputs.empty()) {
       fail("made-up images (synthetic) and inputs exclude each other");
@@ -326,12 +338,11 @@ std::unique_ptr<Source> make_source(const InputOptions& options, const Preproces
   if (options.inputs.empty()) {
     fail("no inputs: name image files, folders, lists or archives");
   }
-  return std::make_unique<InputsSource>(options, preprocessing, stop, false);
+  return std::make_unique<InputsSource>(options, preprocessing, false);
 }
 
 std::optional<std::uint64_t> count_inputs(const InputOptions& options,
-                                          const Preprocessing& preprocessing,
-                                          const std::atomic<bool>& stop) {
+                                          const Preprocessing& preprocessing, StopFlag stop) {
   const auto share = [&](std::uint64_t all) {
     return all / options.shard_count + (options.shard_index < all % options.shard_count ? 1 : 0);
   };
@@ -348,17 +359,17 @@ std::optional<std::uint64_t> count_inputs(const InputOptions& options,
     return std::nullopt;
   }
   try {
-    InputsSource source(options, preprocessing, &stop, true);
+    InputsSource source(options, preprocessing, true);
     Item item;
     std::uint64_t all = 0;
-    while (!stop && source.next(item)) {
+    while (source.next(item, stop)) {
       ++all;
     }
-    return stop ? std::nullopt : std::optional(share(all));
+    return share(all);
   } catch (const Uncountable&) {
     return std::nullopt;
   } catch (const Error&) {
-    return std::nullopt;  // the job meets the same error and reports it
+    return std::nullopt;  // stopped; or the job meets the same error and reports it
   }
 }
 

@@ -18,54 +18,47 @@ constexpr std::size_t kMaxLine = std::size_t{1} << 20;
 
 }  // namespace
 
-LineReader::LineReader(const std::string& path, char delimiter, const std::atomic<bool>* stop)
-    : name_(path == "-" ? "standard input" : path), delimiter_(delimiter), stop_(stop) {
+LineReader::LineReader(const std::string& path, char delimiter)
+    : delimiter_(delimiter), fd_(STDIN_FILENO) {
   if (path == "-") {
-    fd_ = STDIN_FILENO;
     return;
   }
-  fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd_ < 0) {
-    io::fail_with_errno(path, "open the list");
+  // O_NONBLOCK: a pipe is opened at once, and fill() waits for its writer.
+  file_ = io::Descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  if (!file_.open()) {
+    io::fail_with_errno("open");
   }
-  owns_fd_ = true;
+  fd_ = file_.get();
 }
 
-LineReader::~LineReader() {
-  if (owns_fd_) {
-    ::close(fd_);
-  }
-}
-
-// A pipe may keep a reader waiting for as long as its writer likes; a stopped job must not wait.
-void LineReader::wait() const {
+bool LineReader::fill(StopFlag stop) {
+  // A pipe may keep a reader waiting for as long as its writer likes; a stopped job must not wait.
   constexpr int kStopIntervalMs = 50;
-  pollfd ready{.fd = fd_, .events = POLLIN, .revents = 0};
-  while (stop_ != nullptr && ::poll(&ready, 1, kStopIntervalMs) <= 0) {
-    if (stop_->load()) {
-      throw Interrupted();
-    }
-  }
-}
-
-bool LineReader::fill() {
-  wait();
   buffer_.erase(0, at_);
   at_ = 0;
   const std::size_t have = buffer_.size();
   buffer_.resize(have + kReadBytes);
-  ssize_t got = 0;
-  do {
-    got = ::read(fd_, buffer_.data() + have, kReadBytes);
-  } while (got < 0 && errno == EINTR);
-  buffer_.resize(have + (got > 0 ? static_cast<std::size_t>(got) : 0));
-  if (got < 0) {
-    io::fail_with_errno(name_, "read the list");
+  for (;;) {
+    stop.poll();
+    pollfd ready{.fd = fd_, .events = POLLIN, .revents = 0};
+    if (::poll(&ready, 1, kStopIntervalMs) <= 0) {
+      continue;
+    }
+    const ssize_t got = ::read(fd_, buffer_.data() + have, kReadBytes);
+    if (got >= 0) {
+      buffer_.resize(have + static_cast<std::size_t>(got));
+      return got > 0;
+    }
+    if (errno != EINTR && errno != EAGAIN) {
+      const int code = errno;
+      buffer_.resize(have);
+      errno = code;
+      io::fail_with_errno("read");
+    }
   }
-  return got > 0;
 }
 
-bool LineReader::next(std::string& line) {
+bool LineReader::next(std::string& line, StopFlag stop) {
   std::size_t searched = at_;
   for (;;) {
     const std::size_t end = buffer_.find(delimiter_, searched);
@@ -76,11 +69,10 @@ bool LineReader::next(std::string& line) {
       return true;
     }
     if (buffer_.size() - at_ > kMaxLine) {
-      fail("{}: line {} is longer than {} bytes; is this a list of names?", name_, number_ + 1,
-           kMaxLine);
+      fail("line {} is longer than {} bytes, which no name is", number_ + 1, kMaxLine);
     }
     searched = buffer_.size() - at_;  // fill() moves the rest to the front
-    if (!fill()) {
+    if (!fill(stop)) {
       line.assign(buffer_, at_);
       at_ = buffer_.size();
       number_ += line.empty() ? 0 : 1;

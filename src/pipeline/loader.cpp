@@ -1,13 +1,22 @@
 // The workers: take an input in order, decode it out of order, into its slot.
 #include "pipeline/loader.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <new>
+#include <string_view>
+#include <system_error>
 #include <utility>
 
+#include <fmt/format.h>
+#include <pthread.h>
 #include <sys/resource.h>
 #include <unistd.h>
+
+#include "core/error.hpp"
+#include "core/memory_limit.hpp"
+#include "io/text.hpp"
 
 namespace fovea::pipeline {
 namespace {
@@ -19,6 +28,26 @@ void lower_priority() {
   constexpr int kNice = 19;
   // Linux gives every thread its own nice value. A refusal changes speed only.
   (void)::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kNice);
+}
+
+// As many of `asked` threads as find room for their stacks in a quarter of the address space, where
+// that is limited: what comes after them needs some, too.
+int affordable_threads(int asked) {
+  rlimit space{};
+  pthread_attr_t attributes{};
+  std::size_t stack = 0;
+  if (::getrlimit(RLIMIT_AS, &space) != 0 || space.rlim_cur == RLIM_INFINITY ||
+      ::pthread_getattr_default_np(&attributes) != 0) {
+    return asked;
+  }
+  ::pthread_attr_getstacksize(&attributes, &stack);
+  ::pthread_attr_destroy(&attributes);
+  const rlim_t most = space.rlim_cur / 4 / std::max<std::size_t>(stack, 1);
+  return static_cast<int>(std::clamp<rlim_t>(most, 1, static_cast<rlim_t>(asked)));
+}
+
+std::uint64_t decode_memory(const LoaderOptions& options) {
+  return options.decode_memory > 0 ? options.decode_memory : default_decode_memory(options.threads);
 }
 
 }  // namespace
@@ -37,20 +66,25 @@ void Batch::compact(std::size_t image_bytes) {
   }
 }
 
-Loader::Loader(const LoaderOptions& options, InputStream& inputs,
-               const std::function<Prepare()>& make_prepare)
-    : options_(options), inputs_(inputs), batches_(options.batches) {
+std::uint64_t default_decode_memory(int threads) {
+  // An ordinary photo, decoded as a whole, and the largest that is read.
+  constexpr std::uint64_t kPhoto = std::uint64_t{64} << 20;
+  constexpr std::uint64_t kLargest = std::uint64_t{1} << 30;
+  return std::min(memory_limit() / 2,
+                  std::max(kLargest, kPhoto * static_cast<std::uint64_t>(std::max(threads, 1))));
+}
+
+Loader::Loader(const LoaderOptions& options, InputStream& inputs)
+    : options_(options),
+      inputs_(inputs),
+      encoded_memory_(decode_memory(options) / 4),
+      decoded_memory_(decode_memory(options) / 4 * 3),
+      batches_(options.batches) {
   for (Batch& batch : batches_) {
     batch.pixels = options.allocate(options.batch_size * options.image_bytes);
     batch.embeddings = AlignedBuffer<float>(options.batch_size * options.row_floats);
     batch.slots.resize(options.batch_size);
     free_.push_back(&batch);
-  }
-  for (int worker = 0; worker < options.threads; ++worker) {
-    workers_.emplace_back([this, prepare = make_prepare()] {
-      lower_priority();
-      work(prepare);
-    });
   }
 }
 
@@ -61,10 +95,29 @@ Loader::~Loader() {
   }
 }
 
+void Loader::start(const std::function<Prepare()>& make_prepare) {
+  const int threads = affordable_threads(options_.threads);
+  workers_.reserve(static_cast<std::size_t>(threads));
+  for (int worker = 0; worker < threads; ++worker) {
+    try {
+      workers_.emplace_back([this, prepare = make_prepare()] {
+        lower_priority();
+        work(prepare);
+      });
+    } catch (const std::system_error& error) {
+      if (workers_.empty()) {
+        fail_for_resources("cannot start a decode thread: {}", error.what());
+      }
+      return;  // fewer workers do the same work
+    }
+  }
+}
+
 void Loader::stop() {
   {
     const std::lock_guard lock(mutex_);
     stopped_ = true;
+    stopping_ = true;
   }
   batch_free_.notify_all();
   batch_ready_.notify_all();
@@ -75,9 +128,9 @@ bool Loader::ready() const {
     return true;
   }
   if (order_.empty() || !order_.front()->sealed) {
-    return all_begun_;
+    return all_begun_ || (!order_.empty() && order_.front()->broken);
   }
-  return order_.front()->pending == 0;
+  return order_.front()->pending == 0 || order_.front()->broken;
 }
 
 Batch* Loader::next() {
@@ -86,7 +139,7 @@ Batch* Loader::next() {
   if (stopped_) {
     return nullptr;
   }
-  if (order_.empty() || !order_.front()->sealed) {
+  if (order_.empty() || !order_.front()->sealed || order_.front()->broken) {
     if (error_) {
       std::rethrow_exception(std::exchange(error_, nullptr));
     }
@@ -133,13 +186,15 @@ void Loader::seal(Batch& batch) {
 
 bool Loader::take(Item& item, Batch*& batch, std::size_t& slot) {
   const std::lock_guard turn(inputs_mutex_);
-  if (inputs_ended_) {
+  if (inputs_ended_ || worker_failed_) {
     return false;
   }
   bool found = false;
   std::exception_ptr error;
   try {
-    found = inputs_.next(item);
+    found = inputs_.next(item, limits_);
+  } catch (const std::bad_alloc&) {
+    error = std::make_exception_ptr(ResourceError("not enough memory to read the next input"));
   } catch (...) {
     error = std::current_exception();
   }
@@ -155,7 +210,9 @@ bool Loader::take(Item& item, Batch*& batch, std::size_t& slot) {
     {
       const std::lock_guard lock(mutex_);
       all_begun_ = true;
-      error_ = error;
+      if (!error_) {
+        error_ = error;
+      }
     }
     batch_ready_.notify_all();
     return false;
@@ -175,6 +232,43 @@ bool Loader::take(Item& item, Batch*& batch, std::size_t& slot) {
   return true;
 }
 
+void Loader::fail_in(Batch& batch, std::exception_ptr error) {
+  {
+    const std::lock_guard lock(mutex_);
+    batch.broken = true;
+    worker_failed_ = true;
+    if (!error_) {
+      error_ = std::move(error);
+    }
+  }
+  batch_ready_.notify_all();
+}
+
+bool Loader::fill_slot(const Prepare& prepare, Item& item, Batch& batch, std::size_t index) {
+  Slot& slot = batch.slots[index];
+  const auto fail_for_lack = [&](std::string_view what) {
+    fail_in(batch,
+            std::make_exception_ptr(ResourceError(fmt::format(
+                "{}: {}; the machine lacks it, not the file: fewer --decode-threads need less",
+                io::escape(slot.name), what))));
+  };
+  try {
+    prepare(item, batch.pixels.span().subspan(index * options_.image_bytes, options_.image_bytes),
+            slot, limits_);
+  } catch (const Interrupted&) {
+    return false;
+  } catch (const ResourceError& error) {
+    fail_for_lack(error.what());
+    return false;
+  } catch (const std::bad_alloc&) {
+    fail_for_lack("not enough memory to decode the image");
+    return false;
+  } catch (const std::exception& error) {
+    slot.error = *error.what() != '\0' ? error.what() : "unknown error";
+  }
+  return true;
+}
+
 void Loader::work(const Prepare& prepare) {
   using Clock = std::chrono::steady_clock;
   Item item;
@@ -182,15 +276,8 @@ void Loader::work(const Prepare& prepare) {
   std::size_t index = 0;
   while (take(item, batch, index)) {
     const auto start = Clock::now();
-    Slot& slot = batch->slots[index];
-    try {
-      prepare(item,
-              batch->pixels.span().subspan(index * options_.image_bytes, options_.image_bytes),
-              slot);
-    } catch (const std::bad_alloc&) {
-      slot.error = "not enough memory to decode the image";
-    } catch (const std::exception& error) {
-      slot.error = *error.what() != '\0' ? error.what() : "unknown error";
+    if (!fill_slot(prepare, item, *batch, index)) {
+      return;
     }
     item = Item{};  // an archive member's bytes are not kept while waiting for the next input
     const std::chrono::duration<double> busy = Clock::now() - start;

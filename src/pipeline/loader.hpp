@@ -1,6 +1,7 @@
 // Loader: worker threads that turn inputs into batches of pixels, in input order.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -12,14 +13,17 @@
 #include <thread>
 #include <vector>
 
+#include "core/memory_pool.hpp"
 #include "pipeline/batch.hpp"
 #include "pipeline/input_stream.hpp"
 
 namespace fovea::pipeline {
 
-/// Turns an input into the pixels of its slot and sets the slot's width and height. Throws when it
-/// cannot. Each worker has one of its own, so it may keep buffers.
-using Prepare = std::function<void(Item& item, std::span<std::uint8_t> pixels, Slot& slot)>;
+/// Turns an input into the pixels of its slot and sets the slot's width and height, within
+/// `limits`. Throws when it cannot: Interrupted and ResourceError end the job, any other error
+/// makes the input a failed one. Each worker has one of its own, so it may keep buffers.
+using Prepare = std::function<void(Item& item, std::span<std::uint8_t> pixels, Slot& slot,
+                                   const Limits& limits)>;
 
 struct LoaderOptions {
   int threads = 1;
@@ -31,26 +35,40 @@ struct LoaderOptions {
     return HostBuffer(bytes);
   };
   std::size_t batches = 4;  // one decoding, one waiting, one computing, one being written
+  /// Bytes that images may take while they are read and decoded, all together; 0: what
+  /// default_decode_memory says.
+  std::uint64_t decode_memory = 0;
 };
 
-/// Memory is `batches` batches, whatever the number of inputs: a worker that has no free batch
-/// waits for recycle().
+/// A half of the memory that this process may use, but no more than `threads` photos of an ordinary
+/// size or one of the largest need.
+[[nodiscard]] std::uint64_t default_decode_memory(int threads);
+
+/// Memory is `batches` batches and LoaderOptions::decode_memory, whatever the inputs: a worker that
+/// has no free batch waits for recycle(), and one whose image finds no memory for the others.
 class Loader {
  public:
-  /// Starts the workers. `inputs` must outlive the loader and is not to be touched meanwhile.
-  Loader(const LoaderOptions& options, InputStream& inputs,
-         const std::function<Prepare()>& make_prepare);
+  /// `inputs` must outlive the loader.
+  Loader(const LoaderOptions& options, InputStream& inputs);
   ~Loader();
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
 
-  /// The next batch, decoded; null at the end, and after stop(). Rethrows what ended the inputs.
+  /// Starts the workers, or as many as the system lets it: see threads(). `inputs` is not to be
+  /// touched from then on. Throws ResourceError when not one can be started. Call once, first.
+  void start(const std::function<Prepare()>& make_prepare);
+
+  /// The next batch, decoded; null at the end, and after stop(). Rethrows what ended the inputs, or
+  /// a worker, after the whole batches before it.
   Batch* next();
+
+  /// Workers there are; fewer than asked for where the system has no more threads to give.
+  [[nodiscard]] int threads() const { return static_cast<int>(workers_.size()); }
 
   /// Gives a batch back to be filled again. May be called from another thread than next().
   void recycle(Batch& batch);
 
-  /// Makes next() return null and ends the workers after the image they are at.
+  /// Makes next() return null and ends the workers, in the middle of an image where need be.
   void stop();
 
   /// Seconds that the workers have spent on inputs, all together.
@@ -58,6 +76,10 @@ class Loader {
 
  private:
   void work(const Prepare& prepare);
+  void join();
+  /// False when the worker is to end: the loader was stopped, or the job must end.
+  bool fill_slot(const Prepare& prepare, Item& item, Batch& batch, std::size_t index);
+  void fail_in(Batch& batch, std::exception_ptr error);
   bool take(Item& item, Batch*& batch, std::size_t& slot);
   Batch* open_batch();
   void seal(Batch& batch);
@@ -65,6 +87,11 @@ class Loader {
 
   LoaderOptions options_;
   InputStream& inputs_;
+  // Two pools, taken from in this order, so that no two workers wait for each other.
+  MemoryPool encoded_memory_;
+  MemoryPool decoded_memory_;
+  std::atomic<bool> stopping_ = false;  // as stopped_, for those who do not hold mutex_
+  Limits limits_{.stop = &stopping_, .encoded = &encoded_memory_, .decoded = &decoded_memory_};
 
   // Held while an input is taken, which may read an archive; ranks before mutex_.
   std::mutex inputs_mutex_;
@@ -79,7 +106,8 @@ class Loader {
   std::deque<Batch*> order_;  // begun, not yet handed out, in input order
   bool all_begun_ = false;
   bool stopped_ = false;
-  std::exception_ptr error_;
+  std::atomic<bool> worker_failed_ = false;
+  std::exception_ptr error_;  // what ended the inputs or a worker
   double busy_seconds_ = 0;
 
   std::vector<std::thread> workers_;

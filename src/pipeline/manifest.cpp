@@ -1,48 +1,127 @@
 // manifest.json written and read with nlohmann-json.
 #include "pipeline/manifest.hpp"
 
-#include <charconv>
+#include <algorithm>
+#include <array>
+#include <climits>
+#include <cmath>
 #include <limits>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
 #include "io/text.hpp"
+#include "pipeline/json_fields.hpp"
+#include "pipeline/sha256.hpp"
 
 namespace fovea::pipeline {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-constexpr int kFormatVersion = 1;
-
-std::string hex(std::uint64_t value) {
-  return fmt::format("{:016x}", value);
-}
-
-std::uint64_t parse_hex(const std::string& text) {
-  std::uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, 16);
-  if (error != std::errc{} || end != text.data() + text.size()) {
-    fail("manifest: \"{}\" is no hash", io::escape(text));
-  }
-  return value;
-}
+using ManifestJson = nlohmann::ordered_json;
 
 std::string_view resample_name(Resample resample) {
   return resample == Resample::kBilinear ? "bilinear" : "bicubic";
 }
 
 template <typename Enum>
-Enum parse_enum(const std::string& text, Enum first, Enum second) {
+Enum read_enum(const ManifestJson& object, const char* key, Enum first, Enum second) {
+  const std::string& text = read_text(object, key);
   if (text == to_string(first)) {
     return first;
   }
   if (text == to_string(second)) {
     return second;
   }
-  fail("manifest: \"{}\" is unknown", io::escape(text));
+  fail("\"{}\" is neither \"{}\" nor \"{}\"", key, to_string(first), to_string(second));
+}
+
+float read_float(const ManifestJson& value, const char* key) {
+  if (!value.is_number() || !(std::abs(value.get<double>()) < 1e30)) {
+    fail("\"{}\" is no number of a usual size", key);
+  }
+  return value.get<float>();
+}
+
+void read_channels(const ManifestJson& object, const char* key, std::array<float, 3>& channels) {
+  const auto found = object.find(key);
+  if (found == object.end() || !found->is_array() || found->size() != channels.size()) {
+    fail("\"{}\" is no list of {} numbers", key, channels.size());
+  }
+  for (std::size_t index = 0; index < channels.size(); ++index) {
+    channels[index] = read_float((*found)[index], key);
+  }
+}
+
+// The first line that differs, counted from 1.
+std::size_t first_difference(std::string_view a, std::string_view b) {
+  const auto [at, unused] = std::ranges::mismatch(a, b);
+  return static_cast<std::size_t>(std::ranges::count(a.begin(), at, '\n')) + 1;
+}
+
+ManifestJson manifest_json(const Manifest& manifest) {
+  const JobState& state = manifest.state;
+  ManifestJson json;
+  json["format_version"] = manifest.version;
+  json["finished"] = state.finished;
+  write_identity(json, manifest.identity);
+  json["counts"] = {{"inputs", state.retrying ? state.all_inputs : state.inputs},
+                    {"rows", state.rows},
+                    {"failed", state.failed},
+                    {"files", state.shards}};
+  json["resume"] = {{"retrying", state.retrying},
+                    {"inputs", state.inputs},
+                    {"names", format_hash(state.names)},
+                    {"open_rows", state.open_rows},
+                    {"open_bytes", state.open_bytes},
+                    {"index_bytes", state.index_bytes},
+                    {"errors_bytes", state.errors_bytes},
+                    {"all_inputs", state.all_inputs},
+                    {"all_names", format_hash(state.all_names)}};
+  if (manifest.version >= 2) {
+    json["resume"]["retries"] = state.retries;
+    json["resume"]["data_sum"] = format_hash(state.data_sum);
+    json["resume"]["index_sum"] = format_hash(state.index_sum);
+    json["resume"]["errors_sum"] = format_hash(state.errors_sum);
+    json["resume"]["checksums_bytes"] = state.journal_bytes;
+    json["resume"]["checksums_sum"] = format_hash(state.journal_sum);
+  }
+  return json;
+}
+
+Manifest read_manifest(const ManifestJson& json) {
+  Manifest manifest;
+  manifest.version =
+      static_cast<int>(read_count(json, "format_version", static_cast<std::uint64_t>(INT_MAX)));
+  if (manifest.version < 1 || manifest.version > kManifestVersion) {
+    fail("format version {} is unknown, this program writes {}", manifest.version,
+         kManifestVersion);
+  }
+  manifest.identity = read_identity(json);
+  JobState& state = manifest.state;
+  state.finished = read_flag(json, "finished");
+  const ManifestJson& counts = read_object(json, "counts");
+  state.rows = read_count(counts, "rows");
+  state.failed = read_count(counts, "failed");
+  state.shards = read_count(counts, "files");
+  const ManifestJson& resume = read_object(json, "resume");
+  state.retrying = read_flag(resume, "retrying");
+  state.inputs = read_count(resume, "inputs");
+  state.names = read_hash(resume, "names");
+  state.open_rows = read_count(resume, "open_rows");
+  state.open_bytes = read_count(resume, "open_bytes");
+  state.index_bytes = read_count(resume, "index_bytes");
+  state.errors_bytes = read_count(resume, "errors_bytes");
+  state.all_inputs = read_count(resume, "all_inputs");
+  state.all_names = read_hash(resume, "all_names");
+  if (manifest.version >= 2) {
+    state.retries = read_count(resume, "retries");
+    state.data_sum = read_hash(resume, "data_sum");
+    state.index_sum = read_hash(resume, "index_sum");
+    state.errors_sum = read_hash(resume, "errors_sum");
+    state.journal_bytes = read_count(resume, "checksums_bytes");
+    state.journal_sum = read_hash(resume, "checksums_sum");
+  }
+  return manifest;
 }
 
 }  // namespace
@@ -55,13 +134,8 @@ std::string_view to_string(OutputFormat format) {
   return format == OutputFormat::kNpy ? "npy" : "jsonl";
 }
 
-std::string format_manifest(const Manifest& manifest) {
-  const JobIdentity& identity = manifest.identity;
-  const JobState& state = manifest.state;
+void write_identity(ManifestJson& json, const JobIdentity& identity) {
   const Preprocessing& p = identity.preprocessing;
-  Json json;
-  json["format_version"] = kFormatVersion;
-  json["finished"] = state.finished;
   json["model"] = {{"name", io::escape(identity.model)}, {"sha256", identity.model_sha256}};
   json["preprocessing"] = {{"sha256", identity.preprocessing_sha256},
                            {"height", p.height},
@@ -77,70 +151,71 @@ std::string format_manifest(const Manifest& manifest) {
   json["format"] = to_string(identity.format);
   json["shard_rows"] = identity.shard_rows;
   json["shard"] = {{"index", identity.shard_index}, {"count", identity.shard_count}};
-  json["counts"] = {{"inputs", state.retrying ? state.all_inputs : state.inputs},
-                    {"rows", state.rows},
-                    {"failed", state.failed},
-                    {"files", state.shards}};
-  json["resume"] = {{"retrying", state.retrying},         {"inputs", state.inputs},
-                    {"names", hex(state.names)},          {"open_rows", state.open_rows},
-                    {"open_bytes", state.open_bytes},     {"index_bytes", state.index_bytes},
-                    {"errors_bytes", state.errors_bytes}, {"all_inputs", state.all_inputs},
-                    {"all_names", hex(state.all_names)}};
-  return json.dump(2) + "\n";
+}
+
+JobIdentity read_identity(const ManifestJson& json) {
+  constexpr auto kMostSide = static_cast<std::uint64_t>(std::numeric_limits<int>::max());
+  constexpr std::uint64_t kMostDimension = std::uint64_t{1} << 32;
+  JobIdentity identity;
+  const ManifestJson& model = read_object(json, "model");
+  identity.model = io::unescape(read_text(model, "name"));
+  identity.model_sha256 = read_text(model, "sha256");
+  const ManifestJson& pixels = read_object(json, "preprocessing");
+  Preprocessing& p = identity.preprocessing;
+  identity.preprocessing_sha256 = read_text(pixels, "sha256");
+  p.height = static_cast<int>(read_count(pixels, "height", kMostSide));
+  p.width = static_cast<int>(read_count(pixels, "width", kMostSide));
+  p.resample = read_text(pixels, "resample") == resample_name(Resample::kBicubic)
+                   ? Resample::kBicubic
+                   : Resample::kBilinear;
+  p.rescale = read_float(pixels.at("rescale"), "rescale");
+  read_channels(pixels, "mean", p.mean);
+  read_channels(pixels, "std", p.std);
+  identity.precision = read_text(json, "precision");
+  identity.dimension = static_cast<std::int64_t>(read_count(json, "dimension", kMostDimension));
+  identity.dtype = read_enum(json, "dtype", OutputDType::kF32, OutputDType::kF16);
+  identity.normalize = read_flag(json, "normalize");
+  identity.format = read_enum(json, "format", OutputFormat::kNpy, OutputFormat::kJsonl);
+  identity.shard_rows = read_count(json, "shard_rows");
+  const ManifestJson& shard = read_object(json, "shard");
+  identity.shard_index = read_count(shard, "index");
+  identity.shard_count = read_count(shard, "count");
+  if (identity.dimension == 0 || identity.shard_rows == 0) {
+    fail("an embedding of no numbers or a file of no rows is none");
+  }
+  return identity;
+}
+
+std::string format_manifest(const Manifest& manifest) {
+  constexpr int kIndent = 2;
+  ManifestJson json = manifest_json(manifest);
+  if (manifest.version >= 2) {
+    json["check"] = format_hash(Sha256::head_of(json.dump(kIndent)));
+  }
+  return json.dump(kIndent) + "\n";
 }
 
 Manifest parse_manifest(std::string_view text) {
+  constexpr std::size_t kMaxBytes = std::size_t{1} << 20;
+  if (text.size() > kMaxBytes) {
+    fail("manifest: holds {} bytes, which no manifest has", text.size());
+  }
+  Manifest manifest;
   try {
-    const Json json = Json::parse(text);
-    const int version = json.at("format_version").get<int>();
-    if (version != kFormatVersion) {
-      fail("manifest: format version {} is unknown, this program writes {}", version,
-           kFormatVersion);
-    }
-    Manifest manifest;
-    JobIdentity& identity = manifest.identity;
-    identity.model = io::unescape(json.at("model").at("name").get<std::string>());
-    identity.model_sha256 = json.at("model").at("sha256").get<std::string>();
-    const Json& pixels = json.at("preprocessing");
-    identity.preprocessing_sha256 = pixels.at("sha256").get<std::string>();
-    identity.preprocessing.height = pixels.at("height").get<int>();
-    identity.preprocessing.width = pixels.at("width").get<int>();
-    identity.preprocessing.resample = pixels.at("resample").get<std::string>() == "bicubic"
-                                          ? Resample::kBicubic
-                                          : Resample::kBilinear;
-    identity.preprocessing.rescale = pixels.at("rescale").get<float>();
-    pixels.at("mean").get_to(identity.preprocessing.mean);
-    pixels.at("std").get_to(identity.preprocessing.std);
-    identity.precision = json.at("precision").get<std::string>();
-    identity.dimension = json.at("dimension").get<std::int64_t>();
-    identity.dtype =
-        parse_enum(json.at("dtype").get<std::string>(), OutputDType::kF32, OutputDType::kF16);
-    identity.normalize = json.at("normalize").get<bool>();
-    identity.format =
-        parse_enum(json.at("format").get<std::string>(), OutputFormat::kNpy, OutputFormat::kJsonl);
-    identity.shard_rows = json.at("shard_rows").get<std::uint64_t>();
-    identity.shard_index = json.at("shard").at("index").get<std::uint64_t>();
-    identity.shard_count = json.at("shard").at("count").get<std::uint64_t>();
-    JobState& state = manifest.state;
-    state.finished = json.at("finished").get<bool>();
-    const Json& counts = json.at("counts");
-    state.rows = counts.at("rows").get<std::uint64_t>();
-    state.failed = counts.at("failed").get<std::uint64_t>();
-    state.shards = counts.at("files").get<std::uint64_t>();
-    const Json& resume = json.at("resume");
-    state.retrying = resume.at("retrying").get<bool>();
-    state.inputs = resume.at("inputs").get<std::uint64_t>();
-    state.names = parse_hex(resume.at("names").get<std::string>());
-    state.open_rows = resume.at("open_rows").get<std::uint64_t>();
-    state.open_bytes = resume.at("open_bytes").get<std::uint64_t>();
-    state.index_bytes = resume.at("index_bytes").get<std::uint64_t>();
-    state.errors_bytes = resume.at("errors_bytes").get<std::uint64_t>();
-    state.all_inputs = resume.at("all_inputs").get<std::uint64_t>();
-    state.all_names = parse_hex(resume.at("all_names").get<std::string>());
-    return manifest;
-  } catch (const Json::exception& error) {
+    manifest = read_manifest(parse_flat_object(text));
+  } catch (const Error& error) {
+    fail("manifest: {}", error.what());
+  } catch (const ManifestJson::exception& error) {
     fail("manifest: {}", error.what());
   }
+  // What was read is written again: so nothing there is unknown, given twice or of another form,
+  // and the checksum over all of it comes out the same.
+  const std::string expected = format_manifest(manifest);
+  if (text != expected) {
+    fail("manifest: was altered after it was written: its checksum or its line {} does not fit",
+         first_difference(text, expected));
+  }
+  return manifest;
 }
 
 std::vector<std::string> differences(const JobIdentity& there, const JobIdentity& wanted) {

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "fovea/job.hpp"
 
 namespace fovea::pipeline {
@@ -26,34 +28,52 @@ struct JobIdentity {
   std::uint64_t shard_count = 1;
 };
 
-/// The last durable state. Files may hold more; what is beyond these lengths is computed again.
+/// A durable state. Files may hold more; what is beyond these lengths is computed again.
 struct JobState {
   bool finished = false;
-  bool retrying = false;     // --retry-failed is under way; `inputs` and `names` count its inputs
-  std::uint64_t inputs = 0;  // accounted for: each is a row or a line in errors.jsonl
-  std::uint64_t names = 0;   // NameHash over their names
-  std::uint64_t rows = 0;    // in all shards
-  std::uint64_t failed = 0;  // lines in errors.jsonl
-  std::uint64_t shards = 0;  // complete files of embeddings
-  // Of the files that are being written:
+  bool retrying = false;      // --retry-failed is under way; `inputs` and `names` count its inputs
+  std::uint64_t retries = 0;  // how often --retry-failed has begun
+  std::uint64_t inputs = 0;   // accounted for: each is a row or a line in errors.jsonl
+  std::uint64_t names = 0;    // NameHash over their names
+  std::uint64_t rows = 0;     // in all shards
+  std::uint64_t failed = 0;   // lines in errors.jsonl
+  std::uint64_t shards = 0;   // complete files of embeddings
+  // Of the files that are being written. Sums are Sha256::head() of these bytes, an array's without
+  // its header; 0 where there is no such file.
   std::uint64_t open_rows = 0;
   std::uint64_t open_bytes = 0;
   std::uint64_t index_bytes = 0;
   std::uint64_t errors_bytes = 0;
+  std::uint64_t data_sum = 0;
+  std::uint64_t index_sum = 0;
+  std::uint64_t errors_sum = 0;
   // Of the first pass over all inputs, kept while and after failed ones are tried again:
   std::uint64_t all_inputs = 0;
   std::uint64_t all_names = 0;
+  // Of checksums.jsonl:
+  std::uint64_t journal_bytes = 0;
+  std::uint64_t journal_sum = 0;
 };
+
+/// What this program writes. Version 1 had no checksums.
+inline constexpr int kManifestVersion = 2;
 
 struct Manifest {
   JobIdentity identity;
   JobState state;
+  int version = kManifestVersion;
 };
 
 [[nodiscard]] std::string format_manifest(const Manifest& manifest);
 
-/// Throws fovea::Error when the text is no manifest of this format version.
+/// Throws fovea::Error when the text is not, byte for byte, what format_manifest made of some
+/// manifest: keys, types, order, spaces and its checksum are all looked at.
 [[nodiscard]] Manifest parse_manifest(std::string_view text);
+
+/// The keys of manifest.json that tell the job.
+void write_identity(nlohmann::ordered_json& json, const JobIdentity& identity);
+/// Throws fovea::Error or a nlohmann exception on anything else.
+[[nodiscard]] JobIdentity read_identity(const nlohmann::ordered_json& json);
 
 /// Sentences that say how the two differ, empty when their outputs go together.
 [[nodiscard]] std::vector<std::string> differences(const JobIdentity& there,

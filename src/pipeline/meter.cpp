@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/thread.hpp"
+
 namespace fovea::pipeline {
 namespace {
 
@@ -80,7 +82,8 @@ JobProgress Meter::progress() {
 
 Ticker::Ticker(std::chrono::milliseconds interval, std::function<void()> tick,
                const std::atomic<bool>* stop, std::function<void()> on_stop)
-    : thread_([this, interval, tick = std::move(tick), stop, on_stop = std::move(on_stop)] {
+    : thread_(start_thread("reports progress", [this, interval, tick = std::move(tick), stop,
+                                                on_stop = std::move(on_stop)]() mutable {
         constexpr std::chrono::milliseconds kStopInterval{50};
         auto due = Meter::Clock::now() + interval;
         bool stopped = stop == nullptr;
@@ -99,19 +102,37 @@ Ticker::Ticker(std::chrono::milliseconds interval, std::function<void()> tick,
           }
           if (Meter::Clock::now() >= due) {
             due += interval;
-            tick();
+            try {
+              tick();
+            } catch (...) {
+              error_ = std::current_exception();
+              tick = [] {};
+            }
           }
           lock.lock();
         }
-      }) {}
+      })) {}
 
 Ticker::~Ticker() {
+  end();
+}
+
+void Ticker::rethrow() {
+  end();
+  if (error_) {
+    std::rethrow_exception(error_);
+  }
+}
+
+void Ticker::end() {
   {
     const std::lock_guard lock(mutex_);
     ended_ = true;
   }
   changed_.notify_all();
-  thread_.join();
+  if (thread_.joinable()) {
+    thread_.join();
+  }
 }
 
 }  // namespace fovea::pipeline

@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <exception>
 #include <functional>
 #include <mutex>
 #include <optional>
@@ -54,6 +55,7 @@ class Meter {
 };
 
 /// Calls `tick` at each interval, and `on_stop` once when the flag is seen set, from one thread.
+/// A tick that throws is the last one.
 class Ticker {
  public:
   Ticker(std::chrono::milliseconds interval, std::function<void()> tick,
@@ -62,10 +64,16 @@ class Ticker {
   Ticker(const Ticker&) = delete;
   Ticker& operator=(const Ticker&) = delete;
 
+  /// Ends the ticking, and rethrows what a tick threw.
+  void rethrow();
+
  private:
+  void end();
+
   std::mutex mutex_;
   std::condition_variable changed_;
   bool ended_ = false;
+  std::exception_ptr error_;
   std::thread thread_;
 };
 

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "core/error.hpp"
+#include "io/descriptor.hpp"
 #include "io/npy.hpp"
 #include "io/text.hpp"
 #include "pipeline/index_line.hpp"
@@ -19,59 +20,74 @@ namespace {
 class NpySource final : public Source {
  public:
   NpySource(const std::string& path, const Preprocessing& preprocessing)
-      : path_(path),
+      : Source(path),
         height_(preprocessing.height),
         width_(preprocessing.width),
         array_(std::make_shared<io::NpyFile>(path)) {
-    const ConstTensorView view = array_->view();
-    if (view.dtype != DType::kU8 || view.shape.rank() != 4 ||
-        Shape{view.shape[0], height_, width_, 3} != view.shape) {
+    const Shape& shape = array_->shape();
+    if (array_->dtype() != DType::kU8 || shape.rank() != 4 ||
+        Shape{shape[0], height_, width_, 3} != shape) {
       fail("{}: holds {} {}, but this model takes pixels as u8 [n, {}, {}, 3]", io::escape(path),
-           to_string(view.dtype), view.shape.to_string(), height_, width_);
+           to_string(array_->dtype()), shape.to_string(), height_, width_);
     }
-    rows_ = view.shape[0];
+    rows_ = shape[0];
     const std::string stem = path.substr(0, path.size() - std::string_view(".npy").size());
     const std::string index = stem + ".index.jsonl";
     if (::access(index.c_str(), F_OK) == 0) {
-      index_ = std::make_unique<LineReader>(index, '\n');
       index_name_ = index;
+      try {
+        (void)io::open_regular_file(index);
+        index_ = std::make_unique<LineReader>(index, '\n');
+      } catch (const ResourceError&) {
+        throw;
+      } catch (const Error& error) {
+        fail("{}: {}", io::escape(index), error.what());
+      }
     }
   }
 
-  bool next(Item& item) override {
+ private:
+  bool do_next(Item& item, StopFlag stop) override {
     if (row_ == rows_) {
-      check_index_ends();
+      check_index_ends(stop);
       return false;
     }
     item = Item{};
     item.kind = Item::Kind::kPixels;
-    item.name = fmt::format("{}#{}", path_, row_);
+    item.name = fmt::format("{}#{}", name(), row_);
     item.width = width_;
     item.height = height_;
     if (index_) {
-      read_index(item);
+      read_index(item, stop);
     }
-    const auto size = static_cast<std::size_t>(height_) * static_cast<std::size_t>(width_) * 3;
     item.array = array_;
-    item.pixels = {array_->view().as<std::uint8_t>() + static_cast<std::size_t>(row_) * size, size};
-    ++row_;
+    item.number = static_cast<std::uint64_t>(row_++);
     return true;
   }
 
- private:
-  void check_index_ends() {
-    std::string text;
-    if (index_ && index_->next(text)) {
-      fail("{}: has more lines than {} has rows, {}; remove or mend the index",
-           io::escape(index_name_), io::escape(path_), rows_);
+  bool next_line(std::string& text, StopFlag stop) {
+    try {
+      return index_->next(text, stop);
+    } catch (const Interrupted&) {
+      throw;
+    } catch (const Error& error) {
+      fail("{}: {}", io::escape(index_name_), error.what());
     }
   }
 
-  void read_index(Item& item) {
+  void check_index_ends(StopFlag stop) {
     std::string text;
-    if (!index_->next(text)) {
-      fail("{}: ends after {} rows, but {} holds {}; remove or mend the index",
-           io::escape(index_name_), row_, io::escape(path_), rows_);
+    if (index_ && next_line(text, stop)) {
+      fail("{}: has more lines than the {} rows of the array; remove the index or make it again",
+           io::escape(index_name_), rows_);
+    }
+  }
+
+  void read_index(Item& item, StopFlag stop) {
+    std::string text;
+    if (!next_line(text, stop)) {
+      fail("{}: ends after {} lines, but the array has {} rows; remove the index or make it again",
+           io::escape(index_name_), row_, rows_);
     }
     try {
       IndexLine line = parse_index_line(text);
@@ -86,7 +102,6 @@ class NpySource final : public Source {
     }
   }
 
-  std::string path_;
   std::int64_t height_;
   std::int64_t width_;
   std::shared_ptr<const io::NpyFile> array_;

@@ -8,15 +8,21 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "core/dtype.hpp"
+#include "core/stop.hpp"
 #include "core/tensor_view.hpp"
 #include "io/atomic_file.hpp"
 #include "io/partial_file.hpp"
 #include "pipeline/batch.hpp"
 #include "pipeline/input_stream.hpp"
 #include "pipeline/manifest.hpp"
+#include "pipeline/output_files.hpp"
 #include "pipeline/output_lock.hpp"
+#include "pipeline/output_proof.hpp"
+#include "pipeline/sha256.hpp"
 
 namespace fovea::pipeline {
 
@@ -59,34 +65,61 @@ class FileOutput final : public Output {
   DType dtype_;
   Shape row_shape_;
   std::uint64_t rows_ = 0;
+  std::shared_ptr<const io::Folder> folder_;
   io::AtomicFile array_;
   io::AtomicFile index_;
   io::AtomicFile errors_;
 };
 
+/// A PartialFile and the checksum over what is in it.
+class SummedFile {
+ public:
+  /// `sum`: over the first `keep` bytes.
+  SummedFile(std::shared_ptr<const io::Folder> folder, std::string name, std::uint64_t keep,
+             Sha256 sum)
+      : file_(std::move(folder), std::move(name), keep), sum_(std::move(sum)) {}
+
+  void write(std::span<const std::byte> bytes);
+  void write(std::string_view text) { write(std::as_bytes(std::span(text))); }
+  /// Writes a header, which no sum covers, at the beginning.
+  void write_header(std::string_view header);
+
+  [[nodiscard]] std::uint64_t size() const { return file_.size(); }
+  [[nodiscard]] std::uint64_t sum() const { return sum_.head(); }
+  void sync() { file_.sync(); }
+  void commit() { file_.commit(); }
+
+ private:
+  io::PartialFile file_;
+  Sha256 sum_;
+};
+
 /// A folder of embeddings that a later run can go on with.
 ///
 /// Rows go to .partial files. A checkpoint syncs them and then replaces manifest.json, which
-/// records how long they are; a run that finds an unfinished manifest cuts the files back to
-/// those lengths and goes on after the inputs it counts. A full file of embeddings is renamed
-/// after its index, so that whoever sees it also finds its index.
+/// records how long they are and their checksums; a run that finds an unfinished manifest cuts the
+/// files back to those lengths and goes on after the inputs it counts. A full file of embeddings is
+/// renamed after its index, so that whoever sees it also finds its index. The folder is held open:
+/// nothing that happens to its path leads the job to another one.
 class FolderOutput final : public Output {
  public:
-  /// Makes the folder, locks it against other runs, and reads what is there. Throws fovea::Error
-  /// when that is another job's (naming the differences), in use, or not writable.
+  /// Makes the folder, locks it against other runs, reads what is there and proves it (see
+  /// output_proof.hpp). Throws fovea::Error when that is another job's (naming the differences),
+  /// damaged, in use, or not writable, and Interrupted when `stop` is set meanwhile.
   /// `least_interval`: checkpoints come no more often, and take no more than a tenth of the time.
-  FolderOutput(std::filesystem::path folder, const JobIdentity& identity, bool overwrite,
-               std::chrono::milliseconds least_interval = std::chrono::milliseconds(50));
+  FolderOutput(const std::filesystem::path& folder, const JobIdentity& identity, bool overwrite,
+               std::chrono::milliseconds least_interval = std::chrono::milliseconds(50),
+               StopFlag stop = {});
 
   /// The durable state found, or the initial one.
   [[nodiscard]] const JobState& state() const { return manifest_.state; }
   /// Whether an earlier run had begun.
   [[nodiscard]] bool found() const { return found_; }
 
+  /// The inputs to be tried again, of a finished output or of one where that is under way.
+  [[nodiscard]] RetryNames retry_names() const;
   /// Turns a finished output into one whose failed inputs are to be tried again.
   void begin_retry();
-  /// The inputs to be tried again; call when state().retrying.
-  [[nodiscard]] RetryNames retry_names() const;
 
   /// Opens the files, to be called before append().
   void begin();
@@ -99,35 +132,39 @@ class FolderOutput final : public Output {
   /// checkpoint() and finish() only: it does not count as an input of this run.
   void add_lost(std::string_view name, std::string_view error);
 
+  /// Throws, with the output finished, when the path has come to name another folder.
   void finish() override;
 
  private:
   using Clock = std::chrono::steady_clock;
 
-  [[nodiscard]] std::filesystem::path data_path(std::uint64_t number) const;
-  [[nodiscard]] std::filesystem::path index_path(std::uint64_t number) const;
-  [[nodiscard]] std::string header(std::uint64_t rows) const;
-  void remove_all() const;
-  void check_counted(const std::filesystem::path& path) const;
-  void remove_files_from(std::uint64_t first) const;
+  [[nodiscard]] std::string shown(const std::string& name) const;
+  [[nodiscard]] std::optional<Manifest> read_there() const;
+  void remove_all();
+  void remove_leftovers() const;
   void write_manifest() const;
   void open_files();
   void commit_files();
   void append_rows(std::span<const Slot* const> slots, std::span<const std::byte> rows);
   std::string json_rows(std::span<const Slot* const> slots, std::span<const std::byte> rows) const;
+  void measure_files();
+  void write_state();
 
-  std::filesystem::path folder_;
+  std::shared_ptr<const io::Folder> folder_;
   Manifest manifest_;
-  DType dtype_;
-  std::size_t row_bytes_;
+  OutputLayout layout_;
   Clock::duration least_interval_;
   Clock::duration interval_;  // between checkpoints, from what the last one took
   bool found_ = false;
-  bool dirty_ = false;  // something was appended since the last checkpoint
-  std::optional<OutputLock> lock_;
-  std::unique_ptr<io::PartialFile> data_;   // the file of embeddings that is being filled
-  std::unique_ptr<io::PartialFile> index_;  // its index; none for jsonl
-  std::unique_ptr<io::PartialFile> errors_;
+  bool dirty_ = false;               // something was appended since the last checkpoint
+  bool stated_ = false;              // nothing was since the last state in checksums.jsonl,
+  std::uint64_t stated_inputs_ = 0;  // which counts so many inputs
+  OutputLock lock_;
+  Proof proof_;                        // of what was found; used up by begin()
+  std::unique_ptr<SummedFile> data_;   // the file of embeddings that is being filled
+  std::unique_ptr<SummedFile> index_;  // its index; none for jsonl
+  std::unique_ptr<SummedFile> errors_;
+  std::unique_ptr<SummedFile> journal_;  // checksums.jsonl
   Clock::time_point last_checkpoint_ = Clock::now();
 };
 

@@ -1,15 +1,120 @@
-// OutputLock on the folder's lock file.
+// OutputLock on the folder's lock file, a line a file: name, checksum, size, inode, time of change.
 #include "pipeline/output_lock.hpp"
+
+#include <array>
+#include <ctime>
+#include <sstream>
+#include <utility>
+
+#include <fmt/format.h>
+#include <unistd.h>
 
 #include "core/error.hpp"
 #include "io/text.hpp"
+#include "pipeline/output_files.hpp"
 
 namespace fovea::pipeline {
+namespace {
 
-OutputLock::OutputLock(const std::filesystem::path& folder)
-    : lock_(folder / ".lock", [&] {
+constexpr std::int64_t kNanoseconds = 1'000'000'000;
+
+std::int64_t nanoseconds(const timespec& time) {
+  return time.tv_sec * kNanoseconds + time.tv_nsec;
+}
+
+}  // namespace
+
+OutputLock::OutputLock(std::shared_ptr<const io::Folder> folder)
+    : folder_(std::move(folder)), lock_(*folder_, kLockFile, [&] {
         fail("{}: another run is writing to this folder; wait for it or choose another output",
-             io::escape(folder.native()));
-      }) {}
+             io::escape(folder_->path().native()));
+      }) {
+  load();
+}
+
+OutputLock::~OutputLock() {
+  try {
+    flush();
+  } catch (const Error&) {
+    return;  // what is not remembered is read again
+  }
+}
+
+OutputLock::Entry OutputLock::entry_of(const struct stat& info, std::uint64_t sum) {
+  return {.sum = sum,
+          .size = static_cast<std::uint64_t>(info.st_size),
+          .inode = info.st_ino,
+          .changed_ns = nanoseconds(info.st_ctim)};
+}
+
+void OutputLock::load() {
+  constexpr std::size_t kMaxBytes = std::size_t{256} << 20;  // of millions of files
+  std::string text;
+  std::array<char, 65536> piece{};
+  for (;;) {
+    const ssize_t got =
+        ::pread(lock_.file().get(), piece.data(), piece.size(), static_cast<off_t>(text.size()));
+    if (got <= 0 || text.size() > kMaxBytes) {
+      break;
+    }
+    text.append(piece.data(), static_cast<std::size_t>(got));
+  }
+  end_ = text.size();
+  std::istringstream lines(text.substr(0, text.rfind('\n') + 1));
+  std::string name;
+  Entry entry;
+  while (lines >> name >> std::hex >> entry.sum >> std::dec >> entry.size >> entry.inode >>
+         entry.changed_ns) {
+    entries_[name] = entry;
+  }
+}
+
+bool OutputLock::knows(const std::string& name, std::uint64_t sum) const {
+  const auto found = entries_.find(name);
+  const auto info = folder_->examine(name);
+  return found != entries_.end() && info && found->second == entry_of(*info, sum);
+}
+
+void OutputLock::remember(const std::string& name, std::uint64_t sum, const struct stat& info) {
+  if (!knows(name, sum)) {
+    pending_.emplace_back(name, entry_of(info, sum));
+  }
+}
+
+void OutputLock::flush() {
+  decltype(pending_) later;
+  std::string text;
+  for (auto& [name, entry] : pending_) {
+    const auto info = folder_->examine(name);
+    if (!info || entry_of(*info, entry.sum) != entry) {
+      continue;  // touched since
+    }
+    // File systems take their times from this clock, which moves in steps of milliseconds. While it
+    // stands at the time of the change, a later change could not be told from it.
+    timespec now{};
+    if (::clock_gettime(CLOCK_REALTIME_COARSE, &now) != 0 || nanoseconds(now) <= entry.changed_ns) {
+      later.emplace_back(std::move(name), entry);
+      continue;
+    }
+    text += fmt::format("{} {:x} {} {} {}\n", name, entry.sum, entry.size, entry.inode,
+                        entry.changed_ns);
+    entries_[name] = entry;
+  }
+  pending_ = std::move(later);
+  write(text);
+}
+
+void OutputLock::write(const std::string& text) {
+  // A failure, on a full disk say, costs the next run a little time and nothing else.
+  const ssize_t written =
+      ::pwrite(lock_.file().get(), text.data(), text.size(), static_cast<off_t>(end_));
+  end_ += written > 0 ? static_cast<std::uint64_t>(written) : 0;
+}
+
+void OutputLock::clear() {
+  entries_.clear();
+  pending_.clear();
+  end_ = ::ftruncate(lock_.file().get(), 0) == 0 ? 0 : end_;
+}
 
 }  // namespace fovea::pipeline

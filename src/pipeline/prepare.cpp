@@ -26,23 +26,19 @@ class Preparer {
         resized_(static_cast<std::size_t>(layout.preprocessing.height) *
                  static_cast<std::size_t>(layout.preprocessing.width) * image::kChannels) {}
 
-  void operator()(Item& item, std::span<std::uint8_t> pixels, Slot& slot) {
+  void operator()(Item& item, std::span<std::uint8_t> pixels, Slot& slot, const Limits& limits) {
     switch (item.kind) {
       case Item::Kind::kFailed:
         slot.error = item.error;
         return;
       case Item::Kind::kFile:
-        read_file(item.name, encoded_);
-        decode(encoded_, pixels, slot);
-        if (encoded_.capacity() > kKeptBytes) {
-          encoded_ = {};
-        }
+        decode_file(item.name, pixels, slot, limits);
         return;
       case Item::Kind::kBytes:
-        decode(item.bytes, pixels, slot);
+        decode(item.bytes, pixels, slot, limits);
         return;
       case Item::Kind::kEncoded:
-        decode(item.encoded, pixels, slot);
+        decode(item.encoded, pixels, slot, limits);
         return;
       case Item::Kind::kImage:
         resize(item, pixels);
@@ -52,8 +48,7 @@ class Preparer {
       case Item::Kind::kPixels:
         slot.width = item.width;
         slot.height = item.height;
-        lay_out(item.pixels, pixels);
-        item.array->file().release(std::as_bytes(item.pixels));
+        read_row(item, pixels);
         return;
       case Item::Kind::kSynthetic:
         slot.width = item.width;
@@ -64,15 +59,42 @@ class Preparer {
   }
 
  private:
-  void decode(std::span<const std::byte> bytes, std::span<std::uint8_t> pixels, Slot& slot) {
+  void decode_file(const std::string& path, std::span<std::uint8_t> pixels, Slot& slot,
+                   const Limits& limits) {
+    // Given back with the memory of a large file, and after a failure too.
+    struct Shrink {
+      ~Shrink() {
+        if (bytes.capacity() > kKeptBytes) {
+          bytes = {};
+        }
+      }
+      std::vector<std::byte>& bytes;
+    };
+    const MemoryPool::Lease lease = read_file(path, encoded_, limits);
+    const Shrink shrink{encoded_};
+    decode(encoded_, pixels, slot, limits);
+  }
+
+  void decode(std::span<const std::byte> bytes, std::span<std::uint8_t> pixels, Slot& slot,
+              const Limits& limits) {
     const Preprocessing& p = layout_.preprocessing;
     const std::span<std::uint8_t> resized = resize_into(pixels);
+    const image::DecodeOptions options{.stop = limits.stop, .memory = limits.decoded};
     const image::Size size =
-        image::decode_resized(bytes, p.height, p.width, p.resample, {}, resized);
+        image::decode_resized(bytes, p.height, p.width, p.resample, options, resized);
     slot.width = size.width;
     slot.height = size.height;
     if (!is_direct()) {
       lay_out(resized, pixels);
+    }
+  }
+
+  // A row that cannot be read any more fails as its own input; the others are read nevertheless.
+  void read_row(const Item& item, std::span<std::uint8_t> pixels) {
+    const std::span<std::uint8_t> row = resize_into(pixels);
+    item.array->read(item.number * row.size(), row);
+    if (!is_direct()) {
+      lay_out(row, pixels);
     }
   }
 
@@ -94,11 +116,7 @@ class Preparer {
 
   void lay_out(std::span<const std::uint8_t> from, std::span<std::uint8_t> to) const {
     const Preprocessing& p = layout_.preprocessing;
-    if (layout_.patch == 0) {
-      std::memcpy(to.data(), from.data(), to.size());
-    } else {
-      image::patchify(from, p.height, p.width, layout_.patch, to);
-    }
+    image::patchify(from, p.height, p.width, layout_.patch, to);
   }
 
   PixelLayout layout_;
@@ -118,9 +136,8 @@ std::size_t PixelLayout::image_bytes() const {
 std::function<Prepare()> make_prepare(const PixelLayout& layout) {
   return [layout]() -> Prepare {
     const auto preparer = std::make_shared<Preparer>(layout);
-    return [preparer](Item& item, std::span<std::uint8_t> pixels, Slot& slot) {
-      (*preparer)(item, pixels, slot);
-    };
+    return [preparer](Item& item, std::span<std::uint8_t> pixels, Slot& slot,
+                      const Limits& limits) { (*preparer)(item, pixels, slot, limits); };
   };
 }
 

@@ -3,76 +3,62 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
+#include <cstdint>
 
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/error.hpp"
+#include "io/descriptor.hpp"
+#include "io/system_error.hpp"
 
 namespace fovea::pipeline {
-namespace {
 
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor() {
-    if (fd_ >= 0) {
-      ::close(fd_);
-    }
+MemoryPool::Lease take_encoded(std::size_t bytes, const Limits& limits) {
+  if (bytes > kMaxEncodedBytes) {
+    fail("holds {} bytes, more than the {} of the largest image that is read", bytes,
+         kMaxEncodedBytes);
   }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  [[nodiscard]] int get() const { return fd_; }
+  if (limits.encoded == nullptr) {
+    return {};
+  }
+  if (bytes > limits.encoded->size()) {
+    fail(
+        "holds {} bytes; files of up to {} fit into the memory for decoding, which --decode-memory "
+        "raises",
+        bytes, limits.encoded->size());
+  }
+  return limits.encoded->take(bytes, limits.stop);
+}
 
- private:
-  int fd_;
-};
-
-}  // namespace
-
-void read_file(const std::string& path, std::vector<std::byte>& bytes) {
-  if (path.find('\0') != std::string::npos) {
-    fail("a name of a file cannot hold a NUL byte");
-  }
-  // O_NONBLOCK: opening a pipe that nobody writes to must not wait.
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
-  if (file.get() < 0) {
-    fail("cannot open: {}", std::strerror(errno));
-  }
-  struct stat info{};
-  if (::fstat(file.get(), &info) != 0) {
-    fail("cannot examine: {}", std::strerror(errno));
-  }
-  if (S_ISDIR(info.st_mode)) {
-    fail("is a folder");
-  }
-  if (!S_ISREG(info.st_mode)) {
-    fail("not a regular file");
-  }
-  const auto too_large = [](std::uint64_t size) {
-    if (size > kMaxEncodedBytes) {
-      fail("holds more than {} bytes: too large for an image", kMaxEncodedBytes);
-    }
-  };
-  too_large(static_cast<std::uint64_t>(info.st_size));
+MemoryPool::Lease read_file(const std::string& path, std::vector<std::byte>& bytes,
+                            const Limits& limits) {
+  const io::OpenedFile opened = io::open_regular_file(path);
+  const auto size = static_cast<std::size_t>(opened.info.st_size);
+  MemoryPool::Lease lease = take_encoded(size, limits);
   // One byte more than expected, so that the end is seen without another round of growing.
-  bytes.resize(static_cast<std::size_t>(info.st_size) + 1);
+  bytes.resize(size + 1);
+  // Of files that are made while they are read, such as those in /proc, the size is said to be 0.
+  constexpr std::size_t kUnknownSize = std::size_t{1} << 20;
+  constexpr std::size_t kChunk = std::size_t{4} << 20;
+  const std::size_t most = std::max(size, kUnknownSize);
   std::size_t have = 0;
   for (;;) {
-    const ssize_t got = ::read(file.get(), bytes.data() + have, bytes.size() - have);
+    limits.stop.poll();
+    const ssize_t got =
+        ::read(opened.file.get(), bytes.data() + have, std::min(bytes.size() - have, kChunk));
     if (got < 0) {
       if (errno == EINTR) {
         continue;
       }
-      fail("cannot read: {}", std::strerror(errno));
+      io::fail_with_errno("read");
     }
     have += static_cast<std::size_t>(got);
     if (got == 0) {
       break;
     }
-    too_large(have);
+    if (have > most) {
+      fail("holds more than the {} bytes that it had when it was opened", size);
+    }
     if (have == bytes.size()) {
       bytes.resize(have + std::max<std::size_t>(have / 2, 4096));
     }
@@ -81,6 +67,7 @@ void read_file(const std::string& path, std::vector<std::byte>& bytes) {
   if (have == 0) {
     fail("the file is empty");
   }
+  return lease;
 }
 
 }  // namespace fovea::pipeline

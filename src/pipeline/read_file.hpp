@@ -5,14 +5,22 @@
 #include <string>
 #include <vector>
 
+#include "pipeline/source.hpp"
+
 namespace fovea::pipeline {
 
 /// Larger files and archive members are refused: no image of an acceptable size needs as much.
 inline constexpr std::size_t kMaxEncodedBytes = std::size_t{1} << 30;
 
-/// Reads the whole file into `bytes`. Throws fovea::Error with the reason, without the name, when
-/// it cannot be read, is no regular file (never blocks on a pipe or device), or is empty or larger
-/// than kMaxEncodedBytes.
-void read_file(const std::string& path, std::vector<std::byte>& bytes);
+/// Takes the memory for an encoded image of `bytes` from limits.encoded, waiting for it. Throws
+/// fovea::Error when that is more than kMaxEncodedBytes or than the whole pool.
+[[nodiscard]] MemoryPool::Lease take_encoded(std::size_t bytes, const Limits& limits);
+
+/// Reads the whole file into `bytes`, whose memory the result stands for. Throws fovea::Error with
+/// the reason, without the name, when it cannot be read, is no regular file (never blocks on a pipe
+/// or device), is empty, or is larger than take_encoded() allows; ResourceError when the machine
+/// lacks descriptors or memory; Interrupted.
+[[nodiscard]] MemoryPool::Lease read_file(const std::string& path, std::vector<std::byte>& bytes,
+                                          const Limits& limits = {});
 
 }  // namespace fovea::pipeline

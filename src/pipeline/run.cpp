@@ -5,7 +5,9 @@
 #include <atomic>
 #include <cmath>
 #include <cstring>
+#include <exception>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -16,7 +18,6 @@
 #include "core/error.hpp"
 #include "core/length.hpp"
 #include "io/text.hpp"
-#include "pipeline/line_reader.hpp"
 #include "pipeline/meter.hpp"
 #include "pipeline/writer.hpp"
 
@@ -34,13 +35,11 @@ class Counter {
     if (!options.count_inputs || !options.control.on_progress) {
       return;
     }
-    thread_ = std::thread([this, count = options.count_inputs, &meter] {
-      constexpr int kNice = 19;
-      (void)::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kNice);
-      if (const auto total = count(stop_)) {
-        meter.set_total(*total);
-      }
-    });
+    try {
+      thread_ = std::thread([this, count = options.count_inputs, &meter] { work(count, meter); });
+    } catch (const std::system_error&) {
+      return;  // without a thread for it there is no estimate of the time left, and no harm
+    }
   }
   ~Counter() {
     stop_ = true;
@@ -52,23 +51,35 @@ class Counter {
   Counter& operator=(const Counter&) = delete;
 
  private:
+  void work(const std::function<std::optional<std::uint64_t>(StopFlag)>& count, Meter& meter) {
+    constexpr int kNice = 19;
+    (void)::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kNice);
+    try {
+      if (const auto total = count(&stop_)) {
+        meter.set_total(*total);
+      }
+    } catch (const std::exception&) {
+      return;  // likewise; the job meets the same error and tells it
+    }
+  }
+
   std::atomic<bool> stop_ = false;
   std::thread thread_;
 };
 
 class Run {
  public:
-  Run(const RunOptions& options, InputStream& inputs, const std::function<Prepare()>& make_prepare,
-      Output& output)
+  Run(const RunOptions& options, InputStream& inputs, Output& output)
       : options_(options),
         output_(output),
         meter_(options.rows_before, options.failed_before),
-        loader_(options.loader, inputs, make_prepare),
+        loader_(options.loader, inputs),
         writer_(output, loader_) {}
 
-  JobReport operator()(const std::function<Encode()>& make_encode) {
+  JobReport operator()(const std::function<Prepare()>& make_prepare,
+                       const std::function<Encode()>& make_encode) {
     const Counter counter(options_, meter_);
-    const Ticker ticker(
+    Ticker ticker(
         options_.control.progress_interval,
         [this] {
           if (options_.control.on_progress) {
@@ -76,13 +87,38 @@ class Run {
           }
         },
         options_.control.stop, [this] { loader_.stop(); });
+    std::exception_ptr error;
+    try {
+      loader_.start(make_prepare);  // last: there may be fewer of these threads, not of the others
+      run_batches(make_encode);
+    } catch (
+        const Interrupted&) {  // NOLINT(bugprone-empty-catch): it ends as when there are no more
+    } catch (...) {
+      error = std::current_exception();
+    }
+    meter_.enter(Stage::kWrite);
+    writer_.close();
+    output_.checkpoint();
+    meter_.enter(Stage::kStart);
+    if (error) {
+      std::rethrow_exception(error);
+    }
+    ticker.rethrow();
+    return report();
+  }
+
+ private:
+  [[nodiscard]] bool stopped() const {
+    return options_.control.stop != nullptr && options_.control.stop->load();
+  }
+
+  void run_batches(const std::function<Encode()>& make_encode) {
     const Encode encode = make_encode ? make_encode() : Encode{};
-    std::string too_many;
     for (;;) {
       meter_.enter(Stage::kDecode);
-      Batch* batch = next_batch();
+      Batch* batch = stopped() ? nullptr : loader_.next();
       if (batch == nullptr) {
-        break;
+        return;
       }
       batch->compact(options_.loader.image_bytes);
       meter_.enter(Stage::kCompute);
@@ -92,33 +128,9 @@ class Run {
         batch->stored =
             std::as_bytes(batch->pixels.span().first(batch->rows * options_.loader.image_bytes));
       }
-      too_many = count_failures(*batch);
-      if (!too_many.empty()) {
-        break;  // before the batch is written, so that a later run finds the job as it was
-      }
+      count_failures(*batch);
       meter_.enter(Stage::kWrite);
       writer_.push(*batch);
-    }
-    meter_.enter(Stage::kWrite);
-    writer_.close();
-    output_.checkpoint();
-    meter_.enter(Stage::kStart);
-    if (!too_many.empty()) {
-      throw Error(too_many);
-    }
-    return report();
-  }
-
- private:
-  [[nodiscard]] bool stopped() const {
-    return options_.control.stop != nullptr && options_.control.stop->load();
-  }
-
-  Batch* next_batch() {
-    try {
-      return stopped() ? nullptr : loader_.next();
-    } catch (const Interrupted&) {
-      return nullptr;
     }
   }
 
@@ -149,8 +161,9 @@ class Run {
     batch.stored = std::span(batch.converted).first(kept * row_bytes);
   }
 
-  // Returns why the job must end, or nothing.
-  std::string count_failures(const Batch& batch) {
+  // Throws when they are too many: before the batch is written, so that a later run finds the job
+  // as it was.
+  void count_failures(const Batch& batch) {
     meter_.add(batch.rows, 0);
     for (const Slot& slot : std::span(batch.slots).first(batch.count)) {
       if (!slot.failed()) {
@@ -159,16 +172,16 @@ class Run {
       meter_.add(0, 1);
       const JobFailure failure{.source = io::escape(slot.name), .error = slot.error};
       if (options_.max_errors && meter_.failed() > *options_.max_errors) {
-        return *options_.max_errors == 0
-                   ? fmt::format("{}: {}", failure.source, failure.error)
-                   : fmt::format("more than {} inputs failed, the last one {}: {}",
-                                 *options_.max_errors, failure.source, failure.error);
+        if (*options_.max_errors == 0) {
+          fail("{}: {}", failure.source, failure.error);
+        }
+        fail("more than {} inputs failed, the last one {}: {}", *options_.max_errors,
+             failure.source, failure.error);
       }
       if (options_.control.on_failure) {
         options_.control.on_failure(failure);
       }
     }
-    return {};
   }
 
   JobReport report() {
@@ -185,7 +198,7 @@ class Run {
     report.compute_share = progress.compute_share;
     report.write_share = progress.write_share;
     report.decode_utilisation =
-        loader_.busy_seconds() / (std::max(progress.seconds, 1e-9) * options_.loader.threads);
+        loader_.busy_seconds() / (std::max(progress.seconds, 1e-9) * loader_.threads());
     return report;
   }
 
@@ -227,7 +240,7 @@ bool store_embedding(std::span<const float> embedding, bool normalize, OutputDTy
 JobReport run_job(const RunOptions& options, InputStream& inputs,
                   const std::function<Prepare()>& make_prepare,
                   const std::function<Encode()>& make_encode, Output& output) {
-  return Run(options, inputs, make_prepare, output)(make_encode);
+  return Run(options, inputs, output)(make_prepare, make_encode);
 }
 
 }  // namespace fovea::pipeline

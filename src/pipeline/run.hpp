@@ -13,7 +13,8 @@
 
 namespace fovea::pipeline {
 
-/// patches [images, bytes of an image] to embeddings float32 [images, dimension].
+/// patches [images, bytes of an image] to embeddings float32 [images, dimension]. Throws
+/// Interrupted when it is stopped before it is done.
 using Encode = std::function<void(std::span<const std::uint8_t> patches, std::int64_t images,
                                   std::span<float> embeddings)>;
 
@@ -26,15 +27,16 @@ struct RunOptions {
   std::uint64_t failed_before = 0;
   /// Counts the inputs for the estimate of the time left, in a thread of its own; gives up when
   /// the flag is set. Empty: not to be counted.
-  std::function<std::optional<std::uint64_t>(const std::atomic<bool>& stop)> count_inputs;
+  std::function<std::optional<std::uint64_t>(StopFlag stop)> count_inputs;
   JobControl control;
 };
 
-/// Runs to the end of the inputs, or until JobControl::stop; then appends everything computed and
-/// makes a checkpoint, but does not finish the output. `make_encode` is called once, in the calling
-/// thread, while the first images are being decoded; when it is empty the pixels themselves are
-/// stored. Throws fovea::Error, after a checkpoint where that is possible, when the output cannot
-/// be written, the inputs cannot be enumerated, or more than `max_errors` inputs failed.
+/// Runs to the end of the inputs, or until JobControl::stop; then appends every batch that is
+/// computed as a whole and makes a checkpoint, but does not finish the output. `make_encode` is
+/// called once, in the calling thread, while the first images are being decoded; when it is empty
+/// the pixels themselves are stored. Throws fovea::Error, after a checkpoint where that is
+/// possible, when the output cannot be written, the inputs cannot be enumerated, or more than
+/// `max_errors` inputs failed.
 [[nodiscard]] JobReport run_job(const RunOptions& options, InputStream& inputs,
                                 const std::function<Prepare()>& make_prepare,
                                 const std::function<Encode()>& make_encode, Output& output);

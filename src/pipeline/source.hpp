@@ -1,20 +1,32 @@
 // Source: the inputs of a job, one after the other, each a name and where its bytes are.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
+#include "core/memory_pool.hpp"
+#include "core/stop.hpp"
 #include "fovea/job.hpp"
 #include "fovea/preprocessing.hpp"
 #include "io/npy.hpp"
 
 namespace fovea::pipeline {
+
+/// What reading and decoding inputs may take: time, until `stop` is set, and memory. A pool that is
+/// null limits nothing. Whoever takes from both pools takes from `encoded` first, so that no two
+/// wait for each other.
+struct Limits {
+  StopFlag stop{};
+  MemoryPool* encoded = nullptr;  // for the bytes of encoded images
+  MemoryPool* decoded = nullptr;  // for what decoding them allocates: DecodeOptions::memory
+};
 
 /// One input. Names are bytes, exactly as given or found; a tar member is "x.tar#key.jpg".
 struct Item {
@@ -22,17 +34,18 @@ struct Item {
     kFile,       // an encoded image in the file `name`
     kBytes,      // an encoded image in `bytes`, there after Source::load
     kEncoded,    // an encoded image in `encoded`
-    kPixels,     // resized pixels, `pixels`
+    kPixels,     // resized pixels, row `number` of `array`
     kImage,      // pixels of any size, `pixels`
     kSynthetic,  // pixels made from `number`
     kFailed,     // no image: `error` says why
   };
   Kind kind = Kind::kFile;
   std::string name;
+  MemoryPool::Lease memory;  // of `bytes`
   std::vector<std::byte> bytes;
   std::span<const std::byte> encoded;        // outlives the job
-  std::span<const std::uint8_t> pixels;      // uint8 [height, width, 3]; kPixels: the model's size
-  std::shared_ptr<const io::NpyFile> array;  // keeps the `pixels` of kPixels alive
+  std::span<const std::uint8_t> pixels;      // uint8 [height, width, 3]
+  std::shared_ptr<const io::NpyFile> array;  // uint8 [n, height, width, 3] of the model's size
   std::uint64_t number = 0;
   int width = 0;  // of the original image, for kPixels and kImage
   int height = 0;
@@ -41,38 +54,53 @@ struct Item {
 
 /// Lists inputs in their order, lazily. Not thread-safe.
 /// What a name stands for may be unreadable: that is an Item of kind kFailed, never an exception.
-/// Exceptions are for what ends the enumeration itself, such as an unreadable list.
+/// A source that breaks off in the middle (a damaged archive, an index with a line too few) gives
+/// one such item under its own name, and ends. Exceptions are for what ends the job: Interrupted,
+/// ResourceError, and inputs that are used wrongly.
 class Source {
  public:
-  Source() = default;
   virtual ~Source() = default;
   Source(const Source&) = delete;
   Source& operator=(const Source&) = delete;
 
-  /// Sets `item` to the next input; false at the end.
-  virtual bool next(Item& item) = 0;
+  /// Sets `item` to the next input; false at the end. Throws Interrupted when `stop` is set while
+  /// it waits or works.
+  bool next(Item& item, StopFlag stop = {});
 
   /// Reads the bytes of the item that next() gave last, where they do not stay reachable (tar
   /// members). Without it they are skipped. Turns the item into kFailed when they are damaged.
-  virtual void load(Item& /*item*/) {}
+  void load(Item& item, const Limits& limits = {});
+
+ protected:
+  /// `name`: of the file behind this source; empty for one that only joins others.
+  explicit Source(std::string name = {}) : name_(std::move(name)) {}
+  [[nodiscard]] const std::string& name() const { return name_; }
+
+ private:
+  virtual bool do_next(Item& item, StopFlag stop) = 0;
+  virtual void do_load(Item& /*item*/, const Limits& /*limits*/) {}
+
+  std::string name_;
+  bool ended_ = false;
 };
+
+/// An item of kind kFailed.
+[[nodiscard]] Item failed_item(std::string name, std::string error);
 
 /// True for names that end in an image extension (jpg jpeg jpe jfif png webp gif bmp tif tiff, in
 /// any case).
 [[nodiscard]] bool has_image_extension(std::string_view name);
 
 /// The inputs of a job, see fovea/job.hpp for what an input may be. Throws fovea::Error when an
-/// input named by itself does not exist, or is used wrongly. When `stop` is set while a list keeps
-/// the source waiting, next() throws Interrupted.
+/// input named by itself does not exist, or is used wrongly.
 [[nodiscard]] std::unique_ptr<Source> make_source(const InputOptions& options,
-                                                  const Preprocessing& preprocessing,
-                                                  const std::atomic<bool>* stop = nullptr);
+                                                  const Preprocessing& preprocessing);
 
 /// How many inputs this shard of the job has. Nothing when they cannot be counted without reading
 /// them (archives, the standard input), or when `stop` was set meanwhile.
 [[nodiscard]] std::optional<std::uint64_t> count_inputs(const InputOptions& options,
                                                         const Preprocessing& preprocessing,
-                                                        const std::atomic<bool>& stop);
+                                                        StopFlag stop);
 
 // The kinds of input that make_source puts together.
 

@@ -12,11 +12,10 @@
 
 #include <archive.h>
 #include <archive_entry.h>
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/error.hpp"
+#include "io/descriptor.hpp"
 #include "io/text.hpp"
 #include "pipeline/read_file.hpp"
 #include "pipeline/source.hpp"
@@ -32,34 +31,23 @@ class Feed {
   virtual ~Feed() = default;
   Feed(const Feed&) = delete;
   Feed& operator=(const Feed&) = delete;
+  /// Bytes of the whole archive.
+  [[nodiscard]] virtual std::uint64_t size() const = 0;
   virtual la_ssize_t read(archive* reader, const void** data) = 0;
   virtual la_int64_t skip(la_int64_t request) = 0;
 };
 
 class FileFeed final : public Feed {
  public:
-  explicit FileFeed(const std::string& path)
-      : fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)) {
-    struct stat info{};
-    if (fd_ >= 0 && ::fstat(fd_, &info) == 0) {
-      if (!S_ISREG(info.st_mode)) {
-        ::close(fd_);
-        fail("not a regular file");
-      }
-      size_ = info.st_size;
-    }
-  }
-  ~FileFeed() override {
-    if (fd_ >= 0) {
-      ::close(fd_);
-    }
-  }
-  [[nodiscard]] bool open() const { return fd_ >= 0; }
+  explicit FileFeed(const std::string& path) : opened_(io::open_regular_file(path)) {}
 
+  [[nodiscard]] std::uint64_t size() const override {
+    return static_cast<std::uint64_t>(opened_.info.st_size);
+  }
   la_ssize_t read(archive* reader, const void** data) override {
     ssize_t got = 0;
     do {
-      got = ::pread(fd_, buffer_.data(), buffer_.size(), at_);
+      got = ::pread(opened_.file.get(), buffer_.data(), buffer_.size(), at_);
     } while (got < 0 && errno == EINTR);
     if (got < 0) {
       archive_set_error(reader, errno, "cannot read: %s", std::strerror(errno));
@@ -70,22 +58,22 @@ class FileFeed final : public Feed {
     return got;
   }
   la_int64_t skip(la_int64_t request) override {
-    const la_int64_t step = std::clamp<la_int64_t>(size_ - at_, 0, request);
+    const la_int64_t step = std::clamp<la_int64_t>(opened_.info.st_size - at_, 0, request);
     at_ += step;
     return step;
   }
 
  private:
-  int fd_ = -1;
-  off_t size_ = 0;
+  io::OpenedFile opened_;
   off_t at_ = 0;
   std::vector<std::byte> buffer_ = std::vector<std::byte>(std::size_t{128} << 10);
 };
 
 class MemoryFeed final : public Feed {
  public:
-  explicit MemoryFeed(std::span<const std::byte> bytes) : rest_(bytes) {}
+  explicit MemoryFeed(std::span<const std::byte> bytes) : size_(bytes.size()), rest_(bytes) {}
 
+  [[nodiscard]] std::uint64_t size() const override { return size_; }
   la_ssize_t read(archive* /*reader*/, const void** data) override {
     *data = rest_.data();
     return static_cast<la_ssize_t>(std::exchange(rest_, {}).size());
@@ -93,51 +81,39 @@ class MemoryFeed final : public Feed {
   la_int64_t skip(la_int64_t /*request*/) override { return 0; }
 
  private:
+  std::uint64_t size_;
   std::span<const std::byte> rest_;
 };
 
 class TarSource final : public Source {
  public:
-  TarSource(std::string name, std::string image_key, std::unique_ptr<Feed> feed)
-      : name_(std::move(name)), image_key_(std::move(image_key)), feed_(std::move(feed)) {}
+  /// Opens the file at the first next() when there is no `feed`, so that a failure is an item.
+  TarSource(std::string name, std::string image_key, std::unique_ptr<Feed> feed = nullptr)
+      : Source(std::move(name)), image_key_(std::move(image_key)), feed_(std::move(feed)) {}
 
-  /// Opens the file at the first next(), so that a failure is an item like any other.
-  TarSource(std::string path, std::string image_key)
-      : TarSource(std::move(path), std::move(image_key), nullptr) {}
-
-  bool next(Item& item) override {
-    if (ended_) {
-      return false;
+ private:
+  bool do_next(Item& item, StopFlag stop) override {
+    if (!archive_) {
+      open();
     }
-    try {
-      if (!archive_) {
-        open();
-      }
-      return next_member(item);
-    } catch (const Error& error) {
-      ended_ = true;
-      archive_.reset();
-      item = Item{};
-      item.kind = Item::Kind::kFailed;
-      item.name = name_;
-      item.error = error.what();
-      return true;
-    }
+    return next_member(item, stop);
   }
 
-  void load(Item& item) override {
+  void do_load(Item& item, const Limits& limits) override {
     if (item.kind != Item::Kind::kBytes) {
       return;
     }
     try {
-      read_member(item.bytes);
+      read_member(item, limits);
+    } catch (const Interrupted&) {
+      throw;
+    } catch (const ResourceError&) {
+      throw;
     } catch (const Error& error) {
-      item.kind = Item::Kind::kFailed;
-      item.error = error.what();
+      item = failed_item(std::move(item.name), error.what());
     }
   }
 
- private:
   struct Close {
     void operator()(archive* reader) const { archive_read_free(reader); }
   };
@@ -150,18 +126,18 @@ class TarSource final : public Source {
 
   void open() {
     if (!feed_) {
-      auto feed = std::make_unique<FileFeed>(name_);
-      if (!feed->open()) {
-        fail("cannot open: {}", std::strerror(errno));
-      }
-      feed_ = std::move(feed);
+      feed_ = std::make_unique<FileFeed>(name());
     }
     archive_.reset(archive_read_new());
     if (!archive_) {
-      fail("not enough memory to read the archive");
+      fail_for_resources("{}: not enough memory to read the archive", io::escape(name()));
     }
     archive* reader = archive_.get();
-    archive_read_support_filter_all(reader);
+    // Not all that the library knows: some of its filters run other programs.
+    archive_read_support_filter_gzip(reader);
+    archive_read_support_filter_bzip2(reader);
+    archive_read_support_filter_xz(reader);
+    archive_read_support_filter_zstd(reader);
     archive_read_support_format_tar(reader);
     archive_read_set_read_callback(reader, [](archive* a, void* feed, const void** data) {
       return static_cast<Feed*>(feed)->read(a, data);
@@ -173,15 +149,54 @@ class TarSource final : public Source {
     if (archive_read_open1(reader) != ARCHIVE_OK) {
       fail_archive("read as a tar archive");
     }
+    is_compressed_ = archive_filter_code(reader, 0) != ARCHIVE_FILTER_NONE;
+    if (archive_filter_count(reader) > 2) {  // the file itself counts as one
+      fail("the archive is compressed more than once; decompress it first");
+    }
   }
 
-  bool next_member(Item& item) {
+  // A member that is not wanted, or what was left of one: nothing in an archive that can be
+  // seeked in. One that must be decompressed is passed over block by block, so that a stopped job
+  // need not wait for its end.
+  void skip_member(StopFlag stop) {
+    const void* data = nullptr;
+    std::size_t size = 0;
+    la_int64_t offset = 0;
+    while (is_compressed_ &&
+           archive_read_data_block(archive_.get(), &data, &size, &offset) == ARCHIVE_OK) {
+      stop.poll();
+    }
+  }
+
+  // Decompressing must be worth the archive's size: a few megabytes of zeros, well packed, are
+  // terabytes. Told by positions, which are the same whether members are read or skipped.
+  void check_expansion(la_int64_t member_size) const {
+    constexpr std::uint64_t kAlways = std::uint64_t{1} << 30;
+    constexpr std::uint64_t kTimes = 100;
+    if (!is_compressed_) {
+      return;
+    }
+    const auto position = static_cast<std::uint64_t>(
+        std::max<la_int64_t>(archive_read_header_position(archive_.get()), 0));
+    const auto member = static_cast<std::uint64_t>(std::max<la_int64_t>(member_size, 0));
+    const std::uint64_t most = kAlways + kTimes * feed_->size();
+    if (position > most || member > most - position) {
+      fail(
+          "its members take more than {} times the {} bytes of the archive, up to \"{}\"; it and "
+          "what follows are lost",
+          kTimes, feed_->size(), io::escape(last_));
+    }
+  }
+
+  bool next_member(Item& item, StopFlag stop) {
     for (;;) {
+      stop.poll();
+      if (in_member_) {
+        skip_member(stop);
+      }
       archive_entry* entry = nullptr;
       const int result = archive_read_next_header(archive_.get(), &entry);
       if (result == ARCHIVE_EOF) {
-        ended_ = true;
-        archive_.reset();
         return false;
       }
       // A warning is about a name or attribute that does not convert; the member is there.
@@ -194,15 +209,43 @@ class TarSource final : public Source {
              last_.empty() ? "" : fmt::format(" after \"{}\"", io::escape(last_)));
       }
       last_ = path;
-      if (archive_entry_filetype(entry) != AE_IFREG || !wanted(last_)) {
+      in_member_ = true;
+      size_ = archive_entry_size(entry);
+      check_expansion(size_);
+      const auto type = archive_entry_filetype(entry);
+      const char* link = archive_entry_hardlink(entry);
+      if (!wanted(last_) || (link == nullptr && type == AE_IFDIR)) {
         continue;
       }
       item = Item{};
       item.kind = Item::Kind::kBytes;
-      item.name = name_ + "#" + last_;
-      size_ = archive_entry_size(entry);
+      item.name = name() + "#" + last_;
+      if (link != nullptr || type != AE_IFREG) {
+        item = failed_item(std::move(item.name), why_no_file(*entry));
+      }
       return true;
     }
+  }
+
+  // Links have no content of their own; what they lead to may be anywhere.
+  static std::string why_no_file(archive_entry& entry) {
+    const auto name_of = [](const char* target) {
+      return io::escape(target == nullptr ? "" : target);
+    };
+    if (const char* target = archive_entry_hardlink(&entry); target != nullptr) {
+      return fmt::format(
+          "is a hard link to \"{}\" of the same archive; make the archive with tar "
+          "--hard-dereference, or extract it and name the folder",
+          name_of(target));
+    }
+    if (archive_entry_filetype(&entry) == AE_IFLNK) {
+      return fmt::format(
+          "is a symbolic link to \"{}\"; make the archive with tar --dereference, or extract it "
+          "and "
+          "name the folder",
+          name_of(archive_entry_symlink(&entry)));
+    }
+    return "is no regular file";
   }
 
   [[nodiscard]] bool wanted(std::string_view path) const {
@@ -225,16 +268,16 @@ class TarSource final : public Source {
     return false;
   }
 
-  void read_member(std::vector<std::byte>& bytes) const {
-    if (size_ > static_cast<la_int64_t>(kMaxEncodedBytes)) {
-      fail("holds more than {} bytes: too large for an image", kMaxEncodedBytes);
-    }
+  void read_member(Item& item, const Limits& limits) const {
+    std::vector<std::byte>& bytes = item.bytes;
+    const auto size = static_cast<std::size_t>(std::max<la_int64_t>(size_, 0));
+    item.memory = take_encoded(size, limits);
     // The header's size is a claim: memory grows with what is really there.
     constexpr std::size_t kChunk = std::size_t{1} << 20;
     std::size_t have = 0;
     for (;;) {
-      const auto rest = static_cast<std::size_t>(std::max<la_int64_t>(size_, 0)) - have;
-      bytes.resize(have + std::clamp<std::size_t>(rest, 1, kChunk));
+      limits.stop.poll();
+      bytes.resize(have + std::clamp<std::size_t>(size - have, 1, kChunk));
       const la_ssize_t got =
           archive_read_data(archive_.get(), bytes.data() + have, bytes.size() - have);
       if (got < 0) {
@@ -245,6 +288,9 @@ class TarSource final : public Source {
         break;
       }
       have += static_cast<std::size_t>(got);
+      if (have > size) {
+        fail("holds more bytes than the {} that its header says", size);
+      }
     }
     bytes.resize(have);
     if (have == 0) {
@@ -252,13 +298,13 @@ class TarSource final : public Source {
     }
   }
 
-  std::string name_;
   std::string image_key_;
   std::unique_ptr<Feed> feed_;  // outlives archive_
   std::unique_ptr<archive, Close> archive_;
+  bool is_compressed_ = false;
+  bool in_member_ = false;
   std::string last_;  // path of the last member seen
   la_int64_t size_ = 0;
-  bool ended_ = false;
 };
 
 }  // namespace

@@ -4,10 +4,14 @@
 #include <chrono>
 #include <utility>
 
+#include "core/thread.hpp"
+
 namespace fovea::pipeline {
 
 Writer::Writer(Output& output, Loader& loader)
-    : output_(output), loader_(loader), thread_([this] { work(); }) {}
+    : output_(output),
+      loader_(loader),
+      thread_(start_thread("writes the output", [this] { work(); })) {}
 
 Writer::~Writer() {
   {

@@ -1,6 +1,7 @@
 // Near-duplicates: every pair of rows once, as a blocked matrix product; the pairs over the
 // threshold connect rows into groups.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <mutex>
@@ -15,6 +16,8 @@ namespace fovea::search {
 namespace {
 
 constexpr std::int64_t kRowsPerBlock = 64;
+// Blocks that each block read is compared with: computing takes much longer than reading.
+constexpr std::size_t kBlocksTogether = 8;
 
 // Disjoint sets of rows; a set's root is its first row.
 class Groups {
@@ -48,30 +51,38 @@ class PairSearch {
         dimension_(static_cast<std::size_t>(shards.dimension())),
         // Estimates under this are certainly under the threshold.
         limit_(static_cast<float>(threshold) - cosine_error(shards.dimension())),
-        blocks_(shards.blocks(kRowsPerBlock)),
+        blocks_(shards.blocks(shards.rows_at_once(kRowsPerBlock))),
         inverse_norms_(static_cast<std::size_t>(shards.rows())),
         squared_norms_(static_cast<std::size_t>(shards.rows())),
         groups_(shards.rows()) {}
 
   std::vector<std::vector<Match>> run() {
-    measure();
+    std::vector<Workspace> workspaces;
+    workspaces.reserve(static_cast<std::size_t>(pool_.threads()));
+    for (int worker = 0; worker < pool_.threads(); ++worker) {
+      workspaces.emplace_back(shards_);
+    }
+    measure(workspaces);
+    // Few blocks together where there are few, so that every thread has work.
+    const std::size_t together =
+        std::clamp<std::size_t>(blocks_.size() / (4 * workspaces.size()), 1, kBlocksTogether);
     // The first blocks have the most partners and are handed out first.
-    std::vector<Workspace> workspaces(static_cast<std::size_t>(pool_.threads()));
-    pool_.parallel_for(blocks_.size(), [&](std::size_t index, int worker) {
-      Workspace& space = workspaces[static_cast<std::size_t>(worker)];
-      const float* rows = shards_.floats(blocks_[index], space.rows);
-      for (std::size_t other = index; other < blocks_.size(); ++other) {
-        const float* columns =
-            other == index ? rows : shards_.floats(blocks_[other], space.columns);
-        compare(blocks_[index], rows, blocks_[other], columns, space);
-      }
+    const std::size_t tasks = (blocks_.size() + together - 1) / together;
+    pool_.parallel_for(tasks, [&](std::size_t task, int worker) {
+      const std::size_t first = task * together;
+      compare_all(first, std::min(first + together, blocks_.size()),
+                  workspaces[static_cast<std::size_t>(worker)]);
     });
     return collect();
   }
 
  private:
+  // One a thread.
   struct Workspace {
-    AlignedBuffer<float> rows;
+    explicit Workspace(const Shards& shards) : reader(shards) {}
+
+    RowReader reader;
+    std::array<AlignedBuffer<float>, kBlocksTogether> rows;
     AlignedBuffer<float> columns;
     std::vector<float> dots = std::vector<float>(kRowsPerBlock * kRowsPerBlock);
   };
@@ -81,17 +92,32 @@ class PairSearch {
   }
 
   // Lengths of all rows; NaN and infinity end the search here.
-  void measure() {
-    std::vector<AlignedBuffer<float>> scratch(static_cast<std::size_t>(pool_.threads()));
+  void measure(std::vector<Workspace>& workspaces) {
     pool_.parallel_for(blocks_.size(), [&](std::size_t index, int worker) {
       const RowBlock& block = blocks_[index];
-      const float* rows = shards_.floats(block, scratch[static_cast<std::size_t>(worker)]);
+      Workspace& space = workspaces[static_cast<std::size_t>(worker)];
+      const float* rows = space.reader.read(block, space.columns);
       inverse_norms(rows, block.count, shards_.dimension(), &inverse_norms_[at(block.first)]);
       for (std::int64_t row = 0; row < block.count; ++row) {
         squared_norms_[at(block.first + row)] =
             checked_squared_norm(shards_, block.first + row, vector(rows, row));
       }
     });
+  }
+
+  // Blocks [first, end), which stay in memory, against themselves and all after them, each of which
+  // is read once.
+  void compare_all(std::size_t first, std::size_t end, Workspace& space) {
+    for (std::size_t index = first; index < end; ++index) {
+      space.reader.read(blocks_[index], space.rows[index - first]);
+    }
+    for (std::size_t other = first; other < blocks_.size(); ++other) {
+      const float* columns = other < end ? space.rows[other - first].data()
+                                         : space.reader.read(blocks_[other], space.columns);
+      for (std::size_t index = first; index < std::min(end, other + 1); ++index) {
+        compare(blocks_[index], space.rows[index - first].data(), blocks_[other], columns, space);
+      }
+    }
   }
 
   void compare(const RowBlock& a, const float* rows, const RowBlock& b, const float* columns,
@@ -129,19 +155,20 @@ class PairSearch {
   std::vector<std::vector<Match>> collect() {
     std::map<std::int64_t, std::vector<Match>> by_root;
     for (std::int64_t row = 0; row < shards_.rows(); ++row) {
-      const std::int64_t root = groups_.root(row);
-      if (root != row) {
-        std::vector<Match>& group = by_root[root];
-        if (group.empty()) {
-          group.push_back({root, 1.0});
-        }
-        group.push_back({row, cosine(shards_.row(root), squared_norms_[at(root)], shards_.row(row),
-                                     squared_norms_[at(row)])});
+      if (const std::int64_t root = groups_.root(row); root != row) {
+        by_root[root].push_back({row, 0});
       }
     }
     std::vector<std::vector<Match>> list;
     list.reserve(by_root.size());
+    RowReader reader(shards_);
     for (auto& [root, group] : by_root) {
+      const std::vector<float> first = reader.row(root);
+      for (Match& match : group) {
+        match.score = cosine(first, squared_norms_[at(root)], reader.row(match.row),
+                             squared_norms_[at(match.row)]);
+      }
+      group.insert(group.begin(), {root, 1.0});
       list.push_back(std::move(group));
     }
     return list;

@@ -88,18 +88,19 @@ class Scan {
  public:
   Scan(const Shards& shards, const Queries& queries, std::size_t k)
       : shards_(shards),
+        reader_(shards),
         queries_(queries),
         dimension_(static_cast<std::size_t>(shards.dimension())),
         error_(cosine_error(shards.dimension())),
+        step_(shards.rows_at_once(kRowsPerStep)),
         best_(queries.size(), Best(k)),
         inverse_norms_(kRowsPerStep),
         dots_(kRowsPerStep * kQueriesPerStep) {}
 
   void run(const RowBlock& task) {
-    for (std::int64_t done = 0; done < task.count; done += kRowsPerStep) {
-      const RowBlock block{task.shard, task.first + done,
-                           std::min(kRowsPerStep, task.count - done)};
-      const float* rows = shards_.floats(block, scratch_);
+    for (std::int64_t done = 0; done < task.count; done += step_) {
+      const RowBlock block{task.shard, task.first + done, std::min(step_, task.count - done)};
+      const float* rows = reader_.read(block, rows_);
       inverse_norms(rows, block.count, shards_.dimension(), inverse_norms_.data());
       for (std::size_t first = 0; first < queries_.size(); first += kQueriesPerStep) {
         compare(block, rows, first, std::min(kQueriesPerStep, queries_.size() - first));
@@ -136,13 +137,15 @@ class Scan {
   }
 
   const Shards& shards_;
+  RowReader reader_;
   const Queries& queries_;
   std::size_t dimension_;
   float error_;
+  std::int64_t step_;
   std::vector<Best> best_;
   std::vector<float> inverse_norms_;
   std::vector<float> dots_;
-  AlignedBuffer<float> scratch_;
+  AlignedBuffer<float> rows_;
 };
 
 }  // namespace

@@ -2,13 +2,13 @@
 #include "search/shards.hpp"
 
 #include <algorithm>
+#include <span>
 #include <string_view>
 #include <utility>
 
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
-#include "io/mapped_file.hpp"
 #include "io/text.hpp"
 #include "search/kernels.hpp"
 
@@ -83,22 +83,21 @@ void Shards::add(const fs::path& embeddings, const fs::path& index) {
   if (!fs::exists(index)) {
     fail("{}: its index {} is missing", shown(embeddings), shown(index.filename()));
   }
-  Shard shard{io::NpyFile(embeddings), SourceIndex(index), {}, rows_};
-  shard.view = shard.embeddings.view();
-  const Shape& shape = shard.view.shape;
+  const io::NpyFile file(embeddings);
+  const Shape& shape = file.shape();
   if (shape.rank() != 2 || (shape[1] < 1) ||
-      (shard.view.dtype != DType::kF32 && shard.view.dtype != DType::kF16)) {
+      (file.dtype() != DType::kF32 && file.dtype() != DType::kF16)) {
     fail("{}: {} of shape {}; embeddings are f32 or f16 [rows, dimension]", shown(embeddings),
-         to_string(shard.view.dtype), shape.to_string());
+         to_string(file.dtype()), shape.to_string());
   }
+  Shard shard{embeddings, file.file().version(), file.info(), SourceIndex(index), rows_};
   if (shape[0] != shard.index.rows()) {
     fail("{}: has {} rows, but its index {} has {} lines", shown(embeddings), shape[0],
          shown(index.filename()), shard.index.rows());
   }
   if (!shards_.empty() && shape[1] != dimension_) {
     fail("{}: embeddings of {} numbers, but those of {} have {}: files of different models",
-         shown(embeddings), shape[1], shown(shards_.front().embeddings.file().path().filename()),
-         dimension_);
+         shown(embeddings), shape[1], shown(shards_.front().path.filename()), dimension_);
   }
   dimension_ = shape[1];
   rows_ += shape[0];
@@ -106,41 +105,33 @@ void Shards::add(const fs::path& embeddings, const fs::path& index) {
 }
 
 void Shards::read_manifest(const fs::path& path) {
-  const io::MappedFile file(path);
-  const auto* text = reinterpret_cast<const char*>(file.bytes().data());
+  const std::string text = io::read_small_file(path);
   try {
-    const nlohmann::json manifest = nlohmann::json::parse(text, text + file.bytes().size());
+    const nlohmann::json manifest = nlohmann::json::parse(text);
     model_ = io::unescape(manifest.at("model").at("name").get<std::string>());
     is_finished_ = manifest.at("finished").get<bool>();
   } catch (const nlohmann::json::exception& error) {
     fail("{}: not the manifest of an embed output: {}", shown(path), error.what());
+  } catch (const Error& error) {
+    fail("{}: the model's name: {}", shown(path), error.what());
   }
+}
+
+std::int64_t Shards::rows_at_once(std::int64_t rows) const {
+  constexpr std::int64_t kMostFloats = 1 << 20;
+  return std::clamp<std::int64_t>(kMostFloats / dimension_, 1, rows);
 }
 
 std::vector<RowBlock> Shards::blocks(std::int64_t rows_per_block) const {
   std::vector<RowBlock> list;
   for (std::size_t index = 0; index < shards_.size(); ++index) {
     const Shard& shard = shards_[index];
-    const std::int64_t end = shard.first + shard.view.shape[0];
+    const std::int64_t end = shard.first + shard.array.shape[0];
     for (std::int64_t first = shard.first; first < end; first += rows_per_block) {
       list.push_back({index, first, std::min(rows_per_block, end - first)});
     }
   }
   return list;
-}
-
-const float* Shards::floats(const RowBlock& block, AlignedBuffer<float>& scratch) const {
-  const Shard& shard = shards_[block.shard];
-  const auto offset = static_cast<std::size_t>((block.first - shard.first) * dimension_);
-  if (shard.view.dtype == DType::kF32) {
-    return shard.view.as<float>() + offset;
-  }
-  const auto count = static_cast<std::size_t>(block.count * dimension_);
-  if (scratch.size() < count) {
-    scratch = AlignedBuffer<float>(count);
-  }
-  promote(shard.view.as<Float16>() + offset, count, scratch.data());
-  return scratch.data();
 }
 
 const Shards::Shard& Shards::shard_of(std::int64_t row) const {
@@ -152,17 +143,9 @@ const Shards::Shard& Shards::shard_of(std::int64_t row) const {
   return *std::prev(after);
 }
 
-std::vector<float> Shards::row(std::int64_t row) const {
-  const Shard& shard = shard_of(row);
-  const auto index = static_cast<std::size_t>(&shard - shards_.data());
-  AlignedBuffer<float> scratch;
-  const float* values = floats({index, row, 1}, scratch);
-  return {values, values + dimension_};
-}
-
 std::string Shards::describe(std::int64_t row) const {
   const Shard& shard = shard_of(row);
-  return fmt::format("{}, row {}", shown(shard.embeddings.file().path()), row - shard.first);
+  return fmt::format("{}, row {}", shown(shard.path), row - shard.first);
 }
 
 std::string Shards::source(std::int64_t row) const {
@@ -187,6 +170,43 @@ std::int64_t Shards::find_file(const std::string& name,
     }
   }
   return -1;
+}
+
+std::vector<float> RowReader::row(std::int64_t row) {
+  const auto shard = static_cast<std::size_t>(&shards_->shard_of(row) - shards_->shards_.data());
+  std::vector<float> values(static_cast<std::size_t>(shards_->dimension_));
+  read({shard, row, 1}, values.data());
+  return values;
+}
+
+const float* RowReader::read(const RowBlock& block, AlignedBuffer<float>& rows) {
+  const auto count = static_cast<std::size_t>(block.count * shards_->dimension_);
+  if (rows.size() < count) {
+    rows = AlignedBuffer<float>(count);
+  }
+  read(block, rows.data());
+  return rows.data();
+}
+
+void RowReader::read(const RowBlock& block, float* rows) {
+  const Shards::Shard& shard = shards_->shards_[block.shard];
+  if (!file_ || shard_ != block.shard) {
+    file_.emplace(shard.path, shard.version);
+    shard_ = block.shard;
+  }
+  const auto count = static_cast<std::size_t>(block.count * shards_->dimension_);
+  const auto first = static_cast<std::uint64_t>((block.first - shard.first) * shards_->dimension_);
+  const std::uint64_t offset = shard.array.data_offset + first * size_of(shard.array.dtype);
+  if (shard.array.dtype == DType::kF32) {
+    file_->read_at(offset, std::as_writable_bytes(std::span(rows, count)));
+    return;
+  }
+  if (halves_.size() < count) {
+    halves_ = AlignedBuffer<Float16>(count);
+  }
+  const std::span halves = halves_.span().first(count);
+  file_->read_at(offset, std::as_writable_bytes(halves));
+  promote(halves.data(), count, rows);
 }
 
 }  // namespace fovea::search

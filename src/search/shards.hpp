@@ -1,10 +1,11 @@
-// Shards: the memory-mapped files of an embed output, as one array of rows.
+// Shards: the files of an embed output as one array of rows, read part by part.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,7 +22,8 @@ struct RowBlock {
   std::int64_t count = 0;
 };
 
-/// See fovea::Collection for what the files are.
+/// See fovea::Collection for what the files are. None of them stays open: there may be more than a
+/// process may hold. One that is not what it was when this was made is refused when it is read.
 class Shards {
  public:
   explicit Shards(const std::filesystem::path& path);
@@ -31,14 +33,11 @@ class Shards {
   [[nodiscard]] const std::string& model() const { return model_; }
   [[nodiscard]] bool is_finished() const { return is_finished_; }
 
+  /// `rows`, or fewer where those would be large in memory; at least 1.
+  [[nodiscard]] std::int64_t rows_at_once(std::int64_t rows) const;
   /// All rows in blocks of at most `rows_per_block`, none of which crosses a shard.
   [[nodiscard]] std::vector<RowBlock> blocks(std::int64_t rows_per_block) const;
 
-  /// The rows of a block as float [count, dimension]: where they are mapped, or converted into
-  /// `scratch`, which grows as needed.
-  [[nodiscard]] const float* floats(const RowBlock& block, AlignedBuffer<float>& scratch) const;
-  /// One row, converted.
-  [[nodiscard]] std::vector<float> row(std::int64_t row) const;
   /// The file and the row in it, as messages name a row.
   [[nodiscard]] std::string describe(std::int64_t row) const;
 
@@ -48,10 +47,12 @@ class Shards {
       const std::string& name, const std::function<bool(const std::string& source)>& is_it) const;
 
  private:
+  friend class RowReader;
   struct Shard {
-    io::NpyFile embeddings;
+    std::filesystem::path path;
+    io::File::Version version;
+    io::NpyInfo array;
     SourceIndex index;
-    ConstTensorView view;
     std::int64_t first = 0;
   };
   void add(const std::filesystem::path& embeddings, const std::filesystem::path& index);
@@ -63,6 +64,26 @@ class Shards {
   std::int64_t dimension_ = 0;
   std::string model_;
   bool is_finished_ = true;
+};
+
+/// Reads blocks of rows one after the other; the file of the last one stays open. One a thread.
+class RowReader {
+ public:
+  explicit RowReader(const Shards& shards) : shards_(&shards) {}
+
+  /// The rows of a block, converted: float [count, dimension], in `rows`, which grows as needed.
+  /// Throws fovea::Error naming the file when it cannot be read or has changed.
+  const float* read(const RowBlock& block, AlignedBuffer<float>& rows);
+  /// One row, converted. Throws likewise.
+  [[nodiscard]] std::vector<float> row(std::int64_t row);
+
+ private:
+  void read(const RowBlock& block, float* rows);
+
+  const Shards* shards_;
+  std::size_t shard_ = 0;
+  std::optional<io::File> file_;  // of shard_
+  AlignedBuffer<Float16> halves_;
 };
 
 }  // namespace fovea::search

@@ -1,4 +1,4 @@
-// SourceIndex: the names of a shard's rows, read from its memory-mapped JSON lines when asked for.
+// SourceIndex: the names of a shard's rows, read from its JSON lines when asked for.
 #pragma once
 
 #include <cstddef>
@@ -9,20 +9,21 @@
 #include <string_view>
 #include <vector>
 
-#include "io/mapped_file.hpp"
+#include "io/file.hpp"
 
 namespace fovea::search {
 
 /// An index-NNNNN.jsonl file. Opening finds the lines; only those asked for are parsed, so that
-/// millions of rows cost no time.
+/// millions of rows cost little time. The file does not stay open; when it is read and is not what
+/// it was, that is a fovea::Error.
 class SourceIndex {
  public:
-  explicit SourceIndex(const std::filesystem::path& path);
+  explicit SourceIndex(std::filesystem::path path);
 
-  [[nodiscard]] std::int64_t rows() const { return static_cast<std::int64_t>(starts_.size()); }
+  [[nodiscard]] std::int64_t rows() const { return static_cast<std::int64_t>(ends_.size()); }
 
   /// The "source" of a row, as it stands in the file. Throws fovea::Error naming file and line
-  /// when the line is malformed or belongs to another row.
+  /// when the line is malformed, belongs to another row, or its name is none that io::escape makes.
   [[nodiscard]] std::string source(std::int64_t row) const;
 
   /// The first row of that "source", or -1.
@@ -33,12 +34,23 @@ class SourceIndex {
       const std::string& name, const std::function<bool(const std::string& source)>& is_it) const;
 
  private:
-  [[nodiscard]] std::string_view text() const;
-  [[nodiscard]] std::string_view line(std::int64_t row) const;
-  [[nodiscard]] std::int64_t row_at(std::size_t offset) const;
+  // Lines as they stand in the file, and the row of the first.
+  struct Lines {
+    std::string_view text;
+    std::int64_t first = 0;
+    std::int64_t count = 0;
+  };
+  [[nodiscard]] std::int64_t search(const std::function<std::int64_t(const Lines&)>& look) const;
+  [[nodiscard]] std::string_view line(const Lines& lines, std::int64_t row) const;
+  [[nodiscard]] std::int64_t row_at(const Lines& lines, std::size_t at) const;
+  [[nodiscard]] std::uint64_t begin_of(std::int64_t row) const;
+  [[nodiscard]] std::uint64_t end_of(std::int64_t row) const;
+  [[nodiscard]] std::string parse(std::string_view line, std::int64_t row) const;
+  [[noreturn]] void refuse(std::int64_t row, std::string_view what) const;
 
-  io::MappedFile file_;
-  std::vector<std::size_t> starts_;  // byte offset of each line
+  std::filesystem::path path_;
+  io::File::Version version_;
+  std::vector<std::uint64_t> ends_;  // of each line, in bytes from the file's start
 };
 
 }  // namespace fovea::search

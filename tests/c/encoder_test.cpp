@@ -250,12 +250,12 @@ TEST_F(CInterface, MessagesSayWhatIsWrong) {
   EXPECT_EQ(loaded, nullptr);
   const fovea_image unknown{.kind = 9, .width = 0, .height = 0, .data = nullptr, .size = 0};
   fovea_embedding* run = nullptr;
-  EXPECT_EQ(fovea_embed_start(encoder_.get(), &unknown, 1, &kDefaults, nullptr, &run),
+  std::vector<float> rows(dimension_);
+  EXPECT_EQ(fovea_embed_start(encoder_.get(), &unknown, 1, &kDefaults, rows.data(), &run),
             FOVEA_FAILED);
   EXPECT_NE(std::string(fovea_last_error()).find("kind 9"), std::string::npos);
   const fovea_embed_options negative{
       .batch_size = -1, .decode_threads = 0, .normalize = 1, .stop_at_failure = 0};
-  std::vector<float> rows;
   const RunPtr failing = start({pixels(kWidth, kHeight, rgb_)}, rows, negative);
   std::int32_t ended = 0;
   EXPECT_EQ(fovea_embed_wait(failing.get(), kWaitMilliseconds, &ended), FOVEA_FAILED);

@@ -203,6 +203,18 @@ TYPED_TEST(OperatorTest, AttentionOfSequences) {
   args.queries = 69;
   EXPECT_EQ(fovea_attention(&args, &kHost), FOVEA_FAILED);
   EXPECT_NE(std::string(fovea_last_error()).find("sequence 0 has 70 queries"), std::string::npos);
+
+  // Offsets are addresses: one before the operands would be read and written there.
+  args.queries = 70;
+  for (const std::vector<std::int32_t>& wrong :
+       {std::vector{-1, 69, 70, 75}, std::vector{-70, 0, 0, 5}}) {
+    for (const bool queries : {true, false}) {
+      args.first_query = queries ? wrong.data() : first_query.data();
+      args.first_key = queries ? first_key.data() : wrong.data();
+      EXPECT_EQ(fovea_attention(&args, &kHost), FOVEA_FAILED);
+      EXPECT_NE(std::string(fovea_last_error()).find("cannot be negative"), std::string::npos);
+    }
+  }
 }
 
 TYPED_TEST(OperatorTest, LinearAndPatchEmbed) {

@@ -85,5 +85,32 @@ TEST_F(LibraryTest, TellsTheLoadersReasonForOneThatIsThere) {
   std::filesystem::remove_all(root);
 }
 
+// The working directory may be anybody's: an empty or relative entry of PATH must not make it a
+// place that libraries are run from.
+TEST_F(LibraryTest, LooksInAbsoluteFoldersAlone) {
+  namespace fs = std::filesystem;
+  const fs::path root = fs::temp_directory_path() / fmt::format("fovea-relative-{}", ::getpid());
+  const fs::path folder = root / "lib" / "python3.12" / "site-packages" / "nvidia" / "none" / "lib";
+  fs::create_directories(folder);
+  fs::create_directories(root / "bin");
+  std::ofstream(folder / "libbroken-thing.so") << "no machine code";
+  std::ofstream(root / "python3");
+  std::ofstream(root / "bin" / "python3");
+  const fs::path home = fs::current_path();
+  const std::string path = std::getenv("PATH");
+  fs::current_path(root);
+  for (const char* const relative : {":/none", "bin:/none", "./bin:/none", ".:/none"}) {
+    ::setenv("PATH", relative, 1);
+    const std::string found = open("libbroken-thing.so");
+    EXPECT_NE(found.find("no the library here"), std::string::npos) << relative << ": " << found;
+  }
+  ::setenv("PATH", (root / "bin").c_str(), 1);  // absolute: it is looked at
+  const std::string found = open("libbroken-thing.so");
+  EXPECT_NE(found.find("file too short"), std::string::npos) << found;
+  ::setenv("PATH", path.c_str(), 1);
+  fs::current_path(home);
+  fs::remove_all(root);
+}
+
 }  // namespace
 }  // namespace fovea::gpu

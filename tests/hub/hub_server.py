@@ -39,8 +39,13 @@ class Hub:
         self.ignore_range = set()
         self.extra = {}  # name -> bytes sent after the file, without a Content-Length
         self.commit_header = COMMIT
+        self.endless = {}  # name -> status whose body never ends
+        self.drips = set()  # names whose bodies come at three bytes a second
+        self.api_reply = None  # bytes sent in place of the model's description
+        self.error_message = None  # the header of refusals
         self.pauses = {}  # name -> threading.Event to wait for before the body
         self.body_started = threading.Event()
+        self.closing = threading.Event()
 
         hub = self
 
@@ -61,6 +66,7 @@ class Hub:
         serve.start()
 
     def close(self):
+        self.closing.set()
         self.server.shutdown()
         self.server.server_close()
 
@@ -96,6 +102,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         path = urllib.parse.unquote(url.path)
         host = self.headers["Host"].split(":")[0]
         hub.requests.append((self.command, host, path, dict(self.headers)))
+        if self.command == "GET" and self.misbehaves("" if "/api/" in path else path.rsplit("/", 1)[1]):
+            return
         if path.startswith("/cdn/"):
             self.send_file(path.rsplit("/", 1)[1])
             return
@@ -119,12 +127,37 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         else:
             self.reply(401, headers={"X-Error-Message": "Invalid username or password."})
 
+    def misbehaves(self, name):
+        """Sends a body that does not end, or hardly; whether it did."""
+        hub = self.hub
+        if name not in hub.endless and name not in hub.drips:
+            return False
+        status = hub.endless.get(name, 200)
+        self.send_response(status)
+        if status in (301, 302):
+            self.send_header("Location", hub.endpoint)
+        if name in hub.drips:
+            self.send_header("Content-Length", str(len(hub.files.get(name, b" " * 1000))))
+        self.end_headers()
+        self.close_connection = True
+        try:
+            while not hub.closing.is_set():
+                self.wfile.write(b" " if name in hub.drips else b" " * 4096)
+                self.wfile.flush()
+                if name in hub.drips:
+                    hub.closing.wait(0.33)
+        except OSError:
+            pass  # the client has had enough
+        return True
+
     def cdn_url(self, name):
         hub = self.hub
         return f"{hub.scheme}://localhost:{hub.port}/cdn/{name}?Signature=secret"
 
     def reply(self, status, body=b"", headers=None):
         self.send_response(status)
+        if self.hub.error_message is not None and status >= 400:
+            headers = (headers or {}) | {"X-Error-Message": self.hub.error_message}
         for key, value in (headers or {}).items():
             self.send_header(key, value)
         self.send_header("Content-Length", str(len(body)))
@@ -134,7 +167,9 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def send_info(self, revision):
         hub = self.hub
-        if hub.statuses[""]:
+        if hub.api_reply is not None:
+            self.reply(200, hub.api_reply)
+        elif hub.statuses[""]:
             self.reply(hub.statuses[""].pop(0))
         elif revision not in hub.revisions:
             self.reply(404, headers={"X-Error-Code": "RevisionNotFound"})

@@ -35,5 +35,48 @@ TEST(Text, JsonQuote) {
   EXPECT_EQ(json_quote("a\"b\\c\nd\x01"), "\"a\\\"b\\\\c\\nd\\u0001\"");
 }
 
+TEST(Text, PrintableKeepsLettersOfAllKinds) {
+  for (const std::string_view text :
+       {"plain", "caf\u00e9 \u6771\u4eac \u0645\u0631\u062d\u0628\u0627",
+        "\U0001f469\u200d\U0001f52c", "a\\b"}) {
+    EXPECT_EQ(printable(text), text);
+    EXPECT_EQ(printable_json(text), text);
+  }
+}
+
+TEST(Text, PrintableShowsWhatATerminalWouldObeyOrHide) {
+  struct Case {
+    std::string_view text;
+    std::string_view shown;
+    std::string_view json;
+  };
+  for (const Case& one : std::initializer_list<Case>{
+           {"\x1b]0;x\x07", "\\x1b]0;x\\x07", "\\u001b]0;x\\u0007"},
+           {"\x7f", "\\x7f", "\\u007f"},
+           {"\u009b31m", "\\u009b31m", "\\u009b31m"},
+           {"\u0080\u009f", "\\u0080\\u009f", "\\u0080\\u009f"},
+           {"\u00a0", "\u00a0", "\u00a0"},
+           {"\u061c\u200e\u200f", "\\u061c\\u200e\\u200f", "\\u061c\\u200e\\u200f"},
+           {"\u202a\u202e\u2066\u2069", "\\u202a\\u202e\\u2066\\u2069",
+            "\\u202a\\u202e\\u2066\\u2069"},
+           {"\u2028\u2029\u200b\ufeff", "\\u2028\\u2029\\u200b\\ufeff",
+            "\\u2028\\u2029\\u200b\\ufeff"},
+       }) {
+    EXPECT_EQ(printable(one.text), one.shown);
+    EXPECT_EQ(printable_json(one.text), one.json);
+  }
+  EXPECT_EQ(printable("a\nb\r\t"), "a\\x0ab\\x0d\\x09");
+  EXPECT_EQ(printable_json("{\n  \"a\": 1\n}"), "{\n  \"a\": 1\n}");
+  EXPECT_EQ(printable("\x9b\xff\xc3"), "\\x9b\\xff\\xc3");  // alone: no UTF-8
+}
+
+TEST(Text, PrintableCutsTheMiddle) {
+  EXPECT_EQ(printable("0123456789", 10), "0123456789");
+  EXPECT_EQ(printable("0123456789a", 10), "01234 ... 6789a");
+  EXPECT_EQ(printable("\u6771\u4eac\u6771\u4eac", 2),
+            "\u6771 ... \u4eac");  // characters, not bytes
+  EXPECT_LT(printable(std::string(1 << 20, '\xff')).size(), 5 * kLongestMessage);
+}
+
 }  // namespace
 }  // namespace fovea::io

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include "files.hpp"
 #include "fovea/model.hpp"
@@ -77,7 +78,7 @@ TEST_F(CalibrationTest, IsReadBackAsWritten) {
     write("fc2", 0.25F, precision);
     const Calibration calibration(*checkpoint_, precision);
     const CalibratedLayer layer = calibration.layer("fc2", 1, kOut, kIn);
-    EXPECT_TRUE(std::ranges::equal(layer.rounded, numbers_.rounded));
+    EXPECT_TRUE(std::ranges::equal(layer.rounded.span(), numbers_.rounded));
     EXPECT_EQ(layer.scale, numbers_.scale);
     EXPECT_EQ(layer.bias, numbers_.bias);
     EXPECT_EQ(layer.input_scale, 0.25F);
@@ -113,6 +114,25 @@ TEST_F(CalibrationTest, OfADamagedFileTheMessageNamesTheCommandToo) {
   const std::string message = error_of([&] { Calibration(*checkpoint_, Precision::kInt8); });
   EXPECT_TRUE(contains(message, path.native())) << message;
   EXPECT_TRUE(contains(message, "fovea calibrate " + model_.native())) << message;
+}
+
+TEST_F(CalibrationTest, APipeIsRefusedAtOnce) {
+  const std::filesystem::path path = calibration_path(model_, Precision::kInt8);
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  const std::string message = error_of([&] { Calibration(*checkpoint_, Precision::kInt8); });
+  EXPECT_TRUE(contains(message, path.native() + ": not a regular file")) << message;
+}
+
+TEST_F(CalibrationTest, CutOffWhileItIsReadIsNamed) {
+  write("fc1", 0.0F);
+  const Calibration calibration(*checkpoint_, Precision::kInt8);
+  const std::filesystem::path path = calibration_path(model_, Precision::kInt8);
+  std::filesystem::resize_file(path, 500);
+  for (const std::string& message :
+       {error_of([&] { (void)calibration.layer("fc1", 1, kOut, kIn); }),
+        error_of([&] { (void)calibration.divisor("fc1", 1, kIn); })}) {
+    EXPECT_TRUE(contains(message, path.native() + ": has shrunk to 500 bytes")) << message;
+  }
 }
 
 TEST_F(CalibrationTest, OfOtherWeightsIsRefused) {

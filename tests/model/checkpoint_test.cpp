@@ -1,9 +1,11 @@
 // Checkpoints: whole ones load exactly, damaged ones are refused by name.
 #include "model/checkpoint.hpp"
 
+#include <atomic>
 #include <cmath>
 #include <limits>
 
+#include "core/error.hpp"
 #include "files.hpp"
 #include "fovea/model.hpp"
 #include "model/architecture.hpp"
@@ -41,9 +43,7 @@ class CheckpointTest : public testing::Test {
   template <typename T>
   void poke(std::size_t index, T value) const {
     std::string file = read_text(weights());
-    const StoredTensors tensors = parse_safetensors(std::as_bytes(std::span(file)), "file");
-    const auto begin =
-        reinterpret_cast<const char*>(tensors.at(kTensor).bytes.data()) - file.data();
+    const std::uint64_t begin = SafetensorsFile(weights()).tensors().at(kTensor).offset;
     std::memcpy(file.data() + begin + index * sizeof(T), &value, sizeof(T));
     write_text(weights(), file);
   }
@@ -92,6 +92,24 @@ TEST_F(CheckpointTest, UnalignedTensorsLoadTheSame) {
   ASSERT_EQ((8 + header_length(read_text(weights()))) % 4, 1U);
   const AlignedBuffer<float> unaligned = Checkpoint(folder()).load(kTensor);
   EXPECT_TRUE(std::ranges::equal(aligned.span(), unaligned.span()));
+}
+
+// A map of such a file would be a signal that ends the process.
+TEST_F(CheckpointTest, WeightsThatAreCutOffWhileTheyAreReadAreNamed) {
+  const Checkpoint checkpoint(folder());
+  std::filesystem::resize_file(weights(), 8 + header_length(read_text(weights())) + 100);
+  const std::string error = error_of([&] { (void)checkpoint.load(kTensor); });
+  EXPECT_TRUE(contains(error, weights().string() + ": has shrunk to")) << error;
+  EXPECT_TRUE(contains(error_of([&] { (void)checkpoint.fingerprint(); }), "has shrunk to"));
+}
+
+TEST_F(CheckpointTest, LoadingCanBeStopped) {
+  std::atomic<bool> stop = false;
+  const Checkpoint checkpoint(folder(), &stop);
+  EXPECT_FALSE(checkpoint.load(kTensor).empty());
+  stop = true;
+  EXPECT_THROW((void)checkpoint.load(kTensor), Interrupted);
+  EXPECT_THROW(Checkpoint(folder(), &stop), Interrupted);
 }
 
 TEST_F(CheckpointTest, NamesWithoutPrefixAreAccepted) {

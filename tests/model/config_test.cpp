@@ -2,7 +2,7 @@
 #include "model/config.hpp"
 
 #include "files.hpp"
-#include "model/json.hpp"
+#include "io/json.hpp"
 
 namespace fovea::model {
 namespace {
@@ -95,7 +95,7 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"\xef\xbb\xbf{}", "byte order mark"},
         Refusal{vision(R"("layer_norm_eps":1e999)"), "JSON"},
         Refusal{R"({"a":)" + std::string(5000, '[') + std::string(5000, ']') + "}", "deep"},
-        Refusal{R"({"a":")" + std::string(kMaxJsonBytes, 'x') + "\"}", "too many"}));
+        Refusal{R"({"a":")" + std::string(io::kMaxJsonBytes, 'x') + "\"}", "too many"}));
 
 TEST(PreprocessorTest, DefaultsAreThoseOfSiglipImageProcessor) {
   const Preprocessing result = parse_preprocessor_config("{}");

@@ -1,10 +1,12 @@
 // What tells models apart: architecture, weights, and the calibration used with them; nothing else.
 #include "pipeline/fingerprint.hpp"
 
+#include <atomic>
 #include <string>
 
 #include <gtest/gtest.h>
 
+#include "core/error.hpp"
 #include "support.hpp"
 
 namespace fovea::pipeline::testing {
@@ -45,6 +47,13 @@ TEST_F(FingerprintTest, ChangesWithTheCalibrationThatIsUsed) {
   EXPECT_NE(before, model_fingerprint(folder_));
   write("calibration-int8.safetensors", "two");
   EXPECT_NE(model_fingerprint(folder_, calibration), before);
+}
+
+TEST_F(FingerprintTest, CanBeStopped) {
+  std::atomic<bool> stop = false;
+  EXPECT_EQ(model_fingerprint(folder_, {}, &stop), model_fingerprint(folder_));
+  stop = true;
+  EXPECT_THROW((void)model_fingerprint(folder_, {}, &stop), Interrupted);
 }
 
 TEST_F(FingerprintTest, TakesTheOneFileWhereThereIsOne) {

@@ -63,7 +63,7 @@ TEST_F(JobTest, EveryRowIsItsImagesRowAndEveryFailureIsListedOnce) {
   std::set<std::string> names;
   while (fs::exists(folder_ / fmt::format("embeddings-{:05}.npy", shard))) {
     const io::NpyFile array(folder_ / fmt::format("embeddings-{:05}.npy", shard));
-    const ConstTensorView view = array.view();
+    const std::vector<float> values = elements_of<float>(array);
     std::istringstream index(read_text(folder_ / fmt::format("index-{:05}.jsonl", shard)));
     std::string text;
     std::int64_t row = 0;
@@ -75,10 +75,10 @@ TEST_F(JobTest, EveryRowIsItsImagesRowAndEveryFailureIsListedOnce) {
       EXPECT_EQ(line.row, static_cast<std::uint64_t>(row));
       EXPECT_EQ(line.source, item_name(expected));
       EXPECT_EQ(line.width, static_cast<int>(expected % 1000) + 1);
-      EXPECT_EQ(view.as<float>()[row * 4], static_cast<float>(expected));
+      EXPECT_EQ(values[static_cast<std::size_t>(row) * 4], static_cast<float>(expected));
       names.insert(line.source);
     }
-    EXPECT_EQ(view.shape, (Shape{row, kDimension}));
+    EXPECT_EQ(array.shape(), (Shape{row, kDimension}));
     EXPECT_TRUE(row == 100 || row == static_cast<std::int64_t>(923 % 100));
     ++shard;
   }
@@ -279,7 +279,7 @@ TEST_F(JobTest, MissingPartOfAnUnfinishedOutputIsAnError) {
 
 TEST_F(JobTest, NoRowsAtAllGiveAnEmptyArray) {
   ASSERT_TRUE(run(folder_, test_identity(), test_run_options(), telling_encode(), 0));
-  EXPECT_EQ(io::NpyFile(folder_ / "embeddings-00000.npy").view().shape, (Shape{0, kDimension}));
+  EXPECT_EQ(io::NpyFile(folder_ / "embeddings-00000.npy").shape(), (Shape{0, kDimension}));
   EXPECT_EQ(read_text(folder_ / "index-00000.jsonl"), "");
 }
 
@@ -290,8 +290,8 @@ TEST_F(JobTest, HalfPrecisionAndJson) {
   options.dtype = OutputDType::kF16;
   ASSERT_TRUE(run(folder_ / "f16", identity, options, telling_encode(), 5));
   const io::NpyFile array(folder_ / "f16/embeddings-00000.npy");
-  EXPECT_EQ(array.view().dtype, DType::kF16);
-  EXPECT_EQ(to_float(array.view().as<Float16>()[4]), 1.0F);
+  EXPECT_EQ(array.dtype(), DType::kF16);
+  EXPECT_EQ(to_float(elements_of<Float16>(array)[4]), 1.0F);
   identity = test_identity();
   identity.format = OutputFormat::kJsonl;
   ASSERT_TRUE(run(folder_ / "json", identity, test_run_options(), telling_encode(), 2));
@@ -308,10 +308,10 @@ TEST_F(JobTest, EmbeddingsThatAreNotFiniteAreFailedInputs) {
     out[kDimension] = std::numeric_limits<float>::quiet_NaN();  // of the second image
   };
   ASSERT_TRUE(run(folder_, test_identity(), test_run_options(), broken, 4));
-  EXPECT_EQ(io::NpyFile(folder_ / "embeddings-00000.npy").view().shape, (Shape{3, kDimension}));
+  EXPECT_EQ(io::NpyFile(folder_ / "embeddings-00000.npy").shape(), (Shape{3, kDimension}));
   EXPECT_PRED2(contains, read_text(folder_ / "errors.jsonl"), "item-1");
   const io::NpyFile array(folder_ / "embeddings-00000.npy");
-  EXPECT_EQ(array.view().as<float>()[4], 2.0F);  // the third image's row is the second now
+  EXPECT_EQ(elements_of<float>(array)[4], 2.0F);  // the third image's row is the second now
 }
 
 TEST(StoreEmbedding, ScalesToLengthOne) {
@@ -337,7 +337,7 @@ TEST_F(JobTest, SingleFile) {
     EXPECT_FALSE(fs::exists(folder_ / "x.npy"));
     output.finish();
   }
-  EXPECT_EQ(io::NpyFile(folder_ / "x.npy").view().shape, (Shape{18, kDimension}));
+  EXPECT_EQ(io::NpyFile(folder_ / "x.npy").shape(), (Shape{18, kDimension}));
   EXPECT_EQ(std::ranges::count(read_text(folder_ / "x.index.jsonl"), '\n'), 18);
   EXPECT_EQ(std::ranges::count(read_text(folder_ / "x.errors.jsonl"), '\n'), 2);
 }
@@ -350,7 +350,7 @@ TEST_F(JobTest, ProgressIsReported) {
     ++calls;
     EXPECT_LE(progress.rows + progress.failed, kCount);
   };
-  options.count_inputs = [](const std::atomic<bool>& /*stop*/) { return kCount; };
+  options.count_inputs = [](StopFlag /*stop*/) { return kCount; };
   std::vector<std::string> failures;
   options.control.on_failure = [&](const JobFailure& failure) {
     failures.push_back(failure.source);

@@ -1,7 +1,10 @@
 // Batches come in input order, whole, and in bounded number.
 #include "pipeline/loader.hpp"
 
+#include <atomic>
 #include <chrono>
+#include <memory>
+#include <new>
 #include <random>
 #include <string>
 #include <thread>
@@ -23,9 +26,10 @@ std::function<Prepare()> delayed_prepare() {
   return []() -> Prepare {
     auto random = std::make_shared<std::mt19937>(std::random_device{}());
     const Prepare prepare = number_prepare()();
-    return [random, prepare](Item& item, std::span<std::uint8_t> pixels, Slot& slot) {
+    return [random, prepare](Item& item, std::span<std::uint8_t> pixels, Slot& slot,
+                             const Limits& limits) {
       std::this_thread::sleep_for(std::chrono::microseconds((*random)() % 500));
-      prepare(item, pixels, slot);
+      prepare(item, pixels, slot, limits);
     };
   };
 }
@@ -33,7 +37,8 @@ std::function<Prepare()> delayed_prepare() {
 TEST(Loader, KeepsInputOrderUnderRandomDelays) {
   constexpr std::uint64_t kInputs = 500;
   InputStream inputs(std::make_unique<CountingSource>(kInputs), 0, 1);
-  Loader loader(kOptions, inputs, delayed_prepare());
+  Loader loader(kOptions, inputs);
+  loader.start(delayed_prepare());
   std::uint64_t expected = 0;
   while (Batch* batch = loader.next()) {
     EXPECT_EQ(batch->count, std::min<std::uint64_t>(kOptions.batch_size, kInputs - expected));
@@ -61,7 +66,8 @@ TEST(Loader, TakesNoMoreInputsThanItsBatchesHold) {
   auto source = std::make_unique<CountingSource>(1'000'000);
   const CountingSource& counter = *source;
   InputStream inputs(std::move(source), 0, 1);
-  Loader loader(kOptions, inputs, number_prepare());
+  Loader loader(kOptions, inputs);
+  loader.start(number_prepare());
   Batch* batch = loader.next();
   std::this_thread::sleep_for(std::chrono::milliseconds(100));
   loader.stop();
@@ -74,19 +80,21 @@ TEST(Loader, TakesNoMoreInputsThanItsBatchesHold) {
 
 TEST(Loader, EndsInTheMiddleWithoutWaitingForTheConsumer) {
   InputStream inputs(std::make_unique<CountingSource>(1'000'000), 0, 1);
-  const Loader loader(kOptions, inputs, delayed_prepare());
+  Loader loader(kOptions, inputs);
+  loader.start(delayed_prepare());
 }
 
 TEST(Loader, EmptyInput) {
   InputStream inputs(std::make_unique<CountingSource>(0), 0, 1);
-  Loader loader(kOptions, inputs, number_prepare());
+  Loader loader(kOptions, inputs);
+  loader.start(number_prepare());
   EXPECT_EQ(loader.next(), nullptr);
 }
 
 TEST(Loader, FailureOfTheInputsComesAfterTheWholeBatchesBeforeIt) {
   class Failing final : public Source {
    public:
-    bool next(Item& item) override {
+    bool do_next(Item& item, StopFlag /*stop*/) override {
       item = Item{};
       item.name = item_name(0);
       if (taken_++ == 17) {
@@ -99,7 +107,8 @@ TEST(Loader, FailureOfTheInputsComesAfterTheWholeBatchesBeforeIt) {
     int taken_ = 0;
   };
   InputStream inputs(std::make_unique<Failing>(), 0, 1);
-  Loader loader(kOptions, inputs, number_prepare());
+  Loader loader(kOptions, inputs);
+  loader.start(number_prepare());
   for (int whole = 0; whole < 2; ++whole) {
     Batch* batch = loader.next();
     ASSERT_NE(batch, nullptr);
@@ -107,6 +116,95 @@ TEST(Loader, FailureOfTheInputsComesAfterTheWholeBatchesBeforeIt) {
     loader.recycle(*batch);
   }
   EXPECT_THROW((void)loader.next(), Error);
+}
+
+// Prepares as number_prepare, but throws `error` at input number `at`.
+template <typename Thrown>
+std::function<Prepare()> throwing_prepare(std::uint64_t at, const Thrown& error) {
+  return [at, error]() -> Prepare {
+    return [at, error, prepare = number_prepare()()](Item& item, std::span<std::uint8_t> pixels,
+                                                     Slot& slot, const Limits& limits) {
+      if (item.number == at) {
+        throw error;
+      }
+      prepare(item, pixels, slot, limits);
+    };
+  };
+}
+
+template <typename Thrown>
+void expect_end_of_job(const Thrown& error, const std::string& reason) {
+  InputStream inputs(std::make_unique<CountingSource>(1'000'000), 0, 1);
+  Loader loader(kOptions, inputs);
+  loader.start(throwing_prepare(16, error));
+  for (int whole = 0; whole < 2; ++whole) {
+    Batch* batch = loader.next();
+    ASSERT_NE(batch, nullptr);
+    EXPECT_EQ(batch->count, 7U);
+    loader.recycle(*batch);
+  }
+  try {
+    (void)loader.next();
+    FAIL() << "the third batch was whole";
+  } catch (const ResourceError& caught) {
+    EXPECT_PRED2(contains, caught.what(), reason);
+    EXPECT_PRED2(contains, caught.what(), item_name(16));
+  }
+}
+
+TEST(Loader, LackOfResourcesEndsTheJobAndIsNoFaultOfTheInput) {
+  expect_end_of_job(std::bad_alloc(), "not enough memory");
+  expect_end_of_job(ResourceError("cannot open: Too many open files"), "Too many open files");
+}
+
+TEST(Loader, StopReachesAnImageThatIsBeingDecoded) {
+  InputStream inputs(std::make_unique<CountingSource>(10), 0, 1);
+  std::atomic<int> begun = 0;
+  const auto endless = [&]() -> Prepare {
+    return [&](Item& /*item*/, std::span<std::uint8_t> /*pixels*/, Slot& /*slot*/,
+               const Limits& limits) {
+      ++begun;
+      for (;;) {
+        limits.stop.poll();
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
+    };
+  };
+  Loader loader(kOptions, inputs);
+  loader.start(endless);
+  while (begun == 0) {
+    std::this_thread::yield();
+  }
+  loader.stop();
+  EXPECT_EQ(loader.next(), nullptr);
+}
+
+TEST(Loader, ImagesWaitForMemoryInsteadOfTakingIt) {
+  constexpr std::size_t kMemory = 4000;
+  constexpr std::size_t kImage = kMemory / 4 * 3 / 2;  // two fit into the part for decoding
+  LoaderOptions options = kOptions;
+  options.decode_memory = kMemory;
+  InputStream inputs(std::make_unique<CountingSource>(200), 0, 1);
+  std::atomic<int> at_once = 0;
+  std::atomic<int> most = 0;
+  const auto prepare = [&]() -> Prepare {
+    return [&](Item& /*item*/, std::span<std::uint8_t> /*pixels*/, Slot& /*slot*/,
+               const Limits& limits) {
+      const MemoryPool::Lease lease = limits.decoded->take(kImage, limits.stop);
+      const int now = ++at_once;
+      int seen = most;
+      while (now > seen && !most.compare_exchange_weak(seen, now)) {
+      }
+      std::this_thread::sleep_for(std::chrono::microseconds(200));
+      --at_once;
+    };
+  };
+  Loader loader(options, inputs);
+  loader.start(prepare);
+  while (Batch* batch = loader.next()) {
+    loader.recycle(*batch);
+  }
+  EXPECT_EQ(most, 2);
 }
 
 TEST(Loader, SyntheticPixelsAreTheSameEverywhere) {

@@ -19,6 +19,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "io/npy.hpp"
 #include "pipeline/manifest.hpp"
 #include "pipeline/run.hpp"
 #include "pipeline/source.hpp"
@@ -60,6 +61,13 @@ inline std::string read_text(const fs::path& path) {
   std::ifstream stream(path, std::ios::binary);
   EXPECT_TRUE(stream.good()) << path;
   return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+template <typename T>
+std::vector<T> elements_of(const io::NpyFile& array) {
+  std::vector<T> values(static_cast<std::size_t>(array.shape().elements()));
+  array.read(0, std::span(values));
+  return values;
 }
 
 /// Every file below `folder` but the lock, by its name.
@@ -136,7 +144,7 @@ inline std::string item_name(std::uint64_t number) {
 class CountingSource final : public Source {
  public:
   explicit CountingSource(std::uint64_t count) : count_(count) {}
-  bool next(Item& item) override {
+  bool do_next(Item& item, StopFlag /*stop*/) override {
     if (taken == count_) {
       return false;
     }
@@ -162,7 +170,7 @@ inline bool damaged(std::uint64_t number) {
 /// Pixels made of the item's number; some items fail.
 inline std::function<Prepare()> number_prepare() {
   return [] {
-    return [](Item& item, std::span<std::uint8_t> pixels, Slot& slot) {
+    return [](Item& item, std::span<std::uint8_t> pixels, Slot& slot, const Limits& /*limits*/) {
       slot.width = static_cast<int>(item.number % 1000) + 1;
       slot.height = 7;
       if (damaged(item.number)) {

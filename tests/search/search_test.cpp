@@ -20,6 +20,7 @@
 #include "io/atomic_file.hpp"
 #include "io/npy.hpp"
 #include "io/text.hpp"
+#include "search/shards.hpp"
 
 namespace fovea {
 namespace {
@@ -111,16 +112,21 @@ class SearchTest : public testing::Test {
     }
   }
 
-  [[nodiscard]] std::string error_of(const std::function<void(const Collection&)>& use = {}) const {
+  [[nodiscard]] static std::string thrown_by(const std::function<void()>& use) {
     try {
-      const Collection collection(folder_, 2);
-      if (use) {
-        use(collection);
-      }
+      use();
     } catch (const Error& error) {
       return error.what();
     }
     return "no error";
+  }
+  [[nodiscard]] std::string error_of(const std::function<void(const Collection&)>& use = {}) const {
+    return thrown_by([&] {
+      const Collection collection(folder_, 2);
+      if (use) {
+        use(collection);
+      }
+    });
   }
 
   fs::path folder_;
@@ -379,6 +385,84 @@ TEST_F(SearchTest, MalformedFolders) {
   EXPECT_SAYS(error_of(), "u8 of shape [2, 2]");
   write("embeddings-00000.npy", "junk");
   EXPECT_SAYS(error_of(), "embeddings-00000.npy");
+}
+
+// Maps of such files would be signals that end the process.
+TEST_F(SearchTest, ArraysThatAreCutOffMeanwhileAreNamed) {
+  add_shard(random(3000, 64), 64);
+  add_shard(random(3000, 64), 64, DType::kF16);
+  const std::vector<float> query = random(1, 64);
+  for (const std::int64_t shard : {1, 0}) {
+    const Collection collection(folder_, 2);
+    const fs::path path = folder_ / fmt::format("embeddings-{:05}.npy", shard);
+    fs::resize_file(path, fs::file_size(path) - 100'000);
+    const std::function<void()> uses[] = {[&] { (void)collection.nearest(query, 3); },
+                                          [&] { (void)collection.duplicates(0.9); },
+                                          [&] { (void)collection.embedding(3000 * shard + 2999); }};
+    for (const auto& use : uses) {
+      EXPECT_SAYS(thrown_by(use), path.native() + ": has changed while it is read");
+    }
+    fs::resize_file(path, fs::file_size(path) + 100'000);
+  }
+  const search::Shards shards(folder_);
+  search::RowReader reader(shards);
+  AlignedBuffer<float> rows;
+  const search::RowBlock last{.shard = 0, .first = 2990, .count = 10};
+  EXPECT_NO_THROW(reader.read(last, rows));
+  fs::resize_file(folder_ / "embeddings-00000.npy", 1000);
+  EXPECT_SAYS(thrown_by([&] { reader.read(last, rows); }),
+              "embeddings-00000.npy: has shrunk to 1000 bytes");
+}
+
+TEST_F(SearchTest, IndexesThatAreCutOffMeanwhileAreNamed) {
+  add_shard(random(30, 4), 4);
+  add_shard(random(3000, 4), 4);
+  const Collection collection(folder_);
+  fs::resize_file(folder_ / "index-00001.jsonl", 1000);
+  const std::function<void()> uses[] = {[&] { (void)collection.source(3029); },
+                                        [&] { (void)collection.find("absent"); },
+                                        [&] { (void)collection.find_file("absent"); }};
+  for (const auto& use : uses) {
+    EXPECT_SAYS(thrown_by(use), "index-00001.jsonl: has changed while it is read");
+  }
+  EXPECT_EQ(collection.source(29), "photo-29");
+}
+
+TEST_F(SearchTest, EscapesThatAreNoneNameFileAndLine) {
+  add_shard(random(3, 4), 4);
+  write("index-00000.jsonl",
+        "{\"source\": \"a\"}\n{\"source\": \"p\\\\qhotos/b.jpg\"}\n{\"source\": \"c\"}\n");
+  for (const std::string& error :
+       {error_of([](const Collection& c) { (void)c.source(1); }),
+        error_of([](const Collection& c) { (void)c.find_file("b.jpg"); })}) {
+    EXPECT_SAYS(error, "index-00000.jsonl, line 2: \"source\": malformed escape at byte 1");
+  }
+  write("manifest.json", R"({"finished": true, "model": {"name": "a\\q", "sha256": ""}})");
+  EXPECT_SAYS(error_of(), "manifest.json: the model's name: malformed escape");
+}
+
+TEST_F(SearchTest, LinesOfManyBlocksAreFound) {
+  constexpr std::int64_t kRows = 1000;
+  add_shard(random(kRows, 2), 2);
+  std::string index;
+  for (std::int64_t row = 0; row < kRows; ++row) {  // 6 MB: lines cross every reading's end
+    index += fmt::format("{{\"row\": {}, \"source\": \"{}/{}\"}}\n", row,
+                         std::string(6000 + static_cast<std::size_t>(row), 'x'), row);
+  }
+  index.pop_back();
+  write("index-00000.jsonl", index);
+  const Collection collection(folder_);
+  for (const std::int64_t row : {0, 1, 170, 171, 500, 998, 999}) {
+    const std::string name =
+        fmt::format("{}/{}", std::string(6000 + static_cast<std::size_t>(row), 'x'), row);
+    EXPECT_EQ(collection.source(row), name);
+    EXPECT_EQ(collection.find(name), row);
+  }
+  EXPECT_EQ(collection.find("x"), std::nullopt);
+  write("index-00000.jsonl", std::string(17 << 20, 'x') + std::string(kRows, '\n'));
+  EXPECT_SAYS(error_of([](const Collection& c) { (void)c.source(0); }),
+              "index-00000.jsonl, line 1: 17825793 bytes are too many");
+  EXPECT_SAYS(error_of([](const Collection& c) { (void)c.find("a"); }), "line 1: 17825793 bytes");
 }
 
 TEST_F(SearchTest, VectorsFromNpy) {

@@ -29,8 +29,10 @@ std::vector<fs::path> folders(const fs::path& parent, std::string_view beginning
 
 /// Where Python's packages may be: the active environment's, then the system's.
 std::vector<fs::path> site_packages() {
+  // Absolute folders only: libraries of the working directory, which may be anybody's, are not run.
   std::vector<fs::path> roots;
-  if (const char* const environment = std::getenv("VIRTUAL_ENV"); environment != nullptr) {
+  if (const char* const environment = std::getenv("VIRTUAL_ENV");
+      environment != nullptr && fs::path(environment).is_absolute()) {
     roots.emplace_back(environment);
   }
   // The interpreter that the shell would run says which environment is in use.
@@ -39,7 +41,7 @@ std::vector<fs::path> site_packages() {
     while (!rest.empty()) {
       const fs::path folder(rest.substr(0, rest.find(':')));
       std::error_code ignored;
-      if (fs::exists(folder / "python3", ignored)) {
+      if (folder.is_absolute() && fs::exists(folder / "python3", ignored)) {
         roots.push_back(folder.parent_path());
       }
       rest.remove_prefix(

@@ -1,5 +1,5 @@
 // Small JSON files: nlohmann's parser with a watching callback.
-#include "model/json.hpp"
+#include "io/json.hpp"
 
 #include <set>
 #include <vector>
@@ -7,24 +7,14 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
-#include "io/mapped_file.hpp"
 #include "io/text.hpp"
 
-namespace fovea::model {
+namespace fovea::io {
 namespace {
 
 constexpr int kMaxDepth = 32;
 
 }  // namespace
-
-std::string read_json_file(const std::filesystem::path& path) {
-  const io::MappedFile file(path);
-  if (file.bytes().size() > kMaxJsonBytes) {
-    fail("{}: {} bytes are too many for this file (at most {})", io::escape(path.native()),
-         file.bytes().size(), kMaxJsonBytes);
-  }
-  return {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()};
-}
 
 nlohmann::json parse_json_object(std::string_view text, std::string_view file) {
   using nlohmann::json;
@@ -50,7 +40,7 @@ nlohmann::json parse_json_object(std::string_view text, std::string_view file) {
     } else if (event == json::parse_event_t::key) {
       const auto& key = parsed.get_ref<const std::string&>();
       if (!keys.back().insert(key).second) {
-        fail("{}: key \"{}\" appears twice in one object", file, io::escape(key));
+        fail("{}: key \"{}\" appears twice in one object", file, escape(key));
       }
     }
     return true;
@@ -69,4 +59,4 @@ nlohmann::json parse_json_object(std::string_view text, std::string_view file) {
   return parsed;
 }
 
-}  // namespace fovea::model
+}  // namespace fovea::io

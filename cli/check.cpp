@@ -1,0 +1,93 @@
+// `fovea check`: whether an output is as it was written, and mending it.
+#include "fovea/check.hpp"
+
+#include <iostream>
+#include <memory>
+#include <string>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.hpp"
+
+namespace fovea::cli {
+namespace {
+
+std::string counted(const CheckReport& report) {
+  return fmt::format("{} rows in {} complete files, {} failed inputs", report.rows, report.files,
+                     report.failed);
+}
+
+std::string remedy(const CheckReport& report, const std::string& output) {
+  if (report.problems.empty()) {
+    return report.has_checksums ? "Every file is as it was written.\n"
+                                : "Its files are as long as they should be. An earlier version of "
+                                  "Fovea wrote it and "
+                                  "kept no checksums to compare them with.\n";
+  }
+  if (!report.has_checksums || !report.can_repair) {
+    return "Nothing of this output can be proven, so nothing was changed: start anew with "
+           "--overwrite, or bring back the files that are named above.\n";
+  }
+  const std::string kept =
+      report.kept_finished
+          ? fmt::format("all {} rows", report.kept_rows)
+          : fmt::format("the first {} rows; the same `fovea embed` command goes on from there",
+                        report.kept_rows);
+  return report.repaired ? fmt::format("Repaired: the output keeps {}.\n", kept)
+                         : fmt::format("`fovea check {} --repair` keeps {}.\n", output, kept);
+}
+
+void print_text(const CheckReport& report, const std::string& output) {
+  for (const std::string& problem : report.problems) {
+    std::cout << "wrong: " << problem << '\n';
+  }
+  std::cout << fmt::format("{}: {}, {}\n", output, report.finished ? "finished" : "not finished",
+                           counted(report))
+            << remedy(report, output);
+}
+
+void print_json(const CheckReport& report) {
+  const nlohmann::ordered_json json = {{"finished", report.finished},
+                                       {"has_checksums", report.has_checksums},
+                                       {"inputs", report.inputs},
+                                       {"rows", report.rows},
+                                       {"failed", report.failed},
+                                       {"files", report.files},
+                                       {"problems", report.problems},
+                                       {"can_repair", report.can_repair},
+                                       {"kept_finished", report.kept_finished},
+                                       {"kept_inputs", report.kept_inputs},
+                                       {"kept_rows", report.kept_rows},
+                                       {"repaired", report.repaired}};
+  std::cout << json.dump(2) << '\n';
+}
+
+}  // namespace
+
+void add_check(CLI::App& app, Run& run) {
+  CLI::App* command = app.add_subcommand(
+      "check", "Check that an output of embed is as it was written; mend it with --repair");
+  const auto output = std::make_shared<std::string>();
+  const auto repair = std::make_shared<bool>(false);
+  const auto json = std::make_shared<bool>(false);
+  command->add_option("output", *output, "Output folder of `fovea embed`, finished or not")
+      ->required();
+  command->add_flag("--repair", *repair,
+                    "Go back to the last state that is proven, so that embed can go on from there");
+  command->add_flag("--json", *json, "Print one JSON object");
+  command->footer("Exit: 0 nothing is wrong, or it was repaired; 1 something is wrong.");
+  command->callback([output, repair, json, &run] {
+    run = [output, repair, json] {
+      const CheckReport report = check_output({.output = *output, .repair = *repair});
+      if (*json) {
+        print_json(report);
+      } else {
+        print_text(report, *output);
+      }
+      return report.problems.empty() || report.repaired ? kDone : kFailed;
+    };
+  });
+}
+
+}  // namespace fovea::cli

@@ -1,0 +1,133 @@
+// include/fovea/check.hpp over src/pipeline.
+#include "fovea/check.hpp"
+
+#include <cerrno>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include <sys/file.h>
+
+#include "core/error.hpp"
+#include "io/folder.hpp"
+#include "io/system_error.hpp"
+#include "io/text.hpp"
+#include "pipeline/manifest.hpp"
+#include "pipeline/output_files.hpp"
+#include "pipeline/output_lock.hpp"
+#include "pipeline/output_proof.hpp"
+#include "pipeline/repair.hpp"
+#include "pipeline/stored_file.hpp"
+
+namespace fovea {
+namespace {
+
+using pipeline::finding_of;
+using pipeline::Manifest;
+
+// Keeps jobs from writing to the folder meanwhile, without writing to it.
+io::OpenedFile lock_shared(const io::Folder& folder) {
+  if (!folder.has(pipeline::kLockFile)) {
+    return {};
+  }
+  io::OpenedFile lock = folder.open_to_read(pipeline::kLockFile);
+  if (::flock(lock.file.get(), LOCK_SH | LOCK_NB) != 0) {
+    if (errno == EWOULDBLOCK) {
+      fail("{}: another run is writing to this folder; wait for it",
+           io::escape(folder.path().native()));
+    }
+    io::fail_with_errno(folder / pipeline::kLockFile, "lock");
+  }
+  return lock;
+}
+
+void demand_output(const io::Folder& folder) {
+  bool found = folder.has(pipeline::kManifestFile);
+  for (const std::string& name : folder.list()) {
+    found = found || pipeline::is_shard_file(name);
+  }
+  if (!found) {
+    fail("{}: holds no output of `fovea embed`", io::escape(folder.path().native()));
+  }
+}
+
+std::optional<Manifest> read_manifest(const io::Folder& folder, CheckReport& report) {
+  constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 20;
+  std::optional<Manifest> manifest;
+  const std::string problem = finding_of([&] {
+    const pipeline::StoredFile file(folder, pipeline::kManifestFile);
+    const std::string text = file.text(kMaxBytes);
+    const std::string reason = finding_of([&] { manifest = pipeline::parse_manifest(text); });
+    if (!reason.empty()) {
+      fail("{}: {}", file.shown(), reason);
+    }
+  });
+  if (!problem.empty()) {
+    report.problems.push_back(problem);
+  }
+  return manifest;
+}
+
+void check_old(const io::Folder& folder, const Manifest& manifest, StopFlag stop,
+               CheckReport& report) {
+  report.has_checksums = false;
+  if (!manifest.state.finished) {
+    report.problems.push_back(fmt::format(
+        "{}: was begun by an earlier version of Fovea, which kept no checksums to check it by",
+        io::escape((folder / pipeline::kManifestFile).native())));
+    return;
+  }
+  std::string problem = finding_of([&] { pipeline::prove_unsummed(folder, manifest, stop); });
+  if (!problem.empty()) {
+    report.problems.push_back(std::move(problem));
+  }
+}
+
+}  // namespace
+
+CheckReport check_output(const CheckOptions& options) {
+  const StopFlag stop(options.stop);
+  const auto folder = std::make_shared<const io::Folder>(options.output);
+  demand_output(*folder);
+  std::optional<pipeline::OutputLock> writing;
+  io::OpenedFile reading;
+  if (options.repair) {
+    writing.emplace(folder);
+  } else {
+    reading = lock_shared(*folder);
+  }
+  CheckReport report;
+  const std::optional<Manifest> manifest = read_manifest(*folder, report);
+  if (manifest) {
+    const pipeline::JobState& state = manifest->state;
+    report.finished = state.finished;
+    report.inputs = state.retrying ? state.all_inputs : state.inputs;
+    report.rows = state.rows;
+    report.failed = state.failed;
+    report.files = state.shards;
+    if (manifest->version < pipeline::kManifestVersion) {
+      check_old(*folder, *manifest, stop, report);
+      return report;
+    }
+    if (state.finished || state.retrying || state.inputs > 0) {
+      (void)pipeline::prove(*folder, *manifest, nullptr, stop, &report.problems);
+    }
+  }
+  if (report.problems.empty()) {
+    return report;
+  }
+  const auto plan = pipeline::plan_repair(*folder, manifest, stop);
+  if (plan) {
+    report.can_repair = true;
+    report.kept_finished = plan->manifest.state.finished;
+    report.kept_inputs = plan->manifest.state.inputs;
+    report.kept_rows = plan->manifest.state.rows;
+  }
+  if (plan && options.repair) {
+    pipeline::carry_out(*plan, folder);
+    report.repaired = true;
+  }
+  return report;
+}
+
+}  // namespace fovea

@@ -1,0 +1,93 @@
+// A count of activities and their stop flags.
+#include "c/lifetime.hpp"
+
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+#include <vector>
+
+#include <unistd.h>
+
+#include "c/status.hpp"
+#include "core/error.hpp"
+#include "fovea/c/status.h"
+
+namespace fovea::c {
+
+struct Lifetime {
+  Process process;
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::vector<std::atomic<bool>*> activities;  // a flag each, or null
+  bool shut_down = false;
+};
+
+namespace {
+
+/// This process's. A forked child begins anew: the parent's activities, and whoever held its mutex,
+/// are not there. Never destroyed: threads may outlive what the end of a process tears down.
+Lifetime& lifetime() {
+  static std::atomic<Lifetime*> current = new Lifetime;  // NOLINT: see above
+  Lifetime* found = current.load();
+  if (!found->process.is_this_one()) {
+    auto* const fresh = new Lifetime;  // NOLINT: see above
+    if (current.compare_exchange_strong(found, fresh)) {
+      return *fresh;
+    }
+    delete fresh;  // NOLINT: another thread was first
+  }
+  return *found;
+}
+
+}  // namespace
+
+Process::Process() : id_(::getpid()) {}
+
+bool Process::is_this_one() const {
+  return id_ == ::getpid();
+}
+
+Activity::Activity(std::atomic<bool>* stop) : lifetime_(&lifetime()), stop_(stop) {
+  const std::lock_guard lock(lifetime_->mutex);
+  if (lifetime_->shut_down) {
+    fail("the process is ending: nothing new is begun");
+  }
+  lifetime_->activities.push_back(stop);
+}
+
+Activity::~Activity() {
+  {
+    const std::lock_guard lock(lifetime_->mutex);
+    auto& activities = lifetime_->activities;
+    activities.erase(std::ranges::find(activities, stop_));
+  }
+  lifetime_->changed.notify_all();
+}
+
+bool is_shut_down() {
+  Lifetime& own = lifetime();
+  const std::lock_guard lock(own.mutex);
+  return own.shut_down;
+}
+
+bool shut_down(std::chrono::milliseconds time) {
+  Lifetime& own = lifetime();
+  std::unique_lock lock(own.mutex);
+  own.shut_down = true;
+  for (std::atomic<bool>* const stop : own.activities) {
+    if (stop != nullptr) {
+      *stop = true;
+    }
+  }
+  return own.changed.wait_for(lock, time, [&] { return own.activities.empty(); });
+}
+
+}  // namespace fovea::c
+
+fovea_status fovea_shut_down(int32_t milliseconds) {
+  return fovea::c::guarded([&] {
+    if (!fovea::c::shut_down(std::chrono::milliseconds(milliseconds))) {
+      fovea::fail("calls still compute after {} ms", milliseconds);
+    }
+  });
+}

@@ -1,0 +1,44 @@
+// What computes in this process, so that it can end without pulling the ground from under that.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+
+#include <sys/types.h>
+
+namespace fovea::c {
+
+struct Lifetime;
+
+/// Lives as long as a call or a thread computes: shut_down() waits for it.
+class Activity {
+ public:
+  /// shut_down() sets `stop`, when it is given. Throws fovea::Error after shut_down().
+  explicit Activity(std::atomic<bool>* stop = nullptr);
+  ~Activity();
+  Activity(const Activity&) = delete;
+  Activity& operator=(const Activity&) = delete;
+
+ private:
+  Lifetime* lifetime_;
+  std::atomic<bool>* stop_;
+};
+
+/// Whether shut_down() has been called in this process.
+[[nodiscard]] bool is_shut_down();
+
+/// Stops what can be stopped, and waits until nothing computes; false when that took longer than
+/// `time`. Activities fail to begin from now on.
+[[nodiscard]] bool shut_down(std::chrono::milliseconds time);
+
+/// Remembers the process, whose threads a forked child does not have.
+class Process {
+ public:
+  Process();
+  [[nodiscard]] bool is_this_one() const;
+
+ private:
+  pid_t id_;
+};
+
+}  // namespace fovea::c

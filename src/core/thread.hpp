@@ -1,0 +1,25 @@
+// start_thread: a thread, or an error that says that the system has none to give.
+#pragma once
+
+#include <string_view>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "core/error.hpp"
+
+namespace fovea {
+
+/// Starts a thread that runs `body`. Throws ResourceError when the system refuses; `purpose` then
+/// completes "cannot start the thread that ...".
+template <typename Body>
+[[nodiscard]] std::thread start_thread(std::string_view purpose, Body&& body) {
+  try {
+    return std::thread(std::forward<Body>(body));
+  } catch (const std::system_error& error) {
+    fail_for_resources("cannot start the thread that {}: {}; fewer threads need less", purpose,
+                       error.what());
+  }
+}
+
+}  // namespace fovea

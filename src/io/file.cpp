@@ -1,0 +1,98 @@
+// File over pread(2).
+#include "io/file.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/error.hpp"
+#include "io/system_error.hpp"
+#include "io/text.hpp"
+
+namespace fovea::io {
+namespace {
+
+OpenedFile open_named(const std::filesystem::path& path) {
+  try {
+    return open_regular_file(path);
+  } catch (const ResourceError& error) {
+    fail_for_resources("{}: {}", escape(path.native()), error.what());
+  } catch (const Error& error) {
+    fail("{}: {}", escape(path.native()), error.what());
+  }
+}
+
+}  // namespace
+
+File::File(OpenedFile opened, std::filesystem::path path)
+    : path_(std::move(path)),
+      file_(std::move(opened.file)),
+      version_{.bytes = static_cast<std::uint64_t>(opened.info.st_size),
+               .seconds = opened.info.st_mtim.tv_sec,
+               .nanoseconds = opened.info.st_mtim.tv_nsec} {}
+
+File::File(const std::filesystem::path& path) : File(open_named(path), path) {}
+
+File::File(const std::filesystem::path& path, const Version& expected) : File(path) {
+  if (version_ != expected) {
+    fail(
+        "{}: has changed while it is read ({} bytes now, {} before); run again when nothing "
+        "writes to it",
+        escape(path_.native()), version_.bytes, expected.bytes);
+  }
+}
+
+std::size_t File::read_some(std::uint64_t offset, std::span<std::byte> out) const {
+  std::size_t have = 0;
+  while (have < out.size()) {
+    const ssize_t got = ::pread(file_.get(), out.data() + have, out.size() - have,
+                                static_cast<off_t>(offset + have));
+    if (got == 0) {
+      break;
+    }
+    if (got > 0) {
+      have += static_cast<std::size_t>(got);
+    } else if (errno != EINTR) {
+      fail_with_errno(path_, fmt::format("read {} bytes at byte {}", out.size(), offset));
+    }
+  }
+  return have;
+}
+
+void File::read_at(std::uint64_t offset, std::span<std::byte> out) const {
+  if (read_some(offset, out) == out.size()) {
+    return;
+  }
+  struct stat info{};
+  if (::fstat(file_.get(), &info) != 0) {
+    fail_with_errno(path_, "examine");
+  }
+  fail(
+      "{}: has shrunk to {} bytes while it is read (it had {}); restore it, and run again when "
+      "nothing writes to it",
+      escape(path_.native()), info.st_size, version_.bytes);
+}
+
+std::string read_small_file(const std::filesystem::path& path) {
+  const File file(path);
+  // What the size says need not be true: files of /proc say 0, and others grow.
+  std::string text;
+  std::size_t have = 0;
+  std::size_t room = std::min<std::uint64_t>(file.size(), kMaxSmallFileBytes) + 1;
+  for (; have == text.size() && have <= kMaxSmallFileBytes; room = 2 * room + 4096) {
+    text.resize(std::min(room, kMaxSmallFileBytes + 1));
+    have += file.read_some(have, std::as_writable_bytes(std::span(text).subspan(have)));
+  }
+  if (have > kMaxSmallFileBytes) {
+    fail("{}: {} bytes are too many for this file (at most {})", escape(path.native()),
+         std::max<std::uint64_t>(file.size(), have), kMaxSmallFileBytes);
+  }
+  text.resize(have);
+  return text;
+}
+
+}  // namespace fovea::io

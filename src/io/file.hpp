@@ -1,0 +1,64 @@
+// File: a regular file read by position; and small files read whole.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+
+#include "io/descriptor.hpp"
+
+namespace fovea::io {
+
+/// A regular file, open for reading. It is read by calls and never mapped: a file that shrinks or a
+/// disk that fails gives an error, where a map would give a signal that ends the process.
+/// Move-only; several threads may read at once.
+class File {
+ public:
+  /// What tells that a file was written to between two openings.
+  struct Version {
+    std::uint64_t bytes = 0;
+    std::int64_t seconds = 0;  // of the last change
+    std::int64_t nanoseconds = 0;
+
+    friend bool operator==(const Version&, const Version&) = default;
+  };
+
+  /// Never waits, whatever `path` names. Throws fovea::Error naming the path when it cannot be
+  /// opened or is no regular file.
+  explicit File(const std::filesystem::path& path);
+  /// The same, and throws when the file is not what it was at an earlier opening.
+  File(const std::filesystem::path& path, const Version& expected);
+
+  /// One that is open already, under the name that messages give it.
+  File(OpenedFile opened, std::filesystem::path path);
+
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+  /// When it was opened.
+  [[nodiscard]] std::uint64_t size() const { return version_.bytes; }
+  [[nodiscard]] const Version& version() const { return version_; }
+
+  /// Fills `out` with the bytes from `offset` on. Throws fovea::Error naming the path when they
+  /// cannot be read, also because the file has become shorter since it was opened.
+  void read_at(std::uint64_t offset, std::span<std::byte> out) const;
+
+  /// Reads up to `out.size()` bytes from `offset` on; fewer at the end of the file alone. Returns
+  /// how many. Throws as read_at() does.
+  [[nodiscard]] std::size_t read_some(std::uint64_t offset, std::span<std::byte> out) const;
+
+ private:
+  std::filesystem::path path_;
+  Descriptor file_;
+  Version version_;
+};
+
+/// Largest file that is read whole as text: configurations, manifests, indexes of weight files.
+/// The largest of the hub's are under 200 kB.
+inline constexpr std::size_t kMaxSmallFileBytes = std::size_t{4} << 20;
+
+/// The content of `path`. Throws fovea::Error naming it when it cannot be read, is no regular file,
+/// or is larger than kMaxSmallFileBytes.
+[[nodiscard]] std::string read_small_file(const std::filesystem::path& path);
+
+}  // namespace fovea::io

@@ -1,0 +1,166 @@
+// Folder over openat(2), fstatat(2), renameat(2), unlinkat(2).
+#include "io/folder.hpp"
+
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "core/error.hpp"
+#include "io/system_error.hpp"
+#include "io/text.hpp"
+
+namespace fovea::io {
+namespace {
+
+bool same_file(const struct stat& a, const struct stat& b) {
+  return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+}  // namespace
+
+Folder::Folder(std::filesystem::path path)
+    : path_(std::move(path)),
+      folder_(::open(path_.empty() ? "." : path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+  if (!folder_.open()) {
+    fail_with_errno(path_, "open the folder");
+  }
+}
+
+std::shared_ptr<const Folder> Folder::make(const std::filesystem::path& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (error && !std::filesystem::is_directory(path)) {
+    fail("{}: cannot make the folder: {}", escape(path.native()), error.message());
+  }
+  return std::make_shared<const Folder>(path);
+}
+
+std::filesystem::path Folder::operator/(const std::string& name) const {
+  return path_ / name;
+}
+
+Descriptor Folder::open_to_write(const std::string& name, bool make_new) const {
+  // O_NONBLOCK: a pipe in its place must not keep us waiting. Regular files ignore it.
+  const int flags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+  Descriptor file(::openat(folder_.get(), name.c_str(), flags | (make_new ? O_CREAT : 0), 0666));
+  const std::filesystem::path shown = *this / name;
+  if (!file.open()) {
+    if (errno == ELOOP) {
+      fail("{}: is a link, which is not written through; remove it", escape(shown.native()));
+    }
+    fail_with_errno(shown, make_new ? "create" : "open to go on with it");
+  }
+  struct stat info{};
+  if (::fstat(file.get(), &info) != 0) {
+    fail_with_errno(shown, "examine");
+  }
+  if (!S_ISREG(info.st_mode)) {
+    fail("{}: is no regular file, so nothing is written to it; remove it", escape(shown.native()));
+  }
+  if (info.st_nlink > 1) {
+    fail("{}: has a second name (a hard link), under which it would change too; remove it",
+         escape(shown.native()));
+  }
+  return file;
+}
+
+OpenedFile Folder::open_to_read(const std::string& name) const {
+  try {
+    return open_regular_file(name, folder_.get());
+  } catch (const ResourceError& error) {
+    fail_for_resources("{}: {}", escape((*this / name).native()), error.what());
+  } catch (const Error& error) {
+    fail("{}: {}", escape((*this / name).native()), error.what());
+  }
+}
+
+bool Folder::has(const std::string& name) const {
+  struct stat info{};
+  if (::fstatat(folder_.get(), name.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0) {
+    return true;
+  }
+  if (errno != ENOENT) {
+    fail_with_errno(*this / name, "examine");
+  }
+  return false;
+}
+
+std::optional<struct stat> Folder::examine(const std::string& name) const {
+  struct stat info{};
+  if (::fstatat(folder_.get(), name.c_str(), &info, 0) == 0) {
+    return info;
+  }
+  if (errno != ENOENT) {
+    fail_with_errno(*this / name, "examine");
+  }
+  return std::nullopt;
+}
+
+bool Folder::names(const std::string& name, const Descriptor& file) const {
+  struct stat named{};
+  struct stat opened{};
+  return ::fstatat(folder_.get(), name.c_str(), &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+         ::fstat(file.get(), &opened) == 0 && same_file(named, opened);
+}
+
+std::vector<std::string> Folder::list() const {
+  // A descriptor of its own: reading moves its position.
+  Descriptor again(::openat(folder_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  DIR* const entries = again.open() ? ::fdopendir(again.get()) : nullptr;
+  if (entries == nullptr) {
+    fail_with_errno(path_, "read the folder");
+  }
+  (void)again.release();  // closedir() closes it
+  std::vector<std::string> names;
+  int code = 0;
+  for (;;) {
+    errno = 0;
+    const dirent* const entry = ::readdir(entries);
+    if (entry == nullptr) {
+      code = errno;
+      break;
+    }
+    const std::string name(entry->d_name);
+    if (name != "." && name != "..") {
+      names.push_back(name);
+    }
+  }
+  ::closedir(entries);
+  if (code != 0) {
+    errno = code;
+    fail_with_errno(path_, "read the folder");
+  }
+  return names;
+}
+
+void Folder::rename(const std::string& from, const std::string& to) const {
+  if (::renameat(folder_.get(), from.c_str(), folder_.get(), to.c_str()) != 0) {
+    fail_with_errno(*this / from, "rename to " + escape(to));
+  }
+}
+
+void Folder::remove(const std::string& name) const {
+  if (::unlinkat(folder_.get(), name.c_str(), 0) != 0 && errno != ENOENT) {
+    fail_with_errno(*this / name, "remove");
+  }
+}
+
+void Folder::sync() const {
+  // Some network file systems cannot sync a folder and say EINVAL; the rename still stands.
+  if (::fsync(folder_.get()) != 0 && errno != EINVAL) {
+    fail_with_errno(path_, "sync the folder");
+  }
+}
+
+bool Folder::is_in_place() const {
+  struct stat named{};
+  struct stat opened{};
+  return ::stat(path_.empty() ? "." : path_.c_str(), &named) == 0 &&
+         ::fstat(folder_.get(), &opened) == 0 && same_file(named, opened);
+}
+
+}  // namespace fovea::io

@@ -1,0 +1,59 @@
+// Folder: an open folder, whose files are reached through it and not by its path.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <sys/stat.h>
+
+#include "io/descriptor.hpp"
+
+namespace fovea::io {
+
+/// Stays the same folder when its path comes to name another one. Names are those of files in it,
+/// without a slash. Every failed system call throws fovea::Error with the path and the reason.
+class Folder {
+ public:
+  /// Opens a folder that exists; "" is the working directory.
+  explicit Folder(std::filesystem::path path);
+
+  /// Makes the folder and those above it where they are absent, and opens it.
+  [[nodiscard]] static std::shared_ptr<const Folder> make(const std::filesystem::path& path);
+
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+  /// The path of a file in it, for messages.
+  [[nodiscard]] std::filesystem::path operator/(const std::string& name) const;
+
+  /// Opens a file that is to be written here, and makes it when `make_new`. Whatever stands in its
+  /// place is left as it was, and refused, when that is not a file of its own: a link, a file that
+  /// has a second name, a pipe, a device, a folder.
+  [[nodiscard]] Descriptor open_to_write(const std::string& name, bool make_new) const;
+  /// Opens a regular file for reading, and follows a link to it. See open_regular_file.
+  [[nodiscard]] OpenedFile open_to_read(const std::string& name) const;
+
+  /// Whether something of that name is there, be it a link that leads nowhere.
+  [[nodiscard]] bool has(const std::string& name) const;
+  /// What stat(2) says, through a link; nothing when there is no such file.
+  [[nodiscard]] std::optional<struct stat> examine(const std::string& name) const;
+  /// Whether `file` is what `name` names; not through a link.
+  [[nodiscard]] bool names(const std::string& name, const Descriptor& file) const;
+  [[nodiscard]] std::vector<std::string> list() const;
+
+  void rename(const std::string& from, const std::string& to) const;
+  /// Removes a file, or the link itself; nothing when there is none.
+  void remove(const std::string& name) const;
+  /// Makes renames and removals survive a power cut.
+  void sync() const;
+
+  /// Whether the path still names this folder.
+  [[nodiscard]] bool is_in_place() const;
+
+ private:
+  std::filesystem::path path_;
+  Descriptor folder_;
+};
+
+}  // namespace fovea::io

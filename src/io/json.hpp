@@ -1,0 +1,22 @@
+// Small JSON documents, parsed defensively: bounded size and depth, no duplicate keys.
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "io/file.hpp"
+
+namespace fovea::io {
+
+/// Largest JSON document parsed whole; the files and replies of hubs are under 200 kB (safetensors
+/// headers, which may be larger, have their own streaming parser). It bounds memory too: a value
+/// takes at least two bytes of text and at most some hundred bytes of memory.
+inline constexpr std::size_t kMaxJsonBytes = kMaxSmallFileBytes;
+
+/// Parses `text`, which must be one JSON object, UTF-8, without duplicate keys, nested at most 32
+/// deep. Throws fovea::Error with `file` (as shown to people) and the byte offset.
+[[nodiscard]] nlohmann::json parse_json_object(std::string_view text, std::string_view file);
+
+}  // namespace fovea::io

@@ -1,0 +1,68 @@
+// Names and lengths of output files.
+#include "pipeline/output_files.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include "io/npy.hpp"
+
+namespace fovea::pipeline {
+
+std::string partial(const std::string& name) {
+  return name + ".partial";
+}
+
+bool is_shard_file(std::string_view name) {
+  for (const std::string_view prefix : {"embeddings-", "index-"}) {
+    if (!name.starts_with(prefix)) {
+      continue;
+    }
+    std::uint64_t number = 0;
+    const std::string_view rest = name.substr(prefix.size());
+    const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), number);
+    const std::string_view tail = rest.substr(static_cast<std::size_t>(end - rest.data()));
+    if (error == std::errc{} && (tail == ".npy" || tail == ".jsonl" || tail == ".npy.partial" ||
+                                 tail == ".jsonl.partial")) {
+      return true;
+    }
+  }
+  return false;
+}
+
+bool is_array_file(const std::filesystem::path& output) {
+  return output.native().ends_with(".npy");
+}
+
+std::array<std::string, 3> array_files(const std::filesystem::path& output) {
+  const std::string stem = output.filename().replace_extension().native();
+  return {output.filename().native(), stem + ".index.jsonl", stem + ".errors.jsonl"};
+}
+
+OutputLayout::OutputLayout(const JobIdentity& identity)
+    : format_(identity.format),
+      dtype_(identity.dtype == OutputDType::kF32 ? DType::kF32 : DType::kF16),
+      dimension_(identity.dimension),
+      row_bytes_(static_cast<std::size_t>(identity.dimension) * size_of(dtype_)),
+      header_bytes_(header(0).size()) {}
+
+std::string OutputLayout::data_file(std::uint64_t number) const {
+  return fmt::format("embeddings-{:05}.{}", number, to_string(format_));
+}
+
+std::string OutputLayout::index_file(std::uint64_t number) const {
+  return fmt::format("index-{:05}.jsonl", number);
+}
+
+std::string OutputLayout::header(std::uint64_t rows) const {
+  return has_index() ? io::npy_header(dtype_, {static_cast<std::int64_t>(rows), dimension_}) : "";
+}
+
+bool OutputLayout::is_length(std::uint64_t bytes, std::uint64_t rows) const {
+  return !has_index() || (bytes >= header_bytes_ && (bytes - header_bytes_) % row_bytes_ == 0 &&
+                          (bytes - header_bytes_) / row_bytes_ == rows);
+}
+
+}  // namespace fovea::pipeline

@@ -1,0 +1,56 @@
+// The files of an output folder, by name.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "core/dtype.hpp"
+#include "pipeline/manifest.hpp"
+
+namespace fovea::pipeline {
+
+inline const std::string kManifestFile = "manifest.json";
+inline const std::string kJournalFile = "checksums.jsonl";
+inline const std::string kErrorsFile = "errors.jsonl";
+inline const std::string kRetryingFile = "retrying.jsonl";  // errors.jsonl while it is worked on
+inline const std::string kLockFile = ".lock";
+
+[[nodiscard]] std::string partial(const std::string& name);
+
+/// Whether a name is one of embeddings-*, index-*, of any format, finished or partial.
+[[nodiscard]] bool is_shard_file(std::string_view name);
+
+/// Whether an output is one array, and not a folder.
+[[nodiscard]] bool is_array_file(const std::filesystem::path& output);
+/// Its name, that of its index and that of its errors, beside it.
+[[nodiscard]] std::array<std::string, 3> array_files(const std::filesystem::path& output);
+
+/// How the embeddings of a job are stored.
+class OutputLayout {
+ public:
+  explicit OutputLayout(const JobIdentity& identity);
+
+  [[nodiscard]] bool has_index() const { return format_ == OutputFormat::kNpy; }
+  [[nodiscard]] std::string data_file(std::uint64_t number) const;
+  [[nodiscard]] std::string index_file(std::uint64_t number) const;
+
+  [[nodiscard]] DType dtype() const { return dtype_; }
+  [[nodiscard]] std::size_t row_bytes() const { return row_bytes_; }
+  /// What a file of so many rows begins with; its length does not depend on them.
+  [[nodiscard]] std::string header(std::uint64_t rows) const;
+  [[nodiscard]] std::uint64_t header_bytes() const { return header_bytes_; }
+  /// Whether a file of embeddings of that length holds so many rows. Text may: it is not counted.
+  [[nodiscard]] bool is_length(std::uint64_t bytes, std::uint64_t rows) const;
+
+ private:
+  OutputFormat format_;
+  DType dtype_;
+  std::int64_t dimension_;
+  std::size_t row_bytes_;
+  std::uint64_t header_bytes_ = 0;
+};
+
+}  // namespace fovea::pipeline

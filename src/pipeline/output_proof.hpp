@@ -1,0 +1,101 @@
+// Whether the files of an output are what its manifest and its checksums say.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/error.hpp"
+#include "core/stop.hpp"
+#include "io/folder.hpp"
+#include "pipeline/journal.hpp"
+#include "pipeline/manifest.hpp"
+#include "pipeline/output_files.hpp"
+#include "pipeline/output_lock.hpp"
+#include "pipeline/sha256.hpp"
+
+namespace fovea::pipeline {
+
+/// What checksums.jsonl says of an output, up to some byte.
+class JournalSummary {
+ public:
+  /// Throws fovea::Error when the line cannot follow those before it.
+  void add(const JournalLine& line);
+
+  [[nodiscard]] const std::optional<JobIdentity>& identity() const { return identity_; }
+  [[nodiscard]] const std::vector<FileRecord>& files() const { return files_; }
+  /// Rows in all `files`, and in those before the pass under way.
+  [[nodiscard]] std::uint64_t rows() const { return rows_; }
+  [[nodiscard]] std::uint64_t pass_rows() const { return pass_rows_; }
+  [[nodiscard]] std::uint64_t retries() const { return retries_; }
+  /// The last state written in the pass under way, those at the end of the pass before it and of
+  /// the first pass; null when there is none.
+  [[nodiscard]] const JobState* state() const { return state_ ? &*state_ : nullptr; }
+  [[nodiscard]] const JobState* before() const { return before_ ? &*before_ : nullptr; }
+  [[nodiscard]] const JobState* first() const { return first_ ? &*first_ : nullptr; }
+
+ private:
+  std::optional<JobIdentity> identity_;
+  std::vector<FileRecord> files_;
+  std::uint64_t rows_ = 0;
+  std::uint64_t pass_rows_ = 0;
+  std::uint64_t retries_ = 0;
+  std::optional<JobState> state_;
+  std::optional<JobState> before_;
+  std::optional<JobState> first_;
+};
+
+/// What an earlier run left, with which a later one goes on.
+struct Proof {
+  // Sums over what is kept of the files that grow.
+  Sha256 data;
+  Sha256 index;
+  Sha256 errors;
+  Sha256 journal;
+  JournalSummary summary;
+};
+
+/// Reads what `manifest` (of format version 2, with at least one input done) counts and compares.
+/// Complete files that `lock`, where there is one, knows are not read. Throws Interrupted when
+/// `stop` is set. What disagrees is thrown as fovea::Error, the first of it; or, where there is a
+/// list for it, added to `problems`, all of it, and the result is of no use when it grew.
+[[nodiscard]] Proof prove(const io::Folder& folder, const Manifest& manifest, OutputLock* lock,
+                          StopFlag stop, std::vector<std::string>* problems = nullptr);
+
+/// The same for a finished output of format version 1, which has no checksums: lengths and counts
+/// only. Throws the first thing that disagrees.
+void prove_unsummed(const io::Folder& folder, const Manifest& manifest, StopFlag stop);
+
+/// What is wrong with a complete file of embeddings, or with its index; empty when nothing is.
+[[nodiscard]] std::string problem_of_data(const io::Folder& folder, const OutputLayout& layout,
+                                          const FileRecord& file, OutputLock* lock, StopFlag stop);
+[[nodiscard]] std::string problem_of_index(const io::Folder& folder, const OutputLayout& layout,
+                                           const FileRecord& file, OutputLock* lock, StopFlag stop);
+
+/// Throws what is wrong with the list of inputs that a retry tries again; `before`: the state at
+/// the end of the pass before it.
+void prove_retried(const io::Folder& folder, const JobState& before, StopFlag stop);
+
+/// Names of files of embeddings and indexes in the folder that the state does not count.
+[[nodiscard]] std::vector<std::string> uncounted_files(const io::Folder& folder,
+                                                       const OutputLayout& layout,
+                                                       const JobState& state);
+
+/// The message of the fovea::Error that `body` throws, or "". Want of resources and stops are no
+/// findings and are passed on.
+template <typename Body>
+[[nodiscard]] std::string finding_of(const Body& body) {
+  try {
+    body();
+  } catch (const Interrupted&) {
+    throw;
+  } catch (const ResourceError&) {
+    throw;
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return {};
+}
+
+}  // namespace fovea::pipeline

@@ -1,0 +1,330 @@
+// Which of the states in manifest.json and checksums.jsonl the other files prove.
+#include "pipeline/repair.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <string_view>
+#include <tuple>
+
+#include "core/error.hpp"
+#include "io/atomic_file.hpp"
+#include "io/partial_file.hpp"
+#include "io/write_all.hpp"
+#include "pipeline/fingerprint.hpp"
+#include "pipeline/journal.hpp"
+#include "pipeline/output_files.hpp"
+#include "pipeline/output_proof.hpp"
+#include "pipeline/stored_file.hpp"
+
+namespace fovea::pipeline {
+namespace {
+
+// A state that the job may go back to, and how much of the journal goes with it.
+struct Candidate {
+  JobState state;
+  std::size_t journal_size = 0;
+};
+using Candidates = std::vector<Candidate>;
+
+bool same_job(const JobIdentity& a, const JobIdentity& b) {
+  return format_journal_line(a) == format_journal_line(b);
+}
+
+// The file that is meant: one that a finished job left, or one that grew.
+std::string left_as(const io::Folder& folder, const std::string& name, bool finished) {
+  return finished && folder.has(name) ? name : io::PartialFile::left_as(folder, name);
+}
+
+// Reads checksums.jsonl as far as its lines are whole and follow from one another, and collects the
+// states in it.
+class JournalReader {
+ public:
+  JournalReader(const io::Folder& folder, const std::optional<Manifest>& there, StopFlag stop) {
+    const std::string name =
+        left_as(folder, kJournalFile, there.has_value() && there->state.finished);
+    (void)finding_of([&] { look_at(StoredFile(folder, name), there, stop); });
+    if (!identity_ && there) {
+      identity_ = there->identity;
+    }
+    if (!identity_) {
+      return;
+    }
+    take(*identity_);
+    (void)finding_of([&] {
+      const StoredFile file(folder, name);
+      std::uint64_t end = 0;
+      file.each_line(file.size(), stop, [&](std::string_view text, std::uint64_t /*number*/) {
+        end += text.size() + 1;
+        (void)finding_of([&] {
+          const JournalLine line = parse_journal_line(text);
+          if (!std::holds_alternative<JobIdentity>(line)) {
+            take(line);
+          }
+        });
+        if (manifest_ && end == manifest_->state.journal_bytes) {
+          take_manifest();
+        }
+      });
+    });
+    // In the order of the job, which the manifest's state may not have come in.
+    std::ranges::stable_sort(candidates_, {}, [](const Candidate& candidate) {
+      const JobState& s = candidate.state;
+      return std::tuple(s.shards, s.open_rows, s.inputs);
+    });
+  }
+
+  [[nodiscard]] const std::optional<JobIdentity>& identity() const { return identity_; }
+  [[nodiscard]] const JournalSummary& summary() const { return summary_; }
+  [[nodiscard]] const Candidates& candidates() const { return candidates_; }
+  [[nodiscard]] std::string text(std::size_t size) const { return text_.substr(0, size); }
+  /// Whether the manifest belongs to the journal and says that the job is finished.
+  [[nodiscard]] bool finished() const { return manifest_ && manifest_->state.finished; }
+
+ private:
+  // Which job it is, and whether the manifest is of the same output.
+  void look_at(const StoredFile& file, const std::optional<Manifest>& there, StopFlag stop) {
+    bool damaged = false;
+    file.each_line(file.size(), stop, [&](std::string_view text, std::uint64_t /*number*/) {
+      const std::string problem = finding_of([&] {
+        const JournalLine line = parse_journal_line(text);
+        if (const auto* const identity = std::get_if<JobIdentity>(&line)) {
+          identity_ = *identity;
+        }
+      });
+      damaged = damaged || !problem.empty();
+    });
+    if (!there || (identity_ && !same_job(*identity_, there->identity))) {
+      return;
+    }
+    const JobState& state = there->state;
+    if (damaged || file.sums(0, {state.journal_bytes}, stop) ==
+                       std::vector<std::uint64_t>{state.journal_sum}) {
+      manifest_ = there;
+    }
+  }
+
+  void take(const JournalLine& line) {
+    summary_.add(line);
+    text_ += format_journal_line(line);
+    if (std::holds_alternative<RetryRecord>(line)) {
+      candidates_.clear();  // the errors of the pass before are not kept
+      take_retry(*summary_.before());
+    } else if (std::holds_alternative<JobState>(line)) {
+      take_state(*summary_.state());
+    }
+  }
+
+  void take_retry(JobState state) {
+    state.retrying = true;
+    state.retries = summary_.retries();
+    state.inputs = 0;
+    state.names = NameHash().value();
+    state.failed = 0;
+    state.errors_bytes = 0;
+    state.errors_sum = Sha256().head();
+    state.all_inputs = summary_.first()->inputs;
+    state.all_names = summary_.first()->names;
+    candidates_.push_back({state, text_.size()});
+  }
+
+  void take_state(JobState state) {
+    if (state.retrying && state.open_rows == 0 && state.rows + state.failed == state.all_inputs) {
+      state.inputs = state.all_inputs;
+      state.names = state.all_names;
+      state.retrying = false;
+      state.finished = true;
+    } else if (state.rows + state.failed != summary_.pass_rows() + state.inputs) {
+      return;
+    }
+    candidates_.push_back({state, text_.size()});
+  }
+
+  void take_manifest() {
+    const JobState& state = manifest_->state;
+    const bool begins = state.retrying && state.inputs == 0 && state.failed == 0 &&
+                        state.retries == summary_.retries() + 1 && summary_.state() != nullptr;
+    if (state.shards == summary_.files().size() &&
+        state.rows == summary_.rows() + state.open_rows &&
+        (begins || state.retries == summary_.retries())) {
+      candidates_.push_back({state, text_.size()});
+    }
+  }
+
+  std::optional<JobIdentity> identity_;
+  std::optional<Manifest> manifest_;
+  JournalSummary summary_;
+  std::string text_;
+  Candidates candidates_;
+};
+
+class Planner {
+ public:
+  Planner(const io::Folder& folder, const std::optional<Manifest>& there, StopFlag stop)
+      : folder_(folder), stop_(stop), journal_(folder, there, stop) {}
+
+  std::optional<RepairPlan> plan() {
+    if (!journal_.identity()) {
+      return std::nullopt;
+    }
+    layout_.emplace(*journal_.identity());
+    count_good_files();
+    const Candidate* const best = find_best();
+    if (best == nullptr) {
+      return std::nullopt;
+    }
+    RepairPlan plan;
+    plan.manifest = {.identity = *journal_.identity(), .state = best->state};
+    plan.journal = journal_.text(best->journal_size);
+    plan.manifest.state.journal_bytes = plan.journal.size();
+    plan.manifest.state.journal_sum = Sha256::head_of(plan.journal);
+    for (const FileRecord& file : headers_) {
+      if (file.number < best->state.shards) {
+        plan.headers.push_back(file);
+      }
+    }
+    return plan;
+  }
+
+ private:
+  using Wanted = std::vector<const Candidate*>;
+
+  void count_good_files() {
+    for (const FileRecord& file : journal_.summary().files()) {
+      if (!problem_of_index(folder_, *layout_, file, nullptr, stop_).empty()) {
+        return;
+      }
+      if (!problem_of_data(folder_, *layout_, file, nullptr, stop_).empty()) {
+        if (!has_its_rows(file)) {
+          return;
+        }
+        headers_.push_back(file);
+      }
+      ++good_files_;
+    }
+  }
+
+  // Whether a file of embeddings has nothing wrong but its header.
+  [[nodiscard]] bool has_its_rows(const FileRecord& file) const {
+    bool good = false;
+    (void)finding_of([&] {
+      const StoredFile data(folder_, layout_->data_file(file.number));
+      good = layout_->is_length(data.size(), file.rows) &&
+             data.sums(layout_->header_bytes(), {data.size()}, stop_) ==
+                 std::vector<std::uint64_t>{file.data_sum};
+    });
+    return good;
+  }
+
+  // Those of `wanted` where the file begins with the bytes that they count.
+  [[nodiscard]] Wanted agreeing(const std::string& name, std::uint64_t from, const Wanted& wanted,
+                                std::uint64_t JobState::* bytes,
+                                std::uint64_t JobState::* sum) const {
+    std::vector<std::uint64_t> ends;
+    std::ranges::transform(wanted, std::back_inserter(ends),
+                           [&](const Candidate* candidate) { return candidate->state.*bytes; });
+    std::vector<std::uint64_t> sums;
+    (void)finding_of([&] {
+      sums =
+          StoredFile(folder_, left_as(folder_, name, journal_.finished())).sums(from, ends, stop_);
+    });
+    Wanted good;
+    for (std::size_t index = 0; index < sums.size(); ++index) {
+      if (sums[index] == wanted[index]->state.*sum) {
+        good.push_back(wanted[index]);
+      }
+    }
+    return good;
+  }
+
+  [[nodiscard]] Wanted with_errors(const Wanted& wanted) const {
+    Wanted good;
+    Wanted counting;
+    for (const Candidate* const candidate : wanted) {
+      const JobState& state = candidate->state;
+      if (state.finished) {
+        const auto info = folder_.examine(kErrorsFile);
+        if (!info || static_cast<std::uint64_t>(info->st_size) != state.errors_bytes) {
+          continue;
+        }
+      }
+      (state.errors_bytes == 0 ? good : counting).push_back(candidate);
+    }
+    std::ranges::copy(
+        agreeing(kErrorsFile, 0, counting, &JobState::errors_bytes, &JobState::errors_sum),
+        std::back_inserter(good));
+    return good;
+  }
+
+  [[nodiscard]] bool has_retry_list(const JobState& state) const {
+    const JournalSummary& summary = journal_.summary();
+    const JobState* const before =
+        summary.retries() == state.retries ? summary.before() : summary.state();
+    return !state.retrying || (before != nullptr &&
+                               finding_of([&] { prove_retried(folder_, *before, stop_); }).empty());
+  }
+
+  // The last that all files prove.
+  [[nodiscard]] const Candidate* find_best() const {
+    Wanted wanted;
+    for (const Candidate& candidate : journal_.candidates()) {
+      if (candidate.state.shards <= good_files_) {
+        wanted.push_back(&candidate);
+      }
+    }
+    wanted = with_errors(wanted);
+    for (std::uint64_t number = good_files_ + 1; number-- > 0;) {
+      Wanted growing;
+      const Candidate* best = nullptr;
+      for (const Candidate* const candidate : wanted) {
+        if (candidate->state.shards == number) {
+          if (candidate->state.open_rows == 0) {
+            best = candidate;
+          } else {
+            growing.push_back(candidate);
+          }
+        }
+      }
+      growing = agreeing(layout_->data_file(number), layout_->header_bytes(), growing,
+                         &JobState::open_bytes, &JobState::data_sum);
+      if (layout_->has_index()) {
+        growing = agreeing(layout_->index_file(number), 0, growing, &JobState::index_bytes,
+                           &JobState::index_sum);
+      }
+      best = growing.empty() ? best : growing.back();
+      if (best != nullptr && has_retry_list(best->state)) {
+        return best;
+      }
+    }
+    return nullptr;
+  }
+
+  const io::Folder& folder_;
+  StopFlag stop_;
+  JournalReader journal_;
+  std::optional<OutputLayout> layout_;
+  std::uint64_t good_files_ = 0;
+  std::vector<FileRecord> headers_;
+};
+
+}  // namespace
+
+std::optional<RepairPlan> plan_repair(const io::Folder& folder,
+                                      const std::optional<Manifest>& there, StopFlag stop) {
+  return Planner(folder, there, stop).plan();
+}
+
+void carry_out(const RepairPlan& plan, const std::shared_ptr<const io::Folder>& folder) {
+  const OutputLayout layout(plan.manifest.identity);
+  for (const FileRecord& file : plan.headers) {
+    const std::string name = layout.data_file(file.number);
+    const std::string header = layout.header(file.rows);
+    const io::Descriptor data = folder->open_to_write(name, false);
+    io::write_all_at(data.get(), std::as_bytes(std::span(header)), 0, *folder / name);
+  }
+  // Where the job, going on or called done, looks for it first.
+  io::write_file_atomically(
+      folder, plan.manifest.state.finished ? kJournalFile : partial(kJournalFile), plan.journal);
+  io::write_file_atomically(folder, kManifestFile, format_manifest(plan.manifest));
+}
+
+}  // namespace fovea::pipeline

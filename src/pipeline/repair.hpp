@@ -1,0 +1,33 @@
+// Going back to the last state of a damaged output that its files prove.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/stop.hpp"
+#include "io/folder.hpp"
+#include "pipeline/journal.hpp"
+#include "pipeline/manifest.hpp"
+
+namespace fovea::pipeline {
+
+/// What a repair would write.
+struct RepairPlan {
+  Manifest manifest;
+  std::string journal;
+  /// Complete files of embeddings whose header alone is damaged.
+  std::vector<FileRecord> headers;
+};
+
+/// The plan that keeps the most rows, or nothing when no row is proven. `there`: the manifest, when
+/// it can be read. Reads whatever it has to; throws Interrupted when `stop` is set.
+[[nodiscard]] std::optional<RepairPlan> plan_repair(const io::Folder& folder,
+                                                    const std::optional<Manifest>& there,
+                                                    StopFlag stop);
+
+/// Writes what is planned. Killed in between, it leaves an output that can be repaired again.
+void carry_out(const RepairPlan& plan, const std::shared_ptr<const io::Folder>& folder);
+
+}  // namespace fovea::pipeline

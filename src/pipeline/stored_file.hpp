@@ -1,0 +1,66 @@
+// StoredFile: a file of an output, read back.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/stop.hpp"
+#include "io/file.hpp"
+#include "io/folder.hpp"
+#include "pipeline/sha256.hpp"
+
+namespace fovea::pipeline {
+
+/// Every error is a fovea::Error that names the file.
+class StoredFile {
+ public:
+  StoredFile(const io::Folder& folder, const std::string& name);
+
+  [[nodiscard]] std::uint64_t size() const { return file_.size(); }
+  /// What stat(2) said when it was opened.
+  [[nodiscard]] const struct stat& info() const { return info_; }
+  /// The path as messages show it.
+  [[nodiscard]] const std::string& shown() const { return shown_; }
+
+  struct Content {
+    Sha256 sum;
+    std::uint64_t lines = 0;  // newlines
+    bool whole = true;        // the last byte is a newline, or there is none
+  };
+  /// Looks at bytes [from, to). Throws Interrupted when `stop` is set meanwhile.
+  [[nodiscard]] Content look_at(std::uint64_t from, std::uint64_t to, StopFlag stop) const;
+
+  /// Sha256::head() of bytes [from, end) for each of `ends`, which ascend; fewer where the file is
+  /// too short for the rest.
+  [[nodiscard]] std::vector<std::uint64_t> sums(std::uint64_t from,
+                                                const std::vector<std::uint64_t>& ends,
+                                                StopFlag stop) const;
+
+  /// The lines that begin before byte `to`, without their newlines, and their numbers from 1. A
+  /// line is read into memory, so one of over 64 MiB, which none of ours is, is an error.
+  void each_line(
+      std::uint64_t to, StopFlag stop,
+      const std::function<void(std::string_view line, std::uint64_t number)>& take) const;
+
+  /// Passes on bytes [from, to) in pieces.
+  void read(std::uint64_t from, std::uint64_t to, StopFlag stop,
+            const std::function<void(std::span<const std::byte>)>& take) const;
+
+  /// A short file as a text; longer than `most` is an error.
+  [[nodiscard]] std::string text(std::uint64_t most) const;
+
+ private:
+  StoredFile(io::OpenedFile opened, const std::filesystem::path& path);
+
+  struct stat info_{};
+  io::File file_;
+  std::string shown_;
+};
+
+}  // namespace fovea::pipeline

@@ -1,0 +1,110 @@
+// MemoryPool hands out no more than it has, in order; memory_limit reads control groups.
+#include <atomic>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "core/memory_limit.hpp"
+#include "core/memory_pool.hpp"
+
+namespace fovea {
+namespace {
+
+namespace fs = std::filesystem;
+
+TEST(MemoryPool, NeverHandsOutMoreThanItHas) {
+  constexpr std::size_t kSize = 100;
+  MemoryPool pool(kSize);
+  std::atomic<std::size_t> taken = 0;
+  std::atomic<bool> exceeded = false;
+  std::vector<std::thread> threads;
+  for (std::size_t thread = 0; thread < 4; ++thread) {
+    threads.emplace_back([&, thread] {
+      for (std::size_t turn = 0; turn < 2000; ++turn) {
+        const std::size_t bytes = (thread * 37 + turn * 13) % (kSize + 1);
+        const MemoryPool::Lease lease = pool.take(bytes);
+        exceeded = exceeded || (taken += bytes) > kSize;
+        taken -= bytes;
+      }
+    });
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  EXPECT_FALSE(exceeded);
+  EXPECT_EQ(pool.take(kSize).bytes(), kSize);  // all has come back
+}
+
+TEST(MemoryPool, ALargeRequestIsNotPassedByByManySmallOnes) {
+  MemoryPool pool(10);
+  std::atomic<bool> served = false;
+  MemoryPool::Lease small = pool.take(1);
+  std::thread large([&] {
+    const MemoryPool::Lease lease = pool.take(10);
+    served = true;
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // it waits by now
+  std::thread another([&] {
+    const MemoryPool::Lease lease = pool.take(1);  // there is room, but it is not its turn
+    EXPECT_TRUE(served);
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  small.release();
+  large.join();
+  another.join();
+}
+
+TEST(MemoryPool, StopEndsTheWaitAndWhoComesAfterGoesOn) {
+  MemoryPool pool(10);
+  MemoryPool::Lease all = pool.take(10);
+  std::atomic<bool> stop = false;
+  std::thread waiting([&] { EXPECT_THROW((void)pool.take(5, &stop), Interrupted); });
+  std::thread next([&] { EXPECT_EQ(pool.take(4).bytes(), 4U); });
+  stop = true;
+  waiting.join();
+  all.release();
+  next.join();
+  EXPECT_THROW((void)pool.take(11), ResourceError);
+}
+
+class MemoryLimitTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (fs::temp_directory_path() / "fovea-limit-XXXXXX").string();
+    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
+    root_ = pattern;
+  }
+  void TearDown() override { fs::remove_all(root_); }
+  void write(const std::string& name, const std::string& content) const {
+    fs::create_directories((root_ / name).parent_path());
+    std::ofstream(root_ / name) << content;
+  }
+
+  fs::path root_;
+};
+
+TEST_F(MemoryLimitTest, IsTheMachinesWithoutControlGroups) {
+  EXPECT_GT(memory_limit(root_), std::uint64_t{1} << 28);
+}
+
+TEST_F(MemoryLimitTest, IsTheLeastOfTheGroupsAround) {
+  write("proc/self/cgroup", "0::/outer/inner\n");
+  write("sys/fs/cgroup/outer/inner/memory.max", "max\n");
+  write("sys/fs/cgroup/outer/memory.max", "100000000\n");
+  EXPECT_EQ(memory_limit(root_), 100'000'000U);
+}
+
+TEST_F(MemoryLimitTest, ReadsTheFirstVersionToo) {
+  write("proc/self/cgroup", "12:cpu:/x\n4:hugetlb,memory:/docker/1f\n");
+  write("sys/fs/cgroup/memory/memory.limit_in_bytes", "200000000\n");  // as seen inside
+  EXPECT_EQ(memory_limit(root_), 200'000'000U);
+}
+
+}  // namespace
+}  // namespace fovea

@@ -1,0 +1,338 @@
+"""Inputs that hang, explode or break off: each is a failed input, and the photos beside it are embedded."""
+
+import gzip
+import io
+import os
+import resource
+import signal
+import subprocess
+import tarfile
+import time
+import zlib
+
+import numpy as np
+import pytest
+from PIL import Image
+from pipeline_support import jpeg, read_lines, read_output, write_photos
+
+PIXELS = (64, 64, 3)  # of the tiny model
+SIGNAL_SECONDS = 2  # within which every job ends; ours take a tenth
+
+
+def lines(*names):
+    return "".join(f"{os.fspath(name)}\n" for name in names)
+
+
+def run_within(embed, *inputs, out, seconds=20, **options):
+    """As embed(), but a job that hangs fails the test soon."""
+    return embed(*inputs, out=out, timeout=seconds, **options)
+
+
+def start(embed, *inputs, out, flags=(), **popen):
+    return subprocess.Popen(
+        [embed.fovea_bin, *embed.arguments(*inputs, out=out, flags=flags)],
+        stderr=subprocess.PIPE,
+        text=True,
+        **popen,
+    )
+
+
+def end_by_signal(process, which=signal.SIGTERM):
+    """Seconds that the process takes to end after the signal."""
+    sent = time.monotonic()
+    process.send_signal(which)
+    try:
+        process.communicate(timeout=30)
+    finally:
+        process.kill()
+    assert process.returncode == 130
+    return time.monotonic() - sent
+
+
+@pytest.mark.parametrize("listed", [False, True], ids=["named", "listed"])
+@pytest.mark.parametrize("name", ["x.npy", "x.jsonl", "x.tar", "x.jpg"])
+def test_a_pipe_without_a_writer_is_a_failed_input(embed, photos, tmp_path, name, listed):
+    pipe = tmp_path / name
+    os.mkfifo(pipe)
+    out = tmp_path / "out"
+    if listed:
+        (tmp_path / "list").write_text(lines(pipe, photos))
+        inputs = [f"@{tmp_path / 'list'}"]
+    else:
+        inputs = [pipe, photos]
+    run_within(embed, *inputs, out=out, code=3)
+    sources, _, _, errors = read_output(out)
+    assert len(sources) == 40
+    assert list(errors) == [os.fspath(pipe)]
+    assert errors[os.fspath(pipe)].endswith("not a regular file")
+
+
+def test_a_pipe_as_the_index_of_pixels_is_a_failed_input(embed, photos, tmp_path):
+    pixels = tmp_path / "p.npy"
+    np.save(pixels, np.zeros((2, *PIXELS), np.uint8))
+    os.mkfifo(tmp_path / "p.index.jsonl")
+    run_within(embed, f"@{write_list(tmp_path, pixels, photos)}", out=tmp_path / "out", code=3)
+    sources, _, _, errors = read_output(tmp_path / "out")
+    assert len(sources) == 40
+    assert "p.index.jsonl: not a regular file" in errors[os.fspath(pixels)]
+
+
+def write_list(folder, *names):
+    path = folder / "list.txt"
+    path.write_text(lines(*names))
+    return path
+
+
+@pytest.mark.parametrize("which", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_a_job_that_waits_for_the_writer_of_its_list(embed, tmp_path, which):
+    os.mkfifo(tmp_path / "pipe")
+    process = start(embed, f"@{tmp_path / 'pipe'}", out=tmp_path / "out")
+    while not (tmp_path / "out/manifest.json").exists():
+        assert process.poll() is None, process.stderr.read()
+        time.sleep(0.01)
+    time.sleep(0.2)
+    assert end_by_signal(process, which) < SIGNAL_SECONDS
+
+
+def test_a_list_in_a_pipe_is_read_as_it_comes(embed, photos, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    process = start(embed, f"@{tmp_path / 'pipe'}", out=tmp_path / "out")
+    with open(tmp_path / "pipe", "w") as pipe:
+        for photo in sorted(photos.iterdir()):
+            pipe.write(lines(photo))
+            pipe.flush()
+    assert process.wait(timeout=30) == 0, process.stderr.read()
+    process.stderr.close()
+    assert len(read_output(tmp_path / "out")[0]) == 40
+
+
+def index_line(row):
+    return f'{{"row": {row}, "source": "{row}.jpg", "width": 9, "height": 9}}\n'
+
+
+BROKEN_INDEXES = {
+    "short": (index_line(0), 1, "ends after 1 lines, but the array has 3 rows"),
+    "long": ("".join(map(index_line, range(4))), 3, "has more lines than the 3 rows"),
+    "misnumbered": (index_line(0) + index_line(2), 1, "line 2: is for row 2, expected row 1"),
+    "no JSON": (index_line(0) + "no JSON\n", 1, "line 2: not a JSON object"),
+    "endless line": (index_line(0) + "x" * (2 << 20), 1, "line 2 is longer than 1048576 bytes"),
+}
+
+
+@pytest.mark.parametrize("kind", BROKEN_INDEXES)
+def test_a_broken_index_of_pixels_ends_its_file_alone(embed, photos, tmp_path, kind):
+    text, rows, reason = BROKEN_INDEXES[kind]
+    pixels = tmp_path / "p.npy"
+    np.save(pixels, np.zeros((3, *PIXELS), np.uint8))
+    (tmp_path / "p.index.jsonl").write_text(text)
+    out = tmp_path / "out"
+    run_within(embed, f"@{write_list(tmp_path, pixels, photos)}", out=out, code=3)
+    sources, _, _, errors = read_output(out)
+    assert sources[:rows] == [f"{row}.jpg" for row in range(rows)]
+    assert len(sources) == rows + 40
+    assert list(errors) == [os.fspath(pixels)]
+    assert reason in errors[os.fspath(pixels)]
+
+
+def test_a_jsonl_with_an_endless_line_ends_alone(embed, photos, tmp_path):
+    jsonl = tmp_path / "x.jsonl"
+    first = sorted(photos.iterdir())[0]
+    jsonl.write_text(f'{{"path": "{first}"}}\n' + "x" * (2 << 20) + f'\n{{"path": "{first}"}}\n')
+    run_within(embed, f"@{write_list(tmp_path, jsonl, photos)}", out=tmp_path / "out", code=3)
+    sources, _, _, errors = read_output(tmp_path / "out")
+    assert len(sources) == 41
+    assert errors == {os.fspath(jsonl): "line 2 is longer than 1048576 bytes, which no name is"}
+
+
+def test_links_in_archives_are_failed_inputs(embed, tmp_path):
+    with tarfile.open(tmp_path / "a.tar", "w", format=tarfile.GNU_FORMAT) as archive:
+
+        def add(name, kind=tarfile.REGTYPE, target="", content=b""):
+            member = tarfile.TarInfo(name)
+            member.type, member.linkname, member.size = kind, target, len(content)
+            archive.addfile(member, io.BytesIO(content))
+
+        add("a.jpg", content=jpeg(1))
+        add("b.jpg", tarfile.LNKTYPE, "a.jpg")
+        add("c.jpg", tarfile.SYMTYPE, "/etc/passwd")
+        add("d.txt", tarfile.LNKTYPE, "a.jpg")  # not asked for
+        add("e.jpg", tarfile.FIFOTYPE)
+        add("f.jpg", tarfile.DIRTYPE)  # a folder is not left out: its members come
+        add("g.jpg", content=jpeg(2))
+    archive = os.fspath(tmp_path / "a.tar")
+    run_within(embed, archive, out=tmp_path / "out", code=3)
+    sources, _, _, errors = read_output(tmp_path / "out")
+    assert sources == [f"{archive}#a.jpg", f"{archive}#g.jpg"]
+    assert list(errors) == [f"{archive}#{name}.jpg" for name in "bce"]
+    assert 'is a hard link to "a.jpg"' in errors[f"{archive}#b.jpg"]
+    assert 'is a symbolic link to "/etc/passwd"' in errors[f"{archive}#c.jpg"]
+
+
+def test_folders_that_link_to_each_other_come_once_by_links(embed, tmp_path):
+    names = [f"f{i}" for i in range(8)]
+    for i, name in enumerate(names):
+        write_photos(tmp_path / "p" / name, 1, first=i)
+        for other in names:
+            if other != name:
+                (tmp_path / "p" / name / other).symlink_to(f"../{other}")
+    run_within(embed, tmp_path / "p", out=tmp_path / "out", code=3)
+    sources, _, _, errors = read_output(tmp_path / "out")
+    assert len(sources) == 16  # each folder by its own name, and by one link
+    assert len(errors) < 200
+    assert all("that was read already as" in error for error in errors.values())
+
+
+def write_tar_of_zeros(path, gibibytes, filler=0, after=b""):
+    """A .tar.gz of a member of zeros that nobody wants, made of one packed piece again and again."""
+    piece_bytes = 64 << 20
+    piece = gzip.compress(bytes(piece_bytes), 9)
+    member = tarfile.TarInfo("zeros.bin")
+    member.size = gibibytes << 30
+    noise = tarfile.TarInfo("noise.bin")
+    noise.size = filler
+    with open(path, "wb") as file:
+        if filler:  # does not pack, so that the archive may hold more
+            file.write(gzip.compress(noise.tobuf(tarfile.GNU_FORMAT), 1))
+            file.write(gzip.compress(os.urandom(filler), 1))
+        file.write(gzip.compress(member.tobuf(tarfile.GNU_FORMAT)))
+        for _ in range((gibibytes << 30) // piece_bytes):
+            file.write(piece)
+        file.write(gzip.compress(after))
+    return path
+
+
+def test_an_archive_that_unpacks_to_a_thousand_times_its_size_is_refused(embed, photos, tmp_path):
+    bomb = write_tar_of_zeros(tmp_path / "bomb.tar.gz", gibibytes=64)
+    out = tmp_path / "out"
+    run_within(embed, bomb, photos, out=out, seconds=10, code=3)
+    sources, _, _, errors = read_output(out)
+    assert len(sources) == 40
+    assert 'up to "zeros.bin"' in errors[os.fspath(bomb)]
+
+
+def test_an_ordinary_archive_with_a_large_member_is_read_to_its_end(embed, tmp_path):
+    photo = tarfile.TarInfo("a.jpg")
+    photo.size = len(jpeg(1))
+    after = photo.tobuf(tarfile.GNU_FORMAT) + jpeg(1).ljust(-(-photo.size // 512) * 512, b"\0")
+    archive = write_tar_of_zeros(tmp_path / "a.tar.gz", gibibytes=1, filler=1 << 20,
+                                 after=after + bytes(1024))
+    run_within(embed, archive, out=tmp_path / "out", code=0)
+    assert read_output(tmp_path / "out")[0] == [f"{archive}#a.jpg"]
+
+
+def test_a_signal_is_heard_while_a_large_member_is_passed_over(embed, tmp_path):
+    archive = write_tar_of_zeros(tmp_path / "a.tar.gz", gibibytes=8, filler=96 << 20)
+    process = start(embed, archive, out=tmp_path / "out")
+    while not (tmp_path / "out/manifest.json").exists():
+        assert process.poll() is None, process.stderr.read()
+        time.sleep(0.01)
+    time.sleep(0.5)
+    assert process.poll() is None, "the member was too small to be interrupted in"
+    assert end_by_signal(process) < SIGNAL_SECONDS
+
+
+def test_a_signal_is_heard_while_a_large_batch_is_computed(embed, tmp_path):
+    # Some 20 seconds of computing, in one batch.
+    flags = ["--synthetic", "60000", "--batch-size", "60000", "--threads", "1"]
+    process = start(embed, out=tmp_path / "out", flags=flags)
+    while not (tmp_path / "out/manifest.json").exists():
+        assert process.poll() is None, process.stderr.read()
+        time.sleep(0.01)
+    time.sleep(2)
+    assert process.poll() is None, "the batch was too small to be interrupted in"
+    assert end_by_signal(process) < SIGNAL_SECONDS
+
+
+def test_want_of_descriptors_ends_the_job_and_blames_no_photo(embed, tmp_path):
+    many = write_photos(tmp_path / "many", 300)
+    out = tmp_path / "out"
+    flags = ["--decode-threads", "8", "--batch-size", "4"]
+    lacked = 0
+    for limit in range(7, 13):  # from too few for the output's files to enough for the photos
+
+        def few_descriptors(limit=limit):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
+
+        result = embed(many, out=out, flags=[*flags, "--overwrite"], code=None,
+                       preexec_fn=few_descriptors)
+        assert result.returncode in (0, 1), result.stderr
+        lacked += "Too many open files" in result.stderr
+    assert lacked > 0
+    embed(many, out=out, flags=flags)
+    assert len(read_output(out)[0]) == 300
+
+
+def test_decode_threads_that_find_no_room_are_done_without(embed, photos, tmp_path):
+    def little_memory():
+        resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
+
+    # The stacks of 1024 threads are 8 GiB of address space.
+    out = tmp_path / "out"
+    embed(photos, out=out, flags=["--decode-threads", "1024"], env={"MALLOC_ARENA_MAX": "2"},
+          preexec_fn=little_memory)
+    assert len(read_output(out)[0]) == 40
+
+
+def png(width, height):
+    """A PNG of one colour, packed without ever holding its pixels."""
+    packer = zlib.compressobj(6)
+    row = b"\0" + b"\x40\x80\xc0" * width
+    data = b"".join(packer.compress(row) for _ in range(height)) + packer.flush()
+
+    def chunk(kind, content):
+        return (len(content).to_bytes(4, "big") + kind + content
+                + zlib.crc32(kind + content).to_bytes(4, "big"))
+
+    header = width.to_bytes(4, "big") + height.to_bytes(4, "big") + b"\x08\x02\0\0\0"
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", data)
+            + chunk(b"IEND", b""))
+
+
+def test_an_image_that_needs_more_than_the_memory_for_decoding_fails(embed, photos, tmp_path):
+    folder = tmp_path / "p"
+    write_photos(folder, 3)
+    (folder / "large.png").write_bytes(png(2000, 1500))
+    assert Image.open(folder / "large.png").size == (2000, 1500)
+    out = tmp_path / "out"
+    embed(folder, out=out, flags=["--decode-memory", "8M"], code=3)
+    sources, _, _, errors = read_output(out)
+    assert len(sources) == 3
+    assert "--decode-memory" in errors[os.fspath(folder / "large.png")]
+    embed(folder, out=out, flags=["--decode-memory", "64M", "--retry-failed"])
+    assert len(read_output(out)[0]) == 4
+
+
+def test_a_file_larger_than_its_share_of_the_memory_for_decoding_fails(embed, tmp_path):
+    folder = tmp_path / "p"
+    write_photos(folder, 1)
+    (folder / "large.bmp").write_bytes(b"BM" + bytes(3 << 20))
+    embed(folder, out=tmp_path / "out", flags=["--decode-memory", "8M"], code=3)
+    error = read_output(tmp_path / "out")[3][os.fspath(folder / "large.bmp")]
+    assert "files of up to 2097152 fit into the memory for decoding" in error
+
+
+def test_sparse_members_take_no_more_memory_than_there_is(embed, tmp_path):
+    """A few kilobytes that say they are an image of half a gigabyte of zeros, many times over."""
+    archive = tmp_path / "sparse.tar"
+    with tarfile.open(archive, "w", format=tarfile.GNU_FORMAT) as tar:
+        for i in range(8):
+            member = tarfile.TarInfo(f"{i}.jpg")
+            member.type = tarfile.GNUTYPE_SPARSE
+            header = bytearray(member.tobuf(tarfile.GNU_FORMAT))
+            header[386:398] = b"%011o\0" % (512 << 20)  # sparse map: one empty piece at the end
+            header[398:410] = b"%011o\0" % 0
+            header[483:495] = b"%011o\0" % (512 << 20)  # real size
+            header[148:156] = b" " * 8
+            header[148:156] = b"%06o\0 " % sum(header[:512])
+            tar.fileobj.write(header)
+            tar.offset += 512
+    out = tmp_path / "out"
+    process = start(embed, archive, out=out, flags=["--decode-threads", "8"])
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    process.stderr.close()
+    assert process.returncode == 3
+    errors = read_lines(out / "errors.jsonl")
+    assert len(errors) == 8
+    assert all("fit into the memory for decoding" in line["error"] for line in errors)
+    assert usage.ru_maxrss < 1_000_000  # kilobytes
