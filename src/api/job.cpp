@@ -19,6 +19,8 @@
 #include "pipeline/fingerprint.hpp"
 #include "pipeline/input_stream.hpp"
 #include "pipeline/output.hpp"
+#include "pipeline/output_files.hpp"
+#include "pipeline/own_outputs.hpp"
 #include "pipeline/prepare.hpp"
 #include "pipeline/run.hpp"
 #include "pipeline/source.hpp"
@@ -45,7 +47,7 @@ class LateEncoder {
   }
 
   pipeline::Encode load(const std::function<void(std::string_view)>& on_note, StopFlag stop) {
-    const model::Checkpoint checkpoint(folder_);
+    const model::Checkpoint checkpoint(folder_, stop);
     encoder_ = std::make_unique<model::Encoder>(checkpoint, std::move(backend_));
     return [this, on_note, stop](std::span<const std::uint8_t> patches, std::int64_t images,
                                  std::span<float> embeddings) {
@@ -88,10 +90,6 @@ pipeline::RunOptions run_options(const Job& job, int batch_size,
       "webp, gif, bmp, tif or tiff");
 }
 
-bool is_array_file(const std::string& output) {
-  return output.ends_with(".npy");
-}
-
 // One embed_job.
 class EmbedJob {
  public:
@@ -112,7 +110,8 @@ class EmbedJob {
 
   JobReport run() {
     auto source = pipeline::make_source(options_.input, config_.preprocessing);
-    if (is_array_file(options_.output)) {
+    pipeline::refuse_own_outputs(options_.input, options_.output, options_.control.stop);
+    if (pipeline::is_array_file(options_.output)) {
       return run_to_file(std::move(source));
     }
     return run_to_folder(std::move(source));
@@ -172,7 +171,7 @@ class EmbedJob {
       calibration = fs::exists(path, error) ? path : fs::path();  // the encoder tells what to do
     }
     return {.model = options_.model,
-            .model_sha256 = pipeline::model_fingerprint(folder_, calibration),
+            .model_sha256 = pipeline::model_fingerprint(folder_, calibration, options_.control.stop),
             .preprocessing = config_.preprocessing,
             .preprocessing_sha256 = pipeline::preprocessing_fingerprint(config_.preprocessing),
             .precision = std::string(to_string(precision)),
@@ -292,7 +291,7 @@ JobReport embed_job(const EmbedOptions& options) {
 
 JobReport preprocess_job(const PreprocessOptions& options) {
   const Clock::time_point start = Clock::now();
-  if (!is_array_file(options.output)) {
+  if (!pipeline::is_array_file(options.output)) {
     fail("{}: the pixels go to a file that ends in .npy", io::escape(options.output));
   }
   const model::ModelConfig config = model::read_model_config(hub::resolve_model(options.model));
@@ -300,6 +299,7 @@ JobReport preprocess_job(const PreprocessOptions& options) {
   const Preprocessing& p = layout.preprocessing;
   pipeline::InputStream inputs(pipeline::make_source(options.input, p), options.input.shard_index,
                                options.input.shard_count);
+  pipeline::refuse_own_outputs(options.input, options.output, options.control.stop);
   pipeline::FileOutput output(options.output, DType::kU8, {p.height, p.width, 3});
   constexpr int kBatch = 32;
   const pipeline::RunOptions run = run_options(options, kBatch, layout);

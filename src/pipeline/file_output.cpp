@@ -1,6 +1,6 @@
 // FileOutput: three atomic files.
+#include <memory>
 #include <string>
-#include <string_view>
 
 #include "core/error.hpp"
 #include "io/npy.hpp"
@@ -9,21 +9,14 @@
 #include "pipeline/output.hpp"
 
 namespace fovea::pipeline {
-namespace {
-
-std::string beside(std::filesystem::path path, std::string_view extension) {
-  return path.filename().replace_extension().native() + std::string(extension);
-}
-
-}  // namespace
 
 FileOutput::FileOutput(const std::filesystem::path& path, DType dtype, const Shape& row_shape)
     : dtype_(dtype),
       row_shape_(row_shape),
       folder_(std::make_shared<const io::Folder>(path.parent_path())),
-      array_(folder_, path.filename().native()),
-      index_(folder_, beside(path, ".index.jsonl")),
-      errors_(folder_, beside(path, ".errors.jsonl")) {
+      array_(folder_, array_files(path)[0]),
+      index_(folder_, array_files(path)[1]),
+      errors_(folder_, array_files(path)[2]) {
   array_.write(header());
 }
 

@@ -242,8 +242,12 @@ void FolderOutput::open_files() {
 
 void FolderOutput::commit_files() {
   JobState& state = manifest_.state;
-  FileRecord record{.number = state.shards, .rows = state.open_rows, .data_sum = data_->sum()};
+  FileRecord record{.number = state.shards,
+                    .rows = state.open_rows,
+                    .data_bytes = data_->size(),
+                    .data_sum = data_->sum()};
   if (index_) {
+    record.index_bytes = index_->size();
     record.index_sum = index_->sum();
     data_->write_header(layout_.header(state.open_rows));
     index_->commit();

@@ -32,6 +32,15 @@ bool is_shard_file(std::string_view name) {
   return false;
 }
 
+bool is_array_file(const std::filesystem::path& output) {
+  return output.native().ends_with(".npy");
+}
+
+std::array<std::string, 3> array_files(const std::filesystem::path& output) {
+  const std::string stem = output.filename().replace_extension().native();
+  return {output.filename().native(), stem + ".index.jsonl", stem + ".errors.jsonl"};
+}
+
 OutputLayout::OutputLayout(const JobIdentity& identity)
     : format_(identity.format),
       dtype_(identity.dtype == OutputDType::kF32 ? DType::kF32 : DType::kF16),

@@ -1,7 +1,9 @@
 // The files of an output folder, by name.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <string_view>
 
@@ -20,6 +22,11 @@ inline const std::string kLockFile = ".lock";
 
 /// Whether a name is one of embeddings-*, index-*, of any format, finished or partial.
 [[nodiscard]] bool is_shard_file(std::string_view name);
+
+/// Whether an output is one array, and not a folder.
+[[nodiscard]] bool is_array_file(const std::filesystem::path& output);
+/// Its name, that of its index and that of its errors, beside it.
+[[nodiscard]] std::array<std::string, 3> array_files(const std::filesystem::path& output);
 
 /// How the embeddings of a job are stored.
 class OutputLayout {

@@ -67,13 +67,32 @@ Sha256 prove_journal(const io::Folder& folder, const JobState& state, JournalSum
                      StopFlag stop) {
   const StoredFile file(folder, left_as(folder, kJournalFile, state.finished));
   const std::uint64_t bytes = std::min(state.journal_bytes, file.size());
-  file.each_line(bytes, stop, [&](std::string_view line, std::uint64_t number) {
+  // Of states that follow one another only the last says more than the checksum over all lines.
+  std::string waiting;
+  std::uint64_t waiting_number = 0;
+  const auto add = [&](std::string_view line, std::uint64_t number) {
     try {
       summary.add(parse_journal_line(line));
     } catch (const Error& error) {
-      fail("{}: line {} {}", file.shown(), number, error.what());
+      fail("{}: line {}: {}", file.shown(), number, error.what());
+    }
+  };
+  const auto add_waiting = [&] {
+    if (!waiting.empty()) {
+      add(waiting, waiting_number);
+      waiting.clear();
+    }
+  };
+  file.each_line(bytes, stop, [&](std::string_view line, std::uint64_t number) {
+    if (is_state_line(line)) {
+      waiting = line;
+      waiting_number = number;
+    } else {
+      add_waiting();
+      add(line, number);
     }
   });
+  add_waiting();
   return prove_content(file, {.bytes = state.journal_bytes, .sum = state.journal_sum},
                        state.finished, stop);
 }
@@ -312,8 +331,8 @@ std::string problem_of_index(const io::Folder& folder, const OutputLayout& layou
   }
   return finding_of([&] {
     const StoredFile index(folder, name);
-    (void)prove_content(index, {.bytes = index.size(), .sum = file.index_sum, .lines = file.rows},
-                        true, stop);
+    (void)prove_content(
+        index, {.bytes = file.index_bytes, .sum = file.index_sum, .lines = file.rows}, true, stop);
     if (lock != nullptr) {
       lock->remember(name, file.index_sum, index.info());
     }

@@ -5,10 +5,14 @@
 #include <iterator>
 #include <string_view>
 #include <tuple>
+#include <utility>
+
+#include <unistd.h>
 
 #include "core/error.hpp"
 #include "io/atomic_file.hpp"
 #include "io/partial_file.hpp"
+#include "io/system_error.hpp"
 #include "io/write_all.hpp"
 #include "pipeline/fingerprint.hpp"
 #include "pipeline/journal.hpp"
@@ -177,11 +181,7 @@ class Planner {
     plan.journal = journal_.text(best->journal_size);
     plan.manifest.state.journal_bytes = plan.journal.size();
     plan.manifest.state.journal_sum = Sha256::head_of(plan.journal);
-    for (const FileRecord& file : headers_) {
-      if (file.number < best->state.shards) {
-        plan.headers.push_back(file);
-      }
-    }
+    plan.mends = std::move(mends_);
     return plan;
   }
 
@@ -190,29 +190,28 @@ class Planner {
 
   void count_good_files() {
     for (const FileRecord& file : journal_.summary().files()) {
-      if (!problem_of_index(folder_, *layout_, file, nullptr, stop_).empty()) {
+      const bool good =
+          (problem_of_index(folder_, *layout_, file, nullptr, stop_).empty() ||
+           can_mend(layout_->index_file(file.number), "", file.index_bytes, file.index_sum)) &&
+          (problem_of_data(folder_, *layout_, file, nullptr, stop_).empty() ||
+           can_mend(layout_->data_file(file.number), layout_->header(file.rows), file.data_bytes,
+                    file.data_sum));
+      if (!good) {
         return;
-      }
-      if (!problem_of_data(folder_, *layout_, file, nullptr, stop_).empty()) {
-        if (!has_its_rows(file)) {
-          return;
-        }
-        headers_.push_back(file);
       }
       ++good_files_;
     }
   }
 
-  // Whether a file of embeddings has nothing wrong but its header.
-  [[nodiscard]] bool has_its_rows(const FileRecord& file) const {
-    bool good = false;
-    (void)finding_of([&] {
-      const StoredFile data(folder_, layout_->data_file(file.number));
-      good = layout_->is_length(data.size(), file.rows) &&
-             data.sums(layout_->header_bytes(), {data.size()}, stop_) ==
-                 std::vector<std::uint64_t>{file.data_sum};
-    });
-    return good;
+  [[nodiscard]] bool can_mend(const std::string& name, const std::string& header,
+                              std::uint64_t bytes, std::uint64_t sum) {
+    std::vector<std::uint64_t> sums;
+    (void)finding_of([&] { sums = StoredFile(folder_, name).sums(header.size(), {bytes}, stop_); });
+    if (sums != std::vector<std::uint64_t>{sum}) {
+      return false;
+    }
+    mends_.push_back({.name = name, .bytes = bytes, .header = header});
+    return true;
   }
 
   // Those of `wanted` where the file begins with the bytes that they count.
@@ -303,7 +302,7 @@ class Planner {
   JournalReader journal_;
   std::optional<OutputLayout> layout_;
   std::uint64_t good_files_ = 0;
-  std::vector<FileRecord> headers_;
+  std::vector<RepairPlan::Mend> mends_;
 };
 
 }  // namespace
@@ -314,12 +313,12 @@ std::optional<RepairPlan> plan_repair(const io::Folder& folder,
 }
 
 void carry_out(const RepairPlan& plan, const std::shared_ptr<const io::Folder>& folder) {
-  const OutputLayout layout(plan.manifest.identity);
-  for (const FileRecord& file : plan.headers) {
-    const std::string name = layout.data_file(file.number);
-    const std::string header = layout.header(file.rows);
-    const io::Descriptor data = folder->open_to_write(name, false);
-    io::write_all_at(data.get(), std::as_bytes(std::span(header)), 0, *folder / name);
+  for (const RepairPlan::Mend& mend : plan.mends) {
+    const io::Descriptor file = folder->open_to_write(mend.name, false);
+    io::write_all_at(file.get(), std::as_bytes(std::span(mend.header)), 0, *folder / mend.name);
+    if (::ftruncate(file.get(), static_cast<off_t>(mend.bytes)) != 0 || ::fsync(file.get()) != 0) {
+      io::fail_with_errno(*folder / mend.name, "mend");
+    }
   }
   // Where the job, going on or called done, looks for it first.
   io::write_file_atomically(

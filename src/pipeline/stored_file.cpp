@@ -29,11 +29,11 @@ void StoredFile::read(std::uint64_t from, std::uint64_t to, StopFlag stop,
                       const std::function<void(std::span<const std::byte>)>& take) const {
   constexpr std::uint64_t kPieceBytes = std::uint64_t{1} << 20;
   std::vector<std::byte> buffer(
-      static_cast<std::size() t>(from < to ? std::min(kPieceBytes, to - from) : 0));
+      static_cast<std::size_t>(from < to ? std::min(kPieceBytes, to - from) : 0));
   while (from < to) {
     stop.poll();
     const auto piece = std::span(buffer).first(
-        static_cast<std::size() t>(std::min<std::uint64_t>(buffer.size(), to - from)));
+        static_cast<std::size_t>(std::min<std::uint64_t>(buffer.size(), to - from)));
     file_.read_at(from, piece);
     take(piece);
     from += piece.size();
@@ -70,13 +70,12 @@ std::vector<std::uint64_t> StoredFile::sums(std::uint64_t from,
 void StoredFile::each_line(
     std::uint64_t to, StopFlag stop,
     const std::function<void(std::string_view line, std::uint64_t number)>& take) const {
-  constexpr std::size() t kMaxLine = std::size() t{64} << 20;
+  constexpr std::size_t kMaxLine = std::size_t{64} << 20;
   std::string begun;  // of a line that goes on in the next piece
   std::uint64_t number = 1;
   read(0, to, stop, [&](std::span<const std::byte> piece) {
     std::string_view rest(reinterpret_cast<const char*>(piece.data()), piece.size());
-    for (std::size() t end = rest.find('\n'); end != std::string_view::npos;
-         end = rest.find('\n')) {
+    for (std::size_t end = rest.find('\n'); end != std::string_view::npos; end = rest.find('\n')) {
       begun += rest.substr(0, end);
       take(begun, number++);
       begun.clear();

@@ -1,0 +1,124 @@
+// Files compared by device and inode number.
+#include "pipeline/own_outputs.hpp"
+
+#include <map>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include <sys/stat.h>
+
+#include "core/error.hpp"
+#include "io/text.hpp"
+#include "pipeline/braces.hpp"
+#include "pipeline/line_reader.hpp"
+#include "pipeline/output_files.hpp"
+
+namespace fovea::pipeline {
+namespace {
+
+namespace fs = std::filesystem;
+
+class OwnOutputs {
+ public:
+  explicit OwnOutputs(const fs::path& output) {
+    if (is_array_file(output)) {
+      for (const std::string& name : array_files(output)) {
+        add(output.parent_path() / name);
+      }
+      return;
+    }
+    std::error_code absent;  // a folder that is to be made holds nothing
+    for (const auto& entry : fs::directory_iterator(output, absent)) {
+      const std::string name = entry.path().filename().native();
+      if (is_shard_file(name) || name == kManifestFile || name == kJournalFile ||
+          name == kErrorsFile || name == kRetryingFile) {
+        add(entry.path());
+      }
+    }
+  }
+
+  [[nodiscard]] bool empty() const { return files_.empty(); }
+
+  void refuse(const std::string& input) const {
+    refuse_file(input);
+    constexpr std::string_view kArray = ".npy";
+    if (input.ends_with(kArray)) {  // whose names and sizes are read too
+      refuse_file(input.substr(0, input.size() - kArray.size()) + ".index.jsonl");
+    }
+  }
+
+ private:
+  using Identity = std::pair<dev_t, ino_t>;
+
+  void add(const fs::path& path) {
+    struct stat info{};
+    if (::stat(path.c_str(), &info) == 0) {
+      files_[Identity(info.st_dev, info.st_ino)] = path.native();
+    }
+  }
+
+  void refuse_file(const std::string& path) const {
+    struct stat info{};
+    if (::stat(path.c_str(), &info) != 0) {
+      return;
+    }
+    const auto found = files_.find(Identity(info.st_dev, info.st_ino));
+    if (found != files_.end()) {
+      fail("{}: is an input of the job, whose output {} would replace it; choose another output",
+           io::escape(path), io::escape(found->second));
+    }
+  }
+
+  std::map<Identity, std::string> files_;
+};
+
+// Names in a list that can be files which a job writes. Others are not looked up, one by one, on
+// what may be a slow disk.
+bool may_be_output(const std::string& name) {
+  return name.ends_with(".npy") || name.ends_with(".jsonl");
+}
+
+void refuse_in_list(const OwnOutputs& outputs, const std::string& path, bool null_separated,
+                    StopFlag stop) {
+  struct stat info{};
+  if (::stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) {
+    return;  // a pipe is for the job to read
+  }
+  LineReader lines(path, null_separated ? '\0' : '\n');
+  std::string line;
+  while (lines.next(line, stop)) {
+    if (!null_separated && line.ends_with('\r')) {
+      line.pop_back();
+    }
+    if (may_be_output(line)) {
+      outputs.refuse(line);
+    }
+  }
+}
+
+}  // namespace
+
+void refuse_own_outputs(const InputOptions& input, const fs::path& output, StopFlag stop) {
+  const OwnOutputs outputs(output);
+  if (outputs.empty()) {
+    return;
+  }
+  for (const std::string& name : input.inputs) {
+    struct stat info{};
+    const bool exists = ::lstat(name.c_str(), &info) == 0;
+    if (exists) {
+      outputs.refuse(name);
+    } else if (name.starts_with('@')) {
+      outputs.refuse(name.substr(1));
+      refuse_in_list(outputs, name.substr(1), input.null_separated, stop);
+    } else if (const BracePattern pattern(name); pattern.has_groups() && name != "-") {
+      for (std::uint64_t index = 0; index < pattern.count(); ++index) {
+        stop.poll();
+        outputs.refuse(pattern.name(index));
+      }
+    }
+  }
+}
+
+}  // namespace fovea::pipeline
