@@ -100,10 +100,14 @@ class Case:
 
 
 class Arena:
-    """`folder` holds everything; failing cases stay in `folder`/failed. `scale` below 1: a small attack."""
+    """`folder` holds everything; failing cases stay in `folder`/failed. A `small` attack is that of the tests:
+    what takes time though it is right is smaller."""
 
-    def __init__(self, folder: pathlib.Path, program: pathlib.Path, scale: float = 1.0) -> None:
-        self.folder, self.program, self.scale = folder.resolve(), program.resolve(), scale
+    def __init__(self, folder: pathlib.Path, program: pathlib.Path, small: bool = False) -> None:
+        self.folder, self.program = folder.resolve(), program.resolve()
+        self.huge_scale = 0.05 if small else 1.0  # of the limit of pixels
+        self.bomb_scale = 0.25 if small else 1.0
+        self.moments = 1.0 if small else 4.0  # seconds within which signals come
         self.work = self.folder / "work"
         self.failed = self.folder / "failed"
         shutil.rmtree(self.work, ignore_errors=True)

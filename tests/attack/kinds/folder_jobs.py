@@ -25,14 +25,14 @@ def contents(folder: pathlib.Path, only_files: bool = False) -> dict[str, bytes]
 class FolderJob:
     """`fovea embed` of good photos and some bombs, into a folder, and what it leaves when let alone."""
 
-    def __init__(self, arena: Arena, random: Random, bombs: int, scale: float) -> None:
+    def __init__(self, arena: Arena, random: Random, bombs: int = 0, scale: float = 0.05) -> None:
         self.arena = arena
         self.folder = arena.work / "folder-job"
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir()
         self.folder.chmod(0o777)
         files = Case(arena, "", "", self.folder)
-        hostile = [images.input_of(files, made) for made in images.bombs(random, scale)[:bombs]]
+        hostile = [images.input_of(files, made) for made in images.bombs(arena, random, scale)[:bombs]]
         good = [Input(os.fsencode(path)) for path in arena.photos]
         self.inputs = [*hostile, *good, Input(b"absent.jpg")]
         random.shuffle(self.inputs)
