@@ -78,9 +78,9 @@ FolderOutput::FolderOutput(const fs::path& folder, const JobIdentity& identity, 
   }
   try {
     if (there->version < kManifestVersion) {
-      prove_unsummed(*folder_, manifest_, stop);
+      prove_unsummed(*folder_, *there, stop);
     } else {
-      proof_ = prove(*folder_, manifest_, &lock_, stop);
+      proof_ = prove(*folder_, *there, &lock_, stop);
     }
   } catch (const Interrupted&) {
     throw;

@@ -136,45 +136,6 @@ void demand_finished(const JobState& state) {
          state.all_inputs);
 }
 
-// How the counts of a manifest and of its checksums contradict each other.
-void prove_counts(const Manifest& manifest, const JournalSummary& summary) {
-  const JobState& state = manifest.state;
-  demand(summary.identity() &&
-             format_journal_line(*summary.identity()) == format_journal_line(manifest.identity),
-         "tells of another job than {}", kJournalFile);
-  demand(state.shards == summary.files().size(), "counts {} complete files, {} lists {}",
-         state.shards, kJournalFile, summary.files().size());
-  demand(state.rows == summary.rows() + state.open_rows &&
-             state.open_rows < manifest.identity.shard_rows,
-         "counts {} rows, {} of them in a file that is not complete; {} lists {}", state.rows,
-         state.open_rows, kJournalFile, summary.rows());
-  // Killed between the record of a retry and its first line.
-  const bool begins = state.retrying && state.inputs == 0 && state.failed == 0 &&
-                      state.retries == summary.retries() + 1 && summary.state() != nullptr;
-  demand(begins || state.retries == summary.retries(), "counts {} retries, {} lists {}",
-         state.retries, kJournalFile, summary.retries());
-  demand(state.finished || state.retrying == (state.retries > 0),
-         "does not say whether inputs are being tried again");
-  const JobState* const first = summary.first() != nullptr ? summary.first() : summary.state();
-  if (state.finished) {
-    demand_finished(state);
-    const JobState* const last = summary.state();
-    demand(last != nullptr && last->failed == state.failed && last->errors_sum == state.errors_sum,
-           "the job is finished, but {} does not tell how", kJournalFile);
-  } else {
-    const std::uint64_t before = begins ? summary.rows() : summary.pass_rows();
-    demand(state.rows + state.failed == before + state.inputs,
-           "{} new rows and {} failed inputs do not add up to {} inputs", state.rows - before,
-           state.failed, state.inputs);
-  }
-  const bool has_first = state.finished || state.retrying;
-  demand(!has_first || first != nullptr, "counts a pass that {} does not list", kJournalFile);
-  demand(state.all_inputs == (has_first ? first->inputs : 0) &&
-             state.all_names == (has_first ? first->names : 0),
-         "counts {} inputs in all, {} lists {}", state.all_inputs, kJournalFile,
-         has_first ? first->inputs : 0);
-}
-
 }  // namespace
 
 void JournalSummary::add(const JournalLine& line) {
@@ -203,6 +164,53 @@ void JournalSummary::add(const JournalLine& line) {
     state.all_names = first_ ? first_->names : 0;
     state_ = state;
   }
+}
+
+void prove_counts(const Manifest& manifest, const JournalSummary& summary) {
+  const JobState& state = manifest.state;
+  demand(summary.identity() &&
+             format_journal_line(*summary.identity()) == format_journal_line(manifest.identity),
+         "tells of another job than {}", kJournalFile);
+  demand(state.shards == summary.files().size(), "counts {} complete files, {} lists {}",
+         state.shards, kJournalFile, summary.files().size());
+  demand(state.rows == summary.rows() + state.open_rows &&
+             state.open_rows < manifest.identity.shard_rows,
+         "counts {} rows, {} of them in a file that is not complete; {} lists {}", state.rows,
+         state.open_rows, kJournalFile, summary.rows());
+  // What is not there has no length and no sum; what is there is compared with the file.
+  const bool no_index = state.index_bytes == 0 && state.index_sum == 0;
+  demand(state.open_rows > 0
+             ? state.open_bytes > 0 && no_index != OutputLayout(manifest.identity).has_index()
+             : state.open_bytes == 0 && state.data_sum == 0 && no_index,
+         "tells of a file with {} rows and {} bytes", state.open_rows, state.open_bytes);
+  demand((state.failed > 0) == (state.errors_bytes > 0) &&
+             (state.failed > 0 || state.errors_sum == Sha256().head()),
+         "tells of {} failed inputs in {} bytes", state.failed, state.errors_bytes);
+  // Killed between the record of a retry and its first line.
+  const bool begins = state.retrying && state.inputs == 0 && state.failed == 0 &&
+                      state.retries == summary.retries() + 1 && summary.state() != nullptr;
+  demand(begins || state.retries == summary.retries(), "counts {} retries, {} lists {}",
+         state.retries, kJournalFile, summary.retries());
+  demand(state.finished || state.retrying == (state.retries > 0),
+         "does not say whether inputs are being tried again");
+  const JobState* const first = summary.first() != nullptr ? summary.first() : summary.state();
+  if (state.finished) {
+    demand_finished(state);
+    const JobState* const last = summary.state();
+    demand(last != nullptr && last->failed == state.failed && last->errors_sum == state.errors_sum,
+           "the job is finished, but {} does not tell how", kJournalFile);
+  } else {
+    const std::uint64_t before = begins ? summary.rows() : summary.pass_rows();
+    demand(state.rows + state.failed == before + state.inputs,
+           "{} new rows and {} failed inputs do not add up to {} inputs", state.rows - before,
+           state.failed, state.inputs);
+  }
+  const bool has_first = state.finished || state.retrying;
+  demand(!has_first || first != nullptr, "counts a pass that {} does not list", kJournalFile);
+  demand(state.all_inputs == (has_first ? first->inputs : 0) &&
+             state.all_names == (has_first ? first->names : 0),
+         "counts {} inputs in all, {} lists {}", state.all_inputs, kJournalFile,
+         has_first ? first->inputs : 0);
 }
 
 Proof prove(const io::Folder& folder, const Manifest& manifest, OutputLock* lock, StopFlag stop,

@@ -73,6 +73,9 @@ void prove_unsummed(const io::Folder& folder, const Manifest& manifest, StopFlag
 [[nodiscard]] std::string problem_of_index(const io::Folder& folder, const OutputLayout& layout,
                                            const FileRecord& file, OutputLock* lock, StopFlag stop);
 
+/// Throws how the counts of a manifest contradict themselves or its checksums.
+void prove_counts(const Manifest& manifest, const JournalSummary& summary);
+
 /// Throws what is wrong with the list of inputs that a retry tries again; `before`: the state at
 /// the end of the pass before it.
 void prove_retried(const io::Folder& folder, const JobState& before, StopFlag stop);

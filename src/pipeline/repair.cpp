@@ -81,7 +81,8 @@ class JournalReader {
   [[nodiscard]] const JournalSummary& summary() const { return summary_; }
   [[nodiscard]] const Candidates& candidates() const { return candidates_; }
   [[nodiscard]] std::string text(std::size_t size) const { return text_.substr(0, size); }
-  /// Whether the manifest belongs to the journal and says that the job is finished.
+  /// The manifest, if it belongs to the journal.
+  [[nodiscard]] const std::optional<Manifest>& manifest() const { return manifest_; }
   [[nodiscard]] bool finished() const { return manifest_ && manifest_->state.finished; }
 
  private:
@@ -144,13 +145,8 @@ class JournalReader {
   }
 
   void take_manifest() {
-    const JobState& state = manifest_->state;
-    const bool begins = state.retrying && state.inputs == 0 && state.failed == 0 &&
-                        state.retries == summary_.retries() + 1 && summary_.state() != nullptr;
-    if (state.shards == summary_.files().size() &&
-        state.rows == summary_.rows() + state.open_rows &&
-        (begins || state.retries == summary_.retries())) {
-      candidates_.push_back({state, text_.size()});
+    if (finding_of([&] { prove_counts(*manifest_, summary_); }).empty()) {
+      candidates_.push_back({manifest_->state, text_.size()});
     }
   }
 
@@ -254,6 +250,13 @@ class Planner {
     return good;
   }
 
+  // The errors of a pass are lost when the next one begins, so it is the last pass or none.
+  [[nodiscard]] bool is_of_last_pass(const JobState& state) const {
+    const std::optional<Manifest>& there = journal_.manifest();
+    return there ? state.retries == there->state.retries
+                 : state.retrying || state.finished || !folder_.has(kRetryingFile);
+  }
+
   [[nodiscard]] bool has_retry_list(const JobState& state) const {
     const JournalSummary& summary = journal_.summary();
     const JobState* const before =
@@ -266,7 +269,7 @@ class Planner {
   [[nodiscard]] const Candidate* find_best() const {
     Wanted wanted;
     for (const Candidate& candidate : journal_.candidates()) {
-      if (candidate.state.shards <= good_files_) {
+      if (candidate.state.shards <= good_files_ && is_of_last_pass(candidate.state)) {
         wanted.push_back(&candidate);
       }
     }
@@ -313,11 +316,17 @@ std::optional<RepairPlan> plan_repair(const io::Folder& folder,
 }
 
 void carry_out(const RepairPlan& plan, const std::shared_ptr<const io::Folder>& folder) {
+  const OutputLayout layout(plan.manifest.identity);
   for (const RepairPlan::Mend& mend : plan.mends) {
     const io::Descriptor file = folder->open_to_write(mend.name, false);
     io::write_all_at(file.get(), std::as_bytes(std::span(mend.header)), 0, *folder / mend.name);
     if (::ftruncate(file.get(), static_cast<off_t>(mend.bytes)) != 0 || ::fsync(file.get()) != 0) {
       io::fail_with_errno(*folder / mend.name, "mend");
+    }
+  }
+  if (plan.manifest.state.finished) {  // else the job does so when it goes on
+    for (const std::string& name : uncounted_files(*folder, layout, plan.manifest.state)) {
+      folder->remove(name);
     }
   }
   // Where the job, going on or called done, looks for it first.
