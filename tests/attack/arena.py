@@ -9,6 +9,7 @@ import pathlib
 import re
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -153,6 +154,10 @@ class Arena:
         arguments = [command, *self.photos, "-m", self.model, "-o", out, *flags]
         subprocess.run([self.program, *arguments], check=True, capture_output=True)
         return np.load(out)
+
+    def new_folder(self, name: str) -> pathlib.Path:
+        """A folder for what several cases use."""
+        return pathlib.Path(tempfile.mkdtemp(prefix=f"{name}-", dir=self.work))
 
     @contextmanager
     def case(self, kind: str, name: str) -> Iterator[Case]:

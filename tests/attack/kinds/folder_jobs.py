@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import pathlib
-import shutil
 from random import Random
 
 from attack.arena import ROWS, Arena, Case
 from attack.jobs import Input, arguments, judge_output
 from attack.kinds import images
 
+_ABSENT = b"absent.jpg"
 SMALL = ("--decode-threads", "4", "--batch-size", "4", "--shard-rows", "7")
 
 
@@ -27,14 +27,11 @@ class FolderJob:
 
     def __init__(self, arena: Arena, random: Random, bombs: int = 0, scale: float = 0.05) -> None:
         self.arena = arena
-        self.folder = arena.work / "folder-job"
-        shutil.rmtree(self.folder, ignore_errors=True)
-        self.folder.mkdir()
-        self.folder.chmod(0o777)
+        self.folder = arena.new_folder("job")
         files = Case(arena, "", "", self.folder)
         hostile = [images.input_of(files, made) for made in images.bombs(arena, random, scale)[:bombs]]
         good = [Input(os.fsencode(path)) for path in arena.photos]
-        self.inputs = [*hostile, *good, Input(b"absent.jpg")]
+        self.inputs = [*hostile, *good, Input(_ABSENT)]
         random.shuffle(self.inputs)
         self.honest = sum(item.honest for item in self.inputs)
         self.seconds = 0.0  # that it takes
@@ -43,8 +40,8 @@ class FolderJob:
     def prepare(self, case: Case) -> None:
         """The inputs, in the folder of a case."""
         for item in self.inputs:
-            if not item.name.startswith(b"/") and (path := self.folder / os.fsdecode(item.name)).exists():
-                os.link(path, case.folder / path.name)
+            if not item.name.startswith(b"/") and item.name != _ABSENT:
+                os.link(self.folder / os.fsdecode(item.name), case.folder / os.fsdecode(item.name))
 
     def command(self, case: Case, *flags: str) -> list[str]:
         return arguments(case, self.inputs, "embed", "out", (*SMALL, *flags))

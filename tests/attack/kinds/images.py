@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import itertools
 import os
-import shutil
 from collections.abc import Iterator
 from random import Random
 
@@ -56,9 +55,7 @@ class Pool:
     """Bombs and huge images as files, made once for many cases."""
 
     def __init__(self, arena: Arena, random: Random, bomb_count: int, huge_count: int) -> None:
-        self.folder = arena.work / "pool"
-        shutil.rmtree(self.folder, ignore_errors=True)
-        self.folder.mkdir()
+        self.folder = arena.new_folder("pool")
         made = bombs(arena, random)[:bomb_count] + list(itertools.islice(huge(arena, random), huge_count))
         self.inputs = [input_of(Case(arena, "", "", self.folder), one) for one in made]
 

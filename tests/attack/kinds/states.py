@@ -38,8 +38,7 @@ def attack(arena: Arena, random: Random) -> Iterator[Case]:
     from output_damage import alter
     from test_output_state import KINDS, Job
 
-    folder = arena.work / "states"
-    shutil.rmtree(folder, ignore_errors=True)
+    folder = arena.new_folder("states")
     jobs: dict[str, list[Job]] = {}
     for number in range(_ALTERATIONS):
         kind = random.choice(sorted(KINDS))
@@ -74,7 +73,8 @@ def _judge(case: Case, job: Any, out: pathlib.Path, right: dict[str, bytes]) -> 
         case.refused += 1
         if contents(out, only_files=True) != altered:
             case.problem(ROWS, "refused, but not before something was changed")
-        if "--overwrite" not in result.stderr and not any(problem.category == HANG for problem in case.problems):
+        says = any(word in result.stderr for word in ("--overwrite", "remove it"))
+        if not says and not any(problem.category == HANG for problem in case.problems):
             case.problem(OTHER, f"refused without advice: {result.stderr[-300:]}")
 
 
