@@ -51,8 +51,14 @@ class Case:
     def problem(self, category: str, text: str) -> None:
         self.problems.append(Problem(category, text))
 
-    def start(self, *arguments: Any, program: list[str] | None = None, note: str = "",
-              folder: pathlib.Path | None = None, **process: Any) -> Process:  # fmt: skip
+    def start(
+        self,
+        *arguments: Any,
+        program: list[str] | None = None,
+        note: str = "",
+        folder: pathlib.Path | None = None,
+        **process: Any,
+    ) -> Process:
         """The program, or another one, with these arguments; in the case's folder unless told another."""
         command = [a if isinstance(a, bytes) else os.fspath(a) for a in (program or [self.arena.program])]
         command += [a if isinstance(a, bytes) else str(a) for a in arguments]
@@ -62,7 +68,12 @@ class Case:
         return Process(command, folder or self.folder, **process)
 
     def end(
-        self, process: Process, *, patience: float = PATIENCE, codes: tuple[int, ...] = (0, 3), memory: int = MEMORY
+        self,
+        process: Process,
+        *,
+        patience: float = PATIENCE,
+        codes: tuple[int, ...] = (0, 3),
+        memory: int = MEMORY,
     ) -> Ending:
         """Its ending, with whatever is wrong about it noted."""
         ending = process.end(patience)
@@ -77,20 +88,27 @@ class Case:
             self.problem(OTHER, f"exit code {ending.code}, expected one of {codes}: {said}")
         if ending.peak > memory:
             self.problem(MEMORY_USE, f"took {ending.peak / 1e6:.0f} MB, allowed are {memory / 1e6:.0f}")
-        self.judge_text(ending.stderr)
+        self.judge_text(ending.stderr, unforeseen=ending.code >= 0)
         return ending
 
-    def judge_text(self, text: bytes) -> None:
+    def judge_text(self, text: bytes, unforeseen: bool = True) -> None:
+        """Notes what should not be printed: control characters, and messages that nobody wrote on purpose."""
         found = _RAW.search(text.decode(errors="replace"))
         if found:
             around = text.decode(errors="replace")[max(0, found.start() - 60) : found.end() + 20]
             self.problem(OTHER, f"prints control characters: {around!r}")
         for word in _UNFORESEEN:
-            if word in text:
+            if unforeseen and word in text:
                 self.problem(OTHER, f"unforeseen: {text[-300:]!r}")
 
-    def run(self, *arguments: Any, patience: float = PATIENCE, codes: tuple[int, ...] = (0, 3),
-            memory: int = MEMORY, **process: Any) -> Ending:  # fmt: skip
+    def run(
+        self,
+        *arguments: Any,
+        patience: float = PATIENCE,
+        codes: tuple[int, ...] = (0, 3),
+        memory: int = MEMORY,
+        **process: Any,
+    ) -> Ending:
         return self.end(self.start(*arguments, **process), patience=patience, codes=codes, memory=memory)
 
     def write(self, name: str | bytes, data: bytes) -> pathlib.Path:
@@ -101,8 +119,8 @@ class Case:
 
 
 class Arena:
-    """`folder` holds everything; failing cases stay in `folder`/failed. A `small` attack is that of the tests:
-    what takes time though it is right is smaller."""
+    """`folder` holds everything; failing cases stay in `folder`/failed. In a `small` attack, that of the
+    tests, what rightly takes time is smaller."""
 
     def __init__(self, folder: pathlib.Path, program: pathlib.Path, small: bool = False) -> None:
         self.folder, self.program = folder.resolve(), program.resolve()
@@ -116,8 +134,11 @@ class Arena:
         self.model = self.work / "model"
         self._number = 0
         self.label = ""  # begins the names of failed cases
-        subprocess.run([program, "init", "--preset", "tiny", "--seed", "0", "-o", self.model], check=True,
-                       capture_output=True)  # fmt: skip
+        subprocess.run(
+            [program, "init", "--preset", "tiny", "--seed", "0", "-o", self.model],
+            check=True,
+            capture_output=True,
+        )
         self.photos = self._write_photos()
         self.pixels = self._good("preprocess")
         self.embeddings = self._good("embed", *self.precisely)

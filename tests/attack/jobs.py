@@ -66,13 +66,23 @@ def arguments(case: Case, inputs: list[Input], command: str, out: str, flags: tu
 
 
 def run_job(
-    case: Case, inputs: list[Input], *, command: str = "preprocess", flags: tuple[str, ...] = ("--decode-threads", "8"),
-    patience: float = PATIENCE, limits: Limits | None = None, codes: tuple[int, ...] = (0, 3),
-) -> Ending:  # fmt: skip
+    case: Case,
+    inputs: list[Input],
+    *,
+    command: str = "preprocess",
+    flags: tuple[str, ...] = ("--decode-threads", "8"),
+    patience: float = PATIENCE,
+    limits: Limits | None = None,
+    codes: tuple[int, ...] = (0, 3),
+) -> Ending:
     """Runs the job and judges how it ended and which rows it left."""
     honest = sum(item.honest for item in inputs)
-    ending = case.run(*arguments(case, inputs, command, "out.npy", flags), patience=patience + honest,
-                      limits=limits, codes=codes)  # fmt: skip
+    ending = case.run(
+        *arguments(case, inputs, command, "out.npy", flags),
+        patience=patience + honest,
+        limits=limits,
+        codes=codes,
+    )
     if ending.code in (0, 3) and not ending.hung:
         judge_output(case, inputs, case.folder / "out.npy", command)
     return ending
@@ -94,14 +104,19 @@ def read_rows(out: pathlib.Path) -> Rows:
         arrays, errors = [(out, out.with_suffix(".index.jsonl"))], out.with_suffix(".errors.jsonl")
     else:
         names = sorted(out.glob("embeddings-*.npy"))
-        arrays = [(name, name.with_name(name.name.replace("embeddings", "index")).with_suffix(".jsonl")) for name in names]
+        arrays = [
+            (name, name.with_name(name.name.replace("embeddings", "index")).with_suffix(".jsonl"))
+            for name in names
+        ]
         errors = out / "errors.jsonl"
     sources, rows = [], []
     for array, index in arrays:
         values = np.load(array)
         lines = [json.loads(line) for line in index.read_text("utf-8").splitlines()]
         if [line["row"] for line in lines] != list(range(len(values))):
-            raise ValueError(f"{array.name} has {len(values)} rows, {index.name} has {len(lines)} lines or misnumbers them")
+            raise ValueError(
+                f"{array.name} has {len(values)} rows, {index.name} has {len(lines)} lines or misnumbers them"
+            )
         sources += [line["source"] for line in lines]
         rows += [value.tobytes() for value in values]
     failed = [json.loads(line) for line in errors.read_text("utf-8").splitlines()]
@@ -139,7 +154,12 @@ def judge_rows(case: Case, inputs: list[Input], found: Rows, command: str) -> No
             case.problem(ROWS, f"{source[-200:]!r} has a row, expected an error")
         if source in good and source in rows and rows[source] != right[good[source]].tobytes():
             case.problem(ROWS, f"{source[-200:]!r} has another row than in a job of good photos")
-        if item.pixels is not None and command == "preprocess" and source in rows and rows[source] != item.pixels.tobytes():
+        if (
+            item.pixels is not None
+            and command == "preprocess"
+            and source in rows
+            and rows[source] != item.pixels.tobytes()
+        ):
             ours = np.frombuffer(rows[source], np.uint8)
             differ = int((ours != item.pixels.reshape(-1)).sum())
             case.problem(ROWS, f"{source[-200:]!r}: {differ} of {len(ours)} bytes are not Pillow's")

@@ -27,8 +27,12 @@ class Oracle:
     def pixels(self, data: bytes) -> np.ndarray | None:
         """uint8 [height, width, 3] as the model takes them; None where Pillow does not read the image."""
         if self._process is None or self._process.poll() is not None:
-            self._process = subprocess.Popen([sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                             stderr=subprocess.DEVNULL)  # fmt: skip
+            self._process = subprocess.Popen(
+                [sys.executable, __file__],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+            )
         width, height = self._size
         process = self._process
         timer = threading.Timer(_SECONDS, process.kill)

@@ -1,7 +1,7 @@
 """A Python program that embeds images, to be interrupted or to end while its threads embed.
 
-  python_victim.py interrupt MODEL FILE...          embeds until Ctrl-C: then exit code 7
-  python_victim.py daemons MODEL THREADS SECONDS FILE...   ends while daemon threads embed: exit code 0
+python_victim.py interrupt MODEL FILE...          embeds until Ctrl-C: then exit code 7
+python_victim.py daemons MODEL THREADS SECONDS FILE...   ends while daemon threads embed: exit code 0
 """
 
 from __future__ import annotations

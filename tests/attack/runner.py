@@ -36,15 +36,26 @@ class Tally:
         self.problems.update(problem.category for problem in case.problems)
 
     def line(self, name: str) -> str:
-        found = ", ".join(f"{count} {category}" for category, count in sorted(self.problems.items())) or "clean"
-        return (f"{name:<10}{self.cases:>6}{self.accepted:>9}{self.refused:>9}{self.slowest[0]:>9.2f}"
-                f"{self.peak / 1e6:>9.0f}{self.seconds:>8.0f}  {found}")  # fmt: skip
+        found = (
+            ", ".join(f"{count} {category}" for category, count in sorted(self.problems.items())) or "clean"
+        )
+        return (
+            f"{name:<10}{self.cases:>6}{self.accepted:>9}{self.refused:>9}{self.slowest[0]:>9.2f}"
+            f"{self.peak / 1e6:>9.0f}{self.seconds:>8.0f}  {found}"
+        )
 
 
 _ROUNDS = 3
-_WEIGHTS = {"bombs": 2, "memory": 2, "signals": 4, "python": 5}  # whose cases take long, or that are to be many
+_WEIGHTS = {
+    "bombs": 2,
+    "memory": 2,
+    "signals": 4,
+    "python": 5,
+}  # whose cases take long, or that are to be many
 
-HEADER = f"{'kind':<10}{'cases':>6}{'accepted':>9}{'refused':>9}{'slowest':>9}{'peak MB':>9}{'seconds':>8}  found"
+HEADER = (
+    f"{'kind':<10}{'cases':>6}{'accepted':>9}{'refused':>9}{'slowest':>9}{'peak MB':>9}{'seconds':>8}  found"
+)
 
 
 class Attacks:
@@ -90,10 +101,14 @@ def describe(case: Case) -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="scripts/attack", description="Attacks Fovea with hostile files, hubs and signals.")
+    parser = argparse.ArgumentParser(
+        prog="scripts/attack", description="Attacks Fovea with hostile files, hubs and signals."
+    )
     parser.add_argument("--minutes", type=float, default=5, help="how long (default: 5)")
     parser.add_argument("--seed", type=int, help="which files are made (default: a random one, printed)")
-    parser.add_argument("--only", default=",".join(kinds.NAMES), metavar="KIND,...", help="some of: %(default)s")
+    parser.add_argument(
+        "--only", default=",".join(kinds.NAMES), metavar="KIND,...", help="some of: %(default)s"
+    )
     parser.add_argument("--program", type=pathlib.Path, default=ROOT / "build/release/bin/fovea")
     parser.add_argument("--small", action="store_true", help="the small files of the test in CI")
     options = parser.parse_args()
@@ -111,7 +126,9 @@ def main() -> int:
     print(HEADER, flush=True)
     while time.monotonic() < end:
         for name in names:
-            for case in attacks.run(name, min(share * _WEIGHTS.get(name, 1), max(0.0, end - time.monotonic()))):
+            for case in attacks.run(
+                name, min(share * _WEIGHTS.get(name, 1), max(0.0, end - time.monotonic()))
+            ):
                 print(describe(case), flush=True)
             print(attacks.tallies[name].line(name), flush=True)
     return summary(attacks)
@@ -124,8 +141,10 @@ def summary(attacks: Attacks) -> int:
         print(tally.line(name))
         total.update(tally.problems)
     cases = sum(tally.cases for tally in attacks.tallies.values())
-    print(f"\n{cases} cases, {total[CRASH]} crashes, {total[HANG]} hangs, {total[ROWS]} wrong rows, "
-          f"{total[MEMORY_USE]} over the memory, {total[OTHER]} other")  # fmt: skip
+    print(
+        f"\n{cases} cases, {total[CRASH]} crashes, {total[HANG]} hangs, {total[ROWS]} wrong rows, "
+        f"{total[MEMORY_USE]} over the memory, {total[OTHER]} other"
+    )
     return 1 if total else 0
 
 

@@ -78,7 +78,9 @@ class Limits:
 
     def shell(self) -> tuple[str, str]:
         """The same for a shell: what comes before the command, and after it."""
-        names = {getattr(resource, name): name[7:].lower() for name in dir(resource) if name.startswith("RLIMIT_")}
+        names = {
+            getattr(resource, name): name[7:].lower() for name in dir(resource) if name.startswith("RLIMIT_")
+        }
         words = [f"--{names[what]}={value}" for what, value in self.resources.items()]
         before = f"prlimit {' '.join(words)} " if words else ""
         if self.user >= 0:
@@ -91,20 +93,33 @@ class Process:
     """A running program, whose output goes to files in its folder."""
 
     def __init__(
-        self, command: list[str | bytes], folder: pathlib.Path, *, env: dict[str, str] | None = None,
-        stdin: int | None = None, stdout: str | None = None, limits: Limits | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        command: list[str | bytes],
+        folder: pathlib.Path,
+        *,
+        env: dict[str, str] | None = None,
+        stdin: int | None = None,
+        stdout: str | None = None,
+        limits: Limits | None = None,
+    ) -> None:
         self._files = (folder / "stdout.txt", folder / "stderr.txt")
         self._discard = stdout is not None
-        restrict = limits.apply if limits and (limits.resources or limits.closed or limits.user >= 0) else None
+        restrict = (
+            limits.apply if limits and (limits.resources or limits.closed or limits.user >= 0) else None
+        )
         for file in self._files:
             file.write_bytes(b"")
             file.chmod(0o666)
         with open(stdout or self._files[0], "wb") as out, open(self._files[1], "wb") as err:
             self._process = subprocess.Popen(
-                command, cwd=folder, env=os.environ | (env or {}), stdin=subprocess.DEVNULL if stdin is None else stdin,
-                stdout=out, stderr=err, preexec_fn=restrict,
-            )  # fmt: skip
+                command,
+                cwd=folder,
+                env=os.environ | (env or {}),
+                stdin=subprocess.DEVNULL if stdin is None else stdin,
+                stdout=out,
+                stderr=err,
+                preexec_fn=restrict,
+            )
         self.pid = self._process.pid
         self._own_peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         self._peak = 0
@@ -165,11 +180,18 @@ class Process:
                 time.sleep(_TICK)
         out = b"" if self._discard else self._files[0].read_bytes()
         return Ending(
-            self._process.returncode, hung, self.clock.tick(), self._peak * 1024, out, self._files[1].read_bytes()
+            self._process.returncode,
+            hung,
+            self.clock.tick(),
+            self._peak * 1024,
+            out,
+            self._files[1].read_bytes(),
         )
 
 
-def shell_line(command: list[str | bytes], env: dict[str, str] | None, limits: Limits | None, rest: str = "") -> str:
+def shell_line(
+    command: list[str | bytes], env: dict[str, str] | None, limits: Limits | None, rest: str = ""
+) -> str:
     """The command as a line for a shell."""
     words = [shlex.quote(word) if isinstance(word, str) else _quoted_bytes(word) for word in command]
     before, after = (limits or Limits()).shell()
@@ -178,4 +200,8 @@ def shell_line(command: list[str | bytes], env: dict[str, str] | None, limits: L
 
 
 def _quoted_bytes(word: bytes) -> str:
-    return "$'" + "".join(f"\\x{byte:02x}" if not 32 < byte < 127 or byte in b"'\\" else chr(byte) for byte in word) + "'"
+    return (
+        "$'"
+        + "".join(f"\\x{byte:02x}" if not 32 < byte < 127 or byte in b"'\\" else chr(byte) for byte in word)
+        + "'"
+    )

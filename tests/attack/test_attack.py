@@ -15,9 +15,20 @@ from attack.runner import Attacks, describe
 SEED = int(os.environ.get("FOVEA_ATTACK_SEED", "1"))
 # Cases of each kind: some seconds each on two CPUs.
 CASES = {
-    "bombs": 24, "huge": 12, "memory": 1, "mutants": 3, "tars": 30, "sources": 12, "models": 8, "hub": 12,
-    "states": 8, "process": 24, "signals": 5, "kills": 4, "python": 5,
-}  # fmt: skip
+    "bombs": 24,
+    "huge": 12,
+    "memory": 1,
+    "mutants": 3,
+    "tars": 30,
+    "sources": 12,
+    "models": 8,
+    "hub": 12,
+    "states": 8,
+    "process": 24,
+    "signals": 5,
+    "kills": 4,
+    "python": 5,
+}
 
 
 @pytest.fixture(scope="module")

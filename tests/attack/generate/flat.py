@@ -61,7 +61,9 @@ def gif(width: int, height: int, frames: int = 1, extensions: bytes = b"") -> by
         value >>= at // 8 * 8
         at %= 8
     packed += value.to_bytes(2, "little")
-    data = b"".join(bytes([len(packed[i : i + 255])]) + packed[i : i + 255] for i in range(0, len(packed), 255))
+    data = b"".join(
+        bytes([len(packed[i : i + 255])]) + packed[i : i + 255] for i in range(0, len(packed), 255)
+    )
     frame = b"," + struct.pack("<HHHHB", 0, 0, width, height, 0) + b"\x08" + data + b"\0"
     head = b"GIF89a" + struct.pack("<HHBBB", width, height, 0xF7, 0, 0) + bytes(range(7, 7 + 3)) * 256
     return head + extensions + frame * frames + b";"
@@ -103,8 +105,13 @@ def huge(random: Random, pixels: int) -> Iterator[Made]:
             if kind == "bmp24":  # not packed: the file is as large as the pixels
                 height = max(1, min(height, 60_000_000 // width))
             extension = "webp" if kind.startswith("loss") else "gif" if kind == "gif" else "bmp"
-            yield Made(f"{width}x{height}-{kind}.{extension}", make(width, height), width * height,
-                       3.0 if kind == "lossy" else 1.5, None if kind == "lossy" else make(16, 16))  # fmt: skip
+            yield Made(
+                f"{width}x{height}-{kind}.{extension}",
+                make(width, height),
+                width * height,
+                3.0 if kind == "lossy" else 1.5,
+                None if kind == "lossy" else make(16, 16),
+            )
 
 
 def bombs(random: Random, scale: float) -> Iterator[Made]:
@@ -121,7 +128,14 @@ def bombs(random: Random, scale: float) -> Iterator[Made]:
     frame = b"ANMF" + struct.pack("<I", 16 + len(whole) - 12) + bytes(16) + whole[12:]
     animated = b"VP8X" + struct.pack("<I", 10) + b"\2" + bytes(9) + b"ANIM" + struct.pack("<I", 6) + bytes(6)
     yield Made("frames.webp", _riff(b"EXIF", b"", animated + frame * (many // 20)))
-    canvas = b"VP8X" + struct.pack("<I", 10) + b"\2" + bytes(3) + struct.pack("<I", 16_000)[:3] + struct.pack("<I", 11_000)[:3]
+    canvas = (
+        b"VP8X"
+        + struct.pack("<I", 10)
+        + b"\2"
+        + bytes(3)
+        + struct.pack("<I", 16_000)[:3]
+        + struct.pack("<I", 11_000)[:3]
+    )
     animated = canvas + b"ANIM" + struct.pack("<I", 6) + bytes(6)
     yield Made("frames-on-a-large-canvas.webp", _riff(b"EXIF", b"", animated + frame * 200), 176_000_000)
     # Runs of nothing, jumps, and rows that end at once: none brings a pixel.

@@ -10,14 +10,32 @@ from random import Random
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 NAME = "org/name"
-PATHS = ("info", "config.json", "preprocessor_config.json", "model.safetensors.index.json", "model.safetensors")
+PATHS = (
+    "info",
+    "config.json",
+    "preprocessor_config.json",
+    "model.safetensors.index.json",
+    "model.safetensors",
+)
 _ESCAPE = "\x1b]0;owned\x07\u202e"
 
 
 class Hub:
     """Answers well, but for the path `where` of PATHS, in `how` way of WAYS, with the status `status`."""
 
-    WAYS = ("endless", "drip", "deep", "long", "headers", "header", "escapes", "cut", "silent", "redirect", "garbage")
+    WAYS = (
+        "endless",
+        "drip",
+        "deep",
+        "long",
+        "headers",
+        "header",
+        "escapes",
+        "cut",
+        "silent",
+        "redirect",
+        "garbage",
+    )
 
     def __init__(self, files: dict[str, bytes], where: str, how: str, status: int) -> None:
         self.files, self.where, self.how, self.status = files, where, how, status
@@ -74,7 +92,12 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         else:
             self.head(404, ("Content-Length", "0"), ("X-Error-Code", "EntryNotFound"))
             return
-        self.head(200, ("Content-Length", str(len(body))), ("X-Repo-Commit", COMMIT), ("ETag", '"%040x"' % (hash(name) & 0xFFFF)))
+        self.head(
+            200,
+            ("Content-Length", str(len(body))),
+            ("X-Repo-Commit", COMMIT),
+            ("ETag", '"%040x"' % (hash(name) & 0xFFFF)),
+        )
         if self.command == "GET":
             self.wfile.write(body)
 
@@ -83,7 +106,11 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         head = getattr(self, "_" + hub.how, None)
         self.close_connection = True
         about = [("X-Repo-Commit", COMMIT), ("ETag", '"%040x"' % 7)]
-        if self.command == "HEAD" and status == 200 and hub.how in ("endless", "drip", "cut", "deep", "long", "silent"):
+        if (
+            self.command == "HEAD"
+            and status == 200
+            and hub.how in ("endless", "drip", "cut", "deep", "long", "silent")
+        ):
             self.head(200, *about, ("Content-Length", "100000000"))
         elif head is not None:
             head(status, about)
@@ -111,7 +138,11 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def _long(self, status, about) -> None:
-        entry = b'{"rfilename":"a.safetensors"},' if self.hub.where == "info" else b'"a.b.c.d":"model-1.safetensors",'
+        entry = (
+            b'{"rfilename":"a.safetensors"},'
+            if self.hub.where == "info"
+            else b'"a.b.c.d":"model-1.safetensors",'
+        )
         start = b'{"siblings":[' if self.hub.where == "info" else b'{"weight_map":{'
         self.head(status, *about, ("Content-Length", str(len(start) + len(entry) * 6_000_000)))
         self.wfile.write(start)
@@ -125,12 +156,19 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.end_headers()
 
     def _header(self, status, about) -> None:
-        self.head(status, ("ETag", "x" * (1 << 20)), ("X-Error-Message", "x" * (1 << 20)), ("Content-Length", "0"))
+        self.head(
+            status, ("ETag", "x" * (1 << 20)), ("X-Error-Message", "x" * (1 << 20)), ("Content-Length", "0")
+        )
 
     def _escapes(self, status, about) -> None:
         text = _ESCAPE.encode().decode("latin-1")
-        self.head(status if status != 200 else 403, ("X-Error-Message", text), ("X-Error-Code", text), ("Location", "/" + text),
-                  ("Content-Length", "0"))  # fmt: skip
+        self.head(
+            status if status != 200 else 403,
+            ("X-Error-Message", text),
+            ("X-Error-Code", text),
+            ("Location", "/" + text),
+            ("Content-Length", "0"),
+        )
 
     def _cut(self, status, about) -> None:
         self.head(status, *about, ("Content-Length", "100000000"))

@@ -64,8 +64,12 @@ def baseline(width: int, height: int, components: int, levels: list[int], sampli
         rest = (units - 1) * 2 * (3 + components)
     else:
         rest = (_blocks(width, height) - 1) * 2 * components
-    return b"\xff\xd8" + _frame(SOF_BASELINE, width, height, components, sampling) + _TABLES + b"".join(
-        (_scan(list(range(components)), 0, 63), _zeros(start, rest), b"\xff\xd9"))  # fmt: skip
+    return (
+        b"\xff\xd8"
+        + _frame(SOF_BASELINE, width, height, components, sampling)
+        + _TABLES
+        + b"".join((_scan(list(range(components)), 0, 63), _zeros(start, rest), b"\xff\xd9"))
+    )
 
 
 def _runs(blocks: int) -> bytes:
@@ -89,7 +93,14 @@ def progressive(width: int, height: int, components: int, levels: list[int], sca
     parts = [_scan(list(range(components)), 0, 0), _zeros(start, (blocks - 1) * components)]
     nothing = [_scan([i], 1, 63) + _runs(blocks) for i in range(components)]
     rounds, rest = divmod(scans, components)
-    return b"\xff\xd8" + head + b"".join(parts) + b"".join(nothing) * rounds + b"".join(nothing[:rest]) + b"\xff\xd9"
+    return (
+        b"\xff\xd8"
+        + head
+        + b"".join(parts)
+        + b"".join(nothing) * rounds
+        + b"".join(nothing[:rest])
+        + b"\xff\xd9"
+    )
 
 
 def arithmetic(width: int, height: int, components: int, scans: int) -> bytes:
@@ -117,8 +128,13 @@ def huge(random: Random, pixels: int) -> Iterator[Made]:
                 return baseline(w, h, components, levels, 0x22 if how == "420" else 0x11)
 
             passes = components / 2 * (1 + scans / components if how in ("progressive", "arithmetic") else 1)
-            yield Made(f"{width}x{height}-{components}-{how}.jpg", make(width, height), width * height,
-                       passes * (4 if how == "arithmetic" else 1), None if how == "arithmetic" else make(16, 16))  # fmt: skip
+            yield Made(
+                f"{width}x{height}-{components}-{how}.jpg",
+                make(width, height),
+                width * height,
+                passes * (4 if how == "arithmetic" else 1),
+                None if how == "arithmetic" else make(16, 16),
+            )
 
 
 def bombs(random: Random, scale: float) -> Iterator[Made]:

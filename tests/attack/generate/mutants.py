@@ -12,7 +12,25 @@ from random import Random
 # Over a thousand images of every supported kind, made for the tests of pixels.
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "image"))
 
-_INTERESTING = (0, 1, 2, 7, 8, 16, 127, 128, 255, 256, 0x7FFF, 0x8000, 0xFFFF, 0x10000, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF)
+_INTERESTING = (
+    0,
+    1,
+    2,
+    7,
+    8,
+    16,
+    127,
+    128,
+    255,
+    256,
+    0x7FFF,
+    0x8000,
+    0xFFFF,
+    0x10000,
+    0x7FFFFFFF,
+    0x80000000,
+    0xFFFFFFFF,
+)
 
 
 @functools.cache
@@ -40,7 +58,10 @@ def _of_model_size(kind: str) -> list[tuple[str, bytes]]:
         "bmp": [{}],
         "tiff": [{"compression": c} for c in ("raw", "tiff_lzw", "packbits", "tiff_adobe_deflate", "jpeg")],
     }[kind]
-    return [(f"64x64-{i}.{kind}", image_cases.encode(photo, kind.upper(), **options)) for i, options in enumerate(variants)]
+    return [
+        (f"64x64-{i}.{kind}", image_cases.encode(photo, kind.upper(), **options))
+        for i, options in enumerate(variants)
+    ]
 
 
 def mutant(random: Random) -> tuple[str, bytes]:
@@ -142,7 +163,20 @@ def _rearrange(random: Random, kind: str, data: bytes) -> bytes:
     return b"".join(parts)
 
 
-_MUTATIONS = (_flip, _flip, _number, _number, _number, _cut, _remove, _insert, _duplicate, _splice, _rearrange, _rearrange)
+_MUTATIONS = (
+    _flip,
+    _flip,
+    _number,
+    _number,
+    _number,
+    _cut,
+    _remove,
+    _insert,
+    _duplicate,
+    _splice,
+    _rearrange,
+    _rearrange,
+)
 
 
 def _with_checksums(data: bytes) -> bytes:
@@ -150,5 +184,8 @@ def _with_checksums(data: bytes) -> bytes:
     parts = _parts("png", data)
     if len(parts) < 3:
         return data
-    fixed = [part[:-4] + struct.pack(">I", zlib.crc32(part[4:-4])) if len(part) >= 12 else part for part in parts[1:-1]]
+    fixed = [
+        part[:-4] + struct.pack(">I", zlib.crc32(part[4:-4])) if len(part) >= 12 else part
+        for part in parts[1:-1]
+    ]
     return b"".join([parts[0], *fixed, parts[-1]])

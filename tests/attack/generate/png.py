@@ -36,9 +36,17 @@ def rows_of(width: int, height: int, color: int, depth: int, sample: bytes, inte
 
 
 def png(
-    width: int, height: int, color: int = RGB, depth: int = 8, sample: bytes | None = None, *,
-    interlaced: bool = False, before: bytes = b"", after: bytes = b"", idat: bytes | None = None,
-) -> bytes:  # fmt: skip
+    width: int,
+    height: int,
+    color: int = RGB,
+    depth: int = 8,
+    sample: bytes | None = None,
+    *,
+    interlaced: bool = False,
+    before: bytes = b"",
+    after: bytes = b"",
+    idat: bytes | None = None,
+) -> bytes:
     """A PNG; `before` and `after` are chunks around its pixels."""
     if sample is None:
         sample = bytes(max(1, _CHANNELS[color] * depth // 8))
@@ -67,9 +75,10 @@ def huge(random: Random, pixels: int) -> Iterator[Made]:
             yield Made(
                 f"{width}x{height}-color{color}-{depth}{'-interlaced' * interlaced}.png",
                 png(width, height, color, depth, sample, interlaced=interlaced),
-                width * height, 3.0 if interlaced else 1.0 + (depth == 16),
+                width * height,
+                3.0 if interlaced else 1.0 + (depth == 16),
                 png(3, 3, color, depth, sample),
-            )  # fmt: skip
+            )
 
 
 def _text_chunk(kind: str, packed: bytes) -> bytes:
@@ -102,8 +111,13 @@ def bombs(random: Random, scale: float) -> Iterator[Made]:
     yield Made("small-texts.png", png(1, 1, before=chunk(b"tEXt", b"k\0v") * small))
     yield Made("unknown-chunks.png", png(1, 1, before=chunk(b"raNd", b"12345678") * small))
     yield Made("pixels-in-empty-chunks.png", _cut_idat(zlib_of([(b"\0abc", 1)]), small))
-    yield Made("suggested-palettes.png", png(1, 1, before=chunk(b"sPLT", b"n\0\x08" + bytes(6 * 256)) * (small // 50)))
-    yield Made("plain-texts.png", png(1, 1, before=chunk(b"tEXt", b"k\0" + b"a" * 4_000_000) * round(16 * scale + 1)))
+    yield Made(
+        "suggested-palettes.png",
+        png(1, 1, before=chunk(b"sPLT", b"n\0\x08" + bytes(6 * 256)) * (small // 50)),
+    )
+    yield Made(
+        "plain-texts.png", png(1, 1, before=chunk(b"tEXt", b"k\0" + b"a" * 4_000_000) * round(16 * scale + 1))
+    )
     # What is packed behind the last row: 1 pixel, then gibibytes.
     behind = zlib_of([(b"\0abc", 1), (b"\0", round(random.randrange(8 << 30, 16 << 30) * scale))])
     yield Made("packed-behind-the-rows.png", png(1, 1, idat=behind))
@@ -113,7 +127,9 @@ def bombs(random: Random, scale: float) -> Iterator[Made]:
             yield Made(f"{width}x{height}.png", png(width, height))
     frames = round(random.randrange(20_000, 100_000) * scale)
     frame = chunk(b"fcTL", struct.pack(">IIIIIHHBB", 0, 1, 1, 0, 0, 1, 1, 0, 0))
-    yield Made("frames.png", png(1, 1, before=chunk(b"acTL", struct.pack(">II", frames, 0)), after=frame * frames))
+    yield Made(
+        "frames.png", png(1, 1, before=chunk(b"acTL", struct.pack(">II", frames, 0)), after=frame * frames)
+    )
 
 
 def _cut_idat(stream: bytes, empty: int) -> bytes:

@@ -1,4 +1,4 @@
-"""Hostile tar archives: links, sparse and huge members, lying headers, names, damage, compressed gigabytes."""
+"""Hostile tar archives: links, sparse and huge members, headers that lie, names, damage, gigabytes."""
 
 from __future__ import annotations
 
@@ -81,21 +81,37 @@ def archives(random: Random, photos: list[bytes], scale: float) -> Iterator[Arch
     first, second = member(b"good0.jpg", photos[0]), member(b"good1.jpg", photos[1])
     for target in (b"good0.jpg", b"good1.jpg", b"link.jpg", b"absent.jpg", b"/etc/passwd", b"../good0.jpg"):
         link = member(b"link.jpg", b"", tarfile.LNKTYPE, target)
-        yield Archive(f"hard-link-to-{target.decode().replace('/', '_')}.tar", first + link + second + END, good, [b"link.jpg"])
-    for kind in (tarfile.SYMTYPE, tarfile.CHRTYPE, tarfile.BLKTYPE, tarfile.DIRTYPE, tarfile.FIFOTYPE, b"7", b"Z"):
+        yield Archive(
+            f"hard-link-to-{target.decode().replace('/', '_')}.tar",
+            first + link + second + END,
+            good,
+            [b"link.jpg"],
+        )
+    for kind in (
+        tarfile.SYMTYPE,
+        tarfile.CHRTYPE,
+        tarfile.BLKTYPE,
+        tarfile.DIRTYPE,
+        tarfile.FIFOTYPE,
+        b"7",
+        b"Z",
+    ):
         odd = member(b"odd.jpg", b"", kind, b"good0.jpg")
         named = [b"odd.jpg"] if kind == tarfile.SYMTYPE else []
         yield Archive(f"type-{kind.hex()}.tar", first + odd + second + END, good, named)
     for size in (500 << 20, 900 << 20, 1 << 40):
         sparse = sparse_member(b"sparse.jpg", size)
-        yield Archive(f"sparse-{size >> 20}.tar", first + sparse * (1 if size > 1 << 30 else 3) + second + END, {b"good0.jpg": 0})
+        yield Archive(
+            f"sparse-{size >> 20}.tar",
+            first + sparse * (1 if size > 1 << 30 else 3) + second + END,
+            {b"good0.jpg": 0},
+        )
     yield from _huge_members(random, first, second, scale)
     yield from _lies(random, first, second)
     names = hostile_names(random)
     whole = b"".join(member(b"%03d-%s.jpg" % (i, name), photos[i % 3]) for i, name in enumerate(names))
     plain = {b"%03d-%s.jpg" % (i, name): i % 3 for i, name in enumerate(names) if b"\0" not in name and name}
-    yield Archive("names.tar", first + whole + second + END,
-                  {b"good0.jpg": 0} | plain | {b"good1.jpg": 1})  # fmt: skip
+    yield Archive("names.tar", first + whole + second + END, {b"good0.jpg": 0} | plain | {b"good1.jpg": 1})
     whole_archive = first + second + END
     for extension, packer in PACKERS.items():
         yield Archive(f"good.{extension}", packer([(whole_archive, 1)]), good)
@@ -107,9 +123,18 @@ def archives(random: Random, photos: list[bytes], scale: float) -> Iterator[Arch
         yield Archive(f"damaged.{extension}", bytes(damaged))
     many = random.randrange(50_000, 200_000)
     unwanted = member(b"a.txt", b"")
-    yield Archive("unwanted.tar.gz", gzip_of([(first, 1), (unwanted, many), (second + END, 1)]), good, [], many * 512)
+    yield Archive(
+        "unwanted.tar.gz", gzip_of([(first, 1), (unwanted, many), (second + END, 1)]), good, [], many * 512
+    )
     yield Archive("layers.tar.gz", _layers(whole_archive, 30))
-    for magic in (b"LRZI\0\6", b"\x89LZO\0\r\n\x1a\n", b"GRZipII\0\2\4:)", b"begin 644 x\n", b"\x1f\x9d\x90", b"\x04\x22\x4d\x18"):
+    for magic in (
+        b"LRZI\0\6",
+        b"\x89LZO\0\r\n\x1a\n",
+        b"GRZipII\0\2\4:)",
+        b"begin 644 x\n",
+        b"\x1f\x9d\x90",
+        b"\x04\x22\x4d\x18",
+    ):
         yield Archive(f"magic-{magic[:4].hex()}.tar", magic + random.randbytes(3000))
     yield Archive("empty.tar", b"")
     yield Archive("zeros.tar", bytes(1 << 20))
@@ -121,8 +146,12 @@ def _huge_members(random: Random, first: bytes, second: bytes, scale: float) -> 
         largest = {"tar.gz": 16, "tar.zst": 64, "tar.xz": 8, "tar.bz2": 2}[extension]
         size = round(random.randrange(largest << 29, largest << 30) * scale) // 512 * 512
         for name in (b"huge.bin", b"huge.jpg"):
-            runs: Runs = [(first + header(name, size), 1), (bytes(1 << 20), size >> 20), (bytes(size % (1 << 20)), 1),
-                          (second + END, 1)]  # fmt: skip
+            runs: Runs = [
+                (first + header(name, size), 1),
+                (bytes(1 << 20), size >> 20),
+                (bytes(size % (1 << 20)), 1),
+                (second + END, 1),
+            ]
             yield Archive(f"{name.decode()}.{extension}", packer(runs), {b"good0.jpg": 0}, [], size)
 
 
@@ -137,18 +166,31 @@ def _lies(random: Random, first: bytes, second: bytes) -> Iterator[Archive]:
         yield Archive(f"size-{text.hex()}.tar", first + bytes(block) + second + END, {b"good0.jpg": 0})
     for kind in (b"x", b"g", b"L", b"K", b"X", b"V", b"M"):
         large = random.randrange(1 << 26, 1 << 28)
-        runs: Runs = [(first + header(b"meta", large, kind), 1), (b"a" * (1 << 20), large >> 20),
-                      (padded(b"a" * (large % (1 << 20))) + second + END, 1)]  # fmt: skip
+        runs: Runs = [
+            (first + header(b"meta", large, kind), 1),
+            (b"a" * (1 << 20), large >> 20),
+            (padded(b"a" * (large % (1 << 20))) + second + END, 1),
+        ]
         yield Archive(f"meta-{kind.decode()}.tar.gz", gzip_of(runs), {b"good0.jpg": 0}, [], large)
-        yield Archive(f"meta-{kind.decode()}-cut.tar", first + header(b"meta", large, kind), {b"good0.jpg": 0})
+        yield Archive(
+            f"meta-{kind.decode()}-cut.tar", first + header(b"meta", large, kind), {b"good0.jpg": 0}
+        )
     endless = pax(record(b"comment", b"c"))
     yield Archive("pax-after-pax.tar", first + endless * 20_000 + second + END, {b"good0.jpg": 0})
     for records in (
-        record(b"size", b"99999999999999999999"), record(b"size", b"-5"), record(b"GNU.sparse.major", b"1"),
-        record(b"path", b"a\0b.jpg"), record(b"path", b"\x1b]0;x\x07.jpg"), record(b"hdrcharset", b"BINARY") + record(b"path", b"\xff.jpg"),
-        b"99999999999 path=x\n", b"-3 path=x\n", b"5 path", record(b"GNU.sparse.size", b"1099511627776"),
-        record(b"GNU.sparse.map", b"0,1," * 100_000), record(b"linkpath", b"x" * 1_000_000),
-    ):  # fmt: skip
+        record(b"size", b"99999999999999999999"),
+        record(b"size", b"-5"),
+        record(b"GNU.sparse.major", b"1"),
+        record(b"path", b"a\0b.jpg"),
+        record(b"path", b"\x1b]0;x\x07.jpg"),
+        record(b"hdrcharset", b"BINARY") + record(b"path", b"\xff.jpg"),
+        b"99999999999 path=x\n",
+        b"-3 path=x\n",
+        b"5 path",
+        record(b"GNU.sparse.size", b"1099511627776"),
+        record(b"GNU.sparse.map", b"0,1," * 100_000),
+        record(b"linkpath", b"x" * 1_000_000),
+    ):
         label = records[:24].hex()
         yield Archive(f"pax-{label}.tar", first + pax(records) + second + END, {b"good0.jpg": 0})
 

@@ -34,11 +34,26 @@ def write(tags: Tags, data: bytes) -> bytes:
 
 
 def layout(
-    width: int, height: int, *, samples: int = 1, bits: int = 8, photometric: int = 1,
-    compression: int = DEFLATE, planes: int = 1, number: int = 1,
-) -> Tags:  # fmt: skip
-    tags = {256: [width], 257: [height], 258: [bits] * samples, 259: [compression],
-            262: [photometric], 277: [samples], 284: [planes], 339: [number] * samples}  # fmt: skip
+    width: int,
+    height: int,
+    *,
+    samples: int = 1,
+    bits: int = 8,
+    photometric: int = 1,
+    compression: int = DEFLATE,
+    planes: int = 1,
+    number: int = 1,
+) -> Tags:
+    tags = {
+        256: [width],
+        257: [height],
+        258: [bits] * samples,
+        259: [compression],
+        262: [photometric],
+        277: [samples],
+        284: [planes],
+        339: [number] * samples,
+    }
     if photometric == 3:
         tags[320] = [i * 257 for i in range(256)] * 3
     if samples == 4 and photometric == 2:
@@ -69,13 +84,19 @@ def _packed(compression: int, size: int) -> bytes:
 
 
 _LAYOUTS = {
-    "gray": {}, "gray16": {"bits": 16}, "gray32": {"bits": 32}, "float": {"bits": 32, "number": 3},
-    "rgb": {"samples": 3, "photometric": 2}, "rgba": {"samples": 4, "photometric": 2},
+    "gray": {},
+    "gray16": {"bits": 16},
+    "gray32": {"bits": 32},
+    "float": {"bits": 32, "number": 3},
+    "rgb": {"samples": 3, "photometric": 2},
+    "rgba": {"samples": 4, "photometric": 2},
     "rgb16": {"samples": 3, "bits": 16, "photometric": 2},
     "rgba16": {"samples": 4, "bits": 16, "photometric": 2},
-    "cmyk": {"samples": 4, "photometric": 5}, "cmyk16": {"samples": 4, "bits": 16, "photometric": 5},
-    "palette": {"photometric": 3}, "bilevel": {"bits": 1},
-}  # fmt: skip
+    "cmyk": {"samples": 4, "photometric": 5},
+    "cmyk16": {"samples": 4, "bits": 16, "photometric": 5},
+    "palette": {"photometric": 3},
+    "bilevel": {"bits": 1},
+}
 
 
 def huge(random: Random, pixels: int) -> Iterator[Made]:
@@ -100,8 +121,13 @@ def huge(random: Random, pixels: int) -> Iterator[Made]:
                 data = strips(tags, rows, _packed(compression, rows * ((width * bits + 7) // 8)))
             small = layout(3, 3, compression=NONE, **kind)
             size = 3 * ((3 * kind.get("samples", 1) * kind.get("bits", 8) + 7) // 8)
-            yield Made(f"{width}x{height}-{name}-{compression}-{how}-{planes}.tif", data, width * height, 2.0 + bits / 16,
-                       strips(small, 3, bytes(size)))  # fmt: skip
+            yield Made(
+                f"{width}x{height}-{name}-{compression}-{how}-{planes}.tif",
+                data,
+                width * height,
+                2.0 + bits / 16,
+                strips(small, 3, bytes(size)),
+            )
 
 
 def bombs(random: Random, scale: float) -> Iterator[Made]:
@@ -115,11 +141,17 @@ def bombs(random: Random, scale: float) -> Iterator[Made]:
     planes = layout(16 * count, 1, samples=3, photometric=2, planes=2)
     yield Made("tall-tiles-planes.tif", tiles(planes, 16, largest, data), 16 * count)
     packbits = layout(16 * count, 1, compression=PACKBITS)
-    yield Made("tall-tiles-packbits.tif", tiles(packbits, 16, largest, b"\x81\0" * (16 * largest // 128 + 1)), 16 * count)
+    yield Made(
+        "tall-tiles-packbits.tif",
+        tiles(packbits, 16, largest, b"\x81\0" * (16 * largest // 128 + 1)),
+        16 * count,
+    )
     # A tile far beyond the image, once; strips far longer than the image.
     for side in (4096, 8192):
         tags = layout(1, 1, samples=4, bits=16, photometric=2)
-        yield Made(f"tile-{side}-over-a-pixel.tif", tiles(tags, side, side, zlib_of([(b"\0", side * side * 8)])))
+        yield Made(
+            f"tile-{side}-over-a-pixel.tif", tiles(tags, side, side, zlib_of([(b"\0", side * side * 8)]))
+        )
     behind = zlib_of([(b"\0", round(random.randrange(8 << 30, 16 << 30) * scale))])
     yield Made("packed-behind-the-rows.tif", strips(layout(64, 64), 64, behind), 4096)
     rows = round(random.randrange(200_000, 2_000_000) * scale)

@@ -10,8 +10,21 @@ from random import Random
 from attack.arena import Arena, Case
 
 Attack = Callable[[Arena, Random], Iterator[Case]]
-NAMES = ("bombs", "huge", "memory", "mutants", "tars", "sources", "models", "hub", "states", "process", "signals",
-         "kills", "python")  # fmt: skip
+NAMES = (
+    "bombs",
+    "huge",
+    "memory",
+    "mutants",
+    "tars",
+    "sources",
+    "models",
+    "hub",
+    "states",
+    "process",
+    "signals",
+    "kills",
+    "python",
+)
 
 
 def kind(name: str) -> Attack:

@@ -1,4 +1,4 @@
-"""What the kinds share that stop jobs into output folders: hostile inputs, and what an undisturbed job leaves."""
+"""What the kinds share that stop jobs: an output folder, and what an undisturbed job leaves in it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pathlib
 from random import Random
 
 from attack.arena import ROWS, Arena, Case
-from attack.jobs import Input, arguments, judge_output
+from attack.jobs import ROW, Input, arguments, judge_output
 from attack.kinds import images
 
 _ABSENT = b"absent.jpg"
@@ -30,7 +30,7 @@ class FolderJob:
         self.folder = arena.new_folder("job")
         files = Case(arena, "", "", self.folder)
         hostile = [images.input_of(files, made) for made in images.bombs(arena, random, scale)[:bombs]]
-        good = [Input(os.fsencode(path)) for path in arena.photos]
+        good = [Input(os.fsencode(path), ROW) for path in arena.photos]
         self.inputs = [*hostile, *good, Input(_ABSENT)]
         random.shuffle(self.inputs)
         self.honest = sum(item.honest for item in self.inputs)
@@ -66,5 +66,7 @@ class FolderJob:
     def compare(self, case: Case) -> None:
         found = contents(case.folder / "out")
         if found != self.whole:
-            names = sorted(name for name in found.keys() | self.whole.keys() if found.get(name) != self.whole.get(name))
+            names = sorted(
+                name for name in found.keys() | self.whole.keys() if found.get(name) != self.whole.get(name)
+            )
             case.problem(ROWS, f"not what an undisturbed job leaves: {', '.join(names)}")

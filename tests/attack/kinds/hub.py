@@ -1,4 +1,4 @@
-"""`fovea pull` from a hostile hub: an error in time, in little memory, and whatever it does a signal ends it."""
+"""`fovea pull` from a hostile hub: an error in time and in little memory, or an end after a signal."""
 
 from __future__ import annotations
 
@@ -19,9 +19,21 @@ def attack(arena: Arena, random: Random) -> Iterator[Case]:
     for where, how, status in situations(random):
         with arena.case("hub", f"{where} {how} {status}") as case:
             hub = Hub(files, where, how, status)
-            env = {"HF_HOME": str(case.folder / "hf"), "HF_HUB_CACHE": "", "HF_TOKEN": "", "HF_ENDPOINT": hub.endpoint, "no_proxy": "*"}
-            process = case.start("pull", NAME, "--retries", "0", env=env,
-                                 note=f"with a hub (tests/attack/generate/hub.py) that answers {case.name}")  # fmt: skip
+            env = {
+                "HF_HOME": str(case.folder / "hf"),
+                "HF_HUB_CACHE": "",
+                "HF_TOKEN": "",
+                "HF_ENDPOINT": hub.endpoint,
+                "no_proxy": "*",
+            }
+            process = case.start(
+                "pull",
+                NAME,
+                "--retries",
+                "0",
+                env=env,
+                note=f"with a hub (tests/attack/generate/hub.py) that answers {case.name}",
+            )
             try:
                 if how in _SLOW or random.random() < 0.2:
                     process.wait(random.uniform(0.3, 2.0))

@@ -11,12 +11,38 @@ from random import Random
 
 from attack.arena import Arena, Case
 
-_STRINGS = ["\x1b]0;owned\x07", "\u202etxt", "\u009b31m", "../../etc/passwd", "/dev/zero", "a\0b", "x" * 1_000_000, ""]
-_NUMBERS = [0, -1, 1, 3, 1 << 31, 1 << 32, 1 << 63, 1 << 64, -(1 << 63), 1.5, 1e308, float("1e-320"), True, None]
+_STRINGS = [
+    "\x1b]0;owned\x07",
+    "\u202etxt",
+    "\u009b31m",
+    "../../etc/passwd",
+    "/dev/zero",
+    "a\0b",
+    "x" * 1_000_000,
+    "",
+]
+_NUMBERS = [
+    0,
+    -1,
+    1,
+    3,
+    1 << 31,
+    1 << 32,
+    1 << 63,
+    1 << 64,
+    -(1 << 63),
+    1.5,
+    1e308,
+    float("1e-320"),
+    True,
+    None,
+]
 
 
 def _value(random: Random):
-    return random.choice((random.choice(_STRINGS), random.choice(_NUMBERS), random.choice(_NUMBERS), [], {}, [[]] * 1000))
+    return random.choice(
+        (random.choice(_STRINGS), random.choice(_NUMBERS), random.choice(_NUMBERS), [], {}, [[]] * 1000)
+    )
 
 
 def _json(case: Case, random: Random, name: str) -> str:
@@ -43,7 +69,9 @@ def text(case: Case, random: Random) -> str:
     """Files that are no JSON, deep JSON, long JSON."""
     name = random.choice(("config.json", "preprocessor_config.json", "model.safetensors.index.json"))
     size = random.randrange(1 << 20, 32 << 20)
-    what = random.choice((b"[", b'{"a":', b"1", b"\xff", b'"', b" ", b'{"weight_map":{' + b'"a":"b",' * 10, b"[1,"))
+    what = random.choice(
+        (b"[", b'{"a":', b"1", b"\xff", b'"', b" ", b'{"weight_map":{' + b'"a":"b",' * 10, b"[1,")
+    )
     (case.folder / "model" / name).write_bytes(what * (size // len(what)))
     if name.startswith("model"):
         (case.folder / "model/model.safetensors").unlink()
@@ -61,14 +89,21 @@ def weights(case: Case, random: Random) -> str:
     if how == "value":
         head[name][random.choice(("dtype", "shape", "data_offsets"))] = _value(random)
     elif how == "offsets":
-        head[name]["data_offsets"] = [random.choice((0, 1, 1 << 40, len(body))), random.choice((0, 1 << 63, len(body) + 1))]
+        head[name]["data_offsets"] = [
+            random.choice((0, 1, 1 << 40, len(body))),
+            random.choice((0, 1 << 63, len(body) + 1)),
+        ]
     elif how == "name":
         head[random.choice(_STRINGS)] = head.pop(name)
     packed = json.dumps(head).encode()
     if how == "deep":
         packed = b"[" * (20 << 20)
     if how == "wide":
-        packed = b"{" + b",".join(b'"t%d":{"dtype":"F32","shape":[0],"data_offsets":[0,0]}' % i for i in range(300_000)) + b"}"
+        packed = (
+            b"{"
+            + b",".join(b'"t%d":{"dtype":"F32","shape":[0],"data_offsets":[0,0]}' % i for i in range(300_000))
+            + b"}"
+        )
     length = random.choice((0, 1, 1 << 40, (1 << 64) - 1)) if how == "length" else len(packed)
     out = bytearray(struct.pack("<Q", length) + packed + body)
     if how == "cut":
@@ -82,14 +117,26 @@ def weights(case: Case, random: Random) -> str:
 
 def special(case: Case, random: Random) -> str:
     """Pipes, devices and folders in place of files, and shards that are elsewhere."""
-    name = random.choice(("config.json", "preprocessor_config.json", "model.safetensors", "model.safetensors.index.json", "shard"))
+    name = random.choice(
+        (
+            "config.json",
+            "preprocessor_config.json",
+            "model.safetensors",
+            "model.safetensors.index.json",
+            "shard",
+        )
+    )
     model = case.folder / "model"
     if name == "shard" or name.endswith("index.json"):
         (model / "model.safetensors").unlink()
     if name == "shard":
         name = "shard.safetensors"
-        where = random.choice((name, name, "../model/shard.safetensors", "/dev/zero", random.choice(_STRINGS[:6])))
-        (model / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"a": where, "b": name}}))
+        where = random.choice(
+            (name, name, "../model/shard.safetensors", "/dev/zero", random.choice(_STRINGS[:6]))
+        )
+        (model / "model.safetensors.index.json").write_text(
+            json.dumps({"weight_map": {"a": where, "b": name}})
+        )
     path = model / name
     path.unlink(missing_ok=True)
     how = random.choice(("pipe", "zero", "folder", "loop", "hole"))
@@ -105,7 +152,21 @@ def special(case: Case, random: Random) -> str:
     return f"{name} is a {how}"
 
 
-_MAKERS = (config, config, config, preprocessor, preprocessor, text, text, weights, weights, weights, special, special, special)
+_MAKERS = (
+    config,
+    config,
+    config,
+    preprocessor,
+    preprocessor,
+    text,
+    text,
+    weights,
+    weights,
+    weights,
+    special,
+    special,
+    special,
+)
 
 
 def attack(arena: Arena, random: Random) -> Iterator[Case]:
@@ -113,9 +174,12 @@ def attack(arena: Arena, random: Random) -> Iterator[Case]:
         with arena.case("models", make.__name__) as case:
             shutil.copytree(arena.model, case.folder / "model")
             case.name = make(case, random)
-            for command in (["info", "model"], ["info", "model", "--json"],
-                            ["preprocess", arena.photos[0], "-m", "model", "-o", "x.npy"],
-                            ["embed", arena.photos[0], "-m", "model", "-o", "out", *arena.precisely]):  # fmt: skip
+            for command in (
+                ["info", "model"],
+                ["info", "model", "--json"],
+                ["preprocess", arena.photos[0], "-m", "model", "-o", "x.npy"],
+                ["embed", arena.photos[0], "-m", "model", "-o", "out", *arena.precisely],
+            ):
                 ending = case.run(*command, codes=(0, 1, 3))
                 if "--json" not in command:
                     case.judge_text(ending.stdout)

@@ -1,4 +1,4 @@
-"""SIGINT and SIGTERM at random moments of jobs full of bombs: an end within two seconds, and a state to go on from."""
+"""SIGINT and SIGTERM at random moments of jobs full of bombs: an end in time, and a state to go on from."""
 
 from __future__ import annotations
 
@@ -77,7 +77,9 @@ def _waiting(arena: Arena, random: Random) -> Iterator[Case]:
         flags = ("--batch-size", random.choice(("1", "8")))
         words = arguments(case, [Input(b"-")], "embed", "out", flags)
         words[1:3] = ["-"]
-        process = case.start(*words, stdin=read_end, note="with names on a pipe that stays open, and a signal")
+        process = case.start(
+            *words, stdin=read_end, note="with names on a pipe that stays open, and a signal"
+        )
         os.close(read_end)
         _stop(case, process, random, random.uniform(0, arena.moments))
         os.close(write_end)

@@ -36,12 +36,32 @@ def jsonl(case: Case, random: Random) -> list[Input]:
     line = json.dumps({"path": "before.jpg"}).encode()
     size = random.randrange(1 << 20, 8 << 20)
     bad = [
-        b'{"path": "' + b"x" * size + b'"}', b"[" * size, b'{"a":' * size, b"{" * 100, b"\0" * size, b"\xff" * size,
-        b'{"path": 5}', b'{"path": null}', b'{"path": ["x"]}', b'{"path": "a\\u0000b"}', b'{"path": "\\ud800"}',
-        b'{"source": "\\\\x4"}', b'{"source": "\\\\q"}', b'{"path": "x", "path": "y"}', b"{}", b'{"path": ""}', b"null",
-        b'{"path": "\\u001b]0;owned\\u0007"}', b'{"path": "' + b"/" * 5000 + b'"}', b'{"path": 1e999}', b'"' + b"\\" * 1001,
-        b'{"path": "/dev/zero"}', b'{"path": "/dev/stdin"}', b'{"path": "/proc/self/mem"}', b'{"path": "."}',
-    ]  # fmt: skip
+        b'{"path": "' + b"x" * size + b'"}',
+        b"[" * size,
+        b'{"a":' * size,
+        b"{" * 100,
+        b"\0" * size,
+        b"\xff" * size,
+        b'{"path": 5}',
+        b'{"path": null}',
+        b'{"path": ["x"]}',
+        b'{"path": "a\\u0000b"}',
+        b'{"path": "\\ud800"}',
+        b'{"source": "\\\\x4"}',
+        b'{"source": "\\\\q"}',
+        b'{"path": "x", "path": "y"}',
+        b"{}",
+        b'{"path": ""}',
+        b"null",
+        b'{"path": "\\u001b]0;owned\\u0007"}',
+        b'{"path": "' + b"/" * 5000 + b'"}',
+        b'{"path": 1e999}',
+        b'"' + b"\\" * 1001,
+        b'{"path": "/dev/zero"}',
+        b'{"path": "/dev/stdin"}',
+        b'{"path": "/proc/self/mem"}',
+        b'{"path": "."}',
+    ]
     return _jsonl(case, "lines.jsonl", [line, random.choice(bad)], [before])
 
 
@@ -65,12 +85,17 @@ def arrays(case: Case, random: Random) -> list[Input]:
     np.save(buffer, right)
     lines = [b'{"row": %d, "source": "inside%d", "width": 4, "height": 4}' % (i, i) for i in range(4)]
     wrong = {
-        "short": lines[:3], "long": [*lines, lines[0]], "misnumbered": [lines[0], lines[2], lines[1], lines[3]],
-        "no-json": [lines[0], b"hello", *lines[2:]], "long-line": [lines[0], b"x" * (2 << 20)], "empty": [],
-        "deep": [b"[" * (1 << 20)], "negative": [lines[0].replace(b'"width": 4', b'"width": -4'), *lines[1:]],
+        "short": lines[:3],
+        "long": [*lines, lines[0]],
+        "misnumbered": [lines[0], lines[2], lines[1], lines[3]],
+        "no-json": [lines[0], b"hello", *lines[2:]],
+        "long-line": [lines[0], b"x" * (2 << 20)],
+        "empty": [],
+        "deep": [b"[" * (1 << 20)],
+        "negative": [lines[0].replace(b'"width": 4', b'"width": -4'), *lines[1:]],
         "escapes": [b'{"row": 0, "source": "\\u001b[2J", "width": 4, "height": 4}', *lines[1:]],
         "bad-escape": [b'{"row": 0, "source": "\\\\x4", "width": 4, "height": 4}', *lines[1:]],
-    }  # fmt: skip
+    }
     name = random.choice(list(wrong))
     case.write(f"{name}.npy", buffer.getvalue())
     case.write(f"{name}.index.jsonl", b"".join(line + b"\n" for line in wrong[name]))
@@ -99,8 +124,21 @@ def special(case: Case, random: Random) -> list[Input]:
     (case.folder / "loop.jpg").symlink_to("loop.jpg")
     with open(case.folder / "hole.jpg", "wb") as file:
         file.truncate(1 << 40)
-    names = [b"pipe.jpg", b"socket.jpg", b"loop.jpg", b"hole.jpg", b"/dev/zero", b"/dev/full", b"/dev/random", b"/dev/tty",
-             b"/proc/self/mem", b"/proc/kmsg", b"/proc/self/pagemap", b"/dev/fd/0", b"/proc/self/fd/2"]  # fmt: skip
+    names = [
+        b"pipe.jpg",
+        b"socket.jpg",
+        b"loop.jpg",
+        b"hole.jpg",
+        b"/dev/zero",
+        b"/dev/full",
+        b"/dev/random",
+        b"/dev/tty",
+        b"/proc/self/mem",
+        b"/proc/kmsg",
+        b"/proc/self/pagemap",
+        b"/dev/fd/0",
+        b"/proc/self/fd/2",
+    ]
     random.shuffle(names)
     return [Input(name, ERROR) for name in names]
 
@@ -132,7 +170,19 @@ def names(case: Case, random: Random) -> list[Input]:
     return inputs
 
 
-_MAKERS: tuple[Maker, ...] = (jsonl, jsonl, jsonl, jsonl, jsonl_links, arrays, arrays, arrays, special, linked_folders, names)
+_MAKERS: tuple[Maker, ...] = (
+    jsonl,
+    jsonl,
+    jsonl,
+    jsonl,
+    jsonl_links,
+    arrays,
+    arrays,
+    arrays,
+    special,
+    linked_folders,
+    names,
+)
 
 
 def attack(arena: Arena, random: Random) -> Iterator[Case]:
@@ -149,7 +199,9 @@ def attack(arena: Arena, random: Random) -> Iterator[Case]:
 def _judge_web(case: Case) -> None:
     """Of each photo there is a row, and no more rows than a person would look through."""
     index = case.folder / "out.index.jsonl"
-    sources = [json.loads(line)["source"] for line in index.read_text().splitlines()] if index.exists() else []
+    sources = (
+        [json.loads(line)["source"] for line in index.read_text().splitlines()] if index.exists() else []
+    )
     there = {os.path.basename(source) for source in sources if source.startswith("web/")}
     if wanted := {path.name for path in case.folder.glob("web/?/?.jpg")} - there:
         case.problem(ROWS, f"no row for {sorted(wanted)}")
@@ -159,7 +211,17 @@ def _judge_web(case: Case) -> None:
 
 def _on_the_command_line(arena: Arena, random: Random) -> Iterator[Case]:
     """What a list may hold may also be named itself; a list that is a pipe may end the job, at once."""
-    for name in ("pipe.npy", "pipe.jsonl", "pipe.tar", "pipe.jpg", "@pipe", "@/dev/zero", "@folder", "@long", "@/dev/full"):
+    for name in (
+        "pipe.npy",
+        "pipe.jsonl",
+        "pipe.tar",
+        "pipe.jpg",
+        "@pipe",
+        "@/dev/zero",
+        "@folder",
+        "@long",
+        "@/dev/full",
+    ):
         with arena.case("sources", f"argument {name}") as case:
             if name.startswith("pipe"):
                 os.mkfifo(case.folder / name)
@@ -168,7 +230,9 @@ def _on_the_command_line(arena: Arena, random: Random) -> Iterator[Case]:
             case.write("long", b"x" * random.randrange(1 << 20, 1 << 25))
             # The list that is a pipe waits for its writer: a job that may wait as long as it hears signals.
             if name == "@pipe":
-                process = case.start("preprocess", name, "-m", arena.model, "-o", "out.npy", note="then SIGTERM")
+                process = case.start(
+                    "preprocess", name, "-m", arena.model, "-o", "out.npy", note="then SIGTERM"
+                )
                 process.wait(random.uniform(0.3, 1.0))
                 process.send(15)
                 case.end(process, patience=2, codes=(130, -15, 0, 1))

@@ -1,6 +1,7 @@
 """Altered states of stopped, killed, finished and retried jobs: refused, or what an unaltered one leaves.
 
-The jobs and their alterations are those of tests/pipeline/test_output_state.py; pipes and devices are added."""
+The jobs and their alterations are those of tests/pipeline/test_output_state.py; pipes and devices are added.
+"""
 
 from __future__ import annotations
 
@@ -27,8 +28,21 @@ class _Embed:
     def __init__(self, case: Case) -> None:
         self.case = case
 
-    def __call__(self, *inputs: Any, out: pathlib.Path, flags: list[str], code: int | None, cwd: pathlib.Path, **_: Any):
-        arguments = ["embed", *inputs, "-m", self.case.arena.model, "-o", out, "--precision", "fp32", "--device", "cpu"]
+    def __call__(
+        self, *inputs: Any, out: pathlib.Path, flags: list[str], code: int | None, cwd: pathlib.Path, **_: Any
+    ):
+        arguments = [
+            "embed",
+            *inputs,
+            "-m",
+            self.case.arena.model,
+            "-o",
+            out,
+            "--precision",
+            "fp32",
+            "--device",
+            "cpu",
+        ]
         codes = (0, 1, 3) if code is None else (code,)
         ending = self.case.run(*arguments, *flags, folder=cwd, codes=codes, patience=10)
         return types.SimpleNamespace(returncode=ending.code, stderr=ending.stderr.decode(errors="replace"))
@@ -45,7 +59,10 @@ def attack(arena: Arena, random: Random) -> Iterator[Case]:
         with arena.case("states", kind) as case:
             if kind not in jobs:
                 flags, state = KINDS[kind]
-                jobs[kind] = [Job(_Embed(case), folder / kind / side, 10 + 100 * i, flags, state) for i, side in enumerate("ab")]
+                jobs[kind] = [
+                    Job(_Embed(case), folder / kind / side, 10 + 100 * i, flags, state)
+                    for i, side in enumerate("ab")
+                ]
             job, other = jobs[kind]
             job.embed.case = case
             out = case.folder / "out"
@@ -81,7 +98,9 @@ def _judge(case: Case, job: Any, out: pathlib.Path, right: dict[str, bytes]) -> 
 def _special(folder: pathlib.Path, random: Random) -> str:
     """A file replaced by something that is none."""
     file = random.choice(sorted(path for path in folder.iterdir() if path.name != ".lock"))
-    how = random.choice(("a pipe", "a folder", "a link to /dev/zero", "a link to itself", "a link to nothing"))
+    how = random.choice(
+        ("a pipe", "a folder", "a link to /dev/zero", "a link to itself", "a link to nothing")
+    )
     file.unlink()
     if how == "a pipe":
         os.mkfifo(file)
