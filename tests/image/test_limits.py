@@ -11,7 +11,7 @@ import subprocess
 import time
 
 import pytest
-from bombs import BOMBS, LARGE, SIDE, png
+from bombs import BOMBS, LARGE, SIDE, png, webp_sets
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MEGABYTE = 1_000_000
@@ -117,6 +117,19 @@ def test_decoding_takes_the_memory_that_it_says(files, name, idle_peak):
     assert enough.error == ""
     used = enough.peak - idle_peak - file.stat().st_size
     assert used < needed * 1.02 + 4 * MEGABYTE, f"{used / MEGABYTE:.0f} MB of {said[1]}"
+
+
+@pytest.mark.parametrize("sets", [1, 3, 900, 1100, 20_000, 65_536])
+def test_codes_of_lossless_webp_count(files, sets, idle_peak):
+    """300 KB of codes become 1.3 GB of tables in libwebp, a third of them written to."""
+    file = files(f"sets-{sets}", lambda: webp_sets(sets))
+    refused = Outcome(file, "--decode-memory", "1").error
+    needed = int(re.search(r"needs (\d+) MB", refused)[1])
+    pixels = 1024 * 1024 * 8 / MEGABYTE
+    assert sets * 0.0205 - 1 < needed - pixels < sets * 0.0208 + 2
+    outcome = Outcome(file)
+    assert outcome.error == ""
+    assert outcome.peak - idle_peak < (needed + 4) * MEGABYTE
 
 
 @pytest.mark.parametrize("name", ["png-gray16", "tiff-rgba16", "tiff-float", "tiff-planes", "bmp-runs"])
