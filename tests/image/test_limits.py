@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pathlib
 import re
@@ -33,8 +34,9 @@ class Outcome:
         process = subprocess.Popen(
             [path, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, preexec_fn=prepare
         )
-        process.stdin.write(f"{size} {size} 3 {file}\n".encode())
-        process.stdin.close()
+        with contextlib.suppress(BrokenPipeError):  # it may not even start
+            process.stdin.write(f"{size} {size} 3 {file}\n".encode())
+            process.stdin.close()
         output = process.stdout.read()
         _, status, used = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
@@ -74,7 +76,7 @@ def idle_address_space(files):
     def is_enough(limit: int) -> bool:
         try:
             return Outcome(small, limit=limit).error == ""
-        except AssertionError:  # it does not even start
+        except AssertionError:
             return False
 
     return next(limit for limit in range(8 * MEGABYTE, 400 * MEGABYTE, 4 * MEGABYTE) if is_enough(limit))
