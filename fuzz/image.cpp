@@ -1,4 +1,5 @@
-// Any bytes through the recognition of formats, every decoder, and the resize while decoding.
+// Any bytes through the recognition of formats, every decoder, and the resize while decoding; with
+// all the memory in the world, and with as little as a job may grant.
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -7,9 +8,10 @@
 #include "core/error.hpp"
 #include "image/decode.hpp"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const auto bytes = std::as_bytes(std::span(data, size));
-  const fovea::image::DecodeOptions options{.max_pixels = 1 << 14};
+namespace {
+
+void decode_and_resize(std::span<const std::byte> bytes,
+                       const fovea::image::DecodeOptions& options) {
   try {
     const fovea::image::Image image = fovea::image::decode(bytes, options);
     std::vector<std::uint8_t> out(std::size_t{13} * 11 * 3);
@@ -18,7 +20,19 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (size_seen != fovea::image::Size{image.width, image.height}) {
       __builtin_trap();
     }
+  } catch (const fovea::ResourceError&) {  // this process has memory
+    __builtin_trap();
   } catch (const fovea::Error&) {  // a refusal is an answer
   }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const auto bytes = std::as_bytes(std::span(data, size));
+  decode_and_resize(bytes, {.max_pixels = 1 << 14});
+  constexpr std::size_t kLittle = std::size_t{128} << 10;
+  fovea::MemoryPool memory(kLittle);
+  decode_and_resize(bytes, {.max_pixels = 1 << 14, .memory = &memory});
   return 0;
 }

@@ -3,6 +3,7 @@
     python3 fuzz/make_corpus.py build/fuzz/seeds
 """
 
+import itertools
 import pathlib
 import sys
 
@@ -25,9 +26,36 @@ def image_seeds():
                     yield "bmp", name, data[2:]
 
 
+def limit_seeds():
+    """(target, name, bytes): small relatives of the images that cost too much."""
+    import bombs
+
+    compressed = bombs.zeros(5000)
+    for name, data in {
+        "zTXt": b"k\0\0" + compressed,
+        "iTXt": b"XML:com.adobe.xmp\0\1\0\0\0" + compressed,
+        "iCCP": b"k\0\0" + compressed,
+        "tEXt": b"Raw profile type exif\0\nexif\n 4\n49492a00\n",
+        "acTL": bytes(3) + b"\2" + bytes(4),
+        "fcTL": bytes(7) + b"\2" + bytes(3) + b"\3" + bytes(14),
+    }.items():
+        chunk = bombs.chunk(name.encode(), data)
+        yield "image", f"{name}-before.png", bombs.png(before=chunk)
+        yield "image", f"{name}-after.png", bombs.png(after=chunk + bombs.chunk(b"IEND"))
+    yield "image", "interlaced-gray16.png", bombs.png(9, 9, 16, 0, interlaced=True)
+    yield "image", "scans.jpg", bombs.scans(16, 16, 3)
+    yield "image", "runs.gif", bombs.gif(40, 30)
+    yield "image", "chunks.webp", bombs.webp_chunks(5)
+    yield "image", "tags.tif", bombs.directory_bomb(20, 8)
+    planes = bombs.layout(20, 20, 8, 4, 5, planar=[2])
+    yield "image", "planes.tif", bombs.tiff(planes, [bombs.zeros(400)] * 4)
+    tiles = bombs.layout(40, 20, 8, 3, 6) | {322: (4, [16]), 323: (4, [16]), 530: (3, [2, 2])}
+    yield "image", "ycbcr-tiles.tif", bombs.tiff(tiles, [bombs.zeros(384)] * 6)
+
+
 def main() -> None:
     folder = pathlib.Path(sys.argv[1])
-    for target, name, data in image_seeds():
+    for target, name, data in itertools.chain(image_seeds(), limit_seeds()):
         (folder / target).mkdir(parents=True, exist_ok=True)
         (folder / target / name).write_bytes(data)
 

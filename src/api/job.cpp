@@ -47,7 +47,7 @@ class LateEncoder {
   }
 
   pipeline::Encode load(const std::function<void(std::string_view)>& on_note, StopFlag stop) {
-    const model::Checkpoint checkpoint(folder_);
+    const model::Checkpoint checkpoint(folder_, stop);
     encoder_ = std::make_unique<model::Encoder>(checkpoint, std::move(backend_));
     return [this, on_note, stop](std::span<const std::uint8_t> patches, std::int64_t images,
                                  std::span<float> embeddings) {
@@ -171,7 +171,7 @@ class EmbedJob {
       calibration = fs::exists(path, error) ? path : fs::path();  // the encoder tells what to do
     }
     return {.model = options_.model,
-            .model_sha256 = pipeline::model_fingerprint(folder_, calibration),
+            .model_sha256 = pipeline::model_fingerprint(folder_, calibration, options_.control.stop),
             .preprocessing = config_.preprocessing,
             .preprocessing_sha256 = pipeline::preprocessing_fingerprint(config_.preprocessing),
             .precision = std::string(to_string(precision)),

@@ -46,8 +46,7 @@ std::uint64_t control_group_limit(const fs::path& root) {
       continue;
     }
     const std::string_view text = line;
-    const std::string controllers =
-        fmt::format(",{},", text.substr(first + 1, second - first - 1));
+    const std::string controllers = fmt::format(",{},", text.substr(first + 1, second - first - 1));
     const std::string_view group = text.substr(second + 1);
     if (controllers == ",,") {
       least = std::min(least, group_limit(root / "sys/fs/cgroup", group, "memory.max"));

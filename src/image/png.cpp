@@ -38,11 +38,8 @@ class PngReader {
     const Orientation orientation = read_png_chunks(bytes_, decoding_.stop());
     read_header();
     decoding_.check_size("PNG", width_, height_);
-    // A row and the one before it, with a filter byte and up to eight bytes a pixel, and zlib's.
-    constexpr std::uint64_t kRowBytes = 32;
-    constexpr std::uint64_t kCodecBytes = std::uint64_t{1} << 16;
     decoding_.take_memory({"PNG", static_cast<int>(width_), static_cast<int>(height_), orientation},
-                          pixel_bytes(width_, height_) + width_ * kRowBytes + kCodecBytes);
+                          pixel_bytes(width_, height_) + codec_memory());
     start();
     Image image(static_cast<int>(width_), static_cast<int>(height_));
     read_rows(image.pixels.data());
@@ -90,6 +87,15 @@ class PngReader {
     if (!ok) {
       fail_broken();
     }
+  }
+
+  /// libpng keeps a row, also as it is being transformed, and the row before it as it is filtered.
+  [[nodiscard]] std::uint64_t codec_memory() const {
+    constexpr std::uint64_t kInflate = std::uint64_t{64} << 10;
+    const std::uint64_t depth = png_get_bit_depth(png_, info_);
+    const std::uint64_t stored = png_get_channels(png_, info_) * depth;
+    const std::uint64_t transformed = depth == 16 ? 64 : 32;
+    return kInflate + width_ * (stored + transformed) / 8;
   }
 
   void start() {

@@ -106,11 +106,12 @@ class Opener {
       return make_tar_source(name, options_.image_key);
     }
     try {
-      if (name.ends_with(".npy")) {
-        return make_npy_source(name, preprocessing_);
-      }
-      if (name.ends_with(".jsonl")) {
+      const bool is_array = name.ends_with(".npy");
+      if (is_array || name.ends_with(".jsonl")) {
         (void)io::open_regular_file(name);  // what never ends is for lists
+        if (is_array) {
+          return make_npy_source(name, preprocessing_);
+        }
         return std::make_unique<JsonlSource>(name);
       }
     } catch (const ResourceError&) {

@@ -35,7 +35,7 @@ bool same_job(const JobIdentity& a, const JobIdentity& b) {
 }
 
 // The file that is meant: one that a finished job left, or one that grew.
-std::string left_as(const io::Folder& folder, const std::string& name, bool finished) {
+std::string found_as(const io::Folder& folder, const std::string& name, bool finished) {
   return finished && folder.has(name) ? name : io::PartialFile::left_as(folder, name);
 }
 
@@ -45,7 +45,7 @@ class JournalReader {
  public:
   JournalReader(const io::Folder& folder, const std::optional<Manifest>& there, StopFlag stop) {
     const std::string name =
-        left_as(folder, kJournalFile, there.has_value() && there->state.finished);
+        found_as(folder, kJournalFile, there.has_value() && there->state.finished);
     (void)finding_of([&] { look_at(StoredFile(folder, name), there, stop); });
     if (!identity_ && there) {
       identity_ = there->identity;
@@ -71,9 +71,9 @@ class JournalReader {
       });
     });
     // In the order of the job, which the manifest's state may not have come in.
-    std::ranges::stable_sort(candidates_, {}, [](const Candidate& candidate) {
+    std::ranges::sort(candidates_, {}, [](const Candidate& candidate) {
       const JobState& s = candidate.state;
-      return std::tuple(s.shards, s.open_rows, s.inputs);
+      return std::tuple(s.shards, s.open_rows, s.inputs, candidate.journal_size);
     });
   }
 
@@ -220,7 +220,7 @@ class Planner {
     std::vector<std::uint64_t> sums;
     (void)finding_of([&] {
       sums =
-          StoredFile(folder_, left_as(folder_, name, journal_.finished())).sums(from, ends, stop_);
+          StoredFile(folder_, found_as(folder_, name, journal_.finished())).sums(from, ends, stop_);
     });
     Wanted good;
     for (std::size_t index = 0; index < sums.size(); ++index) {

@@ -1,24 +1,34 @@
-// A program for test_pixels.py: pixels of the image library as raw bytes.
+// A program for the tests against Pillow: pixels of the image library as raw bytes.
+//   pixels_tool [--decode-memory BYTES] [--stop-after MILLISECONDS]
 // Each line of stdin is "HEIGHT WIDTH FILTER PATH"; HEIGHT 0 asks for decode() alone, FILTER is
 // 2 (bilinear) or 3 (bicubic). For each, stdout gets "ok WIDTH HEIGHT BYTES\n" and the bytes, or
 // "error BYTES\n" and the message; WIDTH and HEIGHT are the decoded, upright size.
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
-#include <iterator>
+#include <mutex>
+#include <optional>
 #include <span>
 #include <sstream>
 #include <string>
+#include <string_view>
+#include <thread>
 #include <vector>
 
+#include "core/memory_pool.hpp"
 #include "image/decode.hpp"
 #include "image/resize.hpp"
 
 namespace {
 
+using fovea::image::DecodeOptions;
 using fovea::image::Image;
 using fovea::image::Size;
 
@@ -28,12 +38,15 @@ void put(const std::string& header, const void* bytes, std::size_t size) {
   std::fflush(stdout);
 }
 
+DecodeOptions options;
+
 void answer(int height, int width, fovea::Resample filter, const std::string& path) {
   std::ifstream file(path, std::ios::binary);
-  const std::vector<char> content(std::istreambuf_iterator<char>(file), {});
+  std::vector<char> content(static_cast<std::size_t>(std::filesystem::file_size(path)));
+  file.read(content.data(), static_cast<std::streamsize>(content.size()));
   const auto bytes = std::as_bytes(std::span(content));
   if (height == 0) {
-    const Image image = fovea::image::decode(bytes);
+    const Image image = fovea::image::decode(bytes, options);
     put("ok " + std::to_string(image.width) + " " + std::to_string(image.height) + " " +
             std::to_string(image.pixels.size()) + "\n",
         image.pixels.data(), image.pixels.size());
@@ -41,15 +54,57 @@ void answer(int height, int width, fovea::Resample filter, const std::string& pa
   }
   std::vector<std::uint8_t> pixels(static_cast<std::size_t>(height) *
                                    static_cast<std::size_t>(width) * 3);
-  const Size size = fovea::image::decode_resized(bytes, height, width, filter, {}, pixels);
+  const Size size = fovea::image::decode_resized(bytes, height, width, filter, options, pixels);
   put("ok " + std::to_string(size.width) + " " + std::to_string(size.height) + " " +
           std::to_string(pixels.size()) + "\n",
       pixels.data(), pixels.size());
 }
 
-}  // namespace
+/// Sets a flag a while after it was made, or when it is destroyed.
+class Stopper {
+ public:
+  Stopper(std::atomic<bool>& flag, int milliseconds) {
+    flag = false;
+    if (milliseconds >= 0) {
+      thread_ = std::thread([this, &flag, milliseconds] {
+        std::unique_lock lock(mutex_);
+        over_.wait_for(lock, std::chrono::milliseconds(milliseconds), [this] { return is_over_; });
+        flag = true;
+      });
+    }
+  }
+  ~Stopper() {
+    {
+      const std::lock_guard lock(mutex_);
+      is_over_ = true;
+    }
+    over_.notify_all();
+    if (thread_.joinable()) {
+      thread_.join();
+    }
+  }
+  Stopper(const Stopper&) = delete;
+  Stopper& operator=(const Stopper&) = delete;
 
-int main() {
+ private:
+  std::mutex mutex_;
+  std::condition_variable over_;
+  bool is_over_ = false;
+  std::thread thread_;
+};
+
+int run(std::span<char*> arguments) {
+  std::optional<fovea::MemoryPool> memory;
+  std::atomic<bool> stop{false};
+  int stop_after = -1;
+  options.stop = &stop;
+  for (std::size_t index = 1; index + 1 < arguments.size(); index += 2) {
+    if (std::string_view(arguments[index]) == "--decode-memory") {
+      options.memory = &memory.emplace(std::stoull(arguments[index + 1]));
+    } else {
+      stop_after = std::stoi(arguments[index + 1]);
+    }
+  }
   std::string line;
   while (std::getline(std::cin, line)) {
     try {
@@ -60,6 +115,7 @@ int main() {
       std::string path;
       words >> height >> width >> filter >> std::ws;
       std::getline(words, path);
+      const Stopper stopper(stop, stop_after);
       answer(height, width, static_cast<fovea::Resample>(filter), path);
     } catch (const std::exception& error) {
       const std::string message = error.what();
@@ -67,4 +123,10 @@ int main() {
     }
   }
   return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return run({argv, static_cast<std::size_t>(argc)});
 }

@@ -34,19 +34,20 @@ int run(int argc, char** argv) {
     backend = make_backend(options);
   }
   const io::NpyFile file(argv[2]);
-  const ConstTensorView pixels = file.view();
   const model::Checkpoint checkpoint(argv[1]);
   const model::VisionConfig& vision = checkpoint.config().vision;
-  const std::int64_t images = pixels.shape[0];
+  const std::int64_t images = file.shape()[0];
   const auto side = static_cast<std::size_t>(vision.image_size);
-  if (pixels.shape != Shape{images, vision.image_size, vision.image_size, 3}) {
-    fail("pixels are {}", pixels.shape.to_string());
+  if (file.shape() != Shape{images, vision.image_size, vision.image_size, 3}) {
+    fail("pixels are {}", file.shape().to_string());
   }
+  std::vector<std::uint8_t> pixels(static_cast<std::size_t>(file.shape().elements()));
+  file.read(0, std::span(pixels));
   const auto patch_bytes = static_cast<std::size_t>(vision.patches() * vision.patch_elements());
   std::vector<std::uint8_t> patches(static_cast<std::size_t>(images) * patch_bytes);
   for (std::size_t i = 0; i < static_cast<std::size_t>(images); ++i) {
-    image::patchify({pixels.as<std::uint8_t>() + i * side * side * 3, side * side * 3},
-                    static_cast<int>(side), static_cast<int>(side), static_cast<int>(vision.patch),
+    image::patchify({pixels.data() + i * side * side * 3, side * side * 3}, static_cast<int>(side),
+                    static_cast<int>(side), static_cast<int>(vision.patch),
                     std::span(patches).subspan(i * patch_bytes, patch_bytes));
   }
   model::Encoder encoder(checkpoint, std::move(backend));

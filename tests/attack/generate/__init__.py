@@ -1,0 +1,1 @@
+"""Makes hostile files from seeds. Nothing here runs the program."""

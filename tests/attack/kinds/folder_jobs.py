@@ -1,0 +1,70 @@
+"""What the kinds share that stop jobs into output folders: hostile inputs, and what an undisturbed job leaves."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import shutil
+from random import Random
+
+from attack.arena import ROWS, Arena, Case
+from attack.jobs import Input, arguments, judge_output
+from attack.kinds import images
+
+SMALL = ("--decode-threads", "4", "--batch-size", "4", "--shard-rows", "7")
+
+
+def contents(folder: pathlib.Path) -> dict[str, bytes]:
+    """Every file of an output folder but the lock."""
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.name != ".lock"}
+
+
+class FolderJob:
+    """`fovea embed` of good photos and some bombs, into a folder, and what it leaves when let alone."""
+
+    def __init__(self, arena: Arena, random: Random, bombs: int, scale: float) -> None:
+        self.arena = arena
+        self.folder = arena.work / "folder-job"
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.mkdir()
+        self.folder.chmod(0o777)
+        files = Case(arena, "", "", self.folder)
+        hostile = [images.input_of(files, made) for made in images.bombs(random, scale)[:bombs]]
+        good = [Input(os.fsencode(path)) for path in arena.photos]
+        self.inputs = [*hostile, *good, Input(b"absent.jpg")]
+        random.shuffle(self.inputs)
+        self.honest = sum(item.honest for item in self.inputs)
+        self.seconds = 0.0  # that it takes
+        self.whole: dict[str, bytes] = {}
+
+    def prepare(self, case: Case) -> None:
+        """The inputs, in the folder of a case."""
+        for item in self.inputs:
+            if not item.name.startswith(b"/") and (path := self.folder / os.fsdecode(item.name)).exists():
+                os.link(path, case.folder / path.name)
+
+    def command(self, case: Case, *flags: str) -> list[str]:
+        return arguments(case, self.inputs, "embed", "out", (*SMALL, *flags))
+
+    def undisturbed(self, case: Case) -> bool:
+        """Runs it to its end, which is what every disturbed one is compared with. Whether it came to one."""
+        self.prepare(case)
+        ending = case.run(*self.command(case), patience=10 + self.honest + 5 * len(self.inputs))
+        self.seconds = ending.seconds
+        if ending.code not in (0, 3):
+            return False
+        judge_output(case, self.inputs, case.folder / "out", "embed")
+        self.whole = contents(case.folder / "out")
+        return True
+
+    def finish(self, case: Case) -> None:
+        """Runs it to its end after whatever happened: it must have left the bytes of the undisturbed one."""
+        ending = case.run(*self.command(case), patience=10 + self.honest + 5 * len(self.inputs))
+        if ending.code in (0, 3):
+            self.compare(case)
+
+    def compare(self, case: Case) -> None:
+        found = contents(case.folder / "out")
+        if found != self.whole:
+            names = sorted(name for name in found.keys() | self.whole.keys() if found.get(name) != self.whole.get(name))
+            case.problem(ROWS, f"not what an undisturbed job leaves: {', '.join(names)}")

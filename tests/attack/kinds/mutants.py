@@ -1,0 +1,36 @@
+"""Damaged images by the hundred in one job. Where Pillow reads one too, the pixels are Pillow's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from random import Random
+
+from attack.arena import Arena, Case
+from attack.generate.mutants import mutant
+from attack.jobs import Input, mixed, run_job
+from attack.oracle import Oracle
+
+_JOBS, _INPUTS = 5, 200
+
+
+def _is_progressive(data: bytes) -> bool:
+    return data[:2] == b"\xff\xd8" and (b"\xff\xc2" in data or b"\xff\xca" in data)
+
+
+def attack(arena: Arena, random: Random) -> Iterator[Case]:
+    oracle = Oracle(arena.model)
+    try:
+        for _ in range(_JOBS):
+            with arena.case("mutants", f"{_INPUTS} mutants") as case:
+                inputs = []
+                for number in range(_INPUTS):
+                    name, data = mutant(random)
+                    path = case.write(f"{number:03}-{name}", data)
+                    # Releases of libjpeg-turbo smooth progressive images that miss scans differently.
+                    pixels = None if _is_progressive(data) else oracle.pixels(data)
+                    inputs.append(Input(path.name.encode(), pixels=pixels))
+                # A size that is damaged may ask for the largest image there is.
+                run_job(case, mixed(case, inputs, every=10), patience=60)
+            yield case
+    finally:
+        oracle.close()
