@@ -225,10 +225,11 @@ class PngChunks {
       require_bytes(chunk, 13);
       width_ = number(chunk.content);
       height_ = number(chunk.content.substr(4));
-      const auto color = static_cast<int>(chunk.content[9]);
+      const auto color = static_cast<unsigned char>(chunk.content[9]);
       transparent_bytes_ = color == 0 ? 2 : color == 2 ? 6 : 0;
       if (chunk.content[11] != 0) {
-        fail("PNG: filter method {} is not known", static_cast<unsigned>(chunk.content[11]));
+        fail("PNG: filter method {} is not known",
+             static_cast<int>(static_cast<unsigned char>(chunk.content[11])));
       }
     } else if (name == "tRNS") {
       require_bytes(chunk, transparent_bytes_);

@@ -316,7 +316,8 @@ class TiffReader {
       std::uint8_t* to =
           image.pixels.data() +
           (std::size_t{y + row} * static_cast<std::size_t>(image.width) + x) * kChannels;
-      std::uint8_t* fourth = fourth_.data() + std::size_t{row} * block_.width;
+      std::uint8_t* fourth =
+          fourth_.empty() ? nullptr : fourth_.data() + std::size_t{row} * block_.width;
       if (!layout_.separate) {
         samples_.convert(from, pixels, to);
       } else if (plane == 3) {

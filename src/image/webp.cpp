@@ -6,6 +6,7 @@
 #include <memory>
 #include <new>
 #include <span>
+#include <string_view>
 #include <utility>
 
 #include <webp/decode.h>
@@ -14,6 +15,7 @@
 #include "core/error.hpp"
 #include "image/codecs.hpp"
 #include "image/exif.hpp"
+#include "image/webp_tables.hpp"
 
 namespace fovea::image {
 namespace {
@@ -71,38 +73,62 @@ const char* reason(VP8StatusCode status) {
   }
 }
 
+struct RiffChunk {
+  std::string_view name;
+  Bytes content;  // what the file has of it
+};
+
+constexpr std::size_t kChunkHeader = 8;
+
+/// The chunk at the start of `bytes`, which move past it. Requires kChunkHeader bytes.
+RiffChunk next_chunk(Bytes& bytes) {
+  std::size_t size = 0;
+  for (std::size_t byte = kChunkHeader; byte-- > kChunkHeader / 2;) {
+    size = size << 8 | std::to_integer<std::size_t>(bytes[byte]);
+  }
+  const RiffChunk chunk{{reinterpret_cast<const char*>(bytes.data()), 4},
+                        bytes.subspan(kChunkHeader, std::min(size, bytes.size() - kChunkHeader))};
+  bytes = bytes.subspan(std::min(bytes.size(), kChunkHeader + size + size % 2));
+  return chunk;
+}
+
 /// The demuxer keeps a record of every chunk, and a chunk can be 8 bytes of the file.
 void check_chunks(Bytes bytes, StopFlag stop) {
   constexpr std::size_t kMostChunks = 1'000'000;
   constexpr std::size_t kRiffHeader = 12;
-  constexpr std::size_t kChunkHeader = 8;
-  std::size_t chunks = 0;
-  for (std::size_t at = kRiffHeader; at < bytes.size() && bytes.size() - at >= kChunkHeader;) {
+  bytes = bytes.subspan(std::min(bytes.size(), kRiffHeader));
+  for (std::size_t chunks = 1; bytes.size() >= kChunkHeader; ++chunks) {
     stop.poll();
-    if (++chunks > kMostChunks) {
+    next_chunk(bytes);
+    if (chunks > kMostChunks) {
       fail("WebP: more than {} chunks", kMostChunks);
     }
-    std::size_t size = 0;
-    for (std::size_t byte = kChunkHeader; byte-- > kChunkHeader / 2;) {
-      size = size << 8 | std::to_integer<std::size_t>(bytes[at + byte]);
-    }
-    at += kChunkHeader + size + size % 2;
   }
 }
 
 /// What libwebp allocates for a frame, beside the RGB pixels.
-std::uint64_t codec_memory(const WebPBitstreamFeatures& frame) {
-  constexpr int kLossless = 2;
-  const auto pixels =
-      static_cast<std::uint64_t>(frame.width) * static_cast<std::uint64_t>(frame.height);
-  // A row of macroblocks with its context, and 16 rows of a lossless image on their way out.
-  std::uint64_t bytes = static_cast<std::uint64_t>(frame.width) * 128 + (std::uint64_t{1} << 16);
+std::uint64_t codec_memory(Bytes frame, const WebPBitstreamFeatures& features, StopFlag stop) {
+  const auto width = static_cast<std::uint32_t>(features.width);
+  const auto height = static_cast<std::uint32_t>(features.height);
+  const std::uint64_t pixels = std::uint64_t{width} * height;
   // Lossless pixels are 4 bytes; the transforms' images are a sixteenth of them, at most three.
   constexpr std::uint64_t kLosslessBytes = 5;
-  if (frame.format == kLossless) {
-    bytes += pixels * kLosslessBytes;
-  } else if (frame.has_alpha != 0) {  // a plane of its own, decoded as a lossless image
-    bytes += pixels * (1 + kLosslessBytes);
+  constexpr std::size_t kLosslessHeader = 5;
+  // A row of macroblocks with its context, and 16 rows of a lossless image on their way out.
+  std::uint64_t bytes = std::uint64_t{width} * 128 + (std::uint64_t{1} << 16);
+  while (frame.size() >= kChunkHeader) {
+    const RiffChunk chunk = next_chunk(frame);
+    if (chunk.name == "VP8L" && chunk.content.size() > kLosslessHeader) {
+      bytes += pixels * kLosslessBytes +
+               webp_table_bytes(chunk.content.subspan(kLosslessHeader), width, height, stop);
+    } else if (chunk.name == "ALPH" && !chunk.content.empty()) {
+      // A plane of its own, as it is or as a lossless image.
+      const bool is_lossless = (chunk.content[0] & std::byte{3}) == std::byte{1};
+      bytes += pixels;
+      bytes += is_lossless ? pixels * kLosslessBytes +
+                                 webp_table_bytes(chunk.content.subspan(1), width, height, stop)
+                           : 0;
+    }
   }
   return bytes;
 }
@@ -161,6 +187,7 @@ Decoded decode_webp(Bytes bytes, Decoding& decoding) {
   if (WebPInitDecoderConfig(&config) == 0) {
     fail("WebP: the library's version does not match its headers");
   }
+  const Bytes data_of_frame = std::as_bytes(std::span(frame->fragment.bytes, frame->fragment.size));
   // The demuxer has checked that the frame lies inside the canvas; the frame's own header has not
   // been compared with it.
   const VP8StatusCode parsed =
@@ -176,8 +203,9 @@ Decoded decode_webp(Bytes bytes, Decoding& decoding) {
   const Chunk xmp(demuxer.get(), "XMP ");
   const Orientation orientation =
       orientation_of(Metadata{.exif = exif.bytes(), .xmp = xmp.bytes()});
-  decoding.take_memory({"WebP", static_cast<int>(width), static_cast<int>(height), orientation},
-                       pixel_bytes(width, height) + codec_memory(config.input));
+  decoding.take_memory(
+      {"WebP", static_cast<int>(width), static_cast<int>(height), orientation},
+      pixel_bytes(width, height) + codec_memory(data_of_frame, config.input, decoding.stop()));
   Image image(static_cast<int>(width), static_cast<int>(height));
   if (frame->width != image.width || frame->height != image.height) {
     std::fill_n(image.pixels.data(), image.pixels.size(), std::uint8_t{0});
@@ -190,8 +218,7 @@ Decoded decode_webp(Bytes bytes, Decoding& decoding) {
   config.output.u.RGBA.rgba = image.pixels.data() + start;
   config.output.u.RGBA.stride = static_cast<int>(stride);
   config.output.u.RGBA.size = image.pixels.size() - start;
-  const VP8StatusCode status = decode_frame(
-      std::as_bytes(std::span(frame->fragment.bytes, frame->fragment.size)), config, decoding);
+  const VP8StatusCode status = decode_frame(data_of_frame, config, decoding);
   WebPFreeDecBuffer(&config.output);
   if (status != VP8_STATUS_OK) {
     fail("WebP: {}", reason(status));

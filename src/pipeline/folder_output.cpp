@@ -130,7 +130,7 @@ std::optional<Manifest> FolderOutput::read_there() const {
 
 void FolderOutput::remove_all() {
   // The manifest goes first: without it, what is left is never taken for a resumable output.
-  for (const std::string& name : {kManifestFile, kErrorsFile, kRetryingFile, kJournalFile}) {
+  for (const std::string name : {kManifestFile, kErrorsFile, kRetryingFile, kJournalFile}) {
     folder_->remove(name);
     folder_->remove(partial(name));
   }
@@ -145,7 +145,7 @@ void FolderOutput::remove_all() {
 // What a run that was killed at the end of its work did not come to remove.
 void FolderOutput::remove_leftovers() const {
   folder_->remove(kRetryingFile);
-  for (const std::string& name : {kManifestFile, kErrorsFile, kRetryingFile, kJournalFile}) {
+  for (const std::string name : {kManifestFile, kErrorsFile, kRetryingFile, kJournalFile}) {
     folder_->remove(partial(name));
   }
 }
@@ -155,7 +155,7 @@ void FolderOutput::write_manifest() const {
 }
 
 RetryNames FolderOutput::retry_names() const {
-  const std::string& name = folder_->has(kRetryingFile) ? kRetryingFile : kErrorsFile;
+  const std::string name = folder_->has(kRetryingFile) ? kRetryingFile : kErrorsFile;
   RetryNames names;
   const StoredFile file(*folder_, name);
   file.each_line(file.size(), {}, [&](std::string_view line, std::uint64_t number) {

@@ -168,7 +168,7 @@ void JournalSummary::add(const JournalLine& line) {
 
 void prove_counts(const Manifest& manifest, const JournalSummary& summary) {
   const JobState& state = manifest.state;
-  demand(summary.identity() &&
+  demand(summary.identity() != nullptr &&
              format_journal_line(*summary.identity()) == format_journal_line(manifest.identity),
          "tells of another job than {}", kJournalFile);
   demand(state.shards == summary.files().size(), "counts {} complete files, {} lists {}",

@@ -23,7 +23,8 @@ class JournalSummary {
   /// Throws fovea::Error when the line cannot follow those before it.
   void add(const JournalLine& line);
 
-  [[nodiscard]] const std::optional<JobIdentity>& identity() const { return identity_; }
+  /// Null before the first line.
+  [[nodiscard]] const JobIdentity* identity() const { return identity_ ? &*identity_ : nullptr; }
   [[nodiscard]] const std::vector<FileRecord>& files() const { return files_; }
   /// Rows in all `files`, and in those before the pass under way.
   [[nodiscard]] std::uint64_t rows() const { return rows_; }

@@ -35,7 +35,7 @@ bool same_job(const JobIdentity& a, const JobIdentity& b) {
 }
 
 // The file that is meant: one that a finished job left, or one that grew.
-std::string left_as(const io::Folder& folder, const std::string& name, bool finished) {
+std::string found_as(const io::Folder& folder, const std::string& name, bool finished) {
   return finished && folder.has(name) ? name : io::PartialFile::left_as(folder, name);
 }
 
@@ -45,7 +45,7 @@ class JournalReader {
  public:
   JournalReader(const io::Folder& folder, const std::optional<Manifest>& there, StopFlag stop) {
     const std::string name =
-        left_as(folder, kJournalFile, there.has_value() && there->state.finished);
+        found_as(folder, kJournalFile, there.has_value() && there->state.finished);
     (void)finding_of([&] { look_at(StoredFile(folder, name), there, stop); });
     if (!identity_ && there) {
       identity_ = there->identity;
@@ -66,14 +66,14 @@ class JournalReader {
           }
         });
         if (manifest_ && end == manifest_->state.journal_bytes) {
-          take_manifest();
+          take_manifest(*manifest_);
         }
       });
     });
     // In the order of the job, which the manifest's state may not have come in.
-    std::ranges::stable_sort(candidates_, {}, [](const Candidate& candidate) {
+    std::ranges::sort(candidates_, {}, [](const Candidate& candidate) {
       const JobState& s = candidate.state;
-      return std::tuple(s.shards, s.open_rows, s.inputs);
+      return std::tuple(s.shards, s.open_rows, s.inputs, candidate.journal_size);
     });
   }
 
@@ -144,9 +144,9 @@ class JournalReader {
     candidates_.push_back({state, text_.size()});
   }
 
-  void take_manifest() {
-    if (finding_of([&] { prove_counts(*manifest_, summary_); }).empty()) {
-      candidates_.push_back({manifest_->state, text_.size()});
+  void take_manifest(const Manifest& manifest) {
+    if (finding_of([&] { prove_counts(manifest, summary_); }).empty()) {
+      candidates_.push_back({manifest.state, text_.size()});
     }
   }
 
@@ -159,21 +159,18 @@ class JournalReader {
 
 class Planner {
  public:
-  Planner(const io::Folder& folder, const std::optional<Manifest>& there, StopFlag stop)
-      : folder_(folder), stop_(stop), journal_(folder, there, stop) {}
+  Planner(const io::Folder& folder, const JournalReader& journal, const JobIdentity& identity,
+          StopFlag stop)
+      : folder_(folder), journal_(journal), identity_(identity), layout_(identity), stop_(stop) {}
 
   std::optional<RepairPlan> plan() {
-    if (!journal_.identity()) {
-      return std::nullopt;
-    }
-    layout_.emplace(*journal_.identity());
     count_good_files();
     const Candidate* const best = find_best();
     if (best == nullptr) {
       return std::nullopt;
     }
     RepairPlan plan;
-    plan.manifest = {.identity = *journal_.identity(), .state = best->state};
+    plan.manifest = {.identity = identity_, .state = best->state};
     plan.journal = journal_.text(best->journal_size);
     plan.manifest.state.journal_bytes = plan.journal.size();
     plan.manifest.state.journal_sum = Sha256::head_of(plan.journal);
@@ -187,10 +184,10 @@ class Planner {
   void count_good_files() {
     for (const FileRecord& file : journal_.summary().files()) {
       const bool good =
-          (problem_of_index(folder_, *layout_, file, nullptr, stop_).empty() ||
-           can_mend(layout_->index_file(file.number), "", file.index_bytes, file.index_sum)) &&
-          (problem_of_data(folder_, *layout_, file, nullptr, stop_).empty() ||
-           can_mend(layout_->data_file(file.number), layout_->header(file.rows), file.data_bytes,
+          (problem_of_index(folder_, layout_, file, nullptr, stop_).empty() ||
+           can_mend(layout_.index_file(file.number), "", file.index_bytes, file.index_sum)) &&
+          (problem_of_data(folder_, layout_, file, nullptr, stop_).empty() ||
+           can_mend(layout_.data_file(file.number), layout_.header(file.rows), file.data_bytes,
                     file.data_sum));
       if (!good) {
         return;
@@ -220,7 +217,7 @@ class Planner {
     std::vector<std::uint64_t> sums;
     (void)finding_of([&] {
       sums =
-          StoredFile(folder_, left_as(folder_, name, journal_.finished())).sums(from, ends, stop_);
+          StoredFile(folder_, found_as(folder_, name, journal_.finished())).sums(from, ends, stop_);
     });
     Wanted good;
     for (std::size_t index = 0; index < sums.size(); ++index) {
@@ -286,10 +283,10 @@ class Planner {
           }
         }
       }
-      growing = agreeing(layout_->data_file(number), layout_->header_bytes(), growing,
+      growing = agreeing(layout_.data_file(number), layout_.header_bytes(), growing,
                          &JobState::open_bytes, &JobState::data_sum);
-      if (layout_->has_index()) {
-        growing = agreeing(layout_->index_file(number), 0, growing, &JobState::index_bytes,
+      if (layout_.has_index()) {
+        growing = agreeing(layout_.index_file(number), 0, growing, &JobState::index_bytes,
                            &JobState::index_sum);
       }
       best = growing.empty() ? best : growing.back();
@@ -301,9 +298,10 @@ class Planner {
   }
 
   const io::Folder& folder_;
+  const JournalReader& journal_;
+  const JobIdentity& identity_;
+  OutputLayout layout_;
   StopFlag stop_;
-  JournalReader journal_;
-  std::optional<OutputLayout> layout_;
   std::uint64_t good_files_ = 0;
   std::vector<RepairPlan::Mend> mends_;
 };
@@ -312,7 +310,9 @@ class Planner {
 
 std::optional<RepairPlan> plan_repair(const io::Folder& folder,
                                       const std::optional<Manifest>& there, StopFlag stop) {
-  return Planner(folder, there, stop).plan();
+  const JournalReader journal(folder, there, stop);
+  const std::optional<JobIdentity>& identity = journal.identity();
+  return identity ? Planner(folder, journal, *identity, stop).plan() : std::nullopt;
 }
 
 void carry_out(const RepairPlan& plan, const std::shared_ptr<const io::Folder>& folder) {

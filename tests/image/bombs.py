@@ -198,6 +198,61 @@ def webp_chunks(count: int) -> bytes:
     return b"RIFF" + struct.pack("<I", len(whole) - 8) + whole[8:]
 
 
+class Bits:
+    """Bits of a lossless WebP, the first in the lowest place."""
+
+    def __init__(self) -> None:
+        self.text: list[str] = []
+
+    def put(self, value: int, count: int) -> None:
+        self.text.append(format(value, f"0{count}b")[::-1])
+
+    def single(self) -> None:
+        """A code of one symbol, which takes no bits."""
+        self.put(0b0001, 4)
+
+    def bytewise(self, symbols: int) -> None:
+        """A code of 8 bits for 256 symbols and none for those after them."""
+        order = [17, 18, 0, 1, 2, 3, 4, 5, 16, 6, 7, 8]
+        self.put(0, 1)
+        self.put(len(order) - 4, 4)
+        for symbol in order:
+            self.put(1 if symbol in (0, 8) else 0, 3)
+        self.put(0, 1)
+        self.text.append("1" * 256 + "0" * (symbols - 256))
+
+    def data(self) -> bytes:
+        text = "".join(self.text)
+        text += "0" * (-len(text) % 8)
+        return int(text[::-1], 2).to_bytes(len(text) // 8, "little")
+
+
+def webp_sets(sets: int, side: int = 1024) -> bytes:
+    """A black image of so many sets of codes, for which libwebp takes 20 KB each."""
+    bits = Bits()
+    bits.put(0x2F, 8)
+    bits.put(side - 1, 14)
+    bits.put(side - 1, 14)
+    bits.put(0, 1 + 3)
+    bits.put(0, 1)  # no transform
+    bits.put(1 | 11 << 1, 5)  # the largest cache
+    bits.put(1, 1)  # sets for blocks
+    bits.put(0, 3)  # of 4x4 pixels
+    bits.put(0, 1)  # no cache in the image of sets
+    bits.bytewise(280)
+    bits.bytewise(256)
+    for _ in range(3):
+        bits.single()
+    codes = [format(byte, "08b") for byte in range(256)]
+    bits.text += [codes[at % sets & 255] + codes[at % sets >> 8] for at in range((side // 4) ** 2)]
+    for _ in range(sets * 5):
+        bits.single()
+    stream = bits.data() + bytes(8)
+    stream += bytes(len(stream) % 2)
+    chunk = b"VP8L" + struct.pack("<I", len(stream)) + stream
+    return b"RIFF" + struct.pack("<I", 4 + len(chunk)) + b"WEBP" + chunk
+
+
 # name -> (file, words of the refusal, or nothing where it is read)
 BOMBS: dict[str, tuple[Callable[[], bytes], str]] = {
     "png-text": (

@@ -15,7 +15,7 @@ from output_damage import alter
 from pipeline_support import contents, jpeg
 
 SEEDS = [int(seed) for seed in os.environ.get("FOVEA_STATE_SEEDS", "0").split(",")]
-COUNT = int(os.environ.get("FOVEA_STATE_COUNT", "150"))
+COUNT = int(os.environ.get("FOVEA_STATE_COUNT", "120"))
 BAD = (3, 9, 22, 31)  # damaged photos
 FIXED = (9, 31)  # mended before a retry
 SMALL = ["--shard-rows", "8", "--batch-size", "4"]
