@@ -62,6 +62,7 @@ class Attacks:
     """The kinds, each with its place in an endless row of cases."""
 
     def __init__(self, arena: Arena, names: list[str], seed: int) -> None:
+        self.arena = arena
         self.tallies = {name: Tally() for name in names}
         self._cases = {name: self._endless(arena, name, seed) for name in names}
 
@@ -126,9 +127,10 @@ def main() -> int:
     print(HEADER, flush=True)
     while time.monotonic() < end:
         for name in names:
-            for case in attacks.run(
-                name, min(share * _WEIGHTS.get(name, 1), max(0.0, end - time.monotonic()))
-            ):
+            left = end - time.monotonic()
+            if left <= 0 and attacks.tallies[name].cases > 0:
+                continue
+            for case in attacks.run(name, min(share * _WEIGHTS.get(name, 1), left)):
                 print(describe(case), flush=True)
             print(attacks.tallies[name].line(name), flush=True)
     return summary(attacks)

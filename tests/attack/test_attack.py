@@ -9,7 +9,8 @@ import pathlib
 import pytest
 
 from attack import kinds
-from attack.arena import Arena
+from attack.arena import CRASH, HANG, MEMORY_USE, OTHER, ROWS, Arena, Case
+from attack.jobs import ERROR, ROW, Input, Rows, judge_rows
 from attack.runner import Attacks, describe
 
 SEED = int(os.environ.get("FOVEA_ATTACK_SEED", "1"))
@@ -39,6 +40,50 @@ def attacks(fovea_bin, tmp_path_factory):
 
 def test_every_kind_has_its_share():
     assert list(CASES) == list(kinds.NAMES)
+
+
+@pytest.mark.parametrize(
+    ("command", "category"),
+    [
+        ("exit 0", None),
+        ("exit 1", OTHER),
+        ("kill -SEGV $$", CRASH),
+        ("sleep 60", HANG),
+        ("while :; do :; done", HANG),
+        ("exec python3 -c 'bytearray(300_000_000)'", MEMORY_USE),
+        ("printf '\\033[2J' >&2", OTHER),
+        ("echo 'internal error: x' >&2", OTHER),
+    ],
+)
+def test_supervision_notices(attacks, tmp_path, command, category):
+    case = Case(attacks.arena, "test", "test", tmp_path)
+    case.run("-c", command, program=["bash"], patience=0.5, codes=(0,), memory=200_000_000)
+    assert [problem.category for problem in case.problems] == ([category] if category else [])
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda rows: rows.sources.pop() and rows.rows.pop(),
+        lambda rows: rows.rows.reverse(),
+        lambda rows: rows.sources.reverse() or rows.rows.reverse(),
+        lambda rows: rows.sources.append("stranger") or rows.rows.append(b""),
+        lambda rows: rows.errors.append((rows.sources[0], "damaged")),
+        lambda rows: rows.errors.append((rows.sources.pop(0), "damaged")) or rows.rows.pop(0),
+        lambda rows: rows.errors.clear(),
+    ],
+)
+def test_judge_notices(attacks, tmp_path, spoil):
+    arena = attacks.arena
+    inputs = [Input(os.fsencode(path), ROW) for path in arena.photos] + [Input(b"damaged.jpg", ERROR)]
+    sources = [item.source for item in inputs[:-1]]
+    case = Case(arena, "test", "test", tmp_path)
+    rows = Rows(sources, [row.tobytes() for row in arena.pixels], [("damaged.jpg", "damaged")])
+    judge_rows(case, inputs, rows, "preprocess")
+    assert not case.problems
+    spoil(rows)
+    judge_rows(case, inputs, rows, "preprocess")
+    assert ROWS in [problem.category for problem in case.problems]
 
 
 @pytest.mark.parametrize("kind", CASES)
