@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.hpp"
+#include "cli/terminal.hpp"
 
 namespace fovea::cli {
 namespace {
@@ -34,16 +35,17 @@ std::string remedy(const CheckReport& report, const std::string& output) {
           ? fmt::format("all {} rows", report.kept_rows)
           : fmt::format("the first {} rows; the same `fovea embed` command goes on from there",
                         report.kept_rows);
-  return report.repaired ? fmt::format("Repaired: the output keeps {}.\n", kept)
-                         : fmt::format("`fovea check {} --repair` keeps {}.\n", output, kept);
+  return report.repaired
+             ? fmt::format("Repaired: the output keeps {}.\n", kept)
+             : fmt::format("`fovea check {} --repair` keeps {}.\n", printable_name(output), kept);
 }
 
 void print_text(const CheckReport& report, const std::string& output) {
   for (const std::string& problem : report.problems) {
-    std::cout << "wrong: " << problem << '\n';
+    std::cout << "wrong: " << io::printable(problem) << '\n';
   }
-  std::cout << fmt::format("{}: {}, {}\n", output, report.finished ? "finished" : "not finished",
-                           counted(report))
+  std::cout << fmt::format("{}: {}, {}\n", printable_name(output),
+                           report.finished ? "finished" : "not finished", counted(report))
             << remedy(report, output);
 }
 
@@ -60,7 +62,7 @@ void print_json(const CheckReport& report) {
                                        {"kept_inputs", report.kept_inputs},
                                        {"kept_rows", report.kept_rows},
                                        {"repaired", report.repaired}};
-  std::cout << json.dump(2) << '\n';
+  std::cout << json_text(json, 2) << '\n';
 }
 
 }  // namespace

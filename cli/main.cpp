@@ -24,16 +24,18 @@
 namespace fovea::cli {
 namespace {
 
-// Every long option can also be given as FOVEA_<NAME> in the environment, but for the one that
-// deletes: a variable forgotten in a shell must not. A command may have named its variable itself.
+// Every long option can also be given as FOVEA_<NAME> in the environment, but for those that
+// delete or cut: a variable forgotten in a shell must not. A command may have named its variable
+// itself.
 void name_environment_variables(CLI::App& command) {
   for (CLI::Option* option : command.get_options()) {
-    if (option->get_lnames().empty() || option->get_lnames().front() == "help" ||
-        option->get_lnames().front() == "overwrite" || !option->get_envname().empty()) {
+    const std::string long_name = option->get_lnames().empty() ? "" : option->get_lnames().front();
+    if (long_name.empty() || long_name == "help" || long_name == "overwrite" ||
+        long_name == "repair" || !option->get_envname().empty()) {
       continue;
     }
     std::string name = "FOVEA_";
-    for (const char c : option->get_lnames().front()) {
+    for (const char c : long_name) {
       name += c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
     }
     option->envname(name);

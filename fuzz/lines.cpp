@@ -9,6 +9,7 @@
 #include "io/text.hpp"
 #include "pipeline/braces.hpp"
 #include "pipeline/index_line.hpp"
+#include "pipeline/journal.hpp"
 #include "pipeline/manifest.hpp"
 
 namespace {
@@ -52,7 +53,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   });
   attempt([&] {
     const Manifest manifest = parse_manifest(text);
-    (void)format_manifest(manifest);
+    check(format_manifest(manifest) == text);
+  });
+  attempt([&] {
+    const JournalLine line = parse_journal_line(text);
+    check(format_journal_line(line) == std::string(text) + "\n");
   });
   return 0;
 }

@@ -78,9 +78,9 @@ FolderOutput::FolderOutput(const fs::path& folder, const JobIdentity& identity, 
   }
   try {
     if (there->version < kManifestVersion) {
-      prove_unsummed(*folder_, manifest_, stop);
+      prove_unsummed(*folder_, *there, stop);
     } else {
-      proof_ = prove(*folder_, manifest_, &lock_, stop);
+      proof_ = prove(*folder_, *there, &lock_, stop);
     }
   } catch (const Interrupted&) {
     throw;
@@ -130,7 +130,7 @@ std::optional<Manifest> FolderOutput::read_there() const {
 
 void FolderOutput::remove_all() {
   // The manifest goes first: without it, what is left is never taken for a resumable output.
-  for (const std::string& name : {kManifestFile, kErrorsFile, kRetryingFile, kJournalFile}) {
+  for (const std::string name : {kManifestFile, kErrorsFile, kRetryingFile, kJournalFile}) {
     folder_->remove(name);
     folder_->remove(partial(name));
   }
@@ -145,7 +145,7 @@ void FolderOutput::remove_all() {
 // What a run that was killed at the end of its work did not come to remove.
 void FolderOutput::remove_leftovers() const {
   folder_->remove(kRetryingFile);
-  for (const std::string& name : {kManifestFile, kErrorsFile, kRetryingFile, kJournalFile}) {
+  for (const std::string name : {kManifestFile, kErrorsFile, kRetryingFile, kJournalFile}) {
     folder_->remove(partial(name));
   }
 }
@@ -155,7 +155,7 @@ void FolderOutput::write_manifest() const {
 }
 
 RetryNames FolderOutput::retry_names() const {
-  const std::string& name = folder_->has(kRetryingFile) ? kRetryingFile : kErrorsFile;
+  const std::string name = folder_->has(kRetryingFile) ? kRetryingFile : kErrorsFile;
   RetryNames names;
   const StoredFile file(*folder_, name);
   file.each_line(file.size(), {}, [&](std::string_view line, std::uint64_t number) {
@@ -242,8 +242,12 @@ void FolderOutput::open_files() {
 
 void FolderOutput::commit_files() {
   JobState& state = manifest_.state;
-  FileRecord record{.number = state.shards, .rows = state.open_rows, .data_sum = data_->sum()};
+  FileRecord record{.number = state.shards,
+                    .rows = state.open_rows,
+                    .data_bytes = data_->size(),
+                    .data_sum = data_->sum()};
   if (index_) {
+    record.index_bytes = index_->size();
     record.index_sum = index_->sum();
     data_->write_header(layout_.header(state.open_rows));
     index_->commit();

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "core/error.hpp"
+#include "io/json.hpp"
 #include "pipeline/json_fields.hpp"
 #include "pipeline/sha256.hpp"
 
@@ -25,6 +26,8 @@ JournalJson to_json(const JournalLine& line) {
                  [&](const FileRecord& file) {
                    json = {{"file", file.number},
                            {"rows", file.rows},
+                           {"data_bytes", file.data_bytes},
+                           {"index_bytes", file.index_bytes},
                            {"data_sum", format_hash(file.data_sum)},
                            {"index_sum", format_hash(file.index_sum)}};
                  },
@@ -48,13 +51,15 @@ JournalJson to_json(const JournalLine& line) {
   return json;
 }
 
-JournalLine from_json(const JournalJson& json) {
+JournalLine from_json(const nlohmann::json& json) {
   if (json.contains("job")) {
     return read_identity(read_object(json, "job"));
   }
   if (json.contains("file")) {
     return FileRecord{.number = read_count(json, "file"),
                       .rows = read_count(json, "rows"),
+                      .data_bytes = read_count(json, "data_bytes"),
+                      .index_bytes = read_count(json, "index_bytes"),
                       .data_sum = read_hash(json, "data_sum"),
                       .index_sum = read_hash(json, "index_sum")};
   }
@@ -85,13 +90,12 @@ std::string format_journal_line(const JournalLine& line) {
   return json.dump() + "\n";
 }
 
+bool is_state_line(std::string_view text) {
+  return text.starts_with("{\"inputs\"");
+}
+
 JournalLine parse_journal_line(std::string_view text) {
-  JournalLine line;
-  try {
-    line = from_json(parse_flat_object(text));
-  } catch (const JournalJson::exception& error) {
-    fail("{}", error.what());
-  }
+  const JournalLine line = from_json(io::parse_json_object(text, "its text"));
   std::string expected = format_journal_line(line);
   expected.pop_back();
   if (text != expected) {

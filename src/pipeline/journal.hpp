@@ -16,12 +16,14 @@ namespace fovea::pipeline {
 
 /// States are written at the end of the batch in which so many inputs since the last one are done,
 /// so that they come out the same however often the job was interrupted.
-inline constexpr std::uint64_t kStateInputs = 256;
+inline constexpr std::uint64_t kStateInputs = 128;
 
 /// A complete file of embeddings and its index. Sums as in JobState.
 struct FileRecord {
   std::uint64_t number = 0;
   std::uint64_t rows = 0;
+  std::uint64_t data_bytes = 0;
+  std::uint64_t index_bytes = 0;
   std::uint64_t data_sum = 0;
   std::uint64_t index_sum = 0;
 };
@@ -36,6 +38,9 @@ using JournalLine = std::variant<JobIdentity, FileRecord, JobState, RetryRecord>
 
 /// With a newline.
 [[nodiscard]] std::string format_journal_line(const JournalLine& line);
+
+/// Whether a line, if it is one of ours, is a JobState.
+[[nodiscard]] bool is_state_line(std::string_view text);
 
 /// Without its newline. Throws fovea::Error when it is not, byte for byte, what format_journal_line
 /// made of some line.

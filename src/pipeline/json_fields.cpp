@@ -8,11 +8,8 @@
 #include "core/error.hpp"
 
 namespace fovea::pipeline {
-namespace {
 
-using OrderedJson = nlohmann::ordered_json;
-
-const OrderedJson& read_value(const OrderedJson& object, const char* key) {
+const nlohmann::json& read_value(const nlohmann::json& object, const char* key) {
   const auto found = object.find(key);
   if (found == object.end()) {
     fail("\"{}\" is missing", key);
@@ -20,53 +17,39 @@ const OrderedJson& read_value(const OrderedJson& object, const char* key) {
   return *found;
 }
 
-}  // namespace
-
-OrderedJson parse_flat_object(std::string_view text) {
-  // The callback keeps the tree shallow: a text of 10^6 brackets must not exhaust the stack.
-  constexpr int kMaxDepth = 8;
-  const auto shallow = [](int depth, OrderedJson::parse_event_t /*event*/,
-                          OrderedJson& /*parsed*/) { return depth < kMaxDepth; };
-  OrderedJson object = OrderedJson::parse(text, shallow, false);
-  if (!object.is_object()) {
-    fail("is no JSON object");
-  }
-  return object;
-}
-
-const OrderedJson& read_object(const OrderedJson& object, const char* key) {
-  const OrderedJson& value = read_value(object, key);
+const nlohmann::json& read_object(const nlohmann::json& object, const char* key) {
+  const nlohmann::json& value = read_value(object, key);
   if (!value.is_object()) {
     fail("\"{}\" is no object", key);
   }
   return value;
 }
 
-std::uint64_t read_count(const OrderedJson& object, const char* key, std::uint64_t limit) {
-  const OrderedJson& value = read_value(object, key);
+std::uint64_t read_count(const nlohmann::json& object, const char* key, std::uint64_t limit) {
+  const nlohmann::json& value = read_value(object, key);
   if (!value.is_number_unsigned() || value.get<std::uint64_t>() > limit) {
     fail("\"{}\" is no whole number from 0 to {}", key, limit);
   }
   return value.get<std::uint64_t>();
 }
 
-bool read_flag(const OrderedJson& object, const char* key) {
-  const OrderedJson& value = read_value(object, key);
+bool read_flag(const nlohmann::json& object, const char* key) {
+  const nlohmann::json& value = read_value(object, key);
   if (!value.is_boolean()) {
     fail("\"{}\" is neither true nor false", key);
   }
   return value.get<bool>();
 }
 
-const std::string& read_text(const OrderedJson& object, const char* key) {
-  const OrderedJson& value = read_value(object, key);
+const std::string& read_text(const nlohmann::json& object, const char* key) {
+  const nlohmann::json& value = read_value(object, key);
   if (!value.is_string()) {
     fail("\"{}\" is no string", key);
   }
   return value.get_ref<const std::string&>();
 }
 
-std::uint64_t read_hash(const OrderedJson& object, const char* key) {
+std::uint64_t read_hash(const nlohmann::json& object, const char* key) {
   const std::string& text = read_text(object, key);
   std::uint64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, 16);

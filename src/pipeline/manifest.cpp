@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "core/error.hpp"
+#include "io/json.hpp"
 #include "io/text.hpp"
 #include "pipeline/json_fields.hpp"
 #include "pipeline/sha256.hpp"
@@ -24,7 +25,7 @@ std::string_view resample_name(Resample resample) {
 }
 
 template <typename Enum>
-Enum read_enum(const ManifestJson& object, const char* key, Enum first, Enum second) {
+Enum read_enum(const nlohmann::json& object, const char* key, Enum first, Enum second) {
   const std::string& text = read_text(object, key);
   if (text == to_string(first)) {
     return first;
@@ -35,21 +36,21 @@ Enum read_enum(const ManifestJson& object, const char* key, Enum first, Enum sec
   fail("\"{}\" is neither \"{}\" nor \"{}\"", key, to_string(first), to_string(second));
 }
 
-float read_float(const ManifestJson& value, const char* key) {
-  if (!value.is_number() || !(std::abs(value.get<double>()) < 1e30)) {
+float to_float(const nlohmann::json& value, const char* key) {
+  constexpr double kMost = 1e30;
+  if (!value.is_number() || !(std::abs(value.get<double>()) < kMost)) {
     fail("\"{}\" is no number of a usual size", key);
   }
   return value.get<float>();
 }
 
-void read_channels(const ManifestJson& object, const char* key, std::array<float, 3>& channels) {
-  const auto found = object.find(key);
-  if (found == object.end() || !found->is_array() || found->size() != channels.size()) {
+void read_channels(const nlohmann::json& object, const char* key, std::array<float, 3>& channels) {
+  const nlohmann::json& list = read_value(object, key);
+  if (!list.is_array() || list.size() != channels.size()) {
     fail("\"{}\" is no list of {} numbers", key, channels.size());
   }
-  for (std::size_t index = 0; index < channels.size(); ++index) {
-    channels[index] = read_float((*found)[index], key);
-  }
+  std::ranges::transform(list, channels.begin(),
+                         [&](const nlohmann::json& value) { return to_float(value, key); });
 }
 
 // The first line that differs, counted from 1.
@@ -88,7 +89,7 @@ ManifestJson manifest_json(const Manifest& manifest) {
   return json;
 }
 
-Manifest read_manifest(const ManifestJson& json) {
+Manifest read_manifest(const nlohmann::json& json) {
   Manifest manifest;
   manifest.version =
       static_cast<int>(read_count(json, "format_version", static_cast<std::uint64_t>(INT_MAX)));
@@ -99,11 +100,11 @@ Manifest read_manifest(const ManifestJson& json) {
   manifest.identity = read_identity(json);
   JobState& state = manifest.state;
   state.finished = read_flag(json, "finished");
-  const ManifestJson& counts = read_object(json, "counts");
+  const nlohmann::json& counts = read_object(json, "counts");
   state.rows = read_count(counts, "rows");
   state.failed = read_count(counts, "failed");
   state.shards = read_count(counts, "files");
-  const ManifestJson& resume = read_object(json, "resume");
+  const nlohmann::json& resume = read_object(json, "resume");
   state.retrying = read_flag(resume, "retrying");
   state.inputs = read_count(resume, "inputs");
   state.names = read_hash(resume, "names");
@@ -153,14 +154,14 @@ void write_identity(ManifestJson& json, const JobIdentity& identity) {
   json["shard"] = {{"index", identity.shard_index}, {"count", identity.shard_count}};
 }
 
-JobIdentity read_identity(const ManifestJson& json) {
+JobIdentity read_identity(const nlohmann::json& json) {
   constexpr auto kMostSide = static_cast<std::uint64_t>(std::numeric_limits<int>::max());
   constexpr std::uint64_t kMostDimension = std::uint64_t{1} << 32;
   JobIdentity identity;
-  const ManifestJson& model = read_object(json, "model");
+  const nlohmann::json& model = read_object(json, "model");
   identity.model = io::unescape(read_text(model, "name"));
   identity.model_sha256 = read_text(model, "sha256");
-  const ManifestJson& pixels = read_object(json, "preprocessing");
+  const nlohmann::json& pixels = read_object(json, "preprocessing");
   Preprocessing& p = identity.preprocessing;
   identity.preprocessing_sha256 = read_text(pixels, "sha256");
   p.height = static_cast<int>(read_count(pixels, "height", kMostSide));
@@ -168,7 +169,7 @@ JobIdentity read_identity(const ManifestJson& json) {
   p.resample = read_text(pixels, "resample") == resample_name(Resample::kBicubic)
                    ? Resample::kBicubic
                    : Resample::kBilinear;
-  p.rescale = read_float(pixels.at("rescale"), "rescale");
+  p.rescale = to_float(read_value(pixels, "rescale"), "rescale");
   read_channels(pixels, "mean", p.mean);
   read_channels(pixels, "std", p.std);
   identity.precision = read_text(json, "precision");
@@ -177,7 +178,7 @@ JobIdentity read_identity(const ManifestJson& json) {
   identity.normalize = read_flag(json, "normalize");
   identity.format = read_enum(json, "format", OutputFormat::kNpy, OutputFormat::kJsonl);
   identity.shard_rows = read_count(json, "shard_rows");
-  const ManifestJson& shard = read_object(json, "shard");
+  const nlohmann::json& shard = read_object(json, "shard");
   identity.shard_index = read_count(shard, "index");
   identity.shard_count = read_count(shard, "count");
   if (identity.dimension == 0 || identity.shard_rows == 0) {
@@ -196,23 +197,12 @@ std::string format_manifest(const Manifest& manifest) {
 }
 
 Manifest parse_manifest(std::string_view text) {
-  constexpr std::size_t kMaxBytes = std::size_t{1} << 20;
-  if (text.size() > kMaxBytes) {
-    fail("manifest: holds {} bytes, which no manifest has", text.size());
-  }
-  Manifest manifest;
-  try {
-    manifest = read_manifest(parse_flat_object(text));
-  } catch (const Error& error) {
-    fail("manifest: {}", error.what());
-  } catch (const ManifestJson::exception& error) {
-    fail("manifest: {}", error.what());
-  }
+  const Manifest manifest = read_manifest(io::parse_json_object(text, "its text"));
   // What was read is written again: so nothing there is unknown, given twice or of another form,
   // and the checksum over all of it comes out the same.
   const std::string expected = format_manifest(manifest);
   if (text != expected) {
-    fail("manifest: was altered after it was written: its checksum or its line {} does not fit",
+    fail("was altered after it was written: its checksum or its line {} does not fit",
          first_difference(text, expected));
   }
   return manifest;

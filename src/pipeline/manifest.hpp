@@ -73,7 +73,7 @@ struct Manifest {
 /// The keys of manifest.json that tell the job.
 void write_identity(nlohmann::ordered_json& json, const JobIdentity& identity);
 /// Throws fovea::Error or a nlohmann exception on anything else.
-[[nodiscard]] JobIdentity read_identity(const nlohmann::ordered_json& json);
+[[nodiscard]] JobIdentity read_identity(const nlohmann::json& json);
 
 /// Sentences that say how the two differ, empty when their outputs go together.
 [[nodiscard]] std::vector<std::string> differences(const JobIdentity& there,

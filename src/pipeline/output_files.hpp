@@ -12,11 +12,12 @@
 
 namespace fovea::pipeline {
 
-inline const std::string kManifestFile = "manifest.json";
-inline const std::string kJournalFile = "checksums.jsonl";
-inline const std::string kErrorsFile = "errors.jsonl";
-inline const std::string kRetryingFile = "retrying.jsonl";  // errors.jsonl while it is worked on
-inline const std::string kLockFile = ".lock";
+inline constexpr const char* kManifestFile = "manifest.json";
+inline constexpr const char* kJournalFile = "checksums.jsonl";
+inline constexpr const char* kErrorsFile = "errors.jsonl";
+inline constexpr const char* kRetryingFile =
+    "retrying.jsonl";  // errors.jsonl while it is worked on
+inline constexpr const char* kLockFile = ".lock";
 
 [[nodiscard]] std::string partial(const std::string& name);
 

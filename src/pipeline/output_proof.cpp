@@ -67,13 +67,32 @@ Sha256 prove_journal(const io::Folder& folder, const JobState& state, JournalSum
                      StopFlag stop) {
   const StoredFile file(folder, left_as(folder, kJournalFile, state.finished));
   const std::uint64_t bytes = std::min(state.journal_bytes, file.size());
-  file.each_line(bytes, stop, [&](std::string_view line, std::uint64_t number) {
+  // Of states that follow one another only the last says more than the checksum over all lines.
+  std::string waiting;
+  std::uint64_t waiting_number = 0;
+  const auto add = [&](std::string_view line, std::uint64_t number) {
     try {
       summary.add(parse_journal_line(line));
     } catch (const Error& error) {
-      fail("{}: line {} {}", file.shown(), number, error.what());
+      fail("{}: line {}: {}", file.shown(), number, error.what());
+    }
+  };
+  const auto add_waiting = [&] {
+    if (!waiting.empty()) {
+      add(waiting, waiting_number);
+      waiting.clear();
+    }
+  };
+  file.each_line(bytes, stop, [&](std::string_view line, std::uint64_t number) {
+    if (is_state_line(line)) {
+      waiting = line;
+      waiting_number = number;
+    } else {
+      add_waiting();
+      add(line, number);
     }
   });
+  add_waiting();
   return prove_content(file, {.bytes = state.journal_bytes, .sum = state.journal_sum},
                        state.finished, stop);
 }
@@ -117,45 +136,6 @@ void demand_finished(const JobState& state) {
          state.all_inputs);
 }
 
-// How the counts of a manifest and of its checksums contradict each other.
-void prove_counts(const Manifest& manifest, const JournalSummary& summary) {
-  const JobState& state = manifest.state;
-  demand(summary.identity() &&
-             format_journal_line(*summary.identity()) == format_journal_line(manifest.identity),
-         "tells of another job than {}", kJournalFile);
-  demand(state.shards == summary.files().size(), "counts {} complete files, {} lists {}",
-         state.shards, kJournalFile, summary.files().size());
-  demand(state.rows == summary.rows() + state.open_rows &&
-             state.open_rows < manifest.identity.shard_rows,
-         "counts {} rows, {} of them in a file that is not complete; {} lists {}", state.rows,
-         state.open_rows, kJournalFile, summary.rows());
-  // Killed between the record of a retry and its first line.
-  const bool begins = state.retrying && state.inputs == 0 && state.failed == 0 &&
-                      state.retries == summary.retries() + 1 && summary.state() != nullptr;
-  demand(begins || state.retries == summary.retries(), "counts {} retries, {} lists {}",
-         state.retries, kJournalFile, summary.retries());
-  demand(state.finished || state.retrying == (state.retries > 0),
-         "does not say whether inputs are being tried again");
-  const JobState* const first = summary.first() != nullptr ? summary.first() : summary.state();
-  if (state.finished) {
-    demand_finished(state);
-    const JobState* const last = summary.state();
-    demand(last != nullptr && last->failed == state.failed && last->errors_sum == state.errors_sum,
-           "the job is finished, but {} does not tell how", kJournalFile);
-  } else {
-    const std::uint64_t before = begins ? summary.rows() : summary.pass_rows();
-    demand(state.rows + state.failed == before + state.inputs,
-           "{} new rows and {} failed inputs do not add up to {} inputs", state.rows - before,
-           state.failed, state.inputs);
-  }
-  const bool has_first = state.finished || state.retrying;
-  demand(!has_first || first != nullptr, "counts a pass that {} does not list", kJournalFile);
-  demand(state.all_inputs == (has_first ? first->inputs : 0) &&
-             state.all_names == (has_first ? first->names : 0),
-         "counts {} inputs in all, {} lists {}", state.all_inputs, kJournalFile,
-         has_first ? first->inputs : 0);
-}
-
 }  // namespace
 
 void JournalSummary::add(const JournalLine& line) {
@@ -184,6 +164,53 @@ void JournalSummary::add(const JournalLine& line) {
     state.all_names = first_ ? first_->names : 0;
     state_ = state;
   }
+}
+
+void prove_counts(const Manifest& manifest, const JournalSummary& summary) {
+  const JobState& state = manifest.state;
+  demand(summary.identity() != nullptr &&
+             format_journal_line(*summary.identity()) == format_journal_line(manifest.identity),
+         "tells of another job than {}", kJournalFile);
+  demand(state.shards == summary.files().size(), "counts {} complete files, {} lists {}",
+         state.shards, kJournalFile, summary.files().size());
+  demand(state.rows == summary.rows() + state.open_rows &&
+             state.open_rows < manifest.identity.shard_rows,
+         "counts {} rows, {} of them in a file that is not complete; {} lists {}", state.rows,
+         state.open_rows, kJournalFile, summary.rows());
+  // What is not there has no length and no sum; what is there is compared with the file.
+  const bool no_index = state.index_bytes == 0 && state.index_sum == 0;
+  demand(state.open_rows > 0
+             ? state.open_bytes > 0 && no_index != OutputLayout(manifest.identity).has_index()
+             : state.open_bytes == 0 && state.data_sum == 0 && no_index,
+         "tells of a file with {} rows and {} bytes", state.open_rows, state.open_bytes);
+  demand((state.failed > 0) == (state.errors_bytes > 0) &&
+             (state.failed > 0 || state.errors_sum == Sha256().head()),
+         "tells of {} failed inputs in {} bytes", state.failed, state.errors_bytes);
+  // Killed between the record of a retry and its first line.
+  const bool begins = state.retrying && state.inputs == 0 && state.failed == 0 &&
+                      state.retries == summary.retries() + 1 && summary.state() != nullptr;
+  demand(begins || state.retries == summary.retries(), "counts {} retries, {} lists {}",
+         state.retries, kJournalFile, summary.retries());
+  demand(state.finished || state.retrying == (state.retries > 0),
+         "does not say whether inputs are being tried again");
+  const JobState* const first = summary.first() != nullptr ? summary.first() : summary.state();
+  if (state.finished) {
+    demand_finished(state);
+    const JobState* const last = summary.state();
+    demand(last != nullptr && last->failed == state.failed && last->errors_sum == state.errors_sum,
+           "the job is finished, but {} does not tell how", kJournalFile);
+  } else {
+    const std::uint64_t before = begins ? summary.rows() : summary.pass_rows();
+    demand(state.rows + state.failed == before + state.inputs,
+           "{} new rows and {} failed inputs do not add up to {} inputs", state.rows - before,
+           state.failed, state.inputs);
+  }
+  const bool has_first = state.finished || state.retrying;
+  demand(!has_first || first != nullptr, "counts a pass that {} does not list", kJournalFile);
+  demand(state.all_inputs == (has_first ? first->inputs : 0) &&
+             state.all_names == (has_first ? first->names : 0),
+         "counts {} inputs in all, {} lists {}", state.all_inputs, kJournalFile,
+         has_first ? first->inputs : 0);
 }
 
 Proof prove(const io::Folder& folder, const Manifest& manifest, OutputLock* lock, StopFlag stop,
@@ -312,8 +339,8 @@ std::string problem_of_index(const io::Folder& folder, const OutputLayout& layou
   }
   return finding_of([&] {
     const StoredFile index(folder, name);
-    (void)prove_content(index, {.bytes = index.size(), .sum = file.index_sum, .lines = file.rows},
-                        true, stop);
+    (void)prove_content(
+        index, {.bytes = file.index_bytes, .sum = file.index_sum, .lines = file.rows}, true, stop);
     if (lock != nullptr) {
       lock->remember(name, file.index_sum, index.info());
     }

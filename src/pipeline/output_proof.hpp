@@ -23,7 +23,8 @@ class JournalSummary {
   /// Throws fovea::Error when the line cannot follow those before it.
   void add(const JournalLine& line);
 
-  [[nodiscard]] const std::optional<JobIdentity>& identity() const { return identity_; }
+  /// Null before the first line.
+  [[nodiscard]] const JobIdentity* identity() const { return identity_ ? &*identity_ : nullptr; }
   [[nodiscard]] const std::vector<FileRecord>& files() const { return files_; }
   /// Rows in all `files`, and in those before the pass under way.
   [[nodiscard]] std::uint64_t rows() const { return rows_; }
@@ -72,6 +73,9 @@ void prove_unsummed(const io::Folder& folder, const Manifest& manifest, StopFlag
                                           const FileRecord& file, OutputLock* lock, StopFlag stop);
 [[nodiscard]] std::string problem_of_index(const io::Folder& folder, const OutputLayout& layout,
                                            const FileRecord& file, OutputLock* lock, StopFlag stop);
+
+/// Throws how the counts of a manifest contradict themselves or its checksums.
+void prove_counts(const Manifest& manifest, const JournalSummary& summary);
 
 /// Throws what is wrong with the list of inputs that a retry tries again; `before`: the state at
 /// the end of the pass before it.

@@ -5,10 +5,14 @@
 #include <iterator>
 #include <string_view>
 #include <tuple>
+#include <utility>
+
+#include <unistd.h>
 
 #include "core/error.hpp"
 #include "io/atomic_file.hpp"
 #include "io/partial_file.hpp"
+#include "io/system_error.hpp"
 #include "io/write_all.hpp"
 #include "pipeline/fingerprint.hpp"
 #include "pipeline/journal.hpp"
@@ -31,7 +35,7 @@ bool same_job(const JobIdentity& a, const JobIdentity& b) {
 }
 
 // The file that is meant: one that a finished job left, or one that grew.
-std::string left_as(const io::Folder& folder, const std::string& name, bool finished) {
+std::string found_as(const io::Folder& folder, const std::string& name, bool finished) {
   return finished && folder.has(name) ? name : io::PartialFile::left_as(folder, name);
 }
 
@@ -41,7 +45,7 @@ class JournalReader {
  public:
   JournalReader(const io::Folder& folder, const std::optional<Manifest>& there, StopFlag stop) {
     const std::string name =
-        left_as(folder, kJournalFile, there.has_value() && there->state.finished);
+        found_as(folder, kJournalFile, there.has_value() && there->state.finished);
     (void)finding_of([&] { look_at(StoredFile(folder, name), there, stop); });
     if (!identity_ && there) {
       identity_ = there->identity;
@@ -62,14 +66,14 @@ class JournalReader {
           }
         });
         if (manifest_ && end == manifest_->state.journal_bytes) {
-          take_manifest();
+          take_manifest(*manifest_);
         }
       });
     });
     // In the order of the job, which the manifest's state may not have come in.
-    std::ranges::stable_sort(candidates_, {}, [](const Candidate& candidate) {
+    std::ranges::sort(candidates_, {}, [](const Candidate& candidate) {
       const JobState& s = candidate.state;
-      return std::tuple(s.shards, s.open_rows, s.inputs);
+      return std::tuple(s.shards, s.open_rows, s.inputs, candidate.journal_size);
     });
   }
 
@@ -77,7 +81,8 @@ class JournalReader {
   [[nodiscard]] const JournalSummary& summary() const { return summary_; }
   [[nodiscard]] const Candidates& candidates() const { return candidates_; }
   [[nodiscard]] std::string text(std::size_t size) const { return text_.substr(0, size); }
-  /// Whether the manifest belongs to the journal and says that the job is finished.
+  /// The manifest, if it belongs to the journal.
+  [[nodiscard]] const std::optional<Manifest>& manifest() const { return manifest_; }
   [[nodiscard]] bool finished() const { return manifest_ && manifest_->state.finished; }
 
  private:
@@ -139,14 +144,9 @@ class JournalReader {
     candidates_.push_back({state, text_.size()});
   }
 
-  void take_manifest() {
-    const JobState& state = manifest_->state;
-    const bool begins = state.retrying && state.inputs == 0 && state.failed == 0 &&
-                        state.retries == summary_.retries() + 1 && summary_.state() != nullptr;
-    if (state.shards == summary_.files().size() &&
-        state.rows == summary_.rows() + state.open_rows &&
-        (begins || state.retries == summary_.retries())) {
-      candidates_.push_back({state, text_.size()});
+  void take_manifest(const Manifest& manifest) {
+    if (finding_of([&] { prove_counts(manifest, summary_); }).empty()) {
+      candidates_.push_back({manifest.state, text_.size()});
     }
   }
 
@@ -159,29 +159,22 @@ class JournalReader {
 
 class Planner {
  public:
-  Planner(const io::Folder& folder, const std::optional<Manifest>& there, StopFlag stop)
-      : folder_(folder), stop_(stop), journal_(folder, there, stop) {}
+  Planner(const io::Folder& folder, const JournalReader& journal, const JobIdentity& identity,
+          StopFlag stop)
+      : folder_(folder), journal_(journal), identity_(identity), layout_(identity), stop_(stop) {}
 
   std::optional<RepairPlan> plan() {
-    if (!journal_.identity()) {
-      return std::nullopt;
-    }
-    layout_.emplace(*journal_.identity());
     count_good_files();
     const Candidate* const best = find_best();
     if (best == nullptr) {
       return std::nullopt;
     }
     RepairPlan plan;
-    plan.manifest = {.identity = *journal_.identity(), .state = best->state};
+    plan.manifest = {.identity = identity_, .state = best->state};
     plan.journal = journal_.text(best->journal_size);
     plan.manifest.state.journal_bytes = plan.journal.size();
     plan.manifest.state.journal_sum = Sha256::head_of(plan.journal);
-    for (const FileRecord& file : headers_) {
-      if (file.number < best->state.shards) {
-        plan.headers.push_back(file);
-      }
-    }
+    plan.mends = std::move(mends_);
     return plan;
   }
 
@@ -190,29 +183,28 @@ class Planner {
 
   void count_good_files() {
     for (const FileRecord& file : journal_.summary().files()) {
-      if (!problem_of_index(folder_, *layout_, file, nullptr, stop_).empty()) {
+      const bool good =
+          (problem_of_index(folder_, layout_, file, nullptr, stop_).empty() ||
+           can_mend(layout_.index_file(file.number), "", file.index_bytes, file.index_sum)) &&
+          (problem_of_data(folder_, layout_, file, nullptr, stop_).empty() ||
+           can_mend(layout_.data_file(file.number), layout_.header(file.rows), file.data_bytes,
+                    file.data_sum));
+      if (!good) {
         return;
-      }
-      if (!problem_of_data(folder_, *layout_, file, nullptr, stop_).empty()) {
-        if (!has_its_rows(file)) {
-          return;
-        }
-        headers_.push_back(file);
       }
       ++good_files_;
     }
   }
 
-  // Whether a file of embeddings has nothing wrong but its header.
-  [[nodiscard]] bool has_its_rows(const FileRecord& file) const {
-    bool good = false;
-    (void)finding_of([&] {
-      const StoredFile data(folder_, layout_->data_file(file.number));
-      good = layout_->is_length(data.size(), file.rows) &&
-             data.sums(layout_->header_bytes(), {data.size()}, stop_) ==
-                 std::vector<std::uint64_t>{file.data_sum};
-    });
-    return good;
+  [[nodiscard]] bool can_mend(const std::string& name, const std::string& header,
+                              std::uint64_t bytes, std::uint64_t sum) {
+    std::vector<std::uint64_t> sums;
+    (void)finding_of([&] { sums = StoredFile(folder_, name).sums(header.size(), {bytes}, stop_); });
+    if (sums != std::vector<std::uint64_t>{sum}) {
+      return false;
+    }
+    mends_.push_back({.name = name, .bytes = bytes, .header = header});
+    return true;
   }
 
   // Those of `wanted` where the file begins with the bytes that they count.
@@ -225,7 +217,7 @@ class Planner {
     std::vector<std::uint64_t> sums;
     (void)finding_of([&] {
       sums =
-          StoredFile(folder_, left_as(folder_, name, journal_.finished())).sums(from, ends, stop_);
+          StoredFile(folder_, found_as(folder_, name, journal_.finished())).sums(from, ends, stop_);
     });
     Wanted good;
     for (std::size_t index = 0; index < sums.size(); ++index) {
@@ -255,6 +247,13 @@ class Planner {
     return good;
   }
 
+  // The errors of a pass are lost when the next one begins, so it is the last pass or none.
+  [[nodiscard]] bool is_of_last_pass(const JobState& state) const {
+    const std::optional<Manifest>& there = journal_.manifest();
+    return there ? state.retries == there->state.retries
+                 : state.retrying || state.finished || !folder_.has(kRetryingFile);
+  }
+
   [[nodiscard]] bool has_retry_list(const JobState& state) const {
     const JournalSummary& summary = journal_.summary();
     const JobState* const before =
@@ -267,7 +266,7 @@ class Planner {
   [[nodiscard]] const Candidate* find_best() const {
     Wanted wanted;
     for (const Candidate& candidate : journal_.candidates()) {
-      if (candidate.state.shards <= good_files_) {
+      if (candidate.state.shards <= good_files_ && is_of_last_pass(candidate.state)) {
         wanted.push_back(&candidate);
       }
     }
@@ -284,10 +283,10 @@ class Planner {
           }
         }
       }
-      growing = agreeing(layout_->data_file(number), layout_->header_bytes(), growing,
+      growing = agreeing(layout_.data_file(number), layout_.header_bytes(), growing,
                          &JobState::open_bytes, &JobState::data_sum);
-      if (layout_->has_index()) {
-        growing = agreeing(layout_->index_file(number), 0, growing, &JobState::index_bytes,
+      if (layout_.has_index()) {
+        growing = agreeing(layout_.index_file(number), 0, growing, &JobState::index_bytes,
                            &JobState::index_sum);
       }
       best = growing.empty() ? best : growing.back();
@@ -299,27 +298,36 @@ class Planner {
   }
 
   const io::Folder& folder_;
+  const JournalReader& journal_;
+  const JobIdentity& identity_;
+  OutputLayout layout_;
   StopFlag stop_;
-  JournalReader journal_;
-  std::optional<OutputLayout> layout_;
   std::uint64_t good_files_ = 0;
-  std::vector<FileRecord> headers_;
+  std::vector<RepairPlan::Mend> mends_;
 };
 
 }  // namespace
 
 std::optional<RepairPlan> plan_repair(const io::Folder& folder,
                                       const std::optional<Manifest>& there, StopFlag stop) {
-  return Planner(folder, there, stop).plan();
+  const JournalReader journal(folder, there, stop);
+  const std::optional<JobIdentity>& identity = journal.identity();
+  return identity ? Planner(folder, journal, *identity, stop).plan() : std::nullopt;
 }
 
 void carry_out(const RepairPlan& plan, const std::shared_ptr<const io::Folder>& folder) {
   const OutputLayout layout(plan.manifest.identity);
-  for (const FileRecord& file : plan.headers) {
-    const std::string name = layout.data_file(file.number);
-    const std::string header = layout.header(file.rows);
-    const io::Descriptor data = folder->open_to_write(name, false);
-    io::write_all_at(data.get(), std::as_bytes(std::span(header)), 0, *folder / name);
+  for (const RepairPlan::Mend& mend : plan.mends) {
+    const io::Descriptor file = folder->open_to_write(mend.name, false);
+    io::write_all_at(file.get(), std::as_bytes(std::span(mend.header)), 0, *folder / mend.name);
+    if (::ftruncate(file.get(), static_cast<off_t>(mend.bytes)) != 0 || ::fsync(file.get()) != 0) {
+      io::fail_with_errno(*folder / mend.name, "mend");
+    }
+  }
+  if (plan.manifest.state.finished) {  // else the job does so when it goes on
+    for (const std::string& name : uncounted_files(*folder, layout, plan.manifest.state)) {
+      folder->remove(name);
+    }
   }
   // Where the job, going on or called done, looks for it first.
   io::write_file_atomically(

@@ -17,8 +17,13 @@ namespace fovea::pipeline {
 struct RepairPlan {
   Manifest manifest;
   std::string journal;
-  /// Complete files of embeddings whose header alone is damaged.
-  std::vector<FileRecord> headers;
+  /// Complete files with all that was written, but for a header, or with more after it.
+  struct Mend {
+    std::string name;
+    std::uint64_t bytes = 0;
+    std::string header;
+  };
+  std::vector<Mend> mends;
 };
 
 /// The plan that keeps the most rows, or nothing when no row is proven. `there`: the manifest, when

@@ -50,14 +50,15 @@ class Case:
     def problem(self, category: str, text: str) -> None:
         self.problems.append(Problem(category, text))
 
-    def start(self, *arguments: Any, program: list[str] | None = None, note: str = "", **process: Any) -> Process:
-        """The program, or another one, with these arguments."""
+    def start(self, *arguments: Any, program: list[str] | None = None, note: str = "",
+              folder: pathlib.Path | None = None, **process: Any) -> Process:  # fmt: skip
+        """The program, or another one, with these arguments; in the case's folder unless told another."""
         command = [a if isinstance(a, bytes) else os.fspath(a) for a in (program or [self.arena.program])]
         command += [a if isinstance(a, bytes) else str(a) for a in arguments]
         out = f" > {process['stdout']}" if process.get("stdout") else ""
         line = shell_line(command, process.get("env"), process.get("limits"), out)
         self.commands.append(line + (f"  # {note}" if note else ""))
-        return Process(command, self.folder, **process)
+        return Process(command, folder or self.folder, **process)
 
     def end(
         self, process: Process, *, patience: float = PATIENCE, codes: tuple[int, ...] = (0, 3), memory: int = MEMORY
@@ -99,10 +100,14 @@ class Case:
 
 
 class Arena:
-    """`folder` holds everything; failing cases stay in `folder`/failed. `scale` below 1: a small attack."""
+    """`folder` holds everything; failing cases stay in `folder`/failed. A `small` attack is that of the tests:
+    what takes time though it is right is smaller."""
 
-    def __init__(self, folder: pathlib.Path, program: pathlib.Path, scale: float = 1.0) -> None:
-        self.folder, self.program, self.scale = folder.resolve(), program.resolve(), scale
+    def __init__(self, folder: pathlib.Path, program: pathlib.Path, small: bool = False) -> None:
+        self.folder, self.program = folder.resolve(), program.resolve()
+        self.huge_scale = 0.05 if small else 1.0  # of the limit of pixels
+        self.bomb_scale = 0.25 if small else 1.0
+        self.moments = 1.0 if small else 4.0  # seconds within which signals come
         self.work = self.folder / "work"
         self.failed = self.folder / "failed"
         shutil.rmtree(self.work, ignore_errors=True)

@@ -60,9 +60,9 @@ def mixed(case: Case, inputs: list[Input], every: int = 1) -> list[Input]:
 
 
 def arguments(case: Case, inputs: list[Input], command: str, out: str, flags: tuple[str, ...]) -> list[str]:
-    case.write("list", b"".join(item.name + b"\0" for item in inputs))
+    case.write("all-inputs", b"".join(item.name + b"\0" for item in inputs))
     precisely = case.arena.precisely if command == "embed" else ()
-    return [command, "-0", "@list", "-m", str(case.arena.model), "-o", out, *precisely, *flags]
+    return [command, "-0", "@all-inputs", "-m", str(case.arena.model), "-o", out, *precisely, *flags]
 
 
 def run_job(

@@ -41,6 +41,9 @@ class Tally:
                 f"{self.peak / 1e6:>9.0f}{self.seconds:>8.0f}  {found}")  # fmt: skip
 
 
+_ROUNDS = 3
+_WEIGHTS = {"bombs": 2, "memory": 2, "signals": 4, "python": 5}  # whose cases take long, or that are to be many
+
 HEADER = f"{'kind':<10}{'cases':>6}{'accepted':>9}{'refused':>9}{'slowest':>9}{'peak MB':>9}{'seconds':>8}  found"
 
 
@@ -101,14 +104,14 @@ def main() -> int:
         parser.error(f"{options.program} is not there: run scripts/build, or name it with --program")
     seed = options.seed if options.seed is not None else random_module.randrange(10**6)
     print(f"attacking {options.program} for {options.minutes:g} minutes with seed {seed}", flush=True)
-    arena = Arena(ROOT / "build/attack", options.program, 0.05 if options.small else 1.0)
+    arena = Arena(ROOT / "build/attack", options.program, options.small)
     attacks = Attacks(arena, names, seed)
     end = time.monotonic() + 60 * options.minutes
-    slice_seconds = max(2.0, 60 * options.minutes / len(names) / 3)
+    share = 60 * options.minutes / _ROUNDS / sum(_WEIGHTS.get(name, 1) for name in names)
     print(HEADER, flush=True)
     while time.monotonic() < end:
         for name in names:
-            for case in attacks.run(name, min(slice_seconds, max(0.0, end - time.monotonic()))):
+            for case in attacks.run(name, min(share * _WEIGHTS.get(name, 1), max(0.0, end - time.monotonic()))):
                 print(describe(case), flush=True)
             print(attacks.tallies[name].line(name), flush=True)
     return summary(attacks)

@@ -15,16 +15,15 @@ from attack.runner import Attacks, describe
 SEED = int(os.environ.get("FOVEA_ATTACK_SEED", "1"))
 # Cases of each kind: some seconds each on two CPUs.
 CASES = {
-    "bombs": 24, "huge": 12, "memory": 1, "mutants": 4, "tars": 40, "sources": 12, "models": 12, "hub": 24,
-    "states": 40, "process": 24, "signals": 6, "kills": 4, "python": 6,
+    "bombs": 24, "huge": 12, "memory": 1, "mutants": 3, "tars": 30, "sources": 12, "models": 8, "hub": 12,
+    "states": 8, "process": 24, "signals": 5, "kills": 4, "python": 5,
 }  # fmt: skip
-SCALE = 0.05  # of the size of bombs and images
 
 
 @pytest.fixture(scope="module")
 def attacks(fovea_bin, tmp_path_factory):
     folder = pathlib.Path(os.environ.get("FOVEA_ATTACK_FOLDER") or tmp_path_factory.mktemp("attack"))
-    return Attacks(Arena(folder, fovea_bin, SCALE), list(kinds.NAMES), SEED)
+    return Attacks(Arena(folder, fovea_bin, small=True), list(kinds.NAMES), SEED)
 
 
 def test_every_kind_has_its_share():

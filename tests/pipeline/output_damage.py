@@ -211,9 +211,10 @@ def swapped_files(folder, rng, _):
 
 
 def foreign_file(folder, rng, other):
-    """A file, or several, of another output, whose names and counts are the same."""
+    """Files of another output, whose names and counts are the same, but not all that differ."""
     names = sorted({p.name for p in folder.iterdir()} & {p.name for p in other.iterdir()} - {".lock"})
-    taken = rng.sample(names, rng.randint(1, max(1, len(names) - 1)))
+    differ = [n for n in names if (folder / n).read_bytes() != (other / n).read_bytes()]
+    taken = rng.sample(differ, rng.randint(1, max(1, len(differ) - 1)))
     for name in taken:
         shutil.copyfile(other / name, folder / name)
     return f"{', '.join(taken)} of another output"

@@ -23,7 +23,7 @@ def lines(*names):
     return "".join(f"{os.fspath(name)}\n" for name in names)
 
 
-def run_within(embed, *inputs, out, seconds=20, **options):
+def run_within(embed, *inputs, out, seconds=60, **options):
     """As embed(), but a job that hangs fails the test soon."""
     return embed(*inputs, out=out, timeout=seconds, **options)
 
@@ -204,7 +204,7 @@ def write_tar_of_zeros(path, gibibytes, filler=0, after=b""):
 def test_an_archive_that_unpacks_to_a_thousand_times_its_size_is_refused(embed, photos, tmp_path):
     bomb = write_tar_of_zeros(tmp_path / "bomb.tar.gz", gibibytes=64)
     out = tmp_path / "out"
-    run_within(embed, bomb, photos, out=out, seconds=10, code=3)
+    run_within(embed, bomb, photos, out=out, code=3)
     sources, _, _, errors = read_output(out)
     assert len(sources) == 40
     assert 'up to "zeros.bin"' in errors[os.fspath(bomb)]
@@ -328,11 +328,15 @@ def test_sparse_members_take_no_more_memory_than_there_is(embed, tmp_path):
             tar.offset += 512
     out = tmp_path / "out"
     process = start(embed, archive, out=out, flags=["--decode-threads", "8"])
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
+    peak = 0  # kilobytes; what wait4() tells begins with the memory of this very process
+    while process.poll() is None:
+        with open(f"/proc/{process.pid}/status") as status:
+            fields = dict(line.split(":", 1) for line in status)
+        peak = max(peak, int(fields.get("VmHWM", "0 kB").split()[0]))
+        time.sleep(0.001)
     process.stderr.close()
     assert process.returncode == 3
     errors = read_lines(out / "errors.jsonl")
     assert len(errors) == 8
     assert all("fit into the memory for decoding" in line["error"] for line in errors)
-    assert usage.ru_maxrss < 1_000_000  # kilobytes
+    assert 0 < peak < 1_000_000

@@ -15,7 +15,7 @@ from output_damage import alter
 from pipeline_support import contents, jpeg
 
 SEEDS = [int(seed) for seed in os.environ.get("FOVEA_STATE_SEEDS", "0").split(",")]
-COUNT = int(os.environ.get("FOVEA_STATE_COUNT", "150"))
+COUNT = int(os.environ.get("FOVEA_STATE_COUNT", "120"))
 BAD = (3, 9, 22, 31)  # damaged photos
 FIXED = (9, 31)  # mended before a retry
 SMALL = ["--shard-rows", "8", "--batch-size", "4"]
@@ -120,3 +120,54 @@ def test_altered_state_is_refused_or_healed(jobs, tmp_path, seed):
     wrong = [f"{outcome}: {what}" for outcome, what in results if outcome not in ("refused", "healed")]
     assert not wrong, f"{len(wrong)} of {COUNT}: {dict(counts)}\n" + "\n".join(wrong[:20])
     assert counts["refused"] > COUNT / 3 and counts["healed"] > 0
+
+
+def try_repair(jobs, seed, number, folder):
+    """Damages a copy of an output, repairs it and runs the job again: the same bytes, or no change."""
+    rng = random.Random(f"repair/{seed}/{number}")
+    kind = rng.choice(sorted(jobs))
+    job, other = jobs[kind]
+    out = folder / f"{seed}-{number}"
+    shutil.copytree(job.left, out)
+    what = f"{seed}/{number} {kind}: {alter(out, rng, other.left)}"
+    if "checksums" in what and "of another output" in what:
+        shutil.rmtree(out)
+        return "of another output", 0, what  # which is what would be proven then
+    altered = contents(out)
+    checked = job.embed.run_fovea("check", out, "--json", code=None)
+    found = json.loads(checked.stdout)
+    mended = job.embed.run_fovea("check", out, "--repair", code=None)
+    words = f"{what}\n{checked.stdout}\n{mended.stdout}{mended.stderr}"
+    if checked.returncode == 0:
+        outcome = "nothing wrong" if contents(out) == altered else "CHANGED what was right"
+    elif mended.returncode == 0:
+        outcome = "repaired"
+        if job.embed.run_fovea("check", out, code=None).returncode != 0:
+            outcome = "REPAIRED but still wrong"
+    else:
+        outcome = "not provable" if contents(out) == altered else "CHANGED without repairing"
+    if outcome in ("repaired", "nothing wrong"):
+        result = job.run(out, code=None)
+        left, expected = contents(out), contents(job.expected)
+        if "checksums.jsonl" in what:  # a line of it that was lost stays lost
+            for name in ("checksums.jsonl", "manifest.json"):
+                left.pop(name, None), expected.pop(name)
+        # Files that are none of ours are named by the check, and left alone.
+        left = {name: left[name] for name in left if name in expected}
+        if result.returncode not in (0, 3) or left != expected:
+            outcome = f"{outcome}, but then ANOTHER RESULT ({result.returncode}: {result.stderr[-300:]})"
+    shutil.rmtree(out)
+    kept = found["kept_rows"] if outcome == "repaired" else 0
+    return outcome, kept, words
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_repaired_output_ends_as_if_undamaged(jobs, tmp_path, seed):
+    count = max(COUNT // 3, 1)
+    results = in_parallel(lambda number: try_repair(jobs, seed, number, tmp_path), range(count))
+    counts = collections.Counter(outcome for outcome, _, _ in results)
+    print(f"seed {seed}: {dict(counts)}, {sum(kept for _, kept, _ in results)} rows kept")
+    allowed = ("repaired", "nothing wrong", "not provable", "of another output")
+    wrong = [f"{outcome}: {words}" for outcome, _, words in results if outcome not in allowed]
+    assert not wrong, f"{len(wrong)} of {count}: {dict(counts)}\n" + "\n".join(wrong[:20])
+    assert counts["repaired"] > count / 3

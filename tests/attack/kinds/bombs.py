@@ -11,7 +11,7 @@ from attack.kinds import images
 
 
 def attack(arena: Arena, random: Random) -> Iterator[Case]:
-    for made in images.bombs(random, arena.scale):
+    for made in images.bombs(arena, random):
         with arena.case("bombs", made.name) as case:
             command = random.choice(("preprocess", "embed"))
             run_job(case, mixed(case, [images.input_of(case, made)]), command=command)

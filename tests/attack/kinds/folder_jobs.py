@@ -14,22 +14,25 @@ from attack.kinds import images
 SMALL = ("--decode-threads", "4", "--batch-size", "4", "--shard-rows", "7")
 
 
-def contents(folder: pathlib.Path) -> dict[str, bytes]:
-    """Every file of an output folder but the lock."""
-    return {path.name: path.read_bytes() for path in folder.iterdir() if path.name != ".lock"}
+def contents(folder: pathlib.Path, only_files: bool = False) -> dict[str, bytes]:
+    """Every file of an output folder but the lock; `only_files`: nor what is a link, pipe or folder."""
+    files = [path for path in folder.iterdir() if path.name != ".lock"]
+    if only_files:
+        files = [path for path in files if path.is_file() and not path.is_symlink()]
+    return {path.name: path.read_bytes() for path in files}
 
 
 class FolderJob:
     """`fovea embed` of good photos and some bombs, into a folder, and what it leaves when let alone."""
 
-    def __init__(self, arena: Arena, random: Random, bombs: int, scale: float) -> None:
+    def __init__(self, arena: Arena, random: Random, bombs: int = 0, scale: float = 0.05) -> None:
         self.arena = arena
         self.folder = arena.work / "folder-job"
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir()
         self.folder.chmod(0o777)
         files = Case(arena, "", "", self.folder)
-        hostile = [images.input_of(files, made) for made in images.bombs(random, scale)[:bombs]]
+        hostile = [images.input_of(files, made) for made in images.bombs(arena, random, scale)[:bombs]]
         good = [Input(os.fsencode(path)) for path in arena.photos]
         self.inputs = [*hostile, *good, Input(b"absent.jpg")]
         random.shuffle(self.inputs)

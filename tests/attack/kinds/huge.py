@@ -12,7 +12,7 @@ from attack.kinds import images
 
 
 def attack(arena: Arena, random: Random) -> Iterator[Case]:
-    for made in itertools.islice(images.huge(random, max(arena.scale, 0.02)), 60):
+    for made in itertools.islice(images.huge(arena, random), 60):
         with arena.case("huge", made.name) as case:
             run_job(case, mixed(case, [images.input_of(case, made)]))
         yield case

@@ -16,7 +16,7 @@ from attack.supervise import Limits
 
 
 def attack(arena: Arena, random: Random) -> Iterator[Case]:
-    job = FolderJob(arena, random, 3, min(arena.scale, 0.02))
+    job = FolderJob(arena, random, bombs=3)
     with arena.case("kills", "an undisturbed job") as case:
         whole = job.undisturbed(case)
     yield case

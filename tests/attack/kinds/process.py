@@ -16,15 +16,21 @@ from attack.supervise import Limits
 
 
 def attack(arena: Arena, random: Random) -> Iterator[Case]:
-    yield from _closed(arena, random)
-    yield from _full_stdout(arena)
-    yield from _starved(arena, random)
-    yield from _replaced(arena, random)
+    parts = [_closed(arena, random), _full_stdout(arena), _starved(arena, random), _replaced(arena, random)]
+    while parts:  # in turn, so that a part of them all is done whenever it is enough
+        for part in list(parts):
+            case = next(part, None)
+            if case is None:
+                parts.remove(part)
+            else:
+                yield case
 
 
 def _closed(arena: Arena, random: Random) -> Iterator[Case]:
     """Without standard descriptors files get their numbers, and messages must not go into them."""
-    for closed in itertools.chain.from_iterable(itertools.combinations((0, 1, 2), n) for n in (1, 2, 3)):
+    combinations = [c for n in (1, 2, 3) for c in itertools.combinations((0, 1, 2), n)]
+    random.shuffle(combinations)
+    for closed in combinations:
         for command in ("preprocess", "embed"):
             with arena.case("process", f"{command} without {closed}") as case:
                 case.write("damaged.jpg", b"damaged")
@@ -72,7 +78,7 @@ def _full_stdout(arena: Arena) -> Iterator[Case]:
 
 def _starved(arena: Arena, random: Random) -> Iterator[Case]:
     """Too little of something is no photo's fault: the job goes on with less, or ends and says why."""
-    job = FolderJob(arena, random, 0, 1.0)
+    job = FolderJob(arena, random)
     with arena.case("process", "an undisturbed job") as case:
         whole = job.undisturbed(case)
     yield case
@@ -126,8 +132,11 @@ def _replaced(arena: Arena, random: Random) -> Iterator[Case]:
                     case.problem(ROWS, f"{command} x.npy -o {name} replaced its own input")
                     (case.folder / "x.npy").write_bytes(before)
     yield case
-    for name in ("x.npy.partial", "x.index.jsonl.partial", "x.errors.jsonl.partial", "out/manifest.json.partial", "out/.lock",
-                 "out/errors.jsonl.partial", "out/embeddings-00000.npy.partial", "out/index-00000.jsonl.partial"):  # fmt: skip
+    names = ["x.npy.partial", "x.index.jsonl.partial", "x.errors.jsonl.partial", "out/manifest.json.partial", "out/.lock",
+             "out/errors.jsonl.partial", "out/embeddings-00000.npy.partial", "out/index-00000.jsonl.partial",
+             "out/checksums.jsonl.partial"]  # fmt: skip
+    random.shuffle(names)
+    for name in names:
         with arena.case("process", f"{name} is a link") as case:
             victim = case.write("victim", b"precious")
             (case.folder / "out").mkdir()

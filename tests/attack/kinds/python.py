@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import signal
 import sys
 import time
@@ -18,9 +17,10 @@ _VICTIM = ROOT / "tests/attack/python_victim.py"
 def attack(arena: Arena, random: Random) -> Iterator[Case]:
     if not (arena.library.is_file() and arena.package.is_dir()):
         return
-    for _ in range(10):
+    pool = images.Pool(arena, random, 30, 6)
+    for _ in range(20):
         with arena.case("python", "Ctrl-C") as case:
-            _interrupted(case, random)
+            _interrupted(case, random, pool)
         yield case
         for _ in range(2):
             threads = random.randrange(1, 6)
@@ -36,14 +36,10 @@ def _start(case: Case, *arguments, note: str = ""):
     return case.start(*arguments, program=[sys.executable, str(_VICTIM)], env=env, note=note)
 
 
-def _interrupted(case: Case, random: Random) -> None:
-    scale = case.arena.scale
-    made = images.bombs(random, scale)[:12] + list(itertools.islice(images.huge(random, scale), 3))
-    random.shuffle(made)
-    for one in made:
-        case.write(one.name, one.data)
-    moment = random.uniform(0, 3)
-    process = _start(case, "interrupt", case.arena.model, *(one.name for one in made), note=f"and Ctrl-C after {moment:.3f} s")
+def _interrupted(case: Case, random: Random, pool: images.Pool) -> None:
+    files = [item.name for item in pool.some(case, random, 20)]
+    moment = random.uniform(0, case.arena.moments)
+    process = _start(case, "interrupt", case.arena.model, *files, note=f"and Ctrl-C after {moment:.3f} s")
     output = case.folder / "stdout.txt"
     deadline = time.monotonic() + 60
     while b"ready" not in output.read_bytes() and not process.wait(0.02):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import signal
 from collections.abc import Iterator
@@ -18,8 +17,9 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 def attack(arena: Arena, random: Random) -> Iterator[Case]:
-    for _ in range(10):
-        yield from _full_of_bombs(arena, random)
+    pool = images.Pool(arena, random, 40, 10)
+    for _ in range(20):
+        yield _full_of_bombs(arena, random, pool)
     yield from _goes_on(arena, random)
     yield from _waiting(arena, random)
 
@@ -37,24 +37,22 @@ def _stop(case: Case, process, random: Random, moment: float) -> int:
     return ending.code
 
 
-def _full_of_bombs(arena: Arena, random: Random) -> Iterator[Case]:
+def _full_of_bombs(arena: Arena, random: Random, pool: images.Pool) -> Case:
     """Every worker has a bomb or a huge image."""
-    made = images.bombs(random, arena.scale)[:20] + list(itertools.islice(images.huge(random, arena.scale), 8))
-    random.shuffle(made)
     command = random.choice(("embed", "preprocess"))
-    moment = random.uniform(0, 4)
+    moment = random.uniform(0, arena.moments)
     with arena.case("signals", f"{command} after {moment:.2f} s") as case:
-        inputs = mixed(case, [images.input_of(case, one) for one in made], every=6)
+        inputs = mixed(case, pool.some(case, random, 30), every=6)
         out = "out" if command == "embed" and random.random() < 0.7 else "out.npy"
         words = arguments(case, inputs, command, out, ("--decode-threads", random.choice(("1", "2", "8"))))
         process = case.start(*words, note=f"and a signal after {moment:.3f} s")
         _stop(case, process, random, moment)
-    yield case
+    return case
 
 
 def _goes_on(arena: Arena, random: Random) -> Iterator[Case]:
     """Stopped again and again, then let go on: the bytes are those of a job that was not stopped."""
-    job = FolderJob(arena, random, 6, min(arena.scale, 0.05))
+    job = FolderJob(arena, random, bombs=6)
     with arena.case("signals", "an undisturbed job") as case:
         whole = job.undisturbed(case)
     yield case
@@ -81,6 +79,6 @@ def _waiting(arena: Arena, random: Random) -> Iterator[Case]:
         words[1:3] = ["-"]
         process = case.start(*words, stdin=read_end, note="with names on a pipe that stays open, and a signal")
         os.close(read_end)
-        _stop(case, process, random, random.uniform(0, 2))
+        _stop(case, process, random, random.uniform(0, arena.moments))
         os.close(write_end)
     yield case

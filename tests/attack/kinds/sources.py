@@ -151,7 +151,7 @@ def _judge_web(case: Case) -> None:
     index = case.folder / "out.index.jsonl"
     sources = [json.loads(line)["source"] for line in index.read_text().splitlines()] if index.exists() else []
     there = {os.path.basename(source) for source in sources if source.startswith("web/")}
-    if wanted := {path.name for path in case.folder.glob("web/*/*.jpg")} - there:
+    if wanted := {path.name for path in case.folder.glob("web/?/?.jpg")} - there:
         case.problem(ROWS, f"no row for {sorted(wanted)}")
     if len(sources) > 1000:
         case.problem(ROWS, f"{len(sources)} rows for {len(there)} photos in folders that link to each other")

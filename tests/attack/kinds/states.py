@@ -1,105 +1,105 @@
-"""Altered states of stopped, finished and retried jobs: refused, or what an unaltered one leaves, byte for byte."""
+"""Altered states of stopped, killed, finished and retried jobs: refused, or what an unaltered one leaves.
+
+The jobs and their alterations are those of tests/pipeline/test_output_state.py; pipes and devices are added."""
 
 from __future__ import annotations
 
-import json
 import os
+import pathlib
 import shutil
+import sys
+import types
 from collections.abc import Iterator
 from random import Random
+from typing import Any
 
-from attack.arena import OTHER, ROWS, Arena, Case
-from attack.generate.alterations import alter
-from attack.kinds.folder_jobs import FolderJob, contents
+from attack.arena import HANG, OTHER, ROOT, ROWS, Arena, Case
+from attack.kinds.folder_jobs import contents
+
+sys.path.append(str(ROOT / "tests/pipeline"))
 
 _ALTERATIONS = 40
 
 
+class _Embed:
+    """What a job of the tests runs the program with."""
+
+    def __init__(self, case: Case) -> None:
+        self.case = case
+
+    def __call__(self, *inputs: Any, out: pathlib.Path, flags: list[str], code: int | None, cwd: pathlib.Path, **_: Any):
+        arguments = ["embed", *inputs, "-m", self.case.arena.model, "-o", out, "--precision", "fp32", "--device", "cpu"]
+        codes = (0, 1, 3) if code is None else (code,)
+        ending = self.case.run(*arguments, *flags, folder=cwd, codes=codes, patience=10)
+        return types.SimpleNamespace(returncode=ending.code, stderr=ending.stderr.decode(errors="replace"))
+
+
 def attack(arena: Arena, random: Random) -> Iterator[Case]:
-    job = FolderJob(arena, random, 0, 1.0)
-    case = Case(arena, "states", "the jobs", arena.work / "states")
-    shutil.rmtree(case.folder, ignore_errors=True)
-    case.folder.mkdir()
-    if not job.undisturbed(case):
-        case.problem(OTHER, "an undisturbed job did not end")
+    from output_damage import alter
+    from test_output_state import KINDS, Job
+
+    folder = arena.work / "states"
+    shutil.rmtree(folder, ignore_errors=True)
+    jobs: dict[str, list[Job]] = {}
+    for number in range(_ALTERATIONS):
+        kind = random.choice(sorted(KINDS))
+        with arena.case("states", kind) as case:
+            if kind not in jobs:
+                flags, state = KINDS[kind]
+                jobs[kind] = [Job(_Embed(case), folder / kind / side, 10 + 100 * i, flags, state) for i, side in enumerate("ab")]
+            job, other = jobs[kind]
+            job.embed.case = case
+            out = case.folder / "out"
+            shutil.copytree(job.left, out)
+            what = _special(out, random) if random.random() < 0.1 else alter(out, random, other.left)
+            case.name = f"{kind}: {what}"
+            case.commands = [f"rm -rf out; cp -a altered out  # {what}", f"cp -a {job.folder / 'in'} ."]
+            _keep_a_copy(out, case.folder / "altered")
+            # Files of another job can make its whole state, which is as good as the first one.
+            became = other if contents(out, only_files=True) == contents(other.left) else job
+            _judge(case, job, out, contents(became.expected))
         yield case
-        return
-    kept = {"finished": case.folder / "out"}
-    stopped = _stopped(case, job, random)
-    if stopped is not None:
-        kept["stopped"] = stopped
-    for _ in range(_ALTERATIONS):
-        state = random.choice(list(kept))
-        flags = ["--retry-failed"] if state == "finished" and random.random() < 0.4 else []
-        with arena.case("states", state) as one:
-            job.prepare(one)
-            shutil.copytree(kept[state], one.folder / "out")
-            what = alter(one.folder / "out", random)
-            one.name = f"{state}: {what}{' '.join(['', *flags])}"
-            shutil.copytree(one.folder / "out", one.folder / "altered", symlinks=True, ignore=_no_pipes)
-            _go_on(one, job, flags)
-        yield one
 
 
-def _no_pipes(folder: str, names: list[str]) -> set[str]:
-    return {name for name in names if not os.path.isfile(os.path.join(folder, name)) and not os.path.islink(os.path.join(folder, name))}
-
-
-def _stopped(case: Case, job: FolderJob, random: Random):
-    """The folder of a job that was stopped in its middle, between two files of embeddings."""
-    out = case.folder / "stopped" / "out"
-    out.parent.mkdir()
-    one = Case(case.arena, "states", "", out.parent)
-    job.prepare(one)
-    read_end, write_end = os.pipe()
-    names = [item.name for item in job.inputs]
-    os.write(write_end, b"".join(name + b"\0" for name in names[: random.randrange(9, len(names) - 4)]))
-    words = job.command(one)
-    words[words.index("@list")] = "-"
-    process = one.start(*words, stdin=read_end)
-    os.close(read_end)
-    process.wait(1.0)  # what the names are enough for is computed by then
-    process.send(15)
-    one.end(process, codes=(130,))
-    os.close(write_end)
-    return out if (out / "manifest.json").exists() else None
-
-
-def _go_on(case: Case, job: FolderJob, flags: list[str]) -> None:
-    altered = contents_of_files(case)
-    ending = case.run(*job.command(case, *flags), codes=(0, 1, 3), patience=10)
-    if ending.code == 1:
-        case.refused += 1
-        if not ending.stderr.strip():
-            case.problem(OTHER, "refused without a message")
-        return
-    case.accepted += 1
-    if ending.code in (0, 3):
-        found = contents(case.folder / "out")
-        wrong = {name for name in found.keys() | job.whole.keys() if found.get(name) != job.whole.get(name)}
-        # A file that no job makes is nobody's.
-        wrong = {name for name in wrong if name in job.whole or not _is_strange(name, altered, found)}
-        if _same_json(found.get("manifest.json"), job.whole["manifest.json"]):
-            wrong.discard("manifest.json")
-        if flags:
-            wrong -= {"manifest.json", "errors.jsonl", "checksums.jsonl"}
+def _judge(case: Case, job: Any, out: pathlib.Path, right: dict[str, bytes]) -> None:
+    altered = contents(out, only_files=True)
+    result = job.run(out, code=None)
+    if result.returncode in (0, 3):
+        case.accepted += 1
+        found = contents(out, only_files=True)
+        wrong = sorted(name for name in found.keys() | right.keys() if found.get(name) != right.get(name))
         if wrong:
-            case.problem(ROWS, f"accepted, and left another {', '.join(sorted(wrong))}")
+            case.problem(ROWS, f"accepted, and left another {', '.join(wrong)}")
+    elif result.returncode == 1:
+        case.refused += 1
+        if contents(out, only_files=True) != altered:
+            case.problem(ROWS, "refused, but not before something was changed")
+        if "--overwrite" not in result.stderr and not any(problem.category == HANG for problem in case.problems):
+            case.problem(OTHER, f"refused without advice: {result.stderr[-300:]}")
 
 
-def contents_of_files(case: Case) -> dict[str, bytes]:
-    out = case.folder / "out"
-    return {path.name: path.read_bytes() for path in out.iterdir() if path.is_file() and os.path.realpath(path).startswith(str(out))}
+def _special(folder: pathlib.Path, random: Random) -> str:
+    """A file replaced by something that is none."""
+    file = random.choice(sorted(path for path in folder.iterdir() if path.name != ".lock"))
+    how = random.choice(("a pipe", "a folder", "a link to /dev/zero", "a link to itself", "a link to nothing"))
+    file.unlink()
+    if how == "a pipe":
+        os.mkfifo(file)
+    elif how == "a folder":
+        file.mkdir()
+    else:
+        file.symlink_to({"a link to itself": file.name, "a link to nothing": "absent"}.get(how, "/dev/zero"))
+    return f"{file.name} is {how}"
 
 
-def _same_json(one: bytes | None, other: bytes) -> bool:
-    """Whether they say the same, a line given twice notwithstanding."""
-    try:
-        return one is not None and json.loads(one) == json.loads(other)
-    except ValueError:
-        return False
-
-
-def _is_strange(name: str, altered: dict[str, bytes], found: dict[str, bytes]) -> bool:
-    """Whether the alteration made a file of this name, which is still as it was."""
-    return name in altered and altered[name] == found.get(name)
+def _keep_a_copy(folder: pathlib.Path, copy: pathlib.Path) -> None:
+    copy.mkdir()
+    for path in folder.iterdir():
+        if path.is_symlink():
+            (copy / path.name).symlink_to(os.readlink(path))
+        elif path.is_fifo():
+            os.mkfifo(copy / path.name)
+        elif path.is_dir():
+            (copy / path.name).mkdir()
+        else:
+            shutil.copyfile(path, copy / path.name)

@@ -24,7 +24,7 @@ def input_of(case: Case, archive: Archive) -> Input:
 
 def attack(arena: Arena, random: Random) -> Iterator[Case]:
     photos = [path.read_bytes() for path in arena.photos[:3]]
-    made = list(archives(random, photos, arena.scale))
+    made = list(archives(random, photos, arena.bomb_scale))
     random.shuffle(made)
     for archive in made:
         with arena.case("tars", archive.name) as case:
