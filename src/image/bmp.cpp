@@ -5,6 +5,8 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -232,7 +234,8 @@ class BmpReader {
   }
 
   void put_index(std::uint8_t index, std::uint8_t*& to) const {
-    to = std::copy(palette_[index].begin(), palette_[index].end(), to);
+    std::memcpy(to, palette_.data() + index, kChannels);
+    to += kChannels;
   }
 
   [[nodiscard]] std::size_t sample_bits() const {
@@ -274,40 +277,41 @@ class BmpReader {
     Image image = take_image(0);
     for (std::int64_t index = 0; index < height_; ++index) {
       decoding_.poll();
-      unpack(pixels_offset_ + static_cast<std::size_t>(index) * stride, row(image, index));
+      unpack(bytes_.subspan(pixels_offset_ + static_cast<std::size_t>(index) * stride, row_bytes),
+             row(image, index));
     }
     return image;
   }
 
-  void unpack(std::size_t from, std::uint8_t* to) const {
+  /// A row that lies in the file whole.
+  void unpack(std::span<const std::byte> row, std::uint8_t* to) const {
+    const auto* from = reinterpret_cast<const std::uint8_t*>(row.data());
     const auto width = static_cast<std::size_t>(width_);
     for (std::size_t x = 0; x < width; ++x) {
       switch (samples_) {
         case Samples::kBilevel:
-          to = std::fill_n(
-              to, kChannels,
-              static_cast<std::uint8_t>((byte(from + x / 8) << x % 8) & 0x80 ? 255 : 0));
+          to = std::fill_n(to, kChannels,
+                           static_cast<std::uint8_t>((from[x / 8] << x % 8) & 0x80 ? 255 : 0));
           break;
         case Samples::kIndex1:
-          put_index(static_cast<std::uint8_t>((byte(from + x / 8) >> (7 - x % 8)) & 1), to);
+          put_index(static_cast<std::uint8_t>((from[x / 8] >> (7 - x % 8)) & 1), to);
           break;
         case Samples::kIndex4:
-          put_index(static_cast<std::uint8_t>((byte(from + x / 2) >> (x % 2 == 0 ? 4 : 0)) & 15),
-                    to);
+          put_index(static_cast<std::uint8_t>((from[x / 2] >> (x % 2 == 0 ? 4 : 0)) & 15), to);
           break;
         case Samples::kGray:
         case Samples::kIndex8:
-          put_index(byte(from + x), to);
+          put_index(from[x], to);
           break;
         case Samples::kRgb555:
         case Samples::kRgb565:
-          unpack16(byte(from + 2 * x) | byte(from + 2 * x + 1) << 8, to);
+          unpack16(from[2 * x] | from[2 * x + 1] << 8, to);
           break;
         case Samples::kBytes: {
-          const std::size_t pixel = from + x * (bits_ / 8);
-          *to++ = byte(pixel + order_.red);
-          *to++ = byte(pixel + order_.green);
-          *to++ = byte(pixel + order_.blue);
+          const std::uint8_t* pixel = from + x * (bits_ / 8);
+          *to++ = pixel[order_.red];
+          *to++ = pixel[order_.green];
+          *to++ = pixel[order_.blue];
           break;
         }
       }

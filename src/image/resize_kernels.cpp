@@ -123,8 +123,7 @@ void band_kernel(const SourceBand& rows, const AxisWeights& axis, const OutputBa
     for (int index = 0; index < axis.out; ++index) {
       const std::int32_t* HWY_RESTRICT words = axis.row(index);
       const int groups = axis.groups(index);
-      std::size_t offset =
-          static_cast<std::size_t>(axis.first[static_cast<std::size_t>(index)]) * 3;
+      std::size_t offset = static_cast<std::size_t>(axis.start(index)) * 3;
       V32 low0 = round;
       V32 low1 = round;
       V32 low2 = round;

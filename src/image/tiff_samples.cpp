@@ -242,31 +242,43 @@ std::uint8_t TiffSamples::combined(std::uint8_t value, std::uint8_t fourth) cons
 }
 
 void TiffSamples::convert(const std::uint8_t* row, std::size_t pixels, std::uint8_t* to) const {
-  for (std::size_t x = 0; x < pixels; ++x, to += kChannels) {
-    const std::size_t first = x * layout_.samples;
-    switch (kind_) {
-      case Kind::kIndex: {
-        const auto& color = palette_[layout_.bits == 8 ? row[first] : small_sample(row, x)];
-        std::copy(color.begin(), color.end(), to);
+  const std::size_t samples = layout_.samples;
+  switch (kind_) {
+    case Kind::kIndex:
+      for (std::size_t x = 0; x < pixels; ++x, to += kChannels) {
+        const std::size_t index = layout_.bits == 8 ? row[x * samples] : small_sample(row, x);
+        std::memcpy(to, palette_[index].data(), kChannels);
+      }
+      break;
+    case Kind::kRgb:
+      if (layout_.bits == 8 && samples == kChannels) {
+        std::memcpy(to, row, pixels * kChannels);
         break;
       }
-      case Kind::kRgb:
+      for (std::size_t x = 0; x < pixels; ++x, to += kChannels) {
         for (std::size_t channel = 0; channel < kChannels; ++channel) {
-          to[channel] = sample8(row, first + channel);
+          to[channel] = sample8(row, x * samples + channel);
         }
-        break;
-      case Kind::kPremultiplied:
-      case Kind::kCmyk: {
-        const std::uint8_t fourth = sample8(row, first + 3);
-        for (std::size_t channel = 0; channel < kChannels; ++channel) {
-          to[channel] = combined(sample8(row, first + channel), fourth);
-        }
+      }
+      break;
+    case Kind::kPremultiplied:
+    case Kind::kCmyk:
+      if (kind_ == Kind::kCmyk && layout_.bits == 8 && samples == 4) {
+        cmyk_to_rgb(row, static_cast<int>(pixels), to);
         break;
       }
-      default:
+      for (std::size_t x = 0; x < pixels; ++x, to += kChannels) {
+        const std::uint8_t fourth = sample8(row, x * samples + 3);
+        for (std::size_t channel = 0; channel < kChannels; ++channel) {
+          to[channel] = combined(sample8(row, x * samples + channel), fourth);
+        }
+      }
+      break;
+    default:
+      for (std::size_t x = 0; x < pixels; ++x, to += kChannels) {
         std::fill_n(to, kChannels, gray(row, x));
-        break;
-    }
+      }
+      break;
   }
 }
 

@@ -39,8 +39,10 @@ struct AxisWeights {
     return words.data() +
            static_cast<std::size_t>(index) * static_cast<std::size_t>(max_groups) * kWordsPerGroup;
   }
+  // For the kernels, where a check of the index for every output would be felt.
+  [[nodiscard]] int start(int index) const { return first.data()[index]; }
   [[nodiscard]] int groups(int index) const {
-    return (count[static_cast<std::size_t>(index)] + kTapsPerGroup - 1) / kTapsPerGroup;
+    return (count.data()[index] + kTapsPerGroup - 1) / kTapsPerGroup;
   }
 };
 
