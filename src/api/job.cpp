@@ -170,18 +170,19 @@ class EmbedJob {
       std::error_code error;
       calibration = fs::exists(path, error) ? path : fs::path();  // the encoder tells what to do
     }
-    return {.model = options_.model,
-            .model_sha256 = pipeline::model_fingerprint(folder_, calibration, options_.control.stop),
-            .preprocessing = config_.preprocessing,
-            .preprocessing_sha256 = pipeline::preprocessing_fingerprint(config_.preprocessing),
-            .precision = std::string(to_string(precision)),
-            .dimension = config_.vision.hidden,
-            .normalize = options_.normalize,
-            .dtype = options_.dtype,
-            .format = options_.format,
-            .shard_rows = options_.shard_rows,
-            .shard_index = options_.input.shard_index,
-            .shard_count = options_.input.shard_count};
+    return {
+        .model = options_.model,
+        .model_sha256 = pipeline::model_fingerprint(folder_, calibration, options_.control.stop),
+        .preprocessing = config_.preprocessing,
+        .preprocessing_sha256 = pipeline::preprocessing_fingerprint(config_.preprocessing),
+        .precision = std::string(to_string(precision)),
+        .dimension = config_.vision.hidden,
+        .normalize = options_.normalize,
+        .dtype = options_.dtype,
+        .format = options_.format,
+        .shard_rows = options_.shard_rows,
+        .shard_index = options_.input.shard_index,
+        .shard_count = options_.input.shard_count};
   }
 
   JobReport run_to_folder(std::unique_ptr<pipeline::Source> source) {

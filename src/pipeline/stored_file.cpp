@@ -70,7 +70,7 @@ std::vector<std::uint64_t> StoredFile::sums(std::uint64_t from,
 void StoredFile::each_line(
     std::uint64_t to, StopFlag stop,
     const std::function<void(std::string_view line, std::uint64_t number)>& take) const {
-  constexpr std::size_t kMaxLine = std::size_t{64} << 20;
+  constexpr std::size_t kLongestLine = std::size_t{64} << 20;
   std::string begun;  // of a line that goes on in the next piece
   std::uint64_t number = 1;
   read(0, to, stop, [&](std::span<const std::byte> piece) {
@@ -82,8 +82,8 @@ void StoredFile::each_line(
       rest.remove_prefix(end + 1);
     }
     begun += rest;
-    if (begun.size() > kMaxLine) {
-      fail("{}: line {} is longer than {} bytes", shown_, number, kMaxLine);
+    if (begun.size() > kLongestLine) {
+      fail("{}: line {} is longer than {} bytes", shown_, number, kLongestLine);
     }
   });
   if (!begun.empty()) {
