@@ -290,8 +290,9 @@ JobReport embed_job(const EmbedOptions& options) {
   return report;
 }
 
-JobReport preprocess_job(const PreprocessOptions& options) {
-  const Clock::time_point start = Clock::now();
+namespace {
+
+JobReport run_preprocess(const PreprocessOptions& options) {
   if (!pipeline::is_array_file(options.output)) {
     fail("{}: the pixels go to a file that ends in .npy", io::escape(options.output));
   }
@@ -310,6 +311,19 @@ JobReport preprocess_job(const PreprocessOptions& options) {
       fail_without_images();
     }
     output.finish();
+  }
+  return report;
+}
+
+}  // namespace
+
+JobReport preprocess_job(const PreprocessOptions& options) {
+  const Clock::time_point start = Clock::now();
+  JobReport report;
+  try {
+    report = run_preprocess(options);
+  } catch (const Interrupted&) {  // before the first batch
+    report.interrupted = true;
   }
   report.seconds = seconds_since(start);
   return report;
