@@ -28,12 +28,6 @@ void tell(const std::string& note) {
   }
 }
 
-void require_pointer(const void* pointer, std::string_view what) {
-  if (pointer == nullptr) {
-    fail("{} is NULL", what);
-  }
-}
-
 }  // namespace fovea::c
 
 fovea_note_handler fovea_set_note_handler(fovea_note_handler handler) {

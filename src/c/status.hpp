@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/error.hpp"
 #include "fovea/c/status.h"
 
 namespace fovea::c {
@@ -16,7 +17,12 @@ void set_last_error(std::string_view message) noexcept;
 void tell(const std::string& note);
 
 /// Throws fovea::Error when `pointer` is null; `what` names it: "rows".
-void require_pointer(const void* pointer, std::string_view what);
+template <typename T>
+void require_pointer(T* pointer, std::string_view what) {
+  if (pointer == nullptr) {
+    fail("{} is NULL", what);
+  }
+}
 
 /// Runs `body`; what it throws becomes the thread's last error. No exception leaves a C function.
 template <typename Body>

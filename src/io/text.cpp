@@ -155,14 +155,13 @@ std::string printable(std::string_view text, std::size_t longest) {
       continue;
     }
     const auto byte = static_cast<unsigned char>(sequence.front());
-    if (utf8_length(sequence) == 0) {
-      shown += fmt::format("\\x{:02x}", byte);
-    } else if (const char32_t character = decode(sequence); !is_deceptive(character)) {
+    const bool is_character = utf8_length(sequence) > 0;
+    if (is_character && !is_deceptive(decode(sequence))) {
       shown += sequence;
     } else if (sequence.size() == 1) {
       shown += fmt::format("\\x{:02x}", byte);
     } else {
-      shown += fmt::format("\\u{:04x}", static_cast<unsigned>(character));
+      shown += fmt::format("\\u{:04x}", static_cast<unsigned>(decode(sequence)));
     }
   }
   return shown;

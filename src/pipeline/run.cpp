@@ -91,8 +91,8 @@ class Run {
     try {
       loader_.start(make_prepare);  // last: there may be fewer of these threads, not of the others
       run_batches(make_encode);
-    } catch (
-        const Interrupted&) {  // NOLINT(bugprone-empty-catch): it ends as when there are no more
+    } catch (const Interrupted&) {
+      error = nullptr;  // it ends as when there are no more inputs
     } catch (...) {
       error = std::current_exception();
     }
