@@ -23,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kWaitMilliseconds = 60'000;
+constexpr int kLifetimeWaitMs = 60'000;
 constexpr fovea_embed_options kOptions{
     .batch_size = 0, .decode_threads = 0, .normalize = 1, .stop_at_failure = 0};
 
@@ -95,14 +95,14 @@ TEST_F(Lifetime, ForkedChildrenAreTold) {
             0);
   EXPECT_EQ(in_a_fork([&] {
               std::int32_t ended = 0;
-              return fovea_embed_wait(run, kWaitMilliseconds, &ended) == FOVEA_FAILED &&
+              return fovea_embed_wait(run, kLifetimeWaitMs, &ended) == FOVEA_FAILED &&
                      said("belongs to the parent of this process");
             }),
             0);
   EXPECT_EQ(in_a_fork([&] {
               fovea_embed_free(run);
               fovea_encoder_free(encoder_);
-              return fovea_shut_down(kWaitMilliseconds) == FOVEA_OK;
+              return fovea_shut_down(kLifetimeWaitMs) == FOVEA_OK;
             }),
             0);
   fovea_embed_free(run);
@@ -124,7 +124,7 @@ TEST_F(Lifetime, ForkedChildrenLoadTheirOwn) {
 TEST_F(Lifetime, ShuttingDownEndsRuns) {
   const auto leave = [&] {
     fovea_embedding* const run = start(200'000);
-    const fovea_status ended_all = fovea_shut_down(kWaitMilliseconds);
+    const fovea_status ended_all = fovea_shut_down(kLifetimeWaitMs);
     std::int32_t ended = 0;
     const fovea_status waited = fovea_embed_wait(run, 0, &ended);
     bool right = ended_all == FOVEA_OK && waited == FOVEA_FAILED && said("the process is ending") &&
@@ -168,7 +168,7 @@ TEST_F(Lifetime, ShuttingDownWaitsForOperators) {
     while (calls == 0) {
       std::this_thread::yield();
     }
-    const bool waited = fovea_shut_down(kWaitMilliseconds) == FOVEA_OK;
+    const bool waited = fovea_shut_down(kLifetimeWaitMs) == FOVEA_OK;
     while (!refused) {
       std::this_thread::yield();
     }
@@ -217,7 +217,7 @@ TEST_F(Lifetime, ArgumentsThatAreNotThereAreErrors) {
   std::int32_t ended = 0;
   EXPECT_EQ(fovea_embed_wait(nullptr, 0, &ended), FOVEA_FAILED);
   run = start(1);
-  EXPECT_EQ(fovea_embed_wait(run, kWaitMilliseconds, nullptr), FOVEA_FAILED);
+  EXPECT_EQ(fovea_embed_wait(run, kLifetimeWaitMs, nullptr), FOVEA_FAILED);
   EXPECT_TRUE(said("ended is NULL"));
   std::size_t index = 0;
   const char* reason = nullptr;
