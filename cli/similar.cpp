@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include <fmt/format.h>
@@ -193,11 +194,13 @@ class Similar {
       return;
     }
     for (const std::string& query : options_.queries) {
+      std::error_code ignored;  // opening it says what is wrong
+      const bool exists = fs::status(query, ignored).type() != fs::file_type::not_found;
       if (const auto row = find_row(query)) {
         add_row(*row);
-      } else if (fs::path(query).extension() == ".npy" && fs::exists(query)) {
+      } else if (fs::path(query).extension() == ".npy" && exists) {
         add_vectors(query);
-      } else if (fs::exists(query)) {
+      } else if (exists) {
         add_photo(query);
       } else {
         throw Error(fmt::format("{}: neither the name of a photo in {} nor a file",

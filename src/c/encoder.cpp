@@ -89,10 +89,7 @@ struct fovea_embedding {
       fovea::fail_for_resources("cannot start a thread: {}", error.what());
     }
   }
-  ~fovea_embedding() {
-    stop_ = true;
-    thread_.join();
-  }
+  ~fovea_embedding() { end(); }
   fovea_embedding(const fovea_embedding&) = delete;
   fovea_embedding& operator=(const fovea_embedding&) = delete;
 
@@ -107,11 +104,12 @@ struct fovea_embedding {
     }
     return true;
   }
-  // Until the engine uses neither images nor rows.
+  // Until the engine uses neither images nor rows, and the thread is gone.
   void end() {
     stop_ = true;
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return ended_; });
+    if (thread_.joinable()) {
+      thread_.join();
+    }
   }
   void stop() { stop_ = true; }
   [[nodiscard]] const fovea::c::Process& process() const { return process_; }

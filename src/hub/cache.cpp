@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "core/error.hpp"
+#include "io/file.hpp"
 
 namespace fovea::hub {
 namespace fs = std::filesystem;
@@ -142,7 +143,8 @@ std::optional<std::string> ModelCache::find_commit(std::string_view revision) co
       commit.pop_back();
     }
   }
-  if (!is_commit(commit) || !fs::is_directory(snapshot(commit))) {
+  std::error_code ignored;
+  if (!is_commit(commit) || !fs::is_directory(snapshot(commit), ignored)) {
     return std::nullopt;
   }
   return commit;
@@ -151,12 +153,12 @@ std::optional<std::string> ModelCache::find_commit(std::string_view revision) co
 std::vector<std::string> missing_files(const fs::path& folder) {
   std::vector<std::string> missing;
   for (const char* name : {"config.json", "preprocessor_config.json"}) {
-    if (!fs::exists(folder / name)) {
+    if (!io::exists(folder / name)) {
       missing.emplace_back(name);
     }
   }
-  if (!fs::exists(folder / "model.safetensors") &&
-      !fs::exists(folder / "model.safetensors.index.json")) {
+  if (!io::exists(folder / "model.safetensors") &&
+      !io::exists(folder / "model.safetensors.index.json")) {
     missing.emplace_back("model.safetensors");
   }
   return missing;

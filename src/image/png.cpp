@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <new>
 #include <utility>
 
@@ -116,15 +117,25 @@ class PngReader {
         }
       }
       passes_ = png_set_interlace_handling(png_);
+      png_set_read_user_transform_fn(png_, on_row);
       png_read_update_info(png_, info_);
       row_bytes_ = png_get_rowbytes(png_, info_);
     });
     if (!ok) {
       fail_broken();
     }
+    rows_left_ = passes_ == 1 ? height_ : interlaced_rows();
     if (row_bytes_ != std::size_t{width_} * (gray16_ ? 2 : kChannels)) {
       fail("PNG: a row of {} pixels decodes to {} bytes", width_, row_bytes_);
     }
+  }
+
+  [[nodiscard]] std::uint64_t interlaced_rows() const {
+    std::uint64_t rows = 0;
+    for (int pass = 0; pass < PNG_INTERLACE_ADAM7_PASSES; ++pass) {
+      rows += PNG_PASS_COLS(width_, pass) == 0 ? 0 : PNG_PASS_ROWS(height_, pass);
+    }
+    return rows;
   }
 
   /// Samples of 16-bit gray are read to the end of their row of RGB pixels and spread from there.
@@ -136,14 +147,14 @@ class PngReader {
         for (row_ = 0; row_ < height_; ++row_) {
           check_stop();
           png_read_row(png_, pixels + row_ * stride + samples, nullptr);
-          if (gray16_ && pass_ + 1 == passes_) {
-            spread_gray16(pixels + row_ * stride, samples);
-          }
         }
       }
     });
-    if (!ok) {
+    if (!ok && rows_left_ > 0) {
       fail_broken();
+    }
+    for (std::uint32_t row = 0; gray16_ && row < height_; ++row) {
+      spread_gray16(pixels + row * stride, samples);
     }
   }
 
@@ -178,9 +189,17 @@ class PngReader {
     return memory;
   }
   static void on_free(png_struct*, void* memory) { std::free(memory); }
+  /// For each row once its pixels are there.
+  static void on_row(png_struct* png, png_row_info*, png_byte*) {
+    --static_cast<PngReader*>(png_get_io_ptr(png))->rows_left_;
+  }
   static void on_read(png_struct* png, png_byte* to, std::size_t size) {
     auto* self = static_cast<PngReader*>(png_get_io_ptr(png));
     self->check_stop();
+    // libpng would unpack whatever follows the last row; Pillow does not look at it.
+    if (self->rows_left_ == 0) {
+      std::longjmp(self->jump_, 1);
+    }
     if (self->bytes_.size() - self->offset_ < size) {
       png_error(png, "truncated");
     }
@@ -201,6 +220,8 @@ class PngReader {
   std::uint32_t row_ = 0;
   int pass_ = 0;
   int passes_ = 1;
+  // Still to be unpacked, of all passes, once that is known.
+  std::uint64_t rows_left_ = std::numeric_limits<std::uint64_t>::max();
   std::size_t row_bytes_ = 0;
   bool gray16_ = false;
 };

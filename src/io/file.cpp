@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
@@ -75,6 +76,11 @@ void File::read_at(std::uint64_t offset, std::span<std::byte> out) const {
       "{}: has shrunk to {} bytes while it is read (it had {}); restore it, and run again when "
       "nothing writes to it",
       escape(path_.native()), info.st_size, version_.bytes);
+}
+
+bool exists(const std::filesystem::path& path) {
+  std::error_code ignored;
+  return std::filesystem::status(path, ignored).type() != std::filesystem::file_type::not_found;
 }
 
 std::string read_small_file(const std::filesystem::path& path) {

@@ -53,6 +53,10 @@ class File {
   Version version_;
 };
 
+/// Whether something has this name. Also true where that cannot be found out (a link that leads to
+/// itself, a folder that may not be searched): opening it says why.
+[[nodiscard]] bool exists(const std::filesystem::path& path);
+
 /// Largest file that is read whole as text: configurations, manifests, indexes of weight files.
 /// The largest of the hub's are under 200 kB.
 inline constexpr std::size_t kMaxSmallFileBytes = std::size_t{4} << 20;

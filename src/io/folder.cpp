@@ -33,7 +33,8 @@ Folder::Folder(std::filesystem::path path)
 std::shared_ptr<const Folder> Folder::make(const std::filesystem::path& path) {
   std::error_code error;
   std::filesystem::create_directories(path, error);
-  if (error && !std::filesystem::is_directory(path)) {
+  std::error_code ignored;
+  if (error && !std::filesystem::is_directory(path, ignored)) {
     fail("{}: cannot make the folder: {}", escape(path.native()), error.message());
   }
   return std::make_shared<const Folder>(path);

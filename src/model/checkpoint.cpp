@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
+#include "io/file.hpp"
 #include "io/json.hpp"
 #include "io/text.hpp"
 #include "model/architecture.hpp"
@@ -106,13 +107,13 @@ WeightFiles::WeightFiles(const std::filesystem::path& folder, const VisionConfig
                          StopFlag stop) {
   const std::filesystem::path single = folder / "model.safetensors";
   const std::filesystem::path index = folder / "model.safetensors.index.json";
-  if (std::filesystem::exists(single)) {
+  if (io::exists(single)) {
     match(open_single(single, stop), config);
-  } else if (std::filesystem::exists(index)) {
+  } else if (io::exists(index)) {
     match(open_shards(index, stop), config);
   } else {
-    const bool pickled = std::filesystem::exists(folder / "pytorch_model.bin") ||
-                         std::filesystem::exists(folder / "pytorch_model.bin.index.json");
+    const bool pickled = io::exists(folder / "pytorch_model.bin") ||
+                         io::exists(folder / "pytorch_model.bin.index.json");
     fail(
         "{}: holds no model.safetensors and no model.safetensors.index.json{}",
         io::escape(folder.native()),

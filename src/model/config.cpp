@@ -279,11 +279,11 @@ Preprocessing preprocessing_from(const json& object, std::string_view file) {
 
 Preprocessing read_preprocessing(const std::filesystem::path& folder) {
   const std::filesystem::path path = folder / "preprocessor_config.json";
-  if (std::filesystem::exists(path)) {
+  if (io::exists(path)) {
     return parse_preprocessor_config(io::read_small_file(path), io::escape(path.native()));
   }
   const std::filesystem::path whole = folder / "processor_config.json";
-  if (std::filesystem::exists(whole)) {
+  if (io::exists(whole)) {
     const std::string name = io::escape(whole.native());
     const json root = io::parse_json_object(io::read_small_file(whole), name);
     if (const json* inner = Fields(root, name, "").object("image_processor"); inner != nullptr) {

@@ -22,6 +22,7 @@ namespace {
 constexpr std::size_t kHead = std::size_t{1} << 20;
 constexpr std::size_t kStride = std::size_t{256} << 10;
 constexpr std::size_t kSample = std::size_t{4} << 10;
+constexpr std::uint64_t kMostSamples = 32768;
 
 std::vector<std::filesystem::path> weight_files(const std::filesystem::path& folder) {
   std::vector<std::filesystem::path> files;
@@ -74,7 +75,9 @@ std::string model_fingerprint(const std::filesystem::path& folder,
       hash.add(part);
     };
     add(0, kHead);
-    for (std::uint64_t at = kHead; at < file.size(); at += kStride) {
+    // A file may say that it is larger than any model.
+    const std::uint64_t stride = std::max<std::uint64_t>(kStride, file.size() / kMostSamples);
+    for (std::uint64_t at = kHead; at < file.size(); at += stride) {
       add(at, kSample);
     }
   }

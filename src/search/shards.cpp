@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
+#include "io/file.hpp"
 #include "io/text.hpp"
 #include "search/kernels.hpp"
 
@@ -63,16 +64,17 @@ fs::path index_of(const fs::path& embeddings) {
 }  // namespace
 
 Shards::Shards(const fs::path& path) {
-  if (fs::is_directory(path)) {
+  std::error_code ignored;
+  if (fs::is_directory(path, ignored)) {
     for (const fs::path& file : embedding_files(path)) {
       add(file, index_of(file));
     }
-    if (fs::exists(path / "manifest.json")) {
+    if (io::exists(path / "manifest.json")) {
       read_manifest(path / "manifest.json");
     }
     return;
   }
-  if (!fs::exists(path)) {
+  if (!io::exists(path)) {
     fail("{}: no such folder or file; give the output of `fovea embed`", shown(path));
   }
   fs::path index = path;
@@ -80,7 +82,7 @@ Shards::Shards(const fs::path& path) {
 }
 
 void Shards::add(const fs::path& embeddings, const fs::path& index) {
-  if (!fs::exists(index)) {
+  if (!io::exists(index)) {
     fail("{}: its index {} is missing", shown(embeddings), shown(index.filename()));
   }
   const io::NpyFile file(embeddings);

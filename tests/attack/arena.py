@@ -8,6 +8,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -139,6 +140,8 @@ class Arena:
             check=True,
             capture_output=True,
         )
+        # A background job of a shell ignores Ctrl-C, and so would what is attacked from it.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         self.photos = self._write_photos()
         self.pixels = self._good("preprocess")
         self.embeddings = self._good("embed", *self.precisely)

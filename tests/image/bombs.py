@@ -30,15 +30,22 @@ def zeros(size: int, level: int = 6) -> bytes:
     return b"".join(parts) + codec.flush()
 
 
+def endless_zeros(mebibytes: int) -> bytes:
+    """A zlib stream without an end, of a flushed block again and again."""
+    codec = zlib.compressobj(9)
+    head = codec.compress(bytes(MIB)) + codec.flush(zlib.Z_FULL_FLUSH)
+    return head + (codec.compress(bytes(MIB)) + codec.flush(zlib.Z_FULL_FLUSH)) * (mebibytes - 1)
+
+
 ADAM7 = ((0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2))
 CHANNELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}
 
 
 def png(
     width: int = 2, height: int = 3, depth: int = 8, color: int = 2, interlaced: bool = False,
-    before: bytes = b"", after: bytes = chunk(b"IEND"),
+    before: bytes = b"", after: bytes = chunk(b"IEND"), pixels: bytes = b"",
 ) -> bytes:  # fmt: skip
-    """A black image, with chunks before and after its pixels."""
+    """A black image, with chunks before and after its pixels; `pixels` in the place of theirs, if given."""
     passes = ADAM7 if interlaced else ((0, 0, 1, 1),)
     size = 0
     for x, y, right, down in passes:
@@ -47,7 +54,7 @@ def png(
             size += rows * (1 + (columns * CHANNELS[color] * depth + 7) // 8)
     header = struct.pack(">IIBBBBB", width, height, depth, color, 0, 0, int(interlaced))
     palette = chunk(b"PLTE", bytes(768)) if color == 3 else b""
-    return SIGNATURE + chunk(b"IHDR", header) + palette + before + chunk(b"IDAT", zeros(size)) + after
+    return SIGNATURE + chunk(b"IHDR", header) + palette + before + chunk(b"IDAT", pixels or zeros(size)) + after
 
 
 # TIFF
@@ -273,6 +280,8 @@ BOMBS: dict[str, tuple[Callable[[], bytes], str]] = {
     ),
     "png-long-side": (lambda: png(100_000_000, 1, 1, 0), "a side longer than 16777216"),
     "png-tall-side": (lambda: png(1, 100_000_000, 1, 0), "a side longer than 16777216"),
+    "png-behind-the-rows": (lambda: png(pixels=endless_zeros(10_000)), ""),
+    "png-behind-interlaced-rows": (lambda: png(3, 3, interlaced=True, pixels=endless_zeros(10_000)), ""),
     "png-chunks": (lambda: png(before=chunk(b"tEXt", b"k\0") * 500_000), ""),
     "tiff-huge-tiles": (tile_bomb, "TIFF: tiles of 16x11184800 pixels in an image of 200000x1"),
     "tiff-small-tiles": (

@@ -84,6 +84,35 @@ def test_a_pipe_in_a_model_is_refused(run_fovea, copied, tmp_path, name):
         assert f"{path}: not a regular file" in result.stderr
 
 
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [
+        ("preprocessor_config.json", "info"),
+        ("preprocessor_config.json", "embed"),
+        ("model.safetensors", "info"),
+        ("model.safetensors", "embed"),
+    ],
+)
+def test_a_link_to_itself_in_a_model_is_refused(run_fovea, copied, tmp_path, name, command):
+    (copied / name).unlink(missing_ok=True)
+    (copied / name).symlink_to(name)
+    arguments = {
+        "info": ["info", copied],
+        "embed": ["embed", "--synthetic", "1", "-m", copied, "-o", tmp_path / "out"],
+    }[command]
+    result = run_fovea(*arguments, code=1, timeout=SECONDS)
+    assert f"{copied / name}: cannot open: Too many levels of symbolic links" in result.stderr
+
+
+def test_weights_that_say_they_are_huge_are_refused_at_once(run_fovea, copied, tmp_path):
+    for file in copied.glob("*.safetensors*"):
+        file.unlink()
+    with open(copied / "model.safetensors", "wb") as file:
+        file.truncate(1 << 40)
+    result = run_fovea("embed", "--synthetic", "1", "-m", copied, "-o", tmp_path / "out", code=1, timeout=SECONDS)
+    assert "model.safetensors" in result.stderr
+
+
 @pytest.mark.parametrize("make", [make_pipe, make_socket, make_device])
 @pytest.mark.parametrize("name", ["manifest.json", "embeddings-00000.npy", "index-00000.jsonl"])
 def test_what_is_no_file_in_an_output_is_refused(run_fovea, output, name, make):
