@@ -65,7 +65,7 @@ class Preparer {
     struct Shrink {
       ~Shrink() {
         if (bytes.capacity() > kKeptBytes) {
-          bytes = {};
+          std::vector<std::byte>().swap(bytes);  // `= {}` would keep the memory
         }
       }
       std::vector<std::byte>& bytes;

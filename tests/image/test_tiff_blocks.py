@@ -143,9 +143,27 @@ def overlong() -> Iterator[tuple[str, bytes]]:
                             yield f"{name}, {'tiles' if tiled else 'strips'}", tiff(tags, blocks)
 
 
+def damaged_deflate() -> Iterator[tuple[str, bytes]]:
+    """Strips with wrong bits near their end. In that of seed 1142 a match goes on behind the last row, after
+    libdeflate has copied a whole word where only a part of it belongs."""
+    for seed in range(2000):
+        choose = random.Random(seed)
+        width, height = choose.randint(20, 60), choose.randint(10, 30)
+        noise = np.random.default_rng(seed).integers(0, 256, (height // 5 + 1, width // 5 + 1, 3), dtype=np.uint8)
+        rows = np.asarray(Image.fromarray(noise).resize((width, height), Image.Resampling.BICUBIC)).astype(int)
+        predictor = choose.choice([1, 2])
+        if predictor == 2:
+            rows = np.diff(rows, axis=1, prepend=0)
+        strip = bytearray(zlib.compress(rows.astype(np.uint8).tobytes(), choose.choice([1, 6, 9])))
+        for _ in range(choose.randint(1, 3)):
+            strip[choose.randrange(len(strip) // 2, len(strip))] ^= 1 << choose.randrange(8)
+        tags = layout(width, height, 8, 3, 2, DEFLATE, height, predictor=[predictor])
+        yield f"seed {seed}, predictor {predictor}", tiff(tags, [strip])
+
+
 # Of the files that Pillow reads, the share that is read here too, at least. Where libtiff meets an error in
 # YCbCr, Pillow goes on with black; subsampling by 4x4 in tiles is refused by name.
-@pytest.mark.parametrize("cases, share", [(undamaged, 0.7), (damaged, 0.5), (overlong, 1.0)])
+@pytest.mark.parametrize("cases, share", [(undamaged, 0.7), (damaged, 0.5), (damaged_deflate, 0.9), (overlong, 1.0)])
 def test_what_both_read_they_read_alike(tool, cases, share):  # noqa: F811
     wrong = []
     read = readable = 0
@@ -154,7 +172,7 @@ def test_what_both_read_they_read_alike(tool, cases, share):  # noqa: F811
         tool.file.write_bytes(data)
         got = tool.ask(0, 0, 2)
         if isinstance(expected, Exception):
-            if not isinstance(got, str) and cases is not damaged:
+            if not isinstance(got, str) and cases not in (damaged, damaged_deflate):
                 wrong.append(f"{name}: read, where Pillow says {expected!r}")
             continue
         readable += 1

@@ -5,6 +5,7 @@ import io
 import os
 import resource
 import signal
+import struct
 import subprocess
 import tarfile
 import time
@@ -311,6 +312,17 @@ def test_a_file_larger_than_its_share_of_the_memory_for_decoding_fails(embed, tm
     assert "files of up to 2097152 fit into the memory for decoding" in error
 
 
+def peak_until_end(process):
+    """Kilobytes that it had resident at most; what wait4() tells begins with the memory of this very process."""
+    peak = 0
+    while process.poll() is None:
+        with open(f"/proc/{process.pid}/status") as status:
+            fields = dict(line.split(":", 1) for line in status)
+        peak = max(peak, int(fields.get("VmHWM", "0 kB").split()[0]))
+        time.sleep(0.001)
+    return peak
+
+
 def test_sparse_members_take_no_more_memory_than_there_is(embed, tmp_path):
     """A few kilobytes that say they are an image of half a gigabyte of zeros, many times over."""
     archive = tmp_path / "sparse.tar"
@@ -328,15 +340,29 @@ def test_sparse_members_take_no_more_memory_than_there_is(embed, tmp_path):
             tar.offset += 512
     out = tmp_path / "out"
     process = start(embed, archive, out=out, flags=["--decode-threads", "8"])
-    peak = 0  # kilobytes; what wait4() tells begins with the memory of this very process
-    while process.poll() is None:
-        with open(f"/proc/{process.pid}/status") as status:
-            fields = dict(line.split(":", 1) for line in status)
-        peak = max(peak, int(fields.get("VmHWM", "0 kB").split()[0]))
-        time.sleep(0.001)
+    peak = peak_until_end(process)
     process.stderr.close()
     assert process.returncode == 3
     errors = read_lines(out / "errors.jsonl")
     assert len(errors) == 8
     assert all("fit into the memory for decoding" in line["error"] for line in errors)
     assert 0 < peak < 1_000_000
+
+
+def test_workers_do_not_keep_the_memory_of_large_files(embed, tmp_path):
+    """Each of eight workers reads some of them, one at a time."""
+    width, height = 5000, 4000
+    with open(tmp_path / "large.bmp", "wb") as file:
+        header = struct.pack("<IiiHHIIiiII", 40, width, height, 1, 24, 0, 0, 0, 0, 0, 0)
+        file.write(struct.pack("<2sIHHI", b"BM", 54 + 3 * width * height, 0, 0, 54) + header)
+        file.truncate(54 + 3 * width * height)
+    names = [tmp_path / f"{i}.bmp" for i in range(24)]
+    for name in names:
+        os.link(tmp_path / "large.bmp", name)
+    flags = ["--decode-threads", "8", "--decode-memory", "256M"]
+    process = start(embed, *names, out=tmp_path / "out", flags=flags)
+    peak = peak_until_end(process)
+    process.stderr.close()
+    assert process.returncode == 0
+    # A file of 60 MB, and what 192 MiB hold of decoded images, beside the program.
+    assert 0 < peak < 400_000
