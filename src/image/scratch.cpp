@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/thread_slot.hpp"
+
 namespace fovea::image {
 namespace {
 
@@ -12,8 +14,8 @@ constexpr std::size_t kMaxKept = 4;                          // buffers a thread
 constexpr std::size_t kMaxKeptBytes = std::size_t{8} << 20;  // each; larger ones are given back
 
 std::vector<AlignedBuffer<std::uint8_t>>& free_list() {
-  thread_local std::vector<AlignedBuffer<std::uint8_t>> list;
-  return list;
+  static ThreadSlot<std::vector<AlignedBuffer<std::uint8_t>>> lists;
+  return lists.get();
 }
 
 }  // namespace

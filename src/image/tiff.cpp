@@ -86,6 +86,10 @@ class TiffReader {
     open();
     read_layout();
     decoding_.check_size("TIFF", layout_.width, layout_.height);
+    if (directory.has_palette && layout_.photometric != PHOTOMETRIC_PALETTE) {
+      fail("TIFF: the palette is missing, or does not have a colour for each value of {} bits",
+           layout_.bits);
+    }
     samples_ = TiffSamples(layout_, tiff_.get());
     // Versions of libtiff disagree on what to read then; Pillow's refuses most of these.
     if (layout_.compression != COMPRESSION_NONE && directory.offsets > 0 && directory.sizes > 0 &&

@@ -1,6 +1,7 @@
 // A look over the first directory of a TIFF, classic or big, in either byte order.
 #include "image/tiff_directory.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <iterator>
 #include <set>
@@ -79,6 +80,9 @@ TiffDirectory check_tiff_directory(std::span<const std::byte> bytes) {
       directory.offsets = count;
     } else if (tag == TIFFTAG_STRIPBYTECOUNTS || tag == TIFFTAG_TILEBYTECOUNTS) {
       directory.sizes = count;
+    } else if (tag == TIFFTAG_PHOTOMETRIC && value_size != 0) {
+      directory.has_palette =
+          file.number(at - word, std::min<std::size_t>(value_size, word)) == PHOTOMETRIC_PALETTE;
     }
     if (value_size == 0 || count <= word / value_size) {
       continue;

@@ -12,6 +12,9 @@ struct TiffDirectory {
   /// there is no such array.
   std::uint64_t offsets = 0;
   std::uint64_t sizes = 0;
+  /// Whether the pixels are indices of a palette. libtiff takes them for gray where the palette is
+  /// not of their number.
+  bool has_palette = false;
 };
 
 /// Throws when the first directory has so many entries, or entries of so much data, that reading

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/thread_slot.hpp"
 
 namespace fovea::image {
 namespace {
@@ -156,8 +157,8 @@ std::shared_ptr<const AxisWeights> axis_weights(int in, int out, Resample filter
   if (in < 1 || out < 1 || in > kMaxSide || out > kMaxSide) {
     fail("cannot resize {} samples to {}: sides must be 1 to {}", in, out, kMaxSide);
   }
-  thread_local Cache cache;
-  return cache.get(in, out, filter, reversed, stop);
+  static ThreadSlot<Cache> caches;
+  return caches.get().get(in, out, filter, reversed, stop);
 }
 
 }  // namespace fovea::image

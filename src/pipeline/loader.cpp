@@ -232,10 +232,13 @@ bool Loader::take(Item& item, Batch*& batch, std::size_t& slot) {
   return true;
 }
 
-void Loader::fail_in(Batch& batch, std::exception_ptr error) {
+void Loader::fail_in(Batch* batch, std::exception_ptr error) {
   {
     const std::lock_guard lock(mutex_);
-    batch.broken = true;
+    if (batch != nullptr) {
+      batch->broken = true;
+    }
+    all_begun_ = true;
     worker_failed_ = true;
     if (!error_) {
       error_ = std::move(error);
@@ -247,7 +250,7 @@ void Loader::fail_in(Batch& batch, std::exception_ptr error) {
 bool Loader::fill_slot(const Prepare& prepare, Item& item, Batch& batch, std::size_t index) {
   Slot& slot = batch.slots[index];
   const auto fail_for_lack = [&](std::string_view what) {
-    fail_in(batch,
+    fail_in(&batch,
             std::make_exception_ptr(ResourceError(fmt::format(
                 "{}: {}; the machine lacks it, not the file: fewer --decode-threads need less",
                 io::escape(slot.name), what))));
@@ -270,30 +273,41 @@ bool Loader::fill_slot(const Prepare& prepare, Item& item, Batch& batch, std::si
 }
 
 void Loader::work(const Prepare& prepare) {
-  using Clock = std::chrono::steady_clock;
-  Item item;
   Batch* batch = nullptr;
+  try {
+    while (work_on_next(prepare, batch)) {
+    }
+  } catch (...) {  // there was not even the memory to say what is wrong
+    fail_in(batch, out_of_memory_);
+  }
+}
+
+bool Loader::work_on_next(const Prepare& prepare, Batch*& batch) {
+  using Clock = std::chrono::steady_clock;
+  batch = nullptr;
+  Item item;
   std::size_t index = 0;
-  while (take(item, batch, index)) {
-    const auto start = Clock::now();
-    if (!fill_slot(prepare, item, *batch, index)) {
-      return;
-    }
-    item = Item{};  // an archive member's bytes are not kept while waiting for the next input
-    const std::chrono::duration<double> busy = Clock::now() - start;
-    bool done = false;
-    {
-      const std::lock_guard lock(mutex_);
-      busy_seconds_ += busy.count();
-      done = --batch->pending == 0 && batch->sealed;
-      if (stopped_) {
-        return;
-      }
-    }
-    if (done) {
-      batch_ready_.notify_all();
+  if (!take(item, batch, index)) {
+    return false;
+  }
+  const auto start = Clock::now();
+  if (!fill_slot(prepare, item, *batch, index)) {
+    return false;
+  }
+  const std::chrono::duration<double> busy = Clock::now() - start;
+  bool done = false;
+  {
+    const std::lock_guard lock(mutex_);
+    busy_seconds_ += busy.count();
+    done = --batch->pending == 0 && batch->sealed;
+    if (stopped_) {
+      return false;
     }
   }
+  if (done) {
+    batch_ready_.notify_all();
+  }
+  return true;
 }
 
 }  // namespace fovea::pipeline

@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/error.hpp"
 #include "core/memory_pool.hpp"
 #include "pipeline/batch.hpp"
 #include "pipeline/input_stream.hpp"
@@ -76,10 +77,13 @@ class Loader {
 
  private:
   void work(const Prepare& prepare);
+  /// Takes an input, into `batch`, and prepares it. False at the end.
+  bool work_on_next(const Prepare& prepare, Batch*& batch);
   void join();
   /// False when the worker is to end: the loader was stopped, or the job must end.
   bool fill_slot(const Prepare& prepare, Item& item, Batch& batch, std::size_t index);
-  void fail_in(Batch& batch, std::exception_ptr error);
+  /// Ends the job after the whole batches before this one; null when none was begun.
+  void fail_in(Batch* batch, std::exception_ptr error);
   bool take(Item& item, Batch*& batch, std::size_t& slot);
   Batch* open_batch();
   void seal(Batch& batch);
@@ -108,6 +112,9 @@ class Loader {
   bool stopped_ = false;
   std::atomic<bool> worker_failed_ = false;
   std::exception_ptr error_;  // what ended the inputs or a worker
+  // Made while there is memory for it.
+  const std::exception_ptr out_of_memory_ = std::make_exception_ptr(
+      ResourceError("not enough memory to decode images; fewer --decode-threads need less"));
   double busy_seconds_ = 0;
 
   std::vector<std::thread> workers_;

@@ -182,3 +182,12 @@ def test_what_both_read_they_read_alike(tool, cases, share):  # noqa: F811
                 wrong.append(f"{name}: other pixels")
     assert not wrong, f"{len(wrong)} differ:\n" + "\n".join(wrong[:20])
     assert read >= share * readable > 100, f"{read} of {readable} are read"
+
+
+@pytest.mark.parametrize("entries", [0, 767, 769])
+@pytest.mark.parametrize("big_endian", [False, True])
+def test_a_palette_of_another_size_is_refused(tool, entries, big_endian):  # noqa: F811
+    """libtiff takes the indices for gray."""
+    tags = layout(5, 4, 8, 1, 3, 1) | ({320: (3, range(entries))} if entries else {})
+    tool.file.write_bytes(tiff(tags, [bytes(range(20))], big_endian))
+    assert "the palette is missing, or does not have a colour for each value of 8 bits" in tool.ask(0, 0, 2)

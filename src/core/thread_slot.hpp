@@ -1,0 +1,46 @@
+// ThreadSlot: an object for each thread that asks for one.
+#pragma once
+
+#include <memory>
+#include <system_error>
+
+#include <pthread.h>
+
+#include "core/error.hpp"
+
+namespace fovea {
+
+/// What `thread_local` is for, where a thread may begin when there is no memory left: get() throws
+/// std::bad_alloc, while the C library ends the process when it cannot note a destructor. One lives
+/// as long as the process; its objects end with their threads.
+template <typename T>
+class ThreadSlot {
+ public:
+  ThreadSlot() {
+    if (const int error = ::pthread_key_create(&key_, destroy); error != 0) {
+      fail_for_resources("cannot keep data for each thread: {}",
+                         std::generic_category().message(error));
+    }
+  }
+  ThreadSlot(const ThreadSlot&) = delete;
+  ThreadSlot& operator=(const ThreadSlot&) = delete;
+
+  /// This thread's.
+  [[nodiscard]] T& get() {
+    if (void* const found = ::pthread_getspecific(key_); found != nullptr) {
+      return *static_cast<T*>(found);
+    }
+    auto made = std::make_unique<T>();
+    if (::pthread_setspecific(key_, made.get()) != 0) {
+      throw std::bad_alloc();
+    }
+    return *made.release();
+  }
+
+ private:
+  static void destroy(void* object) { std::default_delete<T>()(static_cast<T*>(object)); }
+
+  pthread_key_t key_{};
+};
+
+}  // namespace fovea
