@@ -34,12 +34,13 @@ MemoryPool::Lease MemoryPool::take(std::size_t bytes, StopFlag stop) {
   constexpr std::chrono::milliseconds kStopInterval{50};
   std::unique_lock lock(mutex_);
   const std::size_t number = next_number_++;
+  waiting_.insert(number);
   bool stopped = false;
-  while (number != served_number_ || (!stopped && free_ < bytes)) {
+  while (!stopped && (*waiting_.begin() != number || free_ < bytes)) {
     changed_.wait_for(lock, kStopInterval);
-    stopped = stopped || stop.is_set();
+    stopped = stop.is_set();
   }
-  ++served_number_;
+  waiting_.erase(number);
   if (!stopped) {
     free_ -= bytes;
   }

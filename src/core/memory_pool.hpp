@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <cstddef>
 #include <mutex>
+#include <set>
 
 #include "core/stop.hpp"
 
@@ -52,7 +53,7 @@ class MemoryPool {
   std::size_t free_;
   // Served like customers with numbers, so that many small requests cannot keep out a large one.
   std::size_t next_number_ = 0;
-  std::size_t served_number_ = 0;
+  std::set<std::size_t> waiting_;  // numbers; the least is served next
 };
 
 }  // namespace fovea

@@ -60,17 +60,33 @@ TEST(MemoryPool, ALargeRequestIsNotPassedByByManySmallOnes) {
   another.join();
 }
 
-TEST(MemoryPool, StopEndsTheWaitAndWhoComesAfterGoesOn) {
-  MemoryPool pool(10);
-  MemoryPool::Lease all = pool.take(10);
-  std::atomic<bool> stop = false;
-  std::thread waiting([&] { EXPECT_THROW((void)pool.take(5, &stop), Interrupted); });
-  std::thread next([&] { EXPECT_EQ(pool.take(4).bytes(), 4U); });
-  stop = true;
-  waiting.join();
-  all.release();
-  next.join();
-  EXPECT_THROW((void)pool.take(11), ResourceError);
+// Whoever of the two came first.
+TEST(MemoryPool, StopEndsTheWaitAndTheOtherGoesOn) {
+  for (const bool stopped_first : {true, false}) {
+    MemoryPool pool(10);
+    MemoryPool::Lease all = pool.take(10);
+    std::atomic<bool> stop = false;
+    const auto is_stopped = [&] { EXPECT_THROW((void)pool.take(5, &stop), Interrupted); };
+    const auto goes_on = [&] { EXPECT_EQ(pool.take(4).bytes(), 4U); };
+    constexpr std::chrono::milliseconds kBegun{20};
+    std::thread stopped;
+    std::thread other;
+    if (stopped_first) {
+      stopped = std::thread(is_stopped);
+      std::this_thread::sleep_for(kBegun);
+      other = std::thread(goes_on);
+    } else {
+      other = std::thread(goes_on);
+      std::this_thread::sleep_for(kBegun);
+      stopped = std::thread(is_stopped);
+    }
+    std::this_thread::sleep_for(kBegun);
+    stop = true;
+    stopped.join();
+    all.release();
+    other.join();
+    EXPECT_THROW((void)pool.take(11), ResourceError);
+  }
 }
 
 class MemoryLimitTest : public ::testing::Test {
