@@ -1,73 +1,77 @@
 #!/usr/bin/env python3
-"""Writes images.S and images.cpp, which embed the compiled kernels of a build folder.
+"""Writes OUT.S and OUT.cpp, which embed compiled kernels and what ptxas said of them.
 
-usage: embed.py FOLDER   FOLDER holds kernels.txt (name|source|arch lines) and, for each line,
-NAME.sm_ARCH.{cubin,ptx,resources}, the last being what ptxas -v printed.
+usage: embed.py FUNCTION OUT STEM...   a STEM, such as kernels/pool_combine.sm_90a, stands for STEM.cubin,
+STEM.cubin.zst and STEM.log. FUNCTION() gives the kernels.
 """
+
+from __future__ import annotations
 
 import pathlib
 import re
 import sys
 
+import variants
+
 FIELDS = {
     "registers": r"Used (\d+) registers",
-    "shared": r"(\d+) bytes smem",
-    "stack": r"(\d+) bytes stack frame",
-    "spill_stores": r"(\d+) bytes spill stores",
-    "spill_loads": r"(\d+) bytes spill loads",
+    "shared_bytes": r"(\d+) bytes smem",
+    "stack_bytes": r"(\d+) bytes stack frame",
+    "spill_store_bytes": r"(\d+) bytes spill stores",
+    "spill_load_bytes": r"(\d+) bytes spill loads",
 }
 
 
-def resources(path: pathlib.Path) -> dict[str, int]:
-    """The numbers ptxas printed; shared memory is left out by ptxas when there is none."""
-    text = path.read_text()
+def resources(log: pathlib.Path) -> dict[str, dict[str, int]]:
+    """Of each entry point. ptxas leaves out shared memory where there is none."""
+    text = log.read_text()
+    if "serialized" in text:
+        sys.exit(f"{log}: ptxas serialized matrix products:\n{text}")
     found = {}
-    for field, pattern in FIELDS.items():
-        matches = re.findall(pattern, text)
-        if not matches and field != "shared":
-            sys.exit(f"{path}: no line that says '{pattern}'")
-        found[field] = max((int(match) for match in matches), default=0)
+    for part in text.split("Compiling entry function ")[1:]:
+        name = part.split("'")[1]
+        found[name] = {}
+        for field, pattern in FIELDS.items():
+            matches = re.findall(pattern, part)
+            if not matches and field != "shared_bytes":
+                sys.exit(f"{log}: no line that says '{pattern}' of {name}")
+            found[name][field] = max((int(match) for match in matches), default=0)
     return found
 
 
 def main() -> None:
-    folder = pathlib.Path(sys.argv[1])
-    assembly = ['  .section .rodata', '  .balign 64']
-    rows = []
-    names = []
-    for line in (folder / "kernels.txt").read_text().split():
-        name, source, arch = line.split("|")
-        stem = folder / f"{name}.sm_{arch}"
-        symbol = f"fovea_kernel_{name}_{arch}"
-        for kind in ("cubin", "ptx"):
-            size = (folder / f"{name}.sm_{arch}.{kind}").stat().st_size
-            label = f"{symbol}_{kind}"
-            assembly += [f"  .global {label}", f"{label}:", f'  .incbin "{stem}.{kind}"',
-                         "  .byte 0", "  .balign 64"]
-            names.append((label, size + (kind == "ptx")))
-        values = resources(folder / f"{name}.sm_{arch}.resources")
-        rows.append(
-            f'    {{.name = "{name}", .source = "{source}", .arch = {int(re.sub("[a-z]", "", arch))},\n'
-            f"     .cubin = bytes({symbol}_cubin, {names[-2][1]}),\n"
-            f"     .ptx = bytes({symbol}_ptx, {names[-1][1]}),\n"
-            f'     .registers = {values["registers"]}, .shared_bytes = {values["shared"]},\n'
-            f'     .stack_bytes = {values["stack"]}, .spill_store_bytes = {values["spill_stores"]},\n'
-            f'     .spill_load_bytes = {values["spill_loads"]}}},')
-    assembly.append('  .section .note.GNU-stack,"",@progbits')
-    (folder / "images.S").write_text("\n".join(assembly) + "\n")
-
-    declarations = "\n".join(f"extern const char {label}[];" for label, _ in names)
-    table = "\n".join(rows)
-    array = (f"const std::array<KernelImage, {len(rows)}> kImages = {{{{\n{table}\n}}}};" if rows
-             else "const std::array<KernelImage, 0> kImages{};")
-    (folder / "images.cpp").write_text(f"""// Made by kernels/embed.py.
+    function, out, *stems = sys.argv[1:]
+    assembly = ["  .section .rodata"]
+    declarations, rows = "", []
+    members = variants.units(variants.kernels())
+    order = {kernel.name: number for number, kernel in enumerate(variants.kernels())}
+    for stem in map(pathlib.Path, stems):
+        unit, _, arch = stem.name.rpartition(".sm_")
+        label = f"fovea_kernels_{unit}_{arch}"
+        packed = pathlib.Path(f"{stem}.cubin.zst")
+        assembly += ["  .balign 64", f"  .global {label}", f"{label}:", f'  .incbin "{packed}"']
+        declarations += f"extern const char {label}[];\n"
+        found = resources(pathlib.Path(f"{stem}.log"))
+        if sorted(found) != sorted(kernel.name for kernel in members[unit]):
+            sys.exit(f"{stem}: compiled to {sorted(found)}")
+        size, packed_size = pathlib.Path(f"{stem}.cubin").stat().st_size, packed.stat().st_size
+        for kernel in members[unit]:
+            fields = "".join(f", .{field} = {value}" for field, value in found[kernel.name].items())
+            row = (
+                f'      {{.kernel = KernelId::{kernel.name}, .name = "{kernel.name}",\n'
+                f'       .source = "{kernel.source}", .arch = {variants.capability(arch)},\n'
+                f"       .packed = bytes({label}, {packed_size}), .unpacked_bytes = {size}{fields}}},\n"
+            )
+            rows.append((order[kernel.name], variants.capability(arch), row))
+    pathlib.Path(f"{out}.S").write_text(
+        "\n".join([*assembly, '  .section .note.GNU-stack,"",@progbits']) + "\n"
+    )
+    table = "".join(row for _, _, row in sorted(rows))
+    pathlib.Path(f"{out}.cpp").write_text(f"""// Made by kernels/embed.py.
 #include "gpu/device/kernel_image.hpp"
 
-#include <array>
-
 extern "C" {{
-{declarations}
-}}
+{declarations}}}
 
 namespace fovea::gpu {{
 namespace {{
@@ -76,11 +80,13 @@ namespace {{
   return std::as_bytes(std::span(data, size));
 }}
 
-{array}
-
 }}  // namespace
 
-std::span<const KernelImage> kernel_images() {{ return kImages; }}
+// By kernel, and for each by architecture.
+std::vector<KernelImage> {function}() {{
+  return {{
+{table}  }};
+}}
 
 }}  // namespace fovea::gpu
 """)

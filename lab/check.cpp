@@ -140,7 +140,7 @@ class Checker {
 
 bool carries_kernels(const Card& card, const gpu::DeviceInfo& device) {
   return std::ranges::any_of(gpu::kernel_images(), [&](const gpu::KernelImage& image) {
-    return gpu::runs_on(image, device.arch()) &&
+    return gpu::runs_on(image.arch, device.arch()) &&
            std::ranges::any_of(
                card.kernels, [&](const KernelLimits& limits) { return limits.covers(image.name); });
   });

@@ -10,8 +10,8 @@
 #include "gpu/vendor/cublaslt.hpp"
 #include "lab/check.hpp"
 #include "lab/gemm_workload.hpp"
+#include "lab/peer_add.hpp"
 #include "lab/placement.hpp"
-#include "lab/remainder.hpp"
 
 namespace fovea::lab {
 namespace {
@@ -112,21 +112,8 @@ std::vector<Recipe> recipes_for(const gpu::GemmProblem& problem) {
       break;
     }
     case GemmEpilogue::kGelu:
-      if (problem.output == DType::kE4M3) {
-        MatmulProblem fused = product(MatmulEpilogue::kBiasGelu, MatmulScale::kTensor);
-        fused.output = DType::kE4M3;
-        recipes.push_back({"cuBLASLt + bias, gelu -> e4m3", fused});
-        recipes.push_back({"cuBLASLt" + by_row + " + bias, then gelu -> e4m3",
-                           product(MatmulEpilogue::kBias, MatmulScale::kOuter), true, true,
-                           [all](const GemmShared& shared, const gpu::GemmOperands& operands) {
-                             return gelu_e4m3_launch(shared.kernels.device().info(),
-                                                     shared.scratch.address(), operands.output, all,
-                                                     shared.scale);
-                           }});
-      } else {
-        recipes.push_back({"cuBLASLt" + by_row + " + bias, gelu",
-                           product(MatmulEpilogue::kBiasGelu, MatmulScale::kOuter), true});
-      }
+      recipes.push_back({"cuBLASLt" + by_row + " + bias, gelu",
+                         product(MatmulEpilogue::kBiasGelu, MatmulScale::kOuter), true});
       break;
   }
   return recipes;

@@ -61,7 +61,7 @@ std::size_t address_of(std::string_view line) {
 
 }  // namespace
 
-std::vector<std::byte> instructions_of(std::span<const std::byte> cubin) {
+std::vector<std::byte> instructions_of(std::span<const std::byte> cubin, std::string_view kernel) {
   const auto header = read<Elf64_Ehdr>(cubin, 0);
   if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) {
     fail(kNoElf);
@@ -70,14 +70,14 @@ std::vector<std::byte> instructions_of(std::span<const std::byte> cubin) {
     return read<Elf64_Shdr>(cubin, header.e_shoff + index * sizeof(Elf64_Shdr));
   };
   const Elf64_Shdr names = section(header.e_shstrndx);
-  constexpr std::string_view kFunction = ".text.";
+  const std::string wanted = fmt::format(".text.{}", kernel);
   std::vector<std::byte> code;
   for (std::size_t index = 0; index < header.e_shnum; ++index) {
     const Elf64_Shdr one = section(index);
     const std::span<const std::byte> rest =
         part(part(cubin, names.sh_offset, names.sh_size), one.sh_name, names.sh_size - one.sh_name);
-    if (rest.size() >= kFunction.size() &&
-        std::memcmp(rest.data(), kFunction.data(), kFunction.size()) == 0) {
+    if (rest.size() > wanted.size() &&
+        std::memcmp(rest.data(), wanted.c_str(), wanted.size() + 1) == 0) {
       const std::span<const std::byte> function = part(cubin, one.sh_offset, one.sh_size);
       code.insert(code.end(), function.begin(), function.end());
     }
@@ -105,8 +105,19 @@ std::vector<std::string_view> split_listing(std::string_view listing,
   return parts;
 }
 
+std::string disassemble(const gpu::KernelImage& image, std::vector<std::string> options) {
+  const std::vector<std::byte> cubin = gpu::unpack(image);
+  const std::string listing = run_nvdisasm(std::move(options), cubin, image.name);
+  // Of all kernels of the unit, each in a section of its own.
+  const std::size_t begin = listing.find(fmt::format("\t.section\t.text.{},", image.name));
+  if (begin == listing.npos) {
+    fail("nvdisasm lists no instructions of {}", image.name);
+  }
+  return listing.substr(begin, listing.find("\n\t.section\t", begin) - begin);
+}
+
 std::string disassemble(const gpu::KernelImage& image) {
-  return run_nvdisasm({"-c"}, image.cubin, image.name);
+  return disassemble(image, {"-c"});
 }
 
 std::vector<std::string> disassemble(std::span<const gpu::KernelImage* const> images) {
@@ -116,7 +127,7 @@ std::vector<std::string> disassemble(std::span<const gpu::KernelImage* const> im
   std::vector<std::byte> code;
   std::vector<std::size_t> sizes;
   for (const gpu::KernelImage* const image : images) {
-    const std::vector<std::byte> one = instructions_of(image->cubin);
+    const std::vector<std::byte> one = instructions_of(gpu::unpack(*image), image->name);
     code.insert(code.end(), one.begin(), one.end());
     sizes.push_back(one.size());
   }

@@ -11,9 +11,10 @@
 
 namespace fovea::lab {
 
-/// The instructions of a cubin's functions as they lie in memory, one function after the other.
-/// Throws fovea::Error when it is no ELF file.
-[[nodiscard]] std::vector<std::byte> instructions_of(std::span<const std::byte> cubin);
+/// The instructions of one of a cubin's kernels; none when it is not there. Throws fovea::Error
+/// when it is no ELF file.
+[[nodiscard]] std::vector<std::byte> instructions_of(std::span<const std::byte> cubin,
+                                                     std::string_view kernel);
 
 /// The lines of a listing by which of several kernels they belong to, whose instructions were
 /// `sizes` bytes large and lay one after the other.
@@ -22,6 +23,9 @@ namespace fovea::lab {
 
 /// What nvdisasm prints of a kernel, labels included.
 [[nodiscard]] std::string disassemble(const gpu::KernelImage& image);
+/// The same with nvdisasm's own options, such as -gi for the lines of the sources.
+[[nodiscard]] std::string disassemble(const gpu::KernelImage& image,
+                                      std::vector<std::string> options);
 
 /// The instructions alone of kernels of one architecture, by one run of nvdisasm: it takes near
 /// half a second before it looks at the first, and a thirtieth for one of them.

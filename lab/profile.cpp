@@ -15,6 +15,7 @@
 #include "core/error.hpp"
 #include "gpu/device/device.hpp"
 #include "gpu/device/kernel_image.hpp"
+#include "lab/machine_code.hpp"
 #include "lab/process.hpp"
 #include "lab/resources.hpp"
 
@@ -92,9 +93,7 @@ void keep_largest(std::vector<HotSpot>& spots) {
 void place(Profile& profile, int arch) {
   const gpu::KernelImage* const image = gpu::find_kernel_image(profile.kernel, arch);
   if (image != nullptr && on_path("nvdisasm")) {
-    const TemporaryFile cubin(image->cubin);
-    const ProcessResult listing = run_process({"nvdisasm", "-gi", "-c", cubin.path()});
-    const std::vector<std::vector<Frame>> frames = frames_of(listing.output);
+    const std::vector<std::vector<Frame>> frames = frames_of(disassemble(*image, {"-gi", "-c"}));
     std::map<std::string, std::map<std::string, double>> roles;
     for (std::size_t i = 0; i < std::min(frames.size(), profile.hot_spots.size()); ++i) {
       HotSpot& spot = profile.hot_spots[i];

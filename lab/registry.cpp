@@ -7,11 +7,17 @@
 #include <fmt/ranges.h>
 
 #include "core/error.hpp"
+#include "gpu/device/kernel_image.hpp"
+
+namespace fovea::gpu {
+std::vector<KernelImage> lab_kernel_images();  // made by kernels/embed.py
+}
 
 namespace fovea::lab {
 namespace {
 
 std::vector<Card> gather() {
+  gpu::add_kernel_images(gpu::lab_kernel_images());
   using Make = std::vector<Card> (*)();
   const std::vector<Make> operators = {gemm_cards, attention_cards, norm_cards, pool_cards,
                                        pixels_cards};

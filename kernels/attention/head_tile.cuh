@@ -53,15 +53,6 @@ struct HeadTile : HeadSpans<kHeadDim> {
   }
 };
 
-/// After the wait for the products that own them.
-template <int kRegisters>
-__device__ __forceinline__ void fence_registers(float (&x)[kRegisters]) {
-#pragma unroll
-  for (int i = 0; i < kRegisters; ++i) {
-    ptx::wgmma_fence_operand(x[i]);
-  }
-}
-
 /// S (64, N) = Q (64, head_dim) K (N, head_dim)^T, started but not waited for.
 template <typename Element, int N, int kHeadDim, int kKeyRows>
 __device__ __forceinline__ void start_scores(float (&s)[N / 2],

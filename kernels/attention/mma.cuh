@@ -35,25 +35,25 @@
 
 namespace fovea::attention {
 
-/// What follows from the choices of a kernel: Element, and kLevers.
+/// What follows from the choices of a kernel: Element, and kTuning.
 template <typename Choices>
 struct MmaCfg : Choices {
-  using Choices::kLevers;
-  static constexpr int kColumns = kLevers.columns;
-  static constexpr int kRowGroups = kLevers.row_groups;
-  static constexpr int kKeyGroups = kLevers.key_groups;
-  static constexpr int kKeys = kLevers.keys;
-  static constexpr int kStages = kLevers.stages;
+  using Choices::kTuning;
+  static constexpr int kColumns = kTuning.columns;
+  static constexpr int kRowGroups = kTuning.row_groups;
+  static constexpr int kKeyGroups = kTuning.key_groups;
+  static constexpr int kKeys = kTuning.keys;
+  static constexpr int kStages = kTuning.stages;
 
-  static constexpr int kWarpRows = kLevers.warp_rows;
+  static constexpr int kWarpRows = kTuning.warp_rows;
   static constexpr int kRowTiles = kWarpRows / 16;
   static constexpr int kRows = kRowGroups * kWarpRows;   // of a block
   static constexpr int kGroupThreads = kRowGroups * 32;  // of a key group
   static constexpr int kThreads = kGroupThreads * kKeyGroups;
-  static constexpr std::size_t kSharedBytes = mma_shared_bytes(kLevers);
+  static constexpr std::size_t kSharedBytes = mma_shared_bytes(kTuning);
   static constexpr int kColumnSteps = kColumns / 16;
   static constexpr int kKeySteps = kKeys / 16;
-  static constexpr int kFewKeySteps = mma_few_keys(kLevers) / 16;
+  static constexpr int kFewKeySteps = mma_few_keys(kTuning) / 16;
   /// Whether registers hold Q; else it is read again for each block of keys.
   static constexpr bool kQueriesStay = kColumns <= 64 && kWarpRows * kKeys <= 2048;
   static_assert(kColumns % 16 == 0 && kKeys % 16 == 0 && kStages >= 2);

@@ -1,5 +1,5 @@
 // What the attention kernels and their launcher agree on: parameters, the kernels that are built
-// and their levers, and the shared memory that follows from them.
+// and their tuning, and the shared memory that follows from them.
 #pragma once
 
 #include <array>
@@ -76,7 +76,7 @@ struct PortableParams {
 };
 
 /// Short sequences: all keys of a head on chip (sm90_short.cuh).
-struct ShortLevers {
+struct ShortTuning {
   int head_dim;
   int keys;        // columns of scores: keys up to this, and more than 8 fewer
   int consumers;   // warpgroups that multiply
@@ -84,29 +84,14 @@ struct ShortLevers {
   int tile_slots;  // tiles of 64 queries on chip
 };
 
-/// Three consumers overlap best; the scores of 256 keys leave registers for two.
-inline constexpr std::array kShortKernels = {
-    ShortLevers{64, 200, 3, 6, 8},
-    ShortLevers{64, 256, 2, 5, 8},
-    ShortLevers{72, 256, 2, 4, 6},
-    ShortLevers{96, 256, 2, 3, 5},
-};
-
 /// Any length: keys stream through (sm90_flash.cuh).
-struct FlashLevers {
+struct FlashTuning {
   int head_dim;
   int keys;        // of a block
   int consumers;   // warpgroups that multiply, with 64 queries each
   int key_slots;   // blocks of keys or values on chip
   int tile_slots;  // tiles of 64 queries on chip
   int cost;        // of a key, for an item, beside other kernels of the width; of an H200's times
-};
-
-inline constexpr std::array kFlashKernels = {
-    FlashLevers{64, 128, 3, 6, 6, 117}, FlashLevers{64, 96, 3, 8, 6, 125},
-    FlashLevers{64, 64, 4, 10, 6, 159}, FlashLevers{64, 160, 2, 6, 4, 100},
-    FlashLevers{72, 112, 3, 7, 6, 1},   FlashLevers{96, 96, 3, 6, 6, 1},
-    FlashLevers{128, 128, 2, 5, 4, 1},
 };
 
 /// A thread of the warpgroup that loads keeps this many registers.
@@ -144,20 +129,17 @@ constexpr int key_rows(int keys) {
 }
 
 /// Dynamic shared memory: tiles, then a full and an empty barrier a slot.
-template <typename Levers>
-constexpr std::size_t shared_bytes(const Levers& levers) {
-  const int row_bytes = (levers.head_dim / 64 * 64 + rest_columns(levers.head_dim)) * 2;
-  const int key_tile = round_up(key_rows(levers.keys) * row_bytes, kTileAlignment);
+template <typename Tuning>
+constexpr std::size_t shared_bytes(const Tuning& tuning) {
+  const int row_bytes = (tuning.head_dim / 64 * 64 + rest_columns(tuning.head_dim)) * 2;
+  const int key_tile = round_up(key_rows(tuning.keys) * row_bytes, kTileAlignment);
   const int query_tile = round_up(kTileRows * row_bytes, kTileAlignment);
-  const int bytes = levers.key_slots * (key_tile + 16) + levers.tile_slots * (query_tile + 16);
+  const int bytes = tuning.key_slots * (key_tile + 16) + tuning.tile_slots * (query_tile + 16);
   return static_cast<std::size_t>(round_up(bytes, kTileAlignment));
 }
 
-/// What a kernel by mma.sync is built for, among the GPUs from sm_80 on.
-enum class MmaGpus : std::uint8_t { kAll, kHopper, kOthers };
-
 /// Any GPU from sm_80 on (mma.cuh).
-struct MmaLevers {
+struct MmaTuning {
   int columns;     // heads are padded to them
   int warp_rows;   // queries of a warp
   int row_groups;  // warps along the queries
@@ -166,77 +148,53 @@ struct MmaLevers {
   int stages;      // blocks of a key group on chip
   int blocks;      // that a multiprocessor holds
   int cost;        // of a query and a key, beside other kernels of the width; of an H200's times
-  MmaGpus gpus = MmaGpus::kAll;
-};
-
-/// Of each width from the most queries a block to the fewest. For other GPUs the compiler needs
-/// more registers, and Ada has half of the shared memory.
-inline constexpr std::array kMmaKernels = {
-    MmaLevers{32, 32, 4, 1, 128, 2, 2, 100},
-    MmaLevers{32, 16, 4, 1, 128, 2, 3, 105},
-    MmaLevers{64, 32, 4, 1, 128, 2, 2, 100, MmaGpus::kHopper},
-    MmaLevers{64, 32, 4, 1, 64, 2, 2, 109, MmaGpus::kOthers},
-    MmaLevers{64, 16, 4, 1, 80, 2, 4, 112, MmaGpus::kHopper},
-    MmaLevers{64, 16, 4, 1, 64, 2, 4, 118, MmaGpus::kOthers},
-    MmaLevers{64, 32, 2, 4, 64, 2, 1, 90},
-    MmaLevers{64, 32, 1, 8, 32, 2, 1, 90},
-    MmaLevers{80, 32, 4, 1, 64, 2, 2, 100},
-    MmaLevers{80, 16, 4, 1, 128, 2, 2, 120},
-    MmaLevers{96, 32, 4, 1, 64, 2, 2, 100},
-    MmaLevers{96, 16, 4, 1, 96, 2, 2, 110},
-    MmaLevers{128, 32, 4, 1, 64, 2, 2, 100, MmaGpus::kHopper},
-    MmaLevers{128, 32, 4, 1, 32, 2, 2, 120, MmaGpus::kOthers},
-    MmaLevers{128, 16, 4, 1, 64, 2, 3, 130},
 };
 
 /// Where so many keys or fewer are left, a warp looks at no more of their block.
-constexpr int mma_few_keys(const MmaLevers& levers) {
-  return round_up(levers.keys / 2, 16);
+constexpr int mma_few_keys(const MmaTuning& tuning) {
+  return round_up(tuning.keys / 2, 16);
 }
-constexpr int mma_rows(const MmaLevers& levers) {
-  return levers.row_groups * levers.warp_rows;
+constexpr int mma_rows(const MmaTuning& tuning) {
+  return tuning.row_groups * tuning.warp_rows;
 }
-constexpr int mma_threads(const MmaLevers& levers) {
-  return levers.row_groups * levers.key_groups * 32;
+constexpr int mma_threads(const MmaTuning& tuning) {
+  return tuning.row_groups * tuning.key_groups * 32;
 }
 /// Where a head's keys and values begin, and how many they are; to the alignment of tiles.
 inline constexpr std::size_t kHeadPlaceBytes = 128;
-constexpr std::size_t mma_shared_bytes(const MmaLevers& levers) {
-  const int rows = mma_rows(levers) + 2 * levers.key_groups * levers.stages * levers.keys;
-  return static_cast<std::size_t>(rows) * static_cast<std::size_t>(levers.columns) * 2 +
+constexpr std::size_t mma_shared_bytes(const MmaTuning& tuning) {
+  const int rows = mma_rows(tuning) + 2 * tuning.key_groups * tuning.stages * tuning.keys;
+  return static_cast<std::size_t>(rows) * static_cast<std::size_t>(tuning.columns) * 2 +
          kHeadPlaceBytes;
 }
 
 /// Multiply-adds in f32 (scalar.cuh).
-struct ScalarLevers {
+struct ScalarTuning {
   int columns;  // heads are padded to them
   int stages;   // tiles of keys or values on chip or under way
 };
-inline constexpr std::array kScalarKernels = {ScalarLevers{64, 2}, ScalarLevers{64, 3},
-                                              ScalarLevers{128, 2}, ScalarLevers{128, 3}};
 /// From so many keys on the ring has three tiles, below two.
 inline constexpr int kScalarLongKeys = 2048;
 inline constexpr int kScalarThreads = 512;
 
 /// Queries, the ring, and the weights of a tile in f32.
-constexpr std::size_t scalar_shared_bytes(const ScalarLevers& levers) {
+constexpr std::size_t scalar_shared_bytes(const ScalarTuning& tuning) {
   return static_cast<std::size_t>(kTileRows) *
-             (static_cast<std::size_t>(levers.columns) * 2 * (1 + levers.stages) + kTileRows * 4) +
+             (static_cast<std::size_t>(tuning.columns) * 2 * (1 + tuning.stages) + kTileRows * 4) +
          kHeadPlaceBytes;
 }
 
 /// Matrix products of 16x16x16 (wmma.cuh).
-struct WmmaLevers {
+struct WmmaTuning {
   int columns;  // heads are padded to them
   int blocks;   // that a multiprocessor holds at least
 };
-inline constexpr std::array kWmmaKernels = {WmmaLevers{64, 8}, WmmaLevers{128, 4}};
 inline constexpr int kWmmaThreads = 128;
 inline constexpr int kWmmaKeys = 32;  // of a block
 
-constexpr std::size_t wmma_shared_bytes(const WmmaLevers& levers) {
+constexpr std::size_t wmma_shared_bytes(const WmmaTuning& tuning) {
   return static_cast<std::size_t>(kTileRows + 4 * kWmmaKeys) *
-         static_cast<std::size_t>(levers.columns) * 2;
+         static_cast<std::size_t>(tuning.columns) * 2;
 }
 
 }  // namespace fovea::attention

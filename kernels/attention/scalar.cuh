@@ -26,12 +26,12 @@
 
 namespace fovea::attention {
 
-/// What follows from the choices of a kernel: Element, and kLevers.
+/// What follows from the choices of a kernel: Element, and kTuning.
 template <typename Choices>
 struct ScalarCfg : Choices {
-  using Choices::kLevers;
-  static constexpr int kColumns = kLevers.columns;
-  static constexpr int kStages = kLevers.stages;
+  using Choices::kTuning;
+  static constexpr int kColumns = kTuning.columns;
+  static constexpr int kStages = kTuning.stages;
 
   static constexpr int kThreads = kScalarThreads;
   static constexpr int kRegisters = 72;  // a thread
@@ -39,7 +39,7 @@ struct ScalarCfg : Choices {
   static constexpr int kRows = kTileRows;  // of queries, and keys of a tile
   static constexpr int kWarpRows = kRows / kWarps;
   static constexpr int kSpans = kColumns / 64;  // a lane has two columns of each
-  static constexpr std::size_t kSharedBytes = scalar_shared_bytes(kLevers);
+  static constexpr std::size_t kSharedBytes = scalar_shared_bytes(kTuning);
   static_assert(kColumns % 64 == 0 && kRows == 64 && kWarpRows % 4 == 0);
 };
 

@@ -35,20 +35,20 @@
 
 namespace fovea::attention {
 
-/// What follows from the choices of a kernel: Element, and kLevers.
+/// What follows from the choices of a kernel: Element, and kTuning.
 template <typename Choices>
 struct FlashCfg : Choices {
-  using Choices::kLevers;
-  static constexpr int kHeadDim = kLevers.head_dim;
-  static constexpr int kKeys = kLevers.keys;
-  static constexpr int kConsumers = kLevers.consumers;
-  static constexpr int kKeySlots = kLevers.key_slots;
-  static constexpr int kTileSlots = kLevers.tile_slots;
+  using Choices::kTuning;
+  static constexpr int kHeadDim = kTuning.head_dim;
+  static constexpr int kKeys = kTuning.keys;
+  static constexpr int kConsumers = kTuning.consumers;
+  static constexpr int kKeySlots = kTuning.key_slots;
+  static constexpr int kTileSlots = kTuning.tile_slots;
 
   static constexpr int kSteps = kKeys / 16;                // of P V
   static constexpr int kQueries = kConsumers * kTileRows;  // of an item
   static constexpr int kThreads = threads_of(kConsumers);
-  static constexpr std::size_t kSharedBytes = shared_bytes(kLevers);
+  static constexpr std::size_t kSharedBytes = shared_bytes(kTuning);
   static constexpr int kConsumerRegisters = consumer_registers(kConsumers);
   static_assert(kKeys % 16 == 0 && kKeys <= 256, "one wgmma makes all of a block's scores");
   static_assert(kKeySlots >= 3 && kTileSlots > kConsumers, "a ring that cannot turn");
@@ -194,7 +194,7 @@ __device__ __forceinline__ void consume(const Sm90Params& params, FlashStorage<C
     };
 
     ptx::wgmma_wait_group<0>();
-    fence_registers(s);
+    ptx::wgmma_fence_operands(s);
     release(first_slot);
     mask(at.blocks - 1);
     RowPair max{{kMinusInfinity, kMinusInfinity}};
@@ -236,7 +236,7 @@ __device__ __forceinline__ void consume(const Sm90Params& params, FlashStorage<C
       turn.pass();
 
       ptx::wgmma_wait_group<1>();
-      fence_registers(s);
+      ptx::wgmma_fence_operands(s);
       release(key_slot);
       mask(block);
       const RowPair block_max = row_max(s);

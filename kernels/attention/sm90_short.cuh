@@ -34,20 +34,20 @@
 
 namespace fovea::attention {
 
-/// What follows from the choices of a kernel: Element, and kLevers.
+/// What follows from the choices of a kernel: Element, and kTuning.
 template <typename Choices>
 struct ShortCfg : Choices {
-  using Choices::kLevers;
-  static constexpr int kHeadDim = kLevers.head_dim;
-  static constexpr int kKeys = kLevers.keys;
-  static constexpr int kConsumers = kLevers.consumers;
-  static constexpr int kKeySlots = kLevers.key_slots;
-  static constexpr int kTileSlots = kLevers.tile_slots;
+  using Choices::kTuning;
+  static constexpr int kHeadDim = kTuning.head_dim;
+  static constexpr int kKeys = kTuning.keys;
+  static constexpr int kConsumers = kTuning.consumers;
+  static constexpr int kKeySlots = kTuning.key_slots;
+  static constexpr int kTileSlots = kTuning.tile_slots;
 
   static constexpr int kKeyRows = key_rows(kKeys);
   static constexpr int kSteps = kKeyRows / 16;  // of P V
   static constexpr int kThreads = threads_of(kConsumers);
-  static constexpr std::size_t kSharedBytes = shared_bytes(kLevers);
+  static constexpr std::size_t kSharedBytes = shared_bytes(kTuning);
   static constexpr int kConsumerRegisters = consumer_registers(kConsumers);
   static_assert(kKeys % 8 == 0 && kKeys <= 256, "one wgmma makes all of a tile's scores");
   static_assert(kKeySlots >= 2 && kTileSlots > kConsumers, "a ring that cannot turn");
@@ -184,7 +184,7 @@ __device__ __forceinline__ void consume(const Sm90Params& params, ShortStorage<C
     auto value = key;
     value.advance();
     ptx::wgmma_wait_group<0>();
-    fence_registers(s);
+    ptx::wgmma_fence_operands(s);
     if (lane == 0) {
       ptx::mbarrier_arrive(&shared.key_barriers.empty[key.stage]);
     }

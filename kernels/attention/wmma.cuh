@@ -28,17 +28,17 @@
 
 namespace fovea::attention {
 
-/// What follows from the choices of a kernel: Element, and kLevers.
+/// What follows from the choices of a kernel: Element, and kTuning.
 template <typename Choices>
 struct WmmaCfg : Choices {
-  using Choices::kLevers;
-  static constexpr int kColumns = kLevers.columns;
+  using Choices::kTuning;
+  static constexpr int kColumns = kTuning.columns;
 
   static constexpr int kThreads = kWmmaThreads;
   static constexpr int kRows = kTileRows;
   static constexpr int kKeys = kWmmaKeys;
   static constexpr int kColumnSteps = kColumns / 16;
-  static constexpr std::size_t kSharedBytes = wmma_shared_bytes(kLevers);
+  static constexpr std::size_t kSharedBytes = wmma_shared_bytes(kTuning);
 };
 
 /// A (16, 16), B (16, 16) and D (16, 16) of D += A B, as a warp holds them: rows `lane / 4` and

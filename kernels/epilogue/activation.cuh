@@ -25,7 +25,8 @@ __device__ __forceinline__ std::uint32_t gelu_tanh_f16x2(std::uint32_t packed, _
   const __half2 cubic = __float2half2_rn(0.044715F * 0.7978845608F);
   __half2 x;
   __builtin_memcpy(&x, &packed, sizeof(x));
-  x = __hmax2(x, __float2half2_rn(-240.0F));  // where it is zero; infinity would be NaN
+  // Where it is zero; infinity would be NaN, and NaN stays NaN.
+  x = __hmax2_nan(x, __float2half2_rn(-240.0F));
   const __half2 u = __hmul2(x, __hfma2(__hmul2(x, x), cubic, linear));
   std::uint32_t argument;
   __builtin_memcpy(&argument, &u, sizeof(u));

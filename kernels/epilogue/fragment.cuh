@@ -16,9 +16,6 @@
 
 namespace fovea::epilogue {
 
-enum class Kind { kBias, kGelu, kResidual, kPosition };
-enum class Output { kBF16, kE4M3, kI8 };
-
 /// One of the two rows of a tile that a lane holds parts of.
 struct Row {
   std::int32_t index;  // of the output
@@ -152,22 +149,22 @@ struct Fragment {
     float values[2];
     float shifts[2];  // kNormed
   };
+  // By ordinary loads: the grid before this one may write them while this one already runs.
   static __device__ __forceinline__ RowScales load_row_scales(const Params& p,
                                                               const Row (&rows)[2]) {
     RowScales scales{{1.0F, 1.0F}, {0.0F, 0.0F}};
     if constexpr (Cfg::kNormed) {
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
-        const auto norm = rows[h].valid
-                              ? __ldg(reinterpret_cast<const float2*>(p.row_norm) + rows[h].index)
-                              : float2{};
+        const auto norm =
+            rows[h].valid ? reinterpret_cast<const float2*>(p.row_norm)[rows[h].index] : float2{};
         scales.values[h] = norm.x;
         scales.shifts[h] = norm.y;
       }
     } else if (Cfg::kScaled && p.row_scale != nullptr) {
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
-        scales.values[h] = rows[h].valid ? __ldg(p.row_scale + rows[h].index) : 0.0F;
+        scales.values[h] = rows[h].valid ? p.row_scale[rows[h].index] : 0.0F;
       }
     }
     return scales;

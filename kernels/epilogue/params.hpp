@@ -8,6 +8,12 @@ namespace fovea::epilogue {
 inline constexpr int kQuad = 4;         // lanes that share a row of the accumulators
 inline constexpr int kGeluOffset = 96;  // i8 results of GELU are stored less this
 
+/// What follows a product: + bias; gelu(+ bias); += the output as it was, + bias; + the position's
+/// row.
+enum class Kind : std::uint8_t { kBias, kGelu, kResidual, kPosition };
+/// The type of the output.
+enum class Output : std::uint8_t { kBF16, kE4M3, kI8 };
+
 /// What a LayerNorm does to a row but for its weight and bias: x * scale + shift.
 struct alignas(8) RowNorm {
   float scale;  // 1 / deviation

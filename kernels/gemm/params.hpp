@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "kernels/epilogue/params.hpp"
+#include "kernels/tile/input.hpp"
 
 namespace fovea::gemm {
 
@@ -17,6 +18,29 @@ inline constexpr int kBlockBytes = 128;  // of K that a stage holds: the width o
 inline constexpr int kGroupRows = 64;    // of A that one product takes
 inline constexpr int kAlternatingRows = 2 * kGroupRows;  // of a tile of that design
 inline constexpr int kAlternatingCluster = 2;            // blocks, one below the other
+
+/// How a kernel goes about a product.
+enum class Design : std::uint8_t {
+  kResident,  // a panel of B stays in shared memory: one-byte types, small K
+  kStreamed,  // both operands pass through
+  // So they do, and two warpgroups take tiles in turn; two blocks, one tile above the other, share
+  // the tile of B.
+  kAlternating,
+};
+
+/// Tuning parameters of a kernel; kernels/variants.py has those of all.
+struct Tuning {
+  Design design = Design::kStreamed;
+  tile::Input input = tile::Input::kBF16;
+  epilogue::Kind epilogue = epilogue::Kind::kBias;
+  epilogue::Output output = epilogue::Output::kBF16;
+  bool normed = false;  // the rows of A are to be normalised
+  int consumers = 0;    // warpgroups that multiply
+  int columns = 0;      // of a tile
+  int stages = 0;       // of the ring
+  int vector = 0;       // columns that a lane stores at once
+  int blocks = 0;       // of kBlockBytes of K that a resident panel holds at most
+};
 
 /// B comes with its rows permuted (see kernels/epilogue/fragment.cuh): its map has dimensions
 /// (k, 2, 4, vector / 2, groups).

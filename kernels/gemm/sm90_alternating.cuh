@@ -43,6 +43,7 @@ struct AlternatingGemm {
   static constexpr int kParts = kRows / kGroupRows;  // of a tile, a product each
   static constexpr int kStages = Cfg::kStages;
   static constexpr int kThreads = kWarpgroup * (kTurns + 1);
+  static constexpr int kBlocksPerSm = 1;
   // 64 Ki registers over the warpgroups; the producer needs few.
   static constexpr int kConsumerRegisters = 240;
   static constexpr int kProducerRegisters = 24;
@@ -189,6 +190,10 @@ struct AlternatingGemm {
       ptx::mbarrier_arrive(&shared.turns[(turn + 1) % kTurns]);
     }
     ptx::wgmma_wait_group<0>();
+#pragma unroll
+    for (int part = 0; part < kParts; ++part) {
+      ptx::wgmma_fence_operands(accumulators[part]);
+    }
     release(previous);
   }
 
@@ -308,6 +313,13 @@ struct AlternatingGemm {
     }
     __syncwarp();
     sync_cluster();  // the other block may still write to this one's shared memory
+  }
+
+  /// A kernel: what one block does.
+  static __device__ __forceinline__ void run_block(const Params& params) {
+    extern __shared__ __align__(1024) unsigned char memory[];
+    AlternatingGemm gemm{params, params.epilogue, *reinterpret_cast<Storage*>(memory)};
+    gemm.run();
   }
 };
 

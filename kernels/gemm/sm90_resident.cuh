@@ -36,6 +36,7 @@ struct ResidentGemm {
   static constexpr int kStages = Cfg::kStages;
   static constexpr int kConsumers = Cfg::kConsumers;
   static constexpr int kThreads = kWarpgroup * (kConsumers + 1);
+  static constexpr int kBlocksPerSm = 1;
   static constexpr int kConsumerRegisters = kConsumers == 3 ? 160 : 240;
   static constexpr int kProducerRegisters = kConsumers == 3 ? 32 : 24;
   static constexpr int kStageBytes = kGroupRows * kBlockBytes;
@@ -209,6 +210,7 @@ struct ResidentGemm {
           ptx::mbarrier_arrive(&shared.turn[group + 1 == kConsumers ? 0 : group + 1]);
         }
         ptx::wgmma_wait_group<0>();
+        ptx::wgmma_fence_operands(accumulators);
         if (lead) {
           ptx::mbarrier_arrive(&shared.stages.empty[previous]);
         }
@@ -253,6 +255,15 @@ struct ResidentGemm {
         consume(static_cast<std::int32_t>(group));
       }
     }
+  }
+
+  /// A kernel: what one block does.
+  static __device__ __forceinline__ void run_block(const Params& params) {
+    extern __shared__ __align__(1024) unsigned char memory[];
+    const std::int64_t tiles = static_cast<std::int64_t>(params.row_tiles) * params.column_tiles;
+    ResidentGemm gemm{params, params.epilogue, *reinterpret_cast<Storage*>(memory),
+                      tiles * blockIdx.x / gridDim.x, tiles * (blockIdx.x + 1) / gridDim.x};
+    gemm.run();
   }
 };
 

@@ -36,6 +36,7 @@ struct StreamedGemm {
   static constexpr int kRows = kGroupRows * Cfg::kConsumers;
   static constexpr int kStages = Cfg::kStages;
   static constexpr int kThreads = kWarpgroup * (Cfg::kConsumers + 1);
+  static constexpr int kBlocksPerSm = Cfg::kConsumers == 1 ? 2 : 1;
   // 64 Ki registers over the warpgroups; the producer needs few.
   static constexpr int kConsumerRegisters = Cfg::kConsumers == 3 ? 160 : 240;
   static constexpr int kProducerRegisters = Cfg::kConsumers == 3 ? 32 : 24;
@@ -164,6 +165,7 @@ struct StreamedGemm {
         state.advance();
       }
       ptx::wgmma_wait_group<0>();
+      ptx::wgmma_fence_operands(accumulators);
       release(previous);
       column_values.store(shared.columns[group], 1 + group);  // 0 is __syncthreads
       if (tile.column + Cfg::kColumns <= out.columns) {
@@ -198,6 +200,13 @@ struct StreamedGemm {
       }
       consume(static_cast<std::int32_t>(group));
     }
+  }
+
+  /// A kernel: what one block does.
+  static __device__ __forceinline__ void run_block(const Params& params) {
+    extern __shared__ __align__(1024) unsigned char memory[];
+    StreamedGemm gemm{params, params.epilogue, *reinterpret_cast<Storage*>(memory)};
+    gemm.run();
   }
 };
 

@@ -36,6 +36,15 @@ __device__ __forceinline__ void wgmma_fence_operand(std::uint32_t& value) {
   asm volatile("" : "+r"(value)::"memory");
 }
 
+/// The same of all accumulators, after the wait for the products that own them.
+template <typename Accumulator, int kRegisters>
+__device__ __forceinline__ void wgmma_fence_operands(Accumulator (&accumulators)[kRegisters]) {
+#pragma unroll
+  for (int i = 0; i < kRegisters; ++i) {
+    wgmma_fence_operand(accumulators[i]);
+  }
+}
+
 // The operand lists of N / 2 accumulators: their places in the text, and their constraints.
 #define FOVEA_WGMMA_P4 "%0, %1, %2, %3"
 #define FOVEA_WGMMA_P8 FOVEA_WGMMA_P4 ", %4, %5, %6, %7"

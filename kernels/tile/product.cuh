@@ -5,10 +5,9 @@
 
 #include "kernels/ptx/wgmma.cuh"
 #include "kernels/tile/descriptor.cuh"
+#include "kernels/tile/input.hpp"
 
 namespace fovea::tile {
-
-enum class Input { kBF16, kE4M3, kU8S8, kS8S8 };
 
 template <Input kInput, int kColumns>
 struct ProductOf;

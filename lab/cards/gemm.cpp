@@ -129,7 +129,6 @@ std::vector<Card> gemm_cards() {
   GemmProblem pixels = embed(e4m3);
   pixels.a = DType::kU8;
   pixels.b = DType::kI8;
-  const GemmProblem fc1 = sized(e4m3, kHidden, kWidth, GemmEpilogue::kGelu);
   const GemmProblem fc1_bf16 = sized(bf16, kHidden, kWidth, GemmEpilogue::kGelu);
   const auto to_e4m3 = [](GemmProblem problem) {
     problem.output = DType::kE4M3;
@@ -143,8 +142,6 @@ std::vector<Card> gemm_cards() {
   add("patch_embed", "e4m3 patches x weights + position table", embed(e4m3));
   add("patch_embed_u8", "u8 pixels x i8 weights + position table", pixels);
   add("patch_embed_bf16", "bf16 patches x weights + position table", embed(bf16));
-  add("gemm_qkv", "e4m3 x e4m3 + bias -> bf16",
-      sized(e4m3, 3 * kWidth, kWidth, GemmEpilogue::kBias));
   add("gemm_qkv_bf16", "bf16 x bf16 + bias", sized(bf16, 3 * kWidth, kWidth, GemmEpilogue::kBias));
   GemmProblem normed = sized(bf16, 3 * kWidth, kWidth, GemmEpilogue::kBias);
   normed.row_norm = true;
@@ -153,13 +150,10 @@ std::vector<Card> gemm_cards() {
       sized(e4m3, kWidth, kWidth, GemmEpilogue::kResidual));
   add("gemm_out_bf16", "residual += bf16 x bf16 + bias",
       sized(bf16, kWidth, kWidth, GemmEpilogue::kResidual));
-  add("gemm_fc1", "gelu(e4m3 x e4m3 + bias) -> e4m3", to_e4m3(fc1));
-  add("gemm_fc1_to_bf16", "gelu(e4m3 x e4m3 + bias) -> bf16", fc1);
   add("gemm_fc1_bf16", "gelu(bf16 x bf16 + bias)", fc1_bf16);
   normed.n = kHidden;
   normed.epilogue = GemmEpilogue::kGelu;
   add("gemm_fc1_norm", "gelu(bf16 x bf16, rows normalised, + bias)", normed);
-  add("gemm_fc1_bf16_to_e4m3", "gelu(bf16 x bf16 + bias) -> e4m3", to_e4m3(fc1_bf16));
   add("gemm_fc2", "residual += e4m3 x e4m3 + bias, bf16",
       sized(e4m3, kWidth, kHidden, GemmEpilogue::kResidual));
   GemmProblem int8 = e4m3;

@@ -13,6 +13,7 @@
 #include "c/operator_types.hpp"
 #include "c/status.hpp"
 #include "gpu/device/device.hpp"
+#include "gpu/device/kernel_image.hpp"
 #include "gpu/launch/attention.hpp"
 #include "gpu/launch/gemm.hpp"
 #include "gpu/launch/launch.hpp"
@@ -197,8 +198,9 @@ gpu::GemmEpilogue gemm_epilogue(std::int32_t epilogue) {
   fail("a linear layer with an unknown epilogue");
 }
 
-/// Kernels that read weights ahead of the kernels before them in the stream must not do so when the
-/// caller may have made those weights just now.
+/// A kernel that starts before those ahead of it in the stream have ended may read what the caller
+/// has made just now; and it waits for the one before it alone, while a caller's may not have
+/// waited for the one before that.
 void run_after_all(Gpu& gpu, gpu::Launch launch, void* stream) {
   launch.config.dependent = false;
   gpu.run(launch, stream);
@@ -218,8 +220,9 @@ void attention_on_gpu(const fovea_attention_args& args, const fovea_place& place
     const gpu::AttentionChoice choice =
         gpu::choose_attention(call.problem, gpu.device().info(), level_of(args.level));
     gpu.note(choice.notice);
-    gpu.run(gpu::attention_launch(gpu.device(), call.problem, call.operands, choice.plan),
-            place.stream);
+    run_after_all(gpu,
+                  gpu::attention_launch(gpu.device(), call.problem, call.operands, choice.plan),
+                  place.stream);
   }
 }
 
@@ -232,10 +235,11 @@ fovea_attention_choice choose_on_gpu(const fovea_attention_args& args, const fov
   const gpu::Launch launch = gpu::attention_launch(device, call.problem, call.operands, plan);
   fovea_attention_choice choice{};
   choice.level = to_string(level_of(plan)).data();  // of a literal
-  if (launch.kernel.size() >= sizeof(choice.kernel)) {
-    fail("the name of kernel {} is too long", launch.kernel);
+  const std::string_view kernel = info_of(launch.kernel).name;
+  if (kernel.size() >= sizeof(choice.kernel)) {
+    fail("the name of kernel {} is too long", kernel);
   }
-  launch.kernel.copy(choice.kernel, launch.kernel.size());
+  kernel.copy(choice.kernel, kernel.size());
   choice.threads = static_cast<std::int32_t>(launch.config.block.x);
   choice.shared_bytes = static_cast<std::int64_t>(launch.config.dynamic_shared_bytes);
   return choice;

@@ -71,8 +71,11 @@ Precision choose_precision(Precision asked, const DeviceInfo& info) {
     return asked;
   }
   const ops::TensorTypes types = types_of(asked);
-  for (const DType type : {types.normed, types.inner}) {
-    const GemmProblem problem{.m = 128, .n = 128, .k = 128, .a = type, .b = type};
+  // QKV and FC2 stand for what reads the two tensors.
+  for (const auto& [type, epilogue] : {std::pair(types.normed, GemmEpilogue::kBias),
+                                       std::pair(types.inner, GemmEpilogue::kResidual)}) {
+    const GemmProblem problem{
+        .m = 128, .n = 128, .k = 128, .a = type, .b = type, .epilogue = epilogue};
     const std::string reason = gpu::can_run(problem, info);
     if (!reason.empty()) {
       fail("{} cannot run on {} (sm_{}): {}. Use bf16", to_string(asked), info.name, info.arch(),
@@ -505,7 +508,7 @@ std::string reason_without_kernels(const DeviceInfo& device) {
   }
   std::set<int> archs;
   for (const KernelImage& image : kernel_images()) {
-    if (runs_on(image, device.arch())) {
+    if (runs_on(image.arch, device.arch())) {
       return "";
     }
     archs.insert(image.arch);

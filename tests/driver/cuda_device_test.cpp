@@ -45,7 +45,7 @@ TEST_F(CudaDeviceTest, OpeningAndClosingLeaveTheCallersContext) {
   constexpr std::array<std::byte, 4> kImage{};
   {
     const std::shared_ptr<void> held = device->hold_context();
-    (void)device->load(kImage, "kernel");
+    (void)device->find(device->load(kImage), "kernel");
   }
   device.reset();
   EXPECT_EQ(current(), theirs_);

@@ -26,6 +26,7 @@ namespace {
 
 using namespace fovea::gpu::driver;
 
+constexpr Result kInvalidValue = 1;
 constexpr Result kInvalidContext = 201;
 constexpr Result kNotSupported = 801;
 
@@ -33,7 +34,12 @@ std::array<ContextOpaque, 2> contexts = {ContextOpaque{0}, ContextOpaque{1}};
 thread_local Context current = nullptr;
 std::mutex mutex;
 std::map<const void*, Context> objects;
-std::map<const void*, std::string> names;  // of functions, which are their modules
+/// What a Function points to: an entry point, of a module.
+struct EntryPoint {
+  const void* module = nullptr;
+  std::string name;
+};
+std::map<std::pair<const void*, std::string>, EntryPoint> entry_points;
 std::vector<FakeLaunch> launches;
 std::atomic<int> astray = 0;
 std::atomic<int> version = 13000;
@@ -263,9 +269,13 @@ Result cuModuleUnload(Module module) {
   return destroy(module);
 }
 Result cuModuleGetFunction(Function* function, Module module, const char* name) {
-  *function = reinterpret_cast<Function>(module);
   const std::lock_guard lock(mutex);
-  names[module] = name;
+  if (!objects.contains(module)) {
+    return kInvalidValue;
+  }
+  EntryPoint& found = entry_points[{module, name}];
+  found = {.module = module, .name = name};
+  *function = reinterpret_cast<Function>(&found);
   return kSuccess;
 }
 Result cuFuncGetAttribute(int* value, FunctionAttribute /*which*/, Function /*function*/) {
@@ -283,12 +293,13 @@ Result cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, Function /*funct
 Result cuLaunchKernelEx(const LaunchConfig* config, Function function, void** /*params*/,
                         void** /*extra*/) {
   const std::lock_guard lock(mutex);
-  const auto found = objects.find(function);
+  const auto& entry = *reinterpret_cast<const EntryPoint*>(function);
+  const auto found = objects.find(entry.module);
   if (found == objects.end() || found->second != current) {
     ++astray;
     return kInvalidContext;
   }
-  FakeLaunch launch{.kernel = names.at(function).c_str(), .stream = config->stream, .dependent = 0};
+  FakeLaunch launch{.kernel = entry.name.c_str(), .stream = config->stream, .dependent = 0};
   for (unsigned i = 0; i < config->attribute_count; ++i) {
     const LaunchAttribute& attribute = config->attributes[i];
     if (attribute.id == kLaunchAttributeProgrammaticStreamSerialization) {

@@ -88,6 +88,7 @@ TEST_F(GpuOperatorsTest, ChoosesWhatItLaunches) {
     const std::vector<FakeLaunch> found = launched(fovea_attention, args_);
     ASSERT_EQ(found.size(), 1U);
     EXPECT_EQ(found[0].kernel, std::string_view(choice.kernel));
+    EXPECT_EQ(found[0].dependent, 0) << "the caller's kernels need not wait for those before them";
     EXPECT_GT(choice.shared_bytes, 0);
     if (level != FOVEA_LEVEL_AUTO) {
       EXPECT_EQ(choice.level, std::string_view(level == FOVEA_LEVEL_MMA ? "mma" : "wgmma"));

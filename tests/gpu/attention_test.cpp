@@ -13,6 +13,7 @@
 #include "core/error.hpp"
 #include "gpu/device/kernel_image.hpp"
 #include "kernels/attention/params.hpp"
+#include "kernels/variants.hpp"
 
 namespace fovea::gpu {
 namespace {
@@ -140,17 +141,17 @@ TEST(AttentionPlans, EveryLevelThatTheGpuHas) {
 
 // Whatever the plan, its kernel is in the program and fits a block of the GPU.
 TEST(AttentionPlans, KernelsExistAndFitABlock) {
-  for (const auto& levers : attention::kShortKernels) {
-    EXPECT_LE(attention::shared_bytes(levers), 232448U);
+  for (const auto& [tuning, bf16, f16] : kShortVariants) {
+    EXPECT_LE(attention::shared_bytes(tuning), 232448U);
   }
-  for (const auto& levers : attention::kFlashKernels) {
-    EXPECT_LE(attention::shared_bytes(levers), 232448U);
+  for (const auto& [tuning, bf16, f16] : kFlashVariants) {
+    EXPECT_LE(attention::shared_bytes(tuning), 232448U);
   }
-  for (const auto& levers : attention::kScalarKernels) {
-    EXPECT_LE(attention::scalar_shared_bytes(levers), 98304U);
+  for (const auto& [tuning, bf16, f16] : kScalarVariants) {
+    EXPECT_LE(attention::scalar_shared_bytes(tuning), 98304U);
   }
-  for (const auto& levers : attention::kWmmaKernels) {
-    EXPECT_LE(attention::wmma_shared_bytes(levers), 49152U);
+  for (const auto& [tuning, bf16, f16] : kWmmaVariants) {
+    EXPECT_LE(attention::wmma_shared_bytes(tuning), 49152U);
   }
   if (kernel_images().empty()) {
     GTEST_SKIP() << "built without the CUDA compiler";
@@ -276,9 +277,8 @@ TEST(AttentionCanRun, SaysWhatIsWrong) {
   }
   for (const int arch : {103, 120}) {
     EXPECT_EQ(reason([](Problem&) {}, arch),
-              fmt::format(
-                  "a GPU is sm_{}, and this program has attention for sm_80, sm_89, sm_90, sm_100",
-                  arch));
+              fmt::format("a GPU is sm_{}, and this program has attention for sm_80, sm_90, sm_100",
+                          arch));
   }
 }
 

@@ -103,6 +103,13 @@ class BackendRun : public testing::Test {
   std::int64_t fail_between_ = -1;
 };
 
+TEST_F(BackendRun, HasTheKernelsOfEveryPrecision) {
+  for (const Precision precision : {Precision::kBf16, Precision::kInt8, Precision::kFp8}) {
+    EXPECT_NO_THROW((void)make_gpu_backend(std::make_unique<QueuedDevice>(ledger_),
+                                           {.precision = precision, .threads = 2}));
+  }
+}
+
 TEST_F(BackendRun, ResultsOfEverySliceComeToTheirPlace) {
   open(64);
   for (const std::int64_t images : {1, 64, 65, 500, 1000, 1, 499, 1000, 1000, 64}) {

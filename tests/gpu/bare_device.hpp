@@ -35,10 +35,8 @@ class BareDevice : public Device {
             Stream& /*stream*/) override {
     none();
   }
-  [[nodiscard]] Kernel load(std::span<const std::byte> /*image*/,
-                            std::string_view /*entry*/) override {
-    none();
-  }
+  [[nodiscard]] Module load(std::span<const std::byte> /*image*/) override { none(); }
+  [[nodiscard]] Kernel find(Module /*module*/, std::string_view /*entry*/) override { none(); }
   [[nodiscard]] KernelResources resources(Kernel /*kernel*/) override { none(); }
   [[nodiscard]] int blocks_per_sm(Kernel /*kernel*/, const LaunchConfig& /*config*/) override {
     none();

@@ -173,8 +173,8 @@ class QueuedDevice final : public BareDevice {
     note_hold();
     queue_of(stream).push([=] { std::memcpy(to.data(), pointer(from), to.size()); });
   }
-  [[nodiscard]] Kernel load(std::span<const std::byte> /*image*/,
-                            std::string_view /*entry*/) override {
+  [[nodiscard]] Module load(std::span<const std::byte> /*image*/) override { return {}; }
+  [[nodiscard]] Kernel find(Module /*module*/, std::string_view /*entry*/) override {
     note_hold();
     return {};
   }

@@ -16,6 +16,7 @@
 #include "kernels/attention/mma.cuh"
 #include "kernels/attention/scalar.cuh"
 #include "kernels/attention/wmma.cuh"
+#include "kernels/variants.hpp"
 #include "machine/machine.hpp"
 
 namespace fovea::attention {
@@ -33,7 +34,7 @@ struct Built {
 template <typename ElementType, const auto& kTable, std::size_t kPlace>
 struct ChoicesOf {
   using Element = ElementType;
-  static constexpr auto kLevers = kTable[kPlace];
+  static constexpr auto kTuning = kTable[kPlace].tuning;
 };
 
 template <template <typename> typename CfgOf, typename Element, const auto& kTable,
@@ -51,12 +52,14 @@ void add(std::vector<Built>& all, const std::string& level, std::index_sequence<
 template <typename Element>
 std::vector<Built> kernels() {
   std::vector<Built> all;
-  add<MmaCfg, Element, kMmaKernels>(all, "mma", std::make_index_sequence<kMmaKernels.size()>(),
-                                    []<typename Cfg>(const auto& params) { mma<Cfg>(params); });
-  add<WmmaCfg, Element, kWmmaKernels>(all, "wmma", std::make_index_sequence<kWmmaKernels.size()>(),
-                                      []<typename Cfg>(const auto& params) { wmma<Cfg>(params); });
-  add<ScalarCfg, Element, kScalarKernels>(
-      all, "scalar", std::make_index_sequence<kScalarKernels.size()>(),
+  add<MmaCfg, Element, gpu::kMmaVariants>(
+      all, "mma", std::make_index_sequence<gpu::kMmaVariants.size()>(),
+      []<typename Cfg>(const auto& params) { mma<Cfg>(params); });
+  add<WmmaCfg, Element, gpu::kWmmaVariants>(
+      all, "wmma", std::make_index_sequence<gpu::kWmmaVariants.size()>(),
+      []<typename Cfg>(const auto& params) { wmma<Cfg>(params); });
+  add<ScalarCfg, Element, gpu::kScalarVariants>(
+      all, "scalar", std::make_index_sequence<gpu::kScalarVariants.size()>(),
       []<typename Cfg>(const auto& params) { scalar<Cfg>(params); });
   return all;
 }

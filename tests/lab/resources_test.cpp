@@ -99,15 +99,18 @@ TEST(MachineCode, AListingOfSeveralKernelsIsSplitByTheirSizes) {
 
 TEST(MachineCode, InstructionsAreThoseOfTheCubin) {
   std::vector<std::byte> file(100);
-  EXPECT_THROW((void)instructions_of(file), Error);
+  EXPECT_THROW((void)instructions_of(file, "kernel"), Error);
   if (gpu::kernel_images().empty()) {
     GTEST_SKIP() << "built without the CUDA compiler";
   }
   for (const gpu::KernelImage& image : gpu::kernel_images()) {
-    const std::size_t size = instructions_of(image.cubin).size();
+    const std::vector<std::byte> cubin = gpu::unpack(image);
+    const std::size_t size = instructions_of(cubin, image.name).size();
     EXPECT_GT(size, 0U) << image.name;
     EXPECT_EQ(size % 16, 0U) << image.name;
-    EXPECT_THROW((void)instructions_of(image.cubin.first(image.cubin.size() / 2)), Error);
+    EXPECT_TRUE(instructions_of(cubin, image.name.substr(1)).empty());
+    EXPECT_THROW((void)instructions_of(std::span(cubin).first(cubin.size() / 2), image.name),
+                 Error);
   }
 }
 

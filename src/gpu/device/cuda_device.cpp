@@ -264,23 +264,26 @@ class CudaDevice final : public Device {
     check(api().fill(to, value, bytes, handle_of(stream)), "filling memory of the GPU");
   }
 
-  [[nodiscard]] Kernel load(std::span<const std::byte> image, std::string_view entry) override {
+  [[nodiscard]] Module load(std::span<const std::byte> image) override {
     enter();
-    const std::string name(entry);
     driver::Module module = nullptr;
     const driver::Result result = api().module_load(&module, image.data(), 0, nullptr, nullptr);
     if (result == driver::kNoBinaryForGpu) {
-      fail("kernel {} was built for another architecture than {} (sm_{})", name, info_.name,
+      fail("machine code for another architecture than that of {} (sm_{})", info_.name,
            info_.arch());
     }
-    check(result, fmt::format("loading kernel {}", name));
-    {
-      const std::lock_guard lock(mutex_);
-      modules_.push_back(module);
-    }
+    check(result, "loading machine code");
+    const std::lock_guard lock(mutex_);
+    modules_.push_back(module);
+    return {.handle = module};
+  }
+  [[nodiscard]] Kernel find(Module module, std::string_view entry) override {
+    enter();
+    const std::string name(entry);
     driver::Function function = nullptr;
-    check(api().module_function(&function, module, name.c_str()),
-          fmt::format("finding kernel {} in its image", name));
+    check(
+        api().module_function(&function, static_cast<driver::Module>(module.handle), name.c_str()),
+        fmt::format("finding kernel {} in its machine code", name));
     // A block may take all of a multiprocessor's shared memory that is left beside the static part.
     const std::size_t dynamic =
         info_.shared_bytes_per_block - resources({.handle = function}).shared_bytes;

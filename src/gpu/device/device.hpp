@@ -48,6 +48,11 @@ class NoGpu : public Error {
   using Error::Error;
 };
 
+/// Loaded machine code. Valid as long as its device.
+struct Module {
+  void* handle = nullptr;
+};
+
 /// A loaded entry point. Valid as long as its device.
 struct Kernel {
   void* handle = nullptr;
@@ -164,9 +169,11 @@ class Device {
   virtual void copy_on_device(DevicePtr to, DevicePtr from, std::size_t bytes, Stream& stream) = 0;
   virtual void fill(DevicePtr to, std::uint8_t value, std::size_t bytes, Stream& stream) = 0;
 
-  /// Loads a cubin, or PTX (text that ends in a zero byte), and finds its entry. The image stays
-  /// loaded as long as the device.
-  [[nodiscard]] virtual Kernel load(std::span<const std::byte> image, std::string_view entry) = 0;
+  /// Loads a cubin, or PTX (text that ends in a zero byte), which stays loaded as long as the
+  /// device.
+  [[nodiscard]] virtual Module load(std::span<const std::byte> image) = 0;
+  /// An entry point of it.
+  [[nodiscard]] virtual Kernel find(Module module, std::string_view entry) = 0;
   [[nodiscard]] virtual KernelResources resources(Kernel kernel) = 0;
   /// Blocks of this size that one multiprocessor holds at once.
   [[nodiscard]] virtual int blocks_per_sm(Kernel kernel, const LaunchConfig& config) = 0;

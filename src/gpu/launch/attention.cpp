@@ -9,23 +9,15 @@
 
 #include "core/divide_up.hpp"
 #include "kernels/attention/params.hpp"
+#include "kernels/variants.hpp"
 
 namespace fovea::gpu {
 namespace {
 
-using attention::FlashLevers;
-using attention::kFlashKernels;
-using attention::kMmaKernels;
+using attention::FlashTuning;
 using attention::kOutputRows;
-using attention::kScalarKernels;
-using attention::kShortKernels;
 using attention::kTileRows;
-using attention::kWmmaKernels;
-using attention::ShortLevers;
-
-std::string_view name_of(DType type) {
-  return type == DType::kF16 ? "f16" : "bf16";
-}
+using attention::ShortTuning;
 
 /// The map of columns `span` wide of a tensor (head_dim, rows, heads, images). Columns beyond the
 /// head are read as zeros and not written.
@@ -110,7 +102,7 @@ attention::Sm90Params sm90_params(Device& device, const AttentionProblem& proble
 }
 
 Launch short_launch(Device& device, const AttentionProblem& problem,
-                    const AttentionOperands& operands, const ShortLevers& kernel) {
+                    const AttentionOperands& operands, const ShortTuning& kernel) {
   const std::int64_t both = problem.batch * problem.heads;
   const std::int64_t tiles = divide_up(problem.queries, kTileRows);
   // A whole head an item, so that its keys are read once; one tile when heads are too few to go
@@ -145,7 +137,7 @@ std::int64_t heads_in_l2(const AttentionProblem& problem, const DeviceInfo& devi
 }
 
 Launch flash_launch(Device& device, const AttentionProblem& problem,
-                    const AttentionOperands& operands, const FlashLevers& kernel) {
+                    const AttentionOperands& operands, const FlashTuning& kernel) {
   attention::Sm90Params params =
       sm90_params(device, problem, operands, kernel.keys, kernel.head_dim);
   params.parts = static_cast<std::int32_t>(
@@ -234,30 +226,27 @@ Launch attention_launch(Device& device, const AttentionProblem& problem,
   const auto at = static_cast<std::size_t>(plan.kernel);
   switch (plan.design) {
     case AttentionDesign::kShort:
-      launch = short_launch(device, problem, operands, kShortKernels.at(at));
+      launch = short_launch(device, problem, operands, kShortVariants.at(at).tuning);
       break;
     case AttentionDesign::kFlash:
-      launch = flash_launch(device, problem, operands, kFlashKernels.at(at));
+      launch = flash_launch(device, problem, operands, kFlashVariants.at(at).tuning);
       break;
     case AttentionDesign::kMma:
-      launch =
-          portable_launch(problem, operands, device.info(), mma_rows(kMmaKernels.at(at)),
-                          mma_threads(kMmaKernels.at(at)), mma_shared_bytes(kMmaKernels.at(at)));
+      launch = portable_launch(
+          problem, operands, device.info(), mma_rows(kMmaVariants.at(at).tuning),
+          mma_threads(kMmaVariants.at(at).tuning), mma_shared_bytes(kMmaVariants.at(at).tuning));
       break;
     case AttentionDesign::kWmma:
       launch = portable_launch(problem, operands, device.info(), kTileRows, attention::kWmmaThreads,
-                               wmma_shared_bytes(kWmmaKernels.at(at)));
+                               wmma_shared_bytes(kWmmaVariants.at(at).tuning));
       break;
     case AttentionDesign::kScalar:
       launch =
           portable_launch(problem, operands, device.info(), kTileRows, attention::kScalarThreads,
-                          scalar_shared_bytes(kScalarKernels.at(at)));
+                          scalar_shared_bytes(kScalarVariants.at(at).tuning));
       break;
   }
-  const std::string name = to_string(plan);
-  const std::size_t design = name.find('_');
-  launch.kernel = fmt::format("attention_{}_{}{}", std::string_view(name).substr(0, design),
-                              name_of(problem.type), std::string_view(name).substr(design));
+  launch.kernel = kernel_of(plan, problem.type);
   return launch;
 }
 

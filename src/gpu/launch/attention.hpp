@@ -96,9 +96,11 @@ enum class AttentionDesign : std::uint8_t {
 /// How a problem is run: a design, and the one of its kernels.
 struct AttentionPlan {
   AttentionDesign design = AttentionDesign::kMma;
-  int kernel = 0;  // its place in the tables of kernels/attention/params.hpp
+  int kernel = 0;  // its place in the design's table of kernels/variants.hpp
 };
 
+/// The kernel that runs it, for operands of kBF16 or kF16.
+[[nodiscard]] KernelId kernel_of(const AttentionPlan& plan, DType type);
 /// "short_d64_k200": as the kernel is called.
 [[nodiscard]] std::string to_string(const AttentionPlan& plan);
 [[nodiscard]] AttentionLevel level_of(const AttentionPlan& plan);

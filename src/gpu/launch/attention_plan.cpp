@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <iterator>
 #include <limits>
-#include <map>
-#include <ranges>
+#include <set>
 #include <utility>
 
 #include <fmt/ranges.h>
@@ -14,22 +14,15 @@
 #include "gpu/device/kernel_image.hpp"
 #include "gpu/launch/attention.hpp"
 #include "kernels/attention/params.hpp"
+#include "kernels/variants.hpp"
 
 namespace fovea::gpu {
 namespace {
 
-using attention::FlashLevers;
-using attention::kFlashKernels;
-using attention::kMmaKernels;
-using attention::kScalarKernels;
-using attention::kShortKernels;
+using attention::FlashTuning;
 using attention::kTileRows;
-using attention::kWmmaKernels;
-using attention::MmaGpus;
-using attention::MmaLevers;
-using attention::ScalarLevers;
-using attention::ShortLevers;
-using attention::WmmaLevers;
+using attention::MmaTuning;
+using attention::ShortTuning;
 
 constexpr std::array<std::string_view, 4> kLevelNames = {"scalar", "wmma", "mma", "wgmma"};
 
@@ -40,35 +33,23 @@ constexpr std::array kMissedGates = {
                .measured = "matrix units busy 8.7% of the time, 40% wanted"},
 };
 
-/// The plain levels are not built for later architectures.
-constexpr int kLastPlainArch = 90;
-
-/// One of attention's kernels by architecture, of those that this program has them for: mma, which
-/// all of these have.
-const std::map<int, const KernelImage*>& built_kernels() {
-  static const std::map<int, const KernelImage*> found = [] {
-    std::map<int, const KernelImage*> by_arch;
-    for (const KernelImage& image : kernel_images()) {
-      if (image.name.starts_with("attention_mma_")) {
-        by_arch.emplace(image.arch, &image);
-      }
-    }
-    return by_arch;
-  }();
-  return found;
+/// Whether the scalar and wmma levels, which run when they are asked for, are built for the device.
+bool has_reference_levels(const DeviceInfo& device) {
+  return is_built_for(kScalarVariants.front().bf16, device.arch());
 }
 
-/// Why none of them runs on the device. A program built without the CUDA compiler has none for any,
-/// which is told where a GPU is opened; what it would run can still be asked.
+/// Why no kernel is built for the device.
 std::string why_not_built(const DeviceInfo& device) {
-  const std::map<int, const KernelImage*>& built = built_kernels();
-  const bool runs = std::ranges::any_of(
-      built, [&](const auto& one) { return runs_on(*one.second, device.arch()); });
-  if (runs || built.empty()) {
-    return "";
+  std::set<int> archs;
+  for (const auto& variant : kMmaVariants) {
+    if (is_built_for(variant.bf16, device.arch())) {
+      return "";
+    }
+    std::ranges::copy_if(info_of(variant.bf16).archs, std::inserter(archs, archs.end()),
+                         [](int arch) { return arch > 0; });
   }
   return fmt::format("{} is sm_{}, and this program has attention for sm_{}", device.name,
-                     device.arch(), fmt::join(std::views::keys(built), ", sm_"));
+                     device.arch(), fmt::join(archs, ", sm_"));
 }
 
 /// Whether the copy engine reads (or writes) tensors with these strides, in bytes.
@@ -82,7 +63,7 @@ bool copyable(const AttentionStrides& strides, std::size_t element) {
 template <typename Kernels>
 int least_columns(const Kernels& kernels, const AttentionProblem& problem) {
   int least = 0;
-  for (const auto& kernel : kernels) {
+  for (const auto& [kernel, bf16, f16] : kernels) {
     if (kernel.head_dim >= problem.head_dim && (least == 0 || kernel.head_dim < least)) {
       least = kernel.head_dim;
     }
@@ -90,8 +71,8 @@ int least_columns(const Kernels& kernels, const AttentionProblem& problem) {
   return least;
 }
 
-bool fits(const ShortLevers& kernel, const AttentionProblem& problem) {
-  return !problem.causal && kernel.head_dim == least_columns(kShortKernels, problem) &&
+bool fits(const ShortTuning& kernel, const AttentionProblem& problem) {
+  return !problem.causal && kernel.head_dim == least_columns(kShortVariants, problem) &&
          problem.keys <= kernel.keys && problem.keys > kernel.keys - 8;
 }
 
@@ -101,21 +82,22 @@ template <typename Kernels, typename Wanted>
 int narrowest(const Kernels& kernels, const AttentionProblem& problem, Wanted wanted) {
   int best = -1;
   for (std::size_t i = 0; i < kernels.size(); ++i) {
-    if (wanted(kernels.at(i)) && kernels.at(i).columns >= problem.head_dim &&
-        (best < 0 || kernels.at(i).columns < kernels.at(static_cast<std::size_t>(best)).columns)) {
+    const int columns = kernels.at(i).tuning.columns;
+    if (wanted(kernels.at(i).tuning) && columns >= problem.head_dim &&
+        (best < 0 || columns < kernels.at(static_cast<std::size_t>(best)).tuning.columns)) {
       best = static_cast<int>(i);
     }
   }
   return best;
 }
 
-std::int64_t mma_tiles(const MmaLevers& kernel, const AttentionProblem& problem) {
+std::int64_t mma_tiles(const MmaTuning& kernel, const AttentionProblem& problem) {
   return problem.batch * problem.heads * divide_up(problem.queries, mma_rows(kernel));
 }
 
 /// How long a kernel takes that gives all multiprocessors work, in units that kernels of one width
 /// share: queries and keys with their padding.
-std::int64_t mma_time(const MmaLevers& kernel, const AttentionProblem& problem) {
+std::int64_t mma_time(const MmaTuning& kernel, const AttentionProblem& problem) {
   const std::int64_t rows = divide_up(problem.queries, kernel.warp_rows) * kernel.warp_rows;
   const std::int64_t rest = problem.keys % kernel.keys;
   const std::int64_t few = mma_few_keys(kernel);
@@ -126,23 +108,21 @@ std::int64_t mma_time(const MmaLevers& kernel, const AttentionProblem& problem) 
 /// The mma kernels of the problem's width, best first: of those that give every multiprocessor a
 /// block the one that takes the least time, else the one of fewest queries a block.
 std::vector<AttentionPlan> mma_plans(const AttentionProblem& problem, const DeviceInfo& device) {
-  const int columns = kMmaKernels
+  const int columns = kMmaVariants
                           .at(static_cast<std::size_t>(narrowest(
-                              kMmaKernels, problem, [](const MmaLevers&) { return true; })))
-                          .columns;
+                              kMmaVariants, problem, [](const MmaTuning&) { return true; })))
+                          .tuning.columns;
   std::vector<AttentionPlan> plans;
-  for (std::size_t i = 0; i < kMmaKernels.size(); ++i) {
-    const MmaLevers& kernel = kMmaKernels.at(i);
-    const bool built =
-        kernel.gpus == MmaGpus::kAll || (kernel.gpus == MmaGpus::kHopper) == (device.arch() == 90);
-    if (kernel.columns == columns && built &&
+  for (std::size_t i = 0; i < kMmaVariants.size(); ++i) {
+    const MmaTuning& kernel = kMmaVariants.at(i).tuning;
+    if (kernel.columns == columns && is_built_for(kMmaVariants.at(i).bf16, device.arch()) &&
         mma_shared_bytes(kernel) <= device.shared_bytes_per_block) {
       plans.push_back({.design = AttentionDesign::kMma, .kernel = static_cast<int>(i)});
     }
   }
   constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
   const auto time = [&](const AttentionPlan& plan) {
-    const MmaLevers& kernel = kMmaKernels.at(static_cast<std::size_t>(plan.kernel));
+    const MmaTuning& kernel = kMmaVariants.at(static_cast<std::size_t>(plan.kernel)).tuning;
     const std::int64_t tiles = mma_tiles(kernel, problem);
     // One that leaves a tenth of the multiprocessors idle still counts; warps that share keys
     // only pay where no second block could have the place.
@@ -162,13 +142,13 @@ std::vector<AttentionPlan> mma_plans(const AttentionProblem& problem, const Devi
 /// its own: then a problem of so few queries takes less time than by wgmma.
 bool splits_keys(const AttentionPlan& plan, const AttentionProblem& problem,
                  const DeviceInfo& device) {
-  const MmaLevers& kernel = kMmaKernels.at(static_cast<std::size_t>(plan.kernel));
+  const MmaTuning& kernel = kMmaVariants.at(static_cast<std::size_t>(plan.kernel)).tuning;
   return kernel.key_groups > 1 && mma_tiles(kernel, problem) <= device.sm_count;
 }
 
 /// How long the kernel takes, in units that kernels of one width share: rounds of items, one a
 /// multiprocessor at a time, by keys with their padding.
-double flash_time(const FlashLevers& kernel, const AttentionProblem& problem,
+double flash_time(const FlashTuning& kernel, const AttentionProblem& problem,
                   const DeviceInfo& device) {
   const std::int64_t rows = std::int64_t{kernel.consumers} * kTileRows;
   const std::int64_t items = problem.batch * problem.heads * divide_up(problem.queries, rows);
@@ -188,13 +168,13 @@ double flash_time(const FlashLevers& kernel, const AttentionProblem& problem,
 /// The streaming kernels of the problem's width, best first.
 std::vector<AttentionPlan> flash_plans(const AttentionProblem& problem, const DeviceInfo& device) {
   std::vector<AttentionPlan> plans;
-  for (std::size_t i = 0; i < kFlashKernels.size(); ++i) {
-    if (kFlashKernels.at(i).head_dim == least_columns(kFlashKernels, problem)) {
+  for (std::size_t i = 0; i < kFlashVariants.size(); ++i) {
+    if (kFlashVariants.at(i).tuning.head_dim == least_columns(kFlashVariants, problem)) {
       plans.push_back({.design = AttentionDesign::kFlash, .kernel = static_cast<int>(i)});
     }
   }
   std::ranges::sort(plans, {}, [&](const AttentionPlan& plan) {
-    const FlashLevers& kernel = kFlashKernels.at(static_cast<std::size_t>(plan.kernel));
+    const FlashTuning& kernel = kFlashVariants.at(static_cast<std::size_t>(plan.kernel)).tuning;
     return std::pair(flash_time(kernel, problem, device), plan.kernel);
   });
   return plans;
@@ -211,7 +191,7 @@ std::string why_not_wgmma(const AttentionProblem& problem, const DeviceInfo& dev
   // Rows of e4m3 that the copy engine cannot store are copied eight bytes at a time, by kernels
   // whose heads are no multiple of 16 columns.
   if (problem.output == DType::kE4M3 && !copyable(problem.o, size_of(problem.output)) &&
-      !attention::copies_bytes(least_columns(kFlashKernels, problem))) {
+      !attention::copies_bytes(least_columns(kFlashVariants, problem))) {
     return fmt::format("{}: the copy engine stores rows of e4m3 at multiples of 16 bytes",
                        to_string(problem));
   }
@@ -256,11 +236,10 @@ std::string can_run(const AttentionProblem& problem, const DeviceInfo& device,
     case AttentionLevel::kScalar:
       break;
   }
-  if (device.arch() > kLastPlainArch) {
+  if (!has_reference_levels(device)) {
     return fmt::format(
-        "the {} kernels are built for compute capabilities 8.0 to {}.{}; {} has {}.{}",
-        to_string(level), kLastPlainArch / 10, kLastPlainArch % 10, device.name,
-        device.compute_major, device.compute_minor);
+        "the reference levels are built for compute capabilities 8 and 9; {} has {}.{}",
+        device.name, device.compute_major, device.compute_minor);
   }
   return "";
 }
@@ -356,27 +335,31 @@ AttentionLevel level_of(const AttentionPlan& plan) {
   return AttentionLevel::kWgmma;
 }
 
-std::string to_string(const AttentionPlan& plan) {
-  const auto at = static_cast<std::size_t>(plan.kernel);
+KernelId kernel_of(const AttentionPlan& plan, DType type) {
+  const auto of = [&](const auto& variants) {
+    const auto& variant = variants.at(static_cast<std::size_t>(plan.kernel));
+    return type == DType::kBF16 ? variant.bf16 : variant.f16;
+  };
   switch (plan.design) {
     case AttentionDesign::kShort:
-      return fmt::format("short_d{}_k{}", kShortKernels.at(at).head_dim, kShortKernels.at(at).keys);
+      return of(kShortVariants);
     case AttentionDesign::kFlash:
-      return fmt::format("flash_d{}_k{}", kFlashKernels.at(at).head_dim, kFlashKernels.at(at).keys);
-    case AttentionDesign::kMma: {
-      const MmaLevers& kernel = kMmaKernels.at(at);
-      return kernel.key_groups > 1 ? fmt::format("mma_d{}_r{}_g{}", kernel.columns,
-                                                 attention::mma_rows(kernel), kernel.key_groups)
-                                   : fmt::format("mma_d{}_r{}_k{}", kernel.columns,
-                                                 attention::mma_rows(kernel), kernel.keys);
-    }
+      return of(kFlashVariants);
+    case AttentionDesign::kMma:
+      return of(kMmaVariants);
     case AttentionDesign::kWmma:
-      return fmt::format("wmma_d{}", kWmmaKernels.at(at).columns);
+      return of(kWmmaVariants);
     case AttentionDesign::kScalar:
-      return fmt::format("scalar_d{}_s{}", kScalarKernels.at(at).columns,
-                         kScalarKernels.at(at).stages);
+      break;
   }
-  return "";
+  return of(kScalarVariants);
+}
+
+std::string to_string(const AttentionPlan& plan) {
+  constexpr std::string_view kOperator = "attention_";
+  constexpr std::string_view kType = "_bf16";
+  std::string name(info_of(kernel_of(plan, DType::kBF16)).name.substr(kOperator.size()));
+  return name.erase(name.find(kType), kType.size());
 }
 
 std::vector<AttentionPlan> attention_plans(const AttentionProblem& problem,
@@ -387,8 +370,8 @@ std::vector<AttentionPlan> attention_plans(const AttentionProblem& problem,
   }
   std::vector<AttentionPlan> mma = mma_plans(problem, device);
   if (why_not_wgmma(problem, device).empty()) {
-    for (std::size_t i = 0; i < kShortKernels.size(); ++i) {
-      if (fits(kShortKernels.at(i), problem)) {
+    for (std::size_t i = 0; i < kShortVariants.size(); ++i) {
+      if (fits(kShortVariants.at(i).tuning, problem)) {
         plans.push_back({.design = AttentionDesign::kShort, .kernel = static_cast<int>(i)});
       }
     }
@@ -400,17 +383,18 @@ std::vector<AttentionPlan> attention_plans(const AttentionProblem& problem,
     plans.insert(plans.end(), streaming.begin(), streaming.end());
   }
   plans.insert(plans.end(), mma.begin(), mma.end());
-  if (device.arch() > kLastPlainArch) {
+  if (!has_reference_levels(device)) {
     return plans;
   }
-  plans.push_back(
-      {.design = AttentionDesign::kWmma,
-       .kernel = narrowest(kWmmaKernels, problem, [](const WmmaLevers&) { return true; })});
+  plans.push_back({.design = AttentionDesign::kWmma,
+                   .kernel = narrowest(kWmmaVariants, problem,
+                                       [](const attention::WmmaTuning&) { return true; })});
   const int stages = problem.keys < attention::kScalarLongKeys ? 2 : 3;
-  plans.push_back({.design = AttentionDesign::kScalar,
-                   .kernel = narrowest(kScalarKernels, problem, [=](const ScalarLevers& kernel) {
-                     return kernel.stages == stages;
-                   })});
+  plans.push_back(
+      {.design = AttentionDesign::kScalar,
+       .kernel = narrowest(kScalarVariants, problem, [=](const attention::ScalarTuning& kernel) {
+         return kernel.stages == stages;
+       })});
   return plans;
 }
 

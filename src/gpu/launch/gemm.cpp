@@ -13,6 +13,7 @@
 #include "core/error.hpp"
 #include "gpu/device/kernel_image.hpp"
 #include "kernels/gemm/params.hpp"
+#include "kernels/variants.hpp"
 #include "ops/weights.hpp"
 
 namespace fovea::gpu {
@@ -37,22 +38,6 @@ std::string_view name_of(GemmDesign design) {
   return "?";
 }
 
-/// The designs in kernels/gemm/CMakeLists.txt, each built for some operations; but for `vector`.
-constexpr std::array kDesigns = {
-    GemmPlan{.design = GemmDesign::kResident, .columns = 192, .stages = 9, .blocks = 6},
-    GemmPlan{.design = GemmDesign::kResident, .columns = 128, .stages = 9, .blocks = 9},
-    GemmPlan{
-        .design = GemmDesign::kResident, .consumers = 3, .columns = 128, .stages = 9, .blocks = 9},
-    GemmPlan{.design = GemmDesign::kAlternating, .columns = 192, .stages = 5},
-    GemmPlan{.design = GemmDesign::kAlternating, .columns = 192, .stages = 4, .staging = true},
-    GemmPlan{.consumers = 3, .columns = 192, .stages = 4},
-    GemmPlan{.consumers = 2, .columns = 256, .stages = 4},
-    GemmPlan{.consumers = 2, .columns = 128, .stages = 6},
-    GemmPlan{.consumers = 1, .columns = 96, .stages = 9},
-    GemmPlan{.consumers = 1, .columns = 64, .stages = 6},
-    GemmPlan{.consumers = 1, .columns = 32, .stages = 16},
-};
-
 std::int64_t k_bytes(const GemmProblem& problem) {
   return problem.k * static_cast<std::int64_t>(size_of(problem.a));
 }
@@ -60,13 +45,56 @@ std::int64_t k_blocks(const GemmProblem& problem) {
   return divide_up(k_bytes(problem), gemm::kBlockBytes);
 }
 
-std::string kernel_name(const GemmProblem& problem, const GemmPlan& plan) {
-  const std::string_view input = problem.a == DType::kU8   ? "u8s8"
-                                 : problem.a == DType::kI8 ? "s8s8"
-                                                           : to_string(problem.a);
-  return fmt::format("gemm_sm90_{}_{}{}_{}_{}_{}x{}_v{}", name_of(plan.design), input,
-                     problem.row_norm ? "norm" : "", to_string(problem.epilogue),
-                     to_string(problem.output), plan.consumers, plan.columns, plan.vector);
+tile::Input input_of(const GemmProblem& problem) {
+  switch (problem.a) {
+    case DType::kU8:
+      return tile::Input::kU8S8;
+    case DType::kI8:
+      return tile::Input::kS8S8;
+    case DType::kE4M3:
+      return tile::Input::kE4M3;
+    default:
+      return tile::Input::kBF16;
+  }
+}
+
+epilogue::Kind kind_of(GemmEpilogue epilogue) {
+  switch (epilogue) {
+    case GemmEpilogue::kBias:
+      return epilogue::Kind::kBias;
+    case GemmEpilogue::kGelu:
+      return epilogue::Kind::kGelu;
+    case GemmEpilogue::kResidual:
+      return epilogue::Kind::kResidual;
+    case GemmEpilogue::kPosition:
+      break;
+  }
+  return epilogue::Kind::kPosition;
+}
+
+epilogue::Output output_of(const GemmProblem& problem) {
+  return problem.output == DType::kBF16   ? epilogue::Output::kBF16
+         : problem.output == DType::kE4M3 ? epilogue::Output::kE4M3
+                                          : epilogue::Output::kI8;
+}
+
+/// Whether the kernel computes what the problem asks for.
+bool computes(const gemm::Tuning& kernel, const GemmProblem& problem) {
+  return kernel.input == input_of(problem) && kernel.epilogue == kind_of(problem.epilogue) &&
+         kernel.output == output_of(problem) && kernel.normed == problem.row_norm;
+}
+
+GemmPlan plan_of(const GemmVariant& variant) {
+  const gemm::Tuning& tuning = variant.tuning;
+  return {.kernel = variant.kernel,
+          .design = tuning.design,
+          .consumers = tuning.consumers,
+          .columns = tuning.columns,
+          .stages = tuning.stages,
+          .blocks = tuning.blocks,
+          .vector = tuning.vector,
+          .staging = tuning.design == GemmDesign::kAlternating &&
+                     tuning.epilogue == epilogue::Kind::kResidual};
 }
 
 /// Of whole clusters.
@@ -125,18 +153,14 @@ double expected_clocks(const GemmProblem& problem, const GemmPlan& plan, const D
 }
 
 bool fits(const GemmProblem& problem, const GemmPlan& plan) {
-  const bool narrow = plan.vector == 4;
-  if (narrow && plan.columns > 128) {
+  if (plan.vector != vector_of(problem, plan)) {
     return false;
   }
-  if (plan.design == GemmDesign::kStreamed) {
+  if (plan.design != GemmDesign::kResident) {
     return true;
   }
-  if (plan.design == GemmDesign::kAlternating) {
-    return plan.staging == (problem.epilogue == GemmEpilogue::kResidual);
-  }
   const bool position = problem.epilogue == GemmEpilogue::kPosition;
-  return !narrow && problem.n % plan.columns == 0 && k_blocks(problem) <= plan.blocks &&
+  return problem.n % plan.columns == 0 && k_blocks(problem) <= plan.blocks &&
          (!position || (!problem.row_scale && problem.m % problem.tokens == 0 &&
                         problem.m / problem.tokens >= kPositionImages));
 }
@@ -258,6 +282,14 @@ std::string can_run(const GemmProblem& problem, const DeviceInfo& device) {
   if (problem.n % 16 != 0 || problem.k % 16 != 0) {
     return fmt::format("N and K must be multiples of 16, not {} and {}", problem.n, problem.k);
   }
+  if (size_of(problem.a) == 1 && problem.a != DType::kE4M3) {
+    // Sums of products of the largest values must fit 32 bits.
+    const std::int64_t largest = (problem.a == DType::kU8 ? 255 : 128) * std::int64_t{128};
+    if (problem.k > INT32_MAX / largest) {
+      return fmt::format("K = {} is too long for sums of {} products in 32 bits; at most {}",
+                         problem.k, to_string(problem.a), INT32_MAX / largest);
+    }
+  }
   if (problem.m > INT32_MAX - 128) {
     return fmt::format("too many rows: {}", problem.m);
   }
@@ -277,10 +309,10 @@ std::vector<GemmPlan> gemm_plans(const GemmProblem& problem, const DeviceInfo& d
     GemmPlan plan;
   };
   std::vector<Ranked> found;
-  for (GemmPlan plan : kDesigns) {
-    plan.vector = vector_of(problem, plan);
-    if (!fits(problem, plan) ||
-        find_kernel_image(kernel_name(problem, plan), device.arch()) == nullptr) {
+  for (const GemmVariant& variant : kGemmVariants) {
+    GemmPlan plan = plan_of(variant);
+    if (!computes(variant.tuning, problem) || !fits(problem, plan) ||
+        find_kernel_image(variant.kernel, device.arch()) == nullptr) {
       continue;
     }
     const std::int64_t slots =
@@ -364,7 +396,7 @@ Launch gemm_launch(Device& device, const GemmProblem& problem, const GemmOperand
   }
 
   Launch launch;
-  launch.kernel = kernel_name(problem, plan);
+  launch.kernel = plan.kernel;
   launch.config = {.grid = {.x = static_cast<std::uint32_t>(plan.grid)},
                    .block = {.x = static_cast<std::uint32_t>(plan.threads())},
                    .cluster = {.x = static_cast<std::uint32_t>(plan.cluster())},

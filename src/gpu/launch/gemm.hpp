@@ -9,6 +9,7 @@
 #include "core/dtype.hpp"
 #include "gpu/device/device.hpp"
 #include "gpu/launch/launch.hpp"
+#include "kernels/gemm/params.hpp"
 
 namespace fovea::gpu {
 
@@ -55,17 +56,11 @@ struct GemmOperands {
 /// Why no kernel of this program runs the problem on this device; empty when one does.
 [[nodiscard]] std::string can_run(const GemmProblem& problem, const DeviceInfo& device);
 
-/// How a kernel goes about a product.
-enum class GemmDesign : std::uint8_t {
-  kResident,  // a panel of B stays in shared memory: one-byte types, small K
-  kStreamed,  // both operands pass through
-  // So they do, and two warpgroups take tiles in turn; two blocks, one tile above the other, share
-  // the tile of B.
-  kAlternating,
-};
+using GemmDesign = gemm::Design;
 
 /// Which kernel runs a problem, and on what grid.
 struct GemmPlan {
+  KernelId kernel{};
   GemmDesign design = GemmDesign::kStreamed;
   int consumers = 2;  // warpgroups that multiply
   int columns = 256;  // of a tile

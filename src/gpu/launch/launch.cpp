@@ -5,20 +5,37 @@
 #include "gpu/device/kernel_image.hpp"
 
 namespace fovea::gpu {
+namespace {
 
-Kernel KernelCache::get(std::string_view name) {
+/// The first whose code waits for the grid before it (kernels/pipe/grid.cuh).
+constexpr int kFirstArchThatWaits = 90;
+
+}  // namespace
+
+void KernelCache::run(const Launch& launch, Stream& stream) {
+  const Loaded loaded = load(launch.kernel);
+  LaunchConfig config = launch.config;
+  config.dependent = config.dependent && loaded.arch >= kFirstArchThatWaits;
+  device_.launch(loaded.kernel, config, launch.params, stream);
+}
+
+KernelCache::Loaded KernelCache::load(KernelId kernel) {
   const std::lock_guard lock(mutex_);
-  if (const auto found = kernels_.find(name); found != kernels_.end()) {
+  if (const auto found = kernels_.find(kernel); found != kernels_.end()) {
     return found->second;
   }
   const DeviceInfo& info = device_.info();
-  const KernelImage* const image = find_kernel_image(name, info.arch());
+  const KernelImage* const image = find_kernel_image(kernel, info.arch());
   if (image == nullptr) {
-    fail("kernel {} is not built for {} (sm_{})", name, info.name, info.arch());
+    fail("kernel {} is not built for {} (sm_{})", info_of(kernel).name, info.name, info.arch());
   }
-  const Kernel kernel = device_.load(image->cubin, name);
-  kernels_.emplace(name, kernel);
-  return kernel;
+  auto module = modules_.find(image->packed.data());
+  if (module == modules_.end()) {
+    module = modules_.emplace(image->packed.data(), device_.load(unpack(*image))).first;
+  }
+  const Loaded loaded{.kernel = device_.find(module->second, image->name), .arch = image->arch};
+  kernels_.emplace(kernel, loaded);
+  return loaded;
 }
 
 }  // namespace fovea::gpu

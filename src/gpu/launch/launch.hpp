@@ -5,18 +5,17 @@
 #include <cstring>
 #include <map>
 #include <mutex>
-#include <string>
-#include <string_view>
 #include <type_traits>
 #include <vector>
 
 #include "gpu/device/device.hpp"
+#include "kernels/kernel_list.hpp"
 
 namespace fovea::gpu {
 
 /// What a launcher decided: which kernel, on which grid, with which parameters.
 struct Launch {
-  std::string kernel;  // name of a KernelImage
+  KernelId kernel{};
   LaunchConfig config;
   std::vector<std::byte> params;  // the kernel's one Params struct
 };
@@ -42,16 +41,23 @@ class KernelCache {
   explicit KernelCache(Device& device) : device_(device) {}
 
   /// Throws fovea::Error when the program carries no such kernel for this device.
-  [[nodiscard]] Kernel get(std::string_view name);
-  void run(const Launch& launch, Stream& stream) {
-    device_.launch(get(launch.kernel), launch.config, launch.params, stream);
-  }
+  [[nodiscard]] Kernel get(KernelId kernel) { return load(kernel).kernel; }
+  /// Lets a dependent grid start early only where its machine code waits for the grid before it,
+  /// which that for architectures before sm_90 does not.
+  void run(const Launch& launch, Stream& stream);
   [[nodiscard]] Device& device() const { return device_; }
 
  private:
+  struct Loaded {
+    Kernel kernel;
+    int arch = 0;  // of its machine code
+  };
+  Loaded load(KernelId kernel);
+
   Device& device_;
   std::mutex mutex_;
-  std::map<std::string, Kernel, std::less<>> kernels_;
+  std::map<KernelId, Loaded> kernels_;
+  std::map<const std::byte*, Module> modules_;  // by their packed machine code
 };
 
 }  // namespace fovea::gpu

@@ -17,16 +17,34 @@ constexpr std::int64_t kChunk = 256;  // of a row: 8 elements a lane
 constexpr std::int64_t kWarps = norm::kThreads / 32;
 constexpr int kFirstArchWithE4M3 = 89;
 
-/// A kernel, by the chunks of a row that its registers hold, and how many of its blocks a
+/// Kernels, by the chunks of a row that their registers hold, and how many of their blocks a
 /// multiprocessor holds; each takes many rows.
 struct Shape {
   int chunks = 0;
+  KernelId bf16{};
+  KernelId f32{};
+  KernelId row_norm{};
   int blocks_per_sm = 0;
   int row_norm_blocks_per_sm = 0;
 };
-constexpr Shape kShapes[] = {{.chunks = 3, .blocks_per_sm = 8, .row_norm_blocks_per_sm = 9},
-                             {.chunks = 5, .blocks_per_sm = 5, .row_norm_blocks_per_sm = 6},
-                             {.chunks = 8, .blocks_per_sm = 4, .row_norm_blocks_per_sm = 4}};
+constexpr Shape kShapes[] = {{.chunks = 3,
+                              .bf16 = KernelId::layer_norm_bf16_3,
+                              .f32 = KernelId::layer_norm_f32_3,
+                              .row_norm = KernelId::row_norm_bf16_3,
+                              .blocks_per_sm = 8,
+                              .row_norm_blocks_per_sm = 9},
+                             {.chunks = 5,
+                              .bf16 = KernelId::layer_norm_bf16_5,
+                              .f32 = KernelId::layer_norm_f32_5,
+                              .row_norm = KernelId::row_norm_bf16_5,
+                              .blocks_per_sm = 5,
+                              .row_norm_blocks_per_sm = 6},
+                             {.chunks = 8,
+                              .bf16 = KernelId::layer_norm_bf16_8,
+                              .f32 = KernelId::layer_norm_f32_8,
+                              .row_norm = KernelId::row_norm_bf16_8,
+                              .blocks_per_sm = 4,
+                              .row_norm_blocks_per_sm = 4}};
 
 /// The smallest that fits; null when the row is too wide for every kernel.
 const Shape* shape_for(std::int64_t width) {
@@ -43,11 +61,6 @@ std::string reason_not_wide(std::int64_t width) {
              ? ""
              : fmt::format("rows of {}; multiples of 8 up to {} can be", width,
                            std::rbegin(kShapes)->chunks * kChunk);
-}
-
-/// Of a width that fits.
-std::string kernel_name(const RowNormProblem& problem) {
-  return fmt::format("row_norm_{}_{}", to_string(problem.input), shape_for(problem.width)->chunks);
 }
 
 /// As many blocks as there are rows for, at most those that the device holds at once.
@@ -125,7 +138,7 @@ Launch layer_norm_launch(Device& device, const LayerNormProblem& problem,
       .inverse_width = static_cast<float>(1.0 / static_cast<double>(problem.width)),
       .eps = static_cast<float>(problem.eps),
   };
-  return {.kernel = fmt::format("layer_norm_{}_{}", to_string(problem.input), shape.chunks),
+  return {.kernel = problem.input == DType::kBF16 ? shape.bf16 : shape.f32,
           .config = grid_of(problem.rows, device.info(), shape.blocks_per_sm),
           .params = to_bytes(params)};
 }
@@ -143,7 +156,7 @@ std::string can_run(const RowNormProblem& problem, const DeviceInfo& device) {
     return fmt::format("the input is {}; bf16 can be", to_string(problem.input));
   }
   const std::string reason = reason_not_wide(problem.width);
-  if (reason.empty() && find_kernel_image(kernel_name(problem), device.arch()) == nullptr) {
+  if (reason.empty() && !is_built_for(shape_for(problem.width)->row_norm, device.arch())) {
     return fmt::format("no kernel for {} (sm_{})", device.name, device.arch());
   }
   return reason;
@@ -164,7 +177,7 @@ Launch row_norm_launch(Device& device, const RowNormProblem& problem,
       .inverse_width = static_cast<float>(1.0 / static_cast<double>(problem.width)),
       .eps = static_cast<float>(problem.eps),
   };
-  return {.kernel = kernel_name(problem),
+  return {.kernel = shape.row_norm,
           .config = grid_of(problem.rows, device.info(), shape.row_norm_blocks_per_sm),
           .params = to_bytes(params)};
 }

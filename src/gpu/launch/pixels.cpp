@@ -33,7 +33,7 @@ Launch pixels_launch(const DeviceInfo& device, DevicePtr pixels, DevicePtr outpu
                                    .rows = rows,
                                    .width = static_cast<std::int32_t>(width),
                                    .stride = static_cast<std::int32_t>(stride)};
-  return {.kernel = "pixels_widen",
+  return {.kernel = KernelId::pixels_widen,
           .config = grid_for(device, rows * stride / pixels::kUnit),
           .params = to_bytes(params)};
 }
@@ -47,7 +47,7 @@ Launch repeat_launch(const DeviceInfo& device, DevicePtr source, DevicePtr outpu
                                     .output = reinterpret_cast<std::uint16_t*>(output),
                                     .size = size,
                                     .copies = copies};
-  return {.kernel = "pixels_repeat",
+  return {.kernel = KernelId::pixels_repeat,
           .config = grid_for(device, size * copies / pixels::kUnit),
           .params = to_bytes(params)};
 }

@@ -72,7 +72,7 @@ std::uint32_t blocks(std::int64_t work, std::int64_t each) {
 }
 
 Launch linear_launch(const pool::LinearParams& params) {
-  Launch launch{.kernel = "pool_linear_skinny",
+  Launch launch{.kernel = KernelId::pool_linear_skinny,
                 .config = {.grid = {blocks(params.columns, 8), blocks(params.rows, 16), 1},
                            .block = {pool::kThreads, 1, 1},
                            .cluster = {},
@@ -81,10 +81,10 @@ Launch linear_launch(const pool::LinearParams& params) {
                 .params = to_bytes(params)};
   if (params.rows > kSkinnyRows) {
     if (params.columns % 32 == 0 && params.group_columns % 32 == 0) {
-      launch.kernel = "pool_linear_wide";  // 4 x 2 warps of 32 x 32
+      launch.kernel = KernelId::pool_linear_wide;  // 4 x 2 warps of 32 x 32
       launch.config.grid = {blocks(params.columns, 64), blocks(params.rows, 128), 1};
     } else {
-      launch.kernel = "pool_linear_wide_8";  // 4 x 2 warps of 64 x 8
+      launch.kernel = KernelId::pool_linear_wide_8;  // 4 x 2 warps of 64 x 8
       launch.config.grid = {blocks(params.columns, 16), blocks(params.rows, 256), 1};
     }
   }
@@ -168,27 +168,27 @@ std::vector<Launch> pool_launches(Device& device, const PoolProblem& problem,
   const auto splits = static_cast<std::int32_t>(plan.splits);
   const DevicePtr base = operands.workspace;
   std::vector<Launch> launches;
-  launches.push_back(
-      {.kernel = problem.hidden <= kNarrowHidden ? "pool_attend_6" : "pool_attend_12",
-       .config = {.grid = {static_cast<std::uint32_t>(splits), images, 1},
-                  .block = {pool::kThreads, 1, 1},
-                  .cluster = {},
-                  .dynamic_shared_bytes =
-                      static_cast<std::size_t>(pool::attend_shared_bytes(plan.tokens, hidden)),
-                  .dependent = true},
-       .params = to_bytes(pool::AttendParams{
-           .x = pointer<const std::uint16_t>(operands.x),
-           .keys = pointer<const std::uint32_t>(operands.keys),
-           .mean = pointer<std::uint16_t>(base + layout.mean),
-           .partial = pointer<float>(base + layout.partial),
-           .statistics = pointer<float>(base + layout.statistics),
-           .tokens = static_cast<std::int32_t>(problem.tokens),
-           .heads = heads,
-           .hidden = hidden,
-           .splits = splits,
-           .tokens_per_split = static_cast<std::int32_t>(plan.tokens_per_split)})});
+  launches.push_back({.kernel = problem.hidden <= kNarrowHidden ? KernelId::pool_attend_6
+                                                                : KernelId::pool_attend_12,
+                      .config = {.grid = {static_cast<std::uint32_t>(splits), images, 1},
+                                 .block = {pool::kThreads, 1, 1},
+                                 .cluster = {},
+                                 .dynamic_shared_bytes = static_cast<std::size_t>(
+                                     pool::attend_shared_bytes(plan.tokens, hidden)),
+                                 .dependent = true},
+                      .params = to_bytes(pool::AttendParams{
+                          .x = pointer<const std::uint16_t>(operands.x),
+                          .keys = pointer<const std::uint32_t>(operands.keys),
+                          .mean = pointer<std::uint16_t>(base + layout.mean),
+                          .partial = pointer<float>(base + layout.partial),
+                          .statistics = pointer<float>(base + layout.statistics),
+                          .tokens = static_cast<std::int32_t>(problem.tokens),
+                          .heads = heads,
+                          .hidden = hidden,
+                          .splits = splits,
+                          .tokens_per_split = static_cast<std::int32_t>(plan.tokens_per_split)})});
   if (splits > 1) {
-    launches.push_back({.kernel = "pool_combine",
+    launches.push_back({.kernel = KernelId::pool_combine,
                         .config = {.grid = {static_cast<std::uint32_t>(heads), images, 1},
                                    .block = {pool::kThreads, 1, 1},
                                    .cluster = {},

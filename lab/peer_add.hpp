@@ -1,4 +1,4 @@
-// Launches of the laboratory's element-wise kernels, which finish what a library leaves undone.
+// The launch of the laboratory's element-wise kernel, which finishes what a library leaves undone.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,5 @@ namespace fovea::lab {
 [[nodiscard]] gpu::Launch add_launch(const gpu::DeviceInfo& device, gpu::DevicePtr y,
                                      gpu::DevicePtr addend, gpu::DevicePtr output,
                                      std::int64_t count, std::int64_t period);
-/// output = gelu(y) / scale, bf16 to e4m3.
-[[nodiscard]] gpu::Launch gelu_e4m3_launch(const gpu::DeviceInfo& device, gpu::DevicePtr y,
-                                           gpu::DevicePtr output, std::int64_t count, float scale);
 
 }  // namespace fovea::lab

@@ -1,0 +1,407 @@
+#!/usr/bin/env python3
+"""The list of all GPU kernels: each with its tuning parameters and the architectures it is compiled for.
+
+usage: variants.py FOLDER
+
+Writes what the build needs into FOLDER: units/NAME.cu, a file of entry points for each start of the
+compiler; units.cmake, the units and their architectures; and include/kernels/{kernel_list,variants}.hpp, what the host
+names kernels by and plans with. A kernel is added here and nowhere else.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+import sys
+from collections.abc import Iterator
+
+
+@dataclasses.dataclass(frozen=True)
+class Kernel:
+    """An entry point. Kernels of one unit are compiled together, for the same architectures."""
+
+    name: str
+    unit: str
+    archs: tuple[str, ...]  # "90a": compute capability 9.0 and its own features
+    source: str  # the file that has its code, below kernels/
+    entry: str  # the C++ of the entry point
+    includes: tuple[str, ...] = ()  # below kernels/, beside `source`
+    lab: bool = False  # part of the laboratory alone, not of the library
+    table: str = ""  # of the host, that lists it
+    row: str = ""  # what that table says of it: the fields of its C++ initializer
+
+
+# GEMM
+
+INPUTS = {"bf16": "kBF16", "bf16norm": "kBF16", "e4m3": "kE4M3", "u8s8": "kU8S8", "s8s8": "kS8S8"}
+EPILOGUES = {"bias": "kBias", "gelu": "kGelu", "residual": "kResidual", "position": "kPosition"}
+OUTPUTS = {"bf16": "kBF16", "e4m3": "kE4M3", "i8": "kI8"}
+
+# Input, epilogue and output. Rows of an input "bf16norm" are normalised by the epilogue.
+OPERATIONS = (
+    ("bf16", "bias", "bf16"),
+    ("bf16", "gelu", "bf16"),
+    ("bf16", "residual", "bf16"),
+    ("bf16", "position", "bf16"),
+    ("bf16norm", "bias", "bf16"),
+    ("bf16norm", "gelu", "bf16"),
+    ("u8s8", "position", "bf16"),
+    ("s8s8", "bias", "bf16"),
+    ("s8s8", "residual", "bf16"),
+    ("s8s8", "gelu", "i8"),
+    ("s8s8", "gelu", "e4m3"),
+    ("e4m3", "residual", "bf16"),
+)
+# The patch embedding in e4m3 is not the encoder's: it is there to be compared with others'.
+LAB_OPERATIONS = (("e4m3", "position", "bf16"),)
+
+
+@dataclasses.dataclass(frozen=True)
+class Tile:
+    """`consumers` warpgroups that multiply, `columns` of a tile, `stages` of the ring, and `vector` columns that
+    a lane stores at once; `blocks` of 128 bytes of K that a resident panel holds at most."""
+
+    design: str
+    consumers: int
+    columns: int
+    stages: int
+    vector: int
+    blocks: int = 0
+
+
+def gemm_tiles(operand: str, epilogue: str, output: str) -> Iterator[Tile]:
+    vector = 8 if output == "bf16" else 16
+    position, residual = epilogue == "position", epilogue == "residual"
+    # Resident panels, for small K.
+    if not operand.startswith("bf16"):
+        if not residual:
+            yield Tile("resident", 2, 192, 9, vector, blocks=6)
+        if position:
+            yield Tile("resident", 2, 128, 9, vector, blocks=9)
+        else:
+            yield Tile("resident", 3, 128, 9, vector, blocks=9)
+    if residual:
+        yield Tile("alternating", 2, 192, 4, vector)
+    elif output == "bf16" and not position:
+        yield Tile("alternating", 2, 192, 5, vector)
+    if operand.startswith("bf16") and not residual and not position:
+        yield Tile("streamed", 3, 192, 4, vector)
+    yield Tile("streamed", 2, 256, 4, vector)
+    yield Tile("streamed", 2, 128, 6, vector)
+    yield Tile("streamed", 1, 96, 9, 8)
+    yield Tile("streamed", 1, 64, 6, vector)
+    yield Tile("streamed", 1, 32, 16, 8)
+    # For widths that are no multiple of 32.
+    yield Tile("streamed", 2, 128, 6, 4)
+    yield Tile("streamed", 1, 64, 6, 4)
+
+
+def gemm_kernels() -> Iterator[Kernel]:
+    for operation in (*OPERATIONS, *LAB_OPERATIONS):
+        operand, epilogue, output = operation
+        for tile in gemm_tiles(*operation):
+            name = f"gemm_sm90_{tile.design}_{'_'.join(operation)}_{tile.consumers}x{tile.columns}_v{tile.vector}"
+            tuning = (
+                f"{{.design = fovea::gemm::Design::k{tile.design.capitalize()}, "
+                f".input = fovea::tile::Input::{INPUTS[operand]}, "
+                f".epilogue = fovea::epilogue::Kind::{EPILOGUES[epilogue]}, "
+                f".output = fovea::epilogue::Output::{OUTPUTS[output]}, "
+                f".normed = {str(operand == 'bf16norm').lower()}, .consumers = {tile.consumers}, "
+                f".columns = {tile.columns}, .stages = {tile.stages}, .vector = {tile.vector}, "
+                f".blocks = {tile.blocks}}}"
+            )
+            design = f"fovea::gemm::{tile.design.capitalize()}Gemm"
+            entry = (
+                f"using {name}_design =\n    {design}<fovea::gemm::Cfg<fovea::gemm::Tuning{tuning}>>;\n"
+                f'extern "C" __global__ void __launch_bounds__({name}_design::kThreads,\n'
+                f"                                             {name}_design::kBlocksPerSm)\n"
+                f"    {name}(const __grid_constant__ fovea::gemm::Params params) {{\n"
+                f"  {name}_design::run_block(params);\n}}\n"
+            )
+            yield Kernel(
+                name,
+                f"gemm_sm90_{'_'.join(operation)}",
+                ("90a",),
+                f"gemm/sm90_{tile.design}.cuh",
+                entry,
+                includes=("gemm/config.cuh",),
+                lab=operation in LAB_OPERATIONS,
+                table="gemm",
+                row=f".tuning = {tuning}",
+            )
+
+
+# Attention
+
+ELEMENTS = {"bf16": "Bf16", "f16": "F16"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Attention:
+    """A kernel of attention: `values` are the members of its tuning struct in kernels/attention/params.hpp."""
+
+    name: str
+    values: tuple[int, ...]
+    archs: tuple[str, ...]
+
+
+HOPPER = ("90a",)
+REFERENCE_ARCHS = ("80", "90a")
+MMA_ARCHS = ("80", "90a", "100a")
+# Elsewhere the compiler needs more registers, and Ada has half of the shared memory.
+NOT_HOPPER = ("80", "100a")
+
+# (head_dim, keys, consumers, key_slots, tile_slots). Three consumers overlap best; the scores of 256 keys
+# leave registers for two.
+SHORT = (
+    Attention("d64_k200", (64, 200, 3, 6, 8), HOPPER),
+    Attention("d64_k256", (64, 256, 2, 5, 8), HOPPER),
+    Attention("d72_k256", (72, 256, 2, 4, 6), HOPPER),
+    Attention("d96_k256", (96, 256, 2, 3, 5), HOPPER),
+)
+# (head_dim, keys, consumers, key_slots, tile_slots, cost)
+FLASH = (
+    Attention("d64_k128", (64, 128, 3, 6, 6, 117), HOPPER),
+    Attention("d64_k96", (64, 96, 3, 8, 6, 125), HOPPER),
+    Attention("d64_k64", (64, 64, 4, 10, 6, 159), HOPPER),
+    Attention("d64_k160", (64, 160, 2, 6, 4, 100), HOPPER),
+    Attention("d72_k112", (72, 112, 3, 7, 6, 1), HOPPER),
+    Attention("d96_k96", (96, 96, 3, 6, 6, 1), HOPPER),
+    Attention("d128_k128", (128, 128, 2, 5, 4, 1), HOPPER),
+)
+# (columns, warp_rows, row_groups, key_groups, keys, stages, blocks, cost), of each width from the most queries a
+# CTA to the fewest.
+MMA = (
+    Attention("d32_r128_k128", (32, 32, 4, 1, 128, 2, 2, 100), MMA_ARCHS),
+    Attention("d32_r64_k128", (32, 16, 4, 1, 128, 2, 3, 105), MMA_ARCHS),
+    Attention("d64_r128_k128", (64, 32, 4, 1, 128, 2, 2, 100), HOPPER),
+    Attention("d64_r128_k64", (64, 32, 4, 1, 64, 2, 2, 109), NOT_HOPPER),
+    Attention("d64_r64_k80", (64, 16, 4, 1, 80, 2, 4, 112), HOPPER),
+    Attention("d64_r64_k64", (64, 16, 4, 1, 64, 2, 4, 118), NOT_HOPPER),
+    Attention("d64_r64_g4", (64, 32, 2, 4, 64, 2, 1, 90), MMA_ARCHS),
+    Attention("d64_r32_g8", (64, 32, 1, 8, 32, 2, 1, 90), MMA_ARCHS),
+    Attention("d80_r128_k64", (80, 32, 4, 1, 64, 2, 2, 100), MMA_ARCHS),
+    Attention("d80_r64_k128", (80, 16, 4, 1, 128, 2, 2, 120), MMA_ARCHS),
+    Attention("d96_r128_k64", (96, 32, 4, 1, 64, 2, 2, 100), MMA_ARCHS),
+    Attention("d96_r64_k96", (96, 16, 4, 1, 96, 2, 2, 110), MMA_ARCHS),
+    Attention("d128_r128_k64", (128, 32, 4, 1, 64, 2, 2, 100), HOPPER),
+    Attention("d128_r128_k32", (128, 32, 4, 1, 32, 2, 2, 120), NOT_HOPPER),
+    Attention("d128_r64_k64", (128, 16, 4, 1, 64, 2, 3, 130), MMA_ARCHS),
+)
+# (columns, blocks) and (columns, stages): the reference levels, which run when they are asked for.
+WMMA = (Attention("d64", (64, 8), REFERENCE_ARCHS), Attention("d128", (128, 4), REFERENCE_ARCHS))
+SCALAR = (
+    Attention("d64_s2", (64, 2), REFERENCE_ARCHS),
+    Attention("d64_s3", (64, 3), REFERENCE_ARCHS),
+    Attention("d128_s2", (128, 2), REFERENCE_ARCHS),
+    Attention("d128_s3", (128, 3), REFERENCE_ARCHS),
+)
+
+# Design: its file, its Params, its bound on threads, and its kernels.
+ATTENTION = {
+    "short": ("sm90_short", "Sm90Params", "__launch_bounds__({cfg}::kThreads, 1)", SHORT),
+    "flash": ("sm90_flash", "Sm90Params", "__launch_bounds__({cfg}::kThreads, 1)", FLASH),
+    "mma": ("mma", "PortableParams", "__launch_bounds__({cfg}::kThreads, {cfg}::kTuning.blocks)", MMA),
+    "wmma": ("wmma", "PortableParams", "__launch_bounds__({cfg}::kThreads, {cfg}::kTuning.blocks)", WMMA),
+    "scalar": ("scalar", "PortableParams", "__maxnreg__({cfg}::kRegisters)", SCALAR),
+}
+
+
+def attention_kernels() -> Iterator[Kernel]:
+    for design, (file, params, bound, kernels) in ATTENTION.items():
+        title = design.capitalize()
+        for one in kernels:
+            for type_name, element in ELEMENTS.items():
+                name = f"attention_{design}_{type_name}_{one.name}"
+                tuning = "{" + ", ".join(map(str, one.values)) + "}"
+                cfg = f"{name}_cfg"
+                entry = (
+                    f"struct {name}_choices {{\n  using Element = fovea::attention::{element};\n"
+                    f"  static constexpr fovea::attention::{title}Tuning kTuning{tuning};\n}};\n"
+                    f"using {cfg} = fovea::attention::{title}Cfg<{name}_choices>;\n"
+                    f'extern "C" __global__ void {bound.format(cfg=cfg)}\n'
+                    f"    {name}(const __grid_constant__ fovea::attention::{params} params) {{\n"
+                    f"  fovea::attention::{file}<{cfg}>(params);\n}}\n"
+                )
+                # Heads of each width on their own: the compiler takes longest for these.
+                width = f"_{one.name.split('_')[0]}" if design == "mma" else ""
+                where = "" if one.archs != NOT_HOPPER else "_portable"
+                alone = "_hopper" if design == "mma" and one.archs == HOPPER else where
+                yield Kernel(
+                    name,
+                    f"attention_{design}_{type_name}{width}{alone}",
+                    one.archs,
+                    f"attention/{file}.cuh",
+                    entry,
+                    table=design if type_name == "bf16" else "",
+                    row=(
+                        f".tuning = {tuning}, .bf16 = KernelId::{name}, "
+                        f".f16 = KernelId::attention_{design}_f16_{one.name}"
+                    ),
+                )
+
+
+# Norms, pooling and pixels: files that are compiled once for each set of macros.
+
+ALL_GPUS = ("80", "90a", "100a")
+
+
+def file_kernel(name: str, source: str, archs: tuple[str, ...], lab: bool = False, **macros: object) -> Kernel:
+    lines = [f"#define FOVEA_ENTRY {name}"]
+    lines += [f"#define {macro} {value}" for macro, value in macros.items()]
+    return Kernel(name, name, archs, source, "\n".join(lines) + "\n", lab=lab)
+
+
+def other_kernels() -> Iterator[Kernel]:
+    # By the input's type and by how many chunks of 256 a row has at most.
+    for operand, is_f32 in (("bf16", 0), ("f32", 1)):
+        for chunks in (3, 5, 8):
+            yield file_kernel(
+                f"layer_norm_{operand}_{chunks}", "norm/layer_norm.cu", ALL_GPUS, FOVEA_INPUT_F32=is_f32, FOVEA_CHUNKS=chunks
+            )
+    # What a LayerNorm does to each row, for the matrix kernels that do it themselves.
+    for chunks in (3, 5, 8):
+        yield file_kernel(f"row_norm_bf16_{chunks}", "norm/row_norm.cu", HOPPER, FOVEA_INPUT_F32=0, FOVEA_CHUNKS=chunks)
+    # The pooling head. attend: by how much of hidden a warp has; linear: for few rows and for many.
+    yield file_kernel("pool_attend_6", "pool/attend.cu", ALL_GPUS, FOVEA_PAIRS=6, FOVEA_TOKENS=32)
+    yield file_kernel("pool_attend_12", "pool/attend.cu", ALL_GPUS, FOVEA_PAIRS=12, FOVEA_TOKENS=16)
+    yield file_kernel("pool_combine", "pool/combine.cu", ALL_GPUS)
+    for suffix, rows, columns, split in (("skinny", 1, 1, "true"), ("wide", 2, 4, "false"), ("wide_8", 4, 1, "false")):
+        yield file_kernel(
+            f"pool_linear_{suffix}",
+            "pool/linear.cu",
+            ALL_GPUS,
+            FOVEA_ROW_TILES=rows,
+            FOVEA_COLUMN_TILES=columns,
+            FOVEA_SPLIT_DEPTH=split,
+        )
+    yield file_kernel("pixels_widen", "pixels/widen.cu", ALL_GPUS)
+    yield file_kernel("pixels_repeat", "pixels/repeat.cu", ALL_GPUS)
+    # What has to follow a library's matrix product: timed together with it, beside the fused kernels.
+    yield file_kernel("peer_add", "lab/add.cu", HOPPER, lab=True)
+
+
+
+def kernels() -> list[Kernel]:
+    every = [*gemm_kernels(), *attention_kernels(), *other_kernels()]
+    names = [kernel.name for kernel in every]
+    assert len(set(names)) == len(names), "two kernels of one name"
+    return every
+
+
+def units(every: list[Kernel]) -> dict[str, list[Kernel]]:
+    found: dict[str, list[Kernel]] = {}
+    for kernel in every:
+        found.setdefault(kernel.unit, []).append(kernel)
+    for unit, members in found.items():
+        assert len({(kernel.archs, kernel.lab) for kernel in members}) == 1, f"{unit}: not all for the same"
+    return found
+
+
+def unit_text(members: list[Kernel]) -> str:
+    text = "// Made by kernels/variants.py.\n"
+    if members[0].source.endswith(".cu"):
+        return f'{text}{members[0].entry}#include "kernels/{members[0].source}"\n'
+    includes = {include for kernel in members for include in (*kernel.includes, kernel.source)}
+    text += "".join(f'#include "kernels/{include}"\n' for include in sorted(includes))
+    return text + "".join(f"\n{kernel.entry}" for kernel in members)
+
+
+def capability(arch: str) -> int:
+    return int(arch.removesuffix("a"))
+
+
+def tables_text(every: list[Kernel]) -> str:
+    tables = ""
+    for table, kind in (
+        ("gemm", "GemmVariant"),
+        *((design, f"AttentionVariant<attention::{design.capitalize()}Tuning>") for design in ATTENTION),
+    ):
+        rows = [kernel for kernel in every if kernel.table == table]
+        own = ".kernel = KernelId::{}, " if table == "gemm" else ""
+        lines = "".join(f"    {kind}{{{own.format(kernel.name)}{kernel.row}}},\n" for kernel in rows)
+        tables += f"inline constexpr std::array k{table.capitalize()}Variants = {{\n{lines}}};\n"
+    return tables
+
+
+def list_text(every: list[Kernel]) -> str:
+    """The C++ header that names every kernel."""
+    ids = "".join(f"  {kernel.name},\n" for kernel in every)
+    infos = "".join(
+        f'    KernelInfo{{"{kernel.name}", "{kernel.source}", {{{", ".join(str(capability(a)) for a in kernel.archs)}}}, '
+        f"{str(kernel.lab).lower()}}},\n"
+        for kernel in every
+    )
+    return f"""// Made by kernels/variants.py: every kernel.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "kernels/kernel_info.hpp"
+
+namespace fovea::gpu {{
+
+enum class KernelId : std::uint16_t {{
+{ids}}};
+
+inline constexpr std::array kKernels = {{
+{infos}}};
+
+}}  // namespace fovea::gpu
+"""
+
+
+def variants_text(every: list[Kernel]) -> str:
+    """The C++ header of the tables that launches are planned with."""
+    return f"""// Made by kernels/variants.py: the tables that launches are planned with.
+#pragma once
+
+#include <array>
+
+#include "kernels/attention/params.hpp"
+#include "kernels/gemm/params.hpp"
+#include "kernels/kernel_list.hpp"
+
+namespace fovea::gpu {{
+
+struct GemmVariant {{
+  KernelId kernel;
+  gemm::Tuning tuning;
+}};
+
+template <typename Tuning>
+struct AttentionVariant {{
+  Tuning tuning;
+  KernelId bf16;
+  KernelId f16;
+}};
+
+{tables_text(every)}
+}}  // namespace fovea::gpu
+"""
+
+
+def write(path: pathlib.Path, text: str) -> None:
+    """Leaves a file that has this text already as it is, so that nothing is compiled again."""
+    if not path.is_file() or path.read_text() != text:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
+def main() -> None:
+    folder = pathlib.Path(sys.argv[1])
+    every = kernels()
+    for unit, members in units(every).items():
+        write(folder / "units" / f"{unit}.cu", unit_text(members))
+    lines = (
+        f"{unit}|{','.join(members[0].archs)}|{'lab' if members[0].lab else 'product'}"
+        for unit, members in units(every).items()
+    )
+    write(folder / "units.cmake", "set(FOVEA_KERNEL_UNITS\n  " + "\n  ".join(lines) + ")\n")
+    write(folder / "include/kernels/kernel_list.hpp", list_text(every))
+    write(folder / "include/kernels/variants.hpp", variants_text(every))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,195 @@
+// The list of kernels: every one is in a plan, and runs as its machine code allows.
+#include <set>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "gpu/bare_device.hpp"
+#include "gpu/device/kernel_image.hpp"
+#include "gpu/launch/attention.hpp"
+#include "gpu/launch/gemm.hpp"
+#include "gpu/launch/norm.hpp"
+#include "gpu/launch/pixels.hpp"
+#include "gpu/launch/pool.hpp"
+
+namespace fovea::gpu {
+namespace {
+
+DeviceInfo device_of(int arch) {
+  DeviceInfo info;
+  info.name = "made up";
+  info.compute_major = arch / 10;
+  info.compute_minor = arch % 10;
+  info.sm_count = 132;
+  info.shared_bytes_per_block = 232448;
+  return info;
+}
+
+/// Makes launches, and notes what is launched.
+class NotingDevice final : public BareDevice {
+ public:
+  explicit NotingDevice(int arch) : info_(device_of(arch)) {}
+  [[nodiscard]] const DeviceInfo& info() const override { return info_; }
+  [[nodiscard]] TensorMap encode(const TensorMapDesc& /*desc*/) override { return {}; }
+  [[nodiscard]] Module load(std::span<const std::byte> image) override {
+    EXPECT_FALSE(image.empty());
+    ++loads;
+    return {};
+  }
+  [[nodiscard]] Kernel find(Module /*module*/, std::string_view /*entry*/) override { return {}; }
+  void launch(Kernel /*kernel*/, const LaunchConfig& config, std::span<const std::byte> /*params*/,
+              Stream& /*stream*/) override {
+    dependent = config.dependent;
+  }
+
+  bool dependent = false;
+  int loads = 0;
+
+ private:
+  DeviceInfo info_;
+};
+
+class NoStream final : public Stream {
+ public:
+  void synchronize() override {}
+  void wait_for(const Event& /*event*/) override {}
+};
+
+class Variants : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (kernel_images().empty()) {
+      GTEST_SKIP() << "built without the CUDA compiler";
+    }
+  }
+};
+
+std::set<KernelId> in_gemm_plans() {
+  std::set<KernelId> found;
+  for (const auto& [a, b] : {std::pair(DType::kBF16, DType::kBF16),
+                             {DType::kE4M3, DType::kE4M3},
+                             {DType::kI8, DType::kI8},
+                             {DType::kU8, DType::kI8}}) {
+    for (const DType output : {DType::kBF16, DType::kE4M3, DType::kI8}) {
+      for (const GemmEpilogue epilogue : {GemmEpilogue::kBias, GemmEpilogue::kGelu,
+                                          GemmEpilogue::kResidual, GemmEpilogue::kPosition}) {
+        for (const bool row_norm : {false, true}) {
+          for (const std::int64_t n : {48, 768}) {
+            for (const std::int64_t k : {768, 1152}) {
+              for (const GemmPlan& plan : gemm_plans({.m = 200704,
+                                                      .n = n,
+                                                      .k = k,
+                                                      .a = a,
+                                                      .b = b,
+                                                      .output = output,
+                                                      .epilogue = epilogue,
+                                                      .row_norm = row_norm,
+                                                      .tokens = 196},
+                                                     device_of(90))) {
+                found.insert(plan.kernel);
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+  return found;
+}
+
+std::set<KernelId> in_attention_plans() {
+  std::set<KernelId> found;
+  for (const int arch : {80, 90, 100}) {
+    for (std::int64_t head_dim = 32; head_dim <= 128; head_dim += 8) {
+      for (const std::int64_t tokens : {196, 256, 4096}) {
+        for (const DType type : {DType::kBF16, DType::kF16}) {
+          const AttentionProblem problem =
+              packed_attention(4, tokens, 12, head_dim, 0.1, type, type);
+          for (const AttentionPlan& plan : attention_plans(problem, device_of(arch))) {
+            found.insert(kernel_of(plan, type));
+          }
+        }
+      }
+    }
+  }
+  return found;
+}
+
+std::set<KernelId> in_other_launches() {
+  NotingDevice device(90);
+  constexpr DevicePtr kSomewhere = 4096;
+  std::set<KernelId> found;
+  for (const std::int64_t width : {768, 1152, 2048}) {
+    for (const DType input : {DType::kBF16, DType::kF32}) {
+      found.insert(
+          layer_norm_launch(device, {.rows = 5, .width = width, .input = input}, {}).kernel);
+    }
+    found.insert(row_norm_launch(device, {.rows = 5, .width = width}, {}).kernel);
+  }
+  for (const std::int64_t images : {1, 1024}) {
+    for (const std::int64_t hidden : {768, 1536}) {
+      for (const std::int64_t mlp : {3072, 144}) {
+        for (const Launch& launch : pool_launches(
+                 device,
+                 {.images = images, .tokens = 196, .heads = 12, .hidden = hidden, .mlp = mlp},
+                 {})) {
+          found.insert(launch.kernel);
+        }
+      }
+    }
+  }
+  found.insert(pixels_launch(device.info(), kSomewhere, kSomewhere, 1, 16, 16).kernel);
+  found.insert(repeat_launch(device.info(), kSomewhere, kSomewhere, 16, 1).kernel);
+  return found;
+}
+
+TEST_F(Variants, EveryKernelOfTheProductIsInAPlan) {
+  std::set<KernelId> planned = in_gemm_plans();
+  planned.merge(in_attention_plans());
+  planned.merge(in_other_launches());
+  std::set<KernelId> carried;
+  for (const KernelImage& image : product_kernel_images()) {
+    carried.insert(image.kernel);
+    EXPECT_TRUE(planned.contains(image.kernel)) << image.name << " is in no plan";
+    EXPECT_FALSE(info_of(image.kernel).lab) << image.name;
+  }
+  for (const KernelId kernel : planned) {
+    EXPECT_TRUE(carried.contains(kernel)) << info_of(kernel).name << " is planned and not carried";
+  }
+}
+
+// Code for sm_80 does not wait for the grid before it, and runs on all of 8.x.
+TEST_F(Variants, GridsStartEarlyOnlyWhereTheirCodeWaits) {
+  for (const int arch : {80, 86, 89, 90, 100}) {
+    NotingDevice device(arch);
+    KernelCache kernels(device);
+    NoStream stream;
+    for (const bool dependent : {false, true}) {
+      Launch launch = layer_norm_launch(device, {.rows = 5, .width = 768}, {});
+      launch.config.dependent = dependent;
+      kernels.run(launch, stream);
+      EXPECT_EQ(device.dependent, dependent && arch >= 90) << arch;
+    }
+    EXPECT_EQ(device.loads, 1) << "machine code is loaded once";
+  }
+}
+
+TEST_F(Variants, KernelsOfAUnitAreLoadedTogether) {
+  NotingDevice device(90);
+  KernelCache kernels(device);
+  (void)kernels.get(KernelId::gemm_sm90_streamed_bf16_bias_bf16_2x256_v8);
+  (void)kernels.get(KernelId::gemm_sm90_streamed_bf16_bias_bf16_2x128_v8);
+  EXPECT_EQ(device.loads, 1);
+}
+
+TEST(KernelList, NamesAreThoseOfTheirIds) {
+  EXPECT_EQ(info_of(KernelId::pool_combine).name, "pool_combine");
+  EXPECT_TRUE(is_built_for(KernelId::pool_combine, 86));
+  EXPECT_TRUE(is_built_for(KernelId::row_norm_bf16_3, 90));
+  EXPECT_FALSE(is_built_for(KernelId::row_norm_bf16_3, 100));
+  EXPECT_FALSE(is_built_for(KernelId::pool_combine, 103));
+}
+
+}  // namespace
+}  // namespace fovea::gpu
