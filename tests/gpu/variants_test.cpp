@@ -16,7 +16,7 @@
 namespace fovea::gpu {
 namespace {
 
-DeviceInfo device_of(int arch) {
+DeviceInfo variants_device(int arch) {
   DeviceInfo info;
   info.name = "made up";
   info.compute_major = arch / 10;
@@ -29,7 +29,7 @@ DeviceInfo device_of(int arch) {
 /// Makes launches, and notes what is launched.
 class NotingDevice final : public BareDevice {
  public:
-  explicit NotingDevice(int arch) : info_(device_of(arch)) {}
+  explicit NotingDevice(int arch) : info_(variants_device(arch)) {}
   [[nodiscard]] const DeviceInfo& info() const override { return info_; }
   [[nodiscard]] TensorMap encode(const TensorMapDesc& /*desc*/) override { return {}; }
   [[nodiscard]] Module load(std::span<const std::byte> image) override {
@@ -86,7 +86,7 @@ std::set<KernelId> in_gemm_plans() {
                                                       .epilogue = epilogue,
                                                       .row_norm = row_norm,
                                                       .tokens = 196},
-                                                     device_of(90))) {
+                                                     variants_device(90))) {
                 found.insert(plan.kernel);
               }
             }
@@ -106,7 +106,7 @@ std::set<KernelId> in_attention_plans() {
         for (const DType type : {DType::kBF16, DType::kF16}) {
           const AttentionProblem problem =
               packed_attention(4, tokens, 12, head_dim, 0.1, type, type);
-          for (const AttentionPlan& plan : attention_plans(problem, device_of(arch))) {
+          for (const AttentionPlan& plan : attention_plans(problem, variants_device(arch))) {
             found.insert(kernel_of(plan, type));
           }
         }
