@@ -32,8 +32,8 @@ MAX_DIFF = 1e-3
 #: that was installed is checked.
 LIMITS = (
     (r"attention_scalar_", 72, 96 << 10),
-    (r"attention_wmma_.*_d64\b", 64, 48 << 10),  # eight blocks share a multiprocessor
-    (r"attention_wmma_", 128, 96 << 10),
+    (r"attention_mma_small_.*_d64\b", 64, 48 << 10),  # eight blocks share an SM
+    (r"attention_mma_small_", 128, 96 << 10),
     (r"", 255, 227 << 10),
 )
 
