@@ -25,10 +25,10 @@ constexpr std::int64_t kBlock = 64;
 /// Keys are padded to whole steps of a matrix instruction.
 constexpr std::int64_t kStep = 16;
 
-gpu::AttentionProblem completed(gpu::AttentionProblem problem, const AttentionInputs& how) {
+ops::AttentionProblem completed(ops::AttentionProblem problem, const AttentionInputs& how) {
   if (how.layout == AttentionLayout::kPacked) {
-    const gpu::AttentionProblem packed =
-        gpu::packed_attention(problem.batch, problem.queries, problem.heads, problem.head_dim,
+    const ops::AttentionProblem packed =
+        ops::packed_attention(problem.batch, problem.queries, problem.heads, problem.head_dim,
                               problem.scale, problem.type);
     problem.q = packed.q;
     problem.k = packed.k;
@@ -37,7 +37,7 @@ gpu::AttentionProblem completed(gpu::AttentionProblem problem, const AttentionIn
     return problem;
   }
   const auto strides = [&](std::int64_t heads, std::int64_t length) {
-    gpu::AttentionStrides all{.batch = heads * length * problem.head_dim,
+    ops::AttentionStrides all{.batch = heads * length * problem.head_dim,
                               .row = problem.head_dim,
                               .head = length * problem.head_dim};
     if (how.layout == AttentionLayout::kVarlen) {
@@ -84,7 +84,7 @@ Tensor repeated_row(const std::string& name, DType type, std::int64_t rows, std:
 
 }  // namespace
 
-AttentionWorkload::AttentionWorkload(const gpu::AttentionProblem& problem, AttentionInputs how,
+AttentionWorkload::AttentionWorkload(const ops::AttentionProblem& problem, AttentionInputs how,
                                      std::uint64_t seed)
     : problem_(completed(problem, how)), how_(std::move(how)) {
   if (how_.layout == AttentionLayout::kPacked) {
@@ -118,7 +118,7 @@ AttentionWorkload::AttentionWorkload(const gpu::AttentionProblem& problem, Atten
 }
 
 std::string AttentionWorkload::describe() const {
-  return gpu::to_string(problem_) + (how_.layout == AttentionLayout::kPacked ? ", packed" : "");
+  return to_string(problem_) + (how_.layout == AttentionLayout::kPacked ? ", packed" : "");
 }
 
 OutputSpec AttentionWorkload::output() const {
@@ -134,7 +134,7 @@ OutputSpec AttentionWorkload::output() const {
   return spec;
 }
 
-std::string AttentionWorkload::can_run(const gpu::DeviceInfo& device) const {
+Support AttentionWorkload::can_run(const gpu::DeviceInfo& device) const {
   return gpu::can_run(problem_, device);
 }
 
@@ -158,7 +158,7 @@ std::string AttentionWorkload::plan_of_level(const gpu::DeviceInfo& device,
 
 std::vector<gpu::Launch> AttentionWorkload::launches(gpu::Device& device, const Operands& operands,
                                                      std::string_view name) const {
-  const gpu::AttentionOperands ours = attention_operands(operands);
+  const ops::AttentionOperands ours = attention_operands(operands);
   if (name.empty()) {
     return {gpu::attention_launch(device, problem_, ours)};
   }
@@ -181,13 +181,13 @@ AttentionWorkload::Operand AttentionWorkload::operand(int which) const {
   return at;
 }
 
-gpu::AttentionOperands AttentionWorkload::attention_operands(const Operands& operands) const {
+ops::AttentionOperands AttentionWorkload::attention_operands(const Operands& operands) const {
   const auto address = [&](int which) {
     const Operand at = operand(which);
     return operands.inputs[at.input] +
            static_cast<gpu::DevicePtr>(at.offset) * size_of(problem_.type);
   };
-  gpu::AttentionOperands ours{
+  ops::AttentionOperands ours{
       .q = address(kQuery), .k = address(kKey), .v = address(kValue), .o = operands.output};
   if (problem_.varlen) {
     ours.cu_seqlens_q = operands.inputs[kOperands];

@@ -34,15 +34,15 @@ class AttentionWorkload final : public Workload {
  public:
   /// Of `problem` the strides are set here, and with kVarlen batch and lengths. Packed operands
   /// have as many keys as queries, and heads of keys.
-  AttentionWorkload(const gpu::AttentionProblem& problem, AttentionInputs how, std::uint64_t seed);
-  AttentionWorkload(const gpu::AttentionProblem& problem, AttentionLayout layout,
+  AttentionWorkload(const ops::AttentionProblem& problem, AttentionInputs how, std::uint64_t seed);
+  AttentionWorkload(const ops::AttentionProblem& problem, AttentionLayout layout,
                     std::uint64_t seed)
       : AttentionWorkload(problem, AttentionInputs{.layout = layout}, seed) {}
 
   [[nodiscard]] std::string describe() const override;
   [[nodiscard]] std::span<const Tensor> inputs() const override { return inputs_; }
   [[nodiscard]] OutputSpec output() const override;
-  [[nodiscard]] std::string can_run(const gpu::DeviceInfo& device) const override;
+  [[nodiscard]] Support can_run(const gpu::DeviceInfo& device) const override;
   [[nodiscard]] std::vector<std::string> plans(const gpu::DeviceInfo& device) const override;
   [[nodiscard]] std::string plan_of_level(const gpu::DeviceInfo& device,
                                           std::string_view level) const override;
@@ -80,14 +80,14 @@ class AttentionWorkload final : public Workload {
   struct Operand {
     std::size_t input = 0;
     std::int64_t offset = 0;
-    gpu::AttentionStrides strides;
+    ops::AttentionStrides strides;
   };
   AttentionWorkload(const AttentionWorkload& right, std::vector<Tensor> inputs, Mistake mistake)
       : problem_(right.problem_), how_(right.how_), inputs_(std::move(inputs)), mistake_(mistake) {}
 
   [[nodiscard]] Operand operand(int which) const;
   /// The launcher's operands, of these addresses.
-  [[nodiscard]] gpu::AttentionOperands attention_operands(const Operands& operands) const;
+  [[nodiscard]] ops::AttentionOperands attention_operands(const Operands& operands) const;
   /// Whether rows of the output hold all heads, one after the other.
   [[nodiscard]] bool heads_in_row() const { return how_.layout != AttentionLayout::kSeparate; }
   /// The sequence that row `row` of the output belongs to.
@@ -105,7 +105,7 @@ class AttentionWorkload final : public Workload {
   template <typename Number, typename Write>
   void compute(const Tile& tile, Write write) const;
 
-  gpu::AttentionProblem problem_;
+  ops::AttentionProblem problem_;
   AttentionInputs how_;
   std::vector<Tensor> inputs_;  // qkv; or q, k, v; with kVarlen also where queries and keys begin
   Mistake mistake_ = Mistake::kNone;

@@ -110,7 +110,7 @@ OutputSpec GemmWorkload::output() const {
   return spec;
 }
 
-std::string GemmWorkload::can_run(const gpu::DeviceInfo& device) const {
+Support GemmWorkload::can_run(const gpu::DeviceInfo& device) const {
   return gpu::can_run(problem_, device);
 }
 

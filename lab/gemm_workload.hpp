@@ -27,7 +27,7 @@ class GemmWorkload final : public Workload {
   [[nodiscard]] std::string describe() const override { return gpu::to_string(problem_); }
   [[nodiscard]] std::span<const Tensor> inputs() const override { return inputs_; }
   [[nodiscard]] OutputSpec output() const override;
-  [[nodiscard]] std::string can_run(const gpu::DeviceInfo& device) const override;
+  [[nodiscard]] Support can_run(const gpu::DeviceInfo& device) const override;
   [[nodiscard]] std::vector<std::string> plans(const gpu::DeviceInfo& device) const override;
   [[nodiscard]] std::vector<gpu::Launch> launches(gpu::Device& device, const Operands& operands,
                                                   std::string_view plan) const override;

@@ -19,7 +19,7 @@ constexpr Draw kRowDraw{0.5, 0.7};
 
 }  // namespace
 
-NormWorkload::NormWorkload(const gpu::LayerNormProblem& problem, std::uint64_t seed)
+NormWorkload::NormWorkload(const ops::LayerNormProblem& problem, std::uint64_t seed)
     : problem_(problem) {
   inputs_.push_back(
       Tensor::random("x", problem.input, problem.rows, problem.width, kRowDraw, seed * 3));
@@ -38,7 +38,7 @@ OutputSpec NormWorkload::output() const {
   return spec;
 }
 
-std::string NormWorkload::can_run(const gpu::DeviceInfo& device) const {
+Support NormWorkload::can_run(const gpu::DeviceInfo& device) const {
   return gpu::can_run(problem_, device);
 }
 
@@ -165,7 +165,7 @@ OutputSpec RowNormWorkload::output() const {
   return {.type = DType::kF32, .rows = problem_.rows, .columns = 2};
 }
 
-std::string RowNormWorkload::can_run(const gpu::DeviceInfo& device) const {
+Support RowNormWorkload::can_run(const gpu::DeviceInfo& device) const {
   return gpu::can_run(problem_, device);
 }
 

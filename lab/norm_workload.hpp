@@ -15,12 +15,12 @@ namespace fovea::lab {
 
 class NormWorkload final : public Workload {
  public:
-  NormWorkload(const gpu::LayerNormProblem& problem, std::uint64_t seed);
+  NormWorkload(const ops::LayerNormProblem& problem, std::uint64_t seed);
 
-  [[nodiscard]] std::string describe() const override { return gpu::to_string(problem_); }
+  [[nodiscard]] std::string describe() const override { return to_string(problem_); }
   [[nodiscard]] std::span<const Tensor> inputs() const override { return inputs_; }
   [[nodiscard]] OutputSpec output() const override;
-  [[nodiscard]] std::string can_run(const gpu::DeviceInfo& device) const override;
+  [[nodiscard]] Support can_run(const gpu::DeviceInfo& device) const override;
   [[nodiscard]] std::vector<gpu::Launch> launches(gpu::Device& device, const Operands& operands,
                                                   std::string_view plan) const override;
   void reference(const Tile& tile, std::span<double> values) const override;
@@ -37,13 +37,13 @@ class NormWorkload final : public Workload {
     bool mean = true;
     bool eps = true;
   };
-  NormWorkload(const gpu::LayerNormProblem& problem, std::vector<Tensor> inputs, Steps steps)
+  NormWorkload(const ops::LayerNormProblem& problem, std::vector<Tensor> inputs, Steps steps)
       : problem_(problem), inputs_(std::move(inputs)), steps_(steps) {}
   /// One row of the result, in float64 or as a framework computes it.
   template <typename Number>
   void normalise(std::int64_t row, std::span<Number> values) const;
 
-  gpu::LayerNormProblem problem_;
+  ops::LayerNormProblem problem_;
   std::vector<Tensor> inputs_;  // x, weight, bias
   Steps steps_;
 };
@@ -53,10 +53,10 @@ class RowNormWorkload final : public Workload {
  public:
   RowNormWorkload(const gpu::RowNormProblem& problem, std::uint64_t seed);
 
-  [[nodiscard]] std::string describe() const override { return gpu::to_string(problem_); }
+  [[nodiscard]] std::string describe() const override { return to_string(problem_); }
   [[nodiscard]] std::span<const Tensor> inputs() const override { return {&x_, 1}; }
   [[nodiscard]] OutputSpec output() const override;
-  [[nodiscard]] std::string can_run(const gpu::DeviceInfo& device) const override;
+  [[nodiscard]] Support can_run(const gpu::DeviceInfo& device) const override;
   [[nodiscard]] std::vector<gpu::Launch> launches(gpu::Device& device, const Operands& operands,
                                                   std::string_view plan) const override;
   void reference(const Tile& tile, std::span<double> values) const override;

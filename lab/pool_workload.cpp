@@ -67,7 +67,7 @@ Number linear(const Tensor& weight, const Tensor& bias, std::int64_t row,
 
 }  // namespace
 
-PoolWorkload::PoolWorkload(const gpu::PoolProblem& problem, std::uint64_t seed)
+PoolWorkload::PoolWorkload(const ops::PoolProblem& problem, std::uint64_t seed)
     : problem_(problem) {
   std::uint64_t salt = seed * 17;
   const std::int64_t hidden = problem.hidden;
@@ -92,7 +92,7 @@ PoolWorkload::PoolWorkload(const gpu::PoolProblem& problem, std::uint64_t seed)
   layer("fc2", hidden, problem.mlp);
 }
 
-PoolWorkload::PoolWorkload(const gpu::PoolProblem& problem, std::vector<Tensor> inputs, Tensor keys,
+PoolWorkload::PoolWorkload(const ops::PoolProblem& problem, std::vector<Tensor> inputs, Tensor keys,
                            Defect defect)
     : problem_(problem), inputs_(std::move(inputs)), keys_(std::move(keys)), defect_(defect) {}
 
@@ -104,7 +104,7 @@ OutputSpec PoolWorkload::output() const {
   return spec;
 }
 
-std::string PoolWorkload::can_run(const gpu::DeviceInfo& device) const {
+Support PoolWorkload::can_run(const gpu::DeviceInfo& device) const {
   return gpu::can_run(problem_, device);
 }
 

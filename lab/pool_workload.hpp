@@ -17,12 +17,12 @@ namespace fovea::lab {
 
 class PoolWorkload final : public Workload {
  public:
-  PoolWorkload(const gpu::PoolProblem& problem, std::uint64_t seed);
+  PoolWorkload(const ops::PoolProblem& problem, std::uint64_t seed);
 
-  [[nodiscard]] std::string describe() const override { return gpu::to_string(problem_); }
+  [[nodiscard]] std::string describe() const override { return to_string(problem_); }
   [[nodiscard]] std::span<const Tensor> inputs() const override { return inputs_; }
   [[nodiscard]] OutputSpec output() const override;
-  [[nodiscard]] std::string can_run(const gpu::DeviceInfo& device) const override;
+  [[nodiscard]] Support can_run(const gpu::DeviceInfo& device) const override;
   [[nodiscard]] std::vector<gpu::Launch> launches(gpu::Device& device, const Operands& operands,
                                                   std::string_view plan) const override;
   [[nodiscard]] std::size_t scratch_bytes(const gpu::DeviceInfo& device) const override;
@@ -35,7 +35,7 @@ class PoolWorkload final : public Workload {
 
  private:
   enum class Defect : std::uint8_t { kNone, kDropLastToken, kDropGelu, kSkipResidual };
-  PoolWorkload(const gpu::PoolProblem& problem, std::vector<Tensor> inputs, Tensor keys,
+  PoolWorkload(const ops::PoolProblem& problem, std::vector<Tensor> inputs, Tensor keys,
                Defect defect);
 
   /// One image's embedding, in float64 or in f32 with what a framework stores rounded to bf16.
@@ -46,7 +46,7 @@ class PoolWorkload final : public Workload {
   void fill(const Tile& tile, std::span<double> values,
             std::map<std::int64_t, std::vector<Number>>& known) const;
 
-  gpu::PoolProblem problem_;
+  ops::PoolProblem problem_;
   std::vector<Tensor> inputs_;
   Tensor keys_;  // (heads, hidden), which inputs_ has in the kernel's own order
   Defect defect_ = Defect::kNone;

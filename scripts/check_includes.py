@@ -20,7 +20,7 @@ ALLOWED = {
     "src/cpu": {"src/ops", "src/core"},
     "src/gpu/device": {"src/core", "kernels/list"},
     "src/gpu/launch": {"src/gpu/device", "src/ops", "src/core", "kernels", "kernels/list"},
-    "src/gpu/nvidia": {"src/gpu/device", "src/core"},
+    "src/gpu/nvidia": {"src/gpu/device", "src/ops", "src/core"},
     "src/gpu": {"src/gpu/launch", "src/gpu/nvidia", "src/gpu/device", "src/ops", "src/core"},
     "src/quantize": {"src/model", "src/ops", "src/core"},
     "src/pipeline": {"src/model", "src/ops", "src/image", "src/io", "src/core"},

@@ -76,10 +76,9 @@ Precision choose_precision(Precision asked, const DeviceInfo& info) {
                                        std::pair(types.inner, GemmEpilogue::kResidual)}) {
     const GemmProblem problem{
         .m = 128, .n = 128, .k = 128, .a = type, .b = type, .epilogue = epilogue};
-    const std::string reason = gpu::can_run(problem, info);
-    if (!reason.empty()) {
+    if (const Support support = gpu::can_run(problem, info); !support) {
       fail("{} cannot run on {} (sm_{}): {}. Use bf16", to_string(asked), info.name, info.arch(),
-           reason);
+           support.why);
     }
   }
   return asked;
@@ -102,6 +101,7 @@ class GpuBackend final : public ops::Backend {
         precision_(choose_precision(options.precision, device_->info())),
         types_(types_of(precision_)),
         kernels_(*device_),
+        planner_(device_->info()),
         cublas_(*device_, notes_),
         uploader_(*device_),
         pool_(options.threads > 0 ? options.threads : available_threads()),
@@ -127,50 +127,29 @@ class GpuBackend final : public ops::Backend {
   }
   [[nodiscard]] ops::TensorTypes types() const override { return types_; }
 
-  [[nodiscard]] std::string can_run(const ops::PatchEmbedProblem& problem) const override {
-    return reason_invalid(problem);
+  [[nodiscard]] Support can_run(const ops::PatchEmbedProblem& problem) const override {
+    return valid(problem);
   }
-  [[nodiscard]] std::string can_run(const ops::LayerNormProblem& problem) const override {
-    const std::string reason = reason_invalid(problem);
-    return !reason.empty() ? reason
-                           : gpu::can_run(LayerNormProblem{.rows = problem.rows,
-                                                           .width = problem.width,
-                                                           .eps = problem.eps,
-                                                           .input = problem.input,
-                                                           .output = problem.output},
-                                          device_->info());
+  [[nodiscard]] Support can_run(const ops::LayerNormProblem& problem) const override {
+    return gpu::can_run(problem, device_->info());
   }
   /// Products for which there is no kernel are cuBLASLt's, but those of rows to be normalised.
-  [[nodiscard]] std::string can_run(const ops::LinearProblem& problem) const override {
-    std::string reason = reason_invalid(problem);
-    if (!reason.empty() || !problem.norm) {
-      return reason;
+  [[nodiscard]] Support can_run(const ops::LinearProblem& problem) const override {
+    Support support = valid(problem);
+    if (!support || !problem.norm) {
+      return support;
     }
-    reason = gpu::can_run(
+    support = gpu::can_run(
         RowNormProblem{
             .rows = problem.rows, .width = problem.in, .eps = problem.eps, .input = problem.input},
         device_->info());
-    return !reason.empty() ? reason
-                           : gpu::can_run(gemm_problem(problem, problem.input), device_->info());
+    return support ? gpu::can_run(gemm_problem(problem), device_->info()) : support;
   }
-  [[nodiscard]] std::string can_run(const ops::AttentionProblem& problem) const override {
-    const std::string reason = reason_invalid(problem);
-    return !reason.empty()
-               ? reason
-               : gpu::can_run(packed_attention(problem.images, problem.tokens, problem.heads,
-                                               problem.head_dim, problem.scale, problem.type),
-                              device_->info());
+  [[nodiscard]] Support can_run(const ops::AttentionProblem& problem) const override {
+    return gpu::can_run(problem, device_->info());
   }
-  [[nodiscard]] std::string can_run(const ops::PoolProblem& problem) const override {
-    const std::string reason = reason_invalid(problem);
-    return !reason.empty() ? reason
-                           : gpu::can_run({.images = problem.images,
-                                           .tokens = problem.tokens,
-                                           .heads = problem.heads,
-                                           .hidden = problem.hidden,
-                                           .mlp = problem.mlp,
-                                           .eps = problem.eps},
-                                          device_->info());
+  [[nodiscard]] Support can_run(const ops::PoolProblem& problem) const override {
+    return gpu::can_run(problem, device_->info());
   }
 
   [[nodiscard]] ops::PreparedPtr prepare(const ops::PatchEmbedWeights& weights) override {
@@ -202,13 +181,13 @@ class GpuBackend final : public ops::Backend {
   void run(const ops::Batch& batch,
            const std::function<void(ops::Executor&, const ops::Slice&)>& network) override;
 
-  [[nodiscard]] std::vector<ops::OperatorTime> profile() const override {
+  [[nodiscard]] ops::Profile profile() const override {
     const std::lock_guard turn(turn_);
     return times_;
   }
   void reset_profile() override {
     const std::lock_guard turn(turn_);
-    times_.clear();
+    times_ = {};
     device_seconds_ = 0;
   }
   [[nodiscard]] double device_seconds() const override {
@@ -248,6 +227,7 @@ class GpuBackend final : public ops::Backend {
   Precision precision_;
   ops::TensorTypes types_;
   KernelCache kernels_;
+  Planner planner_;
   Notes notes_;
   CublasGemm cublas_;
   Uploader uploader_;
@@ -264,7 +244,7 @@ class GpuBackend final : public ops::Backend {
   std::string note_;
   std::map<std::pair<std::int64_t, std::size_t>, std::unique_ptr<Graph>> graphs_;
   Stopwatch stopwatch_;
-  std::vector<ops::OperatorTime> times_;
+  ops::Profile times_;
   double device_seconds_ = 0;
 };
 
@@ -277,7 +257,7 @@ std::int64_t GpuBackend::most_images(const ops::Batch& batch) const {
 }
 
 std::size_t GpuBackend::measure_scratch(std::int64_t images, const Network& network) {
-  GpuExecutor executor({*device_, kernels_, cublas_, notes_}, nullptr, {}, nullptr);
+  GpuExecutor executor({*device_, kernels_, planner_, cublas_, notes_}, nullptr, {}, nullptr);
   // Operators look at addresses only when they run, but refuse to be given none.
   constexpr DevicePtr kNowhere = 256;
   network(executor, {.first = 0,
@@ -335,7 +315,7 @@ ops::Slice GpuBackend::slice_of(const Slot& slot, std::int64_t first, std::int64
 }
 
 void GpuBackend::call(const ops::Slice& slice, const Network& network, Stopwatch* stopwatch) {
-  GpuExecutor executor({*device_, kernels_, cublas_, notes_}, compute_.get(),
+  GpuExecutor executor({*device_, kernels_, planner_, cublas_, notes_}, compute_.get(),
                        {.address = memory_.scratch.address(), .bytes = memory_.scratch.bytes()},
                        stopwatch);
   network(executor, slice);
@@ -498,28 +478,28 @@ void check_forced_kernel() {
   static_cast<void>(forced_attention_level());
 }
 
-std::string reason_without_kernels(const DeviceInfo& device) {
+Support has_kernels_for(const DeviceInfo& device) {
   if (kernel_images().empty()) {
-    return fmt::format(
+    return {fmt::format(
         "this program was built without the CUDA compiler and has no kernels for {}; use "
         "--device cpu, or build it with nvcc on the PATH (scripts/setup installs it otherwise)",
-        device.name);
+        device.name)};
   }
   std::set<int> archs;
   for (const KernelImage& image : kernel_images()) {
     if (runs_on(image.arch, device.arch())) {
-      return "";
+      return {};
     }
     archs.insert(image.arch);
   }
-  return fmt::format("{} is sm_{}, and this program has kernels for sm_{}; use --device cpu",
-                     device.name, device.arch(), fmt::join(archs, ", sm_"));
+  return {fmt::format("{} is sm_{}, and this program has kernels for sm_{}; use --device cpu",
+                      device.name, device.arch(), fmt::join(archs, ", sm_"))};
 }
 
 std::unique_ptr<ops::Backend> make_gpu_backend(std::unique_ptr<Device> device,
                                                const GpuOptions& options) {
-  if (const std::string reason = reason_without_kernels(device->info()); !reason.empty()) {
-    fail("{}", reason);
+  if (const Support support = has_kernels_for(device->info()); !support) {
+    fail("{}", support.why);
   }
   const std::shared_ptr<void> held = device->hold_context();
   return std::make_unique<GpuBackend>(std::move(device), options);

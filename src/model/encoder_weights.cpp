@@ -191,16 +191,14 @@ class LayerPreparer {
   /// Whether the backend normalises what a linear layer of the stream reads.
   [[nodiscard]] bool folds_norm(std::int64_t out, ops::Epilogue epilogue, DType output) const {
     const VisionConfig& vision = checkpoint_.config().vision;
-    return backend_
-        .can_run(ops::LinearProblem{.rows = vision.patches(),
-                                    .in = vision.hidden,
-                                    .out = out,
-                                    .epilogue = epilogue,
-                                    .input = types_.stream,
-                                    .output = output,
-                                    .norm = true,
-                                    .eps = vision.layer_norm_eps})
-        .empty();
+    return bool(backend_.can_run(ops::LinearProblem{.rows = vision.patches(),
+                                                    .in = vision.hidden,
+                                                    .out = out,
+                                                    .epilogue = epilogue,
+                                                    .input = types_.stream,
+                                                    .output = output,
+                                                    .norm = true,
+                                                    .eps = vision.layer_norm_eps}));
   }
   [[nodiscard]] LayerParameters load_norm(std::string_view name, std::int64_t index) const {
     return load_parameters(checkpoint_,

@@ -30,15 +30,15 @@ class ObservingExecutor final : public ops::Executor {
   void do_linear(const ops::LinearProblem& problem, const ops::Prepared& weights,
                  const ConstTensorView& input, const TensorView& output,
                  const ConstTensorView& row_scales) override {
-    const std::string place(problem.name);
+    const std::string place(to_string(problem.place));
     if (std::ranges::find(places_, place) != places_.end()) {
-      observations_.add(place, seen_[place]++, input);
+      observations_.add(place, static_cast<std::size_t>(problem.layer), input);
     }
     inner_.linear(problem, weights, input, output, row_scales);
   }
-  void do_attention(const ops::AttentionProblem& problem, const ConstTensorView& qkv,
-                    const TensorView& output) override {
-    inner_.attention(problem, qkv, output);
+  void do_attention(const ops::AttentionProblem& problem,
+                    const ops::AttentionOperands& operands) override {
+    inner_.attention(problem, operands);
   }
   void do_pool(const ops::PoolProblem& problem, const ops::Prepared& weights,
                const ConstTensorView& input, const TensorView& output) override {
@@ -48,7 +48,6 @@ class ObservingExecutor final : public ops::Executor {
   ops::Executor& inner_;
   const std::vector<std::string>& places_;
   Observations& observations_;
-  std::map<std::string, std::size_t> seen_;  // calls so far: the layer's number
 };
 
 class ObservingBackend final : public ops::Backend {
@@ -62,20 +61,20 @@ class ObservingBackend final : public ops::Backend {
   [[nodiscard]] int threads() const override { return inner_->threads(); }
   [[nodiscard]] ops::TensorTypes types() const override { return inner_->types(); }
 
-  [[nodiscard]] std::string can_run(const ops::PatchEmbedProblem& problem) const override {
+  [[nodiscard]] Support can_run(const ops::PatchEmbedProblem& problem) const override {
     return inner_->can_run(problem);
   }
-  [[nodiscard]] std::string can_run(const ops::LayerNormProblem& problem) const override {
+  [[nodiscard]] Support can_run(const ops::LayerNormProblem& problem) const override {
     return inner_->can_run(problem);
   }
-  [[nodiscard]] std::string can_run(const ops::LinearProblem& problem) const override {
-    return problem.norm ? "what the layer reads is observed, so its norm comes before it"
+  [[nodiscard]] Support can_run(const ops::LinearProblem& problem) const override {
+    return problem.norm ? Support{"what the layer reads is observed, so its norm comes before it"}
                         : inner_->can_run(problem);
   }
-  [[nodiscard]] std::string can_run(const ops::AttentionProblem& problem) const override {
+  [[nodiscard]] Support can_run(const ops::AttentionProblem& problem) const override {
     return inner_->can_run(problem);
   }
-  [[nodiscard]] std::string can_run(const ops::PoolProblem& problem) const override {
+  [[nodiscard]] Support can_run(const ops::PoolProblem& problem) const override {
     return inner_->can_run(problem);
   }
 
@@ -105,10 +104,11 @@ class ObservingBackend final : public ops::Backend {
       network(observing, slice);
     });
   }
-  [[nodiscard]] std::vector<ops::OperatorTime> profile() const override {
-    return inner_->profile();
-  }
+  [[nodiscard]] std::int64_t preferred_batch() const override { return inner_->preferred_batch(); }
+  [[nodiscard]] std::string take_note() override { return inner_->take_note(); }
+  [[nodiscard]] ops::Profile profile() const override { return inner_->profile(); }
   void reset_profile() override { inner_->reset_profile(); }
+  [[nodiscard]] double device_seconds() const override { return inner_->device_seconds(); }
 
  private:
   std::unique_ptr<ops::Backend> inner_;

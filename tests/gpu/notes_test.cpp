@@ -22,17 +22,17 @@ TEST(Notes, TellOfEachKindOfProductOnce) {
   Notes notes;
   EXPECT_EQ(notes.take(), "");
   GemmProblem problem{.m = 196, .n = 20, .k = 64};
-  notes.add(problem, device(9));
+  notes.add(problem, can_run(problem, device(9)).why, device(9));
   const std::string note = notes.take();
   EXPECT_NE(note.find("cuBLASLt computes gemm (196, 20)"), std::string::npos) << note;
   EXPECT_NE(note.find("multiples of 16"), std::string::npos) << note;
   problem.m = 392;
-  notes.add(problem, device(9));
+  notes.add(problem, can_run(problem, device(9)).why, device(9));
   EXPECT_EQ(notes.take(), "");
   problem.n = 24;
-  notes.add(problem, device(9));
+  notes.add(problem, can_run(problem, device(9)).why, device(9));
   problem.epilogue = GemmEpilogue::kGelu;
-  notes.add(problem, device(9));
+  notes.add(problem, can_run(problem, device(9)).why, device(9));
   const std::string more = notes.take();
   EXPECT_NE(more.find("; cuBLASLt computes gemm (392, 24) = gelu"), std::string::npos) << more;
 }
@@ -50,8 +50,8 @@ TEST(Notes, TellEachTextOnce) {
 // There every product is cuBLASLt's, as the documents say.
 TEST(Notes, AreNoNewsOnGpusWithoutKernelsForProducts) {
   Notes notes;
-  notes.add({.m = 196, .n = 20, .k = 64}, device(8));
-  notes.add({.m = 196, .n = 768, .k = 768}, device(8));
+  notes.add({.m = 196, .n = 20, .k = 64}, "why", device(8));
+  notes.add({.m = 196, .n = 768, .k = 768}, "why", device(8));
   EXPECT_EQ(notes.take(), "");
 }
 

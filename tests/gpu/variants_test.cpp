@@ -104,7 +104,8 @@ std::set<KernelId> in_attention_plans() {
     for (std::int64_t head_dim = 32; head_dim <= 128; head_dim += 8) {
       for (const std::int64_t tokens : {196, 256, 4096}) {
         for (const DType type : {DType::kBF16, DType::kF16}) {
-          const AttentionProblem problem = packed_attention(4, tokens, 12, head_dim, 0.1, type);
+          const ops::AttentionProblem problem =
+              ops::packed_attention(4, tokens, 12, head_dim, 0.1, type);
           for (const AttentionPlan& plan : attention_plans(problem, variants_device(arch))) {
             found.insert(kernel_of(plan, type));
           }

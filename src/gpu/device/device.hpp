@@ -13,12 +13,13 @@
 #include <string_view>
 #include <utility>
 
+#include "core/address.hpp"
 #include "fovea/error.hpp"
 
 namespace fovea::gpu {
 
 /// An address in the device's memory.
-using DevicePtr = std::uint64_t;
+using DevicePtr = Address;
 
 struct DeviceInfo {
   std::string name;          // "NVIDIA H200"

@@ -9,18 +9,9 @@
 
 #include "gpu/device/device.hpp"
 #include "gpu/launch/launch.hpp"
+#include "ops/pool.hpp"
 
 namespace fovea::gpu {
-
-/// As ops::PoolProblem, with bf16 tokens.
-struct PoolProblem {
-  std::int64_t images = 0;
-  std::int64_t tokens = 0;
-  std::int64_t heads = 0;
-  std::int64_t hidden = 0;
-  std::int64_t mlp = 0;
-  double eps = 1e-6;
-};
 
 /// weight bf16 (out, in), bias f32 (out).
 struct PoolLinear {
@@ -38,19 +29,19 @@ struct PoolOperands {
   PoolLinear value, out, fc1, fc2;
 };
 
-[[nodiscard]] std::string to_string(const PoolProblem& problem);
-[[nodiscard]] std::string can_run(const PoolProblem& problem, const DeviceInfo& device);
+/// Of bf16 tokens.
+[[nodiscard]] Support can_run(const ops::PoolProblem& problem, const DeviceInfo& device);
 
 /// Keys (heads, hidden) as bf16 in the order in which the lanes of a warp take them.
 [[nodiscard]] std::vector<std::uint32_t> pack_pool_keys(std::span<const float> keys,
                                                         std::int64_t heads, std::int64_t hidden);
 
 /// What pool_launches passes through `workspace` for this many images and for any fewer.
-[[nodiscard]] std::size_t pool_workspace_bytes(const PoolProblem& problem,
+[[nodiscard]] std::size_t pool_workspace_bytes(const ops::PoolProblem& problem,
                                                const DeviceInfo& device);
 
 /// What runs the head, in order. Throws fovea::Error with can_run's reason.
-[[nodiscard]] std::vector<Launch> pool_launches(Device& device, const PoolProblem& problem,
+[[nodiscard]] std::vector<Launch> pool_launches(Device& device, const ops::PoolProblem& problem,
                                                 const PoolOperands& operands);
 
 }  // namespace fovea::gpu

@@ -163,34 +163,39 @@ void linear(const LinearProblem& problem, const LinearWeights& weights,
   }
 }
 
-void attention(const AttentionProblem& problem, const ConstTensorView& qkv,
-               const TensorView& output) {
-  const std::int64_t hidden = problem.hidden();
-  const std::int64_t n = problem.tokens;
-  // Which: 0 for q, 1 for k, 2 for v.
-  const auto element = [&](std::int64_t image, std::int64_t token, std::int64_t which,
-                           std::int64_t head, std::int64_t i) {
-    const std::int64_t row = image * n + token;
-    return load(qkv, (row * 3 + which) * hidden + head * problem.head_dim + i);
+void attention(const AttentionProblem& problem, const AttentionOperands& operands) {
+  const std::int64_t group = problem.heads / problem.key_heads();
+  const auto element = [&](Address base, const AttentionStrides& strides, std::int64_t sequence,
+                           std::int64_t row, std::int64_t head, std::int64_t i) {
+    return load({pointer<const void>(base), problem.type, {}},
+                sequence * strides.batch + row * strides.row + head * strides.head + i);
   };
-  for (std::int64_t image = 0; image < problem.images; ++image) {
+  const TensorView output{pointer<void>(operands.o), problem.type, {}};
+  for (std::int64_t sequence = 0; sequence < problem.batch; ++sequence) {
     for (std::int64_t head = 0; head < problem.heads; ++head) {
-      for (std::int64_t query = 0; query < n; ++query) {
-        Vector scores(at(n));
-        for (std::int64_t key = 0; key < n; ++key) {
+      for (std::int64_t query = 0; query < problem.queries; ++query) {
+        const std::int64_t seen =
+            problem.causal ? std::clamp<std::int64_t>(query + 1 + problem.keys - problem.queries, 0,
+                                                      problem.keys)
+                           : problem.keys;
+        Vector scores(at(seen));
+        for (std::int64_t key = 0; key < seen; ++key) {
           double dot = 0;
           for (std::int64_t i = 0; i < problem.head_dim; ++i) {
-            dot += element(image, query, 0, head, i) * element(image, key, 1, head, i);
+            dot += element(operands.q, problem.q, sequence, query, head, i) *
+                   element(operands.k, problem.k, sequence, key, head / group, i);
           }
           scores[at(key)] = dot * problem.scale;
         }
         softmax(scores);
         for (std::int64_t i = 0; i < problem.head_dim; ++i) {
           double sum = 0;
-          for (std::int64_t key = 0; key < n; ++key) {
-            sum += scores[at(key)] * element(image, key, 2, head, i);
+          for (std::int64_t key = 0; key < seen; ++key) {
+            sum += scores[at(key)] * element(operands.v, problem.v, sequence, key, head / group, i);
           }
-          store(output, (image * n + query) * hidden + head * problem.head_dim + i, sum);
+          store(output,
+                sequence * problem.o.batch + query * problem.o.row + head * problem.o.head + i,
+                sum);
         }
       }
     }
