@@ -110,7 +110,7 @@ void run_product(Gpu& gpu, const gpu::GemmProblem& problem, const gpu::GemmOpera
 void attention_on_gpu(const ops::AttentionProblem& problem, const ops::AttentionOperands& operands,
                       std::optional<gpu::AttentionLevel> level, const fovea_place& place) {
   Gpu& gpu = gpu_of(place);
-  const std::shared_ptr<void> held = gpu.device().hold_context();
+  const gpu::ContextGuard held = gpu.device().hold_context();
   const gpu::AttentionChoice choice = gpu.planner().attention(problem, level);
   gpu.note(choice.notice);
   run_after_all(gpu, gpu::attention_launch(gpu.device(), problem, operands, choice.plan),
@@ -122,7 +122,7 @@ fovea_attention_choice choose_on_gpu(const ops::AttentionProblem& problem,
                                      std::optional<gpu::AttentionLevel> level,
                                      const fovea_place& place) {
   Gpu& gpu = gpu_of(place);
-  const std::shared_ptr<void> held = gpu.device().hold_context();
+  const gpu::ContextGuard held = gpu.device().hold_context();
   const gpu::AttentionPlan plan = gpu.planner().attention(problem, level).plan;
   const gpu::Launch launch = gpu::attention_launch(gpu.device(), problem, operands, plan);
   fovea_attention_choice choice{};
@@ -140,7 +140,7 @@ fovea_attention_choice choose_on_gpu(const ops::AttentionProblem& problem,
 void linear_on_gpu(const ops::LinearProblem& problem, const ops::LinearOperands& operands,
                    const fovea_place& place) {
   Gpu& gpu = gpu_of(place);
-  const std::shared_ptr<void> held = gpu.device().hold_context();
+  const gpu::ContextGuard held = gpu.device().hold_context();
   run_product(gpu, gpu::gemm_problem(problem),
               {.a = operands.input,
                .b = operands.weight,
@@ -152,7 +152,7 @@ void linear_on_gpu(const ops::LinearProblem& problem, const ops::LinearOperands&
 void patch_embed_on_gpu(const ops::PatchEmbedProblem& problem,
                         const ops::PatchEmbedOperands& operands, const fovea_place& place) {
   Gpu& gpu = gpu_of(place);
-  const std::shared_ptr<void> held = gpu.device().hold_context();
+  const gpu::ContextGuard held = gpu.device().hold_context();
   run_product(gpu, gpu::gemm_problem(problem),
               {.a = operands.patches,
                .b = operands.weight,
@@ -165,7 +165,7 @@ void patch_embed_on_gpu(const ops::PatchEmbedProblem& problem,
 void layer_norm_on_gpu(const ops::LayerNormProblem& problem, const ops::LayerNormOperands& operands,
                        const fovea_place& place) {
   Gpu& gpu = gpu_of(place);
-  const std::shared_ptr<void> held = gpu.device().hold_context();
+  const gpu::ContextGuard held = gpu.device().hold_context();
   run_after_all(gpu, gpu::layer_norm_launch(gpu.device(), problem, operands), place.stream);
 }
 

@@ -154,23 +154,23 @@ class GpuBackend final : public ops::Backend {
 
   [[nodiscard]] ops::PreparedPtr prepare(const ops::PatchEmbedWeights& weights) override {
     check_weights(weights);
-    const std::shared_ptr<void> held = device_->hold_context();
+    const ContextGuard held = device_->hold_context();
     return on_device(
         upload(uploader_, pack_patch_embed(weights, pixels_of(precision_, weights.projection.in))));
   }
   [[nodiscard]] ops::PreparedPtr prepare(const ops::LayerNormWeights& weights) override {
     check_weights(weights);
-    const std::shared_ptr<void> held = device_->hold_context();
+    const ContextGuard held = device_->hold_context();
     return on_device(upload(uploader_, weights));
   }
   [[nodiscard]] ops::PreparedPtr prepare(const ops::LinearWeights& weights) override {
     check_weights(weights);
-    const std::shared_ptr<void> held = device_->hold_context();
+    const ContextGuard held = device_->hold_context();
     return on_device(upload(uploader_, pack_linear(weights)));
   }
   [[nodiscard]] ops::PreparedPtr prepare(const ops::PoolWeights& weights) override {
     check_weights(weights);
-    const std::shared_ptr<void> held = device_->hold_context();
+    const ContextGuard held = device_->hold_context();
     return on_device(upload(uploader_, weights));
   }
 
@@ -196,7 +196,7 @@ class GpuBackend final : public ops::Backend {
   }
 
   [[nodiscard]] HostBuffer allocate_input(std::size_t bytes) override {
-    const std::shared_ptr<void> held = device_->hold_context();
+    const ContextGuard held = device_->hold_context();
     return page_locked_->allocate(bytes);
   }
 
@@ -220,7 +220,7 @@ class GpuBackend final : public ops::Backend {
   void finish(Slot& slot);
   void copy(std::span<const std::byte> from, std::span<std::byte> to);
 
-  std::shared_ptr<void> held_;  // the first, and so the last to go
+  ContextGuard held_;  // the first, and so the last to go
   GpuOptions options_;
   std::shared_ptr<Device> device_;
   std::shared_ptr<PageLocked> page_locked_;
@@ -423,7 +423,7 @@ void GpuBackend::run(const ops::Batch& batch, const Network& network) {
     return;
   }
   const std::lock_guard turn(turn_);
-  const std::shared_ptr<void> held = device_->hold_context();
+  const ContextGuard held = device_->hold_context();
   const std::vector<std::int64_t> slices = reserve(batch, network);
   if (graphs_.size() > kMostGraphs) {
     graphs_.clear();
@@ -501,7 +501,7 @@ std::unique_ptr<ops::Backend> make_gpu_backend(std::unique_ptr<Device> device,
   if (const Support support = has_kernels_for(device->info()); !support) {
     fail("{}", support.why);
   }
-  const std::shared_ptr<void> held = device->hold_context();
+  const ContextGuard held = device->hold_context();
   return std::make_unique<GpuBackend>(std::move(device), options);
 }
 

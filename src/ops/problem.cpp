@@ -163,6 +163,10 @@ Support valid(const AttentionProblem& problem) {
   if (!std::isfinite(problem.scale) || problem.scale <= 0) {
     return {fmt::format("the scale {} is not positive and finite", problem.scale)};
   }
+  if ((problem.o.row == 0 && problem.queries > 1) || (problem.o.head == 0 && problem.heads > 1) ||
+      (problem.o.batch == 0 && problem.batch > 1 && !problem.varlen)) {
+    return {"results of stride 0 would overlap"};
+  }
   return valid_if(is_float(problem.type), "the operands are not of a float type");
 }
 

@@ -156,12 +156,11 @@ TEST(AttentionPlans, KernelsExistAndFitABlock) {
   }
   for (const int arch : {80, 86, 89, 90, 100}) {
     for (std::int64_t head_dim = 32; head_dim <= 128; head_dim += 8) {
-      for (const std::string type : {"bf16", "f16"}) {
-        for (const std::string& name : plans_of(problem_of(196, head_dim), arch)) {
-          const std::string kernel =
-              fmt::format("attention_{}_{}{}", name.substr(0, name.find('_')), type,
-                          name.substr(name.find('_')));
-          EXPECT_NE(find_kernel_image(kernel, arch), nullptr) << kernel << ' ' << arch;
+      for (const DType type : {DType::kBF16, DType::kF16}) {
+        for (const AttentionPlan& plan :
+             attention_plans(problem_of(196, head_dim), device_of(arch))) {
+          EXPECT_NE(find_kernel_image(kernel_of(plan, type), arch), nullptr)
+              << to_string(plan) << ' ' << arch;
         }
       }
     }

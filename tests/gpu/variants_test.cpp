@@ -130,10 +130,14 @@ std::set<KernelId> in_other_launches() {
   for (const std::int64_t images : {1, 1024}) {
     for (const std::int64_t hidden : {768, 1536}) {
       for (const std::int64_t mlp : {3072, 144}) {
-        for (const Launch& launch : pool_launches(
-                 device,
-                 {.images = images, .tokens = 196, .heads = 12, .hidden = hidden, .mlp = mlp},
-                 {})) {
+        for (const Launch& launch : pool_launches(device,
+                                                  {.images = images,
+                                                   .tokens = 196,
+                                                   .heads = 12,
+                                                   .hidden = hidden,
+                                                   .mlp = mlp,
+                                                   .input = DType::kBF16},
+                                                  {})) {
           found.insert(launch.kernel);
         }
       }

@@ -2,7 +2,7 @@
  * them on memory and streams of its own.
  *
  * On a GPU the work is put into the stream and the call returns at once: memory must stay until the
- * stream has passed it. On the host the call returns when the result is there. Functions may be
+ * stream has passed it. The stream may be one that is being captured into a graph. On the host the call returns when the result is there. Functions may be
  * called from any thread. */
 #ifndef FOVEA_C_OPERATORS_H
 #define FOVEA_C_OPERATORS_H
@@ -32,7 +32,8 @@ typedef struct fovea_place {
 
 typedef enum fovea_causal {
   FOVEA_CAUSAL_NONE = 0,
-  FOVEA_CAUSAL_FIRST = 1, /* query i sees keys 0 .. i: the first query and key meet */
+  FOVEA_CAUSAL_FIRST = 1, /* query i sees keys 0 .. i: the first query and key meet. Not for
+                             sequences of different lengths */
   FOVEA_CAUSAL_LAST = 2,  /* query i sees keys 0 .. i + keys - queries: the last ones meet */
 } fovea_causal;
 
@@ -59,7 +60,8 @@ typedef struct fovea_strides {
  * cu_seqlens_q and cu_seqlens_k hold batch + 1 offsets (int32, where the operands are), queries and
  * keys are the longest, and strides.batch is unused. Queries that see no key get zeros. Types: bf16
  * and f16, on the host also f32. On a GPU head_dim is a multiple of 8 up to 128, strides are
- * multiples of 8, addresses of 16 bytes, and offsets are not checked. */
+ * multiples of 8, addresses of 16 bytes, and offsets are not checked. Strides of q, k and v may be 0 (expanded tensors), which
+ * leaves the level wgmma out. */
 typedef struct fovea_attention_args {
   const void* q;
   const void* k;

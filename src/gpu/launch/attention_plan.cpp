@@ -178,6 +178,16 @@ Support runs_by_wgmma(const AttentionProblem& problem, const DeviceInfo& device)
     return {fmt::format("wgmma needs compute capability 9.0, {} has {}.{}", device.name,
                         device.compute_major, device.compute_minor)};
   }
+  const auto expanded = [&](const ops::AttentionStrides& strides, std::int64_t heads,
+                            std::int64_t rows) {
+    return (strides.row == 0 && rows > 1) || (strides.head == 0 && heads > 1) ||
+           (strides.batch == 0 && problem.batch > 1 && !problem.varlen);
+  };
+  if (expanded(problem.q, problem.heads, problem.queries) ||
+      expanded(problem.k, problem.key_heads(), problem.keys) ||
+      expanded(problem.v, problem.key_heads(), problem.keys)) {
+    return {"wgmma reads through tensor maps, of which none is known to take a stride of 0"};
+  }
   if (problem.varlen) {
     return {"wgmma stores whole tiles and would write over the next sequence of a varlen problem"};
   }
