@@ -86,7 +86,7 @@ Tensor repeated_row(const std::string& name, DType type, std::int64_t rows, std:
 
 AttentionWorkload::AttentionWorkload(const ops::AttentionProblem& problem, AttentionInputs how,
                                      std::uint64_t seed)
-    : problem_(completed(problem, how)), how_(std::move(how)) {
+    : OperatorWorkload(completed(problem, how)), how_(std::move(how)) {
   if (how_.layout == AttentionLayout::kPacked) {
     inputs_.push_back(Tensor::random("qkv", problem_.type, problem_.batch * problem_.queries,
                                      kOperands * problem_.heads * problem_.head_dim, how_.draw,
@@ -132,10 +132,6 @@ OutputSpec AttentionWorkload::output() const {
     spec.columns = problem_.head_dim;
   }
   return spec;
-}
-
-Support AttentionWorkload::can_run(const gpu::DeviceInfo& device) const {
-  return gpu::can_run(problem_, device);
 }
 
 std::vector<std::string> AttentionWorkload::plans(const gpu::DeviceInfo& device) const {
@@ -393,14 +389,6 @@ double AttentionWorkload::flops() const {
     }
   }
   return kProducts * sum * static_cast<double>(problem_.head_dim * problem_.heads);
-}
-
-double AttentionWorkload::bytes() const {
-  double sum = static_cast<double>(output().bytes());
-  for (const Tensor& input : inputs_) {
-    sum += static_cast<double>(input.bytes());
-  }
-  return sum;
 }
 
 }  // namespace fovea::lab

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "gpu/launch/attention.hpp"
-#include "lab/workload.hpp"
+#include "lab/operator_workload.hpp"
 
 namespace fovea::lab {
 
@@ -30,7 +30,7 @@ struct AttentionInputs {
   std::vector<std::int64_t> key_lengths{};
 };
 
-class AttentionWorkload final : public Workload {
+class AttentionWorkload final : public OperatorWorkload<ops::AttentionProblem> {
  public:
   /// Of `problem` the strides are set here, and with kVarlen batch and lengths. Packed operands
   /// have as many keys as queries, and heads of keys.
@@ -40,9 +40,7 @@ class AttentionWorkload final : public Workload {
       : AttentionWorkload(problem, AttentionInputs{.layout = layout}, seed) {}
 
   [[nodiscard]] std::string describe() const override;
-  [[nodiscard]] std::span<const Tensor> inputs() const override { return inputs_; }
   [[nodiscard]] OutputSpec output() const override;
-  [[nodiscard]] Support can_run(const gpu::DeviceInfo& device) const override;
   [[nodiscard]] std::vector<std::string> plans(const gpu::DeviceInfo& device) const override;
   [[nodiscard]] std::string plan_of_level(const gpu::DeviceInfo& device,
                                           std::string_view level) const override;
@@ -52,7 +50,6 @@ class AttentionWorkload final : public Workload {
   void framework(const Tile& tile, std::span<double> values) const override;
   [[nodiscard]] std::vector<Mutant> mutants() const override;
   [[nodiscard]] double flops() const override;
-  [[nodiscard]] double bytes() const override;
   [[nodiscard]] DType operand_type() const override { return problem_.type; }
   [[nodiscard]] std::vector<Peer> peers(gpu::KernelCache& kernels,
                                         std::vector<std::string>& missing) const override;
@@ -83,7 +80,7 @@ class AttentionWorkload final : public Workload {
     ops::AttentionStrides strides;
   };
   AttentionWorkload(const AttentionWorkload& right, std::vector<Tensor> inputs, Mistake mistake)
-      : problem_(right.problem_), how_(right.how_), inputs_(std::move(inputs)), mistake_(mistake) {}
+      : OperatorWorkload(right.problem_, std::move(inputs)), how_(right.how_), mistake_(mistake) {}
 
   [[nodiscard]] Operand operand(int which) const;
   /// The launcher's operands, of these addresses.
@@ -105,9 +102,7 @@ class AttentionWorkload final : public Workload {
   template <typename Number, typename Write>
   void compute(const Tile& tile, Write write) const;
 
-  ops::AttentionProblem problem_;
   AttentionInputs how_;
-  std::vector<Tensor> inputs_;  // qkv; or q, k, v; with kVarlen also where queries and keys begin
   Mistake mistake_ = Mistake::kNone;
 };
 

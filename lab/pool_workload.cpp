@@ -68,7 +68,7 @@ Number linear(const Tensor& weight, const Tensor& bias, std::int64_t row,
 }  // namespace
 
 PoolWorkload::PoolWorkload(const ops::PoolProblem& problem, std::uint64_t seed)
-    : problem_(problem) {
+    : OperatorWorkload(problem) {
   std::uint64_t salt = seed * 17;
   const std::int64_t hidden = problem.hidden;
   const auto width = [](std::int64_t depth) { return 1.0 / std::sqrt(static_cast<double>(depth)); };
@@ -94,7 +94,7 @@ PoolWorkload::PoolWorkload(const ops::PoolProblem& problem, std::uint64_t seed)
 
 PoolWorkload::PoolWorkload(const ops::PoolProblem& problem, std::vector<Tensor> inputs, Tensor keys,
                            Defect defect)
-    : problem_(problem), inputs_(std::move(inputs)), keys_(std::move(keys)), defect_(defect) {}
+    : OperatorWorkload(problem, std::move(inputs)), keys_(std::move(keys)), defect_(defect) {}
 
 OutputSpec PoolWorkload::output() const {
   OutputSpec spec;
@@ -102,10 +102,6 @@ OutputSpec PoolWorkload::output() const {
   spec.rows = problem_.images;
   spec.columns = problem_.hidden;
   return spec;
-}
-
-Support PoolWorkload::can_run(const gpu::DeviceInfo& device) const {
-  return gpu::can_run(problem_, device);
 }
 
 std::size_t PoolWorkload::scratch_bytes(const gpu::DeviceInfo& device) const {
@@ -264,14 +260,6 @@ double PoolWorkload::flops() const {
   const auto hidden = static_cast<double>(problem_.hidden);
   return images * (4.0 * static_cast<double>(problem_.heads * problem_.tokens) * hidden +
                    4.0 * hidden * hidden + 4.0 * hidden * static_cast<double>(problem_.mlp));
-}
-
-double PoolWorkload::bytes() const {
-  double sum = static_cast<double>(output().bytes());
-  for (const Tensor& input : inputs_) {
-    sum += static_cast<double>(input.bytes());
-  }
-  return sum;
 }
 
 }  // namespace fovea::lab

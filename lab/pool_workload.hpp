@@ -11,18 +11,15 @@
 #include <vector>
 
 #include "gpu/launch/pool.hpp"
-#include "lab/workload.hpp"
+#include "lab/operator_workload.hpp"
 
 namespace fovea::lab {
 
-class PoolWorkload final : public Workload {
+class PoolWorkload final : public OperatorWorkload<ops::PoolProblem> {
  public:
   PoolWorkload(const ops::PoolProblem& problem, std::uint64_t seed);
 
-  [[nodiscard]] std::string describe() const override { return to_string(problem_); }
-  [[nodiscard]] std::span<const Tensor> inputs() const override { return inputs_; }
   [[nodiscard]] OutputSpec output() const override;
-  [[nodiscard]] Support can_run(const gpu::DeviceInfo& device) const override;
   [[nodiscard]] std::vector<gpu::Launch> launches(gpu::Device& device, const Operands& operands,
                                                   std::string_view plan) const override;
   [[nodiscard]] std::size_t scratch_bytes(const gpu::DeviceInfo& device) const override;
@@ -30,7 +27,6 @@ class PoolWorkload final : public Workload {
   void framework(const Tile& tile, std::span<double> values) const override;
   [[nodiscard]] std::vector<Mutant> mutants() const override;
   [[nodiscard]] double flops() const override;
-  [[nodiscard]] double bytes() const override;
   [[nodiscard]] DType operand_type() const override { return DType::kBF16; }
 
  private:
@@ -46,8 +42,6 @@ class PoolWorkload final : public Workload {
   void fill(const Tile& tile, std::span<double> values,
             std::map<std::int64_t, std::vector<Number>>& known) const;
 
-  ops::PoolProblem problem_;
-  std::vector<Tensor> inputs_;
   Tensor keys_;  // (heads, hidden), which inputs_ has in the kernel's own order
   Defect defect_ = Defect::kNone;
   mutable std::mutex mutex_;

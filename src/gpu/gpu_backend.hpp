@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "fovea/encoder.hpp"
+#include "fovea/precision.hpp"
 #include "gpu/device/device.hpp"
 #include "ops/backend.hpp"
 

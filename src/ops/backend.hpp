@@ -12,7 +12,7 @@
 #include "core/host_buffer.hpp"
 #include "core/stop.hpp"
 #include "core/tensor_view.hpp"
-#include "fovea/encoder.hpp"
+#include "fovea/precision.hpp"
 #include "ops/problem.hpp"
 #include "ops/weights.hpp"
 

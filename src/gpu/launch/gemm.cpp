@@ -314,9 +314,10 @@ int GemmPlan::threads() const {
 }
 
 std::string to_string(const GemmPlan& plan) {
-  return fmt::format("{} {}x{}, {} consumers, {} stages, {} columns a store, {} CTAs",
-                     name_of(plan.design), plan.rows(), plan.columns, plan.consumers, plan.stages,
-                     plan.vector, plan.grid);
+  return fmt::format("{} {}x{}{}, {} consumers, {} stages, {} columns a store, {} CTAs",
+                     name_of(plan.design), plan.rows(), plan.columns,
+                     plan.k_blocks > 0 ? fmt::format(", {} K blocks", plan.k_blocks) : "",
+                     plan.consumers, plan.stages, plan.vector, plan.grid);
 }
 
 std::string_view to_string(GemmEpilogue epilogue) {
