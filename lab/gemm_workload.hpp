@@ -46,7 +46,6 @@ class GemmWorkload final : public OperatorWorkload<gpu::GemmProblem> {
   [[nodiscard]] std::vector<Number> product(const Tile& tile) const;
 
   GemmTensors tensors_;
-  std::vector<Tensor> inputs_;
 };
 
 }  // namespace fovea::lab

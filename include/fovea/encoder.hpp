@@ -57,7 +57,8 @@ class Encoder {
                                               bool normalize = true);
 
   /// Embeds resized pixels: `pixels` is uint8 [images, height, width, 3], row-major RGB.
-  /// Returns float [images, dimension()].
+  /// Returns float [images, dimension()]. Throws fovea::Error when an embedding is not finite, or
+  /// is zero and to be normalised, as the other two do.
   [[nodiscard]] std::vector<float> embed_pixels(std::span<const std::uint8_t> pixels,
                                                 bool normalize = true);
 

@@ -65,21 +65,14 @@ ops::Epilogue epilogue_of(std::int32_t epilogue) {
 }
 
 std::optional<gpu::AttentionLevel> level_of(std::int32_t level) {
-  switch (level) {
-    case FOVEA_LEVEL_AUTO:
-      // Nothing is forced on the host, but a name of no level is a mistake there too.
-      return gpu::forced_attention_level();
-    case FOVEA_LEVEL_SCALAR:
-      return gpu::AttentionLevel::kScalar;
-    case FOVEA_LEVEL_WMMA:
-      return gpu::AttentionLevel::kWmma;
-    case FOVEA_LEVEL_MMA:
-      return gpu::AttentionLevel::kMma;
-    case FOVEA_LEVEL_WGMMA:
-      return gpu::AttentionLevel::kWgmma;
-    default:
-      fail("{} is no fovea_level", level);
+  if (level == FOVEA_LEVEL_AUTO) {
+    // Nothing is forced on the host, but a name of no level is a mistake there too.
+    return gpu::forced_attention_level();
   }
+  if (level < FOVEA_LEVEL_SCALAR || level > FOVEA_LEVEL_WGMMA) {
+    fail("{} is no fovea_level", level);
+  }
+  return static_cast<gpu::AttentionLevel>(level - FOVEA_LEVEL_SCALAR);  // both in one order
 }
 
 ops::AttentionStrides strides_of(const fovea_strides& strides) {

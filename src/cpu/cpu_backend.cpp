@@ -61,11 +61,7 @@ class CpuBackend : public ops::Backend {
     return {DType::kF32, activation_, activation_, activation_, activation_};
   }
 
-  [[nodiscard]] Support can_run(const ops::PatchEmbedProblem& problem) const override;
-  [[nodiscard]] Support can_run(const ops::LayerNormProblem& problem) const override;
   [[nodiscard]] Support can_run(const ops::LinearProblem& problem) const override;
-  [[nodiscard]] Support can_run(const ops::AttentionProblem& problem) const override;
-  [[nodiscard]] Support can_run(const ops::PoolProblem& problem) const override;
 
   [[nodiscard]] ops::PreparedPtr prepare(const ops::PatchEmbedWeights& weights) override;
   [[nodiscard]] ops::PreparedPtr prepare(const ops::LayerNormWeights& weights) override;
@@ -92,7 +88,6 @@ class CpuBackend : public ops::Backend {
     const SingleThread single;
     return std::make_unique<PackedWeights>(cache_, weights, type);
   }
-  [[nodiscard]] Support computes(DType type) const;
 
   Precision precision_;
   DType activation_;
@@ -103,32 +98,6 @@ class CpuBackend : public ops::Backend {
   ThreadPool pool_;
   std::string note_;
 };
-
-Support CpuBackend::computes(DType type) const {
-  return type == activation_ ? Support{}
-                             : Support{fmt::format("this backend was made for {} operands, not {}",
-                                                   to_string(activation_), to_string(type))};
-}
-
-Support CpuBackend::can_run(const ops::PatchEmbedProblem& problem) const {
-  const Support support = valid(problem);
-  if (!support || (problem.output == DType::kF32 && problem.input == DType::kU8)) {
-    return support;
-  }
-  return {"patches must be u8 and the output f32"};
-}
-
-Support CpuBackend::can_run(const ops::LayerNormProblem& problem) const {
-  if (Support support = valid(problem); !support) {
-    return support;
-  }
-  if (problem.input != DType::kF32) {
-    return {"the input must be f32"};
-  }
-  return problem.output == DType::kF32 || problem.output == DType::kBF16
-             ? Support{}
-             : Support{"the output must be f32 or bf16"};
-}
 
 Support CpuBackend::can_run(const ops::LinearProblem& problem) const {
   if (Support support = valid(problem); !support) {
@@ -143,20 +112,11 @@ Support CpuBackend::can_run(const ops::LinearProblem& problem) const {
   if (problem.epilogue == ops::Epilogue::kResidual && problem.output != DType::kF32) {
     return {"residuals are added in f32 only"};
   }
-  if (problem.output != DType::kF32 && problem.output != activation_) {
-    return computes(problem.output);
-  }
-  return computes(problem.input);
-}
-
-Support CpuBackend::can_run(const ops::AttentionProblem& problem) const {
-  const Support support = valid(problem);
-  return support ? computes(problem.type) : support;
-}
-
-Support CpuBackend::can_run(const ops::PoolProblem& problem) const {
-  const Support support = valid(problem);
-  return !support || problem.input == DType::kF32 ? support : Support{"the input must be f32"};
+  const bool widened = problem.output == DType::kF32;
+  const DType wrong = problem.input != activation_ || widened ? problem.input : problem.output;
+  return wrong == activation_ ? Support{}
+                              : Support{fmt::format("this backend was made for {} operands, not {}",
+                                                    to_string(activation_), to_string(wrong))};
 }
 
 ops::PreparedPtr CpuBackend::prepare(const ops::PatchEmbedWeights& weights) {

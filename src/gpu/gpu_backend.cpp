@@ -127,12 +127,6 @@ class GpuBackend final : public ops::Backend {
   }
   [[nodiscard]] ops::TensorTypes types() const override { return types_; }
 
-  [[nodiscard]] Support can_run(const ops::PatchEmbedProblem& problem) const override {
-    return valid(problem);
-  }
-  [[nodiscard]] Support can_run(const ops::LayerNormProblem& problem) const override {
-    return gpu::can_run(problem, device_->info());
-  }
   /// Products for which there is no kernel are cuBLASLt's, but those of rows to be normalised.
   [[nodiscard]] Support can_run(const ops::LinearProblem& problem) const override {
     Support support = valid(problem);
@@ -144,12 +138,6 @@ class GpuBackend final : public ops::Backend {
             .rows = problem.rows, .width = problem.in, .eps = problem.eps, .input = problem.input},
         device_->info());
     return support ? gpu::can_run(gemm_problem(problem), device_->info()) : support;
-  }
-  [[nodiscard]] Support can_run(const ops::AttentionProblem& problem) const override {
-    return gpu::can_run(problem, device_->info());
-  }
-  [[nodiscard]] Support can_run(const ops::PoolProblem& problem) const override {
-    return gpu::can_run(problem, device_->info());
   }
 
   [[nodiscard]] ops::PreparedPtr prepare(const ops::PatchEmbedWeights& weights) override {

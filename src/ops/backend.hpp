@@ -45,7 +45,7 @@ class Executor {
             const TensorView& output);
 
  private:
-  // Operands are checked; `can_run` is the implementation's to ask.
+  // Operands are checked.
   virtual void do_patch_embed(const PatchEmbedProblem& problem, const Prepared& weights,
                               const ConstTensorView& patches, const TensorView& tokens) = 0;
   virtual void do_layer_norm(const LayerNormProblem& problem, const Prepared& weights,
@@ -135,12 +135,8 @@ class Backend {
   [[nodiscard]] virtual int threads() const = 0;
   [[nodiscard]] virtual TensorTypes types() const = 0;
 
-  /// Whether this backend runs the problem.
-  [[nodiscard]] virtual Support can_run(const PatchEmbedProblem& problem) const = 0;
-  [[nodiscard]] virtual Support can_run(const LayerNormProblem& problem) const = 0;
+  /// Whether this backend runs the problem: whether a layer can have its norm within, say.
   [[nodiscard]] virtual Support can_run(const LinearProblem& problem) const = 0;
-  [[nodiscard]] virtual Support can_run(const AttentionProblem& problem) const = 0;
-  [[nodiscard]] virtual Support can_run(const PoolProblem& problem) const = 0;
 
   /// Copy weights into the backend's own form; the host memory may go afterwards. Thread-safe.
   [[nodiscard]] virtual PreparedPtr prepare(const PatchEmbedWeights& weights) = 0;

@@ -61,21 +61,9 @@ class ObservingBackend final : public ops::Backend {
   [[nodiscard]] int threads() const override { return inner_->threads(); }
   [[nodiscard]] ops::TensorTypes types() const override { return inner_->types(); }
 
-  [[nodiscard]] Support can_run(const ops::PatchEmbedProblem& problem) const override {
-    return inner_->can_run(problem);
-  }
-  [[nodiscard]] Support can_run(const ops::LayerNormProblem& problem) const override {
-    return inner_->can_run(problem);
-  }
   [[nodiscard]] Support can_run(const ops::LinearProblem& problem) const override {
     return problem.norm ? Support{"what the layer reads is observed, so its norm comes before it"}
                         : inner_->can_run(problem);
-  }
-  [[nodiscard]] Support can_run(const ops::AttentionProblem& problem) const override {
-    return inner_->can_run(problem);
-  }
-  [[nodiscard]] Support can_run(const ops::PoolProblem& problem) const override {
-    return inner_->can_run(problem);
   }
 
   [[nodiscard]] ops::PreparedPtr prepare(const ops::PatchEmbedWeights& weights) override {

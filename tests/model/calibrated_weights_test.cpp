@@ -43,11 +43,7 @@ class KeepingBackend final : public ops::Backend {
   [[nodiscard]] ops::TensorTypes types() const override {
     return {.normed = DType::kI8, .inner = DType::kI8, .row_scales = true};
   }
-  [[nodiscard]] Support can_run(const ops::PatchEmbedProblem&) const override { return {}; }
-  [[nodiscard]] Support can_run(const ops::LayerNormProblem&) const override { return {}; }
   [[nodiscard]] Support can_run(const ops::LinearProblem&) const override { return {}; }
-  [[nodiscard]] Support can_run(const ops::AttentionProblem&) const override { return {}; }
-  [[nodiscard]] Support can_run(const ops::PoolProblem&) const override { return {}; }
 
   [[nodiscard]] PreparedPtr prepare(const ops::PatchEmbedWeights&) override { return nothing(); }
   [[nodiscard]] PreparedPtr prepare(const ops::PoolWeights&) override { return nothing(); }

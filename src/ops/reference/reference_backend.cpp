@@ -83,19 +83,7 @@ class ReferenceBackend : public Backend {
     return {DType::kF64, DType::kF64, DType::kF64, DType::kF64, DType::kF64};
   }
 
-  [[nodiscard]] Support can_run(const PatchEmbedProblem& problem) const override {
-    return valid(problem);
-  }
-  [[nodiscard]] Support can_run(const LayerNormProblem& problem) const override {
-    return valid(problem);
-  }
   [[nodiscard]] Support can_run(const LinearProblem& problem) const override {
-    return valid(problem);
-  }
-  [[nodiscard]] Support can_run(const AttentionProblem& problem) const override {
-    return valid(problem);
-  }
-  [[nodiscard]] Support can_run(const PoolProblem& problem) const override {
     return valid(problem);
   }
 
