@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes OUT.S and OUT.cpp, which embed compiled kernels and what ptxas said of them.
 
-usage: embed.py FUNCTION OUT STEM...   a STEM, such as kernels/pool_combine.sm_90a, stands for STEM.cubin,
+usage: embed.py FUNCTION OUT STEM...   a STEM, such as kernels/pool_mean.sm_90a, stands for STEM.cubin,
 STEM.cubin.zst and STEM.log. FUNCTION() gives the kernels.
 """
 

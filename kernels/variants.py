@@ -267,10 +267,10 @@ def other_kernels() -> Iterator[Kernel]:
     # What a LayerNorm does to each row, for the matrix kernels that do it themselves.
     for chunks in (3, 5, 8):
         yield file_kernel(f"row_norm_bf16_{chunks}", "norm/row_norm.cu", HOPPER, FOVEA_INPUT_F32=0, FOVEA_CHUNKS=chunks)
-    # The pooling head. attend: by how much of hidden a warp has; linear: for few rows and for many.
-    yield file_kernel("pool_attend_6", "pool/attend.cu", ALL_GPUS, FOVEA_PAIRS=6, FOVEA_TOKENS=32)
-    yield file_kernel("pool_attend_12", "pool/attend.cu", ALL_GPUS, FOVEA_PAIRS=12, FOVEA_TOKENS=16)
-    yield file_kernel("pool_combine", "pool/combine.cu", ALL_GPUS)
+    # The pooling head. scores: by how many columns of 32 a warp has at most; linear: for few rows and for many.
+    for blocks in (3, 6):
+        yield file_kernel(f"pool_scores_{blocks}", "pool/scores.cu", ALL_GPUS, FOVEA_BLOCKS=blocks)
+    yield file_kernel("pool_mean", "pool/mean.cu", ALL_GPUS)
     for suffix, rows, columns, split in (("skinny", 1, 1, "true"), ("wide", 2, 4, "false"), ("wide_8", 4, 1, "false")):
         yield file_kernel(
             f"pool_linear_{suffix}",

@@ -12,6 +12,7 @@ namespace {
 enum Input : std::size_t {
   kX,
   kKeys,
+  kKeySums,
   kNormWeight,
   kNormBias,
   kValueWeight,
@@ -26,12 +27,34 @@ enum Input : std::size_t {
 
 constexpr double kScoreSpread = 1.5;  // neither flat nor a choice of one token
 
-/// Keys in the order in which the kernel takes them, as bytes.
-Tensor packed(const Tensor& keys) {
+// Tokens whose norm does something: their mean and their spread are not those of a normalised row.
+constexpr Draw kTokenDraw{0.6, 1.5};
+
+/// Puts the keys, as the kernel takes them, among the inputs.
+void set_keys(std::vector<Tensor>& inputs, const Tensor& keys) {
   std::vector<float> values(static_cast<std::size_t>(keys.count()));
   keys.read(0, values);
-  const std::vector<std::uint32_t> words = gpu::pack_pool_keys(values, keys.rows(), keys.columns());
-  return Tensor::raw("keys", std::as_bytes(std::span(words)));
+  const gpu::PackedPoolKeys packed = gpu::pack_pool_keys(values, keys.columns());
+  inputs[kKeys] = Tensor::raw("keys", std::as_bytes(std::span(packed.keys)));
+  inputs[kKeySums] = Tensor::raw("key sums", std::as_bytes(std::span(packed.sums)));
+}
+
+/// x becomes (x - mean) / sqrt(variance + eps).
+template <typename Number>
+void normalise(std::span<Number> x, double eps) {
+  const auto count = static_cast<Number>(x.size());
+  Number mean = 0;
+  for (const Number one : x) {
+    mean += one / count;
+  }
+  Number variance = 0;
+  for (const Number one : x) {
+    variance += (one - mean) * (one - mean) / count;
+  }
+  const Number factor = 1 / std::sqrt(variance + static_cast<Number>(eps));
+  for (Number& one : x) {
+    one = (one - mean) * factor;
+  }
 }
 
 /// bf16, as a framework stores every tensor; float64 stays as it is.
@@ -80,10 +103,11 @@ PoolWorkload::PoolWorkload(const gpu::PoolProblem& problem, std::uint64_t seed)
     draw((std::string(name) + " weight").c_str(), DType::kBF16, out, in, {0.0, 1.5 * width(in)});
     draw((std::string(name) + " bias").c_str(), DType::kF32, 1, out, {0.1, 0.5});
   };
-  draw("x", DType::kBF16, problem.images * problem.tokens, hidden, {0.1, 1.0});
+  draw("x", DType::kBF16, problem.images * problem.tokens, hidden, kTokenDraw);
   keys_ = Tensor::random("keys", DType::kBF16, problem.heads, hidden,
                          {0.0, kScoreSpread * width(hidden)}, salt++);
-  inputs_.push_back(packed(keys_));
+  inputs_.resize(kNormWeight);
+  set_keys(inputs_, keys_);
   draw("norm weight", DType::kF32, 1, hidden, {0.9, 0.4});
   draw("norm bias", DType::kF32, 1, hidden, {0.1, 0.4});
   layer("value", hidden, hidden);
@@ -108,8 +132,8 @@ std::string PoolWorkload::can_run(const gpu::DeviceInfo& device) const {
   return gpu::can_run(problem_, device);
 }
 
-std::size_t PoolWorkload::scratch_bytes(const gpu::DeviceInfo& device) const {
-  return gpu::pool_workspace_bytes(problem_, device);
+std::size_t PoolWorkload::scratch_bytes(const gpu::DeviceInfo& /*device*/) const {
+  return gpu::pool_workspace_bytes(problem_);
 }
 
 std::vector<gpu::Launch> PoolWorkload::launches(gpu::Device& device, const Operands& operands,
@@ -122,6 +146,7 @@ std::vector<gpu::Launch> PoolWorkload::launches(gpu::Device& device, const Opera
                              .output = operands.output,
                              .workspace = operands.scratch,
                              .keys = operands.inputs[kKeys],
+                             .key_sums = operands.inputs[kKeySums],
                              .norm_weight = operands.inputs[kNormWeight],
                              .norm_bias = operands.inputs[kNormBias],
                              .value = layer(kValueWeight),
@@ -135,8 +160,14 @@ std::vector<Number> PoolWorkload::embedding(std::int64_t image) const {
   const auto hidden = static_cast<std::size_t>(problem_.hidden);
   const auto tokens =
       static_cast<std::size_t>(problem_.tokens - (defect_ == Defect::kDropLastToken ? 1 : 0));
-  std::vector<float> x(tokens * hidden);
-  inputs_[kX].read(image * problem_.tokens * problem_.hidden, x);
+  std::vector<float> drawn(tokens * hidden);
+  inputs_[kX].read(image * problem_.tokens * problem_.hidden, drawn);
+  std::vector<Number> x(drawn.begin(), drawn.end());
+  for (std::size_t token = 0; token < tokens && defect_ != Defect::kSkipInputNorm; ++token) {
+    const auto row = std::span(x).subspan(token * hidden, hidden);
+    normalise<Number>(row, problem_.eps);
+    std::ranges::transform(row, row.begin(), stored<Number>);
+  }
   const std::int64_t head_dim = problem_.hidden / problem_.heads;
   std::vector<Number> value(hidden);
   std::vector<float> key(hidden);
@@ -145,7 +176,7 @@ std::vector<Number> PoolWorkload::embedding(std::int64_t image) const {
     std::vector<Number> weights(tokens);
     for (std::size_t token = 0; token < tokens; ++token) {
       for (std::size_t i = 0; i < hidden; ++i) {
-        weights[token] += static_cast<Number>(x[token * hidden + i]) * static_cast<Number>(key[i]);
+        weights[token] += x[token * hidden + i] * static_cast<Number>(key[i]);
       }
     }
     const Number largest = *std::ranges::max_element(weights);
@@ -158,7 +189,7 @@ std::vector<Number> PoolWorkload::embedding(std::int64_t image) const {
     for (std::size_t token = 0; token < tokens; ++token) {
       const Number weight = stored<Number>(weights[token] / sum);
       for (std::size_t i = 0; i < hidden; ++i) {
-        mean[i] += weight * static_cast<Number>(x[token * hidden + i]);
+        mean[i] += weight * x[token * hidden + i];
       }
     }
     std::ranges::transform(mean, mean.begin(), stored<Number>);
@@ -177,20 +208,11 @@ std::vector<Number> PoolWorkload::embedding(std::int64_t image) const {
   };
   std::vector<Number> attended = layer(kOutWeight, value);
   std::ranges::transform(attended, attended.begin(), stored<Number>);
-  Number mean = 0;
-  for (const Number one : attended) {
-    mean += one / static_cast<Number>(hidden);
-  }
-  Number variance = 0;
-  for (const Number one : attended) {
-    variance += (one - mean) * (one - mean) / static_cast<Number>(hidden);
-  }
-  const Number factor = 1 / std::sqrt(variance + static_cast<Number>(problem_.eps));
-  std::vector<Number> normed(hidden);
+  std::vector<Number> normed = attended;
+  normalise<Number>(normed, problem_.eps);
   for (std::size_t i = 0; i < hidden; ++i) {
     const auto at = static_cast<std::int64_t>(i);
-    normed[i] = stored<Number>((attended[i] - mean) * factor *
-                                   static_cast<Number>(inputs_[kNormWeight].at(0, at)) +
+    normed[i] = stored<Number>(normed[i] * static_cast<Number>(inputs_[kNormWeight].at(0, at)) +
                                static_cast<Number>(inputs_[kNormBias].at(0, at)));
   }
   std::vector<Number> inner = layer(kFc1Weight, normed);
@@ -246,12 +268,13 @@ std::vector<Mutant> PoolWorkload::mutants() const {
                        new PoolWorkload(problem_, std::move(inputs), keys, defect)),
                    defect == Defect::kNone});
   };
+  add("skip the tokens' norm", inputs_, keys_, Defect::kSkipInputNorm);
   add("drop the last token", inputs_, keys_, Defect::kDropLastToken);
   add("drop GELU", inputs_, keys_, Defect::kDropGelu);
   add("skip the residual", inputs_, keys_, Defect::kSkipResidual);
   const Tensor moved = keys_.rows_moved(1);
   std::vector<Tensor> other_keys = inputs_;
-  other_keys[kKeys] = packed(moved);
+  set_keys(other_keys, moved);
   add("keys of the neighbouring head", std::move(other_keys), moved, Defect::kNone);
   std::vector<Tensor> without = inputs_;
   without[kNormBias] = Tensor::uniform("norm bias", DType::kF32, 1, problem_.hidden, 0.0);

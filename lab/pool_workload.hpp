@@ -34,7 +34,13 @@ class PoolWorkload final : public Workload {
   [[nodiscard]] DType operand_type() const override { return DType::kBF16; }
 
  private:
-  enum class Defect : std::uint8_t { kNone, kDropLastToken, kDropGelu, kSkipResidual };
+  enum class Defect : std::uint8_t {
+    kNone,
+    kSkipInputNorm,
+    kDropLastToken,
+    kDropGelu,
+    kSkipResidual
+  };
   PoolWorkload(const gpu::PoolProblem& problem, std::vector<Tensor> inputs, Tensor keys,
                Defect defect);
 
@@ -48,7 +54,7 @@ class PoolWorkload final : public Workload {
 
   gpu::PoolProblem problem_;
   std::vector<Tensor> inputs_;
-  Tensor keys_;  // (heads, hidden), which inputs_ has in the kernel's own order
+  Tensor keys_;  // (heads, hidden), which inputs_ has as the kernel takes them
   Defect defect_ = Defect::kNone;
   mutable std::mutex mutex_;
   mutable std::map<std::int64_t, std::vector<double>> exact_;

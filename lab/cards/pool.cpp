@@ -35,7 +35,7 @@ std::vector<Card> pool_cards() {
   };
   Card card;
   card.name = "pool";
-  card.operation = "the pooling head: attention of the folded probe, then its MLP";
+  card.operation = "the pooling head: layer norm, attention of the folded probe, then its MLP";
   card.arch = 80;
   // base, so400m and giant; one image, some, and more than the few-row kernels take.
   for (const Size& size :
@@ -58,15 +58,16 @@ std::vector<Card> pool_cards() {
   // Five tensors on the way are stored in bf16.
   card.tolerance.difference = 5e-5;
   card.tolerance.tile_difference = 5e-5;
-  KernelLimits products;
-  products.kernel = "pool_attend_*";
-  products.sass_has = {"HMMA", "MUFU.EX2"};
+  KernelLimits scores;
+  scores.kernel = "pool_scores_*";
+  scores.sass_has = {"HMMA", "LDG.E.128", "MUFU.RSQ"};
+  KernelLimits mean;
+  mean.kernel = "pool_mean";
+  mean.sass_has = {"HMMA", "LDGSTS", "MUFU.EX2"};
   KernelLimits linear;
   linear.kernel = "pool_linear_*";
   linear.sass_has = {"HMMA"};
-  KernelLimits combine;
-  combine.kernel = "pool_combine";
-  card.kernels = {products, linear, combine};
+  card.kernels = {scores, mean, linear};
   return {card};
 }
 

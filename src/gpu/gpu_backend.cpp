@@ -163,6 +163,9 @@ class GpuBackend final : public ops::Backend {
   }
   [[nodiscard]] std::string can_run(const ops::PoolProblem& problem) const override {
     const std::string reason = reason_invalid(problem);
+    if (!problem.norm) {
+      return "the pooling head on a GPU has the layer norm of its tokens in it";
+    }
     return !reason.empty() ? reason
                            : gpu::can_run({.images = problem.images,
                                            .tokens = problem.tokens,

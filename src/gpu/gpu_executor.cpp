@@ -245,7 +245,7 @@ void GpuExecutor::do_pool(const ops::PoolProblem& problem, const ops::Prepared& 
                           .hidden = problem.hidden,
                           .mlp = problem.mlp,
                           .eps = problem.eps};
-  if (!take_scratch(pool_workspace_bytes(asked, context_.device.info()))) {
+  if (!take_scratch(pool_workspace_bytes(asked))) {
     return;
   }
   const auto linear = [](const DeviceLinear& layer) {
@@ -256,6 +256,7 @@ void GpuExecutor::do_pool(const ops::PoolProblem& problem, const ops::Prepared& 
                                              .output = address(output),
                                              .workspace = scratch_.address,
                                              .keys = head.keys.address(),
+                                             .key_sums = head.key_sums.address(),
                                              .norm_weight = head.norm.weight.address(),
                                              .norm_bias = head.norm.bias.address(),
                                              .value = linear(head.value),

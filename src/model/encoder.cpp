@@ -139,14 +139,19 @@ class Forward {
                         qkv, output);
   }
 
-  void pool(const PreparedPtr& weights) {
+  /// The pooling head reads the stream's layer norm. Where there is no `norm`, the head has it.
+  void norm_pool(const PreparedPtr& norm, const PreparedPtr& weights) {
+    if (norm != nullptr) {
+      layer_norm(norm, memory_.x);
+    }
     executor_.pool({.images = slice_.images,
                     .tokens = vision_.patches(),
                     .heads = vision_.heads,
                     .hidden = vision_.hidden,
                     .mlp = vision_.mlp,
                     .eps = vision_.layer_norm_eps,
-                    .input = stream_},
+                    .input = stream_,
+                    .norm = norm == nullptr},
                    *weights, memory_.x,
                    {slice_.output, DType::kF32, {slice_.images, vision_.hidden}});
   }
@@ -203,8 +208,7 @@ void Encoder::encode(std::span<const std::uint8_t> patches, std::int64_t images,
       forward.norm_linear("fc1", layer.norm2, layer.fc1, inner, Epilogue::kGeluTanh);
       forward.linear("fc2", layer.fc2, inner, x, Epilogue::kResidual);
     }
-    forward.layer_norm(weights_->post_norm, x);
-    forward.pool(weights_->pool);
+    forward.norm_pool(weights_->post_norm, weights_->pool);
   });
 }
 

@@ -104,7 +104,23 @@ AlignedBuffer<float> fold_probe(std::span<const float> probe, std::span<const fl
   return key;
 }
 
-PreparedPtr prepare_pool(const Checkpoint& checkpoint, ops::Backend& backend) {
+/// Whether the backend's pooling head normalises the tokens that it reads.
+bool folds_post_norm(const VisionConfig& vision, const ops::Backend& backend) {
+  return backend
+      .can_run(ops::PoolProblem{.images = 1,
+                                .tokens = vision.patches(),
+                                .heads = vision.heads,
+                                .hidden = vision.hidden,
+                                .mlp = vision.mlp,
+                                .eps = vision.layer_norm_eps,
+                                .input = backend.types().stream,
+                                .norm = true})
+      .empty();
+}
+
+/// `post_norm`: empty where it is an operator of its own.
+PreparedPtr prepare_pool(const Checkpoint& checkpoint, ops::Backend& backend,
+                         const LayerNormWeights& post_norm) {
   const VisionConfig& vision = checkpoint.config().vision;
   const std::size_t hidden = count(vision.hidden);
   const std::string head(kHead);
@@ -119,6 +135,7 @@ PreparedPtr prepare_pool(const Checkpoint& checkpoint, ops::Backend& backend) {
   return backend.prepare(ops::PoolWeights{
       .heads = vision.heads,
       .key = key.span(),
+      .input_norm = post_norm,
       .value = {.in = vision.hidden,
                 .out = vision.hidden,
                 .weight = in_weight.span().subspan(2 * hidden * hidden),
@@ -267,11 +284,14 @@ EncoderWeights::EncoderWeights(const Checkpoint& checkpoint, ops::Backend& backe
     : layers(count(checkpoint.config().vision.layers)) {
   const LayerPreparer preparer(checkpoint, backend);
   std::vector<std::function<void()>> tasks;
-  tasks.emplace_back([&] { pool = prepare_pool(checkpoint, backend); });
   tasks.emplace_back([&] { patch_embed = prepare_patch_embed(checkpoint, backend); });
   tasks.emplace_back([&] {
-    post_norm =
-        backend.prepare(norm_weights(load_parameters(checkpoint, "vision_model.post_layernorm")));
+    const LayerParameters norm = load_parameters(checkpoint, "vision_model.post_layernorm");
+    const bool folds = folds_post_norm(checkpoint.config().vision, backend);
+    pool = prepare_pool(checkpoint, backend, folds ? norm_weights(norm) : LayerNormWeights{});
+    if (!folds) {
+      post_norm = backend.prepare(norm_weights(norm));
+    }
   });
   for (std::size_t i = 0; i < layers.size(); ++i) {
     const auto index = static_cast<std::int64_t>(i);

@@ -183,11 +183,11 @@ TEST_F(Variants, KernelsOfAUnitAreLoadedTogether) {
 }
 
 TEST(KernelList, NamesAreThoseOfTheirIds) {
-  EXPECT_EQ(info_of(KernelId::pool_combine).name, "pool_combine");
-  EXPECT_TRUE(is_built_for(KernelId::pool_combine, 86));
+  EXPECT_EQ(info_of(KernelId::pool_mean).name, "pool_mean");
+  EXPECT_TRUE(is_built_for(KernelId::pool_mean, 86));
   EXPECT_TRUE(is_built_for(KernelId::row_norm_bf16_3, 90));
   EXPECT_FALSE(is_built_for(KernelId::row_norm_bf16_3, 100));
-  EXPECT_FALSE(is_built_for(KernelId::pool_combine, 103));
+  EXPECT_FALSE(is_built_for(KernelId::pool_mean, 103));
 }
 
 }  // namespace

@@ -202,13 +202,18 @@ void pool(const PoolProblem& problem, const PoolWeights& weights, const ConstTen
   const std::int64_t hidden = problem.hidden;
   const std::int64_t n = problem.tokens;
   for (std::int64_t image = 0; image < problem.images; ++image) {
+    std::vector<Vector> tokens;
+    for (std::int64_t token = 0; token < n; ++token) {
+      Vector x = read_row(input, image * n + token, hidden);
+      tokens.push_back(problem.norm ? forward(weights.input_norm, problem.eps, x) : std::move(x));
+    }
     Vector values(at(hidden));
     for (std::int64_t head = 0; head < problem.heads; ++head) {
       Vector scores(at(n));
       for (std::int64_t token = 0; token < n; ++token) {
         double dot = 0;
         for (std::int64_t i = 0; i < hidden; ++i) {
-          dot += load(input, (image * n + token) * hidden + i) * weights.key[at(head * hidden + i)];
+          dot += tokens[at(token)][at(i)] * weights.key[at(head * hidden + i)];
         }
         scores[at(token)] = dot;
       }
@@ -216,7 +221,7 @@ void pool(const PoolProblem& problem, const PoolWeights& weights, const ConstTen
       Vector mean(at(hidden));
       for (std::int64_t token = 0; token < n; ++token) {
         for (std::int64_t i = 0; i < hidden; ++i) {
-          mean[at(i)] += scores[at(token)] * load(input, (image * n + token) * hidden + i);
+          mean[at(i)] += scores[at(token)] * tokens[at(token)][at(i)];
         }
       }
       for (std::int64_t o = head * problem.head_dim(); o < (head + 1) * problem.head_dim(); ++o) {
