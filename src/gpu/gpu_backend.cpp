@@ -3,12 +3,10 @@
 #include "gpu/gpu_backend.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <map>
 #include <mutex>
 #include <set>
-#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
@@ -428,13 +426,10 @@ void GpuBackend::finish(Slot& slot) {
     return;
   }
   if (slot.results.size() >= static_cast<std::size_t>(kLongSlice) * memory_.output_bytes) {
-    // The driver's own wait would keep a core busy that images could be decoded on.
-    constexpr std::chrono::microseconds kPause(50);
-    while (!slot.done->done()) {
-      std::this_thread::sleep_for(kPause);
-    }
+    slot.done->synchronize();  // asleep: images can be decoded on the core
   } else {
-    slot.done->synchronize();
+    while (!slot.done->done()) {  // to wake up would take a good part of the slice's time
+    }
   }
   device_seconds_ += device_->seconds_between(*slot.started, *slot.computed);
   std::memcpy(slot.results.data(), slot.staged_output.bytes().data(), slot.results.size());

@@ -12,6 +12,9 @@
 namespace fovea::gpu {
 namespace {
 
+/// What attention is planned for, whatever the slice.
+constexpr std::int64_t kManyImages = 256;
+
 DevicePtr address(const ConstTensorView& view) {
   return reinterpret_cast<DevicePtr>(view.data);
 }
@@ -227,7 +230,11 @@ void GpuExecutor::do_attention(const ops::AttentionProblem& problem, const Const
   }
   const AttentionProblem packed = packed_attention(problem.images, problem.tokens, problem.heads,
                                                    problem.head_dim, problem.scale, problem.type);
-  const AttentionChoice choice = choose_attention(packed, context_.device.info());
+  // Kernels of attention add keys in orders of their own, and an image's result must not depend on
+  // how many there are: all slices take the kernel that suits many.
+  AttentionProblem many = packed;
+  many.batch = kManyImages;
+  const AttentionChoice choice = choose_attention(many, context_.device.info());
   if (!choice.notice.empty()) {
     context_.notes.add(choice.notice);
   }

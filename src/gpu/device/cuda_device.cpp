@@ -62,7 +62,7 @@ class CudaEvent final : public Event {
  public:
   /// In `context`, which is current.
   explicit CudaEvent(driver::Context context) : context_(context) {
-    check(api().event_create(&handle_, driver::kEventDefault), "creating an event");
+    check(api().event_create(&handle_, driver::kEventBlockingSync), "creating an event");
   }
   ~CudaEvent() override {
     const InContext scope(context_);

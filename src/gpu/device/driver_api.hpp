@@ -50,7 +50,7 @@ enum class FunctionAttribute : int {
 };
 
 constexpr unsigned kStreamNonBlocking = 1;
-constexpr unsigned kEventDefault = 0;
+constexpr unsigned kEventBlockingSync = 1;  // threads that wait for it sleep
 constexpr int kCaptureModeRelaxed = 2;
 
 constexpr int kLaunchAttributeClusterDimension = 4;
