@@ -271,7 +271,7 @@ def other_kernels() -> Iterator[Kernel]:
     for blocks in (3, 6):
         yield file_kernel(f"pool_scores_{blocks}", "pool/scores.cu", ALL_GPUS, FOVEA_BLOCKS=blocks)
     yield file_kernel("pool_mean", "pool/mean.cu", ALL_GPUS)
-    for suffix, rows, columns, split in (("skinny", 1, 1, "true"), ("wide", 2, 4, "false"), ("wide_8", 4, 1, "false")):
+    for suffix, rows, columns, split in (("skinny", 1, 1, "true"), ("wide", 1, 4, "false"), ("wide_8", 2, 1, "false")):
         yield file_kernel(
             f"pool_linear_{suffix}",
             "pool/linear.cu",

@@ -123,7 +123,7 @@ __device__ __forceinline__ void finish(const LinearParams& params, float sum, st
 
 }  // namespace
 
-extern "C" __global__ void __launch_bounds__(kThreads, 1)
+extern "C" __global__ void __launch_bounds__(kThreads, kSplitDepth ? 1 : 2)
     FOVEA_ENTRY(const __grid_constant__ LinearParams params) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int warp = static_cast<int>(threadIdx.x) / 32;

@@ -30,6 +30,7 @@ namespace {
 
 constexpr int kTileStride = kMeanColumns + kPad;
 constexpr int kParts = kMeanThreads / kMaxHeads;  // threads that share a head's softmax
+constexpr int kBatch = 8;                         // tokens of a part that are loaded together
 constexpr float kLog2E = 1.4426950408889634F;
 
 struct SharedStorage {
@@ -67,6 +68,16 @@ __device__ __forceinline__ float sum_of_parts(const float (&parts)[kParts][kMaxH
   return sum;
 }
 
+/// Scores of kBatch tokens of a part, all on their way at once; -inf for those beyond the image.
+__device__ __forceinline__ void load_scores(float (&batch)[kBatch], const float* scores, int first,
+                                            int tokens) {
+#pragma unroll
+  for (int i = 0; i < kBatch; ++i) {
+    const int token = first + i * kParts;
+    batch[i] = token < tokens ? scores[token * kMaxHeads] : -INFINITY;
+  }
+}
+
 /// Fills `a`, rows of `stride`, for tokens up to a multiple of kMeanTokens.
 __device__ __forceinline__ void soften(const MeanParams& params, SharedStorage& shared,
                                        std::uint16_t* a, int stride, std::int64_t image) {
@@ -75,8 +86,13 @@ __device__ __forceinline__ void soften(const MeanParams& params, SharedStorage& 
   const float* const scores = params.scores + image * params.tokens * kMaxHeads + head;
   const RowNorm* const norms = params.norms + image * params.tokens;
   float largest = -INFINITY;
-  for (int token = part; token < params.tokens; token += kParts) {
-    largest = fmaxf(largest, scores[token * kMaxHeads]);
+  float batch[kBatch];
+  for (int first = part; first < params.tokens; first += kParts * kBatch) {
+    load_scores(batch, scores, first, params.tokens);
+#pragma unroll
+    for (int i = 0; i < kBatch; ++i) {
+      largest = fmaxf(largest, batch[i]);
+    }
   }
   shared.largest[part][head] = largest;
   __syncthreads();
@@ -86,17 +102,26 @@ __device__ __forceinline__ void soften(const MeanParams& params, SharedStorage& 
   }
   float sum = 0;
   float mean = 0;
-  for (int token = part; token < stride - kPad; token += kParts) {
-    std::uint32_t packed = 0;
-    if (token < params.tokens) {
-      const RowNorm norm = norms[token];
-      const float weight = exp2f((scores[token * kMaxHeads] - largest) * kLog2E);
-      packed = ptx::cvt_bf16x2(weight * norm.scale, 0.0F);
-      const float used = ptx::bf16_low(packed);
-      sum += used / norm.scale;
-      mean += used * norm.mean;
+  for (int first = part; first < stride - kPad; first += kParts * kBatch) {
+    load_scores(batch, scores, first, params.tokens);
+    RowNorm norm[kBatch];
+#pragma unroll
+    for (int i = 0; i < kBatch; ++i) {
+      const int token = first + i * kParts;
+      norm[i] = token < params.tokens ? norms[token] : RowNorm{1.0F, 0.0F};
     }
-    a[head * stride + token] = static_cast<std::uint16_t>(packed);
+#pragma unroll
+    for (int i = 0; i < kBatch; ++i) {
+      const int token = first + i * kParts;
+      const float weight = exp2f((batch[i] - largest) * kLog2E);  // 0 beyond the image
+      const std::uint32_t packed = ptx::cvt_bf16x2(weight * norm[i].scale, 0.0F);
+      const float used = ptx::bf16_low(packed);
+      sum += used * ptx::rcp_approx(norm[i].scale);
+      mean += used * norm[i].mean;
+      if (token < stride - kPad) {
+        a[head * stride + token] = static_cast<std::uint16_t>(packed);
+      }
+    }
   }
   shared.sums[part][head] = sum;
   shared.means[part][head] = mean;

@@ -14,10 +14,10 @@ inline constexpr int kPad = 8;
 
 inline constexpr int kScoreRows = 16;  // of a CTA
 
-inline constexpr int kMeanThreads = 128;
-inline constexpr int kMeanColumns = 64;  // of a CTA
+inline constexpr int kMeanThreads = 256;
+inline constexpr int kMeanColumns = 128;  // of a CTA
 inline constexpr int kMeanTokens = 32;   // of a tile
-inline constexpr int kMeanStages = 8;
+inline constexpr int kMeanStages = 4;
 
 /// mean's shared memory: the ring of tiles, and three numbers a part of a head's softmax; then the
 /// softmax of the tokens.

@@ -33,8 +33,8 @@ constexpr std::int64_t kSliceTokens = 512 * 196;
 constexpr std::int64_t kFirstSlicePart = 4;
 /// Slices of a multiple of this many images have rows that tiles of 128 divide.
 constexpr std::int64_t kImageMultiple = 32;
-/// From here on a slice takes long enough to sleep until it is done.
-constexpr std::int64_t kLongSlice = 8;
+/// From here on a slice takes long enough, some milliseconds, to sleep until it is done.
+constexpr std::int64_t kLongSlice = 64;
 /// Several slices of common models: one is copied while the other computes.
 constexpr std::int64_t kPreferredBatch = 512;
 /// Graphs kept; more sizes than this come from tails, not from a steady state.

@@ -62,11 +62,11 @@ Launch linear_launch(const pool::LinearParams& params) {
                 .params = to_bytes(params)};
   if (params.rows > kSkinnyRows) {
     if (params.columns % 32 == 0 && params.group_columns % 32 == 0) {
-      launch.kernel = KernelId::pool_linear_wide;  // 4 x 2 warps of 32 x 32
-      launch.config.grid = {blocks(params.columns, 64), blocks(params.rows, 128), 1};
+      launch.kernel = KernelId::pool_linear_wide;  // 4 x 2 warps of 16 x 32
+      launch.config.grid = {blocks(params.columns, 64), blocks(params.rows, 64), 1};
     } else {
-      launch.kernel = KernelId::pool_linear_wide_8;  // 4 x 2 warps of 64 x 8
-      launch.config.grid = {blocks(params.columns, 16), blocks(params.rows, 256), 1};
+      launch.kernel = KernelId::pool_linear_wide_8;  // 4 x 2 warps of 32 x 8
+      launch.config.grid = {blocks(params.columns, 16), blocks(params.rows, 128), 1};
     }
   }
   return launch;
