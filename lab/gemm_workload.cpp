@@ -313,6 +313,22 @@ std::vector<Mutant> GemmWorkload::mutants() const {
   return all;
 }
 
+// Epilogues that take a maximum or a minimum could lose it.
+Poisoned GemmWorkload::poisoned() const {
+  const bool floats = problem_.a == DType::kBF16 || problem_.a == DType::kE4M3;
+  if (problem_.output == DType::kI8 || !(floats || problem_.row_scale)) {
+    return {};
+  }
+  const std::int64_t row = problem_.m / 2;
+  GemmTensors tensors = tensors_;
+  if (problem_.row_scale) {
+    tensors.row_scale = tensors.row_scale.with(0, row, std::nan(""));
+  } else {
+    tensors.a = tensors.a.with(row, problem_.k - 1, std::nan(""));
+  }
+  return {std::make_shared<GemmWorkload>(problem_, std::move(tensors)), row};
+}
+
 double GemmWorkload::flops() const {
   return 2.0 * static_cast<double>(problem_.m) * static_cast<double>(problem_.n) *
          static_cast<double>(problem_.k);

@@ -40,7 +40,7 @@ std::vector<Case> odd_sizes(GemmProblem problem) {
     one.mutants = mutants;
     cases.push_back(std::move(one));
   };
-  for (const Size size : {Size{1, 16, 16}, Size{77, 144, 48}, Size{196, 768, 768},
+  for (const Size size : {Size{1, 112, 16}, Size{77, 144, 48}, Size{196, 768, 768},
                           Size{729, 1152, 592}, Size{1001, 4304, 1152}, Size{256, 1152, 4304},
                           Size{3136, 2304, 768}, Size{5001, 272, 1040}}) {
     problem.m = size.m;

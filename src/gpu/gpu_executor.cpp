@@ -227,7 +227,8 @@ void GpuExecutor::do_attention(const ops::AttentionProblem& problem, const Const
   }
   const AttentionProblem packed = packed_attention(problem.images, problem.tokens, problem.heads,
                                                    problem.head_dim, problem.scale, problem.type);
-  const AttentionChoice choice = choose_attention(packed, context_.device.info());
+  const AttentionChoice choice =
+      choose_attention(packed, context_.device.info(), std::nullopt, context_.missed);
   if (!choice.notice.empty()) {
     context_.notes.add(choice.notice);
   }
