@@ -114,6 +114,10 @@ TEST(Cards, LimitsNameKernelsThatExist) {
 /// One card a test, so that they run side by side.
 class EveryCard : public testing::TestWithParam<const Card*> {};
 
+/// With it a LayerNorm's first two weights are all but equal: a mutant that swapped them would
+/// pass.
+constexpr std::uint64_t kFirstSeed = 331;
+
 /// Tiles and seeds of a case: what is small is compared whole, and with many seeds.
 std::pair<std::size_t, std::uint64_t> effort_of(const Workload& workload) {
   constexpr double kQuick = 1e7;  // operations
@@ -130,7 +134,7 @@ TEST_P(EveryCard, GatesPassTheFrameworkAndRejectMutants) {
       continue;
     }
     const auto [most, seeds] = effort_of(*one.make(1));
-    for (std::uint64_t seed = 777; seed < 777 + seeds; ++seed) {
+    for (std::uint64_t seed = kFirstSeed; seed < kFirstSeed + seeds; ++seed) {
       SCOPED_TRACE(one.name + ", seed " + std::to_string(seed));
       const std::unique_ptr<Workload> workload = one.make(seed);
       const OutputSpec output = workload->output();
