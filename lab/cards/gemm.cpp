@@ -100,10 +100,7 @@ Card gemm_card(std::string name, std::string operation, const GemmProblem& bench
   Case timed = gemm_case(fmt::format("m{}_n{}_k{}", bench.m, bench.n, bench.k), bench);
   timed.bench = true;
   card.cases.push_back(std::move(timed));
-  if (size_of(bench.output) == 1) {
-    card.tolerance.difference = 1e-3;  // half a unit of three bits of mantissa, squared
-    card.tolerance.tile_difference = 1e-3;
-  }
+  card.tolerance = tolerance_of(bench.output);
   card.kernels = limits_of(bench);
   return card;
 }

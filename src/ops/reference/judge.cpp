@@ -162,8 +162,7 @@ Tolerance tolerance_of(DType type) {
       tolerance.difference = 5e-7;
       break;
     case DType::kBF16:
-      tolerance.difference = 1e-5;
-      break;
+      break;  // the usual ones
     case DType::kF32:
       tolerance.difference = 2e-12;
       break;
