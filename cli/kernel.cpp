@@ -54,6 +54,9 @@ void print_check(const lab::CheckResult& result) {
   const lab::Verdict& verdict = result.verdict;
   std::cout << fmt::format("{} {} {}{}{}", result.passed ? "pass" : "FAIL", result.card,
                            result.case_name, result.what.empty() ? "" : ", ", result.what);
+  if (!result.passed) {
+    std::cout << fmt::format(", seed {}", result.seed);
+  }
   if (verdict.framework_error > 0 && !result.what.starts_with("mutant")) {
     std::cout << fmt::format(
         ": error {:.2e} (framework {:.2e}), difference {:.1e}, worst tile {:.1e}", verdict.error,
@@ -70,13 +73,19 @@ int run_check(const KernelArguments& arguments) {
   const auto cards = lab::find_cards(arguments.names);
   const std::unique_ptr<gpu::Device> device = gpu::open_cuda_device(arguments.device);
   say(device->info().name);
-  int count = 0;
-  const int failed =
-      lab::check(*device, cards, arguments.check, [&count](const lab::CheckResult& result) {
-        ++count;
-        print_check(result);
+  const bool one_seed = arguments.check.seeds == 1;
+  const int failed = lab::check(
+      *device, cards, arguments.check,
+      [=](const lab::CheckResult& result) {
+        if (one_seed || !result.passed) {
+          print_check(result);
+        }
+      },
+      [=](const lab::SeedResult& seed) {
+        std::cout << (one_seed ? "" : fmt::format("seed {}: ", seed.seed))
+                  << fmt::format("{}/{} passed\n", seed.checked - seed.failed, seed.checked)
+                  << std::flush;
       });
-  std::cout << fmt::format("{}/{} passed\n", count - failed, count);
   return failed == 0 ? kDone : kFailed;
 }
 
@@ -324,7 +333,16 @@ void add_kernel(CLI::App& app, Run& run) {
   take_names(check);
   take_device(check);
   check->add_option("--case", arguments->check.only_case, "Only this case");
-  check->add_option("--seed", arguments->check.seed, "Draws other inputs");
+  check->add_option("--seed", arguments->check.seed, "The seed that inputs are drawn from")
+      ->capture_default_str();
+  check
+      ->add_option(
+          "--seeds", arguments->check.seeds,
+          "How many seeds to check, from --seed on. Each seed after the first checks every "
+          "card, every plan and every mutant on the small cases and on one of the large "
+          "ones, in turn, and compares 12 tiles of an output instead of 48")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
   check->add_flag("--small", arguments->check.small,
                   "Only what is quick under compute-sanitizer, and no mutants");
 

@@ -27,24 +27,16 @@ from fovea._numerics import attention_reference, judge
 #: Largest difference from torch in float32 on unit-variance inputs in float16.
 MAX_DIFF = 1e-3
 
-#: Registers a thread and bytes of shared memory a block that kernels of these names may take, beside no
-#: spills at all; the first that fits counts. The kernels' cards have the same registers; here the library
-#: that was installed is checked.
-LIMITS = (
-    (r"attention_scalar_", 72, 96 << 10),
-    (r"attention_mma_small_.*_d64\b", 64, 48 << 10),  # eight blocks share an SM
-    (r"attention_mma_small_", 128, 96 << 10),
-    (r"", 255, 227 << 10),
+#: Attention's kernels by name: their level, and the registers per thread and bytes of shared memory per block that
+#: they may take, beside no spills at all; the first name that fits counts. The kernels' cards have the same registers;
+#: here the library that was installed is checked.
+DESIGNS = (
+    (r"attention_scalar_", "scalar", 72, 96 << 10),
+    (r"attention_mma_small_.*_d64\b", "wmma", 64, 48 << 10),  # eight blocks share an SM
+    (r"attention_mma_small_", "wmma", 128, 96 << 10),
+    (r"attention_mma_", "mma", 255, 227 << 10),
+    (r"attention_(single_pass|online)_", "wgmma", 168, 227 << 10),
 )
-
-#: Which level a kernel belongs to, by the second part of its name.
-LEVEL_OF_DESIGN = {
-    "scalar": "scalar",
-    "wmma": "wmma",
-    "mma": "mma",
-    "short": "wgmma",
-    "flash": "wgmma",
-}
 
 _CPU = "cpu"
 
@@ -132,9 +124,12 @@ def torch_attention(q, k, v, causal):
     return F.scaled_dot_product_attention(q, k, v, is_causal=causal, enable_gqa=grouped)
 
 
-def limits_of(kernel: str) -> tuple[int, int]:
-    """Registers and shared memory that it may take."""
-    return next((registers, shared) for name, registers, shared in LIMITS if re.match(name, kernel))
+def design_of(kernel: str) -> tuple[str, int, int]:
+    """The level, registers and shared memory of the kernel of this name."""
+    for name, *design in DESIGNS:
+        if re.match(name, kernel):
+            return tuple(design)
+    raise ValueError(f"{kernel} is of no design that this version of fovea.accept knows")
 
 
 class Report:
@@ -164,7 +159,7 @@ def accept_resources(report: Report) -> None:
     found: dict[tuple[str, int], list[_kernels.Kernel]] = {}
     for kernel in _kernels.kernels():
         if kernel.name.startswith("attention_"):
-            level = LEVEL_OF_DESIGN[kernel.name.split("_")[1]]
+            level = design_of(kernel.name)[0]
             found.setdefault((level, kernel.arch), []).append(kernel)
     if not found:
         print("resources: this library was built without GPU kernels; there are none to gate")
@@ -176,9 +171,9 @@ def accept_resources(report: Report) -> None:
             if k.spill_bytes or k.stack_bytes
         ]
         failures += [
-            f"{k.name} takes {k.registers} registers, {limits_of(k.name)[0]} allowed"
+            f"{k.name} takes {k.registers} registers, {design_of(k.name)[1]} allowed"
             for k in group
-            if k.registers > limits_of(k.name)[0]
+            if k.registers > design_of(k.name)[1]
         ]
         report.line(
             f"resources {level:6} sm_{arch}: {len(group)} kernels, at most {registers} registers, no spills as built",
@@ -218,7 +213,7 @@ def accept_case(report: Report, case: Case, device: str, level: str) -> None:
                 report.left_out.append({"what": " ".join(name.split()), "level": level, "reason": str(error)})
             print(f"{name}  left to the next level: {error}")
             return
-        if choice.shared_bytes > limits_of(choice.kernel)[1]:
+        if choice.shared_bytes > design_of(choice.kernel)[2]:
             reason = f"{choice.kernel} takes {choice.shared_bytes} bytes of shared memory"
             report.line(name, [reason], level=level)
             return

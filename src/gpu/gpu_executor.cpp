@@ -234,7 +234,8 @@ void GpuExecutor::do_attention(const ops::AttentionProblem& problem, const Const
   // how many there are: all slices take the kernel that suits many.
   AttentionProblem many = packed;
   many.batch = kManyImages;
-  const AttentionChoice choice = choose_attention(many, context_.device.info());
+  const AttentionChoice choice =
+      choose_attention(many, context_.device.info(), std::nullopt, context_.missed);
   if (!choice.notice.empty()) {
     context_.notes.add(choice.notice);
   }
