@@ -16,6 +16,7 @@
 #include "fovea/error.hpp"
 #include "gpu/device/device.hpp"
 #include "gpu/device/kernel_image.hpp"
+#include "io/atomic_file.hpp"
 #include "lab/bench_cards.hpp"
 #include "lab/card.hpp"
 #include "lab/check_cards.hpp"
@@ -70,13 +71,16 @@ int run_check(const KernelArguments& arguments) {
   const auto cards = lab::find_cards(arguments.names);
   const std::unique_ptr<gpu::Device> device = gpu::open_cuda_device(arguments.device);
   say(device->info().name);
-  int count = 0;
+  std::vector<lab::CheckResult> results;
   const int failed =
-      lab::check(*device, cards, arguments.check, [&count](const lab::CheckResult& result) {
-        ++count;
+      lab::check(*device, cards, arguments.check, [&results](const lab::CheckResult& result) {
         print_check(result);
+        results.push_back(result);
       });
-  std::cout << fmt::format("{}/{} passed\n", count - failed, count);
+  std::cout << fmt::format("{}/{} passed\n", std::ssize(results) - failed, results.size());
+  if (!arguments.json.empty()) {
+    io::write_file_atomically(arguments.json, lab::to_json(device->info(), results) + '\n');
+  }
   return failed == 0 ? kDone : kFailed;
 }
 
@@ -327,6 +331,8 @@ void add_kernel(CLI::App& app, Run& run) {
   check->add_option("--seed", arguments->check.seed, "Draws other inputs");
   check->add_flag("--small", arguments->check.small,
                   "Only what is quick under compute-sanitizer, and no mutants");
+  check->add_option("--json", arguments->json, "Also write what ran to this file")
+      ->envname("FOVEA_JSON_FILE");
 
   CLI::App* bench = add("bench", "Time kernels, once they have passed their gate", run_bench);
   take_names(bench);

@@ -30,6 +30,7 @@ struct CheckResult {
   Verdict verdict;
   bool passed = false;
   std::string reason;  // why not; for a mutant that was rejected, the gate's own words
+  std::vector<std::string_view> kernels;  // that it launched; of a mutant none is named
 };
 
 /// Whether this program has kernels of the card for the device; from the card's architecture on,
@@ -41,6 +42,10 @@ struct CheckResult {
 /// when there was nothing to check.
 int check(gpu::Device& device, std::span<const Card* const> cards, const CheckOptions& options,
           const std::function<void(const CheckResult&)>& report);
+
+/// What was checked, as JSON: the device, and card, case, plan and kernels of each.
+[[nodiscard]] std::string to_json(const gpu::DeviceInfo& device,
+                                  std::span<const CheckResult> results);
 
 /// Mistakes every card must notice, made in a right output: a zeroed tile, one never written.
 [[nodiscard]] std::vector<std::pair<std::string, std::vector<TileValues>>> spoiled(
