@@ -9,6 +9,10 @@ import pathlib
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.append(str(ROOT / "kernels"))
+
+import variants  # noqa: E402
+
 PAGE = ROOT / "docs" / "performance.md"
 RESULTS = ROOT / "bench" / "results"
 
@@ -265,6 +269,29 @@ def python_section(entries: list[dict]) -> str:
     )
 
 
+def sanitizer_section(result: dict) -> str:
+    """scripts/sanitize-gpu. What is not clean is no figure: such a file must not be committed."""
+    runs = result["runs"]
+    if unclean := [f"{run['tool']} {run['card']}" for run in runs if not run["clean"]]:
+        sys.exit(f"compute-sanitizer found errors, or did not run to its end: {', '.join(unclean)}")
+    archs = {run["arch"] for run in runs}
+    shipped = set().union(*(variants.shipped_for(arch) for arch in archs))
+    rows, missing = [], set()
+    for tool in dict.fromkeys(run["tool"] for run in runs):
+        of_tool = [run for run in runs if run["tool"] == tool]
+        launched = {name for run in of_tool for names in run["cases"].values() for name in names}
+        missing |= shipped - launched
+        rows.append([tool, f"{len(shipped & launched)}/{len(shipped)}", str(sum(len(run["cases"]) for run in of_tool)),
+                     str(sum(run["errors"] for run in of_tool)), number(sum(run["seconds"] for run in of_tool))])
+    text = (
+        f"### compute-sanitizer {result['version']}\n\n`scripts/sanitize-gpu`: every kernel that ships for "
+        f"{', '.join(f'sm_{arch}' for arch in sorted(archs))}, on small problems, by all plans.\n\n"
+    ) + table(["tool", "kernels launched", "cases", "errors", "seconds, several runs at once"], rows)
+    if missing:
+        text += f"\nNot run under every tool since they were added: {', '.join(f'`{name}`' for name in sorted(missing))}.\n"
+    return text
+
+
 SECTIONS = {
     "gpu_bench": gpu_bench_section,
     "gpu_end_to_end": gpu_end_to_end_section,
@@ -281,6 +308,7 @@ SECTIONS = {
     "cold_start": cold_start_section,
     "memory": memory_section,
     "robustness": robustness_section,
+    "sanitizer": sanitizer_section,
 }
 
 

@@ -16,6 +16,7 @@
 #include "fovea/error.hpp"
 #include "gpu/device/device.hpp"
 #include "gpu/device/kernel_image.hpp"
+#include "io/atomic_file.hpp"
 #include "lab/bench_cards.hpp"
 #include "lab/card.hpp"
 #include "lab/check_cards.hpp"
@@ -74,18 +75,23 @@ int run_check(const KernelArguments& arguments) {
   const std::unique_ptr<gpu::Device> device = gpu::open_cuda_device(arguments.device);
   say(device->info().name);
   const bool one_seed = arguments.check.seeds == 1;
+  std::vector<lab::CheckResult> results;
   const int failed = lab::check(
       *device, cards, arguments.check,
-      [=](const lab::CheckResult& result) {
+      [&](const lab::CheckResult& result) {
         if (one_seed || !result.passed) {
           print_check(result);
         }
+        results.push_back(result);
       },
       [=](const lab::SeedResult& seed) {
         std::cout << (one_seed ? "" : fmt::format("seed {}: ", seed.seed))
                   << fmt::format("{}/{} passed\n", seed.checked - seed.failed, seed.checked)
                   << std::flush;
       });
+  if (!arguments.json.empty()) {
+    io::write_file_atomically(arguments.json, lab::to_json(device->info(), results) + '\n');
+  }
   return failed == 0 ? kDone : kFailed;
 }
 
@@ -345,6 +351,8 @@ void add_kernel(CLI::App& app, Run& run) {
       ->capture_default_str();
   check->add_flag("--small", arguments->check.small,
                   "Only what is quick under compute-sanitizer, and no mutants");
+  check->add_option("--json", arguments->json, "Also write what ran to this file")
+      ->envname("FOVEA_JSON_FILE");
 
   CLI::App* bench = add("bench", "Time kernels, once they have passed their gate", run_bench);
   take_names(bench);

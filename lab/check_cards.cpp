@@ -6,6 +6,8 @@
 #include <memory>
 #include <utility>
 
+#include <nlohmann/json.hpp>
+
 #include "core/error.hpp"
 #include "gpu/device/kernel_image.hpp"
 
@@ -19,6 +21,14 @@ struct Effort {
 };
 constexpr Effort kFirstSeed{48, 3};
 constexpr Effort kLaterSeeds{12, 2};  // where a case has no mutants
+
+std::vector<std::string_view> kernels_of(std::span<const gpu::Launch> launches) {
+  std::vector<std::string_view> names;
+  for (const gpu::Launch& launch : launches) {
+    names.push_back(gpu::info_of(launch.kernel).name);
+  }
+  return names;
+}
 
 class Checker {
  public:
@@ -58,7 +68,8 @@ class Checker {
       if (reason.empty()) {
         reason = differing_runs(*workload, placement, plan);
       }
-      add(card, one, *workload, plan, verdict, reason);
+      add(card, one, *workload, plan, verdict, reason, {},
+          kernels_of(workload->launches(device_, placement.operands(), plan)));
     }
     if (one.mutants && !options_.small) {
       run_mutants(card, one, *workload, values);
@@ -123,7 +134,8 @@ class Checker {
 
   /// `reason`: why it did not pass.
   void add(const Card& card, const Case& one, const Workload& workload, const std::string& what,
-           const Verdict& verdict, const std::string& reason, const std::string& note = {}) {
+           const Verdict& verdict, const std::string& reason, const std::string& note = {},
+           std::vector<std::string_view> kernels = {}) {
     CheckResult result;
     result.seed = now_.seed;
     result.card = card.name;
@@ -133,6 +145,7 @@ class Checker {
     result.verdict = verdict;
     result.passed = reason.empty();
     result.reason = reason.empty() ? note : reason;
+    result.kernels = std::move(kernels);
     ++now_.checked;
     now_.failed += result.passed ? 0 : 1;
     report_(result);
@@ -150,10 +163,11 @@ class Checker {
 }  // namespace
 
 bool carries_kernels(const Card& card, const gpu::DeviceInfo& device) {
-  return std::ranges::any_of(gpu::kernel_images(), [&](const gpu::KernelImage& image) {
-    return gpu::runs_on(image.arch, device.arch()) &&
-           std::ranges::any_of(
-               card.kernels, [&](const KernelLimits& limits) { return limits.covers(image.name); });
+  return std::ranges::any_of(card.kernels, [&](const KernelLimits& limits) {
+    return std::ranges::any_of(gpu::kKernels, [&](const gpu::KernelInfo& kernel) {
+      return limits.covers(kernel.name) &&
+             gpu::find_kernel_image(kernel.name, device.arch()) != nullptr;
+    });
   });
 }
 
@@ -235,6 +249,21 @@ int check(gpu::Device& device, std::span<const Card* const> cards, const CheckOp
     }
   }
   return failed;
+}
+
+std::string to_json(const gpu::DeviceInfo& device, std::span<const CheckResult> results) {
+  nlohmann::ordered_json checks = nlohmann::ordered_json::array();
+  for (const CheckResult& result : results) {
+    checks.push_back({{"card", result.card},
+                      {"case", result.case_name},
+                      {"plan", result.what},
+                      {"kernels", result.kernels},
+                      {"passed", result.passed},
+                      {"reason", result.reason}});
+  }
+  return nlohmann::ordered_json{
+      {"gpu", device.name}, {"arch", device.arch()}, {"checks", std::move(checks)}}
+      .dump(1);
 }
 
 }  // namespace fovea::lab

@@ -34,6 +34,7 @@ struct CheckResult {
   Verdict verdict;
   bool passed = false;
   std::string reason;  // why not; for a mutant that was rejected, the gate's own words
+  std::vector<std::string_view> kernels;  // that it launched; of a mutant none is named
 };
 
 /// Whether this program has kernels of the card for the device; from the card's architecture on,
@@ -56,6 +57,10 @@ struct SeedResult {
 int check(gpu::Device& device, std::span<const Card* const> cards, const CheckOptions& options,
           const std::function<void(const CheckResult&)>& report,
           const std::function<void(const SeedResult&)>& seed_done = {});
+
+/// What was checked, as JSON: the device, and card, case, plan and kernels of each.
+[[nodiscard]] std::string to_json(const gpu::DeviceInfo& device,
+                                  std::span<const CheckResult> results);
 
 /// Puts a workload's launches into the stream.
 void run(gpu::KernelCache& kernels, const Workload& workload, const Operands& operands,

@@ -48,6 +48,15 @@ std::vector<Case> odd_sizes(GemmProblem problem) {
     problem.k = size.k;
     add("", size.m == 196);
   }
+  if (problem.epilogue == GemmEpilogue::kPosition) {
+    // So many images that panels of B stay where they are, and each position is added to all.
+    GemmProblem images = problem;
+    images.tokens = 12;
+    images.m = 16 * images.tokens;
+    images.n = images.k = 768;
+    cases.push_back(gemm_case(fmt::format("m{}_n{}_k{}", images.m, images.n, images.k), images));
+    cases.back().small = true;
+  }
   if (problem.a == DType::kE4M3 || problem.a == DType::kI8) {
     problem.m = 196;
     problem.n = 768;

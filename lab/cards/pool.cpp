@@ -40,9 +40,10 @@ std::vector<Card> pool_cards() {
   // base, so400m and giant; one image, some, and more than the few-row kernels take.
   for (const Size& size :
        {Size{1, 196, 12, 768, 3072}, Size{3, 256, 16, 1152, 4304}, Size{5, 64, 16, 1536, 6144},
-        Size{33, 49, 4, 256, 1024}, Size{150, 17, 4, 64, 128}, Size{70, 33, 6, 144, 208}}) {
+        Size{33, 49, 4, 256, 1024}, Size{290, 17, 4, 64, 128}, Size{270, 33, 6, 144, 208},
+        Size{2, 20, 16, 1536, 128}}) {
     Case one = pool_case(problem_of(size));
-    one.small = size.hidden <= 768;
+    one.small = size.hidden <= 768 || size.mlp <= 128;
     one.mutants = size.images == 33;
     card.cases.push_back(std::move(one));
   }

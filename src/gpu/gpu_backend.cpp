@@ -6,11 +6,9 @@
 #include <cstring>
 #include <map>
 #include <mutex>
-#include <set>
 #include <utility>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "core/error.hpp"
 #include "core/thread_pool.hpp"
@@ -503,15 +501,13 @@ std::string reason_without_kernels(const DeviceInfo& device) {
         "--device cpu, or build it with nvcc on the PATH (scripts/setup installs it otherwise)",
         device.name);
   }
-  std::set<int> archs;
-  for (const KernelImage& image : kernel_images()) {
-    if (runs_on(image.arch, device.arch())) {
-      return "";
-    }
-    archs.insert(image.arch);
+  // Of the oldest architecture; later ones have all that is needed, if only as PTX.
+  if (is_built_for(KernelId::pool_mean, device.arch())) {
+    return "";
   }
-  return fmt::format("{} is sm_{}, and this program has kernels for sm_{}; use --device cpu",
-                     device.name, device.arch(), fmt::join(archs, ", sm_"));
+  return fmt::format(
+      "unsupported compute capability {}.{} of {}; expected 8.0 or later; use --device cpu",
+      device.compute_major, device.compute_minor, device.name);
 }
 
 std::unique_ptr<ops::Backend> make_gpu_backend(std::unique_ptr<Device> device,

@@ -5,7 +5,9 @@
 #include <utility>
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
+#include "gpu/bare_device.hpp"
 #include "gpu/device/kernel_image.hpp"
 #include "lab/card.hpp"
 #include "lab/check_cards.hpp"
@@ -109,6 +111,65 @@ TEST(Cards, LimitsNameKernelsThatExist) {
           << card.name << ": " << limits.kernel;
     }
   }
+}
+
+/// Encodes tensor maps, for launches that nobody carries out.
+class LaunchlessDevice final : public gpu::BareDevice {
+ public:
+  [[nodiscard]] const gpu::DeviceInfo& info() const override { return info_; }
+  [[nodiscard]] gpu::TensorMap encode(const gpu::TensorMapDesc& /*desc*/) override { return {}; }
+
+ private:
+  gpu::DeviceInfo info_{.name = "an H200",
+                        .compute_major = 9,
+                        .sm_count = 132,
+                        .shared_bytes_per_block = std::size_t{227} << 10};
+};
+
+// What scripts/sanitize-gpu runs under compute-sanitizer's tools is every kernel that Hopper runs.
+TEST(Cards, SmallCasesLaunchEveryKernel) {
+  if (gpu::kernel_images().empty()) {
+    GTEST_SKIP() << "built without the CUDA compiler";
+  }
+  LaunchlessDevice device;
+  std::set<gpu::KernelId> launched;
+  for (const Card& card : cards()) {
+    for (const Case& one : card.cases) {
+      if (!one.small || !one.check) {
+        continue;
+      }
+      const std::unique_ptr<Workload> workload = one.make(1);
+      constexpr gpu::DevicePtr kSomewhere = 4096;
+      const Operands operands{
+          .inputs = std::vector(workload->inputs().size(), kSomewhere),
+          .output = kSomewhere,
+          .row_scale = kSomewhere,
+          .scratch = kSomewhere,
+      };
+      std::vector<std::string> plans = workload->plans(device.info());
+      plans.emplace_back();
+      for (const std::string& plan : plans) {
+        for (const gpu::Launch& launch : workload->launches(device, operands, plan)) {
+          launched.insert(launch.kernel);
+        }
+      }
+    }
+  }
+  for (const gpu::KernelImage& image : gpu::kernel_images()) {
+    if (image.arch == 90 && !gpu::info_of(image.kernel).lab) {
+      EXPECT_TRUE(launched.contains(image.kernel)) << image.name << " is in no small case's plans";
+    }
+  }
+}
+
+TEST(CheckJson, NamesWhatWasLaunched) {
+  CheckResult result;
+  result.card = "pool";
+  result.kernels = {"pool_scores_3", "pool_mean"};
+  const auto json =
+      nlohmann::json::parse(to_json({.name = "a GPU", .compute_major = 9}, std::span(&result, 1)));
+  EXPECT_EQ(json["arch"], 90);
+  EXPECT_EQ(json["checks"][0]["kernels"], (std::vector{"pool_scores_3", "pool_mean"}));
 }
 
 /// One card a test, so that they run side by side.
