@@ -1,4 +1,4 @@
-"""When an operator's result is right: the contract that tests and `python -m fovea.accept` hold it to.
+"""Decides whether an operator's result is right, for tests and `python -m fovea.accept`.
 
 Every comparison is written so that NaN fails.
 """
@@ -9,10 +9,10 @@ import dataclasses
 
 import torch
 
-#: Root mean square of the error over that of the result: what rounding operands, probabilities and the
-#: result to the type may cost.
+#: The limit of the root mean square of the error over that of the result: the cost of rounding operands,
+#: probabilities and the result to the type.
 _RELATIVE_LIMIT = {torch.float32: 2e-6, torch.float16: 1e-3, torch.bfloat16: 8e-3}
-#: A single tile may be this much worse than the whole.
+#: The factor by which a single tile may be worse than the whole.
 _TILE_FACTOR = 4.0
 _TILE_ROWS = 64
 
@@ -25,7 +25,7 @@ def attention_reference(
     scale: float | None = None,
     dtype: torch.dtype = torch.float64,
 ) -> torch.Tensor:
-    """softmax(scale q k^T) v in `dtype`, written out; arguments as of fovea.ops.attention."""
+    """softmax(scale q k^T) v in `dtype`, in plain operations; arguments as for fovea.ops.attention."""
     group = q.shape[1] // k.shape[1]
     q = q.to(dtype)
     k = k.to(dtype).repeat_interleave(group, dim=1)
@@ -39,7 +39,7 @@ def attention_reference(
 
 @dataclasses.dataclass
 class Verdict:
-    """What was found; `failures` is empty when the result passes."""
+    """The result of a comparison; `failures` is empty when it passes."""
 
     max_error: float
     failures: list[str]
@@ -54,15 +54,15 @@ def _rms(values: torch.Tensor) -> float:
 
 
 def judge(got: torch.Tensor, want: torch.Tensor, peer: torch.Tensor, terms: int = 1) -> Verdict:
-    """Holds `got` against `want`, the same in float64, and `peer`, a framework's result of got's type.
+    """Compares `got` with `want`, the same in float64, and with `peer`, a framework's result of got's type.
 
-    Three gates: the largest error is at most twice the peer's, and a rounding of the result, and what adding
-    `terms` products in another order than the peer's may cost in float32: their square root in roundings of
-    a usual result; the normalised error of the whole is under the type's limit; so is, with a factor, that of
-    every tile of 64 rows by the last dimension.
+    There are three gates. The largest error is at most twice the peer's, plus one rounding of the result, plus
+    the cost of adding `terms` products in another order than the peer in float32: sqrt(terms) roundings of a
+    typical result. The normalised error of the whole is under the type's limit. That of every tile of 64 rows
+    by the last dimension is under the limit times a factor.
     """
     if got.shape != want.shape:
-        return Verdict(float("nan"), [f"shape {tuple(got.shape)}, {tuple(want.shape)} expected"])
+        return Verdict(float("nan"), [f"shape {tuple(got.shape)}, expected {tuple(want.shape)}"])
     error = (got.double() - want).abs()
     max_error = error.max().item()
     failures = []
@@ -71,15 +71,15 @@ def judge(got: torch.Tensor, want: torch.Tensor, peer: torch.Tensor, terms: int 
     reordered = terms**0.5 * torch.finfo(torch.float32).eps / 2 * size
     allowed = 2 * (peer.double() - want).abs().max().item() + rounding + reordered
     if not max_error <= allowed:
-        failures.append(f"error {max_error:.2e}, with twice the framework's {allowed:.2e} is allowed")
+        failures.append(f"error {max_error:.2e}, above the limit of {allowed:.2e} from the framework's error")
     limit = _RELATIVE_LIMIT[got.dtype]
     whole = _rms(error)
     if not whole <= limit * size:
-        failures.append(f"normalised error {whole / size:.2e}, limit {limit:.0e}")
+        failures.append(f"normalised error {whole / size:.2e}, above the limit of {limit:.0e}")
     rows = error.reshape(-1, *error.shape[-2:]) if error.dim() > 2 else error.reshape(1, -1, error.shape[-1])
     for tile in rows.split(_TILE_ROWS, dim=1):
         worst = tile.square().mean(dim=(1, 2)).sqrt().max().item()
         if not worst <= _TILE_FACTOR * limit * size:
-            failures.append(f"a tile's normalised error {worst / size:.2e}, limit {_TILE_FACTOR * limit:.0e}")
+            failures.append(f"normalised error {worst / size:.2e} of a tile, above the limit of {_TILE_FACTOR * limit:.0e}")
             break
     return Verdict(max_error, failures)
