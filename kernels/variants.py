@@ -31,6 +31,11 @@ class Kernel:
     row: str = ""  # what that table says of it: the fields of its C++ initializer
 
 
+
+def camel(name: str) -> str:
+    return "".join(part.capitalize() for part in name.split("_"))
+
+
 # GEMM
 
 INPUTS = {"bf16": "kBF16", "bf16norm": "kBF16", "e4m3": "kE4M3", "u8s8": "kU8S8", "s8s8": "kS8S8"}
@@ -59,41 +64,41 @@ LAB_OPERATIONS = (("e4m3", "position", "bf16"),)
 @dataclasses.dataclass(frozen=True)
 class Tile:
     """`consumers` warpgroups that multiply, `columns` of a tile, `stages` of the ring, and `vector` columns that
-    a lane stores at once; `blocks` of 128 bytes of K that a resident panel holds at most."""
+    a lane stores at once; `k_blocks` of 128 bytes of K that a stationary panel holds at most."""
 
     design: str
     consumers: int
     columns: int
     stages: int
     vector: int
-    blocks: int = 0
+    k_blocks: int = 0
 
 
 def gemm_tiles(operand: str, epilogue: str, output: str) -> Iterator[Tile]:
     vector = 8 if output == "bf16" else 16
     position, residual = epilogue == "position", epilogue == "residual"
-    # Resident panels, for small K.
+    # Panels of B that stay in shared memory, for small K.
     if not operand.startswith("bf16"):
         if not residual:
-            yield Tile("resident", 2, 192, 9, vector, blocks=6)
+            yield Tile("b_stationary", 2, 192, 9, vector, k_blocks=6)
         if position:
-            yield Tile("resident", 2, 128, 9, vector, blocks=9)
+            yield Tile("b_stationary", 2, 128, 9, vector, k_blocks=9)
         else:
-            yield Tile("resident", 3, 128, 9, vector, blocks=9)
+            yield Tile("b_stationary", 3, 128, 9, vector, k_blocks=9)
     if residual:
-        yield Tile("alternating", 2, 192, 4, vector)
+        yield Tile("ping_pong", 2, 192, 4, vector)
     elif output == "bf16" and not position:
-        yield Tile("alternating", 2, 192, 5, vector)
+        yield Tile("ping_pong", 2, 192, 5, vector)
     if operand.startswith("bf16") and not residual and not position:
-        yield Tile("streamed", 3, 192, 4, vector)
-    yield Tile("streamed", 2, 256, 4, vector)
-    yield Tile("streamed", 2, 128, 6, vector)
-    yield Tile("streamed", 1, 96, 9, 8)
-    yield Tile("streamed", 1, 64, 6, vector)
-    yield Tile("streamed", 1, 32, 16, 8)
+        yield Tile("cooperative", 3, 192, 4, vector)
+    yield Tile("cooperative", 2, 256, 4, vector)
+    yield Tile("cooperative", 2, 128, 6, vector)
+    yield Tile("cooperative", 1, 96, 9, 8)
+    yield Tile("cooperative", 1, 64, 6, vector)
+    yield Tile("cooperative", 1, 32, 16, 8)
     # For widths that are no multiple of 32.
-    yield Tile("streamed", 2, 128, 6, 4)
-    yield Tile("streamed", 1, 64, 6, 4)
+    yield Tile("cooperative", 2, 128, 6, 4)
+    yield Tile("cooperative", 1, 64, 6, 4)
 
 
 def gemm_kernels() -> Iterator[Kernel]:
@@ -102,19 +107,19 @@ def gemm_kernels() -> Iterator[Kernel]:
         for tile in gemm_tiles(*operation):
             name = f"gemm_sm90_{tile.design}_{'_'.join(operation)}_{tile.consumers}x{tile.columns}_v{tile.vector}"
             tuning = (
-                f"{{.design = fovea::gemm::Design::k{tile.design.capitalize()}, "
+                f"{{.design = fovea::gemm::Design::k{camel(tile.design)}, "
                 f".input = fovea::tile::Input::{INPUTS[operand]}, "
                 f".epilogue = fovea::epilogue::Kind::{EPILOGUES[epilogue]}, "
                 f".output = fovea::epilogue::Output::{OUTPUTS[output]}, "
                 f".normed = {str(operand == 'bf16norm').lower()}, .consumers = {tile.consumers}, "
                 f".columns = {tile.columns}, .stages = {tile.stages}, .vector = {tile.vector}, "
-                f".blocks = {tile.blocks}}}"
+                f".k_blocks = {tile.k_blocks}}}"
             )
-            design = f"fovea::gemm::{tile.design.capitalize()}Gemm"
+            design = f"fovea::gemm::{camel(tile.design)}Gemm"
             entry = (
                 f"using {name}_design =\n    {design}<fovea::gemm::Cfg<fovea::gemm::Tuning{tuning}>>;\n"
                 f'extern "C" __global__ void __launch_bounds__({name}_design::kThreads,\n'
-                f"                                             {name}_design::kBlocksPerSm)\n"
+                f"                                             {name}_design::kCtasPerSm)\n"
                 f"    {name}(const __grid_constant__ fovea::gemm::Params params) {{\n"
                 f"  {name}_design::run_block(params);\n}}\n"
             )
@@ -138,7 +143,7 @@ ELEMENTS = {"bf16": "Bf16", "f16": "F16"}
 
 @dataclasses.dataclass(frozen=True)
 class Attention:
-    """A kernel of attention: `values` are the members of its tuning struct in kernels/attention/params.hpp."""
+    """A kernel of attention: `values` are the members of its tuning struct in kernels/attention/attention_params.hpp."""
 
     name: str
     values: tuple[int, ...]
@@ -153,14 +158,14 @@ NOT_HOPPER = ("80", "100a")
 
 # (head_dim, keys, consumers, key_slots, tile_slots). Three consumers overlap best; the scores of 256 keys
 # leave registers for two.
-SHORT = (
+SINGLE_PASS = (
     Attention("d64_k200", (64, 200, 3, 6, 8), HOPPER),
     Attention("d64_k256", (64, 256, 2, 5, 8), HOPPER),
     Attention("d72_k256", (72, 256, 2, 4, 6), HOPPER),
     Attention("d96_k256", (96, 256, 2, 3, 5), HOPPER),
 )
 # (head_dim, keys, consumers, key_slots, tile_slots, cost)
-FLASH = (
+ONLINE = (
     Attention("d64_k128", (64, 128, 3, 6, 6, 117), HOPPER),
     Attention("d64_k96", (64, 96, 3, 8, 6, 125), HOPPER),
     Attention("d64_k64", (64, 64, 4, 10, 6, 159), HOPPER),
@@ -189,7 +194,7 @@ MMA = (
     Attention("d128_r64_k64", (128, 16, 4, 1, 64, 2, 3, 130), MMA_ARCHS),
 )
 # (columns, blocks) and (columns, stages): the reference levels, which run when they are asked for.
-WMMA = (Attention("d64", (64, 8), REFERENCE_ARCHS), Attention("d128", (128, 4), REFERENCE_ARCHS))
+MMA_SMALL = (Attention("d64", (64, 8), REFERENCE_ARCHS), Attention("d128", (128, 4), REFERENCE_ARCHS))
 SCALAR = (
     Attention("d64_s2", (64, 2), REFERENCE_ARCHS),
     Attention("d64_s3", (64, 3), REFERENCE_ARCHS),
@@ -199,26 +204,26 @@ SCALAR = (
 
 # Design: its file, its Params, its bound on threads, and its kernels.
 ATTENTION = {
-    "short": ("sm90_short", "Sm90Params", "__launch_bounds__({cfg}::kThreads, 1)", SHORT),
-    "flash": ("sm90_flash", "Sm90Params", "__launch_bounds__({cfg}::kThreads, 1)", FLASH),
-    "mma": ("mma", "PortableParams", "__launch_bounds__({cfg}::kThreads, {cfg}::kTuning.blocks)", MMA),
-    "wmma": ("wmma", "PortableParams", "__launch_bounds__({cfg}::kThreads, {cfg}::kTuning.blocks)", WMMA),
+    "single_pass": ("sm90_single_pass", "Sm90Params", "__launch_bounds__({cfg}::kThreads, 1)", SINGLE_PASS),
+    "online": ("sm90_online", "Sm90Params", "__launch_bounds__({cfg}::kThreads, 1)", ONLINE),
+    "mma": ("mma_attention", "PortableParams", "__launch_bounds__({cfg}::kThreads, {cfg}::kTuning.ctas_per_sm)", MMA),
+    "mma_small": ("mma_small", "PortableParams", "__launch_bounds__({cfg}::kThreads, {cfg}::kTuning.ctas_per_sm)", MMA_SMALL),
     "scalar": ("scalar", "PortableParams", "__maxnreg__({cfg}::kRegisters)", SCALAR),
 }
 
 
 def attention_kernels() -> Iterator[Kernel]:
     for design, (file, params, bound, kernels) in ATTENTION.items():
-        title = design.capitalize()
+        title = camel(design)
         for one in kernels:
             for type_name, element in ELEMENTS.items():
                 name = f"attention_{design}_{type_name}_{one.name}"
                 tuning = "{" + ", ".join(map(str, one.values)) + "}"
                 cfg = f"{name}_cfg"
                 entry = (
-                    f"struct {name}_choices {{\n  using Element = fovea::attention::{element};\n"
+                    f"struct {name}_tuning {{\n  using Element = fovea::attention::{element};\n"
                     f"  static constexpr fovea::attention::{title}Tuning kTuning{tuning};\n}};\n"
-                    f"using {cfg} = fovea::attention::{title}Cfg<{name}_choices>;\n"
+                    f"using {cfg} = fovea::attention::{title}Cfg<{name}_tuning>;\n"
                     f'extern "C" __global__ void {bound.format(cfg=cfg)}\n'
                     f"    {name}(const __grid_constant__ fovea::attention::{params} params) {{\n"
                     f"  fovea::attention::{file}<{cfg}>(params);\n}}\n"
@@ -315,12 +320,12 @@ def tables_text(every: list[Kernel]) -> str:
     tables = ""
     for table, kind in (
         ("gemm", "GemmVariant"),
-        *((design, f"AttentionVariant<attention::{design.capitalize()}Tuning>") for design in ATTENTION),
+        *((design, f"AttentionVariant<attention::{camel(design)}Tuning>") for design in ATTENTION),
     ):
         rows = [kernel for kernel in every if kernel.table == table]
         own = ".kernel = KernelId::{}, " if table == "gemm" else ""
         lines = "".join(f"    {kind}{{{own.format(kernel.name)}{kernel.row}}},\n" for kernel in rows)
-        tables += f"inline constexpr std::array k{table.capitalize()}Variants = {{\n{lines}}};\n"
+        tables += f"inline constexpr std::array k{camel(table)}Variants = {{\n{lines}}};\n"
     return tables
 
 
@@ -359,8 +364,8 @@ def variants_text(every: list[Kernel]) -> str:
 
 #include <array>
 
-#include "kernels/attention/params.hpp"
-#include "kernels/gemm/params.hpp"
+#include "kernels/attention/attention_params.hpp"
+#include "kernels/gemm/gemm_params.hpp"
 #include "kernels/kernel_list.hpp"
 
 namespace fovea::gpu {{

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/error.hpp"
-#include "gpu/vendor/cudnn.hpp"
+#include "gpu/nvidia/cudnn.hpp"
 #include "lab/attention_workload.hpp"
 
 namespace fovea::lab {
@@ -15,7 +15,6 @@ namespace {
 struct AttentionShared {
   std::unique_ptr<gpu::Cudnn> cudnn;
   std::unique_ptr<gpu::SdpaPlan> plan;
-  gpu::DeviceBuffer scratch;  // its output, of a type that is not the workload's
 };
 
 gpu::SdpaStrides strides(const gpu::AttentionStrides& ours) {
@@ -49,30 +48,17 @@ std::vector<Peer> AttentionWorkload::peers(gpu::KernelCache& kernels,
   gpu::Device& device = kernels.device();
   const auto shared = std::make_shared<AttentionShared>();
   Peer peer;
-  // It writes the type of its operands; a kernel that quantises would have to follow.
-  peer.same_result = problem_.output == problem_.type;
   try {
     shared->cudnn = gpu::open_cudnn(device);
     shared->plan = shared->cudnn->prepare(sdpa_problem(problem_));
     peer.name = "cuDNN " + shared->cudnn->version();
-    if (!peer.same_result) {
-      peer.name += fmt::format(" -> {}", to_string(problem_.type));
-      const OutputSpec spec = output();
-      shared->scratch = gpu::DeviceBuffer(
-          device, static_cast<std::size_t>(spec.rows * spec.columns) * size_of(problem_.type));
-    }
   } catch (const Error& error) {
     missing.emplace_back(error.what());
     return {};
   }
   peer.run = [this, shared](const Operands& operands, gpu::Stream& on) {
     const gpu::AttentionOperands ours = attention_operands(operands);
-    const bool to_scratch = shared->scratch.bytes() > 0;
-    shared->plan->run({.q = ours.q,
-                       .k = ours.k,
-                       .v = ours.v,
-                       .o = to_scratch ? shared->scratch.address() : ours.o},
-                      on);
+    shared->plan->run({.q = ours.q, .k = ours.k, .v = ours.v, .o = ours.o}, on);
   };
   return {std::move(peer)};
 }

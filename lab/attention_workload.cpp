@@ -29,7 +29,7 @@ gpu::AttentionProblem completed(gpu::AttentionProblem problem, const AttentionIn
   if (how.layout == AttentionLayout::kPacked) {
     const gpu::AttentionProblem packed =
         gpu::packed_attention(problem.batch, problem.queries, problem.heads, problem.head_dim,
-                              problem.scale, problem.type, problem.output);
+                              problem.scale, problem.type);
     problem.q = packed.q;
     problem.k = packed.k;
     problem.v = packed.v;
@@ -109,8 +109,8 @@ AttentionWorkload::AttentionWorkload(const gpu::AttentionProblem& problem, Atten
             : Tensor::random(name, problem_.type, rows, columns, how_.draw, own_seed));
   }
   if (varlen) {
-    for (const auto& [name, lengths] : {std::pair{"query_starts", &how_.query_lengths},
-                                        std::pair{"key_starts", &how_.key_lengths}}) {
+    for (const auto& [name, lengths] : {std::pair{"cu_seqlens_q", &how_.query_lengths},
+                                        std::pair{"cu_seqlens_k", &how_.key_lengths}}) {
       const std::vector<std::int32_t> starts = starts_of(*lengths);
       inputs_.push_back(Tensor::raw(name, std::as_bytes(std::span(starts))));
     }
@@ -123,7 +123,7 @@ std::string AttentionWorkload::describe() const {
 
 OutputSpec AttentionWorkload::output() const {
   OutputSpec spec;
-  spec.type = problem_.output;
+  spec.type = problem_.type;
   if (heads_in_row()) {
     spec.rows = problem_.varlen ? sum_of(how_.query_lengths) : problem_.batch * problem_.queries;
     spec.columns = problem_.heads * problem_.head_dim;
@@ -190,8 +190,8 @@ gpu::AttentionOperands AttentionWorkload::attention_operands(const Operands& ope
   gpu::AttentionOperands ours{
       .q = address(kQuery), .k = address(kKey), .v = address(kValue), .o = operands.output};
   if (problem_.varlen) {
-    ours.query_starts = operands.inputs[kOperands];
-    ours.key_starts = operands.inputs[kOperands + 1];
+    ours.cu_seqlens_q = operands.inputs[kOperands];
+    ours.cu_seqlens_k = operands.inputs[kOperands + 1];
   }
   return ours;
 }
@@ -327,7 +327,7 @@ void AttentionWorkload::framework(const Tile& tile, std::span<double> values) co
   compute<float>(tile, [&](std::size_t at, float value) {
     // A framework quantises the tensor that its attention has stored.
     const float stored = rounded(problem_.type, double{value});
-    values[at] = double{rounded(problem_.output, double{stored})};
+    values[at] = double{rounded(problem_.type, double{stored})};
   });
 }
 
@@ -369,7 +369,7 @@ std::vector<Mutant> AttentionWorkload::mutants() const {
   }
   if (problem_.causal) {
     mistaken("causal mask one off", Mistake::kCausalOff);
-  } else if (problem_.keys % kStep != 0 && problem_.output == problem_.type) {
+  } else if (problem_.keys % kStep != 0) {
     // Twelve zeros beside 196 keys weigh less than the rounding of e4m3.
     mistaken("keys' padding counted", Mistake::kCountTail);
   }

@@ -16,7 +16,7 @@
 #include "core/error.hpp"
 #include "core/thread_pool.hpp"
 #include "io/atomic_file.hpp"
-#include "lab/bench.hpp"
+#include "lab/bench_cards.hpp"
 
 namespace fovea::lab {
 namespace {

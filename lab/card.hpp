@@ -62,7 +62,7 @@ struct ProfileGate {
   double least_tensor = 0.0;    // of its time that the matrix units are busy
   double least_fma = 0.0;       // the same of the units of multiply-adds
   double most_conflicts = 1.0;  // of shared-memory accesses, that wait for a bank
-  int least_blocks = 1;         // that a multiprocessor can hold
+  int least_ctas_per_sm = 1;    // that an SM can hold
   int most_registers = 255;
   int most_shared_bytes = 232448;
 };

@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "core/error.hpp"
-#include "gpu/vendor/cublaslt.hpp"
+#include "gpu/nvidia/cublaslt.hpp"
 #include "lab/placement.hpp"
 #include "lab/tensor.hpp"
 

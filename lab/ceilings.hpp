@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "gpu/device/device.hpp"
-#include "lab/bench.hpp"
+#include "lab/bench_cards.hpp"
 #include "lab/nvml.hpp"
 
 namespace fovea::lab {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "core/error.hpp"
-#include "gpu/vendor/cublaslt.hpp"
-#include "lab/check.hpp"
+#include "gpu/nvidia/cublaslt.hpp"
+#include "lab/check_cards.hpp"
 #include "lab/gemm_workload.hpp"
 #include "lab/peer_add.hpp"
 #include "lab/placement.hpp"

@@ -34,7 +34,7 @@ OutputSpec NormWorkload::output() const {
   spec.type = problem_.output;
   spec.rows = problem_.rows;
   spec.columns = problem_.width;
-  spec.row_scale = problem_.row_scale;
+  spec.row_scale = problem_.output == DType::kI8;
   return spec;
 }
 
@@ -92,15 +92,14 @@ void NormWorkload::framework(const Tile& tile, std::span<double> values) const {
   for (std::int64_t r = 0; r < tile.rows; ++r) {
     normalise<float>(tile.row + r, row);
     float scale = 1.0F;
-    if (size_of(problem_.output) == 1) {
+    if (problem_.output == DType::kI8) {
       // A framework quantises the bf16 tensor that its LayerNorm has stored.
       float largest = 0.0F;
       for (float& value : row) {
         value = rounded(DType::kBF16, double{value});
         largest = std::max(largest, std::abs(value));
       }
-      const float most = problem_.output == DType::kE4M3 ? kE4M3Max : 127.0F;
-      scale = problem_.row_scale ? largest / most : 1.0F;
+      scale = largest / 127.0F;
     }
     for (std::int64_t column = tile.column; column < tile.column + tile.columns; ++column) {
       const float value = row[static_cast<std::size_t>(column)] / scale;

@@ -1,7 +1,7 @@
 // The grid of the laboratory's addition: as many CTAs as the device holds at once.
 #include "lab/peer_add.hpp"
 
-#include "kernels/lab/params.hpp"
+#include "kernels/lab/peer_params.hpp"
 
 namespace fovea::lab {
 namespace {

@@ -13,7 +13,7 @@ namespace fovea::lab {
 /// Where warps were found waiting: a place in the source, and for what.
 struct HotSpot {
   std::string instruction;
-  std::string where;   // "sm90_streamed.cuh:120"; empty when the disassembler is missing
+  std::string where;   // "sm90_cooperative.cuh:120"; empty when the disassembler is missing
   std::string reason;  // the chief one
   double share = 0.0;  // of all samples
 };
@@ -28,11 +28,11 @@ struct Profile {
   double dram_bytes_per_second = 0.0;
   double l2 = 0.0;         // of its peak throughput
   double shared = 0.0;     // of the shared memory's and L1's
-  double occupancy = 0.0;  // warps held, of the most that a multiprocessor holds
+  double occupancy = 0.0;  // warps held, of the most that an SM holds
   double occupancy_limit = 0.0;
   std::string occupancy_reason;  // what sets the limit: "registers"
   int registers = 0;
-  int blocks = 0;                // that a multiprocessor can hold
+  int ctas_per_sm = 0;           // that an SM can hold
   double shared_bytes = 0.0;     // of a block
   double fma = 0.0;              // of the time that the units of multiply-adds are busy
   double bank_conflicts = 0.0;   // of shared memory

@@ -28,9 +28,9 @@ std::vector<GateResult> judge_gate(const ProfileGate& gate, const Profile& profi
                                    100 * conflicts, 100 * gate.most_conflicts),
                        conflicts < gate.most_conflicts});
   }
-  results.push_back({fmt::format("a multiprocessor holds {} blocks, {} wanted", profile.blocks,
-                                 gate.least_blocks),
-                     profile.blocks >= gate.least_blocks});
+  results.push_back(
+      {fmt::format("an SM holds {} CTAs, {} wanted", profile.ctas_per_sm, gate.least_ctas_per_sm),
+       profile.ctas_per_sm >= gate.least_ctas_per_sm});
   results.push_back(
       {fmt::format("{} registers a thread, {} allowed", profile.registers, gate.most_registers),
        profile.registers > 0 && profile.registers <= gate.most_registers});

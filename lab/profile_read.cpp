@@ -161,7 +161,7 @@ Profile profile_of(const Counters& counters) {
   profile.fma = counters("sm__pipe_fma_cycles_active.avg.pct_of_peak_sustained_active");
   profile.shared_accesses = counters("l1tex__data_pipe_lsu_wavefronts_mem_shared.sum");
   profile.bank_conflicts = counters("l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum");
-  double least = 64;  // more blocks than any multiprocessor holds
+  double least = 64;  // more blocks than any SM holds
   for (const auto& [counter, words] :
        {std::pair{"registers", "registers"}, std::pair{"shared_mem", "shared memory"},
         std::pair{"warps", "threads a block"}, std::pair{"blocks", "blocks"},
@@ -173,7 +173,7 @@ Profile profile_of(const Counters& counters) {
       profile.occupancy_reason = words;
     }
   }
-  profile.blocks = static_cast<int>(least);
+  profile.ctas_per_sm = static_cast<int>(least);
   profile.stalls = stalls_of(counters);
   return profile;
 }

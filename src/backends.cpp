@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "core/error.hpp"
-#include "cpu/backend.hpp"
-#include "gpu/backend.hpp"
+#include "cpu/cpu_backend.hpp"
 #include "gpu/device/device.hpp"
+#include "gpu/gpu_backend.hpp"
 
 namespace fovea {
 namespace {

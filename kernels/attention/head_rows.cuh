@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "kernels/attention/params.hpp"
+#include "kernels/attention/attention_params.hpp"
 #include "kernels/ptx/math.cuh"
 #include "kernels/ptx/memory.cuh"
 
@@ -40,11 +40,11 @@ struct HeadRows {
     output = at.image * params.o.batch;
     queries = params.queries;
     keys = params.keys;
-    if (params.query_starts != nullptr) {
-      const int query = params.query_starts[at.image];
-      const int key = params.key_starts[at.image];
-      queries = params.query_starts[at.image + 1] - query;
-      keys = params.key_starts[at.image + 1] - key;
+    if (params.cu_seqlens_q != nullptr) {
+      const int query = params.cu_seqlens_q[at.image];
+      const int key = params.cu_seqlens_k[at.image];
+      queries = params.cu_seqlens_q[at.image + 1] - query;
+      keys = params.cu_seqlens_k[at.image + 1] - key;
       q_start = query * params.q.row;
       k_start = key * params.k.row;
       v_start = key * params.v.row;
@@ -63,7 +63,7 @@ struct HeadRows {
   }
 };
 
-/// The factor of a row that the weights `sum` up to; a row that sees no key becomes zeros.
+/// The factor of a row that the probabilities `sum` up to; a row that sees no key becomes zeros.
 __device__ __forceinline__ float inverse_of(float sum) {
   return sum > 0.0F ? ptx::rcp_approx(sum) : 0.0F;
 }
@@ -72,15 +72,6 @@ __device__ __forceinline__ float inverse_of(float sum) {
 template <typename Element>
 __device__ __forceinline__ void store_unit(const PortableParams& params, std::int64_t at,
                                            const float (&x)[8]) {
-#if __CUDA_ARCH__ >= 890  // the launcher refuses e4m3 on others
-  if (params.output_e4m3 != 0) {
-    const auto two = [&](int i) {
-      return static_cast<std::uint64_t>(ptx::cvt_e4m3x2(x[i], x[i + 1])) << (i * 8);
-    };
-    ptx::st_global_b64(params.o.data + at, two(0) | two(2) | two(4) | two(6));
-    return;
-  }
-#endif
   ptx::st_global_v4(params.o.data + at * 2, Element::pack(x[0], x[1]), Element::pack(x[2], x[3]),
                     Element::pack(x[4], x[5]), Element::pack(x[6], x[7]));
 }
@@ -89,12 +80,6 @@ __device__ __forceinline__ void store_unit(const PortableParams& params, std::in
 template <typename Element>
 __device__ __forceinline__ void store_pair(const PortableParams& params, std::int64_t at, float low,
                                            float high) {
-#if __CUDA_ARCH__ >= 890
-  if (params.output_e4m3 != 0) {
-    ptx::st_global_b16(params.o.data + at, ptx::cvt_e4m3x2(low, high));
-    return;
-  }
-#endif
   ptx::st_global(params.o.data + at * 2, Element::pack(low, high));
 }
 

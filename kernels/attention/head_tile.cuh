@@ -1,13 +1,13 @@
 // Tiles of one head in shared memory, and the two matrix products of attention over them.
 //
-// A tile is (rows, head_dim) in spans of columns, as the copy engine delivers boxes: spans of 64
+// A tile is (rows, head_dim) in spans of columns, as TMA delivers boxes: spans of 64
 // columns in the 128-byte swizzle and, where 64 does not divide the head dimension, a last span of
 // 16 or 32 columns in a swizzle as wide as its rows. Columns beyond the head are zero.
 #pragma once
 
 #include <cstdint>
 
-#include "kernels/attention/params.hpp"
+#include "kernels/attention/attention_params.hpp"
 #include "kernels/ptx/mbarrier.cuh"
 #include "kernels/ptx/tma.cuh"
 #include "kernels/ptx/wgmma.cuh"
@@ -21,7 +21,6 @@ struct HeadSpans {
   static constexpr int kWide = kHeadDim / 64;           // spans of 64 columns
   static constexpr int kRest = rest_columns(kHeadDim);  // columns of the last span
   static constexpr int kRestBytes = kRest * 2;          // of one of its rows
-  static constexpr bool kCopyBytes = copies_bytes(kHeadDim);
   static constexpr tile::SwizzleMode kRestMode =
       kRestBytes == 32 ? tile::SwizzleMode::k32 : tile::SwizzleMode::k64;
   static_assert(kHeadDim % 8 == 0 && kWide >= 1 && kRest <= 32, "head dims 64, 72, 80, 96, 128");
@@ -114,9 +113,9 @@ struct OutputTile {
 
 /// O (+)= P (64, 16) V (16, head_dim), rows `16 * step` on of the tile; started, not waited for.
 template <typename Element, int kHeadDim, int kKeyRows>
-__device__ __forceinline__ void start_weighted(OutputTile<kHeadDim>& o, const std::uint32_t (&p)[4],
-                                               const HeadTile<kHeadDim, kKeyRows>& v, int step,
-                                               bool accumulate) {
+__device__ __forceinline__ void start_output(OutputTile<kHeadDim>& o, const std::uint32_t (&p)[4],
+                                             const HeadTile<kHeadDim, kKeyRows>& v, int step,
+                                             bool accumulate) {
   using V = HeadTile<kHeadDim, kKeyRows>;
   const std::uint32_t address = ptx::shared_address(v.bytes);
   const std::uint64_t wide =

@@ -1,14 +1,14 @@
-// From accumulators to memory: each warp stages its 16 rows of a tile of 64 in shared memory, as 16
-// bits or e4m3, and has the copy engine store them. Rows beyond the tensor are not stored.
+// From accumulators to memory: each warp stages its 16 rows of a tile of 64 in shared memory and
+// has TMA store them. Rows beyond the tensor are not stored.
 //
-// No two warps touch the same bytes, and rows of 16 bits lie where a tile of queries has the same
+// No two warps touch the same bytes, and its rows lie where a tile of queries has the same
 // rows: a warp may stage over the queries it has read without waiting for the others.
 #pragma once
 
 #include <cstdint>
 
+#include "kernels/attention/attention_params.hpp"
 #include "kernels/attention/head_tile.cuh"
-#include "kernels/attention/params.hpp"
 #include "kernels/ptx/fence.cuh"
 #include "kernels/ptx/math.cuh"
 #include "kernels/ptx/matrix.cuh"
@@ -38,27 +38,6 @@ __device__ __forceinline__ void stage_halves(const float (&o)[kRegisters], std::
   }
 }
 
-/// Stages them as e4m3. Even threads of a quad take the first of two groups of columns, odd ones
-/// the second, so that each writes four bytes.
-template <int kRowBytes, int kRegisters>
-__device__ __forceinline__ void stage_bytes(const float (&o)[kRegisters], std::uint32_t to,
-                                            int lane) {
-  const std::uint32_t selector = lane % 2 == 0 ? 0x5410 : 0x3276;
-  const std::uint32_t place = to + lane / 4 * kRowBytes + lane % 2 * 8 + lane % 4 / 2 * 4;
-#pragma unroll
-  for (int i = 0; i < kRegisters / 8; ++i) {
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const float* const x = &o[i * 8 + half * 2];
-      const std::uint32_t own = ptx::cvt_e4m3x2(x[0], x[1]) |
-                                static_cast<std::uint32_t>(ptx::cvt_e4m3x2(x[4], x[5])) << 16;
-      const std::uint32_t other = __shfl_xor_sync(0xffffffffU, own, 1);
-      ptx::st_shared(swizzled<kRowBytes>(place + half * 8 * kRowBytes + i * 16),
-                     __byte_perm(own, other, selector));
-    }
-  }
-}
-
 /// Stores a warp's rows of `o`, from `row` of the head on, through its part of `staging`. The lane
 /// that is 0 owns the bulk group.
 template <typename Element, int kHeadDim>
@@ -67,8 +46,6 @@ __device__ __forceinline__ void store_output(const Sm90Params& params,
                                              HeadTile<kHeadDim, kTileRows>& staging, int warp,
                                              int lane, int row, int head, int image) {
   using Tile = HeadTile<kHeadDim, kTileRows>;
-  // Rows of e4m3 that do not begin at multiples of 16 bytes are beyond the copy engine.
-  constexpr bool kCopyBytes = HeadSpans<kHeadDim>::kCopyBytes;
   unsigned char* const wide = staging.bytes + warp * (kOutputRows * 128);
   unsigned char* const rest =
       staging.bytes + Tile::kRestOffset + warp * (kOutputRows * Tile::kRestBytes);
@@ -77,42 +54,12 @@ __device__ __forceinline__ void store_output(const Sm90Params& params,
   for (int span = 0; span < Tile::kWide; ++span) {
     const float(&x)[32] = *reinterpret_cast<const float(*)[32]>(&o.wide[span * 32]);
     const std::uint32_t to = ptx::shared_address(wide + span * Tile::kSpanBytes);
-    if (params.output_e4m3 != 0) {
-      stage_bytes<64>(x, to, lane);
-    } else {
-      stage_halves<Element, 128>(x, to, lane);
-    }
+    stage_halves<Element, 128>(x, to, lane);
   }
   if constexpr (Tile::kRest != 0) {
-    if (params.output_e4m3 != 0) {
-      stage_bytes<Tile::kRestBytes / 2>(o.rest, ptx::shared_address(rest), lane);
-    } else {
-      stage_halves<Element, Tile::kRestBytes>(o.rest, ptx::shared_address(rest), lane);
-    }
+    stage_halves<Element, Tile::kRestBytes>(o.rest, ptx::shared_address(rest), lane);
   }
 
-  if constexpr (kCopyBytes) {
-    if (params.output_e4m3 != 0) {
-      __syncwarp();
-      constexpr int kUnits = kHeadDim / 8;
-      for (int i = lane; i < kOutputRows * kUnits; i += 32) {
-        const int r = i / kUnits;
-        const int column = i % kUnits * 8;
-        if (row + r < params.queries) {
-          const std::uint32_t from =
-              column < Tile::kWide * 64
-                  ? swizzled<64>(ptx::shared_address(wide + column / 64 * Tile::kSpanBytes) +
-                                 r * 64 + column % 64)
-                  : swizzled<Tile::kRestBytes / 2>(ptx::shared_address(rest) +
-                                                   r * (Tile::kRestBytes / 2) + column % 64);
-          ptx::st_global_b64(params.output + image * params.output_batch +
-                                 head * params.output_head + (row + r) * params.output_row + column,
-                             ptx::ld_shared_b64(from));
-        }
-      }
-      return;
-    }
-  }
   ptx::fence_proxy_async_shared();
   __syncwarp();
   if (lane == 0) {

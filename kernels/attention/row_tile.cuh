@@ -75,7 +75,7 @@ class BlockPlaces {
  public:
   __device__ __forceinline__ BlockPlaces(const Tile& tile, int row, int half) {
 #pragma unroll
-    for (int i = 0; i < kTurns; ++i) {
+    for (int i = 0; i < kPeriod; ++i) {
       // Rows of whole 128 bytes begin at multiples of them.
       address_[i] = i == 0 || Tile::kUnits % 8 != 0
                         ? tile.place(row, 2 * i + half)
@@ -83,14 +83,14 @@ class BlockPlaces {
     }
   }
   __device__ __forceinline__ std::uint32_t at(int i, int j) const {
-    return address_[j % kTurns] +
-           static_cast<std::uint32_t>(i * 16 * Tile::kRowBytes + j / kTurns * kTurns * 32);
+    return address_[j % kPeriod] +
+           static_cast<std::uint32_t>(i * 16 * Tile::kRowBytes + j / kPeriod * kPeriod * 32);
   }
 
  private:
-  static constexpr int kTurns = Tile::kSpread / 2;  // blocks after which units are in order again
+  static constexpr int kPeriod = Tile::kSpread / 2;  // blocks after which units are in order again
 
-  std::uint32_t address_[kTurns];
+  std::uint32_t address_[kPeriod];
 };
 
 }  // namespace fovea::attention

@@ -1,21 +1,21 @@
-// Attention by multiply-adds in f32, sm_80 and later: O = softmax(scale Q K^T) V, O in 16 bits or
-// e4m3; causal or not. The plain one: what the others compute, without matrix units.
+// Attention by multiply-adds in f32, sm_80 and later: O = softmax(scale Q K^T) V,
+// causal or not. The plain one: what the others compute, without matrix units.
 //
 // Contract: any lengths, head dimensions that are multiples of 8 up to kColumns, strides that are
 // multiples of 8 elements from 16-byte aligned addresses. Deterministic.
 //
 // A block has 64 queries of one head, 4 a warp, and meets the keys in tiles of 64. A warp owns its
-// rows: for Q K^T each lane has two keys, for P V two columns of each 64; in between the weights of
-// the rows go through the warp's own shared memory.
+// rows: for Q K^T each lane has two keys, for P V two columns of each 64; in between the
+// probabilities of the rows go through the warp's own shared memory.
 //
 //   tiles in the ring: K0 V0 K1 V1 ...; while one is multiplied, kStages - 1 are under way
 #pragma once
 
 #include <cstdint>
 
+#include "kernels/attention/attention_params.hpp"
 #include "kernels/attention/element.cuh"
 #include "kernels/attention/head_rows.cuh"
-#include "kernels/attention/params.hpp"
 #include "kernels/attention/row_tile.cuh"
 #include "kernels/attention/softmax.cuh"
 #include "kernels/pipe/grid.cuh"
@@ -26,11 +26,11 @@
 
 namespace fovea::attention {
 
-/// What follows from the choices of a kernel: Element, and kTuning.
-template <typename Choices>
-struct ScalarCfg : Choices {
-  using Choices::kTuning;
-  static constexpr int kColumns = kTuning.columns;
+/// What follows from the tuning of a kernel: Element, and kTuning.
+template <typename Variant>
+struct ScalarCfg : Variant {
+  using Variant::kTuning;
+  static constexpr int kColumns = kTuning.head_dim;
   static constexpr int kStages = kTuning.stages;
 
   static constexpr int kThreads = kScalarThreads;
@@ -48,7 +48,7 @@ struct ScalarStorage {
   using Tile = RowTile<Cfg::kRows, Cfg::kColumns>;
   Tile queries;
   Tile ring[Cfg::kStages];
-  float weights[Cfg::kRows][Cfg::kRows];  // (query, key) of the tile at hand
+  float probabilities[Cfg::kRows][Cfg::kRows];  // (query, key) of the tile at hand
   // The head's first rows and their number: registers that the products have no room for.
   const std::uint8_t* k;
   const std::uint8_t* v;
@@ -110,8 +110,8 @@ __device__ __forceinline__ void scalar_scores(ScalarRows<Cfg>& rows,
   }
 }
 
-/// The scores become weights, in the warp's shared memory; what was summed before is rescaled.
-/// Row `r` sees the tile's keys below `keys + (causal ? r : 0)`, and all below `tail`.
+/// The scores become probabilities, in the warp's shared memory; what was summed before is
+/// rescaled. Row `r` sees the tile's keys below `keys + (causal ? r : 0)`, and all below `tail`.
 template <typename Cfg>
 __device__ __forceinline__ void scalar_softmax(const PortableParams& params, ScalarRows<Cfg>& rows,
                                                ScalarStorage<Cfg>& shared, int warp_row, int tail,
@@ -139,7 +139,7 @@ __device__ __forceinline__ void scalar_softmax(const PortableParams& params, Sca
     for (int i = 0; i < 2; ++i) {
       x[i] = ptx::ex2_approx(x[i] - shift);
       rows.sum[row] += x[i];
-      shared.weights[warp_row + row][lane + i * 32] = x[i];
+      shared.probabilities[warp_row + row][lane + i * 32] = x[i];
     }
   }
   __syncwarp();
@@ -147,10 +147,10 @@ __device__ __forceinline__ void scalar_softmax(const PortableParams& params, Sca
 
 /// O += P V, four keys at a time.
 template <typename Cfg>
-__device__ __forceinline__ void scalar_weigh(ScalarRows<Cfg>& rows,
-                                             const ScalarStorage<Cfg>& shared,
-                                             const typename ScalarStorage<Cfg>::Tile& values,
-                                             int warp_row, int lane) {
+__device__ __forceinline__ void scalar_output(ScalarRows<Cfg>& rows,
+                                              const ScalarStorage<Cfg>& shared,
+                                              const typename ScalarStorage<Cfg>::Tile& values,
+                                              int warp_row, int lane) {
   using Element = typename Cfg::Element;
   constexpr int kStep = 4;
 #pragma unroll 1
@@ -166,18 +166,18 @@ __device__ __forceinline__ void scalar_weigh(ScalarRows<Cfg>& rows,
     }
 #pragma unroll
     for (int row = 0; row < Cfg::kWarpRows; ++row) {
-      const float4 p = *reinterpret_cast<const float4*>(&shared.weights[warp_row + row][key]);
-      const float weights[kStep] = {p.x, p.y, p.z, p.w};
+      const float4 p = *reinterpret_cast<const float4*>(&shared.probabilities[warp_row + row][key]);
+      const float probabilities[kStep] = {p.x, p.y, p.z, p.w};
 #pragma unroll
       for (int i = 0; i < kStep; ++i) {
 #pragma unroll
         for (int column = 0; column < Cfg::kSpans * 2; ++column) {
-          rows.o[row][column] = fmaf(weights[i], v[i][column], rows.o[row][column]);
+          rows.o[row][column] = fmaf(probabilities[i], v[i][column], rows.o[row][column]);
         }
       }
     }
   }
-  __syncwarp();  // the weights have been read
+  __syncwarp();  // the probabilities have been read
 }
 
 template <typename Cfg>
@@ -271,8 +271,8 @@ __device__ __forceinline__ void scalar(const PortableParams& params) {
                        static_cast<int>(thread % 32));
     scalar_softmax<Cfg>(params, rows, shared, warp_row(), shared.keys - start,
                         shared.first_seen + warp_row() - start, static_cast<int>(thread % 32));
-    scalar_weigh<Cfg>(rows, shared, next_tile(block * 2 + 1), warp_row(),
-                      static_cast<int>(thread % 32));
+    scalar_output<Cfg>(rows, shared, next_tile(block * 2 + 1), warp_row(),
+                       static_cast<int>(thread % 32));
   }
   // Found again, as places in memory are.
   const BlockPlace end_place(params, ptx::read_ctaid_x());

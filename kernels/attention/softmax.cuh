@@ -100,11 +100,11 @@ __device__ __forceinline__ RowPair online_softmax(float (&s)[kRegisters], float 
   return rescale;
 }
 
-/// What the exponents of a block of scores are shifted by, whose greatest are `block`: weights are
-/// 2^(scale_log2 * s - shift), the greatest of a row exactly 1. `max` (in powers of two: times
-/// scale_log2) follows; `rescale(factors)` is for sums before this block. Without kAlways it is
-/// called only when some row of the warp has a greater maximum than before; with it no branch
-/// keeps instructions before and after from each other's places.
+/// What the exponents of a block of scores are shifted by, whose greatest are `block`:
+/// probabilities are 2^(scale_log2 * s - shift), the greatest of a row exactly 1. `max` (in powers
+/// of two: times scale_log2) follows; `rescale(factors)` is for sums before this block. Without
+/// kAlways it is called only when some row of the warp has a greater maximum than before; with it
+/// no branch keeps instructions before and after from each other's places.
 template <bool kAlways, typename Rescale>
 __device__ __forceinline__ RowPair raise_maxima(const RowPair& block, float scale_log2,
                                                 RowPair& max, Rescale rescale) {
@@ -128,21 +128,21 @@ __device__ __forceinline__ RowPair raise_maxima(const RowPair& block, float scal
            max.row[1] == kMinusInfinity ? 0.0F : max.row[1]}};
 }
 
-/// S becomes the weights.
+/// S becomes the probabilities.
 template <int kRegisters>
-__device__ __forceinline__ void take_weights(float (&s)[kRegisters], float scale_log2,
-                                             const RowPair& shift) {
+__device__ __forceinline__ void take_probabilities(float (&s)[kRegisters], float scale_log2,
+                                                   const RowPair& shift) {
 #pragma unroll
   for (int i = 0; i < kRegisters; ++i) {
     s[i] = ptx::ex2_approx(fmaf(s[i], scale_log2, -shift.row[i / 2 % 2]));
   }
 }
 
-/// The weights and, in `sum`, what they add up to.
+/// The probabilities and, in `sum`, what they add up to.
 template <int kRegisters>
-__device__ __forceinline__ void take_weights(float (&s)[kRegisters], float scale_log2,
-                                             const RowPair& shift, RowPair& sum) {
-  take_weights(s, scale_log2, shift);
+__device__ __forceinline__ void take_probabilities(float (&s)[kRegisters], float scale_log2,
+                                                   const RowPair& shift, RowPair& sum) {
+  take_probabilities(s, scale_log2, shift);
 #pragma unroll
   for (int i = 0; i < kRegisters; ++i) {
     sum.row[i / 2 % 2] += s[i];

@@ -5,7 +5,7 @@
 
 #include <cuda_fp16.h>
 
-#include "kernels/epilogue/params.hpp"
+#include "kernels/epilogue/epilogue_params.hpp"
 #include "kernels/ptx/math.cuh"
 
 namespace fovea::epilogue {

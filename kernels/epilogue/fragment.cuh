@@ -10,7 +10,7 @@
 #include <cstdint>
 
 #include "kernels/epilogue/activation.cuh"
-#include "kernels/epilogue/params.hpp"
+#include "kernels/epilogue/epilogue_params.hpp"
 #include "kernels/ptx/math.cuh"
 #include "kernels/ptx/warp.cuh"
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "kernels/epilogue/fragment.cuh"
-#include "kernels/gemm/params.hpp"
+#include "kernels/gemm/gemm_params.hpp"
 #include "kernels/tile/product.cuh"
 
 namespace fovea::gemm {
@@ -17,7 +17,7 @@ struct Cfg {
   static constexpr int kColumns = kTuning.columns;
   static constexpr int kStages = kTuning.stages;
   static constexpr int kVector = kTuning.vector;
-  static constexpr int kBlocks = kTuning.blocks;
+  static constexpr int kKBlocks = kTuning.k_blocks;
   // Groups of columns whose addends are on their way to registers while the products run.
   static constexpr int kAhead = kConsumers == 3 ? 2 : 4;
   static constexpr bool kScaled = kInput != tile::Input::kBF16;

@@ -4,7 +4,7 @@
 // kernel that a program has to add to cuBLASLt; the fused kernels are timed beside both together.
 #include <cstdint>
 
-#include "kernels/lab/params.hpp"
+#include "kernels/lab/peer_params.hpp"
 #include "kernels/pipe/grid.cuh"
 #include "kernels/ptx/math.cuh"
 

@@ -1,4 +1,4 @@
-// LayerNorm over the rows of a row-major matrix: bf16 or f32 in; bf16, f32, e4m3 or i8 out.
+// LayerNorm over the rows of a row-major matrix: bf16 or f32 in; bf16, f32 or i8 out.
 //
 // Contract: any number of rows; width a multiple of 8 and at most 256 * FOVEA_CHUNKS; operands
 // 16-byte aligned; the output may be the input when the types are the same. Deterministic.
@@ -8,7 +8,7 @@
 // more than the rows. Being constants, they are fetched before the grids ahead have ended.
 #include <cstdint>
 
-#include "kernels/norm/params.hpp"
+#include "kernels/norm/norm_params.hpp"
 #include "kernels/norm/row.cuh"
 #include "kernels/pipe/grid.cuh"
 #include "kernels/ptx/math.cuh"
@@ -16,8 +16,7 @@
 namespace fovea::norm {
 namespace {
 
-constexpr int kLeastBlocks = 4;  // of a multiprocessor: up to 128 registers a thread
-constexpr float kE4M3Max = 448.0F;
+constexpr int kLeastBlocks = 4;  // of an SM: up to 128 registers a thread
 constexpr float kI8Max = 127.0F;
 
 __device__ __forceinline__ float warp_max(float value) {
@@ -26,15 +25,6 @@ __device__ __forceinline__ float warp_max(float value) {
     value = fmaxf(value, __shfl_xor_sync(kAllLanes, value, step));
   }
   return value;
-}
-
-__device__ __forceinline__ uint2 to_e4m3(const float (&y)[kChunk]) {
-#if __CUDA_ARCH__ >= 890
-  const auto pair = [&](int i) -> std::uint32_t { return ptx::cvt_e4m3x2(y[i], y[i + 1]); };
-  return {pair(0) | pair(2) << 16, pair(4) | pair(6) << 16};
-#else
-  __trap();  // the launcher refuses e4m3 where it has no instructions
-#endif
 }
 
 // Rounded to nearest even by adding 1.5 * 2^23, which leaves the integer in the low bits.
@@ -48,10 +38,6 @@ __device__ __forceinline__ uint2 to_i8(const float (&y)[kChunk]) {
     return __byte_perm(low, high, 0x5410);
   };
   return {quad(0), quad(4)};
-}
-
-__device__ __forceinline__ bool has_row_scale(const Params& params) {
-  return params.output_type == Output::kE4M3RowScale || params.output_type == Output::kI8RowScale;
 }
 
 __device__ __forceinline__ void store_chunk(const Params& params, std::int64_t element,
@@ -69,11 +55,9 @@ __device__ __forceinline__ void store_chunk(const Params& params, std::int64_t e
       to[1] = {y[4], y[5], y[6], y[7]};
       return;
     }
-    case Output::kI8RowScale:
+    case Output::kI8:
       *reinterpret_cast<uint2*>(static_cast<std::uint8_t*>(params.output) + element) = to_i8(y);
       return;
-    default:
-      *reinterpret_cast<uint2*>(static_cast<std::uint8_t*>(params.output) + element) = to_e4m3(y);
   }
 }
 
@@ -114,8 +98,8 @@ struct Affine {
   }
 };
 
-// max |row| over the type's largest number, and 1 for a row of zeros.
-__device__ __forceinline__ float scale_of(const Params& params, const Row& row) {
+// max |row| / 127, and 1 for a row of zeros.
+__device__ __forceinline__ float scale_of(const Row& row) {
   float largest = 0;
 #pragma unroll
   for (int c = 0; c < kChunks; ++c) {
@@ -125,8 +109,7 @@ __device__ __forceinline__ float scale_of(const Params& params, const Row& row) 
     }
   }
   const float peak = warp_max(largest);
-  const float most = params.output_type == Output::kI8RowScale ? kI8Max : kE4M3Max;
-  return peak > 0 ? peak / most : 1.0F;
+  return peak > 0 ? peak / kI8Max : 1.0F;
 }
 
 }  // namespace
@@ -158,8 +141,8 @@ extern "C" __global__ void __launch_bounds__(kThreads, kLeastBlocks)
         }
       }
     }
-    if (has_row_scale(params)) {
-      const float scale = scale_of(params, row);
+    if (params.output_type == Output::kI8) {
+      const float scale = scale_of(row);
       const float inverse = 1.0F / scale;
 #pragma unroll
       for (int c = 0; c < kChunks; ++c) {

@@ -9,7 +9,7 @@
 
 #include <cstdint>
 
-#include "kernels/norm/params.hpp"
+#include "kernels/norm/norm_params.hpp"
 #include "kernels/ptx/math.cuh"
 
 namespace fovea::norm {

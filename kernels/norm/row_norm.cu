@@ -9,14 +9,14 @@
 // are then there for the matrix kernel, which begins with them.
 #include <cstdint>
 
-#include "kernels/epilogue/params.hpp"
-#include "kernels/norm/params.hpp"
+#include "kernels/epilogue/epilogue_params.hpp"
+#include "kernels/norm/norm_params.hpp"
 #include "kernels/norm/row.cuh"
 #include "kernels/pipe/grid.cuh"
 
 namespace fovea::norm {
 
-// Of a multiprocessor; of its registers, two rows take 36 or more.
+// Of an SM; of its registers, two rows take 36 or more.
 constexpr int kLeastBlocks = kChunks <= 3 ? 8 : kChunks <= 5 ? 6 : 4;
 
 extern "C" __global__ void __launch_bounds__(kThreads, kLeastBlocks)

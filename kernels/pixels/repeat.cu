@@ -2,7 +2,7 @@
 #include <cstdint>
 
 #include "kernels/pipe/grid.cuh"
-#include "kernels/pixels/params.hpp"
+#include "kernels/pixels/pixels_params.hpp"
 
 namespace fovea::pixels {
 

@@ -15,7 +15,7 @@
 #include <cstdint>
 
 #include "kernels/pipe/grid.cuh"
-#include "kernels/pool/params.hpp"
+#include "kernels/pool/pool_params.hpp"
 #include "kernels/ptx/math.cuh"
 #include "kernels/ptx/matrix.cuh"
 #include "kernels/ptx/mma.cuh"

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "kernels/pipe/grid.cuh"
-#include "kernels/pool/params.hpp"
+#include "kernels/pool/pool_params.hpp"
 #include "kernels/ptx/math.cuh"
 
 namespace fovea::pool {

@@ -4,12 +4,12 @@
 
 namespace fovea::ptx {
 
-/// What this thread wrote to shared memory is visible to the copy engine and the tensor cores.
+/// What this thread wrote to shared memory is visible to TMA and the tensor cores.
 __device__ __forceinline__ void fence_proxy_async_shared() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
-/// Initialised mbarriers are visible to the cluster and to the copy engine.
+/// Initialised mbarriers are visible to the cluster and to TMA.
 __device__ __forceinline__ void fence_mbarrier_init() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }

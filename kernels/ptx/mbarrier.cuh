@@ -1,4 +1,4 @@
-// mbarrier: barriers in shared memory that threads and the copy engine arrive on (PTX
+// mbarrier: barriers in shared memory that threads and TMA arrive on (PTX
 // ISA 9.7.13.15).
 #pragma once
 
@@ -22,7 +22,7 @@ __device__ __forceinline__ void mbarrier_arrive(std::uint64_t* barrier) {
                : "memory");
 }
 
-/// One arrival, and `bytes` more for the copy engine to deliver before the phase ends.
+/// One arrival, and `bytes` more for TMA to deliver before the phase ends.
 __device__ __forceinline__ void mbarrier_arrive_expect_tx(std::uint64_t* barrier,
                                                           std::uint32_t bytes) {
   asm volatile(

@@ -1,4 +1,4 @@
-// Cards of attention: the encoder's lengths, long sequences, causal, and e4m3 output.
+// Cards of attention: the encoder's lengths, long sequences, and causal ones.
 #include "gpu/launch/attention.hpp"
 
 #include <algorithm>
@@ -94,7 +94,6 @@ struct CardOf {
   std::string name;
   std::string operation;
   DType type;
-  DType output;
 };
 
 /// What the compiled kernels may take, and the instructions that make them fast.
@@ -106,11 +105,11 @@ std::vector<KernelLimits> limits_of(DType type) {
     all.push_back(std::move(limits));
   };
   KernelLimits wgmma;
-  wgmma.registers = 168;  // 384 or 512 threads share a multiprocessor's 65,536
+  wgmma.registers = 168;  // 384 or 512 threads share an SM's 65,536
   wgmma.sass_has = {"HGMMA", "UTMALDG", "UTMASTG", "MUFU.EX2", "USETMAXREG", "STSM"};
   wgmma.sass_lacks = {"HMMA", "LDG", "ATOM"};
-  add("short_{}_*", wgmma);
-  add("flash_{}_*", wgmma);
+  add("single_pass_{}_*", wgmma);
+  add("online_{}_*", wgmma);
 
   KernelLimits mma;
   mma.sass_has = {"HMMA", "LDGSTS", "LDSM", "MUFU.EX2"};
@@ -118,11 +117,11 @@ std::vector<KernelLimits> limits_of(DType type) {
   add("mma_{}_*", mma);
 
   KernelLimits wmma = mma;
-  wmma.registers = 128;  // four blocks of 128 threads share a multiprocessor
+  wmma.registers = 128;  // four blocks of 128 threads share an SM
   wmma.shared_bytes = 49152;
-  add("wmma_{}_*", wmma);
+  add("mma_small_{}_*", wmma);
   wmma.registers = 64;  // eight
-  add("wmma_{}_d64", wmma);
+  add("mma_small_{}_d64", wmma);
 
   KernelLimits scalar;
   scalar.registers = 72;
@@ -134,7 +133,7 @@ std::vector<KernelLimits> limits_of(DType type) {
 }
 
 /// What each level is to reach where the problem is as small as it still has to be fast:
-/// (2,8,512,64) gives an H200's multiprocessors 64 queries each.
+/// (2,8,512,64) gives an H200's SMs 64 queries each.
 std::vector<ProfileGate> profile_gates() {
   const std::string name = "b2_h8_n512_d64_f16";
   return {
@@ -147,15 +146,15 @@ std::vector<ProfileGate> profile_gates() {
        .most_shared_bytes = 98304},
       {.level = "wmma",
        .case_name = name,
-       .reason = "four small blocks a multiprocessor are to keep the matrix units at work",
+       .reason = "four small blocks an SM are to keep the matrix units at work",
        .least_tensor = 0.4,
        .most_conflicts = 0.05,
-       .least_blocks = 4,
+       .least_ctas_per_sm = 4,
        .most_registers = 64,
        .most_shared_bytes = 49152},
       {.level = "mma",
        .case_name = name,
-       .reason = "a block a multiprocessor: half of its time goes by before the first products and "
+       .reason = "a block an SM: half of its time goes by before the first products and "
                  "after the last, and mma.sync reaches 0.6 of an H200's matrix rate; the key "
                  "groups' sums meet in shared memory once",
        .least_tensor = 0.2,
@@ -173,10 +172,6 @@ Card empty_card(const CardOf& of) {
   Card card;
   card.name = of.name;
   card.operation = of.operation;
-  if (of.output == DType::kE4M3) {
-    card.tolerance.difference = 1e-3;  // half a unit of three bits of mantissa, squared
-    card.tolerance.tile_difference = 1e-3;
-  }
   card.kernels = limits_of(of.type);
   const auto levels = gpu::attention_level_names();
   card.levels.assign(levels.begin(), levels.end());
@@ -186,7 +181,6 @@ Card empty_card(const CardOf& of) {
 void add(Card& card, const CardOf& of, gpu::AttentionProblem problem, AttentionLayout layout,
          bool bench) {
   problem.type = of.type;
-  problem.output = of.output;
   Case one = attention_case(problem, {.layout = layout});
   one.bench = bench;
   one.small = !bench && problem.batch * problem.queries <= 1024;
@@ -201,7 +195,6 @@ void add_acceptance(Card& card, DType type) {
   const auto add_case = [&](gpu::AttentionProblem problem, const AttentionInputs& how,
                             const std::string& remark = {}) -> Case& {
     problem.type = type;
-    problem.output = type;
     const std::string_view name = to_string(type);
     card.cases.push_back(attention_case(
         problem, how, remark.empty() ? std::string(name) : fmt::format("{}_{}", remark, name)));
@@ -289,27 +282,19 @@ Card long_card(const CardOf& of) {
 std::vector<Card> attention_cards() {
   Card card = encoder_card({.name = "attention",
                             .operation = "softmax(scale Q K^T) V at every level, bf16 and f16",
-                            .type = DType::kBF16,
-                            .output = DType::kBF16});
+                            .type = DType::kBF16});
   std::ranges::move(limits_of(DType::kF16), std::back_inserter(card.kernels));
   card.gates = profile_gates();
   for (const DType type : {DType::kF16, DType::kBF16}) {
     add_acceptance(card, type);
   }
   return {std::move(card),
-          encoder_card({.name = "attention_e4m3",
-                        .operation = "softmax(scale Q K^T) V of the packed projections, "
-                                     "bf16 -> e4m3",
-                        .type = DType::kBF16,
-                        .output = DType::kE4M3}),
           long_card({.name = "attention_long",
                      .operation = "softmax(scale Q K^T) V of long sequences, causal or not, bf16",
-                     .type = DType::kBF16,
-                     .output = DType::kBF16}),
+                     .type = DType::kBF16}),
           long_card({.name = "attention_long_f16",
                      .operation = "softmax(scale Q K^T) V of long sequences, causal or not, f16",
-                     .type = DType::kF16,
-                     .output = DType::kF16})};
+                     .type = DType::kF16})};
 }
 
 }  // namespace fovea::lab

@@ -68,24 +68,24 @@ std::vector<KernelLimits> limits_of(const GemmProblem& problem) {
                                             problem.row_norm ? "norm" : "",
                                             to_string(problem.epilogue), to_string(problem.output));
   KernelLimits limits;
-  limits.registers = 168;  // 384 threads share a multiprocessor's 65,536
+  limits.registers = 168;  // 384 threads share an SM's 65,536
   limits.sass_has = {integers                    ? "IGMMA"
                      : problem.a == DType::kE4M3 ? "QGMMA"
                                                  : "HGMMA",
                      "UTMALDG", "SYNCS"};
   limits.sass_lacks = {"HMMA", "IMMA", "QMMA", "LDG.E.U8"};
-  limits.kernel = "gemm_sm90_streamed_" + operation + "_*";
+  limits.kernel = "gemm_sm90_cooperative_" + operation + "_*";
   std::vector<KernelLimits> all = {limits};
   if (problem.output == DType::kBF16 && problem.epilogue != GemmEpilogue::kPosition) {
     KernelLimits alternating = limits;
-    alternating.kernel = "gemm_sm90_alternating_" + operation + "_*";
+    alternating.kernel = "gemm_sm90_ping_pong_" + operation + "_*";
     alternating.sass_has.emplace_back("UTMALDG.5D.MULTICAST");
     // An arrival at the other block that waits for this one's stores: twice the time.
     alternating.sass_lacks.emplace_back("MEMBAR.ALL.GPU");
     all.push_back(alternating);
   }
   if (problem.a != DType::kBF16) {
-    limits.kernel = "gemm_sm90_resident_" + operation + "_*";
+    limits.kernel = "gemm_sm90_b_stationary_" + operation + "_*";
     all.push_back(limits);
   }
   return all;

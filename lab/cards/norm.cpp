@@ -50,7 +50,7 @@ Card norm_card(std::string name, std::string operation, const gpu::LayerNormProb
   Card card;
   card.name = std::move(name);
   card.operation = std::move(operation);
-  card.arch = problem.output == DType::kE4M3 ? 89 : 80;  // e4m3 has instructions from there on
+  card.arch = 80;
   // One row, widths on both sides of what a kernel's registers hold, so400m and giant.
   card.cases = norm_cases<NormWorkload>(
       problem, {{1, 8}, {3, 768}, {197, 776}, {1001, 1024}, {729, 1152}, {257, 1536}, {64, 2048}});
@@ -83,15 +83,9 @@ Card row_norm_card() {
 std::vector<Card> norm_cards() {
   std::vector<Card> cards = {row_norm_card()};
   cards.push_back(norm_card("layer_norm", "LayerNorm, bf16 -> bf16", {}));
-  cards.push_back(norm_card("layer_norm_e4m3", "LayerNorm, bf16 -> e4m3 with a scale a row",
-                            {.output = DType::kE4M3, .row_scale = true}));
-  cards.push_back(
-      norm_card("layer_norm_e4m3_static", "LayerNorm, bf16 -> e4m3", {.output = DType::kE4M3}));
-  cards.push_back(norm_card("layer_norm_i8", "LayerNorm, bf16 -> i8 with a scale a row",
-                            {.output = DType::kI8, .row_scale = true}));
+  cards.push_back(norm_card("layer_norm_i8", "LayerNorm, bf16 -> i8 with a scale per row",
+                            {.output = DType::kI8}));
   cards.push_back(norm_card("layer_norm_f32", "LayerNorm, f32 -> bf16", {.input = DType::kF32}));
-  cards.push_back(norm_card("layer_norm_f32_e4m3", "LayerNorm, f32 -> e4m3 with a scale a row",
-                            {.input = DType::kF32, .output = DType::kE4M3, .row_scale = true}));
   return cards;
 }
 

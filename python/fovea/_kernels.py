@@ -28,7 +28,7 @@ class _AttentionArgs(ctypes.Structure):
         *((name, ctypes.c_int64) for name in ("batch", "heads", "kv_heads", "queries", "keys", "head_dim")),
         ("scale", ctypes.c_double),
         *((name, ctypes.c_int32) for name in ("causal", "type", "level")),
-        *((name, ctypes.c_void_p) for name in ("first_query", "first_key")),
+        *((name, ctypes.c_void_p) for name in ("cu_seqlens_q", "cu_seqlens_k")),
     ]
 
 

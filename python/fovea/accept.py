@@ -32,18 +32,18 @@ MAX_DIFF = 1e-3
 #: library.
 LIMITS = (
     (r"attention_scalar_", 72, 96 << 10),
-    (r"attention_wmma_.*_d64\b", 64, 48 << 10),  # eight CTAs share an SM
-    (r"attention_wmma_", 128, 96 << 10),
+    (r"attention_mma_small_.*_d64\b", 64, 48 << 10),  # eight CTAs share an SM
+    (r"attention_mma_small_", 128, 96 << 10),
     (r"", 255, 227 << 10),
 )
 
-#: The level of a kernel, by the second part of its name.
-LEVEL_OF_DESIGN = {
-    "scalar": "scalar",
-    "wmma": "wmma",
-    "mma": "mma",
-    "short": "wgmma",
-    "flash": "wgmma",
+#: The level of a kernel, by the beginning of its name. The first match counts.
+LEVELS = {
+    "attention_scalar_": "scalar",
+    "attention_mma_small_": "wmma",
+    "attention_mma_": "mma",
+    "attention_single_pass_": "wgmma",
+    "attention_online_": "wgmma",
 }
 
 _CPU = "cpu"
@@ -137,6 +137,11 @@ def limits_of(kernel: str) -> tuple[int, int]:
     return next((registers, shared) for name, registers, shared in LIMITS if re.match(name, kernel))
 
 
+def level_of(kernel: str) -> str:
+    """The level to which the kernel of that name belongs."""
+    return next(level for prefix, level in LEVELS.items() if kernel.startswith(prefix))
+
+
 class Report:
     """Prints lines, and keeps them for --json."""
 
@@ -164,7 +169,7 @@ def accept_resources(report: Report) -> None:
     found: dict[tuple[str, int], list[_kernels.Kernel]] = {}
     for kernel in _kernels.kernels():
         if kernel.name.startswith("attention_"):
-            level = LEVEL_OF_DESIGN[kernel.name.split("_")[1]]
+            level = level_of(kernel.name)
             found.setdefault((level, kernel.arch), []).append(kernel)
     if not found:
         print("resources: this library was built without GPU kernels, so there are none to check")

@@ -16,7 +16,7 @@
 #include "pipeline/loader.hpp"
 #include "pipeline/prepare.hpp"
 #include "pipeline/source.hpp"
-#include "quantize/calibrate.hpp"
+#include "quantize/calibrator.hpp"
 #include "quantize/observer.hpp"
 
 namespace fovea {

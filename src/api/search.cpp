@@ -14,7 +14,7 @@
 #include "io/atomic_file.hpp"
 #include "io/npy.hpp"
 #include "io/text.hpp"
-#include "search/kernels.hpp"
+#include "search/dot_kernels.hpp"
 #include "search/nearest.hpp"
 #include "search/page.hpp"
 #include "search/shards.hpp"

@@ -54,7 +54,7 @@ void check(const fovea_attention_args& args) {
   require(is_float(args.type), "attention: operands are f16, bf16 or f32");
   require(args.causal >= FOVEA_CAUSAL_NONE && args.causal <= FOVEA_CAUSAL_LAST,
           "attention: an unknown mask");
-  require((args.first_query == nullptr) == (args.first_key == nullptr),
+  require((args.cu_seqlens_q == nullptr) == (args.cu_seqlens_k == nullptr),
           "attention: offsets are given for both queries and keys, or for neither");
   if (args.level == FOVEA_LEVEL_AUTO) {
     // Nothing is forced on the host, but a name of no level is a mistake there too.

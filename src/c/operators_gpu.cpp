@@ -154,8 +154,7 @@ std::vector<AttentionCall> calls_of(const fovea_attention_args& args) {
                   .scale = args.scale,
                   .causal = args.causal != FOVEA_CAUSAL_NONE,
                   .type = type,
-                  .output = type,
-                  .varlen = args.first_query != nullptr,
+                  .varlen = args.cu_seqlens_q != nullptr,
                   .q = strides_of(args.q_strides),
                   .k = strides_of(args.k_strides),
                   .v = strides_of(args.v_strides),
@@ -164,8 +163,8 @@ std::vector<AttentionCall> calls_of(const fovea_attention_args& args) {
                    .k = address(args.k),
                    .v = address(args.v),
                    .o = address(args.o),
-                   .query_starts = address(args.first_query),
-                   .key_starts = address(args.first_key)};
+                   .cu_seqlens_q = address(args.cu_seqlens_q),
+                   .cu_seqlens_k = address(args.cu_seqlens_k)};
   if (args.causal != FOVEA_CAUSAL_FIRST || args.queries == args.keys) {
     return {call};
   }

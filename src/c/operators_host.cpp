@@ -16,14 +16,14 @@ cpu::HeadStrides host_strides(const fovea_strides& strides) {
 /// Sequences of one length each batch_stride apart, or of their own lengths one after the other.
 std::vector<cpu::Sequence> sequences_of(const fovea_attention_args& args) {
   // Offsets rise from the first on, so that no other lies before the operands.
-  if (args.first_query != nullptr && (args.first_query[0] < 0 || args.first_key[0] < 0)) {
+  if (args.cu_seqlens_q != nullptr && (args.cu_seqlens_q[0] < 0 || args.cu_seqlens_k[0] < 0)) {
     fail("attention: the first sequence begins at query {} and key {}, which cannot be negative",
-         args.first_query[0], args.first_key[0]);
+         args.cu_seqlens_q[0], args.cu_seqlens_k[0]);
   }
   std::vector<cpu::Sequence> sequences;
   sequences.reserve(static_cast<std::size_t>(args.batch));
   for (std::int64_t i = 0; i < args.batch; ++i) {
-    if (args.first_query == nullptr) {
+    if (args.cu_seqlens_q == nullptr) {
       sequences.push_back({.q = i * args.q_strides.batch,
                            .k = i * args.k_strides.batch,
                            .v = i * args.v_strides.batch,
@@ -32,14 +32,14 @@ std::vector<cpu::Sequence> sequences_of(const fovea_attention_args& args) {
                            .keys = args.keys});
       continue;
     }
-    const std::int64_t query = args.first_query[i];
-    const std::int64_t key = args.first_key[i];
+    const std::int64_t query = args.cu_seqlens_q[i];
+    const std::int64_t key = args.cu_seqlens_k[i];
     sequences.push_back({.q = query * args.q_strides.row,
                          .k = key * args.k_strides.row,
                          .v = key * args.v_strides.row,
                          .o = query * args.o_strides.row,
-                         .queries = args.first_query[i + 1] - query,
-                         .keys = args.first_key[i + 1] - key});
+                         .queries = args.cu_seqlens_q[i + 1] - query,
+                         .keys = args.cu_seqlens_k[i + 1] - key});
     const cpu::Sequence& added = sequences.back();
     if (added.queries < 0 || added.queries > args.queries || added.keys < 0 ||
         added.keys > args.keys) {

@@ -14,8 +14,8 @@
 #include "core/error.hpp"
 #include "core/thread_pool.hpp"
 #include "cpu/isa.hpp"
-#include "cpu/kernels.hpp"
 #include "cpu/matmul.hpp"
+#include "cpu/row_kernels.hpp"
 #include "cpu/single_thread.hpp"
 
 namespace fovea::cpu {

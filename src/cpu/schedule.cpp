@@ -28,12 +28,12 @@ Schedule plan_schedule(std::int64_t images, std::int64_t tokens, int threads) {
     if (threads % team != 0) {
       continue;
     }
-    const int lanes = threads / team;
+    const int teams = threads / team;
     const double speed = team / (1.0 + kTeamOverhead * (team - 1));
-    const double time = static_cast<double>(divide_up(images, lanes)) / speed;
+    const double time = static_cast<double>(divide_up(images, teams)) / speed;
     if (team == 1 || time < best_time) {
       best_time = time;
-      best.lanes = lanes;
+      best.teams = teams;
       best.team = team;
     }
   }
@@ -43,8 +43,8 @@ Schedule plan_schedule(std::int64_t images, std::int64_t tokens, int threads) {
 }
 
 std::int64_t next_slice(const Schedule& schedule, std::int64_t remaining) {
-  const std::int64_t fair = divide_up(remaining, schedule.lanes);
-  const std::int64_t tapered = divide_up(remaining, 2 * std::int64_t{schedule.lanes});
+  const std::int64_t fair = divide_up(remaining, schedule.teams);
+  const std::int64_t tapered = divide_up(remaining, 2 * std::int64_t{schedule.teams});
   return std::min(fair, std::clamp(tapered, schedule.enough_images, schedule.max_images));
 }
 

@@ -6,9 +6,9 @@
 
 namespace fovea::cpu {
 
-/// `lanes` teams of `team` threads each work side by side, each on a slice of images at a time.
+/// `teams` teams of `team` threads each work side by side, each on a slice of images at a time.
 struct Schedule {
-  int lanes = 1;
+  int teams = 1;
   int team = 1;
   std::int64_t max_images = 1;     // of a slice
   std::int64_t enough_images = 1;  // a slice need not be larger to run well
@@ -19,7 +19,7 @@ struct Schedule {
 [[nodiscard]] Schedule plan_schedule(std::int64_t images, std::int64_t tokens, int threads);
 
 /// Images of the next slice when `remaining` are left: large at first, smaller at the end, so that
-/// the lanes finish together.
+/// the teams finish together.
 [[nodiscard]] std::int64_t next_slice(const Schedule& schedule, std::int64_t remaining);
 
 /// How the threads of a team share a matrix product: blocks of rows x blocks of columns.

@@ -5,7 +5,7 @@
 
 #include "core/error.hpp"
 #include "image/resize.hpp"
-#include "image/weights.hpp"
+#include "image/resize_weights.hpp"
 
 namespace fovea::image {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "image/weights.hpp"
+#include "image/resize_weights.hpp"
 
 namespace fovea::image {
 

@@ -11,8 +11,8 @@
 #include "fovea/preprocessing.hpp"
 #include "image/orientation.hpp"
 #include "image/resize_kernels.hpp"
+#include "image/resize_weights.hpp"
 #include "image/scratch.hpp"
-#include "image/weights.hpp"
 
 namespace fovea::image {
 

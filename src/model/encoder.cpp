@@ -63,10 +63,10 @@ struct Activations {
 /// Runs one slice through the network.
 class Forward {
  public:
-  Forward(const VisionConfig& vision, const ops::Backend& backend, ops::Lane& lane,
+  Forward(const VisionConfig& vision, const ops::Backend& backend, ops::Executor& executor,
           const ops::Slice& slice)
       : vision_(vision),
-        lane_(lane),
+        executor_(executor),
         slice_(slice),
         rows_(slice.images * vision.patches()),
         stream_(backend.types().stream),
@@ -74,38 +74,38 @@ class Forward {
         memory_(slice.workspace, slice.images, vision, backend) {}
 
   void patch_embed(const PreparedPtr& weights) {
-    lane_.patch_embed({.images = slice_.images,
-                       .tokens = vision_.patches(),
-                       .patch_elements = vision_.patch_elements(),
-                       .hidden = vision_.hidden,
-                       .output = stream_},
-                      *weights, {slice_.input, DType::kU8, {rows_, vision_.patch_elements()}},
-                      memory_.x);
+    executor_.patch_embed({.images = slice_.images,
+                           .tokens = vision_.patches(),
+                           .patch_elements = vision_.patch_elements(),
+                           .hidden = vision_.hidden,
+                           .output = stream_},
+                          *weights, {slice_.input, DType::kU8, {rows_, vision_.patch_elements()}},
+                          memory_.x);
   }
 
   void layer_norm(const PreparedPtr& weights, const TensorView& output) {
     const bool row_scales = row_scales_ && &output == &memory_.normed;
-    lane_.layer_norm({.rows = rows_,
-                      .width = vision_.hidden,
-                      .eps = vision_.layer_norm_eps,
-                      .input = stream_,
-                      .output = output.dtype,
-                      .row_scales = row_scales},
-                     *weights, memory_.x, output, row_scales ? memory_.scales : TensorView{});
+    executor_.layer_norm({.rows = rows_,
+                          .width = vision_.hidden,
+                          .eps = vision_.layer_norm_eps,
+                          .input = stream_,
+                          .output = output.dtype,
+                          .row_scales = row_scales},
+                         *weights, memory_.x, output, row_scales ? memory_.scales : TensorView{});
   }
 
   void linear(std::string_view name, const PreparedPtr& weights, const TensorView& input,
               const TensorView& output, Epilogue epilogue = Epilogue::kNone) {
     const bool row_scales = row_scales_ && &input == &memory_.normed;
-    lane_.linear({.name = name,
-                  .rows = rows_,
-                  .in = input.shape[1],
-                  .out = output.shape[1],
-                  .epilogue = epilogue,
-                  .input = input.dtype,
-                  .output = output.dtype,
-                  .row_scales = row_scales},
-                 *weights, input, output, row_scales ? memory_.scales : TensorView{});
+    executor_.linear({.name = name,
+                      .rows = rows_,
+                      .in = input.shape[1],
+                      .out = output.shape[1],
+                      .epilogue = epilogue,
+                      .input = input.dtype,
+                      .output = output.dtype,
+                      .row_scales = row_scales},
+                     *weights, input, output, row_scales ? memory_.scales : TensorView{});
   }
 
   /// Runs a linear layer that reads the stream's layer norm. Without `norm`, the layer includes it.
@@ -116,45 +116,46 @@ class Forward {
       linear(name, weights, memory_.normed, output, epilogue);
       return;
     }
-    lane_.linear({.name = name,
-                  .rows = rows_,
-                  .in = vision_.hidden,
-                  .out = output.shape[1],
-                  .epilogue = epilogue,
-                  .input = stream_,
-                  .output = output.dtype,
-                  .norm = true,
-                  .eps = vision_.layer_norm_eps},
-                 *weights, memory_.x, output);
+    executor_.linear({.name = name,
+                      .rows = rows_,
+                      .in = vision_.hidden,
+                      .out = output.shape[1],
+                      .epilogue = epilogue,
+                      .input = stream_,
+                      .output = output.dtype,
+                      .norm = true,
+                      .eps = vision_.layer_norm_eps},
+                     *weights, memory_.x, output);
   }
 
   void attention(const TensorView& qkv, const TensorView& output) {
-    lane_.attention({.images = slice_.images,
-                     .tokens = vision_.patches(),
-                     .heads = vision_.heads,
-                     .head_dim = vision_.head_dim(),
-                     .scale = 1.0 / std::sqrt(static_cast<double>(vision_.head_dim())),
-                     .type = qkv.dtype,
-                     .output = output.dtype},
-                    qkv, output);
+    executor_.attention({.images = slice_.images,
+                         .tokens = vision_.patches(),
+                         .heads = vision_.heads,
+                         .head_dim = vision_.head_dim(),
+                         .scale = 1.0 / std::sqrt(static_cast<double>(vision_.head_dim())),
+                         .type = qkv.dtype,
+                         .output = output.dtype},
+                        qkv, output);
   }
 
   void pool(const PreparedPtr& weights) {
-    lane_.pool({.images = slice_.images,
-                .tokens = vision_.patches(),
-                .heads = vision_.heads,
-                .hidden = vision_.hidden,
-                .mlp = vision_.mlp,
-                .eps = vision_.layer_norm_eps,
-                .input = stream_},
-               *weights, memory_.x, {slice_.output, DType::kF32, {slice_.images, vision_.hidden}});
+    executor_.pool({.images = slice_.images,
+                    .tokens = vision_.patches(),
+                    .heads = vision_.heads,
+                    .hidden = vision_.hidden,
+                    .mlp = vision_.mlp,
+                    .eps = vision_.layer_norm_eps,
+                    .input = stream_},
+                   *weights, memory_.x,
+                   {slice_.output, DType::kF32, {slice_.images, vision_.hidden}});
   }
 
   [[nodiscard]] const Activations& memory() const { return memory_; }
 
  private:
   const VisionConfig& vision_;
-  ops::Lane& lane_;
+  ops::Executor& executor_;
   const ops::Slice& slice_;
   std::int64_t rows_;
   DType stream_;
@@ -190,8 +191,8 @@ void Encoder::encode(std::span<const std::uint8_t> patches, std::int64_t images,
       .output = embeddings,
       .workspace_bytes_per_image = Activations::bytes_per_image(vision, *backend_),
       .stop = stop};
-  backend_->run(batch, [&](ops::Lane& lane, const ops::Slice& slice) {
-    Forward forward(vision, *backend_, lane, slice);
+  backend_->run(batch, [&](ops::Executor& executor, const ops::Slice& slice) {
+    Forward forward(vision, *backend_, executor, slice);
     const auto& [x, normed, scales, attended, qkv, inner] = forward.memory();
     forward.patch_embed(weights_->patch_embed);
     for (const auto& layer : weights_->layers) {

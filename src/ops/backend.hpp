@@ -21,12 +21,12 @@ namespace fovea::ops {
 /// Where operators run, one after the other: on the CPU one thread of a team that works on the
 /// same images, on a GPU a stream. Every thread of a team makes the same calls; an operator's
 /// output may be read by the calls after it. Operand memory belongs to the backend's device.
-class Lane {
+class Executor {
  public:
-  Lane() = default;
-  virtual ~Lane() = default;
-  Lane(const Lane&) = delete;
-  Lane& operator=(const Lane&) = delete;
+  Executor() = default;
+  virtual ~Executor() = default;
+  Executor(const Executor&) = delete;
+  Executor& operator=(const Executor&) = delete;
 
   void patch_embed(const PatchEmbedProblem& problem, const Prepared& weights,
                    const ConstTensorView& patches, const TensorView& tokens);
@@ -136,9 +136,10 @@ class Backend {
   /// Runs independent host tasks, such as preparing weights, on the backend's host threads.
   virtual void for_each(std::size_t count, const std::function<void(std::size_t)>& task) = 0;
 
-  /// Cuts the batch into slices and calls `network` for each, on lanes that work side by side,
+  /// Cuts the batch into slices and calls `network` for each, on executors that work side by side,
   /// until all are done. Rethrows the first exception. Calls take turns.
-  virtual void run(const Batch& batch, const std::function<void(Lane&, const Slice&)>& network) = 0;
+  virtual void run(const Batch& batch,
+                   const std::function<void(Executor&, const Slice&)>& network) = 0;
 
   /// Time by place since the last call of reset_profile.
   [[nodiscard]] virtual std::vector<OperatorTime> profile() const = 0;

@@ -211,7 +211,7 @@ bool Loader::take(Item& item, Batch*& batch, std::size_t& slot) {
       const std::lock_guard lock(mutex_);
       all_begun_ = true;
       if (!error_) {
-        error_ = error;
+        error_ = std::move(error);
       }
     }
     batch_ready_.notify_all();
@@ -250,9 +250,11 @@ void Loader::fail_in(Batch* batch, std::exception_ptr error) {
 bool Loader::fill_slot(const Prepare& prepare, Item& item, Batch& batch, std::size_t index) {
   Slot& slot = batch.slots[index];
   const auto fail_for_lack = [&](std::string_view what) {
-    fail_in(&batch, std::make_exception_ptr(ResourceError(fmt::format(
-                        "{}: {}; the machine lacks this, not the file: use fewer --decode-threads",
-                        io::escape(slot.name), what))));
+    // A named object, because the thread that rethrows the error must be the last to release it.
+    std::exception_ptr error = std::make_exception_ptr(ResourceError(
+        fmt::format("{}: {}; the machine lacks this, not the file: use fewer --decode-threads",
+                    io::escape(slot.name), what)));
+    fail_in(&batch, std::move(error));
   };
   try {
     prepare(item, batch.pixels.span().subspan(index * options_.image_bytes, options_.image_bytes),

@@ -1,4 +1,4 @@
-// The backend and lane that note a linear layer's input before they pass the call on.
+// The backend and executor that note a linear layer's input before they pass the call on.
 #include "quantize/observer.hpp"
 
 #include <algorithm>
@@ -6,15 +6,15 @@
 #include <utility>
 
 #include "core/error.hpp"
-#include "quantize/kernels.hpp"
+#include "quantize/gram_kernels.hpp"
 
 namespace fovea::quantize {
 namespace {
 
-class ObservingLane final : public ops::Lane {
+class ObservingExecutor final : public ops::Executor {
  public:
-  ObservingLane(ops::Lane& inner, const std::vector<std::string>& places,
-                Observations& observations)
+  ObservingExecutor(ops::Executor& inner, const std::vector<std::string>& places,
+                    Observations& observations)
       : inner_(inner), places_(places), observations_(observations) {}
 
  private:
@@ -45,7 +45,7 @@ class ObservingLane final : public ops::Lane {
     inner_.pool(problem, weights, input, output);
   }
 
-  ops::Lane& inner_;
+  ops::Executor& inner_;
   const std::vector<std::string>& places_;
   Observations& observations_;
   std::map<std::string, std::size_t> seen_;  // calls per place so far, which number the layers
@@ -99,9 +99,9 @@ class ObservingBackend final : public ops::Backend {
     inner_->for_each(count, task);
   }
   void run(const ops::Batch& batch,
-           const std::function<void(ops::Lane&, const ops::Slice&)>& network) override {
-    inner_->run(batch, [&](ops::Lane& lane, const ops::Slice& slice) {
-      ObservingLane observing(lane, places_, observations_);
+           const std::function<void(ops::Executor&, const ops::Slice&)>& network) override {
+    inner_->run(batch, [&](ops::Executor& executor, const ops::Slice& slice) {
+      ObservingExecutor observing(executor, places_, observations_);
       network(observing, slice);
     });
   }

@@ -9,7 +9,7 @@
 
 #include "core/dtype.hpp"
 #include "core/error.hpp"
-#include "quantize/kernels.hpp"
+#include "quantize/gram_kernels.hpp"
 
 namespace fovea::quantize {
 namespace {

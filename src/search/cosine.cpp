@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "core/error.hpp"
-#include "search/kernels.hpp"
+#include "search/dot_kernels.hpp"
 
 namespace fovea::search {
 namespace {

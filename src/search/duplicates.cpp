@@ -9,7 +9,7 @@
 
 #include "core/error.hpp"
 #include "search/cosine.hpp"
-#include "search/kernels.hpp"
+#include "search/dot_kernels.hpp"
 #include "search/nearest.hpp"
 
 namespace fovea::search {

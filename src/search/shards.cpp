@@ -11,7 +11,7 @@
 #include "core/error.hpp"
 #include "io/file.hpp"
 #include "io/text.hpp"
-#include "search/kernels.hpp"
+#include "search/dot_kernels.hpp"
 
 namespace fovea::search {
 namespace fs = std::filesystem;

@@ -13,7 +13,7 @@ TEST(ScheduleTest, SlicesCoverEveryBatch) {
   for (const int threads : {1, 2, 3, 16}) {
     for (std::int64_t images = 1; images < 70; ++images) {
       const Schedule schedule = plan_schedule(images, 196, threads);
-      EXPECT_EQ(schedule.lanes * schedule.team, threads);
+      EXPECT_EQ(schedule.teams * schedule.team, threads);
       std::int64_t remaining = images;
       while (remaining > 0) {
         const std::int64_t slice = next_slice(schedule, remaining);

@@ -12,7 +12,7 @@
 
 #include "core/error.hpp"
 #include "gpu/device/kernel_image.hpp"
-#include "kernels/attention/params.hpp"
+#include "kernels/attention/attention_params.hpp"
 #include "kernels/variants.hpp"
 
 namespace fovea::gpu {
@@ -29,7 +29,7 @@ DeviceInfo device_of(int arch) {
 }
 
 AttentionProblem problem_of(std::int64_t tokens, std::int64_t head_dim) {
-  return packed_attention(2, tokens, 12, head_dim, 0.125, DType::kBF16, DType::kBF16);
+  return packed_attention(2, tokens, 12, head_dim, 0.125, DType::kBF16);
 }
 
 using Names = std::vector<std::string>;
@@ -54,8 +54,9 @@ Names plans_at(const AttentionProblem& problem, int arch, AttentionLevel level) 
 }
 
 TEST(AttentionPlans, ShortSequencesStayOnChip) {
-  EXPECT_EQ(plans_at(problem_of(196, 64), 90, AttentionLevel::kWgmma).front(), "short_d64_k200");
-  EXPECT_EQ(plans_of(problem_of(256, 72), 90).front(), "short_d72_k256");
+  EXPECT_EQ(plans_at(problem_of(196, 64), 90, AttentionLevel::kWgmma).front(),
+            "single_pass_d64_k200");
+  EXPECT_EQ(plans_of(problem_of(256, 72), 90).front(), "single_pass_d72_k256");
   // Fewer keys than the kernel's last group of columns, or a mask, are not for it.
   EXPECT_EQ(plans_at(problem_of(192, 64), 90, AttentionLevel::kWgmma).front().substr(0, 5),
             "flash");
@@ -65,20 +66,19 @@ TEST(AttentionPlans, ShortSequencesStayOnChip) {
 }
 
 // As they were measured on an H200 (docs/experiments.md): padding of keys and of queries, and how
-// many rounds of items the multiprocessors need.
+// many rounds of items the SMs need.
 TEST(AttentionPlans, OnHopperTheShortestTimeIsChosen) {
   const auto first = [](std::int64_t batch, std::int64_t heads, std::int64_t tokens,
                         bool causal = false) {
-    AttentionProblem problem =
-        packed_attention(batch, tokens, heads, 64, 0.125, DType::kF16, DType::kF16);
+    AttentionProblem problem = packed_attention(batch, tokens, heads, 64, 0.125, DType::kF16);
     problem.causal = causal;
     return plans_of(problem, 90).front();
   };
-  EXPECT_EQ(first(64, 12, 576), "flash_d64_k96") << "blocks of 128 would pad to 640";
-  EXPECT_EQ(first(64, 12, 768), "flash_d64_k128");
-  EXPECT_EQ(first(2, 8, 2048), "flash_d64_k64") << "128 items of 256 queries: one round";
-  EXPECT_EQ(first(2, 8, 1024), "flash_d64_k160") << "128 items of 128 queries: one round";
-  EXPECT_EQ(first(4, 16, 4096, true), "flash_d64_k128");
+  EXPECT_EQ(first(64, 12, 576), "online_d64_k96") << "blocks of 128 would pad to 640";
+  EXPECT_EQ(first(64, 12, 768), "online_d64_k128");
+  EXPECT_EQ(first(2, 8, 2048), "online_d64_k64") << "128 items of 256 queries: one round";
+  EXPECT_EQ(first(2, 8, 1024), "online_d64_k160") << "128 items of 128 queries: one round";
+  EXPECT_EQ(first(4, 16, 4096, true), "online_d64_k128");
   // So few queries that warps share them.
   EXPECT_EQ(first(1, 8, 512), "mma_d64_r32_g8");
   EXPECT_EQ(first(2, 8, 512), "mma_d64_r64_g4");
@@ -86,17 +86,16 @@ TEST(AttentionPlans, OnHopperTheShortestTimeIsChosen) {
   EXPECT_EQ(first(1, 8, 1024), "mma_d64_r64_g4");
   EXPECT_EQ(first(4, 8, 512).substr(0, 5), "flash");
   // The encoder's lengths stay on chip, one image too.
-  EXPECT_EQ(first(1, 12, 196), "short_d64_k200");
+  EXPECT_EQ(first(1, 12, 196), "single_pass_d64_k200");
 }
 
 // As they were measured on an H200: blocks of many queries where there are enough of them, of few
-// where sequences would pad them, and warps that share keys where multiprocessors would be idle.
+// where sequences would pad them, and warps that share keys where SMs would be idle.
 TEST(AttentionPlans, MmaBlocksShrinkUntilTheyFillTheGpu) {
   const auto first = [](std::int64_t batch, std::int64_t heads, std::int64_t tokens,
                         std::int64_t head_dim = 64, int arch = 90) {
-    return plans_at(
-               packed_attention(batch, tokens, heads, head_dim, 0.125, DType::kF16, DType::kF16),
-               arch, AttentionLevel::kMma)
+    return plans_at(packed_attention(batch, tokens, heads, head_dim, 0.125, DType::kF16), arch,
+                    AttentionLevel::kMma)
         .front();
   };
   EXPECT_EQ(first(2, 8, 2048), "mma_d64_r128_k128");
@@ -120,7 +119,7 @@ TEST(AttentionPlans, EveryLevelThatTheGpuHas) {
   for (const int arch : {80, 86, 89}) {
     EXPECT_TRUE(plans_at(problem_of(196, 64), arch, AttentionLevel::kWgmma).empty()) << arch;
     EXPECT_FALSE(plans_at(problem_of(196, 64), arch, AttentionLevel::kMma).empty()) << arch;
-    EXPECT_EQ(plans_at(problem_of(196, 72), arch, AttentionLevel::kWmma), Names{"wmma_d128"});
+    EXPECT_EQ(plans_at(problem_of(196, 72), arch, AttentionLevel::kWmma), Names{"mma_small_d128"});
     EXPECT_EQ(plans_at(problem_of(196, 64), arch, AttentionLevel::kScalar), Names{"scalar_d64_s2"});
     EXPECT_EQ(plans_at(problem_of(2048, 40), arch, AttentionLevel::kScalar),
               Names{"scalar_d64_s3"});
@@ -130,28 +129,23 @@ TEST(AttentionPlans, EveryLevelThatTheGpuHas) {
   EXPECT_THROW((void)attention_plan(problem_of(196, 64), blackwell, AttentionLevel::kScalar),
                Error);
   // Heads between two kernels' run in the wider one.
-  EXPECT_EQ(plans_of(problem_of(196, 80), 90).front(), "flash_d96_k96");
+  EXPECT_EQ(plans_of(problem_of(196, 80), 90).front(), "online_d96_k96");
   EXPECT_EQ(plans_at(problem_of(196, 80), 80, AttentionLevel::kMma).front(), "mma_d80_r64_k128");
-  // Rows of e4m3 that the copy engine cannot store.
-  AttentionProblem narrow = problem_of(196, 64);
-  narrow.output = DType::kE4M3;
-  narrow.o.row += 8;
-  EXPECT_TRUE(plans_at(narrow, 90, AttentionLevel::kWgmma).empty());
 }
 
 // Whatever the plan, its kernel is in the program and fits a block of the GPU.
 TEST(AttentionPlans, KernelsExistAndFitABlock) {
-  for (const auto& [tuning, bf16, f16] : kShortVariants) {
+  for (const auto& [tuning, bf16, f16] : kSinglePassVariants) {
     EXPECT_LE(attention::shared_bytes(tuning), 232448U);
   }
-  for (const auto& [tuning, bf16, f16] : kFlashVariants) {
+  for (const auto& [tuning, bf16, f16] : kOnlineVariants) {
     EXPECT_LE(attention::shared_bytes(tuning), 232448U);
   }
   for (const auto& [tuning, bf16, f16] : kScalarVariants) {
     EXPECT_LE(attention::scalar_shared_bytes(tuning), 98304U);
   }
-  for (const auto& [tuning, bf16, f16] : kWmmaVariants) {
-    EXPECT_LE(attention::wmma_shared_bytes(tuning), 49152U);
+  for (const auto& [tuning, bf16, f16] : kMmaSmallVariants) {
+    EXPECT_LE(attention::mma_small_shared_bytes(tuning), 49152U);
   }
   if (kernel_images().empty()) {
     GTEST_SKIP() << "built without the CUDA compiler";
@@ -208,8 +202,8 @@ TEST(AttentionLevels, AreForcedByTheEnvironment) {
   };
   EXPECT_EQ(with("mma").substr(0, 7), "mma_d64");
   EXPECT_EQ(with("scalar"), "scalar_d64_s2");
-  EXPECT_EQ(with("wgmma"), "short_d64_k200");
-  EXPECT_EQ(with(""), "short_d64_k200");
+  EXPECT_EQ(with("wgmma"), "single_pass_d64_k200");
+  EXPECT_EQ(with(""), "single_pass_d64_k200");
   EXPECT_NE(with("fast").find("scalar, wmma, mma, wgmma"), std::string::npos);
 }
 
@@ -252,7 +246,6 @@ TEST(AttentionCanRun, SaysWhatIsWrong) {
   EXPECT_NE(reason([](Problem& p) { p.keys = 0; }).find("empty"), std::string::npos);
   EXPECT_NE(reason([](Problem& p) { p.type = DType::kF32; }).find("bf16 or f16"),
             std::string::npos);
-  EXPECT_NE(reason([](Problem& p) { p.output = DType::kF16; }).find("output"), std::string::npos);
   EXPECT_NE(reason([](Problem& p) { p.head_dim = 60; }).find("multiples of 8"), std::string::npos);
   EXPECT_NE(reason([](Problem& p) { p.head_dim = 136; }).find("up to 128"), std::string::npos);
   EXPECT_NE(reason([](Problem& p) { p.scale = 0.0; }).find("scale"), std::string::npos);
@@ -267,8 +260,6 @@ TEST(AttentionCanRun, SaysWhatIsWrong) {
   EXPECT_NE(reason([](Problem& p) { p.batch = std::int64_t{1} << 31; }).find("too large"),
             std::string::npos);
   EXPECT_NE(reason([](Problem&) {}, 75).find("7.5"), std::string::npos);
-  EXPECT_NE(reason([](Problem& p) { p.output = DType::kE4M3; }, 86).find("e4m3"),
-            std::string::npos);
   if (kernel_images().empty()) {
     GTEST_SKIP() << "built without the CUDA compiler";
   }

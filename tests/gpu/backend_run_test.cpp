@@ -13,8 +13,8 @@
 
 #include <gtest/gtest.h>
 
-#include "gpu/backend.hpp"
 #include "gpu/device/kernel_image.hpp"
+#include "gpu/gpu_backend.hpp"
 #include "gpu/queued_device.hpp"
 
 namespace fovea::gpu {
@@ -65,7 +65,7 @@ class BackendRun : public testing::Test {
   }
 
   /// Two layers, by way of the workspace.
-  void network(ops::Lane& lane, const ops::Slice& slice) {
+  void network(ops::Executor& executor, const ops::Slice& slice) {
     calls_.push_back(slice.images);
     if (std::ssize(calls_) == fail_at_) {
       throw std::runtime_error("a layer failed");
@@ -73,20 +73,21 @@ class BackendRun : public testing::Test {
     const Shape shape{slice.images, kWidth};
     const ops::LayerNormProblem problem{.rows = slice.images, .width = kWidth};
     const TensorView between{slice.workspace, DType::kF32, shape};
-    lane.layer_norm(problem, *norm_, {slice.input, DType::kF32, shape}, between);
+    executor.layer_norm(problem, *norm_, {slice.input, DType::kF32, shape}, between);
     if (std::ssize(calls_) == fail_between_) {
       throw std::runtime_error("a layer failed");
     }
-    lane.layer_norm(problem, *norm_, between, {slice.output, DType::kF32, shape});
+    executor.layer_norm(problem, *norm_, between, {slice.output, DType::kF32, shape});
   }
 
   void run(std::span<const std::uint8_t> input, std::span<float> output) {
     calls_.clear();
-    backend_->run({.images = std::ssize(output) / kWidth,
-                   .input = input,
-                   .output = output,
-                   .workspace_bytes_per_image = kWidth * sizeof(float)},
-                  [this](ops::Lane& lane, const ops::Slice& slice) { network(lane, slice); });
+    backend_->run(
+        {.images = std::ssize(output) / kWidth,
+         .input = input,
+         .output = output,
+         .workspace_bytes_per_image = kWidth * sizeof(float)},
+        [this](ops::Executor& executor, const ops::Slice& slice) { network(executor, slice); });
   }
   std::vector<float> run(const std::vector<float>& values) {
     std::vector<float> output(values.size(), -1);

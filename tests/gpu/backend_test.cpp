@@ -1,6 +1,4 @@
 // What the GPU backend decides without a GPU: slices, and whether problems can run.
-#include "gpu/backend.hpp"
-
 #include <algorithm>
 #include <numeric>
 #include <string>
@@ -11,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "gpu/device/kernel_image.hpp"
+#include "gpu/gpu_backend.hpp"
 #include "gpu/launch/norm.hpp"
 #include "gpu/launch/pool.hpp"
 

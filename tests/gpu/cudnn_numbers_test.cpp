@@ -1,5 +1,5 @@
 // Our numbers of cuDNN's interface against NVIDIA's, where its header is at hand.
-#include "gpu/vendor/cudnn_backend.hpp"
+#include "gpu/nvidia/cudnn_backend.hpp"
 
 #if __has_include(<cudnn.h>)
 #include <cudnn.h>

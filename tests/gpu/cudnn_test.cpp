@@ -1,5 +1,5 @@
 // Attention by cuDNN, on a stand-in for its library that computes the graph it is given.
-#include "gpu/vendor/cudnn.hpp"
+#include "gpu/nvidia/cudnn.hpp"
 
 #include <cmath>
 #include <cstdlib>

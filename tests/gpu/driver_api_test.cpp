@@ -21,7 +21,7 @@ static_assert(offsetof(driver::LaunchConfig, stream) == offsetof(CUlaunchConfig,
 static_assert(offsetof(driver::LaunchConfig, attribute_count) ==
               offsetof(CUlaunchConfig, numAttrs));
 static_assert(sizeof(TensorMap) == sizeof(CUtensorMap));
-static_assert(alignof(TensorMap) >= 64);  // what the copy engine asks for; CUtensorMap has 128
+static_assert(alignof(TensorMap) >= 64);  // what TMA asks for; CUtensorMap has 128
 
 TEST(DriverApi, ConstantsAreThoseOfCudaH) {
   EXPECT_EQ(driver::kOutOfMemory, CUDA_ERROR_OUT_OF_MEMORY);

@@ -41,7 +41,7 @@ TEST_F(GemmPlans, KeepsWeightsOfLargePatchEmbeddingsOnChip) {
                             .tokens = 196};
   const auto plans = gemm_plans(problem, h200());
   ASSERT_FALSE(plans.empty());
-  EXPECT_EQ(plans.front().design, GemmDesign::kResident);
+  EXPECT_EQ(plans.front().design, GemmDesign::kBStationary);
   EXPECT_EQ(plans.front().columns, 192);
   EXPECT_EQ(plans.front().grid, 132);
 }
@@ -56,7 +56,7 @@ TEST_F(GemmPlans, TakesTurnsInLargeProductsWithResultsOf16Bits) {
       if (k == 768 && type != DType::kBF16) {
         continue;  // weights that fit on chip may be faster
       }
-      EXPECT_EQ(plans.front().design, GemmDesign::kAlternating) << to_string(problem);
+      EXPECT_EQ(plans.front().design, GemmDesign::kPingPong) << to_string(problem);
       EXPECT_TRUE(plans.front().staging) << to_string(problem);
     }
   }
@@ -64,7 +64,7 @@ TEST_F(GemmPlans, TakesTurnsInLargeProductsWithResultsOf16Bits) {
     const GemmProblem problem{.m = 232064, .n = 3072, .k = 768, .epilogue = epilogue};
     const auto plans = gemm_plans(problem, h200());
     ASSERT_FALSE(plans.empty());
-    EXPECT_EQ(plans.front().design, GemmDesign::kAlternating) << to_string(problem);
+    EXPECT_EQ(plans.front().design, GemmDesign::kPingPong) << to_string(problem);
     EXPECT_EQ(plans.front().grid % plans.front().cluster(), 0);
   }
 }

@@ -1,5 +1,5 @@
 // Vendors' libraries: the one that is named, or none, and the messages that say so.
-#include "gpu/vendor/library.hpp"
+#include "gpu/nvidia/library.hpp"
 
 #include <array>
 #include <cstdlib>

@@ -15,7 +15,7 @@
 
 #include "core/error.hpp"
 #include "gpu/bare_device.hpp"
-#include "kernels/norm/params.hpp"
+#include "kernels/norm/norm_params.hpp"
 
 namespace fovea::gpu {
 

@@ -104,8 +104,7 @@ std::set<KernelId> in_attention_plans() {
     for (std::int64_t head_dim = 32; head_dim <= 128; head_dim += 8) {
       for (const std::int64_t tokens : {196, 256, 4096}) {
         for (const DType type : {DType::kBF16, DType::kF16}) {
-          const AttentionProblem problem =
-              packed_attention(4, tokens, 12, head_dim, 0.1, type, type);
+          const AttentionProblem problem = packed_attention(4, tokens, 12, head_dim, 0.1, type);
           for (const AttentionPlan& plan : attention_plans(problem, variants_device(arch))) {
             found.insert(kernel_of(plan, type));
           }
@@ -178,8 +177,8 @@ TEST_F(Variants, GridsStartEarlyOnlyWhereTheirCodeWaits) {
 TEST_F(Variants, KernelsOfAUnitAreLoadedTogether) {
   NotingDevice device(90);
   KernelCache kernels(device);
-  (void)kernels.get(KernelId::gemm_sm90_streamed_bf16_bias_bf16_2x256_v8);
-  (void)kernels.get(KernelId::gemm_sm90_streamed_bf16_bias_bf16_2x128_v8);
+  (void)kernels.get(KernelId::gemm_sm90_cooperative_bf16_bias_bf16_2x256_v8);
+  (void)kernels.get(KernelId::gemm_sm90_cooperative_bf16_bias_bf16_2x128_v8);
   EXPECT_EQ(device.loads, 1);
 }
 

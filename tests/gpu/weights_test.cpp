@@ -1,6 +1,4 @@
 // Folding, rounding and packing of weights, on the host.
-#include "gpu/weights.hpp"
-
 #include <cmath>
 #include <cstring>
 #include <random>
@@ -10,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "fovea/error.hpp"
+#include "gpu/gpu_weights.hpp"
 #include "gpu/launch/pixels.hpp"
 #include "gpu/launch/pool.hpp"
 

@@ -13,9 +13,9 @@
 #include <gtest/gtest.h>
 
 #include "core/dtype.hpp"
-#include "kernels/attention/mma.cuh"
+#include "kernels/attention/mma_attention.cuh"
+#include "kernels/attention/mma_small.cuh"
 #include "kernels/attention/scalar.cuh"
-#include "kernels/attention/wmma.cuh"
 #include "kernels/variants.hpp"
 #include "machine/machine.hpp"
 
@@ -25,7 +25,7 @@ namespace {
 /// A kernel as it is launched.
 struct Built {
   std::string name;
-  int columns = 0;
+  int head_dim = 0;
   int rows = 0;  // of queries, a block
   std::uint32_t threads = 0;
   std::function<void(const PortableParams&)> run;
@@ -54,10 +54,10 @@ std::vector<Built> kernels() {
   std::vector<Built> all;
   add<MmaCfg, Element, gpu::kMmaVariants>(
       all, "mma", std::make_index_sequence<gpu::kMmaVariants.size()>(),
-      []<typename Cfg>(const auto& params) { mma<Cfg>(params); });
-  add<WmmaCfg, Element, gpu::kWmmaVariants>(
-      all, "wmma", std::make_index_sequence<gpu::kWmmaVariants.size()>(),
-      []<typename Cfg>(const auto& params) { wmma<Cfg>(params); });
+      []<typename Cfg>(const auto& params) { mma_attention<Cfg>(params); });
+  add<MmaSmallCfg, Element, gpu::kMmaSmallVariants>(
+      all, "mma_small", std::make_index_sequence<gpu::kMmaSmallVariants.size()>(),
+      []<typename Cfg>(const auto& params) { mma_small<Cfg>(params); });
   add<ScalarCfg, Element, gpu::kScalarVariants>(
       all, "scalar", std::make_index_sequence<gpu::kScalarVariants.size()>(),
       []<typename Cfg>(const auto& params) { scalar<Cfg>(params); });
@@ -104,16 +104,16 @@ struct Rows {
 template <typename Stored, typename Encode>
 void check(const Built& kernel, const Problem& problem, machine::Arrival arrival, Encode encode,
            double limit) {
-  std::vector<int> query_starts = {0};
-  std::vector<int> key_starts = {0};
+  std::vector<int> cu_seqlens_q = {0};
+  std::vector<int> cu_seqlens_k = {0};
   std::partial_sum(problem.queries.begin(), problem.queries.end(),
-                   std::back_inserter(query_starts));
-  std::partial_sum(problem.keys.begin(), problem.keys.end(), std::back_inserter(key_starts));
+                   std::back_inserter(cu_seqlens_q));
+  std::partial_sum(problem.keys.begin(), problem.keys.end(), std::back_inserter(cu_seqlens_k));
   const int batch = static_cast<int>(problem.queries.size());
-  Rows q(query_starts.back(), problem.heads, problem.head_dim);
-  Rows k(key_starts.back(), problem.key_heads, problem.head_dim);
-  Rows v(key_starts.back(), problem.key_heads, problem.head_dim);
-  Rows o(query_starts.back(), problem.heads, problem.head_dim);
+  Rows q(cu_seqlens_q.back(), problem.heads, problem.head_dim);
+  Rows k(cu_seqlens_k.back(), problem.key_heads, problem.head_dim);
+  Rows v(cu_seqlens_k.back(), problem.key_heads, problem.head_dim);
+  Rows o(cu_seqlens_q.back(), problem.heads, problem.head_dim);
   std::mt19937 engine(3);
   std::normal_distribution<float> normal(0.2F, 1.4F);
   for (Rows* const rows : {&q, &k, &v}) {
@@ -122,7 +122,7 @@ void check(const Built& kernel, const Problem& problem, machine::Arrival arrival
     std::generate_n(rows->data(), count, [&] { return encode(normal(engine)).bits; });
   }
   if (problem.growing) {
-    for (int row = 0; row < key_starts.back(); ++row) {
+    for (int row = 0; row < cu_seqlens_k.back(); ++row) {
       for (int i = 0; i < problem.key_heads * problem.head_dim; ++i) {
         std::uint16_t& bits = k.at(row, 0, i);
         bits = encode(to_float(Stored{bits}) * (1.0F + static_cast<float>(row) / 32.0F)).bits;
@@ -139,8 +139,8 @@ void check(const Built& kernel, const Problem& problem, machine::Arrival arrival
   params.v = v.operand(params.keys);
   params.o = o.operand(params.queries);
   if (problem.varlen) {
-    params.query_starts = query_starts.data();
-    params.key_starts = key_starts.data();
+    params.cu_seqlens_q = cu_seqlens_q.data();
+    params.cu_seqlens_k = cu_seqlens_k.data();
   }
   const double scale = 1.0 / std::sqrt(problem.head_dim);
   params.scale_log2 = static_cast<float>(scale * std::numbers::log2e);
@@ -159,7 +159,7 @@ void check(const Built& kernel, const Problem& problem, machine::Arrival arrival
   for (int b = 0; b < batch; ++b) {
     for (int i = 0; i < problem.queries[b] * problem.heads; ++i) {
       const int head = i % problem.heads;
-      const int row = query_starts[b] + i / problem.heads;
+      const int row = cu_seqlens_q[b] + i / problem.heads;
       const int key_head = head / params.head_group;
       const int seen =
           problem.causal ? std::clamp(i / problem.heads + 1 + problem.keys[b] - problem.queries[b],
@@ -170,7 +170,7 @@ void check(const Built& kernel, const Problem& problem, machine::Arrival arrival
       for (int key = 0; key < seen; ++key) {
         double score = 0;
         for (int c = 0; c < problem.head_dim; ++c) {
-          score += value(q.at(row, head, c)) * value(k.at(key_starts[b] + key, key_head, c));
+          score += value(q.at(row, head, c)) * value(k.at(cu_seqlens_k[b] + key, key_head, c));
         }
         weights[key] = std::exp(score * scale);
         sum += weights[key];
@@ -180,7 +180,7 @@ void check(const Built& kernel, const Problem& problem, machine::Arrival arrival
       for (int c = 0; c < problem.head_dim; ++c) {
         double expected = 0;
         for (int key = 0; key < seen; ++key) {
-          expected += weights[key] / sum * value(v.at(key_starts[b] + key, key_head, c));
+          expected += weights[key] / sum * value(v.at(cu_seqlens_k[b] + key, key_head, c));
         }
         const double difference = value(o.at(row, head, c)) - expected;
         error += difference * difference;
@@ -196,13 +196,13 @@ void check(const Built& kernel, const Problem& problem, machine::Arrival arrival
 void check_all(const Problem& problem) {
   for (const machine::Arrival arrival : {machine::Arrival::kLate, machine::Arrival::kAtOnce}) {
     for (const Built& kernel : kernels<F16>()) {
-      if (kernel.columns >= problem.head_dim) {
+      if (kernel.head_dim >= problem.head_dim) {
         check<Float16>(kernel, problem, arrival, to_float16, 3e-3);
       }
     }
   }
   for (const Built& kernel : kernels<Bf16>()) {
-    if (kernel.columns >= problem.head_dim) {
+    if (kernel.head_dim >= problem.head_dim) {
       check<BFloat16>(kernel, problem, machine::Arrival::kLate, to_bfloat16, 2e-2);
     }
   }

@@ -8,7 +8,7 @@
 
 #include "gpu/host_device.hpp"
 #include "lab/attention_workload.hpp"
-#include "lab/check.hpp"
+#include "lab/check_cards.hpp"
 #include "lab/judge.hpp"
 #include "lab/placement.hpp"
 
@@ -70,22 +70,6 @@ TEST_F(AttentionPeersTest, GivesWhatTheWorkloadAsksFor) {
     }
   }
   EXPECT_TRUE(missing_.empty());
-}
-
-// The output is half as large as what cuDNN writes.
-TEST_F(AttentionPeersTest, LeavesAQuantisedOutputAlone) {
-  gpu::AttentionProblem quantised = problem(17, 17, false);
-  quantised.output = DType::kE4M3;
-  const AttentionWorkload workload(quantised, AttentionLayout::kPacked, 1);
-  const std::vector<Peer> peers = workload.peers(kernels_, missing_);
-  ASSERT_EQ(peers.size(), 1U);
-  EXPECT_EQ(peers[0].name, "cuDNN 9.19.0 -> bf16");
-  EXPECT_FALSE(peers[0].same_result);
-  Placement placement(device_, workload, stream_);
-  placement.reset(stream_);
-  const std::uint64_t before = placement.fingerprint(stream_);
-  peers[0].run(placement.operands(), stream_);
-  EXPECT_EQ(placement.fingerprint(stream_), before);
 }
 
 TEST_F(AttentionPeersTest, SaysWhenThereIsNone) {

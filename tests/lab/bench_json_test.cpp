@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "core/error.hpp"
-#include "lab/bench.hpp"
+#include "lab/bench_cards.hpp"
 
 namespace fovea::lab {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "gpu/device/kernel_image.hpp"
 #include "lab/card.hpp"
-#include "lab/check.hpp"
+#include "lab/check_cards.hpp"
 #include "lab/judge.hpp"
 
 namespace fovea::lab {

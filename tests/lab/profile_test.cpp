@@ -52,7 +52,7 @@ TEST(Profile, CountersAreReadInUnitsOfOne) {
   EXPECT_EQ(profile.registers, 168);
   EXPECT_EQ(profile.bank_conflicts, 795);
   EXPECT_EQ(profile.occupancy_reason, "shared memory");
-  EXPECT_EQ(profile.blocks, 1);
+  EXPECT_EQ(profile.ctas_per_sm, 1);
   EXPECT_NEAR(profile.shared_bytes, 24708, 1e-6);
   EXPECT_NEAR(profile.fma, 0.505, 1e-9);
   EXPECT_EQ(profile.shared_accesses, 9000);
@@ -123,13 +123,13 @@ TEST(ProfileGates, NameWhatIsMissed) {
   profile.tensor = 0.42;
   profile.bank_conflicts = 4;
   profile.shared_accesses = 100;
-  profile.blocks = 4;
+  profile.ctas_per_sm = 4;
   profile.registers = 64;
   profile.shared_bytes = 24576;
   ProfileGate gate;
   gate.least_tensor = 0.4;
   gate.most_conflicts = 0.05;
-  gate.least_blocks = 4;
+  gate.least_ctas_per_sm = 4;
   gate.most_registers = 64;
   gate.most_shared_bytes = 49152;
   const auto missed = [&](const Profile& seen) {
@@ -151,8 +151,8 @@ TEST(ProfileGates, NameWhatIsMissed) {
   wrong.bank_conflicts = 0;
   EXPECT_NE(missed(wrong).find("wait for a bank"), std::string::npos) << "counters were not read";
   wrong = profile;
-  wrong.blocks = 3;
-  EXPECT_NE(missed(wrong).find("holds 3 blocks"), std::string::npos);
+  wrong.ctas_per_sm = 3;
+  EXPECT_NE(missed(wrong).find("holds 3 CTAs"), std::string::npos);
   wrong = profile;
   wrong.registers = 72;
   EXPECT_NE(missed(wrong).find("72 registers"), std::string::npos);

@@ -17,7 +17,7 @@
 #include "model/checkpoint.hpp"
 #include "model/encoder.hpp"
 #include "model/encoder_weights.hpp"
-#include "quantize/calibrate.hpp"
+#include "quantize/calibrator.hpp"
 #include "quantize/observer.hpp"
 
 namespace fovea::model {
@@ -71,7 +71,8 @@ class KeepingBackend final : public ops::Backend {
       task(i);
     }
   }
-  void run(const ops::Batch&, const std::function<void(ops::Lane&, const ops::Slice&)>&) override {}
+  void run(const ops::Batch&,
+           const std::function<void(ops::Executor&, const ops::Slice&)>&) override {}
   [[nodiscard]] std::vector<ops::OperatorTime> profile() const override { return {}; }
   void reset_profile() override {}
 

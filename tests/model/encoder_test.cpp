@@ -12,7 +12,7 @@
 #include "files.hpp"
 #include "fovea/model.hpp"
 #include "model/checkpoint.hpp"
-#include "ops/reference/backend.hpp"
+#include "ops/reference/reference_backend.hpp"
 #include "quantize/observer.hpp"
 
 namespace fovea::model {

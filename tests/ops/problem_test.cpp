@@ -8,8 +8,8 @@
 #include <gtest/gtest.h>
 
 #include "fovea/error.hpp"
-#include "ops/reference/backend.hpp"
 #include "ops/reference/operators.hpp"
+#include "ops/reference/reference_backend.hpp"
 
 namespace fovea::ops {
 namespace {
@@ -68,8 +68,9 @@ TEST(LaneTest, RefusesOperandsThatDoNotFit) {
   const TensorView qkv{memory.data(), DType::kF32, {2, 23}};
   const TensorView output{memory.data(), DType::kF32, {2, 8}};
   const std::string said = message_of([&] {
-    backend->run({.images = 1},
-                 [&](Lane& lane, const Slice&) { lane.attention(problem, qkv, output); });
+    backend->run({.images = 1}, [&](Executor& executor, const Slice&) {
+      executor.attention(problem, qkv, output);
+    });
   });
   EXPECT_NE(said.find("qkv is f32 [2, 23], f32 [2, 24] expected"), std::string::npos) << said;
 }

@@ -11,7 +11,7 @@
 
 #include "core/dtype.hpp"
 #include "fovea/error.hpp"
-#include "quantize/kernels.hpp"
+#include "quantize/gram_kernels.hpp"
 
 namespace fovea::quantize {
 namespace {

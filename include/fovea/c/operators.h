@@ -58,7 +58,7 @@ typedef struct fovea_strides {
  *   q, o (batch, heads, queries, head_dim); k, v (batch, kv_heads, keys, head_dim)
  * heads is a multiple of kv_heads; head h reads k and v of head h * kv_heads / heads.
  * Packed sequences of different lengths lie one after the other along the rows: batch is then their
- * number, first_query and first_key hold batch + 1 offsets (int32, on the operands' device),
+ * number, cu_seqlens_q and cu_seqlens_k hold batch + 1 offsets (int32, on the operands' device),
  * queries and keys are the largest lengths, and strides.batch is unused. Queries that see no key
  * get zeros. Types: bf16 and f16; on the host also f32. On a GPU head_dim is a multiple of 8 up to
  * 128, strides are multiples of 8, addresses are multiples of 16 bytes, and offsets are not
@@ -78,12 +78,12 @@ typedef struct fovea_attention_args {
   int64_t queries;
   int64_t keys;
   int64_t head_dim;
-  double scale;               /* positive */
-  int32_t causal;             /* fovea_causal */
-  int32_t type;               /* fovea_type of all four */
-  int32_t level;              /* fovea_level */
-  const int32_t* first_query; /* (batch + 1), or null */
-  const int32_t* first_key;   /* (batch + 1), or null */
+  double scale;                /* positive */
+  int32_t causal;              /* fovea_causal */
+  int32_t type;                /* fovea_type of all four */
+  int32_t level;               /* fovea_level */
+  const int32_t* cu_seqlens_q; /* (batch + 1), or null */
+  const int32_t* cu_seqlens_k; /* (batch + 1), or null */
 } fovea_attention_args;
 
 FOVEA_API fovea_status fovea_attention(const fovea_attention_args* args, const fovea_place* place);

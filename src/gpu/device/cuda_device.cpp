@@ -284,7 +284,7 @@ class CudaDevice final : public Device {
     check(
         api().module_function(&function, static_cast<driver::Module>(module.handle), name.c_str()),
         fmt::format("finding kernel {} in its machine code", name));
-    // A block may take all of a multiprocessor's shared memory that is left beside the static part.
+    // A block may take all of an SM's shared memory that is left beside the static part.
     const std::size_t dynamic =
         info_.shared_bytes_per_block - resources({.handle = function}).shared_bytes;
     check(api().function_set(function, driver::FunctionAttribute::kMaxDynamicSharedBytes,

@@ -86,7 +86,7 @@ enum class TensorMapType : std::uint8_t { kU8, kF16, kBF16, kF32 };
 /// Permutation of 16-byte units within shared memory, by the bytes of its span.
 enum class Swizzle : std::uint8_t { kNone, k32, k64, k128 };
 
-/// A box of a row-major tensor of up to five dimensions, as the bulk tensor copy engine takes it.
+/// A box of a row-major tensor of up to five dimensions, as the TMA takes it.
 struct TensorMapDesc {
   TensorMapType type = TensorMapType::kU8;
   DevicePtr address = 0;  // 16-byte aligned
@@ -175,7 +175,7 @@ class Device {
   /// An entry point of it.
   [[nodiscard]] virtual Kernel find(Module module, std::string_view entry) = 0;
   [[nodiscard]] virtual KernelResources resources(Kernel kernel) = 0;
-  /// Blocks of this size that one multiprocessor holds at once.
+  /// Blocks of this size that one SM holds at once.
   [[nodiscard]] virtual int blocks_per_sm(Kernel kernel, const LaunchConfig& config) = 0;
 
   [[nodiscard]] virtual TensorMap encode(const TensorMapDesc& desc) = 0;

@@ -14,7 +14,7 @@ namespace fovea::gpu {
 struct KernelImage {
   KernelId kernel{};
   std::string_view name;    // of the entry point; ends in a zero byte
-  std::string_view source;  // "gemm/sm90_streamed.cuh"
+  std::string_view source;  // "gemm/sm90_cooperative.cuh"
   int arch = 0;             // 90 for sm_90a
   /// The cubin that has it, and others of its unit, compressed with zstd.
   std::span<const std::byte> packed;

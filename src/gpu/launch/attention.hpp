@@ -34,8 +34,7 @@ struct AttentionProblem {
   /// Query i sees keys 0 .. i + keys - queries. Keys from `queries` on left out, that is the mask
   /// that begins with the first key (torch's is_causal).
   bool causal = false;
-  DType type = DType::kBF16;    // of q, k, v: kBF16 or kF16
-  DType output = DType::kBF16;  // type, or kE4M3
+  DType type = DType::kBF16;  // of q, k, v and o: kBF16 or kF16
   /// Sequences of different lengths, one after the other in tensors (total, heads, head_dim):
   /// `queries` and `keys` are the greatest lengths, and strides have no use for `batch`. Sequence b
   /// has rows starts[b] to starts[b + 1]; a query that sees no key gets zeros.
@@ -51,15 +50,15 @@ struct AttentionOperands {
   DevicePtr v = 0;
   DevicePtr o = 0;
   /// With varlen: batch + 1 int32 on the device each, the first of them 0.
-  DevicePtr query_starts = 0;
-  DevicePtr key_starts = 0;
+  DevicePtr cu_seqlens_q = 0;
+  DevicePtr cu_seqlens_k = 0;
 };
 
 /// The problem of the encoder: qkv [images * tokens, 3 * heads * head_dim] -> [.., heads *
 /// head_dim].
 [[nodiscard]] AttentionProblem packed_attention(std::int64_t images, std::int64_t tokens,
                                                 std::int64_t heads, std::int64_t head_dim,
-                                                double scale, DType type, DType output);
+                                                double scale, DType type);
 /// Its operands.
 [[nodiscard]] AttentionOperands packed_operands(const AttentionProblem& problem, DevicePtr qkv,
                                                 DevicePtr output);
@@ -72,7 +71,7 @@ enum class AttentionLevel : std::uint8_t {
   kScalar,  // sm_80 and later: multiply-adds in f32
   kWmma,    // sm_80 and later: matrix products of 16x16x16
   kMma,     // sm_80 and later: matrix products of 16x8x16, probabilities in registers, tuned
-  kWgmma,   // sm_90a: the copy engine and warpgroups
+  kWgmma,   // sm_90a: TMA and warpgroups
 };
 
 /// "mma".
@@ -86,11 +85,11 @@ enum class AttentionLevel : std::uint8_t {
 [[nodiscard]] std::optional<AttentionLevel> forced_attention_level();
 
 enum class AttentionDesign : std::uint8_t {
-  kShort,   // sm_90a: all keys of a head on chip, one softmax a row
-  kFlash,   // sm_90a: keys stream through in blocks
-  kMma,     // mma.sync, tuned
-  kWmma,    // mma.sync in small tiles
-  kScalar,  // multiply-adds
+  kSinglePass,  // sm_90a: all keys of a head on chip, one softmax a row
+  kOnline,      // sm_90a: keys stream through in blocks
+  kMma,         // mma.sync, tuned
+  kMmaSmall,    // mma.sync in small tiles: the level wmma
+  kScalar,      // multiply-adds
 };
 
 /// How a problem is run: a design, and the one of its kernels.
@@ -101,7 +100,7 @@ struct AttentionPlan {
 
 /// The kernel that runs it, for operands of kBF16 or kF16.
 [[nodiscard]] KernelId kernel_of(const AttentionPlan& plan, DType type);
-/// "short_d64_k200": as the kernel is called.
+/// "single_pass_d64_k200": as the kernel is called.
 [[nodiscard]] std::string to_string(const AttentionPlan& plan);
 [[nodiscard]] AttentionLevel level_of(const AttentionPlan& plan);
 

@@ -13,16 +13,16 @@
 #include "core/error.hpp"
 #include "gpu/device/kernel_image.hpp"
 #include "gpu/launch/attention.hpp"
-#include "kernels/attention/params.hpp"
+#include "kernels/attention/attention_params.hpp"
 #include "kernels/variants.hpp"
 
 namespace fovea::gpu {
 namespace {
 
-using attention::FlashTuning;
 using attention::kTileRows;
 using attention::MmaTuning;
-using attention::ShortTuning;
+using attention::OnlineTuning;
+using attention::SinglePassTuning;
 
 constexpr std::array<std::string_view, 4> kLevelNames = {"scalar", "wmma", "mma", "wgmma"};
 
@@ -52,13 +52,6 @@ std::string why_not_built(const DeviceInfo& device) {
                      device.arch(), fmt::join(archs, ", sm_"));
 }
 
-/// Whether the copy engine reads (or writes) tensors with these strides, in bytes.
-bool copyable(const AttentionStrides& strides, std::size_t element) {
-  const auto size = static_cast<std::int64_t>(element);
-  return strides.batch * size % 16 == 0 && strides.row * size % 16 == 0 &&
-         strides.head * size % 16 == 0;
-}
-
 /// The narrowest head of these kernels that a problem's fits in.
 template <typename Kernels>
 int least_columns(const Kernels& kernels, const AttentionProblem& problem) {
@@ -71,9 +64,9 @@ int least_columns(const Kernels& kernels, const AttentionProblem& problem) {
   return least;
 }
 
-bool fits(const ShortTuning& kernel, const AttentionProblem& problem) {
-  return !problem.causal && kernel.head_dim == least_columns(kShortVariants, problem) &&
-         problem.keys <= kernel.keys && problem.keys > kernel.keys - 8;
+bool fits(const SinglePassTuning& kernel, const AttentionProblem& problem) {
+  return !problem.causal && kernel.head_dim == least_columns(kSinglePassVariants, problem) &&
+         problem.keys <= kernel.kv_tile && problem.keys > kernel.kv_tile - 8;
 }
 
 /// The first of the narrowest kernels that a problem's heads fit in, among those that `wanted`
@@ -82,9 +75,9 @@ template <typename Kernels, typename Wanted>
 int narrowest(const Kernels& kernels, const AttentionProblem& problem, Wanted wanted) {
   int best = -1;
   for (std::size_t i = 0; i < kernels.size(); ++i) {
-    const int columns = kernels.at(i).tuning.columns;
+    const int columns = kernels.at(i).tuning.head_dim;
     if (wanted(kernels.at(i).tuning) && columns >= problem.head_dim &&
-        (best < 0 || columns < kernels.at(static_cast<std::size_t>(best)).tuning.columns)) {
+        (best < 0 || columns < kernels.at(static_cast<std::size_t>(best)).tuning.head_dim)) {
       best = static_cast<int>(i);
     }
   }
@@ -95,27 +88,27 @@ std::int64_t mma_tiles(const MmaTuning& kernel, const AttentionProblem& problem)
   return problem.batch * problem.heads * divide_up(problem.queries, mma_rows(kernel));
 }
 
-/// How long a kernel takes that gives all multiprocessors work, in units that kernels of one width
+/// How long a kernel takes that gives all SMs work, in units that kernels of one width
 /// share: queries and keys with their padding.
 std::int64_t mma_time(const MmaTuning& kernel, const AttentionProblem& problem) {
   const std::int64_t rows = divide_up(problem.queries, kernel.warp_rows) * kernel.warp_rows;
-  const std::int64_t rest = problem.keys % kernel.keys;
+  const std::int64_t rest = problem.keys % kernel.kv_tile;
   const std::int64_t few = mma_few_keys(kernel);
-  const std::int64_t last = rest == 0 ? 0 : rest <= few ? few : kernel.keys;
+  const std::int64_t last = rest == 0 ? 0 : rest <= few ? few : kernel.kv_tile;
   return rows * (problem.keys - rest + last) * kernel.cost;
 }
 
-/// The mma kernels of the problem's width, best first: of those that give every multiprocessor a
+/// The mma kernels of the problem's width, best first: of those that give every SM a
 /// block the one that takes the least time, else the one of fewest queries a block.
 std::vector<AttentionPlan> mma_plans(const AttentionProblem& problem, const DeviceInfo& device) {
   const int columns = kMmaVariants
                           .at(static_cast<std::size_t>(narrowest(
                               kMmaVariants, problem, [](const MmaTuning&) { return true; })))
-                          .tuning.columns;
+                          .tuning.head_dim;
   std::vector<AttentionPlan> plans;
   for (std::size_t i = 0; i < kMmaVariants.size(); ++i) {
     const MmaTuning& kernel = kMmaVariants.at(i).tuning;
-    if (kernel.columns == columns && is_built_for(kMmaVariants.at(i).bf16, device.arch()) &&
+    if (kernel.head_dim == columns && is_built_for(kMmaVariants.at(i).bf16, device.arch()) &&
         mma_shared_bytes(kernel) <= device.shared_bytes_per_block) {
       plans.push_back({.design = AttentionDesign::kMma, .kernel = static_cast<int>(i)});
     }
@@ -124,7 +117,7 @@ std::vector<AttentionPlan> mma_plans(const AttentionProblem& problem, const Devi
   const auto time = [&](const AttentionPlan& plan) {
     const MmaTuning& kernel = kMmaVariants.at(static_cast<std::size_t>(plan.kernel)).tuning;
     const std::int64_t tiles = mma_tiles(kernel, problem);
-    // One that leaves a tenth of the multiprocessors idle still counts; warps that share keys
+    // One that leaves a tenth of the SMs idle still counts; warps that share keys
     // only pay where no second block could have the place.
     const bool fills = tiles * 10 >= std::int64_t{device.sm_count} * 9;
     return fills && (kernel.key_groups == 1 || tiles <= device.sm_count) ? mma_time(kernel, problem)
@@ -138,7 +131,7 @@ std::vector<AttentionPlan> mma_plans(const AttentionProblem& problem, const Devi
   return plans;
 }
 
-/// Whether the plan's blocks share queries' keys among their warps and each has a multiprocessor of
+/// Whether the plan's blocks share queries' keys among their warps and each has an SM of
 /// its own: then a problem of so few queries takes less time than by wgmma.
 bool splits_keys(const AttentionPlan& plan, const AttentionProblem& problem,
                  const DeviceInfo& device) {
@@ -147,12 +140,12 @@ bool splits_keys(const AttentionPlan& plan, const AttentionProblem& problem,
 }
 
 /// How long the kernel takes, in units that kernels of one width share: rounds of items, one a
-/// multiprocessor at a time, by keys with their padding.
-double flash_time(const FlashTuning& kernel, const AttentionProblem& problem,
-                  const DeviceInfo& device) {
+/// SM at a time, by keys with their padding.
+double online_time(const OnlineTuning& kernel, const AttentionProblem& problem,
+                   const DeviceInfo& device) {
   const std::int64_t rows = std::int64_t{kernel.consumers} * kTileRows;
   const std::int64_t items = problem.batch * problem.heads * divide_up(problem.queries, rows);
-  const std::int64_t keys = divide_up(problem.keys, kernel.keys) * kernel.keys;
+  const std::int64_t keys = divide_up(problem.keys, kernel.kv_tile) * kernel.kv_tile;
   auto rounds = static_cast<double>(divide_up(items, std::int64_t{device.sm_count}));
   if (problem.causal) {
     // Items see fewer keys the earlier their queries; the last sees nearly all, and rounds that run
@@ -166,16 +159,16 @@ double flash_time(const FlashTuning& kernel, const AttentionProblem& problem,
 }
 
 /// The streaming kernels of the problem's width, best first.
-std::vector<AttentionPlan> flash_plans(const AttentionProblem& problem, const DeviceInfo& device) {
+std::vector<AttentionPlan> online_plans(const AttentionProblem& problem, const DeviceInfo& device) {
   std::vector<AttentionPlan> plans;
-  for (std::size_t i = 0; i < kFlashVariants.size(); ++i) {
-    if (kFlashVariants.at(i).tuning.head_dim == least_columns(kFlashVariants, problem)) {
-      plans.push_back({.design = AttentionDesign::kFlash, .kernel = static_cast<int>(i)});
+  for (std::size_t i = 0; i < kOnlineVariants.size(); ++i) {
+    if (kOnlineVariants.at(i).tuning.head_dim == least_columns(kOnlineVariants, problem)) {
+      plans.push_back({.design = AttentionDesign::kOnline, .kernel = static_cast<int>(i)});
     }
   }
   std::ranges::sort(plans, {}, [&](const AttentionPlan& plan) {
-    const FlashTuning& kernel = kFlashVariants.at(static_cast<std::size_t>(plan.kernel)).tuning;
-    return std::pair(flash_time(kernel, problem, device), plan.kernel);
+    const OnlineTuning& kernel = kOnlineVariants.at(static_cast<std::size_t>(plan.kernel)).tuning;
+    return std::pair(online_time(kernel, problem, device), plan.kernel);
   });
   return plans;
 }
@@ -187,13 +180,6 @@ std::string why_not_wgmma(const AttentionProblem& problem, const DeviceInfo& dev
   }
   if (problem.varlen) {
     return "wgmma stores whole tiles and would write over the next sequence of a varlen problem";
-  }
-  // Rows of e4m3 that the copy engine cannot store are copied eight bytes at a time, by kernels
-  // whose heads are no multiple of 16 columns.
-  if (problem.output == DType::kE4M3 && !copyable(problem.o, size_of(problem.output)) &&
-      !attention::copies_bytes(least_columns(kFlashVariants, problem))) {
-    return fmt::format("{}: the copy engine stores rows of e4m3 at multiples of 16 bytes",
-                       to_string(problem));
   }
   return "";
 }
@@ -217,9 +203,8 @@ std::string to_string(const AttentionProblem& problem) {
   if (problem.keys != problem.queries) {
     text += fmt::format("x{}", problem.keys);
   }
-  return text + fmt::format(",{}){}{} {} -> {}", problem.head_dim, problem.causal ? " causal" : "",
-                            problem.varlen ? " varlen" : "", to_string(problem.type),
-                            to_string(problem.output));
+  return text + fmt::format(",{}){}{} {}", problem.head_dim, problem.causal ? " causal" : "",
+                            problem.varlen ? " varlen" : "", to_string(problem.type));
 }
 
 std::string can_run(const AttentionProblem& problem, const DeviceInfo& device,
@@ -255,9 +240,6 @@ std::string can_run(const AttentionProblem& problem, const DeviceInfo& device) {
   if (problem.type != DType::kBF16 && problem.type != DType::kF16) {
     return fmt::format("{}: queries, keys and values are bf16 or f16", to_string(problem));
   }
-  if (problem.output != problem.type && problem.output != DType::kE4M3) {
-    return fmt::format("{}: the output is of the input's type or e4m3", to_string(problem));
-  }
   if (problem.head_dim < 8 || problem.head_dim > 128 || problem.head_dim % 8 != 0) {
     return fmt::format("{}: head dimensions are multiples of 8 up to 128", to_string(problem));
   }
@@ -283,10 +265,6 @@ std::string can_run(const AttentionProblem& problem, const DeviceInfo& device) {
   if (device.arch() < 80) {
     return fmt::format("{} has compute capability {}.{}; attention needs 8.0 or later", device.name,
                        device.compute_major, device.compute_minor);
-  }
-  if (problem.output == DType::kE4M3 && device.arch() < 89) {
-    return fmt::format("{}: {} has no e4m3; compute capability 8.9 is the first that does",
-                       to_string(problem), device.name);
   }
   return why_not_built(device);
 }
@@ -324,12 +302,12 @@ AttentionLevel level_of(const AttentionPlan& plan) {
   switch (plan.design) {
     case AttentionDesign::kScalar:
       return AttentionLevel::kScalar;
-    case AttentionDesign::kWmma:
+    case AttentionDesign::kMmaSmall:
       return AttentionLevel::kWmma;
     case AttentionDesign::kMma:
       return AttentionLevel::kMma;
-    case AttentionDesign::kShort:
-    case AttentionDesign::kFlash:
+    case AttentionDesign::kSinglePass:
+    case AttentionDesign::kOnline:
       break;
   }
   return AttentionLevel::kWgmma;
@@ -341,14 +319,14 @@ KernelId kernel_of(const AttentionPlan& plan, DType type) {
     return type == DType::kBF16 ? variant.bf16 : variant.f16;
   };
   switch (plan.design) {
-    case AttentionDesign::kShort:
-      return of(kShortVariants);
-    case AttentionDesign::kFlash:
-      return of(kFlashVariants);
+    case AttentionDesign::kSinglePass:
+      return of(kSinglePassVariants);
+    case AttentionDesign::kOnline:
+      return of(kOnlineVariants);
     case AttentionDesign::kMma:
       return of(kMmaVariants);
-    case AttentionDesign::kWmma:
-      return of(kWmmaVariants);
+    case AttentionDesign::kMmaSmall:
+      return of(kMmaSmallVariants);
     case AttentionDesign::kScalar:
       break;
   }
@@ -370,25 +348,25 @@ std::vector<AttentionPlan> attention_plans(const AttentionProblem& problem,
   }
   std::vector<AttentionPlan> mma = mma_plans(problem, device);
   if (why_not_wgmma(problem, device).empty()) {
-    for (std::size_t i = 0; i < kShortVariants.size(); ++i) {
-      if (fits(kShortVariants.at(i).tuning, problem)) {
-        plans.push_back({.design = AttentionDesign::kShort, .kernel = static_cast<int>(i)});
+    for (std::size_t i = 0; i < kSinglePassVariants.size(); ++i) {
+      if (fits(kSinglePassVariants.at(i).tuning, problem)) {
+        plans.push_back({.design = AttentionDesign::kSinglePass, .kernel = static_cast<int>(i)});
       }
     }
     if (splits_keys(mma.front(), problem, device)) {
       plans.push_back(mma.front());
       mma.erase(mma.begin());
     }
-    const std::vector<AttentionPlan> streaming = flash_plans(problem, device);
+    const std::vector<AttentionPlan> streaming = online_plans(problem, device);
     plans.insert(plans.end(), streaming.begin(), streaming.end());
   }
   plans.insert(plans.end(), mma.begin(), mma.end());
   if (!has_reference_levels(device)) {
     return plans;
   }
-  plans.push_back({.design = AttentionDesign::kWmma,
-                   .kernel = narrowest(kWmmaVariants, problem,
-                                       [](const attention::WmmaTuning&) { return true; })});
+  plans.push_back({.design = AttentionDesign::kMmaSmall,
+                   .kernel = narrowest(kMmaSmallVariants, problem,
+                                       [](const attention::MmaSmallTuning&) { return true; })});
   const int stages = problem.keys < attention::kScalarLongKeys ? 2 : 3;
   plans.push_back(
       {.design = AttentionDesign::kScalar,

@@ -12,7 +12,7 @@
 #include "core/divide_up.hpp"
 #include "core/error.hpp"
 #include "gpu/device/kernel_image.hpp"
-#include "kernels/gemm/params.hpp"
+#include "kernels/gemm/gemm_params.hpp"
 #include "kernels/variants.hpp"
 #include "ops/weights.hpp"
 
@@ -28,12 +28,12 @@ constexpr int kPositionImages = gemm::kGroupRows / kPositionTokens;
 
 std::string_view name_of(GemmDesign design) {
   switch (design) {
-    case GemmDesign::kStreamed:
-      return "streamed";
-    case GemmDesign::kAlternating:
-      return "alternating";
-    case GemmDesign::kResident:
-      return "resident";
+    case GemmDesign::kCooperative:
+      return "cooperative";
+    case GemmDesign::kPingPong:
+      return "ping_pong";
+    case GemmDesign::kBStationary:
+      return "b_stationary";
   }
   return "?";
 }
@@ -91,9 +91,9 @@ GemmPlan plan_of(const GemmVariant& variant) {
           .consumers = tuning.consumers,
           .columns = tuning.columns,
           .stages = tuning.stages,
-          .blocks = tuning.blocks,
+          .k_blocks = tuning.k_blocks,
           .vector = tuning.vector,
-          .staging = tuning.design == GemmDesign::kAlternating &&
+          .staging = tuning.design == GemmDesign::kPingPong &&
                      tuning.epilogue == epilogue::Kind::kResidual};
 }
 
@@ -103,8 +103,8 @@ std::int64_t tile_count(const GemmProblem& problem, const GemmPlan& plan) {
          divide_up(problem.n, plan.columns);
 }
 
-/// Blocks of a plan that one multiprocessor holds at once.
-int blocks_per_sm(const GemmPlan& plan) {
+/// CTAs of a plan that one SM holds at once.
+int ctas_per_sm(const GemmPlan& plan) {
   return plan.consumers == 1 && plan.columns == 64 ? 2 : 1;
 }
 
@@ -120,20 +120,20 @@ int vector_of(const GemmProblem& problem, const GemmPlan& plan) {
   return 4;
 }
 
-/// What a plan should take, in clocks of a multiprocessor; fitted to the figures in
+/// What a plan should take, in clocks of an SM; fitted to the figures in
 /// docs/experiments.md. The tensor cores take 2 clocks for 64 rows, one column and a block of K.
 double expected_clocks(const GemmProblem& problem, const GemmPlan& plan, const DeviceInfo& device) {
-  constexpr double kFill = 48;  // bytes a clock from L2 to each multiprocessor, all asking
+  constexpr double kFill = 48;  // bytes a clock from L2 to each SM, all asking
   const double tensor = 2.0 * plan.rows() / gemm::kGroupRows * plan.columns;
   const auto blocks = static_cast<double>(k_blocks(problem));
   const double waves = static_cast<double>(tile_count(problem, plan)) / device.sm_count;
-  if (plan.design == GemmDesign::kResident) {
+  if (plan.design == GemmDesign::kBStationary) {
     constexpr double kLatency = 2500;  // of the first fill and the last store
     const double panel = blocks * plan.columns * gemm::kBlockBytes / kFill;
     const double stalls = plan.columns == 192 ? 1.2 : 1.4;
     return panel + kLatency + std::max(waves, 1.0) * stalls * tensor * blocks;
   }
-  if (plan.design == GemmDesign::kAlternating) {
+  if (plan.design == GemmDesign::kPingPong) {
     constexpr double kStalls = 1.31;
     constexpr double kEpilogue = 10000;  // under the other warpgroup's products
     const double products = blocks * kStalls * tensor;
@@ -148,19 +148,18 @@ double expected_clocks(const GemmProblem& problem, const GemmPlan& plan, const D
   const double products = blocks * std::max(kStalls * tensor, fill);
   // Two blocks side by side share what L2 gives, and one's epilogue runs beside the other's
   // products.
-  return std::ceil(waves) * products +
-         epilogue * (blocks_per_sm(plan) == 2 ? 0.5 : std::ceil(waves));
+  return std::ceil(waves) * products + epilogue * (ctas_per_sm(plan) == 2 ? 0.5 : std::ceil(waves));
 }
 
 bool fits(const GemmProblem& problem, const GemmPlan& plan) {
   if (plan.vector != vector_of(problem, plan)) {
     return false;
   }
-  if (plan.design != GemmDesign::kResident) {
+  if (plan.design != GemmDesign::kBStationary) {
     return true;
   }
   const bool position = problem.epilogue == GemmEpilogue::kPosition;
-  return problem.n % plan.columns == 0 && k_blocks(problem) <= plan.blocks &&
+  return problem.n % plan.columns == 0 && k_blocks(problem) <= plan.k_blocks &&
          (!position || (!problem.row_scale && problem.m % problem.tokens == 0 &&
                         problem.m / problem.tokens >= kPositionImages));
 }
@@ -215,28 +214,28 @@ void check_operands(const GemmProblem& problem, const GemmOperands& operands) {
 
 std::size_t GemmPlan::shared_bytes() const {
   const int tables = 2 * consumers;
-  if (design == GemmDesign::kAlternating) {
-    return gemm::alternating_shared_bytes(columns, stages, staging);
+  if (design == GemmDesign::kPingPong) {
+    return gemm::ping_pong_shared_bytes(columns, stages, staging);
   }
-  return design == GemmDesign::kResident
-             ? gemm::resident_shared_bytes(columns, blocks, stages, tables)
-             : gemm::streamed_shared_bytes(rows(), columns, stages, tables);
+  return design == GemmDesign::kBStationary
+             ? gemm::b_stationary_shared_bytes(columns, k_blocks, stages, tables)
+             : gemm::cooperative_shared_bytes(rows(), columns, stages, tables);
 }
 
 int GemmPlan::rows() const {
   switch (design) {
-    case GemmDesign::kStreamed:
+    case GemmDesign::kCooperative:
       return consumers * gemm::kGroupRows;
-    case GemmDesign::kAlternating:
-      return gemm::kAlternatingRows;
-    case GemmDesign::kResident:
+    case GemmDesign::kPingPong:
+      return gemm::kPingPongRows;
+    case GemmDesign::kBStationary:
       return gemm::kGroupRows;
   }
   return 0;
 }
 
 int GemmPlan::cluster() const {
-  return design == GemmDesign::kAlternating ? gemm::kAlternatingCluster : 1;
+  return design == GemmDesign::kPingPong ? gemm::kPingPongCluster : 1;
 }
 
 int GemmPlan::threads() const {
@@ -244,7 +243,7 @@ int GemmPlan::threads() const {
 }
 
 std::string to_string(const GemmPlan& plan) {
-  return fmt::format("{} {}x{}, {} consumers, {} stages, {} columns a store, {} blocks",
+  return fmt::format("{} {}x{}, {} consumers, {} stages, {} columns a store, {} CTAs",
                      name_of(plan.design), plan.rows(), plan.columns, plan.consumers, plan.stages,
                      plan.vector, plan.grid);
 }
@@ -316,7 +315,7 @@ std::vector<GemmPlan> gemm_plans(const GemmProblem& problem, const DeviceInfo& d
       continue;
     }
     const std::int64_t slots =
-        device.sm_count / plan.cluster() * plan.cluster() * blocks_per_sm(plan);
+        device.sm_count / plan.cluster() * plan.cluster() * ctas_per_sm(plan);
     plan.grid = static_cast<int>(std::min(tile_count(problem, plan), slots));
     found.push_back({expected_clocks(problem, plan, device), found.size(), plan});
   }
@@ -333,7 +332,7 @@ Launch gemm_launch(Device& device, const GemmProblem& problem, const GemmOperand
                    const GemmPlan& plan) {
   check_operands(problem, operands);
   const bool position = problem.epilogue == GemmEpilogue::kPosition;
-  const bool by_image = position && plan.design == GemmDesign::kResident;
+  const bool by_image = position && plan.design == GemmDesign::kBStationary;
   const auto row_bytes = static_cast<std::uint64_t>(k_bytes(problem));
   gemm::Params params{};
   epilogue::Params& out = params.epilogue;

@@ -9,7 +9,7 @@
 #include "core/dtype.hpp"
 #include "gpu/device/device.hpp"
 #include "gpu/launch/launch.hpp"
-#include "kernels/gemm/params.hpp"
+#include "kernels/gemm/gemm_params.hpp"
 
 namespace fovea::gpu {
 
@@ -61,17 +61,17 @@ using GemmDesign = gemm::Design;
 /// Which kernel runs a problem, and on what grid.
 struct GemmPlan {
   KernelId kernel{};
-  GemmDesign design = GemmDesign::kStreamed;
+  GemmDesign design = GemmDesign::kCooperative;
   int consumers = 2;  // warpgroups that multiply
   int columns = 256;  // of a tile
   int stages = 4;
-  int blocks = 0;        // 128-byte blocks of K that a resident panel holds at most
+  int k_blocks = 0;      // 128-byte blocks of K that a stationary panel holds at most
   int vector = 8;        // columns that a lane stores at once
   bool staging = false;  // the residual passes through shared memory
-  int grid = 0;          // blocks
+  int grid = 0;          // CTAs
 
   [[nodiscard]] int rows() const;     // of a tile
-  [[nodiscard]] int cluster() const;  // blocks
+  [[nodiscard]] int cluster() const;  // CTAs
   [[nodiscard]] int threads() const;
   [[nodiscard]] std::size_t shared_bytes() const;
 };

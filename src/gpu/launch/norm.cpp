@@ -8,17 +8,16 @@
 
 #include "core/error.hpp"
 #include "gpu/device/kernel_image.hpp"
-#include "kernels/norm/params.hpp"
+#include "kernels/norm/norm_params.hpp"
 
 namespace fovea::gpu {
 namespace {
 
 constexpr std::int64_t kChunk = 256;  // of a row: 8 elements a lane
 constexpr std::int64_t kWarps = norm::kThreads / 32;
-constexpr int kFirstArchWithE4M3 = 89;
 
 /// Kernels, by the chunks of a row that their registers hold, and how many of their blocks a
-/// multiprocessor holds; each takes many rows.
+/// SM holds; each takes many rows.
 struct Shape {
   int chunks = 0;
   KernelId bf16{};
@@ -59,7 +58,7 @@ const Shape* shape_for(std::int64_t width) {
 std::string reason_not_wide(std::int64_t width) {
   return width % 8 == 0 && shape_for(width) != nullptr
              ? ""
-             : fmt::format("rows of {}; multiples of 8 up to {} can be", width,
+             : fmt::format("unsupported row width {}; expected a multiple of 8 up to {}", width,
                            std::rbegin(kShapes)->chunks * kChunk);
 }
 
@@ -81,10 +80,7 @@ norm::Output output_of(const LayerNormProblem& problem) {
   if (problem.output == DType::kF32) {
     return norm::Output::kF32;
   }
-  if (problem.output == DType::kI8) {
-    return norm::Output::kI8RowScale;
-  }
-  return problem.row_scale ? norm::Output::kE4M3RowScale : norm::Output::kE4M3;
+  return norm::Output::kI8;
 }
 
 }  // namespace
@@ -92,29 +88,20 @@ norm::Output output_of(const LayerNormProblem& problem) {
 std::string to_string(const LayerNormProblem& problem) {
   return fmt::format("layer_norm [{}, {}] {} -> {}{}, eps {}", problem.rows, problem.width,
                      to_string(problem.input), to_string(problem.output),
-                     problem.row_scale ? " with a scale a row" : "", problem.eps);
+                     problem.output == DType::kI8 ? " with a scale per row" : "", problem.eps);
 }
 
-std::string can_run(const LayerNormProblem& problem, const DeviceInfo& device) {
+std::string can_run(const LayerNormProblem& problem, const DeviceInfo& /*device*/) {
   if (problem.rows <= 0 || problem.width <= 0) {
     return "a dimension is not positive";
   }
   if (problem.input != DType::kBF16 && problem.input != DType::kF32) {
-    return fmt::format("the input is {}; bf16 and f32 can be", to_string(problem.input));
+    return fmt::format("unsupported input type {}; expected bf16 or f32", to_string(problem.input));
   }
   if (problem.output != DType::kBF16 && problem.output != DType::kF32 &&
-      problem.output != DType::kE4M3 && problem.output != DType::kI8) {
-    return fmt::format("the output is {}; bf16, f32, e4m3 and i8 can be",
+      problem.output != DType::kI8) {
+    return fmt::format("unsupported output type {}; expected bf16, f32 or i8",
                        to_string(problem.output));
-  }
-  if (problem.row_scale && size_of(problem.output) != 1) {
-    return "scales a row go with e4m3 and i8";
-  }
-  if (problem.output == DType::kI8 && !problem.row_scale) {
-    return "i8 goes with a scale a row";
-  }
-  if (problem.output == DType::kE4M3 && device.arch() < kFirstArchWithE4M3) {
-    return fmt::format("{} (sm_{}) has no instructions for e4m3", device.name, device.arch());
   }
   return reason_not_wide(problem.width);
 }

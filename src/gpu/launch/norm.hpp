@@ -16,9 +16,8 @@ struct LayerNormProblem {
   std::int64_t width = 0;
   double eps = 1e-6;
   DType input = DType::kBF16;
-  DType output = DType::kBF16;  // kBF16, kF32, kE4M3 or kI8
-  /// Each row is divided by max |row| / 448 (i8: 127), which goes to row_scale.
-  bool row_scale = false;
+  /// kBF16, kF32 or kI8; for kI8 each row is divided by max |row| / 127, which goes to row_scale.
+  DType output = DType::kBF16;
 };
 
 struct LayerNormOperands {
@@ -26,7 +25,7 @@ struct LayerNormOperands {
   DevicePtr weight = 0;     // f32 (width)
   DevicePtr bias = 0;       // f32 (width)
   DevicePtr output = 0;     // (rows, width); may be the input when the types are the same
-  DevicePtr row_scale = 0;  // f32 (rows)
+  DevicePtr row_scale = 0;  // f32 (rows), for kI8
 };
 
 [[nodiscard]] std::string to_string(const LayerNormProblem& problem);

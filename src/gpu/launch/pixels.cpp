@@ -4,12 +4,12 @@
 #include <algorithm>
 
 #include "core/error.hpp"
-#include "kernels/pixels/params.hpp"
+#include "kernels/pixels/pixels_params.hpp"
 
 namespace fovea::gpu {
 namespace {
 
-constexpr std::int64_t kBlocksPerSm = 8;  // of 256 threads: all that a multiprocessor holds
+constexpr std::int64_t kBlocksPerSm = 8;  // of 256 threads: all that an SM holds
 
 LaunchConfig grid_for(const DeviceInfo& device, std::int64_t units) {
   const std::int64_t blocks =

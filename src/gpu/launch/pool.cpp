@@ -7,7 +7,7 @@
 
 #include "core/error.hpp"
 #include "gpu/launch/norm.hpp"
-#include "kernels/pool/params.hpp"
+#include "kernels/pool/pool_params.hpp"
 
 namespace fovea::gpu {
 namespace {
@@ -28,7 +28,7 @@ struct AttendPlan {
   std::int64_t tokens_per_split = 0;
 };
 
-/// Few images leave multiprocessors idle: each is then split among several.
+/// Few images leave SMs idle: each is then split among several.
 AttendPlan plan_attend(const PoolProblem& problem, const DeviceInfo& device) {
   AttendPlan plan;
   plan.tokens = problem.hidden <= kNarrowHidden ? 32 : 16;

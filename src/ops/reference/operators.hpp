@@ -12,7 +12,7 @@ namespace fovea::ops::reference {
 /// Rounds `value` to the view's type.
 void store(const TensorView& view, std::int64_t index, double value);
 
-/// As Lane's operators, on host memory and on weights as the model file gives them.
+/// As Executor's operators, on host memory and on weights as the model file gives them.
 void patch_embed(const PatchEmbedProblem& problem, const PatchEmbedWeights& weights,
                  const ConstTensorView& patches, const TensorView& tokens);
 void layer_norm(const LayerNormProblem& problem, const LayerNormWeights& weights,

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "core/dtype.hpp"
-#include "gpu/vendor/cudnn_backend.hpp"
+#include "gpu/nvidia/cudnn_backend.hpp"
 
 namespace {
 

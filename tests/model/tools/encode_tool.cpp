@@ -14,7 +14,7 @@
 #include "io/npy.hpp"
 #include "model/checkpoint.hpp"
 #include "model/encoder.hpp"
-#include "ops/reference/backend.hpp"
+#include "ops/reference/reference_backend.hpp"
 
 namespace {
 

@@ -1,0 +1,195 @@
+// Attention by matrix products of 16x16x16, sm_80 and later, 16-bit elements:
+// O = softmax(scale Q K^T) V; causal or not.
+//
+// Contract: any lengths, head dimensions that are multiples of 8 up to kColumns, strides that are
+// multiples of 8 elements from 16-byte aligned addresses. Deterministic.
+//
+// A block has 64 queries of one head, 16 a warp; keys come in blocks of 32 through two buffers:
+// block i + 1 is copied while block i is multiplied. Small tiles, so that many blocks share a
+// SM and hide each other's waiting.
+//
+// The instruction wmma.load takes rows at one distance from each other, which exclusive-or swizzled
+// rows are not, and says nothing of where a fragment's elements are. So the fragments here are
+// those that ldmatrix loads and PTX documents, and a product is the two mma.sync that wmma.mma
+// becomes in machine code.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/attention/attention_params.hpp"
+#include "kernels/attention/element.cuh"
+#include "kernels/attention/head_rows.cuh"
+#include "kernels/attention/row_tile.cuh"
+#include "kernels/attention/softmax.cuh"
+#include "kernels/pipe/grid.cuh"
+#include "kernels/ptx/matrix.cuh"
+#include "kernels/ptx/mma.cuh"
+#include "kernels/ptx/warp.cuh"
+
+namespace fovea::attention {
+
+/// What follows from the tuning of a kernel: Element, and kTuning.
+template <typename Variant>
+struct MmaSmallCfg : Variant {
+  using Variant::kTuning;
+  static constexpr int kColumns = kTuning.head_dim;
+
+  static constexpr int kThreads = kMmaSmallThreads;
+  static constexpr int kRows = kTileRows;
+  static constexpr int kKeys = kMmaSmallKeys;
+  static constexpr int kColumnSteps = kColumns / 16;
+  static constexpr std::size_t kSharedBytes = mma_small_shared_bytes(kTuning);
+};
+
+/// A (16, 16), B (16, 16) and D (16, 16) of D += A B, as a warp holds them: rows `lane / 4` and
+/// `lane / 4 + 8` of A and D, columns `lane % 4 * 2` and the next of each eight.
+struct FragmentA {
+  std::uint32_t x[4];
+};
+struct FragmentB {
+  std::uint32_t x[4];
+};
+struct FragmentD {
+  float x[8];
+};
+
+/// A = rows `row` on, columns 16 * step on of the tile.
+template <typename Tile>
+__device__ __forceinline__ void load(FragmentA& a, const Tile& tile, int row, int step, int lane) {
+  ptx::ldmatrix_x4(a.x, tile.place(row + lane % 16, step * 2 + lane / 16));
+}
+
+/// B = the same, transposed: sixteen keys as columns.
+template <typename Tile>
+__device__ __forceinline__ void load_transposed(FragmentB& b, const Tile& tile, int row, int step,
+                                                int lane) {
+  ptx::ldmatrix_x4(b.x, tile.place(row + lane / 16 * 8 + lane % 8, step * 2 + lane / 8 % 2));
+}
+
+/// B = the same: sixteen values as rows.
+template <typename Tile>
+__device__ __forceinline__ void load(FragmentB& b, const Tile& tile, int row, int step, int lane) {
+  ptx::ldmatrix_x4_trans(b.x, tile.place(row + lane % 16, step * 2 + lane / 16));
+}
+
+template <typename Element>
+__device__ __forceinline__ void multiply_add(FragmentD& d, const FragmentA& a, const FragmentB& b) {
+  auto& half = *reinterpret_cast<float(*)[2][4]>(&d.x);
+  Element::mma(half[0], a.x, b.x[0], b.x[1]);
+  Element::mma(half[1], a.x, b.x[2], b.x[3]);
+}
+
+template <typename Cfg>
+struct MmaSmallStorage {
+  using KeyTile = RowTile<Cfg::kKeys, Cfg::kColumns>;
+  RowTile<Cfg::kRows, Cfg::kColumns> queries;
+  KeyTile keys[2];
+  KeyTile values[2];
+};
+
+template <typename Cfg>
+__device__ __forceinline__ void mma_small(const PortableParams& params) {
+  using Element = typename Cfg::Element;
+  extern __shared__ __align__(128) unsigned char memory[];
+  auto& shared = *reinterpret_cast<MmaSmallStorage<Cfg>*>(memory);
+  static_assert(sizeof(shared) == Cfg::kSharedBytes);
+  std::uint32_t thread = threadIdx.x;
+  const BlockPlace place(params, blockIdx.x);
+  const int first = place.tile * Cfg::kRows;
+  pipe::wait_for_previous_grids();
+  pipe::let_next_grid_start();
+  const HeadRows at(params, place);
+  if (first >= at.queries) {
+    return;
+  }
+  const int seen = at.seen_below(params, first + Cfg::kRows);
+  const int first_seen = first + 1 + at.keys - at.queries;  // keys of the first query, if causal
+
+  // One group of copies, also where there is nothing left to copy.
+  const auto load_block = [&](int start) {
+    if (start < seen) {
+      shared.keys[start / Cfg::kKeys % 2].template load<Cfg::kThreads, false>(
+          at.k, params.k.row, start, at.keys, params.head_dim, thread);
+      shared.values[start / Cfg::kKeys % 2].template load<Cfg::kThreads, false>(
+          at.v, params.v.row, start, at.keys, params.head_dim, thread);
+    }
+    ptx::cp_async_commit_group();
+  };
+  shared.queries.template load<Cfg::kThreads, false>(at.q, params.q.row, first, at.queries,
+                                                     params.head_dim, thread);
+  load_block(0);  // the queries are part of its group
+
+  FragmentD o[Cfg::kColumnSteps] = {};
+  RowPair max{{kMinusInfinity, kMinusInfinity}};
+  RowPair sum{};
+#pragma unroll 1
+  for (int block = 0; block < seen; block += Cfg::kKeys) {
+    ptx::cp_async_wait_group<0>();
+    __syncthreads();  // the block is there, and the one before has been read
+    // Places in memory are found again each time: there are no registers to keep them in.
+    thread = ptx::read_tid_x();
+    load_block(block + Cfg::kKeys);
+    // Sixteen keys at a time: with the scores of 32 registers would not suffice.
+#pragma unroll 1
+    for (int start = block; start < min(seen, block + Cfg::kKeys); start += 16) {
+      thread = ptx::read_tid_x();
+      const int lane = static_cast<int>(thread % 32);
+      const int warp_row = static_cast<int>(thread / 32) * 16;
+      const int causal_keys = first_seen + warp_row - start;
+      const auto& keys = shared.keys[start / Cfg::kKeys % 2];
+      const auto& values = shared.values[start / Cfg::kKeys % 2];
+      const int place_in_block = start % Cfg::kKeys;
+      FragmentD scores = {};
+#pragma unroll
+      for (int step = 0; step < Cfg::kColumnSteps; ++step) {
+        FragmentA q;
+        FragmentB k;
+        load(q, shared.queries, warp_row, step, lane);
+        load_transposed(k, keys, place_in_block, step, lane);
+        multiply_add<Element>(scores, q, k);
+      }
+      if (params.causal != 0 && causal_keys < 16) {
+        mask_causal(scores.x, causal_keys, lane);
+      }
+      if (at.keys - start < 16) {
+        mask_tail<0>(scores.x, at.keys - start, lane);
+      }
+      const RowPair rescale = online_softmax(scores.x, params.scale_log2, max, sum);
+#pragma unroll
+      for (int i = 0; i < Cfg::kColumnSteps * 8; ++i) {
+        o[i / 8].x[i % 8] *= rescale.row[i / 2 % 2];
+      }
+      thread = ptx::read_tid_x();
+      const int value_lane = static_cast<int>(thread % 32);
+      std::uint32_t p[1][4];
+      pack<Element>(scores.x, p);
+      const FragmentA probabilities{{p[0][0], p[0][1], p[0][2], p[0][3]}};
+#pragma unroll
+      for (int step = 0; step < Cfg::kColumnSteps; ++step) {
+        FragmentB v;
+        load(v, values, place_in_block, step, value_lane);
+        multiply_add<Element>(o[step], probabilities, v);
+      }
+    }
+  }
+
+  // Found again, as places in memory are.
+  const BlockPlace end_place(params, ptx::read_ctaid_x());
+  const HeadRows end(params, end_place);
+  thread = ptx::read_tid_x();
+  const int lane = static_cast<int>(thread % 32);
+  const int row = end_place.tile * Cfg::kRows + static_cast<int>(thread / 32) * 16;
+  const float inverse[2] = {inverse_of(quad_sum(sum.row[0])), inverse_of(quad_sum(sum.row[1]))};
+#pragma unroll
+  for (int i = 0; i < Cfg::kColumnSteps * 4; ++i) {
+    const int r = row + lane / 4 + i % 2 * 8;
+    const int column = i / 2 * 8 + lane % 4 * 2;
+    if (r < end.queries && column < params.head_dim) {
+      const float* const x = &o[i / 4].x[i % 4 * 2];
+      store_pair<Element>(params, end.output + r * params.o.row + column, x[0] * inverse[i % 2],
+                          x[1] * inverse[i % 2]);
+    }
+  }
+}
+
+}  // namespace fovea::attention

@@ -1,0 +1,275 @@
+// Attention over short sequences, 16-bit elements, sm_90a: O = softmax(scale Q K^T) V.
+//
+// All keys of a head are on chip at once, so each row has one softmax and nothing is rescaled.
+// Contract: Cfg::kKeys - 8 < keys <= Cfg::kKeys, not causal; any number of queries, heads and
+// images; strides are those of the tensor maps. Deterministic; O may be Q's memory.
+//
+//   producer warp --- K, V of a head ---> ring of key tiles --+
+//        |  ^ ^                                               v
+//        |  | +------- empty: 4 warps x tiles of the item --- 3 consumer warpgroups, tile t to t %
+//        3: |  +--------- empty: stored (4 warps) -------------- S = Q K^T (registers), softmax,
+//        +-- Q, 64 rows a tile -> ring of query tiles ------> O = P V, staged over Q, TMA
+//
+// The warpgroups drift apart until one multiplies while the others take exponentials.
+//
+// Shared memory: kKeySlots tiles of key rows and kTileSlots query tiles (static_assert below).
+// Registers: 24 a producer thread, 160 or 240 a consumer, of which S takes kKeys / 2.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/attention/attention_params.hpp"
+#include "kernels/attention/element.cuh"
+#include "kernels/attention/head_tile.cuh"
+#include "kernels/attention/ordered_barrier.cuh"
+#include "kernels/attention/output_store.cuh"
+#include "kernels/attention/softmax.cuh"
+#include "kernels/pipe/pipe_state.cuh"
+#include "kernels/ptx/fence.cuh"
+#include "kernels/ptx/mbarrier.cuh"
+#include "kernels/ptx/tma.cuh"
+#include "kernels/ptx/warp.cuh"
+#include "kernels/ptx/wgmma.cuh"
+
+namespace fovea::attention {
+
+/// What follows from the tuning of a kernel: Element, and kTuning.
+template <typename Variant>
+struct SinglePassCfg : Variant {
+  using Variant::kTuning;
+  static constexpr int kHeadDim = kTuning.head_dim;
+  static constexpr int kKeys = kTuning.kv_tile;
+  static constexpr int kConsumers = kTuning.consumers;
+  static constexpr int kKeySlots = kTuning.key_slots;
+  static constexpr int kTileSlots = kTuning.tile_slots;
+
+  static constexpr int kKeyRows = key_rows(kKeys);
+  static constexpr int kSteps = kKeyRows / 16;  // of P V
+  static constexpr int kThreads = threads_of(kConsumers);
+  static constexpr std::size_t kSharedBytes = shared_bytes(kTuning);
+  static constexpr int kConsumerRegisters = consumer_registers(kConsumers);
+  static_assert(kKeys % 8 == 0 && kKeys <= 256, "one wgmma makes all of a tile's scores");
+  static_assert(kKeySlots >= 2 && kTileSlots > kConsumers, "a ring that cannot advance");
+};
+
+template <typename Cfg>
+struct SinglePassStorage {
+  HeadTile<Cfg::kHeadDim, Cfg::kKeyRows> keys[Cfg::kKeySlots];
+  HeadTile<Cfg::kHeadDim, kTileRows> tiles[Cfg::kTileSlots];
+  pipe::PipeBarriers<Cfg::kKeySlots> key_barriers;
+  pipe::PipeBarriers<Cfg::kTileSlots> tile_barriers;
+};
+
+/// Where an item of work lies: parts of a head follow each other, then heads, then images.
+struct SinglePassItem {
+  int part, head, image;
+  __device__ __forceinline__ SinglePassItem(const Sm90Params& params, int item) {
+    const int both = item / params.parts;
+    part = item - both * params.parts;
+    image = both / params.heads;
+    head = both - image * params.heads;
+  }
+  /// Moves on by `step`, an item as a distance, without dividing.
+  __device__ __forceinline__ void advance(const Sm90Params& params, const SinglePassItem& step) {
+    part += step.part;
+    head += step.head;
+    image += step.image;
+    if (part >= params.parts) {
+      part -= params.parts;
+      ++head;
+    }
+    if (head >= params.heads) {
+      head -= params.heads;
+      ++image;
+    }
+  }
+};
+
+/// One thread: loads K, the queries and V of one item after the other.
+template <typename Cfg>
+__device__ __forceinline__ void produce(const Sm90Params& params, SinglePassStorage<Cfg>& shared) {
+  auto key = pipe::PipeState<Cfg::kKeySlots>::producer_start();
+  auto tile = pipe::PipeState<Cfg::kTileSlots>::producer_start();
+  const auto load_keys = [&](const OperandMaps& maps, const SinglePassItem& at) {
+    ptx::mbarrier_wait_parity(&shared.key_barriers.empty[key.stage], key.phase);
+    shared.keys[key.stage].load(maps, &shared.key_barriers.full[key.stage], 0,
+                                at.head / params.head_group, at.image,
+                                ptx::CacheHint::kEvictNormal);
+    key.advance();
+  };
+  SinglePassItem at(params, blockIdx.x);
+  const SinglePassItem step(params, gridDim.x);
+  for (int item = blockIdx.x; item < params.items; item += gridDim.x, at.advance(params, step)) {
+    load_keys(params.k, at);
+    for (int i = 0; i < params.tiles; ++i) {
+      ptx::mbarrier_wait_parity(&shared.tile_barriers.empty[tile.stage], tile.phase);
+      shared.tiles[tile.stage].load(params.q, &shared.tile_barriers.full[tile.stage],
+                                    (at.part * params.tiles + i) * kTileRows, at.head, at.image,
+                                    ptx::CacheHint::kEvictFirst);
+      tile.advance();
+      if (i == 0) {
+        load_keys(params.v, at);
+      }
+    }
+  }
+}
+
+/// Columns 16 * step on of P = 2^(scale_log2 * S - shift) in 16 bits, as wgmma takes A; `sum` gets
+/// this thread's part of each row's sum. Columns from kKeys on are zero.
+template <typename Cfg>
+__device__ __forceinline__ void exponentials(const float (&s)[Cfg::kKeys / 2], int step,
+                                             float scale_log2, const RowPair& shift,
+                                             std::uint32_t (&p)[4], RowPair& sum) {
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const int at = step * 8 + i * 2;
+    if (at < Cfg::kKeys / 2) {
+      const float low = ptx::ex2_approx(fmaf(s[at], scale_log2, -shift.row[i % 2]));
+      const float high = ptx::ex2_approx(fmaf(s[at + 1], scale_log2, -shift.row[i % 2]));
+      sum.row[i % 2] += low + high;
+      p[i] = Cfg::Element::pack(low, high);
+    } else {
+      p[i] = 0;
+    }
+  }
+}
+
+/// Warpgroup `group` of the consumers: every kConsumers-th query tile of the block's items. The
+/// scores of the next tile are made while the output of this one is stored.
+template <typename Cfg>
+__device__ __forceinline__ void consume(const Sm90Params& params, SinglePassStorage<Cfg>& shared,
+                                        int group) {
+  using Element = typename Cfg::Element;
+  const int warp = threadIdx.x / 32 % 4;
+  const int lane = threadIdx.x % 32;
+  auto key = pipe::PipeState<Cfg::kKeySlots>::consumer_start();
+  auto tile = pipe::PipeState<Cfg::kTileSlots>::consumer_start();
+  tile.skip(group);
+  int held = -1;  // the query slot that this warp's store still reads
+
+  const OrderedBarrier<Cfg::kConsumers> order(group);
+
+  SinglePassItem at(params, blockIdx.x);
+  const SinglePassItem step(params, gridDim.x);
+  int item = blockIdx.x;
+  int in_item = group;  // tile of the item
+  // Moves on to the item that the tile is in; whether there is one.
+  const auto find_tile = [&] {
+    while (in_item >= params.tiles) {
+      in_item -= params.tiles;
+      item += gridDim.x;
+      at.advance(params, step);
+      key.skip(2);
+    }
+    return item < params.items;
+  };
+  float s[Cfg::kKeys / 2];
+  const auto start_tile = [&] {
+    ptx::mbarrier_wait_parity(&shared.key_barriers.full[key.stage], key.phase);
+    ptx::mbarrier_wait_parity(&shared.tile_barriers.full[tile.stage], tile.phase);
+    ptx::wgmma_fence();
+    start_scores<Element, Cfg::kKeys>(s, shared.tiles[tile.stage], shared.keys[key.stage]);
+    ptx::wgmma_commit_group();
+  };
+
+  if (!find_tile()) {
+    return;
+  }
+  start_tile();
+  for (;;) {
+    const SinglePassItem place = at;
+    const int row = (at.part * params.tiles + in_item) * kTileRows + warp * kOutputRows;
+    const int slot = static_cast<int>(tile.stage);
+    auto value = key;
+    value.advance();
+    ptx::wgmma_wait_group<0>();
+    ptx::wgmma_fence_operands(s);
+    if (lane == 0) {
+      ptx::mbarrier_arrive(&shared.key_barriers.empty[key.stage]);
+    }
+
+    mask_tail<Cfg::kKeys - 8>(s, params.keys, lane);
+    const RowPair max = row_max(s);
+    const RowPair shift{{max.row[0] * params.scale_log2, max.row[1] * params.scale_log2}};
+    RowPair sum{};
+    std::uint32_t p[Cfg::kSteps][4];
+#pragma unroll
+    for (int step = 0; step < Cfg::kSteps; ++step) {
+      exponentials<Cfg>(s, step, params.scale_log2, shift, p[step], sum);
+    }
+    if (lane == 0 && held >= 0) {
+      ptx::bulk_wait_group_read<0>();
+      ptx::mbarrier_arrive(&shared.tile_barriers.empty[held]);
+    }
+    held = slot;
+
+    OutputTile<Cfg::kHeadDim> o;
+    ptx::mbarrier_wait_parity(&shared.key_barriers.full[value.stage], value.phase);
+    order.wait();
+    ptx::wgmma_fence();
+#pragma unroll
+    for (int step = 0; step < Cfg::kSteps; ++step) {
+      start_output<Element>(o, p[step], shared.keys[value.stage], step, step != 0);
+    }
+    ptx::wgmma_commit_group();
+    const float upper = ptx::rcp_approx(quad_sum(sum.row[0]));
+    const float lower = ptx::rcp_approx(quad_sum(sum.row[1]));
+    in_item += Cfg::kConsumers;
+    tile.skip(Cfg::kConsumers);
+    const bool more = find_tile();
+    ptx::wgmma_wait_group<0>();
+    o.fence();
+    if (lane == 0) {
+      ptx::mbarrier_arrive(&shared.key_barriers.empty[value.stage]);
+    }
+
+    const auto store = [&] {
+      o.multiply(upper, lower);
+      store_output<Element>(params, o, shared.tiles[slot], warp, lane, row, place.head,
+                            place.image);
+    };
+    if (!more) {
+      order.pass();
+      store();
+      break;
+    }
+    start_tile();
+    order.pass();
+    store();
+  }
+  if (lane == 0) {
+    ptx::bulk_wait_group_read<0>();
+  }
+}
+
+template <typename Cfg>
+__device__ __forceinline__ void sm90_single_pass(const Sm90Params& params) {
+  extern __shared__ __align__(1024) unsigned char memory[];
+  auto& shared = *reinterpret_cast<SinglePassStorage<Cfg>*>(memory);
+  static_assert(sizeof(SinglePassStorage<Cfg>) == Cfg::kSharedBytes);
+  static_assert(sizeof(SinglePassStorage<Cfg>) <= 232448, "what a block can have");
+
+  const int group = __shfl_sync(0xffffffffU, static_cast<int>(threadIdx.x) / 128, 0);
+  const int warp = __shfl_sync(0xffffffffU, static_cast<int>(threadIdx.x) / 32, 0);
+  if (threadIdx.x == 0) {
+    // Full: the producer's one arrival with the bytes. Empty: each warp that read the slot, once
+    // a tile.
+    shared.key_barriers.init(1, 4 * params.tiles);
+    shared.tile_barriers.init(1, 4);
+    ptx::fence_mbarrier_init();
+  }
+  __syncthreads();
+  if (group == Cfg::kConsumers) {
+    ptx::setmaxnreg_dec<kProducerRegisters>();
+    if (warp == Cfg::kConsumers * 4 && ptx::elect_sync()) {
+      ptx::griddepcontrol_wait();
+      ptx::griddepcontrol_launch_dependents();
+      produce<Cfg>(params, shared);
+    }
+  } else {
+    ptx::setmaxnreg_inc<Cfg::kConsumerRegisters>();
+    consume<Cfg>(params, shared, group);
+  }
+}
+
+}  // namespace fovea::attention

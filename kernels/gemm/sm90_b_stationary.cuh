@@ -1,0 +1,270 @@
+// GEMM for Hopper with B resident: output (M, N) = epilogue(A (M, K) B (N, K)^T) for small K, types
+// of one byte, N a multiple of kColumns.
+//
+//   producer warp --A by TMA, 64 rows x 128 bytes--> stages --full--> consumer warpgroup 0, 1, ..
+//                 <-------------------- empty -----------------------'   take tiles in turn
+//                 --B panel (kColumns, K)-----------> panel --panel_full--> all of them
+//
+// Streaming both operands takes 48 bytes a clock and SM at the tensor cores' full rate,
+// more than L2 gives for long. Here a block keeps its panel of B and walks down the rows; A alone
+// comes from L2. Blocks of other panels walk the same rows at the same time, so A is read from
+// memory once. Each consumer warpgroup owns whole tiles (64, kColumns), and they take turns at the
+// tensor cores
+// (`turn`): one's epilogue runs beside another's products.
+//
+// The position table costs nothing: tiles are 4 tokens x 16 images, so that the two rows of a lane
+// have one token, and tokens change so rarely that its values stay in registers.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "kernels/epilogue/fragment.cuh"
+#include "kernels/gemm/gemm_params.hpp"
+#include "kernels/pipe/grid.cuh"
+#include "kernels/pipe/pipe_state.cuh"
+#include "kernels/ptx/fence.cuh"
+#include "kernels/ptx/tma.cuh"
+#include "kernels/ptx/warp.cuh"
+#include "kernels/tile/product.cuh"
+
+namespace fovea::gemm {
+
+template <typename Cfg>
+struct BStationaryGemm {
+  static constexpr int kWarpgroup = 128;
+  static constexpr int kStages = Cfg::kStages;
+  static constexpr int kConsumers = Cfg::kConsumers;
+  static constexpr int kThreads = kWarpgroup * (kConsumers + 1);
+  static constexpr int kCtasPerSm = 1;
+  static constexpr int kConsumerRegisters = kConsumers == 3 ? 160 : 240;
+  static constexpr int kProducerRegisters = kConsumers == 3 ? 32 : 24;
+  static constexpr int kStageBytes = kGroupRows * kBlockBytes;
+  static constexpr int kPanelBlockBytes = Cfg::kColumns * kBlockBytes;
+  static constexpr int kWarps = kWarpgroup / 32;
+  // Two warpgroups have registers for their columns' scales and biases; with three, or with
+  // residuals to hold, they are read from shared memory.
+  static constexpr bool kRegisterColumns =
+      kConsumers == 2 && Cfg::kEpilogue != epilogue::Kind::kResidual;
+  static constexpr int kTableColumns = kRegisterColumns ? 1 : Cfg::kColumns;
+  static constexpr bool kPosition = Cfg::kEpilogue == epilogue::Kind::kPosition;
+
+  using Fragment = epilogue::Fragment<Cfg>;
+  using State = pipe::PipeState<kStages>;
+  using Accumulator = typename tile::ProductOf<Cfg::kInput, Cfg::kColumns>::Accumulator;
+
+  struct Storage {
+    std::uint8_t b[Cfg::kKBlocks][kPanelBlockBytes];
+    std::uint8_t a[kStages][kStageBytes];
+    float columns[kConsumers][2][kTableColumns];  // each warpgroup's: scale, bias
+    pipe::PipeBarriers<kStages> stages;
+    pipe::PipeBarriers<1> panel;
+    std::uint64_t turn[kConsumers];  // completed when the warpgroup may issue its products
+  };
+  static_assert(sizeof(Storage) <=
+                b_stationary_shared_bytes(Cfg::kColumns, Cfg::kKBlocks, kStages, 2 * kConsumers));
+  static_assert(Cfg::kScaled);
+  static_assert(!kPosition || kRegisterColumns, "a position's place is in registers");
+
+  const Params& p;
+  const epilogue::Params& out;
+  Storage& shared;
+  std::int64_t begin;  // of this block's tiles, panel after panel
+  std::int64_t end;
+
+  /// Part of this block's tiles in a panel.
+  struct Rows {
+    std::int32_t first;
+    std::int32_t last;  // one beyond
+  };
+
+  __device__ __forceinline__ std::int32_t first_panel() const {
+    return static_cast<std::int32_t>(begin / p.row_tiles);
+  }
+  __device__ __forceinline__ std::int32_t last_panel() const {  // one beyond
+    return static_cast<std::int32_t>((end + p.row_tiles - 1) / p.row_tiles);
+  }
+  __device__ __forceinline__ Rows rows_of(std::int32_t panel) const {
+    const std::int64_t base = static_cast<std::int64_t>(panel) * p.row_tiles;
+    return {static_cast<std::int32_t>(begin > base ? begin - base : 0),
+            static_cast<std::int32_t>(end - base < p.row_tiles ? end - base : p.row_tiles)};
+  }
+
+  __device__ __forceinline__ void load_panel(std::int32_t panel) {
+    ptx::mbarrier_arrive_expect_tx(&shared.panel.full[0], p.k_blocks * kPanelBlockBytes);
+    for (std::int32_t block = 0; block < p.k_blocks; ++block) {
+      ptx::tma_load_5d(shared.b[block], &p.b, &shared.panel.full[0], block * kBlockBytes, 0, 0, 0,
+                       panel * Fragment::kGroups, ptx::CacheHint::kEvictLast);
+    }
+  }
+
+  /// One thread.
+  __device__ __forceinline__ void produce() {
+    load_panel(first_panel());
+    pipe::wait_for_previous_grids();
+    State state = State::producer_start();
+    auto panel_state = pipe::PipeState<1>::consumer_start();
+    for (std::int32_t panel = first_panel(); panel < last_panel(); ++panel) {
+      if (panel != first_panel()) {
+        ptx::mbarrier_wait_parity(&shared.panel.empty[0], panel_state.phase);
+        panel_state.advance();
+        load_panel(panel);
+      }
+      const Rows rows = rows_of(panel);
+      for (std::int32_t row = rows.first; row < rows.last; ++row) {
+        const std::int32_t token = row / p.image_tiles * out.box_tokens;
+        const std::int32_t image = row % p.image_tiles * out.box_images;
+        for (std::int32_t block = 0; block < p.k_blocks; ++block) {
+          ptx::mbarrier_wait_parity(&shared.stages.empty[state.stage], state.phase);
+          ptx::mbarrier_arrive_expect_tx(&shared.stages.full[state.stage], kStageBytes);
+          ptx::tma_load_3d(shared.a[state.stage], &p.a, &shared.stages.full[state.stage],
+                           block * kBlockBytes, token, image);
+          state.advance();
+        }
+      }
+    }
+  }
+
+  /// Scale and bias of a panel, to where this warpgroup reads them.
+  __device__ __forceinline__ void load_columns(std::int32_t group, std::int32_t first) {
+    const std::uint32_t barrier = 1 + group;  // 0 is __syncthreads
+    ptx::bar_sync(barrier, kWarpgroup);       // the last panel's have been read
+    for (std::int32_t i = threadIdx.x % kWarpgroup; i < Cfg::kColumns; i += kWarpgroup) {
+      shared.columns[group][0][i] = out.column_scale[first + i];
+      shared.columns[group][1][i] = out.bias[first + i];
+    }
+    ptx::bar_sync(barrier, kWarpgroup);
+  }
+
+  __device__ __forceinline__ void consume(std::int32_t group) {
+    pipe::wait_for_previous_grids();
+    const bool lead = threadIdx.x % 32 == 0;
+    const std::int32_t thread = threadIdx.x % kWarpgroup;
+    const std::int32_t row_in_tile = thread / 32 * 16 + thread % 32 / epilogue::kQuad;
+    State state = State::consumer_start();
+    state.skip(group * p.k_blocks);
+    // The first warpgroup's first turn needs no leave.
+    auto turn =
+        group == 0 ? pipe::PipeState<1>::producer_start() : pipe::PipeState<1>::consumer_start();
+    auto panel_state = pipe::PipeState<1>::consumer_start();
+    std::int64_t next = begin + group;  // this warpgroup's next tile
+    typename Fragment::Addend addends[2];
+    std::conditional_t<kRegisterColumns, typename Fragment::RegisterColumns,
+                       typename Fragment::SharedColumns>
+        columns;
+    Accumulator accumulators[Cfg::kColumns / 2];
+
+    for (std::int32_t panel = first_panel(); panel < last_panel(); ++panel) {
+      ptx::mbarrier_wait_parity(&shared.panel.full[0], panel_state.phase);
+      panel_state.advance();
+      const std::int64_t base = static_cast<std::int64_t>(panel) * p.row_tiles;
+      const std::int32_t last = rows_of(panel).last;
+      std::int32_t token_at_hand = -1;
+      if constexpr (!kRegisterColumns) {
+        load_columns(group, panel * Cfg::kColumns);
+        columns = {shared.columns[group][0], shared.columns[group][1]};
+      } else {
+        columns.load_scales(out, panel * Cfg::kColumns);
+        if constexpr (!kPosition) {
+          columns.load_biases(out, panel * Cfg::kColumns);
+        }
+      }
+      for (; next < base + last; next += kConsumers) {
+        const std::int32_t row_tile = static_cast<std::int32_t>(next - base);
+        const std::int32_t token = row_tile / p.image_tiles * out.box_tokens;
+        const std::int32_t image = row_tile % p.image_tiles * out.box_images;
+        const std::int32_t column = panel * Cfg::kColumns;
+        epilogue::Row rows[2] = {epilogue::find_row(out, token, image, row_in_tile),
+                                 epilogue::find_row(out, token, image, row_in_tile + 8)};
+        if constexpr (kPosition) {
+          if (token != token_at_hand) {
+            token_at_hand = token;
+            const std::int32_t own = token + row_in_tile % out.box_tokens;
+            columns.load_position(out, own < out.tokens ? own : 0, column);
+          }
+        } else {
+          Fragment::template load_addends<true>(addends, out, rows, column);
+        }
+        const auto row_scales = Fragment::load_row_scales(out, rows);
+
+        ptx::mbarrier_wait_parity(&shared.turn[group], turn.phase);
+        turn.advance();
+        std::uint32_t previous = 0;
+        for (std::int32_t block = 0; block < p.k_blocks; ++block) {
+          ptx::mbarrier_wait_parity(&shared.stages.full[state.stage], state.phase);
+          ptx::wgmma_fence();
+          tile::multiply_block<Cfg::kInput, Cfg::kColumns>(
+              accumulators, ptx::shared_address(shared.a[state.stage]),
+              ptx::shared_address(shared.b[block]), block > 0);
+          if (block > 0) {
+            ptx::wgmma_wait_group<1>();
+            if (lead) {
+              ptx::mbarrier_arrive(&shared.stages.empty[previous]);
+            }
+          }
+          previous = state.stage;
+          state.advance();
+        }
+        // All is issued: the next warpgroup's products queue behind these.
+        if (lead) {
+          ptx::mbarrier_arrive(&shared.turn[group + 1 == kConsumers ? 0 : group + 1]);
+        }
+        ptx::wgmma_wait_group<0>();
+        ptx::wgmma_fence_operands(accumulators);
+        if (lead) {
+          ptx::mbarrier_arrive(&shared.stages.empty[previous]);
+        }
+        state.skip((kConsumers - 1) * p.k_blocks);
+        constexpr bool kAddends = Fragment::kHasAddend && !kPosition;
+        if (!kPosition && out.row_scale != nullptr) {
+          Fragment::template store<true, true, kAddends>(accumulators, out, rows, row_scales,
+                                                         columns, column, addends);
+        } else {
+          Fragment::template store<true, false, kAddends>(accumulators, out, rows, row_scales,
+                                                          columns, column, addends);
+        }
+      }
+      if (lead) {
+        ptx::mbarrier_arrive(&shared.panel.empty[0]);
+      }
+    }
+  }
+
+  __device__ __forceinline__ void run() {
+    const std::uint32_t group = __shfl_sync(0xffffffff, threadIdx.x / kWarpgroup, 0);
+    if (threadIdx.x == 0) {
+      ptx::prefetch_tensormap(&p.a);
+      ptx::prefetch_tensormap(&p.b);
+      shared.stages.init(1, kWarps);              // one warpgroup reads a stage
+      shared.panel.init(1, kWarps * kConsumers);  // all read the panel
+      for (int i = 0; i < kConsumers; ++i) {
+        ptx::mbarrier_init(&shared.turn[i], kWarps);
+      }
+      ptx::fence_mbarrier_init();
+    }
+    __syncthreads();
+    pipe::let_next_grid_start();
+    if (group == kConsumers) {
+      ptx::setmaxnreg_dec<kProducerRegisters>();
+      if (threadIdx.x % kWarpgroup == 0 && begin < end) {
+        produce();
+      }
+    } else {
+      ptx::setmaxnreg_inc<kConsumerRegisters>();
+      if (begin < end) {
+        consume(static_cast<std::int32_t>(group));
+      }
+    }
+  }
+
+  /// A kernel: what one block does.
+  static __device__ __forceinline__ void run_block(const Params& params) {
+    extern __shared__ __align__(1024) unsigned char memory[];
+    const std::int64_t tiles = static_cast<std::int64_t>(params.row_tiles) * params.column_tiles;
+    BStationaryGemm gemm{params, params.epilogue, *reinterpret_cast<Storage*>(memory),
+                         tiles * blockIdx.x / gridDim.x, tiles * (blockIdx.x + 1) / gridDim.x};
+    gemm.run();
+  }
+};
+
+}  // namespace fovea::gemm

@@ -1,0 +1,213 @@
+// GEMM for Hopper, both operands streamed: output (M, N) = epilogue(A (M, K) B (N, K)^T), any M, N
+// and K in multiples of 16.
+//
+//   producer warp --A, B by TMA--> stages --full--> consumer warpgroups, 64 rows each
+//                 <-------------- empty ----------'        '-- registers --> global memory
+//
+// Blocks are persistent and take tiles of (64 kConsumers, kColumns), columns first. The warpgroups
+// are independent of each other but for the ring of stages, so one's epilogue runs beside the
+// other's products as far as the ring lets them drift apart.
+//
+// Rows of A that are to be normalised are multiplied as they are: with the row's x * scale + shift
+// the product is scale * (x B^T) + shift * (sum of B's row), so that the normalised matrix, which
+// LayerNorm would write and this kernel read, need not exist. B has the norm's weight in it.
+//
+// Shared memory: kStages x (64 kConsumers + kColumns) x 128 bytes, the columns' scales (or
+// sums) and biases for each warpgroup, and the barriers.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/epilogue/fragment.cuh"
+#include "kernels/gemm/column_values.cuh"
+#include "kernels/gemm/gemm_params.hpp"
+#include "kernels/pipe/grid.cuh"
+#include "kernels/pipe/pipe_state.cuh"
+#include "kernels/ptx/fence.cuh"
+#include "kernels/ptx/tma.cuh"
+#include "kernels/ptx/warp.cuh"
+#include "kernels/tile/product.cuh"
+
+namespace fovea::gemm {
+
+template <typename Cfg>
+struct CooperativeGemm {
+  static constexpr int kWarpgroup = 128;
+  static constexpr int kRows = kGroupRows * Cfg::kConsumers;
+  static constexpr int kStages = Cfg::kStages;
+  static constexpr int kThreads = kWarpgroup * (Cfg::kConsumers + 1);
+  static constexpr int kCtasPerSm = Cfg::kConsumers == 1 ? 2 : 1;
+  // 64 Ki registers over the warpgroups; the producer needs few.
+  static constexpr int kConsumerRegisters = Cfg::kConsumers == 3 ? 160 : 240;
+  static constexpr int kProducerRegisters = Cfg::kConsumers == 3 ? 32 : 24;
+  static constexpr bool kReallocate = Cfg::kConsumers > 1;
+  static constexpr int kStageBytes = (kRows + Cfg::kColumns) * kBlockBytes;
+
+  using Fragment = epilogue::Fragment<Cfg>;
+  using Columns = ColumnValues<Cfg>;
+  using State = pipe::PipeState<kStages>;
+  using Accumulator = typename tile::ProductOf<Cfg::kInput, Cfg::kColumns>::Accumulator;
+
+  struct Storage {
+    std::uint8_t a[kStages][kRows * kBlockBytes];
+    std::uint8_t b[kStages][Cfg::kColumns * kBlockBytes];
+    typename Columns::Table columns[Cfg::kConsumers];  // each warpgroup's
+    pipe::PipeBarriers<kStages> stages;
+  };
+  static_assert(sizeof(Storage) <=
+                cooperative_shared_bytes(kRows, Cfg::kColumns, kStages, 2 * Cfg::kConsumers));
+
+  /// A tile: its first token, image and column.
+  struct Tile {
+    std::int32_t token;
+    std::int32_t image;
+    std::int32_t column;
+  };
+
+  const Params& p;
+  const epilogue::Params& out;
+  Storage& shared;
+
+  __device__ __forceinline__ std::int32_t tile_count() const {
+    return p.row_tiles * p.column_tiles;
+  }
+
+  __device__ __forceinline__ Tile tile_at(std::int32_t index) const {
+    const std::int32_t row = index / p.column_tiles;
+    return {row / p.image_tiles * out.box_tokens, row % p.image_tiles * out.box_images,
+            index % p.column_tiles * Cfg::kColumns};
+  }
+
+  __device__ __forceinline__ void load_a(const Tile& tile, std::int32_t block,
+                                         std::uint32_t stage) {
+    ptx::tma_load_3d(shared.a[stage], &p.a, &shared.stages.full[stage], block * kBlockBytes,
+                     tile.token, tile.image);
+  }
+
+  __device__ __forceinline__ void load_b(const Tile& tile, std::int32_t block,
+                                         std::uint32_t stage) {
+    ptx::tma_load_5d(shared.b[stage], &p.b, &shared.stages.full[stage], block * kBlockBytes, 0, 0,
+                     0, tile.column / Fragment::kGroupColumns);
+  }
+
+  /// One thread. Weights do not depend on earlier grids: as many as fit are fetched before waiting.
+  __device__ __forceinline__ void produce() {
+    const std::int32_t early = p.k_blocks < kStages ? p.k_blocks : kStages;
+    const std::int32_t count = tile_count();
+    const auto first = static_cast<std::int32_t>(blockIdx.x);
+    for (std::int32_t block = 0; block < early; ++block) {
+      ptx::mbarrier_arrive_expect_tx(&shared.stages.full[block], kStageBytes);
+      load_b(tile_at(first), block, block);
+    }
+    pipe::wait_for_previous_grids();
+    State state = State::producer_start();
+    for (std::int32_t index = first; index < count; index += gridDim.x) {
+      const Tile tile = tile_at(index);
+      for (std::int32_t block = 0; block < p.k_blocks; ++block) {
+        if (index != first || block >= early) {
+          ptx::mbarrier_wait_parity(&shared.stages.empty[state.stage], state.phase);
+          ptx::mbarrier_arrive_expect_tx(&shared.stages.full[state.stage], kStageBytes);
+          load_b(tile, block, state.stage);
+        }
+        load_a(tile, block, state.stage);
+        state.advance();
+      }
+    }
+  }
+
+  __device__ __forceinline__ void release(std::uint32_t stage) {
+    if (threadIdx.x % 32 == 0) {
+      ptx::mbarrier_arrive(&shared.stages.empty[stage]);
+    }
+  }
+
+  template <bool kWhole>
+  __device__ __forceinline__ void store(const Accumulator (&accumulators)[Cfg::kColumns / 2],
+                                        const epilogue::Row (&rows)[2],
+                                        const typename Fragment::RowScales& row_scales,
+                                        std::int32_t group, std::int32_t column,
+                                        typename Fragment::Addend (&addends)[2]) {
+    const typename Fragment::SharedColumns columns{shared.columns[group][0],
+                                                   shared.columns[group][1]};
+    Fragment::template store<kWhole, true, Fragment::kHasAddend>(
+        accumulators, out, rows, row_scales, columns, column, addends);
+  }
+
+  __device__ __forceinline__ void consume(std::int32_t group) {
+    const std::int32_t thread = threadIdx.x % kWarpgroup;
+    const std::int32_t row = group * kGroupRows + thread / 32 * 16 + thread % 32 / epilogue::kQuad;
+    const std::int32_t count = tile_count();
+    State state = State::consumer_start();
+    Accumulator accumulators[Cfg::kColumns / 2];
+    for (std::int32_t index = blockIdx.x; index < count; index += gridDim.x) {
+      const Tile tile = tile_at(index);
+      const Columns column_values = Columns::load(out, tile.column);
+      pipe::wait_for_previous_grids();
+      epilogue::Row rows[2] = {epilogue::find_row(out, tile.token, tile.image, row),
+                               epilogue::find_row(out, tile.token, tile.image, row + 8)};
+      typename Fragment::Addend addends[2];
+      Fragment::template load_addends<false>(addends, out, rows, tile.column);
+      const auto row_scales = Fragment::load_row_scales(out, rows);
+
+      std::uint32_t previous = 0;
+      for (std::int32_t block = 0; block < p.k_blocks; ++block) {
+        ptx::mbarrier_wait_parity(&shared.stages.full[state.stage], state.phase);
+        ptx::wgmma_fence();
+        tile::multiply_block<Cfg::kInput, Cfg::kColumns>(
+            accumulators,
+            ptx::shared_address(shared.a[state.stage] + group * kGroupRows * kBlockBytes),
+            ptx::shared_address(shared.b[state.stage]), block > 0);
+        if (block > 0) {
+          ptx::wgmma_wait_group<1>();
+          release(previous);
+        }
+        previous = state.stage;
+        state.advance();
+      }
+      ptx::wgmma_wait_group<0>();
+      ptx::wgmma_fence_operands(accumulators);
+      release(previous);
+      column_values.store(shared.columns[group], 1 + group);  // 0 is __syncthreads
+      if (tile.column + Cfg::kColumns <= out.columns) {
+        store<true>(accumulators, rows, row_scales, group, tile.column, addends);
+      } else {
+        store<false>(accumulators, rows, row_scales, group, tile.column, addends);
+      }
+    }
+  }
+
+  __device__ __forceinline__ void run() {
+    const std::uint32_t group = __shfl_sync(0xffffffff, threadIdx.x / kWarpgroup, 0);
+    if (threadIdx.x == 0) {
+      ptx::prefetch_tensormap(&p.a);
+      ptx::prefetch_tensormap(&p.b);
+      // full: the producer's arrival, then its bytes; empty: each consumer warp.
+      shared.stages.init(1, Cfg::kConsumers * kWarpgroup / 32);
+      ptx::fence_mbarrier_init();
+    }
+    __syncthreads();
+    pipe::let_next_grid_start();
+    if (group == Cfg::kConsumers) {
+      if constexpr (kReallocate) {
+        ptx::setmaxnreg_dec<kProducerRegisters>();
+      }
+      if (threadIdx.x % kWarpgroup == 0) {
+        produce();
+      }
+    } else {
+      if constexpr (kReallocate) {
+        ptx::setmaxnreg_inc<kConsumerRegisters>();
+      }
+      consume(static_cast<std::int32_t>(group));
+    }
+  }
+
+  /// A kernel: what one block does.
+  static __device__ __forceinline__ void run_block(const Params& params) {
+    extern __shared__ __align__(1024) unsigned char memory[];
+    CooperativeGemm gemm{params, params.epilogue, *reinterpret_cast<Storage*>(memory)};
+    gemm.run();
+  }
+};
+
+}  // namespace fovea::gemm

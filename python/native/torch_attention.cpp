@@ -1,0 +1,209 @@
+// Attention on torch's tensors: shapes and strides to the C interface.
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "python/native/engine.hpp"
+#include "python/native/operators.hpp"
+
+namespace fovea::torch_operators {
+namespace {
+
+constexpr const char* kDense = "fovea::attention";
+constexpr const char* kVarlen = "fovea::attention_varlen";
+constexpr std::int64_t kVector = 8;  // elements that GPUs read at once: strides are multiples
+
+/// Which axes of a tensor are which. Tensors of sequences one after the other have no batch.
+struct Axes {
+  int batch;
+  int head;
+  int row;
+  int dim;
+};
+constexpr Axes kDenseAxes{.batch = 0, .head = 1, .row = 2, .dim = 3};
+constexpr Axes kVarlenAxes{.batch = -1, .head = 1, .row = 0, .dim = 2};
+
+/// A stride that nobody follows can be anything; kernels want it to look like the others.
+std::int64_t stride_of(const Tensor& tensor, int axis) {
+  if (axis < 0 || tensor.size(axis) == 1) {
+    return kVector;
+  }
+  return tensor.stride(axis);
+}
+
+fovea_strides strides_of(const Tensor& tensor, const Axes& axes) {
+  return {.batch = stride_of(tensor, axes.batch),
+          .head = stride_of(tensor, axes.head),
+          .row = stride_of(tensor, axes.row)};
+}
+
+/// The tensor itself when kernels can read it as it lies, else a dense copy.
+Tensor readable(const Tensor& tensor, const Axes& axes) {
+  const fovea_strides strides = strides_of(tensor, axes);
+  bool reads = tensor.size(axes.dim) == 1 || tensor.stride(axes.dim) == 1;
+  if (tensor.is_cuda()) {
+    for (const std::int64_t stride : {strides.batch, strides.head, strides.row}) {
+      reads = reads && stride > 0 && stride % kVector == 0;
+    }
+    reads = reads && is_aligned(tensor);
+  }
+  return reads ? tensor : copied(tensor);
+}
+
+void check_operands(const char* name, const Tensor& q, const Tensor& k, const Tensor& v,
+                    const Axes& axes, std::int64_t level) {
+  const std::int64_t rank = axes.dim + 1;
+  const auto shapes = [&] {
+    return " (q " + shape_of(q) + ", k " + shape_of(k) + ", v " + shape_of(v) + ")";
+  };
+  if (q.dim() != rank || k.dim() != rank || v.dim() != rank) {
+    fail(std::string(name) + ": q, k and v have " + std::to_string(rank) + " dimensions" +
+         shapes());
+  }
+  for (std::int64_t axis = 0; axis < rank; ++axis) {
+    if (k.size(axis) != v.size(axis)) {
+      fail(std::string(name) + ": k and v have one shape" + shapes());
+    }
+  }
+  if (q.size(axes.dim) != k.size(axes.dim) ||
+      (axes.batch >= 0 && q.size(axes.batch) != k.size(axes.batch))) {
+    fail(std::string(name) + ": q and k agree in batch and head dimension" + shapes());
+  }
+  if (k.size(axes.head) == 0 || q.size(axes.head) % k.size(axes.head) != 0) {
+    fail(std::string(name) + ": the heads of q are a multiple of those of k" + shapes());
+  }
+  const std::int32_t type = type_of(name, q);
+  if (type_of(name, k) != type || type_of(name, v) != type) {
+    fail(std::string(name) + ": q, k and v are of one type");
+  }
+  if (level < FOVEA_LEVEL_AUTO || level > FOVEA_LEVEL_WGMMA) {
+    fail(std::string(name) + ": there is no level " + std::to_string(level));
+  }
+  require_one_device(name, {&q, &k, &v});
+}
+
+double scale_of(const char* name, std::optional<double> scale, std::int64_t head_dim) {
+  const double value = scale.value_or(1.0 / std::sqrt(static_cast<double>(head_dim)));
+  if (!(value > 0) || !std::isfinite(value)) {
+    fail(std::string(name) + ": the scale " + std::to_string(value) +
+         " is not positive and finite");
+  }
+  return value;
+}
+
+/// What dense and varlen calls set alike. `q`, `k` and `v` become what kernels read: copies where
+/// they cannot be read as they lie.
+fovea_attention_args args_of(const char* name, Tensor& q, Tensor& k, Tensor& v, const Axes& axes,
+                             double scale, std::int64_t level) {
+  q = readable(q, axes);
+  k = readable(k, axes);
+  v = readable(v, axes);
+  fovea_attention_args args{};
+  args.q = q.data_ptr();
+  args.k = k.data_ptr();
+  args.v = v.data_ptr();
+  args.q_strides = strides_of(q, axes);
+  args.k_strides = strides_of(k, axes);
+  args.v_strides = strides_of(v, axes);
+  args.heads = q.size(axes.head);
+  args.kv_heads = k.size(axes.head);
+  args.head_dim = q.size(axes.dim);
+  args.scale = scale;
+  args.type = type_of(name, q);
+  args.level = static_cast<std::int32_t>(level);
+  return args;
+}
+
+}  // namespace
+
+Tensor attention(Tensor q, Tensor k, Tensor v, bool is_causal, std::optional<double> scale,
+                 std::int64_t level) {
+  refuse_gradients(kDense, {&q, &k, &v});
+  check_operands(kDense, q, k, v, kDenseAxes, level);
+  const std::int64_t batch = q.size(0);
+  const std::int64_t heads = q.size(1);
+  const std::int64_t queries = q.size(2);
+  const std::int64_t dim = q.size(3);
+  // Memory order (batch, length, heads, d): the projection that follows reads it without a copy.
+  const std::vector<std::int64_t> sizes{batch, heads, queries, dim};
+  const std::vector<std::int64_t> strides{queries * heads * dim, dim, heads * dim, 1};
+  Tensor output = empty(q, sizes, strides, torch_type(q));
+  const double factor = scale_of(kDense, scale, dim);
+  if (output.numel() == 0) {
+    return output;
+  }
+  if (k.size(2) == 0) {
+    fail(std::string(kDense) + ": there are no keys");
+  }
+  const Place place(q);
+  fovea_attention_args args = args_of(kDense, q, k, v, kDenseAxes, factor, level);
+  args.o = output.data_ptr();
+  args.o_strides = {.batch = strides[0], .head = strides[1], .row = strides[2]};
+  args.batch = batch;
+  args.queries = queries;
+  args.keys = k.size(2);
+  args.causal = is_causal ? FOVEA_CAUSAL_FIRST : FOVEA_CAUSAL_NONE;
+  check(engine().attention(&args, place.get()));
+  return output;
+}
+
+namespace {
+
+/// Offsets of sequences: int32, dense, as many as the other's. On the CPU their values are checked
+/// here, for they are addresses; on a GPU that would wait for it.
+void check_offsets(const Tensor& offsets, const Tensor& tensor, const char* what) {
+  if (torch_type(offsets) != aoti_torch_dtype_int32() || offsets.dim() != 1 ||
+      offsets.size(0) < 2 || !offsets.is_contiguous()) {
+    fail(std::string(kVarlen) + ": " + what + " is int32, of one dense dimension, batch + 1 long");
+  }
+  if (offsets.is_cuda()) {
+    return;
+  }
+  const auto* const values = static_cast<const std::int32_t*>(offsets.data_ptr());
+  const std::int64_t count = offsets.size(0);
+  bool ordered = values[0] == 0 && values[count - 1] == tensor.size(0);
+  for (std::int64_t i = 1; i < count; ++i) {
+    ordered = ordered && values[i] >= values[i - 1];
+  }
+  if (!ordered) {
+    fail(std::string(kVarlen) + ": " + what + " rises from 0 to the number of rows, " +
+         std::to_string(tensor.size(0)));
+  }
+}
+
+}  // namespace
+
+Tensor attention_varlen(Tensor q, Tensor k, Tensor v, const Tensor& cu_seqlens_q,
+                        const Tensor& cu_seqlens_k, std::int64_t max_q, std::int64_t max_k,
+                        bool is_causal, std::optional<double> scale, std::int64_t level) {
+  refuse_gradients(kVarlen, {&q, &k, &v});
+  check_operands(kVarlen, q, k, v, kVarlenAxes, level);
+  require_one_device(kVarlen, {&q, &cu_seqlens_q, &cu_seqlens_k});
+  check_offsets(cu_seqlens_q, q, "cu_seqlens_q");
+  check_offsets(cu_seqlens_k, k, "cu_seqlens_k");
+  if (cu_seqlens_q.size(0) != cu_seqlens_k.size(0)) {
+    fail(std::string(kVarlen) + ": cu_seqlens_q and cu_seqlens_k are of one length");
+  }
+  const double factor = scale_of(kVarlen, scale, q.size(2));
+  Tensor output = empty(q, sizes_of(q));
+  if (output.numel() == 0) {
+    return output;
+  }
+  if (max_q < 1 || max_k < 1) {
+    fail(std::string(kVarlen) + ": max_q and max_k are the longest sequences, at least 1");
+  }
+  const Place place(q);
+  fovea_attention_args args = args_of(kVarlen, q, k, v, kVarlenAxes, factor, level);
+  args.o = output.data_ptr();
+  args.o_strides = strides_of(output, kVarlenAxes);
+  args.batch = cu_seqlens_q.size(0) - 1;
+  args.queries = max_q;
+  args.keys = max_k;
+  args.causal = is_causal ? FOVEA_CAUSAL_LAST : FOVEA_CAUSAL_NONE;
+  args.cu_seqlens_q = static_cast<const std::int32_t*>(cu_seqlens_q.data_ptr());
+  args.cu_seqlens_k = static_cast<const std::int32_t*>(cu_seqlens_k.data_ptr());
+  check(engine().attention(&args, place.get()));
+  return output;
+}
+
+}  // namespace fovea::torch_operators

@@ -1,0 +1,359 @@
+// CpuBackend: prepares weights, and leads its threads through batches.
+#include "cpu/cpu_backend.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <mutex>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "core/error.hpp"
+#include "core/thread_pool.hpp"
+#include "cpu/cpu_executor.hpp"
+#include "cpu/isa.hpp"
+#include "cpu/row_kernels.hpp"
+#include "cpu/schedule.hpp"
+#include "cpu/single_thread.hpp"
+
+namespace fovea::cpu {
+namespace {
+
+Precision choose_precision(Precision asked) {
+  if (asked == Precision::kInt8 || asked == Precision::kFp8) {
+    fail("{} is computed on NVIDIA GPUs only; use fp32, bf16 or auto on the CPU", to_string(asked));
+  }
+  if (asked == Precision::kAuto) {
+    return has_bf16() ? Precision::kBf16 : Precision::kFp32;
+  }
+  if (asked == Precision::kBf16 && !has_bf16()) {
+    fail(
+        "bf16 needs a CPU with AMX or AVX512-BF16 instructions; oneDNN finds {} here. "
+        "Use fp32 or auto",
+        isa_name());
+  }
+  return asked;
+}
+
+class CpuBackend : public ops::Backend {
+ public:
+  explicit CpuBackend(const CpuOptions& options)
+      : precision_(choose_precision(options.precision)),
+        activation_(precision_ == Precision::kBf16 ? DType::kBF16 : DType::kF32),
+        pool_(options.threads > 0 ? options.threads : available_threads()),
+        note_(options.note) {
+    for (int worker = 0; worker < pool_.threads(); ++worker) {
+      workers_.push_back(std::make_unique<Worker>(cache_));
+    }
+  }
+
+  [[nodiscard]] std::string description() const override {
+    return fmt::format("cpu (oneDNN, {}), {}, {} threads", isa_name(), to_string(precision_),
+                       threads());
+  }
+  [[nodiscard]] std::string take_note() override {
+    const std::lock_guard turn(turn_);
+    return std::exchange(note_, {});
+  }
+  [[nodiscard]] Precision precision() const override { return precision_; }
+  [[nodiscard]] int threads() const override { return pool_.threads(); }
+  [[nodiscard]] ops::TensorTypes types() const override {
+    return {DType::kF32, activation_, activation_, activation_, activation_};
+  }
+
+  [[nodiscard]] std::string can_run(const ops::PatchEmbedProblem& problem) const override;
+  [[nodiscard]] std::string can_run(const ops::LayerNormProblem& problem) const override;
+  [[nodiscard]] std::string can_run(const ops::LinearProblem& problem) const override;
+  [[nodiscard]] std::string can_run(const ops::AttentionProblem& problem) const override;
+  [[nodiscard]] std::string can_run(const ops::PoolProblem& problem) const override;
+
+  [[nodiscard]] ops::PreparedPtr prepare(const ops::PatchEmbedWeights& weights) override;
+  [[nodiscard]] ops::PreparedPtr prepare(const ops::LayerNormWeights& weights) override;
+  [[nodiscard]] ops::PreparedPtr prepare(const ops::LinearWeights& weights) override;
+  [[nodiscard]] ops::PreparedPtr prepare(const ops::PoolWeights& weights) override;
+
+  void for_each(std::size_t count, const std::function<void(std::size_t)>& task) override {
+    pool_.parallel_for(count, [&](std::size_t index, int /*worker*/) { task(index); });
+  }
+
+  void run(const ops::Batch& batch,
+           const std::function<void(ops::Executor&, const ops::Slice&)>& network) override;
+
+  [[nodiscard]] std::vector<ops::OperatorTime> profile() const override;
+  void reset_profile() override;
+
+ private:
+  [[nodiscard]] std::unique_ptr<PackedWeights> pack(const ops::LinearWeights& weights,
+                                                    DType type) const {
+    const SingleThread single;
+    return std::make_unique<PackedWeights>(cache_, weights, type);
+  }
+  [[nodiscard]] std::string reason_type(DType type) const;
+
+  Precision precision_;
+  DType activation_;
+  MatmulCache cache_;
+  std::vector<std::unique_ptr<Worker>> workers_;
+  std::vector<std::unique_ptr<Team>> teams_;  // kept for batches cut alike
+  mutable std::mutex turn_;
+  ThreadPool pool_;
+  std::string note_;
+};
+
+std::string CpuBackend::reason_type(DType type) const {
+  if (type == activation_) {
+    return "";
+  }
+  return fmt::format("this backend was made for {} operands, not {}", to_string(activation_),
+                     to_string(type));
+}
+
+std::string CpuBackend::can_run(const ops::PatchEmbedProblem& problem) const {
+  const std::string reason = reason_invalid(problem);
+  return !reason.empty() || problem.output == DType::kF32 ? reason : "the output must be f32";
+}
+
+std::string CpuBackend::can_run(const ops::LayerNormProblem& problem) const {
+  const std::string reason = reason_invalid(problem);
+  if (!reason.empty()) {
+    return reason;
+  }
+  if (problem.input != DType::kF32) {
+    return "the input must be f32";
+  }
+  return problem.output == DType::kF32 || problem.output == DType::kBF16
+             ? ""
+             : "the output must be f32 or bf16";
+}
+
+std::string CpuBackend::can_run(const ops::LinearProblem& problem) const {
+  const std::string reason = reason_invalid(problem);
+  if (!reason.empty()) {
+    return reason;
+  }
+  if (problem.row_scales) {
+    return "this backend has no scales for rows";
+  }
+  if (problem.norm) {
+    return "norms are operators of their own here";
+  }
+  if (problem.epilogue == ops::Epilogue::kResidual && problem.output != DType::kF32) {
+    return "residuals are added in f32 only";
+  }
+  if (problem.output != DType::kF32 && problem.output != activation_) {
+    return reason_type(problem.output);
+  }
+  return reason_type(problem.input);
+}
+
+std::string CpuBackend::can_run(const ops::AttentionProblem& problem) const {
+  const std::string reason = reason_invalid(problem);
+  if (!reason.empty()) {
+    return reason;
+  }
+  return reason_type(problem.type == activation_ ? problem.output : problem.type);
+}
+
+std::string CpuBackend::can_run(const ops::PoolProblem& problem) const {
+  const std::string reason = reason_invalid(problem);
+  return !reason.empty() || problem.input == DType::kF32 ? reason : "the input must be f32";
+}
+
+ops::PreparedPtr CpuBackend::prepare(const ops::PatchEmbedWeights& weights) {
+  check_weights(weights);
+  // v * scale + shift = (v - center) * scale + (center * scale + shift): the scale goes into the
+  // weights, the constant into the bias, and the bias into the position table.
+  const auto in = static_cast<std::size_t>(weights.projection.in);
+  const auto out = static_cast<std::size_t>(weights.projection.out);
+  AlignedBuffer<float> scaled(in * out);
+  std::vector<double> constant(out);
+  for (std::size_t o = 0; o < out; ++o) {
+    constant[o] = weights.projection.bias[o];
+    for (std::size_t i = 0; i < in; ++i) {
+      const double weight = weights.projection.weight[o * in + i];
+      const double scale = weights.scale[i % 3];
+      scaled[o * in + i] = static_cast<float>(weight * scale);
+      constant[o] += weight * (kPixelCenter * scale + weights.shift[i % 3]);
+    }
+  }
+  auto parameters = std::make_unique<PatchEmbedParameters>();
+  parameters->position = AlignedBuffer<float>(weights.position.size());
+  for (std::size_t i = 0; i < weights.position.size(); ++i) {
+    parameters->position[i] = static_cast<float>(weights.position[i] + constant[i % out]);
+  }
+  const std::vector<float> no_bias(out);
+  parameters->projection = pack({.in = weights.projection.in,
+                                 .out = weights.projection.out,
+                                 .weight = scaled.span(),
+                                 .bias = no_bias},
+                                activation_);
+  return parameters;
+}
+
+ops::PreparedPtr CpuBackend::prepare(const ops::LayerNormWeights& weights) {
+  check_weights(weights);
+  return std::make_unique<NormParameters>(weights);
+}
+
+ops::PreparedPtr CpuBackend::prepare(const ops::LinearWeights& weights) {
+  check_weights(weights);
+  return pack(weights, activation_);
+}
+
+ops::PreparedPtr CpuBackend::prepare(const ops::PoolWeights& weights) {
+  check_weights(weights);
+  auto parameters = std::make_unique<PoolParameters>();
+  parameters->keys = AlignedBuffer<float>(weights.key.size());
+  std::ranges::copy(weights.key, parameters->keys.data());
+  const std::int64_t head_dim = weights.value.out / weights.heads;
+  for (std::int64_t head = 0; head < weights.heads; ++head) {
+    const auto first = static_cast<std::size_t>(head * head_dim);
+    const auto rows = static_cast<std::size_t>(head_dim);
+    const auto in = static_cast<std::size_t>(weights.value.in);
+    parameters->values.push_back(
+        pack({.in = weights.value.in,
+              .out = head_dim,
+              .weight = weights.value.weight.subspan(first * in, rows * in),
+              .bias = weights.value.bias.subspan(first, rows)},
+             DType::kF32));
+  }
+  parameters->out = pack(weights.out, DType::kF32);
+  parameters->norm = std::make_unique<NormParameters>(weights.norm);
+  parameters->fc1 = pack(weights.fc1, DType::kF32);
+  parameters->fc2 = pack(weights.fc2, DType::kF32);
+  return parameters;
+}
+
+/// Hands out a batch's slices; holds the first exception of any thread.
+class SliceQueue {
+ public:
+  SliceQueue(const ops::Batch& batch, const Schedule& schedule)
+      : batch_(batch), schedule_(schedule), remaining_(batch.images) {}
+
+  /// The next slice, without workspace; 0 images when there are no more.
+  ops::Slice take() {
+    const std::lock_guard lock(mutex_);
+    ops::Slice slice;
+    if (remaining_ == 0) {
+      return slice;
+    }
+    const auto images = static_cast<std::size_t>(batch_.images);
+    slice.first = batch_.images - remaining_;
+    slice.images = next_slice(schedule_, remaining_);
+    const auto first = static_cast<std::size_t>(slice.first);
+    slice.input = batch_.input.data() + first * (batch_.input.size() / images);
+    slice.output = batch_.output.data() + first * (batch_.output.size() / images);
+    remaining_ -= slice.images;
+    return slice;
+  }
+
+  void stop(std::exception_ptr error) {
+    const std::lock_guard lock(mutex_);
+    remaining_ = 0;
+    if (!error_) {
+      error_ = std::move(error);
+    }
+  }
+
+  void rethrow() const {
+    if (error_) {
+      std::rethrow_exception(error_);
+    }
+  }
+  [[nodiscard]] bool failed() const { return error_ != nullptr; }
+
+ private:
+  const ops::Batch& batch_;
+  const Schedule& schedule_;
+  std::int64_t remaining_;
+  std::exception_ptr error_;
+  std::mutex mutex_;
+};
+
+void CpuBackend::run(const ops::Batch& batch,
+                     const std::function<void(ops::Executor&, const ops::Slice&)>& network) {
+  if (batch.images <= 0) {
+    return;
+  }
+  const std::lock_guard turn(turn_);
+  const Schedule schedule = plan_schedule(batch.images, batch.tokens, threads());
+  if (teams_.size() != static_cast<std::size_t>(schedule.teams)) {
+    teams_.clear();
+    for (int executor = 0; executor < schedule.teams; ++executor) {
+      teams_.push_back(std::make_unique<Team>(schedule.team));
+    }
+  }
+  for (const auto& team : teams_) {
+    team->reset();
+  }
+  SliceQueue queue(batch, schedule);
+  const auto walk = [&](Team& team, int rank, Worker& worker) {
+    CpuExecutor executor(team, rank, worker, activation_, batch.stop);
+    for (;;) {
+      if (rank == 0) {
+        team.slice = queue.take();
+        const std::size_t bytes =
+            static_cast<std::size_t>(team.slice.images) * batch.workspace_bytes_per_image;
+        if (team.workspace.size() < bytes) {
+          team.workspace = AlignedBuffer<std::byte>(bytes);
+        }
+        team.slice.workspace = team.workspace.data();
+      }
+      team.barrier().arrive_and_wait();
+      const ops::Slice slice = team.slice;
+      if (slice.images == 0) {
+        return;
+      }
+      network(executor, slice);
+      team.barrier().arrive_and_wait();
+    }
+  };
+  pool_.parallel_for(workers_.size(), [&](std::size_t index, int worker) {
+    const SingleThread single;
+    Team& team = *teams_[index / static_cast<std::size_t>(schedule.team)];
+    const auto rank = static_cast<int>(index % static_cast<std::size_t>(schedule.team));
+    try {
+      walk(team, rank, *workers_[static_cast<std::size_t>(worker)]);
+    } catch (...) {
+      queue.stop(std::current_exception());
+      team.barrier().abort();
+    }
+  });
+  if (queue.failed()) {
+    teams_.clear();  // their barriers are spent
+    queue.rethrow();
+  }
+}
+
+std::vector<ops::OperatorTime> CpuBackend::profile() const {
+  const std::lock_guard turn(turn_);
+  std::vector<ops::OperatorTime> sums;
+  for (const auto& worker : workers_) {
+    for (const ops::OperatorTime& time : worker->times) {
+      const auto found = std::ranges::find(sums, time.name, &ops::OperatorTime::name);
+      if (found == sums.end()) {
+        sums.push_back(time);
+      } else {
+        found->calls += time.calls;
+        found->seconds += time.seconds;
+      }
+    }
+  }
+  return sums;
+}
+
+void CpuBackend::reset_profile() {
+  const std::lock_guard turn(turn_);
+  for (const auto& worker : workers_) {
+    worker->times.clear();
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<ops::Backend> make_cpu_backend(const CpuOptions& options) {
+  limit_isa_from_environment();
+  return std::make_unique<CpuBackend>(options);
+}
+
+}  // namespace fovea::cpu

@@ -1,0 +1,315 @@
+// The operators on the CPU: what each thread of a team does of them.
+#include "cpu/cpu_executor.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "cpu/row_kernels.hpp"
+#include "cpu/schedule.hpp"
+
+namespace fovea::cpu {
+namespace {
+
+using ops::Epilogue;
+
+std::size_t bytes_of(std::int64_t elements, DType type) {
+  return static_cast<std::size_t>(elements) * size_of(type);
+}
+
+std::byte* offset(void* base, std::int64_t elements, DType type) {
+  return static_cast<std::byte*>(base) + bytes_of(elements, type);
+}
+
+const std::byte* offset(const void* base, std::int64_t elements, DType type) {
+  return static_cast<const std::byte*>(base) + bytes_of(elements, type);
+}
+
+template <typename P>
+const P& as(const ops::Prepared& prepared) {
+  return dynamic_cast<const P&>(prepared);
+}
+
+}  // namespace
+
+/// Adds the time of its life to the worker's account of `name`.
+class CpuExecutor::Timer {
+ public:
+  Timer(Worker& worker, std::string_view name)
+      : times_(worker.times), index_(account_of(name)), start_(std::chrono::steady_clock::now()) {}
+  ~Timer() {
+    const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start_;
+    ++times_[index_].calls;
+    times_[index_].seconds += time.count();
+  }
+  Timer(const Timer&) = delete;
+  Timer& operator=(const Timer&) = delete;
+
+ private:
+  /// Opened here if need be: the destructor must not run out of memory.
+  [[nodiscard]] std::size_t account_of(std::string_view name) {
+    const auto found = std::ranges::find(times_, name, &ops::OperatorTime::name);
+    const auto index = static_cast<std::size_t>(found - times_.begin());
+    if (found == times_.end()) {
+      times_.push_back({.name = std::string(name)});
+    }
+    return index;
+  }
+
+  std::vector<ops::OperatorTime>& times_;
+  std::size_t index_;
+  std::chrono::steady_clock::time_point start_;
+};
+
+template <typename Task>
+void CpuExecutor::share_rows(std::int64_t rows, const Task& task) {
+  if (team_.size() == 1) {
+    task(0, rows);
+    return;
+  }
+  const std::int64_t block = std::max<std::int64_t>(1, rows / (2 * std::int64_t{team_.size()}));
+  share((rows + block - 1) / block, [&](std::int64_t index) {
+    const std::int64_t first = index * block;
+    task(first, std::min(block, rows - first));
+  });
+}
+
+std::byte* CpuExecutor::scratch(std::size_t bytes) {
+  // Operators end with a barrier, so nobody uses the old memory any more.
+  if (rank_ == 0 && team_.scratch.size() < bytes) {
+    team_.scratch = AlignedBuffer<std::byte>(bytes);
+  }
+  team_.barrier().arrive_and_wait();
+  return team_.scratch.data();
+}
+
+float* CpuExecutor::scores(std::int64_t count) {
+  if (worker_.scores.size() < static_cast<std::size_t>(count)) {
+    worker_.scores = AlignedBuffer<float>(static_cast<std::size_t>(count));
+  }
+  return worker_.scores.data();
+}
+
+void CpuExecutor::multiply(const PackedWeights& weights, std::int64_t rows, Epilogue epilogue,
+                           DType output_type, const void* input, void* output) {
+  const Grid grid = plan_grid(rows, weights.out(), team_.size());
+  const std::int64_t columns = (weights.out() + grid.column_block - 1) / grid.column_block;
+  const std::int64_t blocks = (rows + grid.row_block - 1) / grid.row_block * columns;
+  share(blocks, [&](std::int64_t index) {
+    const std::int64_t row = index / columns * grid.row_block;
+    const std::int64_t column = index % columns * grid.column_block;
+    multiply_block(weights,
+                   {.rows = std::min(grid.row_block, rows - row),
+                    .first_column = column,
+                    .columns = std::min(grid.column_block, weights.out() - column),
+                    .output_stride = weights.out(),
+                    .epilogue = epilogue,
+                    .output_type = output_type},
+                   offset(input, row * weights.in(), weights.type()),
+                   offset(output, row * weights.out() + column, output_type));
+  });
+}
+
+void CpuExecutor::multiply_block(const PackedWeights& weights, const Block& block,
+                                 const void* input, void* output) {
+  MatmulShape shape;
+  shape.rows = block.rows;
+  shape.out = block.columns;
+  shape.input_stride = weights.in();
+  shape.output_stride = block.columns;
+  shape.epilogue = block.epilogue;
+  shape.output = block.output_type;
+  if (block.columns == block.output_stride) {
+    worker_.caller.call(shape, weights, block.first_column, input, output);
+    return;
+  }
+  // oneDNN's kernels for packed weights write dense matrices only: a block of columns goes through
+  // a buffer that stays in the nearest caches.
+  const bool add = block.epilogue == Epilogue::kResidual;
+  if (add) {
+    shape.epilogue = Epilogue::kNone;
+  }
+  const std::size_t bytes = bytes_of(block.rows * block.columns, block.output_type);
+  if (worker_.block.size() < bytes) {
+    worker_.block = AlignedBuffer<std::byte>(bytes);
+  }
+  std::byte* const dense = worker_.block.data();
+  worker_.caller.call(shape, weights, block.first_column, input, dense);
+  for (std::int64_t row = 0; row < block.rows; ++row) {
+    const std::byte* const from =
+        offset(static_cast<const void*>(dense), row * block.columns, block.output_type);
+    std::byte* const to = offset(output, row * block.output_stride, block.output_type);
+    if (add) {
+      add_to(reinterpret_cast<const float*>(from), block.columns, reinterpret_cast<float*>(to));
+    } else {
+      std::memcpy(to, from, bytes_of(block.columns, block.output_type));
+    }
+  }
+}
+
+void CpuExecutor::do_patch_embed(const ops::PatchEmbedProblem& problem,
+                                 const ops::Prepared& weights, const ConstTensorView& patches,
+                                 const TensorView& tokens) {
+  stop_.poll();
+  const Timer timer(worker_, "patch_embed");
+  const auto& parameters = as<PatchEmbedParameters>(weights);
+  const std::int64_t width = problem.patch_elements;
+  std::byte* const centered = scratch(bytes_of(problem.rows() * width, activation_));
+  share_rows(problem.rows(), [&](std::int64_t first, std::int64_t rows) {
+    center_pixels(patches.as<std::uint8_t>() + first * width, rows * width,
+                  offset(centered, first * width, activation_), activation_);
+    for (std::int64_t row = first; row < first + rows; ++row) {
+      std::memcpy(tokens.as<float>() + row * problem.hidden,
+                  parameters.position.data() + row % problem.tokens * problem.hidden,
+                  bytes_of(problem.hidden, DType::kF32));
+    }
+  });
+  multiply(*parameters.projection, problem.rows(), Epilogue::kResidual, DType::kF32, centered,
+           tokens.data);
+}
+
+void CpuExecutor::do_layer_norm(const ops::LayerNormProblem& problem, const ops::Prepared& weights,
+                                const ConstTensorView& input, const TensorView& output,
+                                const TensorView& /*row_scales*/) {
+  stop_.poll();
+  const Timer timer(worker_, "layer_norm");
+  const auto& parameters = as<NormParameters>(weights);
+  share_rows(problem.rows, [&](std::int64_t first, std::int64_t rows) {
+    cpu::layer_norm({.input = input.as<float>() + first * problem.width,
+                     .output = offset(output.data, first * problem.width, problem.output),
+                     .output_type = problem.output,
+                     .weight = parameters.weight.data(),
+                     .bias = parameters.bias.data(),
+                     .rows = rows,
+                     .width = problem.width,
+                     .eps = static_cast<float>(problem.eps)});
+  });
+}
+
+void CpuExecutor::do_linear(const ops::LinearProblem& problem, const ops::Prepared& weights,
+                            const ConstTensorView& input, const TensorView& output,
+                            const ConstTensorView& /*row_scales*/) {
+  stop_.poll();
+  const Timer timer(worker_, problem.name);
+  multiply(as<PackedWeights>(weights), problem.rows, problem.epilogue, problem.output, input.data,
+           output.data);
+}
+
+void CpuExecutor::do_attention(const ops::AttentionProblem& problem, const ConstTensorView& qkv,
+                               const TensorView& output) {
+  stop_.poll();
+  const Timer timer(worker_, "attention");
+  // Heads are shared out; with fewer of them than a team can use, their queries in parts as well.
+  const std::int64_t heads = problem.images * problem.heads;
+  const std::int64_t parts = team_.size() == 1 || heads >= 3 * team_.size()
+                                 ? 1
+                                 : std::min<std::int64_t>((3 * team_.size() + heads - 1) / heads,
+                                                          (problem.tokens + 63) / 64);
+  const std::int64_t block = (problem.tokens + parts - 1) / parts;
+  share(heads * parts, [&](std::int64_t index) {
+    const std::int64_t head = index / parts % problem.heads;
+    const std::int64_t image = index / parts / problem.heads;
+    const std::int64_t first = index % parts * block;
+    const std::int64_t row = image * problem.tokens;
+    attend(problem,
+           offset(qkv.data, row * 3 * problem.hidden() + head * problem.head_dim, problem.type),
+           offset(output.data, row * problem.hidden() + head * problem.head_dim, problem.type),
+           first, std::min(block, problem.tokens - first));
+  });
+}
+
+/// Some queries of one head: `qkv` points to the head's first q, `output` to its first result.
+void CpuExecutor::attend(const ops::AttentionProblem& problem, const std::byte* qkv,
+                         std::byte* output, std::int64_t cu_seqlens_q, std::int64_t queries) {
+  if (queries <= 0) {
+    return;
+  }
+  // Rows of scores start on cache lines.
+  constexpr std::int64_t kLine = kBufferAlignment / sizeof(float);
+  const std::int64_t stride = (problem.tokens + kLine - 1) / kLine * kLine;
+  const std::int64_t hidden = problem.hidden();
+  float* const weights = scores(queries * stride);
+
+  MatmulShape score;
+  score.rows = queries;
+  score.in = problem.head_dim;
+  score.out = problem.tokens;
+  score.input_stride = 3 * hidden;
+  score.output_stride = stride;
+  score.b_row_stride = 1;
+  score.b_column_stride = 3 * hidden;
+  score.input = problem.type;
+  worker_.caller.call(score, offset(qkv, cu_seqlens_q * 3 * hidden, problem.type),
+                      offset(qkv, hidden, problem.type), weights);
+
+  softmax({.scores = weights,
+           .output_type = problem.type,
+           .rows = queries,
+           .width = problem.tokens,
+           .stride = stride,
+           .scale = static_cast<float>(problem.scale)});
+
+  MatmulShape mix;
+  mix.rows = queries;
+  mix.in = problem.tokens;
+  mix.out = problem.head_dim;
+  mix.input_stride = problem.type == DType::kBF16 ? 2 * stride : stride;
+  mix.output_stride = hidden;
+  mix.b_row_stride = 3 * hidden;
+  mix.b_column_stride = 1;
+  mix.input = problem.type;
+  mix.output = problem.type;
+  worker_.caller.call(mix, weights, offset(qkv, 2 * hidden, problem.type),
+                      offset(output, cu_seqlens_q * hidden, problem.type));
+}
+
+void CpuExecutor::do_pool(const ops::PoolProblem& problem, const ops::Prepared& weights,
+                          const ConstTensorView& input, const TensorView& output) {
+  stop_.poll();
+  const Timer timer(worker_, "pool");
+  const auto& parameters = as<PoolParameters>(weights);
+  const std::int64_t images = problem.images;
+  const std::int64_t hidden = problem.hidden;
+  // Float32 throughout: a slice has few rows here, and this is where errors reach the embedding.
+  const std::int64_t means_size = images * problem.heads * hidden;
+  auto* const means = reinterpret_cast<float*>(
+      scratch(bytes_of(means_size + images * (2 * hidden + problem.mlp), DType::kF32)));
+  float* const values = means + means_size;  // then the norm's output
+  float* const inner = values + images * hidden;
+
+  // A head's means of all images lie together, for the product with its values.
+  share(images, [&](std::int64_t image) {
+    pool_tokens({.tokens = input.as<float>() + image * problem.tokens * hidden,
+                 .keys = parameters.keys.data(),
+                 .means = means + image * hidden,
+                 .mean_stride = images * hidden,
+                 .scores = scores(problem.heads * problem.tokens),
+                 .count = problem.tokens,
+                 .width = hidden,
+                 .heads = problem.heads});
+  });
+  share(problem.heads, [&](std::int64_t head) {
+    multiply_block(*parameters.values[static_cast<std::size_t>(head)],
+                   {.rows = images, .columns = problem.head_dim(), .output_stride = hidden},
+                   means + head * images * hidden, values + head * problem.head_dim());
+  });
+  multiply(*parameters.out, images, Epilogue::kNone, DType::kF32, values, output.data);
+  share(images, [&](std::int64_t image) {
+    cpu::layer_norm({.input = output.as<float>() + image * hidden,
+                     .output = values + image * hidden,
+                     .weight = parameters.norm->weight.data(),
+                     .bias = parameters.norm->bias.data(),
+                     .rows = 1,
+                     .width = hidden,
+                     .eps = static_cast<float>(problem.eps)});
+  });
+  multiply(*parameters.fc1, images, Epilogue::kGeluTanh, DType::kF32, values, inner);
+  multiply(*parameters.fc2, images, Epilogue::kResidual, DType::kF32, inner, output.data);
+}
+
+NormParameters::NormParameters(const ops::LayerNormWeights& weights)
+    : weight(weights.weight.size()), bias(weights.bias.size()) {
+  std::ranges::copy(weights.weight, weight.data());
+  std::ranges::copy(weights.bias, bias.data());
+}
+
+}  // namespace fovea::cpu

@@ -1,0 +1,104 @@
+// CpuExecutor: the operators as one thread of a team runs them.
+#pragma once
+
+#include <chrono>
+#include <string_view>
+#include <vector>
+
+#include "cpu/matmul.hpp"
+#include "cpu/team.hpp"
+#include "ops/backend.hpp"
+
+namespace fovea::cpu {
+
+/// What belongs to one thread from one batch to the next.
+struct Worker {
+  explicit Worker(MatmulCache& cache) : caller(cache) {}
+
+  MatmulCaller caller;
+  AlignedBuffer<float> scores;     // of attention and pooling
+  AlignedBuffer<std::byte> block;  // of a product that is not stored where it is made
+  std::vector<ops::OperatorTime> times;
+};
+
+class CpuExecutor : public ops::Executor {
+ public:
+  /// Each operator throws Interrupted when `stop` is set.
+  CpuExecutor(Team& team, int rank, Worker& worker, DType activation, StopFlag stop)
+      : team_(team), rank_(rank), worker_(worker), activation_(activation), stop_(stop) {}
+
+ private:
+  void do_patch_embed(const ops::PatchEmbedProblem& problem, const ops::Prepared& weights,
+                      const ConstTensorView& patches, const TensorView& tokens) override;
+  void do_layer_norm(const ops::LayerNormProblem& problem, const ops::Prepared& weights,
+                     const ConstTensorView& input, const TensorView& output,
+                     const TensorView& row_scales) override;
+  void do_linear(const ops::LinearProblem& problem, const ops::Prepared& weights,
+                 const ConstTensorView& input, const TensorView& output,
+                 const ConstTensorView& row_scales) override;
+  void do_attention(const ops::AttentionProblem& problem, const ConstTensorView& qkv,
+                    const TensorView& output) override;
+  void do_pool(const ops::PoolProblem& problem, const ops::Prepared& weights,
+               const ConstTensorView& input, const TensorView& output) override;
+
+  class Timer;
+
+  template <typename Task>
+  void share(std::int64_t count, const Task& task) {
+    team_.for_each(rank_, phase_, count, task);
+  }
+  /// Calls task(first, count) for blocks of rows.
+  template <typename Task>
+  void share_rows(std::int64_t rows, const Task& task);
+
+  /// Scratch of the team, of at least `bytes`: the same for every thread.
+  std::byte* scratch(std::size_t bytes);
+  float* scores(std::int64_t count);
+
+  /// A block of a layer's output: `columns` of it, in rows `output_stride` apart.
+  struct Block {
+    std::int64_t rows = 0;
+    std::int64_t first_column = 0;
+    std::int64_t columns = 0;
+    std::int64_t output_stride = 0;
+    ops::Epilogue epilogue = ops::Epilogue::kNone;
+    DType output_type = DType::kF32;
+  };
+  void multiply_block(const PackedWeights& weights, const Block& block, const void* input,
+                      void* output);
+  void multiply(const PackedWeights& weights, std::int64_t rows, ops::Epilogue epilogue,
+                DType output_type, const void* input, void* output);
+  void attend(const ops::AttentionProblem& problem, const std::byte* qkv, std::byte* output,
+              std::int64_t cu_seqlens_q, std::int64_t queries);
+
+  Team& team_;
+  int rank_;
+  Worker& worker_;
+  DType activation_;
+  StopFlag stop_;
+  unsigned phase_ = 0;
+};
+
+/// Prepared weights of the operators that are no plain linear layer.
+struct NormParameters : public ops::Prepared {
+  AlignedBuffer<float> weight;
+  AlignedBuffer<float> bias;
+
+  explicit NormParameters(const ops::LayerNormWeights& weights);
+};
+
+struct PatchEmbedParameters : public ops::Prepared {
+  std::unique_ptr<PackedWeights> projection;  // of centered pixels
+  AlignedBuffer<float> position;
+};
+
+struct PoolParameters : public ops::Prepared {
+  AlignedBuffer<float> keys;
+  std::vector<std::unique_ptr<PackedWeights>> values;  // one a head
+  std::unique_ptr<PackedWeights> out;
+  std::unique_ptr<NormParameters> norm;
+  std::unique_ptr<PackedWeights> fc1;
+  std::unique_ptr<PackedWeights> fc2;
+};
+
+}  // namespace fovea::cpu

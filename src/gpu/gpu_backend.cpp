@@ -1,0 +1,528 @@
+// GpuBackend: weights on the device, and batches cut into slices that are copied and computed side
+// by side.
+#include "gpu/gpu_backend.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <set>
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "core/error.hpp"
+#include "core/thread_pool.hpp"
+#include "gpu/device/kernel_image.hpp"
+#include "gpu/gpu_executor.hpp"
+#include "gpu/gpu_weights.hpp"
+#include "gpu/launch/attention.hpp"
+#include "gpu/launch/norm.hpp"
+#include "gpu/launch/pool.hpp"
+#include "gpu/page_locked.hpp"
+#include "gpu/slots.hpp"
+
+namespace fovea::gpu {
+namespace {
+
+/// Tokens of a slice: enough to fill the GPU many times over.
+constexpr std::int64_t kSliceTokens = 512 * 196;
+/// The first slice of several is that much smaller than the largest: nothing computes while it is
+/// copied.
+constexpr std::int64_t kFirstSlicePart = 4;
+/// Slices of a multiple of this many images have rows that tiles of 128 divide.
+constexpr std::int64_t kImageMultiple = 32;
+/// From here on a slice takes long enough to sleep until it is done.
+constexpr std::int64_t kLongSlice = 8;
+/// Several slices of common models: one is copied while the other computes.
+constexpr std::int64_t kPreferredBatch = 512;
+/// Graphs kept; more sizes than this come from tails, not from a steady state.
+constexpr std::size_t kMostGraphs = 32;
+/// Staging copies are cut into parts of this many bytes for the host's threads.
+constexpr std::size_t kCopyPart = std::size_t{1} << 20;
+
+ops::TensorTypes types_of(Precision precision) {
+  ops::TensorTypes types{.stream = DType::kBF16,
+                         .normed = DType::kBF16,
+                         .qkv = DType::kBF16,
+                         .attended = DType::kBF16,
+                         .inner = DType::kBF16};
+  if (precision != Precision::kBf16) {
+    // Norms know their rows and give each a scale; what attention gives to one small product stays
+    // in bf16, which costs little and gains the most.
+    types.normed = DType::kI8;
+    types.inner = precision == Precision::kInt8 ? DType::kI8 : DType::kE4M3;
+    types.row_scales = true;
+  }
+  return types;
+}
+
+Precision choose_precision(Precision asked, const DeviceInfo& info) {
+  if (asked == Precision::kFp32) {
+    fail("fp32 is computed on the CPU only: use --device cpu, or bf16 on {}", info.name);
+  }
+  if (asked == Precision::kAuto) {
+    return Precision::kBf16;
+  }
+  if (asked == Precision::kBf16) {
+    return asked;
+  }
+  const ops::TensorTypes types = types_of(asked);
+  // QKV and FC2 stand for what reads the two tensors.
+  for (const auto& [type, epilogue] : {std::pair(types.normed, GemmEpilogue::kBias),
+                                       std::pair(types.inner, GemmEpilogue::kResidual)}) {
+    const GemmProblem problem{
+        .m = 128, .n = 128, .k = 128, .a = type, .b = type, .epilogue = epilogue};
+    const std::string reason = gpu::can_run(problem, info);
+    if (!reason.empty()) {
+      fail("{} cannot run on {} (sm_{}): {}. Use bf16", to_string(asked), info.name, info.arch(),
+           reason);
+    }
+  }
+  return asked;
+}
+
+/// Pixels as they are, against i8 weights, where nothing of higher precision is promised and the
+/// TMA takes rows of that many bytes; else as bf16.
+DType pixels_of(Precision precision, std::int64_t patch_elements) {
+  constexpr std::int64_t kCopyUnit = 16;
+  return precision != Precision::kBf16 && patch_elements % kCopyUnit == 0 ? DType::kU8
+                                                                          : DType::kBF16;
+}
+
+class GpuBackend final : public ops::Backend {
+ public:
+  GpuBackend(std::unique_ptr<Device> device, const GpuOptions& options)
+      : options_(options),
+        device_(std::move(device)),
+        page_locked_(std::make_shared<PageLocked>(device_)),
+        precision_(choose_precision(options.precision, device_->info())),
+        types_(types_of(precision_)),
+        kernels_(*device_),
+        cublas_(*device_, notes_),
+        uploader_(*device_),
+        pool_(options.threads > 0 ? options.threads : available_threads()),
+        compute_(device_->make_stream()),
+        upload_(device_->make_stream()),
+        download_(device_->make_stream()),
+        stopwatch_(*device_) {}
+  /// Held until the device itself has gone: the members' libraries and buffers are its context's.
+  ~GpuBackend() override { held_ = device_->hold_context(); }
+
+  [[nodiscard]] std::string description() const override {
+    const DeviceInfo& info = device_->info();
+    return fmt::format("cuda ({}, sm_{}), {}", info.name, info.arch(), to_string(precision_));
+  }
+  [[nodiscard]] Precision precision() const override { return precision_; }
+  [[nodiscard]] int threads() const override { return pool_.threads(); }
+  [[nodiscard]] std::int64_t preferred_batch() const override { return kPreferredBatch; }
+  [[nodiscard]] std::string take_note() override {
+    const std::lock_guard turn(turn_);
+    std::string note = std::exchange(note_, {});
+    const std::string others = notes_.take();
+    return note + (note.empty() || others.empty() ? "" : "; ") + others;
+  }
+  [[nodiscard]] ops::TensorTypes types() const override { return types_; }
+
+  [[nodiscard]] std::string can_run(const ops::PatchEmbedProblem& problem) const override {
+    return reason_invalid(problem);
+  }
+  [[nodiscard]] std::string can_run(const ops::LayerNormProblem& problem) const override {
+    const std::string reason = reason_invalid(problem);
+    return !reason.empty() ? reason
+                           : gpu::can_run(LayerNormProblem{.rows = problem.rows,
+                                                           .width = problem.width,
+                                                           .eps = problem.eps,
+                                                           .input = problem.input,
+                                                           .output = problem.output},
+                                          device_->info());
+  }
+  /// Products for which there is no kernel are cuBLASLt's, but those of rows to be normalised.
+  [[nodiscard]] std::string can_run(const ops::LinearProblem& problem) const override {
+    std::string reason = reason_invalid(problem);
+    if (!reason.empty() || !problem.norm) {
+      return reason;
+    }
+    reason = gpu::can_run(
+        RowNormProblem{
+            .rows = problem.rows, .width = problem.in, .eps = problem.eps, .input = problem.input},
+        device_->info());
+    return !reason.empty() ? reason
+                           : gpu::can_run(gemm_problem(problem, problem.input), device_->info());
+  }
+  [[nodiscard]] std::string can_run(const ops::AttentionProblem& problem) const override {
+    const std::string reason = reason_invalid(problem);
+    return !reason.empty()
+               ? reason
+               : gpu::can_run(packed_attention(problem.images, problem.tokens, problem.heads,
+                                               problem.head_dim, problem.scale, problem.type),
+                              device_->info());
+  }
+  [[nodiscard]] std::string can_run(const ops::PoolProblem& problem) const override {
+    const std::string reason = reason_invalid(problem);
+    return !reason.empty() ? reason
+                           : gpu::can_run({.images = problem.images,
+                                           .tokens = problem.tokens,
+                                           .heads = problem.heads,
+                                           .hidden = problem.hidden,
+                                           .mlp = problem.mlp,
+                                           .eps = problem.eps},
+                                          device_->info());
+  }
+
+  [[nodiscard]] ops::PreparedPtr prepare(const ops::PatchEmbedWeights& weights) override {
+    check_weights(weights);
+    const std::shared_ptr<void> held = device_->hold_context();
+    return on_device(
+        upload(uploader_, pack_patch_embed(weights, pixels_of(precision_, weights.projection.in))));
+  }
+  [[nodiscard]] ops::PreparedPtr prepare(const ops::LayerNormWeights& weights) override {
+    check_weights(weights);
+    const std::shared_ptr<void> held = device_->hold_context();
+    return on_device(upload(uploader_, weights));
+  }
+  [[nodiscard]] ops::PreparedPtr prepare(const ops::LinearWeights& weights) override {
+    check_weights(weights);
+    const std::shared_ptr<void> held = device_->hold_context();
+    return on_device(upload(uploader_, pack_linear(weights)));
+  }
+  [[nodiscard]] ops::PreparedPtr prepare(const ops::PoolWeights& weights) override {
+    check_weights(weights);
+    const std::shared_ptr<void> held = device_->hold_context();
+    return on_device(upload(uploader_, weights));
+  }
+
+  void for_each(std::size_t count, const std::function<void(std::size_t)>& task) override {
+    pool_.parallel_for(count, [&](std::size_t index, int /*worker*/) { task(index); });
+  }
+
+  void run(const ops::Batch& batch,
+           const std::function<void(ops::Executor&, const ops::Slice&)>& network) override;
+
+  [[nodiscard]] std::vector<ops::OperatorTime> profile() const override {
+    const std::lock_guard turn(turn_);
+    return times_;
+  }
+  void reset_profile() override {
+    const std::lock_guard turn(turn_);
+    times_.clear();
+    device_seconds_ = 0;
+  }
+  [[nodiscard]] double device_seconds() const override {
+    const std::lock_guard turn(turn_);
+    return device_seconds_;
+  }
+
+  [[nodiscard]] HostBuffer allocate_input(std::size_t bytes) override {
+    const std::shared_ptr<void> held = device_->hold_context();
+    return page_locked_->allocate(bytes);
+  }
+
+ private:
+  using Network = std::function<void(ops::Executor&, const ops::Slice&)>;
+
+  template <typename T>
+  static ops::PreparedPtr on_device(T weights) {
+    return std::make_unique<OnDevice<T>>(std::move(weights));
+  }
+
+  [[nodiscard]] std::int64_t most_images(const ops::Batch& batch) const;
+  [[nodiscard]] std::vector<std::int64_t> reserve(const ops::Batch& batch, const Network& network);
+  [[nodiscard]] std::size_t measure_scratch(std::int64_t images, const Network& network);
+  [[nodiscard]] ops::Slice slice_of(const Slot& slot, std::int64_t first,
+                                    std::int64_t images) const;
+  void launch(std::size_t slot, std::int64_t images, const Network& network);
+  void call(const ops::Slice& slice, const Network& network, Stopwatch* stopwatch);
+  void begin(std::size_t slot, const ops::Batch& batch, std::int64_t first, std::int64_t images,
+             bool alone, const Network& network);
+  void finish(Slot& slot);
+  void copy(std::span<const std::byte> from, std::span<std::byte> to);
+
+  std::shared_ptr<void> held_;  // the first, and so the last to go
+  GpuOptions options_;
+  std::shared_ptr<Device> device_;
+  std::shared_ptr<PageLocked> page_locked_;
+  Precision precision_;
+  ops::TensorTypes types_;
+  KernelCache kernels_;
+  Notes notes_;
+  CublasGemm cublas_;
+  Uploader uploader_;
+  ThreadPool pool_;
+  std::unique_ptr<Stream> compute_;
+  std::unique_ptr<Stream> upload_;
+  std::unique_ptr<Stream> download_;
+
+  mutable std::mutex turn_;
+  Memory memory_;
+  std::int64_t measured_images_ = 0;  // of the slice that the scratch was last measured for
+  std::size_t measured_scratch_ = 0;
+  std::int64_t limit_ = 0;  // images of a slice, once memory has run out
+  std::string note_;
+  std::map<std::pair<std::int64_t, std::size_t>, std::unique_ptr<Graph>> graphs_;
+  Stopwatch stopwatch_;
+  std::vector<ops::OperatorTime> times_;
+  double device_seconds_ = 0;
+};
+
+std::int64_t GpuBackend::most_images(const ops::Batch& batch) const {
+  std::int64_t most = options_.slice_images;
+  if (most <= 0) {
+    most = std::max<std::int64_t>(1, kSliceTokens / batch.tokens);
+  }
+  return limit_ > 0 ? std::min(most, limit_) : most;
+}
+
+std::size_t GpuBackend::measure_scratch(std::int64_t images, const Network& network) {
+  GpuExecutor executor({*device_, kernels_, cublas_, notes_}, nullptr, {}, nullptr);
+  // Operators look at addresses only when they run, but refuse to be given none.
+  constexpr DevicePtr kNowhere = 256;
+  network(executor, {.first = 0,
+                     .images = images,
+                     .input = reinterpret_cast<const std::uint8_t*>(kNowhere),
+                     .output = reinterpret_cast<float*>(kNowhere),
+                     .workspace = reinterpret_cast<std::byte*>(kNowhere)});
+  return executor.scratch_needed();
+}
+
+/// Memory for the batch's slices. When there is not enough, slices of half the size are tried once.
+std::vector<std::int64_t> GpuBackend::reserve(const ops::Batch& batch, const Network& network) {
+  const auto images = static_cast<std::size_t>(batch.images);
+  const std::size_t input = batch.input.size() / images;
+  const std::size_t output = batch.output.size_bytes() / images;
+  for (;;) {
+    std::vector<std::int64_t> plan = plan_slices(batch.images, most_images(batch));
+    const std::int64_t largest = std::ranges::max(plan);
+    if (measured_images_ != largest) {
+      measured_scratch_ = measure_scratch(largest, network);
+      measured_images_ = largest;
+    }
+    const std::size_t scratch = measured_scratch_;
+    if (memory_.images >= largest && memory_.input_bytes == input &&
+        memory_.output_bytes == output &&
+        memory_.workspace_bytes == batch.workspace_bytes_per_image &&
+        memory_.scratch.bytes() >= scratch) {
+      return plan;
+    }
+    graphs_.clear();
+    memory_ = {};
+    try {
+      memory_ = Memory(*device_, largest, input, output, batch.workspace_bytes_per_image, scratch);
+      return plan;
+    } catch (const OutOfMemory& error) {
+      if (limit_ > 0 || largest == 1) {
+        fail(
+            "{}. {} images at a time are too many even so: free memory on the GPU, or use "
+            "--device cpu",
+            error.what(), largest);
+      }
+      limit_ = largest / 2;
+      note_ = fmt::format("{}; going on with {} images at a time instead of {}", error.what(),
+                          limit_, largest);
+    }
+  }
+}
+
+ops::Slice GpuBackend::slice_of(const Slot& slot, std::int64_t first, std::int64_t images) const {
+  return {.first = first,
+          .images = images,
+          .input = reinterpret_cast<const std::uint8_t*>(slot.input.address()),
+          .output = reinterpret_cast<float*>(slot.output.address()),
+          .workspace = reinterpret_cast<std::byte*>(memory_.workspace.address())};
+}
+
+void GpuBackend::call(const ops::Slice& slice, const Network& network, Stopwatch* stopwatch) {
+  GpuExecutor executor({*device_, kernels_, cublas_, notes_}, compute_.get(),
+                       {.address = memory_.scratch.address(), .bytes = memory_.scratch.bytes()},
+                       stopwatch);
+  network(executor, slice);
+}
+
+/// The first slice of a size runs operator by operator, which also loads its kernels; the second
+/// is captured, and from then on there is a graph.
+void GpuBackend::launch(std::size_t slot, std::int64_t images, const Network& network) {
+  const ops::Slice slice = slice_of(memory_.slots[slot], 0, images);
+  if (options_.profile) {
+    stopwatch_.start(*compute_);
+    call(slice, network, &stopwatch_);
+    compute_->synchronize();
+    stopwatch_.add_to(times_);
+    return;
+  }
+  const auto [place, is_new] = graphs_.try_emplace({images, slot});
+  if (is_new) {
+    call(slice, network, nullptr);
+    return;
+  }
+  if (!place->second) {
+    device_->begin_capture(*compute_);
+    try {
+      call(slice, network, nullptr);
+    } catch (...) {
+      try {
+        (void)device_->end_capture(*compute_);  // the stream is usable again
+      } catch (const Error&) {  // NOLINT(bugprone-empty-catch): the first error is the one to tell
+      }
+      throw;
+    }
+    place->second = device_->end_capture(*compute_);
+  }
+  place->second->launch(*compute_);
+}
+
+void GpuBackend::copy(std::span<const std::byte> from, std::span<std::byte> to) {
+  const std::size_t parts = (from.size() + kCopyPart - 1) / kCopyPart;
+  if (parts <= 1) {
+    std::memcpy(to.data(), from.data(), from.size());
+    return;
+  }
+  pool_.parallel_for(parts, [&](std::size_t part, int /*worker*/) {
+    const std::size_t at = part * kCopyPart;
+    std::memcpy(to.data() + at, from.data() + at, std::min(kCopyPart, from.size() - at));
+  });
+}
+
+void GpuBackend::begin(std::size_t index, const ops::Batch& batch, std::int64_t first,
+                       std::int64_t images, bool alone, const Network& network) {
+  Slot& slot = memory_.slots[index];
+  const auto input = std::as_bytes(batch.input)
+                         .subspan(static_cast<std::size_t>(first) * memory_.input_bytes,
+                                  static_cast<std::size_t>(images) * memory_.input_bytes);
+  const auto output = std::as_writable_bytes(batch.output)
+                          .subspan(static_cast<std::size_t>(first) * memory_.output_bytes,
+                                   static_cast<std::size_t>(images) * memory_.output_bytes);
+  const auto staged_output = slot.staged_output.bytes().first(output.size());
+  // A slice that nothing overlaps with needs no hand-over between streams.
+  Stream& upload = alone ? *compute_ : *upload_;
+  Stream& download = alone ? *compute_ : *download_;
+  if (page_locked_->holds(input)) {
+    device_->copy_to_device(slot.input.address(), input, upload);
+  } else {
+    const auto staged_input = slot.staged_input.bytes().first(input.size());
+    copy(input, staged_input);
+    device_->copy_to_device(slot.input.address(), staged_input, upload);
+  }
+  if (!alone) {
+    slot.uploaded->record(upload);
+    compute_->wait_for(*slot.uploaded);
+  }
+  slot.started->record(*compute_);
+  launch(index, images, network);
+  slot.computed->record(*compute_);
+  if (!alone) {
+    download.wait_for(*slot.computed);
+  }
+  device_->copy_to_host(staged_output, slot.output.address(), download);
+  slot.done->record(download);
+  slot.results = output;
+}
+
+void GpuBackend::finish(Slot& slot) {
+  if (slot.results.empty()) {
+    return;
+  }
+  if (slot.results.size() >= static_cast<std::size_t>(kLongSlice) * memory_.output_bytes) {
+    // The driver's own wait would keep a core busy that images could be decoded on.
+    constexpr std::chrono::microseconds kPause(50);
+    while (!slot.done->done()) {
+      std::this_thread::sleep_for(kPause);
+    }
+  } else {
+    slot.done->synchronize();
+  }
+  device_seconds_ += device_->seconds_between(*slot.started, *slot.computed);
+  std::memcpy(slot.results.data(), slot.staged_output.bytes().data(), slot.results.size());
+  slot.results = {};
+}
+
+void GpuBackend::run(const ops::Batch& batch, const Network& network) {
+  if (batch.images <= 0) {
+    return;
+  }
+  const std::lock_guard turn(turn_);
+  const std::shared_ptr<void> held = device_->hold_context();
+  const std::vector<std::int64_t> slices = reserve(batch, network);
+  if (graphs_.size() > kMostGraphs) {
+    graphs_.clear();
+  }
+  try {
+    std::int64_t first = 0;
+    for (std::size_t i = 0; i < slices.size(); ++i) {
+      batch.stop.poll();
+      finish(memory_.slots[i % 2]);
+      begin(i % 2, batch, first, slices[i], slices.size() == 1, network);
+      first += slices[i];
+    }
+    finish(memory_.slots[slices.size() % 2]);
+    finish(memory_.slots[(slices.size() + 1) % 2]);
+  } catch (...) {
+    for (Slot& slot : memory_.slots) {
+      slot.results = {};  // the caller's memory may be gone by the next call
+    }
+    try {
+      device_->synchronize();  // and nothing may read it any more
+    } catch (const Error&) {   // NOLINT(bugprone-empty-catch): the first error is the one to tell
+    }
+    throw;
+  }
+}
+
+}  // namespace
+
+std::vector<std::int64_t> plan_slices(std::int64_t images, std::int64_t most) {
+  std::vector<std::int64_t> slices;
+  if (images <= 0) {
+    return slices;
+  }
+  const std::int64_t first = most / kFirstSlicePart / kImageMultiple * kImageMultiple;
+  if (first > 0 && images > most / 2) {
+    slices.push_back(first);
+    images -= first;
+  }
+  const std::int64_t count = (images + most - 1) / most;
+  std::int64_t each = (images + count - 1) / count;
+  const std::int64_t rounded = (each + kImageMultiple - 1) / kImageMultiple * kImageMultiple;
+  if (count > 1 && rounded <= most) {
+    each = rounded;
+  }
+  for (; images > 0; images -= each) {
+    slices.push_back(std::min(each, images));
+  }
+  return slices;
+}
+
+void check_forced_kernel() {
+  static_cast<void>(forced_attention_level());
+}
+
+std::string reason_without_kernels(const DeviceInfo& device) {
+  if (kernel_images().empty()) {
+    return fmt::format(
+        "this program was built without the CUDA compiler and has no kernels for {}; use "
+        "--device cpu, or build it with nvcc on the PATH (scripts/setup installs it otherwise)",
+        device.name);
+  }
+  std::set<int> archs;
+  for (const KernelImage& image : kernel_images()) {
+    if (runs_on(image.arch, device.arch())) {
+      return "";
+    }
+    archs.insert(image.arch);
+  }
+  return fmt::format("{} is sm_{}, and this program has kernels for sm_{}; use --device cpu",
+                     device.name, device.arch(), fmt::join(archs, ", sm_"));
+}
+
+std::unique_ptr<ops::Backend> make_gpu_backend(std::unique_ptr<Device> device,
+                                               const GpuOptions& options) {
+  if (const std::string reason = reason_without_kernels(device->info()); !reason.empty()) {
+    fail("{}", reason);
+  }
+  const std::shared_ptr<void> held = device->hold_context();
+  return std::make_unique<GpuBackend>(std::move(device), options);
+}
+
+}  // namespace fovea::gpu

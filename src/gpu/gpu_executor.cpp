@@ -1,0 +1,270 @@
+// Operators to launches, and cuBLASLt where there is no kernel.
+#include "gpu/gpu_executor.hpp"
+
+#include <algorithm>
+
+#include "core/error.hpp"
+#include "gpu/launch/attention.hpp"
+#include "gpu/launch/norm.hpp"
+#include "gpu/launch/pixels.hpp"
+#include "gpu/launch/pool.hpp"
+
+namespace fovea::gpu {
+namespace {
+
+DevicePtr address(const ConstTensorView& view) {
+  return reinterpret_cast<DevicePtr>(view.data);
+}
+
+template <typename T>
+const T& get(const ops::Prepared& prepared) {
+  return dynamic_cast<const OnDevice<T>&>(prepared).value;
+}
+
+GemmEpilogue epilogue_of(ops::Epilogue epilogue) {
+  switch (epilogue) {
+    case ops::Epilogue::kNone:
+      return GemmEpilogue::kBias;
+    case ops::Epilogue::kGeluTanh:
+      return GemmEpilogue::kGelu;
+    case ops::Epilogue::kResidual:
+      return GemmEpilogue::kResidual;
+  }
+  fail("a linear layer with an unknown epilogue");
+}
+
+}  // namespace
+
+GemmProblem gemm_problem(const ops::LinearProblem& problem, DType weight) {
+  return {.m = problem.rows,
+          .n = problem.out,
+          .k = problem.in,
+          .a = problem.input,
+          .b = weight,
+          .output = problem.output,
+          .epilogue = epilogue_of(problem.epilogue),
+          .row_scale = problem.row_scales,
+          .row_norm = problem.norm};
+}
+
+void Stopwatch::start(Stream& stream) {
+  marks_.clear();
+  stop("", stream);
+}
+
+void Stopwatch::stop(std::string_view place, Stream& stream) {
+  marks_.push_back({.place = std::string(place), .event = device_.make_event()});
+  marks_.back().event->record(stream);
+}
+
+void Stopwatch::add_to(std::vector<ops::OperatorTime>& times) {
+  for (std::size_t i = 1; i < marks_.size(); ++i) {
+    auto found = std::ranges::find(times, marks_[i].place, &ops::OperatorTime::name);
+    if (found == times.end()) {
+      times.push_back({.name = marks_[i].place, .calls = 0, .seconds = 0});
+      found = std::prev(times.end());
+    }
+    ++found->calls;
+    found->seconds += device_.seconds_between(*marks_[i - 1].event, *marks_[i].event);
+  }
+  marks_.clear();
+}
+
+MatmulPlan& CublasGemm::plan(const MatmulProblem& problem) {
+  if (!library_) {
+    library_ = open_cublaslt(device_);
+  }
+  auto& place = plans_[to_string(problem)];
+  if (!place) {
+    place = library_->prepare(problem);
+  }
+  return *place;
+}
+
+void CublasGemm::run(const GemmProblem& problem, const GemmOperands& operands, DevicePtr bias_bf16,
+                     KernelCache& kernels, Stream& stream) {
+  if (problem.row_norm) {
+    fail("{}: only kernels of this program normalise rows on the way", to_string(problem));
+  }
+  if (problem.a != DType::kBF16 || problem.b != DType::kBF16 || problem.output != DType::kBF16) {
+    fail("{}: on {} matrix products run in bf16 only; use --precision bf16", to_string(problem),
+         device_.info().name);
+  }
+  MatmulProblem product{.m = problem.m, .n = problem.n, .k = problem.k};
+  product.epilogue = MatmulEpilogue::kBias;
+  if (problem.epilogue == GemmEpilogue::kGelu) {
+    product.epilogue = MatmulEpilogue::kBiasGelu;
+  } else if (problem.epilogue == GemmEpilogue::kResidual) {
+    product.accumulate = true;
+  } else if (problem.epilogue == GemmEpilogue::kPosition) {
+    product.epilogue = MatmulEpilogue::kNone;
+    product.accumulate = true;
+    kernels.run(repeat_launch(device_.info(), operands.position, operands.output,
+                              problem.tokens * problem.n, problem.m / problem.tokens),
+                stream);
+  }
+  plan(product).run(
+      {.a = operands.a, .b = operands.b, .output = operands.output, .bias = bias_bf16}, stream);
+  notes_.add(problem, device_.info());
+}
+
+bool GpuExecutor::take_scratch(std::size_t bytes) {
+  needed_ = std::max(needed_, bytes);
+  if (stream_ != nullptr && bytes > scratch_.bytes) {
+    fail("an operator needs {} bytes of scratch memory on the GPU; {} were planned", bytes,
+         scratch_.bytes);
+  }
+  return stream_ != nullptr;
+}
+
+void GpuExecutor::done(std::string_view place) {
+  if (stopwatch_ != nullptr) {
+    stopwatch_->stop(place, *stream_);
+  }
+}
+
+void GpuExecutor::gemm(const GemmProblem& problem, const GemmOperands& operands,
+                       const DeviceLinear& layer) {
+  if (can_run(problem, context_.device.info()).empty()) {
+    run(gemm_launch(context_.device, problem, operands));
+  } else {
+    context_.cublas.run(problem, operands, layer.bias_bf16.address(), context_.kernels, *stream_);
+  }
+}
+
+void GpuExecutor::do_patch_embed(const ops::PatchEmbedProblem& problem,
+                                 const ops::Prepared& weights, const ConstTensorView& patches,
+                                 const TensorView& tokens) {
+  const auto& layer = get<DevicePatchEmbed>(weights);
+  const DType type = layer.projection.type;
+  const bool widen = type == DType::kBF16;
+  const auto bytes = static_cast<std::size_t>(problem.rows() * layer.depth) * size_of(type);
+  if (!take_scratch(widen ? bytes : 0)) {
+    return;
+  }
+  DevicePtr pixels = address(patches);
+  if (widen) {
+    run(pixels_launch(context_.device.info(), pixels, scratch_.address, problem.rows(),
+                      problem.patch_elements, layer.depth));
+    pixels = scratch_.address;
+    done("pixels");
+  }
+  gemm({.m = problem.rows(),
+        .n = problem.hidden,
+        .k = layer.depth,
+        .a = widen ? DType::kBF16 : DType::kU8,
+        .b = type,
+        .output = problem.output,
+        .epilogue = GemmEpilogue::kPosition,
+        .tokens = problem.tokens},
+       {.a = pixels,
+        .b = layer.projection.weight.address(),
+        .output = address(tokens),
+        .column_scale = layer.projection.column_scale.address(),
+        .position = layer.position.address()},
+       layer.projection);
+  done("patch_embed");
+}
+
+void GpuExecutor::do_layer_norm(const ops::LayerNormProblem& problem, const ops::Prepared& weights,
+                                const ConstTensorView& input, const TensorView& output,
+                                const TensorView& row_scales) {
+  const auto& norm = get<DeviceNorm>(weights);
+  if (!take_scratch(0)) {
+    return;
+  }
+  run(layer_norm_launch(context_.device,
+                        {.rows = problem.rows,
+                         .width = problem.width,
+                         .eps = problem.eps,
+                         .input = problem.input,
+                         .output = problem.output},
+                        {.input = address(input),
+                         .weight = norm.weight.address(),
+                         .bias = norm.bias.address(),
+                         .output = address(output),
+                         .row_scale = address(row_scales)}));
+  done("norm");
+}
+
+void GpuExecutor::do_linear(const ops::LinearProblem& problem, const ops::Prepared& weights,
+                            const ConstTensorView& input, const TensorView& output,
+                            const ConstTensorView& row_scales) {
+  const auto& layer = get<DeviceLinear>(weights);
+  if (problem.norm == (layer.column_sum.bytes() == 0)) {
+    fail("{}: its weights were prepared {} a norm", to_string(problem),
+         problem.norm ? "without" : "with");
+  }
+  constexpr std::size_t kRowNorm = 2 * sizeof(float);
+  if (!take_scratch(problem.norm ? static_cast<std::size_t>(problem.rows) * kRowNorm : 0)) {
+    return;
+  }
+  if (problem.norm) {
+    run(row_norm_launch(
+        context_.device,
+        {.rows = problem.rows, .width = problem.in, .eps = problem.eps, .input = problem.input},
+        {.input = address(input), .norms = scratch_.address}));
+    done("norm");
+  }
+  gemm(gemm_problem(problem, layer.type),
+       {.a = address(input),
+        .b = layer.weight.address(),
+        .output = address(output),
+        .bias = layer.bias.address(),
+        .column_scale = layer.column_scale.address(),
+        .row_scale = address(row_scales),
+        .row_norm = scratch_.address,
+        .column_sum = layer.column_sum.address(),
+        .output_scale = layer.output.scale},
+       layer);
+  done(problem.name);
+}
+
+void GpuExecutor::do_attention(const ops::AttentionProblem& problem, const ConstTensorView& qkv,
+                               const TensorView& output) {
+  if (!take_scratch(0)) {
+    return;
+  }
+  const AttentionProblem packed = packed_attention(problem.images, problem.tokens, problem.heads,
+                                                   problem.head_dim, problem.scale, problem.type);
+  const AttentionChoice choice = choose_attention(packed, context_.device.info());
+  if (!choice.notice.empty()) {
+    context_.notes.add(choice.notice);
+  }
+  run(attention_launch(context_.device, packed,
+                       packed_operands(packed, address(qkv), address(output)), choice.plan));
+  done("attention");
+}
+
+void GpuExecutor::do_pool(const ops::PoolProblem& problem, const ops::Prepared& weights,
+                          const ConstTensorView& input, const TensorView& output) {
+  const auto& head = get<DevicePool>(weights);
+  const PoolProblem asked{.images = problem.images,
+                          .tokens = problem.tokens,
+                          .heads = problem.heads,
+                          .hidden = problem.hidden,
+                          .mlp = problem.mlp,
+                          .eps = problem.eps};
+  if (!take_scratch(pool_workspace_bytes(asked, context_.device.info()))) {
+    return;
+  }
+  const auto linear = [](const DeviceLinear& layer) {
+    return PoolLinear{.weight = layer.weight.address(), .bias = layer.bias.address()};
+  };
+  for (const Launch& launch : pool_launches(context_.device, asked,
+                                            {.x = address(input),
+                                             .output = address(output),
+                                             .workspace = scratch_.address,
+                                             .keys = head.keys.address(),
+                                             .norm_weight = head.norm.weight.address(),
+                                             .norm_bias = head.norm.bias.address(),
+                                             .value = linear(head.value),
+                                             .out = linear(head.out),
+                                             .fc1 = linear(head.fc1),
+                                             .fc2 = linear(head.fc2)})) {
+    run(launch);
+  }
+  done("pool");
+}
+
+}  // namespace fovea::gpu

@@ -1,0 +1,111 @@
+// GpuExecutor: the operators of one slice, put into a stream in order.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gpu/device/device.hpp"
+#include "gpu/gpu_weights.hpp"
+#include "gpu/launch/gemm.hpp"
+#include "gpu/launch/launch.hpp"
+#include "gpu/launch/notes.hpp"
+#include "gpu/nvidia/cublaslt.hpp"
+#include "ops/backend.hpp"
+
+namespace fovea::gpu {
+
+/// Matrix products for which this program has no kernel on the device at hand, through cuBLASLt.
+class CublasGemm {
+ public:
+  CublasGemm(Device& device, Notes& notes) : device_(device), notes_(notes) {}
+
+  /// As gemm_launch, for bf16 operands. Opens the library on first use.
+  void run(const GemmProblem& problem, const GemmOperands& operands, DevicePtr bias_bf16,
+           KernelCache& kernels, Stream& stream);
+
+ private:
+  [[nodiscard]] MatmulPlan& plan(const MatmulProblem& problem);
+
+  Device& device_;
+  std::unique_ptr<CublasLt> library_;
+  std::map<std::string, std::unique_ptr<MatmulPlan>> plans_;
+  Notes& notes_;
+};
+
+/// When each operator of a slice ended, for a profile.
+class Stopwatch {
+ public:
+  explicit Stopwatch(Device& device) : device_(device) {}
+
+  void start(Stream& stream);
+  void stop(std::string_view place, Stream& stream);
+  /// Adds what was recorded to `times`; the stream must have been synchronised.
+  void add_to(std::vector<ops::OperatorTime>& times);
+
+ private:
+  struct Mark {
+    std::string place;
+    std::unique_ptr<Event> event;
+  };
+  Device& device_;
+  std::vector<Mark> marks_;
+};
+
+/// Device memory that operators use for themselves; sized by a executor that only measures, for the
+/// largest slice: an operator must not ask for more when there are fewer images.
+struct Scratch {
+  DevicePtr address = 0;
+  std::size_t bytes = 0;
+};
+
+/// What every executor of a backend shares.
+struct LaneContext {
+  Device& device;
+  KernelCache& kernels;
+  CublasGemm& cublas;
+  Notes& notes;
+};
+
+/// The product of a linear layer whose weights are of type `weight`.
+[[nodiscard]] GemmProblem gemm_problem(const ops::LinearProblem& problem, DType weight);
+
+class GpuExecutor final : public ops::Executor {
+ public:
+  /// Without a stream the executor only measures the scratch that the network needs.
+  GpuExecutor(const LaneContext& context, Stream* stream, Scratch scratch, Stopwatch* stopwatch)
+      : context_(context), stream_(stream), scratch_(scratch), stopwatch_(stopwatch) {}
+
+  [[nodiscard]] std::size_t scratch_needed() const { return needed_; }
+
+ private:
+  void do_patch_embed(const ops::PatchEmbedProblem& problem, const ops::Prepared& weights,
+                      const ConstTensorView& patches, const TensorView& tokens) override;
+  void do_layer_norm(const ops::LayerNormProblem& problem, const ops::Prepared& weights,
+                     const ConstTensorView& input, const TensorView& output,
+                     const TensorView& row_scales) override;
+  void do_linear(const ops::LinearProblem& problem, const ops::Prepared& weights,
+                 const ConstTensorView& input, const TensorView& output,
+                 const ConstTensorView& row_scales) override;
+  void do_attention(const ops::AttentionProblem& problem, const ConstTensorView& qkv,
+                    const TensorView& output) override;
+  void do_pool(const ops::PoolProblem& problem, const ops::Prepared& weights,
+               const ConstTensorView& input, const TensorView& output) override;
+
+  /// False, with the bytes noted, when the executor only measures.
+  bool take_scratch(std::size_t bytes);
+  void gemm(const GemmProblem& problem, const GemmOperands& operands, const DeviceLinear& layer);
+  void run(const Launch& launch) { context_.kernels.run(launch, *stream_); }
+  void done(std::string_view place);
+
+  LaneContext context_;
+  Stream* stream_;
+  Scratch scratch_;
+  Stopwatch* stopwatch_;
+  std::size_t needed_ = 0;
+};
+
+}  // namespace fovea::gpu

@@ -1,0 +1,245 @@
+// Attention on a GPU: which kernel runs a problem, in which pieces, with which parameters.
+#include <algorithm>
+#include <bit>
+#include <numbers>
+
+#include <fmt/format.h>
+
+#include "core/divide_up.hpp"
+#include "gpu/launch/attention.hpp"
+#include "kernels/attention/attention_params.hpp"
+#include "kernels/variants.hpp"
+
+namespace fovea::gpu {
+namespace {
+
+using attention::kOutputRows;
+using attention::kTileRows;
+using attention::OnlineTuning;
+using attention::SinglePassTuning;
+
+/// The map of columns `span` wide of a tensor (head_dim, rows, heads, images). Columns beyond the
+/// head are read as zeros and not written.
+attention::TensorMap encode(Device& device, const AttentionProblem& problem, DevicePtr address,
+                            const AttentionStrides& strides, std::int64_t rows, std::int64_t heads,
+                            std::int64_t box_rows, std::int64_t span) {
+  const auto size = static_cast<std::int64_t>(size_of(problem.type));
+  // A dimension of one element has no stride that matters, but the driver checks it.
+  const auto stride = [&](std::int64_t count, std::int64_t elements) {
+    return static_cast<std::uint64_t>(count == 1 ? 16 : elements * size);
+  };
+  TensorMapDesc desc;
+  desc.type = problem.type == DType::kF16 ? TensorMapType::kF16 : TensorMapType::kBF16;
+  desc.address = address;
+  desc.rank = 4;
+  desc.dims = {static_cast<std::uint64_t>(problem.head_dim), static_cast<std::uint64_t>(rows),
+               static_cast<std::uint64_t>(heads), static_cast<std::uint64_t>(problem.batch)};
+  desc.strides = {stride(rows, strides.row), stride(heads, strides.head),
+                  stride(problem.batch, strides.batch)};
+  desc.box = {static_cast<std::uint32_t>(span), static_cast<std::uint32_t>(box_rows), 1, 1};
+  switch (span * size) {
+    case 128:
+      desc.swizzle = Swizzle::k128;
+      break;
+    case 64:
+      desc.swizzle = Swizzle::k64;
+      break;
+    default:
+      desc.swizzle = Swizzle::k32;
+  }
+  return std::bit_cast<attention::TensorMap>(device.encode(desc));
+}
+
+/// For a kernel of heads `columns` wide.
+attention::OperandMaps encode_operand(Device& device, const AttentionProblem& problem,
+                                      DevicePtr address, const AttentionStrides& strides,
+                                      std::int64_t rows, std::int64_t heads, std::int64_t box_rows,
+                                      int columns) {
+  attention::OperandMaps maps{};
+  maps.wide = encode(device, problem, address, strides, rows, heads, box_rows, 64);
+  if (const int rest = attention::rest_columns(columns); rest != 0) {
+    maps.rest = encode(device, problem, address, strides, rows, heads, box_rows, rest);
+  }
+  return maps;
+}
+
+float scale_log2(const AttentionProblem& problem) {
+  return static_cast<float>(problem.scale * std::numbers::log2e);
+}
+
+/// Everything but how the work is cut.
+attention::Sm90Params sm90_params(Device& device, const AttentionProblem& problem,
+                                  const AttentionOperands& operands, std::int64_t key_rows,
+                                  int columns) {
+  attention::Sm90Params params{};
+  params.q = encode_operand(device, problem, operands.q, problem.q, problem.queries, problem.heads,
+                            kTileRows, columns);
+  params.k = encode_operand(device, problem, operands.k, problem.k, problem.keys,
+                            problem.key_heads(), key_rows, columns);
+  params.v = encode_operand(device, problem, operands.v, problem.v, problem.keys,
+                            problem.key_heads(), key_rows, columns);
+  params.o = encode_operand(device, problem, operands.o, problem.o, problem.queries, problem.heads,
+                            kOutputRows, columns);
+  params.scale_log2 = scale_log2(problem);
+  params.heads = static_cast<std::int32_t>(problem.heads);
+  params.head_group = static_cast<std::int32_t>(problem.heads / problem.key_heads());
+  params.queries = static_cast<std::int32_t>(problem.queries);
+  params.keys = static_cast<std::int32_t>(problem.keys);
+  params.causal = problem.causal ? 1 : 0;
+  return params;
+}
+
+Launch single_pass_launch(Device& device, const AttentionProblem& problem,
+                          const AttentionOperands& operands, const SinglePassTuning& kernel) {
+  const std::int64_t both = problem.batch * problem.heads;
+  const std::int64_t tiles = divide_up(problem.queries, kTileRows);
+  // A whole head an item, so that its keys are read once; one tile when heads are too few to go
+  // round.
+  const bool whole = both >= device.info().sm_count;
+  attention::Sm90Params params =
+      sm90_params(device, problem, operands, attention::key_rows(kernel.kv_tile), kernel.head_dim);
+  params.parts = static_cast<std::int32_t>(whole ? 1 : tiles);
+  params.tiles = static_cast<std::int32_t>(whole ? tiles : 1);
+  params.items = static_cast<std::int32_t>(both * params.parts);
+  params.heads_together = 1;
+
+  Launch launch;
+  launch.config.grid.x = static_cast<std::uint32_t>(std::min(params.items, device.info().sm_count));
+  launch.config.block.x = static_cast<std::uint32_t>(attention::threads_of(kernel.consumers));
+  launch.config.dynamic_shared_bytes = attention::shared_bytes(kernel);
+  launch.config.dependent = true;
+  launch.params = to_bytes(params);
+  return launch;
+}
+
+/// Heads whose keys and values fill at most two thirds of the L2 cache, and that divide all.
+std::int64_t heads_in_l2(const AttentionProblem& problem, const DeviceInfo& device) {
+  const std::int64_t both = problem.batch * problem.heads;
+  const std::int64_t bytes = problem.keys * problem.head_dim * 4;
+  std::int64_t count =
+      std::clamp<std::int64_t>(static_cast<std::int64_t>(device.l2_bytes) * 2 / 3 / bytes, 1, both);
+  while (both % count != 0) {
+    --count;
+  }
+  return count;
+}
+
+Launch online_launch(Device& device, const AttentionProblem& problem,
+                     const AttentionOperands& operands, const OnlineTuning& kernel) {
+  attention::Sm90Params params =
+      sm90_params(device, problem, operands, kernel.kv_tile, kernel.head_dim);
+  params.parts = static_cast<std::int32_t>(
+      divide_up(problem.queries, std::int64_t{kTileRows} * kernel.consumers));
+  params.tiles = kernel.consumers;
+  params.items = static_cast<std::int32_t>(problem.batch * problem.heads * params.parts);
+  params.heads_together =
+      problem.causal ? static_cast<std::int32_t>(heads_in_l2(problem, device.info())) : 1;
+
+  Launch launch;
+  launch.config.grid.x = static_cast<std::uint32_t>(std::min(params.items, device.info().sm_count));
+  launch.config.block.x = static_cast<std::uint32_t>(attention::threads_of(kernel.consumers));
+  launch.config.dynamic_shared_bytes = attention::shared_bytes(kernel);
+  launch.config.dependent = true;
+  launch.params = to_bytes(params);
+  return launch;
+}
+
+/// One launch of blocks of `rows` queries; for the levels below wgmma.
+Launch portable_launch(const AttentionProblem& problem, const AttentionOperands& operands,
+                       const DeviceInfo& device, int rows, int threads, std::size_t shared_bytes) {
+  const auto operand = [](DevicePtr address, const AttentionStrides& strides) {
+    return attention::PortableOperand{.data = std::bit_cast<std::uint8_t*>(address),
+                                      .batch = strides.batch,
+                                      .row = strides.row,
+                                      .head = strides.head};
+  };
+  attention::PortableParams params{};
+  params.q = operand(operands.q, problem.q);
+  params.k = operand(operands.k, problem.k);
+  params.v = operand(operands.v, problem.v);
+  params.o = operand(operands.o, problem.o);
+  if (problem.varlen) {
+    params.cu_seqlens_q = std::bit_cast<const std::int32_t*>(operands.cu_seqlens_q);
+    params.cu_seqlens_k = std::bit_cast<const std::int32_t*>(operands.cu_seqlens_k);
+  }
+  params.scale_log2 = scale_log2(problem);
+  params.tiles = static_cast<std::int32_t>(divide_up(problem.queries, rows));
+  params.heads = static_cast<std::int32_t>(problem.heads);
+  params.head_group = static_cast<std::int32_t>(problem.heads / problem.key_heads());
+  params.queries = static_cast<std::int32_t>(problem.queries);
+  params.keys = static_cast<std::int32_t>(problem.keys);
+  params.head_dim = static_cast<std::int32_t>(problem.head_dim);
+  params.causal = problem.causal ? 1 : 0;
+
+  Launch launch;
+  launch.config.grid.x = static_cast<std::uint32_t>(problem.batch * problem.heads * params.tiles);
+  launch.config.block.x = static_cast<std::uint32_t>(threads);
+  launch.config.dynamic_shared_bytes = shared_bytes;
+  launch.config.dependent = device.arch() >= 90;
+  launch.params = to_bytes(params);
+  return launch;
+}
+
+}  // namespace
+
+AttentionProblem packed_attention(std::int64_t images, std::int64_t tokens, std::int64_t heads,
+                                  std::int64_t head_dim, double scale, DType type) {
+  const std::int64_t width = heads * head_dim;
+  const AttentionStrides packed{.batch = tokens * 3 * width, .row = 3 * width, .head = head_dim};
+  return {.batch = images,
+          .heads = heads,
+          .queries = tokens,
+          .keys = tokens,
+          .head_dim = head_dim,
+          .scale = scale,
+          .type = type,
+          .q = packed,
+          .k = packed,
+          .v = packed,
+          .o = {.batch = tokens * width, .row = width, .head = head_dim}};
+}
+
+AttentionOperands packed_operands(const AttentionProblem& problem, DevicePtr qkv,
+                                  DevicePtr output) {
+  const auto width = static_cast<DevicePtr>(problem.heads * problem.head_dim) *
+                     static_cast<DevicePtr>(size_of(problem.type));
+  return {.q = qkv, .k = qkv + width, .v = qkv + 2 * width, .o = output};
+}
+
+Launch attention_launch(Device& device, const AttentionProblem& problem,
+                        const AttentionOperands& operands, const AttentionPlan& plan) {
+  Launch launch;
+  const auto at = static_cast<std::size_t>(plan.kernel);
+  switch (plan.design) {
+    case AttentionDesign::kSinglePass:
+      launch = single_pass_launch(device, problem, operands, kSinglePassVariants.at(at).tuning);
+      break;
+    case AttentionDesign::kOnline:
+      launch = online_launch(device, problem, operands, kOnlineVariants.at(at).tuning);
+      break;
+    case AttentionDesign::kMma:
+      launch = portable_launch(
+          problem, operands, device.info(), mma_rows(kMmaVariants.at(at).tuning),
+          mma_threads(kMmaVariants.at(at).tuning), mma_shared_bytes(kMmaVariants.at(at).tuning));
+      break;
+    case AttentionDesign::kMmaSmall:
+      launch =
+          portable_launch(problem, operands, device.info(), kTileRows, attention::kMmaSmallThreads,
+                          mma_small_shared_bytes(kMmaSmallVariants.at(at).tuning));
+      break;
+    case AttentionDesign::kScalar:
+      launch =
+          portable_launch(problem, operands, device.info(), kTileRows, attention::kScalarThreads,
+                          scalar_shared_bytes(kScalarVariants.at(at).tuning));
+      break;
+  }
+  launch.kernel = kernel_of(plan, problem.type);
+  return launch;
+}
+
+Launch attention_launch(Device& device, const AttentionProblem& problem,
+                        const AttentionOperands& operands) {
+  return attention_launch(device, problem, operands, attention_plan(problem, device.info()));
+}
+
+}  // namespace fovea::gpu

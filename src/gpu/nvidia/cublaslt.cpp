@@ -1,0 +1,342 @@
+// cuBLASLt's C interface, as much of it as is used, and plans on it.
+#include "gpu/nvidia/cublaslt.hpp"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/error.hpp"
+
+namespace fovea::gpu {
+namespace {
+
+// Numbers of cuBLASLt's interface, which its documentation fixes.
+constexpr int kStatusSuccess = 0;
+constexpr int kStatusNotSupported = 15;
+constexpr int kComputeF32 = 68;
+constexpr int kCudaF32 = 0;
+constexpr int kTransposed = 1;
+enum DescAttribute : int {
+  kTransA = 3,
+  kEpilogue = 7,
+  kBiasPointer = 8,
+  kScalePointerA = 17,
+  kScalePointerB = 18,
+  kScalePointerD = 20,
+  kFastAccumulation = 25,
+  kBiasType = 26,
+  kScaleModeA = 31,
+  kScaleModeB = 32,
+};
+constexpr int kScaleOuterVector = 3;
+constexpr int kEpilogueBias = 4;
+constexpr int kEpilogueGeluBias = 36;
+constexpr int kPreferenceWorkspace = 1;
+
+struct Algorithm {
+  std::array<std::uint64_t, 8> opaque{};
+};
+struct HeuristicResult {
+  Algorithm algorithm;
+  std::size_t workspace_bytes = 0;
+  int state = 0;
+  float waves = 0;
+  std::array<int, 4> reserved{};
+};
+
+using Handle = void*;
+struct LtApi {
+  std::size_t (*version)();
+  int (*create)(Handle*);
+  int (*destroy)(Handle);
+  int (*desc_create)(Handle*, int compute_type, int scale_type);
+  int (*desc_destroy)(Handle);
+  int (*desc_set)(Handle, int attribute, const void* value, std::size_t bytes);
+  int (*layout_create)(Handle*, int type, std::uint64_t rows, std::uint64_t columns,
+                       std::int64_t leading);
+  int (*layout_destroy)(Handle);
+  int (*preference_create)(Handle*);
+  int (*preference_destroy)(Handle);
+  int (*preference_set)(Handle, int attribute, const void* value, std::size_t bytes);
+  int (*heuristic)(Handle, Handle desc, Handle a, Handle b, Handle c, Handle d, Handle preference,
+                   int wanted, HeuristicResult* results, int* found);
+  int (*matmul)(Handle, Handle desc, const void* alpha, const void* a, Handle layout_a,
+                const void* b, Handle layout_b, const void* beta, const void* c, Handle layout_c,
+                void* d, Handle layout_d, const Algorithm* algorithm, void* workspace,
+                std::size_t workspace_bytes, void* stream);
+};
+
+constexpr int kWantedAlgorithms = 8;
+constexpr std::size_t kWorkspace = 64ULL << 20;  // Hopper's kernels ask for 32 MiB and more
+
+void check_lt(int status, std::string_view what) {
+  if (status != kStatusSuccess) {
+    fail("cuBLASLt: {} failed with status {}", what, status);
+  }
+}
+
+int cuda_type(DType type) {
+  switch (type) {
+    case DType::kF32:
+      return kCudaF32;
+    case DType::kF16:
+      return 2;
+    case DType::kBF16:
+      return 14;
+    case DType::kE4M3:
+      return 28;
+    default:
+      fail("cuBLASLt: no matrices of {}", to_string(type));
+  }
+}
+
+/// One of the library's objects, destroyed with its owner.
+class Object {
+ public:
+  Object() = default;
+  Object(Handle handle, int (*destroy)(Handle)) : handle_(handle), destroy_(destroy) {}
+  ~Object() {
+    if (handle_ != nullptr) {
+      destroy_(handle_);
+    }
+  }
+  Object(Object&& other) noexcept { *this = std::move(other); }
+  Object& operator=(Object&& other) noexcept {
+    std::swap(handle_, other.handle_);
+    std::swap(destroy_, other.destroy_);
+    return *this;
+  }
+  [[nodiscard]] Handle get() const { return handle_; }
+
+ private:
+  Handle handle_ = nullptr;
+  int (*destroy_)(Handle) = nullptr;
+};
+
+const void* pointer(DevicePtr address) {
+  return reinterpret_cast<const void*>(address);
+}
+
+class LtPlan final : public MatmulPlan {
+ public:
+  LtPlan(const LtApi& api, Handle handle, Device& device, const DeviceBuffer& workspace,
+         const MatmulProblem& problem)
+      : api_(api), handle_(handle), device_(device), workspace_(workspace), problem_(problem) {
+    describe();
+    choose_algorithms();
+  }
+
+  void run(const MatmulOperands& operands, Stream& stream) override {
+    check_lt(launch(operands, stream, current_), to_string(problem_));
+  }
+
+  void tune(const MatmulOperands& operands, Stream& stream) override {
+    constexpr int kRuns = 5;
+    const std::unique_ptr<Event> start = device_.make_event();
+    const std::unique_ptr<Event> end = device_.make_event();
+    double best = std::numeric_limits<double>::infinity();
+    for (std::size_t i = 0; i < results_.size(); ++i) {
+      // The heuristic proposes some that the library then refuses.
+      if (launch(operands, stream, i) != kStatusSuccess) {
+        continue;
+      }
+      double seconds = std::numeric_limits<double>::infinity();
+      for (int run = 0; run < kRuns; ++run) {
+        start->record(stream);
+        check_lt(launch(operands, stream, i), to_string(problem_));
+        end->record(stream);
+        end->synchronize();
+        seconds = std::min(seconds, device_.seconds_between(*start, *end));
+      }
+      if (seconds < best) {
+        best = seconds;
+        current_ = i;
+      }
+    }
+    if (best == std::numeric_limits<double>::infinity()) {
+      fail("cuBLASLt refuses every algorithm that it proposes for {}", to_string(problem_));
+    }
+  }
+
+  [[nodiscard]] int algorithms() const override { return static_cast<int>(results_.size()); }
+
+ private:
+  template <typename T>
+  void set(DescAttribute attribute, const T& value) {
+    const void* const bytes = static_cast<const void*>(&value);
+    check_lt(api_.desc_set(desc_.get(), attribute, bytes, sizeof value),
+             fmt::format("setting attribute {}", int{attribute}));
+  }
+
+  [[nodiscard]] Object layout(DType type, std::int64_t rows, std::int64_t columns) const {
+    Handle made = nullptr;
+    check_lt(api_.layout_create(&made, cuda_type(type), static_cast<std::uint64_t>(rows),
+                                static_cast<std::uint64_t>(columns), rows),
+             "describing a matrix");
+    return {made, api_.layout_destroy};
+  }
+
+  // The library's matrices are column-major: it computes output^T (n, m) = (b^T)^T a^T, so that its
+  // A is our b.
+  void describe() {
+    Handle made = nullptr;
+    check_lt(api_.desc_create(&made, kComputeF32, kCudaF32), "describing a product");
+    desc_ = {made, api_.desc_destroy};
+    set(kTransA, std::int32_t{kTransposed});
+    if (problem_.epilogue != MatmulEpilogue::kNone) {
+      set(kEpilogue, std::int32_t{problem_.epilogue == MatmulEpilogue::kBias ? kEpilogueBias
+                                                                             : kEpilogueGeluBias});
+      set(kBiasType, std::int32_t{cuda_type(problem_.bias)});
+    }
+    if (problem_.scale == MatmulScale::kOuter) {
+      set(kScaleModeA, std::int32_t{kScaleOuterVector});
+      set(kScaleModeB, std::int32_t{kScaleOuterVector});
+    }
+    if (problem_.type == DType::kE4M3 && problem_.fast_accumulation) {
+      set(kFastAccumulation, std::int8_t{1});
+    }
+    b_ = layout(problem_.type, problem_.k, problem_.n);
+    a_ = layout(problem_.type, problem_.k, problem_.m);
+    // What is added to an e4m3 output is bf16.
+    c_ = layout(problem_.output == DType::kE4M3 ? DType::kBF16 : problem_.output, problem_.n,
+                problem_.m);
+    d_ = layout(problem_.output, problem_.n, problem_.m);
+  }
+
+  void choose_algorithms() {
+    // The heuristic looks at whether pointers are set and how they are aligned, not at what they
+    // point to.
+    bind({.a = 256,
+          .b = 256,
+          .output = 256,
+          .bias = 256,
+          .a_scale = 256,
+          .b_scale = 256,
+          .output_scale = 256});
+    Handle made = nullptr;
+    check_lt(api_.preference_create(&made), "making a preference");
+    const Object preference(made, api_.preference_destroy);
+    const std::size_t bytes = workspace_.bytes();
+    check_lt(api_.preference_set(made, kPreferenceWorkspace, &bytes, sizeof bytes),
+             "setting the workspace's size");
+    results_.resize(kWantedAlgorithms);
+    int found = 0;
+    const int status = api_.heuristic(handle_, desc_.get(), b_.get(), a_.get(), c_.get(), d_.get(),
+                                      preference.get(), kWantedAlgorithms, results_.data(), &found);
+    if (status != kStatusSuccess && status != kStatusNotSupported) {
+      check_lt(status, "choosing an algorithm");
+    }
+    results_.resize(static_cast<std::size_t>(found));
+    std::erase_if(results_,
+                  [](const HeuristicResult& result) { return result.state != kStatusSuccess; });
+    if (results_.empty()) {
+      fail("cuBLASLt has no algorithm for {}", to_string(problem_));
+    }
+  }
+
+  void bind(const MatmulOperands& operands) {
+    if (problem_.epilogue != MatmulEpilogue::kNone) {
+      set(kBiasPointer, pointer(operands.bias));
+    }
+    if (problem_.scale != MatmulScale::kNone) {
+      set(kScalePointerA, pointer(operands.b_scale));
+      set(kScalePointerB, pointer(operands.a_scale));
+    }
+    if (problem_.output == DType::kE4M3) {
+      set(kScalePointerD, pointer(operands.output_scale));
+    }
+  }
+
+  int launch(const MatmulOperands& operands, Stream& stream, std::size_t algorithm) {
+    bind(operands);
+    const float alpha = 1.0F;
+    const float beta = problem_.accumulate ? 1.0F : 0.0F;
+    auto* const output = reinterpret_cast<void*>(operands.output);
+    // C and D in one place must be of one type.
+    const void* const addend = problem_.output == DType::kE4M3 ? nullptr : output;
+    return api_.matmul(handle_, desc_.get(), &alpha, pointer(operands.b), b_.get(),
+                       pointer(operands.a), a_.get(), &beta, addend, c_.get(), output, d_.get(),
+                       &results_[algorithm].algorithm,
+                       reinterpret_cast<void*>(workspace_.address()), workspace_.bytes(),
+                       device_.native_handle(stream));
+  }
+
+  const LtApi& api_;
+  Handle handle_;
+  Device& device_;
+  const DeviceBuffer& workspace_;
+  MatmulProblem problem_;
+  Object desc_, a_, b_, c_, d_;
+  std::vector<HeuristicResult> results_;
+  std::size_t current_ = 0;
+};
+
+LtApi bind_lt_api() {
+  const Library library = open_cublaslt_library();
+  LtApi api{};
+  library.bind(api.version, "cublasLtGetVersion");
+  library.bind(api.create, "cublasLtCreate");
+  library.bind(api.destroy, "cublasLtDestroy");
+  library.bind(api.desc_create, "cublasLtMatmulDescCreate");
+  library.bind(api.desc_destroy, "cublasLtMatmulDescDestroy");
+  library.bind(api.desc_set, "cublasLtMatmulDescSetAttribute");
+  library.bind(api.layout_create, "cublasLtMatrixLayoutCreate");
+  library.bind(api.layout_destroy, "cublasLtMatrixLayoutDestroy");
+  library.bind(api.preference_create, "cublasLtMatmulPreferenceCreate");
+  library.bind(api.preference_destroy, "cublasLtMatmulPreferenceDestroy");
+  library.bind(api.preference_set, "cublasLtMatmulPreferenceSetAttribute");
+  library.bind(api.heuristic, "cublasLtMatmulAlgoGetHeuristic");
+  library.bind(api.matmul, "cublasLtMatmul");
+  return api;
+}
+
+class LoadedCublasLt final : public CublasLt {
+ public:
+  explicit LoadedCublasLt(Device& device)
+      : api_(bind_lt_api()), device_(device), workspace_(device, kWorkspace) {
+    check_lt(api_.create(&handle_), "starting");
+  }
+  ~LoadedCublasLt() override { api_.destroy(handle_); }
+
+  [[nodiscard]] std::string version() const override {
+    const std::size_t number = api_.version();  // 130100 for 13.1.0
+    return fmt::format("{}.{}.{}", number / 10000, number / 100 % 100, number % 100);
+  }
+  [[nodiscard]] std::unique_ptr<MatmulPlan> prepare(const MatmulProblem& problem) override {
+    return std::make_unique<LtPlan>(api_, handle_, device_, workspace_, problem);
+  }
+
+ private:
+  LtApi api_;
+  Device& device_;
+  DeviceBuffer workspace_;
+  Handle handle_ = nullptr;
+};
+
+}  // namespace
+
+std::string to_string(const MatmulProblem& problem) {
+  constexpr std::array<std::string_view, 3> kEpilogues = {"", " + bias", " + bias, gelu"};
+  constexpr std::array<std::string_view, 3> kScales = {"", ", scaled", ", scaled by row"};
+  return fmt::format("{} [{},{}] x [{},{}]^T -> {}{}{}{}", fovea::to_string(problem.type),
+                     problem.m, problem.k, problem.n, problem.k, fovea::to_string(problem.output),
+                     kEpilogues[static_cast<std::size_t>(problem.epilogue)],
+                     kScales[static_cast<std::size_t>(problem.scale)],
+                     problem.accumulate ? " + output" : "");
+}
+
+Library open_cublaslt_library() {
+  constexpr std::array<std::string_view, 3> kNames = {"libcublasLt.so.13", "libcublasLt.so.12",
+                                                      "libcublasLt.so"};
+  constexpr std::array<std::string_view, 2> kPackages = {"nvidia/cu13/lib", "nvidia/cublas/lib"};
+  return Library::open("cuBLASLt", "FOVEA_CUBLASLT", kNames, kPackages);
+}
+
+std::unique_ptr<CublasLt> open_cublaslt(Device& device) {
+  return std::make_unique<LoadedCublasLt>(device);
+}
+
+}  // namespace fovea::gpu

@@ -1,0 +1,77 @@
+// cuBLASLt, opened at run time: the matrix product of GPUs without a tuned kernel, and a peer.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "core/dtype.hpp"
+#include "gpu/device/device.hpp"
+#include "gpu/nvidia/library.hpp"
+
+namespace fovea::gpu {
+
+enum class MatmulEpilogue : std::uint8_t { kNone, kBias, kBiasGelu };
+enum class MatmulScale : std::uint8_t {
+  kNone,    // 16-bit operands
+  kTensor,  // one factor each for a and b
+  kOuter,   // a factor for each row of a and each row of b
+};
+
+/// output (m, n) = epilogue(a (m, k) b (n, k)^T [+ output]), row-major, in f32.
+struct MatmulProblem {
+  std::int64_t m = 0;
+  std::int64_t n = 0;
+  std::int64_t k = 0;
+  DType type = DType::kBF16;  // of a and b: kBF16, kF16 or kE4M3
+  DType output = DType::kBF16;
+  MatmulEpilogue epilogue = MatmulEpilogue::kNone;  // GELU is the tanh approximation
+  DType bias = DType::kBF16;                        // cuBLASLt takes f32 only with f32 outputs
+  MatmulScale scale = MatmulScale::kNone;
+  bool accumulate = false;        // adds to what the output holds
+  bool fast_accumulation = true;  // e4m3 on Hopper: partial sums of fewer bits
+};
+
+struct MatmulOperands {
+  DevicePtr a = 0;
+  DevicePtr b = 0;
+  DevicePtr output = 0;
+  DevicePtr bias = 0;          // (n)
+  DevicePtr a_scale = 0;       // f32: 1 or (m)
+  DevicePtr b_scale = 0;       // f32: 1 or (n)
+  DevicePtr output_scale = 0;  // f32: e4m3 outputs are the result times this
+};
+
+[[nodiscard]] std::string to_string(const MatmulProblem& problem);
+
+/// A problem that cuBLASLt has agreed to run, and the algorithms that it proposes for it, best
+/// guess first. Used by one thread at a time, one that has used the device before.
+class MatmulPlan {
+ public:
+  virtual ~MatmulPlan() = default;
+  /// Puts the product into the stream. It can be captured into a graph.
+  virtual void run(const MatmulOperands& operands, Stream& stream) = 0;
+  /// Times every algorithm on these operands and keeps the fastest.
+  virtual void tune(const MatmulOperands& operands, Stream& stream) = 0;
+  [[nodiscard]] virtual int algorithms() const = 0;
+};
+
+class CublasLt {
+ public:
+  virtual ~CublasLt() = default;
+  /// "13.1.0", as the library says it.
+  [[nodiscard]] virtual std::string version() const = 0;
+  /// Throws fovea::Error when cuBLASLt has no algorithm for the problem. The plan must not outlive
+  /// this object.
+  [[nodiscard]] virtual std::unique_ptr<MatmulPlan> prepare(const MatmulProblem& problem) = 0;
+};
+
+/// Looks for libcublasLt: the file that FOVEA_CUBLASLT names, the loader's own path, CUDA's usual
+/// folders, and the folders of Python's CUDA packages. Throws fovea::Error that says so when there
+/// is none. `device` must outlive the object.
+[[nodiscard]] std::unique_ptr<CublasLt> open_cublaslt(Device& device);
+/// The same library, for those that look for it by its name: once open, it is found.
+[[nodiscard]] Library open_cublaslt_library();
+
+}  // namespace fovea::gpu

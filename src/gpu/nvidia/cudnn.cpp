@@ -1,0 +1,372 @@
+// Attention as a graph of cuDNN's operations, and the plan that one of its engines makes of it.
+#include "gpu/nvidia/cudnn.hpp"
+
+#include <array>
+#include <deque>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "core/error.hpp"
+#include "gpu/nvidia/cudnn_backend.hpp"
+
+namespace fovea::gpu {
+namespace {
+
+using cudnn::Api;
+using cudnn::Attribute;
+using cudnn::DataType;
+using cudnn::Descriptor;
+using cudnn::DescriptorType;
+using cudnn::PointwiseMode;
+using cudnn::Reduction;
+
+/// What the variant pack gives an address to; tensors that are never stored come after.
+enum TensorId : std::int64_t {
+  kQ = 1,
+  kK,
+  kV,
+  kO,
+  kScale,
+  kMasked,
+  kKeys,
+  kQueries,
+  kFirstVirtual
+};
+
+using Dims = std::array<std::int64_t, 4>;
+constexpr Dims kOne = {1, 1, 1, 1};
+constexpr std::int64_t kAlignment = 16;
+constexpr std::int64_t kRowAxis = 2;
+constexpr std::int64_t kColumnAxis = 3;
+
+Dims dense_strides(const Dims& dims) {
+  return {dims[1] * dims[2] * dims[3], dims[2] * dims[3], dims[3], 1};
+}
+
+DataType data_type(DType type) {
+  switch (type) {
+    case DType::kF16:
+      return DataType::kF16;
+    case DType::kBF16:
+      return DataType::kBF16;
+    default:
+      fail("cuDNN: no attention of {}", to_string(type));
+  }
+}
+
+/// The operations of a problem. The engines recognise attention by its pattern: the softmax must be
+/// these operations, and the logarithm of the sums, of no use here, must be among them.
+class AttentionGraph {
+ public:
+  AttentionGraph(const Api& api, cudnn::Handle library, const SdpaProblem& problem)
+      : api_(api),
+        problem_(problem),
+        score_dims_{problem.batch, problem.heads, problem.queries, problem.keys},
+        row_dims_{problem.batch, problem.heads, problem.queries, 1},
+        graph_(api, DescriptorType::kOperationGraph) {
+    build();
+    graph_.set_handle(Attribute::kOperationGraphHandle, library);
+    graph_.set(Attribute::kOperationGraphOperations, cudnn::AttributeType::kDescriptor,
+               std::ssize(operations_), static_cast<const void*>(operations_.data()));
+    graph_.finalize();
+  }
+
+  [[nodiscard]] const Descriptor& descriptor() const { return graph_; }
+
+ private:
+  void build() {
+    const DataType type = data_type(problem_.type);
+    const std::int64_t width = problem_.head_dim;
+    const Dims query_dims = {problem_.batch, problem_.heads, problem_.queries, width};
+    const Dims key_dims = {problem_.batch, problem_.kv_heads, problem_.keys, width};
+    const auto strides = [](const SdpaStrides& of) { return Dims{of.batch, of.head, of.row, 1}; };
+    const Descriptor& q = tensor(kQ, type, query_dims, strides(problem_.q));
+    // K^T: the same memory with its last axes swapped.
+    const Descriptor& k =
+        tensor(kK, type, {problem_.batch, problem_.kv_heads, width, problem_.keys},
+               {problem_.k.batch, problem_.k.head, 1, problem_.k.row});
+    const Descriptor& v = tensor(kV, type, key_dims, strides(problem_.v));
+    const Descriptor& o = tensor(kO, type, query_dims, strides(problem_.o));
+
+    const Descriptor& products = virtual_tensor(score_dims_);
+    multiply(q, k, products);
+    const Descriptor& scaled = virtual_tensor(score_dims_);
+    pointwise(PointwiseMode::kMultiply, products, &scalar(kScale, DataType::kF32), scaled);
+    const Descriptor& scores = problem_.causal ? masked(scaled) : scaled;
+    const Descriptor& weights = softmax(scores, type);
+    multiply(weights, v, o);
+  }
+
+  /// `scores` where the query sees the key.
+  const Descriptor& masked(const Descriptor& scores) {
+    const auto index = [&](std::int64_t axis) -> const Descriptor& {
+      const Descriptor& made = virtual_tensor(score_dims_, DataType::kI32);
+      pointwise(PointwiseMode::kIndex, scores, nullptr, made, {.axis = axis});
+      return made;
+    };
+    const Descriptor* row = &index(kRowAxis);
+    const Descriptor& column = index(kColumnAxis);
+    if (problem_.keys != problem_.queries) {
+      for (const auto& [mode, id] :
+           {std::pair{PointwiseMode::kAdd, kKeys}, std::pair{PointwiseMode::kSubtract, kQueries}}) {
+        const Descriptor& moved = virtual_tensor(score_dims_, DataType::kI32);
+        pointwise(mode, *row, &scalar(id, DataType::kI32), moved, {.precision = DataType::kI32});
+        row = &moved;
+      }
+    }
+    const Descriptor& seen = virtual_tensor(score_dims_, DataType::kBoolean);
+    pointwise(PointwiseMode::kGreaterOrEqual, *row, &column, seen,
+              {.precision = DataType::kBoolean});
+    const Descriptor& selected = virtual_tensor(score_dims_);
+    pointwise(PointwiseMode::kSelect, scores, &scalar(kMasked, DataType::kF32), selected,
+              {.condition = &seen});
+    return selected;
+  }
+
+  const Descriptor& softmax(const Descriptor& scores, DataType type) {
+    const Descriptor& max = virtual_tensor(row_dims_);
+    reduce(Reduction::kMax, scores, max);
+    const Descriptor& below = virtual_tensor(score_dims_);
+    pointwise(PointwiseMode::kSubtract, scores, &max, below);
+    const Descriptor& exponentials = virtual_tensor(score_dims_);
+    pointwise(PointwiseMode::kExp, below, nullptr, exponentials);
+    const Descriptor& sum = virtual_tensor(row_dims_);
+    reduce(Reduction::kSum, exponentials, sum);
+    const Descriptor& logarithm = virtual_tensor(row_dims_);
+    pointwise(PointwiseMode::kLog, sum, nullptr, logarithm);
+    pointwise(PointwiseMode::kAdd, max, &logarithm, virtual_tensor(row_dims_));
+    const Descriptor& weights = virtual_tensor(score_dims_, type);
+    pointwise(PointwiseMode::kDivide, exponentials, &sum, weights);
+    return weights;
+  }
+
+  Descriptor& add(DescriptorType type) { return descriptors_.emplace_back(api_, type); }
+
+  Descriptor& described(std::int64_t id, DataType type, const Dims& dims, const Dims& strides) {
+    Descriptor& made = add(DescriptorType::kTensor);
+    made.set(Attribute::kTensorDataType, type);
+    made.set(Attribute::kTensorDimensions, dims);
+    made.set(Attribute::kTensorStrides, strides);
+    made.set(Attribute::kTensorId, id);
+    made.set(Attribute::kTensorAlignment, kAlignment);
+    return made;
+  }
+
+  const Descriptor& tensor(TensorId id, DataType type, const Dims& dims, const Dims& strides) {
+    Descriptor& made = described(id, type, dims, strides);
+    made.finalize();
+    return made;
+  }
+
+  /// A number that the host gives with each run.
+  const Descriptor& scalar(TensorId id, DataType type) {
+    Descriptor& made = described(id, type, kOne, kOne);
+    made.set_true(Attribute::kTensorIsByValue);
+    made.finalize();
+    return made;
+  }
+
+  const Descriptor& virtual_tensor(const Dims& dims, DataType type = DataType::kF32) {
+    Descriptor& made = described(next_id_++, type, dims, dense_strides(dims));
+    made.set_true(Attribute::kTensorIsVirtual);
+    made.finalize();
+    return made;
+  }
+
+  void operation(Descriptor& made) {
+    made.finalize();
+    operations_.push_back(made.handle());
+  }
+
+  void multiply(const Descriptor& a, const Descriptor& b, const Descriptor& c) {
+    Descriptor& how = add(DescriptorType::kMatmul);
+    how.set(Attribute::kMatmulPrecision, DataType::kF32);
+    how.finalize();
+    Descriptor& made = add(DescriptorType::kMatmulOperation);
+    made.set(Attribute::kMatmulOperationA, a);
+    made.set(Attribute::kMatmulOperationB, b);
+    made.set(Attribute::kMatmulOperationC, c);
+    made.set(Attribute::kMatmulOperationDescriptor, how);
+    operation(made);
+  }
+
+  struct Pointwise {
+    DataType precision = DataType::kF32;
+    std::int64_t axis = -1;                 // of kIndex
+    const Descriptor* condition = nullptr;  // of kSelect
+  };
+  void pointwise(PointwiseMode mode, const Descriptor& x, const Descriptor* b, const Descriptor& y,
+                 const Pointwise& more) {
+    Descriptor& how = add(DescriptorType::kPointwise);
+    how.set(Attribute::kPointwiseMode, mode);
+    how.set(Attribute::kPointwisePrecision, more.precision);
+    if (mode == PointwiseMode::kIndex) {
+      how.set(Attribute::kPointwiseAxis, more.axis);
+    }
+    how.finalize();
+    Descriptor& made = add(DescriptorType::kPointwiseOperation);
+    made.set(Attribute::kPointwiseOperationDescriptor, how);
+    made.set(Attribute::kPointwiseOperationX, x);
+    if (b != nullptr) {
+      made.set(Attribute::kPointwiseOperationB, *b);
+    }
+    if (more.condition != nullptr) {
+      made.set(Attribute::kPointwiseOperationT, *more.condition);
+    }
+    made.set(Attribute::kPointwiseOperationY, y);
+    operation(made);
+  }
+  void pointwise(PointwiseMode mode, const Descriptor& x, const Descriptor* b,
+                 const Descriptor& y) {
+    pointwise(mode, x, b, y, Pointwise{});
+  }
+
+  /// Along the keys, which `y` has one of.
+  void reduce(Reduction reduction, const Descriptor& x, const Descriptor& y) {
+    Descriptor& how = add(DescriptorType::kReduction);
+    how.set(Attribute::kReductionOperator, reduction);
+    how.set(Attribute::kReductionPrecision, DataType::kF32);
+    how.finalize();
+    Descriptor& made = add(DescriptorType::kReductionOperation);
+    made.set(Attribute::kReductionOperationDescriptor, how);
+    made.set(Attribute::kReductionOperationX, x);
+    made.set(Attribute::kReductionOperationY, y);
+    operation(made);
+  }
+
+  const Api& api_;
+  const SdpaProblem& problem_;
+  Dims score_dims_;  // (batch, heads, queries, keys)
+  Dims row_dims_;    // (batch, heads, queries, 1)
+  std::int64_t next_id_ = kFirstVirtual;
+  std::deque<Descriptor> descriptors_;  // referred to while others are made
+  std::vector<cudnn::Handle> operations_;
+  Descriptor graph_;
+};
+
+class CudnnPlan final : public SdpaPlan {
+ public:
+  CudnnPlan(const Api& api, cudnn::Handle library, Device& device, const SdpaProblem& problem)
+      : api_(api),
+        library_(library),
+        device_(device),
+        problem_(problem),
+        graph_(api, library, problem_),
+        plan_(choose()),
+        scale_(static_cast<float>(problem.scale)),
+        keys_(static_cast<std::int32_t>(problem.keys)),
+        queries_(static_cast<std::int32_t>(problem.queries)) {
+    const std::int64_t bytes = plan_.number(Attribute::kPlanWorkspaceBytes);
+    if (bytes > 0) {
+      workspace_ = DeviceBuffer(device, static_cast<std::size_t>(bytes));
+    }
+  }
+
+  void run(const SdpaOperands& operands, Stream& stream) override {
+    std::vector<std::int64_t> ids = {kQ, kK, kV, kO, kScale};
+    std::vector<void*> pointers = {address(operands.q), address(operands.k), address(operands.v),
+                                   address(operands.o), &scale_};
+    const auto add = [&](std::int64_t id, void* value) {
+      ids.push_back(id);
+      pointers.push_back(value);
+    };
+    if (problem_.causal) {
+      add(kMasked, &masked_);
+      if (problem_.keys != problem_.queries) {
+        add(kKeys, &keys_);
+        add(kQueries, &queries_);
+      }
+    }
+    void* const workspace = address(workspace_.address());
+    Descriptor pack(api_, DescriptorType::kVariantPack);
+    pack.set(Attribute::kVariantPackIds, ids);
+    pack.set(Attribute::kVariantPackPointers, cudnn::AttributeType::kPointer, std::ssize(pointers),
+             static_cast<const void*>(pointers.data()));
+    pack.set(Attribute::kVariantPackWorkspace, cudnn::AttributeType::kPointer, 1,
+             static_cast<const void*>(&workspace));
+    pack.finalize();
+    cudnn::check(api_, api_.set_stream(library_, device_.native_handle(stream)),
+                 "setting the stream");
+    cudnn::check(api_, api_.execute(library_, plan_.handle(), pack.handle()), to_string(problem_));
+  }
+
+  [[nodiscard]] std::size_t workspace_bytes() const override { return workspace_.bytes(); }
+
+ private:
+  static void* address(DevicePtr at) { return reinterpret_cast<void*>(at); }
+
+  /// The first of the engines that the heuristics propose which makes a plan.
+  Descriptor choose() {
+    Descriptor heuristics(api_, DescriptorType::kHeuristics);
+    heuristics.set(Attribute::kHeuristicsOperationGraph, graph_.descriptor());
+    heuristics.set(Attribute::kHeuristicsMode, cudnn::HeuristicsMode::kA);
+    heuristics.finalize();
+    engines_ = heuristics.descriptors(Attribute::kHeuristicsResults, DescriptorType::kEngineConfig);
+    std::string refusal = cudnn::last_reason(api_);
+    for (const Descriptor& engine : engines_) {
+      Descriptor plan(api_, DescriptorType::kExecutionPlan);
+      plan.set_handle(Attribute::kPlanHandle, library_);
+      plan.set(Attribute::kPlanEngineConfig, engine);
+      if (plan.try_finalize()) {
+        return plan;
+      }
+      refusal = cudnn::last_reason(api_);
+    }
+    fail("cuDNN has no engine for {} ({} proposed): {}", to_string(problem_), engines_.size(),
+         refusal);
+  }
+
+  const Api& api_;
+  cudnn::Handle library_;
+  Device& device_;
+  SdpaProblem problem_;
+  AttentionGraph graph_;
+  std::vector<Descriptor> engines_;
+  Descriptor plan_;
+  DeviceBuffer workspace_;
+  float scale_;
+  float masked_ = -std::numeric_limits<float>::infinity();
+  std::int32_t keys_;
+  std::int32_t queries_;
+};
+
+class LoadedCudnn final : public Cudnn {
+ public:
+  explicit LoadedCudnn(Device& device) : api_(cudnn::open_api()), device_(device) {
+    cudnn::check(api_, api_.create(&handle_), "starting");
+  }
+  ~LoadedCudnn() override { api_.destroy(handle_); }
+
+  [[nodiscard]] std::string version() const override { return cudnn_version(api_.version()); }
+  [[nodiscard]] std::unique_ptr<SdpaPlan> prepare(const SdpaProblem& problem) override {
+    return std::make_unique<CudnnPlan>(api_, handle_, device_, problem);
+  }
+
+ private:
+  Api api_;
+  Device& device_;
+  cudnn::Handle handle_ = nullptr;
+};
+
+}  // namespace
+
+std::string to_string(const SdpaProblem& problem) {
+  const bool alike = problem.keys == problem.queries && problem.kv_heads == problem.heads;
+  return fmt::format("{} attention [{},{},{},{}]{}{}", to_string(problem.type), problem.batch,
+                     problem.heads, problem.queries, problem.head_dim,
+                     alike ? "" : fmt::format(" x [{},{}] keys", problem.kv_heads, problem.keys),
+                     problem.causal ? ", causal" : "");
+}
+
+std::string cudnn_version(std::size_t number) {
+  // Until version 8, two digits less for the minor number.
+  const std::size_t major = number < 10000 ? 1000 : 10000;
+  return fmt::format("{}.{}.{}", number / major, number % major / 100, number % 100);
+}
+
+std::unique_ptr<Cudnn> open_cudnn(Device& device) {
+  return std::make_unique<LoadedCudnn>(device);
+}
+
+}  // namespace fovea::gpu

@@ -1,0 +1,129 @@
+// Calls of cuDNN's backend interface, with its reasons where it refuses.
+#include "gpu/nvidia/cudnn_backend.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "core/error.hpp"
+#include "gpu/nvidia/cublaslt.hpp"
+#include "gpu/nvidia/cudnn.hpp"
+#include "gpu/nvidia/library.hpp"
+
+namespace fovea::gpu::cudnn {
+namespace {
+
+constexpr std::size_t kOldest = 91000;  // engines before want another value where keys are masked
+constexpr std::size_t kMessageBytes = 1024;
+
+}  // namespace
+
+Api open_api() {
+  // cuDNN looks for cuBLASLt by its name alone and aborts the process when there is none; a library
+  // that is open already is found by that name.
+  (void)open_cublaslt_library();
+  constexpr std::array<std::string_view, 2> kNames = {"libcudnn.so.9", "libcudnn.so"};
+  constexpr std::array<std::string_view, 1> kPackages = {"nvidia/cudnn/lib"};
+  // PyTorch's is what a reader compares with, and mostly newer than the system's.
+  const Library library =
+      Library::open("cuDNN", "FOVEA_CUDNN", kNames, kPackages, LookFirst::kPython);
+  Api api{};
+  library.bind(api.version, "cudnnGetVersion");
+  if (api.version() < kOldest) {
+    fail("{} is cuDNN {}: {} or newer is needed", library.path(), cudnn_version(api.version()),
+         cudnn_version(kOldest));
+  }
+  library.bind(api.error_string, "cudnnGetErrorString");
+  library.bind(api.last_error, "cudnnGetLastErrorString");
+  library.bind(api.create, "cudnnCreate");
+  library.bind(api.destroy, "cudnnDestroy");
+  library.bind(api.set_stream, "cudnnSetStream");
+  library.bind(api.create_descriptor, "cudnnBackendCreateDescriptor");
+  library.bind(api.destroy_descriptor, "cudnnBackendDestroyDescriptor");
+  library.bind(api.finalize, "cudnnBackendFinalize");
+  library.bind(api.set_attribute, "cudnnBackendSetAttribute");
+  library.bind(api.get_attribute, "cudnnBackendGetAttribute");
+  library.bind(api.execute, "cudnnBackendExecute");
+  return api;
+}
+
+std::string last_reason(const Api& api) {
+  std::array<char, kMessageBytes> message{};
+  api.last_error(message.data(), message.size());
+  std::string_view text = message.data();
+  constexpr std::string_view kBefore = "Reason: ";
+  if (const std::size_t at = text.find(kBefore); at != text.npos) {
+    text.remove_prefix(at + kBefore.size());
+  }
+  return std::string(text.substr(0, text.find('\n')));
+}
+
+void check(const Api& api, int status, std::string_view what) {
+  if (status != kSuccess) {
+    fail("cuDNN: {} failed: {}, {}", what, api.error_string(status), last_reason(api));
+  }
+}
+
+Descriptor::Descriptor(const Api& api, DescriptorType type) : api_(&api) {
+  check(api, api.create_descriptor(static_cast<int>(type), &handle_),
+        fmt::format("making a descriptor of type {}", static_cast<int>(type)));
+}
+
+Descriptor::~Descriptor() {
+  if (handle_ != nullptr) {
+    api_->destroy_descriptor(handle_);
+  }
+}
+
+void Descriptor::set(Attribute attribute, AttributeType type, std::int64_t count,
+                     const void* values) {
+  check(*api_,
+        api_->set_attribute(handle_, static_cast<int>(attribute), static_cast<int>(type), count,
+                            values),
+        fmt::format("setting attribute {}", static_cast<int>(attribute)));
+}
+
+void Descriptor::finalize() {
+  check(*api_, api_->finalize(handle_), "finishing a descriptor");
+}
+
+bool Descriptor::try_finalize() {
+  return api_->finalize(handle_) == kSuccess;
+}
+
+std::int64_t Descriptor::number(Attribute attribute) const {
+  std::int64_t value = 0;
+  std::int64_t count = 0;
+  check(*api_,
+        api_->get_attribute(handle_, static_cast<int>(attribute),
+                            static_cast<int>(AttributeType::kInt64), 1, &count, &value),
+        fmt::format("reading attribute {}", static_cast<int>(attribute)));
+  return value;
+}
+
+std::vector<Descriptor> Descriptor::descriptors(Attribute attribute, DescriptorType type) const {
+  const auto read = [&](std::vector<Handle>& handles) {
+    std::int64_t count = 0;
+    check(*api_,
+          api_->get_attribute(handle_, static_cast<int>(attribute),
+                              static_cast<int>(AttributeType::kDescriptor), std::ssize(handles),
+                              &count, static_cast<void*>(handles.data())),
+          fmt::format("reading attribute {}", static_cast<int>(attribute)));
+    return static_cast<std::size_t>(count);
+  };
+  // The library fills descriptors that its caller has made.
+  std::vector<Handle> handles;
+  const std::size_t count = read(handles);
+  std::vector<Descriptor> made;
+  made.reserve(count);
+  handles.reserve(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    handles.push_back(made.emplace_back(*api_, type).handle());
+  }
+  if (count > 0) {
+    const std::size_t filled = std::min(count, read(handles));
+    made.erase(made.begin() + static_cast<std::ptrdiff_t>(filled), made.end());
+  }
+  return made;
+}
+
+}  // namespace fovea::gpu::cudnn

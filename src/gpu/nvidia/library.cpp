@@ -1,0 +1,143 @@
+// Finds and opens vendors' libraries.
+#include "gpu/nvidia/library.hpp"
+
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
+#include <vector>
+
+#include <dlfcn.h>
+
+#include "core/error.hpp"
+
+namespace fovea::gpu {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Sub-folders of `parent` whose name begins with `beginning`.
+std::vector<fs::path> folders(const fs::path& parent, std::string_view beginning) {
+  std::vector<fs::path> found;
+  std::error_code ignored;
+  for (const fs::directory_entry& entry : fs::directory_iterator(parent, ignored)) {
+    if (entry.path().filename().string().starts_with(beginning)) {
+      found.push_back(entry.path());
+    }
+  }
+  return found;
+}
+
+/// Where Python's packages may be: the active environment's, then the system's.
+std::vector<fs::path> site_packages() {
+  // Absolute folders only: libraries of the working directory, which may be anybody's, are not run.
+  std::vector<fs::path> roots;
+  if (const char* const environment = std::getenv("VIRTUAL_ENV");
+      environment != nullptr && fs::path(environment).is_absolute()) {
+    roots.emplace_back(environment);
+  }
+  // The interpreter that the shell would run says which environment is in use.
+  if (const char* const path = std::getenv("PATH"); path != nullptr) {
+    std::string_view rest = path;
+    while (!rest.empty()) {
+      const fs::path folder(rest.substr(0, rest.find(':')));
+      std::error_code ignored;
+      if (folder.is_absolute() && fs::exists(folder / "python3", ignored)) {
+        roots.push_back(folder.parent_path());
+      }
+      rest.remove_prefix(
+          std::min(rest.size(), rest.find(':') == rest.npos ? rest.size() : rest.find(':') + 1));
+    }
+  }
+  roots.insert(roots.end(), {"/usr/local", "/usr"});
+  std::vector<fs::path> found;
+  for (const fs::path& root : roots) {
+    for (const fs::path& python : folders(root / "lib", "python3")) {
+      found.push_back(python / "site-packages");
+      found.push_back(python / "dist-packages");
+    }
+  }
+  return found;
+}
+
+std::vector<fs::path> on_the_system(std::span<const std::string_view> names) {
+  // Without a slash: along the loader's path.
+  std::vector<fs::path> files(names.begin(), names.end());
+  for (const char* const folder :
+       {"/usr/local/cuda/lib64", "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu"}) {
+    for (const std::string_view name : names) {
+      files.push_back(fs::path(folder) / name);
+    }
+  }
+  return files;
+}
+
+std::vector<fs::path> in_python(std::span<const std::string_view> names,
+                                std::span<const std::string_view> packages) {
+  std::vector<fs::path> files;
+  for (const fs::path& site : site_packages()) {
+    for (const std::string_view package : packages) {
+      for (const std::string_view name : names) {
+        files.push_back(site / package / name);
+      }
+    }
+  }
+  return files;
+}
+
+}  // namespace
+
+Library Library::open(std::string_view what, const char* variable,
+                      std::span<const std::string_view> names,
+                      std::span<const std::string_view> python_packages, LookFirst first) {
+  const char* const named = std::getenv(variable);
+  const bool only_named = named != nullptr && *named != '\0';
+  std::vector<fs::path> candidates;
+  if (only_named) {
+    candidates.emplace_back(named);
+  } else {
+    candidates = on_the_system(names);
+    const std::vector<fs::path> packaged = in_python(names, python_packages);
+    candidates.insert(first == LookFirst::kPython ? candidates.begin() : candidates.end(),
+                      packaged.begin(), packaged.end());
+  }
+  Library library;
+  std::string unopened;  // the loader's reasons, of files that are there
+  for (const fs::path& candidate : candidates) {
+    std::error_code ignored;
+    if (candidate.has_parent_path() && !fs::exists(candidate, ignored)) {
+      continue;
+    }
+    library.handle_ = dlopen(candidate.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (library.handle_ != nullptr) {
+      library.path_ = candidate.string();
+      return library;
+    }
+    const std::string reason = dlerror();
+    const bool absent = reason.starts_with(candidate.string() + ":") &&
+                        reason.ends_with("No such file or directory");
+    if (!absent) {  // that of something it depends on counts: the library is here
+      unopened += (unopened.empty() ? "" : "; ") + reason;
+    }
+  }
+  if (only_named) {
+    fail("{} is to be the library of {}, and {} cannot be opened{}", variable, what, named,
+         unopened.empty() ? "" : " (" + unopened + ")");
+  }
+  if (!unopened.empty()) {
+    fail("{} is here and cannot be opened: {}", what, unopened);
+  }
+  fail(
+      "no {} here: looked along the loader's path, in CUDA's folders and in Python's packages; "
+      "set {} to the library's file",
+      what, variable);
+}
+
+void* Library::symbol(const char* name) const {
+  void* const found = dlsym(handle_, name);
+  if (found == nullptr) {
+    fail("{} has no {}: it is too old", path_, name);
+  }
+  return found;
+}
+
+}  // namespace fovea::gpu

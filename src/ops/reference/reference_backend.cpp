@@ -1,0 +1,164 @@
+// ReferenceBackend: keeps copies of the host weights and calls the float64 operators.
+#include "ops/reference/reference_backend.hpp"
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "core/buffer.hpp"
+#include "ops/reference/operators.hpp"
+
+namespace fovea::ops::reference {
+namespace {
+
+/// A copy of weights W, with the memory that its spans point to.
+template <typename W>
+class Copy : public Prepared {
+ public:
+  explicit Copy(const W& weights) : weights_(weights) {}
+
+  [[nodiscard]] const W& get() const { return weights_; }
+
+  void own(std::span<const float>& span) {
+    const auto& copy =
+        storage_.emplace_back(std::make_unique<std::vector<float>>(span.begin(), span.end()));
+    span = *copy;
+  }
+  W& edit() { return weights_; }
+
+ private:
+  W weights_;
+  std::vector<std::unique_ptr<std::vector<float>>> storage_;
+};
+
+template <typename W>
+const W& get(const Prepared& prepared) {
+  return dynamic_cast<const Copy<W>&>(prepared).get();
+}
+
+template <typename W>
+void own(Copy<W>& copy, LayerNormWeights& weights) {
+  copy.own(weights.weight);
+  copy.own(weights.bias);
+}
+
+template <typename W>
+void own(Copy<W>& copy, LinearWeights& weights) {
+  copy.own(weights.weight);
+  copy.own(weights.bias);
+  own(copy, weights.norm);
+}
+
+class ReferenceExecutor : public Executor {
+ private:
+  void do_patch_embed(const PatchEmbedProblem& problem, const Prepared& weights,
+                      const ConstTensorView& patches, const TensorView& tokens) override {
+    reference::patch_embed(problem, get<PatchEmbedWeights>(weights), patches, tokens);
+  }
+  void do_layer_norm(const LayerNormProblem& problem, const Prepared& weights,
+                     const ConstTensorView& input, const TensorView& output,
+                     const TensorView& /*row_scales*/) override {
+    reference::layer_norm(problem, get<LayerNormWeights>(weights), input, output);
+  }
+  void do_linear(const LinearProblem& problem, const Prepared& weights,
+                 const ConstTensorView& input, const TensorView& output,
+                 const ConstTensorView& /*row_scales*/) override {
+    reference::linear(problem, get<LinearWeights>(weights), input, output);
+  }
+  void do_attention(const AttentionProblem& problem, const ConstTensorView& qkv,
+                    const TensorView& output) override {
+    reference::attention(problem, qkv, output);
+  }
+  void do_pool(const PoolProblem& problem, const Prepared& weights, const ConstTensorView& input,
+               const TensorView& output) override {
+    reference::pool(problem, get<PoolWeights>(weights), input, output);
+  }
+};
+
+class ReferenceBackend : public Backend {
+ public:
+  [[nodiscard]] std::string description() const override { return "cpu (float64 reference)"; }
+  [[nodiscard]] Precision precision() const override { return Precision::kFp32; }
+  [[nodiscard]] int threads() const override { return 1; }
+  [[nodiscard]] TensorTypes types() const override {
+    return {DType::kF64, DType::kF64, DType::kF64, DType::kF64, DType::kF64};
+  }
+
+  [[nodiscard]] std::string can_run(const PatchEmbedProblem& problem) const override {
+    return reason_invalid(problem);
+  }
+  [[nodiscard]] std::string can_run(const LayerNormProblem& problem) const override {
+    return reason_invalid(problem);
+  }
+  [[nodiscard]] std::string can_run(const LinearProblem& problem) const override {
+    return reason_invalid(problem);
+  }
+  [[nodiscard]] std::string can_run(const AttentionProblem& problem) const override {
+    return reason_invalid(problem);
+  }
+  [[nodiscard]] std::string can_run(const PoolProblem& problem) const override {
+    return reason_invalid(problem);
+  }
+
+  [[nodiscard]] PreparedPtr prepare(const PatchEmbedWeights& weights) override {
+    check_weights(weights);
+    auto copy = std::make_unique<Copy<PatchEmbedWeights>>(weights);
+    own(*copy, copy->edit().projection);
+    copy->own(copy->edit().position);
+    return copy;
+  }
+  [[nodiscard]] PreparedPtr prepare(const LayerNormWeights& weights) override {
+    check_weights(weights);
+    auto copy = std::make_unique<Copy<LayerNormWeights>>(weights);
+    own(*copy, copy->edit());
+    return copy;
+  }
+  [[nodiscard]] PreparedPtr prepare(const LinearWeights& weights) override {
+    check_weights(weights);
+    auto copy = std::make_unique<Copy<LinearWeights>>(weights);
+    own(*copy, copy->edit());
+    return copy;
+  }
+  [[nodiscard]] PreparedPtr prepare(const PoolWeights& weights) override {
+    check_weights(weights);
+    auto copy = std::make_unique<Copy<PoolWeights>>(weights);
+    copy->own(copy->edit().key);
+    own(*copy, copy->edit().value);
+    own(*copy, copy->edit().out);
+    own(*copy, copy->edit().norm);
+    own(*copy, copy->edit().fc1);
+    own(*copy, copy->edit().fc2);
+    return copy;
+  }
+
+  void for_each(std::size_t count, const std::function<void(std::size_t)>& task) override {
+    for (std::size_t index = 0; index < count; ++index) {
+      task(index);
+    }
+  }
+
+  void run(const Batch& batch,
+           const std::function<void(Executor&, const Slice&)>& network) override {
+    const auto images = static_cast<std::size_t>(batch.images);
+    AlignedBuffer<std::byte> workspace(batch.workspace_bytes_per_image);
+    ReferenceExecutor executor;
+    for (std::size_t image = 0; image < images; ++image) {
+      network(executor, {.first = static_cast<std::int64_t>(image),
+                         .images = 1,
+                         .input = batch.input.data() + image * (batch.input.size() / images),
+                         .output = batch.output.data() + image * (batch.output.size() / images),
+                         .workspace = workspace.data()});
+    }
+  }
+
+  [[nodiscard]] std::vector<OperatorTime> profile() const override { return {}; }
+  void reset_profile() override {}
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_backend() {
+  return std::make_unique<ReferenceBackend>();
+}
+
+}  // namespace fovea::ops::reference

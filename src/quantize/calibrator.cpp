@@ -1,0 +1,75 @@
+// Rounds the layers, several at a time, and writes them to the file.
+#include "quantize/calibrator.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "core/dtype.hpp"
+#include "model/calibration.hpp"
+#include "model/encoder_weights.hpp"
+#include "ops/weights.hpp"
+
+namespace fovea::quantize {
+namespace {
+
+// Headroom above the largest activation seen, because other photos may have slightly larger ones.
+// It costs nothing in e4m3, whose steps grow with the numbers.
+constexpr float kInt8Headroom = 1.1F;
+constexpr float kE4M3Headroom = 2.0F;
+
+/// The factor of a stored 8-bit input, where norms do not give each row its own scale.
+float input_scale(const InputStatistics& inputs, DType numbers) {
+  const float peak = std::ranges::max(inputs.peaks);
+  if (numbers == DType::kI8) {
+    constexpr float kLargest = 127 + ops::kGeluI8Offset;
+    return std::max(kInt8Headroom * peak / kLargest, ops::kLeastGeluI8Scale);
+  }
+  return peak > 0 ? kE4M3Headroom * peak / kE4M3Max : 1.0F;
+}
+
+}  // namespace
+
+void round_and_write(const model::Checkpoint& checkpoint, const Observations& observations,
+                     Precision precision, std::int64_t images, ThreadPool& pool) {
+  const auto count = static_cast<std::size_t>(checkpoint.config().vision.layers);
+  constexpr std::size_t kPlaces = std::size(model::kCalibratedPlaces);
+  std::vector<RoundedLayer> rounded(count * kPlaces);
+  std::vector<std::vector<float>> divisors(count * kPlaces);
+  std::vector<model::LayerToStore> layers(count * kPlaces);
+  // The largest layers come first, so that none of them runs alone at the end.
+  pool.parallel_for(rounded.size(), [&](std::size_t task, int /*worker*/) {
+    const std::size_t index = task % count;
+    const std::size_t place = kPlaces - 1 - task / count;
+    const std::string_view name = model::kCalibratedPlaces[place];
+    const auto layer = static_cast<std::int64_t>(index);
+    model::LayerParameters parameters = model::load_layer(checkpoint, name, layer);
+    const InputStatistics& inputs = observations.at(std::string(name), index);
+    const DType numbers = model::calibrated_type(name, precision);
+    const std::size_t at = index * kPlaces + place;
+    layers[at] = {.name = model::calibrated_name(name, layer),
+                  .out = static_cast<std::int64_t>(parameters.bias.size()),
+                  .in = static_cast<std::int64_t>(inputs.width),
+                  .type = numbers};
+    const std::span<float> weight = parameters.weight.span();
+    if (name == model::kPlaceOfStaticInputs) {
+      rounded[at] = round_layer(weight, parameters.bias.span(), inputs, numbers);
+      layers[at].input_scale = input_scale(inputs, numbers);
+    } else {  // the norm before it can divide its columns at no cost
+      divisors[at] = balancing_divisors(weight, inputs);
+      for (std::size_t i = 0; i < weight.size(); ++i) {
+        weight[i] *= divisors[at][i % inputs.width];
+      }
+      rounded[at] =
+          round_layer(weight, parameters.bias.span(), divided(inputs, divisors[at]), numbers);
+      layers[at].divisor = divisors[at];
+    }
+    layers[at].rounded = rounded[at].rounded;
+    layers[at].scale = rounded[at].scale;
+    layers[at].bias = rounded[at].bias;
+  });
+  model::write_calibration(checkpoint, precision, layers, images);
+}
+
+}  // namespace fovea::quantize

@@ -1,0 +1,343 @@
+// Every operator of the CPU backend against the float64 reference: odd shapes and tails, one
+// thread and teams, fp32 and bf16; and references altered in one place, which must not pass.
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <tuple>
+
+#include "cpu/cpu_backend.hpp"
+#include "cpu/isa.hpp"
+#include "fovea/error.hpp"
+#include "gate.hpp"
+#include "ops/backend.hpp"
+
+namespace fovea::cpu {
+namespace {
+
+using namespace ops;  // NOLINT(google-build-using-namespace): the problems' names
+
+constexpr double kFp32Limit = 2e-6;
+constexpr double kBf16Limit = 6e-3;  // a rounding is up to 2^-8 of a number
+
+/// Precision, threads.
+class OperatorTest : public testing::TestWithParam<std::tuple<Precision, int>> {
+ protected:
+  void SetUp() override {
+    const auto [precision, threads] = GetParam();
+    if (precision == Precision::kBf16 && !has_bf16()) {
+      GTEST_SKIP() << "no bf16 instructions";
+    }
+    backend_ = make_cpu_backend({.precision = precision, .threads = threads});
+    type_ = backend_->types().qkv;
+    limit_ = precision == Precision::kBf16 ? kBf16Limit : kFp32Limit;
+  }
+
+  /// Runs `body` as the network for one image, by all threads as a team.
+  void run(const std::function<void(Executor&)>& body) {
+    backend_->run({.images = 1}, [&](Executor& executor, const Slice&) { body(executor); });
+  }
+
+  std::unique_ptr<Backend> backend_;
+  DType type_ = DType::kF32;
+  double limit_ = 0;
+  Random random_{7};
+};
+
+#define FOVEA_EXPECT_PASSES(got, want) EXPECT_TRUE(passes(got, want, limit_)) << describe(got, want)
+#define FOVEA_EXPECT_REJECTED(got, want) \
+  EXPECT_FALSE(passes(got, want, limit_)) << describe(got, want)
+
+struct LinearCase {
+  std::int64_t rows, in, out;
+  Epilogue epilogue;
+};
+
+TEST_P(OperatorTest, Linear) {
+  for (const LinearCase& shape :
+       {LinearCase{3, 1152, 4304, Epilogue::kGeluTanh}, LinearCase{1, 96, 64, Epilogue::kNone},
+        LinearCase{197, 588, 200, Epilogue::kResidual},
+        LinearCase{65, 72, 129, Epilogue::kGeluTanh}}) {
+    const auto weight = random_floats(random_, shape.in * shape.out, 0.01,
+                                      1.0 / std::sqrt(static_cast<double>(shape.in)));
+    const auto bias = random_floats(random_, shape.out, 0.1, 0.3);
+    LinearWeights weights{.in = shape.in, .out = shape.out, .weight = weight, .bias = bias};
+    // The reference gets the weights that the backend has after rounding.
+    std::vector<float> rounded = weight;
+    if (type_ == DType::kBF16) {
+      std::ranges::transform(weight, rounded.begin(),
+                             [](float value) { return to_float(to_bfloat16(value)); });
+    }
+    const PreparedPtr prepared = backend_->prepare(weights);
+    weights.weight = rounded;
+    const bool residual = shape.epilogue == Epilogue::kResidual;
+    const LinearProblem problem{.rows = shape.rows,
+                                .in = shape.in,
+                                .out = shape.out,
+                                .epilogue = shape.epilogue,
+                                .input = type_,
+                                .output = residual ? DType::kF32 : type_};
+    SCOPED_TRACE(to_string(problem));
+    ASSERT_EQ(backend_->can_run(problem), "");
+    const Matrix input = random_matrix(random_, type_, shape.rows, shape.in);
+    const Matrix before = random_matrix(random_, problem.output, shape.rows, shape.out);
+    Matrix got = residual ? before : poisoned(problem.output, shape.rows, shape.out);
+    got.view.data = got.memory.data();
+    run([&](Executor& executor) { executor.linear(problem, *prepared, input.view, got.view); });
+
+    const auto expected = [&](const LinearProblem& asked, const LinearWeights& with) {
+      Matrix want(DType::kF64, shape.rows, shape.out);
+      for (std::int64_t i = 0; i < shape.rows * shape.out; ++i) {
+        reference::store(want.view, i, before.at(i));
+      }
+      LinearProblem wide = asked;
+      wide.output = DType::kF64;
+      reference::linear(wide, with, input.view, want.view);
+      return want;
+    };
+    const Matrix want = expected(problem, weights);
+    FOVEA_EXPECT_PASSES(got, want);
+    FOVEA_EXPECT_REJECTED(with_zeroed_tile(got), want);
+
+    LinearProblem other = problem;
+    other.epilogue =
+        residual || shape.epilogue == Epilogue::kGeluTanh ? Epilogue::kNone : Epilogue::kGeluTanh;
+    FOVEA_EXPECT_REJECTED(got, expected(other, weights));
+    LinearWeights altered = weights;
+    const std::vector<float> no_bias(bias.size());
+    altered.bias = no_bias;
+    FOVEA_EXPECT_REJECTED(got, expected(problem, altered));
+    std::vector<float> swapped = rounded;  // two of the inputs
+    for (std::int64_t o = 0; o < shape.out; ++o) {
+      std::swap(swapped[static_cast<std::size_t>(o * shape.in)],
+                swapped[static_cast<std::size_t>((o + 1) * shape.in - 1)]);
+    }
+    altered = weights;
+    altered.weight = swapped;
+    FOVEA_EXPECT_REJECTED(got, expected(problem, altered));
+  }
+}
+
+TEST_P(OperatorTest, LayerNorm) {
+  for (const std::int64_t width : {64, 72, 768, 1153}) {
+    for (const std::int64_t rows : {1, 7, 196}) {
+      const auto weight = random_floats(random_, width, 1.0, 0.3);
+      const auto bias = random_floats(random_, width, 0.2, 0.5);
+      LayerNormWeights weights{.weight = weight, .bias = bias};
+      const PreparedPtr prepared = backend_->prepare(weights);
+      const LayerNormProblem problem{.rows = rows, .width = width, .output = type_};
+      SCOPED_TRACE(to_string(problem));
+      // Small deviations: eps counts.
+      const Matrix input = random_matrix(random_, DType::kF32, rows, width, 0.01, 0.004);
+      Matrix got = poisoned(type_, rows, width);
+      run([&](Executor& executor) {
+        executor.layer_norm(problem, *prepared, input.view, got.view);
+      });
+
+      const auto expected = [&](const LayerNormProblem& asked, const LayerNormWeights& with) {
+        Matrix want(DType::kF64, rows, width);
+        reference::layer_norm(asked, with, input.view, want.view);
+        return want;
+      };
+      const Matrix want = expected(problem, weights);
+      FOVEA_EXPECT_PASSES(got, want);
+      FOVEA_EXPECT_REJECTED(with_zeroed_tile(got), want);
+      LayerNormProblem other = problem;
+      other.eps = 1e-5;
+      FOVEA_EXPECT_REJECTED(got, expected(other, weights));
+      weights.bias = weight;
+      FOVEA_EXPECT_REJECTED(got, expected(problem, weights));
+    }
+  }
+}
+
+TEST_P(OperatorTest, Attention) {
+  for (const AttentionProblem& shape :
+       {AttentionProblem{.images = 1, .tokens = 729, .heads = 1, .head_dim = 72},
+        AttentionProblem{.images = 3, .tokens = 49, .heads = 4, .head_dim = 64},
+        AttentionProblem{.images = 1, .tokens = 1, .heads = 2, .head_dim = 16},
+        AttentionProblem{.images = 2, .tokens = 67, .heads = 3, .head_dim = 96}}) {
+    AttentionProblem problem = shape;
+    problem.type = problem.output = type_;
+    problem.scale = 1.0 / std::sqrt(static_cast<double>(problem.head_dim));
+    SCOPED_TRACE(to_string(problem));
+    // Deviation 2: weights neither flat nor one-hot.
+    const Matrix qkv =
+        random_matrix(random_, type_, problem.rows(), 3 * problem.hidden(), 0.1, 2.0);
+    Matrix got = poisoned(type_, problem.rows(), problem.hidden());
+    run([&](Executor& executor) { executor.attention(problem, qkv.view, got.view); });
+
+    const auto expected = [&](const AttentionProblem& asked) {
+      Matrix want(DType::kF64, problem.rows(), problem.hidden());
+      Matrix wide(DType::kF64, problem.rows(), 3 * problem.hidden());
+      for (std::int64_t i = 0; i < wide.rows() * wide.columns(); ++i) {
+        reference::store(wide.view, i, qkv.at(i));
+      }
+      AttentionProblem in_f64 = asked;
+      in_f64.type = DType::kF64;
+      reference::attention(in_f64, wide.view, want.view);
+      return want;
+    };
+    const Matrix want = expected(problem);
+    FOVEA_EXPECT_PASSES(got, want);
+    FOVEA_EXPECT_REJECTED(with_zeroed_tile(got), want);
+    if (problem.tokens == 1) {
+      continue;  // one token's weight is 1, whatever its score
+    }
+    AttentionProblem other = problem;
+    other.scale *= 1.1;
+    FOVEA_EXPECT_REJECTED(got, expected(other));
+    if (problem.heads > 1) {
+      other = problem;
+      std::swap(other.heads, other.head_dim);
+      FOVEA_EXPECT_REJECTED(got, expected(other));
+    }
+  }
+}
+
+TEST_P(OperatorTest, PatchEmbed) {
+  const PatchEmbedProblem problem{
+      .images = 3, .tokens = 25, .patch_elements = 14 * 14 * 3, .hidden = 72};
+  const auto weight = random_floats(random_, problem.hidden * problem.patch_elements, 0.002, 0.04);
+  const auto bias = random_floats(random_, problem.hidden, 0.1, 0.3);
+  auto position = random_floats(random_, problem.tokens * problem.hidden, 0.1, 0.3);
+  PatchEmbedWeights weights;
+  weights.projection = {
+      .in = problem.patch_elements, .out = problem.hidden, .weight = weight, .bias = bias};
+  weights.position = position;
+  weights.scale = {2.0 / 255, 2.1 / 255, 1.9 / 255};
+  weights.shift = {-1.0, -0.9, -1.1};
+  const PreparedPtr prepared = backend_->prepare(weights);
+  Matrix patches(DType::kU8, problem.rows(), problem.patch_elements);
+  for (std::int64_t i = 0; i < problem.rows() * problem.patch_elements; ++i) {
+    patches.view.as<std::uint8_t>()[i] = static_cast<std::uint8_t>(random_() >> 11);
+  }
+  Matrix got = poisoned(DType::kF32, problem.rows(), problem.hidden);
+  run([&](Executor& executor) {
+    executor.patch_embed(problem, *prepared, patches.view, got.view);
+  });
+
+  const auto expected = [&](const PatchEmbedWeights& with) {
+    Matrix want(DType::kF64, problem.rows(), problem.hidden);
+    reference::patch_embed(problem, with, patches.view, want.view);
+    return want;
+  };
+  const Matrix want = expected(weights);
+  FOVEA_EXPECT_PASSES(got, want);
+  FOVEA_EXPECT_REJECTED(with_zeroed_tile(got), want);
+  PatchEmbedWeights altered = weights;
+  std::swap(altered.scale[0], altered.scale[2]);
+  FOVEA_EXPECT_REJECTED(got, expected(altered));
+  altered = weights;
+  altered.shift[1] = -0.8;
+  FOVEA_EXPECT_REJECTED(got, expected(altered));
+  std::rotate(position.begin(), position.begin() + problem.hidden, position.end());
+  FOVEA_EXPECT_REJECTED(got, expected(weights));
+}
+
+TEST_P(OperatorTest, Pool) {
+  const PoolProblem problem{.images = 3, .tokens = 49, .heads = 3, .hidden = 216, .mlp = 430};
+  const std::int64_t h = problem.hidden;
+  const auto key = random_floats(random_, problem.heads * h, 0.01, 0.1);
+  const auto layer = [&](std::int64_t in, std::int64_t out) {
+    return random_floats(random_, in * out, 0.01, 1.0 / std::sqrt(static_cast<double>(in)));
+  };
+  const auto value = layer(h, h);
+  const auto out = layer(h, h);
+  const auto fc1 = layer(h, problem.mlp);
+  const auto fc2 = layer(problem.mlp, h);
+  const auto bias = random_floats(random_, std::max(h, problem.mlp), 0.1, 0.3);
+  const auto first = [&](std::int64_t count) {
+    return std::span(bias).first(static_cast<std::size_t>(count));
+  };
+  const auto norm = random_floats(random_, h, 1.0, 0.3);
+  const PoolWeights weights{
+      .heads = problem.heads,
+      .key = key,
+      .value = {.in = h, .out = h, .weight = value, .bias = first(h)},
+      .out = {.in = h, .out = h, .weight = out, .bias = first(h)},
+      .norm = {.weight = norm, .bias = first(h)},
+      .fc1 = {.in = h, .out = problem.mlp, .weight = fc1, .bias = first(problem.mlp)},
+      .fc2 = {.in = problem.mlp, .out = h, .weight = fc2, .bias = first(h)}};
+  const PreparedPtr prepared = backend_->prepare(weights);
+  const Matrix input = random_matrix(random_, DType::kF32, problem.rows(), h);
+  Matrix got = poisoned(DType::kF32, problem.images, h);
+  run([&](Executor& executor) { executor.pool(problem, *prepared, input.view, got.view); });
+
+  const auto expected = [&](const PoolProblem& asked, const PoolWeights& with) {
+    Matrix want(DType::kF64, problem.images, h);
+    reference::pool(asked, with, input.view, want.view);
+    return want;
+  };
+  limit_ = kFp32Limit;  // the head is computed in fp32 in every precision
+  const Matrix want = expected(problem, weights);
+  FOVEA_EXPECT_PASSES(got, want);
+  FOVEA_EXPECT_REJECTED(with_zeroed_tile(got), want);
+  const std::vector<float> zeros(std::max(fc2.size(), key.size()));
+  PoolWeights altered = weights;
+  altered.key = std::span(zeros).first(key.size());
+  FOVEA_EXPECT_REJECTED(got, expected(problem, altered));
+  altered = weights;
+  altered.fc2.weight = std::span(zeros).first(fc2.size());
+  FOVEA_EXPECT_REJECTED(got, expected(problem, altered));
+  altered = weights;
+  altered.value.bias = std::span(zeros).first(static_cast<std::size_t>(h));
+  FOVEA_EXPECT_REJECTED(got, expected(problem, altered));
+  PoolProblem other = problem;
+  other.eps = 1e-3;
+  FOVEA_EXPECT_REJECTED(got, expected(other, weights));
+}
+
+TEST_P(OperatorTest, AnErrorOfOneThreadReachesTheCaller) {
+  std::atomic<int> calls{0};
+  const auto failing = [&](Executor& executor, const Slice&) {
+    if (calls.fetch_add(1) == 0) {
+      throw Error("on purpose");
+    }
+    const Matrix input = poisoned(DType::kF32, 1, 8);
+    executor.attention({.images = 1, .tokens = 1, .heads = 1, .head_dim = 8}, input.view,
+                       input.view);
+  };
+  try {
+    backend_->run({.images = 1}, failing);
+    FAIL() << "nothing was thrown";
+  } catch (const Error& error) {
+    // The first thread's, not what the others said when it failed. A thread may also come to its
+    // own error first: the operands are wrong.
+    EXPECT_EQ(std::string(error.what()).find("given up"), std::string::npos) << error.what();
+  }
+  // The backend goes on after it.
+  std::atomic<int> slices{0};
+  backend_->run({.images = 1},
+                [&](Executor&, const Slice& slice) { slices += static_cast<int>(slice.images); });
+  EXPECT_EQ(slices, backend_->threads());
+}
+
+INSTANTIATE_TEST_SUITE_P(All, OperatorTest,
+                         testing::Combine(testing::Values(Precision::kFp32, Precision::kBf16),
+                                          testing::Values(1, 4)),
+                         [](const auto& param) {
+                           return fmt::format("{}_{}_threads", to_string(std::get<0>(param.param)),
+                                              std::get<1>(param.param));
+                         });
+
+TEST(CpuBackendTest, SaysWhyItDoesNotRunAProblem) {
+  const auto backend = make_cpu_backend({.precision = Precision::kFp32, .threads = 1});
+  EXPECT_EQ(backend->can_run(LinearProblem{.rows = 1, .in = 8, .out = 8}), "");
+  EXPECT_NE(backend->can_run(LinearProblem{.rows = 1, .in = 8, .out = 8, .input = DType::kBF16})
+                .find("f32 operands, not bf16"),
+            std::string::npos);
+  EXPECT_NE(backend->can_run(PoolProblem{}).find("not positive"), std::string::npos);
+}
+
+TEST(GateTest, RejectsNan) {
+  Random random(1);
+  const Matrix want = random_matrix(random, DType::kF32, 40, 40);
+  Matrix got = want;
+  got.view.data = got.memory.data();
+  EXPECT_TRUE(passes(got, want, kFp32Limit));
+  got.view.as<float>()[1] = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_FALSE(passes(got, want, kFp32Limit));
+}
+
+}  // namespace
+}  // namespace fovea::cpu
