@@ -1,6 +1,6 @@
-// Encoder rates by batch size, with the share of time of each place in the network:
+// Measures encoder rates by batch size, with the share of time of each place in the network:
 //   encoder_bench MODEL [--batch 1,32] [--precision fp32] [--threads 0] [--seconds 5]
-// Prints one JSON object; times are of encode() alone, on random pixels, after a warm-up.
+// Prints one JSON object. It times encode() alone, on random pixels, after a warm-up.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -61,7 +61,7 @@ Options parse(int argc, char** argv) {
     } else if (flag == "--seconds") {
       options.seconds = std::stod(value);
     } else {
-      fail("{} is no option", flag);
+      fail("unknown option {}", flag);
     }
   }
   if (options.model.empty()) {

@@ -86,7 +86,7 @@ def test_failures_behind_the_first_window_have_their_index(encoder, tmp_path):
         (PIXELS.transpose(2, 0, 1), ValueError, "3x50x40; channels come last"),
         (np.zeros((4, 4, 5), np.uint8), ValueError, "not 4x4x5"),
         (np.zeros((2, 4, 4, 3), np.uint8), ValueError, "not 2x4x4x3"),
-        (np.zeros((0, 4, 3), np.uint8), ValueError, "sides are at least 1"),
+        (np.zeros((0, 4, 3), np.uint8), ValueError, "both sides must be at least 1"),
     ],
 )
 def test_what_is_no_image_is_said_so(encoder, item, error, message):

@@ -259,7 +259,7 @@ TEST_F(FilesTest, FileOpenedAgainMustBeTheSame) {
   EXPECT_EQ(File(path, version).size(), 5U);
   write_file_atomically(path, "other one");
   const std::string error = error_of([&] { const File again(path, version); });
-  EXPECT_SAYS(error, path.native() + ": has changed");
+  EXPECT_SAYS(error, path.native() + ": changed while it was read");
   EXPECT_SAYS(error, "9 bytes now, 5 before");
 }
 

@@ -88,7 +88,7 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{vision(R"("layer_norm_eps":"1e-6")"), "expected a number"},
         Refusal{vision(R"("hidden_size":768,"hidden_size":1024)"), "appears twice"},
         Refusal{R"({"model_type":"siglip","vision_config":[]})", "expected an object"},
-        Refusal{"", "not JSON"}, Refusal{"[]", "no JSON object"},
+        Refusal{"", "not JSON"}, Refusal{"[]", "expected a JSON object"},
         Refusal{R"({"model_type":"siglip",})", "error at byte 23"},
         Refusal{"{\"model_type\":\"\xff\"}", "error at byte"},
         Refusal{std::string("{}\0", 3), "zero byte at byte 2"},

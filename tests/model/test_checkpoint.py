@@ -56,7 +56,7 @@ def test_gflop_of_base(run_fovea, tmp_path):
 def test_work_of_a_tiny_model(run_fovea, tmp_path):
     run_fovea("init", "--preset", "tiny", "-o", tmp_path / "m")
     gflop = json.loads(run_fovea("info", tmp_path / "m", "--json").stdout)["gflop_per_image"]
-    assert f"{gflop * 1000:.1f} MFLOP an image" in run_fovea("info", tmp_path / "m").stdout
+    assert f"{gflop * 1000:.1f} MFLOP per image" in run_fovea("info", tmp_path / "m").stdout
 
 
 def vision_config():

@@ -180,7 +180,7 @@ def test_folders_that_link_to_each_other_come_once_by_links(embed, tmp_path):
     sources, _, _, errors = read_output(tmp_path / "out")
     assert len(sources) == 16  # each folder by its own name, and by one link
     assert len(errors) < 200
-    assert all("that was read already as" in error for error in errors.values())
+    assert all("that was already read as" in error for error in errors.values())
 
 
 def write_tar_of_zeros(path, gibibytes, filler=0, after=b""):

@@ -400,7 +400,7 @@ TEST_F(SearchTest, ArraysThatAreCutOffMeanwhileAreNamed) {
                                           [&] { (void)collection.duplicates(0.9); },
                                           [&] { (void)collection.embedding(3000 * shard + 2999); }};
     for (const auto& use : uses) {
-      EXPECT_SAYS(thrown_by(use), path.native() + ": has changed while it is read");
+      EXPECT_SAYS(thrown_by(use), path.native() + ": changed while it was read");
     }
     fs::resize_file(path, fs::file_size(path) + 100'000);
   }
