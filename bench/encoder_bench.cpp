@@ -27,7 +27,7 @@ struct Options {
   std::string model;
   std::vector<std::int64_t> batches{1, 32};
   EncoderOptions encoder;
-  double seconds = 5;  // a batch size; at least kMinRepeats calls in any case
+  double seconds = 5;  // per batch size; at least kMinRepeats calls in any case
 };
 
 constexpr std::size_t kMinRepeats = 3;
@@ -97,7 +97,7 @@ std::string measure(model::Encoder& encoder, std::int64_t batch, double seconds)
   if (!std::ranges::all_of(embeddings, [](float value) { return std::isfinite(value); })) {
     fail("an embedding of a batch of {} is not finite", batch);
   }
-  // A profile of the warm call alone would show the making of primitives.
+  // The profile starts here, because the first call also makes primitives.
   encoder.reset_profile();
   std::vector<double> times;
   const auto start = Clock::now();

@@ -140,7 +140,7 @@ def test_odd_arguments(encoder):
 
 
 def test_numbers_beyond_their_range(model, encoder):
-    """ctypes would cut them: 2**32 + 3 threads to 3."""
+    """ctypes would truncate them: 2**32 + 3 threads to 3."""
     for threads in ((1 << 32) + 3, -1, 1 << 31, -(1 << 32) + 2):
         with pytest.raises(ValueError, match=rf"threads is {threads}; expected 0 to 2147483647"):
             fovea.load(model, threads=threads)
@@ -183,7 +183,7 @@ def test_closed_encoders_say_so(model, device):
 
 
 def test_other_threads_run_meanwhile(encoder):
-    """A thread counts while a call is under way: not at all if the call held the interpreter."""
+    """A thread counts during a call; it could not if the call held the interpreter."""
     images = [PIXELS] * 20_000
     ticks = 0
     ended = threading.Event()
@@ -264,7 +264,7 @@ def test_ctrl_c_ends_a_call_soon(model, device):
 
 
 def test_needs_numpy_alone(model):
-    """With torch, PIL and tqdm not to be had, arrays and files still are."""
+    """Arrays and files work without torch, PIL and tqdm."""
     code = """
 import sys
 for name in ("torch", "PIL", "tqdm"):
@@ -279,7 +279,7 @@ assert all(sys.modules[name] is None for name in others), others
 
 @pytest.mark.parametrize("order", ["torch, fovea", "fovea, torch"])
 def test_beside_torch(model, device, photos, encoder, order, tmp_path):
-    """Both bring an OpenMP: neither disturbs the other's results, whichever comes first."""
+    """Both contain an OpenMP: neither disturbs the other's results, in either order of loading."""
     pytest.importorskip("torch")
     code = f"""
 import sys, numpy

@@ -127,7 +127,7 @@ class TiffReader {
 
   void open() {
     const std::unique_ptr<TIFFOpenOptions, FreeOptions> options(TIFFOpenOptionsAlloc());
-    // Eight bytes a pixel is the most that any layout read here takes at once.
+    // Eight bytes per pixel is the most that any supported layout takes at once.
     TIFFOpenOptionsSetMaxSingleMemAlloc(options.get(), static_cast<tmsize_t>(std::max<std::int64_t>(
                                                            decoding_.max_pixels() * 8, 1 << 24)));
     TIFFOpenOptionsSetErrorHandlerExtR(options.get(), on_error, this);

@@ -324,7 +324,7 @@ void carry_out(const RepairPlan& plan, const std::shared_ptr<const io::Folder>& 
       io::fail_with_errno(*folder / mend.name, "mend");
     }
   }
-  if (plan.manifest.state.finished) {  // else the job does so when it goes on
+  if (plan.manifest.state.finished) {  // otherwise the job does so when it resumes
     for (const std::string& name : uncounted_files(*folder, layout, plan.manifest.state)) {
       folder->remove(name);
     }

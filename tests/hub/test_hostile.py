@@ -74,7 +74,7 @@ def test_times_have_to_be_numbers(hub, pull):
 
 
 def test_few_bytes_a_connection_are_no_progress(fovea_bin, hub, tmp_path):
-    """A connection that is cut after some bytes, again and again, is given up like one without any."""
+    """A connection that is cut after some bytes, again and again, is aborted like one without any."""
     hub.cuts[WEIGHTS] = [100] * 50
     env = os.environ | {"HF_HOME": str(tmp_path), "HF_ENDPOINT": hub.endpoint, "no_proxy": "*"}
     result = subprocess.run(

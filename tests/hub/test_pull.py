@@ -255,7 +255,7 @@ def test_disk_that_fills_up(hub, pull):
 
     error = pull(hub, code=1, preexec_fn=limit).stderr
     assert ".incomplete: cannot write" in error
-    assert pull.partial(hub).stat().st_size == 100_000  # kept: the next pull goes on
+    assert pull.partial(hub).stat().st_size == 100_000  # kept: the next pull resumes
     pull(hub)
     assert hub.gets(WEIGHTS)[-1]["Range"] == "bytes=100000-"
     pull.check(hub)

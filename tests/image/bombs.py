@@ -311,7 +311,7 @@ BOMBS: dict[str, tuple[Callable[[], bytes], str]] = {
 
 SIDE = 5000  # 25 million pixels: a hundred milliseconds or more in every format
 
-# Files that take a while: none may go on when it is told to stop, nor take more memory than it says.
+# Files that take a while: each must stop when it is asked to, and take no more memory than it says.
 LARGE: dict[str, Callable[[], bytes]] = {
     "png": lambda: png(SIDE, SIDE),
     "png-gray16": lambda: png(SIDE, SIDE, 16, 0),

@@ -1,4 +1,4 @@
-"""Files that are no files, and files that shrink: refused by name, at once, and never a signal."""
+"""Things that are not regular files, and files that shrink: refused at once with their name, without a signal."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Inputs that hang, explode or break off: each is a failed input, and the photos beside it are embedded."""
+"""Inputs that hang, explode or end early: each is a failed input, and the photos beside it are embedded."""
 
 import gzip
 import io

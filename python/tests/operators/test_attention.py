@@ -1,4 +1,4 @@
-"""Attention against float64, with torch's own result of the same type as the measure of what is good."""
+"""Compares attention with float64; the error of torch's result of the same type sets the limit."""
 
 import pytest
 import torch
@@ -148,7 +148,7 @@ def test_varlen(device, half, lengths_q, lengths_k, is_causal):
     got = torch.ops.fovea.attention_varlen(q, k, v, *starts, max(lengths_q), max(lengths_k), is_causal)
     want = varlen_reference(q, k, v, lengths_q, lengths_k, is_causal)
     verdict = judge(got.transpose(0, 1), want.transpose(0, 1), want.to(half).transpose(0, 1))
-    # The peer here is the rounded truth: three roundings beside it are the kernel's own.
+    # The peer here is the rounded reference; the kernel adds three roundings of its own.
     assert not verdict.failures or (
         len(verdict.failures) == 1 and verdict.max_error <= 4 * torch.finfo(half).eps * want.abs().max()
     ), verdict.failures
@@ -181,7 +181,7 @@ def test_forced_kernel(cuda, monkeypatch):
 
 
 def test_forced_kernels_have_to_exist(device, half, monkeypatch):
-    """On the CPU too, which has no levels and ignores those that there are."""
+    """Also on the CPU, which has no levels and ignores the argument."""
     q, k, v = operands(device, half, (1, 2, 2, 8, 8, 64))
     monkeypatch.setenv("FOVEA_FORCE_KERNEL", "abacus")
     with pytest.raises(RuntimeError, match="FOVEA_FORCE_KERNEL=abacus"):
