@@ -1,4 +1,5 @@
-// The subcommands of `fovea`. Each file cli/<name>.cpp declares its options and what it runs.
+// The subcommands of `fovea`. Each file cli/<name>_command.cpp declares the options of one and
+// what it runs.
 #pragma once
 
 #include <functional>

@@ -15,7 +15,7 @@ COMMAND = re.compile(r"(?:^|[`\s/])fovea ([a-z]+)\b", re.M)
 def main() -> int:
     found = []
     documents = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("examples/**/*.md")]
-    commands = {p.stem for p in ROOT.glob("cli/*.cpp")} - {"main"}
+    commands = {p.stem.removesuffix("_command") for p in ROOT.glob("cli/*_command.cpp")}
     for document in documents:
         text = document.read_text()
         name = document.relative_to(ROOT)

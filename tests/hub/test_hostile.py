@@ -82,7 +82,7 @@ def test_few_bytes_a_connection_are_no_progress(fovea_bin, hub, tmp_path):
         env=env, capture_output=True, text=True, timeout=20, check=False,
     )  # fmt: skip
     assert result.returncode == 1
-    assert "Given up after 3 attempts at 300 of 300000 bytes" in result.stderr
+    assert "gave up after 3 attempts at 300 of 300000 bytes" in result.stderr
 
 
 @pytest.mark.parametrize(

@@ -241,6 +241,6 @@ def test_pixels_that_shrink_while_they_are_embedded(fovea_bin, model, tmp_path):
     rows = np.load(out / "embeddings-00000.npy")
     errors = [json.loads(line) for line in (out / "errors.jsonl").read_text().splitlines()]
     assert 0 < len(rows) < 6000 and len(rows) + len(errors) == 6000
-    first = f"{tmp_path}/p.npy: has shrunk to 5000 bytes while it is read (it had "
+    first = f"{tmp_path}/p.npy: shrank to 5000 bytes while it was read (it had "
     assert all(error["error"].startswith(first) for error in errors)
     assert errors[0]["source"] == f"{tmp_path}/p.npy#{len(rows)}"

@@ -131,7 +131,7 @@ TEST_F(CalibrationTest, CutOffWhileItIsReadIsNamed) {
   for (const std::string& message :
        {error_of([&] { (void)calibration.layer("fc1", 1, kOut, kIn); }),
         error_of([&] { (void)calibration.divisor("fc1", 1, kIn); })}) {
-    EXPECT_TRUE(contains(message, path.native() + ": has shrunk to 500 bytes")) << message;
+    EXPECT_TRUE(contains(message, path.native() + ": shrank to 500 bytes")) << message;
   }
 }
 

@@ -144,7 +144,7 @@ TEST_F(CheckpointTest, ManyMissingTensorsAreCounted) {
   const std::string error = open_error();
   EXPECT_TRUE(contains(error, "32 tensors")) << error;
   EXPECT_TRUE(contains(error, "layers.3.layer_norm1.weight")) << error;
-  EXPECT_TRUE(contains(error, "(32 in all)")) << error;
+  EXPECT_TRUE(contains(error, "(32 in total)")) << error;
 }
 
 TEST_F(CheckpointTest, UnusedVisionTensorsAreListedTextIsNot) {

@@ -103,7 +103,7 @@ std::vector<Malformed> malformed() {
       {"NoShape", safetensors(R"({"a":{"dtype":"U8","data_offsets":[0,0]}})"), "missing"},
       {"NoOffsets", safetensors(R"({"a":{"dtype":"U8","shape":[0]}})"), "missing"},
       {"NegativeDim", one("F32", "[-1]", "[0,4]", 4), "a negative number in shape"},
-      {"FractionalDim", one("F32", "[1.0]", "[0,4]", 4), "no 64-bit integer in shape"},
+      {"FractionalDim", one("F32", "[1.0]", "[0,4]", 4), "not a 64-bit integer in shape"},
       {"DimBeyond64Bits", one("F32", "[18446744073709551616]", "[0,4]", 4), "in shape"},
       {"DimString", one("F32", "[\"1\"]", "[0,4]", 4), "a string in shape"},
       {"ShapeNumber", one("F32", "1", "[0,4]", 4), "a number in shape"},

@@ -1,7 +1,5 @@
 // `fovea verify`: checks a model on the user's photos: pixels against the reference resize, every
 // precision against fp32.
-#include "fovea/verify.hpp"
-
 #include <iostream>
 #include <memory>
 
@@ -10,6 +8,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/terminal.hpp"
+#include "fovea/verify.hpp"
 
 namespace fovea::cli {
 namespace {

@@ -1,6 +1,4 @@
 // `fovea calibrate`: runs photos through the model once, so that it can run in 8 bits.
-#include "fovea/calibrate.hpp"
-
 #include <memory>
 #include <string>
 
@@ -8,6 +6,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/terminal.hpp"
+#include "fovea/calibrate.hpp"
 
 namespace fovea::cli {
 

@@ -1,6 +1,4 @@
 // `fovea check`: checks whether an output is as it was written, and repairs it.
-#include "fovea/check.hpp"
-
 #include <iostream>
 #include <memory>
 #include <string>
@@ -10,6 +8,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/terminal.hpp"
+#include "fovea/check.hpp"
 
 namespace fovea::cli {
 namespace {
@@ -23,7 +22,7 @@ std::string remedy(const CheckReport& report, const std::string& output) {
   if (report.problems.empty()) {
     return report.has_checksums ? "Every file is as it was written.\n"
                                 : "All files have the right lengths. An earlier version of Fovea "
-                                  "wrote this output, without checksums to compare them with.\n";
+                                  "wrote this output and kept no checksums of its files.\n";
   }
   if (!report.has_checksums || !report.can_repair) {
     return "No part of this output can be proven, so nothing was changed: start again with "

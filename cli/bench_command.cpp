@@ -1,6 +1,4 @@
 // `fovea bench`: throughput and latency by batch size and precision.
-#include "fovea/bench.hpp"
-
 #include <iostream>
 #include <memory>
 #include <string_view>
@@ -11,6 +9,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/terminal.hpp"
+#include "fovea/bench.hpp"
 
 namespace fovea::cli {
 namespace {
