@@ -78,8 +78,8 @@ def test_failures_behind_the_first_window_have_their_index(encoder, tmp_path):
 @pytest.mark.parametrize(
     ("item", "error", "message"),
     [
-        (3, TypeError, "image 1: int is no image"),
-        (None, TypeError, "NoneType is no image"),
+        (3, TypeError, "image 1: int is not an image"),
+        (None, TypeError, "NoneType is not an image"),
         (PIXELS.astype(np.uint16), ValueError, "uint8, 0 to 255, not uint16"),
         (PIXELS / 255.0, ValueError, "not float64"),
         (PIXELS > 7, ValueError, "not bool"),
@@ -153,7 +153,7 @@ def test_numbers_beyond_their_range(model, encoder):
 def test_messages_of_load(model, tmp_path):
     with pytest.raises(fovea.Error, match="nowhere"):
         fovea.load(tmp_path / "nowhere")
-    with pytest.raises(fovea.Error, match="device 'toaster' is unknown"):
+    with pytest.raises(fovea.Error, match="unknown device 'toaster'"):
         fovea.load(model, device="toaster")
     with pytest.raises(fovea.Error, match="fp12"):
         fovea.load(model, precision="fp12")
