@@ -1,4 +1,4 @@
-"""When an operator's result is right: the contract that tests and `python -m fovea.accept` hold it to.
+"""Decides whether an operator's result is right, for tests and `python -m fovea.accept`.
 
 It is that of src/ops/reference/judge.hpp, with the same numbers; tests/ops/contract.json holds both to the same
 figures. Every comparison is written so that NaN fails.
@@ -27,7 +27,7 @@ def attention_reference(
     scale: float | None = None,
     dtype: torch.dtype = torch.float64,
 ) -> torch.Tensor:
-    """softmax(scale q k^T) v in `dtype`, written out; arguments as of fovea.ops.attention."""
+    """softmax(scale q k^T) v in `dtype`, in plain operations; arguments as for fovea.ops.attention."""
     group = q.shape[1] // k.shape[1]
     q = q.to(dtype)
     k = k.to(dtype).repeat_interleave(group, dim=1)
@@ -41,7 +41,7 @@ def attention_reference(
 
 @dataclasses.dataclass
 class Verdict:
-    """What was found; `failures` is empty when the result passes."""
+    """The result of a comparison; `failures` is empty when it passes."""
 
     error: float = float("nan")  # |got - want| / |want|
     framework_error: float = float("nan")
@@ -75,7 +75,7 @@ def _unit_in_last_place(values: torch.Tensor, dtype: torch.dtype) -> torch.Tenso
 
 
 def judge(got: torch.Tensor, want: torch.Tensor, peer: torch.Tensor, terms: int = 1) -> Verdict:
-    """Holds `got` against `want`, the same in float64, and `peer`, a framework's result of got's type.
+    """Compares `got` with `want`, the same in float64, and with `peer`, a framework's result of got's type.
 
     Passes when all of these hold:
 

@@ -1,4 +1,4 @@
-// The vision tower's weights from the checkpoint, and what is folded into them.
+// Loads the vision tower's weights from the checkpoint, and folds other parameters into them.
 #include "model/encoder_weights.hpp"
 
 #include <algorithm>
@@ -147,8 +147,8 @@ PreparedPtr prepare_pool(const Checkpoint& checkpoint, ops::Backend& backend,
   });
 }
 
-/// Prepares the encoder's linear layers: for the types of the backend's tensors, and calibrated
-/// where those are narrow.
+/// Prepares the encoder's linear layers for the types of the backend's tensors; calibrated where
+/// those have 8 bits.
 class LayerPreparer {
  public:
   LayerPreparer(const Checkpoint& checkpoint, ops::Backend& backend)
@@ -162,7 +162,7 @@ class LayerPreparer {
                     folds_norm(vision.mlp, ops::Epilogue::kGeluTanh, types_.inner);
   }
 
-  /// Null when the layer that it stands before has it.
+  /// Null when the layer after it includes it.
   [[nodiscard]] PreparedPtr norm(std::string_view name, std::int64_t index) const {
     if (norms_folded_) {
       return nullptr;
@@ -191,7 +191,7 @@ class LayerPreparer {
   }
   [[nodiscard]] PreparedPtr fc1(std::int64_t index) const {
     Stored inner = inner_type();
-    if (calibration_) {  // it writes what fc2 reads
+    if (calibration_) {  // fc1 writes what fc2 reads
       inner.scale = calibration_->input_scale(kPlaceOfStaticInputs, index);
     }
     return prepare("fc1", index, {.type = types_.normed}, inner, kNorm2);
@@ -201,7 +201,7 @@ class LayerPreparer {
   }
 
  private:
-  /// What is between the two layers of an MLP, but for its scale.
+  /// The activations between the two layers of an MLP, without their scale.
   [[nodiscard]] Stored inner_type() const {
     return {.type = types_.inner, .offset = types_.inner == DType::kI8 ? ops::kGeluI8Offset : 0};
   }
@@ -224,7 +224,7 @@ class LayerPreparer {
                            fmt::format("vision_model.encoder.layers.{}.{}", index, name));
   }
 
-  /// `norm`: of the layer norm before it, if any.
+  /// `norm`: the parameters of the layer norm before it, if any.
   [[nodiscard]] PreparedPtr prepare(std::string_view place, std::int64_t index, Stored input,
                                     const Stored& output, std::string_view norm = {}) const {
     const LayerParameters parameters = load_layer(checkpoint_, place, index);
@@ -244,7 +244,7 @@ class LayerPreparer {
     weights.bias = layer.bias;
     weights.rounded = layer.rounded.span();
     weights.rounded_scale = layer.scale;
-    if (layer.input_scale > 0) {  // else each row has a scale of its own
+    if (layer.input_scale > 0) {  // otherwise each row has its own scale
       weights.input.scale = layer.input_scale;
     }
     return backend_.prepare(weights);

@@ -71,6 +71,7 @@ def test_wrong_attention_fails(capsys, monkeypatch, case, wrong):
         (_kernels.Kernel("attention_mma_small_f16_d128", 80, 118, 0, 0, 0), True),
         (_kernels.Kernel("attention_mma_f16_d64", 80, 200, 0, 0, 4), False),
         (_kernels.Kernel("attention_mma_f16_d64", 80, 200, 0, 16, 0), False),
+        (_kernels.Kernel("attention_single_pass_bf16_d64", 90, 168, 0, 0, 0), True),
     ],
 )
 def test_resources(capsys, monkeypatch, kernel, passes):
@@ -79,6 +80,20 @@ def test_resources(capsys, monkeypatch, kernel, passes):
     accept.accept_resources(report)
     assert (report.passed, report.total) == (int(passes), 1)
     assert ("FAILED" in capsys.readouterr().out) is not passes
+
+
+@pytest.mark.parametrize(
+    ("kernel", "level"),
+    [
+        ("attention_scalar_f16_d64", "scalar"),
+        ("attention_mma_small_f16_d64", "wmma"),
+        ("attention_mma_f16_d64_q32", "mma"),
+        ("attention_single_pass_f16_d64", "wgmma"),
+        ("attention_online_f16_d128", "wgmma"),
+    ],
+)
+def test_level_of_a_kernel(kernel, level):
+    assert accept.level_of(kernel) == level
 
 
 def test_a_gate_that_accepts_everything_fails(capsys, monkeypatch):

@@ -1,4 +1,4 @@
-"""Attention against float64, with torch's own result of the same type as the measure of what is good."""
+"""Compares attention with float64; the error of torch's result of the same type sets the limit."""
 
 import pytest
 import torch
@@ -179,7 +179,7 @@ def test_forced_kernel(cuda, monkeypatch):
 
 
 def test_forced_kernels_have_to_exist(device, half, monkeypatch):
-    """On the CPU too, which has no levels and ignores those that there are."""
+    """Also on the CPU, which has no levels and ignores the argument."""
     q, k, v = operands(device, half, (1, 2, 2, 8, 8, 64))
     monkeypatch.setenv("FOVEA_FORCE_KERNEL", "abacus")
     with pytest.raises(RuntimeError, match="FOVEA_FORCE_KERNEL=abacus"):
