@@ -27,12 +27,12 @@ def words(random, count):
 
 
 def lines_of_text(random, draw, box, size, ink):
-    """Fills the box (left, top, right, bottom) with lines of words; some lines end early, as paragraphs do."""
+    """Fills the box (left, top, right, bottom) with lines of words; some end early, as those of paragraphs do."""
     left, top, right, bottom = box
     face = font(size)
     while top + size < bottom:
         share = random.uniform(0.3, 0.9) if random.random() < 0.15 else 1.0
-        text = words(random, 40)
+        text = words(random, 30)[: int(2.5 * (right - left) / size)]
         while text and left + draw.textlength(text, face) > left + share * (right - left):
             text = text.rpartition(" ")[0]
         draw.text((left, top), text, ink, face)
