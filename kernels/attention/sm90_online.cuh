@@ -219,7 +219,7 @@ __device__ __forceinline__ void consume(const Sm90Params& params, OnlineStorage<
 
     OutputTile<Cfg::kHeadDim> o;
     o.for_each([](float& x, int) { x = 0.0F; });
-    const auto start_output = [&](std::uint32_t slot) {
+    const auto start_values = [&](std::uint32_t slot) {
       ptx::wgmma_fence();
 #pragma unroll
       for (int step = 0; step < Cfg::kSteps; ++step) {
@@ -232,7 +232,7 @@ __device__ __forceinline__ void consume(const Sm90Params& params, OnlineStorage<
       order.wait();
       start_block(key_slot);
       const std::uint32_t value_slot = next_keys();
-      start_output(value_slot);
+      start_values(value_slot);
       order.pass();
 
       ptx::wgmma_wait_group<1>();
@@ -248,7 +248,7 @@ __device__ __forceinline__ void consume(const Sm90Params& params, OnlineStorage<
     }
 
     const std::uint32_t last_slot = next_keys();
-    start_output(last_slot);
+    start_values(last_slot);
     const float upper = ptx::rcp_approx(quad_sum(sum.row[0]));
     const float lower = ptx::rcp_approx(quad_sum(sum.row[1]));
     round.advance();

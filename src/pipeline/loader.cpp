@@ -211,7 +211,7 @@ bool Loader::take(Item& item, Batch*& batch, std::size_t& slot) {
       const std::lock_guard lock(mutex_);
       all_begun_ = true;
       if (!error_) {
-        error_ = error;
+        error_ = std::move(error);
       }
     }
     batch_ready_.notify_all();
@@ -250,10 +250,11 @@ void Loader::fail_in(Batch* batch, std::exception_ptr error) {
 bool Loader::fill_slot(const Prepare& prepare, Item& item, Batch& batch, std::size_t index) {
   Slot& slot = batch.slots[index];
   const auto fail_for_lack = [&](std::string_view what) {
-    fail_in(&batch,
-            std::make_exception_ptr(ResourceError(fmt::format(
-                "{}: {}; the machine lacks it, not the file: fewer --decode-threads need less",
-                io::escape(slot.name), what))));
+    // In a statement of its own: the last to let go of it must be the thread that rethrows it.
+    std::exception_ptr error = std::make_exception_ptr(ResourceError(
+        fmt::format("{}: {}; the machine lacks it, not the file: fewer --decode-threads need less",
+                    io::escape(slot.name), what)));
+    fail_in(&batch, std::move(error));
   };
   try {
     prepare(item, batch.pixels.span().subspan(index * options_.image_bytes, options_.image_bytes),
