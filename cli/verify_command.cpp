@@ -27,8 +27,9 @@ void print_table(const VerifyReport& report) {
                            verdict(report.photos_with_wrong_pixels == 0));
   for (const PrecisionCheck& check : report.precisions) {
     std::cout << fmt::format(
-        "{:<7} cosine to fp32: mean {:.6f}, min {:.6f} ({}); recall@10 {:.4f}  {}\n",
-        to_string(check.precision), check.cosine_mean, check.cosine_min,
+        "{:<7} cosine to fp32: mean {:.6f}, 1st percentile {:.6f}, min {:.6f} ({}); "
+        "recall@10 {:.4f}  {}\n",
+        to_string(check.precision), check.cosine_mean, check.cosine_percentile_1, check.cosine_min,
         printable_name(check.worst), check.recall, verdict(check.passed));
   }
   for (const std::string& reason : report.refused) {
@@ -47,6 +48,7 @@ void print_json(const VerifyReport& report) {
   for (const PrecisionCheck& check : report.precisions) {
     json["precisions"].push_back({{"precision", to_string(check.precision)},
                                   {"cosine_mean", check.cosine_mean},
+                                  {"cosine_percentile_1", check.cosine_percentile_1},
                                   {"cosine_min", check.cosine_min},
                                   {"worst", check.worst},
                                   {"recall_at_10", check.recall},

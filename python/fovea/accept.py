@@ -132,11 +132,6 @@ def design_of(kernel: str) -> tuple[str, int, int]:
     raise ValueError(f"{kernel} is of no design that this version of fovea.accept knows")
 
 
-def level_of(kernel: str) -> str:
-    """The level to which the kernel of that name belongs."""
-    return next(level for prefix, level in LEVELS.items() if kernel.startswith(prefix))
-
-
 class Report:
     """Prints lines, and keeps them for --json."""
 

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <limits>
 #include <random>
 #include <span>
@@ -15,6 +14,7 @@
 #include "backends.hpp"
 #include "core/buffer.hpp"
 #include "core/error.hpp"
+#include "core/quantile.hpp"
 #include "fovea/model.hpp"
 #include "hub/resolve.hpp"
 
@@ -31,14 +31,6 @@ HostBuffer random_pixels(model::Encoder& encoder, std::size_t count) {
   HostBuffer pixels = encoder.allocate_input(count);
   std::ranges::generate(pixels.span(), [&] { return static_cast<std::uint8_t>(generator()); });
   return pixels;
-}
-
-// The quantile of sorted samples, by linear interpolation.
-double quantile(const std::vector<double>& sorted, double share) {
-  const double at = share * static_cast<double>(sorted.size() - 1);
-  const auto below = static_cast<std::size_t>(at);
-  const std::size_t above = std::min(below + 1, sorted.size() - 1);
-  return sorted[below] + (at - std::floor(at)) * (sorted[above] - sorted[below]);
 }
 
 // The embeddings of the first images of every batch in fp32 on the CPU.
@@ -81,7 +73,6 @@ BenchFigure measure(model::Encoder& encoder, std::int64_t batch_size, double sec
     encode();
     samples.push_back(std::chrono::duration<double>(Clock::now() - start).count());
   }
-  std::ranges::sort(samples);
 
   BenchFigure figure;
   figure.precision = encoder.backend().precision();

@@ -13,6 +13,7 @@
 #include "api/precision.hpp"
 #include "core/error.hpp"
 #include "core/length.hpp"
+#include "core/quantile.hpp"
 #include "hub/resolve.hpp"
 #include "image/decode.hpp"
 #include "image/reference_resize.hpp"
@@ -149,11 +150,11 @@ PrecisionCheck compare(Precision precision, const Embeddings& exact, const Embed
   PrecisionCheck check;
   check.precision = precision;
   check.cosine_min = 2.0;  // above every cosine
-  double cosines = 0;
+  std::vector<double> cosines;
   double recalls = 0;
   for (std::size_t photo = 0; photo < exact.count(); ++photo) {
     const double cosine = dot(exact.row(photo), tried.row(photo));
-    cosines += cosine;
+    cosines.push_back(cosine);
     if (!std::isnan(check.cosine_min) && !(cosine >= check.cosine_min)) {  // NaN is the worst
       check.cosine_min = cosine;
       check.worst = photos.names[photo];
@@ -165,7 +166,8 @@ PrecisionCheck compare(Precision precision, const Embeddings& exact, const Embed
     recalls += static_cast<double>(common) / static_cast<double>(expected.size());
   }
   const auto count = static_cast<double>(exact.count());
-  check.cosine_mean = cosines / count;
+  check.cosine_mean = std::accumulate(cosines.begin(), cosines.end(), 0.0) / count;
+  check.cosine_percentile_1 = quantile(cosines, 0.01);
   check.recall = recalls / count;
   const bool eight_bits = precision == Precision::kInt8 || precision == Precision::kFp8;
   const double least = eight_bits ? options.min_cosine_8bit : options.min_cosine;

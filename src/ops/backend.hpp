@@ -66,6 +66,9 @@ struct Batch {
   std::span<const std::uint8_t> input{};
   std::span<float> output{};
   std::size_t workspace_bytes_per_image = 0;
+  /// Each image is a slice of its own, which one host thread walks through the network: what its
+  /// executor is given then depends neither on the other images nor on the number of threads.
+  bool one_by_one = false;
   /// When it is set, `run` throws Interrupted within a second, and nothing is promised of `output`.
   StopFlag stop{};
 };

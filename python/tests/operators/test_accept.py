@@ -82,20 +82,6 @@ def test_resources(capsys, monkeypatch, kernel, passes):
     assert ("FAILED" in capsys.readouterr().out) is not passes
 
 
-@pytest.mark.parametrize(
-    ("kernel", "level"),
-    [
-        ("attention_scalar_f16_d64", "scalar"),
-        ("attention_mma_small_f16_d64", "wmma"),
-        ("attention_mma_f16_d64_q32", "mma"),
-        ("attention_single_pass_f16_d64", "wgmma"),
-        ("attention_online_f16_d128", "wgmma"),
-    ],
-)
-def test_level_of_a_kernel(kernel, level):
-    assert accept.level_of(kernel) == level
-
-
 def test_a_gate_that_accepts_everything_fails(capsys, monkeypatch):
     monkeypatch.setattr(accept, "judge", lambda *_: _Verdict())
     report = accept.Report()
