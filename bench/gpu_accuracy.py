@@ -1,106 +1,226 @@
-"""Embeddings of photos on the GPU, by precision, beside transformers in fp32 on the same pixels.
+"""How near embeddings are to transformers in fp32, by precision, over hundreds of photos that are hard; torch in bf16 beside.
 
-    python3 bench/gpu_accuracy.py MODEL... [--photos examples/photos] [--precision bf16,int8,fp8]
+    python3 bench/gpu_accuracy.py MODEL... [--photos FOLDER | --seed 1 --each 6] [--device cuda] [--precision bf16,int8,fp8]
                                   [--fovea build/release/bin/fovea] [--json FILE]
+    python3 bench/gpu_accuracy.py --write FOLDER [--seed 1] [--each 6]
 
-For the 8-bit precisions the models are calibrated here, twice: each half of the photos is embedded by a model that was
-calibrated on the other half alone: on these photos and pieces of them, as many together as `fovea calibrate` looks at.
-Cosines are of single photos; the table gives mean and minimum."""
+MODEL is a folder, or PRESET@SEED for random weights that `fovea init` makes. The photos are those of bench/hard_photos, made
+on the spot; a machine without scikit-image is given a folder that --write left elsewhere. Any other folder works too: photos
+in folders of their own are told apart by the folders' names.
+
+For each engine and precision: mean, 1st percentile and minimum of the photos' cosines to fp32, and recall@10: of each photo's
+ten nearest among the others by fp32, the share that is also among its ten nearest here. The 8-bit precisions are calibrated
+twice: on examples/photos, and each half of the photos on some of the other half, as many as `fovea calibrate` looks at."""
 
 import argparse
 import json
 import pathlib
 import subprocess
+import sys
 import tempfile
+import time
 
 import numpy
-import PIL.Image
 import torch
 from transformers import SiglipVisionModel
 
+import hard_photos
 import machine
-from eight_bit_accuracy import CALIBRATION_PIECES, pieces
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+NEIGHBOURS = 10
+CALIBRATION_PHOTOS = 32  # what `fovea calibrate` looks at
+BATCH = 32
+EIGHT_BITS = ("int8", "fp8")
 
 
 def run(*command):
-    subprocess.run([str(part) for part in command], check=True, stderr=subprocess.PIPE, text=True)
+    try:
+        subprocess.run([str(part) for part in command], check=True, stderr=subprocess.PIPE, text=True)
+    except subprocess.CalledProcessError as failure:
+        raise RuntimeError(failure.stderr.strip()) from failure
 
 
-def expected(model, pixels):
-    """transformers' embeddings in fp32 of uint8 pixels [n, height, width, 3]."""
+def nearest(embeddings):
+    """Of each photo the numbers of its ten nearest others [photos, 10], the first of equals first."""
+    unit = embeddings / numpy.linalg.norm(embeddings, axis=1, keepdims=True)
+    likeness = unit @ unit.T
+    numpy.fill_diagonal(likeness, -numpy.inf)
+    return numpy.argsort(-likeness, axis=1, kind="stable")[:, : min(NEIGHBOURS, len(unit) - 1)]
+
+
+def compare(truth, found):
+    """Of each photo its cosine to the truth, and the share of its true neighbours that were found."""
+    if truth.shape != found.shape or not (numpy.isfinite(truth).all() and numpy.isfinite(found).all()):
+        raise RuntimeError(f"embeddings of shape {found.shape}, expected {truth.shape}, all of them finite")
+    cosines = (truth * found).sum(1) / numpy.linalg.norm(truth, axis=1) / numpy.linalg.norm(found, axis=1)
+    pairs = zip(nearest(truth), nearest(found), strict=True)
+    return cosines, numpy.array([len(numpy.intersect1d(*pair)) / len(pair[0]) for pair in pairs])
+
+
+def figures(cosines, recalls, kinds):
+    """What is told of an engine: over all photos, and the mean of each kind's, the worst kind first."""
+    kinds = numpy.array(kinds)
+    by_kind = {str(kind): round(float(cosines[kinds == kind].mean()), 6) for kind in numpy.unique(kinds)}
+    return {
+        "cosine_mean": float(cosines.mean()), "cosine_percentile_1": float(numpy.percentile(cosines, 1)),
+        "cosine_min": float(cosines.min()), "recall_at_10": float(recalls.mean()),
+        "kinds": dict(sorted(by_kind.items(), key=lambda item: item[1])),
+    }
+
+
+def by_torch(model, pixels, dtype, attention, device):
+    """transformers' embeddings [n, d] of uint8 pixels [n, height, width, 3]."""
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    tower = SiglipVisionModel.from_pretrained(model).eval().to(device)
-    values = torch.from_numpy(pixels.astype(numpy.float32) / 127.5 - 1).permute(0, 3, 1, 2).to(device)
+    tower = SiglipVisionModel.from_pretrained(model, dtype=dtype, attn_implementation=attention).eval().to(device)
+    found = []
     with torch.inference_mode():
-        return tower(values).pooler_output.double().cpu().numpy()
+        for first in range(0, len(pixels), BATCH):
+            values = pixels[first : first + BATCH].astype(numpy.float32) / 127.5 - 1
+            values = torch.from_numpy(values).permute(0, 3, 1, 2).to(device, dtype)
+            found.append(tower(values).pooler_output.double().cpu().numpy())
+    return numpy.concatenate(found)
 
 
-def embed(options, model, photos, precision, work):
-    """Fovea's embeddings [photos, d], not normalised."""
-    out, listed = work / "out.npy", work / "photos.txt"
-    out.unlink(missing_ok=True)
-    listed.write_text("".join(f"{photo}\n" for photo in photos))
-    run(options.fovea, "embed", f"@{listed}", "-m", model, "--quiet", "--device", options.device,
-        "--precision", precision, "--no-normalize", "-o", out)
-    return numpy.load(out).astype(numpy.float64)
+class Fovea:
+    """The program, on the photos of one study."""
+
+    def __init__(self, options, photos, work):
+        self.options, self.photos, self.work = options, photos, work
+        self.list = self.listed("photos", photos)
+
+    def listed(self, name, photos):
+        path = self.work / f"{name}.txt"
+        path.write_text("".join(f"{photo}\n" for photo in photos))
+        return f"@{path}"
+
+    def pixels(self, model):
+        run(self.options.fovea, "preprocess", self.list, "-m", model, "--quiet", "-o", self.work / "pixels.npy")
+        return numpy.load(self.work / "pixels.npy")
+
+    def embed(self, model, precision):
+        """Embeddings [photos, d], not normalised."""
+        out = self.work / "out.npy"
+        out.unlink(missing_ok=True)
+        run(self.options.fovea, "embed", self.list, "-m", model, "--quiet", "--device", self.options.device,
+            "--precision", precision, "--no-normalize", "-o", out)
+        return numpy.load(out).astype(numpy.float64)
+
+    def calibrated(self, model, name, source, precision):
+        """A folder with the model's files and this calibration."""
+        folder = self.work / f"calibrated on {name}"
+        if not folder.exists():
+            folder.mkdir()
+            for file in pathlib.Path(model).resolve().iterdir():
+                if not file.name.startswith("calibration-"):
+                    (folder / file.name).symlink_to(file)
+        run(self.options.fovea, "calibrate", folder, source, "--precision", precision, "--images", CALIBRATION_PHOTOS)
+        return folder
 
 
-def calibrated(options, model, photos, precision, work):
-    """A folder with the model's files and a calibration on these photos alone, and pieces of them."""
-    folder, chosen = (pathlib.Path(tempfile.mkdtemp(dir=work)) for _ in range(2))
-    for file in pathlib.Path(model).resolve().iterdir():
-        if not file.name.startswith("calibration-"):
-            (folder / file.name).symlink_to(file)
-    for photo in photos:
-        (chosen / photo.name).symlink_to(photo)
-    opened = [PIL.Image.open(photo).convert("RGB") for photo in photos]
-    for number, piece in enumerate(pieces(opened, CALIBRATION_PIECES - len(photos), seed=2)):
-        piece.save(chosen / f"piece-{number:02}.png")
-    run(options.fovea, "calibrate", folder, chosen, "--precision", precision)
-    return folder
+def halves(kinds):
+    """Of each photo 0 or 1, so that both halves have photos of every kind that has two."""
+    seen, half = {}, []
+    for kind in kinds:
+        seen[kind] = seen.get(kind, -1) + 1
+        half.append(seen[kind] % 2)
+    return numpy.array(half)
 
 
-def embed_held_out(options, model, photos, precision, work):
-    """As embed, each photo by a model that was calibrated without it."""
-    halves = photos[::2], photos[1::2]
-    models = [calibrated(options, model, half, precision, work) for half in reversed(halves)]
-    first, second = (embed(options, *pair, precision, work) for pair in zip(models, halves, strict=True))
-    together = numpy.empty((len(photos), first.shape[1]))
-    together[::2], together[1::2] = first, second
-    return together
+def spread(photos, count):
+    """`count` of the photos, from all over the list."""
+    return [photos[at] for at in numpy.linspace(0, len(photos) - 1, min(count, len(photos))).astype(int)]
+
+
+def calibrated_figures(fovea, model, precision, truth, kinds):
+    """Yields what the calibration was made on, and the figures with it."""
+    folder = fovea.calibrated(model, "examples", hard_photos.EXAMPLES, precision)
+    yield "examples/photos", figures(*compare(truth, fovea.embed(folder, precision)), kinds)
+    half, cosines, recalls = halves(kinds), numpy.empty(len(kinds)), numpy.empty(len(kinds))
+    for tested in (0, 1):
+        others = [photo for photo, at in zip(fovea.photos, half, strict=True) if at != tested]
+        source = fovea.listed(f"half-{1 - tested}", spread(others, CALIBRATION_PHOTOS))
+        folder = fovea.calibrated(model, f"half {1 - tested}", source, precision)
+        # All photos, so that neighbours are embedded by the same model; told are those of this half.
+        found = compare(truth, fovea.embed(folder, precision))
+        cosines[half == tested], recalls[half == tested] = (values[half == tested] for values in found)
+    yield "the other half", figures(cosines, recalls, kinds)
+
+
+def study(model, name, options, photos, kinds, work):
+    """Yields a row for each engine and precision."""
+    started = time.monotonic()
+    fovea = Fovea(options, photos, work)
+    pixels = fovea.pixels(model)
+    truth = by_torch(model, pixels, torch.float32, "eager", options.device)
+
+    def row(engine, precision, found, calibration=""):
+        told = {"model": name, "engine": engine, "precision": precision, "calibration": calibration} | found
+        worst = ", ".join(f"{kind} {cosine:.5f}" for kind, cosine in list(found["kinds"].items())[:3])
+        print(f"{name:28} {engine:12} {precision:5} {calibration:16} mean {found['cosine_mean']:.5f} 1st percentile "
+              f"{found['cosine_percentile_1']:.5f} minimum {found['cosine_min']:.5f} recall@10 {found['recall_at_10']:.4f}"
+              f"  worst: {worst}  ({time.monotonic() - started:.0f} s)", flush=True)
+        return told
+
+    for attention in ("eager", "sdpa"):
+        found = by_torch(model, pixels, torch.bfloat16, attention, options.device)
+        yield row(f"torch, {attention}", "bf16", figures(*compare(truth, found), kinds))
+    for precision in options.precision.split(","):
+        try:
+            if precision in EIGHT_BITS:
+                for calibration, found in calibrated_figures(fovea, model, precision, truth, kinds):
+                    yield row("fovea", precision, found, calibration)
+            else:
+                yield row("fovea", precision, figures(*compare(truth, fovea.embed(model, precision)), kinds))
+        except RuntimeError as failure:
+            print(f"{name}: {precision} was not measured: {failure}", file=sys.stderr)
+            options.failed = True
+
+
+def resolved(options, model, work):
+    """The model's folder, made when it is PRESET@SEED, and its name for people."""
+    preset, at, seed = model.partition("@")
+    if not at:
+        return pathlib.Path(model), pathlib.Path(model).name
+    run(options.fovea, "init", "--preset", preset, "--seed", seed, "-o", work / preset)
+    return work / preset, f"{preset}, seed {seed}"
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("models", nargs="+")
-    parser.add_argument("--photos", type=pathlib.Path, default=ROOT / "examples" / "photos")
-    parser.add_argument("--precision", default="bf16,int8,fp8")
-    parser.add_argument("--device", default="cuda")
+    parser.add_argument("models", nargs="*")
+    parser.add_argument("--write", type=pathlib.Path, metavar="FOLDER", help="write the photos, and do nothing else")
+    parser.add_argument("--photos", type=pathlib.Path, metavar="FOLDER", help="use these instead of making them")
+    parser.add_argument("--seed", type=int, default=1, help="of the photos that are made")
+    parser.add_argument("--each", type=int, default=hard_photos.EACH, help="photos of a kind that are made")
+    parser.add_argument("--precision", help="default: all that the device may have")
+    parser.add_argument("--device", default="cuda", choices=["cuda", "cpu"])
     parser.add_argument("--fovea", default=str(ROOT / "build/release/bin/fovea"))
     parser.add_argument("--json", type=pathlib.Path)
     options = parser.parse_args()
-    rows = []
-    for model in options.models:
-        with tempfile.TemporaryDirectory() as folder:
-            work = pathlib.Path(folder)
-            photos = sorted(path.resolve() for path in options.photos.glob("*.jpg"))
-            run(options.fovea, "preprocess", *photos, "-m", model, "--quiet", "-o", work / "pixels.npy")
-            truth = expected(model, numpy.load(work / "pixels.npy"))
-            for precision in options.precision.split(","):
-                one = embed_held_out if precision in ("int8", "fp8") else embed
-                ours = one(options, model, photos, precision, work)
-                cosines = (ours * truth).sum(1) / numpy.linalg.norm(ours, axis=1) / numpy.linalg.norm(truth, axis=1)
-                rows.append({"model": pathlib.Path(model).name, "precision": precision, "photos": len(cosines),
-                             "mean_cosine": float(cosines.mean()), "minimum_cosine": float(cosines.min())})
-                print("{model:32} {precision:5} mean {mean_cosine:.5f} minimum {minimum_cosine:.5f}".format(**rows[-1]),
-                      flush=True)
-    result = {"machine": machine.describe() | {"gpu": machine.gpu()}, "gpu_accuracy": rows}
-    if options.json:
-        options.json.write_text(json.dumps(result, indent=1) + "\n")
+    options.precision = options.precision or {"cuda": "bf16,int8,fp8", "cpu": "fp32,bf16"}[options.device]
+    options.failed = False
+    if options.write:
+        hard_photos.write(options.write, options.seed, options.each)
+        return 0
+    with tempfile.TemporaryDirectory() as folder:
+        source = options.photos or pathlib.Path(folder) / "photos"
+        if not options.photos:
+            hard_photos.write(source, options.seed, options.each)
+        photos, kinds = hard_photos.read(source)
+        corpus = {"photos": len(photos), "kinds": len(set(kinds))} | hard_photos.described(source)
+        rows = []
+        for given in options.models:
+            with tempfile.TemporaryDirectory(dir=folder) as place:
+                work = pathlib.Path(place)
+                for row in study(*resolved(options, given, work), options, photos, kinds, work):
+                    rows.append(row)
+                    if options.json:  # after each: a run that is ended keeps what it has
+                        where = machine.describe() | {"gpu": machine.gpu()}
+                        result = {"machine": where, "accuracy": {"corpus": corpus, "rows": rows}}
+                        options.json.write_text(json.dumps(result, indent=1) + "\n")
+    return int(options.failed)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

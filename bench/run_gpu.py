@@ -1,11 +1,11 @@
-"""Runs the GPU's benchmarks, everything on one card in one go, and files them as one JSON.
+"""Runs the GPU's benchmarks, all in one run on one GPU, and stores them as one JSON file.
 
     python3 bench/run_gpu.py --model MODEL --models MODEL,... --json bench/results/nvidia-h200/DATE-RUN-COMMIT.json
                              [--fovea build/release/bin/fovea] [--quick] [SECTION...]
 
-RUN counts the runs of a day: a section's newest figures are those of the last file by name.
+RUN counts the runs of a day: the newest figures of a section are those of the last file by name.
 Sections: kernels (every card, beside cuBLASLt and cuDNN), bench (the encoder by batch size and precision), peers
-(torch), accuracy (--models), system (JPEGs to embeddings), operators (the Python package that this interpreter imports:
+(torch), accuracy (--models, --photos), system (JPEGs to embeddings), operators (the Python package that this interpreter imports:
 acceptance, attention beside torch's, the Encoder's rate). What a section gave is saved before the next starts.
 --quick: torch's products only where kernels have no peer, its encoder at two sizes; no DataLoader; fewer repetitions."""
 
@@ -66,8 +66,9 @@ def peers(options):
 
 
 def accuracy(options):
+    photos = ["--photos", options.photos] if options.photos else []
     models = options.models.split(",")
-    return {"gpu_accuracy": saved(options, HERE / "gpu_accuracy.py", *models, "--fovea", options.fovea)["gpu_accuracy"]}
+    return {"accuracy": saved(options, HERE / "gpu_accuracy.py", *models, *photos, "--fovea", options.fovea)["accuracy"]}
 
 
 def system(options):
@@ -93,7 +94,8 @@ SECTIONS = {"kernels": kernels, "bench": bench, "peers": peers, "accuracy": accu
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", required=True, help="calibrated folder of base-patch16-224")
-    parser.add_argument("--models", default="", help="folders for the accuracy table")
+    parser.add_argument("--models", default="", help="folders, or PRESET@SEED, for the accuracy table")
+    parser.add_argument("--photos", help="folder of the photos for it (bench/gpu_accuracy.py --write); made where there is none")
     parser.add_argument("--fovea", default=str(HERE.parent / "build/release/bin/fovea"))
     parser.add_argument("--json", type=pathlib.Path, required=True)
     parser.add_argument("--quick", action="store_true")

@@ -1,4 +1,4 @@
-// The public Encoder: decode, resize, encode and normalise, one call at a time.
+// The public Encoder: decodes, resizes, encodes and normalises, one call at a time.
 #include "fovea/encoder.hpp"
 
 #include <utility>
@@ -72,7 +72,7 @@ std::vector<float> Encoder::embed_pixels(std::span<const std::uint8_t> pixels, b
   const Preprocessing& want = preprocessing();
   const std::size_t pixel_bytes = impl_->pixel_bytes();
   if (pixels.size() % pixel_bytes != 0) {
-    fail("{} bytes of pixels are no whole number of images of {} x {} x {}", pixels.size(),
+    fail("{} bytes of pixels are not a whole number of images of {} x {} x {}", pixels.size(),
          want.height, want.width, image::kChannels);
   }
   const std::size_t images = pixels.size() / pixel_bytes;

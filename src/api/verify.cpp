@@ -1,4 +1,4 @@
-// Verification on photos: SIMD pixels against the plain reference, precisions against fp32.
+// Verifies on photos: SIMD pixels against the plain reference, precisions against fp32.
 #include "fovea/verify.hpp"
 
 #include <algorithm>
@@ -13,6 +13,7 @@
 #include "api/precision.hpp"
 #include "core/error.hpp"
 #include "core/length.hpp"
+#include "core/quantile.hpp"
 #include "hub/resolve.hpp"
 #include "image/decode.hpp"
 #include "image/reference_resize.hpp"
@@ -27,10 +28,10 @@ namespace {
 constexpr std::size_t kNeighbours = 10;  // of recall@10
 constexpr std::int64_t kBatch = 32;
 
-// The photos, ready for an encoder, and what was found on the way.
+// The photos, ready for an encoder, and the results of the pixel check.
 struct Photos {
   std::vector<std::string> names;
-  std::vector<std::uint8_t> patches;  // [photos, patch bytes of an image]
+  std::vector<std::uint8_t> patches;  // [photos, patch bytes per image]
   std::int64_t failed_inputs = 0;
   std::int64_t wrong_pixels = 0;
 };
@@ -92,7 +93,7 @@ Photos read_photos(const VerifyOptions& options, const model::ModelConfig& confi
       }
       add_photo(item.bytes, config, photos);
     } catch (const Error&) {
-      ++photos.failed_inputs;  // embed says why; here only the readable ones count
+      ++photos.failed_inputs;  // embed reports the reason; here only readable photos count
       continue;
     }
     photos.names.push_back(io::escape(item.name));
@@ -118,7 +119,7 @@ Embeddings embed_all(model::Encoder& encoder, const Photos& photos) {
         std::span(embeddings.values).subspan(photo * embeddings.dimension, embeddings.dimension);
     const double length = std::sqrt(squared_length(row));
     if (!(length > 0) || !std::isfinite(length)) {
-      fail("{}: its embedding has length {} in {}; the model's weights are damaged",
+      fail("{}: its embedding has length {} in {}; the weights of the model are damaged",
            photos.names[photo], length, to_string(encoder.backend().precision()));
     }
     divide(row, length);
@@ -126,7 +127,7 @@ Embeddings embed_all(model::Encoder& encoder, const Photos& photos) {
   return embeddings;
 }
 
-// The photos most like `photo`, itself left out, ties in input order.
+// The photos most similar to `photo`, without itself; ties are in input order.
 std::set<std::size_t> neighbours(const Embeddings& embeddings, std::size_t photo) {
   std::vector<std::pair<double, std::size_t>> others;
   for (std::size_t other = 0; other < embeddings.count(); ++other) {
@@ -149,11 +150,11 @@ PrecisionCheck compare(Precision precision, const Embeddings& exact, const Embed
   PrecisionCheck check;
   check.precision = precision;
   check.cosine_min = 2.0;  // above every cosine
-  double cosines = 0;
+  std::vector<double> cosines;
   double recalls = 0;
   for (std::size_t photo = 0; photo < exact.count(); ++photo) {
     const double cosine = dot(exact.row(photo), tried.row(photo));
-    cosines += cosine;
+    cosines.push_back(cosine);
     if (!std::isnan(check.cosine_min) && !(cosine >= check.cosine_min)) {  // NaN is the worst
       check.cosine_min = cosine;
       check.worst = photos.names[photo];
@@ -165,7 +166,8 @@ PrecisionCheck compare(Precision precision, const Embeddings& exact, const Embed
     recalls += static_cast<double>(common) / static_cast<double>(expected.size());
   }
   const auto count = static_cast<double>(exact.count());
-  check.cosine_mean = cosines / count;
+  check.cosine_mean = std::accumulate(cosines.begin(), cosines.end(), 0.0) / count;
+  check.cosine_percentile_1 = quantile(cosines, 0.01);
   check.recall = recalls / count;
   const bool eight_bits = precision == Precision::kInt8 || precision == Precision::kFp8;
   const double least = eight_bits ? options.min_cosine_8bit : options.min_cosine;
@@ -189,7 +191,7 @@ VerifyReport verify(const VerifyOptions& options) {
   report.passed = photos.wrong_pixels == 0;
 
   std::string why;
-  // fp32 is the truth that the others are held against, and a matter of the CPU.
+  // fp32 on the CPU is the reference with which the others are compared.
   EncoderOptions wanted{.device = "cpu", .precision = Precision::kFp32, .threads = options.threads};
   std::unique_ptr<model::Encoder> encoder = try_encoder(checkpoint, wanted, false, why);
   report.device = encoder->backend().description();

@@ -62,6 +62,7 @@ class CpuBackend : public ops::Backend {
   }
 
   [[nodiscard]] Support can_run(const ops::LinearProblem& problem) const override;
+  [[nodiscard]] Support can_run(const ops::PoolProblem& problem) const override;
 
   [[nodiscard]] ops::PreparedPtr prepare(const ops::PatchEmbedWeights& weights) override;
   [[nodiscard]] ops::PreparedPtr prepare(const ops::LayerNormWeights& weights) override;
@@ -117,6 +118,13 @@ Support CpuBackend::can_run(const ops::LinearProblem& problem) const {
   return wrong == activation_ ? Support{}
                               : Support{fmt::format("this backend was made for {} operands, not {}",
                                                     to_string(activation_), to_string(wrong))};
+}
+
+Support CpuBackend::can_run(const ops::PoolProblem& problem) const {
+  if (problem.norm) {
+    return {"the tokens' layer norm is an operator of its own"};
+  }
+  return problem.input == DType::kF32 ? valid(problem) : Support{"the input must be f32"};
 }
 
 ops::PreparedPtr CpuBackend::prepare(const ops::PatchEmbedWeights& weights) {
@@ -236,15 +244,22 @@ void CpuBackend::run(const ops::Batch& batch,
     return;
   }
   const std::lock_guard turn(turn_);
-  const Schedule schedule = plan_schedule(batch.images, batch.tokens, threads());
+  const Schedule schedule = batch.one_by_one ? Schedule{.teams = threads()}
+                                             : plan_schedule(batch.images, batch.tokens, threads());
   if (teams_.size() != static_cast<std::size_t>(schedule.teams)) {
     teams_.clear();
     for (int executor = 0; executor < schedule.teams; ++executor) {
       teams_.push_back(std::make_unique<Team>(schedule.team));
     }
   }
+  // All memory is taken before the first slice is: a slice that was taken is also walked.
+  const std::size_t bytes = static_cast<std::size_t>(next_slice(schedule, batch.images)) *
+                            batch.workspace_bytes_per_image;
   for (const auto& team : teams_) {
     team->reset();
+    if (team->workspace.size() < bytes) {
+      team->workspace = AlignedBuffer<std::byte>(bytes);
+    }
   }
   SliceQueue queue(batch, schedule);
   const auto walk = [&](Team& team, int rank, Worker& worker) {
@@ -252,11 +267,6 @@ void CpuBackend::run(const ops::Batch& batch,
     for (;;) {
       if (rank == 0) {
         team.slice = queue.take();
-        const std::size_t bytes =
-            static_cast<std::size_t>(team.slice.images) * batch.workspace_bytes_per_image;
-        if (team.workspace.size() < bytes) {
-          team.workspace = AlignedBuffer<std::byte>(bytes);
-        }
         team.slice.workspace = team.workspace.data();
       }
       team.barrier().arrive_and_wait();

@@ -12,6 +12,9 @@
 namespace fovea::gpu {
 namespace {
 
+/// What attention is planned for, whatever the slice.
+constexpr std::int64_t kManyImages = 256;
+
 DevicePtr address(const ConstTensorView& view) {
   return address_of(view.data);
 }
@@ -193,7 +196,11 @@ void GpuExecutor::do_attention(const ops::AttentionProblem& problem,
   if (!take_scratch(0)) {
     return;
   }
-  const AttentionChoice choice = context_.planner.attention(problem);
+  // Kernels of attention add keys in orders of their own, and an image's result must not depend on
+  // how many there are: all slices take the kernel that suits many.
+  ops::AttentionProblem many = problem;
+  many.batch = kManyImages;
+  const AttentionChoice choice = context_.planner.attention(many);
   if (!choice.notice.empty()) {
     context_.notes.add(choice.notice);
   }
@@ -204,7 +211,7 @@ void GpuExecutor::do_attention(const ops::AttentionProblem& problem,
 void GpuExecutor::do_pool(const ops::PoolProblem& problem, const ops::Prepared& weights,
                           const ConstTensorView& input, const TensorView& output) {
   const auto& head = get<DevicePool>(weights);
-  if (!take_scratch(pool_workspace_bytes(problem, context_.device.info()))) {
+  if (!take_scratch(pool_workspace_bytes(problem))) {
     return;
   }
   const auto linear = [](const DeviceLinear& layer) {
@@ -215,6 +222,7 @@ void GpuExecutor::do_pool(const ops::PoolProblem& problem, const ops::Prepared& 
                                              .output = address(output),
                                              .workspace = scratch_.address,
                                              .keys = head.keys.address(),
+                                             .key_sums = head.key_sums.address(),
                                              .norm_weight = head.norm.weight.address(),
                                              .norm_bias = head.norm.bias.address(),
                                              .value = linear(head.value),

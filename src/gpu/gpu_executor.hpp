@@ -4,12 +4,14 @@
 #include <cstddef>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "gpu/device/device.hpp"
 #include "gpu/gpu_weights.hpp"
+#include "gpu/launch/attention.hpp"
 #include "gpu/launch/gemm.hpp"
 #include "gpu/launch/launch.hpp"
 #include "gpu/launch/notes.hpp"

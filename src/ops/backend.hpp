@@ -67,6 +67,9 @@ struct Batch {
   std::span<const std::uint8_t> input{};
   std::span<float> output{};
   std::size_t workspace_bytes_per_image = 0;
+  /// Each image is a slice of its own, which one host thread walks through the network: what its
+  /// executor is given then depends neither on the other images nor on the number of threads.
+  bool one_by_one = false;
   /// When it is set, `run` throws Interrupted within a second, and nothing is promised of `output`.
   StopFlag stop{};
 };
@@ -137,6 +140,7 @@ class Backend {
 
   /// Whether this backend runs the problem: whether a layer can have its norm within, say.
   [[nodiscard]] virtual Support can_run(const LinearProblem& problem) const = 0;
+  [[nodiscard]] virtual Support can_run(const PoolProblem& problem) const = 0;
 
   /// Copy weights into the backend's own form; the host memory may go afterwards. Thread-safe.
   [[nodiscard]] virtual PreparedPtr prepare(const PatchEmbedWeights& weights) = 0;

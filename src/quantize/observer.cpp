@@ -13,9 +13,9 @@ namespace {
 
 class ObservingExecutor final : public ops::Executor {
  public:
-  ObservingExecutor(ops::Executor& inner, const std::vector<std::string>& places,
+  ObservingExecutor(ops::Executor& inner, const std::vector<std::string>& places, ImageRange images,
                     Observations& observations)
-      : inner_(inner), places_(places), observations_(observations) {}
+      : inner_(inner), places_(places), images_(images), observations_(observations) {}
 
  private:
   void do_patch_embed(const ops::PatchEmbedProblem& problem, const ops::Prepared& weights,
@@ -32,7 +32,7 @@ class ObservingExecutor final : public ops::Executor {
                  const ConstTensorView& row_scales) override {
     const std::string place(to_string(problem.place));
     if (std::ranges::find(places_, place) != places_.end()) {
-      observations_.add(place, static_cast<std::size_t>(problem.layer), input);
+      observations_.add(place, static_cast<std::size_t>(problem.layer), images_, input);
     }
     inner_.linear(problem, weights, input, output, row_scales);
   }
@@ -47,6 +47,7 @@ class ObservingExecutor final : public ops::Executor {
 
   ops::Executor& inner_;
   const std::vector<std::string>& places_;
+  ImageRange images_;
   Observations& observations_;
 };
 
@@ -61,9 +62,13 @@ class ObservingBackend final : public ops::Backend {
   [[nodiscard]] int threads() const override { return inner_->threads(); }
   [[nodiscard]] ops::TensorTypes types() const override { return inner_->types(); }
 
+  [[nodiscard]] Support can_run(const ops::PoolProblem& problem) const override {
+    return inner_->can_run(problem);
+  }
   [[nodiscard]] Support can_run(const ops::LinearProblem& problem) const override {
-    return problem.norm ? Support{"what the layer reads is observed, so its norm comes before it"}
-                        : inner_->can_run(problem);
+    return problem.norm
+               ? Support{"the inputs of the layer are observed, so its norm must come before it"}
+               : inner_->can_run(problem);
   }
 
   [[nodiscard]] ops::PreparedPtr prepare(const ops::PatchEmbedWeights& weights) override {
@@ -87,10 +92,21 @@ class ObservingBackend final : public ops::Backend {
   }
   void run(const ops::Batch& batch,
            const std::function<void(ops::Executor&, const ops::Slice&)>& network) override {
-    inner_->run(batch, [&](ops::Executor& executor, const ops::Slice& slice) {
-      ObservingExecutor observing(executor, places_, observations_);
-      network(observing, slice);
+    const std::lock_guard turn(turn_);
+    ops::Batch alone = batch;
+    alone.one_by_one = true;
+    inner_->run(alone, [&](ops::Executor& executor, const ops::Slice& slice) {
+      try {
+        ObservingExecutor observing(executor, places_,
+                                    {.first = images_ + slice.first, .count = slice.images},
+                                    observations_);
+        network(observing, slice);
+      } catch (...) {
+        observations_.give_up(std::current_exception());
+        throw;
+      }
     });
+    images_ += batch.images;
   }
   [[nodiscard]] std::int64_t preferred_batch() const override { return inner_->preferred_batch(); }
   [[nodiscard]] std::string take_note() override { return inner_->take_note(); }
@@ -102,28 +118,30 @@ class ObservingBackend final : public ops::Backend {
   std::unique_ptr<ops::Backend> inner_;
   std::vector<std::string> places_;
   Observations& observations_;
+  std::mutex turn_;
+  std::int64_t images_ = 0;  // of the batches before
 };
 
 }  // namespace
 
-Observations::Entry& Observations::entry(const std::string& place, std::size_t layer) {
-  const std::lock_guard lock(mutex_);
-  std::unique_ptr<Entry>& found = entries_[place][layer];
-  if (found == nullptr) {
-    found = std::make_unique<Entry>();
-  }
-  return *found;
-}
-
-void Observations::add(const std::string& place, std::size_t layer, const ConstTensorView& input) {
+void Observations::add(const std::string& place, std::size_t layer, const ImageRange& images,
+                       const ConstTensorView& input) {
   if (input.dtype != DType::kF32) {
-    fail("calibration needs f32 activations, {} reads {}", place, to_string(input.dtype));
+    fail("calibration needs f32 activations, but {} reads {}", place, to_string(input.dtype));
   }
   const auto rows = static_cast<std::size_t>(input.shape[0]);
   const auto width = static_cast<std::size_t>(input.shape[1]);
   const auto* const x = input.as<float>();
-  Entry& target = entry(place, layer);
-  const std::lock_guard lock(target.mutex);
+  std::unique_lock lock(mutex_);
+  Entry& target = entries_[place][layer];
+  turn_.wait(lock, [&] { return given_up_ || target.images >= images.first; });
+  if (given_up_) {
+    std::rethrow_exception(given_up_);
+  }
+  if (target.images > images.first) {
+    fail("calibration: image {} was seen twice by {} in layer {}", images.first, place, layer);
+  }
+  lock.unlock();
   InputStatistics& statistics = target.statistics;
   if (statistics.width == 0) {
     statistics.width = width;
@@ -141,16 +159,27 @@ void Observations::add(const std::string& place, std::size_t layer, const ConstT
       statistics.peaks[i] = std::max(statistics.peaks[i], std::abs(value));
     }
   }
+  lock.lock();
+  target.images += images.count;
+  turn_.notify_all();
+}
+
+void Observations::give_up(std::exception_ptr reason) {
+  const std::lock_guard lock(mutex_);
+  if (!given_up_) {
+    given_up_ = std::move(reason);
+  }
+  turn_.notify_all();
 }
 
 const InputStatistics& Observations::at(const std::string& place, std::size_t layer) const {
   const std::lock_guard lock(mutex_);
   if (const auto found = entries_.find(place); found != entries_.end()) {
     if (const auto entry = found->second.find(layer); entry != found->second.end()) {
-      return entry->second->statistics;
+      return entry->second.statistics;
     }
   }
-  fail("calibration: nothing was seen of {} in layer {}", place, layer);
+  fail("calibration: no inputs of {} in layer {} were observed", place, layer);
 }
 
 std::unique_ptr<ops::Backend> observe(std::unique_ptr<ops::Backend> inner,

@@ -1,8 +1,10 @@
-// Observer: a backend that passes everything on and notes what the linear layers read.
+// Observer: a backend that passes all calls on and records what the linear layers read.
 #pragma once
 
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -14,23 +16,36 @@
 
 namespace fovea::quantize {
 
-/// Statistics by place ("qkv", "fc1", "fc2") and then layer.
+/// Images [first, first + count) of all that are observed.
+struct ImageRange {
+  std::int64_t first = 0;
+  std::int64_t count = 1;
+};
+
+/// Statistics by place ("qkv", "fc1", "fc2") and then layer. A sum depends on the order in which
+/// numbers are added, so images are added in the order of their numbers, whichever thread is first.
 class Observations {
  public:
-  /// Adds rows to layer `layer` of `place`. Thread-safe.
-  void add(const std::string& place, std::size_t layer, const ConstTensorView& input);
+  /// Adds the rows of `images` to layer `layer` of `place`, after those of all images before them,
+  /// for which this waits. Thread-safe. Rethrows what `give_up` was given.
+  void add(const std::string& place, std::size_t layer, const ImageRange& images,
+           const ConstTensorView& input);
+  /// To be called when images will not be added: whoever waits for them gets `reason`, or the
+  /// reason of an earlier call.
+  void give_up(std::exception_ptr reason);
   /// Throws fovea::Error when that layer was never seen.
   [[nodiscard]] const InputStatistics& at(const std::string& place, std::size_t layer) const;
 
  private:
   struct Entry {
-    std::mutex mutex;
-    InputStatistics statistics;
+    std::int64_t images = 0;     // added so far; under mutex_
+    InputStatistics statistics;  // of the thread whose turn it is
   };
-  Entry& entry(const std::string& place, std::size_t layer);
 
   mutable std::mutex mutex_;
-  std::map<std::string, std::map<std::size_t, std::unique_ptr<Entry>>> entries_;
+  std::condition_variable turn_;
+  std::exception_ptr given_up_;
+  std::map<std::string, std::map<std::size_t, Entry>> entries_;
 };
 
 /// `inner` must keep its tensors as f32 in host memory. `observations` must outlive the backend.

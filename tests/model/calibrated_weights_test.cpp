@@ -44,6 +44,7 @@ class KeepingBackend final : public ops::Backend {
     return {.normed = DType::kI8, .inner = DType::kI8, .row_scales = true};
   }
   [[nodiscard]] Support can_run(const ops::LinearProblem&) const override { return {}; }
+  [[nodiscard]] Support can_run(const ops::PoolProblem&) const override { return {}; }
 
   [[nodiscard]] PreparedPtr prepare(const ops::PatchEmbedWeights&) override { return nothing(); }
   [[nodiscard]] PreparedPtr prepare(const ops::PoolWeights&) override { return nothing(); }
@@ -115,7 +116,7 @@ TEST(CalibratedWeights, NormsAndLayersMakeTheModelsProducts) {
       const auto beta = checkpoint.load(name + ".bias");
       const LayerParameters exact = load_layer(checkpoint, first ? "qkv" : "fc1", layer);
       const auto index = static_cast<std::size_t>(layer);
-      const KeepingBackend::Norm& norm = kept.norms.at(1 + 2 * index + (first ? 0 : 1));
+      const KeepingBackend::Norm& norm = kept.norms.at(2 * index + (first ? 0 : 1));
       const KeepingBackend::Linear& linear = kept.linears.at(4 * index + (first ? 0 : 2));
       const auto in = static_cast<std::size_t>(linear.in);
       ASSERT_EQ(linear.weight.size(), exact.weight.size());

@@ -125,6 +125,19 @@ TEST_F(EncoderTest, EmbeddingsThatAreNotFiniteAreRefused) {
   }
 }
 
+// Threads that observe wait for each other's images; one that fails must not keep the others.
+TEST_F(EncoderTest, ObservingEndsWhenAThreadFails) {
+  quantize::Observations observations;
+  const std::vector<float> row(width_);
+  observations.add("fc1", 0, {.first = 0},
+                   {row.data(), DType::kF32, {1, checkpoint_->config().vision.hidden}});
+  Encoder observed(*checkpoint_,
+                   quantize::observe(make_backend({.precision = Precision::kFp32, .threads = 4}),
+                                     {"fc1", "fc2"}, observations));
+  EXPECT_NE(error_of([&] { encode(observed, 0, 9); }).find("image 0 was seen twice"),
+            std::string::npos);
+}
+
 TEST_F(EncoderTest, CountsItsTime) {
   const auto one = encoder(Precision::kFp32, 2);
   encode(*one, 0, 3);

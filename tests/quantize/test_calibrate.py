@@ -1,4 +1,4 @@
-"""`fovea calibrate` beside transformers: what it saw of a layer's inputs is what that layer reads there."""
+"""Compares `fovea calibrate` with transformers: it observes the same inputs of a layer."""
 
 import pathlib
 import shutil
@@ -82,6 +82,16 @@ def test_weights_are_rounded_for_the_inputs_that_the_layers_read(run_fovea, tiny
             if precision == "int8":
                 expected = expected.clamp(min=0.1701 / 31)
         torch.testing.assert_close(stored[f"{name}.input_scale"][0].double(), expected.double(), rtol=1e-3, atol=0)
+
+
+@pytest.mark.parametrize("precision", ["int8", "fp8"])
+def test_the_file_does_not_depend_on_the_number_of_threads(run_fovea, tiny, precision):
+    photos = [*PHOTOS, *PHOTOS[:3]]  # no multiple of 2, 7 or 16
+    files = set()
+    for threads in (1, 2, 7, 16, 16):
+        run_fovea("calibrate", tiny, *photos, "--precision", precision, "--threads", str(threads))
+        files.add((tiny / f"calibration-{precision}.safetensors").read_bytes())
+    assert len(files) == 1
 
 
 def test_photos_that_cannot_be_used_are_told_and_the_others_do(run_fovea, tiny, tmp_path):

@@ -2,9 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
-#include <iterator>
 #include <limits>
-#include <set>
 #include <utility>
 
 #include <fmt/ranges.h>
@@ -37,19 +35,6 @@ constexpr std::array kMissedGates = {
 /// Whether the scalar and wmma levels, which run when they are asked for, are built for the device.
 bool has_reference_levels(const DeviceInfo& device) {
   return is_built_for(kScalarVariants.front().bf16, device.arch());
-}
-
-Support is_built(const DeviceInfo& device) {
-  std::set<int> archs;
-  for (const auto& variant : kMmaVariants) {
-    if (is_built_for(variant.bf16, device.arch())) {
-      return {};
-    }
-    std::ranges::copy_if(info_of(variant.bf16).archs, std::inserter(archs, archs.end()),
-                         [](int arch) { return arch > 0; });
-  }
-  return {fmt::format("{} is sm_{}, and this program has attention for sm_{}", device.name,
-                      device.arch(), fmt::join(archs, ", sm_"))};
 }
 
 /// The narrowest head of these kernels that a problem's fits in.
@@ -258,7 +243,7 @@ Support can_run(const AttentionProblem& problem, const DeviceInfo& device) {
     return {fmt::format("{} has compute capability {}.{}; attention needs 8.0 or later",
                         device.name, device.compute_major, device.compute_minor)};
   }
-  return is_built(device);
+  return {};
 }
 
 std::string_view to_string(AttentionLevel level) {

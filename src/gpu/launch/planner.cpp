@@ -14,7 +14,7 @@ AttentionChoice Planner::attention(const ops::AttentionProblem& problem,
   }
   const std::lock_guard lock(mutex_);
   return attentions_.get({problem, level},
-                         [&] { return choose_attention(problem, device_, level); });
+                         [&] { return choose_attention(problem, device_, level, missed_); });
 }
 
 }  // namespace fovea::gpu

@@ -5,6 +5,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "gpu/launch/attention.hpp"
@@ -44,8 +45,9 @@ class LeastRecent {
 /// Thread-safe.
 class Planner {
  public:
-  /// `device` must outlive it.
-  explicit Planner(const DeviceInfo& device) : device_(device) {}
+  /// `device` and `missed` must outlive it.
+  explicit Planner(const DeviceInfo& device, std::span<const MissedGate> missed = missed_gates())
+      : device_(device), missed_(missed) {}
 
   [[nodiscard]] GemmChoice gemm(const GemmProblem& problem);
   /// Throws as choose_attention does.
@@ -56,6 +58,7 @@ class Planner {
   static constexpr std::size_t kMost = 4096;  // of programs whose sizes never repeat
 
   const DeviceInfo& device_;
+  std::span<const MissedGate> missed_;
   std::mutex mutex_;
   LeastRecent<GemmProblem, GemmChoice> gemms_{kMost};
   LeastRecent<std::pair<ops::AttentionProblem, std::optional<AttentionLevel>>, AttentionChoice>

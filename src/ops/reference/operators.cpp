@@ -3,10 +3,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numbers>
+#include <span>
 #include <vector>
 
 #include "core/error.hpp"
+#include "ops/reference/rows.hpp"
 
 namespace fovea::ops::reference {
 namespace {
@@ -17,11 +18,6 @@ std::size_t at(std::int64_t index) {
   return static_cast<std::size_t>(index);
 }
 
-double gelu_tanh(double x) {
-  const double inner = std::sqrt(2.0 / std::numbers::pi) * (x + 0.044715 * x * x * x);
-  return 0.5 * x * (1.0 + std::tanh(inner));
-}
-
 Vector read_row(const ConstTensorView& view, std::int64_t row, std::int64_t width) {
   Vector values(at(width));
   for (std::int64_t i = 0; i < width; ++i) {
@@ -30,46 +26,36 @@ Vector read_row(const ConstTensorView& view, std::int64_t row, std::int64_t widt
   return values;
 }
 
-Vector forward(const LinearWeights& weights, const Vector& x) {
-  Vector y(at(weights.out));
-  for (std::int64_t o = 0; o < weights.out; ++o) {
-    double sum = weights.bias[at(o)];
-    for (std::int64_t i = 0; i < weights.in; ++i) {
-      sum += static_cast<double>(weights.weight[at(o * weights.in + i)]) * x[at(i)];
+/// Rows first, first + step, ... of `width` elements, one after the other.
+Vector read_rows(const ConstTensorView& view, std::int64_t first, std::int64_t step,
+                 std::int64_t count, std::int64_t width) {
+  Vector values;
+  for (std::int64_t row = 0; row < count; ++row) {
+    for (std::int64_t i = 0; i < width; ++i) {
+      values.push_back(load(view, first + row * step + i));
     }
-    y[at(o)] = sum;
+  }
+  return values;
+}
+
+Vector forward(const LinearWeights& weights, std::span<const double> x, std::int64_t first,
+               std::int64_t count) {
+  Vector y;
+  for (std::int64_t o = first; o < first + count; ++o) {
+    y.push_back(weights.bias[at(o)] +
+                dot<double>(weights.weight.subspan(at(o * weights.in), at(weights.in)), x));
   }
   return y;
 }
 
-Vector forward(const LayerNormWeights& weights, double eps, const Vector& x) {
-  double mean = 0;
-  for (const double value : x) {
-    mean += value;
-  }
-  mean /= static_cast<double>(x.size());
-  double variance = 0;
-  for (const double value : x) {
-    variance += (value - mean) * (value - mean);
-  }
-  variance /= static_cast<double>(x.size());
+Vector forward(const LinearWeights& weights, std::span<const double> x) {
+  return forward(weights, x, 0, weights.out);
+}
+
+Vector forward(const LayerNormWeights& weights, double eps, std::span<const double> x) {
   Vector y(x.size());
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    y[i] = (x[i] - mean) / std::sqrt(variance + eps) * weights.weight[i] + weights.bias[i];
-  }
+  normalise_row<double>(x, moments_of<double>(x), eps, weights.weight, weights.bias, y);
   return y;
-}
-
-void softmax(Vector& scores) {
-  const double peak = *std::max_element(scores.begin(), scores.end());
-  double sum = 0;
-  for (double& score : scores) {
-    score = std::exp(score - peak);
-    sum += score;
-  }
-  for (double& score : scores) {
-    score /= sum;
-  }
 }
 
 }  // namespace
@@ -164,38 +150,32 @@ void linear(const LinearProblem& problem, const LinearWeights& weights,
 }
 
 void attention(const AttentionProblem& problem, const AttentionOperands& operands) {
-  const std::int64_t group = problem.heads / problem.key_heads();
-  const auto element = [&](Address base, const AttentionStrides& strides, std::int64_t sequence,
-                           std::int64_t row, std::int64_t head, std::int64_t i) {
-    return load({pointer<const void>(base), problem.type, {}},
-                sequence * strides.batch + row * strides.row + head * strides.head + i);
-  };
+  const std::int64_t width = problem.head_dim;
   const TensorView output{pointer<void>(operands.o), problem.type, {}};
+  Vector y(at(width));
   for (std::int64_t sequence = 0; sequence < problem.batch; ++sequence) {
     for (std::int64_t head = 0; head < problem.heads; ++head) {
+      const std::int64_t kv_head = head * problem.key_heads() / problem.heads;
+      const auto rows = [&](Address base, const AttentionStrides& strides, std::int64_t of_head,
+                            std::int64_t count) {
+        return read_rows({pointer<const void>(base), problem.type, {}},
+                         sequence * strides.batch + of_head * strides.head, strides.row, count,
+                         width);
+      };
+      const Vector queries = rows(operands.q, problem.q, head, problem.queries);
+      const Vector keys = rows(operands.k, problem.k, kv_head, problem.keys);
+      const Vector values = rows(operands.v, problem.v, kv_head, problem.keys);
       for (std::int64_t query = 0; query < problem.queries; ++query) {
-        const std::int64_t seen =
-            problem.causal ? std::clamp<std::int64_t>(query + 1 + problem.keys - problem.queries, 0,
-                                                      problem.keys)
-                           : problem.keys;
-        Vector scores(at(seen));
-        for (std::int64_t key = 0; key < seen; ++key) {
-          double dot = 0;
-          for (std::int64_t i = 0; i < problem.head_dim; ++i) {
-            dot += element(operands.q, problem.q, sequence, query, head, i) *
-                   element(operands.k, problem.k, sequence, key, head / group, i);
-          }
-          scores[at(key)] = dot * problem.scale;
-        }
-        softmax(scores);
-        for (std::int64_t i = 0; i < problem.head_dim; ++i) {
-          double sum = 0;
-          for (std::int64_t key = 0; key < seen; ++key) {
-            sum += scores[at(key)] * element(operands.v, problem.v, sequence, key, head / group, i);
-          }
-          store(output,
-                sequence * problem.o.batch + query * problem.o.row + head * problem.o.head + i,
-                sum);
+        const std::int64_t last =
+            problem.causal ? query + problem.keys - problem.queries : problem.keys - 1;
+        const std::size_t seen = at(std::max<std::int64_t>(last + 1, 0) * width);
+        attend_row<double>(std::span(queries).subspan(at(query * width), at(width)),
+                           std::span(keys).first(seen), std::span(values).first(seen),
+                           problem.scale, y);
+        const std::int64_t to =
+            sequence * problem.o.batch + head * problem.o.head + query * problem.o.row;
+        for (std::int64_t i = 0; i < width; ++i) {
+          store(output, to + i, y[at(i)]);
         }
       }
     }
@@ -206,31 +186,21 @@ void pool(const PoolProblem& problem, const PoolWeights& weights, const ConstTen
           const TensorView& output) {
   const std::int64_t hidden = problem.hidden;
   const std::int64_t n = problem.tokens;
+  Vector mean(at(hidden));
   for (std::int64_t image = 0; image < problem.images; ++image) {
-    Vector values(at(hidden));
+    Vector x = read_rows(input, image * n * hidden, hidden, n, hidden);
+    for (std::int64_t token = 0; problem.norm && token < n; ++token) {
+      const auto row = x.begin() + token * hidden;
+      const Vector normed = forward(weights.input_norm, problem.eps, Vector(row, row + hidden));
+      std::ranges::copy(normed, row);
+    }
+    Vector values;
     for (std::int64_t head = 0; head < problem.heads; ++head) {
-      Vector scores(at(n));
-      for (std::int64_t token = 0; token < n; ++token) {
-        double dot = 0;
-        for (std::int64_t i = 0; i < hidden; ++i) {
-          dot += load(input, (image * n + token) * hidden + i) * weights.key[at(head * hidden + i)];
-        }
-        scores[at(token)] = dot;
-      }
-      softmax(scores);
-      Vector mean(at(hidden));
-      for (std::int64_t token = 0; token < n; ++token) {
-        for (std::int64_t i = 0; i < hidden; ++i) {
-          mean[at(i)] += scores[at(token)] * load(input, (image * n + token) * hidden + i);
-        }
-      }
-      for (std::int64_t o = head * problem.head_dim(); o < (head + 1) * problem.head_dim(); ++o) {
-        double sum = weights.value.bias[at(o)];
-        for (std::int64_t i = 0; i < hidden; ++i) {
-          sum += static_cast<double>(weights.value.weight[at(o * hidden + i)]) * mean[at(i)];
-        }
-        values[at(o)] = sum;
-      }
+      const std::span<const float> key = weights.key.subspan(at(head * hidden), at(hidden));
+      attend_row<double>(Vector(key.begin(), key.end()), x, x, 1.0, mean);
+      const Vector part =
+          forward(weights.value, mean, head * problem.head_dim(), problem.head_dim());
+      values.insert(values.end(), part.begin(), part.end());
     }
     const Vector attended = forward(weights.out, values);
     Vector inner = forward(weights.fc1, forward(weights.norm, problem.eps, attended));

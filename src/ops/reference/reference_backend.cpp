@@ -86,6 +86,9 @@ class ReferenceBackend : public Backend {
   [[nodiscard]] Support can_run(const LinearProblem& problem) const override {
     return valid(problem);
   }
+  [[nodiscard]] Support can_run(const PoolProblem& problem) const override {
+    return valid(problem);
+  }
 
   [[nodiscard]] PreparedPtr prepare(const PatchEmbedWeights& weights) override {
     check_weights(weights);
@@ -113,6 +116,7 @@ class ReferenceBackend : public Backend {
     own(*copy, copy->edit().value);
     own(*copy, copy->edit().out);
     own(*copy, copy->edit().norm);
+    own(*copy, copy->edit().input_norm);
     own(*copy, copy->edit().fc1);
     own(*copy, copy->edit().fc2);
     return copy;
