@@ -20,7 +20,8 @@ def embed(run_fovea, model, device, precision, images, batch, folder, threads=0,
     """Bits of the embeddings of made-up images, [images, hidden]."""
     out = folder / f"{batch}-{threads}.npy"
     options = ("-m", model, "--device", device, "--precision", precision, "--no-normalize", "--quiet", "-o", out)
-    run_fovea("embed", "--synthetic", images, "--batch-size", batch, "--threads", threads, *options, env=env or {})
+    numbers = ("--synthetic", str(images), "--batch-size", str(batch), "--threads", str(threads))
+    run_fovea("embed", *numbers, *options, env=env or {})
     return numpy.load(out).view(numpy.uint32)
 
 
