@@ -15,16 +15,16 @@ namespace fovea::quantize {
 namespace {
 
 constexpr std::int64_t kImages = 6;
-constexpr std::int64_t kObservedWidth = 5;
+constexpr std::int64_t kObserved = 5;
 
 /// One row of image `image`; sums of squares of 1, 10, 100, ... depend on the order of additions.
 std::vector<float> inputs(std::int64_t image) {
-  std::vector<float> row(kObservedWidth);
+  std::vector<float> row(kObserved);
   float value = 1.0F / 3.0F;
   for (std::int64_t i = 0; i < image * 5 % kImages; ++i) {
     value *= 10;
   }
-  for (std::int64_t i = 0; i < kObservedWidth; ++i) {
+  for (std::int64_t i = 0; i < kObserved; ++i) {
     row[static_cast<std::size_t>(i)] = value + static_cast<float>(i);
   }
   return row;
@@ -33,15 +33,15 @@ std::vector<float> inputs(std::int64_t image) {
 void add(Observations& observations, std::int64_t image, std::size_t layer = 0) {
   std::vector<float> row = inputs(image);
   observations.add("fc2", layer, {.first = image},
-                   TensorView{row.data(), DType::kF32, {1, kObservedWidth}});
+                   TensorView{row.data(), DType::kF32, {1, kObserved}});
 }
 
 std::vector<float> lower_triangle(const Observations& observations) {
   const InputStatistics& statistics = observations.at("fc2", 0);
   std::vector<float> elements;
-  for (std::size_t i = 0; i < kObservedWidth; ++i) {
+  for (std::size_t i = 0; i < kObserved; ++i) {
     for (std::size_t j = 0; j <= i; ++j) {
-      elements.push_back(statistics.gram[i * kObservedWidth + j]);
+      elements.push_back(statistics.gram[i * kObserved + j]);
     }
   }
   return elements;
