@@ -123,7 +123,6 @@ TEST_F(GpuOperatorsTest, RefusesGpusThatItHasNoKernelsFor) {
 
 // A caller's graph is not lost to what the first use of an operator allocates and loads.
 TEST_F(GpuOperatorsTest, TheFirstUseMayBeWithinACapture) {
-  place_.device = 0;  // which no test before has used for products
   fake_driver_set_capturing(true);
   fovea_linear_args linear{};
   linear.x = linear.weight = linear.output = memory_;
