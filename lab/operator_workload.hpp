@@ -10,13 +10,19 @@
 
 namespace fovea::lab {
 
+/// The launcher's answer, whose header the workload's own includes.
+template <typename Problem>
+[[nodiscard]] Support launcher_runs(const Problem& problem, const gpu::DeviceInfo& device) {
+  return can_run(problem, device);
+}
+
 template <typename Problem>
 class OperatorWorkload : public Workload {
  public:
   [[nodiscard]] std::string describe() const override { return to_string(problem_); }
   [[nodiscard]] std::span<const Tensor> inputs() const override { return inputs_; }
   [[nodiscard]] Support can_run(const gpu::DeviceInfo& device) const override {
-    return gpu::can_run(problem_, device);
+    return launcher_runs(problem_, device);
   }
   /// Each input read once, and the output written.
   [[nodiscard]] double bytes() const override {
