@@ -21,7 +21,7 @@ void add_calibrate(CLI::App& app, Run& run) {
       ->default_str("");
   command
       ->add_option("inputs", options->input.inputs,
-                   "Photos like those to be embedded: files, folders, archives or lists")
+                   "Photos of all the kinds to be embedded: files, folders, archives or lists")
       ->required()
       ->default_str("");
   command->add_option("--precision", *precision, "8-bit numbers to use")

@@ -14,13 +14,13 @@ namespace fovea {
 struct CalibrateOptions {
   /// As for Encoder; the file is written into the model's folder.
   std::string model;
-  /// Photos like those that will be embedded.
+  /// Photos of all the kinds that will be embedded.
   InputOptions input;
-  /// How many of them to look at, the first ones. 32 are enough; more change little.
+  /// How many of them to look at, the first ones. 32 are enough where they are of all kinds.
   int images = 32;
   /// kInt8 or kFp8.
   Precision precision = Precision::kInt8;
-  /// Compute threads; 0: one for each CPU this process may use.
+  /// Compute threads; 0: one for each CPU this process may use. The file does not depend on it.
   int threads = 0;
   /// Called with each input that could not be used.
   std::function<void(const JobFailure&)> on_failure;
