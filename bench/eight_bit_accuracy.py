@@ -1,11 +1,11 @@
-"""Which layers may run in 8 bits, in which numbers: cosines to fp32 for each choice, by rounding tensors in torch.
+"""Measures which layers may run in 8 bits, and in which types: cosines to fp32 per choice, by rounding tensors in torch.
 
     python3 bench/eight_bit_accuracy.py MODEL... [--photos examples/photos] [--choices WORD] [--json FILE]
 
 Every choice runs transformers' model in bf16 and rounds the inputs and weights of the places it names. It answers which
-choice is accurate enough before a kernel for it exists; what the engine itself reaches is measured by
-tests/model/test_parity.py. Weights have a scale a row and are rounded to the nearest, or compensated: a column takes up
-what the columns before it did to the output (GPTQ, arXiv:2210.17323), on other pieces of the photos than are tested."""
+choice is accurate enough before a kernel for it exists; the accuracy of the engine itself is measured by
+tests/model/test_parity.py. Weights have a scale per row and are rounded to the nearest, or compensated: a column compensates
+for the errors of those before it (GPTQ, arXiv:2210.17323), on other pieces of the photos than are tested."""
 
 import argparse
 import json
@@ -26,7 +26,7 @@ DAMPING = 0.01
 BLOCK = 128
 
 
-GELU_OFFSET = 96  # of GELU's results as int8: most numbers are for what is positive
+GELU_OFFSET = 96  # of GELU's results as int8: most integers are for positive values
 
 
 def place(weights=None, inputs=None, compensated=False, balanced=False):
@@ -39,7 +39,7 @@ def same(*arguments, but=None, **named):
     return {name: place(*arguments, **named) for name in ("qkv", "out", "fc1", "fc2")} | (but or {})
 
 
-NORMED = ("int8", "int8 row", True)  # what a norm gives, which knows the largest number of each row
+NORMED = ("int8", "int8 row", True)  # inputs from a norm, which knows the largest number of each row
 CHOICES = {
     "bf16": {},
     "weights e4m3": same("e4m3"),
@@ -203,7 +203,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="+")
     parser.add_argument("--photos", type=pathlib.Path, default=ROOT / "examples" / "photos")
-    parser.add_argument("--choices", default="", help="only those whose name has this in it")
+    parser.add_argument("--choices", default="", help="only choices whose name contains this")
     parser.add_argument("--json", type=pathlib.Path)
     options = parser.parse_args()
     device = "cuda" if torch.cuda.is_available() else "cpu"

@@ -1,6 +1,6 @@
-// Encoder rates by batch size, with the share of time of each place in the network:
+// Measures encoder rates by batch size, with the share of time of each place in the network:
 //   encoder_bench MODEL [--batch 1,32] [--precision fp32] [--threads 0] [--seconds 5]
-// Prints one JSON object; times are of encode() alone, on random pixels, after a warm-up.
+// Prints one JSON object. It times encode() alone, on random pixels, after a warm-up.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -27,7 +27,7 @@ struct Options {
   std::string model;
   std::vector<std::int64_t> batches{1, 32};
   EncoderOptions encoder;
-  double seconds = 5;  // a batch size; at least kMinRepeats calls in any case
+  double seconds = 5;  // per batch size; at least kMinRepeats calls in any case
 };
 
 constexpr std::size_t kMinRepeats = 3;
@@ -61,7 +61,7 @@ Options parse(int argc, char** argv) {
     } else if (flag == "--seconds") {
       options.seconds = std::stod(value);
     } else {
-      fail("{} is no option", flag);
+      fail("unknown option {}", flag);
     }
   }
   if (options.model.empty()) {
@@ -97,7 +97,7 @@ std::string measure(model::Encoder& encoder, std::int64_t batch, double seconds)
   if (!std::ranges::all_of(embeddings, [](float value) { return std::isfinite(value); })) {
     fail("an embedding of a batch of {} is not finite", batch);
   }
-  // A profile of the warm call alone would show the making of primitives.
+  // The profile starts here, because the first call also makes primitives.
   encoder.reset_profile();
   std::vector<double> times;
   const auto start = Clock::now();

@@ -1,5 +1,5 @@
-// Rates of the image library on one thread: image_bench SECONDS HEIGHT WIDTH FILTER FILE
-// Prints one JSON object: images a second of decode, resize, and decode_resized. FILTER is 2 or 3.
+// Measures the image library on one thread: image_bench SECONDS HEIGHT WIDTH FILTER FILE
+// Prints one JSON object: images per second of decode, resize and decode_resized. FILTER is 2 or 3.
 #include <chrono>
 #include <cstddef>
 #include <cstdint>

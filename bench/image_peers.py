@@ -1,9 +1,9 @@
-"""Image rates of Fovea beside Pillow's: the same bytes, the same core, the same run, in turns.
+"""Measures image rates of Fovea and Pillow: on the same bytes and core, in the same run, in turns.
 
     python3 bench/image_peers.py [--bench build/release/bin/image_bench] [--rounds 5]
 
 Prints a JSON list of {"images", "operation", "engine", "images_per_second"}: medians over the
-rounds. Both engines' pixels are compared first; see tests/image/test_pixels.py for the whole of it.
+rounds. Both engines' pixels are compared first; tests/image/test_pixels.py compares far more.
 """
 
 import argparse
@@ -70,7 +70,7 @@ def fovea(program: str, path: pathlib.Path, seconds: float) -> dict[str, float]:
 
 
 def check(tool: pathlib.Path, path: pathlib.Path) -> None:
-    """A rate of wrong pixels is not a rate."""
+    """Exits when pixels differ, because a rate of wrong pixels is meaningless."""
     question = f"{SIDE} {SIDE} {int(FILTER)} {path}\n"
     answer = subprocess.check_output([tool], input=question.encode())
     pixels = answer[answer.index(b"\n") + 1 :]
@@ -83,7 +83,7 @@ def main() -> None:
     parser.add_argument("--bench", default=str(ROOT / "build/release/bin/image_bench"))
     parser.add_argument("--tool", default=str(ROOT / "build/release/tests/pixels_tool"))
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=0.4, help="an operation, an engine, a round")
+    parser.add_argument("--seconds", type=float, default=0.4, help="per operation, engine and round")
     options = parser.parse_args()
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})  # inherited by image_bench
 

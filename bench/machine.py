@@ -1,4 +1,4 @@
-"""Where a figure was measured: machine, software versions, commit. Stored beside every result."""
+"""Describes where a figure was measured: machine, software versions, commit. Stored beside every result."""
 
 import datetime
 import importlib.metadata
@@ -57,8 +57,8 @@ def gpu() -> dict:
 
 
 def commit() -> str:
-    """The commit measured, with '-modified' when the tree differs from it. A program carried to
-    a machine without the checkout says its commit in FOVEA_BENCH_COMMIT."""
+    """The measured commit, with '-modified' when the tree differs from it. On a machine without the
+    checkout FOVEA_BENCH_COMMIT names the commit."""
     if "FOVEA_BENCH_COMMIT" in os.environ:
         return os.environ["FOVEA_BENCH_COMMIT"]
 

@@ -1,11 +1,11 @@
-"""What the GPU's other stacks reach: cuBLASLt through torch, transformers, torch.compile.
+"""Measures what other software reaches on the GPU: cuBLASLt through torch, transformers, torch.compile.
 
     python3 bench/peers.py [--model MODEL] [--sections gemm,encoder] [--batch 1,32,256,1024]
                            [--shapes patch_embed,qkv] [--no-compile] [--json FILE]
 
-Random data; outputs are compared with fp32 before anything is timed; medians of device events over inputs of
-at least twice the L2 cache. Attention's peers are `python -m fovea.bench_attention`'s. A peer that cannot run is listed with its reason.
-Needs torch with CUDA; the encoder section also transformers and a model folder."""
+Data is random, and outputs are compared with fp32 before anything is timed. Times are medians of device events over inputs of
+at least twice the L2 cache. `python -m fovea.bench_attention` measures the peers of attention. A peer that fails is listed with its reason.
+It needs torch with CUDA; the encoder section also needs transformers and a model folder."""
 
 import argparse
 import json
@@ -88,7 +88,7 @@ def ceilings(results):
 
 
 class Gemm:
-    """One shape's operands and its peers: cuBLASLt, alone and with what it leaves unfused."""
+    """The operands and the peers of one shape: cuBLASLt, alone and with the unfused rest of the epilogue."""
 
     def __init__(self, name):
         self.name = name
@@ -112,8 +112,8 @@ class Gemm:
     def mm16(self, bias=None):
         return torch.nn.functional.linear(self.x, self.w, bias)
 
-    def remainder(self, y, to_e4m3):
-        """What is left after GEMM + bias, as torch would run it."""
+    def unfused_epilogue(self, y, to_e4m3):
+        """The unfused rest of the epilogue after GEMM + bias, as torch would run it."""
         if self.rest == "position":
             return y.view(-1, TOKENS, self.n).add_(self.position).view(self.m, self.n)
         if self.rest == "residual":
@@ -134,19 +134,19 @@ class Gemm:
 
     def peers(self):
         compiled = torch.compile(
-            lambda: self.remainder(self.mm8(self.bias), True), mode="max-autotune-no-cudagraphs", dynamic=False)
+            lambda: self.unfused_epilogue(self.mm8(self.bias), True), mode="max-autotune-no-cudagraphs", dynamic=False)
         compiled16 = torch.compile(
-            lambda: self.remainder(self.mm16(self.bias), False), mode="max-autotune-no-cudagraphs", dynamic=False)
+            lambda: self.unfused_epilogue(self.mm16(self.bias), False), mode="max-autotune-no-cudagraphs", dynamic=False)
         return {  # name: (call, e4m3 operands, whether the call does the whole operator, compiled)
             "cublaslt e4m3": (self.mm8, True, False, False),
             "cublaslt e4m3 + bias": (lambda: self.mm8(self.bias), True, self.rest == "bias", False),
             "cublaslt e4m3 row-wise + bias": (lambda: self.mm8(self.bias, True), True, self.rest == "bias", False),
-            "cublaslt e4m3 + bias, rest unfused": (lambda: self.remainder(self.mm8(self.bias), True), True, True, False),
+            "cublaslt e4m3 + bias, rest unfused": (lambda: self.unfused_epilogue(self.mm8(self.bias), True), True, True, False),
             "torch.compile e4m3": (compiled, True, True, True),
             "cublaslt bf16": (self.mm16, False, False, False),
             "cublaslt bf16 + bias": (lambda: self.mm16(self.bias), False, self.rest == "bias", False),
             "cublaslt bf16 + bias, rest unfused": (
-                lambda: self.remainder(self.mm16(self.bias), False), False, True, False),
+                lambda: self.unfused_epilogue(self.mm16(self.bias), False), False, True, False),
             "torch.compile bf16": (compiled16, False, True, True),
         }
 

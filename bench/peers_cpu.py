@@ -1,5 +1,5 @@
-"""Encoder rates of Fovea beside transformers, torch.compile and onnxruntime: the same model, pixels,
-threads and run, in turns.
+"""Measures encoder rates of Fovea, transformers, torch.compile and onnxruntime: with the same model, pixels
+and threads, in the same run, in turns.
 
     python3 bench/peers_cpu.py MODEL [--batch 1,32] [--precision fp32,bf16] [--rounds 3] [--seconds 3]
                                [--threads 0] [--bench build/release/bin/encoder_bench]
@@ -7,7 +7,7 @@ threads and run, in turns.
 
 Before anything is timed, every engine's embeddings of the same pixels are compared with
 transformers' in fp32. Each round times each engine once; the figure is the median of the rounds.
-An engine that cannot run is skipped with its reason."""
+An engine that fails is skipped with its reason."""
 
 import argparse
 import json
@@ -50,7 +50,7 @@ class Torch:
             self.model = torch.compile(model, dynamic=False)
 
     def embed(self, values):
-        with torch.no_grad():  # freezing knows no inference_mode
+        with torch.no_grad():  # freezing does not support inference_mode
             return self.model(torch.from_numpy(values).to(self.dtype)).pooler_output.float().numpy()
 
 
@@ -88,7 +88,7 @@ class Onnx:
 
 
 class Fovea:
-    """encoder_bench and encode_tool, each time a process of its own."""
+    """Runs encoder_bench and encode_tool, each in a new process."""
 
     def __init__(self, options, precision):
         self.options, self.precision = options, precision
@@ -115,7 +115,7 @@ class Fovea:
 
 
 def rate(engine, batch, values, seconds):
-    """Images a second: the median call of at least three."""
+    """Images per second: the median of at least three calls."""
     if isinstance(engine, Fovea):
         return engine.rate(batch, values, seconds)
     engine.embed(values)  # this batch size may be new to it

@@ -1,10 +1,10 @@
-"""Photos made on the spot for benchmarks: pieces of the sample photos with some noise, no two alike."""
+"""Makes photos for benchmarks: pieces of the sample photos with some noise, no two alike."""
 
 import concurrent.futures
 import pathlib
 
 SAMPLES = pathlib.Path(__file__).resolve().parent.parent / "examples" / "photos"
-SHARE = 250  # photos that one task makes
+SHARE = 250  # photos per task
 
 
 def make_share(folder: pathlib.Path, first: int, last: int) -> None:

@@ -1,13 +1,13 @@
-"""`Encoder.embed` of the Python package beside `fovea embed`: rate and values on the same JPEGs.
+"""Compares `Encoder.embed` of the Python package with `fovea embed`: rate and values on the same JPEGs.
 
     python3 bench/python_rate.py --model MODEL [--images 2000] [--device cuda] [--precision bf16] [--repeats 3]
                                  [--fovea build/release/bin/fovea] [--json FILE]
 
-`*_images_per_second` come from two runs of different length, so that start-up and the last batch cancel; the shorter one is
-long enough for the program not to have decoded it while it was loading the model, the longer one for the scatter of start-up,
-a tenth of a second, to count little. `call` is one call of embed
-with so many images on a loaded model, and `reported` the rate that the program itself prints for them; `process` is a
-whole program that imports, loads, embeds and saves. Best of --repeats each."""
+`*_images_per_second` come from two runs of different length, so that start-up and the last batch cancel. The shorter run is
+so long that the program cannot decode all of it while it loads the model; the longer one is so long that the variation of
+start-up, a tenth of a second, hardly matters. `call` is one call of embed with so many images on a loaded model, `reported` is
+the rate that the program itself prints for them, and `process` is a whole program that imports, loads, embeds and saves. Each
+figure is the best of --repeats."""
 
 import argparse
 import json

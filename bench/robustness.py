@@ -3,12 +3,12 @@
 
     bench/robustness.py [--images 20000] [--kills 20] [--model FOLDER] [--json FILE]
 
-1. A job killed with SIGKILL at random moments and resumed each time leaves the very bytes of an
-   uninterrupted one.
-2. With 1 % of the inputs damaged: exit code 3, each damaged one listed once, and every other row
-   right, which is checked by embedding those inputs again without the damaged ones.
+1. A job that is killed with SIGKILL at random moments and resumed each time leaves the same bytes as
+   an uninterrupted one.
+2. With 1 % of the inputs damaged, the exit code is 3, each damaged input is listed once, and every other
+   row is right, which is checked by embedding those inputs again without the damaged ones.
 
-Without --model, the `tiny` preset with random weights is used. Exit code 0 when both hold.
+Without --model, the `tiny` preset with random weights is used. The exit code is 0 when both hold.
 """
 
 import argparse
@@ -32,7 +32,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
 def write_photo(task):
-    """A small JPEG of its own, below a folder for each thousand."""
+    """Writes a small JPEG, unlike all others, into a folder per thousand."""
     folder, number = task
     noise = np.random.default_rng(number).integers(0, 256, (6, 8, 3), dtype=np.uint8)
     buffer = io.BytesIO()
@@ -86,12 +86,12 @@ def kill_test(program, photos, work, kills):
     while len(progress) < kills:
         process = subprocess.Popen(program.command(photos, out))
         runs += 1
-        # Long enough, on average, that the job is not over before the last kill.
+        # On average so long that the job does not end before the last kill.
         time.sleep(rng.uniform(0.05, 0.4 + 1.2 * seconds / kills))
         process.send_signal(signal.SIGKILL)
         process.wait()
         if process.returncode == 0:
-            print(f"  was over before kill {len(progress) + 1}; beginning anew")
+            print(f"  the job ended before kill {len(progress) + 1}; starting again")
             shutil.rmtree(out)
             progress.clear()
             rng = random.Random(1 + runs)
@@ -126,7 +126,7 @@ def damage_test(program, photos, work):
     again = program.embed(photos, work / "again")
     sources_again, rows_again = rows_of(work / "again")
     cosines = np.sum(rows.astype(np.float64) * rows_again, axis=1)
-    # Bytes may differ: without the damaged ones, the batches are others.
+    # Bytes may differ, because the batches differ without the damaged inputs.
     right = sources == sources_again and bool(cosines.min() > 0.9999)
     print(f"{len(damaged)} damaged: exit code {code}, each listed once: {listed_once}, "
           f"every other row right: {right} (least cosine {cosines.min():.7f})")  # fmt: skip
@@ -139,7 +139,7 @@ def main():
     parser.add_argument("--images", type=int, default=20000)
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--model", type=pathlib.Path)
-    parser.add_argument("--json", type=pathlib.Path, help="write the results here too")
+    parser.add_argument("--json", type=pathlib.Path, help="also write the results to this file")
     arguments = parser.parse_args()
     binary = os.environ.get("FOVEA_BIN", ROOT / "build/release/bin/fovea")
     with tempfile.TemporaryDirectory(prefix="fovea-robustness-") as name:

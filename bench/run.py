@@ -1,10 +1,10 @@
-"""Runs the benchmarks and files them as bench/results/<machine>/<date>-<commit>.json.
+"""Runs the benchmarks and stores the results as bench/results/<machine>/<date>-<commit>.json.
 
     build/venv/bin/python bench/run.py --machine zen4-2-cores --model MODEL [SECTION...]
 
 Sections: encoder, image, end_to_end, cold_start, memory, robustness (default: all). A section
-measured on a machine without this checkout is taken over with --take SECTION=FILE, its machine
-included. Then bench/report.py makes docs/performance.md of all results.
+measured on a machine without this checkout is added with --take SECTION=FILE, together with its
+machine. Then bench/report.py generates docs/performance.md from all results.
 """
 
 import argparse
@@ -40,7 +40,7 @@ def system(section: str, options) -> list:
 
 
 def memory(options) -> list:
-    """By number of images with a model small enough for many, and as much as base needs."""
+    """Peak memory by number of images, with a model that is small enough for many, and with base."""
     with tempfile.TemporaryDirectory() as folder:
         tiny = pathlib.Path(folder) / "tiny"
         subprocess.run([ROOT / "build/release/bin/fovea", "init", "--preset", "tiny", "-o", tiny], check=True)
@@ -52,7 +52,7 @@ def memory(options) -> list:
 
 
 def robustness() -> dict:
-    """Filed even when it fails: the page then says so."""
+    """The result is stored even when the test fails, and the page then says so."""
     with tempfile.NamedTemporaryFile(suffix=".json") as file:
         subprocess.run([sys.executable, HERE / "robustness.py", "--json", file.name], check=False, stdout=sys.stderr)
         return json.load(file)
@@ -72,7 +72,7 @@ def file_result(name: str, where: dict, sections: dict) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--machine", required=True, help="name of the folder of results")
+    parser.add_argument("--machine", required=True, help="name of the folder for the results")
     parser.add_argument("--model", help="folder of base-patch16-224; every section but image and robustness needs it")
     parser.add_argument("--precisions", default="fp32,bf16")
     parser.add_argument("--take", action="append", default=[], metavar="SECTION=FILE")
@@ -95,7 +95,7 @@ def main() -> None:
     }
     file_result(options.machine, where, result)
     for section in options.sections or ([] if options.take else runs):
-        # One at a time: a section that fails takes no other with it.
+        # Stored one at a time, so that a failing section does not affect the others.
         file_result(options.machine, where, {section: runs[section]()})
 
 

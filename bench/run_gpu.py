@@ -1,9 +1,9 @@
-"""Runs the GPU's benchmarks, everything on one card in one go, and files them as one JSON.
+"""Runs the GPU's benchmarks, all in one run on one GPU, and stores them as one JSON file.
 
     python3 bench/run_gpu.py --model MODEL --models MODEL,... --json bench/results/nvidia-h200/DATE-RUN-COMMIT.json
                              [--fovea build/release/bin/fovea] [--quick] [SECTION...]
 
-RUN counts the runs of a day: a section's newest figures are those of the last file by name.
+RUN counts the runs of a day: the newest figures of a section are those of the last file by name.
 Sections: kernels (every card, beside cuBLASLt and cuDNN), bench (the encoder by batch size and precision), peers
 (torch), accuracy (--models, --photos), system (JPEGs to embeddings), operators (the Python package that this interpreter imports:
 acceptance, attention beside torch's, the Encoder's rate). What a section gave is saved before the next starts.

@@ -1,4 +1,4 @@
-"""The whole program from outside: end-to-end rate, cold start and peak memory of `fovea embed`.
+"""Measures the whole program from outside: end-to-end rate, cold start and peak memory of `fovea embed`.
 
 Prints one JSON object. Rates come from two runs of different length, so that start-up cancels."""
 
@@ -35,7 +35,7 @@ class Run:
 
 
 def rate(short_count: int, long_count: int, run) -> float:
-    """Images a second between a short and a long run: the best of two pairs, as of two races."""
+    """Images per second between a short and a long run: the better of two pairs."""
     rates = []
     for _ in range(2):
         short, long = run(short_count), run(long_count)
@@ -61,7 +61,7 @@ def end_to_end(fovea: str, model: str, precision: str, count: int, work: pathlib
     both = rate(count // 4, count, lambda n: Run(fovea, "embed", folder(n), *common))
     pixels = work / "pixels.npy"
     decode_only = ["-m", model, "--quiet", "-o", pixels]
-    many = list(photos.iterdir()) * 8  # decoding is quick: more of it for a steady figure
+    many = list(photos.iterdir()) * 8  # decoding is fast, so more of it gives a steadier figure
     listed = work / "many.txt"
 
     def decode_run(n: int) -> Run:
@@ -122,7 +122,7 @@ def main() -> None:
     parser.add_argument("--model", required=True, help="folder of base-patch16-224")
     parser.add_argument("--precision", default="fp32")
     parser.add_argument("--images", type=int, default=160, help="photos of the end-to-end run")
-    parser.add_argument("--memory", default="100,1000", help="synthetic images, by comma")
+    parser.add_argument("--memory", default="100,1000", help="numbers of synthetic images, separated by commas")
     parser.add_argument("sections", nargs="*", default=["end_to_end", "cold_start", "memory"])
     options = parser.parse_args()
 

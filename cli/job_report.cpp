@@ -26,7 +26,7 @@ static_assert(std::atomic<bool>::is_always_lock_free);  // a signal handler sets
 
 extern "C" void request_stop(int /*signal*/) {
   stop_requested = true;
-  std::signal(SIGINT, SIG_DFL);  // the second one of either kind kills
+  std::signal(SIGINT, SIG_DFL);  // the second signal of either kind kills the program
   std::signal(SIGTERM, SIG_DFL);
   constexpr std::string_view kText = "\nfovea: stopping; a second signal kills the program\n";
   // Nothing can be done about a failed write here.
@@ -65,28 +65,33 @@ void add_job_options(CLI::App& command, InputOptions& input, JobArguments& argum
   command.add_option("input", input.inputs,
                      "Image files, folders, archives (.tar, .tar.gz, ...), .jsonl, pixels .npy,\n"
                      "@list.txt, or - for a list on the standard input; {00..99} and {a,b} expand");
-  command.add_flag("-0,--null", input.null_separated, "Names in lists end with NUL, not newline");
+  command.add_flag("-0,--null", input.null_separated,
+                   "Names in lists end with NUL instead of a newline");
   command.add_option("--image-key", input.image_key,
-                     "Archive members to take, by what follows the first dot: \"jpg;png\"\n"
-                     "(default: every member that ends like an image)");
+                     "Archive members to take, by the name after its first dot: \"jpg;png\"\n"
+                     "(default: all members whose names end like an image's)");
   command
-      .add_option("--shard", arguments.shard, "i/n: every n-th input, starting with number i < n")
+      .add_option("--shard", arguments.shard,
+                  "i/n: take every n-th input, starting with number i < n")
       ->check([](const std::string& text) {
         InputOptions scratch;
         return parse_shard(text, scratch) ? "" : "expected i/n with i < n, such as 0/4";
       });
   command
       .add_option("--decode-memory", arguments.decode_memory,
-                  "For all images being decoded, such as 2G (0: half of the memory there is,\n"
-                  "at most 1 GiB or 64 MiB for each decode thread)")
+                  "Memory for all images being decoded, such as 2G (0: half of the available\n"
+                  "memory, but at most 1 GiB or 64 MiB per decode thread)")
       ->transform(CLI::AsSizeValue(false))
       ->capture_default_str();
-  command.add_flag("--strict", arguments.strict, "End at the first input that fails");
-  command.add_option("--max-errors", arguments.max_errors, "End when more inputs fail")
+  command.add_flag("--strict", arguments.strict, "Stop at the first input that fails");
+  command
+      .add_option("--max-errors", arguments.max_errors,
+                  "Stop once more than this many inputs have failed")
       ->excludes("--strict");
-  command.add_option("--progress", arguments.progress, "On stderr: auto (text), json, or none")
+  command
+      .add_option("--progress", arguments.progress, "Progress on stderr: auto (text), json or none")
       ->check(CLI::IsMember({"auto", "json", "none"}));
-  command.add_flag("-q,--quiet", arguments.quiet, "Nothing on stderr but what ends the job");
+  command.add_flag("-q,--quiet", arguments.quiet, "Print nothing but fatal errors");
 }
 
 void apply_job_arguments(const JobArguments& arguments, InputOptions& input,
@@ -147,7 +152,7 @@ JobControl JobReporter::control() {
   return control;
 }
 
-// "\033[K" clears what a longer line left.
+// "\033[K" clears the rest of a longer line.
 void JobReporter::line(const std::string& text, bool stays) {
   const std::lock_guard lock(mutex_);
   std::string out = line_is_open_ ? "\r\033[K" : "";
@@ -206,7 +211,7 @@ void JobReporter::show(const JobFailure& failure) {
         true);
   }
   if (failures_shown_ == kFailuresShown + 1) {
-    line(fmt::format("more inputs failed; {} lists all", printable_name(errors_file_)), true);
+    line(fmt::format("more inputs failed; {} lists them all", printable_name(errors_file_)), true);
   }
 }
 
@@ -242,7 +247,7 @@ int JobReporter::finish(const JobReport& report) {
       fmt::format("{} image{} in {:.1f} s ({:.1f} img/s)", report.new_rows,
                   report.new_rows == 1 ? "" : "s", report.seconds, report.images_per_second);
   if (report.resumed) {
-    text += fmt::format(", {} in all", report.rows);
+    text += fmt::format(", {} in total", report.rows);
   }
   if (report.failed > 0) {
     text += fmt::format(", {} failed (see {})", report.failed, printable_name(errors_file_));
@@ -260,7 +265,7 @@ int JobReporter::finish(const JobReport& report) {
                       percent(report.write_share));
   line(text, true);
   if (report.interrupted) {
-    line("interrupted; the same command goes on from here", true);
+    line("interrupted; the same command resumes from here", true);
   }
   return code;
 }

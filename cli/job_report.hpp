@@ -16,7 +16,7 @@ namespace fovea::cli {
 
 enum class ProgressStyle : std::uint8_t { kText, kJson, kNone };
 
-/// The text of options that become numbers or enumerations later.
+/// Options as text, which become numbers or enumerations later.
 struct JobArguments {
   std::string shard = "0/1";
   std::string progress = "auto";
@@ -34,7 +34,7 @@ void add_job_options(CLI::App& command, InputOptions& input, JobArguments& argum
 void apply_job_arguments(const JobArguments& arguments, InputOptions& input,
                          std::optional<std::uint64_t>& max_errors);
 
-/// Ends a job softly at the first SIGINT or SIGTERM; the second kills the program.
+/// Makes the first SIGINT or SIGTERM end a job softly; the second kills the program.
 /// Returns the flag for JobControl::stop.
 [[nodiscard]] const std::atomic<bool>* catch_signals();
 

@@ -24,9 +24,9 @@
 namespace fovea::cli {
 namespace {
 
-// Every long option can also be given as FOVEA_<NAME> in the environment, but for those that
-// delete or cut: a variable forgotten in a shell must not. A command may have named its variable
-// itself.
+// Every long option can also be given as FOVEA_<NAME> in the environment, except those that delete
+// or cut: a variable that was forgotten in a shell must not do that. A command may have named its
+// variable itself.
 void name_environment_variables(CLI::App& command) {
   for (CLI::Option* option : command.get_options()) {
     const std::string long_name = option->get_lnames().empty() ? "" : option->get_lnames().front();
@@ -42,8 +42,8 @@ void name_environment_variables(CLI::App& command) {
   }
 }
 
-// Once a command is chosen: CLI11 gives the variables to all options that have some, those of other
-// commands too, and refuses values that only these do not take.
+// Variables are named only when their command is chosen: CLI11 applies them to all options that
+// have one, those of other commands too, and refuses values that only those others do not take.
 void take_environment_when_chosen(CLI::App& app) {
   for (CLI::App* command : app.get_subcommands({})) {
     command->preparse_callback([command](std::size_t) { name_environment_variables(*command); });
@@ -51,8 +51,8 @@ void take_environment_when_chosen(CLI::App& app) {
   }
 }
 
-// "FOVEA_DEVICE=cuda" for each option of the chosen command that has its value from there. Of a
-// list CLI11 holds the parts.
+// "FOVEA_DEVICE=cuda" for each option of the chosen command that has its value from the
+// environment. CLI11 holds a list in parts.
 std::vector<std::string> taken_from_environment(const CLI::App& app) {
   std::vector<std::string> taken;
   for (const CLI::Option* option : app.get_options()) {
@@ -69,8 +69,8 @@ std::vector<std::string> taken_from_environment(const CLI::App& app) {
   return taken;
 }
 
-// Whatever went wrong, nobody sees these on the command line.
-std::string told_environment(const CLI::App& app) {
+// Messages name the variables, because the command line does not show them.
+std::string environment_note(const CLI::App& app) {
   const std::vector<std::string> taken = taken_from_environment(app);
   return taken.empty()
              ? ""
@@ -78,14 +78,14 @@ std::string told_environment(const CLI::App& app) {
                    "\n";
 }
 
-// What error.what() holds may be anybody's text; the lines that CLI11 adds are ours.
+// error.what() may hold text from outside; the lines that CLI11 adds are ours.
 std::string usage_message(const CLI::App& app, const CLI::Error& error) {
   const std::string message = CLI::FailureMessage::simple(&app, error);
   const std::size_t length = std::string_view(error.what()).size();
-  return io::printable(message.substr(0, length)) + message.substr(length) + told_environment(app);
+  return io::printable(message.substr(0, length)) + message.substr(length) + environment_note(app);
 }
 
-// Parses and runs. `environment` becomes what is to be told of it when running fails.
+// Parses and runs. `environment` becomes the note to print when running fails.
 int run_command(int argc, char** argv, std::string& environment) {
   CLI::App app("Fovea turns images into SigLIP 2 embeddings.", "fovea");
   app.set_version_flag("--version", "fovea " FOVEA_VERSION);
@@ -113,11 +113,11 @@ int run_command(int argc, char** argv, std::string& environment) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? kDone : kUsage;
   }
-  environment = told_environment(app);
+  environment = environment_note(app);
   return run();
 }
 
-// Of the exception being handled; `code` is errno as it was thrown.
+// Describes the exception being handled; `code` is errno as it was thrown.
 std::string failure_message(int code) {
   try {
     throw;
@@ -138,14 +138,14 @@ std::string failure_message(int code) {
 int run_program(int argc, char** argv) {
   std::string environment;
   try {
-    // A command ends where its results cannot be written, and those in the buffer count.
+    // A command fails when its results cannot be written, those in the buffer included.
     std::cout.exceptions(std::ios::badbit);
     const int code = run_command(argc, argv, environment);
     std::cout.flush();
     return code;
   } catch (...) {
     const int code = errno;
-    std::cout.exceptions(std::ios::goodbit);  // whatever is said on stderr flushes it once more
+    std::cout.exceptions(std::ios::goodbit);  // printing to stderr flushes it once more
     say(failure_message(code));
   }
   std::cerr << environment;

@@ -16,10 +16,10 @@ void reserve_standard_descriptors() {
     if (::fcntl(fd, F_GETFD) >= 0 || errno != EBADF) {
       continue;
     }
-    // The lowest free number is given out: this one. Opened by its place alone, the folder can be
-    // neither read nor written.
+    // The system gives out the lowest free number, which is this one. With O_PATH, the folder can
+    // be neither read nor written.
     if (::open("/", O_PATH) != fd) {
-      std::_Exit(EXIT_FAILURE);  // there is nowhere to say it
+      std::_Exit(EXIT_FAILURE);  // no descriptor is left for a message
     }
   }
 }

@@ -1,4 +1,5 @@
-// What the program prints: on a terminal nothing of a stranger's text but its letters.
+// What the program prints. Text from outside reaches a terminal only with its control characters
+// escaped.
 #pragma once
 
 #include <string>
@@ -11,17 +12,17 @@
 namespace fovea::cli {
 
 /// Makes descriptors 0 to 2 exist, so that no file opened later becomes the standard output or
-/// error. Reads and writes of one that was closed keep failing.
+/// error. Reads and writes of a descriptor that was closed keep failing.
 void reserve_standard_descriptors();
 
-/// "fovea: <text>" on stderr, as a line of its own, whatever `text` holds.
+/// Prints "fovea: <text>" on stderr, always as one line.
 void say(std::string_view text);
 
-/// JSON for stdout and stderr; nothing in it reaches a terminal raw. Bytes that are no UTF-8 are
-/// replaced.
+/// The text of `json` for stdout and stderr, with control characters escaped. Bytes that are not
+/// UTF-8 are replaced.
 [[nodiscard]] std::string json_text(const nlohmann::ordered_json& json, int indent = -1);
 
-/// A name among other things on a line.
+/// A name as a part of a line, escaped and cut to io::kLongestName.
 [[nodiscard]] inline std::string printable_name(std::string_view name) {
   return io::printable(name, io::kLongestName);
 }

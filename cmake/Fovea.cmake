@@ -22,8 +22,15 @@ add_library(fovea_options INTERFACE)
 target_include_directories(fovea_options INTERFACE ${PROJECT_SOURCE_DIR}/include
                                                    ${PROJECT_SOURCE_DIR}/src
                                                    ${PROJECT_SOURCE_DIR})
-target_compile_options(fovea_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor
-                                               -Woverloaded-virtual -Werror)
+option(FOVEA_WARNINGS "Compile with warnings, which are errors" ON)
+if(FOVEA_WARNINGS)
+  # GCC's -Wshadow means names that other sources have, too, where several are compiled as one.
+  set(as_one $<BOOL:$<TARGET_PROPERTY:UNITY_BUILD>>)
+  target_compile_options(fovea_options INTERFACE
+                         -Wall -Wextra -Wpedantic
+                         $<$<NOT:$<AND:$<CXX_COMPILER_ID:GNU>,${as_one}>>:-Wshadow>
+                         -Wnon-virtual-dtor -Woverloaded-virtual -Werror)
+endif()
 target_compile_definitions(fovea_options INTERFACE FOVEA_VERSION="${PROJECT_VERSION}")
 set(FOVEA_SANITIZE "" CACHE STRING "Sanitizers to build with: address,undefined or thread")
 if(FOVEA_SANITIZE)
@@ -81,6 +88,10 @@ function(fovea_test name)
   target_compile_options(${name}_test PRIVATE
                          $<$<CXX_COMPILER_ID:GNU>:-Wunused-const-variable=1>)
   set_target_properties(${name}_test PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  # Most of a test's compilation goes to what it includes, so several are compiled as one.
+  if(NOT CMAKE_UNITY_BUILD)
+    set_target_properties(${name}_test PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+  endif()
   add_dependencies(unit_tests ${name}_test)
   gtest_discover_tests(${name}_test TEST_PREFIX "${name}/" DISCOVERY_MODE PRE_TEST
                        PROPERTIES TIMEOUT 300)

@@ -1,5 +1,5 @@
-# Compiles device code: the units that kernels/variants.py lists, each for its architectures, into the
-# library that holds the machine code.
+# Compiles device code: the units that kernels/variants.py lists, each to its targets, into the library
+# that holds the machine code and PTX.
 #
 # The compiler is nvcc on the PATH, or CUDA's wheels in build/cuda (scripts/setup brings them). Without
 # either the program is built without kernels and says so when a GPU is asked for.
@@ -21,30 +21,42 @@ include(${kernel_folder}/units.cmake)
 add_library(fovea_kernel_list INTERFACE)
 target_include_directories(fovea_kernel_list INTERFACE ${kernel_folder}/include)
 
-# fovea_compile_unit(<unit> <arch>): machine code and the compiler's notes of one unit.
-function(fovea_compile_unit unit arch)
-  set(stem ${kernel_folder}/${unit}.sm_${arch})
-  set(lines $<$<BOOL:${FOVEA_KERNEL_LINES}>:-lineinfo>)
-  # -c beside -cubin is what lets ccache keep the result.
+# fovea_compile_unit(<result> <unit> <target> <from>): the file of a unit's machine code or PTX, with the
+# compiler's notes beside it; made from its source ("cu"), or from its PTX for the target <from>.
+function(fovea_compile_unit result unit target from)
+  set(stem ${kernel_folder}/${unit}.${target})
+  set(code ${stem}.cubin)
+  set(kind -cubin -Xptxas -v)
+  if(target MATCHES "^compute")
+    set(code ${stem}.ptx)
+    set(kind -ptx)
+  endif()
+  set(source ${kernel_folder}/units/${unit}.cu)
+  set(flags -std=c++20 -O3 -I${PROJECT_SOURCE_DIR} -MD -MF ${stem}.d)
+  set(depfile DEPFILE ${stem}.d)
+  if(NOT from STREQUAL cu)
+    set(source ${kernel_folder}/${unit}.${from}.ptx)
+    set(flags "")
+    set(depfile "")
+  endif()
+  # -c beside -cubin and -ptx is what lets ccache keep the result.
   add_custom_command(
-    OUTPUT ${stem}.cubin ${stem}.log
+    OUTPUT ${code} ${stem}.log
     COMMAND sh -c "${CCACHE_PROGRAM} '${FOVEA_NVCC}' \"$@\" > '${stem}.log' 2>&1 || \
-( cat '${stem}.log' && false )" nvcc -c -cubin -std=c++20 -O3 ${lines} -arch=sm_${arch}
-            -I${PROJECT_SOURCE_DIR} -Xptxas -v --Werror all-warnings -MD -MF ${stem}.d
-            -o ${stem}.cubin ${kernel_folder}/units/${unit}.cu
-    DEPENDS ${kernel_folder}/units/${unit}.cu
-    DEPFILE ${stem}.d
-    COMMENT "kernels ${unit} for sm_${arch}" VERBATIM COMMAND_EXPAND_LISTS)
-  add_custom_command(OUTPUT ${stem}.cubin.zst
-                     COMMAND ${FOVEA_ZSTD} -19 -q -f -o ${stem}.cubin.zst ${stem}.cubin
-                     DEPENDS ${stem}.cubin VERBATIM)
+( cat '${stem}.log' && false )" nvcc -c ${kind} $<$<BOOL:${FOVEA_KERNEL_LINES}>:-lineinfo>
+            -arch=${target} --Werror all-warnings ${flags} -o ${code} ${source}
+    DEPENDS ${source} ${depfile}
+    COMMENT "kernels ${unit} for ${target}" VERBATIM COMMAND_EXPAND_LISTS)
+  add_custom_command(OUTPUT ${code}.zst COMMAND ${FOVEA_ZSTD} -19 -q -f -o ${code}.zst ${code}
+                     DEPENDS ${code} ${stem}.log VERBATIM)
+  set(${result} ${code} PARENT_SCOPE)
 endfunction()
 
 # fovea_embed_kernels(<target> <function> [LAB]): a library whose <function>() gives the compiled
 # kernels: those of the product, or with LAB those of the laboratory alone.
 function(fovea_embed_kernels target function)
   cmake_parse_arguments(PARSE_ARGV 2 arg "LAB" "" "")
-  set(stems "")
+  set(files "")
   set(kind product)
   if(arg_LAB)
     set(kind lab)
@@ -56,24 +68,21 @@ function(fovea_embed_kernels target function)
     foreach(line ${FOVEA_KERNEL_UNITS})
       string(REPLACE "|" ";" fields ${line})
       list(GET fields 0 unit)
-      list(GET fields 1 archs)
-      list(GET fields 2 where)
-      string(REPLACE "," ";" archs ${archs})
+      list(GET fields 1 compiled_to)
+      list(GET fields 2 from)
+      list(GET fields 3 where)
       if(where STREQUAL kind)
-        foreach(arch ${archs})
-          fovea_compile_unit(${unit} ${arch})
-          list(APPEND stems ${kernel_folder}/${unit}.sm_${arch})
-        endforeach()
+        fovea_compile_unit(file ${unit} ${compiled_to} ${from})
+        list(APPEND files ${file})
       endif()
     endforeach()
   endif()
-  list(TRANSFORM stems APPEND .cubin.zst OUTPUT_VARIABLE packed)
-  list(TRANSFORM stems APPEND .log OUTPUT_VARIABLE logs)
+  list(TRANSFORM files APPEND .zst OUTPUT_VARIABLE packed)
   set(out ${kernel_folder}/${target})
   add_custom_command(
     OUTPUT ${out}.S ${out}.cpp
-    COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/kernels/embed.py ${function} ${out} ${stems}
-    DEPENDS ${PROJECT_SOURCE_DIR}/kernels/embed.py ${kernel_list} ${packed} ${logs} VERBATIM)
+    COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/kernels/embed.py ${function} ${out} ${files}
+    DEPENDS ${PROJECT_SOURCE_DIR}/kernels/embed.py ${kernel_list} ${packed} VERBATIM)
   add_library(${target} STATIC ${out}.S ${out}.cpp)
   target_link_libraries(${target} PUBLIC fovea_options fovea_kernel_list)
   # .incbin is invisible to dependency scanners: assemble again when a kernel changed.

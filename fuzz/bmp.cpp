@@ -1,4 +1,4 @@
-// The BMP reader, which is ours: every input is made to start like one.
+// Fuzzes the BMP reader, which is our own: every input is made to start like a BMP.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -15,11 +15,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   try {
     const fovea::image::Image image =
         fovea::image::decode(std::as_bytes(std::span(bytes)), {.max_pixels = 1 << 14});
-    // Reads every pixel, so that one that was never written is seen by the memory sanitizer.
+    // Reads every pixel, so that the memory sanitizer sees those that were never written.
     volatile std::uint64_t sum = std::accumulate(
         image.pixels.data(), image.pixels.data() + image.pixels.size(), std::uint64_t{0});
     (void)sum;
-  } catch (const fovea::Error&) {  // a refusal is an answer
+  } catch (const fovea::Error&) {  // refusing an input is correct
   }
   return 0;
 }

@@ -1,5 +1,5 @@
-// Any bytes as config.json and as preprocessor_config.json: parsed into usable numbers or refused
-// with fovea::Error.
+// Fuzzes config.json and preprocessor_config.json: any bytes are parsed into usable numbers or
+// refused with fovea::Error.
 #include "model/config.hpp"
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// Any bytes through the recognition of formats, every decoder, and the resize while decoding; with
-// all the memory in the world, and with as little as a job may grant.
+// Fuzzes the recognition of formats, every decoder, and the resize while decoding; with unlimited
+// memory, and with as little as a job may grant.
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -20,9 +20,9 @@ void decode_and_resize(std::span<const std::byte> bytes,
     if (size_seen != fovea::image::Size{image.width, image.height}) {
       __builtin_trap();
     }
-  } catch (const fovea::ResourceError&) {  // this process has memory
+  } catch (const fovea::ResourceError&) {  // this process has enough memory
     __builtin_trap();
-  } catch (const fovea::Error&) {  // a refusal is an answer
+  } catch (const fovea::Error&) {  // refusing an input is correct
   }
 }
 

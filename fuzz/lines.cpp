@@ -1,4 +1,5 @@
-// Fuzzes what reads names: brace patterns, escapes, lines of lists, indexes and errors, manifests.
+// Fuzzes the readers of names: brace patterns, escapes, lines of lists, indexes and errors,
+// manifests.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -27,7 +28,7 @@ void attempt(const Body& body) {
   try {
     body();
   } catch (const fovea::Error&) {
-    return;  // refusing is right, crashing is not
+    return;  // refusing an input is correct
   }
 }
 

@@ -1,4 +1,4 @@
-"""Writes seed inputs of the fuzz targets that are better made than kept: FOLDER/<target>/*.
+"""Generates seed inputs of the fuzz targets: FOLDER/<target>/*.
 
     python3 fuzz/make_corpus.py build/fuzz/seeds
 """

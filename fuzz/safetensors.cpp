@@ -1,5 +1,5 @@
-// Any bytes as a safetensors file: parsed or refused with fovea::Error, and what is parsed lies
-// within the file without overlap.
+// Fuzzes safetensors files: any bytes are parsed or refused with fovea::Error, and parsed tensors
+// lie within the file without overlap.
 #include "model/safetensors.hpp"
 
 #include <algorithm>

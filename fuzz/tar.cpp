@@ -1,4 +1,4 @@
-// Fuzzes the enumeration of archives: with and without reading members, the names are the same.
+// Fuzzes the enumeration of archives: the names are the same with and without reading members.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

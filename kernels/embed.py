@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Writes OUT.S and OUT.cpp, which embed compiled kernels and what ptxas said of them.
 
-usage: embed.py FUNCTION OUT STEM...   a STEM, such as kernels/pool_combine.sm_90a, stands for STEM.cubin,
-STEM.cubin.zst and STEM.log. FUNCTION() gives the kernels.
+usage: embed.py FUNCTION OUT FILE...   a FILE is machine code, such as kernels/pool_mean.sm_90a.cubin, with what
+ptxas said in kernels/pool_mean.sm_90a.log, or PTX, kernels/pool_mean.compute_90.ptx; each with FILE.zst.
+FUNCTION() gives the kernels.
 """
 
 from __future__ import annotations
@@ -39,34 +40,41 @@ def resources(log: pathlib.Path) -> dict[str, dict[str, int]]:
     return found
 
 
+def entries(ptx: pathlib.Path) -> dict[str, dict[str, int]]:
+    """The entry points, of which nothing is known before a driver compiles them."""
+    return {name: {} for name in re.findall(r"^\.visible \.entry (\w+)", ptx.read_text(), re.M)}
+
+
 def main() -> None:
-    function, out, *stems = sys.argv[1:]
+    function, out, *files = sys.argv[1:]
     assembly = ["  .section .rodata"]
     declarations, rows = "", []
     members = variants.units(variants.kernels())
     order = {kernel.name: number for number, kernel in enumerate(variants.kernels())}
-    for stem in map(pathlib.Path, stems):
-        unit, _, arch = stem.name.rpartition(".sm_")
-        label = f"fovea_kernels_{unit}_{arch}"
-        packed = pathlib.Path(f"{stem}.cubin.zst")
+    for file in map(pathlib.Path, files):
+        unit, target, _ = file.name.split(".")
+        label = f"fovea_kernels_{unit}_{target}"
+        packed = pathlib.Path(f"{file}.zst")
         assembly += ["  .balign 64", f"  .global {label}", f"{label}:", f'  .incbin "{packed}"']
         declarations += f"extern const char {label}[];\n"
-        found = resources(pathlib.Path(f"{stem}.log"))
+        arch = variants.arch_of(target)
+        is_ptx = variants.code_of(target) == "kPtx"
+        found = entries(file) if is_ptx else resources(file.with_suffix(".log"))
         if sorted(found) != sorted(kernel.name for kernel in members[unit]):
-            sys.exit(f"{stem}: compiled to {sorted(found)}")
-        size, packed_size = pathlib.Path(f"{stem}.cubin").stat().st_size, packed.stat().st_size
+            sys.exit(f"{file}: compiled to {sorted(found)}")
+        size, packed_size = file.stat().st_size, packed.stat().st_size
         for kernel in members[unit]:
             fields = "".join(f", .{field} = {value}" for field, value in found[kernel.name].items())
             row = (
                 f'      {{.kernel = KernelId::{kernel.name}, .name = "{kernel.name}",\n'
-                f'       .source = "{kernel.source}", .arch = {variants.capability(arch)},\n'
+                f'       .source = "{kernel.source}", .arch = {arch}, .code = Code::{variants.code_of(target)},\n'
                 f"       .packed = bytes({label}, {packed_size}), .unpacked_bytes = {size}{fields}}},\n"
             )
-            rows.append((order[kernel.name], variants.capability(arch), row))
+            rows.append((order[kernel.name], arch, is_ptx, row))
     pathlib.Path(f"{out}.S").write_text(
         "\n".join([*assembly, '  .section .note.GNU-stack,"",@progbits']) + "\n"
     )
-    table = "".join(row for _, _, row in sorted(rows))
+    table = "".join(row for *_, row in sorted(rows))
     pathlib.Path(f"{out}.cpp").write_text(f"""// Made by kernels/embed.py.
 #include "gpu/device/kernel_image.hpp"
 
@@ -82,7 +90,7 @@ namespace {{
 
 }}  // namespace
 
-// By kernel, and for each by architecture.
+// By kernel, and for each by architecture; PTX after machine code.
 std::vector<KernelImage> {function}() {{
   return {{
 {table}  }};

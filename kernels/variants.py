@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""The list of all GPU kernels: each with its tuning parameters and the architectures it is compiled for.
+"""The list of all GPU kernels: each with its tuning parameters and what it is compiled to.
 
 usage: variants.py FOLDER
 
 Writes what the build needs into FOLDER: units/NAME.cu, a file of entry points for each start of the
-compiler; units.cmake, the units and their architectures; and include/kernels/{kernel_list,variants}.hpp, what the host
+compiler; units.cmake, the units and what each is compiled to; and include/kernels/{kernel_list,variants}.hpp, what the host
 names kernels by and plans with. A kernel is added here and nowhere else.
 """
 
@@ -16,13 +16,23 @@ import sys
 from collections.abc import Iterator
 
 
+# "sm_80" is machine code that runs on all of 8.x from 8.0 on; "sm_90a" may use what 9.0 alone has, and runs
+# nowhere else; "compute_90" is PTX, which the driver compiles for what came after 9.0 and has no machine code here.
+HOPPER = ("sm_90a",)
+ALL_GPUS = ("sm_80", "sm_90", "sm_100", "compute_90")
+# Where Hopper has tuning parameters of its own: elsewhere the compiler needs more registers, and GPUs for
+# desktops have half of the shared memory.
+NOT_HOPPER = ("sm_80", "sm_100", "compute_90")
+REFERENCE = ("sm_80", "sm_90a")
+
+
 @dataclasses.dataclass(frozen=True)
 class Kernel:
-    """An entry point. Kernels of one unit are compiled together, for the same architectures."""
+    """An entry point. Kernels of one unit are compiled together, for the same targets."""
 
     name: str
     unit: str
-    archs: tuple[str, ...]  # "90a": compute capability 9.0 and its own features
+    targets: tuple[str, ...]  # what it is compiled to, as nvcc names it
     source: str  # the file that has its code, below kernels/
     entry: str  # the C++ of the entry point
     includes: tuple[str, ...] = ()  # below kernels/, beside `source`
@@ -126,7 +136,7 @@ def gemm_kernels() -> Iterator[Kernel]:
             yield Kernel(
                 name,
                 f"gemm_sm90_{'_'.join(operation)}",
-                ("90a",),
+                HOPPER,
                 f"gemm/sm90_{tile.design}.cuh",
                 entry,
                 includes=("gemm/config.cuh",),
@@ -147,14 +157,8 @@ class Attention:
 
     name: str
     values: tuple[int, ...]
-    archs: tuple[str, ...]
+    targets: tuple[str, ...]
 
-
-HOPPER = ("90a",)
-REFERENCE_ARCHS = ("80", "90a")
-MMA_ARCHS = ("80", "90a", "100a")
-# Elsewhere the compiler needs more registers, and Ada has half of the shared memory.
-NOT_HOPPER = ("80", "100a")
 
 # (head_dim, keys, consumers, key_slots, tile_slots). Three consumers overlap best; the scores of 256 keys
 # leave registers for two.
@@ -177,29 +181,29 @@ ONLINE = (
 # (columns, warp_rows, row_groups, key_groups, keys, stages, blocks, cost), of each width from the most queries a
 # CTA to the fewest.
 MMA = (
-    Attention("d32_r128_k128", (32, 32, 4, 1, 128, 2, 2, 100), MMA_ARCHS),
-    Attention("d32_r64_k128", (32, 16, 4, 1, 128, 2, 3, 105), MMA_ARCHS),
+    Attention("d32_r128_k128", (32, 32, 4, 1, 128, 2, 2, 100), ALL_GPUS),
+    Attention("d32_r64_k128", (32, 16, 4, 1, 128, 2, 3, 105), ALL_GPUS),
     Attention("d64_r128_k128", (64, 32, 4, 1, 128, 2, 2, 100), HOPPER),
     Attention("d64_r128_k64", (64, 32, 4, 1, 64, 2, 2, 109), NOT_HOPPER),
     Attention("d64_r64_k80", (64, 16, 4, 1, 80, 2, 4, 112), HOPPER),
     Attention("d64_r64_k64", (64, 16, 4, 1, 64, 2, 4, 118), NOT_HOPPER),
-    Attention("d64_r64_g4", (64, 32, 2, 4, 64, 2, 1, 90), MMA_ARCHS),
-    Attention("d64_r32_g8", (64, 32, 1, 8, 32, 2, 1, 90), MMA_ARCHS),
-    Attention("d80_r128_k64", (80, 32, 4, 1, 64, 2, 2, 100), MMA_ARCHS),
-    Attention("d80_r64_k128", (80, 16, 4, 1, 128, 2, 2, 120), MMA_ARCHS),
-    Attention("d96_r128_k64", (96, 32, 4, 1, 64, 2, 2, 100), MMA_ARCHS),
-    Attention("d96_r64_k96", (96, 16, 4, 1, 96, 2, 2, 110), MMA_ARCHS),
+    Attention("d64_r64_g4", (64, 32, 2, 4, 64, 2, 1, 90), ALL_GPUS),
+    Attention("d64_r32_g8", (64, 32, 1, 8, 32, 2, 1, 90), ALL_GPUS),
+    Attention("d80_r128_k64", (80, 32, 4, 1, 64, 2, 2, 100), ALL_GPUS),
+    Attention("d80_r64_k128", (80, 16, 4, 1, 128, 2, 2, 120), ALL_GPUS),
+    Attention("d96_r128_k64", (96, 32, 4, 1, 64, 2, 2, 100), ALL_GPUS),
+    Attention("d96_r64_k96", (96, 16, 4, 1, 96, 2, 2, 110), ALL_GPUS),
     Attention("d128_r128_k64", (128, 32, 4, 1, 64, 2, 2, 100), HOPPER),
     Attention("d128_r128_k32", (128, 32, 4, 1, 32, 2, 2, 120), NOT_HOPPER),
-    Attention("d128_r64_k64", (128, 16, 4, 1, 64, 2, 3, 130), MMA_ARCHS),
+    Attention("d128_r64_k64", (128, 16, 4, 1, 64, 2, 3, 130), ALL_GPUS),
 )
 # (columns, blocks) and (columns, stages): the reference levels, which run when they are asked for.
-MMA_SMALL = (Attention("d64", (64, 8), REFERENCE_ARCHS), Attention("d128", (128, 4), REFERENCE_ARCHS))
+MMA_SMALL = (Attention("d64", (64, 8), REFERENCE), Attention("d128", (128, 4), REFERENCE))
 SCALAR = (
-    Attention("d64_s2", (64, 2), REFERENCE_ARCHS),
-    Attention("d64_s3", (64, 3), REFERENCE_ARCHS),
-    Attention("d128_s2", (128, 2), REFERENCE_ARCHS),
-    Attention("d128_s3", (128, 3), REFERENCE_ARCHS),
+    Attention("d64_s2", (64, 2), REFERENCE),
+    Attention("d64_s3", (64, 3), REFERENCE),
+    Attention("d128_s2", (128, 2), REFERENCE),
+    Attention("d128_s3", (128, 3), REFERENCE),
 )
 
 # Design: its file, its Params, its bound on threads, and its kernels.
@@ -230,12 +234,12 @@ def attention_kernels() -> Iterator[Kernel]:
                 )
                 # Heads of each width on their own: the compiler takes longest for these.
                 width = f"_{one.name.split('_')[0]}" if design == "mma" else ""
-                where = "" if one.archs != NOT_HOPPER else "_portable"
-                alone = "_hopper" if design == "mma" and one.archs == HOPPER else where
+                where = "" if one.targets != NOT_HOPPER else "_portable"
+                alone = "_hopper" if design == "mma" and one.targets == HOPPER else where
                 yield Kernel(
                     name,
                     f"attention_{design}_{type_name}{width}{alone}",
-                    one.archs,
+                    one.targets,
                     f"attention/{file}.cuh",
                     entry,
                     table=design if type_name == "bf16" else "",
@@ -248,13 +252,11 @@ def attention_kernels() -> Iterator[Kernel]:
 
 # Norms, pooling and pixels: files that are compiled once for each set of macros.
 
-ALL_GPUS = ("80", "90a", "100a")
 
-
-def file_kernel(name: str, source: str, archs: tuple[str, ...], lab: bool = False, **macros: object) -> Kernel:
+def file_kernel(name: str, source: str, targets: tuple[str, ...], lab: bool = False, **macros: object) -> Kernel:
     lines = [f"#define FOVEA_ENTRY {name}"]
     lines += [f"#define {macro} {value}" for macro, value in macros.items()]
-    return Kernel(name, name, archs, source, "\n".join(lines) + "\n", lab=lab)
+    return Kernel(name, name, targets, source, "\n".join(lines) + "\n", lab=lab)
 
 
 def other_kernels() -> Iterator[Kernel]:
@@ -267,11 +269,11 @@ def other_kernels() -> Iterator[Kernel]:
     # What a LayerNorm does to each row, for the matrix kernels that do it themselves.
     for chunks in (3, 5, 8):
         yield file_kernel(f"row_norm_bf16_{chunks}", "norm/row_norm.cu", HOPPER, FOVEA_INPUT_F32=0, FOVEA_CHUNKS=chunks)
-    # The pooling head. attend: by how much of hidden a warp has; linear: for few rows and for many.
-    yield file_kernel("pool_attend_6", "pool/attend.cu", ALL_GPUS, FOVEA_PAIRS=6, FOVEA_TOKENS=32)
-    yield file_kernel("pool_attend_12", "pool/attend.cu", ALL_GPUS, FOVEA_PAIRS=12, FOVEA_TOKENS=16)
-    yield file_kernel("pool_combine", "pool/combine.cu", ALL_GPUS)
-    for suffix, rows, columns, split in (("skinny", 1, 1, "true"), ("wide", 2, 4, "false"), ("wide_8", 4, 1, "false")):
+    # The pooling head. scores: by how many columns of 32 a warp has at most; linear: for few rows and for many.
+    for blocks in (3, 6):
+        yield file_kernel(f"pool_scores_{blocks}", "pool/scores.cu", ALL_GPUS, FOVEA_BLOCKS=blocks)
+    yield file_kernel("pool_mean", "pool/mean.cu", ALL_GPUS)
+    for suffix, rows, columns, split in (("skinny", 1, 1, "true"), ("wide", 1, 4, "false"), ("wide_8", 2, 1, "false")):
         yield file_kernel(
             f"pool_linear_{suffix}",
             "pool/linear.cu",
@@ -294,12 +296,21 @@ def kernels() -> list[Kernel]:
     return every
 
 
+def shipped_for(arch: int) -> set[str]:
+    """Names of the product's kernels with machine code of this architecture."""
+    return {
+        kernel.name
+        for kernel in kernels()
+        if not kernel.lab and any(arch_of(target) == arch and code_of(target) != "kPtx" for target in kernel.targets)
+    }
+
+
 def units(every: list[Kernel]) -> dict[str, list[Kernel]]:
     found: dict[str, list[Kernel]] = {}
     for kernel in every:
         found.setdefault(kernel.unit, []).append(kernel)
     for unit, members in found.items():
-        assert len({(kernel.archs, kernel.lab) for kernel in members}) == 1, f"{unit}: not all for the same"
+        assert len({(kernel.targets, kernel.lab) for kernel in members}) == 1, f"{unit}: not all for the same"
     return found
 
 
@@ -312,8 +323,22 @@ def unit_text(members: list[Kernel]) -> str:
     return text + "".join(f"\n{kernel.entry}" for kernel in members)
 
 
-def capability(arch: str) -> int:
-    return int(arch.removesuffix("a"))
+def arch_of(target: str) -> int:
+    """90 of "sm_90a" and of "compute_90"."""
+    return int(target.split("_")[1].removesuffix("a"))
+
+
+def code_of(target: str) -> str:
+    """The enumerator of fovea::gpu::Code."""
+    if target.startswith("compute_"):
+        return "kPtx"
+    return "kOneArch" if target.endswith("a") else "kMachine"
+
+
+def source_of(target: str, targets: tuple[str, ...]) -> str:
+    """What the target is compiled from: "cu", or the unit's PTX, so that the compiler's first half runs once for several."""
+    ptx = [other for other in targets if code_of(other) == "kPtx" and arch_of(other) <= arch_of(target)]
+    return ptx[0] if ptx and code_of(target) == "kMachine" else "cu"
 
 
 def tables_text(every: list[Kernel]) -> str:
@@ -333,7 +358,7 @@ def list_text(every: list[Kernel]) -> str:
     """The C++ header that names every kernel."""
     ids = "".join(f"  {kernel.name},\n" for kernel in every)
     infos = "".join(
-        f'    KernelInfo{{"{kernel.name}", "{kernel.source}", {{{", ".join(str(capability(a)) for a in kernel.archs)}}}, '
+        f'    KernelInfo{{"{kernel.name}", "{kernel.source}", {{{{{", ".join(f"{{{arch_of(t)}, Code::{code_of(t)}}}" for t in kernel.targets)}}}}}, '
         f"{str(kernel.lab).lower()}}},\n"
         for kernel in every
     )
@@ -400,8 +425,9 @@ def main() -> None:
     for unit, members in units(every).items():
         write(folder / "units" / f"{unit}.cu", unit_text(members))
     lines = (
-        f"{unit}|{','.join(members[0].archs)}|{'lab' if members[0].lab else 'product'}"
+        f"{unit}|{target}|{source_of(target, members[0].targets)}|{'lab' if members[0].lab else 'product'}"
         for unit, members in units(every).items()
+        for target in members[0].targets
     )
     write(folder / "units.cmake", "set(FOVEA_KERNEL_UNITS\n  " + "\n  ".join(lines) + ")\n")
     write(folder / "include/kernels/kernel_list.hpp", list_text(every))

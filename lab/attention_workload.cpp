@@ -11,6 +11,7 @@
 #include <fmt/ranges.h>
 
 #include "core/error.hpp"
+#include "ops/reference/rows.hpp"
 
 namespace fovea::lab {
 namespace {
@@ -239,43 +240,23 @@ void AttentionWorkload::attend(const Sequence& sequence, std::int64_t row,
     const std::int64_t extra = mistake_ == Mistake::kCausalOff ? 1 : 0;
     seen = std::clamp<std::int64_t>(row + 1 + sequence.keys - sequence.queries + extra, 0, seen);
   }
-  std::ranges::fill(output, Number{0});
-  if (seen == 0) {
-    return;
+  const auto visible = [&](std::span<const float> rows) {
+    return rows.first(static_cast<std::size_t>(seen) * width);
+  };
+  const double scale = mistake_ == Mistake::kSkipScale ? 1.0 : problem_.scale;
+  std::vector<Number> scores = ops::reference::scores_of<Number>(query, visible(keys), scale);
+  if (mistake_ == Mistake::kSkipRescale && seen > kBlock) {
+    // What the first block added up is relative to a smaller maximum: too much, by the difference.
+    const auto end = scores.begin() + kBlock;
+    const Number late = *std::ranges::max_element(scores) - *std::max_element(scores.begin(), end);
+    std::for_each(scores.begin(), end, [=](Number& score) { score += late; });
   }
-  const auto scale = static_cast<Number>(mistake_ == Mistake::kSkipScale ? 1.0 : problem_.scale);
-  std::vector<Number> scores(static_cast<std::size_t>(seen));
-  for (std::size_t key = 0; key < scores.size(); ++key) {
-    Number sum = 0;
-    for (std::size_t i = 0; i < width; ++i) {
-      sum += static_cast<Number>(query[i]) * static_cast<Number>(keys[key * width + i]);
-    }
-    scores[key] = sum * scale;
-  }
-  const auto first_block = scores.begin() + std::min(kBlock, seen);
-  const Number first_max = *std::max_element(scores.begin(), first_block);
-  Number max = *std::max_element(scores.begin(), scores.end());
-  Number sum = 0;
-  if (mistake_ == Mistake::kCountTail) {
-    max = std::max(max, Number{0});
-    const std::int64_t tail = (kStep - seen % kStep) % kStep;
-    sum = static_cast<Number>(tail) * std::exp(-max);
-  }
-  for (std::size_t key = 0; key < scores.size(); ++key) {
-    const bool early = static_cast<std::int64_t>(key) < kBlock;
-    const bool stale = mistake_ == Mistake::kSkipRescale && early;
-    Number weight = std::exp(scores[key] - (stale ? first_max : max));
-    sum += weight;
-    if constexpr (std::is_same_v<Number, float>) {
-      weight = rounded(problem_.type, double{weight});
-    }
-    for (std::size_t i = 0; i < width; ++i) {
-      output[i] += weight * static_cast<Number>(values[key * width + i]);
-    }
-  }
-  for (Number& value : output) {
-    value /= sum;
-  }
+  ops::reference::weigh_rows<Number>(scores, visible(values), output, [this](Number weight) {
+    // A framework's probabilities are a tensor.
+    return std::is_same_v<Number, float>
+               ? static_cast<Number>(rounded(problem_.type, static_cast<double>(weight)))
+               : weight;
+  });
 }
 
 template <typename Number, typename Write>
@@ -305,6 +286,11 @@ void AttentionWorkload::compute(const Tile& tile, Write write) const {
         }
         keys = rows_of(kKey, sequence.image, key_head, sequence.key, count);
         values = rows_of(kValue, sequence.image, key_head, sequence.key, count);
+        if (mistake_ == Mistake::kCountTail) {
+          const std::int64_t padded = (count + kStep - 1) / kStep * kStep;
+          keys.resize(static_cast<std::size_t>(padded * width));
+          values.resize(keys.size());
+        }
       }
       const std::int64_t row =
           problem_.varlen ? tile.row + r - sequence.query : (tile.row + r) % problem_.queries;

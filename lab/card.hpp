@@ -27,14 +27,8 @@ struct Case {
   bool small = false;    // quick enough under compute-sanitizer, which slows kernels a hundredfold
 };
 
-/// The numerics contract. All must hold; NaN anywhere fails.
-struct Tolerance {
-  /// The error against float64 over that of a framework of the same precision.
-  double framework_factor = 2.0;
-  /// 1 - 2<x,y> / (|x|^2 + |y|^2) over all of what is compared, and over the worst tile.
-  double difference = 1e-5;
-  double tile_difference = 1e-5;
-};
+using ops::reference::Tolerance;
+using ops::reference::tolerance_of;
 
 /// Limits of the compiled kernels that a card is responsible for. Spills, stack and local memory
 /// are never allowed.

@@ -6,14 +6,29 @@
 #include <memory>
 #include <utility>
 
+#include <nlohmann/json.hpp>
+
 #include "core/error.hpp"
 #include "gpu/device/kernel_image.hpp"
 
 namespace fovea::lab {
 namespace {
 
-constexpr std::size_t kMostTiles = 48;
-constexpr int kRuns = 3;  // outputs that differ between runs on the same inputs are a race
+/// How thoroughly a case is checked.
+struct Effort {
+  std::size_t most_tiles;
+  int runs;  // outputs that differ between runs on the same inputs are a race
+};
+constexpr Effort kFirstSeed{48, 3};
+constexpr Effort kLaterSeeds{12, 2};  // where a case has no mutants
+
+std::vector<std::string_view> kernels_of(std::span<const gpu::Launch> launches) {
+  std::vector<std::string_view> names;
+  for (const gpu::Launch& launch : launches) {
+    names.push_back(gpu::info_of(launch.kernel).name);
+  }
+  return names;
+}
 
 class Checker {
  public:
@@ -25,8 +40,14 @@ class Checker {
         options_(options),
         report_(report) {}
 
+  /// What `run` does from now on is of seed number `turn`.
+  void begin(int turn) {
+    now_ = {.seed = options_.seed + static_cast<std::uint64_t>(turn)};
+    effort_ = turn == 0 ? kFirstSeed : kLaterSeeds;
+  }
+
   void run(const Card& card, const Case& one) {
-    const std::unique_ptr<Workload> workload = one.make(options_.seed);
+    const std::unique_ptr<Workload> workload = one.make(now_.seed);
     if (const std::string why = workload->can_run(device_.info()); !why.empty()) {
       if (device_.info().arch() >= card.arch && carries_kernels(card, device_.info())) {
         add(card, one, *workload, "", Verdict{}, why);
@@ -35,8 +56,8 @@ class Checker {
     }
     Placement placement(device_, *workload, *stream_);
     const OutputSpec output = workload->output();
-    const std::vector<Tile> tiles =
-        sample_tiles(output.rows, output.columns, kMostTiles, options_.seed);
+    const std::size_t most = one.mutants ? kFirstSeed.most_tiles : effort_.most_tiles;
+    const std::vector<Tile> tiles = sample_tiles(output.rows, output.columns, most, now_.seed);
     std::vector<TileValues> values = expectations(*workload, tiles);
     std::vector<std::string> plans = workload->plans(device_.info());
     plans.insert(plans.begin(), "");
@@ -47,7 +68,8 @@ class Checker {
       if (reason.empty()) {
         reason = differing_runs(*workload, placement, plan);
       }
-      add(card, one, *workload, plan, verdict, reason);
+      add(card, one, *workload, plan, verdict, reason, {},
+          kernels_of(workload->launches(device_, placement.operands(), plan)));
     }
     if (one.mutants && !options_.small) {
       run_mutants(card, one, *workload, values);
@@ -55,14 +77,13 @@ class Checker {
     }
   }
 
-  [[nodiscard]] int checked() const { return checked_; }
-  [[nodiscard]] int failed() const { return failed_; }
+  [[nodiscard]] const SeedResult& now() const { return now_; }
 
  private:
   std::string differing_runs(const Workload& workload, Placement& placement,
                              const std::string& plan) {
     const std::uint64_t first = placement.fingerprint(*stream_);
-    for (int run = 1; run < kRuns; ++run) {
+    for (int run = 1; run < effort_.runs; ++run) {
       placement.reset(*stream_, kOtherPoison);
       lab::run(kernels_, workload, placement.operands(), plan, *stream_);
       if (placement.fingerprint(*stream_) != first) {
@@ -113,8 +134,10 @@ class Checker {
 
   /// `reason`: why it did not pass.
   void add(const Card& card, const Case& one, const Workload& workload, const std::string& what,
-           const Verdict& verdict, const std::string& reason, const std::string& note = {}) {
+           const Verdict& verdict, const std::string& reason, const std::string& note = {},
+           std::vector<std::string_view> kernels = {}) {
     CheckResult result;
+    result.seed = now_.seed;
     result.card = card.name;
     result.case_name = one.name;
     result.what = what;
@@ -122,8 +145,9 @@ class Checker {
     result.verdict = verdict;
     result.passed = reason.empty();
     result.reason = reason.empty() ? note : reason;
-    ++checked_;
-    failed_ += result.passed ? 0 : 1;
+    result.kernels = std::move(kernels);
+    ++now_.checked;
+    now_.failed += result.passed ? 0 : 1;
     report_(result);
   }
 
@@ -132,17 +156,18 @@ class Checker {
   std::unique_ptr<gpu::Stream> stream_;
   const CheckOptions& options_;
   const std::function<void(const CheckResult&)>& report_;
-  int checked_ = 0;
-  int failed_ = 0;
+  SeedResult now_;
+  Effort effort_ = kFirstSeed;
 };
 
 }  // namespace
 
 bool carries_kernels(const Card& card, const gpu::DeviceInfo& device) {
-  return std::ranges::any_of(gpu::kernel_images(), [&](const gpu::KernelImage& image) {
-    return gpu::runs_on(image.arch, device.arch()) &&
-           std::ranges::any_of(
-               card.kernels, [&](const KernelLimits& limits) { return limits.covers(image.name); });
+  return std::ranges::any_of(card.kernels, [&](const KernelLimits& limits) {
+    return std::ranges::any_of(gpu::kKernels, [&](const gpu::KernelInfo& kernel) {
+      return limits.covers(kernel.name) &&
+             gpu::find_kernel_image(kernel.name, device.arch()) != nullptr;
+    });
   });
 }
 
@@ -180,40 +205,65 @@ Verdict run_and_judge(gpu::KernelCache& kernels, const Workload& workload, Place
   return verdict;
 }
 
-std::vector<std::pair<std::string, std::vector<TileValues>>> spoiled(
-    std::span<const TileValues> right) {
-  std::vector<std::pair<std::string, std::vector<TileValues>>> all;
-  for (const auto& [name, value] :
-       {std::pair{"a tile is zero", 0.0}, std::pair{"a tile is not written", std::nan("")}}) {
-    std::vector<TileValues> values(right.begin(), right.end());
-    std::ranges::fill(values[values.size() / 2].actual, value);
-    all.emplace_back(name, std::move(values));
+bool checks(const Card& card, const Case& one, const CheckOptions& options, int turn) {
+  if (!options.only_case.empty()) {
+    return one.name == options.only_case;
   }
-  return all;
+  if (options.small || turn == 0) {
+    return one.check && (one.small || !options.small);
+  }
+  const auto large = [](const Case& each) { return each.check && !each.small && !each.mutants; };
+  if (!large(one)) {
+    return one.check;
+  }
+  const auto before = std::count_if(card.cases.data(), &one, large);
+  return (turn - 1) % std::ranges::count_if(card.cases, large) == before;
 }
 
 int check(gpu::Device& device, std::span<const Card* const> cards, const CheckOptions& options,
-          const std::function<void(const CheckResult&)>& report) {
+          const std::function<void(const CheckResult&)>& report,
+          const std::function<void(const SeedResult&)>& seed_done) {
   Checker checker(device, options, report);
-  bool any = false;
-  for (const Card* const card : cards) {
-    for (const Case& one : card->cases) {
-      const bool wanted = options.only_case.empty() ? one.check && (one.small || !options.small)
-                                                    : one.name == options.only_case;
-      if (wanted) {
-        any = true;
-        checker.run(*card, one);
+  int failed = 0;
+  for (int turn = 0; turn < options.seeds; ++turn) {
+    checker.begin(turn);
+    bool any = false;
+    for (const Card* const card : cards) {
+      for (const Case& one : card->cases) {
+        if (checks(*card, one, options, turn)) {
+          any = true;
+          checker.run(*card, one);
+        }
       }
     }
+    if (!any) {
+      fail("no case to check{}", options.only_case.empty() ? "" : ": " + options.only_case);
+    }
+    if (checker.now().checked == 0) {
+      fail("nothing was checked: this program has no kernels of these cards for {} (sm_{})",
+           device.info().name, device.info().arch());
+    }
+    failed += checker.now().failed;
+    if (seed_done) {
+      seed_done(checker.now());
+    }
   }
-  if (!any) {
-    fail("no case to check{}", options.only_case.empty() ? "" : ": " + options.only_case);
+  return failed;
+}
+
+std::string to_json(const gpu::DeviceInfo& device, std::span<const CheckResult> results) {
+  nlohmann::ordered_json checks = nlohmann::ordered_json::array();
+  for (const CheckResult& result : results) {
+    checks.push_back({{"card", result.card},
+                      {"case", result.case_name},
+                      {"plan", result.what},
+                      {"kernels", result.kernels},
+                      {"passed", result.passed},
+                      {"reason", result.reason}});
   }
-  if (checker.checked() == 0) {
-    fail("nothing was checked: this program has no kernels of these cards for {} (sm_{})",
-         device.info().name, device.info().arch());
-  }
-  return checker.failed();
+  return nlohmann::ordered_json{
+      {"gpu", device.name}, {"arch", device.arch()}, {"checks", std::move(checks)}}
+      .dump(1);
 }
 
 }  // namespace fovea::lab

@@ -17,12 +17,16 @@ namespace fovea::lab {
 
 struct CheckOptions {
   std::uint64_t seed = 1;
+  /// Seeds one after the other, from `seed` on. Those after the first check the small cases, those
+  /// with mutants, and of a card's larger cases one each, in turn, with fewer tiles compared.
+  int seeds = 1;
   std::string only_case;  // empty: all
   bool small = false;     // only cases that are quick under compute-sanitizer; no mutants
 };
 
 /// One thing that was checked: a case under a plan, or a mutant of it.
 struct CheckResult {
+  std::uint64_t seed = 0;
   std::string card;
   std::string case_name;
   std::string what;  // the plan, "mutant: skip bias", or empty
@@ -30,21 +34,33 @@ struct CheckResult {
   Verdict verdict;
   bool passed = false;
   std::string reason;  // why not; for a mutant that was rejected, the gate's own words
+  std::vector<std::string_view> kernels;  // that it launched; of a mutant none is named
 };
 
 /// Whether this program has kernels of the card for the device; from the card's architecture on,
 /// its cases must then run there.
 [[nodiscard]] bool carries_kernels(const Card& card, const gpu::DeviceInfo& device);
 
-/// Runs everything that `options` asks of these cards, but for cards without kernels for the
-/// device; `report` is called as each is done. Returns how many did not pass. Throws fovea::Error
-/// when there was nothing to check.
-int check(gpu::Device& device, std::span<const Card* const> cards, const CheckOptions& options,
-          const std::function<void(const CheckResult&)>& report);
+/// All that was checked with one seed.
+struct SeedResult {
+  std::uint64_t seed = 0;
+  int checked = 0;
+  int failed = 0;
+};
 
-/// Mistakes every card must notice, made in a right output: a zeroed tile, one never written.
-[[nodiscard]] std::vector<std::pair<std::string, std::vector<TileValues>>> spoiled(
-    std::span<const TileValues> right);
+/// Whether seed number `turn`, from 0, checks this case of the card.
+[[nodiscard]] bool checks(const Card& card, const Case& one, const CheckOptions& options, int turn);
+
+/// Runs everything that `options` asks of these cards, but for cards without kernels for the
+/// device; `report` is called as each is done, and `seed_done`, which may be empty, after each
+/// seed. Returns how many did not pass. Throws fovea::Error when there was nothing to check.
+int check(gpu::Device& device, std::span<const Card* const> cards, const CheckOptions& options,
+          const std::function<void(const CheckResult&)>& report,
+          const std::function<void(const SeedResult&)>& seed_done = {});
+
+/// What was checked, as JSON: the device, and card, case, plan and kernels of each.
+[[nodiscard]] std::string to_json(const gpu::DeviceInfo& device,
+                                  std::span<const CheckResult> results);
 
 /// Puts a workload's launches into the stream.
 void run(gpu::KernelCache& kernels, const Workload& workload, const Operands& operands,

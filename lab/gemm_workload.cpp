@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "ops/reference/rows.hpp"
 #include "ops/weights.hpp"
 
 namespace fovea::lab {
@@ -13,6 +14,7 @@ namespace {
 
 using gpu::GemmEpilogue;
 using gpu::GemmProblem;
+using ops::reference::gelu_tanh;
 
 constexpr double kSpread = 1.3;  // standard deviation of y
 
@@ -28,11 +30,6 @@ Draw draw_of(DType type, double width_of_float) {
     default:
       return {0.05 * width_of_float, width_of_float};
   }
-}
-
-double gelu(double x) {
-  constexpr double kSqrtTwoOverPi = 0.7978845608028654;
-  return 0.5 * x * (1.0 + std::tanh(kSqrtTwoOverPi * (x + 0.044715 * x * x * x)));
 }
 
 /// Of one-byte outputs: results up to 14 fit e4m3, up to 8 fit i8.
@@ -203,7 +200,7 @@ void GemmWorkload::reference(const Tile& tile, std::span<double> values) const {
         y += tensors_.bias.at(0, column);
         break;
       case GemmEpilogue::kGelu:
-        y = gelu(y + tensors_.bias.at(0, column));
+        y = gelu_tanh(y + tensors_.bias.at(0, column));
         break;
       case GemmEpilogue::kResidual:
         y += tensors_.bias.at(0, column) + tensors_.residual.at(row, column);
@@ -242,7 +239,7 @@ void GemmWorkload::framework(const Tile& tile, std::span<double> values) const {
         break;
       case GemmEpilogue::kGelu: {
         const float h = bf16(y + static_cast<float>(tensors_.bias.at(0, column)));
-        y = bf16(static_cast<float>(gelu(double{h})));
+        y = bf16(static_cast<float>(gelu_tanh(double{h})));
         break;
       }
       case GemmEpilogue::kResidual:
@@ -314,6 +311,22 @@ std::vector<Mutant> GemmWorkload::mutants() const {
     add("drop the norm", bare, tensors_);
   }
   return all;
+}
+
+// Epilogues that take a maximum or a minimum could lose it.
+Poisoned GemmWorkload::poisoned() const {
+  const bool floats = problem_.a == DType::kBF16 || problem_.a == DType::kE4M3;
+  if (problem_.output == DType::kI8 || !(floats || problem_.row_scale)) {
+    return {};
+  }
+  const std::int64_t row = problem_.m / 2;
+  GemmTensors tensors = tensors_;
+  if (problem_.row_scale) {
+    tensors.row_scale = tensors.row_scale.with(0, row, std::nan(""));
+  } else {
+    tensors.a = tensors.a.with(row, problem_.k - 1, std::nan(""));
+  }
+  return {std::make_shared<GemmWorkload>(problem_, std::move(tensors)), row};
 }
 
 double GemmWorkload::flops() const {

@@ -40,6 +40,8 @@ class GemmWorkload final : public Workload {
   [[nodiscard]] std::vector<Peer> peers(gpu::KernelCache& kernels,
                                         std::vector<std::string>& missing) const override;
   [[nodiscard]] Smoke smoke() const override;
+  /// In a row of A, or in its scale; none of what integers make of integers.
+  [[nodiscard]] Poisoned poisoned() const override;
 
   /// The launcher's operands, of these addresses.
   [[nodiscard]] gpu::GemmOperands gemm_operands(const Operands& operands) const;

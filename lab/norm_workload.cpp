@@ -5,8 +5,14 @@
 #include <cmath>
 #include <utility>
 
+#include "ops/reference/rows.hpp"
+
 namespace fovea::lab {
 namespace {
+
+using ops::reference::Moments;
+using ops::reference::moments_of;
+using ops::reference::normalise_row;
 
 constexpr std::size_t kInput = 0;
 constexpr std::size_t kWeight = 1;
@@ -54,27 +60,15 @@ std::vector<gpu::Launch> NormWorkload::launches(gpu::Device& device, const Opera
 
 template <typename Number>
 void NormWorkload::normalise(std::int64_t row, std::span<Number> values) const {
-  std::vector<float> x(values.size());
-  inputs_[kInput].read(row * problem_.width, x);
-  const auto count = static_cast<Number>(x.size());
-  Number mean = 0;
-  for (const float value : x) {
-    mean += static_cast<Number>(value);
+  const std::vector<float> x = inputs_[kInput].row(row);
+  const std::vector<float> weight = inputs_[kWeight].row(0);
+  const std::vector<float> bias = inputs_[kBias].row(0);
+  Moments<Number> moments = moments_of<Number>(std::span(x));
+  if (!steps_.mean) {
+    moments = {.mean = 0, .variance = moments.variance + moments.mean * moments.mean};
   }
-  mean = steps_.mean ? mean / count : 0;
-  Number variance = 0;
-  for (const float value : x) {
-    const Number centred = static_cast<Number>(value) - mean;
-    variance += centred * centred;
-  }
-  const Number eps = steps_.eps ? static_cast<Number>(problem_.eps) : 0;
-  const Number factor = 1 / std::sqrt(variance / count + eps);
-  for (std::size_t column = 0; column < x.size(); ++column) {
-    const auto at = static_cast<std::int64_t>(column);
-    values[column] = (static_cast<Number>(x[column]) - mean) * factor *
-                         static_cast<Number>(inputs_[kWeight].at(0, at)) +
-                     static_cast<Number>(inputs_[kBias].at(0, at));
-  }
+  normalise_row<Number>(std::span(x), moments, steps_.eps ? problem_.eps : 0.0, std::span(weight),
+                        std::span(bias), values);
 }
 
 void NormWorkload::reference(const Tile& tile, std::span<double> values) const {
@@ -128,7 +122,7 @@ std::vector<Mutant> NormWorkload::mutants() const {
   with("skip weight", kWeight,
        Tensor::uniform(weight.name(), weight.type(), 1, weight.columns(), 1.0));
   with("skip bias", kBias, Tensor::uniform(bias.name(), bias.type(), 1, bias.columns(), 0.0));
-  with("weight of the neighbouring column", kWeight, weight.columns_swapped(0, 1, 1));
+  with("weight of the neighbouring column", kWeight, weight.neighbours_swapped());
   with("rows one off", kInput, inputs_[kInput].rows_moved(1));
   without("skip the mean", {.mean = false, .eps = true});
   return all;
@@ -177,24 +171,18 @@ std::vector<gpu::Launch> RowNormWorkload::launches(gpu::Device& device, const Op
 
 template <typename Number>
 void RowNormWorkload::norms(const Tile& tile, std::span<double> values) const {
-  std::vector<float> x(static_cast<std::size_t>(problem_.width));
-  const auto count = static_cast<Number>(x.size());
   auto to = values.begin();
   for (std::int64_t row = tile.row; row < tile.row + tile.rows; ++row) {
-    x_.read(row * problem_.width, x);
-    Number mean = 0;
-    for (const float value : x) {
-      mean += static_cast<Number>(value);
+    const std::vector<float> x = x_.row(row);
+    Moments<Number> moments = moments_of<Number>(std::span(x));
+    if (mistake_ == Mistake::kNoMean) {
+      moments = {.mean = 0, .variance = moments.variance + moments.mean * moments.mean};
+    } else if (mistake_ == Mistake::kSampleVariance) {
+      const auto count = static_cast<Number>(x.size());
+      moments.variance *= count / (count - 1);
     }
-    mean = mistake_ == Mistake::kNoMean ? 0 : mean / count;
-    Number squares = 0;
-    for (const float value : x) {
-      const Number centred = static_cast<Number>(value) - mean;
-      squares += centred * centred;
-    }
-    const Number degrees = mistake_ == Mistake::kSampleVariance ? count - 1 : count;
-    const Number scale = 1 / std::sqrt(squares / degrees + static_cast<Number>(problem_.eps));
-    const Number norm[] = {scale, -mean * scale};
+    const Number scale = moments.scale(problem_.eps);
+    const Number norm[] = {scale, -moments.mean * scale};
     for (std::int64_t column = tile.column; column < tile.column + tile.columns; ++column) {
       *to++ = static_cast<double>(norm[column]);
     }

@@ -58,7 +58,7 @@ std::vector<Mutant> PixelsWorkload::mutants() const {
          std::shared_ptr<const Workload>(new PixelsWorkload(problem_, {std::move(input)}, centre)),
          launchable});
   };
-  add("neighbouring columns swapped", inputs_[0].columns_swapped(0, 1, 1), centre_, true);
+  add("neighbouring columns swapped", inputs_[0].neighbours_swapped(), centre_, true);
   add("off by one", inputs_[0], centre_ + 1.0, false);
   return all;
 }

@@ -14,6 +14,37 @@ constexpr std::size_t kGuard = 4096;               // before and after each outp
 constexpr std::size_t kFingerprint = 32ULL << 20;  // bytes of a large output that are hashed
 constexpr std::size_t kReadWhole = 256ULL << 20;   // outputs up to this are read as a whole
 
+/// Elements of `bytes` that are NaN when `mask` of their bits is above `most`.
+template <typename Bits>
+std::size_t count_above(std::span<const std::byte> bytes, Bits mask, Bits most) {
+  std::size_t count = 0;
+  for (std::size_t at = 0; at < bytes.size(); at += sizeof(Bits)) {
+    Bits bits;
+    std::memcpy(&bits, bytes.data() + at, sizeof bits);
+    count += (bits & mask) > most ? 1U : 0U;
+  }
+  return count;
+}
+
+std::size_t count_nan(DType type, std::span<const std::byte> bytes) {
+  switch (type) {
+    case DType::kU8:
+    case DType::kI8:
+      return 0;
+    case DType::kE4M3:
+      return count_above<std::uint8_t>(bytes, 0x7f, 0x7e);
+    case DType::kF16:
+      return count_above<std::uint16_t>(bytes, 0x7fff, 0x7c00);
+    case DType::kBF16:
+      return count_above<std::uint16_t>(bytes, 0x7fff, 0x7f80);
+    case DType::kF32:
+      return count_above<std::uint32_t>(bytes, 0x7fffffffU, 0x7f800000U);
+    case DType::kF64:
+      break;
+  }
+  fail("no kernel writes {}", to_string(type));
+}
+
 }  // namespace
 
 std::size_t tensor_bytes(const Workload& workload) {
@@ -77,6 +108,17 @@ void Placement::reset(gpu::Stream& stream, std::uint8_t poison) {
 std::vector<std::byte> Placement::download(gpu::DevicePtr from, std::size_t bytes,
                                            gpu::Stream& stream) const {
   std::vector<std::byte> data(bytes);
+  device_.copy_to_host(data, from, stream);
+  stream.synchronize();
+  return data;
+}
+
+std::span<const std::byte> Placement::peek(gpu::DevicePtr from, std::size_t bytes,
+                                           gpu::Stream& stream) const {
+  if (peeked_.size() < bytes) {
+    peeked_.resize(bytes);
+  }
+  const std::span<std::byte> data = std::span(peeked_).first(bytes);
   device_.copy_to_host(data, from, stream);
   stream.synchronize();
   return data;
@@ -147,35 +189,34 @@ std::string Placement::fault(gpu::Stream& stream) const {
   if (spec_.bytes() > kReadWhole) {
     return {};
   }
-  const std::vector<std::byte> all = download(operands_.output, spec_.bytes(), stream);
-  const std::size_t size = size_of(spec_.type);
-  std::int64_t unwritten = 0;
-  std::int64_t first = -1;
-  for (std::size_t at = 0; at < all.size(); at += size) {
-    if (std::isnan(decode(spec_.type, all.data() + at))) {
-      first = first < 0 ? static_cast<std::int64_t>(at / size) : first;
-      ++unwritten;
-    }
-  }
+  const std::size_t count = spec_.bytes() / size_of(spec_.type);
+  const std::span<const std::byte> all = peek(operands_.output, spec_.bytes(), stream);
+  const auto unwritten = static_cast<std::int64_t>(count_nan(spec_.type, all));
   if (unwritten == 0) {
     return {};
   }
+  std::size_t at = 0;
+  while (at + 1 < count && !std::isnan(decode(spec_.type, &all[at * size_of(spec_.type)]))) {
+    ++at;
+  }
+  const auto first = static_cast<std::int64_t>(at);
   return fmt::format("{} elements are NaN or were never written, the first at row {}, column {}",
                      unwritten, first / spec_.columns, first % spec_.columns);
 }
 
 std::uint64_t Placement::fingerprint(gpu::Stream& stream) const {
   const std::size_t bytes = std::min(spec_.bytes(), kFingerprint);
-  std::vector<std::byte> data = download(operands_.output, bytes, stream);
-  if (operands_.row_scale != 0) {
-    const std::vector<std::byte> scales = download(operands_.row_scale, row_scale_bytes(), stream);
-    data.insert(data.end(), scales.begin(), scales.end());
-  }
   std::uint64_t hash = 0xcbf29ce484222325U;  // FNV-1a, by words
-  for (std::size_t at = 0; at < data.size(); at += sizeof(std::uint64_t)) {
-    std::uint64_t word = 0;
-    std::memcpy(&word, data.data() + at, std::min(sizeof word, data.size() - at));
-    hash = (hash ^ word) * 0x100000001b3U;
+  const auto add = [&hash](std::span<const std::byte> data) {
+    for (std::size_t at = 0; at < data.size(); at += sizeof(std::uint64_t)) {
+      std::uint64_t word = 0;
+      std::memcpy(&word, &data[at], std::min(sizeof word, data.size() - at));
+      hash = (hash ^ word) * 0x100000001b3U;
+    }
+  };
+  add(peek(operands_.output, bytes, stream));
+  if (operands_.row_scale != 0) {
+    add(peek(operands_.row_scale, row_scale_bytes(), stream));
   }
   return hash;
 }

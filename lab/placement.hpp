@@ -45,12 +45,16 @@ class Placement {
   }
   [[nodiscard]] std::vector<std::byte> download(gpu::DevicePtr from, std::size_t bytes,
                                                 gpu::Stream& stream) const;
+  /// The same, good until the next call.
+  [[nodiscard]] std::span<const std::byte> peek(gpu::DevicePtr from, std::size_t bytes,
+                                                gpu::Stream& stream) const;
 
   gpu::Device& device_;
   OutputSpec spec_;
   Operands operands_;
   std::size_t bytes_ = 0;
   std::vector<gpu::DeviceBuffer> buffers_;
+  mutable std::vector<std::byte> peeked_;
 };
 
 /// A tensor's elements on the device.

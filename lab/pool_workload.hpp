@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -34,25 +33,35 @@ class PoolWorkload final : public Workload {
   [[nodiscard]] DType operand_type() const override { return DType::kBF16; }
 
  private:
-  enum class Defect : std::uint8_t { kNone, kDropLastToken, kDropGelu, kSkipResidual };
+  enum class Defect : std::uint8_t {
+    kNone,
+    kSkipInputNorm,
+    kDropLastToken,
+    kDropGelu,
+    kSkipResidual
+  };
   PoolWorkload(const gpu::PoolProblem& problem, std::vector<Tensor> inputs, Tensor keys,
                Defect defect);
+
+  template <typename Number>
+  struct Known {
+    std::once_flag computed;
+    std::vector<Number> embedding;
+  };
 
   /// One image's embedding, in float64 or in f32 with what a framework stores rounded to bf16.
   template <typename Number>
   [[nodiscard]] std::vector<Number> embedding(std::int64_t image) const;
   /// A tile of embeddings; each is computed once, however many tiles ask for it.
   template <typename Number>
-  void fill(const Tile& tile, std::span<double> values,
-            std::map<std::int64_t, std::vector<Number>>& known) const;
+  void fill(const Tile& tile, std::span<double> values, std::vector<Known<Number>>& known) const;
 
   gpu::PoolProblem problem_;
   std::vector<Tensor> inputs_;
-  Tensor keys_;  // (heads, hidden), which inputs_ has in the kernel's own order
+  Tensor keys_;  // (heads, hidden), which inputs_ has as the kernel takes them
   Defect defect_ = Defect::kNone;
-  mutable std::mutex mutex_;
-  mutable std::map<std::int64_t, std::vector<double>> exact_;
-  mutable std::map<std::int64_t, std::vector<float>> rounded_;
+  mutable std::vector<Known<double>> exact_;  // of each image
+  mutable std::vector<Known<float>> rounded_;
 };
 
 }  // namespace fovea::lab

@@ -89,36 +89,15 @@ void keep_largest(std::vector<HotSpot>& spots) {
   std::erase_if(spots, [](const HotSpot& spot) { return spot.share < 0.01; });
 }
 
-/// Gives the hot spots their places, and gathers them by role.
-void place(Profile& profile, int arch) {
+/// Gives a profile its places from the machine code that this program carries.
+void find_places(Profile& profile, int arch) {
   const gpu::KernelImage* const image = gpu::find_kernel_image(profile.kernel, arch);
-  if (image != nullptr && on_path("nvdisasm")) {
-    const std::vector<std::vector<Frame>> frames = frames_of(disassemble(*image, {"-gi", "-c"}));
-    std::map<std::string, std::map<std::string, double>> roles;
-    for (std::size_t i = 0; i < std::min(frames.size(), profile.hot_spots.size()); ++i) {
-      HotSpot& spot = profile.hot_spots[i];
-      if (frames[i].empty()) {
-        continue;
-      }
-      const auto own = std::ranges::find_if_not(frames[i], is_vocabulary);
-      spot.where = (own == frames[i].end() ? frames[i].back() : *own).text();
-      // The entry only calls the kernel's body, in which each role is a call.
-      const std::size_t depth = frames[i].size();
-      roles[source_line(frames[i][depth >= 2 ? depth - 2 : 0])][spot.reason] += spot.share;
-    }
-    for (const auto& [where, reasons] : roles) {
-      HotSpot role;
-      role.where = where;
-      double most = -1;
-      for (const auto& [reason, share] : reasons) {
-        role.share += share;
-        if (share > most) {
-          most = share;
-          role.reason = reason;
-        }
-      }
-      profile.roles.push_back(std::move(role));
-    }
+  if (image == nullptr || image->code == gpu::Code::kPtx) {
+    profile.no_places = "this program carries no machine code of the kernel";
+  } else if (!on_path("nvdisasm")) {
+    profile.no_places = "nvdisasm is not on the PATH; it comes with CUDA";
+  } else {
+    place(profile, disassemble(*image, {"-gi", "-c"}));
   }
   keep_largest(profile.hot_spots);
   keep_largest(profile.roles);
@@ -158,6 +137,40 @@ std::string percent(double share) {
 }
 
 }  // namespace
+
+void place(Profile& profile, const std::string& disassembly) {
+  const std::vector<std::vector<Frame>> frames = frames_of(disassembly);
+  std::map<std::string, std::map<std::string, double>> roles;
+  for (std::size_t i = 0; i < std::min(frames.size(), profile.hot_spots.size()); ++i) {
+    HotSpot& spot = profile.hot_spots[i];
+    if (frames[i].empty()) {
+      continue;
+    }
+    const auto own = std::ranges::find_if_not(frames[i], is_vocabulary);
+    spot.where = (own == frames[i].end() ? frames[i].back() : *own).text();
+    // The entry only calls the kernel's body, in which each role is a call.
+    const std::size_t depth = frames[i].size();
+    roles[source_line(frames[i][depth >= 2 ? depth - 2 : 0])][spot.reason] += spot.share;
+  }
+  for (const auto& [where, reasons] : roles) {
+    HotSpot role;
+    role.where = where;
+    double most = -1;
+    for (const auto& [reason, share] : reasons) {
+      role.share += share;
+      if (share > most) {
+        most = share;
+        role.reason = reason;
+      }
+    }
+    profile.roles.push_back(std::move(role));
+  }
+  if (roles.empty()) {
+    profile.no_places =
+        "this program's kernels were built without the lines of their sources; configure with "
+        "-DFOVEA_KERNEL_LINES=ON and build again";
+  }
+}
 
 std::vector<Profile> profile(const Card& card, const std::string& case_name,
                              const std::string& level, int device_index,
@@ -202,7 +215,7 @@ std::vector<Profile> profile(const Card& card, const std::string& case_name,
     fail("ncu saw no kernel of {}", card.name);
   }
   for (Profile& one : profiles) {
-    place(one, arch);
+    find_places(one, arch);
   }
   return profiles;
 }
@@ -243,6 +256,9 @@ std::string to_text(const Profile& profile) {
       profile.bank_conflicts);
   for (const auto& [reason, share] : profile.stalls) {
     text += fmt::format("  {:>4} of waiting: {}\n", percent(share), reason);
+  }
+  if (!profile.no_places.empty()) {
+    text += fmt::format("  no places in the sources: {}\n", profile.no_places);
   }
   for (const HotSpot& role : profile.roles) {
     text += fmt::format("  {:>4} of samples in {}, most waiting for {}\n", percent(role.share),
@@ -287,6 +303,7 @@ std::string to_json(const std::vector<Profile>& profiles) {
                    {"registers", one.registers},
                    {"bank_conflicts", one.bank_conflicts},
                    {"stalls", std::move(stalls)},
+                   {"no_places", one.no_places},
                    {"roles", spots(one.roles)},
                    {"hot_spots", spots(one.hot_spots)}});
   }

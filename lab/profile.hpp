@@ -39,6 +39,7 @@ struct Profile {
   double shared_accesses = 0.0;  // rows of banks that were read or written, conflicts included
   std::vector<std::pair<std::string, double>> stalls;  // reasons in words, shares of waiting warps
   std::vector<HotSpot> hot_spots;
+  std::string no_places;  // why hot spots have no places and there are no roles; else empty
   /// The same by the role that the waiting warps have in the kernel: the place in its body from
   /// which the instruction was inlined, with the chief reasons.
   std::vector<HotSpot> roles;
@@ -63,6 +64,10 @@ struct GateResult {
 /// The kernels in ncu's "raw" and "source" pages, as comma-separated values. Throws fovea::Error
 /// that names a counter or a column that should be there and is not.
 [[nodiscard]] std::vector<Profile> read_profile(std::string_view raw, std::string_view source);
+
+/// Gives the hot spots their places, and gathers them by role, from what nvdisasm -gi printed of
+/// the kernel.
+void place(Profile& profile, const std::string& disassembly);
 
 /// What bounds the kernel, in a sentence or two.
 [[nodiscard]] std::string verdict(const Profile& profile);

@@ -8,11 +8,13 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/thread_pool.hpp"
 
 namespace fovea::lab {
 namespace {
 
 constexpr std::int64_t kDrawBlock = 4'194'301;  // the largest prime below 2^22
+constexpr std::size_t kDrawnAtOnce = 1U << 16;  // by one thread, from a seed of its own
 
 template <typename T>
 T load_as(const std::byte* data) {
@@ -39,26 +41,40 @@ double clamped(DType type, double value) {
   }
 }
 
+/// The elements from `data` on, as many as `to` takes; the type is looked at once for all.
+void decode_all(DType type, const std::byte* data, std::span<float> to) {
+  const auto each = [&]<typename T>(T, const auto& value_of) {
+    for (float& value : to) {
+      value = static_cast<float>(value_of(load_as<T>(data)));
+      data += sizeof(T);
+    }
+  };
+  const auto number = [](auto value) { return value; };
+  const auto narrow = [](auto value) { return to_float(value); };
+  switch (type) {
+    case DType::kU8:
+      return each(std::uint8_t{}, number);
+    case DType::kI8:
+      return each(std::int8_t{}, number);
+    case DType::kE4M3:
+      return each(Float8E4M3{}, narrow);
+    case DType::kF16:
+      return each(Float16{}, narrow);
+    case DType::kBF16:
+      return each(BFloat16{}, narrow);
+    case DType::kF32:
+      return each(float{}, number);
+    case DType::kF64:
+      return each(double{}, number);
+  }
+}
+
 }  // namespace
 
 float decode(DType type, const std::byte* data) {
-  switch (type) {
-    case DType::kU8:
-      return static_cast<float>(std::to_integer<std::uint8_t>(*data));
-    case DType::kI8:
-      return static_cast<float>(load_as<std::int8_t>(data));
-    case DType::kE4M3:
-      return to_float(load_as<Float8E4M3>(data));
-    case DType::kF16:
-      return to_float(load_as<Float16>(data));
-    case DType::kBF16:
-      return to_float(load_as<BFloat16>(data));
-    case DType::kF32:
-      return load_as<float>(data);
-    case DType::kF64:
-      return static_cast<float>(load_as<double>(data));
-  }
-  fail("no such element type");
+  float value = 0.0F;
+  decode_all(type, data, {&value, 1});
+  return value;
 }
 
 void encode(DType type, double value, std::byte* data) {
@@ -93,12 +109,19 @@ Tensor Tensor::random(std::string name, DType type, std::int64_t rows, std::int6
   const std::int64_t elements = std::min(tensor.count(), kDrawBlock);
   const std::size_t size = size_of(type);
   std::vector<std::byte> block(static_cast<std::size_t>(elements) * size);
-  std::mt19937_64 engine(seed * 0x9e3779b97f4a7c15U + 1);
-  std::normal_distribution<float> normal(static_cast<float>(draw.mean),
-                                         static_cast<float>(draw.deviation));
-  for (std::byte* at = block.data(); at != block.data() + block.size(); at += size) {
-    encode(type, clamped(type, double{normal(engine)}), at);
-  }
+  const auto draw_part = [&](std::size_t part, int) {
+    std::mt19937_64 engine((seed + 1) * 0x9e3779b97f4a7c15U + part);
+    std::normal_distribution<float> normal(static_cast<float>(draw.mean),
+                                           static_cast<float>(draw.deviation));
+    const std::size_t first = part * kDrawnAtOnce * size;
+    const std::size_t end = std::min(first + kDrawnAtOnce * size, block.size());
+    for (std::size_t at = first; at < end; at += size) {
+      encode(type, clamped(type, double{normal(engine)}), block.data() + at);
+    }
+  };
+  const std::size_t parts = (block.size() / size + kDrawnAtOnce - 1) / kDrawnAtOnce;
+  ThreadPool pool(std::min(available_threads(), static_cast<int>(parts)));
+  pool.parallel_for(parts, draw_part);
   tensor.block_ = std::make_shared<const std::vector<std::byte>>(std::move(block));
   return tensor;
 }
@@ -147,12 +170,13 @@ double Tensor::at(std::int64_t row, std::int64_t column) const {
 }
 
 void Tensor::read(std::int64_t first, std::span<float> to) const {
-  const std::size_t size = size_of(type_);
   const auto elements = static_cast<std::size_t>(block_elements());
   auto element = static_cast<std::size_t>(first) % elements;
-  for (float& value : to) {
-    value = decode(type_, block_->data() + element * size);
-    element = element + 1 == elements ? 0 : element + 1;
+  while (!to.empty()) {
+    const std::size_t run = std::min(elements - element, to.size());
+    decode_all(type_, block_->data() + element * size_of(type_), to.first(run));
+    to = to.subspan(run);
+    element = 0;
   }
 }
 
@@ -192,6 +216,18 @@ Tensor Tensor::columns_swapped(std::int64_t first, std::int64_t second, std::int
     }
     return row * columns_ + from;
   });
+}
+
+Tensor Tensor::neighbours_swapped() const {
+  constexpr std::int64_t kLooked = 100;
+  std::int64_t best = 0;
+  const auto step = [this](std::int64_t column) {
+    return std::abs(at(0, column + 1) - at(0, column));
+  };
+  for (std::int64_t column = 1; column + 1 < std::min(columns_, kLooked); ++column) {
+    best = step(column) > step(best) ? column : best;
+  }
+  return columns_swapped(best, best + 1, 1);
 }
 
 Tensor Tensor::with(std::int64_t row, std::int64_t column, double value) const {

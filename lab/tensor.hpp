@@ -50,6 +50,12 @@ class Tensor {
   [[nodiscard]] double at(std::int64_t row, std::int64_t column) const;
   /// Elements first, first + 1, ... in row-major order.
   void read(std::int64_t first, std::span<float> to) const;
+  /// The elements of one row.
+  [[nodiscard]] std::vector<float> row(std::int64_t index) const {
+    std::vector<float> values(static_cast<std::size_t>(columns_));
+    read(index * columns_, values);
+    return values;
+  }
   /// What repeats: elements 0, 1, ... as stored.
   [[nodiscard]] std::span<const std::byte> block() const { return *block_; }
 
@@ -59,6 +65,9 @@ class Tensor {
   /// The same with two spans of `width` columns swapped in every row.
   [[nodiscard]] Tensor columns_swapped(std::int64_t first, std::int64_t second,
                                        std::int64_t width) const;
+  /// The same with two neighbouring columns swapped: of the first hundred, the two that differ most
+  /// in the first row. Others might be all but equal.
+  [[nodiscard]] Tensor neighbours_swapped() const;
   /// The same with one other element.
   [[nodiscard]] Tensor with(std::int64_t row, std::int64_t column, double value) const;
 

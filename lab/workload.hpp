@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -12,19 +13,11 @@
 #include "gpu/device/device.hpp"
 #include "gpu/launch/launch.hpp"
 #include "lab/tensor.hpp"
+#include "ops/reference/judge.hpp"
 
 namespace fovea::lab {
 
-/// A part of the output, compared as one: errors that stay in one place must not drown in the rest.
-struct Tile {
-  std::int64_t row = 0;
-  std::int64_t column = 0;
-  std::int64_t rows = 0;
-  std::int64_t columns = 0;
-
-  [[nodiscard]] std::size_t count() const { return static_cast<std::size_t>(rows * columns); }
-  friend bool operator==(const Tile&, const Tile&) = default;
-};
+using ops::reference::Tile;
 
 /// What a kernel writes: a row-major matrix, and a scale for each row when `row_scale` says so.
 /// Element (r, c) stands for stored * scale * row_scale[r].
@@ -38,7 +31,10 @@ struct OutputSpec {
   /// Index of the input whose content the output holds before the launch, for kernels that add to
   /// it; others find NaN there.
   int initial = -1;
+  /// The type that results are rounded to when it is narrower than the one they are stored in.
+  std::optional<DType> rounded_to{};
 
+  [[nodiscard]] DType precision() const { return rounded_to.value_or(type); }
   [[nodiscard]] std::size_t bytes() const {
     return static_cast<std::size_t>(rows * columns) * size_of(type);
   }
@@ -146,13 +142,5 @@ class Workload {
   /// Without a workload where rows do not stand alone.
   [[nodiscard]] virtual Poisoned poisoned() const { return {}; }
 };
-
-/// Rows and columns of a tile; one that is zero or unwritten must be noticed.
-inline constexpr std::int64_t kTile = 128;
-
-/// The tiles that are compared: all of a small output; else the corners, the ragged ends and some
-/// at random. `most` is how many at the most.
-[[nodiscard]] std::vector<Tile> sample_tiles(std::int64_t rows, std::int64_t columns,
-                                             std::size_t most, std::uint64_t seed);
 
 }  // namespace fovea::lab

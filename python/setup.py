@@ -18,12 +18,12 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 def version() -> str:
     found = re.search(r"project\(fovea VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text())
     if not found:
-        raise SystemExit(f"{ROOT / 'CMakeLists.txt'} names no version of the project")
+        raise SystemExit(f"{ROOT / 'CMakeLists.txt'} has no version of the project")
     return found[1]
 
 
 class BuildWithLibrary(build_py):
-    """The modules, and beside them what CMake installs as the component `python`."""
+    """Copies the modules, and beside them what CMake installs as the component `python`."""
 
     def run(self):
         shutil.rmtree(self.build_lib, ignore_errors=True)  # modules that were removed since

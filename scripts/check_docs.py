@@ -15,7 +15,7 @@ COMMAND = re.compile(r"(?:^|[`\s/])fovea ([a-z]+)\b", re.M)
 def main() -> int:
     found = []
     documents = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("examples/**/*.md")]
-    commands = {p.stem for p in ROOT.glob("cli/*.cpp")} - {"main"}
+    commands = {p.stem.removesuffix("_command") for p in ROOT.glob("cli/*_command.cpp")}
     for document in documents:
         text = document.read_text()
         name = document.relative_to(ROOT)
@@ -28,7 +28,7 @@ def main() -> int:
         for block in re.findall(r"```\w*\n(.*?)```|`([^`\n]+)`", text, re.S):
             for command in COMMAND.findall("\n".join(block)):
                 if commands and command not in commands:
-                    found.append(f"{name}: `fovea {command}` is no subcommand")
+                    found.append(f"{name}: `fovea {command}` is not a subcommand")
     print("\n".join(found) if found else f"documents: paths and commands of {len(documents)} exist")
     return 1 if found else 0
 

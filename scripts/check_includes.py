@@ -1,120 +1,133 @@
 #!/usr/bin/env python3
-"""Checks the include graph: which folder may include which, as docs/architecture.md draws it."""
+"""Checks that sources include only what the tables of docs/architecture.md allow, and that none is too long.
 
+    python3 scripts/check_includes.py [ROOT]    ROOT: the tree to check, this one by default
+"""
+
+import fnmatch
 import pathlib
 import re
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-
-# folder -> folders whose headers it may include, beside its own. include/fovea (std types only)
-# may be included by all.
-ALLOWED = {
-    "include/fovea": set(),
-    "include/fovea/c": set(),
-    "src/core": set(),
-    "src/io": {"src/core"},
-    "src/image": {"src/core"},
-    "src/ops": {"src/core"},
-    "src/model": {"src/ops", "src/io", "src/core"},
-    "src/cpu": {"src/ops", "src/core"},
-    "src/gpu/device": {"src/core", "kernels/list"},
-    "src/gpu/launch": {"src/gpu/device", "src/ops", "src/core", "kernels", "kernels/list"},
-    "src/gpu/nvidia": {"src/gpu/device", "src/core"},
-    "src/gpu": {"src/gpu/launch", "src/gpu/nvidia", "src/gpu/device", "src/ops", "src/core"},
-    "src/quantize": {"src/model", "src/ops", "src/core"},
-    "src/pipeline": {"src/model", "src/ops", "src/image", "src/io", "src/core"},
-    "src/hub": {"src/io", "src/core"},
-    "src/search": {"src/image", "src/io", "src/core"},
-    "src/api": {
-        "src", "src/core", "src/io", "src/image", "src/ops", "src/model", "src/cpu",
-        "src/gpu", "src/quantize", "src/pipeline", "src/hub", "src/search",
-    },
-    "src/c": {"include/fovea/c", "src/cpu", "src/gpu/launch", "src/gpu/device", "src/ops", "src/core"},
-    "src": {"src/cpu", "src/gpu", "src/gpu/device", "src/ops", "src/core"},  # backends.cpp, the composition root
-    # Device code: the lower layers first. What .cu and .cuh files share with launchers is *_params.hpp.
-    "kernels/ptx": set(),
-    "kernels/pipe": {"kernels/ptx"},
-    "kernels/tile": {"kernels/ptx"},
-    "kernels/epilogue": {"kernels/ptx"},
-    "kernels": {"kernels/ptx", "kernels/pipe", "kernels/tile", "kernels/epilogue"},
-    "lab": {
-        "src/gpu", "src/gpu/launch", "src/gpu/nvidia", "src/gpu/device", "src/ops", "src/io", "src/core", "kernels",
-    },
-    "cli": {"lab", "src/gpu/device", "src/io"},
-    "examples": set(),
-    "python/native": {"include/fovea/c"},
-}
-# Headers that kernels/variants.py makes, and the folder that each counts as one of.
-GENERATED = {"kernels/kernel_list.hpp": "kernels/list", "kernels/variants.hpp": "kernels"}
-# Device libraries and threads stay where they belong.
-THIRD_PARTY_ONLY_IN = {
-    "oneapi/dnnl": {"src/cpu"},
-    "curl/": {"src/hub"},
-    "archive": {"src/pipeline"},
-    "CLI/": {"cli"},
-    "torch/": {"python/native"},
-}
-INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+SUFFIXES = (".c", ".cpp", ".cu", ".cuh", ".h", ".hpp")
+MOST_LINES = 550
+INCLUDE = re.compile(r'\s*#\s*include\s*([<"])([^>"]+)[>"]')
+NAME = re.compile(r"`([^`]+)`")
+# What a cell may consist of: names in backticks with commas between them, or a dash for nothing.
+CELL = re.compile(r"-|`[^`]+`(, `[^`]+`)*")
 
 
-def folder_of(path: pathlib.Path) -> str:
-    """The key of ALLOWED that `path` belongs to: sub-folders count with their parent."""
-    parts = path.relative_to(ROOT).parts
-    for depth in (3, 2):
-        if len(parts) > depth and "/".join(parts[:depth]) in ALLOWED:
-            return "/".join(parts[:depth])
-    return "/".join(parts[:2]) if parts[0] == "src" and len(parts) > 2 else parts[0]
+class Tree:
+    """The sources below `root`, and the rules for them in its docs/architecture.md."""
 
+    def __init__(self, root: pathlib.Path):
+        self.root = root
+        self.problems: list[str] = []
+        self.rules = self._table("may include")
+        self.homes = self._table("only in")
+        self.generator = root / "kernels/variants.py"
+        tops = [p for p in root.iterdir() if p.is_dir() and p.name[0] != "." and p.name not in ("build", "dist")]
+        self.files = sorted(p for top in tops for p in (top, *top.rglob("*")))
 
-def owner_of(include: str) -> str | None:
-    """The folder whose header a quoted include names, or None when no such header is ours."""
-    if include in GENERATED:
-        return GENERATED[include]
-    for base in ("include", "src", "."):
-        candidate = ROOT / base / include
-        if candidate.is_file():
-            return folder_of(candidate)
-    return None
+    def _table(self, last: str) -> dict[str, list[str]]:
+        """The table whose last column has that title: names of the first column to names of the last."""
+        rows: dict[str, list[str]] = {}
+        inside = False
+        for number, line in enumerate((self.root / "docs/architecture.md").read_text().splitlines(), 1):
+            cells = [cell.strip() for cell in line.strip("|").split("|")] if line.startswith("|") else []
+            inside = bool(cells) and (inside or cells[-1] == last)
+            if not inside or cells[-1] == last or set(cells[-1]) == {"-"} and len(cells[-1]) > 1:
+                continue
+            if not NAME.fullmatch(cells[0]) or not CELL.fullmatch(cells[-1]):
+                self.problems.append(f"docs/architecture.md:{number}: expected `name` | ... | `name`, `name` or -")
+            else:
+                rows[cells[0].strip("`").rstrip("/")] = [name.rstrip("/") for name in NAME.findall(cells[-1])]
+        if not rows:
+            self.problems.append(f'docs/architecture.md: there is no table with a column "{last}"')
+        return rows
 
+    def place_of(self, path: pathlib.Path) -> tuple[str, str] | None:
+        """The row that `path` belongs to, and the folder that it stands for: the nearest one that has a row."""
+        relative = path.relative_to(self.root)
+        for place in map(str, (relative, *relative.parents)):
+            names = [name for name in self.rules if name.count("/") == place.count("/")]
+            row = place if place in names else next((name for name in names if fnmatch.fnmatch(place, name)), None)
+            if row:
+                return row, row if place == str(relative) else place
+        return None
 
-def problems_in(path: pathlib.Path) -> list[str]:
-    folder = folder_of(path)
-    found = []
-    for number, line in enumerate(path.read_text().splitlines(), 1):
-        where = f"{path.relative_to(ROOT)}:{number}"
-        if folder == "include/fovea" and re.match(r"\s*#\s*if", line):
-            found.append(f"{where}: public headers have no #if")
+    def header(self, source: pathlib.Path, include: str) -> pathlib.Path | None:
+        """The file of ours that a quoted include names; it need not exist when the build makes it."""
+        parts = source.relative_to(self.root).parts
+        bases = [source.parent, *(self.root / base for base in ("include", "src", "."))]
+        if parts[0] == "tests":
+            bases += [self.root / "tests", self.root / "tests" / parts[1]]
+        found = next((base / include for base in bases if (base / include).is_file()), None)
+        return self.root / include if found is None and self.is_generated(include) else found
+
+    def is_generated(self, include: str) -> bool:
+        """Whether kernels/variants.py makes the header when the kernels are built."""
+        folder, _, name = include.rpartition("/")
+        if folder != "kernels" or not self.generator.is_file():
+            return False
+        return f"include/kernels/{name}" in self.generator.read_text()
+
+    def check_rows(self) -> None:
+        """Rows and names in them that stand for nothing are mistakes, or left behind."""
+        every = [str(p.relative_to(self.root)) for p in self.files]
+        for row, allowed in self.rules.items():
+            for name in (row, *allowed):
+                if not fnmatch.filter(every, name) and not self.is_generated(name):
+                    self.problems.append(f"docs/architecture.md: `{name}` of the row `{row}` does not exist")
+
+    def check_source(self, path: pathlib.Path) -> None:
+        lines = path.read_text().splitlines()
+        relative = path.relative_to(self.root)
+        if len(lines) > MOST_LINES:
+            self.problems.append(f"{relative}: has {len(lines)} lines; split it, {MOST_LINES} are allowed")
+        if path.suffix not in SUFFIXES:
+            return
+        place = self.place_of(path)
+        if place is None:
+            self.problems.append(f"{relative}: its folder has no row in docs/architecture.md")
+            return
+        for number, line in enumerate(lines, 1):
+            problem = self.problem_in(line, path, *place)
+            if problem:
+                self.problems.append(f"{relative}:{number}: {problem}")
+
+    def problem_in(self, line: str, path: pathlib.Path, row: str, place: str) -> str:
+        if row == "include/fovea" and re.match(r"\s*#\s*if", line):
+            return "public headers have no #if"
         match = INCLUDE.match(line)
         if not match:
-            continue
+            return ""
         style, include = match.groups()
-        for prefix, homes in THIRD_PARTY_ONLY_IN.items():
-            if include.startswith(prefix) and folder not in homes:
-                found.append(f"{where}: <{include}> may be included only from {sorted(homes)}")
+        for prefix, homes in self.homes.items():
+            if include.startswith(prefix) and row not in homes:
+                return f"<{include}> may be included only in {' and '.join(homes)}"
         if style == "<":
-            continue
-        owner = owner_of(include)
-        if owner is None:
-            found.append(f'{where}: "{include}" is not found from include/ or src/')
-        elif owner not in (folder, "include/fovea") and owner not in ALLOWED[folder]:
-            found.append(f'{where}: {folder} may not include "{include}" of {owner}')
-    return found
+            return ""
+        header = self.header(path, include)
+        if header is None:
+            return f'"{include}" is not found: name it from include/, src/ or the root'
+        owner = self.place_of(header)
+        names = {str(header.relative_to(self.root)), owner[1] if owner else ""}
+        if place in names or "include/fovea" in names:
+            return ""
+        if any(fnmatch.fnmatch(name, allowed) for name in names for allowed in self.rules[row]):
+            return ""
+        return f'{place} may not include "{include}" of {owner[1] if owner else "no row"}'
 
 
 def main() -> int:
-    found = []
-    checked = 0
-    for folder in ("include", "src", "kernels", "lab", "cli", "examples", "python"):
-        paths = (ROOT / folder).rglob("*")
-        for path in sorted(p for p in paths if p.suffix in (".cpp", ".hpp", ".h", ".cu", ".cuh")):
-            checked += 1
-            if folder_of(path) not in ALLOWED:
-                found.append(f"{path.relative_to(ROOT)}: folder without a rule in {__file__}")
-                continue
-            found += problems_in(path)
-    print("\n".join(found) if found else f"include graph: {checked} files obey it")
-    return 1 if found else 0
+    tree = Tree(pathlib.Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else pathlib.Path(__file__).resolve().parent.parent)
+    tree.check_rows()
+    sources = [p for p in tree.files if p.suffix in (*SUFFIXES, ".py")]
+    for path in sources:
+        tree.check_source(path)
+    print("\n".join(tree.problems) if tree.problems else f"include graph and lengths: {len(sources)} files obey them")
+    return 1 if tree.problems else 0
 
 
 if __name__ == "__main__":

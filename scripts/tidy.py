@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""clang-tidy over the sources named on standard input: several of a folder at a time, as one source.
+"""Runs clang-tidy over the sources named on standard input: several of a folder at a time, as one source.
 
-Most of clang-tidy's time goes to what the sources include, and a group includes it once. A clean
-group means clean sources; of any other each source is looked at alone, and what that finds counts.
-usage: tidy.py BUILD_FOLDER   (it holds compile_commands.json)
+clang-tidy spends most of its time on included headers, and a group includes them once. The sources of a
+clean group are clean; those of any other group are checked alone, and only those findings count.
+usage: tidy.py BUILD_FOLDER   (which holds compile_commands.json)
 """
 
 import concurrent.futures
@@ -20,12 +20,12 @@ OUT = ROOT / "build/tidy"
 MOST = 16  # sources of a group
 # Highway's sources include themselves, by name.
 ALONE = re.compile(r"^#include .hwy/foreach_target\.h", re.M)
-# What these declare in a source.
+# Names that a source declares with these.
 NAMES = re.compile(r"^(?:using (?:\w+::)+(\w+);|namespace (\w+) = )", re.M)
 
 
 def flags_of(build: pathlib.Path) -> dict[str, list[str]]:
-    """Of each source its compiler's command, without the source and the output."""
+    """The compiler's command for each source, without the source and the output."""
     found = {}
     for entry in json.loads((build / "compile_commands.json").read_text()):
         command = shlex.split(entry["command"])
@@ -43,14 +43,14 @@ def tidy(folder: pathlib.Path, source: str) -> tuple[bool, str]:
 
 
 def uses_its_names(text: str) -> bool:
-    """Whether none of its names is there for others alone, which a group would hide."""
+    """Whether the source uses all names that it declares itself, because a group would hide unused ones."""
     code = re.sub(r"//.*", "", text)
     return all(re.search(rf"(?<![\w:.>]){name}\b" if name else rf"\b{alias}::", code)
                for name, alias in NAMES.findall(code))
 
 
 def grouped(sources: list[str], flags: dict[str, list[str]]) -> list[list[str]]:
-    """Sources of one folder and of the same flags, the largest groups first."""
+    """Groups of sources of one folder with the same flags, the largest groups first."""
     by_flags: dict[tuple[str, ...], list[str]] = {}
     groups = []
     for source in sources:
@@ -75,7 +75,7 @@ def main() -> None:
         sys.exit(f"{build}/compile_commands.json lacks {', '.join(unknown)}; configure it again")
 
     OUT.mkdir(parents=True, exist_ok=True)
-    jobs = []  # the sources of a group, and what holds them all
+    jobs = []  # the sources of a group, and the file that holds them all
     commands = []
     for number, group in enumerate(grouped(sources, flags)):
         one = group[0]

@@ -1,4 +1,4 @@
-// The composition root: device names to backends.
+// The composition root: turns device names into backends.
 #include "backends.hpp"
 
 #include <charconv>
@@ -15,7 +15,7 @@
 namespace fovea {
 namespace {
 
-/// The number that the text is, if it is one and not negative.
+/// The number in the text, when all of it is a number that is not negative.
 std::optional<int> whole_number(std::string_view text) {
   int number = -1;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -37,14 +37,14 @@ std::optional<int> cuda_index(std::string_view device) {
   return whole_number(device.substr(kCuda.size() + 1));
 }
 
-/// For measurements: how many images go through the network together, and whether operators are
-/// timed one by one.
+/// Reads the variables for measurements: how many images go through the network together, and
+/// whether operators are timed one by one.
 gpu::GpuOptions gpu_options(const EncoderOptions& options) {
   gpu::GpuOptions asked{.precision = options.precision, .threads = options.threads};
   if (const char* slice = std::getenv("FOVEA_GPU_SLICE"); slice != nullptr) {
     const std::optional<int> images = whole_number(slice);
     if (!images) {
-      fail("FOVEA_GPU_SLICE is '{}'; it takes a number of images, 0 for as many as pay", slice);
+      fail("FOVEA_GPU_SLICE is '{}'; expected a number of images, or 0 for the default", slice);
     }
     asked.slice_images = *images;
   }
@@ -58,14 +58,14 @@ std::unique_ptr<ops::Backend> make_cpu(const EncoderOptions& options, std::strin
       {.precision = options.precision, .threads = options.threads, .note = std::move(note)});
 }
 
-/// One that cannot be used hides no other: its place in the list is its index.
+/// Describes an unusable GPU too, because the place in the list is the index.
 std::string describe_gpu(int index) {
   try {
     const gpu::DeviceInfo info = gpu::open_cuda_device(index)->info();
     return fmt::format("{} (sm_{}, {:.1f} GiB)", info.name, info.arch(),
                        static_cast<double>(info.memory_bytes) / (1 << 30));
   } catch (const Error& error) {
-    return fmt::format("cuda:{} cannot be used ({})", index, error.what());
+    return fmt::format("cuda:{} is unusable ({})", index, error.what());
   }
 }
 
@@ -73,7 +73,7 @@ std::string describe_gpu(int index) {
 
 std::unique_ptr<ops::Backend> make_backend(const EncoderOptions& options) {
   if (options.threads < 0) {
-    fail("{} threads cannot be; 0 takes one for each CPU", options.threads);
+    fail("invalid thread count {}; use 0 for one per CPU", options.threads);
   }
   gpu::check_forced_kernel();
   if (options.device == "cpu") {
@@ -84,14 +84,14 @@ std::unique_ptr<ops::Backend> make_backend(const EncoderOptions& options) {
     return gpu::make_gpu_backend(gpu::open_cuda_device(*index), asked);
   }
   if (options.device != "auto") {
-    fail("device '{}' is unknown; use auto, cpu, cuda or cuda:N", options.device);
+    fail("unknown device '{}'; use auto, cpu, cuda or cuda:N", options.device);
   }
   try {
     return gpu::make_gpu_backend(gpu::open_cuda_device(), gpu_options(options));
   } catch (const gpu::NoGpu&) {
     return make_cpu(options);  // the backend's description says what was chosen
   } catch (const Error& error) {
-    // Somebody has a GPU and would wonder at the speed.
+    // The user has a GPU and would be surprised by the speed.
     return make_cpu(options, fmt::format("the GPU is not used: {}", error.what()));
   }
 }
@@ -99,7 +99,7 @@ std::unique_ptr<ops::Backend> make_backend(const EncoderOptions& options) {
 bool auto_takes_gpu() {
   try {
     return gpu::reason_without_kernels(gpu::open_cuda_device()->info()).empty();
-  } catch (const Error&) {  // whatever it is, make_backend tells it
+  } catch (const Error&) {  // make_backend reports it
     return false;
   }
 }

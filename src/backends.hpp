@@ -10,15 +10,15 @@
 
 namespace fovea {
 
-/// Makes the backend that `options` ask for; `auto` takes the best at hand. When that is the CPU
-/// although there is a GPU, the backend's note says why.
-/// Throws fovea::Error with the reason when a named device or precision is not to be had.
+/// Makes the backend that `options` ask for; `auto` takes the best one available. When that is the
+/// CPU although there is a GPU, the backend's note says why.
+/// Throws fovea::Error with the reason when a named device or precision is unavailable.
 [[nodiscard]] std::unique_ptr<ops::Backend> make_backend(const EncoderOptions& options);
 
-/// Whether device `auto` is a GPU here, for precisions that a GPU has.
+/// Whether device `auto` is a GPU on this machine, for precisions that a GPU has.
 [[nodiscard]] bool auto_takes_gpu();
 
-/// The GPUs by index, "NVIDIA H200 (sm_90, 139.8 GiB)", or why one of them cannot be used; empty
+/// The GPUs by index: "NVIDIA H200 (sm_90, 139.8 GiB)", or the reason why one is unusable. Empty
 /// when there are none, with the reason in `why`.
 [[nodiscard]] std::vector<std::string> describe_gpus(std::string& why);
 

@@ -33,8 +33,8 @@ def gpu(run_fovea, tmp_path_factory):
 def run_fovea(fovea_bin):
     """run_fovea(*arguments, code=0, env=None, timeout=300, **popen) -> CompletedProcess.
 
-    Asserts the exit code (None: any). stdout and stderr are text; bytes that are no UTF-8 are
-    kept as surrogates. `env` adds to the environment.
+    Asserts the exit code (None: any). stdout and stderr are text; bytes that are not UTF-8
+    are kept as surrogates. `env` adds to the environment.
     """
 
     def run(*arguments, code=0, env=None, timeout=300, **popen):

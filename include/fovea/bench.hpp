@@ -14,28 +14,29 @@ struct BenchOptions {
   /// Folder or hub name, as for Encoder.
   std::string model;
   std::string device = "auto";
-  /// Compute threads; 0: one for each CPU this process may use.
+  /// Compute threads; 0: one per CPU that this process may use.
   int threads = 0;
-  /// Empty: every precision the device has, but fp32 on a GPU's machine.
+  /// Empty: every precision that the device has; on a machine with a GPU, all except fp32.
   std::vector<Precision> precisions;
-  /// Empty: 1 to 32, on a GPU 1 to 1024.
+  /// Images per batch. Empty: sizes from 1 to 32; on a GPU, from 1 to 1024.
   std::vector<std::int64_t> batch_sizes;
-  /// Time to spend on each figure, after one warm-up call; at least three calls are timed.
+  /// Seconds to spend on each figure, after one warm-up call; at least three calls are timed.
   double seconds = 3.0;
 };
 
-/// One precision at one batch size. Pixels are random and already in memory: no decoding.
+/// The figures of one precision at one batch size. Pixels are random and already in memory, so
+/// nothing is decoded.
 struct BenchFigure {
   Precision precision = Precision::kFp32;
   std::string device;
   std::int64_t batch_size = 0;
   std::int64_t calls = 0;
-  /// Seconds a batch: median, and the 10th and 90th percentiles of the timed calls.
+  /// Seconds per batch: median, and the 10th and 90th percentiles of the timed calls.
   double median_seconds = 0;
   double p10_seconds = 0;
   double p90_seconds = 0;
   double images_per_second = 0;
-  /// On a GPU: images a second of its own time, the pixels being there already; 0 on a CPU.
+  /// On a GPU: images per second of the GPU's own time, with the pixels in its memory; 0 on a CPU.
   double device_images_per_second = 0;
   double gflop_per_second = 0;
 };
@@ -48,10 +49,11 @@ struct BenchReport {
   std::vector<std::string> refused;
 };
 
-/// Runs the benchmark; `on_figure`, when given, hears of each figure as it is measured. Before it
-/// is timed, every output is checked to be finite and to differ between different images, and the
-/// first two of bf16 to be those of fp32 on the CPU, as closely as 16 bits can.
-/// Throws fovea::Error when the model or a device asked for by name cannot be used.
+/// Runs the benchmark. `on_figure`, when given, is called with each figure after it is measured.
+/// Every output is checked before it is timed: all values are finite, different images have
+/// different embeddings, and the first two in bf16 agree with fp32 on the CPU as closely as 16 bits
+/// can. Throws fovea::Error when the model or a device asked for by name is unavailable, or when an
+/// output is wrong.
 [[nodiscard]] BenchReport bench(const BenchOptions& options,
                                 const std::function<void(const BenchFigure&)>& on_figure = {});
 

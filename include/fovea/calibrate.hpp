@@ -1,4 +1,4 @@
-// Calibration: what a model needs before it runs in 8 bits.
+// Calibration: prepares a model to run in 8 bits.
 #pragma once
 
 #include <cstdint>
@@ -16,27 +16,28 @@ struct CalibrateOptions {
   std::string model;
   /// Photos of all the kinds that will be embedded.
   InputOptions input;
-  /// How many of them to look at, the first ones. 32 are enough where they are of all kinds.
+  /// How many of them to use, from the first on. 32 are enough where they are of all kinds.
   int images = 32;
   /// kInt8 or kFp8.
   Precision precision = Precision::kInt8;
-  /// Compute threads; 0: one for each CPU this process may use. The file does not depend on it.
+  /// Compute threads; 0: one per CPU that this process may use. The file does not depend on it.
   int threads = 0;
   /// Called with each input that could not be used.
   std::function<void(const JobFailure&)> on_failure;
 };
 
 struct CalibrateReport {
-  std::filesystem::path file;  ///< what was written
-  std::int64_t images = 0;     ///< looked at
+  std::filesystem::path file;  ///< the file that was written
+  std::int64_t images = 0;     ///< photos that were used
   std::uint64_t failed = 0;    ///< inputs that could not be used
   double seconds = 0;
 };
 
-/// Runs the model in fp32 on the CPU over the photos, notes what every layer reads, and writes
+/// Runs the model in fp32 on the CPU over the photos and records what every layer reads. Writes
 /// 8-bit weights, rounded so that the layers' outputs change least, with the scales of activations,
-/// as calibration-<precision>.safetensors beside the model. Throws fovea::Error when the model or
-/// the inputs cannot be used.
+/// as calibration-<precision>.safetensors beside the model. Throws fovea::Error when the precision
+/// needs no calibration, when the model or all inputs are unusable, or when the file cannot be
+/// written.
 CalibrateReport calibrate(const CalibrateOptions& options);
 
 }  // namespace fovea

@@ -1,4 +1,4 @@
-// Checking an output folder: whether all of it is as it was written, and mending what is not.
+// Checking an output folder: whether all of it is as it was written, and repairing the rest.
 #pragma once
 
 #include <atomic>
@@ -12,26 +12,26 @@ namespace fovea {
 struct CheckOptions {
   /// Output folder of an embed job, finished or not.
   std::filesystem::path output;
-  /// Goes back to the last state of the job that is proven, so that the job can go on from there.
+  /// Goes back to the last state of the job that is proven, so that the job can resume from there.
   bool repair = false;
-  /// Ends the check with an fovea::Error when it becomes true.
+  /// The check ends with a fovea::Error when this becomes true.
   const std::atomic<bool>* stop = nullptr;
 };
 
 struct CheckReport {
   bool finished = false;
   bool has_checksums = true;  // outputs of format version 1 have none: their lengths were checked
-  std::uint64_t inputs = 0;   // done, as the manifest says
+  std::uint64_t inputs = 0;   // inputs done, as the manifest says
   std::uint64_t rows = 0;
-  std::uint64_t failed = 0;
-  std::uint64_t files = 0;  // of embeddings, complete ones
+  std::uint64_t failed = 0;  // failed inputs
+  std::uint64_t files = 0;   // complete embeddings files
 
-  /// Sentences that name the file and say what is wrong with it; empty when nothing is. What was
-  /// wrong before the repair, if there was one.
+  /// Sentences that name a file and say what is wrong with it; empty when nothing is wrong. After a
+  /// repair they describe the state before it.
   std::vector<std::string> problems;
 
-  /// With problems: whether some of the rows are proven, and the state of the job that a repair
-  /// goes back to. Rows after it are computed again when the job goes on.
+  /// When there are problems: whether some of the rows are proven, and the state of the job to
+  /// which a repair goes back. Rows after it are computed again when the job resumes.
   bool can_repair = false;
   bool kept_finished = false;
   std::uint64_t kept_inputs = 0;
@@ -40,10 +40,10 @@ struct CheckReport {
 };
 
 /// Reads every file of the output and compares it with its checksum and with the counts. With
-/// `repair`, and problems, keeps every row before the first one that is not proven: it mends
-/// headers of arrays in place, writes manifest.json and checksums.jsonl anew, and leaves the other
-/// files to the embed job, which cuts them back and goes on. Where nothing is proven it changes
-/// nothing. What was written before a --retry-failed began cannot be gone back to. Throws
+/// `repair`, and when there are problems, it keeps every row before the first one that is not
+/// proven: it mends headers of arrays in place, rewrites manifest.json and checksums.jsonl, and
+/// leaves the other files to the embed job, which cuts them back and resumes. It changes nothing
+/// when nothing is proven. It cannot go back to a state before a --retry-failed began. Throws
 /// fovea::Error when the folder cannot be read or holds no output, or while another run is writing
 /// to it.
 [[nodiscard]] CheckReport check_output(const CheckOptions& options);

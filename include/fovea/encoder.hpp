@@ -38,23 +38,25 @@ enum class Precision : std::uint8_t { kAuto, kFp32, kBf16, kInt8, kFp8 };
 [[nodiscard]] Precision parse_precision(std::string_view name);
 
 struct EncoderOptions {
-  /// "auto", "cpu", "cuda" or "cuda:N". `auto` takes a GPU that can be used, else the CPU;
+  /// "auto", "cpu", "cuda" or "cuda:N". `auto` takes a GPU when one is usable, else the CPU;
   /// Encoder::device() says which.
   std::string device = "auto";
-  /// kAuto: bf16 where the device has instructions for it, else fp32. kBf16 fails where not; kFp32
-  /// is computed on CPUs only, kInt8 and kFp8 on GPUs only. kInt8 needs calibrate() once a model.
+  /// kAuto: bf16 where the device has instructions for it, else fp32. kBf16 fails on a device
+  /// without them. kFp32 runs only on CPUs; kInt8 and kFp8 run only on GPUs, after calibrate() with
+  /// that precision, once per model.
   Precision precision = Precision::kAuto;
-  /// Compute threads; 0: one for each CPU this process may use.
+  /// Compute threads; 0: one per CPU that this process may use.
   int threads = 0;
 };
 
-/// Loads once, embeds many. Methods may be called from several threads; calls take turns.
+/// A loaded model, which embeds any number of images. Methods may be called from several threads;
+/// calls take turns.
 class Encoder {
  public:
   /// `model`: a folder in Hugging Face layout (config.json, preprocessor_config.json,
   /// model.safetensors or its sharded index), or a hub name such as
   /// "google/siglip2-base-patch16-224" that is already in the local Hugging Face cache.
-  /// Throws fovea::Error when the model or the device cannot be used.
+  /// Throws fovea::Error when the model, the device or the precision is unavailable.
   explicit Encoder(const std::string& model, const EncoderOptions& options = {});
   ~Encoder();
   Encoder(Encoder&&) noexcept;
@@ -63,32 +65,33 @@ class Encoder {
   /// Numbers in one embedding.
   [[nodiscard]] std::int64_t dimension() const;
   [[nodiscard]] const Preprocessing& preprocessing() const;
-  /// What runs, for people: "cpu (oneDNN, avx512_core_bf16), bf16, 8 threads".
+  /// A description of the device for people: "cpu (oneDNN, avx512_core_bf16), bf16, 8 threads".
   [[nodiscard]] std::string device() const;
   [[nodiscard]] Precision precision() const;
-  /// Images that a caller with many had best have computed together.
+  /// Recommended batch size, in images.
   [[nodiscard]] std::int64_t preferred_batch() const;
 
   /// Embeds one encoded image (the bytes of a JPEG, PNG, WebP, GIF, BMP or TIFF file).
   /// Returns [dimension()] floats, scaled to length 1 when `normalize`.
-  /// Throws fovea::Error when the bytes are no readable image.
+  /// Throws fovea::Error when the bytes are not a readable image, or when the device fails.
   [[nodiscard]] std::vector<float> embed(std::span<const std::byte> image, bool normalize = true);
 
-  /// Embeds one image file. Errors name the path.
+  /// Embeds one image file; otherwise as embed(). Errors name the path.
   [[nodiscard]] std::vector<float> embed_file(const std::filesystem::path& path,
                                               bool normalize = true);
 
   /// Embeds resized pixels: `pixels` is uint8 [images, height, width, 3], row-major RGB.
-  /// Returns float [images, dimension()].
+  /// Returns float [images, dimension()]. Throws fovea::Error when `pixels` is not a whole number
+  /// of images, or when the device fails.
   [[nodiscard]] std::vector<float> embed_pixels(std::span<const std::uint8_t> pixels,
                                                 bool normalize = true);
 
   /// Embeds many images: decoding on all cores, resizing and computing overlap, and memory does not
-  /// grow with their number. `rows`: float [images, dimension()]; row i is that of image i, all NaN
-  /// when it failed. The values are those of embed_job for the same inputs, precision and batch.
-  /// Returns the images that failed, in order. When `stop` or `stop_at_failure` ended it early, the
-  /// rows of images that were not reached are all NaN, too. Throws fovea::Error when `rows` has
-  /// another size or the device fails.
+  /// grow with the number of images. `rows`: float [images, dimension()]; row i belongs to image i
+  /// and is all NaN when that failed. The values are those of embed_job for the same inputs,
+  /// precision and batch size. Returns the images that failed, in order. When `stop` or
+  /// `stop_at_failure` ended the call early, the rows of images that were not reached are all NaN,
+  /// too. Throws fovea::Error when `rows` has another size or the device fails.
   [[nodiscard]] std::vector<ImageFailure> embed_images(std::span<const ImageInput> images,
                                                        std::span<float> rows,
                                                        const EmbedImagesOptions& options = {});

@@ -1,4 +1,4 @@
-// What Encoder::embed_images takes: many images from memory or files, and how to go about them.
+// What Encoder::embed_images takes: many images from memory or files, and options.
 #pragma once
 
 #include <atomic>
@@ -11,7 +11,7 @@
 
 namespace fovea {
 
-/// One image. What it points to must stay where it is until embed_images returns.
+/// One image. The memory that it refers to must stay valid until embed_images returns.
 struct ImageInput {
   enum class Kind : std::uint8_t {
     kFile,     ///< a file in a format that Encoder::embed reads, at `path`
@@ -19,10 +19,10 @@ struct ImageInput {
     kPixels,   ///< uint8 [height, width, 3] in `data`: RGB, top row first, rows without padding
   };
   Kind kind = Kind::kFile;
-  std::string path{};  ///< bytes, as the system takes them
+  std::string path{};  ///< of kFile, as the bytes that the system takes
   std::span<const std::byte> data{};
-  int width = 0;   ///< of kPixels; any size, at least 1
-  int height = 0;  ///< likewise
+  int width = 0;   ///< of kPixels, at least 1
+  int height = 0;  ///< of kPixels, at least 1
 };
 
 /// An image without an embedding.
@@ -32,19 +32,19 @@ struct ImageFailure {
 };
 
 struct EmbedImagesOptions {
-  int batch_size = 0;      ///< images computed together; 0: what suits the device
-  int decode_threads = 0;  ///< 0: one for each CPU this process may use
+  int batch_size = 0;      ///< images computed together; 0: Encoder::preferred_batch()
+  int decode_threads = 0;  ///< 0: one per CPU that this process may use
   /// Bytes that the images being read and decoded may take together; see EmbedOptions.
   std::uint64_t decode_memory = 0;
   bool normalize = true;  ///< scale every embedding to length 1
-  /// End with the batch of the first image that fails, instead of going on without it.
+  /// End with the batch of the first image that fails, instead of continuing without it.
   bool stop_at_failure = false;
   /// Set to true to end within two seconds, without the batch being computed.
   const std::atomic<bool>* stop = nullptr;
-  /// Called after each batch, from a thread of the call's, with how many images are done, failed
+  /// Called after each batch, from a thread of the call, with the number of images done, failed
   /// ones included.
   std::function<void(std::size_t done)> on_progress;
-  /// Called with what a user should know, such as memory of the device that ran short.
+  /// Called with notes for the user, for example that the memory of the device ran short.
   std::function<void(std::string_view)> on_note;
 };
 

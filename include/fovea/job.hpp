@@ -1,4 +1,4 @@
-// Jobs over many images: photos in, folders of embeddings (or arrays of pixels) out.
+// Jobs over many images: they turn photos into folders of embeddings or arrays of pixels.
 #pragma once
 
 #include <atomic>
@@ -16,40 +16,40 @@ namespace fovea {
 
 /// Which images a job works on, in which order.
 struct InputOptions {
-  /// Each one of: an image file; a folder (its image files, recursively, in byte-wise order of
+  /// Each is one of: an image file; a folder (its image files, recursively, in byte-wise order of
   /// their paths); a webdataset archive (`.tar`, or compressed: `.tar.gz`, `.tgz`, `.tar.zst`,
-  /// ...); a `.jsonl` file (an object a line with "path" or "image", or "source" as in Fovea's own
-  /// index and error files); a `.npy` array of pixels written by preprocess_job; `@list.txt` (an
-  /// image file, folder or archive a line); `-` (the same from the standard input). Brace ranges
-  /// and alternatives (`x-{00000..00099}.tar`, `{a,b}.tar`) are expanded unless a file has that
-  /// very name. Relative names are relative to the working directory. Names are bytes.
+  /// ...); a `.jsonl` file (an object per line with "path" or "image", or "source" as in Fovea's
+  /// own index and error files); a `.npy` array of pixels written by preprocess_job; `@list.txt`
+  /// (an image file, folder or archive per line); `-` (the same from the standard input). Brace
+  /// ranges and alternatives (`x-{00000..00099}.tar`, `{a,b}.tar`) are expanded unless a file has
+  /// that very name. Relative names are relative to the working directory. Names are bytes.
   std::vector<std::string> inputs = {};
   /// Names in lists end with a NUL byte instead of a newline.
   bool null_separated = false;
   /// Archive members to take: extensions after the first dot of the name, separated by ';', such
-  /// as "jpg;png". Empty: every member whose last extension is an image's.
+  /// as "jpg;png". Empty: every member whose last extension is that of an image.
   std::string image_key = {};
-  /// Work on the inputs number i with i % shard_count == shard_index only.
+  /// Only inputs number i with i % shard_count == shard_index are used.
   std::uint64_t shard_index = 0;
   std::uint64_t shard_count = 1;
-  /// No inputs, but this many made-up images that need no decoding.
+  /// When not 0: this many generated images, which need no decoding, instead of `inputs`.
   std::uint64_t synthetic = 0;
 };
 
 enum class OutputDType : std::uint8_t { kF32, kF16 };
 enum class OutputFormat : std::uint8_t { kNpy, kJsonl };
 
-/// What a running job reports.
+/// The progress of a running job.
 struct JobProgress {
-  std::uint64_t rows = 0;      ///< images done, those of earlier runs on this output included
-  std::uint64_t failed = 0;    ///< inputs that failed, likewise
+  std::uint64_t rows = 0;      ///< images done, including those of earlier runs on this output
+  std::uint64_t failed = 0;    ///< inputs that failed, including those of earlier runs
   std::uint64_t new_rows = 0;  ///< images done by this run
-  std::optional<std::uint64_t> total_inputs;  ///< when counting them is possible and done
-  double seconds = 0;                         ///< of this run
-  double images_per_second = 0;               ///< lately
+  std::optional<std::uint64_t> total_inputs;  ///< once they are counted, where that is possible
+  double seconds = 0;                         ///< since the start of this run
+  double images_per_second = 0;               ///< the rate of the last seconds
   std::optional<double> seconds_left;         ///< an estimate, when `total_inputs` is known
-  /// Share of this run's time, in [0, 1], that went into waiting for decoded images, computing,
-  /// and waiting for the writer. They add up to about 1, but for the start.
+  /// Shares of this run's time, in [0, 1], that went into waiting for decoded images, computing,
+  /// and waiting for the writer. They add up to about 1, except at the start.
   double decode_share = 0;
   double compute_share = 0;
   double write_share = 0;
@@ -61,19 +61,19 @@ struct JobFailure {
   std::string error;
 };
 
-/// How a job talks to its caller, and is stopped. All are optional.
+/// How a job reports to its caller, and how it is stopped. All members are optional.
 struct JobControl {
-  /// Called every `progress_interval` from a thread of the job's.
+  /// Called every `progress_interval` from a thread of the job.
   std::function<void(const JobProgress&)> on_progress;
   std::chrono::milliseconds progress_interval{500};
-  /// Called once for each input that fails, in input order, from a thread of the job's.
+  /// Called once per failed input, in input order, from a thread of the job.
   std::function<void(const JobFailure&)> on_failure;
-  /// Called once, before the first image is computed, with what computes ("cpu (...)").
+  /// Called once, before the first image is computed, with the device ("cpu (...)").
   std::function<void(std::string_view)> on_device;
-  /// Called with what a user should know, such as memory of the device that ran short.
+  /// Called with notes for the user, for example that the memory of the device ran short.
   std::function<void(std::string_view)> on_note;
-  /// Set to true (a signal handler may) to end the job within two seconds: whatever is being
-  /// decoded or computed is dropped, and done again when the job goes on.
+  /// Set to true (a signal handler may do that) to end the job within two seconds: images that are
+  /// being decoded or computed are dropped, and done again when the job resumes.
   const std::atomic<bool>* stop = nullptr;
 };
 
@@ -82,21 +82,22 @@ struct EmbedOptions {
   /// As for Encoder: a folder in Hugging Face layout or the name of a cached model.
   std::string model;
   EncoderOptions encoder;
-  /// A folder (docs/output.md), made when absent; or a file ending in .npy, which then holds
-  /// every row, with OUT.index.jsonl and OUT.errors.jsonl beside it, and cannot be resumed.
+  /// A folder (docs/output.md), which is made when it does not exist; or a file ending in .npy,
+  /// which then holds every row, with OUT.index.jsonl and OUT.errors.jsonl beside it. A job with
+  /// such a file cannot be resumed.
   std::string output;
-  int batch_size = 0;      ///< images computed together; 0: what suits the device
-  int decode_threads = 0;  ///< 0: one for each CPU this process may use
+  int batch_size = 0;      ///< images computed together; 0: Encoder::preferred_batch()
+  int decode_threads = 0;  ///< 0: one per CPU that this process may use
   /// Bytes that the images being read and decoded may take together; 0: half of the memory that
-  /// this process may use, but no more than 1 GiB or 64 MiB for each decode thread, whichever is
-  /// larger. A quarter of it is for encoded files. An image that needs more than there is fails.
+  /// this process may use, but at most 1 GiB or 64 MiB per decode thread, whichever is larger. A
+  /// quarter of it is for encoded files. An image that needs more than all of it fails.
   std::uint64_t decode_memory = 0;
   bool normalize = true;  ///< scale every embedding to length 1
   OutputDType dtype = OutputDType::kF32;
   OutputFormat format = OutputFormat::kNpy;
-  std::uint64_t shard_rows = 65536;         ///< rows in one file of embeddings
+  std::uint64_t shard_rows = 65536;         ///< rows per embeddings file
   std::optional<std::uint64_t> max_errors;  ///< more failed inputs end the job with an Error
-  bool overwrite = false;                   ///< start anew where OUT holds an earlier job
+  bool overwrite = false;                   ///< discard what OUT holds and start again
   bool retry_failed = false;                ///< try the inputs in OUT/errors.jsonl again
   JobControl control;
 };
@@ -112,30 +113,30 @@ struct PreprocessOptions {
 };
 
 struct JobReport {
-  std::uint64_t rows = 0;      ///< in the output
-  std::uint64_t new_rows = 0;  ///< added by this run
+  std::uint64_t rows = 0;      ///< rows in the output
+  std::uint64_t new_rows = 0;  ///< rows added by this run
   std::uint64_t failed = 0;    ///< inputs listed as failed
   bool resumed = false;        ///< an earlier run had begun this output
-  bool already_done = false;   ///< and had finished it: nothing was computed
-  bool interrupted = false;    ///< JobControl::stop ended it; run the same again to go on
+  bool already_done = false;   ///< an earlier run had finished it, so nothing was computed
+  bool interrupted = false;    ///< JobControl::stop ended it; run the same job again to resume
   double seconds = 0;          ///< from the call to the last file in place
   double images_per_second = 0;
   double decode_share = 0;  ///< see JobProgress
   double compute_share = 0;
   double write_share = 0;
-  double decode_utilisation = 0;  ///< busy share of the decode threads
+  double decode_utilisation = 0;  ///< busy share of the decode threads, in [0, 1]
 };
 
-/// Embeds every input and writes docs/output.md's files. An input that fails is listed and leaves
-/// no row; the rows of the others stay in input order. On an unfinished output of the same job it
-/// goes on where that stopped, and the files come out the same. Throws fovea::Error when the job
-/// cannot go on (model, device, a full disk, another job's output); what is written by then is
-/// resumable.
+/// Embeds every input and writes the files of docs/output.md. An input that fails is listed and has
+/// no row; the rows of the others stay in input order. An unfinished output of the same job is
+/// resumed, and its files have the same bytes as without the interruption. Throws fovea::Error when
+/// the job cannot continue (model, device, a full disk, another job's output); the same job can
+/// resume what is written by then.
 [[nodiscard]] JobReport embed_job(const EmbedOptions& options);
 
-/// Writes the resized pixels alone, uint8 [n, height, width, 3] in input order, to `output`, with
-/// `<output without .npy>.index.jsonl` (a line a row) and `.errors.jsonl` beside it. Files appear
-/// when the job is done.
+/// Writes only the resized pixels, uint8 [n, height, width, 3] in input order, to `output`, with
+/// `<output without .npy>.index.jsonl` (a line per row) and `.errors.jsonl` beside it. Files appear
+/// when the job is done. Throws fovea::Error as embed_job does.
 [[nodiscard]] JobReport preprocess_job(const PreprocessOptions& options);
 
 }  // namespace fovea

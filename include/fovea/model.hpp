@@ -1,4 +1,4 @@
-// Model folders: what is in them, and random ones for trying things out offline.
+// Model folders: inspecting them, and writing random ones to try everything offline.
 #pragma once
 
 #include <cstdint>
@@ -22,17 +22,17 @@ struct ModelInfo {
   std::int64_t head_dim = 0;
   std::int64_t image_size = 0;  // pixels
   std::int64_t patch = 0;       // pixels
-  std::int64_t patches = 0;     // tokens an image
+  std::int64_t patches = 0;     // tokens per image
   double layer_norm_eps = 0.0;
   std::int64_t parameters = 0;  // of the vision tower
-  /// 10^9 floating-point operations an image: twice the multiply-accumulates of the network's
+  /// 10^9 floating-point operations per image: twice the multiply-accumulates of the network's
   /// matrix products, convolution and attention, as transformers computes it.
   double gflop_per_image = 0.0;
   std::vector<std::string> dtypes;           // of the vision tower's tensors: "F32", ...
   std::vector<std::filesystem::path> files;  // weight files that hold them
   std::uint64_t weight_bytes = 0;            // size of those files
-  std::vector<std::string> missing;          // tensors the model needs and no file holds
-  std::vector<std::string> unusable;         // tensors of a wrong shape or dtype, and why
+  std::vector<std::string> missing;          // tensors that the model needs and no file holds
+  std::vector<std::string> unusable;         // tensors of a wrong shape or dtype, with the reason
   std::vector<std::string> unused;           // vision tensors that the model does not need
   Preprocessing preprocessing;
 
@@ -46,8 +46,8 @@ struct ModelInfo {
 /// tensors that are missing or unusable are listed in the result.
 [[nodiscard]] ModelInfo inspect_model(const std::string& model);
 
-/// The GPUs of this machine by index, "NVIDIA H200 (sm_90, 139.8 GiB)", or why one of them cannot
-/// be used. Empty when there are none, with the reason in `why` when it is not null.
+/// The GPUs of this machine by index: "NVIDIA H200 (sm_90, 139.8 GiB)", or the reason why one is
+/// unusable. Empty when there are none; then `why`, unless it is null, gets the reason.
 [[nodiscard]] std::vector<std::string> list_gpus(std::string* why = nullptr);
 
 /// Names of the published fixed-resolution SigLIP 2 architectures, as on the hub without
@@ -58,15 +58,15 @@ enum class WeightType : std::uint8_t { kF32, kBF16, kF16 };
 
 struct InitOptions {
   std::string preset = "base-patch16-224";
-  std::filesystem::path folder{};  // made when it is not there
+  std::filesystem::path folder{};  // is made when it does not exist
   std::uint64_t seed = 0;
   std::int64_t layers = 0;  // 0: as many as the preset has
   WeightType dtype = WeightType::kF32;
-  /// Weights beyond this size are split into shards with an index.
+  /// Weights of more bytes than this are split into shards with an index.
   std::uint64_t max_shard_bytes = 5'000'000'000;
   /// Replace the model files in a folder that is not empty.
   bool overwrite = false;
-  int threads = 0;  // 0: one for each CPU this process may use
+  int threads = 0;  // 0: one per CPU that this process may use
 };
 
 /// Writes a checkpoint of random weights in Hugging Face's layout (vision tower only): the same

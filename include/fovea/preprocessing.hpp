@@ -9,7 +9,8 @@ namespace fovea {
 /// Pillow's resampling filters, numbered as in preprocessor_config.json.
 enum class Resample : std::uint8_t { kBilinear = 2, kBicubic = 3 };
 
-/// Squash to `height` x `width`, then (v * rescale - mean) / std a channel.
+/// An image is resized to `height` x `width`, whatever its proportions; then each value v becomes
+/// (v * rescale - mean) / std, per channel.
 struct Preprocessing {
   int height = 224;
   int width = 224;

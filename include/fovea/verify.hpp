@@ -1,4 +1,4 @@
-// Checks a model on the user's own photos: pixels exact, each precision close to fp32.
+// Checks a model on the user's own photos: are pixels exact, and is each precision close to fp32?
 #pragma once
 
 #include <cstdint>
@@ -51,14 +51,14 @@ struct VerifyReport {
   /// Photos whose resized pixels differ from the plain reference resize of the decoded image.
   std::int64_t photos_with_wrong_pixels = 0;
   std::vector<PrecisionCheck> precisions;
-  /// Precisions the device does not have, each with its reason.
+  /// Precisions that the device does not have, each with the reason.
   std::vector<std::string> refused;
   /// Pixels exact, and every precision within its limits.
   bool passed = false;
 };
 
-/// Runs the checks. Unreadable inputs are counted, not fatal; fewer than two readable photos are.
-/// Throws fovea::Error when the model, the device or the inputs cannot be used.
+/// Runs the checks. Unreadable inputs are only counted. Throws fovea::Error when the model or the
+/// device is unavailable, or when there are fewer than two readable photos.
 [[nodiscard]] VerifyReport verify(const VerifyOptions& options);
 
 }  // namespace fovea

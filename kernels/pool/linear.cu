@@ -10,8 +10,10 @@
 //   depth of a block of 32:   lane % 4 = 0: 0..7   1: 8..15   2: 16..23   3: 24..31
 //   product 0 takes elements 0..3 of each lane, product 1 elements 4..7
 //
-// Skinny (FOVEA_ROW_TILES = 1): the warps of a block split the depth of one tile. Wide: each warp
-// has a tile of its own, FOVEA_WARP_ROWS of them along the rows.
+// The depth is summed in kParts parts: part i has blocks i, i + kParts, ..., and the parts are
+// added in their order. Skinny (FOVEA_SPLIT_DEPTH): a CTA has one tile, and each of its warps a
+// part. Wide: each warp has a tile of its own and takes one part after the other, four of them
+// along the rows. So a row's results are the same bits by all kernels, whatever the number of rows.
 #include <cstdint>
 
 #include "kernels/pipe/grid.cuh"
@@ -29,6 +31,7 @@ constexpr int kWarpRows = kSplitDepth ? 1 : 4;
 constexpr int kWarpColumns = kSplitDepth ? 1 : kWarps / kWarpRows;
 constexpr int kDepthBlock = 32;
 constexpr int kBlocksInFlight = kSplitDepth ? 4 : 2;
+constexpr int kParts = kWarps;  // of the depth
 constexpr int kTileRows = 16 * kRowTiles;
 constexpr int kTileColumns = 8 * kColumnTiles;
 
@@ -52,29 +55,28 @@ struct Place {
   const std::uint16_t* a;
 };
 
-__device__ __forceinline__ void multiply(const LinearParams& params, const Place& place,
-                                         int first_block, int step, int lane, Sums& sums) {
+/// What the depth's part `part` gives.
+__device__ __forceinline__ void multiply(const LinearParams& params, const Place& place, int part,
+                                         int lane, Sums& sums) {
   const int blocks = (params.depth + kDepthBlock - 1) / kDepthBlock;
   const int along = lane % 4 * 8;
-  bool waited = false;
-  for (int block = first_block; block < blocks; block += step * kBlocksInFlight) {
+  for (int block = part; block < blocks; block += kParts * kBlocksInFlight) {
     uint4 w[kBlocksInFlight][kColumnTiles];
 #pragma unroll
     for (int b = 0; b < kBlocksInFlight; ++b) {
-      const int k = (block + b * step) * kDepthBlock + along;
+      const int k = (block + b * kParts) * kDepthBlock + along;
 #pragma unroll
       for (int n = 0; n < kColumnTiles; ++n) {
         const std::int64_t column = place.column + n * 8 + lane / 4;
         w[b][n] = load_or_zero(params.w + column * params.depth + k, k < params.depth);
       }
     }
-    if (!waited) {  // weights are constants: their first loads need not wait
+    if (block == part) {  // weights are constants: their first loads need not wait
       pipe::wait_for_previous_grids();
-      waited = true;
     }
 #pragma unroll
     for (int b = 0; b < kBlocksInFlight; ++b) {
-      const int k = (block + b * step) * kDepthBlock + along;
+      const int k = (block + b * kParts) * kDepthBlock + along;
 #pragma unroll
       for (int m = 0; m < kRowTiles; ++m) {
         const std::int64_t upper = place.row + m * 16 + lane / 4;
@@ -94,7 +96,7 @@ __device__ __forceinline__ void multiply(const LinearParams& params, const Place
       }
     }
   }
-  if (!waited) {
+  if (part >= blocks) {
     pipe::wait_for_previous_grids();
   }
 }
@@ -121,7 +123,7 @@ __device__ __forceinline__ void finish(const LinearParams& params, float sum, st
 
 }  // namespace
 
-extern "C" __global__ void __launch_bounds__(kThreads, 1)
+extern "C" __global__ void __launch_bounds__(kThreads, kSplitDepth ? 1 : 2)
     FOVEA_ENTRY(const __grid_constant__ LinearParams params) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int warp = static_cast<int>(threadIdx.x) / 32;
@@ -136,7 +138,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
     __shared__ float partial[kWarps][16][8];
     place.a = params.a + place.column / params.group_columns * params.group_stride;
     Sums sums = {};
-    multiply(params, place, warp, kWarps, lane, sums);
+    multiply(params, place, warp, lane, sums);
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       partial[warp][lane / 4 + i / 2 * 8][lane % 4 * 2 + i % 2] = sums[0][0][i];
@@ -159,7 +161,21 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
     }
     place.a = params.a + place.column / params.group_columns * params.group_stride;
     Sums sums = {};
-    multiply(params, place, 0, 1, lane, sums);
+#pragma unroll 1
+    for (int part = 0; part < kParts; ++part) {
+      Sums own = {};
+      multiply(params, place, part, lane, own);
+#pragma unroll
+      for (int m = 0; m < kRowTiles; ++m) {
+#pragma unroll
+        for (int n = 0; n < kColumnTiles; ++n) {
+#pragma unroll
+          for (int i = 0; i < 4; ++i) {
+            sums[m][n][i] += own[m][n][i];
+          }
+        }
+      }
+    }
 #pragma unroll
     for (int m = 0; m < kRowTiles; ++m) {
 #pragma unroll

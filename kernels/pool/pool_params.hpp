@@ -5,45 +5,59 @@
 
 namespace fovea::pool {
 
-inline constexpr int kThreads = 256;  // of a block of attend and linear
+inline constexpr int kThreads = 256;  // of a CTA of scores and linear
 inline constexpr int kWarps = kThreads / 32;
 inline constexpr int kMaxHeads = 16;  // rows of one matrix product
 
 /// Elements between rows in shared memory, so that the rows of a matrix take all banks.
 inline constexpr int kPad = 8;
 
-/// attend's shared memory with tiles of `tokens` tokens: scores, weights, and two numbers a head.
-constexpr int attend_fixed_bytes(int tokens) {
-  return kWarps * tokens * (kMaxHeads + 1) * 4 + kMaxHeads * (tokens + kPad) * 2 +
-         2 * kMaxHeads * 4;
+inline constexpr int kScoreRows = 16;  // of a CTA
+
+inline constexpr int kMeanThreads = 256;
+inline constexpr int kMeanColumns = 128;  // of a CTA
+inline constexpr int kMeanTokens = 32;   // of a tile
+inline constexpr int kMeanStages = 4;
+
+/// mean's shared memory: the ring of tiles, and three numbers a part of a head's softmax; then the
+/// softmax of the tokens.
+constexpr int mean_fixed_bytes() {
+  return kMeanStages * kMeanTokens * (kMeanColumns + kPad) * 2 + 3 * kMeanThreads * 4;
 }
-constexpr int attend_shared_bytes(int tokens, int hidden) {
-  return attend_fixed_bytes(tokens) + tokens * (hidden + kPad) * 2;
+constexpr int mean_shared_bytes(int tokens) {
+  const int padded = (tokens + kMeanTokens - 1) / kMeanTokens * kMeanTokens;
+  return mean_fixed_bytes() + kMaxHeads * (padded + kPad) * 2;
 }
 
-/// attend: for every image and head the mean of its tokens, weighted by softmax(x . key).
-/// Heads beyond the model's have keys of zeros.
-struct AttendParams {
-  const std::uint16_t* x = nullptr;     // bf16 (images, tokens, hidden)
-  const std::uint32_t* keys = nullptr;  // pack_pool_keys()
-  std::uint16_t* mean = nullptr;        // bf16 (images, heads, hidden), when there is one split
-  float* partial = nullptr;             // (images, splits, kMaxHeads, hidden), unnormalised
-  float* statistics = nullptr;          // (images, splits, 2, kMaxHeads): largest score, sum
+/// Of a row: x stands for (x - mean) * scale.
+struct RowNorm {
+  float scale;
+  float mean;
+};
+
+/// scores: of the rows' layer norms for every head. Heads beyond the model's have keys of zeros.
+struct ScoreParams {
+  const std::uint16_t* x = nullptr;     // bf16 (rows, hidden)
+  const std::uint16_t* keys = nullptr;  // bf16 (kMaxHeads, hidden)
+  const float* key_sums = nullptr;      // (kMaxHeads), over hidden
+  float* scores = nullptr;              // (rows, kMaxHeads)
+  RowNorm* norms = nullptr;             // (rows)
+  std::int64_t rows = 0;
+  std::int32_t hidden = 0;  // a multiple of 8
+  float inverse_hidden = 0;
+  float eps = 0;
+};
+
+/// mean: for every image and head the mean of its tokens' layer norms, weighted by the softmax of
+/// their scores.
+struct MeanParams {
+  const std::uint16_t* x = nullptr;  // bf16 (images, tokens, hidden)
+  const float* scores = nullptr;     // (images, tokens, kMaxHeads)
+  const RowNorm* norms = nullptr;    // (images, tokens)
+  std::uint16_t* mean = nullptr;     // bf16 (images, heads, hidden)
   std::int32_t tokens = 0;
   std::int32_t heads = 0;
   std::int32_t hidden = 0;  // a multiple of 16
-  std::int32_t splits = 0;  // blocks that share an image
-  std::int32_t tokens_per_split = 0;
-};
-
-/// combine: the splits of attend put together.
-struct CombineParams {
-  const float* partial = nullptr;
-  const float* statistics = nullptr;
-  std::uint16_t* mean = nullptr;
-  std::int32_t heads = 0;
-  std::int32_t hidden = 0;
-  std::int32_t splits = 0;
 };
 
 enum class Activation : std::int32_t { kNone, kGelu, kResidual };

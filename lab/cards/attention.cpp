@@ -2,7 +2,9 @@
 #include "gpu/launch/attention.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <initializer_list>
 #include <iterator>
 #include <utility>
 
@@ -216,6 +218,16 @@ void add_acceptance(Card& card, DType type) {
     for (const std::int64_t head_dim : {64, 72, 96}) {
       with_causal(problem_of(1, 2, length, length, head_dim), false);
     }
+  }
+  // One for each kernel that takes all keys of a sequence at once, and for those of many keys.
+  for (const auto& [queries, keys, head_dim] :
+       std::initializer_list<std::array<std::int64_t, 3>>{{196, 196, 64},
+                                                          {250, 256, 64},
+                                                          {250, 256, 72},
+                                                          {250, 256, 96},
+                                                          {17, 2048, 64},
+                                                          {17, 2048, 128}}) {
+    add_case(problem_of(1, 1, queries, keys, head_dim), separate).small = true;
   }
   for (std::int64_t head_dim = 32; head_dim <= 128; head_dim += 8) {
     if (head_dim != 64 && head_dim != 72 && head_dim != 96) {

@@ -54,8 +54,7 @@ Card norm_card(std::string name, std::string operation, const gpu::LayerNormProb
   // One row, widths on both sides of what a kernel's registers hold, so400m and giant.
   card.cases = norm_cases<NormWorkload>(
       problem, {{1, 8}, {3, 768}, {197, 776}, {1001, 1024}, {729, 1152}, {257, 1536}, {64, 2048}});
-  card.tolerance.difference = size_of(problem.output) == 1 ? 1e-3 : 1e-5;
-  card.tolerance.tile_difference = card.tolerance.difference;
+  card.tolerance = tolerance_of(problem.output);
   card.kernels = {{.kernel = fmt::format("layer_norm_{}_*", to_string(problem.input)),
                    .registers = 128,
                    .shared_bytes = 16384,  // weight and bias of 2,048 columns

@@ -35,14 +35,15 @@ std::vector<Card> pool_cards() {
   };
   Card card;
   card.name = "pool";
-  card.operation = "the pooling head: attention of the folded probe, then its MLP";
+  card.operation = "the pooling head: layer norm, attention of the folded probe, then its MLP";
   card.arch = 80;
   // base, so400m and giant; one image, some, and more than the few-row kernels take.
   for (const Size& size :
        {Size{1, 196, 12, 768, 3072}, Size{3, 256, 16, 1152, 4304}, Size{5, 64, 16, 1536, 6144},
-        Size{33, 49, 4, 256, 1024}, Size{150, 17, 4, 64, 128}, Size{70, 33, 6, 144, 208}}) {
+        Size{33, 49, 4, 256, 1024}, Size{290, 17, 4, 64, 128}, Size{270, 33, 6, 144, 208},
+        Size{2, 20, 16, 1536, 128}}) {
     Case one = pool_case(problem_of(size));
-    one.small = size.hidden <= 768;
+    one.small = size.hidden <= 768 || size.mlp <= 128;
     one.mutants = size.images == 33;
     card.cases.push_back(std::move(one));
   }
@@ -58,15 +59,16 @@ std::vector<Card> pool_cards() {
   // Five tensors on the way are stored in bf16.
   card.tolerance.difference = 5e-5;
   card.tolerance.tile_difference = 5e-5;
-  KernelLimits products;
-  products.kernel = "pool_attend_*";
-  products.sass_has = {"HMMA", "MUFU.EX2"};
+  KernelLimits scores;
+  scores.kernel = "pool_scores_*";
+  scores.sass_has = {"HMMA", "LDG.E.128", "MUFU.RSQ"};
+  KernelLimits mean;
+  mean.kernel = "pool_mean";
+  mean.sass_has = {"HMMA", "LDGSTS", "MUFU.EX2"};
   KernelLimits linear;
   linear.kernel = "pool_linear_*";
   linear.sass_has = {"HMMA"};
-  KernelLimits combine;
-  combine.kernel = "pool_combine";
-  card.kernels = {products, linear, combine};
+  card.kernels = {scores, mean, linear};
   return {card};
 }
 

@@ -1,10 +1,10 @@
-"""Fovea: photos in, SigLIP 2 embeddings out, at the speed of the hardware.
+"""Fovea turns photos into SigLIP 2 embeddings at the speed of the hardware.
 
     encoder = fovea.load("google/siglip2-base-patch16-224")
     embeddings = encoder.embed(["cat.jpg", "dog.png"])  # float32 [2, 768], rows of length 1
 
-Needs numpy alone. PIL images, torch tensors and whatever else speaks DLPack are taken where their
-libraries are installed.
+It needs only numpy. It takes PIL images, torch tensors and all other objects that support DLPack when
+their libraries are installed.
 """
 
 from fovea._encoder import Encoder, load

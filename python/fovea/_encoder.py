@@ -21,10 +21,10 @@ from fovea._library import ENCODED, EmbedOptions, integer, library, text
 
 OnError = Union[Literal["raise", "nan"], Callable[[ImageError], Any]]
 
-# How often a call comes back to Python, so that Ctrl-C is heard and progress shown.
+# How often a call returns to Python, which handles Ctrl-C and shows progress.
 _TICK_MILLISECONDS = 100
-# Images that must be copied (PIL, tensors) are converted so many at once, while the ones before
-# are computed: enough to keep every core busy, and memory bounded.
+# Images that must be copied (PIL, tensors) are converted so many at a time, while earlier ones are
+# computed: this keeps every core busy and bounds the memory.
 _LEAST_WINDOW = 256
 
 
@@ -40,15 +40,16 @@ def load(
     Args:
         model: a folder in Hugging Face layout, or a name such as
             "google/siglip2-base-patch16-224" that is in the local Hugging Face cache.
-        device: "auto", "cpu", "cuda" or "cuda:N". "auto" takes a GPU that can be used, else the
+        device: "auto", "cpu", "cuda" or "cuda:N". "auto" takes a GPU when one is usable, else the
             CPU; `Encoder.device` says which.
-        precision: "auto" is "bf16" where the device has instructions for it, else "fp32". Asked for
-            by name, a precision that the device lacks is an error. "fp32" is for CPUs; "int8" and
-            "fp8" are for GPUs and models that `fovea calibrate` has prepared.
-        threads: compute threads; 0: one for each CPU this process may use.
+        precision: "auto" is "bf16" where the device has instructions for it, else "fp32". A named
+            precision that the device lacks is an error. "fp32" is for CPUs; "int8" and "fp8" are
+            for GPUs and models that `fovea calibrate` has prepared.
+        threads: compute threads; 0: one per CPU that this process may use.
 
     Raises:
-        Error: the model or the device cannot be used; the message says why.
+        Error: the model, the device or the precision is unavailable; the message says why.
+        ValueError: a name holds a NUL character, or `threads` is negative.
     """
     return Encoder(model, device, precision, threads=threads)
 
@@ -64,17 +65,17 @@ class Encoder:
         *,
         threads: int = 0,
     ) -> None:
-        """As `load`."""
+        """Loads a model; see `load`."""
         handle = ctypes.c_void_p()
         arguments = [os.fsencode(model), device.encode(), precision.encode()]
         if any(b"\0" in argument for argument in arguments):
-            raise ValueError("names of models, devices and precisions hold no NUL character")
+            raise ValueError("names of models, devices and precisions must not hold a NUL character")
         library.fovea_encoder_load(*arguments, integer(threads, "threads", 0), ctypes.byref(handle))
         self._handle = handle
         self._lock = threading.Lock()  # the handle is not freed while it is being used
         self._pid = os.getpid()
         self._free = weakref.finalize(self, _free_encoder, handle, self._pid)
-        self._free.atexit = False  # daemon threads may be using it still, and the process frees it
+        self._free.atexit = False  # daemon threads may still use it, and the end of the process frees it
         self._model = os.fsdecode(model)
         self._device = text(library.fovea_encoder_device(handle))
         self._precision = text(library.fovea_encoder_precision(handle))
@@ -84,17 +85,17 @@ class Encoder:
 
     @property
     def model(self) -> str:
-        """The model as it was named."""
+        """The name of the model, as it was given."""
         return self._model
 
     @property
     def device(self) -> str:
-        """What computes, for people: "cpu (oneDNN, avx512_core_bf16), bf16, 8 threads"."""
+        """A description of the device for people: "cpu (oneDNN, avx512_core_bf16), bf16, 8 threads"."""
         return self._device
 
     @property
     def precision(self) -> str:
-        """What is computed with: "fp32", "bf16", "int8" or "fp8"."""
+        """The precision in use: "fp32", "bf16", "int8" or "fp8"."""
         return self._precision
 
     @property
@@ -104,12 +105,12 @@ class Encoder:
 
     @property
     def batch_size(self) -> int:
-        """Images computed together unless asked otherwise."""
+        """Images computed together by default: the recommended batch size."""
         return self._batch_size
 
     @property
     def image_size(self) -> tuple[int, int]:
-        """(height, width) in pixels that every image is resized to."""
+        """(height, width) in pixels, to which every image is resized."""
         return self._image_size
 
     def __repr__(self) -> str:
@@ -129,14 +130,14 @@ class Encoder:
         Args:
             images: any mix of paths, bytes of image files, PIL images, and pixels: uint8
                 [height, width, 3] of any size as numpy arrays, torch tensors or other objects that
-                speak DLPack. Gray ([height, width] or one channel) is repeated, alpha (a second or
-                fourth channel) dropped, as for files. Tensors on a GPU are copied to the host.
-            batch_size: images computed together; None: what suits the device.
+                support DLPack. Gray ([height, width] or one channel) is repeated, and alpha (a second
+                or fourth channel) is dropped, as for files. Tensors on a GPU are copied to the host.
+            batch_size: images computed together; None: `Encoder.batch_size`.
             normalize: scale every embedding to length 1.
             progress: show a progress bar (needs tqdm).
-            on_error: what becomes of an image that cannot be read. "raise": the call ends with an
+            on_error: what happens with an unreadable image. "raise": the call ends with an
                 ImageError that names it. "nan": its row is all NaN. A function: it is called with
-                the ImageError of each such image, in order, whose rows are all NaN; the method
+                the ImageError of each such image, in order, and their rows are all NaN; the method
                 `append` of a list collects them.
 
         Returns:
@@ -145,11 +146,11 @@ class Encoder:
 
         Raises:
             ImageError: an image cannot be read, and `on_error` is "raise".
-            TypeError, ValueError: an item is no image, whatever `on_error` says.
-            Error: the device failed.
+            TypeError, ValueError: an item is not an image, whatever `on_error` says.
+            Error: the device failed, or the Encoder is closed.
         """
         if on_error not in ("raise", "nan") and not callable(on_error):
-            raise ValueError(f'on_error is "raise", "nan" or a function, not {on_error!r}')
+            raise ValueError(f'on_error must be "raise", "nan" or a function, not {on_error!r}')
         if batch_size is not None:
             batch_size = integer(batch_size, "batch_size", 1)
         self._check_process()
@@ -167,13 +168,13 @@ class Encoder:
                     _finish(running.popleft(), bar, on_error)
             finally:
                 for run in running:
-                    run.stop()  # all of them, before the first is waited for
+                    run.stop()  # stops all of them before it waits for the first
                 for run in running:
                     run.close()
         return rows
 
     def close(self) -> None:
-        """Frees the model's memory now rather than when the object goes. Calls under way are not cut short."""
+        """Frees the model's memory now and not with the object. Running calls are not cut short."""
         with self._lock:
             self._free()
 
@@ -186,13 +187,13 @@ class Encoder:
     def _check_process(self) -> None:
         if os.getpid() != self._pid:
             raise Error(
-                "this Encoder was loaded before the process forked, and its threads stayed with the parent: "
+                "this Encoder was loaded before the process forked, and its threads exist only in the parent: "
                 'load it in the process that uses it, or start processes by "spawn"'
             )
 
     @staticmethod
     def _windows(images: Sequence[Any], batch_size: int) -> Iterable[tuple[int, int]]:
-        """Whole batches, so that batches are the same however the images are given."""
+        """Ranges of whole batches, so that batches do not depend on the kinds of the images."""
         if all(map(_images.is_borrowed, images)):
             window = max(len(images), 1)
         else:
@@ -204,13 +205,13 @@ class Encoder:
         run = _Run(images, first, rows)
         with self._lock:
             if not self._free.alive:
-                raise Error("this Encoder was closed")
+                raise Error("this Encoder is closed")
             run.start(self._handle, options)
         return run
 
 
 class _Run:
-    """A window of a call's images on their way through the engine."""
+    """One window of a call's images, computed by the engine."""
 
     def __init__(self, images: Sequence[Any], first: int, rows: np.ndarray) -> None:
         self._run = ctypes.c_void_p()
@@ -231,7 +232,7 @@ class _Run:
         try:
             return _images.convert(self._images[index])
         except _images.Unreadable as error:
-            # Without bytes it fails in the engine too, in its turn.
+            # Without bytes the image fails in the engine, too, when its turn comes.
             self._unreadable[index] = str(error)
             return _images.Image(ENCODED, np.empty(0, np.uint8))
         except TypeError as error:
@@ -245,7 +246,7 @@ class _Run:
         )
 
     def wait(self, bar: Any) -> None:
-        """Until the run has ended, without holding up Python's signals and other threads."""
+        """Waits until the run has ended, without delaying Python's signals and other threads."""
         ended = ctypes.c_int32()
         while not ended.value:
             library.fovea_embed_wait(self._run, _TICK_MILLISECONDS, ctypes.byref(ended))
@@ -273,7 +274,7 @@ class _Run:
         if run and os.getpid() == self._pid:  # as in _free_encoder
             library.fovea_embed_free(run)
 
-    # However an exception found its way out: the engine writes to this object's memory.
+    # The engine writes to this object's memory, so the run must end before the object does.
     __del__ = close
 
 
@@ -290,12 +291,12 @@ def _finish(run: _Run, bar: Any, on_error: OnError) -> None:
 
 
 def _free_encoder(handle: ctypes.c_void_p, pid: int) -> None:
-    if os.getpid() == pid:  # a forked child has none of the threads that it would wait for
+    if os.getpid() == pid:  # a forked child does not have the threads for which this would wait
         library.fovea_encoder_free(handle)
 
 
 def _as_list(images: Any) -> Sequence[Any]:
-    """The images one by one. A single image is refused: its parts would be taken for images."""
+    """The images as a sequence. A single image is refused, because its parts would count as images."""
     single = isinstance(images, (str, os.PathLike, bytes, bytearray, memoryview))
     if single or not isinstance(images, Iterable) or _images.is_single(images):
         raise TypeError(f"pass a list of images, not one {type(images).__name__}: embed([image])[0]")

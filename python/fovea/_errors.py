@@ -1,10 +1,10 @@
-"""What goes wrong, as exceptions."""
+"""The exceptions that Fovea raises."""
 
 from __future__ import annotations
 
 
 class Error(RuntimeError):
-    """The engine could not do what was asked; the message says what was wrong and what to do."""
+    """The engine failed; the message says what was wrong and what to do."""
 
 
 class ImageError(Error):
@@ -12,7 +12,7 @@ class ImageError(Error):
 
     Attributes:
         index: position among the images of the call.
-        source: the path, where the image was given as one; else None.
+        source: the path, when the image was given as one; else None.
         reason: what was wrong, such as "cannot open: No such file or directory".
     """
 

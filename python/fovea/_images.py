@@ -1,4 +1,4 @@
-"""What a user calls an image, as bytes or pixels that the engine takes."""
+"""Turns what a user calls an image into bytes or pixels for the engine."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fovea._library import ENCODED, FILE, IMAGE, PIXELS
 if TYPE_CHECKING:
     from PIL.Image import Image as PILImage
 else:
-    PILImage = Any  # PIL is not imported before the caller has
+    PILImage = Any  # PIL is not imported unless the caller has imported it
 
 _DLPACK_CPU = 1
 
@@ -42,7 +42,7 @@ class Image(NamedTuple):
 
 
 class Unreadable(Exception):
-    """An image of a right kind whose pixels cannot be had."""
+    """An image of a supported kind whose pixels cannot be read."""
 
 
 def is_borrowed(item: Any) -> bool:
@@ -76,8 +76,8 @@ def are_paths(items: Sequence[Any]) -> bool:
 
 
 def table_of_paths(paths: Sequence[Any]) -> tuple[np.ndarray, Any]:
-    """What the engine is told of files, and what must be kept for it: all names in one piece of
-    memory, which for long lists takes a tenth of the time of `table_of`."""
+    """The engine's table of files, and the memory with all names that must be kept for it. For long
+    lists this takes a tenth of the time of `table_of`."""
     names = [os.fsencode(path) for path in paths]
     joined = _bytes(b"".join(names))
     table = np.zeros(len(names), IMAGE)
@@ -88,7 +88,7 @@ def table_of_paths(paths: Sequence[Any]) -> tuple[np.ndarray, Any]:
 
 
 def table_of(images: Sequence[Image]) -> np.ndarray:
-    """What the engine is told of converted images, column by column."""
+    """The engine's table of converted images, filled column by column."""
     table = np.zeros(len(images), IMAGE)
     if images:
         kinds, data, widths, heights = zip(*images, strict=True)
@@ -99,8 +99,8 @@ def table_of(images: Sequence[Image]) -> np.ndarray:
 
 
 def convert(item: Any) -> Image:
-    """Takes one image. Raises TypeError or ValueError when it is none, Unreadable when it is
-    one that cannot be read."""
+    """Converts one image. Raises TypeError or ValueError when the item is not an image, Unreadable when
+    it is one but cannot be read."""
     if isinstance(item, (str, os.PathLike)):
         return Image(FILE, _bytes(os.fsencode(item)))
     if isinstance(item, (bytes, bytearray, memoryview)):
@@ -114,7 +114,7 @@ def convert(item: Any) -> Image:
     if hasattr(item, "__dlpack__"):
         return _from_array(_dlpack_array(item))
     raise TypeError(
-        f"{type(item).__name__} is no image: pass a path, bytes of an image file, a PIL image, "
+        f"{type(item).__name__} is not an image: pass a path, bytes of an image file, a PIL image, "
         "or uint8 pixels [height, width, 3] as an array or tensor"
     )
 
@@ -146,9 +146,9 @@ def _from_array(array: np.ndarray) -> Image:
         raise ValueError(f"pixels are [height, width] or [height, width, 1 to 4], not {shape}{hint}")
     height, width, channels = array.shape
     if height == 0 or width == 0:
-        raise ValueError(f"{shape} pixels are no image: sides are at least 1")
+        raise ValueError(f"{shape} pixels are not an image: both sides must be at least 1")
     if max(height, width) >= 1 << 31:
-        raise ValueError(f"{shape} pixels are more than an image has")
+        raise ValueError(f"{shape} pixels are too many: a side must be below 2^31")
     if channels < 3:
         array = np.repeat(array[:, :, :1], 3, axis=2)
     pixels = np.ascontiguousarray(array[:, :, :3])
@@ -162,10 +162,10 @@ def _from_pil(image: Any) -> Image:
     try:
         try:
             upright = ImageOps.exif_transpose(image)
-        except Exception:  # as for files, metadata that cannot be read asks for nothing
+        except Exception:  # as for files, unreadable metadata is ignored
             upright = image
         rgb = np.asarray(upright.convert("RGB"))
-    except Exception as error:  # Pillow's decoders raise all sorts
+    except Exception as error:  # Pillow's decoders raise exceptions of many types
         raise Unreadable(f"{type(error).__name__}: {error}") from error
     return _from_array(rgb)
 
@@ -179,13 +179,13 @@ def _tensor_array(tensor: Any) -> np.ndarray:
 
 
 def _dlpack_array(item: Any) -> np.ndarray:
-    """The numbers of any object that speaks DLPack, on the host."""
+    """The numbers of any object that supports DLPack, on the host."""
     if item.__dlpack_device__()[0] == _DLPACK_CPU:
         return np.from_dlpack(item)
     try:
         return np.from_dlpack(item, device="cpu")
     except (TypeError, ValueError, BufferError, RuntimeError) as error:
         raise ValueError(
-            f"this {type(item).__name__} is not in the host's memory and does not copy itself "
+            f"this {type(item).__name__} is not in the host's memory and cannot be copied "
             f"there ({error}): convert it to a numpy array first"
         ) from error

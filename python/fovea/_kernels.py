@@ -1,4 +1,4 @@
-"""The GPU kernels in libfovea.so: what the compiler made of them, and which of them runs a problem."""
+"""The GPU kernels in libfovea.so: their resources, and which of them runs a problem."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class _Strides(ctypes.Structure):
 
 
 class _AttentionArgs(ctypes.Structure):
-    """As fovea_attention_args."""
+    """Mirrors fovea_attention_args."""
 
     _fields_ = [
         *((name, ctypes.c_void_p) for name in "qkvo"),
@@ -33,13 +33,13 @@ class _AttentionArgs(ctypes.Structure):
 
 
 class _Place(ctypes.Structure):
-    """As fovea_place."""
+    """Mirrors fovea_place."""
 
     _fields_ = [("device", ctypes.c_int32), ("threads", ctypes.c_int32), ("stream", ctypes.c_void_p)]
 
 
 class _Choice(ctypes.Structure):
-    """As fovea_attention_choice."""
+    """Mirrors fovea_attention_choice."""
 
     _fields_ = [
         ("level", ctypes.c_char_p),
@@ -50,7 +50,7 @@ class _Choice(ctypes.Structure):
 
 
 class _Kernel(ctypes.Structure):
-    """As fovea_kernel."""
+    """Mirrors fovea_kernel."""
 
     _fields_ = [
         ("name", ctypes.c_char_p),
@@ -72,7 +72,7 @@ class _Kernel(ctypes.Structure):
 class Kernel:
     """One kernel for one architecture (90 for sm_90a), as ptxas reported it when the library was built.
 
-    Registers, stack and spills are a thread's, static shared memory is a block's."""
+    Registers, and bytes of stack and spills, are per thread; bytes of static shared memory are per CTA."""
 
     name: str
     arch: int
@@ -84,7 +84,7 @@ class Kernel:
 
 @dataclasses.dataclass(frozen=True)
 class Choice:
-    """Which kernel runs a problem: its level, its name, threads and dynamic shared memory of a block."""
+    """The kernel that runs a problem: its level, its name, and threads and bytes of dynamic shared memory per CTA."""
 
     level: str
     kernel: str
@@ -100,7 +100,7 @@ def _call(function: str, *arguments) -> None:
 
 
 def kernels() -> list[Kernel]:
-    """All of them; none when the library was built without the CUDA compiler."""
+    """All kernels; none when the library was built without the CUDA compiler."""
     found = []
     for index in range(library.fovea_kernel_count()):
         kernel = _Kernel()
@@ -128,7 +128,7 @@ def _choose(args: _AttentionArgs, device_index: int) -> _Choice:
 def why_no_attention(device_index: int) -> str:
     """Why there are no attention kernels for a GPU; empty when there are."""
     sizes = dict.fromkeys(("batch", "heads", "kv_heads", "queries", "keys"), 1)
-    # Of mma, which every GPU with kernels has: whatever the environment forces is not asked for here.
+    # Asks for mma, which every GPU with kernels has, because the environment may force another level.
     args = _AttentionArgs(
         **sizes, head_dim=64, scale=1.0, type=_TYPES[torch.float16], level=fovea.ops.IMPLEMENTATIONS.index("mma")
     )
@@ -142,9 +142,9 @@ def why_no_attention(device_index: int) -> str:
 
 
 def choose(q: torch.Tensor, k: torch.Tensor, is_causal: bool = False, impl: str = "auto") -> Choice:
-    """The kernel that fovea.ops.attention runs for these CUDA tensors; values are of k's shape.
+    """The kernel that fovea.ops.attention runs for these CUDA tensors; v has the shape of k.
 
-    Raises fovea.Error with the reason when the GPU or the problem has none of that implementation."""
+    Raises fovea.Error with the reason when that implementation does not support the GPU or the problem."""
     batch, heads, queries, dim = q.shape
     args = _AttentionArgs(
         batch=batch,

@@ -1,6 +1,6 @@
-"""libfovea.so through ctypes, which lets other threads run while a call is under way.
+"""libfovea.so through ctypes, which lets other threads run during a call.
 
-Declares what include/fovea/c/ says; nothing else in the package knows ctypes' types."""
+Declares the encoder's part of include/fovea/c/; _kernels.py declares the kernels' part."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import numpy as np
 
 from fovea._errors import Error
 
-# As fovea_image: kind, width, height, (padding), data, size.
+# Mirrors fovea_image: kind, width, height, (padding), data, size.
 IMAGE = np.dtype(
     {
         "names": ["kind", "width", "height", "data", "size"],
@@ -30,7 +30,7 @@ FILE, ENCODED, PIXELS = 0, 1, 2
 
 
 class EmbedOptions(ctypes.Structure):
-    """As fovea_embed_options."""
+    """Mirrors fovea_embed_options."""
 
     _fields_ = [
         ("batch_size", ctypes.c_int32),
@@ -41,7 +41,7 @@ class EmbedOptions(ctypes.Structure):
 
 
 def _load() -> ctypes.CDLL:
-    # FOVEA_LIBRARY: for working in the source tree, where no library lies beside this file.
+    # FOVEA_LIBRARY is for work in the source tree, where no library is beside this file.
     path = os.environ.get("FOVEA_LIBRARY") or pathlib.Path(__file__).with_name("libfovea.so")
     try:
         return ctypes.CDLL(os.fspath(path))
@@ -55,7 +55,7 @@ _out = ctypes.POINTER
 
 _NOTE_HANDLER = ctypes.CFUNCTYPE(None, ctypes.c_char_p)
 
-_STATUS = object()  # a function's return value that says whether it failed
+_STATUS = object()  # a return value that says whether the function failed
 
 _FUNCTIONS = {
     "fovea_last_error": (_text,),
@@ -95,12 +95,12 @@ def _declare(functions: ctypes.CDLL) -> ctypes.CDLL:
 
 
 def text(message: bytes) -> str:
-    """The engine's UTF-8 as a str."""
+    """A str from the engine's UTF-8."""
     return message.decode("utf-8", "replace")
 
 
 def integer(value: SupportsIndex, name: str, least: int, bits: int = 32) -> int:
-    """A number as the engine takes it, which ctypes would cut to its size without a word."""
+    """Checks that a number fits into the engine's type, because ctypes would truncate it silently."""
     number = operator.index(value)
     most = (1 << (bits - 1)) - 1
     if not least <= number <= most:
@@ -110,24 +110,24 @@ def integer(value: SupportsIndex, name: str, least: int, bits: int = 32) -> int:
 
 library = _declare(_load())
 
-# How long the interpreter waits for the engine when it ends.
+# How long the end of the interpreter waits for the engine.
 _MOST_SECONDS_AT_EXIT = 10
 _SLICE_MILLISECONDS = 50
 
 
 def _shut_down() -> None:
-    """Daemon threads go on while the interpreter ends: what they compute with is about to be torn down."""
+    """Daemon threads run on while the interpreter ends, and it is about to destroy what they compute with."""
     last = time.monotonic() + _MOST_SECONDS_AT_EXIT
     while True:
         try:
-            library.fovea_shut_down(_SLICE_MILLISECONDS)  # in slices, so that Ctrl-C is heard
+            library.fovea_shut_down(_SLICE_MILLISECONDS)  # in slices, so that Ctrl-C works
             return
         except Error:
             if time.monotonic() > last:
                 raise
 
 
-# Before this threads that are no daemons have ended.
+# At this point all threads that are not daemons have ended.
 atexit.register(_shut_down)
 
 
@@ -140,5 +140,5 @@ library.fovea_set_note_handler(_on_note)
 
 
 def version() -> str:
-    """Version of the native library, "0.1.0"."""
+    """The version of the native library: "0.1.0"."""
     return text(library.fovea_version())

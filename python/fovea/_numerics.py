@@ -1,6 +1,7 @@
-"""When an operator's result is right: the contract that tests and `python -m fovea.accept` hold it to.
+"""Decides whether an operator's result is right, for tests and `python -m fovea.accept`.
 
-Every comparison is written so that NaN fails.
+It is that of src/ops/reference/judge.hpp, with the same numbers; tests/ops/contract.json holds both to the same
+figures. Every comparison is written so that NaN fails.
 """
 
 from __future__ import annotations
@@ -9,12 +10,13 @@ import dataclasses
 
 import torch
 
-#: Root mean square of the error over that of the result: what rounding operands, probabilities and the
-#: result to the type may cost.
-_RELATIVE_LIMIT = {torch.float32: 2e-6, torch.float16: 1e-3, torch.bfloat16: 8e-3}
-#: A single tile may be this much worse than the whole.
-_TILE_FACTOR = 4.0
-_TILE_ROWS = 64
+#: The error over that of a framework of the same precision.
+FRAMEWORK_FACTOR = 2.0
+#: 1 - 2<x,y> / (|x|^2 + |y|^2) over everything and over the worst tile: what rounding operands, probabilities and
+#: the result to the type may cost.
+DIFFERENCE_LIMIT = {torch.float32: 2e-12, torch.float16: 5e-7, torch.bfloat16: 1e-5}
+#: Rows and columns of a tile.
+TILE = 128
 
 
 def attention_reference(
@@ -25,7 +27,7 @@ def attention_reference(
     scale: float | None = None,
     dtype: torch.dtype = torch.float64,
 ) -> torch.Tensor:
-    """softmax(scale q k^T) v in `dtype`, written out; arguments as of fovea.ops.attention."""
+    """softmax(scale q k^T) v in `dtype`, in plain operations; arguments as for fovea.ops.attention."""
     group = q.shape[1] // k.shape[1]
     q = q.to(dtype)
     k = k.to(dtype).repeat_interleave(group, dim=1)
@@ -39,47 +41,83 @@ def attention_reference(
 
 @dataclasses.dataclass
 class Verdict:
-    """What was found; `failures` is empty when the result passes."""
+    """The result of a comparison; `failures` is empty when it passes."""
 
-    max_error: float
-    failures: list[str]
+    error: float = float("nan")  # |got - want| / |want|
+    framework_error: float = float("nan")
+    worst: float = float("nan")  # the largest |got - want|
+    framework_worst: float = float("nan")
+    difference: float = float("nan")
+    tile_difference: float = float("nan")
+    failures: list[str] = dataclasses.field(default_factory=list)
 
     @property
     def passed(self) -> bool:
         return not self.failures
 
 
-def _rms(values: torch.Tensor) -> float:
-    return values.square().mean().sqrt().item()
+def _tile_sums(values: torch.Tensor) -> torch.Tensor:
+    """Sums over the tiles of a matrix."""
+    rows, columns = values.shape
+    padded = torch.nn.functional.pad(values, (0, -columns % TILE, 0, -rows % TILE))
+    return padded.unflatten(1, (-1, TILE)).sum(2).unflatten(0, (-1, TILE)).sum(1)
+
+
+def _share(error: torch.Tensor, size: torch.Tensor) -> torch.Tensor:
+    """Both zero throughout is equality."""
+    return torch.where(error == 0, 0.0, error / size)
+
+
+def _unit_in_last_place(values: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    info = torch.finfo(dtype)
+    exponents = torch.frexp(values.abs().clamp(min=info.smallest_normal)).exponent - 1
+    return torch.ldexp(torch.full_like(values, info.eps), exponents)
 
 
 def judge(got: torch.Tensor, want: torch.Tensor, peer: torch.Tensor, terms: int = 1) -> Verdict:
-    """Holds `got` against `want`, the same in float64, and `peer`, a framework's result of got's type.
+    """Compares `got` with `want`, the same in float64, and with `peer`, a framework's result of got's type.
 
-    Three gates: the largest error is at most twice the peer's, and a rounding of the result, and what adding
-    `terms` products in another order than the peer's may cost in float32: their square root in roundings of
-    a usual result; the normalised error of the whole is under the type's limit; so is, with a factor, that of
-    every tile of 64 rows by the last dimension.
+    Passes when all of these hold:
+
+    - the error is at most twice the peer's, where a peer whose error is by chance below that of rounding the result
+      to its type counts as one that rounds;
+    - no value is farther from the exact one than twice the peer's farthest, or than two units in its last place when
+      these are more; `terms` products that are added up in float32 in another order are no error;
+    - the normalised difference over everything, and over each tile of 128 rows and columns, is below the type's
+      limit. A tile whose values are near zero counts as if they were as large as the others.
     """
     if got.shape != want.shape:
-        return Verdict(float("nan"), [f"shape {tuple(got.shape)}, {tuple(want.shape)} expected"])
-    error = (got.double() - want).abs()
-    max_error = error.max().item()
-    failures = []
-    size = _rms(want)
-    rounding = torch.finfo(got.dtype).eps / 2 * want.abs().max().item()
-    reordered = terms**0.5 * torch.finfo(torch.float32).eps / 2 * size
-    allowed = 2 * (peer.double() - want).abs().max().item() + rounding + reordered
-    if not max_error <= allowed:
-        failures.append(f"error {max_error:.2e}, with twice the framework's {allowed:.2e} is allowed")
-    limit = _RELATIVE_LIMIT[got.dtype]
-    whole = _rms(error)
-    if not whole <= limit * size:
-        failures.append(f"normalised error {whole / size:.2e}, limit {limit:.0e}")
-    rows = error.reshape(-1, *error.shape[-2:]) if error.dim() > 2 else error.reshape(1, -1, error.shape[-1])
-    for tile in rows.split(_TILE_ROWS, dim=1):
-        worst = tile.square().mean(dim=(1, 2)).sqrt().max().item()
-        if not worst <= _TILE_FACTOR * limit * size:
-            failures.append(f"a tile's normalised error {worst / size:.2e}, limit {_TILE_FACTOR * limit:.0e}")
-            break
-    return Verdict(max_error, failures)
+        return Verdict(failures=[f"shape {tuple(got.shape)}, {tuple(want.shape)} expected"])
+    x, y, z = (t.double().reshape(-1, t.shape[-1]) for t in (got, want, peer))
+    unit = _unit_in_last_place(y, got.dtype)
+    error, framework = (x - y).abs(), (z - y).abs()
+    squares, sizes = error.square(), x.square() + y.square()
+    expected = y.square().sum()
+    counts = _tile_sums(torch.ones_like(y))
+    tiles = _share(_tile_sums(squares), torch.maximum(_tile_sums(sizes), sizes.mean() * counts))
+    verdict = Verdict(
+        error=_share(squares.sum(), expected).sqrt().item(),
+        framework_error=_share(framework.square().sum(), expected).sqrt().item(),
+        worst=error.max().item(),
+        framework_worst=framework.max().item(),
+        difference=_share(squares.sum(), sizes.sum()).item(),
+        tile_difference=tiles.max().item(),
+    )
+    # The mean square of a rounding is a twelfth of the unit's.
+    rounding = _share(unit.square().sum() / 12, expected).sqrt().item()
+    reordered = terms**0.5 * 2.0**-24
+    allowed = FRAMEWORK_FACTOR * max(verdict.framework_error, rounding, reordered)
+    if not verdict.error <= allowed:
+        verdict.failures.append(f"error {verdict.error:.2e}, with the framework's {allowed:.2e} is allowed")
+    limit = DIFFERENCE_LIMIT[got.dtype]
+    if not verdict.difference <= limit:
+        verdict.failures.append(f"normalised difference {verdict.difference:.2e}, limit {limit:.0e}")
+    if not verdict.tile_difference <= limit:
+        verdict.failures.append(f"a tile's normalised difference {verdict.tile_difference:.2e}, limit {limit:.0e}")
+    floor = max(verdict.framework_worst, reordered * (expected / y.numel()).sqrt().item())
+    if not bool((error <= FRAMEWORK_FACTOR * unit.clamp(min=floor)).all()):
+        verdict.failures.append(
+            f"largest error {verdict.worst:.2e} is over twice the framework's {verdict.framework_worst:.2e} "
+            "and over two units in the last place"
+        )
+    return verdict

@@ -1,4 +1,4 @@
-"""Times of operators: CUDA graphs over operands that do not stay in the cache; a clock on the CPU."""
+"""Times operators: in CUDA graphs over operands that do not stay in the cache; by a clock on the CPU."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from collections.abc import Callable, Sequence
 import torch
 
 _WARM_UP = 3
-_REPLAYS = (5, 15)  # fewest, and most where they take less than the seconds below
+_REPLAYS = (5, 15)  # the fewest, and the most when they take less than the seconds below
 _SECONDS = 0.2
-_MOST_CALLS = 64  # in a graph: each with operands of its own, and as many as take
-_GRAPH_CALLS, _GRAPH_SECONDS = 16, 2e-3  # the seconds, but no more than those calls
+_MOST_CALLS = 64  # in a graph: one per set of operands, but as many as fill
+_GRAPH_CALLS, _GRAPH_SECONDS = 16, 2e-3  # these seconds, up to this number of calls
 _CPU_SECONDS = 0.2
 
 
 @dataclasses.dataclass(frozen=True)
 class Time:
-    """Median seconds of a call, and the spread: (third quartile - first) / median."""
+    """Median seconds per call, and the spread: (third quartile - first) / median."""
 
     seconds: float
     spread: float
@@ -37,7 +37,7 @@ def _summary(times: Sequence[float]) -> Time:
 
 
 def rotation(tensors: Sequence[torch.Tensor]) -> list[list[torch.Tensor]]:
-    """Copies of the operands with their strides, so many that together they fill the L2 cache twice."""
+    """As many copies of the operands, with their strides, as fill the L2 cache twice."""
     if not tensors[0].is_cuda:
         return [list(tensors)]
     cache = torch.cuda.get_device_properties(tensors[0].device).L2_cache_size
@@ -47,10 +47,10 @@ def rotation(tensors: Sequence[torch.Tensor]) -> list[list[torch.Tensor]]:
 
 
 def time_call(call: Callable[..., torch.Tensor], sets: Sequence[Sequence[torch.Tensor]]) -> Time:
-    """Time of call(*operands), each set of operands in turn.
+    """The time of call(*operands), with each set of operands in turn.
 
-    On a GPU the calls are captured into a CUDA graph, whose replays are timed with events: launches cost
-    as little as they can, for everybody alike. On the CPU a clock is read around each call."""
+    On a GPU the calls are captured into a CUDA graph, whose replays are timed with events, so that launches
+    cost as little as possible for all peers alike. On the CPU a clock is read around each call."""
     if not sets[0][0].is_cuda:
         return _time_on_cpu(call, sets[0])
     stream = torch.cuda.Stream()
@@ -94,7 +94,7 @@ def _time_on_cpu(call: Callable[..., torch.Tensor], operands: Sequence[torch.Ten
 
 
 def host_seconds(call: Callable[..., torch.Tensor], operands: Sequence[torch.Tensor], calls: int = 2000) -> float:
-    """What a call costs the calling thread, on operands so small that the GPU keeps up: median of five."""
+    """Seconds of the calling thread per call, on operands so small that the GPU keeps up: median of five."""
     times = []
     for _ in range(5):
         torch.cuda.synchronize()

@@ -1,10 +1,10 @@
-"""python -m fovea.accept: whether this Fovea's attention earns its place on this machine.
+"""python -m fovea.accept: checks Fovea's attention on this machine.
 
-Gates the kernels' resources as the compiler reported them, compares every level that the device has with
-torch on the acceptance list, and prints a line a case: time, torch's time, speed-up, largest difference from
-torch in float32 (and that of torch's result in the case's own type). Before that, the comparison itself must
+It checks the kernels' resources as the compiler reported them, compares every level that the device has with
+torch on the acceptance list, and prints a line per case: time, torch's time, speed-up, largest difference from
+torch in float32 (and that of torch's result in the type of the case). Before that, the comparison itself must
 reject results that are wrong in known ways.
-Exit code 0 when everything passed, 1 when something did not, 2 for wrong arguments.
+The exit code is 0 when everything passed, 1 when something failed, 2 for wrong arguments.
 """
 
 from __future__ import annotations
@@ -27,31 +27,23 @@ from fovea._numerics import attention_reference, judge
 #: Largest difference from torch in float32 on unit-variance inputs in float16.
 MAX_DIFF = 1e-3
 
-#: Registers a thread and bytes of shared memory a block that kernels of these names may take, beside no
-#: spills at all; the first that fits counts. The kernels' cards have the same registers; here the library
-#: that was installed is checked.
-LIMITS = (
-    (r"attention_scalar_", 72, 96 << 10),
-    (r"attention_mma_small_.*_d64\b", 64, 48 << 10),  # eight blocks share an SM
-    (r"attention_mma_small_", 128, 96 << 10),
-    (r"", 255, 227 << 10),
+#: Attention's kernels by name: their level, and the registers per thread and bytes of shared memory per block that
+#: they may take, beside no spills at all; the first name that fits counts. The kernels' cards have the same registers;
+#: here the library that was installed is checked.
+DESIGNS = (
+    (r"attention_scalar_", "scalar", 72, 96 << 10),
+    (r"attention_mma_small_.*_d64\b", "wmma", 64, 48 << 10),  # eight blocks share an SM
+    (r"attention_mma_small_", "wmma", 128, 96 << 10),
+    (r"attention_mma_", "mma", 255, 227 << 10),
+    (r"attention_(single_pass|online)_", "wgmma", 168, 227 << 10),
 )
-
-#: Which level a kernel belongs to, by the second part of its name.
-LEVEL_OF_DESIGN = {
-    "scalar": "scalar",
-    "wmma": "wmma",
-    "mma": "mma",
-    "short": "wgmma",
-    "flash": "wgmma",
-}
 
 _CPU = "cpu"
 
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """One problem. `prepare` alters q, k and v; `headline` cases are held to MAX_DIFF as well."""
+    """One problem. `prepare` alters q, k and v; `headline` cases must also be within MAX_DIFF."""
 
     batch: int
     heads: int
@@ -96,7 +88,7 @@ def _equal_rows(q, k, v):
 
 
 def _huge_first_key(q, k, v):
-    """The first row sees one key alone, whose score is far below those it must not see."""
+    """The first row sees only one key, whose score is far below those that it must not see."""
     k = k.clone()
     k[:, :, 1:] = q[:, :, :1] * 4
     k[:, :, 0] = -q[:, :, 0] * 4
@@ -132,9 +124,12 @@ def torch_attention(q, k, v, causal):
     return F.scaled_dot_product_attention(q, k, v, is_causal=causal, enable_gqa=grouped)
 
 
-def limits_of(kernel: str) -> tuple[int, int]:
-    """Registers and shared memory that it may take."""
-    return next((registers, shared) for name, registers, shared in LIMITS if re.match(name, kernel))
+def design_of(kernel: str) -> tuple[str, int, int]:
+    """The level, registers and shared memory of the kernel of this name."""
+    for name, *design in DESIGNS:
+        if re.match(name, kernel):
+            return tuple(design)
+    raise ValueError(f"{kernel} is of no design that this version of fovea.accept knows")
 
 
 class Report:
@@ -153,32 +148,32 @@ class Report:
         return sum(not line["failures"] for line in self.lines)
 
     def line(self, what: str, failures: list[str], figures: str = "", **facts) -> None:
-        """One gate or case; `facts` are the numbers in `figures`, for machines."""
+        """Adds one gate or case; `facts` are the numbers in `figures`, for machines."""
         self.lines.append({"what": " ".join(what.split()), "failures": failures, **facts})
         text = f"{what} {figures}".rstrip()
         print(f"{text}  {'passed' if not failures else 'FAILED: ' + '; '.join(failures)}", flush=True)
 
 
 def accept_resources(report: Report) -> None:
-    """Every attention kernel in the library, for every architecture it was compiled for."""
+    """Checks every attention kernel in the library, for every architecture."""
     found: dict[tuple[str, int], list[_kernels.Kernel]] = {}
     for kernel in _kernels.kernels():
         if kernel.name.startswith("attention_"):
-            level = LEVEL_OF_DESIGN[kernel.name.split("_")[1]]
+            level = design_of(kernel.name)[0]
             found.setdefault((level, kernel.arch), []).append(kernel)
     if not found:
-        print("resources: this library was built without GPU kernels; there are none to gate")
+        print("resources: this library was built without GPU kernels, so there are none to check")
     for (level, arch), group in sorted(found.items()):
         registers = max(kernel.registers for kernel in group)
         failures = [
-            f"{k.name} spills {k.spill_bytes} bytes, has {k.stack_bytes} bytes of stack"
+            f"{k.name} spills {k.spill_bytes} bytes and has {k.stack_bytes} bytes of stack"
             for k in group
             if k.spill_bytes or k.stack_bytes
         ]
         failures += [
-            f"{k.name} takes {k.registers} registers, {limits_of(k.name)[0]} allowed"
+            f"{k.name} takes {k.registers} registers; the limit is {design_of(k.name)[1]}"
             for k in group
-            if k.registers > limits_of(k.name)[0]
+            if k.registers > design_of(k.name)[1]
         ]
         report.line(
             f"resources {level:6} sm_{arch}: {len(group)} kernels, at most {registers} registers, no spills as built",
@@ -187,7 +182,7 @@ def accept_resources(report: Report) -> None:
 
 
 def levels_of(device: str) -> list[str]:
-    """Those that a GPU of this kind should have."""
+    """The levels that a GPU of this kind should have."""
     if device == _CPU:
         return [_CPU]
     capability = torch.cuda.get_device_capability()
@@ -211,14 +206,14 @@ def accept_case(report: Report, case: Case, device: str, level: str) -> None:
         try:
             choice = _kernels.choose(q, k, case.causal, level)
         except fovea.Error as error:
-            # A level need not run every size; the headline cases are what it exists for.
+            # A level need not support every size, but it must support the headline cases.
             if case.headline:
                 report.line(name, [str(error)], level=level)
             else:
                 report.left_out.append({"what": " ".join(name.split()), "level": level, "reason": str(error)})
             print(f"{name}  left to the next level: {error}")
             return
-        if choice.shared_bytes > limits_of(choice.kernel)[1]:
+        if choice.shared_bytes > design_of(choice.kernel)[2]:
             reason = f"{choice.kernel} takes {choice.shared_bytes} bytes of shared memory"
             report.line(name, [reason], level=level)
             return
@@ -232,7 +227,7 @@ def accept_case(report: Report, case: Case, device: str, level: str) -> None:
     if case.headline and not max_diff <= MAX_DIFF:
         failures.append(f"max_diff over {MAX_DIFF:.0e}")
     if case.causal and not torch.allclose(got[:, :, 0], v[:, :, 0].repeat_interleave(q.shape[1] // v.shape[1], 1)):
-        failures.append("the first row is not the first value")
+        failures.append("the first row does not equal the first value")
     sets = _timing.rotation([q, k, v])
     ours = _timing.time_call(lambda *operands: attend(*operands, case.causal), sets)
     theirs = _timing.time_call(lambda *operands: torch_attention(*operands, case.causal), sets)
@@ -251,7 +246,7 @@ def accept_case(report: Report, case: Case, device: str, level: str) -> None:
 
 
 def accept_gate(report: Report, device: str) -> None:
-    """The comparison must reject what wrong kernels would give."""
+    """Checks that the comparison rejects the results of wrong kernels."""
     case = Case(2, 4, 200, 64, causal=True)
     q, k, v = case.operands(device)
     want = attention_reference(q, k, v, True)
@@ -262,16 +257,16 @@ def accept_gate(report: Report, device: str) -> None:
         return
 
     def in_blocks(rescaled: bool, block: int = 64) -> torch.Tensor:
-        """Streaming softmax over blocks of keys; without the rescale, the running maximum is forgotten."""
+        """Online softmax over blocks of keys; `rescaled`: whether a new maximum rescales the sums."""
         scores = (q.double() @ k.double().transpose(-2, -1)) * case.head_dim**-0.5
         total, output = 0.0, 0.0
         peak = torch.full_like(scores[..., :1], float("-inf"))
         for part, values in zip(scores.split(block, -1), v.double().split(block, -2), strict=True):
             before, peak = peak, torch.maximum(peak, part.amax(-1, keepdim=True))
             keep = torch.exp(before - peak) if rescaled else 1.0
-            weights = torch.exp(part - peak)
-            total = total * keep + weights.sum(-1, keepdim=True)
-            output = output * keep + weights @ values
+            probabilities = torch.exp(part - peak)
+            total = total * keep + probabilities.sum(-1, keepdim=True)
+            output = output * keep + probabilities @ values
         return (output / total).to(case.dtype)
 
     zeroed, poisoned = right.clone(), right.clone()
@@ -279,7 +274,7 @@ def accept_gate(report: Report, device: str) -> None:
     poisoned[1, 3, 199, 63] = float("nan")
     later = torch.ones(200, 200, dtype=torch.bool, device=device).tril(1)
     early = F.scaled_dot_product_attention(q.float(), k.float(), v.float(), attn_mask=later).half()
-    padded = [F.pad(t, (0, 0, 0, 56)) for t in (k, v)]  # a tail that was not masked out: keys of zeros
+    padded = [F.pad(t, (0, 0, 0, 56)) for t in (k, v)]  # keys of zeros: a tail that is not masked
     full, full_peer = attention_reference(q, k, v), torch_attention(q, k, v, False)
     for name, wrong, truth, other in (
         ("a tile of zeros", zeroed, want, peer),
@@ -296,14 +291,14 @@ def accept_gate(report: Report, device: str) -> None:
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m fovea.accept", description=__doc__.splitlines()[0])
     here = "cuda" if torch.cuda.is_available() else _CPU
-    parser.add_argument("--device", choices=["cuda", _CPU], default=here, help="default here: %(default)s")
-    parser.add_argument("--level", choices=fovea.ops.IMPLEMENTATIONS[1:], help="one level alone")
-    parser.add_argument("--json", metavar="FILE", help="write every line with its figures there too")
+    parser.add_argument("--device", choices=["cuda", _CPU], default=here, help="default on this machine: %(default)s")
+    parser.add_argument("--level", choices=fovea.ops.IMPLEMENTATIONS[1:], help="check only this level")
+    parser.add_argument("--json", metavar="FILE", help="also write every line with its figures to this file")
     options = parser.parse_args(arguments)
     if options.device == "cuda" and not torch.cuda.is_available():
         parser.error("there is no CUDA device, or torch was built without CUDA")
     if options.level and options.device == _CPU:
-        parser.error("levels are kernels of GPUs")
+        parser.error("--level needs a GPU")
     name = torch.cuda.get_device_name() if options.device == "cuda" else "CPU"
     print(f"fovea {fovea.__version__}, torch {torch.__version__}, {name}")
     report = Report()
@@ -316,8 +311,8 @@ def main(arguments: list[str] | None = None) -> int:
     print(f"{report.passed}/{report.total} passed")
     if options.json:
         with open(options.json, "w") as file:
-            told = {"fovea": fovea.__version__, "torch": torch.__version__, "device": name}
-            json.dump({**told, "lines": report.lines, "left_out": report.left_out}, file, indent=1)
+            about = {"fovea": fovea.__version__, "torch": torch.__version__, "device": name}
+            json.dump({**about, "lines": report.lines, "left_out": report.left_out}, file, indent=1)
     return 0 if report.passed == report.total else 1
 
 

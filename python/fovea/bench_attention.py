@@ -1,8 +1,8 @@
-"""python -m fovea.bench_attention: every level of Fovea's attention beside every backend of torch's.
+"""python -m fovea.bench_attention: times every level of Fovea's attention beside every backend of torch.
 
-CUDA graph timing over operands that do not stay in the cache; a result is checked before it is timed. Prints
+It times CUDA graphs over operands that do not stay in the cache, and checks each result first. It prints
 a table in microseconds, and with --json everything for machines. On a machine without CUDA it compares the
-CPU operator with torch's, on the smallest problems.
+CPU operator with that of torch, on the smallest problems.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ BACKENDS = {
     "efficient": SDPBackend.EFFICIENT_ATTENTION,
     "math": SDPBackend.MATH,
 }
-_CPU_LENGTH = 512  # most on the CPU
-_CHECKED_SEQUENCES = 4  # a batch's first ones are held against float64
+_CPU_LENGTH = 512  # the longest on the CPU
+_CHECKED_SEQUENCES = 4  # the first ones of a batch, which are compared with float64
 
 
 def describe(problem: tuple) -> str:
@@ -67,7 +67,7 @@ def on_torch(backend: SDPBackend, causal: bool) -> Callable:
 
 
 def checker(q, k, v, causal: bool) -> Callable[[Callable], str]:
-    """check(call): why the call's result is not good enough to be timed; empty when it is."""
+    """A function that says why the result of a call is wrong; empty when it is right."""
     few = [t[:_CHECKED_SEQUENCES] for t in (q, k, v)]
     want = attention_reference(*few, causal)
     peer = F.scaled_dot_product_attention(*few, is_causal=causal)
@@ -79,7 +79,7 @@ def checker(q, k, v, causal: bool) -> Callable[[Callable], str]:
 
 
 def entry_of(call: Callable, check: Callable, sets: list, flops: float) -> dict:
-    """The call's time, or what is wrong with its result."""
+    """The time of the call, or why its result is wrong."""
     if wrong := check(call):
         return {"failed": wrong}
     took = _timing.time_call(call, sets)
@@ -88,7 +88,7 @@ def entry_of(call: Callable, check: Callable, sets: list, flops: float) -> dict:
 
 
 def measure(problem: tuple, dtype: torch.dtype, device: str) -> dict:
-    """Times of all that run the problem; reasons of those that do not."""
+    """The times of all kernels that support the problem, and the reasons of those that do not."""
     batch, heads, length, dim, causal = problem
     torch.manual_seed(0)
     q, k, v = torch.randn(3, batch, heads, length, dim, device=device, dtype=dtype)
@@ -111,14 +111,14 @@ def measure(problem: tuple, dtype: torch.dtype, device: str) -> dict:
     for name, backend in BACKENDS.items():
         try:
             row["torch"][name] = entry_of(on_torch(backend, causal), check, sets, flops)
-        except RuntimeError as error:  # this backend does not have the problem, or the memory for it
+        except RuntimeError as error:  # this backend does not support the problem, or lacks the memory
             torch.cuda.empty_cache()
             row["torch"][name] = {"left_out": str(error).splitlines()[0]}
     return row
 
 
 def best(times: dict) -> tuple[str, float]:
-    """Name and microseconds of the fastest."""
+    """The name and the microseconds of the fastest."""
     timed = {name: entry["us"] for name, entry in times.items() if "us" in entry}
     name = min(timed, key=timed.get, default="none")
     return name, timed.get(name, float("nan"))
@@ -143,7 +143,7 @@ def print_table(rows: list[dict]) -> None:
 
 
 def host_overhead(device: str) -> dict:
-    """Microseconds of the calling thread for each call, where the GPU has next to nothing to do."""
+    """Microseconds of the calling thread per call, on a problem that keeps the GPU hardly busy."""
     q, k, v = torch.randn(3, 1, 1, 16, 64, device=device, dtype=torch.float16)
     calls = {
         "torch.ops.fovea.attention": lambda q, k, v: torch.ops.fovea.attention(q, k, v),
@@ -156,7 +156,7 @@ def host_overhead(device: str) -> dict:
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m fovea.bench_attention", description=__doc__.splitlines()[0])
     parser.add_argument("--dtype", choices=["float16", "bfloat16"], default="float16")
-    parser.add_argument("--json", metavar="FILE", help="write everything there too; - is the standard output")
+    parser.add_argument("--json", metavar="FILE", help="also write everything to this file; - is the standard output")
     options = parser.parse_args(arguments)
     device = "cuda" if torch.cuda.is_available() else "cpu"
     dtype = getattr(torch, options.dtype)
@@ -181,7 +181,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"fovea {fovea.__version__}, torch {torch.__version__}, {report['device']}")
         print_table(report["rows"])
         for name, us in report.get("host_us", {}).items():
-            print(f"host: {us:.1f} us a call of {name}")
+            print(f"host: {us:.1f} us per call of {name}")
         if options.json:
             with open(options.json, "w") as file:
                 json.dump(report, file, indent=1)

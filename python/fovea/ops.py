@@ -5,11 +5,11 @@
     y = fovea.ops.attention(q, k, v, impl="mma")  # the same with a kernel of your choice
 
 Importing this module registers them. They run on CUDA devices (compute capability 8.0 and later) in the
-current stream, and on the CPU; torch.compile takes them as they are. They have no gradients and say so:
-a call that autograd would record raises RuntimeError.
+current stream, and on the CPU; torch.compile takes them as they are. They have no gradients:
+a call that autograd would record raises RuntimeError. So does a call that no kernel supports.
 
-The functions here are the operators with names instead of numbers. Where a GPU has no kernel for one of
-the layers (not for attention) they compose it of torch's own operators, and warn once.
+The functions here are the operators with names instead of numbers. When a GPU has no kernel for one of
+the layers (not for attention), they compute it with torch's own operators, and warn once.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ import warnings
 
 import torch
 
-import fovea._library  # the engine, before anything of torch's could stand in for what it needs
+import fovea._library  # loads the engine first, before libraries of torch could replace those that it needs
 
 __all__ = ["IMPLEMENTATIONS", "attention", "attention_varlen", "layer_norm", "linear", "patch_embed"]
 
-#: Attention's kernels, from the plainest to the fastest; "auto" takes the best that runs the problem,
-#: or the one that the environment variable FOVEA_FORCE_KERNEL names. Their places are fovea_level's
-#: numbers in include/fovea/c/operators.h.
+#: The levels of attention, from the plainest to the fastest; "auto" takes the fastest that supports the
+#: problem, or the one that the environment variable FOVEA_FORCE_KERNEL names. Their positions are the
+#: numbers of fovea_level in include/fovea/c/operators.h.
 IMPLEMENTATIONS = ("auto", "scalar", "wmma", "mma", "wgmma")
 
 _OLDEST_TORCH = (2, 9)
@@ -36,11 +36,11 @@ def _load() -> None:
     version = tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2])
     if version < _OLDEST_TORCH:
         raise ImportError(f"fovea.ops needs torch 2.9 or later; this is {torch.__version__}")
-    # Beside libfovea.so, wherever that was found.
+    # The library is beside libfovea.so.
     engine = os.environ.get("FOVEA_LIBRARY") or pathlib.Path(__file__)
     path = pathlib.Path(engine).with_name("libfovea_torch.so")
     if not path.is_file():
-        raise ImportError(f"{path} is missing: this Fovea was built without torch's headers at hand")
+        raise ImportError(f"{path} is missing: this Fovea was built without the headers of torch")
     torch.ops.load_library(path)
 
 
@@ -60,7 +60,7 @@ def _require(holds: bool, name: str, what: str) -> None:
         raise RuntimeError(f"fovea::{name}: {what}")
 
 
-# Shapes without data, for torch.compile and friends: the checks and strides of python/native.
+# Shapes without data, for torch.compile: the same checks and strides as in python/native.
 
 
 @torch.library.register_fake("fovea::attention")
@@ -87,7 +87,7 @@ def _(q, k, v, cu_seqlens_q, cu_seqlens_k, max_q, max_k, is_causal=False, scale=
     _require(
         k.shape == v.shape and q.shape[2] == k.shape[2],
         "attention_varlen",
-        "k and v have one shape, and q's head dimension",
+        "k and v have one shape, with the head dimension of q",
     )
     _require(q.dtype == k.dtype == v.dtype, "attention_varlen", "q, k and v are of one type")
     return q.new_empty(q.shape)
@@ -143,14 +143,16 @@ def attention(
     scale: float | None = None,
     impl: str = "auto",
 ) -> torch.Tensor:
-    """softmax(scale * q k^T) v, as torch.nn.functional.scaled_dot_product_attention.
+    """Computes softmax(scale * q k^T) v, as torch.nn.functional.scaled_dot_product_attention does.
 
     q is [batch, heads, length, d]; k and v are [batch, kv_heads, keys, d], where kv_heads divides heads.
-    With is_causal, query i sees keys 0 to i (torch's convention, also where lengths differ). scale is
-    1 / sqrt(d) unless given, and positive.
-    float16 and bfloat16, on the CPU also float32; on GPUs d is a multiple of 8, up to 128. Any strides:
-    views of packed projections are read in place. The result's memory is [batch, length, heads, d], so
-    that `.transpose(1, 2).flatten(2)` copies nothing.
+    The result has the shape and type of q.
+    With is_causal, query i sees keys 0 to i (torch's convention, also when lengths differ). scale is
+    positive, by default 1 / sqrt(d). impl is one of IMPLEMENTATIONS, for GPUs.
+    Types are float16 and bfloat16, on the CPU also float32; on GPUs d is a multiple of 8, up to 128. All
+    strides are supported: views of packed projections are read in place. The result's memory is [batch,
+    length, heads, d], so that `.transpose(1, 2).flatten(2)` copies nothing.
+    Raises RuntimeError when the operands are not supported, ValueError when impl is unknown.
     """
     return torch.ops.fovea.attention(q, k, v, is_causal, scale, _level(impl))
 
@@ -167,13 +169,14 @@ def attention_varlen(
     scale: float | None = None,
     impl: str = "auto",
 ) -> torch.Tensor:
-    """Attention within sequences of different lengths that lie one after the other.
+    """Computes attention within packed sequences of different lengths, which lie one after the other.
 
     q is [rows, heads, d]; k and v are [rows, kv_heads, d]. cu_seqlens_q and cu_seqlens_k are int32
     [sequences + 1] and rise from 0 to the number of rows; max_q and max_k are the longest lengths. With
     is_causal, the last query of a sequence sees all its keys, the one before all but one, and so on
-    (flash-attention's convention); queries that see none get zeros. On GPUs the offsets are not checked, which
-    would wait for the GPU: wrong ones read and write where they should not. Otherwise as `attention`.
+    (flash-attention's convention); queries that see no key get zeros. On GPUs the offsets are not checked,
+    because that would wait for the GPU: wrong ones make the kernel read and write outside of the operands.
+    Everything else is as for `attention`.
     """
     return torch.ops.fovea.attention_varlen(
         q, k, v, cu_seqlens_q, cu_seqlens_k, max_q, max_k, is_causal, scale, _level(impl)
@@ -195,14 +198,14 @@ def _has_matrix_kernels(device_index: int) -> bool:
 
 
 def _runs_products(name: str, x: torch.Tensor, *types: torch.dtype) -> bool:
-    """Whether this program's matrix kernels run on x's device; warns when they do not."""
+    """Whether Fovea's matrix kernels support x's device and type; warns when they do not."""
     if not x.is_cuda:
         return True
     if x.dtype not in types:
-        _warn_once(f"fovea.ops.{name}: no kernel for {x.dtype} on GPUs, torch's own operators run instead")
+        _warn_once(f"fovea.ops.{name}: there is no kernel for {x.dtype} on GPUs; torch's operators run instead")
         return False
     if not _has_matrix_kernels(x.device.index):
-        _warn_once(f"fovea.ops.{name}: no kernel for this GPU, torch's own operators run instead")
+        _warn_once(f"fovea.ops.{name}: there is no kernel for this GPU; torch's operators run instead")
         return False
     return True
 
@@ -214,13 +217,14 @@ def patch_embed(
     bias: torch.Tensor | None = None,
     scale: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """patches weight^T + bias + position: the first layer of a vision transformer.
+    """Computes patches weight^T + bias + position: the first layer of a vision transformer.
 
     patches [images, tokens, in], weight [out, in], position [tokens, out], bias [out]
-    -> [images, tokens, out], of position's type. A bias is added to the position table first, by an
-    operation of its own: keep their sum instead where calls are many. All are of one float type; or
-    patches are uint8 (pixels as they are) and weights int8 with a float32 scale [out], and the rest
+    -> [images, tokens, out], of position's type. The bias is added to the position table first, by a
+    separate operation: for many calls, pass their sum as position. All operands have one float type; or
+    patches are uint8 (raw pixels) and weights int8 with a float32 scale [out], and the others are
     bfloat16: then the product is scale * (patches weight^T), exact before it is rounded.
+    Raises RuntimeError when shapes or types do not match.
     """
     if bias is not None:
         position = position + bias.to(position.dtype)
@@ -237,10 +241,12 @@ def linear(
     residual: torch.Tensor | None = None,
     gelu: bool = False,
 ) -> torch.Tensor:
-    """x weight^T + bias, then the tanh form of GELU if asked, or plus a residual of the result's shape.
+    """Computes x weight^T + bias, then the tanh form of GELU, or the sum with a residual of the result's shape.
 
     x [..., in], weight [out, in], bias [out] of any float type (float32 is read without a conversion)
-    -> [..., out]. On GPUs bfloat16, and in and out are multiples of 16; on the CPU any float type.
+    -> [..., out], of x's type. On GPUs the type is bfloat16, and in and out are multiples of 16; on the CPU
+    it is any float type. Raises RuntimeError when shapes or types do not match, or for both gelu and a
+    residual.
     """
     if not _runs_products("linear", x, torch.bfloat16):
         _refuse_gradients("linear", x, weight, bias, residual)
@@ -256,13 +262,13 @@ def linear(
 def layer_norm(
     x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, eps: float = 1e-6
 ) -> torch.Tensor:
-    """LayerNorm over the last dimension: x [..., width], weight and bias [width] -> x's shape and type.
+    """Computes LayerNorm over the last dimension: x [..., width], weight and bias [width] -> x's shape and type.
 
-    On GPUs bfloat16 and float32, width a multiple of 8 up to 2048; on the CPU any float type. Statistics
-    are float32.
+    On GPUs the type is bfloat16 or float32, and width is a multiple of 8 up to 2048; on the CPU it is any
+    float type. Statistics are float32. Raises RuntimeError when shapes or types do not match.
     """
     if x.is_cuda and x.dtype == torch.float16:
-        _warn_once("fovea.ops.layer_norm: no kernel for float16 on GPUs, torch's own operator runs instead")
+        _warn_once("fovea.ops.layer_norm: there is no kernel for float16 on GPUs; torch's operator runs instead")
         _refuse_gradients("layer_norm", x, weight, bias)
         return torch.nn.functional.layer_norm(x, weight.shape, weight.to(x.dtype), bias.to(x.dtype), eps)
     return torch.ops.fovea.layer_norm(x, weight, bias, eps)

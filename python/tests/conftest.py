@@ -14,7 +14,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 
 @pytest.fixture(scope="session")
 def device():
-    """What the tests compute with: $FOVEA_TEST_DEVICE, else the CPU."""
+    """The device of the tests: $FOVEA_TEST_DEVICE, else the CPU."""
     return os.environ.get("FOVEA_TEST_DEVICE", "cpu")
 
 

@@ -78,15 +78,15 @@ def test_failures_behind_the_first_window_have_their_index(encoder, tmp_path):
 @pytest.mark.parametrize(
     ("item", "error", "message"),
     [
-        (3, TypeError, "image 1: int is no image"),
-        (None, TypeError, "NoneType is no image"),
+        (3, TypeError, "image 1: int is not an image"),
+        (None, TypeError, "NoneType is not an image"),
         (PIXELS.astype(np.uint16), ValueError, "uint8, 0 to 255, not uint16"),
         (PIXELS / 255.0, ValueError, "not float64"),
         (PIXELS > 7, ValueError, "not bool"),
         (PIXELS.transpose(2, 0, 1), ValueError, "3x50x40; channels come last"),
         (np.zeros((4, 4, 5), np.uint8), ValueError, "not 4x4x5"),
         (np.zeros((2, 4, 4, 3), np.uint8), ValueError, "not 2x4x4x3"),
-        (np.zeros((0, 4, 3), np.uint8), ValueError, "sides are at least 1"),
+        (np.zeros((0, 4, 3), np.uint8), ValueError, "both sides must be at least 1"),
     ],
 )
 def test_what_is_no_image_is_said_so(encoder, item, error, message):
@@ -140,7 +140,7 @@ def test_odd_arguments(encoder):
 
 
 def test_numbers_beyond_their_range(model, encoder):
-    """ctypes would cut them: 2**32 + 3 threads to 3."""
+    """ctypes would truncate them: 2**32 + 3 threads to 3."""
     for threads in ((1 << 32) + 3, -1, 1 << 31, -(1 << 32) + 2):
         with pytest.raises(ValueError, match=rf"threads is {threads}; expected 0 to 2147483647"):
             fovea.load(model, threads=threads)
@@ -153,7 +153,7 @@ def test_numbers_beyond_their_range(model, encoder):
 def test_messages_of_load(model, tmp_path):
     with pytest.raises(fovea.Error, match="nowhere"):
         fovea.load(tmp_path / "nowhere")
-    with pytest.raises(fovea.Error, match="device 'toaster' is unknown"):
+    with pytest.raises(fovea.Error, match="unknown device 'toaster'"):
         fovea.load(model, device="toaster")
     with pytest.raises(fovea.Error, match="fp12"):
         fovea.load(model, precision="fp12")
@@ -183,7 +183,7 @@ def test_closed_encoders_say_so(model, device):
 
 
 def test_other_threads_run_meanwhile(encoder):
-    """A thread counts while a call is under way: not at all if the call held the interpreter."""
+    """A thread counts during a call; it could not if the call held the interpreter."""
     images = [PIXELS] * 20_000
     ticks = 0
     ended = threading.Event()
@@ -264,7 +264,7 @@ def test_ctrl_c_ends_a_call_soon(model, device):
 
 
 def test_needs_numpy_alone(model):
-    """With torch, PIL and tqdm not to be had, arrays and files still are."""
+    """Arrays and files work without torch, PIL and tqdm."""
     code = """
 import sys
 for name in ("torch", "PIL", "tqdm"):
@@ -279,7 +279,7 @@ assert all(sys.modules[name] is None for name in others), others
 
 @pytest.mark.parametrize("order", ["torch, fovea", "fovea, torch"])
 def test_beside_torch(model, device, photos, encoder, order, tmp_path):
-    """Both bring an OpenMP: neither disturbs the other's results, whichever comes first."""
+    """Both contain an OpenMP: neither disturbs the other's results, in either order of loading."""
     pytest.importorskip("torch")
     code = f"""
 import sys, numpy

@@ -1,11 +1,11 @@
-"""Leaving the interpreter while threads compute: daemon threads go on until the process is gone."""
+"""Ends the interpreter while threads compute: daemon threads run until the process has ended."""
 
 import os
 import subprocess
 import sys
 import time
 
-# Processes that end amid their work; set FOVEA_TEST_EXITS to 200 for a thorough run.
+# The number of processes that end while they work; set FOVEA_TEST_EXITS to 200 for a thorough run.
 EXITS = int(os.environ.get("FOVEA_TEST_EXITS", "16"))
 
 EMBEDDING = """
@@ -69,7 +69,7 @@ def test_while_loading(model, device):
 
 
 def test_calls_after_the_end_say_so(model, device):
-    """Handlers that were registered before Fovea's run after it."""
+    """Handlers that were registered before Fovea's handler run after it."""
     code = """
 import atexit, sys
 def late():
@@ -108,7 +108,7 @@ threading.Thread(target=work).start()
 
 
 def test_a_forked_child_ends_by_itself(model, device):
-    """The parent's threads are not there to be waited for, and its encoder is not the child's to free."""
+    """The child has no threads of the parent to wait for, and must not free its encoder."""
     code = """
 import os, sys, threading, numpy, fovea
 encoder = fovea.load(sys.argv[1], device=sys.argv[2])

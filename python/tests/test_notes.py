@@ -1,4 +1,4 @@
-"""What the engine has to tell of its operators becomes a warning."""
+"""Notes of the engine about its operators become warnings."""
 
 import pytest
 

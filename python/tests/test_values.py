@@ -1,4 +1,4 @@
-"""The same values as the program's, byte for byte, however an image is given."""
+"""Values equal those of the program, byte for byte, for every kind of image argument."""
 
 import pathlib
 
@@ -95,7 +95,7 @@ def test_tensors(encoder, photos, rows):
 
 
 class DLPackOnly:
-    """What speaks DLPack and is nothing else that is known."""
+    """An object that supports DLPack and has no other known type."""
 
     def __init__(self, array):
         self._array = array

@@ -1,4 +1,4 @@
-// Timing of the encoder alone, on random pixels, each output checked before it is timed.
+// Times the encoder alone on random pixels; each output is checked before it is timed.
 #include "fovea/bench.hpp"
 
 #include <algorithm>
@@ -22,9 +22,10 @@ namespace fovea {
 namespace {
 
 constexpr int kLeastCalls = 3;
-constexpr std::size_t kExactImages = 2;  // compared with fp32: enough to notice one for the other
+constexpr std::size_t kExactImages =
+    2;  // compared with fp32: enough to notice when they are exchanged
 
-// The same for every encoder; fewer are the first of more.
+// Every encoder gets the same pixels; a smaller batch is the beginning of a larger one.
 HostBuffer random_pixels(model::Encoder& encoder, std::size_t count) {
   std::mt19937 generator(0);
   HostBuffer pixels = encoder.allocate_input(count);
@@ -32,7 +33,7 @@ HostBuffer random_pixels(model::Encoder& encoder, std::size_t count) {
   return pixels;
 }
 
-// What fp32 on the CPU makes of the first images of every batch.
+// The embeddings of the first images of every batch in fp32 on the CPU.
 std::vector<float> exact_embeddings(const model::Checkpoint& checkpoint, int threads) {
   model::Encoder encoder(
       checkpoint,
@@ -45,7 +46,7 @@ std::vector<float> exact_embeddings(const model::Checkpoint& checkpoint, int thr
   return embeddings;
 }
 
-// A figure without the checks would also be printed for an encoder that computes nothing.
+// Without the checks, an encoder that computes nothing would have a figure, too.
 BenchFigure measure(model::Encoder& encoder, std::int64_t batch_size, double seconds,
                     std::span<const float> exact) {
   const model::VisionConfig& config = encoder.config().vision;
@@ -63,7 +64,7 @@ BenchFigure measure(model::Encoder& encoder, std::int64_t batch_size, double sec
 
   using Clock = std::chrono::steady_clock;
   std::vector<double> samples;
-  encode();  // the device's second call of a size may still prepare something
+  encode();  // the second call of a size may still prepare something on the device
   encoder.reset_profile();
   const Clock::time_point end = Clock::now() + std::chrono::duration_cast<Clock::duration>(
                                                    std::chrono::duration<double>(seconds));
@@ -94,7 +95,7 @@ BenchReport bench(const BenchOptions& options,
                   const std::function<void(const BenchFigure&)>& on_figure) {
   for (const std::int64_t batch_size : options.batch_sizes) {
     if (batch_size < 1) {
-      fail("bench: a batch size must be at least 1, not {}", batch_size);
+      fail("bench: invalid batch size {}; it must be at least 1", batch_size);
     }
   }
   std::vector<std::int64_t> batch_sizes = options.batch_sizes;
@@ -117,8 +118,8 @@ BenchReport bench(const BenchOptions& options,
       report.refused.push_back(why);
       continue;
     }
-    // fp32 is that itself, and what 8 bits make of pixels that they were not calibrated for has no
-    // limit: `verify` compares them on photos.
+    // fp32 is the reference itself. 8 bits have no limit on pixels for which they were not
+    // calibrated: `verify` compares them on photos.
     std::vector<float> exact;
     if (encoder->backend().precision() == Precision::kBf16) {
       exact = exact_embeddings(checkpoint, options.threads);

@@ -1,4 +1,4 @@
-// Embeddings of random pixels against those of fp32.
+// Compares embeddings of random pixels with those of fp32.
 #include "api/bench_check.hpp"
 
 #include <algorithm>
@@ -12,12 +12,13 @@
 namespace fovea {
 namespace {
 
-// On random pixels, with drawn weights (tiny, base-patch16-224, large-patch16-512), bf16 on a CPU
+// On random pixels, with random weights (tiny, base-patch16-224, large-patch16-512), bf16 on a CPU
 // reaches cosines of 0.99997 and more.
 constexpr double kLeastCosine = 0.99;
-// That alone would accept the embedding of another image: random pixels look alike, with cosines of
-// up to 0.9995. What tells two of them apart, the difference of their embeddings, has cosines of
-// 0.988, 0.9996 and 0.9998 there; exchanged it would be -1, and unrelated to the pixels around 0.
+// That alone would accept the embedding of another image, because random pixels are alike, with
+// cosines of up to 0.9995. So the difference of two embeddings is compared, too, which has cosines
+// of 0.988, 0.9996 and 0.9998 there. It would be -1 if they were exchanged, and around 0 if they
+// were unrelated to the pixels.
 constexpr double kLeastCosineOfDifference = 0.5;
 
 double cosine(std::span<const float> a, std::span<const float> b) {
@@ -32,7 +33,7 @@ double cosine(std::span<const float> a, std::span<const float> b) {
 void check_distinct(std::span<const float> embeddings, std::size_t dimension) {
   for (const float value : embeddings) {
     if (!std::isfinite(value)) {
-      fail("bench: the encoder gave a value that is not finite");
+      fail("bench: the encoder returned a value that is not finite");
     }
   }
   for (std::size_t image = 1; image < embeddings.size() / dimension; ++image) {

@@ -1,4 +1,4 @@
-// fovea::calibrate: photos through the fp32 encoder on the CPU, then the rounding.
+// fovea::calibrate: runs photos through the fp32 encoder on the CPU, then rounds the weights.
 #include "fovea/calibrate.hpp"
 
 #include <chrono>
@@ -24,7 +24,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Encodes the first images of the inputs, for what the encoder's backend observes meanwhile.
+/// Encodes the first images of the inputs, while the encoder's backend observes.
 void look_at_images(const CalibrateOptions& options, const pipeline::PixelLayout& layout,
                     model::Encoder& encoder, CalibrateReport& report) {
   pipeline::InputStream inputs(pipeline::make_source(options.input, layout.preprocessing),
@@ -66,10 +66,10 @@ void look_at_images(const CalibrateOptions& options, const pipeline::PixelLayout
 CalibrateReport calibrate(const CalibrateOptions& options) {
   const Clock::time_point start = Clock::now();
   if (options.precision != Precision::kInt8 && options.precision != Precision::kFp8) {
-    fail("{} needs no calibration; int8 and fp8 do", to_string(options.precision));
+    fail("{} needs no calibration; only int8 and fp8 do", to_string(options.precision));
   }
   if (options.images < 1) {
-    fail("calibration looks at 1 image or more, not {}", options.images);
+    fail("invalid number of images {}; calibration needs at least 1", options.images);
   }
   const model::Checkpoint checkpoint(hub::resolve_model(options.model));
   const model::ModelConfig& config = checkpoint.config();

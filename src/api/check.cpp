@@ -25,7 +25,7 @@ namespace {
 using pipeline::finding_of;
 using pipeline::Manifest;
 
-// Keeps jobs from writing to the folder meanwhile, without writing to it.
+// Keeps jobs from writing to the folder during the check, without writing to it.
 io::OpenedFile lock_shared(const io::Folder& folder) {
   if (!folder.has(pipeline::kLockFile)) {
     return {};
@@ -72,9 +72,10 @@ void check_old(const io::Folder& folder, const Manifest& manifest, StopFlag stop
                CheckReport& report) {
   report.has_checksums = false;
   if (!manifest.state.finished) {
-    report.problems.push_back(fmt::format(
-        "{}: was begun by an earlier version of Fovea, which kept no checksums to check it by",
-        io::escape((folder / pipeline::kManifestFile).native())));
+    report.problems.push_back(
+        fmt::format("{}: was begun by an earlier version of Fovea, which kept no checksums, so it "
+                    "cannot be checked",
+                    io::escape((folder / pipeline::kManifestFile).native())));
     return;
   }
   std::string problem = finding_of([&] { pipeline::prove_unsummed(folder, manifest, stop); });

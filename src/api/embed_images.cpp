@@ -1,4 +1,4 @@
-// Encoder::embed_images: the pipeline of jobs over inputs in memory, into an array in memory.
+// Encoder::embed_images: the pipeline of jobs, from inputs in memory to an array in memory.
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -51,7 +51,7 @@ class ImageSource final : public pipeline::Source {
             static_cast<std::size_t>(image.height) ||
         image.data.size() % (image::kChannels * static_cast<std::size_t>(image.width)) != 0) {
       item.kind = pipeline::Item::Kind::kFailed;
-      item.error = fmt::format("{} bytes are no {}x{} RGB pixels", image.data.size(), image.width,
+      item.error = fmt::format("{} bytes are not {}x{} RGB pixels", image.data.size(), image.width,
                                image.height);
       return;
     }
@@ -65,13 +65,13 @@ class ImageSource final : public pipeline::Source {
   std::size_t next_ = 0;
 };
 
-// Ends a run whose caller wants no more than the first failure.
+// Ends a run whose caller wants only the first failure.
 class StopAtFailure : public Error {
  public:
   StopAtFailure() : Error("an image failed") {}
 };
 
-// Puts each row where its image's index says.
+// Stores each row at the index of its image.
 class RowsOutput final : public pipeline::Output {
  public:
   RowsOutput(std::span<float> rows, std::size_t width, const EmbedImagesOptions& options)
@@ -117,11 +117,11 @@ std::vector<ImageFailure> Encoder::embed_images(std::span<const ImageInput> imag
                                                 const EmbedImagesOptions& options) {
   const auto width = static_cast<std::size_t>(dimension());
   if (rows.size() != images.size() * width) {
-    fail("{} embeddings of {} numbers take {} floats, not {}", images.size(), width,
+    fail("{} embeddings of {} numbers need {} floats, not {}", images.size(), width,
          images.size() * width, rows.size());
   }
   if (options.batch_size < 0 || options.decode_threads < 0) {
-    fail("a batch of {} images and {} decode threads cannot be; 0 takes what suits the device",
+    fail("invalid batch size {} or number of decode threads {}; use 0 for the defaults",
          options.batch_size, options.decode_threads);
   }
   RowsOutput output(rows, width, options);
@@ -138,7 +138,7 @@ std::vector<ImageFailure> Encoder::embed_images(std::span<const ImageInput> imag
   pipeline::RunOptions run;
   run.normalize = options.normalize;
   run.control.stop = options.stop;
-  // Few images need no more workers and memory than they are.
+  // Few images need only few workers and little memory.
   run.loader.batch_size = std::min(batch, images.size());
   run.loader.batches = std::min(run.loader.batches, (images.size() - 1) / batch + 1);
   run.loader.threads = static_cast<int>(std::min(threads, images.size()));

@@ -1,4 +1,4 @@
-// The public Encoder: decode, resize, encode and normalise, one call at a time.
+// The public Encoder: decodes, resizes, encodes and normalises, one call at a time.
 #include "fovea/encoder.hpp"
 
 #include <cmath>
@@ -18,7 +18,7 @@
 namespace fovea {
 namespace {
 
-/// Scales each row of [rows, width] to length 1; a row of zeros stays.
+/// Scales each row of [rows, width] to length 1; a row of zeros stays as it is.
 void normalize_rows(std::vector<float>& rows, std::size_t width) {
   for (std::size_t at = 0; at < rows.size(); at += width) {
     const std::span row = std::span(rows).subspan(at, width);
@@ -87,7 +87,7 @@ std::vector<float> Encoder::embed_pixels(std::span<const std::uint8_t> pixels, b
   const Preprocessing& want = preprocessing();
   const std::size_t pixel_bytes = impl_->pixel_bytes();
   if (pixels.size() % pixel_bytes != 0) {
-    fail("{} bytes of pixels are no whole number of images of {} x {} x {}", pixels.size(),
+    fail("{} bytes of pixels are not a whole number of images of {} x {} x {}", pixels.size(),
          want.height, want.width, image::kChannels);
   }
   const std::size_t images = pixels.size() / pixel_bytes;

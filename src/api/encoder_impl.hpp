@@ -1,4 +1,4 @@
-// What is behind the public Encoder.
+// The implementation behind the public Encoder.
 #pragma once
 
 #include <cstddef>

@@ -8,13 +8,13 @@
 namespace fovea {
 namespace {
 
-// As many as one call's loader works with; what several calls at once needed beyond it is freed.
+// As many as the loader of one call uses; buffers beyond these, for concurrent calls, are freed.
 constexpr std::size_t kKept = 4;
 
 }  // namespace
 
 HostBuffer InputBuffers::take(std::size_t bytes) {
-  // Shared because std::function wants to be copied, which never happens.
+  // Shared only because std::function requires copies, which never happen.
   const auto owned = std::make_shared<HostBuffer>(find(bytes));
   std::uint8_t* data = owned->data();
   return {data, bytes, [this, owned](std::uint8_t*) { give_back(std::move(*owned)); }};

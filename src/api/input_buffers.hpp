@@ -10,8 +10,8 @@
 
 namespace fovea {
 
-/// Locking pages for a GPU takes longer than embedding a few images, so buffers are used again.
-/// Outlives what it hands out. Thread-safe.
+/// Locking pages for a GPU takes longer than embedding a few images, so buffers are reused. It must
+/// outlive its buffers. Thread-safe.
 class InputBuffers {
  public:
   using Allocate = std::function<HostBuffer(std::size_t bytes)>;
@@ -20,7 +20,7 @@ class InputBuffers {
   InputBuffers(const InputBuffers&) = delete;
   InputBuffers& operator=(const InputBuffers&) = delete;
 
-  /// A buffer of `bytes`, not initialised, that comes back here when it is freed.
+  /// A buffer of `bytes`, not initialised, which returns here when it is freed.
   [[nodiscard]] HostBuffer take(std::size_t bytes);
 
  private:

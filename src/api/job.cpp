@@ -1,4 +1,4 @@
-// embed_job and preprocess_job: the parts of src/pipeline put together around a model.
+// embed_job and preprocess_job: combine the parts of src/pipeline around a model.
 #include "fovea/job.hpp"
 
 #include <algorithm>
@@ -35,7 +35,7 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// Where the model's weights come to life, after decoding has begun.
+// Loads the model's weights after decoding has begun.
 class LateEncoder {
  public:
   LateEncoder(fs::path folder, std::unique_ptr<ops::Backend> backend)
@@ -69,7 +69,7 @@ template <typename Job>
 pipeline::RunOptions run_options(const Job& job, int batch_size,
                                  const pipeline::PixelLayout& layout) {
   if (batch_size < 1) {
-    fail("a batch holds at least 1 image, not {}", batch_size);
+    fail("invalid batch size {}; it must be at least 1", batch_size);
   }
   pipeline::RunOptions options;
   options.loader.threads = job.decode_threads > 0 ? job.decode_threads : available_threads();
@@ -86,7 +86,8 @@ pipeline::RunOptions run_options(const Job& job, int batch_size,
 
 [[noreturn]] void fail_without_images() {
   fail(
-      "no images among the inputs: a folder counts files ending in jpg, jpeg, jpe, jfif, png, "
+      "there are no images among the inputs: in folders, files count that end in jpg, jpeg, jpe, "
+      "jfif, png, "
       "webp, gif, bmp, tif or tiff");
 }
 
@@ -143,8 +144,10 @@ class EmbedJob {
 
   JobReport run_to_file(std::unique_ptr<pipeline::Source> source) {
     if (options_.format != OutputFormat::kNpy || options_.retry_failed) {
-      fail("{}: a single .npy file can neither hold another format nor be added to; name a folder",
-           io::escape(options_.output));
+      fail(
+          "{}: a single .npy file supports neither another format nor --retry-failed; name a "
+          "folder",
+          io::escape(options_.output));
     }
     const DType dtype = options_.dtype == OutputDType::kF32 ? DType::kF32 : DType::kF16;
     pipeline::FileOutput output(options_.output, dtype, {config_.vision.hidden});
@@ -161,14 +164,16 @@ class EmbedJob {
 
   [[nodiscard]] pipeline::JobIdentity identity() const {
     if (options_.shard_rows == 0) {
-      fail("a file of embeddings holds at least 1 row, not 0");
+      fail("invalid number of rows per embeddings file 0; it must be at least 1");
     }
     const Precision precision = encoder_.backend().precision();
     fs::path calibration;
     if (precision == Precision::kInt8 || precision == Precision::kFp8) {
       const fs::path path = model::calibration_path(folder_, precision);
       std::error_code error;
-      calibration = fs::exists(path, error) ? path : fs::path();  // the encoder tells what to do
+      calibration = fs::exists(path, error)
+                        ? path
+                        : fs::path();  // when it is missing, the encoder says what to do
     }
     return {
         .model = options_.model,
@@ -199,7 +204,7 @@ class EmbedJob {
       check_unchanged(stream(std::move(source)), found);
       return {.rows = found.rows, .failed = found.failed, .resumed = true, .already_done = true};
     }
-    // Nothing is changed before the list of what failed was read to its end.
+    // Nothing is changed before the whole list of failed inputs was read.
     std::optional<pipeline::RetryNames> only;
     if (found.finished || found.retrying) {
       only = output.retry_names();
@@ -216,7 +221,7 @@ class EmbedJob {
     } catch (const Interrupted&) {
       throw;
     } catch (const Error& error) {
-      fail("{}: {}; choose another output or --overwrite this one", io::escape(options_.output),
+      fail("{}: {}; choose another output or pass --overwrite", io::escape(options_.output),
            error.what());
     }
     output.begin();
@@ -233,7 +238,7 @@ class EmbedJob {
       if (output.state().inputs == 0) {
         throw;
       }
-      fail("{}. What was done so far is kept in {}: the same command goes on from there",
+      fail("{}. The work done so far is kept in {}: the same command resumes from there",
            error.what(), io::escape(options_.output));
     }
     report.resumed = output.found();
@@ -245,7 +250,7 @@ class EmbedJob {
     }
     for (const auto& [name, count] : inputs.lost()) {
       for (std::uint64_t time = 0; time < count; ++time) {
-        output.add_lost(name, "is not among the inputs any more");
+        output.add_lost(name, "is no longer among the inputs");
       }
     }
     output.finish();
@@ -263,7 +268,7 @@ class EmbedJob {
     } catch (const Interrupted&) {
       throw;
     } catch (const Error& error) {
-      fail("{}: {}; choose another output or --overwrite this one", io::escape(options_.output),
+      fail("{}: {}; choose another output or pass --overwrite", io::escape(options_.output),
            error.what());
     }
   }
@@ -294,7 +299,7 @@ namespace {
 
 JobReport run_preprocess(const PreprocessOptions& options) {
   if (!pipeline::is_array_file(options.output)) {
-    fail("{}: the pixels go to a file that ends in .npy", io::escape(options.output));
+    fail("{}: the output must end in .npy, for example pixels.npy", io::escape(options.output));
   }
   const model::ModelConfig config = model::read_model_config(hub::resolve_model(options.model));
   const pipeline::PixelLayout layout{.preprocessing = config.preprocessing, .patch = 0};

@@ -1,4 +1,4 @@
-// Precisions by name, and encoders by precision: one not asked for by name may be missing.
+// Precisions by name, and encoders by precision; a precision not asked for by name may be missing.
 #include "api/precision.hpp"
 
 #include <utility>
@@ -15,7 +15,7 @@ Precision parse_precision(std::string_view name) {
       return precision;
     }
   }
-  fail("precision '{}' is unknown; use auto, fp32, bf16, int8 or fp8", name);
+  fail("unknown precision '{}'; use auto, fp32, bf16, int8 or fp8", name);
 }
 
 bool means_gpu(const std::string& device) {

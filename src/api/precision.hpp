@@ -1,4 +1,4 @@
-// The precisions a command goes through when none was named, and what the device lacks of them.
+// The precisions that a command uses when none was named, and those that the device lacks.
 #pragma once
 
 #include <memory>

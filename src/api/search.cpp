@@ -63,9 +63,9 @@ std::string Collection::source(std::int64_t row) const {
 }
 
 std::optional<std::int64_t> Collection::find(const std::string& name) const {
-  // As typed, as typed in the escaped form, and without "./" and the like.
+  // Tries the name as typed, as typed in the escaped form, and without parts such as "./".
   const std::string plain = fs::path(name).lexically_normal().native();
-  std::set<std::string> tried;  // a search reads whole indexes
+  std::set<std::string> tried;  // because a search reads whole indexes
   for (const std::string& text : {io::escape(name), name, io::escape(plain)}) {
     if (!io::is_utf8(text) || !tried.insert(text).second) {
       continue;
@@ -79,8 +79,8 @@ std::optional<std::int64_t> Collection::find(const std::string& name) const {
 
 std::optional<std::int64_t> Collection::find_file(const fs::path& path,
                                                   const fs::path& root) const {
-  // Absolute first: of a relative path that leads nowhere it would stay relative. A folder that
-  // cannot be read makes it empty.
+  // The path is made absolute first, because a relative one that leads nowhere would stay relative.
+  // It becomes empty when a folder is unreadable.
   const auto place = [](const fs::path& file) {
     std::error_code error;
     return fs::weakly_canonical(fs::absolute(file), error);
@@ -149,7 +149,7 @@ Vectors read_vectors(const fs::path& path) {
   const Shape& shape = file.shape();
   if ((shape.rank() != 1 && shape.rank() != 2) ||
       (file.dtype() != DType::kF32 && file.dtype() != DType::kF16)) {
-    fail("{}: {} of shape {}; queries are f32 or f16 [n, dimension] or [dimension]",
+    fail("{}: unsupported array of {} {}; expected f32 or f16 [n, dimension] or [dimension]",
          io::escape(path.native()), to_string(file.dtype()), shape.to_string());
   }
   Vectors vectors;

@@ -1,4 +1,4 @@
-// Files are read side by side; an archive is gone through once for all members wanted of it.
+// Reads files in parallel, and an archive once for all of its members.
 #include "api/thumbnails.hpp"
 
 #include <cstddef>
@@ -32,7 +32,7 @@ void read_file(const fs::path& path, Thumbnail& thumbnail) {
 }
 
 bool is_file(const std::string& path) {
-  std::error_code ignored;  // what cannot be examined is reported when it is read
+  std::error_code ignored;  // errors are reported when the file is read
   return fs::is_regular_file(path, ignored);
 }
 
@@ -46,7 +46,7 @@ std::string archive_of(const std::string& path) {
   return "";
 }
 
-// What follows the first dot of a member's base name, as the pipeline selects members.
+// The part of a member's base name after its first dot, by which the pipeline selects members.
 std::string extension_key(const std::string& path) {
   const std::string base = path.substr(path.find_last_of("/#") + 1);
   const std::size_t dot = base.find('.');

@@ -1,4 +1,4 @@
-// Thumbnails of photos wherever `fovea embed` took them from: files and members of archives.
+// Thumbnails of photos from where `fovea embed` took them: files and members of archives.
 #pragma once
 
 #include <filesystem>
@@ -10,10 +10,11 @@
 
 namespace fovea {
 
-/// Where each picture is, by any key. A path "x.tar#key.jpg" that is no file is a member of x.tar.
+/// The place of each picture, by any key. A path "x.tar#key.jpg" that is not a file is a member of
+/// x.tar.
 using PicturePaths = std::map<std::string, std::filesystem::path>;
 
-/// A thumbnail for each, under the same key; what cannot be read has its error in it.
+/// A thumbnail per picture, under the same key; that of an unreadable picture holds the error.
 [[nodiscard]] std::map<std::string, search::Thumbnail> make_thumbnails(const PicturePaths& paths,
                                                                        ThreadPool& pool);
 

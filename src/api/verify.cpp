@@ -1,4 +1,4 @@
-// Verification on photos: SIMD pixels against the plain reference, precisions against fp32.
+// Verifies on photos: SIMD pixels against the plain reference, precisions against fp32.
 #include "fovea/verify.hpp"
 
 #include <algorithm>
@@ -28,10 +28,10 @@ namespace {
 constexpr std::size_t kNeighbours = 10;  // of recall@10
 constexpr std::int64_t kBatch = 32;
 
-// The photos, ready for an encoder, and what was found on the way.
+// The photos, ready for an encoder, and the results of the pixel check.
 struct Photos {
   std::vector<std::string> names;
-  std::vector<std::uint8_t> patches;  // [photos, patch bytes of an image]
+  std::vector<std::uint8_t> patches;  // [photos, patch bytes per image]
   std::int64_t failed_inputs = 0;
   std::int64_t wrong_pixels = 0;
 };
@@ -93,7 +93,7 @@ Photos read_photos(const VerifyOptions& options, const model::ModelConfig& confi
       }
       add_photo(item.bytes, config, photos);
     } catch (const Error&) {
-      ++photos.failed_inputs;  // embed says why; here only the readable ones count
+      ++photos.failed_inputs;  // embed reports the reason; here only readable photos count
       continue;
     }
     photos.names.push_back(io::escape(item.name));
@@ -119,7 +119,7 @@ Embeddings embed_all(model::Encoder& encoder, const Photos& photos) {
         std::span(embeddings.values).subspan(photo * embeddings.dimension, embeddings.dimension);
     const double length = std::sqrt(squared_length(row));
     if (!(length > 0) || !std::isfinite(length)) {
-      fail("{}: its embedding has length {} in {}; the model's weights are damaged",
+      fail("{}: its embedding has length {} in {}; the weights of the model are damaged",
            photos.names[photo], length, to_string(encoder.backend().precision()));
     }
     divide(row, length);
@@ -127,7 +127,7 @@ Embeddings embed_all(model::Encoder& encoder, const Photos& photos) {
   return embeddings;
 }
 
-// The photos most like `photo`, itself left out, ties in input order.
+// The photos most similar to `photo`, without itself; ties are in input order.
 std::set<std::size_t> neighbours(const Embeddings& embeddings, std::size_t photo) {
   std::vector<std::pair<double, std::size_t>> others;
   for (std::size_t other = 0; other < embeddings.count(); ++other) {
@@ -193,7 +193,7 @@ VerifyReport verify(const VerifyOptions& options) {
   report.passed = photos.wrong_pixels == 0;
 
   std::string why;
-  // fp32 is the truth that the others are held against, and a matter of the CPU.
+  // fp32 on the CPU is the reference with which the others are compared.
   EncoderOptions wanted{.device = "cpu", .precision = Precision::kFp32, .threads = options.threads};
   std::unique_ptr<model::Encoder> encoder = try_encoder(checkpoint, wanted, false, why);
   report.device = encoder->backend().description();

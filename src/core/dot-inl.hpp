@@ -14,7 +14,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace fovea::HWY_NAMESPACE {
 
-/// Sum of a[i] * b[i], with enough sums at once to hide the latency of the additions.
+/// Sum of a[i] * b[i], in enough independent sums to hide the latency of the additions.
 HWY_INLINE float dot(const float* HWY_RESTRICT a, const float* HWY_RESTRICT b, std::size_t count) {
   namespace hn = hwy::HWY_NAMESPACE;
   const hn::ScalableTag<float> tag;

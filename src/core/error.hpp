@@ -1,4 +1,4 @@
-// Raising fovea::Error with a formatted message, and the two kinds of it that the parts tell apart.
+// Raising fovea::Error with a formatted message, and two kinds of it that callers tell apart.
 #pragma once
 
 #include <utility>
@@ -9,8 +9,8 @@
 
 namespace fovea {
 
-/// The machine lacks something: memory, file descriptors, threads. No input is to blame, so a job
-/// ends with it where any other error would count the input as failed.
+/// The machine lacks memory, file descriptors or threads. No input is to blame, so this ends a job,
+/// while any other error only makes the input a failed one.
 class ResourceError : public Error {
  public:
   using Error::Error;

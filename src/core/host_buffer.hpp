@@ -13,8 +13,8 @@
 
 namespace fovea {
 
-/// Owns bytes, aligned to kBufferAlignment and not initialised: plain memory, or what somebody
-/// hands over together with the function that frees it.
+/// Owns bytes, aligned to kBufferAlignment and not initialised: plain memory, or memory of another
+/// kind that comes with the function that frees it.
 class HostBuffer {
  public:
   using Free = std::function<void(std::uint8_t*)>;

@@ -1,4 +1,4 @@
-// The Euclidean length of a vector, and vectors scaled to length 1, the same way everywhere.
+// The Euclidean length of a vector, and scaling to length 1, computed the same way everywhere.
 #pragma once
 
 #include <algorithm>

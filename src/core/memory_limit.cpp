@@ -16,17 +16,18 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The number in a file such as memory.max; no limit when it says "max" or there is no such file.
+// The number in a file such as memory.max. There is no limit when it says "max" or does not exist.
 std::uint64_t read_limit(const fs::path& path) {
   std::ifstream file(path);
   std::uint64_t limit = 0;
   return file >> limit ? limit : std::numeric_limits<std::uint64_t>::max();
 }
 
-// Of the group `group` ("/a/b") and all groups around it, below the mount point.
+// The lowest limit of the group `group` ("/a/b") and of all groups around it, up to the mount
+// point.
 std::uint64_t group_limit(const fs::path& mount, std::string_view group, std::string_view file) {
   std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
-  // Inside a container the path may be that of the host; then the mount point itself is the group.
+  // Inside a container the path may be that on the host; then the mount point itself is the group.
   for (fs::path path = fs::path(group).relative_path();; path = path.parent_path()) {
     least = std::min(least, read_limit(mount / path / file));
     if (path.empty()) {

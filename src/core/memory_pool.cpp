@@ -1,4 +1,4 @@
-// MemoryPool: numbers are drawn at take() and served in their order.
+// MemoryPool: take() draws a number, and numbers are served in order.
 #include "core/memory_pool.hpp"
 
 #include <chrono>
@@ -28,9 +28,9 @@ void MemoryPool::Lease::release() {
 
 MemoryPool::Lease MemoryPool::take(std::size_t bytes, StopFlag stop) {
   if (bytes > size_) {
-    fail_for_resources("{} bytes are asked of a pool of {}", bytes, size_);
+    fail_for_resources("{} bytes were requested from a pool of {}", bytes, size_);
   }
-  // A flag that a signal handler sets cannot wake a waiting thread: look at it now and then.
+  // A flag that a signal handler sets cannot wake a waiting thread, so the thread polls it.
   constexpr std::chrono::milliseconds kStopInterval{50};
   std::unique_lock lock(mutex_);
   const std::size_t number = next_number_++;

@@ -36,12 +36,12 @@ class MemoryPool {
   MemoryPool(const MemoryPool&) = delete;
   MemoryPool& operator=(const MemoryPool&) = delete;
 
-  /// All bytes of the pool. A caller that needs more cannot be served: ask before take().
+  /// All bytes of the pool. take() never gives more, so callers check this first.
   [[nodiscard]] std::size_t size() const { return size_; }
 
-  /// Waits until `bytes` are free, in the order of the calls, and takes them. A thread takes once
-  /// from one pool at a time: two that each hold a part and wait for more would wait for ever.
-  /// Requires bytes <= size(). Throws Interrupted when `stop` is set while it waits.
+  /// Waits until `bytes` are free, in the order of the calls, and takes them. A thread must not
+  /// take twice from one pool: two threads that each hold a part and wait for more would wait for
+  /// ever. Requires bytes <= size(). Throws Interrupted when `stop` is set while it waits.
   [[nodiscard]] Lease take(std::size_t bytes, StopFlag stop = {});
 
  private:
@@ -51,9 +51,9 @@ class MemoryPool {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::size_t free_;
-  // Served like customers with numbers, so that many small requests cannot keep out a large one.
+  // Requests are served by number, so that many small ones cannot starve a large one.
   std::size_t next_number_ = 0;
-  std::set<std::size_t> waiting_;  // numbers; the least is served next
+  std::set<std::size_t> waiting_;  // numbers; the lowest is served next
 };
 
 }  // namespace fovea

@@ -12,7 +12,7 @@ namespace fovea {
 class StopFlag {
  public:
   StopFlag() = default;
-  // Implicit: whatever may be stopped takes a flag.
+  // Implicit, so that a flag can be passed as it is.
   StopFlag(const std::atomic<bool>* flag) : flag_(flag) {}
 
   [[nodiscard]] bool is_set() const {

@@ -53,7 +53,7 @@ class Shape {
   std::vector<std::int64_t> dims_;
 };
 
-/// Typed memory that somebody else owns. `data` may point to device memory.
+/// Typed memory without ownership. `data` may point to device memory.
 struct TensorView {
   void* data = nullptr;
   DType dtype = DType::kF32;

@@ -1,4 +1,4 @@
-// start_thread: a thread, or an error that says that the system has none to give.
+// start_thread: starts a thread, or throws an error that says that the system refuses one.
 #pragma once
 
 #include <string_view>
@@ -17,7 +17,7 @@ template <typename Body>
   try {
     return std::thread(std::forward<Body>(body));
   } catch (const std::system_error& error) {
-    fail_for_resources("cannot start the thread that {}: {}; fewer threads need less", purpose,
+    fail_for_resources("cannot start the thread that {}: {}; use fewer threads", purpose,
                        error.what());
   }
 }

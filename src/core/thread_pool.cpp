@@ -1,4 +1,4 @@
-// ThreadPool: hand-out by an atomic counter, wake-up by generation number.
+// ThreadPool: an atomic counter hands out indices, a generation number wakes the threads.
 #include "core/thread_pool.hpp"
 
 #include <algorithm>
@@ -27,8 +27,8 @@ ThreadPool::ThreadPool(int threads) {
     }
   } catch (const std::system_error& error) {
     stop();
-    fail_for_resources("cannot start {} threads: {}; ask for fewer", threads, error.what());
-  } catch (...) {  // no memory for one more: those that run must not be left behind
+    fail_for_resources("cannot start {} threads: {}; use fewer", threads, error.what());
+  } catch (...) {  // no memory for another thread: those that run must be joined
     stop();
     throw;
   }

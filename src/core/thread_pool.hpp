@@ -15,7 +15,7 @@ namespace fovea {
 /// Number of hardware threads this process may use (its CPU affinity), at least 1.
 [[nodiscard]] int available_threads();
 
-/// A team of `threads()` workers, the calling thread being worker 0.
+/// A team of `threads()` workers, of which the calling thread is worker 0.
 /// One parallel_for runs at a time; concurrent callers take turns. Not re-entrant.
 class ThreadPool {
  public:

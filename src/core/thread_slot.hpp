@@ -10,22 +10,21 @@
 
 namespace fovea {
 
-/// What `thread_local` is for, where a thread may begin when there is no memory left: get() throws
-/// std::bad_alloc, while the C library ends the process when it cannot note a destructor. One lives
-/// as long as the process; its objects end with their threads.
+/// Replaces `thread_local` where a thread may begin when there is no memory left: get() then throws
+/// std::bad_alloc, while the C library ends the process when it cannot register a destructor. A
+/// slot lives as long as the process; its objects end with their threads.
 template <typename T>
 class ThreadSlot {
  public:
   ThreadSlot() {
     if (const int error = ::pthread_key_create(&key_, destroy); error != 0) {
-      fail_for_resources("cannot keep data for each thread: {}",
-                         std::generic_category().message(error));
+      fail_for_resources("cannot keep data per thread: {}", std::generic_category().message(error));
     }
   }
   ThreadSlot(const ThreadSlot&) = delete;
   ThreadSlot& operator=(const ThreadSlot&) = delete;
 
-  /// This thread's.
+  /// This thread's object.
   [[nodiscard]] T& get() {
     if (void* const found = ::pthread_getspecific(key_); found != nullptr) {
       return *static_cast<T*>(found);

@@ -156,7 +156,13 @@ std::string CpuBackend::can_run(const ops::AttentionProblem& problem) const {
 
 std::string CpuBackend::can_run(const ops::PoolProblem& problem) const {
   const std::string reason = reason_invalid(problem);
-  return !reason.empty() || problem.input == DType::kF32 ? reason : "the input must be f32";
+  if (!reason.empty()) {
+    return reason;
+  }
+  if (problem.norm) {
+    return "the tokens' layer norm is an operator of its own";
+  }
+  return problem.input == DType::kF32 ? "" : "the input must be f32";
 }
 
 ops::PreparedPtr CpuBackend::prepare(const ops::PatchEmbedWeights& weights) {

@@ -3,16 +3,12 @@
 #include "gpu/gpu_backend.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <map>
 #include <mutex>
-#include <set>
-#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "core/error.hpp"
 #include "core/thread_pool.hpp"
@@ -35,8 +31,8 @@ constexpr std::int64_t kSliceTokens = 512 * 196;
 constexpr std::int64_t kFirstSlicePart = 4;
 /// Slices of a multiple of this many images have rows that tiles of 128 divide.
 constexpr std::int64_t kImageMultiple = 32;
-/// From here on a slice takes long enough to sleep until it is done.
-constexpr std::int64_t kLongSlice = 8;
+/// From here on a slice takes long enough, some milliseconds, to sleep until it is done.
+constexpr std::int64_t kLongSlice = 64;
 /// Several slices of common models: one is copied while the other computes.
 constexpr std::int64_t kPreferredBatch = 512;
 /// Graphs kept; more sizes than this come from tails, not from a steady state.
@@ -163,6 +159,9 @@ class GpuBackend final : public ops::Backend {
   }
   [[nodiscard]] std::string can_run(const ops::PoolProblem& problem) const override {
     const std::string reason = reason_invalid(problem);
+    if (!problem.norm) {
+      return "the pooling head on a GPU has the layer norm of its tokens in it";
+    }
     return !reason.empty() ? reason
                            : gpu::can_run({.images = problem.images,
                                            .tokens = problem.tokens,
@@ -425,13 +424,10 @@ void GpuBackend::finish(Slot& slot) {
     return;
   }
   if (slot.results.size() >= static_cast<std::size_t>(kLongSlice) * memory_.output_bytes) {
-    // The driver's own wait would keep a core busy that images could be decoded on.
-    constexpr std::chrono::microseconds kPause(50);
-    while (!slot.done->done()) {
-      std::this_thread::sleep_for(kPause);
-    }
+    slot.done->synchronize();  // asleep: images can be decoded on the core
   } else {
-    slot.done->synchronize();
+    while (!slot.done->done()) {  // to wake up would take a good part of the slice's time
+    }
   }
   device_seconds_ += device_->seconds_between(*slot.started, *slot.computed);
   std::memcpy(slot.results.data(), slot.staged_output.bytes().data(), slot.results.size());
@@ -505,15 +501,13 @@ std::string reason_without_kernels(const DeviceInfo& device) {
         "--device cpu, or build it with nvcc on the PATH (scripts/setup installs it otherwise)",
         device.name);
   }
-  std::set<int> archs;
-  for (const KernelImage& image : kernel_images()) {
-    if (runs_on(image.arch, device.arch())) {
-      return "";
-    }
-    archs.insert(image.arch);
+  // Of the oldest architecture; later ones have all that is needed, if only as PTX.
+  if (is_built_for(KernelId::pool_mean, device.arch())) {
+    return "";
   }
-  return fmt::format("{} is sm_{}, and this program has kernels for sm_{}; use --device cpu",
-                     device.name, device.arch(), fmt::join(archs, ", sm_"));
+  return fmt::format(
+      "unsupported compute capability {}.{} of {}; expected 8.0 or later; use --device cpu",
+      device.compute_major, device.compute_minor, device.name);
 }
 
 std::unique_ptr<ops::Backend> make_gpu_backend(std::unique_ptr<Device> device,

@@ -12,6 +12,9 @@
 namespace fovea::gpu {
 namespace {
 
+/// What attention is planned for, whatever the slice.
+constexpr std::int64_t kManyImages = 256;
+
 DevicePtr address(const ConstTensorView& view) {
   return reinterpret_cast<DevicePtr>(view.data);
 }
@@ -227,7 +230,12 @@ void GpuExecutor::do_attention(const ops::AttentionProblem& problem, const Const
   }
   const AttentionProblem packed = packed_attention(problem.images, problem.tokens, problem.heads,
                                                    problem.head_dim, problem.scale, problem.type);
-  const AttentionChoice choice = choose_attention(packed, context_.device.info());
+  // Kernels of attention add keys in orders of their own, and an image's result must not depend on
+  // how many there are: all slices take the kernel that suits many.
+  AttentionProblem many = packed;
+  many.batch = kManyImages;
+  const AttentionChoice choice =
+      choose_attention(many, context_.device.info(), std::nullopt, context_.missed);
   if (!choice.notice.empty()) {
     context_.notes.add(choice.notice);
   }
@@ -245,7 +253,7 @@ void GpuExecutor::do_pool(const ops::PoolProblem& problem, const ops::Prepared& 
                           .hidden = problem.hidden,
                           .mlp = problem.mlp,
                           .eps = problem.eps};
-  if (!take_scratch(pool_workspace_bytes(asked, context_.device.info()))) {
+  if (!take_scratch(pool_workspace_bytes(asked))) {
     return;
   }
   const auto linear = [](const DeviceLinear& layer) {
@@ -256,6 +264,7 @@ void GpuExecutor::do_pool(const ops::PoolProblem& problem, const ops::Prepared& 
                                              .output = address(output),
                                              .workspace = scratch_.address,
                                              .keys = head.keys.address(),
+                                             .key_sums = head.key_sums.address(),
                                              .norm_weight = head.norm.weight.address(),
                                              .norm_bias = head.norm.bias.address(),
                                              .value = linear(head.value),

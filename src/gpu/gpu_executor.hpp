@@ -4,12 +4,14 @@
 #include <cstddef>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "gpu/device/device.hpp"
 #include "gpu/gpu_weights.hpp"
+#include "gpu/launch/attention.hpp"
 #include "gpu/launch/gemm.hpp"
 #include "gpu/launch/launch.hpp"
 #include "gpu/launch/notes.hpp"
@@ -68,6 +70,7 @@ struct LaneContext {
   KernelCache& kernels;
   CublasGemm& cublas;
   Notes& notes;
+  std::span<const MissedGate> missed = missed_gates();
 };
 
 /// The product of a linear layer whose weights are of type `weight`.

@@ -243,11 +243,18 @@ DevicePool upload(Uploader& uploader, const ops::PoolWeights& weights) {
     layer.input = layer.output = {.type = DType::kBF16};
     return upload(uploader, pack_linear(layer));
   };
-  const std::vector<std::uint32_t> keys =
-      pack_pool_keys(weights.key, weights.heads, weights.value.in);
-  return {.keys = uploader.upload(std::as_bytes(std::span(keys))),
+  const std::size_t hidden = weights.input_norm.weight.size();
+  std::vector<float> keys(weights.key.begin(), weights.key.end());
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    keys[i] *= weights.input_norm.weight[i % hidden];
+  }
+  const PackedPoolKeys packed = pack_pool_keys(keys, weights.value.in);
+  ops::LinearWeights value = weights.value;
+  value.norm = weights.input_norm;
+  return {.keys = uploader.upload(std::as_bytes(std::span(packed.keys))),
+          .key_sums = uploader.upload(packed.sums),
           .norm = upload(uploader, weights.norm),
-          .value = linear(weights.value),
+          .value = linear(value),
           .out = linear(weights.out),
           .fc1 = linear(weights.fc1),
           .fc2 = linear(weights.fc2)};

@@ -87,6 +87,7 @@ struct DevicePatchEmbed {
 
 struct DevicePool {
   DeviceBuffer keys;
+  DeviceBuffer key_sums;
   DeviceNorm norm;
   DeviceLinear value;
   DeviceLinear out;

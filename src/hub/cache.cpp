@@ -1,4 +1,4 @@
-// The cache's places and layout, as huggingface_hub lays them out
+// The places and the layout of the cache, which are those of huggingface_hub
 // (huggingface_hub@f7c9b7d src/huggingface_hub/constants.py, file_download.py).
 #include "hub/cache.hpp"
 
@@ -17,7 +17,7 @@ namespace {
 fs::path user_folder() {
   const std::string home = environment("HOME");
   if (home.empty()) {
-    fail("cannot tell where the Hugging Face cache is: set HF_HOME (or HOME)");
+    fail("cannot find the Hugging Face cache: set HF_HOME (or HOME)");
   }
   return home;
 }
@@ -39,7 +39,7 @@ bool is_true(std::string value) {
 }  // namespace
 
 std::string environment(const char* name) {
-  const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nobody sets variables
+  const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): no thread sets variables
   return value == nullptr ? "" : value;
 }
 

@@ -1,4 +1,4 @@
-// The local Hugging Face cache: where it is, and what of a model is in it.
+// The local Hugging Face cache: where it is, and which files of a model it holds.
 #pragma once
 
 #include <filesystem>
@@ -9,7 +9,7 @@
 
 namespace fovea::hub {
 
-/// The variable of the environment, or "" when it is not set: the hub's clients treat both alike.
+/// The variable of the environment, or "" when it is not set; clients of the hub treat both alike.
 [[nodiscard]] std::string environment(const char* name);
 
 /// True for "org/name" made of the characters the hub allows.
@@ -18,11 +18,11 @@ namespace fovea::hub {
 /// True for 40 lower-case hexadecimal digits.
 [[nodiscard]] bool is_commit(std::string_view text);
 
-/// True for what can name a branch, tag or commit and stays a path within refs/.
+/// True for a text that can name a branch, tag or commit and stays a path within refs/.
 [[nodiscard]] bool is_revision(std::string_view text);
 
 /// HF_HOME, else XDG_CACHE_HOME/huggingface, else ~/.cache/huggingface. Throws fovea::Error when
-/// not even HOME is set.
+/// HOME is not set either.
 [[nodiscard]] std::filesystem::path home_folder();
 
 /// HF_HUB_CACHE, else home_folder()/hub.
@@ -51,7 +51,7 @@ class ModelCache {
   std::filesystem::path folder_;
 };
 
-/// Files that a model folder needs and `folder` lacks (a dangling symlink counts as lacking).
+/// The files that a model needs and that `folder` lacks; a dangling symlink counts as missing.
 [[nodiscard]] std::vector<std::string> missing_files(const std::filesystem::path& folder);
 
 }  // namespace fovea::hub

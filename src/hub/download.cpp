@@ -1,4 +1,4 @@
-// Download with resume: the partial file is the only state, so that a killed pull goes on.
+// Downloads with resume: the partial file is the only state, so that a killed pull can resume.
 #include "hub/download.hpp"
 
 #include <algorithm>
@@ -29,18 +29,18 @@ fs::path partial_of(const fs::path& blob) {
   return partial;
 }
 
-// Waits longer after every failure in a row.
+// Waits longer after every consecutive failure.
 void wait_before_retry(int failures, const std::string& reason, const DownloadReport& report) {
   const auto wait = std::min(kLongestWait, kFirstWait * (1 << std::min(failures - 1, 10)));
   report.notice(fmt::format("{}; trying again in {} ms", reason, wait.count()));
   std::this_thread::sleep_for(wait);
 }
 
-// The growing file. Its size is the offset at which a download goes on.
+// The growing file. Its size is the offset at which a download resumes.
 class PartialFile {
  public:
   explicit PartialFile(fs::path path) : path_(std::move(path)) {
-    // Whoever else may write to the cache must not choose what is written to.
+    // Others who may write to the cache must not choose the file that is written.
     fd_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
     struct stat status{};
     if (fd_ < 0 || ::fstat(fd_, &status) != 0) {
@@ -98,7 +98,7 @@ class PartialFile {
     std::string_view advice;
     if (code == ENOSPC || code == EDQUOT) {
       advice =
-          "; make room (or set HF_HUB_CACHE to another disk) and run the pull again: it goes on "
+          "; make room (or set HF_HUB_CACHE to another disk) and run the pull again: it resumes "
           "where it stopped";
     } else if (code == ELOOP) {
       advice = "; a symbolic link is not followed here: remove it";
@@ -111,7 +111,7 @@ class PartialFile {
   std::uint64_t size_ = 0;
 };
 
-// The reply to a request for the bytes from `offset` on, checked before any of it is stored.
+// Checks the reply to a request for the bytes from `offset` on, before any of it is stored.
 // Returns where its body begins: at `offset`, or at 0 when the server ignores ranges.
 std::uint64_t body_start(const HttpResponse& response, const RemoteFile& file,
                          std::uint64_t offset) {
@@ -119,7 +119,7 @@ std::uint64_t body_start(const HttpResponse& response, const RemoteFile& file,
   if (response.status == 206) {
     const std::string range = response.header("content-range");
     if (!range.starts_with(fmt::format("bytes {}-", offset))) {
-      fail("{}: asked for the bytes from {} on, the server sent \"{}\"", file.name, offset,
+      fail("{}: requested the bytes from {} on, but the server sent \"{}\"", file.name, offset,
            io::escape(range));
     }
     start = offset;
@@ -128,14 +128,14 @@ std::uint64_t body_start(const HttpResponse& response, const RemoteFile& file,
   if (length >= 0 && start + static_cast<std::uint64_t>(length) != file.size) {
     fail(
         "{}: the hub states {} bytes, but the server's reply would make it {}: run the pull again "
-        "later, or look for what stands between this machine and the hub",
+        "later, or look for a proxy between this machine and the hub",
         file.name, file.size, start + static_cast<std::uint64_t>(length));
   }
   return start;
 }
 
-// One request for what is missing. Returns normally when the server ended its reply in order,
-// which does not mean that everything has come.
+// Sends one request for the missing bytes. Returns normally when the server ended its reply
+// properly, which does not mean that all bytes have come.
 void fetch_rest(HttpClient& client, const RemoteFile& file, PartialFile& partial,
                 const DownloadReport& report) {
   const std::uint64_t offset = partial.size();
@@ -145,21 +145,23 @@ void fetch_rest(HttpClient& client, const RemoteFile& file, PartialFile& partial
         if (!started) {
           started = true;
           if (body_start(reply, file, offset) != offset) {
-            report.notice(file.name + ": the server cannot resume; starting at the front");
+            report.notice(
+                file.name +
+                ": the server cannot resume a download; starting again from the first byte");
             partial.clear();
           }
         }
         if (bytes.size() > file.size - partial.size()) {
           partial.remove();
           fail(
-              "{}: the server sends more than the {} bytes that the hub states; what came is "
+              "{}: the server sends more than the {} bytes that the hub states; the file was "
               "deleted",
               file.name, file.size);
         }
         partial.append(bytes);
         report.bytes(partial.size(), bytes.size());
       });
-  if (response.status == 416) {  // what is here reaches beyond the server's file
+  if (response.status == 416) {  // the partial file is longer than the server's file
     partial.clear();
     throw TransientError(fmt::format("{}: the server has no bytes from {} on", file.name, offset));
   }
@@ -174,11 +176,11 @@ void fetch_all(HttpClient& client, const RemoteFile& file, PartialFile& partial,
   int failures = 0;
   while (partial.size() < file.size) {
     std::string reason;
-    bool ended_in_order = false;
+    bool ended_properly = false;
     try {
       fetch_rest(client, file, partial, report);
-      ended_in_order = true;
-      reason = fmt::format("{}: the server ended after {} of {} bytes", file.name, partial.size(),
+      ended_properly = true;
+      reason = fmt::format("{}: the server stopped after {} of {} bytes", file.name, partial.size(),
                            file.size);
     } catch (const TransientError& error) {
       reason = error.what();
@@ -186,18 +188,18 @@ void fetch_all(HttpClient& client, const RemoteFile& file, PartialFile& partial,
     if (partial.size() >= file.size) {
       break;
     }
-    // Only new ground counts as progress, and not a few bytes a connection, or a server without
-    // ranges or one that drips could go on for ever.
+    // Only new bytes count as progress, and a few bytes per connection do not: a server without
+    // ranges, or one that sends very slowly, could otherwise keep a pull busy for ever.
     failures = partial.size() >= furthest + kLeastProgressBytes ? 1 : failures + 1;
     furthest = std::max(furthest, partial.size());
     if (failures > retries) {
-      if (ended_in_order) {
+      if (ended_properly) {
         partial.remove();
-        fail("{}: expected {} bytes, got {}; what came is deleted", file.name, file.size,
+        fail("{}: expected {} bytes, got {}; the file was deleted", file.name, file.size,
              partial.size());
       }
       fail(
-          "{}. Given up after {} attempts at {} of {} bytes; run the pull again to go on from "
+          "{}. The pull gave up after {} attempts at {} of {} bytes; run it again to resume from "
           "there",
           reason, failures, partial.size(), file.size);
     }
@@ -215,7 +217,8 @@ void with_retries(int retries, const DownloadReport& report, const std::function
     } catch (const TransientError& error) {
       if (failures > retries) {
         fail(
-            "{}. Given up after {} attempts; check the network and HF_ENDPOINT, then run the pull "
+            "{}. The pull gave up after {} attempts; check the network and HF_ENDPOINT, then run "
+            "it "
             "again",
             error.what(), failures);
       }
@@ -243,7 +246,7 @@ void download(HttpClient& client, const RemoteFile& file, const fs::path& blob, 
   }
   std::uint64_t resumed_at = partial.size();
   if (resumed_at > 0) {
-    report.notice(fmt::format("{}: going on at byte {}", file.name, resumed_at));
+    report.notice(fmt::format("{}: resuming at byte {}", file.name, resumed_at));
   }
   for (;;) {
     fetch_all(client, file, partial, retries, report);
@@ -253,11 +256,12 @@ void download(HttpClient& client, const RemoteFile& file, const fs::path& blob, 
     }
     if (resumed_at == 0) {
       partial.remove();
-      fail("{}: expected {} {}, got {}; what came is deleted, run the pull again", file.name,
+      fail("{}: expected {} {}, got {}; the file was deleted, run the pull again", file.name,
            hash_name(file.etag), file.etag, hash);
     }
-    // What lay here may have been something else: once more, all of it from the server.
-    report.notice(file.name + ": what an earlier pull left is damaged; starting at the front");
+    // The partial file may have been of another download: fetch everything again, once.
+    report.notice(file.name +
+                  ": the bytes of an earlier pull are damaged; starting again from the first byte");
     partial.clear();
     resumed_at = 0;
   }

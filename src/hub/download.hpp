@@ -1,4 +1,4 @@
-// One file of the hub into one blob of the cache: resumed, retried, verified.
+// Downloads one file of the hub into one blob of the cache: resumed, retried, verified.
 #pragma once
 
 #include <cstdint>
@@ -18,23 +18,24 @@ struct RemoteFile {
   std::uint64_t size = 0;
 };
 
-/// What download() tells while it works.
+/// What download() reports while it works.
 struct DownloadReport {
-  /// Bytes of the file that are here now (they can become fewer, when a server makes the download
-  /// start again), and bytes just received.
+  /// Called with the bytes of the file that are here now, and the bytes just received. The first
+  /// number becomes smaller when a server makes the download start again.
   std::function<void(std::uint64_t here, std::uint64_t received)> bytes;
-  /// Something a person should know.
+  /// Called with a message for the user.
   std::function<void(const std::string&)> notice;
 };
 
-/// Runs `request`; on TransientError waits and tries again, at most `retries` times.
+/// Runs `request`. On TransientError it waits and tries again, at most `retries` times.
 void with_retries(int retries, const DownloadReport& report, const std::function<void()>& request);
 
-/// Bytes of `blob` that are already here, complete or not.
+/// The number of bytes of `blob` that are already here, complete or not.
 [[nodiscard]] std::uint64_t bytes_here(const std::filesystem::path& blob);
 
-/// Fetches `file` to `blob` + ".incomplete", going on where an earlier download stopped; checks
-/// size and hash; renames it to `blob`. What fails the checks is deleted. Throws fovea::Error.
+/// Fetches `file` to `blob` + ".incomplete", resuming where an earlier download stopped; checks its
+/// size and hash; renames it to `blob`. A file that fails the checks is deleted. Throws
+/// fovea::Error.
 void download(HttpClient& client, const RemoteFile& file, const std::filesystem::path& blob,
               int retries, const DownloadReport& report);
 

@@ -19,18 +19,18 @@ namespace fovea::hub {
 namespace {
 
 constexpr long kConnectTimeoutSeconds = 20;
-// A transfer that is slower than this for so long is given up and tried again. Both times can be
+// A transfer that is slower than this for that long is aborted and tried again. Both times can be
 // set as for huggingface_hub: HF_HUB_DOWNLOAD_TIMEOUT and HF_HUB_ETAG_TIMEOUT.
 constexpr long kLeastBytesPerSecond = 1000;
 constexpr long kStallSeconds = 30;
 static_assert(kLeastProgressBytes >= kLeastBytesPerSecond * kStallSeconds);
-// What has no file in it has to be there by then.
+// A reply that is not a file has to be complete within this time.
 constexpr long kTextSeconds = 60;
 constexpr int kMaxRedirects = 10;
-// Of a reply that is no success nobody reads the body.
+// The body of a reply that is not a success is not read.
 constexpr std::size_t kMostErrorBytes = std::size_t{64} << 10;
 
-// Whole seconds from the environment, else `fallback`.
+// The whole seconds in the environment, else `fallback`.
 long seconds_from(const char* name, long fallback) {
   const std::string text = environment(name);
   long seconds = 0;
@@ -101,7 +101,7 @@ bool is_redirect(long status) {
           shown(url), reason);
     case CURLE_UNSUPPORTED_PROTOCOL:
     case CURLE_URL_MALFORMAT:
-      fail("{}: not a URL that can be fetched ({})", shown(url), reason);
+      fail("{}: this URL cannot be fetched ({})", shown(url), reason);
     case CURLE_OUT_OF_MEMORY:
     case CURLE_FAILED_INIT:
     case CURLE_NOT_BUILT_IN:
@@ -118,15 +118,15 @@ struct HttpClient::Handle {
   ~Handle() { curl_easy_cleanup(curl); }
 };
 
-// What the callbacks of one request share.
+// The state that the callbacks of one request share.
 struct HttpClient::Transfer {
   HttpResponse response;
   const Body* body = nullptr;
   CURL* curl = nullptr;
   std::exception_ptr error;
-  std::size_t ignored = 0;  // bytes of a body that nobody reads
+  std::size_t ignored = 0;  // bytes of a body that is not read
 
-  /// Enough was ignored: the transfer ends, and the reply stands.
+  /// Enough bytes were ignored, so the transfer ends; the reply is valid.
   [[nodiscard]] bool cut() const { return ignored > kMostErrorBytes; }
 
   static std::size_t on_header(const char* data, std::size_t, std::size_t size, void* self) {
@@ -157,7 +157,7 @@ struct HttpClient::Transfer {
     return own->cut() ? 0 : taken;
   }
 
-  // Runs a callback's work; an exception waits here until libcurl has returned.
+  // Runs a callback's work. An exception is kept here until libcurl has returned.
   template <typename Work>
   std::size_t guard(std::size_t size, const Work& work) {
     try {
@@ -273,7 +273,7 @@ HttpResponse HttpClient::perform(const std::string& url, Ask ask, std::uint64_t 
     transfer.response.redirect = redirect;
   }
   if (transfer.cut() && is_redirect(transfer.response.status)) {
-    fail("{}: redirects with more than {} bytes of text; not a hub's reply", shown(url),
+    fail("{}: redirects with more than {} bytes of text, which is not a reply of a hub", shown(url),
          kMostErrorBytes);
   }
   return std::move(transfer.response);
@@ -305,7 +305,7 @@ HttpResponse HttpClient::get_text(const std::string& url, std::size_t longest, s
   text.clear();
   return follow(url, Ask::kText, 0, [&](const HttpResponse&, std::span<const std::byte> bytes) {
     if (bytes.size() > longest - text.size()) {
-      fail("{}: the reply is longer than {} bytes; not a hub's", shown(url), longest);
+      fail("{}: the reply is longer than {} bytes, so it is not one of a hub", shown(url), longest);
     }
     text.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   });
@@ -319,7 +319,7 @@ HttpResponse HttpClient::follow(const std::string& url, Ask ask, std::uint64_t o
       fail("{}: more than {} redirects", shown(url), kMaxRedirects);
     }
     if (response.url.starts_with("https:") && !response.redirect.starts_with("https:")) {
-      fail("{}: redirects from https to {}, which is not followed", shown(response.url),
+      fail("{}: redirects from https to {}; such a redirect is not followed", shown(response.url),
            shown(response.redirect));
     }
     response = perform(response.redirect, ask, offset, body);
@@ -328,9 +328,9 @@ HttpResponse HttpClient::follow(const std::string& url, Ask ask, std::uint64_t o
 }
 
 void fail_with_status(const HttpResponse& response, const std::string& what) {
-  const std::string told = response.header("x-error-message");
+  const std::string detail = response.header("x-error-message");
   const std::string message = fmt::format("{}: the server says {}{}{}", what, response.status,
-                                          told.empty() ? "" : ": ", io::escape(told));
+                                          detail.empty() ? "" : ": ", io::escape(detail));
   switch (response.status) {
     case 401:
     case 403:

@@ -29,7 +29,7 @@ struct HttpResponse {
 
   /// The header's value, or "".
   [[nodiscard]] std::string header(const std::string& name) const;
-  /// Content-Length of a body sent as it is, or -1 when it is not told or not a number.
+  /// Content-Length of a body sent as it is, or -1 when it is missing or not a number.
   [[nodiscard]] std::int64_t content_length() const;
 };
 
@@ -48,23 +48,23 @@ class HttpClient {
   /// Receives the body of a 200 or 206 in pieces, after its headers. It may throw.
   using Body = std::function<void(const HttpResponse&, std::span<const std::byte>)>;
 
-  /// HEAD that follows redirects within the origin of `url` only; headers of the replies on the
-  /// way are kept where later replies do not repeat them, but for the length and the etag, which
-  /// describe the reply itself.
+  /// A HEAD request that follows redirects only within the origin of `url`. Headers of the replies
+  /// on the way are kept when later replies do not repeat them, except the length and the etag,
+  /// which describe the reply itself.
   [[nodiscard]] HttpResponse head(const std::string& url);
 
-  /// GET of a short text, following redirects like get(). Of a 200 the body goes to `text`. Throws
-  /// fovea::Error when that is longer than `longest` bytes.
+  /// Gets a short text and follows redirects like get(). The body of a 200 goes to `text`. Throws
+  /// fovea::Error when it is longer than `longest` bytes.
   HttpResponse get_text(const std::string& url, std::size_t longest, std::string& text);
 
-  /// GET from byte `offset` on, following redirects anywhere but from https to http. Returns the
-  /// last reply whatever its status. Throws TransientError when the connection fails, fovea::Error
+  /// Gets the bytes from `offset` on and follows redirects, except from https to http. Returns the
+  /// last reply, whatever its status. Throws TransientError when the connection fails, fovea::Error
   /// when trying again cannot help.
   HttpResponse get(const std::string& url, std::uint64_t offset, const Body& body);
 
  private:
   struct Transfer;
-  /// What is asked for decides how long it may take: a file only has to keep coming.
+  /// Decides how long a request may take: a file only has to keep coming.
   enum class Ask : std::uint8_t { kHead, kText, kFile };
   HttpResponse perform(const std::string& url, Ask ask, std::uint64_t offset, const Body& body);
   HttpResponse follow(const std::string& url, Ask ask, std::uint64_t offset, const Body& body);
@@ -75,12 +75,12 @@ class HttpClient {
   std::string token_;
 };
 
-/// Bytes that a connection has to bring to count as one that works: fewer are what a server sends
-/// that only keeps the client waiting.
+/// A connection has to bring this many bytes to count as working: a server that only keeps the
+/// client waiting sends fewer.
 inline constexpr std::uint64_t kLeastProgressBytes = 30'000;
 
-/// Throws what a reply that is no success means: TransientError for 408, 429 and 5xx, else
-/// fovea::Error saying what to do. `what` names the thing asked for.
+/// Throws the error for a reply that is not a success: TransientError for 408, 429 and 5xx, else a
+/// fovea::Error that says what to do. `what` names the thing that was requested.
 [[noreturn]] void fail_with_status(const HttpResponse& response, const std::string& what);
 
 }  // namespace fovea::hub

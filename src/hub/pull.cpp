@@ -1,4 +1,4 @@
-// The hub's protocol: which commit, which files, what each one is, then the cache's layout.
+// The hub's protocol: finds the commit, its files and their hashes, then fills the cache.
 // (huggingface_hub@f7c9b7d src/huggingface_hub/file_download.py: the headers and the layout;
 // hf_api.py: /api/models/{id}/revision/{revision}.)
 #include "hub/pull.hpp"
@@ -49,7 +49,7 @@ std::string read_file(const fs::path& path) {
   return {std::istreambuf_iterator<char>(stream), {}};
 }
 
-// HF_TOKEN, else the file that `hf auth login` writes; "" without either.
+// HF_TOKEN, else the content of the file that `hf auth login` writes, else "".
 std::string find_token() {
   std::string token = environment("HF_TOKEN");
   if (token.empty()) {
@@ -80,7 +80,7 @@ void make_folders(const fs::path& folder) {
   }
 }
 
-// A file beside model.safetensors: a name, not a way out of the folder.
+// True for the plain name of a file beside model.safetensors, which cannot lead out of the folder.
 bool is_plain_name(const std::string& name) {
   return !name.empty() && name.front() != '.' && name.find('/') == std::string::npos &&
          name.find('\\') == std::string::npos && io::is_utf8(name);
@@ -147,12 +147,15 @@ class Pull {
     try {
       info = io::parse_json_object(text, url);
     } catch (const Error& error) {
-      fail("{}; not a hub's reply, check HF_ENDPOINT", error.what());
+      fail("{}; this is not a reply of a hub, check HF_ENDPOINT", error.what());
     }
     if (!info.contains("sha") || !info["sha"].is_string() ||
         !is_commit(info["sha"].get<std::string>()) || !info.contains("siblings") ||
         !info["siblings"].is_array()) {
-      fail("{}: not a hub's reply (it has no \"sha\" and \"siblings\"); check HF_ENDPOINT", url);
+      fail(
+          "{}: this is not a reply of a hub (it has no \"sha\" and \"siblings\"); check "
+          "HF_ENDPOINT",
+          url);
     }
     commit_ = info["sha"].get<std::string>();
     for (const nlohmann::json& sibling : info["siblings"]) {
@@ -182,7 +185,8 @@ class Pull {
     });
     if (response.header("x-repo-commit") != commit_) {
       fail(
-          "{}: the reply is of commit \"{}\", not {}; not a hub's, or the model changed: check "
+          "{}: the reply is for commit \"{}\", not {}. It is not from a hub, or the model changed: "
+          "check "
           "HF_ENDPOINT, or run the pull again",
           file.url, io::escape(response.header("x-repo-commit")), commit_);
     }
@@ -195,8 +199,8 @@ class Pull {
     std::erase(file.etag, '"');
     if (!is_content_etag(file.etag)) {
       fail(
-          "{}: the hub states neither SHA-256 nor git SHA-1 of the file (etag \"{}\"), so that it "
-          "could not be verified",
+          "{}: the hub states neither SHA-256 nor git SHA-1 of the file (etag \"{}\"), so it "
+          "cannot be verified",
           file.url, io::escape(file.etag));
     }
     std::string size = response.header("x-linked-size");
@@ -215,7 +219,7 @@ class Pull {
     files_.push_back(std::move(file));
   }
 
-  // Names in the index, each of them once.
+  // The names of the shards in the index, each of them once.
   std::vector<std::string> shards() const {
     const fs::path blob = cache_.blob(files_.back().etag);
     const nlohmann::json index = io::parse_json_object(io::read_small_file(blob), kIndex);
@@ -224,7 +228,7 @@ class Pull {
       for (const nlohmann::json& value : index["weight_map"]) {
         const std::string name = value.is_string() ? value.get<std::string>() : "";
         if (!is_plain_name(name)) {
-          fail("{}: {} names a shard \"{}\", which is no file beside it", options_.id, kIndex,
+          fail("{}: {} names a shard \"{}\", which is not a file beside it", options_.id, kIndex,
                io::escape(name));
         }
         names.insert(name);
@@ -248,13 +252,14 @@ class Pull {
     const fs::space_info space = fs::space(cache_root_, error);
     if (!error && space.available < needed) {
       fail(
-          "{}: {} has {} bytes free, {} more are needed: make room or set HF_HUB_CACHE to another "
+          "{}: {} has {} bytes free, and {} more are needed: make room or set HF_HUB_CACHE to "
+          "another "
           "disk",
           options_.id, io::escape(cache_root_.native()), space.available, needed - space.available);
     }
   }
 
-  // Makes sure that the blob of `file` is here and right.
+  // Makes sure that the blob of `file` is here and correct.
   void fetch(const RemoteFile& file) {
     if (done_.contains(file.etag)) {
       return;
@@ -282,14 +287,15 @@ class Pull {
     done_.insert(file.etag);
   }
 
-  // Named as huggingface_hub names its own, so that its downloads and ours keep apart as well.
+  // The lock has the name that huggingface_hub uses, so that its downloads and ours exclude each
+  // other, too.
   fs::path lock_path(std::string_view name) const {
     const fs::path folder = cache_root_ / ".locks" / cache_.folder().filename();
     make_folders(folder);
     return folder / fmt::format("{}.lock", name);
   }
 
-  // Lets the snapshot appear: links first, the revision's name last, so that a revision never
+  // Makes the snapshot visible: links first, the revision's name last, so that a revision never
   // names a snapshot that lacks files.
   fs::path publish() {
     const io::FileLock lock(lock_path("snapshots"), [] {});
@@ -312,8 +318,8 @@ class Pull {
       }
       if (error) {
         fail(
-            "{}: cannot create the symbolic link: {}; the cache needs a file system that has "
-            "them: set HF_HUB_CACHE to one",
+            "{}: cannot create the symbolic link: {}; the cache needs a file system with "
+            "symbolic links: set HF_HUB_CACHE to one",
             io::escape(link.native()), error.message());
       }
     }

@@ -1,4 +1,4 @@
-// pull: a model from a hub into the local cache.
+// pull: fetches a model from a hub into the local cache.
 #pragma once
 
 #include <filesystem>

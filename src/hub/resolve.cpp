@@ -1,4 +1,4 @@
-// resolve_model: a folder first, then the cache.
+// resolve_model: looks for a folder first, then in the cache.
 #include "hub/resolve.hpp"
 
 #include <optional>
@@ -26,7 +26,8 @@ fs::path find_in_cache(const std::string& id, const std::string& revision) {
   const std::optional<std::string> commit = cache.find_commit(revision);
   if (!commit) {
     fail(
-        "{}: no such folder, and not in the local Hugging Face cache at revision {} (looked for "
+        "{}: there is no such folder, and the local Hugging Face cache has no such model at "
+        "revision {} (looked for "
         "{}): run `{}`, or give a model folder",
         id, io::escape(revision),
         io::escape(is_commit(revision) ? cache.snapshot(revision).native()
@@ -46,7 +47,7 @@ fs::path find_in_cache(const std::string& id, const std::string& revision) {
 
 fs::path resolve_model(const std::string& name_or_folder, const std::string& revision) {
   fs::path path(name_or_folder);
-  std::error_code ignored;  // a path that cannot be examined is reported below as not there
+  std::error_code ignored;  // a path that cannot be examined is reported below as missing
   if (fs::is_directory(path, ignored)) {
     return path;
   }
@@ -57,7 +58,7 @@ fs::path resolve_model(const std::string& name_or_folder, const std::string& rev
       return path.has_parent_path() ? path.parent_path() : fs::path(".");
     }
     fail(
-        "{}: a file; a model is a folder with config.json, preprocessor_config.json and "
+        "{}: is a file; a model is a folder with config.json, preprocessor_config.json and "
         "model.safetensors",
         io::escape(name_or_folder));
   }
@@ -65,7 +66,8 @@ fs::path resolve_model(const std::string& name_or_folder, const std::string& rev
     return find_in_cache(name_or_folder, revision);
   }
   fail(
-      "{}: no such folder, and not a hub id of the form org/name: give a model folder or, for "
+      "{}: there is no such folder, and this is not a hub id of the form org/name: give a model "
+      "folder or, for "
       "example, google/siglip2-base-patch16-224",
       io::escape(name_or_folder));
 }

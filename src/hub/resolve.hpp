@@ -1,4 +1,4 @@
-// Model names to folders: what every `-m MODEL` means.
+// Turns model names into folders, for every `-m MODEL`.
 #pragma once
 
 #include <filesystem>

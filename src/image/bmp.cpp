@@ -1,6 +1,6 @@
-// BMP, by hand: no packaged library reads every kind. Follows Pillow's reader bit for bit, its
-// surprises included (each is marked), since the pixels have to be the same.
-// python-pillow@4e5f09f src/PIL/BmpImagePlugin.py, src/libImaging/{RawDecode,Unpack}.c.
+// BMP is read by hand, because no packaged library reads every kind. The code follows Pillow's
+// reader bit for bit, including its surprises (each is marked), because the pixels have to be the
+// same. python-pillow@4e5f09f src/PIL/BmpImagePlugin.py, src/libImaging/{RawDecode,Unpack}.c.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -20,7 +20,7 @@ using Color = std::array<std::uint8_t, 3>;
 
 enum Compression : std::uint32_t { kRaw = 0, kRle8 = 1, kRle4 = 2, kBitfields = 3 };
 
-/// What one sample of a row means.
+/// The meaning of one sample of a row.
 enum class Samples { kBilevel, kGray, kIndex1, kIndex4, kIndex8, kRgb555, kRgb565, kBytes };
 
 struct Masks {
@@ -119,7 +119,7 @@ class BmpReader {
         }
         break;
       default:
-        fail("BMP: header of {} bytes is of no known kind", size);
+        fail("BMP: unknown kind of header, of {} bytes", size);
     }
     if (bytes_.size() - start < size) {
       fail("BMP: truncated in its header: {} bytes", bytes_.size());
@@ -168,16 +168,16 @@ class BmpReader {
         samples_ = Samples::kBytes;
         break;
       default:
-        fail("BMP: {} bits a pixel; only 1, 4, 8, 16, 24 and 32 are read", bits_);
+        fail("BMP: unsupported {} bits per pixel; expected 1, 4, 8, 16, 24 or 32", bits_);
     }
     if (compression_ == kBitfields) {
       choose_masks();
     } else if (compression_ == kRle8 || compression_ == kRle4) {
       if (bits_ > 8) {
-        fail("BMP: run lengths of {}-bit pixels are not read", bits_);
+        fail("BMP: run lengths of {}-bit pixels are not supported", bits_);
       }
     } else if (compression_ != kRaw) {
-      fail("BMP: compression {} is not read", compression_);
+      fail("BMP: compression {} is not supported", compression_);
     }
   }
 
@@ -194,7 +194,7 @@ class BmpReader {
     const auto* known = std::find_if(std::begin(kKnownMasks32), std::end(kKnownMasks32),
                                      [this](const KnownMasks& k) { return k.masks == masks_; });
     if (bits_ != 32 || known == std::end(kKnownMasks32)) {
-      fail("BMP: {}-bit pixels with masks {:08x} {:08x} {:08x} {:08x} are not read", bits_,
+      fail("BMP: {}-bit pixels with masks {:08x} {:08x} {:08x} {:08x} are not supported", bits_,
            masks_.red, masks_.green, masks_.blue, masks_.alpha);
     }
     order_ = known->order;
@@ -202,7 +202,7 @@ class BmpReader {
 
   void read_palette() {
     if (colors_ > 256) {
-      fail("BMP: palette of {} colours, more than 256", colors_);
+      fail("BMP: the palette has {} colours, more than 256", colors_);
     }
     if (bytes_.size() - at_ < std::size_t{palette_entry_} * colors_) {
       fail("BMP: truncated in its palette: {} bytes", bytes_.size());
@@ -221,7 +221,7 @@ class BmpReader {
     // colours) or one byte wide, whatever the header says.
     samples_ = colors_ <= 2 ? Samples::kBilevel : Samples::kGray;
     if (compression_ != kRaw && samples_ == Samples::kBilevel) {
-      fail("BMP: run lengths of black and white are not read");
+      fail("BMP: run lengths of black and white are not supported");
     }
     for (std::size_t level = 0; level < 256; ++level) {
       palette_[level].fill(static_cast<std::uint8_t>(level));
@@ -253,7 +253,7 @@ class BmpReader {
     }
   }
 
-  /// Memory for the pixels, once it is there for these and for `more` bytes.
+  /// Allocates the pixels, once there is memory for them and for `more` bytes.
   [[nodiscard]] Image take_image(std::size_t more) const {
     const auto width = static_cast<int>(width_);
     const auto height = static_cast<int>(height_);
@@ -266,7 +266,7 @@ class BmpReader {
     const std::size_t row_bytes = (width * sample_bits() + 7) / 8;
     const std::size_t stride = (width * bits_ + 31) / 32 * 4;
     if (row_bytes > stride) {
-      fail("BMP: {}-bit pixels with the palette of 8-bit gray are not read", bits_);
+      fail("BMP: {}-bit pixels with the palette of 8-bit gray are not supported", bits_);
     }
     const std::uint64_t present =
         bytes_.size() - std::min<std::uint64_t>(pixels_offset_, bytes_.size());
@@ -283,7 +283,7 @@ class BmpReader {
     return image;
   }
 
-  /// A row that lies in the file whole.
+  /// The bytes of a row, all of which the file holds.
   void unpack(std::span<const std::byte> row, std::uint8_t* to) const {
     const auto* from = reinterpret_cast<const std::uint8_t*>(row.data());
     const auto width = static_cast<std::size_t>(width_);

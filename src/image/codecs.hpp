@@ -1,6 +1,6 @@
-// What decode() dispatches to: one reader a format. All throw fovea::Error, with the format named
-// first. Each checks the size and takes its memory from `decoding` before it allocates pixels, and
-// polls it while it works.
+// The readers to which decode() dispatches, one per format. All throw fovea::Error, whose message
+// names the format first. Each checks the size and takes its memory from `decoding` before it
+// allocates pixels, and polls it while it works.
 #pragma once
 
 #include <cstddef>

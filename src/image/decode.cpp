@@ -1,4 +1,4 @@
-// Recognising formats by content, and the one path from bytes to resized pixels.
+// Recognises formats by content, and has the one path from bytes to resized pixels.
 #include "image/decode.hpp"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ enum class Format { kJpeg, kPng, kWebp, kGif, kBmp, kTiff };
 Format recognise(Bytes bytes) {
   using std::string_view_literals::operator""sv;
   if (bytes.empty()) {
-    fail("empty: 0 bytes, no image");
+    fail("empty: 0 bytes, not an image");
   }
   const std::string_view start(reinterpret_cast<const char*>(bytes.data()),
                                std::min<std::size_t>(bytes.size(), 16));
@@ -45,7 +45,7 @@ Format recognise(Bytes bytes) {
     return Format::kTiff;
   }
   if (std::all_of(bytes.begin(), bytes.end(), [](std::byte b) { return b == std::byte{0}; })) {
-    fail("no image: {} bytes, all zero", bytes.size());
+    fail("not an image: {} bytes, all zero", bytes.size());
   }
   fail("not an image of a known format (JPEG, PNG, WebP, GIF, BMP, TIFF): starts with {:02x}",
        fmt::join(reinterpret_cast<const std::uint8_t*>(start.data()),
@@ -112,7 +112,7 @@ Size stream_jpeg(Bytes bytes, Decoding& decoding, const Decoding::Target& target
   return upright_size(reader.width(), reader.height(), orientation);
 }
 
-/// Runs `work`; an allocation that fails in it is no fault of the image.
+/// Runs `work`. A failed allocation in it is not the fault of the image.
 template <typename Work>
 auto with_memory(Bytes bytes, Work work) {
   try {

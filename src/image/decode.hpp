@@ -1,5 +1,5 @@
 // Encoded image bytes to RGB, equal byte for byte to Pillow's open + exif_transpose +
-// convert("RGB"). docs/images.md says what that means for each format.
+// convert("RGB"). docs/images.md describes this per format.
 #pragma once
 
 #include <cstddef>
@@ -16,16 +16,16 @@ namespace fovea::image {
 struct DecodeOptions {
   /// Apply the EXIF orientation, as transformers' load_image does.
   bool apply_orientation = true;
-  /// Larger images are refused before memory is taken. Pillow's own limit for an error.
+  /// Larger images are refused before memory is taken. This is Pillow's own limit for an error.
   std::int64_t max_pixels = 178'956'970;
-  /// Ends the decoding with Interrupted when it is set.
+  /// When it is set, decoding ends with Interrupted.
   StopFlag stop = {};
-  /// Where the memory of a decoding (pixels, coefficients, a format library's buffers; not `bytes`)
-  /// is taken from before it is allocated. An image that needs more than the whole pool is refused.
+  /// Decoding takes its memory (pixels, coefficients, buffers of the format's library; not `bytes`)
+  /// from this pool before it allocates. An image that needs more than the whole pool is refused.
   MemoryPool* memory = nullptr;
 };
 
-/// Pixels of an image, after orientation.
+/// The size of an image in pixels, after orientation.
 struct Size {
   int width = 0;
   int height = 0;
@@ -34,13 +34,13 @@ struct Size {
 };
 
 /// The format is recognised by content, never by name: JPEG, PNG, WebP, GIF (first frame), BMP,
-/// TIFF (first page). Throws fovea::Error saying the format and what is wrong. Thread-safe.
+/// TIFF (first page). Throws fovea::Error with the format and the reason. Thread-safe.
 [[nodiscard]] Image decode(std::span<const std::byte> bytes, const DecodeOptions& options = {});
 
 /// The same pixels as decode() then resize(), without ever holding a whole JPEG decoded: rows go
 /// to the resize while they are in cache. `out` holds height * width * 3 bytes; its content is
-/// undefined after an error. Returns the size that decode() would have given. Thread-safe; keeps
-/// its buffers a thread, so call it from few long-lived threads.
+/// undefined after an error. Returns the size that decode() would have given. Thread-safe; it keeps
+/// buffers per thread, so call it from few long-lived threads.
 Size decode_resized(std::span<const std::byte> bytes, int height, int width, Resample filter,
                     const DecodeOptions& options, std::span<std::uint8_t> out);
 

@@ -1,4 +1,4 @@
-// The limits of a decoding.
+// The limits on decoding an image.
 #include "image/decoding.hpp"
 
 #include <limits>
@@ -10,7 +10,8 @@
 namespace fovea::image {
 namespace {
 
-/// Less than this is not taken from the pool: a photo in JPEG needs no more, and never waits.
+/// Less than this is not taken from the pool, so that a photo in JPEG, which needs no more, never
+/// waits.
 constexpr std::uint64_t kUncounted = std::uint64_t{4} << 20;
 
 std::uint64_t megabytes(std::uint64_t bytes) {
@@ -22,15 +23,15 @@ std::uint64_t megabytes(std::uint64_t bytes) {
 
 void Decoding::check_size(std::string_view format, std::int64_t width, std::int64_t height) const {
   if (width < 1 || height < 1) {
-    fail("{}: header says {}x{} pixels: there is no image", format, width, height);
+    fail("{}: the header says {}x{} pixels, which is not an image", format, width, height);
   }
   constexpr std::int64_t kMax = std::numeric_limits<int>::max();
   if (width > kMax || height > kMax || width > options_.max_pixels / height) {
-    fail("{}: header says {}x{} pixels, more than the limit of {}", format, width, height,
+    fail("{}: the header says {}x{} pixels, more than the limit of {}", format, width, height,
          options_.max_pixels);
   }
   if (target_ && (width > kMaxSide || height > kMaxSide)) {
-    fail("{}: header says {}x{} pixels; an image with a side longer than {} cannot be resized",
+    fail("{}: the header says {}x{} pixels; images with a side longer than {} cannot be resized",
          format, width, height, kMaxSide);
   }
 }
@@ -43,7 +44,7 @@ void Decoding::take_memory(const Header& header, std::uint64_t bytes) {
   if (target_) {
     bytes += resize_memory(header.width, header.height, orientation, target_->height,
                            target_->width, target_->filter);
-  } else if (!orientation.upright()) {  // a copy is turned
+  } else if (!orientation.upright()) {  // a copy is rotated
     bytes += std::uint64_t{3} * static_cast<std::uint64_t>(header.width) *
              static_cast<std::uint64_t>(header.height);
   }
@@ -51,7 +52,7 @@ void Decoding::take_memory(const Header& header, std::uint64_t bytes) {
   if (bytes > most) {
     fail(
         "{}: decoding {}x{} pixels of this kind needs {} MB of memory, more than the {} MB that "
-        "decoding may use; more can be given with --decode-memory",
+        "decoding may use; --decode-memory raises the limit",
         header.format, header.width, header.height, megabytes(bytes), most / 1'000'000);
   }
   if (bytes > kUncounted) {

@@ -1,5 +1,5 @@
-// Decoding: what one call of decode() or decode_resized() grants the decoder that it runs: sizes,
-// memory, and the time until it is stopped.
+// Decoding: what one call of decode() or decode_resized() grants to the decoder that it runs:
+// sizes, memory, and time until it is stopped.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace fovea::image {
 
-/// What a decoder knows of an image before it takes memory for the pixels.
+/// What a decoder knows about an image before it takes memory for the pixels.
 struct Header {
   std::string_view format;
   int width = 0;
@@ -37,9 +37,9 @@ class Decoding {
   /// to be resized has no side longer than the resize is exact for.
   void check_size(std::string_view format, std::int64_t width, std::int64_t height) const;
 
-  /// Takes the memory of this decoding: `bytes` for decoder and pixels, and what turning and
-  /// resizing the pixels needs after that. Waits until it is there; throws when it never can be.
-  /// To be called once per image, before anything large is allocated.
+  /// Takes the memory for this image: `bytes` for decoder and pixels, and what rotating and
+  /// resizing the pixels needs after that. Waits until the memory is free; throws when it exceeds
+  /// the pool. To be called once per image, before anything large is allocated.
   void take_memory(const Header& header, std::uint64_t bytes);
 
   /// Throws Interrupted when the caller wants the decoding to end. Decoders call it per row.
@@ -48,7 +48,7 @@ class Decoding {
   [[nodiscard]] std::int64_t max_pixels() const { return options_.max_pixels; }
   [[nodiscard]] bool is_resized() const { return target_.has_value(); }
 
-  /// How the caller wants an image turned whose file says `stored`.
+  /// The orientation to apply when the file says `stored`.
   [[nodiscard]] Orientation wanted(Orientation stored) const {
     return options_.apply_orientation ? stored : Orientation{};
   }

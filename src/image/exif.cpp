@@ -1,4 +1,4 @@
-// A reader of one TIFF tag, for hostile input: every access is checked, nothing is allocated.
+// Reads one TIFF tag from hostile input: every access is checked, and nothing is allocated.
 #include "image/exif.hpp"
 
 #include <cstdint>

@@ -9,14 +9,14 @@
 
 namespace fovea::image {
 
-/// What a decoder found of metadata, as bytes; empty where there is none.
+/// The metadata that a decoder found, as bytes; empty when there is none.
 struct Metadata {
-  std::span<const std::byte> exif;  // a TIFF file, perhaps after "Exif\0\0"
+  std::span<const std::byte> exif;  // a TIFF file, with or without "Exif\0\0" before it
   std::span<const std::byte> xmp;   // XML
 };
 
-/// The EXIF tag, or else the XMP property `tiff:Orientation`, as Pillow's getexif does. Metadata
-/// that cannot be read asks for nothing.
+/// The EXIF tag, or else the XMP property `tiff:Orientation`, as in Pillow's getexif. Unreadable
+/// metadata is ignored.
 [[nodiscard]] Orientation orientation_of(const Metadata& metadata);
 
 /// The value of `tiff:Orientation="N"` or `tiff:Orientation>N`.

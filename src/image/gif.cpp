@@ -51,8 +51,9 @@ std::string reason(int code) {
   return text == nullptr ? "broken" : text;
 }
 
-/// Colours of indices: those of the frame's palette, or else the file's. Indices past its end are
-/// black. A palette that says of every entry its own index, or none at all, means gray.
+/// The colours of indices: those of the frame's palette, or else of the file's. Indices past its
+/// end are black. A palette in which every entry is its own index means gray, and so does a missing
+/// one.
 Palette palette_of(const GifFileType& gif) {
   Palette palette{};
   const ColorMapObject* map = gif.Image.ColorMap != nullptr ? gif.Image.ColorMap : gif.SColorMap;
@@ -83,7 +84,7 @@ std::uint8_t seek_first_frame(GifFileType* gif, StopFlag stop) {
       fail("GIF: {} before the first image", reason(gif->Error));
     }
     if (record == TERMINATE_RECORD_TYPE) {
-      fail("GIF: no image in it");
+      fail("GIF: holds no image");
     }
     if (record == IMAGE_DESC_RECORD_TYPE) {
       if (DGifGetImageDesc(gif) == GIF_ERROR) {

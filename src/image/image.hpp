@@ -32,7 +32,7 @@ struct ImageView {
 
   ImageView(int columns, int rows, const std::uint8_t* rgb)
       : width(columns), height(rows), pixels(rgb) {}
-  // Implicit: whatever takes a view takes an image.
+  // Implicit, so that functions on views take images.
   ImageView(const Image& image)
       : width(image.width), height(image.height), pixels(image.pixels.data()) {}
 };

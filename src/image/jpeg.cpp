@@ -1,5 +1,5 @@
-// JPEG through libjpeg-turbo, with the settings and the acceptance of Pillow's decoder.
-// python-pillow@4e5f09f src/libImaging/JpegDecode.c, src/PIL/JpegImagePlugin.py.
+// Reads JPEG through libjpeg-turbo, with the settings of Pillow's decoder, and accepts the same
+// files. python-pillow@4e5f09f src/libImaging/JpegDecode.c, src/PIL/JpegImagePlugin.py.
 #include <algorithm>
 #include <csetjmp>
 #include <cstddef>
@@ -22,7 +22,7 @@
 
 namespace fovea::image {
 
-/// What libjpeg's hooks need to reach. It stays where it is: libjpeg keeps pointers into it.
+/// The state for libjpeg's hooks. It must not move, because libjpeg keeps pointers into it.
 struct JpegState {
   jpeg_decompress_struct codec{};
   jpeg_error_mgr errors{};
@@ -60,8 +60,8 @@ struct JpegState {
       throw std::bad_alloc();
     }
     if (too_many_scans) {
-      fail("JPEG: more than {} scans; an image of {}x{} pixels is read with at most so many",
-           most_scans, codec.image_width, codec.image_height);
+      fail("JPEG: more than {} scans, which is the limit for an image of {}x{} pixels", most_scans,
+           codec.image_width, codec.image_height);
     }
     if (row == 0) {
       fail("JPEG: {}", message);
@@ -72,7 +72,7 @@ struct JpegState {
 
 namespace {
 
-// The hooks that libjpeg calls. None may throw: there are C frames between them and us.
+// The hooks that libjpeg calls. None may throw, because C frames lie between them and us.
 
 [[noreturn]] void error_exit(j_common_ptr codec) {
   auto* state = static_cast<JpegState*>(codec->client_data);
@@ -88,8 +88,8 @@ void poll(j_common_ptr codec) {
   }
 }
 
-// Warnings (corrupt data that libjpeg can step over) are accepted in silence, as Pillow does.
-// libjpeg also traces every marker here, which is where a file of nothing else can be stopped.
+// Warnings (corrupt data that libjpeg can skip) are accepted silently, as Pillow does. libjpeg also
+// traces every marker here, so that a file of nothing but markers can be stopped.
 void emit_message(j_common_ptr codec, int) {
   poll(codec);
 }
@@ -140,7 +140,7 @@ void for_each_app1(Bytes bytes, StopFlag stop, Visit visit) {
   std::size_t at = 2;
   for (;;) {
     stop.poll();
-    at = file.find('\xff', at);  // libjpeg too steps over what stands between markers
+    at = file.find('\xff', at);  // like libjpeg, skip bytes between markers
     at = file.find_first_not_of('\xff', at);
     if (at == std::string_view::npos) {
       return;
@@ -156,7 +156,8 @@ void for_each_app1(Bytes bytes, StopFlag stop, Visit visit) {
     if (file.size() - at < 2) {
       return;
     }
-    const std::size_t size = std::size_t{byte(at)} << 8 | byte(at + 1);  // of itself too
+    const std::size_t size =
+        std::size_t{byte(at)} << 8 | byte(at + 1);  // which counts its own bytes, too
     if (size < 2 || file.size() - at < size) {
       return;
     }
@@ -186,8 +187,8 @@ Orientation read_orientation(Bytes bytes, StopFlag stop) {
       Metadata{.exif = std::as_bytes(std::span(exif)), .xmp = std::as_bytes(std::span(xmp))});
 }
 
-/// Scans that an image of so many pixels may have: as many as libjpeg-turbo's own programs and
-/// fuzzers take, fewer of an image for which that would be minutes.
+/// The number of scans that an image of so many pixels may have: as many as libjpeg-turbo's own
+/// programs and fuzzers take, and fewer for an image that would then take minutes.
 int most_scans(std::int64_t pixels) {
   constexpr std::int64_t kMostScans = 500;
   constexpr std::int64_t kLeastScans = 100;
@@ -195,9 +196,10 @@ int most_scans(std::int64_t pixels) {
   return static_cast<int>(std::clamp(kMostScannedPixels / pixels, kLeastScans, kMostScans));
 }
 
-/// What libjpeg allocates: a few rows of blocks, and of a file with several scans all coefficients.
+/// The bytes that libjpeg allocates: a few rows of blocks; all coefficients of a file with several
+/// scans.
 std::uint64_t codec_memory(jpeg_decompress_struct& codec) {
-  constexpr std::uint64_t kRowBytes = 256;  // a column: rows of samples around the current one
+  constexpr std::uint64_t kRowBytes = 256;  // per column: rows of samples around the current one
   std::uint64_t bytes = codec.image_width * kRowBytes;
   if (jpeg_has_multiple_scans(&codec) == FALSE) {
     return bytes;
@@ -250,7 +252,7 @@ JpegReader::JpegReader(Bytes bytes, Decoding& decoding) : state_(std::make_uniqu
   }
   decoding.check_size("JPEG", codec.image_width, codec.image_height);
   if (codec.num_components != 1 && codec.num_components != 3 && codec.num_components != 4) {
-    fail("JPEG: {} components; only gray, colour and CMYK images are read", codec.num_components);
+    fail("JPEG: unsupported {} components; expected gray, colour or CMYK", codec.num_components);
   }
   state.orientation = read_orientation(bytes, state.stop);
   state.most_scans = most_scans(std::int64_t{codec.image_width} * codec.image_height);
@@ -306,7 +308,7 @@ void JpegReader::read(std::uint8_t* const* rows, int count) {
            state.bytes.size());
     }
     if (cmyk) {
-      // Pillow takes every CMYK JPEG for Adobe's, whose inks are stored inverted.
+      // Pillow takes every CMYK JPEG for one of Adobe's, whose inks are stored inverted.
       inverted_cmyk_to_rgb(state.inks.data(), width(), rows[done]);
     }
     done += static_cast<int>(got);

@@ -1,4 +1,4 @@
-// Turning decoded pixels upright.
+// Rotates decoded pixels upright.
 #include "image/orientation.hpp"
 
 #include <algorithm>
@@ -37,7 +37,8 @@ Image oriented(Image image, Orientation orientation, StopFlag stop) {
   const auto height = static_cast<std::ptrdiff_t>(image.height);
   Image turned =
       orientation.transpose ? Image(image.height, image.width) : Image(image.width, image.height);
-  // Steps in the stored image, in bytes, of one step right and one step down in the upright one.
+  // The steps in the stored image, in bytes, for one step right and one step down in the upright
+  // one.
   std::ptrdiff_t right = orientation.transpose ? width * kChannels : kChannels;
   std::ptrdiff_t down = orientation.transpose ? kChannels : width * kChannels;
   const std::uint8_t* start = image.pixels.data();

@@ -19,7 +19,8 @@ struct Orientation {
   friend bool operator==(const Orientation&, const Orientation&) = default;
 };
 
-/// Of the EXIF tag's value; anything outside 2..8 means upright, as in Pillow's exif_transpose.
+/// The orientation of the EXIF tag's value; any value outside 2..8 means upright, as in Pillow's
+/// exif_transpose.
 [[nodiscard]] Orientation orientation_of(int exif_value);
 
 /// The upright image. Throws Interrupted when `stop` is set.

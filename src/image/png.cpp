@@ -1,5 +1,5 @@
-// PNG through libpng, with the pixels of Pillow's decoder: alpha dropped, 16-bit colour cut to its
-// upper byte, 16-bit gray clipped at 255.
+// Reads PNG through libpng, with the pixels of Pillow's decoder: alpha is dropped, 16-bit colour is
+// cut to its upper byte, 16-bit gray is clipped at 255.
 // python-pillow@4e5f09f src/PIL/PngImagePlugin.py, src/libImaging/Convert.c: I16_RGB.
 #include <algorithm>
 #include <csetjmp>
@@ -77,7 +77,7 @@ class PngReader {
     const bool ok = run([this] {
       png_set_read_fn(png_, this, on_read);
       png_set_user_limits(png_, PNG_UINT_31_MAX, PNG_UINT_31_MAX);
-      // Streams that declare too small a window are read, as zlib alone would.
+      // Streams that declare too small a window are read, as zlib alone would do.
       png_set_option(png_, PNG_MAXIMUM_INFLATE_WINDOW, PNG_OPTION_ON);
       // Other chunks than those of the pixels have been read already.
       png_set_keep_unknown_chunks(png_, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
@@ -126,7 +126,7 @@ class PngReader {
     }
     rows_left_ = passes_ == 1 ? height_ : interlaced_rows();
     if (row_bytes_ != std::size_t{width_} * (gray16_ ? 2 : kChannels)) {
-      fail("PNG: a row of {} pixels decodes to {} bytes", width_, row_bytes_);
+      fail("PNG: a row of {} pixels decodes to the wrong size of {} bytes", width_, row_bytes_);
     }
   }
 
@@ -173,7 +173,7 @@ class PngReader {
     }
   }
 
-  // The hooks that libpng calls. None may throw: there are C frames between them and us.
+  // The hooks that libpng calls. None may throw, because C frames lie between them and us.
 
   [[noreturn]] static void on_error(png_struct* png, const char* message) {
     auto* self = static_cast<PngReader*>(png_get_error_ptr(png));
@@ -189,14 +189,14 @@ class PngReader {
     return memory;
   }
   static void on_free(png_struct*, void* memory) { std::free(memory); }
-  /// For each row once its pixels are there.
+  /// Called per row once its pixels are decoded.
   static void on_row(png_struct* png, png_row_info*, png_byte*) {
     --static_cast<PngReader*>(png_get_io_ptr(png))->rows_left_;
   }
   static void on_read(png_struct* png, png_byte* to, std::size_t size) {
     auto* self = static_cast<PngReader*>(png_get_io_ptr(png));
     self->check_stop();
-    // libpng would unpack whatever follows the last row; Pillow does not look at it.
+    // libpng would unpack the data after the last row; Pillow ignores it.
     if (self->rows_left_ == 0) {
       std::longjmp(self->jump_, 1);
     }
@@ -220,7 +220,7 @@ class PngReader {
   std::uint32_t row_ = 0;
   int pass_ = 0;
   int passes_ = 1;
-  // Still to be unpacked, of all passes, once that is known.
+  // The rows of all passes that are still to be unpacked, once that is known.
   std::uint64_t rows_left_ = std::numeric_limits<std::uint64_t>::max();
   std::size_t row_bytes_ = 0;
   bool gray16_ = false;

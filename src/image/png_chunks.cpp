@@ -1,4 +1,4 @@
-// Pillow's reading of a PNG's chunks, followed step by step, since what it refuses is refused here.
+// Follows Pillow's reading of a PNG's chunks step by step, because the same files must be refused.
 // python-pillow@4e5f09f src/PIL/PngImagePlugin.py: PngStream, PngImageFile._open and load_end.
 #include "image/png_chunks.hpp"
 
@@ -21,8 +21,8 @@ namespace {
 
 constexpr std::size_t kMostTextOfChunk = std::size_t{1} << 20;  // MAX_TEXT_CHUNK
 constexpr std::size_t kMostText = 64 * kMostTextOfChunk;        // MAX_TEXT_MEMORY
-/// Pillow has no limit for what it decompresses and then drops: profiles, and text without a
-/// keyword or in no valid UTF-8.
+/// Pillow has no limit for data that it decompresses and then drops: profiles, and text without a
+/// keyword or with invalid UTF-8.
 constexpr std::size_t kMostInflated = 4 * kMostText;
 
 constexpr char kXmpKey[] = "XML:com.adobe.xmp";
@@ -32,8 +32,8 @@ const unsigned char* zlib_bytes(std::string_view text) {
   return reinterpret_cast<const unsigned char*>(text.data());
 }
 
-/// What is before the first `separator`, which is removed from `text` with it. All of `text` when
-/// there is none; then `text` becomes empty and `found` false.
+/// The part before the first `separator`; both are removed from `text`. When there is no separator,
+/// the result is all of `text`, `text` becomes empty, and `found` false.
 std::string_view split(std::string_view& text, bool& found) {
   const std::size_t end = text.find('\0');
   found = end != std::string_view::npos;
@@ -90,11 +90,11 @@ class PngChunks {
  private:
   struct Chunk {
     std::string_view name;
-    std::string_view content;  // what the file has of it
-    std::size_t length = 0;    // what it says
+    std::string_view content;  // as much as the file has
+    std::size_t length = 0;    // as its header says
   };
 
-  /// The next chunk; `at_` is then after its content. Nothing where the file's structure ends.
+  /// The next chunk; `at_` is then after its content. Nothing at the end of the file's structure.
   std::optional<Chunk> next() {
     stop_.poll();
     constexpr std::size_t kHeader = 8;
@@ -122,10 +122,10 @@ class PngChunks {
     return value;
   }
 
-  /// Steps over the checksum, or as much of it as there is.
+  /// Skips the checksum, or as much of it as there is.
   void skip_checksum() { at_ += std::min<std::size_t>(4, file_.size() - at_); }
 
-  /// Up to the first chunk of pixels. False where libpng will say what is wrong.
+  /// Reads up to the first chunk of pixels. False when libpng will report the error.
   bool read_before_pixels() {
     for (;;) {
       const std::size_t start = at_;
@@ -135,7 +135,9 @@ class PngChunks {
       }
       if (chunk->name == "IDAT") {
         if (frame_is_part_) {
-          fail("PNG: the first frame of the animation is smaller than the image; that is not read");
+          fail(
+              "PNG: the first frame of the animation is smaller than the image; this is not "
+              "supported");
         }
         has_default_image_ = frames_ > 0 && !sequence_;
         at_ = start;
@@ -183,7 +185,7 @@ class PngChunks {
     }
   }
 
-  /// Checksums do not matter here, and the end may be missing.
+  /// Checksums are ignored here, and the end may be missing.
   void read_after_pixels() {
     const bool animated = frames_ + (has_default_image_ ? 1U : 0U) > 1;
     for (;;) {
@@ -228,7 +230,7 @@ class PngChunks {
       const auto color = static_cast<unsigned char>(chunk.content[9]);
       transparent_bytes_ = color == 0 ? 2 : color == 2 ? 6 : 0;
       if (chunk.content[11] != 0) {
-        fail("PNG: filter method {} is not known",
+        fail("PNG: filter method {} is unknown",
              static_cast<int>(static_cast<unsigned char>(chunk.content[11])));
       }
     } else if (name == "tRNS") {
@@ -246,7 +248,7 @@ class PngChunks {
 
   static void require_bytes(const Chunk& chunk, std::size_t bytes) {
     if (chunk.length < bytes) {
-      fail("PNG: chunk {} of {} bytes; it has at least {}", chunk.name, chunk.length, bytes);
+      fail("PNG: chunk {} has {} bytes; it needs at least {}", chunk.name, chunk.length, bytes);
     }
   }
 
@@ -287,7 +289,7 @@ class PngChunks {
     bool found = false;
     const std::string_view key = split(content, found);
     if (!content.empty() && content[0] != 0) {
-      fail("PNG: compression method {} in chunk zTXt is not known",
+      fail("PNG: compression method {} in chunk zTXt is unknown",
            static_cast<int>(static_cast<unsigned char>(content[0])));
     }
     if (!content.empty()) {
@@ -336,10 +338,10 @@ class PngChunks {
     const std::size_t name_end = content.find('\0');
     const std::size_t method = name_end == std::string_view::npos ? 0 : name_end + 1;
     if (method >= content.size()) {
-      fail("PNG: chunk iCCP without a profile");
+      fail("PNG: chunk iCCP has no profile");
     }
     if (content[method] != 0) {
-      fail("PNG: compression method {} in chunk iCCP is not known",
+      fail("PNG: compression method {} in chunk iCCP is unknown",
            static_cast<int>(static_cast<unsigned char>(content[method])));
     }
     (void)inflate(content.substr(method + 1));
@@ -360,8 +362,8 @@ class PngChunks {
     }
   }
 
-  /// At most kMostTextOfChunk bytes; nothing when zlib finds the data broken. What is cut short is
-  /// taken as far as it goes.
+  /// At most kMostTextOfChunk bytes; nothing when zlib finds the data broken. Data that is cut
+  /// short is taken as far as it goes.
   std::optional<std::string> inflate(std::string_view data) {
     z_stream stream{};
     if (inflateInit(&stream) != Z_OK) {
@@ -403,7 +405,7 @@ class PngChunks {
     return text;
   }
 
-  /// As Pillow's getexif: EXIF first, then XMP as text, then XMP as bytes.
+  /// Searches as Pillow's getexif does: EXIF first, then XMP as text, then XMP as bytes.
   [[nodiscard]] Orientation orientation() const {
     const std::string raw = exif_ ? std::string() : from_raw_profile(raw_exif_);
     const std::string_view exif = exif_ ? *exif_ : std::string_view(raw);
@@ -412,7 +414,7 @@ class PngChunks {
         Metadata{.exif = std::as_bytes(std::span(exif)), .xmp = std::as_bytes(std::span(xmp))});
   }
 
-  /// "\nexif\n   <length>\n<hexadecimal>\n", as ImageMagick writes. Empty when it is not that.
+  /// "\nexif\n   <length>\n<hexadecimal>\n", as ImageMagick writes it. Empty for any other text.
   static std::string from_raw_profile(std::string_view text) {
     for (int line = 0; line < 3; ++line) {
       const std::size_t end = text.find('\n');
@@ -449,10 +451,10 @@ class PngChunks {
   std::size_t at_ = 0;
   std::uint32_t width_ = 0;
   std::uint32_t height_ = 0;
-  std::size_t transparent_bytes_ = 0;  // of chunk tRNS, at least
+  std::size_t transparent_bytes_ = 0;  // the least length of chunk tRNS
   std::uint32_t frames_ = 0;
-  std::optional<std::uint32_t> sequence_;  // of the animation's last chunk
-  bool has_default_image_ = false;         // that is no frame of the animation
+  std::optional<std::uint32_t> sequence_;  // the number of the animation's last chunk
+  bool has_default_image_ = false;         // the image is not a frame of the animation
   bool frame_is_part_ = false;
   std::size_t text_bytes_ = 0;
   std::size_t inflated_bytes_ = 0;

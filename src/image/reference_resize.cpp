@@ -1,4 +1,5 @@
-// Pillow 13's resampling, scalar: python-pillow/Pillow src/libImaging/Resample.c, 8 bits a channel.
+// Pillow 13's resampling, scalar: python-pillow/Pillow src/libImaging/Resample.c, 8 bits per
+// channel.
 #include "image/reference_resize.hpp"
 
 #include <algorithm>
@@ -77,7 +78,7 @@ std::size_t index_of(const Image& image, int row, int column, int channel) {
          static_cast<std::size_t>(channel);
 }
 
-// One pass, rounded to bytes. A pass that changes no size is the identity, by its very weights.
+// Computes one pass, rounded to bytes. The weights of a pass that changes no size are the identity.
 Image resample(const Image& source, Axis axis, int size, Resample filter) {
   const bool horizontal = axis == Axis::kHorizontal;
   const std::vector<Tap> taps = taps_of(horizontal ? source.width : source.height, size, filter);
@@ -104,7 +105,7 @@ Image resample(const Image& source, Axis axis, int size, Resample filter) {
 
 void reference_resize(const Image& source, int height, int width, Resample filter,
                       std::span<std::uint8_t> out) {
-  // The order of the passes matters, because of the rounding between them.
+  // The order of the passes matters because of the rounding between them.
   const int rows_lost = source.height - height;
   const int columns_lost = source.width - width;
   const bool vertical_first = rows_lost > 0 && rows_lost > 2 * columns_lost;

@@ -1,4 +1,4 @@
-// The resize as Pillow defines it, written plainly: what the SIMD resize is checked against.
+// The resize as Pillow defines it, written plainly. The SIMD resize is compared with it.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Resizing whole images.
+// Resizes whole images.
 #include "image/resize.hpp"
 
 #include <algorithm>
@@ -12,8 +12,8 @@ namespace fovea::image {
 
 namespace {
 
-/// Rows at the end of an image after which fewer than kRowPadding bytes follow. Passes that read
-/// so far past a row get copies of these.
+/// The number of rows at the end of an image after which fewer than kRowPadding bytes follow.
+/// Passes that read that far past a row get copies of these rows.
 int unpadded_rows(int width, int height) {
   const std::size_t row_bytes = static_cast<std::size_t>(width) * kChannels;
   return static_cast<int>(

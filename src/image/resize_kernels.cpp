@@ -14,7 +14,7 @@ namespace fovea::image::HWY_NAMESPACE {
 
 constexpr int kRound = 1 << (kWeightBits - 1);
 
-// No vectors, or pretended ones: whole weights, one sample after another.
+// Targets without real vectors use whole weights, one sample after another.
 #if HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128
 
 int whole_weight(const std::int32_t* words, int tap) {
@@ -63,7 +63,7 @@ void blend_kernel(const std::uint8_t* const* rows, const std::int32_t* words, in
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// sum + a[2i] * b[2i] + a[2i+1] * b[2i+1] a 32-bit lane i of the int16 vectors a and b.
+/// sum + a[2i] * b[2i] + a[2i+1] * b[2i+1] per 32-bit lane i of the int16 vectors a and b.
 template <class D, class V16, class V32>
 HWY_INLINE V32 dot_pairs(D d, V16 a, V16 b, V32 sum) {
 #if HWY_ARCH_X86
@@ -158,7 +158,7 @@ void band_kernel(const SourceBand& rows, const AxisWeights& axis, const OutputBa
         alignas(16) std::uint8_t bytes[4 * kRowsPerVector];
         hn::Store(hn::DemoteTo(narrow, recombine(low, high)), narrow, bytes);
         for (int lane = 0; lane < kRowsPerVector; ++lane) {
-          // The fourth byte is overwritten by the next pixel, or falls into the padding.
+          // The next pixel overwrites the fourth byte, or it falls into the padding.
           std::memcpy(targets[vector * kRowsPerVector + lane] + static_cast<std::size_t>(index) * 3,
                       bytes + 4 * lane, 4);
         }
@@ -207,7 +207,7 @@ void blend_kernel(const std::uint8_t* const* rows, const std::int32_t* words, in
   for (std::size_t offset = 0; offset + lanes <= bytes; offset += lanes) {
     hn::StoreU(blend_chunk(d32, rows, words, groups, offset), d8, out + offset);
   }
-  if (bytes % lanes != 0) {  // the last vector again, ending at the end
+  if (bytes % lanes != 0) {  // the last vector once more, ending at the last byte
     const std::size_t offset = bytes - lanes;
     hn::StoreU(blend_chunk(d32, rows, words, groups, offset), d8, out + offset);
   }

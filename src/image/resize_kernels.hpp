@@ -27,7 +27,7 @@ void resize_row_band(const SourceBand& rows, const AxisWeights& axis, const Outp
 void blend_rows(const std::uint8_t* const* rows, const std::int32_t* words, int groups,
                 std::size_t bytes, std::uint8_t* out);
 
-/// Name of the instruction set that the passes run on here, such as "AVX2".
+/// The name of the instruction set that the passes use on this machine, such as "AVX2".
 [[nodiscard]] const char* resize_target();
 
 }  // namespace fovea::image

@@ -1,4 +1,4 @@
-// Pillow's resampling weights: the same operations in the same order, in binary64.
+// Computes Pillow's resampling weights with the same operations in the same order, in binary64.
 // python-pillow@4e5f09f src/libImaging/Resample.c: precompute_coeffs, normalize_coeffs_8bpc.
 // Compiled without floating-point contraction.
 #include "image/resize_weights.hpp"
@@ -108,7 +108,7 @@ AxisWeights compute(int in, int out, Resample filter, bool reversed, StopFlag st
   return axis;
 }
 
-/// The weights a thread used last. Photos of one camera share their size, so a few are enough.
+/// The weights that a thread used last. Photos of one camera share their size, so a few are enough.
 class Cache {
  public:
   std::shared_ptr<const AxisWeights> get(int in, int out, Resample filter, bool reversed,
@@ -155,7 +155,7 @@ int most_groups(int in, int out, Resample filter) {
 std::shared_ptr<const AxisWeights> axis_weights(int in, int out, Resample filter, bool reversed,
                                                 StopFlag stop) {
   if (in < 1 || out < 1 || in > kMaxSide || out > kMaxSide) {
-    fail("cannot resize {} samples to {}: sides must be 1 to {}", in, out, kMaxSide);
+    fail("cannot resize {} samples to {}: sides must be from 1 to {}", in, out, kMaxSide);
   }
   static ThreadSlot<Cache> caches;
   return caches.get().get(in, out, filter, reversed, stop);

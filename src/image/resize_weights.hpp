@@ -22,7 +22,7 @@ inline constexpr int kSplitBits = 11;
 /// Taps are stored in groups of this many, the last group filled with zero weights.
 inline constexpr int kTapsPerGroup = 4;
 
-/// int32 words a group: taps (0,1) low, taps (2,3) low, taps (0,1) high, taps (2,3) high, each
+/// int32 words per group: taps (0,1) low, taps (2,3) low, taps (0,1) high, taps (2,3) high, each
 /// word holding the earlier tap in its lower half.
 inline constexpr int kWordsPerGroup = 4;
 
@@ -39,7 +39,7 @@ struct AxisWeights {
     return words.data() +
            static_cast<std::size_t>(index) * static_cast<std::size_t>(max_groups) * kWordsPerGroup;
   }
-  // For the kernels, where a check of the index for every output would be felt.
+  // Without a check of the index, which would slow down the kernels.
   [[nodiscard]] int start(int index) const { return first.data()[index]; }
   [[nodiscard]] int groups(int index) const {
     return (count.data()[index] + kTapsPerGroup - 1) / kTapsPerGroup;

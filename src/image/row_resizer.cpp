@@ -1,5 +1,5 @@
-// Feeding rows through the two passes of a resize, in the order that Pillow's result depends on,
-// since it rounds to bytes between them.
+// Feeds rows through the two passes of a resize in Pillow's order, on which the result depends
+// because it is rounded to bytes between the passes.
 #include "image/row_resizer.hpp"
 
 #include <algorithm>
@@ -105,7 +105,7 @@ RowResizer::RowResizer(const Shape& shape, const Geometry& geometry, std::span<s
   const std::size_t bytes = static_cast<std::size_t>(out_height_) *
                             static_cast<std::size_t>(out_width_) * std::size_t{kChannels};
   if (out.size() != bytes) {
-    fail("resize to {}x{} needs {} bytes of output, not {}", out_width_, out_height_, bytes,
+    fail("resizing to {}x{} needs {} bytes of output, not {}", out_width_, out_height_, bytes,
          out.size());
   }
 }

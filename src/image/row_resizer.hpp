@@ -16,12 +16,12 @@
 
 namespace fovea::image {
 
-/// Resizes a width x height RGB source, turned by `orientation`, into `out` [out_height, out_width,
-/// 3]. The result is what orienting the whole source first and resizing it then gives, because
-/// orientation only says which axis of the source is resampled first and from which end.
+/// Resizes a width x height RGB source, rotated by `orientation`, into `out` [out_height,
+/// out_width, 3]. The result is what orienting the whole source first and resizing it then gives,
+/// because orientation only says which axis of the source is resampled first and from which end.
 class RowResizer {
  public:
-  /// What is resized, and to what.
+  /// The sizes of source and result.
   struct Shape {
     int width = 0;  // of the source as stored
     int height = 0;
@@ -36,10 +36,10 @@ class RowResizer {
   RowResizer(const Shape& shape, std::span<std::uint8_t> out, StopFlag stop = {},
              int slots = kBandRows);
 
-  /// Bytes that such a RowResizer allocates, at most.
+  /// The largest number of bytes that such a RowResizer allocates.
   [[nodiscard]] static std::size_t memory(const Shape& shape, int slots = kBandRows);
 
-  /// Where row `index` of the next band (less than `slots`) has to be written.
+  /// The memory for row `index` (less than `slots`) of the next band.
   [[nodiscard]] std::uint8_t* slot(int index);
 
   /// Takes the next `count` rows, in source order, from their slots.
@@ -55,7 +55,7 @@ class RowResizer {
   RowResizer(const Shape& shape, const Geometry& geometry, std::span<std::uint8_t> out,
              StopFlag stop);
 
-  /// Rows start off the 16-byte boundaries: libjpeg-turbo writes rows on them around the caches
+  /// Rows do not start at 16-byte boundaries: libjpeg-turbo writes aligned rows past the caches
   /// (simd/x86_64/jdcolext-avx2.asm: vmovntdq), and the resize would wait for memory.
   static constexpr std::size_t kRowOffset = 8;
 

@@ -10,7 +10,7 @@
 namespace fovea::image {
 namespace {
 
-constexpr std::size_t kMaxKept = 4;                          // buffers a thread
+constexpr std::size_t kMaxKept = 4;                          // buffers per thread
 constexpr std::size_t kMaxKeptBytes = std::size_t{8} << 20;  // each; larger ones are given back
 
 std::vector<AlignedBuffer<std::uint8_t>>& free_list() {
@@ -42,7 +42,7 @@ ScratchBuffer::~ScratchBuffer() {
     list.push_back(std::move(buffer_));
     return;
   }
-  // Keep the largest: the smallest of the list makes room.
+  // Keep the largest buffers: replace the smallest in the list.
   const auto smallest = std::min_element(
       list.begin(), list.end(), [](const auto& a, const auto& b) { return a.size() < b.size(); });
   if (smallest->size() < buffer_.size()) {

@@ -1,5 +1,5 @@
 // ScratchBuffer: working memory that a thread reuses from image to image, so that large buffers
-// are not mapped and faulted in anew for each.
+// are not mapped and faulted in again for each image.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// TIFF through libtiff: the first page, in the layouts that Pillow opens.
+// Reads the first page of a TIFF through libtiff, in the layouts that Pillow opens.
 // python-pillow@4e5f09f src/PIL/TiffImagePlugin.py, src/libImaging/TiffDecode.c.
 #include <algorithm>
 #include <array>
@@ -70,11 +70,11 @@ struct EndRgba {
   void operator()(TIFFRGBAImage* image) const { TIFFRGBAImageEnd(image); }
 };
 
-/// What libtiff decodes at once is decoded row by row where it is larger, so that the memory for it
-/// is bounded and the decoding can be stopped.
+/// Larger blocks are decoded row by row instead of at once, so that their memory is bounded and the
+/// decoding can be stopped.
 constexpr std::uint64_t kMostAtOnce = std::uint64_t{16} << 20;  // bytes, and pixels
 
-/// Where that is not possible (tiles, and what is decoded through RGBA) larger ones are refused.
+/// Larger blocks are refused where that is impossible (tiles, and layouts decoded through RGBA).
 constexpr std::uint64_t kMostBlockPixels = std::uint64_t{1} << 26;
 
 class TiffReader {
@@ -91,7 +91,7 @@ class TiffReader {
            layout_.bits);
     }
     samples_ = TiffSamples(layout_, tiff_.get());
-    // Versions of libtiff disagree on what to read then; Pillow's refuses most of these.
+    // Versions of libtiff disagree about such files; Pillow's refuses most of them.
     if (layout_.compression != COMPRESSION_NONE && directory.offsets > 0 && directory.sizes > 0 &&
         directory.offsets != directory.sizes) {
       fail("TIFF: {} offsets of strips or tiles, but {} sizes", directory.offsets, directory.sizes);
@@ -113,7 +113,7 @@ class TiffReader {
   }
 
  private:
-  /// What the file is cut into: tiles, or strips, which are as wide as the image.
+  /// The blocks of the file: tiles, or strips, which are as wide as the image.
   struct Block {
     bool tiled = false;
     std::uint32_t width = 0;
@@ -127,7 +127,7 @@ class TiffReader {
 
   void open() {
     const std::unique_ptr<TIFFOpenOptions, FreeOptions> options(TIFFOpenOptionsAlloc());
-    // Eight bytes a pixel is the most that any layout read here takes at once.
+    // Eight bytes per pixel is the most that any supported layout takes at once.
     TIFFOpenOptionsSetMaxSingleMemAlloc(options.get(), static_cast<tmsize_t>(std::max<std::int64_t>(
                                                            decoding_.max_pixels() * 8, 1 << 24)));
     TIFFOpenOptionsSetErrorHandlerExtR(options.get(), on_error, this);
@@ -140,7 +140,7 @@ class TiffReader {
     }
   }
 
-  /// What libtiff last complained about, and whether it had run out of bytes.
+  /// The last error of libtiff, and whether it had run out of bytes.
   [[nodiscard]] std::string reason() const {
     if (out_of_memory_) {
       throw std::bad_alloc();
@@ -154,7 +154,7 @@ class TiffReader {
     TIFF* tiff = tiff_.get();
     if (TIFFGetField(tiff, TIFFTAG_IMAGEWIDTH, &layout_.width) == 0 ||
         TIFFGetField(tiff, TIFFTAG_IMAGELENGTH, &layout_.height) == 0) {
-      fail("TIFF: no dimensions");
+      fail("TIFF: has no dimensions");
     }
     if (TIFFGetField(tiff, TIFFTAG_PHOTOMETRIC, &layout_.photometric) == 0) {
       layout_.photometric = PHOTOMETRIC_MINISWHITE;
@@ -186,7 +186,7 @@ class TiffReader {
       block_.width = layout_.width;
       block_.height = std::min(block_.height, layout_.height);
       if (block_.height == 0) {
-        fail("TIFF: strips of no rows");
+        fail("TIFF: has strips of no rows");
       }
     }
     if (samples_.via_rgba()) {
@@ -203,13 +203,13 @@ class TiffReader {
     block_.by_rows = !block_.tiled && std::max(block_.plane_bytes(), block_.pixels()) > kMostAtOnce;
   }
 
-  /// All tiles can point to the same bytes: a small file of huge tiles, most of them beside the
-  /// image, would be decoded for hours.
+  /// All tiles can point to the same bytes: a small file of huge tiles, most of them outside of the
+  /// image, would take hours to decode.
   void check_tiles() const {
     const std::uint64_t pixels = std::uint64_t{layout_.width} * layout_.height;
     const std::uint64_t most = pixels * 4 + (std::uint64_t{1} << 20);
     if (block_.pixels() == 0 || block_.pixels() > std::min(most, kMostBlockPixels)) {
-      fail("TIFF: tiles of {}x{} pixels in an image of {}x{}; that is not read", block_.width,
+      fail("TIFF: tiles of {}x{} pixels in an image of {}x{} are not supported", block_.width,
            block_.height, layout_.width, layout_.height);
     }
     const auto number = [](std::uint32_t side, std::uint32_t tile) {
@@ -219,8 +219,9 @@ class TiffReader {
         number(layout_.width, block_.width) * number(layout_.height, block_.height);
     if (tiles > most / block_.pixels()) {
       fail(
-          "TIFF: {} tiles of {}x{} pixels for an image of {}x{}; more than four times its pixels "
-          "are not read",
+          "TIFF: {} tiles of {}x{} pixels for an image of {}x{} are more than four times its "
+          "pixels, "
+          "which is the limit",
           tiles, block_.width, block_.height, layout_.width, layout_.height);
     }
   }
@@ -229,17 +230,17 @@ class TiffReader {
     std::uint16_t across = 0;
     std::uint16_t down = 0;
     TIFFGetFieldDefaulted(tiff_.get(), TIFFTAG_YCBCRSUBSAMPLING, &across, &down);
-    // Older versions of libtiff read such images past what they are told (before 4.7), and the
-    // edges of tiles subsampled by 4 in both directions with the bytes of others (before 4.7.2).
+    // Older versions of libtiff read such images beyond their buffers (before 4.7), and read the
+    // edges of tiles subsampled by 4 in both directions with bytes of others (before 4.7.2).
     const bool cuts_tiles = block_.tiled && layout_.width % block_.width != 0;
     const bool too_small = layout_.width < across || layout_.height < down;
     if (too_small || (cuts_tiles && across == 4 && down == 4)) {
-      fail("TIFF: YCbCr subsampled by {}x{} in {} of an image of {}x{} is not read", across, down,
-           block_.tiled ? "tiles" : "strips", layout_.width, layout_.height);
+      fail("TIFF: YCbCr subsampled by {}x{} in {} of an image of {}x{} is not supported", across,
+           down, block_.tiled ? "tiles" : "strips", layout_.width, layout_.height);
     }
     if (block_.pixels() > kMostBlockPixels) {
-      fail("TIFF: strips of {}x{} pixels in YCbCr; at most {} pixels are read", block_.width,
-           block_.height, kMostBlockPixels);
+      fail("TIFF: strips of {}x{} pixels in YCbCr are too large; the limit is {} pixels",
+           block_.width, block_.height, kMostBlockPixels);
     }
   }
 
@@ -269,13 +270,13 @@ class TiffReader {
     std::uint64_t total = 0;
     for (std::uint32_t index = 0; index < count; ++index) {
       decoding_.poll();
-      // What lies past the end is refused when it is read.
+      // Data past the end is refused when it is read.
       const std::uint64_t size =
           std::min<std::uint64_t>(TIFFGetStrileByteCount(tiff, index), bytes_.size());
       most_encoded_ = std::max(most_encoded_, size);
       total += size;
       if (total > most) {
-        fail("TIFF: strips or tiles of more than four times the file's {} bytes", bytes_.size());
+        fail("TIFF: strips or tiles have more than four times the file's {} bytes", bytes_.size());
       }
     }
   }
@@ -311,10 +312,12 @@ class TiffReader {
     }
     std::uint16_t order = FILLORDER_MSB2LSB;
     TIFFGetFieldDefaulted(tiff_.get(), TIFFTAG_FILLORDER, &order);
-    return bytes + (order == FILLORDER_MSB2LSB ? 0 : most_encoded_);  // a copy is turned
+    return bytes +
+           (order == FILLORDER_MSB2LSB ? 0 : most_encoded_);  // for a copy with reversed bits
   }
 
-  /// Block by block, and in a block plane by plane, the fourth first: the others need it.
+  /// Reads block by block, and within a block plane by plane; the fourth plane is first, because
+  /// the others need it.
   void read_blocks(Image& image) {
     std::vector<std::uint8_t> data(
         static_cast<std::size_t>(block_.by_rows ? block_.stride : block_.plane_bytes()));
@@ -387,9 +390,9 @@ class TiffReader {
                          : TIFFReadEncodedStrip(tiff_.get(), index, data.data(), size)) == size;
   }
 
-  /// Whether the block is a whole stream of deflate with as many bytes as are wanted. libdeflate
-  /// takes half of zlib's time; what it refuses is left to zlib, whose pixels of damaged blocks are
-  /// Pillow's.
+  /// Inflates a block that is a whole deflate stream of the expected size; false for others.
+  /// libdeflate takes half of zlib's time. zlib reads the blocks that it refuses, so that the
+  /// pixels of damaged blocks are Pillow's.
   bool inflate(std::vector<std::uint8_t>& data, std::size_t wanted, std::uint32_t index) {
     const std::uint64_t offset = TIFFGetStrileOffset(tiff_.get(), index);
     const std::uint64_t size = TIFFGetStrileByteCount(tiff_.get(), index);
@@ -408,7 +411,7 @@ class TiffReader {
     return true;
   }
 
-  /// In rows of blocks, as Pillow does.
+  /// Reads rows of blocks through libtiff's RGBA interface, as Pillow does.
   void read_rgba(Image& image) {
     TIFFRGBAImage reader{};
     std::array<char, 1024> text{};  // as large as libtiff requires
@@ -453,15 +456,15 @@ class TiffReader {
     return orientation_of(xmp_orientation({static_cast<const std::byte*>(data), size}).value_or(1));
   }
 
-  // The hooks that libtiff calls. None may throw: there are C frames between them and us.
+  // The hooks that libtiff calls. None may throw, because C frames lie between them and us.
 
   static TiffReader& self(void* handle) { return *static_cast<TiffReader*>(handle); }
   static int on_error(TIFF*, void* user, const char*, const char* format, std::va_list arguments) {
     TiffReader& reader = self(user);
     std::array<char, 256>& text = reader.message_;
     std::vsnprintf(text.data(), text.size(), format, arguments);
-    // libtiff has no code for this, only words. A refusal for the limit set in open(), which is the
-    // file's fault, is followed by the same words.
+    // libtiff has no error code for this, only words. A refusal for the limit set in open(), which
+    // is the file's fault, is followed by the same words.
     const std::string_view message = text.data();
     const auto says = [message](std::string_view words) {
       return message.find(words) != std::string_view::npos;

@@ -1,4 +1,4 @@
-// A look over the first directory of a TIFF, classic or big, in either byte order.
+// Examines the first directory of a TIFF, classic or big, in either byte order.
 #include "image/tiff_directory.hpp"
 
 #include <algorithm>
@@ -61,7 +61,7 @@ TiffDirectory check_tiff_directory(std::span<const std::byte> bytes) {
   }
   const std::uint64_t entries = file.number(at, count_size);
   if (entries > kMostEntries) {
-    fail("TIFF: directory of {} entries; at most {} are read", entries, kMostEntries);
+    fail("TIFF: the directory has {} entries, more than the limit of {}", entries, kMostEntries);
   }
   at += count_size;
   const std::uint64_t most_data = bytes.size() + kAnyData;
@@ -87,7 +87,7 @@ TiffDirectory check_tiff_directory(std::span<const std::byte> bytes) {
     if (value_size == 0 || count <= word / value_size) {
       continue;
     }
-    // libtiff refuses or ignores an entry that is larger than the file, and so takes no memory.
+    // libtiff refuses or ignores an entry that is larger than the file, so that takes no memory.
     if (count <= bytes.size() / value_size) {
       data += count * value_size;
     }

@@ -1,4 +1,4 @@
-// What has to hold of a TIFF's first directory before libtiff may read it.
+// Checks of a TIFF's first directory before libtiff may read it.
 #pragma once
 
 #include <cstddef>
@@ -8,12 +8,12 @@
 namespace fovea::image {
 
 struct TiffDirectory {
-  /// Entries of the arrays that say where strips or tiles lie, and how long they are; 0 where
-  /// there is no such array.
+  /// The lengths of the arrays with the offsets and the sizes of strips or tiles; 0 when there is
+  /// no such array.
   std::uint64_t offsets = 0;
   std::uint64_t sizes = 0;
-  /// Whether the pixels are indices of a palette. libtiff takes them for gray where the palette is
-  /// not of their number.
+  /// Whether the pixels are indices of a palette. libtiff takes them for gray when the palette has
+  /// another number of colours.
   bool has_palette = false;
 };
 

@@ -1,5 +1,5 @@
-// The layouts that Pillow opens, and what it makes of their samples. Others are refused by name.
-// python-pillow@4e5f09f src/PIL/TiffImagePlugin.py: OPEN_INFO, src/libImaging/TiffDecode.c.
+// The layouts that Pillow opens, and how it converts their samples. Others are refused with their
+// name. python-pillow@4e5f09f src/PIL/TiffImagePlugin.py: OPEN_INFO, src/libImaging/TiffDecode.c.
 #include "image/tiff_samples.hpp"
 
 #include <algorithm>
@@ -43,7 +43,7 @@ TiffSamples::TiffSamples(const TiffLayout& layout, TIFF* tiff) : layout_(layout)
 
 void TiffSamples::require(bool known) const {
   if (!known) {
-    fail("TIFF: layout is not read: {}", layout_.name());
+    fail("TIFF: unsupported layout: {}", layout_.name());
   }
 }
 
@@ -162,7 +162,7 @@ void TiffSamples::choose_palette(TIFF* tiff) {
   std::uint16_t* green = nullptr;
   std::uint16_t* blue = nullptr;
   if (TIFFGetField(tiff, TIFFTAG_COLORMAP, &red, &green, &blue) == 0) {
-    fail("TIFF: palette image without a palette");
+    fail("TIFF: the palette is missing");
   }
   for (std::size_t index = 0; index < std::size_t{1} << layout_.bits; ++index) {
     palette_[index] = {static_cast<std::uint8_t>(red[index] >> 8),

@@ -27,7 +27,8 @@ struct TiffLayout {
   [[nodiscard]] std::string name() const;
 };
 
-/// What the samples are, and their conversion. Throws on a layout that is not read, by its name.
+/// The kind of the samples, and their conversion. Throws, naming the layout, when it is
+/// unsupported.
 class TiffSamples {
  public:
   TiffSamples() = default;
@@ -39,20 +40,20 @@ class TiffSamples {
   [[nodiscard]] bool via_jpeg() const { return via_jpeg_; }
   [[nodiscard]] bool via_rgba() const { return via_rgba_; }
 
-  /// Planes that are read one after another; 1 of interleaved samples. Where there are four, each
-  /// of the first three is converted with the fourth's row.
+  /// The number of planes that are read one after another; 1 for interleaved samples. When there
+  /// are four, each of the first three is converted with the row of the fourth.
   [[nodiscard]] std::size_t planes() const;
 
-  /// Bytes of a row of one plane.
+  /// The bytes of a row of one plane.
   [[nodiscard]] std::size_t row_bytes(std::size_t pixels) const;
 
-  /// Interleaved samples to RGB.
+  /// Converts interleaved samples to RGB.
   void convert(const std::uint8_t* row, std::size_t pixels, std::uint8_t* to) const;
 
-  /// The samples of the fourth plane as 8 bits.
+  /// Converts the samples of the fourth plane to 8 bits.
   void convert_fourth(const std::uint8_t* row, std::size_t pixels, std::uint8_t* to) const;
 
-  /// The samples of plane 0, 1 or 2 to that channel of RGB. `fourth` is of the same row.
+  /// Converts the samples of plane 0, 1 or 2 to that channel of RGB. `fourth` is from the same row.
   void convert_plane(const std::uint8_t* row, std::size_t pixels, std::size_t plane,
                      const std::uint8_t* fourth, std::uint8_t* to) const;
 

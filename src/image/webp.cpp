@@ -1,4 +1,4 @@
-// WebP through libwebp: the first frame on a black canvas, alpha dropped.
+// Reads the first frame of a WebP through libwebp, on a black canvas, and drops alpha.
 // python-pillow@4e5f09f src/PIL/WebPImagePlugin.py, src/_webp.c.
 #include <algorithm>
 #include <cstddef>
@@ -75,7 +75,7 @@ const char* reason(VP8StatusCode status) {
 
 struct RiffChunk {
   std::string_view name;
-  Bytes content;  // what the file has of it
+  Bytes content;  // as much as the file has
 };
 
 constexpr std::size_t kChunkHeader = 8;
@@ -106,7 +106,7 @@ void check_chunks(Bytes bytes, StopFlag stop) {
   }
 }
 
-/// What libwebp allocates for a frame, beside the RGB pixels.
+/// The bytes that libwebp allocates for a frame, besides the RGB pixels.
 std::uint64_t codec_memory(Bytes frame, const WebPBitstreamFeatures& features, StopFlag stop) {
   const auto width = static_cast<std::uint32_t>(features.width);
   const auto height = static_cast<std::uint32_t>(features.height);
@@ -177,11 +177,11 @@ Decoded decode_webp(Bytes bytes, Decoding& decoding) {
   const std::uint32_t height = WebPDemuxGetI(demuxer.get(), WEBP_FF_CANVAS_HEIGHT);
   decoding.check_size("WebP", width, height);
   if (state != WEBP_DEMUX_DONE) {
-    fail("WebP: truncated: {} bytes, and the header says there are more", bytes.size());
+    fail("WebP: truncated: {} bytes, fewer than the header says", bytes.size());
   }
   const FirstFrame frame(demuxer.get());
   if (!frame.found()) {
-    fail("WebP: no frame");
+    fail("WebP: has no frame");
   }
   WebPDecoderConfig config;
   if (WebPInitDecoderConfig(&config) == 0) {
@@ -196,7 +196,7 @@ Decoded decode_webp(Bytes bytes, Decoding& decoding) {
     fail("WebP: {}", reason(parsed));
   }
   if (config.input.width != frame->width || config.input.height != frame->height) {
-    fail("WebP: frame of {}x{} where its header says {}x{}", config.input.width,
+    fail("WebP: the frame has {}x{} pixels, but its header says {}x{}", config.input.width,
          config.input.height, frame->width, frame->height);
   }
   const Chunk exif(demuxer.get(), "EXIF");

@@ -1,6 +1,6 @@
-// The start of a lossless WebP stream, read as far as the image that says which part of the picture
-// uses which set of codes. RFC 9649, sections 3.4 to 3.8. Pixels are counted and not kept: the
-// numbers of sets are told by literals alone, since references only repeat them.
+// Reads the start of a lossless WebP stream, up to the image that says which part of the picture
+// uses which set of codes. RFC 9649, sections 3.4 to 3.8. Pixels are counted and not kept: literals
+// alone give the numbers of sets, because references only repeat them.
 #include "image/webp_tables.hpp"
 
 #include <algorithm>
@@ -161,7 +161,7 @@ class LosslessStart {
       std::bitset<kMostSets> seen;
       read_image(blocks(width_, bits) * blocks(height_, bits), &seen);
       sets = seen.count();
-      // libwebp leaves out those that are not used only where there are many.
+      // libwebp leaves out unused sets only when there are many.
       constexpr std::size_t kMany = 1000;
       std::size_t last = kMany;
       while (last > 0 && !seen[last - 1]) {
@@ -218,7 +218,7 @@ class LosslessStart {
     return stream_.read(1) != 0 ? static_cast<int>(std::min(stream_.read(4), kMostBits)) : 0;
   }
 
-  /// Steps over an image of `pixels`, and notes in `sets` what its red and green say.
+  /// Skips an image of `pixels`, and records in `sets` the set numbers in its red and green.
   bool read_image(std::uint64_t pixels, std::bitset<kMostSets>* sets) {
     const int cache_bits = read_cache_bits();
     const std::size_t cached = cache_bits > 0 ? std::size_t{1} << cache_bits : 0;
@@ -250,7 +250,7 @@ class LosslessStart {
         read_distance(codes[kDistance].read(stream_));
       } else {
         if (sets != nullptr) {
-          sets->set(0);  // what the cache holds at first
+          sets->set(0);  // the initial content of the cache
         }
         ++done;
       }

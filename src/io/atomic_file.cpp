@@ -32,8 +32,8 @@ AtomicFile::AtomicFile(const std::filesystem::path& path)
 
 AtomicFile::AtomicFile(std::shared_ptr<const Folder> folder, std::string name)
     : folder_(std::move(folder)), name_(std::move(name)), partial_(name_ + ".partial") {
-  // The lock goes with the process, so that a killed writer's leavings are taken over. A writer
-  // that renames its file between our open and our lock leaves us with the wrong one: once more.
+  // The lock ends with its process, so that the file of a killed writer can be taken over. When a
+  // writer renames its file between our open and our lock, we hold the wrong file and try again.
   do {
     file_ = folder_->open_to_write(partial_, true);
     if (::flock(file_.get(), LOCK_EX | LOCK_NB) != 0) {

@@ -15,8 +15,8 @@ namespace fovea::io {
 /// Writes beside its final name (the name + ".partial"), then commit() syncs and renames it into
 /// place. Destroyed without commit(), it removes what it wrote. A second writer of the same file,
 /// in this process or another, is refused while the first lives; so is anything in the place of the
-/// ".partial" file that is no file of its own (see Folder::open_to_write). Every failed system call
-/// (a full disk included) throws fovea::Error with the path and the system's reason.
+/// ".partial" file that is not an ordinary file (see Folder::open_to_write). Every failed system
+/// call (a full disk included) throws fovea::Error with the path and the system's reason.
 class AtomicFile {
  public:
   explicit AtomicFile(const std::filesystem::path& path);
@@ -28,13 +28,13 @@ class AtomicFile {
   void write(std::span<const std::byte> bytes);
   void write(std::string_view text);
 
-  /// Overwrites bytes already written, from byte `offset` on (for headers known last).
+  /// Overwrites bytes already written, from byte `offset` on, for headers that are known last.
   void write_at(std::size_t offset, std::span<const std::byte> bytes);
 
   /// Removes the file that commit() would replace, if there is one.
   void remove_old() const;
 
-  /// fsync the file, rename it to its path, fsync the folder. Call once.
+  /// Syncs the file, renames it to its path, and syncs the folder. To be called once.
   void commit();
 
  private:
@@ -46,7 +46,7 @@ class AtomicFile {
   Descriptor file_;
 };
 
-/// The whole content in one go.
+/// Writes the whole content at once.
 void write_file_atomically(const std::filesystem::path& path, std::string_view content);
 void write_file_atomically(const std::shared_ptr<const Folder>& folder, const std::string& name,
                            std::string_view content);

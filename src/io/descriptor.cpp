@@ -27,7 +27,7 @@ void Descriptor::reset() {
 
 OpenedFile open_regular_file(const std::filesystem::path& path, int folder) {
   if (path.native().find('\0') != std::string::npos) {
-    fail("a name of a file cannot hold a NUL byte");
+    fail("the name of a file cannot hold a NUL byte");
   }
   OpenedFile opened;
   // O_NONBLOCK: opening a pipe that nobody writes to must not wait. Regular files ignore it.

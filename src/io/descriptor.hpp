@@ -33,8 +33,8 @@ struct OpenedFile {
   struct stat info{};
 };
 
-/// Opens `path` for reading, whatever it names, without ever waiting for a pipe's or a device's
-/// other end. Throws fovea::Error, without the name, when it cannot be opened, is a folder or is no
+/// Opens `path` for reading, whatever it names, without ever waiting for the other end of a pipe or
+/// device. Throws fovea::Error, without the name, when it cannot be opened, is a folder or is not a
 /// regular file; ResourceError when the process or the machine has no descriptor or memory left.
 /// A relative path is looked up in the open folder `folder`; by default, in the working directory.
 [[nodiscard]] OpenedFile open_regular_file(const std::filesystem::path& path,

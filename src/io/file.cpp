@@ -41,7 +41,7 @@ File::File(const std::filesystem::path& path) : File(open_named(path), path) {}
 File::File(const std::filesystem::path& path, const Version& expected) : File(path) {
   if (version_ != expected) {
     fail(
-        "{}: has changed while it is read ({} bytes now, {} before); run again when nothing "
+        "{}: changed while it was read ({} bytes now, {} before); run again when nothing "
         "writes to it",
         escape(path_.native()), version_.bytes, expected.bytes);
   }
@@ -73,7 +73,7 @@ void File::read_at(std::uint64_t offset, std::span<std::byte> out) const {
     fail_with_errno(path_, "examine");
   }
   fail(
-      "{}: has shrunk to {} bytes while it is read (it had {}); restore it, and run again when "
+      "{}: shrank to {} bytes while it was read (it had {}); restore it, and run again when "
       "nothing writes to it",
       escape(path_.native()), info.st_size, version_.bytes);
 }
@@ -85,7 +85,7 @@ bool exists(const std::filesystem::path& path) {
 
 std::string read_small_file(const std::filesystem::path& path) {
   const File file(path);
-  // What the size says need not be true: files of /proc say 0, and others grow.
+  // The size may be wrong: files of /proc have a size of 0, and others grow.
   std::string text;
   std::size_t have = 0;
   std::size_t room = std::min<std::uint64_t>(file.size(), kMaxSmallFileBytes) + 1;

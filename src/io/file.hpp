@@ -1,4 +1,4 @@
-// File: a regular file read by position; and small files read whole.
+// File: a regular file, read by position; small files are read whole.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ namespace fovea::io {
 /// Move-only; several threads may read at once.
 class File {
  public:
-  /// What tells that a file was written to between two openings.
+  /// Tells whether a file was written to between two openings.
   struct Version {
     std::uint64_t bytes = 0;
     std::int64_t seconds = 0;  // of the last change
@@ -26,16 +26,16 @@ class File {
   };
 
   /// Never waits, whatever `path` names. Throws fovea::Error naming the path when it cannot be
-  /// opened or is no regular file.
+  /// opened or is not a regular file.
   explicit File(const std::filesystem::path& path);
-  /// The same, and throws when the file is not what it was at an earlier opening.
+  /// The same; also throws when the file has changed since an earlier opening.
   File(const std::filesystem::path& path, const Version& expected);
 
-  /// One that is open already, under the name that messages give it.
+  /// Takes a file that is open already; messages call it by this name.
   File(OpenedFile opened, std::filesystem::path path);
 
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
-  /// When it was opened.
+  /// The state of the file when it was opened.
   [[nodiscard]] std::uint64_t size() const { return version_.bytes; }
   [[nodiscard]] const Version& version() const { return version_; }
 
@@ -53,16 +53,16 @@ class File {
   Version version_;
 };
 
-/// Whether something has this name. Also true where that cannot be found out (a link that leads to
-/// itself, a folder that may not be searched): opening it says why.
+/// Whether something has this name. Also true when that is unknown (a link that leads to itself, a
+/// folder that may not be searched): opening it then fails with the reason.
 [[nodiscard]] bool exists(const std::filesystem::path& path);
 
 /// Largest file that is read whole as text: configurations, manifests, indexes of weight files.
-/// The largest of the hub's are under 200 kB.
+/// The largest ones on the hub are under 200 kB.
 inline constexpr std::size_t kMaxSmallFileBytes = std::size_t{4} << 20;
 
-/// The content of `path`. Throws fovea::Error naming it when it cannot be read, is no regular file,
-/// or is larger than kMaxSmallFileBytes.
+/// The content of `path`. Throws fovea::Error naming it when it cannot be read, is not a regular
+/// file, or is larger than kMaxSmallFileBytes.
 [[nodiscard]] std::string read_small_file(const std::filesystem::path& path);
 
 }  // namespace fovea::io

@@ -14,7 +14,7 @@ FileLock::FileLock(const std::filesystem::path& path, const std::function<void()
 
 FileLock::FileLock(const Folder& folder, const std::string& name,
                    const std::function<void()>& busy) {
-  // A file that was removed between our open and our lock would lock nobody else out: once more.
+  // A file that was removed between our open and our lock would exclude nobody else: try again.
   do {
     file_ = folder.open_to_write(name, true);
     int result = ::flock(file_.get(), LOCK_EX | LOCK_NB);

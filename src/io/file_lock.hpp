@@ -10,13 +10,13 @@
 
 namespace fovea::io {
 
-/// Held while the object lives; the kernel frees it with the process, however that ends. The file
-/// stays.
+/// Held while the object lives. The kernel frees it when the process ends, however that happens.
+/// The file stays.
 class FileLock {
  public:
   /// Creates the file; calls `busy` once when another process holds the lock, then waits for it
-  /// unless `busy` throws. Throws fovea::Error naming the path, also when something that is no file
-  /// of its own stands in the place (see Folder::open_to_write).
+  /// unless `busy` throws. Throws fovea::Error naming the path, also when its place holds something
+  /// that is not an ordinary file (see Folder::open_to_write).
   FileLock(const std::filesystem::path& path, const std::function<void()>& busy);
   FileLock(const Folder& folder, const std::string& name, const std::function<void()>& busy);
 

@@ -45,25 +45,27 @@ std::filesystem::path Folder::operator/(const std::string& name) const {
 }
 
 Descriptor Folder::open_to_write(const std::string& name, bool make_new) const {
-  // O_NONBLOCK: a pipe in its place must not keep us waiting. Regular files ignore it.
+  // O_NONBLOCK: opening must not wait for a pipe in its place. Regular files ignore it.
   const int flags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
   Descriptor file(::openat(folder_.get(), name.c_str(), flags | (make_new ? O_CREAT : 0), 0666));
   const std::filesystem::path shown = *this / name;
   if (!file.open()) {
     if (errno == ELOOP) {
-      fail("{}: is a link, which is not written through; remove it", escape(shown.native()));
+      fail("{}: is a link, and nothing is written through links; remove it",
+           escape(shown.native()));
     }
-    fail_with_errno(shown, make_new ? "create" : "open to go on with it");
+    fail_with_errno(shown, make_new ? "create" : "open for writing");
   }
   struct stat info{};
   if (::fstat(file.get(), &info) != 0) {
     fail_with_errno(shown, "examine");
   }
   if (!S_ISREG(info.st_mode)) {
-    fail("{}: is no regular file, so nothing is written to it; remove it", escape(shown.native()));
+    fail("{}: is not a regular file, so nothing is written to it; remove it",
+         escape(shown.native()));
   }
   if (info.st_nlink > 1) {
-    fail("{}: has a second name (a hard link), under which it would change too; remove it",
+    fail("{}: has a second name (a hard link), under which it would change, too; remove it",
          escape(shown.native()));
   }
   return file;
@@ -109,7 +111,7 @@ bool Folder::names(const std::string& name, const Descriptor& file) const {
 }
 
 std::vector<std::string> Folder::list() const {
-  // A descriptor of its own: reading moves its position.
+  // A separate descriptor, because reading moves its position.
   Descriptor again(::openat(folder_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   DIR* const entries = again.open() ? ::fdopendir(again.get()) : nullptr;
   if (entries == nullptr) {

@@ -1,4 +1,4 @@
-// Folder: an open folder, whose files are reached through it and not by its path.
+// Folder: an open folder, whose files are reached through it and not by their path.
 #pragma once
 
 #include <filesystem>
@@ -13,7 +13,7 @@
 
 namespace fovea::io {
 
-/// Stays the same folder when its path comes to name another one. Names are those of files in it,
+/// Stays the same folder when its path later names another one. Names are those of files in it,
 /// without a slash. Every failed system call throws fovea::Error with the path and the reason.
 class Folder {
  public:
@@ -27,18 +27,18 @@ class Folder {
   /// The path of a file in it, for messages.
   [[nodiscard]] std::filesystem::path operator/(const std::string& name) const;
 
-  /// Opens a file that is to be written here, and makes it when `make_new`. Whatever stands in its
-  /// place is left as it was, and refused, when that is not a file of its own: a link, a file that
-  /// has a second name, a pipe, a device, a folder.
+  /// Opens a file for writing, and makes it when `make_new`. When its place holds something that is
+  /// not an ordinary file with a single name (a link, a file with a second name, a pipe, a device,
+  /// a folder), that is refused and left as it was.
   [[nodiscard]] Descriptor open_to_write(const std::string& name, bool make_new) const;
   /// Opens a regular file for reading, and follows a link to it. See open_regular_file.
   [[nodiscard]] OpenedFile open_to_read(const std::string& name) const;
 
   /// Whether something of that name is there, be it a link that leads nowhere.
   [[nodiscard]] bool has(const std::string& name) const;
-  /// What stat(2) says, through a link; nothing when there is no such file.
+  /// The result of stat(2), which follows links; nothing when there is no such file.
   [[nodiscard]] std::optional<struct stat> examine(const std::string& name) const;
-  /// Whether `file` is what `name` names; not through a link.
+  /// Whether `name` names `file` itself, not through a link.
   [[nodiscard]] bool names(const std::string& name, const Descriptor& file) const;
   [[nodiscard]] std::vector<std::string> list() const;
 

@@ -54,7 +54,7 @@ nlohmann::json parse_json_object(std::string_view text, std::string_view file) {
     fail("{}: not usable JSON: {}", file, error.what());
   }
   if (!parsed.is_object()) {
-    fail("{}: holds no JSON object but {}", file, parsed.type_name());
+    fail("{}: expected a JSON object, found {}", file, parsed.type_name());
   }
   return parsed;
 }

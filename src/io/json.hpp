@@ -10,9 +10,9 @@
 
 namespace fovea::io {
 
-/// Largest JSON document parsed whole; the files and replies of hubs are under 200 kB (safetensors
-/// headers, which may be larger, have their own streaming parser). It bounds memory too: a value
-/// takes at least two bytes of text and at most some hundred bytes of memory.
+/// Largest JSON document that is parsed whole. The files and replies of hubs are under 200 kB;
+/// safetensors headers, which may be larger, have their own streaming parser. This bounds memory,
+/// too: a value takes at least two bytes of text and at most some hundred bytes of memory.
 inline constexpr std::size_t kMaxJsonBytes = kMaxSmallFileBytes;
 
 /// Parses `text`, which must be one JSON object, UTF-8, without duplicate keys, nested at most 32

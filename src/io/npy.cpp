@@ -31,7 +31,7 @@ std::string_view descr_of(DType dtype) {
     case DType::kF32:
       return "<f4";
     default:
-      fail("npy: no array type for {}", to_string(dtype));
+      fail("npy: there is no array type for {}", to_string(dtype));
   }
 }
 
@@ -159,7 +159,7 @@ std::string npy_header(DType dtype, const Shape& shape, int row_digits) {
   }
   std::string dict = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}",
                                  descr_of(dtype), dims);
-  // NumPy too leaves room for the first dimension to grow, then pads to the alignment.
+  // Like NumPy, this leaves room for the first dimension to grow, then pads to the alignment.
   const std::size_t first_digits = shape.rank() == 0 ? 0 : std::to_string(shape[0]).size();
   const std::size_t digits = std::max(first_digits, static_cast<std::size_t>(row_digits));
   const std::size_t prefix = kMagic.size() + 2 + 2;
@@ -178,7 +178,7 @@ std::string npy_header(DType dtype, const Shape& shape, int row_digits) {
 NpyInfo parse_npy(std::span<const std::byte> head, std::uint64_t file_bytes) {
   const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
   if (text.size() < 10 || !text.starts_with(kMagic)) {
-    fail("npy: no NumPy array: the file does not start with \\x93NUMPY");
+    fail("npy: not a NumPy array: the file does not start with \\x93NUMPY");
   }
   const auto byte_at = [&](std::size_t at) {
     return static_cast<std::size_t>(static_cast<unsigned char>(text[at]));
@@ -200,13 +200,14 @@ NpyInfo parse_npy(std::span<const std::byte> head, std::uint64_t file_bytes) {
     fail("npy: the header claims {} bytes but the file holds {}", length, file_bytes - prefix);
   }
   if (length > text.size() - prefix) {
-    fail("npy: a header of {} bytes; at most {} are read", length, kMaxNpyHeadBytes - prefix);
+    fail("npy: the header has {} bytes; at most {} are read", length, kMaxNpyHeadBytes - prefix);
   }
   NpyInfo info = DictReader(text.substr(prefix, length)).read();
   info.data_offset = prefix + length;
   if (info.data_offset % size_of(info.dtype) != 0) {
     fail(
-        "npy: the data starts at byte {}, which is no multiple of the {} bytes of its {}; save it "
+        "npy: the data starts at byte {}, which is not a multiple of the {} bytes of its {}; save "
+        "it "
         "again with numpy.save",
         info.data_offset, size_of(info.dtype), to_string(info.dtype));
   }
@@ -214,7 +215,7 @@ NpyInfo parse_npy(std::span<const std::byte> head, std::uint64_t file_bytes) {
   const auto elements = static_cast<std::size_t>(info.shape.elements());
   if (elements > std::numeric_limits<std::size_t>::max() / size_of(info.dtype) ||
       elements * size_of(info.dtype) != have) {
-    fail("npy: shape {} of {} does not fit the {} bytes of data", info.shape.to_string(),
+    fail("npy: shape {} of {} does not match the {} bytes of data", info.shape.to_string(),
          to_string(info.dtype), have);
   }
   return info;

@@ -12,9 +12,9 @@
 
 namespace fovea::io {
 
-/// Header of a C-order little-endian array, padded so that the data starts at a multiple of 64.
-/// Its length depends only on `row_digits`: shapes whose first dimension has up to that many
-/// digits give headers of one size, so that the number of rows can be filled in last.
+/// The header of a C-order little-endian array, padded so that the data starts at a multiple of 64.
+/// Its length depends only on `row_digits`: all shapes whose first dimension has at most that many
+/// digits give headers of one length, so that the number of rows can be written last.
 /// DType: kU8, kF16 or kF32. Format 1.0 (NEP 1).
 [[nodiscard]] std::string npy_header(DType dtype, const Shape& shape, int row_digits = 20);
 
@@ -24,13 +24,13 @@ struct NpyInfo {
   std::size_t data_offset = 0;
 };
 
-/// Longest header that is read, with what stands before it. NumPy's own are under 200 bytes, and
+/// Longest header that is read, including the bytes before it. NumPy's own are under 200 bytes, and
 /// it refuses those over 10,000.
 inline constexpr std::size_t kMaxNpyHeadBytes = std::size_t{64} << 10;
 
 /// Parses a header (formats 1.0, 2.0, 3.0). Accepts C-order arrays of |u1, <f2, <f4; throws
-/// fovea::Error naming what is wrong otherwise, or when the file is not exactly as long as the
-/// header says. `head`: the file's first kMaxNpyHeadBytes bytes, or all of them.
+/// fovea::Error with the reason for others, and when the file is not exactly as long as the header
+/// says. `head`: the file's first kMaxNpyHeadBytes bytes, or all of them.
 [[nodiscard]] NpyInfo parse_npy(std::span<const std::byte> head, std::uint64_t file_bytes);
 
 /// An open .npy file.

@@ -18,7 +18,7 @@ PartialFile::PartialFile(std::shared_ptr<const Folder> folder, std::string name,
       name_(std::move(name)),
       partial_(name_ + ".partial"),
       size_(keep) {
-  // Killed between the rename and the record of it: the finished file is the partial one.
+  // After a kill between the rename and its record, the finished file is the partial one.
   if (keep > 0 && left_as(*folder_, name_) == name_) {
     folder_->rename(name_, partial_);
   }
@@ -28,7 +28,7 @@ PartialFile::PartialFile(std::shared_ptr<const Folder> folder, std::string name,
     fail_with_errno(shown(), "examine");
   }
   if (static_cast<std::uint64_t>(info.st_size) < keep) {
-    fail("{}: holds {} bytes where an earlier run left at least {}", escape(shown().native()),
+    fail("{}: holds {} bytes, but an earlier run wrote at least {}", escape(shown().native()),
          info.st_size, keep);
   }
   if (::ftruncate(file_.get(), static_cast<off_t>(keep)) != 0) {

@@ -14,17 +14,17 @@
 namespace fovea::io {
 
 /// The content is collected in `name` + ".partial". Unlike AtomicFile's, that file outlives the
-/// process, so that a later one can go on from a length it knows to be good. What stands in its
-/// place and is no file of its own is refused (see Folder::open_to_write). Every failed system call
-/// (a full disk included) throws fovea::Error with the path and the system's reason.
+/// process, so that a later one can resume from a length that it knows to be good. Anything else in
+/// its place that is not an ordinary file is refused (see Folder::open_to_write). Every failed
+/// system call (a full disk included) throws fovea::Error with the path and the system's reason.
 class PartialFile {
  public:
-  /// Opens with the first `keep` bytes of what an earlier run left, dropping the rest; creates
-  /// the file when `keep` is 0. A file already committed under its final name is taken back.
-  /// Throws when fewer than `keep` bytes are there.
+  /// Opens the file of an earlier run, keeps its first `keep` bytes and drops the rest; creates the
+  /// file when `keep` is 0. A file already committed under its final name is renamed back.
+  /// Throws when there are fewer than `keep` bytes.
   PartialFile(std::shared_ptr<const Folder> folder, std::string name, std::uint64_t keep);
 
-  /// Where the bytes of an earlier run are: the ".partial" file, or the file it was renamed to.
+  /// The file with the bytes of an earlier run: the ".partial" file, or the file it was renamed to.
   [[nodiscard]] static std::string left_as(const Folder& folder, const std::string& name);
 
   [[nodiscard]] std::uint64_t size() const { return size_; }
@@ -32,13 +32,13 @@ class PartialFile {
   void write(std::span<const std::byte> bytes);
   void write(std::string_view text);
 
-  /// Overwrites bytes already written, from byte `offset` on (for headers known last).
+  /// Overwrites bytes already written, from byte `offset` on, for headers that are known last.
   void write_at(std::uint64_t offset, std::span<const std::byte> bytes);
 
-  /// What was written so far survives a power cut.
+  /// Makes everything written so far survive a power cut.
   void sync();
 
-  /// sync(), then renames the file to its final name. The folder is left for the caller to sync.
+  /// Calls sync(), then renames the file to its final name. The caller syncs the folder.
   void commit();
 
  private:

@@ -1,4 +1,4 @@
-// errno turned into messages.
+// Turns errno into messages.
 #include "io/system_error.hpp"
 
 #include <cerrno>

@@ -58,7 +58,7 @@ char32_t decode(std::string_view sequence) {
   return character;
 }
 
-// Whether a terminal would obey the character, or a reader not see it where it stands.
+// Whether a terminal would act on the character, or a reader could not see it where it stands.
 bool is_deceptive(char32_t character) {
   const auto within = [&](char32_t first, char32_t last) {
     return character >= first && character <= last;

@@ -18,17 +18,18 @@ namespace fovea::io {
 /// Inverse of escape. Throws fovea::Error on a malformed escape.
 [[nodiscard]] std::string unescape(std::string_view text);
 
-/// Characters of a name, and of a message, that printable() shows at most.
+/// The largest number of characters that printable() shows of a name, and of a message.
 inline constexpr std::size_t kLongestName = 200;
 inline constexpr std::size_t kLongestMessage = 1000;
 
-/// `text`, which may come from anywhere, on one line of a terminal: control characters (C0, DEL and
-/// C1), what reorders text or takes no room, line and paragraph separators and bytes that are no
-/// UTF-8 become "\x1b" or "\u202e". Of more than `longest` characters the middle is left out.
+/// `text`, which may come from outside, for one line of a terminal: control characters (C0, DEL and
+/// C1), characters that reorder text or have no width, line and paragraph separators and bytes that
+/// are not UTF-8 become "\x1b" or "\u202e". When there are more than `longest` characters, the
+/// middle is left out.
 [[nodiscard]] std::string printable(std::string_view text, std::size_t longest = kLongestMessage);
 
-/// A JSON document that is shown on a terminal: the characters that printable() replaces become
-/// JSON's own escapes, within strings. Line breaks between values stay. `json` must be UTF-8.
+/// A JSON document for a terminal: within strings, the characters that printable() replaces become
+/// JSON's own escapes. Line breaks between values stay. `json` must be UTF-8.
 [[nodiscard]] std::string printable_json(std::string_view json);
 
 /// `text` as a JSON string literal with its quotes. `text` must be UTF-8 (see escape).

@@ -1,4 +1,4 @@
-// write(2) and pwrite(2), which may write less than they were given.
+// Loops over write(2) and pwrite(2), which may write less than they were given.
 #include "io/write_all.hpp"
 
 #include <cerrno>

@@ -1,4 +1,4 @@
-// All bytes to a file descriptor, however many calls that takes.
+// Writes all bytes to a file descriptor, in as many calls as needed.
 #pragma once
 
 #include <cstddef>
@@ -8,10 +8,10 @@
 
 namespace fovea::io {
 
-/// At the descriptor's place. Throws fovea::Error naming `path`.
+/// Writes at the descriptor's position. Throws fovea::Error naming `path`.
 void write_all(int fd, std::span<const std::byte> bytes, const std::filesystem::path& path);
 
-/// At `offset`, the descriptor's place left alone.
+/// Writes at `offset` and leaves the descriptor's position alone.
 void write_all_at(int fd, std::span<const std::byte> bytes, std::uint64_t offset,
                   const std::filesystem::path& path);
 

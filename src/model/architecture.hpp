@@ -1,4 +1,4 @@
-// What a vision tower consists of: its tensors by name and shape, parameters, operations.
+// The architecture of a vision tower: its tensors by name and shape, parameters, operations.
 #pragma once
 
 #include <cstdint>
@@ -19,10 +19,10 @@ struct TensorSpec {
 /// (huggingface/transformers@1c51a62 models/siglip/modeling_siglip.py).
 [[nodiscard]] std::vector<TensorSpec> vision_tensors(const VisionConfig& config);
 
-/// Numbers in all of vision_tensors.
+/// The number of elements in all of vision_tensors.
 [[nodiscard]] std::int64_t parameter_count(const VisionConfig& config);
 
-/// Floating-point operations an image: twice the multiply-accumulates of the matrix products,
+/// Floating-point operations per image: twice the multiply-accumulates of the matrix products,
 /// convolution and attention of the network as transformers computes it (no folds; norms,
 /// softmax, activations and additions are not counted).
 [[nodiscard]] double flop_per_image(const VisionConfig& config);

@@ -1,4 +1,4 @@
-// Reading and writing the file that calibration leaves beside a model.
+// Reads and writes the file that calibration leaves beside a model.
 #include "model/calibration.hpp"
 
 #include <algorithm>
@@ -74,7 +74,7 @@ Calibration::Calibration(const Checkpoint& checkpoint, Precision precision)
       stop_(checkpoint.stop()),
       file_(open(checkpoint.folder(), precision, stop_)) {
   if (read<std::uint64_t>(std::string(kFingerprint), "U64", {1})[0] != checkpoint.fingerprint()) {
-    fail("{} was made for other weights than the model's; run: {}", shown_,
+    fail("{} was made for other weights than those of the model; run: {}", shown_,
          command(checkpoint.folder(), precision));
   }
 }
@@ -112,11 +112,10 @@ CalibratedLayer Calibration::layer(std::string_view place, std::int64_t index, s
                         .scale = floats(name + ".scale", rows),
                         .bias = floats(name + ".bias", rows),
                         .input_scale = input_scale(place, index)};
-  // 8-bit kernels turn what is not finite into numbers, which nobody would notice.
+  // 8-bit kernels turn values that are not finite into numbers, which would go unnoticed.
   const auto finite = [](float value) { return std::isfinite(value); };
   if (!std::ranges::all_of(found.scale, finite) || !std::ranges::all_of(found.bias, finite)) {
-    fail("{}: layer {} has a scale or a bias that cannot be; calibrate the model again", shown_,
-         name);
+    fail("{}: layer {} has an invalid scale or bias; calibrate the model again", shown_, name);
   }
   return found;
 }
@@ -125,8 +124,8 @@ float Calibration::input_scale(std::string_view place, std::int64_t index) const
   const std::string name = calibrated_name(place, index);
   const float scale = floats(name + ".input_scale", 1).front();
   if (!std::isfinite(scale) || scale < 0) {
-    fail("{}: layer {} has a scale for its inputs that cannot be; calibrate the model again",
-         shown_, name);
+    fail("{}: layer {} has an invalid scale for its inputs; calibrate the model again", shown_,
+         name);
   }
   if (place != kPlaceOfStaticInputs) {
     return scale;
@@ -148,7 +147,7 @@ std::vector<float> Calibration::divisor(std::string_view place, std::int64_t ind
   const std::string name = calibrated_name(place, index);
   std::vector<float> found = floats(name + ".divisor", static_cast<std::uint64_t>(in));
   if (!std::ranges::all_of(found, [](float value) { return std::isfinite(value) && value > 0; })) {
-    fail("{}: layer {} has a divisor that cannot be; calibrate the model again", shown_, name);
+    fail("{}: layer {} has an invalid divisor; calibrate the model again", shown_, name);
   }
   return found;
 }

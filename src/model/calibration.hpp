@@ -5,9 +5,9 @@
 // "...mlp.fc2"):
 //   NAME.weight       I8 [out, in]; with fp8 F8_E4M3 for fc2
 //   NAME.scale        F32 [out]: weight[o, i] is about NAME.weight[o, i] * NAME.scale[o]
-//   NAME.bias         F32 [out], with the mean of what the rounding adds taken back
-//   NAME.input_scale  F32 [1]: an 8-bit input (and ops::kGeluI8Offset, if it is i8) times this is
-//                     the value; 0: inputs have a scale a row
+//   NAME.bias         F32 [out], less the mean error of the rounding
+//   NAME.input_scale  F32 [1]: an 8-bit input (plus ops::kGeluI8Offset, if it is i8) times this is
+//                     the value; 0: inputs have a scale per row
 //   NAME.divisor      F32 [in], of qkv and fc1: what the norm before the layer divides its results
 //                     by, column by column; NAME.weight has been multiplied by it
 #pragma once
@@ -29,24 +29,24 @@
 
 namespace fovea::model {
 
-/// Places of the encoder's layers whose weights calibration rounds, in the order of a layer.
+/// The places in an encoder layer whose weights calibration rounds, in their order.
 inline constexpr std::string_view kCalibratedPlaces[] = {"qkv", "fc1", "fc2"};
 
-/// The one of them whose inputs have one scale for all rows, which the layer before it writes with;
-/// norms give the others' inputs a scale a row.
+/// The place whose inputs have one scale for all rows, with which the layer before it writes them;
+/// norms give the inputs of the others a scale per row.
 inline constexpr std::string_view kPlaceOfStaticInputs = "fc2";
 
-/// The numbers that a place's weights, and the inputs they meet, are rounded to: kI8 or kE4M3.
+/// The type to which the weights of a place and their inputs are rounded: kI8 or kE4M3.
 /// `precision`: kInt8 or kFp8.
 [[nodiscard]] DType calibrated_type(std::string_view place, Precision precision);
 
-/// "vision_model.encoder.layers.3.mlp.fc1": the name of a place's layer in the file.
+/// The name of a layer in the file: "vision_model.encoder.layers.3.mlp.fc1".
 [[nodiscard]] std::string calibrated_name(std::string_view place, std::int64_t layer);
 
-/// How the names of calibrations begin, which lie among the weights and are none.
+/// The prefix of the names of calibrations, which are beside the weights but are not weights.
 inline constexpr std::string_view kCalibrationPrefix = "calibration-";
 
-/// Where `fovea calibrate` puts the file for a precision (kInt8 or kFp8).
+/// The file that `fovea calibrate` writes for a precision (kInt8 or kFp8).
 [[nodiscard]] std::filesystem::path calibration_path(const std::filesystem::path& folder,
                                                      Precision precision);
 
@@ -61,18 +61,19 @@ struct CalibratedLayer {
 class Calibration {
  public:
   /// Opens the file of `checkpoint`'s folder. Throws fovea::Error that names the command to run
-  /// when there is none, or when it was made for other weights. Reading stops as the checkpoint's.
+  /// when there is none, or when it was made for other weights. Reading stops when the checkpoint's
+  /// does.
   Calibration(const Checkpoint& checkpoint, Precision precision);
 
-  /// Throws fovea::Error when the file lacks the layer, holds it in another shape, or with scales
-  /// or biases that cannot be.
+  /// Throws fovea::Error when the file lacks the layer, or holds it in another shape or with
+  /// invalid scales or biases.
   [[nodiscard]] CalibratedLayer layer(std::string_view place, std::int64_t index, std::int64_t out,
                                       std::int64_t in) const;
 
-  /// The layer's CalibratedLayer::input_scale alone. Throws as layer() does.
+  /// Only CalibratedLayer::input_scale of the layer. Throws as layer() does.
   [[nodiscard]] float input_scale(std::string_view place, std::int64_t index) const;
 
-  /// What the norm before a layer divides its results [in] by. Throws as layer() does.
+  /// The divisors of the results [in] of the norm before a layer. Throws as layer() does.
   [[nodiscard]] std::vector<float> divisor(std::string_view place, std::int64_t index,
                                            std::int64_t in) const;
 
@@ -98,10 +99,10 @@ struct LayerToStore {
   std::span<const float> scale{};
   std::span<const float> bias{};
   float input_scale = 0;
-  std::span<const float> divisor{};  // empty but where a norm stands before the layer
+  std::span<const float> divisor{};  // empty unless there is a norm before the layer
 };
 
-/// Writes the file beside the model, whole or not at all. `images`: how many were looked at.
+/// Writes the file beside the model, whole or not at all. `images`: the number of photos used.
 void write_calibration(const Checkpoint& checkpoint, Precision precision,
                        std::span<const LayerToStore> layers, std::int64_t images);
 

@@ -1,4 +1,4 @@
-// Finding, checking and converting the weights of a model folder.
+// Finds, checks and converts the weights of a model folder.
 #include "model/checkpoint.hpp"
 
 #include <algorithm>
@@ -21,7 +21,7 @@ namespace fovea::model {
 namespace {
 
 constexpr std::string_view kPrefix = "vision_model.";
-// What the names of a vision tower saved on its own begin with.
+// The beginnings of names in a vision tower that was saved on its own.
 constexpr std::array<std::string_view, 4> kBareParts{"embeddings.", "encoder.", "post_layernorm.",
                                                      "head."};
 
@@ -44,7 +44,7 @@ std::string first_few(const std::vector<std::string>& list, std::string_view sep
     text += (index == 0 ? "" : std::string(separator)) + list[index];
   }
   if (list.size() > kShown) {
-    text += fmt::format("{}... ({} in all)", separator, list.size());
+    text += fmt::format("{}... ({} in total)", separator, list.size());
   }
   return text;
 }
@@ -60,11 +60,11 @@ std::map<std::string, std::vector<std::string>> read_weight_map(const std::files
   std::map<std::string, std::vector<std::string>> shards;
   for (const auto& [name, shard] : weight_map->items()) {
     if (!shard.is_string()) {
-      fail("{}: weight_map of tensor \"{}\" is no file name", shown, io::escape(name));
+      fail("{}: weight_map of tensor \"{}\" is not a file name", shown, io::escape(name));
     }
     const auto& file = shard.get_ref<const std::string&>();
     if (file.empty() || file == "." || file == ".." || file.find('/') != std::string::npos) {
-      fail("{}: weight_map places tensor \"{}\" in \"{}\", which is no plain file name", shown,
+      fail("{}: weight_map places tensor \"{}\" in \"{}\", which is not a plain file name", shown,
            io::escape(name), io::escape(file));
     }
     shards[file].push_back(name);
@@ -114,10 +114,10 @@ WeightFiles::WeightFiles(const std::filesystem::path& folder, const VisionConfig
   } else {
     const bool pickled = io::exists(folder / "pytorch_model.bin") ||
                          io::exists(folder / "pytorch_model.bin.index.json");
-    fail(
-        "{}: holds no model.safetensors and no model.safetensors.index.json{}",
-        io::escape(folder.native()),
-        pickled ? "; pytorch_model.bin is not read (it can run code): save it as safetensors" : "");
+    fail("{}: holds no model.safetensors and no model.safetensors.index.json{}",
+         io::escape(folder.native()),
+         pickled ? "; pytorch_model.bin is not supported (it can run code): save it as safetensors"
+                 : "");
   }
 }
 
@@ -139,7 +139,7 @@ WeightFiles::Inventory WeightFiles::open_shards(const std::filesystem::path& ind
   files_.reserve(shards.size());  // pointers to its elements are kept
   Inventory inventory;
   for (const auto& [file, names] : shards) {
-    // Shards of the text tower alone are not opened: they need not be there.
+    // Shards that hold only the text tower are not opened, and need not exist.
     if (std::ranges::none_of(names, [&](const auto& name) { return is_vision(name, bare); })) {
       continue;
     }

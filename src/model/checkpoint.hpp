@@ -17,7 +17,7 @@
 namespace fovea::model {
 
 /// The weight files of a folder, model.safetensors or the shards of model.safetensors.index.json,
-/// held against what the architecture needs. The text tower is ignored. Throws fovea::Error when a
+/// compared with what the architecture needs. The text tower is ignored. Throws fovea::Error when a
 /// file is missing, malformed, or not what the index says; Interrupted when `stop` is set. Tensors
 /// that are missing, unusable or unused are listed, not thrown.
 class WeightFiles {
@@ -35,7 +35,7 @@ class WeightFiles {
   }
   /// Names of tensors that the vision tower needs and no file holds.
   [[nodiscard]] const std::vector<std::string>& missing() const { return missing_; }
-  /// "NAME has shape [2], expected [3]" and the like, one a tensor.
+  /// Reasons such as "NAME has shape [2], expected [3]", one per tensor.
   [[nodiscard]] const std::vector<std::string>& unusable() const { return unusable_; }
   /// Names (as in the files) of vision tensors that the model does not use.
   [[nodiscard]] const std::vector<std::string>& unused() const { return unused_; }
@@ -64,7 +64,7 @@ class WeightFiles {
 /// tower is there with its exact shape as F32, F16 or BF16; the text tower is ignored.
 /// Names may lack the prefix "vision_model.", as in what transformers 5 saves of a
 /// SiglipVisionModel. Safe to use from several threads.
-/// Whoever sets `stop` ends what reads the weights: opening and load() then throw Interrupted.
+/// Setting `stop` ends reads of the weights: opening and load() then throw Interrupted.
 class Checkpoint {
  public:
   explicit Checkpoint(const std::filesystem::path& folder, StopFlag stop = {});

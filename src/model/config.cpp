@@ -187,7 +187,7 @@ VisionConfig vision_from(const json& object, std::string_view file, const std::s
          config.patch);
   }
   if (config.patches() > kMaxPatches) {
-    fail("{}: {}image_size {} with patch_size {} makes {} patches an image (at most {})", file,
+    fail("{}: {}image_size {} with patch_size {} makes {} patches per image (at most {})", file,
          prefix, config.image_size, config.patch, config.patches(), kMaxPatches);
   }
   return config;
@@ -247,10 +247,11 @@ Preprocessing preprocessing_from(const json& object, std::string_view file) {
   }
   for (const char* step : {"do_center_crop", "do_pad"}) {
     if (fields.boolean(step, false)) {
-      fields.refuse(step, *fields.find(step), "SigLIP's images are squashed, neither is done");
+      fields.refuse(step, *fields.find(step),
+                    "SigLIP squashes its images and does neither of the two");
     }
   }
-  // null means "as the image is"; Fovea always converts to RGB, as transformers' loader does.
+  // null keeps the image as it is; Fovea always converts to RGB, as transformers' loader does.
   if (!fields.boolean("do_convert_rgb", true)) {
     fields.refuse("do_convert_rgb", *fields.find("do_convert_rgb"),
                   "images are always converted to RGB");
@@ -291,7 +292,8 @@ Preprocessing read_preprocessing(const std::filesystem::path& folder) {
     }
   }
   fail(
-      "{}: no such file; it says how images are resized (SigLIP and SigLIP 2 differ), so it is not "
+      "{}: there is no such file; it says how images are resized (SigLIP and SigLIP 2 differ), so "
+      "it is not "
       "guessed: copy it from the model's page on the hub",
       io::escape(path.native()));
 }
@@ -307,7 +309,7 @@ VisionConfig parse_config(std::string_view text, std::string_view file) {
   }
   if (type.empty()) {
     fail(
-        "{}: no model_type; supported are SigLIP and SigLIP 2 of fixed resolution "
+        "{}: has no model_type; supported are SigLIP and SigLIP 2 of fixed resolution "
         "(model_type \"siglip\")",
         file);
   }
@@ -317,7 +319,7 @@ VisionConfig parse_config(std::string_view text, std::string_view file) {
   const json* vision = fields.object("vision_config");
   if (vision == nullptr) {
     // transformers takes the defaults then; a file with a text tower alone looks the same.
-    fail("{}: no vision_config: the vision tower is needed", file);
+    fail("{}: has no vision_config, but the vision tower is needed", file);
   }
   const std::string inner =
       Fields(*vision, file, "vision_config.").string("model_type", "siglip_vision_model");

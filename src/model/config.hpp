@@ -22,7 +22,7 @@ struct VisionConfig {
 
   [[nodiscard]] std::int64_t head_dim() const { return hidden / heads; }
   [[nodiscard]] std::int64_t grid() const { return image_size / patch; }
-  /// Tokens an image, N.
+  /// Tokens per image, N.
   [[nodiscard]] std::int64_t patches() const { return grid() * grid(); }
   /// Bytes of one patch, p * p * 3.
   [[nodiscard]] std::int64_t patch_elements() const { return patch * patch * 3; }
@@ -32,7 +32,7 @@ struct VisionConfig {
 
 /// Parses config.json: a `siglip` configuration with its `vision_config`, or a
 /// `siglip_vision_model` configuration. Throws fovea::Error naming the architecture when it is not
-/// a fixed-resolution SigLIP (CLIP, NaFlex `siglip2`, ...), or the field that cannot be used.
+/// a fixed-resolution SigLIP (CLIP, NaFlex `siglip2`, ...), or the field that is not supported.
 /// `file` is the name that messages begin with.
 [[nodiscard]] VisionConfig parse_config(std::string_view json,
                                         std::string_view file = "config.json");

@@ -14,14 +14,14 @@ namespace {
 using ops::Epilogue;
 using ops::PreparedPtr;
 
-/// Where a slice's activations lie in its workspace.
+/// The activations of a slice, in its workspace.
 struct Activations {
   TensorView x;         // [rows, hidden], the residual stream
   TensorView normed;    // [rows, hidden]
-  TensorView scales;    // [rows], of normed's rows when they have them
+  TensorView scales;    // [rows], the scales of normed's rows, if any
   TensorView attended;  // [rows, hidden], in the memory of normed: they are never alive together
   TensorView qkv;       // [rows, 3 * hidden]
-  TensorView inner;     // [rows, mlp], in the memory of qkv, likewise
+  TensorView inner;     // [rows, mlp], in the memory of qkv, for the same reason
 
   Activations(std::byte* base, std::int64_t images, const VisionConfig& vision,
               const ops::Backend& backend) {
@@ -40,7 +40,7 @@ struct Activations {
     inner = {after_scales, types.inner, {rows, vision.mlp}};
   }
 
-  /// Bytes for one image; n times as many hold n images, for padding does not grow with them.
+  /// Bytes for one image. n times as many hold n images, because padding does not grow with them.
   static std::size_t bytes_per_image(const VisionConfig& vision, const ops::Backend& backend) {
     const std::int64_t rows = vision.patches();
     const ops::TensorTypes types = backend.types();
@@ -60,7 +60,7 @@ struct Activations {
   }
 };
 
-/// One slice through the network.
+/// Runs one slice through the network.
 class Forward {
  public:
   Forward(const VisionConfig& vision, const ops::Backend& backend, ops::Executor& executor,
@@ -108,7 +108,7 @@ class Forward {
                      *weights, input, output, row_scales ? memory_.scales : TensorView{});
   }
 
-  /// A linear layer that reads the stream's layer norm. Where there is no `norm`, the layer has it.
+  /// Runs a linear layer that reads the stream's layer norm. Without `norm`, the layer includes it.
   void norm_linear(std::string_view name, const PreparedPtr& norm, const PreparedPtr& weights,
                    const TensorView& output, Epilogue epilogue = Epilogue::kNone) {
     if (norm != nullptr) {
@@ -139,14 +139,19 @@ class Forward {
                         qkv, output);
   }
 
-  void pool(const PreparedPtr& weights) {
+  /// The pooling head reads the stream's layer norm. Where there is no `norm`, the head has it.
+  void norm_pool(const PreparedPtr& norm, const PreparedPtr& weights) {
+    if (norm != nullptr) {
+      layer_norm(norm, memory_.x);
+    }
     executor_.pool({.images = slice_.images,
                     .tokens = vision_.patches(),
                     .heads = vision_.heads,
                     .hidden = vision_.hidden,
                     .mlp = vision_.mlp,
                     .eps = vision_.layer_norm_eps,
-                    .input = stream_},
+                    .input = stream_,
+                    .norm = norm == nullptr},
                    *weights, memory_.x,
                    {slice_.output, DType::kF32, {slice_.images, vision_.hidden}});
   }
@@ -178,7 +183,7 @@ void Encoder::encode(std::span<const std::uint8_t> patches, std::int64_t images,
   const std::int64_t image_bytes = vision.patches() * vision.patch_elements();
   if (images < 0 || patches.size() != count(images * image_bytes) ||
       embeddings.size() != count(images * vision.hidden)) {
-    fail("{} images take {} bytes of patches and {} numbers of embeddings; {} and {} were given",
+    fail("{} images need {} bytes of patches and {} numbers of embeddings, but got {} and {}",
          images, images * image_bytes, images * vision.hidden, patches.size(), embeddings.size());
   }
   if (images == 0) {
@@ -203,8 +208,7 @@ void Encoder::encode(std::span<const std::uint8_t> patches, std::int64_t images,
       forward.norm_linear("fc1", layer.norm2, layer.fc1, inner, Epilogue::kGeluTanh);
       forward.linear("fc2", layer.fc2, inner, x, Epilogue::kResidual);
     }
-    forward.layer_norm(weights_->post_norm, x);
-    forward.pool(weights_->pool);
+    forward.norm_pool(weights_->post_norm, weights_->pool);
   });
 }
 

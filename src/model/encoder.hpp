@@ -13,7 +13,7 @@ namespace fovea::model {
 
 struct EncoderWeights;
 
-/// Holds a backend and the weights prepared for it.
+/// Holds a backend and the weights that it has prepared.
 class Encoder {
  public:
   Encoder(const Checkpoint& checkpoint, std::unique_ptr<ops::Backend> backend);

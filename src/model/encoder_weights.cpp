@@ -1,4 +1,4 @@
-// The vision tower's weights from the checkpoint, and what is folded into them.
+// Loads the vision tower's weights from the checkpoint, and folds other parameters into them.
 #include "model/encoder_weights.hpp"
 
 #include <algorithm>
@@ -104,7 +104,23 @@ AlignedBuffer<float> fold_probe(std::span<const float> probe, std::span<const fl
   return key;
 }
 
-PreparedPtr prepare_pool(const Checkpoint& checkpoint, ops::Backend& backend) {
+/// Whether the backend's pooling head normalises the tokens that it reads.
+bool folds_post_norm(const VisionConfig& vision, const ops::Backend& backend) {
+  return backend
+      .can_run(ops::PoolProblem{.images = 1,
+                                .tokens = vision.patches(),
+                                .heads = vision.heads,
+                                .hidden = vision.hidden,
+                                .mlp = vision.mlp,
+                                .eps = vision.layer_norm_eps,
+                                .input = backend.types().stream,
+                                .norm = true})
+      .empty();
+}
+
+/// `post_norm`: empty where it is an operator of its own.
+PreparedPtr prepare_pool(const Checkpoint& checkpoint, ops::Backend& backend,
+                         const LayerNormWeights& post_norm) {
   const VisionConfig& vision = checkpoint.config().vision;
   const std::size_t hidden = count(vision.hidden);
   const std::string head(kHead);
@@ -119,6 +135,7 @@ PreparedPtr prepare_pool(const Checkpoint& checkpoint, ops::Backend& backend) {
   return backend.prepare(ops::PoolWeights{
       .heads = vision.heads,
       .key = key.span(),
+      .input_norm = post_norm,
       .value = {.in = vision.hidden,
                 .out = vision.hidden,
                 .weight = in_weight.span().subspan(2 * hidden * hidden),
@@ -130,8 +147,8 @@ PreparedPtr prepare_pool(const Checkpoint& checkpoint, ops::Backend& backend) {
   });
 }
 
-/// Prepares the encoder's linear layers: for the types of the backend's tensors, and calibrated
-/// where those are narrow.
+/// Prepares the encoder's linear layers for the types of the backend's tensors; calibrated where
+/// those have 8 bits.
 class LayerPreparer {
  public:
   LayerPreparer(const Checkpoint& checkpoint, ops::Backend& backend)
@@ -145,7 +162,7 @@ class LayerPreparer {
                     folds_norm(vision.mlp, ops::Epilogue::kGeluTanh, types_.inner);
   }
 
-  /// Null when the layer that it stands before has it.
+  /// Null when the layer after it includes it.
   [[nodiscard]] PreparedPtr norm(std::string_view name, std::int64_t index) const {
     if (norms_folded_) {
       return nullptr;
@@ -174,7 +191,7 @@ class LayerPreparer {
   }
   [[nodiscard]] PreparedPtr fc1(std::int64_t index) const {
     Stored inner = inner_type();
-    if (calibration_) {  // it writes what fc2 reads
+    if (calibration_) {  // fc1 writes what fc2 reads
       inner.scale = calibration_->input_scale(kPlaceOfStaticInputs, index);
     }
     return prepare("fc1", index, {.type = types_.normed}, inner, kNorm2);
@@ -184,7 +201,7 @@ class LayerPreparer {
   }
 
  private:
-  /// What is between the two layers of an MLP, but for its scale.
+  /// The activations between the two layers of an MLP, without their scale.
   [[nodiscard]] Stored inner_type() const {
     return {.type = types_.inner, .offset = types_.inner == DType::kI8 ? ops::kGeluI8Offset : 0};
   }
@@ -207,7 +224,7 @@ class LayerPreparer {
                            fmt::format("vision_model.encoder.layers.{}.{}", index, name));
   }
 
-  /// `norm`: of the layer norm before it, if any.
+  /// `norm`: the parameters of the layer norm before it, if any.
   [[nodiscard]] PreparedPtr prepare(std::string_view place, std::int64_t index, Stored input,
                                     const Stored& output, std::string_view norm = {}) const {
     const LayerParameters parameters = load_layer(checkpoint_, place, index);
@@ -227,7 +244,7 @@ class LayerPreparer {
     weights.bias = layer.bias;
     weights.rounded = layer.rounded.span();
     weights.rounded_scale = layer.scale;
-    if (layer.input_scale > 0) {  // else each row has a scale of its own
+    if (layer.input_scale > 0) {  // otherwise each row has its own scale
       weights.input.scale = layer.input_scale;
     }
     return backend_.prepare(weights);
@@ -267,11 +284,14 @@ EncoderWeights::EncoderWeights(const Checkpoint& checkpoint, ops::Backend& backe
     : layers(count(checkpoint.config().vision.layers)) {
   const LayerPreparer preparer(checkpoint, backend);
   std::vector<std::function<void()>> tasks;
-  tasks.emplace_back([&] { pool = prepare_pool(checkpoint, backend); });
   tasks.emplace_back([&] { patch_embed = prepare_patch_embed(checkpoint, backend); });
   tasks.emplace_back([&] {
-    post_norm =
-        backend.prepare(norm_weights(load_parameters(checkpoint, "vision_model.post_layernorm")));
+    const LayerParameters norm = load_parameters(checkpoint, "vision_model.post_layernorm");
+    const bool folds = folds_post_norm(checkpoint.config().vision, backend);
+    pool = prepare_pool(checkpoint, backend, folds ? norm_weights(norm) : LayerNormWeights{});
+    if (!folds) {
+      post_norm = backend.prepare(norm_weights(norm));
+    }
   });
   for (std::size_t i = 0; i < layers.size(); ++i) {
     const auto index = static_cast<std::int64_t>(i);

@@ -28,8 +28,9 @@ struct LayerParameters {
                                          std::int64_t index);
 
 struct EncoderWeights {
-  /// Norms are null where the backend normalises as the next linear layer reads (its can_run says
-  /// so): they are then part of that layer's weights.
+  /// Norms are null where the backend normalises as the next linear layer reads (its can_run
+  /// decides):
+  /// they are then part of that layer's weights.
   struct Layer {
     ops::PreparedPtr norm1;
     ops::PreparedPtr qkv;
@@ -44,7 +45,7 @@ struct EncoderWeights {
   ops::PreparedPtr post_norm;
   ops::PreparedPtr pool;
 
-  /// Loads and prepares every tensor, several at a time; only those in work are held as float32.
+  /// Loads and prepares every tensor, several at a time; only these are held as float32.
   EncoderWeights(const Checkpoint& checkpoint, ops::Backend& backend);
 };
 

@@ -1,4 +1,4 @@
-// Random checkpoints: weights generated in parallel, written as a stream.
+// Writes random checkpoints: weights are generated in parallel and written as a stream.
 #include "model/init.hpp"
 
 #include <algorithm>
@@ -23,7 +23,7 @@
 namespace fovea::model {
 namespace {
 
-constexpr std::size_t kChunk = std::size_t{1} << 18;  // elements a thread makes at a time
+constexpr std::size_t kChunk = std::size_t{1} << 18;  // elements that a thread makes at a time
 static_assert(kChunk % SyntheticTensor::kCentredRun == 0);
 
 DType stored_dtype(WeightType type) {
@@ -57,8 +57,8 @@ void narrow(std::span<const float> values, DType dtype, std::byte* out) {
   }
 }
 
-/// Tensors in the order they are stored, split so that no file's data exceeds `max_bytes` (a
-/// tensor larger than that has a file of its own).
+/// Tensors in their stored order, split so that the data of no file exceeds `max_bytes` (a larger
+/// tensor has its own file).
 std::vector<std::vector<TensorSpec>> split(std::vector<TensorSpec> tensors, DType dtype,
                                            std::uint64_t max_bytes) {
   std::ranges::sort(tensors, {}, &TensorSpec::name);  // as the safetensors library stores them
@@ -179,12 +179,12 @@ bool is_weight_file(const std::string& name) {
          (name.starts_with("model-") && name.ends_with(".safetensors"));
 }
 
-/// Makes the folder, or checks that it may be filled. config.json goes first and comes last: a
-/// folder that has one is whole.
+/// Makes the folder, or checks that it may be filled. config.json is removed first and written
+/// last, so that a folder with one is whole.
 void prepare_folder(const InitOptions& options) {
   const std::string shown = io::escape(options.folder.native());
   if (options.folder.empty()) {
-    fail("no folder given to write the model to");
+    fail("no output folder was given for the model");
   }
   std::error_code error;
   std::filesystem::create_directories(options.folder, error);
@@ -199,7 +199,7 @@ void prepare_folder(const InitOptions& options) {
     return;
   }
   if (!options.overwrite) {
-    fail("{}: the folder is not empty; name another one, or say --overwrite to replace its model",
+    fail("{}: the folder is not empty; name another one, or pass --overwrite to replace its model",
          shown);
   }
   std::vector<std::filesystem::path> old{options.folder / "config.json",
@@ -221,7 +221,7 @@ void prepare_folder(const InitOptions& options) {
 void write_checkpoint(const InitOptions& options) {
   VisionConfig config = find_preset(options.preset).config;
   if (options.layers < 0 || options.layers > 512) {
-    fail("{} layers cannot be made: expected 1 to 512, or 0 for as many as the preset has",
+    fail("invalid number of layers {}; expected 1 to 512, or 0 for as many as the preset has",
          options.layers);
   }
   if (options.layers > 0) {

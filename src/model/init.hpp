@@ -1,4 +1,4 @@
-// Writing a checkpoint of random weights in Hugging Face's layout.
+// Writes a checkpoint of random weights in Hugging Face's layout.
 #pragma once
 
 #include "fovea/model.hpp"

@@ -41,8 +41,8 @@ constexpr VisionConfig giant(std::int64_t image_size) {
           .image_size = image_size,
           .patch = 16};
 }
-// Small, yet with several heads of a real head dimension, an MLP and a grid that are not square
-// powers of each other.
+// A small model that still has several heads of a real head dimension, and an MLP and a grid that
+// are not square powers of each other.
 constexpr VisionConfig kTiny{
     .hidden = 128, .mlp = 384, .layers = 3, .heads = 4, .image_size = 64, .patch = 16};
 
@@ -79,7 +79,7 @@ const Preset& find_preset(std::string_view name) {
     }
     names += (names.empty() ? "" : ", ") + std::string(preset.name);
   }
-  fail("no preset is called \"{}\"; there are {}", name, names);
+  fail("unknown preset \"{}\"; use one of {}", name, names);
 }
 
 }  // namespace fovea::model

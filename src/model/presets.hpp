@@ -16,7 +16,7 @@ struct Preset {
 /// "tiny" first, then the published ones.
 [[nodiscard]] std::span<const Preset> presets();
 
-/// Throws fovea::Error listing the names when there is none called `name`.
+/// Throws fovea::Error listing the names when `name` is unknown.
 [[nodiscard]] const Preset& find_preset(std::string_view name);
 
 }  // namespace fovea::model

@@ -1,5 +1,5 @@
-// The safetensors header: a streaming (SAX) parse, so that memory stays in proportion to the
-// header, then the layout rules of safetensors/src/tensor.rs.
+// Parses the safetensors header as a stream (SAX), so that memory stays in proportion to the
+// header, then checks the layout rules of safetensors/src/tensor.rs.
 #include "model/safetensors.hpp"
 
 #include <algorithm>
@@ -25,7 +25,7 @@ constexpr std::uint64_t kLengthBytes = kSafetensorsLengthBytes;
 constexpr std::uint64_t kMaxHeaderBytes = 100'000'000;
 // Guards against headers made of one long list; no real tensor comes near.
 constexpr std::size_t kMaxRank = 256;
-// Fields that the format does not define are skipped, as the reference does, but not without end.
+// Fields that the format does not define are skipped, as in the reference, but only so many.
 constexpr int kMaxSkippedDepth = 32;
 
 struct StoredType {
@@ -46,7 +46,7 @@ std::string shown(std::string_view name) {
   return name.size() <= kLongest ? io::escape(name) : io::escape(name.substr(0, kLongest)) + "...";
 }
 
-/// Walks over the header's characters and tells the handler where the parser stands.
+/// Iterates over the header's characters and tells the handler the position of the parser.
 class CountingIterator {
  public:
   using iterator_category = std::input_iterator_tag;
@@ -241,7 +241,7 @@ class HeaderHandler : public nlohmann::json_sax<json> {
   }
 
   bool null() override {
-    if (place_ == Place::kMetadataStart) {  // as if absent
+    if (place_ == Place::kMetadataStart) {  // null counts as absent
       place_ = Place::kRoot;
       return true;
     }
@@ -252,7 +252,7 @@ class HeaderHandler : public nlohmann::json_sax<json> {
     return scalar_skipped() || unexpected("a negative number");
   }
   bool number_float(number_float_t /*value*/, const string_t& /*text*/) override {
-    return scalar_skipped() || unexpected("a number that is no 64-bit integer");
+    return scalar_skipped() || unexpected("a number that is not a 64-bit integer");
   }
   bool binary(binary_t& /*value*/) override { return unexpected("binary data"); }
 
@@ -375,8 +375,8 @@ std::uint64_t stored_bytes(const std::string& name, const HeaderTensor& tensor,
   }
   multiply(tensor.type->bits);
   if (bits % 8 != 0) {
-    fail("{}: header, at byte {}: tensor \"{}\": {} bits of {} are no whole number of bytes", file,
-         tensor.position, shown(name), bits, tensor.type->name);
+    fail("{}: header, at byte {}: tensor \"{}\": {} bits of {} are not a whole number of bytes",
+         file, tensor.position, shown(name), bits, tensor.type->name);
   }
   return bits / 8;
 }
@@ -420,7 +420,7 @@ void check_layout(const std::map<std::string, HeaderTensor, std::less<>>& tensor
     expected = end;
   }
   if (expected != data_bytes) {
-    fail("{}: at byte {}: {} bytes after the last tensor belong to none", file,
+    fail("{}: at byte {}: {} bytes after the last tensor belong to no tensor", file,
          data_begin + expected, data_bytes - expected);
   }
 }

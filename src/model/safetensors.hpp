@@ -1,4 +1,4 @@
-// The safetensors format: a header parsed and checked, tensors left in the file.
+// The safetensors format: the header is parsed and checked, and tensors stay in the file.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ struct StoredTensor {
   std::uint64_t offset = 0;          // in the file; need not be aligned
   std::uint64_t bytes = 0;
 
-  /// Fovea's name of the element type, where it has one that can be converted to float32.
+  /// Fovea's element type, if it has one that converts to float32.
   [[nodiscard]] std::optional<DType> float_dtype() const;
   /// "[2, 3]".
   [[nodiscard]] std::string shape_text() const;
@@ -42,7 +42,7 @@ inline constexpr std::size_t kSafetensorsLengthBytes = 8;
 
 /// Parses the header of a file of `file_bytes` (safetensors README and safetensors/src/tensor.rs)
 /// and checks the JSON (UTF-8, no duplicate keys, known dtypes), and that the tensors, sorted by
-/// offset, fill the data exactly: no gap, no overlap, no overflow, no rest. Throws fovea::Error
+/// offset, fill the data exactly, without gap, overlap, overflow or rest. Throws fovea::Error
 /// with `file`, the tensor and the byte offset in the file; Interrupted when `stop` is set.
 [[nodiscard]] StoredTensors parse_safetensors(std::string_view header, std::uint64_t file_bytes,
                                               std::string_view file, StopFlag stop = {});
@@ -55,8 +55,8 @@ struct TensorEntry {
   std::size_t bytes = 0;
 };
 
-/// What stands before the data of a file whose tensors follow in this order without gaps: the
-/// length and the JSON, padded so that the data starts at a multiple of 8.
+/// The bytes before the data of a file whose tensors follow in this order without gaps: the length
+/// and the JSON, padded so that the data starts at a multiple of 8.
 [[nodiscard]] std::string safetensors_header(std::span<const TensorEntry> tensors);
 
 /// An open, checked safetensors file.

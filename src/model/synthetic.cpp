@@ -19,7 +19,7 @@ namespace {
 // Residual stream: root mean square of a typical channel before the first and after the last layer.
 constexpr double kFirstResidual = 0.043;
 constexpr double kLastResidual = 0.4;
-constexpr double kMostGrowth = 1.6;  // a layer, for models of few layers
+constexpr double kMostGrowth = 1.6;  // per layer, for models of few layers
 // Share of the position embedding in the first residual (its variance).
 constexpr double kPositionShare = 0.25;
 // Outlier channels: how many hidden channels share one, and how far they stand out.
@@ -30,18 +30,18 @@ constexpr double kOutlierGamma = 0.05;
 constexpr double kOutlierNoise = 3.0;
 
 constexpr double kGamma = 2.0;           // typical LayerNorm weight
-constexpr double kQueryDeviation = 1.3;  // of q and k, so that logits have about its square
+constexpr double kQueryDeviation = 1.3;  // of q and k; logits have about its square
 constexpr double kKeyDeviation = 1.3;
 constexpr double kHeadKeyDeviation = 0.9;  // the pooling head weighs more tokens
-constexpr double kGeluDeviation = 1.3;     // of what enters GELU
+constexpr double kGeluDeviation = 1.3;     // of GELU's input
 constexpr double kGeluBias = -0.2;
 constexpr double kGeluOutput = 0.6;  // deviation of GELU's output at that input
-// Of attention's output when values have deviation 1: tokens grow alike with depth, and averaging
-// over them then takes away less.
+// The deviation of attention's output when values have deviation 1: tokens become alike with depth,
+// and averaging over them then reduces it less.
 constexpr double kFirstAttentionOutput = 0.62;
 constexpr double kLastAttentionOutput = 0.85;
 constexpr double kSmallBias = 0.1;
-constexpr double kHeadOutlierGain = 9.0;  // embeddings too have channels that stand out
+constexpr double kHeadOutlierGain = 9.0;  // embeddings have channels that stand out, too
 
 /// 64 well-mixed bits of a counter: SplitMix64's output function (Steele, Lea, Flood 2014).
 constexpr std::uint64_t mix(std::uint64_t key, std::uint64_t counter) {
@@ -299,7 +299,7 @@ std::vector<float> SyntheticWeights::patch_filters(const TensorSpec& tensor) con
   std::vector<double> wave(3 * p * p);
   for (std::size_t channel = 0; channel < static_cast<std::size_t>(config_.hidden); ++channel) {
     const auto draw = [&](std::uint64_t index) { return uniform(stream, channel * 16 + index); };
-    // A wave of a few cycles a patch, in a random direction, with a random colour.
+    // A wave of a few cycles per patch, in a random direction, with a random colour.
     const bool flat = draw(0) < 0.2;
     const double cycles = flat ? 0.0 : 0.25 + 2.25 * draw(1) * draw(1);
     const double angle = std::numbers::pi * draw(2);
@@ -324,7 +324,8 @@ std::vector<float> SyntheticWeights::patch_filters(const TensorSpec& tensor) con
         }
       }
     }
-    // Photographs have less contrast at higher frequencies: scale the filters up with theirs.
+    // Photographs have less contrast at higher frequencies, so filters are scaled up with
+    // frequency.
     const double contrast = 0.35 * std::sqrt(3.0) * static_cast<double>(p) / (1.0 + 2.0 * cycles);
     const double scale = deviation / (std::sqrt(energy) * contrast);
     for (std::size_t index = 0; index < wave.size(); ++index) {
@@ -342,7 +343,7 @@ std::vector<float> SyntheticWeights::position_table(const TensorSpec& tensor) co
   std::vector<float> table(grid * grid * h);
   for (std::size_t channel = 0; channel < h; ++channel) {
     const auto draw = [&](std::uint64_t index) { return uniform(stream, channel * 8 + index); };
-    // Whole periods over the grid, at least one, so that the table adds nothing on average.
+    // Whole periods over the grid, at least one, so that the mean of the table is zero.
     const double across = std::floor(4.0 * draw(0));
     const double down = across == 0.0 ? 1.0 + std::floor(3.0 * draw(1)) : std::floor(4.0 * draw(1));
     const double phase = 2.0 * std::numbers::pi * draw(2);
@@ -395,7 +396,7 @@ SyntheticTensor SyntheticWeights::make(const TensorSpec& tensor) const {
     }
     return SyntheticTensor(std::move(bias));
   }
-  fail("no recipe for tensor \"{}\"", tensor.name);
+  fail("there is no recipe for tensor \"{}\"", tensor.name);
 }
 
 }  // namespace fovea::model

@@ -22,7 +22,7 @@ class SyntheticTensor {
   struct Matrix {
     std::uint64_t key = 0;
     std::size_t columns = 0;
-    std::vector<float> row_gain;  // one a row
+    std::vector<float> row_gain;  // one per row
     bool centred = false;
   };
   explicit SyntheticTensor(Matrix matrix) : matrix_(std::move(matrix)) {}
@@ -49,7 +49,7 @@ class SyntheticWeights {
   struct Channels {
     std::vector<float> gamma;
     std::vector<float> beta;
-    double output_rms = 1.0;  // of what the norm gives, over channels
+    double output_rms = 1.0;  // of the norm's results, over channels
   };
 
   [[nodiscard]] std::uint64_t key(std::string_view name) const;
@@ -70,7 +70,7 @@ class SyntheticWeights {
 
   struct Outlier {
     std::size_t channel;
-    double gain;  // signed: its value over the typical channel's
+    double gain;  // signed: its value over that of a typical channel
   };
   VisionConfig config_;
   std::uint64_t seed_;

@@ -184,6 +184,7 @@ void check_weights(const PoolWeights& weights) {
   check_weights(weights.value);
   check_weights(weights.out);
   check_weights(weights.norm);
+  check_weights(weights.input_norm);
   check_weights(weights.fc1);
   check_weights(weights.fc2);
   const std::int64_t hidden = weights.value.in;
@@ -195,6 +196,9 @@ void check_weights(const PoolWeights& weights) {
   }
   check_length("the pooling head's keys", weights.key.size(), weights.heads * hidden);
   check_length("the pooling head's norm", weights.norm.weight.size(), hidden);
+  if (!weights.input_norm.weight.empty()) {
+    check_length("the norm before the pooling head", weights.input_norm.weight.size(), hidden);
+  }
 }
 
 }  // namespace fovea::ops

@@ -90,6 +90,9 @@ struct PoolProblem {
   std::int64_t mlp = 0;
   double eps = 1e-6;
   DType input = DType::kF32;
+  /// x goes through the layer norm that the weights came with, with the same eps. Asked only of
+  /// backends whose can_run agrees; for others it is an operator of its own.
+  bool norm = false;
 
   [[nodiscard]] std::int64_t head_dim() const { return heads == 0 ? 0 : hidden / heads; }
   [[nodiscard]] std::int64_t rows() const { return images * tokens; }

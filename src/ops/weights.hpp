@@ -59,6 +59,8 @@ struct PatchEmbedWeights {
 struct PoolWeights {
   std::int64_t heads = 0;
   std::span<const float> key{};  // [heads, hidden]
+  /// The layer norm that the tokens go through first, when PoolProblem::norm says so.
+  LayerNormWeights input_norm{};
   LinearWeights value;
   LinearWeights out;
   LayerNormWeights norm;

@@ -15,18 +15,18 @@ namespace fovea::pipeline {
 /// One input of a batch.
 struct Slot {
   std::string name;
-  int width = 0;  // of the oriented original
+  int width = 0;  // of the original image, oriented
   int height = 0;
-  std::string error;  // not empty: no row for this input
+  std::string error;  // when not empty, this input has no row
 
   [[nodiscard]] bool failed() const { return !error.empty(); }
 };
 
-/// Consecutive inputs. Batches are cut by inputs, failed ones included, never by time or by what
-/// succeeded, so that a resumed job computes the very batches of an uninterrupted one.
+/// Consecutive inputs. Batches are cut by inputs, failed ones included, never by time or by
+/// success, so that a resumed job computes the same batches as an uninterrupted one.
 struct Batch {
-  HostBuffer pixels;                  // [capacity, bytes of an image]
-  AlignedBuffer<float> embeddings;    // [capacity, dimension]; compact: one for each good slot
+  HostBuffer pixels;                  // [capacity, bytes per image]
+  AlignedBuffer<float> embeddings;    // [capacity, dimension]; compact: one per good slot
   std::vector<std::byte> converted;   // the embeddings as they are stored
   std::span<const std::byte> stored;  // rows for the output: `converted`, or pixels
   std::vector<Slot> slots;            // capacity of them; `count` in use
@@ -34,8 +34,8 @@ struct Batch {
   std::size_t pending = 0;  // of those, still being decoded
   std::size_t rows = 0;     // of those, good; set by compact()
   bool sealed = false;      // no more inputs will be added
-  bool broken = false;      // a worker ended the job while it was at one of these
-  std::uint64_t names = 0;  // hash over the names of all inputs up to this batch's last
+  bool broken = false;      // a worker ended the job while it prepared one of these
+  std::uint64_t names = 0;  // hash over the names of all inputs up to the last of this batch
 
   /// Moves the images of the good slots together at the front of `pixels`, and counts them.
   void compact(std::size_t image_bytes);

@@ -1,4 +1,4 @@
-// Brace patterns: parsed into parts; name(i) reads i as a mixed-radix number over them.
+// Parses brace patterns into parts; name(i) reads i as a mixed-radix number over them.
 #include "pipeline/braces.hpp"
 
 #include <algorithm>
@@ -45,7 +45,8 @@ BracePattern::BracePattern(std::string_view pattern) {
   const auto add = [&](Part part) {
     const std::uint64_t count = count_of(part);
     if (count > kMaxNames || count_ > kMaxNames / count) {
-      fail("{}: the braces stand for more than {} names", io::escape(whole), kMaxNames);
+      fail("{}: the braces stand for more than {} names, which is the limit", io::escape(whole),
+           kMaxNames);
     }
     count_ *= count;
     parts_.push_back(std::move(part));

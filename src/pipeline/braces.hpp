@@ -21,7 +21,7 @@ class BracePattern {
   /// Number of names; 1 when there is no group.
   [[nodiscard]] std::uint64_t count() const { return count_; }
   [[nodiscard]] bool has_groups() const { return has_groups_; }
-  /// The name number `index` in [0, count()).
+  /// The name with number `index`, in [0, count()).
   [[nodiscard]] std::string name(std::uint64_t index) const;
 
  private:

@@ -1,4 +1,4 @@
-// FileOutput: three atomic files.
+// FileOutput writes three atomic files.
 #include <memory>
 #include <string>
 
@@ -44,15 +44,15 @@ void FileOutput::append(const Batch& batch, std::span<const std::byte> rows) {
 void FileOutput::finish() {
   const std::string final_header = header();
   array_.write_at(0, std::as_bytes(std::span(final_header)));
-  // An older array goes first: killed in between, no array stands beside another's index.
+  // An older array is removed first, so that after a kill no array is beside the index of another.
   array_.remove_old();
   errors_.commit();
   index_.commit();
   array_.commit();
   if (!folder_->is_in_place()) {
     fail(
-        "{}: was moved or replaced while the job ran; what the job wrote is in the folder that had "
-        "this name before",
+        "{}: was moved or replaced while the job ran; the output is in the folder that had this "
+        "name before",
         io::escape(folder_->path().native()));
   }
 }

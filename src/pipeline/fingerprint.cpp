@@ -1,4 +1,4 @@
-// Fingerprints: SHA-256 over what decides the output.
+// Fingerprints: SHA-256 over everything that decides the output.
 #include "pipeline/fingerprint.hpp"
 
 #include <algorithm>
@@ -75,7 +75,7 @@ std::string model_fingerprint(const std::filesystem::path& folder,
       hash.add(part);
     };
     add(0, kHead);
-    // A file may say that it is larger than any model.
+    // The size of a sparse file may be larger than any model, so the number of samples is bounded.
     const std::uint64_t stride = std::max<std::uint64_t>(kStride, file.size() / kMostSamples);
     for (std::uint64_t at = kHead; at < file.size(); at += stride) {
       add(at, kSample);

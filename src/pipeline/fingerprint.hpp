@@ -1,4 +1,4 @@
-// Fingerprints: what tells one job's output from another's.
+// Fingerprints, which distinguish the outputs of different jobs.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace fovea::pipeline {
 
-/// A hash over a sequence of names, which can be taken up again from its value (64-bit FNV-1a,
-/// each name followed by a NUL byte). Meant to notice changes, not to withstand an adversary.
+/// A hash over a sequence of names, which can be continued from its value (64-bit FNV-1a, each name
+/// followed by a NUL byte). It detects changes, but does not withstand an adversary.
 class NameHash {
  public:
   NameHash() = default;
@@ -28,14 +28,14 @@ class NameHash {
 /// whole; then for each weight file (model.safetensors, or the shards in byte-wise order of their
 /// names, and last the calibration that is used with them, if there is one) its size, its first
 /// MiB, and the first 4 KiB of every 256 KiB. Reading a sample keeps the start-up time of a large
-/// model; it notices other weights, other shapes and every fine-tuning, but not a change confined
-/// to the bytes between the samples. Throws fovea::Error when a file cannot be read; Interrupted
-/// when `stop` is set.
+/// model short; it notices other weights, other shapes and every fine-tuning, but not a change
+/// confined to the bytes between the samples. Throws fovea::Error when a file cannot be read;
+/// Interrupted when `stop` is set.
 [[nodiscard]] std::string model_fingerprint(const std::filesystem::path& folder,
                                             const std::filesystem::path& calibration = {},
                                             StopFlag stop = {});
 
-/// SHA-256, in hexadecimal, of everything that decides how pixels come out, as text.
+/// SHA-256, in hexadecimal, over a text of everything that decides the pixels.
 [[nodiscard]] std::string preprocessing_fingerprint(const Preprocessing& preprocessing);
 
 }  // namespace fovea::pipeline

@@ -59,11 +59,11 @@ FolderOutput::FolderOutput(const fs::path& folder, const JobIdentity& identity, 
   }
   const std::optional<Manifest> there = read_there();
   if (!there || (!there->state.finished && there->state.inputs == 0 && !there->state.retrying)) {
-    return;  // nothing, or begun, and nothing is lost by beginning as something else
+    return;  // nothing is lost: the folder is empty, or its job has done no input
   }
   const std::vector<std::string> different = differences(there->identity, identity);
   if (!different.empty()) {
-    fail("{}: holds the output of another job: {}; choose another output or --overwrite this one",
+    fail("{}: holds the output of another job: {}; choose another output or pass --overwrite",
          io::escape(folder.native()), join(different));
   }
   manifest_.state = there->state;
@@ -72,8 +72,8 @@ FolderOutput::FolderOutput(const fs::path& folder, const JobIdentity& identity, 
   found_ = true;
   if (there->version < kManifestVersion && !there->state.finished) {
     fail(
-        "{}: was begun by an earlier version of Fovea, which kept no checksums to go on by; let "
-        "that version finish it, choose another output or --overwrite this one",
+        "{}: was begun by an earlier version of Fovea, which kept no checksums, so it cannot be "
+        "resumed; let that version finish it, choose another output or pass --overwrite",
         io::escape(folder.native()));
   }
   try {
@@ -88,8 +88,8 @@ FolderOutput::FolderOutput(const fs::path& folder, const JobIdentity& identity, 
     throw;
   } catch (const Error& error) {
     fail(
-        "{}; this output cannot be gone on with: `fovea check {} --repair` keeps what can be "
-        "proven, --overwrite starts anew",
+        "{}; cannot resume this output: `fovea check {} --repair` keeps what can be proven, "
+        "--overwrite starts again",
         error.what(), io::escape(folder.native()));
   }
   if (manifest_.state.finished) {
@@ -109,19 +109,17 @@ std::optional<Manifest> FolderOutput::read_there() const {
     } catch (const ResourceError&) {
       throw;
     } catch (const Error& error) {
-      fail(
-          "{}: {}; `fovea check {} --repair` may mend it; or choose another output or --overwrite "
-          "this one",
-          shown(kManifestFile), error.what(), io::escape(folder_->path().native()));
+      fail("{}: {}; try `fovea check {} --repair`, choose another output or pass --overwrite",
+           shown(kManifestFile), error.what(), io::escape(folder_->path().native()));
     }
   }
   const std::vector<std::string> names = folder_->list();
   const auto other = std::ranges::find_if(names, is_shard_file);
   if (other != names.end()) {
     fail(
-        "{}: holds {} but no manifest.json, so it cannot be gone on with; `fovea check {} "
-        "--repair` "
-        "may mend it; or choose another output or --overwrite this one",
+        "{}: holds {} but no manifest.json, so it cannot be resumed; try `fovea check {} "
+        "--repair`, "
+        "choose another output or pass --overwrite",
         io::escape(folder_->path().native()), io::escape(*other),
         io::escape(folder_->path().native()));
   }
@@ -142,7 +140,7 @@ void FolderOutput::remove_all() {
   lock_.clear();
 }
 
-// What a run that was killed at the end of its work did not come to remove.
+// Files that a run which was killed at the end of its work could not remove.
 void FolderOutput::remove_leftovers() const {
   folder_->remove(kRetryingFile);
   for (const std::string name : {kManifestFile, kErrorsFile, kRetryingFile, kJournalFile}) {
@@ -171,8 +169,9 @@ RetryNames FolderOutput::retry_names() const {
 void FolderOutput::begin_retry() {
   if (manifest_.version < kManifestVersion) {
     fail(
-        "{}: was finished by an earlier version of Fovea, which kept no checksums to go on by; let "
-        "that version try again what failed, or --overwrite this output",
+        "{}: was finished by an earlier version of Fovea, which kept no checksums; let that "
+        "version "
+        "try the failed inputs again, or pass --overwrite",
         io::escape(folder_->path().native()));
   }
   JobState& state = manifest_.state;
@@ -192,12 +191,12 @@ void FolderOutput::begin_retry() {
 void FolderOutput::begin() {
   const JobState& state = manifest_.state;
   if (state.retrying && !folder_->has(kRetryingFile)) {
-    folder_->rename(kErrorsFile, kRetryingFile);  // killed inside begin_retry()
+    folder_->rename(kErrorsFile, kRetryingFile);  // an earlier run was killed inside begin_retry()
   }
   for (const std::string& name : uncounted_files(*folder_, layout_, state)) {
     folder_->remove(name);
   }
-  // Put in place by a finish() that did not come to its end.
+  // A finish() that was killed has put this file in place.
   if (state.errors_bytes == 0) {
     folder_->remove(kErrorsFile);
   }
@@ -343,7 +342,7 @@ void FolderOutput::append(const Batch& batch, std::span<const std::byte> rows) {
       committed = true;
     }
   }
-  // Only now, with the whole batch written, may a checkpoint count its inputs.
+  // A checkpoint may count the inputs of a batch only after the whole batch is written.
   state.inputs += batch.count;
   state.names = batch.names;
   dirty_ = true;
@@ -358,7 +357,7 @@ void FolderOutput::append(const Batch& batch, std::span<const std::byte> rows) {
   }
 }
 
-// Lengths and sums of the files that are being written.
+// The lengths and sums of the files that are being written.
 void FolderOutput::measure_files() {
   JobState& state = manifest_.state;
   state.open_bytes = data_ ? data_->size() : 0;
@@ -377,8 +376,8 @@ void FolderOutput::write_state() {
 }
 
 void FolderOutput::checkpoint() {
-  // What a crash can cost, against what the syncs cost: they take a tenth of this thread's time at
-  // most, on a disk of any speed.
+  // Balances the cost of a crash with that of the syncs: they take at most a tenth of this thread's
+  // time, on a disk of any speed.
   constexpr int kIntervalsPerCost = 10;
   const Clock::time_point start = Clock::now();
   measure_files();
@@ -411,7 +410,7 @@ void FolderOutput::add_lost(std::string_view name, std::string_view error) {
 void FolderOutput::finish() {
   JobState& state = manifest_.state;
   if (!data_ && state.shards == 0) {
-    open_files();  // no row at all: an empty array says so
+    open_files();  // without any row the output is an empty array
   }
   if (data_) {
     commit_files();
@@ -443,9 +442,8 @@ void FolderOutput::finish() {
   lock_.flush();
   if (!folder_->is_in_place()) {
     fail(
-        "{}: was moved or replaced while the job ran; what the job wrote is finished, in the "
-        "folder "
-        "that had this name before",
+        "{}: was moved or replaced while the job ran; the finished output is in the folder that "
+        "had this name before",
         io::escape(folder_->path().native()));
   }
 }

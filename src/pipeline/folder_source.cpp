@@ -1,4 +1,4 @@
-// Image files below a folder, depth first, in byte-wise order of their paths.
+// Lists image files below a folder, depth first, in byte-wise order of their paths.
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -19,13 +19,13 @@
 namespace fovea::pipeline {
 namespace {
 
-// Names of one folder, sorted; kept in one string because a folder may hold millions of them.
+// The names of one folder, sorted. They share one string, because a folder may hold millions.
 class Listing {
  public:
   void add(std::string_view name, bool folder) {
     starts_.push_back(names_.size());
     names_ += name;
-    // A folder's entries sort as "name/...", so that whole paths come in byte-wise order.
+    // A folder sorts as "name/...", so that whole paths come in byte-wise order.
     names_ += folder ? "/" : "";
     names_ += '\0';
   }
@@ -33,7 +33,7 @@ class Listing {
     std::ranges::sort(starts_, [this](std::size_t a, std::size_t b) { return at(a) < at(b); });
   }
   [[nodiscard]] bool done() const { return next_ == starts_.size(); }
-  /// The next name; a folder's ends in '/'.
+  /// The next name; that of a folder ends in '/'.
   std::string_view take() { return at(starts_[next_++]); }
 
  private:
@@ -90,7 +90,7 @@ class FolderSource final : public Source {
   struct Level {
     std::string path;  // ends in '/'
     FolderId id;
-    bool by_link = false;  // some part of the path is a link
+    bool by_link = false;  // whether some part of the path is a link
     Listing listing;
   };
 
@@ -115,7 +115,7 @@ class FolderSource final : public Source {
       return;
     }
     const FolderId id(info.st_dev, info.st_ino);
-    // A link to a folder that this one lies in would never end; its images come anyway.
+    // Following a link to a folder around this one would never end; its images come anyway.
     if (std::ranges::find(stack_, id, &Level::id) != stack_.end()) {
       return;
     }
@@ -124,7 +124,7 @@ class FolderSource final : public Source {
       const auto [known, is_new] = reached_by_link_.try_emplace(id, path);
       if (!is_new) {
         failure_ = failed_item(
-            path, "leads by a link to a folder that was read already as " + known->second);
+            path, "leads by a link to a folder that was already read as " + known->second);
         return;
       }
     }
@@ -143,7 +143,7 @@ class FolderSource final : public Source {
 
   static void add(DIR& folder, const dirent& entry, Listing& listing) {
     const std::string_view name = entry.d_name;
-    // "._x.jpg" is the resource fork that macOS leaves beside x.jpg on foreign disks: no image.
+    // "._x.jpg" is the resource fork that macOS writes beside x.jpg on foreign disks, not an image.
     if (name == "." || name == ".." || name.starts_with("._")) {
       return;
     }
@@ -158,7 +158,7 @@ class FolderSource final : public Source {
   }
 
   std::vector<Level> stack_;
-  std::map<FolderId, std::string> reached_by_link_;  // to the path by which it was read
+  std::map<FolderId, std::string> reached_by_link_;  // maps to the path by which it was read
   Item failure_;
 };
 

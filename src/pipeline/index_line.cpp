@@ -1,4 +1,5 @@
-// JSON lines, written by hand (their spacing is part of the format) and read by nlohmann-json.
+// JSON lines are written by hand, because their spacing is part of the format, and read by
+// nlohmann-json.
 #include "pipeline/index_line.hpp"
 
 #include <limits>
@@ -31,14 +32,14 @@ std::uint64_t read_number(const json& object, const char* key, std::uint64_t lim
   const auto found = object.find(key);
   if (found == object.end() || !found->is_number_unsigned() ||
       found->get<std::uint64_t>() > limit) {
-    fail("\"{}\" is missing or no valid number", key);
+    fail("\"{}\" is missing or not a valid number", key);
   }
   return found->get<std::uint64_t>();
 }
 
 const std::string& read_string(const json& value, const char* key) {
   if (!value.is_string()) {
-    fail("\"{}\" is no string", key);
+    fail("\"{}\" is not a string", key);
   }
   return value.get_ref<const std::string&>();
 }
@@ -94,8 +95,11 @@ std::string parse_input_line(std::string_view text) {
       }
     }
   }
-  if (found != 1) {
-    fail("expected one of \"path\", \"image\" and \"source\", found {}", found);
+  if (found == 0) {
+    fail("has none of the keys \"path\", \"image\" and \"source\"");
+  }
+  if (found > 1) {
+    fail("has {} of the keys \"path\", \"image\" and \"source\"; expected one", found);
   }
   if (name.empty() || name.find('\0') != std::string::npos) {
     fail("the name of the image is empty or holds a NUL byte");

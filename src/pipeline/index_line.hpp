@@ -27,8 +27,8 @@ struct IndexLine {
 /// The raw name in a line made by format_error_line. Throws fovea::Error.
 [[nodiscard]] std::string parse_error_source(std::string_view text);
 
-/// The file that a line of a .jsonl input names: its "path" or "image", or its "source", which is
-/// unescaped. Throws fovea::Error when there is not exactly one of them.
+/// The file that a line of a .jsonl input names: its "path" or "image", or its "source" unescaped.
+/// Throws fovea::Error when the line does not have exactly one of these keys.
 [[nodiscard]] std::string parse_input_line(std::string_view text);
 
 }  // namespace fovea::pipeline

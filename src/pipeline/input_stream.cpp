@@ -1,4 +1,4 @@
-// Selection of inputs.
+// Selects inputs.
 #include "pipeline/input_stream.hpp"
 
 #include <utility>
@@ -14,8 +14,8 @@ InputStream::InputStream(std::unique_ptr<Source> source, std::uint64_t shard_ind
       shard_count_(shard_count),
       only_(std::move(only)) {
   if (shard_count == 0 || shard_index >= shard_count) {
-    fail("shard {}/{}: the first number counts from 0 and is less than the second", shard_index,
-         shard_count);
+    fail("invalid shard {}/{}; the first number counts from 0 and is less than the second",
+         shard_index, shard_count);
   }
 }
 

@@ -1,4 +1,4 @@
-// InputStream: the inputs that are this job's share, numbered and fingerprinted.
+// InputStream: the inputs of this job's share, numbered and fingerprinted.
 #pragma once
 
 #include <cstdint>
@@ -15,24 +15,25 @@ namespace fovea::pipeline {
 /// Names to be tried again, and how often each failed.
 using RetryNames = std::map<std::string, std::uint64_t, std::less<>>;
 
-/// Inputs of a Source that pass the selection: one shard of them, or those that failed before.
+/// The inputs of a Source that are selected: one shard of them, or those that failed before.
 class InputStream {
  public:
   InputStream(std::unique_ptr<Source> source, std::uint64_t shard_index, std::uint64_t shard_count,
               std::optional<RetryNames> only = std::nullopt);
 
   /// The next selected input, with its bytes where they must be read in order. False at the end.
-  /// Throws Interrupted, as do the others, when it is told to stop.
+  /// Throws Interrupted, as the others do, when `stop` is set.
   bool next(Item& item, const Limits& limits = {});
 
-  /// Passes over the first `count` selected inputs without reading them. Throws fovea::Error when
+  /// Skips the first `count` selected inputs without reading them. Throws fovea::Error when
   /// there are fewer, or when their names do not hash to `expected`.
   void skip(std::uint64_t count, std::uint64_t expected, StopFlag stop = {});
 
-  /// Passes over all that is left, and returns how many there were.
+  /// Skips all remaining inputs and returns their number.
   std::uint64_t skip_rest(StopFlag stop = {});
 
-  /// Names to be tried again that have not come, and how often; call at the end of the inputs.
+  /// The names to be tried again that did not occur, and how often. To be called at the end of the
+  /// inputs.
   [[nodiscard]] RetryNames lost() const;
 
   /// Hash over the names of the inputs passed so far.

@@ -1,4 +1,4 @@
-// make_source: what the inputs of a command line stand for, in their order.
+// make_source: turns the inputs of a command line into one source, in their order.
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -54,7 +54,7 @@ std::string list_path(const std::string& input) {
   return input == "-" ? input : input.substr(1);
 }
 
-// Lines of a .jsonl file, each an image file.
+// The lines of a .jsonl file, each of which names an image file.
 class JsonlSource final : public Source {
  public:
   explicit JsonlSource(const std::string& path) : Source(path), lines_(path, '\n') {}
@@ -80,10 +80,10 @@ class JsonlSource final : public Source {
   std::string line_;
 };
 
-// Thrown by an Opener that only counts, on what takes too long to count.
+// Thrown by an Opener that only counts, for an input that takes too long to count.
 struct Uncountable {};
 
-// One thing named on the command line or in a list: itself an image, or a source of images.
+// Opens a name of the command line or of a list: either an image or a source of images.
 class Opener {
  public:
   Opener(const InputOptions& options, const Preprocessing& preprocessing, bool counting)
@@ -92,7 +92,7 @@ class Opener {
   /// Returns the source that `name` stands for, or null after setting `item` to the one image.
   [[nodiscard]] std::unique_ptr<Source> open(const std::string& name, Item& item) const {
     if (name.find('\0') != std::string::npos) {
-      item = failed_item(name, "a name of a file cannot hold a NUL byte");
+      item = failed_item(name, "the name of a file cannot hold a NUL byte");
       return nullptr;
     }
     struct stat info{};
@@ -108,7 +108,7 @@ class Opener {
     try {
       const bool is_array = name.ends_with(".npy");
       if (is_array || name.ends_with(".jsonl")) {
-        (void)io::open_regular_file(name);  // what never ends is for lists
+        (void)io::open_regular_file(name);  // only lists may be pipes
         if (is_array) {
           return make_npy_source(name, preprocessing_);
         }
@@ -152,7 +152,7 @@ class Inner {
   std::unique_ptr<Source> source_;
 };
 
-// The lines of a list, each an image file, folder or archive.
+// The lines of a list, each of which names an image file, folder or archive.
 class ListSource final : public Source {
  public:
   ListSource(const std::string& path, bool null_separated, const Opener& opener)
@@ -207,7 +207,7 @@ class InputsSource final : public Source {
       check(input, preprocessing);
     }
     if (standard_inputs > 1) {
-      fail("the standard input (-) can be given once only");
+      fail("the standard input (-) can be given only once");
     }
   }
 
@@ -227,7 +227,7 @@ class InputsSource final : public Source {
               std::make_unique<ListSource>(list_path(input), options_.null_separated, opener_));
           continue;
         }
-        if (exists(input)) {  // its braces, if any, are part of its name
+        if (exists(input)) {  // braces in it are part of the name
           if (open(input, item)) {
             return true;
           }
@@ -256,13 +256,13 @@ class InputsSource final : public Source {
     return is_input;
   }
 
-  // A name that stands for nothing is more likely mistyped than damaged: say so before any work.
+  // A name that does not exist is probably mistyped, so it is an error before any work.
   static void check(const std::string& input, const Preprocessing& preprocessing) {
     if (input.empty() || input.find('\0') != std::string::npos) {
       fail("an input's name is empty or holds a NUL byte");
     }
     if (is_list(input)) {
-      // Not opened: a pipe would notice.
+      // The list is not opened, because a pipe would notice.
       if (list_path(input) != "-" && ::access(list_path(input).c_str(), R_OK) != 0) {
         fail("{}: cannot read the list: {}", io::escape(list_path(input)), std::strerror(errno));
       }
@@ -331,12 +331,12 @@ std::unique_ptr<Source> make_source(const InputOptions& options,
                                     const Preprocessing& preprocessing) {
   if (options.synthetic > 0) {
     if (!options.inputs.empty()) {
-      fail("made-up images (synthetic) and inputs exclude each other");
+      fail("synthetic images and inputs exclude each other");
     }
     return std::make_unique<SyntheticSource>(options.synthetic, preprocessing);
   }
   if (options.inputs.empty()) {
-    fail("no inputs: name image files, folders, lists or archives");
+    fail("there are no inputs: name image files, folders, lists or archives");
   }
   return std::make_unique<InputsSource>(options, preprocessing, false);
 }
@@ -349,7 +349,7 @@ std::optional<std::uint64_t> count_inputs(const InputOptions& options,
   if (options.synthetic > 0) {
     return share(options.synthetic);
   }
-  // Pipes can be read once only, and that is for the job to do.
+  // A pipe can be read only once, which the job does.
   const auto once_only = [](const std::string& input) {
     struct stat info{};
     return is_list(input) &&
@@ -369,7 +369,7 @@ std::optional<std::uint64_t> count_inputs(const InputOptions& options,
   } catch (const Uncountable&) {
     return std::nullopt;
   } catch (const Error&) {
-    return std::nullopt;  // stopped; or the job meets the same error and reports it
+    return std::nullopt;  // stopped, or an error that the job meets, too, and reports
   }
 }
 

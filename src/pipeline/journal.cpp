@@ -1,4 +1,4 @@
-// Lines of checksums.jsonl.
+// Writes and reads lines of checksums.jsonl.
 #include "pipeline/journal.hpp"
 
 #include <fmt/format.h>
@@ -13,7 +13,7 @@ namespace {
 
 using JournalJson = nlohmann::ordered_json;
 
-// Of two lambdas, one for each kind of line.
+// Joins lambdas into one visitor of a variant.
 template <typename... Bodies>
 struct Overloaded : Bodies... {
   using Bodies::operator()...;
@@ -99,7 +99,7 @@ JournalLine parse_journal_line(std::string_view text) {
   std::string expected = format_journal_line(line);
   expected.pop_back();
   if (text != expected) {
-    fail("was altered after it was written: its checksum does not fit");
+    fail("was altered after it was written: its checksum does not match");
   }
   return line;
 }

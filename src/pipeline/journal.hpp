@@ -1,4 +1,5 @@
-// checksums.jsonl: what the files of an output must hold, and the states that the job went through.
+// checksums.jsonl: the checksums of the files of an output, and the states that the job went
+// through.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +12,14 @@
 namespace fovea::pipeline {
 
 // Each line is a JSON object whose last key, "check", is a checksum over the line itself. The file
-// begins with the job; then it grows by a line for every file of embeddings that is complete, a
-// state for every kStateInputs inputs, and a line where --retry-failed begins.
+// begins with the job; then it grows by a line per complete embeddings file, a state per
+// kStateInputs inputs, and a line where --retry-failed begins.
 
-/// States are written at the end of the batch in which so many inputs since the last one are done,
-/// so that they come out the same however often the job was interrupted.
+/// A state is written at the end of the batch in which this many inputs since the last state are
+/// done, so that states do not depend on interruptions.
 inline constexpr std::uint64_t kStateInputs = 128;
 
-/// A complete file of embeddings and its index. Sums as in JobState.
+/// A complete embeddings file and its index. Sums are as in JobState.
 struct FileRecord {
   std::uint64_t number = 0;
   std::uint64_t rows = 0;
@@ -28,22 +29,22 @@ struct FileRecord {
   std::uint64_t index_sum = 0;
 };
 
-/// The beginning of a pass over failed inputs, which count from 0 again.
+/// The beginning of a pass over failed inputs, which are counted from 0 again.
 struct RetryRecord {
   std::uint64_t number = 0;  // from 1
 };
 
-/// Of a JobState only what the pass has done: not its flags, all_* and journal_*.
+/// A JobState without its flags, all_* and journal_*: only the progress of the pass.
 using JournalLine = std::variant<JobIdentity, FileRecord, JobState, RetryRecord>;
 
-/// With a newline.
+/// The line, with a newline.
 [[nodiscard]] std::string format_journal_line(const JournalLine& line);
 
 /// Whether a line, if it is one of ours, is a JobState.
 [[nodiscard]] bool is_state_line(std::string_view text);
 
-/// Without its newline. Throws fovea::Error when it is not, byte for byte, what format_journal_line
-/// made of some line.
+/// Parses a line without its newline. Throws fovea::Error when format_journal_line would not give
+/// exactly these bytes.
 [[nodiscard]] JournalLine parse_journal_line(std::string_view text);
 
 }  // namespace fovea::pipeline

@@ -1,4 +1,4 @@
-// Strict reading on nlohmann-json, whose get<> converts.
+// Reads strictly from nlohmann-json, whose get<> converts.
 #include "pipeline/json_fields.hpp"
 
 #include <charconv>
@@ -20,7 +20,7 @@ const nlohmann::json& read_value(const nlohmann::json& object, const char* key) 
 const nlohmann::json& read_object(const nlohmann::json& object, const char* key) {
   const nlohmann::json& value = read_value(object, key);
   if (!value.is_object()) {
-    fail("\"{}\" is no object", key);
+    fail("\"{}\" is not an object", key);
   }
   return value;
 }
@@ -28,7 +28,7 @@ const nlohmann::json& read_object(const nlohmann::json& object, const char* key)
 std::uint64_t read_count(const nlohmann::json& object, const char* key, std::uint64_t limit) {
   const nlohmann::json& value = read_value(object, key);
   if (!value.is_number_unsigned() || value.get<std::uint64_t>() > limit) {
-    fail("\"{}\" is no whole number from 0 to {}", key, limit);
+    fail("\"{}\" is not a whole number from 0 to {}", key, limit);
   }
   return value.get<std::uint64_t>();
 }
@@ -44,7 +44,7 @@ bool read_flag(const nlohmann::json& object, const char* key) {
 const std::string& read_text(const nlohmann::json& object, const char* key) {
   const nlohmann::json& value = read_value(object, key);
   if (!value.is_string()) {
-    fail("\"{}\" is no string", key);
+    fail("\"{}\" is not a string", key);
   }
   return value.get_ref<const std::string&>();
 }
@@ -54,7 +54,7 @@ std::uint64_t read_hash(const nlohmann::json& object, const char* key) {
   std::uint64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, 16);
   if (error != std::errc{} || end != text.data() + text.size() || text != format_hash(value)) {
-    fail("\"{}\" is no hash of 16 hexadecimal digits", key);
+    fail("\"{}\" is not a hash of 16 hexadecimal digits", key);
   }
   return value;
 }

@@ -8,7 +8,7 @@
 
 namespace fovea::pipeline {
 
-// Each throws fovea::Error naming the key when it is missing or of another kind.
+// Each of these throws fovea::Error naming the key when it is missing or of another kind.
 [[nodiscard]] const nlohmann::json& read_value(const nlohmann::json& object, const char* key);
 [[nodiscard]] const nlohmann::json& read_object(const nlohmann::json& object, const char* key);
 /// A whole number that is not negative and at most `limit`.

@@ -32,7 +32,7 @@ LineReader::LineReader(const std::string& path, char delimiter)
 }
 
 bool LineReader::fill(StopFlag stop) {
-  // A pipe may keep a reader waiting for as long as its writer likes; a stopped job must not wait.
+  // The writer of a pipe may keep its reader waiting for ever; a stopped job must not wait.
   constexpr int kStopIntervalMs = 50;
   buffer_.erase(0, at_);
   at_ = 0;
@@ -69,7 +69,7 @@ bool LineReader::next(std::string& line, StopFlag stop) {
       return true;
     }
     if (buffer_.size() - at_ > kMaxLine) {
-      fail("line {} is longer than {} bytes, which no name is", number_ + 1, kMaxLine);
+      fail("line {} is longer than {} bytes, too long for a name", number_ + 1, kMaxLine);
     }
     searched = buffer_.size() - at_;  // fill() moves the rest to the front
     if (!fill(stop)) {

@@ -1,4 +1,4 @@
-// The workers: take an input in order, decode it out of order, into its slot.
+// The workers take inputs in order and decode them out of order, each into its slot.
 #include "pipeline/loader.hpp"
 
 #include <algorithm>
@@ -21,17 +21,17 @@
 namespace fovea::pipeline {
 namespace {
 
-// Decoding yields to computing where they share cores: a compute thread that is held up keeps the
-// whole team waiting, while a decode worker that waits costs nothing until the batches run out,
-// and then it has the cores for itself.
+// Decoding yields to computing when they share cores: a delayed compute thread keeps the whole team
+// waiting, while a decode worker that waits costs nothing until the batches run out, and then it
+// has the cores for itself.
 void lower_priority() {
   constexpr int kNice = 19;
-  // Linux gives every thread its own nice value. A refusal changes speed only.
+  // Linux gives every thread its own nice value. A refusal changes only the speed.
   (void)::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kNice);
 }
 
-// As many of `asked` threads as find room for their stacks in a quarter of the address space, where
-// that is limited: what comes after them needs some, too.
+// The number of threads, at most `asked`, whose stacks fit into a quarter of the address space when
+// that is limited: later allocations need address space, too.
 int affordable_threads(int asked) {
   rlimit space{};
   pthread_attr_t attributes{};
@@ -67,7 +67,7 @@ void Batch::compact(std::size_t image_bytes) {
 }
 
 std::uint64_t default_decode_memory(int threads) {
-  // An ordinary photo, decoded as a whole, and the largest that is read.
+  // The memory of an ordinary photo decoded as a whole, and of the largest image that is read.
   constexpr std::uint64_t kPhoto = std::uint64_t{64} << 20;
   constexpr std::uint64_t kLargest = std::uint64_t{1} << 30;
   return std::min(memory_limit() / 2,
@@ -204,7 +204,7 @@ bool Loader::take(Item& item, Batch*& batch, std::size_t& slot) {
   }
   if (!found) {
     inputs_ended_ = true;
-    if (filling_ != nullptr && !error) {  // what is short of a batch only by an error is dropped
+    if (filling_ != nullptr && !error) {  // a batch that an error cut short is dropped
       seal(*filling_);
     }
     {
@@ -250,9 +250,9 @@ void Loader::fail_in(Batch* batch, std::exception_ptr error) {
 bool Loader::fill_slot(const Prepare& prepare, Item& item, Batch& batch, std::size_t index) {
   Slot& slot = batch.slots[index];
   const auto fail_for_lack = [&](std::string_view what) {
-    // In a statement of its own: the last to let go of it must be the thread that rethrows it.
+    // A named object, because the thread that rethrows the error must be the last to release it.
     std::exception_ptr error = std::make_exception_ptr(ResourceError(
-        fmt::format("{}: {}; the machine lacks it, not the file: fewer --decode-threads need less",
+        fmt::format("{}: {}; the machine lacks this, not the file: use fewer --decode-threads",
                     io::escape(slot.name), what)));
     fail_in(&batch, std::move(error));
   };
@@ -278,7 +278,7 @@ void Loader::work(const Prepare& prepare) {
   try {
     while (work_on_next(prepare, batch)) {
     }
-  } catch (...) {  // there was not even the memory to say what is wrong
+  } catch (...) {  // there was no memory even for the message
     fail_in(batch, out_of_memory_);
   }
 }

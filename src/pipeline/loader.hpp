@@ -21,32 +21,33 @@
 namespace fovea::pipeline {
 
 /// Turns an input into the pixels of its slot and sets the slot's width and height, within
-/// `limits`. Throws when it cannot: Interrupted and ResourceError end the job, any other error
-/// makes the input a failed one. Each worker has one of its own, so it may keep buffers.
+/// `limits`. Throws on failure: Interrupted and ResourceError end the job, any other error makes
+/// the input a failed one. Each worker has its own, so it may keep buffers.
 using Prepare = std::function<void(Item& item, std::span<std::uint8_t> pixels, Slot& slot,
                                    const Limits& limits)>;
 
 struct LoaderOptions {
   int threads = 1;
   std::size_t batch_size = 32;
-  std::size_t image_bytes = 0;  // of one slot
-  std::size_t row_floats = 0;   // of one embedding; 0 when none is computed
-  /// Memory for the pixels of a batch.
+  std::size_t image_bytes = 0;  // per slot
+  std::size_t row_floats = 0;   // per embedding; 0 when none is computed
+  /// Allocates the pixels of a batch.
   std::function<HostBuffer(std::size_t bytes)> allocate = [](std::size_t bytes) {
     return HostBuffer(bytes);
   };
   std::size_t batches = 4;  // one decoding, one waiting, one computing, one being written
-  /// Bytes that images may take while they are read and decoded, all together; 0: what
-  /// default_decode_memory says.
+  /// Bytes that all images together may take while they are read and decoded; 0:
+  /// default_decode_memory().
   std::uint64_t decode_memory = 0;
 };
 
-/// A half of the memory that this process may use, but no more than `threads` photos of an ordinary
-/// size or one of the largest need.
+/// Half of the memory that this process may use, but at most what `threads` ordinary photos or one
+/// image of the largest size need.
 [[nodiscard]] std::uint64_t default_decode_memory(int threads);
 
-/// Memory is `batches` batches and LoaderOptions::decode_memory, whatever the inputs: a worker that
-/// has no free batch waits for recycle(), and one whose image finds no memory for the others.
+/// Memory is bounded by `batches` batches and LoaderOptions::decode_memory, whatever the inputs: a
+/// worker without a free batch waits for recycle(), and one without memory for its image waits for
+/// the others.
 class Loader {
  public:
   /// `inputs` must outlive the loader.
@@ -55,21 +56,22 @@ class Loader {
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
 
-  /// Starts the workers, or as many as the system lets it: see threads(). `inputs` is not to be
-  /// touched from then on. Throws ResourceError when not one can be started. Call once, first.
+  /// Starts the workers, or as many as the system permits: see threads(). `inputs` must not be used
+  /// by others from then on. Throws ResourceError when no worker can be started. To be called once,
+  /// first.
   void start(const std::function<Prepare()>& make_prepare);
 
   /// The next batch, decoded; null at the end, and after stop(). Rethrows what ended the inputs, or
   /// a worker, after the whole batches before it.
   Batch* next();
 
-  /// Workers there are; fewer than asked for where the system has no more threads to give.
+  /// The number of workers; fewer than requested when the system refuses more threads.
   [[nodiscard]] int threads() const { return static_cast<int>(workers_.size()); }
 
   /// Gives a batch back to be filled again. May be called from another thread than next().
   void recycle(Batch& batch);
 
-  /// Makes next() return null and ends the workers, in the middle of an image where need be.
+  /// Makes next() return null and ends the workers, in the middle of an image if necessary.
   void stop();
 
   /// Seconds that the workers have spent on inputs, all together.
@@ -77,12 +79,12 @@ class Loader {
 
  private:
   void work(const Prepare& prepare);
-  /// Takes an input, into `batch`, and prepares it. False at the end.
+  /// Takes an input into `batch` and prepares it. False at the end.
   bool work_on_next(const Prepare& prepare, Batch*& batch);
   void join();
-  /// False when the worker is to end: the loader was stopped, or the job must end.
+  /// False when the worker has to end: the loader was stopped, or the job must end.
   bool fill_slot(const Prepare& prepare, Item& item, Batch& batch, std::size_t index);
-  /// Ends the job after the whole batches before this one; null when none was begun.
+  /// Ends the job after the whole batches before `batch`, which is null when none was begun.
   void fail_in(Batch* batch, std::exception_ptr error);
   bool take(Item& item, Batch*& batch, std::size_t& slot);
   Batch* open_batch();
@@ -94,7 +96,7 @@ class Loader {
   // Two pools, taken from in this order, so that no two workers wait for each other.
   MemoryPool encoded_memory_;
   MemoryPool decoded_memory_;
-  std::atomic<bool> stopping_ = false;  // as stopped_, for those who do not hold mutex_
+  std::atomic<bool> stopping_ = false;  // the same as stopped_, for code that does not hold mutex_
   Limits limits_{.stop = &stopping_, .encoded = &encoded_memory_, .decoded = &decoded_memory_};
 
   // Held while an input is taken, which may read an archive; ranks before mutex_.
@@ -111,10 +113,10 @@ class Loader {
   bool all_begun_ = false;
   bool stopped_ = false;
   std::atomic<bool> worker_failed_ = false;
-  std::exception_ptr error_;  // what ended the inputs or a worker
-  // Made while there is memory for it.
+  std::exception_ptr error_;  // the error that ended the inputs or a worker
+  // Allocated while there is memory for it.
   const std::exception_ptr out_of_memory_ = std::make_exception_ptr(
-      ResourceError("not enough memory to decode images; fewer --decode-threads need less"));
+      ResourceError("not enough memory to decode images; use fewer --decode-threads"));
   double busy_seconds_ = 0;
 
   std::vector<std::thread> workers_;

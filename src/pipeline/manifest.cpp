@@ -1,4 +1,4 @@
-// manifest.json written and read with nlohmann-json.
+// Writes and reads manifest.json with nlohmann-json.
 #include "pipeline/manifest.hpp"
 
 #include <algorithm>
@@ -39,7 +39,7 @@ Enum read_enum(const nlohmann::json& object, const char* key, Enum first, Enum s
 float to_float(const nlohmann::json& value, const char* key) {
   constexpr double kMost = 1e30;
   if (!value.is_number() || !(std::abs(value.get<double>()) < kMost)) {
-    fail("\"{}\" is no number of a usual size", key);
+    fail("\"{}\" is not a number of a plausible size", key);
   }
   return value.get<float>();
 }
@@ -47,13 +47,13 @@ float to_float(const nlohmann::json& value, const char* key) {
 void read_channels(const nlohmann::json& object, const char* key, std::array<float, 3>& channels) {
   const nlohmann::json& list = read_value(object, key);
   if (!list.is_array() || list.size() != channels.size()) {
-    fail("\"{}\" is no list of {} numbers", key, channels.size());
+    fail("\"{}\" is not a list of {} numbers", key, channels.size());
   }
   std::ranges::transform(list, channels.begin(),
                          [&](const nlohmann::json& value) { return to_float(value, key); });
 }
 
-// The first line that differs, counted from 1.
+// The number of the first line that differs, from 1.
 std::size_t first_difference(std::string_view a, std::string_view b) {
   const auto [at, unused] = std::ranges::mismatch(a, b);
   return static_cast<std::size_t>(std::ranges::count(a.begin(), at, '\n')) + 1;
@@ -182,7 +182,7 @@ JobIdentity read_identity(const nlohmann::json& json) {
   identity.shard_index = read_count(shard, "index");
   identity.shard_count = read_count(shard, "count");
   if (identity.dimension == 0 || identity.shard_rows == 0) {
-    fail("an embedding of no numbers or a file of no rows is none");
+    fail("embeddings need at least one number, and files at least one row");
   }
   return identity;
 }
@@ -198,11 +198,11 @@ std::string format_manifest(const Manifest& manifest) {
 
 Manifest parse_manifest(std::string_view text) {
   const Manifest manifest = read_manifest(io::parse_json_object(text, "its text"));
-  // What was read is written again: so nothing there is unknown, given twice or of another form,
-  // and the checksum over all of it comes out the same.
+  // Writing the manifest again must give the same bytes: so nothing in it is unknown, repeated or
+  // of another form, and its checksum matches.
   const std::string expected = format_manifest(manifest);
   if (text != expected) {
-    fail("was altered after it was written: its checksum or its line {} does not fit",
+    fail("was altered after it was written: its checksum or its line {} does not match",
          first_difference(text, expected));
   }
   return manifest;
@@ -235,7 +235,7 @@ std::vector<std::string> differences(const JobIdentity& there, const JobIdentity
           std::string_view(yes_no(wanted.normalize)));
   compare("the dtype", to_string(there.dtype), to_string(wanted.dtype));
   compare("the format", to_string(there.format), to_string(wanted.format));
-  compare("the number of rows a file", there.shard_rows, wanted.shard_rows);
+  compare("the number of rows per file", there.shard_rows, wanted.shard_rows);
   compare("the shard", fmt::format("{}/{}", there.shard_index, there.shard_count),
           fmt::format("{}/{}", wanted.shard_index, wanted.shard_count));
   return list;

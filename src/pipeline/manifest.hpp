@@ -1,4 +1,4 @@
-// manifest.json: what an output folder holds, what made it, and how far the job has come.
+// manifest.json: what an output folder holds, what made it, and how far the job is.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,8 @@
 
 namespace fovea::pipeline {
 
-/// What decides the bytes of the output. Two runs may share a folder only when all of it agrees.
+/// Everything that decides the bytes of the output. Two runs may share a folder only when all of it
+/// is equal.
 struct JobIdentity {
   std::string model;         // as the user named it; not compared
   std::string model_sha256;  // model_fingerprint
@@ -28,18 +29,18 @@ struct JobIdentity {
   std::uint64_t shard_count = 1;
 };
 
-/// A durable state. Files may hold more; what is beyond these lengths is computed again.
+/// A durable state. Files may hold more; rows beyond these lengths are computed again.
 struct JobState {
   bool finished = false;
   bool retrying = false;      // --retry-failed is under way; `inputs` and `names` count its inputs
   std::uint64_t retries = 0;  // how often --retry-failed has begun
-  std::uint64_t inputs = 0;   // accounted for: each is a row or a line in errors.jsonl
+  std::uint64_t inputs = 0;   // done: each is a row or a line in errors.jsonl
   std::uint64_t names = 0;    // NameHash over their names
   std::uint64_t rows = 0;     // in all shards
   std::uint64_t failed = 0;   // lines in errors.jsonl
   std::uint64_t shards = 0;   // complete files of embeddings
-  // Of the files that are being written. Sums are Sha256::head() of these bytes, an array's without
-  // its header; 0 where there is no such file.
+  // The files that are being written. Sums are Sha256::head() of these bytes, without the header of
+  // an array; 0 when there is no such file.
   std::uint64_t open_rows = 0;
   std::uint64_t open_bytes = 0;
   std::uint64_t index_bytes = 0;
@@ -47,15 +48,15 @@ struct JobState {
   std::uint64_t data_sum = 0;
   std::uint64_t index_sum = 0;
   std::uint64_t errors_sum = 0;
-  // Of the first pass over all inputs, kept while and after failed ones are tried again:
+  // The first pass over all inputs, kept while and after failed ones are tried again:
   std::uint64_t all_inputs = 0;
   std::uint64_t all_names = 0;
-  // Of checksums.jsonl:
+  // The length and sum of checksums.jsonl:
   std::uint64_t journal_bytes = 0;
   std::uint64_t journal_sum = 0;
 };
 
-/// What this program writes. Version 1 had no checksums.
+/// The version that this program writes. Version 1 had no checksums.
 inline constexpr int kManifestVersion = 2;
 
 struct Manifest {
@@ -66,16 +67,16 @@ struct Manifest {
 
 [[nodiscard]] std::string format_manifest(const Manifest& manifest);
 
-/// Throws fovea::Error when the text is not, byte for byte, what format_manifest made of some
-/// manifest: keys, types, order, spaces and its checksum are all looked at.
+/// Throws fovea::Error when format_manifest would not give exactly this text: keys, types, order,
+/// spaces and the checksum are all compared.
 [[nodiscard]] Manifest parse_manifest(std::string_view text);
 
-/// The keys of manifest.json that tell the job.
+/// The keys of manifest.json that identify the job.
 void write_identity(nlohmann::ordered_json& json, const JobIdentity& identity);
-/// Throws fovea::Error or a nlohmann exception on anything else.
+/// Throws fovea::Error or an nlohmann exception on anything else.
 [[nodiscard]] JobIdentity read_identity(const nlohmann::json& json);
 
-/// Sentences that say how the two differ, empty when their outputs go together.
+/// Sentences that say how the two differ; empty when they are of one job.
 [[nodiscard]] std::vector<std::string> differences(const JobIdentity& there,
                                                    const JobIdentity& wanted);
 

@@ -55,7 +55,7 @@ JobProgress Meter::progress() {
   progress.new_rows = rows_;
   progress.total_inputs = total_;
   progress.seconds = seconds_between(start_, now);
-  // The oldest sample stays older than the window, so that slow batches have a rate too.
+  // The oldest sample stays older than the window, so that slow batches have a rate, too.
   samples_.push_back({.time = now, .rows = rows_});
   while (samples_.size() > 2 && now - samples_[1].time >= kRateWindow) {
     samples_.pop_front();

@@ -16,7 +16,7 @@
 
 namespace fovea::pipeline {
 
-/// What the computing thread is doing.
+/// The activity of the computing thread.
 enum class Stage : std::uint8_t { kStart, kDecode, kCompute, kWrite };
 
 /// Updated by the computing thread, read by the reporting thread.
@@ -26,13 +26,14 @@ class Meter {
 
   Meter(std::uint64_t rows_before, std::uint64_t failed_before);
 
-  /// The computing thread turns to `stage`; the time since the last call goes to the stage before.
+  /// The computing thread begins `stage`; the time since the last call counts for the previous
+  /// stage.
   void enter(Stage stage);
   void add(std::uint64_t rows, std::uint64_t failed);
   void set_total(std::uint64_t inputs);
   [[nodiscard]] std::uint64_t failed() const;
 
-  /// A snapshot. The rate is that of the last seconds.
+  /// A snapshot, with the rate of the last seconds.
   [[nodiscard]] JobProgress progress();
 
  private:
@@ -64,7 +65,7 @@ class Ticker {
   Ticker(const Ticker&) = delete;
   Ticker& operator=(const Ticker&) = delete;
 
-  /// Ends the ticking, and rethrows what a tick threw.
+  /// Ends the ticking, and rethrows the exception of a tick.
   void rethrow();
 
  private:

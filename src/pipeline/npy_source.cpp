@@ -1,4 +1,4 @@
-// Rows of pixels.npy, with the names and sizes from pixels.index.jsonl where it lies beside.
+// Reads rows of pixels.npy, with names and sizes from pixels.index.jsonl when that is beside it.
 #include <memory>
 #include <string>
 #include <utility>

@@ -1,4 +1,4 @@
-// Outputs: where the rows, the index and the errors of a job go. Formats: docs/output.md.
+// Outputs, which store the rows, the index and the errors of a job. docs/output.md has the formats.
 #pragma once
 
 #include <chrono>
@@ -34,20 +34,20 @@ class Output {
   Output(const Output&) = delete;
   Output& operator=(const Output&) = delete;
 
-  /// `rows`: those of the batch's good slots, one after the other, as they are to be stored.
+  /// `rows`: the rows of the batch's good slots, one after the other, as they are stored.
   virtual void append(const Batch& batch, std::span<const std::byte> rows) = 0;
 
-  /// Makes what was appended so far durable, for a run that stops early.
+  /// Makes everything appended so far durable, for a run that stops early.
   virtual void checkpoint() = 0;
 
-  /// Called now and then while there is nothing to append.
+  /// Called at intervals while there is nothing to append.
   virtual void idle() {}
 
   /// Puts the finished files in place.
   virtual void finish() = 0;
 };
 
-/// One array with its index and errors beside it, all or nothing.
+/// Writes one array with its index and errors beside it, all or nothing.
 class FileOutput final : public Output {
  public:
   /// `path` ends in ".npy". `row_shape`: dimensions after the first.
@@ -71,7 +71,7 @@ class FileOutput final : public Output {
   io::AtomicFile errors_;
 };
 
-/// A PartialFile and the checksum over what is in it.
+/// A PartialFile and the checksum over its content.
 class SummedFile {
  public:
   /// `sum`: over the first `keep` bytes.
@@ -94,13 +94,13 @@ class SummedFile {
   Sha256 sum_;
 };
 
-/// A folder of embeddings that a later run can go on with.
+/// Writes a folder of embeddings, which a later run can resume.
 ///
 /// Rows go to .partial files. A checkpoint syncs them and then replaces manifest.json, which
 /// records how long they are and their checksums; a run that finds an unfinished manifest cuts the
-/// files back to those lengths and goes on after the inputs it counts. A full file of embeddings is
-/// renamed after its index, so that whoever sees it also finds its index. The folder is held open:
-/// nothing that happens to its path leads the job to another one.
+/// files back to those lengths and continues after the inputs that it counts. A full embeddings
+/// file is renamed after its index, so that a reader who sees it also finds its index. The folder
+/// stays open, so that changes of its path never lead the job to another folder.
 class FolderOutput final : public Output {
  public:
   /// Makes the folder, locks it against other runs, reads what is there and proves it (see
@@ -111,28 +111,28 @@ class FolderOutput final : public Output {
                std::chrono::milliseconds least_interval = std::chrono::milliseconds(50),
                StopFlag stop = {});
 
-  /// The durable state found, or the initial one.
+  /// The durable state that was found, or the initial one.
   [[nodiscard]] const JobState& state() const { return manifest_.state; }
   /// Whether an earlier run had begun.
   [[nodiscard]] bool found() const { return found_; }
 
-  /// The inputs to be tried again, of a finished output or of one where that is under way.
+  /// The inputs to be tried again, of an output that is finished or in which a retry has begun.
   [[nodiscard]] RetryNames retry_names() const;
-  /// Turns a finished output into one whose failed inputs are to be tried again.
+  /// Turns a finished output into one whose failed inputs are tried again.
   void begin_retry();
 
-  /// Opens the files, to be called before append().
+  /// Opens the files. To be called before append().
   void begin();
 
   void append(const Batch& batch, std::span<const std::byte> rows) override;
   void checkpoint() override;
   void idle() override;
 
-  /// Lists a failed input that is not among the inputs any more. To be called between the last
-  /// checkpoint() and finish() only: it does not count as an input of this run.
+  /// Lists a failed input that is no longer among the inputs. To be called only between the last
+  /// checkpoint() and finish(), because it does not count as an input of this run.
   void add_lost(std::string_view name, std::string_view error);
 
-  /// Throws, with the output finished, when the path has come to name another folder.
+  /// Throws, after finishing the output, when the path names another folder by now.
   void finish() override;
 
  private:
@@ -154,14 +154,14 @@ class FolderOutput final : public Output {
   Manifest manifest_;
   OutputLayout layout_;
   Clock::duration least_interval_;
-  Clock::duration interval_;  // between checkpoints, from what the last one took
+  Clock::duration interval_;  // between checkpoints, from the time that the last one took
   bool found_ = false;
-  bool dirty_ = false;               // something was appended since the last checkpoint
-  bool stated_ = false;              // nothing was since the last state in checksums.jsonl,
-  std::uint64_t stated_inputs_ = 0;  // which counts so many inputs
+  bool dirty_ = false;   // something was appended since the last checkpoint
+  bool stated_ = false;  // nothing was appended since the last state in checksums.jsonl,
+  std::uint64_t stated_inputs_ = 0;  // which counts this many inputs
   OutputLock lock_;
-  Proof proof_;                        // of what was found; used up by begin()
-  std::unique_ptr<SummedFile> data_;   // the file of embeddings that is being filled
+  Proof proof_;                        // proof of the files that were found; begin() consumes it
+  std::unique_ptr<SummedFile> data_;   // the embeddings file that is being filled
   std::unique_ptr<SummedFile> index_;  // its index; none for jsonl
   std::unique_ptr<SummedFile> errors_;
   std::unique_ptr<SummedFile> journal_;  // checksums.jsonl

@@ -1,4 +1,4 @@
-// Names and lengths of output files.
+// The names and lengths of output files.
 #include "pipeline/output_files.hpp"
 
 #include <algorithm>

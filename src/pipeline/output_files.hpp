@@ -16,7 +16,7 @@ inline constexpr const char* kManifestFile = "manifest.json";
 inline constexpr const char* kJournalFile = "checksums.jsonl";
 inline constexpr const char* kErrorsFile = "errors.jsonl";
 inline constexpr const char* kRetryingFile =
-    "retrying.jsonl";  // errors.jsonl while it is worked on
+    "retrying.jsonl";  // errors.jsonl while its inputs are tried again
 inline constexpr const char* kLockFile = ".lock";
 
 [[nodiscard]] std::string partial(const std::string& name);
@@ -26,7 +26,7 @@ inline constexpr const char* kLockFile = ".lock";
 
 /// Whether an output is one array, and not a folder.
 [[nodiscard]] bool is_array_file(const std::filesystem::path& output);
-/// Its name, that of its index and that of its errors, beside it.
+/// The names of the array, its index and its errors, which are beside it.
 [[nodiscard]] std::array<std::string, 3> array_files(const std::filesystem::path& output);
 
 /// How the embeddings of a job are stored.
@@ -40,10 +40,10 @@ class OutputLayout {
 
   [[nodiscard]] DType dtype() const { return dtype_; }
   [[nodiscard]] std::size_t row_bytes() const { return row_bytes_; }
-  /// What a file of so many rows begins with; its length does not depend on them.
+  /// The header of a file with that many rows; its length does not depend on them.
   [[nodiscard]] std::string header(std::uint64_t rows) const;
   [[nodiscard]] std::uint64_t header_bytes() const { return header_bytes_; }
-  /// Whether a file of embeddings of that length holds so many rows. Text may: it is not counted.
+  /// Whether an embeddings file of that length can hold that many rows. Always true for text.
   [[nodiscard]] bool is_length(std::uint64_t bytes, std::uint64_t rows) const;
 
  private:

@@ -1,4 +1,4 @@
-// OutputLock on the folder's lock file, a line a file: name, checksum, size, inode, time of change.
+// OutputLock on the folder's lock file, with a line per file: name, checksum, size, inode, ctime.
 #include "pipeline/output_lock.hpp"
 
 #include <array>
@@ -36,7 +36,7 @@ OutputLock::~OutputLock() {
   try {
     flush();
   } catch (const Error&) {
-    return;  // what is not remembered is read again
+    return;  // files that are not recorded are read again
   }
 }
 
@@ -89,8 +89,8 @@ void OutputLock::flush() {
     if (!info || entry_of(*info, entry.sum) != entry) {
       continue;  // touched since
     }
-    // File systems take their times from this clock, which moves in steps of milliseconds. While it
-    // stands at the time of the change, a later change could not be told from it.
+    // File systems take their times from this clock, which moves in steps of milliseconds. Before
+    // its next step, a later change of the file would have the same time.
     timespec now{};
     if (::clock_gettime(CLOCK_REALTIME_COARSE, &now) != 0 || nanoseconds(now) <= entry.changed_ns) {
       later.emplace_back(std::move(name), entry);
@@ -105,7 +105,7 @@ void OutputLock::flush() {
 }
 
 void OutputLock::write(const std::string& text) {
-  // A failure, on a full disk say, costs the next run a little time and nothing else.
+  // A failure, for example on a full disk, only costs the next run a little time.
   const ssize_t written =
       ::pwrite(lock_.file().get(), text.data(), text.size(), static_cast<off_t>(end_));
   end_ += written > 0 ? static_cast<std::uint64_t>(written) : 0;

@@ -1,4 +1,4 @@
-// OutputLock: keeps two runs from writing to one folder, and remembers which files are whole.
+// OutputLock: keeps two runs from writing to one folder, and records which files are whole.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +16,9 @@ namespace fovea::pipeline {
 
 /// Holds an advisory lock on the folder's `.lock`, which stays.
 ///
-/// The file also remembers what complete files had which checksum, with their size, inode number
-/// and time of change: a file where all of it still holds has not been touched since and need not
-/// be read again. It is a cache: what it has lost or cannot know is read.
+/// The file also records the checksums of complete files, with their size, inode number and time of
+/// change: a file for which all of these still hold has not been touched since and need not be read
+/// again. It is a cache: files that it does not know are read.
 class OutputLock {
  public:
   /// Throws fovea::Error when another run holds the lock.
@@ -27,12 +27,12 @@ class OutputLock {
   OutputLock(const OutputLock&) = delete;
   OutputLock& operator=(const OutputLock&) = delete;
 
-  /// Whether the file has that checksum for all that is remembered.
+  /// Whether the file is recorded with that checksum and is unchanged.
   [[nodiscard]] bool knows(const std::string& name, std::uint64_t sum) const;
-  /// A complete file has this checksum. `info`: what stat(2) said of it before its content was
-  /// known to be that.
+  /// Records that a complete file has this checksum. `info`: the result of stat(2) from before the
+  /// content was checked.
   void remember(const std::string& name, std::uint64_t sum, const struct stat& info);
-  /// Writes down what was to be remembered, as far as it can be by now.
+  /// Writes the records, as far as their times permit by now.
   void flush();
   /// Forgets everything.
   void clear();
@@ -53,7 +53,7 @@ class OutputLock {
   io::FileLock lock_;
   std::map<std::string, Entry> entries_;
   std::vector<std::pair<std::string, Entry>> pending_;
-  std::uint64_t end_ = 0;  // of what is written
+  std::uint64_t end_ = 0;  // of the bytes written
 };
 
 }  // namespace fovea::pipeline

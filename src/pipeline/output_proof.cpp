@@ -1,4 +1,4 @@
-// Files compared with their records.
+// Compares files with their records.
 #include "pipeline/output_proof.hpp"
 
 #include <algorithm>
@@ -24,13 +24,14 @@ void demand(bool holds, fmt::format_string<Args...> format, Args&&... args) {
 }
 
 struct Expected {
-  std::uint64_t skipped = 0;  // bytes at the beginning that no sum covers
+  std::uint64_t skipped = 0;  // bytes at the beginning that the sum does not cover
   std::uint64_t bytes = 0;
   std::uint64_t sum = 0;
   std::optional<std::uint64_t> lines = std::nullopt;
 };
 
-// Where to look in a file of lines that was altered: " (line 3: not a JSON object)" or nothing.
+// The first bad line of a file of lines that was altered: " (line 3: not a JSON object)" or
+// nothing.
 std::string first_bad_line(const StoredFile& file, std::uint64_t bytes, StopFlag stop) {
   std::string found;
   file.each_line(bytes, stop, [&](std::string_view line, std::uint64_t number) {
@@ -45,7 +46,7 @@ std::string first_bad_line(const StoredFile& file, std::uint64_t bytes, StopFlag
 Sha256 prove_content(const StoredFile& file, const Expected& expected, bool to_its_end,
                      StopFlag stop) {
   demand(file.size() >= expected.bytes && (!to_its_end || file.size() == expected.bytes),
-         "{}: holds {} bytes, where {} were written", file.shown(), file.size(), expected.bytes);
+         "{}: holds {} bytes, but {} were written", file.shown(), file.size(), expected.bytes);
   demand(expected.bytes >= expected.skipped, "{}: ends inside its header", file.shown());
   StoredFile::Content content = file.look_at(expected.skipped, expected.bytes, stop);
   if (content.sum.head() != expected.sum) {
@@ -54,7 +55,7 @@ Sha256 prove_content(const StoredFile& file, const Expected& expected, bool to_i
          expected.lines ? first_bad_line(file, expected.bytes, stop) : "");
   }
   demand(!expected.lines || (content.lines == *expected.lines && content.whole),
-         "{}: holds {} whole lines, where {} are counted", file.shown(), content.lines,
+         "{}: holds {} whole lines, but {} are recorded", file.shown(), content.lines,
          expected.lines.value_or(0));
   return std::move(content.sum);
 }
@@ -67,7 +68,8 @@ Sha256 prove_journal(const io::Folder& folder, const JobState& state, JournalSum
                      StopFlag stop) {
   const StoredFile file(folder, left_as(folder, kJournalFile, state.finished));
   const std::uint64_t bytes = std::min(state.journal_bytes, file.size());
-  // Of states that follow one another only the last says more than the checksum over all lines.
+  // Of consecutive states only the last one is parsed; the checksum over all lines covers the
+  // others.
   std::string waiting;
   std::uint64_t waiting_number = 0;
   const auto add = [&](std::string_view line, std::uint64_t number) {
@@ -99,7 +101,7 @@ Sha256 prove_journal(const io::Folder& folder, const JobState& state, JournalSum
 
 Sha256 prove_errors(const io::Folder& folder, const JobState& state, StopFlag stop) {
   if (state.errors_bytes == 0 && !state.finished) {
-    return {};  // the file may not have come to be
+    return {};  // the file may not exist yet
   }
   const StoredFile file(folder, left_as(folder, kErrorsFile, state.finished));
   return prove_content(
@@ -111,7 +113,7 @@ void prove_open_files(const io::Folder& folder, const OutputLayout& layout, cons
                       Proof& proof, StopFlag stop) {
   const StoredFile data(folder, left_as(folder, layout.data_file(state.shards), false));
   demand(layout.is_length(state.open_bytes, state.open_rows),
-         "{}: {} rows do not take {} bytes, as {} says", data.shown(), state.open_rows,
+         "{}: {} rows cannot take {} bytes, as {} says", data.shown(), state.open_rows,
          state.open_bytes, kManifestFile);
   Expected expected{
       .skipped = layout.header_bytes(), .bytes = state.open_bytes, .sum = state.data_sum};
@@ -140,15 +142,15 @@ void demand_finished(const JobState& state) {
 
 void JournalSummary::add(const JournalLine& line) {
   if (const auto* const identity = std::get_if<JobIdentity>(&line)) {
-    demand(!identity_ && files_.empty() && !state_, "tells of a second job");
+    demand(!identity_ && files_.empty() && !state_, "describes a second job");
     identity_ = *identity;
   } else if (const auto* const file = std::get_if<FileRecord>(&line)) {
-    demand(file->number == files_.size(), "tells of file {}, where file {} is the next",
+    demand(file->number == files_.size(), "describes file {}, but file {} is the next",
            file->number, files_.size());
     files_.push_back(*file);
     rows_ += file->rows;
   } else if (const auto* const retry = std::get_if<RetryRecord>(&line)) {
-    demand(state_ && retry->number == retries_ + 1, "tells of retry {}, where {} is the next",
+    demand(state_ && retry->number == retries_ + 1, "describes retry {}, but {} is the next",
            retry->number, retries_ + 1);
     retries_ = retry->number;
     before_ = std::exchange(state_, std::nullopt);
@@ -170,26 +172,26 @@ void prove_counts(const Manifest& manifest, const JournalSummary& summary) {
   const JobState& state = manifest.state;
   demand(summary.identity() != nullptr &&
              format_journal_line(*summary.identity()) == format_journal_line(manifest.identity),
-         "tells of another job than {}", kJournalFile);
-  demand(state.shards == summary.files().size(), "counts {} complete files, {} lists {}",
+         "describes another job than {}", kJournalFile);
+  demand(state.shards == summary.files().size(), "counts {} complete files, but {} lists {}",
          state.shards, kJournalFile, summary.files().size());
   demand(state.rows == summary.rows() + state.open_rows &&
              state.open_rows < manifest.identity.shard_rows,
-         "counts {} rows, {} of them in a file that is not complete; {} lists {}", state.rows,
+         "counts {} rows, {} of them in a file that is not complete, but {} lists {}", state.rows,
          state.open_rows, kJournalFile, summary.rows());
-  // What is not there has no length and no sum; what is there is compared with the file.
+  // A file that does not exist has no length and no sum; others are compared with the file.
   const bool no_index = state.index_bytes == 0 && state.index_sum == 0;
   demand(state.open_rows > 0
              ? state.open_bytes > 0 && no_index != OutputLayout(manifest.identity).has_index()
              : state.open_bytes == 0 && state.data_sum == 0 && no_index,
-         "tells of a file with {} rows and {} bytes", state.open_rows, state.open_bytes);
+         "describes a file with {} rows and {} bytes", state.open_rows, state.open_bytes);
   demand((state.failed > 0) == (state.errors_bytes > 0) &&
              (state.failed > 0 || state.errors_sum == Sha256().head()),
-         "tells of {} failed inputs in {} bytes", state.failed, state.errors_bytes);
-  // Killed between the record of a retry and its first line.
+         "describes {} failed inputs in {} bytes", state.failed, state.errors_bytes);
+  // The job was killed between the record of a retry and its first line.
   const bool begins = state.retrying && state.inputs == 0 && state.failed == 0 &&
                       state.retries == summary.retries() + 1 && summary.state() != nullptr;
-  demand(begins || state.retries == summary.retries(), "counts {} retries, {} lists {}",
+  demand(begins || state.retries == summary.retries(), "counts {} retries, but {} lists {}",
          state.retries, kJournalFile, summary.retries());
   demand(state.finished || state.retrying == (state.retries > 0),
          "does not say whether inputs are being tried again");
@@ -198,7 +200,7 @@ void prove_counts(const Manifest& manifest, const JournalSummary& summary) {
     demand_finished(state);
     const JobState* const last = summary.state();
     demand(last != nullptr && last->failed == state.failed && last->errors_sum == state.errors_sum,
-           "the job is finished, but {} does not tell how", kJournalFile);
+           "the job is finished, but {} does not record its end", kJournalFile);
   } else {
     const std::uint64_t before = begins ? summary.rows() : summary.pass_rows();
     demand(state.rows + state.failed == before + state.inputs,
@@ -206,10 +208,10 @@ void prove_counts(const Manifest& manifest, const JournalSummary& summary) {
            state.failed, state.inputs);
   }
   const bool has_first = state.finished || state.retrying;
-  demand(!has_first || first != nullptr, "counts a pass that {} does not list", kJournalFile);
+  demand(!has_first || first != nullptr, "counts a pass, but {} does not list it", kJournalFile);
   demand(state.all_inputs == (has_first ? first->inputs : 0) &&
              state.all_names == (has_first ? first->names : 0),
-         "counts {} inputs in all, {} lists {}", state.all_inputs, kJournalFile,
+         "counts {} inputs in total, but {} lists {}", state.all_inputs, kJournalFile,
          has_first ? first->inputs : 0);
 }
 
@@ -232,7 +234,7 @@ Proof prove(const io::Folder& folder, const Manifest& manifest, OutputLock* lock
   const JournalSummary& summary = proof.summary;
   const bool listed =
       attempt([&] { proof.journal = prove_journal(folder, state, proof.summary, stop); });
-  if (listed) {  // else its counts are those of some of the lines
+  if (listed) {  // otherwise its counts cover only some of the lines
     attempt([&] {
       const std::string problem = finding_of([&] { prove_counts(manifest, summary); });
       demand(problem.empty(), "{}: {}", io::escape((folder / kManifestFile).native()), problem);
@@ -258,7 +260,7 @@ Proof prove(const io::Folder& folder, const Manifest& manifest, OutputLock* lock
   if (state.finished && listed) {
     for (const std::string& name : uncounted_files(folder, layout, state)) {
       attempt([&] {
-        fail("{}: is not part of this output, {} does not count it; remove it",
+        fail("{}: is not part of this output, because {} does not count it; remove it",
              io::escape((folder / name).native()), kManifestFile);
       });
     }
@@ -288,18 +290,18 @@ void prove_unsummed(const io::Folder& folder, const Manifest& manifest, StopFlag
       const StoredFile index(folder, layout.index_file(number));
       here = index.look_at(0, index.size(), stop).lines;
       demand(layout.is_length(data.size(), here),
-             "{}: holds {} bytes, which are not those of the {} rows in its index", data.shown(),
+             "{}: holds {} bytes, which do not match the {} rows in its index", data.shown(),
              data.size(), here);
     } else {
       here = data.look_at(0, data.size(), stop).lines;
     }
     rows += here;
   }
-  demand(rows == state.rows, "{}: its files hold {} rows, where {} counts {}",
+  demand(rows == state.rows, "{}: its files hold {} rows, but {} counts {}",
          io::escape(folder.path().native()), rows, kManifestFile, state.rows);
   const StoredFile errors(folder, kErrorsFile);
   const std::uint64_t failed = errors.look_at(0, errors.size(), stop).lines;
-  demand(failed == state.failed, "{}: holds {} lines, where {} counts {}", errors.shown(), failed,
+  demand(failed == state.failed, "{}: holds {} lines, but {} counts {}", errors.shown(), failed,
          kManifestFile, state.failed);
 }
 
@@ -312,14 +314,15 @@ std::string problem_of_data(const io::Folder& folder, const OutputLayout& layout
   return finding_of([&] {
     const StoredFile data(folder, name);
     demand(layout.is_length(data.size(), file.rows),
-           "{}: holds {} bytes, which are not its {} rows", data.shown(), data.size(), file.rows);
+           "{}: holds {} bytes, which do not match its {} rows", data.shown(), data.size(),
+           file.rows);
     Expected expected{.skipped = layout.header_bytes(), .bytes = data.size(), .sum = file.data_sum};
     if (layout.has_index()) {
       std::string header;
       data.read(0, layout.header_bytes(), stop, [&](std::span<const std::byte> piece) {
         header.append(reinterpret_cast<const char*>(piece.data()), piece.size());
       });
-      demand(header == layout.header(file.rows), "{}: its header is not that of {} rows",
+      demand(header == layout.header(file.rows), "{}: its header does not match {} rows",
              data.shown(), file.rows);
     } else {
       expected.lines = file.rows;

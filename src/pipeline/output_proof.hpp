@@ -1,4 +1,4 @@
-// Whether the files of an output are what its manifest and its checksums say.
+// Proves that the files of an output are what its manifest and its checksums say.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 
 namespace fovea::pipeline {
 
-/// What checksums.jsonl says of an output, up to some byte.
+/// What checksums.jsonl says about an output, up to some byte.
 class JournalSummary {
  public:
   /// Throws fovea::Error when the line cannot follow those before it.
@@ -26,12 +26,12 @@ class JournalSummary {
   /// Null before the first line.
   [[nodiscard]] const JobIdentity* identity() const { return identity_ ? &*identity_ : nullptr; }
   [[nodiscard]] const std::vector<FileRecord>& files() const { return files_; }
-  /// Rows in all `files`, and in those before the pass under way.
+  /// The rows in all `files`, and in those from before the current pass.
   [[nodiscard]] std::uint64_t rows() const { return rows_; }
   [[nodiscard]] std::uint64_t pass_rows() const { return pass_rows_; }
   [[nodiscard]] std::uint64_t retries() const { return retries_; }
-  /// The last state written in the pass under way, those at the end of the pass before it and of
-  /// the first pass; null when there is none.
+  /// The last state of the current pass, the state at the end of the pass before it, and that at
+  /// the end of the first pass; null when there is none.
   [[nodiscard]] const JobState* state() const { return state_ ? &*state_ : nullptr; }
   [[nodiscard]] const JobState* before() const { return before_ ? &*before_ : nullptr; }
   [[nodiscard]] const JobState* first() const { return first_ ? &*first_ : nullptr; }
@@ -47,9 +47,9 @@ class JournalSummary {
   std::optional<JobState> first_;
 };
 
-/// What an earlier run left, with which a later one goes on.
+/// The files of an earlier run, from which a later one resumes.
 struct Proof {
-  // Sums over what is kept of the files that grow.
+  // The sums over the parts of growing files that are kept.
   Sha256 data;
   Sha256 index;
   Sha256 errors;
@@ -57,36 +57,36 @@ struct Proof {
   JournalSummary summary;
 };
 
-/// Reads what `manifest` (of format version 2, with at least one input done) counts and compares.
-/// Complete files that `lock`, where there is one, knows are not read. Throws Interrupted when
-/// `stop` is set. What disagrees is thrown as fovea::Error, the first of it; or, where there is a
-/// list for it, added to `problems`, all of it, and the result is of no use when it grew.
+/// Reads the files that `manifest` (of format version 2, with at least one input done) counts, and
+/// compares them. Complete files that `lock` knows, unless it is null, are not read. Throws
+/// Interrupted when `stop` is set. The first disagreement is thrown as fovea::Error; or, unless
+/// `problems` is null, all of them are added to it, and then the result is not usable.
 [[nodiscard]] Proof prove(const io::Folder& folder, const Manifest& manifest, OutputLock* lock,
                           StopFlag stop, std::vector<std::string>* problems = nullptr);
 
-/// The same for a finished output of format version 1, which has no checksums: lengths and counts
-/// only. Throws the first thing that disagrees.
+/// The same for a finished output of format version 1, which has no checksums: it compares only
+/// lengths and counts. Throws the first disagreement.
 void prove_unsummed(const io::Folder& folder, const Manifest& manifest, StopFlag stop);
 
-/// What is wrong with a complete file of embeddings, or with its index; empty when nothing is.
+/// What is wrong with a complete embeddings file, or with its index; empty when nothing is.
 [[nodiscard]] std::string problem_of_data(const io::Folder& folder, const OutputLayout& layout,
                                           const FileRecord& file, OutputLock* lock, StopFlag stop);
 [[nodiscard]] std::string problem_of_index(const io::Folder& folder, const OutputLayout& layout,
                                            const FileRecord& file, OutputLock* lock, StopFlag stop);
 
-/// Throws how the counts of a manifest contradict themselves or its checksums.
+/// Throws when the counts of a manifest contradict themselves or its checksums.
 void prove_counts(const Manifest& manifest, const JournalSummary& summary);
 
-/// Throws what is wrong with the list of inputs that a retry tries again; `before`: the state at
-/// the end of the pass before it.
+/// Throws when something is wrong with the list of inputs that a retry tries again; `before`: the
+/// state at the end of the pass before it.
 void prove_retried(const io::Folder& folder, const JobState& before, StopFlag stop);
 
-/// Names of files of embeddings and indexes in the folder that the state does not count.
+/// The names of embeddings files and indexes in the folder that the state does not count.
 [[nodiscard]] std::vector<std::string> uncounted_files(const io::Folder& folder,
                                                        const OutputLayout& layout,
                                                        const JobState& state);
 
-/// The message of the fovea::Error that `body` throws, or "". Want of resources and stops are no
+/// The message of the fovea::Error that `body` throws, or "". ResourceError and Interrupted are not
 /// findings and are passed on.
 template <typename Body>
 [[nodiscard]] std::string finding_of(const Body& body) {

@@ -1,4 +1,4 @@
-// Files compared by device and inode number.
+// Compares files by device and inode number.
 #include "pipeline/own_outputs.hpp"
 
 #include <map>
@@ -28,7 +28,7 @@ class OwnOutputs {
       }
       return;
     }
-    std::error_code absent;  // a folder that is to be made holds nothing
+    std::error_code absent;  // a folder that does not exist yet holds nothing
     for (const auto& entry : fs::directory_iterator(output, absent)) {
       const std::string name = entry.path().filename().native();
       if (is_shard_file(name) || name == kManifestFile || name == kJournalFile ||
@@ -43,7 +43,7 @@ class OwnOutputs {
   void refuse(const std::string& input) const {
     refuse_file(input);
     constexpr std::string_view kArray = ".npy";
-    if (input.ends_with(kArray)) {  // whose names and sizes are read too
+    if (input.ends_with(kArray)) {  // whose names and sizes are read, too
       refuse_file(input.substr(0, input.size() - kArray.size()) + ".index.jsonl");
     }
   }
@@ -65,7 +65,7 @@ class OwnOutputs {
     }
     const auto found = files_.find(Identity(info.st_dev, info.st_ino));
     if (found != files_.end()) {
-      fail("{}: is an input of the job, whose output {} would replace it; choose another output",
+      fail("{}: is an input of the job, but its output {} would replace it; choose another output",
            io::escape(path), io::escape(found->second));
     }
   }
@@ -73,8 +73,8 @@ class OwnOutputs {
   std::map<Identity, std::string> files_;
 };
 
-// Names in a list that can be files which a job writes. Others are not looked up, one by one, on
-// what may be a slow disk.
+// Only names that can be files of an output are looked up, because a list may be long and the disk
+// slow.
 bool may_be_output(const std::string& name) {
   return name.ends_with(".npy") || name.ends_with(".jsonl");
 }
@@ -83,7 +83,7 @@ void refuse_in_list(const OwnOutputs& outputs, const std::string& path, bool nul
                     StopFlag stop) {
   struct stat info{};
   if (::stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) {
-    return;  // a pipe is for the job to read
+    return;  // only the job reads a pipe
   }
   LineReader lines(path, null_separated ? '\0' : '\n');
   std::string line;

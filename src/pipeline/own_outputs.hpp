@@ -1,4 +1,4 @@
-// Outputs that are inputs of the same job.
+// Refuses outputs that are inputs of the same job.
 #pragma once
 
 #include <filesystem>

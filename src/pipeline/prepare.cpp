@@ -1,4 +1,4 @@
-// Reading and decoding of one input.
+// Reads and decodes one input.
 #include "pipeline/prepare.hpp"
 
 #include <algorithm>
@@ -15,10 +15,10 @@
 namespace fovea::pipeline {
 namespace {
 
-// A larger file's buffer must not stay with its worker for the whole job.
+// The buffer of a larger file must not stay with its worker for the whole job.
 constexpr std::size_t kKeptBytes = std::size_t{16} << 20;
 
-// One a worker: keeps its buffers from image to image.
+// Each worker has one, which keeps its buffers from image to image.
 class Preparer {
  public:
   explicit Preparer(const PixelLayout& layout)
@@ -61,7 +61,7 @@ class Preparer {
  private:
   void decode_file(const std::string& path, std::span<std::uint8_t> pixels, Slot& slot,
                    const Limits& limits) {
-    // Given back with the memory of a large file, and after a failure too.
+    // Frees the memory of a large file, also after a failure.
     struct Shrink {
       ~Shrink() {
         if (bytes.capacity() > kKeptBytes) {
@@ -89,7 +89,7 @@ class Preparer {
     }
   }
 
-  // A row that cannot be read any more fails as its own input; the others are read nevertheless.
+  // An unreadable row fails as an input of its own; the others are still read.
   void read_row(const Item& item, std::span<std::uint8_t> pixels) {
     const std::span<std::uint8_t> row = resize_into(pixels);
     item.array->read(item.number * row.size(), row);
@@ -108,7 +108,7 @@ class Preparer {
     }
   }
 
-  // Whether resized pixels are what is asked for, with no patches to be cut.
+  // Whether plain resized pixels are requested, without cutting patches.
   [[nodiscard]] bool is_direct() const { return layout_.patch == 0; }
   [[nodiscard]] std::span<std::uint8_t> resize_into(std::span<std::uint8_t> pixels) {
     return is_direct() ? pixels : std::span(resized_);

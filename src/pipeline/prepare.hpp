@@ -1,4 +1,4 @@
-// From an input to the pixels that the model takes: read, decode, resize, cut into patches.
+// Turns an input into the pixels that the model takes: reads, decodes, resizes, cuts into patches.
 #pragma once
 
 #include <cstddef>
@@ -16,14 +16,15 @@ struct PixelLayout {
   /// Side of a patch: uint8 [patches, patch, patch, 3]; 0: uint8 [height, width, 3].
   int patch = 0;
 
-  /// Bytes of one image.
+  /// Bytes per image.
   [[nodiscard]] std::size_t image_bytes() const;
 };
 
 /// Makes the function that a Loader's worker calls for each input.
 [[nodiscard]] std::function<Prepare()> make_prepare(const PixelLayout& layout);
 
-/// Deterministic noise: image `number` is the same in every run and on every machine.
+/// Fills an image with deterministic noise: image `number` is the same in every run and on every
+/// machine.
 void fill_synthetic(std::uint64_t number, std::span<std::uint8_t> pixels);
 
 }  // namespace fovea::pipeline

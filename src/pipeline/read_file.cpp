@@ -15,8 +15,7 @@ namespace fovea::pipeline {
 
 MemoryPool::Lease take_encoded(std::size_t bytes, const Limits& limits) {
   if (bytes > kMaxEncodedBytes) {
-    fail("holds {} bytes, more than the {} of the largest image that is read", bytes,
-         kMaxEncodedBytes);
+    fail("holds {} bytes, more than the limit of {} for an image", bytes, kMaxEncodedBytes);
   }
   if (limits.encoded == nullptr) {
     return {};
@@ -37,7 +36,7 @@ MemoryPool::Lease read_file(const std::string& path, std::vector<std::byte>& byt
   MemoryPool::Lease lease = take_encoded(size, limits);
   // One byte more than expected, so that the end is seen without another round of growing.
   bytes.resize(size + 1);
-  // Of files that are made while they are read, such as those in /proc, the size is said to be 0.
+  // Files that are generated while they are read, such as those in /proc, have a size of 0.
   constexpr std::size_t kUnknownSize = std::size_t{1} << 20;
   constexpr std::size_t kChunk = std::size_t{4} << 20;
   const std::size_t most = std::max(size, kUnknownSize);

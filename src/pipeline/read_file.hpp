@@ -9,17 +9,18 @@
 
 namespace fovea::pipeline {
 
-/// Larger files and archive members are refused: no image of an acceptable size needs as much.
+/// Larger files and archive members are refused, because no image of an acceptable size needs as
+/// much.
 inline constexpr std::size_t kMaxEncodedBytes = std::size_t{1} << 30;
 
-/// Takes the memory for an encoded image of `bytes` from limits.encoded, waiting for it. Throws
-/// fovea::Error when that is more than kMaxEncodedBytes or than the whole pool.
+/// Takes the memory for an encoded image of `bytes` from limits.encoded, and waits until it is
+/// free. Throws fovea::Error when that is more than kMaxEncodedBytes or than the whole pool.
 [[nodiscard]] MemoryPool::Lease take_encoded(std::size_t bytes, const Limits& limits);
 
-/// Reads the whole file into `bytes`, whose memory the result stands for. Throws fovea::Error with
-/// the reason, without the name, when it cannot be read, is no regular file (never blocks on a pipe
-/// or device), is empty, or is larger than take_encoded() allows; ResourceError when the machine
-/// lacks descriptors or memory; Interrupted.
+/// Reads the whole file into `bytes`; the result holds the memory for it. Throws fovea::Error with
+/// the reason, without the name, when it cannot be read, is not a regular file (never blocks on a
+/// pipe or device), is empty, or is larger than take_encoded() allows; ResourceError when the
+/// machine lacks descriptors or memory; Interrupted.
 [[nodiscard]] MemoryPool::Lease read_file(const std::string& path, std::vector<std::byte>& bytes,
                                           const Limits& limits = {});
 

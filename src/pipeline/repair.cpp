@@ -1,4 +1,4 @@
-// Which of the states in manifest.json and checksums.jsonl the other files prove.
+// Finds the states in manifest.json and checksums.jsonl that the other files prove.
 #include "pipeline/repair.hpp"
 
 #include <algorithm>
@@ -23,7 +23,7 @@
 namespace fovea::pipeline {
 namespace {
 
-// A state that the job may go back to, and how much of the journal goes with it.
+// A state to which the job may go back, and the part of the journal that belongs to it.
 struct Candidate {
   JobState state;
   std::size_t journal_size = 0;
@@ -34,7 +34,7 @@ bool same_job(const JobIdentity& a, const JobIdentity& b) {
   return format_journal_line(a) == format_journal_line(b);
 }
 
-// The file that is meant: one that a finished job left, or one that grew.
+// The name under which the file is: that of a finished file, or of a growing one.
 std::string found_as(const io::Folder& folder, const std::string& name, bool finished) {
   return finished && folder.has(name) ? name : io::PartialFile::left_as(folder, name);
 }
@@ -70,7 +70,7 @@ class JournalReader {
         }
       });
     });
-    // In the order of the job, which the manifest's state may not have come in.
+    // Sorts by the progress of the job, because the state of the manifest may be out of order.
     std::ranges::sort(candidates_, {}, [](const Candidate& candidate) {
       const JobState& s = candidate.state;
       return std::tuple(s.shards, s.open_rows, s.inputs, candidate.journal_size);
@@ -86,7 +86,7 @@ class JournalReader {
   [[nodiscard]] bool finished() const { return manifest_ && manifest_->state.finished; }
 
  private:
-  // Which job it is, and whether the manifest is of the same output.
+  // Finds out which job it is, and whether the manifest is of the same output.
   void look_at(const StoredFile& file, const std::optional<Manifest>& there, StopFlag stop) {
     bool damaged = false;
     file.each_line(file.size(), stop, [&](std::string_view text, std::uint64_t /*number*/) {
@@ -112,7 +112,7 @@ class JournalReader {
     summary_.add(line);
     text_ += format_journal_line(line);
     if (std::holds_alternative<RetryRecord>(line)) {
-      candidates_.clear();  // the errors of the pass before are not kept
+      candidates_.clear();  // the errors of the previous pass are not kept
       take_retry(*summary_.before());
     } else if (std::holds_alternative<JobState>(line)) {
       take_state(*summary_.state());
@@ -247,7 +247,7 @@ class Planner {
     return good;
   }
 
-  // The errors of a pass are lost when the next one begins, so it is the last pass or none.
+  // The errors of a pass are lost when the next one begins, so only the last pass can be kept.
   [[nodiscard]] bool is_of_last_pass(const JobState& state) const {
     const std::optional<Manifest>& there = journal_.manifest();
     return there ? state.retries == there->state.retries
@@ -262,7 +262,7 @@ class Planner {
                                finding_of([&] { prove_retried(folder_, *before, stop_); }).empty());
   }
 
-  // The last that all files prove.
+  // The last state that all files prove.
   [[nodiscard]] const Candidate* find_best() const {
     Wanted wanted;
     for (const Candidate& candidate : journal_.candidates()) {
@@ -324,12 +324,12 @@ void carry_out(const RepairPlan& plan, const std::shared_ptr<const io::Folder>& 
       io::fail_with_errno(*folder / mend.name, "mend");
     }
   }
-  if (plan.manifest.state.finished) {  // else the job does so when it goes on
+  if (plan.manifest.state.finished) {  // otherwise the job does so when it resumes
     for (const std::string& name : uncounted_files(*folder, layout, plan.manifest.state)) {
       folder->remove(name);
     }
   }
-  // Where the job, going on or called done, looks for it first.
+  // The job, resumed or finished, looks for the file here first.
   io::write_file_atomically(
       folder, plan.manifest.state.finished ? kJournalFile : partial(kJournalFile), plan.journal);
   io::write_file_atomically(folder, kManifestFile, format_manifest(plan.manifest));

@@ -1,4 +1,4 @@
-// Going back to the last state of a damaged output that its files prove.
+// Repairs a damaged output by going back to the last state that its files prove.
 #pragma once
 
 #include <memory>
@@ -13,11 +13,11 @@
 
 namespace fovea::pipeline {
 
-/// What a repair would write.
+/// The changes that a repair would make.
 struct RepairPlan {
   Manifest manifest;
   std::string journal;
-  /// Complete files with all that was written, but for a header, or with more after it.
+  /// Complete files whose content is whole, except for the header or for bytes after it.
   struct Mend {
     std::string name;
     std::uint64_t bytes = 0;
@@ -26,13 +26,13 @@ struct RepairPlan {
   std::vector<Mend> mends;
 };
 
-/// The plan that keeps the most rows, or nothing when no row is proven. `there`: the manifest, when
-/// it can be read. Reads whatever it has to; throws Interrupted when `stop` is set.
+/// The plan that keeps the most rows, or nothing when no row is proven. `there`: the manifest, if
+/// it is readable. Reads all files that it needs; throws Interrupted when `stop` is set.
 [[nodiscard]] std::optional<RepairPlan> plan_repair(const io::Folder& folder,
                                                     const std::optional<Manifest>& there,
                                                     StopFlag stop);
 
-/// Writes what is planned. Killed in between, it leaves an output that can be repaired again.
+/// Carries out the plan. If it is killed, the output can be repaired again.
 void carry_out(const RepairPlan& plan, const std::shared_ptr<const io::Folder>& folder);
 
 }  // namespace fovea::pipeline

@@ -38,7 +38,7 @@ class Counter {
     try {
       thread_ = std::thread([this, count = options.count_inputs, &meter] { work(count, meter); });
     } catch (const std::system_error&) {
-      return;  // without a thread for it there is no estimate of the time left, and no harm
+      return;  // without the thread there is only no estimate of the time left
     }
   }
   ~Counter() {
@@ -59,7 +59,7 @@ class Counter {
         meter.set_total(*total);
       }
     } catch (const std::exception&) {
-      return;  // likewise; the job meets the same error and tells it
+      return;  // the job meets the same error and reports it
     }
   }
 
@@ -89,10 +89,10 @@ class Run {
         options_.control.stop, [this] { loader_.stop(); });
     std::exception_ptr error;
     try {
-      loader_.start(make_prepare);  // last: there may be fewer of these threads, not of the others
+      loader_.start(make_prepare);  // started last, because only these threads may be fewer
       run_batches(make_encode);
     } catch (const Interrupted&) {
-      error = nullptr;  // it ends as when there are no more inputs
+      error = nullptr;  // the job ends as at the end of the inputs
     } catch (...) {
       error = std::current_exception();
     }
@@ -161,8 +161,8 @@ class Run {
     batch.stored = std::span(batch.converted).first(kept * row_bytes);
   }
 
-  // Throws when they are too many: before the batch is written, so that a later run finds the job
-  // as it was.
+  // Throws when too many inputs failed, before the batch is written, so that a later run finds the
+  // job as it was.
   void count_failures(const Batch& batch) {
     meter_.add(batch.rows, 0);
     for (const Slot& slot : std::span(batch.slots).first(batch.count)) {
@@ -175,7 +175,7 @@ class Run {
         if (*options_.max_errors == 0) {
           fail("{}: {}", failure.source, failure.error);
         }
-        fail("more than {} inputs failed, the last one {}: {}", *options_.max_errors,
+        fail("more than {} inputs failed; the last one is {}: {}", *options_.max_errors,
              failure.source, failure.error);
       }
       if (options_.control.on_failure) {
@@ -215,7 +215,7 @@ bool store_embedding(std::span<const float> embedding, bool normalize, OutputDTy
                      std::byte* stored) {
   const double squares = squared_length(embedding);
   const double length = std::sqrt(squares);
-  // NaN and infinity in any element come through the sum.
+  // NaN and infinity in any element propagate through the sum.
   if (!std::isfinite(squares) || (normalize && length == 0)) {
     return false;
   }

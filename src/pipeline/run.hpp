@@ -1,4 +1,4 @@
-// run_job: inputs through the loader, the encoder and the writer, with all three at work at once.
+// run_job: passes inputs through the loader, the encoder and the writer, which all work at once.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@
 
 namespace fovea::pipeline {
 
-/// patches [images, bytes of an image] to embeddings float32 [images, dimension]. Throws
-/// Interrupted when it is stopped before it is done.
+/// Turns patches [images, bytes per image] into embeddings float32 [images, dimension]. Throws
+/// Interrupted when it is stopped early.
 using Encode = std::function<void(std::span<const std::uint8_t> patches, std::int64_t images,
                                   std::span<float> embeddings)>;
 
@@ -25,8 +25,8 @@ struct RunOptions {
   std::optional<std::uint64_t> max_errors;
   std::uint64_t rows_before = 0;  // of earlier runs on the output
   std::uint64_t failed_before = 0;
-  /// Counts the inputs for the estimate of the time left, in a thread of its own; gives up when
-  /// the flag is set. Empty: not to be counted.
+  /// Counts the inputs for the estimate of the time left, in a separate thread, until the flag is
+  /// set. Empty: inputs are not counted.
   std::function<std::optional<std::uint64_t>(StopFlag stop)> count_inputs;
   JobControl control;
 };
@@ -42,7 +42,7 @@ struct RunOptions {
                                 const std::function<Encode()>& make_encode, Output& output);
 
 /// Scales an embedding to length 1 (norm in float64) when `normalize`, and stores it as `dtype`.
-/// False, with nothing promised about `stored`, when a stored number would not be finite.
+/// False, with `stored` undefined, when a stored number would not be finite.
 [[nodiscard]] bool store_embedding(std::span<const float> embedding, bool normalize,
                                    OutputDType dtype, std::byte* stored);
 

@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kDigestBytes = 32;
 
 std::array<unsigned char, kDigestBytes> digest_of(const EVP_MD_CTX* context) {
-  // A copy is finished, so that the original can go on.
+  // Finishes a copy, so that the original can continue.
   const std::unique_ptr<EVP_MD_CTX, void (*)(EVP_MD_CTX*)> copy(EVP_MD_CTX_new(), EVP_MD_CTX_free);
   std::array<unsigned char, kDigestBytes> digest{};
   if (!copy || EVP_MD_CTX_copy_ex(copy.get(), context) != 1 ||

@@ -1,4 +1,4 @@
-// Sha256: a running hash, on OpenSSL's.
+// Sha256: a running hash, by OpenSSL.
 #pragma once
 
 #include <cstddef>
@@ -19,13 +19,13 @@ class Sha256 {
   void add(std::span<const std::byte> bytes);
   void add(std::string_view text) { add(std::as_bytes(std::span(text))); }
 
-  /// Of what was added so far, in hexadecimal; more can be added afterwards.
+  /// The hash of everything added so far, in hexadecimal; more can be added afterwards.
   [[nodiscard]] std::string hex() const;
 
   /// The first 16 hexadecimal digits of that as a number: enough to notice a change.
   [[nodiscard]] std::uint64_t head() const;
 
-  /// head() of a text.
+  /// The head() of a text.
   [[nodiscard]] static std::uint64_t head_of(std::string_view text);
 
  private:

@@ -1,4 +1,4 @@
-// What all sources share: a source that breaks is one failed input.
+// The code that all sources share: a source that breaks is one failed input.
 #include "pipeline/source.hpp"
 
 #include <utility>

@@ -1,4 +1,4 @@
-// Source: the inputs of a job, one after the other, each a name and where its bytes are.
+// Source: the inputs of a job, one after the other, each with a name and the place of its bytes.
 #pragma once
 
 #include <cstddef>
@@ -19,13 +19,13 @@
 
 namespace fovea::pipeline {
 
-/// What reading and decoding inputs may take: time, until `stop` is set, and memory. A pool that is
-/// null limits nothing. Whoever takes from both pools takes from `encoded` first, so that no two
-/// wait for each other.
+/// The limits on reading and decoding inputs: time, until `stop` is set, and memory. A null pool
+/// limits nothing. Code that takes from both pools takes from `encoded` first, so that no two
+/// threads wait for each other.
 struct Limits {
   StopFlag stop{};
   MemoryPool* encoded = nullptr;  // for the bytes of encoded images
-  MemoryPool* decoded = nullptr;  // for what decoding them allocates: DecodeOptions::memory
+  MemoryPool* decoded = nullptr;  // for the memory of decoding: DecodeOptions::memory
 };
 
 /// One input. Names are bytes, exactly as given or found; a tar member is "x.tar#key.jpg".
@@ -37,13 +37,13 @@ struct Item {
     kPixels,     // resized pixels, row `number` of `array`
     kImage,      // pixels of any size, `pixels`
     kSynthetic,  // pixels made from `number`
-    kFailed,     // no image: `error` says why
+    kFailed,     // not an image; `error` says why
   };
   Kind kind = Kind::kFile;
   std::string name;
   MemoryPool::Lease memory;  // of `bytes`
   std::vector<std::byte> bytes;
-  std::span<const std::byte> encoded;        // outlives the job
+  std::span<const std::byte> encoded;        // must outlive the job
   std::span<const std::uint8_t> pixels;      // uint8 [height, width, 3]
   std::shared_ptr<const io::NpyFile> array;  // uint8 [n, height, width, 3] of the model's size
   std::uint64_t number = 0;
@@ -53,10 +53,9 @@ struct Item {
 };
 
 /// Lists inputs in their order, lazily. Not thread-safe.
-/// What a name stands for may be unreadable: that is an Item of kind kFailed, never an exception.
-/// A source that breaks off in the middle (a damaged archive, an index with a line too few) gives
-/// one such item under its own name, and ends. Exceptions are for what ends the job: Interrupted,
-/// ResourceError, and inputs that are used wrongly.
+/// An unreadable input is an Item of kind kFailed, never an exception. A source that is damaged in
+/// the middle (an archive, an index that lacks a line) gives one such item under its own name, and
+/// ends. Exceptions end the job: Interrupted, ResourceError, and wrong usage of inputs.
 class Source {
  public:
   virtual ~Source() = default;
@@ -67,12 +66,12 @@ class Source {
   /// it waits or works.
   bool next(Item& item, StopFlag stop = {});
 
-  /// Reads the bytes of the item that next() gave last, where they do not stay reachable (tar
-  /// members). Without it they are skipped. Turns the item into kFailed when they are damaged.
+  /// Reads the bytes of the last item of next() when they do not stay reachable (tar members). They
+  /// are skipped otherwise. Turns the item into kFailed when they are damaged.
   void load(Item& item, const Limits& limits = {});
 
  protected:
-  /// `name`: of the file behind this source; empty for one that only joins others.
+  /// `name`: the file behind this source; empty for a source that only joins others.
   explicit Source(std::string name = {}) : name_(std::move(name)) {}
   [[nodiscard]] const std::string& name() const { return name_; }
 
@@ -91,13 +90,13 @@ class Source {
 /// any case).
 [[nodiscard]] bool has_image_extension(std::string_view name);
 
-/// The inputs of a job, see fovea/job.hpp for what an input may be. Throws fovea::Error when an
-/// input named by itself does not exist, or is used wrongly.
+/// The inputs of a job; fovea/job.hpp describes them. Throws fovea::Error when an input of the
+/// command line does not exist or is used wrongly.
 [[nodiscard]] std::unique_ptr<Source> make_source(const InputOptions& options,
                                                   const Preprocessing& preprocessing);
 
-/// How many inputs this shard of the job has. Nothing when they cannot be counted without reading
-/// them (archives, the standard input), or when `stop` was set meanwhile.
+/// The number of inputs of this shard of the job. Nothing when they cannot be counted without
+/// reading them (archives, the standard input), or when `stop` was set meanwhile.
 [[nodiscard]] std::optional<std::uint64_t> count_inputs(const InputOptions& options,
                                                         const Preprocessing& preprocessing,
                                                         StopFlag stop);
@@ -108,7 +107,7 @@ class Source {
 [[nodiscard]] std::unique_ptr<Source> make_folder_source(std::string path);
 /// Members of an archive. `image_key`: see InputOptions.
 [[nodiscard]] std::unique_ptr<Source> make_tar_source(std::string path, std::string image_key);
-/// The same on an archive in memory, which must outlive the source.
+/// The same for an archive in memory, which must outlive the source.
 [[nodiscard]] std::unique_ptr<Source> make_tar_source(std::string name,
                                                       std::span<const std::byte> archive,
                                                       std::string image_key);

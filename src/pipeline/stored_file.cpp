@@ -71,7 +71,7 @@ void StoredFile::each_line(
     std::uint64_t to, StopFlag stop,
     const std::function<void(std::string_view line, std::uint64_t number)>& take) const {
   constexpr std::size_t kLongestLine = std::size_t{64} << 20;
-  std::string begun;  // of a line that goes on in the next piece
+  std::string begun;  // the first part of a line that continues in the next piece
   std::uint64_t number = 1;
   read(0, to, stop, [&](std::span<const std::byte> piece) {
     std::string_view rest(reinterpret_cast<const char*>(piece.data()), piece.size());
@@ -93,7 +93,7 @@ void StoredFile::each_line(
 
 std::string StoredFile::text(std::uint64_t most) const {
   if (size() > most) {
-    fail("{}: holds {} bytes, where at most {} are expected", shown_, size(), most);
+    fail("{}: holds {} bytes, but at most {} are expected", shown_, size(), most);
   }
   std::string text;
   read(0, size(), {}, [&](std::span<const std::byte> piece) {

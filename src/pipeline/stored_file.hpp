@@ -23,7 +23,7 @@ class StoredFile {
   StoredFile(const io::Folder& folder, const std::string& name);
 
   [[nodiscard]] std::uint64_t size() const { return file_.size(); }
-  /// What stat(2) said when it was opened.
+  /// The result of stat(2) when it was opened.
   [[nodiscard]] const struct stat& info() const { return info_; }
   /// The path as messages show it.
   [[nodiscard]] const std::string& shown() const { return shown_; }
@@ -33,17 +33,17 @@ class StoredFile {
     std::uint64_t lines = 0;  // newlines
     bool whole = true;        // the last byte is a newline, or there is none
   };
-  /// Looks at bytes [from, to). Throws Interrupted when `stop` is set meanwhile.
+  /// Examines bytes [from, to). Throws Interrupted when `stop` is set meanwhile.
   [[nodiscard]] Content look_at(std::uint64_t from, std::uint64_t to, StopFlag stop) const;
 
-  /// Sha256::head() of bytes [from, end) for each of `ends`, which ascend; fewer where the file is
-  /// too short for the rest.
+  /// Sha256::head() of bytes [from, end) for each of `ends`, which ascend; fewer results when the
+  /// file is too short.
   [[nodiscard]] std::vector<std::uint64_t> sums(std::uint64_t from,
                                                 const std::vector<std::uint64_t>& ends,
                                                 StopFlag stop) const;
 
-  /// The lines that begin before byte `to`, without their newlines, and their numbers from 1. A
-  /// line is read into memory, so one of over 64 MiB, which none of ours is, is an error.
+  /// Calls with each line that begins before byte `to`, without its newline, and its number from 1.
+  /// A line is read into memory, so one of over 64 MiB, which Fovea never writes, is an error.
   void each_line(
       std::uint64_t to, StopFlag stop,
       const std::function<void(std::string_view line, std::uint64_t number)>& take) const;
@@ -52,7 +52,7 @@ class StoredFile {
   void read(std::uint64_t from, std::uint64_t to, StopFlag stop,
             const std::function<void(std::span<const std::byte>)>& take) const;
 
-  /// A short file as a text; longer than `most` is an error.
+  /// A short file as a text. A file longer than `most` bytes is an error.
   [[nodiscard]] std::string text(std::uint64_t most) const;
 
  private:

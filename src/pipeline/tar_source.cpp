@@ -1,4 +1,4 @@
-// Images in tar archives, plain or compressed, by libarchive.
+// Lists images in tar archives, plain or compressed, through libarchive.
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
@@ -24,7 +24,7 @@ namespace fovea::pipeline {
 namespace {
 
 // Feeds libarchive. Its own file reader may seek past the end of a truncated archive and then see
-// a clean end; this one never skips further than the file goes, so that every loss is noticed.
+// a clean end; this one never skips beyond the end of the file, so that every loss is noticed.
 class Feed {
  public:
   Feed() = default;
@@ -133,7 +133,7 @@ class TarSource final : public Source {
       fail_for_resources("{}: not enough memory to read the archive", io::escape(name()));
     }
     archive* reader = archive_.get();
-    // Not all that the library knows: some of its filters run other programs.
+    // Only some of the filters of the library are enabled, because others run programs.
     archive_read_support_filter_gzip(reader);
     archive_read_support_filter_bzip2(reader);
     archive_read_support_filter_xz(reader);
@@ -155,9 +155,9 @@ class TarSource final : public Source {
     }
   }
 
-  // A member that is not wanted, or what was left of one: nothing in an archive that can be
-  // seeked in. One that must be decompressed is passed over block by block, so that a stopped job
-  // need not wait for its end.
+  // Skips a member that is not wanted, or the rest of one. This costs nothing in an archive that
+  // can seek. A compressed one is read block by block, so that a stopped job need not wait for its
+  // end.
   void skip_member(StopFlag stop) {
     const void* data = nullptr;
     std::size_t size = 0;
@@ -168,8 +168,8 @@ class TarSource final : public Source {
     }
   }
 
-  // Decompressing must be worth the archive's size: a few megabytes of zeros, well packed, are
-  // terabytes. Told by positions, which are the same whether members are read or skipped.
+  // Bounds the decompressed size by the archive's size, because a few megabytes can unpack to
+  // terabytes of zeros. Positions decide, which are the same whether members are read or skipped.
   void check_expansion(la_int64_t member_size) const {
     constexpr std::uint64_t kAlways = std::uint64_t{1} << 30;
     constexpr std::uint64_t kTimes = 100;
@@ -199,7 +199,7 @@ class TarSource final : public Source {
       if (result == ARCHIVE_EOF) {
         return false;
       }
-      // A warning is about a name or attribute that does not convert; the member is there.
+      // A warning concerns a name or attribute that does not convert; the member itself is usable.
       if (result != ARCHIVE_OK && result != ARCHIVE_WARN) {
         fail_archive("read the archive");
       }
@@ -227,7 +227,7 @@ class TarSource final : public Source {
     }
   }
 
-  // Links have no content of their own; what they lead to may be anywhere.
+  // Links have no content of their own, and their targets may be anywhere.
   static std::string why_no_file(archive_entry& entry) {
     const auto name_of = [](const char* target) {
       return io::escape(target == nullptr ? "" : target);
@@ -241,11 +241,10 @@ class TarSource final : public Source {
     if (archive_entry_filetype(&entry) == AE_IFLNK) {
       return fmt::format(
           "is a symbolic link to \"{}\"; make the archive with tar --dereference, or extract it "
-          "and "
-          "name the folder",
+          "and name the folder",
           name_of(archive_entry_symlink(&entry)));
     }
-    return "is no regular file";
+    return "is not a regular file";
   }
 
   [[nodiscard]] bool wanted(std::string_view path) const {
@@ -272,7 +271,7 @@ class TarSource final : public Source {
     std::vector<std::byte>& bytes = item.bytes;
     const auto size = static_cast<std::size_t>(std::max<la_int64_t>(size_, 0));
     item.memory = take_encoded(size, limits);
-    // The header's size is a claim: memory grows with what is really there.
+    // The header may claim any size, so memory grows with the bytes that really come.
     constexpr std::size_t kChunk = std::size_t{1} << 20;
     std::size_t have = 0;
     for (;;) {
@@ -303,7 +302,7 @@ class TarSource final : public Source {
   std::unique_ptr<archive, Close> archive_;
   bool is_compressed_ = false;
   bool in_member_ = false;
-  std::string last_;  // path of the last member seen
+  std::string last_;  // the path of the last member that was read
   la_int64_t size_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// Writer: a hand-over of one batch to a thread.
+// Writer: hands one batch at a time over to a thread.
 #include "pipeline/writer.hpp"
 
 #include <chrono>
@@ -74,7 +74,7 @@ void Writer::work() {
       error_ = std::current_exception();
     }
     changed_.notify_all();
-    loader_.stop();  // whoever waits for a batch that will not come back
+    loader_.stop();  // wakes those who wait for a batch that will not come back
   }
 }
 

@@ -19,11 +19,12 @@ class Writer {
   Writer(const Writer&) = delete;
   Writer& operator=(const Writer&) = delete;
 
-  /// Hands over the next batch, after the one before it was taken up. Rethrows what stopped the
-  /// writer, after which nothing more is written.
+  /// Hands over the next batch, once the writer has taken the one before it. Rethrows the error
+  /// that stopped the writer, after which nothing more is written.
   void push(Batch& batch);
 
-  /// Waits until all is written. Rethrows what stopped the writer. Call once, last.
+  /// Waits until everything is written. Rethrows the error that stopped the writer. To be called
+  /// once, last.
   void close();
 
  private:

@@ -1,4 +1,4 @@
-// Rounds the layers, several at a time, and hands them to the file.
+// Rounds the layers, several at a time, and writes them to the file.
 #include "quantize/calibrator.hpp"
 
 #include <algorithm>
@@ -14,12 +14,12 @@
 namespace fovea::quantize {
 namespace {
 
-// Room above the largest activation seen: other photos may go a little further. In e4m3, whose
-// steps grow with the numbers, it costs nothing.
+// Headroom above the largest activation seen, because other photos may have slightly larger ones.
+// It costs nothing in e4m3, whose steps grow with the numbers.
 constexpr float kInt8Headroom = 1.1F;
 constexpr float kE4M3Headroom = 2.0F;
 
-/// What a stored 8-bit input is multiplied by, where norms do not give each row a scale of its own.
+/// The factor of a stored 8-bit input, where norms do not give each row its own scale.
 float input_scale(const InputStatistics& inputs, DType numbers) {
   const float peak = std::ranges::max(inputs.peaks);
   if (numbers == DType::kI8) {
@@ -38,7 +38,7 @@ void round_and_write(const model::Checkpoint& checkpoint, const Observations& ob
   std::vector<RoundedLayer> rounded(count * kPlaces);
   std::vector<std::vector<float>> divisors(count * kPlaces);
   std::vector<model::LayerToStore> layers(count * kPlaces);
-  // The largest layers first, so that none is left for the end.
+  // The largest layers come first, so that none of them runs alone at the end.
   pool.parallel_for(rounded.size(), [&](std::size_t task, int /*worker*/) {
     const std::size_t index = task % count;
     const std::size_t place = kPlaces - 1 - task / count;
@@ -56,7 +56,7 @@ void round_and_write(const model::Checkpoint& checkpoint, const Observations& ob
     if (name == model::kPlaceOfStaticInputs) {
       rounded[at] = round_layer(weight, parameters.bias.span(), inputs, numbers);
       layers[at].input_scale = input_scale(inputs, numbers);
-    } else {  // a norm stands before it, which may divide its columns at no cost
+    } else {  // the norm before it can divide its columns at no cost
       divisors[at] = balancing_divisors(weight, inputs);
       for (std::size_t i = 0; i < weight.size(); ++i) {
         weight[i] *= divisors[at][i % inputs.width];

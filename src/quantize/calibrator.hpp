@@ -1,4 +1,4 @@
-// From a model and pixels to the file of 8-bit weights.
+// Turns a model and what was observed of it into the file of 8-bit weights.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace fovea::quantize {
 
-/// Rounds every calibrated layer of `checkpoint` by what was observed, and writes the file.
+/// Rounds every calibrated layer of `checkpoint` by the observations, and writes the file.
 void round_and_write(const model::Checkpoint& checkpoint, const Observations& observations,
                      Precision precision, std::int64_t images, ThreadPool& pool);
 

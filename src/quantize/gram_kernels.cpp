@@ -1,5 +1,5 @@
-// Gram matrices in tiles of 4 rows by 3 vectors, whose 12 sums and 4 operands fill AVX2's 16
-// registers; dot products of eight rows with one, which is then loaded once.
+// Gram matrices are computed in tiles of 4 rows by 3 vectors, whose 12 sums and 4 operands fill
+// AVX2's 16 registers; dot products take eight rows with one, which is then loaded once.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "quantize/gram_kernels.cpp"
 #include "quantize/gram_kernels.hpp"
@@ -80,7 +80,7 @@ HWY_INLINE void gram_element(const float* x, std::size_t rows, std::size_t width
   gram[i * width + j] += sum;
 }
 
-// Tiles may reach above the diagonal; nobody reads what they put there.
+// Tiles may reach above the diagonal; their values there are never read.
 void all_gram(const float* x, std::size_t rows, std::size_t width, float* gram) {
   constexpr std::size_t kTileRows = 4;
   const std::size_t tile_columns = 3 * hn::Lanes(Tag());

@@ -1,4 +1,4 @@
-// The vectorised loops of calibration, with the best instructions of the CPU at hand.
+// The vectorised loops of calibration, which use the best instructions of the CPU.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@ void add_gram(const float* x, std::size_t rows, std::size_t width, float* gram);
 /// Sum of a[i] * b[i].
 [[nodiscard]] float dot(const float* a, const float* b, std::size_t count);
 
-/// Rows that dot_rows takes at a time.
+/// The number of rows that dot_rows takes at a time.
 inline constexpr std::size_t kDotRows = 8;
 
 /// out[r] = dot of row r of `rows` (kDotRows of them, `stride` apart) with b.

@@ -49,7 +49,7 @@ class ObservingExecutor final : public ops::Executor {
   const std::vector<std::string>& places_;
   ImageRange images_;
   Observations& observations_;
-  std::map<std::string, std::size_t> seen_;  // calls so far: the layer's number
+  std::map<std::string, std::size_t> seen_;  // calls per place so far, which number the layers
 };
 
 class ObservingBackend final : public ops::Backend {
@@ -70,7 +70,7 @@ class ObservingBackend final : public ops::Backend {
     return inner_->can_run(problem);
   }
   [[nodiscard]] std::string can_run(const ops::LinearProblem& problem) const override {
-    return problem.norm ? "what the layer reads is observed, so its norm comes before it"
+    return problem.norm ? "the inputs of the layer are observed, so its norm must come before it"
                         : inner_->can_run(problem);
   }
   [[nodiscard]] std::string can_run(const ops::AttentionProblem& problem) const override {
@@ -135,7 +135,7 @@ class ObservingBackend final : public ops::Backend {
 void Observations::add(const std::string& place, std::size_t layer, const ImageRange& images,
                        const ConstTensorView& input) {
   if (input.dtype != DType::kF32) {
-    fail("calibration needs f32 activations, {} reads {}", place, to_string(input.dtype));
+    fail("calibration needs f32 activations, but {} reads {}", place, to_string(input.dtype));
   }
   const auto rows = static_cast<std::size_t>(input.shape[0]);
   const auto width = static_cast<std::size_t>(input.shape[1]);
@@ -187,7 +187,7 @@ const InputStatistics& Observations::at(const std::string& place, std::size_t la
       return entry->second.statistics;
     }
   }
-  fail("calibration: nothing was seen of {} in layer {}", place, layer);
+  fail("calibration: no inputs of {} in layer {} were observed", place, layer);
 }
 
 std::unique_ptr<ops::Backend> observe(std::unique_ptr<ops::Backend> inner,

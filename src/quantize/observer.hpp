@@ -1,4 +1,4 @@
-// Observer: a backend that passes everything on and notes what the linear layers read.
+// Observer: a backend that passes all calls on and records what the linear layers read.
 #pragma once
 
 #include <condition_variable>

@@ -1,4 +1,4 @@
-// Column order, factorisation, rounding with feedback, and the bias's correction.
+// Column order, factorisation, rounding with feedback, and the correction of the bias.
 #include "quantize/rounding.hpp"
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 namespace fovea::quantize {
 namespace {
 
-// Added to the diagonal, as a share of its mean: keeps the factors tame where inputs hardly vary.
+// Added to the diagonal, as a share of its mean: bounds the factors where inputs hardly vary.
 constexpr double kDamping = 0.01;
 constexpr float kInt8Max = 127.0F;
 
@@ -49,7 +49,7 @@ void factor(AlignedBuffer<float>& matrix, std::size_t width) {
     const float* const row = matrix.data() + j * width + j + 1;
     const float square = matrix[j * width + j] - dot(row, row, tail);
     if (!(square > 0)) {
-      fail("calibration: the inputs' covariance is not positive at column {}", j);
+      fail("calibration: the covariance of the inputs is not positive at column {}", j);
     }
     const float diagonal = std::sqrt(square);
     matrix[j * width + j] = diagonal;
@@ -107,11 +107,13 @@ RoundedLayer round_layer(std::span<const float> weight, std::span<const float> b
   const std::size_t width = inputs.width;
   const std::size_t outputs = bias.size();
   if (width == 0 || inputs.rows == 0 || weight.size() != outputs * width) {
-    fail("calibration: weights of {} elements do not fit {} outputs of {} inputs ({} rows seen)",
-         weight.size(), outputs, width, inputs.rows);
+    fail(
+        "calibration: weights of {} elements do not match {} outputs of {} inputs ({} rows "
+        "observed)",
+        weight.size(), outputs, width, inputs.rows);
   }
   const Grid grid{numbers};
-  // The columns that matter most come first, while later ones can still take up their errors.
+  // The columns that matter most come first, so that later ones can compensate for their errors.
   std::vector<std::size_t> order(width);
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::sort(order, std::ranges::greater{}, [&](std::size_t i) {

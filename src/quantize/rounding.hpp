@@ -1,9 +1,9 @@
 // Rounding a weight matrix to 8 bits so that the layer's output changes least on real inputs.
 //
-// Rounded one column at a time, each takes up what the ones before it did to the output, weighted
-// by how the inputs go together (Frantar et al., "GPTQ", arXiv:2210.17323, in the form that Chee
-// et al., "QuIP", arXiv:2307.13304, show to be the same: with the factors U D U^T of the inputs'
-// second moments, column k is rounded from w_k + (w - rounded)_{<k} u_k).
+// Columns are rounded one at a time, and each compensates for the errors of those before it,
+// weighted by how the inputs vary together (Frantar et al., "GPTQ", arXiv:2210.17323, in the form
+// that Chee et al., "QuIP", arXiv:2307.13304, show to be the same: with the factors U D U^T of the
+// inputs' second moments, column k is rounded from w_k + (w - rounded)_{<k} u_k).
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@
 
 namespace fovea::quantize {
 
-/// What was seen of a layer's inputs.
+/// Statistics of a layer's inputs.
 struct InputStatistics {
   std::size_t width = 0;
   std::size_t rows = 0;
@@ -29,21 +29,22 @@ struct InputStatistics {
 struct RoundedLayer {
   std::vector<std::uint8_t> rounded;  // [out, in]
   std::vector<float> scale;           // [out]
-  std::vector<float> bias;            // [out], with the mean of what rounding adds taken back
+  std::vector<float> bias;            // [out], less the mean error of the rounding
 };
 
 /// weight [out, width], bias [out]. `numbers`: kI8 or kE4M3.
 [[nodiscard]] RoundedLayer round_layer(std::span<const float> weight, std::span<const float> bias,
                                        const InputStatistics& inputs, DType numbers);
 
-/// Divisors [width] of the inputs' columns, by which the weights' columns are to be multiplied:
-/// with them a column reaches as far among the inputs as among the weights, so that neither a row
-/// of inputs nor one of weights has its scale from one column alone (Xiao et al., "SmoothQuant",
-/// arXiv:2211.10438, with alpha = 0.5). Their geometric mean is 1. weight: [out, width].
+/// Divisors [width] of the inputs' columns, by which the weights' columns are to be multiplied.
+/// They make the peak of a column as large among the inputs as among the weights, so that a single
+/// column decides neither the scale of a row of inputs nor that of a row of weights (Xiao et al.,
+/// "SmoothQuant", arXiv:2211.10438, with alpha = 0.5). Their geometric mean is 1. weight: [out,
+/// width].
 [[nodiscard]] std::vector<float> balancing_divisors(std::span<const float> weight,
                                                     const InputStatistics& inputs);
 
-/// What would have been seen of the inputs divided by `divisors` [width].
+/// The statistics of the same inputs divided by `divisors` [width].
 [[nodiscard]] InputStatistics divided(const InputStatistics& inputs,
                                       std::span<const float> divisors);
 

@@ -1,4 +1,4 @@
-// Sums in four lanes: as exact as one, and four times as fast.
+// Computes sums in four lanes, which are as exact as one and four times as fast.
 #include "search/cosine.hpp"
 
 #include <algorithm>
@@ -37,7 +37,7 @@ double cosine(std::span<const float> a, double squared_a, std::span<const float>
   if (squared_a == 0 || squared_b == 0) {
     return 0;
   }
-  // One root of the product, which for equal vectors is that of a square: their squared length.
+  // For equal vectors the product is a square, so its root is exactly their squared length.
   return std::clamp(dot(a, b) / std::sqrt(squared_a * squared_b), -1.0, 1.0);
 }
 
@@ -48,7 +48,7 @@ float cosine_error(std::int64_t dimension) {
 }
 
 void inverse_norms(const float* rows, std::int64_t count, std::int64_t dimension, float* out) {
-  // Within these the squares of the elements that matter neither overflow nor vanish.
+  // Within these bounds the squares of the elements that matter neither overflow nor vanish.
   constexpr float kSmallest = 1e-30F;
   constexpr float kLargest = 1e30F;
   squared_norms(rows, static_cast<std::size_t>(count), static_cast<std::size_t>(dimension), out);

@@ -1,5 +1,5 @@
-// Dot products in tiles of 4 rows by 3 queries: 12 accumulators and 4 operands fill AVX2's 16
-// registers, and every loaded vector is used 3 or 4 times.
+// Dot products are computed in tiles of 4 rows by 3 queries: 12 accumulators and 4 operands fill
+// AVX2's 16 registers, and every loaded vector is used 3 or 4 times.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "search/dot_kernels.cpp"
 #include "search/dot_kernels.hpp"
@@ -22,7 +22,7 @@ HWY_INLINE float sum_of(Tag tag, V lanes) {
   return hn::GetLane(hn::SumOfLanes(tag, lanes));
 }
 
-// What the vectors leave over at the end of a row.
+// The rest of a row that does not fill a vector.
 HWY_INLINE float tail(const float* a, const float* b, std::size_t from, std::size_t dimension) {
   float sum = 0;
   for (std::size_t at = from; at < dimension; ++at) {

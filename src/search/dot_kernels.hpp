@@ -13,10 +13,10 @@ namespace fovea::search {
 void dot_products(const float* rows, std::size_t row_count, const float* queries,
                   std::size_t columns, std::size_t dimension, float* out);
 
-/// out[row] = rows[row] . rows[row], likewise.
+/// out[row] = rows[row] . rows[row], with the same error.
 void squared_norms(const float* rows, std::size_t row_count, std::size_t dimension, float* out);
 
-/// Exact conversion.
+/// Converts exactly.
 void promote(const Float16* in, std::size_t count, float* out);
 
 }  // namespace fovea::search

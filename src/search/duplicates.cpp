@@ -16,10 +16,11 @@ namespace fovea::search {
 namespace {
 
 constexpr std::int64_t kRowsPerBlock = 64;
-// Blocks that each block read is compared with: computing takes much longer than reading.
+// How many blocks each block that is read is compared with: computing takes much longer than
+// reading.
 constexpr std::size_t kBlocksTogether = 8;
 
-// Disjoint sets of rows; a set's root is its first row.
+// Disjoint sets of rows; the root of a set is its first row.
 class Groups {
  public:
   explicit Groups(std::int64_t rows) : parents_(static_cast<std::size_t>(rows)) {
@@ -49,7 +50,7 @@ class PairSearch {
         pool_(pool),
         threshold_(threshold),
         dimension_(static_cast<std::size_t>(shards.dimension())),
-        // Estimates under this are certainly under the threshold.
+        // Cosines with estimates below this are certainly below the threshold.
         limit_(static_cast<float>(threshold) - cosine_error(shards.dimension())),
         blocks_(shards.blocks(shards.rows_at_once(kRowsPerBlock))),
         inverse_norms_(static_cast<std::size_t>(shards.rows())),
@@ -63,10 +64,10 @@ class PairSearch {
       workspaces.emplace_back(shards_);
     }
     measure(workspaces);
-    // Few blocks together where there are few, so that every thread has work.
+    // When there are few blocks, each task takes few of them, so that every thread has work.
     const std::size_t together =
         std::clamp<std::size_t>(blocks_.size() / (4 * workspaces.size()), 1, kBlocksTogether);
-    // The first blocks have the most partners and are handed out first.
+    // The first blocks have the most partners, so they are handed out first.
     const std::size_t tasks = (blocks_.size() + together - 1) / together;
     pool_.parallel_for(tasks, [&](std::size_t task, int worker) {
       const std::size_t first = task * together;
@@ -77,7 +78,7 @@ class PairSearch {
   }
 
  private:
-  // One a thread.
+  // One per thread.
   struct Workspace {
     explicit Workspace(const Shards& shards) : reader(shards) {}
 
@@ -91,7 +92,7 @@ class PairSearch {
     return {rows + static_cast<std::size_t>(index) * dimension_, dimension_};
   }
 
-  // Lengths of all rows; NaN and infinity end the search here.
+  // Computes the lengths of all rows; NaN and infinity end the search here.
   void measure(std::vector<Workspace>& workspaces) {
     pool_.parallel_for(blocks_.size(), [&](std::size_t index, int worker) {
       const RowBlock& block = blocks_[index];
@@ -105,8 +106,8 @@ class PairSearch {
     });
   }
 
-  // Blocks [first, end), which stay in memory, against themselves and all after them, each of which
-  // is read once.
+  // Compares blocks [first, end), which stay in memory, with themselves and with all blocks after
+  // them, each of which is read once.
   void compare_all(std::size_t first, std::size_t end, Workspace& space) {
     for (std::size_t index = first; index < end; ++index) {
       space.reader.read(blocks_[index], space.rows[index - first]);
@@ -131,7 +132,7 @@ class PairSearch {
       for (std::int64_t column = first; column < b.count; ++column) {
         const float estimate =
             line[column] * inverse_norms_[at(a.first + row)] * inverse_norms_[at(b.first + column)];
-        if (!(estimate < limit_)) {  // negated, so that NaN is looked at
+        if (!(estimate < limit_)) {  // negated, so that NaN is computed exactly
           join(a.first + row, vector(rows, row), b.first + column, vector(columns, column));
         }
       }
@@ -193,7 +194,7 @@ class PairSearch {
 std::vector<std::vector<Match>> duplicates(const Shards& shards, ThreadPool& pool,
                                            double threshold) {
   if (std::isnan(threshold) || threshold <= 0 || threshold > 1) {
-    fail("threshold {}: must be over 0 and at most 1", threshold);
+    fail("invalid threshold {}; it must be above 0 and at most 1", threshold);
   }
   return PairSearch(shards, pool, threshold).run();
 }

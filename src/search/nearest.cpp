@@ -1,5 +1,5 @@
-// Binary32 estimates leave out almost every row; what could be among the best is computed in
-// binary64, so that the result is exact whatever the instruction set and the number of threads.
+// Binary32 estimates rule out almost every row. Rows that could be among the best are computed in
+// binary64, so the result is exact and does not depend on the instruction set or the threads.
 #include "search/nearest.hpp"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace fovea::search {
 namespace {
 
 constexpr std::int64_t kRowsPerTask = 1024;
-// Rows and queries worked on at a time: both fit in the second-level cache.
+// The numbers of rows and queries that are processed at a time: both fit in the L2 cache.
 constexpr std::int64_t kRowsPerStep = 32;
 constexpr std::size_t kQueriesPerStep = 96;
 
@@ -21,12 +21,12 @@ bool is_better(const Match& a, const Match& b) {
   return a.score > b.score || (a.score == b.score && a.row < b.row);
 }
 
-// The best k so far, as a heap with the worst of them in front.
+// The best k rows so far, as a heap with the worst of them in front.
 class Best {
  public:
   explicit Best(std::size_t k) : k_(k) {}
 
-  /// What a row must beat (or match, with a smaller number).
+  /// The score that a row must beat (or equal, with a smaller row number).
   [[nodiscard]] double floor() const { return heap_.size() < k_ ? -INFINITY : heap_.front().score; }
   void offer(const Match& match) {
     if (heap_.size() == k_) {
@@ -62,14 +62,14 @@ struct Queries {
 Queries prepare(std::span<const float> vectors, std::size_t dimension,
                 std::span<const std::int64_t> left_out) {
   if (vectors.size() % dimension != 0) {
-    fail("{} numbers are no queries of dimension {}", vectors.size(), dimension);
+    fail("{} numbers are not a whole number of queries of dimension {}", vectors.size(), dimension);
   }
   Queries queries{vectors, AlignedBuffer<float>(vectors.size()), {}, left_out};
   for (std::size_t at = 0; at < vectors.size(); at += dimension) {
     const double squared = squared_norm(vectors.subspan(at, dimension));
     if (!std::isfinite(squared) || squared == 0) {
-      fail("query {}: {}", at / dimension,
-           squared == 0 ? "all zeros, which is like nothing" : "holds NaN or infinity");
+      fail("query {} {}", at / dimension,
+           squared == 0 ? "is all zeros, which has no direction" : "holds NaN or infinity");
     }
     for (std::size_t index = at; index < at + dimension; ++index) {
       queries.unit[index] =
@@ -78,7 +78,8 @@ Queries prepare(std::span<const float> vectors, std::size_t dimension,
     queries.squared_norms.push_back(squared);
   }
   if (!left_out.empty() && left_out.size() != queries.size()) {
-    fail("{} rows to leave out for {} queries", left_out.size(), queries.size());
+    fail("got {} rows to leave out for {} queries; expected one per query, or none",
+         left_out.size(), queries.size());
   }
   return queries;
 }
@@ -118,7 +119,7 @@ class Scan {
       for (std::size_t index = 0; index < count; ++index) {
         const float estimate = dots_[row * count + index] * inverse_norms_[row];
         Best& best = best_[first + index];
-        // Negated, so that NaN is looked at.
+        // Negated, so that NaN is computed exactly.
         if (!(static_cast<double>(estimate + error_) < best.floor())) {
           offer(best, first + index, block.first + static_cast<std::int64_t>(row),
                 {rows + row * dimension_, dimension_});
@@ -154,7 +155,7 @@ std::vector<std::vector<Match>> nearest(const Shards& shards, ThreadPool& pool,
                                         std::span<const float> vectors, int k,
                                         std::span<const std::int64_t> left_out) {
   if (k < 1) {
-    fail("{} neighbours are asked for; at least 1 makes sense", k);
+    fail("invalid number of neighbours {}; it must be at least 1", k);
   }
   const Queries queries = prepare(vectors, static_cast<std::size_t>(shards.dimension()), left_out);
   std::vector<Scan> scans;

@@ -1,4 +1,4 @@
-// Exact nearest neighbours: one pass over all rows for all queries.
+// Exact nearest neighbours, found in one pass over all rows for all queries.
 #pragma once
 
 #include <cstdint>

@@ -85,7 +85,7 @@ std::string html_escape(std::string_view text) {
 }
 
 std::string thumbnail_key(const PagePicture& picture) {
-  // No name holds a NUL byte: the two kinds of key cannot meet.
+  // No name holds a NUL byte, so the two kinds of key never collide.
   return picture.file.empty() ? picture.source : picture.file.native() + std::string(1, '\0');
 }
 
@@ -93,12 +93,12 @@ std::string render_page(const Page& page, const std::map<std::string, Thumbnail>
   const auto thumbnail_of = [&](const PagePicture& picture) -> const Thumbnail& {
     const auto found = thumbnails.find(thumbnail_key(picture));
     if (found == thumbnails.end()) {
-      fail("{}: no thumbnail was made", picture.source);
+      fail("{}: has no thumbnail", picture.source);
     }
     return found->second;
   };
   const std::string title = html_escape(page.title);
-  // Nothing may be fetched or run, whatever a name holds: the page is only what it shows.
+  // The page may neither fetch nor run anything, whatever a name holds.
   std::string html = fmt::format(
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; img-src data:; "

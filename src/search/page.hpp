@@ -1,4 +1,4 @@
-// The page of pictures: Page and thumbnails to HTML.
+// The page of pictures: turns a Page and its thumbnails into HTML.
 #pragma once
 
 #include <map>
@@ -14,10 +14,10 @@ namespace fovea::search {
 /// characters "\xHH". `text` must be UTF-8.
 [[nodiscard]] std::string html_escape(std::string_view text);
 
-/// What tells the thumbnail of a picture from others.
+/// The key of the thumbnail of a picture.
 [[nodiscard]] std::string thumbnail_key(const PagePicture& picture);
 
-/// The whole HTML document. `thumbnails` by key; that of every picture must be there.
+/// The whole HTML document. `thumbnails` must hold one per picture, by key.
 [[nodiscard]] std::string render_page(const Page& page,
                                       const std::map<std::string, Thumbnail>& thumbnails);
 

@@ -23,7 +23,7 @@ std::string shown(const fs::path& path) {
 
 constexpr std::string_view kPrefix = "embeddings-";
 
-// "embeddings-00003.npy" and its like, in order of number.
+// Files like "embeddings-00003.npy", in order of their numbers.
 std::vector<fs::path> embedding_files(const fs::path& folder) {
   std::vector<fs::path> files;
   bool has_text = false;
@@ -40,12 +40,12 @@ std::vector<fs::path> embedding_files(const fs::path& folder) {
   }
   if (files.empty() && has_text) {
     fail(
-        "{}: holds embeddings as text (--format jsonl); the search reads .npy: embed with "
+        "{}: holds embeddings as text (--format jsonl), but the search reads .npy: embed with "
         "--format npy",
         shown(folder));
   }
   if (files.empty()) {
-    fail("{}: no embeddings-*.npy in it; give the output folder of `fovea embed`", shown(folder));
+    fail("{}: holds no embeddings-*.npy; give the output folder of `fovea embed`", shown(folder));
   }
   // Longer numbers are larger; equally long ones compare as text.
   std::sort(files.begin(), files.end(), [](const fs::path& a, const fs::path& b) {
@@ -75,7 +75,7 @@ Shards::Shards(const fs::path& path) {
     return;
   }
   if (!io::exists(path)) {
-    fail("{}: no such folder or file; give the output of `fovea embed`", shown(path));
+    fail("{}: there is no such folder or file; give the output of `fovea embed`", shown(path));
   }
   fs::path index = path;
   add(path, index.replace_extension(".index.jsonl"));
@@ -89,7 +89,7 @@ void Shards::add(const fs::path& embeddings, const fs::path& index) {
   const Shape& shape = file.shape();
   if (shape.rank() != 2 || (shape[1] < 1) ||
       (file.dtype() != DType::kF32 && file.dtype() != DType::kF16)) {
-    fail("{}: {} of shape {}; embeddings are f32 or f16 [rows, dimension]", shown(embeddings),
+    fail("{}: unsupported array of {} {}; expected f32 or f16 [rows, dimension]", shown(embeddings),
          to_string(file.dtype()), shape.to_string());
   }
   Shard shard{embeddings, file.file().version(), file.info(), SourceIndex(index), rows_};
@@ -98,8 +98,10 @@ void Shards::add(const fs::path& embeddings, const fs::path& index) {
          shown(index.filename()), shard.index.rows());
   }
   if (!shards_.empty() && shape[1] != dimension_) {
-    fail("{}: embeddings of {} numbers, but those of {} have {}: files of different models",
-         shown(embeddings), shape[1], shown(shards_.front().path.filename()), dimension_);
+    fail(
+        "{}: its embeddings have {} numbers, but those of {} have {}: the files are of different "
+        "models",
+        shown(embeddings), shape[1], shown(shards_.front().path.filename()), dimension_);
   }
   dimension_ = shape[1];
   rows_ += shape[0];
@@ -138,7 +140,7 @@ std::vector<RowBlock> Shards::blocks(std::int64_t rows_per_block) const {
 
 const Shards::Shard& Shards::shard_of(std::int64_t row) const {
   if (row < 0 || row >= rows_) {
-    fail("row {} is not in [0, {})", row, rows_);
+    fail("row {} is out of range [0, {})", row, rows_);
   }
   const auto after = std::upper_bound(shards_.begin(), shards_.end(), row,
                                       [](std::int64_t at, const Shard& s) { return at < s.first; });

@@ -1,4 +1,4 @@
-// Shards: the files of an embed output as one array of rows, read part by part.
+// Shards: makes the files of an embed output one array of rows, which is read part by part.
 #pragma once
 
 #include <cstddef>
@@ -18,12 +18,12 @@ namespace fovea::search {
 /// A range of rows within one shard.
 struct RowBlock {
   std::size_t shard = 0;
-  std::int64_t first = 0;  // counted through all shards
+  std::int64_t first = 0;  // the first row, counted through all shards
   std::int64_t count = 0;
 };
 
-/// See fovea::Collection for what the files are. None of them stays open: there may be more than a
-/// process may hold. One that is not what it was when this was made is refused when it is read.
+/// fovea::Collection describes the files. None of them stays open, because there may be more than a
+/// process may open. A file that has changed since this was made is refused when it is read.
 class Shards {
  public:
   explicit Shards(const std::filesystem::path& path);
@@ -33,7 +33,7 @@ class Shards {
   [[nodiscard]] const std::string& model() const { return model_; }
   [[nodiscard]] bool is_finished() const { return is_finished_; }
 
-  /// `rows`, or fewer where those would be large in memory; at least 1.
+  /// `rows`, or fewer when those would take much memory; at least 1.
   [[nodiscard]] std::int64_t rows_at_once(std::int64_t rows) const;
   /// All rows in blocks of at most `rows_per_block`, none of which crosses a shard.
   [[nodiscard]] std::vector<RowBlock> blocks(std::int64_t rows_per_block) const;
@@ -66,7 +66,8 @@ class Shards {
   bool is_finished_ = true;
 };
 
-/// Reads blocks of rows one after the other; the file of the last one stays open. One a thread.
+/// Reads blocks of rows one after the other; the file of the last one stays open. Each thread has
+/// its own.
 class RowReader {
  public:
   explicit RowReader(const Shards& shards) : shards_(&shards) {}
@@ -74,7 +75,7 @@ class RowReader {
   /// The rows of a block, converted: float [count, dimension], in `rows`, which grows as needed.
   /// Throws fovea::Error naming the file when it cannot be read or has changed.
   const float* read(const RowBlock& block, AlignedBuffer<float>& rows);
-  /// One row, converted. Throws likewise.
+  /// One row, converted. Throws as the other does.
   [[nodiscard]] std::vector<float> row(std::int64_t row);
 
  private:

@@ -1,4 +1,4 @@
-// Lines are found by their newlines, names by their quoted text.
+// Finds lines by their newlines, and names by their quoted text.
 #include "search/source_index.hpp"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace fovea::search {
 namespace {
 
 constexpr std::size_t kBytesAtOnce = std::size_t{1} << 20;
-// A name of an archive's member may be long; no line that Fovea writes comes near.
+// The name of an archive's member may be long, but no line that Fovea writes comes near this limit.
 constexpr std::size_t kMostLineBytes = std::size_t{16} << 20;
 
 }  // namespace
@@ -60,10 +60,10 @@ std::string SourceIndex::parse(std::string_view line, std::int64_t row) const {
   const nlohmann::json object =
       nlohmann::json::parse(line, [](int depth, auto, auto&) { return depth < kMaxDepth; }, false);
   if (!object.is_object() || !object.contains("source") || !object["source"].is_string()) {
-    refuse(row, "not a JSON object with a \"source\"");
+    refuse(row, "expected a JSON object with a \"source\"");
   }
   if (object.contains("row") && object["row"] != row) {
-    refuse(row, fmt::format("\"row\" should be {}, is {}: lines are missing or out of order", row,
+    refuse(row, fmt::format("\"row\" is {1}, expected {0}: lines are missing or out of order", row,
                             object["row"].dump()));
   }
   auto source = object["source"].get<std::string>();
@@ -87,7 +87,7 @@ std::string SourceIndex::source(std::int64_t row) const {
   return parse(line, row);
 }
 
-// Calls `look` with some lines after the other until it returns a row; else returns -1.
+// Calls `look` with one group of lines after the other until it returns a row; else returns -1.
 std::int64_t SourceIndex::search(const std::function<std::int64_t(const Lines&)>& look) const {
   const io::File file(path_, version_);
   std::string text;
@@ -124,7 +124,7 @@ std::int64_t SourceIndex::row_at(const Lines& lines, std::size_t at) const {
 std::int64_t SourceIndex::find(const std::string& source) const {
   const std::string quoted = io::json_quote(source);
   return search([&](const Lines& lines) -> std::int64_t {
-    // Somebody else's JSON may spell the same name differently.
+    // JSON of other programs may spell the same name differently.
     const auto spelled = [](std::string_view text) {
       return text.find("\\u") != std::string_view::npos ||
              text.find("\\/") != std::string_view::npos;
@@ -139,7 +139,7 @@ std::int64_t SourceIndex::find(const std::string& source) const {
       }
       return -1;
     }
-    // Almost every line that holds the quoted name is the right one; parsing it settles it.
+    // Almost every line that holds the quoted name is the right one; parsing the line decides.
     for (std::size_t at = lines.text.find(quoted); at != std::string_view::npos;
          at = lines.text.find(quoted, at + 1)) {
       const std::int64_t row = row_at(lines, at);

@@ -13,9 +13,9 @@
 
 namespace fovea::search {
 
-/// An index-NNNNN.jsonl file. Opening finds the lines; only those asked for are parsed, so that
-/// millions of rows cost little time. The file does not stay open; when it is read and is not what
-/// it was, that is a fovea::Error.
+/// An index-NNNNN.jsonl file. Opening it finds the lines; only those asked for are parsed, so that
+/// millions of rows take little time. The file does not stay open; a read throws fovea::Error when
+/// the file has changed.
 class SourceIndex {
  public:
   explicit SourceIndex(std::filesystem::path path);
@@ -23,18 +23,18 @@ class SourceIndex {
   [[nodiscard]] std::int64_t rows() const { return static_cast<std::int64_t>(ends_.size()); }
 
   /// The "source" of a row, as it stands in the file. Throws fovea::Error naming file and line
-  /// when the line is malformed, belongs to another row, or its name is none that io::escape makes.
+  /// when the line is malformed or belongs to another row, or when io::escape never makes its name.
   [[nodiscard]] std::string source(std::int64_t row) const;
 
-  /// The first row of that "source", or -1.
+  /// The first row with that "source", or -1.
   [[nodiscard]] std::int64_t find(const std::string& source) const;
 
-  /// The first row whose "source" ends in this file's name and is the one, or -1.
+  /// The first row whose "source" ends in this file name and satisfies the condition, or -1.
   [[nodiscard]] std::int64_t find_file(
       const std::string& name, const std::function<bool(const std::string& source)>& is_it) const;
 
  private:
-  // Lines as they stand in the file, and the row of the first.
+  // Lines as they are in the file, and the row of the first one.
   struct Lines {
     std::string_view text;
     std::int64_t first = 0;

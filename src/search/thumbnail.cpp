@@ -1,4 +1,4 @@
-// Decode and resize as the engine does it, encode with TurboJPEG.
+// Decodes and resizes as the engine does, and encodes with TurboJPEG.
 #include "search/thumbnail.hpp"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kQuality = 80;
 
-// Another JPEG of the same pixels.
+// Encodes pixels as a JPEG, in a data: URI.
 std::string encode(const std::uint8_t* pixels, int width, int height) {
   const std::unique_ptr<void, decltype(&tjDestroy)> compressor(tjInitCompress(), tjDestroy);
   unsigned char* bytes = nullptr;

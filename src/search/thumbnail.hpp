@@ -7,18 +7,18 @@
 
 namespace fovea::search {
 
-/// A photo made small, or why it could not be.
+/// A small JPEG of a photo, or the reason why there is none.
 struct Thumbnail {
   std::string data_uri;  // "data:image/jpeg;base64,..."
   int width = 0;
   int height = 0;
-  std::string error;  // not empty: there is no picture
+  std::string error;  // when not empty, there is no picture
 };
 
 /// Longest side of a thumbnail in pixels; smaller photos stay as they are.
 inline constexpr int kThumbnailSide = 288;
 
-/// Decodes an encoded image, shrinks it, encodes it again. Errors are in the result.
+/// Decodes an encoded image, shrinks it and encodes it again. The result holds errors.
 [[nodiscard]] Thumbnail make_thumbnail(std::span<const std::byte> image);
 
 /// RFC 4648 base64 with padding.

@@ -1,4 +1,4 @@
-"""Devices by name: refused with a reason and nothing written, or chosen and told."""
+"""Devices by name: refused with a reason before anything is written, or chosen and reported."""
 
 import pathlib
 

@@ -1,4 +1,4 @@
-"""Options from the environment: of the chosen command alone, shown by --help, named when something goes wrong."""
+"""Options from the environment: only for the chosen command, shown by --help, named when something goes wrong."""
 
 import json
 
@@ -47,7 +47,7 @@ def test_wrong_values_are_told_with_their_variable(run_fovea, tiny):
     message = run_fovea("calibrate", tiny, "photos", code=2, env=env).stderr
     assert "--precision: bf16 not in" in message
     assert "from the environment: FOVEA_PRECISION=bf16, FOVEA_THREADS=1" in message
-    # What the command line says goes before it.
+    # The command line has priority.
     message = run_fovea("calibrate", tiny, "photos", "--precision", "fp4", code=2, env=env).stderr
     assert "FOVEA_PRECISION" not in message
     message = run_fovea("bench", "-m", tiny, code=2, env={"FOVEA_PRECISION": "fp32,fp4"}).stderr

@@ -34,7 +34,7 @@ def model(run_fovea, gpu, tmp_path_factory):
 
 @pytest.fixture
 def leave_free():
-    """leave_free(bytes): another program takes the GPU's memory but for these."""
+    """leave_free(bytes): another program takes all of the GPU's memory except these bytes."""
     torch = pytest.importorskip("torch")
     if not torch.cuda.is_available():
         pytest.skip("torch has no CUDA here to take memory with")

@@ -1,4 +1,4 @@
-"""`fovea verify` and `fovea bench`: figures that hold together, verdicts that can be negative."""
+"""`fovea verify` and `fovea bench`: their figures are consistent, and their verdicts can be negative."""
 
 import json
 import pathlib

@@ -21,7 +21,7 @@ from PIL import Image
 from attack.supervise import Ending, Limits, Process, shell_line
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PATIENCE = 5.0  # seconds that one input may take beyond what its honest pixels cost
+PATIENCE = 5.0  # seconds that one input may take beyond the cost of its honest pixels
 MEMORY = 1_500_000_000  # bytes that a job of eight workers may take
 STOP = 2.0  # seconds within which a signal ends a job
 CRASH, HANG, ROWS, MEMORY_USE, OTHER = "crash", "hang", "wrong rows", "memory", "other"
@@ -60,7 +60,7 @@ class Case:
         folder: pathlib.Path | None = None,
         **process: Any,
     ) -> Process:
-        """The program, or another one, with these arguments; in the case's folder unless told another."""
+        """Runs the program, or another one, with these arguments; by default in the folder of the case."""
         command = [a if isinstance(a, bytes) else os.fspath(a) for a in (program or [self.arena.program])]
         command += [a if isinstance(a, bytes) else str(a) for a in arguments]
         out = f" > {process['stdout']}" if process.get("stdout") else ""

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <limits>
 #include <random>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -15,9 +16,13 @@
 #include "core/dtype.hpp"
 #include "fovea/c/kernels.h"
 #include "fovea/c/operators.h"
+#include "ops/reference/judge.hpp"
+#include "ops/reference/rows.hpp"
 
 namespace fovea::c::testing {
 namespace {
+
+namespace reference = ops::reference;
 
 constexpr fovea_place kHost{.device = -1, .threads = 3, .stream = nullptr};
 
@@ -46,11 +51,29 @@ double load(Float16 value) {
   return to_float(value);
 }
 
-/// Half a unit in the last place of numbers around one, with room for what is rounded on the way.
 template <typename T>
-constexpr double kLimit = std::is_same_v<T, float>      ? 2e-5
-                          : std::is_same_v<T, BFloat16> ? 3e-2
-                                                        : 4e-3;
+constexpr DType kDType = std::is_same_v<T, float>      ? DType::kF32
+                         : std::is_same_v<T, BFloat16> ? DType::kBF16
+                                                       : DType::kF16;
+
+template <typename T>
+std::vector<double> loaded(const T* values, std::size_t count) {
+  std::vector<double> all(count);
+  std::transform(values, values + count, all.begin(), [](T value) { return load(value); });
+  return all;
+}
+
+/// Why rows of `columns` values are not the expected ones; empty when they are.
+template <typename T>
+std::string fault(std::span<const T> got, const std::vector<double>& want, std::int64_t columns) {
+  const std::vector<double> actual = loaded(got.data(), got.size());
+  const reference::Compared matrix{.rows = static_cast<std::int64_t>(got.size()) / columns,
+                                   .columns = columns,
+                                   .type = kDType<T>,
+                                   .actual = actual,
+                                   .expected = want};
+  return reference::judge(matrix, reference::tolerance_of(kDType<T>)).reason;
+}
 
 template <typename T>
 std::vector<T> random(std::size_t count, unsigned seed, double spread = 1.0) {
@@ -76,40 +99,37 @@ class OperatorTest : public ::testing::Test {};
 using Types = ::testing::Types<float, BFloat16, Float16>;
 TYPED_TEST_SUITE(OperatorTest, Types);
 
-/// The largest error of one head of one sequence; rows of operands lie `*_row` elements apart.
+/// What is wrong with one head of one sequence; rows of operands lie `*_row` elements apart.
 template <typename T>
-double attention_error(const fovea_attention_args& args, const T* q, const T* k, const T* v,
-                       const T* o, std::int64_t queries, std::int64_t keys) {
-  double worst = 0;
-  std::vector<double> weights(static_cast<std::size_t>(keys));
+std::string attention_fault(const fovea_attention_args& args, const T* q, const T* k, const T* v,
+                            const T* o, std::int64_t queries, std::int64_t keys) {
+  const auto width = static_cast<std::size_t>(args.head_dim);
+  const auto rows = [&](const T* first, std::int64_t count, const fovea_strides& strides) {
+    std::vector<T> all;
+    for (std::int64_t row = 0; row < count; ++row) {
+      all.insert(all.end(), first + row * strides.row, first + row * strides.row + args.head_dim);
+    }
+    return all;
+  };
+  const auto wide = [](const std::vector<T>& all) { return loaded(all.data(), all.size()); };
+  const std::vector<double> asked = wide(rows(q, queries, args.q_strides));
+  const std::vector<double> all_keys = wide(rows(k, keys, args.k_strides));
+  const std::vector<double> values = wide(rows(v, keys, args.v_strides));
+  std::vector<double> want(asked.size());
   for (std::int64_t i = 0; i < queries; ++i) {
-    double peak = -std::numeric_limits<double>::infinity();
-    for (std::int64_t j = 0; j < keys; ++j) {
-      double score = 0;
-      for (std::int64_t d = 0; d < args.head_dim; ++d) {
-        score += load(q[i * args.q_strides.row + d]) * load(k[j * args.k_strides.row + d]);
-      }
-      score = sees(args.causal, i, j, queries, keys) ? score * args.scale
-                                                     : -std::numeric_limits<double>::infinity();
-      weights[static_cast<std::size_t>(j)] = score;
-      peak = std::max(peak, score);
+    std::int64_t seen = 0;
+    while (seen < keys && sees(args.causal, i, seen, queries, keys)) {
+      ++seen;
     }
-    double sum = 0;
-    for (double& weight : weights) {
-      weight = std::isinf(peak) ? 0.0 : std::exp(weight - peak);
-      sum += weight;
-    }
-    for (std::int64_t d = 0; d < args.head_dim; ++d) {
-      double want = 0;
-      for (std::int64_t j = 0; j < keys; ++j) {
-        want += weights[static_cast<std::size_t>(j)] * load(v[j * args.v_strides.row + d]);
-      }
-      want = sum > 0 ? want / sum : 0.0;
-      const double error = std::abs(load(o[i * args.o_strides.row + d]) - want);
-      worst = std::isnan(error) ? error : std::max(worst, error);
-    }
+    const std::size_t at = static_cast<std::size_t>(i) * width;
+    const std::size_t end = static_cast<std::size_t>(seen) * width;
+    reference::attend_row(std::span<const double>(asked).subspan(at, width),
+                          std::span<const double>(all_keys).first(end),
+                          std::span<const double>(values).first(end), args.scale,
+                          std::span(want).subspan(at, width));
   }
-  return worst;
+  const std::vector<T> got = rows(o, queries, args.o_strides);
+  return queries == 0 ? "" : fault<T>(got, want, args.head_dim);
 }
 
 TYPED_TEST(OperatorTest, AttentionOfPackedProjections) {
@@ -148,9 +168,9 @@ TYPED_TEST(OperatorTest, AttentionOfPackedProjections) {
           const std::int64_t kv_head = h * shape.kv_heads / shape.heads;
           const std::int64_t at = b * args.q_strides.batch + h * shape.dim;
           const std::int64_t kv_at = b * args.k_strides.batch + kv_head * shape.dim;
-          EXPECT_LE(attention_error(args, q.data() + at, kv.data() + kv_at, v + kv_at,
+          EXPECT_EQ(attention_fault(args, q.data() + at, kv.data() + kv_at, v + kv_at,
                                     o.data() + at, shape.queries, shape.keys),
-                    4 * kLimit<T>)
+                    "")
               << "batch " << b << ", head " << h << ", mask " << causal;
         }
       }
@@ -190,10 +210,10 @@ TYPED_TEST(OperatorTest, AttentionOfSequences) {
     for (std::int64_t h = 0; h < kHeads; ++h) {
       const std::int64_t q_at = cu_seqlens_q[i] * kHeads * kDim + h * kDim;
       const std::int64_t k_at = cu_seqlens_k[i] * kHeads * kDim + h * kDim;
-      EXPECT_LE(attention_error(args, q.data() + q_at, k.data() + k_at, v.data() + k_at,
+      EXPECT_EQ(attention_fault(args, q.data() + q_at, k.data() + k_at, v.data() + k_at,
                                 o.data() + q_at, cu_seqlens_q[i + 1] - cu_seqlens_q[i],
                                 cu_seqlens_k[i + 1] - cu_seqlens_k[i]),
-                4 * kLimit<T>)
+                "")
           << "sequence " << i;
     }
   }
@@ -227,18 +247,19 @@ TYPED_TEST(OperatorTest, LinearAndPatchEmbed) {
       const auto bias = random<float>(static_cast<std::size_t>(out), 8);
       const auto before = random<T>(static_cast<std::size_t>(kRows * out), 9);
       const auto expect = [&](const std::vector<T>& got, const auto& finish) {
+        const std::vector<double> rows = loaded(x.data(), x.size());
+        const std::vector<double> columns = loaded(weight.data(), weight.size());
+        const auto depth = static_cast<std::size_t>(in);
+        std::vector<double> want;
         for (std::int64_t i = 0; i < kRows * out; ++i) {
-          double sum = 0;
-          for (std::int64_t k = 0; k < in; ++k) {
-            sum += load(x[static_cast<std::size_t>(i / out * in + k)]) *
-                   load(weight[static_cast<std::size_t>(i % out * in + k)]);
-          }
-          const double want = finish(sum, i);
-          const double value = load(got[static_cast<std::size_t>(i)]);
-          // Written so that NaN fails.
-          EXPECT_TRUE(std::abs(value - want) <= kLimit<T> * (1 + std::abs(want)))
-              << value << ", not " << want << ", at " << i;
+          const auto row = static_cast<std::size_t>(i / out) * depth;
+          const auto column = static_cast<std::size_t>(i % out) * depth;
+          const double sum =
+              reference::dot<double>(std::span<const double>(rows).subspan(row, depth),
+                                     std::span<const double>(columns).subspan(column, depth));
+          want.push_back(finish(sum, i));
         }
+        EXPECT_EQ(fault<T>(got, want, out), "");
       };
       fovea_linear_args args{};
       args.x = x.data();
@@ -259,10 +280,7 @@ TYPED_TEST(OperatorTest, LinearAndPatchEmbed) {
       };
       args.epilogue = FOVEA_EPILOGUE_GELU;
       ASSERT_EQ(fovea_linear(&args, &kHost), FOVEA_OK) << fovea_last_error();
-      expect(got, [&](double y, std::int64_t i) {
-        const double z = with_bias(y, i);
-        return z / 2 * (1 + std::tanh(std::sqrt(2 / M_PI) * (z + 0.044715 * z * z * z)));
-      });
+      expect(got, [&](double y, std::int64_t i) { return reference::gelu_tanh(with_bias(y, i)); });
 
       got = before;
       args.epilogue = FOVEA_EPILOGUE_RESIDUAL;
@@ -307,22 +325,15 @@ TYPED_TEST(OperatorTest, LayerNorm) {
   args.eps = 1e-3;
   args.type = kType<T>;
   ASSERT_EQ(fovea_layer_norm(&args, &kHost), FOVEA_OK) << fovea_last_error();
+  const std::vector<double> rows = loaded(x.data(), x.size());
+  std::vector<double> want(rows.size());
   for (std::size_t row = 0; row < kRows; ++row) {
-    const T* const values = x.data() + row * kWidth;
-    double mean = 0;
-    double variance = 0;
-    for (std::size_t i = 0; i < kWidth; ++i) {
-      mean += load(values[i]) / kWidth;
-    }
-    for (std::size_t i = 0; i < kWidth; ++i) {
-      variance += (load(values[i]) - mean) * (load(values[i]) - mean) / kWidth;
-    }
-    for (std::size_t i = 0; i < kWidth; ++i) {
-      const double want =
-          (load(values[i]) - mean) / std::sqrt(variance + args.eps) * weight[i] + bias[i];
-      EXPECT_TRUE(std::abs(load(got[row * kWidth + i]) - want) <= kLimit<T> * (1 + std::abs(want)));
-    }
+    const auto values = std::span<const double>(rows).subspan(row * kWidth, kWidth);
+    reference::normalise_row<double>(values, reference::moments_of<double>(values), args.eps,
+                                     std::span(weight), std::span(bias),
+                                     std::span(want).subspan(row * kWidth, kWidth));
   }
+  EXPECT_EQ(fault<T>(got, want, kWidth), "");
 }
 
 TEST(Operators, PatchEmbedOfPixels) {
@@ -351,14 +362,15 @@ TEST(Operators, PatchEmbedOfPixels) {
   args.weight_type = FOVEA_I8;
   args.type = FOVEA_BF16;
   ASSERT_EQ(fovea_patch_embed(&args, &kHost), FOVEA_OK) << fovea_last_error();
+  std::vector<double> want;
   for (std::size_t i = 0; i < got.size(); ++i) {
     int sum = 0;
     for (std::size_t k = 0; k < kIn; ++k) {
       sum += patches[i / kOut * kIn + k] * weight[i % kOut * kIn + k];
     }
-    const double want = 1e-4 * sum + load(position[i % (kTokens * kOut)]);
-    EXPECT_TRUE(std::abs(load(got[i]) - want) <= 0.005 * (1 + std::abs(want)));
+    want.push_back(1e-4 * sum + load(position[i % (kTokens * kOut)]));
   }
+  EXPECT_EQ(fault<BFloat16>(got, want, kOut), "");
   args.scale = nullptr;
   EXPECT_EQ(fovea_patch_embed(&args, &kHost), FOVEA_FAILED);
 }

@@ -259,7 +259,7 @@ TEST_F(CInterface, MessagesSayWhatIsWrong) {
   const RunPtr failing = start({pixels(kWidth, kHeight, rgb_)}, rows, negative);
   std::int32_t ended = 0;
   EXPECT_EQ(fovea_embed_wait(failing.get(), kWaitMilliseconds, &ended), FOVEA_FAILED);
-  EXPECT_NE(std::string(fovea_last_error()).find("batch of -1"), std::string::npos);
+  EXPECT_NE(std::string(fovea_last_error()).find("batch size -1"), std::string::npos);
 }
 
 }  // namespace

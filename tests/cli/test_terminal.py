@@ -19,7 +19,7 @@ def assert_harmless(text):
     assert not FORBIDDEN & set(text), sorted(map(hex, map(ord, FORBIDDEN & set(text))))
     assert not any(line.startswith("fovea: forged") for line in text.splitlines())
     assert "owned" in text  # the name was there to be shown
-    assert "\udcff" not in text  # surrogates stand for bytes that are no UTF-8
+    assert "\udcff" not in text  # surrogates stand for bytes that are not UTF-8
 
 
 @pytest.fixture(scope="module")

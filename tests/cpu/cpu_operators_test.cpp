@@ -16,9 +16,6 @@ namespace {
 
 using namespace ops;  // NOLINT(google-build-using-namespace): the problems' names
 
-constexpr double kFp32Limit = 2e-6;
-constexpr double kBf16Limit = 6e-3;  // a rounding is up to 2^-8 of a number
-
 /// Precision, threads.
 class OperatorTest : public testing::TestWithParam<std::tuple<Precision, int>> {
  protected:
@@ -29,7 +26,7 @@ class OperatorTest : public testing::TestWithParam<std::tuple<Precision, int>> {
     }
     backend_ = make_cpu_backend({.precision = precision, .threads = threads});
     type_ = backend_->types().qkv;
-    limit_ = precision == Precision::kBf16 ? kBf16Limit : kFp32Limit;
+    limits_ = type_;
   }
 
   /// Runs `body` as the network for one image, by all threads as a team.
@@ -39,13 +36,12 @@ class OperatorTest : public testing::TestWithParam<std::tuple<Precision, int>> {
 
   std::unique_ptr<Backend> backend_;
   DType type_ = DType::kF32;
-  double limit_ = 0;
+  DType limits_ = DType::kF32;  // what is allowed is what this type costs
   Random random_{7};
 };
 
-#define FOVEA_EXPECT_PASSES(got, want) EXPECT_TRUE(passes(got, want, limit_)) << describe(got, want)
-#define FOVEA_EXPECT_REJECTED(got, want) \
-  EXPECT_FALSE(passes(got, want, limit_)) << describe(got, want)
+#define FOVEA_EXPECT_PASSES(got, want) EXPECT_EQ(verdict(got, want, limits_).reason, "")
+#define FOVEA_EXPECT_REJECTED(got, want) EXPECT_FALSE(verdict(got, want, limits_).passes())
 
 struct LinearCase {
   std::int64_t rows, in, out;
@@ -268,7 +264,7 @@ TEST_P(OperatorTest, Pool) {
     reference::pool(asked, with, input.view, want.view);
     return want;
   };
-  limit_ = kFp32Limit;  // the head is computed in fp32 in every precision
+  limits_ = DType::kF32;  // the head is computed in fp32 in every precision
   const Matrix want = expected(problem, weights);
   FOVEA_EXPECT_PASSES(got, want);
   FOVEA_EXPECT_REJECTED(with_zeroed_tile(got), want);
@@ -327,16 +323,6 @@ TEST(CpuBackendTest, SaysWhyItDoesNotRunAProblem) {
                 .find("f32 operands, not bf16"),
             std::string::npos);
   EXPECT_NE(backend->can_run(PoolProblem{}).find("not positive"), std::string::npos);
-}
-
-TEST(GateTest, RejectsNan) {
-  Random random(1);
-  const Matrix want = random_matrix(random, DType::kF32, 40, 40);
-  Matrix got = want;
-  got.view.data = got.memory.data();
-  EXPECT_TRUE(passes(got, want, kFp32Limit));
-  got.view.as<float>()[1] = std::numeric_limits<float>::quiet_NaN();
-  EXPECT_FALSE(passes(got, want, kFp32Limit));
 }
 
 }  // namespace

@@ -2,18 +2,16 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <random>
-#include <string>
 #include <vector>
 
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "core/dtype.hpp"
 #include "core/tensor_view.hpp"
+#include "ops/reference/judge.hpp"
 #include "ops/reference/operators.hpp"
 
 namespace fovea::cpu {
@@ -63,51 +61,22 @@ inline Matrix poisoned(DType type, std::int64_t rows, std::int64_t columns) {
   return matrix;
 }
 
-/// ||got - want|| / ||want||, over all and over the worst tile. A tile's difference is set against
-/// what a tile of the whole's mean square would hold, so that tiles near zero do not count more.
-struct Difference {
-  double whole = 0;
-  double worst_tile = 0;
-};
-
 inline constexpr std::int64_t kTile = 32;
 
-inline Difference difference(const Matrix& got, const Matrix& want) {
-  double want_square = 0;
-  double error_square = 0;
-  double worst = 0;
-  const double elements = static_cast<double>(want.rows() * want.columns());
-  for (std::int64_t i = 0; i < want.rows() * want.columns(); ++i) {
-    want_square += want.at(i) * want.at(i);
-  }
-  for (std::int64_t top = 0; top < want.rows(); top += kTile) {
-    for (std::int64_t left = 0; left < want.columns(); left += kTile) {
-      double tile = 0;
-      double size = 0;
-      for (std::int64_t r = top; r < std::min(top + kTile, want.rows()); ++r) {
-        for (std::int64_t c = left; c < std::min(left + kTile, want.columns()); ++c) {
-          const std::int64_t i = r * want.columns() + c;
-          tile += (got.at(i) - want.at(i)) * (got.at(i) - want.at(i));
-          ++size;
-        }
-      }
-      error_square += tile;
-      const double share = tile / (want_square * size / elements);
-      worst = share <= worst ? worst : share;  // a NaN replaces, and stays
+/// What the judge says of it within the limits of `type`, which its operands were rounded to.
+inline ops::reference::Verdict verdict(const Matrix& got, const Matrix& want, DType type) {
+  const auto values = [](const Matrix& matrix) {
+    std::vector<double> all;
+    for (std::int64_t i = 0; i < matrix.rows() * matrix.columns(); ++i) {
+      all.push_back(matrix.at(i));
     }
-  }
-  return {.whole = std::sqrt(error_square / want_square), .worst_tile = std::sqrt(worst)};
-}
-
-/// Written so that NaN fails.
-inline bool passes(const Matrix& got, const Matrix& want, double limit) {
-  const Difference found = difference(got, want);
-  return found.whole <= limit && found.worst_tile <= 4 * limit;
-}
-
-inline std::string describe(const Matrix& got, const Matrix& want) {
-  const Difference found = difference(got, want);
-  return fmt::format("difference {:.3g}, worst tile {:.3g}", found.whole, found.worst_tile);
+    return all;
+  };
+  const std::vector<double> actual = values(got);
+  const std::vector<double> expected = values(want);
+  const ops::reference::Compared matrix{
+      .rows = want.rows(), .columns = want.columns(), .actual = actual, .expected = expected};
+  return judge(matrix, ops::reference::tolerance_of(type), kTile);
 }
 
 /// A copy with one tile set to zero: the smallest damage that must be noticed.

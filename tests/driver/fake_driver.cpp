@@ -11,6 +11,7 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "gpu/device/driver_api.hpp"
@@ -40,10 +41,12 @@ struct EntryPoint {
   std::string name;
 };
 std::map<std::pair<const void*, std::string>, EntryPoint> entry_points;
+std::map<const void*, bool> modules_of_ptx;
 std::vector<FakeLaunch> launches;
 std::atomic<int> astray = 0;
 std::atomic<int> version = 13000;
 std::atomic<int> capability = 90;
+std::atomic<int> load_result = kSuccess;
 
 /// Something of the current context, `bytes` large.
 template <typename T>
@@ -79,6 +82,9 @@ void fake_driver_set_version(int wanted) {
 }
 void fake_driver_set_capability(int wanted) {
   capability = wanted;
+}
+void fake_driver_set_load_result(int wanted) {
+  load_result = wanted;
 }
 void* fake_driver_context(int index) {
   return &contexts[static_cast<std::size_t>(index)];
@@ -261,9 +267,22 @@ Result cuEventElapsedTime(float* milliseconds, EventHandle /*start*/, EventHandl
   *milliseconds = 1;
   return kSuccess;
 }
-Result cuModuleLoadDataEx(Module* module, const void* /*image*/, unsigned /*options*/,
-                          int* /*names*/, void** /*values*/) {
-  return make(module);
+Result cuModuleLoadDataEx(Module* module, const void* image, unsigned /*options*/, int* /*names*/,
+                          void** /*values*/) {
+  if (load_result != kSuccess) {
+    return load_result;
+  }
+  const Result made = make(module);
+  const std::lock_guard lock(mutex);
+  // As the driver does, reads on to a zero byte where it finds no machine code.
+  modules_of_ptx[*module] =
+      std::memcmp(image,
+                  "\x7f"
+                  "ELF",
+                  4) != 0 &&
+      std::string_view(static_cast<const char*>(image)).find(".target sm_90\n") !=
+          std::string_view::npos;
+  return made;
 }
 Result cuModuleUnload(Module module) {
   return destroy(module);
@@ -299,7 +318,10 @@ Result cuLaunchKernelEx(const LaunchConfig* config, Function function, void** /*
     ++astray;
     return kInvalidContext;
   }
-  FakeLaunch launch{.kernel = entry.name.c_str(), .stream = config->stream, .dependent = 0};
+  FakeLaunch launch{.kernel = entry.name.c_str(),
+                    .stream = config->stream,
+                    .dependent = 0,
+                    .ptx = modules_of_ptx[entry.module] ? 1 : 0};
   for (unsigned i = 0; i < config->attribute_count; ++i) {
     const LaunchAttribute& attribute = config->attributes[i];
     if (attribute.id == kLaunchAttributeProgrammaticStreamSerialization) {

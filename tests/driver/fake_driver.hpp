@@ -6,6 +6,8 @@ extern "C" {
 void fake_driver_set_version(int version);
 /// The compute capability of its GPUs, 90 for 9.0, which they have unless set.
 void fake_driver_set_capability(int capability);
+/// What loading a module says from now on: 0, unless set.
+void fake_driver_set_load_result(int result);
 /// The context of GPU `index`, which all of its users share.
 void* fake_driver_context(int index);
 /// Streams, events, graphs, allocations and modules not yet destroyed.
@@ -17,6 +19,7 @@ struct FakeLaunch {
   const char* kernel;
   void* stream;
   int dependent;  // programmatically, on the launch before it
+  int ptx;        // its module was text
 };
 /// Kernels launched so far, by number from 0.
 int fake_driver_launches();

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "gpu/host_device.hpp"
+#include "ops/reference/rows.hpp"
 
 namespace fovea::gpu {
 namespace {
@@ -124,22 +125,23 @@ double largest_difference(Cudnn& cudnn, SdpaProblem problem, Stream& stream, boo
   for (std::int64_t b = 0; b < problem.batch; ++b) {
     for (std::int64_t h = 0; h < problem.heads; ++h) {
       for (std::int64_t query = 0; query < problem.queries; ++query) {
-        std::vector<double> weights;
-        double sum = 0.0;
-        for (std::int64_t key = 0; key < problem.keys; ++key) {
-          double score = 0.0;
-          for (std::int64_t d = 0; d < problem.head_dim; ++d) {
-            score += q.at(b, h, query, d) * k.at(b, h / group, key, d);
-          }
-          weights.push_back(seen(problem, query, key) ? std::exp(problem.scale * score) : 0.0);
-          sum += weights.back();
-        }
+        std::vector<double> asked;
+        std::vector<double> keys;
+        std::vector<double> values;
         for (std::int64_t d = 0; d < problem.head_dim; ++d) {
-          double expected = 0.0;
-          for (std::int64_t key = 0; key < problem.keys; ++key) {
-            expected += weights[static_cast<std::size_t>(key)] / sum * v.at(b, h / group, key, d);
+          asked.push_back(q.at(b, h, query, d));
+        }
+        for (std::int64_t key = 0; key < problem.keys && seen(problem, query, key); ++key) {
+          for (std::int64_t d = 0; d < problem.head_dim; ++d) {
+            keys.push_back(k.at(b, h / group, key, d));
+            values.push_back(v.at(b, h / group, key, d));
           }
-          const double difference = std::abs(o.at(b, h, query, d) - expected);
+        }
+        std::vector<double> expected(asked.size());
+        ops::reference::attend_row<double>(asked, keys, values, problem.scale, expected);
+        for (std::int64_t d = 0; d < problem.head_dim; ++d) {
+          const double difference =
+              std::abs(o.at(b, h, query, d) - expected[static_cast<std::size_t>(d)]);
           largest = difference <= largest ? largest : difference;  // NaN stays
         }
       }

@@ -27,6 +27,7 @@ TEST(DriverApi, ConstantsAreThoseOfCudaH) {
   EXPECT_EQ(driver::kOutOfMemory, CUDA_ERROR_OUT_OF_MEMORY);
   EXPECT_EQ(driver::kNoDevice, CUDA_ERROR_NO_DEVICE);
   EXPECT_EQ(driver::kNoBinaryForGpu, CUDA_ERROR_NO_BINARY_FOR_GPU);
+  EXPECT_EQ(driver::kJitCompilerNotFound, CUDA_ERROR_JIT_COMPILER_NOT_FOUND);
   EXPECT_EQ(driver::kNotReady, CUDA_ERROR_NOT_READY);
   EXPECT_EQ(driver::kSystemDriverMismatch, CUDA_ERROR_SYSTEM_DRIVER_MISMATCH);
   EXPECT_EQ(driver::kStreamNonBlocking, CU_STREAM_NON_BLOCKING);

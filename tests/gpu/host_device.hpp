@@ -14,7 +14,7 @@ class HostStream final : public Stream {
   void wait_for(const Event& /*event*/) override {}
 };
 
-class HostDevice final : public BareDevice {
+class HostDevice : public BareDevice {
  public:
   [[nodiscard]] DevicePtr allocate(std::size_t bytes) override {
     constexpr std::size_t kAlignment = 256;

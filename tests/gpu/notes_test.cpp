@@ -1,14 +1,36 @@
 // What users are told of operators that do not run as they might expect.
 #include "gpu/launch/notes.hpp"
 
+#include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include <gtest/gtest.h>
 
+#include "gpu/bare_device.hpp"
 #include "gpu/device/kernel_image.hpp"
+#include "gpu/gpu_executor.hpp"
+#include "gpu/host_device.hpp"
 
 namespace fovea::gpu {
 namespace {
+
+/// An Ampere GPU on which every kernel does nothing.
+class IdleDevice final : public BareDevice {
+ public:
+  [[nodiscard]] const DeviceInfo& info() const override { return info_; }
+  [[nodiscard]] Module load(std::span<const std::byte> /*image*/) override { return {}; }
+  [[nodiscard]] Kernel find(Module /*module*/, std::string_view /*entry*/) override { return {}; }
+  void launch(Kernel /*kernel*/, const LaunchConfig& /*config*/,
+              std::span<const std::byte> /*params*/, Stream& /*stream*/) override {}
+
+ private:
+  DeviceInfo info_{.name = "a GPU",
+                   .compute_major = 8,
+                   .sm_count = 108,
+                   .shared_bytes_per_block = std::size_t{163} << 10};
+};
 
 DeviceInfo device(int major) {
   return {
@@ -44,6 +66,36 @@ TEST(Notes, TellEachTextOnce) {
   notes.add("attention runs at level mma");
   EXPECT_EQ(notes.take(), "attention runs at level mma; attention runs at level wmma");
   notes.add("attention runs at level mma");
+  EXPECT_EQ(notes.take(), "");
+}
+
+// On the way that a user's images take: executor, choice, record, note.
+TEST(Notes, TellOfALevelThatMissedItsGate) {
+  if (kernel_images().empty()) {
+    GTEST_SKIP() << "built without kernels";
+  }
+  const std::vector<MissedGate> missed = {
+      {.arch = 80, .level = AttentionLevel::kMma, .measured = "too slow"}};
+  IdleDevice idle;
+  HostStream stream;
+  KernelCache kernels(idle);
+  Notes notes;
+  CublasGemm cublas(idle, notes);
+  GpuExecutor executor({idle, kernels, cublas, notes, missed}, &stream, {}, nullptr);
+  const ops::AttentionProblem problem{.images = 1,
+                                      .tokens = 196,
+                                      .heads = 2,
+                                      .head_dim = 64,
+                                      .scale = 0.125,
+                                      .type = DType::kBF16,
+                                      .output = DType::kBF16};
+  std::vector<double> memory(196 * 3 * 128);
+  const TensorView qkv{memory.data(), DType::kBF16, {196, 3 * 128}};
+  const TensorView output{memory.data(), DType::kBF16, {196, 128}};
+  executor.attention(problem, qkv, output);
+  EXPECT_EQ(notes.take(),
+            "attention runs at level wmma, not mma: too slow on GPUs of compute capability 8.0");
+  executor.attention(problem, qkv, output);
   EXPECT_EQ(notes.take(), "");
 }
 

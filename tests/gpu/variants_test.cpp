@@ -1,4 +1,5 @@
 // The list of kernels: every one is in a plan, and runs as its machine code allows.
+#include <initializer_list>
 #include <set>
 #include <string>
 #include <vector>
@@ -98,9 +99,9 @@ std::set<KernelId> in_gemm_plans() {
   return found;
 }
 
-std::set<KernelId> in_attention_plans() {
+std::set<KernelId> in_attention_plans(std::initializer_list<int> archs) {
   std::set<KernelId> found;
-  for (const int arch : {80, 90, 100}) {
+  for (const int arch : archs) {
     for (std::int64_t head_dim = 32; head_dim <= 128; head_dim += 8) {
       for (const std::int64_t tokens : {196, 256, 4096}) {
         for (const DType type : {DType::kBF16, DType::kF16}) {
@@ -115,8 +116,9 @@ std::set<KernelId> in_attention_plans() {
   return found;
 }
 
-std::set<KernelId> in_other_launches() {
-  NotingDevice device(90);
+/// Row norms alone are Hopper's.
+std::set<KernelId> in_other_launches(int arch) {
+  NotingDevice device(arch);
   constexpr DevicePtr kSomewhere = 4096;
   std::set<KernelId> found;
   for (const std::int64_t width : {768, 1152, 2048}) {
@@ -124,7 +126,9 @@ std::set<KernelId> in_other_launches() {
       found.insert(
           layer_norm_launch(device, {.rows = 5, .width = width, .input = input}, {}).kernel);
     }
-    found.insert(row_norm_launch(device, {.rows = 5, .width = width}, {}).kernel);
+    if (arch == 90) {
+      found.insert(row_norm_launch(device, {.rows = 5, .width = width}, {}).kernel);
+    }
   }
   for (const std::int64_t images : {1, 1024}) {
     for (const std::int64_t hidden : {768, 1536}) {
@@ -145,8 +149,8 @@ std::set<KernelId> in_other_launches() {
 
 TEST_F(Variants, EveryKernelOfTheProductIsInAPlan) {
   std::set<KernelId> planned = in_gemm_plans();
-  planned.merge(in_attention_plans());
-  planned.merge(in_other_launches());
+  planned.merge(in_attention_plans({80, 90, 100}));
+  planned.merge(in_other_launches(90));
   std::set<KernelId> carried;
   for (const KernelImage& image : product_kernel_images()) {
     carried.insert(image.kernel);
@@ -158,9 +162,24 @@ TEST_F(Variants, EveryKernelOfTheProductIsInAPlan) {
   }
 }
 
+// Later GPUs have PTX of all that is planned for them, and none that is not.
+TEST_F(Variants, EveryPtxIsInAPlan) {
+  constexpr int kLater = 120;
+  std::set<KernelId> planned = in_attention_plans({kLater});
+  planned.merge(in_other_launches(kLater));
+  std::set<KernelId> carried;
+  for (const KernelImage& image : ptx_images()) {
+    carried.insert(image.kernel);
+    const std::vector<std::byte> text = unpack(image);
+    EXPECT_EQ(text.back(), std::byte{0}) << image.name;
+    EXPECT_EQ(find_kernel_image(image.kernel, kLater), &image) << image.name;
+  }
+  EXPECT_EQ(planned, carried);
+}
+
 // Code for sm_80 does not wait for the grid before it, and runs on all of 8.x.
 TEST_F(Variants, GridsStartEarlyOnlyWhereTheirCodeWaits) {
-  for (const int arch : {80, 86, 89, 90, 100}) {
+  for (const int arch : {80, 86, 89, 90, 100, 103, 120}) {
     NotingDevice device(arch);
     KernelCache kernels(device);
     NoStream stream;
@@ -183,11 +202,16 @@ TEST_F(Variants, KernelsOfAUnitAreLoadedTogether) {
 }
 
 TEST(KernelList, NamesAreThoseOfTheirIds) {
-  EXPECT_EQ(info_of(KernelId::pool_combine).name, "pool_combine");
-  EXPECT_TRUE(is_built_for(KernelId::pool_combine, 86));
+  EXPECT_EQ(info_of(KernelId::pool_mean).name, "pool_mean");
+  EXPECT_TRUE(is_built_for(KernelId::pool_mean, 86));
   EXPECT_TRUE(is_built_for(KernelId::row_norm_bf16_3, 90));
   EXPECT_FALSE(is_built_for(KernelId::row_norm_bf16_3, 100));
-  EXPECT_FALSE(is_built_for(KernelId::pool_combine, 103));
+  EXPECT_TRUE(is_built_for(KernelId::pool_mean, 103));
+  EXPECT_FALSE(is_built_for(KernelId::pool_mean, 75));
+  EXPECT_FALSE(is_built_for(KernelId::row_norm_bf16_3, 120));
+  // What Hopper has tuning parameters of its own for is not its, though it could run the PTX.
+  EXPECT_FALSE(is_built_for(KernelId::attention_mma_bf16_d64_r128_k64, 90));
+  EXPECT_TRUE(is_built_for(KernelId::attention_mma_bf16_d64_r128_k64, 120));
 }
 
 }  // namespace

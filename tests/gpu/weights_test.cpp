@@ -226,24 +226,20 @@ TEST(PackPatchEmbedTest, FoldedFormsGiveTheFormula) {
   }
 }
 
-TEST(PackPoolKeysTest, EveryKeyIsWhereItsLaneLooks) {
-  constexpr std::int64_t kHeads = 12;
-  constexpr std::int64_t kHidden = 32;
+TEST(PackPoolKeysTest, HeadsThatAModelDoesNotHaveAreZeros) {
+  constexpr std::size_t kHeads = 12;
+  constexpr std::size_t kHidden = 32;
   const std::vector<float> keys = random_values(kHeads * kHidden, 7);
-  const std::vector<std::uint32_t> packed = pack_pool_keys(keys, kHeads, kHidden);
-  ASSERT_EQ(packed.size(), static_cast<std::size_t>(kHidden * 16 / 2));
-  // mma.m16n8k16: register r of a lane holds k = r * 8 + lane % 4 * 2 and the next, n = lane / 4.
-  for (std::int64_t head = 0; head < 16; ++head) {
-    for (std::int64_t i = 0; i < kHidden; ++i) {
-      const std::int64_t k = i % 16;
-      const std::int64_t lane = head % 8 * 4 + k % 8 / 2;
-      const std::int64_t word = (i / 16 * 32 + lane) * 4 + head / 8 * 2 + k / 8;
-      const auto bits =
-          static_cast<std::uint16_t>(packed[static_cast<std::size_t>(word)] >> (k % 2 * 16));
-      const std::uint16_t want =
-          head < kHeads ? to_bfloat16(keys[static_cast<std::size_t>(head * kHidden + i)]).bits : 0;
-      EXPECT_EQ(bits, want) << "head " << head << ", element " << i;
+  const PackedPoolKeys packed = pack_pool_keys(keys, kHidden);
+  ASSERT_EQ(packed.keys.size(), 16 * kHidden);
+  ASSERT_EQ(packed.sums.size(), 16U);
+  for (std::size_t head = 0; head < 16; ++head) {
+    double sum = 0;
+    for (std::size_t i = head * kHidden; i < (head + 1) * kHidden; ++i) {
+      EXPECT_EQ(packed.keys[i].bits, head < kHeads ? to_bfloat16(keys[i]).bits : 0);
+      sum += double{to_float(packed.keys[i])};
     }
+    EXPECT_EQ(packed.sums[head], static_cast<float>(sum));
   }
 }
 

@@ -28,7 +28,7 @@ class Hub:
         self.requests = []  # (method, host, path, headers)
         self.token = None  # when set, the hub asks for it
         self.revisions = {"main": COMMIT, "refs/pr/1": COMMIT, "v1.0": COMMIT, COMMIT: COMMIT}
-        # Each a list of answers, one consumed a request.
+        # Each is a list of answers, of which a request consumes one.
         self.statuses = collections.defaultdict(list)  # status to answer with
         self.cuts = collections.defaultdict(list)  # bytes of body after which to hang up
         # Each in force as long as it is there.

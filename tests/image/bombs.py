@@ -292,8 +292,8 @@ BOMBS: dict[str, tuple[Callable[[], bytes], str]] = {
         ),  # fmt: skip
         "TIFF: 18750 tiles of 16x50000 pixels for an image of 300000x1",
     ),
-    "tiff-shared-strips": (strip_bomb, "TIFF: strips or tiles of more than four times the file's"),
-    "tiff-directory": (lambda: directory_bomb(65_000, 4), "TIFF: directory of 65009 entries"),
+    "tiff-shared-strips": (strip_bomb, "TIFF: strips or tiles have more than four times the file's"),
+    "tiff-directory": (lambda: directory_bomb(65_000, 4), "TIFF: the directory has 65009 entries"),
     "tiff-directory-data": (
         lambda: directory_bomb(900, 4 * MIB),
         "TIFF: the directory's entries together have more data than the file",
@@ -304,14 +304,14 @@ BOMBS: dict[str, tuple[Callable[[], bytes], str]] = {
     "jpeg-segments": (lambda: (lambda j: j[:2] + b"\xff\xe1\0\2" * 5_000_000 + j[2:])(jpeg(8, 8)), ""),
     "gif-extensions": (
         lambda: b"GIF89a" + struct.pack("<HHBBB", 4, 4, 0, 0, 0) + b"!\xfe\0" * 10_000_000 + b";",
-        "GIF: no image in it",
+        "GIF: holds no image",
     ),
     "webp-chunks": (lambda: webp_chunks(3_000_000), "WebP: more than 1000000 chunks"),
 }
 
 SIDE = 5000  # 25 million pixels: a hundred milliseconds or more in every format
 
-# Files that take a while: none may go on when it is told to stop, nor take more memory than it says.
+# Files that take a while: each must stop when it is asked to, and take no more memory than it says.
 LARGE: dict[str, Callable[[], bytes]] = {
     "png": lambda: png(SIDE, SIDE),
     "png-gray16": lambda: png(SIDE, SIDE, 16, 0),

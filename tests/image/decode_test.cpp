@@ -180,7 +180,7 @@ TEST(Decode, RefusesBombsFromTheHeader) {
   // Formats whose headers are checksummed or packed: the same limit, lowered.
   for (const auto& [format, data] : one_of_each()) {
     EXPECT_EQ(refusal(data, {.max_pixels = 1199}),
-              format + ": header says 40x30 pixels, more than the limit of 1199");
+              format + ": the header says 40x30 pixels, more than the limit of 1199");
     EXPECT_EQ(refusal(data, {.max_pixels = 1200}), "");
   }
 }
@@ -188,23 +188,23 @@ TEST(Decode, RefusesBombsFromTheHeader) {
 TEST(Decode, RefusesLyingHeaders) {
   Data none = test::bmp(noise(4, 4));
   none[18] = 0;
-  expect_refused(none, "BMP: header says 0x4 pixels");
+  expect_refused(none, "BMP: the header says 0x4 pixels");
   Data tall = test::bmp(noise(4, 4));
   tall[22] = 9;
   expect_refused(tall, "BMP: truncated after 4 of 9 rows");
   Data depth = test::bmp(noise(4, 4));
   depth[28] = 7;
-  expect_refused(depth, "BMP: 7 bits a pixel");
+  expect_refused(depth, "BMP: unsupported 7 bits per pixel");
   Data packing = test::bmp(noise(4, 4));
   packing[30] = 5;
   expect_refused(packing, "BMP: compression 5");
   Data header = test::bmp(noise(4, 4));
   header[14] = 41;
-  expect_refused(header, "BMP: header of 41 bytes");
+  expect_refused(header, "BMP: unknown kind of header, of 41 bytes");
   Data palette = test::bmp(noise(4, 4));
   palette[28] = 8;
   palette[47] = 2;  // 512 colours
-  expect_refused(palette, "BMP: palette of 512 colours");
+  expect_refused(palette, "BMP: the palette has 512 colours");
   Data far = test::bmp(noise(4, 4));
   far[13] = 0x7f;
   expect_refused(far, "BMP: truncated after 0 of 4 rows");
@@ -213,7 +213,7 @@ TEST(Decode, RefusesLyingHeaders) {
   expect_refused(riff, "WebP: truncated");
   Data photometric = test::tiff(noise(4, 4));
   photometric[8 + 2 + 4 * 12 + 8] = 8;
-  expect_refused(photometric, "TIFF: layout is not read: photometric 8, 3 samples");
+  expect_refused(photometric, "TIFF: unsupported layout: photometric 8, 3 samples");
   Data strip = test::tiff(noise(4, 4));
   strip[8 + 2 + 5 * 12 + 10] = 0x70;
   expect_refused(strip, "TIFF:");

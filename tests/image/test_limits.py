@@ -1,4 +1,4 @@
-"""What an image may cost: bombs are refused or cheap, decoding stops when told to and takes the memory it says."""
+"""What an image may cost: bombs are refused or cheap, decoding stops when asked to and takes the memory that it announces."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def test_codes_of_lossless_webp_count(files, sets, idle_peak):
 
 @pytest.mark.parametrize("name", ["png-gray16", "tiff-rgba16", "tiff-float", "tiff-planes", "bmp-runs"])
 def test_large_images_need_little_more_than_their_pixels(files, name):
-    """Three bytes a pixel, and at most one more."""
+    """Three bytes per pixel, and at most one more."""
     refused = Outcome(files(name, LARGE[name]), "--decode-memory", "1").error
     needed = int(re.search(r"needs (\d+) MB", refused)[1]) * MEGABYTE
     assert needed < SIDE * SIDE * 4 + 2 * MEGABYTE

@@ -162,7 +162,7 @@ def damaged_deflate() -> Iterator[tuple[str, bytes]]:
 
 
 # Of the files that Pillow reads, the share that is read here too, at least. Where libtiff meets an error in
-# YCbCr, Pillow goes on with black; subsampling by 4x4 in tiles is refused by name.
+# YCbCr, Pillow continues with black; subsampling by 4x4 in tiles is refused by name.
 @pytest.mark.parametrize("cases, share", [(undamaged, 0.7), (damaged, 0.5), (damaged_deflate, 0.9), (overlong, 1.0)])
 def test_what_both_read_they_read_alike(tool, cases, share):  # noqa: F811
     wrong = []

@@ -239,7 +239,7 @@ TEST_F(FilesTest, FileThatShrinksIsAnError) {
   EXPECT_EQ(bytes.back(), std::byte{'x'});
   std::filesystem::resize_file(path, 6000);
   const std::string error = error_of([&] { file.read_at(5904, bytes); });
-  EXPECT_SAYS(error, path.native() + ": has shrunk to 6000 bytes");
+  EXPECT_SAYS(error, path.native() + ": shrank to 6000 bytes");
   EXPECT_SAYS(error, "it had 10000");
   EXPECT_EQ(file.read_some(5904, bytes), 96U);
 }
@@ -259,7 +259,7 @@ TEST_F(FilesTest, FileOpenedAgainMustBeTheSame) {
   EXPECT_EQ(File(path, version).size(), 5U);
   write_file_atomically(path, "other one");
   const std::string error = error_of([&] { const File again(path, version); });
-  EXPECT_SAYS(error, path.native() + ": has changed");
+  EXPECT_SAYS(error, path.native() + ": changed while it was read");
   EXPECT_SAYS(error, "9 bytes now, 5 before");
 }
 
@@ -280,7 +280,8 @@ TEST_F(FilesTest, NpyHeaderHasALimit) {
   text += std::string("\x02\x00\x00\x00\x10\x00", 6);  // format 2.0, a header of 1 MiB
   text.resize(12 + (std::size_t{1} << 20), ' ');
   write_file_atomically(folder_ / "a.npy", text);
-  EXPECT_SAYS(error_of([&] { const NpyFile npy(folder_ / "a.npy"); }), "a header of 1048576 bytes");
+  EXPECT_SAYS(error_of([&] { const NpyFile npy(folder_ / "a.npy"); }),
+              "the header has 1048576 bytes");
 }
 
 }  // namespace

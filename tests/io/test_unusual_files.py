@@ -1,4 +1,4 @@
-"""Files that are no files, and files that shrink: refused by name, at once, and never a signal."""
+"""Things that are not regular files, and files that shrink: refused at once with their name, without a signal."""
 
 import json
 import os
@@ -220,7 +220,7 @@ def test_embeddings_that_shrink_while_they_are_searched(fovea_bin, tmp_path):
     command = [fovea_bin, "similar", "--duplicates", "--threads", "1", "--in", tmp_path / "out"]
     code, stderr = truncate_at_work(command, array, 5000, lambda p: cpu_seconds(p) >= 0.5)
     assert code == 1, stderr
-    assert f"{array}: has " in stderr and "while it is read" in stderr
+    assert f"{array}: " in stderr and "while it was read" in stderr
 
 
 def test_pixels_that_shrink_while_they_are_embedded(fovea_bin, model, tmp_path):
@@ -241,6 +241,6 @@ def test_pixels_that_shrink_while_they_are_embedded(fovea_bin, model, tmp_path):
     rows = np.load(out / "embeddings-00000.npy")
     errors = [json.loads(line) for line in (out / "errors.jsonl").read_text().splitlines()]
     assert 0 < len(rows) < 6000 and len(rows) + len(errors) == 6000
-    first = f"{tmp_path}/p.npy: has shrunk to 5000 bytes while it is read (it had "
+    first = f"{tmp_path}/p.npy: shrank to 5000 bytes while it was read (it had "
     assert all(error["error"].startswith(first) for error in errors)
     assert errors[0]["source"] == f"{tmp_path}/p.npy#{len(rows)}"

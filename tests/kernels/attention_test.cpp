@@ -6,6 +6,7 @@
 #include <numbers>
 #include <numeric>
 #include <random>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,9 +19,13 @@
 #include "kernels/attention/scalar.cuh"
 #include "kernels/variants.hpp"
 #include "machine/machine.hpp"
+#include "ops/reference/judge.hpp"
+#include "ops/reference/rows.hpp"
 
 namespace fovea::attention {
 namespace {
+
+namespace reference = ops::reference;
 
 /// A kernel as it is launched.
 struct Built {
@@ -100,10 +105,10 @@ struct Rows {
   }
 };
 
-/// Runs the kernel and compares each row with float64.
+/// Runs the kernel and holds each head of each sequence against float64.
 template <typename Stored, typename Encode>
 void check(const Built& kernel, const Problem& problem, machine::Arrival arrival, Encode encode,
-           double limit) {
+           DType type) {
   std::vector<int> cu_seqlens_q = {0};
   std::vector<int> cu_seqlens_k = {0};
   std::partial_sum(problem.queries.begin(), problem.queries.end(),
@@ -154,41 +159,43 @@ void check(const Built& kernel, const Problem& problem, machine::Arrival arrival
                        [&] { kernel.run(params); });
   }
 
-  const auto value = [](std::uint16_t bits) { return double{to_float(Stored{bits})}; };
-  std::vector<double> weights;
-  for (int b = 0; b < batch; ++b) {
-    for (int i = 0; i < problem.queries[b] * problem.heads; ++i) {
-      const int head = i % problem.heads;
-      const int row = cu_seqlens_q[b] + i / problem.heads;
-      const int key_head = head / params.head_group;
-      const int seen =
-          problem.causal ? std::clamp(i / problem.heads + 1 + problem.keys[b] - problem.queries[b],
-                                      0, problem.keys[b])
-                         : problem.keys[b];
-      weights.assign(static_cast<std::size_t>(seen), 0.0);
-      double sum = 0;
-      for (int key = 0; key < seen; ++key) {
-        double score = 0;
-        for (int c = 0; c < problem.head_dim; ++c) {
-          score += value(q.at(row, head, c)) * value(k.at(cu_seqlens_k[b] + key, key_head, c));
-        }
-        weights[key] = std::exp(score * scale);
-        sum += weights[key];
-      }
-      double error = 0;
-      double norm = 0;
+  /// Rows of a head of one sequence, one after the other.
+  const auto rows_of = [&](Rows& from, int first, int count, int head) {
+    std::vector<double> values;
+    for (int row = first; row < first + count; ++row) {
       for (int c = 0; c < problem.head_dim; ++c) {
-        double expected = 0;
-        for (int key = 0; key < seen; ++key) {
-          expected += weights[key] / sum * value(v.at(cu_seqlens_k[b] + key, key_head, c));
-        }
-        const double difference = value(o.at(row, head, c)) - expected;
-        error += difference * difference;
-        norm += expected * expected;
+        values.push_back(double{to_float(Stored{from.at(row, head, c)})});
       }
-      ASSERT_LE(std::sqrt(error), limit * std::sqrt(norm))
-          << kernel.name << ", sequence " << b << ", query " << i / problem.heads << ", head "
-          << head;
+    }
+    return values;
+  };
+  const auto width = static_cast<std::size_t>(problem.head_dim);
+  for (int b = 0; b < batch; ++b) {
+    const int queries = problem.queries[b];
+    const int count = problem.keys[b];
+    for (int head = 0; head < problem.heads && queries > 0; ++head) {
+      const int key_head = head / params.head_group;
+      const std::vector<double> asked = rows_of(q, cu_seqlens_q[b], queries, head);
+      const std::vector<double> keys = rows_of(k, cu_seqlens_k[b], count, key_head);
+      const std::vector<double> values = rows_of(v, cu_seqlens_k[b], count, key_head);
+      std::vector<double> expected(asked.size());
+      for (int i = 0; i < queries; ++i) {
+        const int seen = problem.causal ? std::clamp(i + 1 + count - queries, 0, count) : count;
+        const std::size_t end = static_cast<std::size_t>(seen) * width;
+        const std::size_t at = static_cast<std::size_t>(i) * width;
+        reference::attend_row(std::span<const double>(asked).subspan(at, width),
+                              std::span<const double>(keys).first(end),
+                              std::span<const double>(values).first(end), scale,
+                              std::span(expected).subspan(at, width));
+      }
+      const std::vector<double> actual = rows_of(o, cu_seqlens_q[b], queries, head);
+      const reference::Compared matrix{.rows = queries,
+                                       .columns = problem.head_dim,
+                                       .type = type,
+                                       .actual = actual,
+                                       .expected = expected};
+      ASSERT_EQ(reference::judge(matrix, reference::tolerance_of(type)).reason, "")
+          << kernel.name << ", sequence " << b << ", head " << head;
     }
   }
 }
@@ -197,13 +204,13 @@ void check_all(const Problem& problem) {
   for (const machine::Arrival arrival : {machine::Arrival::kLate, machine::Arrival::kAtOnce}) {
     for (const Built& kernel : kernels<F16>()) {
       if (kernel.head_dim >= problem.head_dim) {
-        check<Float16>(kernel, problem, arrival, to_float16, 3e-3);
+        check<Float16>(kernel, problem, arrival, to_float16, DType::kF16);
       }
     }
   }
   for (const Built& kernel : kernels<Bf16>()) {
     if (kernel.head_dim >= problem.head_dim) {
-      check<BFloat16>(kernel, problem, machine::Arrival::kLate, to_bfloat16, 2e-2);
+      check<BFloat16>(kernel, problem, machine::Arrival::kLate, to_bfloat16, DType::kBF16);
     }
   }
 }

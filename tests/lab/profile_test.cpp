@@ -70,6 +70,27 @@ TEST(Profile, SamplesAreSharesWithTheirChiefReason) {
   EXPECT_EQ(load.reason, "data from L1, L2 or device memory");
 }
 
+// Release builds leave the lines out of the machine code: a profile then says how to get them.
+TEST(Profile, PlacesAreThoseOfTheLinesOrItSaysThatThereAreNone) {
+  Profile with = read_profile(kRaw, kSource).front();
+  place(with,
+        "\t//## File \"/x/kernels/gemm/a.cuh\", line 14\n"
+        "        /*0010*/  LDC R1, c[0x0][0x28] ;\n"
+        "\t//## File \"/x/kernels/gemm/a.cuh\", line 20\n"
+        "        /*0020*/  LDG.E.128 R4, [R2] ;\n");
+  EXPECT_EQ(with.no_places, "");
+  EXPECT_EQ(with.hot_spots[1].where, "a.cuh:20");
+  EXPECT_EQ(with.roles.size(), 2U);
+  Profile without = read_profile(kRaw, kSource).front();
+  place(without,
+        "        /*0010*/  LDC R1, c[0x0][0x28] ;\n"
+        "        /*0020*/  LDG.E.128 R4, [R2] ;\n");
+  EXPECT_TRUE(without.roles.empty());
+  EXPECT_NE(to_text(without).find("-DFOVEA_KERNEL_LINES=ON"), std::string::npos)
+      << to_text(without);
+  EXPECT_EQ(to_text(with).find("KERNEL_LINES"), std::string::npos);
+}
+
 TEST(Profile, WordsSayWhatBounds) {
   const Profile bound = read_profile(kRaw, kSource).front();
   EXPECT_NE(verdict(bound).find("bound by the matrix units"), std::string::npos) << verdict(bound);

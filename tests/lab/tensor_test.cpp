@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <limits>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -54,6 +55,10 @@ TEST(Tensor, RearrangedAsMutantsDo) {
   const Tensor tensor = Tensor::of("t", DType::kF32, 3, 4, values);
   EXPECT_EQ(tensor.rows_moved(1).at(0, 2), 6.0);
   EXPECT_EQ(tensor.rows_moved(1).at(2, 2), 2.0);
+  EXPECT_EQ(Tensor::of("t", DType::kF32, 1, 4, std::vector<double>{1, 1.01, 7, 7.5})
+                .neighbours_swapped()
+                .row(0),
+            (std::vector<float>{1, 7, 1.01F, 7.5}));
   const Tensor swapped = tensor.columns_swapped(0, 2, 2);
   EXPECT_EQ(swapped.at(1, 0), 6.0);
   EXPECT_EQ(swapped.at(1, 3), 5.0);

@@ -115,7 +115,7 @@ TEST(CalibratedWeights, NormsAndLayersMakeTheModelsProducts) {
       const auto beta = checkpoint.load(name + ".bias");
       const LayerParameters exact = load_layer(checkpoint, first ? "qkv" : "fc1", layer);
       const auto index = static_cast<std::size_t>(layer);
-      const KeepingBackend::Norm& norm = kept.norms.at(1 + 2 * index + (first ? 0 : 1));
+      const KeepingBackend::Norm& norm = kept.norms.at(2 * index + (first ? 0 : 1));
       const KeepingBackend::Linear& linear = kept.linears.at(4 * index + (first ? 0 : 2));
       const auto in = static_cast<std::size_t>(linear.in);
       ASSERT_EQ(linear.weight.size(), exact.weight.size());

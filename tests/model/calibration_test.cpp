@@ -131,7 +131,7 @@ TEST_F(CalibrationTest, CutOffWhileItIsReadIsNamed) {
   for (const std::string& message :
        {error_of([&] { (void)calibration.layer("fc1", 1, kOut, kIn); }),
         error_of([&] { (void)calibration.divisor("fc1", 1, kIn); })}) {
-    EXPECT_TRUE(contains(message, path.native() + ": has shrunk to 500 bytes")) << message;
+    EXPECT_TRUE(contains(message, path.native() + ": shrank to 500 bytes")) << message;
   }
 }
 
@@ -157,27 +157,27 @@ TEST_F(CalibrationTest, LayersThatLackOrHaveOtherShapesAreRefused) {
   EXPECT_TRUE(contains(message("fc2", 1, kIn + 1), "expected I8 [6, 5]"));
 }
 
-// Kernels would turn them into numbers that nobody notices.
-TEST_F(CalibrationTest, NumbersThatCannotBeAreRefused) {
+// Kernels would turn them into numbers, which would go unnoticed.
+TEST_F(CalibrationTest, InvalidNumbersAreRefused) {
   const auto message = [&](std::string_view place, float input_scale) {
     write(place, input_scale);
     const Calibration calibration(*checkpoint_, Precision::kInt8);
     return error_of([&] { (void)calibration.layer(place, 1, kOut, kIn); });
   };
   EXPECT_TRUE(contains(message("fc2", 0.0F), "no scale for its inputs"));
-  EXPECT_TRUE(contains(message("fc2", -1.0F), "cannot be"));
+  EXPECT_TRUE(contains(message("fc2", -1.0F), "invalid scale"));
   EXPECT_TRUE(contains(message("fc2", 0.001F), "a scale for other 8-bit numbers"));
-  EXPECT_TRUE(contains(message("qkv", std::nanf("")), "cannot be"));
+  EXPECT_TRUE(contains(message("qkv", std::nanf("")), "invalid scale"));
   const auto of_divisor = [&](float value) {
     numbers_.divisor[1] = value;
     write("qkv", 0.0F);
     const Calibration calibration(*checkpoint_, Precision::kInt8);
     return error_of([&] { (void)calibration.divisor("qkv", 1, kIn); });
   };
-  EXPECT_TRUE(contains(of_divisor(0.0F), "a divisor that cannot be"));
-  EXPECT_TRUE(contains(of_divisor(std::nanf("")), "a divisor that cannot be"));
+  EXPECT_TRUE(contains(of_divisor(0.0F), "an invalid divisor"));
+  EXPECT_TRUE(contains(of_divisor(std::nanf("")), "an invalid divisor"));
   numbers_.scale[2] = std::numeric_limits<float>::infinity();
-  EXPECT_TRUE(contains(message("qkv", 0.0F), "cannot be"));
+  EXPECT_TRUE(contains(message("qkv", 0.0F), "invalid scale"));
 }
 
 }  // namespace

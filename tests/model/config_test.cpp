@@ -75,7 +75,7 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{vision(R"("hidden_size":770)"), "not divisible"},
         Refusal{vision(R"("image_size":8)"), "smaller than patch_size"},
         Refusal{vision(R"("image_size":[224,256])"), "only squares"},
-        Refusal{vision(R"("image_size":8192,"patch_size":1)"), "patches an image"},
+        Refusal{vision(R"("image_size":8192,"patch_size":1)"), "patches per image"},
         Refusal{vision(R"("hidden_size":0)"), "expected 1 to"},
         Refusal{vision(R"("hidden_size":-768)"), "expected 1 to"},
         Refusal{vision(R"("hidden_size":768.5)"), "expected an integer"},
@@ -88,7 +88,7 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{vision(R"("layer_norm_eps":"1e-6")"), "expected a number"},
         Refusal{vision(R"("hidden_size":768,"hidden_size":1024)"), "appears twice"},
         Refusal{R"({"model_type":"siglip","vision_config":[]})", "expected an object"},
-        Refusal{"", "not JSON"}, Refusal{"[]", "no JSON object"},
+        Refusal{"", "not JSON"}, Refusal{"[]", "expected a JSON object"},
         Refusal{R"({"model_type":"siglip",})", "error at byte 23"},
         Refusal{"{\"model_type\":\"\xff\"}", "error at byte"},
         Refusal{std::string("{}\0", 3), "zero byte at byte 2"},
@@ -165,7 +165,7 @@ TEST(ModelConfigTest, ReadsAFolder) {
   EXPECT_TRUE(contains(error_of([&] { (void)read_model_config(folder.path()); }), "config.json"));
   write_text(config, vision(""));
   const std::string missing = error_of([&] { (void)read_model_config(folder.path()); });
-  EXPECT_TRUE(contains(missing, "preprocessor_config.json: no such file")) << missing;
+  EXPECT_TRUE(contains(missing, "preprocessor_config.json: there is no such file")) << missing;
   write_text(folder.path() / "processor_config.json",
              R"({"image_processor":{"resample":2,"size":{"height":224,"width":224}}})");
   EXPECT_EQ(read_model_config(folder.path()).preprocessing.resample, Resample::kBilinear);

@@ -19,7 +19,7 @@ TEST(ArchitectureTest, BaseIsThePublishedModel) {
   EXPECT_NEAR(flop_per_image(base) * 1e-9, 35.4, 0.1);
 }
 
-// GFLOP an image as published for the presets.
+// GFLOP per image as published for the presets.
 TEST(ArchitectureTest, FlopCountsAreThePublishedOnes) {
   const auto gflop = [](std::string_view name) {
     return flop_per_image(find_preset(name).config) * 1e-9;
@@ -107,7 +107,7 @@ TEST_F(InitTest, LayersCanBeChosen) {
   EXPECT_EQ(Checkpoint(folder).config().vision.layers, 5);
   EXPECT_TRUE(contains(
       error_of([&] { write_checkpoint({.preset = "tiny", .folder = folder, .layers = -1}); }),
-      "-1 layers"));
+      "number of layers -1"));
 }
 
 TEST_F(InitTest, NonEmptyFolderIsRefusedUnlessToldToOverwrite) {

@@ -50,13 +50,13 @@ def test_transformers_loads_what_init_writes(run_fovea, tmp_path, arguments):
 
 def test_gflop_of_base(run_fovea, tmp_path):
     run_fovea("init", "--preset", "base-patch16-224", "--layers", "12", "-o", tmp_path / "m")
-    assert "35.4 GFLOP an image" in run_fovea("info", tmp_path / "m").stdout
+    assert "35.4 GFLOP per image" in run_fovea("info", tmp_path / "m").stdout
 
 
 def test_work_of_a_tiny_model(run_fovea, tmp_path):
     run_fovea("init", "--preset", "tiny", "-o", tmp_path / "m")
     gflop = json.loads(run_fovea("info", tmp_path / "m", "--json").stdout)["gflop_per_image"]
-    assert f"{gflop * 1000:.1f} MFLOP an image" in run_fovea("info", tmp_path / "m").stdout
+    assert f"{gflop * 1000:.1f} MFLOP per image" in run_fovea("info", tmp_path / "m").stdout
 
 
 def vision_config():
@@ -108,7 +108,7 @@ def test_info_of_an_unusable_model_fails_and_says_why(run_fovea, tmp_path):
     result = run_fovea("info", tmp_path, "--json", code=1)
     info = json.loads(result.stdout)
     assert not info["usable"] and len(info["missing"]) == 16
-    assert "16 tensors missing" in result.stderr
+    assert "16 tensors are missing" in result.stderr
     config["model_type"] = "siglip2_vision_model"
     (tmp_path / "config.json").write_text(json.dumps(config))
     assert "NaFlex" in run_fovea("info", tmp_path, code=1).stderr

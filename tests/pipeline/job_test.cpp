@@ -248,7 +248,7 @@ TEST_F(JobTest, TwoRunsOnOneOutputAndOtherJobsAreRefused) {
                "preprocessing");
   EXPECT_PRED2(contains, refusal([](JobIdentity& i) { i.format = OutputFormat::kJsonl; }),
                "--overwrite");
-  EXPECT_PRED2(contains, refusal([](JobIdentity& i) { i.shard_rows = 7; }), "rows a file");
+  EXPECT_PRED2(contains, refusal([](JobIdentity& i) { i.shard_rows = 7; }), "rows per file");
   EXPECT_PRED2(contains, refusal([](JobIdentity& i) { i.shard_count = 2; }), "the shard is 0/1");
   EXPECT_EQ(refusal([](JobIdentity& i) { i.model = "same weights, other name"; }), "no refusal");
   fs::remove(folder_ / "out/manifest.json");

@@ -10,7 +10,7 @@ from PIL import Image
 
 
 def jpeg(seed, width=None, height=None):
-    """Bytes of a JPEG that no other seed gives, of a size of its own."""
+    """The bytes of a JPEG that no other seed gives, with its own size."""
     random = np.random.default_rng(seed)
     width = width or 20 + seed % 60
     height = height or 15 + seed % 45

@@ -235,7 +235,7 @@ TEST_F(SourcesTest, PixelsThatAreCutOffFailByThemselves) {
       read_pixels(found[1], patch, pixels);
       ADD_FAILURE() << "no error";
     } catch (const Error& error) {
-      EXPECT_PRED2(contains, error.what(), file + ": has shrunk to");
+      EXPECT_PRED2(contains, error.what(), file + ": shrank to");
     }
   }
 }

@@ -310,7 +310,7 @@ def test_retry_failed(embed, tmp_path):
     sources, _, rows, errors = read_output(tmp_path / "out")
     assert [source[-9:-4] for source in sources[6:]] == ["00005", "00008"]
     assert [source[-9:-4] for source in errors] == ["00002", "00007"]
-    assert "not among the inputs" in errors[str(folder / "00007.jpg")]
+    assert "no longer among the inputs" in errors[str(folder / "00007.jpg")]
     after = contents(tmp_path / "out")
     assert after["embeddings-00000.npy"] == before["embeddings-00000.npy"]
     assert not list((tmp_path / "out").glob("*.partial"))
@@ -351,7 +351,7 @@ def test_output_of_another_job(embed, run_fovea, model, photos, tmp_path):
         (["--dtype", "f16"], "dtype"),
         (["--no-normalize"], "normalisation"),
         (["--format", "jsonl"], "format"),
-        (["--shard-rows", "3"], "rows a file"),
+        (["--shard-rows", "3"], "rows per file"),
         (["--shard", "0/2"], "shard"),
     ]:
         assert named in embed(photos, out=tmp_path / "out", flags=flags, code=1).stderr

@@ -1,4 +1,4 @@
-"""Inputs that hang, explode or break off: each is a failed input, and the photos beside it are embedded."""
+"""Inputs that hang, explode or end early: each is a failed input, and the photos beside it are embedded."""
 
 import gzip
 import io
@@ -142,7 +142,7 @@ def test_a_jsonl_with_an_endless_line_ends_alone(embed, photos, tmp_path):
     run_within(embed, f"@{write_list(tmp_path, jsonl, photos)}", out=tmp_path / "out", code=3)
     sources, _, _, errors = read_output(tmp_path / "out")
     assert len(sources) == 41
-    assert errors == {os.fspath(jsonl): "line 2 is longer than 1048576 bytes, which no name is"}
+    assert errors == {os.fspath(jsonl): "line 2 is longer than 1048576 bytes, too long for a name"}
 
 
 def test_links_in_archives_are_failed_inputs(embed, tmp_path):
@@ -180,7 +180,7 @@ def test_folders_that_link_to_each_other_come_once_by_links(embed, tmp_path):
     sources, _, _, errors = read_output(tmp_path / "out")
     assert len(sources) == 16  # each folder by its own name, and by one link
     assert len(errors) < 200
-    assert all("that was read already as" in error for error in errors.values())
+    assert all("that was already read as" in error for error in errors.values())
 
 
 def write_tar_of_zeros(path, gibibytes, filler=0, after=b""):

@@ -105,7 +105,7 @@ def test_signal_leaves_a_resumable_state(start, embed, photos, whole, tmp_path, 
     # The job sits in a read of its list, and ends nevertheless.
     stderr = process.communicate(timeout=20)[1]
     assert process.returncode == 130
-    assert "goes on" in stderr
+    assert "resumes" in stderr
     pipe.close()
     left = state(out)
     assert not left["finished"] and left["resume"]["inputs"] == 200
@@ -198,7 +198,7 @@ def test_full_disk(embed, photos, whole, tmp_path):
         disk.remount("size=10m")
         embed(photos, out=out, flags=[*SLOW, "--shard-rows", "150"], code=3)
         assert contents(out) == whole
-        assert done > 0 and "the same command goes on" in result.stderr
+        assert done > 0 and "the same command resumes" in result.stderr
 
 
 def test_read_only_output(embed, photos, tmp_path):

@@ -67,7 +67,7 @@ def test_retry_without_a_list_changes_nothing(embed, three, tmp_path):
 
 
 def test_retry_reads_the_longest_lines_that_fovea_writes(embed, three, tmp_path):
-    """A name of 900 kB of no UTF-8 is a line of 3.6 MB."""
+    """A name of 900 kB that is not UTF-8 is a line of 3.6 MB."""
     names = tmp_path / "list"
     names.write_bytes(b"\xff" * 900_000 + b"\n" + os.fsencode(three / "00000.jpg") + b"\n")
     out = tmp_path / "out"
@@ -120,7 +120,7 @@ def test_no_link_beside_an_array_is_written_through(embed, three, tmp_path, kind
     embed(three, out=tmp_path / "x.npy", code=3)
 
 
-# --- An output is none of the job's inputs.
+# --- An output must not be an input of the job.
 
 
 def test_an_array_is_not_written_over_its_own_pixels(embed, preprocess, three, tmp_path):
@@ -342,8 +342,8 @@ def test_checksums_are_those_of_the_files(embed, three, tmp_path):
 
 
 def test_retry_after_a_repair_of_a_retry(embed, run_fovea, three, tmp_path):
-    """The rows of the first pass cannot be gone back to once a retry has begun; those of the retry
-    can, while its list is there."""
+    """A repair cannot go back to the first pass once a retry has begun, but it can go back within the
+    retry while its list exists."""
     for seed in (3, 4, 5):
         (three / f"{seed:05}.jpg").write_bytes(b"damaged")
     straight, out = tmp_path / "straight", tmp_path / "out"

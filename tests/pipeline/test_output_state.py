@@ -152,7 +152,7 @@ def try_repair(jobs, seed, number, folder):
         if "checksums.jsonl" in what:  # a line of it that was lost stays lost
             for name in ("checksums.jsonl", "manifest.json"):
                 left.pop(name, None), expected.pop(name)
-        # Files that are none of ours are named by the check, and left alone.
+        # The check names foreign files and leaves them alone.
         left = {name: left[name] for name in left if name in expected}
         if result.returncode not in (0, 3) or left != expected:
             outcome = f"{outcome}, but then ANOTHER RESULT ({result.returncode}: {result.stderr[-300:]})"

@@ -1,4 +1,4 @@
-"""`fovea calibrate` beside transformers: what it saw of a layer's inputs is what that layer reads there."""
+"""Compares `fovea calibrate` with transformers: it observes the same inputs of a layer."""
 
 import pathlib
 import shutil

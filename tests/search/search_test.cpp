@@ -368,7 +368,7 @@ TEST_F(SearchTest, MalformedFolders) {
   add_shard(random(3, 4), 4);
   EXPECT_EQ(error_of(), "no error");
   add_shard(random(3, 5), 5);
-  EXPECT_SAYS(error_of(), "embeddings-00001.npy: embeddings of 5 numbers");
+  EXPECT_SAYS(error_of(), "embeddings-00001.npy: its embeddings have 5 numbers");
   fs::remove(folder_ / "embeddings-00001.npy");
   write("index-00000.jsonl", "{}\n{}\n");
   EXPECT_SAYS(error_of(), "has 3 rows, but its index index-00000.jsonl has 2 lines");
@@ -377,12 +377,12 @@ TEST_F(SearchTest, MalformedFolders) {
     EXPECT_SAYS(error_of([&](const Collection& c) { (void)c.source(index); }),
                 fmt::format("index-00000.jsonl, line {}", index + 1));
   }
-  EXPECT_SAYS(error_of([](const Collection& c) { (void)c.source(2); }), "should be 2, is 1");
+  EXPECT_SAYS(error_of([](const Collection& c) { (void)c.source(2); }), "is 1, expected 2");
   fs::remove(folder_ / "index-00000.jsonl");
   EXPECT_SAYS(error_of(), "index index-00000.jsonl is missing");
   write("embeddings-00000.npy", io::npy_header(DType::kU8, {2, 2}) + "abcd");
   write("index-00000.jsonl", "{}\n{}\n");
-  EXPECT_SAYS(error_of(), "u8 of shape [2, 2]");
+  EXPECT_SAYS(error_of(), "u8 [2, 2]; expected f32 or f16");
   write("embeddings-00000.npy", "junk");
   EXPECT_SAYS(error_of(), "embeddings-00000.npy");
 }
@@ -400,7 +400,7 @@ TEST_F(SearchTest, ArraysThatAreCutOffMeanwhileAreNamed) {
                                           [&] { (void)collection.duplicates(0.9); },
                                           [&] { (void)collection.embedding(3000 * shard + 2999); }};
     for (const auto& use : uses) {
-      EXPECT_SAYS(thrown_by(use), path.native() + ": has changed while it is read");
+      EXPECT_SAYS(thrown_by(use), path.native() + ": changed while it was read");
     }
     fs::resize_file(path, fs::file_size(path) + 100'000);
   }
@@ -411,7 +411,7 @@ TEST_F(SearchTest, ArraysThatAreCutOffMeanwhileAreNamed) {
   EXPECT_NO_THROW(reader.read(last, rows));
   fs::resize_file(folder_ / "embeddings-00000.npy", 1000);
   EXPECT_SAYS(thrown_by([&] { reader.read(last, rows); }),
-              "embeddings-00000.npy: has shrunk to 1000 bytes");
+              "embeddings-00000.npy: shrank to 1000 bytes");
 }
 
 TEST_F(SearchTest, IndexesThatAreCutOffMeanwhileAreNamed) {
@@ -423,7 +423,7 @@ TEST_F(SearchTest, IndexesThatAreCutOffMeanwhileAreNamed) {
                                         [&] { (void)collection.find("absent"); },
                                         [&] { (void)collection.find_file("absent"); }};
   for (const auto& use : uses) {
-    EXPECT_SAYS(thrown_by(use), "index-00001.jsonl: has changed while it is read");
+    EXPECT_SAYS(thrown_by(use), "index-00001.jsonl: changed while it was read");
   }
   EXPECT_EQ(collection.source(29), "photo-29");
 }

@@ -129,7 +129,7 @@ def test_npy_queries(run_fovea, tmp_path, output):
     assert [q["matches"][0]["row"] for q in data["queries"]] == [3, 6]
     np.save("q.npy", np.ones(5, np.float32))
     error = run_fovea("similar", "q.npy", "--in", "out", code=1).stderr
-    assert "vectors of 5 numbers, those in out have 48" in error
+    assert "vectors of 5 numbers, but those in out have 48" in error
 
 
 def test_every_row_is_a_query_without_one(run_fovea, photos, output):

@@ -1,5 +1,4 @@
-/* The encoder for other languages: a model is loaded once, and embeds many images in the
- * background.
+/* The encoder for other languages: it loads a model once, and embeds many images in the background.
  *
  * Functions may be called from any thread. Those that return fovea_status write their results only
  * when they return FOVEA_OK. */
@@ -19,11 +18,12 @@ typedef struct fovea_encoder fovea_encoder;
 
 /* `model`: a folder in Hugging Face layout or the name of a model in the local Hugging Face cache.
  * `device`: "auto", "cpu", "cuda" or "cuda:N". `precision`: "auto", "fp32", "bf16", "int8" or
- * "fp8". `threads`: compute threads, 0 for one a CPU. See fovea::EncoderOptions. */
+ * "fp8". `threads`: compute threads, 0 for one per CPU. See fovea::EncoderOptions. Fails when the
+ * model, the device or the precision is unavailable. */
 FOVEA_API fovea_status fovea_encoder_load(const char* model, const char* device,
                                           const char* precision, int32_t threads,
                                           fovea_encoder** encoder);
-/* Embeddings that are still being computed keep what they need. NULL is nothing. */
+/* Runs that still compute keep the memory that they need. NULL is ignored. */
 FOVEA_API void fovea_encoder_free(fovea_encoder* encoder);
 
 /* Numbers in one embedding. */
@@ -31,9 +31,10 @@ FOVEA_API int64_t fovea_encoder_dimension(const fovea_encoder* encoder);
 /* Side lengths that images are resized to, in pixels. */
 FOVEA_API int32_t fovea_encoder_height(const fovea_encoder* encoder);
 FOVEA_API int32_t fovea_encoder_width(const fovea_encoder* encoder);
-/* Images computed together unless asked otherwise. */
+/* Images computed together by default: the recommended batch size. */
 FOVEA_API int64_t fovea_encoder_batch_size(const fovea_encoder* encoder);
-/* What computes, for people, and its precision, "bf16". Valid as long as the encoder. */
+/* A description of the device for people, and the name of the precision, such as "bf16". Both are
+ * valid as long as the encoder. */
 FOVEA_API const char* fovea_encoder_device(const fovea_encoder* encoder);
 FOVEA_API const char* fovea_encoder_precision(const fovea_encoder* encoder);
 
@@ -45,15 +46,15 @@ typedef enum fovea_image_kind {
 
 typedef struct fovea_image {
   int32_t kind;   /* a fovea_image_kind */
-  int32_t width;  /* of FOVEA_IMAGE_PIXELS */
-  int32_t height; /* likewise */
+  int32_t width;  /* of FOVEA_IMAGE_PIXELS, in pixels */
+  int32_t height; /* of FOVEA_IMAGE_PIXELS, in pixels */
   const void* data;
   size_t size; /* bytes of `data` */
 } fovea_image;
 
 typedef struct fovea_embed_options {
-  int32_t batch_size;      /* images computed together; 0: what suits the device */
-  int32_t decode_threads;  /* 0: one a CPU */
+  int32_t batch_size;      /* images computed together; 0: fovea_encoder_batch_size() */
+  int32_t decode_threads;  /* 0: one per CPU */
   int32_t normalize;       /* not 0: scale embeddings to length 1 */
   int32_t stop_at_failure; /* not 0: end with the batch of the first image that fails */
 } fovea_embed_options;
@@ -61,29 +62,29 @@ typedef struct fovea_embed_options {
 /* A run over a list of images in threads of its own. */
 typedef struct fovea_embedding fovea_embedding;
 
-/* Begins to embed `count` images into `rows`, float [count, dimension]; the row of an image that
- * fails, or is not reached, is all NaN. `images` is copied; what its entries point to, and `rows`,
- * must stay until the run is freed. */
+/* Starts to embed `count` images into `rows`, float [count, dimension]; the row of an image that
+ * fails, or is not reached, is all NaN. `images` is copied; the memory that its entries refer to,
+ * and `rows`, must stay valid until the run is freed. */
 FOVEA_API fovea_status fovea_embed_start(fovea_encoder* encoder, const fovea_image* images,
                                          size_t count, const fovea_embed_options* options,
                                          float* rows, fovea_embedding** run);
-/* Waits until the run has ended, for `milliseconds` at most; `ended` becomes 0 or 1. Fails with
- * what ended the run early; images that fail alone do not. */
+/* Waits until the run has ended, for `milliseconds` at most; `ended` becomes 0 or 1. Fails with the
+ * reason when the run ended early; a failed image alone is no reason. */
 FOVEA_API fovea_status fovea_embed_wait(fovea_embedding* run, int32_t milliseconds, int32_t* ended);
 /* Images done so far, failed ones included. */
 FOVEA_API size_t fovea_embed_done(const fovea_embedding* run);
 /* Asks the run to end after the batch being computed. */
 FOVEA_API void fovea_embed_stop(fovea_embedding* run);
-/* How many images failed; once the run has ended. */
+/* The number of images that failed. To be called once the run has ended. */
 FOVEA_API size_t fovea_embed_failures(const fovea_embedding* run);
-/* The failure number `which`, in the order of the images: its image's index and why, valid as long
- * as the run. */
+/* The failure number `which`, in the order of the images: the index of the image and the reason,
+ * which is valid as long as the run. Fails when there is no such failure. */
 FOVEA_API fovea_status fovea_embed_failure(const fovea_embedding* run, size_t which, size_t* index,
                                            const char** reason);
-/* What a user should know of the run, such as memory of the device that ran short; "" for nothing.
- * Once the run has ended; valid as long as the run. */
+/* Notes for the user, for example that the memory of the device ran short; "" when there are none.
+ * To be called once the run has ended; valid as long as the run. */
 FOVEA_API const char* fovea_embed_notes(const fovea_embedding* run);
-/* Stops the run if need be, waits for its end and frees it. NULL is nothing. */
+/* Stops the run if it has not ended, waits for its end and frees it. NULL is ignored. */
 FOVEA_API void fovea_embed_free(fovea_embedding* run);
 
 #ifdef __cplusplus

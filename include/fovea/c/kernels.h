@@ -1,4 +1,4 @@
-/* The GPU kernels that libfovea.so carries, and what the compiler made of them. */
+/* The GPU kernels in libfovea.so, with the resources that the compiler reported for them. */
 #ifndef FOVEA_C_KERNELS_H
 #define FOVEA_C_KERNELS_H
 
@@ -14,15 +14,16 @@ extern "C" {
 typedef struct fovea_kernel {
   const char* name;          /* lives as long as the library */
   int32_t arch;              /* 90 for sm_90a */
-  int32_t registers;         /* a thread */
-  int32_t shared_bytes;      /* a block, static */
-  int32_t stack_bytes;       /* a thread: arrays that are not in registers */
-  int32_t spill_store_bytes; /* a thread */
-  int32_t spill_load_bytes;
+  int32_t registers;         /* per thread */
+  int32_t shared_bytes;      /* static shared memory per CTA */
+  int32_t stack_bytes;       /* per thread: arrays that are not in registers */
+  int32_t spill_store_bytes; /* per thread */
+  int32_t spill_load_bytes;  /* per thread */
 } fovea_kernel;
 
-/* 0 when the library was built without the CUDA compiler. */
+/* The number of kernels; 0 when the library was built without the CUDA compiler. */
 FOVEA_API int32_t fovea_kernel_count(void);
+/* Kernel number `index`, from 0 on. Fails when there is no such kernel. */
 FOVEA_API fovea_status fovea_kernel_get(int32_t index, fovea_kernel* kernel);
 
 #ifdef __cplusplus

@@ -1,9 +1,10 @@
-/* Fovea's operators: plain structs of addresses, strides and types, so that any framework can call
- * them on memory and streams of its own.
+/* Fovea's operators: they take plain structs of addresses, strides and types, so that any framework
+ * can call them on memory and streams of its own.
  *
- * On a GPU the work is put into the stream and the call returns at once: memory must stay until the
- * stream has passed it. On the host the call returns when the result is there. Functions may be
- * called from any thread. */
+ * On a GPU a call puts the work into the stream and returns at once: memory must stay valid until
+ * the stream has completed the work. On the host a call returns when the result is complete.
+ * Functions may be called from any thread. They fail, with the reason, when types, shapes, strides
+ * or alignments are not supported. */
 #ifndef FOVEA_C_OPERATORS_H
 #define FOVEA_C_OPERATORS_H
 
@@ -23,11 +24,11 @@ typedef enum fovea_type {
   FOVEA_F32 = 5,
 } fovea_type;
 
-/* Where the operands are and who computes. */
+/* Where the operands are, and what computes. */
 typedef struct fovea_place {
   int32_t device;  /* CUDA's number of the GPU; -1: the host */
-  int32_t threads; /* host: how many compute, at least 1 */
-  void* stream;    /* GPU: the CUstream (cudaStream_t) that the work is put into */
+  int32_t threads; /* on the host: compute threads, at least 1 */
+  void* stream;    /* on a GPU: the CUstream (cudaStream_t) into which the work is put */
 } fovea_place;
 
 typedef enum fovea_causal {
@@ -36,7 +37,8 @@ typedef enum fovea_causal {
   FOVEA_CAUSAL_LAST = 2,  /* query i sees keys 0 .. i + keys - queries: the last ones meet */
 } fovea_causal;
 
-/* Which attention kernel: the GPU's levels, each forcible for tests and comparisons. */
+/* Levels of attention on GPUs. AUTO chooses the fastest; the others force one, for tests and
+ * comparisons. */
 typedef enum fovea_level {
   FOVEA_LEVEL_AUTO = 0,
   FOVEA_LEVEL_SCALAR = 1,
@@ -45,7 +47,7 @@ typedef enum fovea_level {
   FOVEA_LEVEL_WGMMA = 4,
 } fovea_level;
 
-/* Element (b, h, n, d) lies at b * batch + h * head + n * row + d; in elements. */
+/* In elements: element (b, h, n, d) lies at b * batch + h * head + n * row + d. */
 typedef struct fovea_strides {
   int64_t batch;
   int64_t head;
@@ -55,11 +57,12 @@ typedef struct fovea_strides {
 /* o = softmax(scale * q k^T) v for each batch and head.
  *   q, o (batch, heads, queries, head_dim); k, v (batch, kv_heads, keys, head_dim)
  * heads is a multiple of kv_heads; head h reads k and v of head h * kv_heads / heads.
- * Sequences of different lengths lie one after the other along the rows: then batch counts them,
- * cu_seqlens_q and cu_seqlens_k hold batch + 1 offsets (int32, where the operands are), queries and
- * keys are the longest, and strides.batch is unused. Queries that see no key get zeros. Types: bf16
- * and f16, on the host also f32. On a GPU head_dim is a multiple of 8 up to 128, strides are
- * multiples of 8, addresses of 16 bytes, and offsets are not checked. */
+ * Packed sequences of different lengths lie one after the other along the rows: batch is then their
+ * number, cu_seqlens_q and cu_seqlens_k hold batch + 1 offsets (int32, on the operands' device),
+ * queries and keys are the largest lengths, and strides.batch is unused. Queries that see no key
+ * get zeros. Types: bf16 and f16; on the host also f32. On a GPU head_dim is a multiple of 8 up to
+ * 128, strides are multiples of 8, addresses are multiples of 16 bytes, and offsets are not
+ * checked. */
 typedef struct fovea_attention_args {
   const void* q;
   const void* k;
@@ -85,15 +88,15 @@ typedef struct fovea_attention_args {
 
 FOVEA_API fovea_status fovea_attention(const fovea_attention_args* args, const fovea_place* place);
 
-/* Which kernel of a GPU runs a problem. */
+/* The kernel of a GPU that runs a problem. */
 typedef struct fovea_attention_choice {
   const char* level;    /* "mma"; lives as long as the library */
   char kernel[64];      /* as in fovea/c/kernels.h */
-  int32_t threads;      /* of a block */
-  int64_t shared_bytes; /* of a block, dynamic */
+  int32_t threads;      /* per CTA */
+  int64_t shared_bytes; /* dynamic shared memory per CTA */
 } fovea_attention_choice;
 
-/* Fails with the reason when no kernel of the level runs the problem there. */
+/* Fails with the reason when no kernel of the level runs the problem on that GPU. */
 FOVEA_API fovea_status fovea_attention_choose(const fovea_attention_args* args,
                                               const fovea_place* place,
                                               fovea_attention_choice* choice);
@@ -101,11 +104,11 @@ FOVEA_API fovea_status fovea_attention_choose(const fovea_attention_args* args,
 typedef enum fovea_epilogue {
   FOVEA_EPILOGUE_NONE = 0,
   FOVEA_EPILOGUE_GELU = 1,     /* tanh approximation */
-  FOVEA_EPILOGUE_RESIDUAL = 2, /* adds to what output holds */
+  FOVEA_EPILOGUE_RESIDUAL = 2, /* adds the result to the values in output */
 } fovea_epilogue;
 
 /* output (rows, out) = epilogue(x (rows, in) weight (out, in)^T + bias), all dense.
- * Types: bf16 on GPUs, also f16 and f32 on the host; bias is f32 (out), or null. */
+ * Types: bf16; on the host also f16 and f32. bias is f32 (out), or null. */
 typedef struct fovea_linear_args {
   const void* x;
   const void* weight;
@@ -122,7 +125,7 @@ FOVEA_API fovea_status fovea_linear(const fovea_linear_args* args, const fovea_p
 
 /* output (images * tokens, out) = scale * (patches (images * tokens, in) weight (out, in)^T)
  *                                 + position (tokens, out), all dense.
- * Either patches, weight, position and output are of one type, as of fovea_linear, and scale is
+ * Either patches, weight, position and output have one of the types of fovea_linear, and scale is
  * null; or patches are u8, weight is i8, scale is f32 (out), and position and output are bf16. */
 typedef struct fovea_patch_embed_args {
   const void* patches;
@@ -143,7 +146,7 @@ FOVEA_API fovea_status fovea_patch_embed(const fovea_patch_embed_args* args,
                                          const fovea_place* place);
 
 /* output (rows, width) = (x - mean) / sqrt(variance + eps) * weight + bias over each row, dense.
- * Types of x and output: bf16 and f32, on the host also f16; weight and bias are f32 (width). */
+ * Types of x and output: bf16 and f32; on the host also f16. weight and bias are f32 (width). */
 typedef struct fovea_layer_norm_args {
   const void* x;
   const float* weight;

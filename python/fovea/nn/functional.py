@@ -24,8 +24,8 @@ def _why_no_kernels(device_index: int) -> str:
 
 
 def _reason_for_torch(query, key, value, attn_mask, dropout_p, scale, enable_gqa) -> str:
-    """Why Fovea's kernels do not compute this; empty when they do. Sizes stay out of the text: each
-    reason is told once."""
+    """Why Fovea's kernels do not compute this; empty when they do. The text has no sizes, because each
+    reason is reported once."""
     tensors = (query, key, value)
     if any(type(t) is not torch.Tensor and type(t) is not torch.nn.Parameter for t in tensors):
         return "tensors of other classes than torch.Tensor"
@@ -54,7 +54,7 @@ def _reason_for_torch(query, key, value, attn_mask, dropout_p, scale, enable_gqa
     if query.dtype not in _GPU_TYPES:
         return f"{query.dtype} on a GPU"
     if query.shape[-1] % 8 != 0 or query.shape[-1] > _LARGEST_HEAD:
-        return "head dimensions that are no multiple of 8 up to 128"
+        return "head dimensions other than multiples of 8 up to 128"
     why = _why_no_kernels(query.device.index)
     return f"on this GPU ({why})" if why else ""
 
@@ -71,8 +71,9 @@ def scaled_dot_product_attention(
 ) -> torch.Tensor:
     """torch.nn.functional.scaled_dot_product_attention on Fovea's kernels.
 
-    What they do not compute (dropout, masks, gradients, types and sizes without a kernel) torch computes
-    instead; a warning says so, once for each reason. FOVEA_FORCE_KERNEL names the kernel to use.
+    query is [batch, heads, length, d]; key and value are [batch, kv_heads, keys, d]. torch computes what the
+    kernels do not support (dropout, masks, gradients, types and sizes without a kernel); a warning says so,
+    once per reason. The environment variable FOVEA_FORCE_KERNEL forces a level of kernels.
     """
     reason = _reason_for_torch(query, key, value, attn_mask, dropout_p, scale, enable_gqa)
     if not reason:
@@ -80,7 +81,7 @@ def scaled_dot_product_attention(
     if not torch.compiler.is_compiling() and reason not in _warned:
         _warned.add(reason)
         warnings.warn(
-            f"fovea.nn.functional.scaled_dot_product_attention does not compute {reason}: torch does",
+            f"fovea.nn.functional.scaled_dot_product_attention does not support {reason}: torch computes it",
             stacklevel=2,
         )
     return torch.nn.functional.scaled_dot_product_attention(

@@ -1,4 +1,4 @@
-"""Fixtures of the operators' tests: they need torch, and run on every device that is here."""
+"""Fixtures of the operators' tests: they need torch, and run on every device of the machine."""
 
 import pytest
 

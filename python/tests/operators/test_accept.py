@@ -71,6 +71,7 @@ def test_wrong_attention_fails(capsys, monkeypatch, case, wrong):
         (_kernels.Kernel("attention_mma_small_f16_d128", 80, 118, 0, 0, 0), True),
         (_kernels.Kernel("attention_mma_f16_d64", 80, 200, 0, 0, 4), False),
         (_kernels.Kernel("attention_mma_f16_d64", 80, 200, 0, 16, 0), False),
+        (_kernels.Kernel("attention_single_pass_bf16_d64", 90, 168, 0, 0, 0), True),
     ],
 )
 def test_resources(capsys, monkeypatch, kernel, passes):
@@ -122,3 +123,19 @@ def test_bench_times_no_wrong_result(device, capsys, monkeypatch, tmp_path):
     assert "WRONG" in capsys.readouterr().out
     (row,) = json.loads(path.read_text())["rows"]
     assert all(set(entry) == {"failed"} for entry in row["fovea"].values())
+
+
+@pytest.mark.parametrize(
+    ("kernel", "level"),
+    [
+        ("attention_scalar_f16_d64", "scalar"),
+        ("attention_mma_small_bf16_d64", "wmma"),
+        ("attention_mma_f16_q32_d64", "mma"),
+        ("attention_single_pass_bf16_d64_k200", "wgmma"),
+        ("attention_online_f16_d128", "wgmma"),
+    ],
+)
+def test_designs_belong_to_levels(kernel, level):
+    assert accept.design_of(kernel)[0] == level
+    with pytest.raises(ValueError, match="attention_flash"):
+        accept.design_of("attention_flash_bf16")

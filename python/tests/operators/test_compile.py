@@ -1,4 +1,4 @@
-"""What torch asks of an operator: opcheck, torch.compile with a changing batch, no gradients."""
+"""The requirements of torch on an operator: opcheck, torch.compile with a changing batch, no gradients."""
 
 import pytest
 import torch
@@ -8,7 +8,7 @@ import fovea.ops
 
 
 def samples(device):
-    """Operator and arguments, of every operator."""
+    """Each operator with arguments."""
     ops = torch.ops.fovea
     half = torch.bfloat16
 
@@ -118,7 +118,7 @@ def need_inductor(device):
     """Skips where inductor compiles nothing at all: it needs a C++ compiler and Python's headers."""
     try:
         torch.compile(lambda x: torch.sin(x) + 1)(torch.ones(8, device=device))
-    except Exception as error:  # whatever its tools raise
+    except Exception as error:  # its tools raise many types
         pytest.skip(f"torch's inductor does not work here: {type(error).__name__}")
 
 

@@ -1,4 +1,4 @@
-"""fovea.nn.functional: torch's signature; what the kernels lack torch computes, with one warning a reason."""
+"""fovea.nn.functional: it has torch's signature, and torch computes unsupported calls, with one warning per reason."""
 
 import inspect
 import pathlib
@@ -87,7 +87,7 @@ def test_falls_back_and_warns_once(qkv, reason):
 
 @pytest.mark.parametrize(("capability", "told"), [(90, ""), (103, "is sm_103, and this program has attention for")])
 def test_gpus_without_kernels(capability, told):
-    """Torch computes there; asked on what stands in for NVIDIA's driver."""
+    """torch computes on such GPUs; tested with the stand-in for NVIDIA's driver."""
     driver = pathlib.Path(__file__).resolve().parents[3] / "build/release/tests/fakes/libcuda.so.1"
     if torch.cuda.is_available() or not driver.exists():
         pytest.skip("there is a GPU, or nothing that stands in for one")

@@ -1,4 +1,4 @@
-"""patch_embed, linear and layer_norm against float64; torch's own result of the same type is the measure."""
+"""Compares patch_embed, linear and layer_norm with float64; torch's result of the same type sets the limit."""
 
 import pytest
 import torch
@@ -136,7 +136,7 @@ def test_wrong_operands(device):
 
 
 def test_layers_without_a_kernel_are_torchs_own(cuda):
-    """On GPUs other types than bfloat16 have no matrix kernels: composed of torch's, with one warning."""
+    """On GPUs other types than bfloat16 have no matrix kernels: torch's operators run, with one warning."""
     fovea.ops._warned.clear()
     x = torch.randn(4, 48, device=cuda).half()
     weight = torch.randn(32, 48, device=cuda).half()

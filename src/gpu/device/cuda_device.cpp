@@ -1,6 +1,9 @@
 // CudaDevice: Device over NVIDIA's driver API.
+#include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <mutex>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -62,7 +65,7 @@ class CudaEvent final : public Event {
  public:
   /// In `context`, which is current.
   explicit CudaEvent(driver::Context context) : context_(context) {
-    check(api().event_create(&handle_, driver::kEventDefault), "creating an event");
+    check(api().event_create(&handle_, driver::kEventBlockingSync), "creating an event");
   }
   ~CudaEvent() override {
     const InContext scope(context_);
@@ -122,6 +125,26 @@ int attribute(driver::DeviceId id, driver::DeviceAttribute which) {
   return value;
 }
 
+/// With FOVEA_FORCE_PTX=1 a GPU counts as one of compute capability 12.0, for which there is no
+/// machine code: any GPU from 9.0 on then shows what the program does on those.
+void force_ptx(DeviceInfo& info) {
+  constexpr const char* kVariable = "FOVEA_FORCE_PTX";
+  const char* const value = std::getenv(kVariable);  // NOLINT(concurrency-mt-unsafe): only read
+  if (value == nullptr || *value == '\0' || std::string_view(value) == "0") {
+    return;
+  }
+  constexpr int kMajor = 12;
+  constexpr std::size_t kSharedBytes = std::size_t{99} << 10;
+  if (std::string_view(value) != "1" || info.compute_major < 9 || info.compute_major > kMajor) {
+    fail("{}={} on {} (sm_{}); expected 0 or 1, and a GPU from compute capability 9.0 to {}.0",
+         kVariable, value, info.name, info.arch(), kMajor);
+  }
+  info.name += fmt::format(", as if it were sm_{}0", kMajor);
+  info.compute_major = kMajor;
+  info.compute_minor = 0;
+  info.shared_bytes_per_block = std::min(info.shared_bytes_per_block, kSharedBytes);
+}
+
 DeviceInfo read_info(driver::DeviceId id, int driver_version) {
   using enum driver::DeviceAttribute;
   std::array<char, 256> name{};
@@ -142,6 +165,7 @@ DeviceInfo read_info(driver::DeviceId id, int driver_version) {
       static_cast<std::size_t>(attribute(id, kMaxSharedMemoryPerBlockOptin));
   info.clock_khz = attribute(id, kClockRate);
   info.driver_version = driver_version;
+  force_ptx(info);
   return info;
 }
 
@@ -271,6 +295,13 @@ class CudaDevice final : public Device {
     if (result == driver::kNoBinaryForGpu) {
       fail("machine code for another architecture than that of {} (sm_{})", info_.name,
            info_.arch());
+    }
+    if (result == driver::kJitCompilerNotFound) {
+      fail(
+          "the driver's compiler, libnvidia-ptxjitcompiler.so.1, is missing: {} (sm_{}) needs it, "
+          "because this program has no machine code for it; install the whole driver, or use "
+          "--device cpu",
+          info_.name, info_.arch());
     }
     check(result, "loading machine code");
     const std::lock_guard lock(mutex_);

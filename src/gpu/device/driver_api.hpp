@@ -17,6 +17,7 @@ constexpr Result kOutOfMemory = 2;
 constexpr Result kNoDevice = 100;
 constexpr Result kSystemDriverMismatch = 803;
 constexpr Result kNoBinaryForGpu = 209;
+constexpr Result kJitCompilerNotFound = 221;
 constexpr Result kNotReady = 600;
 
 /// The CUDA that the kernels are built with: older drivers may refuse their machine code.
@@ -50,7 +51,7 @@ enum class FunctionAttribute : int {
 };
 
 constexpr unsigned kStreamNonBlocking = 1;
-constexpr unsigned kEventDefault = 0;
+constexpr unsigned kEventBlockingSync = 1;  // threads that wait for it sleep
 constexpr int kCaptureModeRelaxed = 2;
 
 constexpr int kLaunchAttributeClusterDimension = 4;

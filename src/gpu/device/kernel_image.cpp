@@ -1,7 +1,8 @@
-// Which of the embedded kernels runs on which device, and its machine code.
+// Which of the embedded kernels runs on which device, and its code.
 #include "gpu/device/kernel_image.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include <zstd.h>
@@ -11,44 +12,74 @@
 namespace fovea::gpu {
 namespace {
 
-std::vector<KernelImage>& all_images() {
-  static std::vector<KernelImage> images = product_kernel_images();
+bool is_ptx(const KernelImage& image) {
+  return image.code == Code::kPtx;
+}
+
+struct Images {
+  std::vector<KernelImage> machine;
+  std::vector<KernelImage> ptx;
+};
+
+Images& all_images() {
+  static Images images = [] {
+    Images all{.machine = product_kernel_images(), .ptx = {}};
+    std::ranges::copy_if(all.machine, std::back_inserter(all.ptx), is_ptx);
+    std::erase_if(all.machine, is_ptx);
+    return all;
+  }();
   return images;
+}
+
+bool runs_on(const Target& target, int arch) {
+  switch (target.code) {
+    case Code::kOneArch:
+      return target.arch == arch;
+    case Code::kMachine:
+      return target.arch / 10 == arch / 10 && target.arch <= arch;
+    case Code::kPtx:
+      break;
+  }
+  return target.arch < arch;
 }
 
 }  // namespace
 
 std::span<const KernelImage> kernel_images() {
-  return all_images();
+  return all_images().machine;
+}
+
+std::span<const KernelImage> ptx_images() {
+  return all_images().ptx;
 }
 
 void add_kernel_images(std::span<const KernelImage> images) {
-  std::vector<KernelImage>& all = all_images();
+  std::vector<KernelImage>& all = all_images().machine;
   all.insert(all.end(), images.begin(), images.end());
   std::ranges::sort(all, {},
                     [](const KernelImage& image) { return std::pair(image.kernel, image.arch); });
 }
 
-bool runs_on(int image_arch, int arch) {
-  // What is built for 90 and 100 is of their "a" architectures.
-  const bool alone = image_arch == 90 || image_arch == 100;
-  return image_arch == arch || (!alone && image_arch / 10 == arch / 10 && image_arch < arch);
-}
-
 bool is_built_for(KernelId kernel, int arch) {
-  return std::ranges::any_of(info_of(kernel).archs,
-                             [=](int built) { return built > 0 && runs_on(built, arch); });
+  return std::ranges::any_of(info_of(kernel).targets, [=](const Target& target) {
+    return target.arch > 0 && runs_on(target, arch);
+  });
 }
 
 const KernelImage* find_kernel_image(KernelId kernel, int arch) {
-  const KernelImage* best = nullptr;
-  for (const KernelImage& image :
-       std::ranges::equal_range(all_images(), kernel, {}, &KernelImage::kernel)) {
-    if (runs_on(image.arch, arch) && (best == nullptr || image.arch > best->arch)) {
-      best = &image;
+  for (const auto& images : {kernel_images(), ptx_images()}) {
+    const KernelImage* best = nullptr;
+    for (const KernelImage& image :
+         std::ranges::equal_range(images, kernel, {}, &KernelImage::kernel)) {
+      if (runs_on({image.arch, image.code}, arch) && (best == nullptr || image.arch > best->arch)) {
+        best = &image;
+      }
+    }
+    if (best != nullptr) {
+      return best;
     }
   }
-  return best;
+  return nullptr;
 }
 
 const KernelImage* find_kernel_image(std::string_view name, int arch) {
@@ -59,13 +90,14 @@ const KernelImage* find_kernel_image(std::string_view name, int arch) {
 }
 
 std::vector<std::byte> unpack(const KernelImage& image) {
-  std::vector<std::byte> cubin(image.unpacked_bytes);
+  // The driver takes PTX as text that ends in a zero byte.
+  std::vector<std::byte> code(image.unpacked_bytes + (is_ptx(image) ? 1 : 0));
   const std::size_t size =
-      ZSTD_decompress(cubin.data(), cubin.size(), image.packed.data(), image.packed.size());
-  if (ZSTD_isError(size) != 0 || size != cubin.size()) {
+      ZSTD_decompress(code.data(), image.unpacked_bytes, image.packed.data(), image.packed.size());
+  if (ZSTD_isError(size) != 0 || size != image.unpacked_bytes) {
     fail("the machine code of {} is damaged: install the program again", image.name);
   }
-  return cubin;
+  return code;
 }
 
 }  // namespace fovea::gpu

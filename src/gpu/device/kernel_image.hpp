@@ -10,13 +10,14 @@
 
 namespace fovea::gpu {
 
-/// One entry point compiled for one architecture, and what ptxas said about it.
+/// One entry point compiled to one target, and what ptxas said about it: nothing of PTX.
 struct KernelImage {
   KernelId kernel{};
   std::string_view name;    // of the entry point; ends in a zero byte
   std::string_view source;  // "gemm/sm90_cooperative.cuh"
   int arch = 0;             // 90 for sm_90a
-  /// The cubin that has it, and others of its unit, compressed with zstd.
+  Code code = Code::kMachine;
+  /// The cubin or the PTX that has it, and others of its unit, compressed with zstd.
   std::span<const std::byte> packed;
   std::size_t unpacked_bytes = 0;
   int registers = 0;     // per thread, at launch
@@ -26,12 +27,14 @@ struct KernelImage {
   int spill_load_bytes = 0;
 };
 
-/// Those of the product, by kernel and then by architecture; empty when the program was built
-/// without the CUDA compiler. Generated.
+/// Those of the product, machine code and PTX, by kernel and then by architecture; empty when the
+/// program was built without the CUDA compiler. Generated.
 [[nodiscard]] std::vector<KernelImage> product_kernel_images();
 
-/// The product's, and those that were added.
+/// The machine code: the product's, and what was added.
 [[nodiscard]] std::span<const KernelImage> kernel_images();
+/// The PTX.
+[[nodiscard]] std::span<const KernelImage> ptx_images();
 /// Adds kernels of the laboratory, which the product does not carry. To be called before any thread
 /// looks for kernels.
 void add_kernel_images(std::span<const KernelImage> images);
@@ -40,18 +43,16 @@ void add_kernel_images(std::span<const KernelImage> images);
   return kKernels[static_cast<std::size_t>(kernel)];
 }
 
-/// Whether kernels/variants.py has it compiled for devices of this architecture.
+/// Whether kernels/variants.py has it compiled to what runs on devices of this architecture.
 [[nodiscard]] bool is_built_for(KernelId kernel, int arch);
-/// Whether machine code for `image_arch` (90 for sm_90a) runs on devices of `arch`: code for one
-/// architecture alone there, other code on later minor revisions too.
-[[nodiscard]] bool runs_on(int image_arch, int arch);
 
-/// The image of the kernel that runs on devices of this architecture, or null.
+/// The image of the kernel for devices of this architecture: machine code where there is some, else
+/// PTX, else null.
 [[nodiscard]] const KernelImage* find_kernel_image(KernelId kernel, int arch);
 /// The same, by the kernel's name.
 [[nodiscard]] const KernelImage* find_kernel_image(std::string_view name, int arch);
 
-/// The cubin that has the kernel.
+/// The cubin or PTX that has the kernel, as Device::load takes it.
 [[nodiscard]] std::vector<std::byte> unpack(const KernelImage& image);
 
 }  // namespace fovea::gpu

@@ -2,9 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
-#include <iterator>
 #include <limits>
-#include <set>
 #include <utility>
 
 #include <fmt/ranges.h>
@@ -36,20 +34,6 @@ constexpr std::array kMissedGates = {
 /// Whether the scalar and wmma levels, which run when they are asked for, are built for the device.
 bool has_reference_levels(const DeviceInfo& device) {
   return is_built_for(kScalarVariants.front().bf16, device.arch());
-}
-
-/// Why no kernel is built for the device.
-std::string why_not_built(const DeviceInfo& device) {
-  std::set<int> archs;
-  for (const auto& variant : kMmaVariants) {
-    if (is_built_for(variant.bf16, device.arch())) {
-      return "";
-    }
-    std::ranges::copy_if(info_of(variant.bf16).archs, std::inserter(archs, archs.end()),
-                         [](int arch) { return arch > 0; });
-  }
-  return fmt::format("{} is sm_{}, and this program has attention for sm_{}", device.name,
-                     device.arch(), fmt::join(archs, ", sm_"));
 }
 
 /// The narrowest head of these kernels that a problem's fits in.
@@ -266,7 +250,7 @@ std::string can_run(const AttentionProblem& problem, const DeviceInfo& device) {
     return fmt::format("{} has compute capability {}.{}; attention needs 8.0 or later", device.name,
                        device.compute_major, device.compute_minor);
   }
-  return why_not_built(device);
+  return "";
 }
 
 std::string_view to_string(AttentionLevel level) {

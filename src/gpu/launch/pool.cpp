@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "core/divide_up.hpp"
 #include "core/error.hpp"
 #include "gpu/launch/norm.hpp"
 #include "kernels/pool/pool_params.hpp"
@@ -14,52 +15,32 @@ namespace {
 
 /// Up to here each tile of 16 rows reads the weights for itself, with all warps along the depth.
 constexpr std::int64_t kSkinnyRows = 256;
-/// attend with tiles of 32 tokens holds this much of hidden; with 16, the most.
+/// scores with three blocks of columns a warp holds this much of hidden; with six, the most.
 constexpr std::int64_t kNarrowHidden = 768;
 constexpr std::int64_t kMaxHidden = 1536;
 
-std::int64_t up(std::int64_t value, std::int64_t multiple) {
-  return (value + multiple - 1) / multiple * multiple;
-}
-
-struct AttendPlan {
-  int tokens = 0;  // of a tile
-  std::int64_t splits = 0;
-  std::int64_t tokens_per_split = 0;
-};
-
-/// Few images leave SMs idle: each is then split among several.
-AttendPlan plan_attend(const PoolProblem& problem, const DeviceInfo& device) {
-  AttendPlan plan;
-  plan.tokens = problem.hidden <= kNarrowHidden ? 32 : 16;
-  const std::int64_t wanted = std::max<std::int64_t>(1, device.sm_count / problem.images);
-  plan.tokens_per_split = up((problem.tokens + wanted - 1) / wanted, plan.tokens);
-  plan.splits = (problem.tokens + plan.tokens_per_split - 1) / plan.tokens_per_split;
-  return plan;
-}
-
 /// Where the head's intermediate results lie in its workspace; offsets in bytes.
 struct Layout {
-  std::size_t mean = 0;        // bf16 (images, heads, hidden)
-  std::size_t partial = 0;     // f32 (images, splits, kMaxHeads, hidden)
-  std::size_t statistics = 0;  // f32 (images, splits, 2, kMaxHeads)
-  std::size_t value = 0;       // bf16 (images, hidden)
-  std::size_t attended = 0;    // f32 (images, hidden)
-  std::size_t normed = 0;      // bf16 (images, hidden)
-  std::size_t inner = 0;       // bf16 (images, mlp)
+  std::size_t scores = 0;    // f32 (images, tokens, kMaxHeads)
+  std::size_t norms = 0;     // pool::RowNorm (images, tokens)
+  std::size_t mean = 0;      // bf16 (images, heads, hidden)
+  std::size_t value = 0;     // bf16 (images, hidden)
+  std::size_t attended = 0;  // f32 (images, hidden)
+  std::size_t normed = 0;    // bf16 (images, hidden)
+  std::size_t inner = 0;     // bf16 (images, mlp)
   std::size_t bytes = 0;
 
-  Layout(const PoolProblem& problem, const AttendPlan& plan) {
-    const auto take = [this](std::int64_t elements, std::int64_t size) {
-      constexpr std::int64_t kAlignment = 256;
+  explicit Layout(const PoolProblem& problem) {
+    const auto take = [this](std::int64_t elements, std::size_t size) {
+      constexpr std::size_t kAlignment = 256;
       const std::size_t at = bytes;
-      bytes += static_cast<std::size_t>(up(elements * size, kAlignment));
+      bytes += divide_up(static_cast<std::size_t>(elements) * size, kAlignment) * kAlignment;
       return at;
     };
-    const std::int64_t split = plan.splits > 1 ? problem.images * plan.splits : 0;
+    const std::int64_t rows = problem.images * problem.tokens;
+    scores = take(rows * pool::kMaxHeads, sizeof(float));
+    norms = take(rows, sizeof(pool::RowNorm));
     mean = take(problem.images * problem.heads * problem.hidden, 2);
-    partial = take(split * pool::kMaxHeads * problem.hidden, 4);
-    statistics = take(split * 2 * pool::kMaxHeads, 4);
     value = take(problem.images * problem.hidden, 2);
     attended = take(problem.images * problem.hidden, 4);
     normed = take(problem.images * problem.hidden, 2);
@@ -68,7 +49,7 @@ struct Layout {
 };
 
 std::uint32_t blocks(std::int64_t work, std::int64_t each) {
-  return static_cast<std::uint32_t>((work + each - 1) / each);
+  return static_cast<std::uint32_t>(divide_up(work, each));
 }
 
 Launch linear_launch(const pool::LinearParams& params) {
@@ -81,11 +62,11 @@ Launch linear_launch(const pool::LinearParams& params) {
                 .params = to_bytes(params)};
   if (params.rows > kSkinnyRows) {
     if (params.columns % 32 == 0 && params.group_columns % 32 == 0) {
-      launch.kernel = KernelId::pool_linear_wide;  // 4 x 2 warps of 32 x 32
-      launch.config.grid = {blocks(params.columns, 64), blocks(params.rows, 128), 1};
+      launch.kernel = KernelId::pool_linear_wide;  // 4 x 2 warps of 16 x 32
+      launch.config.grid = {blocks(params.columns, 64), blocks(params.rows, 64), 1};
     } else {
-      launch.kernel = KernelId::pool_linear_wide_8;  // 4 x 2 warps of 64 x 8
-      launch.config.grid = {blocks(params.columns, 16), blocks(params.rows, 256), 1};
+      launch.kernel = KernelId::pool_linear_wide_8;  // 4 x 2 warps of 32 x 8
+      launch.config.grid = {blocks(params.columns, 16), blocks(params.rows, 128), 1};
     }
   }
   return launch;
@@ -104,54 +85,46 @@ std::string can_run(const PoolProblem& problem, const DeviceInfo& device) {
     return "a dimension is not positive";
   }
   if (problem.heads > pool::kMaxHeads) {
-    return fmt::format("{} heads; up to {} can be", problem.heads, pool::kMaxHeads);
+    return fmt::format("{} heads exceed the supported maximum of {}", problem.heads,
+                       pool::kMaxHeads);
   }
   if (problem.hidden % 16 != 0 || problem.hidden > kMaxHidden) {
-    return fmt::format("a hidden size of {}; multiples of 16 up to {} can be", problem.hidden,
-                       kMaxHidden);
+    return fmt::format("unsupported hidden size {}; expected a multiple of 16 up to {}",
+                       problem.hidden, kMaxHidden);
   }
   if (problem.hidden % problem.heads != 0 || problem.hidden / problem.heads % 8 != 0 ||
       problem.mlp % 8 != 0) {
     return "the heads' and the MLP's sizes must be multiples of 8";
   }
-  const AttendPlan plan = plan_attend(problem, device);
-  const auto shared = static_cast<std::size_t>(
-      pool::attend_shared_bytes(plan.tokens, static_cast<int>(problem.hidden)));
-  if (shared > device.shared_bytes_per_block) {
-    return fmt::format("it takes {} bytes of shared memory; a block on {} has {}", shared,
-                       device.name, device.shared_bytes_per_block);
+  const std::int64_t most =
+      (static_cast<std::int64_t>(device.shared_bytes_per_block) - pool::mean_shared_bytes(0)) /
+      (2 * pool::kMaxHeads) / pool::kMeanTokens * pool::kMeanTokens;
+  if (problem.tokens > most) {
+    return fmt::format("{} tokens per image exceed what the shared memory of {} holds: {}",
+                       problem.tokens, device.name, std::max<std::int64_t>(most, 0));
   }
   constexpr std::int64_t kMostImages = 65535;  // the grid's second dimension
   return problem.images > kMostImages ? fmt::format("more than {} images", kMostImages) : "";
 }
 
-std::vector<std::uint32_t> pack_pool_keys(std::span<const float> keys, std::int64_t heads,
-                                          std::int64_t hidden) {
-  const auto at = [&](std::int64_t head, std::int64_t i) -> std::uint32_t {
-    return head < heads ? to_bfloat16(keys[static_cast<std::size_t>(head * hidden + i)]).bits : 0;
-  };
-  std::vector<std::uint32_t> packed;
-  packed.reserve(static_cast<std::size_t>(hidden * pool::kMaxHeads / 2));
-  for (std::int64_t step = 0; step < hidden / 16; ++step) {
-    for (std::int64_t lane = 0; lane < 32; ++lane) {
-      for (std::int64_t part = 0; part < 4; ++part) {
-        const std::int64_t head = part / 2 * 8 + lane / 4;
-        const std::int64_t i = step * 16 + part % 2 * 8 + lane % 4 * 2;
-        packed.push_back(at(head, i) | at(head, i + 1) << 16);
-      }
+PackedPoolKeys pack_pool_keys(std::span<const float> keys, std::int64_t hidden) {
+  const auto width = static_cast<std::size_t>(hidden);
+  PackedPoolKeys packed;
+  packed.keys.resize(pool::kMaxHeads * width);
+  packed.sums.resize(pool::kMaxHeads);
+  std::ranges::transform(keys, packed.keys.begin(), to_bfloat16);
+  for (std::size_t head = 0; head < packed.sums.size(); ++head) {
+    double sum = 0;
+    for (const BFloat16 key : std::span(packed.keys).subspan(head * width, width)) {
+      sum += double{to_float(key)};
     }
+    packed.sums[head] = static_cast<float>(sum);
   }
   return packed;
 }
 
-std::size_t pool_workspace_bytes(const PoolProblem& problem, const DeviceInfo& device) {
-  // Fewer images are split among more blocks, so that they may need more than many images do.
-  std::size_t most = 0;
-  for (PoolProblem fewer = problem; fewer.images > 0; --fewer.images) {
-    const AttendPlan plan = plan_attend(fewer, device);
-    most = std::max(most, Layout(fewer, plan).bytes);
-  }
-  return most;
+std::size_t pool_workspace_bytes(const PoolProblem& problem) {
+  return Layout(problem).bytes;
 }
 
 std::vector<Launch> pool_launches(Device& device, const PoolProblem& problem,
@@ -160,48 +133,46 @@ std::vector<Launch> pool_launches(Device& device, const PoolProblem& problem,
   if (!reason.empty()) {
     fail("{}: {}", to_string(problem), reason);
   }
-  const AttendPlan plan = plan_attend(problem, device.info());
-  const Layout layout(problem, plan);
-  const auto images = static_cast<std::uint32_t>(problem.images);
+  const Layout layout(problem);
+  const std::int64_t rows = problem.images * problem.tokens;
   const auto hidden = static_cast<std::int32_t>(problem.hidden);
   const auto heads = static_cast<std::int32_t>(problem.heads);
-  const auto splits = static_cast<std::int32_t>(plan.splits);
+  const auto tokens = static_cast<std::int32_t>(problem.tokens);
   const DevicePtr base = operands.workspace;
   std::vector<Launch> launches;
-  launches.push_back({.kernel = problem.hidden <= kNarrowHidden ? KernelId::pool_attend_6
-                                                                : KernelId::pool_attend_12,
-                      .config = {.grid = {static_cast<std::uint32_t>(splits), images, 1},
-                                 .block = {pool::kThreads, 1, 1},
-                                 .cluster = {},
-                                 .dynamic_shared_bytes = static_cast<std::size_t>(
-                                     pool::attend_shared_bytes(plan.tokens, hidden)),
-                                 .dependent = true},
-                      .params = to_bytes(pool::AttendParams{
-                          .x = pointer<const std::uint16_t>(operands.x),
-                          .keys = pointer<const std::uint32_t>(operands.keys),
-                          .mean = pointer<std::uint16_t>(base + layout.mean),
-                          .partial = pointer<float>(base + layout.partial),
-                          .statistics = pointer<float>(base + layout.statistics),
-                          .tokens = static_cast<std::int32_t>(problem.tokens),
-                          .heads = heads,
-                          .hidden = hidden,
-                          .splits = splits,
-                          .tokens_per_split = static_cast<std::int32_t>(plan.tokens_per_split)})});
-  if (splits > 1) {
-    launches.push_back({.kernel = KernelId::pool_combine,
-                        .config = {.grid = {static_cast<std::uint32_t>(heads), images, 1},
-                                   .block = {pool::kThreads, 1, 1},
-                                   .cluster = {},
-                                   .dynamic_shared_bytes = 0,
-                                   .dependent = true},
-                        .params = to_bytes(pool::CombineParams{
-                            .partial = pointer<const float>(base + layout.partial),
-                            .statistics = pointer<const float>(base + layout.statistics),
-                            .mean = pointer<std::uint16_t>(base + layout.mean),
-                            .heads = heads,
-                            .hidden = hidden,
-                            .splits = splits})});
-  }
+  launches.push_back(
+      {.kernel =
+           problem.hidden <= kNarrowHidden ? KernelId::pool_scores_3 : KernelId::pool_scores_6,
+       .config = {.grid = {blocks(rows, pool::kScoreRows), 1, 1},
+                  .block = {pool::kThreads, 1, 1},
+                  .cluster = {},
+                  .dynamic_shared_bytes = 0,
+                  .dependent = true},
+       .params = to_bytes(pool::ScoreParams{.x = pointer<const std::uint16_t>(operands.x),
+                                            .keys = pointer<const std::uint16_t>(operands.keys),
+                                            .key_sums = pointer<const float>(operands.key_sums),
+                                            .scores = pointer<float>(base + layout.scores),
+                                            .norms = pointer<pool::RowNorm>(base + layout.norms),
+                                            .rows = rows,
+                                            .hidden = hidden,
+                                            .inverse_hidden = 1.0F / static_cast<float>(hidden),
+                                            .eps = static_cast<float>(problem.eps)})});
+  launches.push_back(
+      {.kernel = KernelId::pool_mean,
+       .config = {.grid = {blocks(problem.hidden, pool::kMeanColumns),
+                           static_cast<std::uint32_t>(problem.images), 1},
+                  .block = {pool::kMeanThreads, 1, 1},
+                  .cluster = {},
+                  .dynamic_shared_bytes = static_cast<std::size_t>(pool::mean_shared_bytes(tokens)),
+                  .dependent = true},
+       .params =
+           to_bytes(pool::MeanParams{.x = pointer<const std::uint16_t>(operands.x),
+                                     .scores = pointer<const float>(base + layout.scores),
+                                     .norms = pointer<const pool::RowNorm>(base + layout.norms),
+                                     .mean = pointer<std::uint16_t>(base + layout.mean),
+                                     .tokens = tokens,
+                                     .heads = heads,
+                                     .hidden = hidden})});
 
   const auto linear = [&](const PoolLinear& layer, DevicePtr a, std::int32_t depth,
                           std::int32_t columns) {

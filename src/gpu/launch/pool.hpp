@@ -7,12 +7,14 @@
 #include <string>
 #include <vector>
 
+#include "core/dtype.hpp"
 #include "gpu/device/device.hpp"
 #include "gpu/launch/launch.hpp"
 
 namespace fovea::gpu {
 
-/// As ops::PoolProblem, with bf16 tokens.
+/// As ops::PoolProblem, with bf16 tokens whose layer norm is folded into the weights: its weight
+/// into the keys and the columns of `value`, its bias into that of `value`.
 struct PoolProblem {
   std::int64_t images = 0;
   std::int64_t tokens = 0;
@@ -29,10 +31,11 @@ struct PoolLinear {
 };
 
 struct PoolOperands {
-  DevicePtr x = 0;            // bf16 (images * tokens, hidden)
-  DevicePtr output = 0;       // f32 (images, hidden)
-  DevicePtr workspace = 0;    // pool_workspace_bytes(), 256-byte aligned
-  DevicePtr keys = 0;         // pack_pool_keys()
+  DevicePtr x = 0;          // bf16 (images * tokens, hidden)
+  DevicePtr output = 0;     // f32 (images, hidden)
+  DevicePtr workspace = 0;  // pool_workspace_bytes(), 256-byte aligned
+  DevicePtr keys = 0;       // pack_pool_keys(), both
+  DevicePtr key_sums = 0;
   DevicePtr norm_weight = 0;  // f32 (hidden)
   DevicePtr norm_bias = 0;
   PoolLinear value, out, fc1, fc2;
@@ -41,13 +44,17 @@ struct PoolOperands {
 [[nodiscard]] std::string to_string(const PoolProblem& problem);
 [[nodiscard]] std::string can_run(const PoolProblem& problem, const DeviceInfo& device);
 
-/// Keys (heads, hidden) as bf16 in the order in which the lanes of a warp take them.
-[[nodiscard]] std::vector<std::uint32_t> pack_pool_keys(std::span<const float> keys,
-                                                        std::int64_t heads, std::int64_t hidden);
+/// Keys as the kernels take them: with zeros for the heads that a model does not have.
+struct PackedPoolKeys {
+  std::vector<BFloat16> keys;  // (kMaxHeads, hidden)
+  std::vector<float> sums;     // (kMaxHeads), of the keys as they are rounded
+};
 
-/// What pool_launches passes through `workspace` for this many images and for any fewer.
-[[nodiscard]] std::size_t pool_workspace_bytes(const PoolProblem& problem,
-                                               const DeviceInfo& device);
+/// keys: (heads, hidden).
+[[nodiscard]] PackedPoolKeys pack_pool_keys(std::span<const float> keys, std::int64_t hidden);
+
+/// What pool_launches passes through `workspace`; more images need more.
+[[nodiscard]] std::size_t pool_workspace_bytes(const PoolProblem& problem);
 
 /// What runs the head, in order. Throws fovea::Error with can_run's reason.
 [[nodiscard]] std::vector<Launch> pool_launches(Device& device, const PoolProblem& problem,

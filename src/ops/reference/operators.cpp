@@ -3,10 +3,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numbers>
+#include <span>
 #include <vector>
 
 #include "core/error.hpp"
+#include "ops/reference/rows.hpp"
 
 namespace fovea::ops::reference {
 namespace {
@@ -17,11 +18,6 @@ std::size_t at(std::int64_t index) {
   return static_cast<std::size_t>(index);
 }
 
-double gelu_tanh(double x) {
-  const double inner = std::sqrt(2.0 / std::numbers::pi) * (x + 0.044715 * x * x * x);
-  return 0.5 * x * (1.0 + std::tanh(inner));
-}
-
 Vector read_row(const ConstTensorView& view, std::int64_t row, std::int64_t width) {
   Vector values(at(width));
   for (std::int64_t i = 0; i < width; ++i) {
@@ -30,46 +26,36 @@ Vector read_row(const ConstTensorView& view, std::int64_t row, std::int64_t widt
   return values;
 }
 
-Vector forward(const LinearWeights& weights, const Vector& x) {
-  Vector y(at(weights.out));
-  for (std::int64_t o = 0; o < weights.out; ++o) {
-    double sum = weights.bias[at(o)];
-    for (std::int64_t i = 0; i < weights.in; ++i) {
-      sum += static_cast<double>(weights.weight[at(o * weights.in + i)]) * x[at(i)];
+/// Rows first, first + step, ... of `width` elements, one after the other.
+Vector read_rows(const ConstTensorView& view, std::int64_t first, std::int64_t step,
+                 std::int64_t count, std::int64_t width) {
+  Vector values;
+  for (std::int64_t row = 0; row < count; ++row) {
+    for (std::int64_t i = 0; i < width; ++i) {
+      values.push_back(load(view, first + row * step + i));
     }
-    y[at(o)] = sum;
+  }
+  return values;
+}
+
+Vector forward(const LinearWeights& weights, std::span<const double> x, std::int64_t first,
+               std::int64_t count) {
+  Vector y;
+  for (std::int64_t o = first; o < first + count; ++o) {
+    y.push_back(weights.bias[at(o)] +
+                dot<double>(weights.weight.subspan(at(o * weights.in), at(weights.in)), x));
   }
   return y;
 }
 
-Vector forward(const LayerNormWeights& weights, double eps, const Vector& x) {
-  double mean = 0;
-  for (const double value : x) {
-    mean += value;
-  }
-  mean /= static_cast<double>(x.size());
-  double variance = 0;
-  for (const double value : x) {
-    variance += (value - mean) * (value - mean);
-  }
-  variance /= static_cast<double>(x.size());
+Vector forward(const LinearWeights& weights, std::span<const double> x) {
+  return forward(weights, x, 0, weights.out);
+}
+
+Vector forward(const LayerNormWeights& weights, double eps, std::span<const double> x) {
   Vector y(x.size());
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    y[i] = (x[i] - mean) / std::sqrt(variance + eps) * weights.weight[i] + weights.bias[i];
-  }
+  normalise_row<double>(x, moments_of<double>(x), eps, weights.weight, weights.bias, y);
   return y;
-}
-
-void softmax(Vector& scores) {
-  const double peak = *std::max_element(scores.begin(), scores.end());
-  double sum = 0;
-  for (double& score : scores) {
-    score = std::exp(score - peak);
-    sum += score;
-  }
-  for (double& score : scores) {
-    score /= sum;
-  }
 }
 
 }  // namespace
@@ -167,30 +153,23 @@ void attention(const AttentionProblem& problem, const ConstTensorView& qkv,
                const TensorView& output) {
   const std::int64_t hidden = problem.hidden();
   const std::int64_t n = problem.tokens;
-  // Which: 0 for q, 1 for k, 2 for v.
-  const auto element = [&](std::int64_t image, std::int64_t token, std::int64_t which,
-                           std::int64_t head, std::int64_t i) {
-    const std::int64_t row = image * n + token;
-    return load(qkv, (row * 3 + which) * hidden + head * problem.head_dim + i);
-  };
+  const std::int64_t width = problem.head_dim;
+  Vector y(at(width));
   for (std::int64_t image = 0; image < problem.images; ++image) {
     for (std::int64_t head = 0; head < problem.heads; ++head) {
+      // Which: 0 for q, 1 for k, 2 for v.
+      const auto rows = [&](std::int64_t which) {
+        const std::int64_t first = (image * n * 3 + which) * hidden + head * width;
+        return read_rows(qkv, first, 3 * hidden, n, width);
+      };
+      const Vector queries = rows(0);
+      const Vector keys = rows(1);
+      const Vector values = rows(2);
       for (std::int64_t query = 0; query < n; ++query) {
-        Vector scores(at(n));
-        for (std::int64_t key = 0; key < n; ++key) {
-          double dot = 0;
-          for (std::int64_t i = 0; i < problem.head_dim; ++i) {
-            dot += element(image, query, 0, head, i) * element(image, key, 1, head, i);
-          }
-          scores[at(key)] = dot * problem.scale;
-        }
-        softmax(scores);
-        for (std::int64_t i = 0; i < problem.head_dim; ++i) {
-          double sum = 0;
-          for (std::int64_t key = 0; key < n; ++key) {
-            sum += scores[at(key)] * element(image, key, 2, head, i);
-          }
-          store(output, (image * n + query) * hidden + head * problem.head_dim + i, sum);
+        attend_row<double>(std::span(queries).subspan(at(query * width), at(width)), keys, values,
+                           problem.scale, y);
+        for (std::int64_t i = 0; i < width; ++i) {
+          store(output, (image * n + query) * hidden + head * width + i, y[at(i)]);
         }
       }
     }
@@ -201,31 +180,21 @@ void pool(const PoolProblem& problem, const PoolWeights& weights, const ConstTen
           const TensorView& output) {
   const std::int64_t hidden = problem.hidden;
   const std::int64_t n = problem.tokens;
+  Vector mean(at(hidden));
   for (std::int64_t image = 0; image < problem.images; ++image) {
-    Vector values(at(hidden));
+    Vector x = read_rows(input, image * n * hidden, hidden, n, hidden);
+    for (std::int64_t token = 0; problem.norm && token < n; ++token) {
+      const auto row = x.begin() + token * hidden;
+      const Vector normed = forward(weights.input_norm, problem.eps, Vector(row, row + hidden));
+      std::ranges::copy(normed, row);
+    }
+    Vector values;
     for (std::int64_t head = 0; head < problem.heads; ++head) {
-      Vector scores(at(n));
-      for (std::int64_t token = 0; token < n; ++token) {
-        double dot = 0;
-        for (std::int64_t i = 0; i < hidden; ++i) {
-          dot += load(input, (image * n + token) * hidden + i) * weights.key[at(head * hidden + i)];
-        }
-        scores[at(token)] = dot;
-      }
-      softmax(scores);
-      Vector mean(at(hidden));
-      for (std::int64_t token = 0; token < n; ++token) {
-        for (std::int64_t i = 0; i < hidden; ++i) {
-          mean[at(i)] += scores[at(token)] * load(input, (image * n + token) * hidden + i);
-        }
-      }
-      for (std::int64_t o = head * problem.head_dim(); o < (head + 1) * problem.head_dim(); ++o) {
-        double sum = weights.value.bias[at(o)];
-        for (std::int64_t i = 0; i < hidden; ++i) {
-          sum += static_cast<double>(weights.value.weight[at(o * hidden + i)]) * mean[at(i)];
-        }
-        values[at(o)] = sum;
-      }
+      const std::span<const float> key = weights.key.subspan(at(head * hidden), at(hidden));
+      attend_row<double>(Vector(key.begin(), key.end()), x, x, 1.0, mean);
+      const Vector part =
+          forward(weights.value, mean, head * problem.head_dim(), problem.head_dim());
+      values.insert(values.end(), part.begin(), part.end());
     }
     const Vector attended = forward(weights.out, values);
     Vector inner = forward(weights.fc1, forward(weights.norm, problem.eps, attended));

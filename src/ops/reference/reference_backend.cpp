@@ -126,6 +126,7 @@ class ReferenceBackend : public Backend {
     own(*copy, copy->edit().value);
     own(*copy, copy->edit().out);
     own(*copy, copy->edit().norm);
+    own(*copy, copy->edit().input_norm);
     own(*copy, copy->edit().fc1);
     own(*copy, copy->edit().fc2);
     return copy;

@@ -1,4 +1,4 @@
-"""SIGKILL, full disks and file sizes that end: the same command goes on and leaves the same bytes."""
+"""SIGKILL, full disks and limits of file sizes: the same command resumes and leaves the same bytes."""
 
 from __future__ import annotations
 

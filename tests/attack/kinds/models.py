@@ -66,7 +66,7 @@ def preprocessor(case: Case, random: Random) -> str:
 
 
 def text(case: Case, random: Random) -> str:
-    """Files that are no JSON, deep JSON, long JSON."""
+    """Files that are not JSON, deep JSON, long JSON."""
     name = random.choice(("config.json", "preprocessor_config.json", "model.safetensors.index.json"))
     size = random.randrange(1 << 20, 32 << 20)
     what = random.choice(

@@ -104,7 +104,7 @@ def _full_stdout(arena: Arena) -> Iterator[Case]:
 
 
 def _starved(arena: Arena, random: Random) -> Iterator[Case]:
-    """Too little of something is no photo's fault: the job goes on with less, or ends and says why."""
+    """A lack of resources is not the fault of a photo: the job continues with less, or ends and says why."""
     job = FolderJob(arena, random)
     with arena.case("process", "an undisturbed job") as case:
         whole = job.undisturbed(case)

@@ -1,4 +1,4 @@
-"""SIGINT and SIGTERM at random moments of jobs full of bombs: an end in time, and a state to go on from."""
+"""SIGINT and SIGTERM at random moments of jobs full of bombs: the job ends in time and can be resumed."""
 
 from __future__ import annotations
 

@@ -114,7 +114,7 @@ def arrays(case: Case, random: Random) -> list[Input]:
 
 
 def special(case: Case, random: Random) -> list[Input]:
-    """Files that are no files."""
+    """Names of things that are not regular files."""
     os.mkfifo(case.folder / "pipe.jpg")
     with socket.socket(socket.AF_UNIX) as server:
         here = os.getcwd()

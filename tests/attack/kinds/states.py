@@ -96,7 +96,7 @@ def _judge(case: Case, job: Any, out: pathlib.Path, right: dict[str, bytes]) -> 
 
 
 def _special(folder: pathlib.Path, random: Random) -> str:
-    """A file replaced by something that is none."""
+    """A file replaced by something that is not a regular file."""
     file = random.choice(sorted(path for path in folder.iterdir() if path.name != ".lock"))
     how = random.choice(
         ("a pipe", "a folder", "a link to /dev/zero", "a link to itself", "a link to nothing")

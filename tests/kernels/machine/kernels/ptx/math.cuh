@@ -6,6 +6,9 @@
 
 namespace fovea::ptx {
 
+inline float tanh_approx(float x) {
+  return std::tanh(x);
+}
 inline float ex2_approx(float x) {
   return std::exp2(x);
 }
@@ -34,6 +37,13 @@ inline float f16_low(std::uint32_t packed) {
 }
 inline float f16_high(std::uint32_t packed) {
   return f16_low(packed >> 16);
+}
+
+inline std::uint32_t tanh_approx_f16x2(std::uint32_t x) {
+  return cvt_f16x2(std::tanh(f16_low(x)), std::tanh(f16_high(x)));
+}
+inline std::uint16_t cvt_e4m3x2_f16x2(std::uint32_t halves) {
+  return cvt_e4m3x2(f16_low(halves), f16_high(halves));
 }
 
 }  // namespace fovea::ptx

@@ -1,4 +1,4 @@
-// `fovea similar`: neighbours and near-duplicates among embeddings, as a table, JSON or a page.
+// `fovea similar`: finds neighbours and near-duplicates, and shows them as a table, JSON or a page.
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
@@ -39,7 +39,7 @@ struct SimilarOptions {
   int threads = 0;
 };
 
-// A photo or vector to find the neighbours of.
+// A photo or vector whose neighbours are searched.
 struct Query {
   PagePicture picture;
   std::int64_t row = -1;  // its own row, when it has one
@@ -100,10 +100,10 @@ class Similar {
                              2)
                 << '\n';
     }
-    const std::string summary =
-        fmt::format("{} of {} in {}, with a cosine of at least {:g}", count_of(members, "photo"),
-                    collection_.rows(), count_of(static_cast<std::int64_t>(groups.size()), "group"),
-                    options_.threshold);
+    const std::string summary = fmt::format(
+        "{} of {} in {}, linked by pairs with a cosine of at least {:g}",
+        count_of(members, "photo"), collection_.rows(),
+        count_of(static_cast<std::int64_t>(groups.size()), "group"), options_.threshold);
     say(summary);
     page.title = "Near-duplicates";
     page.description = summary + described();
@@ -181,7 +181,7 @@ class Similar {
     }
   }
 
-  // Rows when no query is given, else each query as a name in OUT, a .npy file, or a photo.
+  // Takes rows when no query is given, else each query as a name in OUT, a .npy file, or a photo.
   void gather_queries() {
     if (options_.queries.empty()) {
       const std::int64_t count = std::min(collection_.rows(), options_.limit);
@@ -189,12 +189,13 @@ class Similar {
         add_row(row);
       }
       if (count < collection_.rows()) {
-        say(fmt::format("the first {} of {} rows; --limit takes more", count, collection_.rows()));
+        say(fmt::format("using the first {} of {} rows; --limit raises the number", count,
+                        collection_.rows()));
       }
       return;
     }
     for (const std::string& query : options_.queries) {
-      std::error_code ignored;  // opening it says what is wrong
+      std::error_code ignored;  // opening it reports the error
       const bool exists = fs::status(query, ignored).type() != fs::file_type::not_found;
       if (const auto row = find_row(query)) {
         add_row(*row);
@@ -203,7 +204,7 @@ class Similar {
       } else if (exists) {
         add_photo(query);
       } else {
-        throw Error(fmt::format("{}: neither the name of a photo in {} nor a file",
+        throw Error(fmt::format("{}: is neither the name of a photo in {} nor a file",
                                 source_name(query), source_name(options_.in)));
       }
     }
@@ -238,7 +239,7 @@ class Similar {
       const std::string& model = options_.model.empty() ? collection_.model() : options_.model;
       if (model.empty()) {
         throw Error(
-            fmt::format("{}: not a photo of {}, so that it must be embedded, and no "
+            fmt::format("{}: is not a photo of {}, so it must be embedded, but no "
                         "manifest.json names the model: give it with -m",
                         source_name(path), source_name(options_.in)));
       }
@@ -251,8 +252,9 @@ class Similar {
 
   void check_dimension(std::int64_t dimension, const std::string& what) const {
     if (dimension != collection_.dimension()) {
-      throw Error(fmt::format("{}: vectors of {} numbers, those in {} have {}", source_name(what),
-                              dimension, source_name(options_.in), collection_.dimension()));
+      throw Error(fmt::format("{}: has vectors of {} numbers, but those in {} have {}",
+                              source_name(what), dimension, source_name(options_.in),
+                              collection_.dimension()));
     }
   }
 
@@ -271,28 +273,28 @@ void add_similar(CLI::App& app, Run& run) {
       "similar", "Find the most similar photos, or near-duplicates, in the output of `embed`");
   CLI::Option* query = command->add_option(
       "query", options->queries,
-      "Photos (names in OUT, or files to embed) or .npy vectors; none: every photo in OUT");
+      "Photos (names in OUT, or files to embed) or .npy vectors (default: every photo in OUT)");
   command->add_option("-i,--in", options->in, "Output of `fovea embed`: a folder or one .npy")
       ->required();
-  command->add_option("-k,--neighbours", options->k, "Neighbours of each query")
+  command->add_option("-k,--neighbours", options->k, "Neighbours per query")
       ->check(CLI::PositiveNumber);
   command->add_option("-m,--model", options->model,
-                      "Embeds photos that are not in OUT; else the one OUT was made with");
+                      "Model for photos that are not in OUT (default: the model that made OUT)");
   CLI::Option* duplicates =
       command->add_flag("--duplicates", options->duplicates, "Group near-duplicates instead");
   duplicates->excludes(query);
-  command
-      ->add_option("--threshold", options->threshold,
-                   "Least cosine that makes two photos near-duplicates")
+  command->add_option("--threshold", options->threshold, "Lowest cosine of two near-duplicates")
       ->check(CLI::Range(0.0, 1.0));
-  command->add_option("--limit", options->limit, "Most rows that are queries when none is given")
+  command
+      ->add_option("--limit", options->limit,
+                   "Highest number of rows used as queries when none is given")
       ->check(CLI::PositiveNumber);
-  command->add_flag("--json", options->json, "JSON on stdout instead of a table");
+  command->add_flag("--json", options->json, "Print JSON instead of a table");
   command->add_option("--html", options->html,
                       "Write a self-contained page of pictures (instead of the table)");
   command->add_option("--root", options->root,
-                      "Folder that relative names of photos in OUT start from");
-  command->add_option("--threads", options->threads, "Compute threads; 0: one a CPU")
+                      "Folder to which relative names of photos in OUT refer");
+  command->add_option("--threads", options->threads, "Compute threads (0: one per CPU)")
       ->check(CLI::Range(0, kMostThreads));
   command->footer(
       "A photo that is in OUT, whatever path leads to it, is not listed as its own neighbour.\n"

@@ -1,4 +1,4 @@
-// `fovea embed`: photos in, a folder of embeddings out.
+// `fovea embed`: turns photos into a folder of embeddings.
 #include <memory>
 #include <string>
 
@@ -52,33 +52,33 @@ void add_embed(CLI::App& app, Run& run) {
       ->required();
   add_job_options(*command, embed.input, options->job);
   command->add_option("--synthetic", embed.input.synthetic,
-                      "Embed this many made-up images instead, to see what decoding costs");
+                      "Embed this many generated images instead, to measure what decoding costs");
   command
       ->add_option("--batch-size", embed.batch_size,
-                   "Images computed together (0: what suits the device)")
+                   "Images computed together (0: chosen for the device)")
       ->check(CLI::Range(0, 65536));
-  command->add_option("--threads", embed.encoder.threads, "Compute threads (0: one a CPU)")
+  command->add_option("--threads", embed.encoder.threads, "Compute threads (0: one per CPU)")
       ->check(CLI::Range(0, 4096));
-  command->add_option("--decode-threads", embed.decode_threads, "Decode threads (0: one a CPU)")
+  command->add_option("--decode-threads", embed.decode_threads, "Decode threads (0: one per CPU)")
       ->check(CLI::Range(0, 4096));
   command->add_option("--precision", options->precision, "auto, fp32, bf16, int8 or fp8")
       ->check(CLI::IsMember({"auto", "fp32", "bf16", "int8", "fp8"}));
   command->add_option("--device", embed.encoder.device, "auto, cpu, cuda or cuda:N")
       ->check(is_device());
-  command->add_flag("--no-normalize", options->no_normalize, "Keep the lengths of the embeddings");
-  command->add_option("--dtype", options->dtype, "Numbers in the output: f32 or f16")
+  command->add_flag("--no-normalize", options->no_normalize, "Do not scale embeddings to length 1");
+  command->add_option("--dtype", options->dtype, "Type of the numbers in the output: f32 or f16")
       ->check(CLI::IsMember({"f32", "f16"}));
-  command->add_option("--format", options->format, "Files of embeddings: npy or jsonl")
+  command->add_option("--format", options->format, "Format of the embeddings files: npy or jsonl")
       ->check(CLI::IsMember({"npy", "jsonl"}));
-  command->add_option("--shard-rows", embed.shard_rows, "Rows in one file of embeddings")
+  command->add_option("--shard-rows", embed.shard_rows, "Rows per embeddings file")
       ->check(CLI::PositiveNumber);
   CLI::Option* overwrite =
-      command->add_flag("--overwrite", embed.overwrite, "Start anew where OUT holds another job");
+      command->add_flag("--overwrite", embed.overwrite, "Discard what OUT holds and start again");
   command->add_flag("--retry-failed", embed.retry_failed, "Try the inputs in errors.jsonl again")
       ->excludes(overwrite);
   command->footer(
-      "A run that was interrupted or killed goes on where it stopped when repeated.\n"
-      "Exit: 0 done, 1 failed, 2 usage, 3 done but some inputs failed, 130 interrupted.");
+      "Repeat the command to resume a run that was interrupted or killed.\n"
+      "Exit codes: 0 done, 1 failed, 2 usage, 3 done but some inputs failed, 130 interrupted.");
   command->callback([options, &run] {
     apply_job_arguments(options->job, options->embed.input, options->embed.max_errors);
     run = [options] { return run_embed(*options); };

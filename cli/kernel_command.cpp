@@ -1,4 +1,4 @@
-// `fovea kernel`: the laboratory's commands on the cards of kernels.
+// `fovea kernel`: the laboratory's commands, which work on the cards of kernels.
 #include <algorithm>
 #include <cstddef>
 #include <filesystem>
@@ -16,6 +16,7 @@
 #include "fovea/error.hpp"
 #include "gpu/device/device.hpp"
 #include "gpu/device/kernel_image.hpp"
+#include "io/atomic_file.hpp"
 #include "lab/bench_cards.hpp"
 #include "lab/card.hpp"
 #include "lab/check_cards.hpp"
@@ -54,6 +55,9 @@ void print_check(const lab::CheckResult& result) {
   const lab::Verdict& verdict = result.verdict;
   std::cout << fmt::format("{} {} {}{}{}", result.passed ? "pass" : "FAIL", result.card,
                            result.case_name, result.what.empty() ? "" : ", ", result.what);
+  if (!result.passed) {
+    std::cout << fmt::format(", seed {}", result.seed);
+  }
   if (verdict.framework_error > 0 && !result.what.starts_with("mutant")) {
     std::cout << fmt::format(
         ": error {:.2e} (framework {:.2e}), difference {:.1e}, worst tile {:.1e}", verdict.error,
@@ -70,13 +74,24 @@ int run_check(const KernelArguments& arguments) {
   const auto cards = lab::find_cards(arguments.names);
   const std::unique_ptr<gpu::Device> device = gpu::open_cuda_device(arguments.device);
   say(device->info().name);
-  int count = 0;
-  const int failed =
-      lab::check(*device, cards, arguments.check, [&count](const lab::CheckResult& result) {
-        ++count;
-        print_check(result);
+  const bool one_seed = arguments.check.seeds == 1;
+  std::vector<lab::CheckResult> results;
+  const int failed = lab::check(
+      *device, cards, arguments.check,
+      [&](const lab::CheckResult& result) {
+        if (one_seed || !result.passed) {
+          print_check(result);
+        }
+        results.push_back(result);
+      },
+      [=](const lab::SeedResult& seed) {
+        std::cout << (one_seed ? "" : fmt::format("seed {}: ", seed.seed))
+                  << fmt::format("{}/{} passed\n", seed.checked - seed.failed, seed.checked)
+                  << std::flush;
       });
-  std::cout << fmt::format("{}/{} passed\n", count - failed, count);
+  if (!arguments.json.empty()) {
+    io::write_file_atomically(arguments.json, lab::to_json(device->info(), results) + '\n');
+  }
   return failed == 0 ? kDone : kFailed;
 }
 
@@ -143,7 +158,7 @@ int run_bench(const KernelArguments& arguments) {
       },
       [&](const lab::BenchFigure& figure) { print_figure(figure, ceilings); },
       [](const lab::BenchFigure& figure) {
-        std::cout << fmt::format("{} {}: not timed, its output is wrong: {}\n", figure.card,
+        std::cout << fmt::format("{} {}: not timed, because its output is wrong: {}\n", figure.card,
                                  figure.case_name, io::printable(figure.verdict.reason))
                   << std::flush;
       });
@@ -156,7 +171,8 @@ int run_bench(const KernelArguments& arguments) {
   return report.failed == 0 ? kDone : kFailed;
 }
 
-/// The named cards, once all of them have the case and the level: told before a GPU is looked for.
+/// The named cards, each of which must have the case and the level. This is checked before a GPU is
+/// opened.
 std::vector<const lab::Card*> cards_to_run(const KernelArguments& arguments) {
   std::vector<const lab::Card*> cards = lab::find_cards(arguments.names);
   for (const lab::Card* const card : cards) {
@@ -178,7 +194,7 @@ int run_once(const KernelArguments& arguments) {
   return kDone;
 }
 
-/// Holds the levels of the cards, or the one asked for, against their gates.
+/// Compares the levels of the cards, or the one asked for, with their gates.
 int run_gates(const KernelArguments& arguments, const std::string& self) {
   std::vector<std::pair<const lab::Card*, const lab::ProfileGate*>> gates;
   std::vector<std::string> levels;
@@ -194,7 +210,7 @@ int run_gates(const KernelArguments& arguments, const std::string& self) {
     throw Error("these cards have no gates");
   }
   if (gates.empty()) {
-    throw Error(fmt::format("no gate for level '{}' in these cards; there are some for: {}",
+    throw Error(fmt::format("these cards have no gate for level '{}'; there are gates for: {}",
                             arguments.level, fmt::join(levels, ", ")));
   }
   int missed = 0;
@@ -235,7 +251,7 @@ int run_profile(const KernelArguments& arguments) {
   return kDone;
 }
 
-/// The images that the named cards are responsible for, or all.
+/// The images that the named cards cover, or all images.
 std::vector<gpu::KernelImage> images_of(const KernelArguments& arguments) {
   const auto cards = lab::find_cards(arguments.names);
   std::vector<gpu::KernelImage> images;
@@ -251,7 +267,7 @@ std::vector<gpu::KernelImage> images_of(const KernelArguments& arguments) {
   }
   if (images.empty()) {
     throw Error(gpu::kernel_images().empty()
-                    ? "this program was built without the CUDA compiler: it carries no kernels"
+                    ? "this program was built without the CUDA compiler, so it has no kernels"
                     : "these cards have no kernels");
   }
   return images;
@@ -292,9 +308,8 @@ int run_sass(const KernelArguments& arguments) {
     }
     std::cout << std::flush;
   });
-  std::cout << fmt::format(
-      "{}/{} have the instructions they must have and none that they must not\n",
-      images.size() - wrong, images.size());
+  std::cout << fmt::format("{}/{} have all required instructions and no forbidden ones\n",
+                           images.size() - wrong, images.size());
   return wrong == 0 ? kDone : kFailed;
 }
 
@@ -312,56 +327,72 @@ void add_kernel(CLI::App& app, Run& run) {
   };
   const auto take_names = [&](CLI::App* sub) {
     sub->add_option("NAME", arguments->names,
-                    "Cards, as `fovea kernel list` names them; none: all");
+                    "Cards, as `fovea kernel list` names them (default: all)");
   };
   const auto take_device = [&](CLI::App* sub) {
     sub->add_option("--gpu", arguments->device, "Index of the GPU")->check(CLI::NonNegativeNumber);
   };
 
-  take_names(add("list", "The cards and their cases", run_list));
-  CLI::App* check =
-      add("check", "Hold kernels against float64, and the gate against mistakes", run_check);
+  take_names(add("list", "List the cards and their cases", run_list));
+  CLI::App* check = add(
+      "check", "Compare kernels with float64, and prove that the gate notices mistakes", run_check);
   take_names(check);
   take_device(check);
   check->add_option("--case", arguments->check.only_case, "Only this case");
-  check->add_option("--seed", arguments->check.seed, "Draws other inputs");
+  check->add_option("--seed", arguments->check.seed, "The seed that inputs are drawn from")
+      ->capture_default_str();
+  check
+      ->add_option(
+          "--seeds", arguments->check.seeds,
+          "How many seeds to check, from --seed on. Each seed after the first checks every "
+          "card, every plan and every mutant on the small cases and on one of the large "
+          "ones, in turn, and compares 12 tiles of an output instead of 48")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
   check->add_flag("--small", arguments->check.small,
                   "Only what is quick under compute-sanitizer, and no mutants");
+  check->add_option("--json", arguments->json, "Also write what ran to this file")
+      ->envname("FOVEA_JSON_FILE");
 
-  CLI::App* bench = add("bench", "Time kernels, once they have passed their gate", run_bench);
+  CLI::App* bench = add("bench", "Time kernels that have passed their gate", run_bench);
   take_names(bench);
   take_device(bench);
   bench->add_option("--case", arguments->bench.only_case, "Only this case");
-  bench->add_option("--seed", arguments->bench.seed, "Draws other inputs");
+  bench->add_option("--seed", arguments->bench.seed, "Seed of the inputs");
   bench->add_flag("--peers,!--no-peers", arguments->bench.peers,
-                  "Also time what the vendor's libraries take for the same");
-  bench->add_flag("--plans", arguments->bench.plans, "Every plan, not the chosen one alone");
+                  "Also time the vendor's libraries on the same problem");
+  bench->add_flag("--plans", arguments->bench.plans, "Time every plan, not only the chosen one");
   bench->add_option("--json", arguments->json, "Also write the figures to this file")
       ->envname("FOVEA_JSON_FILE");  // FOVEA_JSON is a switch of other commands
 
   CLI::App* once = add("run", "Launch one case and nothing else, for profilers", run_once);
   take_names(once);
   take_device(once);
-  once->add_option("--case", arguments->check.only_case, "Which; none: the timed one");
-  once->add_option("--level", arguments->level, "Which kernels; none: the launcher's choice");
-  once->add_option("--times", arguments->times, "Launches")->check(CLI::PositiveNumber);
+  once->add_option("--case", arguments->check.only_case,
+                   "The case to launch (default: the timed one)");
+  once->add_option("--level", arguments->level,
+                   "The level to launch (default: the launcher's choice)");
+  once->add_option("--times", arguments->times, "Number of launches")->check(CLI::PositiveNumber);
 
   CLI::App* profile = add(
       "profile", "Run ncu on exactly one case's launches and say what bounds them", run_profile);
   take_names(profile);
   take_device(profile);
-  profile->add_option("--case", arguments->check.only_case, "Which; none: the timed one");
-  profile->add_option("--level", arguments->level, "Which kernels; none: the launcher's choice");
+  profile->add_option("--case", arguments->check.only_case,
+                      "The case to launch (default: the timed one)");
+  profile->add_option("--level", arguments->level,
+                      "The level to launch (default: the launcher's choice)");
   profile->add_flag("--gate", arguments->gate,
-                    "Hold the level, or all that have gates, against what it must reach");
+                    "Compare the level, or all levels that have gates, with their gates");
   profile->add_flag("--json", arguments->as_json, "Print JSON");
 
   take_names(add("resources",
-                 "Registers, shared and local memory of the compiled kernels, against "
+                 "Compare registers, shared and local memory of the compiled kernels with "
                  "the limits of their cards",
                  run_resources));
-  CLI::App* sass = add(
-      "sass", "Instructions of the compiled kernels, against what their cards demand", run_sass);
+  CLI::App* sass =
+      add("sass", "Compare the instructions of the compiled kernels with what their cards demand",
+          run_sass);
   take_names(sass);
   sass->add_flag("--dump", arguments->dump, "Also print the machine code");
 }

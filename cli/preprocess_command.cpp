@@ -1,4 +1,4 @@
-// `fovea preprocess`: photos in, an array of resized pixels out.
+// `fovea preprocess`: turns photos into an array of resized pixels.
 #include <memory>
 #include <string>
 
@@ -25,11 +25,12 @@ void add_preprocess(CLI::App& app, Run& run) {
                    "NAME.errors.jsonl go beside it")
       ->required();
   add_job_options(*command, preprocess.input, options->job);
-  command->add_option("--decode-threads", preprocess.decode_threads, "0: one a CPU")
+  command
+      ->add_option("--decode-threads", preprocess.decode_threads, "Decode threads (0: one per CPU)")
       ->check(CLI::Range(0, 4096));
   command->footer(
-      "`fovea embed` takes the file back as an input.\n"
-      "Exit: 0 done, 1 failed, 2 usage, 3 done but some inputs failed, 130 interrupted.");
+      "`fovea embed` takes the file as an input.\n"
+      "Exit codes: 0 done, 1 failed, 2 usage, 3 done but some inputs failed, 130 interrupted.");
   command->callback([options, &run] {
     apply_job_arguments(options->job, options->preprocess.input, options->preprocess.max_errors);
     run = [options] {

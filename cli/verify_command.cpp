@@ -1,7 +1,5 @@
-// `fovea verify`: the user's own photos, every precision against fp32, pixels against the
-// reference.
-#include "fovea/verify.hpp"
-
+// `fovea verify`: checks a model on the user's photos: pixels against the reference resize, every
+// precision against fp32.
 #include <iostream>
 #include <memory>
 
@@ -10,6 +8,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/terminal.hpp"
+#include "fovea/verify.hpp"
 
 namespace fovea::cli {
 namespace {
@@ -66,19 +65,22 @@ void add_verify(CLI::App& app, Run& run) {
   const auto options = std::make_shared<VerifyOptions>();
   const auto json = std::make_shared<bool>(false);
   command->add_option("model", options->model, "Model folder or hub name")->required();
-  command->add_option("images", options->inputs, "Files, folders, tars, lists, as for embed")
+  command->add_option("images", options->inputs, "Files, folders, archives or lists, as for embed")
       ->required();
-  command->add_option("--limit", options->limit, "Photos to take, from the first on; 0: all")
+  command
+      ->add_option("--limit", options->limit, "Number of photos to use, from the first on (0: all)")
       ->check(CLI::NonNegativeNumber);
   command->add_option("--min-mean-cosine", options->min_mean_cosine,
                       "Lowest mean of the photos' cosines to fp32");
   command->add_option("--min-mean-cosine-8bit", options->min_mean_cosine_8bit,
                       "The same for int8 and fp8");
-  command->add_option("--min-cosine", options->min_cosine, "Lowest cosine to fp32 of any photo");
+  command->add_option("--min-cosine", options->min_cosine,
+                      "Lowest cosine to fp32 that a photo may have");
   command->add_option("--min-cosine-8bit", options->min_cosine_8bit, "The same for int8 and fp8");
-  command->add_option("--min-recall", options->min_recall, "Lowest mean recall@10");
+  command->add_option("--min-recall", options->min_recall,
+                      "Lowest mean recall@10 that is accepted");
   command->add_option("--device", options->device, "auto, cpu, cuda or cuda:N")->check(is_device());
-  command->add_option("--threads", options->threads, "Compute threads; 0: one for each CPU")
+  command->add_option("--threads", options->threads, "Compute threads (0: one per CPU)")
       ->check(CLI::Range(0, kMostThreads));
   command->add_flag("--json", *json, "Print one JSON object");
   command->callback([options, json, &run] {

@@ -1,4 +1,4 @@
-// `fovea init`: a checkpoint of random weights, to try everything without a download.
+// `fovea init`: writes a checkpoint of random weights, to try everything without a download.
 #include <memory>
 #include <string>
 #include <vector>
@@ -41,7 +41,7 @@ void add_init(CLI::App& app, Run& run) {
   command->add_option("-o,--output", options.folder, "Folder to write")
       ->required()
       ->default_str("");
-  command->add_option("--layers", options.layers, "Layers; 0: as many as the preset has")
+  command->add_option("--layers", options.layers, "Layers (0: as many as the preset has)")
       ->check(CLI::Range(0, 512));
   command->add_option("--dtype", arguments->dtype, "Type of the stored weights")
       ->check(CLI::IsMember({"f32", "bf16", "f16"}));
@@ -49,7 +49,8 @@ void add_init(CLI::App& app, Run& run) {
       ->add_option("--max-shard-bytes", options.max_shard_bytes,
                    "Split the weights into files of at most this many bytes")
       ->check(CLI::PositiveNumber);
-  command->add_option("--threads", options.threads, "Threads; 0: all")->check(CLI::Range(0, 1024));
+  command->add_option("--threads", options.threads, "Threads (0: one per CPU)")
+      ->check(CLI::Range(0, 1024));
   command->add_flag("--overwrite", options.overwrite, "Replace the model in a non-empty folder");
   command->callback([arguments, &run] {
     run = [arguments] {

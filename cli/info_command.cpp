@@ -1,4 +1,4 @@
-// `fovea info`: what a model folder holds.
+// `fovea info`: shows what a model folder holds.
 #include <algorithm>
 #include <iostream>
 #include <memory>
@@ -70,14 +70,14 @@ void list(std::string_view name, const std::vector<std::string>& entries) {
     row("", entries[index]);
   }
   if (entries.size() > kShown) {
-    row("", "... (all of them: --json)");
+    row("", "... (--json lists all of them)");
   }
 }
 
-// Models for tests take hundredths of a GFLOP.
+// Small test models take hundredths of a GFLOP.
 std::string compute(double gflop) {
-  return gflop < 1 ? fmt::format("{:.1f} MFLOP an image", gflop * 1e3)
-                   : fmt::format("{:.1f} GFLOP an image", gflop);
+  return gflop < 1 ? fmt::format("{:.1f} MFLOP per image", gflop * 1e3)
+                   : fmt::format("{:.1f} GFLOP per image", gflop);
 }
 
 void print_table(const ModelInfo& info) {
@@ -124,7 +124,7 @@ void add_info(CLI::App& app, Run& run) {
       const ModelInfo info = inspect_model(options->model);
       options->json ? print_json(info) : print_table(info);
       if (!info.usable()) {
-        say(fmt::format("the model cannot be used: {} tensors missing, {} unusable",
+        say(fmt::format("the model cannot be used: {} tensors are missing, {} are unusable",
                         info.missing.size(), info.unusable.size()));
       }
       return info.usable() ? kDone : kFailed;

@@ -1,6 +1,4 @@
-// `fovea check`: whether an output is as it was written, and mending it.
-#include "fovea/check.hpp"
-
+// `fovea check`: checks whether an output is as it was written, and repairs it.
 #include <iostream>
 #include <memory>
 #include <string>
@@ -10,6 +8,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/terminal.hpp"
+#include "fovea/check.hpp"
 
 namespace fovea::cli {
 namespace {
@@ -22,18 +21,17 @@ std::string counted(const CheckReport& report) {
 std::string remedy(const CheckReport& report, const std::string& output) {
   if (report.problems.empty()) {
     return report.has_checksums ? "Every file is as it was written.\n"
-                                : "Its files are as long as they should be. An earlier version of "
-                                  "Fovea wrote it and "
-                                  "kept no checksums to compare them with.\n";
+                                : "All files have the right lengths. An earlier version of Fovea "
+                                  "wrote this output and kept no checksums of its files.\n";
   }
   if (!report.has_checksums || !report.can_repair) {
-    return "Nothing of this output can be proven, so nothing was changed: start anew with "
-           "--overwrite, or bring back the files that are named above.\n";
+    return "No part of this output can be proven, so nothing was changed: start again with "
+           "--overwrite, or restore the files that are named above.\n";
   }
   const std::string kept =
       report.kept_finished
           ? fmt::format("all {} rows", report.kept_rows)
-          : fmt::format("the first {} rows; the same `fovea embed` command goes on from there",
+          : fmt::format("the first {} rows; the same `fovea embed` command resumes from there",
                         report.kept_rows);
   return report.repaired
              ? fmt::format("Repaired: the output keeps {}.\n", kept)
@@ -69,16 +67,18 @@ void print_json(const CheckReport& report) {
 
 void add_check(CLI::App& app, Run& run) {
   CLI::App* command = app.add_subcommand(
-      "check", "Check that an output of embed is as it was written; mend it with --repair");
+      "check", "Check that an output of embed is as it was written; repair it with --repair");
   const auto output = std::make_shared<std::string>();
   const auto repair = std::make_shared<bool>(false);
   const auto json = std::make_shared<bool>(false);
   command->add_option("output", *output, "Output folder of `fovea embed`, finished or not")
       ->required();
-  command->add_flag("--repair", *repair,
-                    "Go back to the last state that is proven, so that embed can go on from there");
+  command->add_flag(
+      "--repair", *repair,
+      "Go back to the last state that is proven, so that embed can resume from there");
   command->add_flag("--json", *json, "Print one JSON object");
-  command->footer("Exit: 0 nothing is wrong, or it was repaired; 1 something is wrong.");
+  command->footer(
+      "Exit codes: 0 when nothing is wrong or it was repaired, 1 when something is wrong.");
   command->callback([output, repair, json, &run] {
     run = [output, repair, json] {
       const CheckReport report = check_output({.output = *output, .repair = *repair});

@@ -1,5 +1,5 @@
-// The gate: what it lets pass and what it must not.
-#include "lab/judge.hpp"
+// The judge: what it lets pass and what it must not.
+#include "ops/reference/judge.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -10,8 +10,12 @@
 
 #include <gtest/gtest.h>
 
-namespace fovea::lab {
+namespace fovea::ops::reference {
 namespace {
+
+double rounded(double value) {
+  return double{to_float(to_bfloat16(static_cast<float>(value)))};
+}
 
 /// `count` tiles of a bf16 output of a random matrix, as right as a framework makes it.
 std::vector<TileValues> right_tiles(int count) {
@@ -23,8 +27,9 @@ std::vector<TileValues> right_tiles(int count) {
     one.tile = {kTile * i, 0, kTile, kTile};
     for (std::size_t at = 0; at < one.tile.count(); ++at) {
       one.expected.push_back(normal(engine));
-      one.framework.push_back(double{rounded(DType::kBF16, one.expected.back())});
+      one.framework.push_back(rounded(one.expected.back()));
       one.actual.push_back(one.framework.back());
+      one.unit.push_back(unit_in_last_place(DType::kBF16, one.expected.back()));
     }
   }
   return tiles;
@@ -79,7 +84,7 @@ TEST(Judge, ZeroedTileFailsByItself) {
   const Tolerance loose{.framework_factor = 1e9, .difference = 1e-3, .tile_difference = 1e-3};
   const Verdict verdict = judge(tiles, loose);
   EXPECT_LT(verdict.difference, 1e-3);
-  EXPECT_NEAR(verdict.tile_difference, 1.0, 1e-12);
+  EXPECT_NEAR(verdict.tile_difference, 0.5, 0.05);  // half of what usual tiles, both, would hold
   EXPECT_FALSE(verdict.passes());
 }
 
@@ -96,19 +101,80 @@ TEST(Judge, ErrorOverTheFrameworksFails) {
 }
 
 TEST(Judge, NothingComparedFails) {
-  EXPECT_FALSE(judge({}, Tolerance{}).passes());
+  EXPECT_FALSE(judge(std::span<const TileValues>(), Tolerance{}).passes());
+}
+
+// A framework that is right by chance, where rounding alone may err by half a unit.
+TEST(Judge, RoundingIsNeverAnError) {
+  for (const double value : {1.0, 257.0 / 256, -3.7, 0.0001}) {
+    TileValues one{.tile = {0, 0, 1, 1},
+                   .actual = {rounded(value * (1 + 1e-9))},
+                   .expected = {value},
+                   .framework = {value},
+                   .unit = {unit_in_last_place(DType::kBF16, value)}};
+    EXPECT_EQ(judge(std::span(&one, 1), Tolerance{}).reason, "") << value;
+    one.actual = {value + 2.5 * one.unit.front()};
+    const Tolerance loose{.difference = 1, .tile_difference = 1};
+    EXPECT_FALSE(judge(std::span(&one, 1), loose).passes()) << value;
+  }
+}
+
+// The largest values are few: that the framework rounds them well is chance, and a neighbouring
+// number of theirs is no error. The same distance from a small value is one.
+TEST(Judge, AUnitInTheLastPlaceIsOfTheValueItself) {
+  std::vector<TileValues> tiles = right_tiles(2);
+  TileValues& one = tiles[1];
+  one.expected[700] = one.framework[700] = 64.0;
+  one.unit[700] = unit_in_last_place(DType::kBF16, 64.0);
+  one.actual[700] = 64.5;
+  EXPECT_EQ(judge(tiles, Tolerance{}).reason, "");
+  one.actual[700] = 65.5;
+  EXPECT_NE(judge(tiles, Tolerance{}).reason.find("row 133, column 60"), std::string::npos)
+      << judge(tiles, Tolerance{}).reason;
+  one.actual[700] = 64.0;
+  one.actual[701] += 0.5;
+  EXPECT_NE(judge(tiles, Tolerance{}).reason.find("row 133, column 61"), std::string::npos)
+      << judge(tiles, Tolerance{}).reason;
+}
+
+TEST(Judge, UnitsInTheLastPlace) {
+  EXPECT_EQ(unit_in_last_place(DType::kBF16, 1.0), 0x1p-7);
+  EXPECT_EQ(unit_in_last_place(DType::kBF16, -3.99), 0x1p-6);
+  EXPECT_EQ(unit_in_last_place(DType::kF16, 0.0), 0x1p-24);
+  EXPECT_EQ(unit_in_last_place(DType::kE4M3, 300.0), 32.0);
+  EXPECT_EQ(unit_in_last_place(DType::kE4M3, 1e-9), 0x1p-9);
+  EXPECT_EQ(unit_in_last_place(DType::kI8, 100.0), 1.0);
+  EXPECT_EQ(unit_in_last_place(DType::kF32, 8.5), 0x1p-20);
+}
+
+/// The normalised difference of two rows.
+double difference_of(const std::vector<double>& x, const std::vector<double>& y) {
+  const auto columns = static_cast<std::int64_t>(x.size());
+  const Compared row{.rows = 1, .columns = columns, .actual = x, .expected = y};
+  return judge(row, Tolerance{}).difference;
 }
 
 TEST(Judge, DifferenceOfEqualsAndOpposites) {
   const std::vector<double> x = {1.0, -2.0, 3.0};
   const std::vector<double> zero(3, 0.0);
-  const std::vector<double> opposite = {-1.0, 2.0, -3.0};
-  EXPECT_DOUBLE_EQ(normalised_difference(x, x), 0.0);
-  EXPECT_DOUBLE_EQ(normalised_difference(zero, x), 1.0);
-  EXPECT_DOUBLE_EQ(normalised_difference(opposite, x), 2.0);
-  EXPECT_DOUBLE_EQ(normalised_difference(zero, zero), 0.0);
-  const std::vector<double> damaged = {1.0, std::nan(""), 0.0};
-  EXPECT_TRUE(std::isnan(normalised_difference(damaged, x)));
+  EXPECT_DOUBLE_EQ(difference_of(x, x), 0.0);
+  EXPECT_DOUBLE_EQ(difference_of(zero, x), 1.0);
+  EXPECT_DOUBLE_EQ(difference_of({-1.0, 2.0, -3.0}, x), 2.0);
+  EXPECT_DOUBLE_EQ(difference_of(zero, zero), 0.0);
+  EXPECT_TRUE(std::isnan(difference_of({1.0, std::nan(""), 0.0}, x)));
+}
+
+// A tile of one value near zero is no measure of its own; wrong by a usual value's size it fails.
+TEST(Judge, ATileNearZeroCountsAsTheOthers) {
+  std::vector<double> want(17 * 17, 1.0);
+  want.back() = 1e-9;
+  std::vector<double> got = want;
+  got.back() = 1e-5;
+  const Tolerance tolerance = tolerance_of(DType::kBF16);
+  const Compared matrix{.rows = 17, .columns = 17, .actual = got, .expected = want};
+  EXPECT_EQ(judge(matrix, tolerance, 16).reason, "");
+  got.back() = 0.01;
+  EXPECT_NE(judge(matrix, tolerance, 16).reason.find("tile"), std::string::npos);
 }
 
 TEST(Tiles, SmallOutputsAreComparedWhole) {
@@ -134,4 +200,4 @@ TEST(Tiles, LargeOutputsByCornersAndChance) {
 }
 
 }  // namespace
-}  // namespace fovea::lab
+}  // namespace fovea::ops::reference

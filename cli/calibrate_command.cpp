@@ -1,6 +1,4 @@
-// `fovea calibrate`: photos through the model once, so that it can run in 8 bits.
-#include "fovea/calibrate.hpp"
-
+// `fovea calibrate`: runs photos through the model once, so that it can run in 8 bits.
 #include <memory>
 #include <string>
 
@@ -8,6 +6,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/terminal.hpp"
+#include "fovea/calibrate.hpp"
 
 namespace fovea::cli {
 
@@ -24,15 +23,15 @@ void add_calibrate(CLI::App& app, Run& run) {
                    "Photos of all the kinds to be embedded: files, folders, archives or lists")
       ->required()
       ->default_str("");
-  command->add_option("--precision", *precision, "8-bit numbers to use")
+  command->add_option("--precision", *precision, "8-bit precision to prepare")
       ->check(CLI::IsMember({"int8", "fp8"}));
-  command->add_option("--images", options->images, "Look at this many photos, the first ones")
+  command->add_option("--images", options->images, "Number of photos to use, from the first on")
       ->check(CLI::Range(1, 100000));
-  command->add_option("--threads", options->threads, "Compute threads; 0: one a CPU")
+  command->add_option("--threads", options->threads, "Compute threads (0: one per CPU)")
       ->check(CLI::Range(0, kMostThreads));
   command->footer(
       "Writes calibration-<precision>.safetensors beside the model's weights.\n"
-      "Exit: 0 done, 1 failed, 2 usage, 3 done but some photos could not be used.");
+      "Exit codes: 0 done, 1 failed, 2 usage, 3 done but some photos could not be used.");
   command->callback([options, precision, &run] {
     run = [options, precision] {
       options->precision = parse_precision(*precision);
@@ -40,7 +39,7 @@ void add_calibrate(CLI::App& app, Run& run) {
         say(fmt::format("{}: {}", printable_name(failure.source), failure.error));
       };
       const CalibrateReport report = calibrate(*options);
-      say(fmt::format("looked at {} photos, wrote {} in {:.0f} s", report.images,
+      say(fmt::format("used {} photos and wrote {} in {:.0f} s", report.images,
                       report.file.native(), report.seconds));
       return report.failed == 0 ? kDone : kSomeInputsFailed;
     };

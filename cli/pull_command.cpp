@@ -1,4 +1,4 @@
-// `fovea pull`: a model from a hub into the local cache; prints the folder it is in.
+// `fovea pull`: fetches a model from a hub into the local cache and prints its folder.
 #include <chrono>
 #include <cstdio>
 #include <iostream>
@@ -17,7 +17,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Bytes and rate on stderr: one line that is rewritten on a terminal, else a line every 5 s.
+// Shows bytes and rate on stderr: one line that is rewritten on a terminal, else a line every 5 s.
 class PullReport {
  public:
   explicit PullReport(bool quiet) : quiet_(quiet), is_terminal_(::isatty(STDERR_FILENO) == 1) {}
@@ -43,7 +43,7 @@ class PullReport {
             ? 100.0
             : 100.0 * static_cast<double>(progress.bytes) / static_cast<double>(progress.total),
         static_cast<double>(progress.received) / kMega / seconds.count());
-    // "\033[K" clears what a longer line left.
+    // "\033[K" clears the rest of a longer line.
     std::cerr << (is_terminal_ ? "\r\033[K" + line : line + "\n") << std::flush;
     line_is_open_ = is_terminal_;
   }
@@ -77,13 +77,13 @@ void add_pull(CLI::App& app, Run& run) {
   command->add_option("--revision", options->pull.revision, "Branch, tag or commit");
   command
       ->add_option("--retries", options->pull.retries,
-                   "Attempts after a cut connection that brought nothing new")
+                   "Retries of a request that brings no new data")
       ->check(CLI::Range(0, 100));
-  command->add_flag("-q,--quiet", options->quiet, "No progress on stderr");
+  command->add_flag("-q,--quiet", options->quiet, "Print no progress");
   command->footer(
       "Prints the model's folder. Environment: HF_ENDPOINT, HF_TOKEN, HF_HOME, HF_HUB_CACHE,\n"
-      "HF_HUB_OFFLINE=1 (look up only), HF_HUB_DOWNLOAD_TIMEOUT (30: seconds that a download may\n"
-      "be slower than 1 kB/s), HF_HUB_ETAG_TIMEOUT (60: seconds for a reply that is no file),\n"
+      "HF_HUB_OFFLINE=1 (only looks up), HF_HUB_DOWNLOAD_TIMEOUT (30: seconds that a download may\n"
+      "be slower than 1 kB/s), HF_HUB_ETAG_TIMEOUT (60: seconds for any other reply),\n"
       "SSL_CERT_FILE, https_proxy.");
   command->callback([options, &run] {
     run = [options] {

@@ -1,6 +1,4 @@
 // `fovea bench`: throughput and latency by batch size and precision.
-#include "fovea/bench.hpp"
-
 #include <iostream>
 #include <memory>
 #include <string_view>
@@ -11,6 +9,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/terminal.hpp"
+#include "fovea/bench.hpp"
 
 namespace fovea::cli {
 namespace {
@@ -95,16 +94,17 @@ void add_bench(CLI::App& app, Run& run) {
   BenchOptions& options = arguments->options;
   command->add_option("-m,--model", options.model, "Model folder or hub name")->required();
   command
-      ->add_option("--batch-size", options.batch_sizes,
-                   "Images a call: one or several sizes; none: from 1 to what fills the device")
+      ->add_option(
+          "--batch-size", options.batch_sizes,
+          "Images per call, one or several sizes (default: from 1 to what fills the device)")
       ->delimiter(',');
   command
       ->add_option("--precision", arguments->precisions,
-                   "fp32, bf16, int8, fp8, or several; none: all that the device has")
+                   "One or several of fp32, bf16, int8 and fp8 (default: all that the device has)")
       ->delimiter(',')
       ->check(CLI::IsMember({"fp32", "bf16", "int8", "fp8"}));
   command->add_option("--device", options.device, "auto, cpu, cuda or cuda:N")->check(is_device());
-  command->add_option("--threads", options.threads, "Compute threads; 0: one for each CPU")
+  command->add_option("--threads", options.threads, "Compute threads (0: one per CPU)")
       ->check(CLI::Range(0, kMostThreads));
   command->add_option("--seconds", options.seconds, "Time to spend on each figure")
       ->check(CLI::PositiveNumber);

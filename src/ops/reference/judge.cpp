@@ -1,0 +1,262 @@
+// Error metrics over tiles. Every comparison is written so that NaN fails it.
+#include "ops/reference/judge.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace fovea::ops::reference {
+namespace {
+
+/// Sums over a tile or all of them.
+struct Sums {
+  double error = 0.0;  // of squares, as all of these
+  double framework_error = 0.0;
+  double actual = 0.0;
+  double expected = 0.0;
+  double unit = 0.0;
+  double count = 0.0;
+
+  void add(const Sums& other) {
+    error += other.error;
+    framework_error += other.framework_error;
+    actual += other.actual;
+    expected += other.expected;
+    unit += other.unit;
+    count += other.count;
+  }
+  [[nodiscard]] double size() const { return actual + expected; }
+};
+
+double square(double value) {
+  return value * value;
+}
+
+/// Largest of the two; NaN when either is.
+double larger(double a, double b) {
+  return std::isnan(a) || a > b ? a : b;
+}
+
+/// Both zero throughout is equality.
+double share(double error, double size) {
+  return error == 0.0 ? 0.0 : error / size;
+}
+
+/// The largest errors go into the verdict, the sums are returned.
+Sums measure(const TileValues& values, Verdict& verdict) {
+  Sums sums;
+  for (std::size_t i = 0; i < values.expected.size(); ++i) {
+    const double error = std::abs(values.actual[i] - values.expected[i]);
+    if (!(error <= verdict.worst) && !std::isnan(verdict.worst)) {
+      const auto at = static_cast<std::int64_t>(i);
+      verdict.worst_row = values.tile.row + at / values.tile.columns;
+      verdict.worst_column = values.tile.column + at % values.tile.columns;
+    }
+    verdict.worst = larger(verdict.worst, error);
+    sums.error += square(error);
+    sums.actual += square(values.actual[i]);
+    sums.expected += square(values.expected[i]);
+    sums.unit += values.unit.empty() ? 0.0 : square(values.unit[i]);
+    if (!values.framework.empty()) {
+      const double framework_error = std::abs(values.framework[i] - values.expected[i]);
+      verdict.framework_worst = larger(verdict.framework_worst, framework_error);
+      sums.framework_error += square(framework_error);
+    }
+  }
+  sums.count = static_cast<double>(values.expected.size());
+  return sums;
+}
+
+/// Why one value is too far from the exact one; empty when none is.
+std::string far_value(std::span<const TileValues> tiles, double factor, double framework_worst) {
+  for (const TileValues& values : tiles) {
+    for (std::size_t i = 0; i < values.expected.size(); ++i) {
+      const double error = std::abs(values.actual[i] - values.expected[i]);
+      const double unit = values.unit.empty() ? 0.0 : values.unit[i];
+      if (!(error <= factor * larger(framework_worst, unit))) {
+        const auto at = static_cast<std::int64_t>(i);
+        return fmt::format(
+            "error {:.3g} at row {}, column {} is over {:g} x the framework's largest, {:.3g}, and "
+            "over {:g} x the unit in the last place, {:.3g}",
+            error, values.tile.row + at / values.tile.columns,
+            values.tile.column + at % values.tile.columns, factor, framework_worst, factor, unit);
+      }
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+std::vector<Tile> sample_tiles(std::int64_t rows, std::int64_t columns, std::size_t most,
+                               std::uint64_t seed) {
+  const std::int64_t down = (rows + kTile - 1) / kTile;
+  const std::int64_t across = (columns + kTile - 1) / kTile;
+  std::set<std::pair<std::int64_t, std::int64_t>> chosen;
+  if (down * across <= static_cast<std::int64_t>(most)) {
+    for (std::int64_t index = 0; index < down * across; ++index) {
+      chosen.emplace(index / across, index % across);
+    }
+  } else {
+    // The corners are where tails and the first and last block of a grid are.
+    chosen = {{0, 0}, {0, across - 1}, {down - 1, 0}, {down - 1, across - 1}};
+    std::mt19937_64 engine(seed);
+    std::uniform_int_distribution<std::int64_t> row(0, down - 1);
+    std::uniform_int_distribution<std::int64_t> column(0, across - 1);
+    while (chosen.size() < most) {
+      chosen.emplace(row(engine), column(engine));
+    }
+  }
+  std::vector<Tile> tiles;
+  tiles.reserve(chosen.size());
+  for (const auto& [row, column] : chosen) {
+    tiles.push_back({row * kTile, column * kTile, std::min(kTile, rows - row * kTile),
+                     std::min(kTile, columns - column * kTile)});
+  }
+  return tiles;
+}
+
+double unit_in_last_place(DType type, double value) {
+  struct Format {
+    int fraction;  // bits
+    int smallest;  // exponent of a number that is not subnormal
+  };
+  const auto format = [type]() -> Format {
+    switch (type) {
+      case DType::kU8:
+      case DType::kI8:
+        return {0, 0};
+      case DType::kE4M3:
+        return {3, -6};
+      case DType::kF16:
+        return {10, -14};
+      case DType::kBF16:
+        return {7, -126};
+      case DType::kF32:
+        return {23, -126};
+      case DType::kF64:
+        return {52, -1022};
+    }
+    return {0, 0};
+  }();
+  if (format.fraction == 0) {
+    return 1.0;
+  }
+  const int exponent = value == 0.0 ? format.smallest : std::ilogb(value);
+  return std::ldexp(1.0, std::max(exponent, format.smallest) - format.fraction);
+}
+
+Tolerance tolerance_of(DType type) {
+  Tolerance tolerance;
+  switch (type) {
+    case DType::kU8:
+    case DType::kI8:
+    case DType::kE4M3:
+      tolerance.difference = 1e-3;  // half a unit of three bits of mantissa, squared
+      break;
+    case DType::kF16:
+      tolerance.difference = 5e-7;
+      break;
+    case DType::kBF16:
+      break;  // the usual ones
+    case DType::kF32:
+      tolerance.difference = 2e-12;
+      break;
+    case DType::kF64:
+      tolerance.difference = 1e-24;
+      break;
+  }
+  tolerance.tile_difference = tolerance.difference;
+  return tolerance;
+}
+
+Verdict judge(std::span<const TileValues> tiles, const Tolerance& tolerance) {
+  Verdict verdict;
+  Sums all;
+  std::vector<Sums> each;
+  bool framework = !tiles.empty();
+  for (const TileValues& values : tiles) {
+    each.push_back(measure(values, verdict));
+    all.add(each.back());
+    framework = framework && !values.framework.empty();
+  }
+  for (const Sums& tile : each) {
+    const double usual = all.size() * tile.count / all.count;
+    verdict.tile_difference =
+        larger(verdict.tile_difference, share(tile.error, larger(tile.size(), usual)));
+  }
+  verdict.difference = share(all.error, all.size());
+  verdict.error = std::sqrt(share(all.error, all.expected));
+  verdict.framework_error = std::sqrt(share(all.framework_error, all.expected));
+
+  const double factor = tolerance.framework_factor;
+  const double reordered = std::ldexp(std::sqrt(static_cast<double>(tolerance.terms)), -24);
+  // The mean square of a rounding is a twelfth of the unit's.
+  const double rounding = std::sqrt(share(all.unit / 12.0, all.expected));
+  const double allowed = factor * larger(larger(verdict.framework_error, rounding), reordered);
+  const double allowed_worst =
+      larger(verdict.framework_worst, reordered * std::sqrt(all.expected / all.count));
+  const std::string where =
+      fmt::format("worst at row {}, column {}", verdict.worst_row, verdict.worst_column);
+  if (all.count == 0.0) {
+    verdict.reason = "nothing was compared";
+  } else if (framework && !(verdict.error <= allowed)) {
+    verdict.reason =
+        fmt::format("error {:.3g} is over {:.3g}, {:g} x the framework's {:.3g} or a rounding; {}",
+                    verdict.error, allowed, factor, verdict.framework_error, where);
+  } else if (!(verdict.difference <= tolerance.difference)) {
+    verdict.reason = fmt::format("difference {:.3g} is over {:.3g}; {}", verdict.difference,
+                                 tolerance.difference, where);
+  } else if (!(verdict.tile_difference <= tolerance.tile_difference)) {
+    verdict.reason = fmt::format("difference of the worst tile {:.3g} is over {:.3g}; {}",
+                                 verdict.tile_difference, tolerance.tile_difference, where);
+  } else if (framework) {
+    verdict.reason = far_value(tiles, factor, allowed_worst);
+  }
+  return verdict;
+}
+
+Verdict judge(const Compared& matrix, const Tolerance& tolerance, std::int64_t edge) {
+  std::vector<TileValues> tiles;
+  for (std::int64_t row = 0; row < matrix.rows; row += edge) {
+    for (std::int64_t column = 0; column < matrix.columns; column += edge) {
+      TileValues& values = tiles.emplace_back();
+      values.tile = {row, column, std::min(edge, matrix.rows - row),
+                     std::min(edge, matrix.columns - column)};
+      for (std::size_t i = 0; i < values.tile.count(); ++i) {
+        const auto at = static_cast<std::int64_t>(i);
+        const auto from = static_cast<std::size_t>(
+            (row + at / values.tile.columns) * matrix.columns + column + at % values.tile.columns);
+        values.actual.push_back(matrix.actual[from]);
+        values.expected.push_back(matrix.expected[from]);
+        if (!matrix.framework.empty()) {
+          values.framework.push_back(matrix.framework[from]);
+          values.unit.push_back(unit_in_last_place(matrix.type, matrix.expected[from]));
+        }
+      }
+    }
+  }
+  return judge(tiles, tolerance);
+}
+
+std::string wrong_nan(std::span<const TileValues> tiles, std::int64_t row) {
+  bool seen = false;
+  for (const TileValues& values : tiles) {
+    for (std::size_t i = 0; i < values.actual.size(); ++i) {
+      const auto at = static_cast<std::int64_t>(i);
+      const std::int64_t here = values.tile.row + at / values.tile.columns;
+      if (std::isnan(values.actual[i]) != (here == row)) {
+        return fmt::format("row {}, column {} is {}, and the NaN was put into row {}", here,
+                           values.tile.column + at % values.tile.columns, values.actual[i], row);
+      }
+      seen = seen || here == row;
+    }
+  }
+  return seen ? "" : fmt::format("no tile holds row {}, which the NaN was put into", row);
+}
+
+}  // namespace fovea::ops::reference
