@@ -106,15 +106,16 @@ class Fovea:
             "--precision", precision, "--no-normalize", "-o", out)
         return numpy.load(out).astype(numpy.float64)
 
-    def calibrated(self, model, name, source, precision):
-        """A folder with the model's files and this calibration."""
+    def calibrated(self, model, name, source):
+        """A folder with the model's files, calibrated for all the 8-bit precisions that are asked for."""
         folder = self.work / f"calibrated on {name}"
         if not folder.exists():
             folder.mkdir()
             for file in pathlib.Path(model).resolve().iterdir():
                 if not file.name.startswith("calibration-"):
                     (folder / file.name).symlink_to(file)
-        run(self.options.fovea, "calibrate", folder, source, "--precision", precision, "--images", CALIBRATION_PHOTOS)
+            wanted = ",".join(name for name in EIGHT_BITS if name in self.options.precision.split(","))
+            run(self.options.fovea, "calibrate", folder, source, "--precision", wanted, "--images", CALIBRATION_PHOTOS)
         return folder
 
 
@@ -134,13 +135,13 @@ def spread(photos, count):
 
 def calibrated_figures(fovea, model, precision, truth, kinds):
     """Yields what the calibration was made on, and the figures with it."""
-    folder = fovea.calibrated(model, "examples", hard_photos.EXAMPLES, precision)
+    folder = fovea.calibrated(model, "examples", hard_photos.EXAMPLES)
     yield "examples/photos", figures(*compare(truth, fovea.embed(folder, precision)), kinds)
     half, cosines, recalls = halves(kinds), numpy.empty(len(kinds)), numpy.empty(len(kinds))
     for tested in (0, 1):
         others = [photo for photo, at in zip(fovea.photos, half, strict=True) if at != tested]
         source = fovea.listed(f"half-{1 - tested}", spread(others, CALIBRATION_PHOTOS))
-        folder = fovea.calibrated(model, f"half {1 - tested}", source, precision)
+        folder = fovea.calibrated(model, f"half {1 - tested}", source)
         # All photos, so that neighbours are embedded by the same model; told are those of this half.
         found = compare(truth, fovea.embed(folder, precision))
         cosines[half == tested], recalls[half == tested] = (values[half == tested] for values in found)
