@@ -187,6 +187,14 @@ def resolved(options, model, work):
     return work / preset, f"{preset}, seed {seed}"
 
 
+def filed(options, corpus):
+    """The rows that the JSON has for this corpus already."""
+    if not options.json or not options.json.exists():
+        return []
+    found = json.loads(options.json.read_text()).get("accuracy", {})
+    return found["rows"] if found.get("corpus") == corpus else []
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="*")
@@ -197,7 +205,7 @@ def main():
     parser.add_argument("--precision", help="default: all that the device may have")
     parser.add_argument("--device", default="cuda", choices=["cuda", "cpu"])
     parser.add_argument("--fovea", default=str(ROOT / "build/release/bin/fovea"))
-    parser.add_argument("--json", type=pathlib.Path)
+    parser.add_argument("--json", type=pathlib.Path, help="rows of other models that it has for these photos stay")
     options = parser.parse_args()
     options.precision = options.precision or {"cuda": "bf16,int8,fp8", "cpu": "fp32,bf16"}[options.device]
     options.failed = False
@@ -210,11 +218,13 @@ def main():
             hard_photos.write(source, options.seed, options.each)
         photos, kinds = hard_photos.read(source)
         corpus = {"photos": len(photos), "kinds": len(set(kinds))} | hard_photos.described(source)
-        rows = []
+        rows = filed(options, corpus)
         for given in options.models:
             with tempfile.TemporaryDirectory(dir=folder) as place:
                 work = pathlib.Path(place)
-                for row in study(*resolved(options, given, work), options, photos, kinds, work):
+                model, name = resolved(options, given, work)
+                rows = [row for row in rows if row["model"] != name]
+                for row in study(model, name, options, photos, kinds, work):
                     rows.append(row)
                     if options.json:  # after each: a run that is ended keeps what it has
                         where = machine.describe() | {"gpu": machine.gpu()}
