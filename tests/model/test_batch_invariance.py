@@ -1,0 +1,53 @@
+"""A photo's embedding has the same bits whatever came with it."""
+
+import pathlib
+
+import numpy
+import pytest
+
+PHOTOS = sorted((pathlib.Path(__file__).resolve().parents[2] / "examples" / "photos").glob("*.jpg"))
+BATCHES = (1, 7, 32, 300)
+
+
+@pytest.fixture(scope="module")
+def tiny(run_fovea, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("model") / "tiny"
+    run_fovea("init", "--preset", "tiny", "--seed", "5", "-o", folder)
+    return folder
+
+
+def embed(run_fovea, model, device, precision, images, batch, folder, threads=0):
+    """Bits of the embeddings of made-up images, [images, hidden]."""
+    out = folder / f"{batch}-{threads}.npy"
+    options = ("-m", model, "--device", device, "--precision", precision, "--no-normalize", "--quiet", "-o", out)
+    numbers = ("--synthetic", str(images), "--batch-size", str(batch), "--threads", str(threads))
+    run_fovea("embed", *numbers, *options)
+    return numpy.load(out).view(numpy.uint32)
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_on_the_cpu(run_fovea, tiny, tmp_path, precision):
+    said = run_fovea("embed", "--synthetic", "1", "-m", tiny, "--device", "cpu", "-o", tmp_path / "one.npy").stderr
+    if "avx512" not in said:
+        pytest.skip("oneDNN's products on AVX2 depend on how many rows they have")
+    if precision == "bf16" and "avx512_core_bf16" not in said and "amx" not in said:
+        pytest.skip("no bf16 on this CPU")
+    images = 301  # no multiple of a batch: the last ones differ in size, too
+    alone = embed(run_fovea, tiny, "cpu", precision, images, 1, tmp_path)
+    assert len(numpy.unique(alone, axis=0)) == images
+    for batch in BATCHES[1:]:
+        assert (embed(run_fovea, tiny, "cpu", precision, images, batch, tmp_path) == alone).all(), batch
+    assert (embed(run_fovea, tiny, "cpu", precision, images, 32, tmp_path, threads=3) == alone).all()
+
+
+@pytest.mark.parametrize("precision", ["bf16", "int8", "fp8"])
+@pytest.mark.parametrize("preset", ["tiny", "base-patch16-224", "base-patch16-512"])
+def test_on_a_gpu(run_fovea, gpu, tmp_path, preset, precision):
+    model = tmp_path / preset
+    run_fovea("init", "--preset", preset, "--seed", "5", "-o", model)
+    if precision != "bf16":
+        run_fovea("calibrate", model, *PHOTOS, "--precision", precision)
+    images = 1024 if preset != "base-patch16-512" else 100
+    alone = embed(run_fovea, model, "cuda", precision, images, 1, tmp_path)
+    for batch in (*BATCHES[1:], images):
+        assert (embed(run_fovea, model, "cuda", precision, images, batch, tmp_path) == alone).all(), batch
