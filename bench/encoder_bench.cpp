@@ -72,16 +72,20 @@ Options parse(int argc, char** argv) {
 }
 
 std::string operators_json(const ops::Backend& backend) {
-  std::vector<ops::OperatorTime> times = backend.profile();
-  std::ranges::sort(times, std::ranges::greater{}, &ops::OperatorTime::seconds);
+  const ops::Profile profile = backend.profile();
+  std::vector<std::pair<double, std::string_view>> times;
   double total = 0;
-  for (const auto& time : times) {
-    total += time.seconds;
+  for (std::size_t i = 0; i < ops::kPlaces; ++i) {
+    const auto place = static_cast<ops::Place>(i);
+    if (profile[place].calls > 0) {
+      times.emplace_back(profile[place].seconds, to_string(place));
+      total += profile[place].seconds;
+    }
   }
+  std::ranges::sort(times, std::ranges::greater{});
   std::string json;
-  for (const auto& time : times) {
-    json +=
-        fmt::format("{}\"{}\": {:.4f}", json.empty() ? "" : ", ", time.name, time.seconds / total);
+  for (const auto& [seconds, place] : times) {
+    json += fmt::format("{}\"{}\": {:.4f}", json.empty() ? "" : ", ", place, seconds / total);
   }
   return "{" + json + "}";
 }

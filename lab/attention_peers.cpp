@@ -17,26 +17,6 @@ struct AttentionShared {
   std::unique_ptr<gpu::SdpaPlan> plan;
 };
 
-gpu::SdpaStrides strides(const gpu::AttentionStrides& ours) {
-  return {.batch = ours.batch, .row = ours.row, .head = ours.head};
-}
-
-gpu::SdpaProblem sdpa_problem(const gpu::AttentionProblem& problem) {
-  return {.batch = problem.batch,
-          .heads = problem.heads,
-          .kv_heads = problem.key_heads(),
-          .queries = problem.queries,
-          .keys = problem.keys,
-          .head_dim = problem.head_dim,
-          .scale = problem.scale,
-          .causal = problem.causal,
-          .type = problem.type,
-          .q = strides(problem.q),
-          .k = strides(problem.k),
-          .v = strides(problem.v),
-          .o = strides(problem.o)};
-}
-
 }  // namespace
 
 std::vector<Peer> AttentionWorkload::peers(gpu::KernelCache& kernels,
@@ -50,15 +30,14 @@ std::vector<Peer> AttentionWorkload::peers(gpu::KernelCache& kernels,
   Peer peer;
   try {
     shared->cudnn = gpu::open_cudnn(device);
-    shared->plan = shared->cudnn->prepare(sdpa_problem(problem_));
+    shared->plan = shared->cudnn->prepare(problem_);
     peer.name = "cuDNN " + shared->cudnn->version();
   } catch (const Error& error) {
     missing.emplace_back(error.what());
     return {};
   }
   peer.run = [this, shared](const Operands& operands, gpu::Stream& on) {
-    const gpu::AttentionOperands ours = attention_operands(operands);
-    shared->plan->run({.q = ours.q, .k = ours.k, .v = ours.v, .o = ours.o}, on);
+    shared->plan->run(attention_operands(operands), on);
   };
   return {std::move(peer)};
 }

@@ -26,10 +26,10 @@ constexpr std::int64_t kBlock = 64;
 /// Keys are padded to whole steps of a matrix instruction.
 constexpr std::int64_t kStep = 16;
 
-gpu::AttentionProblem completed(gpu::AttentionProblem problem, const AttentionInputs& how) {
+ops::AttentionProblem completed(ops::AttentionProblem problem, const AttentionInputs& how) {
   if (how.layout == AttentionLayout::kPacked) {
-    const gpu::AttentionProblem packed =
-        gpu::packed_attention(problem.batch, problem.queries, problem.heads, problem.head_dim,
+    const ops::AttentionProblem packed =
+        ops::packed_attention(problem.batch, problem.queries, problem.heads, problem.head_dim,
                               problem.scale, problem.type);
     problem.q = packed.q;
     problem.k = packed.k;
@@ -38,7 +38,7 @@ gpu::AttentionProblem completed(gpu::AttentionProblem problem, const AttentionIn
     return problem;
   }
   const auto strides = [&](std::int64_t heads, std::int64_t length) {
-    gpu::AttentionStrides all{.batch = heads * length * problem.head_dim,
+    ops::AttentionStrides all{.batch = heads * length * problem.head_dim,
                               .row = problem.head_dim,
                               .head = length * problem.head_dim};
     if (how.layout == AttentionLayout::kVarlen) {
@@ -85,9 +85,9 @@ Tensor repeated_row(const std::string& name, DType type, std::int64_t rows, std:
 
 }  // namespace
 
-AttentionWorkload::AttentionWorkload(const gpu::AttentionProblem& problem, AttentionInputs how,
+AttentionWorkload::AttentionWorkload(const ops::AttentionProblem& problem, AttentionInputs how,
                                      std::uint64_t seed)
-    : problem_(completed(problem, how)), how_(std::move(how)) {
+    : OperatorWorkload(completed(problem, how)), how_(std::move(how)) {
   if (how_.layout == AttentionLayout::kPacked) {
     inputs_.push_back(Tensor::random("qkv", problem_.type, problem_.batch * problem_.queries,
                                      kOperands * problem_.heads * problem_.head_dim, how_.draw,
@@ -119,7 +119,7 @@ AttentionWorkload::AttentionWorkload(const gpu::AttentionProblem& problem, Atten
 }
 
 std::string AttentionWorkload::describe() const {
-  return gpu::to_string(problem_) + (how_.layout == AttentionLayout::kPacked ? ", packed" : "");
+  return to_string(problem_) + (how_.layout == AttentionLayout::kPacked ? ", packed" : "");
 }
 
 OutputSpec AttentionWorkload::output() const {
@@ -133,10 +133,6 @@ OutputSpec AttentionWorkload::output() const {
     spec.columns = problem_.head_dim;
   }
   return spec;
-}
-
-std::string AttentionWorkload::can_run(const gpu::DeviceInfo& device) const {
-  return gpu::can_run(problem_, device);
 }
 
 std::vector<std::string> AttentionWorkload::plans(const gpu::DeviceInfo& device) const {
@@ -159,7 +155,7 @@ std::string AttentionWorkload::plan_of_level(const gpu::DeviceInfo& device,
 
 std::vector<gpu::Launch> AttentionWorkload::launches(gpu::Device& device, const Operands& operands,
                                                      std::string_view name) const {
-  const gpu::AttentionOperands ours = attention_operands(operands);
+  const ops::AttentionOperands ours = attention_operands(operands);
   if (name.empty()) {
     return {gpu::attention_launch(device, problem_, ours)};
   }
@@ -182,13 +178,13 @@ AttentionWorkload::Operand AttentionWorkload::operand(int which) const {
   return at;
 }
 
-gpu::AttentionOperands AttentionWorkload::attention_operands(const Operands& operands) const {
+ops::AttentionOperands AttentionWorkload::attention_operands(const Operands& operands) const {
   const auto address = [&](int which) {
     const Operand at = operand(which);
     return operands.inputs[at.input] +
            static_cast<gpu::DevicePtr>(at.offset) * size_of(problem_.type);
   };
-  gpu::AttentionOperands ours{
+  ops::AttentionOperands ours{
       .q = address(kQuery), .k = address(kKey), .v = address(kValue), .o = operands.output};
   if (problem_.varlen) {
     ours.cu_seqlens_q = operands.inputs[kOperands];
@@ -379,14 +375,6 @@ double AttentionWorkload::flops() const {
     }
   }
   return kProducts * sum * static_cast<double>(problem_.head_dim * problem_.heads);
-}
-
-double AttentionWorkload::bytes() const {
-  double sum = static_cast<double>(output().bytes());
-  for (const Tensor& input : inputs_) {
-    sum += static_cast<double>(input.bytes());
-  }
-  return sum;
 }
 
 }  // namespace fovea::lab

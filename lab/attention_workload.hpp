@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "gpu/launch/attention.hpp"
-#include "lab/workload.hpp"
+#include "lab/operator_workload.hpp"
 
 namespace fovea::lab {
 
@@ -30,19 +30,17 @@ struct AttentionInputs {
   std::vector<std::int64_t> key_lengths{};
 };
 
-class AttentionWorkload final : public Workload {
+class AttentionWorkload final : public OperatorWorkload<ops::AttentionProblem> {
  public:
   /// Of `problem` the strides are set here, and with kVarlen batch and lengths. Packed operands
   /// have as many keys as queries, and heads of keys.
-  AttentionWorkload(const gpu::AttentionProblem& problem, AttentionInputs how, std::uint64_t seed);
-  AttentionWorkload(const gpu::AttentionProblem& problem, AttentionLayout layout,
+  AttentionWorkload(const ops::AttentionProblem& problem, AttentionInputs how, std::uint64_t seed);
+  AttentionWorkload(const ops::AttentionProblem& problem, AttentionLayout layout,
                     std::uint64_t seed)
       : AttentionWorkload(problem, AttentionInputs{.layout = layout}, seed) {}
 
   [[nodiscard]] std::string describe() const override;
-  [[nodiscard]] std::span<const Tensor> inputs() const override { return inputs_; }
   [[nodiscard]] OutputSpec output() const override;
-  [[nodiscard]] std::string can_run(const gpu::DeviceInfo& device) const override;
   [[nodiscard]] std::vector<std::string> plans(const gpu::DeviceInfo& device) const override;
   [[nodiscard]] std::string plan_of_level(const gpu::DeviceInfo& device,
                                           std::string_view level) const override;
@@ -52,7 +50,6 @@ class AttentionWorkload final : public Workload {
   void framework(const Tile& tile, std::span<double> values) const override;
   [[nodiscard]] std::vector<Mutant> mutants() const override;
   [[nodiscard]] double flops() const override;
-  [[nodiscard]] double bytes() const override;
   [[nodiscard]] DType operand_type() const override { return problem_.type; }
   [[nodiscard]] std::vector<Peer> peers(gpu::KernelCache& kernels,
                                         std::vector<std::string>& missing) const override;
@@ -80,14 +77,14 @@ class AttentionWorkload final : public Workload {
   struct Operand {
     std::size_t input = 0;
     std::int64_t offset = 0;
-    gpu::AttentionStrides strides;
+    ops::AttentionStrides strides;
   };
   AttentionWorkload(const AttentionWorkload& right, std::vector<Tensor> inputs, Mistake mistake)
-      : problem_(right.problem_), how_(right.how_), inputs_(std::move(inputs)), mistake_(mistake) {}
+      : OperatorWorkload(right.problem_, std::move(inputs)), how_(right.how_), mistake_(mistake) {}
 
   [[nodiscard]] Operand operand(int which) const;
   /// The launcher's operands, of these addresses.
-  [[nodiscard]] gpu::AttentionOperands attention_operands(const Operands& operands) const;
+  [[nodiscard]] ops::AttentionOperands attention_operands(const Operands& operands) const;
   /// Whether rows of the output hold all heads, one after the other.
   [[nodiscard]] bool heads_in_row() const { return how_.layout != AttentionLayout::kSeparate; }
   /// The sequence that row `row` of the output belongs to.
@@ -105,9 +102,7 @@ class AttentionWorkload final : public Workload {
   template <typename Number, typename Write>
   void compute(const Tile& tile, Write write) const;
 
-  gpu::AttentionProblem problem_;
   AttentionInputs how_;
-  std::vector<Tensor> inputs_;  // qkv; or q, k, v; with kVarlen also where queries and keys begin
   Mistake mistake_ = Mistake::kNone;
 };
 

@@ -87,15 +87,15 @@ class Bench {
       PeerFigure compared;
       compared.same_result = peer.same_result;
       Contender timed = contender(peer.name, peer.run);
-      std::string refusal;
+      Support support;
       try {
         compared.wrong = fault_of(peer, card, first, values);
-        refusal = reason_without_graph(device_, timed);
+        support = runs_in_graph(device_, timed);
       } catch (const Error& error) {
-        refusal = error.what();
+        support.why = error.what();
       }
-      if (!refusal.empty()) {
-        report_.missing.push_back(fmt::format("{}, {}: {}", card.name, peer.name, refusal));
+      if (!support) {
+        report_.missing.push_back(fmt::format("{}, {}: {}", card.name, peer.name, support.why));
         continue;
       }
       figure.peers.push_back(std::move(compared));
@@ -182,8 +182,8 @@ BenchReport bench(gpu::Device& device, std::span<const Card* const> cards,
       }
       any = true;
       const std::unique_ptr<Workload> workload = one.make(options.seed);
-      if (const std::string why = workload->can_run(device.info()); !why.empty()) {
-        all.missing.push_back(fmt::format("{} {}: {}", card->name, one.name, why));
+      if (const Support support = workload->can_run(device.info()); !support) {
+        all.missing.push_back(fmt::format("{} {}: {}", card->name, one.name, support.why));
         continue;
       }
       std::vector<std::string> plans = {""};

@@ -48,9 +48,9 @@ class Checker {
 
   void run(const Card& card, const Case& one) {
     const std::unique_ptr<Workload> workload = one.make(now_.seed);
-    if (const std::string why = workload->can_run(device_.info()); !why.empty()) {
+    if (const Support support = workload->can_run(device_.info()); !support) {
       if (device_.info().arch() >= card.arch && carries_kernels(card, device_.info())) {
-        add(card, one, *workload, "", Verdict{}, why);
+        add(card, one, *workload, "", Verdict{}, support.why);
       }
       return;
     }
@@ -100,7 +100,7 @@ class Checker {
     }
     for (const Mutant& mutant : workload.mutants()) {
       std::vector<TileValues> values(right.begin(), right.end());
-      if (mutant.launchable && mutant.workload->can_run(device_.info()).empty()) {
+      if (mutant.launchable && mutant.workload->can_run(device_.info())) {
         Placement placement(device_, *mutant.workload, *stream_);
         lab::run(kernels_, *mutant.workload, placement.operands(), "", *stream_);
         placement.read(values, *stream_);

@@ -84,7 +84,7 @@ GemmWorkload::GemmWorkload(const GemmProblem& problem, std::uint64_t seed)
     : GemmWorkload(problem, drawn(problem, seed)) {}
 
 GemmWorkload::GemmWorkload(const GemmProblem& problem, GemmTensors tensors)
-    : problem_(problem), tensors_(std::move(tensors)) {
+    : OperatorWorkload(problem), tensors_(std::move(tensors)) {
   for (const Tensor* tensor :
        {&tensors_.a, &tensors_.b, &tensors_.bias, &tensors_.column_scale, &tensors_.row_scale,
         &tensors_.row_norm, &tensors_.column_sum, &tensors_.position, &tensors_.residual}) {
@@ -105,10 +105,6 @@ OutputSpec GemmWorkload::output() const {
     spec.initial = static_cast<int>(inputs_.size()) - 1;  // the residual is the last input
   }
   return spec;
-}
-
-std::string GemmWorkload::can_run(const gpu::DeviceInfo& device) const {
-  return gpu::can_run(problem_, device);
 }
 
 gpu::GemmOperands GemmWorkload::gemm_operands(const Operands& operands) const {
@@ -332,17 +328,6 @@ Poisoned GemmWorkload::poisoned() const {
 double GemmWorkload::flops() const {
   return 2.0 * static_cast<double>(problem_.m) * static_cast<double>(problem_.n) *
          static_cast<double>(problem_.k);
-}
-
-double GemmWorkload::bytes() const {
-  // A residual is read where the output is written: it counts as an input.
-  return static_cast<double>(output().bytes()) + [this] {
-    double sum = 0.0;
-    for (const Tensor& input : inputs_) {
-      sum += static_cast<double>(input.bytes());
-    }
-    return sum;
-  }();
 }
 
 Smoke GemmWorkload::smoke() const {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "gpu/launch/gemm.hpp"
-#include "lab/workload.hpp"
+#include "lab/operator_workload.hpp"
 
 namespace fovea::lab {
 
@@ -17,17 +17,14 @@ struct GemmTensors {
   Tensor a, b, bias, column_scale, row_scale, row_norm, column_sum, position, residual;
 };
 
-class GemmWorkload final : public Workload {
+class GemmWorkload final : public OperatorWorkload<gpu::GemmProblem> {
  public:
   /// Draws inputs such that y is about as wide as 1 and bias, position and residual matter beside
   /// it: GELU is then used around zero, where it bends.
   GemmWorkload(const gpu::GemmProblem& problem, std::uint64_t seed);
   GemmWorkload(const gpu::GemmProblem& problem, GemmTensors tensors);
 
-  [[nodiscard]] std::string describe() const override { return gpu::to_string(problem_); }
-  [[nodiscard]] std::span<const Tensor> inputs() const override { return inputs_; }
   [[nodiscard]] OutputSpec output() const override;
-  [[nodiscard]] std::string can_run(const gpu::DeviceInfo& device) const override;
   [[nodiscard]] std::vector<std::string> plans(const gpu::DeviceInfo& device) const override;
   [[nodiscard]] std::vector<gpu::Launch> launches(gpu::Device& device, const Operands& operands,
                                                   std::string_view plan) const override;
@@ -35,7 +32,6 @@ class GemmWorkload final : public Workload {
   void framework(const Tile& tile, std::span<double> values) const override;
   [[nodiscard]] std::vector<Mutant> mutants() const override;
   [[nodiscard]] double flops() const override;
-  [[nodiscard]] double bytes() const override;
   [[nodiscard]] DType operand_type() const override { return problem_.a; }
   [[nodiscard]] std::vector<Peer> peers(gpu::KernelCache& kernels,
                                         std::vector<std::string>& missing) const override;
@@ -51,9 +47,7 @@ class GemmWorkload final : public Workload {
   template <typename Number>
   [[nodiscard]] std::vector<Number> product(const Tile& tile) const;
 
-  gpu::GemmProblem problem_;
   GemmTensors tensors_;
-  std::vector<Tensor> inputs_;
 };
 
 }  // namespace fovea::lab

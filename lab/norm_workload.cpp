@@ -25,8 +25,8 @@ constexpr Draw kRowDraw{0.5, 0.7};
 
 }  // namespace
 
-NormWorkload::NormWorkload(const gpu::LayerNormProblem& problem, std::uint64_t seed)
-    : problem_(problem) {
+NormWorkload::NormWorkload(const ops::LayerNormProblem& problem, std::uint64_t seed)
+    : OperatorWorkload(problem) {
   inputs_.push_back(
       Tensor::random("x", problem.input, problem.rows, problem.width, kRowDraw, seed * 3));
   inputs_.push_back(
@@ -42,10 +42,6 @@ OutputSpec NormWorkload::output() const {
   spec.columns = problem_.width;
   spec.row_scale = problem_.output == DType::kI8;
   return spec;
-}
-
-std::string NormWorkload::can_run(const gpu::DeviceInfo& device) const {
-  return gpu::can_run(problem_, device);
 }
 
 std::vector<gpu::Launch> NormWorkload::launches(gpu::Device& device, const Operands& operands,
@@ -141,14 +137,6 @@ double NormWorkload::flops() const {
   return kFlopsAnElement * static_cast<double>(problem_.rows) * static_cast<double>(problem_.width);
 }
 
-double NormWorkload::bytes() const {
-  double sum = static_cast<double>(output().bytes());
-  for (const Tensor& input : inputs_) {
-    sum += static_cast<double>(input.bytes());
-  }
-  return sum;
-}
-
 RowNormWorkload::RowNormWorkload(const gpu::RowNormProblem& problem, std::uint64_t seed)
     : RowNormWorkload(
           problem,
@@ -157,10 +145,6 @@ RowNormWorkload::RowNormWorkload(const gpu::RowNormProblem& problem, std::uint64
 
 OutputSpec RowNormWorkload::output() const {
   return {.type = DType::kF32, .rows = problem_.rows, .columns = 2};
-}
-
-std::string RowNormWorkload::can_run(const gpu::DeviceInfo& device) const {
-  return gpu::can_run(problem_, device);
 }
 
 std::vector<gpu::Launch> RowNormWorkload::launches(gpu::Device& device, const Operands& operands,
@@ -173,7 +157,7 @@ template <typename Number>
 void RowNormWorkload::norms(const Tile& tile, std::span<double> values) const {
   auto to = values.begin();
   for (std::int64_t row = tile.row; row < tile.row + tile.rows; ++row) {
-    const std::vector<float> x = x_.row(row);
+    const std::vector<float> x = this->x().row(row);
     Moments<Number> moments = moments_of<Number>(std::span(x));
     if (mistake_ == Mistake::kNoMean) {
       moments = {.mean = 0, .variance = moments.variance + moments.mean * moments.mean};
@@ -204,24 +188,20 @@ std::vector<Mutant> RowNormWorkload::mutants() const {
         std::shared_ptr<const Workload>(new RowNormWorkload(problem_, std::move(x), mistake)),
         mistake == Mistake::kNone};
   };
-  return {mistaken("rows one off", x_.rows_moved(1), Mistake::kNone),
-          mistaken("skip the mean", x_, Mistake::kNoMean),
-          mistaken("divide by width - 1", x_, Mistake::kSampleVariance)};
+  return {mistaken("rows one off", x().rows_moved(1), Mistake::kNone),
+          mistaken("skip the mean", x(), Mistake::kNoMean),
+          mistaken("divide by width - 1", x(), Mistake::kSampleVariance)};
 }
 
 Poisoned RowNormWorkload::poisoned() const {
   const std::int64_t row = problem_.rows / 2;
   return {std::shared_ptr<const Workload>(new RowNormWorkload(
-              problem_, x_.with(row, problem_.width - 1, std::nan("")), mistake_)),
+              problem_, x().with(row, problem_.width - 1, std::nan("")), mistake_)),
           row};
 }
 
 double RowNormWorkload::flops() const {
   return kFlopsAnElement * static_cast<double>(problem_.rows) * static_cast<double>(problem_.width);
-}
-
-double RowNormWorkload::bytes() const {
-  return static_cast<double>(x_.bytes() + output().bytes());
 }
 
 }  // namespace fovea::lab

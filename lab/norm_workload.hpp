@@ -9,25 +9,21 @@
 #include <vector>
 
 #include "gpu/launch/norm.hpp"
-#include "lab/workload.hpp"
+#include "lab/operator_workload.hpp"
 
 namespace fovea::lab {
 
-class NormWorkload final : public Workload {
+class NormWorkload final : public OperatorWorkload<ops::LayerNormProblem> {
  public:
-  NormWorkload(const gpu::LayerNormProblem& problem, std::uint64_t seed);
+  NormWorkload(const ops::LayerNormProblem& problem, std::uint64_t seed);
 
-  [[nodiscard]] std::string describe() const override { return gpu::to_string(problem_); }
-  [[nodiscard]] std::span<const Tensor> inputs() const override { return inputs_; }
   [[nodiscard]] OutputSpec output() const override;
-  [[nodiscard]] std::string can_run(const gpu::DeviceInfo& device) const override;
   [[nodiscard]] std::vector<gpu::Launch> launches(gpu::Device& device, const Operands& operands,
                                                   std::string_view plan) const override;
   void reference(const Tile& tile, std::span<double> values) const override;
   void framework(const Tile& tile, std::span<double> values) const override;
   [[nodiscard]] std::vector<Mutant> mutants() const override;
   [[nodiscard]] double flops() const override;
-  [[nodiscard]] double bytes() const override;
   [[nodiscard]] DType operand_type() const override { return problem_.input; }
   [[nodiscard]] Poisoned poisoned() const override;
 
@@ -37,45 +33,38 @@ class NormWorkload final : public Workload {
     bool mean = true;
     bool eps = true;
   };
-  NormWorkload(const gpu::LayerNormProblem& problem, std::vector<Tensor> inputs, Steps steps)
-      : problem_(problem), inputs_(std::move(inputs)), steps_(steps) {}
+  NormWorkload(const ops::LayerNormProblem& problem, std::vector<Tensor> inputs, Steps steps)
+      : OperatorWorkload(problem, std::move(inputs)), steps_(steps) {}
   /// One row of the result, in float64 or as a framework computes it.
   template <typename Number>
   void normalise(std::int64_t row, std::span<Number> values) const;
 
-  gpu::LayerNormProblem problem_;
-  std::vector<Tensor> inputs_;  // x, weight, bias
   Steps steps_;
 };
 
 /// The output is a row's scale and shift.
-class RowNormWorkload final : public Workload {
+class RowNormWorkload final : public OperatorWorkload<gpu::RowNormProblem> {
  public:
   RowNormWorkload(const gpu::RowNormProblem& problem, std::uint64_t seed);
 
-  [[nodiscard]] std::string describe() const override { return gpu::to_string(problem_); }
-  [[nodiscard]] std::span<const Tensor> inputs() const override { return {&x_, 1}; }
   [[nodiscard]] OutputSpec output() const override;
-  [[nodiscard]] std::string can_run(const gpu::DeviceInfo& device) const override;
   [[nodiscard]] std::vector<gpu::Launch> launches(gpu::Device& device, const Operands& operands,
                                                   std::string_view plan) const override;
   void reference(const Tile& tile, std::span<double> values) const override;
   void framework(const Tile& tile, std::span<double> values) const override;
   [[nodiscard]] std::vector<Mutant> mutants() const override;
   [[nodiscard]] double flops() const override;
-  [[nodiscard]] double bytes() const override;
   [[nodiscard]] DType operand_type() const override { return problem_.input; }
   [[nodiscard]] Poisoned poisoned() const override;
 
  private:
   enum class Mistake : std::uint8_t { kNone, kNoMean, kSampleVariance };
   RowNormWorkload(const gpu::RowNormProblem& problem, Tensor x, Mistake mistake)
-      : problem_(problem), x_(std::move(x)), mistake_(mistake) {}
+      : OperatorWorkload(problem, {std::move(x)}), mistake_(mistake) {}
+  [[nodiscard]] const Tensor& x() const { return inputs_.front(); }
   template <typename Number>
   void norms(const Tile& tile, std::span<double> values) const;
 
-  gpu::RowNormProblem problem_;
-  Tensor x_;
   Mistake mistake_ = Mistake::kNone;
 };
 

@@ -19,9 +19,9 @@ gpu::Launch add_launch(const gpu::DeviceInfo& device, gpu::DevicePtr y, gpu::Dev
   launch.kernel = gpu::KernelId::peer_add;
   launch.config.grid.x = static_cast<std::uint32_t>(device.sm_count * kBlocksPerSm);
   launch.config.block.x = peer::kThreads;
-  launch.params = gpu::to_bytes(peer::AddParams{.y = gpu::pointer<const void>(y),
-                                                .addend = gpu::pointer<const void>(addend),
-                                                .output = gpu::pointer<void>(output),
+  launch.params = gpu::to_bytes(peer::AddParams{.y = pointer<const void>(y),
+                                                .addend = pointer<const void>(addend),
+                                                .output = pointer<void>(output),
                                                 .chunks = chunks(count),
                                                 .period = chunks(period)});
   return launch;

@@ -27,7 +27,7 @@ class PixelsWorkload final : public Workload {
   [[nodiscard]] std::string describe() const override;
   [[nodiscard]] std::span<const Tensor> inputs() const override { return inputs_; }
   [[nodiscard]] OutputSpec output() const override;
-  [[nodiscard]] std::string can_run(const gpu::DeviceInfo&) const override { return {}; }
+  [[nodiscard]] Support can_run(const gpu::DeviceInfo&) const override { return {}; }
   [[nodiscard]] std::vector<gpu::Launch> launches(gpu::Device& device, const Operands& operands,
                                                   std::string_view plan) const override;
   void reference(const Tile& tile, std::span<double> values) const override;

@@ -75,7 +75,7 @@ std::vector<Number> linear(const Tensor& weight, const Tensor& bias, std::int64_
 
 }  // namespace
 
-PoolWorkload::PoolWorkload(const gpu::PoolProblem& problem, std::uint64_t seed)
+PoolWorkload::PoolWorkload(const ops::PoolProblem& problem, std::uint64_t seed)
     : PoolWorkload(problem, {}, {}, Defect::kNone) {
   std::uint64_t salt = seed * 17;
   const std::int64_t hidden = problem.hidden;
@@ -101,10 +101,9 @@ PoolWorkload::PoolWorkload(const gpu::PoolProblem& problem, std::uint64_t seed)
   layer("fc2", hidden, problem.mlp);
 }
 
-PoolWorkload::PoolWorkload(const gpu::PoolProblem& problem, std::vector<Tensor> inputs, Tensor keys,
+PoolWorkload::PoolWorkload(const ops::PoolProblem& problem, std::vector<Tensor> inputs, Tensor keys,
                            Defect defect)
-    : problem_(problem),
-      inputs_(std::move(inputs)),
+    : OperatorWorkload(problem, std::move(inputs)),
       keys_(std::move(keys)),
       defect_(defect),
       exact_(static_cast<std::size_t>(problem.images)),
@@ -117,10 +116,6 @@ OutputSpec PoolWorkload::output() const {
   spec.columns = problem_.hidden;
   spec.rounded_to = DType::kBF16;
   return spec;
-}
-
-std::string PoolWorkload::can_run(const gpu::DeviceInfo& device) const {
-  return gpu::can_run(problem_, device);
 }
 
 std::size_t PoolWorkload::scratch_bytes(const gpu::DeviceInfo& /*device*/) const {
@@ -258,14 +253,6 @@ double PoolWorkload::flops() const {
   const auto hidden = static_cast<double>(problem_.hidden);
   return images * (4.0 * static_cast<double>(problem_.heads * problem_.tokens) * hidden +
                    4.0 * hidden * hidden + 4.0 * hidden * static_cast<double>(problem_.mlp));
-}
-
-double PoolWorkload::bytes() const {
-  double sum = static_cast<double>(output().bytes());
-  for (const Tensor& input : inputs_) {
-    sum += static_cast<double>(input.bytes());
-  }
-  return sum;
 }
 
 }  // namespace fovea::lab

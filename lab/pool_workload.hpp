@@ -10,18 +10,15 @@
 #include <vector>
 
 #include "gpu/launch/pool.hpp"
-#include "lab/workload.hpp"
+#include "lab/operator_workload.hpp"
 
 namespace fovea::lab {
 
-class PoolWorkload final : public Workload {
+class PoolWorkload final : public OperatorWorkload<ops::PoolProblem> {
  public:
-  PoolWorkload(const gpu::PoolProblem& problem, std::uint64_t seed);
+  PoolWorkload(const ops::PoolProblem& problem, std::uint64_t seed);
 
-  [[nodiscard]] std::string describe() const override { return gpu::to_string(problem_); }
-  [[nodiscard]] std::span<const Tensor> inputs() const override { return inputs_; }
   [[nodiscard]] OutputSpec output() const override;
-  [[nodiscard]] std::string can_run(const gpu::DeviceInfo& device) const override;
   [[nodiscard]] std::vector<gpu::Launch> launches(gpu::Device& device, const Operands& operands,
                                                   std::string_view plan) const override;
   [[nodiscard]] std::size_t scratch_bytes(const gpu::DeviceInfo& device) const override;
@@ -29,7 +26,6 @@ class PoolWorkload final : public Workload {
   void framework(const Tile& tile, std::span<double> values) const override;
   [[nodiscard]] std::vector<Mutant> mutants() const override;
   [[nodiscard]] double flops() const override;
-  [[nodiscard]] double bytes() const override;
   [[nodiscard]] DType operand_type() const override { return DType::kBF16; }
 
  private:
@@ -40,7 +36,7 @@ class PoolWorkload final : public Workload {
     kDropGelu,
     kSkipResidual
   };
-  PoolWorkload(const gpu::PoolProblem& problem, std::vector<Tensor> inputs, Tensor keys,
+  PoolWorkload(const ops::PoolProblem& problem, std::vector<Tensor> inputs, Tensor keys,
                Defect defect);
 
   template <typename Number>
@@ -56,8 +52,6 @@ class PoolWorkload final : public Workload {
   template <typename Number>
   void fill(const Tile& tile, std::span<double> values, std::vector<Known<Number>>& known) const;
 
-  gpu::PoolProblem problem_;
-  std::vector<Tensor> inputs_;
   Tensor keys_;  // (heads, hidden), which inputs_ has as the kernel takes them
   Defect defect_ = Defect::kNone;
   mutable std::vector<Known<double>> exact_;  // of each image

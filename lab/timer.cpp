@@ -147,21 +147,21 @@ Timing summarise(const std::string& name, const Entry& entry) {
 
 }  // namespace
 
-std::string reason_without_graph(gpu::Device& device, const Contender& contender) {
+Support runs_in_graph(gpu::Device& device, const Contender& contender) {
   const std::unique_ptr<gpu::Stream> stream = device.make_stream();
-  std::string reason;
+  Support support;
   device.begin_capture(*stream);
   try {
     contender.enqueue(0, *stream);
   } catch (const Error& error) {
-    reason = error.what();
+    support.why = error.what();
   }
   try {
     (void)device.end_capture(*stream);  // also when it was spoilt: the capture ends with it
   } catch (const Error& error) {
-    reason = reason.empty() ? error.what() : reason;
+    support.why = support ? error.what() : support.why;
   }
-  return reason;
+  return support;
 }
 
 bool Timing::ambiguous_with(const Timing& other) const {

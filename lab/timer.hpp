@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/support.hpp"
 #include "gpu/device/device.hpp"
 #include "lab/nvml.hpp"
 
@@ -19,8 +20,8 @@ struct Contender {
   bool graph = true;  // copies by the driver are slower in graphs: those are put in one by one
 };
 
-/// Why the contender's work cannot be put into a graph, as a library may refuse; empty when it can.
-[[nodiscard]] std::string reason_without_graph(gpu::Device& device, const Contender& contender);
+/// Whether the contender's work can be put into a graph, which a library may refuse.
+[[nodiscard]] Support runs_in_graph(gpu::Device& device, const Contender& contender);
 
 struct Timing {
   std::string name;

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/support.hpp"
 #include "gpu/device/device.hpp"
 #include "gpu/launch/launch.hpp"
 #include "lab/tensor.hpp"
@@ -97,8 +98,8 @@ class Workload {
   [[nodiscard]] virtual std::span<const Tensor> inputs() const = 0;
   [[nodiscard]] virtual OutputSpec output() const = 0;
 
-  /// Why no kernel runs it there; empty when one does.
-  [[nodiscard]] virtual std::string can_run(const gpu::DeviceInfo& device) const = 0;
+  /// Whether a kernel runs it there.
+  [[nodiscard]] virtual Support can_run(const gpu::DeviceInfo& device) const = 0;
   /// Names of the plans there are for it beside the launcher's own choice.
   [[nodiscard]] virtual std::vector<std::string> plans(const gpu::DeviceInfo& device) const {
     (void)device;

@@ -98,7 +98,7 @@ std::unique_ptr<ops::Backend> make_backend(const EncoderOptions& options) {
 
 bool auto_takes_gpu() {
   try {
-    return gpu::reason_without_kernels(gpu::open_cuda_device()->info()).empty();
+    return bool(gpu::has_kernels_for(gpu::open_cuda_device()->info()));
   } catch (const Error&) {  // make_backend reports it
     return false;
   }

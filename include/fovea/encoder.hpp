@@ -7,35 +7,13 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "fovea/images.hpp"
+#include "fovea/precision.hpp"
 #include "fovea/preprocessing.hpp"
 
 namespace fovea {
-
-enum class Precision : std::uint8_t { kAuto, kFp32, kBf16, kInt8, kFp8 };
-
-/// "auto", "fp32", "bf16", "int8", "fp8": as on the command line, in manifests and in messages.
-[[nodiscard]] constexpr std::string_view to_string(Precision precision) {
-  switch (precision) {
-    case Precision::kAuto:
-      return "auto";
-    case Precision::kFp32:
-      return "fp32";
-    case Precision::kBf16:
-      return "bf16";
-    case Precision::kInt8:
-      return "int8";
-    case Precision::kFp8:
-      return "fp8";
-  }
-  return "?";
-}
-
-/// Inverse of to_string. Throws fovea::Error on any other name.
-[[nodiscard]] Precision parse_precision(std::string_view name);
 
 struct EncoderOptions {
   /// "auto", "cpu", "cuda" or "cuda:N". `auto` takes a GPU when one is usable, else the CPU;
@@ -82,7 +60,8 @@ class Encoder {
 
   /// Embeds resized pixels: `pixels` is uint8 [images, height, width, 3], row-major RGB.
   /// Returns float [images, dimension()]. Throws fovea::Error when `pixels` is not a whole number
-  /// of images, or when the device fails.
+  /// of images, when an embedding is not finite (or zero, to be normalised), or when the device
+  /// fails.
   [[nodiscard]] std::vector<float> embed_pixels(std::span<const std::uint8_t> pixels,
                                                 bool normalize = true);
 

@@ -16,7 +16,7 @@ inline constexpr int kScoreRows = 16;  // of a CTA
 
 inline constexpr int kMeanThreads = 256;
 inline constexpr int kMeanColumns = 128;  // of a CTA
-inline constexpr int kMeanTokens = 32;   // of a tile
+inline constexpr int kMeanTokens = 32;    // of a tile
 inline constexpr int kMeanStages = 4;
 
 /// mean's shared memory: the ring of tiles, and three numbers a part of a head's softmax; then the

@@ -16,20 +16,21 @@
 namespace fovea::lab {
 namespace {
 
-gpu::AttentionProblem problem_of(std::int64_t batch, std::int64_t heads, std::int64_t queries,
+ops::AttentionProblem problem_of(std::int64_t batch, std::int64_t heads, std::int64_t queries,
                                  std::int64_t keys, std::int64_t head_dim) {
-  gpu::AttentionProblem problem;
+  ops::AttentionProblem problem;
   problem.batch = batch;
   problem.heads = heads;
   problem.queries = queries;
   problem.keys = keys;
   problem.head_dim = head_dim;
   problem.scale = 1.0 / std::sqrt(static_cast<double>(head_dim));
+  problem.type = DType::kBF16;
   return problem;
 }
 
 /// Besides the problem, what its name is to say of the inputs: "large".
-Case attention_case(const gpu::AttentionProblem& problem, const AttentionInputs& how,
+Case attention_case(const ops::AttentionProblem& problem, const AttentionInputs& how,
                     const std::string& remark = {}) {
   Case one;
   if (how.layout == AttentionLayout::kVarlen) {
@@ -57,11 +58,11 @@ Case attention_case(const gpu::AttentionProblem& problem, const AttentionInputs&
 }
 
 /// One token, less than a tile, every length and head dimension of the checkpoints.
-std::vector<gpu::AttentionProblem> encoder_sizes() {
+std::vector<ops::AttentionProblem> encoder_sizes() {
   struct Size {
     std::int64_t batch, heads, tokens, head_dim;
   };
-  std::vector<gpu::AttentionProblem> problems;
+  std::vector<ops::AttentionProblem> problems;
   for (const Size size :
        {Size{2, 2, 1, 64}, Size{3, 3, 17, 64}, Size{2, 12, 196, 64}, Size{1, 3, 193, 64},
         Size{23, 12, 196, 64}, Size{2, 3, 256, 64}, Size{2, 3, 576, 64}, Size{1, 2, 577, 64},
@@ -74,18 +75,18 @@ std::vector<gpu::AttentionProblem> encoder_sizes() {
 }
 
 /// More keys than queries and the other way round, lengths about the ends of blocks.
-std::vector<gpu::AttentionProblem> long_sizes() {
+std::vector<ops::AttentionProblem> long_sizes() {
   struct Size {
     std::int64_t queries, keys, head_dim;
     bool causal;
   };
-  std::vector<gpu::AttentionProblem> problems;
+  std::vector<ops::AttentionProblem> problems;
   for (const Size size :
        {Size{1, 1, 64, true}, Size{17, 17, 72, true}, Size{113, 203, 128, false},
         Size{113, 203, 128, true}, Size{333, 777, 64, true}, Size{190, 77, 96, false},
         Size{1023, 1024, 128, true}, Size{1000, 1000, 72, true}, Size{641, 641, 96, true},
         Size{161, 161, 128, true}, Size{129, 129, 64, true}, Size{65, 130, 80, true}}) {
-    gpu::AttentionProblem problem = problem_of(2, 2, size.queries, size.keys, size.head_dim);
+    ops::AttentionProblem problem = problem_of(2, 2, size.queries, size.keys, size.head_dim);
     problem.causal = size.causal;
     problems.push_back(problem);
   }
@@ -180,7 +181,7 @@ Card empty_card(const CardOf& of) {
   return card;
 }
 
-void add(Card& card, const CardOf& of, gpu::AttentionProblem problem, AttentionLayout layout,
+void add(Card& card, const CardOf& of, ops::AttentionProblem problem, AttentionLayout layout,
          bool bench) {
   problem.type = of.type;
   Case one = attention_case(problem, {.layout = layout});
@@ -194,7 +195,7 @@ void add(Card& card, const CardOf& of, gpu::AttentionProblem problem, AttentionL
 
 /// What every level has to get right before it may stand in for torch's attention.
 void add_acceptance(Card& card, DType type) {
-  const auto add_case = [&](gpu::AttentionProblem problem, const AttentionInputs& how,
+  const auto add_case = [&](ops::AttentionProblem problem, const AttentionInputs& how,
                             const std::string& remark = {}) -> Case& {
     problem.type = type;
     const std::string_view name = to_string(type);
@@ -203,7 +204,7 @@ void add_acceptance(Card& card, DType type) {
     return card.cases.back();
   };
   const AttentionInputs separate{.layout = AttentionLayout::kSeparate};
-  const auto with_causal = [&](gpu::AttentionProblem problem, bool bench) {
+  const auto with_causal = [&](ops::AttentionProblem problem, bool bench) {
     for (const bool causal : {false, true}) {
       problem.causal = causal;
       add_case(problem, separate).bench = bench;
@@ -233,7 +234,7 @@ void add_acceptance(Card& card, DType type) {
     if (head_dim != 64 && head_dim != 72 && head_dim != 96) {
       add_case(problem_of(1, 2, 196, 196, head_dim), separate);
     }
-    gpu::AttentionProblem causal = problem_of(1, 2, 113, 203, head_dim);
+    ops::AttentionProblem causal = problem_of(1, 2, 113, 203, head_dim);
     causal.causal = true;
     add_case(causal, separate).small = true;
   }
@@ -246,11 +247,11 @@ void add_acceptance(Card& card, DType type) {
 
   // Grouped heads, and sequences of different lengths: some empty, some of more queries than keys.
   for (const bool causal : {false, true}) {
-    gpu::AttentionProblem grouped = problem_of(2, 6, 130, 193, 64);
+    ops::AttentionProblem grouped = problem_of(2, 6, 130, 193, 64);
     grouped.kv_heads = 2;
     grouped.causal = causal;
     add_case(grouped, separate).mutants = true;
-    gpu::AttentionProblem varlen = problem_of(1, 4, 1, 1, 64);
+    ops::AttentionProblem varlen = problem_of(1, 4, 1, 1, 64);
     varlen.kv_heads = 2;
     varlen.causal = causal;
     AttentionInputs lengths{.layout = AttentionLayout::kVarlen};
@@ -264,10 +265,10 @@ void add_acceptance(Card& card, DType type) {
 
 Card encoder_card(const CardOf& of) {
   Card card = empty_card(of);
-  for (const gpu::AttentionProblem& problem : encoder_sizes()) {
+  for (const ops::AttentionProblem& problem : encoder_sizes()) {
     add(card, of, problem, AttentionLayout::kPacked, false);
   }
-  for (const gpu::AttentionProblem& problem :
+  for (const ops::AttentionProblem& problem :
        {problem_of(1024, 12, 196, 196, 64), problem_of(1, 12, 196, 196, 64),
         problem_of(256, 16, 256, 256, 72), problem_of(64, 16, 729, 729, 72),
         problem_of(64, 12, 1024, 1024, 64)}) {
@@ -278,11 +279,11 @@ Card encoder_card(const CardOf& of) {
 
 Card long_card(const CardOf& of) {
   Card card = empty_card(of);
-  for (const gpu::AttentionProblem& problem : long_sizes()) {
+  for (const ops::AttentionProblem& problem : long_sizes()) {
     add(card, of, problem, AttentionLayout::kSeparate, false);
   }
   for (const bool causal : {false, true}) {
-    gpu::AttentionProblem problem = problem_of(4, 16, 4096, 4096, 128);
+    ops::AttentionProblem problem = problem_of(4, 16, 4096, 4096, 128);
     problem.causal = causal;
     add(card, of, problem, AttentionLayout::kSeparate, true);
   }

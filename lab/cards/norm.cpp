@@ -46,7 +46,7 @@ std::vector<Case> norm_cases(const Problem& problem, std::initializer_list<Size>
   return cases;
 }
 
-Card norm_card(std::string name, std::string operation, const gpu::LayerNormProblem& problem) {
+Card norm_card(std::string name, std::string operation, const ops::LayerNormProblem& problem) {
   Card card;
   card.name = std::move(name);
   card.operation = std::move(operation);
@@ -81,10 +81,16 @@ Card row_norm_card() {
 
 std::vector<Card> norm_cards() {
   std::vector<Card> cards = {row_norm_card()};
-  cards.push_back(norm_card("layer_norm", "LayerNorm, bf16 -> bf16", {}));
+  const auto problem = [](DType input, DType output) {
+    return ops::LayerNormProblem{
+        .input = input, .output = output, .row_scales = output == DType::kI8};
+  };
+  cards.push_back(
+      norm_card("layer_norm", "LayerNorm, bf16 -> bf16", problem(DType::kBF16, DType::kBF16)));
   cards.push_back(norm_card("layer_norm_i8", "LayerNorm, bf16 -> i8 with a scale per row",
-                            {.output = DType::kI8}));
-  cards.push_back(norm_card("layer_norm_f32", "LayerNorm, f32 -> bf16", {.input = DType::kF32}));
+                            problem(DType::kBF16, DType::kI8)));
+  cards.push_back(
+      norm_card("layer_norm_f32", "LayerNorm, f32 -> bf16", problem(DType::kF32, DType::kBF16)));
   return cards;
 }
 

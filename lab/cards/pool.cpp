@@ -9,7 +9,7 @@
 namespace fovea::lab {
 namespace {
 
-Case pool_case(const gpu::PoolProblem& problem) {
+Case pool_case(const ops::PoolProblem& problem) {
   Case one;
   one.name = fmt::format("b{}_n{}_width{}", problem.images, problem.tokens, problem.hidden);
   one.make = [problem](std::uint64_t seed) {
@@ -25,12 +25,13 @@ std::vector<Card> pool_cards() {
     std::int64_t images, tokens, heads, hidden, mlp;
   };
   const auto problem_of = [](const Size& size) {
-    gpu::PoolProblem problem;
+    ops::PoolProblem problem;
     problem.images = size.images;
     problem.tokens = size.tokens;
     problem.heads = size.heads;
     problem.hidden = size.hidden;
     problem.mlp = size.mlp;
+    problem.input = DType::kBF16;
     return problem;
   };
   Card card;

@@ -1,35 +1,20 @@
 // The public Encoder: decodes, resizes, encodes and normalises, one call at a time.
 #include "fovea/encoder.hpp"
 
-#include <cmath>
 #include <utility>
 
 #include "api/encoder_impl.hpp"
 #include "backends.hpp"
 #include "core/error.hpp"
-#include "core/length.hpp"
 #include "hub/resolve.hpp"
 #include "image/decode.hpp"
 #include "image/resize.hpp"
 #include "io/text.hpp"
 #include "model/checkpoint.hpp"
 #include "pipeline/read_file.hpp"
+#include "pipeline/run.hpp"
 
 namespace fovea {
-namespace {
-
-/// Scales each row of [rows, width] to length 1; a row of zeros stays as it is.
-void normalize_rows(std::vector<float>& rows, std::size_t width) {
-  for (std::size_t at = 0; at < rows.size(); at += width) {
-    const std::span row = std::span(rows).subspan(at, width);
-    if (const double squares = squared_length(row); squares > 0) {
-      divide(row, std::sqrt(squares));
-    }
-  }
-}
-
-}  // namespace
-
 Encoder::Impl::Impl(const std::string& model, const EncoderOptions& options) {
   auto backend = make_backend(options);
   const model::Checkpoint checkpoint(hub::resolve_model(model));
@@ -101,8 +86,12 @@ std::vector<float> Encoder::embed_pixels(std::span<const std::uint8_t> pixels, b
   const auto width = static_cast<std::size_t>(vision.hidden);
   std::vector<float> embeddings(images * width);
   impl_->encoder->encode(patches, static_cast<std::int64_t>(images), embeddings);
-  if (normalize) {
-    normalize_rows(embeddings, width);
+  for (std::size_t i = 0; i < images; ++i) {
+    const std::span row = std::span(embeddings).subspan(i * width, width);
+    if (!pipeline::store_embedding(row, normalize, OutputDType::kF32,
+                                   std::as_writable_bytes(row).data())) {
+      fail("image {}: its embedding is not finite", i);
+    }
   }
   return embeddings;
 }

@@ -1,34 +1,25 @@
-// The C operators: what is asked is checked here, and done on the host or on a GPU.
+// The C operators: structs to problems, which are checked, and computed on the host or on a GPU.
 #include "fovea/c/operators.h"
 
-#include <cmath>
+#include <algorithm>
 #include <initializer_list>
+#include <optional>
 #include <string_view>
+#include <vector>
 
 #include "c/lifetime.hpp"
-#include "c/operator_types.hpp"
 #include "c/operators_gpu.hpp"
-#include "c/operators_host.hpp"
 #include "c/status.hpp"
-#include "gpu/launch/attention.hpp"
+#include "cpu/operators.hpp"
 
 namespace fovea::c {
 namespace {
 
-void require(bool holds, std::string_view what) {
-  if (!holds) {
-    throw Error(std::string(what));
-  }
-}
-
-void require_sizes(std::string_view name, std::initializer_list<std::int64_t> sizes) {
-  constexpr std::int64_t kMost = std::int64_t{1} << 31;
-  for (const std::int64_t size : sizes) {
-    if (size < 1 || size >= kMost) {
-      fail("{}: a size of {} is not between 1 and 2^31", name, size);
-    }
-  }
-}
+template <typename Problem, typename Operands>
+struct Call {
+  Problem problem;
+  Operands operands;
+};
 
 void require_memory(std::string_view name, std::initializer_list<const void*> operands) {
   for (const void* const operand : operands) {
@@ -38,106 +29,246 @@ void require_memory(std::string_view name, std::initializer_list<const void*> op
   }
 }
 
-bool is_float(std::int32_t type) {
-  return type == FOVEA_F16 || type == FOVEA_BF16 || type == FOVEA_F32;
+/// The problem, when it makes sense.
+template <typename Problem>
+Problem checked(std::string_view name, const Problem& problem) {
+  if (const Support support = valid(problem); !support) {
+    fail("{}: {}", name, support.why);
+  }
+  return problem;
 }
 
-void check(const fovea_attention_args& args) {
-  require_sizes("attention",
-                {args.batch, args.heads, args.kv_heads, args.queries, args.keys, args.head_dim});
-  require_memory("attention", {args.q, args.k, args.v, args.o});
-  if (args.heads % args.kv_heads != 0) {
-    fail("attention: {} heads are no multiple of {} heads of keys", args.heads, args.kv_heads);
+DType float_type(std::string_view name, std::int32_t type) {
+  switch (type) {
+    case FOVEA_F16:
+      return DType::kF16;
+    case FOVEA_BF16:
+      return DType::kBF16;
+    case FOVEA_F32:
+      return DType::kF32;
+    default:
+      fail("{}: operands are f16, bf16 or f32", name);
   }
-  require(std::isfinite(args.scale) && args.scale > 0,
-          "attention: the scale is not positive and finite");
-  require(is_float(args.type), "attention: operands are f16, bf16 or f32");
-  require(args.causal >= FOVEA_CAUSAL_NONE && args.causal <= FOVEA_CAUSAL_LAST,
-          "attention: an unknown mask");
-  require((args.cu_seqlens_q == nullptr) == (args.cu_seqlens_k == nullptr),
-          "attention: offsets are given for both queries and keys, or for neither");
-  if (args.level == FOVEA_LEVEL_AUTO) {
+}
+
+ops::Epilogue epilogue_of(std::int32_t epilogue) {
+  switch (epilogue) {
+    case FOVEA_EPILOGUE_NONE:
+      return ops::Epilogue::kNone;
+    case FOVEA_EPILOGUE_GELU:
+      return ops::Epilogue::kGeluTanh;
+    case FOVEA_EPILOGUE_RESIDUAL:
+      return ops::Epilogue::kResidual;
+    default:
+      fail("{} is no fovea_epilogue", epilogue);
+  }
+}
+
+std::optional<gpu::AttentionLevel> level_of(std::int32_t level) {
+  if (level == FOVEA_LEVEL_AUTO) {
     // Nothing is forced on the host, but a name of no level is a mistake there too.
-    static_cast<void>(gpu::forced_attention_level());
+    return gpu::forced_attention_level();
   }
+  if (level < FOVEA_LEVEL_SCALAR || level > FOVEA_LEVEL_WGMMA) {
+    fail("{} is no fovea_level", level);
+  }
+  return static_cast<gpu::AttentionLevel>(level - FOVEA_LEVEL_SCALAR);  // both in one order
 }
 
-void check(const fovea_linear_args& args) {
-  require_sizes("linear", {args.rows, args.in, args.out});
-  require_memory("linear", {args.x, args.weight, args.output});
-  require(is_float(args.type), "linear: operands are f16, bf16 or f32");
+ops::AttentionStrides strides_of(const fovea_strides& strides) {
+  return {.batch = strides.batch, .row = strides.row, .head = strides.head};
 }
 
-void check(const fovea_patch_embed_args& args) {
-  require_sizes("patch_embed", {args.images, args.tokens, args.in, args.out});
-  require_sizes("patch_embed", {args.images * args.tokens});
-  require_memory("patch_embed", {args.patches, args.weight, args.position, args.output});
+using AttentionCall = Call<ops::AttentionProblem, ops::AttentionOperands>;
+
+/// One attention, or two: a mask that begins with the first key leaves the keys beyond the last
+/// query out, or the queries beyond the last key unmasked.
+std::vector<AttentionCall> calls_of(const fovea_attention_args& args) {
+  constexpr std::string_view kName = "attention";
+  require_memory(kName, {args.q, args.k, args.v, args.o});
+  if (args.kv_heads < 1) {
+    fail("attention: {} heads of keys", args.kv_heads);
+  }
+  if (args.causal < FOVEA_CAUSAL_NONE || args.causal > FOVEA_CAUSAL_LAST) {
+    fail("attention: {} is an unknown mask", args.causal);
+  }
+  if ((args.cu_seqlens_q == nullptr) != (args.cu_seqlens_k == nullptr)) {
+    fail("attention: offsets are given for both queries and keys, or for neither");
+  }
+  const bool varlen = args.cu_seqlens_q != nullptr;
+  AttentionCall call{
+      .problem = checked(kName, ops::AttentionProblem{.batch = args.batch,
+                                                      .heads = args.heads,
+                                                      .kv_heads = args.kv_heads,
+                                                      .queries = args.queries,
+                                                      .keys = args.keys,
+                                                      .head_dim = args.head_dim,
+                                                      .scale = args.scale,
+                                                      .causal = args.causal != FOVEA_CAUSAL_NONE,
+                                                      .type = float_type(kName, args.type),
+                                                      .varlen = varlen,
+                                                      .q = strides_of(args.q_strides),
+                                                      .k = strides_of(args.k_strides),
+                                                      .v = strides_of(args.v_strides),
+                                                      .o = strides_of(args.o_strides)}),
+      .operands = {.q = address_of(args.q),
+                   .k = address_of(args.k),
+                   .v = address_of(args.v),
+                   .o = address_of(args.o),
+                   .cu_seqlens_q = address_of(args.cu_seqlens_q),
+                   .cu_seqlens_k = address_of(args.cu_seqlens_k)}};
+  if (args.causal != FOVEA_CAUSAL_FIRST) {
+    return {call};
+  }
+  if (varlen) {
+    fail("attention: for sequences of different lengths the mask ends with the last key");
+  }
+  const std::int64_t square = std::min(args.queries, args.keys);
+  AttentionCall rest = call;
+  call.problem.queries = call.problem.keys = square;
+  if (args.queries == square) {
+    return {call};
+  }
+  const auto bytes = static_cast<std::int64_t>(size_of(call.problem.type));
+  rest.problem.queries = args.queries - square;
+  rest.problem.causal = false;
+  rest.operands.q += static_cast<Address>(square * args.q_strides.row * bytes);
+  rest.operands.o += static_cast<Address>(square * args.o_strides.row * bytes);
+  return {call, rest};
+}
+
+Call<ops::LinearProblem, ops::LinearOperands> call_of(const fovea_linear_args& args) {
+  constexpr std::string_view kName = "linear";
+  require_memory(kName, {args.x, args.weight, args.output});
+  const DType type = float_type(kName, args.type);
+  return {.problem = checked(kName, ops::LinearProblem{.rows = args.rows,
+                                                       .in = args.in,
+                                                       .out = args.out,
+                                                       .epilogue = epilogue_of(args.epilogue),
+                                                       .input = type,
+                                                       .output = type}),
+          .operands = {.input = address_of(args.x),
+                       .weight = address_of(args.weight),
+                       .bias = address_of(args.bias),
+                       .output = address_of(args.output)}};
+}
+
+Call<ops::PatchEmbedProblem, ops::PatchEmbedOperands> call_of(const fovea_patch_embed_args& args) {
+  constexpr std::string_view kName = "patch_embed";
+  require_memory(kName, {args.patches, args.weight, args.position, args.output});
+  const DType type = float_type(kName, args.type);
   const bool bytes = args.patch_type == FOVEA_U8 && args.weight_type == FOVEA_I8 &&
-                     args.type == FOVEA_BF16 && args.scale != nullptr;
-  const bool floats = is_float(args.type) && args.patch_type == args.type &&
-                      args.weight_type == args.type && args.scale == nullptr;
-  require(bytes || floats,
-          "patch_embed: all operands are of one type of f16, bf16 and f32, or patches are u8, "
-          "weights i8 with a scale, and the rest bf16");
+                     type == DType::kBF16 && args.scale != nullptr;
+  const bool floats =
+      args.patch_type == args.type && args.weight_type == args.type && args.scale == nullptr;
+  if (!bytes && !floats) {
+    fail(
+        "patch_embed: all operands are of one type of f16, bf16 and f32, or patches are u8, "
+        "weights i8 with a scale, and the rest bf16");
+  }
+  return {.problem = checked(kName, ops::PatchEmbedProblem{.images = args.images,
+                                                           .tokens = args.tokens,
+                                                           .patch_elements = args.in,
+                                                           .hidden = args.out,
+                                                           .input = bytes ? DType::kU8 : type,
+                                                           .output = type}),
+          .operands = {.patches = address_of(args.patches),
+                       .weight = address_of(args.weight),
+                       .scale = address_of(args.scale),
+                       .position = address_of(args.position),
+                       .output = address_of(args.output)}};
 }
 
-void check(const fovea_layer_norm_args& args) {
-  require_sizes("layer_norm", {args.rows, args.width});
-  require_memory("layer_norm", {args.x, args.weight, args.bias, args.output});
-  require(is_float(args.type), "layer_norm: operands are f16, bf16 or f32");
-  require(args.eps >= 0, "layer_norm: eps is negative");
+Call<ops::LayerNormProblem, ops::LayerNormOperands> call_of(const fovea_layer_norm_args& args) {
+  constexpr std::string_view kName = "layer_norm";
+  require_memory(kName, {args.x, args.weight, args.bias, args.output});
+  const DType type = float_type(kName, args.type);
+  return {.problem = checked(kName, ops::LayerNormProblem{.rows = args.rows,
+                                                          .width = args.width,
+                                                          .eps = args.eps,
+                                                          .input = type,
+                                                          .output = type}),
+          .operands = {.input = address_of(args.x),
+                       .weight = address_of(args.weight),
+                       .bias = address_of(args.bias),
+                       .output = address_of(args.output)}};
 }
 
 void check(const fovea_place& place) {
-  require(place.device >= -1, "an operator's place is -1, the host, or the number of a GPU");
-  require(place.device >= 0 || place.threads >= 1, "on the host at least one thread computes");
+  if (place.device < -1) {
+    fail("an operator's place is -1, the host, or the number of a GPU");
+  }
+  if (place.device < 0 && place.threads < 1) {
+    fail("on the host at least one thread computes");
+  }
 }
 
-template <typename Args>
-fovea_status run(const Args* args, const fovea_place* place, void (*host)(const Args&, int),
-                 void (*gpu)(const Args&, const fovea_place&)) {
+/// Checks what every operator is given, then has `compute` do it.
+template <typename Args, typename Compute>
+fovea_status run(const Args* args, const fovea_place* place, const Compute& compute) {
   return guarded([&] {
     require_pointer(args, "args");
     require_pointer(place, "place");
     check(*place);
-    check(*args);
     const Activity activity;
-    if (place->device < 0) {
-      host(*args, place->threads);
-    } else {
-      gpu(*args, *place);
-    }
+    compute(*args, *place);
   });
 }
 
 }  // namespace
 }  // namespace fovea::c
 
+using namespace fovea;  // NOLINT(google-build-using-namespace): of a file of C functions
+
 fovea_status fovea_attention(const fovea_attention_args* args, const fovea_place* place) {
-  return fovea::c::run(args, place, fovea::c::attention_on_host, fovea::c::attention_on_gpu);
+  return c::run(args, place, [](const fovea_attention_args& given, const fovea_place& where) {
+    const std::vector<c::AttentionCall> calls = c::calls_of(given);
+    const std::optional<gpu::AttentionLevel> level = c::level_of(given.level);
+    if (where.device < 0 && given.level != FOVEA_LEVEL_AUTO) {
+      fail("attention: its levels are kernels of GPUs; on the CPU there is one way only");
+    }
+    for (const auto& [problem, operands] : calls) {
+      if (where.device < 0) {
+        cpu::attention(problem, operands, where.threads);
+      } else {
+        c::attention_on_gpu(problem, operands, level, where);
+      }
+    }
+  });
 }
 
 fovea_status fovea_linear(const fovea_linear_args* args, const fovea_place* place) {
-  return fovea::c::run(args, place, fovea::c::linear_on_host, fovea::c::linear_on_gpu);
+  return c::run(args, place, [](const fovea_linear_args& given, const fovea_place& where) {
+    const auto [problem, operands] = c::call_of(given);
+    where.device < 0 ? cpu::linear(problem, operands, where.threads)
+                     : c::linear_on_gpu(problem, operands, where);
+  });
 }
 
 fovea_status fovea_patch_embed(const fovea_patch_embed_args* args, const fovea_place* place) {
-  return fovea::c::run(args, place, fovea::c::patch_embed_on_host, fovea::c::patch_embed_on_gpu);
+  return c::run(args, place, [](const fovea_patch_embed_args& given, const fovea_place& where) {
+    const auto [problem, operands] = c::call_of(given);
+    where.device < 0 ? cpu::patch_embed(problem, operands, where.threads)
+                     : c::patch_embed_on_gpu(problem, operands, where);
+  });
 }
 
 fovea_status fovea_layer_norm(const fovea_layer_norm_args* args, const fovea_place* place) {
-  return fovea::c::run(args, place, fovea::c::layer_norm_on_host, fovea::c::layer_norm_on_gpu);
+  return c::run(args, place, [](const fovea_layer_norm_args& given, const fovea_place& where) {
+    const auto [problem, operands] = c::call_of(given);
+    where.device < 0 ? cpu::layer_norm(problem, operands, where.threads)
+                     : c::layer_norm_on_gpu(problem, operands, where);
+  });
 }
 
 fovea_status fovea_attention_choose(const fovea_attention_args* args, const fovea_place* place,
                                     fovea_attention_choice* choice) {
-  return fovea::c::guarded([&] {
-    fovea::c::require_pointer(args, "args");
-    fovea::c::require_pointer(place, "place");
-    fovea::c::require_pointer(choice, "choice");
-    fovea::c::check(*place);
-    fovea::c::check(*args);
-    fovea::c::require(place->device >= 0, "attention has kernels to choose from on GPUs only");
-    *choice = fovea::c::choose_on_gpu(*args, *place);
+  return c::run(args, place, [=](const fovea_attention_args& given, const fovea_place& where) {
+    c::require_pointer(choice, "choice");
+    const c::AttentionCall call = c::calls_of(given).front();
+    if (where.device < 0) {
+      fail("attention has kernels to choose from on GPUs only");
+    }
+    *choice = c::choose_on_gpu(call.problem, call.operands, c::level_of(given.level), where);
   });
 }

@@ -61,11 +61,8 @@ class CpuBackend : public ops::Backend {
     return {DType::kF32, activation_, activation_, activation_, activation_};
   }
 
-  [[nodiscard]] std::string can_run(const ops::PatchEmbedProblem& problem) const override;
-  [[nodiscard]] std::string can_run(const ops::LayerNormProblem& problem) const override;
-  [[nodiscard]] std::string can_run(const ops::LinearProblem& problem) const override;
-  [[nodiscard]] std::string can_run(const ops::AttentionProblem& problem) const override;
-  [[nodiscard]] std::string can_run(const ops::PoolProblem& problem) const override;
+  [[nodiscard]] Support can_run(const ops::LinearProblem& problem) const override;
+  [[nodiscard]] Support can_run(const ops::PoolProblem& problem) const override;
 
   [[nodiscard]] ops::PreparedPtr prepare(const ops::PatchEmbedWeights& weights) override;
   [[nodiscard]] ops::PreparedPtr prepare(const ops::LayerNormWeights& weights) override;
@@ -79,8 +76,12 @@ class CpuBackend : public ops::Backend {
   void run(const ops::Batch& batch,
            const std::function<void(ops::Executor&, const ops::Slice&)>& network) override;
 
-  [[nodiscard]] std::vector<ops::OperatorTime> profile() const override;
+  [[nodiscard]] std::int64_t preferred_batch() const override { return 32; }
+  [[nodiscard]] HostBuffer allocate_input(std::size_t bytes) override { return HostBuffer(bytes); }
+
+  [[nodiscard]] ops::Profile profile() const override;
   void reset_profile() override;
+  [[nodiscard]] double device_seconds() const override { return 0; }
 
  private:
   [[nodiscard]] std::unique_ptr<PackedWeights> pack(const ops::LinearWeights& weights,
@@ -88,7 +89,6 @@ class CpuBackend : public ops::Backend {
     const SingleThread single;
     return std::make_unique<PackedWeights>(cache_, weights, type);
   }
-  [[nodiscard]] std::string reason_type(DType type) const;
 
   Precision precision_;
   DType activation_;
@@ -100,69 +100,31 @@ class CpuBackend : public ops::Backend {
   std::string note_;
 };
 
-std::string CpuBackend::reason_type(DType type) const {
-  if (type == activation_) {
-    return "";
-  }
-  return fmt::format("this backend was made for {} operands, not {}", to_string(activation_),
-                     to_string(type));
-}
-
-std::string CpuBackend::can_run(const ops::PatchEmbedProblem& problem) const {
-  const std::string reason = reason_invalid(problem);
-  return !reason.empty() || problem.output == DType::kF32 ? reason : "the output must be f32";
-}
-
-std::string CpuBackend::can_run(const ops::LayerNormProblem& problem) const {
-  const std::string reason = reason_invalid(problem);
-  if (!reason.empty()) {
-    return reason;
-  }
-  if (problem.input != DType::kF32) {
-    return "the input must be f32";
-  }
-  return problem.output == DType::kF32 || problem.output == DType::kBF16
-             ? ""
-             : "the output must be f32 or bf16";
-}
-
-std::string CpuBackend::can_run(const ops::LinearProblem& problem) const {
-  const std::string reason = reason_invalid(problem);
-  if (!reason.empty()) {
-    return reason;
+Support CpuBackend::can_run(const ops::LinearProblem& problem) const {
+  if (Support support = valid(problem); !support) {
+    return support;
   }
   if (problem.row_scales) {
-    return "this backend has no scales for rows";
+    return {"this backend has no scales for rows"};
   }
   if (problem.norm) {
-    return "norms are operators of their own here";
+    return {"norms are operators of their own here"};
   }
   if (problem.epilogue == ops::Epilogue::kResidual && problem.output != DType::kF32) {
-    return "residuals are added in f32 only";
+    return {"residuals are added in f32 only"};
   }
-  if (problem.output != DType::kF32 && problem.output != activation_) {
-    return reason_type(problem.output);
-  }
-  return reason_type(problem.input);
+  const bool widened = problem.output == DType::kF32;
+  const DType wrong = problem.input != activation_ || widened ? problem.input : problem.output;
+  return wrong == activation_ ? Support{}
+                              : Support{fmt::format("this backend was made for {} operands, not {}",
+                                                    to_string(activation_), to_string(wrong))};
 }
 
-std::string CpuBackend::can_run(const ops::AttentionProblem& problem) const {
-  const std::string reason = reason_invalid(problem);
-  if (!reason.empty()) {
-    return reason;
-  }
-  return reason_type(problem.type == activation_ ? problem.output : problem.type);
-}
-
-std::string CpuBackend::can_run(const ops::PoolProblem& problem) const {
-  const std::string reason = reason_invalid(problem);
-  if (!reason.empty()) {
-    return reason;
-  }
+Support CpuBackend::can_run(const ops::PoolProblem& problem) const {
   if (problem.norm) {
-    return "the tokens' layer norm is an operator of its own";
+    return {"the tokens' layer norm is an operator of its own"};
   }
-  return problem.input == DType::kF32 ? "" : "the input must be f32";
+  return problem.input == DType::kF32 ? valid(problem) : Support{"the input must be f32"};
 }
 
 ops::PreparedPtr CpuBackend::prepare(const ops::PatchEmbedWeights& weights) {
@@ -333,27 +295,19 @@ void CpuBackend::run(const ops::Batch& batch,
   }
 }
 
-std::vector<ops::OperatorTime> CpuBackend::profile() const {
+ops::Profile CpuBackend::profile() const {
   const std::lock_guard turn(turn_);
-  std::vector<ops::OperatorTime> sums;
+  ops::Profile sum;
   for (const auto& worker : workers_) {
-    for (const ops::OperatorTime& time : worker->times) {
-      const auto found = std::ranges::find(sums, time.name, &ops::OperatorTime::name);
-      if (found == sums.end()) {
-        sums.push_back(time);
-      } else {
-        found->calls += time.calls;
-        found->seconds += time.seconds;
-      }
-    }
+    sum += worker->times;
   }
-  return sums;
+  return sum;
 }
 
 void CpuBackend::reset_profile() {
   const std::lock_guard turn(turn_);
   for (const auto& worker : workers_) {
-    worker->times.clear();
+    worker->times = {};
   }
 }
 

@@ -2,8 +2,12 @@
 #include "cpu/cpu_executor.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 
+#include "core/divide_up.hpp"
+#include "cpu/attend.hpp"
+#include "cpu/operators.hpp"
 #include "cpu/row_kernels.hpp"
 #include "cpu/schedule.hpp"
 
@@ -16,14 +20,6 @@ std::size_t bytes_of(std::int64_t elements, DType type) {
   return static_cast<std::size_t>(elements) * size_of(type);
 }
 
-std::byte* offset(void* base, std::int64_t elements, DType type) {
-  return static_cast<std::byte*>(base) + bytes_of(elements, type);
-}
-
-const std::byte* offset(const void* base, std::int64_t elements, DType type) {
-  return static_cast<const std::byte*>(base) + bytes_of(elements, type);
-}
-
 template <typename P>
 const P& as(const ops::Prepared& prepared) {
   return dynamic_cast<const P&>(prepared);
@@ -31,32 +27,21 @@ const P& as(const ops::Prepared& prepared) {
 
 }  // namespace
 
-/// Adds the time of its life to the worker's account of `name`.
+/// Adds the time of its life to the worker's account of a place.
 class CpuExecutor::Timer {
  public:
-  Timer(Worker& worker, std::string_view name)
-      : times_(worker.times), index_(account_of(name)), start_(std::chrono::steady_clock::now()) {}
+  Timer(Worker& worker, ops::Place place)
+      : time_(worker.times[place]), start_(std::chrono::steady_clock::now()) {}
   ~Timer() {
     const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start_;
-    ++times_[index_].calls;
-    times_[index_].seconds += time.count();
+    ++time_.calls;
+    time_.seconds += time.count();
   }
   Timer(const Timer&) = delete;
   Timer& operator=(const Timer&) = delete;
 
  private:
-  /// Opened here if need be: the destructor must not run out of memory.
-  [[nodiscard]] std::size_t account_of(std::string_view name) {
-    const auto found = std::ranges::find(times_, name, &ops::OperatorTime::name);
-    const auto index = static_cast<std::size_t>(found - times_.begin());
-    if (found == times_.end()) {
-      times_.push_back({.name = std::string(name)});
-    }
-    return index;
-  }
-
-  std::vector<ops::OperatorTime>& times_;
-  std::size_t index_;
+  ops::OperatorTime& time_;
   std::chrono::steady_clock::time_point start_;
 };
 
@@ -67,7 +52,7 @@ void CpuExecutor::share_rows(std::int64_t rows, const Task& task) {
     return;
   }
   const std::int64_t block = std::max<std::int64_t>(1, rows / (2 * std::int64_t{team_.size()}));
-  share((rows + block - 1) / block, [&](std::int64_t index) {
+  share(divide_up(rows, block), [&](std::int64_t index) {
     const std::int64_t first = index * block;
     task(first, std::min(block, rows - first));
   });
@@ -82,18 +67,11 @@ std::byte* CpuExecutor::scratch(std::size_t bytes) {
   return team_.scratch.data();
 }
 
-float* CpuExecutor::scores(std::int64_t count) {
-  if (worker_.scores.size() < static_cast<std::size_t>(count)) {
-    worker_.scores = AlignedBuffer<float>(static_cast<std::size_t>(count));
-  }
-  return worker_.scores.data();
-}
-
 void CpuExecutor::multiply(const PackedWeights& weights, std::int64_t rows, Epilogue epilogue,
                            DType output_type, const void* input, void* output) {
   const Grid grid = plan_grid(rows, weights.out(), team_.size());
-  const std::int64_t columns = (weights.out() + grid.column_block - 1) / grid.column_block;
-  const std::int64_t blocks = (rows + grid.row_block - 1) / grid.row_block * columns;
+  const std::int64_t columns = divide_up(weights.out(), grid.column_block);
+  const std::int64_t blocks = divide_up(rows, grid.row_block) * columns;
   share(blocks, [&](std::int64_t index) {
     const std::int64_t row = index / columns * grid.row_block;
     const std::int64_t column = index % columns * grid.column_block;
@@ -104,8 +82,8 @@ void CpuExecutor::multiply(const PackedWeights& weights, std::int64_t rows, Epil
                     .output_stride = weights.out(),
                     .epilogue = epilogue,
                     .output_type = output_type},
-                   offset(input, row * weights.in(), weights.type()),
-                   offset(output, row * weights.out() + column, output_type));
+                   at(input, row * weights.in(), weights.type()),
+                   at(output, row * weights.out() + column, output_type));
   });
 }
 
@@ -136,8 +114,8 @@ void CpuExecutor::multiply_block(const PackedWeights& weights, const Block& bloc
   worker_.caller.call(shape, weights, block.first_column, input, dense);
   for (std::int64_t row = 0; row < block.rows; ++row) {
     const std::byte* const from =
-        offset(static_cast<const void*>(dense), row * block.columns, block.output_type);
-    std::byte* const to = offset(output, row * block.output_stride, block.output_type);
+        at(static_cast<const void*>(dense), row * block.columns, block.output_type);
+    std::byte* const to = at(output, row * block.output_stride, block.output_type);
     if (add) {
       add_to(reinterpret_cast<const float*>(from), block.columns, reinterpret_cast<float*>(to));
     } else {
@@ -150,13 +128,13 @@ void CpuExecutor::do_patch_embed(const ops::PatchEmbedProblem& problem,
                                  const ops::Prepared& weights, const ConstTensorView& patches,
                                  const TensorView& tokens) {
   stop_.poll();
-  const Timer timer(worker_, "patch_embed");
+  const Timer timer(worker_, ops::Place::kPatchEmbed);
   const auto& parameters = as<PatchEmbedParameters>(weights);
   const std::int64_t width = problem.patch_elements;
   std::byte* const centered = scratch(bytes_of(problem.rows() * width, activation_));
   share_rows(problem.rows(), [&](std::int64_t first, std::int64_t rows) {
     center_pixels(patches.as<std::uint8_t>() + first * width, rows * width,
-                  offset(centered, first * width, activation_), activation_);
+                  at(centered, first * width, activation_), activation_);
     for (std::int64_t row = first; row < first + rows; ++row) {
       std::memcpy(tokens.as<float>() + row * problem.hidden,
                   parameters.position.data() + row % problem.tokens * problem.hidden,
@@ -171,17 +149,14 @@ void CpuExecutor::do_layer_norm(const ops::LayerNormProblem& problem, const ops:
                                 const ConstTensorView& input, const TensorView& output,
                                 const TensorView& /*row_scales*/) {
   stop_.poll();
-  const Timer timer(worker_, "layer_norm");
+  const Timer timer(worker_, ops::Place::kLayerNorm);
   const auto& parameters = as<NormParameters>(weights);
+  const ops::LayerNormOperands operands{.input = address_of(input.data),
+                                        .weight = address_of(parameters.weight.data()),
+                                        .bias = address_of(parameters.bias.data()),
+                                        .output = address_of(output.data)};
   share_rows(problem.rows, [&](std::int64_t first, std::int64_t rows) {
-    cpu::layer_norm({.input = input.as<float>() + first * problem.width,
-                     .output = offset(output.data, first * problem.width, problem.output),
-                     .output_type = problem.output,
-                     .weight = parameters.weight.data(),
-                     .bias = parameters.bias.data(),
-                     .rows = rows,
-                     .width = problem.width,
-                     .eps = static_cast<float>(problem.eps)});
+    cpu::layer_norm(problem, operands, first, rows, worker_);
   });
 }
 
@@ -189,83 +164,29 @@ void CpuExecutor::do_linear(const ops::LinearProblem& problem, const ops::Prepar
                             const ConstTensorView& input, const TensorView& output,
                             const ConstTensorView& /*row_scales*/) {
   stop_.poll();
-  const Timer timer(worker_, problem.name);
+  const Timer timer(worker_, problem.place);
   multiply(as<PackedWeights>(weights), problem.rows, problem.epilogue, problem.output, input.data,
            output.data);
 }
 
-void CpuExecutor::do_attention(const ops::AttentionProblem& problem, const ConstTensorView& qkv,
-                               const TensorView& output) {
+void CpuExecutor::do_attention(const ops::AttentionProblem& problem,
+                               const ops::AttentionOperands& operands) {
   stop_.poll();
-  const Timer timer(worker_, "attention");
+  const Timer timer(worker_, ops::Place::kAttention);
   // Heads are shared out; with fewer of them than a team can use, their queries in parts as well.
-  const std::int64_t heads = problem.images * problem.heads;
+  const std::int64_t heads = problem.batch * problem.heads;
   const std::int64_t parts = team_.size() == 1 || heads >= 3 * team_.size()
                                  ? 1
-                                 : std::min<std::int64_t>((3 * team_.size() + heads - 1) / heads,
-                                                          (problem.tokens + 63) / 64);
-  const std::int64_t block = (problem.tokens + parts - 1) / parts;
-  share(heads * parts, [&](std::int64_t index) {
-    const std::int64_t head = index / parts % problem.heads;
-    const std::int64_t image = index / parts / problem.heads;
-    const std::int64_t first = index % parts * block;
-    const std::int64_t row = image * problem.tokens;
-    attend(problem,
-           offset(qkv.data, row * 3 * problem.hidden() + head * problem.head_dim, problem.type),
-           offset(output.data, row * problem.hidden() + head * problem.head_dim, problem.type),
-           first, std::min(block, problem.tokens - first));
-  });
-}
-
-/// Some queries of one head: `qkv` points to the head's first q, `output` to its first result.
-void CpuExecutor::attend(const ops::AttentionProblem& problem, const std::byte* qkv,
-                         std::byte* output, std::int64_t cu_seqlens_q, std::int64_t queries) {
-  if (queries <= 0) {
-    return;
-  }
-  // Rows of scores start on cache lines.
-  constexpr std::int64_t kLine = kBufferAlignment / sizeof(float);
-  const std::int64_t stride = (problem.tokens + kLine - 1) / kLine * kLine;
-  const std::int64_t hidden = problem.hidden();
-  float* const weights = scores(queries * stride);
-
-  MatmulShape score;
-  score.rows = queries;
-  score.in = problem.head_dim;
-  score.out = problem.tokens;
-  score.input_stride = 3 * hidden;
-  score.output_stride = stride;
-  score.b_row_stride = 1;
-  score.b_column_stride = 3 * hidden;
-  score.input = problem.type;
-  worker_.caller.call(score, offset(qkv, cu_seqlens_q * 3 * hidden, problem.type),
-                      offset(qkv, hidden, problem.type), weights);
-
-  softmax({.scores = weights,
-           .output_type = problem.type,
-           .rows = queries,
-           .width = problem.tokens,
-           .stride = stride,
-           .scale = static_cast<float>(problem.scale)});
-
-  MatmulShape mix;
-  mix.rows = queries;
-  mix.in = problem.tokens;
-  mix.out = problem.head_dim;
-  mix.input_stride = problem.type == DType::kBF16 ? 2 * stride : stride;
-  mix.output_stride = hidden;
-  mix.b_row_stride = 3 * hidden;
-  mix.b_column_stride = 1;
-  mix.input = problem.type;
-  mix.output = problem.type;
-  worker_.caller.call(mix, weights, offset(qkv, 2 * hidden, problem.type),
-                      offset(output, cu_seqlens_q * hidden, problem.type));
+                                 : std::min(divide_up(3 * std::int64_t{team_.size()}, heads),
+                                            divide_up(problem.queries, 64));
+  const AttentionTasks tasks(problem, operands, divide_up(problem.queries, parts));
+  share(tasks.count(), [&](std::int64_t task) { tasks.run(task, worker_); });
 }
 
 void CpuExecutor::do_pool(const ops::PoolProblem& problem, const ops::Prepared& weights,
                           const ConstTensorView& input, const TensorView& output) {
   stop_.poll();
-  const Timer timer(worker_, "pool");
+  const Timer timer(worker_, ops::Place::kPool);
   const auto& parameters = as<PoolParameters>(weights);
   const std::int64_t images = problem.images;
   const std::int64_t hidden = problem.hidden;
@@ -282,7 +203,7 @@ void CpuExecutor::do_pool(const ops::PoolProblem& problem, const ops::Prepared& 
                  .keys = parameters.keys.data(),
                  .means = means + image * hidden,
                  .mean_stride = images * hidden,
-                 .scores = scores(problem.heads * problem.tokens),
+                 .scores = grown(worker_.scores, problem.heads * problem.tokens),
                  .count = problem.tokens,
                  .width = hidden,
                  .heads = problem.heads});

@@ -1,25 +1,14 @@
 // CpuExecutor: the operators as one thread of a team runs them.
 #pragma once
 
-#include <chrono>
-#include <string_view>
+#include <memory>
 #include <vector>
 
-#include "cpu/matmul.hpp"
 #include "cpu/team.hpp"
+#include "cpu/worker.hpp"
 #include "ops/backend.hpp"
 
 namespace fovea::cpu {
-
-/// What belongs to one thread from one batch to the next.
-struct Worker {
-  explicit Worker(MatmulCache& cache) : caller(cache) {}
-
-  MatmulCaller caller;
-  AlignedBuffer<float> scores;     // of attention and pooling
-  AlignedBuffer<std::byte> block;  // of a product that is not stored where it is made
-  std::vector<ops::OperatorTime> times;
-};
 
 class CpuExecutor : public ops::Executor {
  public:
@@ -36,8 +25,8 @@ class CpuExecutor : public ops::Executor {
   void do_linear(const ops::LinearProblem& problem, const ops::Prepared& weights,
                  const ConstTensorView& input, const TensorView& output,
                  const ConstTensorView& row_scales) override;
-  void do_attention(const ops::AttentionProblem& problem, const ConstTensorView& qkv,
-                    const TensorView& output) override;
+  void do_attention(const ops::AttentionProblem& problem,
+                    const ops::AttentionOperands& operands) override;
   void do_pool(const ops::PoolProblem& problem, const ops::Prepared& weights,
                const ConstTensorView& input, const TensorView& output) override;
 
@@ -53,7 +42,6 @@ class CpuExecutor : public ops::Executor {
 
   /// Scratch of the team, of at least `bytes`: the same for every thread.
   std::byte* scratch(std::size_t bytes);
-  float* scores(std::int64_t count);
 
   /// A block of a layer's output: `columns` of it, in rows `output_stride` apart.
   struct Block {
@@ -68,8 +56,6 @@ class CpuExecutor : public ops::Executor {
                       void* output);
   void multiply(const PackedWeights& weights, std::int64_t rows, ops::Epilogue epilogue,
                 DType output_type, const void* input, void* output);
-  void attend(const ops::AttentionProblem& problem, const std::byte* qkv, std::byte* output,
-              std::int64_t cu_seqlens_q, std::int64_t queries);
 
   Team& team_;
   int rank_;

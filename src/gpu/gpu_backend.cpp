@@ -72,10 +72,9 @@ Precision choose_precision(Precision asked, const DeviceInfo& info) {
                                        std::pair(types.inner, GemmEpilogue::kResidual)}) {
     const GemmProblem problem{
         .m = 128, .n = 128, .k = 128, .a = type, .b = type, .epilogue = epilogue};
-    const std::string reason = gpu::can_run(problem, info);
-    if (!reason.empty()) {
+    if (const Support support = gpu::can_run(problem, info); !support) {
       fail("{} cannot run on {} (sm_{}): {}. Use bf16", to_string(asked), info.name, info.arch(),
-           reason);
+           support.why);
     }
   }
   return asked;
@@ -98,6 +97,7 @@ class GpuBackend final : public ops::Backend {
         precision_(choose_precision(options.precision, device_->info())),
         types_(types_of(precision_)),
         kernels_(*device_),
+        planner_(device_->info()),
         cublas_(*device_, notes_),
         uploader_(*device_),
         pool_(options.threads > 0 ? options.threads : available_threads()),
@@ -123,74 +123,43 @@ class GpuBackend final : public ops::Backend {
   }
   [[nodiscard]] ops::TensorTypes types() const override { return types_; }
 
-  [[nodiscard]] std::string can_run(const ops::PatchEmbedProblem& problem) const override {
-    return reason_invalid(problem);
-  }
-  [[nodiscard]] std::string can_run(const ops::LayerNormProblem& problem) const override {
-    const std::string reason = reason_invalid(problem);
-    return !reason.empty() ? reason
-                           : gpu::can_run(LayerNormProblem{.rows = problem.rows,
-                                                           .width = problem.width,
-                                                           .eps = problem.eps,
-                                                           .input = problem.input,
-                                                           .output = problem.output},
-                                          device_->info());
-  }
   /// Products for which there is no kernel are cuBLASLt's, but those of rows to be normalised.
-  [[nodiscard]] std::string can_run(const ops::LinearProblem& problem) const override {
-    std::string reason = reason_invalid(problem);
-    if (!reason.empty() || !problem.norm) {
-      return reason;
+  [[nodiscard]] Support can_run(const ops::LinearProblem& problem) const override {
+    Support support = valid(problem);
+    if (!support || !problem.norm) {
+      return support;
     }
-    reason = gpu::can_run(
+    support = gpu::can_run(
         RowNormProblem{
             .rows = problem.rows, .width = problem.in, .eps = problem.eps, .input = problem.input},
         device_->info());
-    return !reason.empty() ? reason
-                           : gpu::can_run(gemm_problem(problem, problem.input), device_->info());
+    return support ? gpu::can_run(gemm_problem(problem), device_->info()) : support;
   }
-  [[nodiscard]] std::string can_run(const ops::AttentionProblem& problem) const override {
-    const std::string reason = reason_invalid(problem);
-    return !reason.empty()
-               ? reason
-               : gpu::can_run(packed_attention(problem.images, problem.tokens, problem.heads,
-                                               problem.head_dim, problem.scale, problem.type),
-                              device_->info());
-  }
-  [[nodiscard]] std::string can_run(const ops::PoolProblem& problem) const override {
-    const std::string reason = reason_invalid(problem);
-    if (!problem.norm) {
-      return "the pooling head on a GPU has the layer norm of its tokens in it";
-    }
-    return !reason.empty() ? reason
-                           : gpu::can_run({.images = problem.images,
-                                           .tokens = problem.tokens,
-                                           .heads = problem.heads,
-                                           .hidden = problem.hidden,
-                                           .mlp = problem.mlp,
-                                           .eps = problem.eps},
-                                          device_->info());
+  [[nodiscard]] Support can_run(const ops::PoolProblem& problem) const override {
+    return problem.norm
+               ? gpu::can_run(problem, device_->info())
+               : Support{"the pooling head on a GPU has the layer norm of its tokens in it"};
   }
 
   [[nodiscard]] ops::PreparedPtr prepare(const ops::PatchEmbedWeights& weights) override {
     check_weights(weights);
-    const std::shared_ptr<void> held = device_->hold_context();
+    const ContextGuard held = device_->hold_context();
     return on_device(
         upload(uploader_, pack_patch_embed(weights, pixels_of(precision_, weights.projection.in))));
   }
   [[nodiscard]] ops::PreparedPtr prepare(const ops::LayerNormWeights& weights) override {
     check_weights(weights);
-    const std::shared_ptr<void> held = device_->hold_context();
+    const ContextGuard held = device_->hold_context();
     return on_device(upload(uploader_, weights));
   }
   [[nodiscard]] ops::PreparedPtr prepare(const ops::LinearWeights& weights) override {
     check_weights(weights);
-    const std::shared_ptr<void> held = device_->hold_context();
+    const ContextGuard held = device_->hold_context();
     return on_device(upload(uploader_, pack_linear(weights)));
   }
   [[nodiscard]] ops::PreparedPtr prepare(const ops::PoolWeights& weights) override {
     check_weights(weights);
-    const std::shared_ptr<void> held = device_->hold_context();
+    const ContextGuard held = device_->hold_context();
     return on_device(upload(uploader_, weights));
   }
 
@@ -201,13 +170,13 @@ class GpuBackend final : public ops::Backend {
   void run(const ops::Batch& batch,
            const std::function<void(ops::Executor&, const ops::Slice&)>& network) override;
 
-  [[nodiscard]] std::vector<ops::OperatorTime> profile() const override {
+  [[nodiscard]] ops::Profile profile() const override {
     const std::lock_guard turn(turn_);
     return times_;
   }
   void reset_profile() override {
     const std::lock_guard turn(turn_);
-    times_.clear();
+    times_ = {};
     device_seconds_ = 0;
   }
   [[nodiscard]] double device_seconds() const override {
@@ -216,7 +185,7 @@ class GpuBackend final : public ops::Backend {
   }
 
   [[nodiscard]] HostBuffer allocate_input(std::size_t bytes) override {
-    const std::shared_ptr<void> held = device_->hold_context();
+    const ContextGuard held = device_->hold_context();
     return page_locked_->allocate(bytes);
   }
 
@@ -240,13 +209,14 @@ class GpuBackend final : public ops::Backend {
   void finish(Slot& slot);
   void copy(std::span<const std::byte> from, std::span<std::byte> to);
 
-  std::shared_ptr<void> held_;  // the first, and so the last to go
+  ContextGuard held_;  // the first, and so the last to go
   GpuOptions options_;
   std::shared_ptr<Device> device_;
   std::shared_ptr<PageLocked> page_locked_;
   Precision precision_;
   ops::TensorTypes types_;
   KernelCache kernels_;
+  Planner planner_;
   Notes notes_;
   CublasGemm cublas_;
   Uploader uploader_;
@@ -263,7 +233,7 @@ class GpuBackend final : public ops::Backend {
   std::string note_;
   std::map<std::pair<std::int64_t, std::size_t>, std::unique_ptr<Graph>> graphs_;
   Stopwatch stopwatch_;
-  std::vector<ops::OperatorTime> times_;
+  ops::Profile times_;
   double device_seconds_ = 0;
 };
 
@@ -276,7 +246,7 @@ std::int64_t GpuBackend::most_images(const ops::Batch& batch) const {
 }
 
 std::size_t GpuBackend::measure_scratch(std::int64_t images, const Network& network) {
-  GpuExecutor executor({*device_, kernels_, cublas_, notes_}, nullptr, {}, nullptr);
+  GpuExecutor executor({*device_, kernels_, planner_, cublas_, notes_}, nullptr, {}, nullptr);
   // Operators look at addresses only when they run, but refuse to be given none.
   constexpr DevicePtr kNowhere = 256;
   network(executor, {.first = 0,
@@ -334,7 +304,7 @@ ops::Slice GpuBackend::slice_of(const Slot& slot, std::int64_t first, std::int64
 }
 
 void GpuBackend::call(const ops::Slice& slice, const Network& network, Stopwatch* stopwatch) {
-  GpuExecutor executor({*device_, kernels_, cublas_, notes_}, compute_.get(),
+  GpuExecutor executor({*device_, kernels_, planner_, cublas_, notes_}, compute_.get(),
                        {.address = memory_.scratch.address(), .bytes = memory_.scratch.bytes()},
                        stopwatch);
   network(executor, slice);
@@ -439,7 +409,7 @@ void GpuBackend::run(const ops::Batch& batch, const Network& network) {
     return;
   }
   const std::lock_guard turn(turn_);
-  const std::shared_ptr<void> held = device_->hold_context();
+  const ContextGuard held = device_->hold_context();
   const std::vector<std::int64_t> slices = reserve(batch, network);
   if (graphs_.size() > kMostGraphs) {
     graphs_.clear();
@@ -494,28 +464,28 @@ void check_forced_kernel() {
   static_cast<void>(forced_attention_level());
 }
 
-std::string reason_without_kernels(const DeviceInfo& device) {
+Support has_kernels_for(const DeviceInfo& device) {
   if (kernel_images().empty()) {
-    return fmt::format(
+    return {fmt::format(
         "this program was built without the CUDA compiler and has no kernels for {}; use "
         "--device cpu, or build it with nvcc on the PATH (scripts/setup installs it otherwise)",
-        device.name);
+        device.name)};
   }
   // Of the oldest architecture; later ones have all that is needed, if only as PTX.
   if (is_built_for(KernelId::pool_mean, device.arch())) {
-    return "";
+    return {};
   }
-  return fmt::format(
+  return {fmt::format(
       "unsupported compute capability {}.{} of {}; expected 8.0 or later; use --device cpu",
-      device.compute_major, device.compute_minor, device.name);
+      device.compute_major, device.compute_minor, device.name)};
 }
 
 std::unique_ptr<ops::Backend> make_gpu_backend(std::unique_ptr<Device> device,
                                                const GpuOptions& options) {
-  if (const std::string reason = reason_without_kernels(device->info()); !reason.empty()) {
-    fail("{}", reason);
+  if (const Support support = has_kernels_for(device->info()); !support) {
+    fail("{}", support.why);
   }
-  const std::shared_ptr<void> held = device->hold_context();
+  const ContextGuard held = device->hold_context();
   return std::make_unique<GpuBackend>(std::move(device), options);
 }
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "fovea/encoder.hpp"
+#include "fovea/precision.hpp"
 #include "gpu/device/device.hpp"
 #include "ops/backend.hpp"
 
@@ -27,8 +27,8 @@ struct GpuOptions {
 /// nothing is forced, it would never be noticed.
 void check_forced_kernel();
 
-/// Why this program has no kernels for the device; empty when it has.
-[[nodiscard]] std::string reason_without_kernels(const DeviceInfo& device);
+/// Whether this program has kernels for the device.
+[[nodiscard]] Support has_kernels_for(const DeviceInfo& device);
 
 /// Takes the device over. Throws fovea::Error when the program carries no kernels for it or the
 /// precision is not to be had on it.

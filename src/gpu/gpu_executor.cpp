@@ -16,7 +16,7 @@ namespace {
 constexpr std::int64_t kManyImages = 256;
 
 DevicePtr address(const ConstTensorView& view) {
-  return reinterpret_cast<DevicePtr>(view.data);
+  return address_of(view.data);
 }
 
 template <typename T>
@@ -24,51 +24,23 @@ const T& get(const ops::Prepared& prepared) {
   return dynamic_cast<const OnDevice<T>&>(prepared).value;
 }
 
-GemmEpilogue epilogue_of(ops::Epilogue epilogue) {
-  switch (epilogue) {
-    case ops::Epilogue::kNone:
-      return GemmEpilogue::kBias;
-    case ops::Epilogue::kGeluTanh:
-      return GemmEpilogue::kGelu;
-    case ops::Epilogue::kResidual:
-      return GemmEpilogue::kResidual;
-  }
-  fail("a linear layer with an unknown epilogue");
-}
-
 }  // namespace
-
-GemmProblem gemm_problem(const ops::LinearProblem& problem, DType weight) {
-  return {.m = problem.rows,
-          .n = problem.out,
-          .k = problem.in,
-          .a = problem.input,
-          .b = weight,
-          .output = problem.output,
-          .epilogue = epilogue_of(problem.epilogue),
-          .row_scale = problem.row_scales,
-          .row_norm = problem.norm};
-}
 
 void Stopwatch::start(Stream& stream) {
   marks_.clear();
-  stop("", stream);
+  stop(ops::Place::kOther, stream);
 }
 
-void Stopwatch::stop(std::string_view place, Stream& stream) {
-  marks_.push_back({.place = std::string(place), .event = device_.make_event()});
-  marks_.back().event->record(stream);
+void Stopwatch::stop(ops::Place place, Stream& stream) {
+  marks_.emplace_back(place, device_.make_event());
+  marks_.back().second->record(stream);
 }
 
-void Stopwatch::add_to(std::vector<ops::OperatorTime>& times) {
+void Stopwatch::add_to(ops::Profile& times) {
   for (std::size_t i = 1; i < marks_.size(); ++i) {
-    auto found = std::ranges::find(times, marks_[i].place, &ops::OperatorTime::name);
-    if (found == times.end()) {
-      times.push_back({.name = marks_[i].place, .calls = 0, .seconds = 0});
-      found = std::prev(times.end());
-    }
-    ++found->calls;
-    found->seconds += device_.seconds_between(*marks_[i - 1].event, *marks_[i].event);
+    ops::OperatorTime& time = times[marks_[i].first];
+    ++time.calls;
+    time.seconds += device_.seconds_between(*marks_[i - 1].second, *marks_[i].second);
   }
   marks_.clear();
 }
@@ -77,7 +49,7 @@ MatmulPlan& CublasGemm::plan(const MatmulProblem& problem) {
   if (!library_) {
     library_ = open_cublaslt(device_);
   }
-  auto& place = plans_[to_string(problem)];
+  auto& place = plans_[problem];
   if (!place) {
     place = library_->prepare(problem);
   }
@@ -85,7 +57,7 @@ MatmulPlan& CublasGemm::plan(const MatmulProblem& problem) {
 }
 
 void CublasGemm::run(const GemmProblem& problem, const GemmOperands& operands, DevicePtr bias_bf16,
-                     KernelCache& kernels, Stream& stream) {
+                     const std::string& why, KernelCache& kernels, Stream& stream) {
   if (problem.row_norm) {
     fail("{}: only kernels of this program normalise rows on the way", to_string(problem));
   }
@@ -108,7 +80,7 @@ void CublasGemm::run(const GemmProblem& problem, const GemmOperands& operands, D
   }
   plan(product).run(
       {.a = operands.a, .b = operands.b, .output = operands.output, .bias = bias_bf16}, stream);
-  notes_.add(problem, device_.info());
+  notes_.add(problem, why, device_.info());
 }
 
 bool GpuExecutor::take_scratch(std::size_t bytes) {
@@ -120,7 +92,7 @@ bool GpuExecutor::take_scratch(std::size_t bytes) {
   return stream_ != nullptr;
 }
 
-void GpuExecutor::done(std::string_view place) {
+void GpuExecutor::done(ops::Place place) {
   if (stopwatch_ != nullptr) {
     stopwatch_->stop(place, *stream_);
   }
@@ -128,10 +100,12 @@ void GpuExecutor::done(std::string_view place) {
 
 void GpuExecutor::gemm(const GemmProblem& problem, const GemmOperands& operands,
                        const DeviceLinear& layer) {
-  if (can_run(problem, context_.device.info()).empty()) {
-    run(gemm_launch(context_.device, problem, operands));
+  const GemmChoice choice = context_.planner.gemm(problem);
+  if (choice.support) {
+    run(gemm_launch(context_.device, problem, operands, choice.plan));
   } else {
-    context_.cublas.run(problem, operands, layer.bias_bf16.address(), context_.kernels, *stream_);
+    context_.cublas.run(problem, operands, layer.bias_bf16.address(), choice.support.why,
+                        context_.kernels, *stream_);
   }
 }
 
@@ -150,23 +124,19 @@ void GpuExecutor::do_patch_embed(const ops::PatchEmbedProblem& problem,
     run(pixels_launch(context_.device.info(), pixels, scratch_.address, problem.rows(),
                       problem.patch_elements, layer.depth));
     pixels = scratch_.address;
-    done("pixels");
+    done(ops::Place::kPixels);
   }
-  gemm({.m = problem.rows(),
-        .n = problem.hidden,
-        .k = layer.depth,
-        .a = widen ? DType::kBF16 : DType::kU8,
-        .b = type,
-        .output = problem.output,
-        .epilogue = GemmEpilogue::kPosition,
-        .tokens = problem.tokens},
+  ops::PatchEmbedProblem product = problem;
+  product.patch_elements = layer.depth;
+  product.input = widen ? DType::kBF16 : DType::kU8;
+  gemm(gemm_problem(product),
        {.a = pixels,
         .b = layer.projection.weight.address(),
         .output = address(tokens),
         .column_scale = layer.projection.column_scale.address(),
         .position = layer.position.address()},
        layer.projection);
-  done("patch_embed");
+  done(ops::Place::kPatchEmbed);
 }
 
 void GpuExecutor::do_layer_norm(const ops::LayerNormProblem& problem, const ops::Prepared& weights,
@@ -176,18 +146,13 @@ void GpuExecutor::do_layer_norm(const ops::LayerNormProblem& problem, const ops:
   if (!take_scratch(0)) {
     return;
   }
-  run(layer_norm_launch(context_.device,
-                        {.rows = problem.rows,
-                         .width = problem.width,
-                         .eps = problem.eps,
-                         .input = problem.input,
-                         .output = problem.output},
+  run(layer_norm_launch(context_.device, problem,
                         {.input = address(input),
                          .weight = norm.weight.address(),
                          .bias = norm.bias.address(),
                          .output = address(output),
                          .row_scale = address(row_scales)}));
-  done("norm");
+  done(ops::Place::kLayerNorm);
 }
 
 void GpuExecutor::do_linear(const ops::LinearProblem& problem, const ops::Prepared& weights,
@@ -198,6 +163,9 @@ void GpuExecutor::do_linear(const ops::LinearProblem& problem, const ops::Prepar
     fail("{}: its weights were prepared {} a norm", to_string(problem),
          problem.norm ? "without" : "with");
   }
+  if (layer.type != weight_type(problem.input)) {
+    fail("{}: its weights were prepared as {}", to_string(problem), to_string(layer.type));
+  }
   constexpr std::size_t kRowNorm = 2 * sizeof(float);
   if (!take_scratch(problem.norm ? static_cast<std::size_t>(problem.rows) * kRowNorm : 0)) {
     return;
@@ -207,9 +175,9 @@ void GpuExecutor::do_linear(const ops::LinearProblem& problem, const ops::Prepar
         context_.device,
         {.rows = problem.rows, .width = problem.in, .eps = problem.eps, .input = problem.input},
         {.input = address(input), .norms = scratch_.address}));
-    done("norm");
+    done(ops::Place::kLayerNorm);
   }
-  gemm(gemm_problem(problem, layer.type),
+  gemm(gemm_problem(problem),
        {.a = address(input),
         .b = layer.weight.address(),
         .output = address(output),
@@ -220,46 +188,36 @@ void GpuExecutor::do_linear(const ops::LinearProblem& problem, const ops::Prepar
         .column_sum = layer.column_sum.address(),
         .output_scale = layer.output.scale},
        layer);
-  done(problem.name);
+  done(problem.place);
 }
 
-void GpuExecutor::do_attention(const ops::AttentionProblem& problem, const ConstTensorView& qkv,
-                               const TensorView& output) {
+void GpuExecutor::do_attention(const ops::AttentionProblem& problem,
+                               const ops::AttentionOperands& operands) {
   if (!take_scratch(0)) {
     return;
   }
-  const AttentionProblem packed = packed_attention(problem.images, problem.tokens, problem.heads,
-                                                   problem.head_dim, problem.scale, problem.type);
   // Kernels of attention add keys in orders of their own, and an image's result must not depend on
   // how many there are: all slices take the kernel that suits many.
-  AttentionProblem many = packed;
+  ops::AttentionProblem many = problem;
   many.batch = kManyImages;
-  const AttentionChoice choice =
-      choose_attention(many, context_.device.info(), std::nullopt, context_.missed);
+  const AttentionChoice choice = context_.planner.attention(many);
   if (!choice.notice.empty()) {
     context_.notes.add(choice.notice);
   }
-  run(attention_launch(context_.device, packed,
-                       packed_operands(packed, address(qkv), address(output)), choice.plan));
-  done("attention");
+  run(attention_launch(context_.device, problem, operands, choice.plan));
+  done(ops::Place::kAttention);
 }
 
 void GpuExecutor::do_pool(const ops::PoolProblem& problem, const ops::Prepared& weights,
                           const ConstTensorView& input, const TensorView& output) {
   const auto& head = get<DevicePool>(weights);
-  const PoolProblem asked{.images = problem.images,
-                          .tokens = problem.tokens,
-                          .heads = problem.heads,
-                          .hidden = problem.hidden,
-                          .mlp = problem.mlp,
-                          .eps = problem.eps};
-  if (!take_scratch(pool_workspace_bytes(asked))) {
+  if (!take_scratch(pool_workspace_bytes(problem))) {
     return;
   }
   const auto linear = [](const DeviceLinear& layer) {
     return PoolLinear{.weight = layer.weight.address(), .bias = layer.bias.address()};
   };
-  for (const Launch& launch : pool_launches(context_.device, asked,
+  for (const Launch& launch : pool_launches(context_.device, problem,
                                             {.x = address(input),
                                              .output = address(output),
                                              .workspace = scratch_.address,
@@ -273,7 +231,7 @@ void GpuExecutor::do_pool(const ops::PoolProblem& problem, const ops::Prepared& 
                                              .fc2 = linear(head.fc2)})) {
     run(launch);
   }
-  done("pool");
+  done(ops::Place::kPool);
 }
 
 }  // namespace fovea::gpu

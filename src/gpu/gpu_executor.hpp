@@ -6,7 +6,7 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "gpu/device/device.hpp"
@@ -15,6 +15,7 @@
 #include "gpu/launch/gemm.hpp"
 #include "gpu/launch/launch.hpp"
 #include "gpu/launch/notes.hpp"
+#include "gpu/launch/planner.hpp"
 #include "gpu/nvidia/cublaslt.hpp"
 #include "ops/backend.hpp"
 
@@ -25,16 +26,17 @@ class CublasGemm {
  public:
   CublasGemm(Device& device, Notes& notes) : device_(device), notes_(notes) {}
 
-  /// As gemm_launch, for bf16 operands. Opens the library on first use.
+  /// As gemm_launch, for bf16 operands, where `why` there is no kernel. Opens the library on first
+  /// use.
   void run(const GemmProblem& problem, const GemmOperands& operands, DevicePtr bias_bf16,
-           KernelCache& kernels, Stream& stream);
+           const std::string& why, KernelCache& kernels, Stream& stream);
 
  private:
   [[nodiscard]] MatmulPlan& plan(const MatmulProblem& problem);
 
   Device& device_;
   std::unique_ptr<CublasLt> library_;
-  std::map<std::string, std::unique_ptr<MatmulPlan>> plans_;
+  std::map<MatmulProblem, std::unique_ptr<MatmulPlan>> plans_;
   Notes& notes_;
 };
 
@@ -44,17 +46,14 @@ class Stopwatch {
   explicit Stopwatch(Device& device) : device_(device) {}
 
   void start(Stream& stream);
-  void stop(std::string_view place, Stream& stream);
+  void stop(ops::Place place, Stream& stream);
   /// Adds what was recorded to `times`; the stream must have been synchronised.
-  void add_to(std::vector<ops::OperatorTime>& times);
+  void add_to(ops::Profile& times);
 
  private:
-  struct Mark {
-    std::string place;
-    std::unique_ptr<Event> event;
-  };
+  using Mark = std::pair<ops::Place, std::unique_ptr<Event>>;
   Device& device_;
-  std::vector<Mark> marks_;
+  std::vector<Mark> marks_;  // the start, then ends
 };
 
 /// Device memory that operators use for themselves; sized by a executor that only measures, for the
@@ -65,21 +64,18 @@ struct Scratch {
 };
 
 /// What every executor of a backend shares.
-struct LaneContext {
+struct ExecutorContext {
   Device& device;
   KernelCache& kernels;
+  Planner& planner;
   CublasGemm& cublas;
   Notes& notes;
-  std::span<const MissedGate> missed = missed_gates();
 };
-
-/// The product of a linear layer whose weights are of type `weight`.
-[[nodiscard]] GemmProblem gemm_problem(const ops::LinearProblem& problem, DType weight);
 
 class GpuExecutor final : public ops::Executor {
  public:
   /// Without a stream the executor only measures the scratch that the network needs.
-  GpuExecutor(const LaneContext& context, Stream* stream, Scratch scratch, Stopwatch* stopwatch)
+  GpuExecutor(const ExecutorContext& context, Stream* stream, Scratch scratch, Stopwatch* stopwatch)
       : context_(context), stream_(stream), scratch_(scratch), stopwatch_(stopwatch) {}
 
   [[nodiscard]] std::size_t scratch_needed() const { return needed_; }
@@ -93,8 +89,8 @@ class GpuExecutor final : public ops::Executor {
   void do_linear(const ops::LinearProblem& problem, const ops::Prepared& weights,
                  const ConstTensorView& input, const TensorView& output,
                  const ConstTensorView& row_scales) override;
-  void do_attention(const ops::AttentionProblem& problem, const ConstTensorView& qkv,
-                    const TensorView& output) override;
+  void do_attention(const ops::AttentionProblem& problem,
+                    const ops::AttentionOperands& operands) override;
   void do_pool(const ops::PoolProblem& problem, const ops::Prepared& weights,
                const ConstTensorView& input, const TensorView& output) override;
 
@@ -102,9 +98,9 @@ class GpuExecutor final : public ops::Executor {
   bool take_scratch(std::size_t bytes);
   void gemm(const GemmProblem& problem, const GemmOperands& operands, const DeviceLinear& layer);
   void run(const Launch& launch) { context_.kernels.run(launch, *stream_); }
-  void done(std::string_view place);
+  void done(ops::Place place);
 
-  LaneContext context_;
+  ExecutorContext context_;
   Stream* stream_;
   Scratch scratch_;
   Stopwatch* stopwatch_;

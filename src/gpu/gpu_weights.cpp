@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "core/error.hpp"
+#include "gpu/launch/gemm.hpp"
 #include "gpu/launch/pixels.hpp"
 #include "gpu/launch/pool.hpp"
 
@@ -53,19 +54,6 @@ void store_scaled(std::span<const float> from, DType type, float scale, std::byt
 
 }  // namespace
 
-DType weight_type(DType input) {
-  switch (input) {
-    case DType::kU8:
-    case DType::kI8:
-      return DType::kI8;
-    case DType::kE4M3:
-    case DType::kBF16:
-      return input;
-    default:
-      fail("the GPU has no linear layers for inputs of {}", to_string(input));
-  }
-}
-
 namespace {
 
 /// (x * scale + shift) gamma W^T + beta W^T + bias: gamma goes into W and beta into the bias. The
@@ -97,6 +85,9 @@ PackedLinear pack_linear(const ops::LinearWeights& weights) {
   const std::size_t out = count(weights.out);
   PackedLinear packed;
   packed.type = weight_type(weights.input.type);
+  if (packed.type != DType::kBF16 && packed.type != DType::kE4M3 && packed.type != DType::kI8) {
+    fail("the GPU has no linear layers for inputs of {}", to_string(weights.input.type));
+  }
   packed.output = weights.output;
   packed.weight.resize(in * out * size_of(packed.type));
   packed.bias.assign(weights.bias.begin(), weights.bias.end());

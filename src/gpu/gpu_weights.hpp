@@ -27,9 +27,6 @@ struct PackedLinear {
   ops::Stored output;
 };
 
-/// What weights become for inputs of a type: i8 for i8 and u8, otherwise the same.
-[[nodiscard]] DType weight_type(DType input);
-
 /// Rounds to weight_type(input): bf16, or e4m3 or i8 with a scale for each output, whose largest
 /// weight becomes 448 or 127. What calibration has rounded is taken as it is. The input's scale
 /// goes into the scales. Norms are folded into bf16 only.

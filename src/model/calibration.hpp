@@ -23,7 +23,7 @@
 #include "core/buffer.hpp"
 #include "core/dtype.hpp"
 #include "core/stop.hpp"
-#include "fovea/encoder.hpp"
+#include "fovea/precision.hpp"
 #include "model/checkpoint.hpp"
 #include "model/safetensors.hpp"
 

@@ -12,16 +12,24 @@ namespace fovea::model {
 namespace {
 
 using ops::Epilogue;
+using ops::Place;
 using ops::PreparedPtr;
+
+/// A tensor whose rows may have scales of their own.
+struct ScaledTensor {
+  TensorView values;
+  TensorView scales{};  // f32 [rows]; without memory when there are none
+
+  [[nodiscard]] bool scaled() const { return scales.data != nullptr; }
+};
 
 /// The activations of a slice, in its workspace.
 struct Activations {
-  TensorView x;         // [rows, hidden], the residual stream
-  TensorView normed;    // [rows, hidden]
-  TensorView scales;    // [rows], the scales of normed's rows, if any
-  TensorView attended;  // [rows, hidden], in the memory of normed: they are never alive together
-  TensorView qkv;       // [rows, 3 * hidden]
-  TensorView inner;     // [rows, mlp], in the memory of qkv, for the same reason
+  ScaledTensor x;         // [rows, hidden], the residual stream
+  ScaledTensor normed;    // [rows, hidden]
+  ScaledTensor attended;  // [rows, hidden], in the memory of normed: they are never alive together
+  ScaledTensor qkv;       // [rows, 3 * hidden]
+  ScaledTensor inner;     // [rows, mlp], in the memory of qkv, for the same reason
 
   Activations(std::byte* base, std::int64_t images, const VisionConfig& vision,
               const ops::Backend& backend) {
@@ -32,12 +40,14 @@ struct Activations {
         after_x + std::max(padded_bytes(rows, vision.hidden, types.normed),
                            padded_bytes(rows, vision.hidden, types.attended));
     std::byte* const after_scales = after_normed + padded_bytes(rows, 1, DType::kF32);
-    x = {base, types.stream, {rows, vision.hidden}};
-    normed = {after_x, types.normed, {rows, vision.hidden}};
-    attended = {after_x, types.attended, {rows, vision.hidden}};
-    scales = {after_normed, DType::kF32, {rows}};
-    qkv = {after_scales, types.qkv, {rows, 3 * vision.hidden}};
-    inner = {after_scales, types.inner, {rows, vision.mlp}};
+    x.values = {base, types.stream, {rows, vision.hidden}};
+    normed.values = {after_x, types.normed, {rows, vision.hidden}};
+    attended.values = {after_x, types.attended, {rows, vision.hidden}};
+    if (types.row_scales) {
+      normed.scales = {after_normed, DType::kF32, {rows}};
+    }
+    qkv.values = {after_scales, types.qkv, {rows, 3 * vision.hidden}};
+    inner.values = {after_scales, types.inner, {rows, vision.mlp}};
   }
 
   /// Bytes for one image. n times as many hold n images, because padding does not grow with them.
@@ -70,7 +80,6 @@ class Forward {
         slice_(slice),
         rows_(slice.images * vision.patches()),
         stream_(backend.types().stream),
-        row_scales_(backend.types().row_scales),
         memory_(slice.workspace, slice.images, vision, backend) {}
 
   void patch_embed(const PreparedPtr& weights) {
@@ -80,63 +89,61 @@ class Forward {
                            .hidden = vision_.hidden,
                            .output = stream_},
                           *weights, {slice_.input, DType::kU8, {rows_, vision_.patch_elements()}},
-                          memory_.x);
+                          memory_.x.values);
   }
 
-  void layer_norm(const PreparedPtr& weights, const TensorView& output) {
-    const bool row_scales = row_scales_ && &output == &memory_.normed;
+  void layer_norm(const PreparedPtr& weights, const ScaledTensor& output) {
     executor_.layer_norm({.rows = rows_,
                           .width = vision_.hidden,
                           .eps = vision_.layer_norm_eps,
                           .input = stream_,
-                          .output = output.dtype,
-                          .row_scales = row_scales},
-                         *weights, memory_.x, output, row_scales ? memory_.scales : TensorView{});
+                          .output = output.values.dtype,
+                          .row_scales = output.scaled()},
+                         *weights, memory_.x.values, output.values, output.scales);
   }
 
-  void linear(std::string_view name, const PreparedPtr& weights, const TensorView& input,
-              const TensorView& output, Epilogue epilogue = Epilogue::kNone) {
-    const bool row_scales = row_scales_ && &input == &memory_.normed;
-    executor_.linear({.name = name,
+  void linear(Place place, std::int64_t layer, const PreparedPtr& weights,
+              const ScaledTensor& input, const ScaledTensor& output,
+              Epilogue epilogue = Epilogue::kNone) {
+    executor_.linear({.place = place,
+                      .layer = layer,
                       .rows = rows_,
-                      .in = input.shape[1],
-                      .out = output.shape[1],
+                      .in = input.values.shape[1],
+                      .out = output.values.shape[1],
                       .epilogue = epilogue,
-                      .input = input.dtype,
-                      .output = output.dtype,
-                      .row_scales = row_scales},
-                     *weights, input, output, row_scales ? memory_.scales : TensorView{});
+                      .input = input.values.dtype,
+                      .output = output.values.dtype,
+                      .row_scales = input.scaled()},
+                     *weights, input.values, output.values, input.scales);
   }
 
   /// Runs a linear layer that reads the stream's layer norm. Without `norm`, the layer includes it.
-  void norm_linear(std::string_view name, const PreparedPtr& norm, const PreparedPtr& weights,
-                   const TensorView& output, Epilogue epilogue = Epilogue::kNone) {
+  void norm_linear(Place place, std::int64_t layer, const PreparedPtr& norm,
+                   const PreparedPtr& weights, const ScaledTensor& output,
+                   Epilogue epilogue = Epilogue::kNone) {
     if (norm != nullptr) {
       layer_norm(norm, memory_.normed);
-      linear(name, weights, memory_.normed, output, epilogue);
+      linear(place, layer, weights, memory_.normed, output, epilogue);
       return;
     }
-    executor_.linear({.name = name,
+    executor_.linear({.place = place,
+                      .layer = layer,
                       .rows = rows_,
                       .in = vision_.hidden,
-                      .out = output.shape[1],
+                      .out = output.values.shape[1],
                       .epilogue = epilogue,
                       .input = stream_,
-                      .output = output.dtype,
+                      .output = output.values.dtype,
                       .norm = true,
                       .eps = vision_.layer_norm_eps},
-                     *weights, memory_.x, output);
+                     *weights, memory_.x.values, output.values);
   }
 
-  void attention(const TensorView& qkv, const TensorView& output) {
-    executor_.attention({.images = slice_.images,
-                         .tokens = vision_.patches(),
-                         .heads = vision_.heads,
-                         .head_dim = vision_.head_dim(),
-                         .scale = 1.0 / std::sqrt(static_cast<double>(vision_.head_dim())),
-                         .type = qkv.dtype,
-                         .output = output.dtype},
-                        qkv, output);
+  void attention(const ScaledTensor& qkv, const ScaledTensor& output) {
+    const double scale = 1.0 / std::sqrt(static_cast<double>(vision_.head_dim()));
+    executor_.attention(ops::packed_attention(slice_.images, vision_.patches(), vision_.heads,
+                                              vision_.head_dim(), scale, qkv.values.dtype),
+                        qkv.values, output.values);
   }
 
   /// The pooling head reads the stream's layer norm. Where there is no `norm`, the head has it.
@@ -152,7 +159,7 @@ class Forward {
                     .eps = vision_.layer_norm_eps,
                     .input = stream_,
                     .norm = norm == nullptr},
-                   *weights, memory_.x,
+                   *weights, memory_.x.values,
                    {slice_.output, DType::kF32, {slice_.images, vision_.hidden}});
   }
 
@@ -164,7 +171,6 @@ class Forward {
   const ops::Slice& slice_;
   std::int64_t rows_;
   DType stream_;
-  bool row_scales_;
   Activations memory_;
 };
 
@@ -198,15 +204,17 @@ void Encoder::encode(std::span<const std::uint8_t> patches, std::int64_t images,
       .stop = stop};
   backend_->run(batch, [&](ops::Executor& executor, const ops::Slice& slice) {
     Forward forward(vision, *backend_, executor, slice);
-    const auto& [x, normed, scales, attended, qkv, inner] = forward.memory();
+    const auto& [x, normed, attended, qkv, inner] = forward.memory();
     forward.patch_embed(weights_->patch_embed);
+    std::int64_t index = 0;
     for (const auto& layer : weights_->layers) {
-      forward.norm_linear("qkv", layer.norm1, layer.qkv, qkv);
+      forward.norm_linear(Place::kQkv, index, layer.norm1, layer.qkv, qkv);
       forward.attention(qkv, attended);
-      forward.linear("out", layer.out, attended, x, Epilogue::kResidual);
+      forward.linear(Place::kOut, index, layer.out, attended, x, Epilogue::kResidual);
 
-      forward.norm_linear("fc1", layer.norm2, layer.fc1, inner, Epilogue::kGeluTanh);
-      forward.linear("fc2", layer.fc2, inner, x, Epilogue::kResidual);
+      forward.norm_linear(Place::kFc1, index, layer.norm2, layer.fc1, inner, Epilogue::kGeluTanh);
+      forward.linear(Place::kFc2, index, layer.fc2, inner, x, Epilogue::kResidual);
+      ++index;
     }
     forward.norm_pool(weights_->post_norm, weights_->pool);
   });

@@ -106,16 +106,14 @@ AlignedBuffer<float> fold_probe(std::span<const float> probe, std::span<const fl
 
 /// Whether the backend's pooling head normalises the tokens that it reads.
 bool folds_post_norm(const VisionConfig& vision, const ops::Backend& backend) {
-  return backend
-      .can_run(ops::PoolProblem{.images = 1,
-                                .tokens = vision.patches(),
-                                .heads = vision.heads,
-                                .hidden = vision.hidden,
-                                .mlp = vision.mlp,
-                                .eps = vision.layer_norm_eps,
-                                .input = backend.types().stream,
-                                .norm = true})
-      .empty();
+  return bool(backend.can_run(ops::PoolProblem{.images = 1,
+                                               .tokens = vision.patches(),
+                                               .heads = vision.heads,
+                                               .hidden = vision.hidden,
+                                               .mlp = vision.mlp,
+                                               .eps = vision.layer_norm_eps,
+                                               .input = backend.types().stream,
+                                               .norm = true}));
 }
 
 /// `post_norm`: empty where it is an operator of its own.
@@ -208,16 +206,14 @@ class LayerPreparer {
   /// Whether the backend normalises what a linear layer of the stream reads.
   [[nodiscard]] bool folds_norm(std::int64_t out, ops::Epilogue epilogue, DType output) const {
     const VisionConfig& vision = checkpoint_.config().vision;
-    return backend_
-        .can_run(ops::LinearProblem{.rows = vision.patches(),
-                                    .in = vision.hidden,
-                                    .out = out,
-                                    .epilogue = epilogue,
-                                    .input = types_.stream,
-                                    .output = output,
-                                    .norm = true,
-                                    .eps = vision.layer_norm_eps})
-        .empty();
+    return bool(backend_.can_run(ops::LinearProblem{.rows = vision.patches(),
+                                                    .in = vision.hidden,
+                                                    .out = out,
+                                                    .epilogue = epilogue,
+                                                    .input = types_.stream,
+                                                    .output = output,
+                                                    .norm = true,
+                                                    .eps = vision.layer_norm_eps}));
   }
   [[nodiscard]] LayerParameters load_norm(std::string_view name, std::int64_t index) const {
     return load_parameters(checkpoint_,

@@ -1,18 +1,18 @@
 // Backend: prepares weights and runs the fused operators. It knows nothing of SigLIP.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <span>
 #include <string>
-#include <vector>
 
 #include "core/dtype.hpp"
 #include "core/host_buffer.hpp"
 #include "core/stop.hpp"
 #include "core/tensor_view.hpp"
-#include "fovea/encoder.hpp"
+#include "fovea/precision.hpp"
 #include "ops/problem.hpp"
 #include "ops/weights.hpp"
 
@@ -37,13 +37,15 @@ class Executor {
                   const TensorView& row_scales = {});
   void linear(const LinearProblem& problem, const Prepared& weights, const ConstTensorView& input,
               const TensorView& output, const ConstTensorView& row_scales = {});
+  /// Of a packed_attention problem; its operands' shapes are checked.
   void attention(const AttentionProblem& problem, const ConstTensorView& qkv,
                  const TensorView& output);
+  void attention(const AttentionProblem& problem, const AttentionOperands& operands);
   void pool(const PoolProblem& problem, const Prepared& weights, const ConstTensorView& input,
             const TensorView& output);
 
  private:
-  // Operands are checked; `can_run` is the implementation's to ask.
+  // Operands are checked.
   virtual void do_patch_embed(const PatchEmbedProblem& problem, const Prepared& weights,
                               const ConstTensorView& patches, const TensorView& tokens) = 0;
   virtual void do_layer_norm(const LayerNormProblem& problem, const Prepared& weights,
@@ -52,8 +54,7 @@ class Executor {
   virtual void do_linear(const LinearProblem& problem, const Prepared& weights,
                          const ConstTensorView& input, const TensorView& output,
                          const ConstTensorView& row_scales) = 0;
-  virtual void do_attention(const AttentionProblem& problem, const ConstTensorView& qkv,
-                            const TensorView& output) = 0;
+  virtual void do_attention(const AttentionProblem& problem, const AttentionOperands& operands) = 0;
   virtual void do_pool(const PoolProblem& problem, const Prepared& weights,
                        const ConstTensorView& input, const TensorView& output) = 0;
 };
@@ -84,11 +85,29 @@ struct Slice {
   std::byte* workspace = nullptr;
 };
 
-/// Time spent in one place of the network, summed over threads.
+/// Time spent in the places of the network, summed over threads.
 struct OperatorTime {
-  std::string name;
   std::uint64_t calls = 0;
   double seconds = 0;
+};
+class Profile {
+ public:
+  [[nodiscard]] OperatorTime& operator[](Place place) {
+    return times_.at(static_cast<std::size_t>(place));
+  }
+  [[nodiscard]] const OperatorTime& operator[](Place place) const {
+    return times_.at(static_cast<std::size_t>(place));
+  }
+  Profile& operator+=(const Profile& other) {
+    for (std::size_t i = 0; i < kPlaces; ++i) {
+      times_[i].calls += other.times_[i].calls;
+      times_[i].seconds += other.times_[i].seconds;
+    }
+    return *this;
+  }
+
+ private:
+  std::array<OperatorTime, kPlaces> times_{};
 };
 
 /// Types of the tensors between a network's operators.
@@ -111,20 +130,17 @@ class Backend {
   /// For people: "cpu (oneDNN, avx512_core_bf16), bf16, 8 threads".
   [[nodiscard]] virtual std::string description() const = 0;
   /// Of images that a caller with many had best pass at once.
-  [[nodiscard]] virtual std::int64_t preferred_batch() const { return 32; }
+  [[nodiscard]] virtual std::int64_t preferred_batch() const = 0;
   /// What a user should know of runs so far, such as memory that ran short; each is told once.
-  [[nodiscard]] virtual std::string take_note() { return {}; }
+  [[nodiscard]] virtual std::string take_note() = 0;
   /// Never kAuto.
   [[nodiscard]] virtual Precision precision() const = 0;
   [[nodiscard]] virtual int threads() const = 0;
   [[nodiscard]] virtual TensorTypes types() const = 0;
 
-  /// Why this backend does not run the problem; empty when it does.
-  [[nodiscard]] virtual std::string can_run(const PatchEmbedProblem& problem) const = 0;
-  [[nodiscard]] virtual std::string can_run(const LayerNormProblem& problem) const = 0;
-  [[nodiscard]] virtual std::string can_run(const LinearProblem& problem) const = 0;
-  [[nodiscard]] virtual std::string can_run(const AttentionProblem& problem) const = 0;
-  [[nodiscard]] virtual std::string can_run(const PoolProblem& problem) const = 0;
+  /// Whether this backend runs the problem: whether a layer can have its norm within, say.
+  [[nodiscard]] virtual Support can_run(const LinearProblem& problem) const = 0;
+  [[nodiscard]] virtual Support can_run(const PoolProblem& problem) const = 0;
 
   /// Copy weights into the backend's own form; the host memory may go afterwards. Thread-safe.
   [[nodiscard]] virtual PreparedPtr prepare(const PatchEmbedWeights& weights) = 0;
@@ -134,7 +150,7 @@ class Backend {
 
   /// Host memory for a Batch's input: where the device copies from such memory of its own accord
   /// (page-locked, on GPUs), `run` takes it as it is. Freed before the backend. Thread-safe.
-  [[nodiscard]] virtual HostBuffer allocate_input(std::size_t bytes) { return HostBuffer(bytes); }
+  [[nodiscard]] virtual HostBuffer allocate_input(std::size_t bytes) = 0;
 
   /// Runs independent host tasks, such as preparing weights, on the backend's host threads.
   virtual void for_each(std::size_t count, const std::function<void(std::size_t)>& task) = 0;
@@ -145,11 +161,11 @@ class Backend {
                    const std::function<void(Executor&, const Slice&)>& network) = 0;
 
   /// Time by place since the last call of reset_profile.
-  [[nodiscard]] virtual std::vector<OperatorTime> profile() const = 0;
+  [[nodiscard]] virtual Profile profile() const = 0;
   virtual void reset_profile() = 0;
   /// Seconds that a device of its own has computed for `run` since reset_profile, without the
   /// copies to and from it; 0 for backends that compute on the host.
-  [[nodiscard]] virtual double device_seconds() const { return 0; }
+  [[nodiscard]] virtual double device_seconds() const = 0;
 };
 
 }  // namespace fovea::ops

@@ -9,9 +9,8 @@ namespace {
 
 template <typename Problem>
 void check_problem(const Problem& problem) {
-  const std::string reason = reason_invalid(problem);
-  if (!reason.empty()) {
-    fail("{}: {}", to_string(problem), reason);
+  if (const Support support = valid(problem); !support) {
+    fail("{}: {}", to_string(problem), support.why);
   }
 }
 
@@ -66,10 +65,19 @@ void Executor::linear(const LinearProblem& problem, const Prepared& weights,
 
 void Executor::attention(const AttentionProblem& problem, const ConstTensorView& qkv,
                          const TensorView& output) {
+  const std::int64_t rows = problem.batch * problem.queries;
+  check(problem, "qkv", qkv, problem.type, {rows, 3 * problem.hidden()});
+  check(problem, "output", output, problem.type, {rows, problem.hidden()});
+  if (problem != packed_attention(problem.batch, problem.queries, problem.heads, problem.head_dim,
+                                  problem.scale, problem.type)) {
+    fail("{}: the projections are not packed", to_string(problem));
+  }
+  attention(problem, packed_operands(problem, address_of(qkv.data), address_of(output.data)));
+}
+
+void Executor::attention(const AttentionProblem& problem, const AttentionOperands& operands) {
   check_problem(problem);
-  check(problem, "qkv", qkv, problem.type, {problem.rows(), 3 * problem.hidden()});
-  check(problem, "output", output, problem.output, {problem.rows(), problem.hidden()});
-  do_attention(problem, qkv, output);
+  do_attention(problem, operands);
 }
 
 void Executor::pool(const PoolProblem& problem, const Prepared& weights,

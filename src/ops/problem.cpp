@@ -1,6 +1,7 @@
 // Printing and checking of problems and of the weights that go with them.
 #include "ops/problem.hpp"
 
+#include <array>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -27,6 +28,20 @@ bool is_dim(std::int64_t dim) {
   return dim > 0 && dim < kMaxDim;
 }
 
+/// Whether all are sizes that products of two can be made of.
+Support valid_sizes(std::initializer_list<std::int64_t> sizes) {
+  for (const std::int64_t size : sizes) {
+    if (!is_dim(size)) {
+      return {fmt::format("a size of {} is not between 1 and 2^31", size)};
+    }
+  }
+  return {};
+}
+
+Support valid_if(bool holds, std::string_view why) {
+  return holds ? Support{} : Support{std::string(why)};
+}
+
 void check_length(std::string_view what, std::size_t have, std::int64_t want) {
   if (want < 0 || have != static_cast<std::size_t>(want)) {
     fail("{} holds {} numbers, {} expected", what, have, want);
@@ -35,7 +50,14 @@ void check_length(std::string_view what, std::size_t have, std::int64_t want) {
 
 }  // namespace
 
-std::string to_string(Epilogue epilogue) {
+std::string_view to_string(Place place) {
+  constexpr std::array<std::string_view, kPlaces> kNames = {
+      "pixels", "patch_embed", "layer_norm", "qkv",  "attention",
+      "out",    "fc1",         "fc2",        "pool", "other"};
+  return kNames.at(static_cast<std::size_t>(place));
+}
+
+std::string_view to_string(Epilogue epilogue) {
   switch (epilogue) {
     case Epilogue::kNone:
       return "none";
@@ -48,9 +70,10 @@ std::string to_string(Epilogue epilogue) {
 }
 
 std::string to_string(const PatchEmbedProblem& problem) {
-  return fmt::format("patch_embed: {} images of {} patches, [{}, {}] u8 x [{}, {}]^T -> {}",
+  return fmt::format("patch_embed: {} images of {} patches, [{}, {}] {} x [{}, {}]^T -> {}",
                      problem.images, problem.tokens, problem.rows(), problem.patch_elements,
-                     problem.hidden, problem.patch_elements, to_string(problem.output));
+                     to_string(problem.input), problem.hidden, problem.patch_elements,
+                     to_string(problem.output));
 }
 
 std::string to_string(const LayerNormProblem& problem) {
@@ -59,17 +82,24 @@ std::string to_string(const LayerNormProblem& problem) {
 }
 
 std::string to_string(const LinearProblem& problem) {
-  return fmt::format("linear {}: [{}, {}] {}{} x [{}, {}]^T -> {}, {}", problem.name, problem.rows,
-                     problem.in, to_string(problem.input),
+  return fmt::format("linear {}: [{}, {}] {}{} x [{}, {}]^T -> {}, {}", to_string(problem.place),
+                     problem.rows, problem.in, to_string(problem.input),
                      problem.norm ? fmt::format(" normalised, eps {},", problem.eps) : "",
                      problem.out, problem.in, to_string(problem.output),
                      to_string(problem.epilogue));
 }
 
 std::string to_string(const AttentionProblem& problem) {
-  return fmt::format("attention: {} images, {} tokens, {} heads of {}, {} -> {}", problem.images,
-                     problem.tokens, problem.heads, problem.head_dim, to_string(problem.type),
-                     to_string(problem.output));
+  std::string text = fmt::format("attention ({},{}", problem.batch, problem.heads);
+  if (problem.key_heads() != problem.heads) {
+    text += fmt::format("/{}", problem.key_heads());
+  }
+  text += fmt::format(",{}", problem.queries);
+  if (problem.keys != problem.queries) {
+    text += fmt::format("x{}", problem.keys);
+  }
+  return text + fmt::format(",{}){}{} {}", problem.head_dim, problem.causal ? " causal" : "",
+                            problem.varlen ? " varlen" : "", to_string(problem.type));
 }
 
 std::string to_string(const PoolProblem& problem) {
@@ -78,68 +108,103 @@ std::string to_string(const PoolProblem& problem) {
                      problem.heads, problem.mlp, problem.eps);
 }
 
-std::string reason_invalid(const PatchEmbedProblem& problem) {
-  if (!is_dim(problem.images) || !is_dim(problem.tokens) || !is_dim(problem.patch_elements) ||
-      !is_dim(problem.hidden)) {
-    return "a dimension is not positive or too large";
+Support valid(const PatchEmbedProblem& problem) {
+  if (Support sizes =
+          valid_sizes({problem.images, problem.tokens, problem.patch_elements, problem.hidden});
+      !sizes) {
+    return sizes;
   }
-  if (problem.patch_elements % 3 != 0) {
-    return "a patch is not made of 3 channels";
+  if (Support rows = valid_sizes({problem.rows()}); !rows) {
+    return rows;
   }
-  return is_float(problem.output) ? "" : "the output is not a float type";
+  if (problem.input != DType::kU8 && problem.input != problem.output) {
+    return {"patches are u8, or of the output's type"};
+  }
+  return valid_if(is_float(problem.output), "the output is not a float type");
 }
 
-std::string reason_invalid(const LayerNormProblem& problem) {
-  if (!is_dim(problem.rows) || !is_dim(problem.width)) {
-    return "a dimension is not positive or too large";
+Support valid(const LayerNormProblem& problem) {
+  if (Support sizes = valid_sizes({problem.rows, problem.width}); !sizes) {
+    return sizes;
   }
   if (!(problem.eps >= 0)) {
-    return "eps is negative";
+    return {"eps is negative"};
   }
   if (problem.row_scales && !is_narrow(problem.output)) {
-    return "only outputs of one-byte types have a scale for each row";
+    return {"only outputs of one-byte types have a scale for each row"};
   }
-  return is_float(problem.input) ? "" : "the input is not a float type";
+  return valid_if(is_float(problem.input), "the input is not a float type");
 }
 
-std::string reason_invalid(const LinearProblem& problem) {
-  if (!is_dim(problem.rows) || !is_dim(problem.in) || !is_dim(problem.out)) {
-    return "a dimension is not positive or too large";
+Support valid(const LinearProblem& problem) {
+  if (Support sizes = valid_sizes({problem.rows, problem.in, problem.out}); !sizes) {
+    return sizes;
   }
   if (problem.row_scales && !is_narrow(problem.input)) {
-    return "only inputs of one-byte types have a scale for each row";
+    return {"only inputs of one-byte types have a scale for each row"};
   }
   if (problem.norm && (!is_float(problem.input) || !(problem.eps >= 0))) {
-    return "the input cannot be normalised: it is not of a float type, or eps is negative";
+    return {"the input cannot be normalised: it is not of a float type, or eps is negative"};
   }
-  return problem.epilogue == Epilogue::kResidual && !is_float(problem.output)
-             ? "residuals are not added in a one-byte type"
-             : "";
+  return valid_if(problem.epilogue != Epilogue::kResidual || is_float(problem.output),
+                  "residuals are not added in a one-byte type");
 }
 
-std::string reason_invalid(const AttentionProblem& problem) {
-  if (!is_dim(problem.images) || !is_dim(problem.tokens) || !is_dim(problem.heads) ||
-      !is_dim(problem.head_dim)) {
-    return "a dimension is not positive or too large";
+Support valid(const AttentionProblem& problem) {
+  if (Support sizes = valid_sizes({problem.batch, problem.heads, problem.key_heads(),
+                                   problem.queries, problem.keys, problem.head_dim});
+      !sizes) {
+    return sizes;
+  }
+  if (problem.heads % problem.key_heads() != 0) {
+    return {fmt::format("{} heads are no multiple of {} heads of keys", problem.heads,
+                        problem.key_heads())};
   }
   if (!std::isfinite(problem.scale) || problem.scale <= 0) {
-    return "the scale is not positive and finite";
+    return {fmt::format("the scale {} is not positive and finite", problem.scale)};
   }
-  return is_float(problem.type) && is_float(problem.output) ? "" : "an operand is not a float type";
+  if ((problem.o.row == 0 && problem.queries > 1) || (problem.o.head == 0 && problem.heads > 1) ||
+      (problem.o.batch == 0 && problem.batch > 1 && !problem.varlen)) {
+    return {"results of stride 0 would overlap"};
+  }
+  return valid_if(is_float(problem.type), "the operands are not of a float type");
 }
 
-std::string reason_invalid(const PoolProblem& problem) {
-  if (!is_dim(problem.images) || !is_dim(problem.tokens) || !is_dim(problem.heads) ||
-      !is_dim(problem.hidden) || !is_dim(problem.mlp)) {
-    return "a dimension is not positive or too large";
+Support valid(const PoolProblem& problem) {
+  if (Support sizes =
+          valid_sizes({problem.images, problem.tokens, problem.heads, problem.hidden, problem.mlp});
+      !sizes) {
+    return sizes;
   }
   if (problem.hidden % problem.heads != 0) {
-    return "the heads do not divide the hidden size";
+    return {"the heads do not divide the hidden size"};
   }
   if (!(problem.eps >= 0)) {
-    return "eps is negative";
+    return {"eps is negative"};
   }
-  return is_float(problem.input) ? "" : "the input is not a float type";
+  return valid_if(is_float(problem.input), "the input is not a float type");
+}
+
+AttentionProblem packed_attention(std::int64_t images, std::int64_t tokens, std::int64_t heads,
+                                  std::int64_t head_dim, double scale, DType type) {
+  const std::int64_t width = heads * head_dim;
+  const AttentionStrides packed{.batch = tokens * 3 * width, .row = 3 * width, .head = head_dim};
+  return {.batch = images,
+          .heads = heads,
+          .queries = tokens,
+          .keys = tokens,
+          .head_dim = head_dim,
+          .scale = scale,
+          .type = type,
+          .q = packed,
+          .k = packed,
+          .v = packed,
+          .o = {.batch = tokens * width, .row = width, .head = head_dim}};
+}
+
+AttentionOperands packed_operands(const AttentionProblem& problem, Address qkv, Address output) {
+  const Address width = static_cast<Address>(problem.hidden()) * size_of(problem.type);
+  return {.q = qkv, .k = qkv + width, .v = qkv + 2 * width, .o = output};
 }
 
 void check_operand(const std::string& problem, std::string_view what, const ConstTensorView& view,
@@ -173,6 +238,9 @@ void check_weights(const LayerNormWeights& weights) {
 
 void check_weights(const PatchEmbedWeights& weights) {
   check_weights(weights.projection);
+  if (weights.projection.in % 3 != 0) {
+    fail("a patch of {} elements is not made of 3 channels", weights.projection.in);
+  }
   if (weights.position.empty() ||
       weights.position.size() % static_cast<std::size_t>(weights.projection.out) != 0) {
     fail("a position table of {} numbers is not made of rows of {}", weights.position.size(),

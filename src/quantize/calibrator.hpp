@@ -5,7 +5,7 @@
 #include <span>
 
 #include "core/thread_pool.hpp"
-#include "fovea/encoder.hpp"
+#include "fovea/precision.hpp"
 #include "model/checkpoint.hpp"
 #include "quantize/observer.hpp"
 

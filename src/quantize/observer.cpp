@@ -30,15 +30,15 @@ class ObservingExecutor final : public ops::Executor {
   void do_linear(const ops::LinearProblem& problem, const ops::Prepared& weights,
                  const ConstTensorView& input, const TensorView& output,
                  const ConstTensorView& row_scales) override {
-    const std::string place(problem.name);
+    const std::string place(to_string(problem.place));
     if (std::ranges::find(places_, place) != places_.end()) {
-      observations_.add(place, seen_[place]++, images_, input);
+      observations_.add(place, static_cast<std::size_t>(problem.layer), images_, input);
     }
     inner_.linear(problem, weights, input, output, row_scales);
   }
-  void do_attention(const ops::AttentionProblem& problem, const ConstTensorView& qkv,
-                    const TensorView& output) override {
-    inner_.attention(problem, qkv, output);
+  void do_attention(const ops::AttentionProblem& problem,
+                    const ops::AttentionOperands& operands) override {
+    inner_.attention(problem, operands);
   }
   void do_pool(const ops::PoolProblem& problem, const ops::Prepared& weights,
                const ConstTensorView& input, const TensorView& output) override {
@@ -49,7 +49,6 @@ class ObservingExecutor final : public ops::Executor {
   const std::vector<std::string>& places_;
   ImageRange images_;
   Observations& observations_;
-  std::map<std::string, std::size_t> seen_;  // calls per place so far, which number the layers
 };
 
 class ObservingBackend final : public ops::Backend {
@@ -63,21 +62,13 @@ class ObservingBackend final : public ops::Backend {
   [[nodiscard]] int threads() const override { return inner_->threads(); }
   [[nodiscard]] ops::TensorTypes types() const override { return inner_->types(); }
 
-  [[nodiscard]] std::string can_run(const ops::PatchEmbedProblem& problem) const override {
+  [[nodiscard]] Support can_run(const ops::PoolProblem& problem) const override {
     return inner_->can_run(problem);
   }
-  [[nodiscard]] std::string can_run(const ops::LayerNormProblem& problem) const override {
-    return inner_->can_run(problem);
-  }
-  [[nodiscard]] std::string can_run(const ops::LinearProblem& problem) const override {
-    return problem.norm ? "the inputs of the layer are observed, so its norm must come before it"
-                        : inner_->can_run(problem);
-  }
-  [[nodiscard]] std::string can_run(const ops::AttentionProblem& problem) const override {
-    return inner_->can_run(problem);
-  }
-  [[nodiscard]] std::string can_run(const ops::PoolProblem& problem) const override {
-    return inner_->can_run(problem);
+  [[nodiscard]] Support can_run(const ops::LinearProblem& problem) const override {
+    return problem.norm
+               ? Support{"the inputs of the layer are observed, so its norm must come before it"}
+               : inner_->can_run(problem);
   }
 
   [[nodiscard]] ops::PreparedPtr prepare(const ops::PatchEmbedWeights& weights) override {
@@ -117,10 +108,11 @@ class ObservingBackend final : public ops::Backend {
     });
     images_ += batch.images;
   }
-  [[nodiscard]] std::vector<ops::OperatorTime> profile() const override {
-    return inner_->profile();
-  }
+  [[nodiscard]] std::int64_t preferred_batch() const override { return inner_->preferred_batch(); }
+  [[nodiscard]] std::string take_note() override { return inner_->take_note(); }
+  [[nodiscard]] ops::Profile profile() const override { return inner_->profile(); }
   void reset_profile() override { inner_->reset_profile(); }
+  [[nodiscard]] double device_seconds() const override { return inner_->device_seconds(); }
 
  private:
   std::unique_ptr<ops::Backend> inner_;

@@ -73,7 +73,7 @@ TEST_P(OperatorTest, Linear) {
                                 .input = type_,
                                 .output = residual ? DType::kF32 : type_};
     SCOPED_TRACE(to_string(problem));
-    ASSERT_EQ(backend_->can_run(problem), "");
+    ASSERT_TRUE(backend_->can_run(problem));
     const Matrix input = random_matrix(random_, type_, shape.rows, shape.in);
     const Matrix before = random_matrix(random_, problem.output, shape.rows, shape.out);
     Matrix got = residual ? before : poisoned(problem.output, shape.rows, shape.out);
@@ -147,45 +147,46 @@ TEST_P(OperatorTest, LayerNorm) {
 }
 
 TEST_P(OperatorTest, Attention) {
-  for (const AttentionProblem& shape :
-       {AttentionProblem{.images = 1, .tokens = 729, .heads = 1, .head_dim = 72},
-        AttentionProblem{.images = 3, .tokens = 49, .heads = 4, .head_dim = 64},
-        AttentionProblem{.images = 1, .tokens = 1, .heads = 2, .head_dim = 16},
-        AttentionProblem{.images = 2, .tokens = 67, .heads = 3, .head_dim = 96}}) {
-    AttentionProblem problem = shape;
-    problem.type = problem.output = type_;
-    problem.scale = 1.0 / std::sqrt(static_cast<double>(problem.head_dim));
+  struct Case {
+    std::int64_t images, tokens, heads, head_dim;
+  };
+  for (const Case& shape :
+       {Case{1, 729, 1, 72}, Case{3, 49, 4, 64}, Case{1, 1, 2, 16}, Case{2, 67, 3, 96}}) {
+    const auto problem_of = [&](std::int64_t heads, std::int64_t head_dim, DType type) {
+      return packed_attention(shape.images, shape.tokens, heads, head_dim,
+                              1.0 / std::sqrt(static_cast<double>(shape.head_dim)), type);
+    };
+    const AttentionProblem problem = problem_of(shape.heads, shape.head_dim, type_);
+    const std::int64_t rows = shape.images * shape.tokens;
     SCOPED_TRACE(to_string(problem));
     // Deviation 2: weights neither flat nor one-hot.
-    const Matrix qkv =
-        random_matrix(random_, type_, problem.rows(), 3 * problem.hidden(), 0.1, 2.0);
-    Matrix got = poisoned(type_, problem.rows(), problem.hidden());
+    const Matrix qkv = random_matrix(random_, type_, rows, 3 * problem.hidden(), 0.1, 2.0);
+    Matrix got = poisoned(type_, rows, problem.hidden());
     run([&](Executor& executor) { executor.attention(problem, qkv.view, got.view); });
 
     const auto expected = [&](const AttentionProblem& asked) {
-      Matrix want(DType::kF64, problem.rows(), problem.hidden());
-      Matrix wide(DType::kF64, problem.rows(), 3 * problem.hidden());
+      Matrix want(DType::kF64, rows, problem.hidden());
+      Matrix wide(DType::kF64, rows, 3 * problem.hidden());
       for (std::int64_t i = 0; i < wide.rows() * wide.columns(); ++i) {
         reference::store(wide.view, i, qkv.at(i));
       }
       AttentionProblem in_f64 = asked;
       in_f64.type = DType::kF64;
-      reference::attention(in_f64, wide.view, want.view);
+      reference::attention(
+          in_f64, packed_operands(in_f64, address_of(wide.view.data), address_of(want.view.data)));
       return want;
     };
     const Matrix want = expected(problem);
     FOVEA_EXPECT_PASSES(got, want);
     FOVEA_EXPECT_REJECTED(with_zeroed_tile(got), want);
-    if (problem.tokens == 1) {
+    if (shape.tokens == 1) {
       continue;  // one token's weight is 1, whatever its score
     }
     AttentionProblem other = problem;
     other.scale *= 1.1;
     FOVEA_EXPECT_REJECTED(got, expected(other));
     if (problem.heads > 1) {
-      other = problem;
-      std::swap(other.heads, other.head_dim);
-      FOVEA_EXPECT_REJECTED(got, expected(other));
+      FOVEA_EXPECT_REJECTED(got, expected(problem_of(shape.head_dim, shape.heads, type_)));
     }
   }
 }
@@ -290,8 +291,7 @@ TEST_P(OperatorTest, AnErrorOfOneThreadReachesTheCaller) {
       throw Error("on purpose");
     }
     const Matrix input = poisoned(DType::kF32, 1, 8);
-    executor.attention({.images = 1, .tokens = 1, .heads = 1, .head_dim = 8}, input.view,
-                       input.view);
+    executor.attention(packed_attention(1, 1, 1, 8, 1.0, DType::kF32), input.view, input.view);
   };
   try {
     backend_->run({.images = 1}, failing);
@@ -318,11 +318,10 @@ INSTANTIATE_TEST_SUITE_P(All, OperatorTest,
 
 TEST(CpuBackendTest, SaysWhyItDoesNotRunAProblem) {
   const auto backend = make_cpu_backend({.precision = Precision::kFp32, .threads = 1});
-  EXPECT_EQ(backend->can_run(LinearProblem{.rows = 1, .in = 8, .out = 8}), "");
+  EXPECT_TRUE(backend->can_run(LinearProblem{.rows = 1, .in = 8, .out = 8}));
   EXPECT_NE(backend->can_run(LinearProblem{.rows = 1, .in = 8, .out = 8, .input = DType::kBF16})
-                .find("f32 operands, not bf16"),
+                .why.find("f32 operands, not bf16"),
             std::string::npos);
-  EXPECT_NE(backend->can_run(PoolProblem{}).find("not positive"), std::string::npos);
 }
 
 }  // namespace

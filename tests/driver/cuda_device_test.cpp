@@ -44,7 +44,7 @@ TEST_F(CudaDeviceTest, OpeningAndClosingLeaveTheCallersContext) {
   EXPECT_EQ(current(), theirs_);
   constexpr std::array<std::byte, 4> kImage{};
   {
-    const std::shared_ptr<void> held = device->hold_context();
+    const gpu::ContextGuard held = device->hold_context();
     (void)device->find(device->load(kImage), "kernel");
   }
   device.reset();
@@ -55,7 +55,7 @@ TEST_F(CudaDeviceTest, OpeningAndClosingLeaveTheCallersContext) {
 TEST_F(CudaDeviceTest, HoldsItsContextForAScope) {
   std::unique_ptr<Device> device = open_cuda_device(1);
   {
-    const std::shared_ptr<void> held = device->hold_context();
+    const gpu::ContextGuard held = device->hold_context();
     EXPECT_EQ(current(), ours_);
     {
       const std::shared_ptr<void> again = device->hold_context();
@@ -66,7 +66,7 @@ TEST_F(CudaDeviceTest, HoldsItsContextForAScope) {
   EXPECT_EQ(current(), theirs_);
   make_current(nullptr);
   {
-    const std::shared_ptr<void> held = device->hold_context();
+    const gpu::ContextGuard held = device->hold_context();
     EXPECT_EQ(current(), ours_);
     device.reset();  // the context goes by the driver, not by the object
   }
@@ -82,7 +82,7 @@ TEST_F(CudaDeviceTest, ObjectsAreDestroyedInTheirContextOnAnyThread) {
   DeviceBuffer memory;
   PinnedBuffer pinned;
   {
-    const std::shared_ptr<void> held = device->hold_context();
+    const gpu::ContextGuard held = device->hold_context();
     stream = device->make_stream();
     event = device->make_event();
     device->begin_capture(*stream);

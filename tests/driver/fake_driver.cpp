@@ -30,6 +30,7 @@ using namespace fovea::gpu::driver;
 constexpr Result kInvalidValue = 1;
 constexpr Result kInvalidContext = 201;
 constexpr Result kNotSupported = 801;
+constexpr Result kCaptureUnsupported = 900;
 
 std::array<ContextOpaque, 2> contexts = {ContextOpaque{0}, ContextOpaque{1}};
 thread_local Context current = nullptr;
@@ -46,6 +47,18 @@ std::vector<FakeLaunch> launches;
 std::atomic<int> astray = 0;
 std::atomic<int> version = 13000;
 std::atomic<int> capability = 90;
+std::atomic<bool> capturing = false;
+std::atomic<int> spoilt = 0;
+thread_local int capture_mode = kCaptureModeGlobal;
+
+/// What a capture of another stream makes of a call that it cannot know the effects of.
+bool spoils() {
+  if (capturing && capture_mode != kCaptureModeRelaxed) {
+    ++spoilt;
+    return true;
+  }
+  return false;
+}
 std::atomic<int> load_result = kSuccess;
 
 /// Something of the current context, `bytes` large.
@@ -95,6 +108,15 @@ int fake_driver_alive() {
 }
 int fake_driver_astray() {
   return astray;
+}
+void fake_driver_set_capturing(bool wanted) {
+  capturing = wanted;
+}
+int fake_driver_spoilt() {
+  return spoilt;
+}
+int fake_driver_capture_mode() {
+  return capture_mode;
 }
 int fake_driver_launches() {
   const std::lock_guard lock(mutex);
@@ -189,7 +211,7 @@ Result cuMemGetInfo_v2(std::size_t* available, std::size_t* total) {
   return kSuccess;
 }
 Result cuMemAlloc_v2(Address* address, std::size_t bytes) {
-  return make(address, bytes);
+  return spoils() ? kCaptureUnsupported : make(address, bytes);
 }
 Result cuMemFree_v2(Address address) {
   return destroy(reinterpret_cast<void*>(address));
@@ -224,6 +246,10 @@ Result cuStreamDestroy_v2(StreamHandle stream) {
   return destroy(stream);
 }
 Result cuStreamSynchronize(StreamHandle /*stream*/) {
+  return spoils() ? kCaptureUnsupported : kSuccess;
+}
+Result cuThreadExchangeStreamCaptureMode(int* mode) {
+  std::swap(capture_mode, *mode);
   return kSuccess;
 }
 Result cuStreamWaitEvent(StreamHandle /*stream*/, EventHandle /*event*/, unsigned /*flags*/) {
@@ -269,6 +295,9 @@ Result cuEventElapsedTime(float* milliseconds, EventHandle /*start*/, EventHandl
 }
 Result cuModuleLoadDataEx(Module* module, const void* image, unsigned /*options*/, int* /*names*/,
                           void** /*values*/) {
+  if (spoils()) {
+    return kCaptureUnsupported;
+  }
   if (load_result != kSuccess) {
     return load_result;
   }

@@ -15,6 +15,14 @@ int fake_driver_alive();
 /// Calls that needed a context and came while another one was current, or none.
 int fake_driver_astray();
 
+/// Whether a stream of somebody's is being captured, of the kind that refuses allocations, loading
+/// and waiting on threads that have not asked to be let.
+void fake_driver_set_capturing(bool capturing);
+/// What was refused so; a real capture would be lost with it.
+int fake_driver_spoilt();
+/// The calling thread's capture mode: 0, global, unless it asked for another.
+int fake_driver_capture_mode();
+
 struct FakeLaunch {
   const char* kernel;
   void* stream;

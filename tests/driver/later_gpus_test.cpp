@@ -81,8 +81,8 @@ TEST_F(LaterGpus, TakeBf16AndRefuseEightBits) {
 TEST_F(LaterGpus, HaveAttentionWithoutHoppersKernels) {
   fake_driver_set_capability(120);
   const std::unique_ptr<Device> device = open_cuda_device(0);
-  for (const AttentionPlan& plan :
-       attention_plans(packed_attention(4, 196, 12, 64, 0.125, DType::kBF16), device->info())) {
+  for (const AttentionPlan& plan : attention_plans(
+           ops::packed_attention(4, 196, 12, 64, 0.125, DType::kBF16), device->info())) {
     EXPECT_EQ(level_of(plan), AttentionLevel::kMma) << to_string(plan);
     const KernelImage* const image =
         find_kernel_image(kernel_of(plan, DType::kBF16), device->info().arch());

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -118,6 +119,45 @@ TEST_F(GpuOperatorsTest, RefusesGpusThatItHasNoKernelsFor) {
             std::string_view::npos)
       << fovea_last_error();
   fake_driver_set_capability(90);
+}
+
+// A caller's graph is not lost to what the first use of an operator allocates and loads.
+TEST_F(GpuOperatorsTest, TheFirstUseMayBeWithinACapture) {
+  fake_driver_set_capturing(true);
+  fovea_linear_args linear{};
+  linear.x = linear.weight = linear.output = memory_;
+  linear.rows = 1;
+  linear.in = 64;
+  linear.out = 1 << 20;  // more zeros in place of the bias than there are
+  linear.type = FOVEA_BF16;
+  EXPECT_EQ(launched(fovea_linear, linear).size(), 1U);
+  EXPECT_EQ(launched(fovea_attention, args_).size(), 1U);
+  fake_driver_set_capturing(false);
+  EXPECT_EQ(fake_driver_spoilt(), 0);
+  EXPECT_EQ(fake_driver_capture_mode(), gpu::driver::kCaptureModeGlobal);
+}
+
+// Tensors that are expanded over the batch or over heads, which no tensor map describes.
+TEST_F(GpuOperatorsTest, ExpandedTensorsAreReadAsTheyLie) {
+  for (fovea_strides* const strides : {&args_.q_strides, &args_.k_strides, &args_.v_strides}) {
+    for (std::int64_t fovea_strides::* const which :
+         {&fovea_strides::batch, &fovea_strides::head, &fovea_strides::row}) {
+      const std::int64_t before = std::exchange(strides->*which, 0);
+      const std::vector<FakeLaunch> found = launched(fovea_attention, args_);
+      ASSERT_EQ(found.size(), 1U);
+      EXPECT_NE(std::string_view(found[0].kernel).find("attention_mma"), std::string_view::npos)
+          << found[0].kernel;
+      args_.level = FOVEA_LEVEL_WGMMA;
+      EXPECT_EQ(fovea_attention(&args_, &place_), FOVEA_FAILED);
+      EXPECT_NE(std::string_view(fovea_last_error()).find("stride of 0"), std::string_view::npos)
+          << fovea_last_error();
+      args_.level = FOVEA_LEVEL_AUTO;
+      strides->*which = before;
+    }
+  }
+  args_.o_strides.head = 0;
+  EXPECT_EQ(fovea_attention(&args_, &place_), FOVEA_FAILED);
+  EXPECT_NE(std::string_view(fovea_last_error()).find("overlap"), std::string_view::npos);
 }
 
 TEST_F(GpuOperatorsTest, LayersWaitForWhatIsAheadOfThem) {

@@ -18,6 +18,10 @@
 namespace fovea::gpu {
 namespace {
 
+using ops::AttentionOperands;
+using ops::AttentionProblem;
+using ops::packed_attention;
+
 DeviceInfo device_of(int arch) {
   DeviceInfo info;
   info.name = "a GPU";
@@ -182,7 +186,7 @@ TEST(AttentionLevels, AreForced) {
   AttentionProblem varlen = problem;
   varlen.varlen = true;
   EXPECT_EQ(level_of(attention_plan(varlen, hopper)), AttentionLevel::kMma);
-  EXPECT_NE(can_run(varlen, hopper, AttentionLevel::kWgmma).find("varlen"), std::string::npos);
+  EXPECT_NE(can_run(varlen, hopper, AttentionLevel::kWgmma).why.find("varlen"), std::string::npos);
 }
 
 TEST(AttentionLevels, AreForcedByTheEnvironment) {
@@ -236,13 +240,13 @@ TEST(AttentionCanRun, SaysWhatIsWrong) {
   const auto reason = [](auto change, int arch = 90) {
     AttentionProblem problem = problem_of(196, 64);
     change(problem);
-    const std::string text = can_run(problem, device_of(arch));
+    const std::string text = can_run(problem, device_of(arch)).why;
     EXPECT_EQ(attention_plans(problem, device_of(arch)).empty(), !text.empty());
     return text;
   };
   using Problem = AttentionProblem;
   EXPECT_EQ(reason([](Problem&) {}), "");
-  EXPECT_NE(reason([](Problem& p) { p.keys = 0; }).find("empty"), std::string::npos);
+  EXPECT_NE(reason([](Problem& p) { p.keys = 0; }).find("a size of 0"), std::string::npos);
   EXPECT_NE(reason([](Problem& p) { p.type = DType::kF32; }).find("bf16 or f16"),
             std::string::npos);
   EXPECT_NE(reason([](Problem& p) { p.head_dim = 60; }).find("multiples of 8"), std::string::npos);
@@ -256,7 +260,7 @@ TEST(AttentionCanRun, SaysWhatIsWrong) {
             std::string::npos);
   EXPECT_NE(reason([](Problem& p) { p.kv_heads = 5; }).find("no multiple"), std::string::npos);
   EXPECT_EQ(reason([](Problem& p) { p.kv_heads = 4; }), "");
-  EXPECT_NE(reason([](Problem& p) { p.batch = std::int64_t{1} << 31; }).find("too large"),
+  EXPECT_NE(reason([](Problem& p) { p.batch = std::int64_t{1} << 30; }).find("too large"),
             std::string::npos);
   EXPECT_NE(reason([](Problem&) {}, 75).find("7.5"), std::string::npos);
   if (kernel_images().empty()) {

@@ -45,8 +45,8 @@ class CudnnTest : public testing::Test {
   HostStream stream_;
 };
 
-SdpaProblem problem_of(std::int64_t queries, std::int64_t keys, bool causal, DType type) {
-  SdpaProblem problem;
+ops::AttentionProblem problem_of(std::int64_t queries, std::int64_t keys, bool causal, DType type) {
+  ops::AttentionProblem problem;
   problem.batch = 2;
   problem.heads = problem.kv_heads = 3;
   problem.queries = queries;
@@ -58,7 +58,7 @@ SdpaProblem problem_of(std::int64_t queries, std::int64_t keys, bool causal, DTy
   return problem;
 }
 
-constexpr bool seen(const SdpaProblem& problem, std::int64_t query, std::int64_t key) {
+constexpr bool seen(const ops::AttentionProblem& problem, std::int64_t query, std::int64_t key) {
   return !problem.causal || key <= query + problem.keys - problem.queries;
 }
 
@@ -66,7 +66,7 @@ constexpr bool seen(const SdpaProblem& problem, std::int64_t query, std::int64_t
 struct Operand {
   std::vector<std::uint16_t>* data;
   std::int64_t first;
-  SdpaStrides strides;
+  ops::AttentionStrides strides;
   DType type;
 
   [[nodiscard]] double at(std::int64_t b, std::int64_t h, std::int64_t n, std::int64_t d) const {
@@ -80,12 +80,13 @@ struct Operand {
 };
 
 /// Runs the problem on drawn numbers; the largest difference to the definition of attention.
-double largest_difference(Cudnn& cudnn, SdpaProblem problem, Stream& stream, bool packed) {
+double largest_difference(Cudnn& cudnn, ops::AttentionProblem problem, Stream& stream,
+                          bool packed) {
   const std::int64_t row = problem.heads * problem.head_dim;
   const auto separate = [&](std::int64_t heads, std::int64_t length) {
-    return SdpaStrides{.batch = heads * length * problem.head_dim,
-                       .row = problem.head_dim,
-                       .head = length * problem.head_dim};
+    return ops::AttentionStrides{.batch = heads * length * problem.head_dim,
+                                 .row = problem.head_dim,
+                                 .head = length * problem.head_dim};
   };
   if (packed) {
     problem.q = {.batch = problem.queries * 3 * row, .row = 3 * row, .head = problem.head_dim};
@@ -108,7 +109,7 @@ double largest_difference(Cudnn& cudnn, SdpaProblem problem, Stream& stream, boo
   }
   std::vector<std::uint16_t> output(static_cast<std::size_t>(problem.batch * problem.queries * row),
                                     0x7fc0);  // NaN
-  const auto operand = [&](std::size_t which, const SdpaStrides& strides) {
+  const auto operand = [&](std::size_t which, const ops::AttentionStrides& strides) {
     return packed ? Operand{inputs.data(), static_cast<std::int64_t>(which) * row, strides,
                             problem.type}
                   : Operand{&inputs[which], 0, strides, problem.type};
@@ -162,14 +163,14 @@ TEST_F(CudnnTest, TheGraphIsAttention) {
             kRounding);
   EXPECT_LT(largest_difference(*cudnn, problem_of(4, 7, true, DType::kF16), stream_, false),
             kRounding);
-  SdpaProblem grouped = problem_of(4, 7, false, DType::kF16);
+  ops::AttentionProblem grouped = problem_of(4, 7, false, DType::kF16);
   grouped.heads = 6;
   EXPECT_LT(largest_difference(*cudnn, grouped, stream_, false), kRounding);
 }
 
 TEST_F(CudnnTest, TakesTheFirstEngineThatMakesAPlan) {
   const std::unique_ptr<Cudnn> cudnn = open_cudnn(device_);
-  const SdpaProblem problem = problem_of(4, 4, false, DType::kF16);
+  const ops::AttentionProblem problem = problem_of(4, 4, false, DType::kF16);
   EXPECT_EQ(cudnn->prepare(problem)->workspace_bytes(), 4096U);
   setenv("FAKE_CUDNN_REFUSALS", "1", 1);
   EXPECT_EQ(cudnn->prepare(problem)->workspace_bytes(), 8192U);
@@ -181,7 +182,7 @@ TEST_F(CudnnTest, TakesTheFirstEngineThatMakesAPlan) {
   } catch (const Error& error) {
     const std::string message = error.what();
     EXPECT_EQ(message,
-              "cuDNN has no engine for f16 attention [2,3,4,8] (3 proposed): this engine refuses");
+              "cuDNN has no engine for attention (2,3,4,8) f16 (3 proposed): this engine refuses");
   }
 }
 

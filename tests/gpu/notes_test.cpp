@@ -44,17 +44,17 @@ TEST(Notes, TellOfEachKindOfProductOnce) {
   Notes notes;
   EXPECT_EQ(notes.take(), "");
   GemmProblem problem{.m = 196, .n = 20, .k = 64};
-  notes.add(problem, device(9));
+  notes.add(problem, can_run(problem, device(9)).why, device(9));
   const std::string note = notes.take();
   EXPECT_NE(note.find("cuBLASLt computes gemm (196, 20)"), std::string::npos) << note;
   EXPECT_NE(note.find("multiples of 16"), std::string::npos) << note;
   problem.m = 392;
-  notes.add(problem, device(9));
+  notes.add(problem, can_run(problem, device(9)).why, device(9));
   EXPECT_EQ(notes.take(), "");
   problem.n = 24;
-  notes.add(problem, device(9));
+  notes.add(problem, can_run(problem, device(9)).why, device(9));
   problem.epilogue = GemmEpilogue::kGelu;
-  notes.add(problem, device(9));
+  notes.add(problem, can_run(problem, device(9)).why, device(9));
   const std::string more = notes.take();
   EXPECT_NE(more.find("; cuBLASLt computes gemm (392, 24) = gelu"), std::string::npos) << more;
 }
@@ -81,14 +81,9 @@ TEST(Notes, TellOfALevelThatMissedItsGate) {
   KernelCache kernels(idle);
   Notes notes;
   CublasGemm cublas(idle, notes);
-  GpuExecutor executor({idle, kernels, cublas, notes, missed}, &stream, {}, nullptr);
-  const ops::AttentionProblem problem{.images = 1,
-                                      .tokens = 196,
-                                      .heads = 2,
-                                      .head_dim = 64,
-                                      .scale = 0.125,
-                                      .type = DType::kBF16,
-                                      .output = DType::kBF16};
+  Planner planner(idle.info(), missed);
+  GpuExecutor executor({idle, kernels, planner, cublas, notes}, &stream, {}, nullptr);
+  const ops::AttentionProblem problem = ops::packed_attention(1, 196, 2, 64, 0.125, DType::kBF16);
   std::vector<double> memory(196 * 3 * 128);
   const TensorView qkv{memory.data(), DType::kBF16, {196, 3 * 128}};
   const TensorView output{memory.data(), DType::kBF16, {196, 128}};
@@ -102,8 +97,8 @@ TEST(Notes, TellOfALevelThatMissedItsGate) {
 // There every product is cuBLASLt's, as the documents say.
 TEST(Notes, AreNoNewsOnGpusWithoutKernelsForProducts) {
   Notes notes;
-  notes.add({.m = 196, .n = 20, .k = 64}, device(8));
-  notes.add({.m = 196, .n = 768, .k = 768}, device(8));
+  notes.add({.m = 196, .n = 20, .k = 64}, "why", device(8));
+  notes.add({.m = 196, .n = 768, .k = 768}, "why", device(8));
   EXPECT_EQ(notes.take(), "");
 }
 

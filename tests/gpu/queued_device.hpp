@@ -118,7 +118,7 @@ class QueuedDevice final : public BareDevice {
   explicit QueuedDevice(Ledger& ledger) : ledger_(ledger) {}
 
   [[nodiscard]] const DeviceInfo& info() const override { return info_; }
-  [[nodiscard]] std::shared_ptr<void> hold_context() override {
+  [[nodiscard]] ContextGuard hold_context() override {
     ++ledger_.holds;
     Ledger* const ledger = &ledger_;
     return {static_cast<void*>(nullptr), [ledger](void*) { --ledger->holds; }};

@@ -105,7 +105,8 @@ std::set<KernelId> in_attention_plans(std::initializer_list<int> archs) {
     for (std::int64_t head_dim = 32; head_dim <= 128; head_dim += 8) {
       for (const std::int64_t tokens : {196, 256, 4096}) {
         for (const DType type : {DType::kBF16, DType::kF16}) {
-          const AttentionProblem problem = packed_attention(4, tokens, 12, head_dim, 0.1, type);
+          const ops::AttentionProblem problem =
+              ops::packed_attention(4, tokens, 12, head_dim, 0.1, type);
           for (const AttentionPlan& plan : attention_plans(problem, variants_device(arch))) {
             found.insert(kernel_of(plan, type));
           }
@@ -133,10 +134,14 @@ std::set<KernelId> in_other_launches(int arch) {
   for (const std::int64_t images : {1, 1024}) {
     for (const std::int64_t hidden : {768, 1536}) {
       for (const std::int64_t mlp : {3072, 144}) {
-        for (const Launch& launch : pool_launches(
-                 device,
-                 {.images = images, .tokens = 196, .heads = 12, .hidden = hidden, .mlp = mlp},
-                 {})) {
+        for (const Launch& launch : pool_launches(device,
+                                                  {.images = images,
+                                                   .tokens = 196,
+                                                   .heads = 12,
+                                                   .hidden = hidden,
+                                                   .mlp = mlp,
+                                                   .input = DType::kBF16},
+                                                  {})) {
           found.insert(launch.kernel);
         }
       }

@@ -9,6 +9,7 @@
 
 #include "fovea/error.hpp"
 #include "gpu/gpu_weights.hpp"
+#include "gpu/launch/gemm.hpp"
 #include "gpu/launch/pixels.hpp"
 #include "gpu/launch/pool.hpp"
 

@@ -26,11 +26,12 @@ class AttentionPeersTest : public testing::Test {
     unsetenv("FOVEA_CUBLASLT");
   }
 
-  static gpu::AttentionProblem problem(std::int64_t queries, std::int64_t keys, bool causal) {
-    gpu::AttentionProblem problem;
+  static ops::AttentionProblem problem(std::int64_t queries, std::int64_t keys, bool causal) {
+    ops::AttentionProblem problem;
     problem.batch = 2;
     problem.heads = 3;
     problem.queries = queries;
+    problem.type = DType::kBF16;
     problem.keys = keys;
     problem.head_dim = 64;
     problem.scale = 0.125;

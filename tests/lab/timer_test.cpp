@@ -64,15 +64,15 @@ class CapturingDevice final : public gpu::BareDevice {
 TEST(Graphs, ThatAPeerRefusesAreTold) {
   CapturingDevice device;
   Contender contender{"a peer", 1, [](int, gpu::Stream&) {}};
-  EXPECT_EQ(reason_without_graph(device, contender), "");
+  EXPECT_TRUE(runs_in_graph(device, contender));
   EXPECT_EQ(device.open, 0);
 
   device.spoilt = true;
-  EXPECT_NE(reason_without_graph(device, contender).find("spoilt"), std::string::npos);
+  EXPECT_NE(runs_in_graph(device, contender).why.find("spoilt"), std::string::npos);
   EXPECT_EQ(device.open, 0);
 
   contender.enqueue = [](int, gpu::Stream&) { throw Error("not within a graph"); };
-  EXPECT_EQ(reason_without_graph(device, contender), "not within a graph");
+  EXPECT_EQ(runs_in_graph(device, contender).why, "not within a graph");
   EXPECT_EQ(device.open, 0) << "a capture was left open";
 }
 

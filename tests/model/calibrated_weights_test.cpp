@@ -43,11 +43,8 @@ class KeepingBackend final : public ops::Backend {
   [[nodiscard]] ops::TensorTypes types() const override {
     return {.normed = DType::kI8, .inner = DType::kI8, .row_scales = true};
   }
-  [[nodiscard]] std::string can_run(const ops::PatchEmbedProblem&) const override { return ""; }
-  [[nodiscard]] std::string can_run(const ops::LayerNormProblem&) const override { return ""; }
-  [[nodiscard]] std::string can_run(const ops::LinearProblem&) const override { return ""; }
-  [[nodiscard]] std::string can_run(const ops::AttentionProblem&) const override { return ""; }
-  [[nodiscard]] std::string can_run(const ops::PoolProblem&) const override { return ""; }
+  [[nodiscard]] Support can_run(const ops::LinearProblem&) const override { return {}; }
+  [[nodiscard]] Support can_run(const ops::PoolProblem&) const override { return {}; }
 
   [[nodiscard]] PreparedPtr prepare(const ops::PatchEmbedWeights&) override { return nothing(); }
   [[nodiscard]] PreparedPtr prepare(const ops::PoolWeights&) override { return nothing(); }
@@ -73,8 +70,12 @@ class KeepingBackend final : public ops::Backend {
   }
   void run(const ops::Batch&,
            const std::function<void(ops::Executor&, const ops::Slice&)>&) override {}
-  [[nodiscard]] std::vector<ops::OperatorTime> profile() const override { return {}; }
+  [[nodiscard]] std::int64_t preferred_batch() const override { return 1; }
+  [[nodiscard]] std::string take_note() override { return {}; }
+  [[nodiscard]] HostBuffer allocate_input(std::size_t bytes) override { return HostBuffer(bytes); }
+  [[nodiscard]] ops::Profile profile() const override { return {}; }
   void reset_profile() override {}
+  [[nodiscard]] double device_seconds() const override { return 0; }
 
   std::vector<Norm> norms;      // the one behind the layers, then two a layer
   std::vector<Linear> linears;  // qkv, out, fc1, fc2 of each layer

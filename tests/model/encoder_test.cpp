@@ -3,13 +3,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fstream>
 #include <memory>
 #include <random>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "backends.hpp"
+#include "cpu/cpu_backend.hpp"
 #include "files.hpp"
+#include "fovea/encoder.hpp"
 #include "fovea/model.hpp"
 #include "model/checkpoint.hpp"
 #include "ops/reference/reference_backend.hpp"
@@ -74,16 +78,50 @@ TEST_F(EncoderTest, RowsDoNotDependOnTheBatchTheThreadsOrEarlierCalls) {
 TEST_F(EncoderTest, NormsWithinLinearLayersGiveTheSame) {
   constexpr ops::LinearProblem kNormed{.rows = 1, .in = 8, .out = 8, .norm = true};
   auto within = ops::reference::make_backend();
-  EXPECT_EQ(within->can_run(kNormed), "");
+  EXPECT_TRUE(within->can_run(kNormed));
   quantize::Observations observations;
   auto apart = quantize::observe(ops::reference::make_backend(), {}, observations);
-  EXPECT_NE(apart->can_run(kNormed), "");
+  EXPECT_FALSE(apart->can_run(kNormed));
   Encoder one(*checkpoint_, std::move(within));
   Encoder other(*checkpoint_, std::move(apart));
   const auto embeddings = encode(one, 0, 1);
   const auto expected = encode(other, 0, 1);
   for (std::size_t i = 0; i < expected.size(); ++i) {
     ASSERT_NEAR(embeddings[i], expected[i], 1e-6F * std::abs(expected[i])) << i;
+  }
+}
+
+// Calibration and users see the backend through it.
+TEST_F(EncoderTest, ObservedBackendsSayWhatTheirsDoes) {
+  quantize::Observations observations;
+  const auto observed = quantize::observe(
+      cpu::make_cpu_backend({.precision = Precision::kFp32, .threads = 1, .note = "a note"}), {},
+      observations);
+  EXPECT_EQ(observed->take_note(), "a note");
+  EXPECT_EQ(observed->take_note(), "");
+  EXPECT_EQ(observed->preferred_batch(), 32);
+  EXPECT_EQ(observed->device_seconds(), 0.0);
+}
+
+// As jobs do, where rows would be NaN or have no direction.
+TEST_F(EncoderTest, EmbeddingsThatAreNotFiniteAreRefused) {
+  const auto folder = folder_.path() / "m";
+  const EncoderOptions options{.device = "cpu", .precision = Precision::kFp32, .threads = 1};
+  fovea::Encoder whole(folder.string(), options);
+  const Preprocessing& want = whole.preprocessing();
+  const std::vector<std::uint8_t> pixels(static_cast<std::size_t>(want.height * want.width * 3));
+  EXPECT_EQ(whole.embed_pixels(pixels).size(), width_);
+  std::fstream weights(folder / "model.safetensors",
+                       std::ios::in | std::ios::out | std::ios::binary);
+  weights.seekp(-64, std::ios::end);
+  weights << std::string(64, '\x7f');  // 3.4e38 each, which sums overflow with
+  weights.close();
+  fovea::Encoder broken(folder.string(), options);
+  try {
+    static_cast<void>(broken.embed_pixels(pixels));
+    FAIL() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(std::string(error.what()), "image 0: its embedding is not finite");
   }
 }
 
@@ -103,16 +141,15 @@ TEST_F(EncoderTest, ObservingEndsWhenAThreadFails) {
 TEST_F(EncoderTest, CountsItsTime) {
   const auto one = encoder(Precision::kFp32, 2);
   encode(*one, 0, 3);
-  std::vector<std::string> names;
-  for (const ops::OperatorTime& time : one->backend().profile()) {
-    names.push_back(time.name);
-    EXPECT_GT(time.seconds, 0);
+  using ops::Place;
+  for (const Place place : {Place::kPatchEmbed, Place::kLayerNorm, Place::kQkv, Place::kAttention,
+                            Place::kOut, Place::kFc1, Place::kFc2, Place::kPool}) {
+    EXPECT_GT(one->backend().profile()[place].calls, 0U) << to_string(place);
+    EXPECT_GT(one->backend().profile()[place].seconds, 0) << to_string(place);
   }
-  std::ranges::sort(names);
-  EXPECT_EQ(names, (std::vector<std::string>{"attention", "fc1", "fc2", "layer_norm", "out",
-                                             "patch_embed", "pool", "qkv"}));
+  EXPECT_EQ(one->backend().profile()[Place::kOther].calls, 0U);
   one->reset_profile();
-  EXPECT_TRUE(one->backend().profile().empty());
+  EXPECT_EQ(one->backend().profile()[Place::kQkv].calls, 0U);
 }
 
 TEST_F(EncoderTest, RefusesBuffersOfTheWrongSize) {

@@ -2,9 +2,9 @@
  * can call them on memory and streams of its own.
  *
  * On a GPU a call puts the work into the stream and returns at once: memory must stay valid until
- * the stream has completed the work. On the host a call returns when the result is complete.
- * Functions may be called from any thread. They fail, with the reason, when types, shapes, strides
- * or alignments are not supported. */
+ * the stream has completed the work. The stream may be in capture into a graph. On the host a call
+ * returns when the result is complete. Functions may be called from any thread. They fail, with the
+ * reason, when types, shapes, strides or alignments are not supported. */
 #ifndef FOVEA_C_OPERATORS_H
 #define FOVEA_C_OPERATORS_H
 
@@ -33,7 +33,8 @@ typedef struct fovea_place {
 
 typedef enum fovea_causal {
   FOVEA_CAUSAL_NONE = 0,
-  FOVEA_CAUSAL_FIRST = 1, /* query i sees keys 0 .. i: the first query and key meet */
+  FOVEA_CAUSAL_FIRST = 1, /* query i sees keys 0 .. i: the first query and key meet. Not for
+                             sequences of different lengths */
   FOVEA_CAUSAL_LAST = 2,  /* query i sees keys 0 .. i + keys - queries: the last ones meet */
 } fovea_causal;
 
@@ -62,7 +63,8 @@ typedef struct fovea_strides {
  * queries and keys are the largest lengths, and strides.batch is unused. Queries that see no key
  * get zeros. Types: bf16 and f16; on the host also f32. On a GPU head_dim is a multiple of 8 up to
  * 128, strides are multiples of 8, addresses are multiples of 16 bytes, and offsets are not
- * checked. */
+ * checked. Strides of q, k and v may be 0 (expanded tensors), which the level wgmma does not take.
+ */
 typedef struct fovea_attention_args {
   const void* q;
   const void* k;

@@ -205,14 +205,17 @@ class CudaDevice final : public Device {
 
   [[nodiscard]] const DeviceInfo& info() const override { return info_; }
 
-  [[nodiscard]] std::shared_ptr<void> hold_context() override {
+  [[nodiscard]] ContextGuard hold_context() override {
     // Destructors call this: what fails here fails in the next call as well, which says so.
     driver::Context before = nullptr;
-    if (api().context_get(&before) != driver::kSuccess || before == context_) {
+    if (api().context_get(&before) != driver::kSuccess) {
       return nullptr;
     }
     api().context_set(context_);
-    return {static_cast<void*>(before), [](void* context) {  // runs for null, too
+    int mode = driver::kCaptureModeRelaxed;
+    api().capture_mode(&mode);  // `mode` is then what it was
+    return {static_cast<void*>(before), [mode](void* context) mutable {  // runs for null, too
+              api().capture_mode(&mode);
               api().context_set(static_cast<driver::Context>(context));
             }};
   }
@@ -354,12 +357,12 @@ class CudaDevice final : public Device {
     constexpr std::array<std::uint32_t, 5> kUnitStrides{1, 1, 1, 1, 1};
     enter();
     TensorMap map;
-    const driver::Result result = api().tensor_map_encode(
-        &map, tensor_type(desc.type), static_cast<std::uint32_t>(desc.rank),
-        // The driver takes the address as a pointer.
-        reinterpret_cast<void*>(desc.address), desc.dims.data(), desc.strides.data(),  // NOLINT
-        desc.box.data(), kUnitStrides.data(), kInterleaveNone, static_cast<int>(desc.swizzle),
-        kPromote256, kFillZero);
+    const driver::Result result =
+        api().tensor_map_encode(&map, tensor_type(desc.type), static_cast<std::uint32_t>(desc.rank),
+                                // The driver takes the address as a pointer.
+                                pointer<void>(desc.address), desc.dims.data(), desc.strides.data(),
+                                desc.box.data(), kUnitStrides.data(), kInterleaveNone,
+                                static_cast<int>(desc.swizzle), kPromote256, kFillZero);
     if (result != driver::kSuccess) {
       check(result,
             fmt::format("encoding a tensor map at {:#x} of dims [{}], strides [{}], box [{}]",

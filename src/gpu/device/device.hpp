@@ -13,12 +13,13 @@
 #include <string_view>
 #include <utility>
 
+#include "core/address.hpp"
 #include "fovea/error.hpp"
 
 namespace fovea::gpu {
 
 /// An address in the device's memory.
-using DevicePtr = std::uint64_t;
+using DevicePtr = Address;
 
 struct DeviceInfo {
   std::string name;          // "NVIDIA H200"
@@ -130,6 +131,9 @@ class Graph {
   virtual void launch(Stream& stream) = 0;
 };
 
+/// Holds a device's context on the thread that made it, and ends on that thread.
+using ContextGuard = std::shared_ptr<void>;
+
 /// Any thread may call. Most calls make the device's context current on the calling thread and
 /// leave it so; `hold_context` is for those who work on the threads of a caller with CUDA code of
 /// its own.
@@ -144,8 +148,9 @@ class Device {
 
   /// The device's context is the calling thread's as long as the result lives; then that is again
   /// the one that it was, even when the device has gone before. For vendor libraries too, which
-  /// work in the current context.
-  [[nodiscard]] virtual std::shared_ptr<void> hold_context() { return nullptr; }
+  /// work in the current context. Meanwhile the thread may allocate, load and wait although another
+  /// stream is being captured, which those who capture by default refuse.
+  [[nodiscard]] virtual ContextGuard hold_context() { return nullptr; }
 
   /// At least 256-byte aligned. Throws OutOfMemory when there is no room.
   [[nodiscard]] virtual DevicePtr allocate(std::size_t bytes) = 0;

@@ -52,6 +52,7 @@ enum class FunctionAttribute : int {
 
 constexpr unsigned kStreamNonBlocking = 1;
 constexpr unsigned kEventBlockingSync = 1;  // threads that wait for it sleep
+constexpr int kCaptureModeGlobal = 0;
 constexpr int kCaptureModeRelaxed = 2;
 
 constexpr int kLaunchAttributeClusterDimension = 4;
@@ -112,6 +113,7 @@ struct LaunchConfig {
   FOVEA_DRIVER(stream_wait, cuStreamWaitEvent, (StreamHandle, EventHandle, unsigned))           \
   FOVEA_DRIVER(capture_begin, cuStreamBeginCapture_v2, (StreamHandle, int))                     \
   FOVEA_DRIVER(capture_end, cuStreamEndCapture, (StreamHandle, GraphHandle*))                   \
+  FOVEA_DRIVER(capture_mode, cuThreadExchangeStreamCaptureMode, (int*))                         \
   FOVEA_DRIVER(graph_instantiate, cuGraphInstantiateWithFlags,                                  \
                (GraphExec*, GraphHandle, unsigned long long))                                   \
   FOVEA_DRIVER(graph_launch, cuGraphLaunch, (GraphExec, StreamHandle))                          \

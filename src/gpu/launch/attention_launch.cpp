@@ -17,6 +17,9 @@ using attention::kOutputRows;
 using attention::kTileRows;
 using attention::OnlineTuning;
 using attention::SinglePassTuning;
+using ops::AttentionOperands;
+using ops::AttentionProblem;
+using ops::AttentionStrides;
 
 /// The map of columns `span` wide of a tensor (head_dim, rows, heads, images). Columns beyond the
 /// head are read as zeros and not written.
@@ -148,7 +151,7 @@ Launch online_launch(Device& device, const AttentionProblem& problem,
 Launch portable_launch(const AttentionProblem& problem, const AttentionOperands& operands,
                        const DeviceInfo& device, int rows, int threads, std::size_t shared_bytes) {
   const auto operand = [](DevicePtr address, const AttentionStrides& strides) {
-    return attention::PortableOperand{.data = std::bit_cast<std::uint8_t*>(address),
+    return attention::PortableOperand{.data = pointer<std::uint8_t>(address),
                                       .batch = strides.batch,
                                       .row = strides.row,
                                       .head = strides.head};
@@ -159,8 +162,8 @@ Launch portable_launch(const AttentionProblem& problem, const AttentionOperands&
   params.v = operand(operands.v, problem.v);
   params.o = operand(operands.o, problem.o);
   if (problem.varlen) {
-    params.cu_seqlens_q = std::bit_cast<const std::int32_t*>(operands.cu_seqlens_q);
-    params.cu_seqlens_k = std::bit_cast<const std::int32_t*>(operands.cu_seqlens_k);
+    params.cu_seqlens_q = pointer<const std::int32_t>(operands.cu_seqlens_q);
+    params.cu_seqlens_k = pointer<const std::int32_t>(operands.cu_seqlens_k);
   }
   params.scale_log2 = scale_log2(problem);
   params.tiles = static_cast<std::int32_t>(divide_up(problem.queries, rows));
@@ -181,30 +184,6 @@ Launch portable_launch(const AttentionProblem& problem, const AttentionOperands&
 }
 
 }  // namespace
-
-AttentionProblem packed_attention(std::int64_t images, std::int64_t tokens, std::int64_t heads,
-                                  std::int64_t head_dim, double scale, DType type) {
-  const std::int64_t width = heads * head_dim;
-  const AttentionStrides packed{.batch = tokens * 3 * width, .row = 3 * width, .head = head_dim};
-  return {.batch = images,
-          .heads = heads,
-          .queries = tokens,
-          .keys = tokens,
-          .head_dim = head_dim,
-          .scale = scale,
-          .type = type,
-          .q = packed,
-          .k = packed,
-          .v = packed,
-          .o = {.batch = tokens * width, .row = width, .head = head_dim}};
-}
-
-AttentionOperands packed_operands(const AttentionProblem& problem, DevicePtr qkv,
-                                  DevicePtr output) {
-  const auto width = static_cast<DevicePtr>(problem.heads * problem.head_dim) *
-                     static_cast<DevicePtr>(size_of(problem.type));
-  return {.q = qkv, .k = qkv + width, .v = qkv + 2 * width, .o = output};
-}
 
 Launch attention_launch(Device& device, const AttentionProblem& problem,
                         const AttentionOperands& operands, const AttentionPlan& plan) {

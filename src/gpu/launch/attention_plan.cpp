@@ -21,6 +21,7 @@ using attention::kTileRows;
 using attention::MmaTuning;
 using attention::OnlineTuning;
 using attention::SinglePassTuning;
+using ops::AttentionProblem;
 
 constexpr std::array<std::string_view, 4> kLevelNames = {"scalar", "wmma", "mma", "wgmma"};
 
@@ -157,15 +158,25 @@ std::vector<AttentionPlan> online_plans(const AttentionProblem& problem, const D
   return plans;
 }
 
-std::string why_not_wgmma(const AttentionProblem& problem, const DeviceInfo& device) {
+Support runs_by_wgmma(const AttentionProblem& problem, const DeviceInfo& device) {
   if (device.arch() != 90) {
-    return fmt::format("wgmma needs compute capability 9.0, {} has {}.{}", device.name,
-                       device.compute_major, device.compute_minor);
+    return {fmt::format("wgmma needs compute capability 9.0, {} has {}.{}", device.name,
+                        device.compute_major, device.compute_minor)};
+  }
+  const auto expanded = [&](const ops::AttentionStrides& strides, std::int64_t heads,
+                            std::int64_t rows) {
+    return (strides.row == 0 && rows > 1) || (strides.head == 0 && heads > 1) ||
+           (strides.batch == 0 && problem.batch > 1 && !problem.varlen);
+  };
+  if (expanded(problem.q, problem.heads, problem.queries) ||
+      expanded(problem.k, problem.key_heads(), problem.keys) ||
+      expanded(problem.v, problem.key_heads(), problem.keys)) {
+    return {"wgmma reads through tensor maps, of which none is known to take a stride of 0"};
   }
   if (problem.varlen) {
-    return "wgmma stores whole tiles and would write over the next sequence of a varlen problem";
+    return {"wgmma stores whole tiles and would write over the next sequence of a varlen problem"};
   }
-  return "";
+  return {};
 }
 
 const MissedGate* find_missed(std::span<const MissedGate> missed, const DeviceInfo& device,
@@ -178,79 +189,61 @@ const MissedGate* find_missed(std::span<const MissedGate> missed, const DeviceIn
 
 }  // namespace
 
-std::string to_string(const AttentionProblem& problem) {
-  std::string text = fmt::format("attention ({},{}", problem.batch, problem.heads);
-  if (problem.key_heads() != problem.heads) {
-    text += fmt::format("/{}", problem.key_heads());
-  }
-  text += fmt::format(",{}", problem.queries);
-  if (problem.keys != problem.queries) {
-    text += fmt::format("x{}", problem.keys);
-  }
-  return text + fmt::format(",{}){}{} {}", problem.head_dim, problem.causal ? " causal" : "",
-                            problem.varlen ? " varlen" : "", to_string(problem.type));
-}
-
-std::string can_run(const AttentionProblem& problem, const DeviceInfo& device,
-                    AttentionLevel level) {
-  if (std::string reason = can_run(problem, device); !reason.empty()) {
-    return reason;
+Support can_run(const AttentionProblem& problem, const DeviceInfo& device, AttentionLevel level) {
+  if (Support support = can_run(problem, device); !support) {
+    return support;
   }
   switch (level) {
     case AttentionLevel::kWgmma:
-      return why_not_wgmma(problem, device);
+      return runs_by_wgmma(problem, device);
     case AttentionLevel::kMma:
-      return "";
+      return {};
     case AttentionLevel::kWmma:
     case AttentionLevel::kScalar:
       break;
   }
   if (!has_reference_levels(device)) {
-    return fmt::format(
-        "the reference levels are built for compute capabilities 8 and 9; {} has {}.{}",
-        device.name, device.compute_major, device.compute_minor);
+    return {
+        fmt::format("the reference levels are built for compute capabilities 8 and 9; {} has {}.{}",
+                    device.name, device.compute_major, device.compute_minor)};
   }
-  return "";
+  return {};
 }
 
-std::string can_run(const AttentionProblem& problem, const DeviceInfo& device) {
-  if (problem.batch < 1 || problem.heads < 1 || problem.queries < 1 || problem.keys < 1) {
-    return fmt::format("{} is empty", to_string(problem));
-  }
-  if (problem.kv_heads < 0 || problem.heads % problem.key_heads() != 0) {
-    return fmt::format("{}: the heads of queries are no multiple of the {} of keys",
-                       to_string(problem), problem.kv_heads);
+Support can_run(const AttentionProblem& problem, const DeviceInfo& device) {
+  const auto no = [&](std::string_view why) {
+    return Support{fmt::format("{}: {}", to_string(problem), why)};
+  };
+  if (const Support support = valid(problem); !support) {
+    return no(support.why);
   }
   if (problem.type != DType::kBF16 && problem.type != DType::kF16) {
-    return fmt::format("{}: queries, keys and values are bf16 or f16", to_string(problem));
+    return no("queries, keys and values are bf16 or f16");
   }
-  if (problem.head_dim < 8 || problem.head_dim > 128 || problem.head_dim % 8 != 0) {
-    return fmt::format("{}: head dimensions are multiples of 8 up to 128", to_string(problem));
-  }
-  if (!(problem.scale > 0.0)) {
-    return fmt::format("{}: the scale {} is not positive", to_string(problem), problem.scale);
+  if (problem.head_dim > 128 || problem.head_dim % 8 != 0) {
+    return no("head dimensions are multiples of 8 up to 128");
   }
   if (problem.causal && !problem.varlen && problem.queries > problem.keys) {
-    return fmt::format("{}: the first queries of a causal problem would see no key",
-                       to_string(problem));
+    return no("the first queries of a causal problem would see no key");
   }
-  for (const AttentionStrides* const strides : {&problem.q, &problem.k, &problem.v, &problem.o}) {
+  for (const ops::AttentionStrides* const strides :
+       {&problem.q, &problem.k, &problem.v, &problem.o}) {
     if (strides->batch % 8 != 0 || strides->row % 8 != 0 || strides->head % 8 != 0) {
-      return fmt::format("{}: strides are multiples of 8 elements", to_string(problem));
+      return no("strides are multiples of 8 elements");
     }
   }
   // Kernels count heads, rows and items in 32 bits; grids have up to 65535 rows of blocks.
   constexpr std::int64_t kMost = std::int64_t{1} << 31;
   constexpr std::int64_t kMostRows = std::int64_t{65535} * kTileRows;
   if (problem.queries > kMostRows || problem.keys > kMostRows ||
-      problem.batch * problem.heads * divide_up(problem.queries, kTileRows) >= kMost) {
-    return fmt::format("{} is too large for one launch", to_string(problem));
+      problem.batch * problem.heads >= kMost / divide_up(problem.queries, kTileRows)) {
+    return no("it is too large for one launch");
   }
   if (device.arch() < 80) {
-    return fmt::format("{} has compute capability {}.{}; attention needs 8.0 or later", device.name,
-                       device.compute_major, device.compute_minor);
+    return {fmt::format("{} has compute capability {}.{}; attention needs 8.0 or later",
+                        device.name, device.compute_major, device.compute_minor)};
   }
-  return "";
+  return {};
 }
 
 std::string_view to_string(AttentionLevel level) {
@@ -327,11 +320,11 @@ std::string to_string(const AttentionPlan& plan) {
 std::vector<AttentionPlan> attention_plans(const AttentionProblem& problem,
                                            const DeviceInfo& device) {
   std::vector<AttentionPlan> plans;
-  if (!can_run(problem, device).empty()) {
+  if (!can_run(problem, device)) {
     return plans;
   }
   std::vector<AttentionPlan> mma = mma_plans(problem, device);
-  if (why_not_wgmma(problem, device).empty()) {
+  if (runs_by_wgmma(problem, device)) {
     for (std::size_t i = 0; i < kSinglePassVariants.size(); ++i) {
       if (fits(kSinglePassVariants.at(i).tuning, problem)) {
         plans.push_back({.design = AttentionDesign::kSinglePass, .kernel = static_cast<int>(i)});
@@ -370,16 +363,15 @@ AttentionChoice choose_attention(const AttentionProblem& problem, const DeviceIn
   if (!level.has_value()) {
     level = forced_attention_level();
   }
-  if (const std::string reason =
-          level.has_value() ? can_run(problem, device, *level) : can_run(problem, device);
-      !reason.empty()) {
-    throw Error(reason);
-  }
   const std::vector<AttentionPlan> plans = attention_plans(problem, device);
   const auto found = std::ranges::find_if(plans, [&](const AttentionPlan& plan) {
     return level.has_value() ? level_of(plan) == *level
                              : find_missed(missed, device, level_of(plan)) == nullptr;
   });
+  if (plans.empty() || (level.has_value() && found == plans.end())) {
+    throw Error(
+        (level.has_value() ? can_run(problem, device, *level) : can_run(problem, device)).why);
+  }
   AttentionChoice choice;
   choice.plan = found == plans.end() ? plans.front() : *found;
   const AttentionLevel best = level_of(plans.front());

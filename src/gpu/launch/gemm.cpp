@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -45,8 +46,10 @@ std::int64_t k_blocks(const GemmProblem& problem) {
   return divide_up(k_bytes(problem), gemm::kBlockBytes);
 }
 
-tile::Input input_of(const GemmProblem& problem) {
+std::optional<tile::Input> input_of(const GemmProblem& problem) {
   switch (problem.a) {
+    case DType::kBF16:
+      return tile::Input::kBF16;
     case DType::kU8:
       return tile::Input::kU8S8;
     case DType::kI8:
@@ -54,7 +57,7 @@ tile::Input input_of(const GemmProblem& problem) {
     case DType::kE4M3:
       return tile::Input::kE4M3;
     default:
-      return tile::Input::kBF16;
+      return std::nullopt;
   }
 }
 
@@ -210,7 +213,75 @@ void check_operands(const GemmProblem& problem, const GemmOperands& operands) {
   }
 }
 
+/// Whether any kernel could run it, whatever the device.
+Support valid(const GemmProblem& problem) {
+  if (problem.m < 1 || problem.n < 1 || problem.k < 1) {
+    return {
+        fmt::format("sizes must be positive, not {} x {} x {}", problem.m, problem.n, problem.k)};
+  }
+  if (problem.b != weight_type(problem.a)) {
+    return {fmt::format("B must be of A's type, or i8 when A is u8, not {} x {}",
+                        to_string(problem.a), to_string(problem.b))};
+  }
+  if (problem.n % 16 != 0 || problem.k % 16 != 0) {
+    return {fmt::format("N and K must be multiples of 16, not {} and {}", problem.n, problem.k)};
+  }
+  if (size_of(problem.a) == 1 && problem.a != DType::kE4M3) {
+    // Sums of products of the largest values must fit 32 bits.
+    const std::int64_t largest = (problem.a == DType::kU8 ? 255 : 128) * std::int64_t{128};
+    if (problem.k > INT32_MAX / largest) {
+      return {fmt::format("K = {} is too long for sums of {} products in 32 bits; at most {}",
+                          problem.k, to_string(problem.a), INT32_MAX / largest)};
+    }
+  }
+  if (problem.m > INT32_MAX - 128) {
+    return {fmt::format("too many rows: {}", problem.m)};
+  }
+  if (problem.epilogue == GemmEpilogue::kPosition && problem.tokens < 1) {
+    return {"a position table without rows"};
+  }
+  return {};
+}
+
 }  // namespace
+
+DType weight_type(DType input) {
+  return input == DType::kU8 ? DType::kI8 : input;
+}
+
+GemmProblem gemm_problem(const ops::LinearProblem& problem) {
+  GemmEpilogue epilogue = GemmEpilogue::kBias;
+  switch (problem.epilogue) {
+    case ops::Epilogue::kNone:
+      break;
+    case ops::Epilogue::kGeluTanh:
+      epilogue = GemmEpilogue::kGelu;
+      break;
+    case ops::Epilogue::kResidual:
+      epilogue = GemmEpilogue::kResidual;
+      break;
+  }
+  return {.m = problem.rows,
+          .n = problem.out,
+          .k = problem.in,
+          .a = problem.input,
+          .b = weight_type(problem.input),
+          .output = problem.output,
+          .epilogue = epilogue,
+          .row_scale = problem.row_scales,
+          .row_norm = problem.norm};
+}
+
+GemmProblem gemm_problem(const ops::PatchEmbedProblem& problem) {
+  return {.m = problem.rows(),
+          .n = problem.hidden,
+          .k = problem.patch_elements,
+          .a = problem.input,
+          .b = weight_type(problem.input),
+          .output = problem.output,
+          .epilogue = GemmEpilogue::kPosition,
+          .tokens = problem.tokens};
+}
 
 std::size_t GemmPlan::shared_bytes() const {
   const int tables = 2 * consumers;
@@ -243,9 +314,10 @@ int GemmPlan::threads() const {
 }
 
 std::string to_string(const GemmPlan& plan) {
-  return fmt::format("{} {}x{}, {} consumers, {} stages, {} columns a store, {} CTAs",
-                     name_of(plan.design), plan.rows(), plan.columns, plan.consumers, plan.stages,
-                     plan.vector, plan.grid);
+  return fmt::format("{} {}x{}{}, {} consumers, {} stages, {} columns a store, {} CTAs",
+                     name_of(plan.design), plan.rows(), plan.columns,
+                     plan.k_blocks > 0 ? fmt::format(", {} K blocks", plan.k_blocks) : "",
+                     plan.consumers, plan.stages, plan.vector, plan.grid);
 }
 
 std::string_view to_string(GemmEpilogue epilogue) {
@@ -268,37 +340,6 @@ std::string to_string(const GemmProblem& problem) {
                      problem.row_scale ? ", row scales" : "",
                      problem.row_norm ? ", rows normalised" : "", problem.k,
                      to_string(problem.output));
-}
-
-std::string can_run(const GemmProblem& problem, const DeviceInfo& device) {
-  if (problem.m < 1 || problem.n < 1 || problem.k < 1) {
-    return fmt::format("sizes must be positive, not {} x {} x {}", problem.m, problem.n, problem.k);
-  }
-  if (problem.b != (problem.a == DType::kU8 ? DType::kI8 : problem.a)) {
-    return fmt::format("B must be of A's type, or i8 when A is u8, not {} x {}",
-                       to_string(problem.a), to_string(problem.b));
-  }
-  if (problem.n % 16 != 0 || problem.k % 16 != 0) {
-    return fmt::format("N and K must be multiples of 16, not {} and {}", problem.n, problem.k);
-  }
-  if (size_of(problem.a) == 1 && problem.a != DType::kE4M3) {
-    // Sums of products of the largest values must fit 32 bits.
-    const std::int64_t largest = (problem.a == DType::kU8 ? 255 : 128) * std::int64_t{128};
-    if (problem.k > INT32_MAX / largest) {
-      return fmt::format("K = {} is too long for sums of {} products in 32 bits; at most {}",
-                         problem.k, to_string(problem.a), INT32_MAX / largest);
-    }
-  }
-  if (problem.m > INT32_MAX - 128) {
-    return fmt::format("too many rows: {}", problem.m);
-  }
-  if (problem.epilogue == GemmEpilogue::kPosition && problem.tokens < 1) {
-    return "a position table without rows";
-  }
-  if (gemm_plans(problem, device).empty()) {
-    return fmt::format("no kernel for {} on sm_{}", to_string(problem), device.arch());
-  }
-  return {};
 }
 
 std::vector<GemmPlan> gemm_plans(const GemmProblem& problem, const DeviceInfo& device) {
@@ -326,6 +367,23 @@ std::vector<GemmPlan> gemm_plans(const GemmProblem& problem, const DeviceInfo& d
     plans.push_back(one.plan);
   }
   return plans;
+}
+
+GemmChoice choose_gemm(const GemmProblem& problem, const DeviceInfo& device) {
+  if (Support support = valid(problem); !support) {
+    return {.plan = {}, .support = std::move(support)};
+  }
+  const std::vector<GemmPlan> plans = gemm_plans(problem, device);
+  if (plans.empty()) {
+    return {
+        .plan = {},
+        .support = {fmt::format("no kernel for {} on sm_{}", to_string(problem), device.arch())}};
+  }
+  return {.plan = plans.front(), .support = {}};
+}
+
+Support can_run(const GemmProblem& problem, const DeviceInfo& device) {
+  return choose_gemm(problem, device).support;
 }
 
 Launch gemm_launch(Device& device, const GemmProblem& problem, const GemmOperands& operands,
@@ -406,10 +464,11 @@ Launch gemm_launch(Device& device, const GemmProblem& problem, const GemmOperand
 }
 
 Launch gemm_launch(Device& device, const GemmProblem& problem, const GemmOperands& operands) {
-  if (const std::string reason = can_run(problem, device.info()); !reason.empty()) {
-    fail("{}", reason);
+  const GemmChoice choice = choose_gemm(problem, device.info());
+  if (!choice.support) {
+    fail("{}", choice.support.why);
   }
-  return gemm_launch(device, problem, operands, gemm_plans(problem, device.info()).front());
+  return gemm_launch(device, problem, operands, choice.plan);
 }
 
 }  // namespace fovea::gpu

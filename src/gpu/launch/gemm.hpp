@@ -1,6 +1,7 @@
 // GEMM on a GPU: output = epilogue(A B^T), the problem, the plan and the launch.
 #pragma once
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -10,6 +11,8 @@
 #include "gpu/device/device.hpp"
 #include "gpu/launch/launch.hpp"
 #include "kernels/gemm/gemm_params.hpp"
+#include "ops/linear.hpp"
+#include "ops/patch_embed.hpp"
 
 namespace fovea::gpu {
 
@@ -33,7 +36,16 @@ struct GemmProblem {
   bool row_scale = false;   // A has a scale a row
   bool row_norm = false;    // rows of A are normalised: x stands for x * scale + shift
   std::int64_t tokens = 0;  // rows of the position table
+
+  friend auto operator<=>(const GemmProblem&, const GemmProblem&) = default;
 };
+
+/// What weights are for inputs of a type: i8 for i8 and u8, otherwise the same.
+[[nodiscard]] DType weight_type(DType input);
+/// The product of a linear layer.
+[[nodiscard]] GemmProblem gemm_problem(const ops::LinearProblem& problem);
+/// The product of a patch embedding, of pixels as the problem's input says.
+[[nodiscard]] GemmProblem gemm_problem(const ops::PatchEmbedProblem& problem);
 
 /// Aligned to 16 bytes, but for those a row.
 struct GemmOperands {
@@ -53,9 +65,6 @@ struct GemmOperands {
 [[nodiscard]] std::string_view to_string(GemmEpilogue epilogue);
 [[nodiscard]] std::string to_string(const GemmProblem& problem);
 
-/// Why no kernel of this program runs the problem on this device; empty when one does.
-[[nodiscard]] std::string can_run(const GemmProblem& problem, const DeviceInfo& device);
-
 using GemmDesign = gemm::Design;
 
 /// Which kernel runs a problem, and on what grid.
@@ -74,6 +83,8 @@ struct GemmPlan {
   [[nodiscard]] int cluster() const;  // CTAs
   [[nodiscard]] int threads() const;
   [[nodiscard]] std::size_t shared_bytes() const;
+
+  friend bool operator==(const GemmPlan&, const GemmPlan&) = default;
 };
 
 [[nodiscard]] std::string to_string(const GemmPlan& plan);
@@ -82,14 +93,22 @@ struct GemmPlan {
 [[nodiscard]] std::vector<GemmPlan> gemm_plans(const GemmProblem& problem,
                                                const DeviceInfo& device);
 
+/// The plan that should be fastest, or why there is none.
+struct GemmChoice {
+  GemmPlan plan;
+  Support support;
+};
+[[nodiscard]] GemmChoice choose_gemm(const GemmProblem& problem, const DeviceInfo& device);
+/// Whether a kernel of this program runs the problem on this device.
+[[nodiscard]] Support can_run(const GemmProblem& problem, const DeviceInfo& device);
+
 /// The launch that runs it as planned. Throws fovea::Error when an operand has no memory or is not
-/// aligned.
+/// aligned. The kernel may read B before the kernels ahead of it in the stream have ended: weights
+/// are written by copies, or by kernels that have.
 [[nodiscard]] Launch gemm_launch(Device& device, const GemmProblem& problem,
                                  const GemmOperands& operands, const GemmPlan& plan);
 
-/// The launch that runs it, by the first of its plans. Throws fovea::Error with can_run's reason.
-/// The kernel may read B before the kernels ahead of it in the stream have ended: weights are
-/// written by copies, or by kernels that have.
+/// The launch that runs it by choose_gemm's plan. Throws fovea::Error with its reason.
 [[nodiscard]] Launch gemm_launch(Device& device, const GemmProblem& problem,
                                  const GemmOperands& operands);
 

@@ -20,12 +20,6 @@ struct Launch {
   std::vector<std::byte> params;  // the kernel's one Params struct
 };
 
-/// The address as a member of Params has it.
-template <typename T>
-[[nodiscard]] T* pointer(DevicePtr address) {
-  return reinterpret_cast<T*>(address);  // NOLINT(performance-no-int-to-ptr)
-}
-
 /// The bytes of a kernel's Params.
 template <typename Params>
 [[nodiscard]] std::vector<std::byte> to_bytes(const Params& params) {

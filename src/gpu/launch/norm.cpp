@@ -13,6 +13,9 @@
 namespace fovea::gpu {
 namespace {
 
+using ops::LayerNormOperands;
+using ops::LayerNormProblem;
+
 constexpr std::int64_t kChunk = 256;  // of a row: 8 elements a lane
 constexpr std::int64_t kWarps = norm::kThreads / 32;
 
@@ -55,11 +58,11 @@ const Shape* shape_for(std::int64_t width) {
   return nullptr;
 }
 
-std::string reason_not_wide(std::int64_t width) {
+Support holds_width(std::int64_t width) {
   return width % 8 == 0 && shape_for(width) != nullptr
-             ? ""
-             : fmt::format("unsupported row width {}; expected a multiple of 8 up to {}", width,
-                           std::rbegin(kShapes)->chunks * kChunk);
+             ? Support{}
+             : Support{fmt::format("unsupported row width {}; expected a multiple of 8 up to {}",
+                                   width, std::rbegin(kShapes)->chunks * kChunk)};
 }
 
 /// As many blocks as there are rows for, at most those that the device holds at once.
@@ -85,40 +88,37 @@ norm::Output output_of(const LayerNormProblem& problem) {
 
 }  // namespace
 
-std::string to_string(const LayerNormProblem& problem) {
-  return fmt::format("layer_norm [{}, {}] {} -> {}{}, eps {}", problem.rows, problem.width,
-                     to_string(problem.input), to_string(problem.output),
-                     problem.output == DType::kI8 ? " with a scale per row" : "", problem.eps);
-}
-
-std::string can_run(const LayerNormProblem& problem, const DeviceInfo& /*device*/) {
-  if (problem.rows <= 0 || problem.width <= 0) {
-    return "a dimension is not positive";
+Support can_run(const LayerNormProblem& problem, const DeviceInfo& /*device*/) {
+  if (Support support = valid(problem); !support) {
+    return support;
   }
   if (problem.input != DType::kBF16 && problem.input != DType::kF32) {
-    return fmt::format("unsupported input type {}; expected bf16 or f32", to_string(problem.input));
+    return {
+        fmt::format("unsupported input type {}; expected bf16 or f32", to_string(problem.input))};
   }
-  if (problem.output != DType::kBF16 && problem.output != DType::kF32 &&
-      problem.output != DType::kI8) {
-    return fmt::format("unsupported output type {}; expected bf16, f32 or i8",
-                       to_string(problem.output));
+  const bool bytes = problem.output == DType::kI8;
+  if (problem.output != DType::kBF16 && problem.output != DType::kF32 && !bytes) {
+    return {fmt::format("unsupported output type {}; expected bf16, f32 or i8",
+                        to_string(problem.output))};
   }
-  return reason_not_wide(problem.width);
+  if (bytes && !problem.row_scales) {
+    return {"results of i8 need a scale for each row"};
+  }
+  return holds_width(problem.width);
 }
 
 Launch layer_norm_launch(Device& device, const LayerNormProblem& problem,
                          const LayerNormOperands& operands) {
-  const std::string reason = can_run(problem, device.info());
-  if (!reason.empty()) {
-    fail("{}: {}", to_string(problem), reason);
+  if (const Support support = can_run(problem, device.info()); !support) {
+    fail("{}: {}", to_string(problem), support.why);
   }
   const Shape& shape = *shape_for(problem.width);
   const norm::Params params{
-      .input = reinterpret_cast<const void*>(operands.input),
-      .weight = reinterpret_cast<const float*>(operands.weight),
-      .bias = reinterpret_cast<const float*>(operands.bias),
-      .output = reinterpret_cast<void*>(operands.output),
-      .row_scale = reinterpret_cast<float*>(operands.row_scale),
+      .input = pointer<const void>(operands.input),
+      .weight = pointer<const float>(operands.weight),
+      .bias = pointer<const float>(operands.bias),
+      .output = pointer<void>(operands.output),
+      .row_scale = pointer<float>(operands.row_scale),
       .rows = problem.rows,
       .width = static_cast<std::int32_t>(problem.width),
       .output_type = output_of(problem),
@@ -135,30 +135,34 @@ std::string to_string(const RowNormProblem& problem) {
                      to_string(problem.input), problem.eps);
 }
 
-std::string can_run(const RowNormProblem& problem, const DeviceInfo& device) {
-  if (problem.rows <= 0 || problem.width <= 0) {
-    return "a dimension is not positive";
+Support can_run(const RowNormProblem& problem, const DeviceInfo& device) {
+  if (Support support = valid(LayerNormProblem{.rows = problem.rows,
+                                               .width = problem.width,
+                                               .eps = problem.eps,
+                                               .input = problem.input});
+      !support) {
+    return support;
   }
   if (problem.input != DType::kBF16) {
-    return fmt::format("the input is {}; bf16 can be", to_string(problem.input));
+    return {fmt::format("unsupported input type {}; expected bf16", to_string(problem.input))};
   }
-  const std::string reason = reason_not_wide(problem.width);
-  if (reason.empty() && !is_built_for(shape_for(problem.width)->row_norm, device.arch())) {
-    return fmt::format("no kernel for {} (sm_{})", device.name, device.arch());
+  if (Support support = holds_width(problem.width); !support) {
+    return support;
   }
-  return reason;
+  return is_built_for(shape_for(problem.width)->row_norm, device.arch())
+             ? Support{}
+             : Support{fmt::format("no kernel for {} (sm_{})", device.name, device.arch())};
 }
 
 Launch row_norm_launch(Device& device, const RowNormProblem& problem,
                        const RowNormOperands& operands) {
-  const std::string reason = can_run(problem, device.info());
-  if (!reason.empty()) {
-    fail("{}: {}", to_string(problem), reason);
+  if (const Support support = can_run(problem, device.info()); !support) {
+    fail("{}: {}", to_string(problem), support.why);
   }
   const Shape& shape = *shape_for(problem.width);
   const norm::Params params{
-      .input = reinterpret_cast<const void*>(operands.input),
-      .output = reinterpret_cast<void*>(operands.norms),
+      .input = pointer<const void>(operands.input),
+      .output = pointer<void>(operands.norms),
       .rows = problem.rows,
       .width = static_cast<std::int32_t>(problem.width),
       .inverse_width = static_cast<float>(1.0 / static_cast<double>(problem.width)),

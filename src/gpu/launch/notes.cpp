@@ -4,13 +4,13 @@
 
 namespace fovea::gpu {
 
-void Notes::add(const GemmProblem& problem, const DeviceInfo& device) {
+void Notes::add(const GemmProblem& problem, const std::string& why, const DeviceInfo& device) {
   const GemmProblem ordinary{
       .m = 128, .n = 128, .k = 128, .a = problem.a, .b = problem.b, .output = problem.output};
   GemmProblem kind = problem;
   kind.m = 1;
-  if (can_run(ordinary, device).empty() && told_.insert(to_string(kind)).second) {
-    add(fmt::format("cuBLASLt computes {} ({})", to_string(problem), can_run(problem, device)));
+  if (told_.insert(to_string(kind)).second && can_run(ordinary, device)) {
+    add(fmt::format("cuBLASLt computes {} ({})", to_string(problem), why));
   }
 }
 

@@ -14,9 +14,9 @@ namespace fovea::gpu {
 class Notes {
  public:
   void add(const std::string& text);
-  /// A product that cuBLASLt computes where this program has kernels for others: each kind once,
-  /// whatever its number of rows. On GPUs for which it has none at all that is no news.
-  void add(const GemmProblem& problem, const DeviceInfo& device);
+  /// A product that cuBLASLt computes, and why, where this program has kernels for others: each
+  /// kind once, whatever its number of rows. On GPUs for which it has none at all that is no news.
+  void add(const GemmProblem& problem, const std::string& why, const DeviceInfo& device);
   /// What was added since; empty when nothing was.
   [[nodiscard]] std::string take() { return std::exchange(text_, {}); }
 

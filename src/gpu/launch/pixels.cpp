@@ -28,8 +28,8 @@ Launch pixels_launch(const DeviceInfo& device, DevicePtr pixels, DevicePtr outpu
   if (rows <= 0 || width <= 0 || stride < width || stride % pixels::kUnit != 0) {
     fail("pixels: {} rows of {} do not go to rows of {}", rows, width, stride);
   }
-  const pixels::WidenParams params{.pixels = reinterpret_cast<const std::uint8_t*>(pixels),
-                                   .output = reinterpret_cast<std::uint16_t*>(output),
+  const pixels::WidenParams params{.pixels = pointer<const std::uint8_t>(pixels),
+                                   .output = pointer<std::uint16_t>(output),
                                    .rows = rows,
                                    .width = static_cast<std::int32_t>(width),
                                    .stride = static_cast<std::int32_t>(stride)};
@@ -43,8 +43,8 @@ Launch repeat_launch(const DeviceInfo& device, DevicePtr source, DevicePtr outpu
   if (size <= 0 || copies <= 0 || size % pixels::kUnit != 0) {
     fail("{} copies of {} elements cannot be made", copies, size);
   }
-  const pixels::RepeatParams params{.source = reinterpret_cast<const std::uint16_t*>(source),
-                                    .output = reinterpret_cast<std::uint16_t*>(output),
+  const pixels::RepeatParams params{.source = pointer<const std::uint16_t>(source),
+                                    .output = pointer<std::uint16_t>(output),
                                     .size = size,
                                     .copies = copies};
   return {.kernel = KernelId::pixels_repeat,

@@ -13,6 +13,8 @@
 namespace fovea::gpu {
 namespace {
 
+using ops::PoolProblem;
+
 /// Up to here each tile of 16 rows reads the weights for itself, with all warps along the depth.
 constexpr std::int64_t kSkinnyRows = 256;
 /// scores with three blocks of columns a warp holds this much of hidden; with six, the most.
@@ -74,37 +76,34 @@ Launch linear_launch(const pool::LinearParams& params) {
 
 }  // namespace
 
-std::string to_string(const PoolProblem& problem) {
-  return fmt::format("pool: {} images of {} tokens of {}, {} heads, mlp {}", problem.images,
-                     problem.tokens, problem.hidden, problem.heads, problem.mlp);
-}
-
-std::string can_run(const PoolProblem& problem, const DeviceInfo& device) {
-  if (problem.images <= 0 || problem.tokens <= 0 || problem.heads <= 0 || problem.hidden <= 0 ||
-      problem.mlp <= 0) {
-    return "a dimension is not positive";
+Support can_run(const PoolProblem& problem, const DeviceInfo& device) {
+  if (Support support = valid(problem); !support) {
+    return support;
+  }
+  if (problem.input != DType::kBF16) {
+    return {fmt::format("unsupported input type {}; expected bf16", to_string(problem.input))};
   }
   if (problem.heads > pool::kMaxHeads) {
-    return fmt::format("{} heads exceed the supported maximum of {}", problem.heads,
-                       pool::kMaxHeads);
+    return {
+        fmt::format("{} heads exceed the supported maximum of {}", problem.heads, pool::kMaxHeads)};
   }
   if (problem.hidden % 16 != 0 || problem.hidden > kMaxHidden) {
-    return fmt::format("unsupported hidden size {}; expected a multiple of 16 up to {}",
-                       problem.hidden, kMaxHidden);
+    return {fmt::format("unsupported hidden size {}; expected a multiple of 16 up to {}",
+                        problem.hidden, kMaxHidden)};
   }
-  if (problem.hidden % problem.heads != 0 || problem.hidden / problem.heads % 8 != 0 ||
-      problem.mlp % 8 != 0) {
-    return "the heads' and the MLP's sizes must be multiples of 8";
+  if (problem.head_dim() % 8 != 0 || problem.mlp % 8 != 0) {
+    return {"the heads' and the MLP's sizes must be multiples of 8"};
   }
   const std::int64_t most =
       (static_cast<std::int64_t>(device.shared_bytes_per_block) - pool::mean_shared_bytes(0)) /
       (2 * pool::kMaxHeads) / pool::kMeanTokens * pool::kMeanTokens;
   if (problem.tokens > most) {
-    return fmt::format("{} tokens per image exceed what the shared memory of {} holds: {}",
-                       problem.tokens, device.name, std::max<std::int64_t>(most, 0));
+    return {fmt::format("{} tokens per image exceed what the shared memory of {} holds: {}",
+                        problem.tokens, device.name, std::max<std::int64_t>(most, 0))};
   }
   constexpr std::int64_t kMostImages = 65535;  // the grid's second dimension
-  return problem.images > kMostImages ? fmt::format("more than {} images", kMostImages) : "";
+  return problem.images > kMostImages ? Support{fmt::format("more than {} images", kMostImages)}
+                                      : Support{};
 }
 
 PackedPoolKeys pack_pool_keys(std::span<const float> keys, std::int64_t hidden) {
@@ -129,9 +128,8 @@ std::size_t pool_workspace_bytes(const PoolProblem& problem) {
 
 std::vector<Launch> pool_launches(Device& device, const PoolProblem& problem,
                                   const PoolOperands& operands) {
-  const std::string reason = can_run(problem, device.info());
-  if (!reason.empty()) {
-    fail("{}: {}", to_string(problem), reason);
+  if (const Support support = can_run(problem, device.info()); !support) {
+    fail("{}: {}", to_string(problem), support.why);
   }
   const Layout layout(problem);
   const std::int64_t rows = problem.images * problem.tokens;

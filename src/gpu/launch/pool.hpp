@@ -10,19 +10,9 @@
 #include "core/dtype.hpp"
 #include "gpu/device/device.hpp"
 #include "gpu/launch/launch.hpp"
+#include "ops/pool.hpp"
 
 namespace fovea::gpu {
-
-/// As ops::PoolProblem, with bf16 tokens whose layer norm is folded into the weights: its weight
-/// into the keys and the columns of `value`, its bias into that of `value`.
-struct PoolProblem {
-  std::int64_t images = 0;
-  std::int64_t tokens = 0;
-  std::int64_t heads = 0;
-  std::int64_t hidden = 0;
-  std::int64_t mlp = 0;
-  double eps = 1e-6;
-};
 
 /// weight bf16 (out, in), bias f32 (out).
 struct PoolLinear {
@@ -41,8 +31,9 @@ struct PoolOperands {
   PoolLinear value, out, fc1, fc2;
 };
 
-[[nodiscard]] std::string to_string(const PoolProblem& problem);
-[[nodiscard]] std::string can_run(const PoolProblem& problem, const DeviceInfo& device);
+/// Of bf16 tokens whose layer norm is folded into the weights: its weight into the keys and the
+/// columns of `value`, its bias into that of `value`.
+[[nodiscard]] Support can_run(const ops::PoolProblem& problem, const DeviceInfo& device);
 
 /// Keys as the kernels take them: with zeros for the heads that a model does not have.
 struct PackedPoolKeys {
@@ -54,10 +45,10 @@ struct PackedPoolKeys {
 [[nodiscard]] PackedPoolKeys pack_pool_keys(std::span<const float> keys, std::int64_t hidden);
 
 /// What pool_launches passes through `workspace`; more images need more.
-[[nodiscard]] std::size_t pool_workspace_bytes(const PoolProblem& problem);
+[[nodiscard]] std::size_t pool_workspace_bytes(const ops::PoolProblem& problem);
 
 /// What runs the head, in order. Throws fovea::Error with can_run's reason.
-[[nodiscard]] std::vector<Launch> pool_launches(Device& device, const PoolProblem& problem,
+[[nodiscard]] std::vector<Launch> pool_launches(Device& device, const ops::PoolProblem& problem,
                                                 const PoolOperands& operands);
 
 }  // namespace fovea::gpu

@@ -1,6 +1,7 @@
 // cuBLASLt, opened at run time: the matrix product of GPUs without a tuned kernel, and a peer.
 #pragma once
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -31,6 +32,8 @@ struct MatmulProblem {
   MatmulScale scale = MatmulScale::kNone;
   bool accumulate = false;        // adds to what the output holds
   bool fast_accumulation = true;  // e4m3 on Hopper: partial sums of fewer bits
+
+  friend auto operator<=>(const MatmulProblem&, const MatmulProblem&) = default;
 };
 
 struct MatmulOperands {

@@ -59,7 +59,7 @@ DataType data_type(DType type) {
 /// these operations, and the logarithm of the sums, of no use here, must be among them.
 class AttentionGraph {
  public:
-  AttentionGraph(const Api& api, cudnn::Handle library, const SdpaProblem& problem)
+  AttentionGraph(const Api& api, cudnn::Handle library, const ops::AttentionProblem& problem)
       : api_(api),
         problem_(problem),
         score_dims_{problem.batch, problem.heads, problem.queries, problem.keys},
@@ -79,12 +79,14 @@ class AttentionGraph {
     const DataType type = data_type(problem_.type);
     const std::int64_t width = problem_.head_dim;
     const Dims query_dims = {problem_.batch, problem_.heads, problem_.queries, width};
-    const Dims key_dims = {problem_.batch, problem_.kv_heads, problem_.keys, width};
-    const auto strides = [](const SdpaStrides& of) { return Dims{of.batch, of.head, of.row, 1}; };
+    const Dims key_dims = {problem_.batch, problem_.key_heads(), problem_.keys, width};
+    const auto strides = [](const ops::AttentionStrides& of) {
+      return Dims{of.batch, of.head, of.row, 1};
+    };
     const Descriptor& q = tensor(kQ, type, query_dims, strides(problem_.q));
     // K^T: the same memory with its last axes swapped.
     const Descriptor& k =
-        tensor(kK, type, {problem_.batch, problem_.kv_heads, width, problem_.keys},
+        tensor(kK, type, {problem_.batch, problem_.key_heads(), width, problem_.keys},
                {problem_.k.batch, problem_.k.head, 1, problem_.k.row});
     const Descriptor& v = tensor(kV, type, key_dims, strides(problem_.v));
     const Descriptor& o = tensor(kO, type, query_dims, strides(problem_.o));
@@ -236,7 +238,7 @@ class AttentionGraph {
   }
 
   const Api& api_;
-  const SdpaProblem& problem_;
+  const ops::AttentionProblem& problem_;
   Dims score_dims_;  // (batch, heads, queries, keys)
   Dims row_dims_;    // (batch, heads, queries, 1)
   std::int64_t next_id_ = kFirstVirtual;
@@ -247,7 +249,8 @@ class AttentionGraph {
 
 class CudnnPlan final : public SdpaPlan {
  public:
-  CudnnPlan(const Api& api, cudnn::Handle library, Device& device, const SdpaProblem& problem)
+  CudnnPlan(const Api& api, cudnn::Handle library, Device& device,
+            const ops::AttentionProblem& problem)
       : api_(api),
         library_(library),
         device_(device),
@@ -263,10 +266,10 @@ class CudnnPlan final : public SdpaPlan {
     }
   }
 
-  void run(const SdpaOperands& operands, Stream& stream) override {
+  void run(const ops::AttentionOperands& operands, Stream& stream) override {
     std::vector<std::int64_t> ids = {kQ, kK, kV, kO, kScale};
-    std::vector<void*> pointers = {address(operands.q), address(operands.k), address(operands.v),
-                                   address(operands.o), &scale_};
+    std::vector<void*> pointers = {pointer<void>(operands.q), pointer<void>(operands.k),
+                                   pointer<void>(operands.v), pointer<void>(operands.o), &scale_};
     const auto add = [&](std::int64_t id, void* value) {
       ids.push_back(id);
       pointers.push_back(value);
@@ -278,7 +281,7 @@ class CudnnPlan final : public SdpaPlan {
         add(kQueries, &queries_);
       }
     }
-    void* const workspace = address(workspace_.address());
+    void* const workspace = pointer<void>(workspace_.address());
     Descriptor pack(api_, DescriptorType::kVariantPack);
     pack.set(Attribute::kVariantPackIds, ids);
     pack.set(Attribute::kVariantPackPointers, cudnn::AttributeType::kPointer, std::ssize(pointers),
@@ -294,8 +297,6 @@ class CudnnPlan final : public SdpaPlan {
   [[nodiscard]] std::size_t workspace_bytes() const override { return workspace_.bytes(); }
 
  private:
-  static void* address(DevicePtr at) { return reinterpret_cast<void*>(at); }
-
   /// The first of the engines that the heuristics propose which makes a plan.
   Descriptor choose() {
     Descriptor heuristics(api_, DescriptorType::kHeuristics);
@@ -320,7 +321,7 @@ class CudnnPlan final : public SdpaPlan {
   const Api& api_;
   cudnn::Handle library_;
   Device& device_;
-  SdpaProblem problem_;
+  ops::AttentionProblem problem_;
   AttentionGraph graph_;
   std::vector<Descriptor> engines_;
   Descriptor plan_;
@@ -339,7 +340,7 @@ class LoadedCudnn final : public Cudnn {
   ~LoadedCudnn() override { api_.destroy(handle_); }
 
   [[nodiscard]] std::string version() const override { return cudnn_version(api_.version()); }
-  [[nodiscard]] std::unique_ptr<SdpaPlan> prepare(const SdpaProblem& problem) override {
+  [[nodiscard]] std::unique_ptr<SdpaPlan> prepare(const ops::AttentionProblem& problem) override {
     return std::make_unique<CudnnPlan>(api_, handle_, device_, problem);
   }
 
@@ -350,14 +351,6 @@ class LoadedCudnn final : public Cudnn {
 };
 
 }  // namespace
-
-std::string to_string(const SdpaProblem& problem) {
-  const bool alike = problem.keys == problem.queries && problem.kv_heads == problem.heads;
-  return fmt::format("{} attention [{},{},{},{}]{}{}", to_string(problem.type), problem.batch,
-                     problem.heads, problem.queries, problem.head_dim,
-                     alike ? "" : fmt::format(" x [{},{}] keys", problem.kv_heads, problem.keys),
-                     problem.causal ? ", causal" : "");
-}
 
 std::string cudnn_version(std::size_t number) {
   // Until version 8, two digits less for the minor number.

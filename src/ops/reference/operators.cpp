@@ -149,27 +149,33 @@ void linear(const LinearProblem& problem, const LinearWeights& weights,
   }
 }
 
-void attention(const AttentionProblem& problem, const ConstTensorView& qkv,
-               const TensorView& output) {
-  const std::int64_t hidden = problem.hidden();
-  const std::int64_t n = problem.tokens;
+void attention(const AttentionProblem& problem, const AttentionOperands& operands) {
   const std::int64_t width = problem.head_dim;
+  const TensorView output{pointer<void>(operands.o), problem.type, {}};
   Vector y(at(width));
-  for (std::int64_t image = 0; image < problem.images; ++image) {
+  for (std::int64_t sequence = 0; sequence < problem.batch; ++sequence) {
     for (std::int64_t head = 0; head < problem.heads; ++head) {
-      // Which: 0 for q, 1 for k, 2 for v.
-      const auto rows = [&](std::int64_t which) {
-        const std::int64_t first = (image * n * 3 + which) * hidden + head * width;
-        return read_rows(qkv, first, 3 * hidden, n, width);
+      const std::int64_t kv_head = head * problem.key_heads() / problem.heads;
+      const auto rows = [&](Address base, const AttentionStrides& strides, std::int64_t of_head,
+                            std::int64_t count) {
+        return read_rows({pointer<const void>(base), problem.type, {}},
+                         sequence * strides.batch + of_head * strides.head, strides.row, count,
+                         width);
       };
-      const Vector queries = rows(0);
-      const Vector keys = rows(1);
-      const Vector values = rows(2);
-      for (std::int64_t query = 0; query < n; ++query) {
-        attend_row<double>(std::span(queries).subspan(at(query * width), at(width)), keys, values,
+      const Vector queries = rows(operands.q, problem.q, head, problem.queries);
+      const Vector keys = rows(operands.k, problem.k, kv_head, problem.keys);
+      const Vector values = rows(operands.v, problem.v, kv_head, problem.keys);
+      for (std::int64_t query = 0; query < problem.queries; ++query) {
+        const std::int64_t last =
+            problem.causal ? query + problem.keys - problem.queries : problem.keys - 1;
+        const std::size_t seen = at(std::max<std::int64_t>(last + 1, 0) * width);
+        attend_row<double>(std::span(queries).subspan(at(query * width), at(width)),
+                           std::span(keys).first(seen), std::span(values).first(seen),
                            problem.scale, y);
+        const std::int64_t to =
+            sequence * problem.o.batch + head * problem.o.head + query * problem.o.row;
         for (std::int64_t i = 0; i < width; ++i) {
-          store(output, (image * n + query) * hidden + head * width + i, y[at(i)]);
+          store(output, to + i, y[at(i)]);
         }
       }
     }

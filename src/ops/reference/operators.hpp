@@ -19,8 +19,8 @@ void layer_norm(const LayerNormProblem& problem, const LayerNormWeights& weights
                 const ConstTensorView& input, const TensorView& output);
 void linear(const LinearProblem& problem, const LinearWeights& weights,
             const ConstTensorView& input, const TensorView& output);
-void attention(const AttentionProblem& problem, const ConstTensorView& qkv,
-               const TensorView& output);
+/// Sequences of one length, strides and all.
+void attention(const AttentionProblem& problem, const AttentionOperands& operands);
 void pool(const PoolProblem& problem, const PoolWeights& weights, const ConstTensorView& input,
           const TensorView& output);
 

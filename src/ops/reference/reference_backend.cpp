@@ -65,9 +65,8 @@ class ReferenceExecutor : public Executor {
                  const ConstTensorView& /*row_scales*/) override {
     reference::linear(problem, get<LinearWeights>(weights), input, output);
   }
-  void do_attention(const AttentionProblem& problem, const ConstTensorView& qkv,
-                    const TensorView& output) override {
-    reference::attention(problem, qkv, output);
+  void do_attention(const AttentionProblem& problem, const AttentionOperands& operands) override {
+    reference::attention(problem, operands);
   }
   void do_pool(const PoolProblem& problem, const Prepared& weights, const ConstTensorView& input,
                const TensorView& output) override {
@@ -84,20 +83,11 @@ class ReferenceBackend : public Backend {
     return {DType::kF64, DType::kF64, DType::kF64, DType::kF64, DType::kF64};
   }
 
-  [[nodiscard]] std::string can_run(const PatchEmbedProblem& problem) const override {
-    return reason_invalid(problem);
+  [[nodiscard]] Support can_run(const LinearProblem& problem) const override {
+    return valid(problem);
   }
-  [[nodiscard]] std::string can_run(const LayerNormProblem& problem) const override {
-    return reason_invalid(problem);
-  }
-  [[nodiscard]] std::string can_run(const LinearProblem& problem) const override {
-    return reason_invalid(problem);
-  }
-  [[nodiscard]] std::string can_run(const AttentionProblem& problem) const override {
-    return reason_invalid(problem);
-  }
-  [[nodiscard]] std::string can_run(const PoolProblem& problem) const override {
-    return reason_invalid(problem);
+  [[nodiscard]] Support can_run(const PoolProblem& problem) const override {
+    return valid(problem);
   }
 
   [[nodiscard]] PreparedPtr prepare(const PatchEmbedWeights& weights) override {
@@ -152,8 +142,12 @@ class ReferenceBackend : public Backend {
     }
   }
 
-  [[nodiscard]] std::vector<OperatorTime> profile() const override { return {}; }
+  [[nodiscard]] std::int64_t preferred_batch() const override { return 32; }
+  [[nodiscard]] std::string take_note() override { return {}; }
+  [[nodiscard]] HostBuffer allocate_input(std::size_t bytes) override { return HostBuffer(bytes); }
+  [[nodiscard]] Profile profile() const override { return {}; }
   void reset_profile() override {}
+  [[nodiscard]] double device_seconds() const override { return 0; }
 };
 
 }  // namespace

@@ -1,0 +1,20 @@
+#include "gpu/launch/planner.hpp"
+
+namespace fovea::gpu {
+
+GemmChoice Planner::gemm(const GemmProblem& problem) {
+  const std::lock_guard lock(mutex_);
+  return gemms_.get(problem, [&] { return choose_gemm(problem, device_); });
+}
+
+AttentionChoice Planner::attention(const ops::AttentionProblem& problem,
+                                   std::optional<AttentionLevel> level) {
+  if (!level.has_value()) {
+    level = forced_attention_level();  // which may change from call to call
+  }
+  const std::lock_guard lock(mutex_);
+  return attentions_.get({problem, level},
+                         [&] { return choose_attention(problem, device_, level, missed_); });
+}
+
+}  // namespace fovea::gpu

@@ -1,0 +1,68 @@
+// Planner: which of a device's kernels runs a problem, worked out once for each.
+#pragma once
+
+#include <list>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "gpu/launch/attention.hpp"
+#include "gpu/launch/gemm.hpp"
+
+namespace fovea::gpu {
+
+/// What was made for keys; of more than `most` the one that was not asked for longest goes.
+template <typename Key, typename Value>
+class LeastRecent {
+ public:
+  explicit LeastRecent(std::size_t most) : most_(most) {}
+
+  /// What is kept for the key, or else what `make` returns.
+  template <typename Make>
+  [[nodiscard]] const Value& get(const Key& key, const Make& make) {
+    if (const auto found = places_.find(key); found != places_.end()) {
+      entries_.splice(entries_.begin(), entries_, found->second);
+      return found->second->second;
+    }
+    entries_.emplace_front(key, make());
+    places_.emplace(key, entries_.begin());
+    if (entries_.size() > most_) {
+      places_.erase(entries_.back().first);
+      entries_.pop_back();
+    }
+    return entries_.front().second;
+  }
+
+ private:
+  using Entries = std::list<std::pair<Key, Value>>;
+  std::size_t most_;
+  Entries entries_;  // the last that was asked for first
+  std::map<Key, typename Entries::iterator> places_;
+};
+
+/// Thread-safe.
+class Planner {
+ public:
+  /// `device` and `missed` must outlive it.
+  explicit Planner(const DeviceInfo& device, std::span<const MissedGate> missed = missed_gates())
+      : device_(device), missed_(missed) {}
+
+  [[nodiscard]] GemmChoice gemm(const GemmProblem& problem);
+  /// Throws as choose_attention does.
+  [[nodiscard]] AttentionChoice attention(const ops::AttentionProblem& problem,
+                                          std::optional<AttentionLevel> level = std::nullopt);
+
+ private:
+  static constexpr std::size_t kMost = 4096;  // of programs whose sizes never repeat
+
+  const DeviceInfo& device_;
+  std::span<const MissedGate> missed_;
+  std::mutex mutex_;
+  LeastRecent<GemmProblem, GemmChoice> gemms_{kMost};
+  LeastRecent<std::pair<ops::AttentionProblem, std::optional<AttentionLevel>>, AttentionChoice>
+      attentions_{kMost};
+};
+
+}  // namespace fovea::gpu

@@ -1,0 +1,72 @@
+// Attention: softmax(scale Q K^T) V for every sequence and head.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <string>
+
+#include "core/address.hpp"
+#include "core/dtype.hpp"
+#include "core/support.hpp"
+
+namespace fovea::ops {
+
+/// Element (b, n, h, d) of an operand lies at b * batch + n * row + h * head + d; in elements.
+struct AttentionStrides {
+  std::int64_t batch = 0;
+  std::int64_t row = 0;
+  std::int64_t head = 0;
+
+  friend auto operator<=>(const AttentionStrides&, const AttentionStrides&) = default;
+};
+
+struct AttentionProblem {
+  std::int64_t batch = 0;     // sequences
+  std::int64_t heads = 0;     // of q and o
+  std::int64_t kv_heads = 0;  // of k and v; head h reads h / (heads / kv_heads). 0: heads
+  std::int64_t queries = 0;   // length of q
+  std::int64_t keys = 0;      // length of k and v
+  std::int64_t head_dim = 0;
+  double scale = 1.0;
+  /// Query i sees keys 0 .. i + keys - queries. Keys from `queries` on left out, that is the mask
+  /// that begins with the first key (torch's is_causal).
+  bool causal = false;
+  DType type = DType::kF32;  // of q, k, v and o
+  /// Sequences of different lengths, one after the other in tensors (total, heads, head_dim):
+  /// `queries` and `keys` are the greatest lengths, and strides have no use for `batch`. Sequence b
+  /// has rows starts[b] to starts[b + 1]. A query that sees no key gets zeros.
+  bool varlen = false;
+  AttentionStrides q, k, v, o;
+
+  [[nodiscard]] std::int64_t key_heads() const { return kv_heads == 0 ? heads : kv_heads; }
+  [[nodiscard]] std::int64_t hidden() const { return heads * head_dim; }
+
+  friend auto operator<=>(const AttentionProblem&, const AttentionProblem&) = default;
+};
+
+struct AttentionOperands {
+  Address q = 0;
+  Address k = 0;
+  Address v = 0;
+  Address o = 0;
+  /// With varlen: batch + 1 int32 each, the first of them 0.
+  Address cu_seqlens_q = 0;
+  Address cu_seqlens_k = 0;
+};
+
+/// The problem of the encoder, whose projections are packed: a row of qkv holds all of q, then all
+/// of k, then all of v. qkv [images * tokens, 3 * heads * head_dim] -> [.., heads * head_dim].
+[[nodiscard]] AttentionProblem packed_attention(std::int64_t images, std::int64_t tokens,
+                                                std::int64_t heads, std::int64_t head_dim,
+                                                double scale, DType type);
+/// Its operands.
+[[nodiscard]] AttentionOperands packed_operands(const AttentionProblem& problem, Address qkv,
+                                                Address output);
+
+/// "attention (2,12/4,196x300,64) causal bf16": batch, heads of q and of k, lengths, head
+/// dimension.
+[[nodiscard]] std::string to_string(const AttentionProblem& problem);
+/// Whether the problem makes sense on any device.
+[[nodiscard]] Support valid(const AttentionProblem& problem);
+
+}  // namespace fovea::ops

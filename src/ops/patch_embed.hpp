@@ -1,0 +1,42 @@
+// The patch embedding: pixels of patches to tokens.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <string>
+
+#include "core/address.hpp"
+#include "core/dtype.hpp"
+#include "core/support.hpp"
+
+namespace fovea::ops {
+
+/// Patches to tokens: normalise, project, add bias and position.
+///   patches [images * tokens, patch_elements], channels innermost -> [images * tokens, hidden]
+struct PatchEmbedProblem {
+  std::int64_t images = 0;
+  std::int64_t tokens = 0;          // N, patches an image
+  std::int64_t patch_elements = 0;  // p * p * 3
+  std::int64_t hidden = 0;
+  DType input = DType::kU8;
+  DType output = DType::kF32;
+
+  [[nodiscard]] std::int64_t rows() const { return images * tokens; }
+
+  friend auto operator<=>(const PatchEmbedProblem&, const PatchEmbedProblem&) = default;
+};
+
+/// Of patches that need no normalisation, and whose bias is in the position table.
+struct PatchEmbedOperands {
+  Address patches = 0;
+  Address weight = 0;    // (hidden, patch_elements), i8 for u8 patches, else of their type
+  Address scale = 0;     // f32 (hidden) of i8 weights
+  Address position = 0;  // (tokens, hidden) of the output's type
+  Address output = 0;
+};
+
+[[nodiscard]] std::string to_string(const PatchEmbedProblem& problem);
+/// Whether the problem makes sense on any device.
+[[nodiscard]] Support valid(const PatchEmbedProblem& problem);
+
+}  // namespace fovea::ops

@@ -1,0 +1,42 @@
+// The pooling head: tokens of an image to its embedding.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <string>
+
+#include "core/dtype.hpp"
+#include "core/support.hpp"
+
+namespace fovea::ops {
+
+/// The multi-head attention pooling head, with what is constant folded away: the probe is a
+/// parameter, so a head's score of token x is x . key (scale, Wk^T and q folded into `key`; the
+/// bias of K shifts all scores of a head alike and cancels in the softmax), and V is linear, so it
+/// applies after the weighted sum.
+///   y = out_proj(concat_heads(Wv_head (sum_n softmax(x . key)_n x_n) + bv_head))
+///   output = y + fc2(gelu_tanh(fc1(layer_norm(y))))
+///   x [images * tokens, hidden] -> f32 [images, hidden]
+struct PoolProblem {
+  std::int64_t images = 0;
+  std::int64_t tokens = 0;
+  std::int64_t heads = 0;
+  std::int64_t hidden = 0;
+  std::int64_t mlp = 0;
+  double eps = 1e-6;
+  DType input = DType::kF32;
+  /// x goes through the layer norm that the weights came with, with the same eps. Asked only of
+  /// backends whose can_run agrees; for others it is an operator of its own.
+  bool norm = false;
+
+  [[nodiscard]] std::int64_t head_dim() const { return heads == 0 ? 0 : hidden / heads; }
+  [[nodiscard]] std::int64_t rows() const { return images * tokens; }
+
+  friend auto operator<=>(const PoolProblem&, const PoolProblem&) = default;
+};
+
+[[nodiscard]] std::string to_string(const PoolProblem& problem);
+/// Whether the problem makes sense on any device.
+[[nodiscard]] Support valid(const PoolProblem& problem);
+
+}  // namespace fovea::ops
