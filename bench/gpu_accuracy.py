@@ -106,15 +106,16 @@ class Fovea:
             "--precision", precision, "--no-normalize", "-o", out)
         return numpy.load(out).astype(numpy.float64)
 
-    def calibrated(self, model, name, source, precision):
-        """A folder with the model's files and this calibration."""
+    def calibrated(self, model, name, source):
+        """A folder with the model's files, calibrated for all the 8-bit precisions that are asked for."""
         folder = self.work / f"calibrated on {name}"
         if not folder.exists():
             folder.mkdir()
             for file in pathlib.Path(model).resolve().iterdir():
                 if not file.name.startswith("calibration-"):
                     (folder / file.name).symlink_to(file)
-        run(self.options.fovea, "calibrate", folder, source, "--precision", precision, "--images", CALIBRATION_PHOTOS)
+            wanted = ",".join(name for name in EIGHT_BITS if name in self.options.precision.split(","))
+            run(self.options.fovea, "calibrate", folder, source, "--precision", wanted, "--images", CALIBRATION_PHOTOS)
         return folder
 
 
@@ -134,13 +135,13 @@ def spread(photos, count):
 
 def calibrated_figures(fovea, model, precision, truth, kinds):
     """Yields what the calibration was made on, and the figures with it."""
-    folder = fovea.calibrated(model, "examples", hard_photos.EXAMPLES, precision)
+    folder = fovea.calibrated(model, "examples", hard_photos.EXAMPLES)
     yield "examples/photos", figures(*compare(truth, fovea.embed(folder, precision)), kinds)
     half, cosines, recalls = halves(kinds), numpy.empty(len(kinds)), numpy.empty(len(kinds))
     for tested in (0, 1):
         others = [photo for photo, at in zip(fovea.photos, half, strict=True) if at != tested]
         source = fovea.listed(f"half-{1 - tested}", spread(others, CALIBRATION_PHOTOS))
-        folder = fovea.calibrated(model, f"half {1 - tested}", source, precision)
+        folder = fovea.calibrated(model, f"half {1 - tested}", source)
         # All photos, so that neighbours are embedded by the same model; told are those of this half.
         found = compare(truth, fovea.embed(folder, precision))
         cosines[half == tested], recalls[half == tested] = (values[half == tested] for values in found)
@@ -186,6 +187,14 @@ def resolved(options, model, work):
     return work / preset, f"{preset}, seed {seed}"
 
 
+def filed(options, corpus):
+    """The rows that the JSON has for this corpus already."""
+    if not options.json or not options.json.exists():
+        return []
+    found = json.loads(options.json.read_text()).get("accuracy", {})
+    return found["rows"] if found.get("corpus") == corpus else []
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="*")
@@ -196,7 +205,7 @@ def main():
     parser.add_argument("--precision", help="default: all that the device may have")
     parser.add_argument("--device", default="cuda", choices=["cuda", "cpu"])
     parser.add_argument("--fovea", default=str(ROOT / "build/release/bin/fovea"))
-    parser.add_argument("--json", type=pathlib.Path)
+    parser.add_argument("--json", type=pathlib.Path, help="rows of other models that it has for these photos stay")
     options = parser.parse_args()
     options.precision = options.precision or {"cuda": "bf16,int8,fp8", "cpu": "fp32,bf16"}[options.device]
     options.failed = False
@@ -209,11 +218,13 @@ def main():
             hard_photos.write(source, options.seed, options.each)
         photos, kinds = hard_photos.read(source)
         corpus = {"photos": len(photos), "kinds": len(set(kinds))} | hard_photos.described(source)
-        rows = []
+        rows = filed(options, corpus)
         for given in options.models:
             with tempfile.TemporaryDirectory(dir=folder) as place:
                 work = pathlib.Path(place)
-                for row in study(*resolved(options, given, work), options, photos, kinds, work):
+                model, name = resolved(options, given, work)
+                rows = [row for row in rows if row["model"] != name]
+                for row in study(model, name, options, photos, kinds, work):
                     rows.append(row)
                     if options.json:  # after each: a run that is ended keeps what it has
                         where = machine.describe() | {"gpu": machine.gpu()}

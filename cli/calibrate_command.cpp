@@ -1,6 +1,8 @@
 // `fovea calibrate`: runs photos through the model once, so that it can run in 8 bits.
+#include <filesystem>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -12,7 +14,7 @@ namespace fovea::cli {
 
 void add_calibrate(CLI::App& app, Run& run) {
   const auto options = std::make_shared<CalibrateOptions>();
-  const auto precision = std::make_shared<std::string>("int8");
+  const auto precisions = std::make_shared<std::vector<std::string>>(1, "int8");
   CLI::App* command =
       app.add_subcommand("calibrate", "Prepare a model to run in 8 bits (int8 or fp8)");
   command->add_option("model", options->model, "Model folder, or name of a pulled model")
@@ -20,10 +22,12 @@ void add_calibrate(CLI::App& app, Run& run) {
       ->default_str("");
   command
       ->add_option("inputs", options->input.inputs,
-                   "Photos like those to be embedded: files, folders, archives or lists")
+                   "Photos of all the kinds to be embedded: files, folders, archives or lists")
       ->required()
       ->default_str("");
-  command->add_option("--precision", *precision, "8-bit precision to prepare")
+  command->add_option("--precision", *precisions, "8-bit precisions to prepare: int8, fp8 or both")
+      ->delimiter(',')
+      ->allow_extra_args(false)  // what follows is the model or a photo
       ->check(CLI::IsMember({"int8", "fp8"}));
   command->add_option("--images", options->images, "Number of photos to use, from the first on")
       ->check(CLI::Range(1, 100000));
@@ -32,15 +36,20 @@ void add_calibrate(CLI::App& app, Run& run) {
   command->footer(
       "Writes calibration-<precision>.safetensors beside the model's weights.\n"
       "Exit codes: 0 done, 1 failed, 2 usage, 3 done but some photos could not be used.");
-  command->callback([options, precision, &run] {
-    run = [options, precision] {
-      options->precision = parse_precision(*precision);
+  command->callback([options, precisions, &run] {
+    run = [options, precisions] {
+      options->precisions.clear();
+      for (const std::string& name : *precisions) {
+        options->precisions.push_back(parse_precision(name));
+      }
       options->on_failure = [](const JobFailure& failure) {
         say(fmt::format("{}: {}", printable_name(failure.source), failure.error));
       };
       const CalibrateReport report = calibrate(*options);
-      say(fmt::format("used {} photos and wrote {} in {:.0f} s", report.images,
-                      report.file.native(), report.seconds));
+      for (const std::filesystem::path& file : report.files) {
+        say(fmt::format("used {} photos and wrote {} in {:.0f} s", report.images, file.native(),
+                        report.seconds));
+      }
       return report.failed == 0 ? kDone : kSomeInputsFailed;
     };
   });

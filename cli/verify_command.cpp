@@ -70,6 +70,10 @@ void add_verify(CLI::App& app, Run& run) {
   command
       ->add_option("--limit", options->limit, "Number of photos to use, from the first on (0: all)")
       ->check(CLI::NonNegativeNumber);
+  command->add_option("--min-mean-cosine", options->min_mean_cosine,
+                      "Lowest mean of the photos' cosines to fp32");
+  command->add_option("--min-mean-cosine-8bit", options->min_mean_cosine_8bit,
+                      "The same for int8 and fp8");
   command->add_option("--min-cosine", options->min_cosine,
                       "Lowest cosine to fp32 that a photo may have");
   command->add_option("--min-cosine-8bit", options->min_cosine_8bit, "The same for int8 and fp8");

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "fovea/encoder.hpp"
 #include "fovea/job.hpp"
@@ -14,22 +15,22 @@ namespace fovea {
 struct CalibrateOptions {
   /// As for Encoder; the file is written into the model's folder.
   std::string model;
-  /// Photos like those that will be embedded.
+  /// Photos of all the kinds that will be embedded.
   InputOptions input;
-  /// How many of them to use, from the first on. 32 are enough; more change little.
+  /// How many of them to use, from the first on. 32 are enough where they are of all kinds.
   int images = 32;
-  /// kInt8 or kFp8.
-  Precision precision = Precision::kInt8;
-  /// Compute threads; 0: one per CPU that this process may use.
+  /// kInt8, kFp8 or both: the photos are looked at once.
+  std::vector<Precision> precisions = {Precision::kInt8};
+  /// Compute threads; 0: one per CPU that this process may use. The file does not depend on it.
   int threads = 0;
   /// Called with each input that could not be used.
   std::function<void(const JobFailure&)> on_failure;
 };
 
 struct CalibrateReport {
-  std::filesystem::path file;  ///< the file that was written
-  std::int64_t images = 0;     ///< photos that were used
-  std::uint64_t failed = 0;    ///< inputs that could not be used
+  std::vector<std::filesystem::path> files;  ///< the files that were written, one per precision
+  std::int64_t images = 0;                   ///< photos that were used
+  std::uint64_t failed = 0;                  ///< inputs that could not be used
   double seconds = 0;
 };
 

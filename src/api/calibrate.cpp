@@ -65,8 +65,10 @@ void look_at_images(const CalibrateOptions& options, const pipeline::PixelLayout
 
 CalibrateReport calibrate(const CalibrateOptions& options) {
   const Clock::time_point start = Clock::now();
-  if (options.precision != Precision::kInt8 && options.precision != Precision::kFp8) {
-    fail("{} needs no calibration; only int8 and fp8 do", to_string(options.precision));
+  for (const Precision precision : options.precisions) {
+    if (precision != Precision::kInt8 && precision != Precision::kFp8) {
+      fail("{} needs no calibration; only int8 and fp8 do", to_string(precision));
+    }
   }
   if (options.images < 1) {
     fail("invalid number of images {}; calibration needs at least 1", options.images);
@@ -91,8 +93,10 @@ CalibrateReport calibrate(const CalibrateOptions& options) {
     fail("no image among the inputs could be used");
   }
   ThreadPool pool(options.threads > 0 ? options.threads : available_threads());
-  quantize::round_and_write(checkpoint, observations, options.precision, report.images, pool);
-  report.file = model::calibration_path(checkpoint.folder(), options.precision);
+  for (const Precision precision : options.precisions) {
+    quantize::round_and_write(checkpoint, observations, precision, report.images, pool);
+    report.files.push_back(model::calibration_path(checkpoint.folder(), precision));
+  }
   report.seconds = std::chrono::duration<double>(Clock::now() - start).count();
   return report;
 }

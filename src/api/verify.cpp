@@ -171,7 +171,9 @@ PrecisionCheck compare(Precision precision, const Embeddings& exact, const Embed
   check.recall = recalls / count;
   const bool eight_bits = precision == Precision::kInt8 || precision == Precision::kFp8;
   const double least = eight_bits ? options.min_cosine_8bit : options.min_cosine;
-  check.passed = check.cosine_min >= least && check.recall >= options.min_recall;
+  const double least_mean = eight_bits ? options.min_mean_cosine_8bit : options.min_mean_cosine;
+  check.passed = check.cosine_mean >= least_mean && check.cosine_min >= least &&
+                 check.recall >= options.min_recall;
   return check;
 }
 

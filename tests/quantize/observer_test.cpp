@@ -14,34 +14,34 @@
 namespace fovea::quantize {
 namespace {
 
-constexpr std::int64_t kImages = 6;
-constexpr std::int64_t kObserved = 5;
+constexpr std::int64_t kObservedImages = 6;
+constexpr std::int64_t kObservedWidth = 5;
 
 /// One row of image `image`; sums of squares of 1, 10, 100, ... depend on the order of additions.
-std::vector<float> inputs(std::int64_t image) {
-  std::vector<float> row(kObserved);
+std::vector<float> inputs_of(std::int64_t image) {
+  std::vector<float> row(kObservedWidth);
   float value = 1.0F / 3.0F;
-  for (std::int64_t i = 0; i < image * 5 % kImages; ++i) {
+  for (std::int64_t i = 0; i < image * 5 % kObservedImages; ++i) {
     value *= 10;
   }
-  for (std::int64_t i = 0; i < kObserved; ++i) {
+  for (std::int64_t i = 0; i < kObservedWidth; ++i) {
     row[static_cast<std::size_t>(i)] = value + static_cast<float>(i);
   }
   return row;
 }
 
-void add(Observations& observations, std::int64_t image, std::size_t layer = 0) {
-  std::vector<float> row = inputs(image);
+void observe_image(Observations& observations, std::int64_t image, std::size_t layer = 0) {
+  std::vector<float> row = inputs_of(image);
   observations.add("fc2", layer, {.first = image},
-                   TensorView{row.data(), DType::kF32, {1, kObserved}});
+                   TensorView{row.data(), DType::kF32, {1, kObservedWidth}});
 }
 
 std::vector<float> lower_triangle(const Observations& observations) {
   const InputStatistics& statistics = observations.at("fc2", 0);
   std::vector<float> elements;
-  for (std::size_t i = 0; i < kObserved; ++i) {
+  for (std::size_t i = 0; i < kObservedWidth; ++i) {
     for (std::size_t j = 0; j <= i; ++j) {
-      elements.push_back(statistics.gram[i * kObserved + j]);
+      elements.push_back(statistics.gram[i * kObservedWidth + j]);
     }
   }
   return elements;
@@ -49,24 +49,24 @@ std::vector<float> lower_triangle(const Observations& observations) {
 
 TEST(Observations, SumsInTheOrderOfTheImagesWhicheverThreadIsFirst) {
   Observations in_order;
-  for (std::int64_t image = 0; image < kImages; ++image) {
-    add(in_order, image);
+  for (std::int64_t image = 0; image < kObservedImages; ++image) {
+    observe_image(in_order, image);
   }
   Observations at_once;
   {
     std::vector<std::jthread> threads;
-    for (std::int64_t image = kImages; image-- > 0;) {
-      threads.emplace_back([&at_once, image] { add(at_once, image); });
+    for (std::int64_t image = kObservedImages; image-- > 0;) {
+      threads.emplace_back([&at_once, image] { observe_image(at_once, image); });
     }
   }
   EXPECT_EQ(lower_triangle(in_order), lower_triangle(at_once));
   EXPECT_EQ(in_order.at("fc2", 0).sum, at_once.at("fc2", 0).sum);
-  EXPECT_EQ(at_once.at("fc2", 0).rows, static_cast<std::size_t>(kImages));
+  EXPECT_EQ(at_once.at("fc2", 0).rows, static_cast<std::size_t>(kObservedImages));
 
   // The inputs are such that another order would show.
   float backwards = 0;
-  for (std::int64_t image = kImages; image-- > 0;) {
-    backwards += inputs(image)[0] * inputs(image)[0];
+  for (std::int64_t image = kObservedImages; image-- > 0;) {
+    backwards += inputs_of(image)[0] * inputs_of(image)[0];
   }
   EXPECT_NE(backwards, in_order.at("fc2", 0).gram[0]);
 }
@@ -77,7 +77,7 @@ TEST(Observations, WhoWaitsForAnImageThatFailedGetsItsReason) {
   {
     const std::jthread waits([&] {
       try {
-        add(observations, 1);
+        observe_image(observations, 1);
       } catch (const Error& error) {
         told = error.what();
       }
@@ -90,9 +90,9 @@ TEST(Observations, WhoWaitsForAnImageThatFailedGetsItsReason) {
 
 TEST(Observations, RefuseAnImageThatTheyHave) {
   Observations observations;
-  add(observations, 0);
-  EXPECT_THROW(add(observations, 0), Error);
-  EXPECT_NO_THROW(add(observations, 0, 1));
+  observe_image(observations, 0);
+  EXPECT_THROW(observe_image(observations, 0), Error);
+  EXPECT_NO_THROW(observe_image(observations, 0, 1));
 }
 
 }  // namespace

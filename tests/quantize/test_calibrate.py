@@ -84,14 +84,15 @@ def test_weights_are_rounded_for_the_inputs_that_the_layers_read(run_fovea, tiny
         torch.testing.assert_close(stored[f"{name}.input_scale"][0].double(), expected.double(), rtol=1e-3, atol=0)
 
 
-@pytest.mark.parametrize("precision", ["int8", "fp8"])
-def test_the_file_does_not_depend_on_the_number_of_threads(run_fovea, tiny, precision):
+def test_the_files_do_not_depend_on_the_number_of_threads_or_on_each_other(run_fovea, tiny):
     photos = [*PHOTOS, *PHOTOS[:3]]  # no multiple of 2, 7 or 16
-    files = set()
-    for threads in (1, 2, 7, 16, 16):
-        run_fovea("calibrate", tiny, *photos, "--precision", precision, "--threads", str(threads))
-        files.add((tiny / f"calibration-{precision}.safetensors").read_bytes())
-    assert len(files) == 1
+    files = {"int8": set(), "fp8": set()}
+    for precisions in ("int8", "fp8", "int8,fp8"):
+        for threads in (1, 2, 7, 16, 16):
+            run_fovea("calibrate", "--precision", precisions, tiny, *photos, "--threads", str(threads))
+            for precision in precisions.split(","):
+                files[precision].add((tiny / f"calibration-{precision}.safetensors").read_bytes())
+    assert len(files["int8"]) == len(files["fp8"]) == 1
 
 
 def test_photos_that_cannot_be_used_are_told_and_the_others_do(run_fovea, tiny, tmp_path):
