@@ -1,6 +1,7 @@
 // AlignedBuffer: owned, uninitialised memory aligned for SIMD and whole cache lines.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <memory>
 #include <new>
@@ -47,5 +48,14 @@ class AlignedBuffer {
   std::unique_ptr<T, Free> data_;
   std::size_t size_ = 0;
 };
+
+/// At least `count` elements, with nothing of what was there before.
+template <typename T>
+T* grown(AlignedBuffer<T>& buffer, std::integral auto count) {
+  if (buffer.size() < static_cast<std::size_t>(count)) {
+    buffer = AlignedBuffer<T>(static_cast<std::size_t>(count));
+  }
+  return buffer.data();
+}
 
 }  // namespace fovea

@@ -257,9 +257,7 @@ void CpuBackend::run(const ops::Batch& batch,
                             batch.workspace_bytes_per_image;
   for (const auto& team : teams_) {
     team->reset();
-    if (team->workspace.size() < bytes) {
-      team->workspace = AlignedBuffer<std::byte>(bytes);
-    }
+    grown(team->workspace, bytes);
   }
   SliceQueue queue(batch, schedule);
   const auto walk = [&](Team& team, int rank, Worker& worker) {

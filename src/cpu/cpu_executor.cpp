@@ -16,6 +16,9 @@ namespace {
 
 using ops::Epilogue;
 
+// Queries of a head that are worked on at once.
+constexpr std::int64_t kMostQueries = 128;
+
 std::size_t bytes_of(std::int64_t elements, DType type) {
   return static_cast<std::size_t>(elements) * size_of(type);
 }
@@ -60,8 +63,8 @@ void CpuExecutor::share_rows(std::int64_t rows, const Task& task) {
 
 std::byte* CpuExecutor::scratch(std::size_t bytes) {
   // Operators end with a barrier, so nobody uses the old memory any more.
-  if (rank_ == 0 && team_.scratch.size() < bytes) {
-    team_.scratch = AlignedBuffer<std::byte>(bytes);
+  if (rank_ == 0) {
+    grown(team_.scratch, bytes);
   }
   team_.barrier().arrive_and_wait();
   return team_.scratch.data();
@@ -106,11 +109,8 @@ void CpuExecutor::multiply_block(const PackedWeights& weights, const Block& bloc
   if (add) {
     shape.epilogue = Epilogue::kNone;
   }
-  const std::size_t bytes = bytes_of(block.rows * block.columns, block.output_type);
-  if (worker_.block.size() < bytes) {
-    worker_.block = AlignedBuffer<std::byte>(bytes);
-  }
-  std::byte* const dense = worker_.block.data();
+  std::byte* const dense =
+      grown(worker_.block, bytes_of(block.rows * block.columns, block.output_type));
   worker_.caller.call(shape, weights, block.first_column, input, dense);
   for (std::int64_t row = 0; row < block.rows; ++row) {
     const std::byte* const from =
@@ -173,12 +173,9 @@ void CpuExecutor::do_attention(const ops::AttentionProblem& problem,
                                const ops::AttentionOperands& operands) {
   stop_.poll();
   const Timer timer(worker_, ops::Place::kAttention);
-  // Heads are shared out; with fewer of them than a team can use, their queries in parts as well.
-  const std::int64_t heads = problem.batch * problem.heads;
-  const std::int64_t parts = team_.size() == 1 || heads >= 3 * team_.size()
-                                 ? 1
-                                 : std::min(divide_up(3 * std::int64_t{team_.size()}, heads),
-                                            divide_up(problem.queries, 64));
+  // Heads are shared out, in parts. The bits of a query depend on how many go through a product
+  // with it, so the parts depend on the image alone, not on the threads.
+  const std::int64_t parts = divide_up(problem.queries, kMostQueries);
   const AttentionTasks tasks(problem, operands, divide_up(problem.queries, parts));
   share(tasks.count(), [&](std::int64_t task) { tasks.run(task, worker_); });
 }

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "core/error.hpp"
+#include "cpu/isa.hpp"
 
 namespace fovea::cpu {
 namespace {
@@ -16,6 +17,34 @@ using dnnl::memory;
 
 // Rows that the packed layout is asked for; oneDNN's choice depends on the columns alone.
 constexpr std::int64_t kLayoutRows = 784;
+
+// Without AVX-512, what oneDNN adds up in which order depends on how many rows a product has: one
+// row goes another way, many rows go through a kernel that cuts the inner dimension elsewhere, and
+// tiles of three rows or fewer have two sums for each element. Products of at most kMostRows rows
+// all of whose tiles are larger give every row the same bits.
+constexpr std::int64_t kMostRows = 256;
+constexpr std::int64_t kTileRows = 6;
+constexpr std::int64_t kStepRows = 48;  // where tiles are counted anew
+
+/// How many rows the next product takes of `left` ones.
+std::int64_t rows_at_once(std::int64_t left) {
+  return left <= kMostRows ? left : 4 * kStepRows;
+}
+
+/// The least number of rows from `rows` on that leaves no tile with three rows or fewer.
+std::int64_t rows_in_large_tiles(std::int64_t rows) {
+  const auto large = [](std::int64_t step) {
+    return step % kTileRows == 0 || step % kTileRows > kTileRows / 2;
+  };
+  for (;; ++rows) {
+    // oneDNN takes steps until fewer than two are left, which it halves above one and a half.
+    const std::int64_t last = rows < kStepRows ? rows : kStepRows + rows % kStepRows;
+    const std::int64_t half = last > kStepRows * 3 / 2 ? (last + 1) / 2 : last;
+    if (large(half) && large(last - half)) {
+      return rows;
+    }
+  }
+}
 
 memory::data_type to_dnnl(DType type) {
   return type == DType::kBF16 ? memory::data_type::bf16 : memory::data_type::f32;
@@ -49,6 +78,9 @@ memory::desc cut_columns(const memory::desc& whole, std::int64_t out) {
 }
 
 }  // namespace
+
+MatmulCache::MatmulCache()
+    : engine_(dnnl::engine::kind::cpu, 0), rows_matter_(!isa_name().starts_with("avx512")) {}
 
 dnnl::memory::desc MatmulCache::packed_layout(std::int64_t in, std::int64_t out, DType type) const {
   const auto data_type = to_dnnl(type);
@@ -166,11 +198,7 @@ MatmulCaller::Arguments& MatmulCaller::arguments(const Matmul& matmul) {
       made.bias = memory(matmul.bias, engine, nullptr);
     }
   }
-  const std::size_t bytes = matmul.scratchpad.get_size();
-  if (bytes > scratchpad_.size()) {
-    scratchpad_ = AlignedBuffer<std::byte>(bytes);
-  }
-  made.scratchpad.set_data_handle(scratchpad_.data());
+  made.scratchpad.set_data_handle(grown(scratchpad_, matmul.scratchpad.get_size()));
   return made;
 }
 
@@ -199,6 +227,33 @@ void MatmulCaller::call(MatmulShape shape, const PackedWeights& weights, std::in
   shape.packed_out = weights.out();
   shape.bias = true;
   shape.input = weights.type();
+  if (!cache_.rows_matter()) {
+    multiply(shape, weights, first, input, output);
+    return;
+  }
+  const auto* from = static_cast<const float*>(input);
+  auto* to = static_cast<float*>(output);
+  for (std::int64_t left = shape.rows; left > 0;) {
+    const std::int64_t rows = rows_at_once(left);
+    shape.rows = rows_in_large_tiles(rows);
+    if (shape.rows == rows) {
+      multiply(shape, weights, first, from, to);
+    } else {
+      float* const padded = grown(padded_, shape.rows * (shape.in + shape.out));
+      float* const padded_output = padded + shape.rows * shape.in;
+      std::fill(std::copy_n(from, rows * shape.in, padded), padded_output, 0.0F);
+      std::copy_n(to, rows * shape.out, padded_output);  // for the residual
+      multiply(shape, weights, first, padded, padded_output);
+      std::copy_n(padded_output, rows * shape.out, to);
+    }
+    left -= rows;
+    from += rows * shape.in;
+    to += rows * shape.out;
+  }
+}
+
+void MatmulCaller::multiply(const MatmulShape& shape, const PackedWeights& weights,
+                            std::int64_t first, const void* input, void* output) {
   const Matmul& matmul = cache_.get(shape);
   Arguments& made = arguments(matmul);
   // oneDNN takes inputs as pointers to non-const; it only reads them.

@@ -55,9 +55,12 @@ class PackedWeights;
 /// Makes and keeps primitives; shared by all threads.
 class MatmulCache {
  public:
-  MatmulCache() : engine_(dnnl::engine::kind::cpu, 0) {}
+  MatmulCache();
 
   [[nodiscard]] const dnnl::engine& engine() const { return engine_; }
+
+  /// Whether a row's bits depend on how many rows its product has.
+  [[nodiscard]] bool rows_matter() const { return rows_matter_; }
 
   /// How many shapes have been asked for.
   [[nodiscard]] std::size_t size() const;
@@ -74,6 +77,7 @@ class MatmulCache {
   [[nodiscard]] std::unique_ptr<const Matmul> make(const MatmulShape& shape) const;
 
   dnnl::engine engine_;
+  bool rows_matter_;
   mutable std::shared_mutex mutex_;
   std::map<MatmulShape, std::unique_ptr<const Matmul>> made_;
 };
@@ -109,7 +113,8 @@ class MatmulCaller {
  public:
   explicit MatmulCaller(MatmulCache& cache) : cache_(cache), stream_(cache.engine()) {}
 
-  /// output = epilogue(input x weights[:, first, first + shape.out] + bias).
+  /// output = epilogue(input x weights[:, first, first + shape.out] + bias), dense matrices. A row
+  /// has the same bits whatever the other rows are and however many.
   void call(MatmulShape shape, const PackedWeights& weights, std::int64_t first, const void* input,
             void* output);
   /// The same with any matrix for B, and with a bias [out] unless it is null.
@@ -125,11 +130,14 @@ class MatmulCaller {
     dnnl::memory scratchpad;
   };
   Arguments& arguments(const Matmul& matmul);
+  void multiply(const MatmulShape& shape, const PackedWeights& weights, std::int64_t first,
+                const void* input, void* output);
   void execute(const Matmul& matmul, const Arguments& arguments, const dnnl::memory& b, bool bias);
 
   MatmulCache& cache_;
   dnnl::stream stream_;
   AlignedBuffer<std::byte> scratchpad_;
+  AlignedBuffer<float> padded_;  // rows of a product that needs more of them
   std::unordered_map<const Matmul*, Arguments> arguments_;
 };
 

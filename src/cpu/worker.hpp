@@ -22,14 +22,6 @@ struct Worker {
   ops::Profile times;
 };
 
-/// At least `count` floats, with nothing of what was there before.
-inline float* grown(AlignedBuffer<float>& buffer, std::int64_t count) {
-  if (buffer.size() < static_cast<std::size_t>(count)) {
-    buffer = AlignedBuffer<float>(static_cast<std::size_t>(count));
-  }
-  return buffer.data();
-}
-
 /// The address of an element.
 inline const std::byte* at(const void* base, std::int64_t element, DType type) {
   return static_cast<const std::byte*>(base) + element * static_cast<std::int64_t>(size_of(type));

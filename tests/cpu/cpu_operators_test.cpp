@@ -2,8 +2,11 @@
 // thread and teams, fp32 and bf16; and references altered in one place, which must not pass.
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <memory>
+#include <span>
 #include <tuple>
+#include <utility>
 
 #include "cpu/cpu_backend.hpp"
 #include "cpu/isa.hpp"
@@ -20,6 +23,7 @@ using namespace ops;  // NOLINT(google-build-using-namespace): the problems' nam
 class OperatorTest : public testing::TestWithParam<std::tuple<Precision, int>> {
  protected:
   void SetUp() override {
+    limit_isa_from_environment();
     const auto [precision, threads] = GetParam();
     if (precision == Precision::kBf16 && !has_bf16()) {
       GTEST_SKIP() << "no bf16 instructions";
@@ -111,6 +115,75 @@ TEST_P(OperatorTest, Linear) {
     altered.weight = swapped;
     FOVEA_EXPECT_REJECTED(got, expected(problem, altered));
   }
+}
+
+/// Row `row` of `of` and the rows after it are all of `some`, bit by bit.
+bool has_rows(const Matrix& of, std::int64_t row, const Matrix& some) {
+  const auto bytes = [](const Matrix& matrix) { return std::as_bytes(std::span(matrix.memory)); };
+  const std::size_t row_bytes = of.view.bytes() / static_cast<std::size_t>(of.rows());
+  return std::ranges::equal(
+      bytes(of).subspan(static_cast<std::size_t>(row) * row_bytes, some.view.bytes()),
+      bytes(some).first(some.view.bytes()));
+}
+
+/// `rows` of `whole` from `first` on.
+Matrix rows_of(const Matrix& whole, std::int64_t first, std::int64_t rows) {
+  Matrix some(whole.view.dtype, rows, whole.columns());
+  std::memcpy(some.view.data,
+              static_cast<const std::byte*>(whole.view.data) + static_cast<std::size_t>(first) *
+                                                                   some.view.bytes() /
+                                                                   static_cast<std::size_t>(rows),
+              some.view.bytes());
+  return some;
+}
+
+TEST_P(OperatorTest, ARowHasTheSameBitsInEveryProduct) {
+  constexpr std::int64_t kMost = 520;
+  const auto alone = make_cpu_backend({.precision = backend_->precision(), .threads = 1});
+  for (const auto& [in, out] : {std::pair{768, 449}, {300, 129}, {1153, 64}}) {
+    const auto weight = random_floats(random_, std::int64_t{in} * out, 0.01, 0.03);
+    const auto bias = random_floats(random_, out, 0.1, 0.3);
+    const LinearWeights weights{.in = in, .out = out, .weight = weight, .bias = bias};
+    const Matrix input = random_matrix(random_, type_, kMost, in);
+    const Matrix before = random_matrix(random_, DType::kF32, kMost, out);
+    for (const Epilogue epilogue : {Epilogue::kNone, Epilogue::kGeluTanh, Epilogue::kResidual}) {
+      const auto product = [&](Backend& backend, std::int64_t first, std::int64_t rows) {
+        const LinearProblem problem{
+            .rows = rows, .in = in, .out = out, .epilogue = epilogue, .input = type_};
+        const PreparedPtr prepared = backend.prepare(weights);
+        const Matrix some = rows_of(input, first, rows);
+        Matrix got = rows_of(before, first, rows);
+        got.view.data = got.memory.data();
+        backend.run({.images = 1}, [&](Executor& executor, const Slice&) {
+          executor.linear(problem, *prepared, some.view, got.view);
+        });
+        return got;
+      };
+      const Matrix want = product(*alone, 0, kMost);
+      for (const std::int64_t rows : {1, 2, 3, 7, 50, 78, 196, 256, 257, 450}) {
+        const std::int64_t first = kMost - rows - 5;
+        EXPECT_TRUE(has_rows(want, first, product(*backend_, first, rows)))
+            << rows << " rows, " << in << " x " << out << ", " << to_string(epilogue);
+      }
+    }
+  }
+}
+
+TEST_P(OperatorTest, AnImageHasTheSameBitsInEveryAttention) {
+  constexpr std::int64_t kImages = 3;
+  constexpr std::int64_t kTokens = 450;
+  const auto alone = make_cpu_backend({.precision = backend_->precision(), .threads = 1});
+  const Matrix qkv = random_matrix(random_, type_, kImages * kTokens, std::int64_t{3} * 72);
+  const auto attend = [&](Backend& backend, std::int64_t first, std::int64_t images) {
+    const Matrix some = rows_of(qkv, first * kTokens, images * kTokens);
+    Matrix got = poisoned(type_, images * kTokens, 72);
+    backend.run({.images = 1}, [&](Executor& executor, const Slice&) {
+      executor.attention(packed_attention(images, kTokens, 1, 72, 0.1, type_), some.view, got.view);
+    });
+    return got;
+  };
+  const Matrix want = attend(*alone, 0, kImages);
+  EXPECT_TRUE(has_rows(want, kTokens, attend(*backend_, 1, 1)));
 }
 
 TEST_P(OperatorTest, LayerNorm) {

@@ -50,11 +50,12 @@ TEST(ScheduleTest, LargeImagesGoOneByOne) {
 
 TEST(GridTest, BlocksAreCutWherePackedWeightsCanBe) {
   for (const std::int64_t rows : {1, 3, 196, 729}) {
-    for (const std::int64_t columns : {64, 72, 768, 4304}) {
+    for (const std::int64_t columns : {1, 64, 72, 129, 768, 4304}) {
       for (const int team : {1, 2, 7, 16}) {
         const Grid grid = plan_grid(rows, columns, team);
         EXPECT_LE(grid.row_block, rows);
         EXPECT_TRUE(grid.column_block == columns || grid.column_block % 64 == 0);
+        EXPECT_NE(columns % grid.column_block, 1);
       }
     }
   }
