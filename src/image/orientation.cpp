@@ -2,6 +2,7 @@
 #include "image/orientation.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstring>
 #include <utility>
@@ -9,24 +10,17 @@
 namespace fovea::image {
 
 Orientation orientation_of(int exif_value) {
-  switch (exif_value) {
-    case 2:  // FLIP_LEFT_RIGHT
-      return {.transpose = false, .mirror_x = true, .mirror_y = false};
-    case 3:  // ROTATE_180
-      return {.transpose = false, .mirror_x = true, .mirror_y = true};
-    case 4:  // FLIP_TOP_BOTTOM
-      return {.transpose = false, .mirror_x = false, .mirror_y = true};
-    case 5:  // TRANSPOSE
-      return {.transpose = true, .mirror_x = false, .mirror_y = false};
-    case 6:  // ROTATE_270
-      return {.transpose = true, .mirror_x = true, .mirror_y = false};
-    case 7:  // TRANSVERSE
-      return {.transpose = true, .mirror_x = true, .mirror_y = true};
-    case 8:  // ROTATE_90
-      return {.transpose = true, .mirror_x = false, .mirror_y = true};
-    default:
-      return {};
-  }
+  constexpr std::array<Orientation, 7> kFrom2{{
+      {.mirror_x = true},                                       // 2: FLIP_LEFT_RIGHT
+      {.mirror_x = true, .mirror_y = true},                     // 3: ROTATE_180
+      {.mirror_y = true},                                       // 4: FLIP_TOP_BOTTOM
+      {.transpose = true},                                      // 5: TRANSPOSE
+      {.transpose = true, .mirror_x = true},                    // 6: ROTATE_270
+      {.transpose = true, .mirror_x = true, .mirror_y = true},  // 7: TRANSVERSE
+      {.transpose = true, .mirror_y = true},                    // 8: ROTATE_90
+  }};
+  return exif_value >= 2 && exif_value <= 8 ? kFrom2[static_cast<std::size_t>(exif_value - 2)]
+                                            : Orientation{};
 }
 
 Image oriented(Image image, Orientation orientation, StopFlag stop) {

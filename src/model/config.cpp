@@ -63,36 +63,13 @@ class Fields {
   }
 
   [[nodiscard]] double number(const char* name, double fallback) const {
-    const json* value = find(name);
-    if (value == nullptr) {
-      return fallback;
-    }
-    if (!value->is_number()) {
-      refuse(name, *value, "expected a number");
-    }
-    return value->get<double>();
+    return typed(name, fallback, &json::is_number, "expected a number");
   }
-
   [[nodiscard]] bool boolean(const char* name, bool fallback) const {
-    const json* value = find(name);
-    if (value == nullptr) {
-      return fallback;
-    }
-    if (!value->is_boolean()) {
-      refuse(name, *value, "expected true or false");
-    }
-    return value->get<bool>();
+    return typed(name, fallback, &json::is_boolean, "expected true or false");
   }
-
   [[nodiscard]] std::string string(const char* name, std::string fallback) const {
-    const json* value = find(name);
-    if (value == nullptr) {
-      return fallback;
-    }
-    if (!value->is_string()) {
-      refuse(name, *value, "expected a string");
-    }
-    return value->get<std::string>();
+    return typed(name, std::move(fallback), &json::is_string, "expected a string");
   }
 
   [[nodiscard]] const json* object(const char* name) const {
@@ -103,6 +80,9 @@ class Fields {
     return value;
   }
 
+  [[noreturn]] void refuse(const char* name, std::string_view reason) const {
+    refuse(name, *find(name), reason);
+  }
   [[noreturn]] void refuse(const char* name, const json& value, std::string_view reason) const {
     std::string shown = value.dump(-1, ' ', true);
     if (shown.size() > 80) {
@@ -125,6 +105,19 @@ class Fields {
   }
 
  private:
+  template <typename T>
+  [[nodiscard]] T typed(const char* name, T fallback, bool (json::*is_right)() const noexcept,
+                        std::string_view reason) const {
+    const json* value = find(name);
+    if (value == nullptr) {
+      return fallback;
+    }
+    if (!(value->*is_right)()) {
+      refuse(name, *value, reason);
+    }
+    return value->get<T>();
+  }
+
   const json& object_;
   std::string_view file_;
   std::string prefix_;
@@ -163,20 +156,18 @@ VisionConfig vision_from(const json& object, std::string_view file, const std::s
   config.patch = fields.square("patch_size", config.patch, kMaxPatch);
   config.layer_norm_eps = fields.number("layer_norm_eps", config.layer_norm_eps);
   if (!within(config.layer_norm_eps, kSmallest, 1.0)) {
-    fields.refuse("layer_norm_eps", *fields.find("layer_norm_eps"),
-                  "expected a number between 0 and 1");
+    fields.refuse("layer_norm_eps", "expected a number between 0 and 1");
   }
   if (fields.integer("num_channels", 3, kMaxHidden) != 3) {
-    fields.refuse("num_channels", *fields.find("num_channels"), "only RGB images are supported");
+    fields.refuse("num_channels", "only RGB images are supported");
   }
   const std::string activation = fields.string("hidden_act", "gelu_pytorch_tanh");
   if (activation != "gelu_pytorch_tanh") {
-    fields.refuse("hidden_act", *fields.find("hidden_act"),
+    fields.refuse("hidden_act",
                   "only gelu_pytorch_tanh is supported (another one gives other embeddings)");
   }
   if (!fields.boolean("vision_use_head", true)) {
-    fields.refuse("vision_use_head", *fields.find("vision_use_head"),
-                  "without its pooling head the tower gives no image embedding");
+    fields.refuse("vision_use_head", "without its pooling head the tower gives no image embedding");
   }
   if (config.hidden % config.heads != 0) {
     fail("{}: {}hidden_size {} is not divisible by num_attention_heads {}", file, prefix,
@@ -236,25 +227,21 @@ Preprocessing preprocessing_from(const json& object, std::string_view file) {
   const Fields fields(object, file, "");
   const std::string processor = fields.string("image_processor_type", "SiglipImageProcessor");
   if (!processor.starts_with("SiglipImageProcessor")) {
-    fields.refuse("image_processor_type", *fields.find("image_processor_type"),
-                  "only SiglipImageProcessor is supported");
+    fields.refuse("image_processor_type", "only SiglipImageProcessor is supported");
   }
   for (const char* step : {"do_resize", "do_rescale", "do_normalize"}) {
     if (!fields.boolean(step, true)) {
-      fields.refuse(step, *fields.find(step),
-                    "this step is always taken; without it the embeddings would differ");
+      fields.refuse(step, "this step is always taken; without it the embeddings would differ");
     }
   }
   for (const char* step : {"do_center_crop", "do_pad"}) {
     if (fields.boolean(step, false)) {
-      fields.refuse(step, *fields.find(step),
-                    "SigLIP squashes its images and does neither of the two");
+      fields.refuse(step, "SigLIP squashes its images and does neither of the two");
     }
   }
   // null keeps the image as it is; Fovea always converts to RGB, as transformers' loader does.
   if (!fields.boolean("do_convert_rgb", true)) {
-    fields.refuse("do_convert_rgb", *fields.find("do_convert_rgb"),
-                  "images are always converted to RGB");
+    fields.refuse("do_convert_rgb", "images are always converted to RGB");
   }
   Preprocessing result;
   // transformers 5.23 models/siglip/image_processing_siglip.py: the class default is bicubic.
@@ -268,8 +255,7 @@ Preprocessing preprocessing_from(const json& object, std::string_view file) {
   }
   const double rescale = fields.number("rescale_factor", 1.0 / 255.0);
   if (!within(rescale, kSmallest, 1.0)) {
-    fields.refuse("rescale_factor", *fields.find("rescale_factor"),
-                  "expected a number above 0, at most 1");
+    fields.refuse("rescale_factor", "expected a number above 0, at most 1");
   }
   result.rescale = static_cast<float>(rescale);
   result.mean = channels(fields, "image_mean", false);

@@ -1,6 +1,8 @@
 // Writes and reads lines of checksums.jsonl.
 #include "pipeline/journal.hpp"
 
+#include <type_traits>
+
 #include <fmt/format.h>
 
 #include "core/error.hpp"
@@ -11,81 +13,62 @@
 namespace fovea::pipeline {
 namespace {
 
-using JournalJson = nlohmann::ordered_json;
+// The fields of each kind of line, for a FieldWriter or a FieldReader.
+template <typename Json>
+void visit_fields(const Json& json, auto& record) {
+  using Record = std::remove_cvref_t<decltype(record)>;
+  if constexpr (std::is_same_v<Record, FileRecord>) {
+    json.count("file", record.number);
+    json.count("rows", record.rows);
+    json.count("data_bytes", record.data_bytes);
+    json.count("index_bytes", record.index_bytes);
+    json.hash("data_sum", record.data_sum);
+    json.hash("index_sum", record.index_sum);
+  } else if constexpr (std::is_same_v<Record, RetryRecord>) {
+    json.count("retry", record.number);
+  } else {
+    json.count("inputs", record.inputs);
+    json.hash("names", record.names);
+    json.count("rows", record.rows);
+    json.count("failed", record.failed);
+    json.count("files", record.shards);
+    json.count("open_rows", record.open_rows);
+    json.count("open_bytes", record.open_bytes);
+    json.count("index_bytes", record.index_bytes);
+    json.count("errors_bytes", record.errors_bytes);
+    json.hash("data_sum", record.data_sum);
+    json.hash("index_sum", record.index_sum);
+    json.hash("errors_sum", record.errors_sum);
+  }
+}
 
-// Joins lambdas into one visitor of a variant.
-template <typename... Bodies>
-struct Overloaded : Bodies... {
-  using Bodies::operator()...;
-};
-
-JournalJson to_json(const JournalLine& line) {
-  JournalJson json;
-  std::visit(Overloaded{
-                 [&](const JobIdentity& identity) { write_identity(json["job"], identity); },
-                 [&](const FileRecord& file) {
-                   json = {{"file", file.number},
-                           {"rows", file.rows},
-                           {"data_bytes", file.data_bytes},
-                           {"index_bytes", file.index_bytes},
-                           {"data_sum", format_hash(file.data_sum)},
-                           {"index_sum", format_hash(file.index_sum)}};
-                 },
-                 [&](const JobState& state) {
-                   json = {{"inputs", state.inputs},
-                           {"names", format_hash(state.names)},
-                           {"rows", state.rows},
-                           {"failed", state.failed},
-                           {"files", state.shards},
-                           {"open_rows", state.open_rows},
-                           {"open_bytes", state.open_bytes},
-                           {"index_bytes", state.index_bytes},
-                           {"errors_bytes", state.errors_bytes},
-                           {"data_sum", format_hash(state.data_sum)},
-                           {"index_sum", format_hash(state.index_sum)},
-                           {"errors_sum", format_hash(state.errors_sum)}};
-                 },
-                 [&](const RetryRecord& retry) { json = {{"retry", retry.number}}; },
-             },
-             line);
-  return json;
+template <typename Record>
+JournalLine read_record(const nlohmann::json& json) {
+  Record record;
+  visit_fields(FieldReader(json), record);
+  return record;
 }
 
 JournalLine from_json(const nlohmann::json& json) {
-  if (json.contains("job")) {
-    return read_identity(read_object(json, "job"));
-  }
-  if (json.contains("file")) {
-    return FileRecord{.number = read_count(json, "file"),
-                      .rows = read_count(json, "rows"),
-                      .data_bytes = read_count(json, "data_bytes"),
-                      .index_bytes = read_count(json, "index_bytes"),
-                      .data_sum = read_hash(json, "data_sum"),
-                      .index_sum = read_hash(json, "index_sum")};
-  }
-  if (json.contains("retry")) {
-    return RetryRecord{.number = read_count(json, "retry")};
-  }
-  JobState state;
-  state.inputs = read_count(json, "inputs");
-  state.names = read_hash(json, "names");
-  state.rows = read_count(json, "rows");
-  state.failed = read_count(json, "failed");
-  state.shards = read_count(json, "files");
-  state.open_rows = read_count(json, "open_rows");
-  state.open_bytes = read_count(json, "open_bytes");
-  state.index_bytes = read_count(json, "index_bytes");
-  state.errors_bytes = read_count(json, "errors_bytes");
-  state.data_sum = read_hash(json, "data_sum");
-  state.index_sum = read_hash(json, "index_sum");
-  state.errors_sum = read_hash(json, "errors_sum");
-  return state;
+  return json.contains("job")     ? read_identity(read_object(json, "job"))
+         : json.contains("file")  ? read_record<FileRecord>(json)
+         : json.contains("retry") ? read_record<RetryRecord>(json)
+                                  : read_record<JobState>(json);
 }
 
 }  // namespace
 
 std::string format_journal_line(const JournalLine& line) {
-  JournalJson json = to_json(line);
+  nlohmann::ordered_json json;
+  std::visit(
+      [&]<typename Record>(const Record& record) {
+        if constexpr (std::is_same_v<Record, JobIdentity>) {
+          write_identity(json["job"], record);
+        } else {
+          visit_fields(FieldWriter(json), record);
+        }
+      },
+      line);
   json["check"] = format_hash(Sha256::head_of(json.dump()));
   return json.dump() + "\n";
 }

@@ -22,4 +22,29 @@ namespace fovea::pipeline {
 /// As read_hash reads it.
 [[nodiscard]] std::string format_hash(std::uint64_t value);
 
+/// Writes fields, as FieldReader reads them: one list of a record's fields serves both.
+class FieldWriter {
+ public:
+  explicit FieldWriter(nlohmann::ordered_json& json) : json_(json) {}
+
+  void flag(const char* key, bool value) const { json_[key] = value; }
+  void count(const char* key, std::uint64_t value) const { json_[key] = value; }
+  void hash(const char* key, std::uint64_t value) const { json_[key] = format_hash(value); }
+
+ private:
+  nlohmann::ordered_json& json_;
+};
+
+class FieldReader {
+ public:
+  explicit FieldReader(const nlohmann::json& json) : json_(json) {}
+
+  void flag(const char* key, bool& value) const { value = read_flag(json_, key); }
+  void count(const char* key, std::uint64_t& value) const { value = read_count(json_, key); }
+  void hash(const char* key, std::uint64_t& value) const { value = read_hash(json_, key); }
+
+ private:
+  const nlohmann::json& json_;
+};
+
 }  // namespace fovea::pipeline

@@ -59,33 +59,42 @@ std::size_t first_difference(std::string_view a, std::string_view b) {
   return static_cast<std::size_t>(std::ranges::count(a.begin(), at, '\n')) + 1;
 }
 
+// The fields of "counts" and "resume", for a FieldWriter or a FieldReader.
+void visit_counts(const auto& json, auto& state) {
+  json.count("rows", state.rows);
+  json.count("failed", state.failed);
+  json.count("files", state.shards);
+}
+
+void visit_resume(const auto& json, auto& state, int version) {
+  json.flag("retrying", state.retrying);
+  json.count("inputs", state.inputs);
+  json.hash("names", state.names);
+  json.count("open_rows", state.open_rows);
+  json.count("open_bytes", state.open_bytes);
+  json.count("index_bytes", state.index_bytes);
+  json.count("errors_bytes", state.errors_bytes);
+  json.count("all_inputs", state.all_inputs);
+  json.hash("all_names", state.all_names);
+  if (version >= 2) {
+    json.count("retries", state.retries);
+    json.hash("data_sum", state.data_sum);
+    json.hash("index_sum", state.index_sum);
+    json.hash("errors_sum", state.errors_sum);
+    json.count("checksums_bytes", state.journal_bytes);
+    json.hash("checksums_sum", state.journal_sum);
+  }
+}
+
 ManifestJson manifest_json(const Manifest& manifest) {
   const JobState& state = manifest.state;
   ManifestJson json;
   json["format_version"] = manifest.version;
   json["finished"] = state.finished;
   write_identity(json, manifest.identity);
-  json["counts"] = {{"inputs", state.retrying ? state.all_inputs : state.inputs},
-                    {"rows", state.rows},
-                    {"failed", state.failed},
-                    {"files", state.shards}};
-  json["resume"] = {{"retrying", state.retrying},
-                    {"inputs", state.inputs},
-                    {"names", format_hash(state.names)},
-                    {"open_rows", state.open_rows},
-                    {"open_bytes", state.open_bytes},
-                    {"index_bytes", state.index_bytes},
-                    {"errors_bytes", state.errors_bytes},
-                    {"all_inputs", state.all_inputs},
-                    {"all_names", format_hash(state.all_names)}};
-  if (manifest.version >= 2) {
-    json["resume"]["retries"] = state.retries;
-    json["resume"]["data_sum"] = format_hash(state.data_sum);
-    json["resume"]["index_sum"] = format_hash(state.index_sum);
-    json["resume"]["errors_sum"] = format_hash(state.errors_sum);
-    json["resume"]["checksums_bytes"] = state.journal_bytes;
-    json["resume"]["checksums_sum"] = format_hash(state.journal_sum);
-  }
+  json["counts"]["inputs"] = state.retrying ? state.all_inputs : state.inputs;
+  visit_counts(FieldWriter(json["counts"]), state);
+  visit_resume(FieldWriter(json["resume"]), state, manifest.version);
   return json;
 }
 
@@ -98,30 +107,9 @@ Manifest read_manifest(const nlohmann::json& json) {
          kManifestVersion);
   }
   manifest.identity = read_identity(json);
-  JobState& state = manifest.state;
-  state.finished = read_flag(json, "finished");
-  const nlohmann::json& counts = read_object(json, "counts");
-  state.rows = read_count(counts, "rows");
-  state.failed = read_count(counts, "failed");
-  state.shards = read_count(counts, "files");
-  const nlohmann::json& resume = read_object(json, "resume");
-  state.retrying = read_flag(resume, "retrying");
-  state.inputs = read_count(resume, "inputs");
-  state.names = read_hash(resume, "names");
-  state.open_rows = read_count(resume, "open_rows");
-  state.open_bytes = read_count(resume, "open_bytes");
-  state.index_bytes = read_count(resume, "index_bytes");
-  state.errors_bytes = read_count(resume, "errors_bytes");
-  state.all_inputs = read_count(resume, "all_inputs");
-  state.all_names = read_hash(resume, "all_names");
-  if (manifest.version >= 2) {
-    state.retries = read_count(resume, "retries");
-    state.data_sum = read_hash(resume, "data_sum");
-    state.index_sum = read_hash(resume, "index_sum");
-    state.errors_sum = read_hash(resume, "errors_sum");
-    state.journal_bytes = read_count(resume, "checksums_bytes");
-    state.journal_sum = read_hash(resume, "checksums_sum");
-  }
+  manifest.state.finished = read_flag(json, "finished");
+  visit_counts(FieldReader(read_object(json, "counts")), manifest.state);
+  visit_resume(FieldReader(read_object(json, "resume")), manifest.state, manifest.version);
   return manifest;
 }
 
