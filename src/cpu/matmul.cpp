@@ -1,4 +1,4 @@
-// oneDNN matmul primitives with bias and epilogue fused, always in the precision that was asked.
+// oneDNN primitives of matrix products with bias and epilogue fused, always in the precision that was asked.
 #include "cpu/matmul.hpp"
 
 #include <algorithm>
@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "core/divide_up.hpp"
 #include "core/error.hpp"
 #include "cpu/isa.hpp"
 
@@ -18,32 +19,41 @@ using dnnl::memory;
 // Rows that the packed layout is asked for; oneDNN's choice depends on the columns alone.
 constexpr std::int64_t kLayoutRows = 784;
 
-// Without AVX-512, what oneDNN adds up in which order depends on how many rows a product has: one
-// row goes another way, many rows go through a kernel that cuts the inner dimension elsewhere, and
-// tiles of three rows or fewer have two sums for each element. Products of at most kMostRows rows
-// all of whose tiles are larger give every row the same bits.
-constexpr std::int64_t kMostRows = 256;
-constexpr std::int64_t kTileRows = 6;
-constexpr std::int64_t kStepRows = 48;  // where tiles are counted anew
-
-/// How many rows the next product takes of `left` ones.
-std::int64_t rows_at_once(std::int64_t left) {
-  return left <= kMostRows ? left : 4 * kStepRows;
+// Without AVX-512 the matrix products of oneDNN add up in an order that depends on how many rows
+// there are. Its convolutions of one pixel do not: they are used for packed weights there.
+dnnl::convolution_forward::primitive_desc one_pixel(const dnnl::engine& engine, std::int64_t rows,
+                                                    std::int64_t in, std::int64_t out,
+                                                    const memory::desc& weights,
+                                                    const dnnl::primitive_attr& attr) {
+  constexpr auto kF32 = memory::data_type::f32;
+  const memory::desc input({1, in, rows, 1}, kF32, memory::format_tag::nhwc);
+  const memory::desc output({1, out, rows, 1}, kF32, memory::format_tag::nhwc);
+  const memory::desc bias({out}, kF32, memory::format_tag::a);
+  return {{dnnl::prop_kind::forward_inference,
+           dnnl::algorithm::convolution_direct,
+           input,
+           weights,
+           bias,
+           output,
+           {1, 1},
+           {0, 0},
+           {0, 0}},
+          attr,
+          engine};
 }
 
-/// The least number of rows from `rows` on that leaves no tile with three rows or fewer.
-std::int64_t rows_in_large_tiles(std::int64_t rows) {
-  const auto large = [](std::int64_t step) {
-    return step % kTileRows == 0 || step % kTileRows > kTileRows / 2;
-  };
-  for (;; ++rows) {
-    // oneDNN takes steps until fewer than two are left, which it halves above one and a half.
-    const std::int64_t last = rows < kStepRows ? rows : kStepRows + rows % kStepRows;
-    const std::int64_t half = last > kStepRows * 3 / 2 ? (last + 1) / 2 : last;
-    if (large(half) && large(last - half)) {
-      return rows;
-    }
+/// Which of a layout's dimensions are the columns of B.
+int column_dimension(const memory::desc& layout) {
+  return layout.data.ndims == 2 ? 1 : 0;
+}
+
+std::int64_t column_block(const memory::desc& layout) {
+  const auto& blocking = layout.data.format_desc.blocking;
+  std::int64_t block = 1;
+  for (int i = 0; i < blocking.inner_nblks; ++i) {
+    block *= blocking.inner_idxs[i] == column_dimension(layout) ? blocking.inner_blks[i] : 1;
   }
+  return block;
 }
 
 memory::data_type to_dnnl(DType type) {
@@ -67,22 +77,23 @@ dnnl::primitive_attr attributes(ops::Epilogue epilogue) {
 /// in a blocked layout, and rows keep their distance in a plain one.
 memory::desc cut_columns(const memory::desc& whole, std::int64_t out) {
   memory::desc cut = whole;
-  const auto& blocking = whole.data.format_desc.blocking;
-  std::int64_t block = 1;
-  for (int i = 0; i < blocking.inner_nblks; ++i) {
-    block *= blocking.inner_idxs[i] == 1 ? blocking.inner_blks[i] : 1;
-  }
-  cut.data.dims[1] = out;
-  cut.data.padded_dims[1] = (out + block - 1) / block * block;
+  const int dimension = column_dimension(whole);
+  cut.data.dims[dimension] = out;
+  cut.data.padded_dims[dimension] = divide_up(out, column_block(whole)) * column_block(whole);
   return cut;
 }
 
 }  // namespace
 
 MatmulCache::MatmulCache()
-    : engine_(dnnl::engine::kind::cpu, 0), rows_matter_(!isa_name().starts_with("avx512")) {}
+    : engine_(dnnl::engine::kind::cpu, 0), convolves_(!isa_name().starts_with("avx512")) {}
 
 dnnl::memory::desc MatmulCache::packed_layout(std::int64_t in, std::int64_t out, DType type) const {
+  if (convolves_) {
+    const memory::desc any({out, in, 1, 1}, memory::data_type::f32, memory::format_tag::any);
+    return one_pixel(engine_, kLayoutRows, in, out, any, attributes(ops::Epilogue::kNone))
+        .weights_desc();
+  }
   const auto data_type = to_dnnl(type);
   const dnnl::matmul::desc desc({{kLayoutRows, in}, data_type, memory::format_tag::ab},
                                 {{in, out}, data_type, memory::format_tag::any},
@@ -129,6 +140,16 @@ std::unique_ptr<const Matmul> MatmulCache::make(const MatmulShape& shape) const 
     matmul->bias = {{1, shape.out}, memory::data_type::f32, memory::format_tag::ab};
   }
   try {
+    if (convolves_ && shape.b_row_stride == 0) {
+      const auto primitive = one_pixel(engine_, shape.rows, shape.in, shape.out, matmul->b,
+                                       attributes(shape.epilogue));
+      matmul->input = primitive.src_desc();
+      matmul->output = primitive.dst_desc();
+      matmul->bias = primitive.bias_desc();
+      matmul->scratchpad = primitive.scratchpad_desc();
+      matmul->primitive = dnnl::convolution_forward(primitive);
+      return matmul;
+    }
     const auto desc =
         shape.bias ? dnnl::matmul::desc(matmul->input, matmul->b, matmul->bias, matmul->output)
                    : dnnl::matmul::desc(matmul->input, matmul->b, matmul->output);
@@ -151,8 +172,11 @@ PackedWeights::PackedWeights(const MatmulCache& cache, const ops::LinearWeights&
                              DType type)
     : in_(weights.in), out_(weights.out), type_(type), bias_(weights.bias.size()) {
   std::ranges::copy(weights.bias, bias_.data());
-  const memory::desc given({in_, out_}, memory::data_type::f32, memory::format_tag::ba);
   const memory::desc layout = cache.packed_layout(in_, out_, type);
+  const memory::desc given =
+      layout.data.ndims == 2
+          ? memory::desc({in_, out_}, memory::data_type::f32, memory::format_tag::ba)
+          : memory::desc({out_, in_, 1, 1}, memory::data_type::f32, memory::format_tag::abcd);
   memory_ = PageBuffer(layout.get_size());
   whole_ = memory(layout, cache.engine(), memory_.data());
   // oneDNN takes inputs as pointers to non-const; it only reads them.
@@ -170,15 +194,12 @@ const dnnl::memory& PackedWeights::columns(std::int64_t first, std::int64_t colu
   const std::lock_guard lock(mutex_);
   auto& block = blocks_[{first, columns}];
   if (!block) {
-    const auto& blocking = layout.data.format_desc.blocking;
-    std::int64_t width = 1;
-    for (int i = 0; i < blocking.inner_nblks; ++i) {
-      width *= blocking.inner_idxs[i] == 1 ? blocking.inner_blks[i] : 1;
-    }
+    const std::int64_t width = column_block(layout);
     if (first % width != 0) {
       fail("packed weights cannot be cut at column {}, only at multiples of {}", first, width);
     }
-    const std::int64_t offset = first / width * blocking.strides[1];
+    const std::int64_t offset =
+        first / width * layout.data.format_desc.blocking.strides[column_dimension(layout)];
     block = memory(layout, whole_.get_engine(),
                    memory_.data() + static_cast<std::size_t>(offset) * size_of(type_));
   }
@@ -227,33 +248,6 @@ void MatmulCaller::call(MatmulShape shape, const PackedWeights& weights, std::in
   shape.packed_out = weights.out();
   shape.bias = true;
   shape.input = weights.type();
-  if (!cache_.rows_matter()) {
-    multiply(shape, weights, first, input, output);
-    return;
-  }
-  const auto* from = static_cast<const float*>(input);
-  auto* to = static_cast<float*>(output);
-  for (std::int64_t left = shape.rows; left > 0;) {
-    const std::int64_t rows = rows_at_once(left);
-    shape.rows = rows_in_large_tiles(rows);
-    if (shape.rows == rows) {
-      multiply(shape, weights, first, from, to);
-    } else {
-      float* const padded = grown(padded_, shape.rows * (shape.in + shape.out));
-      float* const padded_output = padded + shape.rows * shape.in;
-      std::fill(std::copy_n(from, rows * shape.in, padded), padded_output, 0.0F);
-      std::copy_n(to, rows * shape.out, padded_output);  // for the residual
-      multiply(shape, weights, first, padded, padded_output);
-      std::copy_n(padded_output, rows * shape.out, to);
-    }
-    left -= rows;
-    from += rows * shape.in;
-    to += rows * shape.out;
-  }
-}
-
-void MatmulCaller::multiply(const MatmulShape& shape, const PackedWeights& weights,
-                            std::int64_t first, const void* input, void* output) {
   const Matmul& matmul = cache_.get(shape);
   Arguments& made = arguments(matmul);
   // oneDNN takes inputs as pointers to non-const; it only reads them.

@@ -42,7 +42,7 @@ struct MatmulShape {
 
 /// A primitive with what is needed to call it.
 struct Matmul {
-  dnnl::matmul primitive;
+  dnnl::primitive primitive;
   dnnl::memory::desc input;
   dnnl::memory::desc b;
   dnnl::memory::desc output;
@@ -59,9 +59,6 @@ class MatmulCache {
 
   [[nodiscard]] const dnnl::engine& engine() const { return engine_; }
 
-  /// Whether a row's bits depend on how many rows its product has.
-  [[nodiscard]] bool rows_matter() const { return rows_matter_; }
-
   /// How many shapes have been asked for.
   [[nodiscard]] std::size_t size() const;
 
@@ -77,7 +74,7 @@ class MatmulCache {
   [[nodiscard]] std::unique_ptr<const Matmul> make(const MatmulShape& shape) const;
 
   dnnl::engine engine_;
-  bool rows_matter_;
+  bool convolves_;  // with packed weights
   mutable std::shared_mutex mutex_;
   std::map<MatmulShape, std::unique_ptr<const Matmul>> made_;
 };
@@ -130,14 +127,11 @@ class MatmulCaller {
     dnnl::memory scratchpad;
   };
   Arguments& arguments(const Matmul& matmul);
-  void multiply(const MatmulShape& shape, const PackedWeights& weights, std::int64_t first,
-                const void* input, void* output);
   void execute(const Matmul& matmul, const Arguments& arguments, const dnnl::memory& b, bool bias);
 
   MatmulCache& cache_;
   dnnl::stream stream_;
   AlignedBuffer<std::byte> scratchpad_;
-  AlignedBuffer<float> padded_;  // rows of a product that needs more of them
   std::unordered_map<const Matmul*, Arguments> arguments_;
 };
 
