@@ -1,4 +1,4 @@
-// oneDNN primitives of matrix products with bias and epilogue fused, always in the precision that was asked.
+// oneDNN primitives with bias and epilogue fused, always in the precision that was asked.
 #include "cpu/matmul.hpp"
 
 #include <algorithm>

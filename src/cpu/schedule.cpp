@@ -63,9 +63,6 @@ Grid plan_grid(std::int64_t rows, std::int64_t columns, int team) {
     for (std::int64_t column_parts = 1; column_parts <= units; ++column_parts) {
       const std::int64_t column_block =
           std::min(columns, divide_up(units, column_parts) * kColumnUnit);
-      if (columns % column_block == 1) {
-        continue;  // oneDNN multiplies a single column in a way of its own, which changes its bits
-      }
       const std::int64_t blocks = divide_up(rows, row_block) * divide_up(columns, column_block);
       const std::int64_t time = divide_up(blocks, team) * (row_block * column_block + kBlockCost);
       if (best_time == 0 || time < best_time) {

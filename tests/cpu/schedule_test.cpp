@@ -55,7 +55,6 @@ TEST(GridTest, BlocksAreCutWherePackedWeightsCanBe) {
         const Grid grid = plan_grid(rows, columns, team);
         EXPECT_LE(grid.row_block, rows);
         EXPECT_TRUE(grid.column_block == columns || grid.column_block % 64 == 0);
-        EXPECT_NE(columns % grid.column_block, 1);
       }
     }
   }
