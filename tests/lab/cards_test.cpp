@@ -117,7 +117,7 @@ TEST(Cards, LimitsNameKernelsThatExist) {
 class LaunchlessDevice final : public gpu::BareDevice {
  public:
   [[nodiscard]] const gpu::DeviceInfo& info() const override { return info_; }
-  [[nodiscard]] gpu::TensorMap encode(const gpu::TensorMapDesc& /*desc*/) override { return {}; }
+  [[nodiscard]] TensorMap encode(const gpu::TensorMapDesc& /*desc*/) override { return {}; }
 
  private:
   gpu::DeviceInfo info_{.name = "an H200",

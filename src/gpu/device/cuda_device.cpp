@@ -356,7 +356,7 @@ class CudaDevice final : public Device {
     constexpr int kFillZero = 0;
     constexpr std::array<std::uint32_t, 5> kUnitStrides{1, 1, 1, 1, 1};
     enter();
-    TensorMap map;
+    TensorMap map{};
     const driver::Result result =
         api().tensor_map_encode(&map, tensor_type(desc.type), static_cast<std::uint32_t>(desc.rank),
                                 // The driver takes the address as a pointer.

@@ -15,6 +15,7 @@
 
 #include "core/address.hpp"
 #include "fovea/error.hpp"
+#include "kernels/tensor_map.hpp"
 
 namespace fovea::gpu {
 
@@ -96,11 +97,6 @@ struct TensorMapDesc {
   std::array<std::uint64_t, 4> strides{};  // bytes between dims 1, 2, ...; multiples of 16
   std::array<std::uint32_t, 5> box{};      // elements, innermost first
   Swizzle swizzle = Swizzle::kNone;
-};
-
-/// The hardware's descriptor, passed to kernels as a __grid_constant__ parameter.
-struct alignas(64) TensorMap {
-  std::array<std::uint64_t, 16> opaque{};
 };
 
 class Event;

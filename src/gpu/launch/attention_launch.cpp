@@ -1,6 +1,5 @@
 // Attention on a GPU: which kernel runs a problem, in which pieces, with which parameters.
 #include <algorithm>
-#include <bit>
 #include <numbers>
 
 #include <fmt/format.h>
@@ -23,9 +22,9 @@ using ops::AttentionStrides;
 
 /// The map of columns `span` wide of a tensor (head_dim, rows, heads, images). Columns beyond the
 /// head are read as zeros and not written.
-attention::TensorMap encode(Device& device, const AttentionProblem& problem, DevicePtr address,
-                            const AttentionStrides& strides, std::int64_t rows, std::int64_t heads,
-                            std::int64_t box_rows, std::int64_t span) {
+TensorMap encode(Device& device, const AttentionProblem& problem, DevicePtr address,
+                 const AttentionStrides& strides, std::int64_t rows, std::int64_t heads,
+                 std::int64_t box_rows, std::int64_t span) {
   const auto size = static_cast<std::int64_t>(size_of(problem.type));
   // A dimension of one element has no stride that matters, but the driver checks it.
   const auto stride = [&](std::int64_t count, std::int64_t elements) {
@@ -50,7 +49,7 @@ attention::TensorMap encode(Device& device, const AttentionProblem& problem, Dev
     default:
       desc.swizzle = Swizzle::k32;
   }
-  return std::bit_cast<attention::TensorMap>(device.encode(desc));
+  return device.encode(desc);
 }
 
 /// For a kernel of heads `columns` wide.

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstring>
 #include <optional>
 #include <utility>
 
@@ -165,14 +164,6 @@ bool fits(const GemmProblem& problem, const GemmPlan& plan) {
   return problem.n % plan.columns == 0 && k_blocks(problem) <= plan.k_blocks &&
          (!position || (!problem.row_scale && problem.m % problem.tokens == 0 &&
                         problem.m / problem.tokens >= kPositionImages));
-}
-
-gemm::TensorMap encode(Device& device, const TensorMapDesc& desc) {
-  const TensorMap map = device.encode(desc);
-  gemm::TensorMap result;
-  static_assert(sizeof(result) == sizeof(map));
-  std::memcpy(&result, &map, sizeof(map));
-  return result;
 }
 
 /// Copies and stores take 16 bytes at once; a scale or a norm of a row is read alone.
@@ -423,7 +414,7 @@ Launch gemm_launch(Device& device, const GemmProblem& problem, const GemmOperand
                   .box = {gemm::kBlockBytes, static_cast<std::uint32_t>(out.box_tokens),
                           static_cast<std::uint32_t>(out.box_images)},
                   .swizzle = Swizzle::k128};
-  params.a = encode(device, a);
+  params.a = device.encode(a);
   // Rows of B in the order of kernels/epilogue/fragment.cuh.
   const auto vector = static_cast<std::uint64_t>(plan.vector);
   const std::uint64_t group = epilogue::kQuad * vector;
@@ -437,19 +428,19 @@ Launch gemm_launch(Device& device, const GemmProblem& problem, const GemmOperand
                           static_cast<std::uint32_t>(
                               static_cast<std::uint64_t>(plan.columns / plan.cluster()) / group)},
                   .swizzle = Swizzle::k128};
-  params.b = encode(device, b);
+  params.b = device.encode(b);
   if (plan.staging) {
     constexpr std::uint64_t kGroup = epilogue::kQuad * 8;
     const auto columns = static_cast<std::uint64_t>(problem.n);
     params.residual =
-        encode(device, {.type = TensorMapType::kBF16,
-                        .address = operands.output,
-                        .rank = 3,
-                        .dims = {kGroup, static_cast<std::uint64_t>(problem.m), columns / kGroup},
-                        .strides = {columns * 2, kGroup * 2},
-                        .box = {kGroup, static_cast<std::uint32_t>(plan.rows()),
-                                static_cast<std::uint32_t>(plan.columns / kGroup)},
-                        .swizzle = Swizzle::kNone});
+        device.encode({.type = TensorMapType::kBF16,
+                       .address = operands.output,
+                       .rank = 3,
+                       .dims = {kGroup, static_cast<std::uint64_t>(problem.m), columns / kGroup},
+                       .strides = {columns * 2, kGroup * 2},
+                       .box = {kGroup, static_cast<std::uint32_t>(plan.rows()),
+                               static_cast<std::uint32_t>(plan.columns / kGroup)},
+                       .swizzle = Swizzle::kNone});
   }
 
   Launch launch;
