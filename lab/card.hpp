@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "lab/workload.hpp"
@@ -26,6 +27,14 @@ struct Case {
   bool mutants = false;  // check also runs its mutants; at least one case of a card does
   bool small = false;    // quick enough under compute-sanitizer, which slows kernels a hundredfold
 };
+
+/// The case of the workload W that these arguments and the seed make.
+template <typename W, typename... Arguments>
+[[nodiscard]] Case case_of(std::string name, const Arguments&... arguments) {
+  return {.name = std::move(name), .make = [arguments...](std::uint64_t seed) {
+            return std::make_unique<W>(arguments..., seed);
+          }};
+}
 
 using ops::reference::Tolerance;
 using ops::reference::tolerance_of;

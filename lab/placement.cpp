@@ -79,7 +79,7 @@ Placement::Placement(gpu::Device& device, const Workload& workload, gpu::Stream&
   if (spec_.row_scale) {
     operands_.row_scale = guarded(row_scale_bytes());
   }
-  if (const std::size_t scratch = workload.scratch_bytes(device.info()); scratch > 0) {
+  if (const std::size_t scratch = workload.scratch_bytes(); scratch > 0) {
     buffers_.emplace_back(device, scratch);
     operands_.scratch = buffers_.back().address();
     device.fill(operands_.scratch, kPoison, scratch, stream);

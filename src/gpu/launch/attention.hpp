@@ -96,8 +96,5 @@ struct AttentionChoice {
 [[nodiscard]] Launch attention_launch(Device& device, const ops::AttentionProblem& problem,
                                       const ops::AttentionOperands& operands,
                                       const AttentionPlan& plan);
-/// The launch that runs it by attention_plan's choice. Throws as that does.
-[[nodiscard]] Launch attention_launch(Device& device, const ops::AttentionProblem& problem,
-                                      const ops::AttentionOperands& operands);
 
 }  // namespace fovea::gpu

@@ -215,9 +215,4 @@ Launch attention_launch(Device& device, const AttentionProblem& problem,
   return launch;
 }
 
-Launch attention_launch(Device& device, const AttentionProblem& problem,
-                        const AttentionOperands& operands) {
-  return attention_launch(device, problem, operands, attention_plan(problem, device.info()));
-}
-
 }  // namespace fovea::gpu
