@@ -38,11 +38,11 @@ class Bench {
     figure.plan = to_string(plan);
     figure.description = workload.describe();
     figure.flops = workload.flops();
-    figure.bytes = workload.bytes();
+    figure.bytes = static_cast<double>(workload.bytes());
     figure.matrix_ceiling = size_of(workload.operand_type()) == 1 ? report_.ceilings.e4m3_flops
                                                                   : report_.ceilings.bf16_flops;
     // Inputs of at least twice the L2 cache, so that none is found there from the last time.
-    const std::size_t bytes = tensor_bytes(workload);
+    const std::size_t bytes = workload.bytes();
     const std::size_t sets =
         std::clamp(2 * device_.info().l2_bytes / std::max<std::size_t>(bytes, 1) + 1,
                    std::size_t{1}, kMostSets);

@@ -26,14 +26,6 @@ class OperatorWorkload : public Workload {
   [[nodiscard]] Support can_run(const gpu::DeviceInfo& device) const override {
     return launcher_runs(problem_, device);
   }
-  /// Each input read once, and the output written.
-  [[nodiscard]] double bytes() const override {
-    double sum = static_cast<double>(output().bytes());
-    for (const Tensor& input : inputs_) {
-      sum += static_cast<double>(input.bytes());
-    }
-    return sum;
-  }
 
  protected:
   explicit OperatorWorkload(Problem problem, std::vector<Tensor> inputs = {})

@@ -1,4 +1,4 @@
-// The names of plans.
+// The names of plans, and the sizes of workloads.
 #include "lab/workload.hpp"
 
 namespace fovea::lab {
@@ -9,6 +9,14 @@ std::string to_string(const Plan& plan) {
   }
   const auto* const attention = std::get_if<gpu::AttentionPlan>(&plan);
   return attention == nullptr ? "" : gpu::to_string(*attention);
+}
+
+std::size_t Workload::bytes() const {
+  std::size_t sum = output().bytes();
+  for (const Tensor& input : inputs()) {
+    sum += input.bytes();
+  }
+  return sum;
 }
 
 }  // namespace fovea::lab

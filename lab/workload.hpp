@@ -132,9 +132,10 @@ class Workload {
   virtual void framework(const Tile& tile, std::span<double> values) const = 0;
   [[nodiscard]] virtual std::vector<Mutant> mutants() const = 0;
 
-  /// Arithmetic operations, and the fewest bytes to and from device memory.
+  /// Arithmetic operations.
   [[nodiscard]] virtual double flops() const = 0;
-  [[nodiscard]] virtual double bytes() const = 0;
+  /// Bytes of all tensors: each input is read once, and the output written.
+  [[nodiscard]] std::size_t bytes() const;
   /// Whether its arithmetic is in matrix units of one-byte or two-byte operands: which ceiling.
   [[nodiscard]] virtual DType operand_type() const = 0;
 

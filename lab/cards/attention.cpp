@@ -18,43 +18,35 @@ namespace {
 
 ops::AttentionProblem problem_of(std::int64_t batch, std::int64_t heads, std::int64_t queries,
                                  std::int64_t keys, std::int64_t head_dim) {
-  ops::AttentionProblem problem;
-  problem.batch = batch;
-  problem.heads = heads;
-  problem.queries = queries;
-  problem.keys = keys;
-  problem.head_dim = head_dim;
-  problem.scale = 1.0 / std::sqrt(static_cast<double>(head_dim));
-  problem.type = DType::kBF16;
-  return problem;
+  return {.batch = batch,
+          .heads = heads,
+          .queries = queries,
+          .keys = keys,
+          .head_dim = head_dim,
+          .scale = 1.0 / std::sqrt(static_cast<double>(head_dim)),
+          .type = DType::kBF16};
 }
 
 /// Besides the problem, what its name is to say of the inputs: "large".
 Case attention_case(const ops::AttentionProblem& problem, const AttentionInputs& how,
                     const std::string& remark = {}) {
-  Case one;
-  if (how.layout == AttentionLayout::kVarlen) {
-    one.name = fmt::format("varlen{}_h{}", how.query_lengths.size(), problem.heads);
-  } else {
-    one.name = fmt::format("b{}_h{}", problem.batch, problem.heads);
-  }
+  const bool varlen = how.layout == AttentionLayout::kVarlen;
+  std::string name = varlen ? fmt::format("varlen{}_h{}", how.query_lengths.size(), problem.heads)
+                            : fmt::format("b{}_h{}", problem.batch, problem.heads);
   if (problem.key_heads() != problem.heads) {
-    one.name += fmt::format("of{}", problem.key_heads());
+    name += fmt::format("of{}", problem.key_heads());
   }
-  if (how.layout != AttentionLayout::kVarlen) {
-    one.name += fmt::format("_n{}", problem.queries);
+  if (!varlen) {
+    name += fmt::format("_n{}", problem.queries);
     if (problem.keys != problem.queries) {
-      one.name += fmt::format("x{}", problem.keys);
+      name += fmt::format("x{}", problem.keys);
     }
   }
-  one.name += fmt::format("_d{}{}", problem.head_dim, problem.causal ? "_causal" : "");
+  name += fmt::format("_d{}{}", problem.head_dim, problem.causal ? "_causal" : "");
   if (!remark.empty()) {
-    one.name += "_" + remark;
+    name += "_" + remark;
   }
-  one.make = [problem, how](std::uint64_t seed) {
-    return std::make_unique<AttentionWorkload>(problem, how, seed);
-  };
-  return one;
+  return case_of<AttentionWorkload>(std::move(name), problem, how);
 }
 
 /// One token, less than a tile, every length and head dimension of the checkpoints.
@@ -172,13 +164,11 @@ std::vector<ProfileGate> profile_gates() {
 }
 
 Card empty_card(const CardOf& of) {
-  Card card;
-  card.name = of.name;
-  card.operation = of.operation;
-  card.kernels = limits_of(of.type);
   const auto levels = gpu::attention_level_names();
-  card.levels.assign(levels.begin(), levels.end());
-  return card;
+  return {.name = of.name,
+          .operation = of.operation,
+          .levels = {levels.begin(), levels.end()},
+          .kernels = limits_of(of.type)};
 }
 
 void add(Card& card, const CardOf& of, ops::AttentionProblem problem, AttentionLayout layout,

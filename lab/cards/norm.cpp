@@ -191,50 +191,42 @@ class RowNormWorkload final : public RowsWorkload<RowNormWorkload, gpu::RowNormP
   Mistake mistake_ = Mistake::kNone;
 };
 
-constexpr std::int64_t kTimedRows = 232064;  // of the case that is timed: 1184 images of 196 tokens
-constexpr std::int64_t kTimedWidth = 768;
-
-struct Size {
-  std::int64_t rows, width;
-};
-
+/// Small ones of widths on both sides of what a kernel's registers hold, of so400m and giant, of
+/// which that of 197 rows has the mutants; and the one that is timed.
 template <typename Measured, typename Problem>
-Case norm_case(Problem problem, const Size& size) {
-  problem.rows = size.rows;
-  problem.width = size.width;
-  return case_of<Measured>(fmt::format("rows{}_width{}", size.rows, size.width), problem);
-}
-
-/// Small ones, of which that of 197 rows has the mutants, and the one that is timed.
-template <typename Measured, typename Problem>
-std::vector<Case> norm_cases(const Problem& problem, std::initializer_list<Size> sizes) {
+std::vector<Case> norm_cases(Problem problem, std::int64_t rows_of_least_width) {
+  constexpr std::int64_t kTimedRows = 232064;  // 1184 images of 196 tokens
   std::vector<Case> cases;
-  for (const Size& size : sizes) {
-    Case one = norm_case<Measured>(problem, size);
-    one.small = true;
-    one.mutants = size.rows == 197;
+  for (const auto& [rows, width] :
+       std::initializer_list<std::pair<std::int64_t, std::int64_t>>{{rows_of_least_width, 8},
+                                                                    {3, 768},
+                                                                    {197, 776},
+                                                                    {1001, 1024},
+                                                                    {729, 1152},
+                                                                    {257, 1536},
+                                                                    {64, 2048},
+                                                                    {kTimedRows, 768}}) {
+    problem.rows = rows;
+    problem.width = width;
+    Case one = case_of<Measured>(fmt::format("rows{}_width{}", rows, width), problem);
+    one.bench = rows == kTimedRows;
+    one.small = !one.bench;
+    one.mutants = rows == 197;
     cases.push_back(std::move(one));
   }
-  Case timed = norm_case<Measured>(problem, {kTimedRows, kTimedWidth});
-  timed.bench = true;
-  cases.push_back(std::move(timed));
   return cases;
 }
 
 Card norm_card(std::string name, std::string operation, const ops::LayerNormProblem& problem) {
-  Card card;
-  card.name = std::move(name);
-  card.operation = std::move(operation);
-  card.arch = 80;
-  // One row, widths on both sides of what a kernel's registers hold, so400m and giant.
-  card.cases = norm_cases<NormWorkload>(
-      problem, {{1, 8}, {3, 768}, {197, 776}, {1001, 1024}, {729, 1152}, {257, 1536}, {64, 2048}});
-  card.tolerance = tolerance_of(problem.output);
-  card.kernels = {{.kernel = fmt::format("layer_norm_{}_*", to_string(problem.input)),
-                   .registers = 128,
-                   .shared_bytes = 16384,  // weight and bias of 2,048 columns
-                   .sass_has = {"LDG.E.128", "STG.E.128"}}};
-  return card;
+  return {.name = std::move(name),
+          .operation = std::move(operation),
+          .arch = 80,
+          .cases = norm_cases<NormWorkload>(problem, 1),
+          .tolerance = tolerance_of(problem.output),
+          .kernels = {{.kernel = fmt::format("layer_norm_{}_*", to_string(problem.input)),
+                       .registers = 128,
+                       .shared_bytes = 16384,  // weight and bias of 2,048 columns
+                       .sass_has = {"LDG.E.128", "STG.E.128"}}}};
 }
 
 Card row_norm_card() {
@@ -242,9 +234,7 @@ Card row_norm_card() {
   card.name = "row_norm";
   card.operation = "1 / deviation and -mean / deviation of rows, bf16 -> f32";
   // The results are f32: errors of one or two values would be a lottery beside the framework's.
-  card.cases = norm_cases<RowNormWorkload>(
-      gpu::RowNormProblem{},
-      {{129, 8}, {3, 768}, {197, 776}, {1001, 1024}, {729, 1152}, {257, 1536}, {64, 2048}});
+  card.cases = norm_cases<RowNormWorkload>(gpu::RowNormProblem{}, 129);
   card.tolerance.difference = 1e-11;
   card.tolerance.tile_difference = 1e-11;
   card.kernels = {

@@ -279,43 +279,38 @@ class PoolWorkload final : public OperatorWorkload<PoolWorkload, ops::PoolProble
   std::shared_ptr<KnownImages> known_;
 };
 
-Case pool_case(const ops::PoolProblem& problem) {
-  return case_of<PoolWorkload>(
-      fmt::format("b{}_n{}_width{}", problem.images, problem.tokens, problem.hidden), problem);
-}
-
 }  // namespace
 
 std::vector<Card> pool_cards() {
   struct Size {
     std::int64_t images, tokens, heads, hidden, mlp;
   };
-  const auto problem_of = [](const Size& size) {
-    ops::PoolProblem problem;
-    problem.images = size.images;
-    problem.tokens = size.tokens;
-    problem.heads = size.heads;
-    problem.hidden = size.hidden;
-    problem.mlp = size.mlp;
-    problem.input = DType::kBF16;
-    return problem;
+  const auto pool_case = [](const Size& size) {
+    return case_of<PoolWorkload>(
+        fmt::format("b{}_n{}_width{}", size.images, size.tokens, size.hidden),
+        ops::PoolProblem{.images = size.images,
+                         .tokens = size.tokens,
+                         .heads = size.heads,
+                         .hidden = size.hidden,
+                         .mlp = size.mlp,
+                         .input = DType::kBF16});
   };
-  Card card;
-  card.name = "pool";
-  card.operation = "the pooling head: layer norm, attention of the folded probe, then its MLP";
-  card.arch = 80;
+  Card card{
+      .name = "pool",
+      .operation = "the pooling head: layer norm, attention of the folded probe, then its MLP",
+      .arch = 80};
   // base, so400m and giant; one image, some, and more than the few-row kernels take.
   for (const Size& size :
        {Size{1, 196, 12, 768, 3072}, Size{3, 256, 16, 1152, 4304}, Size{5, 64, 16, 1536, 6144},
         Size{33, 49, 4, 256, 1024}, Size{290, 17, 4, 64, 128}, Size{270, 33, 6, 144, 208},
         Size{2, 20, 16, 1536, 128}}) {
-    Case one = pool_case(problem_of(size));
+    Case one = pool_case(size);
     one.small = size.hidden <= 768 || size.mlp <= 128;
     one.mutants = size.images == 33;
     card.cases.push_back(std::move(one));
   }
   for (const std::int64_t images : {std::int64_t{1}, std::int64_t{1024}}) {
-    Case timed = pool_case(problem_of({images, 196, 12, 768, 3072}));
+    Case timed = pool_case({images, 196, 12, 768, 3072});
     timed.check = images > 1;  // one image is checked above
     timed.bench = true;
     if (images == 1) {
@@ -326,16 +321,9 @@ std::vector<Card> pool_cards() {
   // Five tensors on the way are stored in bf16.
   card.tolerance.difference = 5e-5;
   card.tolerance.tile_difference = 5e-5;
-  KernelLimits scores;
-  scores.kernel = "pool_scores_*";
-  scores.sass_has = {"HMMA", "LDG.E.128", "MUFU.RSQ"};
-  KernelLimits mean;
-  mean.kernel = "pool_mean";
-  mean.sass_has = {"HMMA", "LDGSTS", "MUFU.EX2"};
-  KernelLimits linear;
-  linear.kernel = "pool_linear_*";
-  linear.sass_has = {"HMMA"};
-  card.kernels = {scores, mean, linear};
+  card.kernels = {{.kernel = "pool_scores_*", .sass_has = {"HMMA", "LDG.E.128", "MUFU.RSQ"}},
+                  {.kernel = "pool_mean", .sass_has = {"HMMA", "LDGSTS", "MUFU.EX2"}},
+                  {.kernel = "pool_linear_*", .sass_has = {"HMMA"}}};
   return {card};
 }
 

@@ -75,9 +75,9 @@ struct Dim3 {
 };
 
 struct LaunchConfig {
-  Dim3 grid;
-  Dim3 block;
-  Dim3 cluster;  // 1x1x1: no cluster
+  Dim3 grid{};
+  Dim3 block{};
+  Dim3 cluster{};  // 1x1x1: no cluster
   std::size_t dynamic_shared_bytes = 0;
   /// Programmatic dependent launch: the grid may start before the one ahead of it in the stream has
   /// ended; the kernel itself waits (griddepcontrol.wait) before it reads what that one wrote.
