@@ -333,11 +333,6 @@ Result cuFuncGetAttribute(int* value, FunctionAttribute /*which*/, Function /*fu
 Result cuFuncSetAttribute(Function /*function*/, FunctionAttribute /*which*/, int /*value*/) {
   return kSuccess;
 }
-Result cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, Function /*function*/,
-                                                   int /*threads*/, std::size_t /*shared*/) {
-  *blocks = 1;
-  return kSuccess;
-}
 Result cuLaunchKernelEx(const LaunchConfig* config, Function function, void** /*params*/,
                         void** /*extra*/) {
   const std::lock_guard lock(mutex);

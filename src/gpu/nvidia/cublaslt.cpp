@@ -157,8 +157,6 @@ class LtPlan final : public MatmulPlan {
     }
   }
 
-  [[nodiscard]] int algorithms() const override { return static_cast<int>(results_.size()); }
-
  private:
   template <typename T>
   void set(DescAttribute attribute, const T& value) {
@@ -191,8 +189,8 @@ class LtPlan final : public MatmulPlan {
       set(kScaleModeA, std::int32_t{kScaleOuterVector});
       set(kScaleModeB, std::int32_t{kScaleOuterVector});
     }
-    if (problem_.type == DType::kE4M3 && problem_.fast_accumulation) {
-      set(kFastAccumulation, std::int8_t{1});
+    if (problem_.type == DType::kE4M3) {
+      set(kFastAccumulation, std::int8_t{1});  // on Hopper partial sums have fewer bits
     }
     b_ = layout(problem_.type, problem_.k, problem_.n);
     a_ = layout(problem_.type, problem_.k, problem_.m);
