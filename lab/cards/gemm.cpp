@@ -73,7 +73,7 @@ std::vector<KernelLimits> limits_of(const GemmProblem& problem) {
                                             : integers              ? "s8s8"
                                                                     : to_string(problem.a),
                                             problem.row_norm ? "norm" : "",
-                                            to_string(problem.epilogue), to_string(problem.output));
+                                            gpu::name_of(problem.epilogue), to_string(problem.output));
   KernelLimits limits;
   limits.registers = 168;  // 384 threads share an SM's 65,536
   limits.sass_has = {integers                    ? "IGMMA"

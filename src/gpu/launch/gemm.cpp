@@ -27,15 +27,8 @@ constexpr int kPositionTokens = 4;
 constexpr int kPositionImages = gemm::kGroupRows / kPositionTokens;
 
 std::string_view name_of(GemmDesign design) {
-  switch (design) {
-    case GemmDesign::kCooperative:
-      return "cooperative";
-    case GemmDesign::kPingPong:
-      return "ping_pong";
-    case GemmDesign::kBStationary:
-      return "b_stationary";
-  }
-  return "?";
+  constexpr std::array<std::string_view, 3> kNames = {"b_stationary", "cooperative", "ping_pong"};
+  return kNames.at(static_cast<std::size_t>(design));
 }
 
 std::int64_t k_bytes(const GemmProblem& problem) {
@@ -60,20 +53,6 @@ std::optional<tile::Input> input_of(const GemmProblem& problem) {
   }
 }
 
-epilogue::Kind kind_of(GemmEpilogue epilogue) {
-  switch (epilogue) {
-    case GemmEpilogue::kBias:
-      return epilogue::Kind::kBias;
-    case GemmEpilogue::kGelu:
-      return epilogue::Kind::kGelu;
-    case GemmEpilogue::kResidual:
-      return epilogue::Kind::kResidual;
-    case GemmEpilogue::kPosition:
-      break;
-  }
-  return epilogue::Kind::kPosition;
-}
-
 epilogue::Output output_of(const GemmProblem& problem) {
   return problem.output == DType::kBF16   ? epilogue::Output::kBF16
          : problem.output == DType::kE4M3 ? epilogue::Output::kE4M3
@@ -82,7 +61,7 @@ epilogue::Output output_of(const GemmProblem& problem) {
 
 /// Whether the kernel computes what the problem asks for.
 bool computes(const gemm::Tuning& kernel, const GemmProblem& problem) {
-  return kernel.input == input_of(problem) && kernel.epilogue == kind_of(problem.epilogue) &&
+  return kernel.input == input_of(problem) && kernel.epilogue == problem.epilogue &&
          kernel.output == output_of(problem) && kernel.normed == problem.row_norm;
 }
 
@@ -95,8 +74,8 @@ GemmPlan plan_of(const GemmVariant& variant) {
           .stages = tuning.stages,
           .k_blocks = tuning.k_blocks,
           .vector = tuning.vector,
-          .staging = tuning.design == GemmDesign::kPingPong &&
-                     tuning.epilogue == epilogue::Kind::kResidual};
+          .staging =
+              tuning.design == GemmDesign::kPingPong && tuning.epilogue == GemmEpilogue::kResidual};
 }
 
 /// Of whole clusters.
@@ -241,24 +220,15 @@ DType weight_type(DType input) {
 }
 
 GemmProblem gemm_problem(const ops::LinearProblem& problem) {
-  GemmEpilogue epilogue = GemmEpilogue::kBias;
-  switch (problem.epilogue) {
-    case ops::Epilogue::kNone:
-      break;
-    case ops::Epilogue::kGeluTanh:
-      epilogue = GemmEpilogue::kGelu;
-      break;
-    case ops::Epilogue::kResidual:
-      epilogue = GemmEpilogue::kResidual;
-      break;
-  }
   return {.m = problem.rows,
           .n = problem.out,
           .k = problem.in,
           .a = problem.input,
           .b = weight_type(problem.input),
           .output = problem.output,
-          .epilogue = epilogue,
+          .epilogue = problem.epilogue == ops::Epilogue::kGeluTanh   ? GemmEpilogue::kGelu
+                      : problem.epilogue == ops::Epilogue::kResidual ? GemmEpilogue::kResidual
+                                                                     : GemmEpilogue::kBias,
           .row_scale = problem.row_scales,
           .row_norm = problem.norm};
 }
@@ -311,26 +281,16 @@ std::string to_string(const GemmPlan& plan) {
                      plan.consumers, plan.stages, plan.vector, plan.grid);
 }
 
-std::string_view to_string(GemmEpilogue epilogue) {
-  switch (epilogue) {
-    case GemmEpilogue::kBias:
-      return "bias";
-    case GemmEpilogue::kGelu:
-      return "gelu";
-    case GemmEpilogue::kResidual:
-      return "residual";
-    case GemmEpilogue::kPosition:
-      return "position";
-  }
-  return "?";
+std::string_view name_of(GemmEpilogue epilogue) {
+  constexpr std::array<std::string_view, 4> kNames = {"bias", "gelu", "residual", "position"};
+  return kNames.at(static_cast<std::size_t>(epilogue));
 }
 
 std::string to_string(const GemmProblem& problem) {
-  return fmt::format("gemm ({}, {}) = {}({} x {}{}{}), K {}, {}", problem.m, problem.n,
-                     to_string(problem.epilogue), to_string(problem.a), to_string(problem.b),
-                     problem.row_scale ? ", row scales" : "",
-                     problem.row_norm ? ", rows normalised" : "", problem.k,
-                     to_string(problem.output));
+  return fmt::format(
+      "gemm ({}, {}) = {}({} x {}{}{}), K {}, {}", problem.m, problem.n, name_of(problem.epilogue),
+      to_string(problem.a), to_string(problem.b), problem.row_scale ? ", row scales" : "",
+      problem.row_norm ? ", rows normalised" : "", problem.k, to_string(problem.output));
 }
 
 std::vector<GemmPlan> gemm_plans(const GemmProblem& problem, const DeviceInfo& device) {
