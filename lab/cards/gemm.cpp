@@ -68,12 +68,12 @@ std::vector<Case> odd_sizes(GemmProblem problem) {
 /// What the compiled kernels of this operation may take, and the instructions that make them fast.
 std::vector<KernelLimits> limits_of(const GemmProblem& problem) {
   const bool integers = problem.b == DType::kI8;
-  const std::string operation = fmt::format("{}{}_{}_{}",
-                                            problem.a == DType::kU8 ? "u8s8"
-                                            : integers              ? "s8s8"
-                                                                    : to_string(problem.a),
-                                            problem.row_norm ? "norm" : "",
-                                            gpu::name_of(problem.epilogue), to_string(problem.output));
+  const std::string operation = fmt::format(
+      "{}{}_{}_{}",
+      problem.a == DType::kU8 ? "u8s8"
+      : integers              ? "s8s8"
+                              : to_string(problem.a),
+      problem.row_norm ? "norm" : "", gpu::name_of(problem.epilogue), to_string(problem.output));
   KernelLimits limits;
   limits.registers = 168;  // 384 threads share an SM's 65,536
   limits.sass_has = {integers                    ? "IGMMA"
