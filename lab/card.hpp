@@ -10,7 +10,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "lab/workload.hpp"
@@ -30,8 +29,8 @@ struct Case {
 
 /// The case of the workload W that these arguments and the seed make.
 template <typename W, typename... Arguments>
-[[nodiscard]] Case case_of(std::string name, const Arguments&... arguments) {
-  return {.name = std::move(name), .make = [arguments...](std::uint64_t seed) {
+[[nodiscard]] Case case_of(const std::string& name, const Arguments&... arguments) {
+  return {.name = name, .make = [arguments...](std::uint64_t seed) {
             return std::make_unique<W>(arguments..., seed);
           }};
 }

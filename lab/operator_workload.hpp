@@ -28,6 +28,7 @@ class OperatorWorkload : public Workload {
   }
 
  protected:
+  // NOLINTNEXTLINE(bugprone-crtp-constructor-accessibility): a class may stand between
   explicit OperatorWorkload(Problem problem, std::vector<Tensor> inputs = {})
       : problem_(std::move(problem)), inputs_(std::move(inputs)) {}
 

@@ -47,7 +47,7 @@ Case attention_case(const ops::AttentionProblem& problem, const AttentionInputs&
   if (!remark.empty()) {
     name += "_" + remark;
   }
-  return case_of<AttentionWorkload>(std::move(name), problem, how);
+  return case_of<AttentionWorkload>(name, problem, how);
 }
 
 struct CardOf {

@@ -73,7 +73,7 @@ std::vector<KernelLimits> limits_of(const GemmProblem& problem) {
       problem.a == DType::kU8 ? "u8s8"
       : integers              ? "s8s8"
                               : to_string(problem.a),
-      problem.row_norm ? "norm" : "", gpu::name_of(problem.epilogue), to_string(problem.output));
+      problem.row_norm ? "norm" : "", gpu::to_string(problem.epilogue), to_string(problem.output));
   KernelLimits limits;
   limits.registers = 168;  // 384 threads share an SM's 65,536
   limits.sass_has = {integers                    ? "IGMMA"

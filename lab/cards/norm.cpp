@@ -35,6 +35,7 @@ Moments<Number> without_mean(const Moments<Number>& moments) {
 template <typename Own, typename Problem>
 class RowsWorkload : public OperatorWorkload<Own, Problem> {
  public:
+  // NOLINTNEXTLINE(bugprone-crtp-constructor-accessibility): one class inherits it
   RowsWorkload(const Problem& problem, std::uint64_t seed)
       : OperatorWorkload<Own, Problem>(
             problem,

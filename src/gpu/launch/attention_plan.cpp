@@ -288,8 +288,8 @@ std::vector<AttentionPlan> attention_plans(const AttentionProblem& problem,
       mma.erase(mma.begin());
     }
     auto streaming = all_narrowest(kOnlineVariants, problem);
-    std::ranges::stable_sort(streaming, {}, [&](const auto* kernel) {
-      return online_time(kernel->tuning, problem, device);
+    std::ranges::sort(streaming, {}, [&](const auto* kernel) {
+      return std::pair(online_time(kernel->tuning, problem, device), kernel);  // as in the table
     });
     plans.insert(plans.end(), streaming.begin(), streaming.end());
   }

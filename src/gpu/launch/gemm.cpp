@@ -74,8 +74,8 @@ GemmPlan plan_of(const GemmVariant& variant) {
           .stages = tuning.stages,
           .k_blocks = tuning.k_blocks,
           .vector = tuning.vector,
-          .staging =
-              tuning.design == GemmDesign::kPingPong && tuning.epilogue == GemmEpilogue::kResidual};
+          .staging = tuning.design == GemmDesign::kPingPong &&
+                     tuning.epilogue == epilogue::Kind::kResidual};
 }
 
 /// Of whole clusters.
@@ -281,16 +281,17 @@ std::string to_string(const GemmPlan& plan) {
                      plan.consumers, plan.stages, plan.vector, plan.grid);
 }
 
-std::string_view name_of(GemmEpilogue epilogue) {
+std::string_view to_string(GemmEpilogue epilogue) {
   constexpr std::array<std::string_view, 4> kNames = {"bias", "gelu", "residual", "position"};
   return kNames.at(static_cast<std::size_t>(epilogue));
 }
 
 std::string to_string(const GemmProblem& problem) {
-  return fmt::format(
-      "gemm ({}, {}) = {}({} x {}{}{}), K {}, {}", problem.m, problem.n, name_of(problem.epilogue),
-      to_string(problem.a), to_string(problem.b), problem.row_scale ? ", row scales" : "",
-      problem.row_norm ? ", rows normalised" : "", problem.k, to_string(problem.output));
+  return fmt::format("gemm ({}, {}) = {}({} x {}{}{}), K {}, {}", problem.m, problem.n,
+                     to_string(problem.epilogue), to_string(problem.a), to_string(problem.b),
+                     problem.row_scale ? ", row scales" : "",
+                     problem.row_norm ? ", rows normalised" : "", problem.k,
+                     to_string(problem.output));
 }
 
 std::vector<GemmPlan> gemm_plans(const GemmProblem& problem, const DeviceInfo& device) {

@@ -58,7 +58,7 @@ struct GemmOperands {
 };
 
 /// "bias", "gelu", "residual", "position".
-[[nodiscard]] std::string_view name_of(GemmEpilogue epilogue);
+[[nodiscard]] std::string_view to_string(GemmEpilogue epilogue);
 [[nodiscard]] std::string to_string(const GemmProblem& problem);
 
 /// Which kernel runs a problem, and on what grid.
