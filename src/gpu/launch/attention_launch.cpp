@@ -105,6 +105,7 @@ Launch single_pass_launch(Device& device, const AttentionProblem& problem,
   params.tiles = static_cast<std::int32_t>(whole ? tiles : 1);
   params.items = static_cast<std::int32_t>(both * params.parts);
   params.heads_together = 1;
+  params.last_image = static_cast<std::int32_t>(problem.batch) - 1;
 
   Launch launch;
   launch.config.grid.x = static_cast<std::uint32_t>(std::min(params.items, device.info().sm_count));
