@@ -133,8 +133,8 @@ int run(int argc, char** argv) {
   fmt::print(
       "{{\"device\": \"{}\", \"precision\": \"{}\", \"threads\": {}, "
       "\"load_seconds\": {:.3f}, \"results\": [{}]}}\n",
-      encoder.backend().description(), to_string(encoder.backend().precision()),
-      encoder.backend().threads(), load, results);
+      encoder.description(), to_string(encoder.backend().precision()), encoder.backend().threads(),
+      load, results);
   return 0;
 }
 

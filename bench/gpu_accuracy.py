@@ -1,7 +1,7 @@
 """How near embeddings are to transformers in fp32, by precision, over hundreds of photos that are hard; torch in bf16 beside.
 
     python3 bench/gpu_accuracy.py MODEL... [--photos FOLDER | --seed 1 --each 6] [--device cuda] [--precision bf16,int8,fp8]
-                                  [--fovea build/release/bin/fovea] [--json FILE]
+                                  [--bf16-layers 2,4] [--fovea build/release/bin/fovea] [--json FILE]
     python3 bench/gpu_accuracy.py --write FOLDER [--seed 1] [--each 6]
 
 MODEL is a folder, or PRESET@SEED for random weights that `fovea init` makes. The photos are those of bench/hard_photos, made
@@ -10,7 +10,8 @@ in folders of their own are told apart by the folders' names.
 
 For each engine and precision: mean, 1st percentile and minimum of the photos' cosines to fp32, and recall@10: of each photo's
 ten nearest among the others by fp32, the share that is also among its ten nearest here. The 8-bit precisions are calibrated
-twice: on examples/photos, and each half of the photos on some of the other half, as many as `fovea calibrate` looks at."""
+twice: on examples/photos, and each half of the photos on some of the other half, as many as `fovea calibrate` looks at.
+--bf16-layers N,... adds a row to each of them per N: calibrated on examples/photos, with the first N layers left in bf16."""
 
 import argparse
 import json
@@ -106,16 +107,17 @@ class Fovea:
             "--precision", precision, "--no-normalize", "-o", out)
         return numpy.load(out).astype(numpy.float64)
 
-    def calibrated(self, model, name, source):
+    def calibrated(self, model, name, source, bf16_layers=0):
         """A folder with the model's files, calibrated for all the 8-bit precisions that are asked for."""
-        folder = self.work / f"calibrated on {name}"
+        folder = self.work / f"calibrated on {name}, {bf16_layers} layers in bf16"
         if not folder.exists():
             folder.mkdir()
             for file in pathlib.Path(model).resolve().iterdir():
                 if not file.name.startswith("calibration-"):
                     (folder / file.name).symlink_to(file)
             wanted = ",".join(name for name in EIGHT_BITS if name in self.options.precision.split(","))
-            run(self.options.fovea, "calibrate", folder, source, "--precision", wanted, "--images", CALIBRATION_PHOTOS)
+            run(self.options.fovea, "calibrate", folder, source, "--precision", wanted, "--images", CALIBRATION_PHOTOS,
+                "--bf16-layers", bf16_layers)
         return folder
 
 
@@ -134,9 +136,10 @@ def spread(photos, count):
 
 
 def calibrated_figures(fovea, model, precision, truth, kinds):
-    """Yields what the calibration was made on, and the figures with it."""
-    folder = fovea.calibrated(model, "examples", hard_photos.EXAMPLES)
-    yield "examples/photos", figures(*compare(truth, fovea.embed(folder, precision)), kinds)
+    """Yields what the calibration was made on, how many layers it left in bf16, and the figures with it."""
+    for layers in (0, *fovea.options.bf16_layers):
+        folder = fovea.calibrated(model, "examples", hard_photos.EXAMPLES, layers)
+        yield "examples/photos", layers, figures(*compare(truth, fovea.embed(folder, precision)), kinds)
     half, cosines, recalls = halves(kinds), numpy.empty(len(kinds)), numpy.empty(len(kinds))
     for tested in (0, 1):
         others = [photo for photo, at in zip(fovea.photos, half, strict=True) if at != tested]
@@ -145,7 +148,7 @@ def calibrated_figures(fovea, model, precision, truth, kinds):
         # All photos, so that neighbours are embedded by the same model; told are those of this half.
         found = compare(truth, fovea.embed(folder, precision))
         cosines[half == tested], recalls[half == tested] = (values[half == tested] for values in found)
-    yield "the other half", figures(cosines, recalls, kinds)
+    yield "the other half", 0, figures(cosines, recalls, kinds)
 
 
 def study(model, name, options, photos, kinds, work):
@@ -155,10 +158,12 @@ def study(model, name, options, photos, kinds, work):
     pixels = fovea.pixels(model)
     truth = by_torch(model, pixels, torch.float32, "eager", options.device)
 
-    def row(engine, precision, found, calibration=""):
-        told = {"model": name, "engine": engine, "precision": precision, "calibration": calibration} | found
+    def row(engine, precision, found, calibration="", bf16_layers=0):
+        told = {"model": name, "engine": engine, "precision": precision, "calibration": calibration,
+                "bf16_layers": bf16_layers} | found
         worst = ", ".join(f"{kind} {cosine:.5f}" for kind, cosine in list(found["kinds"].items())[:3])
-        print(f"{name:28} {engine:12} {precision:5} {calibration:16} mean {found['cosine_mean']:.5f} 1st percentile "
+        calibration += f", {bf16_layers} layers bf16" if bf16_layers else ""
+        print(f"{name:28} {engine:12} {precision:5} {calibration:32} mean {found['cosine_mean']:.5f} 1st percentile "
               f"{found['cosine_percentile_1']:.5f} minimum {found['cosine_min']:.5f} recall@10 {found['recall_at_10']:.4f}"
               f"  worst: {worst}  ({time.monotonic() - started:.0f} s)", flush=True)
         return told
@@ -169,8 +174,8 @@ def study(model, name, options, photos, kinds, work):
     for precision in options.precision.split(","):
         try:
             if precision in EIGHT_BITS:
-                for calibration, found in calibrated_figures(fovea, model, precision, truth, kinds):
-                    yield row("fovea", precision, found, calibration)
+                for calibration, layers, found in calibrated_figures(fovea, model, precision, truth, kinds):
+                    yield row("fovea", precision, found, calibration, layers)
             else:
                 yield row("fovea", precision, figures(*compare(truth, fovea.embed(model, precision)), kinds))
         except RuntimeError as failure:
@@ -203,6 +208,8 @@ def main():
     parser.add_argument("--seed", type=int, default=1, help="of the photos that are made")
     parser.add_argument("--each", type=int, default=hard_photos.EACH, help="photos of a kind that are made")
     parser.add_argument("--precision", help="default: all that the device may have")
+    parser.add_argument("--bf16-layers", default=[], type=lambda text: [int(part) for part in text.split(",")], metavar="N,...",
+                        help="rows for the 8-bit precisions with the first N layers left in bf16")
     parser.add_argument("--device", default="cuda", choices=["cuda", "cpu"])
     parser.add_argument("--fovea", default=str(ROOT / "build/release/bin/fovea"))
     parser.add_argument("--json", type=pathlib.Path, help="rows of other models that it has for these photos stay")

@@ -187,9 +187,15 @@ def torch_section(title: str):
     return render
 
 
+def mixed_precision(entry: dict) -> str:
+    """The precision, and what is left out of it."""
+    layers = entry.get("bf16_layers", 0)
+    return entry["precision"] + (f", first {layers} layers bf16" if layers else "")
+
+
 def accuracy_rows(result: dict) -> list[list[str]]:
     return [
-        [entry["model"], entry["engine"], entry["precision"], entry["calibration"] or "-", f"{entry['cosine_mean']:.5f}",
+        [entry["model"], entry["engine"], mixed_precision(entry), entry["calibration"] or "-", f"{entry['cosine_mean']:.5f}",
          f"{entry['cosine_percentile_1']:.5f}", f"{entry['cosine_min']:.5f}", f"{entry['recall_at_10']:.4f}"]
         for entry in result["rows"]
     ]
@@ -220,7 +226,7 @@ def shortfalls(result: dict) -> list[str]:
         entries = [entry for entry in result["rows"] if entry["model"] == model]
         torch = [entry for entry in entries if entry["engine"].startswith("torch")]
         for entry in (entry for entry in entries if entry["engine"] == "fovea" and entry["precision"] != "fp32"):
-            told = f"{entry['precision']} of {model}" + (f" calibrated on {entry['calibration']}" if entry["calibration"] else "")
+            told = f"{mixed_precision(entry)} of {model}" + (f" calibrated on {entry['calibration']}" if entry["calibration"] else "")
             if entry["precision"] == "bf16":
                 found += [f"{told} is farther from fp32 than torch's bf16 in the {name}" for name, key in
                           (("mean", "cosine_mean"), ("1st percentile", "cosine_percentile_1"))

@@ -31,6 +31,10 @@ void add_calibrate(CLI::App& app, Run& run) {
       ->check(CLI::IsMember({"int8", "fp8"}));
   command->add_option("--images", options->images, "Number of photos to use, from the first on")
       ->check(CLI::Range(1, 100000));
+  command
+      ->add_option("--bf16-layers", options->bf16_layers,
+                   "Number of layers, from the first on, that stay in bf16: more accurate, slower")
+      ->check(CLI::NonNegativeNumber);
   command->add_option("--threads", options->threads, "Compute threads (0: one per CPU)")
       ->check(CLI::Range(0, kMostThreads));
   command->footer(

@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <optional>
 #include <tuple>
-#include <type_traits>
 #include <utility>
 
 #include <fmt/ranges.h>
@@ -135,36 +135,27 @@ OutputSpec AttentionWorkload::output() const {
   return spec;
 }
 
-std::vector<std::string> AttentionWorkload::plans(const gpu::DeviceInfo& device) const {
-  std::vector<std::string> names;
-  for (const gpu::AttentionPlan& plan : gpu::attention_plans(problem_, device)) {
-    names.push_back(gpu::to_string(plan));
-  }
-  return names;
+std::vector<Plan> AttentionWorkload::plans(const gpu::DeviceInfo& device) const {
+  std::vector<Plan> all = {Plan{}};
+  std::ranges::copy(gpu::attention_plans(problem_, device), std::back_inserter(all));
+  return all;
 }
 
-std::string AttentionWorkload::plan_of_level(const gpu::DeviceInfo& device,
-                                             std::string_view level) const {
+Plan AttentionWorkload::plan_of_level(const gpu::DeviceInfo& device, std::string_view level) const {
   const std::optional<gpu::AttentionLevel> wanted = gpu::parse_attention_level(level);
   if (!wanted.has_value()) {
     fail("attention has no level '{}'; there are: {}", level,
          fmt::join(gpu::attention_level_names(), ", "));
   }
-  return gpu::to_string(gpu::attention_plan(problem_, device, wanted));
+  return gpu::attention_plan(problem_, device, wanted);
 }
 
 std::vector<gpu::Launch> AttentionWorkload::launches(gpu::Device& device, const Operands& operands,
-                                                     std::string_view name) const {
-  const ops::AttentionOperands ours = attention_operands(operands);
-  if (name.empty()) {
-    return {gpu::attention_launch(device, problem_, ours)};
-  }
-  for (const gpu::AttentionPlan& plan : gpu::attention_plans(problem_, device.info())) {
-    if (gpu::to_string(plan) == name) {
-      return {gpu::attention_launch(device, problem_, ours, plan)};
-    }
-  }
-  fail("{} has no plan '{}'", describe(), name);
+                                                     const Plan& plan) const {
+  const auto* const planned = std::get_if<gpu::AttentionPlan>(&plan);
+  return {gpu::attention_launch(
+      device, problem_, attention_operands(operands),
+      planned == nullptr ? gpu::attention_plan(problem_, device.info()) : *planned)};
 }
 
 AttentionWorkload::Operand AttentionWorkload::operand(int which) const {
@@ -248,10 +239,7 @@ void AttentionWorkload::attend(const Sequence& sequence, std::int64_t row,
     std::for_each(scores.begin(), end, [=](Number& score) { score += late; });
   }
   ops::reference::weigh_rows<Number>(scores, visible(values), output, [this](Number weight) {
-    // A framework's probabilities are a tensor.
-    return std::is_same_v<Number, float>
-               ? static_cast<Number>(rounded(problem_.type, static_cast<double>(weight)))
-               : weight;
+    return stored(problem_.type, weight);  // a framework's probabilities are a tensor
   });
 }
 
@@ -307,26 +295,18 @@ void AttentionWorkload::reference(const Tile& tile, std::span<double> values) co
 
 void AttentionWorkload::framework(const Tile& tile, std::span<double> values) const {
   compute<float>(tile, [&](std::size_t at, float value) {
-    // A framework quantises the tensor that its attention has stored.
-    const float stored = rounded(problem_.type, double{value});
-    values[at] = double{rounded(problem_.type, double{stored})};
+    values[at] = double{rounded(problem_.type, double{value})};
   });
 }
 
 std::vector<Mutant> AttentionWorkload::mutants() const {
   std::vector<Mutant> all;
-  const auto with = [&](std::string name, std::size_t which, Tensor tensor) {
-    std::vector<Tensor> inputs = inputs_;
-    inputs[which] = std::move(tensor);
-    all.push_back({std::move(name),
-                   std::shared_ptr<const Workload>(
-                       new AttentionWorkload(*this, std::move(inputs), Mistake::kNone)),
-                   true});
+  const auto with = [&](const char* name, std::size_t which, const Tensor& tensor) {
+    all.push_back({name, with_input(which, tensor)});
   };
-  const auto mistaken = [&](std::string name, Mistake mistake) {
-    all.push_back({std::move(name),
-                   std::shared_ptr<const Workload>(new AttentionWorkload(*this, inputs_, mistake)),
-                   false});
+  const auto mistaken = [&](const char* name, Mistake mistake) {
+    all.push_back(
+        {name, changed([=](AttentionWorkload& copy) { copy.mistake_ = mistake; }), false});
   };
   if (how_.layout == AttentionLayout::kPacked) {
     const std::int64_t width = problem_.heads * problem_.head_dim;

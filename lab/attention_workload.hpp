@@ -30,7 +30,7 @@ struct AttentionInputs {
   std::vector<std::int64_t> key_lengths{};
 };
 
-class AttentionWorkload final : public OperatorWorkload<ops::AttentionProblem> {
+class AttentionWorkload final : public OperatorWorkload<AttentionWorkload, ops::AttentionProblem> {
  public:
   /// Of `problem` the strides are set here, and with kVarlen batch and lengths. Packed operands
   /// have as many keys as queries, and heads of keys.
@@ -41,11 +41,11 @@ class AttentionWorkload final : public OperatorWorkload<ops::AttentionProblem> {
 
   [[nodiscard]] std::string describe() const override;
   [[nodiscard]] OutputSpec output() const override;
-  [[nodiscard]] std::vector<std::string> plans(const gpu::DeviceInfo& device) const override;
-  [[nodiscard]] std::string plan_of_level(const gpu::DeviceInfo& device,
-                                          std::string_view level) const override;
+  [[nodiscard]] std::vector<Plan> plans(const gpu::DeviceInfo& device) const override;
+  [[nodiscard]] Plan plan_of_level(const gpu::DeviceInfo& device,
+                                   std::string_view level) const override;
   [[nodiscard]] std::vector<gpu::Launch> launches(gpu::Device& device, const Operands& operands,
-                                                  std::string_view plan) const override;
+                                                  const Plan& plan) const override;
   void reference(const Tile& tile, std::span<double> values) const override;
   void framework(const Tile& tile, std::span<double> values) const override;
   [[nodiscard]] std::vector<Mutant> mutants() const override;
@@ -79,9 +79,6 @@ class AttentionWorkload final : public OperatorWorkload<ops::AttentionProblem> {
     std::int64_t offset = 0;
     ops::AttentionStrides strides;
   };
-  AttentionWorkload(const AttentionWorkload& right, std::vector<Tensor> inputs, Mistake mistake)
-      : OperatorWorkload(right.problem_, std::move(inputs)), how_(right.how_), mistake_(mistake) {}
-
   [[nodiscard]] Operand operand(int which) const;
   /// The launcher's operands, of these addresses.
   [[nodiscard]] ops::AttentionOperands attention_operands(const Operands& operands) const;

@@ -30,19 +30,19 @@ class Bench {
         report_(report) {}
 
   /// The figure of one case under one plan; its verdict says when it was not timed.
-  BenchFigure run(const Card& card, const Case& one, const Workload& workload,
-                  const std::string& plan, bool with_peers) {
+  BenchFigure run(const Card& card, const Case& one, const Workload& workload, const Plan& plan,
+                  bool with_peers) {
     BenchFigure figure;
     figure.card = card.name;
     figure.case_name = one.name;
-    figure.plan = plan;
+    figure.plan = to_string(plan);
     figure.description = workload.describe();
     figure.flops = workload.flops();
-    figure.bytes = workload.bytes();
+    figure.bytes = static_cast<double>(workload.bytes());
     figure.matrix_ceiling = size_of(workload.operand_type()) == 1 ? report_.ceilings.e4m3_flops
                                                                   : report_.ceilings.bf16_flops;
     // Inputs of at least twice the L2 cache, so that none is found there from the last time.
-    const std::size_t bytes = tensor_bytes(workload);
+    const std::size_t bytes = workload.bytes();
     const std::size_t sets =
         std::clamp(2 * device_.info().l2_bytes / std::max<std::size_t>(bytes, 1) + 1,
                    std::size_t{1}, kMostSets);
@@ -114,7 +114,7 @@ class Bench {
   }
 
  private:
-  std::optional<SmokeFigure> smoke(const Workload& workload, const std::string& plan) {
+  std::optional<SmokeFigure> smoke(const Workload& workload, const Plan& plan) {
     const Smoke asked = workload.smoke();
     if (asked.workload == nullptr) {
       return std::nullopt;
@@ -186,14 +186,11 @@ BenchReport bench(gpu::Device& device, std::span<const Card* const> cards,
         all.missing.push_back(fmt::format("{} {}: {}", card->name, one.name, support.why));
         continue;
       }
-      std::vector<std::string> plans = {""};
-      if (options.plans) {
-        plans = workload->plans(device.info());
-        plans.insert(plans.begin(), "");
-      }
-      for (const std::string& plan : plans) {
+      std::vector<Plan> plans = workload->plans(device.info());
+      plans.resize(options.plans ? plans.size() : 1);
+      for (std::size_t i = 0; i < plans.size(); ++i) {
         BenchFigure figure =
-            one_by_one.run(*card, one, *workload, plan, options.peers && plan.empty());
+            one_by_one.run(*card, one, *workload, plans[i], options.peers && i == 0);
         if (figure.verdict.passes()) {
           report(figure);
           all.figures.push_back(std::move(figure));

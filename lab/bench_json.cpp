@@ -2,13 +2,12 @@
 #include <array>
 #include <chrono>
 #include <cmath>
-#include <cstdio>
 #include <cstdlib>
 #include <ctime>
 #include <fstream>
-#include <memory>
-#include <sstream>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 #include <sys/utsname.h>
@@ -17,6 +16,7 @@
 #include "core/thread_pool.hpp"
 #include "io/atomic_file.hpp"
 #include "lab/bench_cards.hpp"
+#include "lab/process.hpp"
 
 namespace fovea::lab {
 namespace {
@@ -32,18 +32,14 @@ std::string today() {
   return text.data();
 }
 
-/// What a command prints, without the line's end; empty when it fails.
-std::string output_of(const char* command) {
-  const std::unique_ptr<FILE, int (*)(FILE*)> pipe(popen(command, "r"), pclose);
-  std::string text;
-  std::array<char, 256> piece{};
-  while (pipe != nullptr && std::fgets(piece.data(), piece.size(), pipe.get()) != nullptr) {
-    text += piece.data();
+/// What git prints, without the line's end; empty when it fails.
+std::string output_of_git(std::vector<std::string> arguments) {
+  if (!on_path("git")) {
+    return {};
   }
-  while (text.ends_with('\n')) {
-    text.pop_back();
-  }
-  return text;
+  arguments.insert(arguments.begin(), "git");
+  const std::string text = run_process(arguments).output;
+  return text.substr(0, text.find('\n'));
 }
 
 /// The commit measured: FOVEA_BENCH_COMMIT on a machine without the checkout, else git's.
@@ -51,12 +47,11 @@ std::string commit() {
   if (const char* const named = std::getenv("FOVEA_BENCH_COMMIT"); named != nullptr) {
     return named;
   }
-  const std::string head = output_of("git rev-parse --short=12 HEAD 2>/dev/null");
+  const std::string head = output_of_git({"rev-parse", "--short=12", "HEAD"});
   if (head.empty()) {
     return "unknown";
   }
-  const bool changed =
-      !output_of("git status --porcelain --untracked-files=no 2>/dev/null").empty();
+  const bool changed = !output_of_git({"status", "--porcelain", "--untracked-files=no"}).empty();
   return head + (changed ? "-modified" : "");
 }
 

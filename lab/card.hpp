@@ -27,6 +27,14 @@ struct Case {
   bool small = false;    // quick enough under compute-sanitizer, which slows kernels a hundredfold
 };
 
+/// The case of the workload W that these arguments and the seed make.
+template <typename W, typename... Arguments>
+[[nodiscard]] Case case_of(const std::string& name, const Arguments&... arguments) {
+  return {.name = name, .make = [arguments...](std::uint64_t seed) {
+            return std::make_unique<W>(arguments..., seed);
+          }};
+}
+
 using ops::reference::Tolerance;
 using ops::reference::tolerance_of;
 

@@ -59,16 +59,14 @@ class Checker {
     const std::size_t most = one.mutants ? kFirstSeed.most_tiles : effort_.most_tiles;
     const std::vector<Tile> tiles = sample_tiles(output.rows, output.columns, most, now_.seed);
     std::vector<TileValues> values = expectations(*workload, tiles);
-    std::vector<std::string> plans = workload->plans(device_.info());
-    plans.insert(plans.begin(), "");
-    for (const std::string& plan : plans) {
+    for (const Plan& plan : workload->plans(device_.info())) {
       const Verdict verdict =
           run_and_judge(kernels_, *workload, placement, plan, values, card.tolerance, *stream_);
       std::string reason = verdict.reason;
       if (reason.empty()) {
         reason = differing_runs(*workload, placement, plan);
       }
-      add(card, one, *workload, plan, verdict, reason, {},
+      add(card, one, *workload, to_string(plan), verdict, reason, {},
           kernels_of(workload->launches(device_, placement.operands(), plan)));
     }
     if (one.mutants && !options_.small) {
@@ -80,8 +78,7 @@ class Checker {
   [[nodiscard]] const SeedResult& now() const { return now_; }
 
  private:
-  std::string differing_runs(const Workload& workload, Placement& placement,
-                             const std::string& plan) {
+  std::string differing_runs(const Workload& workload, Placement& placement, const Plan& plan) {
     const std::uint64_t first = placement.fingerprint(*stream_);
     for (int run = 1; run < effort_.runs; ++run) {
       placement.reset(*stream_, kOtherPoison);
@@ -102,7 +99,7 @@ class Checker {
       std::vector<TileValues> values(right.begin(), right.end());
       if (mutant.launchable && mutant.workload->can_run(device_.info())) {
         Placement placement(device_, *mutant.workload, *stream_);
-        lab::run(kernels_, *mutant.workload, placement.operands(), "", *stream_);
+        lab::run(kernels_, *mutant.workload, placement.operands(), {}, *stream_);
         placement.read(values, *stream_);
       } else {
         fill_emulated(*mutant.workload, values);
@@ -118,7 +115,7 @@ class Checker {
       return;
     }
     Placement placement(device_, *poisoned.workload, *stream_);
-    lab::run(kernels_, *poisoned.workload, placement.operands(), "", *stream_);
+    lab::run(kernels_, *poisoned.workload, placement.operands(), {}, *stream_);
     std::vector<TileValues> values(right.begin(), right.end());
     placement.read(values, *stream_);
     add(card, one, workload, fmt::format("NaN in row {}", poisoned.row), Verdict{},
@@ -172,7 +169,7 @@ bool carries_kernels(const Card& card, const gpu::DeviceInfo& device) {
 }
 
 void run(gpu::KernelCache& kernels, const Workload& workload, const Operands& operands,
-         std::string_view plan, gpu::Stream& stream) {
+         const Plan& plan, gpu::Stream& stream) {
   for (const gpu::Launch& launch : workload.launches(kernels.device(), operands, plan)) {
     kernels.run(launch, stream);
   }
@@ -185,7 +182,7 @@ void run_case(gpu::Device& device, const Card& card, const std::string& case_nam
   const std::unique_ptr<gpu::Stream> stream = device.make_stream();
   const std::unique_ptr<Workload> workload = found.make(seed);
   Placement placement(device, *workload, *stream);
-  const std::string plan = level.empty() ? "" : workload->plan_of_level(device.info(), level);
+  const Plan plan = level.empty() ? Plan{} : workload->plan_of_level(device.info(), level);
   for (int i = 0; i < times; ++i) {
     run(kernels, *workload, placement.operands(), plan, *stream);
   }
@@ -193,8 +190,8 @@ void run_case(gpu::Device& device, const Card& card, const std::string& case_nam
 }
 
 Verdict run_and_judge(gpu::KernelCache& kernels, const Workload& workload, Placement& placement,
-                      std::string_view plan, std::span<TileValues> tiles,
-                      const Tolerance& tolerance, gpu::Stream& stream) {
+                      const Plan& plan, std::span<TileValues> tiles, const Tolerance& tolerance,
+                      gpu::Stream& stream) {
   placement.reset(stream);
   run(kernels, workload, placement.operands(), plan, stream);
   placement.read(tiles, stream);

@@ -64,7 +64,7 @@ int check(gpu::Device& device, std::span<const Card* const> cards, const CheckOp
 
 /// Puts a workload's launches into the stream.
 void run(gpu::KernelCache& kernels, const Workload& workload, const Operands& operands,
-         std::string_view plan, gpu::Stream& stream);
+         const Plan& plan, gpu::Stream& stream);
 
 /// Launches one case of a card on drawn inputs, `times` times, and nothing else: what profilers and
 /// compute-sanitizer look at. Without a name the card's first timed case; without a level the
@@ -74,7 +74,7 @@ void run_case(gpu::Device& device, const Card& card, const std::string& case_nam
 
 /// Runs a workload's launch once on poisoned outputs and judges it. Used before timing as well.
 [[nodiscard]] Verdict run_and_judge(gpu::KernelCache& kernels, const Workload& workload,
-                                    Placement& placement, std::string_view plan,
+                                    Placement& placement, const Plan& plan,
                                     std::span<TileValues> tiles, const Tolerance& tolerance,
                                     gpu::Stream& stream);
 

@@ -8,9 +8,9 @@
 
 #include "core/error.hpp"
 #include "gpu/nvidia/cublaslt.hpp"
+#include "kernels/lab/peer_params.hpp"
 #include "lab/check_cards.hpp"
 #include "lab/gemm_workload.hpp"
-#include "lab/peer_add.hpp"
 #include "lab/placement.hpp"
 
 namespace fovea::lab {
@@ -27,15 +27,11 @@ using gpu::MatmulScale;
 struct GemmShared {
   gpu::KernelCache& kernels;
   gpu::GemmProblem problem;
-  std::unique_ptr<gpu::CublasLt> cublaslt;
-  DeviceBuffer bias;          // bf16: the type that cuBLASLt takes beside bf16 outputs
-  DeviceBuffer scales;        // f32 ones: for the rows of A, and as factors of whole tensors
-  DeviceBuffer output_scale;  // f32
-  DeviceBuffer scratch;       // bf16 (m, n), what the remainder reads
-  float scale = 1.0F;         // of the output
-
-  GemmShared(gpu::KernelCache& cache, const gpu::GemmProblem& asked)
-      : kernels(cache), problem(asked) {}
+  std::unique_ptr<gpu::CublasLt> cublaslt{};
+  DeviceBuffer bias{};          // bf16: the type that cuBLASLt takes beside bf16 outputs
+  DeviceBuffer scales{};        // f32 ones: for the rows of A, and as factors of whole tensors
+  DeviceBuffer output_scale{};  // f32
+  DeviceBuffer scratch{};       // bf16 (m, n), what the remainder reads
 };
 
 /// A library call and, when it leaves something undone, the kernel that does it.
@@ -49,21 +45,33 @@ struct Recipe {
 
 MatmulProblem product_of(const gpu::GemmProblem& problem, MatmulEpilogue epilogue,
                          MatmulScale scale) {
-  MatmulProblem product;
-  product.m = problem.m;
-  product.n = problem.n;
-  product.k = problem.k;
-  product.type = problem.a;
-  product.output = DType::kBF16;
-  product.epilogue = epilogue;
-  product.scale = problem.a == DType::kE4M3 ? scale : MatmulScale::kNone;
-  return product;
+  return {.m = problem.m,
+          .n = problem.n,
+          .k = problem.k,
+          .type = problem.a,
+          .output = DType::kBF16,
+          .epilogue = epilogue,
+          .scale = problem.a == DType::kE4M3 ? scale : MatmulScale::kNone};
 }
 
+/// output = y + addend, bf16; the addend of `period` elements repeats.
 gpu::Launch add(const GemmShared& shared, DevicePtr y, DevicePtr addend, DevicePtr output,
                 std::int64_t period) {
-  return add_launch(shared.kernels.device().info(), y, addend, output,
-                    shared.problem.m * shared.problem.n, period);
+  constexpr int kBlocksPerSm = 8;  // 2,048 threads, all that an SM holds
+  const auto chunks = [](std::int64_t elements) {
+    return static_cast<std::uint32_t>(elements / peer::kElements);
+  };
+  gpu::Launch launch{.kernel = gpu::KernelId::peer_add};
+  launch.config.grid.x =
+      static_cast<std::uint32_t>(shared.kernels.device().info().sm_count * kBlocksPerSm);
+  launch.config.block.x = peer::kThreads;
+  launch.params =
+      gpu::to_bytes(peer::AddParams{.y = pointer<const void>(y),
+                                    .addend = pointer<const void>(addend),
+                                    .output = pointer<void>(output),
+                                    .chunks = chunks(shared.problem.m * shared.problem.n),
+                                    .period = chunks(period)});
+  return launch;
 }
 
 /// From the plain product to the same result in one or two ways.
@@ -135,9 +143,8 @@ gpu::MatmulOperands operands_of(const GemmShared& shared, const gpu::GemmOperand
 std::shared_ptr<GemmShared> share(gpu::KernelCache& kernels, const gpu::GemmProblem& problem,
                                   const GemmTensors& tensors, float scale, gpu::Stream& stream) {
   gpu::Device& device = kernels.device();
-  auto shared = std::make_shared<GemmShared>(kernels, problem);
+  auto shared = std::make_shared<GemmShared>(GemmShared{.kernels = kernels, .problem = problem});
   shared->cublaslt = gpu::open_cublaslt(device);
-  shared->scale = scale;
   if (!tensors.bias.name().empty()) {
     std::vector<double> bias;
     bias.reserve(static_cast<std::size_t>(problem.n));

@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <utility>
 
-#include "core/error.hpp"
 #include "ops/reference/rows.hpp"
 #include "ops/weights.hpp"
 
@@ -81,10 +81,12 @@ GemmTensors drawn(const GemmProblem& problem, std::uint64_t seed) {
 }  // namespace
 
 GemmWorkload::GemmWorkload(const GemmProblem& problem, std::uint64_t seed)
-    : GemmWorkload(problem, drawn(problem, seed)) {}
+    : OperatorWorkload(problem), tensors_(drawn(problem, seed)) {
+  gather_inputs();
+}
 
-GemmWorkload::GemmWorkload(const GemmProblem& problem, GemmTensors tensors)
-    : OperatorWorkload(problem), tensors_(std::move(tensors)) {
+void GemmWorkload::gather_inputs() {
+  inputs_.clear();
   for (const Tensor* tensor :
        {&tensors_.a, &tensors_.b, &tensors_.bias, &tensors_.column_scale, &tensors_.row_scale,
         &tensors_.row_norm, &tensors_.column_sum, &tensors_.position, &tensors_.residual}) {
@@ -126,26 +128,18 @@ gpu::GemmOperands GemmWorkload::gemm_operands(const Operands& operands) const {
           .output_scale = static_cast<float>(output().scale)};
 }
 
-std::vector<std::string> GemmWorkload::plans(const gpu::DeviceInfo& device) const {
-  std::vector<std::string> names;
-  for (const gpu::GemmPlan& plan : gpu::gemm_plans(problem_, device)) {
-    names.push_back(gpu::to_string(plan));
-  }
-  return names;
+std::vector<Plan> GemmWorkload::plans(const gpu::DeviceInfo& device) const {
+  std::vector<Plan> all = {Plan{}};
+  std::ranges::copy(gpu::gemm_plans(problem_, device), std::back_inserter(all));
+  return all;
 }
 
 std::vector<gpu::Launch> GemmWorkload::launches(gpu::Device& device, const Operands& operands,
-                                                std::string_view name) const {
+                                                const Plan& plan) const {
   const gpu::GemmOperands ours = gemm_operands(operands);
-  if (name.empty()) {
-    return {gpu::gemm_launch(device, problem_, ours)};
-  }
-  for (const gpu::GemmPlan& plan : gpu::gemm_plans(problem_, device.info())) {
-    if (gpu::to_string(plan) == name) {
-      return {gpu::gemm_launch(device, problem_, ours, plan)};
-    }
-  }
-  fail("{} has no plan '{}'", describe(), name);
+  const auto* const planned = std::get_if<gpu::GemmPlan>(&plan);
+  return {planned == nullptr ? gpu::gemm_launch(device, problem_, ours)
+                             : gpu::gemm_launch(device, problem_, ours, *planned)};
 }
 
 template <typename Number>
@@ -175,136 +169,106 @@ std::vector<Number> GemmWorkload::product(const Tile& tile) const {
   return sums;
 }
 
-void GemmWorkload::reference(const Tile& tile, std::span<double> values) const {
-  const std::vector<double> sums = product<double>(tile);
+template <typename Number>
+void GemmWorkload::compute(const Tile& tile, std::span<double> values) const {
+  const auto at = [](const Tensor& tensor, std::int64_t row, std::int64_t column) {
+    return static_cast<Number>(tensor.at(row, column));
+  };
+  const auto bf16 = [](Number value) { return stored(DType::kBF16, value); };
+  const std::vector<Number> sums = product<Number>(tile);
   for (std::size_t i = 0; i < sums.size(); ++i) {
     const std::int64_t row = tile.row + static_cast<std::int64_t>(i) / tile.columns;
     const std::int64_t column = tile.column + static_cast<std::int64_t>(i) % tile.columns;
-    double y = sums[i];
+    Number y = sums[i];
     if (one_byte(problem_.a)) {
-      y *= tensors_.column_scale.at(0, column);
+      y *= at(tensors_.column_scale, 0, column);
     }
     if (problem_.row_scale) {
-      y *= tensors_.row_scale.at(0, row);
+      y *= at(tensors_.row_scale, 0, row);
     }
     if (problem_.row_norm) {
-      y = y * tensors_.row_norm.at(row, 0) +
-          tensors_.row_norm.at(row, 1) * tensors_.column_sum.at(0, column);
-    }
-    switch (problem_.epilogue) {
-      case GemmEpilogue::kBias:
-        y += tensors_.bias.at(0, column);
-        break;
-      case GemmEpilogue::kGelu:
-        y = gelu_tanh(y + tensors_.bias.at(0, column));
-        break;
-      case GemmEpilogue::kResidual:
-        y += tensors_.bias.at(0, column) + tensors_.residual.at(row, column);
-        break;
-      case GemmEpilogue::kPosition:
-        y += tensors_.position.at(row % problem_.tokens, column);
-        break;
-    }
-    values[i] = y;
-  }
-}
-
-void GemmWorkload::framework(const Tile& tile, std::span<double> values) const {
-  const std::vector<float> sums = product<float>(tile);
-  const auto bf16 = [](float value) { return rounded(DType::kBF16, double{value}); };
-  const OutputSpec spec = output();
-  for (std::size_t i = 0; i < sums.size(); ++i) {
-    const std::int64_t row = tile.row + static_cast<std::int64_t>(i) / tile.columns;
-    const std::int64_t column = tile.column + static_cast<std::int64_t>(i) % tile.columns;
-    float y = sums[i];
-    if (one_byte(problem_.a)) {
-      y *= static_cast<float>(tensors_.column_scale.at(0, column));
-    }
-    if (problem_.row_scale) {
-      y *= static_cast<float>(tensors_.row_scale.at(0, row));
-    }
-    if (problem_.row_norm) {
-      y = y * static_cast<float>(tensors_.row_norm.at(row, 0)) +
-          static_cast<float>(tensors_.row_norm.at(row, 1)) *
-              static_cast<float>(tensors_.column_sum.at(0, column));
+      y = y * at(tensors_.row_norm, row, 0) +
+          at(tensors_.row_norm, row, 1) * at(tensors_.column_sum, 0, column);
     }
     // Bias is part of a framework's matrix product; everything after it is a tensor of its own.
     switch (problem_.epilogue) {
       case GemmEpilogue::kBias:
-        y += static_cast<float>(tensors_.bias.at(0, column));
+        y += at(tensors_.bias, 0, column);
         break;
       case GemmEpilogue::kGelu: {
-        const float h = bf16(y + static_cast<float>(tensors_.bias.at(0, column)));
-        y = bf16(static_cast<float>(gelu_tanh(double{h})));
+        const Number h = bf16(y + at(tensors_.bias, 0, column));
+        y = bf16(static_cast<Number>(gelu_tanh(double{h})));
         break;
       }
       case GemmEpilogue::kResidual:
-        y = bf16(y + static_cast<float>(tensors_.bias.at(0, column))) +
-            static_cast<float>(tensors_.residual.at(row, column));
+        y = bf16(y + at(tensors_.bias, 0, column)) + at(tensors_.residual, row, column);
         break;
       case GemmEpilogue::kPosition:
-        y = bf16(y) + static_cast<float>(tensors_.position.at(row % problem_.tokens, column));
+        y = bf16(y) + at(tensors_.position, row % problem_.tokens, column);
         break;
     }
-    values[i] = (double{rounded(spec.type, double{y} / spec.scale - spec.offset)} + spec.offset) *
-                spec.scale;
+    values[i] = double{y};
   }
+}
+
+void GemmWorkload::reference(const Tile& tile, std::span<double> values) const {
+  compute<double>(tile, values);
+}
+
+void GemmWorkload::framework(const Tile& tile, std::span<double> values) const {
+  compute<float>(tile, values);
+  const OutputSpec spec = output();
+  for (double& value : values) {
+    value =
+        (double{rounded(spec.type, value / spec.scale - spec.offset)} + spec.offset) * spec.scale;
+  }
+}
+
+std::shared_ptr<const Workload> GemmWorkload::with(Tensor GemmTensors::* which,
+                                                   const Tensor& tensor) const {
+  return changed([&](GemmWorkload& copy) {
+    copy.tensors_.*which = tensor;
+    copy.gather_inputs();
+  });
 }
 
 std::vector<Mutant> GemmWorkload::mutants() const {
   std::vector<Mutant> all;
-  const auto add = [&](std::string name, const GemmProblem& problem, GemmTensors tensors) {
-    all.push_back(
-        {std::move(name), std::make_shared<GemmWorkload>(problem, std::move(tensors)), true});
-  };
-  const auto with = [&](std::string name, Tensor GemmTensors::* which, Tensor tensor) {
-    GemmTensors tensors = tensors_;
-    tensors.*which = std::move(tensor);
-    add(std::move(name), problem_, std::move(tensors));
+  const auto add = [&](const char* name, Tensor GemmTensors::* which, const Tensor& tensor) {
+    all.push_back({name, with(which, tensor)});
   };
   constexpr std::int64_t kUnit = 16;  // bytes or elements that copies and swizzles move as one
   if (problem_.k >= 2 * kUnit) {
-    with("permute K", &GemmTensors::b, tensors_.b.columns_swapped(0, kUnit, kUnit));
+    add("permute K", &GemmTensors::b, tensors_.b.columns_swapped(0, kUnit, kUnit));
   }
-  const Tensor& bias = tensors_.bias;
   if (problem_.epilogue == GemmEpilogue::kPosition) {
-    with("shift the position table by one row", &GemmTensors::position,
-         tensors_.position.rows_moved(1));
+    add("shift the position table by one row", &GemmTensors::position,
+        tensors_.position.rows_moved(1));
   } else {
-    with("skip bias", &GemmTensors::bias,
-         Tensor::uniform(bias.name(), bias.type(), 1, bias.columns(), 0.0));
+    add("skip bias", &GemmTensors::bias, tensors_.bias.filled(0.0));
   }
   if (problem_.epilogue == GemmEpilogue::kGelu) {
-    GemmProblem bare = problem_;
-    bare.epilogue = GemmEpilogue::kBias;
-    add("drop GELU", bare, tensors_);
+    all.push_back({"drop GELU", changed([](GemmWorkload& copy) {
+                     copy.problem_.epilogue = GemmEpilogue::kBias;
+                   })});
   }
   if (problem_.epilogue == GemmEpilogue::kResidual) {
-    const Tensor& residual = tensors_.residual;
-    with("skip the residual", &GemmTensors::residual,
-         Tensor::uniform(residual.name(), residual.type(), residual.rows(), residual.columns(),
-                         0.0));
+    add("skip the residual", &GemmTensors::residual, tensors_.residual.filled(0.0));
   }
   if (one_byte(problem_.a)) {
-    const Tensor& scale = tensors_.column_scale;
-    with("one scale for all columns", &GemmTensors::column_scale,
-         Tensor::uniform(scale.name(), scale.type(), 1, scale.columns(), scale.at(0, 0)));
+    add("one scale for all columns", &GemmTensors::column_scale,
+        tensors_.column_scale.filled(tensors_.column_scale.at(0, 0)));
   }
   if (problem_.row_scale) {
-    const Tensor& scale = tensors_.row_scale;
-    with("one scale for all rows", &GemmTensors::row_scale,
-         Tensor::uniform(scale.name(), scale.type(), 1, scale.columns(), 1.0));
+    add("one scale for all rows", &GemmTensors::row_scale, tensors_.row_scale.filled(1.0));
   }
   if (problem_.row_norm) {
     const Tensor& norm = tensors_.row_norm;
-    const Tensor& sum = tensors_.column_sum;
-    with("norms of the neighbouring row", &GemmTensors::row_norm, norm.rows_moved(1));
-    with("scale and shift exchanged", &GemmTensors::row_norm, norm.columns_swapped(0, 1, 1));
-    with("skip the shift", &GemmTensors::column_sum,
-         Tensor::uniform(sum.name(), sum.type(), 1, sum.columns(), 0.0));
-    GemmProblem bare = problem_;
-    bare.row_norm = false;
-    add("drop the norm", bare, tensors_);
+    add("norms of the neighbouring row", &GemmTensors::row_norm, norm.rows_moved(1));
+    add("scale and shift exchanged", &GemmTensors::row_norm, norm.columns_swapped(0, 1, 1));
+    add("skip the shift", &GemmTensors::column_sum, tensors_.column_sum.filled(0.0));
+    all.push_back(
+        {"drop the norm", changed([](GemmWorkload& copy) { copy.problem_.row_norm = false; })});
   }
   return all;
 }
@@ -316,13 +280,10 @@ Poisoned GemmWorkload::poisoned() const {
     return {};
   }
   const std::int64_t row = problem_.m / 2;
-  GemmTensors tensors = tensors_;
-  if (problem_.row_scale) {
-    tensors.row_scale = tensors.row_scale.with(0, row, std::nan(""));
-  } else {
-    tensors.a = tensors.a.with(row, problem_.k - 1, std::nan(""));
-  }
-  return {std::make_shared<GemmWorkload>(problem_, std::move(tensors)), row};
+  const double nan = std::nan("");
+  return {problem_.row_scale ? with(&GemmTensors::row_scale, tensors_.row_scale.with(0, row, nan))
+                             : with(&GemmTensors::a, tensors_.a.with(row, problem_.k - 1, nan)),
+          row};
 }
 
 double GemmWorkload::flops() const {
@@ -336,13 +297,16 @@ Smoke GemmWorkload::smoke() const {
   }
   constexpr double kUniform = 1.5;
   constexpr std::int64_t kCount = 1024;
-  GemmTensors tensors = tensors_;
-  tensors.a = Tensor::uniform("a", problem_.a, problem_.m, problem_.k, kUniform);
-  tensors.b = Tensor::uniform("b", problem_.b, problem_.n, problem_.k, kUniform);
-  tensors.position = Tensor::uniform("position", DType::kBF16, problem_.tokens, problem_.n, 0.0);
-  tensors.column_scale = Tensor::uniform("column_scale", DType::kF32, 1, problem_.n, 1.0);
-  return {std::make_shared<GemmWorkload>(problem_, std::move(tensors)), kCount,
-          kCount * kUniform * kUniform * static_cast<double>(problem_.k)};
+  const auto uniform = [](GemmWorkload& copy) {
+    const GemmProblem& problem = copy.problem_;
+    copy.tensors_.a = Tensor::uniform("a", problem.a, problem.m, problem.k, kUniform);
+    copy.tensors_.b = Tensor::uniform("b", problem.b, problem.n, problem.k, kUniform);
+    copy.tensors_.position =
+        Tensor::uniform("position", DType::kBF16, problem.tokens, problem.n, 0.0);
+    copy.tensors_.column_scale = Tensor::uniform("column_scale", DType::kF32, 1, problem.n, 1.0);
+    copy.gather_inputs();
+  };
+  return {changed(uniform), kCount, kCount * kUniform * kUniform * static_cast<double>(problem_.k)};
 }
 
 }  // namespace fovea::lab

@@ -4,7 +4,6 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "gpu/launch/gemm.hpp"
@@ -17,17 +16,16 @@ struct GemmTensors {
   Tensor a, b, bias, column_scale, row_scale, row_norm, column_sum, position, residual;
 };
 
-class GemmWorkload final : public OperatorWorkload<gpu::GemmProblem> {
+class GemmWorkload final : public OperatorWorkload<GemmWorkload, gpu::GemmProblem> {
  public:
   /// Draws inputs such that y is about as wide as 1 and bias, position and residual matter beside
   /// it: GELU is then used around zero, where it bends.
   GemmWorkload(const gpu::GemmProblem& problem, std::uint64_t seed);
-  GemmWorkload(const gpu::GemmProblem& problem, GemmTensors tensors);
 
   [[nodiscard]] OutputSpec output() const override;
-  [[nodiscard]] std::vector<std::string> plans(const gpu::DeviceInfo& device) const override;
+  [[nodiscard]] std::vector<Plan> plans(const gpu::DeviceInfo& device) const override;
   [[nodiscard]] std::vector<gpu::Launch> launches(gpu::Device& device, const Operands& operands,
-                                                  std::string_view plan) const override;
+                                                  const Plan& plan) const override;
   void reference(const Tile& tile, std::span<double> values) const override;
   void framework(const Tile& tile, std::span<double> values) const override;
   [[nodiscard]] std::vector<Mutant> mutants() const override;
@@ -46,6 +44,15 @@ class GemmWorkload final : public OperatorWorkload<gpu::GemmProblem> {
   /// Sum over k of this tile, accumulated in `Number`.
   template <typename Number>
   [[nodiscard]] std::vector<Number> product(const Tile& tile) const;
+  /// The result of this tile, in float64 or as a framework computes it.
+  template <typename Number>
+  void compute(const Tile& tile, std::span<double> values) const;
+
+  /// A copy in which one of the tensors is another.
+  [[nodiscard]] std::shared_ptr<const Workload> with(Tensor GemmTensors::* which,
+                                                     const Tensor& tensor) const;
+  /// The tensors that there are become the inputs.
+  void gather_inputs();
 
   GemmTensors tensors_;
 };

@@ -13,8 +13,6 @@ namespace {
 
 constexpr int kSuccess = 0;
 constexpr unsigned kClockSm = 1;
-constexpr unsigned kClockMemory = 2;
-constexpr unsigned kTemperatureGpu = 0;
 // Reasons for a lower clock, as NVML's bits.
 constexpr std::uint64_t kPowerCap = 0x4;
 constexpr std::uint64_t kSlowdowns = 0x8 | 0x20 | 0x40 | 0x80;  // hardware, heat, heat, power brake
@@ -28,7 +26,6 @@ struct Nvml::Api {
   int (*device)(const char*, void**);
   int (*clock)(void*, unsigned, unsigned*);
   int (*power)(void*, unsigned*);
-  int (*temperature)(void*, unsigned, unsigned*);
   int (*reasons)(void*, unsigned long long*);
 
   /// Whether the library has all of it.
@@ -42,7 +39,6 @@ struct Nvml::Api {
            find(driver_version, "nvmlSystemGetDriverVersion") &&
            find(device, "nvmlDeviceGetHandleByPciBusId_v2") &&
            find(clock, "nvmlDeviceGetClockInfo") && find(power, "nvmlDeviceGetPowerUsage") &&
-           find(temperature, "nvmlDeviceGetTemperature") &&
            find(reasons, "nvmlDeviceGetCurrentClocksThrottleReasons");
   }
 };
@@ -81,9 +77,7 @@ std::optional<GpuState> Nvml::read() const {
   };
   GpuState state;
   state.sm_mhz = number(api_->clock, device_, kClockSm);
-  state.memory_mhz = number(api_->clock, device_, kClockMemory);
   state.watts = number(api_->power, device_) * 1e-3;
-  state.celsius = number(api_->temperature, device_, kTemperatureGpu);
   unsigned long long reasons = 0;
   if (api_->reasons(device_, &reasons) == kSuccess) {
     state.slowed = (reasons & kSlowdowns) != 0;

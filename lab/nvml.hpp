@@ -10,9 +10,7 @@ namespace fovea::lab {
 
 struct GpuState {
   int sm_mhz = 0;
-  int memory_mhz = 0;
   double watts = 0.0;
-  int celsius = 0;
   bool slowed = false;  // by heat or by the hardware's protection: timings are worthless
   bool power_capped =
       false;  // at its power limit, as full matrix units are: timings are the card's

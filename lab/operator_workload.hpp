@@ -1,6 +1,7 @@
 // OperatorWorkload: what the workloads of a launcher's problems have in common.
 #pragma once
 
+#include <memory>
 #include <span>
 #include <string>
 #include <utility>
@@ -16,7 +17,8 @@ template <typename Problem>
   return can_run(problem, device);
 }
 
-template <typename Problem>
+/// `Own` is the workload's class.
+template <typename Own, typename Problem>
 class OperatorWorkload : public Workload {
  public:
   [[nodiscard]] std::string describe() const override { return to_string(problem_); }
@@ -24,18 +26,24 @@ class OperatorWorkload : public Workload {
   [[nodiscard]] Support can_run(const gpu::DeviceInfo& device) const override {
     return launcher_runs(problem_, device);
   }
-  /// Each input read once, and the output written.
-  [[nodiscard]] double bytes() const override {
-    double sum = static_cast<double>(output().bytes());
-    for (const Tensor& input : inputs_) {
-      sum += static_cast<double>(input.bytes());
-    }
-    return sum;
-  }
 
  protected:
+  // NOLINTNEXTLINE(bugprone-crtp-constructor-accessibility): a class may stand between
   explicit OperatorWorkload(Problem problem, std::vector<Tensor> inputs = {})
       : problem_(std::move(problem)), inputs_(std::move(inputs)) {}
+
+  /// A copy in which `change` has changed something.
+  template <typename Change>
+  [[nodiscard]] std::shared_ptr<const Workload> changed(const Change& change) const {
+    const auto copy = std::make_shared<Own>(static_cast<const Own&>(*this));
+    change(*copy);
+    return copy;
+  }
+  /// A copy with another tensor in this place of the inputs.
+  [[nodiscard]] std::shared_ptr<const Workload> with_input(std::size_t which,
+                                                           const Tensor& tensor) const {
+    return changed([&](Own& copy) { copy.inputs_[which] = tensor; });
+  }
 
   Problem problem_;
   std::vector<Tensor> inputs_;

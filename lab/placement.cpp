@@ -47,14 +47,6 @@ std::size_t count_nan(DType type, std::span<const std::byte> bytes) {
 
 }  // namespace
 
-std::size_t tensor_bytes(const Workload& workload) {
-  std::size_t bytes = workload.output().bytes();
-  for (const Tensor& input : workload.inputs()) {
-    bytes += input.bytes();
-  }
-  return bytes;
-}
-
 gpu::DeviceBuffer upload(gpu::Device& device, const Tensor& tensor, gpu::Stream& stream) {
   gpu::DeviceBuffer buffer(device, tensor.bytes());
   const gpu::DevicePtr address = buffer.address();
@@ -79,12 +71,11 @@ Placement::Placement(gpu::Device& device, const Workload& workload, gpu::Stream&
   if (spec_.row_scale) {
     operands_.row_scale = guarded(row_scale_bytes());
   }
-  if (const std::size_t scratch = workload.scratch_bytes(device.info()); scratch > 0) {
+  if (const std::size_t scratch = workload.scratch_bytes(); scratch > 0) {
     buffers_.emplace_back(device, scratch);
     operands_.scratch = buffers_.back().address();
     device.fill(operands_.scratch, kPoison, scratch, stream);
   }
-  bytes_ = tensor_bytes(workload);
   reset(stream);
 }
 
@@ -107,10 +98,8 @@ void Placement::reset(gpu::Stream& stream, std::uint8_t poison) {
 
 std::vector<std::byte> Placement::download(gpu::DevicePtr from, std::size_t bytes,
                                            gpu::Stream& stream) const {
-  std::vector<std::byte> data(bytes);
-  device_.copy_to_host(data, from, stream);
-  stream.synchronize();
-  return data;
+  const std::span<const std::byte> data = peek(from, bytes, stream);
+  return {data.begin(), data.end()};
 }
 
 std::span<const std::byte> Placement::peek(gpu::DevicePtr from, std::size_t bytes,

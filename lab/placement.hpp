@@ -23,8 +23,6 @@ class Placement {
   Placement(gpu::Device& device, const Workload& workload, gpu::Stream& stream);
 
   [[nodiscard]] const Operands& operands() const { return operands_; }
-  /// Bytes of all tensors.
-  [[nodiscard]] std::size_t bytes() const { return bytes_; }
 
   /// Poison over the outputs and the guards around them; kernels that add to their output find its
   /// initial content.
@@ -52,7 +50,6 @@ class Placement {
   gpu::Device& device_;
   OutputSpec spec_;
   Operands operands_;
-  std::size_t bytes_ = 0;
   std::vector<gpu::DeviceBuffer> buffers_;
   mutable std::vector<std::byte> peeked_;
 };
@@ -60,7 +57,5 @@ class Placement {
 /// A tensor's elements on the device.
 [[nodiscard]] gpu::DeviceBuffer upload(gpu::Device& device, const Tensor& tensor,
                                        gpu::Stream& stream);
-/// Bytes that all tensors of a workload take.
-[[nodiscard]] std::size_t tensor_bytes(const Workload& workload);
 
 }  // namespace fovea::lab

@@ -68,27 +68,13 @@ class Counters {
 
  private:
   static double scale_of(std::string_view unit) {
-    constexpr std::array<std::pair<std::string_view, double>, 15> kUnits = {{{"%", 0.01},
-                                                                             {"ns", 1e-9},
-                                                                             {"us", 1e-6},
-                                                                             {"ms", 1e-3},
-                                                                             {"usecond", 1e-6},
-                                                                             {"nsecond", 1e-9},
-                                                                             {"msecond", 1e-3},
-                                                                             {"byte/block", 1.0},
-                                                                             {"Kbyte/block", 1e3},
-                                                                             {"Mbyte/block", 1e6},
-                                                                             {"Kbyte/s", 1e3},
-                                                                             {"Mbyte/s", 1e6},
-                                                                             {"Gbyte/s", 1e9},
-                                                                             {"Tbyte/s", 1e12},
-                                                                             {"s", 1.0}}};
-    for (const auto& [name, scale] : kUnits) {
-      if (unit == name) {
-        return scale;
-      }
-    }
-    return 1.0;
+    static const std::map<std::string_view, double> kUnits = {
+        {"%", 0.01},          {"ns", 1e-9},      {"us", 1e-6},      {"ms", 1e-3},
+        {"nsecond", 1e-9},    {"usecond", 1e-6}, {"msecond", 1e-3}, {"Kbyte/block", 1e3},
+        {"Mbyte/block", 1e6}, {"Kbyte/s", 1e3},  {"Mbyte/s", 1e6},  {"Gbyte/s", 1e9},
+        {"Tbyte/s", 1e12}};
+    const auto found = kUnits.find(unit);
+    return found == kUnits.end() ? 1.0 : found->second;
   }
 
   std::map<std::string, std::pair<std::string, std::string>> values_;

@@ -56,6 +56,10 @@ class Tensor {
     read(index * columns_, values);
     return values;
   }
+  /// A tensor of the same name, shape and type with the same value everywhere.
+  [[nodiscard]] Tensor filled(double value) const {
+    return uniform(name_, type_, rows_, columns_, value);
+  }
   /// What repeats: elements 0, 1, ... as stored.
   [[nodiscard]] std::span<const std::byte> block() const { return *block_; }
 
@@ -92,5 +96,13 @@ class Tensor {
 void encode(DType type, double value, std::byte* data);
 /// The value after rounding to the type: what storing and reading it gives.
 [[nodiscard]] float rounded(DType type, double value);
+/// What is left of an intermediate result in a framework, which stores it in this type; exact
+/// results in float64 stay as they are.
+[[nodiscard]] inline double stored(DType /*type*/, double value) {
+  return value;
+}
+[[nodiscard]] inline float stored(DType type, float value) {
+  return rounded(type, double{value});
+}
 
 }  // namespace fovea::lab

@@ -8,10 +8,14 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
+#include "core/error.hpp"
 #include "core/support.hpp"
 #include "gpu/device/device.hpp"
+#include "gpu/launch/attention.hpp"
+#include "gpu/launch/gemm.hpp"
 #include "gpu/launch/launch.hpp"
 #include "lab/tensor.hpp"
 #include "ops/reference/judge.hpp"
@@ -48,6 +52,12 @@ struct Operands {
   gpu::DevicePtr row_scale = 0;
   gpu::DevicePtr scratch = 0;
 };
+
+/// Which of a launcher's plans runs a workload; empty: the launcher's choice.
+using Plan = std::variant<std::monostate, gpu::GemmPlan, gpu::AttentionPlan>;
+
+/// As the launcher calls it; the empty one has no name.
+[[nodiscard]] std::string to_string(const Plan& plan);
 
 /// Another program's way to compute the same, timed beside ours.
 struct Peer {
@@ -88,9 +98,7 @@ struct Smoke {
 
 class Workload {
  public:
-  Workload() = default;
   virtual ~Workload() = default;
-  Workload(const Workload&) = delete;
   Workload& operator=(const Workload&) = delete;
 
   /// The problem in words: "e4m3 [928256,768] x [768,768]^T -> bf16, position".
@@ -100,24 +108,22 @@ class Workload {
 
   /// Whether a kernel runs it there.
   [[nodiscard]] virtual Support can_run(const gpu::DeviceInfo& device) const = 0;
-  /// Names of the plans there are for it beside the launcher's own choice.
-  [[nodiscard]] virtual std::vector<std::string> plans(const gpu::DeviceInfo& device) const {
-    (void)device;
-    return {};
+  /// The plans there are for it; the first, which is empty, is the launcher's choice.
+  [[nodiscard]] virtual std::vector<Plan> plans(const gpu::DeviceInfo& /*device*/) const {
+    return {Plan{}};
   }
-  /// The plan of a level of its operator. Throws fovea::Error when there is no such level, or when
-  /// it cannot run there.
-  [[nodiscard]] virtual std::string plan_of_level(const gpu::DeviceInfo& device,
-                                                  std::string_view level) const;
-  /// What computes it, in order. An empty plan is the launcher's choice.
+  /// The plan of a level of its operator. Throws fovea::Error when it has none of that level, or
+  /// when it cannot run there.
+  [[nodiscard]] virtual Plan plan_of_level(const gpu::DeviceInfo& /*device*/,
+                                           std::string_view level) const {
+    fail("{} has no levels to take '{}' from", describe(), level);
+  }
+  /// What computes it, in order.
   [[nodiscard]] virtual std::vector<gpu::Launch> launches(gpu::Device& device,
                                                           const Operands& operands,
-                                                          std::string_view plan) const = 0;
+                                                          const Plan& plan) const = 0;
   /// Device memory that the launches pass things through, of no interest afterwards.
-  [[nodiscard]] virtual std::size_t scratch_bytes(const gpu::DeviceInfo& device) const {
-    (void)device;
-    return 0;
-  }
+  [[nodiscard]] virtual std::size_t scratch_bytes() const { return 0; }
 
   /// The exact result of a part of the output, row by row, computed in float64.
   virtual void reference(const Tile& tile, std::span<double> values) const = 0;
@@ -126,22 +132,25 @@ class Workload {
   virtual void framework(const Tile& tile, std::span<double> values) const = 0;
   [[nodiscard]] virtual std::vector<Mutant> mutants() const = 0;
 
-  /// Arithmetic operations, and the fewest bytes to and from device memory.
+  /// Arithmetic operations.
   [[nodiscard]] virtual double flops() const = 0;
-  [[nodiscard]] virtual double bytes() const = 0;
+  /// Bytes of all tensors: each input is read once, and the output written.
+  [[nodiscard]] std::size_t bytes() const;
   /// Whether its arithmetic is in matrix units of one-byte or two-byte operands: which ceiling.
   [[nodiscard]] virtual DType operand_type() const = 0;
 
   /// Peers that this machine has; `missing` says which it has not, and why.
-  [[nodiscard]] virtual std::vector<Peer> peers(gpu::KernelCache& kernels,
-                                                std::vector<std::string>& missing) const {
-    (void)kernels;
-    (void)missing;
+  [[nodiscard]] virtual std::vector<Peer> peers(gpu::KernelCache& /*kernels*/,
+                                                std::vector<std::string>& /*missing*/) const {
     return {};
   }
   [[nodiscard]] virtual Smoke smoke() const { return {}; }
   /// Without a workload where rows do not stand alone.
   [[nodiscard]] virtual Poisoned poisoned() const { return {}; }
+
+ protected:
+  Workload() = default;
+  Workload(const Workload&) = default;  // mutants are copies
 };
 
 }  // namespace fovea::lab

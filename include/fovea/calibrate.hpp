@@ -21,6 +21,9 @@ struct CalibrateOptions {
   int images = 32;
   /// kInt8, kFp8 or both: the photos are looked at once.
   std::vector<Precision> precisions = {Precision::kInt8};
+  /// How many of the first layers are computed in bf16: rounding the activations there costs most
+  /// of the accuracy that 8 bits cost. Each makes the model slower.
+  int bf16_layers = 0;
   /// Compute threads; 0: one per CPU that this process may use. The file does not depend on it.
   int threads = 0;
   /// Called with each input that could not be used.
@@ -37,8 +40,8 @@ struct CalibrateReport {
 /// Runs the model in fp32 on the CPU over the photos and records what every layer reads. Writes
 /// 8-bit weights, rounded so that the layers' outputs change least, with the scales of activations,
 /// as calibration-<precision>.safetensors beside the model. Throws fovea::Error when the precision
-/// needs no calibration, when the model or all inputs are unusable, or when the file cannot be
-/// written.
+/// needs no calibration, when the model has fewer layers than are to be in bf16, when the model or
+/// all inputs are unusable, or when the file cannot be written.
 CalibrateReport calibrate(const CalibrateOptions& options);
 
 }  // namespace fovea

@@ -6,12 +6,9 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace fovea::attention {
+#include "kernels/tensor_map.hpp"
 
-/// What cuTensorMapEncodeTiled writes.
-struct alignas(64) TensorMap {
-  std::uint64_t opaque[16];
-};
+namespace fovea::attention {
 
 /// The maps of one operand, a tensor (head_dim, rows, heads, images): spans of 64 columns, and the
 /// last span of a head dimension that is no multiple of 64.

@@ -8,9 +8,13 @@ namespace fovea::epilogue {
 inline constexpr int kQuad = 4;         // lanes that share a row of the accumulators
 inline constexpr int kGeluOffset = 96;  // i8 results of GELU are stored less this
 
-/// What follows a product: + bias; gelu(+ bias); += the output as it was, + bias; + the position's
-/// row.
-enum class Kind : std::uint8_t { kBias, kGelu, kResidual, kPosition };
+/// What becomes of a product y.
+enum class Kind : std::uint8_t {
+  kBias,      // output = y + bias
+  kGelu,      // output = gelu_tanh(y + bias)
+  kResidual,  // output += y + bias
+  kPosition,  // output = y + position[row % tokens], which has the bias in it: the patch embedding
+};
 /// The type of the output.
 enum class Output : std::uint8_t { kBF16, kE4M3, kI8 };
 

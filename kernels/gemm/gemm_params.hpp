@@ -5,14 +5,10 @@
 #include <cstdint>
 
 #include "kernels/epilogue/epilogue_params.hpp"
+#include "kernels/tensor_map.hpp"
 #include "kernels/tile/input.hpp"
 
 namespace fovea::gemm {
-
-/// The hardware's tensor map, as the driver encoded it.
-struct alignas(64) TensorMap {
-  std::uint64_t opaque[16];
-};
 
 inline constexpr int kBlockBytes = 128;  // of K that a stage holds: the width of the swizzle
 inline constexpr int kGroupRows = 64;    // of A that one product takes

@@ -20,7 +20,7 @@ namespace {
 // As many as src/gpu/launch/norm.cpp launches for each SM; and rows of whole chunks have code of
 // their own where the registers hold both.
 constexpr int kLeastBlocks = kChunks <= 3 ? 7 : kChunks <= 5 ? 5 : 4;
-constexpr bool kWholeRows = kChunks <= 5;
+constexpr bool kWholeRows = kChunks <= 5 && !kInputF32;
 #else
 constexpr int kLeastBlocks = 4;  // of an SM: up to 128 registers a thread
 constexpr bool kWholeRows = false;

@@ -75,9 +75,4 @@ __device__ __forceinline__ float f16_high(std::uint32_t packed) {
   return f16_low(packed >> 16);
 }
 
-/// Makes the compiler forget what it has computed of the value.
-__device__ __forceinline__ void forget(std::int32_t& value) {
-  asm volatile("" : "+r"(value));
-}
-
 }  // namespace fovea::ptx

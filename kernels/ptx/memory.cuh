@@ -15,22 +15,8 @@ __device__ __forceinline__ std::uint32_t ld_shared(std::uint32_t address) {
   return value;
 }
 
-__device__ __forceinline__ std::uint64_t ld_shared_b64(std::uint32_t address) {
-  std::uint64_t value;
-  asm volatile("ld.shared.b64 %0, [%1];" : "=l"(value) : "r"(address) : "memory");
-  return value;
-}
-
-__device__ __forceinline__ void st_global_b64(void* to, std::uint64_t value) {
-  asm volatile("st.global.b64 [%0], %1;" ::"l"(to), "l"(value) : "memory");
-}
-
 __device__ __forceinline__ void st_global(void* to, std::uint32_t value) {
   asm volatile("st.global.u32 [%0], %1;" ::"l"(to), "r"(value) : "memory");
-}
-
-__device__ __forceinline__ void st_global_b16(void* to, std::uint16_t value) {
-  asm volatile("st.global.b16 [%0], %1;" ::"l"(to), "h"(value) : "memory");
 }
 
 /// 16 bytes, at a multiple of 16.

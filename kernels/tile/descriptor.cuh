@@ -32,10 +32,4 @@ __device__ __forceinline__ std::uint64_t advance(std::uint64_t descriptor, std::
   return descriptor + (bytes >> 4);
 }
 
-/// Where the 128-byte swizzle puts the byte at `offset` of a tile that begins at a multiple of
-/// 1024: bits 4-6 exclusive-or bits 7-9.
-__device__ __forceinline__ std::uint32_t swizzle128(std::uint32_t offset) {
-  return offset ^ (offset >> 3 & 0x70U);
-}
-
 }  // namespace fovea::tile

@@ -17,80 +17,37 @@ namespace fovea::lab {
 namespace {
 
 ops::AttentionProblem problem_of(std::int64_t batch, std::int64_t heads, std::int64_t queries,
-                                 std::int64_t keys, std::int64_t head_dim) {
-  ops::AttentionProblem problem;
-  problem.batch = batch;
-  problem.heads = heads;
-  problem.queries = queries;
-  problem.keys = keys;
-  problem.head_dim = head_dim;
-  problem.scale = 1.0 / std::sqrt(static_cast<double>(head_dim));
-  problem.type = DType::kBF16;
-  return problem;
+                                 std::int64_t keys, std::int64_t head_dim, bool causal = false) {
+  return {.batch = batch,
+          .heads = heads,
+          .queries = queries,
+          .keys = keys,
+          .head_dim = head_dim,
+          .scale = 1.0 / std::sqrt(static_cast<double>(head_dim)),
+          .causal = causal,
+          .type = DType::kBF16};
 }
 
 /// Besides the problem, what its name is to say of the inputs: "large".
 Case attention_case(const ops::AttentionProblem& problem, const AttentionInputs& how,
                     const std::string& remark = {}) {
-  Case one;
-  if (how.layout == AttentionLayout::kVarlen) {
-    one.name = fmt::format("varlen{}_h{}", how.query_lengths.size(), problem.heads);
-  } else {
-    one.name = fmt::format("b{}_h{}", problem.batch, problem.heads);
-  }
+  const bool varlen = how.layout == AttentionLayout::kVarlen;
+  std::string name = varlen ? fmt::format("varlen{}_h{}", how.query_lengths.size(), problem.heads)
+                            : fmt::format("b{}_h{}", problem.batch, problem.heads);
   if (problem.key_heads() != problem.heads) {
-    one.name += fmt::format("of{}", problem.key_heads());
+    name += fmt::format("of{}", problem.key_heads());
   }
-  if (how.layout != AttentionLayout::kVarlen) {
-    one.name += fmt::format("_n{}", problem.queries);
+  if (!varlen) {
+    name += fmt::format("_n{}", problem.queries);
     if (problem.keys != problem.queries) {
-      one.name += fmt::format("x{}", problem.keys);
+      name += fmt::format("x{}", problem.keys);
     }
   }
-  one.name += fmt::format("_d{}{}", problem.head_dim, problem.causal ? "_causal" : "");
+  name += fmt::format("_d{}{}", problem.head_dim, problem.causal ? "_causal" : "");
   if (!remark.empty()) {
-    one.name += "_" + remark;
+    name += "_" + remark;
   }
-  one.make = [problem, how](std::uint64_t seed) {
-    return std::make_unique<AttentionWorkload>(problem, how, seed);
-  };
-  return one;
-}
-
-/// One token, less than a tile, every length and head dimension of the checkpoints.
-std::vector<ops::AttentionProblem> encoder_sizes() {
-  struct Size {
-    std::int64_t batch, heads, tokens, head_dim;
-  };
-  std::vector<ops::AttentionProblem> problems;
-  for (const Size size :
-       {Size{2, 2, 1, 64}, Size{3, 3, 17, 64}, Size{2, 12, 196, 64}, Size{1, 3, 193, 64},
-        Size{23, 12, 196, 64}, Size{2, 3, 256, 64}, Size{2, 3, 576, 64}, Size{1, 2, 577, 64},
-        Size{1, 2, 1024, 64}, Size{2, 2, 196, 72}, Size{2, 3, 256, 72}, Size{1, 2, 729, 72},
-        Size{2, 3, 256, 96}, Size{1, 2, 576, 96}, Size{1, 2, 300, 128}, Size{2, 3, 50, 40},
-        Size{1, 2, 130, 120}}) {
-    problems.push_back(problem_of(size.batch, size.heads, size.tokens, size.tokens, size.head_dim));
-  }
-  return problems;
-}
-
-/// More keys than queries and the other way round, lengths about the ends of blocks.
-std::vector<ops::AttentionProblem> long_sizes() {
-  struct Size {
-    std::int64_t queries, keys, head_dim;
-    bool causal;
-  };
-  std::vector<ops::AttentionProblem> problems;
-  for (const Size size :
-       {Size{1, 1, 64, true}, Size{17, 17, 72, true}, Size{113, 203, 128, false},
-        Size{113, 203, 128, true}, Size{333, 777, 64, true}, Size{190, 77, 96, false},
-        Size{1023, 1024, 128, true}, Size{1000, 1000, 72, true}, Size{641, 641, 96, true},
-        Size{161, 161, 128, true}, Size{129, 129, 64, true}, Size{65, 130, 80, true}}) {
-    ops::AttentionProblem problem = problem_of(2, 2, size.queries, size.keys, size.head_dim);
-    problem.causal = size.causal;
-    problems.push_back(problem);
-  }
-  return problems;
+  return case_of<AttentionWorkload>(name, problem, how);
 }
 
 struct CardOf {
@@ -172,13 +129,11 @@ std::vector<ProfileGate> profile_gates() {
 }
 
 Card empty_card(const CardOf& of) {
-  Card card;
-  card.name = of.name;
-  card.operation = of.operation;
-  card.kernels = limits_of(of.type);
   const auto levels = gpu::attention_level_names();
-  card.levels.assign(levels.begin(), levels.end());
-  return card;
+  return {.name = of.name,
+          .operation = of.operation,
+          .levels = {levels.begin(), levels.end()},
+          .kernels = limits_of(of.type)};
 }
 
 void add(Card& card, const CardOf& of, ops::AttentionProblem problem, AttentionLayout layout,
@@ -234,9 +189,7 @@ void add_acceptance(Card& card, DType type) {
     if (head_dim != 64 && head_dim != 72 && head_dim != 96) {
       add_case(problem_of(1, 2, 196, 196, head_dim), separate);
     }
-    ops::AttentionProblem causal = problem_of(1, 2, 113, 203, head_dim);
-    causal.causal = true;
-    add_case(causal, separate).small = true;
+    add_case(problem_of(1, 2, 113, 203, head_dim, true), separate).small = true;
   }
   AttentionInputs large = separate;
   large.draw = {0.2, 8.0};  // scores of hundreds: all weight on one key or two
@@ -247,13 +200,11 @@ void add_acceptance(Card& card, DType type) {
 
   // Grouped heads, and sequences of different lengths: some empty, some of more queries than keys.
   for (const bool causal : {false, true}) {
-    ops::AttentionProblem grouped = problem_of(2, 6, 130, 193, 64);
+    ops::AttentionProblem grouped = problem_of(2, 6, 130, 193, 64, causal);
     grouped.kv_heads = 2;
-    grouped.causal = causal;
     add_case(grouped, separate).mutants = true;
-    ops::AttentionProblem varlen = problem_of(1, 4, 1, 1, 64);
+    ops::AttentionProblem varlen = problem_of(1, 4, 1, 1, 64, causal);
     varlen.kv_heads = 2;
-    varlen.causal = causal;
     AttentionInputs lengths{.layout = AttentionLayout::kVarlen};
     lengths.query_lengths = {1, 196, 0, 70, 130, 40};
     lengths.key_lengths = {17, 196, 20, 300, 64, 0};
@@ -264,28 +215,44 @@ void add_acceptance(Card& card, DType type) {
 }
 
 Card encoder_card(const CardOf& of) {
+  struct Size {
+    std::int64_t batch, heads, tokens, head_dim;
+    bool bench = false;
+  };
   Card card = empty_card(of);
-  for (const ops::AttentionProblem& problem : encoder_sizes()) {
-    add(card, of, problem, AttentionLayout::kPacked, false);
-  }
-  for (const ops::AttentionProblem& problem :
-       {problem_of(1024, 12, 196, 196, 64), problem_of(1, 12, 196, 196, 64),
-        problem_of(256, 16, 256, 256, 72), problem_of(64, 16, 729, 729, 72),
-        problem_of(64, 12, 1024, 1024, 64)}) {
-    add(card, of, problem, AttentionLayout::kPacked, true);
+  // One token, less than a tile, every length and head dimension of the checkpoints.
+  for (const Size& size :
+       {Size{2, 2, 1, 64},           Size{3, 3, 17, 64},           Size{2, 12, 196, 64},
+        Size{1, 3, 193, 64},         Size{23, 12, 196, 64},        Size{2, 3, 256, 64},
+        Size{2, 3, 576, 64},         Size{1, 2, 577, 64},          Size{1, 2, 1024, 64},
+        Size{2, 2, 196, 72},         Size{2, 3, 256, 72},          Size{1, 2, 729, 72},
+        Size{2, 3, 256, 96},         Size{1, 2, 576, 96},          Size{1, 2, 300, 128},
+        Size{2, 3, 50, 40},          Size{1, 2, 130, 120},         Size{1024, 12, 196, 64, true},
+        Size{1, 12, 196, 64, true},  Size{256, 16, 256, 72, true}, Size{64, 16, 729, 72, true},
+        Size{64, 12, 1024, 64, true}}) {
+    add(card, of, problem_of(size.batch, size.heads, size.tokens, size.tokens, size.head_dim),
+        AttentionLayout::kPacked, size.bench);
   }
   return card;
 }
 
 Card long_card(const CardOf& of) {
+  struct Size {
+    std::int64_t queries, keys, head_dim;
+    bool causal;
+  };
   Card card = empty_card(of);
-  for (const ops::AttentionProblem& problem : long_sizes()) {
-    add(card, of, problem, AttentionLayout::kSeparate, false);
+  // More keys than queries and the other way round, lengths about the ends of blocks.
+  for (const Size& size :
+       {Size{1, 1, 64, true}, Size{17, 17, 72, true}, Size{113, 203, 128, false},
+        Size{113, 203, 128, true}, Size{333, 777, 64, true}, Size{190, 77, 96, false},
+        Size{1023, 1024, 128, true}, Size{1000, 1000, 72, true}, Size{641, 641, 96, true},
+        Size{161, 161, 128, true}, Size{129, 129, 64, true}, Size{65, 130, 80, true}}) {
+    add(card, of, problem_of(2, 2, size.queries, size.keys, size.head_dim, size.causal),
+        AttentionLayout::kSeparate, false);
   }
   for (const bool causal : {false, true}) {
-    ops::AttentionProblem problem = problem_of(4, 16, 4096, 4096, 128);
-    problem.causal = causal;
-    add(card, of, problem, AttentionLayout::kSeparate, true);
+    add(card, of, problem_of(4, 16, 4096, 4096, 128, causal), AttentionLayout::kSeparate, true);
   }
   return card;
 }

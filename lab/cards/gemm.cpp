@@ -20,10 +20,9 @@ constexpr std::int64_t kWidth = 768;  // base-patch16-224
 constexpr std::int64_t kHidden = 3072;
 constexpr std::int64_t kHeadlineRows = 928256;  // 4,736 images
 
-Case gemm_case(std::string name, const GemmProblem& problem) {
-  return {.name = std::move(name), .make = [problem](std::uint64_t seed) {
-            return std::make_unique<GemmWorkload>(problem, seed);
-          }};
+Case gemm_case(const GemmProblem& problem, std::string_view suffix = {}) {
+  return case_of<GemmWorkload>(
+      fmt::format("m{}_n{}_k{}{}", problem.m, problem.n, problem.k, suffix), problem);
 }
 
 /// Sizes that have gone wrong in matrix kernels before: one row, less than a tile, ragged ends in
@@ -34,8 +33,7 @@ std::vector<Case> odd_sizes(GemmProblem problem) {
   };
   std::vector<Case> cases;
   const auto add = [&](std::string_view suffix, bool mutants) {
-    Case one =
-        gemm_case(fmt::format("m{}_n{}_k{}{}", problem.m, problem.n, problem.k, suffix), problem);
+    Case one = gemm_case(problem, suffix);
     one.small = problem.m * problem.n <= 196 * 768;
     one.mutants = mutants;
     cases.push_back(std::move(one));
@@ -54,7 +52,7 @@ std::vector<Case> odd_sizes(GemmProblem problem) {
     images.tokens = 12;
     images.m = 16 * images.tokens;
     images.n = images.k = 768;
-    cases.push_back(gemm_case(fmt::format("m{}_n{}_k{}", images.m, images.n, images.k), images));
+    cases.push_back(gemm_case(images));
     cases.back().small = true;
   }
   if (problem.a == DType::kE4M3 || problem.a == DType::kI8) {
@@ -70,12 +68,12 @@ std::vector<Case> odd_sizes(GemmProblem problem) {
 /// What the compiled kernels of this operation may take, and the instructions that make them fast.
 std::vector<KernelLimits> limits_of(const GemmProblem& problem) {
   const bool integers = problem.b == DType::kI8;
-  const std::string operation = fmt::format("{}{}_{}_{}",
-                                            problem.a == DType::kU8 ? "u8s8"
-                                            : integers              ? "s8s8"
-                                                                    : to_string(problem.a),
-                                            problem.row_norm ? "norm" : "",
-                                            to_string(problem.epilogue), to_string(problem.output));
+  const std::string operation = fmt::format(
+      "{}{}_{}_{}",
+      problem.a == DType::kU8 ? "u8s8"
+      : integers              ? "s8s8"
+                              : to_string(problem.a),
+      problem.row_norm ? "norm" : "", gpu::to_string(problem.epilogue), to_string(problem.output));
   KernelLimits limits;
   limits.registers = 168;  // 384 threads share an SM's 65,536
   limits.sass_has = {integers                    ? "IGMMA"
@@ -102,15 +100,14 @@ std::vector<KernelLimits> limits_of(const GemmProblem& problem) {
 
 /// `bench` is the size that is timed, with the type and epilogue of all cases.
 Card gemm_card(std::string name, std::string operation, const GemmProblem& bench) {
-  Card card;
-  card.name = std::move(name);
-  card.operation = std::move(operation);
-  card.cases = odd_sizes(bench);
-  Case timed = gemm_case(fmt::format("m{}_n{}_k{}", bench.m, bench.n, bench.k), bench);
+  Card card{.name = std::move(name),
+            .operation = std::move(operation),
+            .cases = odd_sizes(bench),
+            .tolerance = tolerance_of(bench.output),
+            .kernels = limits_of(bench)};
+  Case timed = gemm_case(bench);
   timed.bench = true;
   card.cases.push_back(std::move(timed));
-  card.tolerance = tolerance_of(bench.output);
-  card.kernels = limits_of(bench);
   return card;
 }
 

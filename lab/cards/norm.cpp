@@ -1,65 +1,233 @@
 // Cards of LayerNorm, by the type of its input and output, and of row norms.
 #include "gpu/launch/norm.hpp"
 
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
 #include <initializer_list>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
-#include "lab/norm_workload.hpp"
+#include "lab/operator_workload.hpp"
 #include "lab/registry.hpp"
+#include "ops/reference/rows.hpp"
 
 namespace fovea::lab {
 namespace {
 
-constexpr std::int64_t kTimedRows = 232064;  // of the case that is timed: 1184 images of 196 tokens
-constexpr std::int64_t kTimedWidth = 768;
+using ops::reference::Moments;
+using ops::reference::moments_of;
+using ops::reference::normalise_row;
 
-struct Size {
-  std::int64_t rows, width;
-};
+// Rows have a mean as large as their spread: leaving it in, or out of the variance, then shows.
+constexpr Draw kRowDraw{0.5, 0.7};
 
-template <typename Measured, typename Problem>
-Case norm_case(Problem problem, const Size& size) {
-  problem.rows = size.rows;
-  problem.width = size.width;
-  Case one;
-  one.name = fmt::format("rows{}_width{}", problem.rows, problem.width);
-  one.make = [problem](std::uint64_t seed) { return std::make_unique<Measured>(problem, seed); };
-  return one;
+/// What is left of the moments where a mistaken kernel skips the mean.
+template <typename Number>
+Moments<Number> without_mean(const Moments<Number>& moments) {
+  return {.mean = 0, .variance = moments.variance + moments.mean * moments.mean};
 }
 
-/// Small ones, of which that of 197 rows has the mutants, and the one that is timed.
+/// Whose first input is the rows.
+template <typename Own, typename Problem>
+class RowsWorkload : public OperatorWorkload<Own, Problem> {
+ public:
+  // NOLINTNEXTLINE(bugprone-crtp-constructor-accessibility): one class inherits it
+  RowsWorkload(const Problem& problem, std::uint64_t seed)
+      : OperatorWorkload<Own, Problem>(
+            problem,
+            {Tensor::random("x", problem.input, problem.rows, problem.width, kRowDraw, seed * 3)}) {
+  }
+
+  [[nodiscard]] double flops() const override {
+    constexpr double kFlopsAnElement = 8.0;  // sums, squares, scaling
+    return kFlopsAnElement * static_cast<double>(x().count());
+  }
+  [[nodiscard]] DType operand_type() const override { return x().type(); }
+  // A scale a row hides a NaN from integers, and from a maximum.
+  [[nodiscard]] Poisoned poisoned() const override {
+    const std::int64_t row = x().rows() / 2;
+    return {this->with_input(0, x().with(row, x().columns() - 1, std::nan(""))), row};
+  }
+
+ protected:
+  [[nodiscard]] const Tensor& x() const { return this->inputs_.front(); }
+};
+
+class NormWorkload final : public RowsWorkload<NormWorkload, ops::LayerNormProblem> {
+ public:
+  NormWorkload(const ops::LayerNormProblem& problem, std::uint64_t seed)
+      : RowsWorkload(problem, seed) {
+    inputs_.push_back(
+        Tensor::random("weight", DType::kF32, 1, problem.width, {0.9, 0.4}, seed * 3 + 1));
+    inputs_.push_back(
+        Tensor::random("bias", DType::kF32, 1, problem.width, {0.1, 0.4}, seed * 3 + 2));
+  }
+
+  [[nodiscard]] OutputSpec output() const override {
+    return {.type = problem_.output,
+            .rows = problem_.rows,
+            .columns = problem_.width,
+            .row_scale = problem_.output == DType::kI8};
+  }
+  [[nodiscard]] std::vector<gpu::Launch> launches(gpu::Device& device, const Operands& operands,
+                                                  const Plan& /*plan*/) const override {
+    return {gpu::layer_norm_launch(device, problem_,
+                                   {.input = operands.inputs[0],
+                                    .weight = operands.inputs[kWeight],
+                                    .bias = operands.inputs[kBias],
+                                    .output = operands.output,
+                                    .row_scale = operands.row_scale})};
+  }
+  void reference(const Tile& tile, std::span<double> values) const override {
+    std::vector<double> row(static_cast<std::size_t>(problem_.width));
+    auto to = values.begin();
+    for (std::int64_t r = 0; r < tile.rows; ++r) {
+      normalise<double>(tile.row + r, row);
+      to = std::copy_n(row.begin() + tile.column, tile.columns, to);
+    }
+  }
+  void framework(const Tile& tile, std::span<double> values) const override {
+    std::vector<float> row(static_cast<std::size_t>(problem_.width));
+    auto to = values.begin();
+    for (std::int64_t r = 0; r < tile.rows; ++r) {
+      normalise<float>(tile.row + r, row);
+      float scale = 1.0F;
+      if (problem_.output == DType::kI8) {
+        // A framework quantises the bf16 tensor that its LayerNorm has stored.
+        float largest = 0.0F;
+        for (float& value : row) {
+          value = rounded(DType::kBF16, double{value});
+          largest = std::max(largest, std::abs(value));
+        }
+        scale = largest / 127.0F;
+      }
+      for (std::int64_t column = tile.column; column < tile.column + tile.columns; ++column) {
+        const float value = row[static_cast<std::size_t>(column)] / scale;
+        *to++ = double{rounded(problem_.output, double{value})} * double{scale};
+      }
+    }
+  }
+  [[nodiscard]] std::vector<Mutant> mutants() const override {
+    const Tensor& weight = inputs_[kWeight];
+    return {{"skip weight", with_input(kWeight, weight.filled(1.0))},
+            {"skip bias", with_input(kBias, inputs_[kBias].filled(0.0))},
+            {"weight of the neighbouring column", with_input(kWeight, weight.neighbours_swapped())},
+            {"rows one off", with_input(0, x().rows_moved(1))},
+            {"skip the mean", changed([](NormWorkload& copy) { copy.skip_mean_ = true; }), false}};
+  }
+
+ private:
+  static constexpr std::size_t kWeight = 1;
+  static constexpr std::size_t kBias = 2;
+
+  /// One row of the result, in float64 or as a framework computes it.
+  template <typename Number>
+  void normalise(std::int64_t index, std::span<Number> values) const {
+    const std::vector<float> row = x().row(index);
+    const std::vector<float> weight = inputs_[kWeight].row(0);
+    const std::vector<float> bias = inputs_[kBias].row(0);
+    const Moments<Number> moments = moments_of<Number>(std::span(row));
+    normalise_row<Number>(std::span(row), skip_mean_ ? without_mean(moments) : moments,
+                          problem_.eps, std::span(weight), std::span(bias), values);
+  }
+
+  bool skip_mean_ = false;  // as a mistaken kernel would
+};
+
+/// The output is a row's scale and shift.
+class RowNormWorkload final : public RowsWorkload<RowNormWorkload, gpu::RowNormProblem> {
+ public:
+  using RowsWorkload::RowsWorkload;
+
+  [[nodiscard]] OutputSpec output() const override {
+    return {.type = DType::kF32, .rows = problem_.rows, .columns = 2};
+  }
+  [[nodiscard]] std::vector<gpu::Launch> launches(gpu::Device& device, const Operands& operands,
+                                                  const Plan& /*plan*/) const override {
+    return {gpu::row_norm_launch(device, problem_,
+                                 {.input = operands.inputs[0], .norms = operands.output})};
+  }
+  void reference(const Tile& tile, std::span<double> values) const override {
+    norms<double>(tile, values);
+  }
+  void framework(const Tile& tile, std::span<double> values) const override {
+    norms<float>(tile, values);
+  }
+  [[nodiscard]] std::vector<Mutant> mutants() const override {
+    const auto mistaken = [this](Mistake mistake) {
+      return changed([=](RowNormWorkload& copy) { copy.mistake_ = mistake; });
+    };
+    return {{"rows one off", with_input(0, x().rows_moved(1))},
+            {"skip the mean", mistaken(Mistake::kNoMean), false},
+            {"divide by width - 1", mistaken(Mistake::kSampleVariance), false}};
+  }
+
+ private:
+  enum class Mistake : std::uint8_t { kNone, kNoMean, kSampleVariance };
+
+  template <typename Number>
+  void norms(const Tile& tile, std::span<double> values) const {
+    auto to = values.begin();
+    for (std::int64_t index = tile.row; index < tile.row + tile.rows; ++index) {
+      const std::vector<float> row = x().row(index);
+      Moments<Number> moments = moments_of<Number>(std::span(row));
+      if (mistake_ == Mistake::kNoMean) {
+        moments = without_mean(moments);
+      } else if (mistake_ == Mistake::kSampleVariance) {
+        const auto count = static_cast<Number>(row.size());
+        moments.variance *= count / (count - 1);
+      }
+      const Number scale = moments.scale(problem_.eps);
+      const Number norm[] = {scale, -moments.mean * scale};
+      for (std::int64_t column = tile.column; column < tile.column + tile.columns; ++column) {
+        *to++ = static_cast<double>(norm[column]);
+      }
+    }
+  }
+
+  Mistake mistake_ = Mistake::kNone;
+};
+
+/// Small ones of widths on both sides of what a kernel's registers hold, of so400m and giant, of
+/// which that of 197 rows has the mutants; and the one that is timed.
 template <typename Measured, typename Problem>
-std::vector<Case> norm_cases(const Problem& problem, std::initializer_list<Size> sizes) {
+std::vector<Case> norm_cases(Problem problem, std::int64_t rows_of_least_width) {
+  constexpr std::int64_t kTimedRows = 232064;  // 1184 images of 196 tokens
   std::vector<Case> cases;
-  for (const Size& size : sizes) {
-    Case one = norm_case<Measured>(problem, size);
-    one.small = true;
-    one.mutants = size.rows == 197;
+  for (const auto& [rows, width] :
+       std::initializer_list<std::pair<std::int64_t, std::int64_t>>{{rows_of_least_width, 8},
+                                                                    {3, 768},
+                                                                    {197, 776},
+                                                                    {1001, 1024},
+                                                                    {729, 1152},
+                                                                    {257, 1536},
+                                                                    {64, 2048},
+                                                                    {kTimedRows, 768}}) {
+    problem.rows = rows;
+    problem.width = width;
+    Case one = case_of<Measured>(fmt::format("rows{}_width{}", rows, width), problem);
+    one.bench = rows == kTimedRows;
+    one.small = !one.bench;
+    one.mutants = rows == 197;
     cases.push_back(std::move(one));
   }
-  Case timed = norm_case<Measured>(problem, {kTimedRows, kTimedWidth});
-  timed.bench = true;
-  cases.push_back(std::move(timed));
   return cases;
 }
 
 Card norm_card(std::string name, std::string operation, const ops::LayerNormProblem& problem) {
-  Card card;
-  card.name = std::move(name);
-  card.operation = std::move(operation);
-  card.arch = 80;
-  // One row, widths on both sides of what a kernel's registers hold, so400m and giant.
-  card.cases = norm_cases<NormWorkload>(
-      problem, {{1, 8}, {3, 768}, {197, 776}, {1001, 1024}, {729, 1152}, {257, 1536}, {64, 2048}});
-  card.tolerance = tolerance_of(problem.output);
-  card.kernels = {{.kernel = fmt::format("layer_norm_{}_*", to_string(problem.input)),
-                   .registers = 128,
-                   .shared_bytes = 16384,  // weight and bias of 2,048 columns
-                   .sass_has = {"LDG.E.128", "STG.E.128"}}};
-  return card;
+  return {.name = std::move(name),
+          .operation = std::move(operation),
+          .arch = 80,
+          .cases = norm_cases<NormWorkload>(problem, 1),
+          .tolerance = tolerance_of(problem.output),
+          .kernels = {{.kernel = fmt::format("layer_norm_{}_*", to_string(problem.input)),
+                       .registers = 128,
+                       .shared_bytes = 16384,  // weight and bias of 2,048 columns
+                       .sass_has = {"LDG.E.128", "STG.E.128"}}}};
 }
 
 Card row_norm_card() {
@@ -67,9 +235,7 @@ Card row_norm_card() {
   card.name = "row_norm";
   card.operation = "1 / deviation and -mean / deviation of rows, bf16 -> f32";
   // The results are f32: errors of one or two values would be a lottery beside the framework's.
-  card.cases = norm_cases<RowNormWorkload>(
-      gpu::RowNormProblem{},
-      {{129, 8}, {3, 768}, {197, 776}, {1001, 1024}, {729, 1152}, {257, 1536}, {64, 2048}});
+  card.cases = norm_cases<RowNormWorkload>(gpu::RowNormProblem{}, 129);
   card.tolerance.difference = 1e-11;
   card.tolerance.tile_difference = 1e-11;
   card.kernels = {

@@ -1,26 +1,88 @@
-// Cards of the kernels around the patch embedding, whose results are exact.
+// Cards of the kernels around the patch embedding: exact copies, checked to the bit.
+#include "gpu/launch/pixels.hpp"
+
+#include <cstdint>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
-#include "lab/pixels_workload.hpp"
+#include "lab/operator_workload.hpp"
 #include "lab/registry.hpp"
 
 namespace fovea::lab {
 namespace {
 
+/// Which kernel, and on what: rows of `width` to rows of `stride`, or `rows` copies of `width`.
+struct PixelsProblem {
+  bool repeat = false;
+  std::int64_t rows = 0;
+  std::int64_t width = 0;
+  std::int64_t stride = 0;  // of widened rows
+};
+
+std::string to_string(const PixelsProblem& problem) {
+  return problem.repeat ? fmt::format("{} copies of {} bf16", problem.rows, problem.width)
+                        : fmt::format("u8 [{},{}] - {} -> bf16, rows of {}", problem.rows,
+                                      problem.width, gpu::kPixelCentre, problem.stride);
+}
+
+Support can_run(const PixelsProblem& /*problem*/, const gpu::DeviceInfo& /*device*/) {
+  return {};
+}
+
+class PixelsWorkload final : public OperatorWorkload<PixelsWorkload, PixelsProblem> {
+ public:
+  PixelsWorkload(const PixelsProblem& problem, std::uint64_t seed)
+      : OperatorWorkload(problem), centre_(problem.repeat ? 0.0 : gpu::kPixelCentre) {
+    inputs_.push_back(
+        problem.repeat ? Tensor::random("source", DType::kBF16, 1, problem.width, {0.1, 1.0}, seed)
+                       : Tensor::random("pixels", DType::kU8, problem.rows, problem.width,
+                                        {120.0, 60.0}, seed));
+  }
+
+  [[nodiscard]] OutputSpec output() const override {
+    return {.rows = problem_.rows, .columns = problem_.repeat ? problem_.width : problem_.stride};
+  }
+  [[nodiscard]] std::vector<gpu::Launch> launches(gpu::Device& device, const Operands& operands,
+                                                  const Plan& /*plan*/) const override {
+    const gpu::DevicePtr input = operands.inputs[0];
+    return {problem_.repeat ? gpu::repeat_launch(device.info(), input, operands.output,
+                                                 problem_.width, problem_.rows)
+                            : gpu::pixels_launch(device.info(), input, operands.output,
+                                                 problem_.rows, problem_.width, problem_.stride)};
+  }
+  void reference(const Tile& tile, std::span<double> values) const override {
+    auto value = values.begin();
+    for (std::int64_t row = tile.row; row < tile.row + tile.rows; ++row) {
+      for (std::int64_t column = tile.column; column < tile.column + tile.columns; ++column) {
+        *value++ = column < problem_.width
+                       ? inputs_[0].at(problem_.repeat ? 0 : row, column) - centre_
+                       : 0.0;
+      }
+    }
+  }
+  void framework(const Tile& tile, std::span<double> values) const override {
+    reference(tile, values);
+  }
+  [[nodiscard]] std::vector<Mutant> mutants() const override {
+    return {{"neighbouring columns swapped", with_input(0, inputs_[0].neighbours_swapped())},
+            {"off by one", changed([](PixelsWorkload& copy) { copy.centre_ += 1.0; }), false}};
+  }
+  [[nodiscard]] double flops() const override { return 0.0; }
+  [[nodiscard]] DType operand_type() const override { return DType::kBF16; }
+
+ private:
+  double centre_;  // taken from each pixel
+};
+
 Card pixels_card(std::string name, std::string operation, const std::vector<PixelsProblem>& checked,
                  const PixelsProblem& timed) {
-  Card card;
-  card.name = std::move(name);
-  card.operation = std::move(operation);
-  card.arch = 80;
+  Card card{.name = std::move(name), .operation = std::move(operation), .arch = 80};
   const auto add = [&card](const PixelsProblem& problem, bool bench) {
-    Case one;
-    one.name = fmt::format("rows{}_width{}", problem.rows, problem.width);
-    one.make = [problem](std::uint64_t seed) {
-      return std::make_unique<PixelsWorkload>(problem, seed);
-    };
+    Case one = case_of<PixelsWorkload>(fmt::format("rows{}_width{}", problem.rows, problem.width),
+                                       problem);
     one.bench = bench;
     one.small = !bench;
     one.mutants = !bench && problem.rows == 3;
@@ -32,11 +94,7 @@ Card pixels_card(std::string name, std::string operation, const std::vector<Pixe
   add(timed, true);
   card.tolerance.difference = 0.0;
   card.tolerance.tile_difference = 0.0;
-  KernelLimits limits;
-  limits.kernel = card.name;
-  limits.registers = 64;
-  limits.shared_bytes = 0;
-  card.kernels = {limits};
+  card.kernels = {{.kernel = card.name, .registers = 64, .shared_bytes = 0}};
   return card;
 }
 

@@ -1,22 +1,283 @@
 // The card of the pooling head: from tokens to embeddings in a few launches.
+#include "gpu/launch/pool.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <mutex>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
-#include "lab/pool_workload.hpp"
+#include "lab/operator_workload.hpp"
 #include "lab/registry.hpp"
+#include "ops/reference/rows.hpp"
 
 namespace fovea::lab {
 namespace {
 
-Case pool_case(const ops::PoolProblem& problem) {
-  Case one;
-  one.name = fmt::format("b{}_n{}_width{}", problem.images, problem.tokens, problem.hidden);
-  one.make = [problem](std::uint64_t seed) {
-    return std::make_unique<PoolWorkload>(problem, seed);
-  };
-  return one;
+using ops::reference::dot;
+using ops::reference::gelu_tanh;
+using ops::reference::moments_of;
+using ops::reference::normalise_row;
+using ops::reference::scores_of;
+using ops::reference::weigh_rows;
+
+enum Input : std::size_t {
+  kX,
+  kKeys,
+  kKeySums,
+  kNormWeight,
+  kNormBias,
+  kValueWeight,
+  kValueBias,
+  kOutWeight,
+  kOutBias,
+  kFc1Weight,
+  kFc1Bias,
+  kFc2Weight,
+  kFc2Bias,
+};
+
+constexpr double kScoreSpread = 1.5;  // neither flat nor a choice of one token
+
+// Tokens whose norm does something: their mean and their spread are not those of a normalised row.
+constexpr Draw kTokenDraw{0.6, 1.5};
+
+/// Puts the keys, as the kernel takes them, among the inputs.
+void set_keys(std::vector<Tensor>& inputs, const Tensor& keys) {
+  std::vector<float> values(static_cast<std::size_t>(keys.count()));
+  keys.read(0, values);
+  const gpu::PackedPoolKeys packed = gpu::pack_pool_keys(values, keys.columns());
+  inputs[kKeys] = Tensor::raw("keys", std::as_bytes(std::span(packed.keys)));
+  inputs[kKeySums] = Tensor::raw("key sums", std::as_bytes(std::span(packed.sums)));
 }
+
+/// As a framework stores every tensor.
+template <typename Number>
+Number bf16(Number value) {
+  return stored(DType::kBF16, value);
+}
+
+/// Weight (out, in) times x, plus bias, of `count` rows from `first` on.
+template <typename Number>
+std::vector<Number> linear(const Tensor& weight, const Tensor& bias, std::int64_t first,
+                           std::int64_t count, const std::vector<Number>& x) {
+  std::vector<float> w(x.size());
+  std::vector<Number> y(static_cast<std::size_t>(count));
+  for (std::size_t i = 0; i < y.size(); ++i) {
+    const std::int64_t row = first + static_cast<std::int64_t>(i);
+    weight.read(row * weight.columns(), w);
+    y[i] = dot<Number>(std::span<const float>(w), std::span<const Number>(x)) +
+           static_cast<Number>(bias.at(0, row));
+  }
+  return y;
+}
+
+class PoolWorkload final : public OperatorWorkload<PoolWorkload, ops::PoolProblem> {
+ public:
+  PoolWorkload(const ops::PoolProblem& problem, std::uint64_t seed) : OperatorWorkload(problem) {
+    forget();
+    std::uint64_t salt = seed * 17;
+    const std::int64_t hidden = problem.hidden;
+    const auto width = [](std::int64_t depth) {
+      return 1.0 / std::sqrt(static_cast<double>(depth));
+    };
+    const auto draw = [&](const char* name, DType type, std::int64_t rows, std::int64_t columns,
+                          Draw of) {
+      inputs_.push_back(Tensor::random(name, type, rows, columns, of, salt++));
+    };
+    const auto layer = [&](const char* name, std::int64_t out, std::int64_t in) {
+      draw((std::string(name) + " weight").c_str(), DType::kBF16, out, in, {0.0, 1.5 * width(in)});
+      draw((std::string(name) + " bias").c_str(), DType::kF32, 1, out, {0.1, 0.5});
+    };
+    draw("x", DType::kBF16, problem.images * problem.tokens, hidden, kTokenDraw);
+    keys_ = Tensor::random("keys", DType::kBF16, problem.heads, hidden,
+                           {0.0, kScoreSpread * width(hidden)}, salt++);
+    inputs_.resize(kNormWeight);
+    set_keys(inputs_, keys_);
+    draw("norm weight", DType::kF32, 1, hidden, {0.9, 0.4});
+    draw("norm bias", DType::kF32, 1, hidden, {0.1, 0.4});
+    layer("value", hidden, hidden);
+    layer("out", hidden, hidden);
+    layer("fc1", problem.mlp, hidden);
+    layer("fc2", hidden, problem.mlp);
+  }
+
+  [[nodiscard]] OutputSpec output() const override {
+    return {.type = DType::kF32,
+            .rows = problem_.images,
+            .columns = problem_.hidden,
+            .rounded_to = DType::kBF16};
+  }
+  [[nodiscard]] std::size_t scratch_bytes() const override {
+    return gpu::pool_workspace_bytes(problem_);
+  }
+  [[nodiscard]] std::vector<gpu::Launch> launches(gpu::Device& device, const Operands& operands,
+                                                  const Plan& /*plan*/) const override {
+    const auto layer = [&](Input weight) {
+      return gpu::PoolLinear{.weight = operands.inputs[weight],
+                             .bias = operands.inputs[weight + 1]};
+    };
+    return gpu::pool_launches(device, problem_,
+                              {.x = operands.inputs[kX],
+                               .output = operands.output,
+                               .workspace = operands.scratch,
+                               .keys = operands.inputs[kKeys],
+                               .key_sums = operands.inputs[kKeySums],
+                               .norm_weight = operands.inputs[kNormWeight],
+                               .norm_bias = operands.inputs[kNormBias],
+                               .value = layer(kValueWeight),
+                               .out = layer(kOutWeight),
+                               .fc1 = layer(kFc1Weight),
+                               .fc2 = layer(kFc2Weight)});
+  }
+  void reference(const Tile& tile, std::span<double> values) const override {
+    fill(tile, values, known_->exact);
+  }
+  void framework(const Tile& tile, std::span<double> values) const override {
+    fill(tile, values, known_->rounded);
+  }
+  [[nodiscard]] std::vector<Mutant> mutants() const override {
+    const auto defective = [this](Defect defect) {
+      return changed([=](PoolWorkload& copy) {
+        copy.forget();
+        copy.defect_ = defect;
+      });
+    };
+    const auto other_keys = [this](PoolWorkload& copy) {
+      copy.forget();
+      copy.keys_ = keys_.rows_moved(1);
+      set_keys(copy.inputs_, copy.keys_);
+    };
+    const auto without_bias = [](PoolWorkload& copy) {
+      copy.forget();
+      copy.inputs_[kNormBias] = copy.inputs_[kNormBias].filled(0.0);
+    };
+    return {{"skip the tokens' norm", defective(Defect::kSkipInputNorm), false},
+            {"drop the last token", defective(Defect::kDropLastToken), false},
+            {"drop GELU", defective(Defect::kDropGelu), false},
+            {"skip the residual", defective(Defect::kSkipResidual), false},
+            {"keys of the neighbouring head", changed(other_keys)},
+            {"skip the norm's bias", changed(without_bias)}};
+  }
+  [[nodiscard]] double flops() const override {
+    const auto images = static_cast<double>(problem_.images);
+    const auto hidden = static_cast<double>(problem_.hidden);
+    return images * (4.0 * static_cast<double>(problem_.heads * problem_.tokens) * hidden +
+                     4.0 * hidden * hidden + 4.0 * hidden * static_cast<double>(problem_.mlp));
+  }
+  [[nodiscard]] DType operand_type() const override { return DType::kBF16; }
+
+ private:
+  enum class Defect : std::uint8_t {
+    kNone,
+    kSkipInputNorm,
+    kDropLastToken,
+    kDropGelu,
+    kSkipResidual
+  };
+
+  template <typename Number>
+  struct Known {
+    std::once_flag computed;
+    std::vector<Number> embedding;
+  };
+  /// Of each image.
+  struct KnownImages {
+    std::vector<Known<double>> exact;
+    std::vector<Known<float>> rounded;
+  };
+  /// Of a workload that computes something else than the one that it is a copy of.
+  void forget() {
+    const auto images = static_cast<std::size_t>(problem_.images);
+    known_ = std::make_shared<KnownImages>(std::vector<Known<double>>(images),
+                                           std::vector<Known<float>>(images));
+  }
+
+  /// One image's embedding, in float64 or in f32 with what a framework stores rounded to bf16.
+  template <typename Number>
+  [[nodiscard]] std::vector<Number> embedding(std::int64_t image) const {
+    const auto hidden = static_cast<std::size_t>(problem_.hidden);
+    const auto tokens =
+        static_cast<std::size_t>(problem_.tokens - (defect_ == Defect::kDropLastToken ? 1 : 0));
+    const auto store = [](std::vector<Number>& values) {
+      std::ranges::transform(values, values.begin(), bf16<Number>);
+    };
+    std::vector<float> drawn(tokens * hidden);
+    inputs_[kX].read(image * problem_.tokens * problem_.hidden, drawn);
+    std::vector<Number> x(drawn.begin(), drawn.end());
+    const std::vector<Number> ones(hidden, 1);
+    const std::vector<Number> zeros(hidden);
+    for (std::size_t token = 0; token < tokens && defect_ != Defect::kSkipInputNorm; ++token) {
+      const auto row = std::span(x).subspan(token * hidden, hidden);
+      const std::span<const Number> from = row;
+      normalise_row<Number>(from, moments_of<Number>(from), problem_.eps, std::span(ones),
+                            std::span(zeros), row);
+    }
+    store(x);
+    const std::span<const Number> rows = x;
+    const std::int64_t head_dim = problem_.hidden / problem_.heads;
+    std::vector<Number> value;
+    std::vector<Number> mean(hidden);
+    for (std::int64_t head = 0; head < problem_.heads; ++head) {
+      const std::vector<float> drawn_key = keys_.row(head);
+      const std::vector<Number> key(drawn_key.begin(), drawn_key.end());
+      std::vector<Number> scores = scores_of<Number>(std::span<const Number>(key), rows, 1.0);
+      weigh_rows<Number>(scores, rows, mean, bf16<Number>);
+      store(mean);
+      const std::vector<Number> part =
+          linear(inputs_[kValueWeight], inputs_[kValueBias], head * head_dim, head_dim, mean);
+      value.insert(value.end(), part.begin(), part.end());
+    }
+    store(value);
+    const auto layer = [&](Input weight, const std::vector<Number>& from) {
+      return linear(inputs_[weight], inputs_[weight + 1], 0, inputs_[weight].rows(), from);
+    };
+    std::vector<Number> attended = layer(kOutWeight, value);
+    store(attended);
+    const std::span<const Number> row = attended;
+    const std::vector<float> norm_weight = inputs_[kNormWeight].row(0);
+    const std::vector<float> norm_bias = inputs_[kNormBias].row(0);
+    std::vector<Number> normed(hidden);
+    normalise_row<Number>(row, moments_of<Number>(row), problem_.eps,
+                          std::span<const float>(norm_weight), std::span<const float>(norm_bias),
+                          normed);
+    store(normed);
+    std::vector<Number> inner = layer(kFc1Weight, normed);
+    for (Number& one : inner) {
+      const auto bent = static_cast<Number>(gelu_tanh(static_cast<double>(bf16<Number>(one))));
+      one = bf16<Number>(defect_ == Defect::kDropGelu ? one : bent);
+    }
+    std::vector<Number> result = layer(kFc2Weight, inner);
+    store(result);
+    for (std::size_t i = 0; i < hidden; ++i) {
+      const Number kept = defect_ == Defect::kSkipResidual ? Number{0} : attended[i];
+      result[i] = bf16<Number>(result[i] + kept);
+    }
+    return result;
+  }
+
+  /// A tile of embeddings; each is computed once, however many tiles ask for it.
+  template <typename Number>
+  void fill(const Tile& tile, std::span<double> values, std::vector<Known<Number>>& known) const {
+    // The tiles beside this one need the same images: each begins with others of them.
+    const std::int64_t shift = tile.column * tile.rows / problem_.hidden;
+    for (std::int64_t i = 0; i < tile.rows; ++i) {
+      const std::int64_t row = (i + shift) % tile.rows;
+      Known<Number>& one = known[static_cast<std::size_t>(tile.row + row)];
+      std::call_once(one.computed, [&] { one.embedding = embedding<Number>(tile.row + row); });
+      std::copy_n(one.embedding.begin() + tile.column, tile.columns,
+                  values.begin() + row * tile.columns);
+    }
+  }
+
+  Tensor keys_;  // (heads, hidden), which inputs_ has as the kernel takes them
+  Defect defect_ = Defect::kNone;
+  std::shared_ptr<KnownImages> known_;
+};
 
 }  // namespace
 
@@ -24,32 +285,32 @@ std::vector<Card> pool_cards() {
   struct Size {
     std::int64_t images, tokens, heads, hidden, mlp;
   };
-  const auto problem_of = [](const Size& size) {
-    ops::PoolProblem problem;
-    problem.images = size.images;
-    problem.tokens = size.tokens;
-    problem.heads = size.heads;
-    problem.hidden = size.hidden;
-    problem.mlp = size.mlp;
-    problem.input = DType::kBF16;
-    return problem;
+  const auto pool_case = [](const Size& size) {
+    return case_of<PoolWorkload>(
+        fmt::format("b{}_n{}_width{}", size.images, size.tokens, size.hidden),
+        ops::PoolProblem{.images = size.images,
+                         .tokens = size.tokens,
+                         .heads = size.heads,
+                         .hidden = size.hidden,
+                         .mlp = size.mlp,
+                         .input = DType::kBF16});
   };
-  Card card;
-  card.name = "pool";
-  card.operation = "the pooling head: layer norm, attention of the folded probe, then its MLP";
-  card.arch = 80;
+  Card card{
+      .name = "pool",
+      .operation = "the pooling head: layer norm, attention of the folded probe, then its MLP",
+      .arch = 80};
   // base, so400m and giant; one image, some, and more than the few-row kernels take.
   for (const Size& size :
        {Size{1, 196, 12, 768, 3072}, Size{3, 256, 16, 1152, 4304}, Size{5, 64, 16, 1536, 6144},
         Size{33, 49, 4, 256, 1024}, Size{290, 17, 4, 64, 128}, Size{270, 33, 6, 144, 208},
         Size{2, 20, 16, 1536, 128}}) {
-    Case one = pool_case(problem_of(size));
+    Case one = pool_case(size);
     one.small = size.hidden <= 768 || size.mlp <= 128;
     one.mutants = size.images == 33;
     card.cases.push_back(std::move(one));
   }
   for (const std::int64_t images : {std::int64_t{1}, std::int64_t{1024}}) {
-    Case timed = pool_case(problem_of({images, 196, 12, 768, 3072}));
+    Case timed = pool_case({images, 196, 12, 768, 3072});
     timed.check = images > 1;  // one image is checked above
     timed.bench = true;
     if (images == 1) {
@@ -60,16 +321,9 @@ std::vector<Card> pool_cards() {
   // Five tensors on the way are stored in bf16.
   card.tolerance.difference = 5e-5;
   card.tolerance.tile_difference = 5e-5;
-  KernelLimits scores;
-  scores.kernel = "pool_scores_*";
-  scores.sass_has = {"HMMA", "LDG.E.128", "MUFU.RSQ"};
-  KernelLimits mean;
-  mean.kernel = "pool_mean";
-  mean.sass_has = {"HMMA", "LDGSTS", "MUFU.EX2"};
-  KernelLimits linear;
-  linear.kernel = "pool_linear_*";
-  linear.sass_has = {"HMMA"};
-  card.kernels = {scores, mean, linear};
+  card.kernels = {{.kernel = "pool_scores_*", .sass_has = {"HMMA", "LDG.E.128", "MUFU.RSQ"}},
+                  {.kernel = "pool_mean", .sass_has = {"HMMA", "LDGSTS", "MUFU.EX2"}},
+                  {.kernel = "pool_linear_*", .sass_has = {"HMMA"}}};
   return {card};
 }
 

@@ -76,7 +76,7 @@ BenchFigure measure(model::Encoder& encoder, std::int64_t batch_size, double sec
 
   BenchFigure figure;
   figure.precision = encoder.backend().precision();
-  figure.device = encoder.backend().description();
+  figure.device = encoder.description();
   figure.batch_size = batch_size;
   figure.calls = static_cast<std::int64_t>(samples.size());
   figure.median_seconds = quantile(samples, 0.5);

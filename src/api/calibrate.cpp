@@ -75,6 +75,10 @@ CalibrateReport calibrate(const CalibrateOptions& options) {
   }
   const model::Checkpoint checkpoint(hub::resolve_model(options.model));
   const model::ModelConfig& config = checkpoint.config();
+  if (options.bf16_layers < 0 || options.bf16_layers > config.vision.layers) {
+    fail("invalid number of layers in bf16 {}; the model has {} layers", options.bf16_layers,
+         config.vision.layers);
+  }
   const pipeline::PixelLayout layout{.preprocessing = config.preprocessing,
                                      .patch = static_cast<int>(config.vision.patch)};
   quantize::Observations observations;
@@ -94,7 +98,8 @@ CalibrateReport calibrate(const CalibrateOptions& options) {
   }
   ThreadPool pool(options.threads > 0 ? options.threads : available_threads());
   for (const Precision precision : options.precisions) {
-    quantize::round_and_write(checkpoint, observations, precision, report.images, pool);
+    quantize::round_and_write(checkpoint, observations, precision, report.images,
+                              options.bf16_layers, pool);
     report.files.push_back(model::calibration_path(checkpoint.folder(), precision));
   }
   report.seconds = std::chrono::duration<double>(Clock::now() - start).count();

@@ -36,7 +36,7 @@ const Preprocessing& Encoder::preprocessing() const {
 }
 
 std::string Encoder::device() const {
-  return impl_->encoder->backend().description();
+  return impl_->encoder->description();
 }
 
 Precision Encoder::precision() const {

@@ -49,6 +49,9 @@ class LateEncoder {
   pipeline::Encode load(const std::function<void(std::string_view)>& on_note, StopFlag stop) {
     const model::Checkpoint checkpoint(folder_, stop);
     encoder_ = std::make_unique<model::Encoder>(checkpoint, std::move(backend_));
+    if (const std::string left_out = encoder_->bf16_layers(); !left_out.empty() && on_note) {
+      on_note(left_out);
+    }
     return [this, on_note, stop](std::span<const std::uint8_t> patches, std::int64_t images,
                                  std::span<float> embeddings) {
       encoder_->encode(patches, images, embeddings, stop);

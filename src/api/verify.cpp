@@ -196,7 +196,7 @@ VerifyReport verify(const VerifyOptions& options) {
   // fp32 on the CPU is the reference with which the others are compared.
   EncoderOptions wanted{.device = "cpu", .precision = Precision::kFp32, .threads = options.threads};
   std::unique_ptr<model::Encoder> encoder = try_encoder(checkpoint, wanted, false, why);
-  report.device = encoder->backend().description();
+  report.device = encoder->description();
   const Embeddings exact = embed_all(*encoder, photos);
   encoder.reset();
 
@@ -211,7 +211,7 @@ VerifyReport verify(const VerifyOptions& options) {
       report.refused.push_back(why);
       continue;
     }
-    report.device = encoder->backend().description();
+    report.device = encoder->description();
     report.precisions.push_back(
         compare(precision, exact, embed_all(*encoder, photos), photos, options));
     report.passed = report.passed && report.precisions.back().passed;

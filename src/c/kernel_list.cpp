@@ -1,21 +1,8 @@
 // The table of embedded kernels.
-#include <string>
-
 #include "c/status.hpp"
 #include "core/error.hpp"
 #include "fovea/c/kernels.h"
 #include "gpu/device/kernel_image.hpp"
-
-namespace fovea::c {
-namespace {
-
-/// Names are views of literals in the generated table, which end in a zero byte.
-const char* name_of(const gpu::KernelImage& image) {
-  return image.name.data();
-}
-
-}  // namespace
-}  // namespace fovea::c
 
 int32_t fovea_kernel_count(void) {
   return static_cast<std::int32_t>(fovea::gpu::kernel_images().size());
@@ -29,7 +16,7 @@ fovea_status fovea_kernel_get(int32_t index, fovea_kernel* kernel) {
       fovea::fail("there is no kernel {} of {}", index, images.size());
     }
     const fovea::gpu::KernelImage& image = images[static_cast<std::size_t>(index)];
-    *kernel = {.name = fovea::c::name_of(image),
+    *kernel = {.name = image.name.data(),  // of a literal in the generated table
                .arch = image.arch,
                .registers = image.registers,
                .shared_bytes = image.shared_bytes,

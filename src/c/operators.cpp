@@ -215,6 +215,17 @@ fovea_status run(const Args* args, const fovea_place* place, const Compute& comp
   });
 }
 
+/// The same of an operator that is one call, with what does it on the host and on a GPU.
+template <typename Args, typename Problem, typename Operands>
+fovea_status run(const Args* args, const fovea_place* place,
+                 void (*on_host)(const Problem&, const Operands&, int threads),
+                 void (*on_gpu)(const Problem&, const Operands&, const fovea_place&)) {
+  return run(args, place, [&](const Args& given, const fovea_place& where) {
+    const auto [problem, operands] = call_of(given);
+    where.device < 0 ? on_host(problem, operands, where.threads) : on_gpu(problem, operands, where);
+  });
+}
+
 }  // namespace
 }  // namespace fovea::c
 
@@ -238,27 +249,15 @@ fovea_status fovea_attention(const fovea_attention_args* args, const fovea_place
 }
 
 fovea_status fovea_linear(const fovea_linear_args* args, const fovea_place* place) {
-  return c::run(args, place, [](const fovea_linear_args& given, const fovea_place& where) {
-    const auto [problem, operands] = c::call_of(given);
-    where.device < 0 ? cpu::linear(problem, operands, where.threads)
-                     : c::linear_on_gpu(problem, operands, where);
-  });
+  return c::run(args, place, cpu::linear, c::linear_on_gpu);
 }
 
 fovea_status fovea_patch_embed(const fovea_patch_embed_args* args, const fovea_place* place) {
-  return c::run(args, place, [](const fovea_patch_embed_args& given, const fovea_place& where) {
-    const auto [problem, operands] = c::call_of(given);
-    where.device < 0 ? cpu::patch_embed(problem, operands, where.threads)
-                     : c::patch_embed_on_gpu(problem, operands, where);
-  });
+  return c::run(args, place, cpu::patch_embed, c::patch_embed_on_gpu);
 }
 
 fovea_status fovea_layer_norm(const fovea_layer_norm_args* args, const fovea_place* place) {
-  return c::run(args, place, [](const fovea_layer_norm_args& given, const fovea_place& where) {
-    const auto [problem, operands] = c::call_of(given);
-    where.device < 0 ? cpu::layer_norm(problem, operands, where.threads)
-                     : c::layer_norm_on_gpu(problem, operands, where);
-  });
+  return c::run(args, place, cpu::layer_norm, c::layer_norm_on_gpu);
 }
 
 fovea_status fovea_attention_choose(const fovea_attention_args* args, const fovea_place* place,

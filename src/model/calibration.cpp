@@ -21,6 +21,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kFingerprint = "fingerprint";
 constexpr std::string_view kImages = "images";
+constexpr std::string_view kBf16Layers = "bf16_layers";
 
 std::string_view stored_type(DType type) {
   return type == DType::kI8 ? "I8" : "F8_E4M3";
@@ -77,6 +78,31 @@ Calibration::Calibration(const Checkpoint& checkpoint, Precision precision)
     fail("{} was made for other weights than those of the model; run: {}", shown_,
          command(checkpoint.folder(), precision));
   }
+  bf16_layers_ = read_bf16_layers(checkpoint.config().vision.layers);
+}
+
+std::int64_t Calibration::read_bf16_layers(std::int64_t layers) const {
+  if (!file_.tensors().contains(std::string(kBf16Layers))) {
+    return 0;
+  }
+  const std::int64_t found = read<std::int64_t>(std::string(kBf16Layers), "I64", {1})[0];
+  if (found < 0 || found > layers) {
+    fail(
+        "{}: the number of layers in bf16 is {} of the model's {} layers; calibrate the model "
+        "again",
+        shown_, found, layers);
+  }
+  for (std::int64_t layer = 0; layer < found; ++layer) {
+    for (const std::string_view place : kCalibratedPlaces) {
+      if (file_.tensors().contains(calibrated_name(place, layer) + ".weight")) {
+        fail(
+            "{}: layer {} is stored in 8 bits, but the first {} layers are in bf16; calibrate the "
+            "model again",
+            shown_, calibrated_name(place, layer), found);
+      }
+    }
+  }
+  return found;
 }
 
 template <typename T>
@@ -153,7 +179,8 @@ std::vector<float> Calibration::divisor(std::string_view place, std::int64_t ind
 }
 
 void write_calibration(const Checkpoint& checkpoint, Precision precision,
-                       std::span<const LayerToStore> layers, std::int64_t images) {
+                       std::span<const LayerToStore> layers, std::int64_t images,
+                       std::int64_t bf16_layers) {
   std::vector<TensorEntry> entries;
   std::vector<std::span<const std::byte>> data;
   const auto add = [&](std::string name, std::string_view dtype, std::vector<std::int64_t> shape,
@@ -167,6 +194,9 @@ void write_calibration(const Checkpoint& checkpoint, Precision precision,
   const std::uint64_t fingerprint = checkpoint.fingerprint();
   add(std::string(kFingerprint), "U64", {1}, std::as_bytes(std::span(&fingerprint, 1)));
   add(std::string(kImages), "I64", {1}, std::as_bytes(std::span(&images, 1)));
+  if (bf16_layers > 0) {
+    add(std::string(kBf16Layers), "I64", {1}, std::as_bytes(std::span(&bf16_layers, 1)));
+  }
   for (const LayerToStore& layer : layers) {
     add(layer.name + ".weight", stored_type(layer.type), {layer.out, layer.in},
         std::as_bytes(layer.rounded));

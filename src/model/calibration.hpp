@@ -10,6 +10,9 @@
 //                     the value; 0: inputs have a scale per row
 //   NAME.divisor      F32 [in], of qkv and fc1: what the norm before the layer divides its results
 //                     by, column by column; NAME.weight has been multiplied by it
+// "bf16_layers", I64 [1], says how many of the first layers are computed in bf16: they are not in
+// the file. Without it there are none. A program from before there were any needs those layers and
+// refuses the file.
 #pragma once
 
 #include <cstdint>
@@ -65,6 +68,9 @@ class Calibration {
   /// does.
   Calibration(const Checkpoint& checkpoint, Precision precision);
 
+  /// How many of the first layers are computed in bf16; the file holds all others.
+  [[nodiscard]] std::int64_t bf16_layers() const { return bf16_layers_; }
+
   /// Throws fovea::Error when the file lacks the layer, or holds it in another shape or with
   /// invalid scales or biases.
   [[nodiscard]] CalibratedLayer layer(std::string_view place, std::int64_t index, std::int64_t out,
@@ -82,11 +88,14 @@ class Calibration {
   [[nodiscard]] AlignedBuffer<T> read(const std::string& name, std::string_view dtype,
                                       const std::vector<std::uint64_t>& shape) const;
   [[nodiscard]] std::vector<float> floats(const std::string& name, std::uint64_t count) const;
+  /// Throws fovea::Error when there are not so many layers, or when the file holds one of them.
+  [[nodiscard]] std::int64_t read_bf16_layers(std::int64_t layers) const;
 
   std::string shown_;
   Precision precision_;
   StopFlag stop_;
   SafetensorsFile file_;
+  std::int64_t bf16_layers_ = 0;
 };
 
 /// A layer to be written.
@@ -103,7 +112,9 @@ struct LayerToStore {
 };
 
 /// Writes the file beside the model, whole or not at all. `images`: the number of photos used.
+/// `bf16_layers`: how many of the first layers are not among `layers`.
 void write_calibration(const Checkpoint& checkpoint, Precision precision,
-                       std::span<const LayerToStore> layers, std::int64_t images);
+                       std::span<const LayerToStore> layers, std::int64_t images,
+                       std::int64_t bf16_layers = 0);
 
 }  // namespace fovea::model

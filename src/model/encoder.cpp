@@ -5,6 +5,8 @@
 #include <cmath>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "core/error.hpp"
 #include "model/encoder_weights.hpp"
 
@@ -23,43 +25,29 @@ struct ScaledTensor {
   [[nodiscard]] bool scaled() const { return scales.data != nullptr; }
 };
 
-/// The activations of a slice, in its workspace.
-struct Activations {
-  ScaledTensor x;         // [rows, hidden], the residual stream
-  ScaledTensor normed;    // [rows, hidden]
-  ScaledTensor attended;  // [rows, hidden], in the memory of normed: they are never alive together
-  ScaledTensor qkv;       // [rows, 3 * hidden]
-  ScaledTensor inner;     // [rows, mlp], in the memory of qkv, for the same reason
+/// Where the activations of a slice lie in its workspace, in bytes from its start: first the
+/// residual stream [rows, hidden], and then what each layer uses anew, in the types of that layer.
+struct Layout {
+  std::size_t normed = 0;  // [rows, hidden], and `attended`: they are never alive together
+  std::size_t scales = 0;  // of the rows of normed
+  std::size_t inner = 0;   // [rows, mlp], and `qkv` [rows, 3 * hidden], for the same reason
+  std::size_t bytes = 0;   // for one image; n times as many hold n, since padding does not grow
 
-  Activations(std::byte* base, std::int64_t images, const VisionConfig& vision,
-              const ops::Backend& backend) {
-    const std::int64_t rows = images * vision.patches();
-    const ops::TensorTypes types = backend.types();
-    std::byte* const after_x = base + padded_bytes(rows, vision.hidden, types.stream);
-    std::byte* const after_normed =
-        after_x + std::max(padded_bytes(rows, vision.hidden, types.normed),
-                           padded_bytes(rows, vision.hidden, types.attended));
-    std::byte* const after_scales = after_normed + padded_bytes(rows, 1, DType::kF32);
-    x.values = {base, types.stream, {rows, vision.hidden}};
-    normed.values = {after_x, types.normed, {rows, vision.hidden}};
-    attended.values = {after_x, types.attended, {rows, vision.hidden}};
-    if (types.row_scales) {
-      normed.scales = {after_normed, DType::kF32, {rows}};
+  Layout(const VisionConfig& vision, std::int64_t rows, DType stream,
+         std::span<const EncoderWeights::Layer> layers) {
+    std::size_t largest_normed = 0;
+    std::size_t largest_inner = 0;
+    for (const EncoderWeights::Layer& layer : layers) {
+      const ops::TensorTypes& types = layer.types;
+      largest_normed = std::max({largest_normed, padded_bytes(rows, vision.hidden, types.normed),
+                                 padded_bytes(rows, vision.hidden, types.attended)});
+      largest_inner = std::max({largest_inner, padded_bytes(rows, 3 * vision.hidden, types.qkv),
+                                padded_bytes(rows, vision.mlp, types.inner)});
     }
-    qkv.values = {after_scales, types.qkv, {rows, 3 * vision.hidden}};
-    inner.values = {after_scales, types.inner, {rows, vision.mlp}};
-  }
-
-  /// Bytes for one image. n times as many hold n images, because padding does not grow with them.
-  static std::size_t bytes_per_image(const VisionConfig& vision, const ops::Backend& backend) {
-    const std::int64_t rows = vision.patches();
-    const ops::TensorTypes types = backend.types();
-    return padded_bytes(rows, vision.hidden, types.stream) +
-           std::max(padded_bytes(rows, vision.hidden, types.normed),
-                    padded_bytes(rows, vision.hidden, types.attended)) +
-           padded_bytes(rows, 1, DType::kF32) +
-           std::max(padded_bytes(rows, 3 * vision.hidden, types.qkv),
-                    padded_bytes(rows, vision.mlp, types.inner));
+    normed = padded_bytes(rows, vision.hidden, stream);
+    scales = normed + largest_normed;
+    inner = scales + padded_bytes(rows, 1, DType::kF32);
+    bytes = inner + largest_inner;
   }
 
  private:
@@ -70,36 +58,59 @@ struct Activations {
   }
 };
 
+/// The activations of a layer.
+struct Activations {
+  ScaledTensor normed;
+  ScaledTensor attended;
+  ScaledTensor qkv;
+  ScaledTensor inner;
+};
+
 /// Runs one slice through the network.
 class Forward {
  public:
-  Forward(const VisionConfig& vision, const ops::Backend& backend, ops::Executor& executor,
-          const ops::Slice& slice)
+  Forward(const VisionConfig& vision, DType stream, const EncoderWeights& weights,
+          ops::Executor& executor, const ops::Slice& slice)
       : vision_(vision),
         executor_(executor),
         slice_(slice),
         rows_(slice.images * vision.patches()),
-        stream_(backend.types().stream),
-        memory_(slice.workspace, slice.images, vision, backend) {}
+        x_{.values = {slice.workspace, stream, {rows_, vision.hidden}}},
+        layout_(vision, rows_, stream, weights.layers) {}
+
+  /// The residual stream [rows, hidden].
+  [[nodiscard]] const ScaledTensor& x() const { return x_; }
+  [[nodiscard]] Activations activations(const ops::TensorTypes& types) const {
+    std::byte* const base = slice_.workspace;
+    Activations found{
+        .normed = {{base + layout_.normed, types.normed, {rows_, vision_.hidden}}},
+        .attended = {{base + layout_.normed, types.attended, {rows_, vision_.hidden}}},
+        .qkv = {{base + layout_.inner, types.qkv, {rows_, 3 * vision_.hidden}}},
+        .inner = {{base + layout_.inner, types.inner, {rows_, vision_.mlp}}}};
+    if (types.row_scales) {
+      found.normed.scales = {base + layout_.scales, DType::kF32, {rows_}};
+    }
+    return found;
+  }
 
   void patch_embed(const PreparedPtr& weights) {
     executor_.patch_embed({.images = slice_.images,
                            .tokens = vision_.patches(),
                            .patch_elements = vision_.patch_elements(),
                            .hidden = vision_.hidden,
-                           .output = stream_},
+                           .output = x_.values.dtype},
                           *weights, {slice_.input, DType::kU8, {rows_, vision_.patch_elements()}},
-                          memory_.x.values);
+                          x_.values);
   }
 
   void layer_norm(const PreparedPtr& weights, const ScaledTensor& output) {
     executor_.layer_norm({.rows = rows_,
                           .width = vision_.hidden,
                           .eps = vision_.layer_norm_eps,
-                          .input = stream_,
+                          .input = x_.values.dtype,
                           .output = output.values.dtype,
                           .row_scales = output.scaled()},
-                         *weights, memory_.x.values, output.values, output.scales);
+                         *weights, x_.values, output.values, output.scales);
   }
 
   void linear(Place place, std::int64_t layer, const PreparedPtr& weights,
@@ -117,13 +128,14 @@ class Forward {
                      *weights, input.values, output.values, input.scales);
   }
 
-  /// Runs a linear layer that reads the stream's layer norm. Without `norm`, the layer includes it.
+  /// Runs a linear layer that reads the stream's layer norm, which goes to `normed`. Without
+  /// `norm`, the layer includes it.
   void norm_linear(Place place, std::int64_t layer, const PreparedPtr& norm,
-                   const PreparedPtr& weights, const ScaledTensor& output,
-                   Epilogue epilogue = Epilogue::kNone) {
+                   const PreparedPtr& weights, const ScaledTensor& normed,
+                   const ScaledTensor& output, Epilogue epilogue = Epilogue::kNone) {
     if (norm != nullptr) {
-      layer_norm(norm, memory_.normed);
-      linear(place, layer, weights, memory_.normed, output, epilogue);
+      layer_norm(norm, normed);
+      linear(place, layer, weights, normed, output, epilogue);
       return;
     }
     executor_.linear({.place = place,
@@ -132,11 +144,11 @@ class Forward {
                       .in = vision_.hidden,
                       .out = output.values.shape[1],
                       .epilogue = epilogue,
-                      .input = stream_,
+                      .input = x_.values.dtype,
                       .output = output.values.dtype,
                       .norm = true,
                       .eps = vision_.layer_norm_eps},
-                     *weights, memory_.x.values, output.values);
+                     *weights, x_.values, output.values);
   }
 
   void attention(const ScaledTensor& qkv, const ScaledTensor& output) {
@@ -149,7 +161,7 @@ class Forward {
   /// The pooling head reads the stream's layer norm. Where there is no `norm`, the head has it.
   void norm_pool(const PreparedPtr& norm, const PreparedPtr& weights) {
     if (norm != nullptr) {
-      layer_norm(norm, memory_.x);
+      layer_norm(norm, x_);
     }
     executor_.pool({.images = slice_.images,
                     .tokens = vision_.patches(),
@@ -157,21 +169,19 @@ class Forward {
                     .hidden = vision_.hidden,
                     .mlp = vision_.mlp,
                     .eps = vision_.layer_norm_eps,
-                    .input = stream_,
+                    .input = x_.values.dtype,
                     .norm = norm == nullptr},
-                   *weights, memory_.x.values,
+                   *weights, x_.values,
                    {slice_.output, DType::kF32, {slice_.images, vision_.hidden}});
   }
-
-  [[nodiscard]] const Activations& memory() const { return memory_; }
 
  private:
   const VisionConfig& vision_;
   ops::Executor& executor_;
   const ops::Slice& slice_;
   std::int64_t rows_;
-  DType stream_;
-  Activations memory_;
+  ScaledTensor x_;
+  Layout layout_;
 };
 
 }  // namespace
@@ -182,6 +192,18 @@ Encoder::Encoder(const Checkpoint& checkpoint, std::unique_ptr<ops::Backend> bac
       weights_(std::make_unique<EncoderWeights>(checkpoint, *backend_)) {}
 
 Encoder::~Encoder() = default;
+
+std::string Encoder::bf16_layers() const {
+  const std::int64_t layers = weights_->bf16_layers;
+  return layers == 0 ? ""
+                     : fmt::format("the first {} of {} layers are in bf16", layers,
+                                   weights_->layers.size());
+}
+
+std::string Encoder::description() const {
+  const std::string left_out = bf16_layers();
+  return backend_->description() + (left_out.empty() ? "" : "; ") + left_out;
+}
 
 void Encoder::encode(std::span<const std::uint8_t> patches, std::int64_t images,
                      std::span<float> embeddings, StopFlag stop) {
@@ -195,25 +217,27 @@ void Encoder::encode(std::span<const std::uint8_t> patches, std::int64_t images,
   if (images == 0) {
     return;
   }
+  const DType stream = backend_->types().stream;
   const ops::Batch batch{
       .images = images,
       .tokens = vision.patches(),
       .input = patches,
       .output = embeddings,
-      .workspace_bytes_per_image = Activations::bytes_per_image(vision, *backend_),
+      .workspace_bytes_per_image = Layout(vision, vision.patches(), stream, weights_->layers).bytes,
       .stop = stop};
   backend_->run(batch, [&](ops::Executor& executor, const ops::Slice& slice) {
-    Forward forward(vision, *backend_, executor, slice);
-    const auto& [x, normed, attended, qkv, inner] = forward.memory();
+    Forward forward(vision, stream, *weights_, executor, slice);
     forward.patch_embed(weights_->patch_embed);
     std::int64_t index = 0;
     for (const auto& layer : weights_->layers) {
-      forward.norm_linear(Place::kQkv, index, layer.norm1, layer.qkv, qkv);
+      const auto [normed, attended, qkv, inner] = forward.activations(layer.types);
+      forward.norm_linear(Place::kQkv, index, layer.norm1, layer.qkv, normed, qkv);
       forward.attention(qkv, attended);
-      forward.linear(Place::kOut, index, layer.out, attended, x, Epilogue::kResidual);
+      forward.linear(Place::kOut, index, layer.out, attended, forward.x(), Epilogue::kResidual);
 
-      forward.norm_linear(Place::kFc1, index, layer.norm2, layer.fc1, inner, Epilogue::kGeluTanh);
-      forward.linear(Place::kFc2, index, layer.fc2, inner, x, Epilogue::kResidual);
+      forward.norm_linear(Place::kFc1, index, layer.norm2, layer.fc1, normed, inner,
+                          Epilogue::kGeluTanh);
+      forward.linear(Place::kFc2, index, layer.fc2, inner, forward.x(), Epilogue::kResidual);
       ++index;
     }
     forward.norm_pool(weights_->post_norm, weights_->pool);

@@ -145,30 +145,35 @@ PreparedPtr prepare_pool(const Checkpoint& checkpoint, ops::Backend& backend,
   });
 }
 
-/// Prepares the encoder's linear layers for the types of the backend's tensors; calibrated where
-/// those have 8 bits.
+/// Prepares one layer of the encoder for the types of its tensors.
 class LayerPreparer {
  public:
-  LayerPreparer(const Checkpoint& checkpoint, ops::Backend& backend)
-      : checkpoint_(checkpoint), backend_(backend), types_(backend.types()) {
-    if (backend.precision() == Precision::kInt8 || backend.precision() == Precision::kFp8) {
-      calibration_.emplace(checkpoint, backend.precision());
-    }
+  /// `calibration`: null when the layer is not computed in 8 bits.
+  LayerPreparer(const Checkpoint& checkpoint, ops::Backend& backend, std::int64_t index,
+                const Calibration* calibration)
+      : checkpoint_(checkpoint),
+        backend_(backend),
+        index_(index),
+        calibration_(calibration),
+        types_(calibration != nullptr ? backend.types() : backend.types().widened()) {
     const VisionConfig& vision = checkpoint.config().vision;
-    norms_folded_ = !calibration_ &&
+    norms_folded_ = calibration == nullptr &&
                     folds_norm(3 * vision.hidden, ops::Epilogue::kNone, types_.qkv) &&
                     folds_norm(vision.mlp, ops::Epilogue::kGeluTanh, types_.inner);
   }
 
-  /// Null when the layer after it includes it.
-  [[nodiscard]] PreparedPtr norm(std::string_view name, std::int64_t index) const {
+  [[nodiscard]] const ops::TensorTypes& types() const { return types_; }
+
+  /// Null when the linear layer after it includes it.
+  [[nodiscard]] PreparedPtr norm(std::string_view name) const {
     if (norms_folded_) {
       return nullptr;
     }
-    LayerParameters parameters = load_norm(name, index);
-    if (calibration_) {
-      const std::vector<float> divisor = calibration_->divisor(
-          name == kNorm1 ? "qkv" : "fc1", index, static_cast<std::int64_t>(parameters.bias.size()));
+    LayerParameters parameters = load(name);
+    if (calibration_ != nullptr) {
+      const std::vector<float> divisor =
+          calibration_->divisor(name == kNorm1 ? "qkv" : "fc1", index_,
+                                static_cast<std::int64_t>(parameters.bias.size()));
       for (std::size_t i = 0; i < divisor.size(); ++i) {
         parameters.weight[i] /= divisor[i];
         parameters.bias[i] /= divisor[i];
@@ -176,26 +181,25 @@ class LayerPreparer {
     }
     return backend_.prepare(norm_weights(parameters));
   }
-  [[nodiscard]] PreparedPtr qkv(std::int64_t index) const {
-    return prepare("qkv", index, {.type = types_.normed}, {.type = types_.qkv}, kNorm1);
+  [[nodiscard]] PreparedPtr qkv() const {
+    return prepare("qkv", {.type = types_.normed}, {.type = types_.qkv}, kNorm1);
   }
-  [[nodiscard]] PreparedPtr out(std::int64_t index) const {
-    const LayerParameters parameters = load_parameters(
-        checkpoint_, fmt::format("vision_model.encoder.layers.{}.self_attn.out_proj", index));
+  [[nodiscard]] PreparedPtr out() const {
+    const LayerParameters parameters = load("self_attn.out_proj");
     LinearWeights weights = linear_weights(parameters);
     weights.input = {.type = types_.attended};
     weights.output = {.type = types_.stream};
     return backend_.prepare(weights);
   }
-  [[nodiscard]] PreparedPtr fc1(std::int64_t index) const {
+  [[nodiscard]] PreparedPtr fc1() const {
     Stored inner = inner_type();
-    if (calibration_) {  // fc1 writes what fc2 reads
-      inner.scale = calibration_->input_scale(kPlaceOfStaticInputs, index);
+    if (calibration_ != nullptr) {  // fc1 writes what fc2 reads
+      inner.scale = calibration_->input_scale(kPlaceOfStaticInputs, index_);
     }
-    return prepare("fc1", index, {.type = types_.normed}, inner, kNorm2);
+    return prepare("fc1", {.type = types_.normed}, inner, kNorm2);
   }
-  [[nodiscard]] PreparedPtr fc2(std::int64_t index) const {
-    return prepare("fc2", index, inner_type(), {.type = types_.stream});
+  [[nodiscard]] PreparedPtr fc2() const {
+    return prepare("fc2", inner_type(), {.type = types_.stream});
   }
 
  private:
@@ -215,28 +219,28 @@ class LayerPreparer {
                                                     .norm = true,
                                                     .eps = vision.layer_norm_eps}));
   }
-  [[nodiscard]] LayerParameters load_norm(std::string_view name, std::int64_t index) const {
+  [[nodiscard]] LayerParameters load(std::string_view name) const {
     return load_parameters(checkpoint_,
-                           fmt::format("vision_model.encoder.layers.{}.{}", index, name));
+                           fmt::format("vision_model.encoder.layers.{}.{}", index_, name));
   }
 
   /// `norm`: the parameters of the layer norm before it, if any.
-  [[nodiscard]] PreparedPtr prepare(std::string_view place, std::int64_t index, Stored input,
-                                    const Stored& output, std::string_view norm = {}) const {
-    const LayerParameters parameters = load_layer(checkpoint_, place, index);
+  [[nodiscard]] PreparedPtr prepare(std::string_view place, Stored input, const Stored& output,
+                                    std::string_view norm = {}) const {
+    const LayerParameters parameters = load_layer(checkpoint_, place, index_);
     LinearWeights weights = linear_weights(parameters);
     weights.input = input;
     weights.output = output;
     LayerParameters folded;
     if (norms_folded_ && !norm.empty()) {
-      folded = load_norm(norm, index);
+      folded = load(norm);
       weights.norm = norm_weights(folded);
       weights.input = {.type = types_.stream};
     }
-    if (!calibration_) {
+    if (calibration_ == nullptr) {
       return backend_.prepare(weights);
     }
-    const CalibratedLayer layer = calibration_->layer(place, index, weights.out, weights.in);
+    const CalibratedLayer layer = calibration_->layer(place, index_, weights.out, weights.in);
     weights.bias = layer.bias;
     weights.rounded = layer.rounded.span();
     weights.rounded_scale = layer.scale;
@@ -248,9 +252,10 @@ class LayerPreparer {
 
   const Checkpoint& checkpoint_;
   ops::Backend& backend_;
+  std::int64_t index_;
+  const Calibration* calibration_;
   ops::TensorTypes types_;
   bool norms_folded_ = false;
-  std::optional<Calibration> calibration_;
 };
 
 }  // namespace
@@ -278,7 +283,11 @@ LayerParameters load_layer(const Checkpoint& checkpoint, std::string_view place,
 
 EncoderWeights::EncoderWeights(const Checkpoint& checkpoint, ops::Backend& backend)
     : layers(count(checkpoint.config().vision.layers)) {
-  const LayerPreparer preparer(checkpoint, backend);
+  std::optional<Calibration> calibration;
+  if (backend.precision() == Precision::kInt8 || backend.precision() == Precision::kFp8) {
+    calibration.emplace(checkpoint, backend.precision());
+    bf16_layers = calibration->bf16_layers();
+  }
   std::vector<std::function<void()>> tasks;
   tasks.emplace_back([&] { patch_embed = prepare_patch_embed(checkpoint, backend); });
   tasks.emplace_back([&] {
@@ -291,13 +300,16 @@ EncoderWeights::EncoderWeights(const Checkpoint& checkpoint, ops::Backend& backe
   });
   for (std::size_t i = 0; i < layers.size(); ++i) {
     const auto index = static_cast<std::int64_t>(i);
+    const LayerPreparer preparer(checkpoint, backend, index,
+                                 calibration && index >= bf16_layers ? &*calibration : nullptr);
     Layer& layer = layers[i];
-    tasks.emplace_back([&, index] { layer.norm1 = preparer.norm(kNorm1, index); });
-    tasks.emplace_back([&, index] { layer.norm2 = preparer.norm(kNorm2, index); });
-    tasks.emplace_back([&, index] { layer.qkv = preparer.qkv(index); });
-    tasks.emplace_back([&, index] { layer.out = preparer.out(index); });
-    tasks.emplace_back([&, index] { layer.fc1 = preparer.fc1(index); });
-    tasks.emplace_back([&, index] { layer.fc2 = preparer.fc2(index); });
+    layer.types = preparer.types();
+    tasks.emplace_back([&layer, preparer] { layer.norm1 = preparer.norm(kNorm1); });
+    tasks.emplace_back([&layer, preparer] { layer.norm2 = preparer.norm(kNorm2); });
+    tasks.emplace_back([&layer, preparer] { layer.qkv = preparer.qkv(); });
+    tasks.emplace_back([&layer, preparer] { layer.out = preparer.out(); });
+    tasks.emplace_back([&layer, preparer] { layer.fc1 = preparer.fc1(); });
+    tasks.emplace_back([&layer, preparer] { layer.fc2 = preparer.fc2(); });
   }
   backend.for_each(tasks.size(), [&](std::size_t index) { tasks[index](); });
 }

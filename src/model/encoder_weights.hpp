@@ -32,6 +32,7 @@ struct EncoderWeights {
   /// decides):
   /// they are then part of that layer's weights.
   struct Layer {
+    ops::TensorTypes types;  // of its activations
     ops::PreparedPtr norm1;
     ops::PreparedPtr qkv;
     ops::PreparedPtr out;
@@ -42,6 +43,7 @@ struct EncoderWeights {
 
   ops::PreparedPtr patch_embed;
   std::vector<Layer> layers;
+  std::int64_t bf16_layers = 0;  // the first ones, of a network whose others are in 8 bits
   ops::PreparedPtr post_norm;
   ops::PreparedPtr pool;
 

@@ -36,7 +36,7 @@ struct AttentionProblem {
   /// `queries` and `keys` are the greatest lengths, and strides have no use for `batch`. Sequence b
   /// has rows starts[b] to starts[b + 1]. A query that sees no key gets zeros.
   bool varlen = false;
-  AttentionStrides q, k, v, o;
+  AttentionStrides q{}, k{}, v{}, o{};
 
   [[nodiscard]] std::int64_t key_heads() const { return kv_heads == 0 ? heads : kv_heads; }
   [[nodiscard]] std::int64_t hidden() const { return heads * head_dim; }

@@ -118,6 +118,16 @@ struct TensorTypes {
   DType attended = DType::kF32;  // what attention gives
   DType inner = DType::kF32;     // between the two layers of an MLP
   bool row_scales = false;       // of `normed`
+
+  /// The types of a layer that is not computed in 8 bits: those of 8 bits become the stream's.
+  [[nodiscard]] TensorTypes widened() const {
+    const auto wide = [this](DType type) { return size_of(type) == 1 ? stream : type; };
+    return {.stream = stream,
+            .normed = wide(normed),
+            .qkv = wide(qkv),
+            .attended = wide(attended),
+            .inner = wide(inner)};
+  }
 };
 
 class Backend {

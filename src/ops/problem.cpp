@@ -58,15 +58,8 @@ std::string_view to_string(Place place) {
 }
 
 std::string_view to_string(Epilogue epilogue) {
-  switch (epilogue) {
-    case Epilogue::kNone:
-      return "none";
-    case Epilogue::kGeluTanh:
-      return "gelu_tanh";
-    case Epilogue::kResidual:
-      return "residual";
-  }
-  return "?";
+  constexpr std::array<std::string_view, 3> kNames = {"none", "gelu_tanh", "residual"};
+  return kNames.at(static_cast<std::size_t>(epilogue));
 }
 
 std::string to_string(const PatchEmbedProblem& problem) {

@@ -32,8 +32,9 @@ float input_scale(const InputStatistics& inputs, DType numbers) {
 }  // namespace
 
 void round_and_write(const model::Checkpoint& checkpoint, const Observations& observations,
-                     Precision precision, std::int64_t images, ThreadPool& pool) {
-  const auto count = static_cast<std::size_t>(checkpoint.config().vision.layers);
+                     Precision precision, std::int64_t images, std::int64_t bf16_layers,
+                     ThreadPool& pool) {
+  const auto count = static_cast<std::size_t>(checkpoint.config().vision.layers - bf16_layers);
   constexpr std::size_t kPlaces = std::size(model::kCalibratedPlaces);
   std::vector<RoundedLayer> rounded(count * kPlaces);
   std::vector<std::vector<float>> divisors(count * kPlaces);
@@ -43,9 +44,10 @@ void round_and_write(const model::Checkpoint& checkpoint, const Observations& ob
     const std::size_t index = task % count;
     const std::size_t place = kPlaces - 1 - task / count;
     const std::string_view name = model::kCalibratedPlaces[place];
-    const auto layer = static_cast<std::int64_t>(index);
+    const std::int64_t layer = bf16_layers + static_cast<std::int64_t>(index);
     model::LayerParameters parameters = model::load_layer(checkpoint, name, layer);
-    const InputStatistics& inputs = observations.at(std::string(name), index);
+    const InputStatistics& inputs =
+        observations.at(std::string(name), static_cast<std::size_t>(layer));
     const DType numbers = model::calibrated_type(name, precision);
     const std::size_t at = index * kPlaces + place;
     layers[at] = {.name = model::calibrated_name(name, layer),
@@ -69,7 +71,7 @@ void round_and_write(const model::Checkpoint& checkpoint, const Observations& ob
     layers[at].scale = rounded[at].scale;
     layers[at].bias = rounded[at].bias;
   });
-  model::write_calibration(checkpoint, precision, layers, images);
+  model::write_calibration(checkpoint, precision, layers, images, bf16_layers);
 }
 
 }  // namespace fovea::quantize

@@ -11,8 +11,10 @@
 
 namespace fovea::quantize {
 
-/// Rounds every calibrated layer of `checkpoint` by the observations, and writes the file.
+/// Rounds the layers of `checkpoint` by the observations, all but the first `bf16_layers`, and
+/// writes the file.
 void round_and_write(const model::Checkpoint& checkpoint, const Observations& observations,
-                     Precision precision, std::int64_t images, ThreadPool& pool);
+                     Precision precision, std::int64_t images, std::int64_t bf16_layers,
+                     ThreadPool& pool);
 
 }  // namespace fovea::quantize

@@ -6,6 +6,7 @@ import sys
 
 import numpy
 import pytest
+from safetensors.torch import load_file
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "bench"))
 import gpu_accuracy
@@ -62,6 +63,29 @@ def test_wrong_embeddings_do_not_pass(table, monkeypatch, change):
     monkeypatch.setattr(gpu_accuracy.Fovea, "embed", lambda *arguments: change(embed(*arguments)))
     rows = table()
     assert not any(near(row, rows["torch, eager bf16"]) for name, row in rows.items() if name.startswith("fovea"))
+
+
+def test_layers_in_bf16_are_rows_of_their_own(fovea_bin, tmp_path, monkeypatch):
+    """The CPU has no 8 bits, so that embeddings are those of fp32 here; noted is what each folder was calibrated with."""
+    embed, seen = gpu_accuracy.Fovea.embed, []
+
+    def instead(fovea, model, precision):
+        stored = load_file(model / f"calibration-{precision}.safetensors")
+        seen.append(3 - sum(name.endswith("fc2.weight") for name in stored))
+        return embed(fovea, model, "fp32")
+
+    monkeypatch.setattr(gpu_accuracy.Fovea, "embed", instead)
+    photos, file = tmp_path / "photos", tmp_path / "table.json"
+    hard_photos.write(photos, seed=1, each=2, kinds=KINDS[:2])  # two of a kind: one for each half
+    monkeypatch.setattr(sys, "argv", [
+        "gpu_accuracy.py", "tiny@3", "--photos", str(photos), "--device", "cpu", "--precision", "int8,fp8", "--bf16-layers",
+        "1,3", "--fovea", str(fovea_bin), "--json", str(file)])
+    assert gpu_accuracy.main() == 0
+    rows = [row for row in json.loads(file.read_text())["accuracy"]["rows"] if row["engine"] == "fovea"]
+    assert [(row["precision"], row["calibration"], row["bf16_layers"]) for row in rows] == [
+        (precision, *told) for precision in ("int8", "fp8") for told in (
+            ("examples/photos", 0), ("examples/photos", 1), ("examples/photos", 3), ("the other half", 0))]
+    assert seen == 2 * [0, 1, 3, 0, 0]
 
 
 def test_embeddings_that_are_not_finite_are_refused():

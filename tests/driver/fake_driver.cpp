@@ -61,14 +61,14 @@ bool spoils() {
 }
 std::atomic<int> load_result = kSuccess;
 
-/// Something of the current context, `bytes` large.
+/// Something of the current context, `bytes` large, all zeros.
 template <typename T>
 Result make(T* to, std::size_t bytes = 1) {
   if (current == nullptr) {
     ++astray;
     return kInvalidContext;
   }
-  void* const object = std::malloc(bytes);
+  void* const object = std::calloc(bytes, 1);
   const std::lock_guard lock(mutex);
   objects.emplace(object, current);
   std::memcpy(to, &object, sizeof(object));
@@ -222,13 +222,14 @@ Result cuMemHostAlloc(void** address, std::size_t bytes, unsigned /*flags*/) {
 Result cuMemFreeHost(void* address) {
   return destroy(address);
 }
-Result cuMemcpyHtoDAsync_v2(Address /*to*/, const void* /*from*/, std::size_t /*bytes*/,
+Result cuMemcpyHtoDAsync_v2(Address to, const void* from, std::size_t bytes,
                             StreamHandle /*stream*/) {
-  return kNotSupported;
+  std::memcpy(reinterpret_cast<void*>(to), from, bytes);
+  return kSuccess;
 }
-Result cuMemcpyDtoHAsync_v2(void* /*to*/, Address /*from*/, std::size_t /*bytes*/,
-                            StreamHandle /*stream*/) {
-  return kNotSupported;
+Result cuMemcpyDtoHAsync_v2(void* to, Address from, std::size_t bytes, StreamHandle /*stream*/) {
+  std::memcpy(to, reinterpret_cast<void*>(from), bytes);
+  return kSuccess;
 }
 Result cuMemcpyDtoDAsync_v2(Address /*to*/, Address /*from*/, std::size_t /*bytes*/,
                             StreamHandle /*stream*/) {
@@ -331,11 +332,6 @@ Result cuFuncGetAttribute(int* value, FunctionAttribute /*which*/, Function /*fu
   return kSuccess;
 }
 Result cuFuncSetAttribute(Function /*function*/, FunctionAttribute /*which*/, int /*value*/) {
-  return kSuccess;
-}
-Result cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, Function /*function*/,
-                                                   int /*threads*/, std::size_t /*shared*/) {
-  *blocks = 1;
   return kSuccess;
 }
 Result cuLaunchKernelEx(const LaunchConfig* config, Function function, void** /*params*/,

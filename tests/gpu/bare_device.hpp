@@ -37,10 +37,6 @@ class BareDevice : public Device {
   }
   [[nodiscard]] Module load(std::span<const std::byte> /*image*/) override { none(); }
   [[nodiscard]] Kernel find(Module /*module*/, std::string_view /*entry*/) override { none(); }
-  [[nodiscard]] KernelResources resources(Kernel /*kernel*/) override { none(); }
-  [[nodiscard]] int blocks_per_sm(Kernel /*kernel*/, const LaunchConfig& /*config*/) override {
-    none();
-  }
   [[nodiscard]] TensorMap encode(const TensorMapDesc& /*desc*/) override { none(); }
   void launch(Kernel /*kernel*/, const LaunchConfig& /*config*/,
               std::span<const std::byte> /*params*/, Stream& /*stream*/) override {

@@ -48,9 +48,6 @@ TEST(DriverApi, ConstantsAreThoseOfCudaH) {
             CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
   EXPECT_EQ(static_cast<int>(driver::FunctionAttribute::kSharedBytes),
             CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES);
-  EXPECT_EQ(static_cast<int>(driver::FunctionAttribute::kLocalBytes),
-            CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES);
-  EXPECT_EQ(static_cast<int>(driver::FunctionAttribute::kRegisters), CU_FUNC_ATTRIBUTE_NUM_REGS);
   EXPECT_EQ(static_cast<int>(driver::FunctionAttribute::kMaxDynamicSharedBytes),
             CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
 }

@@ -117,7 +117,7 @@ TEST(Cards, LimitsNameKernelsThatExist) {
 class LaunchlessDevice final : public gpu::BareDevice {
  public:
   [[nodiscard]] const gpu::DeviceInfo& info() const override { return info_; }
-  [[nodiscard]] gpu::TensorMap encode(const gpu::TensorMapDesc& /*desc*/) override { return {}; }
+  [[nodiscard]] TensorMap encode(const gpu::TensorMapDesc& /*desc*/) override { return {}; }
 
  private:
   gpu::DeviceInfo info_{.name = "an H200",
@@ -146,11 +146,12 @@ TEST(Cards, SmallCasesLaunchEveryKernel) {
           .row_scale = kSomewhere,
           .scratch = kSomewhere,
       };
-      std::vector<std::string> plans = workload->plans(device.info());
-      plans.emplace_back();
-      for (const std::string& plan : plans) {
+      for (const Plan& plan : workload->plans(device.info())) {
         for (const gpu::Launch& launch : workload->launches(device, operands, plan)) {
           launched.insert(launch.kernel);
+          if (const auto* const planned = std::get_if<gpu::GemmPlan>(&plan); planned != nullptr) {
+            EXPECT_EQ(launch.kernel, planned->kernel) << workload->describe();
+          }
         }
       }
     }

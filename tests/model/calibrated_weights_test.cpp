@@ -5,15 +5,19 @@
 #include <functional>
 #include <memory>
 #include <random>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "backends.hpp"
 #include "core/thread_pool.hpp"
 #include "files.hpp"
 #include "fovea/model.hpp"
+#include "model/calibration.hpp"
 #include "model/checkpoint.hpp"
 #include "model/encoder.hpp"
 #include "model/encoder_weights.hpp"
@@ -25,13 +29,64 @@ namespace {
 
 using ops::PreparedPtr;
 
-/// Asks for the weights of an 8-bit precision, keeps copies, and runs nothing.
+/// Notes what the network asks for, and computes nothing.
+class NotingExecutor final : public ops::Executor {
+ public:
+  explicit NotingExecutor(std::span<const std::byte> workspace) : workspace_(workspace) {}
+
+  std::vector<ops::LinearProblem> linears;
+  std::vector<ops::LayerNormProblem> norms;
+
+ private:
+  void do_patch_embed(const ops::PatchEmbedProblem&, const ops::Prepared&, const ConstTensorView&,
+                      const TensorView&) override {}
+  void do_layer_norm(const ops::LayerNormProblem& problem, const ops::Prepared&,
+                     const ConstTensorView& input, const TensorView& output,
+                     const TensorView& row_scales) override {
+    norms.push_back(problem);
+    check({bytes_of(input), bytes_of(output), bytes_of(row_scales)});
+  }
+  void do_linear(const ops::LinearProblem& problem, const ops::Prepared&,
+                 const ConstTensorView& input, const TensorView& output,
+                 const ConstTensorView& row_scales) override {
+    linears.push_back(problem);
+    check({bytes_of(input), bytes_of(output), bytes_of(row_scales)});
+  }
+  void do_attention(const ops::AttentionProblem&, const ops::AttentionOperands&) override {}
+  void do_pool(const ops::PoolProblem&, const ops::Prepared&, const ConstTensorView&,
+               const TensorView&) override {}
+
+  static std::span<const std::byte> bytes_of(const ConstTensorView& tensor) {
+    return {static_cast<const std::byte*>(tensor.data),
+            tensor.data == nullptr
+                ? 0
+                : static_cast<std::size_t>(tensor.shape.elements()) * size_of(tensor.dtype)};
+  }
+  /// Tensors lie in the workspace, side by side.
+  void check(std::vector<std::span<const std::byte>> tensors) const {
+    std::erase_if(tensors, [](const auto& tensor) { return tensor.empty(); });
+    std::ranges::sort(tensors, {}, [](const auto& tensor) { return tensor.data(); });
+    const std::byte* end = workspace_.data();
+    for (const auto& tensor : tensors) {
+      EXPECT_GE(tensor.data(), end);
+      end = tensor.data() + tensor.size();
+    }
+    EXPECT_LE(end, workspace_.data() + workspace_.size());
+  }
+
+  std::span<const std::byte> workspace_;
+};
+
+/// Asks for the weights of an 8-bit precision, keeps copies, and notes what is to run.
 class KeepingBackend final : public ops::Backend {
  public:
   struct Linear {
     std::vector<float> weight;  // as rounded
     std::vector<float> bias;
     std::int64_t in;
+    ops::Stored input;
+    ops::Stored output;
+    bool normed;
   };
   struct Norm {
     std::vector<float> weight, bias;
@@ -41,7 +96,11 @@ class KeepingBackend final : public ops::Backend {
   [[nodiscard]] Precision precision() const override { return Precision::kInt8; }
   [[nodiscard]] int threads() const override { return 1; }
   [[nodiscard]] ops::TensorTypes types() const override {
-    return {.normed = DType::kI8, .inner = DType::kI8, .row_scales = true};
+    return {.normed = DType::kI8,
+            .qkv = DType::kBF16,
+            .attended = DType::kBF16,
+            .inner = DType::kI8,
+            .row_scales = true};
   }
   [[nodiscard]] Support can_run(const ops::LinearProblem&) const override { return {}; }
   [[nodiscard]] Support can_run(const ops::PoolProblem&) const override { return {}; }
@@ -56,6 +115,9 @@ class KeepingBackend final : public ops::Backend {
   [[nodiscard]] PreparedPtr prepare(const ops::LinearWeights& weights) override {
     Linear& kept = linears.emplace_back();
     kept.in = weights.in;
+    kept.input = weights.input;
+    kept.output = weights.output;
+    kept.normed = !weights.norm.weight.empty();
     kept.bias.assign(weights.bias.begin(), weights.bias.end());
     for (std::size_t at = 0; at < weights.rounded.size(); ++at) {
       kept.weight.push_back(static_cast<float>(static_cast<std::int8_t>(weights.rounded[at])) *
@@ -68,8 +130,18 @@ class KeepingBackend final : public ops::Backend {
       task(i);
     }
   }
-  void run(const ops::Batch&,
-           const std::function<void(ops::Executor&, const ops::Slice&)>&) override {}
+  void run(const ops::Batch& batch,
+           const std::function<void(ops::Executor&, const ops::Slice&)>& network) override {
+    AlignedBuffer<std::byte> workspace(static_cast<std::size_t>(batch.images) *
+                                       batch.workspace_bytes_per_image);
+    NotingExecutor executor(workspace.span());
+    network(executor, {.images = batch.images,
+                       .input = batch.input.data(),
+                       .output = batch.output.data(),
+                       .workspace = workspace.data()});
+    asked_linears = executor.linears;
+    asked_norms = executor.norms;
+  }
   [[nodiscard]] std::int64_t preferred_batch() const override { return 1; }
   [[nodiscard]] std::string take_note() override { return {}; }
   [[nodiscard]] HostBuffer allocate_input(std::size_t bytes) override { return HostBuffer(bytes); }
@@ -79,33 +151,47 @@ class KeepingBackend final : public ops::Backend {
 
   std::vector<Norm> norms;      // the one behind the layers, then two a layer
   std::vector<Linear> linears;  // qkv, out, fc1, fc2 of each layer
+  std::vector<ops::LinearProblem> asked_linears;
+  std::vector<ops::LayerNormProblem> asked_norms;
 
  private:
   static PreparedPtr nothing() { return std::make_unique<ops::Prepared>(); }
 };
 
-// Norm and layer share columns out between them; what they make of a normalised row is the model's.
-TEST(CalibratedWeights, NormsAndLayersMakeTheModelsProducts) {
-  const TemporaryFolder folder;
-  init_checkpoint({.preset = "tiny", .folder = folder.path() / "m", .threads = 1});
-  const Checkpoint checkpoint(folder.path() / "m");
-  const VisionConfig& vision = checkpoint.config().vision;
-  quantize::Observations observations;
-  constexpr std::int64_t kImages = 12;
-  {
+class CalibratedWeights : public testing::Test {
+ protected:
+  CalibratedWeights() {
+    init_checkpoint({.preset = "tiny", .folder = folder_.path() / "m", .threads = 1});
+    checkpoint_ = std::make_unique<Checkpoint>(folder_.path() / "m");
+  }
+
+  void calibrate(std::int64_t bf16_layers) {
+    const VisionConfig& vision = checkpoint_->config().vision;
+    constexpr std::int64_t kImages = 12;
     std::vector<std::uint8_t> pixels(
         static_cast<std::size_t>(kImages * vision.patches() * vision.patch_elements()));
     std::minstd_rand random(5);
     std::ranges::generate(pixels, [&] { return static_cast<std::uint8_t>(random() >> 9); });
-    Encoder encoder(checkpoint,
+    quantize::Observations observations;
+    Encoder encoder(*checkpoint_,
                     quantize::observe(make_backend({.precision = Precision::kFp32, .threads = 2}),
                                       {"qkv", "fc1", "fc2"}, observations));
     std::vector<float> embeddings(static_cast<std::size_t>(kImages * vision.hidden));
     encoder.encode(pixels, kImages, embeddings);
+    ThreadPool pool(2);
+    quantize::round_and_write(*checkpoint_, observations, Precision::kInt8, kImages, bf16_layers,
+                              pool);
   }
-  ThreadPool pool(2);
-  quantize::round_and_write(checkpoint, observations, Precision::kInt8, kImages, pool);
 
+  TemporaryFolder folder_;
+  std::unique_ptr<Checkpoint> checkpoint_;
+};
+
+// Norm and layer share columns out between them; what they make of a normalised row is the model's.
+TEST_F(CalibratedWeights, NormsAndLayersMakeTheModelsProducts) {
+  calibrate(0);
+  const Checkpoint& checkpoint = *checkpoint_;
+  const VisionConfig& vision = checkpoint.config().vision;
   KeepingBackend kept;
   const EncoderWeights weights(checkpoint, kept);
   for (std::int64_t layer = 0; layer < vision.layers; ++layer) {
@@ -137,6 +223,72 @@ TEST(CalibratedWeights, NormsAndLayersMakeTheModelsProducts) {
       EXPECT_GT(most, 1.2F * least) << name << ": columns that differ have different divisors";
     }
   }
+}
+
+// Layers that calibration left out are those of a backend without 8 bits, norms within; the others
+// are as they were. Tensors of either size have room.
+TEST_F(CalibratedWeights, FirstLayersMayStayInTheTypeOfTheStream) {
+  const VisionConfig& vision = checkpoint_->config().vision;
+  for (std::int64_t bf16_layers = 0; bf16_layers <= vision.layers; ++bf16_layers) {
+    calibrate(bf16_layers);
+    auto backend = std::make_unique<KeepingBackend>();
+    const KeepingBackend& kept = *backend;
+    Encoder encoder(*checkpoint_, std::move(backend));
+    EXPECT_EQ(encoder.description(),
+              bf16_layers == 0
+                  ? "none"
+                  : fmt::format("none; the first {} of 3 layers are in bf16", bf16_layers));
+    std::vector<std::uint8_t> pixels(
+        static_cast<std::size_t>(2 * vision.patches() * vision.patch_elements()));
+    std::vector<float> embeddings(static_cast<std::size_t>(2 * vision.hidden));
+    encoder.encode(pixels, 2, embeddings);
+
+    EXPECT_EQ(kept.asked_norms.size(), count(2 * (vision.layers - bf16_layers)));
+    ASSERT_EQ(kept.linears.size(), count(4 * vision.layers));
+    ASSERT_EQ(kept.asked_linears.size(), count(4 * vision.layers));
+    for (std::size_t at = 0; at < kept.linears.size(); ++at) {
+      const KeepingBackend::Linear& weights = kept.linears[at];
+      const ops::LinearProblem& asked = kept.asked_linears[at];
+      const bool eight_bits = at >= count(4 * bf16_layers);
+      SCOPED_TRACE(to_string(asked) + " of layer " + std::to_string(asked.layer));
+      EXPECT_EQ(asked.layer, static_cast<std::int64_t>(at / 4));
+      EXPECT_EQ(weights.input.type, asked.input);
+      EXPECT_EQ(weights.output.type, asked.output);
+      EXPECT_EQ(weights.normed, asked.norm);
+      const bool behind_norm = at % 4 == 0 || at % 4 == 2;
+      EXPECT_EQ(asked.norm, behind_norm && !eight_bits);
+      EXPECT_EQ(asked.row_scales, behind_norm && eight_bits);
+      if (asked.place != ops::Place::kOut) {
+        EXPECT_EQ(asked.input, eight_bits ? DType::kI8 : DType::kF32);
+        EXPECT_EQ(weights.weight.empty(), !eight_bits);
+      }
+      if (asked.place == ops::Place::kFc1) {
+        EXPECT_EQ(asked.output, eight_bits ? DType::kI8 : DType::kF32);
+        EXPECT_EQ(weights.output.offset, eight_bits ? ops::kGeluI8Offset : 0);
+        EXPECT_EQ(weights.output.scale != 1.0F, eight_bits);
+      }
+    }
+  }
+}
+
+// A file that lacks other layers than those that it says, or a part of one.
+TEST_F(CalibratedWeights, AFileWithoutWhatItNeedsIsRefused) {
+  calibrate(1);
+  const auto path = calibration_path(checkpoint_->folder(), Precision::kInt8);
+  const std::string file = read_text(path);
+  KeepingBackend backend;
+  const auto message = [&](std::string_view from, std::string_view to) {
+    write_text(path, replaced(file, from, to));
+    return error_of([&] { EncoderWeights(*checkpoint_, backend); });
+  };
+  for (const std::string name :
+       {"layers.1.self_attn.qkv.weight", "layers.1.mlp.fc2.bias", "layers.2.mlp.fc1.divisor"}) {
+    const std::string told = message(name, "layers.9" + name.substr(8));
+    EXPECT_TRUE(contains(told, name + "\" is missing; calibrate the model again")) << told;
+  }
+  const std::string told = message("bf16_layers", "bf16_Layers");
+  EXPECT_TRUE(contains(told, "layers.0.")) << told;
+  EXPECT_TRUE(contains(told, "is missing; calibrate the model again")) << told;
 }
 
 }  // namespace

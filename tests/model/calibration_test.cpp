@@ -51,8 +51,8 @@ class CalibrationTest : public testing::Test {
     checkpoint_ = std::make_unique<Checkpoint>(model_);
   }
 
-  void write(std::string_view place, float input_scale,
-             Precision precision = Precision::kInt8) const {
+  void write(std::string_view place, float input_scale, Precision precision = Precision::kInt8,
+             std::int64_t bf16_layers = 0) const {
     std::vector<LayerToStore> layers = {{.name = calibrated_name(place, 1),
                                          .out = kOut,
                                          .in = kIn,
@@ -64,7 +64,7 @@ class CalibrationTest : public testing::Test {
     if (place != kPlaceOfStaticInputs) {
       layers.front().divisor = numbers_.divisor;
     }
-    write_calibration(*checkpoint_, precision, layers, 32);
+    write_calibration(*checkpoint_, precision, layers, 32, bf16_layers);
   }
 
   TemporaryFolder folder_;
@@ -155,6 +155,42 @@ TEST_F(CalibrationTest, LayersThatLackOrHaveOtherShapesAreRefused) {
   EXPECT_TRUE(contains(message("fc2", 0, kIn), "layers.0.mlp.fc2.weight\" is missing"));
   EXPECT_TRUE(contains(message("qkv", 1, kIn), "self_attn.qkv"));
   EXPECT_TRUE(contains(message("fc2", 1, kIn + 1), "expected I8 [6, 5]"));
+}
+
+TEST_F(CalibrationTest, SaysHowManyOfTheFirstLayersAreInBf16) {
+  for (const std::int64_t layers : {0, 1}) {
+    write("fc2", 0.25F, Precision::kInt8, layers);
+    const Calibration calibration(*checkpoint_, Precision::kInt8);
+    EXPECT_EQ(calibration.bf16_layers(), layers);
+    EXPECT_EQ(calibration.layer("fc2", 1, kOut, kIn).bias, numbers_.bias);
+  }
+}
+
+// Files from before there were any do not say it, nor do those that have none.
+TEST_F(CalibrationTest, LayersOfWhichNothingIsSaidAreMissing) {
+  write("fc2", 0.25F);
+  EXPECT_FALSE(contains(read_text(calibration_path(model_, Precision::kInt8)), "bf16_layers"));
+  const Calibration calibration(*checkpoint_, Precision::kInt8);
+  EXPECT_EQ(calibration.bf16_layers(), 0);
+  EXPECT_TRUE(contains(error_of([&] { (void)calibration.layer("qkv", 0, kOut, kIn); }), "missing"));
+}
+
+TEST_F(CalibrationTest, LayersInBf16ThatCannotBeAreRefused) {
+  const auto message = [&](std::int64_t layers) {
+    write("fc2", 0.25F, Precision::kInt8, layers);
+    return error_of([&] { Calibration(*checkpoint_, Precision::kInt8); });
+  };
+  EXPECT_TRUE(contains(message(4), "4 of the model's 3 layers")) << message(4);
+  EXPECT_TRUE(contains(message(2), "layers.1.mlp.fc2 is stored in 8 bits")) << message(2);
+  // A count that no file is written with.
+  const std::filesystem::path path = calibration_path(model_, Precision::kInt8);
+  write("fc2", 0.25F, Precision::kInt8, 1);
+  std::string file = read_text(path);
+  const std::size_t data = 8 + header_length(file);
+  file[data + 2 * sizeof(std::int64_t) + 7] = '\xff';  // behind the fingerprint and the images
+  write_text(path, file);
+  EXPECT_TRUE(contains(error_of([&] { Calibration(*checkpoint_, Precision::kInt8); }),
+                       "of the model's 3 layers"));
 }
 
 // Kernels would turn them into numbers, which would go unnoticed.

@@ -40,13 +40,13 @@ def test_on_the_cpu(run_fovea, tiny, tmp_path, precision):
     assert (embed(run_fovea, tiny, "cpu", precision, images, 32, tmp_path, threads=3) == alone).all()
 
 
-@pytest.mark.parametrize("precision", ["bf16", "int8", "fp8"])
+@pytest.mark.parametrize("precision, bf16_layers", [("bf16", 0), ("int8", 0), ("fp8", 0), ("int8", 1)])
 @pytest.mark.parametrize("preset", ["tiny", "base-patch16-224", "base-patch16-512"])
-def test_on_a_gpu(run_fovea, gpu, tmp_path, preset, precision):
+def test_on_a_gpu(run_fovea, gpu, tmp_path, preset, precision, bf16_layers):
     model = tmp_path / preset
     run_fovea("init", "--preset", preset, "--seed", "5", "-o", model)
     if precision != "bf16":
-        run_fovea("calibrate", model, *PHOTOS, "--precision", precision)
+        run_fovea("calibrate", model, *PHOTOS, "--precision", precision, "--bf16-layers", str(bf16_layers))
     images = 1024 if preset != "base-patch16-512" else 100
     alone = embed(run_fovea, model, "cuda", precision, images, 1, tmp_path)
     for batch in (*BATCHES[1:], images):

@@ -95,6 +95,38 @@ def test_the_files_do_not_depend_on_the_number_of_threads_or_on_each_other(run_f
     assert len(files["int8"]) == len(files["fp8"]) == 1
 
 
+def test_the_first_layers_may_stay_in_bf16(run_fovea, tiny, tmp_path):
+    model = tmp_path / "model"
+    shutil.copytree(tiny, model, ignore=shutil.ignore_patterns("calibration-*"))
+    written = [model / "calibration-int8.safetensors", model / "calibration-fp8.safetensors"]
+
+    def calibrated(layers, *options):
+        """The bytes of both files, and their tensors."""
+        run_fovea("calibrate", model, *PHOTOS[:5], "--precision", "int8,fp8", "--bf16-layers", str(layers), *options)
+        return [path.read_bytes() for path in written], [load_file(path) for path in written]
+
+    whole, tensors = calibrated(0)
+    run_fovea("calibrate", model, *PHOTOS[:5], "--precision", "int8,fp8")
+    assert [path.read_bytes() for path in written] == whole  # 0 is the default
+    for layers in (1, 2, 3):
+        first = tuple(f"vision_model.encoder.layers.{layer}." for layer in range(layers))
+        files, left = calibrated(layers, "--threads", "1")
+        assert calibrated(layers, "--threads", "3")[0] == files
+        for before, after in zip(tensors, left, strict=True):
+            assert after.pop("bf16_layers").tolist() == [layers]
+            assert set(after) == {name for name in before if not name.startswith(first)} < set(before)
+            assert all(torch.equal(value, before[name]) for name, value in after.items())
+
+
+@pytest.mark.parametrize("layers, code, told", [("4", 1, "invalid number of layers in bf16 4; the model has 3 layers"),
+                                                ("-1", 2, "--bf16-layers"), ("all", 2, "--bf16-layers")])
+def test_layers_that_there_are_not_cannot_stay_in_bf16(run_fovea, tiny, tmp_path, layers, code, told):
+    model = tmp_path / "model"
+    shutil.copytree(tiny, model, ignore=shutil.ignore_patterns("calibration-*"))
+    assert told in run_fovea("calibrate", model, *PHOTOS[:1], f"--bf16-layers={layers}", code=code).stderr
+    assert not list(model.glob("calibration-*"))
+
+
 def test_photos_that_cannot_be_used_are_told_and_the_others_do(run_fovea, tiny, tmp_path):
     model = tmp_path / "model"
     shutil.copytree(tiny, model, ignore=shutil.ignore_patterns("calibration-*"))

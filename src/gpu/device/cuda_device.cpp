@@ -319,34 +319,13 @@ class CudaDevice final : public Device {
         api().module_function(&function, static_cast<driver::Module>(module.handle), name.c_str()),
         fmt::format("finding kernel {} in its machine code", name));
     // A block may take all of an SM's shared memory that is left beside the static part.
-    const std::size_t dynamic =
-        info_.shared_bytes_per_block - resources({.handle = function}).shared_bytes;
-    check(api().function_set(function, driver::FunctionAttribute::kMaxDynamicSharedBytes,
-                             static_cast<int>(dynamic)),
+    int fixed = 0;
+    check(api().function_get(&fixed, driver::FunctionAttribute::kSharedBytes, function),
+          "reading a kernel's resources");
+    const int dynamic = static_cast<int>(info_.shared_bytes_per_block) - fixed;
+    check(api().function_set(function, driver::FunctionAttribute::kMaxDynamicSharedBytes, dynamic),
           fmt::format("allowing kernel {} {} bytes of shared memory", name, dynamic));
     return {.handle = function};
-  }
-  [[nodiscard]] KernelResources resources(Kernel kernel) override {
-    using enum driver::FunctionAttribute;
-    enter();
-    const auto read = [&](driver::FunctionAttribute which) {
-      int value = 0;
-      check(api().function_get(&value, which, static_cast<driver::Function>(kernel.handle)),
-            "reading a kernel's resources");
-      return value;
-    };
-    return {.registers = read(kRegisters),
-            .shared_bytes = static_cast<std::size_t>(read(kSharedBytes)),
-            .local_bytes = static_cast<std::size_t>(read(kLocalBytes))};
-  }
-  [[nodiscard]] int blocks_per_sm(Kernel kernel, const LaunchConfig& config) override {
-    enter();
-    int blocks = 0;
-    const auto threads = static_cast<int>(config.block.x * config.block.y * config.block.z);
-    check(api().occupancy(&blocks, static_cast<driver::Function>(kernel.handle), threads,
-                          config.dynamic_shared_bytes),
-          "asking how many blocks fit");
-    return blocks;
   }
 
   [[nodiscard]] TensorMap encode(const TensorMapDesc& desc) override {
@@ -356,7 +335,7 @@ class CudaDevice final : public Device {
     constexpr int kFillZero = 0;
     constexpr std::array<std::uint32_t, 5> kUnitStrides{1, 1, 1, 1, 1};
     enter();
-    TensorMap map;
+    TensorMap map{};
     const driver::Result result =
         api().tensor_map_encode(&map, tensor_type(desc.type), static_cast<std::uint32_t>(desc.rank),
                                 // The driver takes the address as a pointer.

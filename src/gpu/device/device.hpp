@@ -15,6 +15,7 @@
 
 #include "core/address.hpp"
 #include "fovea/error.hpp"
+#include "kernels/tensor_map.hpp"
 
 namespace fovea::gpu {
 
@@ -59,13 +60,6 @@ struct Kernel {
   void* handle = nullptr;
 };
 
-/// What a kernel was compiled to.
-struct KernelResources {
-  int registers = 0;             // a thread
-  std::size_t shared_bytes = 0;  // static, a block
-  std::size_t local_bytes = 0;   // a thread: spills and arrays that are not in registers
-};
-
 struct Dim3 {
   std::uint32_t x = 1;
   std::uint32_t y = 1;
@@ -74,9 +68,9 @@ struct Dim3 {
 };
 
 struct LaunchConfig {
-  Dim3 grid;
-  Dim3 block;
-  Dim3 cluster;  // 1x1x1: no cluster
+  Dim3 grid{};
+  Dim3 block{};
+  Dim3 cluster{};  // 1x1x1: no cluster
   std::size_t dynamic_shared_bytes = 0;
   /// Programmatic dependent launch: the grid may start before the one ahead of it in the stream has
   /// ended; the kernel itself waits (griddepcontrol.wait) before it reads what that one wrote.
@@ -96,11 +90,6 @@ struct TensorMapDesc {
   std::array<std::uint64_t, 4> strides{};  // bytes between dims 1, 2, ...; multiples of 16
   std::array<std::uint32_t, 5> box{};      // elements, innermost first
   Swizzle swizzle = Swizzle::kNone;
-};
-
-/// The hardware's descriptor, passed to kernels as a __grid_constant__ parameter.
-struct alignas(64) TensorMap {
-  std::array<std::uint64_t, 16> opaque{};
 };
 
 class Event;
@@ -179,9 +168,6 @@ class Device {
   [[nodiscard]] virtual Module load(std::span<const std::byte> image) = 0;
   /// An entry point of it.
   [[nodiscard]] virtual Kernel find(Module module, std::string_view entry) = 0;
-  [[nodiscard]] virtual KernelResources resources(Kernel kernel) = 0;
-  /// Blocks of this size that one SM holds at once.
-  [[nodiscard]] virtual int blocks_per_sm(Kernel kernel, const LaunchConfig& config) = 0;
 
   [[nodiscard]] virtual TensorMap encode(const TensorMapDesc& desc) = 0;
 
@@ -199,71 +185,57 @@ class Device {
   [[nodiscard]] virtual void* native_handle(Stream& stream) = 0;
 };
 
-/// Memory of a device, freed with its owner.
-class DeviceBuffer {
+/// Memory at a place that `Free` gives back to the device, with its owner.
+template <typename Place, auto Free>
+class OwnedMemory {
  public:
-  DeviceBuffer() = default;
-  DeviceBuffer(Device& device, std::size_t bytes)
-      : device_(&device), address_(device.allocate(bytes)), bytes_(bytes) {}
-  ~DeviceBuffer() { reset(); }
-  DeviceBuffer(DeviceBuffer&& other) noexcept { *this = std::move(other); }
-  DeviceBuffer& operator=(DeviceBuffer&& other) noexcept {
-    if (this != &other) {
-      reset();
-      device_ = std::exchange(other.device_, nullptr);
-      address_ = std::exchange(other.address_, 0);
-      bytes_ = std::exchange(other.bytes_, 0);
+  OwnedMemory() = default;
+  ~OwnedMemory() {
+    if (device_ != nullptr) {
+      (device_->*Free)(place_);
     }
+  }
+  OwnedMemory(OwnedMemory&& other) noexcept
+      : device_(std::exchange(other.device_, nullptr)),
+        place_(std::exchange(other.place_, {})),
+        bytes_(std::exchange(other.bytes_, 0)) {}
+  OwnedMemory& operator=(OwnedMemory&& other) noexcept {
+    OwnedMemory taken(std::move(other));
+    std::swap(device_, taken.device_);
+    std::swap(place_, taken.place_);
+    std::swap(bytes_, taken.bytes_);
     return *this;
   }
 
-  [[nodiscard]] DevicePtr address() const { return address_; }
-  [[nodiscard]] std::size_t bytes() const { return bytes_; }
+ protected:
+  OwnedMemory(Device& device, Place place, std::size_t bytes)
+      : device_(&device), place_(place), bytes_(bytes) {}
 
- private:
-  void reset() {
-    if (device_ != nullptr) {
-      device_->free(address_);
-      device_ = nullptr;
-    }
-  }
   Device* device_ = nullptr;
-  DevicePtr address_ = 0;
+  Place place_{};
   std::size_t bytes_ = 0;
 };
 
-/// Page-locked host memory, freed with its owner.
-class PinnedBuffer {
+class DeviceBuffer : public OwnedMemory<DevicePtr, &Device::free> {
+ public:
+  DeviceBuffer() = default;
+  DeviceBuffer(Device& device, std::size_t bytes)
+      : OwnedMemory(device, device.allocate(bytes), bytes) {}
+
+  [[nodiscard]] DevicePtr address() const { return place_; }
+  [[nodiscard]] std::size_t bytes() const { return bytes_; }
+};
+
+/// Page-locked host memory.
+class PinnedBuffer : public OwnedMemory<void*, &Device::free_pinned> {
  public:
   PinnedBuffer() = default;
   PinnedBuffer(Device& device, std::size_t bytes)
-      : device_(&device), data_(device.allocate_pinned(bytes)), bytes_(bytes) {}
-  ~PinnedBuffer() { reset(); }
-  PinnedBuffer(PinnedBuffer&& other) noexcept { *this = std::move(other); }
-  PinnedBuffer& operator=(PinnedBuffer&& other) noexcept {
-    if (this != &other) {
-      reset();
-      device_ = std::exchange(other.device_, nullptr);
-      data_ = std::exchange(other.data_, nullptr);
-      bytes_ = std::exchange(other.bytes_, 0);
-    }
-    return *this;
-  }
+      : OwnedMemory(device, device.allocate_pinned(bytes), bytes) {}
 
   [[nodiscard]] std::span<std::byte> bytes() const {
-    return {static_cast<std::byte*>(data_), bytes_};
+    return {static_cast<std::byte*>(place_), bytes_};
   }
-
- private:
-  void reset() {
-    if (device_ != nullptr) {
-      device_->free_pinned(data_);
-      device_ = nullptr;
-    }
-  }
-  Device* device_ = nullptr;
-  void* data_ = nullptr;
-  std::size_t bytes_ = 0;
 };
 
 /// The GPUs that the driver shows to this process. Throws as open_cuda_device does.

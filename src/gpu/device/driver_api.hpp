@@ -45,8 +45,6 @@ enum class DeviceAttribute : int {
 
 enum class FunctionAttribute : int {
   kSharedBytes = 1,
-  kLocalBytes = 3,
-  kRegisters = 4,
   kMaxDynamicSharedBytes = 8,
 };
 
@@ -130,8 +128,6 @@ struct LaunchConfig {
   FOVEA_DRIVER(module_function, cuModuleGetFunction, (Function*, Module, const char*))          \
   FOVEA_DRIVER(function_get, cuFuncGetAttribute, (int*, FunctionAttribute, Function))           \
   FOVEA_DRIVER(function_set, cuFuncSetAttribute, (Function, FunctionAttribute, int))            \
-  FOVEA_DRIVER(occupancy, cuOccupancyMaxActiveBlocksPerMultiprocessor,                          \
-               (int*, Function, int, std::size_t))                                              \
   FOVEA_DRIVER(launch, cuLaunchKernelEx, (const LaunchConfig*, Function, void**, void**))       \
   FOVEA_DRIVER(tensor_map_encode, cuTensorMapEncodeTiled,                                       \
                (void*, int, std::uint32_t, void*, const std::uint64_t*, const std::uint64_t*,   \

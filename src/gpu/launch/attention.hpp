@@ -6,11 +6,13 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "core/dtype.hpp"
 #include "gpu/device/device.hpp"
 #include "gpu/launch/launch.hpp"
+#include "kernels/variants.hpp"
 #include "ops/attention.hpp"
 
 namespace fovea::gpu {
@@ -34,19 +36,13 @@ enum class AttentionLevel : std::uint8_t {
 /// fovea::Error when there is no such level.
 [[nodiscard]] std::optional<AttentionLevel> forced_attention_level();
 
-enum class AttentionDesign : std::uint8_t {
-  kSinglePass,  // sm_90a: all keys of a head on chip, one softmax a row
-  kOnline,      // sm_90a: keys stream through in blocks
-  kMma,         // mma.sync, tuned
-  kMmaSmall,    // mma.sync in small tiles: the level wmma
-  kScalar,      // multiply-adds
-};
-
-/// How a problem is run: a design, and the one of its kernels.
-struct AttentionPlan {
-  AttentionDesign design = AttentionDesign::kMma;
-  int kernel = 0;  // its place in the design's table of kernels/variants.hpp
-};
+/// How a problem is run: by one of the kernels of a design, which is never null.
+using AttentionPlan = std::variant<
+    const AttentionVariant<attention::SinglePassTuning>*,  // sm_90a: one softmax a row
+    const AttentionVariant<attention::OnlineTuning>*,      // sm_90a: keys stream through in blocks
+    const AttentionVariant<attention::MmaTuning>*,         // mma.sync, tuned
+    const AttentionVariant<attention::MmaSmallTuning>*,    // mma.sync in small tiles: level wmma
+    const AttentionVariant<attention::ScalarTuning>*>;     // multiply-adds
 
 /// The kernel that runs it, for operands of kBF16 or kF16.
 [[nodiscard]] KernelId kernel_of(const AttentionPlan& plan, DType type);
@@ -96,8 +92,5 @@ struct AttentionChoice {
 [[nodiscard]] Launch attention_launch(Device& device, const ops::AttentionProblem& problem,
                                       const ops::AttentionOperands& operands,
                                       const AttentionPlan& plan);
-/// The launch that runs it by attention_plan's choice. Throws as that does.
-[[nodiscard]] Launch attention_launch(Device& device, const ops::AttentionProblem& problem,
-                                      const ops::AttentionOperands& operands);
 
 }  // namespace fovea::gpu

@@ -1,6 +1,5 @@
 // Attention on a GPU: which kernel runs a problem, in which pieces, with which parameters.
 #include <algorithm>
-#include <bit>
 #include <numbers>
 
 #include <fmt/format.h>
@@ -8,7 +7,6 @@
 #include "core/divide_up.hpp"
 #include "gpu/launch/attention.hpp"
 #include "kernels/attention/attention_params.hpp"
-#include "kernels/variants.hpp"
 
 namespace fovea::gpu {
 namespace {
@@ -23,9 +21,9 @@ using ops::AttentionStrides;
 
 /// The map of columns `span` wide of a tensor (head_dim, rows, heads, images). Columns beyond the
 /// head are read as zeros and not written.
-attention::TensorMap encode(Device& device, const AttentionProblem& problem, DevicePtr address,
-                            const AttentionStrides& strides, std::int64_t rows, std::int64_t heads,
-                            std::int64_t box_rows, std::int64_t span) {
+TensorMap encode(Device& device, const AttentionProblem& problem, DevicePtr address,
+                 const AttentionStrides& strides, std::int64_t rows, std::int64_t heads,
+                 std::int64_t box_rows, std::int64_t span) {
   const auto size = static_cast<std::int64_t>(size_of(problem.type));
   // A dimension of one element has no stride that matters, but the driver checks it.
   const auto stride = [&](std::int64_t count, std::int64_t elements) {
@@ -50,7 +48,7 @@ attention::TensorMap encode(Device& device, const AttentionProblem& problem, Dev
     default:
       desc.swizzle = Swizzle::k32;
   }
-  return std::bit_cast<attention::TensorMap>(device.encode(desc));
+  return device.encode(desc);
 }
 
 /// For a kernel of heads `columns` wide.
@@ -92,8 +90,20 @@ attention::Sm90Params sm90_params(Device& device, const AttentionProblem& proble
   return params;
 }
 
-Launch single_pass_launch(Device& device, const AttentionProblem& problem,
-                          const AttentionOperands& operands, const SinglePassTuning& kernel) {
+template <typename Tuning>
+Launch sm90_launch(const attention::Sm90Params& params, const Tuning& kernel,
+                   const DeviceInfo& device) {
+  return {
+      .config = {.grid = {.x = static_cast<std::uint32_t>(std::min(params.items, device.sm_count))},
+                 .block = {.x =
+                               static_cast<std::uint32_t>(attention::threads_of(kernel.consumers))},
+                 .dynamic_shared_bytes = attention::shared_bytes(kernel),
+                 .dependent = true},
+      .params = to_bytes(params)};
+}
+
+Launch launch_of(Device& device, const AttentionProblem& problem, const AttentionOperands& operands,
+                 const SinglePassTuning& kernel) {
   const std::int64_t both = problem.batch * problem.heads;
   const std::int64_t tiles = divide_up(problem.queries, kTileRows);
   // A whole head an item, so that its keys are read once; one tile when heads are too few to go
@@ -106,14 +116,7 @@ Launch single_pass_launch(Device& device, const AttentionProblem& problem,
   params.items = static_cast<std::int32_t>(both * params.parts);
   params.heads_together = 1;
   params.last_image = static_cast<std::int32_t>(problem.batch) - 1;
-
-  Launch launch;
-  launch.config.grid.x = static_cast<std::uint32_t>(std::min(params.items, device.info().sm_count));
-  launch.config.block.x = static_cast<std::uint32_t>(attention::threads_of(kernel.consumers));
-  launch.config.dynamic_shared_bytes = attention::shared_bytes(kernel);
-  launch.config.dependent = true;
-  launch.params = to_bytes(params);
-  return launch;
+  return sm90_launch(params, kernel, device.info());
 }
 
 /// Heads whose keys and values fill at most two thirds of the L2 cache, and that divide all.
@@ -128,8 +131,8 @@ std::int64_t heads_in_l2(const AttentionProblem& problem, const DeviceInfo& devi
   return count;
 }
 
-Launch online_launch(Device& device, const AttentionProblem& problem,
-                     const AttentionOperands& operands, const OnlineTuning& kernel) {
+Launch launch_of(Device& device, const AttentionProblem& problem, const AttentionOperands& operands,
+                 const OnlineTuning& kernel) {
   attention::Sm90Params params =
       sm90_params(device, problem, operands, kernel.kv_tile, kernel.head_dim);
   params.parts = static_cast<std::int32_t>(
@@ -138,19 +141,13 @@ Launch online_launch(Device& device, const AttentionProblem& problem,
   params.items = static_cast<std::int32_t>(problem.batch * problem.heads * params.parts);
   params.heads_together =
       problem.causal ? static_cast<std::int32_t>(heads_in_l2(problem, device.info())) : 1;
-
-  Launch launch;
-  launch.config.grid.x = static_cast<std::uint32_t>(std::min(params.items, device.info().sm_count));
-  launch.config.block.x = static_cast<std::uint32_t>(attention::threads_of(kernel.consumers));
-  launch.config.dynamic_shared_bytes = attention::shared_bytes(kernel);
-  launch.config.dependent = true;
-  launch.params = to_bytes(params);
-  return launch;
+  return sm90_launch(params, kernel, device.info());
 }
 
 /// One launch of blocks of `rows` queries; for the levels below wgmma.
-Launch portable_launch(const AttentionProblem& problem, const AttentionOperands& operands,
-                       const DeviceInfo& device, int rows, int threads, std::size_t shared_bytes) {
+Launch portable_launch(const Device& device, const AttentionProblem& problem,
+                       const AttentionOperands& operands, int rows, int threads,
+                       std::size_t shared_bytes) {
   const auto operand = [](DevicePtr address, const AttentionStrides& strides) {
     return attention::PortableOperand{.data = pointer<std::uint8_t>(address),
                                       .batch = strides.batch,
@@ -175,51 +172,41 @@ Launch portable_launch(const AttentionProblem& problem, const AttentionOperands&
   params.head_dim = static_cast<std::int32_t>(problem.head_dim);
   params.causal = problem.causal ? 1 : 0;
 
-  Launch launch;
-  launch.config.grid.x = static_cast<std::uint32_t>(problem.batch * problem.heads * params.tiles);
-  launch.config.block.x = static_cast<std::uint32_t>(threads);
-  launch.config.dynamic_shared_bytes = shared_bytes;
-  launch.config.dependent = device.arch() >= 90;
-  launch.params = to_bytes(params);
-  return launch;
+  const std::int64_t blocks = problem.batch * problem.heads * params.tiles;
+  return {.config = {.grid = {.x = static_cast<std::uint32_t>(blocks)},
+                     .block = {.x = static_cast<std::uint32_t>(threads)},
+                     .dynamic_shared_bytes = shared_bytes,
+                     .dependent = device.info().arch() >= 90},
+          .params = to_bytes(params)};
+}
+
+Launch launch_of(Device& device, const AttentionProblem& problem, const AttentionOperands& operands,
+                 const attention::MmaTuning& kernel) {
+  return portable_launch(device, problem, operands, mma_rows(kernel), mma_threads(kernel),
+                         mma_shared_bytes(kernel));
+}
+
+Launch launch_of(Device& device, const AttentionProblem& problem, const AttentionOperands& operands,
+                 const attention::MmaSmallTuning& kernel) {
+  return portable_launch(device, problem, operands, kTileRows, attention::kMmaSmallThreads,
+                         mma_small_shared_bytes(kernel));
+}
+
+Launch launch_of(Device& device, const AttentionProblem& problem, const AttentionOperands& operands,
+                 const attention::ScalarTuning& kernel) {
+  return portable_launch(device, problem, operands, kTileRows, attention::kScalarThreads,
+                         scalar_shared_bytes(kernel));
 }
 
 }  // namespace
 
 Launch attention_launch(Device& device, const AttentionProblem& problem,
                         const AttentionOperands& operands, const AttentionPlan& plan) {
-  Launch launch;
-  const auto at = static_cast<std::size_t>(plan.kernel);
-  switch (plan.design) {
-    case AttentionDesign::kSinglePass:
-      launch = single_pass_launch(device, problem, operands, kSinglePassVariants.at(at).tuning);
-      break;
-    case AttentionDesign::kOnline:
-      launch = online_launch(device, problem, operands, kOnlineVariants.at(at).tuning);
-      break;
-    case AttentionDesign::kMma:
-      launch = portable_launch(
-          problem, operands, device.info(), mma_rows(kMmaVariants.at(at).tuning),
-          mma_threads(kMmaVariants.at(at).tuning), mma_shared_bytes(kMmaVariants.at(at).tuning));
-      break;
-    case AttentionDesign::kMmaSmall:
-      launch =
-          portable_launch(problem, operands, device.info(), kTileRows, attention::kMmaSmallThreads,
-                          mma_small_shared_bytes(kMmaSmallVariants.at(at).tuning));
-      break;
-    case AttentionDesign::kScalar:
-      launch =
-          portable_launch(problem, operands, device.info(), kTileRows, attention::kScalarThreads,
-                          scalar_shared_bytes(kScalarVariants.at(at).tuning));
-      break;
-  }
+  Launch launch = std::visit(
+      [&](const auto* kernel) { return launch_of(device, problem, operands, kernel->tuning); },
+      plan);
   launch.kernel = kernel_of(plan, problem.type);
   return launch;
-}
-
-Launch attention_launch(Device& device, const AttentionProblem& problem,
-                        const AttentionOperands& operands) {
-  return attention_launch(device, problem, operands, attention_plan(problem, device.info()));
 }
 
 }  // namespace fovea::gpu

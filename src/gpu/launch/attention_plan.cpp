@@ -12,7 +12,6 @@
 #include "gpu/device/kernel_image.hpp"
 #include "gpu/launch/attention.hpp"
 #include "kernels/attention/attention_params.hpp"
-#include "kernels/variants.hpp"
 
 namespace fovea::gpu {
 namespace {
@@ -20,7 +19,6 @@ namespace {
 using attention::kTileRows;
 using attention::MmaTuning;
 using attention::OnlineTuning;
-using attention::SinglePassTuning;
 using ops::AttentionProblem;
 
 constexpr std::array<std::string_view, 4> kLevelNames = {"scalar", "wmma", "mma", "wgmma"};
@@ -37,36 +35,34 @@ bool has_reference_levels(const DeviceInfo& device) {
   return is_built_for(kScalarVariants.front().bf16, device.arch());
 }
 
-/// The narrowest head of these kernels that a problem's fits in.
-template <typename Kernels>
-int least_columns(const Kernels& kernels, const AttentionProblem& problem) {
-  int least = 0;
-  for (const auto& [kernel, bf16, f16] : kernels) {
-    if (kernel.head_dim >= problem.head_dim && (least == 0 || kernel.head_dim < least)) {
-      least = kernel.head_dim;
-    }
-  }
-  return least;
-}
-
-bool fits(const SinglePassTuning& kernel, const AttentionProblem& problem) {
-  return !problem.causal && kernel.head_dim == least_columns(kSinglePassVariants, problem) &&
-         problem.keys <= kernel.kv_tile && problem.keys > kernel.kv_tile - 8;
-}
-
 /// The first of the narrowest kernels that a problem's heads fit in, among those that `wanted`
-/// says.
-template <typename Kernels, typename Wanted>
-int narrowest(const Kernels& kernels, const AttentionProblem& problem, Wanted wanted) {
-  int best = -1;
-  for (std::size_t i = 0; i < kernels.size(); ++i) {
-    const int columns = kernels.at(i).tuning.head_dim;
-    if (wanted(kernels.at(i).tuning) && columns >= problem.head_dim &&
-        (best < 0 || columns < kernels.at(static_cast<std::size_t>(best)).tuning.head_dim)) {
-      best = static_cast<int>(i);
+/// says; null when there is none.
+template <typename Variants, typename Wanted>
+const auto* narrowest(const Variants& variants, const AttentionProblem& problem, Wanted wanted) {
+  const typename Variants::value_type* best = nullptr;
+  for (const auto& variant : variants) {
+    const int columns = variant.tuning.head_dim;
+    if (wanted(variant.tuning) && columns >= problem.head_dim &&
+        (best == nullptr || columns < best->tuning.head_dim)) {
+      best = &variant;
     }
   }
   return best;
+}
+
+constexpr auto kAny = [](const auto& /*tuning*/) { return true; };
+
+/// The kernels of the narrowest heads that a problem's fits in, in the order of their table.
+template <typename Variants>
+auto all_narrowest(const Variants& variants, const AttentionProblem& problem) {
+  const auto* const least = narrowest(variants, problem, kAny);
+  std::vector<const typename Variants::value_type*> all;
+  for (const auto& variant : variants) {
+    if (least != nullptr && variant.tuning.head_dim == least->tuning.head_dim) {
+      all.push_back(&variant);
+    }
+  }
+  return all;
 }
 
 std::int64_t mma_tiles(const MmaTuning& kernel, const AttentionProblem& problem) {
@@ -83,24 +79,19 @@ std::int64_t mma_time(const MmaTuning& kernel, const AttentionProblem& problem) 
   return rows * (problem.keys - rest + last) * kernel.cost;
 }
 
+using MmaVariants = std::vector<const AttentionVariant<MmaTuning>*>;
+
 /// The mma kernels of the problem's width, best first: of those that give every SM a
 /// block the one that takes the least time, else the one of fewest queries a block.
-std::vector<AttentionPlan> mma_plans(const AttentionProblem& problem, const DeviceInfo& device) {
-  const int columns = kMmaVariants
-                          .at(static_cast<std::size_t>(narrowest(
-                              kMmaVariants, problem, [](const MmaTuning&) { return true; })))
-                          .tuning.head_dim;
-  std::vector<AttentionPlan> plans;
-  for (std::size_t i = 0; i < kMmaVariants.size(); ++i) {
-    const MmaTuning& kernel = kMmaVariants.at(i).tuning;
-    if (kernel.head_dim == columns && is_built_for(kMmaVariants.at(i).bf16, device.arch()) &&
-        mma_shared_bytes(kernel) <= device.shared_bytes_per_block) {
-      plans.push_back({.design = AttentionDesign::kMma, .kernel = static_cast<int>(i)});
-    }
-  }
+MmaVariants mma_plans(const AttentionProblem& problem, const DeviceInfo& device) {
+  MmaVariants plans = all_narrowest(kMmaVariants, problem);
+  std::erase_if(plans, [&](const auto* kernel) {
+    return !is_built_for(kernel->bf16, device.arch()) ||
+           mma_shared_bytes(kernel->tuning) > device.shared_bytes_per_block;
+  });
   constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
-  const auto time = [&](const AttentionPlan& plan) {
-    const MmaTuning& kernel = kMmaVariants.at(static_cast<std::size_t>(plan.kernel)).tuning;
+  const auto time = [&](const auto* plan) {
+    const MmaTuning& kernel = plan->tuning;
     const std::int64_t tiles = mma_tiles(kernel, problem);
     // One that leaves a tenth of the SMs idle still counts; warps that share keys
     // only pay where no second block could have the place.
@@ -116,11 +107,10 @@ std::vector<AttentionPlan> mma_plans(const AttentionProblem& problem, const Devi
   return plans;
 }
 
-/// Whether the plan's blocks share queries' keys among their warps and each has an SM of
+/// Whether the kernel's blocks share queries' keys among their warps and each has an SM of
 /// its own: then a problem of so few queries takes less time than by wgmma.
-bool splits_keys(const AttentionPlan& plan, const AttentionProblem& problem,
+bool splits_keys(const MmaTuning& kernel, const AttentionProblem& problem,
                  const DeviceInfo& device) {
-  const MmaTuning& kernel = kMmaVariants.at(static_cast<std::size_t>(plan.kernel)).tuning;
   return kernel.key_groups > 1 && mma_tiles(kernel, problem) <= device.sm_count;
 }
 
@@ -141,21 +131,6 @@ double online_time(const OnlineTuning& kernel, const AttentionProblem& problem,
     rounds = std::max(1.0, static_cast<double>(items) * seen / device.sm_count);
   }
   return rounds * static_cast<double>(keys) * kernel.cost;
-}
-
-/// The streaming kernels of the problem's width, best first.
-std::vector<AttentionPlan> online_plans(const AttentionProblem& problem, const DeviceInfo& device) {
-  std::vector<AttentionPlan> plans;
-  for (std::size_t i = 0; i < kOnlineVariants.size(); ++i) {
-    if (kOnlineVariants.at(i).tuning.head_dim == least_columns(kOnlineVariants, problem)) {
-      plans.push_back({.design = AttentionDesign::kOnline, .kernel = static_cast<int>(i)});
-    }
-  }
-  std::ranges::sort(plans, {}, [&](const AttentionPlan& plan) {
-    const OnlineTuning& kernel = kOnlineVariants.at(static_cast<std::size_t>(plan.kernel)).tuning;
-    return std::pair(online_time(kernel, problem, device), plan.kernel);
-  });
-  return plans;
 }
 
 Support runs_by_wgmma(const AttentionProblem& problem, const DeviceInfo& device) {
@@ -276,38 +251,15 @@ std::optional<AttentionLevel> forced_attention_level() {
 }
 
 AttentionLevel level_of(const AttentionPlan& plan) {
-  switch (plan.design) {
-    case AttentionDesign::kScalar:
-      return AttentionLevel::kScalar;
-    case AttentionDesign::kMmaSmall:
-      return AttentionLevel::kWmma;
-    case AttentionDesign::kMma:
-      return AttentionLevel::kMma;
-    case AttentionDesign::kSinglePass:
-    case AttentionDesign::kOnline:
-      break;
-  }
-  return AttentionLevel::kWgmma;
+  using enum AttentionLevel;
+  constexpr std::array kLevels = {kWgmma, kWgmma, kMma, kWmma, kScalar};
+  static_assert(kLevels.size() == std::variant_size_v<AttentionPlan>);
+  return kLevels.at(plan.index());
 }
 
 KernelId kernel_of(const AttentionPlan& plan, DType type) {
-  const auto of = [&](const auto& variants) {
-    const auto& variant = variants.at(static_cast<std::size_t>(plan.kernel));
-    return type == DType::kBF16 ? variant.bf16 : variant.f16;
-  };
-  switch (plan.design) {
-    case AttentionDesign::kSinglePass:
-      return of(kSinglePassVariants);
-    case AttentionDesign::kOnline:
-      return of(kOnlineVariants);
-    case AttentionDesign::kMma:
-      return of(kMmaVariants);
-    case AttentionDesign::kMmaSmall:
-      return of(kMmaSmallVariants);
-    case AttentionDesign::kScalar:
-      break;
-  }
-  return of(kScalarVariants);
+  return std::visit(
+      [=](const auto* kernel) { return type == DType::kBF16 ? kernel->bf16 : kernel->f16; }, plan);
 }
 
 std::string to_string(const AttentionPlan& plan) {
@@ -323,33 +275,33 @@ std::vector<AttentionPlan> attention_plans(const AttentionProblem& problem,
   if (!can_run(problem, device)) {
     return plans;
   }
-  std::vector<AttentionPlan> mma = mma_plans(problem, device);
+  MmaVariants mma = mma_plans(problem, device);
   if (runs_by_wgmma(problem, device)) {
-    for (std::size_t i = 0; i < kSinglePassVariants.size(); ++i) {
-      if (fits(kSinglePassVariants.at(i).tuning, problem)) {
-        plans.push_back({.design = AttentionDesign::kSinglePass, .kernel = static_cast<int>(i)});
+    for (const auto* const kernel : all_narrowest(kSinglePassVariants, problem)) {
+      if (!problem.causal && problem.keys <= kernel->tuning.kv_tile &&
+          problem.keys > kernel->tuning.kv_tile - 8) {
+        plans.emplace_back(kernel);
       }
     }
-    if (splits_keys(mma.front(), problem, device)) {
-      plans.push_back(mma.front());
+    if (splits_keys(mma.front()->tuning, problem, device)) {
+      plans.emplace_back(mma.front());
       mma.erase(mma.begin());
     }
-    const std::vector<AttentionPlan> streaming = online_plans(problem, device);
+    auto streaming = all_narrowest(kOnlineVariants, problem);
+    std::ranges::sort(streaming, {}, [&](const auto* kernel) {
+      return std::pair(online_time(kernel->tuning, problem, device), kernel);  // as in the table
+    });
     plans.insert(plans.end(), streaming.begin(), streaming.end());
   }
   plans.insert(plans.end(), mma.begin(), mma.end());
   if (!has_reference_levels(device)) {
     return plans;
   }
-  plans.push_back({.design = AttentionDesign::kMmaSmall,
-                   .kernel = narrowest(kMmaSmallVariants, problem,
-                                       [](const attention::MmaSmallTuning&) { return true; })});
+  plans.emplace_back(narrowest(kMmaSmallVariants, problem, kAny));
   const int stages = problem.keys < attention::kScalarLongKeys ? 2 : 3;
-  plans.push_back(
-      {.design = AttentionDesign::kScalar,
-       .kernel = narrowest(kScalarVariants, problem, [=](const attention::ScalarTuning& kernel) {
-         return kernel.stages == stages;
-       })});
+  plans.emplace_back(
+      narrowest(kScalarVariants, problem,
+                [=](const attention::ScalarTuning& kernel) { return kernel.stages == stages; }));
   return plans;
 }
 

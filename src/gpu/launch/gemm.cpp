@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstring>
 #include <optional>
 #include <utility>
 
@@ -28,15 +27,8 @@ constexpr int kPositionTokens = 4;
 constexpr int kPositionImages = gemm::kGroupRows / kPositionTokens;
 
 std::string_view name_of(GemmDesign design) {
-  switch (design) {
-    case GemmDesign::kCooperative:
-      return "cooperative";
-    case GemmDesign::kPingPong:
-      return "ping_pong";
-    case GemmDesign::kBStationary:
-      return "b_stationary";
-  }
-  return "?";
+  constexpr std::array<std::string_view, 3> kNames = {"b_stationary", "cooperative", "ping_pong"};
+  return kNames.at(static_cast<std::size_t>(design));
 }
 
 std::int64_t k_bytes(const GemmProblem& problem) {
@@ -61,20 +53,6 @@ std::optional<tile::Input> input_of(const GemmProblem& problem) {
   }
 }
 
-epilogue::Kind kind_of(GemmEpilogue epilogue) {
-  switch (epilogue) {
-    case GemmEpilogue::kBias:
-      return epilogue::Kind::kBias;
-    case GemmEpilogue::kGelu:
-      return epilogue::Kind::kGelu;
-    case GemmEpilogue::kResidual:
-      return epilogue::Kind::kResidual;
-    case GemmEpilogue::kPosition:
-      break;
-  }
-  return epilogue::Kind::kPosition;
-}
-
 epilogue::Output output_of(const GemmProblem& problem) {
   return problem.output == DType::kBF16   ? epilogue::Output::kBF16
          : problem.output == DType::kE4M3 ? epilogue::Output::kE4M3
@@ -83,7 +61,7 @@ epilogue::Output output_of(const GemmProblem& problem) {
 
 /// Whether the kernel computes what the problem asks for.
 bool computes(const gemm::Tuning& kernel, const GemmProblem& problem) {
-  return kernel.input == input_of(problem) && kernel.epilogue == kind_of(problem.epilogue) &&
+  return kernel.input == input_of(problem) && kernel.epilogue == problem.epilogue &&
          kernel.output == output_of(problem) && kernel.normed == problem.row_norm;
 }
 
@@ -167,14 +145,6 @@ bool fits(const GemmProblem& problem, const GemmPlan& plan) {
                         problem.m / problem.tokens >= kPositionImages));
 }
 
-gemm::TensorMap encode(Device& device, const TensorMapDesc& desc) {
-  const TensorMap map = device.encode(desc);
-  gemm::TensorMap result;
-  static_assert(sizeof(result) == sizeof(map));
-  std::memcpy(&result, &map, sizeof(map));
-  return result;
-}
-
 /// Copies and stores take 16 bytes at once; a scale or a norm of a row is read alone.
 void check_operand(const GemmProblem& problem, std::string_view name, DevicePtr address,
                    std::size_t alignment = 16) {
@@ -250,24 +220,15 @@ DType weight_type(DType input) {
 }
 
 GemmProblem gemm_problem(const ops::LinearProblem& problem) {
-  GemmEpilogue epilogue = GemmEpilogue::kBias;
-  switch (problem.epilogue) {
-    case ops::Epilogue::kNone:
-      break;
-    case ops::Epilogue::kGeluTanh:
-      epilogue = GemmEpilogue::kGelu;
-      break;
-    case ops::Epilogue::kResidual:
-      epilogue = GemmEpilogue::kResidual;
-      break;
-  }
   return {.m = problem.rows,
           .n = problem.out,
           .k = problem.in,
           .a = problem.input,
           .b = weight_type(problem.input),
           .output = problem.output,
-          .epilogue = epilogue,
+          .epilogue = problem.epilogue == ops::Epilogue::kGeluTanh   ? GemmEpilogue::kGelu
+                      : problem.epilogue == ops::Epilogue::kResidual ? GemmEpilogue::kResidual
+                                                                     : GemmEpilogue::kBias,
           .row_scale = problem.row_scales,
           .row_norm = problem.norm};
 }
@@ -321,17 +282,8 @@ std::string to_string(const GemmPlan& plan) {
 }
 
 std::string_view to_string(GemmEpilogue epilogue) {
-  switch (epilogue) {
-    case GemmEpilogue::kBias:
-      return "bias";
-    case GemmEpilogue::kGelu:
-      return "gelu";
-    case GemmEpilogue::kResidual:
-      return "residual";
-    case GemmEpilogue::kPosition:
-      return "position";
-  }
-  return "?";
+  constexpr std::array<std::string_view, 4> kNames = {"bias", "gelu", "residual", "position"};
+  return kNames.at(static_cast<std::size_t>(epilogue));
 }
 
 std::string to_string(const GemmProblem& problem) {
@@ -423,7 +375,7 @@ Launch gemm_launch(Device& device, const GemmProblem& problem, const GemmOperand
                   .box = {gemm::kBlockBytes, static_cast<std::uint32_t>(out.box_tokens),
                           static_cast<std::uint32_t>(out.box_images)},
                   .swizzle = Swizzle::k128};
-  params.a = encode(device, a);
+  params.a = device.encode(a);
   // Rows of B in the order of kernels/epilogue/fragment.cuh.
   const auto vector = static_cast<std::uint64_t>(plan.vector);
   const std::uint64_t group = epilogue::kQuad * vector;
@@ -437,19 +389,19 @@ Launch gemm_launch(Device& device, const GemmProblem& problem, const GemmOperand
                           static_cast<std::uint32_t>(
                               static_cast<std::uint64_t>(plan.columns / plan.cluster()) / group)},
                   .swizzle = Swizzle::k128};
-  params.b = encode(device, b);
+  params.b = device.encode(b);
   if (plan.staging) {
     constexpr std::uint64_t kGroup = epilogue::kQuad * 8;
     const auto columns = static_cast<std::uint64_t>(problem.n);
     params.residual =
-        encode(device, {.type = TensorMapType::kBF16,
-                        .address = operands.output,
-                        .rank = 3,
-                        .dims = {kGroup, static_cast<std::uint64_t>(problem.m), columns / kGroup},
-                        .strides = {columns * 2, kGroup * 2},
-                        .box = {kGroup, static_cast<std::uint32_t>(plan.rows()),
-                                static_cast<std::uint32_t>(plan.columns / kGroup)},
-                        .swizzle = Swizzle::kNone});
+        device.encode({.type = TensorMapType::kBF16,
+                       .address = operands.output,
+                       .rank = 3,
+                       .dims = {kGroup, static_cast<std::uint64_t>(problem.m), columns / kGroup},
+                       .strides = {columns * 2, kGroup * 2},
+                       .box = {kGroup, static_cast<std::uint32_t>(plan.rows()),
+                               static_cast<std::uint32_t>(plan.columns / kGroup)},
+                       .swizzle = Swizzle::kNone});
   }
 
   Launch launch;

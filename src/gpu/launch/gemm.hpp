@@ -16,12 +16,8 @@
 
 namespace fovea::gpu {
 
-enum class GemmEpilogue : std::uint8_t {
-  kBias,      // output = y + bias
-  kGelu,      // output = gelu_tanh(y + bias)
-  kResidual,  // output += y + bias
-  kPosition,  // output = y + position[row % tokens], which has the bias in it: the patch embedding
-};
+using GemmDesign = gemm::Design;
+using GemmEpilogue = epilogue::Kind;
 
 /// output (M, N) = epilogue(row_scale * column_scale * A (M, K) B (N, K)^T), both K-major; with row
 /// norms epilogue(scale * A B^T + shift * column_sum), which is the product of the normalised A.
@@ -64,8 +60,6 @@ struct GemmOperands {
 /// "bias", "gelu", "residual", "position".
 [[nodiscard]] std::string_view to_string(GemmEpilogue epilogue);
 [[nodiscard]] std::string to_string(const GemmProblem& problem);
-
-using GemmDesign = gemm::Design;
 
 /// Which kernel runs a problem, and on what grid.
 struct GemmPlan {

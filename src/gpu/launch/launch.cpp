@@ -1,6 +1,9 @@
 // KernelCache: finds a kernel's machine code for the device at hand and loads it once.
 #include "gpu/launch/launch.hpp"
 
+#include <algorithm>
+
+#include "core/divide_up.hpp"
 #include "core/error.hpp"
 #include "gpu/device/kernel_image.hpp"
 
@@ -11,6 +14,14 @@ namespace {
 constexpr int kFirstArchThatWaits = 90;
 
 }  // namespace
+
+LaunchConfig resident_grid(std::int64_t work, std::int64_t each, std::uint32_t threads,
+                           std::int64_t blocks_per_sm, const DeviceInfo& device) {
+  const std::int64_t blocks = std::min(divide_up(work, each), device.sm_count * blocks_per_sm);
+  return {.grid = {.x = static_cast<std::uint32_t>(blocks)},
+          .block = {.x = threads},
+          .dependent = true};
+}
 
 void KernelCache::run(const Launch& launch, Stream& stream) {
   const Loaded loaded = load(launch.kernel);

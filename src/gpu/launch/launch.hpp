@@ -16,8 +16,8 @@ namespace fovea::gpu {
 /// What a launcher decided: which kernel, on which grid, with which parameters.
 struct Launch {
   KernelId kernel{};
-  LaunchConfig config;
-  std::vector<std::byte> params;  // the kernel's one Params struct
+  LaunchConfig config{};
+  std::vector<std::byte> params{};  // the kernel's one Params struct
 };
 
 /// The bytes of a kernel's Params.
@@ -28,6 +28,12 @@ template <typename Params>
   std::memcpy(bytes.data(), &params, sizeof(Params));
   return bytes;
 }
+
+/// Blocks for this much work, `each` of it a block, and no more than the device holds at once: they
+/// take more then. The grid may start before the one ahead of it has ended.
+[[nodiscard]] LaunchConfig resident_grid(std::int64_t work, std::int64_t each,
+                                         std::uint32_t threads, std::int64_t blocks_per_sm,
+                                         const DeviceInfo& device);
 
 /// Loads kernels of this program on first use. Thread-safe.
 class KernelCache {

@@ -1,7 +1,6 @@
 // LayerNorm and row norms: which of the kernels takes the problem, and its grid.
 #include "gpu/launch/norm.hpp"
 
-#include <algorithm>
 #include <iterator>
 
 #include <fmt/format.h>
@@ -65,25 +64,14 @@ Support holds_width(std::int64_t width) {
                                    width, std::rbegin(kShapes)->chunks * kChunk)};
 }
 
-/// As many blocks as there are rows for, at most those that the device holds at once.
 LaunchConfig grid_of(std::int64_t rows, const DeviceInfo& device, int blocks_per_sm) {
-  const std::int64_t blocks = std::min<std::int64_t>((rows + kWarps - 1) / kWarps,
-                                                     std::int64_t{device.sm_count} * blocks_per_sm);
-  return {.grid = {static_cast<std::uint32_t>(blocks), 1, 1},
-          .block = {norm::kThreads, 1, 1},
-          .cluster = {},
-          .dynamic_shared_bytes = 0,
-          .dependent = true};
+  return resident_grid(rows, kWarps, norm::kThreads, blocks_per_sm, device);
 }
 
 norm::Output output_of(const LayerNormProblem& problem) {
-  if (problem.output == DType::kBF16) {
-    return norm::Output::kBF16;
-  }
-  if (problem.output == DType::kF32) {
-    return norm::Output::kF32;
-  }
-  return norm::Output::kI8;
+  return problem.output == DType::kBF16  ? norm::Output::kBF16
+         : problem.output == DType::kF32 ? norm::Output::kF32
+                                         : norm::Output::kI8;
 }
 
 }  // namespace

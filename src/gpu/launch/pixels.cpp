@@ -1,8 +1,6 @@
 // Grids of the two kernels around the patch embedding.
 #include "gpu/launch/pixels.hpp"
 
-#include <algorithm>
-
 #include "core/error.hpp"
 #include "kernels/pixels/pixels_params.hpp"
 
@@ -11,14 +9,9 @@ namespace {
 
 constexpr std::int64_t kBlocksPerSm = 8;  // of 256 threads: all that an SM holds
 
-LaunchConfig grid_for(const DeviceInfo& device, std::int64_t units) {
-  const std::int64_t blocks =
-      std::min((units + pixels::kThreads - 1) / pixels::kThreads, device.sm_count * kBlocksPerSm);
-  return {.grid = {static_cast<std::uint32_t>(blocks), 1, 1},
-          .block = {pixels::kThreads, 1, 1},
-          .cluster = {},
-          .dynamic_shared_bytes = 0,
-          .dependent = true};
+LaunchConfig grid_for(const DeviceInfo& device, std::int64_t elements) {
+  return resident_grid(elements / pixels::kUnit, pixels::kThreads, pixels::kThreads, kBlocksPerSm,
+                       device);
 }
 
 }  // namespace
@@ -34,7 +27,7 @@ Launch pixels_launch(const DeviceInfo& device, DevicePtr pixels, DevicePtr outpu
                                    .width = static_cast<std::int32_t>(width),
                                    .stride = static_cast<std::int32_t>(stride)};
   return {.kernel = KernelId::pixels_widen,
-          .config = grid_for(device, rows * stride / pixels::kUnit),
+          .config = grid_for(device, rows * stride),
           .params = to_bytes(params)};
 }
 
@@ -48,7 +41,7 @@ Launch repeat_launch(const DeviceInfo& device, DevicePtr source, DevicePtr outpu
                                     .size = size,
                                     .copies = copies};
   return {.kernel = KernelId::pixels_repeat,
-          .config = grid_for(device, size * copies / pixels::kUnit),
+          .config = grid_for(device, size * copies),
           .params = to_bytes(params)};
 }
 

@@ -116,10 +116,6 @@ class Object {
   int (*destroy_)(Handle) = nullptr;
 };
 
-const void* pointer(DevicePtr address) {
-  return reinterpret_cast<const void*>(address);
-}
-
 class LtPlan final : public MatmulPlan {
  public:
   LtPlan(const LtApi& api, Handle handle, Device& device, const DeviceBuffer& workspace,
@@ -161,8 +157,6 @@ class LtPlan final : public MatmulPlan {
     }
   }
 
-  [[nodiscard]] int algorithms() const override { return static_cast<int>(results_.size()); }
-
  private:
   template <typename T>
   void set(DescAttribute attribute, const T& value) {
@@ -195,8 +189,8 @@ class LtPlan final : public MatmulPlan {
       set(kScaleModeA, std::int32_t{kScaleOuterVector});
       set(kScaleModeB, std::int32_t{kScaleOuterVector});
     }
-    if (problem_.type == DType::kE4M3 && problem_.fast_accumulation) {
-      set(kFastAccumulation, std::int8_t{1});
+    if (problem_.type == DType::kE4M3) {
+      set(kFastAccumulation, std::int8_t{1});  // on Hopper partial sums have fewer bits
     }
     b_ = layout(problem_.type, problem_.k, problem_.n);
     a_ = layout(problem_.type, problem_.k, problem_.m);
@@ -239,14 +233,14 @@ class LtPlan final : public MatmulPlan {
 
   void bind(const MatmulOperands& operands) {
     if (problem_.epilogue != MatmulEpilogue::kNone) {
-      set(kBiasPointer, pointer(operands.bias));
+      set(kBiasPointer, pointer<const void>(operands.bias));
     }
     if (problem_.scale != MatmulScale::kNone) {
-      set(kScalePointerA, pointer(operands.b_scale));
-      set(kScalePointerB, pointer(operands.a_scale));
+      set(kScalePointerA, pointer<const void>(operands.b_scale));
+      set(kScalePointerB, pointer<const void>(operands.a_scale));
     }
     if (problem_.output == DType::kE4M3) {
-      set(kScalePointerD, pointer(operands.output_scale));
+      set(kScalePointerD, pointer<const void>(operands.output_scale));
     }
   }
 
@@ -254,13 +248,13 @@ class LtPlan final : public MatmulPlan {
     bind(operands);
     const float alpha = 1.0F;
     const float beta = problem_.accumulate ? 1.0F : 0.0F;
-    auto* const output = reinterpret_cast<void*>(operands.output);
+    auto* const output = pointer<void>(operands.output);
     // C and D in one place must be of one type.
     const void* const addend = problem_.output == DType::kE4M3 ? nullptr : output;
-    return api_.matmul(handle_, desc_.get(), &alpha, pointer(operands.b), b_.get(),
-                       pointer(operands.a), a_.get(), &beta, addend, c_.get(), output, d_.get(),
-                       &results_[algorithm].algorithm,
-                       reinterpret_cast<void*>(workspace_.address()), workspace_.bytes(),
+    return api_.matmul(handle_, desc_.get(), &alpha, pointer<const void>(operands.b), b_.get(),
+                       pointer<const void>(operands.a), a_.get(), &beta, addend, c_.get(), output,
+                       d_.get(), &results_[algorithm].algorithm,
+                       pointer<void>(workspace_.address()), workspace_.bytes(),
                        device_.native_handle(stream));
   }
 

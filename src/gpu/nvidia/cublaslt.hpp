@@ -30,8 +30,7 @@ struct MatmulProblem {
   MatmulEpilogue epilogue = MatmulEpilogue::kNone;  // GELU is the tanh approximation
   DType bias = DType::kBF16;                        // cuBLASLt takes f32 only with f32 outputs
   MatmulScale scale = MatmulScale::kNone;
-  bool accumulate = false;        // adds to what the output holds
-  bool fast_accumulation = true;  // e4m3 on Hopper: partial sums of fewer bits
+  bool accumulate = false;  // adds to what the output holds
 
   friend auto operator<=>(const MatmulProblem&, const MatmulProblem&) = default;
 };
@@ -57,7 +56,6 @@ class MatmulPlan {
   virtual void run(const MatmulOperands& operands, Stream& stream) = 0;
   /// Times every algorithm on these operands and keeps the fastest.
   virtual void tune(const MatmulOperands& operands, Stream& stream) = 0;
-  [[nodiscard]] virtual int algorithms() const = 0;
 };
 
 class CublasLt {

@@ -15,18 +15,41 @@ namespace {
 template <typename W>
 class Copy : public Prepared {
  public:
-  explicit Copy(const W& weights) : weights_(weights) {}
+  explicit Copy(const W& weights) : weights_(weights) {
+    check_weights(weights);
+    own(weights_);
+  }
 
   [[nodiscard]] const W& get() const { return weights_; }
 
+ private:
   void own(std::span<const float>& span) {
     const auto& copy =
         storage_.emplace_back(std::make_unique<std::vector<float>>(span.begin(), span.end()));
     span = *copy;
   }
-  W& edit() { return weights_; }
+  void own(LayerNormWeights& weights) {
+    own(weights.weight);
+    own(weights.bias);
+  }
+  void own(LinearWeights& weights) {
+    own(weights.weight);
+    own(weights.bias);
+    own(weights.norm);
+  }
+  void own(PatchEmbedWeights& weights) {
+    own(weights.projection);
+    own(weights.position);
+  }
+  void own(PoolWeights& weights) {
+    own(weights.key);
+    own(weights.norm);
+    own(weights.input_norm);
+    for (LinearWeights* const layer : {&weights.value, &weights.out, &weights.fc1, &weights.fc2}) {
+      own(*layer);
+    }
+  }
 
- private:
   W weights_;
   std::vector<std::unique_ptr<std::vector<float>>> storage_;
 };
@@ -34,19 +57,6 @@ class Copy : public Prepared {
 template <typename W>
 const W& get(const Prepared& prepared) {
   return dynamic_cast<const Copy<W>&>(prepared).get();
-}
-
-template <typename W>
-void own(Copy<W>& copy, LayerNormWeights& weights) {
-  copy.own(weights.weight);
-  copy.own(weights.bias);
-}
-
-template <typename W>
-void own(Copy<W>& copy, LinearWeights& weights) {
-  copy.own(weights.weight);
-  copy.own(weights.bias);
-  own(copy, weights.norm);
 }
 
 class ReferenceExecutor : public Executor {
@@ -91,35 +101,16 @@ class ReferenceBackend : public Backend {
   }
 
   [[nodiscard]] PreparedPtr prepare(const PatchEmbedWeights& weights) override {
-    check_weights(weights);
-    auto copy = std::make_unique<Copy<PatchEmbedWeights>>(weights);
-    own(*copy, copy->edit().projection);
-    copy->own(copy->edit().position);
-    return copy;
+    return std::make_unique<Copy<PatchEmbedWeights>>(weights);
   }
   [[nodiscard]] PreparedPtr prepare(const LayerNormWeights& weights) override {
-    check_weights(weights);
-    auto copy = std::make_unique<Copy<LayerNormWeights>>(weights);
-    own(*copy, copy->edit());
-    return copy;
+    return std::make_unique<Copy<LayerNormWeights>>(weights);
   }
   [[nodiscard]] PreparedPtr prepare(const LinearWeights& weights) override {
-    check_weights(weights);
-    auto copy = std::make_unique<Copy<LinearWeights>>(weights);
-    own(*copy, copy->edit());
-    return copy;
+    return std::make_unique<Copy<LinearWeights>>(weights);
   }
   [[nodiscard]] PreparedPtr prepare(const PoolWeights& weights) override {
-    check_weights(weights);
-    auto copy = std::make_unique<Copy<PoolWeights>>(weights);
-    copy->own(copy->edit().key);
-    own(*copy, copy->edit().value);
-    own(*copy, copy->edit().out);
-    own(*copy, copy->edit().norm);
-    own(*copy, copy->edit().input_norm);
-    own(*copy, copy->edit().fc1);
-    own(*copy, copy->edit().fc2);
-    return copy;
+    return std::make_unique<Copy<PoolWeights>>(weights);
   }
 
   void for_each(std::size_t count, const std::function<void(std::size_t)>& task) override {

@@ -51,7 +51,7 @@ int run(int argc, char** argv) {
                     std::span(patches).subspan(i * patch_bytes, patch_bytes));
   }
   model::Encoder encoder(checkpoint, std::move(backend));
-  std::fprintf(stderr, "%s\n", encoder.backend().description().c_str());
+  std::fprintf(stderr, "%s\n", encoder.description().c_str());
   std::vector<float> embeddings(static_cast<std::size_t>(images * vision.hidden));
   encoder.encode(patches, images, embeddings);
   std::ofstream out(argv[4], std::ios::binary);

@@ -29,12 +29,6 @@ inline uint4 ld_shared_v4(std::uint32_t address) {
 inline void st_global(void* to, std::uint32_t value) {
   store_global(to, value);
 }
-inline void st_global_b16(void* to, std::uint16_t value) {
-  store_global(to, value);
-}
-inline void st_global_b64(void* to, std::uint64_t value) {
-  store_global(to, value);
-}
 inline void st_global_v4(void* to, std::uint32_t x, std::uint32_t y, std::uint32_t z,
                          std::uint32_t w) {
   store_global(to, uint4{x, y, z, w});
