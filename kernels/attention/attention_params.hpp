@@ -37,6 +37,7 @@ struct Sm90Params {
   std::int32_t tiles;           // query tiles of an item
   std::int32_t heads_together;  // heads whose items alternate
   std::int32_t causal;
+  std::int32_t last_image;
 };
 
 /// Element (b, n, h, d) of an operand lies at b * batch + n * row + h * head + d.

@@ -60,7 +60,8 @@ struct SinglePassStorage {
   pipe::PipeBarriers<Cfg::kTileSlots> tile_barriers;
 };
 
-/// Where an item of work lies: parts of a head follow each other, then heads, then images.
+/// Where an item of work lies: parts of a head follow each other, then heads, then images from the
+/// last one to the first, whose output is then still in L2 for a product that begins with it.
 struct SinglePassItem {
   int part, head, image;
   __device__ __forceinline__ SinglePassItem(const Sm90Params& params, int item) {
@@ -93,8 +94,9 @@ __device__ __forceinline__ void produce(const Sm90Params& params, SinglePassStor
   const auto load_keys = [&](const OperandMaps& maps, const SinglePassItem& at) {
     ptx::mbarrier_wait_parity(&shared.key_barriers.empty[key.stage], key.phase);
     shared.keys[key.stage].load(maps, &shared.key_barriers.full[key.stage], 0,
-                                at.head / params.head_group, at.image,
-                                ptx::CacheHint::kEvictNormal);
+                                at.head / params.head_group, params.last_image - at.image,
+                                params.parts * params.head_group > 1 ? ptx::CacheHint::kEvictNormal
+                                                                     : ptx::CacheHint::kEvictFirst);
     key.advance();
   };
   SinglePassItem at(params, blockIdx.x);
@@ -104,8 +106,8 @@ __device__ __forceinline__ void produce(const Sm90Params& params, SinglePassStor
     for (int i = 0; i < params.tiles; ++i) {
       ptx::mbarrier_wait_parity(&shared.tile_barriers.empty[tile.stage], tile.phase);
       shared.tiles[tile.stage].load(params.q, &shared.tile_barriers.full[tile.stage],
-                                    (at.part * params.tiles + i) * kTileRows, at.head, at.image,
-                                    ptx::CacheHint::kEvictFirst);
+                                    (at.part * params.tiles + i) * kTileRows, at.head,
+                                    params.last_image - at.image, ptx::CacheHint::kEvictFirst);
       tile.advance();
       if (i == 0) {
         load_keys(params.v, at);
@@ -226,7 +228,7 @@ __device__ __forceinline__ void consume(const Sm90Params& params, SinglePassStor
     const auto store = [&] {
       o.multiply(upper, lower);
       store_output<Element>(params, o, shared.tiles[slot], warp, lane, row, place.head,
-                            place.image);
+                            params.last_image - place.image);
     };
     if (!more) {
       order.pass();

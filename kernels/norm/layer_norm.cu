@@ -16,7 +16,15 @@
 namespace fovea::norm {
 namespace {
 
+#if __CUDA_ARCH__ == 900  // and what is compiled from its PTX
+// As many as src/gpu/launch/norm.cpp launches for each SM; and rows of whole chunks have code of
+// their own where the registers hold both.
+constexpr int kLeastBlocks = kChunks <= 3 ? 7 : kChunks <= 5 ? 5 : 4;
+constexpr bool kWholeRows = kChunks <= 5 && !kInputF32;
+#else
 constexpr int kLeastBlocks = 4;  // of an SM: up to 128 registers a thread
+constexpr bool kWholeRows = false;
+#endif
 constexpr float kI8Max = 127.0F;
 
 __device__ __forceinline__ float warp_max(float value) {
@@ -112,21 +120,11 @@ __device__ __forceinline__ float scale_of(const Row& row) {
   return peak > 0 ? peak / kI8Max : 1.0F;
 }
 
-}  // namespace
-
-extern "C" __global__ void __launch_bounds__(kThreads, kLeastBlocks)
-    FOVEA_ENTRY(const __grid_constant__ Params params) {
-  __shared__ SharedStorage shared;
-  const int lane = static_cast<int>(threadIdx.x) % kWarp;
-  const std::int64_t warps = static_cast<std::int64_t>(gridDim.x) * (kThreads / kWarp);
-  const std::int64_t warp =
-      (static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x) / kWarp;
-  pipe::let_next_grid_start();
-  load_parameters(params, shared);
-  __syncthreads();
-  pipe::wait_for_previous_grids();
-
-  for (std::int64_t index = warp; index < params.rows; index += warps) {
+/// Every `warps`th row. The last rows come first, as the kernel ahead has just written them and
+/// they are still in L2.
+__device__ __forceinline__ void normalise(const Params& params, const SharedStorage& shared,
+                                          std::int64_t warp, std::int64_t warps, int lane) {
+  for (std::int64_t index = params.rows - 1 - warp; index >= 0; index -= warps) {
     Row row;
     PackedRow(params, index, lane).unpack(row);
     (void)centre(params, row, lane);
@@ -162,6 +160,30 @@ extern "C" __global__ void __launch_bounds__(kThreads, kLeastBlocks)
         store_chunk(params, index * params.width + (c * kWarp + lane) * kChunk, row[c]);
       }
     }
+  }
+}
+
+}  // namespace
+
+extern "C" __global__ void __launch_bounds__(kThreads, kLeastBlocks)
+    FOVEA_ENTRY(const __grid_constant__ Params params) {
+  __shared__ SharedStorage shared;
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const std::int64_t warps = static_cast<std::int64_t>(gridDim.x) * (kThreads / kWarp);
+  const std::int64_t warp =
+      (static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x) / kWarp;
+  pipe::let_next_grid_start();
+  load_parameters(params, shared);
+  __syncthreads();
+  pipe::wait_for_previous_grids();
+
+  if (kWholeRows && params.width == kChunks * kWarp * kChunk && params.output_type == Output::kI8) {
+    Params known = params;  // so that every lane has elements of every chunk
+    known.width = kChunks * kWarp * kChunk;
+    known.output_type = Output::kI8;
+    normalise(known, shared, warp, warps, lane);
+  } else {
+    normalise(params, shared, warp, warps, lane);
   }
 }
 

@@ -19,14 +19,11 @@ namespace fovea::norm {
 // Of an SM; of its registers, two rows take 36 or more.
 constexpr int kLeastBlocks = kChunks <= 3 ? 8 : kChunks <= 5 ? 6 : 4;
 
-extern "C" __global__ void __launch_bounds__(kThreads, kLeastBlocks)
-    FOVEA_ENTRY(const __grid_constant__ Params params) {
-  const int lane = static_cast<int>(threadIdx.x) % kWarp;
-  const std::int64_t warps = static_cast<std::int64_t>(gridDim.x) * (kThreads / kWarp);
-  const std::int64_t warp =
-      (static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x) / kWarp;
-  pipe::let_next_grid_start();
-  pipe::wait_for_previous_grids();
+namespace {
+
+/// Every `warps`th row.
+__device__ __forceinline__ void find_norms(const Params& params, std::int64_t warp,
+                                           std::int64_t warps, int lane) {
   std::int64_t index = params.rows - 1 - warp;
   if (index < 0) {
     return;
@@ -44,6 +41,25 @@ extern "C" __global__ void __launch_bounds__(kThreads, kLeastBlocks)
     if (lane == 0) {
       norms[index] = {scale, -mean * scale};
     }
+  }
+}
+
+}  // namespace
+
+extern "C" __global__ void __launch_bounds__(kThreads, kLeastBlocks)
+    FOVEA_ENTRY(const __grid_constant__ Params params) {
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const std::int64_t warps = static_cast<std::int64_t>(gridDim.x) * (kThreads / kWarp);
+  const std::int64_t warp =
+      (static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x) / kWarp;
+  pipe::let_next_grid_start();
+  pipe::wait_for_previous_grids();
+  if (kChunks <= 3 && params.width == kChunks * kWarp * kChunk) {
+    Params known = params;  // so that every lane has elements of every chunk
+    known.width = kChunks * kWarp * kChunk;
+    find_norms(known, warp, warps, lane);
+  } else {
+    find_norms(params, warp, warps, lane);
   }
 }
 

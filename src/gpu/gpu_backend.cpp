@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <map>
 #include <mutex>
 #include <utility>
 
@@ -35,10 +34,10 @@ constexpr std::int64_t kImageMultiple = 32;
 constexpr std::int64_t kLongSlice = 64;
 /// Several slices of common models: one is copied while the other computes.
 constexpr std::int64_t kPreferredBatch = 512;
-/// Graphs kept; more sizes than this come from tails, not from a steady state.
-constexpr std::size_t kMostGraphs = 32;
+/// Graphs kept: of every size of a small slice, and of as many large ones as a steady state has.
+constexpr std::size_t kMostGraphs = 256;
 /// Staging copies are cut into parts of this many bytes for the host's threads.
-constexpr std::size_t kCopyPart = std::size_t{1} << 20;
+constexpr std::size_t kCopyPart = std::size_t{1} << 18;
 
 ops::TensorTypes types_of(Precision precision) {
   ops::TensorTypes types{.stream = DType::kBF16,
@@ -231,7 +230,8 @@ class GpuBackend final : public ops::Backend {
   std::size_t measured_scratch_ = 0;
   std::int64_t limit_ = 0;  // images of a slice, once memory has run out
   std::string note_;
-  std::map<std::pair<std::int64_t, std::size_t>, std::unique_ptr<Graph>> graphs_;
+  /// Of slices of so many images in a slot; null after their first run.
+  LeastRecent<std::pair<std::int64_t, std::size_t>, std::unique_ptr<Graph>> graphs_{kMostGraphs};
   Stopwatch stopwatch_;
   ops::Profile times_;
   double device_seconds_ = 0;
@@ -321,12 +321,16 @@ void GpuBackend::launch(std::size_t slot, std::int64_t images, const Network& ne
     stopwatch_.add_to(times_);
     return;
   }
-  const auto [place, is_new] = graphs_.try_emplace({images, slot});
+  bool is_new = false;
+  std::unique_ptr<Graph>& graph = graphs_.get({images, slot}, [&] {
+    is_new = true;
+    return nullptr;
+  });
   if (is_new) {
     call(slice, network, nullptr);
     return;
   }
-  if (!place->second) {
+  if (!graph) {
     device_->begin_capture(*compute_);
     try {
       call(slice, network, nullptr);
@@ -337,9 +341,9 @@ void GpuBackend::launch(std::size_t slot, std::int64_t images, const Network& ne
       }
       throw;
     }
-    place->second = device_->end_capture(*compute_);
+    graph = device_->end_capture(*compute_);
   }
-  place->second->launch(*compute_);
+  graph->launch(*compute_);
 }
 
 void GpuBackend::copy(std::span<const std::byte> from, std::span<std::byte> to) {
@@ -400,7 +404,7 @@ void GpuBackend::finish(Slot& slot) {
     }
   }
   device_seconds_ += device_->seconds_between(*slot.started, *slot.computed);
-  std::memcpy(slot.results.data(), slot.staged_output.bytes().data(), slot.results.size());
+  copy(slot.staged_output.bytes().first(slot.results.size()), slot.results);
   slot.results = {};
 }
 
@@ -411,9 +415,6 @@ void GpuBackend::run(const ops::Batch& batch, const Network& network) {
   const std::lock_guard turn(turn_);
   const ContextGuard held = device_->hold_context();
   const std::vector<std::int64_t> slices = reserve(batch, network);
-  if (graphs_.size() > kMostGraphs) {
-    graphs_.clear();
-  }
   try {
     std::int64_t first = 0;
     for (std::size_t i = 0; i < slices.size(); ++i) {

@@ -115,6 +115,7 @@ Launch launch_of(Device& device, const AttentionProblem& problem, const Attentio
   params.tiles = static_cast<std::int32_t>(whole ? tiles : 1);
   params.items = static_cast<std::int32_t>(both * params.parts);
   params.heads_together = 1;
+  params.last_image = static_cast<std::int32_t>(problem.batch) - 1;
   return sm90_launch(params, kernel, device.info());
 }
 

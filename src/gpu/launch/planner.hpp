@@ -21,7 +21,7 @@ class LeastRecent {
 
   /// What is kept for the key, or else what `make` returns.
   template <typename Make>
-  [[nodiscard]] const Value& get(const Key& key, const Make& make) {
+  [[nodiscard]] Value& get(const Key& key, const Make& make) {
     if (const auto found = places_.find(key); found != places_.end()) {
       entries_.splice(entries_.begin(), entries_, found->second);
       return found->second->second;
@@ -33,6 +33,11 @@ class LeastRecent {
       entries_.pop_back();
     }
     return entries_.front().second;
+  }
+
+  void clear() {
+    places_.clear();
+    entries_.clear();
   }
 
  private:
