@@ -12,6 +12,7 @@
 
 #include <curl/curl.h>
 
+#include "core/released.hpp"
 #include "hub/cache.hpp"
 #include "io/text.hpp"
 
@@ -183,7 +184,7 @@ std::int64_t HttpResponse::content_length() const {
 }
 
 std::string origin_of(const std::string& url) {
-  const std::unique_ptr<CURLU, decltype(&curl_url_cleanup)> parsed(curl_url(), curl_url_cleanup);
+  const Released<CURLU, curl_url_cleanup> parsed(curl_url());
   if (!parsed || curl_url_set(parsed.get(), CURLUPART_URL, url.c_str(), 0) != CURLUE_OK) {
     fail("{}: not a URL", shown(url));
   }
@@ -254,8 +255,7 @@ HttpResponse HttpClient::perform(const std::string& url, Ask ask, std::uint64_t 
   if (!token_.empty() && origin_of(url) == origin_) {
     lines = curl_slist_append(lines, fmt::format("Authorization: Bearer {}", token_).c_str());
   }
-  const std::unique_ptr<curl_slist, decltype(&curl_slist_free_all)> headers(lines,
-                                                                            curl_slist_free_all);
+  const Released<curl_slist, curl_slist_free_all> headers(lines);
   set(curl, CURLOPT_HTTPHEADER, headers.get());
 
   const CURLcode code = curl_easy_perform(curl);

@@ -23,6 +23,12 @@ enum Compression : std::uint32_t { kRaw = 0, kRle8 = 1, kRle4 = 2, kBitfields = 
 /// The meaning of one sample of a row.
 enum class Samples { kBilevel, kGray, kIndex1, kIndex4, kIndex8, kRgb555, kRgb565, kBytes };
 
+using BitsAndSamples = std::pair<std::uint32_t, Samples>;
+/// The samples of so many bits, unless the masks or the palette say otherwise.
+constexpr BitsAndSamples kSamplesOfBits[] = {{1, Samples::kIndex1}, {4, Samples::kIndex4},
+                                             {8, Samples::kIndex8}, {16, Samples::kRgb555},
+                                             {24, Samples::kBytes}, {32, Samples::kBytes}};
+
 struct Masks {
   std::uint32_t red = 0;
   std::uint32_t green = 0;
@@ -74,7 +80,7 @@ class BmpReader {
  private:
   /// The next `size` bytes as a little-endian number.
   std::uint32_t number(std::size_t size) {
-    if (bytes_.size() - at_ < size) {
+    if (bytes_.size() < at_ + size) {
       fail("BMP: truncated in its header: {} bytes", bytes_.size());
     }
     std::uint32_t value = 0;
@@ -90,9 +96,6 @@ class BmpReader {
 
   void read_header() {
     at_ = 10;  // after "BM", the file's size and two reserved numbers
-    if (bytes_.size() < at_) {
-      fail("BMP: truncated in its header: {} bytes", bytes_.size());
-    }
     pixels_offset_ = number(4);
     const std::size_t start = at_;
     const std::uint32_t size = number(4);
@@ -150,26 +153,11 @@ class BmpReader {
   }
 
   void choose_samples() {
-    switch (bits_) {
-      case 1:
-        samples_ = Samples::kIndex1;
-        break;
-      case 4:
-        samples_ = Samples::kIndex4;
-        break;
-      case 8:
-        samples_ = Samples::kIndex8;
-        break;
-      case 16:
-        samples_ = Samples::kRgb555;
-        break;
-      case 24:
-      case 32:
-        samples_ = Samples::kBytes;
-        break;
-      default:
-        fail("BMP: unsupported {} bits per pixel; expected 1, 4, 8, 16, 24 or 32", bits_);
+    const auto* found = std::ranges::find(kSamplesOfBits, bits_, &BitsAndSamples::first);
+    if (found == std::end(kSamplesOfBits)) {
+      fail("BMP: unsupported {} bits per pixel; expected 1, 4, 8, 16, 24 or 32", bits_);
     }
+    samples_ = found->second;
     if (compression_ == kBitfields) {
       choose_masks();
     } else if (compression_ == kRle8 || compression_ == kRle4) {
@@ -239,18 +227,7 @@ class BmpReader {
   }
 
   [[nodiscard]] std::size_t sample_bits() const {
-    switch (samples_) {
-      case Samples::kBilevel:
-      case Samples::kIndex1:
-        return 1;
-      case Samples::kIndex4:
-        return 4;
-      case Samples::kGray:
-      case Samples::kIndex8:
-        return 8;
-      default:
-        return bits_;
-    }
+    return samples_ == Samples::kBilevel ? 1 : samples_ == Samples::kGray ? 8 : bits_;
   }
 
   /// Allocates the pixels, once there is memory for them and for `more` bytes.

@@ -4,8 +4,12 @@
 #include <algorithm>
 #include <array>
 #include <new>
+#include <span>
 #include <string_view>
 #include <utility>
+#include <vector>
+
+#include <fmt/ranges.h>
 
 #include "core/error.hpp"
 #include "image/codecs.hpp"
@@ -15,77 +19,53 @@
 namespace fovea::image {
 namespace {
 
-enum class Format { kJpeg, kPng, kWebp, kGif, kBmp, kTiff };
+Decoded decode_jpeg(Bytes bytes, Decoding& decoding) {
+  JpegReader reader(bytes, decoding);
+  Image image(reader.width(), reader.height());
+  const std::size_t row_bytes = static_cast<std::size_t>(image.width) * kChannels;
+  std::vector<std::uint8_t*> rows(static_cast<std::size_t>(image.height));
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    rows[row] = image.pixels.data() + row * row_bytes;
+  }
+  reader.read(rows.data(), image.height);
+  return {std::move(image), reader.orientation()};
+}
 
-Format recognise(Bytes bytes) {
-  using std::string_view_literals::operator""sv;
+using Decoder = Decoded (*)(Bytes bytes, Decoding& decoding);
+
+struct Signature {
+  std::string_view start;
+  std::string_view from_8;  // the bytes from the ninth on
+  Decoder decoder;
+};
+using std::string_view_literals::operator""sv;
+constexpr Signature kSignatures[] = {
+    {"\xff\xd8\xff"sv, "", decode_jpeg}, {"\x89PNG\r\n\x1a\n"sv, "", decode_png},
+    {"RIFF"sv, "WEBP", decode_webp},     {"GIF87a"sv, "", decode_gif},
+    {"GIF89a"sv, "", decode_gif},        {"BM"sv, "", decode_bmp},
+    {"II*\0"sv, "", decode_tiff},        {"MM\0*"sv, "", decode_tiff},
+    {"II+\0"sv, "", decode_tiff},        {"MM\0+"sv, "", decode_tiff},
+};
+
+Decoder recognise(Bytes bytes) {
   if (bytes.empty()) {
     fail("empty: 0 bytes, not an image");
   }
   const std::string_view start(reinterpret_cast<const char*>(bytes.data()),
                                std::min<std::size_t>(bytes.size(), 16));
-  if (start.starts_with("\xff\xd8\xff"sv)) {
-    return Format::kJpeg;
-  }
-  if (start.starts_with("\x89PNG\r\n\x1a\n"sv)) {
-    return Format::kPng;
-  }
-  if (start.starts_with("RIFF"sv) &&
-      start.substr(std::min<std::size_t>(start.size(), 8)).starts_with("WEBP"sv)) {
-    return Format::kWebp;
-  }
-  if (start.starts_with("GIF87a"sv) || start.starts_with("GIF89a"sv)) {
-    return Format::kGif;
-  }
-  if (start.starts_with("BM"sv)) {
-    return Format::kBmp;
-  }
-  if (start.starts_with("II*\0"sv) || start.starts_with("MM\0*"sv) ||
-      start.starts_with("II+\0"sv) || start.starts_with("MM\0+"sv)) {
-    return Format::kTiff;
+  const std::string_view from_8 = start.substr(std::min<std::size_t>(start.size(), 8));
+  for (const Signature& signature : kSignatures) {
+    if (start.starts_with(signature.start) && from_8.starts_with(signature.from_8)) {
+      return signature.decoder;
+    }
   }
   if (std::all_of(bytes.begin(), bytes.end(), [](std::byte b) { return b == std::byte{0}; })) {
     fail("not an image: {} bytes, all zero", bytes.size());
   }
   fail("not an image of a known format (JPEG, PNG, WebP, GIF, BMP, TIFF): starts with {:02x}",
-       fmt::join(reinterpret_cast<const std::uint8_t*>(start.data()),
-                 reinterpret_cast<const std::uint8_t*>(start.data()) +
-                     std::min<std::size_t>(start.size(), 8),
+       fmt::join(std::span(reinterpret_cast<const std::uint8_t*>(bytes.data()),
+                           std::min<std::size_t>(bytes.size(), 8)),
                  " "));
-}
-
-Decoded decode_jpeg(Bytes bytes, Decoding& decoding) {
-  JpegReader reader(bytes, decoding);
-  Image image(reader.width(), reader.height());
-  std::array<std::uint8_t*, kBandRows> rows{};
-  for (int row = 0; row < image.height; row += kBandRows) {
-    const int count = std::min(kBandRows, image.height - row);
-    for (int index = 0; index < count; ++index) {
-      rows[static_cast<std::size_t>(index)] =
-          image.pixels.data() +
-          static_cast<std::size_t>(row + index) * static_cast<std::size_t>(image.width) * kChannels;
-    }
-    reader.read(rows.data(), count);
-  }
-  return {std::move(image), reader.orientation()};
-}
-
-Decoded decode_whole(Bytes bytes, Decoding& decoding) {
-  switch (recognise(bytes)) {
-    case Format::kJpeg:
-      break;
-    case Format::kPng:
-      return decode_png(bytes, decoding);
-    case Format::kWebp:
-      return decode_webp(bytes, decoding);
-    case Format::kGif:
-      return decode_gif(bytes, decoding);
-    case Format::kBmp:
-      return decode_bmp(bytes, decoding);
-    case Format::kTiff:
-      return decode_tiff(bytes, decoding);
-  }
-  return decode_jpeg(bytes, decoding);
 }
 
 Size upright_size(int width, int height, Orientation orientation) {
@@ -128,7 +108,7 @@ auto with_memory(Bytes bytes, Work work) {
 Image decode(std::span<const std::byte> bytes, const DecodeOptions& options) {
   return with_memory(bytes, [&] {
     Decoding decoding(options);
-    Decoded decoded = decode_whole(bytes, decoding);
+    Decoded decoded = recognise(bytes)(bytes, decoding);
     return oriented(std::move(decoded.image), decoding.wanted(decoded.orientation), options.stop);
   });
 }
@@ -141,10 +121,11 @@ Size decode_resized(std::span<const std::byte> bytes, int height, int width, Res
   return with_memory(bytes, [&] {
     const Decoding::Target target{height, width, filter};
     Decoding decoding(options, target);
-    if (recognise(bytes) == Format::kJpeg) {
+    const Decoder decoder = recognise(bytes);
+    if (decoder == decode_jpeg) {
       return stream_jpeg(bytes, decoding, target, out);
     }
-    const Decoded decoded = decode_whole(bytes, decoding);
+    const Decoded decoded = decoder(bytes, decoding);
     const Orientation orientation = decoding.wanted(decoded.orientation);
     resize(decoded.image, orientation, height, width, filter, out, options.stop);
     return upright_size(decoded.image.width, decoded.image.height, orientation);

@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <memory>
 #include <new>
 #include <span>
 #include <string>
@@ -15,6 +14,7 @@
 #include <gif_lib.h>
 
 #include "core/error.hpp"
+#include "core/released.hpp"
 #include "image/codecs.hpp"
 
 namespace fovea::image {
@@ -36,9 +36,9 @@ int read_source(GifFileType* gif, GifByteType* to, int count) {
   return static_cast<int>(size);
 }
 
-struct CloseGif {
-  void operator()(GifFileType* gif) const { DGifCloseFile(gif, nullptr); }
-};
+void close_gif(GifFileType* gif) {
+  DGifCloseFile(gif, nullptr);
+}
 
 std::string reason(int code) {
   if (code == D_GIF_ERR_NOT_ENOUGH_MEM) {
@@ -114,7 +114,7 @@ std::uint8_t seek_first_frame(GifFileType* gif, StopFlag stop) {
 Decoded decode_gif(Bytes bytes, Decoding& decoding) {
   Source source{bytes};
   int error = 0;
-  const std::unique_ptr<GifFileType, CloseGif> gif(DGifOpen(&source, read_source, &error));
+  const Released<GifFileType, close_gif> gif(DGifOpen(&source, read_source, &error));
   if (!gif) {
     fail("GIF: {} header ({} bytes)", reason(error), bytes.size());
   }

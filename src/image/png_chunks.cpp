@@ -3,6 +3,7 @@
 #include "image/png_chunks.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <cstdint>
 #include <new>
 #include <optional>
@@ -14,6 +15,7 @@
 #include <zlib.h>
 
 #include "core/error.hpp"
+#include "core/utf8.hpp"
 #include "image/exif.hpp"
 
 namespace fovea::image {
@@ -28,6 +30,10 @@ constexpr std::size_t kMostInflated = 4 * kMostText;
 constexpr char kXmpKey[] = "XML:com.adobe.xmp";
 constexpr char kRawExifKey[] = "Raw profile type exif";
 
+/// Chunks of which only the length is checked.
+constexpr std::pair<std::string_view, std::size_t> kLeastBytes[] = {
+    {"gAMA", 4}, {"cHRM", 32}, {"sRGB", 1}, {"pHYs", 9}};
+
 const unsigned char* zlib_bytes(std::string_view text) {
   return reinterpret_cast<const unsigned char*>(text.data());
 }
@@ -40,38 +46,6 @@ std::string_view split(std::string_view& text, bool& found) {
   const std::string_view first = text.substr(0, end);
   text = found ? text.substr(end + 1) : std::string_view{};
   return first;
-}
-
-/// The number of characters, or nothing when `text` is not UTF-8 as Python decodes it.
-std::optional<std::size_t> utf8_length(std::string_view text) {
-  std::size_t length = 0;
-  for (std::size_t at = 0; at < text.size(); ++length) {
-    const auto byte = [&text](std::size_t index) {
-      return static_cast<unsigned char>(text[index]);
-    };
-    const unsigned lead = byte(at);
-    const std::size_t size = lead < 0x80   ? 1
-                             : lead < 0xc2 ? 0
-                             : lead < 0xe0 ? 2
-                             : lead < 0xf0 ? 3
-                             : lead < 0xf5 ? 4
-                                           : 0;
-    if (size == 0 || text.size() - at < size) {
-      return std::nullopt;
-    }
-    for (std::size_t index = 1; index < size; ++index) {
-      const unsigned next = byte(at + index);
-      const bool overlong =
-          index == 1 && ((lead == 0xe0 && next < 0xa0) || (lead == 0xf0 && next < 0x90));
-      const bool surrogate = index == 1 && lead == 0xed && next >= 0xa0;
-      const bool too_large = index == 1 && lead == 0xf4 && next >= 0x90;
-      if ((next & 0xc0) != 0x80 || overlong || surrogate || too_large) {
-        return std::nullopt;
-      }
-    }
-    at += size;
-  }
-  return length;
 }
 
 class PngChunks {
@@ -235,14 +209,9 @@ class PngChunks {
       }
     } else if (name == "tRNS") {
       require_bytes(chunk, transparent_bytes_);
-    } else if (name == "gAMA") {
-      require_bytes(chunk, 4);
-    } else if (name == "cHRM") {
-      require_bytes(chunk, 32);
-    } else if (name == "sRGB") {
-      require_bytes(chunk, 1);
-    } else if (name == "pHYs") {
-      require_bytes(chunk, 9);
+    }
+    for (const auto& [other, bytes] : kLeastBytes) {
+      require_bytes(chunk, name == other ? bytes : 0);
     }
   }
 
@@ -328,8 +297,8 @@ class PngChunks {
     if (key == kXmpKey) {
       xmp_ = content;
     }
-    const std::optional<std::size_t> length = utf8_length(content);
-    if (length && utf8_length(language) && utf8_length(translated)) {
+    const std::optional<std::size_t> length = utf8_characters(content);
+    if (length && utf8_characters(language) && utf8_characters(translated)) {
       keep(key, content, *length);
     }
   }
@@ -426,15 +395,9 @@ class PngChunks {
     std::string bytes;
     int digits = 0;
     int value = 0;
-    for (const char c : text) {
+    for (; !text.empty(); text.remove_prefix(1)) {
       int digit = 0;
-      if (c >= '0' && c <= '9') {
-        digit = c - '0';
-      } else if (c >= 'a' && c <= 'f') {
-        digit = c - 'a' + 10;
-      } else if (c >= 'A' && c <= 'F') {
-        digit = c - 'A' + 10;
-      } else {
+      if (std::from_chars(text.data(), text.data() + 1, digit, 16).ec != std::errc{}) {
         continue;  // line breaks
       }
       value = value * 16 + digit;

@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
-#include <memory>
 #include <new>
 #include <span>
 #include <string>
@@ -19,6 +18,7 @@
 #include <tiffio.h>
 
 #include "core/error.hpp"
+#include "core/released.hpp"
 #include "image/codecs.hpp"
 #include "image/exif.hpp"
 #include "image/tiff_directory.hpp"
@@ -26,15 +26,6 @@
 
 namespace fovea::image {
 namespace {
-
-struct CloseTiff {
-  void operator()(TIFF* tiff) const { TIFFClose(tiff); }
-};
-struct FreeInflater {
-  void operator()(libdeflate_decompressor* inflater) const {
-    libdeflate_free_decompressor(inflater);
-  }
-};
 
 /// Undoes the horizontal predictor: each sample of a row is stored less the one before it.
 template <std::size_t kSamples>
@@ -62,13 +53,6 @@ void add_differences(std::span<std::uint8_t> row, std::size_t samples) {
       }
   }
 }
-
-struct FreeOptions {
-  void operator()(TIFFOpenOptions* options) const { TIFFOpenOptionsFree(options); }
-};
-struct EndRgba {
-  void operator()(TIFFRGBAImage* image) const { TIFFRGBAImageEnd(image); }
-};
 
 /// Larger blocks are decoded row by row instead of at once, so that their memory is bounded and the
 /// decoding can be stopped.
@@ -126,7 +110,7 @@ class TiffReader {
   };
 
   void open() {
-    const std::unique_ptr<TIFFOpenOptions, FreeOptions> options(TIFFOpenOptionsAlloc());
+    const Released<TIFFOpenOptions, TIFFOpenOptionsFree> options(TIFFOpenOptionsAlloc());
     // Eight bytes per pixel is the most that any supported layout takes at once.
     TIFFOpenOptionsSetMaxSingleMemAlloc(options.get(), static_cast<tmsize_t>(std::max<std::int64_t>(
                                                            decoding_.max_pixels() * 8, 1 << 24)));
@@ -419,7 +403,7 @@ class TiffReader {
         TIFFRGBAImageBegin(&reader, tiff_.get(), 1, text.data()) == 0) {
       fail("TIFF: {}", text.data());
     }
-    const std::unique_ptr<TIFFRGBAImage, EndRgba> end(&reader);
+    const Released<TIFFRGBAImage, TIFFRGBAImageEnd> end(&reader);
     // The orientation is applied later; libtiff must not.
     reader.orientation = ORIENTATION_TOPLEFT;
     reader.req_orientation = ORIENTATION_TOPLEFT;
@@ -523,12 +507,13 @@ class TiffReader {
   std::array<char, 256> message_{};  // libtiff's last error
   bool over_limit_ = false;          // libtiff was asked for more memory than it may take
   bool out_of_memory_ = false;       // the machine has no more for it
-  std::unique_ptr<TIFF, CloseTiff> tiff_;
+  Released<TIFF, TIFFClose> tiff_;
   TiffLayout layout_;
   TiffSamples samples_;
   Block block_;
   std::uint16_t predictor_ = PREDICTOR_NONE;
-  std::unique_ptr<libdeflate_decompressor, FreeInflater> inflater_;  // where it may be used
+  // Where it may be used:
+  Released<libdeflate_decompressor, libdeflate_free_decompressor> inflater_;
   std::uint64_t most_encoded_ = 0;  // bytes of a strip or tile in the file
   std::vector<std::uint8_t> fourth_;
 };

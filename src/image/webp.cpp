@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <new>
 #include <span>
 #include <string_view>
@@ -13,16 +12,13 @@
 #include <webp/demux.h>
 
 #include "core/error.hpp"
+#include "core/released.hpp"
 #include "image/codecs.hpp"
 #include "image/exif.hpp"
 #include "image/webp_tables.hpp"
 
 namespace fovea::image {
 namespace {
-
-struct DeleteDemuxer {
-  void operator()(WebPDemuxer* demuxer) const { WebPDemuxDelete(demuxer); }
-};
 
 class Chunk {
  public:
@@ -133,10 +129,6 @@ std::uint64_t codec_memory(Bytes frame, const WebPBitstreamFeatures& features, S
   return bytes;
 }
 
-struct DeleteDecoder {
-  void operator()(WebPIDecoder* decoder) const { WebPIDelete(decoder); }
-};
-
 /// Decodes a frame. The bytes of a large one are given to libwebp in pieces, for polls between.
 VP8StatusCode decode_frame(Bytes data, WebPDecoderConfig& config, const Decoding& decoding) {
   constexpr std::int64_t kAtOnce = std::int64_t{1} << 22;  // pixels, some 50 ms
@@ -146,7 +138,7 @@ VP8StatusCode decode_frame(Bytes data, WebPDecoderConfig& config, const Decoding
   if (std::int64_t{config.input.width} * config.input.height <= kAtOnce) {
     return WebPDecode(bytes, data.size(), &config);
   }
-  const std::unique_ptr<WebPIDecoder, DeleteDecoder> decoder(WebPIDecode(nullptr, 0, &config));
+  const Released<WebPIDecoder, WebPIDelete> decoder(WebPIDecode(nullptr, 0, &config));
   if (!decoder) {
     return VP8_STATUS_OUT_OF_MEMORY;
   }
@@ -169,7 +161,7 @@ Decoded decode_webp(Bytes bytes, Decoding& decoding) {
   check_chunks(bytes, decoding.stop());
   const WebPData data{reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()};
   WebPDemuxState state = WEBP_DEMUX_PARSE_ERROR;
-  const std::unique_ptr<WebPDemuxer, DeleteDemuxer> demuxer(WebPDemuxPartial(&data, &state));
+  const Released<WebPDemuxer, WebPDemuxDelete> demuxer(WebPDemuxPartial(&data, &state));
   if (!demuxer || state == WEBP_DEMUX_PARSE_ERROR || state == WEBP_DEMUX_PARSING_HEADER) {
     fail("WebP: broken or truncated header ({} bytes)", bytes.size());
   }

@@ -1,4 +1,4 @@
-// UTF-8 validation, reversible escapes, text for terminals, JSON string literals.
+// Reversible escapes, text for terminals, JSON string literals.
 #include "io/text.hpp"
 
 #include <algorithm>
@@ -7,44 +7,10 @@
 #include <fmt/format.h>
 
 #include "core/error.hpp"
+#include "core/utf8.hpp"
 
 namespace fovea::io {
 namespace {
-
-// Length of the well-formed UTF-8 sequence at the front of `bytes`, or 0 if there is none.
-// Ranges of the second byte: Unicode 15, table 3-7.
-std::size_t utf8_length(std::string_view bytes) {
-  const auto at = [&](std::size_t index) { return static_cast<unsigned char>(bytes[index]); };
-  const unsigned char lead = at(0);
-  if (lead < 0x80) {
-    return 1;
-  }
-  std::size_t length = 0;
-  unsigned char low = 0x80;
-  unsigned char high = 0xbf;
-  if (lead >= 0xc2 && lead <= 0xdf) {
-    length = 2;
-  } else if (lead >= 0xe0 && lead <= 0xef) {
-    length = 3;
-    low = lead == 0xe0 ? 0xa0 : low;
-    high = lead == 0xed ? 0x9f : high;
-  } else if (lead >= 0xf0 && lead <= 0xf4) {
-    length = 4;
-    low = lead == 0xf0 ? 0x90 : low;
-    high = lead == 0xf4 ? 0x8f : high;
-  } else {
-    return 0;
-  }
-  if (bytes.size() < length || at(1) < low || at(1) > high) {
-    return 0;
-  }
-  for (std::size_t index = 2; index < length; ++index) {
-    if (at(index) < 0x80 || at(index) > 0xbf) {
-      return 0;
-    }
-  }
-  return length;
-}
 
 // The character of a well-formed sequence.
 char32_t decode(std::string_view sequence) {
@@ -83,14 +49,7 @@ int hex_digit(char c) {
 }  // namespace
 
 bool is_utf8(std::string_view bytes) {
-  while (!bytes.empty()) {
-    const std::size_t length = utf8_length(bytes);
-    if (length == 0) {
-      return false;
-    }
-    bytes.remove_prefix(length);
-  }
-  return true;
+  return utf8_characters(bytes).has_value();
 }
 
 std::string escape(std::string_view bytes) {

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "core/error.hpp"
+#include "core/released.hpp"
 #include "io/descriptor.hpp"
 #include "io/text.hpp"
 #include "pipeline/read_file.hpp"
@@ -113,10 +114,6 @@ class TarSource final : public Source {
       item = failed_item(std::move(item.name), error.what());
     }
   }
-
-  struct Close {
-    void operator()(archive* reader) const { archive_read_free(reader); }
-  };
 
   [[noreturn]] void fail_archive(std::string_view action) const {
     const char* text = archive_error_string(archive_.get());
@@ -299,7 +296,7 @@ class TarSource final : public Source {
 
   std::string image_key_;
   std::unique_ptr<Feed> feed_;  // outlives archive_
-  std::unique_ptr<archive, Close> archive_;
+  Released<archive, archive_read_free> archive_;
   bool is_compressed_ = false;
   bool in_member_ = false;
   std::string last_;  // the path of the last member that was read

@@ -4,13 +4,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <memory>
 #include <utility>
 
 #include <turbojpeg.h>
 
 #include "core/buffer.hpp"
 #include "core/error.hpp"
+#include "core/released.hpp"
 #include "image/decode.hpp"
 #include "image/resize.hpp"
 
@@ -21,12 +21,12 @@ constexpr int kQuality = 80;
 
 // Encodes pixels as a JPEG, in a data: URI.
 std::string encode(const std::uint8_t* pixels, int width, int height) {
-  const std::unique_ptr<void, decltype(&tjDestroy)> compressor(tjInitCompress(), tjDestroy);
+  const Released<void, tjDestroy> compressor(tjInitCompress());
   unsigned char* bytes = nullptr;
   unsigned long size = 0;
   const int result = tjCompress2(compressor.get(), pixels, width, 0, height, TJPF_RGB, &bytes,
                                  &size, TJSAMP_420, kQuality, TJFLAG_PROGRESSIVE);
-  const std::unique_ptr<unsigned char, decltype(&tjFree)> owner(bytes, tjFree);
+  const Released<unsigned char, tjFree> owner(bytes);
   if (result != 0) {
     fail("cannot encode the thumbnail: {}", tjGetErrorStr2(compressor.get()));
   }
