@@ -9,7 +9,7 @@
 #include "hub/resolve.hpp"
 #include "image/decode.hpp"
 #include "image/resize.hpp"
-#include "io/text.hpp"
+#include "io/system_error.hpp"
 #include "model/checkpoint.hpp"
 #include "pipeline/read_file.hpp"
 #include "pipeline/run.hpp"
@@ -56,15 +56,11 @@ std::vector<float> Encoder::embed(std::span<const std::byte> image, bool normali
 }
 
 std::vector<float> Encoder::embed_file(const std::filesystem::path& path, bool normalize) {
-  try {
+  return io::with_path(path, [&] {
     std::vector<std::byte> bytes;
     const MemoryPool::Lease lease = pipeline::read_file(path.native(), bytes);
     return embed(bytes, normalize);
-  } catch (const ResourceError& error) {
-    fail_for_resources("{}: {}", io::escape(path.native()), error.what());
-  } catch (const Error& error) {
-    fail("{}: {}", io::escape(path.native()), error.what());
-  }
+  });
 }
 
 std::vector<float> Encoder::embed_pixels(std::span<const std::uint8_t> pixels, bool normalize) {

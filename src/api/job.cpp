@@ -221,9 +221,8 @@ class EmbedJob {
     pipeline::InputStream inputs = stream(std::move(source), std::move(only));
     try {
       inputs.skip(state.inputs, state.names, options_.control.stop);
-    } catch (const Interrupted&) {
-      throw;
     } catch (const Error& error) {
+      rethrow_unless_finding(error);
       fail("{}: {}; choose another output or pass --overwrite", io::escape(options_.output),
            error.what());
     }
@@ -268,9 +267,8 @@ class EmbedJob {
       if (more > 0) {
         fail("the inputs have changed since this output was finished: there are {} more", more);
       }
-    } catch (const Interrupted&) {
-      throw;
     } catch (const Error& error) {
+      rethrow_unless_finding(error);
       fail("{}: {}; choose another output or pass --overwrite", io::escape(options_.output),
            error.what());
     }

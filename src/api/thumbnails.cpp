@@ -24,9 +24,8 @@ void read_file(const fs::path& path, Thumbnail& thumbnail) {
     std::vector<std::byte> bytes;
     const MemoryPool::Lease lease = pipeline::read_file(path.native(), bytes);
     thumbnail = search::make_thumbnail(bytes);
-  } catch (const ResourceError&) {
-    throw;  // the photo is not to blame
   } catch (const Error& error) {
+    rethrow_unless_finding(error);
     thumbnail.error = error.what();
   }
 }

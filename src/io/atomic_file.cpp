@@ -18,9 +18,8 @@ namespace {
 std::shared_ptr<const Folder> folder_of(const std::filesystem::path& path) {
   try {
     return std::make_shared<const Folder>(path.parent_path());
-  } catch (const ResourceError&) {
-    throw;
   } catch (const Error& error) {
+    rethrow_unless_finding(error);
     fail("{}: cannot create: {}", escape(path.native()), error.what());
   }
 }

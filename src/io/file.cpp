@@ -15,20 +15,6 @@
 #include "io/text.hpp"
 
 namespace fovea::io {
-namespace {
-
-OpenedFile open_named(const std::filesystem::path& path) {
-  try {
-    return open_regular_file(path);
-  } catch (const ResourceError& error) {
-    fail_for_resources("{}: {}", escape(path.native()), error.what());
-  } catch (const Error& error) {
-    fail("{}: {}", escape(path.native()), error.what());
-  }
-}
-
-}  // namespace
-
 File::File(OpenedFile opened, std::filesystem::path path)
     : path_(std::move(path)),
       file_(std::move(opened.file)),
@@ -36,7 +22,8 @@ File::File(OpenedFile opened, std::filesystem::path path)
                .seconds = opened.info.st_mtim.tv_sec,
                .nanoseconds = opened.info.st_mtim.tv_nsec} {}
 
-File::File(const std::filesystem::path& path) : File(open_named(path), path) {}
+File::File(const std::filesystem::path& path)
+    : File(with_path(path, [&] { return open_regular_file(path); }), path) {}
 
 File::File(const std::filesystem::path& path, const Version& expected) : File(path) {
   if (version_ != expected) {

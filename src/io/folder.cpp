@@ -72,13 +72,7 @@ Descriptor Folder::open_to_write(const std::string& name, bool make_new) const {
 }
 
 OpenedFile Folder::open_to_read(const std::string& name) const {
-  try {
-    return open_regular_file(name, folder_.get());
-  } catch (const ResourceError& error) {
-    fail_for_resources("{}: {}", escape((*this / name).native()), error.what());
-  } catch (const Error& error) {
-    fail("{}: {}", escape((*this / name).native()), error.what());
-  }
+  return with_path(*this / name, [&] { return open_regular_file(name, folder_.get()); });
 }
 
 bool Folder::has(const std::string& name) const {

@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include "core/error.hpp"
+#include "io/system_error.hpp"
 #include "io/text.hpp"
 
 namespace fovea::io {
@@ -224,11 +225,7 @@ NpyInfo parse_npy(std::span<const std::byte> head, std::uint64_t file_bytes) {
 NpyFile::NpyFile(const std::filesystem::path& path) : file_(path) {
   std::vector<std::byte> head(std::min<std::uint64_t>(kMaxNpyHeadBytes, file_.size()));
   file_.read_at(0, head);
-  try {
-    info_ = parse_npy(head, file_.size());
-  } catch (const Error& error) {
-    fail("{}: {}", escape(path.native()), error.what());
-  }
+  info_ = with_path(path, [&] { return parse_npy(head, file_.size()); });
 }
 
 }  // namespace fovea::io

@@ -5,9 +5,6 @@
 #include <cstring>
 #include <string>
 
-#include "core/error.hpp"
-#include "io/text.hpp"
-
 namespace fovea::io {
 
 namespace {

@@ -4,6 +4,9 @@
 #include <filesystem>
 #include <string_view>
 
+#include "core/error.hpp"
+#include "io/text.hpp"
+
 namespace fovea::io {
 
 /// Throws fovea::Error "<path>: cannot <action>: <reason>", the reason being errno's; a
@@ -12,5 +15,19 @@ namespace fovea::io {
 
 /// The same without a path, for callers whose caller names it.
 [[noreturn]] void fail_with_errno(std::string_view action);
+
+/// Runs `work`, whose errors lack a path, and puts the path before them.
+template <typename Work>
+auto with_path(const std::filesystem::path& path, const Work& work) {
+  try {
+    return work();
+  } catch (const Interrupted&) {
+    throw;
+  } catch (const ResourceError& error) {
+    fail_for_resources("{}: {}", escape(path.native()), error.what());
+  } catch (const Error& error) {
+    fail("{}: {}", escape(path.native()), error.what());
+  }
+}
 
 }  // namespace fovea::io

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -35,6 +37,10 @@ bool is_deceptive(char32_t character) {
          within(0x2060, 0x2069) ||                         // of no width; isolates
          character == 0x200b || character == 0xfeff;       // of no width
 }
+
+using CharAndText = std::pair<char, std::string_view>;
+constexpr CharAndText kJsonEscapes[] = {
+    {'"', "\\\""}, {'\\', "\\\\"}, {'\n', "\\n"}, {'\r', "\\r"}, {'\t', "\\t"}};
 
 int hex_digit(char c) {
   if (c >= '0' && c <= '9') {
@@ -145,28 +151,13 @@ std::string printable_json(std::string_view json) {
 std::string json_quote(std::string_view text) {
   std::string quoted = "\"";
   for (const char c : text) {
-    switch (c) {
-      case '"':
-        quoted += "\\\"";
-        break;
-      case '\\':
-        quoted += "\\\\";
-        break;
-      case '\n':
-        quoted += "\\n";
-        break;
-      case '\r':
-        quoted += "\\r";
-        break;
-      case '\t':
-        quoted += "\\t";
-        break;
-      default:
-        if (static_cast<unsigned char>(c) < 0x20) {
-          quoted += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
-        } else {
-          quoted += c;
-        }
+    if (const auto* escape = std::ranges::find(kJsonEscapes, c, &CharAndText::first);
+        escape != std::end(kJsonEscapes)) {
+      quoted += escape->second;
+    } else if (static_cast<unsigned char>(c) < 0x20) {
+      quoted += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
+    } else {
+      quoted += c;
     }
   }
   return quoted + "\"";

@@ -41,11 +41,8 @@ SafetensorsFile open(const fs::path& folder, Precision precision, StopFlag stop)
   }
   try {
     return SafetensorsFile(path, stop);
-  } catch (const Interrupted&) {
-    throw;
-  } catch (const ResourceError&) {
-    throw;
   } catch (const Error& unreadable) {
+    rethrow_unless_finding(unreadable);
     fail("{}; calibrate the model again: {}", unreadable.what(), command(folder, precision));
   }
 }

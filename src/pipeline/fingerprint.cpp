@@ -11,10 +11,10 @@
 #include <fmt/format.h>
 
 #include "core/error.hpp"
+#include "io/digest.hpp"
 #include "io/file.hpp"
 #include "io/text.hpp"
 #include "model/calibration.hpp"
-#include "pipeline/sha256.hpp"
 
 namespace fovea::pipeline {
 namespace {
@@ -57,7 +57,7 @@ void NameHash::add(std::string_view name) {
 
 std::string model_fingerprint(const std::filesystem::path& folder,
                               const std::filesystem::path& calibration, StopFlag stop) {
-  Sha256 hash;
+  io::Digest hash;
   hash.add(io::read_small_file(folder / "config.json"));
   std::vector<std::filesystem::path> files = weight_files(folder);
   if (!calibration.empty()) {
@@ -86,7 +86,7 @@ std::string model_fingerprint(const std::filesystem::path& folder,
 
 std::string preprocessing_fingerprint(const Preprocessing& preprocessing) {
   const Preprocessing& p = preprocessing;
-  Sha256 hash;
+  io::Digest hash;
   hash.add(fmt::format("exif rgb resize {}x{} resample {} rescale {} mean {} {} {} std {} {} {}",
                        p.height, p.width, static_cast<int>(p.resample), p.rescale, p.mean[0],
                        p.mean[1], p.mean[2], p.std[0], p.std[1], p.std[2]));

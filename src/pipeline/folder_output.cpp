@@ -82,11 +82,8 @@ FolderOutput::FolderOutput(const fs::path& folder, const JobIdentity& identity, 
     } else {
       proof_ = prove(*folder_, *there, &lock_, stop);
     }
-  } catch (const Interrupted&) {
-    throw;
-  } catch (const ResourceError&) {
-    throw;
   } catch (const Error& error) {
+    rethrow_unless_finding(error);
     fail(
         "{}; cannot resume this output: `fovea check {} --repair` keeps what can be proven, "
         "--overwrite starts again",
@@ -106,9 +103,8 @@ std::optional<Manifest> FolderOutput::read_there() const {
   if (folder_->has(kManifestFile)) {
     try {
       return parse_manifest(StoredFile(*folder_, kManifestFile).text(kMaxBytes));
-    } catch (const ResourceError&) {
-      throw;
     } catch (const Error& error) {
+      rethrow_unless_finding(error);
       fail("{}: {}; try `fovea check {} --repair`, choose another output or pass --overwrite",
            shown(kManifestFile), error.what(), io::escape(folder_->path().native()));
     }
@@ -182,8 +178,8 @@ void FolderOutput::begin_retry() {
   state.names = NameHash().value();
   state.failed = 0;
   state.errors_bytes = 0;
-  state.errors_sum = Sha256().head();
-  proof_.errors = Sha256();
+  state.errors_sum = io::Digest().head();
+  proof_.errors = io::Digest();
   write_manifest();
   folder_->rename(kErrorsFile, kRetryingFile);
 }
@@ -228,11 +224,11 @@ void FolderOutput::open_files() {
   const bool resumed = state.open_rows > 0;
   data_ = std::make_unique<SummedFile>(folder_, layout_.data_file(state.shards),
                                        resumed ? state.open_bytes : 0,
-                                       resumed ? std::move(proof_.data) : Sha256());
+                                       resumed ? std::move(proof_.data) : io::Digest());
   if (layout_.has_index()) {
     index_ = std::make_unique<SummedFile>(folder_, layout_.index_file(state.shards),
                                           resumed ? state.index_bytes : 0,
-                                          resumed ? std::move(proof_.index) : Sha256());
+                                          resumed ? std::move(proof_.index) : io::Digest());
     if (!resumed) {
       data_->write_header(layout_.header(0));
     }

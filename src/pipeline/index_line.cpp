@@ -9,6 +9,7 @@
 
 #include "core/error.hpp"
 #include "io/text.hpp"
+#include "pipeline/json_fields.hpp"
 
 namespace fovea::pipeline {
 namespace {
@@ -28,22 +29,6 @@ json parse_object(std::string_view text) {
   return object;
 }
 
-std::uint64_t read_number(const json& object, const char* key, std::uint64_t limit) {
-  const auto found = object.find(key);
-  if (found == object.end() || !found->is_number_unsigned() ||
-      found->get<std::uint64_t>() > limit) {
-    fail("\"{}\" is missing or not a valid number", key);
-  }
-  return found->get<std::uint64_t>();
-}
-
-const std::string& read_string(const json& value, const char* key) {
-  if (!value.is_string()) {
-    fail("\"{}\" is not a string", key);
-  }
-  return value.get_ref<const std::string&>();
-}
-
 }  // namespace
 
 std::string format_index_line(const IndexLine& line) {
@@ -54,16 +39,10 @@ std::string format_index_line(const IndexLine& line) {
 IndexLine parse_index_line(std::string_view text) {
   constexpr auto kMaxSide = static_cast<std::uint64_t>(std::numeric_limits<int>::max());
   const json object = parse_object(text);
-  const auto source = object.find("source");
-  if (source == object.end()) {
-    fail("\"source\" is missing");
-  }
-  IndexLine line;
-  line.row = read_number(object, "row", std::numeric_limits<std::uint64_t>::max());
-  line.source = io::unescape(read_string(*source, "source"));
-  line.width = static_cast<int>(read_number(object, "width", kMaxSide));
-  line.height = static_cast<int>(read_number(object, "height", kMaxSide));
-  return line;
+  return {.row = read_count(object, "row"),
+          .source = io::unescape(read_text(object, "source")),
+          .width = static_cast<int>(read_count(object, "width", kMaxSide)),
+          .height = static_cast<int>(read_count(object, "height", kMaxSide))};
 }
 
 std::string format_error_line(std::string_view source, std::string_view error) {
@@ -73,12 +52,7 @@ std::string format_error_line(std::string_view source, std::string_view error) {
 }
 
 std::string parse_error_source(std::string_view text) {
-  const json object = parse_object(text);
-  const auto source = object.find("source");
-  if (source == object.end()) {
-    fail("\"source\" is missing");
-  }
-  return io::unescape(read_string(*source, "source"));
+  return io::unescape(read_text(parse_object(text), "source"));
 }
 
 std::string parse_input_line(std::string_view text) {
@@ -86,10 +60,9 @@ std::string parse_input_line(std::string_view text) {
   std::string name;
   int found = 0;
   for (const char* key : {"path", "image", "source"}) {
-    const auto value = object.find(key);
-    if (value != object.end()) {
+    if (object.contains(key)) {
       ++found;
-      name = read_string(*value, key);
+      name = read_text(object, key);
       if (std::string_view(key) == "source") {
         name = io::unescape(name);
       }

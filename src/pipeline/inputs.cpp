@@ -114,9 +114,8 @@ class Opener {
         }
         return std::make_unique<JsonlSource>(name);
       }
-    } catch (const ResourceError&) {
-      throw;
     } catch (const Error& error) {
+      rethrow_unless_finding(error);
       item = failed_item(name, error.what());
       return nullptr;
     }

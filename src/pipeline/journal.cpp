@@ -6,9 +6,9 @@
 #include <fmt/format.h>
 
 #include "core/error.hpp"
+#include "io/digest.hpp"
 #include "io/json.hpp"
 #include "pipeline/json_fields.hpp"
-#include "pipeline/sha256.hpp"
 
 namespace fovea::pipeline {
 namespace {
@@ -69,7 +69,7 @@ std::string format_journal_line(const JournalLine& line) {
         }
       },
       line);
-  json["check"] = format_hash(Sha256::head_of(json.dump()));
+  json["check"] = format_hash(io::Digest::head_of(json.dump()));
   return json.dump() + "\n";
 }
 

@@ -10,10 +10,10 @@
 #include <fmt/format.h>
 
 #include "core/error.hpp"
+#include "io/digest.hpp"
 #include "io/json.hpp"
 #include "io/text.hpp"
 #include "pipeline/json_fields.hpp"
-#include "pipeline/sha256.hpp"
 
 namespace fovea::pipeline {
 namespace {
@@ -179,7 +179,7 @@ std::string format_manifest(const Manifest& manifest) {
   constexpr int kIndent = 2;
   ManifestJson json = manifest_json(manifest);
   if (manifest.version >= 2) {
-    json["check"] = format_hash(Sha256::head_of(json.dump(kIndent)));
+    json["check"] = format_hash(io::Digest::head_of(json.dump(kIndent)));
   }
   return json.dump(kIndent) + "\n";
 }

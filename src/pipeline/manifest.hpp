@@ -39,8 +39,8 @@ struct JobState {
   std::uint64_t rows = 0;     // in all shards
   std::uint64_t failed = 0;   // lines in errors.jsonl
   std::uint64_t shards = 0;   // complete files of embeddings
-  // The files that are being written. Sums are Sha256::head() of these bytes, without the header of
-  // an array; 0 when there is no such file.
+  // The files that are being written. Sums are io::Digest::head() of these bytes, without the
+  // header of an array; 0 when there is no such file.
   std::uint64_t open_rows = 0;
   std::uint64_t open_bytes = 0;
   std::uint64_t index_bytes = 0;

@@ -9,6 +9,7 @@
 #include "core/error.hpp"
 #include "io/descriptor.hpp"
 #include "io/npy.hpp"
+#include "io/system_error.hpp"
 #include "io/text.hpp"
 #include "pipeline/index_line.hpp"
 #include "pipeline/line_reader.hpp"
@@ -35,14 +36,10 @@ class NpySource final : public Source {
     const std::string index = stem + ".index.jsonl";
     if (::access(index.c_str(), F_OK) == 0) {
       index_name_ = index;
-      try {
+      index_ = io::with_path(index, [&] {
         (void)io::open_regular_file(index);
-        index_ = std::make_unique<LineReader>(index, '\n');
-      } catch (const ResourceError&) {
-        throw;
-      } catch (const Error& error) {
-        fail("{}: {}", io::escape(index), error.what());
-      }
+        return std::make_unique<LineReader>(index, '\n');
+      });
     }
   }
 
@@ -66,13 +63,7 @@ class NpySource final : public Source {
   }
 
   bool next_line(std::string& text, StopFlag stop) {
-    try {
-      return index_->next(text, stop);
-    } catch (const Interrupted&) {
-      throw;
-    } catch (const Error& error) {
-      fail("{}: {}", io::escape(index_name_), error.what());
-    }
+    return io::with_path(index_name_, [&] { return index_->next(text, stop); });
   }
 
   void check_index_ends(StopFlag stop) {

@@ -15,6 +15,7 @@
 #include "core/stop.hpp"
 #include "core/tensor_view.hpp"
 #include "io/atomic_file.hpp"
+#include "io/digest.hpp"
 #include "io/partial_file.hpp"
 #include "pipeline/batch.hpp"
 #include "pipeline/input_stream.hpp"
@@ -22,7 +23,6 @@
 #include "pipeline/output_files.hpp"
 #include "pipeline/output_lock.hpp"
 #include "pipeline/output_proof.hpp"
-#include "pipeline/sha256.hpp"
 
 namespace fovea::pipeline {
 
@@ -76,7 +76,7 @@ class SummedFile {
  public:
   /// `sum`: over the first `keep` bytes.
   SummedFile(std::shared_ptr<const io::Folder> folder, std::string name, std::uint64_t keep,
-             Sha256 sum)
+             io::Digest sum)
       : file_(std::move(folder), std::move(name), keep), sum_(std::move(sum)) {}
 
   void write(std::span<const std::byte> bytes);
@@ -91,7 +91,7 @@ class SummedFile {
 
  private:
   io::PartialFile file_;
-  Sha256 sum_;
+  io::Digest sum_;
 };
 
 /// Writes a folder of embeddings, which a later run can resume.

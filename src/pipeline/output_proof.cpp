@@ -43,8 +43,8 @@ std::string first_bad_line(const StoredFile& file, std::uint64_t bytes, StopFlag
   return found;
 }
 
-Sha256 prove_content(const StoredFile& file, const Expected& expected, bool to_its_end,
-                     StopFlag stop) {
+io::Digest prove_content(const StoredFile& file, const Expected& expected, bool to_its_end,
+                         StopFlag stop) {
   demand(file.size() >= expected.bytes && (!to_its_end || file.size() == expected.bytes),
          "{}: holds {} bytes, but {} were written", file.shown(), file.size(), expected.bytes);
   demand(expected.bytes >= expected.skipped, "{}: ends inside its header", file.shown());
@@ -64,8 +64,8 @@ std::string left_as(const io::Folder& folder, const std::string& name, bool fini
   return finished ? name : io::PartialFile::left_as(folder, name);
 }
 
-Sha256 prove_journal(const io::Folder& folder, const JobState& state, JournalSummary& summary,
-                     StopFlag stop) {
+io::Digest prove_journal(const io::Folder& folder, const JobState& state, JournalSummary& summary,
+                         StopFlag stop) {
   const StoredFile file(folder, left_as(folder, kJournalFile, state.finished));
   const std::uint64_t bytes = std::min(state.journal_bytes, file.size());
   // Of consecutive states only the last one is parsed; the checksum over all lines covers the
@@ -99,9 +99,9 @@ Sha256 prove_journal(const io::Folder& folder, const JobState& state, JournalSum
                        state.finished, stop);
 }
 
-Sha256 prove_errors(const io::Folder& folder, const JobState& state, StopFlag stop) {
+io::Digest prove_errors(const io::Folder& folder, const JobState& state, StopFlag stop) {
   if (state.errors_bytes == 0 && !state.finished) {
-    return {};  // the file may not exist yet
+    return io::Digest();  // the file may not exist yet
   }
   const StoredFile file(folder, left_as(folder, kErrorsFile, state.finished));
   return prove_content(
@@ -186,7 +186,7 @@ void prove_counts(const Manifest& manifest, const JournalSummary& summary) {
              : state.open_bytes == 0 && state.data_sum == 0 && no_index,
          "describes a file with {} rows and {} bytes", state.open_rows, state.open_bytes);
   demand((state.failed > 0) == (state.errors_bytes > 0) &&
-             (state.failed > 0 || state.errors_sum == Sha256().head()),
+             (state.failed > 0 || state.errors_sum == io::Digest().head()),
          "describes {} failed inputs in {} bytes", state.failed, state.errors_bytes);
   // The job was killed between the record of a retry and its first line.
   const bool begins = state.retrying && state.inputs == 0 && state.failed == 0 &&

@@ -8,12 +8,12 @@
 
 #include "core/error.hpp"
 #include "core/stop.hpp"
+#include "io/digest.hpp"
 #include "io/folder.hpp"
 #include "pipeline/journal.hpp"
 #include "pipeline/manifest.hpp"
 #include "pipeline/output_files.hpp"
 #include "pipeline/output_lock.hpp"
-#include "pipeline/sha256.hpp"
 
 namespace fovea::pipeline {
 
@@ -50,10 +50,10 @@ class JournalSummary {
 /// The files of an earlier run, from which a later one resumes.
 struct Proof {
   // The sums over the parts of growing files that are kept.
-  Sha256 data;
-  Sha256 index;
-  Sha256 errors;
-  Sha256 journal;
+  io::Digest data;
+  io::Digest index;
+  io::Digest errors;
+  io::Digest journal;
   JournalSummary summary;
 };
 
@@ -92,11 +92,8 @@ template <typename Body>
 [[nodiscard]] std::string finding_of(const Body& body) {
   try {
     body();
-  } catch (const Interrupted&) {
-    throw;
-  } catch (const ResourceError&) {
-    throw;
   } catch (const Error& error) {
+    rethrow_unless_finding(error);
     return error.what();
   }
   return {};

@@ -126,7 +126,7 @@ class JournalReader {
     state.names = NameHash().value();
     state.failed = 0;
     state.errors_bytes = 0;
-    state.errors_sum = Sha256().head();
+    state.errors_sum = io::Digest().head();
     state.all_inputs = summary_.first()->inputs;
     state.all_names = summary_.first()->names;
     candidates_.push_back({state, text_.size()});
@@ -173,7 +173,7 @@ class Planner {
     plan.manifest = {.identity = identity_, .state = best->state};
     plan.journal = journal_.text(best->journal_size);
     plan.manifest.state.journal_bytes = plan.journal.size();
-    plan.manifest.state.journal_sum = Sha256::head_of(plan.journal);
+    plan.manifest.state.journal_sum = io::Digest::head_of(plan.journal);
     plan.mends = std::move(mends_);
     return plan;
   }

@@ -22,11 +22,8 @@ bool Source::next(Item& item, StopFlag stop) {
   stop.poll();
   try {
     ended_ = !do_next(item, stop);
-  } catch (const Interrupted&) {
-    throw;
-  } catch (const ResourceError&) {
-    throw;
   } catch (const Error& error) {
+    rethrow_unless_finding(error);
     if (name_.empty()) {
       throw;
     }

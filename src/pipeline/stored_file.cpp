@@ -55,7 +55,7 @@ std::vector<std::uint64_t> StoredFile::sums(std::uint64_t from,
                                             const std::vector<std::uint64_t>& ends,
                                             StopFlag stop) const {
   std::vector<std::uint64_t> found;
-  Sha256 sum;
+  io::Digest sum;
   for (const std::uint64_t end : ends) {
     if (end > size() || end < from) {
       break;

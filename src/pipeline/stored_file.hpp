@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "core/stop.hpp"
+#include "io/digest.hpp"
 #include "io/file.hpp"
 #include "io/folder.hpp"
-#include "pipeline/sha256.hpp"
 
 namespace fovea::pipeline {
 
@@ -29,15 +29,15 @@ class StoredFile {
   [[nodiscard]] const std::string& shown() const { return shown_; }
 
   struct Content {
-    Sha256 sum;
+    io::Digest sum;
     std::uint64_t lines = 0;  // newlines
     bool whole = true;        // the last byte is a newline, or there is none
   };
   /// Examines bytes [from, to). Throws Interrupted when `stop` is set meanwhile.
   [[nodiscard]] Content look_at(std::uint64_t from, std::uint64_t to, StopFlag stop) const;
 
-  /// Sha256::head() of bytes [from, end) for each of `ends`, which ascend; fewer results when the
-  /// file is too short.
+  /// io::Digest::head() of bytes [from, end) for each of `ends`, which ascend; fewer results when
+  /// the file is too short.
   [[nodiscard]] std::vector<std::uint64_t> sums(std::uint64_t from,
                                                 const std::vector<std::uint64_t>& ends,
                                                 StopFlag stop) const;

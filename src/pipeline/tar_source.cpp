@@ -106,11 +106,8 @@ class TarSource final : public Source {
     }
     try {
       read_member(item, limits);
-    } catch (const Interrupted&) {
-      throw;
-    } catch (const ResourceError&) {
-      throw;
     } catch (const Error& error) {
+      rethrow_unless_finding(error);
       item = failed_item(std::move(item.name), error.what());
     }
   }

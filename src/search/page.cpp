@@ -2,6 +2,7 @@
 #include "search/page.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include <fmt/format.h>
@@ -11,6 +12,10 @@
 
 namespace fovea::search {
 namespace {
+
+using CharAndText = std::pair<char, std::string_view>;
+constexpr CharAndText kHtmlEscapes[] = {
+    {'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"}, {'\'', "&#39;"}};
 
 // "photos/a.jpg" as its folder "photos/" and its name "a.jpg". A tar member's folder is the
 // archive: "x.tar#a.jpg".
@@ -57,28 +62,13 @@ std::string html_escape(std::string_view text) {
   std::string html;
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
-    switch (c) {
-      case '&':
-        html += "&amp;";
-        break;
-      case '<':
-        html += "&lt;";
-        break;
-      case '>':
-        html += "&gt;";
-        break;
-      case '"':
-        html += "&quot;";
-        break;
-      case '\'':
-        html += "&#39;";
-        break;
-      default:
-        if (byte < 0x20 || byte == 0x7f) {
-          html += fmt::format("\\x{:02x}", byte);
-        } else {
-          html += c;
-        }
+    if (const auto* escape = std::ranges::find(kHtmlEscapes, c, &CharAndText::first);
+        escape != std::end(kHtmlEscapes)) {
+      html += escape->second;
+    } else if (byte < 0x20 || byte == 0x7f) {
+      html += fmt::format("\\x{:02x}", byte);
+    } else {
+      html += c;
     }
   }
   return html;

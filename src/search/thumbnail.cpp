@@ -67,9 +67,8 @@ Thumbnail make_thumbnail(std::span<const std::byte> bytes) {
                                        image::kChannels);
     image::resize(photo, thumbnail.height, thumbnail.width, Resample::kBicubic, pixels.span());
     thumbnail.data_uri = encode(pixels.data(), thumbnail.width, thumbnail.height);
-  } catch (const ResourceError&) {
-    throw;  // the photo is not to blame
   } catch (const Error& error) {
+    rethrow_unless_finding(error);
     thumbnail.error = error.what();
   }
   return thumbnail;

@@ -1,20 +1,22 @@
-// Sha256: a running hash, by OpenSSL.
+// Digest: a running hash, by OpenSSL.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <openssl/evp.h>
 
-namespace fovea::pipeline {
+#include "core/released.hpp"
 
-class Sha256 {
+namespace fovea::io {
+
+class Digest {
  public:
-  Sha256();
+  explicit Digest(const EVP_MD* function = EVP_sha256());
 
   void add(std::span<const std::byte> bytes);
   void add(std::string_view text) { add(std::as_bytes(std::span(text))); }
@@ -25,14 +27,13 @@ class Sha256 {
   /// The first 16 hexadecimal digits of that as a number: enough to notice a change.
   [[nodiscard]] std::uint64_t head() const;
 
-  /// The head() of a text.
+  /// The head() of a text's SHA-256.
   [[nodiscard]] static std::uint64_t head_of(std::string_view text);
 
  private:
-  struct Free {
-    void operator()(EVP_MD_CTX* context) const { EVP_MD_CTX_free(context); }
-  };
-  std::unique_ptr<EVP_MD_CTX, Free> context_;
+  [[nodiscard]] std::vector<unsigned char> bytes() const;
+
+  Released<EVP_MD_CTX, EVP_MD_CTX_free> context_;
 };
 
-}  // namespace fovea::pipeline
+}  // namespace fovea::io

@@ -1,0 +1,57 @@
+// Digest through OpenSSL's EVP interface.
+#include "io/digest.hpp"
+
+#include <fmt/ranges.h>
+
+#include "core/error.hpp"
+
+namespace fovea::io {
+namespace {
+
+void demand(bool worked) {
+  if (!worked) {
+    fail("OpenSSL cannot compute a hash");
+  }
+}
+
+}  // namespace
+
+Digest::Digest(const EVP_MD* function) : context_(EVP_MD_CTX_new()) {
+  demand(context_ && EVP_DigestInit_ex(context_.get(), function, nullptr) == 1);
+}
+
+void Digest::add(std::span<const std::byte> bytes) {
+  demand(EVP_DigestUpdate(context_.get(), bytes.data(), bytes.size()) == 1);
+}
+
+std::vector<unsigned char> Digest::bytes() const {
+  // Finishes a copy, so that the original can continue.
+  const Released<EVP_MD_CTX, EVP_MD_CTX_free> copy(EVP_MD_CTX_new());
+  std::vector<unsigned char> bytes(EVP_MAX_MD_SIZE);
+  unsigned size = 0;
+  demand(copy && EVP_MD_CTX_copy_ex(copy.get(), context_.get()) == 1 &&
+         EVP_DigestFinal_ex(copy.get(), bytes.data(), &size) == 1);
+  bytes.resize(size);
+  return bytes;
+}
+
+std::string Digest::hex() const {
+  return fmt::format("{:02x}", fmt::join(bytes(), ""));
+}
+
+std::uint64_t Digest::head() const {
+  const std::vector<unsigned char> bytes = this->bytes();
+  std::uint64_t value = 0;
+  for (std::size_t index = 0; index < sizeof(value); ++index) {
+    value = value << 8 | bytes[index];
+  }
+  return value;
+}
+
+std::uint64_t Digest::head_of(std::string_view text) {
+  Digest sum;
+  sum.add(text);
+  return sum.head();
+}
+
+}  // namespace fovea::io
