@@ -134,20 +134,15 @@ JobControl JobReporter::control() {
   }
   if (!quiet_) {
     control.on_failure = [this](const JobFailure& failure) { show(failure); };
-    control.on_device = [this](std::string_view device) {
-      if (style_ == ProgressStyle::kJson) {
-        line(json_text({{"event", "device"}, {"device", device}}), true);
-      } else {
-        line("fovea: computing on " + io::printable(device), true);
-      }
+    const auto tell = [this](const char* event, std::string_view what) {
+      return [=, this](std::string_view text) {
+        line(style_ == ProgressStyle::kJson ? json_text({{"event", event}, {event, text}})
+                                            : fmt::format("fovea: {}{}", what, io::printable(text)),
+             true);
+      };
     };
-    control.on_note = [this](std::string_view note) {
-      if (style_ == ProgressStyle::kJson) {
-        line(json_text({{"event", "note"}, {"note", note}}), true);
-      } else {
-        line("fovea: " + io::printable(note), true);
-      }
-    };
+    control.on_device = tell("device", "computing on ");
+    control.on_note = tell("note", "");
   }
   return control;
 }

@@ -2,12 +2,10 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <mutex>
 #include <optional>
 #include <string>
-#include <string_view>
 
 #include "cli/commands.hpp"
 #include "fovea/job.hpp"

@@ -2,7 +2,6 @@
 #include "lab/attention_workload.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <iterator>
 #include <optional>
 #include <tuple>

@@ -1,6 +1,5 @@
 // A bench report as JSON: the machine, the ceilings and every figure.
 #include <array>
-#include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <ctime>

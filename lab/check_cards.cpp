@@ -2,7 +2,6 @@
 #include "lab/check_cards.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <memory>
 #include <utility>
 

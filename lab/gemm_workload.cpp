@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
-#include <utility>
 
 #include "ops/reference/rows.hpp"
 #include "ops/weights.hpp"

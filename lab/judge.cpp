@@ -2,7 +2,6 @@
 #include "lab/judge.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <functional>
 #include <limits>
 

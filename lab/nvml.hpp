@@ -1,7 +1,6 @@
 // Clocks, power and throttling of a GPU, through NVIDIA's management library opened at run time.
 #pragma once
 
-#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>

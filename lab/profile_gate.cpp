@@ -1,5 +1,4 @@
 // What the profiler saw of a level against the limits of its card.
-#include <string>
 #include <string_view>
 #include <vector>
 

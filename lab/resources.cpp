@@ -8,7 +8,6 @@
 #include <mutex>
 #include <utility>
 
-#include "core/error.hpp"
 #include "core/thread_pool.hpp"
 #include "lab/machine_code.hpp"
 

@@ -1,7 +1,6 @@
 // Tensor: an input of a kernel, drawn at random, on the host and on the device.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>

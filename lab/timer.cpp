@@ -6,7 +6,6 @@
 #include <cmath>
 #include <functional>
 #include <thread>
-#include <utility>
 
 #include "core/error.hpp"
 

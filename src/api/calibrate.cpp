@@ -2,7 +2,6 @@
 #include "fovea/calibrate.hpp"
 
 #include <chrono>
-#include <memory>
 #include <utility>
 #include <vector>
 

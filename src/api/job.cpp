@@ -31,8 +31,18 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
+// Runs a job and measures its time. Stopping it before its first batch is no error.
+template <typename Job>
+JobReport timed(const Job& job) {
+  const Clock::time_point start = Clock::now();
+  JobReport report;
+  try {
+    report = job();
+  } catch (const Interrupted&) {  // before the first batch
+    report.interrupted = true;
+  }
+  report.seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  return report;
 }
 
 // Loads the model's weights after decoding has begun.
@@ -92,6 +102,17 @@ pipeline::RunOptions run_options(const Job& job, int batch_size,
       "there are no images among the inputs: in folders, files count that end in jpg, jpeg, jpe, "
       "jfif, png, "
       "webp, gif, bmp, tif or tiff");
+}
+
+// Puts the files of a run in place, unless it was interrupted.
+JobReport finished(const JobReport& report, pipeline::FileOutput& output) {
+  if (!report.interrupted) {
+    if (report.rows + report.failed == 0) {
+      fail_without_images();
+    }
+    output.finish();
+  }
+  return report;
 }
 
 // One embed_job.
@@ -155,14 +176,7 @@ class EmbedJob {
     const DType dtype = options_.dtype == OutputDType::kF32 ? DType::kF32 : DType::kF16;
     pipeline::FileOutput output(options_.output, dtype, {config_.vision.hidden});
     pipeline::InputStream inputs = stream(std::move(source));
-    const JobReport report = loop(loop_options(), inputs, output);
-    if (!report.interrupted) {
-      if (report.rows + report.failed == 0) {
-        fail_without_images();
-      }
-      output.finish();
-    }
-    return report;
+    return finished(loop(loop_options(), inputs, output), output);
   }
 
   [[nodiscard]] pipeline::JobIdentity identity() const {
@@ -282,22 +296,6 @@ class EmbedJob {
   int batch_size_;
 };
 
-}  // namespace
-
-JobReport embed_job(const EmbedOptions& options) {
-  const Clock::time_point start = Clock::now();
-  JobReport report;
-  try {
-    report = EmbedJob(options).run();
-  } catch (const Interrupted&) {  // before the first batch
-    report.interrupted = true;
-  }
-  report.seconds = seconds_since(start);
-  return report;
-}
-
-namespace {
-
 JobReport run_preprocess(const PreprocessOptions& options) {
   if (!pipeline::is_array_file(options.output)) {
     fail("{}: the output must end in .npy, for example pixels.npy", io::escape(options.output));
@@ -311,28 +309,18 @@ JobReport run_preprocess(const PreprocessOptions& options) {
   pipeline::FileOutput output(options.output, DType::kU8, {p.height, p.width, 3});
   constexpr int kBatch = 32;
   const pipeline::RunOptions run = run_options(options, kBatch, layout);
-  JobReport report = pipeline::run_job(run, inputs, pipeline::make_prepare(layout), {}, output);
-  if (!report.interrupted) {
-    if (report.rows + report.failed == 0) {
-      fail_without_images();
-    }
-    output.finish();
-  }
-  return report;
+  return finished(pipeline::run_job(run, inputs, pipeline::make_prepare(layout), {}, output),
+                  output);
 }
 
 }  // namespace
 
+JobReport embed_job(const EmbedOptions& options) {
+  return timed([&] { return EmbedJob(options).run(); });
+}
+
 JobReport preprocess_job(const PreprocessOptions& options) {
-  const Clock::time_point start = Clock::now();
-  JobReport report;
-  try {
-    report = run_preprocess(options);
-  } catch (const Interrupted&) {  // before the first batch
-    report.interrupted = true;
-  }
-  report.seconds = seconds_since(start);
-  return report;
+  return timed([&] { return run_preprocess(options); });
 }
 
 }  // namespace fovea

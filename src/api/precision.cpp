@@ -1,8 +1,6 @@
 // Precisions by name, and encoders by precision; a precision not asked for by name may be missing.
 #include "api/precision.hpp"
 
-#include <utility>
-
 #include "backends.hpp"
 #include "core/error.hpp"
 

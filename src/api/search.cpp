@@ -4,9 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
-#include <string_view>
 #include <system_error>
-#include <utility>
 
 #include "api/thumbnails.hpp"
 #include "core/error.hpp"

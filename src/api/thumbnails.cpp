@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <memory>
 #include <set>
-#include <span>
 #include <utility>
 #include <vector>
 

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <optional>
-#include <span>
 
 #include "fovea/c/operators.h"
 #include "gpu/launch/attention.hpp"

@@ -4,8 +4,6 @@
 #include <atomic>
 #include <string>
 
-#include "core/error.hpp"
-
 namespace fovea::c {
 namespace {
 

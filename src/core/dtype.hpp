@@ -10,44 +10,19 @@ namespace fovea {
 
 enum class DType : std::uint8_t { kU8, kI8, kE4M3, kF16, kBF16, kF32, kF64 };
 
-/// Bytes of one element.
+struct DTypeFacts {
+  std::string_view name;  // as used in messages and manifests
+  std::size_t bytes;      // of one element
+};
+inline constexpr DTypeFacts kDTypes[] = {{"u8", 1},   {"i8", 1},  {"e4m3", 1}, {"f16", 2},
+                                         {"bf16", 2}, {"f32", 4}, {"f64", 8}};  // in order
+
 [[nodiscard]] constexpr std::size_t size_of(DType type) {
-  switch (type) {
-    case DType::kU8:
-    case DType::kI8:
-    case DType::kE4M3:
-      return 1;
-    case DType::kF16:
-    case DType::kBF16:
-      return 2;
-    case DType::kF32:
-      return 4;
-    case DType::kF64:
-      return 8;
-  }
-  return 0;
+  return kDTypes[static_cast<std::size_t>(type)].bytes;
 }
 
-/// Lower-case name, as used in messages and manifests: "u8", "i8", "e4m3", "f16", "bf16", "f32",
-/// "f64".
 [[nodiscard]] constexpr std::string_view to_string(DType type) {
-  switch (type) {
-    case DType::kU8:
-      return "u8";
-    case DType::kI8:
-      return "i8";
-    case DType::kE4M3:
-      return "e4m3";
-    case DType::kF16:
-      return "f16";
-    case DType::kBF16:
-      return "bf16";
-    case DType::kF32:
-      return "f32";
-    case DType::kF64:
-      return "f64";
-  }
-  return "?";
+  return kDTypes[static_cast<std::size_t>(type)].name;
 }
 
 /// A bfloat16 in storage: the upper half of an IEEE binary32.

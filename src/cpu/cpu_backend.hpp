@@ -1,7 +1,6 @@
 // The CPU backend: oneDNN for matrix products, Highway for what lies between them.
 #pragma once
 
-#include <cstdint>
 #include <memory>
 #include <string>
 

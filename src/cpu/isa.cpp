@@ -1,9 +1,12 @@
 // Instruction sets: oneDNN's own detection, lowered for oneDNN and Highway together.
 #include "cpu/isa.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <iterator>
 #include <string_view>
+#include <utility>
 
 #include <hwy/highway.h>
 #include <oneapi/dnnl/dnnl.hpp>
@@ -27,6 +30,16 @@ constexpr std::array<Level, 4> kLevels{{
     {"avx512_bf16", dnnl::cpu_isa::avx512_core_bf16, 0},
     {"amx", dnnl::cpu_isa::avx512_core_amx, 0},
 }};
+
+using IsaAndName = std::pair<dnnl::cpu_isa, const char*>;
+constexpr IsaAndName kIsaNames[] = {{dnnl::cpu_isa::sse41, "sse41"},
+                                    {dnnl::cpu_isa::avx, "avx"},
+                                    {dnnl::cpu_isa::avx2, "avx2"},
+                                    {dnnl::cpu_isa::avx2_vnni, "avx2_vnni"},
+                                    {dnnl::cpu_isa::avx512_core, "avx512_core"},
+                                    {dnnl::cpu_isa::avx512_core_vnni, "avx512_core_vnni"},
+                                    {dnnl::cpu_isa::avx512_core_bf16, "avx512_core_bf16"},
+                                    {dnnl::cpu_isa::avx512_core_amx, "avx512_core_amx"}};
 
 void limit_isa() {
   const char* const value = std::getenv(kVariable);  // NOLINT(concurrency-mt-unsafe): only read
@@ -59,26 +72,9 @@ void limit_isa_from_environment() {
 }
 
 std::string isa_name() {
-  switch (dnnl::get_effective_cpu_isa()) {
-    case dnnl::cpu_isa::sse41:
-      return "sse41";
-    case dnnl::cpu_isa::avx:
-      return "avx";
-    case dnnl::cpu_isa::avx2:
-      return "avx2";
-    case dnnl::cpu_isa::avx2_vnni:
-      return "avx2_vnni";
-    case dnnl::cpu_isa::avx512_core:
-      return "avx512_core";
-    case dnnl::cpu_isa::avx512_core_vnni:
-      return "avx512_core_vnni";
-    case dnnl::cpu_isa::avx512_core_bf16:
-      return "avx512_core_bf16";
-    case dnnl::cpu_isa::avx512_core_amx:
-      return "avx512_core_amx";
-    default:
-      return "x86-64";
-  }
+  const auto* const found =
+      std::ranges::find(kIsaNames, dnnl::get_effective_cpu_isa(), &IsaAndName::first);
+  return found == std::end(kIsaNames) ? "x86-64" : found->second;
 }
 
 bool has_bf16() {

@@ -5,8 +5,6 @@
 #include <array>
 #include <string_view>
 
-#include <fmt/format.h>
-
 #include "core/divide_up.hpp"
 #include "core/error.hpp"
 #include "cpu/isa.hpp"

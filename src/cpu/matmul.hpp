@@ -6,10 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <shared_mutex>
-#include <span>
-#include <tuple>
 #include <unordered_map>
-#include <vector>
 
 #include <oneapi/dnnl/dnnl.hpp>
 

@@ -8,8 +8,6 @@
 #include <mutex>
 #include <utility>
 
-#include <unistd.h>
-
 #include "core/divide_up.hpp"
 #include "core/thread_pool.hpp"
 #include "cpu/attend.hpp"

@@ -4,7 +4,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 
 #include "core/buffer.hpp"
 #include "ops/backend.hpp"

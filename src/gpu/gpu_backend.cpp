@@ -59,11 +59,8 @@ Precision choose_precision(Precision asked, const DeviceInfo& info) {
   if (asked == Precision::kFp32) {
     fail("fp32 is computed on the CPU only: use --device cpu, or bf16 on {}", info.name);
   }
-  if (asked == Precision::kAuto) {
+  if (asked == Precision::kAuto || asked == Precision::kBf16) {
     return Precision::kBf16;
-  }
-  if (asked == Precision::kBf16) {
-    return asked;
   }
   const ops::TensorTypes types = types_of(asked);
   // QKV and FC2 stand for what reads the two tensors.

@@ -2,9 +2,6 @@
 #include "gpu/page_locked.hpp"
 
 #include <iterator>
-#include <utility>
-
-#include "core/error.hpp"
 
 namespace fovea::gpu {
 

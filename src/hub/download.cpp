@@ -14,6 +14,7 @@
 
 #include "core/error.hpp"
 #include "hub/digest.hpp"
+#include "io/descriptor.hpp"
 #include "io/text.hpp"
 
 namespace fovea::hub {
@@ -41,31 +42,25 @@ class PartialFile {
  public:
   explicit PartialFile(fs::path path) : path_(std::move(path)) {
     // Others who may write to the cache must not choose the file that is written.
-    fd_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
+    file_ = io::Descriptor(
+        ::open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666));
     struct stat status{};
-    if (fd_ < 0 || ::fstat(fd_, &status) != 0) {
+    if (!file_.open() || ::fstat(file_.get(), &status) != 0) {
       fail_with_errno("open");
     }
     if (!S_ISREG(status.st_mode)) {
-      ::close(fd_);
       fail("{}: not a regular file; remove it", io::escape(path_.native()));
     }
     size_ = static_cast<std::uint64_t>(status.st_size);
   }
-  ~PartialFile() {
-    if (fd_ >= 0) {
-      ::close(fd_);
-    }
-  }
-  PartialFile(const PartialFile&) = delete;
-  PartialFile& operator=(const PartialFile&) = delete;
 
   [[nodiscard]] std::uint64_t size() const { return size_; }
   [[nodiscard]] const fs::path& path() const { return path_; }
 
   void append(std::span<const std::byte> bytes) {
     while (!bytes.empty()) {
-      const ssize_t written = ::pwrite(fd_, bytes.data(), bytes.size(), static_cast<off_t>(size_));
+      const ssize_t written =
+          ::pwrite(file_.get(), bytes.data(), bytes.size(), static_cast<off_t>(size_));
       if (written < 0) {
         if (errno == EINTR) {
           continue;
@@ -78,7 +73,7 @@ class PartialFile {
   }
 
   void clear() {
-    if (::ftruncate(fd_, 0) != 0) {
+    if (::ftruncate(file_.get(), 0) != 0) {
       fail_with_errno("empty");
     }
     size_ = 0;
@@ -87,7 +82,7 @@ class PartialFile {
   void remove() { ::unlink(path_.c_str()); }
 
   void sync() {
-    if (::fsync(fd_) != 0) {
+    if (::fsync(file_.get()) != 0) {
       fail_with_errno("sync");
     }
   }
@@ -107,7 +102,7 @@ class PartialFile {
   }
 
   fs::path path_;
-  int fd_ = -1;
+  io::Descriptor file_;
   std::uint64_t size_ = 0;
 };
 

@@ -280,21 +280,7 @@ HttpResponse HttpClient::perform(const std::string& url, Ask ask, std::uint64_t 
 }
 
 HttpResponse HttpClient::head(const std::string& url) {
-  HttpResponse response = perform(url, Ask::kHead, 0, {});
-  for (int hops = 0; !response.redirect.empty(); ++hops) {
-    if (origin_of(response.redirect) != origin_of(response.url)) {
-      break;  // a content network: it does not know the hub's headers
-    }
-    if (hops == kMaxRedirects) {
-      fail("{}: more than {} redirects", shown(url), kMaxRedirects);
-    }
-    HttpResponse next = perform(response.redirect, Ask::kHead, 0, {});
-    response.headers.erase("content-length");
-    response.headers.erase("etag");
-    next.headers.merge(response.headers);
-    response = std::move(next);
-  }
-  return response;
+  return follow(url, Ask::kHead, 0, {});
 }
 
 HttpResponse HttpClient::get(const std::string& url, std::uint64_t offset, const Body& body) {
@@ -315,6 +301,9 @@ HttpResponse HttpClient::follow(const std::string& url, Ask ask, std::uint64_t o
                                 const Body& body) {
   HttpResponse response = perform(url, ask, offset, body);
   for (int hops = 0; !response.redirect.empty(); ++hops) {
+    if (ask == Ask::kHead && origin_of(response.redirect) != origin_of(response.url)) {
+      break;  // a content network: it does not know the hub's headers
+    }
     if (hops == kMaxRedirects) {
       fail("{}: more than {} redirects", shown(url), kMaxRedirects);
     }
@@ -322,7 +311,13 @@ HttpResponse HttpClient::follow(const std::string& url, Ask ask, std::uint64_t o
       fail("{}: redirects from https to {}; such a redirect is not followed", shown(response.url),
            shown(response.redirect));
     }
-    response = perform(response.redirect, ask, offset, body);
+    HttpResponse next = perform(response.redirect, ask, offset, body);
+    if (ask == Ask::kHead) {
+      response.headers.erase("content-length");
+      response.headers.erase("etag");
+      next.headers.merge(response.headers);
+    }
+    response = std::move(next);
   }
   return response;
 }

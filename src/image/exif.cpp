@@ -2,6 +2,7 @@
 #include "image/exif.hpp"
 
 #include <cstdint>
+#include <iterator>
 #include <string_view>
 
 namespace fovea::image {
@@ -34,21 +35,12 @@ class TagReader {
   bool little_;
 };
 
-/// Bytes of one value of the integer types that can hold an orientation, else 0.
+/// Bytes of one value, by the type's number, of those that can hold an orientation: BYTE, SHORT and
+/// LONG (1, 3, 4) and the same with a sign (6, 8, 9).
+constexpr std::uint8_t kIntegerSizes[] = {0, 1, 0, 2, 4, 0, 1, 0, 2, 4};
+
 std::size_t integer_size(std::uint32_t type) {
-  switch (type) {
-    case 1:  // BYTE
-    case 6:  // SBYTE
-      return 1;
-    case 3:  // SHORT
-    case 8:  // SSHORT
-      return 2;
-    case 4:  // LONG
-    case 9:  // SLONG
-      return 4;
-    default:
-      return 0;
-  }
+  return type < std::size(kIntegerSizes) ? kIntegerSizes[type] : 0;
 }
 
 }  // namespace

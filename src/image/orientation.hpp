@@ -1,8 +1,6 @@
 // The eight EXIF orientations.
 #pragma once
 
-#include <cstdint>
-
 #include "core/stop.hpp"
 #include "image/image.hpp"
 

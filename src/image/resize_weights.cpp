@@ -7,7 +7,6 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
-#include <utility>
 
 #include "core/error.hpp"
 #include "core/thread_slot.hpp"

@@ -484,17 +484,10 @@ class TiffReader {
   static tmsize_t on_write(void*, void*, tmsize_t) { return 0; }
   static toff_t on_seek(void* handle, toff_t offset, int whence) {
     TiffReader& reader = self(handle);
-    switch (whence) {
-      case SEEK_CUR:
-        reader.at_ += offset;
-        break;
-      case SEEK_END:
-        reader.at_ = reader.bytes_.size() + offset;
-        break;
-      default:
-        reader.at_ = offset;
-        break;
-    }
+    const std::uint64_t from = whence == SEEK_CUR   ? reader.at_
+                               : whence == SEEK_END ? reader.bytes_.size()
+                                                    : 0;
+    reader.at_ = from + offset;
     return reader.at_;
   }
   static int on_close(void*) { return 0; }

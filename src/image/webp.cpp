@@ -22,12 +22,8 @@ namespace {
 
 class Chunk {
  public:
-  Chunk(const WebPDemuxer* demuxer, const char* name) {
-    found_ = WebPDemuxGetChunk(demuxer, name, 1, &iterator_) != 0;
-  }
-  ~Chunk() { WebPDemuxReleaseChunkIterator(&iterator_); }
-  Chunk(const Chunk&) = delete;
-  Chunk& operator=(const Chunk&) = delete;
+  Chunk(const WebPDemuxer* demuxer, const char* name)
+      : found_(WebPDemuxGetChunk(demuxer, name, 1, &iterator_) != 0) {}
 
   [[nodiscard]] Bytes bytes() const {
     return found_ ? std::as_bytes(std::span(iterator_.chunk.bytes, iterator_.chunk.size)) : Bytes{};
@@ -35,24 +31,8 @@ class Chunk {
 
  private:
   WebPChunkIterator iterator_{};
-  bool found_ = false;
-};
-
-class FirstFrame {
- public:
-  explicit FirstFrame(const WebPDemuxer* demuxer) {
-    found_ = WebPDemuxGetFrame(demuxer, 1, &frame_) != 0;
-  }
-  ~FirstFrame() { WebPDemuxReleaseIterator(&frame_); }
-  FirstFrame(const FirstFrame&) = delete;
-  FirstFrame& operator=(const FirstFrame&) = delete;
-
-  [[nodiscard]] bool found() const { return found_; }
-  const WebPIterator* operator->() const { return &frame_; }
-
- private:
-  WebPIterator frame_{};
-  bool found_ = false;
+  Released<WebPChunkIterator, WebPDemuxReleaseChunkIterator> release_{&iterator_};
+  bool found_;
 };
 
 const char* reason(VP8StatusCode status) {
@@ -171,8 +151,9 @@ Decoded decode_webp(Bytes bytes, Decoding& decoding) {
   if (state != WEBP_DEMUX_DONE) {
     fail("WebP: truncated: {} bytes, fewer than the header says", bytes.size());
   }
-  const FirstFrame frame(demuxer.get());
-  if (!frame.found()) {
+  WebPIterator first{};
+  const Released<WebPIterator, WebPDemuxReleaseIterator> frame(&first);
+  if (WebPDemuxGetFrame(demuxer.get(), 1, frame.get()) == 0) {
     fail("WebP: has no frame");
   }
   WebPDecoderConfig config;

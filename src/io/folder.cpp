@@ -76,19 +76,12 @@ OpenedFile Folder::open_to_read(const std::string& name) const {
 }
 
 bool Folder::has(const std::string& name) const {
-  struct stat info{};
-  if (::fstatat(folder_.get(), name.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0) {
-    return true;
-  }
-  if (errno != ENOENT) {
-    fail_with_errno(*this / name, "examine");
-  }
-  return false;
+  return examine(name, AT_SYMLINK_NOFOLLOW).has_value();
 }
 
-std::optional<struct stat> Folder::examine(const std::string& name) const {
+std::optional<struct stat> Folder::examine(const std::string& name, int flags) const {
   struct stat info{};
-  if (::fstatat(folder_.get(), name.c_str(), &info, 0) == 0) {
+  if (::fstatat(folder_.get(), name.c_str(), &info, flags) == 0) {
     return info;
   }
   if (errno != ENOENT) {

@@ -36,8 +36,9 @@ class Folder {
 
   /// Whether something of that name is there, be it a link that leads nowhere.
   [[nodiscard]] bool has(const std::string& name) const;
-  /// The result of stat(2), which follows links; nothing when there is no such file.
-  [[nodiscard]] std::optional<struct stat> examine(const std::string& name) const;
+  /// The result of fstatat(2), which follows links unless `flags` say otherwise; nothing when there
+  /// is no such file.
+  [[nodiscard]] std::optional<struct stat> examine(const std::string& name, int flags = 0) const;
   /// Whether `name` names `file` itself, not through a link.
   [[nodiscard]] bool names(const std::string& name, const Descriptor& file) const;
   [[nodiscard]] std::vector<std::string> list() const;

@@ -47,10 +47,6 @@ SafetensorsFile open(const fs::path& folder, Precision precision, StopFlag stop)
   }
 }
 
-std::span<const std::byte> bytes_of(std::span<const float> values) {
-  return std::as_bytes(values);
-}
-
 }  // namespace
 
 std::string calibrated_name(std::string_view place, std::int64_t layer) {
@@ -197,11 +193,11 @@ void write_calibration(const Checkpoint& checkpoint, Precision precision,
   for (const LayerToStore& layer : layers) {
     add(layer.name + ".weight", stored_type(layer.type), {layer.out, layer.in},
         std::as_bytes(layer.rounded));
-    add(layer.name + ".scale", "F32", {layer.out}, bytes_of(layer.scale));
-    add(layer.name + ".bias", "F32", {layer.out}, bytes_of(layer.bias));
-    add(layer.name + ".input_scale", "F32", {1}, bytes_of({&layer.input_scale, 1}));
+    add(layer.name + ".scale", "F32", {layer.out}, std::as_bytes(layer.scale));
+    add(layer.name + ".bias", "F32", {layer.out}, std::as_bytes(layer.bias));
+    add(layer.name + ".input_scale", "F32", {1}, std::as_bytes(std::span(&layer.input_scale, 1)));
     if (!layer.divisor.empty()) {
-      add(layer.name + ".divisor", "F32", {layer.in}, bytes_of(layer.divisor));
+      add(layer.name + ".divisor", "F32", {layer.in}, std::as_bytes(layer.divisor));
     }
   }
   io::AtomicFile file(calibration_path(checkpoint.folder(), precision));

@@ -6,11 +6,9 @@
 #include <functional>
 #include <optional>
 #include <string>
-#include <utility>
 
 #include <fmt/format.h>
 
-#include "core/error.hpp"
 #include "model/calibration.hpp"
 
 namespace fovea::model {

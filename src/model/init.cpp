@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -27,14 +26,9 @@ constexpr std::size_t kChunk = std::size_t{1} << 18;  // elements that a thread 
 static_assert(kChunk % SyntheticTensor::kCentredRun == 0);
 
 DType stored_dtype(WeightType type) {
-  switch (type) {
-    case WeightType::kBF16:
-      return DType::kBF16;
-    case WeightType::kF16:
-      return DType::kF16;
-    default:
-      return DType::kF32;
-  }
+  return type == WeightType::kBF16  ? DType::kBF16
+         : type == WeightType::kF16 ? DType::kF16
+                                    : DType::kF32;
 }
 
 std::string_view stored_name(DType type) {

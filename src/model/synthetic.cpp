@@ -8,6 +8,7 @@
 #include <cmath>
 #include <numbers>
 #include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -64,6 +65,11 @@ float noise(std::uint64_t key, std::uint64_t counter) {
 /// Uniform in [0, 1).
 double uniform(std::uint64_t key, std::uint64_t counter) {
   return static_cast<double>(mix(key, counter) >> 11) * 0x1p-53;
+}
+
+/// The weight or the bias of a norm.
+SyntheticTensor norm_tensor(auto channels, std::string_view part) {
+  return SyntheticTensor(std::move(part.ends_with("weight") ? channels.gamma : channels.beta));
 }
 
 }  // namespace
@@ -211,9 +217,7 @@ SyntheticTensor SyntheticWeights::layer_tensor(const TensorSpec& tensor, std::in
   const auto size = static_cast<std::size_t>(tensor.shape[0]);
   const double root_h = std::sqrt(static_cast<double>(h));
   if (part.starts_with("layer_norm")) {
-    Channels channels = norm(prefix + std::string(part.substr(0, part.find('.'))), true);
-    return SyntheticTensor(part.ends_with("weight") ? std::move(channels.gamma)
-                                                    : std::move(channels.beta));
+    return norm_tensor(norm(prefix + std::string(part.substr(0, part.find('.'))), true), part);
   }
   if (part == "self_attn.out_proj.weight") {
     const double progress = static_cast<double>(layer) / static_cast<double>(config_.layers);
@@ -271,9 +275,7 @@ SyntheticTensor SyntheticWeights::head_tensor(const TensorSpec& tensor,
     return matrix(name, h, h, 0.35 / (kLastAttentionOutput * root_h), false, kHeadOutlierGain);
   }
   if (part.starts_with("layernorm")) {
-    Channels channels = norm("vision_model.head.layernorm", false);
-    return SyntheticTensor(part.ends_with("weight") ? std::move(channels.gamma)
-                                                    : std::move(channels.beta));
+    return norm_tensor(norm("vision_model.head.layernorm", false), part);
   }
   if (part == "mlp.fc1.weight") {
     const double input = norm("vision_model.head.layernorm", false).output_rms;
@@ -379,8 +381,7 @@ SyntheticTensor SyntheticWeights::make(const TensorSpec& tensor) const {
     return head_tensor(tensor, part);
   }
   if (strip("post_layernorm.")) {
-    Channels channels = norm("vision_model.post_layernorm", true);
-    return SyntheticTensor(part == "weight" ? std::move(channels.gamma) : std::move(channels.beta));
+    return norm_tensor(norm("vision_model.post_layernorm", true), part);
   }
   if (part == "embeddings.patch_embedding.weight") {
     return SyntheticTensor(patch_filters(tensor));

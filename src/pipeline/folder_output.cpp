@@ -362,6 +362,8 @@ void FolderOutput::measure_files() {
   state.index_sum = index_ ? index_->sum() : 0;
   state.errors_bytes = errors_->size();
   state.errors_sum = errors_->sum();
+  state.journal_bytes = journal_->size();
+  state.journal_sum = journal_->sum();
 }
 
 void FolderOutput::write_state() {
@@ -382,8 +384,6 @@ void FolderOutput::checkpoint() {
       file->sync();
     }
   }
-  manifest_.state.journal_bytes = journal_->size();
-  manifest_.state.journal_sum = journal_->sum();
   write_manifest();
   lock_.flush();
   last_checkpoint_ = Clock::now();
@@ -415,8 +415,6 @@ void FolderOutput::finish() {
     write_state();
   }
   measure_files();
-  state.journal_bytes = journal_->size();
-  state.journal_sum = journal_->sum();
   errors_->commit();
   errors_.reset();
   journal_->commit();

@@ -3,8 +3,6 @@
 
 #include <type_traits>
 
-#include <fmt/format.h>
-
 #include "core/error.hpp"
 #include "io/digest.hpp"
 #include "io/json.hpp"

@@ -81,7 +81,6 @@ class Loader {
   void work(const Prepare& prepare);
   /// Takes an input into `batch` and prepares it. False at the end.
   bool work_on_next(const Prepare& prepare, Batch*& batch);
-  void join();
   /// False when the worker has to end: the loader was stopped, or the job must end.
   bool fill_slot(const Prepare& prepare, Item& item, Batch& batch, std::size_t index);
   /// Ends the job after the whole batches before `batch`, which is null when none was begun.

@@ -7,7 +7,6 @@
 #include <span>
 #include <vector>
 
-#include "core/error.hpp"
 #include "image/decode.hpp"
 #include "image/resize.hpp"
 #include "pipeline/read_file.hpp"
@@ -27,34 +26,24 @@ class Preparer {
                  static_cast<std::size_t>(layout.preprocessing.width) * image::kChannels) {}
 
   void operator()(Item& item, std::span<std::uint8_t> pixels, Slot& slot, const Limits& limits) {
+    slot.width = item.width;  // those of an encoded image are known once it is decoded
+    slot.height = item.height;
     switch (item.kind) {
       case Item::Kind::kFailed:
         slot.error = item.error;
         return;
       case Item::Kind::kFile:
-        decode_file(item.name, pixels, slot, limits);
-        return;
+        return decode_file(item.name, pixels, slot, limits);
       case Item::Kind::kBytes:
-        decode(item.bytes, pixels, slot, limits);
-        return;
+        return decode(item.bytes, pixels, slot, limits);
       case Item::Kind::kEncoded:
-        decode(item.encoded, pixels, slot, limits);
-        return;
+        return decode(item.encoded, pixels, slot, limits);
       case Item::Kind::kImage:
-        resize(item, pixels);
-        slot.width = item.width;
-        slot.height = item.height;
-        return;
+        return resize(item, pixels);
       case Item::Kind::kPixels:
-        slot.width = item.width;
-        slot.height = item.height;
-        read_row(item, pixels);
-        return;
+        return read_row(item, pixels);
       case Item::Kind::kSynthetic:
-        slot.width = item.width;
-        slot.height = item.height;
-        fill_synthetic(item.number, pixels);
-        return;
+        return fill_synthetic(item.number, pixels);
     }
   }
 
@@ -78,45 +67,38 @@ class Preparer {
   void decode(std::span<const std::byte> bytes, std::span<std::uint8_t> pixels, Slot& slot,
               const Limits& limits) {
     const Preprocessing& p = layout_.preprocessing;
-    const std::span<std::uint8_t> resized = resize_into(pixels);
     const image::DecodeOptions options{.stop = limits.stop, .memory = limits.decoded};
-    const image::Size size =
-        image::decode_resized(bytes, p.height, p.width, p.resample, options, resized);
-    slot.width = size.width;
-    slot.height = size.height;
-    if (!is_direct()) {
-      lay_out(resized, pixels);
-    }
+    lay_out(pixels, [&](std::span<std::uint8_t> resized) {
+      const image::Size size =
+          image::decode_resized(bytes, p.height, p.width, p.resample, options, resized);
+      slot.width = size.width;
+      slot.height = size.height;
+    });
   }
 
   // An unreadable row fails as an input of its own; the others are still read.
   void read_row(const Item& item, std::span<std::uint8_t> pixels) {
-    const std::span<std::uint8_t> row = resize_into(pixels);
-    item.array->read(item.number * row.size(), row);
-    if (!is_direct()) {
-      lay_out(row, pixels);
-    }
+    lay_out(pixels,
+            [&](std::span<std::uint8_t> row) { item.array->read(item.number * row.size(), row); });
   }
 
   void resize(const Item& item, std::span<std::uint8_t> pixels) {
     const Preprocessing& p = layout_.preprocessing;
-    const std::span<std::uint8_t> resized = resize_into(pixels);
-    image::resize(image::ImageView(item.width, item.height, item.pixels.data()), p.height, p.width,
-                  p.resample, resized);
-    if (!is_direct()) {
-      lay_out(resized, pixels);
+    lay_out(pixels, [&](std::span<std::uint8_t> resized) {
+      image::resize(image::ImageView(item.width, item.height, item.pixels.data()), p.height,
+                    p.width, p.resample, resized);
+    });
+  }
+
+  // `make` makes the resized pixels, which are cut into patches unless they are requested plain.
+  template <typename Make>
+  void lay_out(std::span<std::uint8_t> pixels, const Make& make) {
+    if (layout_.patch == 0) {
+      return make(pixels);
     }
-  }
-
-  // Whether plain resized pixels are requested, without cutting patches.
-  [[nodiscard]] bool is_direct() const { return layout_.patch == 0; }
-  [[nodiscard]] std::span<std::uint8_t> resize_into(std::span<std::uint8_t> pixels) {
-    return is_direct() ? pixels : std::span(resized_);
-  }
-
-  void lay_out(std::span<const std::uint8_t> from, std::span<std::uint8_t> to) const {
+    make(std::span(resized_));
     const Preprocessing& p = layout_.preprocessing;
-    image::patchify(from, p.height, p.width, layout_.patch, to);
+    image::patchify(resized_, p.height, p.width, layout_.patch, pixels);
   }
 
   PixelLayout layout_;

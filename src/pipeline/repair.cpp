@@ -9,7 +9,6 @@
 
 #include <unistd.h>
 
-#include "core/error.hpp"
 #include "io/atomic_file.hpp"
 #include "io/partial_file.hpp"
 #include "io/system_error.hpp"

@@ -6,10 +6,8 @@
 #include <cmath>
 #include <cstring>
 #include <exception>
-#include <string>
 #include <system_error>
 #include <thread>
-#include <utility>
 
 #include <sys/resource.h>
 #include <unistd.h>
@@ -186,20 +184,18 @@ class Run {
 
   JobReport report() {
     const JobProgress progress = meter_.progress();
-    JobReport report;
-    report.rows = progress.rows;
-    report.new_rows = progress.new_rows;
-    report.failed = progress.failed;
-    report.interrupted = stopped();
-    report.seconds = progress.seconds;
-    report.images_per_second =
-        progress.seconds > 0 ? static_cast<double>(progress.new_rows) / progress.seconds : 0;
-    report.decode_share = progress.decode_share;
-    report.compute_share = progress.compute_share;
-    report.write_share = progress.write_share;
-    report.decode_utilisation =
-        loader_.busy_seconds() / (std::max(progress.seconds, 1e-9) * loader_.threads());
-    return report;
+    const double seconds = progress.seconds;
+    return {.rows = progress.rows,
+            .new_rows = progress.new_rows,
+            .failed = progress.failed,
+            .interrupted = stopped(),
+            .seconds = seconds,
+            .images_per_second = seconds > 0 ? static_cast<double>(progress.new_rows) / seconds : 0,
+            .decode_share = progress.decode_share,
+            .compute_share = progress.compute_share,
+            .write_share = progress.write_share,
+            .decode_utilisation =
+                loader_.busy_seconds() / (std::max(seconds, 1e-9) * loader_.threads())};
   }
 
   const RunOptions& options_;

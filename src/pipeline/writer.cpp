@@ -14,14 +14,7 @@ Writer::Writer(Output& output, Loader& loader)
       thread_(start_thread("writes the output", [this] { work(); })) {}
 
 Writer::~Writer() {
-  {
-    const std::lock_guard lock(mutex_);
-    closed_ = true;
-  }
-  changed_.notify_all();
-  if (thread_.joinable()) {
-    thread_.join();
-  }
+  end();
 }
 
 void Writer::push(Batch& batch) {
@@ -36,14 +29,20 @@ void Writer::push(Batch& batch) {
 }
 
 void Writer::close() {
+  end();
+  if (error_) {
+    std::rethrow_exception(error_);
+  }
+}
+
+void Writer::end() {
   {
     const std::lock_guard lock(mutex_);
     closed_ = true;
   }
   changed_.notify_all();
-  thread_.join();
-  if (error_) {
-    std::rethrow_exception(error_);
+  if (thread_.joinable()) {
+    thread_.join();
   }
 }
 

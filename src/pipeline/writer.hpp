@@ -29,6 +29,7 @@ class Writer {
 
  private:
   void work();
+  void end();
 
   Output& output_;
   Loader& loader_;

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 
 #include "core/thread_pool.hpp"
 #include "fovea/precision.hpp"

@@ -5,7 +5,6 @@
 #include "quantize/gram_kernels.hpp"
 
 #include <algorithm>
-#include <array>
 
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>

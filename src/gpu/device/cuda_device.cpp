@@ -4,7 +4,6 @@
 #include <cstdlib>
 #include <mutex>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include <fmt/format.h>

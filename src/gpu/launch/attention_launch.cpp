@@ -2,8 +2,6 @@
 #include <algorithm>
 #include <numbers>
 
-#include <fmt/format.h>
-
 #include "core/divide_up.hpp"
 #include "gpu/launch/attention.hpp"
 #include "kernels/attention/attention_params.hpp"

@@ -67,15 +67,11 @@ bool computes(const gemm::Tuning& kernel, const GemmProblem& problem) {
 
 GemmPlan plan_of(const GemmVariant& variant) {
   const gemm::Tuning& tuning = variant.tuning;
-  return {.kernel = variant.kernel,
-          .design = tuning.design,
-          .consumers = tuning.consumers,
-          .columns = tuning.columns,
-          .stages = tuning.stages,
-          .k_blocks = tuning.k_blocks,
-          .vector = tuning.vector,
-          .staging = tuning.design == GemmDesign::kPingPong &&
-                     tuning.epilogue == epilogue::Kind::kResidual};
+  GemmPlan plan{tuning};
+  plan.kernel = variant.kernel;
+  plan.staging =
+      tuning.design == GemmDesign::kPingPong && tuning.epilogue == epilogue::Kind::kResidual;
+  return plan;
 }
 
 /// Of whole clusters.

@@ -62,14 +62,8 @@ struct GemmOperands {
 [[nodiscard]] std::string to_string(const GemmProblem& problem);
 
 /// Which kernel runs a problem, and on what grid.
-struct GemmPlan {
+struct GemmPlan : gemm::Tuning {
   KernelId kernel{};
-  GemmDesign design = GemmDesign::kCooperative;
-  int consumers = 2;  // warpgroups that multiply
-  int columns = 256;  // of a tile
-  int stages = 4;
-  int k_blocks = 0;      // 128-byte blocks of K that a stationary panel holds at most
-  int vector = 8;        // columns that a lane stores at once
   bool staging = false;  // the residual passes through shared memory
   int grid = 0;          // CTAs
 
@@ -78,7 +72,9 @@ struct GemmPlan {
   [[nodiscard]] int threads() const;
   [[nodiscard]] std::size_t shared_bytes() const;
 
-  friend bool operator==(const GemmPlan&, const GemmPlan&) = default;
+  friend bool operator==(const GemmPlan& a, const GemmPlan& b) {
+    return a.kernel == b.kernel && a.grid == b.grid;  // a kernel has one tuning
+  }
 };
 
 [[nodiscard]] std::string to_string(const GemmPlan& plan);

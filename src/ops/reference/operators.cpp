@@ -2,7 +2,6 @@
 #include "ops/reference/operators.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <span>
 #include <vector>
 
