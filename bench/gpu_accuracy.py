@@ -193,11 +193,12 @@ def resolved(options, model, work):
 
 
 def filed(options, corpus):
-    """The rows that the JSON has for this corpus already."""
+    """The rows that the JSON has for this corpus already, each with the commit that it was measured at."""
     if not options.json or not options.json.exists():
         return []
-    found = json.loads(options.json.read_text()).get("accuracy", {})
-    return found["rows"] if found.get("corpus") == corpus else []
+    result = json.loads(options.json.read_text())
+    found = result.get("accuracy", {})
+    return [{"commit": result["machine"]["commit"]} | row for row in found["rows"]] if found.get("corpus") == corpus else []
 
 
 def main():

@@ -195,7 +195,7 @@ def mixed_precision(entry: dict) -> str:
 
 def accuracy_rows(result: dict) -> list[list[str]]:
     return [
-        [entry["model"], entry["engine"], mixed_precision(entry), entry["calibration"] or "-", f"{entry['cosine_mean']:.5f}",
+        [entry["model"] + (f", at {entry['commit'][:12]}" if "commit" in entry else ""), entry["engine"], mixed_precision(entry), entry["calibration"] or "-", f"{entry['cosine_mean']:.5f}",
          f"{entry['cosine_percentile_1']:.5f}", f"{entry['cosine_min']:.5f}", f"{entry['recall_at_10']:.4f}"]
         for entry in result["rows"]
     ]

@@ -68,13 +68,13 @@ class Counters {
 
  private:
   static double scale_of(std::string_view unit) {
-    static const std::map<std::string_view, double> kUnits = {
+    static const std::map<std::string_view, double> units = {
         {"%", 0.01},          {"ns", 1e-9},      {"us", 1e-6},      {"ms", 1e-3},
         {"nsecond", 1e-9},    {"usecond", 1e-6}, {"msecond", 1e-3}, {"Kbyte/block", 1e3},
         {"Mbyte/block", 1e6}, {"Kbyte/s", 1e3},  {"Mbyte/s", 1e6},  {"Gbyte/s", 1e9},
         {"Tbyte/s", 1e12}};
-    const auto found = kUnits.find(unit);
-    return found == kUnits.end() ? 1.0 : found->second;
+    const auto found = units.find(unit);
+    return found == units.end() ? 1.0 : found->second;
   }
 
   std::map<std::string, std::pair<std::string, std::string>> values_;

@@ -16,7 +16,7 @@ fovea_status fovea_kernel_get(int32_t index, fovea_kernel* kernel) {
       fovea::fail("there is no kernel {} of {}", index, images.size());
     }
     const fovea::gpu::KernelImage& image = images[static_cast<std::size_t>(index)];
-    *kernel = {.name = image.name.data(),  // of a literal in the generated table
+    *kernel = {.name = &image.name.front(),  // of a literal in the generated table
                .arch = image.arch,
                .registers = image.registers,
                .shared_bytes = image.shared_bytes,

@@ -17,7 +17,7 @@ namespace {
 using ops::Epilogue;
 
 // Queries of a head that are worked on at once.
-constexpr std::int64_t kMostQueries = 128;
+constexpr std::int64_t kMostQueries = 256;
 
 std::size_t bytes_of(std::int64_t elements, DType type) {
   return static_cast<std::size_t>(elements) * size_of(type);
