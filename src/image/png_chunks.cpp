@@ -395,9 +395,9 @@ class PngChunks {
     std::string bytes;
     int digits = 0;
     int value = 0;
-    for (; !text.empty(); text.remove_prefix(1)) {
+    for (const char& character : text) {
       int digit = 0;
-      if (std::from_chars(text.data(), text.data() + 1, digit, 16).ec != std::errc{}) {
+      if (std::from_chars(&character, &character + 1, digit, 16).ec != std::errc{}) {
         continue;  // line breaks
       }
       value = value * 16 + digit;
