@@ -35,7 +35,7 @@ class Bench {
     BenchFigure figure;
     figure.card = card.name;
     figure.case_name = one.name;
-    figure.plan = to_string(plan);
+    figure.plan = lab::to_string(plan);
     figure.description = workload.describe();
     figure.flops = workload.flops();
     figure.bytes = static_cast<double>(workload.bytes());

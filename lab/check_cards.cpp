@@ -65,7 +65,7 @@ class Checker {
       if (reason.empty()) {
         reason = differing_runs(*workload, placement, plan);
       }
-      add(card, one, *workload, to_string(plan), verdict, reason, {},
+      add(card, one, *workload, lab::to_string(plan), verdict, reason, {},
           kernels_of(workload->launches(device_, placement.operands(), plan)));
     }
     if (one.mutants && !options_.small) {
