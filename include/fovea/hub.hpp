@@ -18,7 +18,7 @@ struct PullOptions {
   int retries = 5;
 };
 
-/// The progress of a pull. Sizes are in bytes.
+/// The progress of a pull, told at least every second while it waits. Sizes are in bytes.
 struct PullProgress {
   /// The file being fetched, e.g. "model.safetensors".
   std::string file;
@@ -39,7 +39,7 @@ struct PullProgress {
 /// the hash (SHA-256 or git's SHA-1) that the hub states; a file that does not match is deleted.
 /// Environment: HF_ENDPOINT, HF_TOKEN (or the file HF_HOME/token; sent to the endpoint's own host
 /// only), HF_HOME, HF_HUB_CACHE, HF_HUB_OFFLINE (then the model is only looked up),
-/// SSL_CERT_FILE and the usual proxy variables.
+/// SSL_CERT_FILE and the usual proxy variables. What `progress` throws ends the pull.
 /// Throws fovea::Error when the model is unknown or you may not read it, the network keeps failing,
 /// the disk is full, or a file does not match what the hub says.
 [[nodiscard]] std::filesystem::path pull(

@@ -74,6 +74,7 @@ struct fovea_embedding {
         rows_(rows) {
     options_.batch_size = options.batch_size;
     options_.decode_threads = options.decode_threads;
+    options_.decode_memory = options.decode_memory;
     options_.normalize = options.normalize != 0;
     options_.stop_at_failure = options.stop_at_failure != 0;
     options_.stop = &stop_;

@@ -4,6 +4,8 @@
 #include <atomic>
 #include <string>
 
+#include "core/wording.hpp"
+
 namespace fovea::c {
 namespace {
 
@@ -30,6 +32,11 @@ void tell(const std::string& note) {
 
 fovea_note_handler fovea_set_note_handler(fovea_note_handler handler) {
   return fovea::c::note_handler.exchange(handler);
+}
+
+void fovea_set_wording(fovea_wording wording) {
+  fovea::set_wording(wording == FOVEA_WORDING_PYTHON ? fovea::Wording::kPython
+                                                     : fovea::Wording::kProgram);
 }
 
 const char* fovea_last_error(void) {

@@ -11,6 +11,7 @@
 
 #include "core/error.hpp"
 #include "core/thread_pool.hpp"
+#include "core/wording.hpp"
 #include "gpu/device/kernel_image.hpp"
 #include "gpu/gpu_executor.hpp"
 #include "gpu/gpu_weights.hpp"
@@ -57,7 +58,8 @@ ops::TensorTypes types_of(Precision precision) {
 
 Precision choose_precision(Precision asked, const DeviceInfo& info) {
   if (asked == Precision::kFp32) {
-    fail("fp32 is computed on the CPU only: use --device cpu, or bf16 on {}", info.name);
+    fail("fp32 is computed on the CPU only: use {}, or bf16 on {}", option_words("device", "cpu"),
+         info.name);
   }
   if (asked == Precision::kAuto || asked == Precision::kBf16) {
     return Precision::kBf16;
@@ -280,10 +282,8 @@ std::vector<std::int64_t> GpuBackend::reserve(const ops::Batch& batch, const Net
       return plan;
     } catch (const OutOfMemory& error) {
       if (limit_ > 0 || largest == 1) {
-        fail(
-            "{}. {} images at a time are too many even so: free memory on the GPU, or use "
-            "--device cpu",
-            error.what(), largest);
+        fail("{}. {} images at a time are too many even so: free memory on the GPU, or use {}",
+             error.what(), largest, option_words("device", "cpu"));
       }
       limit_ = largest / 2;
       note_ = fmt::format("{}; going on with {} images at a time instead of {}", error.what(),
@@ -466,16 +466,16 @@ Support has_kernels_for(const DeviceInfo& device) {
   if (kernel_images().empty()) {
     return {fmt::format(
         "this program was built without the CUDA compiler and has no kernels for {}; use "
-        "--device cpu, or build it with nvcc on the PATH (scripts/setup installs it otherwise)",
-        device.name)};
+        "{}, or build it with nvcc on the PATH (scripts/setup installs it otherwise)",
+        device.name, option_words("device", "cpu"))};
   }
   // Of the oldest architecture; later ones have all that is needed, if only as PTX.
   if (is_built_for(KernelId::pool_mean, device.arch())) {
     return {};
   }
-  return {fmt::format(
-      "unsupported compute capability {}.{} of {}; expected 8.0 or later; use --device cpu",
-      device.compute_major, device.compute_minor, device.name)};
+  return {fmt::format("unsupported compute capability {}.{} of {}; expected 8.0 or later; use {}",
+                      device.compute_major, device.compute_minor, device.name,
+                      option_words("device", "cpu"))};
 }
 
 std::unique_ptr<ops::Backend> make_gpu_backend(std::unique_ptr<Device> device,

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/error.hpp"
+#include "core/wording.hpp"
 #include "gpu/launch/attention.hpp"
 #include "gpu/launch/norm.hpp"
 #include "gpu/launch/pixels.hpp"
@@ -62,8 +63,8 @@ void CublasGemm::run(const GemmProblem& problem, const GemmOperands& operands, D
     fail("{}: only kernels of this program normalise rows on the way", to_string(problem));
   }
   if (problem.a != DType::kBF16 || problem.b != DType::kBF16 || problem.output != DType::kBF16) {
-    fail("{}: on {} matrix products run in bf16 only; use --precision bf16", to_string(problem),
-         device_.info().name);
+    fail("{}: on {} matrix products run in bf16 only; use {}", to_string(problem),
+         device_.info().name, option_words("precision", "bf16"));
   }
   MatmulProblem product{.m = problem.m, .n = problem.n, .k = problem.k};
   product.epilogue = MatmulEpilogue::kBias;

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "core/error.hpp"
+#include "core/wording.hpp"
 #include "gpu/launch/gemm.hpp"
 #include "gpu/launch/pixels.hpp"
 #include "gpu/launch/pool.hpp"
@@ -187,9 +188,9 @@ DeviceBuffer Uploader::upload(std::span<const std::byte> bytes) {
   try {
     buffer = DeviceBuffer(device_, bytes.size());
   } catch (const OutOfMemory& error) {
-    throw OutOfMemory(fmt::format(
-        "{}. The model's weights do not fit: free memory on the GPU, or use --device cpu",
-        error.what()));
+    throw OutOfMemory(
+        fmt::format("{}. The model's weights do not fit: free memory on the GPU, or use {}",
+                    error.what(), option_words("device", "cpu")));
   }
   const std::lock_guard lock(mutex_);
   device_.copy_to_device(buffer.address(), bytes, *stream_);

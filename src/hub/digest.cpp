@@ -34,7 +34,8 @@ std::string_view hash_name(std::string_view etag) {
   return is_sha256(etag) ? "SHA-256" : "git SHA-1";
 }
 
-std::string hash_file(const std::filesystem::path& path, std::string_view etag) {
+std::string hash_file(const std::filesystem::path& path, std::string_view etag,
+                      const std::function<void()>& alive) {
   const io::File file(path);
   io::Digest digest(is_sha256(etag) ? EVP_sha256() : EVP_sha1());
   if (!is_sha256(etag)) {  // git hashes "blob <length>\0" before the content
@@ -45,6 +46,7 @@ std::string hash_file(const std::filesystem::path& path, std::string_view etag) 
   while (const std::size_t count = file.read_some(offset, buffer)) {
     digest.add(std::span(buffer).first(count));
     offset += count;
+    alive();
   }
   return digest.hex();
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -14,7 +15,9 @@ namespace fovea::hub {
 /// The name of the hash function of `etag`: "SHA-256" or "git SHA-1".
 [[nodiscard]] std::string_view hash_name(std::string_view etag);
 
-/// The hash of the content of `path` in hexadecimal, by the hash function of `etag`.
-[[nodiscard]] std::string hash_file(const std::filesystem::path& path, std::string_view etag);
+/// The hash of the content of `path` in hexadecimal, by the hash function of `etag`. `alive` is
+/// called meanwhile; what it throws ends the work.
+[[nodiscard]] std::string hash_file(const std::filesystem::path& path, std::string_view etag,
+                                    const std::function<void()>& alive);
 
 }  // namespace fovea::hub

@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::chrono::milliseconds kFirstWait{250};
-constexpr std::chrono::milliseconds kLongestWait{8000};
+constexpr std::chrono::milliseconds kLongestWait{8000};  // a multiple
 
 fs::path partial_of(const fs::path& blob) {
   fs::path partial = blob;
@@ -34,7 +34,10 @@ fs::path partial_of(const fs::path& blob) {
 void wait_before_retry(int failures, const std::string& reason, const DownloadReport& report) {
   const auto wait = std::min(kLongestWait, kFirstWait * (1 << std::min(failures - 1, 10)));
   report.notice(fmt::format("{}; trying again in {} ms", reason, wait.count()));
-  std::this_thread::sleep_for(wait);
+  for (auto rest = wait; rest.count() > 0; rest -= kFirstWait) {
+    report.alive();
+    std::this_thread::sleep_for(kFirstWait);
+  }
 }
 
 // The growing file. Its size is the offset at which a download resumes.
@@ -245,7 +248,7 @@ void download(HttpClient& client, const RemoteFile& file, const fs::path& blob, 
   }
   for (;;) {
     fetch_all(client, file, partial, retries, report);
-    const std::string hash = hash_file(partial.path(), file.etag);
+    const std::string hash = hash_file(partial.path(), file.etag, report.alive);
     if (hash == file.etag) {
       break;
     }

@@ -25,6 +25,8 @@ struct DownloadReport {
   std::function<void(std::uint64_t here, std::uint64_t received)> bytes;
   /// Called with a message for the user.
   std::function<void(const std::string&)> notice;
+  /// Called at least every second while something is waited for; what it throws ends the download.
+  std::function<void()> alive;
 };
 
 /// Runs `request`. On TransientError it waits and tries again, at most `retries` times.

@@ -6,13 +6,16 @@
 #include <cctype>
 #include <charconv>
 #include <exception>
+#include <filesystem>
 #include <mutex>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include <curl/curl.h>
 
 #include "core/released.hpp"
+#include "core/wording.hpp"
 #include "hub/cache.hpp"
 #include "io/text.hpp"
 
@@ -75,11 +78,17 @@ void set(CURL* curl, CURLoption option, Value value) {
   }
 }
 
-// libcurl itself knows only its built-in certificate store; the variables are its tool's and
-// OpenSSL's.
+// The variables are those of libcurl's tool and of OpenSSL. libcurl itself knows only the store of
+// the distribution that it was built on; the first files are those of Debian, Fedora and openSUSE.
 std::string certificate_file() {
   for (const char* name : {"SSL_CERT_FILE", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE"}) {
     if (std::string path = environment(name); !path.empty()) {
+      return path;
+    }
+  }
+  for (const char* path : {"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt",
+                           "/etc/ssl/ca-bundle.pem", "/etc/ssl/cert.pem"}) {
+    if (std::error_code absent; std::filesystem::exists(path, absent)) {
       return path;
     }
   }
@@ -123,6 +132,7 @@ struct HttpClient::Handle {
 struct HttpClient::Transfer {
   HttpResponse response;
   const Body* body = nullptr;
+  const std::function<void()>* alive = nullptr;
   CURL* curl = nullptr;
   std::exception_ptr error;
   std::size_t ignored = 0;  // bytes of a body that is not read
@@ -158,6 +168,14 @@ struct HttpClient::Transfer {
     return own->cut() ? 0 : taken;
   }
 
+  static int on_progress(void* self, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
+    constexpr std::size_t kGoOn = 1;
+    return static_cast<Transfer*>(self)->guard(
+               kGoOn, [](const Transfer& transfer) { (*transfer.alive)(); }) == kGoOn
+               ? 0
+               : 1;
+  }
+
   // Runs a callback's work. An exception is kept here until libcurl has returned.
   template <typename Work>
   std::size_t guard(std::size_t size, const Work& work) {
@@ -165,7 +183,9 @@ struct HttpClient::Transfer {
       work(*this);
       return size;
     } catch (...) {
-      error = std::current_exception();
+      if (!error) {
+        error = std::current_exception();
+      }
       return size == 0 ? 1 : 0;  // anything but `size` ends the transfer
     }
   }
@@ -204,8 +224,8 @@ std::string origin_of(const std::string& url) {
   return fmt::format("{}://{}:{}", scheme, part(CURLUPART_HOST), part(CURLUPART_PORT));
 }
 
-HttpClient::HttpClient(const std::string& endpoint, std::string token)
-    : handle_(std::make_unique<Handle>()), token_(std::move(token)) {
+HttpClient::HttpClient(const std::string& endpoint, std::string token, std::function<void()> alive)
+    : handle_(std::make_unique<Handle>()), token_(std::move(token)), alive_(std::move(alive)) {
   static std::once_flag once;
   std::call_once(once, [] { curl_global_init(CURL_GLOBAL_DEFAULT); });
   handle_->curl = curl_easy_init();
@@ -223,6 +243,7 @@ HttpResponse HttpClient::perform(const std::string& url, Ask ask, std::uint64_t 
   curl_easy_reset(curl);  // keeps the connections
   Transfer transfer;
   transfer.body = &body;
+  transfer.alive = &alive_;
   transfer.curl = curl;
   transfer.response.url = url;
   std::array<char, CURL_ERROR_SIZE> detail{};
@@ -241,6 +262,9 @@ HttpResponse HttpClient::perform(const std::string& url, Ask ask, std::uint64_t 
   set(curl, CURLOPT_HEADERDATA, &transfer);
   set(curl, CURLOPT_WRITEFUNCTION, &Transfer::on_body);
   set(curl, CURLOPT_WRITEDATA, &transfer);
+  set(curl, CURLOPT_XFERINFOFUNCTION, &Transfer::on_progress);
+  set(curl, CURLOPT_XFERINFODATA, &transfer);
+  set(curl, CURLOPT_NOPROGRESS, 0L);
   if (const std::string file = certificate_file(); !file.empty()) {
     set(curl, CURLOPT_CAINFO, file.c_str());
   }
@@ -336,7 +360,8 @@ void fail_with_status(const HttpResponse& response, const std::string& what) {
                : "The model does not exist, or is private or gated: check the name, and set "
                  "HF_TOKEN to a token that may read it");
     case 404:
-      fail("{} ({}). Check the name of the model and --revision", message, shown(response.url));
+      fail("{} ({}). Check the name of the model and {}", message, shown(response.url),
+           option_words("revision"));
     case 408:
     case 429:
     case 500:

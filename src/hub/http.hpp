@@ -40,7 +40,9 @@ struct HttpResponse {
 class HttpClient {
  public:
   /// `token` (may be empty) is sent as a bearer to `endpoint`'s own origin and to no other.
-  HttpClient(const std::string& endpoint, std::string token);
+  /// `alive` is called at least every second while a request waits; what it throws ends the
+  /// request.
+  HttpClient(const std::string& endpoint, std::string token, std::function<void()> alive);
   ~HttpClient();
   HttpClient(const HttpClient&) = delete;
   HttpClient& operator=(const HttpClient&) = delete;
@@ -73,6 +75,7 @@ class HttpClient {
   std::unique_ptr<Handle> handle_;
   std::string origin_;
   std::string token_;
+  std::function<void()> alive_;
 };
 
 /// A connection has to bring this many bytes to count as working: a server that only keeps the

@@ -91,10 +91,11 @@ class Pull {
       : options_(options),
         progress_(progress),
         endpoint_(endpoint()),
-        client_(endpoint_, find_token()),
+        client_(endpoint_, find_token(), [this] { tell(""); }),
         cache_root_(cache_folder()),
         cache_(cache_root_, options.id) {
     report_.notice = [this](const std::string& text) { tell(text); };
+    report_.alive = [this] { tell(""); };
   }
 
   fs::path run() {
@@ -265,8 +266,10 @@ class Pull {
     make_folders(cache_.folder() / "blobs");
     const fs::path blob = cache_.blob(file.etag);
     state_.file = file.name;
-    const io::FileLock lock(lock_path(file.etag),
-                            [&] { tell(file.name + ": waiting for another pull of this file"); });
+    const io::FileLock lock(lock_path(file.etag), [&, told = false]() mutable {
+      tell(told ? "" : file.name + ": waiting for another pull of this file");
+      told = true;
+    });
     const std::uint64_t before = state_.bytes;
     report_.bytes = [&](std::uint64_t here, std::uint64_t received) {
       state_.bytes = before + here;
@@ -275,7 +278,7 @@ class Pull {
     };
     std::error_code absent;
     const bool is_here = fs::file_size(blob, absent) == file.size && !absent &&
-                         hash_file(blob, file.etag) == file.etag;
+                         hash_file(blob, file.etag, report_.alive) == file.etag;
     if (!is_here) {
       download(client_, file, blob, options_.retries, report_);
     }
@@ -296,7 +299,7 @@ class Pull {
   // Makes the snapshot visible: links first, the revision's name last, so that a revision never
   // names a snapshot that lacks files.
   fs::path publish() {
-    const io::FileLock lock(lock_path("snapshots"), [] {});
+    const io::FileLock lock(lock_path("snapshots"), report_.alive);
     fs::path snapshot = cache_.snapshot(commit_);
     make_folders(snapshot);
     for (const RemoteFile& file : files_) {

@@ -6,17 +6,13 @@
 #include <fmt/ranges.h>
 
 #include "core/error.hpp"
+#include "core/wording.hpp"
 #include "hub/cache.hpp"
 #include "io/text.hpp"
 
 namespace fovea::hub {
 namespace fs = std::filesystem;
 namespace {
-
-std::string pull_command(const std::string& id, const std::string& revision) {
-  return revision == "main" ? fmt::format("fovea pull {}", id)
-                            : fmt::format("fovea pull {} --revision {}", id, revision);
-}
 
 fs::path find_in_cache(const std::string& id, const std::string& revision) {
   if (!is_revision(revision)) {
@@ -32,13 +28,13 @@ fs::path find_in_cache(const std::string& id, const std::string& revision) {
         id, io::escape(revision),
         io::escape(is_commit(revision) ? cache.snapshot(revision).native()
                                        : cache.ref(revision).native()),
-        pull_command(id, io::escape(revision)));
+        pull_words(id, io::escape(revision)));
   }
   fs::path snapshot = cache.snapshot(*commit);
   if (const std::vector<std::string> missing = missing_files(snapshot); !missing.empty()) {
     fail("{}: the copy in the local cache, {}, lacks {}: run `{}`", id,
          io::escape(snapshot.native()), fmt::join(missing, ", "),
-         pull_command(id, io::escape(revision)));
+         pull_words(id, io::escape(revision)));
   }
   return snapshot;
 }

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "core/error.hpp"
+#include "core/wording.hpp"
 #include "image/resize.hpp"
 #include "image/resize_weights.hpp"
 
@@ -52,8 +53,9 @@ void Decoding::take_memory(const Header& header, std::uint64_t bytes) {
   if (bytes > most) {
     fail(
         "{}: decoding {}x{} pixels of this kind needs {} MB of memory, more than the {} MB that "
-        "decoding may use; --decode-memory raises the limit",
-        header.format, header.width, header.height, megabytes(bytes), most / 1'000'000);
+        "decoding may use; {} raises the limit",
+        header.format, header.width, header.height, megabytes(bytes), most / 1'000'000,
+        option_words("decode-memory"));
   }
   if (bytes > kUncounted) {
     lease_ = options_.memory->take(bytes, options_.stop);

@@ -2,12 +2,19 @@
 #include "io/file_lock.hpp"
 
 #include <cerrno>
+#include <chrono>
+#include <thread>
 
 #include <sys/file.h>
 
 #include "io/system_error.hpp"
 
 namespace fovea::io {
+namespace {
+
+constexpr std::chrono::milliseconds kBetweenAttempts{50};
+
+}  // namespace
 
 FileLock::FileLock(const std::filesystem::path& path, const std::function<void()>& busy)
     : FileLock(Folder(path.parent_path()), path.filename().native(), busy) {}
@@ -18,11 +25,10 @@ FileLock::FileLock(const Folder& folder, const std::string& name,
   do {
     file_ = folder.open_to_write(name, true);
     int result = ::flock(file_.get(), LOCK_EX | LOCK_NB);
-    if (result != 0 && errno == EWOULDBLOCK) {
+    while (result != 0 && (errno == EWOULDBLOCK || errno == EINTR)) {
       busy();
-      do {
-        result = ::flock(file_.get(), LOCK_EX);
-      } while (result != 0 && errno == EINTR);
+      std::this_thread::sleep_for(kBetweenAttempts);
+      result = ::flock(file_.get(), LOCK_EX | LOCK_NB);
     }
     if (result != 0) {
       fail_with_errno(folder / name, "lock");

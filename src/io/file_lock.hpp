@@ -13,8 +13,8 @@ namespace fovea::io {
 /// The file stays.
 class FileLock {
  public:
-  /// Creates the file; calls `busy` once when another process holds the lock, then waits for it
-  /// unless `busy` throws. Throws fovea::Error naming the path, also when its place holds something
+  /// Creates the file; while another process holds the lock, calls `busy` every 50 ms, and waits
+  /// until `busy` throws. Throws fovea::Error naming the path, also when its place holds something
   /// that is not an ordinary file (see Folder::open_to_write).
   FileLock(const std::filesystem::path& path, const std::function<void()>& busy);
   FileLock(const Folder& folder, const std::string& name, const std::function<void()>& busy);

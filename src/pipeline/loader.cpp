@@ -16,6 +16,7 @@
 
 #include "core/error.hpp"
 #include "core/memory_limit.hpp"
+#include "core/wording.hpp"
 #include "io/text.hpp"
 
 namespace fovea::pipeline {
@@ -251,9 +252,9 @@ bool Loader::fill_slot(const Prepare& prepare, Item& item, Batch& batch, std::si
   Slot& slot = batch.slots[index];
   const auto fail_for_lack = [&](std::string_view what) {
     // A named object, because the thread that rethrows the error must be the last to release it.
-    std::exception_ptr error = std::make_exception_ptr(ResourceError(
-        fmt::format("{}: {}; the machine lacks this, not the file: use fewer --decode-threads",
-                    io::escape(slot.name), what)));
+    std::exception_ptr error = std::make_exception_ptr(
+        ResourceError(fmt::format("{}: {}; the machine lacks this, not the file: use fewer {}",
+                                  io::escape(slot.name), what, option_words("decode-threads"))));
     fail_in(&batch, std::move(error));
   };
   try {

@@ -15,6 +15,7 @@
 
 #include "core/error.hpp"
 #include "core/memory_pool.hpp"
+#include "core/wording.hpp"
 #include "pipeline/batch.hpp"
 #include "pipeline/input_stream.hpp"
 
@@ -114,8 +115,8 @@ class Loader {
   std::atomic<bool> worker_failed_ = false;
   std::exception_ptr error_;  // the error that ended the inputs or a worker
   // Allocated while there is memory for it.
-  const std::exception_ptr out_of_memory_ = std::make_exception_ptr(
-      ResourceError("not enough memory to decode images; use fewer --decode-threads"));
+  const std::exception_ptr out_of_memory_ = std::make_exception_ptr(ResourceError(
+      "not enough memory to decode images; use fewer " + option_words("decode-threads")));
   double busy_seconds_ = 0;
 
   std::vector<std::thread> workers_;

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "core/error.hpp"
+#include "core/wording.hpp"
 #include "io/descriptor.hpp"
 #include "io/system_error.hpp"
 
@@ -20,10 +21,8 @@ MemoryPool::Lease take_encoded(std::size_t bytes, const Limits& limits) {
     return {};
   }
   if (bytes > limits.encoded->size()) {
-    fail(
-        "holds {} bytes; files of up to {} fit into the memory for decoding, which --decode-memory "
-        "raises",
-        bytes, limits.encoded->size());
+    fail("holds {} bytes; files of up to {} fit into the memory for decoding, which {} raises",
+         bytes, limits.encoded->size(), option_words("decode-memory"));
   }
   return limits.encoded->take(bytes, limits.stop);
 }

@@ -57,6 +57,8 @@ typedef struct fovea_embed_options {
   int32_t decode_threads;  /* 0: one per CPU */
   int32_t normalize;       /* not 0: scale embeddings to length 1 */
   int32_t stop_at_failure; /* not 0: end with the batch of the first image that fails */
+  uint64_t decode_memory;  /* bytes that images being decoded may take together; 0: half of the
+                            * memory, at most what the largest image needs */
 } fovea_embed_options;
 
 /* A run over a list of images in threads of its own. */

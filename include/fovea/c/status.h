@@ -33,6 +33,15 @@ typedef void (*fovea_note_handler)(const char* note);
 /* Sets the handler of notes; NULL (the default) disables it. Returns the previous handler. */
 FOVEA_API fovea_note_handler fovea_set_note_handler(fovea_note_handler handler);
 
+/* How messages write the options and commands that they ask for. */
+typedef enum fovea_wording {
+  FOVEA_WORDING_PROGRAM = 0, /* "--device cpu", "fovea pull NAME": the default */
+  FOVEA_WORDING_PYTHON = 1   /* device="cpu", fovea.pull("NAME") */
+} fovea_wording;
+
+/* Sets the wording of all messages of this process. To be called first. */
+FOVEA_API void fovea_set_wording(fovea_wording wording);
+
 /* To be called before a process ends while its threads may still be in Fovea's functions, because
  * the end of the process destroys what they compute with. It stops runs of encoders
  * (fovea_embed_wait says so) and waits for other calls, for `milliseconds` at most; calls that

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "core/error.hpp"
+#include "core/wording.hpp"
 #include "gpu/device/device.hpp"
 #include "gpu/device/driver_api.hpp"
 
@@ -187,10 +188,11 @@ class CudaDevice final : public Device {
   CudaDevice(driver::DeviceId id, int driver_version)
       : id_(id), info_(read_info(id, driver_version)) {
     const driver::Result started = api().context_retain(&context_, id);
-    check(started,
-          fmt::format(
-              "starting work on {}{}", info_.name,
-              started == driver::kOutOfMemory ? " (free memory on it, or use --device cpu)" : ""));
+    check(started, fmt::format("starting work on {}{}", info_.name,
+                               started == driver::kOutOfMemory
+                                   ? fmt::format(" (free memory on it, or use {})",
+                                                 option_words("device", "cpu"))
+                                   : ""));
   }
   ~CudaDevice() override {
     {
@@ -301,9 +303,8 @@ class CudaDevice final : public Device {
     if (result == driver::kJitCompilerNotFound) {
       fail(
           "the driver's compiler, libnvidia-ptxjitcompiler.so.1, is missing: {} (sm_{}) needs it, "
-          "because this program has no machine code for it; install the whole driver, or use "
-          "--device cpu",
-          info_.name, info_.arch());
+          "because this program has no machine code for it; install the whole driver, or use {}",
+          info_.name, info_.arch(), option_words("device", "cpu"));
     }
     check(result, "loading machine code");
     const std::lock_guard lock(mutex_);
@@ -428,12 +429,14 @@ namespace {
 int start_driver() {
   const driver::Result started = api().init(0);
   if (started == driver::kNoDevice) {
-    throw NoGpu("the NVIDIA driver finds no GPU on this machine; use --device cpu");
+    throw NoGpu(fmt::format("the NVIDIA driver finds no GPU on this machine; use {}",
+                            option_words("device", "cpu")));
   }
   if (started == driver::kSystemDriverMismatch) {
     fail(
         "the NVIDIA driver's library is of another version than the driver that is loaded: restart "
-        "the machine after an update, or use --device cpu");
+        "the machine after an update, or use {}",
+        option_words("device", "cpu"));
   }
   check(started, "starting the NVIDIA driver");
   int version = 0;

@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 
 #include "core/error.hpp"
+#include "core/wording.hpp"
 #include "gpu/device/device.hpp"
 
 namespace fovea::gpu::driver {
@@ -15,8 +16,8 @@ Api bind() {
   // Never closed: the driver keeps threads of its own.
   void* const library = dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
-    throw NoGpu(fmt::format(
-        "no NVIDIA driver on this machine ({}); install one, or use --device cpu", dlerror()));
+    throw NoGpu(fmt::format("no NVIDIA driver on this machine ({}); install one, or use {}",
+                            dlerror(), option_words("device", "cpu")));
   }
   Api bound;
 // NOLINTBEGIN(bugprone-macro-parentheses): names and parameter lists take none

@@ -1,0 +1,61 @@
+// fovea_pull over the public pull().
+#include "fovea/c/hub.h"
+
+#include <atomic>
+#include <chrono>
+#include <string>
+
+#include "c/lifetime.hpp"
+#include "c/status.hpp"
+#include "core/error.hpp"
+#include "fovea/hub.hpp"
+
+namespace fovea::c {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// A download makes progress thousands of times per second; handlers want to know it less often.
+constexpr std::chrono::milliseconds kBetweenReports{50};
+
+thread_local std::string pulled_folder;
+
+}  // namespace
+}  // namespace fovea::c
+
+fovea_status fovea_pull(const char* name, const char* revision, fovea_pull_handler handler,
+                        void* context, const char** folder) {
+  using fovea::c::require_pointer;
+  return fovea::c::guarded([&] {
+    require_pointer(name, "name");
+    require_pointer(folder, "folder");
+    std::atomic<bool> stop = false;
+    const fovea::c::Activity activity(&stop);
+    fovea::PullOptions options{.id = name};
+    if (revision != nullptr) {
+      options.revision = revision;
+    }
+    fovea::c::Clock::time_point reported{};
+    const auto report = [&](const fovea::PullProgress& progress) {
+      if (stop) {
+        fovea::fail("the pull was ended, because the process is ending");
+      }
+      const auto now = fovea::c::Clock::now();
+      const bool is_news = !progress.notice.empty() || progress.bytes == progress.total;
+      if (handler == nullptr || (!is_news && now - reported < fovea::c::kBetweenReports)) {
+        return;
+      }
+      reported = now;
+      const fovea_pull_progress told{.file = progress.file.c_str(),
+                                     .notice = progress.notice.c_str(),
+                                     .bytes = progress.bytes,
+                                     .total = progress.total,
+                                     .received = progress.received};
+      if (handler(&told, context) != 0) {
+        throw fovea::Interrupted();
+      }
+    };
+    fovea::c::pulled_folder = fovea::pull(options, report).native();
+    *folder = fovea::c::pulled_folder.c_str();
+  });
+}

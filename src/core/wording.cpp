@@ -1,0 +1,42 @@
+// The wording of the process, which every message asks for.
+#include "core/wording.hpp"
+
+#include <algorithm>
+#include <atomic>
+
+#include <fmt/format.h>
+
+namespace fovea {
+namespace {
+
+std::atomic<Wording> chosen_wording = Wording::kProgram;
+
+bool speaks_python() {
+  return chosen_wording.load(std::memory_order_relaxed) == Wording::kPython;
+}
+
+}  // namespace
+
+void set_wording(Wording wording) {
+  chosen_wording = wording;
+}
+
+std::string option_words(std::string_view name, std::string_view value) {
+  if (!speaks_python()) {
+    return value.empty() ? fmt::format("--{}", name) : fmt::format("--{} {}", name, value);
+  }
+  std::string keyword(name);
+  std::ranges::replace(keyword, '-', '_');
+  return value.empty() ? keyword : fmt::format("{}=\"{}\"", keyword, value);
+}
+
+std::string pull_words(std::string_view id, std::string_view revision) {
+  if (speaks_python()) {
+    return revision == "main" ? fmt::format("fovea.pull(\"{}\")", id)
+                              : fmt::format("fovea.pull(\"{}\", revision=\"{}\")", id, revision);
+  }
+  return revision == "main" ? fmt::format("fovea pull {}", id)
+                            : fmt::format("fovea pull {} --revision {}", id, revision);
+}
+
+}  // namespace fovea

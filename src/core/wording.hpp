@@ -1,0 +1,25 @@
+// How messages write an option or a command, so that their reader can use it as it stands.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace fovea {
+
+enum class Wording : std::uint8_t {
+  kProgram,  ///< "--device cpu", "fovea pull NAME"
+  kPython,   ///< device="cpu", fovea.pull("NAME")
+};
+
+/// Sets the wording of all messages of this process, which is the program's by default. Whoever
+/// brings the messages to people calls it once, before anything else.
+void set_wording(Wording wording);
+
+/// An option, and the value to give it when there is one.
+[[nodiscard]] std::string option_words(std::string_view name, std::string_view value = {});
+
+/// The command that fetches a model.
+[[nodiscard]] std::string pull_words(std::string_view id, std::string_view revision);
+
+}  // namespace fovea
