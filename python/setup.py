@@ -1,4 +1,4 @@
-"""Builds the native library of the source tree around it into the package.
+"""Builds the native libraries and the program of the source tree around it into the package.
 
 The wheel holds no extension module of one Python version: the library is loaded with ctypes, so one
 file serves every Python from 3.10 on."""
@@ -51,6 +51,7 @@ class AnyPython(bdist_wheel):
 
 setup(
     version=version(),
+    scripts=["scripts/fovea"],
     distclass=NativeDistribution,
     cmdclass={"build_py": BuildWithLibrary, "bdist_wheel": AnyPython},
 )

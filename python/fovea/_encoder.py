@@ -2,56 +2,65 @@
 
 from __future__ import annotations
 
-import collections
 import ctypes
 import os
 import threading
-import warnings
 import weakref
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Literal, Union
+from collections.abc import Callable, Generator, Iterable, Sequence
+from typing import Any, Literal, NoReturn, SupportsIndex, Union
 
 import numpy as np
 import numpy.typing as npt
 
 from fovea import _images
+from fovea._arguments import Device, Precision, TorchType, device_name, integer, name_text, path_text, precision_name
+from fovea._bar import Bar, progress_bar
 from fovea._errors import Error, ImageError
 from fovea._images import ImageLike
-from fovea._library import ENCODED, EmbedOptions, integer, library, text
+from fovea._library import EmbedOptions, library, text
+from fovea._result import Result
+from fovea._runs import Rows, Run, Running, Window, window_of_all, windows_of
 
 OnError = Union[Literal["raise", "nan"], Callable[[ImageError], Any]]
 
-# How often a call returns to Python, which handles Ctrl-C and shows progress.
-_TICK_MILLISECONDS = 100
-# Images that must be copied (PIL, tensors) are converted so many at a time, while earlier ones are
-# computed: this keeps every core busy and bounds the memory.
+# Images that `embed` computes in one run when it cannot take all at once.
 _LEAST_WINDOW = 256
+_LONG_BITS = 64
 
 
 def load(
     model: str | os.PathLike[str],
-    device: str = "auto",
-    precision: Literal["auto", "fp32", "bf16", "int8", "fp8"] = "auto",
+    device: Device = "auto",
+    precision: Precision | TorchType = "auto",
     *,
-    threads: int = 0,
+    threads: SupportsIndex = 0,
+    decode_threads: SupportsIndex = 0,
+    decode_memory: SupportsIndex = 0,
 ) -> Encoder:
-    """Loads a SigLIP or SigLIP 2 vision tower.
+    """Loads a SigLIP or SigLIP 2 vision tower. It downloads nothing: `pull` does.
 
     Args:
         model: a folder in Hugging Face layout, or a name such as
             "google/siglip2-base-patch16-224" that is in the local Hugging Face cache.
-        device: "auto", "cpu", "cuda" or "cuda:N". "auto" takes a GPU when one is usable, else the
-            CPU; `Encoder.device` says which.
+        device: "auto", "cpu", "cuda" or "cuda:N", or a torch.device. "auto" takes a GPU when one is usable,
+            else the CPU; `Encoder.device` says which.
         precision: "auto" is "bf16" where the device has instructions for it, else "fp32". A named
             precision that the device lacks is an error. "fp32" is for CPUs; "int8" and "fp8" are
-            for GPUs and models that `fovea calibrate` has prepared.
+            for GPUs and models that `fovea calibrate` has prepared. torch.float32 and torch.bfloat16
+            name "fp32" and "bf16".
         threads: compute threads; 0: one per CPU that this process may use.
+        decode_threads: threads that decode and resize images; 0: one per CPU that this process may use.
+        decode_memory: bytes that the images being read and decoded may take together; 0: half of the memory,
+            at most what ordinary photos in all threads, or one image of the largest size, need.
 
     Raises:
         Error: the model, the device or the precision is unavailable; the message says why.
-        ValueError: a name holds a NUL character, or `threads` is negative.
+        TypeError, ValueError: an argument is of another type, a number is negative, or a name contains a
+            NUL character.
     """
-    return Encoder(model, device, precision, threads=threads)
+    return Encoder(
+        model, device, precision, threads=threads, decode_threads=decode_threads, decode_memory=decode_memory
+    )
 
 
 class Encoder:
@@ -60,17 +69,24 @@ class Encoder:
     def __init__(
         self,
         model: str | os.PathLike[str],
-        device: str = "auto",
-        precision: str = "auto",
+        device: Device = "auto",
+        precision: Precision | TorchType = "auto",
         *,
-        threads: int = 0,
+        threads: SupportsIndex = 0,
+        decode_threads: SupportsIndex = 0,
+        decode_memory: SupportsIndex = 0,
     ) -> None:
         """Loads a model; see `load`."""
         handle = ctypes.c_void_p()
-        arguments = [os.fsencode(model), device.encode(), precision.encode()]
-        if any(b"\0" in argument for argument in arguments):
-            raise ValueError("names of models, devices and precisions must not hold a NUL character")
-        library.fovea_encoder_load(*arguments, integer(threads, "threads", 0), ctypes.byref(handle))
+        arguments = (
+            path_text(model, "model"),
+            name_text(device_name(device), "device"),
+            name_text(precision_name(precision), "precision"),
+            integer(threads, "threads", 0, least_is="one per CPU"),
+        )
+        self._decode_threads = integer(decode_threads, "decode_threads", 0, least_is="one per CPU")
+        self._decode_memory = integer(decode_memory, "decode_memory", 0, _LONG_BITS, least_is="automatic")
+        library.fovea_encoder_load(*arguments, ctypes.byref(handle))
         self._handle = handle
         self._lock = threading.Lock()  # the handle is not freed while it is being used
         self._pid = os.getpid()
@@ -116,10 +132,16 @@ class Encoder:
     def __repr__(self) -> str:
         return f"<fovea.Encoder {self._model}: {self._device}>"
 
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "an Encoder cannot be pickled, because its threads and its memory belong to this process: load it in "
+            f"the process that uses it, with fovea.load({self._model!r})"
+        )
+
     def embed(
         self,
         images: Iterable[ImageLike],
-        batch_size: int | None = None,
+        batch_size: SupportsIndex | None = None,
         normalize: bool = True,
         progress: bool = False,
         *,
@@ -128,10 +150,13 @@ class Encoder:
         """Turns images into embeddings, decoding on all cores while the device computes.
 
         Args:
-            images: any mix of paths, bytes of image files, PIL images, and pixels: uint8
-                [height, width, 3] of any size as numpy arrays, torch tensors or other objects that
-                support DLPack. Gray ([height, width] or one channel) is repeated, and alpha (a second
-                or fourth channel) is dropped, as for files. Tensors on a GPU are copied to the host.
+            images: any mix of paths, bytes of image files, files opened in binary mode (they are rewound), PIL
+                images, and pixels: uint8 [height, width, 3] of any size as numpy arrays, torch tensors or
+                other objects that support DLPack. Gray ([height, width] or one channel) is repeated, and
+                alpha (a second or fourth channel) is dropped, as for files. Tensors on a GPU are copied to
+                the host. Lists, tuples and arrays [images, height, width, 3] are taken as they are; any other
+                iterable, such as a generator, is read as its images are needed, so that at most about 100 MB
+                of them, or four images, are in memory beside the result.
             batch_size: images computed together; None: `Encoder.batch_size`.
             normalize: scale every embedding to length 1.
             progress: show a progress bar (needs tqdm).
@@ -141,7 +166,7 @@ class Encoder:
                 `append` of a list collects them.
 
         Returns:
-            float32 [len(images), dimension], row i for image i. The values are those of
+            float32 [images, dimension], row i for image i. The values are those of
             `fovea embed` for the same files, device, precision and batch size.
 
         Raises:
@@ -151,27 +176,90 @@ class Encoder:
         """
         if on_error not in ("raise", "nan") and not callable(on_error):
             raise ValueError(f'on_error must be "raise", "nan" or a function, not {on_error!r}')
-        if batch_size is not None:
-            batch_size = integer(batch_size, "batch_size", 1)
-        self._check_process()
-        images = _as_list(images)
+        options = self._options(batch_size, normalize, stop_at_failure=on_error == "raise")
+        given = _images_of(images)
+        total = len(given) if isinstance(given, (list, tuple)) else None
+        with progress_bar(total, progress, "img") as bar:
+            if isinstance(given, (list, tuple)):
+                return self._embed_list(given, options, bar, on_error)
+            return self._embed_unknown(given, options, bar, on_error)
+
+    def _embed_list(self, images: Sequence[Any], options: EmbedOptions, bar: Bar, on_error: OnError) -> Rows:
         rows = np.empty((len(images), self._dimension), np.float32)
-        options = EmbedOptions(batch_size or 0, 0, bool(normalize), on_error == "raise")
-        with _progress_bar(len(images), progress) as bar:
-            running: collections.deque[_Run] = collections.deque()
-            try:
-                for first, last in self._windows(images, batch_size or self._batch_size):
-                    running.append(self._start(images[first:last], first, rows[first:last], options))
-                    if len(running) > 1:  # the next window is converted while the last one runs
-                        _finish(running.popleft(), bar, on_error)
-                while running:
-                    _finish(running.popleft(), bar, on_error)
-            finally:
-                for run in running:
-                    run.stop()  # stops all of them before it waits for the first
-                for run in running:
-                    run.close()
+        everything = window_of_all(images)
+        windows = windows_of(images, self._window(options)) if everything is None else iter([everything])
+
+        def start(window: Window) -> Run:
+            return self._start(window, rows[window.first : window.first + len(window)], options)
+
+        with Running(start, bar) as running:
+            for run in running.finished(windows):
+                _handle_failures(run, on_error)
         return rows
+
+    def _embed_unknown(self, images: Iterable[Any], options: EmbedOptions, bar: Bar, on_error: OnError) -> Rows:
+        parts: list[Rows] = []
+        with Running(lambda window: self._start(window, self._rows_for(window), options), bar) as running:
+            for run in running.finished(windows_of(images, self._window(options))):
+                _handle_failures(run, on_error)
+                parts.append(run.rows)
+        rows = np.empty((sum(map(len, parts)), self._dimension), np.float32)
+        end = len(rows)
+        while parts:  # from the last on, so that each part is freed once it is copied
+            part = parts.pop()
+            rows[end - len(part) : end] = part
+            end -= len(part)
+        return rows
+
+    def stream(
+        self,
+        images: Iterable[ImageLike],
+        *,
+        batch_size: SupportsIndex | None = None,
+        normalize: bool = True,
+        on_error: Literal["yield", "raise"] = "yield",
+    ) -> Generator[Result, None, None]:
+        """Yields the result of each image as it comes, in the order of the images.
+
+        It takes images from the iterable when results are asked for, a few batches in advance, so memory is
+        bounded whatever the number of images, and a slow reader of the results is waited for. All work
+        happens in calls of `next`: closing the generator ends it, and it may be read from any thread, one at a
+        time. Several streams may be read at once; they take turns on the device.
+
+        Args:
+            images: as for `embed`. When it raises an exception, the results of the images before come first.
+            batch_size: images computed together; None: `Encoder.batch_size`. While the device is idle, fewer
+                images are computed than that, so that results of slow sources come soon.
+            normalize: scale every embedding to length 1.
+            on_error: what happens with an unreadable image. "yield": its result has an `error` in place of the
+                embedding. "raise": the ImageError is raised in its place, which ends the stream.
+
+        Returns:
+            A generator of `Result`.
+
+        Raises:
+            ImageError: an image cannot be read, and `on_error` is "raise".
+            TypeError, ValueError: an item is not an image, whatever `on_error` says; after the results of the
+                images before it.
+            Error: the device failed, or the Encoder is closed.
+        """
+        if on_error not in ("yield", "raise"):
+            raise ValueError(f'on_error must be "yield" or "raise", not {on_error!r}')
+        options = self._options(batch_size, normalize, stop_at_failure=False)
+        return self._stream(iter(_images_of(images)), options, on_error)
+
+    def _stream(self, images: Iterable[Any], options: EmbedOptions, on_error: str) -> Generator[Result, None, None]:
+        with Running(lambda window: self._start(window, self._rows_for(window), options), Bar()) as running:
+            windows = windows_of(images, options.batch_size or self._batch_size, running.is_idle)
+            for run in running.finished(windows, finish_on_error=True):
+                failures = {failure.index: failure for failure in run.failures()}
+                for which, row in enumerate(run.rows):
+                    index = run.window.first + which
+                    error = failures.get(index)
+                    if error is not None and on_error == "raise":
+                        raise error
+                    # A copy, because whoever keeps a row would keep all of its run.
+                    yield Result(index, run.window.source(which), None if error else row.copy(), error)
 
     def close(self) -> None:
         """Frees the model's memory now and not with the object. Running calls are not cut short."""
@@ -184,25 +272,25 @@ class Encoder:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _check_process(self) -> None:
+    def _options(self, batch_size: SupportsIndex | None, normalize: bool, stop_at_failure: bool) -> EmbedOptions:
+        images = 0 if batch_size is None else integer(batch_size, "batch_size", 1)
+        return EmbedOptions(images, self._decode_threads, bool(normalize), stop_at_failure, self._decode_memory)
+
+    def _window(self, options: EmbedOptions) -> int:
+        """Images of a window of `embed`: whole batches."""
+        batch = options.batch_size or self._batch_size
+        return -(-_LEAST_WINDOW // batch) * batch
+
+    def _rows_for(self, window: Window) -> Rows:
+        return np.empty((len(window), self._dimension), np.float32)
+
+    def _start(self, window: Window, rows: Rows, options: EmbedOptions) -> Run:
         if os.getpid() != self._pid:
             raise Error(
                 "this Encoder was loaded before the process forked, and its threads exist only in the parent: "
                 'load it in the process that uses it, or start processes by "spawn"'
             )
-
-    @staticmethod
-    def _windows(images: Sequence[Any], batch_size: int) -> Iterable[tuple[int, int]]:
-        """Ranges of whole batches, so that batches do not depend on the kinds of the images."""
-        if all(map(_images.is_borrowed, images)):
-            window = max(len(images), 1)
-        else:
-            window = -(-_LEAST_WINDOW // batch_size) * batch_size
-        for first in range(0, len(images), window):
-            yield first, min(first + window, len(images))
-
-    def _start(self, images: Sequence[Any], first: int, rows: np.ndarray, options: EmbedOptions) -> _Run:
-        run = _Run(images, first, rows)
+        run = Run(window, rows)
         with self._lock:
             if not self._free.alive:
                 raise Error("this Encoder is closed")
@@ -210,84 +298,12 @@ class Encoder:
         return run
 
 
-class _Run:
-    """One window of a call's images, computed by the engine."""
-
-    def __init__(self, images: Sequence[Any], first: int, rows: np.ndarray) -> None:
-        self._run = ctypes.c_void_p()
-        self._pid = os.getpid()
-        self._images = images
-        self._first = first
-        self._rows = rows
-        self._unreadable: dict[int, str] = {}
-        self._kept: Any
-        if _images.are_paths(images):
-            self._table, self._kept = _images.table_of_paths(images)
-        else:
-            self._kept = [self._convert(index) for index in range(len(images))]
-            self._table = _images.table_of(self._kept)
-        self._seen = 0
-
-    def _convert(self, index: int) -> _images.Image:
-        try:
-            return _images.convert(self._images[index])
-        except _images.Unreadable as error:
-            # Without bytes the image fails in the engine, too, when its turn comes.
-            self._unreadable[index] = str(error)
-            return _images.Image(ENCODED, np.empty(0, np.uint8))
-        except TypeError as error:
-            raise TypeError(f"image {self._first + index}: {error}") from error
-        except ValueError as error:
-            raise ValueError(f"image {self._first + index}: {error}") from error
-
-    def start(self, encoder: ctypes.c_void_p, options: EmbedOptions) -> None:
-        library.fovea_embed_start(
-            encoder, self._table.ctypes.data, len(self._table), options, self._rows.ctypes.data, ctypes.byref(self._run)
-        )
-
-    def wait(self, bar: Any) -> None:
-        """Waits until the run has ended, without delaying Python's signals and other threads."""
-        ended = ctypes.c_int32()
-        while not ended.value:
-            library.fovea_embed_wait(self._run, _TICK_MILLISECONDS, ctypes.byref(ended))
-            done = library.fovea_embed_done(self._run)
-            bar.update(done - self._seen)
-            self._seen = done
-        if notes := text(library.fovea_embed_notes(self._run)):
-            warnings.warn(notes, RuntimeWarning, stacklevel=4)
-
-    def failures(self) -> Iterable[ImageError]:
-        index, reason = ctypes.c_size_t(), ctypes.c_char_p()
-        for which in range(library.fovea_embed_failures(self._run)):
-            library.fovea_embed_failure(self._run, which, ctypes.byref(index), ctypes.byref(reason))
-            why = self._unreadable.get(index.value) or text(reason.value or b"")
-            yield ImageError(self._first + index.value, _images.source_of(self._images[index.value]), why)
-
-    def stop(self) -> None:
-        """Asks the run to end early."""
-        if self._run and os.getpid() == self._pid:
-            library.fovea_embed_stop(self._run)
-
-    def close(self) -> None:
-        """Ends the run, after which the engine uses neither images nor rows."""
-        run, self._run = self._run, ctypes.c_void_p()
-        if run and os.getpid() == self._pid:  # as in _free_encoder
-            library.fovea_embed_free(run)
-
-    # The engine writes to this object's memory, so the run must end before the object does.
-    __del__ = close
-
-
-def _finish(run: _Run, bar: Any, on_error: OnError) -> None:
-    try:
-        run.wait(bar)
-        for failure in run.failures():
-            if on_error == "raise":
-                raise failure
-            if callable(on_error):
-                on_error(failure)
-    finally:
-        run.close()
+def _handle_failures(run: Run, on_error: OnError) -> None:
+    for failure in run.failures():
+        if on_error == "raise":
+            raise failure
+        if callable(on_error):
+            on_error(failure)
 
 
 def _free_encoder(handle: ctypes.c_void_p, pid: int) -> None:
@@ -295,30 +311,11 @@ def _free_encoder(handle: ctypes.c_void_p, pid: int) -> None:
         library.fovea_encoder_free(handle)
 
 
-def _as_list(images: Any) -> Sequence[Any]:
-    """The images as a sequence. A single image is refused, because its parts would count as images."""
+def _images_of(images: Any) -> Iterable[Any]:
+    """The images as a list or tuple where they are in memory already, else as they are. A single image is refused,
+    because its parts would count as images."""
     single = isinstance(images, (str, os.PathLike, bytes, bytearray, memoryview))
     if single or not isinstance(images, Iterable) or _images.is_single(images):
         raise TypeError(f"pass a list of images, not one {type(images).__name__}: embed([image])[0]")
-    return images if isinstance(images, (list, tuple)) else list(_images.as_host_array(images))
-
-
-class _NoBar:
-    def update(self, count: int) -> None:
-        pass
-
-    def __enter__(self) -> _NoBar:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-
-def _progress_bar(total: int, wanted: bool) -> Any:
-    if not wanted:
-        return _NoBar()
-    try:
-        from tqdm.auto import tqdm
-    except ImportError as error:
-        raise ImportError("progress=True needs tqdm: pip install tqdm") from error
-    return tqdm(total=total, unit="img")
+    batch = _images.as_host_array(images)
+    return list(batch) if isinstance(batch, np.ndarray) else images

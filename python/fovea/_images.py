@@ -27,8 +27,14 @@ class SupportsDLPack(Protocol):
     def __dlpack_device__(self) -> tuple[Any, Any]: ...
 
 
+class SupportsRead(Protocol):
+    """A file that was opened in binary mode, or io.BytesIO."""
+
+    def read(self, size: int = ..., /) -> bytes: ...
+
+
 ImageLike = Union[
-    str, "os.PathLike[str]", bytes, bytearray, memoryview, PILImage, npt.NDArray[np.uint8], SupportsDLPack
+    str, "os.PathLike[str]", bytes, bytearray, memoryview, SupportsRead, PILImage, npt.NDArray[np.uint8], SupportsDLPack
 ]
 
 
@@ -56,6 +62,8 @@ def is_single(item: Any) -> bool:
     """Whether an iterable is one image rather than several."""
     if isinstance(item, np.ndarray):
         return item.dtype.kind not in "OSU" and item.ndim in (2, 3)
+    if hasattr(item, "read"):
+        return True
     return _is_a(item, "PIL.Image", "Image") or (hasattr(item, "__dlpack__") and getattr(item, "ndim", 3) <= 3)
 
 
@@ -67,7 +75,9 @@ def as_host_array(items: Any) -> Any:
 
 
 def source_of(item: Any) -> str | None:
-    """The path of an image given by one, for messages."""
+    """The path of an image given by one, or by an open file, for messages."""
+    if hasattr(item, "read"):
+        item = getattr(item, "name", None)
     return os.fsdecode(item) if isinstance(item, (str, os.PathLike)) else None
 
 
@@ -113,8 +123,10 @@ def convert(item: Any) -> Image:
         return _from_array(_tensor_array(item))
     if hasattr(item, "__dlpack__"):
         return _from_array(_dlpack_array(item))
+    if hasattr(item, "read"):
+        return Image(ENCODED, _bytes(_content_of(item)))
     raise TypeError(
-        f"{type(item).__name__} is not an image: pass a path, bytes of an image file, a PIL image, "
+        f"{type(item).__name__} is not an image: pass a path, bytes of an image file, an open file, a PIL image, "
         "or uint8 pixels [height, width, 3] as an array or tensor"
     )
 
@@ -129,6 +141,21 @@ def _bytes(data: Any) -> np.ndarray:
     if isinstance(data, memoryview) and not data.contiguous:
         data = data.tobytes()
     return np.frombuffer(data, np.uint8) if len(data) else np.empty(0, np.uint8)
+
+
+def _content_of(file: Any) -> bytes:
+    """All bytes of an open file, from its first on where it can be rewound."""
+    try:
+        if getattr(file, "seekable", bool)():
+            file.seek(0)
+        content = file.read()
+    except (OSError, ValueError) as error:  # ValueError: the file is closed
+        raise Unreadable(f"cannot read: {error}") from error
+    if not isinstance(content, (bytes, bytearray, memoryview)):
+        raise TypeError(
+            f"read() of this {type(file).__name__} gave {type(content).__name__}, not bytes: open images in mode 'rb'"
+        )
+    return bytes(content)
 
 
 def _from_array(array: np.ndarray) -> Image:

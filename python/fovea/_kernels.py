@@ -8,8 +8,9 @@ import dataclasses
 import torch
 
 import fovea.ops
+from fovea._arguments import integer
 from fovea._errors import Error
-from fovea._library import integer, library, text
+from fovea._library import library, text
 
 _TYPES = {torch.float16: 3, torch.bfloat16: 4, torch.float32: 5}  # fovea_type
 _CAUSAL_FIRST = 1  # fovea_causal
@@ -92,7 +93,7 @@ class Choice:
     shared_bytes: int
 
 
-def _call(function: str, *arguments) -> None:
+def _call(function: str, *arguments: object) -> None:
     call = getattr(library, function)
     call.restype = ctypes.c_int
     if call(*arguments) != 0:

@@ -6,12 +6,10 @@ from __future__ import annotations
 
 import atexit
 import ctypes
-import operator
 import os
 import pathlib
 import time
 import warnings
-from typing import SupportsIndex
 
 import numpy as np
 
@@ -37,7 +35,23 @@ class EmbedOptions(ctypes.Structure):
         ("decode_threads", ctypes.c_int32),
         ("normalize", ctypes.c_int32),
         ("stop_at_failure", ctypes.c_int32),
+        ("decode_memory", ctypes.c_uint64),
     ]
+
+
+class PullProgress(ctypes.Structure):
+    """Mirrors fovea_pull_progress."""
+
+    _fields_ = [
+        ("file", ctypes.c_char_p),
+        ("notice", ctypes.c_char_p),
+        ("bytes", ctypes.c_uint64),
+        ("total", ctypes.c_uint64),
+        ("received", ctypes.c_uint64),
+    ]
+
+
+PULL_HANDLER = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.POINTER(PullProgress), ctypes.c_void_p)
 
 
 def _load() -> ctypes.CDLL:
@@ -62,6 +76,8 @@ _FUNCTIONS = {
     "fovea_version": (_text,),
     "fovea_shut_down": (_STATUS, _int),
     "fovea_set_note_handler": (_NOTE_HANDLER, _NOTE_HANDLER),
+    "fovea_set_wording": (None, _int),
+    "fovea_pull": (_STATUS, _text, _text, PULL_HANDLER, _pointer, _out(_text)),
     "fovea_encoder_load": (_STATUS, _text, _text, _text, _int, _out(_pointer)),
     "fovea_encoder_free": (None, _pointer),
     "fovea_encoder_dimension": (_long, _pointer),
@@ -99,16 +115,10 @@ def text(message: bytes) -> str:
     return message.decode("utf-8", "replace")
 
 
-def integer(value: SupportsIndex, name: str, least: int, bits: int = 32) -> int:
-    """Checks that a number fits into the engine's type, because ctypes would truncate it silently."""
-    number = operator.index(value)
-    most = (1 << (bits - 1)) - 1
-    if not least <= number <= most:
-        raise ValueError(f"{name} is {number}; expected {least} to {most}")
-    return number
-
-
 library = _declare(_load())
+
+_WORDING_PYTHON = 1
+library.fovea_set_wording(_WORDING_PYTHON)
 
 # How long the end of the interpreter waits for the engine.
 _MOST_SECONDS_AT_EXIT = 10
@@ -131,11 +141,11 @@ def _shut_down() -> None:
 atexit.register(_shut_down)
 
 
-@_NOTE_HANDLER
-def _on_note(note: bytes) -> None:
+def _show_note(note: bytes) -> None:
     warnings.warn(f"fovea: {text(note)}", RuntimeWarning, stacklevel=2)
 
 
+_on_note = _NOTE_HANDLER(_show_note)  # kept, because the engine does not
 library.fovea_set_note_handler(_on_note)
 
 

@@ -79,12 +79,12 @@ def _seconds(work: Callable[[], object]) -> float:
     work()
     end.record()
     end.synchronize()
-    return start.elapsed_time(end) * 1e-3
+    return float(start.elapsed_time(end)) * 1e-3
 
 
 def _time_on_cpu(call: Callable[..., torch.Tensor], operands: Sequence[torch.Tensor]) -> Time:
     call(*operands)
-    times = []
+    times: list[float] = []
     started = time.perf_counter()
     while len(times) < 3 or (time.perf_counter() - started < _CPU_SECONDS and len(times) < 200):
         before = time.perf_counter()

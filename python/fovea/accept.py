@@ -15,6 +15,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -54,7 +55,7 @@ class Case:
     kv_heads: int = 0  # 0: heads
     dtype: torch.dtype = torch.float16
     note: str = ""
-    prepare: Callable | None = None
+    prepare: Callable[..., list[torch.Tensor]] | None = None
     headline: bool = False
 
     def __str__(self) -> str:
@@ -79,20 +80,20 @@ class Case:
         return [t.to(device, self.dtype) for t in tensors]
 
 
-def _large_logits(q, k, v):
-    return q * 6, k * 2, v
+def _large_logits(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> list[torch.Tensor]:
+    return [q * 6, k * 2, v]
 
 
-def _equal_rows(q, k, v):
-    return q, k[:, :, :1].expand_as(k), v
+def _equal_rows(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> list[torch.Tensor]:
+    return [q, k[:, :, :1].expand_as(k), v]
 
 
-def _huge_first_key(q, k, v):
+def _huge_first_key(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> list[torch.Tensor]:
     """The first row sees only one key, whose score is far below those that it must not see."""
     k = k.clone()
     k[:, :, 1:] = q[:, :, :1] * 4
     k[:, :, 0] = -q[:, :, 0] * 4
-    return q, k, v
+    return [q, k, v]
 
 
 def cases() -> Iterator[Case]:
@@ -119,16 +120,16 @@ def cases() -> Iterator[Case]:
     yield Case(2, 8, 100, 32, causal=True, keys=333)
 
 
-def torch_attention(q, k, v, causal):
+def torch_attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool) -> torch.Tensor:
     grouped = q.shape[1] != k.shape[1]
     return F.scaled_dot_product_attention(q, k, v, is_causal=causal, enable_gqa=grouped)
 
 
 def design_of(kernel: str) -> tuple[str, int, int]:
     """The level, registers and shared memory of the kernel of this name."""
-    for name, *design in DESIGNS:
+    for name, level, registers, shared_bytes in DESIGNS:
         if re.match(name, kernel):
-            return tuple(design)
+            return level, registers, shared_bytes
     raise ValueError(f"{kernel} is of no design that this version of fovea.accept knows")
 
 
@@ -136,8 +137,8 @@ class Report:
     """Prints lines, and keeps them for --json."""
 
     def __init__(self) -> None:
-        self.lines: list[dict] = []
-        self.left_out: list[dict] = []
+        self.lines: list[dict[str, Any]] = []
+        self.left_out: list[dict[str, str]] = []
 
     @property
     def total(self) -> int:
@@ -147,7 +148,7 @@ class Report:
     def passed(self) -> int:
         return sum(not line["failures"] for line in self.lines)
 
-    def line(self, what: str, failures: list[str], figures: str = "", **facts) -> None:
+    def line(self, what: str, failures: list[str], figures: str = "", **facts: object) -> None:
         """Adds one gate or case; `facts` are the numbers in `figures`, for machines."""
         self.lines.append({"what": " ".join(what.split()), "failures": failures, **facts})
         text = f"{what} {figures}".rstrip()
@@ -191,7 +192,7 @@ def levels_of(device: str) -> list[str]:
     return ["scalar", "wmma", "mma"] + (["wgmma"] if capability == (9, 0) else [])
 
 
-def runner(level: str) -> Callable:
+def runner(level: str) -> Callable[[torch.Tensor, torch.Tensor, torch.Tensor, bool], torch.Tensor]:
     if level == _CPU:
         return lambda q, k, v, causal: torch.ops.fovea.attention(q, k, v, causal)
     number = fovea.ops.IMPLEMENTATIONS.index(level)
@@ -229,8 +230,8 @@ def accept_case(report: Report, case: Case, device: str, level: str) -> None:
     if case.causal and not torch.allclose(got[:, :, 0], v[:, :, 0].repeat_interleave(q.shape[1] // v.shape[1], 1)):
         failures.append("the first row does not equal the first value")
     sets = _timing.rotation([q, k, v])
-    ours = _timing.time_call(lambda *operands: attend(*operands, case.causal), sets)
-    theirs = _timing.time_call(lambda *operands: torch_attention(*operands, case.causal), sets)
+    ours = _timing.time_call(lambda q, k, v: attend(q, k, v, case.causal), sets)
+    theirs = _timing.time_call(lambda q, k, v: torch_attention(q, k, v, case.causal), sets)
     report.line(
         name,
         failures,
@@ -259,11 +260,11 @@ def accept_gate(report: Report, device: str) -> None:
     def in_blocks(rescaled: bool, block: int = 64) -> torch.Tensor:
         """Online softmax over blocks of keys; `rescaled`: whether a new maximum rescales the sums."""
         scores = (q.double() @ k.double().transpose(-2, -1)) * case.head_dim**-0.5
-        total, output = 0.0, 0.0
+        total, output = torch.zeros(()), torch.zeros(())
         peak = torch.full_like(scores[..., :1], float("-inf"))
         for part, values in zip(scores.split(block, -1), v.double().split(block, -2), strict=True):
             before, peak = peak, torch.maximum(peak, part.amax(-1, keepdim=True))
-            keep = torch.exp(before - peak) if rescaled else 1.0
+            keep = torch.exp(before - peak) if rescaled else torch.ones(())
             probabilities = torch.exp(part - peak)
             total = total * keep + probabilities.sum(-1, keepdim=True)
             output = output * keep + probabilities @ values
@@ -274,13 +275,13 @@ def accept_gate(report: Report, device: str) -> None:
     poisoned[1, 3, 199, 63] = float("nan")
     later = torch.ones(200, 200, dtype=torch.bool, device=device).tril(1)
     early = F.scaled_dot_product_attention(q.float(), k.float(), v.float(), attn_mask=later).half()
-    padded = [F.pad(t, (0, 0, 0, 56)) for t in (k, v)]  # keys of zeros: a tail that is not masked
+    padded_k, padded_v = (F.pad(t, (0, 0, 0, 56)) for t in (k, v))  # keys of zeros: a tail that is not masked
     full, full_peer = attention_reference(q, k, v), torch_attention(q, k, v, False)
     for name, wrong, truth, other in (
         ("a tile of zeros", zeroed, want, peer),
         ("one NaN", poisoned, want, peer),
         ("a causal mask off by one", early, want, peer),
-        ("a tail predicate left out", attention_reference(q, *padded).half(), full, full_peer),
+        ("a tail predicate left out", attention_reference(q, padded_k, padded_v).half(), full, full_peer),
         ("a rescale left out", in_blocks(rescaled=False), full, full_peer),
     ):
         report.line(f"gate rejects {name}", [] if not judge(wrong, truth, other).passed else ["it was accepted"])

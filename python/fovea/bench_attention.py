@@ -11,6 +11,7 @@ import argparse
 import json
 import sys
 from collections.abc import Callable
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -21,8 +22,11 @@ import fovea.ops
 from fovea import _kernels, _timing
 from fovea._numerics import attention_reference, judge
 
+#: Computes attention of q, k and v.
+Call = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
 #: batch, heads, length, head dimension, causal
-PROBLEMS = [
+Problem = tuple[int, int, int, int, bool]
+PROBLEMS: list[Problem] = [
     (1, 8, 512, 64, False),
     (2, 8, 512, 64, False),
     (2, 8, 512, 64, True),
@@ -49,36 +53,38 @@ _CPU_LENGTH = 512  # the longest on the CPU
 _CHECKED_SEQUENCES = 4  # the first ones of a batch, which are compared with float64
 
 
-def describe(problem: tuple) -> str:
+def describe(problem: Problem) -> str:
     return f"({', '.join(map(str, problem[:4]))}){' causal' if problem[4] else ''}"
 
 
-def on_fovea(level: str, causal: bool) -> Callable:
+def on_fovea(level: str, causal: bool) -> Call:
     number = fovea.ops.IMPLEMENTATIONS.index(level)
     return lambda q, k, v: torch.ops.fovea.attention(q, k, v, causal, None, number)
 
 
-def on_torch(backend: SDPBackend, causal: bool) -> Callable:
-    def call(q, k, v):
+def on_torch(backend: SDPBackend, causal: bool) -> Call:
+    def call(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
         with sdpa_kernel(backend):
             return F.scaled_dot_product_attention(q, k, v, is_causal=causal)
 
     return call
 
 
-def checker(q, k, v, causal: bool) -> Callable[[Callable], str]:
+def checker(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool) -> Callable[[Call], str]:
     """A function that says why the result of a call is wrong; empty when it is right."""
-    few = [t[:_CHECKED_SEQUENCES] for t in (q, k, v)]
-    want = attention_reference(*few, causal)
-    peer = F.scaled_dot_product_attention(*few, is_causal=causal)
+    few_q, few_k, few_v = (t[:_CHECKED_SEQUENCES] for t in (q, k, v))
+    want = attention_reference(few_q, few_k, few_v, causal)
+    peer = F.scaled_dot_product_attention(few_q, few_k, few_v, is_causal=causal)
 
-    def check(call: Callable) -> str:
+    def check(call: Call) -> str:
         return "; ".join(judge(call(q, k, v)[:_CHECKED_SEQUENCES], want, peer).failures)
 
     return check
 
 
-def entry_of(call: Callable, check: Callable, sets: list, flops: float) -> dict:
+def entry_of(
+    call: Call, check: Callable[[Call], str], sets: list[list[torch.Tensor]], flops: float
+) -> dict[str, Any]:
     """The time of the call, or why its result is wrong."""
     if wrong := check(call):
         return {"failed": wrong}
@@ -87,13 +93,13 @@ def entry_of(call: Callable, check: Callable, sets: list, flops: float) -> dict:
     return {"us": round(took.us, 2), "spread": round(took.spread, 3), "tflops": round(tflops, 1)}
 
 
-def measure(problem: tuple, dtype: torch.dtype, device: str) -> dict:
+def measure(problem: Problem, dtype: torch.dtype, device: str) -> dict[str, Any]:
     """The times of all kernels that support the problem, and the reasons of those that do not."""
     batch, heads, length, dim, causal = problem
     torch.manual_seed(0)
     q, k, v = torch.randn(3, batch, heads, length, dim, device=device, dtype=dtype)
     sets = _timing.rotation([q, k, v])
-    row = {"problem": list(problem), "dtype": str(dtype).removeprefix("torch."), "fovea": {}, "torch": {}}
+    row: dict[str, Any] = {"problem": list(problem), "dtype": str(dtype).removeprefix("torch."), "fovea": {}, "torch": {}}
     flops = 4 * batch * heads * length * length * dim * (0.5 if causal else 1.0)
     check = checker(q, k, v, causal)
     if device == "cpu":
@@ -117,14 +123,14 @@ def measure(problem: tuple, dtype: torch.dtype, device: str) -> dict:
     return row
 
 
-def best(times: dict) -> tuple[str, float]:
+def best(times: dict[str, Any]) -> tuple[str, float]:
     """The name and the microseconds of the fastest."""
     timed = {name: entry["us"] for name, entry in times.items() if "us" in entry}
-    name = min(timed, key=timed.get, default="none")
+    name = min(timed, key=lambda name: timed[name], default="none")
     return name, timed.get(name, float("nan"))
 
 
-def print_table(rows: list[dict]) -> None:
+def print_table(rows: list[dict[str, Any]]) -> None:
     sides = {side: sorted({name for row in rows for name in row[side]}) for side in ("fovea", "torch")}
     names = [(side, name) for side, found in sides.items() for name in found]
     print(f"{'us':32}" + "".join(f"{name:>11}" for _, name in names) + "   best of ours / of torch's")
@@ -142,10 +148,10 @@ def print_table(rows: list[dict]) -> None:
         )
 
 
-def host_overhead(device: str) -> dict:
+def host_overhead(device: str) -> dict[str, float]:
     """Microseconds of the calling thread per call, on a problem that keeps the GPU hardly busy."""
     q, k, v = torch.randn(3, 1, 1, 16, 64, device=device, dtype=torch.float16)
-    calls = {
+    calls: dict[str, Call] = {
         "torch.ops.fovea.attention": lambda q, k, v: torch.ops.fovea.attention(q, k, v),
         "fovea.ops.attention": lambda q, k, v: fovea.ops.attention(q, k, v),
         "scaled_dot_product_attention": lambda q, k, v: F.scaled_dot_product_attention(q, k, v),
@@ -160,7 +166,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     device = "cuda" if torch.cuda.is_available() else "cpu"
     dtype = getattr(torch, options.dtype)
-    report = {
+    report: dict[str, Any] = {
         "fovea": fovea.__version__,
         "torch": torch.__version__,
         "device": torch.cuda.get_device_name() if device == "cuda" else "CPU",

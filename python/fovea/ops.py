@@ -64,7 +64,14 @@ def _require(holds: bool, name: str, what: str) -> None:
 
 
 @torch.library.register_fake("fovea::attention")
-def _(q, k, v, is_causal=False, scale=None, level=0):
+def _(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    is_causal: bool = False,
+    scale: float | None = None,
+    level: int = 0,
+) -> torch.Tensor:
     _refuse_gradients("attention", q, k, v)
     _require(q.dim() == k.dim() == v.dim() == 4, "attention", "q, k and v have 4 dimensions")
     _require(k.shape == v.shape, "attention", "k and v have one shape")
@@ -81,7 +88,18 @@ def _(q, k, v, is_causal=False, scale=None, level=0):
 
 
 @torch.library.register_fake("fovea::attention_varlen")
-def _(q, k, v, cu_seqlens_q, cu_seqlens_k, max_q, max_k, is_causal=False, scale=None, level=0):
+def _(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    cu_seqlens_q: torch.Tensor,
+    cu_seqlens_k: torch.Tensor,
+    max_q: int,
+    max_k: int,
+    is_causal: bool = False,
+    scale: float | None = None,
+    level: int = 0,
+) -> torch.Tensor:
     _refuse_gradients("attention_varlen", q, k, v)
     _require(q.dim() == k.dim() == v.dim() == 3, "attention_varlen", "q, k and v have 3 dimensions")
     _require(
@@ -94,7 +112,9 @@ def _(q, k, v, cu_seqlens_q, cu_seqlens_k, max_q, max_k, is_causal=False, scale=
 
 
 @torch.library.register_fake("fovea::patch_embed")
-def _(patches, weight, position, scale=None):
+def _(
+    patches: torch.Tensor, weight: torch.Tensor, position: torch.Tensor, scale: torch.Tensor | None = None
+) -> torch.Tensor:
     _refuse_gradients("patch_embed", patches, weight, position, scale)
     _require(
         patches.dim() == 3
@@ -107,7 +127,13 @@ def _(patches, weight, position, scale=None):
 
 
 @torch.library.register_fake("fovea::linear")
-def _(x, weight, bias=None, residual=None, gelu=False):
+def _(
+    x: torch.Tensor,
+    weight: torch.Tensor,
+    bias: torch.Tensor | None = None,
+    residual: torch.Tensor | None = None,
+    gelu: bool = False,
+) -> torch.Tensor:
     _refuse_gradients("linear", x, weight, bias, residual)
     _require(
         x.dim() >= 1 and weight.dim() == 2 and x.shape[-1] == weight.shape[1],
@@ -119,7 +145,7 @@ def _(x, weight, bias=None, residual=None, gelu=False):
 
 
 @torch.library.register_fake("fovea::layer_norm")
-def _(x, weight, bias, eps=1e-6):
+def _(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, eps: float = 1e-6) -> torch.Tensor:
     _refuse_gradients("layer_norm", x, weight, bias)
     _require(
         x.shape[-1:] == weight.shape == bias.shape,
@@ -194,7 +220,7 @@ def _warn_once(message: str) -> None:
 
 @torch.compiler.assume_constant_result
 def _has_matrix_kernels(device_index: int) -> bool:
-    return torch.cuda.get_device_capability(device_index) == (9, 0)
+    return bool(torch.cuda.get_device_capability(device_index) == (9, 0))
 
 
 def _runs_products(name: str, x: torch.Tensor, *types: torch.dtype) -> bool:

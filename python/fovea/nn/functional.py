@@ -23,7 +23,15 @@ def _why_no_kernels(device_index: int) -> str:
     return _kernels.why_no_attention(device_index)
 
 
-def _reason_for_torch(query, key, value, attn_mask, dropout_p, scale, enable_gqa) -> str:
+def _reason_for_torch(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attn_mask: torch.Tensor | None,
+    dropout_p: float,
+    scale: float | None,
+    enable_gqa: bool,
+) -> str:
     """Why Fovea's kernels do not compute this; empty when they do. The text has no sizes, because each
     reason is reported once."""
     tensors = (query, key, value)

@@ -1,0 +1,90 @@
+"""Checks what callers pass, before the engine sees it."""
+
+from __future__ import annotations
+
+import operator
+import os
+from typing import Any, Literal, Protocol, SupportsIndex, Union
+
+Precision = Literal["auto", "fp32", "bf16", "int8", "fp8"]
+
+_TORCH_TYPES = {"torch.float32": "fp32", "torch.bfloat16": "bf16"}
+
+
+class TorchDevice(Protocol):
+    """torch.device, which callers may have without Fovea importing torch."""
+
+    @property
+    def type(self) -> str: ...
+    @property
+    def index(self) -> Any: ...
+
+
+class TorchType(Protocol):
+    """torch.dtype."""
+
+    @property
+    def is_floating_point(self) -> bool: ...
+    @property
+    def itemsize(self) -> int: ...
+
+
+Device = Union[str, TorchDevice]
+
+
+def integer(value: SupportsIndex, name: str, least: int, bits: int = 32, least_is: str = "") -> int:
+    """Checks that a number fits into the engine's type, because ctypes would truncate it silently.
+    `least_is` says what the least number means."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be an integer, not {type(value).__name__}") from None
+    if number < least:
+        meaning = f" ({least_is})" if least_is else ""
+        raise ValueError(f"{name} must be {least}{meaning} or more, not {number}")
+    most = (1 << (bits - 1)) - 1
+    if number > most:
+        raise ValueError(f"{name} must be at most {most}, not {number}")
+    return number
+
+
+def path_text(value: str | os.PathLike[str], name: str) -> bytes:
+    """A path or name, for the engine."""
+    if not isinstance(value, (str, os.PathLike)):
+        raise TypeError(f"{name} must be a string or a path, not {type(value).__name__}")
+    return _without_nul(os.fsencode(value), name)
+
+
+def name_text(value: str, name: str) -> bytes:
+    """A name, for the engine."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be a string, not {type(value).__name__}")
+    return _without_nul(value.encode("utf-8", "surrogateescape"), name)
+
+
+def device_name(device: Device) -> str:
+    """ "cuda:1" of torch.device("cuda", 1) and of itself."""
+    if isinstance(device, str):
+        return device
+    if type(device).__module__.partition(".")[0] == "torch" and type(device).__name__ == "device":
+        return str(device)
+    raise TypeError(f"device must be a string or a torch.device, not {type(device).__name__}")
+
+
+def precision_name(precision: Precision | TorchType) -> str:
+    """ "bf16" of torch.bfloat16 and of itself."""
+    if isinstance(precision, str):
+        return precision
+    if type(precision).__module__.partition(".")[0] == "torch" and type(precision).__name__ == "dtype":
+        if str(precision) in _TORCH_TYPES:
+            return _TORCH_TYPES[str(precision)]
+        raise ValueError(
+            f'precision {precision} is not supported; use torch.float32, torch.bfloat16, "int8", "fp8" or "auto"'
+        )
+    raise TypeError(f"precision must be a string or a torch.dtype, not {type(precision).__name__}")
+
+
+def _without_nul(name: bytes, what: str) -> bytes:
+    if b"\0" in name:
+        raise ValueError(f"{what} must not contain a NUL character")
+    return name

@@ -1,0 +1,224 @@
+"""Images on their way through the engine: windows of converted images, and the runs that embed them."""
+
+from __future__ import annotations
+
+import collections
+import ctypes
+import os
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fovea import _images
+from fovea._bar import Bar
+from fovea._errors import ImageError
+from fovea._library import ENCODED, FILE, EmbedOptions, library, text
+
+Rows = npt.NDArray[np.float32]
+
+# How often a call returns to Python, which handles Ctrl-C and shows progress.
+_TICK_MILLISECONDS = 100
+# The images of a window take about this much memory, or are one image.
+_WINDOW_BYTES = 24 << 20
+# Windows that the engine may have, of which the oldest ends before the next is filled: this keeps every core busy,
+# and bounds the memory.
+_MOST_RUNS = 3
+# While the engine has nothing to do, a window waits this long for more images.
+_PATIENCE_SECONDS = 0.05
+
+
+class Window:
+    """Images that the engine gets together, in its form."""
+
+    def __init__(self, first: int) -> None:
+        self.first = first
+        self.unreadable: dict[int, str] = {}
+        self._sources: list[Any] = []
+        self._converted: list[_images.Image] = []
+        self._bytes = 0
+        self._begun = time.monotonic()
+
+    def __len__(self) -> int:
+        return len(self._sources)
+
+    def add(self, item: Any) -> None:
+        """Converts one more image."""
+        try:
+            image = _images.convert(item)
+        except _images.Unreadable as error:
+            # Without bytes the image fails in the engine, too, when its turn comes.
+            self.unreadable[len(self)] = str(error)
+            image = _images.Image(ENCODED, np.empty(0, np.uint8))
+        except TypeError as error:
+            raise TypeError(f"image {self.first + len(self)}: {error}") from error
+        except ValueError as error:
+            raise ValueError(f"image {self.first + len(self)}: {error}") from error
+        self._converted.append(image)
+        self._sources.append(_images.source_of(item))
+        self._bytes += 0 if image.kind == FILE else image.data.size
+
+    def is_full(self, most: int) -> bool:
+        """Whether it holds `most` images, or as many bytes as a window may hold."""
+        return len(self) >= most or self._bytes >= _WINDOW_BYTES
+
+    def has_waited(self) -> bool:
+        return time.monotonic() - self._begun >= _PATIENCE_SECONDS
+
+    def source(self, which: int) -> str | None:
+        return _images.source_of(self._sources[which])
+
+    def table(self) -> tuple[npt.NDArray[np.void], object]:
+        """The engine's table of the images, and the memory that must be kept for it."""
+        return _images.table_of(self._converted), self._converted
+
+
+class _WindowOfPaths(Window):
+    """A list of paths, whose table is made at once."""
+
+    def __init__(self, paths: Sequence[Any]) -> None:
+        super().__init__(0)
+        self._sources = list(paths)
+
+    def table(self) -> tuple[npt.NDArray[np.void], object]:
+        return _images.table_of_paths(self._sources)
+
+
+def window_of_all(images: Sequence[Any]) -> Window | None:
+    """One window for all images, when no pixels need to be copied for it; else None."""
+    if _images.are_paths(images):
+        return _WindowOfPaths(images)
+    if not all(map(_images.is_borrowed, images)):
+        return None
+    window = Window(0)
+    for image in images:
+        window.add(image)
+    return window
+
+
+def windows_of(images: Iterable[Any], most: int, is_idle: Callable[[], bool] | None = None) -> Iterator[Window]:
+    """Takes images as windows are asked for, of `most` images. With `is_idle`, which says whether the engine is, a
+    window is given early when it is; and when `images` raises, the images before come as a last window."""
+    window = Window(0)
+    try:
+        for item in images:
+            window.add(item)
+            if window.is_full(most) or (is_idle and window.has_waited() and is_idle()):
+                yield window
+                window = Window(window.first + len(window))
+    except Exception:
+        if is_idle and len(window) > 0:
+            yield window
+        raise
+    if len(window) > 0:
+        yield window
+
+
+class Run:
+    """A window that the engine embeds in the background."""
+
+    def __init__(self, window: Window, rows: Rows) -> None:
+        self.window = window
+        self.rows = rows
+        self._run = ctypes.c_void_p()
+        self._pid = os.getpid()
+        self._table, self._kept = window.table()
+        self._seen = 0
+
+    def start(self, encoder: ctypes.c_void_p, options: EmbedOptions) -> None:
+        library.fovea_embed_start(
+            encoder, self._table.ctypes.data, len(self._table), options, self.rows.ctypes.data, ctypes.byref(self._run)
+        )
+
+    def has_ended(self, milliseconds: int = 0) -> bool:
+        """Waits for at most so long. Raises the reason when the run ended early."""
+        ended = ctypes.c_int32()
+        library.fovea_embed_wait(self._run, milliseconds, ctypes.byref(ended))
+        return bool(ended.value)
+
+    def wait(self, bar: Bar) -> None:
+        """Waits until the run has ended, without delaying Python's signals and other threads."""
+        ended = False
+        while not ended:
+            ended = self.has_ended(_TICK_MILLISECONDS)
+            done = library.fovea_embed_done(self._run)
+            bar.update(done - self._seen)
+            self._seen = done
+        if notes := text(library.fovea_embed_notes(self._run)):
+            warnings.warn(notes, RuntimeWarning, stacklevel=4)
+
+    def failures(self) -> Iterator[ImageError]:
+        index, reason = ctypes.c_size_t(), ctypes.c_char_p()
+        for which in range(library.fovea_embed_failures(self._run)):
+            library.fovea_embed_failure(self._run, which, ctypes.byref(index), ctypes.byref(reason))
+            why = self.window.unreadable.get(index.value) or text(reason.value or b"")
+            yield ImageError(self.window.first + index.value, self.window.source(index.value), why)
+
+    def stop(self) -> None:
+        """Asks the run to end early."""
+        if self._run and os.getpid() == self._pid:
+            library.fovea_embed_stop(self._run)
+
+    def close(self) -> None:
+        """Ends the run, after which the engine uses neither images nor rows."""
+        run, self._run = self._run, ctypes.c_void_p()
+        if run and os.getpid() == self._pid:  # a forked child does not have the threads for which this would wait
+            library.fovea_embed_free(run)
+
+    # The engine writes to this object's memory, so the run must end before the object does.
+    __del__ = close
+
+
+class Running:
+    """The runs of one call, in the order of their images. Ends them when it is left."""
+
+    def __init__(self, start: Callable[[Window], Run], bar: Bar) -> None:
+        self._start = start
+        self._bar = bar
+        self._runs: collections.deque[Run] = collections.deque()
+
+    def is_idle(self) -> bool:
+        """Whether the engine has computed all that was started."""
+        return all(run.has_ended() for run in self._runs)
+
+    def finished(self, windows: Iterator[Window], finish_on_error: bool = False) -> Iterator[Run]:
+        """Runs that have ended. When `windows` raises an exception, this raises it: after the runs before it if
+        `finish_on_error`, else at once."""
+        failure: Exception | None = None
+        while failure is None:
+            try:
+                window = next(windows, None)
+            except Exception as error:
+                if not finish_on_error:
+                    raise
+                failure = error
+                break
+            if window is None:
+                break
+            self._runs.append(self._start(window))
+            while self._runs and (len(self._runs) >= _MOST_RUNS or self._runs[0].has_ended()):
+                yield from self._oldest()
+        while self._runs:
+            yield from self._oldest()
+        if failure is not None:
+            raise failure
+
+    def _oldest(self) -> Iterator[Run]:
+        run = self._runs.popleft()
+        try:
+            run.wait(self._bar)
+            yield run
+        finally:
+            run.close()
+
+    def __enter__(self) -> Running:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for run in self._runs:
+            run.stop()  # stops all of them before it waits for the first
+        for run in self._runs:
+            run.close()
