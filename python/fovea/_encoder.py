@@ -25,6 +25,8 @@ OnError = Union[Literal["raise", "nan"], Callable[[ImageError], Any]]
 
 # Images that `embed` computes in one run when it cannot take all at once.
 _LEAST_WINDOW = 256
+# By so much grow the rows of images whose number is unknown.
+_ROWS_BYTES = 16 << 20
 _LONG_BITS = 64
 
 
@@ -198,17 +200,18 @@ class Encoder:
         return rows
 
     def _embed_unknown(self, images: Iterable[Any], options: EmbedOptions, bar: Bar, on_error: OnError) -> Rows:
-        parts: list[Rows] = []
+        rows = np.empty((0, self._dimension), np.float32)
+        count = 0
+        more = max(_ROWS_BYTES // (rows.itemsize * self._dimension), 1)
         with Running(lambda window: self._start(window, self._rows_for(window), options), bar) as running:
             for run in running.finished(windows_of(images, self._window(options))):
                 _handle_failures(run, on_error)
-                parts.append(run.rows)
-        rows = np.empty((sum(map(len, parts)), self._dimension), np.float32)
-        end = len(rows)
-        while parts:  # from the last on, so that each part is freed once it is copied
-            part = parts.pop()
-            rows[end - len(part) : end] = part
-            end -= len(part)
+                end = count + len(run.rows)
+                if end > len(rows):  # in place: the system moves the pages of large arrays
+                    rows.resize((end + more, self._dimension), refcheck=False)
+                rows[count:end] = run.rows
+                count = end
+        rows.resize((count, self._dimension), refcheck=False)
         return rows
 
     def stream(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import ctypes
+import math
 import os
 import time
 import warnings
@@ -27,8 +28,8 @@ _WINDOW_BYTES = 24 << 20
 # Windows that the engine may have, of which the oldest ends before the next is filled: this keeps every core busy,
 # and bounds the memory.
 _MOST_RUNS = 3
-# While the engine has nothing to do, a window waits this long for more images.
-_PATIENCE_SECONDS = 0.05
+# A window that is not full is given to an idle engine, but not more often than this.
+_LEAST_SECONDS = 0.01
 
 
 class Window:
@@ -40,7 +41,6 @@ class Window:
         self._sources: list[Any] = []
         self._converted: list[_images.Image] = []
         self._bytes = 0
-        self._begun = time.monotonic()
 
     def __len__(self) -> int:
         return len(self._sources)
@@ -64,9 +64,6 @@ class Window:
     def is_full(self, most: int) -> bool:
         """Whether it holds `most` images, or as many bytes as a window may hold."""
         return len(self) >= most or self._bytes >= _WINDOW_BYTES
-
-    def has_waited(self) -> bool:
-        return time.monotonic() - self._begun >= _PATIENCE_SECONDS
 
     def source(self, which: int) -> str | None:
         return _images.source_of(self._sources[which])
@@ -103,12 +100,14 @@ def windows_of(images: Iterable[Any], most: int, is_idle: Callable[[], bool] | N
     """Takes images as windows are asked for, of `most` images. With `is_idle`, which says whether the engine is, a
     window is given early when it is; and when `images` raises, the images before come as a last window."""
     window = Window(0)
+    given = -math.inf
     try:
         for item in images:
             window.add(item)
-            if window.is_full(most) or (is_idle and window.has_waited() and is_idle()):
+            if window.is_full(most) or (is_idle and time.monotonic() - given >= _LEAST_SECONDS and is_idle()):
                 yield window
                 window = Window(window.first + len(window))
+                given = time.monotonic()
     except Exception:
         if is_idle and len(window) > 0:
             yield window

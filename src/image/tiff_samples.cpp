@@ -49,8 +49,11 @@ void TiffSamples::require(bool known) const {
 
 void TiffSamples::choose(TIFF* tiff) {
   require(layout_.format != SAMPLEFORMAT_VOID);
-  require(std::find(std::begin(kCompressions), std::end(kCompressions), layout_.compression) !=
-          std::end(kCompressions));
+  if (std::ranges::find(kCompressions, layout_.compression) == std::end(kCompressions)) {
+    const TIFFCodec* codec = TIFFFindCODEC(layout_.compression);
+    fail("TIFF: {} compression ({}) is not read; store the image with LZW or Deflate",
+         codec == nullptr ? "an unknown" : codec->name, layout_.compression);
+  }
   switch (layout_.photometric) {
     case PHOTOMETRIC_MINISWHITE:
     case PHOTOMETRIC_MINISBLACK:

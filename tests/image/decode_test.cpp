@@ -214,6 +214,10 @@ TEST(Decode, RefusesLyingHeaders) {
   Data photometric = test::tiff(noise(4, 4));
   photometric[8 + 2 + 4 * 12 + 8] = 8;
   expect_refused(photometric, "TIFF: unsupported layout: photometric 8, 3 samples");
+  Data compression = test::tiff(noise(4, 4));
+  compression[8 + 2 + 3 * 12 + 8] = 0x65;
+  compression[8 + 2 + 3 * 12 + 9] = 0x87;
+  expect_refused(compression, "TIFF: ISO JBIG compression (34661) is not read");
   Data strip = test::tiff(noise(4, 4));
   strip[8 + 2 + 5 * 12 + 10] = 0x70;
   expect_refused(strip, "TIFF:");

@@ -1,0 +1,45 @@
+"""mypy --strict over a program that uses the public interface, and over the package itself."""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+import fovea
+
+PACKAGE = pathlib.Path(fovea.__file__).parent
+HERE = pathlib.Path(__file__).parent
+
+
+def mypy(*arguments):
+    pytest.importorskip("mypy")
+    result = subprocess.run(
+        [sys.executable, "-m", "mypy", "--config-file", HERE.parent / "pyproject.toml", *arguments],
+        capture_output=True, text=True, check=False, env=os.environ | {"MYPYPATH": str(PACKAGE.parent)},
+    )  # fmt: skip
+    assert (result.returncode, result.stderr) == (0, ""), result.stdout + result.stderr
+
+
+def test_a_program_and_the_package_have_whole_types(tmp_path):
+    if "site-packages" in PACKAGE.parts:  # mypy knows installed packages by their py.typed alone
+        mypy("--cache-dir", tmp_path, HERE / "typed_program.py", "-p", "fovea")
+    else:
+        mypy("--cache-dir", tmp_path, HERE / "typed_program.py", PACKAGE)
+
+
+def test_the_program_uses_every_public_name():
+    text = (HERE / "typed_program.py").read_text()
+    assert [name for name in fovea.__all__ if f"fovea.{name}" not in text] == []
+    methods = [name for name in vars(fovea.Encoder) if not name.startswith("_") and name != "close"]
+    assert [name for name in methods if f"encoder.{name}" not in text] == []
+
+
+def test_every_public_name_has_a_docstring():
+    for name in fovea.__all__:
+        if name not in ("__version__", "ImageLike"):
+            assert getattr(fovea, name).__doc__, name
+    for name, member in vars(fovea.Encoder).items():
+        if not name.startswith("_"):
+            assert member.__doc__, name

@@ -1,0 +1,170 @@
+"""The wheel in an environment that has it and numpy alone: the program, the library, what the wheel contains."""
+
+import email
+import json
+import os
+import pathlib
+import re
+import signal
+import struct
+import subprocess
+import sys
+import time
+import zipfile
+
+import numpy as np
+import pytest
+
+import fovea
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "tests/hub"))
+from hub_server import Hub  # noqa: E402
+
+if "site-packages" not in pathlib.Path(fovea.__file__).parts or not list(ROOT.glob("dist/fovea-*.whl")):
+    pytest.skip("needs the wheel in dist/, installed: scripts/test wheel", allow_module_level=True)
+
+(WHEEL,) = ROOT.glob("dist/fovea-*.whl")
+
+ARRAYS = """
+import fovea, numpy, re, sys
+encoder = fovea.load(sys.argv[1], device="cpu")
+def peak():
+    return int(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1]) / 1000  # MB
+start = peak()
+rows = encoder.embed(numpy.full((224, 224, 3), number % 251, numpy.uint8) for number in range(int(sys.argv[2])))
+print(len(rows), round(peak() - start))
+"""
+
+
+class Environment:
+    """A fresh virtual environment."""
+
+    def __init__(self, folder):
+        self.bin = folder / "bin"
+        subprocess.run(["/usr/bin/python3", "-m", "venv", "--without-pip", folder], check=True)
+        options = ["--quiet", "--disable-pip-version-check", "--no-index", "--no-deps"]
+        subprocess.run(
+            [sys.executable, "-m", "pip", "--python", self.bin / "python", "install", *options, WHEEL], check=True
+        )
+        (self.packages,) = folder.glob("lib/python3*/site-packages")
+        for part in pathlib.Path(np.__file__).parent.parent.glob("numpy*"):
+            (self.packages / part.name).symlink_to(part)
+        self.environment = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "FOVEA"))}
+
+    def __call__(self, program, *arguments, code=0, **environment):
+        result = subprocess.run(
+            [self.bin / program, *arguments], capture_output=True, text=True, check=False, timeout=300,
+            env=self.environment | environment, cwd=self.bin,
+        )  # fmt: skip
+        assert result.returncode == code, result.stderr + result.stdout
+        return result.stdout
+
+    def start(self, *arguments, **options):
+        return subprocess.Popen([self.bin / "fovea", *arguments], env=self.environment, **options)
+
+
+@pytest.fixture(scope="module")
+def fresh(tmp_path_factory):
+    return Environment(tmp_path_factory.mktemp("fresh") / "venv")
+
+
+def test_the_command(fresh, model, photos, encoder, device, tmp_path):
+    output = tmp_path / "rows.npy"
+    fresh("fovea", "embed", *photos, "-m", model, "--device", device, "-o", output)
+    np.testing.assert_array_equal(np.load(output), encoder.embed(photos))
+    assert json.loads(fresh("python", "-m", "fovea", "info", model, "--json"))["hidden"] == encoder.dimension
+    assert fresh("fovea", "--version") == fresh("python", "-m", "fovea", "--version")
+
+
+def test_the_command_is_the_program_itself(fresh, model, photos, tmp_path):
+    fresh("fovea", "no-such-command", code=2)
+    fresh("fovea", "embed", tmp_path / "absent.jpg", "-m", model, "-o", tmp_path / "out", code=1)
+    process = fresh.start("bench", "-m", model, "--device", "cpu", "--seconds", "60", stderr=subprocess.DEVNULL)
+    try:
+        deadline = time.monotonic() + 30
+        while not os.readlink(f"/proc/{process.pid}/exe").endswith("/fovea/bin/fovea"):
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        status = pathlib.Path(f"/proc/{process.pid}/status").read_text()
+    finally:
+        process.kill()
+        process.wait()
+    ignored = int(re.search(r"SigIgn:\s+(\w+)", status)[1], 16)
+    assert not ignored & (1 << (signal.SIGPIPE - 1))  # which Python ignores
+
+
+def test_the_command_starts_without_numpy(fresh):
+    """numpy takes 0.1 s to import."""
+    times = []
+    for _ in range(5):
+        started = time.perf_counter()
+        fresh("fovea", "--version")
+        times.append(time.perf_counter() - started)
+    print(f"fovea --version takes {1e3 * min(times):.0f} ms")
+    imports = subprocess.run(
+        [fresh.bin / "python", "-X", "importtime", fresh.bin / "fovea", "--version"],
+        capture_output=True, text=True, check=True, env=fresh.environment,
+    ).stderr  # fmt: skip
+    assert "importlib.util" in imports
+    assert "numpy" not in imports
+
+
+def test_a_model_is_pulled(fresh, model, tmp_path):
+    hub = Hub({path.name: path.read_bytes() for path in model.iterdir()})
+    try:
+        where = {"HF_ENDPOINT": hub.endpoint, "HF_HOME": str(tmp_path), "HF_HUB_OFFLINE": "", "no_proxy": "*"}
+        by_python = fresh("python", "-c", 'import fovea; print(fovea.pull("org/name"))', **where)
+        assert fresh("fovea", "pull", "org/name", "-q", **where) == by_python
+    finally:
+        hub.close()
+    assert os.path.samefile(pathlib.Path(by_python.strip()).parent.parent, tmp_path / "hub/models--org--name")
+
+
+def test_a_generator_takes_little_memory(fresh, model):
+    count = int(os.environ.get("FOVEA_TEST_ARRAYS", "3000"))
+    rows, megabytes = map(int, fresh("python", "-c", ARRAYS, model, str(count)).split())
+    print(f"{count} arrays of 224x224 pixels take {megabytes} MB above the start")
+    assert rows == count
+    assert megabytes < 200
+
+
+def test_nothing_comes_from_the_machine_but_its_c_library(fresh):
+    """torch, which libfovea_torch.so needs, is that of the program that loads it."""
+    allowed = r"linux-vdso|ld-linux|lib(c|m|z|dl|rt|pthread|stdc\+\+|gcc_s)\.so|fovea\.libs/|libtorch|libc10"
+    for path in [fresh.packages / "fovea/bin/fovea", *fresh.packages.glob("fovea/*.so")]:
+        needs = subprocess.run(["ldd", path], capture_output=True, text=True, check=True).stdout
+        assert [line for line in needs.splitlines() if not re.search(allowed, line)] == []
+        assert needs.count("fovea.libs") > 10 or "torch" in path.name
+
+
+def test_no_library_is_under_the_gpl(fresh):
+    """JBIG-KIT comes with Debian's libtiff. GCC's own library has an exception for all programs."""
+    for path in fresh.packages.glob("fovea.libs/*"):
+        content = path.read_bytes()
+        assert b"JBIG-KIT" not in content, path
+        assert b"Kuhn" not in content, path
+    licences = [path.name for path in fresh.packages.glob("fovea-*/licenses/*")]
+    assert "LICENSE" in licences and "libdnnl2.txt" in licences
+    assert not [name for name in licences if re.match("libjbig|libgnutls|librtmp|libnettle|libacl|libidn", name)]
+
+
+def test_jbig_is_refused(fresh, model, tmp_path):
+    fields = ((256, 8), (257, 8), (258, 8), (259, 34661), (262, 1), (273, 8), (277, 1), (278, 8), (279, 8))
+    entries = b"".join(struct.pack("<HHIHH", tag, 3, 1, value, 0) for tag, value in fields)
+    image = tmp_path / "fax.tif"
+    image.write_bytes(struct.pack("<2sHI", b"II", 42, 16) + bytes(8) + struct.pack("<H", len(fields)) + entries + bytes(4))
+    code = "import fovea, sys; fovea.load(sys.argv[1], device='cpu').embed([sys.argv[2]], on_error=print)"
+    assert "JBIG compression (34661) is not read" in fresh("python", "-c", code, model, image)
+
+
+def test_what_pip_shows():
+    with zipfile.ZipFile(WHEEL) as wheel:
+        (name,) = (name for name in wheel.namelist() if name.endswith("/METADATA"))
+        about = email.message_from_bytes(wheel.read(name))
+    assert about["Author"] and about["Summary"] and about["Keywords"]
+    assert about["License-Expression"].startswith("Apache-2.0 AND ")
+    assert "Typing :: Typed" in about.get_all("Classifier")
+    assert about["Description-Content-Type"] == "text/markdown"
+    for word in ("fovea.pull", "encoder.stream", "fovea embed"):
+        assert word in about.get_payload()
