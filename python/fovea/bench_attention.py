@@ -82,9 +82,7 @@ def checker(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool) -> 
     return check
 
 
-def entry_of(
-    call: Call, check: Callable[[Call], str], sets: list[list[torch.Tensor]], flops: float
-) -> dict[str, Any]:
+def entry_of(call: Call, check: Callable[[Call], str], sets: list[list[torch.Tensor]], flops: float) -> dict[str, Any]:
     """The time of the call, or why its result is wrong."""
     if wrong := check(call):
         return {"failed": wrong}
@@ -99,7 +97,12 @@ def measure(problem: Problem, dtype: torch.dtype, device: str) -> dict[str, Any]
     torch.manual_seed(0)
     q, k, v = torch.randn(3, batch, heads, length, dim, device=device, dtype=dtype)
     sets = _timing.rotation([q, k, v])
-    row: dict[str, Any] = {"problem": list(problem), "dtype": str(dtype).removeprefix("torch."), "fovea": {}, "torch": {}}
+    row: dict[str, Any] = {
+        "problem": list(problem),
+        "dtype": str(dtype).removeprefix("torch."),
+        "fovea": {},
+        "torch": {},
+    }
     flops = 4 * batch * heads * length * length * dim * (0.5 if causal else 1.0)
     check = checker(q, k, v, causal)
     if device == "cpu":

@@ -285,9 +285,7 @@ def linear(
     return torch.ops.fovea.linear(x, weight, bias, residual, gelu)
 
 
-def layer_norm(
-    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, eps: float = 1e-6
-) -> torch.Tensor:
+def layer_norm(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, eps: float = 1e-6) -> torch.Tensor:
     """Computes LayerNorm over the last dimension: x [..., width], weight and bias [width] -> x's shape and type.
 
     On GPUs the type is bfloat16 or float32, and width is a multiple of 8 up to 2048; on the CPU it is any

@@ -13,20 +13,16 @@ PACKAGE = pathlib.Path(fovea.__file__).parent
 HERE = pathlib.Path(__file__).parent
 
 
-def mypy(*arguments):
+def test_a_program_and_the_package_have_whole_types(tmp_path):
     pytest.importorskip("mypy")
+    installed = "site-packages" in PACKAGE.parts  # then mypy finds it by its py.typed alone
+    folders = [str(HERE)] if installed else [str(HERE), str(PACKAGE.parent)]
+    options = ["--config-file", HERE.parent / "pyproject.toml", "--cache-dir", tmp_path]
     result = subprocess.run(
-        [sys.executable, "-m", "mypy", "--config-file", HERE.parent / "pyproject.toml", *arguments],
-        capture_output=True, text=True, check=False, env=os.environ | {"MYPYPATH": str(PACKAGE.parent)},
+        [sys.executable, "-m", "mypy", *options, "-m", "typed_program", "-p", "fovea"],
+        capture_output=True, text=True, check=False, env=os.environ | {"MYPYPATH": ":".join(folders)},
     )  # fmt: skip
     assert (result.returncode, result.stderr) == (0, ""), result.stdout + result.stderr
-
-
-def test_a_program_and_the_package_have_whole_types(tmp_path):
-    if "site-packages" in PACKAGE.parts:  # mypy knows installed packages by their py.typed alone
-        mypy("--cache-dir", tmp_path, HERE / "typed_program.py", "-p", "fovea")
-    else:
-        mypy("--cache-dir", tmp_path, HERE / "typed_program.py", PACKAGE)
 
 
 def test_the_program_uses_every_public_name():

@@ -153,7 +153,9 @@ def test_jbig_is_refused(fresh, model, tmp_path):
     fields = ((256, 8), (257, 8), (258, 8), (259, 34661), (262, 1), (273, 8), (277, 1), (278, 8), (279, 8))
     entries = b"".join(struct.pack("<HHIHH", tag, 3, 1, value, 0) for tag, value in fields)
     image = tmp_path / "fax.tif"
-    image.write_bytes(struct.pack("<2sHI", b"II", 42, 16) + bytes(8) + struct.pack("<H", len(fields)) + entries + bytes(4))
+    image.write_bytes(
+        struct.pack("<2sHI", b"II", 42, 16) + bytes(8) + struct.pack("<H", len(fields)) + entries + bytes(4)
+    )
     code = "import fovea, sys; fovea.load(sys.argv[1], device='cpu').embed([sys.argv[2]], on_error=print)"
     assert "JBIG compression (34661) is not read" in fresh("python", "-c", code, model, image)
 

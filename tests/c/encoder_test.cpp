@@ -138,8 +138,11 @@ class CInterface : public ::testing::Test {
   static inline fs::path folder;
   static constexpr int kWidth = 61;
   static constexpr int kHeight = 83;
-  static constexpr fovea_embed_options kDefaults{
-      .batch_size = 0, .decode_threads = 0, .normalize = 1, .stop_at_failure = 0};
+  static constexpr fovea_embed_options kDefaults{.batch_size = 0,
+                                                 .decode_threads = 0,
+                                                 .normalize = 1,
+                                                 .stop_at_failure = 0,
+                                                 .decode_memory = 0};
   std::vector<std::uint8_t> rgb_ = std::vector<std::uint8_t>(std::size_t{kWidth} * kHeight * 3);
   std::vector<char> bitmap_;
   std::unique_ptr<fovea_encoder, FreeEncoder> encoder_;
@@ -149,9 +152,12 @@ class CInterface : public ::testing::Test {
 TEST_F(CInterface, FilesBytesAndPixelsAreOneImage) {
   const std::string path = write("a.bmp", bitmap_);
   std::vector<float> rows;
-  const RunPtr run =
-      start({file(path), encoded(bitmap_), pixels(kWidth, kHeight, rgb_)}, rows,
-            {.batch_size = 0, .decode_threads = 0, .normalize = 0, .stop_at_failure = 0});
+  const RunPtr run = start({file(path), encoded(bitmap_), pixels(kWidth, kHeight, rgb_)}, rows,
+                           {.batch_size = 0,
+                            .decode_threads = 0,
+                            .normalize = 0,
+                            .stop_at_failure = 0,
+                            .decode_memory = 0});
   finish(run);
   EXPECT_EQ(fovea_embed_done(run.get()), 3U);
   EXPECT_EQ(fovea_embed_failures(run.get()), 0U);
@@ -179,7 +185,12 @@ TEST_F(CInterface, FailedImagesHaveRowsOfNanAndShiftNoOther) {
   const RunPtr run =
       start({pixels(kWidth, kHeight, rgb_), file(absent), pixels(kWidth, kHeight, rgb_),
              encoded(garbage), pixels(kWidth, kHeight + 1, rgb_), encoded(bitmap_)},
-            rows, {.batch_size = 2, .decode_threads = 0, .normalize = 1, .stop_at_failure = 0});
+            rows,
+            {.batch_size = 2,
+             .decode_threads = 0,
+             .normalize = 1,
+             .stop_at_failure = 0,
+             .decode_memory = 0});
   finish(run);
   ASSERT_EQ(fovea_embed_failures(run.get()), 3U);
   const std::array<std::pair<std::size_t, std::string>, 3> expected{
@@ -208,8 +219,12 @@ TEST_F(CInterface, EndsAtTheFirstFailureWhenAskedTo) {
   std::vector<fovea_image> images(kImages, pixels(kWidth, kHeight, rgb_));
   images[3] = encoded(nothing);
   std::vector<float> rows;
-  const RunPtr run = start(
-      images, rows, {.batch_size = 2, .decode_threads = 0, .normalize = 1, .stop_at_failure = 1});
+  const RunPtr run = start(images, rows,
+                           {.batch_size = 2,
+                            .decode_threads = 0,
+                            .normalize = 1,
+                            .stop_at_failure = 1,
+                            .decode_memory = 0});
   finish(run);
   ASSERT_EQ(fovea_embed_failures(run.get()), 1U);
   EXPECT_EQ(fovea_embed_done(run.get()), 4U);
@@ -254,8 +269,11 @@ TEST_F(CInterface, MessagesSayWhatIsWrong) {
   EXPECT_EQ(fovea_embed_start(encoder_.get(), &unknown, 1, &kDefaults, rows.data(), &run),
             FOVEA_FAILED);
   EXPECT_NE(std::string(fovea_last_error()).find("kind 9"), std::string::npos);
-  const fovea_embed_options negative{
-      .batch_size = -1, .decode_threads = 0, .normalize = 1, .stop_at_failure = 0};
+  const fovea_embed_options negative{.batch_size = -1,
+                                     .decode_threads = 0,
+                                     .normalize = 1,
+                                     .stop_at_failure = 0,
+                                     .decode_memory = 0};
   const RunPtr failing = start({pixels(kWidth, kHeight, rgb_)}, rows, negative);
   std::int32_t ended = 0;
   EXPECT_EQ(fovea_embed_wait(failing.get(), kWaitMilliseconds, &ended), FOVEA_FAILED);

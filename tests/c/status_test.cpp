@@ -1,7 +1,12 @@
-// The C interface's handler of notes: none at first, and whoever sets one gets the one before.
+// The C interface's messages: the handler of notes, the wording, and pulls without a handler.
 #include "fovea/c/status.h"
 
+#include <string>
+
 #include <gtest/gtest.h>
+
+#include "fovea/c/encoder.h"
+#include "fovea/c/hub.h"
 
 namespace {
 
@@ -11,6 +16,29 @@ TEST(NoteHandler, GivesBackTheOneBefore) {
   EXPECT_EQ(fovea_set_note_handler(ignore), nullptr);
   EXPECT_EQ(fovea_set_note_handler(nullptr), ignore);
   EXPECT_EQ(fovea_set_note_handler(nullptr), nullptr);
+}
+
+std::string why_not_loaded() {
+  fovea_encoder* encoder = nullptr;
+  EXPECT_EQ(fovea_encoder_load("no-one/has-this", "cpu", "auto", 0, &encoder), FOVEA_FAILED);
+  return fovea_last_error();
+}
+
+TEST(Wording, IsTheProgramsUntilItIsSet) {
+  EXPECT_NE(why_not_loaded().find("`fovea pull no-one/has-this`"), std::string::npos);
+  fovea_set_wording(FOVEA_WORDING_PYTHON);
+  EXPECT_NE(why_not_loaded().find("`fovea.pull(\"no-one/has-this\")`"), std::string::npos);
+  fovea_set_wording(FOVEA_WORDING_PROGRAM);
+  EXPECT_NE(why_not_loaded().find("`fovea pull no-one/has-this`"), std::string::npos);
+}
+
+TEST(Pull, SaysWhyItFails) {
+  const char* folder = nullptr;
+  EXPECT_EQ(fovea_pull("no-slash", nullptr, nullptr, nullptr, &folder), FOVEA_FAILED);
+  EXPECT_NE(std::string(fovea_last_error()).find("org/name"), std::string::npos);
+  EXPECT_EQ(fovea_pull(nullptr, nullptr, nullptr, nullptr, &folder), FOVEA_FAILED);
+  EXPECT_STREQ(fovea_last_error(), "name is NULL");
+  EXPECT_EQ(folder, nullptr);
 }
 
 }  // namespace
