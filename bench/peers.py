@@ -220,7 +220,7 @@ def main():
     parser.add_argument("--model", type=pathlib.Path, help="model folder, for the encoder section")
     parser.add_argument("--sections", default="gemm,encoder")
     parser.add_argument("--shapes", default=",".join(SHAPES), help="of the gemm section")
-    parser.add_argument("--batch", default="1,32,256,1024")
+    parser.add_argument("--batch", default="1,8,32,256,1024")
     parser.add_argument("--no-compile", action="store_true", help="leave torch.compile out: it takes minutes")
     parser.add_argument("--json", type=pathlib.Path)
     options = parser.parse_args()

@@ -2,15 +2,16 @@
 
 import os
 import pathlib
+import re
 import shutil
 import sys
 import tarfile
 
 import pytest
-from snippets import ROOT
+from snippets import DOCUMENTS, ROOT
 
-# Models that the documents name are the smallest one in this cache: nothing goes over a network.
-HUB_MODELS = ("google/siglip2-base-patch16-224", "google/siglip2-so400m-patch14-384")
+# The models that the documents name; in the cache of this folder each is the smallest one, so nothing goes over a network.
+HUB_MODELS = {name for document in DOCUMENTS for name in re.findall(r"google/siglip[\w-]*\d", document.read_text())}
 PHOTOS = sorted((ROOT / "examples" / "photos").glob("*.jpg"))
 
 

@@ -88,7 +88,7 @@ def unknown(command: str, help_of) -> list[str]:
         while rest and (not path or path == ["kernel"]) and re.fullmatch(r"[a-z-]+", rest[0]) and rest[0][0] != "-":
             path.append(rest.pop(0))
         for depth, name in enumerate(path):
-            if not re.search(rf"^\s+{name}\b", help_of(*path[:depth]), re.MULTILINE):
+            if not re.search(rf"(^\s+|fovea ){name}\b", help_of(*path[:depth]), re.MULTILINE):
                 return [*found, f"{' '.join(path[: depth + 1])} is no command"]
         for option in (part.split("=")[0] for part in rest if re.match(r"-{1,2}[a-zA-Z]", part)):
             if not re.search(rf"(?<![\w-]){re.escape(option)}(?![\w-])", help_of(*path)):
