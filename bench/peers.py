@@ -1,6 +1,6 @@
 """Measures what other software reaches on the GPU: cuBLASLt through torch, transformers, torch.compile.
 
-    python3 bench/peers.py [--model MODEL] [--sections gemm,encoder] [--batch 1,32,256,1024]
+    python3 bench/peers.py [--model MODEL] [--sections gemm,encoder] [--batch 1,8,32,256,1024]
                            [--shapes patch_embed,qkv] [--no-compile] [--json FILE]
 
 Data is random, and outputs are compared with fp32 before anything is timed. Times are medians of device events over inputs of
