@@ -1,6 +1,6 @@
 """Every snippet of the documents runs: each document's own, one after another, in a folder that holds what they name.
 
-A snippet that fails here needs the files or models that it names (make them in conftest.py), values (PRELUDES), or a reason why it
+A snippet that fails here needs the files or models that it names (made in conftest.py), values (PRELUDES), or a reason why it
 cannot run (NOT_RUN): then its options are still compared with what the program's help or the script's text knows."""
 
 import ast
@@ -39,13 +39,15 @@ INSTEAD = {
     "GIT_REPOSITORY <this repository> GIT_TAG main": f"SOURCE_DIR {ROOT}",
 }
 
-# What documents take for granted in Python.
+# What documents take for granted in Python: all of them, and single ones.
+PRELUDE = """\
+images = ["photos/cat.jpg", "photos/grass.jpg"]
+index = type("Index", (), {"add": lambda *row: None})()
+"""
 PRELUDES = {
-    "README.md": "images = ['photos/cat.jpg', 'photos/grass.jpg']",
     "docs/images.md": "from PIL import Image, ImageOps; file = 'cat.jpg'; width = height = 64; resample = Image.Resampling.BILINEAR",
     "docs/operators.md": "import torch; q = k = v = torch.randn(1, 2, 8, 16)",
     "docs/output.md": "line = open('OUT/index-00000.jsonl').readline()",
-    "docs/python.md": "images = ['photos/cat.jpg', 'photos/grass.jpg']",
 }
 
 LANGUAGES = {"sh", "python", "cpp", "c", "cmake", "json", "text", ""}
@@ -62,7 +64,7 @@ def instead(text: str) -> str:
 
 
 def checked(done: subprocess.CompletedProcess) -> str:
-    assert done.returncode == 0, f"{done.stdout[-4000:]}\n{done.stderr[-4000:]}"
+    assert done.returncode == 0, f"{done.stdout[-1000:]}\n{done.stderr[-4000:]}"
     return done.stdout
 
 
@@ -126,7 +128,7 @@ def test_commands(document, sandbox, environment, help_of):
 
 @pytest.mark.parametrize("document", [d for d in DOCUMENTS if any(s.language == "python" for s in fences(d))], ids=name_of)
 def test_python(document, sandbox, environment):
-    program = [PRELUDES.get(name_of(document), "")]
+    program = [PRELUDE, PRELUDES.get(name_of(document), "")]
     for snippet in (s for s in fences(document) if s.language == "python"):
         lines = [re.sub(r"\S.*", "pass", line) if reason(line) else line for line in snippet.text.splitlines()]
         ast.parse(snippet.text)

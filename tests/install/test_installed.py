@@ -87,7 +87,7 @@ def test_the_library_exports_its_public_interfaces_alone(library):
     for name in ("fovea_encoder_load", "fovea::Encoder::Encoder(", "fovea::embed_job(", "fovea::pull"):
         assert any(symbol.startswith(name) for symbol in exported), name
     for header in (ROOT / "include/fovea").glob("*.hpp"):
-        assert re.search(r'^namespace \[\[gnu::visibility\("default"\)\]\] fovea \{$', header.read_text(), re.M), header
+        assert re.search(r'^namespace \[\[gnu::visibility\("default"\)\]\] fovea \{$', header.read_text(), re.M), f"{header} exports nothing"
 
 
 @pytest.mark.parametrize("language", ["c", "cpp"])
