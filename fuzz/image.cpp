@@ -17,7 +17,7 @@ void decode_and_resize(std::span<const std::byte> bytes,
     std::vector<std::uint8_t> out(std::size_t{13} * 11 * 3);
     const fovea::image::Size size_seen =
         fovea::image::decode_resized(bytes, 13, 11, fovea::Resample::kBicubic, options, out);
-    if (size_seen != fovea::image::Size{image.width, image.height}) {
+    if (size_seen != fovea::image::Size{image.width, image.height, image.lost_range}) {
       __builtin_trap();
     }
   } catch (const fovea::ResourceError&) {  // this process has enough memory

@@ -134,9 +134,11 @@ TEST(Decode, EachOrientationMovesTheStoredCorner) {
 TEST(Decode, RefusesWhatIsNoImage) {
   expect_refused({}, "empty: 0 bytes");
   expect_refused(Data(1000, 0), "1000 bytes, all zero");
-  expect_refused({'h', 'e', 'l', 'l', 'o'}, "not an image of a known format");
+  expect_refused({'h', 'e', 'l', 'l', 'o'}, "a text file, not an image");
+  expect_refused({1, 2, 3, 4, 5}, "not an image of a known format");
   expect_refused({0xff}, "starts with ff");
-  expect_refused({'R', 'I', 'F', 'F', 0, 0, 0, 0, 'W', 'A', 'V', 'E'}, "not an image");
+  expect_refused({'R', 'I', 'F', 'F', 0, 0, 0, 0, 'W', 'A', 'V', 'E'},
+                 "sound (WAV), which is not read");
 }
 
 TEST(Decode, RefusesEveryTruncationAndSaysSo) {
