@@ -251,10 +251,18 @@ class HeifReader {
     }
   }
 
-  [[nodiscard]] const Box* property(const Item& item, std::string_view type) const {
+  /// The item's property of this type whose content begins so.
+  [[nodiscard]] const Box* property(const Item& item, std::string_view type,
+                                    std::string_view start = "") const {
     for (const std::uint64_t index : item.properties) {
-      if (index != 0 && index <= properties_.size() && properties_[index - 1].type == type) {
-        return &properties_[index - 1];
+      if (index == 0 || index > properties_.size()) {
+        continue;
+      }
+      const Box& box = properties_[index - 1];
+      const std::string_view content(reinterpret_cast<const char*>(box.content.data()),
+                                     box.content.size());
+      if (box.type == type && content.starts_with(start)) {
+        return &box;
       }
     }
     return nullptr;
@@ -307,16 +315,13 @@ class HeifReader {
   [[nodiscard]] bool is_limited_gray(const Item& shown, const Item& coded) const {
     constexpr std::byte kMonochrome{16};
     constexpr std::byte kFullRange{128};
+    constexpr std::size_t kRange = 10;  // after the name "nclx" and three numbers of 16 bits
     const Box* const codes = property(coded, "av1C");
-    const Box* color = property(shown, "colr");
-    if (color == nullptr) {
-      color = property(coded, "colr");
-    }
-    constexpr std::size_t kNclx = 11;  // its name, three numbers of 16 bits, the range
+    const Box* color = property(shown, "colr", "nclx");
+    color = color == nullptr ? property(coded, "colr", "nclx") : color;
     return codes != nullptr && codes->content.size() >= 4 && color != nullptr &&
-           (codes->content[2] & kMonochrome) != std::byte{0} && color->content.size() >= kNclx &&
-           BoxReader(color->content).name() == "nclx" &&
-           (color->content[kNclx - 1] & kFullRange) == std::byte{0};
+           (codes->content[2] & kMonochrome) != std::byte{0} && color->content.size() > kRange &&
+           (color->content[kRange] & kFullRange) == std::byte{0};
   }
 
   CodedImage read_hvcc(BoxReader content, std::size_t& length_bytes) {

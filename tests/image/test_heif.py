@@ -76,6 +76,7 @@ def test_avif_differs_where_colours_are_stored_at_half_size(tool, size):
     image = photo(size)
     check(tool, avif(image, subsampling="4:4:4"), 2, 0.5)
     check(tool, avif(image.convert("L")), 0, 0)
+    check(tool, avif(image.convert("L"), range="limited"), 1, 0.05)
     for subsampling in ("4:2:2", "4:2:0"):
         data = avif(image, subsampling=subsampling)
         check(tool, data, 64, 4)
