@@ -153,12 +153,12 @@ const Libheif& libheif(HeifCodec codec) {
   static const Libheif opened;
   const std::string_view name = heif_name(codec);
   if (!opened.library.is_open()) {
-    fail("{} needs libheif, which is not installed ({}): apt-get install libheif1", name,
+    fail("{} needs libheif, which cannot be opened ({}); apt-get install libheif1", name,
          opened.library.reason());
   }
   const bool is_hevc = codec == HeifCodec::kHevc;
   if (opened.have_decoder(is_hevc ? kFormatHevc : kFormatAv1) == 0) {
-    fail("{} needs a decoder for {}, which the installed libheif lacks: apt-get install {}", name,
+    fail("{} needs a decoder for {}, which the installed libheif lacks; apt-get install {}", name,
          is_hevc ? "HEVC" : "AV1", is_hevc ? "libheif-plugin-libde265" : "libheif-plugin-dav1d");
   }
   return opened;

@@ -75,10 +75,8 @@ struct Libraw {
 const Libraw& libraw() {
   static const Libraw opened;
   if (!opened.library.is_open()) {
-    fail(
-        "RAW: the preview in a camera's file needs LibRaw, which is not installed ({}): "
-        "apt-get install libraw20, or libraw23 on newer systems",
-        opened.library.reason());
+    fail("RAW: needs LibRaw, which cannot be opened ({}); apt-get install libraw-bin",
+         opened.library.reason());
   }
   return opened;
 }

@@ -93,6 +93,6 @@ def test_without_the_library_the_reason_says_what_to_install(tmp_path, monkeypat
     without = Tool(tmp_path)
     without.file.write_bytes(camera_files.dng(jpeg(), SIZE))
     words = without.ask(0, 0, 2)
-    assert "needs LibRaw, which is not installed (/nowhere/libraw.so: " in words
-    assert "apt-get install libraw20" in words
+    assert "needs LibRaw, which cannot be opened (/nowhere/libraw.so: " in words
+    assert "apt-get install libraw-bin" in words
     without.close()

@@ -147,6 +147,6 @@ def test_without_the_library_the_reason_says_what_to_install(tool, tmp_path, mon
     monkeypatch.setenv("FOVEA_LIBHEIF", "/nowhere/libheif.so.1")
     without = Tool(tmp_path)
     words = refusal(without, encode(photo((16, 16))))
-    assert words.startswith(f"{name} needs libheif, which is not installed (/nowhere/libheif.so.1: ")
+    assert words.startswith(f"{name} needs libheif, which cannot be opened (/nowhere/libheif.so.1: ")
     assert words.endswith("apt-get install libheif1")
     without.close()
