@@ -144,7 +144,7 @@ std::optional<Format> recognise_brands(std::string_view file) {
        major == "qt  " ? "MOV" : (major.starts_with("M4A") ? "M4A" : "MP4"), kExport);
 }
 
-std::string lower(std::string_view text) {
+std::string lower_case(std::string_view text) {
   std::string lowered(text);
   for (char& letter : lowered) {
     letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
@@ -167,7 +167,7 @@ void refuse_text(std::string_view file) {
       static_cast<std::size_t>(std::ranges::count_if(start, is_ascii)) * 2 <= start.size()) {
     return;
   }
-  const std::string words = lower(start);
+  const std::string words = lower_case(start);
   if (words.find("<svg") != std::string::npos) {
     fail("a drawing (SVG), which is not read; {}", kConvert);
   }

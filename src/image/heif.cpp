@@ -63,8 +63,6 @@ struct HeifLimits {
   std::uint64_t most_pixels;
 };
 
-constexpr int kOutOfMemory = 6;
-constexpr int kLimitExceeded = 1000;
 constexpr int kColorspaceRgb = 1;
 constexpr int kChromaRgb = 10;  // interleaved, 8 bits
 constexpr int kChannelInterleaved = 10;
@@ -192,8 +190,8 @@ class HeifSession {
     if (heif_.limits != nullptr) {
       heif_.limits(context_)->most_pixels = static_cast<std::uint64_t>(decoding.max_pixels());
     }
-    check(heif_.read(context_, bytes.data(), bytes.size(), nullptr));
-    check(heif_.primary(context_, &handle_));
+    call([&] { return heif_.read(context_, bytes.data(), bytes.size(), nullptr); });
+    call([&] { return heif_.primary(context_, &handle_); });
   }
 
   [[nodiscard]] const HeifHandle* handle() const { return handle_; }
@@ -215,10 +213,12 @@ class HeifSession {
     } else if (codec_ == HeifCodec::kAv1 && heif_.has_aom && options->version >= 4) {
       options->decoder = "aom";  // the other one starts a thread for each core
     }
-    const HeifError error =
-        heif_.decode(handle_, &image_, kColorspaceRgb, kChromaRgb, options.get());
-    stop.poll();
-    check(error);
+    call([&] {
+      const HeifError error =
+          heif_.decode(handle_, &image_, kColorspaceRgb, kChromaRgb, options.get());
+      stop.poll();
+      return error;
+    });
   }
 
   /// The decoded rows; `stride` bytes from one to the next.
@@ -239,9 +239,15 @@ class HeifSession {
   }
 
  private:
-  void check(const HeifError& error) const {
-    if (error.code == kOutOfMemory && error.subcode != kLimitExceeded) {
-      throw std::bad_alloc();
+  /// A damaged file can make the library ask for any number of bytes. That must not end a job, so
+  /// a lack of memory in it is the image's fault, too.
+  template <typename Call>
+  void call(Call work) const {
+    HeifError error;
+    try {
+      error = work();
+    } catch (const std::bad_alloc&) {
+      fail("{}: libheif cannot allocate the memory for it", heif_name(codec_));
     }
     if (error.code != 0) {
       fail("{}: {}", heif_name(codec_), error.message == nullptr ? "broken" : error.message);

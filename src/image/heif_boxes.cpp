@@ -8,12 +8,11 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "image/codecs.hpp"
 #include "image/heif_codes.hpp"
 
 namespace fovea::image {
 namespace {
-
-using Bytes = std::span<const std::byte>;
 
 /// Numbers in sequence, the most significant byte first.
 class BoxReader {

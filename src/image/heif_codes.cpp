@@ -8,9 +8,9 @@ namespace fovea::image {
 namespace {
 
 /// Bits past the end are zeros.
-class BitReader {
+class CodeReader {
  public:
-  explicit BitReader(std::span<const std::byte> bytes) : bytes_(bytes) {}
+  explicit CodeReader(std::span<const std::byte> bytes) : bytes_(bytes) {}
 
   std::uint64_t bits(std::size_t count) {
     std::uint64_t value = 0;
@@ -62,7 +62,7 @@ std::uint64_t parameter_set_pixels(std::span<const std::byte> unit) {
   constexpr std::size_t kEnough = 256;
   const std::vector<std::byte> plain =
       without_emulation(unit.first(std::min(kEnough, unit.size())));
-  BitReader reader(plain);
+  CodeReader reader(plain);
   reader.skip(4);
   const std::uint64_t sub_layers = reader.bits(3);  // less one
   reader.skip(1 + 96);                              // the general profile and level
@@ -85,7 +85,7 @@ std::uint64_t parameter_set_pixels(std::span<const std::byte> unit) {
 }
 
 std::uint64_t sequence_header_pixels(std::span<const std::byte> unit) {
-  BitReader reader(unit);
+  CodeReader reader(unit);
   reader.skip(4);  // the profile, and whether it is a still picture
   const bool is_reduced = reader.bit();
   if (is_reduced) {
@@ -163,7 +163,7 @@ CodedImage examine_av1(std::span<const std::byte> units, StopFlag stop) {
   CodedImage image;
   while (!units.empty()) {
     stop.poll();
-    BitReader reader(units);
+    CodeReader reader(units);
     reader.skip(1);
     const std::uint64_t type = reader.bits(4);
     const bool is_extended = reader.bit();

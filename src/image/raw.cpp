@@ -42,7 +42,6 @@ struct RawFileStart {
 };
 
 constexpr unsigned kQuiet = 3;  // no messages on the standard error
-constexpr int kOutOfMemory = -100007;
 
 struct Libraw {
   SharedLibrary library;
@@ -81,10 +80,7 @@ const Libraw& libraw() {
   return opened;
 }
 
-void check(const Libraw& raw, int code, std::string_view what) {
-  if (code == kOutOfMemory || code == ENOMEM) {
-    throw std::bad_alloc();
-  }
+void check_raw(const Libraw& raw, int code, std::string_view what) {
   if (code != 0) {
     fail("RAW: {}: {}", what, raw.error_text(code));
   }
@@ -118,16 +114,16 @@ struct RawPreviewReader::State {
     if (!file) {
       throw std::bad_alloc();
     }
-    check(raw, raw.open(file.get(), bytes.data(), bytes.size()), "unreadable");
+    check_raw(raw, raw.open(file.get(), bytes.data(), bytes.size()), "unreadable");
     stop.poll();
     RawFileStart start{};
     std::memcpy(&start, file.get(), sizeof(start));
     flip = start.flip;
-    check(raw, raw.unpack_preview(file.get()), "no preview that can be read");
+    check_raw(raw, raw.unpack_preview(file.get()), "no preview that can be read");
     stop.poll();
     int error = 0;
     preview = raw.make_preview(file.get(), &error);
-    check(raw, error, "no preview that can be read");
+    check_raw(raw, error, "no preview that can be read");
     if (preview == nullptr) {
       fail("RAW: holds no preview");
     }
@@ -136,7 +132,12 @@ struct RawPreviewReader::State {
 
 RawPreviewReader::RawPreviewReader(Bytes bytes, StopFlag stop)
     : state_(std::make_unique<State>(libraw())) {
-  state_->read(bytes, stop);
+  try {
+    state_->read(bytes, stop);
+  } catch (const std::bad_alloc&) {
+    // A damaged file can make LibRaw ask for any number of bytes, and must not end a job.
+    fail("RAW: the memory for its preview cannot be allocated");
+  }
 }
 
 RawPreviewReader::~RawPreviewReader() = default;
