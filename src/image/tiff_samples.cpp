@@ -235,7 +235,7 @@ void TiffSamples::note_range(const std::uint8_t* row, std::size_t pixels, TiffRa
   const auto note = [&]<typename T>(T) {
     for (std::size_t x = 0; x < pixels && !range.clipped; ++x) {
       const auto value = static_cast<double>(native<T>(row, x));
-      range.clipped = !(value >= 0 && value <= 255);
+      range.clipped = std::isnan(value) || value < 0 || value > 255;
       range.fraction = range.fraction || value != std::trunc(value);
       range.above_one = range.above_one || value > 1;
     }
