@@ -35,6 +35,7 @@ def cases() -> dict[str, bytes]:
     return made | {
         "dng-with-exif": camera_files.dng(jpeg(exif=exif(6)), SIZE, 1),
         "dng-small": camera_files.dng(jpeg((80, 60)), (80, 60), 6),
+        "dng-of-two": camera_files.dng(jpeg((80, 60)), (80, 60), 6, more=[(jpeg(), *SIZE)]),
         "nef": camera_files.nef(jpeg(), thumbnail, 8),
         "cr2": camera_files.cr2(jpeg(), SIZE, jpeg((80, 60)), 6),
     }
