@@ -7,6 +7,7 @@ import io
 import camera_files
 import pytest
 import rawpy
+from camera_files import Data, Directory
 from image_cases import encode, exif, photo
 from PIL import Image, ImageOps
 from test_pixels import Tool, compare
@@ -66,10 +67,10 @@ def test_a_preview_that_is_not_compressed_is_turned_as_the_file_says(tool, orien
 def test_a_plain_tiff_with_more_images_below_it_stays_one(tool):
     """Also one that a camera has made: only samples of a sensor make it a raw image."""
     image = photo((16, 12))
-    child = camera_files.Directory({256: (4, 1), 257: (4, 1), 262: (3, 1), 273: (4, camera_files.Data(b"x")), 279: (4, 1)})
-    plain = camera_files.tiff([camera_files.Directory({
+    child = Directory({256: (4, 1), 257: (4, 1), 262: (3, 1), 273: (4, Data(b"x")), 279: (4, 1)})
+    plain = camera_files.tiff([Directory({
         256: (4, 16), 257: (4, 12), 258: (3, [8, 8, 8]), 259: (3, 1), 262: (3, 2), 271: (2, b"NIKON\0"),
-        273: (4, camera_files.Data(image.tobytes())), 277: (3, 3), 278: (4, 12), 279: (4, 576), 330: (4, [child]),
+        273: (4, Data(image.tobytes())), 277: (3, 3), 278: (4, 12), 279: (4, 576), 330: (4, [child]),
     })])  # fmt: skip
     assert compare(tool, "plain.tif", plain, []) == ""
     tool.file.write_bytes(plain)

@@ -1,4 +1,4 @@
-"""HEIC against pillow-heif and AVIF against Pillow, within the tolerances that docs/images.md states; what is broken or lacks."""
+"""HEIC against pillow-heif and AVIF against Pillow, within the tolerances that docs/images.md states."""
 
 from __future__ import annotations
 
