@@ -1,6 +1,6 @@
 // Fuzzes the recognition of formats, every decoder, and the resize while decoding; with unlimited
-// memory, and with as little as a job may grant. Not the libraries that are opened at run time, which
-// are compiled without checks: scripts/attack gives them damaged files.
+// memory, and with as little as a job may grant. Not the libraries that are opened at run time,
+// which are compiled without checks: scripts/attack gives them damaged files.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

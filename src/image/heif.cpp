@@ -163,15 +163,15 @@ const Libheif& libheif(HeifCodec codec) {
 }
 
 /// What the library has allocated for one image.
-class HeifSession {
+class HeifDecode {
  public:
-  HeifSession(const Libheif& heif, HeifCodec codec)
+  HeifDecode(const Libheif& heif, HeifCodec codec)
       : heif_(heif), codec_(codec), context_(heif.context_alloc()) {
     if (context_ == nullptr) {
       throw std::bad_alloc();
     }
   }
-  ~HeifSession() {
+  ~HeifDecode() {
     if (image_ != nullptr) {
       heif_.image_release(image_);
     }
@@ -180,8 +180,8 @@ class HeifSession {
     }
     heif_.context_free(context_);
   }
-  HeifSession(const HeifSession&) = delete;
-  HeifSession& operator=(const HeifSession&) = delete;
+  HeifDecode(const HeifDecode&) = delete;
+  HeifDecode& operator=(const HeifDecode&) = delete;
 
   void open(Bytes bytes, const Decoding& decoding) {
     if (heif_.set_threads != nullptr) {
@@ -197,7 +197,7 @@ class HeifSession {
   [[nodiscard]] const HeifHandle* handle() const { return handle_; }
 
   /// Decodes to RGB of 8 bits. The library turns the image upright.
-  void decode(StopFlag stop) {
+  void run(StopFlag stop) {
     const auto release = [this](HeifOptions* options) { heif_.options_free(options); };
     const std::unique_ptr<HeifOptions, decltype(release)> options(heif_.options_alloc(), release);
     if (!options) {
@@ -289,10 +289,10 @@ Decoded decode_heif(Bytes bytes, Decoding& decoding) {
   const HeifFacts facts = examine_heif(bytes, decoding.stop());
   const std::string_view name = heif_name(facts.codec);
   const Libheif& heif = libheif(facts.codec);
-  HeifSession session(heif, facts.codec);
-  session.open(bytes, decoding);
-  const int width = heif.handle_width(session.handle());
-  const int height = heif.handle_height(session.handle());
+  HeifDecode decode(heif, facts.codec);
+  decode.open(bytes, decoding);
+  const int width = heif.handle_width(decode.handle());
+  const int height = heif.handle_height(decode.handle());
   decoding.check_size(name, width, height);
   const std::uint64_t pixels = pixel_bytes(width, height) / kChannels;
   const auto most = static_cast<std::uint64_t>(decoding.max_pixels());
@@ -301,17 +301,17 @@ Decoded decode_heif(Bytes bytes, Decoding& decoding) {
     fail("{}: {} pixels are coded for an image of {}x{}, more than the limit", name, facts.work,
          width, height);
   }
-  const bool has_alpha = heif.handle_has_alpha(session.handle()) != 0;
-  if (has_alpha && heif.handle_is_premultiplied(session.handle()) != 0) {
+  const bool has_alpha = heif.handle_has_alpha(decode.handle()) != 0;
+  if (has_alpha && heif.handle_is_premultiplied(decode.handle()) != 0) {
     fail("{}: unsupported premultiplied alpha; expected alpha that is stored beside the colours",
          name);
   }
-  const bool is_deep = heif.handle_bits(session.handle()) != 8;
+  const bool is_deep = heif.handle_bits(decode.handle()) != 8;
   decoding.take_memory({name, width, height}, pixel_bytes(width, height) +
                                                   codec_memory(facts, pixels, is_deep, has_alpha));
-  session.decode(decoding.stop());
+  decode.run(decoding.stop());
   std::size_t stride = 0;
-  const std::uint8_t* from = session.rows(width, height, stride);
+  const std::uint8_t* from = decode.rows(width, height, stride);
   Image image(width, height);
   const std::size_t row_bytes = static_cast<std::size_t>(width) * kChannels;
   for (std::size_t row = 0; row < static_cast<std::size_t>(height); ++row) {
