@@ -53,9 +53,24 @@ def limit_seeds():
     yield "image", "ycbcr-tiles.tif", bombs.tiff(tiles, [bombs.zeros(384)] * 6)
 
 
+def other_seeds():
+    """(target, name, bytes): images that other libraries decode, after a look into them."""
+    import camera_files
+    import heif_files
+    import image_cases
+
+    photo = image_cases.photo((16, 16))
+    jpeg = image_cases.encode(photo, "JPEG")
+    yield "image", "plain.heic", heif_files.heic(photo)
+    yield "image", "grid.heic", heif_files.grid(image_cases.photo((64, 64)), 2, 1)
+    yield "image", "alpha.avif", heif_files.avif(photo.convert("LA"))
+    yield "image", "canon.cr2", camera_files.cr2(jpeg, (16, 16), jpeg)
+    yield "image", "adobe.dng", camera_files.tiff([camera_files.Directory({50706: (1, bytes([1, 4, 0, 0]))})])
+
+
 def main() -> None:
     folder = pathlib.Path(sys.argv[1])
-    for target, name, data in itertools.chain(image_seeds(), limit_seeds()):
+    for target, name, data in itertools.chain(image_seeds(), limit_seeds(), other_seeds()):
         (folder / target).mkdir(parents=True, exist_ok=True)
         (folder / target / name).write_bytes(data)
 

@@ -49,7 +49,7 @@ class Encoder {
   /// Recommended batch size, in images.
   [[nodiscard]] std::int64_t preferred_batch() const;
 
-  /// Embeds one encoded image (the bytes of a JPEG, PNG, WebP, GIF, BMP or TIFF file).
+  /// Embeds one encoded image (the bytes of a file in one of the formats of docs/images.md).
   /// Returns [dimension()] floats, scaled to length 1 when `normalize`.
   /// Throws fovea::Error when the bytes are not a readable image, or when the device fails.
   [[nodiscard]] std::vector<float> embed(std::span<const std::byte> image, bool normalize = true);

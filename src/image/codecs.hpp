@@ -27,6 +27,7 @@ struct Decoded {
 [[nodiscard]] Decoded decode_gif(Bytes bytes, Decoding& decoding);
 [[nodiscard]] Decoded decode_bmp(Bytes bytes, Decoding& decoding);
 [[nodiscard]] Decoded decode_tiff(Bytes bytes, Decoding& decoding);
+[[nodiscard]] Decoded decode_heif(Bytes bytes, Decoding& decoding);
 
 /// Bytes of an RGB image.
 [[nodiscard]] inline std::uint64_t pixel_bytes(std::int64_t width, std::int64_t height) {

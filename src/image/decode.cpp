@@ -1,18 +1,17 @@
-// Recognises formats by content, and has the one path from bytes to resized pixels.
+// The one path from bytes to resized pixels.
 #include "image/decode.hpp"
 
 #include <algorithm>
 #include <array>
 #include <new>
 #include <span>
-#include <string_view>
 #include <utility>
 #include <vector>
 
-#include <fmt/ranges.h>
-
 #include "core/error.hpp"
 #include "image/codecs.hpp"
+#include "image/formats.hpp"
+#include "image/raw.hpp"
 #include "image/resize.hpp"
 #include "image/row_resizer.hpp"
 
@@ -31,45 +30,49 @@ Decoded decode_jpeg(Bytes bytes, Decoding& decoding) {
   return {std::move(image), reader.orientation()};
 }
 
-using Decoder = Decoded (*)(Bytes bytes, Decoding& decoding);
+/// Reads the preview of a camera's file by `read_jpeg(bytes)`, or by `read_bitmap(preview)`.
+template <typename ReadJpeg, typename ReadBitmap>
+auto read_raw(Bytes bytes, Decoding& decoding, ReadJpeg read_jpeg, ReadBitmap read_bitmap) {
+  const RawPreviewReader preview(bytes, decoding.stop());
+  if (!preview.is_jpeg()) {
+    return read_bitmap(preview);
+  }
+  decoding.hold(preview.bytes().size());
+  try {
+    return read_jpeg(preview.bytes());
+  } catch (const Error& error) {
+    rethrow_unless_finding(error);
+    fail("RAW: its preview is unreadable: {}", error.what());
+  }
+}
 
-struct Signature {
-  std::string_view start;
-  std::string_view from_8;  // the bytes from the ninth on
-  Decoder decoder;
-};
-using std::string_view_literals::operator""sv;
-constexpr Signature kSignatures[] = {
-    {"\xff\xd8\xff"sv, "", decode_jpeg}, {"\x89PNG\r\n\x1a\n"sv, "", decode_png},
-    {"RIFF"sv, "WEBP", decode_webp},     {"GIF87a"sv, "", decode_gif},
-    {"GIF89a"sv, "", decode_gif},        {"BM"sv, "", decode_bmp},
-    {"II*\0"sv, "", decode_tiff},        {"MM\0*"sv, "", decode_tiff},
-    {"II+\0"sv, "", decode_tiff},        {"MM\0+"sv, "", decode_tiff},
-};
-
-Decoder recognise(Bytes bytes) {
-  if (bytes.empty()) {
-    fail("empty: 0 bytes, not an image");
+Decoded decode_as(Format format, Bytes bytes, Decoding& decoding) {
+  switch (format) {
+    case Format::kJpeg:
+      return decode_jpeg(bytes, decoding);
+    case Format::kPng:
+      return decode_png(bytes, decoding);
+    case Format::kWebp:
+      return decode_webp(bytes, decoding);
+    case Format::kGif:
+      return decode_gif(bytes, decoding);
+    case Format::kBmp:
+      return decode_bmp(bytes, decoding);
+    case Format::kTiff:
+      return decode_tiff(bytes, decoding);
+    case Format::kHeif:
+      return decode_heif(bytes, decoding);
+    case Format::kRaw:
+      break;
   }
-  const std::string_view start(reinterpret_cast<const char*>(bytes.data()),
-                               std::min<std::size_t>(bytes.size(), 16));
-  const std::string_view from_8 = start.substr(std::min<std::size_t>(start.size(), 8));
-  for (const Signature& signature : kSignatures) {
-    if (start.starts_with(signature.start) && from_8.starts_with(signature.from_8)) {
-      return signature.decoder;
-    }
-  }
-  if (std::all_of(bytes.begin(), bytes.end(), [](std::byte b) { return b == std::byte{0}; })) {
-    fail("not an image: {} bytes, all zero", bytes.size());
-  }
-  fail("not an image of a known format (JPEG, PNG, WebP, GIF, BMP, TIFF): starts with {:02x}",
-       fmt::join(std::span(reinterpret_cast<const std::uint8_t*>(bytes.data()),
-                           std::min<std::size_t>(bytes.size(), 8)),
-                 " "));
+  return read_raw(
+      bytes, decoding, [&](Bytes jpeg) { return decode_jpeg(jpeg, decoding); },
+      [&](const RawPreviewReader& preview) { return preview.bitmap(decoding); });
 }
 
 Size upright_size(int width, int height, Orientation orientation) {
-  return orientation.transpose ? Size{height, width} : Size{width, height};
+  return {.width = orientation.transpose ? height : width,
+          .height = orientation.transpose ? width : height};
 }
 
 /// Rows go from the decoder to the resize.
@@ -108,7 +111,7 @@ auto with_memory(Bytes bytes, Work work) {
 Image decode(std::span<const std::byte> bytes, const DecodeOptions& options) {
   return with_memory(bytes, [&] {
     Decoding decoding(options);
-    Decoded decoded = recognise(bytes)(bytes, decoding);
+    Decoded decoded = decode_as(recognise(bytes), bytes, decoding);
     return oriented(std::move(decoded.image), decoding.wanted(decoded.orientation), options.stop);
   });
 }
@@ -121,14 +124,24 @@ Size decode_resized(std::span<const std::byte> bytes, int height, int width, Res
   return with_memory(bytes, [&] {
     const Decoding::Target target{height, width, filter};
     Decoding decoding(options, target);
-    const Decoder decoder = recognise(bytes);
-    if (decoder == decode_jpeg) {
-      return stream_jpeg(bytes, decoding, target, out);
+    const auto stream = [&](Bytes jpeg) { return stream_jpeg(jpeg, decoding, target, out); };
+    const auto resized = [&](const Decoded& decoded) {
+      const Orientation orientation = decoding.wanted(decoded.orientation);
+      resize(decoded.image, orientation, height, width, filter, out, options.stop);
+      Size size = upright_size(decoded.image.width, decoded.image.height, orientation);
+      size.lost_range = decoded.image.lost_range;
+      return size;
+    };
+    switch (const Format format = recognise(bytes)) {
+      case Format::kJpeg:
+        return stream(bytes);
+      case Format::kRaw:
+        return read_raw(bytes, decoding, stream, [&](const RawPreviewReader& preview) {
+          return resized(preview.bitmap(decoding));
+        });
+      default:
+        return resized(decode_as(format, bytes, decoding));
     }
-    const Decoded decoded = decoder(bytes, decoding);
-    const Orientation orientation = decoding.wanted(decoded.orientation);
-    resize(decoded.image, orientation, height, width, filter, out, options.stop);
-    return upright_size(decoded.image.width, decoded.image.height, orientation);
   });
 }
 

@@ -29,12 +29,14 @@ struct DecodeOptions {
 struct Size {
   int width = 0;
   int height = 0;
+  bool lost_range = false;  // see Image
 
   friend bool operator==(const Size&, const Size&) = default;
 };
 
 /// The format is recognised by content, never by name: JPEG, PNG, WebP, GIF (first frame), BMP,
-/// TIFF (first page). Throws fovea::Error with the format and the reason. Thread-safe.
+/// TIFF (first page), HEIC and AVIF (primary image), camera RAW (preview). Throws fovea::Error with
+/// the format and the reason. Thread-safe.
 [[nodiscard]] Image decode(std::span<const std::byte> bytes, const DecodeOptions& options = {});
 
 /// The same pixels as decode() then resize(), without ever holding a whole JPEG decoded: rows go

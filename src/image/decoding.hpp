@@ -42,6 +42,9 @@ class Decoding {
   /// the pool. To be called once per image, before anything large is allocated.
   void take_memory(const Header& header, std::uint64_t bytes);
 
+  /// Bytes that the decoder holds already; they count when the memory is taken.
+  void hold(std::uint64_t bytes) { held_ += bytes; }
+
   /// Throws Interrupted when the caller wants the decoding to end. Decoders call it per row.
   void poll() const { options_.stop.poll(); }
   [[nodiscard]] StopFlag stop() const { return options_.stop; }
@@ -56,6 +59,7 @@ class Decoding {
  private:
   DecodeOptions options_;
   std::optional<Target> target_;
+  std::uint64_t held_ = 0;
   MemoryPool::Lease lease_;  // until the pixels have been resized
 };
 

@@ -44,6 +44,7 @@ class PngReader {
     start();
     Image image(static_cast<int>(width_), static_cast<int>(height_));
     read_rows(image.pixels.data());
+    image.lost_range = lost_range_;
     return {std::move(image), orientation};
   }
 
@@ -165,9 +166,10 @@ class PngReader {
     }
   }
 
-  void spread_gray16(std::uint8_t* row, std::size_t samples) const {
+  void spread_gray16(std::uint8_t* row, std::size_t samples) {
     const std::uint8_t* from = row + samples;
     for (std::uint32_t x = 0; x < width_; ++x, from += 2) {
+      lost_range_ = lost_range_ || from[0] != 0;
       const std::uint8_t value = from[0] == 0 ? from[1] : std::uint8_t{255};
       row = std::fill_n(row, kChannels, value);
     }
@@ -224,6 +226,7 @@ class PngReader {
   std::uint64_t rows_left_ = std::numeric_limits<std::uint64_t>::max();
   std::size_t row_bytes_ = 0;
   bool gray16_ = false;
+  bool lost_range_ = false;
 };
 
 }  // namespace

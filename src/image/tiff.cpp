@@ -93,6 +93,7 @@ class TiffReader {
     } else {
       read_blocks(image);
     }
+    image.lost_range = range_.is_lost();
     return {std::move(image), orientation};
   }
 
@@ -341,6 +342,7 @@ class TiffReader {
       std::uint8_t* fourth =
           fourth_.empty() ? nullptr : fourth_.data() + std::size_t{row} * block_.width;
       if (!layout_.separate) {
+        samples_.note_range(from, pixels, range_);
         samples_.convert(from, pixels, to);
       } else if (plane == 3) {
         samples_.convert_fourth(from, pixels, fourth);
@@ -503,6 +505,7 @@ class TiffReader {
   Released<TIFF, TIFFClose> tiff_;
   TiffLayout layout_;
   TiffSamples samples_;
+  TiffRange range_;
   Block block_;
   std::uint16_t predictor_ = PREDICTOR_NONE;
   // Where it may be used:

@@ -1,10 +1,11 @@
-// Examines the first directory of a TIFF, classic or big, in either byte order.
+// Examines the directories of a TIFF, classic or big, in either byte order.
 #include "image/tiff_directory.hpp"
 
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
 #include <set>
+#include <vector>
 
 #include <tiffio.h>
 
@@ -33,7 +34,6 @@ class DirectoryBytes {
     }
     return value;
   }
-  [[nodiscard]] std::size_t size() const { return bytes_.size(); }
 
  private:
   std::span<const std::byte> bytes_;
@@ -97,6 +97,55 @@ TiffDirectory check_tiff_directory(std::span<const std::byte> bytes) {
     }
   }
   return directory;
+}
+
+bool is_camera_raw(std::span<const std::byte> bytes) {
+  constexpr std::uint64_t kClassicVersion = 42;
+  constexpr std::uint64_t kMostEntries = 1024;
+  constexpr std::uint64_t kMostChildren = 16;
+  constexpr std::uint64_t kCanonSignature = 0x5243;  // "CR", little-endian
+  constexpr std::uint64_t kLinearRaw = 34892;
+  constexpr std::size_t kEntry = 12;
+  const DirectoryBytes file(bytes);
+  if (!file.has(0, 16) || file.number(2, 2) != kClassicVersion) {
+    return false;
+  }
+  if (bytes[0] == std::byte{'I'} && file.number(8, 2) == kCanonSignature &&
+      file.number(4, 4) == 16) {
+    return true;
+  }
+  bool found = false;
+  std::vector<std::uint64_t> children;
+  const auto examine = [&](std::uint64_t at, bool first) {
+    if (!file.has(at, 2)) {
+      return;
+    }
+    const std::uint64_t entries = std::min(file.number(at, 2), kMostEntries);
+    at += 2;
+    for (std::uint64_t entry = 0; entry < entries && file.has(at, kEntry); ++entry, at += kEntry) {
+      const std::uint64_t tag = file.number(at, 2);
+      const std::uint64_t type = file.number(at + 2, 2);
+      const std::uint64_t count = file.number(at + 4, 4);
+      if (tag == TIFFTAG_PHOTOMETRIC && type == TIFF_SHORT) {
+        const std::uint64_t photometric = file.number(at + 8, 2);
+        found = found || photometric == PHOTOMETRIC_CFA || photometric == kLinearRaw;
+      } else if (first && tag == TIFFTAG_DNGVERSION && type == TIFF_BYTE && count == 4) {
+        found = true;
+      } else if (first && tag == TIFFTAG_SUBIFD && (type == TIFF_LONG || type == TIFF_IFD)) {
+        const std::uint64_t list = count == 1 ? at + 8 : file.number(at + 8, 4);
+        for (std::uint64_t child = 0; child < std::min(count, kMostChildren); ++child) {
+          if (file.has(list + child * 4, 4)) {
+            children.push_back(file.number(list + child * 4, 4));
+          }
+        }
+      }
+    }
+  };
+  examine(file.number(4, 4), true);
+  for (const std::uint64_t child : children) {
+    examine(child, false);
+  }
+  return found;
 }
 
 }  // namespace fovea::image

@@ -1,4 +1,4 @@
-// Checks of a TIFF's first directory before libtiff may read it.
+// Checks of a TIFF's directories before libtiff may read it.
 #pragma once
 
 #include <cstddef>
@@ -22,5 +22,9 @@ struct TiffDirectory {
 /// does not know, and keeps the data of each, wherever that lies. What else is wrong with it is
 /// left to libtiff.
 TiffDirectory check_tiff_directory(std::span<const std::byte> bytes);
+
+/// Whether a TIFF is a camera's raw image (CR2, DNG, NEF, ARW, PEF, SRW and others): it says so in
+/// a signature or in the tag DNGVersion, or one of its directories has the samples of a sensor.
+[[nodiscard]] bool is_camera_raw(std::span<const std::byte> bytes);
 
 }  // namespace fovea::image

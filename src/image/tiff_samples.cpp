@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
 
 #include "core/error.hpp"
@@ -231,6 +232,26 @@ std::uint8_t TiffSamples::gray(const std::uint8_t* row, std::size_t x) const {
   const int most = (1 << layout_.bits) - 1;
   const int value = layout_.bits == 8 ? row[x * layout_.samples] : small_sample(row, x);
   return static_cast<std::uint8_t>((inverted_ ? most - value : value) * (255 / most));
+}
+
+void TiffSamples::note_range(const std::uint8_t* row, std::size_t pixels, TiffRange& range) const {
+  const auto note = [&]<typename T>(T) {
+    for (std::size_t x = 0; x < pixels && !range.clipped; ++x) {
+      const auto value = static_cast<double>(native<T>(row, x));
+      range.clipped = std::isnan(value) || value < 0 || value > 255;
+      range.fraction = range.fraction || value != std::trunc(value);
+      range.above_one = range.above_one || value > 1;
+    }
+  };
+  if (kind_ == Kind::kGray16 && layout_.format == SAMPLEFORMAT_INT) {
+    note(std::int16_t{});
+  } else if (kind_ == Kind::kGray16) {
+    note(std::uint16_t{});
+  } else if (kind_ == Kind::kGrayI32) {
+    note(std::int32_t{});
+  } else if (kind_ == Kind::kGrayFloat) {
+    note(float{});
+  }
 }
 
 std::uint8_t TiffSamples::combined(std::uint8_t value, std::uint8_t fourth) const {

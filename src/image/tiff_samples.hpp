@@ -27,6 +27,16 @@ struct TiffLayout {
   [[nodiscard]] std::string name() const;
 };
 
+/// What the conversion to 8 bits has met so far.
+struct TiffRange {
+  bool clipped = false;    // a value outside of 0..255
+  bool fraction = false;   // a value between two whole numbers
+  bool above_one = false;  // a value above 1
+
+  /// Of fractions of 1, nothing is left but black.
+  [[nodiscard]] bool is_lost() const { return clipped || (fraction && !above_one); }
+};
+
 /// The kind of the samples, and their conversion. Throws, naming the layout, when it is
 /// unsupported.
 class TiffSamples {
@@ -46,6 +56,9 @@ class TiffSamples {
 
   /// The bytes of a row of one plane.
   [[nodiscard]] std::size_t row_bytes(std::size_t pixels) const;
+
+  /// Notes what a row of gray of more than 8 bits loses by its conversion.
+  void note_range(const std::uint8_t* row, std::size_t pixels, TiffRange& range) const;
 
   /// Converts interleaved samples to RGB.
   void convert(const std::uint8_t* row, std::size_t pixels, std::uint8_t* to) const;

@@ -194,7 +194,7 @@ TEST_F(CInterface, FailedImagesHaveRowsOfNanAndShiftNoOther) {
   finish(run);
   ASSERT_EQ(fovea_embed_failures(run.get()), 3U);
   const std::array<std::pair<std::size_t, std::string>, 3> expected{
-      {{1, "cannot open"}, {3, "not an image of a known format"}, {4, "RGB pixels"}}};
+      {{1, "cannot open"}, {3, "a text file, not an image"}, {4, "RGB pixels"}}};
   for (std::size_t which = 0; which < 3; ++which) {
     std::size_t index = 0;
     const char* reason = nullptr;

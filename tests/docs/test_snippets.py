@@ -16,6 +16,7 @@ from snippets import DOCUMENTS, ROOT, fences, inline_commands, name_of, shell_co
 # Commands and lines of Python that begin like this, or hold it after "...": why they are not run.
 NOT_RUN = {
     "git clone": "needs a network",
+    "apt-get install": "installs packages",
     "pip install": "needs a wheel, which the stage `wheel` builds and installs",
     "scripts/": "installs, builds, tests or measures everything",
     "ctest ": "is a stage of its own",

@@ -131,12 +131,45 @@ TEST(Decode, EachOrientationMovesTheStoredCorner) {
   }
 }
 
+TEST(Decode, NamesFilesThatAreNotRead) {
+  const auto data = [](std::string_view text) { return Data(text.begin(), text.end()); };
+  using std::string_view_literals::operator""sv;
+  const std::pair<std::string_view, const char*> cases[] = {
+      {"%PDF-1.7\n"sv, "a PDF document"},
+      {"PK\3\4\24\0"sv, "a ZIP archive"},
+      {"PAR1\25\0"sv, "a Parquet file"},
+      {"\x1f\x8b\x08\0"sv, "gzip"},
+      {"8BPS\0\1"sv, "Photoshop"},
+      {"\0\0\0\x0cjP  \r\n\x87\n"sv, "JPEG 2000"},
+      {"\xff\x0a\xf8\x52"sv, "JPEG XL"},
+      {"\0\0\0\x18"
+       "ftypjxl \0\0\0\0"sv,
+       "JPEG XL"},
+      {"\0\0\0\x18"
+       "ftypisom\0\0\2\0mp41"sv,
+       "a video or sound (MP4)"},
+      {"\0\0\0\x14"
+       "ftypqt  \0\0\2\0"sv,
+       "(MOV)"},
+      {"\x1a\x45\xdf\xa3\x9f"sv, "Matroska"},
+      {"<?xml version='1.0'?>\n<SVG xmlns='http://www.w3.org/2000/svg'/>"sv, "a drawing (SVG)"},
+      {"<!DOCTYPE html>\n<p>Not found"sv, "a web page (HTML)"},
+      {"photos/a.jpg\nphotos/b\xc3\xa4.jpg\n"sv, "write @ before its name: @FILE"},
+      {"RIFF\0\0\0\0AVI LIST"sv, "a video (AVI)"},
+  };
+  for (const auto& [content, words] : cases) {
+    expect_refused(data(content), words);
+  }
+}
+
 TEST(Decode, RefusesWhatIsNoImage) {
   expect_refused({}, "empty: 0 bytes");
   expect_refused(Data(1000, 0), "1000 bytes, all zero");
-  expect_refused({'h', 'e', 'l', 'l', 'o'}, "not an image of a known format");
+  expect_refused({'h', 'e', 'l', 'l', 'o'}, "a text file, not an image");
+  expect_refused({1, 2, 3, 4, 5}, "not an image of a known format");
   expect_refused({0xff}, "starts with ff");
-  expect_refused({'R', 'I', 'F', 'F', 0, 0, 0, 0, 'W', 'A', 'V', 'E'}, "not an image");
+  expect_refused({'R', 'I', 'F', 'F', 0, 0, 0, 0, 'W', 'A', 'V', 'E'},
+                 "sound (WAV), which is not read");
 }
 
 TEST(Decode, RefusesEveryTruncationAndSaysSo) {

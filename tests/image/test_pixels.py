@@ -43,6 +43,7 @@ class Tool:
         self.process.stdin.write(f"{height} {width} {kernel} {self.file}\n".encode())
         self.process.stdin.flush()
         words = self.process.stdout.readline().split()
+        self.lost_range = words[-1] == b"1" and words[0] == b"ok"
         if words[0] == b"error":
             return self.process.stdout.read(int(words[1])).decode()
         return (int(words[1]), int(words[2])), self.process.stdout.read(int(words[3]))

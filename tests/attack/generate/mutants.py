@@ -38,11 +38,35 @@ def originals(kind: str) -> list[tuple[str, bytes]]:
     """(name, bytes) of good images of one format."""
     import image_cases
 
+    if kind in OTHERS:
+        return _of_other_libraries(kind)
     cases = [(name, data) for name, data in image_cases.all_cases()[kind]() if len(data) < 120_000]
     return cases + _of_model_size(kind)
 
 
 FORMATS = ("jpeg", "png", "webp", "gif", "bmp", "tiff")
+# Those whose pixels are not Pillow's to the bit, or not of what Pillow takes for the image.
+OTHERS = ("heic", "avif", "dng")
+
+
+def _of_other_libraries(kind: str) -> list[tuple[str, bytes]]:
+    import camera_files
+    import heif_files
+    import image_cases
+
+    made = []
+    for size in ((64, 64), (33, 17), (1, 1)):
+        photo = image_cases.photo(size, "coffee.png")
+        jpeg = image_cases.encode(photo, "JPEG")
+        if kind == "heic":
+            made += [heif_files.heic(photo, chroma=chroma) for chroma in (420, 444)]
+            made += [heif_files.grid(photo, 2, 1), heif_files.deep_heic(photo, 10)]
+        elif kind == "avif":
+            made += [heif_files.avif(photo), heif_files.avif(photo.convert("LA"))]
+        else:
+            made += [camera_files.dng(jpeg, size), camera_files.cr2(jpeg, size, jpeg)]
+            made += [camera_files.dng_of_bitmap(photo.tobytes(), size), camera_files.nef(jpeg, bytes(576))]
+    return [(f"{number}.{kind}", data) for number, data in enumerate(made)]
 
 
 def _of_model_size(kind: str) -> list[tuple[str, bytes]]:
@@ -66,7 +90,7 @@ def _of_model_size(kind: str) -> list[tuple[str, bytes]]:
 
 def mutant(random: Random) -> tuple[str, bytes]:
     """(name, bytes) of a damaged image."""
-    kind = random.choice(FORMATS)
+    kind = random.choice(FORMATS + OTHERS)
     name, data = random.choice(originals(kind))
     for _ in range(random.choice((1, 1, 1, 2, 3, 8))):
         data = random.choice(_MUTATIONS)(random, kind, data) or data[:1]

@@ -1,8 +1,9 @@
 // A program for the tests against Pillow: pixels of the image library as raw bytes.
 //   pixels_tool [--decode-memory BYTES] [--stop-after MILLISECONDS]
 // Each line of stdin is "HEIGHT WIDTH FILTER PATH"; HEIGHT 0 asks for decode() alone, FILTER is
-// 2 (bilinear) or 3 (bicubic). For each, stdout gets "ok WIDTH HEIGHT BYTES\n" and the bytes, or
-// "error BYTES\n" and the message; WIDTH and HEIGHT are the decoded, upright size.
+// 2 (bilinear) or 3 (bicubic). For each, stdout gets "ok WIDTH HEIGHT BYTES LOST\n" and the bytes,
+// or "error BYTES\n" and the message; WIDTH and HEIGHT are the decoded, upright size, LOST is 1
+// where the image has lost a part of its range.
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -38,6 +39,12 @@ void put(const std::string& header, const void* bytes, std::size_t size) {
   std::fflush(stdout);
 }
 
+void put_pixels(const Size& size, const void* bytes, std::size_t count) {
+  put("ok " + std::to_string(size.width) + " " + std::to_string(size.height) + " " +
+          std::to_string(count) + (size.lost_range ? " 1\n" : " 0\n"),
+      bytes, count);
+}
+
 DecodeOptions options;
 
 void answer(int height, int width, fovea::Resample filter, const std::string& path) {
@@ -47,17 +54,14 @@ void answer(int height, int width, fovea::Resample filter, const std::string& pa
   const auto bytes = std::as_bytes(std::span(content));
   if (height == 0) {
     const Image image = fovea::image::decode(bytes, options);
-    put("ok " + std::to_string(image.width) + " " + std::to_string(image.height) + " " +
-            std::to_string(image.pixels.size()) + "\n",
-        image.pixels.data(), image.pixels.size());
+    put_pixels({image.width, image.height, image.lost_range}, image.pixels.data(),
+               image.pixels.size());
     return;
   }
   std::vector<std::uint8_t> pixels(static_cast<std::size_t>(height) *
                                    static_cast<std::size_t>(width) * 3);
   const Size size = fovea::image::decode_resized(bytes, height, width, filter, options, pixels);
-  put("ok " + std::to_string(size.width) + " " + std::to_string(size.height) + " " +
-          std::to_string(pixels.size()) + "\n",
-      pixels.data(), pixels.size());
+  put_pixels(size, pixels.data(), pixels.size());
 }
 
 /// Sets a flag a while after it was made, or when it is destroyed.

@@ -1,0 +1,43 @@
+// Opens libraries through the dynamic loader.
+#include "core/shared_library.hpp"
+
+#include <cstdlib>
+
+#include <dlfcn.h>
+
+#include "core/error.hpp"
+
+namespace fovea {
+
+SharedLibrary SharedLibrary::open(const char* variable, std::span<const char* const> names) {
+  const char* const named = std::getenv(variable);
+  if (named != nullptr && *named != '\0') {
+    names = std::span(&named, 1);
+  }
+  SharedLibrary library;
+  for (const char* const name : names) {
+    library.handle_ = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    if (library.handle_ != nullptr) {
+      library.name_ = name;
+      break;
+    }
+    if (library.reason_.empty()) {  // the first name is the one to expect
+      library.reason_ = dlerror();
+    }
+  }
+  return library;
+}
+
+void* SharedLibrary::symbol_if_there(const char* name) const {
+  return dlsym(handle_, name);
+}
+
+void* SharedLibrary::symbol(const char* name) const {
+  void* const found = symbol_if_there(name);
+  if (found == nullptr) {
+    fail("{} has no function {}: it is too old", name_, name);
+  }
+  return found;
+}
+
+}  // namespace fovea

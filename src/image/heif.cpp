@@ -1,0 +1,327 @@
+// HEIC and AVIF through libheif, which is opened when the first such image comes: its decoders are
+// packages of their own and patented in part, so the program must run without them. Its few C
+// functions are declared here, so that nothing of it is needed to build.
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include "core/error.hpp"
+#include "core/shared_library.hpp"
+#include "image/codecs.hpp"
+#include "image/heif_boxes.hpp"
+
+namespace fovea::image {
+namespace {
+
+// From libheif/heif.h, version 1.15. Later versions add to the ends of structures, and say in
+// `version` how far they go.
+
+struct HeifContext;
+struct HeifHandle;
+struct HeifImage;
+struct HeifDecoder;
+
+struct HeifError {
+  int code = 0;
+  int subcode = 0;
+  const char* message = nullptr;
+};
+
+struct HeifOptions {
+  std::uint8_t version;
+  std::uint8_t ignore_transformations;
+  void (*start_progress)(int step, int most, void* user);
+  void (*on_progress)(int step, int progress, void* user);
+  void (*end_progress)(int step, void* user);
+  void* user;
+  std::uint8_t convert_hdr_to_8bit;  // from version 2 on
+  std::uint8_t strict;               // 3
+  const char* decoder;               // 4
+  struct {
+    std::uint8_t version;
+    int downsampling;
+    int upsampling;
+    std::uint8_t only_preferred;
+  } color_conversion;           // 5
+  int (*cancel)(void* user);    // 6
+  void* color_conversion_more;  // 7
+  int ignore_edit_list;         // 8
+  void* output_profile;         // 8
+  int library_threads;          // 8
+  int codec_threads;            // 8
+};
+
+struct HeifLimits {
+  std::uint8_t version;
+  std::uint64_t most_pixels;
+};
+
+constexpr int kColorspaceRgb = 1;
+constexpr int kChromaRgb = 10;  // interleaved, 8 bits
+constexpr int kChannelInterleaved = 10;
+constexpr int kFormatHevc = 1;
+constexpr int kFormatAv1 = 4;
+
+/// The functions that are used.
+struct Libheif {
+  SharedLibrary library;
+  HeifError (*init)(void*) = nullptr;
+  HeifContext* (*context_alloc)() = nullptr;
+  void (*context_free)(HeifContext*) = nullptr;
+  HeifError (*read)(HeifContext*, const void*, std::size_t, const void*) = nullptr;
+  HeifError (*primary)(HeifContext*, HeifHandle**) = nullptr;
+  void (*handle_release)(const HeifHandle*) = nullptr;
+  int (*handle_width)(const HeifHandle*) = nullptr;
+  int (*handle_height)(const HeifHandle*) = nullptr;
+  int (*handle_bits)(const HeifHandle*) = nullptr;
+  int (*handle_has_alpha)(const HeifHandle*) = nullptr;
+  int (*handle_is_premultiplied)(const HeifHandle*) = nullptr;
+  HeifOptions* (*options_alloc)() = nullptr;
+  void (*options_free)(HeifOptions*) = nullptr;
+  HeifError (*decode)(const HeifHandle*, HeifImage**, int, int, const HeifOptions*) = nullptr;
+  void (*image_release)(const HeifImage*) = nullptr;
+  int (*image_width)(const HeifImage*, int) = nullptr;
+  int (*image_height)(const HeifImage*, int) = nullptr;
+  const std::uint8_t* (*plane)(const HeifImage*, int, int*) = nullptr;
+  int (*have_decoder)(int) = nullptr;
+  // Not in every version:
+  void (*set_threads)(HeifContext*, int) = nullptr;
+  HeifLimits* (*limits)(const HeifContext*) = nullptr;
+  int (*decoders)(int, const HeifDecoder**, int) = nullptr;
+  const char* (*decoder_name)(const HeifDecoder*) = nullptr;
+  bool has_aom = false;
+
+  Libheif() {
+    constexpr const char* kNames[] = {"libheif.so.1"};
+    library = SharedLibrary::open("FOVEA_LIBHEIF", kNames);
+    if (!library.is_open()) {
+      return;
+    }
+    library.bind(init, "heif_init");
+    library.bind(context_alloc, "heif_context_alloc");
+    library.bind(context_free, "heif_context_free");
+    library.bind(read, "heif_context_read_from_memory_without_copy");
+    library.bind(primary, "heif_context_get_primary_image_handle");
+    library.bind(handle_release, "heif_image_handle_release");
+    library.bind(handle_width, "heif_image_handle_get_width");
+    library.bind(handle_height, "heif_image_handle_get_height");
+    library.bind(handle_bits, "heif_image_handle_get_luma_bits_per_pixel");
+    library.bind(handle_has_alpha, "heif_image_handle_has_alpha_channel");
+    library.bind(handle_is_premultiplied, "heif_image_handle_is_premultiplied_alpha");
+    library.bind(options_alloc, "heif_decoding_options_alloc");
+    library.bind(options_free, "heif_decoding_options_free");
+    library.bind(decode, "heif_decode_image");
+    library.bind(image_release, "heif_image_release");
+    library.bind(image_width, "heif_image_get_width");
+    library.bind(image_height, "heif_image_get_height");
+    library.bind(plane, "heif_image_get_plane_readonly");
+    library.bind(have_decoder, "heif_have_decoder_for_format");
+    library.bind_if_there(set_threads, "heif_context_set_max_decoding_threads");
+    library.bind_if_there(limits, "heif_context_get_security_limits");
+    library.bind_if_there(decoders, "heif_get_decoder_descriptors");
+    library.bind_if_there(decoder_name, "heif_decoder_descriptor_get_id_name");
+    // Loads the plugins, once for all threads; undone by no one.
+    if (const HeifError error = init(nullptr); error.code != 0) {
+      fail("libheif cannot be started: {}", error.message);
+    }
+    has_aom = finds_decoder(kFormatAv1, "aom");
+  }
+
+  [[nodiscard]] bool finds_decoder(int format, std::string_view name) const {
+    if (decoders == nullptr || decoder_name == nullptr) {
+      return false;
+    }
+    std::array<const HeifDecoder*, 16> found{};
+    const int count = decoders(format, found.data(), static_cast<int>(found.size()));
+    return std::any_of(found.begin(), found.begin() + count, [&](const HeifDecoder* decoder) {
+      const char* const known = decoder_name(decoder);
+      return known != nullptr && known == name;
+    });
+  }
+};
+
+const Libheif& libheif(HeifCodec codec) {
+  static const Libheif opened;
+  const std::string_view name = heif_name(codec);
+  if (!opened.library.is_open()) {
+    fail("{} needs libheif, which cannot be opened ({}); apt-get install libheif1", name,
+         opened.library.reason());
+  }
+  const bool is_hevc = codec == HeifCodec::kHevc;
+  if (opened.have_decoder(is_hevc ? kFormatHevc : kFormatAv1) == 0) {
+    fail("{} needs a decoder for {}, which the installed libheif lacks; apt-get install {}", name,
+         is_hevc ? "HEVC" : "AV1", is_hevc ? "libheif-plugin-libde265" : "libheif-plugin-dav1d");
+  }
+  return opened;
+}
+
+/// What the library has allocated for one image.
+class HeifDecode {
+ public:
+  HeifDecode(const Libheif& heif, HeifCodec codec)
+      : heif_(heif), codec_(codec), context_(heif.context_alloc()) {
+    if (context_ == nullptr) {
+      throw std::bad_alloc();
+    }
+  }
+  ~HeifDecode() {
+    if (image_ != nullptr) {
+      heif_.image_release(image_);
+    }
+    if (handle_ != nullptr) {
+      heif_.handle_release(handle_);
+    }
+    heif_.context_free(context_);
+  }
+  HeifDecode(const HeifDecode&) = delete;
+  HeifDecode& operator=(const HeifDecode&) = delete;
+
+  void open(Bytes bytes, const Decoding& decoding) {
+    if (heif_.set_threads != nullptr) {
+      heif_.set_threads(context_, 0);  // tiles are decoded by this thread
+    }
+    if (heif_.limits != nullptr) {
+      heif_.limits(context_)->most_pixels = static_cast<std::uint64_t>(decoding.max_pixels());
+    }
+    call([&] { return heif_.read(context_, bytes.data(), bytes.size(), nullptr); });
+    call([&] { return heif_.primary(context_, &handle_); });
+  }
+
+  [[nodiscard]] const HeifHandle* handle() const { return handle_; }
+
+  /// Decodes to RGB of 8 bits. The library turns the image upright.
+  void run(StopFlag stop) {
+    const auto release = [this](HeifOptions* options) { heif_.options_free(options); };
+    const std::unique_ptr<HeifOptions, decltype(release)> options(heif_.options_alloc(), release);
+    if (!options) {
+      throw std::bad_alloc();
+    }
+    options->convert_hdr_to_8bit = 1;
+    options->user = &stop;
+    if (options->version >= 6) {
+      options->cancel = [](void* user) { return static_cast<StopFlag*>(user)->is_set() ? 1 : 0; };
+    }
+    if (options->version >= 8) {
+      options->codec_threads = 1;
+    } else if (codec_ == HeifCodec::kAv1 && heif_.has_aom && options->version >= 4) {
+      options->decoder = "aom";  // the other one starts a thread for each core
+    }
+    call([&] {
+      const HeifError error =
+          heif_.decode(handle_, &image_, kColorspaceRgb, kChromaRgb, options.get());
+      stop.poll();
+      return error;
+    });
+  }
+
+  /// The decoded rows; `stride` bytes from one to the next.
+  const std::uint8_t* rows(int width, int height, std::size_t& stride) const {
+    const int columns = heif_.image_width(image_, kChannelInterleaved);
+    const int lines = heif_.image_height(image_, kChannelInterleaved);
+    if (columns != width || lines != height) {
+      fail("{}: decodes to {}x{} pixels, but its header says {}x{}", heif_name(codec_), columns,
+           lines, width, height);
+    }
+    int bytes = 0;
+    const std::uint8_t* const first = heif_.plane(image_, kChannelInterleaved, &bytes);
+    if (first == nullptr || bytes < width * kChannels) {
+      fail("{}: the library gives no pixels", heif_name(codec_));
+    }
+    stride = static_cast<std::size_t>(bytes);
+    return first;
+  }
+
+ private:
+  /// A damaged file can make the library ask for any number of bytes. That must not end a job, so
+  /// a lack of memory in it is the image's fault, too.
+  template <typename Call>
+  void call(Call work) const {
+    HeifError error;
+    try {
+      error = work();
+    } catch (const std::bad_alloc&) {
+      fail("{}: libheif cannot allocate the memory for it", heif_name(codec_));
+    }
+    if (error.code != 0) {
+      fail("{}: {}", heif_name(codec_), error.message == nullptr ? "broken" : error.message);
+    }
+  }
+
+  const Libheif& heif_;
+  HeifCodec codec_;
+  HeifContext* context_;
+  HeifHandle* handle_ = nullptr;
+  HeifImage* image_ = nullptr;
+};
+
+/// The bytes that libheif and its decoders allocate, beside our pixels.
+std::uint64_t codec_memory(const HeifFacts& facts, std::uint64_t pixels, bool is_deep,
+                           bool has_alpha) {
+  constexpr std::uint64_t kAny = std::uint64_t{4} << 20;
+  constexpr std::uint64_t kMostPictures = 16;  // that a decoder keeps
+  const std::uint64_t deep = is_deep ? 2 : 1;
+  // The decoder's picture, of up to three samples per pixel, its tables, and the library's copy.
+  const std::uint64_t coded = facts.codec == HeifCodec::kHevc ? 4 * deep : (is_deep ? 18 : 14);
+  // Planes of RGB, then interleaved pixels.
+  const std::uint64_t converted = 3 * deep + 3 + (has_alpha ? 2 * deep : 0);
+  return kAny + facts.largest_bytes * 2 + pixels * converted +
+         facts.largest * coded * std::min(facts.pictures, kMostPictures);
+}
+
+/// Stretches gray in 16..235, as libavif does.
+void stretch_gray(Image& image) {
+  for (std::uint8_t& value : std::span(image.pixels.data(), image.pixels.size())) {
+    const int scaled = ((value - 16) * 255 * 2 + 219) / (219 * 2);
+    value = static_cast<std::uint8_t>(std::clamp(scaled, 0, 255));
+  }
+}
+
+}  // namespace
+
+Decoded decode_heif(Bytes bytes, Decoding& decoding) {
+  const HeifFacts facts = examine_heif(bytes, decoding.stop());
+  const std::string_view name = heif_name(facts.codec);
+  const Libheif& heif = libheif(facts.codec);
+  HeifDecode decode(heif, facts.codec);
+  decode.open(bytes, decoding);
+  const int width = heif.handle_width(decode.handle());
+  const int height = heif.handle_height(decode.handle());
+  decoding.check_size(name, width, height);
+  const std::uint64_t pixels = pixel_bytes(width, height) / kChannels;
+  const auto most = static_cast<std::uint64_t>(decoding.max_pixels());
+  constexpr std::uint64_t kAnyWork = std::uint64_t{1} << 22;
+  if (facts.largest > most || facts.work > pixels * 8 + kAnyWork) {
+    fail("{}: {} pixels are coded for an image of {}x{}, more than the limit", name, facts.work,
+         width, height);
+  }
+  const bool has_alpha = heif.handle_has_alpha(decode.handle()) != 0;
+  if (has_alpha && heif.handle_is_premultiplied(decode.handle()) != 0) {
+    fail("{}: unsupported premultiplied alpha; expected alpha that is stored beside the colours",
+         name);
+  }
+  const bool is_deep = heif.handle_bits(decode.handle()) != 8;
+  decoding.take_memory({name, width, height}, pixel_bytes(width, height) +
+                                                  codec_memory(facts, pixels, is_deep, has_alpha));
+  decode.run(decoding.stop());
+  std::size_t stride = 0;
+  const std::uint8_t* from = decode.rows(width, height, stride);
+  Image image(width, height);
+  const std::size_t row_bytes = static_cast<std::size_t>(width) * kChannels;
+  for (std::size_t row = 0; row < static_cast<std::size_t>(height); ++row) {
+    decoding.poll();
+    std::memcpy(image.pixels.data() + row * row_bytes, from + row * stride, row_bytes);
+  }
+  if (facts.is_limited_gray) {
+    stretch_gray(image);
+  }
+  return {std::move(image), {}};
+}
+
+}  // namespace fovea::image
