@@ -29,6 +29,7 @@ struct DecodeOptions {
 struct Size {
   int width = 0;
   int height = 0;
+  bool lost_range = false;  // see Image
 
   friend bool operator==(const Size&, const Size&) = default;
 };

@@ -15,6 +15,7 @@ struct Image {
   int width = 0;
   int height = 0;
   AlignedBuffer<std::uint8_t> pixels;
+  bool lost_range = false;  // more than 8 bits per channel were clipped: see docs/images.md
 
   Image() = default;
   Image(int columns, int rows)
