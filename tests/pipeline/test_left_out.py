@@ -3,7 +3,9 @@
 import io
 import json
 import os
+import pathlib
 import random
+import re
 import subprocess
 import tarfile
 
@@ -218,3 +220,28 @@ def test_invalid_patterns_are_refused(embed, photos, tmp_path):
     for flag in ("--exclude", "--include"):
         assert "names nothing" in embed(photos, out=tmp_path / "o", flags=[flag, "/"], code=1).stderr
     assert not (tmp_path / "o").exists()
+
+
+def test_kinds_are_those_of_the_document(embed_as_json, tmp_path):
+    text = (pathlib.Path(__file__).parents[2] / "docs/output.md").read_text("utf-8")
+    table = text.split("### What folders hold")[1].split("### Limits")[0]
+    rows = re.findall(r"^\| (.*) \| ([\w :;]+?)(?:\. .*)? \|$", table, re.M)
+    rows = {kind: endings.replace("RAW:", "").replace(";", "").split() for kind, endings in rows}
+    for words in ("kind", "`other`", "`json`, `xml`, `txt`"):
+        del rows[words]
+    expected = {"json": 1, "xml": 1, "txt": 1, "other": 1, "system": 1}
+    for kind, endings in rows.items():
+        if "each a kind" in kind:
+            expected |= dict.fromkeys(endings, 1)
+        elif kind.startswith("`") and "," not in kind:
+            expected[kind.strip("`")] = len(endings)
+    assert expected["video"] > 20 and expected["data"] > 10 and expected["svg"] == 1
+    (images,) = (endings for kind, endings in rows.items() if kind.startswith("image, "))
+    folder = tmp_path / "p"
+    folder.mkdir()
+    for ending in {*sum(rows.values(), []), "json", "xml", "txt", "unknown"}:
+        (folder / f"a.{ending.upper()}").write_bytes(b"")
+    (folder / "Thumbs.db").write_bytes(b"")
+    done = embed_as_json(folder, out=tmp_path / "out")
+    assert done["failed"] == len(images)
+    assert done["left_out"] == expected
