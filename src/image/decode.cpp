@@ -69,8 +69,7 @@ Decoder recognise(Bytes bytes) {
 }
 
 Size upright_size(int width, int height, Orientation orientation) {
-  return {.width = orientation.transpose ? height : width,
-          .height = orientation.transpose ? width : height};
+  return orientation.transpose ? Size{height, width} : Size{width, height};
 }
 
 /// Rows go from the decoder to the resize.
@@ -129,9 +128,7 @@ Size decode_resized(std::span<const std::byte> bytes, int height, int width, Res
     const Decoded decoded = decoder(bytes, decoding);
     const Orientation orientation = decoding.wanted(decoded.orientation);
     resize(decoded.image, orientation, height, width, filter, out, options.stop);
-    Size size = upright_size(decoded.image.width, decoded.image.height, orientation);
-    size.lost_range = decoded.image.lost_range;
-    return size;
+    return upright_size(decoded.image.width, decoded.image.height, orientation);
   });
 }
 

@@ -30,7 +30,6 @@ Image oriented(Image image, Orientation orientation, StopFlag stop) {
   const auto height = static_cast<std::ptrdiff_t>(image.height);
   Image turned =
       orientation.transpose ? Image(image.height, image.width) : Image(image.width, image.height);
-  turned.lost_range = image.lost_range;
   // The steps in the stored image, in bytes, for one step right and one step down in the upright
   // one.
   std::ptrdiff_t right = orientation.transpose ? width * kChannels : kChannels;
