@@ -81,6 +81,7 @@ void add_embed(CLI::App& app, Run& run) {
       "Exit codes: 0 done, 1 failed, 2 usage, 3 done but some inputs failed, 130 interrupted.");
   command->callback([options, &run] {
     apply_job_arguments(options->job, options->embed.input, options->embed.max_errors);
+    check_output_option(options->embed.output, false);
     run = [options] { return run_embed(*options); };
   });
 }

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "cli/terminal.hpp"
+#include "fovea/error.hpp"
 
 namespace fovea::cli {
 namespace {
@@ -45,6 +46,24 @@ int percent(double share) {
   return static_cast<int>(std::lround(share * 100));
 }
 
+// What a reader of the last line would otherwise believe to be embedded, or embedded as it is.
+std::string notes(const JobReport& report) {
+  std::string text;
+  if (!report.left_out.empty()) {
+    std::uint64_t files = 0;
+    for (const auto& [kind, count] : report.left_out) {
+      files += count;
+    }
+    text += fmt::format(", {} file{} left out ({})", files, files == 1 ? "" : "s",
+                        describe(report.left_out));
+  }
+  if (const std::uint64_t images = report.images_with_lost_range; images > 0) {
+    text += fmt::format(", {} image{} with more than 8 bits clipped (see docs/images.md)", images,
+                        images == 1 ? "" : "s");
+  }
+  return text;
+}
+
 bool parse_shard(const std::string& text, InputOptions& input) {
   const std::size_t slash = text.find('/');
   if (slash == std::string::npos) {
@@ -70,6 +89,18 @@ void add_job_options(CLI::App& command, InputOptions& input, JobArguments& argum
   command.add_option("--image-key", input.image_key,
                      "Archive members to take, by the name after its first dot: \"jpg;png\"\n"
                      "(default: all members whose names end like an image's)");
+  command.add_flag("--hidden", input.hidden,
+                   "Also read hidden files, and folders of thumbnails and deleted files");
+  command
+      .add_option("--exclude", input.exclude,
+                  "Leave out what matches the pattern, such as \"*.gif\", drafts/ or\n"
+                  "\"2019/**/raw\"; may be repeated")
+      ->allow_extra_args(false);
+  command
+      .add_option("--include", input.include,
+                  "Take only files that match the pattern, or are in a folder that does;\n"
+                  "may be repeated")
+      ->allow_extra_args(false);
   command
       .add_option("--shard", arguments.shard,
                   "i/n: take every n-th input, starting with number i < n")
@@ -101,6 +132,14 @@ void apply_job_arguments(const JobArguments& arguments, InputOptions& input,
   }
   parse_shard(arguments.shard, input);
   max_errors = arguments.strict ? std::optional<std::uint64_t>(0) : arguments.max_errors;
+}
+
+void check_output_option(const std::string& output, bool only_array) {
+  try {
+    check_output_name(output, only_array);
+  } catch (const Error& error) {
+    throw CLI::ValidationError("--output", error.what());
+  }
 }
 
 const std::atomic<bool>* catch_signals() {
@@ -219,6 +258,8 @@ int JobReporter::finish(const JobReport& report) {
                     {"rows", report.rows},
                     {"new_rows", report.new_rows},
                     {"failed", report.failed},
+                    {"left_out", report.left_out},
+                    {"images_with_lost_range", report.images_with_lost_range},
                     {"resumed", report.resumed},
                     {"already_done", report.already_done},
                     {"interrupted", report.interrupted},
@@ -235,7 +276,9 @@ int JobReporter::finish(const JobReport& report) {
     return code;
   }
   if (report.already_done) {
-    line(fmt::format("already done: {} images, {} failed", report.rows, report.failed), true);
+    line(fmt::format("already done: {} images, {} failed{}", report.rows, report.failed,
+                     notes(report)),
+         true);
     return code;
   }
   std::string text =
@@ -247,6 +290,7 @@ int JobReporter::finish(const JobReport& report) {
   if (report.failed > 0) {
     text += fmt::format(", {} failed (see {})", report.failed, printable_name(errors_file_));
   }
+  text += notes(report);
   const std::pair<double, std::string_view> stages[] = {
       {report.compute_share, "computing"},
       {report.decode_share, "reading and decoding"},

@@ -32,6 +32,9 @@ void add_job_options(CLI::App& command, InputOptions& input, JobArguments& argum
 void apply_job_arguments(const JobArguments& arguments, InputOptions& input,
                          std::optional<std::uint64_t>& max_errors);
 
+/// fovea::check_output_name, whose error is one of usage here. Throws CLI::ValidationError.
+void check_output_option(const std::string& output, bool only_array);
+
 /// Makes the first SIGINT or SIGTERM end a job softly; the second kills the program.
 /// Returns the flag for JobControl::stop.
 [[nodiscard]] const std::atomic<bool>* catch_signals();

@@ -33,6 +33,7 @@ void add_preprocess(CLI::App& app, Run& run) {
       "Exit codes: 0 done, 1 failed, 2 usage, 3 done but some inputs failed, 130 interrupted.");
   command->callback([options, &run] {
     apply_job_arguments(options->job, options->preprocess.input, options->preprocess.max_errors);
+    check_output_option(options->preprocess.output, true);
     run = [options] {
       const std::string& output = options->preprocess.output;
       JobReporter reporter(options->job, output.substr(0, output.rfind(".npy")) + ".errors.jsonl");

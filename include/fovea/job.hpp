@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -16,8 +17,9 @@ namespace [[gnu::visibility("default")]] fovea {
 
 /// Which images a job works on, in which order.
 struct InputOptions {
-  /// Each is one of: an image file; a folder (its image files, recursively, in byte-wise order of
-  /// their paths); a webdataset archive (`.tar`, or compressed: `.tar.gz`, `.tgz`, `.tar.zst`,
+  /// Each is one of: an image file; a folder (the files below it that end like images, in byte-wise
+  /// order of their paths); a webdataset archive (`.tar`, or compressed: `.tar.gz`, `.tgz`,
+  /// `.tar.zst`,
   /// ...); a `.jsonl` file (an object per line with "path" or "image", or "source" as in Fovea's
   /// own index and error files); a `.npy` array of pixels written by preprocess_job; `@list.txt`
   /// (an image file, folder or archive per line); `-` (the same from the standard input). Brace
@@ -29,12 +31,29 @@ struct InputOptions {
   /// Archive members to take: extensions after the first dot of the name, separated by ';', such
   /// as "jpg;png". Empty: every member whose last extension is that of an image.
   std::string image_key = {};
+  /// Also read below folders and in archives: what has a name that begins with a dot, and folders
+  /// in which systems keep thumbnails or deleted files (docs/output.md lists them).
+  bool hidden = false;
+  /// Patterns of what is left out below folders and in archives, and of what alone is taken; what
+  /// matches both is left out. `*`, `?` and `[a-z]` match within a name, whatever the case of its
+  /// letters; `{a,b}` expands. A pattern without a slash matches names at any depth. One with a
+  /// slash matches paths relative to the folder that was given, where `**` stands for any number of
+  /// folders; one that ends in a slash matches folders only. A folder that matches stands for all
+  /// that is in it. An input that is itself named is always read.
+  std::vector<std::string> exclude = {};
+  std::vector<std::string> include = {};
   /// Only inputs number i with i % shard_count == shard_index are used.
   std::uint64_t shard_index = 0;
   std::uint64_t shard_count = 1;
   /// When not 0: this many generated images, which need no decoding, instead of `inputs`.
   std::uint64_t synthetic = 0;
 };
+
+/// Numbers of files by kind: "video", "documents", "hidden", ...; docs/output.md lists the kinds.
+using FileCounts = std::map<std::string, std::uint64_t, std::less<>>;
+
+/// For people, the most frequent kind first: "3 video, 2 json, 1 archive".
+[[nodiscard]] std::string describe(const FileCounts& files);
 
 enum class OutputDType : std::uint8_t { kF32, kF16 };
 enum class OutputFormat : std::uint8_t { kNpy, kJsonl };
@@ -116,16 +135,26 @@ struct JobReport {
   std::uint64_t rows = 0;      ///< rows in the output
   std::uint64_t new_rows = 0;  ///< rows added by this run
   std::uint64_t failed = 0;    ///< inputs listed as failed
-  bool resumed = false;        ///< an earlier run had begun this output
-  bool already_done = false;   ///< an earlier run had finished it, so nothing was computed
-  bool interrupted = false;    ///< JobControl::stop ended it; run the same job again to resume
-  double seconds = 0;          ///< from the call to the last file in place
+  /// What the folders and archives among the inputs hold beside inputs, whichever shard or part of
+  /// the inputs this run was for. Empty when it was interrupted.
+  FileCounts left_out;
+  /// Rows whose image lost a part of its range of values, because it had more than 8 bits per
+  /// channel in a form that is clipped (docs/images.md).
+  std::uint64_t images_with_lost_range = 0;
+  bool resumed = false;       ///< an earlier run had begun this output
+  bool already_done = false;  ///< an earlier run had finished it, so nothing was computed
+  bool interrupted = false;   ///< JobControl::stop ended it; run the same job again to resume
+  double seconds = 0;         ///< from the call to the last file in place
   double images_per_second = 0;
   double decode_share = 0;  ///< see JobProgress
   double compute_share = 0;
   double write_share = 0;
   double decode_utilisation = 0;  ///< busy share of the decode threads, in [0, 1]
 };
+
+/// Throws fovea::Error when `output` cannot be what a job writes, by its name alone: a folder, or
+/// one file ending in .npy; or only the latter. The jobs below check it, too.
+void check_output_name(const std::string& output, bool only_array);
 
 /// Embeds every input and writes the files of docs/output.md. An input that fails is listed and has
 /// no row; the rows of the others stay in input order. An unfinished output of the same job is

@@ -106,7 +106,7 @@ CheckReport check_output(const CheckOptions& options) {
     report.rows = state.rows;
     report.failed = state.failed;
     report.files = state.shards;
-    if (manifest->version < pipeline::kManifestVersion) {
+    if (manifest->version < pipeline::kFirstSummedVersion) {
       check_old(*folder, *manifest, stop, report);
       return report;
     }

@@ -16,8 +16,10 @@
 #include "model/checkpoint.hpp"
 #include "model/config.hpp"
 #include "model/encoder.hpp"
+#include "pipeline/file_kinds.hpp"
 #include "pipeline/fingerprint.hpp"
 #include "pipeline/input_stream.hpp"
+#include "pipeline/left_out.hpp"
 #include "pipeline/output.hpp"
 #include "pipeline/output_files.hpp"
 #include "pipeline/own_outputs.hpp"
@@ -97,20 +99,32 @@ pipeline::RunOptions run_options(const Job& job, int batch_size,
   return options;
 }
 
-[[noreturn]] void fail_without_images() {
-  fail(
-      "there are no images among the inputs: in folders, files count that end in jpg, jpeg, jpe, "
-      "jfif, png, "
-      "webp, gif, bmp, tif or tiff");
+// Opens the inputs of a job. Refuses those without any image before anything is written.
+template <typename Job>
+pipeline::InputStream open_inputs(const Job& job, const Preprocessing& preprocessing,
+                                  pipeline::LeftOut& left_out) {
+  pipeline::InputStream inputs(pipeline::make_source(job.input, preprocessing, &left_out),
+                               job.input.shard_index, job.input.shard_count);
+  pipeline::refuse_own_outputs(job.input, job.output, job.control.stop);
+  if (!inputs.has_inputs(job.control.stop)) {
+    left_out.fail_without_images(job.input);
+  }
+  const std::string around = pipeline::input_around(job.input, job.output);
+  if (!around.empty() && job.control.on_note) {
+    job.control.on_note(
+        fmt::format("the output {} is in the input folder {}, so its files lie among the photos; "
+                    "they are no inputs, and do not count as left out",
+                    io::escape(job.output), io::escape(around)));
+  }
+  return inputs;
 }
 
 // Puts the files of a run in place, unless it was interrupted.
-JobReport finished(const JobReport& report, pipeline::FileOutput& output) {
+JobReport finished(JobReport report, pipeline::FileOutput& output,
+                   const pipeline::LeftOut& left_out) {
   if (!report.interrupted) {
-    if (report.rows + report.failed == 0) {
-      fail_without_images();
-    }
     output.finish();
+    report.left_out = left_out.counts();
   }
   return report;
 }
@@ -134,12 +148,8 @@ class EmbedJob {
   }
 
   JobReport run() {
-    auto source = pipeline::make_source(options_.input, config_.preprocessing);
-    pipeline::refuse_own_outputs(options_.input, options_.output, options_.control.stop);
-    if (pipeline::is_array_file(options_.output)) {
-      return run_to_file(std::move(source));
-    }
-    return run_to_folder(std::move(source));
+    pipeline::InputStream inputs = open_inputs(options_, config_.preprocessing, left_out_);
+    return pipeline::is_array_file(options_.output) ? run_to_file(inputs) : run_to_folder(inputs);
   }
 
  private:
@@ -152,13 +162,6 @@ class EmbedJob {
     return run;
   }
 
-  [[nodiscard]] pipeline::InputStream stream(
-      std::unique_ptr<pipeline::Source> source,
-      std::optional<pipeline::RetryNames> only = std::nullopt) const {
-    return {std::move(source), options_.input.shard_index, options_.input.shard_count,
-            std::move(only)};
-  }
-
   JobReport loop(const pipeline::RunOptions& run, pipeline::InputStream& inputs,
                  pipeline::Output& output) {
     return pipeline::run_job(
@@ -166,7 +169,7 @@ class EmbedJob {
         [this] { return encoder_.load(options_.control.on_note, options_.control.stop); }, output);
   }
 
-  JobReport run_to_file(std::unique_ptr<pipeline::Source> source) {
+  JobReport run_to_file(pipeline::InputStream& inputs) {
     if (options_.format != OutputFormat::kNpy || options_.retry_failed) {
       fail(
           "{}: a single .npy file supports neither another format nor --retry-failed; name a "
@@ -175,8 +178,7 @@ class EmbedJob {
     }
     const DType dtype = options_.dtype == OutputDType::kF32 ? DType::kF32 : DType::kF16;
     pipeline::FileOutput output(options_.output, dtype, {config_.vision.hidden});
-    pipeline::InputStream inputs = stream(std::move(source));
-    return finished(loop(loop_options(), inputs, output), output);
+    return finished(loop(loop_options(), inputs, output), output, left_out_);
   }
 
   [[nodiscard]] pipeline::JobIdentity identity() const {
@@ -207,7 +209,7 @@ class EmbedJob {
         .shard_count = options_.input.shard_count};
   }
 
-  JobReport run_to_folder(std::unique_ptr<pipeline::Source> source) {
+  JobReport run_to_folder(pipeline::InputStream& inputs) {
     pipeline::FolderOutput output(options_.output, identity(), options_.overwrite,
                                   std::chrono::milliseconds(50), options_.control.stop);
     const pipeline::JobState found = output.state();
@@ -218,13 +220,18 @@ class EmbedJob {
           io::escape(options_.output));
     }
     if (found.finished && (!options_.retry_failed || found.failed == 0)) {
-      check_unchanged(stream(std::move(source)), found);
-      return {.rows = found.rows, .failed = found.failed, .resumed = true, .already_done = true};
+      check_unchanged(inputs, found);
+      output.set_left_out(left_out_.counts());
+      return {.rows = found.rows,
+              .failed = found.failed,
+              .left_out = left_out_.counts(),
+              .images_with_lost_range = found.lost_range,
+              .resumed = true,
+              .already_done = true};
     }
     // Nothing is changed before the whole list of failed inputs was read.
-    std::optional<pipeline::RetryNames> only;
     if (found.finished || found.retrying) {
-      only = output.retry_names();
+      inputs.select_only(output.retry_names());
     }
     if (found.finished) {
       output.begin_retry();
@@ -232,7 +239,6 @@ class EmbedJob {
     const pipeline::JobState& state = output.state();
     const bool retrying = state.retrying;
     const std::uint64_t rows_before = state.rows;
-    pipeline::InputStream inputs = stream(std::move(source), std::move(only));
     try {
       inputs.skip(state.inputs, state.names, options_.control.stop);
     } catch (const Error& error) {
@@ -261,20 +267,20 @@ class EmbedJob {
     if (report.interrupted) {
       return report;
     }
-    if (output.state().inputs == 0 && !retrying && options_.input.shard_count == 1) {
-      fail_without_images();
-    }
     for (const auto& [name, count] : inputs.lost()) {
       for (std::uint64_t time = 0; time < count; ++time) {
         output.add_lost(name, "is no longer among the inputs");
       }
     }
+    output.set_left_out(left_out_.counts());
     output.finish();
     report.failed = output.state().failed;
+    report.left_out = left_out_.counts();
+    report.images_with_lost_range = output.state().lost_range;
     return report;
   }
 
-  void check_unchanged(pipeline::InputStream inputs, const pipeline::JobState& found) const {
+  void check_unchanged(pipeline::InputStream& inputs, const pipeline::JobState& found) const {
     try {
       inputs.skip(found.all_inputs, found.all_names, options_.control.stop);
       const std::uint64_t more = inputs.skip_rest(options_.control.stop);
@@ -289,6 +295,7 @@ class EmbedJob {
   }
 
   const EmbedOptions& options_;
+  pipeline::LeftOut left_out_{options_.output};
   fs::path folder_;
   model::ModelConfig config_;
   pipeline::PixelLayout layout_;
@@ -297,26 +304,42 @@ class EmbedJob {
 };
 
 JobReport run_preprocess(const PreprocessOptions& options) {
-  if (!pipeline::is_array_file(options.output)) {
-    fail("{}: the output must end in .npy, for example pixels.npy", io::escape(options.output));
-  }
+  check_output_name(options.output, true);
   const model::ModelConfig config = model::read_model_config(hub::resolve_model(options.model));
   const pipeline::PixelLayout layout{.preprocessing = config.preprocessing, .patch = 0};
   const Preprocessing& p = layout.preprocessing;
-  pipeline::InputStream inputs(pipeline::make_source(options.input, p), options.input.shard_index,
-                               options.input.shard_count);
-  pipeline::refuse_own_outputs(options.input, options.output, options.control.stop);
+  pipeline::LeftOut left_out(options.output);
+  pipeline::InputStream inputs = open_inputs(options, p, left_out);
   pipeline::FileOutput output(options.output, DType::kU8, {p.height, p.width, 3});
   constexpr int kBatch = 32;
   const pipeline::RunOptions run = run_options(options, kBatch, layout);
   return finished(pipeline::run_job(run, inputs, pipeline::make_prepare(layout), {}, output),
-                  output);
+                  output, left_out);
 }
 
 }  // namespace
 
+void check_output_name(const std::string& output, bool only_array) {
+  const std::string shown = io::escape(output);
+  std::error_code absent;
+  if (pipeline::is_array_file(output)) {
+    return;
+  }
+  if (only_array) {
+    fail("{}: the output must end in .npy, for example pixels.npy", shown);
+  }
+  const std::string_view kind = pipeline::kind_of(fs::path(output).filename().native());
+  if (kind != pipeline::kOtherKind && !fs::is_directory(output, absent)) {
+    fail("{}: the output is a folder, or one file that ends in .npy; other files are not written",
+         shown);
+  }
+}
+
 JobReport embed_job(const EmbedOptions& options) {
-  return timed([&] { return EmbedJob(options).run(); });
+  return timed([&] {
+    check_output_name(options.output, false);
+    return EmbedJob(options).run();
+  });
 }
 
 JobReport preprocess_job(const PreprocessOptions& options) {

@@ -17,7 +17,8 @@ struct Slot {
   std::string name;
   int width = 0;  // of the original image, oriented
   int height = 0;
-  std::string error;  // when not empty, this input has no row
+  bool lost_range = false;  // see image::Image
+  std::string error;        // when not empty, this input has no row
 
   [[nodiscard]] bool failed() const { return !error.empty(); }
 };

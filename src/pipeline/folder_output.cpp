@@ -68,16 +68,18 @@ FolderOutput::FolderOutput(const fs::path& folder, const JobIdentity& identity, 
   }
   manifest_.state = there->state;
   manifest_.identity.model = there->identity.model;
-  manifest_.version = there->version;
+  if (there->state.finished) {
+    manifest_.version = there->version;
+  }
   found_ = true;
-  if (there->version < kManifestVersion && !there->state.finished) {
+  if (there->version < kFirstSummedVersion && !there->state.finished) {
     fail(
         "{}: was begun by an earlier version of Fovea, which kept no checksums, so it cannot be "
         "resumed; let that version finish it, choose another output or pass --overwrite",
         io::escape(folder.native()));
   }
   try {
-    if (there->version < kManifestVersion) {
+    if (there->version < kFirstSummedVersion) {
       prove_unsummed(*folder_, *there, stop);
     } else {
       proof_ = prove(*folder_, *there, &lock_, stop);
@@ -163,13 +165,14 @@ RetryNames FolderOutput::retry_names() const {
 }
 
 void FolderOutput::begin_retry() {
-  if (manifest_.version < kManifestVersion) {
+  if (manifest_.version < kFirstSummedVersion) {
     fail(
         "{}: was finished by an earlier version of Fovea, which kept no checksums; let that "
         "version "
         "try the failed inputs again, or pass --overwrite",
         io::escape(folder_->path().native()));
   }
+  manifest_.version = kManifestVersion;
   JobState& state = manifest_.state;
   state.finished = false;
   state.retrying = true;
@@ -323,6 +326,7 @@ void FolderOutput::append(const Batch& batch, std::span<const std::byte> rows) {
       ++state.failed;
     } else {
       good.push_back(&slot);
+      state.lost_range += slot.lost_range ? 1 : 0;
     }
   }
   errors_->write(errors);
@@ -394,6 +398,16 @@ void FolderOutput::checkpoint() {
 void FolderOutput::idle() {
   if (dirty_ && Clock::now() - last_checkpoint_ >= interval_) {
     checkpoint();
+  }
+}
+
+void FolderOutput::set_left_out(const FileCounts& left_out) {
+  if (manifest_.version < kFirstCountingVersion || manifest_.state.left_out == left_out) {
+    return;
+  }
+  manifest_.state.left_out = left_out;
+  if (manifest_.state.finished) {
+    write_manifest();
   }
 }
 

@@ -10,10 +10,12 @@
 #include <vector>
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include "core/error.hpp"
 #include "io/text.hpp"
+#include "pipeline/file_kinds.hpp"
 #include "pipeline/source.hpp"
 
 namespace fovea::pipeline {
@@ -46,11 +48,13 @@ class Listing {
 
 class FolderSource final : public Source {
  public:
-  explicit FolderSource(std::string path) {
+  FolderSource(std::string path, FileFilter filter, LeftOut* left_out)
+      : filter_(std::move(filter)), left_out_(left_out) {
     if (!path.ends_with('/')) {
       path += '/';
     }
-    enter(std::move(path), false);
+    top_size_ = path.size();
+    enter(std::move(path), false, filter_.top());
   }
 
  private:
@@ -70,8 +74,10 @@ class FolderSource final : public Source {
       std::string path = level.path;
       path += name;
       if (name.ends_with('/')) {
-        const bool by_link = level.by_link || is_link(path.substr(0, path.size() - 1));
-        enter(std::move(path), by_link);
+        const std::string folder = path.substr(0, path.size() - 1);
+        const bool by_link = level.by_link || is_link(folder);
+        const FileFilter::Verdict verdict = filter_.folder(level.verdict, relative(folder));
+        enter(std::move(path), by_link, verdict);
         continue;
       }
       item = Item{};
@@ -90,16 +96,33 @@ class FolderSource final : public Source {
   struct Level {
     std::string path;  // ends in '/'
     FolderId id;
-    bool by_link = false;  // whether some part of the path is a link
+    FileFilter::Verdict verdict;
+    bool is_output = false;  // the job writes into it
+    bool by_link = false;    // whether some part of the path is a link
     Listing listing;
   };
 
-  void fail_folder(const std::string& path, int code) {
+  // The path below the folder that was given.
+  [[nodiscard]] std::string_view relative(const std::string& path) const {
+    return std::string_view(path).substr(top_size_);
+  }
+
+  void count(std::string_view kind, std::string_view path) {
+    if (left_out_ != nullptr) {
+      left_out_->add_file(kind, path);
+    }
+  }
+
+  void fail_folder(const std::string& path, int code, const FileFilter::Verdict& verdict) {
     const std::string error = std::string("cannot read the folder: ") + std::strerror(code);
     if (code == EMFILE || code == ENFILE || code == ENOMEM) {
       throw ResourceError(io::escape(path) + ": " + error);
     }
-    failure_ = failed_item(path, error);
+    if (verdict.left_out.empty()) {
+      failure_ = failed_item(path, error);
+    } else {
+      count(verdict.left_out, path);
+    }
   }
 
   static bool is_link(const std::string& path) {
@@ -107,11 +130,11 @@ class FolderSource final : public Source {
     return ::lstat(path.c_str(), &info) == 0 && S_ISLNK(info.st_mode);
   }
 
-  void enter(std::string path, bool by_link) {
+  void enter(std::string path, bool by_link, const FileFilter::Verdict& verdict) {
     const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir(path.c_str()), ::closedir);
     struct stat info{};
     if (!folder || ::fstat(::dirfd(folder.get()), &info) != 0) {
-      fail_folder(path, errno);
+      fail_folder(path, errno, verdict);
       return;
     }
     const FolderId id(info.st_dev, info.st_ino);
@@ -120,7 +143,7 @@ class FolderSource final : public Source {
       return;
     }
     // Folders that link to each other would come once for every path through them.
-    if (by_link) {
+    if (by_link && verdict.left_out.empty()) {
       const auto [known, is_new] = reached_by_link_.try_emplace(id, path);
       if (!is_new) {
         failure_ = failed_item(
@@ -128,35 +151,59 @@ class FolderSource final : public Source {
         return;
       }
     }
-    Level level{.path = std::move(path), .id = id, .by_link = by_link, .listing = {}};
+    Level level{.path = std::move(path),
+                .id = id,
+                .verdict = verdict,
+                .is_output = left_out_ != nullptr && left_out_->is_output_folder(info),
+                .by_link = by_link,
+                .listing = {}};
     errno = 0;
     while (const dirent* entry = ::readdir(folder.get())) {
-      add(*folder, *entry, level.listing);
+      add(*folder, *entry, level);
       errno = 0;
     }
     if (errno != 0) {
-      fail_folder(level.path, errno);
+      fail_folder(level.path, errno, verdict);
     }
     level.listing.sort();
     stack_.push_back(std::move(level));
   }
 
-  static void add(DIR& folder, const dirent& entry, Listing& listing) {
+  // Lists a folder or an input, and counts everything else. Links in what is left out are not
+  // followed, so that counting it always ends.
+  void add(DIR& folder, const dirent& entry, Level& level) {
     const std::string_view name = entry.d_name;
-    // "._x.jpg" is the resource fork that macOS writes beside x.jpg on foreign disks, not an image.
-    if (name == "." || name == ".." || name.starts_with("._")) {
+    if (name == "." || name == ".." || (level.is_output && left_out_->is_output(name))) {
       return;
     }
+    const std::string path = level.path + entry.d_name;
     bool is_folder = entry.d_type == DT_DIR;
-    if (entry.d_type == DT_LNK || entry.d_type == DT_UNKNOWN) {
-      struct stat info{};
+    bool is_link = entry.d_type == DT_LNK;
+    struct stat info{};
+    if (entry.d_type == DT_UNKNOWN &&
+        ::fstatat(::dirfd(&folder), entry.d_name, &info, AT_SYMLINK_NOFOLLOW) == 0) {
+      is_folder = S_ISDIR(info.st_mode);
+      is_link = S_ISLNK(info.st_mode);
+    }
+    if (is_link && level.verdict.left_out.empty()) {
       is_folder = ::fstatat(::dirfd(&folder), entry.d_name, &info, 0) == 0 && S_ISDIR(info.st_mode);
     }
-    if (is_folder || has_image_extension(name)) {
-      listing.add(name, is_folder);
+    std::string_view left_out;
+    if (!is_folder) {
+      left_out = filter_.file(level.verdict, relative(path), kind_of(name) == kImageKind);
+    } else if (is_link) {
+      left_out = filter_.folder(level.verdict, relative(path)).left_out;
+    }
+    if (left_out.empty()) {
+      level.listing.add(name, is_folder);
+    } else {
+      count(left_out, path);
     }
   }
 
+  FileFilter filter_;
+  LeftOut* left_out_;
+  std::size_t top_size_ = 0;  // bytes of the path of the folder that was given, with its '/'
   std::vector<Level> stack_;
   std::map<FolderId, std::string> reached_by_link_;  // maps to the path by which it was read
   Item failure_;
@@ -164,8 +211,8 @@ class FolderSource final : public Source {
 
 }  // namespace
 
-std::unique_ptr<Source> make_folder_source(std::string path) {
-  return std::make_unique<FolderSource>(std::move(path));
+std::unique_ptr<Source> make_folder_source(std::string path, FileFilter filter, LeftOut* left_out) {
+  return std::make_unique<FolderSource>(std::move(path), std::move(filter), left_out);
 }
 
 }  // namespace fovea::pipeline

@@ -8,19 +8,32 @@
 namespace fovea::pipeline {
 
 InputStream::InputStream(std::unique_ptr<Source> source, std::uint64_t shard_index,
-                         std::uint64_t shard_count, std::optional<RetryNames> only)
-    : source_(std::move(source)),
-      shard_index_(shard_index),
-      shard_count_(shard_count),
-      only_(std::move(only)) {
+                         std::uint64_t shard_count)
+    : source_(std::move(source)), shard_index_(shard_index), shard_count_(shard_count) {
   if (shard_count == 0 || shard_index >= shard_count) {
     fail("invalid shard {}/{}; the first number counts from 0 and is less than the second",
          shard_index, shard_count);
   }
 }
 
+bool InputStream::has_inputs(StopFlag stop) {
+  Item item;
+  if (source_->next(item, stop)) {
+    first_ = std::move(item);
+  }
+  return first_.has_value();
+}
+
 bool InputStream::select(Item& item, StopFlag stop) {
-  while (source_->next(item, stop)) {
+  const auto take = [&] {
+    if (!first_) {
+      return source_->next(item, stop);
+    }
+    item = std::move(*first_);
+    first_.reset();
+    return true;
+  };
+  while (take()) {
     if (number_++ % shard_count_ != shard_index_) {
       continue;
     }

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "pipeline/fingerprint.hpp"
 #include "pipeline/source.hpp"
@@ -18,8 +19,14 @@ using RetryNames = std::map<std::string, std::uint64_t, std::less<>>;
 /// The inputs of a Source that are selected: one shard of them, or those that failed before.
 class InputStream {
  public:
-  InputStream(std::unique_ptr<Source> source, std::uint64_t shard_index, std::uint64_t shard_count,
-              std::optional<RetryNames> only = std::nullopt);
+  InputStream(std::unique_ptr<Source> source, std::uint64_t shard_index, std::uint64_t shard_count);
+
+  /// Whether the source has an input at all, selected or not. To be called before the first is
+  /// taken.
+  [[nodiscard]] bool has_inputs(StopFlag stop);
+
+  /// Selects only these inputs of the shard. To be called before the first is taken.
+  void select_only(RetryNames names) { only_ = std::move(names); }
 
   /// The next selected input, with its bytes where they must be read in order. False at the end.
   /// Throws Interrupted, as the others do, when `stop` is set.
@@ -43,6 +50,7 @@ class InputStream {
   bool select(Item& item, StopFlag stop);
 
   std::unique_ptr<Source> source_;
+  std::optional<Item> first_;  // taken by has_inputs()
   std::uint64_t shard_index_;
   std::uint64_t shard_count_;
   std::optional<RetryNames> only_;

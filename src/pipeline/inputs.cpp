@@ -1,7 +1,5 @@
 // make_source: turns the inputs of a command line into one source, in their order.
 #include <algorithm>
-#include <array>
-#include <cctype>
 #include <cerrno>
 #include <cstring>
 #include <memory>
@@ -18,28 +16,13 @@
 #include "io/descriptor.hpp"
 #include "io/text.hpp"
 #include "pipeline/braces.hpp"
+#include "pipeline/file_kinds.hpp"
 #include "pipeline/index_line.hpp"
 #include "pipeline/line_reader.hpp"
 #include "pipeline/source.hpp"
 
 namespace fovea::pipeline {
 namespace {
-
-std::string lower_case(std::string_view text) {
-  std::string lower(text);
-  std::ranges::transform(lower, lower.begin(), [](char c) {
-    return static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  });
-  return lower;
-}
-
-bool has_tar_extension(std::string_view name) {
-  constexpr std::array<std::string_view, 9> kExtensions{
-      ".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz", ".tar.zst", ".tzst"};
-  const std::string tail =
-      lower_case(name.substr(name.size() - std::min<std::size_t>(8, name.size())));
-  return std::ranges::any_of(kExtensions, [&](std::string_view e) { return tail.ends_with(e); });
-}
 
 bool exists(const std::string& path) {
   struct stat info{};
@@ -86,8 +69,14 @@ struct Uncountable {};
 // Opens a name of the command line or of a list: either an image or a source of images.
 class Opener {
  public:
-  Opener(const InputOptions& options, const Preprocessing& preprocessing, bool counting)
-      : options_(options), preprocessing_(preprocessing), counting_(counting) {}
+  /// `left_out` may be null.
+  Opener(const InputOptions& options, const Preprocessing& preprocessing, LeftOut* left_out,
+         bool counting)
+      : options_(options),
+        filter_(options),
+        preprocessing_(preprocessing),
+        left_out_(left_out),
+        counting_(counting) {}
 
   /// Returns the source that `name` stands for, or null after setting `item` to the one image.
   [[nodiscard]] std::unique_ptr<Source> open(const std::string& name, Item& item) const {
@@ -97,13 +86,13 @@ class Opener {
     }
     struct stat info{};
     if (::stat(name.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) {
-      return make_folder_source(name);
+      return make_folder_source(name, filter_, left_out_);
     }
     if (has_tar_extension(name)) {
       if (counting_) {
         throw Uncountable{};
       }
-      return make_tar_source(name, options_.image_key);
+      return make_tar_source(name, options_.image_key, filter_, left_out_);
     }
     try {
       const bool is_array = name.ends_with(".npy");
@@ -126,7 +115,9 @@ class Opener {
 
  private:
   InputOptions options_;
+  FileFilter filter_;
   Preprocessing preprocessing_;
+  LeftOut* left_out_;
   bool counting_;
 };
 
@@ -198,8 +189,9 @@ class ListSource final : public Source {
 // All inputs of a job.
 class InputsSource final : public Source {
  public:
-  InputsSource(const InputOptions& options, const Preprocessing& preprocessing, bool counting)
-      : options_(options), opener_(options_, preprocessing, counting) {
+  InputsSource(const InputOptions& options, const Preprocessing& preprocessing, LeftOut* left_out,
+               bool counting)
+      : options_(options), opener_(options_, preprocessing, left_out, counting) {
     int standard_inputs = 0;
     for (const std::string& input : options_.inputs) {
       standard_inputs += is_list(input) && list_path(input) == "-" ? 1 : 0;
@@ -315,19 +307,8 @@ class SyntheticSource final : public Source {
 
 }  // namespace
 
-bool has_image_extension(std::string_view name) {
-  constexpr std::array<std::string_view, 10> kExtensions{"jpg",  "jpeg", "jpe", "jfif", "png",
-                                                         "webp", "gif",  "bmp", "tif",  "tiff"};
-  const std::size_t dot = name.find_last_of('.');
-  if (dot == std::string_view::npos || name.size() - dot > 5) {
-    return false;
-  }
-  const std::string extension = lower_case(name.substr(dot + 1));
-  return std::ranges::find(kExtensions, extension) != kExtensions.end();
-}
-
-std::unique_ptr<Source> make_source(const InputOptions& options,
-                                    const Preprocessing& preprocessing) {
+std::unique_ptr<Source> make_source(const InputOptions& options, const Preprocessing& preprocessing,
+                                    LeftOut* left_out) {
   if (options.synthetic > 0) {
     if (!options.inputs.empty()) {
       fail("synthetic images and inputs exclude each other");
@@ -337,7 +318,7 @@ std::unique_ptr<Source> make_source(const InputOptions& options,
   if (options.inputs.empty()) {
     fail("there are no inputs: name image files, folders, lists or archives");
   }
-  return std::make_unique<InputsSource>(options, preprocessing, false);
+  return std::make_unique<InputsSource>(options, preprocessing, left_out, false);
 }
 
 std::optional<std::uint64_t> count_inputs(const InputOptions& options,
@@ -358,7 +339,7 @@ std::optional<std::uint64_t> count_inputs(const InputOptions& options,
     return std::nullopt;
   }
   try {
-    InputsSource source(options, preprocessing, true);
+    InputsSource source(options, preprocessing, nullptr, true);
     Item item;
     std::uint64_t all = 0;
     while (source.next(item, stop)) {

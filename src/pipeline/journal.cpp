@@ -30,6 +30,7 @@ void visit_fields(const Json& json, auto& record) {
     json.count("rows", record.rows);
     json.count("failed", record.failed);
     json.count("files", record.shards);
+    json.count_if_any("lost_range", record.lost_range);
     json.count("open_rows", record.open_rows);
     json.count("open_bytes", record.open_bytes);
     json.count("index_bytes", record.index_bytes);

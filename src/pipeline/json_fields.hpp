@@ -29,6 +29,11 @@ class FieldWriter {
 
   void flag(const char* key, bool value) const { json_[key] = value; }
   void count(const char* key, std::uint64_t value) const { json_[key] = value; }
+  void count_if_any(const char* key, std::uint64_t value) const {
+    if (value > 0) {
+      count(key, value);
+    }
+  }
   void hash(const char* key, std::uint64_t value) const { json_[key] = format_hash(value); }
 
  private:
@@ -41,6 +46,9 @@ class FieldReader {
 
   void flag(const char* key, bool& value) const { value = read_flag(json_, key); }
   void count(const char* key, std::uint64_t& value) const { value = read_count(json_, key); }
+  void count_if_any(const char* key, std::uint64_t& value) const {
+    value = json_.contains(key) ? read_count(json_, key) : 0;
+  }
   void hash(const char* key, std::uint64_t& value) const { value = read_hash(json_, key); }
 
  private:

@@ -220,7 +220,7 @@ bool Loader::take(Item& item, Batch*& batch, std::size_t& slot) {
   }
   batch = filling_;
   slot = batch->count;
-  batch->slots[slot] = Slot{.name = item.name, .width = 0, .height = 0, .error = {}};
+  batch->slots[slot] = Slot{.name = item.name, .error = {}};
   {
     const std::lock_guard lock(mutex_);
     ++batch->count;

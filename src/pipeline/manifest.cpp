@@ -64,6 +64,7 @@ void visit_counts(const auto& json, auto& state) {
   json.count("rows", state.rows);
   json.count("failed", state.failed);
   json.count("files", state.shards);
+  json.count_if_any("lost_range", state.lost_range);
 }
 
 void visit_resume(const auto& json, auto& state, int version) {
@@ -76,7 +77,7 @@ void visit_resume(const auto& json, auto& state, int version) {
   json.count("errors_bytes", state.errors_bytes);
   json.count("all_inputs", state.all_inputs);
   json.hash("all_names", state.all_names);
-  if (version >= 2) {
+  if (version >= kFirstSummedVersion) {
     json.count("retries", state.retries);
     json.hash("data_sum", state.data_sum);
     json.hash("index_sum", state.index_sum);
@@ -94,6 +95,9 @@ ManifestJson manifest_json(const Manifest& manifest) {
   write_identity(json, manifest.identity);
   json["counts"]["inputs"] = state.retrying ? state.all_inputs : state.inputs;
   visit_counts(FieldWriter(json["counts"]), state);
+  if (manifest.version >= kFirstCountingVersion) {
+    json["left_out"] = state.left_out;
+  }
   visit_resume(FieldWriter(json["resume"]), state, manifest.version);
   return json;
 }
@@ -109,6 +113,12 @@ Manifest read_manifest(const nlohmann::json& json) {
   manifest.identity = read_identity(json);
   manifest.state.finished = read_flag(json, "finished");
   visit_counts(FieldReader(read_object(json, "counts")), manifest.state);
+  if (manifest.version >= kFirstCountingVersion) {
+    const nlohmann::json& left_out = read_object(json, "left_out");
+    for (const auto& [kind, count] : left_out.items()) {
+      manifest.state.left_out[kind] = read_count(left_out, kind.c_str());
+    }
+  }
   visit_resume(FieldReader(read_object(json, "resume")), manifest.state, manifest.version);
   return manifest;
 }
@@ -178,7 +188,7 @@ JobIdentity read_identity(const nlohmann::json& json) {
 std::string format_manifest(const Manifest& manifest) {
   constexpr int kIndent = 2;
   ManifestJson json = manifest_json(manifest);
-  if (manifest.version >= 2) {
+  if (manifest.version >= kFirstSummedVersion) {
     json["check"] = format_hash(io::Digest::head_of(json.dump(kIndent)));
   }
   return json.dump(kIndent) + "\n";

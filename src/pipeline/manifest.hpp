@@ -39,6 +39,10 @@ struct JobState {
   std::uint64_t rows = 0;     // in all shards
   std::uint64_t failed = 0;   // lines in errors.jsonl
   std::uint64_t shards = 0;   // complete files of embeddings
+  std::uint64_t lost_range = 0;  // of the rows, those whose image lost a part of its range
+  // What the last complete walk over the inputs left out. Not in checksums.jsonl, because the next
+  // run counts it again.
+  FileCounts left_out;
   // The files that are being written. Sums are io::Digest::head() of these bytes, without the
   // header of an array; 0 when there is no such file.
   std::uint64_t open_rows = 0;
@@ -56,8 +60,11 @@ struct JobState {
   std::uint64_t journal_sum = 0;
 };
 
-/// The version that this program writes. Version 1 had no checksums.
-inline constexpr int kManifestVersion = 2;
+/// The version that this program writes. Version 1 had no checksums, version 2 no counts of what
+/// was left out.
+inline constexpr int kManifestVersion = 3;
+inline constexpr int kFirstSummedVersion = 2;
+inline constexpr int kFirstCountingVersion = 3;
 
 struct Manifest {
   JobIdentity identity;

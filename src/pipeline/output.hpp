@@ -128,6 +128,10 @@ class FolderOutput final : public Output {
   void checkpoint() override;
   void idle() override;
 
+  /// Records what a complete walk over the inputs left out: before finish(), or in a finished
+  /// output.
+  void set_left_out(const FileCounts& left_out);
+
   /// Lists a failed input that is no longer among the inputs. To be called only between the last
   /// checkpoint() and finish(), because it does not count as an input of this run.
   void add_lost(std::string_view name, std::string_view error);

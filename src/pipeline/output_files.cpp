@@ -32,6 +32,19 @@ bool is_shard_file(std::string_view name) {
   return false;
 }
 
+bool is_output_file(const std::filesystem::path& output, std::string_view name) {
+  constexpr std::string_view kPartial = ".partial";
+  const std::string_view whole =
+      name.ends_with(kPartial) ? name.substr(0, name.size() - kPartial.size()) : name;
+  if (is_array_file(output)) {
+    const auto files = array_files(output);
+    return std::ranges::find(files, whole) != files.end();
+  }
+  constexpr std::string_view kFiles[] = {kManifestFile, kJournalFile, kErrorsFile, kRetryingFile,
+                                         kLockFile};
+  return is_shard_file(name) || std::ranges::find(kFiles, whole) != std::end(kFiles);
+}
+
 bool is_array_file(const std::filesystem::path& output) {
   return output.native().ends_with(".npy");
 }

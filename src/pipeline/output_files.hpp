@@ -24,6 +24,10 @@ inline constexpr const char* kLockFile = ".lock";
 /// Whether a name is one of embeddings-*, index-*, of any format, finished or partial.
 [[nodiscard]] bool is_shard_file(std::string_view name);
 
+/// Whether a job with this output may write a file of that name, finished or not: in the folder, or
+/// beside the array.
+[[nodiscard]] bool is_output_file(const std::filesystem::path& output, std::string_view name);
+
 /// Whether an output is one array, and not a folder.
 [[nodiscard]] bool is_array_file(const std::filesystem::path& output);
 /// The names of the array, its index and its errors, which are beside it.

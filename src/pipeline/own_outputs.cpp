@@ -1,6 +1,7 @@
 // Compares files by device and inode number.
 #include "pipeline/own_outputs.hpp"
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <system_error>
@@ -30,9 +31,7 @@ class OwnOutputs {
     }
     std::error_code absent;  // a folder that does not exist yet holds nothing
     for (const auto& entry : fs::directory_iterator(output, absent)) {
-      const std::string name = entry.path().filename().native();
-      if (is_shard_file(name) || name == kManifestFile || name == kJournalFile ||
-          name == kErrorsFile || name == kRetryingFile) {
+      if (is_output_file(output, entry.path().filename().native())) {
         add(entry.path());
       }
     }
@@ -119,6 +118,22 @@ void refuse_own_outputs(const InputOptions& input, const fs::path& output, StopF
       }
     }
   }
+}
+
+std::string input_around(const InputOptions& input, const fs::path& output) {
+  std::error_code error;
+  const fs::path place = fs::weakly_canonical(
+      is_array_file(output) ? fs::absolute(output).parent_path() : output, error);
+  for (const std::string& name : input.inputs) {
+    if (!fs::is_directory(name, error)) {
+      continue;
+    }
+    const fs::path folder = fs::canonical(name, error);
+    if (!error && std::ranges::mismatch(folder, place).in1 == folder.end()) {
+      return name;
+    }
+  }
+  return "";
 }
 
 }  // namespace fovea::pipeline

@@ -15,4 +15,8 @@ namespace fovea::pipeline {
 void refuse_own_outputs(const InputOptions& input, const std::filesystem::path& output,
                         StopFlag stop);
 
+/// The folder of the command line that holds the output, or is it; "" when none does.
+[[nodiscard]] std::string input_around(const InputOptions& input,
+                                       const std::filesystem::path& output);
+
 }  // namespace fovea::pipeline

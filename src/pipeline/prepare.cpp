@@ -73,6 +73,7 @@ class Preparer {
           image::decode_resized(bytes, p.height, p.width, p.resample, options, resized);
       slot.width = size.width;
       slot.height = size.height;
+      slot.lost_range = size.lost_range;
     });
   }
 

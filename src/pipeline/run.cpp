@@ -165,6 +165,7 @@ class Run {
     meter_.add(batch.rows, 0);
     for (const Slot& slot : std::span(batch.slots).first(batch.count)) {
       if (!slot.failed()) {
+        lost_range_ += slot.lost_range ? 1 : 0;
         continue;
       }
       meter_.add(0, 1);
@@ -188,6 +189,8 @@ class Run {
     return {.rows = progress.rows,
             .new_rows = progress.new_rows,
             .failed = progress.failed,
+            .left_out = {},
+            .images_with_lost_range = lost_range_,
             .interrupted = stopped(),
             .seconds = seconds,
             .images_per_second = seconds > 0 ? static_cast<double>(progress.new_rows) / seconds : 0,
@@ -203,6 +206,7 @@ class Run {
   Meter meter_;
   Loader loader_;
   Writer writer_;
+  std::uint64_t lost_range_ = 0;
 };
 
 }  // namespace

@@ -16,6 +16,8 @@
 #include "fovea/job.hpp"
 #include "fovea/preprocessing.hpp"
 #include "io/npy.hpp"
+#include "pipeline/file_filter.hpp"
+#include "pipeline/left_out.hpp"
 
 namespace fovea::pipeline {
 
@@ -86,14 +88,12 @@ class Source {
 /// An item of kind kFailed.
 [[nodiscard]] Item failed_item(std::string name, std::string error);
 
-/// True for names that end in an image extension (jpg jpeg jpe jfif png webp gif bmp tif tiff, in
-/// any case).
-[[nodiscard]] bool has_image_extension(std::string_view name);
-
-/// The inputs of a job; fovea/job.hpp describes them. Throws fovea::Error when an input of the
-/// command line does not exist or is used wrongly.
+/// The inputs of a job; fovea/job.hpp describes them. What folders and archives hold beside them is
+/// counted in `left_out`, which is complete at the end of the source. Throws fovea::Error when an
+/// input of the command line does not exist or is used wrongly.
 [[nodiscard]] std::unique_ptr<Source> make_source(const InputOptions& options,
-                                                  const Preprocessing& preprocessing);
+                                                  const Preprocessing& preprocessing,
+                                                  LeftOut* left_out = nullptr);
 
 /// The number of inputs of this shard of the job. Nothing when they cannot be counted without
 /// reading them (archives, the standard input), or when `stop` was set meanwhile.
@@ -104,9 +104,12 @@ class Source {
 // The kinds of input that make_source puts together.
 
 /// Image files below a folder, in byte-wise order of their paths.
-[[nodiscard]] std::unique_ptr<Source> make_folder_source(std::string path);
+[[nodiscard]] std::unique_ptr<Source> make_folder_source(std::string path, FileFilter filter,
+                                                         LeftOut* left_out);
 /// Members of an archive. `image_key`: see InputOptions.
-[[nodiscard]] std::unique_ptr<Source> make_tar_source(std::string path, std::string image_key);
+[[nodiscard]] std::unique_ptr<Source> make_tar_source(std::string path, std::string image_key,
+                                                      FileFilter filter = {},
+                                                      LeftOut* left_out = nullptr);
 /// The same for an archive in memory, which must outlive the source.
 [[nodiscard]] std::unique_ptr<Source> make_tar_source(std::string name,
                                                       std::span<const std::byte> archive,

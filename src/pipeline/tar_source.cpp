@@ -18,6 +18,7 @@
 #include "core/released.hpp"
 #include "io/descriptor.hpp"
 #include "io/text.hpp"
+#include "pipeline/file_kinds.hpp"
 #include "pipeline/read_file.hpp"
 #include "pipeline/source.hpp"
 
@@ -89,8 +90,13 @@ class MemoryFeed final : public Feed {
 class TarSource final : public Source {
  public:
   /// Opens the file at the first next() when there is no `feed`, so that a failure is an item.
-  TarSource(std::string name, std::string image_key, std::unique_ptr<Feed> feed = nullptr)
-      : Source(std::move(name)), image_key_(std::move(image_key)), feed_(std::move(feed)) {}
+  TarSource(std::string name, std::string image_key, FileFilter filter, LeftOut* left_out,
+            std::unique_ptr<Feed> feed = nullptr)
+      : Source(std::move(name)),
+        image_key_(std::move(image_key)),
+        filter_(std::move(filter)),
+        left_out_(left_out),
+        feed_(std::move(feed)) {}
 
  private:
   bool do_next(Item& item, StopFlag stop) override {
@@ -208,7 +214,13 @@ class TarSource final : public Source {
       check_expansion(size_);
       const auto type = archive_entry_filetype(entry);
       const char* link = archive_entry_hardlink(entry);
-      if (!wanted(last_) || (link == nullptr && type == AE_IFDIR)) {
+      if (link == nullptr && type == AE_IFDIR) {
+        continue;
+      }
+      if (const std::string_view kind = filter_.member(last_, wanted(last_)); !kind.empty()) {
+        if (left_out_ != nullptr) {
+          left_out_->add_member(kind, last_);
+        }
         continue;
       }
       item = Item{};
@@ -243,11 +255,8 @@ class TarSource final : public Source {
 
   [[nodiscard]] bool wanted(std::string_view path) const {
     const std::string_view base = path.substr(path.find_last_of('/') + 1);
-    if (base.starts_with("._")) {  // a macOS resource fork
-      return false;
-    }
     if (image_key_.empty()) {
-      return has_image_extension(base);
+      return kind_of(base) == kImageKind;
     }
     const std::size_t dot = base.find('.');
     const std::string_view key = dot == std::string_view::npos ? "" : base.substr(dot + 1);
@@ -292,6 +301,8 @@ class TarSource final : public Source {
   }
 
   std::string image_key_;
+  FileFilter filter_;
+  LeftOut* left_out_;
   std::unique_ptr<Feed> feed_;  // outlives archive_
   Released<archive, archive_read_free> archive_;
   bool is_compressed_ = false;
@@ -302,13 +313,15 @@ class TarSource final : public Source {
 
 }  // namespace
 
-std::unique_ptr<Source> make_tar_source(std::string path, std::string image_key) {
-  return std::make_unique<TarSource>(std::move(path), std::move(image_key));
+std::unique_ptr<Source> make_tar_source(std::string path, std::string image_key, FileFilter filter,
+                                        LeftOut* left_out) {
+  return std::make_unique<TarSource>(std::move(path), std::move(image_key), std::move(filter),
+                                     left_out);
 }
 
 std::unique_ptr<Source> make_tar_source(std::string name, std::span<const std::byte> archive,
                                         std::string image_key) {
-  return std::make_unique<TarSource>(std::move(name), std::move(image_key),
+  return std::make_unique<TarSource>(std::move(name), std::move(image_key), FileFilter(), nullptr,
                                      std::make_unique<MemoryFeed>(archive));
 }
 

@@ -3,6 +3,7 @@
 import gzip
 import io
 import os
+import pathlib
 import resource
 import signal
 import struct
@@ -36,6 +37,14 @@ def start(embed, *inputs, out, flags=(), **popen):
         text=True,
         **popen,
     )
+
+
+def wait_until_opened(process, path):
+    """Until the job reads this input, so that it hears signals."""
+    folder = pathlib.Path(f"/proc/{process.pid}/fd")
+    while not any(os.path.realpath(fd) == os.path.realpath(path) for fd in folder.iterdir()):
+        assert process.poll() is None, process.stderr.read()
+        time.sleep(0.01)
 
 
 def end_by_signal(process, which=signal.SIGTERM):
@@ -88,9 +97,7 @@ def write_list(folder, *names):
 def test_a_signal_ends_a_job_that_waits_for_the_writer_of_its_list(embed, tmp_path, which):
     os.mkfifo(tmp_path / "pipe")
     process = start(embed, f"@{tmp_path / 'pipe'}", out=tmp_path / "out")
-    while not (tmp_path / "out/manifest.json").exists():
-        assert process.poll() is None, process.stderr.read()
-        time.sleep(0.01)
+    wait_until_opened(process, tmp_path / "pipe")
     time.sleep(0.2)
     assert end_by_signal(process, which) < SIGNAL_SECONDS
 
@@ -224,9 +231,7 @@ def test_an_ordinary_archive_with_a_large_member_is_read_to_its_end(embed, tmp_p
 def test_a_signal_is_heard_while_a_large_member_is_passed_over(embed, tmp_path):
     archive = write_tar_of_zeros(tmp_path / "a.tar.gz", gibibytes=8, filler=96 << 20)
     process = start(embed, archive, out=tmp_path / "out")
-    while not (tmp_path / "out/manifest.json").exists():
-        assert process.poll() is None, process.stderr.read()
-        time.sleep(0.01)
+    wait_until_opened(process, archive)
     time.sleep(0.5)
     assert process.poll() is None, "the member was too small to be interrupted in"
     assert end_by_signal(process) < SIGNAL_SECONDS

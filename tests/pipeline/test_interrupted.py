@@ -114,9 +114,10 @@ def test_signal_leaves_a_resumable_state(start, embed, photos, whole, tmp_path, 
 
 
 def test_second_signal_kills(start, photos, tmp_path):
-    _, read_end, pipe = slow_input(tmp_path, photos)
+    names, read_end, pipe = slow_input(tmp_path, photos)
     process = start(tmp_path / "out", inputs=["-"], stdin=read_end)
     os.close(read_end)
+    print(names[0], file=pipe, flush=True)
     wait_for(lambda: (tmp_path / "out/manifest.json").exists())
     process.send_signal(signal.SIGTERM)
     process.send_signal(signal.SIGINT)
@@ -129,9 +130,10 @@ def test_second_signal_kills(start, photos, tmp_path):
 
 def test_second_run_on_one_output_is_refused(start, embed, photos, tmp_path):
     out = tmp_path / "out"
-    _, read_end, pipe = slow_input(tmp_path, photos)
+    names, read_end, pipe = slow_input(tmp_path, photos)
     process = start(out, inputs=["-"], stdin=read_end)
     os.close(read_end)
+    print(names[0], file=pipe, flush=True)
     wait_for(lambda: (out / "manifest.json").exists())
     for flags in ([], ["--overwrite"]):
         result = embed(photos, out=out, flags=flags, code=1)

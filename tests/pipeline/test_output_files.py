@@ -230,6 +230,7 @@ def as_version_1(out):
     manifest = json.loads((out / "manifest.json").read_text())
     del manifest["check"]
     manifest["format_version"] = 1
+    del manifest["left_out"]
     for key in ("retries", "data_sum", "index_sum", "errors_sum", "checksums_bytes", "checksums_sum"):
         del manifest["resume"][key]
     if manifest["finished"]:
@@ -262,6 +263,36 @@ def test_outputs_of_the_first_version(embed, run_fovea, three, tmp_path):
     assert "earlier version" in refused and "--overwrite" in refused
     assert contents(unfinished) == before
     embed(three, out=unfinished, flags=["--overwrite"], code=3)
+
+
+def as_version_2(out):
+    """The output as the second version of Fovea would have left it."""
+    manifest = json.loads((out / "manifest.json").read_text())
+    del manifest["check"], manifest["left_out"]
+    manifest["format_version"] = 2
+    text = json.dumps(manifest, indent=2)
+    manifest["check"] = hashlib.sha256(text.encode()).hexdigest()[:16]
+    (out / "manifest.json").write_text(json.dumps(manifest, indent=2) + "\n")
+
+
+def test_outputs_of_the_second_version(embed, run_fovea, three, tmp_path):
+    whole, out = tmp_path / "whole", tmp_path / "out"
+    (three / "a.mov").write_bytes(b"x")
+    flags = ["--batch-size", "1"]
+    embed(three, out=whole, flags=flags, code=3)
+    embed(three, out=out, flags=[*flags, "--strict"], code=1)
+    as_version_2(out)
+    run_fovea("check", out)
+    embed(three, out=out, flags=flags, code=3)  # resumed, and of the newest version now
+    assert contents(out) == contents(whole)
+    as_version_2(out)
+    before = contents(out)
+    run_fovea("check", out)
+    assert "1 file left out" in embed(three, out=out, flags=flags, code=3).stderr
+    assert contents(out) == before
+    embed(three, out=out, flags=["--retry-failed"], code=3)
+    assert json.loads((out / "manifest.json").read_text())["left_out"] == {"video": 1}
+    (three / "a.mov").unlink()
 
 
 # --- fovea check.
@@ -318,6 +349,8 @@ def test_check_beside_a_running_job(embed, run_fovea, three, tmp_path):
     process = subprocess.Popen(
         [embed.fovea_bin, *embed.arguments("-", out=out)], stdin=subprocess.PIPE, stderr=subprocess.DEVNULL
     )
+    process.stdin.write(f"{three}/00000.jpg\n".encode())
+    process.stdin.flush()
     deadline = time.monotonic() + 30
     while not (out / "manifest.json").exists():
         assert time.monotonic() < deadline

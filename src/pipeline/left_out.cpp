@@ -1,0 +1,105 @@
+// Counts by kind, and the message for inputs without any image.
+#include "pipeline/left_out.hpp"
+
+#include <algorithm>
+#include <cstddef>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "core/error.hpp"
+#include "io/text.hpp"
+#include "pipeline/file_kinds.hpp"
+#include "pipeline/output_files.hpp"
+
+namespace fovea::pipeline {
+namespace {
+
+constexpr std::size_t kEndingsShown = 6;
+
+std::string ending_of(std::string_view name) {
+  const std::string_view base = name.substr(name.find_last_of('/') + 1);
+  const std::size_t dot = base.find('.');  // as --image-key takes it
+  return dot == std::string_view::npos ? "no ending" : std::string(base.substr(dot + 1));
+}
+
+}  // namespace
+
+void LeftOut::add(std::string_view kind) {
+  const auto found = counts_.find(kind);
+  ++(found != counts_.end() ? found->second : counts_[std::string(kind)]);
+}
+
+void LeftOut::add_file(std::string_view kind, std::string_view path) {
+  add(kind);
+  if (first_tar_.empty() && kind == kArchiveKind && has_tar_extension(path)) {
+    first_tar_ = path;
+  }
+}
+
+void LeftOut::add_member(std::string_view kind, std::string_view name) {
+  add(kind);
+  if (member_endings_.size() <= kEndingsShown) {
+    std::string ending = ending_of(name);
+    if (std::ranges::find(member_endings_, ending) == member_endings_.end()) {
+      member_endings_.push_back(std::move(ending));
+    }
+  }
+}
+
+bool LeftOut::is_output_folder(const struct stat& folder) const {
+  struct stat info{};
+  const auto name = is_array_file(output_) ? output_.parent_path() : output_;
+  return !output_.empty() && ::stat(name.empty() ? "." : name.c_str(), &info) == 0 &&
+         info.st_dev == folder.st_dev && info.st_ino == folder.st_ino;
+}
+
+bool LeftOut::is_output(std::string_view name) const {
+  return is_output_file(output_, name);
+}
+
+void LeftOut::fail_without_images(const InputOptions& input) const {
+  std::string text = "there are no images among the inputs";
+  if (!counts_.empty()) {
+    text += "; left out: " + describe(counts_);
+  }
+  if (!first_tar_.empty()) {
+    const std::size_t slash = first_tar_.find_last_of('/');
+    const std::string pattern =
+        first_tar_.substr(0, slash + 1) + "*" + first_tar_.substr(first_tar_.find('.', slash));
+    text += fmt::format("; archives in folders are not read, name them: {}", io::escape(pattern));
+  }
+  if (!member_endings_.empty()) {
+    std::vector<std::string> shown = member_endings_;
+    if (shown.size() > kEndingsShown) {
+      shown.back() = "...";
+    }
+    text += fmt::format("; {}members of archives end in {}",
+                        input.image_key.empty() ? "" : "no member has the --image-key, ",
+                        io::escape(fmt::format("{}", fmt::join(shown, ", "))));
+  }
+  if (counts_.contains(kHiddenKind) || counts_.contains(kThumbnailKind)) {
+    text += "; --hidden reads hidden files and thumbnails";
+  }
+  fail("{}", text);
+}
+
+}  // namespace fovea::pipeline
+
+namespace fovea {
+
+std::string describe(const FileCounts& files) {
+  std::vector<std::pair<std::string, std::uint64_t>> kinds(files.begin(), files.end());
+  std::ranges::stable_sort(kinds, std::ranges::greater{},
+                           &std::pair<std::string, std::uint64_t>::second);
+  std::string text;
+  for (auto& [kind, count] : kinds) {
+    if (count == 1 && kind.ends_with('s')) {  // "1 archive"
+      kind.pop_back();
+    }
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, kind);
+  }
+  return text;
+}
+
+}  // namespace fovea

@@ -1,0 +1,44 @@
+// LeftOut: counts what folders and archives hold beside inputs.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <sys/stat.h>
+
+#include "fovea/job.hpp"
+
+namespace fovea::pipeline {
+
+/// Not thread-safe: sources count while they list.
+class LeftOut {
+ public:
+  /// `output`: of the job, whose own files are not counted, because a later run of the same job
+  /// finds others; empty when there is none.
+  explicit LeftOut(std::filesystem::path output = {}) : output_(std::move(output)) {}
+
+  void add_file(std::string_view kind, std::string_view path);
+  void add_member(std::string_view kind, std::string_view name);
+
+  /// Whether this is the folder in which the job writes.
+  [[nodiscard]] bool is_output_folder(const struct stat& folder) const;
+  /// Whether a file in that folder is one of those that the job writes.
+  [[nodiscard]] bool is_output(std::string_view name) const;
+
+  [[nodiscard]] const FileCounts& counts() const { return counts_; }
+
+  /// Throws fovea::Error for inputs without any image: says what they hold instead, and what to do.
+  [[noreturn]] void fail_without_images(const InputOptions& input) const;
+
+ private:
+  void add(std::string_view kind);
+
+  std::filesystem::path output_;
+  FileCounts counts_;
+  std::string first_tar_;                    // in a folder
+  std::vector<std::string> member_endings_;  // the first ones
+};
+
+}  // namespace fovea::pipeline
