@@ -8,6 +8,7 @@
 
 #include "core/error.hpp"
 #include "gpu/device/kernel_image.hpp"
+#include "io/nearest.hpp"
 
 namespace fovea::gpu {
 std::vector<KernelImage> lab_kernel_images();  // made by kernels/embed.py
@@ -46,7 +47,8 @@ std::vector<const Card*> find_cards(std::span<const std::string> names) {
     if (std::ranges::find(cards(), name, &Card::name) == cards().end()) {
       std::vector<std::string> known;
       std::ranges::transform(cards(), std::back_inserter(known), &Card::name);
-      fail("no kernel card '{}'; there are: {}", name, fmt::join(known, ", "));
+      fail("no kernel card '{}'{}; `fovea kernel list` names them", name,
+           io::did_you_mean(name, known));
     }
   }
   return found;
