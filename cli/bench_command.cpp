@@ -66,7 +66,6 @@ nlohmann::ordered_json to_json(const BenchReport& report) {
 }
 
 int run_bench(const BenchOptions& options, const JsonOutput& json) {
-  json.check();
   std::string device;
   const BenchReport report = bench(options, [&](const BenchFigure& figure) {
     if (!json.leaves_text()) {

@@ -51,7 +51,6 @@ void add_calibrate(CLI::App& app, Run& run) {
     take_model();
     require_inputs(options->model, options->input.inputs);
     run = [options, precisions, json] {
-      json->check();
       options->precisions.clear();
       for (const std::string& name : *precisions) {
         options->precisions.push_back(parse_precision(name));

@@ -85,7 +85,6 @@ void add_check(CLI::App& app, Run& run) {
           {"fovea check out", "fovea check out --repair"});
   command->callback([output, repair, json, &run] {
     run = [output, repair, json] {
-      json->check();
       const CheckReport report = check_output({.output = *output, .repair = *repair});
       if (json->leaves_text()) {
         print_text(report, *output);

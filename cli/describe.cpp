@@ -15,6 +15,7 @@
 namespace fovea::cli {
 namespace {
 
+constexpr std::size_t kLongestValue = 40;
 constexpr std::string_view kExamples = "\nExamples:\n";
 
 OptionText describe_option(const CLI::Option& option) {
@@ -64,7 +65,7 @@ std::string usage_of(const CommandText& command) {
   }
   for (const OptionText& option : command.options) {
     if (!option.is_position && option.required) {
-      usage += fmt::format(" {} {}", option.names.front(), option.value);
+      usage += fmt::format(" {} {}", option.names.front(), option.shown_value());
     }
   }
   return usage + " [options]";
@@ -91,10 +92,20 @@ std::vector<std::string> OptionText::choices() const {
   if (value.find('|') != std::string::npos) {
     std::istringstream parts(value);
     for (std::string word; std::getline(parts, word, '|');) {
-      words.push_back(word);
+      if (word.find(':') == std::string::npos) {  // cuda:N is no word
+        words.push_back(word);
+      }
     }
   }
   return words;
+}
+
+std::string OptionText::shown_value() const {
+  return value.size() > kLongestValue ? "NAME" : value;
+}
+
+std::string OptionText::full_help() const {
+  return shown_value() == value ? help : fmt::format("{}: {}", help, fmt::join(choices(), ", "));
 }
 
 std::string OptionText::head() const {
@@ -103,7 +114,7 @@ std::string OptionText::head() const {
   }
   const bool is_short = names.front().size() == 2;
   const std::string all = fmt::format("{}{}", is_short ? "" : "    ", fmt::join(names, ", "));
-  return all + (value.empty() || value.starts_with('[') ? "" : " ") + value;
+  return all + (value.empty() || value.starts_with('[') ? "" : " ") + shown_value();
 }
 
 std::string OptionText::facts() const {

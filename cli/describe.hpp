@@ -21,8 +21,12 @@ struct OptionText {
   bool required = false;
   bool repeats = false;  // a position that may occur several times
 
-  /// The words that the value is one of; empty when it is something else.
+  /// The words that the value may be; empty when they are not listed.
   [[nodiscard]] std::vector<std::string> choices() const;
+  /// The value as heads and usages show it: NAME where it is a long list of words, which
+  /// full_help() has instead.
+  [[nodiscard]] std::string shown_value() const;
+  [[nodiscard]] std::string full_help() const;
   /// "-m, --model MODEL", "INPUT..."
   [[nodiscard]] std::string head() const;
   /// "[at least 1; default: 10; FOVEA_NEIGHBOURS]", or "".

@@ -22,14 +22,8 @@ std::string two_columns(const std::string& left, std::string_view right) {
 }
 
 std::string option_text(const OptionText& option) {
-  OptionText shown = option;
-  std::string help = option.help;
-  if (shown.head().size() + kIndent > kHelpColumns) {
-    help += fmt::format(": {}", fmt::join(option.choices(), ", "));
-    shown.value = "NAME";
-  }
   const std::string facts = option.facts();
-  return two_columns(shown.head(), help + (facts.empty() ? "" : " " + facts));
+  return two_columns(option.head(), option.full_help() + (facts.empty() ? "" : " " + facts));
 }
 
 }  // namespace

@@ -60,7 +60,6 @@ void add_init(CLI::App& app, Run& run) {
     run = [arguments] {
       arguments->options.dtype = weight_type(arguments->dtype);
       arguments->options.folder = arguments->folder;
-      arguments->json.check();
       init_checkpoint(arguments->options);
       const InitOptions& written = arguments->options;
       if (arguments->json.leaves_text()) {

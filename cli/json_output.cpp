@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <iostream>
+#include <span>
 #include <string_view>
 #include <system_error>
 
@@ -15,7 +16,6 @@
 
 #include "cli/options.hpp"
 #include "cli/terminal.hpp"
-#include "fovea/error.hpp"
 #include "io/atomic_file.hpp"
 
 namespace fovea::cli {
@@ -24,6 +24,19 @@ namespace {
 constexpr std::array<std::string_view, 6> kStandardOutput = {"-", "true", "1", "on", "yes", "TRUE"};
 constexpr std::array<std::string_view, 6> kNowhere = {"", "false", "0", "off", "no", "FALSE"};
 
+bool is_one_of(std::span<const std::string_view> words, std::string_view word) {
+  return std::ranges::find(words, word) != words.end();
+}
+
+// Told at once, not after the work.
+std::string check_folder(const std::string& value) {
+  const std::filesystem::path folder = std::filesystem::path(value).parent_path();
+  std::error_code ignored;
+  return folder.empty() || std::filesystem::is_directory(folder, ignored)
+             ? ""
+             : fmt::format("there is no folder {}", folder.native());
+}
+
 }  // namespace
 
 CLI::Option* JsonOutput::add_to(CLI::App& command) {
@@ -31,24 +44,17 @@ CLI::Option* JsonOutput::add_to(CLI::App& command) {
       .add_flag("--json", value_,
                 "Print JSON instead of text; with =FILE also print the text, and write the JSON to "
                 "FILE")
+      ->check(CLI::Validator([](const std::string& value) { return check_folder(value); }, ""))
       ->type_name("[=FILE]")
       ->group(kReportGroup);
 }
 
 bool JsonOutput::to_stdout() const {
-  return std::ranges::find(kStandardOutput, value_) != kStandardOutput.end();
+  return is_one_of(kStandardOutput, value_);
 }
 
 std::string JsonOutput::file() const {
-  return to_stdout() || std::ranges::find(kNowhere, value_) != kNowhere.end() ? "" : value_;
-}
-
-void JsonOutput::check() const {
-  const std::filesystem::path folder = std::filesystem::path(file()).parent_path();
-  std::error_code ignored;
-  if (!folder.empty() && !std::filesystem::is_directory(folder, ignored)) {
-    throw Error(fmt::format("--json={}: there is no folder {}", file(), folder.native()));
-  }
+  return to_stdout() || is_one_of(kNowhere, value_) ? "" : value_;
 }
 
 void JsonOutput::write(const nlohmann::ordered_json& json) const {

@@ -13,7 +13,8 @@ namespace fovea::cli {
 /// text on the standard output as without it.
 class JsonOutput {
  public:
-  /// Adds --json[=FILE] to `command`. This object must live as long as the command.
+  /// Adds --json[=FILE] to `command`; a FILE in a folder that does not exist is refused. This
+  /// object must live as long as the command.
   CLI::Option* add_to(CLI::App& command);
 
   [[nodiscard]] bool is_wanted() const { return to_stdout() || !file().empty(); }
@@ -23,8 +24,6 @@ class JsonOutput {
   /// Whether the command prints its results as text.
   [[nodiscard]] bool leaves_text() const { return !to_stdout(); }
 
-  /// Throws fovea::Error when the file's folder does not exist: before the work, not after it.
-  void check() const;
   /// Writes where it is wanted; files appear whole.
   void write(const nlohmann::ordered_json& json) const;
 

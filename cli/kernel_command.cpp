@@ -52,8 +52,9 @@ void require_case(const std::vector<const lab::Card*>& cards, const std::string&
     std::ranges::transform(card->cases, std::back_inserter(known), &lab::Case::name);
   }
   if (!name.empty() && std::ranges::find(known, name) == known.end()) {
-    throw Error(fmt::format("no case '{}'{}; `fovea kernel list -v` names them", name,
-                            io::did_you_mean(name, known)));
+    const std::string hint = io::did_you_mean(name, known);
+    throw Error(fmt::format("no case '{}'{}", name,
+                            hint.empty() ? "; `fovea kernel list -v` names them" : hint));
   }
 }
 
@@ -110,7 +111,6 @@ void print_check(const lab::CheckResult& result) {
 int run_check(const KernelArguments& arguments) {
   const auto cards = lab::find_cards(arguments.names);
   require_case(cards, arguments.check.only_case);
-  arguments.json.check();
   const std::unique_ptr<gpu::Device> device = open_gpu(arguments);
   say(device->info().name);
   const bool one_seed = arguments.check.seeds == 1;
@@ -185,7 +185,6 @@ void print_figure(const lab::BenchFigure& figure, const lab::Ceilings& ceilings)
 int run_kernel_bench(const KernelArguments& arguments) {
   const auto cards = lab::find_cards(arguments.names);
   require_case(cards, arguments.bench.only_case);
-  arguments.json.check();
   const std::string file = arguments.json.file();
   if (!file.empty()) {
     lab::check_json_file(file);  // now, not after minutes
@@ -310,7 +309,6 @@ int run_gates(const KernelArguments& arguments, const std::string& self) {
 }  // namespace
 
 int run_profile(const KernelArguments& arguments) {
-  arguments.json.check();
   const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
   if (arguments.gate) {
     return run_gates(arguments, self);

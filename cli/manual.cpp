@@ -41,7 +41,7 @@ std::string cell(std::string_view text) {
   bool is_code = false;
   for (const char letter : text) {
     is_code ^= letter == '`';
-    const bool is_special = letter == '|' || (!is_code && std::string_view("*<_").find(letter) !=
+    const bool is_special = letter == '|' || (!is_code && std::string_view("*<").find(letter) !=
                                                               std::string_view::npos);
     safe += (is_special ? "\\" : "") + std::string(1, letter);
   }
@@ -58,7 +58,7 @@ std::string markdown_of(const CommandText& command) {
         const std::string facts = option.facts();
         const std::string head = option.head();
         text += fmt::format("| `{}` | {} | {} |\n", cell(head.substr(head.find_first_not_of(' '))),
-                            cell(option.help),
+                            cell(option.full_help()),
                             facts.empty() ? "" : cell(facts.substr(1, facts.size() - 2)));
       }
     }
@@ -99,7 +99,7 @@ std::string man_page(const CommandText& command) {
         const std::string facts = option.facts();
         const std::string head = option.head();
         text += fmt::format(".TP\n.B {}\n{}{}\n", roff(head.substr(head.find_first_not_of(' '))),
-                            roff(option.help), facts.empty() ? "" : " " + roff(facts));
+                            roff(option.full_help()), facts.empty() ? "" : " " + roff(facts));
       }
     }
   }

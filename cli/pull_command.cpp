@@ -97,7 +97,6 @@ void add_pull(CLI::App& app, Run& run) {
   command->callback([options, take_model, &run] {
     take_model();
     run = [options] {
-      options->json.check();
       PullReport report(options->quiet);
       const std::filesystem::path folder =
           pull(options->pull, [&](const PullProgress& progress) { report(progress); });

@@ -65,7 +65,6 @@ class Similar {
   }
 
   int run() {
-    options_.json.check();
     const Page page = options_.duplicates ? find_duplicates() : find_neighbours();
     if (options_.html.empty()) {
       return kDone;
@@ -298,8 +297,8 @@ void add_similar(CLI::App& app, Run& run) {
   explain(*command,
           {"A photo that is in OUT, whatever path leads to it, is not listed as its own neighbour. "
            "Scores are cosines. --limit is for the photos that are queries when none is given."},
-          {"fovea similar cat.jpg --in out                 # the 10 most similar photos",
-           "fovea similar --in out --html neighbours.html  # every photo and its neighbours",
+          {"fovea similar cat.jpg --in out           # the 10 most similar photos",
+           "fovea similar --in out --html page.html  # all photos and their neighbours",
            "fovea similar --in out --duplicates --threshold 0.95"});
   command->callback([options, &run] { run = [options] { return Similar(*options).run(); }; });
 }

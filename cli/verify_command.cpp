@@ -91,7 +91,6 @@ void add_verify(CLI::App& app, Run& run) {
     take_model();
     require_inputs(options->model, options->inputs);
     run = [options, json] {
-      json->check();
       const VerifyReport report = verify(*options);
       if (json->leaves_text()) {
         say(report.device);
