@@ -46,7 +46,7 @@ void add_calibrate(CLI::App& app, Run& run) {
   explain(*command,
           {"Writes calibration-<precision>.safetensors beside the model's weights.", kModelRule,
            "Exit codes: 0 done, 1 failed, 2 usage, 3 done but some photos could not be used."},
-          {"fovea calibrate models/tiny Photos --precision int8,fp8"});
+          {"fovea calibrate MODEL photos --precision int8,fp8"});
   command->callback([options, precisions, json, take_model, &run] {
     take_model();
     require_inputs(options->model, options->input.inputs);

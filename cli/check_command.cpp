@@ -82,7 +82,7 @@ void add_check(CLI::App& app, Run& run) {
   json->add_to(*command);
   explain(*command,
           {"Exit codes: 0 when nothing is wrong or it was repaired, 1 when something is wrong."},
-          {"fovea check out", "fovea check out --repair"});
+          {"fovea check OUT", "fovea check OUT --repair"});
   command->callback([output, repair, json, &run] {
     run = [output, repair, json] {
       const CheckReport report = check_output({.output = *output, .repair = *repair});

@@ -75,9 +75,9 @@ void add_embed(CLI::App& app, Run& run) {
   explain(*command,
           {kModelRule, "Repeat the command to resume a run that was interrupted or killed.",
            kJobExitCodes},
-          {"fovea embed google/siglip2-base-patch16-224 Photos -o out",
-           "fovea embed -m models/tiny a.jpg b.jpg @more.txt -o out",
-           "fovea embed -m models/tiny 'train-{000..099}.tar' -o out --dtype f16"});
+          {"fovea embed google/siglip2-base-patch16-224 photos -o OUT",
+           "fovea embed -m MODEL cat.jpg dog.png @list.txt -o OUT",
+           "fovea embed -m MODEL 'shard-{00000..00099}.tar' -o OUT --dtype f16"});
   command->callback([options, take_model, &run] {
     take_model();
     if (options->embed.input.synthetic == 0) {

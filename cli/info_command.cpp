@@ -131,8 +131,7 @@ void add_info(CLI::App& app, Run& run) {
       app.add_subcommand("info", "Show a model's architecture, weights and preprocessing");
   const auto take_model = add_model(*command, options->model);
   options->json.add_to(*command);
-  explain(*command, {},
-          {"fovea info models/tiny", "fovea info google/siglip2-base-patch16-224 --json"});
+  explain(*command, {}, {"fovea info MODEL", "fovea info google/siglip2-base-patch16-224 --json"});
   command->callback([options, take_model, &run] {
     take_model();
     run = [options] {

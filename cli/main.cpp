@@ -91,8 +91,8 @@ int run_command(int argc, char** argv, std::string& environment) {
           {"`fovea help COMMAND` explains a command. Variables set options, too: FOVEA_DEVICE=cpu "
            "is --device cpu."},
           {"fovea pull google/siglip2-base-patch16-224",
-           "fovea embed google/siglip2-base-patch16-224 Photos -o out",
-           "fovea similar cat.jpg --in out"});
+           "fovea embed google/siglip2-base-patch16-224 photos -o OUT",
+           "fovea similar cat.jpg --in OUT"});
   take_environment_when_chosen(app);
   if (const int code = parse(app, argc, argv); code != kParsed) {
     return code;

@@ -27,7 +27,7 @@ void add_preprocess(CLI::App& app, Run& run) {
   add_job_options(*command, preprocess.input, options->job);
   add_decode_threads(*command, preprocess.decode_threads);
   explain(*command, {kModelRule, "`fovea embed` takes the file as an input.", kJobExitCodes},
-          {"fovea preprocess models/tiny Photos -o pixels.npy"});
+          {"fovea preprocess MODEL photos -o pixels.npy"});
   command->callback([options, take_model, &run] {
     take_model();
     require_inputs(options->preprocess.model, options->preprocess.input.inputs);

@@ -297,9 +297,9 @@ void add_similar(CLI::App& app, Run& run) {
   explain(*command,
           {"A photo that is in OUT, whatever path leads to it, is not listed as its own neighbour. "
            "Scores are cosines. --limit is for the photos that are queries when none is given."},
-          {"fovea similar cat.jpg --in out           # the 10 most similar photos",
-           "fovea similar --in out --html page.html  # all photos and their neighbours",
-           "fovea similar --in out --duplicates --threshold 0.95"});
+          {"fovea similar cat.jpg --in OUT           # the 10 most similar photos",
+           "fovea similar --in OUT --html page.html  # all photos and their neighbours",
+           "fovea similar --in OUT --duplicates --threshold 0.95"});
   command->callback([options, &run] { run = [options] { return Similar(*options).run(); }; });
 }
 

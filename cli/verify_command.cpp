@@ -86,7 +86,7 @@ void add_verify(CLI::App& app, Run& run) {
   add_threads(*command, options->threads);
   json->add_to(*command);
   explain(*command, {kModelRule},
-          {"fovea verify models/tiny Photos", "fovea verify -m models/tiny a.jpg b.jpg --json"});
+          {"fovea verify MODEL photos", "fovea verify -m MODEL cat.jpg dog.png --json"});
   command->callback([options, json, take_model, &run] {
     take_model();
     require_inputs(options->model, options->inputs);

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-namespace fovea {
+namespace [[gnu::visibility("default")]] fovea {
 
 struct BuildInfo {
   std::string version;          // "0.1.0"

@@ -65,7 +65,7 @@ def test_help_fits_a_terminal(run_fovea, commands):
         long = [line for line in text.splitlines() if len(line) > 80]
         assert not long, long
         assert run_fovea("help", *path.split()).stdout == text
-        assert "\nExamples:\n  fovea" in text or path == "kernel" or "ncu fovea" in text, path
+        assert "\nExamples:\n" in text or path == "kernel", path
 
 
 def test_wrong_numbers_are_answered_in_words(run_fovea, commands):
