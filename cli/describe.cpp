@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <sstream>
 #include <string_view>
+#include <tuple>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -154,13 +155,17 @@ CommandText describe(const CLI::App& command) {
     text.path = parent->get_name() + " " + text.path;
   }
   text.about = command.get_description();
-  for (const CLI::Option* option : command.get_options()) {
-    text.options.push_back(describe_option(*option));
+  // Positions first, --help last.
+  const auto place = [](const CLI::Option& option) {
+    return option.get_positional() ? 0 : option.get_name() == "--help" ? 2 : 1;
+  };
+  for (const int turn : {0, 1, 2}) {
+    for (const CLI::Option* option : command.get_options()) {
+      if (place(*option) == turn) {
+        text.options.push_back(describe_option(*option));
+      }
+    }
   }
-  std::ranges::stable_partition(text.options, &OptionText::is_position);
-  std::ranges::stable_partition(text.options, [](const OptionText& option) {
-    return option.names.back() != "--help";  // the last one
-  });
   for (const CLI::App* below : command.get_subcommands([](const CLI::App* one) {
          return !one->get_name().empty() && !one->get_group().empty();
        })) {
