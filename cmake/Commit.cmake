@@ -11,7 +11,7 @@ if(GIT_FOUND AND EXISTS ${SOURCE}/.git)  # else git would find the checkout of a
 endif()
 file(CONFIGURE OUTPUT ${OUTPUT} CONTENT "// Written by cmake/Commit.cmake.
 namespace fovea {
-extern const char* const kCommit;
-const char* const kCommit = \"${commit}\";
+extern const char* const built_from_commit;
+const char* const built_from_commit = \"${commit}\";
 }  // namespace fovea
 ")

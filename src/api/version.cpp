@@ -6,12 +6,12 @@
 
 namespace fovea {
 
-extern const char* const kCommit;  // cmake/Commit.cmake writes it
+extern const char* const built_from_commit;  // cmake/Commit.cmake writes it
 
 BuildInfo build_info() {
   const CpuInfo cpu = cpu_info();
   BuildInfo info{.version = FOVEA_VERSION,
-                 .commit = kCommit,
+                 .commit = built_from_commit,
                  .build_type = FOVEA_BUILD_TYPE,
                  .instruction_set = cpu.instruction_set,
                  .libraries = image::library_versions()};

@@ -58,7 +58,8 @@ std::vector<std::string> cached_models() {
                                     name.substr(middle + 2)));
       }
     }
-  } catch (const Error&) {  // there is no cache
+  } catch (const Error&) {
+    return {};  // there is no cache
   }
   return names;
 }
