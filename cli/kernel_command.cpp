@@ -178,7 +178,7 @@ int run_resources(const KernelArguments& arguments) {
   std::size_t over = 0;
   auto json = nlohmann::ordered_json::array();
   if (arguments.json.leaves_text()) {
-    std::cout << fmt::format("{:<46} {:<6} {:>5} {:>7} {:>5} {:>5}\n", "kernel", "arch", "regs",
+    std::cout << fmt::format("{:<50} {:<5} {:>4} {:>6} {:>5} {:>5}\n", "kernel", "arch", "regs",
                              "shared", "local", "spilt");
   }
   for (const lab::ImageReport& report : lab::check_resources(lab::find_cards({}), images)) {
@@ -186,7 +186,7 @@ int run_resources(const KernelArguments& arguments) {
     over += report.faults.empty() ? 0 : 1;
     json.push_back(to_json(report));
     if (arguments.json.leaves_text()) {
-      std::cout << fmt::format("{:<46} sm_{:<3} {:>5} {:>7} {:>5} {:>5}\n{}", image.name,
+      std::cout << fmt::format("{:<50} sm_{:<2} {:>4} {:>6} {:>5} {:>5}\n{}", image.name,
                                image.arch, image.registers, image.shared_bytes, image.stack_bytes,
                                image.spill_store_bytes + image.spill_load_bytes,
                                joined(report.faults));
@@ -212,7 +212,7 @@ int run_sass(const KernelArguments& arguments) {
     if (!arguments.json.leaves_text()) {
       return;
     }
-    std::cout << fmt::format("{:<46} sm_{:<3} {:>8} instructions\n{}", report.image->name,
+    std::cout << fmt::format("{:<50} sm_{:<2} {:>7} instructions\n{}", report.image->name,
                              report.image->arch, report.instructions, joined(report.faults));
     if (arguments.dump) {
       std::cout << json.back()["machine_code"].get_ref<const std::string&>() << '\n';
