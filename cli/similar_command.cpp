@@ -14,6 +14,10 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.hpp"
+#include "cli/describe.hpp"
+#include "cli/json_output.hpp"
+#include "cli/model_option.hpp"
+#include "cli/options.hpp"
 #include "cli/terminal.hpp"
 #include "fovea/encoder.hpp"
 #include "fovea/error.hpp"
@@ -33,7 +37,7 @@ struct SimilarOptions {
   bool duplicates = false;
   double threshold = 0.98;
   std::int64_t limit = 100;
-  bool json = false;
+  JsonOutput json;
   std::string html;
   std::string root;
   int threads = 0;
@@ -77,7 +81,9 @@ class Similar {
   }
 
  private:
-  [[nodiscard]] bool prints_table() const { return !options_.json && options_.html.empty(); }
+  [[nodiscard]] bool prints_table() const {
+    return options_.json.leaves_text() && options_.html.empty();
+  }
 
   Page find_duplicates() {
     const auto groups = collection_.duplicates(options_.threshold);
@@ -93,13 +99,8 @@ class Similar {
         print(page.sections.back());
       }
     }
-    if (options_.json) {
-      std::cout << json_text({{"threshold", options_.threshold},
-                              {"rows", collection_.rows()},
-                              {"groups", list}},
-                             2)
-                << '\n';
-    }
+    options_.json.write(
+        {{"threshold", options_.threshold}, {"rows", collection_.rows()}, {"groups", list}});
     const std::string summary = fmt::format(
         "{} of {} in {}, linked by pairs with a cosine of at least {:g}",
         count_of(members, "photo"), collection_.rows(),
@@ -135,9 +136,7 @@ class Similar {
         print(section);
       }
     }
-    if (options_.json) {
-      std::cout << json_text({{"rows", collection_.rows()}, {"queries", list}}, 2) << '\n';
-    }
+    options_.json.write({{"rows", collection_.rows()}, {"queries", list}});
     page.title = queries_.size() == 1
                      ? "Neighbours of " + queries_.front().picture.source
                      : fmt::format("{} queries and their neighbours", queries_.size());
@@ -184,7 +183,8 @@ class Similar {
   // Takes rows when no query is given, else each query as a name in OUT, a .npy file, or a photo.
   void gather_queries() {
     if (options_.queries.empty()) {
-      const std::int64_t count = std::min(collection_.rows(), options_.limit);
+      const std::int64_t count =
+          options_.limit == 0 ? collection_.rows() : std::min(collection_.rows(), options_.limit);
       for (std::int64_t row = 0; row < count; ++row) {
         add_row(row);
       }
@@ -271,37 +271,35 @@ void add_similar(CLI::App& app, Run& run) {
   const auto options = std::make_shared<SimilarOptions>();
   CLI::App* command = app.add_subcommand(
       "similar", "Find the most similar photos, or near-duplicates, in the output of `embed`");
-  CLI::Option* query = command->add_option(
-      "query", options->queries,
-      "Photos (names in OUT, or files to embed) or .npy vectors (default: every photo in OUT)");
-  command->add_option("-i,--in", options->in, "Output of `fovea embed`: a folder or one .npy")
-      ->required();
-  command->add_option("-k,--neighbours", options->k, "Neighbours per query")
-      ->check(CLI::PositiveNumber);
-  command->add_option("-m,--model", options->model,
-                      "Model for photos that are not in OUT (default: the model that made OUT)");
-  CLI::Option* duplicates =
-      command->add_flag("--duplicates", options->duplicates, "Group near-duplicates instead");
-  duplicates->excludes(query);
-  command->add_option("--threshold", options->threshold, "Lowest cosine of two near-duplicates")
-      ->check(CLI::Range(0.0, 1.0));
-  command
-      ->add_option("--limit", options->limit,
-                   "Highest number of rows used as queries when none is given")
-      ->check(CLI::PositiveNumber);
-  command->add_flag("--json", options->json, "Print JSON instead of a table");
-  command->add_option("--html", options->html,
-                      "Write a self-contained page of pictures (instead of the table)");
-  command->add_option("--root", options->root,
-                      "Folder to which relative names of photos in OUT refer");
-  command->add_option("--threads", options->threads, "Compute threads (0: one per CPU)")
-      ->check(CLI::Range(0, kMostThreads));
-  command->footer(
-      "A photo that is in OUT, whatever path leads to it, is not listed as its own neighbour.\n"
-      "Scores are cosines.\n"
-      "  fovea similar cat.jpg --in out                 the 10 most similar photos\n"
-      "  fovea similar --in out --html neighbours.html  every photo and its neighbours\n"
-      "  fovea similar --in out --duplicates --threshold 0.95");
+  CLI::Option* query = add_texts(
+      *command, "QUERY", options->queries,
+      "Photos (names in OUT, or files to embed) or .npy vectors (without any: every photo in OUT)");
+  add_text(*command, "-i,--in", "OUT", options->in, "Output of `fovea embed`: a folder or one .npy")
+      ->required()
+      ->group(kInputGroup);
+  add_whole(*command, "-k,--neighbours,--neighbors", {1, INT32_MAX}, options->k,
+            "Neighbours per query");
+  add_optional_model(*command, options->model,
+                     "Model for photos that are not in OUT (without it: the model that made OUT)");
+  add_flag(*command, "--duplicates", options->duplicates, "Group near-duplicates instead")
+      ->excludes(query);
+  add_real(*command, "--threshold", "COSINE", {0, 1}, options->threshold,
+           "Lowest cosine of two near-duplicates");
+  add_limit(*command, options->limit);
+  options->json.add_to(*command);
+  add_text(*command, "--html", "FILE", options->html,
+           "Write a self-contained page of pictures (instead of the table)")
+      ->group(kReportGroup);
+  add_text(*command, "--root", "FOLDER", options->root,
+           "Folder to which relative names of photos in OUT refer")
+      ->group(kInputGroup);
+  add_threads(*command, options->threads);
+  explain(*command,
+          {"A photo that is in OUT, whatever path leads to it, is not listed as its own neighbour. "
+           "Scores are cosines. --limit is for the photos that are queries when none is given."},
+          {"fovea similar cat.jpg --in OUT           # the 10 most similar photos",
+           "fovea similar --in OUT --html page.html  # all photos and their neighbours",
+           "fovea similar --in OUT --duplicates --threshold 0.95"});
   command->callback([options, &run] { run = [options] { return Similar(*options).run(); }; });
 }
 

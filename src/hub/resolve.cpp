@@ -8,11 +8,17 @@
 #include "core/error.hpp"
 #include "core/wording.hpp"
 #include "hub/cache.hpp"
+#include "hub/look_alikes.hpp"
 #include "io/text.hpp"
 
 namespace fovea::hub {
 namespace fs = std::filesystem;
 namespace {
+
+// A question ends the sentence, nothing needs a full stop.
+std::string end_of(const std::string& question) {
+  return question.empty() ? "." : question;
+}
 
 fs::path find_in_cache(const std::string& id, const std::string& revision) {
   if (!is_revision(revision)) {
@@ -22,10 +28,9 @@ fs::path find_in_cache(const std::string& id, const std::string& revision) {
   const std::optional<std::string> commit = cache.find_commit(revision);
   if (!commit) {
     fail(
-        "{}: there is no such folder, and the local Hugging Face cache has no such model at "
-        "revision {} (looked for "
-        "{}): run `{}`, or give a model folder",
-        id, io::escape(revision),
+        "{}: there is no such folder{} The local Hugging Face cache has no such model at revision "
+        "{} (looked for {}): run `{}`, or give a model folder",
+        id, end_of(look_alikes(id)), io::escape(revision),
         io::escape(is_commit(revision) ? cache.snapshot(revision).native()
                                        : cache.ref(revision).native()),
         pull_words(id, io::escape(revision)));
@@ -62,10 +67,9 @@ fs::path resolve_model(const std::string& name_or_folder, const std::string& rev
     return find_in_cache(name_or_folder, revision);
   }
   fail(
-      "{}: there is no such folder, and this is not a hub id of the form org/name: give a model "
-      "folder or, for "
-      "example, google/siglip2-base-patch16-224",
-      io::escape(name_or_folder));
+      "{}: there is no such folder{} It is not a hub id of the form org/name either: give a model "
+      "folder or, for example, google/siglip2-base-patch16-224",
+      io::escape(name_or_folder), end_of(look_alikes(name_or_folder)));
 }
 
 }  // namespace fovea::hub
