@@ -128,11 +128,17 @@ class Similar {
     }
     say(page.description);
     say_notes(found);
-    page.description += described();
+    page.description += ". ";
+    if (options_.shows(kSimilar)) {
+      page.description += fmt::format("Each of them has a score of at least {:g} to the photo to keep. ",
+                                      options_.threshold);
+    }
+    page.description += "Searched" + described() + ".";
     return page;
   }
 
-  // "7 of 120 photos in 3 groups may go (12.3 MB): 2 identical files, 5 similar".
+  // "3 groups of duplicates in 120 photos, each with one photo to keep; of the others (2 identical
+  // files, 5 similar), 7 may go (12.3 MB)".
   [[nodiscard]] std::string summary_of(const Duplicates& found) const {
     std::int64_t go = 0;
     std::int64_t bytes = 0;
@@ -151,14 +157,11 @@ class Similar {
                                 : fmt::format("{} {}", count, to_string(likeness)));
     }
     const auto groups = static_cast<std::int64_t>(found.groups.size());
-    std::string text =
-        fmt::format("{} in {}", count_of(groups, "group"), count_of(collection_.rows(), "photo"));
+    std::string text = fmt::format("{} of duplicates in {}", count_of(groups, "group"),
+                                   count_of(collection_.rows(), "photo"));
     if (groups > 0) {
-      text += fmt::format(", besides the kept photo of each: {}; {} may go ({})",
+      text += fmt::format(", each with one photo to keep; of the others ({}), {} may go ({})",
                           fmt::join(classes, ", "), go, bytes_text(bytes));
-    }
-    if (options_.shows(kSimilar)) {
-      text += fmt::format("; scores to the kept photo are at least {:g}", options_.threshold);
     }
     return text;
   }
@@ -203,8 +206,9 @@ class Similar {
                              group.lowest_score)
               << report_.line(fmt::format("  {:16}", "keep"), std::nullopt, group.kept);
     for (const Duplicate& member : group.members) {
+      const std::string original = original_of(group, member);
       std::cout << report_.line(fmt::format("  {:16}", to_string(member.likeness)), member.score,
-                                member.photo);
+                                member.photo, original.empty() ? "" : "copy of " + original);
     }
   }
 
@@ -222,6 +226,7 @@ class Similar {
       const Query& query = queries_[index];
       page.sections.push_back(
           {count_of(static_cast<std::int64_t>(results[index].size()), "neighbour"),
+           "",
            report_.picture(query, std::nullopt),
            {}});
       Json matches = Json::array();

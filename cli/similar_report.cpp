@@ -1,6 +1,7 @@
 // Dates are shown by the local clock, and given to programs in UTC.
 #include "cli/similar_report.hpp"
 
+#include <algorithm>
 #include <array>
 #include <ctime>
 
@@ -74,13 +75,14 @@ std::string PhotoReport::output_of(const Photo& photo) const {
 }
 
 std::string PhotoReport::line(std::string_view first, std::optional<double> score,
-                              const Photo& photo) const {
-  const std::string output = output_of(photo);
+                              const Photo& photo, std::string_view note) const {
+  std::string notes = output_of(photo).empty() ? "" : "in " + output_of(photo);
+  notes += (notes.empty() || note.empty() ? "" : ", ") + std::string(note);
   return fmt::format("{}  {:8}  {:>11}  {:>8}  {:16}  {}{}\n", first,
                      score ? fmt::format("{:.6f}", *score) : "", or_dash(size_of(photo, "x")),
                      photo.bytes ? bytes_text(*photo.bytes) : "-", or_dash(date_of(photo)),
                      printable_name(photo.source),
-                     output.empty() ? "" : fmt::format("  (in {})", printable_name(output)));
+                     notes.empty() ? "" : fmt::format("  ({})", io::printable(notes)));
 }
 
 Json PhotoReport::json(const Photo& photo, double score) const {
@@ -116,7 +118,8 @@ Json PhotoReport::json(const DuplicateGroup& group) const {
 }
 
 PagePicture PhotoReport::picture(const Photo& photo, std::optional<double> score) const {
-  PagePicture picture{.photo = photo, .score = score, .is_kept = false, .label = {}, .facts = {}};
+  PagePicture picture{
+      .photo = photo, .score = score, .is_kept = false, .is_copy = false, .label = {}, .facts = {}};
   std::string size = size_of(photo, " \u00d7 ");
   if (photo.bytes) {
     size += (size.empty() ? "" : " \u00b7 ") + bytes_text(*photo.bytes);
@@ -133,9 +136,16 @@ PagePicture PhotoReport::picture(const Photo& photo, std::optional<double> score
   return picture;
 }
 
+std::string original_of(const DuplicateGroup& group, const Duplicate& member) {
+  const auto found = std::ranges::find(group.members, member.same_as,
+                                       [](const Duplicate& other) { return other.photo.row; });
+  return found == group.members.end() ? "" : found->photo.source;
+}
+
 PageSection PhotoReport::section(const DuplicateGroup& group, std::size_t number) const {
   PageSection section{
-      fmt::format("Group {}: {}, lowest score of a pair {:.4f}", number,
+      fmt::format("Group {}", number),
+      fmt::format("{}, lowest score of a pair {:.6f}",
                   count_of(static_cast<std::int64_t>(group.members.size()) + 1, "photo"),
                   group.lowest_score),
       std::nullopt,
@@ -145,12 +155,9 @@ PageSection PhotoReport::section(const DuplicateGroup& group, std::size_t number
   for (const Duplicate& member : group.members) {
     PagePicture shown = picture(member.photo, member.score);
     shown.label = to_string(member.likeness);
-    if (member.same_as >= 0 && member.same_as != group.kept.row) {
-      for (const Duplicate& other : group.members) {
-        if (other.photo.row == member.same_as) {
-          shown.facts.push_back("copy of " + other.photo.source);
-        }
-      }
+    shown.is_copy = member.same_as >= 0;
+    if (const std::string original = original_of(group, member); !original.empty()) {
+      shown.facts.push_back("copy of " + original);
     }
     if (!member.obstacle.empty()) {
       shown.facts.push_back("stays: " + member.obstacle);

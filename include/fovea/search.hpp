@@ -164,7 +164,8 @@ class Collection {
 struct PagePicture {
   Photo photo;
   std::optional<double> score;  ///< nothing for a query or a kept photo
-  bool is_kept = false;
+  bool is_kept = false;         ///< these two choose the colours
+  bool is_copy = false;
   std::string label;               ///< what sets it apart, such as "identical file"
   std::vector<std::string> facts;  ///< lines of small text, such as its size and date
 };
@@ -172,6 +173,7 @@ struct PagePicture {
 /// A query (or no query) above the pictures that go with it.
 struct PageSection {
   std::string title;
+  std::string subtitle;
   std::optional<PagePicture> query;
   std::vector<PagePicture> pictures;
 };

@@ -2,6 +2,7 @@
 #include "search/page.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <set>
 #include <utility>
@@ -22,14 +23,23 @@ using CharAndText = std::pair<char, std::string_view>;
 constexpr CharAndText kHtmlEscapes[] = {
     {'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"}, {'\'', "&#39;"}};
 
-// "photos/a.jpg" as its folder "photos/" and its name "a.jpg". A tar member's folder is the
-// archive: "x.tar#a.jpg".
-std::pair<std::string_view, std::string_view> split(std::string_view source) {
-  const std::size_t end = source.find_last_of("/#");
+// "photos/a.jpg" as its folder "photos/" and its name "a.jpg". A member's folder is its archive:
+// "x.tar#a.jpg".
+std::pair<std::string_view, std::string_view> split(const Photo& photo) {
+  const std::string_view source = photo.source;
+  const std::size_t end = source.find_last_of(photo.is_member ? "/#" : "/");
   if (end == std::string_view::npos || end + 1 == source.size()) {
     return {{}, source};
   }
   return {source.substr(0, end + 1), source.substr(end + 1)};
+}
+
+// Four decimals, or six near 1, never rounded up to it.
+std::string score_text(double score) {
+  constexpr double kFine = 0.9999;
+  constexpr double kMillion = 1e6;
+  return score > kFine && score < 1 ? fmt::format("{:.6f}", std::floor(score * kMillion) / kMillion)
+                                    : fmt::format("{:.4f}", score);
 }
 
 std::span<const PagePicture> shown(const PageSection& section) {
@@ -54,7 +64,7 @@ class Renderer {
     }
     html_ += "</main>\n<footer>Numbers are cosine similarities of the photos' embeddings.";
     if (least_ < 1) {
-      html_ += fmt::format(" Bars run from {:.4f}, the lowest on this page, to 1.", least_);
+      html_ += fmt::format(" Bars run from {}, the lowest on this page, to 1.", score_text(least_));
     }
     html_ += " Made by Fovea " FOVEA_VERSION ".</footer>\n</body>\n</html>\n";
     return std::move(html_);
@@ -82,7 +92,8 @@ class Renderer {
     } else {
       html_ += "<section class=\"plain\">\n<div>";
     }
-    html_ += fmt::format("<h2>{}</h2>\n<ol class=\"grid\">\n", html_escape(section.title));
+    html_ += fmt::format("<h2>{} <span>{}</span></h2>\n<ol class=\"grid\">\n",
+                         html_escape(section.title), html_escape(section.subtitle));
     for (const PagePicture& picture : shown(section)) {
       html_ += "<li>";
       add_picture(picture);
@@ -114,7 +125,7 @@ class Renderer {
           source, error, error, error);
     }
     close_link(picture.photo);
-    const auto [folder, name] = split(picture.photo.source);
+    const auto [folder, name] = split(picture.photo);
     html_ += fmt::format("<figcaption>{}<bdi class=\"name\">{}</bdi>", badge(picture),
                          html_escape(name));
     if (!folder.empty()) {
@@ -126,9 +137,9 @@ class Renderer {
     if (picture.score) {
       const double share = least_ < 1 ? (*picture.score - least_) / (1 - least_) : 1;
       html_ += fmt::format(
-          "<span class=\"score\">{:.4f}<span class=\"bar\" aria-hidden=\"true\">"
+          "<span class=\"score\">{}<span class=\"bar\" aria-hidden=\"true\">"
           "<i style=\"width:{:.1f}%\"></i></span></span>",
-          *picture.score, std::clamp(share, 0.0, 1.0) * 100);
+          score_text(*picture.score), std::clamp(share, 0.0, 1.0) * 100);
     }
     html_ += "</figcaption></figure>";
   }
@@ -140,7 +151,7 @@ class Renderer {
       open_link(picture.photo);
       html_ += fmt::format("<bdi>{}</bdi>", html_escape(picture.photo.source));
       close_link(picture.photo);
-      html_ += fmt::format(" {:.4f} {}", picture.score.value_or(1), badge(picture));
+      html_ += fmt::format(" {} {}", score_text(picture.score.value_or(1)), badge(picture));
       for (const std::string& fact : picture.facts) {
         html_ += fmt::format("<span class=\"fact\">{}</span>", html_escape(fact));
       }
@@ -153,7 +164,10 @@ class Renderer {
     if (picture.label.empty()) {
       return "";
     }
-    return fmt::format("<span class=\"badge{}\">{}</span>", picture.is_kept ? " keep" : "",
+    return fmt::format("<span class=\"badge{}\">{}</span>",
+                       picture.is_kept   ? " keep"
+                       : picture.is_copy ? " copy"
+                                         : "",
                        html_escape(picture.label));
   }
 

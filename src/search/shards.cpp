@@ -93,7 +93,7 @@ void read_manifest(const fs::path& path, Origin& origin) {
   } catch (const nlohmann::json::exception& error) {
     fail("{}: not the manifest of an embed output: {}", shown(path), error.what());
   } catch (const Error& error) {
-    fail("{}: a name in it: {}", shown(path), error.what());
+    fail("{}: the model's name or the working folder: {}", shown(path), error.what());
   }
 }
 

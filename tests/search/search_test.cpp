@@ -8,6 +8,8 @@
 #include <fstream>
 #include <functional>
 #include <limits>
+#include <map>
+#include <numeric>
 #include <random>
 #include <string>
 #include <vector>
@@ -50,13 +52,18 @@ class SearchTest : public testing::Test {
     file.commit();
     std::string index;
     for (std::int64_t row = 0; row < rows; ++row) {
-      index += fmt::format(
-          "{{\"row\": {}, \"source\": \"photo-{}\", \"width\": 1, \"height\": 1}}\n", row, rows_++);
+      index +=
+          fmt::format("{{\"row\": {}, \"source\": \"photo-{}\", \"width\": {}, \"height\": 1}}\n",
+                      row, rows_, width_of(rows_));
+      ++rows_;
     }
     write(fmt::format("index-{:05}.jsonl", shards_), index);
     ++shards_;
     dimension_ = dimension;
   }
+
+  // Neither all equal nor in the order of the rows.
+  [[nodiscard]] static std::int64_t width_of(std::int64_t row) { return 1 + row * 7 % 5; }
 
   void write(const std::string& name, const std::string& text) const {
     std::ofstream(folder_ / name, std::ios::binary) << text;
@@ -236,83 +243,220 @@ TEST_F(SearchTest, NumbersThatAreNone) {
       error_of([&](const Collection& c) { (void)c.nearest(random(1, 4), 2); });
   EXPECT_SAYS(nearest, "embeddings-00000.npy, row 2");
   EXPECT_SAYS(nearest, "NaN");
-  EXPECT_SAYS(error_of([](const Collection& c) { (void)c.duplicates(0.5); }), "row 2");
+  EXPECT_SAYS(error_of([](const Collection& c) { (void)c.duplicates({.threshold = 0.5}); }),
+              "row 2");
   const float infinity = std::numeric_limits<float>::infinity();
   EXPECT_THROW((void)collection.nearest(std::vector<float>{1, infinity, 0, 0}, 1), Error);
   EXPECT_THROW((void)collection.nearest(std::vector<float>(4), 1), Error);
   EXPECT_THROW((void)collection.nearest(std::vector<float>(5), 1), Error);
 }
 
-TEST_F(SearchTest, DuplicatesAreConnectedComponents) {
-  // Angles on a circle: 0, 5, 10, 15 degrees chain (neighbours within 6 degrees, ends 15 apart);
-  // 90 and 93 pair; 200 is alone. Lengths differ.
-  const std::vector<double> angles{200, 15, 90, 0, 93, 10, 5};
+// Rows at these angles on a circle; their lengths differ.
+std::vector<float> on_a_circle(const std::vector<double>& degrees) {
   std::vector<float> rows;
-  for (std::size_t index = 0; index < angles.size(); ++index) {
-    const double radians = angles[index] * 3.14159265358979 / 180;
+  for (std::size_t index = 0; index < degrees.size(); ++index) {
+    const double radians = degrees[index] * 3.14159265358979 / 180;
     const double length = 1.0 + static_cast<double>(index);
     rows.push_back(static_cast<float>(length * std::cos(radians)));
     rows.push_back(static_cast<float>(length * std::sin(radians)));
   }
-  add_shard(rows, 2);
+  return rows;
+}
+
+std::vector<std::int64_t> rows_of(const DuplicateGroup& group) {
+  std::vector<std::int64_t> list{group.kept.row};
+  for (const Duplicate& member : group.members) {
+    list.push_back(member.photo.row);
+  }
+  return list;
+}
+
+TEST_F(SearchTest, DuplicatesAreLikeTheirKeptPhotoNotLinkedByChains) {
+  // 0, 5, 10, 15 and 20 degrees: neighbours are within 6 degrees, the others are not.
+  add_shard(on_a_circle({0, 5, 10, 15, 20, 90, 93, 200}), 2);
+  std::string index;
+  for (const int width : {1, 2, 3, 2, 1, 4, 5, 1}) {
+    index += fmt::format("{{\"source\": \"x\", \"width\": {}, \"height\": 1}}\n", width);
+  }
+  for (std::size_t at = index.find("\"x\""), row = 0; at != std::string::npos;
+       at = index.find("\"x\"")) {
+    index.replace(at, 3, fmt::format("\"{}\"", row++));
+  }
+  write("index-00000.jsonl", index);
   const Collection collection(folder_, 2);
-  const auto groups = collection.duplicates(std::cos(6 * 3.14159265358979 / 180));
+  const double threshold = std::cos(6 * 3.14159265358979 / 180);
+  const auto groups = collection.duplicates({.threshold = threshold}).groups;
   ASSERT_EQ(groups.size(), 2U);
-  const auto members = [](const std::vector<Match>& group) {
-    std::vector<std::int64_t> list;
-    for (const Match& match : group) {
-      list.push_back(match.row);
-    }
-    return list;
-  };
-  EXPECT_EQ(members(groups[0]), (std::vector<std::int64_t>{1, 3, 5, 6}));
-  EXPECT_EQ(members(groups[1]), (std::vector<std::int64_t>{2, 4}));
-  EXPECT_EQ(groups[0][0].score, 1.0);
-  EXPECT_NEAR(groups[0][1].score, std::cos(15 * 3.14159265358979 / 180), 1e-6);
+  // The largest keeps its neighbours. 0 and 20 degrees are alone: what they are like goes.
+  EXPECT_EQ(groups[0].kept.row, 2);
+  EXPECT_EQ(groups[0].members[0].photo.row + groups[0].members[1].photo.row, 1 + 3);
+  EXPECT_NEAR(groups[0].members[0].score, std::cos(5 * 3.14159265358979 / 180), 1e-6);
+  EXPECT_NEAR(groups[0].lowest_score, std::cos(10 * 3.14159265358979 / 180), 1e-6);
+  EXPECT_EQ(rows_of(groups[1]), (std::vector<std::int64_t>{6, 5}));
+  EXPECT_EQ(groups[1].members[0].likeness, Likeness::kSimilar);
 }
 
 TEST_F(SearchTest, DuplicatesEqualBruteForce) {
-  constexpr std::int64_t kDimension = 5;  // few dimensions: many pairs near any threshold
-  add_shard(random(150, kDimension), kDimension);
-  add_shard(random(90, kDimension), kDimension, DType::kF16);
-  const std::vector<float> copies(values_.begin(), values_.begin() + 5 * kDimension);
-  add_shard(copies, kDimension);
-  const Collection collection(folder_, 3);
-  for (const double threshold : {0.9, 0.98, 0.9999, 1.0}) {
-    std::vector<std::int64_t> group(static_cast<std::size_t>(rows_));
-    for (std::int64_t index = 0; index < rows_; ++index) {
-      group[static_cast<std::size_t>(index)] = index;
-    }
-    for (std::int64_t a = 0; a < rows_; ++a) {
-      for (std::int64_t b = 0; b < a; ++b) {
-        if (exact(row(a), row(b), kDimension) >= threshold) {
-          const std::int64_t from =
-              std::max(group[static_cast<std::size_t>(a)], group[static_cast<std::size_t>(b)]);
-          const std::int64_t to =
-              std::min(group[static_cast<std::size_t>(a)], group[static_cast<std::size_t>(b)]);
-          std::replace(group.begin(), group.end(), from, to);
+  for (const unsigned seed : {1U, 2U, 3U, 4U, 5U}) {
+    SCOPED_TRACE(seed);
+    TearDown();
+    SetUp();
+    random_.seed(seed);
+    values_.clear();
+    rows_ = 0;
+    shards_ = 0;
+    constexpr std::int64_t kDimension = 5;  // few dimensions: many pairs near any threshold
+    add_shard(random(700, kDimension), kDimension);
+    add_shard(random(90, kDimension), kDimension, DType::kF16);
+    const std::vector<float> copies(values_.begin(), values_.begin() + 5 * kDimension);
+    add_shard(copies, kDimension);
+    add_shard(std::vector<float>(2 * kDimension), kDimension);  // zeros are like nothing
+    const Collection collection(folder_, 3);
+    for (const double threshold : {0.3, 0.9, 0.98, 0.9999, 1.0}) {
+      SCOPED_TRACE(threshold);
+      // No photo has a file here, so more pixels and then the row decide.
+      std::vector<std::int64_t> order(static_cast<std::size_t>(rows_));
+      std::iota(order.begin(), order.end(), 0);
+      std::ranges::stable_sort(order, std::ranges::greater(), width_of);
+      std::vector<std::int64_t> kept;
+      std::map<std::int64_t, std::map<std::int64_t, double>> groups;
+      for (const std::int64_t row : order) {
+        Match best{-1, 0};
+        for (const std::int64_t other : kept) {
+          const double score = exact(this->row(row), this->row(other), kDimension);
+          if (score >= threshold && (best.row < 0 || score > best.score)) {
+            best = {other, score};
+          }
+        }
+        if (best.row < 0) {
+          kept.push_back(row);
+        } else {
+          groups[best.row][row] = best.score;
         }
       }
-    }
-    std::size_t grouped = 0;
-    for (const auto& found : collection.duplicates(threshold)) {
-      grouped += found.size();
-      for (const Match& match : found) {
-        EXPECT_EQ(group[static_cast<std::size_t>(match.row)], found.front().row);
-        EXPECT_NEAR(match.score, exact(row(match.row), row(found.front().row), kDimension), 1e-14);
+      const auto found = collection.duplicates({.threshold = threshold}).groups;
+      ASSERT_EQ(found.size(), groups.size());
+      EXPECT_GE(found.size(), 5U) << "the copies at least";
+      auto expected = groups.begin();
+      for (const DuplicateGroup& group : found) {
+        ASSERT_EQ(group.kept.row, expected->first);
+        ASSERT_EQ(group.members.size(), expected->second.size());
+        for (std::size_t at = 0; at < group.members.size(); ++at) {
+          const Duplicate& member = group.members[at];
+          ASSERT_TRUE(expected->second.contains(member.photo.row));
+          EXPECT_NEAR(member.score, expected->second[member.photo.row], 1e-14);
+          EXPECT_TRUE(at == 0 || member.score <= group.members[at - 1].score);
+        }
+        double lowest = 1;
+        const std::vector<std::int64_t> rows = rows_of(group);
+        for (const std::int64_t a : rows) {
+          for (const std::int64_t b : rows) {
+            lowest = std::min(lowest, exact(row(a), row(b), kDimension));
+          }
+        }
+        EXPECT_NEAR(group.lowest_score, lowest, 1e-14);
+        ++expected;
       }
     }
-    std::size_t expected = 0;
-    for (std::int64_t index = 0; index < rows_; ++index) {
-      const std::int64_t root = group[static_cast<std::size_t>(index)];
-      expected += std::count(group.begin(), group.end(), root) > 1 ? 1U : 0U;
-    }
-    EXPECT_EQ(grouped, expected) << threshold;
-    EXPECT_GE(grouped, 10U) << threshold;  // the copies at least
   }
-  EXPECT_THROW((void)collection.duplicates(0), Error);
-  EXPECT_THROW((void)collection.duplicates(1.01), Error);
-  EXPECT_THROW((void)collection.duplicates(std::nan("")), Error);
+  const Collection collection(folder_);
+  EXPECT_THROW((void)collection.duplicates({.threshold = 0}), Error);
+  EXPECT_THROW((void)collection.duplicates({.threshold = 1.01}), Error);
+  EXPECT_THROW((void)collection.duplicates({.threshold = std::nan("")}), Error);
+}
+
+TEST_F(SearchTest, ManyRowsNeedSeveralRounds) {
+  // 1,500 pairs, far from each other: more kept photos than are compared with all others at once.
+  constexpr std::int64_t kPairs = 1500;
+  constexpr std::int64_t kDimension = 24;
+  std::vector<float> rows = random(kPairs, kDimension);
+  std::vector<float> near = rows;
+  for (float& value : near) {
+    value *= 1 + 1e-3F * static_cast<float>(random_() % 3);
+  }
+  rows.insert(rows.end(), near.begin(), near.end());
+  add_shard(rows, kDimension);
+  std::vector<std::int64_t> done;
+  CollectionOptions options{.threads = 3, .root = {}, .on_progress = {}};
+  options.on_progress = [&](std::int64_t now, std::int64_t total) {
+    EXPECT_LE(now, total);
+    EXPECT_TRUE(done.empty() || now > done.back());
+    done.push_back(now);
+    if (now == total) {
+      done.push_back(-1);
+    }
+  };
+  const Collection collection({folder_}, options);
+  const auto groups = collection.duplicates({.threshold = 0.9999}).groups;
+  ASSERT_EQ(groups.size(), kPairs);
+  for (const DuplicateGroup& group : groups) {
+    ASSERT_EQ(group.members.size(), 1U);
+    EXPECT_EQ(std::abs(group.members[0].photo.row - group.kept.row), kPairs);
+    EXPECT_GE(group.members[0].photo.width == group.kept.width
+                  ? group.members[0].photo.row - group.kept.row
+                  : group.kept.width - group.members[0].photo.width,
+              0);
+    EXPECT_EQ(group.lowest_score, group.members[0].score);
+  }
+  ASSERT_FALSE(done.empty());
+  EXPECT_EQ(done.back(), -1);
+  done.clear();
+  (void)collection.nearest(random(1, kDimension), 3);
+  EXPECT_EQ(done.back(), -1);
+}
+
+TEST_F(SearchTest, SeveralOutputsAreSearchedAsOne) {
+  const auto at = [&](const char* name) { return folder_ / name; };
+  const fs::path parent = folder_;
+  std::vector<float> all;
+  for (const char* const name : {"a", "b"}) {
+    fs::create_directory(parent / name);
+    folder_ = parent / name;
+    shards_ = 0;
+    rows_ = 0;
+    add_shard(random(40, 6), 6);
+    add_shard(random(3, 6), 6);
+  }
+  rows_ = 86;
+  folder_ = parent;
+  const Collection collection({at("a"), at("b")}, {.threads = 2, .root = {}, .on_progress = {}});
+  EXPECT_EQ(collection.rows(), 86);
+  check_nearest(collection, random(3, 6), 10);
+  EXPECT_EQ(collection.photo(42).output, 0U);
+  EXPECT_EQ(collection.photo(43).output, 1U);
+  EXPECT_EQ(collection.source(43), "photo-0");
+  EXPECT_EQ(collection.embedding(85), std::vector<float>(row(85), row(85) + 6));
+  const auto refused = [&](const std::vector<fs::path>& paths) {
+    return thrown_by([&] { const Collection opened(paths); });
+  };
+  EXPECT_SAYS(refused({at("a"), parent / "b/../a"}), "given twice");
+  EXPECT_SAYS(refused({}), "no output");
+  const char* const manifest = R"({{"finished": true, "model": {{"name": "{}", "sha256": "{}"}}}})";
+  write("a/manifest.json", fmt::format(fmt::runtime(manifest), "one", "11"));
+  EXPECT_EQ(refused({at("a"), at("b")}), "no error");  // nothing is known of b
+  write("b/manifest.json", fmt::format(fmt::runtime(manifest), "two", "11"));
+  EXPECT_EQ(refused({at("a"), at("b")}), "no error");  // one model under two names
+  write("b/manifest.json", fmt::format(fmt::runtime(manifest), "two", "22"));
+  EXPECT_SAYS(refused({at("a"), at("b")}), "embeddings of different models cannot be compared");
+  fs::create_directory(at("c"));
+  folder_ = at("c");
+  shards_ = 0;
+  add_shard(random(3, 5), 5);
+  folder_ = parent;
+  EXPECT_SAYS(refused({at("a"), at("c")}), "c/embeddings-00000.npy: its embeddings have 5 numbers");
+}
+
+TEST_F(SearchTest, UnfinishedOutputsSayHowFarTheyAre) {
+  const char* const manifest =
+      R"({{"finished": {}, "model": {{"name": "m"}}, "counts": {{"rows": 32}}}})";
+  write("embeddings-00000.npy.partial", "");
+  write("manifest.json", fmt::format(fmt::runtime(manifest), false));
+  EXPECT_SAYS(error_of(), "not finished: 32 rows so far");
+  EXPECT_SAYS(error_of(), "run the embed command again");
+  write("manifest.json", fmt::format(fmt::runtime(manifest), true));
+  EXPECT_SAYS(error_of(), "holds no embeddings-*.npy");
+  write("manifest.json", "{");
+  EXPECT_SAYS(error_of(), "holds no embeddings-*.npy");
 }
 
 TEST_F(SearchTest, NamesOfRows) {
@@ -397,14 +541,14 @@ TEST_F(SearchTest, ArraysThatAreCutOffMeanwhileAreNamed) {
     const fs::path path = folder_ / fmt::format("embeddings-{:05}.npy", shard);
     fs::resize_file(path, fs::file_size(path) - 100'000);
     const std::function<void()> uses[] = {[&] { (void)collection.nearest(query, 3); },
-                                          [&] { (void)collection.duplicates(0.9); },
+                                          [&] { (void)collection.duplicates({.threshold = 0.9}); },
                                           [&] { (void)collection.embedding(3000 * shard + 2999); }};
     for (const auto& use : uses) {
       EXPECT_SAYS(thrown_by(use), path.native() + ": changed while it was read");
     }
     fs::resize_file(path, fs::file_size(path) + 100'000);
   }
-  const search::Shards shards(folder_);
+  const search::Shards shards({folder_});
   search::RowReader reader(shards);
   AlignedBuffer<float> rows;
   const search::RowBlock last{.shard = 0, .first = 2990, .count = 10};
@@ -438,7 +582,8 @@ TEST_F(SearchTest, EscapesThatAreNoneNameFileAndLine) {
     EXPECT_SAYS(error, "index-00000.jsonl, line 2: \"source\": malformed escape at byte 1");
   }
   write("manifest.json", R"({"finished": true, "model": {"name": "a\\q", "sha256": ""}})");
-  EXPECT_SAYS(error_of(), "manifest.json: the model's name: malformed escape");
+  EXPECT_SAYS(error_of(),
+              "manifest.json: the model's name or the working folder: malformed escape");
 }
 
 TEST_F(SearchTest, LinesOfManyBlocksAreFound) {
