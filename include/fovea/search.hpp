@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace fovea {
+namespace [[gnu::visibility("default")]] fovea {
 
 /// A row and its similarity: the cosine in [-1, 1], exact to double precision.
 struct Match {
@@ -149,7 +149,7 @@ class Collection {
   [[nodiscard]] Duplicates duplicates(const DuplicateOptions& options = {}) const;
 
  private:
-  struct Impl;
+  struct [[gnu::visibility("hidden")]] Impl;
   std::unique_ptr<Impl> impl_;
 };
 
