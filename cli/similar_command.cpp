@@ -492,7 +492,7 @@ void add_similar(CLI::App& app, Run& run) {
       "  fovea similar cat.jpg --in out                 the 10 most similar photos\n"
       "  fovea similar --in out --html neighbours.html  every photo and its neighbours\n"
       "  fovea similar --in out --duplicates --html duplicates.html\n"
-      "  fovea similar --in out --duplicates --only identical-files --print0 | xargs -0 rm --");
+      "  fovea similar --in out --duplicates --only identical-files --print0 | xargs -0r rm --");
   command->callback([command, options, &run] {
     check_options(*command, *options);
     run = [options] {

@@ -1,5 +1,6 @@
 """`fovea similar`: queries of every kind, tables, JSON and pages."""
 
+import hashlib
 import html.parser
 import io
 import json
@@ -318,6 +319,40 @@ def test_names_start_where_the_job_ran(run_fovea, tmp_path, photos):
     (tmp_path / "models").rename(tmp_path / "renamed")
     error = run_fovea("similar", "moved/new.png", "--in", "moved/out", cwd=tmp_path, code=1).stderr
     assert "models/tiny with which moved/out was made" in error and "-m" in error and "--root" in error
+
+
+def checked(record, **layout):
+    """A record of an output with the checksum that belongs to it."""
+    record = {key: value for key, value in record.items() if key != "check"}
+    text = json.dumps(record, ensure_ascii=False, **layout)
+    record["check"] = hashlib.sha256(text.encode()).hexdigest()[:16]
+    return json.dumps(record, ensure_ascii=False, **layout) + "\n"
+
+
+def test_outputs_that_do_not_say_where_their_job_ran(run_fovea, tmp_path, photos):
+    """Older ones, and jobs that are resumed elsewhere: the folder decides nothing."""
+    run_fovea("init", "--preset", "tiny", "--seed", "0", "-o", "model")
+    arguments = ["embed", tmp_path / "photos", "-m", tmp_path / "model", "-o", tmp_path / "out"]
+    run_fovea(*arguments)
+    assert "already done" in run_fovea(*arguments, cwd=tmp_path / "photos").stderr
+    path = tmp_path / "out/manifest.json"
+    manifest = json.loads(path.read_text())
+    assert path.read_text() == checked(manifest, indent=2)
+    lines = (tmp_path / "out/checksums.jsonl").read_text().splitlines()
+    job = json.loads(lines[0])
+    compact = {"separators": (",", ":")}
+    assert lines[0] + "\n" == checked(job, **compact)
+    del job["job"]["working_folder"]
+    lines[0] = checked(job, **compact)[:-1]
+    journal = "".join(line + "\n" for line in lines)
+    (tmp_path / "out/checksums.jsonl").write_text(journal)
+    del manifest["working_folder"]
+    manifest["resume"]["checksums_bytes"] = len(journal)
+    manifest["resume"]["checksums_sum"] = hashlib.sha256(journal.encode()).hexdigest()[:16]
+    path.write_text(checked(manifest, indent=2))
+    assert "already done" in run_fovea(*arguments).stderr
+    run_fovea("check", "out")
+    assert run_fovea("similar", "--in", "out").stdout
 
 
 def test_an_unfinished_output_says_how_far_it_is(run_fovea, tmp_path, output):
