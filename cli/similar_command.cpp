@@ -130,8 +130,8 @@ class Similar {
     say_notes(found);
     page.description += ". ";
     if (options_.shows(kSimilar)) {
-      page.description += fmt::format("Each of them has a score of at least {:g} to the photo to keep. ",
-                                      options_.threshold);
+      page.description += fmt::format(
+          "Each of them has a score of at least {:g} to the photo to keep. ", options_.threshold);
     }
     page.description += "Searched" + described() + ".";
     return page;
@@ -330,7 +330,8 @@ class Similar {
 
   void add_photo(const std::string& path) {
     if (!encoder_) {
-      load_model(path);
+      encoder_.emplace(load_model(path));
+      check_dimension(encoder_->dimension(), model());
     }
     Query query;
     query.source = source_name(path);
@@ -338,27 +339,28 @@ class Similar {
     add(std::move(query), encoder_->embed_file(path));
   }
 
-  void load_model(const std::string& photo) {
-    const bool is_given = !options_.model.empty();
-    const std::string& model = is_given ? options_.model : collection_.model();
+  [[nodiscard]] const std::string& model() const {
+    return options_.model.empty() ? collection_.model() : options_.model;
+  }
+
+  [[nodiscard]] Encoder load_model(const std::string& photo) const {
     const std::string why = fmt::format("{}: is not a photo of {}, so it must be embedded, but ",
                                         source_name(photo), outputs());
-    if (model.empty()) {
+    if (model().empty()) {
       throw Error(why + "no manifest.json names the model: give it with -m");
     }
     try {
-      encoder_.emplace(model,
-                       EncoderOptions{.precision = Precision::kFp32, .threads = options_.threads});
+      return Encoder(model(),
+                     EncoderOptions{.precision = Precision::kFp32, .threads = options_.threads});
     } catch (const Error& error) {
-      if (is_given) {
+      if (!options_.model.empty()) {
         throw;
       }
       throw Error(fmt::format(
           "{}the model {} with which {} was made cannot be loaded. Give the model with -m, or "
           "with --root the folder in which the names in {} start. ({})",
-          why, source_name(model), outputs(), outputs(), error.what()));
+          why, source_name(model()), outputs(), outputs(), error.what()));
     }
-    check_dimension(encoder_->dimension(), model);
   }
 
   void check_dimension(std::int64_t dimension, const std::string& what) const {

@@ -80,7 +80,7 @@ class Comparison {
         chosen.push_back(&candidate);
         with_members.insert(candidate.group);
       } else {
-        by_size[{candidate.group, *photo.bytes}].push_back(&candidate);
+        by_size[{candidate.group, photo.bytes.value_or(0)}].push_back(&candidate);
       }
     }
     for (const auto& [key, list] : by_size) {

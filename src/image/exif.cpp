@@ -66,8 +66,11 @@ struct Entry {
 template <typename Use>
 void for_each_entry(const TagReader& reader, std::optional<std::uint32_t> directory,
                     const Use& use) {
-  const auto entries = directory ? reader.number(*directory, 2) : std::nullopt;
-  for (std::size_t index = 0; index < entries.value_or(0); ++index) {
+  if (!directory) {
+    return;
+  }
+  const std::uint32_t entries = reader.number(*directory, 2).value_or(0);
+  for (std::size_t index = 0; index < entries; ++index) {
     const std::size_t entry = std::size_t{*directory} + 2 + 12 * index;
     const auto tag = reader.number(entry, 2);
     const auto type = reader.number(entry + 2, 2);

@@ -6,6 +6,7 @@
 #include <array>
 #include <atomic>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "search/cosine.hpp"
@@ -345,8 +346,11 @@ class Grouping : PairScan {
       }
     }
     std::erase_if(groups, [](const Group& group) { return group.members.empty(); });
-    for (Group& group : groups) {  // equally similar ones stay in their order
-      std::ranges::stable_sort(group.members, std::ranges::greater(), &Match::score);
+    const auto key = [&](const Match& match) {
+      return std::pair(-match.score, places_[at(match.row)].rank);
+    };
+    for (Group& group : groups) {
+      std::ranges::sort(group.members, {}, key);
     }
     return groups;
   }
