@@ -42,7 +42,7 @@ std::string score_text(double score) {
                                     : fmt::format("{:.4f}", score);
 }
 
-std::span<const PagePicture> shown(const PageSection& section) {
+std::span<const PagePicture> shown_of(const PageSection& section) {
   return std::span(section.pictures).first(std::min(section.pictures.size(), kPicturesPerSection));
 }
 
@@ -94,7 +94,7 @@ class Renderer {
     }
     html_ += fmt::format("<h2>{} <span>{}</span></h2>\n<ol class=\"grid\">\n",
                          html_escape(section.title), html_escape(section.subtitle));
-    for (const PagePicture& picture : shown(section)) {
+    for (const PagePicture& picture : shown_of(section)) {
       html_ += "<li>";
       add_picture(picture);
       html_ += "</li>\n";
@@ -240,7 +240,7 @@ std::vector<fs::path> pictures_of(const Page& page) {
     if (section.query) {
       files.insert(section.query->photo.file);
     }
-    for (const PagePicture& picture : shown(section)) {
+    for (const PagePicture& picture : shown_of(section)) {
       files.insert(picture.photo.file);
     }
   }
