@@ -55,7 +55,7 @@ std::optional<TagReader> open_tiff(std::string_view bytes) {
   return TagReader(bytes, little);
 }
 
-struct Entry {
+struct ExifEntry {
   std::size_t value = 0;  // the offset of the value or of its offset
   std::uint32_t tag = 0;
   std::uint32_t type = 0;
@@ -78,7 +78,7 @@ void for_each_entry(const TagReader& reader, std::optional<std::uint32_t> direct
     if (!tag || !type || !count || !reader.number(entry + 8, 4)) {
       return;
     }
-    use(Entry{entry + 8, *tag, *type, *count});
+    use(ExifEntry{entry + 8, *tag, *type, *count});
   }
 }
 
@@ -106,11 +106,11 @@ std::string date_in(std::string_view tiff) {
   constexpr std::uint32_t kText = 2;
   std::string date;
   if (const auto reader = open_tiff(tiff)) {
-    for_each_entry(*reader, reader->number(4, 4), [&](const Entry& outer) {
+    for_each_entry(*reader, reader->number(4, 4), [&](const ExifEntry& outer) {
       if (outer.tag != kExifDirectory) {
         return;
       }
-      for_each_entry(*reader, reader->number(outer.value, 4), [&](const Entry& entry) {
+      for_each_entry(*reader, reader->number(outer.value, 4), [&](const ExifEntry& entry) {
         const auto at = reader->number(entry.value, 4);
         if (entry.tag == kDateTimeOriginal && entry.type == kText && at && *at < tiff.size()) {
           date = date_of(tiff.substr(*at, entry.count));
@@ -131,7 +131,7 @@ std::optional<int> exif_orientation(std::span<const std::byte> exif) {
   }
   std::optional<int> orientation;
   if (const auto reader = open_tiff(bytes)) {
-    for_each_entry(*reader, reader->number(4, 4), [&](const Entry& entry) {
+    for_each_entry(*reader, reader->number(4, 4), [&](const ExifEntry& entry) {
       const auto value = reader->number(entry.value, integer_size(entry.type));
       if (entry.tag == kOrientationTag && entry.count == 1 && value) {
         orientation = static_cast<int>(*value);
