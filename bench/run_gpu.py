@@ -39,7 +39,7 @@ def saved(options, *command):
 
 def kernels(options):
     with tempfile.NamedTemporaryFile(suffix=".json") as file:
-        command = [options.fovea, "kernel", "bench", "--peers", "--json", file.name]
+        command = [options.fovea, "kernel", "bench", "--peers", f"--json={file.name}"]
         done = subprocess.run(command, stdout=sys.stderr, check=False, timeout=options.seconds)
         options.failed |= done.returncode != 0  # of a kernel that was wrong there is no figure; the others stay
         return {"kernels": json.loads(pathlib.Path(file.name).read_text())["kernels"]}

@@ -1,4 +1,5 @@
 // `fovea bench`: throughput and latency by batch size and precision.
+#include <cmath>
 #include <iostream>
 #include <memory>
 #include <string_view>
@@ -8,6 +9,10 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.hpp"
+#include "cli/describe.hpp"
+#include "cli/json_output.hpp"
+#include "cli/model_option.hpp"
+#include "cli/options.hpp"
 #include "cli/terminal.hpp"
 #include "fovea/bench.hpp"
 
@@ -40,14 +45,16 @@ nlohmann::ordered_json to_json(const BenchFigure& figure) {
           {"batch_size", figure.batch_size},
           {"calls", figure.calls},
           {"images_per_second", figure.images_per_second},
-          {"device_images_per_second", figure.device_images_per_second},
+          {"device_images_per_second", figure.device_images_per_second > 0
+                                           ? nlohmann::ordered_json(figure.device_images_per_second)
+                                           : nlohmann::ordered_json()},
           {"median_seconds", figure.median_seconds},
           {"p10_seconds", figure.p10_seconds},
           {"p90_seconds", figure.p90_seconds},
           {"gflop_per_second", figure.gflop_per_second}};
 }
 
-void print_json(const BenchReport& report) {
+nlohmann::ordered_json to_json(const BenchReport& report) {
   nlohmann::ordered_json json = {{"model", report.model},
                                  {"gflop_per_image", report.gflop_per_image},
                                  {"figures", nlohmann::ordered_json::array()},
@@ -55,16 +62,15 @@ void print_json(const BenchReport& report) {
   for (const BenchFigure& figure : report.figures) {
     json["figures"].push_back(to_json(figure));
   }
-  std::cout << json_text(json, 2) << '\n';
+  return json;
 }
 
-int run_bench(const BenchOptions& options, bool as_json) {
-  if (as_json) {
-    print_json(bench(options));
-    return kDone;
-  }
+int run_bench(const BenchOptions& options, const JsonOutput& json) {
   std::string device;
   const BenchReport report = bench(options, [&](const BenchFigure& figure) {
+    if (!json.leaves_text()) {
+      return;
+    }
     if (device.empty()) {
       print_header();
     }
@@ -73,6 +79,7 @@ int run_bench(const BenchOptions& options, bool as_json) {
     }
     print_row(figure);
   });
+  json.write(to_json(report));
   for (const std::string& reason : report.refused) {
     say("not measured: " + reason);
   }
@@ -82,7 +89,7 @@ int run_bench(const BenchOptions& options, bool as_json) {
 struct BenchArguments {
   BenchOptions options;
   std::vector<std::string> precisions;
-  bool json = false;
+  JsonOutput json;
 };
 
 }  // namespace
@@ -92,24 +99,23 @@ void add_bench(CLI::App& app, Run& run) {
       "bench", "Time the encoder alone (random pixels, no decoding) by batch size and precision");
   const auto arguments = std::make_shared<BenchArguments>();
   BenchOptions& options = arguments->options;
-  command->add_option("-m,--model", options.model, "Model folder or hub name")->required();
-  command
-      ->add_option(
-          "--batch-size", options.batch_sizes,
-          "Images per call, one or several sizes (default: from 1 to what fills the device)")
-      ->delimiter(',');
-  command
-      ->add_option("--precision", arguments->precisions,
-                   "One or several of fp32, bf16, int8 and fp8 (default: all that the device has)")
-      ->delimiter(',')
-      ->check(CLI::IsMember({"fp32", "bf16", "int8", "fp8"}));
-  command->add_option("--device", options.device, "auto, cpu, cuda or cuda:N")->check(is_device());
-  command->add_option("--threads", options.threads, "Compute threads (0: one per CPU)")
-      ->check(CLI::Range(0, kMostThreads));
-  command->add_option("--seconds", options.seconds, "Time to spend on each figure")
-      ->check(CLI::PositiveNumber);
-  command->add_flag("--json", arguments->json, "Print one JSON object");
-  command->callback([arguments, &run] {
+  const auto take_model = add_model(*command, options.model);
+  add_batch_sizes(*command, options.batch_sizes);
+  add_precisions(*command, {"fp32", "bf16", "int8", "fp8"}, arguments->precisions);
+  add_device(*command, options.device);
+  add_threads(*command, options.threads);
+  add_real(*command, "--seconds", "SECONDS", {0, HUGE_VAL, true}, options.seconds,
+           "Time to spend on each figure")
+      ->group(kComputeGroup);
+  arguments->json.add_to(*command);
+  explain(
+      *command,
+      {"Without --precision, it takes all that the device has; without --batch-size, sizes from "
+       "1 to what fills the device."},
+      {"fovea bench MODEL", "fovea bench MODEL --precision fp32,bf16 --batch-size 1,32"});
+  command->callback([arguments, take_model, &run] {
+    take_model();
+    std::erase(arguments->options.batch_sizes, 0);  // without any, the sizes are chosen
     run = [arguments] {
       for (const std::string& name : arguments->precisions) {
         arguments->options.precisions.push_back(parse_precision(name));

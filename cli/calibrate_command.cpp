@@ -5,43 +5,52 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "cli/commands.hpp"
+#include "cli/describe.hpp"
+#include "cli/json_output.hpp"
+#include "cli/model_option.hpp"
+#include "cli/options.hpp"
 #include "cli/terminal.hpp"
 #include "fovea/calibrate.hpp"
 
 namespace fovea::cli {
 
+namespace {
+
+std::vector<std::string> file_names(const CalibrateReport& report) {
+  return {report.files.begin(), report.files.end()};
+}
+
+}  // namespace
+
 void add_calibrate(CLI::App& app, Run& run) {
   const auto options = std::make_shared<CalibrateOptions>();
   const auto precisions = std::make_shared<std::vector<std::string>>(1, "int8");
+  const auto json = std::make_shared<JsonOutput>();
   CLI::App* command =
       app.add_subcommand("calibrate", "Prepare a model to run in 8 bits (int8 or fp8)");
-  command->add_option("model", options->model, "Model folder, or name of a pulled model")
-      ->required()
-      ->default_str("");
-  command
-      ->add_option("inputs", options->input.inputs,
-                   "Photos of all the kinds to be embedded: files, folders, archives or lists")
-      ->required()
-      ->default_str("");
-  command->add_option("--precision", *precisions, "8-bit precisions to prepare: int8, fp8 or both")
-      ->delimiter(',')
-      ->allow_extra_args(false)  // what follows is the model or a photo
-      ->check(CLI::IsMember({"int8", "fp8"}));
-  command->add_option("--images", options->images, "Number of photos to use, from the first on")
-      ->check(CLI::Range(1, 100000));
-  command
-      ->add_option("--bf16-layers", options->bf16_layers,
-                   "Number of layers, from the first on, that stay in bf16: more accurate, slower")
-      ->check(CLI::NonNegativeNumber);
-  command->add_option("--threads", options->threads, "Compute threads (0: one per CPU)")
-      ->check(CLI::Range(0, kMostThreads));
-  command->footer(
-      "Writes calibration-<precision>.safetensors beside the model's weights.\n"
-      "Exit codes: 0 done, 1 failed, 2 usage, 3 done but some photos could not be used.");
-  command->callback([options, precisions, &run] {
-    run = [options, precisions] {
+  const auto take_model = add_model(*command, options->model, options->input.inputs);
+  add_texts(*command, "INPUT", options->input.inputs,
+            "Photos of all the kinds to be embedded: files, folders, archives or lists");
+  add_precisions(*command, {"int8", "fp8"}, *precisions);
+  add_whole(*command, "--images", {1, 100000}, options->images,
+            "Number of photos to use, from the first on")
+      ->group(kInputGroup);
+  add_whole(*command, "--bf16-layers", {}, options->bf16_layers,
+            "Number of layers, from the first on, that stay in bf16: more accurate, slower")
+      ->group(kComputeGroup);
+  add_threads(*command, options->threads);
+  json->add_to(*command);
+  explain(*command,
+          {"Writes calibration-<precision>.safetensors beside the model's weights.", kModelRule,
+           "Exit codes: 0 done, 1 failed, 2 usage, 3 done but some photos could not be used."},
+          {"fovea calibrate MODEL photos --precision int8,fp8"});
+  command->callback([options, precisions, json, take_model, &run] {
+    take_model();
+    require_inputs(options->model, options->input.inputs);
+    run = [options, precisions, json] {
       options->precisions.clear();
       for (const std::string& name : *precisions) {
         options->precisions.push_back(parse_precision(name));
@@ -50,6 +59,10 @@ void add_calibrate(CLI::App& app, Run& run) {
         say(fmt::format("{}: {}", printable_name(failure.source), failure.error));
       };
       const CalibrateReport report = calibrate(*options);
+      json->write({{"files", file_names(report)},
+                   {"images", report.images},
+                   {"failed", report.failed},
+                   {"seconds", report.seconds}});
       for (const std::filesystem::path& file : report.files) {
         say(fmt::format("used {} photos and wrote {} in {:.0f} s", report.images, file.native(),
                         report.seconds));

@@ -7,6 +7,9 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.hpp"
+#include "cli/describe.hpp"
+#include "cli/json_output.hpp"
+#include "cli/options.hpp"
 #include "cli/terminal.hpp"
 #include "fovea/check.hpp"
 
@@ -47,20 +50,19 @@ void print_text(const CheckReport& report, const std::string& output) {
             << remedy(report, output);
 }
 
-void print_json(const CheckReport& report) {
-  const nlohmann::ordered_json json = {{"finished", report.finished},
-                                       {"has_checksums", report.has_checksums},
-                                       {"inputs", report.inputs},
-                                       {"rows", report.rows},
-                                       {"failed", report.failed},
-                                       {"files", report.files},
-                                       {"problems", report.problems},
-                                       {"can_repair", report.can_repair},
-                                       {"kept_finished", report.kept_finished},
-                                       {"kept_inputs", report.kept_inputs},
-                                       {"kept_rows", report.kept_rows},
-                                       {"repaired", report.repaired}};
-  std::cout << json_text(json, 2) << '\n';
+nlohmann::ordered_json to_json(const CheckReport& report) {
+  return {{"finished", report.finished},
+          {"has_checksums", report.has_checksums},
+          {"inputs", report.inputs},
+          {"rows", report.rows},
+          {"failed", report.failed},
+          {"files", report.files},
+          {"problems", report.problems},
+          {"can_repair", report.can_repair},
+          {"kept_finished", report.kept_finished},
+          {"kept_inputs", report.kept_inputs},
+          {"kept_rows", report.kept_rows},
+          {"repaired", report.repaired}};
 }
 
 }  // namespace
@@ -70,23 +72,24 @@ void add_check(CLI::App& app, Run& run) {
       "check", "Check that an output of embed is as it was written; repair it with --repair");
   const auto output = std::make_shared<std::string>();
   const auto repair = std::make_shared<bool>(false);
-  const auto json = std::make_shared<bool>(false);
-  command->add_option("output", *output, "Output folder of `fovea embed`, finished or not")
+  const auto json = std::make_shared<JsonOutput>();
+  add_text(*command, "OUT", "", *output, "Output folder of `fovea embed`, finished or not")
       ->required();
-  command->add_flag(
-      "--repair", *repair,
-      "Go back to the last state that is proven, so that embed can resume from there");
-  command->add_flag("--json", *json, "Print one JSON object");
-  command->footer(
-      "Exit codes: 0 when nothing is wrong or it was repaired, 1 when something is wrong.");
+  // A variable that was forgotten in a shell must not cut anything.
+  without_variable(
+      add_flag(*command, "--repair", *repair,
+               "Go back to the last state that is proven, so that embed can resume from there"));
+  json->add_to(*command);
+  explain(*command,
+          {"Exit codes: 0 when nothing is wrong or it was repaired, 1 when something is wrong."},
+          {"fovea check OUT", "fovea check OUT --repair"});
   command->callback([output, repair, json, &run] {
     run = [output, repair, json] {
       const CheckReport report = check_output({.output = *output, .repair = *repair});
-      if (*json) {
-        print_json(report);
-      } else {
+      if (json->leaves_text()) {
         print_text(report, *output);
       }
+      json->write(to_json(report));
       return report.problems.empty() || report.repaired ? kDone : kFailed;
     };
   });

@@ -3,9 +3,8 @@
 #pragma once
 
 #include <functional>
-#include <string>
 
-#include <CLI/CLI.hpp>
+#include <CLI/App.hpp>
 
 namespace fovea::cli {
 
@@ -19,21 +18,6 @@ enum ExitCode : int {
   kInterrupted = 130,
 };
 
-/// Upper limit of --threads options: a larger number is a typing error.
-inline constexpr int kMostThreads = 1024;
-
-/// Checks --device options: auto, cpu, cuda or cuda:N.
-inline CLI::Validator is_device() {
-  return {[](std::string& device) -> std::string {
-            const bool numbered = device.starts_with("cuda:") && device.size() > 5 &&
-                                  device.find_first_not_of("0123456789", 5) == std::string::npos;
-            return device == "auto" || device == "cpu" || device == "cuda" || numbered
-                       ? ""
-                       : "unknown device '" + device + "'; use auto, cpu, cuda or cuda:N";
-          },
-          "DEVICE", "device"};
-}
-
 /// Does what the chosen subcommand is for; its result is the exit code. A fovea::Error thrown from
 /// it is printed by main() as "fovea: <message>" and exits with kFailed.
 using Run = std::function<int()>;
@@ -43,9 +27,11 @@ void add_embed(CLI::App& app, Run& run);
 void add_calibrate(CLI::App& app, Run& run);
 void add_bench(CLI::App& app, Run& run);
 void add_check(CLI::App& app, Run& run);
+void add_completion(CLI::App& app, Run& run);
 void add_info(CLI::App& app, Run& run);
 void add_init(CLI::App& app, Run& run);
 void add_kernel(CLI::App& app, Run& run);
+void add_manual(CLI::App& app, Run& run);
 void add_preprocess(CLI::App& app, Run& run);
 void add_pull(CLI::App& app, Run& run);
 void add_similar(CLI::App& app, Run& run);

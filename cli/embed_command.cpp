@@ -3,7 +3,10 @@
 #include <string>
 
 #include "cli/commands.hpp"
+#include "cli/describe.hpp"
 #include "cli/job_report.hpp"
+#include "cli/model_option.hpp"
+#include "cli/options.hpp"
 #include "fovea/job.hpp"
 
 namespace fovea::cli {
@@ -43,43 +46,43 @@ void add_embed(CLI::App& app, Run& run) {
   const auto options = std::make_shared<Options>();
   EmbedOptions& embed = options->embed;
   CLI::App* command = app.add_subcommand("embed", "Turn images into embeddings");
-  command->add_option("-m,--model", embed.model, "Model folder, or name of a pulled model")
-      ->required();
-  command
-      ->add_option("-o,--output", embed.output,
-                   "Folder for embeddings-*.npy, index-*.jsonl, errors.jsonl, manifest.json;\n"
-                   "or one file ending in .npy")
-      ->required();
+  const auto take_model = add_model(*command, embed.model, embed.input.inputs);
+  add_output(*command, embed.output, "OUT",
+             "Folder for embeddings-*.npy, index-*.jsonl, errors.jsonl, manifest.json; or one file "
+             "ending in .npy");
   add_job_options(*command, embed.input, options->job);
-  command->add_option("--synthetic", embed.input.synthetic,
-                      "Embed this many generated images instead, to measure what decoding costs");
-  command
-      ->add_option("--batch-size", embed.batch_size,
-                   "Images computed together (0: chosen for the device)")
-      ->check(CLI::Range(0, 65536));
-  command->add_option("--threads", embed.encoder.threads, "Compute threads (0: one per CPU)")
-      ->check(CLI::Range(0, 4096));
-  command->add_option("--decode-threads", embed.decode_threads, "Decode threads (0: one per CPU)")
-      ->check(CLI::Range(0, 4096));
-  command->add_option("--precision", options->precision, "auto, fp32, bf16, int8 or fp8")
-      ->check(CLI::IsMember({"auto", "fp32", "bf16", "int8", "fp8"}));
-  command->add_option("--device", embed.encoder.device, "auto, cpu, cuda or cuda:N")
-      ->check(is_device());
-  command->add_flag("--no-normalize", options->no_normalize, "Do not scale embeddings to length 1");
-  command->add_option("--dtype", options->dtype, "Type of the numbers in the output: f32 or f16")
-      ->check(CLI::IsMember({"f32", "f16"}));
-  command->add_option("--format", options->format, "Format of the embeddings files: npy or jsonl")
-      ->check(CLI::IsMember({"npy", "jsonl"}));
-  command->add_option("--shard-rows", embed.shard_rows, "Rows per embeddings file")
-      ->check(CLI::PositiveNumber);
-  CLI::Option* overwrite =
-      command->add_flag("--overwrite", embed.overwrite, "Discard what OUT holds and start again");
-  command->add_flag("--retry-failed", embed.retry_failed, "Try the inputs in errors.jsonl again")
-      ->excludes(overwrite);
-  command->footer(
-      "Repeat the command to resume a run that was interrupted or killed.\n"
-      "Exit codes: 0 done, 1 failed, 2 usage, 3 done but some inputs failed, 130 interrupted.");
-  command->callback([options, &run] {
+  add_whole(*command, "--synthetic", {}, embed.input.synthetic,
+            "Embed this many generated images instead, to measure what decoding costs")
+      ->group(kInputGroup);
+  add_batch_size(*command, embed.batch_size);
+  add_threads(*command, embed.encoder.threads);
+  add_decode_threads(*command, embed.decode_threads);
+  add_precision(*command, options->precision);
+  add_device(*command, embed.encoder.device);
+  add_flag(*command, "--no-normalize", options->no_normalize, "Do not scale embeddings to length 1")
+      ->group(kOutputGroup);
+  add_choice(*command, "--dtype", {"f32", "f16"}, options->dtype, "Type of the written numbers")
+      ->group(kOutputGroup);
+  add_choice(*command, "--format", {"npy", "jsonl"}, options->format,
+             "Format of the embeddings files")
+      ->group(kOutputGroup);
+  add_whole(*command, "--shard-rows", {1}, embed.shard_rows, "Rows per embeddings file")
+      ->group(kOutputGroup);
+  CLI::Option* overwrite = add_overwrite(*command, embed.overwrite);
+  add_flag(*command, "--retry-failed", embed.retry_failed, "Try the inputs in errors.jsonl again")
+      ->excludes(overwrite)
+      ->group(kOutputGroup);
+  explain(*command,
+          {kModelRule, "Repeat the command to resume a run that was interrupted or killed.",
+           kJobExitCodes},
+          {"fovea embed google/siglip2-base-patch16-224 photos -o OUT",
+           "fovea embed -m MODEL cat.jpg dog.png @list.txt -o OUT",
+           "fovea embed -m MODEL 'shard-{00000..00099}.tar' -o OUT --dtype f16"});
+  command->callback([options, take_model, &run] {
+    take_model();
+    if (options->embed.input.synthetic == 0) {
+      require_inputs(options->embed.model, options->embed.input.inputs);
+    }
     apply_job_arguments(options->job, options->embed.input, options->embed.max_errors);
     run = [options] { return run_embed(*options); };
   });

@@ -10,6 +10,10 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.hpp"
+#include "cli/describe.hpp"
+#include "cli/json_output.hpp"
+#include "cli/model_option.hpp"
+#include "cli/options.hpp"
 #include "cli/terminal.hpp"
 #include "fovea/model.hpp"
 
@@ -20,14 +24,14 @@ std::string_view resample_name(Resample resample) {
   return resample == Resample::kBilinear ? "bilinear" : "bicubic";
 }
 
-void print_json(const ModelInfo& info) {
+nlohmann::ordered_json to_json(const ModelInfo& info) {
   using json = nlohmann::ordered_json;
   const Preprocessing& pre = info.preprocessing;
   json files = json::array();
   for (const auto& file : info.files) {
     files.push_back(file.filename().string());
   }
-  const json root{
+  return {
       {"folder", info.folder.string()},
       {"usable", info.usable()},
       {"hidden", info.hidden},
@@ -52,11 +56,10 @@ void print_json(const ModelInfo& info) {
        {{"height", pre.height},
         {"width", pre.width},
         {"resample", resample_name(pre.resample)},
-        {"rescale", pre.rescale},
+        {"rescale", short_number(static_cast<float>(pre.rescale))},
         {"mean", pre.mean},
         {"std", pre.std}}},
   };
-  std::cout << json_text(root, 2) << '\n';
 }
 
 void row(std::string_view name, const std::string& value) {
@@ -74,6 +77,15 @@ void list(std::string_view name, const std::vector<std::string>& entries) {
   }
 }
 
+// 92,884,224
+std::string digits_in_groups(std::int64_t number) {
+  std::string text = std::to_string(number);
+  for (std::size_t place = text.size(); place > 3; place -= 3) {
+    text.insert(place - 3, ",");
+  }
+  return text;
+}
+
 // Small test models take hundredths of a GFLOP.
 std::string compute(double gflop) {
   return gflop < 1 ? fmt::format("{:.1f} MFLOP per image", gflop * 1e3)
@@ -88,7 +100,7 @@ void print_table(const ModelInfo& info) {
   row("attention", fmt::format("{} heads of {}", info.heads, info.head_dim));
   row("image", fmt::format("{0} x {0} pixels, patch {1}: {2} tokens", info.image_size, info.patch,
                            info.patches));
-  row("parameters", fmt::format("{} (vision tower)", info.parameters));
+  row("parameters", fmt::format("{} (vision tower)", digits_in_groups(info.parameters)));
   row("compute", compute(info.gflop_per_image));
   row("weights", fmt::format("{} in {} file{}, {:.1f} MB", fmt::join(info.dtypes, ", "),
                              info.files.size(), info.files.size() == 1 ? "" : "s",
@@ -98,7 +110,8 @@ void print_table(const ModelInfo& info) {
                                    fmt::join(pre.mean, ", "), fmt::join(pre.std, ", ")));
   std::string why;
   const std::vector<std::string> gpus = list_gpus(&why);
-  row("GPUs", gpus.empty() ? "none: " + why : fmt::format("{}", fmt::join(gpus, ", ")));
+  row("GPUs", gpus.empty() ? "none: " + why.substr(0, why.find(';'))
+                           : fmt::format("{}", fmt::join(gpus, ", ")));
   list("unused tensors", info.unused);
   list("missing", info.missing);
   if (!info.unusable.empty()) {
@@ -111,18 +124,22 @@ void print_table(const ModelInfo& info) {
 void add_info(CLI::App& app, Run& run) {
   struct Options {
     std::string model;
-    bool json = false;
+    JsonOutput json;
   };
   auto options = std::make_shared<Options>();
   CLI::App* command =
       app.add_subcommand("info", "Show a model's architecture, weights and preprocessing");
-  command->add_option("MODEL", options->model, "Model folder, or a name in the Hugging Face cache")
-      ->required();
-  command->add_flag("--json", options->json, "Print JSON");
-  command->callback([options, &run] {
+  const auto take_model = add_model(*command, options->model);
+  options->json.add_to(*command);
+  explain(*command, {}, {"fovea info MODEL", "fovea info google/siglip2-base-patch16-224 --json"});
+  command->callback([options, take_model, &run] {
+    take_model();
     run = [options] {
       const ModelInfo info = inspect_model(options->model);
-      options->json ? print_json(info) : print_table(info);
+      if (options->json.leaves_text()) {
+        print_table(info);
+      }
+      options->json.write(to_json(info));
       if (!info.usable()) {
         say(fmt::format("the model cannot be used: {} tensors are missing, {} are unusable",
                         info.missing.size(), info.unusable.size()));

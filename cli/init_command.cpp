@@ -3,9 +3,13 @@
 #include <string>
 #include <vector>
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "cli/commands.hpp"
+#include "cli/describe.hpp"
+#include "cli/json_output.hpp"
+#include "cli/options.hpp"
 #include "cli/terminal.hpp"
 #include "fovea/model.hpp"
 
@@ -15,6 +19,8 @@ namespace {
 struct InitArguments {
   InitOptions options;
   std::string dtype = "f32";
+  std::string folder;
+  JsonOutput json;
 };
 
 WeightType weight_type(const std::string& name) {
@@ -31,33 +37,39 @@ void add_init(CLI::App& app, Run& run) {
   InitOptions& options = arguments->options;
   CLI::App* command = app.add_subcommand("init", "Write a model folder with random weights");
   const std::vector<std::string> names(preset_names().begin(), preset_names().end());
-  command
-      ->add_option("--preset", options.preset,
-                   fmt::format("Architecture, one of {}", fmt::join(names, ", ")))
+  add_choice(*command, "--preset", names, options.preset, "Architecture")
       ->required()
       ->default_str("")
-      ->check(CLI::IsMember(names).description(""));
-  command->add_option("--seed", options.seed, "The same seed gives the same weights");
-  command->add_option("-o,--output", options.folder, "Folder to write")
-      ->required()
-      ->default_str("");
-  command->add_option("--layers", options.layers, "Layers (0: as many as the preset has)")
-      ->check(CLI::Range(0, 512));
-  command->add_option("--dtype", arguments->dtype, "Type of the stored weights")
-      ->check(CLI::IsMember({"f32", "bf16", "f16"}));
-  command
-      ->add_option("--max-shard-bytes", options.max_shard_bytes,
-                   "Split the weights into files of at most this many bytes")
-      ->check(CLI::PositiveNumber);
-  command->add_option("--threads", options.threads, "Threads (0: one per CPU)")
-      ->check(CLI::Range(0, 1024));
-  command->add_flag("--overwrite", options.overwrite, "Replace the model in a non-empty folder");
+      ->group(kInputGroup);
+  add_seed(*command, options.seed)->group(kInputGroup);
+  add_whole(*command, "--layers", {0, 512}, options.layers, "Layers (0: as many as the preset has)")
+      ->group(kInputGroup);
+  without_variable(add_output(*command, arguments->folder, "FOLDER", "Folder to write"));
+  without_variable(add_choice(*command, "--dtype", {"f32", "bf16", "f16"}, arguments->dtype,
+                              "Type of the written numbers"))
+      ->group(kOutputGroup);
+  add_whole(*command, "--max-shard-bytes", {1}, options.max_shard_bytes,
+            "Split the weights into files of at most this many bytes")
+      ->group(kOutputGroup);
+  add_overwrite(*command, options.overwrite);
+  add_threads(*command, options.threads);
+  arguments->json.add_to(*command);
+  explain(*command, {"The embeddings of such a model mean nothing: it is for trying things out."},
+          {"fovea init --preset tiny -o models/tiny"});
   command->callback([arguments, &run] {
     run = [arguments] {
       arguments->options.dtype = weight_type(arguments->dtype);
+      arguments->options.folder = arguments->folder;
       init_checkpoint(arguments->options);
-      say(fmt::format("wrote {} with random weights, seed {}", arguments->options.preset,
-                      arguments->options.seed));
+      const InitOptions& written = arguments->options;
+      if (arguments->json.leaves_text()) {
+        say(fmt::format("wrote {} with random weights, seed {}, to {}", written.preset,
+                        written.seed, printable_name(written.folder.native())));
+      }
+      arguments->json.write({{"folder", written.folder.string()},
+                             {"preset", written.preset},
+                             {"seed", written.seed},
+                             {"dtype", arguments->dtype}});
       return kDone;
     };
   });

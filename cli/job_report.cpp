@@ -1,10 +1,8 @@
 // Progress lines, failure lines and summaries, for people and as JSON.
 #include "cli/job_report.hpp"
 
-#include <charconv>
 #include <cmath>
 #include <csignal>
-#include <cstddef>
 #include <iostream>
 #include <utility>
 
@@ -45,63 +43,7 @@ int percent(double share) {
   return static_cast<int>(std::lround(share * 100));
 }
 
-bool parse_shard(const std::string& text, InputOptions& input) {
-  const std::size_t slash = text.find('/');
-  if (slash == std::string::npos) {
-    return false;
-  }
-  const auto parse = [](std::string_view digits, std::uint64_t& value) {
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    return error == std::errc{} && end == digits.data() + digits.size();
-  };
-  return parse(std::string_view(text).substr(0, slash), input.shard_index) &&
-         parse(std::string_view(text).substr(slash + 1), input.shard_count) &&
-         input.shard_index < input.shard_count;
-}
-
 }  // namespace
-
-void add_job_options(CLI::App& command, InputOptions& input, JobArguments& arguments) {
-  command.add_option("input", input.inputs,
-                     "Image files, folders, archives (.tar, .tar.gz, ...), .jsonl, pixels .npy,\n"
-                     "@list.txt, or - for a list on the standard input; {00..99} and {a,b} expand");
-  command.add_flag("-0,--null", input.null_separated,
-                   "Names in lists end with NUL instead of a newline");
-  command.add_option("--image-key", input.image_key,
-                     "Archive members to take, by the name after its first dot: \"jpg;png\"\n"
-                     "(default: all members whose names end like an image's)");
-  command
-      .add_option("--shard", arguments.shard,
-                  "i/n: take every n-th input, starting with number i < n")
-      ->check([](const std::string& text) {
-        InputOptions scratch;
-        return parse_shard(text, scratch) ? "" : "expected i/n with i < n, such as 0/4";
-      });
-  command
-      .add_option("--decode-memory", arguments.decode_memory,
-                  "Memory for all images being decoded, such as 2G (0: half of the available\n"
-                  "memory, but at most 1 GiB or 64 MiB per decode thread)")
-      ->transform(CLI::AsSizeValue(false))
-      ->capture_default_str();
-  command.add_flag("--strict", arguments.strict, "Stop at the first input that fails");
-  command
-      .add_option("--max-errors", arguments.max_errors,
-                  "Stop once more than this many inputs have failed")
-      ->excludes("--strict");
-  command
-      .add_option("--progress", arguments.progress, "Progress on stderr: auto (text), json or none")
-      ->check(CLI::IsMember({"auto", "json", "none"}));
-  command.add_flag("-q,--quiet", arguments.quiet, "Print nothing but fatal errors");
-}
-
-void apply_job_arguments(const JobArguments& arguments, InputOptions& input,
-                         std::optional<std::uint64_t>& max_errors) {
-  if (input.inputs.empty() && input.synthetic == 0) {
-    throw CLI::RequiredError("input");
-  }
-  parse_shard(arguments.shard, input);
-  max_errors = arguments.strict ? std::optional<std::uint64_t>(0) : arguments.max_errors;
-}
 
 const std::atomic<bool>* catch_signals() {
   struct sigaction action{};

@@ -1,36 +1,18 @@
-// What `fovea embed` and `fovea preprocess` share: input options, progress on stderr, signals.
+// What `fovea embed` and `fovea preprocess` share: progress on stderr, signals.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <mutex>
-#include <optional>
 #include <string>
 
 #include "cli/commands.hpp"
+#include "cli/job_options.hpp"
 #include "fovea/job.hpp"
 
 namespace fovea::cli {
 
 enum class ProgressStyle : std::uint8_t { kText, kJson, kNone };
-
-/// Options as text, which become numbers or enumerations later.
-struct JobArguments {
-  std::string shard = "0/1";
-  std::string progress = "auto";
-  bool quiet = false;
-  bool strict = false;
-  std::optional<std::uint64_t> max_errors;
-  std::uint64_t decode_memory = 0;
-};
-
-/// Adds INPUT..., --null, --image-key, --shard, --decode-memory, --strict, --max-errors, --progress
-/// and --quiet.
-void add_job_options(CLI::App& command, InputOptions& input, JobArguments& arguments);
-
-/// Reads what add_job_options left as text. Throws CLI::ValidationError.
-void apply_job_arguments(const JobArguments& arguments, InputOptions& input,
-                         std::optional<std::uint64_t>& max_errors);
 
 /// Makes the first SIGINT or SIGTERM end a job softly; the second kills the program.
 /// Returns the flag for JobControl::stop.

@@ -1,117 +1,104 @@
 // `fovea`: parses the command line, runs one subcommand, turns errors into exit codes.
 #include <algorithm>
-#include <cctype>
 #include <cerrno>
-#include <cstddef>
-#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <ios>
 #include <iostream>
-#include <iterator>
 #include <new>
+#include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "cli/commands.hpp"
+#include "cli/describe.hpp"
+#include "cli/environment.hpp"
+#include "cli/help.hpp"
+#include "cli/json_output.hpp"
+#include "cli/options.hpp"
 #include "cli/terminal.hpp"
+#include "cli/usage.hpp"
+#include "cli/version.hpp"
 #include "fovea/error.hpp"
 
 namespace fovea::cli {
 namespace {
 
-// Every long option can also be given as FOVEA_<NAME> in the environment, except those that delete
-// or cut: a variable that was forgotten in a shell must not do that. A command may have named its
-// variable itself.
-void name_environment_variables(CLI::App& command) {
-  for (CLI::Option* option : command.get_options()) {
-    const std::string long_name = option->get_lnames().empty() ? "" : option->get_lnames().front();
-    if (long_name.empty() || long_name == "help" || long_name == "overwrite" ||
-        long_name == "repair" || !option->get_envname().empty()) {
-      continue;
+constexpr int kParsed = -1;
+
+void add_commands(CLI::App& app, Run& run) {
+  add_embed(app, run);
+  add_similar(app, run);
+  add_info(app, run);
+  add_pull(app, run);
+  add_verify(app, run);
+  add_check(app, run);
+  add_bench(app, run);
+  add_calibrate(app, run);
+  add_preprocess(app, run);
+  add_init(app, run);
+  add_kernel(app, run);
+  add_completion(app, run);
+  add_manual(app, run);
+}
+
+// `fovea help COMMAND` is `fovea COMMAND --help`.
+int print_help(const CLI::App& app, std::span<const std::string> words) {
+  std::cout << help_text(describe(find_command(app, words)));
+  return kDone;
+}
+
+int parse(CLI::App& app, int argc, char** argv) {
+  const std::vector<std::string> words(argv + std::min(1, argc), argv + argc);
+  try {
+    if (words.empty()) {
+      std::cerr << help_text(describe(app));
+      return kUsage;
     }
-    std::string name = "FOVEA_";
-    for (const char c : long_name) {
-      name += c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+    if (words.front() == "help") {
+      return print_help(app, std::span(words).subspan(1));
     }
-    option->envname(name);
-  }
-}
-
-// Variables are named only when their command is chosen: CLI11 applies them to all options that
-// have one, those of other commands too, and refuses values that only those others do not take.
-void take_environment_when_chosen(CLI::App& app) {
-  for (CLI::App* command : app.get_subcommands({})) {
-    command->preparse_callback([command](std::size_t) { name_environment_variables(*command); });
-    take_environment_when_chosen(*command);
-  }
-}
-
-// "FOVEA_DEVICE=cuda" for each option of the chosen command that has its value from the
-// environment. CLI11 holds a list in parts.
-std::vector<std::string> taken_from_environment(const CLI::App& app) {
-  std::vector<std::string> taken;
-  for (const CLI::Option* option : app.get_options()) {
-    const std::string& name = option->get_envname();
-    const char* const value = name.empty() ? nullptr : std::getenv(name.c_str());
-    if (value != nullptr && option->count() > 0 &&
-        fmt::format("{}", fmt::join(option->results(), ",")) == value) {
-      taken.push_back(fmt::format("{}={}", name, value));
+    refuse_separate_json_file(words);
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) {  // --help and --version
+      return app.exit(error);
     }
+    std::cerr << usage_message(app, error);
+    return kUsage;
   }
-  for (const CLI::App* command : app.get_subcommands()) {
-    std::ranges::move(taken_from_environment(*command), std::back_inserter(taken));
-  }
-  return taken;
-}
-
-// Messages name the variables, because the command line does not show them.
-std::string environment_note(const CLI::App& app) {
-  const std::vector<std::string> taken = taken_from_environment(app);
-  return taken.empty()
-             ? ""
-             : io::printable(fmt::format("from the environment: {}", fmt::join(taken, ", "))) +
-                   "\n";
-}
-
-// error.what() may hold text from outside; the lines that CLI11 adds are ours.
-std::string usage_message(const CLI::App& app, const CLI::Error& error) {
-  const std::string message = CLI::FailureMessage::simple(&app, error);
-  const std::size_t length = std::string_view(error.what()).size();
-  return io::printable(message.substr(0, length)) + message.substr(length) + environment_note(app);
+  return kParsed;
 }
 
 // Parses and runs. `environment` becomes the note to print when running fails.
 int run_command(int argc, char** argv, std::string& environment) {
-  CLI::App app("Fovea turns images into SigLIP 2 embeddings.", "fovea");
-  app.set_version_flag("--version", "fovea " FOVEA_VERSION);
+  CLI::App app("Fovea turns images into SigLIP 2 embeddings", "fovea");
+  app.set_version_flag("-V,--version", [] { return version_text(); }, "Print the version and exit");
+  app.set_help_flag("-h,--help", "Print this help and exit")->group(kReportGroup);
+  app.get_option("--version")->group(kReportGroup);
   app.require_subcommand(1);
   app.option_defaults()->always_capture_default();  // subcommands inherit it: --help shows defaults
-  app.get_formatter()->column_width(38);
-  Run run;
-  add_embed(app, run);
-  add_bench(app, run);
-  add_calibrate(app, run);
-  add_check(app, run);
-  add_info(app, run);
-  add_init(app, run);
-  add_kernel(app, run);
-  add_preprocess(app, run);
-  add_pull(app, run);
-  add_similar(app, run);
-  add_verify(app, run);
-  take_environment_when_chosen(app);
-  app.failure_message([](const CLI::App* failed, const CLI::Error& error) {
-    return usage_message(*failed, error);
+  app.formatter_fn([](const CLI::App* command, const std::string&, CLI::AppFormatMode) {
+    return help_text(describe(*command));
   });
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? kDone : kUsage;
+  Run run;
+  add_commands(app, run);
+  explain(app,
+          {"`fovea help COMMAND` explains a command. Variables set options, too: FOVEA_DEVICE=cpu "
+           "is --device cpu."},
+          {"fovea pull google/siglip2-base-patch16-224",
+           "fovea embed google/siglip2-base-patch16-224 photos -o OUT",
+           "fovea similar cat.jpg --in OUT"});
+  take_environment_when_chosen(app);
+  if (const int code = parse(app, argc, argv); code != kParsed) {
+    return code;
+  }
+  for (const std::string& sentence : unknown_variables(app)) {
+    say(sentence);
   }
   environment = environment_note(app);
   return run();

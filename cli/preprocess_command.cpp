@@ -3,7 +3,10 @@
 #include <string>
 
 #include "cli/commands.hpp"
+#include "cli/describe.hpp"
 #include "cli/job_report.hpp"
+#include "cli/model_option.hpp"
+#include "cli/options.hpp"
 #include "fovea/job.hpp"
 
 namespace fovea::cli {
@@ -17,21 +20,17 @@ void add_preprocess(CLI::App& app, Run& run) {
   PreprocessOptions& preprocess = options->preprocess;
   CLI::App* command =
       app.add_subcommand("preprocess", "Turn images into the pixels that a model takes");
-  command->add_option("-m,--model", preprocess.model, "Model folder, or name of a pulled model")
-      ->required();
-  command
-      ->add_option("-o,--output", preprocess.output,
-                   "File ending in .npy: uint8 [n, height, width, 3]; NAME.index.jsonl and\n"
-                   "NAME.errors.jsonl go beside it")
-      ->required();
+  const auto take_model = add_model(*command, preprocess.model, preprocess.input.inputs);
+  without_variable(add_output(*command, preprocess.output, "FILE",
+                              "File ending in .npy: uint8 [n, height, width, 3]; "
+                              "NAME.index.jsonl and NAME.errors.jsonl go beside it"));
   add_job_options(*command, preprocess.input, options->job);
-  command
-      ->add_option("--decode-threads", preprocess.decode_threads, "Decode threads (0: one per CPU)")
-      ->check(CLI::Range(0, 4096));
-  command->footer(
-      "`fovea embed` takes the file as an input.\n"
-      "Exit codes: 0 done, 1 failed, 2 usage, 3 done but some inputs failed, 130 interrupted.");
-  command->callback([options, &run] {
+  add_decode_threads(*command, preprocess.decode_threads);
+  explain(*command, {kModelRule, "`fovea embed` takes the file as an input.", kJobExitCodes},
+          {"fovea preprocess MODEL photos -o pixels.npy"});
+  command->callback([options, take_model, &run] {
+    take_model();
+    require_inputs(options->preprocess.model, options->preprocess.input.inputs);
     apply_job_arguments(options->job, options->preprocess.input, options->preprocess.max_errors);
     run = [options] {
       const std::string& output = options->preprocess.output;

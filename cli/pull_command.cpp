@@ -6,9 +6,14 @@
 #include <string>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 #include <unistd.h>
 
 #include "cli/commands.hpp"
+#include "cli/describe.hpp"
+#include "cli/json_output.hpp"
+#include "cli/model_option.hpp"
+#include "cli/options.hpp"
 #include "cli/terminal.hpp"
 #include "fovea/hub.hpp"
 
@@ -69,29 +74,39 @@ void add_pull(CLI::App& app, Run& run) {
   struct Options {
     PullOptions pull;
     bool quiet = false;
+    JsonOutput json;
   };
   const auto options = std::make_shared<Options>();
   CLI::App* command =
       app.add_subcommand("pull", "Fetch a model from a Hugging Face hub into the local cache");
-  command->add_option("model", options->pull.id, "org/name on the hub")->required();
-  command->add_option("--revision", options->pull.revision, "Branch, tag or commit");
-  command
-      ->add_option("--retries", options->pull.retries,
-                   "Retries of a request that brings no new data")
-      ->check(CLI::Range(0, 100));
-  command->add_flag("-q,--quiet", options->quiet, "Print no progress");
-  command->footer(
-      "Prints the model's folder. Environment: HF_ENDPOINT, HF_TOKEN, HF_HOME, HF_HUB_CACHE,\n"
-      "HF_HUB_OFFLINE=1 (only looks up), HF_HUB_DOWNLOAD_TIMEOUT (30: seconds that a download may\n"
-      "be slower than 1 kB/s), HF_HUB_ETAG_TIMEOUT (60: seconds for any other reply),\n"
-      "SSL_CERT_FILE, https_proxy.");
-  command->callback([options, &run] {
+  const auto take_model = add_model(*command, options->pull.id);
+  add_text(*command, "--revision", "NAME", options->pull.revision, "Branch, tag or commit")
+      ->group(kInputGroup);
+  add_whole(*command, "--retries", {0, 100}, options->pull.retries,
+            "Retries of a request that brings no new data")
+      ->group(kInputGroup);
+  add_quiet(*command, options->quiet);
+  options->json.add_to(*command);
+  explain(
+      *command,
+      {"Prints the model's folder on the standard output.",
+       "Environment: HF_ENDPOINT, HF_TOKEN, HF_HOME, HF_HUB_CACHE, HF_HUB_OFFLINE=1 (only looks "
+       "up), HF_HUB_DOWNLOAD_TIMEOUT (30: seconds that a download may be slower than 1 kB/s), "
+       "HF_HUB_ETAG_TIMEOUT (60: seconds for any other reply), SSL_CERT_FILE, https_proxy."},
+      {"fovea pull google/siglip2-base-patch16-224"});
+  command->callback([options, take_model, &run] {
+    take_model();
     run = [options] {
       PullReport report(options->quiet);
       const std::filesystem::path folder =
           pull(options->pull, [&](const PullProgress& progress) { report(progress); });
       report.end_line();
-      std::cout << folder.native() << '\n';
+      if (options->json.leaves_text()) {
+        std::cout << folder.native() << '\n';
+      }
+      options->json.write({{"model", options->pull.id},
+                           {"revision", options->pull.revision},
+                           {"folder", folder.string()}});
       return kDone;
     };
   });

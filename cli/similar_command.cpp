@@ -18,6 +18,10 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.hpp"
+#include "cli/describe.hpp"
+#include "cli/json_output.hpp"
+#include "cli/model_option.hpp"
+#include "cli/options.hpp"
 #include "cli/similar_report.hpp"
 #include "cli/terminal.hpp"
 #include "fovea/encoder.hpp"
@@ -41,7 +45,7 @@ struct SimilarOptions {
   std::vector<std::string> only;
   bool print0 = false;
   std::int64_t limit = 100;
-  bool json = false;
+  JsonOutput json;
   std::string html;
   std::string root;
   int threads = 0;
@@ -91,7 +95,7 @@ class Similar {
 
  private:
   [[nodiscard]] bool prints_table() const {
-    return !options_.json && !options_.print0 && options_.html.empty();
+    return options_.json.leaves_text() && !options_.print0 && options_.html.empty();
   }
 
   [[nodiscard]] std::string where_names_start() const {
@@ -109,23 +113,20 @@ class Similar {
     Json list = Json::array();
     for (const DuplicateGroup& group : found.groups) {
       page.sections.push_back(report_.section(group, page.sections.size() + 1));
-      if (options_.json) {
-        list.push_back(report_.json(group));
-      } else if (options_.print0) {
+      list.push_back(report_.json(group));
+      if (options_.print0) {
         print_names(group);
       } else if (prints_table()) {
         print(group, page.sections.size());
       }
     }
-    if (options_.json) {
-      Json result{{"threshold", options_.shows(kSimilar) ? Json(options_.threshold) : Json()},
-                  {"rows", collection_.rows()}};
-      if (!options_.only.empty()) {
-        result["only"] = options_.only;
-      }
-      result["groups"] = std::move(list);
-      std::cout << json_text(result, 2) << '\n';
+    Json result{{"threshold", options_.shows(kSimilar) ? Json(options_.threshold) : Json()},
+                {"rows", collection_.rows()}};
+    if (!options_.only.empty()) {
+      result["only"] = options_.only;
     }
+    result["groups"] = std::move(list);
+    options_.json.write(result);
     say(page.description);
     say_notes(found);
     page.description += ". ";
@@ -238,23 +239,18 @@ class Similar {
         const Photo photo = collection_.photo(match.row);
         if (prints_table()) {
           std::cout << report_.line(fmt::format("{:6}", ++rank), match.score, photo);
-        } else if (options_.json) {
-          matches.push_back(report_.json(photo, match.score));
         }
+        matches.push_back(report_.json(photo, match.score));
         page.sections.back().pictures.push_back(report_.picture(photo, match.score));
       }
-      if (options_.json) {
-        Json item{{"query", query.source}};
-        if (query.row >= 0) {
-          item["row"] = query.row;
-        }
-        item["matches"] = std::move(matches);
-        list.push_back(std::move(item));
+      Json item{{"query", query.source}};
+      if (query.row >= 0) {
+        item["row"] = query.row;
       }
+      item["matches"] = std::move(matches);
+      list.push_back(std::move(item));
     }
-    if (options_.json) {
-      std::cout << json_text({{"rows", collection_.rows()}, {"queries", list}}, 2) << '\n';
-    }
+    options_.json.write({{"rows", collection_.rows()}, {"queries", list}});
     page.title = queries_.size() == 1
                      ? "Neighbours of " + queries_.front().source
                      : fmt::format("{} queries and their neighbours", queries_.size());
@@ -278,7 +274,8 @@ class Similar {
   // Takes rows when no query is given, else each query as a name in OUT, a .npy file, or a photo.
   void gather_queries() {
     if (options_.queries.empty()) {
-      const std::int64_t count = std::min(collection_.rows(), options_.limit);
+      const std::int64_t count =
+          options_.limit == 0 ? collection_.rows() : std::min(collection_.rows(), options_.limit);
       for (std::int64_t row = 0; row < count; ++row) {
         add_row(row);
       }
@@ -389,7 +386,7 @@ void check_destination(const std::string& html) {
 // Whether an option was typed; one from the environment is ignored where it does not apply.
 bool is_typed(const CLI::App& command, const std::string& name) {
   const CLI::Option* option = command.get_option(name);
-  const std::string& variable = option->get_envname();
+  const std::string variable = variable_of(*option);
   const char* const value = variable.empty() ? nullptr : std::getenv(variable.c_str());
   return option->count() > 0 &&
          (value == nullptr || fmt::format("{}", fmt::join(option->results(), ",")) != value);
@@ -407,7 +404,7 @@ void refuse(const CLI::App& command, std::initializer_list<const char*> names,
 // Options that would be ignored are refused.
 void check_options(const CLI::App& command, const SimilarOptions& options) {
   if (options.duplicates) {
-    refuse(command, {"query", "--neighbours", "--limit", "--model"},
+    refuse(command, {"QUERY", "--neighbours", "--limit", "--model"},
            "does not apply to --duplicates, which compares all photos in OUT");
   } else {
     refuse(command, {"--threshold", "--only", "--print0"}, "applies to --duplicates alone");
@@ -421,20 +418,9 @@ void check_options(const CLI::App& command, const SimilarOptions& options) {
     refuse(command, {"--threshold"},
            "does not apply to identical files and pixels; see --only similar");
   }
-  if (options.print0 && options.json) {
+  if (options.print0 && options.json.is_wanted()) {
     throw CLI::ValidationError("--print0 and --json both print their result: choose one");
   }
-}
-
-// Checks numbers that count something.
-CLI::Validator at_least_one() {
-  return {[](std::string& text) {
-            const bool is_number = text.find_first_not_of("0123456789") == std::string::npos;
-            return is_number && text.find_first_not_of('0') != std::string::npos
-                       ? ""
-                       : "'" + text + "' must be a whole number of at least 1";
-          },
-          "NUMBER", "at least 1"};
 }
 
 }  // namespace
@@ -443,58 +429,49 @@ void add_similar(CLI::App& app, Run& run) {
   const auto options = std::make_shared<SimilarOptions>();
   CLI::App* command = app.add_subcommand(
       "similar", "Find the most similar photos, or duplicates, in the output of `embed`");
-  command->add_option(
-      "query", options->queries,
-      "Photos (names in OUT, or files to embed) or .npy vectors (default: every photo in OUT)");
-  command
-      ->add_option("-i,--in", options->in,
-                   "Output of `fovea embed`: a folder or one .npy. It may be given several times: "
-                   "the outputs, which must be of one model, are searched as one")
-      ->required()
-      ->allow_extra_args(false);
-  command->add_option("-k,--neighbours", options->k, "Neighbours per query")->check(at_least_one());
-  command->add_option("-m,--model", options->model,
-                      "Model for photos that are not in OUT (default: the model that made OUT)");
-  command->add_flag("--duplicates", options->duplicates,
-                    "Group duplicates instead: of each group, one photo is kept, and the others "
-                    "are like it");
-  command
-      ->add_option("--threshold", options->threshold,
-                   "Lowest cosine between a similar photo and the one that is kept, for "
-                   "--duplicates")
-      ->check(CLI::Range(0.0, 1.0));
-  command
-      ->add_option("--only", options->only,
-                   "Classes of duplicates to show: identical-files, identical-pixels, similar "
-                   "(default: all); may be given several times")
-      ->delimiter(',')
+  add_texts(
+      *command, "QUERY", options->queries,
+      "Photos (names in OUT, or files to embed) or .npy vectors (without any: every photo in OUT)");
+  add_texts(*command, "-i,--in", options->in,
+            "Output of `fovea embed`: a folder or one .npy; repeat it to search outputs of one "
+            "model as one")
+      ->type_name("OUT")
       ->allow_extra_args(false)
-      ->check(CLI::IsMember({kIdenticalFiles, kIdenticalPixels, kSimilar}));
-  command->add_flag("--print0", options->print0,
-                    "Print the names of the photos that may go, all but the kept one of each "
-                    "group, each with a NUL byte after it. Members of archives, files that have "
-                    "changed since they were embedded, and photos without a readable kept one are "
-                    "not listed");
-  command
-      ->add_option("--limit", options->limit,
-                   "Highest number of rows used as queries when none is given")
-      ->check(at_least_one());
-  command->add_flag("--json", options->json, "Print JSON instead of a table");
-  command->add_option("--html", options->html,
-                      "Write a self-contained page of pictures (instead of the table)");
-  command->add_option("--root", options->root,
-                      "Folder in which relative names of photos in OUT start (default: the one "
-                      "where `fovea embed` ran)");
-  command->add_option("--threads", options->threads, "Compute threads (0: one per CPU)")
-      ->check(CLI::Range(0, kMostThreads));
-  command->footer(
-      "A photo that is in OUT, whatever path leads to it, is not listed as its own neighbour.\n"
-      "Scores are cosines. Of duplicates, the photo with the most pixels is kept, then the larger\n"
-      "file, then the older one. Fovea never deletes a photo.\n"
-      "  fovea similar cat.jpg --in out                 the 10 most similar photos\n"
-      "  fovea similar --in out --html neighbours.html  every photo and its neighbours\n"
-      "  fovea similar --in out --duplicates --html duplicates.html\n"
-      "  fovea similar --in out --duplicates --only identical-files --print0 | xargs -0r rm --");
+      ->required()
+      ->group(kInputGroup);
+  add_whole(*command, "-k,--neighbours,--neighbors", {1, INT32_MAX}, options->k,
+            "Neighbours per query");
+  add_optional_model(*command, options->model,
+                     "Model for photos that are not in OUT (without it: the model that made OUT)");
+  add_flag(*command, "--duplicates", options->duplicates,
+           "Group duplicates instead: one photo of each group is kept, and the others are like it");
+  add_real(*command, "--threshold", "COSINE", {0, 1}, options->threshold,
+           "Lowest cosine between a similar photo and the kept one, for --duplicates");
+  add_choices(*command, "--only", {kIdenticalFiles, kIdenticalPixels, kSimilar}, options->only,
+              "Classes of duplicates to show (without it: all)");
+  add_flag(*command, "--print0", options->print0,
+           "Print the names of the photos that may go, all but the kept one of each group, and a "
+           "NUL byte after each");
+  add_limit(*command, options->limit);
+  options->json.add_to(*command);
+  add_text(*command, "--html", "FILE", options->html,
+           "Write a self-contained page of pictures (instead of the table)")
+      ->group(kReportGroup);
+  add_text(*command, "--root", "FOLDER", options->root,
+           "Folder in which relative names of photos in OUT start (without it: where `fovea embed` "
+           "ran)")
+      ->group(kInputGroup);
+  add_threads(*command, options->threads);
+  explain(*command,
+          {"A photo that is in OUT, whatever path leads to it, is not listed as its own neighbour. "
+           "Scores are cosines. --limit is for the photos that are queries when none is given.",
+           "Of duplicates, the photo with the most pixels is kept, then the larger file, then the "
+           "older one. --print0 leaves out members of archives, files that have changed since they "
+           "were embedded, and photos without a readable kept one. Fovea never deletes a photo."},
+          {"fovea similar cat.jpg --in OUT           # the 10 most similar photos",
+           "fovea similar --in OUT --html page.html  # all photos and their neighbours",
+           "fovea similar --in OUT --duplicates --html page.html",
+           "fovea similar --in OUT --duplicates --only identical-files --print0"});
   command->callback([command, options, &run] {
     check_options(*command, *options);
     run = [options] {

@@ -7,6 +7,10 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.hpp"
+#include "cli/describe.hpp"
+#include "cli/json_output.hpp"
+#include "cli/model_option.hpp"
+#include "cli/options.hpp"
 #include "cli/terminal.hpp"
 #include "fovea/verify.hpp"
 
@@ -37,7 +41,7 @@ void print_table(const VerifyReport& report) {
   }
 }
 
-void print_json(const VerifyReport& report) {
+nlohmann::ordered_json to_json(const VerifyReport& report) {
   nlohmann::ordered_json json = {{"device", report.device},
                                  {"photos", report.photos},
                                  {"failed_inputs", report.failed_inputs},
@@ -54,7 +58,7 @@ void print_json(const VerifyReport& report) {
                                   {"recall_at_10", check.recall},
                                   {"passed", check.passed}});
   }
-  std::cout << json_text(json, 2) << '\n';
+  return json;
 }
 
 }  // namespace
@@ -63,35 +67,36 @@ void add_verify(CLI::App& app, Run& run) {
   CLI::App* command = app.add_subcommand(
       "verify", "Check a model on your photos: pixels exact, every precision close to fp32");
   const auto options = std::make_shared<VerifyOptions>();
-  const auto json = std::make_shared<bool>(false);
-  command->add_option("model", options->model, "Model folder or hub name")->required();
-  command->add_option("images", options->inputs, "Files, folders, archives or lists, as for embed")
-      ->required();
-  command
-      ->add_option("--limit", options->limit, "Number of photos to use, from the first on (0: all)")
-      ->check(CLI::NonNegativeNumber);
-  command->add_option("--min-mean-cosine", options->min_mean_cosine,
-                      "Lowest mean of the photos' cosines to fp32");
-  command->add_option("--min-mean-cosine-8bit", options->min_mean_cosine_8bit,
-                      "The same for int8 and fp8");
-  command->add_option("--min-cosine", options->min_cosine,
-                      "Lowest cosine to fp32 that a photo may have");
-  command->add_option("--min-cosine-8bit", options->min_cosine_8bit, "The same for int8 and fp8");
-  command->add_option("--min-recall", options->min_recall,
-                      "Lowest mean recall@10 that is accepted");
-  command->add_option("--device", options->device, "auto, cpu, cuda or cuda:N")->check(is_device());
-  command->add_option("--threads", options->threads, "Compute threads (0: one per CPU)")
-      ->check(CLI::Range(0, kMostThreads));
-  command->add_flag("--json", *json, "Print one JSON object");
-  command->callback([options, json, &run] {
+  const auto json = std::make_shared<JsonOutput>();
+  const auto take_model = add_model(*command, options->model, options->inputs);
+  add_texts(*command, "INPUT", options->inputs,
+            "Photos: files, folders, archives or lists, as for embed");
+  add_limit(*command, options->limit);
+  const auto add_least = [command](const char* name, double& least, const char* help) {
+    add_real(*command, name, "COSINE", {-1, 2}, least, help)->group("Options");
+  };
+  add_least("--min-mean-cosine", options->min_mean_cosine,
+            "Lowest mean of the photos' cosines to fp32");
+  add_least("--min-mean-cosine-8bit", options->min_mean_cosine_8bit, "The same for int8 and fp8");
+  add_least("--min-cosine", options->min_cosine, "Lowest cosine to fp32 that a photo may have");
+  add_least("--min-cosine-8bit", options->min_cosine_8bit, "The same for int8 and fp8");
+  add_real(*command, "--min-recall", "SHARE", {0, 2}, options->min_recall,
+           "Lowest mean recall@10 that is accepted");
+  add_device(*command, options->device);
+  add_threads(*command, options->threads);
+  json->add_to(*command);
+  explain(*command, {kModelRule},
+          {"fovea verify MODEL photos", "fovea verify -m MODEL cat.jpg dog.png --json"});
+  command->callback([options, json, take_model, &run] {
+    take_model();
+    require_inputs(options->model, options->inputs);
     run = [options, json] {
       const VerifyReport report = verify(*options);
-      if (*json) {
-        print_json(report);
-      } else {
+      if (json->leaves_text()) {
         say(report.device);
         print_table(report);
       }
+      json->write(to_json(report));
       return report.passed ? kDone : kFailed;
     };
   });

@@ -33,7 +33,7 @@ std::string today() {
 
 /// What git prints, without the line's end; empty when it fails.
 std::string output_of_git(std::vector<std::string> arguments) {
-  if (!on_path("git")) {
+  if (find_program("git").empty()) {
     return {};
   }
   arguments.insert(arguments.begin(), "git");

@@ -17,14 +17,14 @@ constexpr const char* kNoElf = "the machine code of a kernel is no ELF file, or 
 
 std::string run_nvdisasm(std::vector<std::string> options, std::span<const std::byte> file,
                          std::string_view what) {
-  if (!on_path("nvdisasm")) {
+  const std::string program = find_program("nvdisasm");
+  if (program.empty()) {
     fail(
-        "nvdisasm is not on the PATH; scripts/setup --test brings it into build/cuda/bin, which "
-        "the PATH "
-        "then has to name");
+        "nvdisasm is neither on the PATH nor in build/cuda/bin, where scripts/setup --test puts "
+        "it, nor in $CUDA_HOME/bin");
   }
   const TemporaryFile input(file);
-  options.insert(options.begin(), "nvdisasm");
+  options.insert(options.begin(), program);
   options.push_back(input.path());
   ProcessResult result = run_process(options);
   if (result.exit_code != 0) {

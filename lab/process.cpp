@@ -30,15 +30,31 @@ std::string read_whole(const std::string& path) {
 
 }  // namespace
 
-bool on_path(const std::string& program) {
+std::string find_program(const std::string& program) {
+  namespace fs = std::filesystem;
   const char* const path = std::getenv("PATH");
+  std::vector<fs::path> places;
   std::istringstream folders(path == nullptr ? "" : path);
   for (std::string folder; std::getline(folders, folder, ':');) {
-    if (access((std::filesystem::path(folder) / program).c_str(), X_OK) == 0) {
-      return true;
+    places.emplace_back(folder);
+  }
+  std::error_code ignored;
+  const fs::path here = fs::read_symlink("/proc/self/exe", ignored).parent_path();
+  places.push_back(here);
+  places.push_back(here.parent_path().parent_path() / "cuda/bin");  // of build/release/bin
+  for (const char* const variable : {"CUDA_HOME", "CUDA_PATH"}) {
+    if (const char* const home = std::getenv(variable); home != nullptr && *home != '\0') {
+      places.push_back(fs::path(home) / "bin");
     }
   }
-  return false;
+  places.emplace_back("/usr/local/cuda/bin");
+  for (const fs::path& place : places) {
+    const fs::path file = place / program;
+    if (!place.empty() && access(file.c_str(), X_OK) == 0) {
+      return file.string();
+    }
+  }
+  return "";
 }
 
 ProcessResult run_process(const std::vector<std::string>& arguments) {

@@ -14,11 +14,12 @@ struct ProcessResult {
   std::string errors;
 };
 
-/// Whether a program of this name is on the PATH.
-[[nodiscard]] bool on_path(const std::string& program);
+/// The path of a program of this name: on the PATH, beside this program, in build/cuda/bin (where
+/// scripts/setup puts CUDA's tools), or in CUDA's own folder. Empty when it is in none of them.
+[[nodiscard]] std::string find_program(const std::string& program);
 
-/// Runs a program of the PATH to its end, without a shell. Throws fovea::Error when it cannot be
-/// started.
+/// Runs a program, by its path or on the PATH, to its end, without a shell. Throws fovea::Error
+/// when it cannot be started.
 [[nodiscard]] ProcessResult run_process(const std::vector<std::string>& arguments);
 
 /// A file with this content, removed with the object.

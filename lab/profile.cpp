@@ -94,8 +94,8 @@ void find_places(Profile& profile, int arch) {
   const gpu::KernelImage* const image = gpu::find_kernel_image(profile.kernel, arch);
   if (image == nullptr || image->code == gpu::Code::kPtx) {
     profile.no_places = "this program carries no machine code of the kernel";
-  } else if (!on_path("nvdisasm")) {
-    profile.no_places = "nvdisasm is not on the PATH; it comes with CUDA";
+  } else if (find_program("nvdisasm").empty()) {
+    profile.no_places = "nvdisasm is neither on the PATH nor in $CUDA_HOME/bin";
   } else {
     place(profile, disassemble(*image, {"-gi", "-c"}));
   }
@@ -123,7 +123,7 @@ void find_places(Profile& profile, int arch) {
 }
 
 std::string page(const std::string& report, const std::vector<std::string>& options) {
-  std::vector<std::string> command = {"ncu", "--import", report, "--csv", "--page"};
+  std::vector<std::string> command = {find_program("ncu"), "--import", report, "--csv", "--page"};
   command.insert(command.end(), options.begin(), options.end());
   const ProcessResult result = run_process(command);
   if (result.exit_code != 0) {
@@ -177,12 +177,13 @@ std::vector<Profile> profile(const Card& card, const std::string& case_name,
                              const std::string& program) {
   // Of a portable kernel the program carries the code of several architectures.
   const int arch = gpu::open_cuda_device(device_index)->info().arch();
-  if (!on_path("ncu")) {
-    fail("ncu is not on the PATH; it comes with CUDA (Nsight Compute)");
+  const std::string ncu = find_program("ncu");
+  if (ncu.empty()) {
+    fail("ncu is neither on the PATH nor in $CUDA_HOME/bin; it comes with CUDA (Nsight Compute)");
   }
   const TemporaryFile name({});
   const std::string report = name.path() + ".ncu-rep";
-  std::vector<std::string> command = {"ncu", "--clock-control", "none", "-f", "-o", name.path()};
+  std::vector<std::string> command = {ncu, "--clock-control", "none", "-f", "-o", name.path()};
   for (const char* const section :
        {"SpeedOfLight", "ComputeWorkloadAnalysis", "MemoryWorkloadAnalysis",
         "MemoryWorkloadAnalysis_Tables", "WarpStateStats", "SchedulerStats", "Occupancy",

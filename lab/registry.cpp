@@ -8,6 +8,7 @@
 
 #include "core/error.hpp"
 #include "gpu/device/kernel_image.hpp"
+#include "io/nearest.hpp"
 
 namespace fovea::gpu {
 std::vector<KernelImage> lab_kernel_images();  // made by kernels/embed.py
@@ -46,7 +47,8 @@ std::vector<const Card*> find_cards(std::span<const std::string> names) {
     if (std::ranges::find(cards(), name, &Card::name) == cards().end()) {
       std::vector<std::string> known;
       std::ranges::transform(cards(), std::back_inserter(known), &Card::name);
-      fail("no kernel card '{}'; there are: {}", name, fmt::join(known, ", "));
+      const std::string hint = io::did_you_mean(name, known);
+      fail("no kernel card '{}'{}", name, hint.empty() ? "; `fovea kernel list` names all" : hint);
     }
   }
   return found;
@@ -56,7 +58,7 @@ const Case& find_case(const Card& card, std::string_view name) {
   const auto found = std::ranges::find_if(
       card.cases, [&](const Case& one) { return name.empty() ? one.bench : one.name == name; });
   if (found == card.cases.end()) {
-    fail("{0} has no case '{1}'; `fovea kernel list {0}` names them", card.name, name);
+    fail("{0} has no case '{1}'; `fovea kernel list -v {0}` names them", card.name, name);
   }
   return *found;
 }

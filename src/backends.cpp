@@ -9,6 +9,7 @@
 
 #include "core/error.hpp"
 #include "cpu/cpu_backend.hpp"
+#include "cpu/isa.hpp"
 #include "gpu/device/device.hpp"
 #include "gpu/gpu_backend.hpp"
 
@@ -94,6 +95,11 @@ std::unique_ptr<ops::Backend> make_backend(const EncoderOptions& options) {
     // The user has a GPU and would be surprised by the speed.
     return make_cpu(options, fmt::format("the GPU is not used: {}", error.what()));
   }
+}
+
+CpuInfo cpu_info() {
+  cpu::limit_isa_from_environment();
+  return {.instruction_set = cpu::isa_name(), .onednn_version = cpu::onednn_version()};
 }
 
 bool auto_takes_gpu() {

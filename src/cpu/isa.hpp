@@ -13,6 +13,12 @@ void limit_isa_from_environment();
 /// What oneDNN uses, after limiting: "sse41", "avx2", "avx512_core", "avx512_core_bf16", ...
 [[nodiscard]] std::string isa_name();
 
+/// "3.5.3"
+[[nodiscard]] std::string onednn_version();
+
+/// "3.5.3"
+[[nodiscard]] std::string onednn_version();
+
 /// Whether products of bfloat16 matrices run in hardware (AMX or AVX512-BF16).
 [[nodiscard]] bool has_bf16();
 

@@ -7,6 +7,7 @@
 
 #include "core/error.hpp"
 #include "hub/cache.hpp"
+#include "hub/look_alikes.hpp"
 #include "io/text.hpp"
 
 namespace fovea::hub {
@@ -18,6 +19,11 @@ std::string pull_command(const std::string& id, const std::string& revision) {
                             : fmt::format("fovea pull {} --revision {}", id, revision);
 }
 
+// A question ends the sentence, nothing needs a full stop.
+std::string end_of(const std::string& question) {
+  return question.empty() ? "." : question;
+}
+
 fs::path find_in_cache(const std::string& id, const std::string& revision) {
   if (!is_revision(revision)) {
     fail("{}: not the name of a branch, a tag or a commit", io::escape(revision));
@@ -26,10 +32,9 @@ fs::path find_in_cache(const std::string& id, const std::string& revision) {
   const std::optional<std::string> commit = cache.find_commit(revision);
   if (!commit) {
     fail(
-        "{}: there is no such folder, and the local Hugging Face cache has no such model at "
-        "revision {} (looked for "
-        "{}): run `{}`, or give a model folder",
-        id, io::escape(revision),
+        "{}: there is no such folder{} The local Hugging Face cache has no such model at revision "
+        "{} (looked for {}): run `{}`, or give a model folder",
+        id, end_of(look_alikes(id)), io::escape(revision),
         io::escape(is_commit(revision) ? cache.snapshot(revision).native()
                                        : cache.ref(revision).native()),
         pull_command(id, io::escape(revision)));
@@ -66,10 +71,9 @@ fs::path resolve_model(const std::string& name_or_folder, const std::string& rev
     return find_in_cache(name_or_folder, revision);
   }
   fail(
-      "{}: there is no such folder, and this is not a hub id of the form org/name: give a model "
-      "folder or, for "
-      "example, google/siglip2-base-patch16-224",
-      io::escape(name_or_folder));
+      "{}: there is no such folder{} It is not a hub id of the form org/name either: give a model "
+      "folder or, for example, google/siglip2-base-patch16-224",
+      io::escape(name_or_folder), end_of(look_alikes(name_or_folder)));
 }
 
 }  // namespace fovea::hub

@@ -44,7 +44,7 @@ if os.environ.get("LEFT_OUT") in launched:
     launched.remove(os.environ["LEFT_OUT"])
 failed = os.environ.get("FAILED") == sys.argv[4]
 checks = [{{"card": sys.argv[4], "case": "a_case", "plan": "", "kernels": launched, "passed": not failed, "reason": ""}}]
-json.dump({{"gpu": "a GPU", "arch": 90, "checks": checks}}, open(sys.argv[sys.argv.index("--json") + 1], "w"))
+json.dump({{"gpu": "a GPU", "arch": 90, "checks": checks}}, open(sys.argv[-1].removeprefix("--json="), "w"))
 sys.exit(int(failed))
 """
 

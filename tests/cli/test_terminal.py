@@ -118,7 +118,7 @@ def test_calibrate(run_fovea, own_model, photos):
 def test_usage_and_environment(run_fovea, model):
     assert_harmless(run_fovea("info", model, HOSTILE, code=2).stderr)
     assert_harmless(run_fovea("embed", "--device", HOSTILE, code=2).stderr)
-    assert_harmless(run_fovea("embed", model, "-o", "x", code=1, env={"FOVEA_MODEL": HOSTILE}).stderr)
+    assert_harmless(run_fovea("embed", "y", "-o", "x", code=1, env={"FOVEA_MODEL": HOSTILE}).stderr)
 
 
 def test_pull(run_fovea):

@@ -25,6 +25,7 @@ NOT_RUN = {
     "... fovea kernel check": "needs a GPU",
     "... fovea kernel bench": "needs a GPU",
     "... fovea kernel profile": "needs a GPU",
+    "... fovea kernel run": "needs a GPU",
     "... fovea kernel resources": "needs kernels; the stage `kernels` runs it",
     "... fovea kernel sass": "needs kernels; the stage `kernels` runs it",
     "python3 bench/": "measures for minutes",

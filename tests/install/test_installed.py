@@ -73,7 +73,9 @@ def cpp_example(installed, tmp_path_factory):
 def test_what_is_installed(installed, library):
     files = {str(path.relative_to(installed)) for path in installed.rglob("*") if not path.is_dir()}
     public = {f"include/{path.relative_to(ROOT / 'include')}" for path in (ROOT / "include").rglob("*.h*")}
-    assert public | {"bin/fovea", "share/doc/fovea/LICENSE"} <= files
+    assert public | {"bin/fovea", "share/doc/fovea/LICENSE", "share/man/man1/fovea-embed.1"} <= files
+    assert {"share/bash-completion/completions/fovea", "share/zsh/site-functions/_fovea"} <= files
+    assert "share/fish/vendor_completions.d/fovea.fish" in files
     assert "SONAME" in (dynamic := output("readelf", "-d", library)) and "[libfovea.so.0]" in dynamic
     assert library.is_symlink() and (library.parent / "libfovea.so.0").is_symlink()
     assert "fovea" in output(installed / "bin/fovea", "--version")

@@ -115,7 +115,8 @@ def test_info_of_an_unusable_model_fails_and_says_why(run_fovea, tmp_path):
 
 
 def test_init_refuses_wrong_usage(run_fovea, tmp_path):
-    assert "base-patch16-224" in run_fovea("init", "--preset", "x", "-o", tmp_path, code=2).stderr
+    message = run_fovea("init", "--preset", "tinny", "-o", tmp_path, code=2).stderr
+    assert "did you mean tiny?" in message and "giant" not in message
     (tmp_path / "mine").write_text("")
     refused = run_fovea("init", "--preset", "tiny", "-o", tmp_path, code=1).stderr
     assert "not empty" in refused and "--overwrite" in refused

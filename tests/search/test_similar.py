@@ -240,7 +240,7 @@ def test_the_place_of_the_page_is_tried_before_anything_else(run_fovea, tmp_path
     "arguments, message",
     [
         (["-k", "0"], "at least 1"),
-        (["--limit", "0"], "at least 1"),
+        (["--limit", "-1"], "at least 0"),
         (["-k", "-3"], "at least 1"),
         (["--threshold", "0.9"], "--threshold applies to --duplicates alone"),
         (["--only", "similar"], "--only applies to --duplicates alone"),
@@ -250,7 +250,7 @@ def test_the_place_of_the_page_is_tried_before_anything_else(run_fovea, tmp_path
         (["--duplicates", "-k", "3"], "--neighbours does not apply to --duplicates"),
         (["--duplicates", "--limit", "3"], "--limit does not apply to --duplicates"),
         (["--duplicates", "-m", "m"], "--model does not apply to --duplicates"),
-        (["--duplicates", "photos/1.png"], "query does not apply to --duplicates"),
+        (["--duplicates", "photos/1.png"], "QUERY does not apply to --duplicates"),
         (["--duplicates", "--print0", "--json"], "--print0 and --json"),
         (["--duplicates", "--only", "same"], "identical-files"),
         (["--duplicates", "--only", "identical-files", "--threshold", "0.9"], "--threshold does not apply"),

@@ -1,0 +1,135 @@
+// Variables set options as the command line does, which has priority.
+#include "cli/environment.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdlib>
+#include <iterator>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include "cli/options.hpp"
+#include "io/nearest.hpp"
+#include "io/text.hpp"
+
+namespace fovea::cli {
+namespace {
+
+constexpr EngineVariable kEngineVariables[] = {
+    {"FOVEA_CPU_ISA", "highest instruction set on CPUs: avx2, avx512, avx512_bf16 or amx"},
+    {"FOVEA_FORCE_KERNEL", "level of kernels that operators take on GPUs, such as wgmma or mma"},
+    {"FOVEA_FORCE_PTX", "1: compile kernels from PTX, as on GPUs that came after this program"},
+    {"FOVEA_GPU_SLICE", "images that go through the network together on GPUs (0: the default)"},
+    {"FOVEA_GPU_PROFILE", "1: time each operator on GPUs"},
+    {"FOVEA_CUBLASLT", "path of NVIDIA's cuBLASLt library"},
+    {"FOVEA_CUDNN", "path of NVIDIA's cuDNN library"},
+    {"FOVEA_LIBRARY", "path of libfovea.so, for the Python package"},
+    {"FOVEA_BENCH_COMMIT", "commit to write into results of `fovea kernel bench`"},
+};
+
+// Variables of the project's scripts and tests, which say nothing to the program.
+constexpr std::string_view kOthers[] = {"FOVEA_BIN",        "FOVEA_ATTACK_", "FOVEA_STATE_",
+                                        "FOVEA_TEST_",      "FOVEA_FUZZ_",   "FOVEA_ENCODE_TOOL",
+                                        "FOVEA_PIXELS_TOOL"};
+
+void name_variables(CLI::App& command) {
+  for (CLI::Option* option : command.get_options()) {
+    if (const std::string name = variable_of(*option); !name.empty()) {
+      option->envname(name);
+    }
+  }
+}
+
+std::vector<std::string> taken_from_environment(const CLI::App& app) {
+  std::vector<std::string> taken;
+  for (const CLI::Option* option : app.get_options()) {
+    const std::string name = option->get_envname();
+    const char* const value = name.empty() ? nullptr : std::getenv(name.c_str());
+    if (value != nullptr && option->count() > 0 &&  // CLI11 holds a list in parts
+        fmt::format("{}", fmt::join(option->results(), ",")) == value) {
+      taken.push_back(fmt::format("{}={}", name, value));
+    }
+  }
+  for (const CLI::App* command : app.get_subcommands()) {
+    std::ranges::move(taken_from_environment(*command), std::back_inserter(taken));
+  }
+  return taken;
+}
+
+void gather_options(const CLI::App& app, std::vector<const CLI::Option*>& options) {
+  std::ranges::copy(app.get_options(), std::back_inserter(options));
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    gather_options(*command, options);
+  }
+}
+
+}  // namespace
+
+// Variables are named only when their command is chosen: CLI11 applies them to all options that
+// have one, those of other commands too, and refuses values that only those others do not take.
+void take_environment_when_chosen(CLI::App& app) {
+  for (CLI::App* command : app.get_subcommands({})) {
+    command->preparse_callback([command](std::size_t) { name_variables(*command); });
+    take_environment_when_chosen(*command);
+  }
+}
+
+std::string environment_note(const CLI::App& app) {
+  const std::vector<std::string> taken = taken_from_environment(app);
+  return taken.empty()
+             ? ""
+             : io::printable(fmt::format("from the environment: {}", fmt::join(taken, ", "))) +
+                   "\n";
+}
+
+std::span<const EngineVariable> engine_variables() {
+  return kEngineVariables;
+}
+
+std::vector<std::string> unknown_variables(const CLI::App& app) {
+  std::vector<std::string> set;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view variable = *entry;
+    const std::string name(variable.substr(0, variable.find('=')));
+    const bool is_other = std::ranges::any_of(
+        kOthers, [&](std::string_view other) { return name.starts_with(other); });
+    if (name.starts_with("FOVEA_") && !is_other) {
+      set.push_back(name);
+    }
+  }
+  if (set.empty()) {
+    return {};
+  }
+  std::vector<const CLI::Option*> options;
+  gather_options(app, options);
+  std::vector<std::string> known;
+  for (const CLI::Option* option : options) {
+    const std::string name = variable_of(*option);
+    if (!name.empty() && std::ranges::find(known, name) == known.end()) {
+      known.push_back(name);
+    }
+  }
+  std::ranges::transform(kEngineVariables, std::back_inserter(known),
+                         [](const EngineVariable& one) { return std::string(one.name); });
+  std::vector<std::string> sentences;
+  for (const std::string& name : set) {
+    if (std::ranges::find(known, name) != known.end()) {
+      continue;
+    }
+    if (name == "FOVEA_OVERWRITE" || name == "FOVEA_REPAIR") {
+      sentences.push_back(
+          fmt::format("{} is not taken from the environment, because it deletes data: give the "
+                      "option on the command line",
+                      name));
+    } else {
+      sentences.push_back(fmt::format("{} is not a variable that Fovea knows{}", name,
+                                      io::did_you_mean(name, known)));
+    }
+  }
+  return sentences;
+}
+
+}  // namespace fovea::cli

@@ -1,0 +1,71 @@
+// The inputs of a job, and what it does when one fails.
+#include "cli/job_options.hpp"
+
+#include <charconv>
+#include <cstddef>
+#include <string_view>
+#include <system_error>
+
+#include "cli/options.hpp"
+
+namespace fovea::cli {
+namespace {
+
+bool parse_shard(const std::string& text, InputOptions& input) {
+  const std::size_t slash = text.find('/');
+  if (slash == std::string::npos) {
+    return false;
+  }
+  const auto parse = [](std::string_view digits, std::uint64_t& value) {
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    return error == std::errc{} && end == digits.data() + digits.size();
+  };
+  return parse(std::string_view(text).substr(0, slash), input.shard_index) &&
+         parse(std::string_view(text).substr(slash + 1), input.shard_count) &&
+         input.shard_index < input.shard_count;
+}
+
+}  // namespace
+
+void add_job_options(CLI::App& command, InputOptions& input, JobArguments& arguments) {
+  add_texts(command, "INPUT", input.inputs,
+            "Image files, folders, archives (.tar, .tar.gz, ...), .jsonl, pixels .npy, @list.txt, "
+            "or - for a list on the standard input; {00..99} and {a,b} expand");
+  add_flag(command, "-0,--null", input.null_separated,
+           "Names in lists end with NUL instead of a newline")
+      ->group(kInputGroup);
+  add_text(command, "--image-key", "ENDINGS", input.image_key,
+           "Archive members to take, by the name after its first dot: \"jpg;png\" (without it: all "
+           "members whose names end like an image's)")
+      ->group(kInputGroup);
+  add_text(command, "--shard", "I/N", arguments.shard,
+           "Take every N-th input, starting with number I < N")
+      ->check([](const std::string& text) {
+        InputOptions scratch;
+        return parse_shard(text, scratch) ? "" : "expected I/N with I < N, such as 0/4";
+      })
+      ->group(kInputGroup);
+  command
+      .add_option("--decode-memory", arguments.decode_memory,
+                  "Memory for all images being decoded, such as 2G (0: half of the available "
+                  "memory, but at most 1 GiB or 64 MiB per decode thread)")
+      ->transform(CLI::AsSizeValue(false).description(""))
+      ->type_name("SIZE")
+      ->group(kComputeGroup);
+  add_flag(command, "--strict", arguments.strict, "Stop at the first input that fails")
+      ->group(kInputGroup);
+  add_optional_whole(command, "--max-errors", {}, arguments.max_errors,
+                     "Stop once more than this many inputs have failed")
+      ->excludes("--strict")
+      ->group(kInputGroup);
+  add_progress(command, arguments.progress);
+  add_quiet(command, arguments.quiet);
+}
+
+void apply_job_arguments(const JobArguments& arguments, InputOptions& input,
+                         std::optional<std::uint64_t>& max_errors) {
+  parse_shard(arguments.shard, input);
+  max_errors = arguments.strict ? std::optional<std::uint64_t>(0) : arguments.max_errors;
+}
+
+}  // namespace fovea::cli

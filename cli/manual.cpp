@@ -1,0 +1,153 @@
+// Man pages for the shell, Markdown for the web.
+#include "cli/manual.hpp"
+
+#include <string_view>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "cli/environment.hpp"
+
+namespace fovea::cli {
+namespace {
+
+/// Text of which man(7) reads nothing as a command.
+std::string roff(std::string_view text) {
+  std::string safe = text.starts_with('.') || text.starts_with('\'') ? "\\&" : "";
+  for (const char letter : text) {
+    safe += letter == '\\' ? "\\e" : letter == '-' ? "\\-" : std::string(1, letter);
+  }
+  return safe;
+}
+
+std::string page_name(const CommandText& command) {
+  std::string name = command.path;
+  for (char& letter : name) {
+    letter = letter == ' ' ? '-' : letter;
+  }
+  return name;
+}
+
+std::string upper_case(std::string text) {
+  for (char& letter : text) {
+    letter = letter >= 'a' && letter <= 'z' ? static_cast<char>(letter - 'a' + 'A') : letter;
+  }
+  return text;
+}
+
+/// Text in which Markdown reads nothing but `code`.
+std::string cell(std::string_view text) {
+  std::string safe;
+  bool is_code = false;
+  for (const char letter : text) {
+    is_code ^= letter == '`';
+    const bool is_special = letter == '|' || (!is_code && std::string_view("*<").find(letter) !=
+                                                              std::string_view::npos);
+    safe += (is_special ? "\\" : "") + std::string(1, letter);
+  }
+  return safe;
+}
+
+std::string markdown_of(const CommandText& command) {
+  std::string text = fmt::format("\n## {}\n\n{}.\n\n```\n{}\n```\n", command.path,
+                                 cell(command.about), command.usage);
+  text += "\n| option | what it does | values, default, variable |\n| --- | --- | --- |\n";
+  for (const std::string& group : command.groups()) {
+    for (const OptionText& option : command.options) {
+      if (option.group == group && option.names.back() != "--help") {
+        const std::string facts = option.facts();
+        const std::string head = option.head();
+        text += fmt::format("| `{}` | {} | {} |\n", cell(head.substr(head.find_first_not_of(' '))),
+                            cell(option.full_help()),
+                            facts.empty() ? "" : cell(facts.substr(1, facts.size() - 2)));
+      }
+    }
+  }
+  for (const std::string& note : command.notes) {
+    text += fmt::format("\n{}\n", cell(note));
+  }
+  if (!command.examples.empty()) {
+    text += fmt::format("\n```sh\n{}\n```\n", fmt::join(command.examples, "\n"));
+  }
+  for (const CommandText& below : command.commands) {
+    text += markdown_of(below);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string man_page(const CommandText& command) {
+  std::string text = fmt::format(
+      ".TH {} 1 \"\" \"Fovea {}\" \"Fovea\"\n.SH NAME\n{} \\- {}\n.SH SYNOPSIS\n.B {}\n"
+      ".SH DESCRIPTION\n{}.\n",
+      upper_case(page_name(command)), FOVEA_VERSION, roff(page_name(command)), roff(command.about),
+      roff(command.usage), roff(command.about));
+  for (const std::string& note : command.notes) {
+    text += ".PP\n" + roff(note) + '\n';
+  }
+  if (!command.commands.empty()) {
+    text += ".SH COMMANDS\n";
+    for (const CommandText& below : command.commands) {
+      text += fmt::format(".TP\n.BR {} (1)\n{}.\n", roff(page_name(below)), roff(below.about));
+    }
+  }
+  for (const std::string& group : command.groups()) {
+    text += fmt::format(".SH {}\n", upper_case(group));
+    for (const OptionText& option : command.options) {
+      if (option.group == group) {
+        const std::string facts = option.facts();
+        const std::string head = option.head();
+        text += fmt::format(".TP\n.B {}\n{}{}\n", roff(head.substr(head.find_first_not_of(' '))),
+                            roff(option.full_help()), facts.empty() ? "" : " " + roff(facts));
+      }
+    }
+  }
+  if (!command.examples.empty()) {
+    text += ".SH EXAMPLES\n.nf\n";
+    for (const std::string& example : command.examples) {
+      text += roff(example) + '\n';
+    }
+    text += ".fi\n";
+  }
+  return text;
+}
+
+std::string markdown(const CommandText& program) {
+  std::string text =
+      "# The commands\n\n"
+      "`scripts/cli-docs` makes this page from the program's own definitions. `fovea COMMAND "
+      "--help` and the man pages say the same.\n";
+  text += markdown_of(program);
+  text +=
+      "\n## Rules that all commands share\n\n"
+      "- **Model**: `-m`, else the first argument, else `FOVEA_MODEL`. It is a folder, or the name "
+      "of a model that `fovea pull` fetched. Where arguments are inputs and `FOVEA_MODEL` is set, "
+      "the first argument is the model only if it is a model folder, that is, holds a "
+      "`config.json`. `similar` needs no model for photos that it knows, so its arguments are "
+      "always queries.\n"
+      "- **JSON**: `--json` prints JSON instead of text; `--json=FILE` prints the text and writes "
+      "the JSON to FILE, which appears whole or not at all. The `=` is needed, because what "
+      "follows `--json` is an argument. `embed` and `preprocess` write their data to files; "
+      "`--progress json` prints their events, the last of which is the report.\n"
+      "- **Lists** (`--precision fp32,bf16`) have commas. Words may be in any case.\n"
+      "- **Exit codes**: 0 done, 1 failed, 2 a wrong command line, 3 done but some inputs failed, "
+      "130 interrupted.\n"
+      "- **Completion**: `cmake --install` puts the scripts where bash, zsh and fish look for "
+      "them; `fovea completion bash` prints one.\n"
+      "\n## Variables\n\n"
+      "A variable sets the option of the same name in every command that lists it above; the "
+      "command line has priority. Switches take `true` or `false`. `--overwrite` and `--repair` "
+      "have none, because a variable that was forgotten in a shell must not delete anything; nor "
+      "have options that mean another thing in each command: the outputs of `preprocess` and "
+      "`init`, `--dtype` of `init`, and the lists `--precision` and `--batch-size` of `bench` and "
+      "`calibrate`. The program warns of a `FOVEA_` variable that it does not know. The engine "
+      "reads these:\n\n"
+      "| variable | what it does |\n| --- | --- |\n";
+  for (const EngineVariable& variable : engine_variables()) {
+    text += fmt::format("| `{}` | {} |\n", variable.name, variable.help);
+  }
+  return text;
+}
+
+}  // namespace fovea::cli

@@ -1,0 +1,115 @@
+// One rule for the model of every command.
+#include "cli/model_option.hpp"
+
+#include <filesystem>
+#include <memory>
+#include <system_error>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "cli/options.hpp"
+
+namespace fovea::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kExample =
+    "such as -m google/siglip2-base-patch16-224 after `fovea pull google/siglip2-base-patch16-224`";
+
+[[noreturn]] void refuse_model(const std::string& why) {
+  throw CLI::ValidationError(why, CLI::ExitCodes::ValidationError);
+}
+
+bool is_model_folder(const std::string& path) {
+  std::error_code ignored;
+  return fs::is_regular_file(fs::path(path) / "config.json", ignored);
+}
+
+// A position that cannot be a model is an input before which -m was forgotten.
+void check_position(const std::string& position) {
+  std::error_code ignored;
+  if (fs::is_directory(position, ignored) && !is_model_folder(position)) {
+    refuse_model(
+        fmt::format("{} is not a model folder (it has no config.json); give the model with -m, {}",
+                    position, kExample));
+  }
+  const std::string name = fs::path(position).filename();
+  const bool names_a_model = name == "config.json" || name.ends_with(".safetensors") ||
+                             name == "model.safetensors.index.json";
+  const bool is_list = position == "-" || position.starts_with('@');
+  if (is_list ||
+      (fs::exists(position, ignored) && !fs::is_directory(position, ignored) && !names_a_model)) {
+    refuse_model(fmt::format("no model was given, and {} is an input; give the model with -m, {}",
+                             position, kExample));
+  }
+}
+
+[[noreturn]] void refuse_without_model() {
+  refuse_model(fmt::format("no model was given; name it first or with -m, {}, or set FOVEA_MODEL",
+                           kExample));
+}
+
+CLI::Option* add_model_option(CLI::App& command, std::string& model, const char* help) {
+  return add_text(command, "-m,--model", "MODEL", model, help)->group(kInputGroup);
+}
+
+// FOVEA_MODEL fills the option as the command line does.
+bool is_from_command_line(const CLI::Option& option) {
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): no thread sets variables
+  const char* const variable = std::getenv("FOVEA_MODEL");
+  return option.count() > 0 &&
+         (variable == nullptr || *variable == '\0' || option.as<std::string>() != variable);
+}
+
+constexpr const char* kHelp = "Model: a folder, or the name of a pulled model";
+
+}  // namespace
+
+std::function<void()> add_model(CLI::App& command, std::string& model) {
+  const auto position = std::make_shared<std::string>();
+  add_text(command, "MODEL", "", *position, "The model, where -m does not name it")
+      ->group(kInputGroup);
+  CLI::Option* option = add_model_option(command, model, kHelp);
+  return [&model, position, option] {
+    if (!position->empty() && is_from_command_line(*option)) {
+      refuse_model(fmt::format("two models were given: -m {} and {}", model, *position));
+    }
+    model = position->empty() ? model : *position;
+    if (model.empty()) {
+      refuse_without_model();
+    }
+  };
+}
+
+std::function<void()> add_model(CLI::App& command, std::string& model,
+                                std::vector<std::string>& inputs) {
+  CLI::Option* option = add_model_option(command, model, kHelp);
+  return [&model, &inputs, option] {
+    const bool takes_first = model.empty() || (!is_from_command_line(*option) && !inputs.empty() &&
+                                               is_model_folder(inputs.front()));
+    if (!takes_first) {
+      return;
+    }
+    if (inputs.empty()) {
+      refuse_without_model();
+    }
+    check_position(inputs.front());
+    model = std::move(inputs.front());
+    inputs.erase(inputs.begin());
+  };
+}
+
+void require_inputs(const std::string& model, const std::vector<std::string>& inputs) {
+  if (inputs.empty()) {
+    refuse_model(fmt::format(
+        "no inputs were given, such as a folder of photos: {} is taken for the model", model));
+  }
+}
+
+CLI::Option* add_optional_model(CLI::App& command, std::string& model, const char* help) {
+  return add_model_option(command, model, help);
+}
+
+}  // namespace fovea::cli

@@ -1,0 +1,275 @@
+// The shared options, and the checks of their values.
+#include "cli/options.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <cmath>
+#include <memory>
+#include <system_error>
+
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "io/nearest.hpp"
+
+namespace fovea::cli {
+namespace {
+
+constexpr const char* kNoVariable = "-";
+constexpr std::int64_t kLargestBatch = 65536;
+constexpr const char* kBatchSizeHelp = "Images computed together (0: chosen for the device)";
+constexpr std::size_t kListedWords = 8;
+constexpr char kRangeMark = '\x1f';
+
+// A check that may also change the value. CLI11 appends its description to the name of the type.
+CLI::Option* checked(CLI::Option* option, const std::string& range,
+                     std::function<std::string(std::string&)> check) {
+  return option->transform(
+      CLI::Validator(std::move(check), range.empty() ? "" : kRangeMark + range, "range"));
+}
+
+std::string lower_case(std::string text) {
+  std::ranges::transform(text, text.begin(), [](unsigned char letter) {
+    return static_cast<char>(std::tolower(letter));
+  });
+  return text;
+}
+
+std::string range_in_words(Whole range) {
+  return range.most >= INT32_MAX ? fmt::format("at least {}", range.least)
+                                 : fmt::format("from {} to {}", range.least, range.most);
+}
+
+CLI::Option* check_whole(CLI::Option* option, Whole range) {
+  option->type_name("N");
+  return checked(option, range_in_words(range), [range](std::string& text) -> std::string {
+    std::int64_t number = 0;
+    const char* const last = text.data() + text.size();
+    const auto [end, error] = std::from_chars(text.data(), last, number);
+    const bool is_number = end == last && !text.empty() && error != std::errc::invalid_argument;
+    if (!is_number) {
+      return fmt::format("must be a whole number{} {}; '{}' is not one",
+                         range.most >= INT32_MAX ? "," : "", range_in_words(range), text);
+    }
+    return error == std::errc{} && number >= range.least && number <= range.most
+               ? ""
+               : fmt::format("must be {}, not {}", range_in_words(range), text);
+  });
+}
+
+CLI::Option* check_word(CLI::Option* option, const std::vector<std::string>& words) {
+  option->type_name(fmt::format("{}", fmt::join(words, "|")));
+  return checked(option, "", [words](std::string& text) -> std::string {
+    std::string word = lower_case(text);
+    if (std::ranges::find(words, word) == words.end()) {
+      const std::string hint = io::did_you_mean(text, words);
+      return words.size() > kListedWords
+                 ? fmt::format("'{}' is not one that --help lists{}", text, hint)
+                 : fmt::format("'{}' is not one of {}{}", text, fmt::join(words, ", "), hint);
+    }
+    text = std::move(word);
+    return "";
+  });
+}
+
+std::string check_device(std::string& text) {
+  const std::string device = lower_case(text);
+  const bool numbered = device.starts_with("cuda:") && device.size() > 5 &&
+                        device.find_first_not_of("0123456789", 5) == std::string::npos;
+  if (device != "auto" && device != "cpu" && device != "cuda" && !numbered) {
+    return "unknown device '" + text + "'; use auto, cpu, cuda or cuda:N";
+  }
+  text = device;
+  return "";
+}
+
+// A list is one argument, so that a position can follow.
+CLI::Option* as_list(CLI::Option* option) {
+  return option->delimiter(',')->allow_extra_args(false);
+}
+
+}  // namespace
+
+CLI::Option* add_flag(CLI::App& command, const char* names, bool& variable, const char* help) {
+  return command.add_flag(names, variable, help);
+}
+
+CLI::Option* add_text(CLI::App& command, const char* names, const char* value,
+                      std::string& variable, const char* help) {
+  return command.add_option(names, variable, help)->type_name(value);
+}
+
+CLI::Option* add_texts(CLI::App& command, const char* name, std::vector<std::string>& variable,
+                       const char* help) {
+  return command.add_option(name, variable, help)->type_name("")->default_str("");
+}
+
+CLI::Option* add_choice(CLI::App& command, const char* names, const std::vector<std::string>& words,
+                        std::string& variable, const char* help) {
+  return check_word(command.add_option(names, variable, help), words);
+}
+
+CLI::Option* add_choices(CLI::App& command, const char* names,
+                         const std::vector<std::string>& words, std::vector<std::string>& variable,
+                         const char* help) {
+  return check_word(as_list(command.add_option(names, variable, help)), words)
+      ->default_str(fmt::format("{}", fmt::join(variable, ",")));
+}
+
+CLI::Option* add_whole(CLI::App& command, const char* names, Whole range, int& variable,
+                       const char* help) {
+  range.most = std::min<std::int64_t>(range.most, INT32_MAX);
+  return check_whole(command.add_option(names, variable, help), range);
+}
+
+CLI::Option* add_whole(CLI::App& command, const char* names, Whole range, std::int64_t& variable,
+                       const char* help) {
+  return check_whole(command.add_option(names, variable, help), range);
+}
+
+CLI::Option* add_whole(CLI::App& command, const char* names, Whole range, std::uint64_t& variable,
+                       const char* help) {
+  return check_whole(command.add_option(names, variable, help), range);
+}
+
+CLI::Option* add_optional_whole(CLI::App& command, const char* names, Whole range,
+                                std::optional<std::uint64_t>& variable, const char* help) {
+  return check_whole(command.add_option(names, variable, help), range)->default_str("");
+}
+
+CLI::Option* add_wholes(CLI::App& command, const char* names, Whole range,
+                        std::vector<std::int64_t>& variable, const char* help) {
+  return check_whole(as_list(command.add_option(names, variable, help)), range)
+      ->default_str(fmt::format("{}", fmt::join(variable, ",")));
+}
+
+CLI::Option* add_real(CLI::App& command, const char* names, const char* value, Real range,
+                      double& variable, const char* help) {
+  const std::string words =
+      std::isinf(range.most)
+          ? fmt::format("{} {}", range.above_least ? "more than" : "at least", range.least)
+          : fmt::format("from {} to {}", range.least, range.most);
+  CLI::Option* option = command.add_option(names, variable, help)->type_name(value);
+  option->default_str(fmt::format("{}", variable));
+  return checked(option, words, [range, words](std::string& text) -> std::string {
+    double number = 0;
+    const char* const last = text.data() + text.size();
+    const auto [end, error] = std::from_chars(text.data(), last, number);
+    if (end != last || error != std::errc{} || !std::isfinite(number)) {
+      return fmt::format("must be a number {}; '{}' is not one", words, text);
+    }
+    const bool high_enough = range.above_least ? number > range.least : number >= range.least;
+    return high_enough && number <= range.most ? ""
+                                               : fmt::format("must be {}, not {}", words, text);
+  });
+}
+
+CLI::Option* add_output(CLI::App& command, std::string& output, const char* value,
+                        const char* help) {
+  return add_text(command, "-o,--output", value, output, help)
+      ->required()
+      ->default_str("")
+      ->group(kOutputGroup);
+}
+
+CLI::Option* add_overwrite(CLI::App& command, bool& overwrite) {
+  // A variable that was forgotten in a shell must not delete anything.
+  return without_variable(add_flag(command, "--overwrite", overwrite,
+                                   "Discard what the output folder holds and start again"))
+      ->group(kOutputGroup);
+}
+
+CLI::Option* add_device(CLI::App& command, std::string& device) {
+  CLI::Option* option = add_text(command, "--device", "auto|cpu|cuda|cuda:N", device,
+                                 "Where to compute; auto takes a GPU where there is one");
+  return checked(option, "", check_device)->group(kComputeGroup);
+}
+
+CLI::Option* add_batch_size(CLI::App& command, int& images) {
+  return add_whole(command, "--batch-size", {0, kLargestBatch}, images, kBatchSizeHelp)
+      ->group(kComputeGroup);
+}
+
+CLI::Option* add_batch_sizes(CLI::App& command, std::vector<std::int64_t>& images) {
+  return without_variable(
+             add_wholes(command, "--batch-size", {0, kLargestBatch}, images, kBatchSizeHelp))
+      ->group(kComputeGroup);
+}
+
+CLI::Option* add_precision(CLI::App& command, std::string& precision) {
+  return add_choice(command, "--precision", {"auto", "fp32", "bf16", "int8", "fp8"}, precision,
+                    "What to compute in; auto takes bf16 where the device has it")
+      ->group(kComputeGroup);
+}
+
+CLI::Option* add_precisions(CLI::App& command, const std::vector<std::string>& words,
+                            std::vector<std::string>& precisions) {
+  return without_variable(
+             add_choices(command, "--precision", words, precisions, "One or several precisions"))
+      ->group(kComputeGroup);
+}
+
+CLI::Option* add_threads(CLI::App& command, int& threads) {
+  return add_whole(command, "--threads", {0, kMostThreads}, threads,
+                   "Compute threads (0: one per CPU)")
+      ->group(kComputeGroup);
+}
+
+CLI::Option* add_decode_threads(CLI::App& command, int& threads) {
+  return add_whole(command, "--decode-threads", {0, kMostThreads}, threads,
+                   "Decode threads (0: one per CPU)")
+      ->group(kComputeGroup);
+}
+
+CLI::Option* add_limit(CLI::App& command, std::int64_t& limit) {
+  return add_whole(command, "--limit", {0, Whole::kNoLimit}, limit,
+                   "Use at most this many photos, from the first on (0: all)")
+      ->group(kInputGroup);
+}
+
+CLI::Option* add_seed(CLI::App& command, std::uint64_t& seed) {
+  return add_whole(command, "--seed", {0, Whole::kNoLimit}, seed,
+                   "The same seed draws the same random numbers");
+}
+
+CLI::Option* add_quiet(CLI::App& command, bool& quiet) {
+  return add_flag(command, "-q,--quiet", quiet, "Print nothing but fatal errors")
+      ->group(kReportGroup);
+}
+
+CLI::Option* add_progress(CLI::App& command, std::string& progress) {
+  return add_choice(command, "--progress", {"auto", "json", "none"}, progress,
+                    "Progress on stderr; auto writes text")
+      ->group(kReportGroup);
+}
+
+std::pair<std::string, std::string> value_and_range(const CLI::Option& option) {
+  const std::string both = option.get_type_name();
+  const std::size_t mark = both.find(kRangeMark);
+  return mark == std::string::npos ? std::pair{both, std::string()}
+                                   : std::pair{both.substr(0, mark - 1), both.substr(mark + 1)};
+}
+
+CLI::Option* without_variable(CLI::Option* option) {
+  return option->envname(kNoVariable);
+}
+
+std::string variable_of(const CLI::Option& option) {
+  const std::string& long_name =
+      option.get_lnames().empty() ? std::string() : option.get_lnames().front();
+  if (long_name.empty() || long_name == "help" || long_name == "version" ||
+      option.get_envname() == kNoVariable) {
+    return "";
+  }
+  std::string name = "FOVEA_";
+  for (const char letter : long_name) {
+    name +=
+        letter == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(letter)));
+  }
+  return name;
+}
+
+}  // namespace fovea::cli

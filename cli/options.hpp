@@ -1,0 +1,91 @@
+// Every option that several commands take, defined once: its names, values, range and help.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <CLI/App.hpp>
+
+namespace fovea::cli {
+
+/// The groups of options in help.
+inline constexpr const char* kInputGroup = "Input";
+inline constexpr const char* kOutputGroup = "Output";
+inline constexpr const char* kComputeGroup = "Compute";
+inline constexpr const char* kReportGroup = "Report";
+
+/// Upper limit of options that are numbers of threads: a larger number is a typing error.
+inline constexpr std::int64_t kMostThreads = 1024;
+
+/// The range of a whole number; without a largest one by default.
+struct Whole {
+  static constexpr std::int64_t kNoLimit = INT64_MAX;
+  std::int64_t least = 0;
+  std::int64_t most = kNoLimit;
+};
+
+// Kinds of options. CLI11's templates are compiled for them once, in options.cpp. `names` is as
+// CLI11 takes it ("-k,--neighbours"); a name without dashes is a position. `value` is what help
+// calls the value ("FILE", "COSINE"). Values that are lists are separated by commas.
+CLI::Option* add_flag(CLI::App& command, const char* names, bool& variable, const char* help);
+CLI::Option* add_text(CLI::App& command, const char* names, const char* value,
+                      std::string& variable, const char* help);
+/// A position that may be repeated.
+CLI::Option* add_texts(CLI::App& command, const char* name, std::vector<std::string>& variable,
+                       const char* help);
+/// One of these words, in any case; help shows them all.
+CLI::Option* add_choice(CLI::App& command, const char* names, const std::vector<std::string>& words,
+                        std::string& variable, const char* help);
+CLI::Option* add_choices(CLI::App& command, const char* names,
+                         const std::vector<std::string>& words, std::vector<std::string>& variable,
+                         const char* help);
+CLI::Option* add_whole(CLI::App& command, const char* names, Whole range, int& variable,
+                       const char* help);
+CLI::Option* add_whole(CLI::App& command, const char* names, Whole range, std::int64_t& variable,
+                       const char* help);
+CLI::Option* add_whole(CLI::App& command, const char* names, Whole range, std::uint64_t& variable,
+                       const char* help);
+CLI::Option* add_optional_whole(CLI::App& command, const char* names, Whole range,
+                                std::optional<std::uint64_t>& variable, const char* help);
+CLI::Option* add_wholes(CLI::App& command, const char* names, Whole range,
+                        std::vector<std::int64_t>& variable, const char* help);
+/// A number from `least` to `most`, both included unless `above_least`.
+struct Real {
+  double least;
+  double most;
+  bool above_least = false;
+};
+CLI::Option* add_real(CLI::App& command, const char* names, const char* value, Real range,
+                      double& variable, const char* help);
+
+// Options of several commands.
+CLI::Option* add_output(CLI::App& command, std::string& output, const char* value,
+                        const char* help);
+CLI::Option* add_overwrite(CLI::App& command, bool& overwrite);
+CLI::Option* add_device(CLI::App& command, std::string& device);
+/// 0 is automatic.
+CLI::Option* add_batch_size(CLI::App& command, int& images);
+/// One or several; without a variable.
+CLI::Option* add_batch_sizes(CLI::App& command, std::vector<std::int64_t>& images);
+CLI::Option* add_precision(CLI::App& command, std::string& precision);
+/// Several of `words`; without a variable, because it says what a run is about.
+CLI::Option* add_precisions(CLI::App& command, const std::vector<std::string>& words,
+                            std::vector<std::string>& precisions);
+CLI::Option* add_threads(CLI::App& command, int& threads);
+CLI::Option* add_decode_threads(CLI::App& command, int& threads);
+CLI::Option* add_limit(CLI::App& command, std::int64_t& limit);
+CLI::Option* add_seed(CLI::App& command, std::uint64_t& seed);
+CLI::Option* add_quiet(CLI::App& command, bool& quiet);
+CLI::Option* add_progress(CLI::App& command, std::string& progress);
+
+/// No FOVEA_ variable sets this option.
+CLI::Option* without_variable(CLI::Option* option);
+/// The variable that sets an option: FOVEA_ and its long name; "" where there is none.
+[[nodiscard]] std::string variable_of(const CLI::Option& option);
+/// What help calls the option's value ("N", "auto|cpu"), and its range in words, or "".
+[[nodiscard]] std::pair<std::string, std::string> value_and_range(const CLI::Option& option);
+
+}  // namespace fovea::cli

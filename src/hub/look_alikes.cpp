@@ -1,0 +1,87 @@
+// Goes along the path and takes, where a folder is not there, those of similar names.
+#include "hub/look_alikes.hpp"
+
+#include <filesystem>
+#include <system_error>
+#include <vector>
+
+#include "core/error.hpp"
+#include "hub/cache.hpp"
+#include "io/nearest.hpp"
+#include "io/text.hpp"
+
+namespace fovea::hub {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A message is not worth a long search.
+constexpr std::size_t kMostEntries = 1000;
+
+std::vector<std::string> folders_in(const fs::path& folder) {
+  std::vector<std::string> names;
+  std::error_code ignored;
+  fs::directory_iterator entries(folder.empty() ? "." : folder, ignored);
+  for (std::size_t count = 0; entries != fs::directory_iterator() && count < kMostEntries;
+       entries.increment(ignored), ++count) {
+    if (entries->is_directory(ignored)) {
+      names.push_back(entries->path().filename().string());
+    }
+  }
+  return names;
+}
+
+// The folders whose names are nearest to `part` in each of `folders`; that name itself where it is.
+std::vector<fs::path> step(const std::vector<fs::path>& folders, const fs::path& part) {
+  std::vector<fs::path> found;
+  for (const fs::path& folder : folders) {
+    std::error_code ignored;
+    if (fs::is_directory(folder / part, ignored)) {
+      found.push_back(folder / part);
+      continue;
+    }
+    for (const std::string& name : io::nearest(part.string(), folders_in(folder))) {
+      found.push_back(folder / name);
+    }
+  }
+  return found;
+}
+
+std::vector<std::string> cached_models() {
+  std::vector<std::string> names;
+  try {
+    constexpr std::string_view kPrefix = "models--";
+    for (const std::string& name : folders_in(cache_folder())) {
+      const std::size_t middle = name.find("--", kPrefix.size());
+      if (name.starts_with(kPrefix) && middle != std::string::npos) {
+        names.push_back(fmt::format("{}/{}", name.substr(kPrefix.size(), middle - kPrefix.size()),
+                                    name.substr(middle + 2)));
+      }
+    }
+  } catch (const Error&) {  // there is no cache
+  }
+  return names;
+}
+
+}  // namespace
+
+std::string look_alikes(const std::string& name) {
+  std::vector<fs::path> folders = {""};
+  for (const fs::path& part : fs::path(name)) {
+    folders = part.empty() ? folders : step(folders, part);
+  }
+  std::vector<std::string> models = io::nearest(name, cached_models());
+  for (const fs::path& folder : folders) {
+    std::error_code ignored;
+    if (!folder.empty() && fs::exists(folder / "config.json", ignored)) {
+      models.push_back(folder.string());
+    }
+  }
+  std::string text;
+  for (const std::string& model : models) {
+    text += (text.empty() ? "; did you mean " : " or ") + io::escape(model);
+  }
+  return text.empty() ? "" : text + "?";
+}
+
+}  // namespace fovea::hub

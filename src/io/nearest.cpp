@@ -1,0 +1,81 @@
+// The distance of two words is that of Damerau and Levenshtein, without overlapping swaps.
+#include "io/nearest.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <cstddef>
+#include <iterator>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace fovea::io {
+namespace {
+
+constexpr std::size_t kLongestWord = 100;
+constexpr std::size_t kMostContinuations = 4;
+
+char lower(char letter) {
+  return static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+}
+
+std::size_t distance(std::string_view left, std::string_view right) {
+  const std::size_t width = right.size() + 1;
+  std::vector<std::size_t> table((left.size() + 1) * width);
+  const auto at = [&](std::size_t row, std::size_t column) -> std::size_t& {
+    return table[row * width + column];
+  };
+  for (std::size_t row = 0; row <= left.size(); ++row) {
+    for (std::size_t column = 0; column <= right.size(); ++column) {
+      if (row == 0 || column == 0) {
+        at(row, column) = row + column;
+        continue;
+      }
+      const auto same = [&](std::size_t i, std::size_t j) {
+        return lower(left[i]) == lower(right[j]);
+      };
+      at(row, column) = std::min({at(row - 1, column) + 1, at(row, column - 1) + 1,
+                                  at(row - 1, column - 1) + (same(row - 1, column - 1) ? 0 : 1)});
+      if (row > 1 && column > 1 && same(row - 1, column - 2) && same(row - 2, column - 1)) {
+        at(row, column) = std::min(at(row, column), at(row - 2, column - 2) + 1);
+      }
+    }
+  }
+  return at(left.size(), right.size());
+}
+
+}  // namespace
+
+std::vector<std::string> nearest(std::string_view word, std::span<const std::string> known) {
+  std::vector<std::string> found;
+  if (word.size() > kLongestWord) {
+    return found;
+  }
+  std::size_t least = (word.size() + 2) / 3;
+  for (const std::string& one : known) {
+    if (one.size() > kLongestWord) {
+      continue;
+    }
+    const std::size_t letters = distance(word, one);
+    if (letters < least) {
+      found.clear();
+      least = letters;
+    }
+    if (letters == least && letters < one.size()) {
+      found.push_back(one);
+    }
+  }
+  if (found.empty() && !word.empty()) {
+    std::ranges::copy_if(known, std::back_inserter(found),
+                         [&](const std::string& one) { return one.starts_with(word); });
+    found.resize(std::min(found.size(), kMostContinuations));
+  }
+  return found;
+}
+
+std::string did_you_mean(std::string_view word, std::span<const std::string> known) {
+  const std::vector<std::string> found = nearest(word, known);
+  return found.empty() ? "" : fmt::format("; did you mean {}?", fmt::join(found, " or "));
+}
+
+}  // namespace fovea::io

@@ -1,0 +1,269 @@
+"""One grammar for all commands: the same option means the same everywhere, and help, manual and completion say so."""
+
+import json
+import pathlib
+import re
+import shutil
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+
+# What may differ between commands in an option of the same name, and why.
+EXCEPTIONS = {
+    "--output": ({"value", "help", "variable"}, "each command writes something else"),
+    "--precision": ({"value", "default", "help", "variable"}, "bench and calibrate take several, calibrate of 8 bits"),
+    "--batch-size": ({"default", "variable"}, "bench takes several"),
+    "--dtype": ({"value", "variable"}, "init also writes bf16, which numpy does not have"),
+    "--limit": ({"default"}, "similar compares every query with every row, verify computes each photo several times"),
+    "--model": ({"help"}, "similar can do without"),
+    "--seed": ({"default"}, "the laboratory's committed results were drawn with 1"),
+}
+DATA = ["info", "pull", "verify", "check", "bench", "calibrate", "similar", "init", "kernel list", "kernel check",
+        "kernel bench", "kernel run", "kernel profile", "kernel resources", "kernel sass"]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def program(run_fovea):
+    return json.loads(run_fovea("manual", "--json").stdout)
+
+
+def commands_of(command):
+    yield command
+    for below in command["commands"]:
+        yield from commands_of(below)
+
+
+@pytest.fixture(scope="module")
+def commands(program):
+    return {command["path"].removeprefix("fovea").strip(): command for command in commands_of(program)}
+
+
+def test_an_option_means_the_same_in_every_command(commands):
+    first = {}
+    for path, command in commands.items():
+        for option in command["options"]:
+            if option["is_position"]:
+                continue
+            name = option["names"][-1] if option["names"][-1].startswith("--") else option["names"][0]
+            known_path, known = first.setdefault(name, (path, option))
+            may_differ = EXCEPTIONS.get(name, (set(), ""))[0]
+            for key in ("names", "value", "range", "default", "help", "variable", "group"):
+                assert key in may_differ or option[key] == known[key], f"{name} of {path} and {known_path}: {key}"
+    assert EXCEPTIONS.keys() <= first.keys()
+
+
+def test_commands_that_print_data_print_json(commands):
+    for path in DATA:
+        assert any("--json" in option["names"] for option in commands[path]["options"]), path
+
+
+def test_help_fits_a_terminal(run_fovea, commands):
+    for path in commands:
+        text = run_fovea(*path.split(), "--help").stdout
+        long = [line for line in text.splitlines() if len(line) > 80]
+        assert not long, long
+        assert run_fovea("help", *path.split()).stdout == text
+        assert "\nExamples:\n" in text or path == "kernel", path
+
+
+def test_wrong_numbers_are_answered_in_words(run_fovea, commands):
+    for path, command in commands.items():
+        for option in command["options"]:
+            if option["range"]:
+                message = run_fovea(*path.split(), option["names"][-1], "abc", code=2).stderr
+                assert option["range"] in message and "'abc' is not one" in message, message
+    for value in ("0", "-1", "1" * 30):
+        message = run_fovea("similar", f"--neighbours={value}", code=2).stderr
+        assert "--neighbours must be at least 1" in message and len(message) < 160
+    assert "--seconds must be more than 0, not 0" in run_fovea("bench", "m", "--seconds", "0", code=2).stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["embd", "Photos"], "'embd' is not a command; did you mean embed?"),
+        (["kernel", "chek"], "'chek' is not a command; did you mean check?"),
+        (["help", "embd"], "did you mean embed?"),
+        (["-v"], "'-v' is not an option of `fovea`; did you mean -V?"),
+        (["similar", "--neigbours", "3"], "did you mean --neighbours"),
+        (["."], "'.' is not a command but a folder; to embed it, run `fovea embed MODEL . -o OUT`"),
+        (["kernel"], "a command is missing after `fovea kernel`; there are list, check"),
+        (["embed", "-o"], "--output needs a value"),
+        (["embed", "-o", "a", "-o", "b"], "--output may be given only once"),
+        (["kernel", "check", "--json", "x.json"], "--json takes its file after '=': --json=x.json"),
+    ],
+)
+def test_mistyped_words(run_fovea, arguments, told):
+    message = run_fovea(*arguments, code=2).stderr
+    assert message.startswith("fovea: ") and told in message
+
+
+def test_no_arguments_give_help(run_fovea):
+    result = run_fovea(code=2)
+    assert "Commands:" in result.stderr and not result.stdout
+
+
+def test_version(run_fovea):
+    lines = run_fovea("-V").stdout.splitlines()
+    assert re.fullmatch(r"fovea \d+\.\d+\.\d+", lines[0])
+    assert run_fovea("--version").stdout.splitlines() == lines
+    for word in ("commit", "build", "CPU", "kernels", "oneDNN", "libjpeg"):
+        assert any(word in line for line in lines[1:]), word
+
+
+def test_words_may_be_in_any_case(run_fovea, tiny, photos, tmp_path):
+    run_fovea("embed", tiny, photos, "-o", tmp_path / "out", "--device", "CPU", "--precision", "FP32", "--dtype", "F16")
+    assert json.loads((tmp_path / "out/manifest.json").read_text())["precision"] == "fp32"
+
+
+@pytest.fixture(scope="module")
+def tiny(run_fovea, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("models") / "tiny"
+    told = run_fovea("init", "--preset", "tiny", "-o", folder).stderr
+    assert str(folder) in told
+    return folder
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory):
+    image = pytest.importorskip("PIL.Image")
+    folder = tmp_path_factory.mktemp("photos")
+    for index in range(3):
+        image.new("RGB", (40, 30), (index * 80, 50, 200)).save(folder / f"{index}.png")
+    return folder
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["info"],
+        ["bench", "--precision", "fp32", "--batch-size", "1", "--seconds", "0.01"],
+        ["verify", "PHOTOS", "--device", "cpu"],
+        ["calibrate", "PHOTOS"],
+        ["embed", "PHOTOS", "-o", "OUT"],
+        ["preprocess", "PHOTOS", "-o", "OUT.npy"],
+    ],
+    ids=lambda command: command[0],
+)
+def test_the_model_is_named_alike_everywhere(run_fovea, tiny, photos, tmp_path, command):
+    name, *rest = [str(photos) if word == "PHOTOS" else word for word in command]
+
+    def run(*model, **environment):
+        out = tmp_path / f"out{len(list(tmp_path.iterdir()))}"
+        arguments = [word.replace("OUT", str(out)) for word in rest]
+        return run_fovea(name, *model, *arguments, code=None, env=environment)
+
+    assert run(tiny).returncode == 0
+    assert run("-m", tiny).returncode == 0
+    assert run("--model", tiny, FOVEA_MODEL="/nowhere").returncode == 0
+    assert run(FOVEA_MODEL=str(tiny)).returncode == 0
+    assert run(tiny, FOVEA_MODEL="/nowhere").returncode == 0  # a model folder goes before the variable
+    forgotten = run()
+    assert forgotten.returncode == 2
+    expected = f"{photos} is not a model folder (it has no config.json)" if str(photos) in rest else "no model was given"
+    assert expected in forgotten.stderr and "-m google/siglip2-base-patch16-224" in forgotten.stderr
+    if str(photos) in rest:
+        rest = [word for word in rest if word != str(photos)]
+        assert "no inputs were given" in run(tiny).stderr
+
+
+def test_models_that_look_alike(run_fovea, tiny):
+    typed = tiny.parent / "tyni"
+    message = run_fovea("info", typed, code=1).stderr
+    assert f"there is no such folder; did you mean {tiny}?" in message
+    message = run_fovea("info", "MODELS/tiny", code=1, cwd=tiny.parent).stderr
+    assert "no such folder." in message
+    shutil.copytree(tiny, tiny.parent / "models/tiny")
+    message = run_fovea("info", "MODELS/tiny", code=1, cwd=tiny.parent).stderr
+    assert "MODELS/tiny: there is no such folder; did you mean models/tiny?" in message
+
+
+def test_json_goes_to_the_standard_output_or_to_a_file(run_fovea, tiny, tmp_path):
+    text = run_fovea("info", tiny).stdout
+    printed = run_fovea("info", tiny, "--json").stdout
+    file = tmp_path / "info.json"
+    assert run_fovea("info", "--json=" + str(file), tiny).stdout == text
+    assert file.read_text() == printed
+    assert run_fovea("info", "--json", tiny).stdout == printed  # the next word is the model
+    assert run_fovea("info", tiny, env={"FOVEA_JSON": "true"}).stdout == printed
+    assert run_fovea("info", tiny, env={"FOVEA_JSON": "false"}).stdout == text
+    assert "762,112" in text and json.loads(printed)["parameters"] == 762112
+    assert '"rescale": 0.003921569,' in printed
+    assert "there is no folder" in run_fovea("info", tiny, f"--json={tmp_path}/no/info.json", code=2).stderr
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_json_of_commands_that_print_text(run_fovea, tiny, photos, tmp_path):
+    listed = json.loads(run_fovea("kernel", "list", "layer_norm", "--json").stdout)
+    assert listed[0]["name"] == "layer_norm" and listed[0]["cases"]
+    made = json.loads(run_fovea("init", "--preset", "tiny", "-o", tmp_path / "m", "--json").stdout)
+    assert made["folder"] == str(tmp_path / "m")
+    calibrated = json.loads(run_fovea("calibrate", tmp_path / "m", photos, "--json").stdout)
+    assert calibrated["images"] == 3 and calibrated["files"]
+    bench = ["bench", tiny, "--precision", "fp32", "--batch-size", "1", "--seconds", "0.01", "--device", "cpu"]
+    assert json.loads(run_fovea(*bench, "--json").stdout)["figures"][0]["device_images_per_second"] is None
+
+
+def complete(fovea_bin, *words):
+    script = subprocess.run([fovea_bin, "completion", "bash"], capture_output=True, text=True, check=True).stdout
+    line = " ".join(f"'{word}'" for word in words)
+    script += f'\nCOMP_WORDS=({line}); COMP_CWORD={len(words) - 1}; _fovea; printf "%s\\n" "${{COMPREPLY[@]}}"'
+    return subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True).stdout.split()
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["fovea", "em"], ["embed"]),
+        (["fovea", "kernel", "re"], ["resources"]),
+        (["fovea", "help", "kernel", "re"], ["resources"]),
+        (["fovea", "embed", "--prec"], ["--precision"]),
+        (["fovea", "embed", "x", "--precision", "f"], ["fp32", "fp8"]),
+        (["fovea", "calibrate", "--precision", "f"], ["fp8"]),
+        (["fovea", "embed", "--dtype", "=", "f1"], ["f16"]),
+        (["fovea", "embed", "-o", ""], []),  # a file
+        (["fovea", "embed", "--output", "--"], []),
+    ],
+)
+def test_bash_completes(fovea_bin, words, expected):
+    assert complete(fovea_bin, *words) == expected
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_scripts_are_well_formed(run_fovea, shell, tmp_path):
+    script = tmp_path / "script"
+    script.write_text(run_fovea("completion", shell).stdout)
+    if shutil.which(shell) is None:
+        pytest.skip(f"{shell} is not installed")
+    subprocess.run([shell, "-n", script], check=True)
+
+
+def test_man_pages(run_fovea, tmp_path, commands):
+    run_fovea("manual", "--share", tmp_path)
+    pages = sorted(tmp_path.glob("man/man1/*.1"))
+    assert len(pages) == len(commands)
+    assert (tmp_path / "bash-completion/completions/fovea").is_file()
+    if shutil.which("mandoc"):
+        checked = subprocess.run(["mandoc", "-T", "lint", "-W", "warning", *pages], capture_output=True, text=True, check=False)
+        wrong = [line for line in checked.stdout.splitlines() if "missing date" not in line]  # it would be stale
+        assert not wrong, wrong
+    elif shutil.which("man"):
+        shown = subprocess.run(["man", "--warnings", "-l", pages[0]], capture_output=True, text=True, check=True)
+        assert "SYNOPSIS" in shown.stdout and not shown.stderr
+
+
+def test_the_page_of_commands_is_fresh(run_fovea):
+    assert (ROOT / "docs/cli.md").read_text() == run_fovea("manual").stdout, "run scripts/cli-docs"
+
+
+def test_the_page_names_every_variable():
+    """Those that the sources read, and no others."""
+    page = (ROOT / "docs/cli.md").read_text()
+    read = set()
+    for folder in ("src", "lab", "cli", "python/fovea"):
+        for file in (ROOT / folder).rglob("*.[chp][py]*"):
+            read |= set(re.findall(r'(?:getenv|environ(?:\.get)?[\[(]|kVariable = |open\([^;]*?)\(?"(FOVEA_[A-Z_]+)"', file.read_text()))
+    assert "FOVEA_GPU_SLICE" in read and "FOVEA_CPU_ISA" in read
+    assert not [name for name in read if f"`{name}`" not in page]
