@@ -1,8 +1,11 @@
-// `fovea similar`: finds neighbours and near-duplicates, and shows them as a table, JSON or a page.
+// `fovea similar`: finds neighbours and duplicates, and shows them as a table, JSON or a page.
 #include <algorithm>
+#include <climits>
 #include <cstdint>
+#include <cstdlib>
 #include <filesystem>
 #include <iostream>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,6 +14,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.hpp"
@@ -18,10 +22,12 @@
 #include "cli/json_output.hpp"
 #include "cli/model_option.hpp"
 #include "cli/options.hpp"
+#include "cli/similar_report.hpp"
 #include "cli/terminal.hpp"
 #include "fovea/encoder.hpp"
 #include "fovea/error.hpp"
 #include "fovea/search.hpp"
+#include "io/atomic_file.hpp"
 
 namespace fovea::cli {
 namespace {
@@ -31,36 +37,43 @@ using Json = nlohmann::ordered_json;
 
 struct SimilarOptions {
   std::vector<std::string> queries;
-  std::string in;
+  std::vector<std::string> in;
   std::string model;
   int k = 10;
   bool duplicates = false;
   double threshold = 0.98;
+  std::vector<std::string> only;
+  bool print0 = false;
   std::int64_t limit = 100;
   JsonOutput json;
   std::string html;
   std::string root;
   int threads = 0;
+
+  // The classes that --only names; all without it.
+  [[nodiscard]] bool shows(std::string_view likeness) const {
+    return only.empty() || std::ranges::find(only, likeness) != only.end();
+  }
 };
 
-// A photo or vector whose neighbours are searched.
-struct Query {
-  PagePicture picture;
-  std::int64_t row = -1;  // its own row, when it has one
-};
+constexpr char kIdenticalFiles[] = "identical-files";
+constexpr char kIdenticalPixels[] = "identical-pixels";
+constexpr char kSimilar[] = "similar";
 
-std::string count_of(std::int64_t count, std::string_view what) {
-  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
-}
+// A photo or vector whose neighbours are searched; its row is -1 when it has none.
+using Query = Photo;
 
 class Similar {
  public:
   explicit Similar(const SimilarOptions& options)
-      : options_(options), collection_(options.in, options.threads) {
+      : options_(options),
+        collection_(std::vector<fs::path>(options.in.begin(), options.in.end()),
+                    {.threads = options.threads, .root = options.root, .on_progress = {}}),
+        report_(collection_.outputs()) {
     if (!collection_.is_finished()) {
       say(fmt::format(
           "{}: the job that writes it has not finished; searching the {} that are complete",
-          printable_name(options_.in), count_of(collection_.rows(), "row")));
+          outputs(), count_of(collection_.rows(), "row")));
     }
   }
 
@@ -69,46 +82,135 @@ class Similar {
     if (options_.html.empty()) {
       return kDone;
     }
-    const std::int64_t missing = write_page(options_.html, page, options_.root, options_.threads);
-    say("wrote " + options_.html);
+    const std::int64_t missing = write_page(options_.html, page, options_.threads);
+    std::error_code ignored;
+    say(fmt::format("wrote {} ({})", source_name(options_.html),
+                    bytes_text(static_cast<std::int64_t>(fs::file_size(options_.html, ignored)))));
     if (missing > 0) {
-      say(fmt::format(
-          "{} could not be read and are placeholders; names are relative to {}",
-          count_of(missing, "picture"),
-          options_.root.empty() ? "the working directory (see --root)" : options_.root));
+      say(fmt::format("{} could not be read and are placeholders{}", count_of(missing, "picture"),
+                      where_names_start()));
     }
     return kDone;
   }
 
  private:
   [[nodiscard]] bool prints_table() const {
-    return options_.json.leaves_text() && options_.html.empty();
+    return options_.json.leaves_text() && !options_.print0 && options_.html.empty();
+  }
+
+  [[nodiscard]] std::string where_names_start() const {
+    return options_.root.empty() ? "; --root says in which folder relative names start"
+                                 : "; relative names start in " + source_name(options_.root);
   }
 
   Page find_duplicates() {
-    const auto groups = collection_.duplicates(options_.threshold);
-    Page page;
+    const Duplicates found =
+        collection_.duplicates({.threshold = options_.threshold,
+                                .identical_files = options_.shows(kIdenticalFiles),
+                                .identical_pixels = options_.shows(kIdenticalPixels),
+                                .similar = options_.shows(kSimilar)});
+    Page page{"Duplicates", summary_of(found), {}};
     Json list = Json::array();
-    std::int64_t members = 0;
-    for (const std::vector<Match>& group : groups) {
-      members += static_cast<std::int64_t>(group.size());
-      page.sections.push_back(section_of(std::nullopt, group));
-      list.push_back({{"members", json_of(page.sections.back(), group)}});
-      if (prints_table()) {
-        std::cout << "group " << list.size() << ", " << count_of(group.size(), "photo") << '\n';
-        print(page.sections.back());
+    for (const DuplicateGroup& group : found.groups) {
+      page.sections.push_back(report_.section(group, page.sections.size() + 1));
+      list.push_back(report_.json(group));
+      if (options_.print0) {
+        print_names(group);
+      } else if (prints_table()) {
+        print(group, page.sections.size());
       }
     }
-    options_.json.write(
-        {{"threshold", options_.threshold}, {"rows", collection_.rows()}, {"groups", list}});
-    const std::string summary = fmt::format(
-        "{} of {} in {}, linked by pairs with a cosine of at least {:g}",
-        count_of(members, "photo"), collection_.rows(),
-        count_of(static_cast<std::int64_t>(groups.size()), "group"), options_.threshold);
-    say(summary);
-    page.title = "Near-duplicates";
-    page.description = summary + described();
+    Json result{{"threshold", options_.shows(kSimilar) ? Json(options_.threshold) : Json()},
+                {"rows", collection_.rows()}};
+    if (!options_.only.empty()) {
+      result["only"] = options_.only;
+    }
+    result["groups"] = std::move(list);
+    options_.json.write(result);
+    say(page.description);
+    say_notes(found);
+    page.description += ". ";
+    if (options_.shows(kSimilar)) {
+      page.description += fmt::format(
+          "Each of them has a score of at least {:g} to the photo to keep. ", options_.threshold);
+    }
+    page.description += "Searched" + described() + ".";
     return page;
+  }
+
+  // "3 groups of duplicates in 120 photos, each with one photo to keep; of the others (2 identical
+  // files, 5 similar), 7 may go (12.3 MB)".
+  [[nodiscard]] std::string summary_of(const Duplicates& found) const {
+    std::int64_t go = 0;
+    std::int64_t bytes = 0;
+    std::map<Likeness, std::int64_t> by_likeness;
+    for (const DuplicateGroup& group : found.groups) {
+      for (const Duplicate& member : group.members) {
+        ++by_likeness[member.likeness];
+        go += member.obstacle.empty() ? 1 : 0;
+        bytes += member.obstacle.empty() ? member.photo.bytes.value_or(0) : 0;
+      }
+    }
+    std::vector<std::string> classes;
+    for (const auto& [likeness, count] : by_likeness) {
+      const bool is_file = likeness == Likeness::kIdenticalFile;
+      classes.push_back(is_file ? count_of(count, to_string(likeness))
+                                : fmt::format("{} {}", count, to_string(likeness)));
+    }
+    const auto groups = static_cast<std::int64_t>(found.groups.size());
+    std::string text = fmt::format("{} of duplicates in {}", count_of(groups, "group"),
+                                   count_of(collection_.rows(), "photo"));
+    if (groups > 0) {
+      text += fmt::format(", each with one photo to keep; of the others ({}), {} may go ({})",
+                          fmt::join(classes, ", "), go, bytes_text(bytes));
+    }
+    return text;
+  }
+
+  void say_notes(const Duplicates& found) const {
+    if (found.other_names > 0) {
+      say(fmt::format("{} left out, because another row has the same file",
+                      count_of(found.other_names, "row")));
+    }
+    if (found.not_compared > 0) {
+      say(fmt::format(
+          "{} could not be read, so it is unknown whether other files are identical to them{}",
+          count_of(found.not_compared, "photo"), where_names_start()));
+    }
+    std::map<std::string, std::int64_t> reasons;
+    for (const DuplicateGroup& group : found.groups) {
+      for (const Duplicate& member : group.members) {
+        if (!member.obstacle.empty()) {
+          ++reasons[member.obstacle.substr(0, member.obstacle.find(':'))];
+        }
+      }
+    }
+    for (const auto& [reason, count] : reasons) {
+      say(fmt::format("{} not to be deleted: {}", count_of(count, "duplicate"), reason));
+    }
+  }
+
+  // Names as the file system knows them, each with a NUL after it.
+  static void print_names(const DuplicateGroup& group) {
+    for (const Duplicate& member : group.members) {
+      if (member.obstacle.empty()) {
+        const std::string& name = member.photo.file.native();
+        // A name that begins with a dash must not become an option of `rm`.
+        std::cout << (name.starts_with('-') ? "./" : "") << name << '\0';
+      }
+    }
+  }
+
+  void print(const DuplicateGroup& group, std::size_t number) const {
+    std::cout << fmt::format("group {}: {}, lowest score of a pair {:.6f}\n", number,
+                             count_of(static_cast<std::int64_t>(group.members.size()) + 1, "photo"),
+                             group.lowest_score)
+              << report_.line(fmt::format("  {:16}", "keep"), std::nullopt, group.kept);
+    for (const Duplicate& member : group.members) {
+      const std::string original = original_of(group, member);
+      std::cout << report_.line(fmt::format("  {:16}", to_string(member.likeness)), member.score,
+                                member.photo, original.empty() ? "" : "copy of " + original);
+    }
   }
 
   Page find_neighbours() {
@@ -123,22 +225,34 @@ class Similar {
     Json list = Json::array();
     for (std::size_t index = 0; index < queries_.size(); ++index) {
       const Query& query = queries_[index];
-      page.sections.push_back(section_of(query.picture, results[index]));
-      const PageSection& section = page.sections.back();
-      Json item{{"query", query.picture.source}};
+      page.sections.push_back(
+          {count_of(static_cast<std::int64_t>(results[index].size()), "neighbour"),
+           "",
+           report_.picture(query, std::nullopt),
+           {}});
+      Json matches = Json::array();
+      if (prints_table()) {
+        std::cout << printable_name(query.source) << '\n';
+      }
+      int rank = 0;
+      for (const Match& match : results[index]) {
+        const Photo photo = collection_.photo(match.row);
+        if (prints_table()) {
+          std::cout << report_.line(fmt::format("{:6}", ++rank), match.score, photo);
+        }
+        matches.push_back(report_.json(photo, match.score));
+        page.sections.back().pictures.push_back(report_.picture(photo, match.score));
+      }
+      Json item{{"query", query.source}};
       if (query.row >= 0) {
         item["row"] = query.row;
       }
-      item["matches"] = json_of(section, results[index]);
+      item["matches"] = std::move(matches);
       list.push_back(std::move(item));
-      if (prints_table()) {
-        std::cout << printable_name(query.picture.source) << '\n';
-        print(section);
-      }
     }
     options_.json.write({{"rows", collection_.rows()}, {"queries", list}});
     page.title = queries_.size() == 1
-                     ? "Neighbours of " + queries_.front().picture.source
+                     ? "Neighbours of " + queries_.front().source
                      : fmt::format("{} queries and their neighbours", queries_.size());
     page.description =
         fmt::format("The {} nearest of {}", options_.k, count_of(collection_.rows(), "photo")) +
@@ -146,38 +260,15 @@ class Similar {
     return page;
   }
 
+  [[nodiscard]] std::string outputs() const {
+    return source_name(fmt::format("{}", fmt::join(options_.in, ", ")));
+  }
+
   [[nodiscard]] std::string described() const {
-    const std::string where = fmt::format(" in {}", source_name(options_.in));
+    const std::string where = " in " + outputs();
     return collection_.model().empty()
                ? where
                : fmt::format("{}, embedded by {}", where, source_name(collection_.model()));
-  }
-
-  PageSection section_of(std::optional<PagePicture> query,
-                         const std::vector<Match>& matches) const {
-    PageSection section{std::move(query), {}};
-    for (const Match& match : matches) {
-      section.pictures.push_back({collection_.source(match.row), match.score, {}});
-    }
-    return section;
-  }
-
-  static Json json_of(const PageSection& section, const std::vector<Match>& matches) {
-    Json list = Json::array();
-    for (std::size_t index = 0; index < matches.size(); ++index) {
-      list.push_back({{"row", matches[index].row},
-                      {"score", matches[index].score},
-                      {"source", section.pictures[index].source}});
-    }
-    return list;
-  }
-
-  static void print(const PageSection& section) {
-    int rank = 0;
-    for (const PagePicture& picture : section.pictures) {
-      std::cout << fmt::format("{:6}  {:8.6f}  {}\n", ++rank, picture.score.value_or(0),
-                               printable_name(picture.source));
-    }
   }
 
   // Takes rows when no query is given, else each query as a name in OUT, a .npy file, or a photo.
@@ -205,14 +296,14 @@ class Similar {
         add_photo(query);
       } else {
         throw Error(fmt::format("{}: is neither the name of a photo in {} nor a file",
-                                source_name(query), source_name(options_.in)));
+                                source_name(query), outputs()));
       }
     }
   }
 
   [[nodiscard]] std::optional<std::int64_t> find_row(const std::string& query) const {
     const auto row = collection_.find(query);
-    return row ? row : collection_.find_file(query, options_.root);
+    return row ? row : collection_.find_file(query);
   }
 
   void add(Query query, const std::vector<float>& values) {
@@ -220,87 +311,176 @@ class Similar {
     vectors_.insert(vectors_.end(), values.begin(), values.end());
   }
 
-  void add_row(std::int64_t row) {
-    add({{collection_.source(row), {}, {}}, row}, collection_.embedding(row));
-  }
+  void add_row(std::int64_t row) { add(collection_.photo(row), collection_.embedding(row)); }
 
   void add_vectors(const std::string& path) {
     const Vectors vectors = read_vectors(path);
     check_dimension(vectors.dimension, path);
     for (std::int64_t index = 0; index < vectors.rows; ++index) {
       const auto first = vectors.values.begin() + index * vectors.dimension;
-      add({{fmt::format("{}[{}]", source_name(path), index), {}, {}}, -1},
-          {first, first + vectors.dimension});
+      Query query;
+      query.source = fmt::format("{}[{}]", source_name(path), index);
+      query.error = "a vector has no picture";
+      add(std::move(query), {first, first + vectors.dimension});
     }
   }
 
   void add_photo(const std::string& path) {
     if (!encoder_) {
-      const std::string& model = options_.model.empty() ? collection_.model() : options_.model;
-      if (model.empty()) {
-        throw Error(
-            fmt::format("{}: is not a photo of {}, so it must be embedded, but no "
-                        "manifest.json names the model: give it with -m",
-                        source_name(path), source_name(options_.in)));
-      }
-      encoder_.emplace(model,
-                       EncoderOptions{.precision = Precision::kFp32, .threads = options_.threads});
-      check_dimension(encoder_->dimension(), model);
+      encoder_.emplace(load_model(path));
+      check_dimension(encoder_->dimension(), model());
     }
-    add({{source_name(path), {}, fs::absolute(path)}, -1}, encoder_->embed_file(path));
+    Query query;
+    query.source = source_name(path);
+    query.file = fs::absolute(path);
+    add(std::move(query), encoder_->embed_file(path));
+  }
+
+  [[nodiscard]] const std::string& model() const {
+    return options_.model.empty() ? collection_.model() : options_.model;
+  }
+
+  [[nodiscard]] Encoder load_model(const std::string& photo) const {
+    const std::string why = fmt::format("{}: is not a photo of {}, so it must be embedded, but ",
+                                        source_name(photo), outputs());
+    if (model().empty()) {
+      throw Error(why + "no manifest.json names the model: give it with -m");
+    }
+    try {
+      return Encoder(model(),
+                     EncoderOptions{.precision = Precision::kFp32, .threads = options_.threads});
+    } catch (const Error& error) {
+      if (!options_.model.empty()) {
+        throw;
+      }
+      throw Error(fmt::format(
+          "{}the model {} with which {} was made cannot be loaded. Give the model with -m, or "
+          "with --root the folder in which the names in {} start. ({})",
+          why, source_name(model()), outputs(), outputs(), error.what()));
+    }
   }
 
   void check_dimension(std::int64_t dimension, const std::string& what) const {
     if (dimension != collection_.dimension()) {
       throw Error(fmt::format("{}: has vectors of {} numbers, but those in {} have {}",
-                              source_name(what), dimension, source_name(options_.in),
-                              collection_.dimension()));
+                              source_name(what), dimension, outputs(), collection_.dimension()));
     }
   }
 
   const SimilarOptions& options_;
   Collection collection_;
+  PhotoReport report_;
   std::optional<Encoder> encoder_;
   std::vector<Query> queries_;
   std::vector<float> vectors_;  // [queries, dimension]
 };
+
+// The page is written last, after all the work, so its place is tried first.
+void check_destination(const std::string& html) {
+  if (std::error_code ignored; fs::is_directory(html, ignored)) {
+    throw Error(source_name(html) + ": is a folder; --html needs the name of a file");
+  }
+  io::AtomicFile tried(html);
+}
+
+// Whether an option was typed; one from the environment is ignored where it does not apply.
+bool is_typed(const CLI::App& command, const std::string& name) {
+  const CLI::Option* option = command.get_option(name);
+  const std::string variable = variable_of(*option);
+  const char* const value = variable.empty() ? nullptr : std::getenv(variable.c_str());
+  return option->count() > 0 &&
+         (value == nullptr || fmt::format("{}", fmt::join(option->results(), ",")) != value);
+}
+
+void refuse(const CLI::App& command, std::initializer_list<const char*> names,
+            std::string_view reason) {
+  for (const char* const name : names) {
+    if (is_typed(command, name)) {
+      throw CLI::ValidationError(fmt::format("{} {}", name, reason));
+    }
+  }
+}
+
+// Options that would be ignored are refused.
+void check_options(const CLI::App& command, const SimilarOptions& options) {
+  if (options.duplicates) {
+    refuse(command, {"QUERY", "--neighbours", "--limit", "--model"},
+           "does not apply to --duplicates, which compares all photos in OUT");
+  } else {
+    refuse(command, {"--threshold", "--only", "--print0"}, "applies to --duplicates alone");
+  }
+  if (!options.queries.empty()) {
+    refuse(command, {"--limit"}, "applies when no query is given");
+  } else {
+    refuse(command, {"--model"}, "applies to queries that are not in OUT, and there is no query");
+  }
+  if (!options.shows(kSimilar)) {
+    refuse(command, {"--threshold"},
+           "does not apply to identical files and pixels; see --only similar");
+  }
+  if (options.print0 && options.json.is_wanted()) {
+    throw CLI::ValidationError("--print0 and --json both print their result: choose one");
+  }
+}
 
 }  // namespace
 
 void add_similar(CLI::App& app, Run& run) {
   const auto options = std::make_shared<SimilarOptions>();
   CLI::App* command = app.add_subcommand(
-      "similar", "Find the most similar photos, or near-duplicates, in the output of `embed`");
-  CLI::Option* query = add_texts(
+      "similar", "Find the most similar photos, or duplicates, in the output of `embed`");
+  add_texts(
       *command, "QUERY", options->queries,
       "Photos (names in OUT, or files to embed) or .npy vectors (without any: every photo in OUT)");
-  add_text(*command, "-i,--in", "OUT", options->in, "Output of `fovea embed`: a folder or one .npy")
+  add_texts(*command, "-i,--in", options->in,
+            "Output of `fovea embed`: a folder or one .npy; repeat it to search outputs of one "
+            "model as one")
+      ->type_name("OUT")
+      ->allow_extra_args(false)
       ->required()
       ->group(kInputGroup);
   add_whole(*command, "-k,--neighbours,--neighbors", {1, INT32_MAX}, options->k,
             "Neighbours per query");
   add_optional_model(*command, options->model,
                      "Model for photos that are not in OUT (without it: the model that made OUT)");
-  add_flag(*command, "--duplicates", options->duplicates, "Group near-duplicates instead")
-      ->excludes(query);
+  add_flag(*command, "--duplicates", options->duplicates,
+           "Group duplicates instead: one photo of each group is kept, and the others are like it");
   add_real(*command, "--threshold", "COSINE", {0, 1}, options->threshold,
-           "Lowest cosine of two near-duplicates");
+           "Lowest cosine between a similar photo and the kept one, for --duplicates");
+  add_choices(*command, "--only", {kIdenticalFiles, kIdenticalPixels, kSimilar}, options->only,
+              "Classes of duplicates to show (without it: all)");
+  add_flag(*command, "--print0", options->print0,
+           "Print the names of the photos that may go, all but the kept one of each group, and a "
+           "NUL byte after each");
   add_limit(*command, options->limit);
   options->json.add_to(*command);
   add_text(*command, "--html", "FILE", options->html,
            "Write a self-contained page of pictures (instead of the table)")
       ->group(kReportGroup);
   add_text(*command, "--root", "FOLDER", options->root,
-           "Folder to which relative names of photos in OUT refer")
+           "Folder in which relative names of photos in OUT start (without it: where `fovea embed` "
+           "ran)")
       ->group(kInputGroup);
   add_threads(*command, options->threads);
   explain(*command,
           {"A photo that is in OUT, whatever path leads to it, is not listed as its own neighbour. "
-           "Scores are cosines. --limit is for the photos that are queries when none is given."},
+           "Scores are cosines. --limit is for the photos that are queries when none is given.",
+           "Of duplicates, the photo with the most pixels is kept, then the larger file, then the "
+           "older one. --print0 leaves out members of archives, files that have changed since they "
+           "were embedded, and photos without a readable kept one. Fovea never deletes a photo."},
           {"fovea similar cat.jpg --in OUT           # the 10 most similar photos",
            "fovea similar --in OUT --html page.html  # all photos and their neighbours",
-           "fovea similar --in OUT --duplicates --threshold 0.95"});
-  command->callback([options, &run] { run = [options] { return Similar(*options).run(); }; });
+           "fovea similar --in OUT --duplicates --html page.html",
+           "fovea similar --in OUT --duplicates --only identical-files --print0"});
+  command->callback([command, options, &run] {
+    check_options(*command, *options);
+    run = [options] {
+      if (!options->html.empty()) {
+        check_destination(options->html);
+      }
+      return Similar(*options).run();
+    };
+  });
 }
 
 }  // namespace fovea::cli

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -19,17 +20,86 @@ struct Match {
   friend bool operator==(const Match&, const Match&) = default;
 };
 
-/// The embeddings that a job wrote. They are read when they are asked for; a file that changes or
-/// becomes shorter meanwhile is a fovea::Error. Rows are counted through all shards, in order.
-/// Names are those of the index files: UTF-8, other bytes as \xHH, a backslash doubled.
-/// Embeddings need not be normalised; a row of zeros has similarity 0 to everything.
-/// Methods may be called from several threads; searches take turns.
+/// A photo: what the index says of it, and what its file says now.
+struct Photo {
+  std::int64_t row = -1;   ///< -1 when it is not of the collection
+  std::string source;      ///< the name in the index: UTF-8, other bytes as \xHH
+  std::size_t output = 0;  ///< which of the outputs searched it is of
+  int width = 0;           ///< in pixels when it was embedded; 0 when unknown
+  int height = 0;
+  /// Where it is, as a path from the working directory or an absolute one. A member of an archive
+  /// has the name "x.tar#key.jpg".
+  std::filesystem::path file;
+  bool is_member = false;                ///< of an archive
+  std::optional<std::int64_t> bytes;     ///< nothing for what cannot be read, and for members
+  std::optional<std::int64_t> modified;  ///< seconds since 1970, UTC; the archive's for members
+  std::string captured;                  ///< "2024-05-01 12:30:00" by the camera's clock, or ""
+  bool has_changed = false;              ///< the file is newer than its embedding
+  std::string error;                     ///< why the file cannot be read; "" when it can
+};
+
+/// In which way a photo is a duplicate; each includes those before it.
+enum class Likeness {
+  kIdenticalFile,    ///< another file of the same bytes
+  kIdenticalPixels,  ///< a file that is decoded to the same pixels
+  kSimilar,          ///< embeddings within the threshold
+};
+/// "identical file", "identical pixels", "similar".
+[[nodiscard]] const char* to_string(Likeness likeness);
+
+/// A photo that goes with a kept one.
+struct Duplicate {
+  Photo photo;
+  double score = 0;  ///< cosine to the kept photo
+  Likeness likeness = Likeness::kSimilar;
+  std::int64_t same_as = -1;  ///< unless kSimilar: the row of which it is a copy
+  std::string obstacle;       ///< why it should not be deleted; "" when it may go
+};
+
+struct DuplicateGroup {
+  Photo kept;
+  std::vector<Duplicate> members;  ///< the most similar first
+  double lowest_score = 1;         ///< the lowest cosine of two photos of the group
+};
+
+struct DuplicateOptions {
+  double threshold = 0.98;  ///< in (0, 1]; the lowest cosine to the kept photo
+  /// The photos to show. Groups are those of the widest of these ways.
+  bool identical_files = true;
+  bool identical_pixels = true;
+  bool similar = true;
+};
+
+struct Duplicates {
+  std::vector<DuplicateGroup> groups;  ///< by the rows of the kept photos
+  std::int64_t other_names = 0;        ///< rows left out because another row has the same file
+  std::int64_t not_compared = 0;       ///< photos whose files could not be read and compared
+};
+
+/// Called while a search runs, from any of its threads, but never from two at once.
+using SearchProgress = std::function<void(std::int64_t done, std::int64_t total)>;
+
+struct CollectionOptions {
+  int threads = 0;  ///< 0: one per CPU that this process may use
+  /// Where relative names of photos start. When it is empty: in the folder where `fovea embed` ran,
+  /// or the working directory when that is unknown or holds none of the photos.
+  std::filesystem::path root;
+  SearchProgress on_progress;
+};
+
+/// The embeddings that one or several jobs wrote. They are read when they are asked for; a file
+/// that changes or becomes shorter meanwhile is a fovea::Error. Rows are counted through all
+/// outputs and shards, in order. Names are those of the index files: UTF-8, other bytes as \xHH, a
+/// backslash doubled. Embeddings need not be normalised; a row of zeros has similarity 0 to
+/// everything. Methods may be called from several threads; searches take turns.
 class Collection {
  public:
-  /// `path`: a folder with embeddings-NNNNN.npy and index-NNNNN.jsonl, or a single NAME.npy with
-  /// NAME.index.jsonl beside it. `threads` 0: one per CPU that this process may use.
-  /// Throws fovea::Error naming the file when shards are absent, malformed, do not belong together,
-  /// or do not have one line in their index per row.
+  /// A path: a folder with embeddings-NNNNN.npy and index-NNNNN.jsonl, or a single NAME.npy with
+  /// NAME.index.jsonl beside it. Throws fovea::Error naming the file when shards are absent,
+  /// malformed, do not belong together, or do not have one line in their index per row, and when
+  /// the outputs are of different models.
+  explicit Collection(const std::vector<std::filesystem::path>& paths,
+                      CollectionOptions options = {});
   explicit Collection(const std::filesystem::path& path, int threads = 0);
   ~Collection();
   Collection(Collection&&) noexcept;
@@ -38,20 +108,22 @@ class Collection {
   [[nodiscard]] std::int64_t rows() const;
   /// Numbers in one embedding.
   [[nodiscard]] std::int64_t dimension() const;
-  /// The model named in manifest.json, or "" without one.
+  /// The model named in the first manifest.json, or "" without one. A relative path that leads to a
+  /// folder from where `fovea embed` ran is made absolute.
   [[nodiscard]] const std::string& model() const;
-  /// False when the job that writes the output has not finished, so that its last rows are absent.
+  /// False when the job that writes an output has not finished, so that its last rows are absent.
   [[nodiscard]] bool is_finished() const;
+  [[nodiscard]] const std::vector<std::filesystem::path>& outputs() const;
 
   /// The name of the photo of `row`. Throws fovea::Error when the index line is malformed.
   [[nodiscard]] std::string source(std::int64_t row) const;
+  /// The photo of `row`, and what its file says now. Throws as source() does.
+  [[nodiscard]] Photo photo(std::int64_t row) const;
   /// The first row with that name, given as bytes or as in the index, if there is one.
   [[nodiscard]] std::optional<std::int64_t> find(const std::string& name) const;
-  /// The first row whose photo is that file. Relative names start from `root` (the working
-  /// directory when empty), and symbolic links are followed. Only names are compared that end like
-  /// the path, or like the path after its links are followed.
-  [[nodiscard]] std::optional<std::int64_t> find_file(const std::filesystem::path& path,
-                                                      const std::filesystem::path& root = {}) const;
+  /// The first row whose photo is that file; symbolic links are followed. Only names are compared
+  /// that end like the path, or like the path after its links are followed.
+  [[nodiscard]] std::optional<std::int64_t> find_file(const std::filesystem::path& path) const;
   /// The embedding of `row` as float [dimension()].
   [[nodiscard]] std::vector<float> embedding(std::int64_t row) const;
 
@@ -62,12 +134,19 @@ class Collection {
   [[nodiscard]] std::vector<std::vector<Match>> nearest(
       std::span<const float> queries, int k, std::span<const std::int64_t> left_out = {}) const;
 
-  /// Groups of rows that are connected by pairs with a cosine of at least `threshold` (in (0, 1]),
-  /// ordered by their first row; the rows of a group are in order. A member's score is its
-  /// similarity to the group's first row, which may be below the threshold when a chain of others
-  /// connects the two. Every pair is compared, so the time grows with the square of rows(). Throws
+  /// Groups of photos of which all but one may go.
+  ///
+  /// Photos are taken in order: those whose file can be read before others, then more pixels, the
+  /// larger file, the older one, the first row. A photo is kept unless a kept photo before it is
+  /// like it; otherwise it is a member of the group of the most similar one of those. So a member
+  /// is always like the kept photo of its group and after it in that order, no two photos that
+  /// remain are alike, and of any two photos that are alike at least one is a member of a group.
+  /// Identical files and pixels are looked for among photos whose embeddings have a cosine of at
+  /// least 0.999; they are then compared by their bytes and their decoded pixels.
+  ///
+  /// Every pair of embeddings is compared, so the time grows with the square of rows(). Throws
   /// fovea::Error when the threshold is out of range or a row holds NaN or infinity.
-  [[nodiscard]] std::vector<std::vector<Match>> duplicates(double threshold) const;
+  [[nodiscard]] Duplicates duplicates(const DuplicateOptions& options = {}) const;
 
  private:
   struct [[gnu::visibility("hidden")]] Impl;
@@ -76,17 +155,25 @@ class Collection {
 
 /// The form that index files give a name: UTF-8, other bytes as \xHH, a backslash doubled.
 [[nodiscard]] std::string source_name(const std::string& bytes);
+/// The name that has this form. Throws fovea::Error when none has it.
+[[nodiscard]] std::string source_bytes(const std::string& source);
+/// "file:///..." with every byte encoded that needs it; for a member that of its archive.
+[[nodiscard]] std::string file_url(const Photo& photo);
 
-/// A picture on a page: its name (as in the index) and, unless it is a query, its score.
+/// A picture on a page.
 struct PagePicture {
-  std::string source;
-  std::optional<double> score;
-  /// The picture's file, when that is not the one that its name says.
-  std::filesystem::path file;
+  Photo photo;
+  std::optional<double> score;  ///< nothing for a query or a kept photo
+  bool is_kept = false;         ///< these two choose the colours
+  bool is_copy = false;
+  std::string label;               ///< what sets it apart, such as "identical file"
+  std::vector<std::string> facts;  ///< lines of small text, such as its size and date
 };
 
 /// A query (or no query) above the pictures that go with it.
 struct PageSection {
+  std::string title;
+  std::string subtitle;
   std::optional<PagePicture> query;
   std::vector<PagePicture> pictures;
 };
@@ -97,13 +184,11 @@ struct Page {
   std::vector<PageSection> sections;
 };
 
-/// Writes one self-contained HTML file, which contains its styles and small JPEGs of all pictures.
-/// Pictures are read again from where they were embedded, members of archives too; relative names
-/// start from `root`, or from the working directory when it is empty. An unreadable picture is
-/// shown as a labelled placeholder. Returns the number of placeholders. Throws fovea::Error when
-/// the file cannot be written.
-std::int64_t write_page(const std::filesystem::path& path, const Page& page,
-                        const std::filesystem::path& root = {}, int threads = 0);
+/// Writes one self-contained HTML file, which contains its styles and small JPEGs of the pictures.
+/// Those are read again from Photo::file, members of archives too. An unreadable picture is shown
+/// as a labelled placeholder. Returns the number of placeholders. Throws fovea::Error when the file
+/// cannot be written.
+std::int64_t write_page(const std::filesystem::path& path, const Page& page, int threads = 0);
 
 /// The vectors of a .npy file of f32 or f16 [n, d] or [d], as float [n, d] in row-major order.
 struct Vectors {

@@ -194,8 +194,10 @@ class EmbedJob {
                         ? path
                         : fs::path();  // when it is missing, the encoder says what to do
     }
+    std::error_code ignored;  // a folder that was removed has no name
     return {
         .model = options_.model,
+        .working_folder = fs::current_path(ignored),
         .model_sha256 = pipeline::model_fingerprint(folder_, calibration, options_.control.stop),
         .preprocessing = config_.preprocessing,
         .preprocessing_sha256 = pipeline::preprocessing_fingerprint(config_.preprocessing),

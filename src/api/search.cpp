@@ -2,11 +2,13 @@
 #include "fovea/search.hpp"
 
 #include <algorithm>
-#include <map>
 #include <set>
 #include <system_error>
+#include <utility>
 
-#include "api/thumbnails.hpp"
+#include "api/duplicates.hpp"
+#include "api/photo_files.hpp"
+#include "api/read_photos.hpp"
 #include "core/error.hpp"
 #include "core/thread_pool.hpp"
 #include "io/atomic_file.hpp"
@@ -28,14 +30,37 @@ int thread_count(int asked) {
 }  // namespace
 
 struct Collection::Impl {
-  Impl(const fs::path& path, int threads) : shards(path), pool(thread_count(threads)) {}
+  Impl(const std::vector<fs::path>& paths, CollectionOptions given)
+      : options(std::move(given)),
+        shards(paths),
+        files(shards, options.root),
+        pool(thread_count(options.threads)),
+        outputs(paths) {
+    for (const search::Origin& output : shards.outputs()) {
+      is_finished = is_finished && output.is_finished;
+      if (model.empty()) {
+        std::error_code ignored;
+        const fs::path local = output.working_folder / output.model;
+        const bool is_local = !output.working_folder.empty() && fs::is_directory(local, ignored);
+        model = is_local ? local.native() : output.model;
+      }
+    }
+  }
 
+  CollectionOptions options;
   search::Shards shards;
+  PhotoFiles files;
   mutable ThreadPool pool;
+  std::vector<fs::path> outputs;
+  std::string model;
+  bool is_finished = true;
 };
 
+Collection::Collection(const std::vector<fs::path>& paths, CollectionOptions options)
+    : impl_(std::make_unique<Impl>(paths, std::move(options))) {}
 Collection::Collection(const fs::path& path, int threads)
-    : impl_(std::make_unique<Impl>(path, threads)) {}
+    : Collection(std::vector{path},
+                 CollectionOptions{.threads = threads, .root = {}, .on_progress = {}}) {}
 Collection::~Collection() = default;
 Collection::Collection(Collection&&) noexcept = default;
 Collection& Collection::operator=(Collection&&) noexcept = default;
@@ -49,15 +74,25 @@ std::int64_t Collection::dimension() const {
 }
 
 const std::string& Collection::model() const {
-  return impl_->shards.model();
+  return impl_->model;
 }
 
 bool Collection::is_finished() const {
-  return impl_->shards.is_finished();
+  return impl_->is_finished;
+}
+
+const std::vector<fs::path>& Collection::outputs() const {
+  return impl_->outputs;
 }
 
 std::string Collection::source(std::int64_t row) const {
-  return impl_->shards.source(row);
+  return impl_->shards.entry(row).source;
+}
+
+Photo Collection::photo(std::int64_t row) const {
+  Photo photo = impl_->files.look(row);
+  read_capture_date(photo);
+  return photo;
 }
 
 std::optional<std::int64_t> Collection::find(const std::string& name) const {
@@ -75,8 +110,7 @@ std::optional<std::int64_t> Collection::find(const std::string& name) const {
   return std::nullopt;
 }
 
-std::optional<std::int64_t> Collection::find_file(const fs::path& path,
-                                                  const fs::path& root) const {
+std::optional<std::int64_t> Collection::find_file(const fs::path& path) const {
   // The path is made absolute first, because a relative one that leads nowhere would stay relative.
   // It becomes empty when a folder is unreadable.
   const auto place = [](const fs::path& file) {
@@ -93,8 +127,8 @@ std::optional<std::int64_t> Collection::find_file(const fs::path& path,
   }
   for (const fs::path& name : names) {
     const std::string text = io::escape(name.native());
-    const auto is_it = [&](const std::string& source) {
-      return place(root / io::unescape(source)) == wanted;
+    const auto is_it = [&](const std::string& source, std::size_t output) {
+      return place(impl_->files.path_of(source, output)) == wanted;
     };
     if (const std::int64_t row = text.empty() ? -1 : impl_->shards.find_file(text, is_it);
         row >= 0) {
@@ -110,36 +144,49 @@ std::vector<float> Collection::embedding(std::int64_t row) const {
 
 std::vector<std::vector<Match>> Collection::nearest(std::span<const float> queries, int k,
                                                     std::span<const std::int64_t> left_out) const {
-  return search::nearest(impl_->shards, impl_->pool, queries, k, left_out);
+  return search::nearest(impl_->shards, impl_->pool, queries, k, left_out,
+                         impl_->options.on_progress);
 }
 
-std::vector<std::vector<Match>> Collection::duplicates(double threshold) const {
-  return search::duplicates(impl_->shards, impl_->pool, threshold);
+Duplicates Collection::duplicates(const DuplicateOptions& options) const {
+  return find_duplicates({impl_->shards, impl_->files, impl_->pool, impl_->options.on_progress},
+                         options);
 }
 
 std::string source_name(const std::string& bytes) {
   return io::escape(bytes);
 }
 
-std::int64_t write_page(const fs::path& path, const Page& page, const fs::path& root, int threads) {
-  PicturePaths originals;
-  const auto add = [&](const PagePicture& picture) {
-    originals[search::thumbnail_key(picture)] =
-        picture.file.empty() ? root / io::unescape(picture.source) : picture.file;
-  };
-  for (const PageSection& section : page.sections) {
-    if (section.query) {
-      add(*section.query);
-    }
-    for (const PagePicture& picture : section.pictures) {
-      add(picture);
-    }
-  }
+std::string source_bytes(const std::string& source) {
+  return io::unescape(source);
+}
+
+std::string file_url(const Photo& photo) {
+  const fs::path file = photo.is_member ? fs::path(archive_of(photo.file)) : photo.file;
+  return "file://" + search::percent_encode(fs::absolute(file).lexically_normal().native());
+}
+
+std::int64_t write_page(const fs::path& path, const Page& page, int threads) {
+  const std::vector<fs::path> originals = search::pictures_of(page);
+  const int side = search::thumbnail_side(originals.size());
   ThreadPool pool(thread_count(threads));
-  const std::map<std::string, search::Thumbnail> thumbnails = make_thumbnails(originals, pool);
-  io::write_file_atomically(path, search::render_page(page, thumbnails));
-  return std::count_if(thumbnails.begin(), thumbnails.end(),
-                       [](const auto& entry) { return !entry.second.error.empty(); });
+  std::vector<search::Thumbnail> made(originals.size());
+  read_photos(originals, pool,
+              [&](std::size_t index, std::span<const std::byte> bytes, const std::string& error) {
+                made[index] = search::make_thumbnail(bytes, side);
+                if (!error.empty()) {
+                  made[index].error = error;
+                }
+              });
+  search::Thumbnails thumbnails;
+  std::int64_t missing = 0;
+  for (std::size_t index = 0; index < originals.size(); ++index) {
+    missing += made[index].error.empty() ? 0 : 1;
+    thumbnails[originals[index]] = std::move(made[index]);
+  }
+  io::write_file_atomically(
+      path, search::render_page(page, thumbnails, fs::absolute(path).parent_path()));
+  return missing;
 }
 
 Vectors read_vectors(const fs::path& path) {

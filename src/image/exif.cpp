@@ -1,8 +1,10 @@
-// Reads one TIFF tag from hostile input: every access is checked, and nothing is allocated.
+// Reads a few TIFF tags from hostile input: every access is checked, and directories are not
+// copied.
 #include "image/exif.hpp"
 
 #include <cstdint>
 #include <iterator>
+#include <string>
 #include <string_view>
 
 namespace fovea::image {
@@ -43,6 +45,82 @@ std::size_t integer_size(std::uint32_t type) {
   return type < std::size(kIntegerSizes) ? kIntegerSizes[type] : 0;
 }
 
+// A reader of a TIFF file, which EXIF is, if it begins like one.
+std::optional<TagReader> open_tiff(std::string_view bytes) {
+  using std::string_view_literals::operator""sv;
+  const bool little = bytes.starts_with("II\x2a\0"sv);
+  if (!little && !bytes.starts_with("MM\0\x2a"sv)) {
+    return std::nullopt;
+  }
+  return TagReader(bytes, little);
+}
+
+struct ExifEntry {
+  std::size_t value = 0;  // the offset of the value or of its offset
+  std::uint32_t tag = 0;
+  std::uint32_t type = 0;
+  std::uint32_t count = 0;
+};
+
+// Calls use(entry) for each entry of a directory that the bytes hold whole.
+template <typename Use>
+void for_each_entry(const TagReader& reader, std::optional<std::uint32_t> directory,
+                    const Use& use) {
+  if (!directory) {
+    return;
+  }
+  const std::uint32_t entries = reader.number(*directory, 2).value_or(0);
+  for (std::size_t index = 0; index < entries; ++index) {
+    const std::size_t entry = std::size_t{*directory} + 2 + 12 * index;
+    const auto tag = reader.number(entry, 2);
+    const auto type = reader.number(entry + 2, 2);
+    const auto count = reader.number(entry + 4, 4);
+    if (!tag || !type || !count || !reader.number(entry + 8, 4)) {
+      return;
+    }
+    use(ExifEntry{entry + 8, *tag, *type, *count});
+  }
+}
+
+// "2024:05:01 12:30:00" with dashes in its date; "" for anything else, such as blanks and zeros.
+std::string date_of(std::string_view text) {
+  constexpr std::string_view kForm = "0000:00:00 00:00:00";
+  std::string date(text.substr(0, kForm.size()));
+  if (date.size() < kForm.size() || date.starts_with("0000")) {
+    return "";
+  }
+  for (std::size_t at = 0; at < kForm.size(); ++at) {
+    if (kForm[at] == '0' ? date[at] < '0' || date[at] > '9' : date[at] != kForm[at]) {
+      return "";
+    }
+  }
+  date[4] = '-';
+  date[7] = '-';
+  return date;
+}
+
+// DateTimeOriginal of the EXIF directory.
+std::string date_in(std::string_view tiff) {
+  constexpr std::uint32_t kExifDirectory = 0x8769;
+  constexpr std::uint32_t kDateTimeOriginal = 0x9003;
+  constexpr std::uint32_t kText = 2;
+  std::string date;
+  if (const auto reader = open_tiff(tiff)) {
+    for_each_entry(*reader, reader->number(4, 4), [&](const ExifEntry& outer) {
+      if (outer.tag != kExifDirectory) {
+        return;
+      }
+      for_each_entry(*reader, reader->number(outer.value, 4), [&](const ExifEntry& entry) {
+        const auto at = reader->number(entry.value, 4);
+        if (entry.tag == kDateTimeOriginal && entry.type == kText && at && *at < tiff.size()) {
+          date = date_of(tiff.substr(*at, entry.count));
+        }
+      });
+    });
+  }
+  return date;
+}
+
 }  // namespace
 
 std::optional<int> exif_orientation(std::span<const std::byte> exif) {
@@ -51,31 +129,27 @@ std::optional<int> exif_orientation(std::span<const std::byte> exif) {
   for (int prefix = 0; prefix < 2 && bytes.starts_with("Exif\0\0"sv); ++prefix) {
     bytes.remove_prefix(6);
   }
-  const bool little = bytes.starts_with("II\x2a\0"sv);
-  if (!little && !bytes.starts_with("MM\0\x2a"sv)) {
-    return std::nullopt;
-  }
-  const TagReader reader(bytes, little);
-  const auto directory = reader.number(4, 4);
-  const auto entries = directory ? reader.number(*directory, 2) : std::nullopt;
-  if (!entries) {
-    return std::nullopt;
-  }
   std::optional<int> orientation;
-  for (std::size_t index = 0; index < *entries; ++index) {
-    const std::size_t entry = std::size_t{*directory} + 2 + 12 * index;
-    const auto tag = reader.number(entry, 2);
-    const auto type = reader.number(entry + 2, 2);
-    const auto count = reader.number(entry + 4, 4);
-    if (!tag || !type || !count || !reader.number(entry + 8, 4)) {
-      break;
-    }
-    const auto value = reader.number(entry + 8, integer_size(*type));
-    if (*tag == kOrientationTag && *count == 1 && value) {
-      orientation = static_cast<int>(*value);
-    }
+  if (const auto reader = open_tiff(bytes)) {
+    for_each_entry(*reader, reader->number(4, 4), [&](const ExifEntry& entry) {
+      const auto value = reader->number(entry.value, integer_size(entry.type));
+      if (entry.tag == kOrientationTag && entry.count == 1 && value) {
+        orientation = static_cast<int>(*value);
+      }
+    });
   }
   return orientation;
+}
+
+std::string capture_date(std::span<const std::byte> head) {
+  using std::string_view_literals::operator""sv;
+  const std::string_view bytes = text_of(head);
+  for (const std::string_view mark : {"Exif\0\0"sv, "eXIf"sv}) {  // of JPEG and HEIC; of PNG
+    if (const std::size_t at = bytes.find(mark); at != std::string_view::npos) {
+      return date_in(bytes.substr(at + mark.size()));
+    }
+  }
+  return date_in(bytes);  // TIFF and most raw formats
 }
 
 std::optional<int> xmp_orientation(std::span<const std::byte> xmp) {

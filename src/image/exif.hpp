@@ -1,9 +1,10 @@
-// The orientation that a file's metadata asks for.
+// What a file's metadata says: the orientation that it asks for, and when the photo was taken.
 #pragma once
 
 #include <cstddef>
 #include <optional>
 #include <span>
+#include <string>
 
 #include "image/orientation.hpp"
 
@@ -24,5 +25,9 @@ struct Metadata {
 
 /// The value of tag 0x0112 of the first directory.
 [[nodiscard]] std::optional<int> exif_orientation(std::span<const std::byte> exif);
+
+/// The EXIF tag DateTimeOriginal, by the camera's clock, as "2024-05-01 12:30:00"; "" when the
+/// first bytes of an image file hold none. JPEG, PNG, TIFF, HEIC.
+[[nodiscard]] std::string capture_date(std::span<const std::byte> head);
 
 }  // namespace fovea::image

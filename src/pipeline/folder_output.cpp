@@ -68,6 +68,7 @@ FolderOutput::FolderOutput(const fs::path& folder, const JobIdentity& identity, 
   }
   manifest_.state = there->state;
   manifest_.identity.model = there->identity.model;
+  manifest_.identity.working_folder = there->identity.working_folder;
   if (there->state.finished) {
     manifest_.version = there->version;
   }

@@ -136,6 +136,9 @@ std::string_view to_string(OutputFormat format) {
 void write_identity(ManifestJson& json, const JobIdentity& identity) {
   const Preprocessing& p = identity.preprocessing;
   json["model"] = {{"name", io::escape(identity.model)}, {"sha256", identity.model_sha256}};
+  if (!identity.working_folder.empty()) {  // older manifests have none
+    json["working_folder"] = io::escape(identity.working_folder);
+  }
   json["preprocessing"] = {{"sha256", identity.preprocessing_sha256},
                            {"height", p.height},
                            {"width", p.width},
@@ -159,6 +162,9 @@ JobIdentity read_identity(const nlohmann::json& json) {
   const nlohmann::json& model = read_object(json, "model");
   identity.model = io::unescape(read_text(model, "name"));
   identity.model_sha256 = read_text(model, "sha256");
+  if (json.contains("working_folder")) {
+    identity.working_folder = io::unescape(read_text(json, "working_folder"));
+  }
   const nlohmann::json& pixels = read_object(json, "preprocessing");
   Preprocessing& p = identity.preprocessing;
   identity.preprocessing_sha256 = read_text(pixels, "sha256");

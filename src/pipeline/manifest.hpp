@@ -15,8 +15,9 @@ namespace fovea::pipeline {
 /// Everything that decides the bytes of the output. Two runs may share a folder only when all of it
 /// is equal.
 struct JobIdentity {
-  std::string model;         // as the user named it; not compared
-  std::string model_sha256;  // model_fingerprint
+  std::string model;           // as the user named it; not compared
+  std::string working_folder;  // to which relative names refer; "" when unknown; not compared
+  std::string model_sha256;    // model_fingerprint
   Preprocessing preprocessing;
   std::string preprocessing_sha256;
   std::string precision;  // "fp32", "bf16"

@@ -8,6 +8,7 @@
 #include "core/error.hpp"
 #include "search/cosine.hpp"
 #include "search/dot_kernels.hpp"
+#include "search/report.hpp"
 
 namespace fovea::search {
 namespace {
@@ -153,7 +154,8 @@ class Scan {
 
 std::vector<std::vector<Match>> nearest(const Shards& shards, ThreadPool& pool,
                                         std::span<const float> vectors, int k,
-                                        std::span<const std::int64_t> left_out) {
+                                        std::span<const std::int64_t> left_out,
+                                        const SearchProgress& progress) {
   if (k < 1) {
     fail("invalid number of neighbours {}; it must be at least 1", k);
   }
@@ -164,8 +166,10 @@ std::vector<std::vector<Match>> nearest(const Shards& shards, ThreadPool& pool,
     scans.emplace_back(shards, queries, static_cast<std::size_t>(k));
   }
   const std::vector<RowBlock> tasks = shards.blocks(kRowsPerTask);
+  Report report(progress, shards.rows());
   pool.parallel_for(tasks.size(), [&](std::size_t task, int worker) {
     scans[static_cast<std::size_t>(worker)].run(tasks[task]);
+    report.add(tasks[task].count);
   });
   std::vector<std::vector<Match>> results(queries.size());
   for (std::size_t query = 0; query < queries.size(); ++query) {

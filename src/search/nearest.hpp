@@ -14,10 +14,7 @@ namespace fovea::search {
 /// See Collection::nearest.
 [[nodiscard]] std::vector<std::vector<Match>> nearest(const Shards& shards, ThreadPool& pool,
                                                       std::span<const float> queries, int k,
-                                                      std::span<const std::int64_t> left_out);
-
-/// See Collection::duplicates.
-[[nodiscard]] std::vector<std::vector<Match>> duplicates(const Shards& shards, ThreadPool& pool,
-                                                         double threshold);
+                                                      std::span<const std::int64_t> left_out,
+                                                      const SearchProgress& progress);
 
 }  // namespace fovea::search

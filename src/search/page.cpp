@@ -1,8 +1,10 @@
-// HTML written out piece by piece; every name goes through html_escape.
+// HTML written out piece by piece; every name goes through html_escape or percent_encode.
 #include "search/page.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -11,50 +13,194 @@
 #include "search/page_style.hpp"
 
 namespace fovea::search {
+namespace fs = std::filesystem;
 namespace {
+
+// A section shows no more pictures than this; what follows them is a list.
+constexpr std::size_t kPicturesPerSection = 60;
 
 using CharAndText = std::pair<char, std::string_view>;
 constexpr CharAndText kHtmlEscapes[] = {
     {'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"}, {'\'', "&#39;"}};
 
-// "photos/a.jpg" as its folder "photos/" and its name "a.jpg". A tar member's folder is the
-// archive: "x.tar#a.jpg".
-std::pair<std::string_view, std::string_view> split(std::string_view source) {
-  const std::size_t end = source.find_last_of("/#");
+// "photos/a.jpg" as its folder "photos/" and its name "a.jpg". A member's folder is its archive:
+// "x.tar#a.jpg".
+std::pair<std::string_view, std::string_view> split(const Photo& photo) {
+  const std::string_view source = photo.source;
+  const std::size_t end = source.find_last_of(photo.is_member ? "/#" : "/");
   if (end == std::string_view::npos || end + 1 == source.size()) {
     return {{}, source};
   }
   return {source.substr(0, end + 1), source.substr(end + 1)};
 }
 
-void add_picture(std::string& html, const PagePicture& picture, const Thumbnail& thumbnail) {
-  const std::string source = html_escape(picture.source);
-  html += fmt::format("<figure title=\"{}\">", source);
-  if (thumbnail.error.empty()) {
-    html += fmt::format(
-        "<div class=\"tile\"><img src=\"{}\" alt=\"{}\" width=\"{}\" height=\"{}\" "
-        "loading=\"lazy\"></div>",
-        thumbnail.data_uri, source, thumbnail.width, thumbnail.height);
-  } else {
-    const std::string error = html_escape(thumbnail.error);
-    html += fmt::format(
-        "<div class=\"tile missing\" role=\"img\" aria-label=\"{}: no picture, {}\" "
-        "title=\"{}\"><span>No picture<br>{}</span></div>",
-        source, error, error, error);
-  }
-  const auto [folder, name] = split(picture.source);
-  html += fmt::format("<figcaption><bdi class=\"name\">{}</bdi>", html_escape(name));
-  if (!folder.empty()) {
-    html += fmt::format("<bdi class=\"folder\">{}</bdi>", html_escape(folder));
-  }
-  if (picture.score) {
-    html += fmt::format(
-        "<span class=\"score\">{:.4f}<span class=\"bar\" aria-hidden=\"true\">"
-        "<i style=\"width:{:.1f}%\"></i></span></span>",
-        *picture.score, std::clamp(*picture.score, 0.0, 1.0) * 100);
-  }
-  html += "</figcaption></figure>";
+// Four decimals, or six near 1, never rounded up to it.
+std::string score_text(double score) {
+  constexpr double kFine = 0.9999;
+  constexpr double kMillion = 1e6;
+  return score > kFine && score < 1 ? fmt::format("{:.6f}", std::floor(score * kMillion) / kMillion)
+                                    : fmt::format("{:.4f}", score);
 }
+
+std::span<const PagePicture> shown_of(const PageSection& section) {
+  return std::span(section.pictures).first(std::min(section.pictures.size(), kPicturesPerSection));
+}
+
+class Renderer {
+ public:
+  Renderer(const Page& page, const Thumbnails& thumbnails, const fs::path& folder)
+      : page_(page), thumbnails_(thumbnails), folder_(folder) {
+    for (const PageSection& section : page.sections) {
+      for (const PagePicture& picture : section.pictures) {
+        least_ = std::min(least_, picture.score.value_or(least_));
+      }
+    }
+  }
+
+  std::string run() {
+    add_head();
+    for (const PageSection& section : page_.sections) {
+      add_section(section);
+    }
+    html_ += "</main>\n<footer>Numbers are cosine similarities of the photos' embeddings.";
+    if (least_ < 1) {
+      html_ += fmt::format(" Bars run from {}, the lowest on this page, to 1.", score_text(least_));
+    }
+    html_ += " Made by Fovea " FOVEA_VERSION ".</footer>\n</body>\n</html>\n";
+    return std::move(html_);
+  }
+
+ private:
+  void add_head() {
+    const std::string title = html_escape(page_.title);
+    // The page may neither fetch nor run anything, whatever a name holds.
+    html_ += fmt::format(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
+        "img-src data:; style-src 'unsafe-inline'\">\n"
+        "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+        "<title>{}</title>\n<style>{}</style>\n</head>\n<body>\n<header><h1>{}</h1><p>{}</p>"
+        "</header>\n<main>\n",
+        title, kPageStyle, title, html_escape(page_.description));
+  }
+
+  void add_section(const PageSection& section) {
+    if (section.query) {
+      html_ += "<section>\n<div class=\"query\"><h2>Query</h2>";
+      add_picture(*section.query);
+      html_ += "</div>\n<div>";
+    } else {
+      html_ += "<section class=\"plain\">\n<div>";
+    }
+    html_ += fmt::format("<h2>{} <span>{}</span></h2>\n<ol class=\"grid\">\n",
+                         html_escape(section.title), html_escape(section.subtitle));
+    for (const PagePicture& picture : shown_of(section)) {
+      html_ += "<li>";
+      add_picture(picture);
+      html_ += "</li>\n";
+    }
+    html_ += "</ol>";
+    if (section.pictures.size() > kPicturesPerSection) {
+      add_list(std::span(section.pictures).subspan(kPicturesPerSection));
+    }
+    html_ += "</div>\n</section>\n";
+  }
+
+  void add_picture(const PagePicture& picture) {
+    const std::string source = html_escape(picture.photo.source);
+    html_ +=
+        fmt::format("<figure title=\"{}\"{}>", source, picture.is_kept ? " class=\"kept\"" : "");
+    open_link(picture.photo);
+    const Thumbnail& thumbnail = thumbnail_of(picture);
+    if (thumbnail.error.empty()) {
+      html_ += fmt::format(
+          "<div class=\"tile\"><img src=\"{}\" alt=\"{}\" width=\"{}\" height=\"{}\" "
+          "loading=\"lazy\"></div>",
+          thumbnail.data_uri, source, thumbnail.width, thumbnail.height);
+    } else {
+      const std::string error = html_escape(thumbnail.error);
+      html_ += fmt::format(
+          "<div class=\"tile missing\" role=\"img\" aria-label=\"{}: no picture, {}\" "
+          "title=\"{}\"><span>No picture<br>{}</span></div>",
+          source, error, error, error);
+    }
+    close_link(picture.photo);
+    const auto [folder, name] = split(picture.photo);
+    html_ += fmt::format("<figcaption>{}<bdi class=\"name\">{}</bdi>", badge(picture),
+                         html_escape(name));
+    if (!folder.empty()) {
+      html_ += fmt::format("<bdi class=\"folder\">{}</bdi>", html_escape(folder));
+    }
+    for (const std::string& fact : picture.facts) {
+      html_ += fmt::format("<span class=\"fact\">{}</span>", html_escape(fact));
+    }
+    if (picture.score) {
+      const double share = least_ < 1 ? (*picture.score - least_) / (1 - least_) : 1;
+      html_ += fmt::format(
+          "<span class=\"score\">{}<span class=\"bar\" aria-hidden=\"true\">"
+          "<i style=\"width:{:.1f}%\"></i></span></span>",
+          score_text(*picture.score), std::clamp(share, 0.0, 1.0) * 100);
+    }
+    html_ += "</figcaption></figure>";
+  }
+
+  void add_list(std::span<const PagePicture> pictures) {
+    html_ += fmt::format("<details><summary>{} more</summary><ul>\n", pictures.size());
+    for (const PagePicture& picture : pictures) {
+      html_ += "<li>";
+      open_link(picture.photo);
+      html_ += fmt::format("<bdi>{}</bdi>", html_escape(picture.photo.source));
+      close_link(picture.photo);
+      html_ += fmt::format(" {} {}", score_text(picture.score.value_or(1)), badge(picture));
+      for (const std::string& fact : picture.facts) {
+        html_ += fmt::format("<span class=\"fact\">{}</span>", html_escape(fact));
+      }
+      html_ += "</li>\n";
+    }
+    html_ += "</ul></details>";
+  }
+
+  static std::string badge(const PagePicture& picture) {
+    if (picture.label.empty()) {
+      return "";
+    }
+    return fmt::format("<span class=\"badge{}\">{}</span>",
+                       picture.is_kept   ? " keep"
+                       : picture.is_copy ? " copy"
+                                         : "",
+                       html_escape(picture.label));
+  }
+
+  // A browser cannot open a member of an archive, nor a file that is not there.
+  static bool has_link(const Photo& photo) { return photo.error.empty() && !photo.is_member; }
+
+  void open_link(const Photo& photo) {
+    if (!has_link(photo)) {
+      return;
+    }
+    const fs::path file = fs::absolute(photo.file).lexically_normal();
+    const fs::path relative = file.lexically_relative(folder_);
+    const bool is_below = !relative.empty() && *relative.begin() != "..";
+    html_ += fmt::format("<a href=\"{}{}\">", is_below ? "./" : "file://",
+                         percent_encode(is_below ? relative.native() : file.native()));
+  }
+
+  void close_link(const Photo& photo) { html_ += has_link(photo) ? "</a>" : ""; }
+
+  [[nodiscard]] const Thumbnail& thumbnail_of(const PagePicture& picture) const {
+    const auto found = thumbnails_.find(picture.photo.file);
+    if (found == thumbnails_.end()) {
+      fail("{}: has no thumbnail", picture.photo.source);
+    }
+    return found->second;
+  }
+
+  const Page& page_;
+  const Thumbnails& thumbnails_;
+  fs::path folder_;
+  double least_ = 1;
+  std::string html_;
+};
 
 }  // namespace
 
@@ -74,51 +220,41 @@ std::string html_escape(std::string_view text) {
   return html;
 }
 
-std::string thumbnail_key(const PagePicture& picture) {
-  // No name holds a NUL byte, so the two kinds of key never collide.
-  return picture.file.empty() ? picture.source : picture.file.native() + std::string(1, '\0');
+std::string percent_encode(std::string_view path) {
+  constexpr std::string_view kPlain =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/";
+  std::string url;
+  for (const char c : path) {
+    if (kPlain.find(c) != std::string_view::npos) {
+      url += c;
+    } else {
+      url += fmt::format("%{:02X}", static_cast<unsigned char>(c));
+    }
+  }
+  return url;
 }
 
-std::string render_page(const Page& page, const std::map<std::string, Thumbnail>& thumbnails) {
-  const auto thumbnail_of = [&](const PagePicture& picture) -> const Thumbnail& {
-    const auto found = thumbnails.find(thumbnail_key(picture));
-    if (found == thumbnails.end()) {
-      fail("{}: has no thumbnail", picture.source);
-    }
-    return found->second;
-  };
-  const std::string title = html_escape(page.title);
-  // The page may neither fetch nor run anything, whatever a name holds.
-  std::string html = fmt::format(
-      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; img-src data:; "
-      "style-src 'unsafe-inline'\">\n"
-      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-      "<title>{}</title>\n<style>{}</style>\n</head>\n<body>\n<header><h1>{}</h1><p>{}</p>"
-      "</header>\n<main>\n",
-      title, kPageStyle, title, html_escape(page.description));
+std::vector<fs::path> pictures_of(const Page& page) {
+  std::set<fs::path> files;
   for (const PageSection& section : page.sections) {
     if (section.query) {
-      html += "<section>\n<div class=\"query\"><h2>Query</h2>";
-      add_picture(html, *section.query, thumbnail_of(*section.query));
-      html += "</div>\n<div>";
-    } else {
-      html += "<section class=\"plain\">\n<div>";
+      files.insert(section.query->photo.file);
     }
-    const std::size_t count = section.pictures.size();
-    html += fmt::format("<p class=\"count\">{} {}{}</p>\n<ol class=\"grid\">\n", count,
-                        section.query ? "neighbour" : "photo", count == 1 ? "" : "s");
-    for (const PagePicture& picture : section.pictures) {
-      html += "<li>";
-      add_picture(html, picture, thumbnail_of(picture));
-      html += "</li>\n";
+    for (const PagePicture& picture : shown_of(section)) {
+      files.insert(picture.photo.file);
     }
-    html += "</ol></div>\n</section>\n";
   }
-  html +=
-      "</main>\n<footer>Numbers are cosine similarities of the photos' embeddings. Made by "
-      "Fovea " FOVEA_VERSION ".</footer>\n</body>\n</html>\n";
-  return html;
+  return {files.begin(), files.end()};
+}
+
+int thumbnail_side(std::size_t pictures) {
+  constexpr std::size_t kFew = 100;
+  constexpr std::size_t kMany = 600;
+  return pictures <= kFew ? 320 : pictures <= kMany ? 240 : 176;
+}
+
+std::string render_page(const Page& page, const Thumbnails& thumbnails, const fs::path& folder) {
+  return Renderer(page, thumbnails, folder).run();
 }
 
 }  // namespace fovea::search

@@ -1,9 +1,12 @@
 // The page of pictures: turns a Page and its thumbnails into HTML.
 #pragma once
 
+#include <cstddef>
+#include <filesystem>
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "fovea/search.hpp"
 #include "search/thumbnail.hpp"
@@ -14,11 +17,21 @@ namespace fovea::search {
 /// characters "\xHH". `text` must be UTF-8.
 [[nodiscard]] std::string html_escape(std::string_view text);
 
-/// The key of the thumbnail of a picture.
-[[nodiscard]] std::string thumbnail_key(const PagePicture& picture);
+/// A path as part of a URL: every byte but letters, digits, "/" and "-._~" becomes "%HH".
+[[nodiscard]] std::string percent_encode(std::string_view path);
 
-/// The whole HTML document. `thumbnails` must hold one per picture, by key.
-[[nodiscard]] std::string render_page(const Page& page,
-                                      const std::map<std::string, Thumbnail>& thumbnails);
+/// The files of which the page shows pictures, each once. The end of a long section is a list.
+[[nodiscard]] std::vector<std::filesystem::path> pictures_of(const Page& page);
+
+/// The longest side of a thumbnail in pixels on a page of so many pictures: the more there are, the
+/// smaller they are.
+[[nodiscard]] int thumbnail_side(std::size_t pictures);
+
+using Thumbnails = std::map<std::filesystem::path, Thumbnail>;
+
+/// The whole HTML document. `thumbnails` must hold all pictures_of() it. Photos below `folder`, an
+/// absolute path, are linked relative to it, others by their absolute paths.
+[[nodiscard]] std::string render_page(const Page& page, const Thumbnails& thumbnails,
+                                      const std::filesystem::path& folder);
 
 }  // namespace fovea::search

@@ -22,6 +22,30 @@ std::string shown(const fs::path& path) {
 }
 
 constexpr std::string_view kPrefix = "embeddings-";
+constexpr char kManifest[] = "manifest.json";
+
+// Says why a folder without any array of embeddings cannot be searched.
+[[noreturn]] void refuse_empty(const fs::path& folder, bool has_text) {
+  if (has_text) {
+    fail(
+        "{}: holds embeddings as text (--format jsonl), but the search reads .npy: embed with "
+        "--format npy",
+        shown(folder));
+  }
+  if (io::exists(folder / kManifest)) {
+    const auto manifest =
+        nlohmann::json::parse(io::read_small_file(folder / kManifest), nullptr, false);
+    if (manifest.is_object() && !manifest.value("finished", true)) {
+      const nlohmann::json rows =
+          manifest.value(nlohmann::json::json_pointer("/counts/rows"), nlohmann::json(0));
+      fail(
+          "{}: its job is not finished: {} row{} so far, none in a complete file; run the embed "
+          "command again",
+          shown(folder), rows.dump(), rows == 1 ? "" : "s");
+    }
+  }
+  fail("{}: holds no embeddings-*.npy; give the output folder of `fovea embed`", shown(folder));
+}
 
 // Files like "embeddings-00003.npy", in order of their numbers.
 std::vector<fs::path> embedding_files(const fs::path& folder) {
@@ -30,22 +54,18 @@ std::vector<fs::path> embedding_files(const fs::path& folder) {
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
     const std::string name = entry.path().filename().native();
-    if (name.starts_with(kPrefix) && name.ends_with(".npy")) {
-      files.push_back(entry.path());
+    if (name.starts_with(kPrefix)) {
+      if (name.ends_with(".npy")) {
+        files.push_back(entry.path());
+      }
+      has_text |= name.find(".jsonl") != std::string::npos;
     }
-    has_text |= name.starts_with(kPrefix) && name.ends_with(".jsonl");
   }
   if (error) {
     fail("{}: cannot read the folder: {}", shown(folder), error.message());
   }
-  if (files.empty() && has_text) {
-    fail(
-        "{}: holds embeddings as text (--format jsonl), but the search reads .npy: embed with "
-        "--format npy",
-        shown(folder));
-  }
   if (files.empty()) {
-    fail("{}: holds no embeddings-*.npy; give the output folder of `fovea embed`", shown(folder));
+    refuse_empty(folder, has_text);
   }
   // Longer numbers are larger; equally long ones compare as text.
   std::sort(files.begin(), files.end(), [](const fs::path& a, const fs::path& b) {
@@ -61,16 +81,48 @@ fs::path index_of(const fs::path& embeddings) {
   return embeddings.parent_path() / ("index-" + number + ".jsonl");
 }
 
+void read_manifest(const fs::path& path, Origin& origin) {
+  const std::string text = io::read_small_file(path);
+  try {
+    const nlohmann::json manifest = nlohmann::json::parse(text);
+    const nlohmann::json& model = manifest.at("model");
+    origin.model = io::unescape(model.at("name").get<std::string>());
+    origin.model_sha256 = model.value("sha256", "");
+    origin.working_folder = io::unescape(manifest.value("working_folder", ""));
+    origin.is_finished = manifest.at("finished").get<bool>();
+  } catch (const nlohmann::json::exception& error) {
+    fail("{}: not the manifest of an embed output: {}", shown(path), error.what());
+  } catch (const Error& error) {
+    fail("{}: the model's name or the working folder: {}", shown(path), error.what());
+  }
+}
+
 }  // namespace
 
-Shards::Shards(const fs::path& path) {
+Shards::Shards(const std::vector<fs::path>& paths) {
+  if (paths.empty()) {
+    fail("no output of `fovea embed` was given to search in");
+  }
+  for (const fs::path& path : paths) {
+    open(path);
+  }
+  check_models();
+}
+
+void Shards::open(const fs::path& path) {
   std::error_code ignored;
+  for (const Origin& other : outputs_) {
+    if (fs::equivalent(path, other.path, ignored)) {
+      fail("{}: the same output was given twice, as {} too", shown(path), shown(other.path));
+    }
+  }
+  outputs_.emplace_back().path = path;
   if (fs::is_directory(path, ignored)) {
     for (const fs::path& file : embedding_files(path)) {
       add(file, index_of(file));
     }
-    if (io::exists(path / "manifest.json")) {
-      read_manifest(path / "manifest.json");
+    if (io::exists(path / kManifest)) {
+      read_manifest(path / kManifest, outputs_.back());
     }
     return;
   }
@@ -79,6 +131,24 @@ Shards::Shards(const fs::path& path) {
   }
   fs::path index = path;
   add(path, index.replace_extension(".index.jsonl"));
+}
+
+// Embeddings of different models cannot be compared, even when they are of the same length.
+void Shards::check_models() const {
+  const Origin* first = nullptr;
+  for (const Origin& output : outputs_) {
+    if (output.model_sha256.empty()) {
+      continue;  // nothing is known
+    }
+    if (first != nullptr && first->model_sha256 != output.model_sha256) {
+      fail(
+          "{} was made with the model {} (sha256 {:.12}), but {} with {} (sha256 {:.12}): "
+          "embeddings of different models cannot be compared",
+          shown(first->path), io::escape(first->model), first->model_sha256, shown(output.path),
+          io::escape(output.model), output.model_sha256);
+    }
+    first = &output;
+  }
 }
 
 void Shards::add(const fs::path& embeddings, const fs::path& index) {
@@ -92,7 +162,8 @@ void Shards::add(const fs::path& embeddings, const fs::path& index) {
     fail("{}: unsupported array of {} {}; expected f32 or f16 [rows, dimension]", shown(embeddings),
          to_string(file.dtype()), shape.to_string());
   }
-  Shard shard{embeddings, file.file().version(), file.info(), SourceIndex(index), rows_};
+  Shard shard{embeddings, file.file().version(), file.info(), SourceIndex(index),
+              rows_,      outputs_.size() - 1};
   if (shape[0] != shard.index.rows()) {
     fail("{}: has {} rows, but its index {} has {} lines", shown(embeddings), shape[0],
          shown(index.filename()), shard.index.rows());
@@ -101,24 +172,11 @@ void Shards::add(const fs::path& embeddings, const fs::path& index) {
     fail(
         "{}: its embeddings have {} numbers, but those of {} have {}: the files are of different "
         "models",
-        shown(embeddings), shape[1], shown(shards_.front().path.filename()), dimension_);
+        shown(embeddings), shape[1], shown(shards_.front().path), dimension_);
   }
   dimension_ = shape[1];
   rows_ += shape[0];
   shards_.push_back(std::move(shard));
-}
-
-void Shards::read_manifest(const fs::path& path) {
-  const std::string text = io::read_small_file(path);
-  try {
-    const nlohmann::json manifest = nlohmann::json::parse(text);
-    model_ = io::unescape(manifest.at("model").at("name").get<std::string>());
-    is_finished_ = manifest.at("finished").get<bool>();
-  } catch (const nlohmann::json::exception& error) {
-    fail("{}: not the manifest of an embed output: {}", shown(path), error.what());
-  } catch (const Error& error) {
-    fail("{}: the model's name: {}", shown(path), error.what());
-  }
 }
 
 std::int64_t Shards::rows_at_once(std::int64_t rows) const {
@@ -152,9 +210,18 @@ std::string Shards::describe(std::int64_t row) const {
   return fmt::format("{}, row {}", shown(shard.path), row - shard.first);
 }
 
-std::string Shards::source(std::int64_t row) const {
+std::pair<std::int64_t, std::int64_t> Shards::range_of(std::size_t output) const {
+  const auto [first, last] = std::ranges::equal_range(shards_, output, {}, &Shard::output);
+  std::int64_t rows = 0;
+  for (auto shard = first; shard != last; ++shard) {
+    rows += shard->array.shape[0];
+  }
+  return {first == last ? 0 : first->first, rows};
+}
+
+IndexEntry Shards::entry(std::int64_t row) const {
   const Shard& shard = shard_of(row);
-  return shard.index.source(row - shard.first);
+  return shard.index.entry(row - shard.first);
 }
 
 std::int64_t Shards::find(const std::string& source) const {
@@ -166,10 +233,12 @@ std::int64_t Shards::find(const std::string& source) const {
   return -1;
 }
 
-std::int64_t Shards::find_file(const std::string& name,
-                               const std::function<bool(const std::string& source)>& is_it) const {
+std::int64_t Shards::find_file(
+    const std::string& name,
+    const std::function<bool(const std::string& source, std::size_t output)>& is_it) const {
   for (const Shard& shard : shards_) {
-    if (const std::int64_t row = shard.index.find_file(name, is_it); row >= 0) {
+    const auto is_it_here = [&](const std::string& source) { return is_it(source, shard.output); };
+    if (const std::int64_t row = shard.index.find_file(name, is_it_here); row >= 0) {
       return shard.first + row;
     }
   }

@@ -7,6 +7,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/buffer.hpp"
@@ -22,16 +23,26 @@ struct RowBlock {
   std::int64_t count = 0;
 };
 
+/// What a manifest.json says of an output; nothing where there is none.
+struct Origin {
+  std::filesystem::path path;  // of the output, as given
+  std::string model;
+  std::string model_sha256;
+  std::filesystem::path working_folder;  // in which `fovea embed` ran
+  bool is_finished = true;
+};
+
 /// fovea::Collection describes the files. None of them stays open, because there may be more than a
 /// process may open. A file that has changed since this was made is refused when it is read.
 class Shards {
  public:
-  explicit Shards(const std::filesystem::path& path);
+  explicit Shards(const std::vector<std::filesystem::path>& paths);
 
   [[nodiscard]] std::int64_t rows() const { return rows_; }
   [[nodiscard]] std::int64_t dimension() const { return dimension_; }
-  [[nodiscard]] const std::string& model() const { return model_; }
-  [[nodiscard]] bool is_finished() const { return is_finished_; }
+  /// One per path.
+  [[nodiscard]] const std::vector<Origin>& outputs() const { return outputs_; }
+  [[nodiscard]] std::size_t output_of(std::int64_t row) const { return shard_of(row).output; }
 
   /// `rows`, or fewer when those would take much memory; at least 1.
   [[nodiscard]] std::int64_t rows_at_once(std::int64_t rows) const;
@@ -41,10 +52,16 @@ class Shards {
   /// The file and the row in it, as messages name a row.
   [[nodiscard]] std::string describe(std::int64_t row) const;
 
-  [[nodiscard]] std::string source(std::int64_t row) const;
+  /// The first row of an output, and how many it has.
+  [[nodiscard]] std::pair<std::int64_t, std::int64_t> range_of(std::size_t output) const;
+  [[nodiscard]] IndexEntry entry(std::int64_t row) const;
+  /// When the file that holds the row was written.
+  [[nodiscard]] io::File::Version version(std::int64_t row) const { return shard_of(row).version; }
   [[nodiscard]] std::int64_t find(const std::string& source) const;
+  /// The condition also gets the number of the output.
   [[nodiscard]] std::int64_t find_file(
-      const std::string& name, const std::function<bool(const std::string& source)>& is_it) const;
+      const std::string& name,
+      const std::function<bool(const std::string& source, std::size_t output)>& is_it) const;
 
  private:
   friend class RowReader;
@@ -54,16 +71,17 @@ class Shards {
     io::NpyInfo array;
     SourceIndex index;
     std::int64_t first = 0;
+    std::size_t output = 0;
   };
+  void open(const std::filesystem::path& path);
   void add(const std::filesystem::path& embeddings, const std::filesystem::path& index);
-  void read_manifest(const std::filesystem::path& path);
+  void check_models() const;
   [[nodiscard]] const Shard& shard_of(std::int64_t row) const;
 
   std::vector<Shard> shards_;
   std::int64_t rows_ = 0;
   std::int64_t dimension_ = 0;
-  std::string model_;
-  bool is_finished_ = true;
+  std::vector<Origin> outputs_;
 };
 
 /// Reads blocks of rows one after the other; the file of the last one stays open. Each thread has

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <span>
 #include <utility>
 
@@ -17,6 +18,16 @@ namespace {
 constexpr std::size_t kBytesAtOnce = std::size_t{1} << 20;
 // The name of an archive's member may be long, but no line that Fovea writes comes near this limit.
 constexpr std::size_t kMostLineBytes = std::size_t{16} << 20;
+
+// A "width" or "height"; 0 when the line has none, as other programs' lines may.
+int side(const nlohmann::json& object, const char* key) {
+  const auto found = object.find(key);
+  if (found == object.end() || !found->is_number_unsigned()) {
+    return 0;
+  }
+  constexpr std::uint64_t kMost = std::numeric_limits<int>::max();
+  return static_cast<int>(std::min(found->get<std::uint64_t>(), kMost));
+}
 
 }  // namespace
 
@@ -54,7 +65,7 @@ void SourceIndex::refuse(std::int64_t row, std::string_view what) const {
   fail("{}, line {}: {}", io::escape(path_.native()), row + 1, what);
 }
 
-std::string SourceIndex::parse(std::string_view line, std::int64_t row) const {
+IndexEntry SourceIndex::parse(std::string_view line, std::int64_t row) const {
   // The callback keeps the tree shallow: brackets without end must not exhaust the stack.
   constexpr int kMaxDepth = 8;
   const nlohmann::json object =
@@ -66,16 +77,17 @@ std::string SourceIndex::parse(std::string_view line, std::int64_t row) const {
     refuse(row, fmt::format("\"row\" is {1}, expected {0}: lines are missing or out of order", row,
                             object["row"].dump()));
   }
-  auto source = object["source"].get<std::string>();
+  IndexEntry entry{object["source"].get<std::string>(), side(object, "width"),
+                   side(object, "height")};
   try {
-    (void)io::unescape(source);
+    (void)io::unescape(entry.source);
   } catch (const Error& error) {
     refuse(row, fmt::format("\"source\": {}", error.what()));
   }
-  return source;
+  return entry;
 }
 
-std::string SourceIndex::source(std::int64_t row) const {
+IndexEntry SourceIndex::entry(std::int64_t row) const {
   const std::uint64_t begin = begin_of(row);
   const std::uint64_t bytes = end_of(row) - begin;
   if (bytes > kMostLineBytes) {
@@ -133,7 +145,7 @@ std::int64_t SourceIndex::find(const std::string& source) const {
       for (std::int64_t row = lines.first; row < lines.first + lines.count; ++row) {
         const std::string_view text = line(lines, row);
         if ((spelled(text) || text.find(quoted) != std::string_view::npos) &&
-            parse(text, row) == source) {
+            parse(text, row).source == source) {
           return row;
         }
       }
@@ -143,7 +155,7 @@ std::int64_t SourceIndex::find(const std::string& source) const {
     for (std::size_t at = lines.text.find(quoted); at != std::string_view::npos;
          at = lines.text.find(quoted, at + 1)) {
       const std::int64_t row = row_at(lines, at);
-      if (parse(line(lines, row), row) == source) {
+      if (parse(line(lines, row), row).source == source) {
         return row;
       }
     }
@@ -159,7 +171,7 @@ std::int64_t SourceIndex::find_file(
          at = lines.text.find(ending, at + 1)) {
       if (at > 0 && (lines.text[at - 1] == '/' || lines.text[at - 1] == '"')) {
         const std::int64_t row = row_at(lines, at);
-        if (is_it(parse(line(lines, row), row))) {
+        if (is_it(parse(line(lines, row), row).source)) {
           return row;
         }
       }

@@ -13,6 +13,13 @@
 
 namespace fovea::search {
 
+/// A line of an index. Sizes are 0 where the line says none.
+struct IndexEntry {
+  std::string source;  // as it stands in the file
+  int width = 0;
+  int height = 0;
+};
+
 /// An index-NNNNN.jsonl file. Opening it finds the lines; only those asked for are parsed, so that
 /// millions of rows take little time. The file does not stay open; a read throws fovea::Error when
 /// the file has changed.
@@ -22,9 +29,9 @@ class SourceIndex {
 
   [[nodiscard]] std::int64_t rows() const { return static_cast<std::int64_t>(ends_.size()); }
 
-  /// The "source" of a row, as it stands in the file. Throws fovea::Error naming file and line
-  /// when the line is malformed or belongs to another row, or when io::escape never makes its name.
-  [[nodiscard]] std::string source(std::int64_t row) const;
+  /// Throws fovea::Error naming file and line when the line is malformed or belongs to another row,
+  /// or when io::escape never makes its name.
+  [[nodiscard]] IndexEntry entry(std::int64_t row) const;
 
   /// The first row with that "source", or -1.
   [[nodiscard]] std::int64_t find(const std::string& source) const;
@@ -45,7 +52,7 @@ class SourceIndex {
   [[nodiscard]] std::int64_t row_at(const Lines& lines, std::size_t at) const;
   [[nodiscard]] std::uint64_t begin_of(std::int64_t row) const;
   [[nodiscard]] std::uint64_t end_of(std::int64_t row) const;
-  [[nodiscard]] std::string parse(std::string_view line, std::int64_t row) const;
+  [[nodiscard]] IndexEntry parse(std::string_view line, std::int64_t row) const;
   [[noreturn]] void refuse(std::int64_t row, std::string_view what) const;
 
   std::filesystem::path path_;

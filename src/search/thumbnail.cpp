@@ -16,7 +16,7 @@
 namespace fovea::search {
 namespace {
 
-constexpr int kQuality = 80;
+constexpr int kQuality = 75;
 
 // Encodes pixels as a JPEG, in a data: URI.
 std::string encode(const std::uint8_t* pixels, int width, int height) {
@@ -50,14 +50,14 @@ std::string base64(std::span<const unsigned char> bytes) {
   return text;
 }
 
-Thumbnail make_thumbnail(std::span<const std::byte> bytes) {
+Thumbnail make_thumbnail(std::span<const std::byte> bytes, int side) {
   Thumbnail thumbnail;
   try {
     const image::Image photo = image::decode(bytes);
     const int longest = std::max(photo.width, photo.height);
-    const double scale = std::min(1.0, static_cast<double>(kThumbnailSide) / longest);
-    const auto scaled = [&](int side) {
-      return std::max(1, static_cast<int>(std::lround(side * scale)));
+    const double scale = std::min(1.0, static_cast<double>(side) / longest);
+    const auto scaled = [&](int length) {
+      return std::max(1, static_cast<int>(std::lround(length * scale)));
     };
     thumbnail.width = scaled(photo.width);
     thumbnail.height = scaled(photo.height);

@@ -15,11 +15,9 @@ struct Thumbnail {
   std::string error;  // when not empty, there is no picture
 };
 
-/// Longest side of a thumbnail in pixels; smaller photos stay as they are.
-inline constexpr int kThumbnailSide = 288;
-
-/// Decodes an encoded image, shrinks it and encodes it again. The result holds errors.
-[[nodiscard]] Thumbnail make_thumbnail(std::span<const std::byte> image);
+/// Decodes an encoded image, shrinks it until its longest side has at most `side` pixels, and
+/// encodes it again. The result holds errors.
+[[nodiscard]] Thumbnail make_thumbnail(std::span<const std::byte> image, int side);
 
 /// RFC 4648 base64 with padding.
 [[nodiscard]] std::string base64(std::span<const unsigned char> bytes);

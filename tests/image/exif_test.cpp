@@ -1,6 +1,8 @@
 // The orientation in EXIF and XMP metadata, hostile ones included.
 #include "image/exif.hpp"
 
+#include <cstdint>
+#include <string>
 #include <string_view>
 
 #include <gtest/gtest.h>
@@ -51,6 +53,56 @@ TEST(Exif, AsksForNothingWhenItCannotBeRead) {
   Data rational = data;
   rational[18] = 5;
   EXPECT_FALSE(exif_orientation(view_of(rational)).has_value());
+}
+
+// A directory that leads to one of EXIF with DateTimeOriginal.
+std::string exif_with_date(std::string_view date) {
+  const auto number = [](std::uint32_t value, int bytes) {
+    std::string text;
+    for (int index = 0; index < bytes; ++index) {
+      text += static_cast<char>(value >> (8 * index) & 0xff);
+    }
+    return text;
+  };
+  const auto entry = [&](std::uint32_t tag, std::uint32_t type, std::uint32_t count,
+                         std::uint32_t value) {
+    return number(tag, 2) + number(type, 2) + number(count, 4) + number(value, 4);
+  };
+  constexpr std::uint32_t kSecond = 8 + 2 + 12 + 4;
+  constexpr std::uint32_t kDate = kSecond + 2 + 12 + 4;
+  return std::string("II\x2a\0", 4) + number(8, 4) + number(1, 2) + entry(0x8769, 4, 1, kSecond) +
+         number(0, 4) + number(1, 2) +
+         entry(0x9003, 2, static_cast<std::uint32_t>(date.size()), kDate) + number(0, 4) +
+         std::string(date);
+}
+
+TEST(Exif, CaptureDateOfEveryContainer) {
+  const std::string tiff = exif_with_date(std::string_view("2024:05:01 12:30:59\0", 20));
+  const std::string jpeg(
+      "\xff\xd8\xff\xe1\x00\x20"
+      "Exif\0\0",
+      12);
+  const std::string expected = "2024-05-01 12:30:59";
+  EXPECT_EQ(capture_date(view_of(tiff)), expected);
+  EXPECT_EQ(capture_date(view_of(jpeg + tiff)), expected);
+  EXPECT_EQ(capture_date(view_of("\x89PNG....eXIf" + tiff)), expected);
+  EXPECT_EQ(capture_date(view_of("no EXIF")), "");
+  for (std::size_t size = 0; size < tiff.size() - 1; ++size) {  // the NUL is not needed
+    EXPECT_EQ(capture_date(view_of(std::string_view(tiff).substr(0, size))), "") << size;
+  }
+  for (std::size_t at = 0; at < tiff.size() - 20; ++at) {  // every byte of it lies
+    std::string broken = tiff;
+    broken[at] = static_cast<char>(~broken[at]);
+    const std::string date = capture_date(view_of(broken));
+    EXPECT_TRUE(date.empty() || date == expected) << at << ": " << date;
+  }
+}
+
+TEST(Exif, WhatIsNoDateIsNotShown) {
+  for (const std::string_view text : {"0000:00:00 00:00:00", "    :  :     :  :  ", "2024:05:01",
+                                      "2024:05:01 12:30:5x", "<script>alert(1)</s"}) {
+    EXPECT_EQ(capture_date(view_of(exif_with_date(text))), "") << text;
+  }
 }
 
 TEST(Exif, XmpSpeaksWhenExifDoesNot) {

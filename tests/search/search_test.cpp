@@ -15,129 +15,18 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "core/dtype.hpp"
 #include "core/error.hpp"
 #include "io/atomic_file.hpp"
 #include "io/npy.hpp"
 #include "io/text.hpp"
 #include "search/shards.hpp"
+#include "support.hpp"
 
 namespace fovea {
 namespace {
 namespace fs = std::filesystem;
 
-class SearchTest : public testing::Test {
- protected:
-  void SetUp() override {
-    std::string pattern = (fs::temp_directory_path() / "fovea-search-XXXXXX").string();
-    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
-  // Appends a shard with the rows `values` [n, dimension]; names are "photo-<row>".
-  void add_shard(const std::vector<float>& values, std::int64_t dimension,
-                 DType dtype = DType::kF32) {
-    const auto rows = static_cast<std::int64_t>(values.size()) / dimension;
-    io::AtomicFile file(folder_ / fmt::format("embeddings-{:05}.npy", shards_));
-    file.write(io::npy_header(dtype, {rows, dimension}));
-    for (const float value : values) {
-      const Float16 half = to_float16(value);
-      file.write(dtype == DType::kF16 ? std::as_bytes(std::span(&half, 1))
-                                      : std::as_bytes(std::span(&value, 1)));
-      values_.push_back(dtype == DType::kF16 ? to_float(half) : value);
-    }
-    file.commit();
-    std::string index;
-    for (std::int64_t row = 0; row < rows; ++row) {
-      index += fmt::format(
-          "{{\"row\": {}, \"source\": \"photo-{}\", \"width\": 1, \"height\": 1}}\n", row, rows_++);
-    }
-    write(fmt::format("index-{:05}.jsonl", shards_), index);
-    ++shards_;
-    dimension_ = dimension;
-  }
-
-  void write(const std::string& name, const std::string& text) const {
-    std::ofstream(folder_ / name, std::ios::binary) << text;
-  }
-
-  [[nodiscard]] std::vector<float> random(std::int64_t rows, std::int64_t dimension,
-                                          float scale = 1) {
-    std::normal_distribution<float> normal(0.1F, scale);
-    std::vector<float> values(static_cast<std::size_t>(rows * dimension));
-    std::generate(values.begin(), values.end(), [&] { return normal(random_); });
-    return values;
-  }
-
-  // The cosine in long double: the judge.
-  [[nodiscard]] static double exact(const float* a, const float* b, std::int64_t dimension) {
-    long double ab = 0;
-    long double aa = 0;
-    long double bb = 0;
-    for (std::int64_t at = 0; at < dimension; ++at) {
-      ab += static_cast<long double>(a[at]) * b[at];
-      aa += static_cast<long double>(a[at]) * a[at];
-      bb += static_cast<long double>(b[at]) * b[at];
-    }
-    return aa == 0 || bb == 0 ? 0 : static_cast<double>(ab / std::sqrt(aa * bb));
-  }
-
-  [[nodiscard]] const float* row(std::int64_t index) const {
-    return values_.data() + index * dimension_;
-  }
-
-  // Compares every result with the brute force.
-  void check_nearest(const Collection& collection, const std::vector<float>& queries, int k,
-                     const std::vector<std::int64_t>& left_out = {}) const {
-    const auto results = collection.nearest(queries, k, left_out);
-    ASSERT_EQ(results.size(), queries.size() / static_cast<std::size_t>(dimension_));
-    for (std::size_t query = 0; query < results.size(); ++query) {
-      std::vector<Match> all;
-      for (std::int64_t index = 0; index < rows_; ++index) {
-        if (left_out.empty() || left_out[query] != index) {
-          const float* vector = queries.data() + query * static_cast<std::size_t>(dimension_);
-          all.push_back({index, exact(row(index), vector, dimension_)});
-        }
-      }
-      std::sort(all.begin(), all.end(), [](const Match& a, const Match& b) {
-        return a.score > b.score || (a.score == b.score && a.row < b.row);
-      });
-      all.resize(std::min(all.size(), static_cast<std::size_t>(k)));
-      ASSERT_EQ(results[query].size(), all.size());
-      for (std::size_t rank = 0; rank < all.size(); ++rank) {
-        EXPECT_EQ(results[query][rank].row, all[rank].row) << "query " << query << " rank " << rank;
-        EXPECT_NEAR(results[query][rank].score, all[rank].score, 1e-14);
-      }
-    }
-  }
-
-  [[nodiscard]] static std::string thrown_by(const std::function<void()>& use) {
-    try {
-      use();
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "no error";
-  }
-  [[nodiscard]] std::string error_of(const std::function<void(const Collection&)>& use = {}) const {
-    return thrown_by([&] {
-      const Collection collection(folder_, 2);
-      if (use) {
-        use(collection);
-      }
-    });
-  }
-
-  fs::path folder_;
-  std::mt19937 random_{1};
-  std::vector<float> values_;
-  std::int64_t rows_ = 0;
-  std::int64_t dimension_ = 0;
-  int shards_ = 0;
-};
-
-#define EXPECT_SAYS(text, part) EXPECT_NE((text).find(part), std::string::npos) << (text)
+using test::SearchTest;
 
 TEST_F(SearchTest, EqualsBruteForceOverShardsTypesAndShapes) {
   // Odd dimensions have tails in every vector length; row counts leave tiles incomplete.
@@ -236,83 +125,66 @@ TEST_F(SearchTest, NumbersThatAreNone) {
       error_of([&](const Collection& c) { (void)c.nearest(random(1, 4), 2); });
   EXPECT_SAYS(nearest, "embeddings-00000.npy, row 2");
   EXPECT_SAYS(nearest, "NaN");
-  EXPECT_SAYS(error_of([](const Collection& c) { (void)c.duplicates(0.5); }), "row 2");
+  EXPECT_SAYS(error_of([](const Collection& c) { (void)c.duplicates({.threshold = 0.5}); }),
+              "row 2");
   const float infinity = std::numeric_limits<float>::infinity();
   EXPECT_THROW((void)collection.nearest(std::vector<float>{1, infinity, 0, 0}, 1), Error);
   EXPECT_THROW((void)collection.nearest(std::vector<float>(4), 1), Error);
   EXPECT_THROW((void)collection.nearest(std::vector<float>(5), 1), Error);
 }
 
-TEST_F(SearchTest, DuplicatesAreConnectedComponents) {
-  // Angles on a circle: 0, 5, 10, 15 degrees chain (neighbours within 6 degrees, ends 15 apart);
-  // 90 and 93 pair; 200 is alone. Lengths differ.
-  const std::vector<double> angles{200, 15, 90, 0, 93, 10, 5};
-  std::vector<float> rows;
-  for (std::size_t index = 0; index < angles.size(); ++index) {
-    const double radians = angles[index] * 3.14159265358979 / 180;
-    const double length = 1.0 + static_cast<double>(index);
-    rows.push_back(static_cast<float>(length * std::cos(radians)));
-    rows.push_back(static_cast<float>(length * std::sin(radians)));
+TEST_F(SearchTest, SeveralOutputsAreSearchedAsOne) {
+  const auto at = [&](const char* name) { return folder_ / name; };
+  const fs::path parent = folder_;
+  std::vector<float> all;
+  for (const char* const name : {"a", "b"}) {
+    fs::create_directory(parent / name);
+    folder_ = parent / name;
+    shards_ = 0;
+    rows_ = 0;
+    add_shard(random(40, 6), 6);
+    add_shard(random(3, 6), 6);
   }
-  add_shard(rows, 2);
-  const Collection collection(folder_, 2);
-  const auto groups = collection.duplicates(std::cos(6 * 3.14159265358979 / 180));
-  ASSERT_EQ(groups.size(), 2U);
-  const auto members = [](const std::vector<Match>& group) {
-    std::vector<std::int64_t> list;
-    for (const Match& match : group) {
-      list.push_back(match.row);
-    }
-    return list;
+  rows_ = 86;
+  folder_ = parent;
+  const Collection collection({at("a"), at("b")}, {.threads = 2, .root = {}, .on_progress = {}});
+  EXPECT_EQ(collection.rows(), 86);
+  check_nearest(collection, random(3, 6), 10);
+  EXPECT_EQ(collection.photo(42).output, 0U);
+  EXPECT_EQ(collection.photo(43).output, 1U);
+  EXPECT_EQ(collection.source(43), "photo-0");
+  EXPECT_EQ(collection.embedding(85), std::vector<float>(row(85), row(85) + 6));
+  const auto refused = [&](const std::vector<fs::path>& paths) {
+    return thrown_by([&] { const Collection opened(paths); });
   };
-  EXPECT_EQ(members(groups[0]), (std::vector<std::int64_t>{1, 3, 5, 6}));
-  EXPECT_EQ(members(groups[1]), (std::vector<std::int64_t>{2, 4}));
-  EXPECT_EQ(groups[0][0].score, 1.0);
-  EXPECT_NEAR(groups[0][1].score, std::cos(15 * 3.14159265358979 / 180), 1e-6);
+  EXPECT_SAYS(refused({at("a"), parent / "b/../a"}), "given twice");
+  EXPECT_SAYS(refused({}), "no output");
+  const char* const manifest = R"({{"finished": true, "model": {{"name": "{}", "sha256": "{}"}}}})";
+  write("a/manifest.json", fmt::format(fmt::runtime(manifest), "one", "11"));
+  EXPECT_EQ(refused({at("a"), at("b")}), "no error");  // nothing is known of b
+  write("b/manifest.json", fmt::format(fmt::runtime(manifest), "two", "11"));
+  EXPECT_EQ(refused({at("a"), at("b")}), "no error");  // one model under two names
+  write("b/manifest.json", fmt::format(fmt::runtime(manifest), "two", "22"));
+  EXPECT_SAYS(refused({at("a"), at("b")}), "embeddings of different models cannot be compared");
+  fs::create_directory(at("c"));
+  folder_ = at("c");
+  shards_ = 0;
+  add_shard(random(3, 5), 5);
+  folder_ = parent;
+  EXPECT_SAYS(refused({at("a"), at("c")}), "c/embeddings-00000.npy: its embeddings have 5 numbers");
 }
 
-TEST_F(SearchTest, DuplicatesEqualBruteForce) {
-  constexpr std::int64_t kDimension = 5;  // few dimensions: many pairs near any threshold
-  add_shard(random(150, kDimension), kDimension);
-  add_shard(random(90, kDimension), kDimension, DType::kF16);
-  const std::vector<float> copies(values_.begin(), values_.begin() + 5 * kDimension);
-  add_shard(copies, kDimension);
-  const Collection collection(folder_, 3);
-  for (const double threshold : {0.9, 0.98, 0.9999, 1.0}) {
-    std::vector<std::int64_t> group(static_cast<std::size_t>(rows_));
-    for (std::int64_t index = 0; index < rows_; ++index) {
-      group[static_cast<std::size_t>(index)] = index;
-    }
-    for (std::int64_t a = 0; a < rows_; ++a) {
-      for (std::int64_t b = 0; b < a; ++b) {
-        if (exact(row(a), row(b), kDimension) >= threshold) {
-          const std::int64_t from =
-              std::max(group[static_cast<std::size_t>(a)], group[static_cast<std::size_t>(b)]);
-          const std::int64_t to =
-              std::min(group[static_cast<std::size_t>(a)], group[static_cast<std::size_t>(b)]);
-          std::replace(group.begin(), group.end(), from, to);
-        }
-      }
-    }
-    std::size_t grouped = 0;
-    for (const auto& found : collection.duplicates(threshold)) {
-      grouped += found.size();
-      for (const Match& match : found) {
-        EXPECT_EQ(group[static_cast<std::size_t>(match.row)], found.front().row);
-        EXPECT_NEAR(match.score, exact(row(match.row), row(found.front().row), kDimension), 1e-14);
-      }
-    }
-    std::size_t expected = 0;
-    for (std::int64_t index = 0; index < rows_; ++index) {
-      const std::int64_t root = group[static_cast<std::size_t>(index)];
-      expected += std::count(group.begin(), group.end(), root) > 1 ? 1U : 0U;
-    }
-    EXPECT_EQ(grouped, expected) << threshold;
-    EXPECT_GE(grouped, 10U) << threshold;  // the copies at least
-  }
-  EXPECT_THROW((void)collection.duplicates(0), Error);
-  EXPECT_THROW((void)collection.duplicates(1.01), Error);
-  EXPECT_THROW((void)collection.duplicates(std::nan("")), Error);
+TEST_F(SearchTest, UnfinishedOutputsSayHowFarTheyAre) {
+  const char* const manifest =
+      R"({{"finished": {}, "model": {{"name": "m"}}, "counts": {{"rows": 32}}}})";
+  write("embeddings-00000.npy.partial", "");
+  write("manifest.json", fmt::format(fmt::runtime(manifest), false));
+  EXPECT_SAYS(error_of(), "not finished: 32 rows so far");
+  EXPECT_SAYS(error_of(), "run the embed command again");
+  write("manifest.json", fmt::format(fmt::runtime(manifest), true));
+  EXPECT_SAYS(error_of(), "holds no embeddings-*.npy");
+  write("manifest.json", "{");
+  EXPECT_SAYS(error_of(), "holds no embeddings-*.npy");
 }
 
 TEST_F(SearchTest, NamesOfRows) {
@@ -397,14 +269,14 @@ TEST_F(SearchTest, ArraysThatAreCutOffMeanwhileAreNamed) {
     const fs::path path = folder_ / fmt::format("embeddings-{:05}.npy", shard);
     fs::resize_file(path, fs::file_size(path) - 100'000);
     const std::function<void()> uses[] = {[&] { (void)collection.nearest(query, 3); },
-                                          [&] { (void)collection.duplicates(0.9); },
+                                          [&] { (void)collection.duplicates({.threshold = 0.9}); },
                                           [&] { (void)collection.embedding(3000 * shard + 2999); }};
     for (const auto& use : uses) {
       EXPECT_SAYS(thrown_by(use), path.native() + ": changed while it was read");
     }
     fs::resize_file(path, fs::file_size(path) + 100'000);
   }
-  const search::Shards shards(folder_);
+  const search::Shards shards({folder_});
   search::RowReader reader(shards);
   AlignedBuffer<float> rows;
   const search::RowBlock last{.shard = 0, .first = 2990, .count = 10};
@@ -438,7 +310,8 @@ TEST_F(SearchTest, EscapesThatAreNoneNameFileAndLine) {
     EXPECT_SAYS(error, "index-00000.jsonl, line 2: \"source\": malformed escape at byte 1");
   }
   write("manifest.json", R"({"finished": true, "model": {"name": "a\\q", "sha256": ""}})");
-  EXPECT_SAYS(error_of(), "manifest.json: the model's name: malformed escape");
+  EXPECT_SAYS(error_of(),
+              "manifest.json: the model's name or the working folder: malformed escape");
 }
 
 TEST_F(SearchTest, LinesOfManyBlocksAreFound) {

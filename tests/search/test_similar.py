@@ -1,5 +1,6 @@
 """`fovea similar`: queries of every kind, tables, JSON and pages."""
 
+import hashlib
 import html.parser
 import io
 import json
@@ -84,8 +85,8 @@ def test_table_of_neighbours(run_fovea, photos, output):
     best = np.argsort(-scores, kind="stable")[:3]
     assert best[0] == 7
     for rank, (line, row) in enumerate(zip(lines[1:], best, strict=True), 1):
-        shown_rank, shown_score, name = line.split()
-        assert (shown_rank, name) == (str(rank), photos[row])
+        shown_rank, shown_score, pixels, _, unit, _, _, name = line.split()
+        assert (shown_rank, pixels, unit, name) == (str(rank), "8x8", "kB", photos[row])
         assert float(shown_score) == pytest.approx(scores[row], abs=1e-6)
 
 
@@ -118,6 +119,8 @@ def test_a_photo_in_the_output_is_found_by_any_path(run_fovea, tmp_path, photos,
     arguments = ["similar", tmp_path / "photos/4.png", "--in", "../out", "--json"]
     result = run_fovea(*arguments, "--root", "..", cwd=tmp_path / "elsewhere")
     assert json.loads(result.stdout)["queries"][0]["row"] == 4
+    # Without it they start in the folder of OUT when the working directory holds none of them.
+    assert json.loads(run_fovea(*arguments, cwd=tmp_path / "elsewhere").stdout)["queries"][0]["row"] == 4
     # Another file of the same name is another photo, of which no model is known here.
     (tmp_path / "elsewhere/2.png").write_bytes((tmp_path / "photos/2.png").read_bytes())
     assert "not a photo of out" in run_fovea("similar", "elsewhere/2.png", "--in", "out", code=1).stderr
@@ -139,17 +142,6 @@ def test_every_row_is_a_query_without_one(run_fovea, photos, output):
     assert "--limit" not in run_fovea("similar", "--in", "out").stderr
 
 
-def test_duplicates(run_fovea, photos, output):
-    result = run_fovea("similar", "--duplicates", "--threshold", "0.999", "--in", "out", "--json")
-    groups = json.loads(result.stdout)["groups"]
-    assert [[m["source"] for m in g["members"]] for g in groups] == [["photos/2.png", "photos/7.png"]]
-    assert groups[0]["members"][1]["score"] == pytest.approx(1, abs=1e-6)
-    result = run_fovea("similar", "--duplicates", "--in", "out", "--html", "page.html")
-    assert "2 photos of 10 in 1 group" in result.stderr and result.stdout == ""
-    run_fovea("similar", "photos/2.png", "--duplicates", "--in", "out", code=2)
-    run_fovea("similar", "--duplicates", "--threshold", "1.5", "--in", "out", code=2)
-
-
 def test_page(run_fovea, tmp_path, photos, output):
     result = run_fovea("similar", "photos/0.png", "photos/1.png", "--in", "out", "-k", "2",
                        "--html", "page.html")
@@ -159,9 +151,10 @@ def test_page(run_fovea, tmp_path, photos, output):
     assert page.images[0] == "photos/0.png" and page.images[3] == "photos/1.png"
     # From elsewhere the relative names lead nowhere, until --root says where they start.
     (tmp_path / "elsewhere").mkdir()
-    arguments = ["similar", "photos/0.png", "--in", "../out", "--html", "page.html"]
+    (tmp_path / "out").rename(tmp_path / "elsewhere/out")
+    arguments = ["similar", "photos/0.png", "--in", "out", "--html", "page.html"]
     lost = run_fovea(*arguments, cwd=tmp_path / "elsewhere")
-    assert "10 pictures could not be read" in lost.stderr
+    assert "10 pictures could not be read" in lost.stderr and "--root" in lost.stderr
     assert len(Pictures(tmp_path / "elsewhere/page.html").placeholders) == 10
     run_fovea(*arguments, "--root", "..", cwd=tmp_path / "elsewhere")
     assert len(Pictures(tmp_path / "elsewhere/page.html").images) == 10
@@ -229,5 +222,144 @@ def test_wrong_inputs(run_fovea, tmp_path, output):
     run_fovea("similar", "-k", "0", "--in", "out", code=2)
     (tmp_path / "out" / "manifest.json").write_text('{"finished": false, "model": {"name": "m"}}')
     assert "has not finished" in run_fovea("similar", "--in", "out").stderr
-    error = run_fovea("similar", "--in", "out", "--html", "absent/page.html", code=1).stderr
-    assert "absent/page.html" in error
+
+
+def test_the_place_of_the_page_is_tried_before_anything_else(run_fovea, tmp_path, output):
+    (tmp_path / "folder").mkdir()
+    np.save(tmp_path / "out/embeddings-00000.npy", np.full((4, DIMENSION), np.nan, np.float32))
+    for page in ("absent/page.html", "folder"):
+        result = run_fovea("similar", "--in", "out", "--duplicates", "--html", page, code=1)
+        assert page in result.stderr and "NaN" not in result.stderr and result.stdout == ""
+    (tmp_path / "page.html").write_text("an older page")
+    run_fovea("similar", "--in", "out", "--duplicates", "--html", "page.html", code=1)
+    assert (tmp_path / "page.html").read_text() == "an older page"
+    assert not list(tmp_path.glob("*.partial"))
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (["-k", "0"], "at least 1"),
+        (["--limit", "-1"], "at least 0"),
+        (["-k", "-3"], "at least 1"),
+        (["--threshold", "0.9"], "--threshold applies to --duplicates alone"),
+        (["--only", "similar"], "--only applies to --duplicates alone"),
+        (["--print0"], "--print0 applies to --duplicates alone"),
+        (["photos/1.png", "--limit", "3"], "--limit applies when no query is given"),
+        (["--model", "m"], "there is no query"),
+        (["--duplicates", "-k", "3"], "--neighbours does not apply to --duplicates"),
+        (["--duplicates", "--limit", "3"], "--limit does not apply to --duplicates"),
+        (["--duplicates", "-m", "m"], "--model does not apply to --duplicates"),
+        (["--duplicates", "photos/1.png"], "QUERY does not apply to --duplicates"),
+        (["--duplicates", "--print0", "--json"], "--print0 and --json"),
+        (["--duplicates", "--only", "same"], "identical-files"),
+        (["--duplicates", "--only", "identical-files", "--threshold", "0.9"], "--threshold does not apply"),
+        (["--duplicates", "--threshold", "1.5"], "1.5"),
+    ],
+)
+def test_options_that_do_not_apply_are_refused(run_fovea, output, arguments, message):
+    result = run_fovea("similar", "--in", "out", *arguments, code=2)
+    assert message in result.stderr and len(result.stderr) < 400
+    assert result.stdout == ""
+
+
+def test_variables_that_do_not_apply_are_ignored(run_fovea, output):
+    env = {"FOVEA_NEIGHBOURS": "3", "FOVEA_MODEL": "m", "FOVEA_THRESHOLD": "0.9", "FOVEA_LIMIT": "4"}
+    run_fovea("similar", "--in", "out", "--duplicates", env=env)
+    assert len(run_fovea("similar", "--in", "out", env=env).stdout.splitlines()) == 4 * (1 + 3)
+    run_fovea("similar", "--in", "out", "--duplicates", "-k", "4", env=env, code=2)
+
+
+def test_several_outputs(run_fovea, tmp_path, photos):
+    """The outputs of shards, each in a folder of its own, are searched as one."""
+    run_fovea("init", "--preset", "tiny", "--seed", "0", "-o", "model")
+    for shard in range(3):
+        run_fovea("embed", "photos", "-m", "model", "-o", f"s{shard}", "--shard", f"{shard}/3")
+    run_fovea("embed", "photos", "-m", "model", "-o", "all")
+    whole = json.loads(run_fovea("similar", "photos/5.png", "--in", "all", "--json").stdout)
+    several = ["--in", "s0", "--in", "s1", "--in", "s2"]
+    parts = json.loads(run_fovea("similar", "photos/5.png", *several, "--json").stdout)
+    assert parts["rows"] == 10
+
+    def matches(result):
+        return [(m["source"], m["score"]) for m in result["queries"][0]["matches"]]
+
+    assert matches(whole) == matches(parts)
+    for match in parts["queries"][0]["matches"]:
+        assert match["in"] == f"s{photos.index(match['source']) % 3}"
+    assert "(in s1)" in run_fovea("similar", "photos/5.png", *several).stdout
+    assert "given twice" in run_fovea("similar", "--in", "s0", "--in", "./s0", code=1).stderr
+    run_fovea("init", "--preset", "tiny", "--seed", "1", "-o", "other")
+    run_fovea("embed", "photos", "-m", "other", "-o", "foreign")
+    error = run_fovea("similar", "--in", "s0", "--in", "foreign", code=1).stderr
+    assert "s0 was made with the model model (" in error and "foreign with other (" in error
+
+
+def test_names_start_where_the_job_ran(run_fovea, tmp_path, photos):
+    """From another folder, photos are found, and the model by its relative path."""
+    run_fovea("init", "--preset", "tiny", "--seed", "0", "-o", "models/tiny")
+    run_fovea("embed", "photos", "-m", "models/tiny", "-o", "out", "--precision", "fp32")
+    manifest = json.loads((tmp_path / "out/manifest.json").read_text())
+    assert manifest["working_folder"] == str(tmp_path)
+    # The same job from elsewhere, by the same names, is the same job.
+    above = tmp_path.parent
+    inside = tmp_path.name
+    found = run_fovea("similar", f"{inside}/photos/3.png", "--in", f"{inside}/out", "--json", cwd=above)
+    assert json.loads(found.stdout)["queries"][0]["row"] == 3
+    (tmp_path / "new.png").write_bytes((tmp_path / photos[6]).read_bytes())
+    found = run_fovea("similar", f"{inside}/new.png", "--in", f"{inside}/out", "--json", cwd=above)
+    assert json.loads(found.stdout)["queries"][0]["matches"][0]["source"] == photos[6]
+    # The folder as a whole was moved: relative names lead from it, but the model is not found.
+    moved = tmp_path / "moved"
+    moved.mkdir()
+    for name in ("photos", "out", "new.png"):
+        (tmp_path / name).rename(moved / name)
+    found = run_fovea("similar", "moved/photos/3.png", "--in", "moved/out", "--json", cwd=tmp_path)
+    assert json.loads(found.stdout)["queries"][0]["row"] == 3
+    (tmp_path / "models").rename(tmp_path / "renamed")
+    error = run_fovea("similar", "moved/new.png", "--in", "moved/out", cwd=tmp_path, code=1).stderr
+    assert "models/tiny with which moved/out was made" in error and "-m" in error and "--root" in error
+
+
+def checked(record, **layout):
+    """A record of an output with the checksum that belongs to it."""
+    record = {key: value for key, value in record.items() if key != "check"}
+    text = json.dumps(record, ensure_ascii=False, **layout)
+    record["check"] = hashlib.sha256(text.encode()).hexdigest()[:16]
+    return json.dumps(record, ensure_ascii=False, **layout) + "\n"
+
+
+def test_outputs_that_do_not_say_where_their_job_ran(run_fovea, tmp_path, photos):
+    """Older ones, and jobs that are resumed elsewhere: the folder decides nothing."""
+    run_fovea("init", "--preset", "tiny", "--seed", "0", "-o", "model")
+    arguments = ["embed", tmp_path / "photos", "-m", tmp_path / "model", "-o", tmp_path / "out"]
+    run_fovea(*arguments)
+    assert "already done" in run_fovea(*arguments, cwd=tmp_path / "photos").stderr
+    path = tmp_path / "out/manifest.json"
+    manifest = json.loads(path.read_text())
+    assert path.read_text() == checked(manifest, indent=2)
+    lines = (tmp_path / "out/checksums.jsonl").read_text().splitlines()
+    job = json.loads(lines[0])
+    compact = {"separators": (",", ":")}
+    assert lines[0] + "\n" == checked(job, **compact)
+    del job["job"]["working_folder"]
+    lines[0] = checked(job, **compact)[:-1]
+    journal = "".join(line + "\n" for line in lines)
+    (tmp_path / "out/checksums.jsonl").write_text(journal)
+    del manifest["working_folder"]
+    manifest["resume"]["checksums_bytes"] = len(journal)
+    manifest["resume"]["checksums_sum"] = hashlib.sha256(journal.encode()).hexdigest()[:16]
+    path.write_text(checked(manifest, indent=2))
+    assert "already done" in run_fovea(*arguments).stderr
+    run_fovea("check", "out")
+    assert run_fovea("similar", "--in", "out").stdout
+
+
+def test_an_unfinished_output_says_how_far_it_is(run_fovea, tmp_path, output):
+    out = tmp_path / "out"
+    for path in out.glob("embeddings-*"):
+        path.rename(f"{path}.partial")
+    manifest = {"finished": False, "model": {"name": "m"}, "counts": {"rows": 32}}
+    (out / "manifest.json").write_text(json.dumps(manifest))
+    error = run_fovea("similar", "--in", "out", code=1).stderr
+    assert "not finished: 32 rows so far" in error and "run the embed command again" in error

@@ -1,0 +1,170 @@
+// Dates are shown by the local clock, and given to programs in UTC.
+#include "cli/similar_report.hpp"
+
+#include <algorithm>
+#include <array>
+#include <ctime>
+
+#include <fmt/format.h>
+
+#include "cli/terminal.hpp"
+
+namespace fovea::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string formatted(std::int64_t seconds, bool utc, const char* format) {
+  const auto time = static_cast<std::time_t>(seconds);
+  std::tm parts{};
+  if ((utc ? ::gmtime_r(&time, &parts) : ::localtime_r(&time, &parts)) == nullptr) {
+    return "";
+  }
+  constexpr std::size_t kLongest = 64;
+  std::array<char, kLongest> text{};
+  return {text.data(), std::strftime(text.data(), text.size(), format, &parts)};
+}
+
+// To the minute; when the photo was taken, or else when its file was written.
+std::string date_of(const Photo& photo) {
+  constexpr std::size_t kToTheMinute = 16;
+  if (!photo.captured.empty()) {
+    return photo.captured.substr(0, kToTheMinute);
+  }
+  return photo.modified ? formatted(*photo.modified, false, "%Y-%m-%d %H:%M") : "";
+}
+
+std::string size_of(const Photo& photo, std::string_view times) {
+  return photo.width > 0 ? fmt::format("{}{}{}", photo.width, times, photo.height) : "";
+}
+
+std::string_view or_dash(std::string_view text) {
+  return text.empty() ? "-" : text;
+}
+
+Json or_null(bool known, const Json& value) {
+  return known ? value : Json();
+}
+
+}  // namespace
+
+std::string count_of(std::int64_t count, std::string_view what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
+std::string bytes_text(std::int64_t bytes) {
+  constexpr double kStep = 1000;
+  if (bytes < static_cast<std::int64_t>(kStep)) {
+    return fmt::format("{} B", bytes);
+  }
+  auto value = static_cast<double>(bytes);
+  std::string_view unit;
+  for (const std::string_view larger : {"kB", "MB", "GB", "TB"}) {
+    constexpr double kRoundsUp = 999.95;
+    if (!unit.empty() && value < kRoundsUp) {
+      break;
+    }
+    value /= kStep;
+    unit = larger;
+  }
+  return fmt::format("{:.1f} {}", value, unit);
+}
+
+std::string PhotoReport::output_of(const Photo& photo) const {
+  return outputs_.size() > 1 && photo.row >= 0 ? source_name(outputs_[photo.output].native()) : "";
+}
+
+std::string PhotoReport::line(std::string_view first, std::optional<double> score,
+                              const Photo& photo, std::string_view note) const {
+  std::string notes = output_of(photo).empty() ? "" : "in " + output_of(photo);
+  notes += (notes.empty() || note.empty() ? "" : ", ") + std::string(note);
+  return fmt::format("{}  {:8}  {:>11}  {:>8}  {:16}  {}{}\n", first,
+                     score ? fmt::format("{:.6f}", *score) : "", or_dash(size_of(photo, "x")),
+                     photo.bytes ? bytes_text(*photo.bytes) : "-", or_dash(date_of(photo)),
+                     printable_name(photo.source),
+                     notes.empty() ? "" : fmt::format("  ({})", io::printable(notes)));
+}
+
+Json PhotoReport::json(const Photo& photo, double score) const {
+  Json item{{"row", photo.row}, {"score", score}, {"source", photo.source}};
+  if (outputs_.size() > 1) {
+    item["in"] = output_of(photo);
+  }
+  item["width"] = or_null(photo.width > 0, photo.width);
+  item["height"] = or_null(photo.height > 0, photo.height);
+  item["bytes"] = or_null(photo.bytes.has_value(), photo.bytes.value_or(0));
+  item["modified"] = or_null(photo.modified.has_value(),
+                             formatted(photo.modified.value_or(0), true, "%Y-%m-%dT%H:%M:%SZ"));
+  item["captured"] = or_null(!photo.captured.empty(), photo.captured);
+  item["url"] = or_null(photo.error.empty(), file_url(photo));
+  item["error"] = or_null(!photo.error.empty(), photo.error);
+  return item;
+}
+
+Json PhotoReport::json(const DuplicateGroup& group) const {
+  Json kept = json(group.kept, 1);
+  kept["keep"] = true;
+  Json members = Json::array({std::move(kept)});
+  for (const Duplicate& member : group.members) {
+    Json item = json(member.photo, member.score);
+    item["keep"] = false;
+    item["class"] = to_string(member.likeness);
+    item["same_as"] = or_null(member.same_as >= 0, member.same_as);
+    item["may_go"] = member.obstacle.empty();
+    item["obstacle"] = or_null(!member.obstacle.empty(), member.obstacle);
+    members.push_back(std::move(item));
+  }
+  return {{"lowest_score", group.lowest_score}, {"members", std::move(members)}};
+}
+
+PagePicture PhotoReport::picture(const Photo& photo, std::optional<double> score) const {
+  PagePicture picture{
+      .photo = photo, .score = score, .is_kept = false, .is_copy = false, .label = {}, .facts = {}};
+  std::string size = size_of(photo, " \u00d7 ");
+  if (photo.bytes) {
+    size += (size.empty() ? "" : " \u00b7 ") + bytes_text(*photo.bytes);
+  }
+  if (!size.empty()) {
+    picture.facts.push_back(std::move(size));
+  }
+  if (const std::string date = date_of(photo); !date.empty()) {
+    picture.facts.push_back((photo.captured.empty() ? "file of " : "taken ") + date);
+  }
+  if (const std::string output = output_of(photo); !output.empty()) {
+    picture.facts.push_back("in " + output);
+  }
+  return picture;
+}
+
+std::string original_of(const DuplicateGroup& group, const Duplicate& member) {
+  const auto found = std::ranges::find(group.members, member.same_as,
+                                       [](const Duplicate& other) { return other.photo.row; });
+  return found == group.members.end() ? "" : found->photo.source;
+}
+
+PageSection PhotoReport::section(const DuplicateGroup& group, std::size_t number) const {
+  PageSection section{
+      fmt::format("Group {}", number),
+      fmt::format("{}, lowest score of a pair {:.6f}",
+                  count_of(static_cast<std::int64_t>(group.members.size()) + 1, "photo"),
+                  group.lowest_score),
+      std::nullopt,
+      {picture(group.kept, std::nullopt)}};
+  section.pictures.front().is_kept = true;
+  section.pictures.front().label = "keep";
+  for (const Duplicate& member : group.members) {
+    PagePicture shown = picture(member.photo, member.score);
+    shown.label = to_string(member.likeness);
+    shown.is_copy = member.same_as >= 0;
+    if (const std::string original = original_of(group, member); !original.empty()) {
+      shown.facts.push_back("copy of " + original);
+    }
+    if (!member.obstacle.empty()) {
+      shown.facts.push_back("stays: " + member.obstacle);
+    }
+    section.pictures.push_back(std::move(shown));
+  }
+  return section;
+}
+
+}  // namespace fovea::cli

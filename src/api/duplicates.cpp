@@ -1,0 +1,379 @@
+// Collection::duplicates: embeddings find the candidates, files say which are copies, and groups
+// are made of both.
+#include "api/duplicates.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <set>
+#include <tuple>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+#include "api/read_photos.hpp"
+#include "core/error.hpp"
+#include "image/decode.hpp"
+#include "io/digest.hpp"
+#include "search/cosine.hpp"
+#include "search/pairs.hpp"
+
+namespace fovea {
+namespace {
+
+// Photos of equal pixels have equal embeddings, up to the rounding of their precision and type.
+constexpr double kNearlyEqual = 0.999;
+
+// The order in which photos are preferred; the smaller one comes first.
+auto preference(const Photo& photo) {
+  return std::tuple(!photo.error.empty(), -static_cast<std::int64_t>(photo.width) * photo.height,
+                    -photo.bytes.value_or(-1),
+                    photo.modified.value_or(std::numeric_limits<std::int64_t>::max()), photo.row);
+}
+
+// What is known of the contents of a photo's file. Equal texts are equal contents; "" is unknown.
+struct Contents {
+  std::string bytes;
+  std::string pixels;
+  std::string error;
+};
+
+std::string digest_of(std::span<const std::byte> bytes) {
+  io::Digest digest;
+  digest.add(bytes);
+  return digest.hex();
+}
+
+std::string pixels_of(std::span<const std::byte> bytes) {
+  const image::Image photo = image::decode(bytes);
+  io::Digest digest;
+  digest.add(fmt::format("{}x{}:", photo.width, photo.height));
+  digest.add(std::as_bytes(photo.pixels.span()));
+  return digest.hex();
+}
+
+// A photo that may be a copy of another one of its group.
+struct Candidate {
+  const Photo* photo = nullptr;
+  std::size_t group = 0;
+  bool is_near = true;  // its embedding is nearly equal to another's of the group
+  Contents contents;
+};
+
+// Reads what has to be read to tell which photos are copies of each other.
+class Comparison {
+ public:
+  Comparison(std::vector<Candidate>& candidates, ThreadPool& pool)
+      : candidates_(candidates), pool_(pool) {}
+
+  // Only files of equal sizes can be equal. The sizes of members are known once they are read.
+  void compare_bytes() {
+    std::map<std::pair<std::size_t, std::int64_t>, std::vector<Candidate*>> by_size;
+    std::set<std::size_t> with_members;
+    std::vector<Candidate*> chosen;
+    for (Candidate& candidate : candidates_) {
+      const Photo& photo = *candidate.photo;
+      if (!photo.error.empty()) {
+        candidate.contents.error = photo.error;
+      } else if (photo.is_member) {
+        chosen.push_back(&candidate);
+        with_members.insert(candidate.group);
+      } else {
+        by_size[{candidate.group, photo.bytes.value_or(0)}].push_back(&candidate);
+      }
+    }
+    for (const auto& [key, list] : by_size) {
+      if (list.size() > 1 || with_members.contains(key.first)) {
+        chosen.insert(chosen.end(), list.begin(), list.end());
+      } else {
+        list.front()->contents.bytes = fmt::format("row {}", list.front()->photo->row);
+      }
+    }
+    read(chosen, [](Contents& contents, std::span<const std::byte> bytes) {
+      contents.bytes = digest_of(bytes);
+    });
+  }
+
+  // After compare_bytes(). One of equal files is decoded, if another of its group has its size.
+  void compare_pixels() {
+    std::map<std::tuple<std::size_t, int, int>, std::map<std::string, Candidate*>> by_shape;
+    for (Candidate& candidate : candidates_) {
+      candidate.contents.pixels = candidate.contents.bytes;
+      if (candidate.is_near && candidate.contents.error.empty()) {
+        const Photo& photo = *candidate.photo;
+        by_shape[{candidate.group, photo.width, photo.height}].emplace(candidate.contents.bytes,
+                                                                       &candidate);
+      }
+    }
+    std::vector<Candidate*> chosen;
+    for (const auto& [shape, files] : by_shape) {
+      for (const auto& [bytes, candidate] : files) {
+        if (files.size() > 1) {
+          chosen.push_back(candidate);
+        }
+      }
+    }
+    read(chosen, [](Contents& contents, std::span<const std::byte> bytes) {
+      contents.pixels = pixels_of(bytes);
+    });
+    std::unordered_map<std::string, std::string> pixels;
+    for (const Candidate* candidate : chosen) {
+      pixels.emplace(candidate->contents.bytes, candidate->contents.pixels);
+    }
+    for (Candidate& candidate : candidates_) {
+      if (const auto found = pixels.find(candidate.contents.bytes); found != pixels.end()) {
+        candidate.contents.pixels = found->second;
+      }
+    }
+  }
+
+ private:
+  template <typename Use>
+  void read(const std::vector<Candidate*>& chosen, const Use& take) {
+    std::vector<std::filesystem::path> paths;
+    paths.reserve(chosen.size());
+    for (const Candidate* candidate : chosen) {
+      paths.push_back(candidate->photo->file);
+    }
+    read_photos(paths, pool_,
+                [&](std::size_t at, std::span<const std::byte> bytes, const std::string& error) {
+                  Contents& contents = chosen[at]->contents;
+                  contents.error = error;
+                  try {
+                    if (error.empty()) {
+                      take(contents, bytes);
+                    }
+                  } catch (const Error& problem) {
+                    rethrow_unless_finding(problem);
+                    contents.error = problem.what();
+                  }
+                });
+  }
+
+  std::vector<Candidate>& candidates_;
+  ThreadPool& pool_;
+};
+
+// Why a photo should not be deleted; "" when it may go.
+std::string obstacle_of(const Photo& kept, const Duplicate& member) {
+  const Photo& photo = member.photo;
+  if (photo.is_member) {
+    return "it is in an archive";
+  }
+  if (!photo.error.empty()) {
+    return "its file cannot be read: " + photo.error;
+  }
+  if (!kept.error.empty()) {
+    return "the file of the kept photo cannot be read: " + kept.error;
+  }
+  // What was compared byte by byte just now needs no embedding.
+  if (member.same_as != kept.row && (photo.has_changed || kept.has_changed)) {
+    return fmt::format("{} has changed since it was embedded",
+                       photo.has_changed ? "its file" : "the file of the kept photo");
+  }
+  return "";
+}
+
+class DuplicateSearch {
+ public:
+  DuplicateSearch(const CollectionParts& parts, const DuplicateOptions& options)
+      : parts_(parts), options_(options), lengths_(search::measure(parts.shards, parts.pool)) {}
+
+  Duplicates run() {
+    const double widest = options_.similar ? options_.threshold : kNearlyEqual;
+    look(search::rows_with_partners(parts_.shards, parts_.pool, lengths_, widest,
+                                    parts_.on_progress));
+    if (options_.similar) {
+      group_by_embeddings();
+    } else {
+      group_by_contents();
+    }
+    std::ranges::sort(found_.groups, {}, [](const DuplicateGroup& g) { return g.kept.row; });
+    return std::move(found_);
+  }
+
+ private:
+  // Sorts the photos of these rows by preference, and leaves out further names of one file.
+  void look(const std::vector<std::int64_t>& rows) {
+    photos_.resize(rows.size());
+    parts_.pool.parallel_for(rows.size(), [&](std::size_t index, int) {
+      photos_[index] = parts_.files.look(rows[index]);
+    });
+    std::unordered_set<std::string> files;
+    std::erase_if(photos_,
+                  [&](const Photo& photo) { return !files.insert(file_identity(photo)).second; });
+    found_.other_names = static_cast<std::int64_t>(rows.size() - photos_.size());
+    std::ranges::sort(photos_, {}, preference);
+  }
+
+  // Compares the files of each group.
+  void group_by_embeddings() {
+    std::vector<std::int64_t> order;
+    std::unordered_map<std::int64_t, const Photo*> photo_of;
+    for (const Photo& photo : photos_) {
+      order.push_back(photo.row);
+      photo_of[photo.row] = &photo;
+    }
+    const std::vector<search::Group> groups =
+        search::group_rows(parts_.shards, parts_.pool, lengths_, options_.threshold, order);
+    std::vector<double> lowest;
+    std::vector<double> scores;
+    for (std::size_t index = 0; index < groups.size(); ++index) {
+      std::vector<std::int64_t> rows{groups[index].kept};
+      scores.push_back(1);
+      for (const Match& member : groups[index].members) {
+        rows.push_back(member.row);
+        scores.push_back(member.score);
+      }
+      const search::PairsWithin within = compare(rows);
+      lowest.push_back(within.lowest);
+      for (std::size_t at = 0; at < rows.size(); ++at) {
+        candidates_.push_back({photo_of[rows[at]], index, within.near[at], {}});
+      }
+    }
+    compare_files();
+    for (std::size_t first = 0; first < candidates_.size();) {
+      const std::size_t group = candidates_[first].group;
+      const std::size_t count = groups[group].members.size() + 1;
+      add_group(std::span(candidates_).subspan(first, count),
+                std::span(scores).subspan(first, count), lowest[group]);
+      first += count;
+    }
+  }
+
+  // Makes groups of equal files or pixels.
+  void group_by_contents() {
+    for (const Photo& photo : photos_) {
+      candidates_.push_back({&photo, 0, true, {}});
+    }
+    compare_files();
+    std::unordered_map<std::string, std::vector<Candidate>> groups;
+    for (const Candidate& candidate : candidates_) {  // in order, so that the first one is kept
+      const Contents& contents = candidate.contents;
+      if (contents.error.empty()) {
+        groups[options_.identical_pixels ? contents.pixels : contents.bytes].push_back(candidate);
+      }
+    }
+    search::RowReader reader(parts_.shards);
+    for (const auto& [unused, group] : groups) {
+      if (group.size() > 1) {
+        std::vector<std::int64_t> rows;
+        std::vector<double> scores;
+        const std::vector<float> kept = reader.row(group.front().photo->row);
+        for (const Candidate& candidate : group) {
+          rows.push_back(candidate.photo->row);
+          scores.push_back(search::cosine(kept, squared_length(rows.front()),
+                                          reader.row(rows.back()), squared_length(rows.back())));
+        }
+        add_group(group, scores, compare(rows).lowest);
+      }
+    }
+  }
+
+  void compare_files() {
+    Comparison comparison(candidates_, parts_.pool);
+    comparison.compare_bytes();
+    if (options_.similar || options_.identical_pixels) {
+      comparison.compare_pixels();
+    }
+    found_.not_compared = std::ranges::count_if(
+        candidates_, [](const Candidate& candidate) { return !candidate.contents.error.empty(); });
+  }
+
+  // Adds the photos that are to be shown; the first one is kept.
+  void add_group(std::span<const Candidate> candidates, std::span<const double> scores,
+                 double lowest) {
+    // The most preferred photo of each content, of which the others are copies.
+    std::unordered_map<std::string, const Photo*> files;
+    std::unordered_map<std::string, const Photo*> pixels;
+    std::vector<const Candidate*> order;
+    for (const Candidate& candidate : candidates) {
+      order.push_back(&candidate);
+    }
+    std::ranges::sort(order, {}, [](const Candidate* c) { return preference(*c->photo); });
+    for (const Candidate* candidate : order) {
+      files.emplace(candidate->contents.bytes, candidate->photo);
+      pixels.emplace(candidate->contents.pixels, candidate->photo);
+    }
+    DuplicateGroup group{*candidates.front().photo, {}, lowest};
+    read_capture_date(group.kept);
+    for (std::size_t index = 1; index < candidates.size(); ++index) {
+      const Candidate& candidate = candidates[index];
+      Duplicate member{*candidate.photo, scores[index], Likeness::kSimilar, -1, {}};
+      if (candidate.contents.error.empty()) {
+        const Photo* const file = files[candidate.contents.bytes];
+        const Photo* const same = pixels[candidate.contents.pixels];
+        if (file != candidate.photo) {
+          member.likeness = Likeness::kIdenticalFile;
+          member.same_as = file->row;
+        } else if (same != candidate.photo && !candidate.contents.pixels.empty()) {
+          member.likeness = Likeness::kIdenticalPixels;
+          member.same_as = same->row;
+        }
+      } else if (member.photo.error.empty()) {
+        member.photo.error = candidate.contents.error;
+      }
+      if (is_shown(member.likeness)) {
+        read_capture_date(member.photo);
+        member.obstacle = obstacle_of(group.kept, member);
+        group.members.push_back(std::move(member));
+      }
+    }
+    if (group.members.empty()) {
+      return;
+    }
+    if (group.members.size() + 1 < candidates.size()) {
+      std::vector<std::int64_t> rows{group.kept.row};
+      for (const Duplicate& member : group.members) {
+        rows.push_back(member.photo.row);
+      }
+      group.lowest_score = compare(rows).lowest;
+    }
+    found_.groups.push_back(std::move(group));
+  }
+
+  [[nodiscard]] bool is_shown(Likeness likeness) const {
+    return likeness == Likeness::kSimilar         ? options_.similar
+           : likeness == Likeness::kIdenticalFile ? options_.identical_files
+                                                  : options_.identical_pixels;
+  }
+
+  [[nodiscard]] search::PairsWithin compare(const std::vector<std::int64_t>& rows) const {
+    return search::compare_within(parts_.shards, parts_.pool, lengths_, rows, kNearlyEqual);
+  }
+
+  [[nodiscard]] double squared_length(std::int64_t row) const {
+    return lengths_.squared[static_cast<std::size_t>(row)];
+  }
+
+  const CollectionParts& parts_;
+  const DuplicateOptions& options_;
+  search::Lengths lengths_;
+  std::vector<Photo> photos_;
+  std::vector<Candidate> candidates_;
+  Duplicates found_;
+};
+
+}  // namespace
+
+const char* to_string(Likeness likeness) {
+  switch (likeness) {
+    case Likeness::kIdenticalFile:
+      return "identical file";
+    case Likeness::kIdenticalPixels:
+      return "identical pixels";
+    case Likeness::kSimilar:
+      break;
+  }
+  return "similar";
+}
+
+Duplicates find_duplicates(const CollectionParts& parts, const DuplicateOptions& options) {
+  if (std::isnan(options.threshold) || options.threshold <= 0 || options.threshold > 1) {
+    fail("invalid threshold {}; it must be above 0 and at most 1", options.threshold);
+  }
+  return DuplicateSearch(parts, options).run();
+}
+
+}  // namespace fovea

@@ -1,0 +1,297 @@
+"""`fovea similar --duplicates`: groups, classes of duplicates, and lists of what may go."""
+
+import io
+import json
+import os
+import tarfile
+
+import numpy as np
+import pytest
+from PIL import Image
+from test_similar import DIMENSION, Pictures, cosines, write_output
+
+
+def find(run_fovea, *arguments, **options):
+    """The groups of the output "out"."""
+    result = run_fovea("similar", "--duplicates", "--in", "out", "--json", *arguments, **options)
+    return json.loads(result.stdout)["groups"]
+
+
+def names(groups):
+    return [[member["source"] for member in group["members"]] for group in groups]
+
+
+def classes(groups):
+    return {m["source"]: m["class"] for group in groups for m in group["members"] if not m["keep"]}
+
+
+def print0(run_fovea, *arguments, **options):
+    result = run_fovea("similar", "--duplicates", "--in", "out", "--print0", *arguments, **options)
+    assert result.stdout == "" or result.stdout.endswith("\0")
+    return result.stdout.split("\0")[:-1]
+
+
+def save(name, size=(40, 30), seed=0, modified=1_500_000_000, **options):
+    """A picture of coarse noise; the same for the same seed and size."""
+    os.makedirs(os.path.dirname(name) or ".", exist_ok=True)
+    pixels = np.random.default_rng(seed).integers(0, 4, (size[1], size[0], 3), np.uint8) * 60
+    Image.fromarray(pixels).save(name, **options)
+    os.utime(name, (modified, modified))
+
+
+def write_rows(tmp_path, rows, folder="out"):
+    """An output of rows (name, vector, (width, height))."""
+    vectors = np.array([vector for _, vector, _ in rows], np.float32)
+    write_output(tmp_path / folder, [name for name, _, _ in rows], vectors, shard_rows=3)
+    lines = [line for path in sorted((tmp_path / folder).glob("index-*")) for line in path.read_text().splitlines()]
+    for shard, first in enumerate(range(0, len(rows), 3)):
+        text = ""
+        for line, (_, _, size) in zip(lines[first : first + 3], rows[first : first + 3]):
+            text += json.dumps(json.loads(line) | {"width": size[0], "height": size[1]}) + "\n"
+        (tmp_path / folder / f"index-{shard:05}.jsonl").write_text(text)
+
+
+def near(base, score):
+    """A vector at this cosine to axis `base`, in a direction of its own."""
+    vector = np.zeros(DIMENSION)
+    vector[base] = score
+    vector[base + 1] = np.sqrt(1 - score * score)
+    return vector
+
+
+@pytest.fixture
+def library(tmp_path, monkeypatch):
+    """Copies of every kind, in one group; and photos of other groups."""
+    monkeypatch.chdir(tmp_path)
+    save("p/large.png", (80, 60), 1)
+    save("p/copy.png", (80, 60), 1)
+    save("p/repacked.png", (80, 60), 1, compress_level=0)  # the largest file: kept
+    save("p/small.png", (40, 30), 2)
+    save("p/small copy.png", (40, 30), 2)
+    save("q/new.png", (40, 30), 3, modified=1_600_000_000)
+    save("q/old.png", (40, 30), 4, modified=1_400_000_000)
+    save("q/alone.png", (40, 30), 5)
+    os.utime("p/copy.png", (1_700_000_000, 1_700_000_000))
+    same = near(0, 1)
+    write_rows(tmp_path, [
+        ("p/large.png", same, (80, 60)),
+        ("p/copy.png", same, (80, 60)),
+        ("p/repacked.png", same, (80, 60)),
+        ("p/small.png", near(0, 0.99), (40, 30)),
+        ("p/small copy.png", near(0, 0.99), (40, 30)),
+        ("q/new.png", near(10, 1), (40, 30)),
+        ("q/old.png", near(10, 0.995), (40, 30)),
+        ("q/alone.png", near(20, 1), (40, 30)),
+    ])  # fmt: skip
+    for name in ("q/new.png", "q/old.png"):  # so that only their age tells them apart
+        modified = os.path.getmtime(name)
+        with open(name, "ab") as file:
+            file.write(b"\0" * (10_000 - os.path.getsize(name)))
+        os.utime(name, (modified, modified))
+    return tmp_path
+
+
+def test_the_best_photo_is_kept_and_classes_are_told_apart(run_fovea, library):
+    groups = find(run_fovea)
+    assert names(groups)[0][0] == "p/repacked.png"
+    assert names(groups)[1] == ["q/old.png", "q/new.png"]
+    assert classes(groups) == {
+        "p/large.png": "identical pixels",
+        "p/copy.png": "identical file",
+        "p/small.png": "similar",
+        "p/small copy.png": "identical file",
+        "q/new.png": "similar",
+    }
+    rows = {m["source"]: m for group in groups for m in group["members"]}
+    assert rows["p/copy.png"]["same_as"] == 0 and rows["p/small copy.png"]["same_as"] == 3
+    assert rows["p/large.png"]["same_as"] == 2 and rows["q/new.png"]["same_as"] is None
+    assert groups[0]["lowest_score"] == pytest.approx(0.99, abs=1e-6)
+    photo = rows["p/small copy.png"]
+    assert (photo["width"], photo["height"]) == (40, 30)
+    assert photo["bytes"] == os.path.getsize("p/small copy.png")
+    assert photo["modified"] == "2017-07-14T02:40:00Z"
+    assert photo["url"] == f"file://{library}/p/small%20copy.png"
+    table = run_fovea("similar", "--duplicates", "--in", "out").stdout
+    assert "group 1: 5 photos, lowest score of a pair 0.990000" in table
+    assert "(copy of p/small.png)" in table
+
+
+def test_classes_alone(run_fovea, library):
+    """Each class by itself; together they are all."""
+    files = find(run_fovea, "--only", "identical-files")
+    assert sorted(map(sorted, names(files))) == [["p/copy.png", "p/large.png"],
+                                                 ["p/small copy.png", "p/small.png"]]
+    pixels = find(run_fovea, "--only", "identical-pixels")
+    assert names(pixels) == [["p/repacked.png", "p/large.png"]]
+    similar = find(run_fovea, "--only", "similar")
+    assert names(similar) == [["p/repacked.png", "p/small.png"], ["q/old.png", "q/new.png"]]
+    both = find(run_fovea, "--only", "identical-files,identical-pixels")
+    assert len(both) == 2 and len(names(both)[0]) == 3
+    alone = classes(files) | classes(pixels) | classes(similar)
+    assert alone == classes(find(run_fovea))
+    assert len(alone) == len(classes(files)) + len(classes(pixels)) + len(classes(similar))
+    assert alone == classes(find(run_fovea, "--threshold", "0.989"))
+
+
+def test_print0_lists_what_may_go(run_fovea, library):
+    gone = ["p/copy.png", "p/large.png", "p/small copy.png", "p/small.png", "q/new.png"]
+    assert sorted(print0(run_fovea)) == gone
+    assert sorted(print0(run_fovea, "--only", "identical-files")) == ["p/copy.png", "p/small copy.png"]
+    # From elsewhere the names lead to the same files.
+    (library / "elsewhere").mkdir()
+    listed = run_fovea("similar", "--duplicates", "--in", "../out", "--print0", cwd=library / "elsewhere")
+    for name in listed.stdout.split("\0")[:-1]:
+        os.remove(library / "elsewhere" / name)
+    assert sorted(p.name for p in library.glob("?/*.png")) == ["alone.png", "old.png", "repacked.png"]
+    # What is left has no duplicates, and nothing of what is gone is kept.
+    assert print0(run_fovea) == []
+
+
+def test_names_are_printed_byte_for_byte(run_fovea, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    odd = [b"-rf.png", b"new\nline.png", b"back\\slash.png", b"\xff.png", b"a b.png"]
+    for name in odd:
+        save(name.decode("utf-8", "surrogateescape"), format="PNG")
+    run_fovea("init", "--preset", "tiny", "--seed", "0", "-o", "model")
+    run_fovea("embed", *[b"./" + name for name in odd], "-m", "model", "-o", "out")
+    listed = print0(run_fovea)
+    assert len(listed) == 4
+    for name in listed:
+        os.remove(name)
+    assert len(list(tmp_path.glob("*.png"))) == 1
+    write_rows(tmp_path, [("-x.png", near(0, 1), (40, 30)), ("z.png", near(0, 1), (40, 30))], "dashes")
+    save("-x.png")
+    save("z.png", modified=1_400_000_000)
+    listed = run_fovea("similar", "--duplicates", "--in", "dashes", "--print0").stdout
+    assert listed == "./-x.png\0"
+
+
+def test_nothing_is_listed_that_would_lose_a_photo(run_fovea, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    save("real.png", (40, 30), 1)
+    save("other/real.png", (40, 30), 2)
+    os.symlink("real.png", "link.png")
+    os.symlink("other", "way")
+    os.link("real.png", "hard.png")
+    same = near(0, 1)
+    write_rows(tmp_path, [
+        ("link.png", same, (40, 30)),
+        ("real.png", same, (40, 30)),
+        ("hard.png", same, (40, 30)),
+        ("./real.png", same, (40, 30)),
+        ("other/real.png", near(10, 1), (40, 30)),
+        ("way/real.png", near(10, 1), (40, 30)),
+        ("gone.png", near(20, 1), (400, 300)),
+        ("large-and-gone.png", near(20, 1), (4000, 3000)),
+        ("here.png", near(20, 1), (4, 3)),
+    ])  # fmt: skip
+    save("here.png", (4, 3))
+    result = run_fovea("similar", "--duplicates", "--in", "out", "--print0")
+    assert result.stdout == ""
+    assert "4 rows left out, because another row has the same file" in result.stderr
+    assert "2 duplicates not to be deleted: its file cannot be read" in result.stderr
+    assert names(find(run_fovea)) == [["here.png", "large-and-gone.png", "gone.png"]]
+    # A photo that took another's place since is not what was embedded.
+    save("first.png", seed=1)
+    save("second.png", seed=2)
+    write_rows(tmp_path, [(f"{n}.png", near(0, 1), (40, 30)) for n in ("first", "second")], "pair")
+    pair = ["similar", "--duplicates", "--in", "pair", "--print0"]
+    assert run_fovea(*pair).stdout == "second.png\0"
+    for changed in ("first.png", "second.png"):
+        os.utime(changed, (4_000_000_000, 4_000_000_000))
+        result = run_fovea(*pair)
+        assert result.stdout == "" and "changed since it was embedded" in result.stderr
+        os.utime(changed, (1_500_000_000, 1_500_000_000))
+
+
+def test_members_of_archives_are_compared_but_stay(run_fovea, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    save("a.png", seed=1)
+    save("b.png", seed=2)
+    with tarfile.open("x.tar", "w") as tar:
+        for name, file in [("1.png", "a.png"), ("2.png", "a.png"), ("3.png", "b.png")]:
+            tar.add(file, name)
+    same = near(0, 1)
+    write_rows(tmp_path, [
+        ("x.tar#1.png", same, (40, 30)),
+        ("x.tar#2.png", same, (40, 30)),
+        ("a.png", same, (40, 30)),
+        ("x.tar#3.png", near(10, 1), (40, 30)),
+    ])  # fmt: skip
+    result = run_fovea("similar", "--duplicates", "--in", "out", "--print0")
+    assert result.stdout == ""
+    assert "2 duplicates not to be deleted: it is in an archive" in result.stderr
+    groups = find(run_fovea)
+    assert names(groups) == [["a.png", "x.tar#1.png", "x.tar#2.png"]]
+    assert set(classes(groups).values()) == {"identical file"}
+    run_fovea("similar", "--duplicates", "--in", "out", "--html", "page.html")
+    assert len(Pictures(tmp_path / "page.html").images) == 3
+
+
+def test_files_that_cannot_be_read_are_similar_at_most(run_fovea, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    save("a.png", seed=1)
+    write_rows(tmp_path, [(name, near(0, 1), (40, 30)) for name in ("gone.png", "a.png")])
+    result = run_fovea("similar", "--duplicates", "--in", "out", "--json")
+    assert "1 photo could not be read, so it is unknown" in result.stderr
+    groups = json.loads(result.stdout)["groups"]
+    assert names(groups) == [["a.png", "gone.png"]]
+    member = groups[0]["members"][1]
+    assert member["class"] == "similar" and not member["may_go"] and member["error"]
+    assert find(run_fovea, "--only", "identical-files") == []
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_groups_are_what_they_are_said_to_be(run_fovea, tmp_path, monkeypatch, seed):
+    """On random vectors with many pairs around the threshold, against numpy."""
+    monkeypatch.chdir(tmp_path)
+    random = np.random.default_rng(seed)
+    vectors = random.normal(size=(300, DIMENSION)) * 0.3
+    vectors[:, :4] += random.normal(size=(300, 4)) * 3
+    sizes = [(int(width), 10) for width in random.integers(1, 6, 300)]
+    write_rows(tmp_path, [(f"{i}.jpg", vectors[i], sizes[i]) for i in range(300)])
+    vectors = vectors.astype(np.float32)
+    scores = np.array([cosines(vector, vectors) for vector in vectors])
+    threshold = 0.9
+    groups = find(run_fovea, "--threshold", str(threshold))
+    assert len(groups) > 10
+    gone = set()
+    for group in groups:
+        rows = [member["row"] for member in group["members"]]
+        kept = rows[0]
+        assert group["members"][0]["keep"] and len(rows) > 1
+        for row, member in zip(rows[1:], group["members"][1:]):
+            assert member["score"] == pytest.approx(scores[kept, row], abs=1e-12)
+            assert member["score"] >= threshold
+            assert (sizes[kept], -kept) > (sizes[row], -row)
+            assert row not in gone
+            gone.add(row)
+        assert group["lowest_score"] == pytest.approx(scores[np.ix_(rows, rows)].min(), abs=1e-12)
+    assert not gone & {group["members"][0]["row"] for group in groups}
+    for a, b in np.argwhere(np.triu(scores >= threshold, 1)):
+        assert a in gone or b in gone
+
+
+def test_page_of_duplicates(run_fovea, library):
+    result = run_fovea("similar", "--duplicates", "--in", "out", "--html", "page.html")
+    assert result.stdout == "" and "2 groups of duplicates in 8 photos" in result.stderr
+    page = Pictures(library / "page.html")
+    assert len(page.images) == 7 and "script" not in page.tags
+    text = (library / "page.html").read_text()
+    assert text.count(">keep</span>") == 2
+    assert "<a href=\"./p/small%20copy.png\">" in text
+    assert "40 \u00d7 30" in text and "lowest score of a pair 0.990000" in text
+    assert "default-src 'none'" in text
+
+
+def test_capture_dates(run_fovea, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("a.jpg", "b.png", "d.jpg"):
+        exif = Image.Exif()
+        date = "2019:07:04 12:03:00" if name != "d.jpg" else "0000:00:00 00:00:00"
+        exif[0x0110] = "camera"
+        exif.get_ifd(0x8769)[0x9003] = date
+        save(name, exif=exif)
+    write_rows(tmp_path, [(n, near(0, 1), (40, 30)) for n in ("a.jpg", "b.png", "d.jpg")])
+    found = {m["source"]: m["captured"] for m in find(run_fovea)[0]["members"]}
+    assert found == dict.fromkeys(("a.jpg", "b.png"), "2019-07-04 12:03:00") | {"d.jpg": None}
