@@ -72,17 +72,16 @@ std::vector<std::string> taken_from_environment(const CLI::App& app) {
 // Messages name the variables, because the command line does not show them.
 std::string environment_note(const CLI::App& app) {
   const std::vector<std::string> taken = taken_from_environment(app);
-  return taken.empty()
-             ? ""
-             : io::printable(fmt::format("from the environment: {}", fmt::join(taken, ", "))) +
-                   "\n";
+  return taken.empty() ? "" : fmt::format("from the environment: {}", fmt::join(taken, ", "));
 }
 
 // error.what() may hold text from outside; the lines that CLI11 adds are ours.
 std::string usage_message(const CLI::App& app, const CLI::Error& error) {
   const std::string message = CLI::FailureMessage::simple(&app, error);
   const std::size_t length = std::string_view(error.what()).size();
-  return io::printable(message.substr(0, length)) + message.substr(length) + environment_note(app);
+  const std::string environment = environment_note(app);
+  return io::printable(message.substr(0, length)) + message.substr(length) +
+         (environment.empty() ? "" : io::printable(environment) + "\n");
 }
 
 // Parses and runs. `environment` becomes the note to print when running fails.
@@ -146,9 +145,8 @@ int run_program(int argc, char** argv) {
   } catch (...) {
     const int code = errno;
     std::cout.exceptions(std::ios::goodbit);  // printing to stderr flushes it once more
-    say(failure_message(code));
+    say_error(failure_message(code), environment);
   }
-  std::cerr << environment;
   return kFailed;
 }
 
