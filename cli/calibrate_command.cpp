@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "cli/commands.hpp"
+#include "cli/progress_line.hpp"
 #include "cli/terminal.hpp"
 #include "fovea/calibrate.hpp"
 
@@ -15,6 +16,7 @@ namespace fovea::cli {
 void add_calibrate(CLI::App& app, Run& run) {
   const auto options = std::make_shared<CalibrateOptions>();
   const auto precisions = std::make_shared<std::vector<std::string>>(1, "int8");
+  const auto progress = std::make_shared<ProgressArguments>();
   CLI::App* command =
       app.add_subcommand("calibrate", "Prepare a model to run in 8 bits (int8 or fp8)");
   command->add_option("model", options->model, "Model folder, or name of a pulled model")
@@ -40,8 +42,13 @@ void add_calibrate(CLI::App& app, Run& run) {
   command->footer(
       "Writes calibration-<precision>.safetensors beside the model's weights.\n"
       "Exit codes: 0 done, 1 failed, 2 usage, 3 done but some photos could not be used.");
-  command->callback([options, precisions, &run] {
-    run = [options, precisions] {
+  add_progress_options(*command, *progress);
+  command->callback([options, precisions, progress, &run] {
+    run = [options, precisions, progress] {
+      ProgressLine line(*progress);
+      options->on_device = tell_device;
+      options->on_progress = [&](std::string_view step, std::string_view unit, std::uint64_t done,
+                                 std::uint64_t total) { line.update(step, unit, done, total); };
       options->precisions.clear();
       for (const std::string& name : *precisions) {
         options->precisions.push_back(parse_precision(name));

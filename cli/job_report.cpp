@@ -138,10 +138,7 @@ JobControl JobReporter::control() {
     control.progress_interval = line_.interval();
   }
   control.on_failure = [this](const JobFailure& failure) { show(failure); };
-  control.on_device = [](std::string_view device) {
-    print_event("fovea: computing on " + io::printable(device),
-                {{"event", "device"}, {"device", device}});
-  };
+  control.on_device = tell_device;
   control.on_note = say;
   return control;
 }

@@ -34,6 +34,11 @@ std::string duration_text(double seconds) {
                    : fmt::format("{}:{:02}", minutes, whole % 60);
 }
 
+void tell_device(std::string_view device) {
+  print_event("fovea: computing on " + io::printable(device),
+              {{"event", "device"}, {"device", device}});
+}
+
 std::string fitted(const std::vector<ProgressPart>& parts, int columns) {
   int rank = 0;
   for (const ProgressPart& part : parts) {
@@ -68,17 +73,6 @@ std::chrono::milliseconds ProgressLine::interval() const {
                                                               : 5000);
 }
 
-void ProgressLine::begin(const std::string& stage, const std::string& unit) {
-  const std::lock_guard lock(mutex_);
-  stage_ = stage;
-  unit_ = unit;
-  start_ = Clock::now();
-  rate_.start(start_);
-  if (style_ != Style::kLines) {
-    due_ = start_.time_since_epoch().count();
-  }
-}
-
 bool ProgressLine::take_turn() {
   const Clock::rep now = Clock::now().time_since_epoch().count();
   Clock::rep due = due_.load(std::memory_order_relaxed);
@@ -87,12 +81,21 @@ bool ProgressLine::take_turn() {
          due_.compare_exchange_strong(due, now + step.count());
 }
 
-void ProgressLine::update(std::uint64_t done, std::uint64_t total) {
+void ProgressLine::update(std::string_view stage, std::string_view unit, std::uint64_t done,
+                          std::uint64_t total) {
   if (style_ == Style::kNone) {
     return;
   }
   const std::lock_guard lock(mutex_);
   const Clock::time_point now = Clock::now();
+  if (stage != stage_) {
+    stage_ = stage;
+    start_ = now;
+    rate_.start(now, done);
+    if (style_ != Style::kLines) {
+      due_ = now.time_since_epoch().count();
+    }
+  }
   rate_.set(now, done);
   const double rate = rate_.per_second(now);
   std::optional<double> left;
@@ -103,15 +106,15 @@ void ProgressLine::update(std::uint64_t done, std::uint64_t total) {
       [&] {
         return std::vector<ProgressPart>{
             {stage_ + ": "},
-            {total > 0 ? fmt::format("{} of {} {}", done, total, unit_)
-                       : fmt::format("{} {}", done, unit_)},
+            {total > 0 ? fmt::format("{} of {} {}", done, total, unit)
+                       : fmt::format("{} {}", done, unit)},
             {fmt::format(", {:.1f} per second", rate), 2},
             {left ? fmt::format(", {} left", duration_text(*left)) : "", 1}};
       },
       [&] {
         nlohmann::ordered_json event = {
             {"event", "progress"}, {"stage", stage_},
-            {"unit", unit_},       {"done", done},
+            {"unit", unit},        {"done", done},
             {"total", nullptr},    {"seconds", std::chrono::duration<double>(now - start_).count()},
             {"per_second", rate},  {"seconds_left", nullptr}};
         if (total > 0) {

@@ -9,9 +9,8 @@
 //   add_progress_options(command, arguments);     // --progress and --quiet
 //   ...
 //   ProgressLine line(arguments);                 // when the command runs
-//   line.begin("comparing", "rows");              // a stage
 //   collection.duplicates(threshold, [&](std::uint64_t done, std::uint64_t total) {
-//     line.update(done, total);                   // from any thread, as often as one likes
+//     line.update("comparing", "rows", done, total);   // from any thread, as often as one likes
 //   });
 //   line.clear();                                 // before printing on stdout; at the end by
 //   itself
@@ -28,6 +27,7 @@
 #include <functional>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -48,6 +48,9 @@ void add_progress_options(CLI::App& command, ProgressArguments& arguments);
 /// "0:07", "1:02:03".
 [[nodiscard]] std::string duration_text(double seconds);
 
+/// Prints "fovea: computing on cpu (...)", or the event "device".
+void tell_device(std::string_view device);
+
 /// A part of a line. Where the line is too long, those of the highest rank are left out first, and
 /// those of rank 0 are cut.
 struct ProgressPart {
@@ -66,10 +69,10 @@ class ProgressLine {
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
 
-  /// A stage begins, of which nothing is done: "comparing", "rows".
-  void begin(const std::string& stage, const std::string& unit);
-  /// `done` of `total` are done; a total of 0 is unknown. Thread-safe and cheap.
-  void update(std::uint64_t done, std::uint64_t total);
+  /// Of the stage "comparing", `done` of `total` "rows" are done; a total of 0 is unknown. The
+  /// first update of another stage begins it. Thread-safe and cheap.
+  void update(std::string_view stage, std::string_view unit, std::uint64_t done,
+              std::uint64_t total);
 
   /// Shows a state whose text the caller makes, unless the last one was shown a moment ago.
   /// Thread-safe; `parts` and `event` are called only when they are needed.
@@ -93,7 +96,6 @@ class ProgressLine {
   std::atomic<Clock::rep> due_;  // of Clock, since its epoch
   std::mutex mutex_;             // for the members below
   std::string stage_;
-  std::string unit_;
   Clock::time_point start_;
   Rate rate_;
 };

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.hpp"
+#include "cli/progress_line.hpp"
 #include "cli/terminal.hpp"
 #include "fovea/verify.hpp"
 
@@ -64,6 +65,7 @@ void add_verify(CLI::App& app, Run& run) {
       "verify", "Check a model on your photos: pixels exact, every precision close to fp32");
   const auto options = std::make_shared<VerifyOptions>();
   const auto json = std::make_shared<bool>(false);
+  const auto progress = std::make_shared<ProgressArguments>();
   command->add_option("model", options->model, "Model folder or hub name")->required();
   command->add_option("images", options->inputs, "Files, folders, archives or lists, as for embed")
       ->required();
@@ -83,13 +85,19 @@ void add_verify(CLI::App& app, Run& run) {
   command->add_option("--threads", options->threads, "Compute threads (0: one per CPU)")
       ->check(CLI::Range(0, kMostThreads));
   command->add_flag("--json", *json, "Print one JSON object");
-  command->callback([options, json, &run] {
-    run = [options, json] {
+  add_progress_options(*command, *progress);
+  command->callback([options, json, progress, &run] {
+    run = [options, json, progress] {
+      ProgressLine line(*progress);
+      options->on_device = tell_device;
+      options->on_progress = [&](std::string_view step, std::uint64_t done, std::uint64_t total) {
+        line.update(step, "photos", done, total);
+      };
       const VerifyReport report = verify(*options);
+      ProgressLine::clear();
       if (*json) {
         print_json(report);
       } else {
-        say(report.device);
         print_table(report);
       }
       return report.passed ? kDone : kFailed;
