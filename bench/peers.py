@@ -1,6 +1,6 @@
 """Measures what other software reaches on the GPU: cuBLASLt through torch, transformers, torch.compile.
 
-    python3 bench/peers.py [--model MODEL] [--sections gemm,encoder] [--batch 1,32,256,1024]
+    python3 bench/peers.py [--model MODEL] [--sections gemm,encoder] [--batch 1,8,32,256,1024]
                            [--shapes patch_embed,qkv] [--no-compile] [--json FILE]
 
 Data is random, and outputs are compared with fp32 before anything is timed. Times are medians of device events over inputs of
@@ -220,7 +220,7 @@ def main():
     parser.add_argument("--model", type=pathlib.Path, help="model folder, for the encoder section")
     parser.add_argument("--sections", default="gemm,encoder")
     parser.add_argument("--shapes", default=",".join(SHAPES), help="of the gemm section")
-    parser.add_argument("--batch", default="1,32,256,1024")
+    parser.add_argument("--batch", default="1,8,32,256,1024")
     parser.add_argument("--no-compile", action="store_true", help="leave torch.compile out: it takes minutes")
     parser.add_argument("--json", type=pathlib.Path)
     options = parser.parse_args()

@@ -1,4 +1,4 @@
-"""Writes docs/performance.md, and docs/gpu.md's table of accuracy, from the committed results, bench/results/<machine>/*.json.
+"""Writes docs/performance.md with its plots, and docs/gpu.md's table of accuracy, from the committed results, bench/results/<machine>/*.json.
 
     python3 bench/report.py           writes them
     python3 bench/report.py --check   fails when they are not what the results say
@@ -11,9 +11,11 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT / "kernels"))
 
+import plots  # noqa: E402
 import variants  # noqa: E402
 
 PAGE = ROOT / "docs" / "performance.md"
+PLOTS = ROOT / "docs" / "plots"
 GUIDE = ROOT / "docs" / "gpu.md"
 BEGIN, END = "<!-- bench/report.py writes from here -->\n", "<!-- to here -->\n"  # in the guide
 RESULTS = ROOT / "bench" / "results"
@@ -371,15 +373,10 @@ SECTIONS = {
 
 def machine_section(folder: pathlib.Path) -> str:
     """The newest result of each section of one machine."""
-    newest: dict = {}
-    for path in sorted(folder.glob("*.json")):
-        result = json.loads(path.read_text())
-        for name in SECTIONS:
-            if name in result:
-                newest[name] = (result[name], result["machine"])
+    newest = plots.newest(folder)
     if not newest:
         return ""
-    machine = list(newest.values())[-1][1]
+    machine = newest["machine"][0]
     cpu = machine["cpu"]
     text = f"## {folder.name}\n\n{cpu['cores']} cores, {cpu['model']} ({', '.join(cpu['isa'])}), {machine['memory_gib']} GiB.\n\n"
     if gpu := machine.get("gpu"):
@@ -394,20 +391,26 @@ def machine_section(folder: pathlib.Path) -> str:
     return text
 
 
-def page() -> str:
+def page(pictures: dict[str, plots.Picture]) -> str:
     machines = [machine_section(folder) for folder in sorted(RESULTS.glob("*")) if folder.is_dir()]
-    return "\n".join([INTRODUCTION, *machines]).rstrip() + "\n"
+    shown = [f"![{picture.title}]({PLOTS.name}/{name})\n" for name, picture in pictures.items()]
+    return "\n".join([INTRODUCTION, *shown, *machines]).rstrip() + "\n"
 
 
 def main() -> int:
-    written = {PAGE: page(), GUIDE: guide(GUIDE.read_text())}
+    pictures = plots.pictures(RESULTS)
+    written = {PAGE: page(pictures), GUIDE: guide(GUIDE.read_text())} | {PLOTS / name: str(picture) for name, picture in pictures.items()}
     if "--check" in sys.argv:
         stale = [path.relative_to(ROOT) for path, text in written.items() if not path.exists() or path.read_text() != text]
+        stale += [path.relative_to(ROOT) for path in PLOTS.glob("*") if path not in written]
         for path in stale:
             print(f"{path} is not what bench/results/ says; run python3 bench/report.py")
         if not stale:
-            print("docs/performance.md and docs/gpu.md are what bench/results/ says")
+            print("docs/performance.md, its plots and docs/gpu.md are what bench/results/ says")
         return 1 if stale else 0
+    PLOTS.mkdir(exist_ok=True)
+    for path in PLOTS.glob("*"):
+        path.unlink()
     for path, text in written.items():
         path.write_text(text)
     return 0

@@ -49,7 +49,7 @@ def bench(options):
     figures = []
     for precision in ("bf16", "int8", "fp8"):
         command = [options.fovea, "bench", "-m", options.model, "--device", "cuda", "--precision", precision,
-                   "--batch-size", "1,32,256,1024", "--seconds", "1.5", "--json"]
+                   "--batch-size", "1,8,32,256,1024", "--seconds", "1.5", "--json"]
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=options.seconds)
         print(done.stdout, done.stderr, file=sys.stderr)
         if done.returncode == 0:

@@ -1,11 +1,15 @@
-# How every target of the project is built, and the helpers that the folders' CMakeLists.txt use.
+# How every target of the project is built, and the helpers that the folders' CMakeLists.txt use. Whatever is set here
+# holds for this project alone, also when it is a part of another.
 
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
-set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE Release)  # nobody wants these computations without optimisation by accident
+endif()
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
 
 find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM)
@@ -22,7 +26,7 @@ add_library(fovea_options INTERFACE)
 target_include_directories(fovea_options INTERFACE ${PROJECT_SOURCE_DIR}/include
                                                    ${PROJECT_SOURCE_DIR}/src
                                                    ${PROJECT_SOURCE_DIR})
-option(FOVEA_WARNINGS "Compile with warnings, which are errors" ON)
+option(FOVEA_WARNINGS "Compile with warnings, which are errors" ${PROJECT_IS_TOP_LEVEL})
 if(FOVEA_WARNINGS)
   # GCC's -Wshadow means names that other sources have, too, where several are compiled as one.
   set(as_one $<BOOL:$<TARGET_PROPERTY:UNITY_BUILD>>)
@@ -87,7 +91,7 @@ function(fovea_test name)
   # clang says this too, but not of sources that it compiles several as one: asan's and tsan's.
   target_compile_options(${name}_test PRIVATE
                          $<$<CXX_COMPILER_ID:GNU>:-Wunused-const-variable=1>)
-  set_target_properties(${name}_test PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  set_target_properties(${name}_test PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
   # Most of a test's compilation goes to what it includes, so several are compiled as one.
   if(NOT CMAKE_UNITY_BUILD)
     set_target_properties(${name}_test PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)

@@ -10,7 +10,7 @@ find_program(FOVEA_NVCC nvcc HINTS ${PROJECT_SOURCE_DIR}/build/cuda/bin)
 find_program(FOVEA_ZSTD zstd)
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 
-set(kernel_folder ${CMAKE_BINARY_DIR}/kernels)
+set(kernel_folder ${PROJECT_BINARY_DIR}/kernels)
 set(kernel_list ${PROJECT_SOURCE_DIR}/kernels/variants.py)
 set_property(DIRECTORY ${PROJECT_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${kernel_list})
 execute_process(COMMAND ${Python3_EXECUTABLE} ${kernel_list} ${kernel_folder}
@@ -85,6 +85,7 @@ function(fovea_embed_kernels target function)
     DEPENDS ${PROJECT_SOURCE_DIR}/kernels/embed.py ${kernel_list} ${packed} VERBATIM)
   add_library(${target} STATIC ${out}.S ${out}.cpp)
   target_link_libraries(${target} PUBLIC fovea_options fovea_kernel_list)
+  set_target_properties(${target} PROPERTIES CXX_VISIBILITY_PRESET hidden)
   # .incbin is invisible to dependency scanners: assemble again when a kernel changed.
   set_source_files_properties(${out}.S PROPERTIES OBJECT_DEPENDS "${packed}")
 endfunction()

@@ -1,7 +1,6 @@
 /* Prints the cosine similarity of photos to the first one: embed MODEL PHOTO...
  *
- *   cmake --install build/release --prefix DIR
- *   cc examples/embed.c -IDIR/include -LDIR/lib -lfovea -Wl,-rpath,DIR/lib -o embed */
+ *   cc examples/embed.c $(pkg-config --cflags --libs fovea) -o embed */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

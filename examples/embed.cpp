@@ -12,7 +12,7 @@ int main(int argc, char** argv) try {
   }
   fovea::Encoder encoder(argv[1]);
   const std::vector<float> first = encoder.embed_file(argv[2]);
-  for (int i = 2; i < argc; ++i) {
+  for (int i = 3; i < argc; ++i) {
     const std::vector<float> other = encoder.embed_file(argv[i]);
     const float cosine = std::inner_product(first.begin(), first.end(), other.begin(), 0.0F);
     std::printf("%.4f %s\n", cosine, argv[i]);

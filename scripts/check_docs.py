@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks that the paths and `fovea` subcommands named in the documents exist."""
+"""Checks that the paths named in the documents exist. tests/docs/ runs their commands."""
 
 import pathlib
 import re
@@ -9,13 +9,11 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 # In backticks, with a slash, in one of the project's own folders.
 PATH = re.compile(r"`((?:src|include|cli|tests|bench|docs|scripts|examples|fuzz|cmake|python)/[\w./-]+)`")
 LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)")
-COMMAND = re.compile(r"(?:^|[`\s/])fovea ([a-z]+)\b", re.M)
 
 
 def main() -> int:
     found = []
     documents = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("examples/**/*.md")]
-    commands = {p.stem.removesuffix("_command") for p in ROOT.glob("cli/*_command.cpp")}
     for document in documents:
         text = document.read_text()
         name = document.relative_to(ROOT)
@@ -25,11 +23,7 @@ def main() -> int:
         for link in LINK.findall(text):
             if not (document.parent / link).exists():
                 found.append(f"{name}: link to {link} leads nowhere")
-        for block in re.findall(r"```\w*\n(.*?)```|`([^`\n]+)`", text, re.S):
-            for command in COMMAND.findall("\n".join(block)):
-                if commands and command not in commands:
-                    found.append(f"{name}: `fovea {command}` is not a subcommand")
-    print("\n".join(found) if found else f"documents: paths and commands of {len(documents)} exist")
+    print("\n".join(found) if found else f"documents: the paths in {len(documents)} exist")
     return 1 if found else 0
 
 

@@ -8,7 +8,7 @@
 
 #include "fovea/encoder.hpp"
 
-namespace fovea {
+namespace [[gnu::visibility("default")]] fovea {
 
 struct BenchOptions {
   /// Folder or hub name, as for Encoder.

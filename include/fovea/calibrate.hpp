@@ -11,7 +11,7 @@
 #include "fovea/encoder.hpp"
 #include "fovea/job.hpp"
 
-namespace fovea {
+namespace [[gnu::visibility("default")]] fovea {
 
 struct CalibrateOptions {
   /// As for Encoder; the file is written into the model's folder.

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace fovea {
+namespace [[gnu::visibility("default")]] fovea {
 
 struct CheckOptions {
   /// Output folder of an embed job, finished or not.

@@ -13,7 +13,7 @@
 #include "fovea/precision.hpp"
 #include "fovea/preprocessing.hpp"
 
-namespace fovea {
+namespace [[gnu::visibility("default")]] fovea {
 
 struct EncoderOptions {
   /// "auto", "cpu", "cuda" or "cuda:N". `auto` takes a GPU when one is usable, else the CPU;
@@ -76,7 +76,7 @@ class Encoder {
                                                        const EmbedImagesOptions& options = {});
 
  private:
-  struct Impl;
+  struct [[gnu::visibility("hidden")]] Impl;
   std::unique_ptr<Impl> impl_;
 };
 

@@ -4,7 +4,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace fovea {
+namespace [[gnu::visibility("default")]] fovea {
 
 /// Thrown by every public function that cannot do what was asked. `what()` says what was wrong,
 /// where (file, tensor name, shape, byte offset), and what to do about it.

@@ -6,7 +6,7 @@
 #include <functional>
 #include <string>
 
-namespace fovea {
+namespace [[gnu::visibility("default")]] fovea {
 
 struct PullOptions {
   /// "org/name", e.g. "google/siglip2-base-patch16-224".

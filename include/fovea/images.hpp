@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-namespace fovea {
+namespace [[gnu::visibility("default")]] fovea {
 
 /// One image. The memory that it refers to must stay valid until embed_images returns.
 struct ImageInput {

@@ -12,7 +12,7 @@
 
 #include "fovea/encoder.hpp"
 
-namespace fovea {
+namespace [[gnu::visibility("default")]] fovea {
 
 /// Which images a job works on, in which order.
 struct InputOptions {

@@ -10,7 +10,7 @@
 
 #include "fovea/preprocessing.hpp"
 
-namespace fovea {
+namespace [[gnu::visibility("default")]] fovea {
 
 /// What inspect_model finds in a model folder.
 struct ModelInfo {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace fovea {
+namespace [[gnu::visibility("default")]] fovea {
 
 enum class Precision : std::uint8_t { kAuto, kFp32, kBf16, kInt8, kFp8 };
 

@@ -4,7 +4,7 @@
 #include <array>
 #include <cstdint>
 
-namespace fovea {
+namespace [[gnu::visibility("default")]] fovea {
 
 /// Pillow's resampling filters, numbered as in preprocessor_config.json.
 enum class Resample : std::uint8_t { kBilinear = 2, kBicubic = 3 };

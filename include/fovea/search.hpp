@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace fovea {
+namespace [[gnu::visibility("default")]] fovea {
 
 /// A row and its similarity: the cosine in [-1, 1], exact to double precision.
 struct Match {
@@ -70,7 +70,7 @@ class Collection {
   [[nodiscard]] std::vector<std::vector<Match>> duplicates(double threshold) const;
 
  private:
-  struct Impl;
+  struct [[gnu::visibility("hidden")]] Impl;
   std::unique_ptr<Impl> impl_;
 };
 

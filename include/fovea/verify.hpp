@@ -9,7 +9,7 @@
 
 #include "fovea/encoder.hpp"
 
-namespace fovea {
+namespace [[gnu::visibility("default")]] fovea {
 
 struct VerifyOptions {
   /// Folder or hub name, as for Encoder.

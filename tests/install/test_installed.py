@@ -1,0 +1,151 @@
+"""Projects on what `cmake --install` leaves, and one that holds Fovea's sources: in C and C++, by CMake and pkg-config."""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+
+import numpy
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PHOTOS = sorted((ROOT / "examples" / "photos").glob("*.jpg"))
+
+
+def run(*command, **options):
+    return subprocess.run([*map(str, command)], capture_output=True, text=True, timeout=120, check=False, **options)
+
+
+def output(*command, **options):
+    done = run(*command, **options)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def installed(fovea_bin, tmp_path_factory):
+    """A prefix that was moved after the installation."""
+    build = fovea_bin.parent.parent
+    if not (build / "lib/libfovea.so").is_file():
+        pytest.skip(f"needs a build folder with libfovea.so, and {build} is none")
+    folder = tmp_path_factory.mktemp("installed")
+    output("cmake", "--install", build, "--prefix", folder / "before")
+    return (folder / "before").rename(folder / "prefix")
+
+
+@pytest.fixture(scope="module")
+def library(installed):
+    (path,) = installed.glob("lib*/**/libfovea.so")
+    return path
+
+
+@pytest.fixture(scope="module")
+def model(run_fovea, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("model") / "tiny"
+    run_fovea("init", "--preset", "tiny", "-o", folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def c_example(installed, library):
+    """Built as the first lines of examples/embed.c say."""
+    program = installed / "embed-c"
+    found = os.environ | {"PKG_CONFIG_PATH": str(library.parent / "pkgconfig")}
+    flags = output("pkg-config", "--cflags", "--libs", "fovea", env=found).split()
+    warnings = ["-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
+    output("cc", *warnings, ROOT / "examples/embed.c", *flags, f"-Wl,-rpath,{library.parent}", "-o", program)
+    return program
+
+
+@pytest.fixture(scope="module")
+def cpp_example(installed, tmp_path_factory):
+    """Built as a project outside of the source tree."""
+    project = tmp_path_factory.mktemp("project")
+    for name in ("CMakeLists.txt", "embed.cpp"):
+        shutil.copy(ROOT / "examples" / name, project)
+    output("cmake", "-G", "Ninja", "-S", project, "-B", project / "build", f"-DCMAKE_PREFIX_PATH={installed}")
+    output("cmake", "--build", project / "build")
+    return project / "build/embed"
+
+
+def test_what_is_installed(installed, library):
+    files = {str(path.relative_to(installed)) for path in installed.rglob("*") if not path.is_dir()}
+    public = {f"include/{path.relative_to(ROOT / 'include')}" for path in (ROOT / "include").rglob("*.h*")}
+    assert public | {"bin/fovea", "share/doc/fovea/LICENSE"} <= files
+    assert "SONAME" in (dynamic := output("readelf", "-d", library)) and "[libfovea.so.0]" in dynamic
+    assert library.is_symlink() and (library.parent / "libfovea.so.0").is_symlink()
+    assert "fovea" in output(installed / "bin/fovea", "--version")
+
+
+def test_the_library_exports_its_public_interfaces_alone(library):
+    exported = [line.split(" ", 2)[2] for line in output("nm", "-DC", "--defined-only", library).splitlines()]
+    cpp = r"fovea::([A-Z]\w+::)?(~?\w+|operator=)[\[(].*"
+    public = re.compile(rf"fovea_\w+|(vtable|typeinfo|typeinfo name) for fovea::Error|{cpp}")
+    assert [name for name in exported if not public.fullmatch(name)] == []
+    for name in ("fovea_encoder_load", "fovea::Encoder::Encoder(", "fovea::embed_job(", "fovea::pull"):
+        assert any(symbol.startswith(name) for symbol in exported), name
+    for header in (ROOT / "include/fovea").glob("*.hpp"):
+        assert re.search(r'^namespace \[\[gnu::visibility\("default"\)\]\] fovea \{$', header.read_text(), re.M), f"{header} exports nothing"
+
+
+@pytest.mark.parametrize("language", ["c", "cpp"])
+def test_an_example_gives_the_values_of_the_command(language, request, run_fovea, model, tmp_path):
+    example = request.getfixturevalue(f"{language}_example")
+    photos = PHOTOS[:4]
+    run_fovea("embed", *photos, "-m", model, "-o", tmp_path / "rows.npy")
+    rows = numpy.load(tmp_path / "rows.npy")
+    cosines = [float(line.split()[0]) for line in output(example, model, *photos).splitlines()]
+    assert numpy.abs(cosines - rows[1:] @ rows[0]).max() < 1e-4
+
+
+def test_a_c_program_hears_of_a_broken_photo(c_example, model, tmp_path):
+    broken = tmp_path / "broken.jpg"
+    broken.write_bytes(b"\xff\xd8\xff")
+    done = run(c_example, model, PHOTOS[0], broken)
+    assert done.returncode == 3
+    assert f"{broken}: " in done.stderr
+    assert done.stdout.startswith("nan ") or done.stdout.startswith("-nan ")
+
+
+@pytest.mark.parametrize("language", ["c", "cpp"])
+def test_an_example_hears_of_a_missing_model(language, request, tmp_path):
+    done = run(request.getfixturevalue(f"{language}_example"), tmp_path / "none", PHOTOS[0], PHOTOS[0])
+    assert done.returncode == 1
+    assert "none" in done.stderr  # in C++ an exception crossed from the library to the program
+
+
+PARENT = """\
+cmake_minimum_required(VERSION 3.25)
+project(parent LANGUAGES CXX)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+add_subdirectory({root} fovea)
+add_executable(parent main.cpp)
+target_link_libraries(parent PRIVATE fovea::fovea)
+install(TARGETS parent)
+"""
+
+
+def test_a_project_that_holds_the_sources(tmp_path):
+    """It gets the library and what that is made of, and keeps its own flags."""
+    (tmp_path / "CMakeLists.txt").write_text(PARENT.format(root=ROOT))
+    (tmp_path / "main.cpp").write_text('#include "fovea/encoder.hpp"\nint main() {}\n')
+    build = tmp_path / "build"
+    query = build / ".cmake/api/v1/query/codemodel-v2"
+    query.parent.mkdir(parents=True)
+    query.touch()
+    output("cmake", "-G", "Ninja", "-S", tmp_path, "-B", build, "-DFOVEA_BUILD_KERNELS=OFF")
+
+    (model,) = (build / ".cmake/api/v1/reply").glob("codemodel-v2-*.json")
+    names = {target["name"] for target in json.loads(model.read_text())["configurations"][0]["targets"]}
+    folders = {f"fovea_{path.parent.name}" for path in (ROOT / "src").glob("*/CMakeLists.txt")}
+    assert names == folders | {"fovea_kernels", "parent"}
+    assert not any("file(INSTALL" in path.read_text() for path in (build / "fovea").rglob("cmake_install.cmake"))
+
+    commands = {entry["file"]: entry["command"] for entry in json.loads((build / "compile_commands.json").read_text())}
+    own = commands[str(tmp_path / "main.cpp")]
+    assert not re.search(r"-W|-O|-D|-fvisibility|-fstack", own), own
+    (theirs,) = (command for file, command in commands.items() if file.endswith("src/api/encoder.cpp"))
+    assert "-O3" in theirs and "-Werror" not in theirs
+    output("cmake", "--build", build, "--target", "CMakeFiles/parent.dir/main.cpp.o")
