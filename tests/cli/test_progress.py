@@ -147,18 +147,23 @@ def test_summary(run_fovea, model, tmp_path):
     assert "bound by" not in result.stderr and result.stderr.rstrip().endswith(f"written to {tmp_path / 'out'}")
 
 
-def test_verify_refuses_an_absent_device(run_fovea, model, tmp_path):
-    result = run_fovea("verify", model, tmp_path, "--device", "cuda:63", code=1)
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory):
+    image = pytest.importorskip("PIL.Image")
+    folder = tmp_path_factory.mktemp("photos")
+    for name, spread in (("a", 10), ("b", 200)):
+        image.effect_noise((40, 30), spread).save(folder / f"{name}.png")
+    return folder
+
+
+def test_verify_refuses_an_absent_device(run_fovea, model, photos):
+    result = run_fovea("verify", model, photos, "--device", "cuda:63", code=1)
     assert result.stdout == "" and result.stderr.count("\n") == 1
 
 
-def test_stages(run_fovea, model, tmp_path):
-    image = pytest.importorskip("PIL.Image")
-    for name, colour in (("a", 10), ("b", 200)):
-        image.effect_noise((40, 30), colour).save(tmp_path / f"{name}.png")
-    flags = ["--progress", "json"]
-    for arguments in (["verify", model, tmp_path, "--device", "cpu"], ["calibrate", model, tmp_path]):
-        result = run_fovea(*arguments, *flags, code=None)
+def test_stages(run_fovea, model, photos):
+    for arguments in (["verify", model, photos, "--device", "cpu"], ["calibrate", model, photos]):
+        result = run_fovea(*arguments, "--progress", "json", code=None)
         events = events_of(result)
         assert_known(events)
         kinds = [event["event"] for event in events]
