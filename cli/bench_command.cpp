@@ -13,6 +13,7 @@
 #include "cli/json_output.hpp"
 #include "cli/model_option.hpp"
 #include "cli/options.hpp"
+#include "cli/progress_line.hpp"
 #include "cli/terminal.hpp"
 #include "fovea/bench.hpp"
 
@@ -65,20 +66,25 @@ nlohmann::ordered_json to_json(const BenchReport& report) {
   return json;
 }
 
-int run_bench(const BenchOptions& options, const JsonOutput& json) {
-  std::string device;
+int run_bench(BenchOptions& options, const JsonOutput& json, const ProgressArguments& progress) {
+  ProgressLine line(progress);
+  options.on_device = tell_device;
+  options.on_progress = [&](std::string_view next, std::int64_t done, std::int64_t total) {
+    line.update(next, "figures", static_cast<std::uint64_t>(done),
+                static_cast<std::uint64_t>(total));
+  };
+  bool is_first = true;
   const BenchReport report = bench(options, [&](const BenchFigure& figure) {
+    ProgressLine::clear();
     if (!json.leaves_text()) {
       return;
     }
-    if (device.empty()) {
+    if (std::exchange(is_first, false)) {
       print_header();
-    }
-    if (std::exchange(device, figure.device) != figure.device) {
-      say(figure.device);
     }
     print_row(figure);
   });
+  ProgressLine::clear();
   json.write(to_json(report));
   for (const std::string& reason : report.refused) {
     say("not measured: " + reason);
@@ -90,6 +96,7 @@ struct BenchArguments {
   BenchOptions options;
   std::vector<std::string> precisions;
   JsonOutput json;
+  ProgressArguments progress;
 };
 
 }  // namespace
@@ -107,6 +114,7 @@ void add_bench(CLI::App& app, Run& run) {
   add_real(*command, "--seconds", "SECONDS", {0, HUGE_VAL, true}, options.seconds,
            "Time to spend on each figure")
       ->group(kComputeGroup);
+  add_progress_options(*command, arguments->progress);
   arguments->json.add_to(*command);
   explain(
       *command,
@@ -120,7 +128,7 @@ void add_bench(CLI::App& app, Run& run) {
       for (const std::string& name : arguments->precisions) {
         arguments->options.precisions.push_back(parse_precision(name));
       }
-      return run_bench(arguments->options, arguments->json);
+      return run_bench(arguments->options, arguments->json, arguments->progress);
     };
   });
 }

@@ -12,6 +12,7 @@
 #include "cli/json_output.hpp"
 #include "cli/model_option.hpp"
 #include "cli/options.hpp"
+#include "cli/progress_line.hpp"
 #include "cli/terminal.hpp"
 #include "fovea/calibrate.hpp"
 
@@ -42,15 +43,21 @@ void add_calibrate(CLI::App& app, Run& run) {
             "Number of layers, from the first on, that stay in bf16: more accurate, slower")
       ->group(kComputeGroup);
   add_threads(*command, options->threads);
+  const auto progress = std::make_shared<ProgressArguments>();
+  add_progress_options(*command, *progress);
   json->add_to(*command);
   explain(*command,
           {"Writes calibration-<precision>.safetensors beside the model's weights.", kModelRule,
            "Exit codes: 0 done, 1 failed, 2 usage, 3 done but some photos could not be used."},
           {"fovea calibrate MODEL photos --precision int8,fp8"});
-  command->callback([options, precisions, json, take_model, &run] {
+  command->callback([options, precisions, progress, json, take_model, &run] {
     take_model();
     require_inputs(options->model, options->input.inputs);
-    run = [options, precisions, json] {
+    run = [options, precisions, progress, json] {
+      ProgressLine line(*progress);
+      options->on_device = tell_device;
+      options->on_progress = [&](std::string_view step, std::string_view unit, std::uint64_t done,
+                                 std::uint64_t total) { line.update(step, unit, done, total); };
       options->precisions.clear();
       for (const std::string& name : *precisions) {
         options->precisions.push_back(parse_precision(name));

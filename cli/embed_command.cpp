@@ -35,7 +35,7 @@ int run_embed(Options& options) {
   embed.format = options.format == "jsonl" ? OutputFormat::kJsonl : OutputFormat::kNpy;
   embed.normalize = !options.no_normalize;
   embed.decode_memory = options.job.decode_memory;
-  JobReporter reporter(options.job, errors_file(embed.output));
+  JobReporter reporter(options.job, embed.output, errors_file(embed.output));
   embed.control = reporter.control();
   return reporter.finish(embed_job(embed));
 }

@@ -81,10 +81,7 @@ void take_environment_when_chosen(CLI::App& app) {
 
 std::string environment_note(const CLI::App& app) {
   const std::vector<std::string> taken = taken_from_environment(app);
-  return taken.empty()
-             ? ""
-             : io::printable(fmt::format("from the environment: {}", fmt::join(taken, ", "))) +
-                   "\n";
+  return taken.empty() ? "" : fmt::format("from the environment: {}", fmt::join(taken, ", "));
 }
 
 std::span<const EngineVariable> engine_variables() {

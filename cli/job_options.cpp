@@ -75,8 +75,7 @@ void add_job_options(CLI::App& command, InputOptions& input, JobArguments& argum
                      "Stop once more than this many inputs have failed")
       ->excludes("--strict")
       ->group(kInputGroup);
-  add_progress(command, arguments.progress);
-  add_quiet(command, arguments.quiet);
+  add_progress_options(command, arguments);
 }
 
 void apply_job_arguments(const JobArguments& arguments, InputOptions& input,

@@ -7,22 +7,21 @@
 
 #include <CLI/App.hpp>
 
+#include "cli/progress_line.hpp"
 #include "fovea/job.hpp"
 
 namespace fovea::cli {
 
 /// Options as text, which become numbers or enumerations later.
-struct JobArguments {
+struct JobArguments : ProgressArguments {
   std::string shard = "0/1";
-  std::string progress = "auto";
-  bool quiet = false;
   bool strict = false;
   std::optional<std::uint64_t> max_errors;
   std::uint64_t decode_memory = 0;
 };
 
-/// Adds INPUT..., --null, --image-key, --hidden, --exclude, --include, --shard, --decode-memory, --strict, --max-errors, --progress
-/// and --quiet.
+/// Adds INPUT..., --null, --image-key, --hidden, --exclude, --include, --shard, --decode-memory,
+/// --strict, --max-errors, --progress and --quiet.
 void add_job_options(CLI::App& command, InputOptions& input, JobArguments& arguments);
 
 /// Reads what add_job_options left as text.

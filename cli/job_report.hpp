@@ -1,45 +1,55 @@
-// What `fovea embed` and `fovea preprocess` share: progress on stderr, signals.
+// What `fovea embed` and `fovea preprocess` share: input options, progress on stderr, signals.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
-#include <mutex>
 #include <string>
+#include <thread>
 
 #include "cli/commands.hpp"
 #include "cli/job_options.hpp"
+#include "cli/progress_line.hpp"
 #include "fovea/job.hpp"
 
 namespace fovea::cli {
 
-enum class ProgressStyle : std::uint8_t { kText, kJson, kNone };
+/// While it lives, the first SIGINT or SIGTERM asks for a soft end and says so; the second kills
+/// the program.
+class Interruption {
+ public:
+  Interruption();
+  ~Interruption();
+  Interruption(const Interruption&) = delete;
+  Interruption& operator=(const Interruption&) = delete;
 
-/// Makes the first SIGINT or SIGTERM end a job softly; the second kills the program.
-/// Returns the flag for JobControl::stop.
-[[nodiscard]] const std::atomic<bool>* catch_signals();
+  /// For JobControl::stop.
+  [[nodiscard]] static const std::atomic<bool>* flag();
+
+ private:
+  std::atomic<bool> ended_ = false;
+  std::thread messenger_;  // a signal handler may not print in the middle of another line
+};
 
 /// Progress, failed inputs and the summary of one job, on stderr.
 class JobReporter {
  public:
-  JobReporter(const JobArguments& arguments, std::string errors_file);
+  JobReporter(const JobArguments& arguments, std::string output, std::string errors_file);
 
   [[nodiscard]] JobControl control();
 
   /// Prints the summary; returns the exit code.
-  [[nodiscard]] int finish(const JobReport& report);
+  [[nodiscard]] int finish(const JobReport& report) const;
 
  private:
   void show(const JobProgress& progress);
   void show(const JobFailure& failure);
-  void line(const std::string& text, bool stays);
+  [[nodiscard]] std::string summary(const JobReport& report) const;
 
-  ProgressStyle style_;
-  bool is_terminal_;
-  bool quiet_;
+  std::string output_;
   std::string errors_file_;
-  std::mutex mutex_;
-  bool line_is_open_ = false;
+  ProgressLine line_;
   std::uint64_t failures_shown_ = 0;
+  Interruption interruption_;
 };
 
 }  // namespace fovea::cli

@@ -133,9 +133,8 @@ int run_program(int argc, char** argv) {
   } catch (...) {
     const int code = errno;
     std::cout.exceptions(std::ios::goodbit);  // printing to stderr flushes it once more
-    say(failure_message(code));
+    say_error(failure_message(code), environment);
   }
-  std::cerr << environment;
   return kFailed;
 }
 

@@ -235,17 +235,6 @@ CLI::Option* add_seed(CLI::App& command, std::uint64_t& seed) {
                    "The same seed draws the same random numbers");
 }
 
-CLI::Option* add_quiet(CLI::App& command, bool& quiet) {
-  return add_flag(command, "-q,--quiet", quiet, "Print nothing but fatal errors")
-      ->group(kReportGroup);
-}
-
-CLI::Option* add_progress(CLI::App& command, std::string& progress) {
-  return add_choice(command, "--progress", {"auto", "json", "none"}, progress,
-                    "Progress on stderr; auto writes text")
-      ->group(kReportGroup);
-}
-
 std::pair<std::string, std::string> value_and_range(const CLI::Option& option) {
   const std::string both = option.get_type_name();
   const std::size_t mark = both.find(kRangeMark);

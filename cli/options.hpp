@@ -78,8 +78,6 @@ CLI::Option* add_threads(CLI::App& command, int& threads);
 CLI::Option* add_decode_threads(CLI::App& command, int& threads);
 CLI::Option* add_limit(CLI::App& command, std::int64_t& limit);
 CLI::Option* add_seed(CLI::App& command, std::uint64_t& seed);
-CLI::Option* add_quiet(CLI::App& command, bool& quiet);
-CLI::Option* add_progress(CLI::App& command, std::string& progress);
 
 /// No FOVEA_ variable sets this option.
 CLI::Option* without_variable(CLI::Option* option);

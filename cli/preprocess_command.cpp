@@ -35,7 +35,8 @@ void add_preprocess(CLI::App& app, Run& run) {
     check_output_option(options->preprocess.output, true);
     run = [options] {
       const std::string& output = options->preprocess.output;
-      JobReporter reporter(options->job, output.substr(0, output.rfind(".npy")) + ".errors.jsonl");
+      JobReporter reporter(options->job, output,
+                           output.substr(0, output.rfind(".npy")) + ".errors.jsonl");
       options->preprocess.control = reporter.control();
       options->preprocess.decode_memory = options->job.decode_memory;
       return reporter.finish(preprocess_job(options->preprocess));

@@ -1,19 +1,19 @@
 // `fovea pull`: fetches a model from a hub into the local cache and prints its folder.
 #include <chrono>
-#include <cstdio>
 #include <iostream>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
-#include <unistd.h>
 
 #include "cli/commands.hpp"
 #include "cli/describe.hpp"
 #include "cli/json_output.hpp"
 #include "cli/model_option.hpp"
 #include "cli/options.hpp"
+#include "cli/progress_line.hpp"
 #include "cli/terminal.hpp"
 #include "fovea/hub.hpp"
 
@@ -22,58 +22,36 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Shows bytes and rate on stderr: one line that is rewritten on a terminal, else a line every 5 s.
-class PullReport {
- public:
-  explicit PullReport(bool quiet) : quiet_(quiet), is_terminal_(::isatty(STDERR_FILENO) == 1) {}
-
-  void operator()(const PullProgress& progress) {
-    if (!progress.notice.empty()) {
-      end_line();
-      say(progress.notice);
-      return;
-    }
-    const Clock::time_point now = Clock::now();
-    const auto interval = is_terminal_ ? std::chrono::milliseconds(200) : std::chrono::seconds(5);
-    if (quiet_ || now - shown_ < interval) {
-      return;
-    }
-    shown_ = now;
-    const std::chrono::duration<double> seconds = now - start_;
-    constexpr double kMega = 1e6;
-    const std::string line = fmt::format(
-        "{}: {:.1f} of {:.1f} MB ({:.0f}%), {:.1f} MB/s", printable_name(progress.file),
-        static_cast<double>(progress.bytes) / kMega, static_cast<double>(progress.total) / kMega,
-        progress.total == 0
-            ? 100.0
-            : 100.0 * static_cast<double>(progress.bytes) / static_cast<double>(progress.total),
-        static_cast<double>(progress.received) / kMega / seconds.count());
-    // "\033[K" clears the rest of a longer line.
-    std::cerr << (is_terminal_ ? "\r\033[K" + line : line + "\n") << std::flush;
-    line_is_open_ = is_terminal_;
+void show(const PullProgress& progress, Clock::time_point start, ProgressLine& line) {
+  if (!progress.notice.empty()) {
+    say(progress.notice);
+    return;
   }
-
-  void end_line() {
-    if (line_is_open_) {
-      std::cerr << '\n';
-      line_is_open_ = false;
-    }
-  }
-
- private:
-  bool quiet_;
-  bool is_terminal_;
-  bool line_is_open_ = false;
-  Clock::time_point start_ = Clock::now();
-  Clock::time_point shown_ = start_;
-};
+  const std::chrono::duration<double> seconds = Clock::now() - start;
+  const double per_second = static_cast<double>(progress.received) / seconds.count();
+  constexpr double kMega = 1e6;
+  line.show(
+      [&] {
+        return std::vector<ProgressPart>{
+            {printable_name(progress.file) + ": ", 3},
+            {fmt::format("{:.1f} of {:.1f} MB", static_cast<double>(progress.bytes) / kMega,
+                         static_cast<double>(progress.total) / kMega)},
+            {fmt::format(", {:.1f} MB/s", per_second / kMega), 1}};
+      },
+      [&] {
+        return nlohmann::ordered_json{{"event", "progress"},      {"stage", progress.file},
+                                      {"unit", "bytes"},          {"done", progress.bytes},
+                                      {"total", progress.total},  {"seconds", seconds.count()},
+                                      {"per_second", per_second}, {"seconds_left", nullptr}};
+      });
+}
 
 }  // namespace
 
 void add_pull(CLI::App& app, Run& run) {
   struct Options {
     PullOptions pull;
-    bool quiet = false;
+    ProgressArguments progress;
     JsonOutput json;
   };
   const auto options = std::make_shared<Options>();
@@ -85,7 +63,7 @@ void add_pull(CLI::App& app, Run& run) {
   add_whole(*command, "--retries", {0, 100}, options->pull.retries,
             "Retries of a request that brings no new data")
       ->group(kInputGroup);
-  add_quiet(*command, options->quiet);
+  add_progress_options(*command, options->progress);
   options->json.add_to(*command);
   explain(
       *command,
@@ -97,10 +75,11 @@ void add_pull(CLI::App& app, Run& run) {
   command->callback([options, take_model, &run] {
     take_model();
     run = [options] {
-      PullReport report(options->quiet);
+      ProgressLine line(options->progress);
+      const Clock::time_point start = Clock::now();
       const std::filesystem::path folder =
-          pull(options->pull, [&](const PullProgress& progress) { report(progress); });
-      report.end_line();
+          pull(options->pull, [&](const PullProgress& progress) { show(progress, start, line); });
+      ProgressLine::clear();
       if (options->json.leaves_text()) {
         std::cout << folder.native() << '\n';
       }

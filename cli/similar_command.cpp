@@ -22,6 +22,7 @@
 #include "cli/json_output.hpp"
 #include "cli/model_option.hpp"
 #include "cli/options.hpp"
+#include "cli/progress_line.hpp"
 #include "cli/similar_report.hpp"
 #include "cli/terminal.hpp"
 #include "fovea/encoder.hpp"
@@ -49,6 +50,7 @@ struct SimilarOptions {
   std::string html;
   std::string root;
   int threads = 0;
+  ProgressArguments progress;
 
   // The classes that --only names; all without it.
   [[nodiscard]] bool shows(std::string_view likeness) const {
@@ -67,8 +69,12 @@ class Similar {
  public:
   explicit Similar(const SimilarOptions& options)
       : options_(options),
-        collection_(std::vector<fs::path>(options.in.begin(), options.in.end()),
-                    {.threads = options.threads, .root = options.root, .on_progress = {}}),
+        line_(options.progress),
+        collection_(
+            std::vector<fs::path>(options.in.begin(), options.in.end()),
+            {.threads = options.threads,
+             .root = options.root,
+             .on_progress = [this](std::int64_t done, std::int64_t total) { show(done, total); }}),
         report_(collection_.outputs()) {
     if (!collection_.is_finished()) {
       say(fmt::format(
@@ -94,6 +100,16 @@ class Similar {
   }
 
  private:
+  // The results may be printed on the same terminal.
+  void show(std::int64_t done, std::int64_t total) {
+    if (done < total) {
+      line_.update("comparing", "photos", static_cast<std::uint64_t>(done),
+                   static_cast<std::uint64_t>(total));
+    } else {
+      ProgressLine::clear();
+    }
+  }
+
   [[nodiscard]] bool prints_table() const {
     return options_.json.leaves_text() && !options_.print0 && options_.html.empty();
   }
@@ -368,6 +384,7 @@ class Similar {
   }
 
   const SimilarOptions& options_;
+  ProgressLine line_;
   Collection collection_;
   PhotoReport report_;
   std::optional<Encoder> encoder_;
@@ -462,6 +479,7 @@ void add_similar(CLI::App& app, Run& run) {
            "ran)")
       ->group(kInputGroup);
   add_threads(*command, options->threads);
+  add_progress_options(*command, options->progress);
   explain(*command,
           {"A photo that is in OUT, whatever path leads to it, is not listed as its own neighbour. "
            "Scores are cosines. --limit is for the photos that are queries when none is given.",

@@ -1,5 +1,6 @@
 // What the program prints. Text from outside reaches a terminal only with its control characters
-// escaped.
+// escaped, and everything on stderr goes through here, so that messages, the progress line and JSON
+// never mix.
 #pragma once
 
 #include <string>
@@ -15,8 +16,32 @@ namespace fovea::cli {
 /// error. Reads and writes of a descriptor that was closed keep failing.
 void reserve_standard_descriptors();
 
-/// Prints "fovea: <text>" on stderr, always as one line.
+/// How the program speaks on stderr from now on: as text, or as one JSON object per line; with
+/// `quiet`, only say_error() prints.
+void set_messages(bool as_json, bool quiet);
+
+/// Prints "fovea: <text>" on stderr, always as one line; as JSON, the event "note".
 void say(std::string_view text);
+/// The error that ends the program, and the variables that it got its options from, if any. As
+/// JSON, the event "error".
+void say_error(std::string_view text, std::string_view environment);
+/// A line as it is (it must be printable; empty: none), and what stands for it in JSON.
+void print_event(std::string_view text, const nlohmann::ordered_json& event);
+
+/// Replaces the last line of the terminal, which stays open: the next message takes its place. To
+/// be shorter than terminal_columns(), or the terminal wraps it.
+void rewrite_line(std::string_view text);
+/// Removes the line that rewrite_line() left open.
+void clear_line();
+
+[[nodiscard]] bool stderr_is_terminal();
+/// The width of the terminal at this moment (windows change); elsewhere $COLUMNS or 80.
+[[nodiscard]] int terminal_columns();
+/// Columns that well-formed UTF-8 takes on a terminal: Chinese, Japanese and Korean characters and
+/// emoji take two. Never less than what the terminal uses.
+[[nodiscard]] int columns_of(std::string_view text);
+/// The beginning of `text` that takes at most `columns`.
+[[nodiscard]] std::string_view cut_to_columns(std::string_view text, int columns);
 
 /// The text of `json` for stdout and stderr, with control characters escaped. Bytes that are not
 /// UTF-8 are replaced.

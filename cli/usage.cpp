@@ -133,9 +133,10 @@ std::string usage_message(const CLI::App& app, const CLI::ParseError& error) {
     reason = fmt::format("a command is missing after `{}`; there are {}", path_of(*command),
                          fmt::join(command_names(*command), ", "));
   }
-  return fmt::format("fovea: {}\nRun `{} --help` for more.\n{}",
+  const std::string environment = environment_note(app);
+  return fmt::format("fovea: {}\nRun `{} --help` for more.\n{}{}",
                      io::printable(reason.empty() ? reworded(error) : reason), path_of(*command),
-                     environment_note(app));
+                     io::printable(environment), environment.empty() ? "" : "\n");
 }
 
 }  // namespace fovea::cli

@@ -11,6 +11,7 @@
 #include "cli/json_output.hpp"
 #include "cli/model_option.hpp"
 #include "cli/options.hpp"
+#include "cli/progress_line.hpp"
 #include "cli/terminal.hpp"
 #include "fovea/verify.hpp"
 
@@ -84,16 +85,23 @@ void add_verify(CLI::App& app, Run& run) {
            "Lowest mean recall@10 that is accepted");
   add_device(*command, options->device);
   add_threads(*command, options->threads);
+  const auto progress = std::make_shared<ProgressArguments>();
+  add_progress_options(*command, *progress);
   json->add_to(*command);
   explain(*command, {kModelRule},
           {"fovea verify MODEL photos", "fovea verify -m MODEL cat.jpg dog.png --json"});
-  command->callback([options, json, take_model, &run] {
+  command->callback([options, progress, json, take_model, &run] {
     take_model();
     require_inputs(options->model, options->inputs);
-    run = [options, json] {
+    run = [options, progress, json] {
+      ProgressLine line(*progress);
+      options->on_device = tell_device;
+      options->on_progress = [&](std::string_view step, std::uint64_t done, std::uint64_t total) {
+        line.update(step, "photos", done, total);
+      };
       const VerifyReport report = verify(*options);
+      ProgressLine::clear();
       if (json->leaves_text()) {
-        say(report.device);
         print_table(report);
       }
       json->write(to_json(report));

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "fovea/encoder.hpp"
@@ -22,6 +23,11 @@ struct BenchOptions {
   std::vector<std::int64_t> batch_sizes;
   /// Seconds to spend on each figure, after one warm-up call; at least three calls are timed.
   double seconds = 3.0;
+  /// Called with the device before its first figure is measured.
+  std::function<void(std::string_view)> on_device;
+  /// Called with the numbers of figures that are measured and of all, and with what is measured
+  /// next: "int8, batch 32".
+  std::function<void(std::string_view next, std::int64_t done, std::int64_t total)> on_progress;
 };
 
 /// The figures of one precision at one batch size. Pixels are random and already in memory, so

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "fovea/encoder.hpp"
@@ -28,6 +29,13 @@ struct CalibrateOptions {
   int threads = 0;
   /// Called with each input that could not be used.
   std::function<void(const JobFailure&)> on_failure;
+  /// Called with the device, before anything is computed.
+  std::function<void(std::string_view)> on_device;
+  /// Called with each step of the work ("looking", "rounding for int8"), what it counts ("photos",
+  /// "layers") and how far it is, from any thread.
+  std::function<void(std::string_view step, std::string_view unit, std::uint64_t done,
+                     std::uint64_t total)>
+      on_progress;
 };
 
 struct CalibrateReport {

@@ -60,7 +60,9 @@ enum class OutputFormat : std::uint8_t { kNpy, kJsonl };
 
 /// The progress of a running job.
 struct JobProgress {
-  std::uint64_t rows = 0;      ///< images done, including those of earlier runs on this output
+  /// Images done, including those of earlier runs on this output, and those of the batch that is
+  /// being computed, which a later interruption drops.
+  std::uint64_t rows = 0;
   std::uint64_t failed = 0;    ///< inputs that failed, including those of earlier runs
   std::uint64_t new_rows = 0;  ///< images done by this run
   std::optional<std::uint64_t> total_inputs;  ///< once they are counted, where that is possible

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "fovea/encoder.hpp"
@@ -26,6 +28,11 @@ struct VerifyOptions {
   double min_cosine = 0.99;
   double min_cosine_8bit = 0.95;  // of int8 and fp8
   double min_recall = 0.9;
+  /// Called with the device, before anything is computed on it.
+  std::function<void(std::string_view)> on_device;
+  /// Called with each step of the work ("reading photos", "photos in bf16"), from any thread; a
+  /// total of 0 is unknown.
+  std::function<void(std::string_view step, std::uint64_t done, std::uint64_t total)> on_progress;
 };
 
 /// One precision against fp32 on the same pixels.

@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "api/bench_check.hpp"
 #include "api/precision.hpp"
 #include "backends.hpp"
@@ -108,7 +110,10 @@ BenchReport bench(const BenchOptions& options,
   BenchReport report;
   report.model = options.model;
   report.gflop_per_image = inspect_model(options.model).gflop_per_image;
-  for (const Precision precision : precisions_or_all(options.precisions, options.device)) {
+  const std::vector<Precision> precisions = precisions_or_all(options.precisions, options.device);
+  const std::int64_t total = std::ssize(precisions) * std::ssize(batch_sizes);
+  std::int64_t done = 0;
+  for (const Precision precision : precisions) {
     std::string why;
     const EncoderOptions wanted{
         .device = options.device, .precision = precision, .threads = options.threads};
@@ -116,7 +121,11 @@ BenchReport bench(const BenchOptions& options,
         try_encoder(checkpoint, wanted, options.precisions.empty(), why);
     if (!encoder) {
       report.refused.push_back(why);
+      done += std::ssize(batch_sizes);
       continue;
+    }
+    if (options.on_device) {
+      options.on_device(encoder->description());
     }
     // fp32 is the reference itself. 8 bits have no limit on pixels for which they were not
     // calibrated: `verify` compares them on photos.
@@ -125,6 +134,10 @@ BenchReport bench(const BenchOptions& options,
       exact = exact_embeddings(checkpoint, options.threads);
     }
     for (const std::int64_t batch_size : batch_sizes) {
+      if (options.on_progress) {
+        options.on_progress(fmt::format("{}, batch {}", to_string(precision), batch_size), done++,
+                            total);
+      }
       BenchFigure figure = measure(*encoder, batch_size, options.seconds, exact);
       figure.gflop_per_second = figure.images_per_second * report.gflop_per_image;
       if (on_figure) {

@@ -1,6 +1,7 @@
 // fovea::calibrate: runs photos through the fp32 encoder on the CPU, then rounds the weights.
 #include "fovea/calibrate.hpp"
 
+#include <atomic>
 #include <chrono>
 #include <utility>
 #include <vector>
@@ -34,6 +35,13 @@ void look_at_images(const CalibrateOptions& options, const pipeline::PixelLayout
   pipeline::Loader loader(loading, inputs);
   loader.start(pipeline::make_prepare(layout));
   std::vector<float> embeddings;
+  std::atomic<std::uint64_t> done = 0;
+  const auto on_computed = [&](std::int64_t images) {
+    done += static_cast<std::uint64_t>(images);
+    if (options.on_progress) {
+      options.on_progress("looking", "photos", done, static_cast<std::uint64_t>(options.images));
+    }
+  };
   while (report.images < options.images) {
     pipeline::Batch* const batch = loader.next();
     if (batch == nullptr) {
@@ -53,7 +61,7 @@ void look_at_images(const CalibrateOptions& options, const pipeline::PixelLayout
     embeddings.resize(static_cast<std::size_t>(images * encoder.config().vision.hidden));
     encoder.encode(
         batch->pixels.span().first(static_cast<std::size_t>(images) * loading.image_bytes), images,
-        embeddings);
+        embeddings, {}, on_computed);
     report.images += images;
     loader.recycle(*batch);
   }
@@ -90,6 +98,9 @@ CalibrateReport calibrate(const CalibrateOptions& options) {
                                                            .precision = Precision::kFp32,
                                                            .threads = options.threads}),
                                              std::move(places), observations));
+    if (options.on_device) {
+      options.on_device(encoder.description());
+    }
     look_at_images(options, layout, encoder, report);
   }
   if (report.images == 0) {
@@ -97,8 +108,14 @@ CalibrateReport calibrate(const CalibrateOptions& options) {
   }
   ThreadPool pool(options.threads > 0 ? options.threads : available_threads());
   for (const Precision precision : options.precisions) {
+    const std::string step = "rounding for " + std::string(to_string(precision));
     quantize::round_and_write(checkpoint, observations, precision, report.images,
-                              options.bf16_layers, pool);
+                              options.bf16_layers, pool,
+                              [&](std::uint64_t done, std::uint64_t total) {
+                                if (options.on_progress) {
+                                  options.on_progress(step, "layers", done, total);
+                                }
+                              });
     report.files.push_back(model::calibration_path(checkpoint.folder(), precision));
   }
   report.seconds = std::chrono::duration<double>(Clock::now() - start).count();

@@ -147,7 +147,7 @@ std::vector<ImageFailure> Encoder::embed_images(std::span<const ImageInput> imag
   run.loader.decode_memory = options.decode_memory;
   run.loader.allocate = [this](std::size_t bytes) { return impl_->buffers.take(bytes); };
   const auto encode = [&](std::span<const std::uint8_t> patches, std::int64_t count,
-                          std::span<float> embeddings) {
+                          std::span<float> embeddings, const pipeline::OnComputed& /*none*/) {
     impl_->encoder->encode(patches, count, embeddings, options.stop);
     if (const std::string note = impl_->encoder->take_note(); !note.empty() && options.on_note) {
       options.on_note(note);

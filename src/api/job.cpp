@@ -65,8 +65,9 @@ class LateEncoder {
       on_note(left_out);
     }
     return [this, on_note, stop](std::span<const std::uint8_t> patches, std::int64_t images,
-                                 std::span<float> embeddings) {
-      encoder_->encode(patches, images, embeddings, stop);
+                                 std::span<float> embeddings,
+                                 const pipeline::OnComputed& on_computed) {
+      encoder_->encode(patches, images, embeddings, stop, on_computed);
       if (const std::string note = encoder_->take_note(); !note.empty() && on_note) {
         on_note(note);
       }
@@ -141,11 +142,7 @@ class EmbedJob {
         encoder_(folder_, make_backend(options.encoder)),
         batch_size_(options.batch_size != 0
                         ? options.batch_size
-                        : static_cast<int>(encoder_.backend().preferred_batch())) {
-    if (options.control.on_device) {
-      options.control.on_device(encoder_.backend().description());
-    }
-  }
+                        : static_cast<int>(encoder_.backend().preferred_batch())) {}
 
   JobReport run() {
     pipeline::InputStream inputs = open_inputs(options_, config_.preprocessing, left_out_);
@@ -164,6 +161,9 @@ class EmbedJob {
 
   JobReport loop(const pipeline::RunOptions& run, pipeline::InputStream& inputs,
                  pipeline::Output& output) {
+    if (options_.control.on_device) {
+      options_.control.on_device(encoder_.backend().description());
+    }
     return pipeline::run_job(
         run, inputs, pipeline::make_prepare(layout_),
         [this] { return encoder_.load(options_.control.on_note, options_.control.stop); }, output);

@@ -2,6 +2,7 @@
 #include "fovea/verify.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstddef>
 #include <memory>
@@ -11,6 +12,7 @@
 #include <utility>
 
 #include "api/precision.hpp"
+#include "backends.hpp"
 #include "core/error.hpp"
 #include "core/length.hpp"
 #include "core/quantile.hpp"
@@ -97,11 +99,23 @@ Photos read_photos(const VerifyOptions& options, const model::ModelConfig& confi
       continue;
     }
     photos.names.push_back(io::escape(item.name));
+    if (options.on_progress) {
+      options.on_progress("reading", photos.names.size(),
+                          static_cast<std::uint64_t>(options.limit));
+    }
   }
   return photos;
 }
 
-Embeddings embed_all(model::Encoder& encoder, const Photos& photos) {
+Embeddings embed_all(model::Encoder& encoder, const Photos& photos, const VerifyOptions& options) {
+  const std::string step(to_string(encoder.backend().precision()));
+  std::atomic<std::uint64_t> done = 0;
+  std::function<void(std::int64_t)> on_computed;
+  if (options.on_progress) {
+    on_computed = [&](std::int64_t images) {
+      options.on_progress(step, done += static_cast<std::uint64_t>(images), photos.names.size());
+    };
+  }
   Embeddings embeddings;
   embeddings.dimension = static_cast<std::size_t>(encoder.config().vision.hidden);
   embeddings.values.resize(photos.names.size() * embeddings.dimension);
@@ -112,7 +126,8 @@ Embeddings embed_all(model::Encoder& encoder, const Photos& photos) {
     encoder.encode(std::span(photos.patches).subspan(first * patch_bytes, images * patch_bytes),
                    static_cast<std::int64_t>(images),
                    std::span(embeddings.values)
-                       .subspan(first * embeddings.dimension, images * embeddings.dimension));
+                       .subspan(first * embeddings.dimension, images * embeddings.dimension),
+                   {}, on_computed);
   }
   for (std::size_t photo = 0; photo < embeddings.count(); ++photo) {
     const std::span row =
@@ -181,6 +196,9 @@ PrecisionCheck compare(Precision precision, const Embeddings& exact, const Embed
 
 VerifyReport verify(const VerifyOptions& options) {
   const model::Checkpoint checkpoint(hub::resolve_model(options.model));
+  if (options.device != "auto") {  // which is used or refused, before any work
+    static_cast<void>(make_backend({.device = options.device, .threads = options.threads}));
+  }
   const Photos photos = read_photos(options, checkpoint.config());
   if (photos.names.size() < 2) {
     fail("verify needs at least 2 readable photos; the inputs hold {} and {} unreadable",
@@ -197,7 +215,10 @@ VerifyReport verify(const VerifyOptions& options) {
   EncoderOptions wanted{.device = "cpu", .precision = Precision::kFp32, .threads = options.threads};
   std::unique_ptr<model::Encoder> encoder = try_encoder(checkpoint, wanted, false, why);
   report.device = encoder->description();
-  const Embeddings exact = embed_all(*encoder, photos);
+  if (options.on_device) {
+    options.on_device(report.device);
+  }
+  const Embeddings exact = embed_all(*encoder, photos, options);
   encoder.reset();
 
   wanted.device = options.device;
@@ -212,8 +233,11 @@ VerifyReport verify(const VerifyOptions& options) {
       continue;
     }
     report.device = encoder->description();
+    if (options.on_device) {
+      options.on_device(report.device);
+    }
     report.precisions.push_back(
-        compare(precision, exact, embed_all(*encoder, photos), photos, options));
+        compare(precision, exact, embed_all(*encoder, photos, options), photos, options));
     report.passed = report.passed && report.precisions.back().passed;
     encoder.reset();
   }

@@ -274,6 +274,9 @@ void CpuBackend::run(const ops::Batch& batch,
       }
       network(executor, slice);
       team.barrier().arrive_and_wait();
+      if (rank == 0 && batch.on_computed) {
+        batch.on_computed(slice.images);
+      }
     }
   };
   pool_.parallel_for(workers_.size(), [&](std::size_t index, int worker) {

@@ -204,7 +204,7 @@ class GpuBackend final : public ops::Backend {
   void call(const ops::Slice& slice, const Network& network, Stopwatch* stopwatch);
   void begin(std::size_t slot, const ops::Batch& batch, std::int64_t first, std::int64_t images,
              bool alone, const Network& network);
-  void finish(Slot& slot);
+  void finish(Slot& slot, const ops::Batch& batch);
   void copy(std::span<const std::byte> from, std::span<std::byte> to);
 
   ContextGuard held_;  // the first, and so the last to go
@@ -390,7 +390,7 @@ void GpuBackend::begin(std::size_t index, const ops::Batch& batch, std::int64_t 
   slot.results = output;
 }
 
-void GpuBackend::finish(Slot& slot) {
+void GpuBackend::finish(Slot& slot, const ops::Batch& batch) {
   if (slot.results.empty()) {
     return;
   }
@@ -402,6 +402,9 @@ void GpuBackend::finish(Slot& slot) {
   }
   device_seconds_ += device_->seconds_between(*slot.started, *slot.computed);
   copy(slot.staged_output.bytes().first(slot.results.size()), slot.results);
+  if (batch.on_computed) {
+    batch.on_computed(static_cast<std::int64_t>(slot.results.size() / memory_.output_bytes));
+  }
   slot.results = {};
 }
 
@@ -416,12 +419,12 @@ void GpuBackend::run(const ops::Batch& batch, const Network& network) {
     std::int64_t first = 0;
     for (std::size_t i = 0; i < slices.size(); ++i) {
       batch.stop.poll();
-      finish(memory_.slots[i % 2]);
+      finish(memory_.slots[i % 2], batch);
       begin(i % 2, batch, first, slices[i], slices.size() == 1, network);
       first += slices[i];
     }
-    finish(memory_.slots[slices.size() % 2]);
-    finish(memory_.slots[(slices.size() + 1) % 2]);
+    finish(memory_.slots[slices.size() % 2], batch);
+    finish(memory_.slots[(slices.size() + 1) % 2], batch);
   } catch (...) {
     for (Slot& slot : memory_.slots) {
       slot.results = {};  // the caller's memory may be gone by the next call

@@ -206,7 +206,8 @@ std::string Encoder::description() const {
 }
 
 void Encoder::encode(std::span<const std::uint8_t> patches, std::int64_t images,
-                     std::span<float> embeddings, StopFlag stop) {
+                     std::span<float> embeddings, StopFlag stop,
+                     std::function<void(std::int64_t images)> on_computed) {
   const VisionConfig& vision = config_.vision;
   const std::int64_t image_bytes = vision.patches() * vision.patch_elements();
   if (images < 0 || patches.size() != count(images * image_bytes) ||
@@ -224,7 +225,8 @@ void Encoder::encode(std::span<const std::uint8_t> patches, std::int64_t images,
       .input = patches,
       .output = embeddings,
       .workspace_bytes_per_image = Layout(vision, vision.patches(), stream, weights_->layers).bytes,
-      .stop = stop};
+      .stop = stop,
+      .on_computed = std::move(on_computed)};
   backend_->run(batch, [&](ops::Executor& executor, const ops::Slice& slice) {
     Forward forward(vision, stream, *weights_, executor, slice);
     forward.patch_embed(weights_->patch_embed);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -36,9 +37,10 @@ class Encoder {
 
   /// `patches`: uint8 [images, patches(), p, p, 3] (image::patchify).
   /// `embeddings`: float32 [images, hidden], transformers' pooler_output, not normalised.
-  /// Calls take turns. Throws Interrupted soon after `stop` is set.
+  /// Calls take turns. Throws Interrupted soon after `stop` is set. `on_computed`: see ops::Batch.
   void encode(std::span<const std::uint8_t> patches, std::int64_t images,
-              std::span<float> embeddings, StopFlag stop = {});
+              std::span<float> embeddings, StopFlag stop = {},
+              std::function<void(std::int64_t images)> on_computed = {});
 
  private:
   ModelConfig config_;

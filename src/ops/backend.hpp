@@ -72,6 +72,8 @@ struct Batch {
   bool one_by_one = false;
   /// When it is set, `run` throws Interrupted within a second, and nothing is promised of `output`.
   StopFlag stop{};
+  /// When it is set, called after each slice with the number of its images, from any thread.
+  std::function<void(std::int64_t images)> on_computed{};
 };
 
 /// A part of a batch, images [first, first + images), and its memory on the backend's device.

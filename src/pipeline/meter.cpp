@@ -9,8 +9,6 @@
 namespace fovea::pipeline {
 namespace {
 
-constexpr std::chrono::seconds kRateWindow{15};
-
 double seconds_between(Meter::Clock::time_point from, Meter::Clock::time_point to) {
   return std::chrono::duration<double>(to - from).count();
 }
@@ -18,9 +16,7 @@ double seconds_between(Meter::Clock::time_point from, Meter::Clock::time_point t
 }  // namespace
 
 Meter::Meter(std::uint64_t rows_before, std::uint64_t failed_before)
-    : rows_before_(rows_before),
-      failed_before_(failed_before),
-      samples_{{.time = start_, .rows = 0}} {}
+    : rows_before_(rows_before), failed_before_(failed_before) {}
 
 void Meter::enter(Stage stage) {
   const std::lock_guard lock(mutex_);
@@ -28,12 +24,27 @@ void Meter::enter(Stage stage) {
   seconds_[static_cast<std::size_t>(stage_)] += seconds_between(entered_, now);
   entered_ = now;
   stage_ = stage;
+  if (!rate_.started()) {
+    rate_.start(now);  // the model is loaded
+  }
 }
 
-void Meter::add(std::uint64_t rows, std::uint64_t failed) {
+void Meter::add_computed(std::int64_t images) {
   const std::lock_guard lock(mutex_);
+  computed_ += static_cast<std::uint64_t>(images);
+  rate_.set(Clock::now(), rows_ + computed_);
+}
+
+void Meter::end_batch(std::uint64_t rows) {
+  const std::lock_guard lock(mutex_);
+  computed_ = 0;
   rows_ += rows;
-  failed_ += failed;
+  rate_.set(Clock::now(), rows_);
+}
+
+void Meter::add_failed() {
+  const std::lock_guard lock(mutex_);
+  ++failed_;
 }
 
 void Meter::set_total(std::uint64_t inputs) {
@@ -50,19 +61,12 @@ JobProgress Meter::progress() {
   const std::lock_guard lock(mutex_);
   const Clock::time_point now = Clock::now();
   JobProgress progress;
-  progress.rows = rows_before_ + rows_;
+  progress.rows = rows_before_ + rows_ + computed_;
   progress.failed = failed_before_ + failed_;
-  progress.new_rows = rows_;
+  progress.new_rows = rows_ + computed_;
   progress.total_inputs = total_;
   progress.seconds = seconds_between(start_, now);
-  // The oldest sample stays older than the window, so that slow batches have a rate, too.
-  samples_.push_back({.time = now, .rows = rows_});
-  while (samples_.size() > 2 && now - samples_[1].time >= kRateWindow) {
-    samples_.pop_front();
-  }
-  const double window = seconds_between(samples_.front().time, now);
-  progress.images_per_second =
-      window > 0 ? static_cast<double>(rows_ - samples_.front().rows) / window : 0;
+  progress.images_per_second = rate_.per_second(now);
   const std::uint64_t done = progress.rows + progress.failed;
   if (total_ && progress.images_per_second > 0) {
     progress.seconds_left =

@@ -5,13 +5,13 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
-#include <deque>
 #include <exception>
 #include <functional>
 #include <mutex>
 #include <optional>
 #include <thread>
 
+#include "core/rate.hpp"
 #include "fovea/job.hpp"
 
 namespace fovea::pipeline {
@@ -22,14 +22,18 @@ enum class Stage : std::uint8_t { kStart, kDecode, kCompute, kWrite };
 /// Updated by the computing thread, read by the reporting thread.
 class Meter {
  public:
-  using Clock = std::chrono::steady_clock;
+  using Clock = Rate::Clock;
 
   Meter(std::uint64_t rows_before, std::uint64_t failed_before);
 
   /// The computing thread begins `stage`; the time since the last call counts for the previous
   /// stage.
   void enter(Stage stage);
-  void add(std::uint64_t rows, std::uint64_t failed);
+  /// Images of the batch that is being computed are done.
+  void add_computed(std::int64_t images);
+  /// The batch has so many rows, or none when it was dropped, whatever add_computed() counted.
+  void end_batch(std::uint64_t rows);
+  void add_failed();
   void set_total(std::uint64_t inputs);
   [[nodiscard]] std::uint64_t failed() const;
 
@@ -37,11 +41,6 @@ class Meter {
   [[nodiscard]] JobProgress progress();
 
  private:
-  struct Sample {
-    Clock::time_point time;
-    std::uint64_t rows = 0;
-  };
-
   mutable std::mutex mutex_;
   Clock::time_point start_ = Clock::now();
   Clock::time_point entered_ = start_;
@@ -50,9 +49,10 @@ class Meter {
   std::uint64_t rows_before_;
   std::uint64_t failed_before_;
   std::uint64_t rows_ = 0;
+  std::uint64_t computed_ = 0;  // of the batch that is not yet in rows_
   std::uint64_t failed_ = 0;
   std::optional<std::uint64_t> total_;
-  std::deque<Sample> samples_;
+  Rate rate_;
 };
 
 /// Calls `tick` at each interval, and `on_stop` once when the flag is seen set, from one thread.

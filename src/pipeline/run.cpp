@@ -72,7 +72,11 @@ class Run {
         output_(output),
         meter_(options.rows_before, options.failed_before),
         loader_(options.loader, inputs),
-        writer_(output, loader_) {}
+        writer_(output, loader_) {
+    if (options.control.on_progress) {
+      on_computed_ = [this](std::int64_t images) { meter_.add_computed(images); };
+    }
+  }
 
   JobReport operator()(const std::function<Prepare()>& make_prepare,
                        const std::function<Encode()>& make_encode) {
@@ -95,6 +99,7 @@ class Run {
       error = std::current_exception();
     }
     meter_.enter(Stage::kWrite);
+    meter_.end_batch(0);  // a batch that was dropped
     writer_.close();
     output_.checkpoint();
     meter_.enter(Stage::kStart);
@@ -138,7 +143,7 @@ class Run {
     if (batch.rows > 0) {
       encode(batch.pixels.span().first(batch.rows * options_.loader.image_bytes),
              static_cast<std::int64_t>(batch.rows),
-             batch.embeddings.span().first(batch.rows * width));
+             batch.embeddings.span().first(batch.rows * width), on_computed_);
     }
     batch.converted.resize(batch.rows * row_bytes);
     std::size_t computed = 0;
@@ -162,13 +167,13 @@ class Run {
   // Throws when too many inputs failed, before the batch is written, so that a later run finds the
   // job as it was.
   void count_failures(const Batch& batch) {
-    meter_.add(batch.rows, 0);
+    meter_.end_batch(batch.rows);
     for (const Slot& slot : std::span(batch.slots).first(batch.count)) {
       if (!slot.failed()) {
         lost_range_ += slot.lost_range ? 1 : 0;
         continue;
       }
-      meter_.add(0, 1);
+      meter_.add_failed();
       const JobFailure failure{.source = io::escape(slot.name), .error = slot.error};
       if (options_.max_errors && meter_.failed() > *options_.max_errors) {
         if (*options_.max_errors == 0) {
@@ -207,6 +212,7 @@ class Run {
   Loader loader_;
   Writer writer_;
   std::uint64_t lost_range_ = 0;
+  OnComputed on_computed_;
 };
 
 }  // namespace

@@ -13,10 +13,12 @@
 
 namespace fovea::pipeline {
 
-/// Turns patches [images, bytes per image] into embeddings float32 [images, dimension]. Throws
-/// Interrupted when it is stopped early.
+/// Turns patches [images, bytes per image] into embeddings float32 [images, dimension]. Calls
+/// `on_computed` from any thread whenever some of them are done. Throws Interrupted when it is
+/// stopped early.
+using OnComputed = std::function<void(std::int64_t images)>;
 using Encode = std::function<void(std::span<const std::uint8_t> patches, std::int64_t images,
-                                  std::span<float> embeddings)>;
+                                  std::span<float> embeddings, const OnComputed& on_computed)>;
 
 struct RunOptions {
   LoaderOptions loader;

@@ -2,6 +2,7 @@
 #include "quantize/calibrator.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <iterator>
 #include <string>
 #include <vector>
@@ -31,14 +32,16 @@ float input_scale(const InputStatistics& inputs, DType numbers) {
 
 }  // namespace
 
-void round_and_write(const model::Checkpoint& checkpoint, const Observations& observations,
-                     Precision precision, std::int64_t images, std::int64_t bf16_layers,
-                     ThreadPool& pool) {
+void round_and_write(
+    const model::Checkpoint& checkpoint, const Observations& observations, Precision precision,
+    std::int64_t images, std::int64_t bf16_layers, ThreadPool& pool,
+    const std::function<void(std::uint64_t done, std::uint64_t total)>& on_progress) {
   const auto count = static_cast<std::size_t>(checkpoint.config().vision.layers - bf16_layers);
   constexpr std::size_t kPlaces = std::size(model::kCalibratedPlaces);
   std::vector<RoundedLayer> rounded(count * kPlaces);
   std::vector<std::vector<float>> divisors(count * kPlaces);
   std::vector<model::LayerToStore> layers(count * kPlaces);
+  std::atomic<std::uint64_t> done = 0;
   // The largest layers come first, so that none of them runs alone at the end.
   pool.parallel_for(rounded.size(), [&](std::size_t task, int /*worker*/) {
     const std::size_t index = task % count;
@@ -70,6 +73,9 @@ void round_and_write(const model::Checkpoint& checkpoint, const Observations& ob
     layers[at].rounded = rounded[at].rounded;
     layers[at].scale = rounded[at].scale;
     layers[at].bias = rounded[at].bias;
+    if (on_progress) {
+      on_progress(++done, rounded.size());
+    }
   });
   model::write_calibration(checkpoint, precision, layers, images, bf16_layers);
 }

@@ -135,9 +135,9 @@ TEST_F(JobTest, KilledAtRandomMomentsItComesOutTheSame) {
 TEST_F(JobTest, FilesAheadOfTheManifestAreTakenBack) {
   const JobIdentity identity = test_identity(37);
   std::vector<std::string> manifests;
-  const Encode noting = [&](auto patches, auto images, auto out) {
+  const Encode noting = [&](auto patches, auto images, auto out, const OnComputed& on_computed) {
     manifests.push_back(read_text(folder_ / "whole/manifest.json"));
-    telling_encode()(patches, images, out);
+    telling_encode()(patches, images, out, on_computed);
   };
   ASSERT_TRUE(run(folder_ / "whole", identity, test_run_options(), noting, kCount,
                   std::chrono::milliseconds(0)));
@@ -171,11 +171,12 @@ TEST_F(JobTest, FailureOfTheEncoderOrTheWriterLeavesAResumableState) {
   const auto whole = uninterrupted(test_identity());
   for (int batches = 0; batches < 40; batches += 7) {
     int left = batches;
-    const Encode failing = [&left](auto patches, auto images, auto out) {
+    const Encode failing = [&left](auto patches, auto images, auto out,
+                                   const OnComputed& on_computed) {
       if (left-- == 0) {
         throw Error("the encoder broke");
       }
-      telling_encode()(patches, images, out);
+      telling_encode()(patches, images, out, on_computed);
     };
     EXPECT_THROW(run(folder_ / "broken", test_identity(), test_run_options(), failing), Error);
   }
@@ -189,8 +190,8 @@ TEST_F(JobTest, StopEndsAfterTheBatchAndResumes) {
   RunOptions options = test_run_options();
   options.control.stop = &stop;
   int batches = 0;
-  const Encode stopping = [&](auto patches, auto images, auto out) {
-    telling_encode()(patches, images, out);
+  const Encode stopping = [&](auto patches, auto images, auto out, const OnComputed& on_computed) {
+    telling_encode()(patches, images, out, on_computed);
     stop = ++batches == 3;
   };
   EXPECT_FALSE(run(folder_ / "stopped", test_identity(), options, stopping));
@@ -263,10 +264,11 @@ TEST_F(JobTest, MissingPartOfAnUnfinishedOutputIsAnError) {
   std::atomic<bool> stop = false;
   RunOptions options = test_run_options();
   options.control.stop = &stop;
-  EXPECT_FALSE(run(folder_ / "out", test_identity(), options, [&](auto p, auto n, auto out) {
-    telling_encode()(p, n, out);
-    stop = true;
-  }));
+  EXPECT_FALSE(run(folder_ / "out", test_identity(), options,
+                   [&](auto p, auto n, auto out, const OnComputed& done) {
+                     telling_encode()(p, n, out, done);
+                     stop = true;
+                   }));
   fs::resize_file(folder_ / "out/embeddings-00000.npy.partial", 130);
   try {
     run(folder_ / "out", test_identity(), test_run_options());
@@ -303,8 +305,8 @@ TEST_F(JobTest, HalfPrecisionAndJson) {
 }
 
 TEST_F(JobTest, EmbeddingsThatAreNotFiniteAreFailedInputs) {
-  const Encode broken = [](auto patches, auto images, auto out) {
-    telling_encode()(patches, images, out);
+  const Encode broken = [](auto patches, auto images, auto out, const OnComputed& on_computed) {
+    telling_encode()(patches, images, out, on_computed);
     out[kDimension] = std::numeric_limits<float>::quiet_NaN();  // of the second image
   };
   ASSERT_TRUE(run(folder_, test_identity(), test_run_options(), broken, 4));
@@ -355,13 +357,34 @@ TEST_F(JobTest, ProgressIsReported) {
   options.control.on_failure = [&](const JobFailure& failure) {
     failures.push_back(failure.source);
   };
-  const Encode slow = [](auto patches, auto images, auto out) {
+  const Encode slow = [](auto patches, auto images, auto out, const OnComputed& on_computed) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    telling_encode()(patches, images, out);
+    telling_encode()(patches, images, out, on_computed);
   };
   ASSERT_TRUE(run(folder_, test_identity(), options, slow));
   EXPECT_GT(calls, 0);
   EXPECT_EQ(failures.size(), 77U);
+}
+
+TEST_F(JobTest, ImagesAreCountedWithinABatch) {
+  constexpr std::uint64_t kSeen = 3;  // of the first batch
+  std::atomic<std::uint64_t> seen = 0;
+  RunOptions options = test_run_options();
+  options.control.progress_interval = std::chrono::milliseconds(1);
+  options.control.on_progress = [&](const JobProgress& progress) { seen = progress.rows; };
+  const Encode waiting = [&](auto patches, auto images, auto out, const OnComputed& on_computed) {
+    if (seen < kSeen) {
+      on_computed(1);
+      on_computed(kSeen - 1);
+      const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+      while (seen < kSeen && std::chrono::steady_clock::now() < end) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
+      EXPECT_EQ(seen, kSeen);
+    }
+    telling_encode()(patches, images, out, on_computed);
+  };
+  EXPECT_TRUE(run(folder_, test_identity(), options, waiting));  // which checks all counts
 }
 
 }  // namespace

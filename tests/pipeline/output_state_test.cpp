@@ -31,11 +31,11 @@ class OutputStateTest : public FolderTest {
     InputStream inputs(std::make_unique<CountingSource>(kInputs), 0, 1);
     inputs.skip(output.state().inputs, output.state().names);
     output.begin();
-    const Encode encode = [&](auto patches, auto images, auto out) {
+    const Encode encode = [&](auto patches, auto images, auto out, const OnComputed& on_computed) {
       if (batches-- == 0) {
         throw Error("enough");
       }
-      telling_encode()(patches, images, out);
+      telling_encode()(patches, images, out, on_computed);
     };
     try {
       (void)run_job(test_run_options(), inputs, number_prepare(), [&] { return encode; }, output);

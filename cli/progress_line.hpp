@@ -1,0 +1,103 @@
+// ProgressLine: how far a command is, on stderr, for every command that takes long.
+//
+// On a terminal it is one line that is rewritten and never wraps: it is cut to the width that the
+// window has at that moment. Elsewhere it is a line every 5 seconds, with --progress json an object
+// every second. Messages (say(), print_event()) take the line's place, and it comes back with its
+// next update.
+//
+//   ProgressArguments arguments;                  // of the command
+//   add_progress_options(command, arguments);     // --progress and --quiet
+//   ...
+//   ProgressLine line(arguments);                 // when the command runs
+//   collection.duplicates(threshold, [&](std::uint64_t done, std::uint64_t total) {
+//     line.update("comparing", "rows", done, total);   // from any thread, as often as one likes
+//   });
+//   line.clear();                                 // before printing on stdout; at the end by
+//   itself
+//
+// This prints "comparing: 1200 of 70000 rows, 800.0 per second, 1:26 left", or the event
+//   {"event":"progress","stage":"comparing","unit":"rows","done":1200,"total":70000,
+//    "seconds":1.5,"per_second":800.0,"seconds_left":86.0}
+// whose "total" and "seconds_left" are null while they are unknown.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <CLI/App.hpp>
+#include <nlohmann/json_fwd.hpp>
+
+#include "core/rate.hpp"
+
+namespace fovea::cli {
+
+struct ProgressArguments {
+  std::string progress = "auto";
+  bool quiet = false;
+};
+
+/// Adds --progress and --quiet.
+void add_progress_options(CLI::App& command, ProgressArguments& arguments);
+
+/// "0:07", "1:02:03".
+[[nodiscard]] std::string duration_text(double seconds);
+
+/// Prints "fovea: computing on cpu (...)", or the event "device".
+void tell_device(std::string_view device);
+
+/// A part of a line. Where the line is too long, those of the highest rank are left out first, and
+/// those of rank 0 are cut.
+struct ProgressPart {
+  std::string text;  // with what separates it from the part before
+  int rank = 0;
+};
+
+/// The parts that fit into so many columns, as one text.
+[[nodiscard]] std::string fitted(const std::vector<ProgressPart>& parts, int columns);
+
+class ProgressLine {
+ public:
+  /// Also makes the messages of the program text, JSON or none, as the arguments say.
+  explicit ProgressLine(const ProgressArguments& arguments);
+  ~ProgressLine() { clear(); }
+  ProgressLine(const ProgressLine&) = delete;
+  ProgressLine& operator=(const ProgressLine&) = delete;
+
+  /// Of the stage "comparing", `done` of `total` "rows" are done; a total of 0 is unknown. The
+  /// first update of another stage begins it. Thread-safe and cheap.
+  void update(std::string_view stage, std::string_view unit, std::uint64_t done,
+              std::uint64_t total);
+
+  /// Shows a state whose text the caller makes, unless the last one was shown a moment ago.
+  /// Thread-safe; `parts` and `event` are called only when they are needed.
+  void show(const std::function<std::vector<ProgressPart>()>& parts,
+            const std::function<nlohmann::ordered_json()>& event);
+
+  /// False when nothing is ever shown.
+  [[nodiscard]] bool is_shown() const { return style_ != Style::kNone; }
+  /// The time between two states that are shown.
+  [[nodiscard]] std::chrono::milliseconds interval() const;
+  static void clear();
+
+ private:
+  using Clock = Rate::Clock;
+  enum class Style : std::uint8_t { kTerminal, kLines, kJson, kNone };
+
+  /// Whether a state is due; if so, the next one is due an interval later.
+  bool take_turn();
+
+  Style style_;
+  std::atomic<Clock::rep> due_;  // of Clock, since its epoch
+  std::mutex mutex_;             // for the members below
+  std::string stage_;
+  Clock::time_point start_;
+  Rate rate_;
+};
+
+}  // namespace fovea::cli

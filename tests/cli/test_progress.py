@@ -1,0 +1,170 @@
+"""The progress line on pseudo-terminals of several widths, and --progress json, which is alone on stderr."""
+
+import fcntl
+import json
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import termios
+import time
+import unicodedata
+
+import pytest
+
+EVENTS = {
+    "device": {"device"},
+    "note": {"note"},
+    "progress": {"rows", "failed", "total", "seconds", "images_per_second", "seconds_left",
+                 "decode_share", "compute_share", "write_share"},
+    "failure": {"source", "error"},
+    "interrupting": set(),
+    "error": {"error"},
+    "done": {"output", "rows", "new_rows", "failed", "resumed", "already_done", "interrupted", "seconds",
+             "images_per_second", "decode_share", "compute_share", "write_share", "decode_utilisation"},
+}  # fmt: skip
+STAGE = {"stage", "unit", "done", "total", "seconds", "per_second", "seconds_left"}
+
+
+@pytest.fixture(scope="module")
+def model(run_fovea, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("model") / "tiny"
+    run_fovea("init", "--preset", "tiny", "-o", folder)
+    return folder
+
+
+def resize(terminal, columns):
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+
+
+def on_terminal(arguments, columns, then=None):
+    """What the program writes to a terminal as (text, columns at that time), until it is interrupted after eight
+    rewritten lines, and its exit code. After four of them the terminal gets `then` columns."""
+    terminal, program = pty.openpty()
+    resize(terminal, columns)
+    process = subprocess.Popen(arguments, stderr=program, stdout=subprocess.DEVNULL)
+    os.close(program)
+    parts, interrupted, end = [], False, time.monotonic() + 60
+    while time.monotonic() < end:
+        if not select.select([terminal], [], [], 1)[0]:
+            continue
+        try:
+            part = os.read(terminal, 65536).decode()
+        except OSError:  # the program has ended
+            break
+        parts.append((part, columns))
+        states = len(list(rewritten(parts)))
+        if then and states == 4:
+            columns, then = then, None
+            resize(terminal, columns)
+        if states >= 8 and not interrupted:
+            interrupted = True
+            process.send_signal(signal.SIGINT)
+    os.close(terminal)
+    return parts, process.wait(timeout=60)
+
+
+def width(text):
+    return sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
+
+
+def rewritten(parts):
+    """The states of the progress line: what follows "clear this line" and is not ended by a newline."""
+    for text, columns in parts:
+        for state, end in re.findall(r"\r\x1b\[K([^\r\n]*)(\r?\n)?", text):
+            if state and not end:
+                yield state, columns
+
+
+@pytest.mark.parametrize("columns, then", [(80, None), (40, None), (80, 40), (12, None)])
+def test_the_line_never_wraps(fovea_bin, model, tmp_path, columns, then):
+    arguments = [fovea_bin, "embed", "--synthetic", "10000000", "-m", model, "-o", tmp_path / "out"]
+    parts, code = on_terminal(arguments, columns, then)
+    assert code == 130
+    states = list(rewritten(parts))
+    assert len(states) >= 8
+    too_wide = [state for state, limit in states if width(state) >= limit]
+    assert len(too_wide) <= (1 if then else 0)  # one may be written just before the terminal changes
+    text = "".join(part for part, _ in parts)
+    assert " of 10000000"[: columns - 8] in text
+    assert text.count("\n") == 3  # the device, the interruption, the summary: no state left a line
+
+
+def events_of(result):
+    return [json.loads(line) for line in result.stderr.splitlines()]
+
+
+def assert_known(events):
+    for event in events:
+        keys = set(event) - {"event"}
+        assert keys == EVENTS[event["event"]] or (event["event"] == "progress" and keys == STAGE), event
+
+
+def test_json_is_alone(run_fovea, model, tmp_path):
+    (tmp_path / "broken.jpg").write_bytes(b"no photo")
+    flags = ["-m", model, "--progress", "json"]
+    result = run_fovea("embed", tmp_path / "broken.jpg", *flags, "-o", tmp_path / "a", code=3)
+    assert_known(events_of(result))
+    assert {event["event"] for event in events_of(result)} == {"device", "failure", "done"}
+    result = run_fovea("embed", tmp_path / "none.jpg", *flags, "-o", tmp_path / "b", code=1)
+    assert_known(events_of(result))
+    assert [event["event"] for event in events_of(result)] == ["error"]  # no device before the inputs are known
+    environment = run_fovea("embed", tmp_path / "none.jpg", *flags[:2], "-o", tmp_path / "b", code=1,
+                            env={"FOVEA_PROGRESS": "json"})  # fmt: skip
+    assert events_of(environment)[0]["environment"] == "from the environment: FOVEA_PROGRESS=json"
+
+
+@pytest.mark.parametrize("flags", [["--progress", "json"], ["--quiet"], []])
+def test_interruption(fovea_bin, model, tmp_path, flags):
+    arguments = [fovea_bin, "embed", "--synthetic", "10000000", "-m", model, "-o", tmp_path / "out", *flags]
+    process = subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True)
+    manifest = tmp_path / "out/manifest.json"
+    end = time.monotonic() + 30
+    while not (manifest.exists() and json.loads(manifest.read_text())["counts"]["rows"]) and time.monotonic() < end:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    text = process.communicate(timeout=30)[1]
+    assert process.returncode == 130
+    if "json" in flags:
+        events = [json.loads(line) for line in text.splitlines()]
+        assert_known(events)
+        assert [event["event"] for event in events if event["event"] != "progress"] == [
+            "device", "interrupting", "done"
+        ]  # fmt: skip
+        assert events[-1]["interrupted"]
+    elif flags:
+        assert text == ""
+    else:
+        assert "fovea: stopping" in text and "the same command resumes" in text
+
+
+def test_summary(run_fovea, model, tmp_path):
+    (tmp_path / "broken.jpg").write_bytes(b"no photo")
+    result = run_fovea("embed", tmp_path / "broken.jpg", "-m", model, "-o", tmp_path / "out", code=3)
+    assert "bound by" not in result.stderr and result.stderr.rstrip().endswith(f"written to {tmp_path / 'out'}")
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory):
+    image = pytest.importorskip("PIL.Image")
+    folder = tmp_path_factory.mktemp("photos")
+    for name, spread in (("a", 10), ("b", 200)):
+        image.effect_noise((40, 30), spread).save(folder / f"{name}.png")
+    return folder
+
+
+def test_verify_refuses_an_absent_device(run_fovea, model, photos):
+    result = run_fovea("verify", model, photos, "--device", "cuda:63", code=1)
+    assert result.stdout == "" and result.stderr.count("\n") == 1
+
+
+def test_stages(run_fovea, model, photos):
+    for arguments in (["verify", model, photos, "--device", "cpu"], ["calibrate", model, photos]):
+        result = run_fovea(*arguments, "--progress", "json", code=None)
+        events = events_of(result)
+        assert_known(events)
+        kinds = [event["event"] for event in events]
+        assert "device" in kinds and "progress" in kinds, arguments
