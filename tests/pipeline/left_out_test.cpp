@@ -208,8 +208,8 @@ TEST_F(LeftOutTest, ImagesThatLostTheirRangeAreCountedThroughAllRuns) {
     RunOptions options = test_run_options();
     options.control.stop = &stop;
     int batches = 0;
-    const Encode encode = [&](auto patches, auto images, auto out) {
-      telling_encode()(patches, images, out);
+    const Encode encode = [&](auto patches, auto images, auto out, const OnComputed& on_computed) {
+      telling_encode()(patches, images, out, on_computed);
       stop = ++batches == most;
     };
     const JobReport report = run_job(options, inputs, prepare, [&] { return encode; }, output);
