@@ -189,6 +189,8 @@ int JobReporter::finish(const JobReport& report) const {
                                 {"rows", report.rows},
                                 {"new_rows", report.new_rows},
                                 {"failed", report.failed},
+                                {"left_out", report.left_out},
+                                {"images_with_lost_range", report.images_with_lost_range},
                                 {"resumed", report.resumed},
                                 {"already_done", report.already_done},
                                 {"interrupted", report.interrupted},
