@@ -284,7 +284,7 @@ class Similar {
     const std::string where = " in " + outputs();
     return collection_.model().empty()
                ? where
-               : fmt::format("{}, embedded by {}", where, source_name(collection_.model()));
+               : fmt::format("{}, embedded by {}", where, source_name(model_title()));
   }
 
   // Takes rows when no query is given, else each query as a name in OUT, a .npy file, or a photo.
@@ -350,6 +350,14 @@ class Similar {
     query.source = source_name(path);
     query.file = fs::absolute(path);
     add(std::move(query), encoder_->embed_file(path));
+  }
+
+  // The name of a folder, without where it lies on this machine; hub names as they are.
+  [[nodiscard]] std::string model_title() const {
+    const fs::path path = collection_.model();
+    return path.is_absolute()
+               ? (path.has_filename() ? path : path.parent_path()).filename().string()
+               : path.string();
   }
 
   [[nodiscard]] const std::string& model() const {
