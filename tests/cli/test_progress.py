@@ -23,8 +23,8 @@ EVENTS = {
     "failure": {"source", "error"},
     "interrupting": set(),
     "error": {"error"},
-    "done": {"output", "rows", "new_rows", "failed", "resumed", "already_done", "interrupted", "seconds",
-             "images_per_second", "decode_share", "compute_share", "write_share", "decode_utilisation"},
+    "done": {"output", "rows", "new_rows", "failed", "left_out", "images_with_lost_range", "resumed", "already_done",
+             "interrupted", "seconds", "images_per_second", "decode_share", "compute_share", "write_share", "decode_utilisation"},
 }  # fmt: skip
 STAGE = {"stage", "unit", "done", "total", "seconds", "per_second", "seconds_left"}
 
