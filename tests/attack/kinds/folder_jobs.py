@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pathlib
 from random import Random
@@ -20,6 +21,22 @@ def contents(folder: pathlib.Path, only_files: bool = False) -> dict[str, bytes]
     if only_files:
         files = [path for path in files if path.is_file() and not path.is_symlink()]
     return {path.name: path.read_bytes() for path in files}
+
+
+def without_place(found: dict[str, bytes]) -> dict[str, bytes]:
+    """The files without the folder in which the job ran, which each case has for itself, and what follows from it."""
+    found = dict(found)
+    try:
+        manifest = json.loads(found["manifest.json"])
+        first, rest = found["checksums.jsonl"].split(b"\n", 1)
+        job = json.loads(first)
+        del manifest["working_folder"], manifest["check"], job["job"]["working_folder"], job["check"]
+        del manifest["resume"]["checksums_bytes"], manifest["resume"]["checksums_sum"]
+    except (KeyError, TypeError, ValueError):
+        return found  # damaged: compared as they are
+    found["manifest.json"] = json.dumps(manifest).encode()
+    found["checksums.jsonl"] = json.dumps(job).encode() + b"\n" + rest
+    return found
 
 
 class FolderJob:
@@ -54,7 +71,7 @@ class FolderJob:
         if ending.code not in (0, 3):
             return False
         judge_output(case, self.inputs, case.folder / "out", "embed")
-        self.whole = contents(case.folder / "out")
+        self.whole = without_place(contents(case.folder / "out"))
         return True
 
     def finish(self, case: Case) -> None:
@@ -64,7 +81,7 @@ class FolderJob:
             self.compare(case)
 
     def compare(self, case: Case) -> None:
-        found = contents(case.folder / "out")
+        found = without_place(contents(case.folder / "out"))
         if found != self.whole:
             names = sorted(
                 name for name in found.keys() | self.whole.keys() if found.get(name) != self.whole.get(name)
