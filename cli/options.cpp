@@ -151,7 +151,8 @@ CLI::Option* add_real(CLI::App& command, const char* names, const char* value, R
   const std::string words =
       std::isinf(range.most)
           ? fmt::format("{} {}", range.above_least ? "more than" : "at least", range.least)
-          : fmt::format("from {} to {}", range.least, range.most);
+      : range.above_least ? fmt::format("more than {} and at most {}", range.least, range.most)
+                          : fmt::format("from {} to {}", range.least, range.most);
   CLI::Option* option = command.add_option(names, variable, help)->type_name(value);
   option->default_str(fmt::format("{}", variable));
   return checked(option, words, [range, words](std::string& text) -> std::string {

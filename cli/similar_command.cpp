@@ -470,7 +470,7 @@ void add_similar(CLI::App& app, Run& run) {
                      "Model for photos that are not in OUT (without it: the model that made OUT)");
   add_flag(*command, "--duplicates", options->duplicates,
            "Group duplicates instead: one photo of each group is kept, and the others are like it");
-  add_real(*command, "--threshold", "COSINE", {0, 1}, options->threshold,
+  add_real(*command, "--threshold", "COSINE", {0, 1, true}, options->threshold,
            "Lowest cosine between a similar photo and the kept one, for --duplicates");
   add_choices(*command, "--only", {kIdenticalFiles, kIdenticalPixels, kSimilar}, options->only,
               "Classes of duplicates to show (without it: all)");

@@ -13,6 +13,7 @@ namespace fovea::io {
 namespace {
 
 constexpr std::size_t kLongestWord = 100;
+constexpr std::size_t kLeastBeginning = 3;
 constexpr std::size_t kMostContinuations = 4;
 
 char lower(char letter) {
@@ -51,6 +52,14 @@ std::vector<std::string> nearest(std::string_view word, std::span<const std::str
   if (word.size() > kLongestWord) {
     return found;
   }
+  if (word.size() >= kLeastBeginning) {
+    std::ranges::copy_if(known, std::back_inserter(found),
+                         [&](const std::string& one) { return one.starts_with(word); });
+    if (!found.empty()) {
+      found.resize(std::min(found.size(), kMostContinuations));
+      return found;
+    }
+  }
   std::size_t least = (word.size() + 2) / 3;
   for (const std::string& one : known) {
     if (one.size() > kLongestWord) {
@@ -64,11 +73,6 @@ std::vector<std::string> nearest(std::string_view word, std::span<const std::str
     if (letters == least && letters < one.size()) {
       found.push_back(one);
     }
-  }
-  if (found.empty() && !word.empty()) {
-    std::ranges::copy_if(known, std::back_inserter(found),
-                         [&](const std::string& one) { return one.starts_with(word); });
-    found.resize(std::min(found.size(), kMostContinuations));
   }
   return found;
 }

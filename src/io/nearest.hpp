@@ -8,9 +8,10 @@
 
 namespace fovea::io {
 
-/// The words of `known` that are nearest to `word`, regardless of case: those with the fewest
+/// What `word` may have been meant to be: a few words of `known` that begin with it, when it has at
+/// least three letters; else those that are nearest to it, regardless of case: with the fewest
 /// letters inserted, left out, replaced or swapped, of which there may be one per three letters of
-/// `word`; else a few that begin with it. Empty when there is none.
+/// `word`. Empty when there is none.
 [[nodiscard]] std::vector<std::string> nearest(std::string_view word,
                                                std::span<const std::string> known);
 

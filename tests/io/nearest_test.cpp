@@ -16,7 +16,8 @@ TEST(Nearest, FindsLettersLeftOutInsertedReplacedAndSwapped) {
 }
 
 TEST(Nearest, TakesAllThatAreEquallyNearOrThatGoOn) {
-  EXPECT_EQ(nearest("ben", kWords), std::vector<std::string>{"bed"});
+  EXPECT_EQ(nearest("ben", kWords), std::vector<std::string>{"bench"});
+  EXPECT_EQ(nearest("bet", kWords), std::vector<std::string>{"bed"});
   EXPECT_EQ(nearest("cali", kWords), std::vector<std::string>{"calibrate"});
   EXPECT_EQ(did_you_mean("rat", std::vector<std::string>{"bat", "cat"}),
             "; did you mean bat or cat?");
