@@ -244,9 +244,9 @@ def encoder_on_cpus(machines: dict[str, tuple[list[dict], dict]]) -> Picture:
             groups.append((f"{precision}, batch {rows[0]['batch']}, on {name} ({model})", rows, machine["date"]))
     best = [rows[0]["images_per_second"] / rows[1]["images_per_second"] for _, rows, _ in groups]
     height = 66 + sum(34 + 22 * len(rows) for _, rows, _ in groups)
-    title = f"On CPUs, Fovea is {min(best):.1f} to {max(best):.1f} times as fast as torch.compile and onnxruntime"
+    title = f"On CPUs, Fovea is {min(best):.1f} to {max(best):.1f}x torch.compile and onnxruntime"
     dates = sorted({date for _, _, date in groups})
-    picture = Picture(title, f"base-patch16-224, images per second; each group has its scale. OpenVINO is not measured here. Measured {' and '.join(dates)}.", height)
+    picture = Picture(title, f"base-patch16-224, images/s, a scale per group. OpenVINO is not measured. {' and '.join(dates)}.", height)
     y = 72
     for heading, rows, _ in groups:
         picture.text(16, y + 6, heading, "note")
