@@ -55,7 +55,7 @@ def main() -> None:
         unit, target, _ = file.name.split(".")
         label = f"fovea_kernels_{unit}_{target}"
         packed = pathlib.Path(f"{file}.zst")
-        assembly += ["  .balign 64", f"  .global {label}", f"{label}:", f'  .incbin "{packed}"']
+        assembly += ["  .balign 64", f"  .global {label}", f"  .hidden {label}", f"{label}:", f'  .incbin "{packed}"']
         declarations += f"extern const char {label}[];\n"
         arch = variants.arch_of(target)
         is_ptx = variants.code_of(target) == "kPtx"
