@@ -23,6 +23,7 @@ void for_each_command(const CommandText& command, const Visit& visit) {
 
 std::vector<std::string> names_of_commands(const CommandText& command) {
   std::vector<std::string> names;
+  names.reserve(command.commands.size());
   for (const CommandText& below : command.commands) {
     names.push_back(below.name());
   }

@@ -48,7 +48,7 @@ void add_commands(CLI::App& app, Run& run) {
 
 // `fovea help COMMAND` is `fovea COMMAND --help`.
 int print_help(const CLI::App& app, std::span<const std::string> words) {
-  std::cout << help_text(describe(find_command(app, words)));
+  std::cout << help_text(describe(*find_command(&app, words)));
   return kDone;
 }
 

@@ -109,17 +109,17 @@ std::string reworded(const CLI::ParseError& error) {
 
 }  // namespace
 
-const CLI::App& find_command(const CLI::App& app, std::span<const std::string> words) {
+const CLI::App* find_command(const CLI::App* app, std::span<const std::string> words) {
   if (words.empty()) {
     return app;
   }
-  const auto named = app.get_subcommands(
+  const auto named = app->get_subcommands(
       [&](const CLI::App* command) { return command->get_name() == words.front(); });
   if (named.empty()) {
-    throw CLI::ValidationError(unknown_command(app, words.front()),
+    throw CLI::ValidationError(unknown_command(*app, words.front()),
                                CLI::ExitCodes::ValidationError);
   }
-  return find_command(*named.front(), words.subspan(1));
+  return find_command(named.front(), words.subspan(1));
 }
 
 std::string usage_message(const CLI::App& app, const CLI::ParseError& error) {

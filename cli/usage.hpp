@@ -10,7 +10,7 @@ namespace fovea::cli {
 
 /// The command that `words` name from `app` on ("kernel", "check"). Throws CLI::ParseError that
 /// says which words may have been meant.
-[[nodiscard]] const CLI::App& find_command(const CLI::App& app, std::span<const std::string> words);
+[[nodiscard]] const CLI::App* find_command(const CLI::App* app, std::span<const std::string> words);
 
 /// What is wrong and what to type instead, as lines.
 [[nodiscard]] std::string usage_message(const CLI::App& app, const CLI::ParseError& error);

@@ -20,8 +20,9 @@ std::string version_text() {
     architectures.insert(image.arch);
   }
   std::vector<std::string> libraries;
+  libraries.reserve(info.libraries.size());
   for (const auto& [name, version] : info.libraries) {
-    libraries.push_back(name + " " + version);
+    libraries.push_back(fmt::format("{} {}", name, version));
   }
   const std::string kernels = architectures.empty()
                                   ? "none: built without the CUDA compiler"

@@ -90,8 +90,9 @@ namespace fovea {
 
 std::string describe(const FileCounts& files) {
   std::vector<std::pair<std::string, std::uint64_t>> kinds(files.begin(), files.end());
-  std::ranges::stable_sort(kinds, std::ranges::greater{},
-                           &std::pair<std::string, std::uint64_t>::second);
+  std::ranges::sort(kinds, [](const auto& left, const auto& right) {
+    return left.second != right.second ? left.second > right.second : left.first < right.first;
+  });
   std::string text;
   for (auto& [kind, count] : kinds) {
     if (count == 1 && kind.ends_with('s')) {  // "1 archive"
