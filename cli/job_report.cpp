@@ -46,7 +46,7 @@ std::string notes(const JobReport& report) {
       files += count;
     }
     text += fmt::format(", {} file{} left out ({})", files, files == 1 ? "" : "s",
-                        describe(report.left_out));
+                        fovea::describe(report.left_out));
   }
   if (const std::uint64_t images = report.images_with_lost_range; images > 0) {
     text += fmt::format(", {} image{} with more than 8 bits clipped (see docs/images.md)", images,
