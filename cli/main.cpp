@@ -62,6 +62,9 @@ int parse(CLI::App& app, int argc, char** argv) {
     if (words.front() == "help") {
       return print_help(app, std::span(words).subspan(1));
     }
+    if (!words.front().starts_with('-')) {
+      (void)find_command(&app, std::span(words).first(1));  // throws where there is no such command
+    }
     refuse_separate_json_file(words);
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

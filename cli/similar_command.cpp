@@ -474,9 +474,10 @@ void add_similar(CLI::App& app, Run& run) {
            "Lowest cosine between a similar photo and the kept one, for --duplicates");
   add_choices(*command, "--only", {kIdenticalFiles, kIdenticalPixels, kSimilar}, options->only,
               "Classes of duplicates to show (without it: all)");
-  add_flag(*command, "--print0", options->print0,
-           "Print the names of the photos that may go, all but the kept one of each group, and a "
-           "NUL byte after each");
+  without_variable(add_flag(
+      *command, "--print0", options->print0,
+      "Print the names of the photos that may go, all but the kept one of each group, and a "
+      "NUL byte after each"));
   add_limit(*command, options->limit);
   options->json.add_to(*command);
   add_text(*command, "--html", "FILE", options->html,

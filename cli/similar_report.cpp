@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <ctime>
 
 #include <fmt/format.h>
@@ -148,7 +147,7 @@ PageSection PhotoReport::section(const DuplicateGroup& group, std::size_t number
       fmt::format("Group {}", number),
       fmt::format("{}, lowest score of a pair {:.6f}",
                   count_of(static_cast<std::int64_t>(group.members.size()) + 1, "photo"),
-                  std::floor(group.lowest_score * 1e6) / 1e6),  // never above a score on the page
+                  group.lowest_score),
       std::nullopt,
       {picture(group.kept, std::nullopt)}};
   section.pictures.front().is_kept = true;

@@ -34,7 +34,8 @@ struct Photo {
   std::optional<std::int64_t> bytes;     ///< nothing for what cannot be read, and for members
   std::optional<std::int64_t> modified;  ///< seconds since 1970, UTC; the archive's for members
   std::string captured;                  ///< "2024-05-01 12:30:00" by the camera's clock, or ""
-  bool has_changed = false;              ///< the file is newer than its embedding
+  /// The file was written, renamed or given other rights or dates after it was embedded.
+  bool has_changed = false;
   std::string error;                     ///< why the file cannot be read; "" when it can
 };
 

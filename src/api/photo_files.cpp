@@ -107,9 +107,12 @@ Photo PhotoFiles::look(std::int64_t row) const {
   }
   photo.modified = info.st_mtim.tv_sec;
   const io::File::Version embedded = shards_.version(row);
-  photo.has_changed =
-      std::pair<std::int64_t, std::int64_t>(info.st_mtim.tv_sec, info.st_mtim.tv_nsec) >
-      std::pair(embedded.seconds, embedded.nanoseconds);
+  // Programs that copy files give them the dates of others, but not the time of that change.
+  const auto time_of = [](const timespec& time) {
+    return std::pair<std::int64_t, std::int64_t>(time.tv_sec, time.tv_nsec);
+  };
+  photo.has_changed = std::max(time_of(info.st_mtim), time_of(info.st_ctim)) >
+                      std::pair(embedded.seconds, embedded.nanoseconds);
   return photo;
 }
 

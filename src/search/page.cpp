@@ -37,8 +37,8 @@ std::pair<std::string_view, std::string_view> split(const Photo& photo) {
 // Four decimals, or six near 1, never rounded up to it.
 std::string score_text(double score) {
   constexpr double kFine = 0.9999;
-  constexpr double kMillion = 1e6;
-  return score > kFine && score < 1 ? fmt::format("{:.6f}", std::floor(score * kMillion) / kMillion)
+  constexpr double kLargestBelowOne = 0.999999;  // 1 is for equal embeddings alone
+  return score > kFine && score < 1 ? fmt::format("{:.6f}", std::min(score, kLargestBelowOne))
                                     : fmt::format("{:.4f}", score);
 }
 

@@ -267,3 +267,7 @@ def test_the_page_names_every_variable():
             read |= set(re.findall(r'(?:getenv|environ(?:\.get)?[\[(]|kVariable = |open\([^;]*?)\(?"(FOVEA_[A-Z_]+)"', file.read_text()))
     assert "FOVEA_GPU_SLICE" in read and "FOVEA_CPU_ISA" in read
     assert not [name for name in read if f"`{name}`" not in page]
+
+
+def test_a_mistyped_command_is_told_before_its_options(run_fovea):
+    assert "'embd' is not a command; did you mean embed?" in run_fovea("embd", "-m", "tiny", code=2).stderr

@@ -92,7 +92,7 @@ def with_gpu(fovea_bin):
 
 def test_profile_without_ncu_says_what_is_missing(run_fovea, with_gpu, tmp_path):
     message = run_fovea("kernel", "profile", "layer_norm", code=1, env=with_gpu | {"PATH": str(tmp_path)}).stderr
-    assert "ncu is not on the PATH" in message
+    assert "ncu is neither on the PATH" in message
 
 
 def test_profile_is_of_one_launch_whatever_the_environment_says(run_fovea, with_gpu, tool, tmp_path):

@@ -88,6 +88,8 @@ def library(tmp_path, monkeypatch):
         with open(name, "ab") as file:
             file.write(b"\0" * (10_000 - os.path.getsize(name)))
         os.utime(name, (modified, modified))
+    for rows in (tmp_path / "out").glob("*.npy"):
+        os.utime(rows)  # the photos were changed before they were embedded
     return tmp_path
 
 
@@ -202,6 +204,14 @@ def test_nothing_is_listed_that_would_lose_a_photo(run_fovea, tmp_path, monkeypa
         result = run_fovea(*pair)
         assert result.stdout == "" and "changed since it was embedded" in result.stderr
         os.utime(changed, (1_500_000_000, 1_500_000_000))
+    # Nor is one that has an old date, which programs that copy files give it.
+    write_rows(tmp_path, [(f"{n}.png", near(0, 1), (40, 30)) for n in ("first", "second")], "late")
+    late = ["similar", "--duplicates", "--in", "late", "--print0"]
+    assert run_fovea(*late).stdout == "second.png\0"
+    save("second.png", seed=3)
+    os.utime("second.png", (1_500_000_000, 1_500_000_000))
+    result = run_fovea(*late)
+    assert result.stdout == "" and "changed since it was embedded" in result.stderr
 
 
 def test_members_of_archives_are_compared_but_stay(run_fovea, tmp_path, monkeypatch):
