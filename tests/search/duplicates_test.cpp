@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <map>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -84,7 +85,7 @@ TEST_F(DuplicatesTest, DuplicatesEqualBruteForce) {
       // No photo has a file here, so more pixels and then the row decide.
       std::vector<std::int64_t> order(static_cast<std::size_t>(rows_));
       std::iota(order.begin(), order.end(), 0);
-      std::ranges::stable_sort(order, std::ranges::greater(), width_of);
+      std::ranges::sort(order, {}, [](std::int64_t row) { return std::pair(-width_of(row), row); });
       std::vector<std::int64_t> kept;
       std::map<std::int64_t, std::map<std::int64_t, double>> groups;
       for (const std::int64_t row : order) {
