@@ -36,7 +36,7 @@ struct Photo {
   std::string captured;                  ///< "2024-05-01 12:30:00" by the camera's clock, or ""
   /// The file was written, renamed or given other rights or dates after it was embedded.
   bool has_changed = false;
-  std::string error;                     ///< why the file cannot be read; "" when it can
+  std::string error;  ///< why the file cannot be read; "" when it can
 };
 
 /// In which way a photo is a duplicate; each includes those before it.
