@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <climits>
 #include <cstdint>
-#include <cstdlib>
 #include <filesystem>
 #include <iostream>
 #include <map>
@@ -93,8 +92,8 @@ class Similar {
     say(fmt::format("wrote {} ({})", source_name(options_.html),
                     bytes_text(static_cast<std::int64_t>(fs::file_size(options_.html, ignored)))));
     if (missing > 0) {
-      say(fmt::format("{} could not be read and are placeholders{}", count_of(missing, "picture"),
-                      where_names_start()));
+      say(fmt::format("{} could not be read; placeholders stand for them{}",
+                      count_of(missing, "picture"), where_names_start()));
     }
     return kDone;
   }
@@ -336,7 +335,7 @@ class Similar {
       const auto first = vectors.values.begin() + index * vectors.dimension;
       Query query;
       query.source = fmt::format("{}[{}]", source_name(path), index);
-      query.error = "a vector has no picture";
+      query.error = "a vector has no picture";  // and no file
       add(std::move(query), {first, first + vectors.dimension});
     }
   }
@@ -408,26 +407,18 @@ void check_destination(const std::string& html) {
   io::AtomicFile tried(html);
 }
 
-// Whether an option was typed; one from the environment is ignored where it does not apply.
-bool is_typed(const CLI::App& command, const std::string& name) {
-  const CLI::Option* option = command.get_option(name);
-  const std::string variable = variable_of(*option);
-  const char* const value = variable.empty() ? nullptr : std::getenv(variable.c_str());
-  return option->count() > 0 &&
-         (value == nullptr || fmt::format("{}", fmt::join(option->results(), ",")) != value);
-}
-
+// An option from the environment is ignored where it does not apply.
 void refuse(const CLI::App& command, std::initializer_list<const char*> names,
             std::string_view reason) {
   for (const char* const name : names) {
-    if (is_typed(command, name)) {
+    if (is_typed(command, *command.get_option(name))) {
       throw CLI::ValidationError(fmt::format("{} {}", name, reason));
     }
   }
 }
 
 // Options that would be ignored are refused.
-void check_options(const CLI::App& command, const SimilarOptions& options) {
+void check_options(const CLI::App& command, SimilarOptions& options) {
   if (options.duplicates) {
     refuse(command, {"QUERY", "--neighbours", "--limit", "--model"},
            "does not apply to --duplicates, which compares all photos in OUT");
@@ -443,8 +434,9 @@ void check_options(const CLI::App& command, const SimilarOptions& options) {
     refuse(command, {"--threshold"},
            "does not apply to identical files and pixels; see --only similar");
   }
-  if (options.print0 && options.json.is_wanted()) {
-    throw CLI::ValidationError("--print0 and --json both print their result: choose one");
+  if (options.print0 && options.json.to_stdout()) {
+    refuse(command, {"--json"}, "and --print0 both print their result: choose one");
+    options.json = {};
   }
 }
 

@@ -271,3 +271,51 @@ def test_the_page_names_every_variable():
 
 def test_a_mistyped_command_is_told_before_its_options(run_fovea):
     assert "'embd' is not a command; did you mean embed?" in run_fovea("embd", "-m", "tiny", code=2).stderr
+
+
+def test_a_folder_in_brackets_is_no_list(run_fovea, tiny, photos, tmp_path):
+    """CLI11 would take "[a,b]" for the two words a and b."""
+    for name, count in (("[a]", 2), ("a", 3), ("b", 1), ("[a,b]", 1), ("[[a]]", 1)):
+        (tmp_path / name).mkdir()
+        for index in range(count):
+            shutil.copy(photos / f"{index}.png", tmp_path / name)
+
+    def sources(*inputs):
+        run_fovea("embed", "-m", tiny, *inputs, "-o", "out", "--overwrite", cwd=tmp_path)
+        lines = (tmp_path / "out/index-00000.jsonl").read_text().splitlines()
+        return [json.loads(line)["source"] for line in lines]
+
+    assert sources("[a]") == ["[a]/0.png", "[a]/1.png"]
+    assert sources("[a,b]", "[[a]]") == ["[a,b]/0.png", "[[a]]/0.png"]
+    assert sources("a", "--exclude", "[12].png") == ["a/0.png"]
+    assert sources("a", "--exclude", "[12].[p][n][g]") == ["a/0.png"]
+    assert sources("a", "--include", "[1]", "--include=[0].png") == ["a/0.png"]
+    shutil.copytree(tiny, tmp_path / "[m]")
+    for model in (["[m]"], ["-m", "[m]"], ["--model=[m]"]):
+        assert json.loads(run_fovea("info", *model, "--json", cwd=tmp_path).stdout)["folder"] == "[m]"
+    assert "fewer arguments; [b] cannot be one" in run_fovea("info", tiny, "[b]", code=2).stderr
+    assert "must be a whole number, at least 1; '[2]'" in run_fovea("similar", "-k", "[2]", code=2).stderr
+
+
+def test_whole_numbers_are_decimal(run_fovea, tiny, tmp_path):
+    for zeros in ("02", "0000000000000000002"):
+        run_fovea("embed", tiny, "--synthetic", zeros, "-o", tmp_path / "out", "--overwrite")
+        assert len((tmp_path / "out/index-00000.jsonl").read_text().splitlines()) == 2
+    run_fovea("embed", tiny, "--synthetic", "010", "-o", tmp_path / "out", "--overwrite", "--batch-size", "08")
+    assert len((tmp_path / "out/index-00000.jsonl").read_text().splitlines()) == 10
+
+
+def test_a_model_in_a_json_file_is_no_place_for_json(run_fovea, tiny):
+    assert json.loads(run_fovea("info", "--json", tiny / "config.json").stdout)["parameters"]
+    assert "takes its file after '='" in run_fovea("info", tiny, "--json", "absent.json", code=2).stderr
+    assert "--json= needs" in run_fovea("info", tiny, "--json=", code=2).stderr
+
+
+def test_failures_name_the_variables_whatever_their_spelling(run_fovea, tiny):
+    variables = {"FOVEA_PRECISION": "INT8", "FOVEA_DECODE_MEMORY": "2G", "FOVEA_DEVICE": "CPU", "FOVEA_LIMIT": "3"}
+    arguments = ["embed", tiny, "absent.jpg", "-o", "out"]
+    message = run_fovea(*arguments, code=1, env=variables).stderr
+    for name, value in variables.items():
+        assert (f"{name}={value}" in message) == (name != "FOVEA_LIMIT"), message
+    message = run_fovea(*arguments, "--device", "CPU", code=1, env=variables).stderr
+    assert "FOVEA_PRECISION=INT8" in message and "FOVEA_DEVICE" not in message
