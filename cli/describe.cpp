@@ -41,6 +41,7 @@ OptionText describe_option(const CLI::Option& option) {
                                                : option.get_group();
   text.required = option.get_required();
   text.repeats = text.is_position && option.get_items_expected_max() > 1;
+  text.is_list = option.get_delimiter() != '\0';
   return text;
 }
 

@@ -52,14 +52,10 @@ struct SimilarOptions {
   ProgressArguments progress;
 
   // The classes that --only names; all without it.
-  [[nodiscard]] bool shows(std::string_view likeness) const {
-    return only.empty() || std::ranges::find(only, likeness) != only.end();
+  [[nodiscard]] bool shows(Likeness likeness) const {
+    return only.empty() || std::ranges::find(only, class_name(likeness)) != only.end();
   }
 };
-
-constexpr char kIdenticalFiles[] = "identical-files";
-constexpr char kIdenticalPixels[] = "identical-pixels";
-constexpr char kSimilar[] = "similar";
 
 // A photo or vector whose neighbours are searched; its row is -1 when it has none.
 using Query = Photo;
@@ -121,9 +117,9 @@ class Similar {
   Page find_duplicates() {
     const Duplicates found =
         collection_.duplicates({.threshold = options_.threshold,
-                                .identical_files = options_.shows(kIdenticalFiles),
-                                .identical_pixels = options_.shows(kIdenticalPixels),
-                                .similar = options_.shows(kSimilar)});
+                                .identical_files = options_.shows(Likeness::kIdenticalFile),
+                                .identical_pixels = options_.shows(Likeness::kIdenticalPixels),
+                                .similar = options_.shows(Likeness::kSimilar)});
     Page page{"Duplicates", summary_of(found), {}};
     Json list = Json::array();
     for (const DuplicateGroup& group : found.groups) {
@@ -135,8 +131,9 @@ class Similar {
         print(group, page.sections.size());
       }
     }
-    Json result{{"threshold", options_.shows(kSimilar) ? Json(options_.threshold) : Json()},
-                {"rows", collection_.rows()}};
+    Json result{
+        {"threshold", options_.shows(Likeness::kSimilar) ? Json(options_.threshold) : Json()},
+        {"rows", collection_.rows()}};
     if (!options_.only.empty()) {
       result["only"] = options_.only;
     }
@@ -145,7 +142,7 @@ class Similar {
     say(page.description);
     say_notes(found);
     page.description += ". ";
-    if (options_.shows(kSimilar)) {
+    if (options_.shows(Likeness::kSimilar)) {
       page.description += fmt::format(
           "Each of them has a score of at least {:g} to the photo to keep. ", options_.threshold);
     }
@@ -430,7 +427,7 @@ void check_options(const CLI::App& command, SimilarOptions& options) {
   } else {
     refuse(command, {"--model"}, "applies to queries that are not in OUT, and there is no query");
   }
-  if (!options.shows(kSimilar)) {
+  if (!options.shows(Likeness::kSimilar)) {
     refuse(command, {"--threshold"},
            "does not apply to identical files and pixels; see --only similar");
   }
@@ -464,8 +461,10 @@ void add_similar(CLI::App& app, Run& run) {
            "Group duplicates instead: one photo of each group is kept, and the others are like it");
   add_real(*command, "--threshold", "COSINE", {0, 1, true}, options->threshold,
            "Lowest cosine between a similar photo and the kept one, for --duplicates");
-  add_choices(*command, "--only", {kIdenticalFiles, kIdenticalPixels, kSimilar}, options->only,
-              "Classes of duplicates to show (without it: all)");
+  add_choices(*command, "--only",
+              {class_name(Likeness::kIdenticalFile), class_name(Likeness::kIdenticalPixels),
+               class_name(Likeness::kSimilar)},
+              options->only, "Classes of duplicates to show (without it: all)");
   without_variable(add_flag(
       *command, "--print0", options->print0,
       "Print the names of the photos that may go, all but the kept one of each group, and a "
@@ -485,10 +484,12 @@ void add_similar(CLI::App& app, Run& run) {
           {"A photo that is in OUT, whatever path leads to it, is not listed as its own neighbour. "
            "Scores are cosines. --limit is for the photos that are queries when none is given.",
            "Of duplicates, the photo with the most pixels is kept, then the larger file, then the "
-           "older one. --print0 leaves out members of archives, files that have changed since they "
-           "were embedded, and photos without a readable kept one. Fovea never deletes a photo."},
+           "older one. --print0 leaves out members of archives, photos that cannot be read or "
+           "whose kept "
+           "one cannot, and, of similar photos, files that have changed since they were embedded. "
+           "Fovea never deletes a photo."},
           {"fovea similar cat.jpg --in OUT           # the 10 most similar photos",
-           "fovea similar --in OUT --html page.html  # all photos and their neighbours",
+           "fovea similar --in OUT --limit 0 --html page.html  # neighbours of all photos",
            "fovea similar --in OUT --duplicates --html page.html",
            "fovea similar --in OUT --duplicates --only identical-files --print0"});
   command->callback([command, options, &run] {

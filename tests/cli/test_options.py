@@ -224,11 +224,39 @@ def complete(fovea_bin, *words):
         (["fovea", "calibrate", "--precision", "f"], ["fp8"]),
         (["fovea", "embed", "--dtype", "=", "f1"], ["f16"]),
         (["fovea", "embed", "-o", ""], []),  # a file
+        (["fovea", "completion", ""], ["bash", "zsh", "fish"]),
+        (["fovea", "completion", "z"], ["zsh"]),
+        (["fovea", "similar", "--only", "similar,identical-f"], ["similar,identical-files"]),
+        (["fovea", "calibrate", "--precision", "int8,"], ["int8,int8", "int8,fp8"]),
+        (["fovea", "embed", "--precision", "int8,"], []),  # takes one
         (["fovea", "embed", "--output", "--"], []),
     ],
 )
 def test_bash_completes(fovea_bin, words, expected):
     assert complete(fovea_bin, *words) == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("fovea completion ", ["bash", "fish", "zsh"]),
+        ("fovea embed --dtype f", ["f16", "f32"]),
+        ("fovea calibrate --precision int8,f", ["int8,fp8"]),
+    ],
+)
+def test_fish_completes(run_fovea, tmp_path, line, expected):
+    if shutil.which("fish") is None:
+        pytest.skip("fish is not installed")
+    (tmp_path / "script").write_text(run_fovea("completion", "fish").stdout)
+    script = f"source {tmp_path}/script; complete -C '{line}'"
+    result = subprocess.run(["fish", "-c", script], capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert sorted(found.split("\t")[0] for found in result.stdout.splitlines()) == expected
+
+
+def test_zsh_knows_the_words_of_positions_and_lists(run_fovea):
+    script = run_fovea("completion", "zsh").stdout
+    assert "':SHELL:(bash zsh fish)'" in script
+    assert ":value:_values -s , value identical-files identical-pixels similar'" in script
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
@@ -245,6 +273,9 @@ def test_man_pages(run_fovea, tmp_path, commands):
     pages = sorted(tmp_path.glob("man/man1/*.1"))
     assert len(pages) == len(commands)
     assert (tmp_path / "bash-completion/completions/fovea").is_file()
+    for page in pages:  # man prints these two as curved quotes, which a shell does not know
+        assert not set("'`") & set(page.read_text()), page
+    assert r"\(aqshard\-{00000..00099}.tar\(aq" in (tmp_path / "man/man1/fovea-embed.1").read_text()
     if shutil.which("mandoc"):
         checked = subprocess.run(["mandoc", "-T", "lint", "-W", "warning", *pages], capture_output=True, text=True, check=False)
         wrong = [line for line in checked.stdout.splitlines() if "missing date" not in line]  # it would be stale

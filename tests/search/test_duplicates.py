@@ -98,10 +98,10 @@ def test_the_best_photo_is_kept_and_classes_are_told_apart(run_fovea, library):
     assert names(groups)[0][0] == "p/repacked.png"
     assert names(groups)[1] == ["q/old.png", "q/new.png"]
     assert classes(groups) == {
-        "p/large.png": "identical pixels",
-        "p/copy.png": "identical file",
+        "p/large.png": "identical-pixels",
+        "p/copy.png": "identical-files",
         "p/small.png": "similar",
-        "p/small copy.png": "identical file",
+        "p/small copy.png": "identical-files",
         "q/new.png": "similar",
     }
     rows = {m["source"]: m for group in groups for m in group["members"]}
@@ -233,7 +233,7 @@ def test_members_of_archives_are_compared_but_stay(run_fovea, tmp_path, monkeypa
     assert "2 duplicates not to be deleted: it is in an archive" in result.stderr
     groups = find(run_fovea)
     assert names(groups) == [["a.png", "x.tar#1.png", "x.tar#2.png"]]
-    assert set(classes(groups).values()) == {"identical file"}
+    assert set(classes(groups).values()) == {"identical-files"}
     run_fovea("similar", "--duplicates", "--in", "out", "--html", "page.html")
     assert len(Pictures(tmp_path / "page.html").images) == 3
 
