@@ -89,6 +89,27 @@ std::string check_device(std::string& text) {
   return "";
 }
 
+// Turns "2G" into bytes.
+std::string check_size(std::string& text) {
+  std::uint64_t number = 0;
+  const char* const last = text.data() + text.size();
+  const auto [end, error] = std::from_chars(text.data(), last, number);
+  std::string unit = lower_case(std::string(end, last));
+  unit.erase(0, std::min(unit.find_first_not_of(' '), unit.size()));
+  constexpr std::string_view kUnits = "bkmgtpe";
+  const std::size_t power = unit.empty() ? 0 : kUnits.find(unit.front());
+  const std::string_view rest = unit.empty() ? "" : std::string_view(unit).substr(1);
+  const bool is_unit =
+      power != std::string_view::npos &&
+      (rest.empty() || (power > 0 && (rest == "b" || rest == "i" || rest == "ib")));
+  constexpr std::size_t kBitsPerUnit = 10;
+  if (error != std::errc{} || !is_unit || number > UINT64_MAX >> (kBitsPerUnit * power)) {
+    return fmt::format("must be a size such as 512M or 2G; '{}' is not one", text);
+  }
+  text = std::to_string(number << (kBitsPerUnit * power));
+  return "";
+}
+
 // Validators that are added last see the value first.
 void take_marks_off(CLI::App& app) {
   for (CLI::Option* option : app.get_options()) {
@@ -164,6 +185,11 @@ CLI::Option* add_wholes(CLI::App& command, const char* names, Whole range,
                         std::vector<std::int64_t>& variable, const char* help) {
   return check_whole(as_list(command.add_option(names, variable, help)), range)
       ->default_str(fmt::format("{}", fmt::join(variable, ",")));
+}
+
+CLI::Option* add_size(CLI::App& command, const char* names, std::uint64_t& variable,
+                      const char* help) {
+  return checked(command.add_option(names, variable, help)->type_name("SIZE"), "", check_size);
 }
 
 CLI::Option* add_real(CLI::App& command, const char* names, const char* value, Real range,

@@ -52,6 +52,9 @@ CLI::Option* add_optional_whole(CLI::App& command, const char* names, Whole rang
                                 std::optional<std::uint64_t>& variable, const char* help);
 CLI::Option* add_wholes(CLI::App& command, const char* names, Whole range,
                         std::vector<std::int64_t>& variable, const char* help);
+/// A number of bytes: "512M", "2 GiB"; units are powers of 1024.
+CLI::Option* add_size(CLI::App& command, const char* names, std::uint64_t& variable,
+                      const char* help);
 /// A number from `least` to `most`, both included unless `above_least`.
 struct Real {
   double least;

@@ -488,7 +488,7 @@ void add_similar(CLI::App& app, Run& run) {
            "whose kept "
            "one cannot, and, of similar photos, files that have changed since they were embedded. "
            "Fovea never deletes a photo."},
-          {"fovea similar cat.jpg --in OUT           # the 10 most similar photos",
+          {"fovea similar cat.jpg --in OUT                     # the 10 most similar",
            "fovea similar --in OUT --limit 0 --html page.html  # neighbours of all photos",
            "fovea similar --in OUT --duplicates --html page.html",
            "fovea similar --in OUT --duplicates --only identical-files --print0"});

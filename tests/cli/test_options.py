@@ -336,6 +336,21 @@ def test_whole_numbers_are_decimal(run_fovea, tiny, tmp_path):
     assert len((tmp_path / "out/index-00000.jsonl").read_text().splitlines()) == 10
 
 
+def test_sizes_and_patterns_are_checked(run_fovea, tiny, photos, tmp_path):
+    def told(*arguments, code=2):
+        return run_fovea("embed", tiny, photos, "-o", tmp_path / "out", "--overwrite", *arguments, code=code).stderr
+
+    for wrong in ("2X", "G", "2G2", "-1", "2bb", "99999999999G"):
+        message = told(f"--decode-memory={wrong}")
+        assert "--decode-memory must be a size such as 512M or 2G" in message and f"'{wrong}'" in message
+    for size in ("0", "256M", "256mb", "256 MiB", "268435456", "0000000268435456"):
+        told("--decode-memory", size, code=0)
+    for pattern in ("[", "a[b", "a[b/c]", "[]", "[!]"):
+        assert f'the [ of the pattern "{pattern}" is not closed' in told("--exclude", pattern), pattern
+    for pattern in ("\\[", "[]]", "[!]]", "[12].png"):
+        told("--exclude", pattern, code=0)
+
+
 def test_a_model_in_a_json_file_is_no_place_for_json(run_fovea, tiny):
     assert json.loads(run_fovea("info", "--json", tiny / "config.json").stdout)["parameters"]
     assert "takes its file after '='" in run_fovea("info", tiny, "--json", "absent.json", code=2).stderr
