@@ -59,6 +59,12 @@ def test_commands_that_print_data_print_json(commands):
         assert any("--json" in option["names"] for option in commands[path]["options"]), path
 
 
+def test_usages_say_that_a_model_is_needed(commands):
+    assert commands["info"]["usage"] == "fovea info {MODEL|-m MODEL} [options]"
+    assert commands["embed"]["usage"] == "fovea embed {MODEL|-m MODEL} INPUT... -o OUT [options]"
+    assert "MODEL" not in commands["similar"]["usage"]
+
+
 def test_help_fits_a_terminal(run_fovea, commands):
     for path in commands:
         text = run_fovea(*path.split(), "--help").stdout
