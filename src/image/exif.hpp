@@ -27,7 +27,7 @@ struct Metadata {
 [[nodiscard]] std::optional<int> exif_orientation(std::span<const std::byte> exif);
 
 /// The EXIF tag DateTimeOriginal, by the camera's clock, as "2024-05-01 12:30:00"; "" when the
-/// first bytes of an image file hold none. JPEG, PNG, TIFF, HEIC.
+/// bytes of an image file hold none. JPEG, PNG, TIFF, HEIC, AVIF.
 [[nodiscard]] std::string capture_date(std::span<const std::byte> head);
 
 }  // namespace fovea::image
