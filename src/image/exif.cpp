@@ -142,10 +142,10 @@ std::optional<int> exif_orientation(std::span<const std::byte> exif) {
   return orientation;
 }
 
-std::string capture_date(std::span<const std::byte> head) {
+std::string capture_date(std::span<const std::byte> part) {
   // No mark before the data is common to all containers: "Exif" names other things in HEIC, too.
   constexpr int kMostTried = 64;
-  const std::string_view bytes = text_of(head);
+  const std::string_view bytes = text_of(part);
   std::string date;
   int tried = 0;
   for (std::size_t at = 0; at < bytes.size() && tried < kMostTried && date.empty(); ++at) {
