@@ -1,0 +1,14 @@
+"""Takes out of the environment what the user of this machine has set for other work, before any test runs."""
+
+import os
+
+# Of these, the tests and the choice of the CPU's and the GPU's code are meant for the tests.
+KEPT = ("FOVEA_TEST_", "FOVEA_ATTACK_", "FOVEA_STATE_", "FOVEA_BIN", "FOVEA_PIXELS_TOOL", "FOVEA_ENCODE_TOOL", "FOVEA_CPU_ISA",
+        "FOVEA_FORCE_", "FOVEA_GPU_SLICE", "FOVEA_CUBLASLT", "FOVEA_CUDNN", "FOVEA_LIBHEIF", "FOVEA_LIBRAW", "FOVEA_LIBRARY")  # fmt: skip
+# Settings of the program, of the clients of the hub, and of the builds that tests start.
+FOREIGN = ("FOVEA_", "HF_", "HUGGINGFACE_", "TRANSFORMERS_", "CMAKE_", "CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS", "SSL_CERT_FILE")
+
+for name in list(os.environ):
+    if name.startswith(FOREIGN) and not name.startswith(KEPT):
+        del os.environ[name]
+os.environ["no_proxy"] = "*"  # tests talk to this machine alone
