@@ -79,7 +79,7 @@ def rewritten(parts):
 
 @pytest.mark.parametrize("columns, then", [(80, None), (40, None), (80, 40), (12, None)])
 def test_the_line_never_wraps(fovea_bin, model, tmp_path, columns, then):
-    arguments = [fovea_bin, "embed", "--synthetic", "10000000", "-m", model, "-o", tmp_path / "out"]
+    arguments = [fovea_bin, "embed", "--synthetic", "10000000", "--batch-size", "1000", "-m", model, "-o", tmp_path / "out"]
     parts, code = on_terminal(arguments, columns, then)
     assert code == 130
     states = list(rewritten(parts))
@@ -87,6 +87,8 @@ def test_the_line_never_wraps(fovea_bin, model, tmp_path, columns, then):
     assert shown.count(columns) >= 8 and (then is None or shown.count(then) >= 8)
     too_wide = [state for state, limit in states if width(state) >= limit]
     assert len(too_wide) <= (1 if then else 0)  # one may be written just before the terminal changes
+    counts = [int(state.split()[0]) for state, limit in states if limit == 80]
+    assert not counts or any(count % 1000 for count in counts)  # images count before their batch is done
     text = "".join(part for part, _ in parts)
     assert " of 10000000"[: columns - 8] in text
     assert text.count("\n") == 3  # the device, the interruption, the summary: no state left a line
