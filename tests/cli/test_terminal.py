@@ -121,8 +121,8 @@ def test_usage_and_environment(run_fovea, model):
     assert_harmless(run_fovea("embed", "y", "-o", "x", code=1, env={"FOVEA_MODEL": HOSTILE}).stderr)
 
 
-def test_pull(run_fovea):
-    env = {"HF_ENDPOINT": "http://127.0.0.1:1/" + HOSTILE}
+def test_pull(run_fovea, tmp_path):
+    env = {"HF_ENDPOINT": "http://127.0.0.1:1/" + HOSTILE, "HF_HOME": str(tmp_path)}
     assert_harmless(run_fovea("pull", "org/name", "--retries", "0", code=1, env=env).stderr)
     assert_harmless(run_fovea("pull", HOSTILE, code=1).stderr)
 
