@@ -30,9 +30,11 @@ def model(run_fovea, tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def gpu(run_fovea, model):
+def gpu(run_fovea, tmp_path_factory):
     """Name of the machine's GPU; tests that ask for it are skipped where there is none."""
-    gpus = json.loads(run_fovea("info", model, "--json").stdout)["gpus"]
+    folder = tmp_path_factory.mktemp("gpu") / "tiny"  # not `model`, which modules have of their own
+    run_fovea("init", "--preset", "tiny", "-o", folder)
+    gpus = json.loads(run_fovea("info", folder, "--json").stdout)["gpus"]
     if not gpus:
         pytest.skip("no GPU on this machine")
     return gpus[0].split(" (")[0]

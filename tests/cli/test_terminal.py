@@ -108,6 +108,8 @@ def test_similar(run_fovea, model, photos, tmp_path):
 def test_verify(run_fovea, model, photos):
     for arguments in [(), ("--json",)]:
         result = run_fovea("verify", model, photos, "--device", "cpu", "--min-recall", "0", *arguments, code=None)
+        if "bf16 needs a CPU" in result.stdout:
+            pytest.skip("no bf16 on this CPU: verify compares nothing, and names no photo")
         assert_harmless(result.stdout)
 
 
