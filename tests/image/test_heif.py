@@ -222,21 +222,23 @@ def test_descriptions_that_readers_take_differently_are_refused(tool):
 @pytest.mark.parametrize("encode", [heic, avif])
 def test_no_truncated_file_is_read(tool, encode):
     whole = encode(photo((64, 48)))
+    check(tool, whole, 64, 4)
     for cut in sorted({*range(12, 64), *range(64, len(whole), 37), len(whole) - 1}):
-        refusal(tool, whole[:cut])
+        assert refusal(tool, whole[:cut]).startswith((f"{encode.__name__.upper()}: ", "HEIF: "))
 
 
 def test_it_takes_the_memory_that_it_says(tmp_path):
-    from test_limits import Outcome
+    from test_limits import MEGABYTE, Outcome
 
     small, large = tmp_path / "small.heic", tmp_path / "large.heic"
     small.write_bytes(heic(photo((2, 2))))
     large.write_bytes(heic(photo((2000, 1500)), quality=10, enc_params={"preset": "ultrafast"}))
     refused = Outcome(large, "--decode-memory", "1").error
     assert "HEIC: decoding 2000x1500 pixels of this kind needs" in refused
-    needed = int(refused.split(" needs ")[1].split()[0]) * 1_000_000
-    used = Outcome(large).peak - Outcome(small).peak - large.stat().st_size
-    assert used < needed, f"{used} of {needed}"
+    needed = int(refused.split(" needs ")[1].split()[0]) * MEGABYTE
+    idle = max(Outcome(small).peak for _ in range(3))  # it is looked at from time to time, and small images take no time
+    used = Outcome(large).peak - idle - large.stat().st_size
+    assert used < needed * 1.02 + 4 * MEGABYTE, f"{used} of {needed}"
 
 
 @pytest.mark.parametrize("encode, name", [(heic, "HEIC"), (avif, "AVIF")])
