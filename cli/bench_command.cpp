@@ -120,7 +120,7 @@ void add_bench(CLI::App& app, Run& run) {
       *command,
       {"Without --precision, it takes all that the device has; without --batch-size, sizes from "
        "1 to what fills the device."},
-      {"fovea bench MODEL", "fovea bench MODEL --precision fp32,bf16 --batch-size 1,32"});
+      {"fovea bench MODEL", "fovea bench MODEL --batch-size 1,32"});
   command->callback([arguments, take_model, &run] {
     take_model();
     std::erase(arguments->options.batch_sizes, 0);  // without any, the sizes are chosen

@@ -79,7 +79,7 @@ Interruption::Interruption() {
   }
 }
 
-Interruption::~Interruption() {
+void Interruption::end() {
   if (messenger_.joinable()) {
     ended_ = !stop_requested;  // a signal that has come is told
     ::sem_post(&messenger_wakes);
@@ -188,7 +188,8 @@ std::string JobReporter::summary(const JobReport& report) const {
          printable_name(output_);
 }
 
-int JobReporter::finish(const JobReport& report) const {
+int JobReporter::finish(const JobReport& report) {
+  interruption_.end();  // its message comes before the summary
   print_event(summary(report), {{"event", "done"},
                                 {"output", output_},
                                 {"rows", report.rows},

@@ -18,9 +18,12 @@ namespace fovea::cli {
 class Interruption {
  public:
   Interruption();
-  ~Interruption();
+  ~Interruption() { end(); }
   Interruption(const Interruption&) = delete;
   Interruption& operator=(const Interruption&) = delete;
+
+  /// Afterwards no more is said; what a signal asked for before has been.
+  void end();
 
   /// For JobControl::stop.
   [[nodiscard]] static const std::atomic<bool>* flag();
@@ -38,7 +41,7 @@ class JobReporter {
   [[nodiscard]] JobControl control();
 
   /// Prints the summary; returns the exit code.
-  [[nodiscard]] int finish(const JobReport& report) const;
+  [[nodiscard]] int finish(const JobReport& report);
 
  private:
   void show(const JobProgress& progress);

@@ -1,6 +1,6 @@
 """Generates seed inputs of the fuzz targets: FOLDER/<target>/*.
 
-    python3 fuzz/make_corpus.py build/fuzz/seeds
+python3 fuzz/make_corpus.py build/fuzz/seeds
 """
 
 import itertools
@@ -62,7 +62,12 @@ def other_seeds():
     photo = image_cases.photo((16, 16))
     jpeg = image_cases.encode(photo, "JPEG")
     yield "image", "plain.heic", heif_files.heic(photo)
-    yield "image", "grid.heic", heif_files.grid(image_cases.photo((64, 64)), 2, 1)
+    tile = image_cases.photo((64, 64))
+    yield "image", "grid.heic", heif_files.grid(tile, 2, 1)
+    hvcc, _ = heif_files.coded(tile)
+    yield "image", "tile-alpha.heic", heif_files.grid(tile, 1, 1, alpha=hvcc)
+    long = heif_files.hvcc_with(hvcc, heif_files.parameter_set(1 << 31, 1 << 31))
+    yield "image", "large-numbers.heic", heif_files.grid(tile, 4, 1, hvcc=long)
     yield "image", "alpha.avif", heif_files.avif(photo.convert("LA"))
     yield "image", "canon.cr2", camera_files.cr2(jpeg, (16, 16), jpeg)
     yield "image", "adobe.dng", camera_files.tiff([camera_files.Directory({50706: (1, bytes([1, 4, 0, 0]))})])

@@ -5,6 +5,7 @@ import os
 import pathlib
 import subprocess
 
+import clean_environment  # noqa: F401
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -19,9 +20,19 @@ def fovea_bin():
 
 
 @pytest.fixture(scope="session")
+def model(run_fovea, tmp_path_factory):
+    """A tiny model for all tests; `fovea calibrate` writes into its model, so it needs a copy."""
+    folder = tmp_path_factory.mktemp("model") / "tiny"
+    assert str(folder) in run_fovea("init", "--preset", "tiny", "-o", folder).stderr
+    before = sorted(folder.iterdir())
+    yield folder
+    assert sorted(folder.iterdir()) == before
+
+
+@pytest.fixture(scope="session")
 def gpu(run_fovea, tmp_path_factory):
     """Name of the machine's GPU; tests that ask for it are skipped where there is none."""
-    folder = tmp_path_factory.mktemp("gpu") / "tiny"
+    folder = tmp_path_factory.mktemp("gpu") / "tiny"  # not `model`, which modules have of their own
     run_fovea("init", "--preset", "tiny", "-o", folder)
     gpus = json.loads(run_fovea("info", folder, "--json").stdout)["gpus"]
     if not gpus:

@@ -3,6 +3,7 @@
 import os
 import pathlib
 import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -10,6 +11,8 @@ import pytest
 import fovea
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.append(str(ROOT / "tests"))
+import clean_environment  # noqa: E402, F401
 
 
 @pytest.fixture(scope="session")

@@ -23,8 +23,6 @@ from hub_server import COMMIT, Hub  # noqa: E402
 def hub(model, tmp_path, monkeypatch):
     files = {path.name: path.read_bytes() for path in model.iterdir()}
     hub = Hub(files)
-    for name in ("HF_TOKEN", "HF_HUB_OFFLINE", "HF_HUB_CACHE", "http_proxy", "https_proxy", "all_proxy"):
-        monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HF_ENDPOINT", hub.endpoint)
     monkeypatch.setenv("HF_HOME", str(tmp_path / "cache"))
     yield hub
@@ -98,11 +96,11 @@ def test_ctrl_c_ends_a_pull_that_waits(hub):
     hub.pauses["model.safetensors"] = threading.Event()
     process = subprocess.Popen([sys.executable, "-c", PULL], stdout=subprocess.PIPE, text=True)
     assert process.stdout.readline() == "ready\n"
-    assert hub.body_started.wait(20)
+    assert hub.body_started.wait(100)
     sent = time.monotonic()
     process.send_signal(signal.SIGINT)
-    assert process.communicate(timeout=20) == ("interrupted\n", None)
-    assert time.monotonic() - sent < 5  # 1 when nothing else computes
+    assert process.communicate(timeout=100) == ("interrupted\n", None)
+    assert time.monotonic() - sent < 15  # 1 when nothing else computes; the hub would keep it for longer
     assert process.returncode == 0
 
 

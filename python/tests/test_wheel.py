@@ -26,16 +26,6 @@ if "site-packages" not in pathlib.Path(fovea.__file__).parts or not list(ROOT.gl
 
 (WHEEL,) = ROOT.glob("dist/fovea-*.whl")
 
-ARRAYS = """
-import fovea, numpy, re, sys
-encoder = fovea.load(sys.argv[1], device="cpu")
-def peak():
-    return int(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1]) / 1000  # MB
-start = peak()
-rows = encoder.embed(numpy.full((224, 224, 3), number % 251, numpy.uint8) for number in range(int(sys.argv[2])))
-print(len(rows), round(peak() - start))
-"""
-
 
 class Environment:
     """A fresh virtual environment."""
@@ -113,20 +103,12 @@ def test_the_command_starts_without_numpy(fresh):
 def test_a_model_is_pulled(fresh, model, tmp_path):
     hub = Hub({path.name: path.read_bytes() for path in model.iterdir()})
     try:
-        where = {"HF_ENDPOINT": hub.endpoint, "HF_HOME": str(tmp_path), "HF_HUB_OFFLINE": "", "no_proxy": "*"}
+        where = {"HF_ENDPOINT": hub.endpoint, "HF_HOME": str(tmp_path)}
         by_python = fresh("python", "-c", 'import fovea; print(fovea.pull("org/name"))', **where)
         assert fresh("fovea", "pull", "org/name", "-q", **where) == by_python
     finally:
         hub.close()
     assert os.path.samefile(pathlib.Path(by_python.strip()).parent.parent, tmp_path / "hub/models--org--name")
-
-
-def test_a_generator_takes_little_memory(fresh, model):
-    count = int(os.environ.get("FOVEA_TEST_ARRAYS", "3000"))
-    rows, megabytes = map(int, fresh("python", "-c", ARRAYS, model, str(count)).split())
-    print(f"{count} arrays of 224x224 pixels take {megabytes} MB above the start")
-    assert rows == count
-    assert megabytes < 200
 
 
 def test_nothing_comes_from_the_machine_but_its_c_library(fresh):

@@ -128,14 +128,21 @@ std::string file_identity(const Photo& photo) {
 }
 
 void read_capture_date(Photo& photo) {
-  constexpr std::size_t kHead = std::size_t{64} << 10;
+  constexpr std::size_t kPart = std::size_t{64} << 10;
   if (photo.is_member || !photo.error.empty()) {
     return;
   }
   try {
-    std::vector<std::byte> head(kHead);
-    const std::size_t read = io::File(photo.file).read_some(0, head);
-    photo.captured = image::capture_date(std::span(head).first(read));
+    const io::File file(photo.file);
+    std::vector<std::byte> bytes(kPart);
+    const auto read_at = [&](std::uint64_t offset) {
+      photo.captured = image::capture_date(std::span(bytes).first(file.read_some(offset, bytes)));
+    };
+    read_at(0);
+    if (const auto size = static_cast<std::uint64_t>(photo.bytes.value_or(0));
+        photo.captured.empty() && size > kPart) {
+      read_at(size - kPart);  // libheif and libwebp write EXIF data last
+    }
   } catch (const Error& error) {
     rethrow_unless_finding(error);
     photo.error = error.what();

@@ -106,16 +106,17 @@ std::string date_in(std::string_view tiff) {
   constexpr std::uint32_t kText = 2;
   std::string date;
   if (const auto reader = open_tiff(tiff)) {
-    for_each_entry(*reader, reader->number(4, 4), [&](const ExifEntry& outer) {
-      if (outer.tag != kExifDirectory) {
-        return;
+    std::optional<std::uint32_t> directory;
+    for_each_entry(*reader, reader->number(4, 4), [&](const ExifEntry& entry) {
+      if (entry.tag == kExifDirectory) {
+        directory = reader->number(entry.value, 4);
       }
-      for_each_entry(*reader, reader->number(outer.value, 4), [&](const ExifEntry& entry) {
-        const auto at = reader->number(entry.value, 4);
-        if (entry.tag == kDateTimeOriginal && entry.type == kText && at && *at < tiff.size()) {
-          date = date_of(tiff.substr(*at, entry.count));
-        }
-      });
+    });
+    for_each_entry(*reader, directory, [&](const ExifEntry& entry) {
+      const auto at = reader->number(entry.value, 4);
+      if (entry.tag == kDateTimeOriginal && entry.type == kText && at && *at < tiff.size()) {
+        date = date_of(tiff.substr(*at, entry.count));
+      }
     });
   }
   return date;
@@ -141,15 +142,19 @@ std::optional<int> exif_orientation(std::span<const std::byte> exif) {
   return orientation;
 }
 
-std::string capture_date(std::span<const std::byte> head) {
-  using std::string_view_literals::operator""sv;
-  const std::string_view bytes = text_of(head);
-  for (const std::string_view mark : {"Exif\0\0"sv, "eXIf"sv}) {  // of JPEG and HEIC; of PNG
-    if (const std::size_t at = bytes.find(mark); at != std::string_view::npos) {
-      return date_in(bytes.substr(at + mark.size()));
+std::string capture_date(std::span<const std::byte> part) {
+  // No mark before the data is common to all containers: "Exif" names other things in HEIC, too.
+  constexpr int kMostTried = 64;
+  const std::string_view bytes = text_of(part);
+  std::string date;
+  int tried = 0;
+  for (std::size_t at = 0; at < bytes.size() && tried < kMostTried && date.empty(); ++at) {
+    if (open_tiff(bytes.substr(at))) {
+      date = date_in(bytes.substr(at));
+      ++tried;
     }
   }
-  return date_in(bytes);  // TIFF and most raw formats
+  return date;
 }
 
 std::optional<int> xmp_orientation(std::span<const std::byte> xmp) {

@@ -26,8 +26,8 @@ struct Metadata {
 /// The value of tag 0x0112 of the first directory.
 [[nodiscard]] std::optional<int> exif_orientation(std::span<const std::byte> exif);
 
-/// The EXIF tag DateTimeOriginal, by the camera's clock, as "2024-05-01 12:30:00"; "" when the
-/// first bytes of an image file hold none. JPEG, PNG, TIFF, HEIC.
-[[nodiscard]] std::string capture_date(std::span<const std::byte> head);
+/// The EXIF tag DateTimeOriginal, by the camera's clock, as "2024-05-01 12:30:00"; "" when
+/// these bytes of an image file hold none. JPEG, PNG, TIFF, WebP, HEIC, AVIF.
+[[nodiscard]] std::string capture_date(std::span<const std::byte> part);
 
 }  // namespace fovea::image

@@ -65,22 +65,34 @@ Box next_box(BoxReader& reader, bool may_be_cut = false) {
 }
 
 struct Extent {
-  bool in_idat = false;
   std::uint64_t offset = 0;
-  std::uint64_t size = 0;  // 0: to the end
+  std::uint64_t size = 0;
 };
 
-using ItemId = std::uint64_t;
-
-/// More are as bad.
-constexpr std::uint64_t kMostPictures = 1U << 20;
+using ItemId = std::uint32_t;
 
 struct Item {
   std::string type;
-  std::vector<std::uint64_t> properties;  // numbers, the first is 1
+  std::vector<std::uint16_t> properties;  // numbers, the first is 1
   std::vector<ItemId> tiles;              // in "dimg"
   std::vector<ItemId> auxiliary;          // items that name this one in "auxl"
   std::vector<Extent> extents;
+  bool is_located = false;
+  std::uint64_t method = 0;  // 0: the extents are in the file, 1: in "idat"
+};
+
+/// What libheif does to decode an item once.
+struct Cost {
+  std::uint64_t pixels = 0;
+  std::uint64_t bytes = 0;
+
+  /// Larger numbers are as bad, and the sum of two of them fits.
+  static constexpr std::uint64_t kMost = std::uint64_t{1} << 62;
+
+  void operator+=(const Cost& other) {
+    pixels = std::min(kMost, pixels + std::min(kMost, other.pixels));
+    bytes = std::min(kMost, bytes + std::min(kMost, other.bytes));
+  }
 };
 
 class HeifReader {
@@ -89,16 +101,20 @@ class HeifReader {
 
   HeifFacts examine() {
     BoxReader top(bytes_);
-    bool has_meta = false;
-    while (!has_meta && !top.is_done()) {
+    constexpr std::size_t kHeader = 8;
+    while (top.rest().size() >= kHeader) {  // what follows the last box is nobody's
       stop_.poll();
+      count_entry();
       const Box box = next_box(top, true);
+      if (box.type == "mini") {
+        fail("HEIF: unsupported box 'mini'; expected a description in the box 'meta'");
+      }
       if (box.type == "meta") {
+        check_first(box.type);
         read_meta(BoxReader(box.content));
-        has_meta = true;
       }
     }
-    if (!has_meta) {
+    if (seen_.empty()) {
       fail("HEIF: has no description of a still image, or is truncated: {} bytes", bytes_.size());
     }
     HeifFacts facts;
@@ -107,22 +123,48 @@ class HeifReader {
         primary.type == "grid" && !primary.tiles.empty() ? item(primary.tiles[0]) : primary;
     facts.codec = codec_of(coded.type);
     facts.is_limited_gray = is_limited_gray(primary, coded);
-    add(facts, primary);
-    for (const ItemId id : primary.auxiliary) {
-      add(facts, item(id));
-    }
+    facts.work = cost_of(facts, primary_).pixels;
     return facts;
   }
 
  private:
+  /// Versions of libheif differ in which of two boxes counts.
+  void check_first(std::string_view type) {
+    if (std::ranges::find(seen_, type) != seen_.end()) {
+      fail("HEIF: has more than one box '{}'", type);
+    }
+    seen_.push_back(type);
+  }
+
+  /// Bounds the memory for what the boxes list, which is more than their bytes.
+  void count_entry() {
+    constexpr std::uint64_t kMostEntries = std::uint64_t{1} << 20;
+    if (++entries_ > kMostEntries) {
+      fail("HEIF: lists more than {} boxes, properties, references and places", kMostEntries);
+    }
+  }
+
+  Item& listed_item(std::uint64_t id) {
+    constexpr std::size_t kMostItems = 65536;
+    Item& item = items_[static_cast<ItemId>(id)];
+    if (items_.size() > kMostItems) {
+      fail("HEIF: has more than {} items", kMostItems);
+    }
+    return item;
+  }
+
   void read_meta(BoxReader meta) {
     meta.take(4);  // version and flags
     while (!meta.is_done()) {
       stop_.poll();
       const Box box = next_box(meta);
       BoxReader content(box.content);
+      constexpr std::string_view kOnce[] = {"pitm", "iinf", "iref", "iprp", "iloc", "idat"};
+      if (std::ranges::find(kOnce, box.type) != std::end(kOnce)) {
+        check_first(box.type);
+      }
       if (box.type == "pitm") {
-        primary_ = content.number(content.number(4) >> 24 == 0 ? 2 : 4);
+        primary_ = static_cast<ItemId>(content.number(content.number(4) >> 24 == 0 ? 2 : 4));
       } else if (box.type == "iinf") {
         content.take(content.number(4) >> 24 == 0 ? 2 : 4);
         read_infos(content);
@@ -141,14 +183,19 @@ class HeifReader {
   void read_infos(BoxReader infos) {
     while (!infos.is_done()) {
       stop_.poll();
-      BoxReader info(next_box(infos).content);
-      const std::uint64_t version = info.number(4) >> 24;
+      const Box box = next_box(infos);
+      BoxReader info(box.content);
+      const std::uint64_t version = box.type == "infe" ? info.number(4) >> 24 : 0;
       if (version < 2) {
         continue;
       }
-      const ItemId id = info.number(version == 2 ? 2 : 4);
+      const std::uint64_t id = info.number(version == 2 ? 2 : 4);
+      Item& item = listed_item(id);
+      if (!item.type.empty()) {
+        fail("HEIF: describes item {} twice", id);
+      }
       info.take(2);
-      items_[id].type = info.name();
+      item.type = info.name();
     }
   }
 
@@ -157,15 +204,19 @@ class HeifReader {
     while (!references.is_done()) {
       const Box box = next_box(references);
       BoxReader content(box.content);
-      const ItemId from = content.number(id_size);
+      const std::uint64_t from = content.number(id_size);
       for (std::uint64_t left = content.number(2); left > 0; --left) {
         stop_.poll();
-        const ItemId to = content.number(id_size);
+        count_entry();
+        const std::uint64_t to = content.number(id_size);
         if (box.type == "dimg") {
-          items_[from].tiles.push_back(to);
+          listed_item(from).tiles.push_back(static_cast<ItemId>(to));
         } else if (box.type == "auxl") {
-          items_[to].auxiliary.push_back(from);
+          listed_item(to).auxiliary.push_back(static_cast<ItemId>(from));
         }
+      }
+      if (!content.is_done()) {  // libheif would take what is left for the next reference
+        fail("HEIF: the box '{}' is longer than its references", box.type);
       }
     }
   }
@@ -177,17 +228,20 @@ class HeifReader {
       if (box.type == "ipco") {
         while (!content.is_done()) {
           stop_.poll();
+          count_entry();
           properties_.push_back(next_box(content));
         }
       } else if (box.type == "ipma") {
         const std::uint64_t head = content.number(4);
         const std::size_t index_size = (head & 1) == 0 ? 1 : 2;
         for (std::uint64_t left = content.number(4); left > 0; --left) {
-          Item& item = items_[content.number(head >> 24 == 0 ? 2 : 4)];
+          Item& item = listed_item(content.number(head >> 24 == 0 ? 2 : 4));
           for (std::uint64_t count = content.number(1); count > 0; --count) {
             stop_.poll();
+            count_entry();
             const std::uint64_t essential = std::uint64_t{1} << (index_size * 8 - 1);
-            item.properties.push_back(content.number(index_size) & (essential - 1));
+            const std::uint64_t number = content.number(index_size) & (essential - 1);
+            item.properties.push_back(static_cast<std::uint16_t>(number));
           }
         }
       }
@@ -201,17 +255,36 @@ class HeifReader {
     const std::size_t length_size = sizes >> 8 & 15;
     const std::size_t base_size = sizes >> 4 & 15;
     const std::size_t index_size = version == 0 ? 0 : sizes & 15;
+    for (const std::size_t size : {offset_size, length_size, base_size, index_size}) {
+      if (size != 0 && size != 4 && size != 8) {
+        fail("HEIF: has a number of {} bytes in the box 'iloc'; expected 0, 4 or 8", size);
+      }
+    }
+    if (version == 1 && index_size != 0) {  // old versions of libheif overlook it
+      fail("HEIF: unsupported index in the box 'iloc' of version 1");
+    }
     const std::size_t id_size = version < 2 ? 2 : 4;
     for (std::uint64_t left = content.number(id_size); left > 0; --left) {
-      Item& item = items_[content.number(id_size)];
-      const std::uint64_t method = version == 0 ? 0 : content.number(2) & 15;
+      stop_.poll();
+      const std::uint64_t id = content.number(id_size);
+      Item& item = listed_item(id);
+      if (item.is_located) {
+        fail("HEIF: says twice where item {} is", id);
+      }
+      item.is_located = true;
+      item.method = version == 0 ? 0 : content.number(2) & 15;
       content.take(2);
       const std::uint64_t base = content.number(base_size);
-      for (std::uint64_t count = content.number(2); count > 0; --count) {
+      const std::uint64_t count = content.number(2);
+      if (count > 1 && offset_size + length_size == 0) {
+        fail("HEIF: item {} has {} parts in one place", id, count);
+      }
+      for (std::uint64_t part = 0; part < count; ++part) {
         stop_.poll();
+        count_entry();
         content.take(index_size);
         const std::uint64_t offset = base + content.number(offset_size);
-        item.extents.push_back({method == 1, offset, content.number(length_size)});
+        item.extents.push_back({offset, content.number(length_size)});
       }
     }
   }
@@ -235,25 +308,46 @@ class HeifReader {
          type);
   }
 
-  void add(HeifFacts& facts, const Item& added) {
-    if (added.type != "grid") {
-      facts.work += measure(facts, added);
-      return;
+  /// What an item costs with its tiles, each as often as it is used, and its auxiliary images.
+  Cost cost_of(HeifFacts& facts, ItemId id, int depth = 0) {
+    constexpr int kDeepest = 4;
+    if (const auto known = costs_.find(id); known != costs_.end()) {
+      return known->second;
     }
-    std::map<ItemId, std::uint64_t> work;
-    for (const ItemId id : added.tiles) {
-      const auto [tile, is_new] = work.try_emplace(id);
-      if (is_new) {
-        tile->second = measure(facts, item(id));
+    if (depth > kDeepest) {
+      fail("HEIF: item {} belongs to an image that belongs to another, and so on", id);
+    }
+    Cost cost;
+    const auto add = [&](ItemId part) {
+      stop_.poll();
+      cost += cost_of(facts, part, depth + 1);
+      check_bytes(cost.bytes);
+    };
+    const Item& costly = item(id);
+    if (costly.type == "grid") {
+      for (const ItemId tile : costly.tiles) {
+        static_cast<void>(codec_of(item(tile).type));  // no grid of grids
+        add(tile);
       }
-      facts.work += tile->second;
+    } else {
+      cost = measure(facts, costly);
+    }
+    std::ranges::for_each(costly.auxiliary, add);
+    return costs_[id] = cost;
+  }
+
+  /// Tiles can share their data and the properties that go to the decoder with it.
+  void check_bytes(std::uint64_t read) const {
+    constexpr std::uint64_t kAnyBytes = std::uint64_t{16} << 20;
+    if (read > bytes_.size() * std::uint64_t{4} + kAnyBytes) {
+      fail("HEIF: the images have more than four times the file's {} bytes", bytes_.size());
     }
   }
 
   /// The item's property of this type whose content begins so.
   [[nodiscard]] const Box* property(const Item& item, std::string_view type,
                                     std::string_view start = "") const {
-    for (const std::uint64_t index : item.properties) {
+    for (const std::size_t index : item.properties) {
       if (index == 0 || index > properties_.size()) {
         continue;
       }
@@ -268,12 +362,15 @@ class HeifReader {
   }
 
   /// Looks into a coded image as its decoder will: the parameters in its properties, and its data.
-  /// Returns the pixels of all its pictures.
-  std::uint64_t measure(HeifFacts& facts, const Item& coded) {
+  Cost measure(HeifFacts& facts, const Item& coded) {
     const bool is_hevc = codec_of(coded.type) == HeifCodec::kHevc;
+    std::vector<std::byte> joined;
+    const Bytes data = join(coded, joined);
+    std::uint64_t bytes = data.size();
     CodedImage declared;
     std::size_t length_bytes = 4;
     if (const Box* const box = property(coded, is_hevc ? "hvcC" : "av1C")) {
+      bytes += box->content.size();
       BoxReader content(box->content);
       if (is_hevc) {
         declared = read_hvcc(content, length_bytes);
@@ -282,28 +379,32 @@ class HeifReader {
         declared = examine_av1(content.rest(), stop_);
       }
     }
-    std::vector<std::byte> joined;
-    const Bytes data = join(coded.extents, joined);
     const CodedImage found =
         is_hevc ? examine_hevc(data, length_bytes, stop_) : examine_av1(data, stop_);
     const std::uint64_t pixels = std::max(declared.pixels, found.pixels);
+    const std::uint64_t pictures = std::max<std::uint64_t>(found.pictures, 1);
     facts.largest = std::max(facts.largest, pixels);
-    facts.largest_bytes = std::max<std::uint64_t>(facts.largest_bytes, data.size());
+    facts.largest_bytes = std::max(facts.largest_bytes, bytes);
     facts.pictures = std::max(facts.pictures, found.pictures);
-    return pixels * std::clamp<std::uint64_t>(found.pictures, 1, kMostPictures);
+    return {pixels > Cost::kMost / pictures ? Cost::kMost : pixels * pictures, bytes};
   }
 
   /// The data of an item, copied into `joined` where it lies in several places.
-  Bytes join(std::span<const Extent> extents, std::vector<std::byte>& joined) {
+  Bytes join(const Item& joinable, std::vector<std::byte>& joined) {
+    if (joinable.extents.empty()) {
+      fail("HEIF: has no data of an image of the kind '{}'", joinable.type);
+    }
+    if (joinable.method > 1) {
+      fail("HEIF: unsupported place {} of an image's data; expected the file or the box 'idat'",
+           joinable.method);
+    }
     Bytes data;
-    for (const Extent& extent : extents) {
-      data = extent_bytes(extent);
-      read_ += data.size();
-      constexpr std::uint64_t kAnyBytes = std::uint64_t{16} << 20;
-      if (read_ > bytes_.size() * std::uint64_t{4} + kAnyBytes) {
-        fail("HEIF: the images have more than four times the file's {} bytes", bytes_.size());
-      }
-      if (extents.size() > 1) {
+    std::uint64_t read = 0;
+    for (const Extent& extent : joinable.extents) {
+      data = extent_bytes(extent, joinable.method == 1 ? idat_ : bytes_);
+      read += data.size();
+      check_bytes(read);
+      if (joinable.extents.size() > 1) {
         joined.insert(joined.end(), data.begin(), data.end());
         data = joined;
       }
@@ -340,15 +441,17 @@ class HeifReader {
     return most;
   }
 
-  [[nodiscard]] Bytes extent_bytes(const Extent& extent) const {
-    const Bytes whole = extent.in_idat ? idat_ : bytes_;
+  [[nodiscard]] static Bytes extent_bytes(const Extent& extent, Bytes whole) {
     const std::uint64_t left = extent.offset > whole.size() ? 0 : whole.size() - extent.offset;
-    const std::uint64_t size = extent.size == 0 ? left : extent.size;
-    if (size > left || left == 0) {
-      fail("HEIF: truncated: {} bytes, but the image's data ends at {}", whole.size(),
-           extent.offset + extent.size);
+    if (extent.size == 0) {  // libheif reads nothing then, others all that is left
+      fail("HEIF: does not say how long an image's data is");
     }
-    return whole.subspan(static_cast<std::size_t>(extent.offset), static_cast<std::size_t>(size));
+    if (extent.size > left) {
+      fail("HEIF: truncated: {} bytes, but the image's data of {} bytes begins at {}", whole.size(),
+           extent.size, extent.offset);
+    }
+    return whole.subspan(static_cast<std::size_t>(extent.offset),
+                         static_cast<std::size_t>(extent.size));
   }
 
   Bytes bytes_;
@@ -357,7 +460,9 @@ class HeifReader {
   Bytes idat_;
   std::map<ItemId, Item> items_;
   std::vector<Box> properties_;
-  std::uint64_t read_ = 0;  // bytes of images
+  std::vector<std::string_view> seen_;  // boxes of which a file has one
+  std::uint64_t entries_ = 0;
+  std::map<ItemId, Cost> costs_;
 };
 
 }  // namespace

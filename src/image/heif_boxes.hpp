@@ -22,9 +22,9 @@ struct HeifFacts {
   std::uint64_t largest = 0;
   /// The most pictures in one of them; more than one in what was cut out of a video.
   std::uint64_t pictures = 1;
-  /// Pixels of all pictures; a tile counts as often as it is used.
+  /// Pixels of all pictures, at most 2^62; a tile counts as often as it is used.
   std::uint64_t work = 0;
-  /// Bytes of the largest of them in the file.
+  /// Bytes of the largest of them in the file, with its decoder's parameters.
   std::uint64_t largest_bytes = 0;
   /// Gray in 16..235, which libheif does not stretch.
   bool is_limited_gray = false;

@@ -1,6 +1,7 @@
 // The C interface's messages: the handler of notes, the wording, and pulls without a handler.
 #include "fovea/c/status.h"
 
+#include <cstdlib>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -19,6 +20,7 @@ TEST(NoteHandler, GivesBackTheOneBefore) {
 }
 
 std::string why_not_loaded() {
+  ::setenv("HF_HOME", "/nowhere", 1);
   fovea_encoder* encoder = nullptr;
   EXPECT_EQ(fovea_encoder_load("no-one/has-this", "cpu", "auto", 0, &encoder), FOVEA_FAILED);
   return fovea_last_error();

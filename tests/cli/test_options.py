@@ -1,6 +1,7 @@
 """One grammar for all commands: the same option means the same everywhere, and help, manual and completion say so."""
 
 import json
+import os
 import pathlib
 import re
 import shutil
@@ -125,20 +126,9 @@ def test_words_may_be_in_any_case(run_fovea, tiny, photos, tmp_path):
 
 
 @pytest.fixture(scope="module")
-def tiny(run_fovea, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("models") / "tiny"
-    told = run_fovea("init", "--preset", "tiny", "-o", folder).stderr
-    assert str(folder) in told
-    return folder
-
-
-@pytest.fixture(scope="module")
-def photos(tmp_path_factory):
-    image = pytest.importorskip("PIL.Image")
-    folder = tmp_path_factory.mktemp("photos")
-    for index in range(3):
-        image.new("RGB", (40, 30), (index * 80, 50, 200)).save(folder / f"{index}.png")
-    return folder
+def tiny(model, tmp_path_factory):
+    """A copy, which may be calibrated, in a folder that may get more models."""
+    return shutil.copytree(model, tmp_path_factory.mktemp("models") / "tiny")
 
 
 @pytest.mark.parametrize(
@@ -176,13 +166,12 @@ def test_the_model_is_named_alike_everywhere(run_fovea, tiny, photos, tmp_path, 
 
 
 def test_models_that_look_alike(run_fovea, tiny):
-    typed = tiny.parent / "tyni"
-    message = run_fovea("info", typed, code=1).stderr
+    where = {"cwd": tiny.parent, "env": {"HF_HOME": str(tiny.parent)}}  # the program looks there, too
+    message = run_fovea("info", tiny.parent / "tyni", code=1, **where).stderr
     assert f"there is no such folder; did you mean {tiny}?" in message
-    message = run_fovea("info", "MODELS/tiny", code=1, cwd=tiny.parent).stderr
-    assert "no such folder." in message
+    assert "no such folder." in run_fovea("info", "MODELS/tiny", code=1, **where).stderr
     shutil.copytree(tiny, tiny.parent / "models/tiny")
-    message = run_fovea("info", "MODELS/tiny", code=1, cwd=tiny.parent).stderr
+    message = run_fovea("info", "MODELS/tiny", code=1, **where).stderr
     assert "MODELS/tiny: there is no such folder; did you mean models/tiny?" in message
 
 
@@ -287,8 +276,9 @@ def test_man_pages(run_fovea, tmp_path, commands):
         wrong = [line for line in checked.stdout.splitlines() if "missing date" not in line]  # it would be stale
         assert not wrong, wrong
     elif shutil.which("man"):
-        shown = subprocess.run(["man", "--warnings", "-l", pages[0]], capture_output=True, text=True, check=True)
-        assert "SYNOPSIS" in shown.stdout and not shown.stderr
+        settings = os.environ | {"LC_ALL": "C.UTF-8", "MANWIDTH": "80"}
+        shown = subprocess.run(["man", "-l", pages[0]], env=settings, capture_output=True, text=True, check=True)
+        assert "SYNOPSIS" in shown.stdout
 
 
 def test_the_page_of_commands_is_fresh(run_fovea):

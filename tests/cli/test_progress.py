@@ -1,11 +1,13 @@
 """The progress line on pseudo-terminals of several widths, and --progress json, which is alone on stderr."""
 
+import codecs
 import fcntl
 import json
 import os
 import pty
 import re
 import select
+import shutil
 import signal
 import struct
 import subprocess
@@ -29,40 +31,36 @@ EVENTS = {
 STAGE = {"stage", "unit", "done", "total", "seconds", "per_second", "seconds_left"}
 
 
-@pytest.fixture(scope="module")
-def model(run_fovea, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("model") / "tiny"
-    run_fovea("init", "--preset", "tiny", "-o", folder)
-    return folder
-
-
 def resize(terminal, columns):
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
 
 
 def on_terminal(arguments, columns, then=None):
-    """What the program writes to a terminal as (text, columns at that time), until it is interrupted after eight
-    rewritten lines, and its exit code. After four of them the terminal gets `then` columns."""
+    """What the program writes to a terminal as (text, columns at that time), and its exit code. It is interrupted after
+    eight rewritten lines; or the terminal gets `then` columns after them, and eight more are waited for."""
     terminal, program = pty.openpty()
     resize(terminal, columns)
     process = subprocess.Popen(arguments, stderr=program, stdout=subprocess.DEVNULL)
     os.close(program)
-    parts, interrupted, end = [], False, time.monotonic() + 60
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    parts, interrupted, end = [("", columns)], False, time.monotonic() + 60
     while time.monotonic() < end:
         if not select.select([terminal], [], [], 1)[0]:
             continue
         try:
-            part = os.read(terminal, 65536).decode()
+            part = decoder.decode(os.read(terminal, 65536))
         except OSError:  # the program has ended
             break
-        parts.append((part, columns))
-        states = len(list(rewritten(parts)))
-        if then and states == 4:
-            columns, then = then, None
-            resize(terminal, columns)
-        if states >= 8 and not interrupted:
+        parts[-1] = (parts[-1][0] + part, columns)
+        if interrupted or len(list(rewritten(parts[-1:]))) < 8:
+            continue
+        if not then:
             interrupted = True
             process.send_signal(signal.SIGINT)
+        elif not select.select([terminal], [], [], 0)[0]:  # all that had the former width is read
+            columns, then = then, None
+            resize(terminal, columns)
+            parts.append(("", columns))
     os.close(terminal)
     return parts, process.wait(timeout=60)
 
@@ -81,13 +79,16 @@ def rewritten(parts):
 
 @pytest.mark.parametrize("columns, then", [(80, None), (40, None), (80, 40), (12, None)])
 def test_the_line_never_wraps(fovea_bin, model, tmp_path, columns, then):
-    arguments = [fovea_bin, "embed", "--synthetic", "10000000", "-m", model, "-o", tmp_path / "out"]
+    arguments = [fovea_bin, "embed", "--synthetic", "10000000", "--batch-size", "1000", "-m", model, "-o", tmp_path / "out"]
     parts, code = on_terminal(arguments, columns, then)
     assert code == 130
     states = list(rewritten(parts))
-    assert len(states) >= 8
+    shown = [limit for _, limit in states]
+    assert shown.count(columns) >= 8 and (then is None or shown.count(then) >= 8)
     too_wide = [state for state, limit in states if width(state) >= limit]
     assert len(too_wide) <= (1 if then else 0)  # one may be written just before the terminal changes
+    counts = [int(state.split()[0]) for state, limit in states if limit == 80]
+    assert not counts or any(count % 1000 for count in counts)  # images count before their batch is done
     text = "".join(part for part, _ in parts)
     assert " of 10000000"[: columns - 8] in text
     assert text.count("\n") == 3  # the device, the interruption, the summary: no state left a line
@@ -108,7 +109,8 @@ def test_json_is_alone(run_fovea, model, tmp_path):
     flags = ["-m", model, "--progress", "json"]
     result = run_fovea("embed", tmp_path / "broken.jpg", *flags, "-o", tmp_path / "a", code=3)
     assert_known(events_of(result))
-    assert {event["event"] for event in events_of(result)} == {"device", "failure", "done"}
+    # Progress comes once a job lasts a second.
+    assert {event["event"] for event in events_of(result)} - {"progress"} == {"device", "failure", "done"}
     result = run_fovea("embed", tmp_path / "none.jpg", *flags, "-o", tmp_path / "b", code=1)
     assert_known(events_of(result))
     assert [event["event"] for event in events_of(result)] == ["error"]  # no device before the inputs are known
@@ -125,6 +127,7 @@ def test_interruption(fovea_bin, model, tmp_path, flags):
     end = time.monotonic() + 30
     while not (manifest.exists() and json.loads(manifest.read_text())["counts"]["rows"]) and time.monotonic() < end:
         time.sleep(0.05)
+    time.sleep(1)  # before that, the summary does not tell what a job was bound by
     process.send_signal(signal.SIGINT)
     text = process.communicate(timeout=30)[1]
     assert process.returncode == 130
@@ -138,7 +141,7 @@ def test_interruption(fovea_bin, model, tmp_path, flags):
     elif flags:
         assert text == ""
     else:
-        assert "fovea: stopping" in text and "the same command resumes" in text
+        assert re.search(r"fovea: stopping.*\n.*; bound by .*the same command resumes", text)
 
 
 @pytest.mark.parametrize("command", ["embed", "preprocess"])
@@ -157,28 +160,23 @@ def test_an_interrupted_file_is_not_resumed(fovea_bin, model, tmp_path, command)
     assert text.endswith("; interrupted: nothing was written\n") and "(see" not in text
 
 
-def test_summary(run_fovea, model, tmp_path):
+def test_the_summary_of_a_short_job(run_fovea, model, photos, tmp_path):
     (tmp_path / "broken.jpg").write_bytes(b"no photo")
-    result = run_fovea("embed", tmp_path / "broken.jpg", "-m", model, "-o", tmp_path / "out", code=3)
-    assert "bound by" not in result.stderr and result.stderr.rstrip().endswith(f"written to {tmp_path / 'out'}")
-
-
-@pytest.fixture(scope="module")
-def photos(tmp_path_factory):
-    image = pytest.importorskip("PIL.Image")
-    folder = tmp_path_factory.mktemp("photos")
-    for name, spread in (("a", 10), ("b", 200)):
-        image.effect_noise((40, 30), spread).save(folder / f"{name}.png")
-    return folder
+    result = run_fovea("embed", tmp_path / "broken.jpg", photos, "-m", model, "-o", tmp_path / "out", code=3)
+    seconds = float(re.search(r"3 images in ([\d.]+) s \(", result.stderr)[1])
+    assert seconds >= 1 or "bound by" not in result.stderr
+    assert result.stderr.rstrip().endswith(f"written to {tmp_path / 'out'}")
 
 
 def test_verify_refuses_an_absent_device(run_fovea, model, photos):
     result = run_fovea("verify", model, photos, "--device", "cuda:63", code=1)
     assert result.stdout == "" and result.stderr.count("\n") == 1
+    assert re.search("no GPU 63|NVIDIA driver", result.stderr)
 
 
-def test_stages(run_fovea, model, photos):
-    for arguments in (["verify", model, photos, "--device", "cpu"], ["calibrate", model, photos]):
+def test_stages(run_fovea, model, photos, tmp_path):
+    own = shutil.copytree(model, tmp_path / "model")
+    for arguments in (["verify", model, photos, "--device", "cpu"], ["calibrate", own, photos]):
         result = run_fovea(*arguments, "--progress", "json", code=None)
         events = events_of(result)
         assert_known(events)

@@ -108,6 +108,8 @@ def test_similar(run_fovea, model, photos, tmp_path):
 def test_verify(run_fovea, model, photos):
     for arguments in [(), ("--json",)]:
         result = run_fovea("verify", model, photos, "--device", "cpu", "--min-recall", "0", *arguments, code=None)
+        if "bf16 needs a CPU" in result.stdout:
+            pytest.skip("no bf16 on this CPU: verify compares nothing, and names no photo")
         assert_harmless(result.stdout)
 
 
@@ -121,8 +123,8 @@ def test_usage_and_environment(run_fovea, model):
     assert_harmless(run_fovea("embed", "y", "-o", "x", code=1, env={"FOVEA_MODEL": HOSTILE}).stderr)
 
 
-def test_pull(run_fovea):
-    env = {"HF_ENDPOINT": "http://127.0.0.1:1/" + HOSTILE, "HF_HUB_OFFLINE": "", "no_proxy": "*"}
+def test_pull(run_fovea, tmp_path):
+    env = {"HF_ENDPOINT": "http://127.0.0.1:1/" + HOSTILE, "HF_HOME": str(tmp_path)}
     assert_harmless(run_fovea("pull", "org/name", "--retries", "0", code=1, env=env).stderr)
     assert_harmless(run_fovea("pull", HOSTILE, code=1).stderr)
 

@@ -31,6 +31,15 @@ TEST(Rate, DoesNotSagBetweenBatches) {
   }
 }
 
+TEST(Rate, IsTheMeanOfUnevenBatches) {
+  Rate rate;
+  rate.start(kStart);
+  rate.set(kStart + milliseconds(1000), 10);
+  rate.set(kStart + milliseconds(3000), 100);
+  rate.set(kStart + milliseconds(4000), 120);
+  EXPECT_DOUBLE_EQ(rate.per_second(kStart + milliseconds(4000)), 30.0);
+}
+
 TEST(Rate, FallsWhenNothingIsDone) {
   Rate rate;
   rate.start(kStart);

@@ -15,13 +15,6 @@ HUB_MODELS = {name for document in DOCUMENTS for name in re.findall(r"google/sig
 PHOTOS = sorted((ROOT / "examples" / "photos").glob("*.jpg"))
 
 
-@pytest.fixture(scope="session")
-def model(run_fovea, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("model") / "tiny"
-    run_fovea("init", "--preset", "tiny", "--seed", "0", "-o", folder)
-    return folder
-
-
 @pytest.fixture
 def sandbox(tmp_path, model, fovea_bin, run_fovea):
     """To add a name that documents use: make it here."""
@@ -31,7 +24,7 @@ def sandbox(tmp_path, model, fovea_bin, run_fovea):
         (repository / "refs").mkdir(parents=True)
         (repository / "refs/main").write_text("0" * 40)
         (repository / "snapshots").mkdir()
-        (repository / "snapshots" / ("0" * 40)).symlink_to(model)
+        (repository / "snapshots" / ("0" * 40)).symlink_to(tmp_path / "MODEL")
     photos = tmp_path / "photos"
     photos.mkdir()
     for photo in PHOTOS:
@@ -55,7 +48,7 @@ def sandbox(tmp_path, model, fovea_bin, run_fovea):
 def environment(sandbox, fovea_bin):
     """Of every command and program."""
     tools = f"{fovea_bin.parent}:{pathlib.Path(sys.executable).parent}"
-    return {name: value for name, value in os.environ.items() if not name.startswith(("FOVEA_", "HF_"))} | {
+    return os.environ | {
         "PATH": f"{tools}:{os.environ['PATH']}",
         "HF_HOME": str(sandbox / "cache"),
         "HF_HUB_OFFLINE": "1",

@@ -71,7 +71,7 @@ def checked(done: subprocess.CompletedProcess) -> str:
 
 
 def run(*command, **options) -> str:
-    return checked(subprocess.run([*map(str, command)], capture_output=True, text=True, timeout=120, check=False, **options))
+    return checked(subprocess.run([*map(str, command)], capture_output=True, text=True, timeout=600, check=False, **options))
 
 
 @pytest.fixture(scope="session")

@@ -30,9 +30,7 @@ def pull(fovea_bin, tmp_path):
         resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
 
     def run(hub, **extra):
-        env = os.environ | {"HF_HOME": str(tmp_path / "hf"), "HF_ENDPOINT": hub.endpoint, "no_proxy": "*"} | extra
-        for name in ("HF_TOKEN", "HF_HUB_CACHE", "HF_HUB_OFFLINE", "SSL_CERT_FILE"):
-            env.pop(name, None)
+        env = os.environ | {"HF_HOME": str(tmp_path / "hf"), "HF_ENDPOINT": hub.endpoint} | extra
         started = time.monotonic()
         result = subprocess.run(
             [fovea_bin, "pull", "org/name", "--retries", "0"],
@@ -76,7 +74,7 @@ def test_times_have_to_be_numbers(hub, pull):
 def test_few_bytes_a_connection_are_no_progress(fovea_bin, hub, tmp_path):
     """A connection that is cut after some bytes, again and again, is aborted like one without any."""
     hub.cuts[WEIGHTS] = [100] * 50
-    env = os.environ | {"HF_HOME": str(tmp_path), "HF_ENDPOINT": hub.endpoint, "no_proxy": "*"}
+    env = os.environ | {"HF_HOME": str(tmp_path), "HF_ENDPOINT": hub.endpoint}
     result = subprocess.run(
         [fovea_bin, "pull", "org/name", "--retries", "2"],
         env=env, capture_output=True, text=True, timeout=20, check=False,

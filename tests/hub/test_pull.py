@@ -45,9 +45,7 @@ class Puller:
         self.snapshot = self.model / "snapshots" / COMMIT
 
     def environment(self, hub, **extra):
-        env = {key: "" for key in ("HF_TOKEN", "HF_HUB_CACHE", "HF_HUB_OFFLINE", "SSL_CERT_FILE")}
-        env |= {"HF_HOME": str(self.cache.parent), "HF_ENDPOINT": hub.endpoint, "no_proxy": "*"}
-        return env | extra
+        return {"HF_HOME": str(self.cache.parent), "HF_ENDPOINT": hub.endpoint} | extra
 
     def __call__(self, hub, *arguments, code=0, env=None, **popen):
         return self.run_fovea(
@@ -405,8 +403,7 @@ def test_transformers_finds_the_snapshot(pull, tmp_path):
         "total = sum(parameter.double().sum().item() for parameter in model.parameters())\n"
         "print(total, processor.size['height'])\n"
     )
-    changes = pull.environment(hub, HF_HUB_OFFLINE="1")  # "" is "not set" to Fovea alone
-    env = {key: value for key, value in (os.environ | changes).items() if value}
+    env = os.environ | pull.environment(hub, HF_HUB_OFFLINE="1")
     result = subprocess.run(
         [sys.executable, "-c", script], env=env, capture_output=True, text=True, check=True
     )

@@ -86,6 +86,12 @@ TEST(Exif, CaptureDateOfEveryContainer) {
   EXPECT_EQ(capture_date(view_of(tiff)), expected);
   EXPECT_EQ(capture_date(view_of(jpeg + tiff)), expected);
   EXPECT_EQ(capture_date(view_of("\x89PNG....eXIf" + tiff)), expected);
+  const std::string name("....infe....Exif\0\0", 18);  // of an item of HEIC, whose data comes later
+  EXPECT_EQ(capture_date(view_of(name + "....mdat....Exif" + std::string(2, '\0') + tiff)),
+            expected);
+  EXPECT_EQ(capture_date(view_of(name + "....mdat...." + tiff)), expected);
+  const std::string undated = exif_with_date("    :  :     :  :  ");
+  EXPECT_EQ(capture_date(view_of(undated + tiff)), expected);
   EXPECT_EQ(capture_date(view_of("no EXIF")), "");
   for (std::size_t size = 0; size < tiff.size() - 1; ++size) {  // the NUL is not needed
     EXPECT_EQ(capture_date(view_of(std::string_view(tiff).substr(0, size))), "") << size;
@@ -96,6 +102,15 @@ TEST(Exif, CaptureDateOfEveryContainer) {
     const std::string date = capture_date(view_of(broken));
     EXPECT_TRUE(date.empty() || date == expected) << at << ": " << date;
   }
+}
+
+TEST(Exif, CaptureDateEndsItsSearch) {
+  std::string hostile;
+  while (hostile.size() < std::size_t{1} << 16) {  // each begins a TIFF, whose directory is large
+    hostile += "II\x2a";
+    hostile += '\0';
+  }
+  EXPECT_EQ(capture_date(view_of(hostile + exif_with_date("2024:05:01 12:30:59"))), "");
 }
 
 TEST(Exif, WhatIsNoDateIsNotShown) {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import struct
+from dataclasses import dataclass, field
 
 import pillow_heif
 from PIL import Image
@@ -22,9 +23,7 @@ def deep_heic(image: Image.Image, bits: int, **options) -> bytes:
     pillow_heif.options.SAVE_HDR_TO_12_BIT = bits == 12
     samples = b"".join(struct.pack("<H", value * 257) for value in image.tobytes())
     buffer = io.BytesIO()
-    pillow_heif.from_bytes(mode="RGB;16", size=image.size, data=samples).save(
-        buffer, **{"quality": 90, **options}
-    )
+    pillow_heif.from_bytes(mode="RGB;16", size=image.size, data=samples).save(buffer, **{"quality": 90, **options})
     return buffer.getvalue()
 
 
@@ -61,43 +60,94 @@ def coded(image: Image.Image) -> tuple[bytes, bytes]:
     return properties[b"hvcC"], top[b"mdat"]
 
 
-def grid(
-    tile: Image.Image, columns: int, rows: int, references: int | None = None, kind: bytes = b"grid",
-    hvcc: bytes | None = None, size: tuple[int, int] | None = None,
+@dataclass
+class Item:
+    """What a file describes; without data it has no place either."""
+
+    kind: bytes
+    data: bytes = b""
+    properties: list[int] = field(default_factory=list)  # the numbers of some, from 1 on
+    in_idat: bool = False
+
+
+def described(*content: bytes) -> bytes:
+    """A file of a description that these boxes make up."""
+    return box(b"ftyp", b"heic", bytes(4), b"mif1heic") + full(b"meta", *content)
+
+
+def info(number: int, kind: bytes) -> bytes:
+    return box(b"infe", b"\2\0\0\0", struct.pack(">HH", number, 0), kind, b"\0")
+
+
+def heif(
+    items: dict[int, Item], properties: list[bytes], references: list[tuple[bytes, int, list[int]]],
+    extra: bytes = b"",
 ) -> bytes:  # fmt: skip
-    """Tiles of one image: item 2, which item 1 puts together, as often as `references` says."""
-    found, data = coded(tile)
-    hvcc = found if hvcc is None else hvcc
-    width, height = size or (tile.width * columns, tile.height * rows)
-    count = columns * rows if references is None else references
-    payload = struct.pack(">BBBBHH", 0, 0, rows - 1, columns - 1, width, height)
+    """A file of these items, the first of which is the primary one, with `extra` boxes in its description."""
+    outside = b"".join(item.data for item in items.values() if not item.in_idat)
 
-    def info(number: int, name: bytes) -> bytes:
-        return box(b"infe", b"\2\0\0\0", struct.pack(">HH", number, 0), name, b"\0")
-
-    def ispe(*sides: int) -> bytes:
-        return full(b"ispe", struct.pack(">II", *sides))
-
-    def meta(place: int) -> bytes:
-        location = struct.pack(">HHHHII", 1, 1, 0, 1, 0, len(payload))  # in idat
-        location += struct.pack(">HHHHII", 2, 0, 0, 1, place, len(data))
-        return full(
-            b"meta",
+    def description(place: int) -> bytes:
+        places, idat = b"", b""
+        for number, item in items.items():
+            at = len(idat) if item.in_idat else place
+            places += struct.pack(">HHHH", number, item.in_idat, 0, bool(item.data))
+            if item.data:
+                places += struct.pack(">II", at, len(item.data))
+            if item.in_idat:
+                idat += item.data
+            else:
+                place += len(item.data)
+        return described(
             full(b"hdlr", bytes(4), b"pict", bytes(13)),
-            full(b"pitm", struct.pack(">H", 1)),
-            full(b"iinf", struct.pack(">H", 2), info(1, kind), info(2, b"hvc1")),
-            full(b"iref", box(b"dimg", struct.pack(">HH", 1, count), struct.pack(">H", 2) * count)),
+            full(b"pitm", struct.pack(">H", next(iter(items)))),
+            full(b"iinf", struct.pack(">H", len(items)), *(info(n, item.kind) for n, item in items.items())),
+            full(
+                b"iref",
+                *(box(kind, struct.pack(f">HH{len(to)}H", number, len(to), *to)) for kind, number, to in references),
+            ),
             box(
                 b"iprp",
-                box(b"ipco", ispe(width, height), ispe(*tile.size), box(b"hvcC", hvcc)),
-                full(b"ipma", struct.pack(">I", 2), bytes([0, 1, 1, 1]), bytes([0, 2, 2, 2, 0x83])),
+                box(b"ipco", *properties),
+                full(
+                    b"ipma",
+                    struct.pack(">I", len(items)),
+                    *(
+                        struct.pack(">HB", number, len(item.properties)) + bytes(item.properties)
+                        for number, item in items.items()
+                    ),
+                ),
             ),
-            box(b"iloc", b"\1\0\0\0", b"\x44\0", struct.pack(">H", 2), location),
-            box(b"idat", payload),
+            box(b"iloc", b"\1\0\0\0", b"\x44\0", struct.pack(">H", len(items)), places),
+            box(b"idat", idat),
+            extra,
         )
 
-    head = box(b"ftyp", b"heic", bytes(4), b"mif1heic")
-    return head + meta(len(head) + len(meta(0)) + 8) + box(b"mdat", data)
+    return description(len(description(0)) + 8) + box(b"mdat", outside)
+
+
+def grid(
+    tile: Image.Image, columns: int, rows: int, references: int | None = None, kind: bytes = b"grid",
+    hvcc: bytes | None = None, size: tuple[int, int] | None = None, extra: bytes = b"", alpha: bytes | None = None,
+) -> bytes:  # fmt: skip
+    """Tiles of one image: item 2, which item 1 puts together, as often as `references` says.
+
+    With `alpha` item 3 is alpha of item 2, of the same data and with this hvcC.
+    """
+    found, data = coded(tile)
+    width, height = size or (tile.width * columns, tile.height * rows)
+    count = columns * rows if references is None else references
+    layout = struct.pack(">BBBBHH", 0, 0, rows - 1, columns - 1, width, height)
+    items = {1: Item(kind, layout, [1], in_idat=True), 2: Item(b"hvc1", data, [2, 0x83])}
+    properties = [
+        *(full(b"ispe", struct.pack(">II", *sides)) for sides in ((width, height), tile.size)),
+        box(b"hvcC", found if hvcc is None else hvcc),
+    ]
+    uses = [(b"dimg", 1, [2] * count)]
+    if alpha is not None:
+        items[3] = Item(b"hvc1", data, [2, 0x84, 0x85])
+        properties += [box(b"hvcC", alpha), full(b"auxC", b"urn:mpeg:hevc:2015:auxid:1\0")]
+        uses.append((b"auxl", 3, [2]))
+    return heif(items, properties, uses, extra)
 
 
 class Bits:

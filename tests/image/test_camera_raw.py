@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import io
 
 import camera_files
@@ -26,6 +27,7 @@ def jpeg(size: tuple[int, int] = SIZE, **options) -> bytes:
     return encode(photo(size), "JPEG", quality=90, **options)
 
 
+@functools.cache
 def cases() -> dict[str, bytes]:
     thumbnail = photo((16, 12), "coffee.png").tobytes()
     made = {

@@ -15,7 +15,7 @@ PHOTOS = sorted((ROOT / "examples" / "photos").glob("*.jpg"))
 
 
 def run(*command, **options):
-    return subprocess.run([*map(str, command)], capture_output=True, text=True, timeout=120, check=False, **options)
+    return subprocess.run([*map(str, command)], capture_output=True, text=True, timeout=600, check=False, **options)
 
 
 def output(*command, **options):
@@ -39,13 +39,6 @@ def installed(fovea_bin, tmp_path_factory):
 def library(installed):
     (path,) = installed.glob("lib*/**/libfovea.so")
     return path
-
-
-@pytest.fixture(scope="module")
-def model(run_fovea, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("model") / "tiny"
-    run_fovea("init", "--preset", "tiny", "-o", folder)
-    return folder
 
 
 @pytest.fixture(scope="module")

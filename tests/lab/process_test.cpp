@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <string>
 
 #include <gtest/gtest.h>
 
@@ -13,7 +14,9 @@ namespace {
 namespace fs = std::filesystem;
 
 TEST(FindProgram, LooksOnThePathThenBesideTheProgramThenInCuda) {
-  const fs::path home = fs::path(testing::TempDir()) / "fovea-cuda";
+  std::string pattern = (fs::path(testing::TempDir()) / "fovea-cuda-XXXXXX").string();
+  ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
+  const fs::path home = pattern;
   const fs::path tool = home / "bin" / "fovea-no-such-tool";
   fs::create_directories(tool.parent_path());
   std::ofstream(tool) << "#!/bin/sh\n";

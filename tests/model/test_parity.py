@@ -15,7 +15,8 @@ from transformers import SiglipVisionModel
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 TOOL = pathlib.Path(os.environ.get("FOVEA_ENCODE_TOOL", ROOT / "build/release/tests/encode_tool"))
-HAS_BF16 = any(flag in pathlib.Path("/proc/cpuinfo").read_text() for flag in ("avx512_bf16", "amx_bf16"))
+FLAGS = pathlib.Path("/proc/cpuinfo").read_text() if os.environ.get("FOVEA_CPU_ISA") not in ("avx2", "avx512") else ""
+HAS_BF16 = any(flag in FLAGS for flag in ("avx512_bf16", "amx_bf16"))
 
 FP32_LIMIT = 2e-5  # of the embedding's norm
 BF16_COSINE = 0.9995

@@ -1,14 +1,7 @@
-"""A tiny model, photos, and the program to embed them with."""
+"""Photos, and the program to embed them with."""
 
 import pytest
 from pipeline_support import Embedder, write_photos
-
-
-@pytest.fixture(scope="session")
-def model(run_fovea, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("model") / "tiny"
-    run_fovea("init", "--preset", "tiny", "--seed", "0", "-o", folder)
-    return folder
 
 
 @pytest.fixture(scope="session")

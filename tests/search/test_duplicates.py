@@ -6,6 +6,7 @@ import os
 import tarfile
 
 import numpy as np
+import pillow_heif
 import pytest
 from PIL import Image
 from test_similar import DIMENSION, Pictures, cosines, write_output
@@ -121,8 +122,7 @@ def test_the_best_photo_is_kept_and_classes_are_told_apart(run_fovea, library):
 def test_classes_alone(run_fovea, library):
     """Each class by itself; together they are all."""
     files = find(run_fovea, "--only", "identical-files")
-    assert sorted(map(sorted, names(files))) == [["p/copy.png", "p/large.png"],
-                                                 ["p/small copy.png", "p/small.png"]]
+    assert sorted(map(sorted, names(files))) == [["p/copy.png", "p/large.png"], ["p/small copy.png", "p/small.png"]]
     pixels = find(run_fovea, "--only", "identical-pixels")
     assert names(pixels) == [["p/repacked.png", "p/large.png"]]
     similar = find(run_fovea, "--only", "similar")
@@ -289,19 +289,25 @@ def test_page_of_duplicates(run_fovea, library):
     assert len(page.images) == 7 and "script" not in page.tags
     text = (library / "page.html").read_text()
     assert text.count(">keep</span>") == 2
-    assert "<a href=\"./p/small%20copy.png\">" in text
+    assert '<a href="./p/small%20copy.png">' in text
     assert "40 \u00d7 30" in text and "lowest score of a pair 0.990000" in text
     assert "default-src 'none'" in text
 
 
 def test_capture_dates(run_fovea, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for name in ("a.jpg", "b.png", "d.jpg"):
+    pillow_heif.register_heif_opener()
+    # Encoders write EXIF data first or last, so a large file of each kind comes, too.
+    dated = ["a.jpg", "b.png", "c.heic", "d.avif", "large.heic", "large.avif", "large.webp", "large.jpg"]
+    files = [*dated, "none.heic", "undated.jpg"]
+    for name in files:
         exif = Image.Exif()
-        date = "2019:07:04 12:03:00" if name != "d.jpg" else "0000:00:00 00:00:00"
+        date = "2019:07:04 12:03:00" if name != "undated.jpg" else "0000:00:00 00:00:00"
         exif[0x0110] = "camera"
         exif.get_ifd(0x8769)[0x9003] = date
-        save(name, exif=exif)
-    write_rows(tmp_path, [(n, near(0, 1), (40, 30)) for n in ("a.jpg", "b.png", "d.jpg")])
+        large = name.startswith("large")
+        save(name, (300, 300) if large else (40, 30), quality=90, **({} if name == "none.heic" else {"exif": exif}))
+        assert (os.path.getsize(name) > 1 << 16) == large
+    write_rows(tmp_path, [(name, near(0, 1), (40, 30)) for name in files])
     found = {m["source"]: m["captured"] for m in find(run_fovea)[0]["members"]}
-    assert found == dict.fromkeys(("a.jpg", "b.png"), "2019-07-04 12:03:00") | {"d.jpg": None}
+    assert found == dict.fromkeys(dated, "2019-07-04 12:03:00") | {"none.heic": None, "undated.jpg": None}

@@ -226,7 +226,6 @@ def test_wrong_inputs(run_fovea, tmp_path, output):
     assert "no such folder" in run_fovea("similar", "--in", "absent", code=1).stderr
     (tmp_path / "empty").mkdir()
     assert "embeddings-*.npy" in run_fovea("similar", "--in", "empty", code=1).stderr
-    run_fovea("similar", "-k", "0", "--in", "out", code=2)
     (tmp_path / "out" / "manifest.json").write_text('{"finished": false, "model": {"name": "m"}}')
     assert "has not finished" in run_fovea("similar", "--in", "out").stderr
 
@@ -246,9 +245,7 @@ def test_the_place_of_the_page_is_tried_before_anything_else(run_fovea, tmp_path
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        (["-k", "0"], "at least 1"),
         (["--limit", "-1"], "at least 0"),
-        (["-k", "-3"], "at least 1"),
         (["--threshold", "0.9"], "--threshold applies to --duplicates alone"),
         (["--only", "similar"], "--only applies to --duplicates alone"),
         (["--print0"], "--print0 applies to --duplicates alone"),

@@ -31,7 +31,7 @@ def attack(arena: Arena, random: Random) -> Iterator[Case]:
             with arena.case("mutants", f"{_INPUTS} mutants") as case:
                 inputs = []
                 for number in range(_INPUTS):
-                    name, data = mutant(random)
+                    name, data = mutant(Random(random.random()))  # what one original is changes no other mutant
                     path = case.write(f"{number:03}-{name}", data)
                     pixels = None if _depends_on_releases(name, data) else oracle.pixels(data)
                     inputs.append(Input(path.name.encode(), pixels=pixels))
