@@ -36,7 +36,8 @@ struct Photo {
   std::string captured;                  ///< "2024-05-01 12:30:00" by the camera's clock, or ""
   /// The file was written, renamed or given other rights or dates after it was embedded.
   bool has_changed = false;
-  std::string error;  ///< why the file cannot be read; "" when it can
+  /// Why the file cannot be read, or be decoded where that was tried; "" when it can.
+  std::string error;
 };
 
 /// In which way a photo is a duplicate; each includes those before it.
@@ -74,7 +75,7 @@ struct DuplicateOptions {
 struct Duplicates {
   std::vector<DuplicateGroup> groups;  ///< by the rows of the kept photos
   std::int64_t other_names = 0;        ///< rows left out because another row has the same file
-  std::int64_t not_compared = 0;       ///< photos whose files could not be read and compared
+  std::int64_t not_compared = 0;       ///< photos whose files could not be read or decoded
 };
 
 /// Called while a search runs, from any of its threads, but never from two at once.

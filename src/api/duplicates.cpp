@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <map>
 #include <set>
@@ -36,7 +37,8 @@ auto preference(const Photo& photo) {
 struct Contents {
   std::string bytes;
   std::string pixels;
-  std::string error;
+  std::string error;        // why the file could not be read
+  std::string undecodable;  // why the bytes, which were read, could not be decoded
 };
 
 std::string digest_of(std::span<const std::byte> bytes) {
@@ -45,8 +47,22 @@ std::string digest_of(std::span<const std::byte> bytes) {
   return digest.hex();
 }
 
-std::string pixels_of(std::span<const std::byte> bytes) {
-  const image::Image photo = image::decode(bytes);
+// Decodes a photo; returns why that fails, or "".
+std::string decode_error(std::span<const std::byte> bytes,
+                         const std::function<void(const image::Image& photo)>& use = {}) {
+  try {
+    const image::Image photo = image::decode(bytes);
+    if (use) {
+      use(photo);
+    }
+    return "";
+  } catch (const Error& problem) {
+    rethrow_unless_finding(problem);
+    return problem.what();
+  }
+}
+
+std::string pixels_of(const image::Image& photo) {
   io::Digest digest;
   digest.add(fmt::format("{}x{}:", photo.width, photo.height));
   digest.add(std::as_bytes(photo.pixels.span()));
@@ -96,6 +112,7 @@ class Comparison {
   }
 
   // After compare_bytes(). One of equal files is decoded, if another of its group has its size.
+  // Those that cannot be decoded have the pixels of no other file.
   void compare_pixels() {
     std::map<std::tuple<std::size_t, int, int>, std::map<std::string, Candidate*>> by_shape;
     for (Candidate& candidate : candidates_) {
@@ -115,15 +132,17 @@ class Comparison {
       }
     }
     read(chosen, [](Contents& contents, std::span<const std::byte> bytes) {
-      contents.pixels = pixels_of(bytes);
+      contents.undecodable = decode_error(
+          bytes, [&](const image::Image& photo) { contents.pixels = pixels_of(photo); });
     });
-    std::unordered_map<std::string, std::string> pixels;
+    std::unordered_map<std::string, const Contents*> decoded;
     for (const Candidate* candidate : chosen) {
-      pixels.emplace(candidate->contents.bytes, candidate->contents.pixels);
+      decoded.emplace(candidate->contents.bytes, &candidate->contents);
     }
     for (Candidate& candidate : candidates_) {
-      if (const auto found = pixels.find(candidate.contents.bytes); found != pixels.end()) {
-        candidate.contents.pixels = found->second;
+      if (const auto found = decoded.find(candidate.contents.bytes); found != decoded.end()) {
+        candidate.contents.pixels = found->second->pixels;
+        candidate.contents.undecodable = found->second->undecodable;
       }
     }
   }
@@ -140,13 +159,8 @@ class Comparison {
                 [&](std::size_t at, std::span<const std::byte> bytes, const std::string& error) {
                   Contents& contents = chosen[at]->contents;
                   contents.error = error;
-                  try {
-                    if (error.empty()) {
-                      take(contents, bytes);
-                    }
-                  } catch (const Error& problem) {
-                    rethrow_unless_finding(problem);
-                    contents.error = problem.what();
+                  if (error.empty()) {
+                    take(contents, bytes);
                   }
                 });
   }
@@ -155,8 +169,14 @@ class Comparison {
   ThreadPool& pool_;
 };
 
-// Why a photo should not be deleted; "" when it may go.
-std::string obstacle_of(const Photo& kept, const Duplicate& member) {
+// Whether the bytes of both were just compared.
+bool is_copy_of_kept(const Photo& kept, const Duplicate& member) {
+  return member.likeness == Likeness::kIdenticalFile && member.same_as == kept.row;
+}
+
+// Why a photo should not be deleted; "" when it may go if the kept photo can be decoded, or has the
+// same bytes.
+std::string obstacle_of(const Photo& kept, const Duplicate& member, const Contents& contents) {
   const Photo& photo = member.photo;
   if (photo.is_member) {
     return "it is in an archive";
@@ -167,7 +187,13 @@ std::string obstacle_of(const Photo& kept, const Duplicate& member) {
   if (!kept.error.empty()) {
     return "the file of the kept photo cannot be read: " + kept.error;
   }
-  // What was compared byte by byte just now needs no embedding.
+  if (is_copy_of_kept(kept, member)) {
+    return "";
+  }
+  if (!contents.undecodable.empty()) {
+    return "its file cannot be decoded: " + contents.undecodable;
+  }
+  // What was compared just now needs no embedding.
   if (member.same_as != kept.row && (photo.has_changed || kept.has_changed)) {
     return fmt::format("{} has changed since it was embedded",
                        photo.has_changed ? "its file" : "the file of the kept photo");
@@ -189,6 +215,7 @@ class DuplicateSearch {
     } else {
       group_by_contents();
     }
+    decode_kept();
     std::ranges::sort(found_.groups, {}, [](const DuplicateGroup& g) { return g.kept.row; });
     return std::move(found_);
   }
@@ -277,8 +304,9 @@ class DuplicateSearch {
     if (options_.similar || options_.identical_pixels) {
       comparison.compare_pixels();
     }
-    found_.not_compared = std::ranges::count_if(
-        candidates_, [](const Candidate& candidate) { return !candidate.contents.error.empty(); });
+    found_.not_compared = std::ranges::count_if(candidates_, [](const Candidate& candidate) {
+      return !candidate.contents.error.empty() || !candidate.contents.undecodable.empty();
+    });
   }
 
   // Adds the photos that are to be shown; the first one is kept.
@@ -293,11 +321,15 @@ class DuplicateSearch {
     }
     std::ranges::sort(order, {}, [](const Candidate* c) { return preference(*c->photo); });
     for (const Candidate* candidate : order) {
-      files.emplace(candidate->contents.bytes, candidate->photo);
-      pixels.emplace(candidate->contents.pixels, candidate->photo);
+      if (candidate->contents.error.empty()) {
+        files.emplace(candidate->contents.bytes, candidate->photo);
+        pixels.emplace(candidate->contents.pixels, candidate->photo);
+      }
     }
     DuplicateGroup group{*candidates.front().photo, {}, lowest};
     read_capture_date(group.kept);
+    const Contents& kept = candidates.front().contents;
+    set_error(group.kept, kept.error);
     for (std::size_t index = 1; index < candidates.size(); ++index) {
       const Candidate& candidate = candidates[index];
       Duplicate member{*candidate.photo, scores[index], Likeness::kSimilar, -1, {}};
@@ -311,15 +343,16 @@ class DuplicateSearch {
           member.likeness = Likeness::kIdenticalPixels;
           member.same_as = same->row;
         }
-      } else if (member.photo.error.empty()) {
-        member.photo.error = candidate.contents.error;
       }
       if (is_shown(member.likeness)) {
         read_capture_date(member.photo);
-        member.obstacle = obstacle_of(group.kept, member);
+        set_error(member.photo, candidate.contents.error);
+        member.obstacle = obstacle_of(group.kept, member, candidate.contents);
+        set_error(member.photo, candidate.contents.undecodable);
         group.members.push_back(std::move(member));
       }
     }
+    set_error(group.kept, kept.undecodable);
     if (group.members.empty()) {
       return;
     }
@@ -331,6 +364,44 @@ class DuplicateSearch {
       group.lowest_score = compare(rows).lowest;
     }
     found_.groups.push_back(std::move(group));
+  }
+
+  // Decodes the kept photos for whose sake others may go that are no copies of their bytes: what
+  // remains must be a picture.
+  void decode_kept() {
+    const auto relies_on_it = [](const DuplicateGroup& group, const Duplicate& member) {
+      return member.obstacle.empty() && !is_copy_of_kept(group.kept, member);
+    };
+    std::vector<DuplicateGroup*> groups;
+    std::vector<std::filesystem::path> paths;
+    for (DuplicateGroup& group : found_.groups) {
+      if (std::ranges::any_of(group.members,
+                              [&](const Duplicate& m) { return relies_on_it(group, m); })) {
+        groups.push_back(&group);
+        paths.push_back(group.kept.file);
+      }
+    }
+    read_photos(paths, parts_.pool,
+                [&](std::size_t at, std::span<const std::byte> bytes, const std::string& error) {
+                  DuplicateGroup& group = *groups[at];
+                  const std::string problem = error.empty() ? decode_error(bytes) : error;
+                  if (problem.empty()) {
+                    return;
+                  }
+                  set_error(group.kept, problem);
+                  for (Duplicate& member : group.members) {
+                    if (relies_on_it(group, member)) {
+                      member.obstacle = fmt::format("the file of the kept photo cannot be {}: {}",
+                                                    error.empty() ? "decoded" : "read", problem);
+                    }
+                  }
+                });
+  }
+
+  static void set_error(Photo& photo, const std::string& error) {
+    if (photo.error.empty()) {
+      photo.error = error;
+    }
   }
 
   [[nodiscard]] bool is_shown(Likeness likeness) const {

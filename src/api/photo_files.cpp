@@ -59,7 +59,9 @@ fs::path PhotoFiles::find_start(std::size_t output) const {
   if (fs::is_directory(recorded, ignored) && !fs::equivalent(recorded, ".", ignored)) {
     places.insert(places.begin(), recorded);
   }
-  places.push_back((origin.path / ".").lexically_normal().parent_path().parent_path());
+  // "." has a parent only as an absolute path.
+  places.push_back(
+      (fs::absolute(origin.path) / ".").lexically_normal().parent_path().parent_path());
   // A few names tell: all of them were read from one place.
   constexpr std::int64_t kMostTried = 16;
   const auto [first, count] = shards_.range_of(output);
