@@ -48,10 +48,10 @@ std::string digest_of(std::span<const std::byte> bytes) {
 }
 
 // Decodes a photo; returns why that fails, or "".
-std::string decode_error(std::span<const std::byte> bytes,
+std::string decode_error(const EncodedPhoto& encoded,
                          const std::function<void(const image::Image& photo)>& use = {}) {
   try {
-    const image::Image photo = image::decode(bytes);
+    const image::Image photo = image::decode(encoded.bytes, encoded.decoding);
     if (use) {
       use(photo);
     }
@@ -106,8 +106,8 @@ class Comparison {
         list.front()->contents.bytes = fmt::format("row {}", list.front()->photo->row);
       }
     }
-    read(chosen, [](Contents& contents, std::span<const std::byte> bytes) {
-      contents.bytes = digest_of(bytes);
+    read(chosen, [](Contents& contents, const EncodedPhoto& encoded) {
+      contents.bytes = digest_of(encoded.bytes);
     });
   }
 
@@ -131,9 +131,9 @@ class Comparison {
         }
       }
     }
-    read(chosen, [](Contents& contents, std::span<const std::byte> bytes) {
+    read(chosen, [](Contents& contents, const EncodedPhoto& encoded) {
       contents.undecodable = decode_error(
-          bytes, [&](const image::Image& photo) { contents.pixels = pixels_of(photo); });
+          encoded, [&](const image::Image& photo) { contents.pixels = pixels_of(photo); });
     });
     std::unordered_map<std::string, const Contents*> decoded;
     for (const Candidate* candidate : chosen) {
@@ -155,14 +155,13 @@ class Comparison {
     for (const Candidate* candidate : chosen) {
       paths.push_back(candidate->photo->file);
     }
-    read_photos(paths, pool_,
-                [&](std::size_t at, std::span<const std::byte> bytes, const std::string& error) {
-                  Contents& contents = chosen[at]->contents;
-                  contents.error = error;
-                  if (error.empty()) {
-                    take(contents, bytes);
-                  }
-                });
+    read_photos(paths, pool_, [&](std::size_t at, const EncodedPhoto& encoded) {
+      Contents& contents = chosen[at]->contents;
+      contents.error = encoded.error;
+      if (encoded.error.empty()) {
+        take(contents, encoded);
+      }
+    });
   }
 
   std::vector<Candidate>& candidates_;
@@ -381,21 +380,21 @@ class DuplicateSearch {
         paths.push_back(group.kept.file);
       }
     }
-    read_photos(paths, parts_.pool,
-                [&](std::size_t at, std::span<const std::byte> bytes, const std::string& error) {
-                  DuplicateGroup& group = *groups[at];
-                  const std::string problem = error.empty() ? decode_error(bytes) : error;
-                  if (problem.empty()) {
-                    return;
-                  }
-                  set_error(group.kept, problem);
-                  for (Duplicate& member : group.members) {
-                    if (relies_on_it(group, member)) {
-                      member.obstacle = fmt::format("the file of the kept photo cannot be {}: {}",
-                                                    error.empty() ? "decoded" : "read", problem);
-                    }
-                  }
-                });
+    read_photos(paths, parts_.pool, [&](std::size_t at, const EncodedPhoto& encoded) {
+      const bool is_read = encoded.error.empty();
+      const std::string problem = is_read ? decode_error(encoded) : encoded.error;
+      if (problem.empty()) {
+        return;
+      }
+      DuplicateGroup& group = *groups[at];
+      set_error(group.kept, problem);
+      for (Duplicate& member : group.members) {
+        if (relies_on_it(group, member)) {
+          member.obstacle = fmt::format("the file of the kept photo cannot be {}: {}",
+                                        is_read ? "decoded" : "read", problem);
+        }
+      }
+    });
   }
 
   static void set_error(Photo& photo, const std::string& error) {

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -110,7 +111,10 @@ class Source {
 [[nodiscard]] std::unique_ptr<Source> make_tar_source(std::string path, std::string image_key,
                                                       FileFilter filter = {},
                                                       LeftOut* left_out = nullptr);
-/// The same for an archive in memory, which must outlive the source.
+/// These members of an archive alone, by their names in it, whatever their endings.
+[[nodiscard]] std::unique_ptr<Source> make_tar_source(std::string path,
+                                                      std::unordered_set<std::string> members);
+/// The images of an archive in memory, which must outlive the source.
 [[nodiscard]] std::unique_ptr<Source> make_tar_source(std::string name,
                                                       std::span<const std::byte> archive,
                                                       std::string image_key);

@@ -5,8 +5,10 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -97,6 +99,9 @@ class TarSource final : public Source {
         filter_(std::move(filter)),
         left_out_(left_out),
         feed_(std::move(feed)) {}
+
+  TarSource(std::string name, std::unordered_set<std::string> members)
+      : Source(std::move(name)), members_(std::move(members)) {}
 
  private:
   bool do_next(Item& item, StopFlag stop) override {
@@ -217,7 +222,11 @@ class TarSource final : public Source {
       if (link == nullptr && type == AE_IFDIR) {
         continue;
       }
-      if (const std::string_view kind = filter_.member(last_, wanted(last_)); !kind.empty()) {
+      if (members_ && !members_->contains(last_)) {
+        continue;
+      }
+      if (const std::string_view kind = members_ ? "" : filter_.member(last_, wanted(last_));
+          !kind.empty()) {
         if (left_out_ != nullptr) {
           left_out_->add_member(kind, last_);
         }
@@ -302,7 +311,8 @@ class TarSource final : public Source {
 
   std::string image_key_;
   FileFilter filter_;
-  LeftOut* left_out_;
+  std::optional<std::unordered_set<std::string>> members_;  // those to read, whatever the filter
+  LeftOut* left_out_ = nullptr;
   std::unique_ptr<Feed> feed_;  // outlives archive_
   Released<archive, archive_read_free> archive_;
   bool is_compressed_ = false;
@@ -317,6 +327,10 @@ std::unique_ptr<Source> make_tar_source(std::string path, std::string image_key,
                                         LeftOut* left_out) {
   return std::make_unique<TarSource>(std::move(path), std::move(image_key), std::move(filter),
                                      left_out);
+}
+
+std::unique_ptr<Source> make_tar_source(std::string path, std::unordered_set<std::string> members) {
+  return std::make_unique<TarSource>(std::move(path), std::move(members));
 }
 
 std::unique_ptr<Source> make_tar_source(std::string name, std::span<const std::byte> archive,

@@ -3,9 +3,12 @@
 import io
 import json
 import os
+import resource
 import shutil
+import struct
 import subprocess
 import tarfile
+import zlib
 
 import numpy as np
 import pytest
@@ -238,6 +241,43 @@ def test_members_of_archives_are_compared_but_stay(run_fovea, tmp_path, monkeypa
     assert set(classes(groups).values()) == {"identical file"}
     run_fovea("similar", "--duplicates", "--in", "out", "--html", "page.html")
     assert len(Pictures(tmp_path / "page.html").images) == 3
+
+
+def test_members_are_found_by_their_whole_names(run_fovea, tmp_path, monkeypatch):
+    """Whatever is in them: dots, "#", and names that are left out when an archive is embedded."""
+    monkeypatch.chdir(tmp_path)
+    members = ["foo.a#b.jpg", "2024.05.01 12.30.png", ".hidden/x.png", "day.1/#/y", "a;b.c;d.png"]
+    save("a.png", seed=1)
+    with tarfile.open("x.tar", "w") as tar:
+        for name in [*members, "other.png"]:
+            tar.add("a.png", name)
+    write_rows(tmp_path, [(f"x.tar#{name}", near(0, 1), (40, 30)) for name in members])
+    result = run_fovea("similar", "--duplicates", "--in", "out", "--json")
+    assert "could not be read" not in result.stderr
+    assert classes(json.loads(result.stdout)["groups"]) == dict.fromkeys(
+        [f"x.tar#{name}" for name in members[1:]], "identical file"
+    )
+
+
+def test_memory_for_decoding_is_shared(run_fovea, tmp_path, monkeypatch):
+    """24 threads with a photo of 36 MB each, in 1 GiB of address space."""
+    monkeypatch.chdir(tmp_path)
+    Image.new("RGB", (4000, 3000)).save("0.png", compress_level=1)
+    png = open("0.png", "rb").read()
+    for number in range(1, 24):
+        chunk = b"tEXtnumber\0" + b"%02d" % number
+        chunk = struct.pack(">I", len(chunk) - 4) + chunk + struct.pack(">I", zlib.crc32(chunk))
+        (tmp_path / f"{number}.png").write_bytes(png[:33] + chunk + png[33:])
+    write_rows(tmp_path, [(f"{n}.png", near(0, 1), (4000, 3000)) for n in range(24)])
+    command = ["similar", "--duplicates", "--in", "out", "--threads", "24", "--html", "page.html"]
+    result = run_fovea(
+        *command, "--json",
+        env={"MALLOC_ARENA_MAX": "1"},  # arenas take address space
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30)),
+    )  # fmt: skip
+    found = classes(json.loads(result.stdout)["groups"])
+    assert list(found.values()) == ["identical pixels"] * 23
+    assert len(Pictures(tmp_path / "page.html").images) == 24
 
 
 def test_files_that_cannot_be_read_are_similar_at_most(run_fovea, tmp_path, monkeypatch):
