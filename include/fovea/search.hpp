@@ -34,7 +34,8 @@ struct Photo {
   std::optional<std::int64_t> bytes;     ///< nothing for what cannot be read, and for members
   std::optional<std::int64_t> modified;  ///< seconds since 1970, UTC; the archive's for members
   std::string captured;                  ///< "2024-05-01 12:30:00" by the camera's clock, or ""
-  /// The file was written, renamed or given other rights or dates after it was embedded.
+  /// The file, or the archive, may not be what was embedded: its size or date differs from the
+  /// index, or it was written, renamed or given other rights or dates after the row was written.
   bool has_changed = false;
   /// Why the file cannot be read, or be decoded where that was tried; "" when it can.
   std::string error;

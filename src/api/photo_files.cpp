@@ -108,13 +108,17 @@ Photo PhotoFiles::look(std::int64_t row) const {
     photo.bytes = info.st_size;
   }
   photo.modified = info.st_mtim.tv_sec;
-  const io::File::Version embedded = shards_.version(row);
+  const io::File::Version written = shards_.version(row);
   // Programs that copy files give them the dates of others, but not the time of that change.
   const auto time_of = [](const timespec& time) {
     return std::pair<std::int64_t, std::int64_t>(time.tv_sec, time.tv_nsec);
   };
-  photo.has_changed = std::max(time_of(info.st_mtim), time_of(info.st_ctim)) >
-                      std::pair(embedded.seconds, embedded.nanoseconds);
+  const auto is_later = [&](const timespec& time) {
+    return time_of(time) > std::pair(written.seconds, written.nanoseconds);
+  };
+  // Rows are written some time after their photos were read, and a copy of the output is newer.
+  const bool is_other = entry.file ? entry.file != io::stamp_of(info) : is_later(info.st_mtim);
+  photo.has_changed = is_other || is_later(info.st_ctim);
   return photo;
 }
 

@@ -16,6 +16,7 @@
 #include "core/stop.hpp"
 #include "fovea/job.hpp"
 #include "fovea/preprocessing.hpp"
+#include "io/descriptor.hpp"
 #include "io/npy.hpp"
 #include "pipeline/file_filter.hpp"
 #include "pipeline/left_out.hpp"
@@ -52,6 +53,8 @@ struct Item {
   std::uint64_t number = 0;
   int width = 0;  // of the original image, for kPixels and kImage
   int height = 0;
+  std::optional<io::FileStamp> file =
+      {};  // see IndexLine; that of a kFile is known once it is read
   std::string error;
 };
 

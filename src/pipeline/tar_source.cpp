@@ -37,6 +37,7 @@ class Feed {
   Feed& operator=(const Feed&) = delete;
   /// Bytes of the whole archive.
   [[nodiscard]] virtual std::uint64_t size() const = 0;
+  [[nodiscard]] virtual std::optional<io::FileStamp> stamp() const { return std::nullopt; }
   virtual la_ssize_t read(archive* reader, const void** data) = 0;
   virtual la_int64_t skip(la_int64_t request) = 0;
 };
@@ -47,6 +48,9 @@ class FileFeed final : public Feed {
 
   [[nodiscard]] std::uint64_t size() const override {
     return static_cast<std::uint64_t>(opened_.info.st_size);
+  }
+  [[nodiscard]] std::optional<io::FileStamp> stamp() const override {
+    return io::stamp_of(opened_.info);
   }
   la_ssize_t read(archive* reader, const void** data) override {
     ssize_t got = 0;
@@ -235,6 +239,7 @@ class TarSource final : public Source {
       item = Item{};
       item.kind = Item::Kind::kBytes;
       item.name = name() + "#" + last_;
+      item.file = feed_->stamp();
       if (link != nullptr || type != AE_IFREG) {
         item = failed_item(std::move(item.name), why_no_file(*entry));
       }

@@ -219,6 +219,64 @@ def test_nothing_is_listed_that_would_lose_a_photo(run_fovea, tmp_path, monkeypa
     assert result.stdout == "" and "changed since it was embedded" in result.stderr
 
 
+@pytest.fixture
+def embedded(run_fovea, tmp_path, monkeypatch):
+    """An output of `fovea embed` whose shard was written long after its photos were read."""
+    monkeypatch.chdir(tmp_path)
+    save("kept.png", (40, 30), 1)
+    save("other.png", (39, 29), 1)
+    save("member.png", (60, 50), 1)
+    os.mkdir("archive")
+    with tarfile.open("archive/x.tar", "w") as tar:
+        tar.add("member.png")
+    run_fovea("init", "--preset", "tiny", "--seed", "0", "-o", "model")
+    run_fovea("embed", "kept.png", "other.png", "-m", "model", "-o", "out")
+    run_fovea("embed", "archive/x.tar", "other.png", "-m", "model", "-o", "tar")
+    for rows in tmp_path.glob("*/*.npy"):
+        os.utime(rows, (4_000_000_000, 4_000_000_000))
+    return ["similar", "--duplicates", "--threshold", "0.1", "--print0", "--in"]
+
+
+def make_longer(name):
+    modified = os.stat(name).st_mtime_ns
+    with open(name, "ab") as file:
+        file.write(b"more")
+    os.utime(name, ns=(modified, modified))
+
+
+def make_younger(name):
+    os.utime(name, ns=(os.stat(name).st_mtime_ns + 1,) * 2)
+
+
+@pytest.mark.parametrize("change", [make_longer, make_younger])
+def test_what_changed_before_its_shard_was_written_stays(run_fovea, embedded, change):
+    """A photo is known by its size and its date when it was read, whenever its row was written."""
+    assert run_fovea(*embedded, "out").stdout == "other.png\0"
+    assert run_fovea(*embedded, "tar").stdout == "other.png\0"
+    change("archive/x.tar")
+    result = run_fovea(*embedded, "tar")
+    assert result.stdout == "" and "the file of the kept photo has changed" in result.stderr
+    change("kept.png")
+    result = run_fovea(*embedded, "out")
+    assert result.stdout == "" and "the file of the kept photo has changed" in result.stderr
+    run_fovea("embed", "kept.png", "other.png", "-m", "model", "-o", "out", "--overwrite")
+    os.utime("out/embeddings-00000.npy", (4_000_000_000, 4_000_000_000))
+    assert run_fovea(*embedded, "out").stdout == "other.png\0"
+    change("other.png")
+    result = run_fovea(*embedded, "out")
+    assert result.stdout == "" and "its file has changed" in result.stderr
+
+
+def test_a_photo_of_the_same_size_and_date_has_changed(run_fovea, embedded):
+    """Programs that copy files set their dates, but cannot set the time at which they did."""
+    run_fovea("embed", "kept.png", "other.png", "-m", "model", "-o", "again")
+    assert run_fovea(*embedded, "again").stdout == "other.png\0"
+    before = os.stat("other.png")
+    os.utime("other.png", ns=(before.st_atime_ns, before.st_mtime_ns))
+    result = run_fovea(*embedded, "again")
+    assert result.stdout == "" and "its file has changed" in result.stderr
+
+
 def test_members_of_archives_are_compared_but_stay(run_fovea, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     save("a.png", seed=1)
