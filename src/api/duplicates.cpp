@@ -227,8 +227,21 @@ class DuplicateSearch {
       photos_[index] = parts_.files.look(rows[index]);
     });
     std::unordered_set<std::string> files;
-    std::erase_if(photos_,
-                  [&](const Photo& photo) { return !files.insert(file_identity(photo)).second; });
+    std::unordered_map<std::string, std::int64_t> on_any_device;
+    std::erase_if(photos_, [&](const Photo& photo) {
+      FileIdentity identity = file_identity(photo);
+      if (!files.insert(std::move(identity.file)).second) {
+        return true;
+      }
+      if (!identity.on_any_device.empty()) {
+        const auto [other, is_new] =
+            on_any_device.emplace(std::move(identity.on_any_device), photo.row);
+        if (!is_new) {
+          on_two_devices_.insert({other->second, photo.row});
+        }
+      }
+      return false;
+    });
     found_.other_names = static_cast<std::int64_t>(rows.size() - photos_.size());
     std::ranges::sort(photos_, {}, preference);
   }
@@ -346,7 +359,9 @@ class DuplicateSearch {
       if (is_shown(member.likeness)) {
         read_capture_date(member.photo);
         set_error(member.photo, candidate.contents.error);
-        member.obstacle = obstacle_of(group.kept, member, candidate.contents);
+        member.obstacle = on_two_devices_.contains(member.photo.row)
+                              ? "it may be the file of another photo, seen through another mount"
+                              : obstacle_of(group.kept, member, candidate.contents);
         set_error(member.photo, candidate.contents.undecodable);
         group.members.push_back(std::move(member));
       }
@@ -421,6 +436,7 @@ class DuplicateSearch {
   const DuplicateOptions& options_;
   search::Lengths lengths_;
   std::vector<Photo> photos_;
+  std::unordered_set<std::int64_t> on_two_devices_;  // rows whose file may be another row's
   std::vector<Candidate> candidates_;
   Duplicates found_;
 };

@@ -122,15 +122,17 @@ Photo PhotoFiles::look(std::int64_t row) const {
   return photo;
 }
 
-std::string file_identity(const Photo& photo) {
+FileIdentity file_identity(const Photo& photo) {
   struct stat info{};
   const std::string file = file_of(photo);
   if (::stat(file.c_str(), &info) != 0) {
-    return fs::absolute(photo.file).lexically_normal().native();
+    return {fs::absolute(photo.file).lexically_normal().native(), ""};
   }
+  const std::string member = photo.file.native().substr(file.size());
+  const io::FileStamp stamp = io::stamp_of(info);
   // No path holds a NUL byte, so the two kinds never collide.
-  return fmt::format("{}:{}{}{}", info.st_dev, info.st_ino, '\0',
-                     photo.file.native().substr(file.size()));
+  return {fmt::format("{}:{}{}{}", info.st_dev, info.st_ino, '\0', member),
+          fmt::format("{}:{}:{}{}{}", info.st_ino, stamp.bytes, stamp.modified_ns, '\0', member)};
 }
 
 void read_capture_date(Photo& photo) {

@@ -400,6 +400,14 @@ def test_a_photo_that_cannot_be_decoded_is_a_copy_of_nothing_but_its_bytes(run_f
     assert classes(find(run_fovea)) == {"kept.png": "similar", "copy.png": "identical file"}
 
 
+def preload(folder, source):
+    """The environment in which these functions replace those of the system."""
+    (folder / "replaced.c").write_text(source)
+    library = folder / "replaced.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, folder / "replaced.c"], check=True)
+    return {"LD_PRELOAD": str(library)}
+
+
 # The system's calls, but every read beyond 64 KiB from a file that is named "bad..." fails.
 FAILING_READS = """
 #define _GNU_SOURCE
@@ -432,12 +440,39 @@ def test_a_kept_photo_on_a_failing_disk_lets_nothing_go(run_fovea, tmp_path, mon
     write_rows(tmp_path, [("bad.png", near(0, 1), (400, 300)), ("same.png", near(0, 1), (400, 300)),
                           ("other.png", near(0, score), (400, 300)), ("small.png", near(0, score), (40, 30))])
     assert len(print0(run_fovea)) == 3
-    (tmp_path / "failing.c").write_text(FAILING_READS)
-    subprocess.run(["cc", "-shared", "-fPIC", "-o", "failing.so", "failing.c"], check=True)
-    environment = os.environ | {"LD_PRELOAD": str(tmp_path / "failing.so")}
+    environment = preload(tmp_path, FAILING_READS)
     result = run_fovea("similar", "--duplicates", "--in", "out", "--print0", env=environment)
     assert result.stdout == ""
     assert "3 duplicates not to be deleted: the file of the kept photo cannot be read" in result.stderr
+
+
+# The system's stat(), but what is below "mount/" is on another device.
+TWO_DEVICES = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <string.h>
+#include <sys/stat.h>
+int stat(const char* path, struct stat* info) {
+  int (*next)(const char*, struct stat*) = (int (*)(const char*, struct stat*))dlsym(RTLD_NEXT, "stat");
+  int result = next(path, info);
+  if (result == 0 && strstr(path, "mount/")) info->st_dev += 1;
+  return result;
+}
+"""
+
+
+def test_a_file_that_is_seen_through_two_mounts_stays(run_fovea, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    save("a.png", seed=1)
+    os.mkdir("mount")
+    os.link("a.png", "mount/a.png")
+    shutil.copy2("a.png", "mount/copy.png")
+    names_there = ["a.png", "mount/a.png", "mount/copy.png"]
+    write_rows(tmp_path, [(name, near(0, 1), (40, 30)) for name in names_there])
+    environment = preload(tmp_path, TWO_DEVICES)
+    result = run_fovea("similar", "--duplicates", "--in", "out", "--print0", env=environment)
+    assert result.stdout == "mount/copy.png\0"
+    assert "1 duplicate not to be deleted: it may be the file of another photo" in result.stderr
 
 
 @pytest.mark.parametrize("place", [".", "..", "../out/", "sub/.."])
