@@ -444,6 +444,12 @@ def test_a_kept_photo_on_a_failing_disk_lets_nothing_go(run_fovea, tmp_path, mon
     result = run_fovea("similar", "--duplicates", "--in", "out", "--print0", env=environment)
     assert result.stdout == ""
     assert "3 duplicates not to be deleted: the file of the kept photo cannot be read" in result.stderr
+    # It is told also when nothing would be deleted for its sake.
+    with tarfile.open("x.tar", "w") as tar:
+        tar.add("small.png")
+    write_rows(tmp_path, [("bad.png", near(0, 1), (400, 300)), ("x.tar#small.png", near(0, score), (40, 30))], "tar")
+    result = run_fovea("similar", "--duplicates", "--in", "tar", "--json", env=environment)
+    assert "output error" in json.loads(result.stdout)["groups"][0]["members"][0]["error"]
 
 
 # The system's stat(), but what is below "mount/" is on another device.
