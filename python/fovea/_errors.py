@@ -12,7 +12,7 @@ class ImageError(Error):
 
     Attributes:
         index: position among the images of the call.
-        source: the path, when the image was given as one; else None.
+        source: the path, when the image was given as one or as an open file; else None.
         reason: what was wrong, such as "cannot open: No such file or directory".
     """
 

@@ -16,7 +16,7 @@ class Result:
 
     Attributes:
         index: position among the images of the stream.
-        source: the path, when the image was given as one; else None.
+        source: the path, when the image was given as one or as an open file; else None.
         embedding: float32 [dimension], or None when the image could not be read.
         error: why the image could not be read, else None.
     """

@@ -6,6 +6,7 @@ import collections
 import ctypes
 import math
 import os
+import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -32,6 +33,14 @@ _MOST_RUNS = 3
 _LEAST_SECONDS = 0.01
 
 
+def _level_of_caller() -> int:
+    """The stacklevel at which a warning names the line outside of this package that led to it."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back and frame.f_globals.get("__name__", "").split(".")[0] == __name__.split(".")[0]:
+        level, frame = level + 1, frame.f_back
+    return level
+
+
 class Window:
     """Images that the engine gets together, in its form."""
 
@@ -45,10 +54,10 @@ class Window:
     def __len__(self) -> int:
         return len(self._sources)
 
-    def add(self, item: Any) -> None:
-        """Converts one more image."""
+    def add(self, item: Any, own: bool = False) -> None:
+        """Converts one more image; with `own`, its memory is not the caller's."""
         try:
-            image = _images.convert(item)
+            image = _images.convert(item, own)
         except _images.Unreadable as error:
             # Without bytes the image fails in the engine, too, when its turn comes.
             self.unreadable[len(self)] = str(error)
@@ -98,12 +107,13 @@ def window_of_all(images: Sequence[Any]) -> Window | None:
 
 def windows_of(images: Iterable[Any], most: int, is_idle: Callable[[], bool] | None = None) -> Iterator[Window]:
     """Takes images as windows are asked for, of `most` images. With `is_idle`, which says whether the engine is, a
-    window is given early when it is; and when `images` raises, the images before come as a last window."""
+    window is given early when it is; and when `images` raises, the images before come as a last window. Pixels are
+    copied: a camera refills its buffer for the next image while the engine still reads this one."""
     window = Window(0)
     given = -math.inf
     try:
         for item in images:
-            window.add(item)
+            window.add(item, own=True)
             if window.is_full(most) or (is_idle and time.monotonic() - given >= _LEAST_SECONDS and is_idle()):
                 yield window
                 window = Window(window.first + len(window))
@@ -147,7 +157,7 @@ class Run:
             bar.update(done - self._seen)
             self._seen = done
         if notes := text(library.fovea_embed_notes(self._run)):
-            warnings.warn(notes, RuntimeWarning, stacklevel=4)
+            warnings.warn(notes, RuntimeWarning, stacklevel=_level_of_caller())
 
     def failures(self) -> Iterator[ImageError]:
         index, reason = ctypes.c_size_t(), ctypes.c_char_p()

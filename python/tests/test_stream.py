@@ -1,6 +1,7 @@
 """Iterables of any length: Encoder.stream, and embed over generators."""
 
 import asyncio
+import io
 import itertools
 import os
 import subprocess
@@ -10,6 +11,7 @@ import time
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import fovea
 
@@ -35,6 +37,35 @@ def test_a_generator_gives_what_a_list_gives(encoder, photos):
     assert all(result.error is None for result in results)
     assert encoder.embed(iter([])).shape == (0, encoder.dimension)
     assert list(encoder.stream([])) == []
+
+
+def test_a_source_may_refill_one_buffer(encoder):
+    def refilled(give):
+        buffer = np.zeros((50, 50, 3), np.uint8)
+        for picture in pictures(40):
+            buffer[:] = picture
+            yield give(buffer)
+        buffer[:] = 0
+
+    want = encoder.embed(list(pictures(40)))
+    for give in (lambda buffer: buffer, lambda buffer: buffer[:, ::-1][:, ::-1], lambda buffer: buffer[:, :, :1]):
+        np.testing.assert_array_equal(encoder.embed(refilled(give)), want)
+        rows = [result.embedding for result in encoder.stream(refilled(give), batch_size=7)]
+        np.testing.assert_array_equal(rows, want)
+
+    encoded = []
+    for picture in pictures(9):
+        file = io.BytesIO()
+        Image.fromarray(picture).save(file, "BMP")  # as many bytes whatever is in it
+        encoded.append(file.getvalue())
+
+    def files():
+        buffer = bytearray(encoded[0])
+        for content in encoded:
+            buffer[:] = content
+            yield memoryview(buffer)
+
+    np.testing.assert_array_equal(encoder.embed(files()), encoder.embed(encoded))
 
 
 def test_failures_have_their_place(encoder, photos, tmp_path):

@@ -16,9 +16,6 @@ void limit_isa_from_environment();
 /// "3.5.3"
 [[nodiscard]] std::string onednn_version();
 
-/// "3.5.3"
-[[nodiscard]] std::string onednn_version();
-
 /// Whether products of bfloat16 matrices run in hardware (AMX or AVX512-BF16).
 [[nodiscard]] bool has_bf16();
 

@@ -78,6 +78,7 @@ std::string look_alikes(const std::string& name) {
       models.push_back(folder.string());
     }
   }
+  std::erase(models, name);  // in the cache, but not this revision of it
   std::string text;
   for (const std::string& model : models) {
     text += (text.empty() ? "; did you mean " : " or ") + io::escape(model);

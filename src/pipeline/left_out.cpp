@@ -95,7 +95,8 @@ std::string describe(const FileCounts& files) {
   });
   std::string text;
   for (auto& [kind, count] : kinds) {
-    if (count == 1 && kind.ends_with('s')) {  // "1 archive"
+    // "1 archive"; but a kind may also be an ending: "1 heics".
+    if (count == 1 && kind.ends_with('s') && pipeline::kind_of("." + kind) != kind) {
       kind.pop_back();
     }
     text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, kind);

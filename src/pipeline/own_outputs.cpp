@@ -122,8 +122,10 @@ void refuse_own_outputs(const InputOptions& input, const fs::path& output, StopF
 
 std::string input_around(const InputOptions& input, const fs::path& output) {
   std::error_code error;
-  const fs::path place = fs::weakly_canonical(
-      is_array_file(output) ? fs::absolute(output).parent_path() : output, error);
+  // A relative path of which nothing exists yet would stay relative.
+  const fs::path whole = fs::absolute(output);
+  const fs::path place =
+      fs::weakly_canonical(is_array_file(output) ? whole.parent_path() : whole, error);
   for (const std::string& name : input.inputs) {
     if (!fs::is_directory(name, error)) {
       continue;

@@ -35,9 +35,10 @@ constexpr char kManifest[] = "manifest.json";
   if (io::exists(folder / kManifest)) {
     const auto manifest =
         nlohmann::json::parse(io::read_small_file(folder / kManifest), nullptr, false);
-    if (manifest.is_object() && !manifest.value("finished", true)) {
-      const nlohmann::json rows =
-          manifest.value(nlohmann::json::json_pointer("/counts/rows"), nlohmann::json(0));
+    const nlohmann::json::json_pointer finished("/finished");
+    const nlohmann::json::json_pointer counted("/counts/rows");
+    if (manifest.contains(finished) && manifest.at(finished) == false) {
+      const auto rows = manifest.contains(counted) ? manifest.at(counted) : nlohmann::json(0);
       fail(
           "{}: its job is not finished: {} row{} so far, none in a complete file; run the embed "
           "command again",

@@ -95,6 +95,12 @@ TEST_F(ResolveTest, AbsentModelsAreToldHowToGet) {
   const std::string tag = error_of("org/name", "v2");
   EXPECT_NE(tag.find("fovea pull org/name --revision v2"), std::string::npos) << tag;
   EXPECT_NE(error_of("no-such-folder").find("not a hub id"), std::string::npos);
+  // One of the cache is advised when its name was mistyped, not when another revision was asked
+  // for.
+  (void)add_snapshot(folder_ / ".cache/huggingface/hub");
+  EXPECT_NE(error_of("org/nme").find("did you mean org/name?"), std::string::npos);
+  const std::string other = error_of("org/name", "v2");
+  EXPECT_EQ(other.find("did you mean"), std::string::npos) << other;
 }
 
 TEST_F(ResolveTest, IncompleteSnapshotsNameWhatIsMissing) {

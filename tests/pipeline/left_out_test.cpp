@@ -123,6 +123,15 @@ TEST_F(LeftOutTest, HiddenFilesAndThumbnailsAreSkippedUnlessAskedFor) {
   EXPECT_EQ(names({}, "d/@eaDir"), (Names{"e.jpg"}));
 }
 
+// Words for several files lose their s when there is one file; endings never do.
+TEST_F(LeftOutTest, OneFileIsCountedInTheSingular) {
+  for (const char* name : {"d/a.jpg", "d/b.heics", "d/c.dds", "d/d.icns", "d/e.zip", "d/f.pdf"}) {
+    write(name);
+  }
+  EXPECT_EQ(names({}, "d"), (Names{"a.jpg"}));
+  EXPECT_EQ(counted(), "1 archive, 1 dds, 1 document, 1 heics, 1 icns");
+}
+
 TEST_F(LeftOutTest, PatternsChoose) {
   for (const char* name : {"d/a.jpg", "d/b.png", "d/2019/a.jpg", "d/2019/raw/c.jpg",
                            "d/2019/raw/notes.txt", "d/2020/raw/d.jpg", "d/x.mov"}) {

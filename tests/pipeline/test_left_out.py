@@ -102,6 +102,9 @@ def test_preprocess_counts_alike(run_fovea, model, tmp_path):
     for _ in range(2):
         said = run_fovea(*arguments, folder / "x.npy").stderr
         assert "1 file left out (1 video)" in said and "lie among the photos" in said
+    # By relative names, of an output that is not there yet.
+    said = run_fovea("embed", ".", "-m", model, "-o", "out", cwd=folder).stderr
+    assert "the output out is in the input folder ., so its files lie among the photos" in said
 
 
 def test_resumed_and_retried_jobs_count_once(embed, embed_as_json, tmp_path):

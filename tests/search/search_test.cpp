@@ -183,8 +183,13 @@ TEST_F(SearchTest, UnfinishedOutputsSayHowFarTheyAre) {
   EXPECT_SAYS(error_of(), "run the embed command again");
   write("manifest.json", fmt::format(fmt::runtime(manifest), true));
   EXPECT_SAYS(error_of(), "holds no embeddings-*.npy");
-  write("manifest.json", "{");
-  EXPECT_SAYS(error_of(), "holds no embeddings-*.npy");
+  for (const char* const damaged : {"{", "[]", R"({"finished": "no"})", R"({"finished": 0})",
+                                    R"({"finished": [], "counts": [1]})"}) {
+    write("manifest.json", damaged);
+    EXPECT_SAYS(error_of(), "holds no embeddings-*.npy");
+  }
+  write("manifest.json", R"({"finished": false, "counts": [1]})");
+  EXPECT_SAYS(error_of(), "not finished: 0 rows so far");
 }
 
 TEST_F(SearchTest, NamesOfRows) {
