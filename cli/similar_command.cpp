@@ -186,7 +186,8 @@ class Similar {
     }
     if (found.not_compared > 0) {
       say(fmt::format(
-          "{} could not be read, so it is unknown whether other files are identical to them{}",
+          "{} could not be read or decoded, so it is unknown whether other files are copies of "
+          "them{}",
           count_of(found.not_compared, "photo"), where_names_start()));
     }
     std::map<std::string, std::int64_t> reasons;

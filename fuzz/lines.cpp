@@ -50,7 +50,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const IndexLine line = parse_index_line(text);
     const IndexLine again = parse_index_line(format_index_line(line));
     check(again.row == line.row && again.source == line.source && again.width == line.width &&
-          again.height == line.height);
+          again.height == line.height && again.file == line.file);
   });
   attempt([&] {
     const Manifest manifest = parse_manifest(text);

@@ -34,9 +34,11 @@ struct Photo {
   std::optional<std::int64_t> bytes;     ///< nothing for what cannot be read, and for members
   std::optional<std::int64_t> modified;  ///< seconds since 1970, UTC; the archive's for members
   std::string captured;                  ///< "2024-05-01 12:30:00" by the camera's clock, or ""
-  /// The file was written, renamed or given other rights or dates after it was embedded.
+  /// The file, or the archive, may not be what was embedded: its size or date differs from the
+  /// index, or it was written, renamed or given other rights or dates after the row was written.
   bool has_changed = false;
-  std::string error;  ///< why the file cannot be read; "" when it can
+  /// Why the file cannot be read, or be decoded where that was tried; "" when it can.
+  std::string error;
 };
 
 /// In which way a photo is a duplicate; each includes those before it.
@@ -74,7 +76,7 @@ struct DuplicateOptions {
 struct Duplicates {
   std::vector<DuplicateGroup> groups;  ///< by the rows of the kept photos
   std::int64_t other_names = 0;        ///< rows left out because another row has the same file
-  std::int64_t not_compared = 0;       ///< photos whose files could not be read and compared
+  std::int64_t not_compared = 0;       ///< photos whose files could not be read or decoded
 };
 
 /// Called while a search runs, from any of its threads, but never from two at once.

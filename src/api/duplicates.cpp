@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <map>
 #include <set>
@@ -36,7 +37,8 @@ auto preference(const Photo& photo) {
 struct Contents {
   std::string bytes;
   std::string pixels;
-  std::string error;
+  std::string error;        // why the file could not be read
+  std::string undecodable;  // why the bytes, which were read, could not be decoded
 };
 
 std::string digest_of(std::span<const std::byte> bytes) {
@@ -45,8 +47,22 @@ std::string digest_of(std::span<const std::byte> bytes) {
   return digest.hex();
 }
 
-std::string pixels_of(std::span<const std::byte> bytes) {
-  const image::Image photo = image::decode(bytes);
+// Decodes a photo; returns why that fails, or "".
+std::string decode_error(const EncodedPhoto& encoded,
+                         const std::function<void(const image::Image& photo)>& use = {}) {
+  try {
+    const image::Image photo = image::decode(encoded.bytes, encoded.decoding);
+    if (use) {
+      use(photo);
+    }
+    return "";
+  } catch (const Error& problem) {
+    rethrow_unless_finding(problem);
+    return problem.what();
+  }
+}
+
+std::string pixels_of(const image::Image& photo) {
   io::Digest digest;
   digest.add(fmt::format("{}x{}:", photo.width, photo.height));
   digest.add(std::as_bytes(photo.pixels.span()));
@@ -90,12 +106,13 @@ class Comparison {
         list.front()->contents.bytes = fmt::format("row {}", list.front()->photo->row);
       }
     }
-    read(chosen, [](Contents& contents, std::span<const std::byte> bytes) {
-      contents.bytes = digest_of(bytes);
+    read(chosen, [](Contents& contents, const EncodedPhoto& encoded) {
+      contents.bytes = digest_of(encoded.bytes);
     });
   }
 
   // After compare_bytes(). One of equal files is decoded, if another of its group has its size.
+  // Those that cannot be decoded have the pixels of no other file.
   void compare_pixels() {
     std::map<std::tuple<std::size_t, int, int>, std::map<std::string, Candidate*>> by_shape;
     for (Candidate& candidate : candidates_) {
@@ -114,16 +131,18 @@ class Comparison {
         }
       }
     }
-    read(chosen, [](Contents& contents, std::span<const std::byte> bytes) {
-      contents.pixels = pixels_of(bytes);
+    read(chosen, [](Contents& contents, const EncodedPhoto& encoded) {
+      contents.undecodable = decode_error(
+          encoded, [&](const image::Image& photo) { contents.pixels = pixels_of(photo); });
     });
-    std::unordered_map<std::string, std::string> pixels;
+    std::unordered_map<std::string, const Contents*> decoded;
     for (const Candidate* candidate : chosen) {
-      pixels.emplace(candidate->contents.bytes, candidate->contents.pixels);
+      decoded.emplace(candidate->contents.bytes, &candidate->contents);
     }
     for (Candidate& candidate : candidates_) {
-      if (const auto found = pixels.find(candidate.contents.bytes); found != pixels.end()) {
-        candidate.contents.pixels = found->second;
+      if (const auto found = decoded.find(candidate.contents.bytes); found != decoded.end()) {
+        candidate.contents.pixels = found->second->pixels;
+        candidate.contents.undecodable = found->second->undecodable;
       }
     }
   }
@@ -136,27 +155,27 @@ class Comparison {
     for (const Candidate* candidate : chosen) {
       paths.push_back(candidate->photo->file);
     }
-    read_photos(paths, pool_,
-                [&](std::size_t at, std::span<const std::byte> bytes, const std::string& error) {
-                  Contents& contents = chosen[at]->contents;
-                  contents.error = error;
-                  try {
-                    if (error.empty()) {
-                      take(contents, bytes);
-                    }
-                  } catch (const Error& problem) {
-                    rethrow_unless_finding(problem);
-                    contents.error = problem.what();
-                  }
-                });
+    read_photos(paths, pool_, [&](std::size_t at, const EncodedPhoto& encoded) {
+      Contents& contents = chosen[at]->contents;
+      contents.error = encoded.error;
+      if (encoded.error.empty()) {
+        take(contents, encoded);
+      }
+    });
   }
 
   std::vector<Candidate>& candidates_;
   ThreadPool& pool_;
 };
 
-// Why a photo should not be deleted; "" when it may go.
-std::string obstacle_of(const Photo& kept, const Duplicate& member) {
+// Whether the bytes of both were just compared.
+bool is_copy_of_kept(const Photo& kept, const Duplicate& member) {
+  return member.likeness == Likeness::kIdenticalFile && member.same_as == kept.row;
+}
+
+// Why a photo should not be deleted; "" when it may go if the kept photo can be decoded, or has the
+// same bytes.
+std::string obstacle_of(const Photo& kept, const Duplicate& member, const Contents& contents) {
   const Photo& photo = member.photo;
   if (photo.is_member) {
     return "it is in an archive";
@@ -167,7 +186,13 @@ std::string obstacle_of(const Photo& kept, const Duplicate& member) {
   if (!kept.error.empty()) {
     return "the file of the kept photo cannot be read: " + kept.error;
   }
-  // What was compared byte by byte just now needs no embedding.
+  if (is_copy_of_kept(kept, member)) {
+    return "";
+  }
+  if (!contents.undecodable.empty()) {
+    return "its file cannot be decoded: " + contents.undecodable;
+  }
+  // What was compared just now needs no embedding.
   if (member.same_as != kept.row && (photo.has_changed || kept.has_changed)) {
     return fmt::format("{} has changed since it was embedded",
                        photo.has_changed ? "its file" : "the file of the kept photo");
@@ -189,6 +214,7 @@ class DuplicateSearch {
     } else {
       group_by_contents();
     }
+    decode_kept();
     std::ranges::sort(found_.groups, {}, [](const DuplicateGroup& g) { return g.kept.row; });
     return std::move(found_);
   }
@@ -201,8 +227,21 @@ class DuplicateSearch {
       photos_[index] = parts_.files.look(rows[index]);
     });
     std::unordered_set<std::string> files;
-    std::erase_if(photos_,
-                  [&](const Photo& photo) { return !files.insert(file_identity(photo)).second; });
+    std::unordered_map<std::string, std::int64_t> on_any_device;
+    std::erase_if(photos_, [&](const Photo& photo) {
+      FileIdentity identity = file_identity(photo);
+      if (!files.insert(std::move(identity.file)).second) {
+        return true;
+      }
+      if (!identity.on_any_device.empty()) {
+        const auto [other, is_new] =
+            on_any_device.emplace(std::move(identity.on_any_device), photo.row);
+        if (!is_new) {
+          on_two_devices_.insert({other->second, photo.row});
+        }
+      }
+      return false;
+    });
     found_.other_names = static_cast<std::int64_t>(rows.size() - photos_.size());
     std::ranges::sort(photos_, {}, preference);
   }
@@ -277,8 +316,9 @@ class DuplicateSearch {
     if (options_.similar || options_.identical_pixels) {
       comparison.compare_pixels();
     }
-    found_.not_compared = std::ranges::count_if(
-        candidates_, [](const Candidate& candidate) { return !candidate.contents.error.empty(); });
+    found_.not_compared = std::ranges::count_if(candidates_, [](const Candidate& candidate) {
+      return !candidate.contents.error.empty() || !candidate.contents.undecodable.empty();
+    });
   }
 
   // Adds the photos that are to be shown; the first one is kept.
@@ -293,11 +333,15 @@ class DuplicateSearch {
     }
     std::ranges::sort(order, {}, [](const Candidate* c) { return preference(*c->photo); });
     for (const Candidate* candidate : order) {
-      files.emplace(candidate->contents.bytes, candidate->photo);
-      pixels.emplace(candidate->contents.pixels, candidate->photo);
+      if (candidate->contents.error.empty()) {
+        files.emplace(candidate->contents.bytes, candidate->photo);
+        pixels.emplace(candidate->contents.pixels, candidate->photo);
+      }
     }
     DuplicateGroup group{*candidates.front().photo, {}, lowest};
     read_capture_date(group.kept);
+    const Contents& kept = candidates.front().contents;
+    set_error(group.kept, kept.error);
     for (std::size_t index = 1; index < candidates.size(); ++index) {
       const Candidate& candidate = candidates[index];
       Duplicate member{*candidate.photo, scores[index], Likeness::kSimilar, -1, {}};
@@ -311,15 +355,18 @@ class DuplicateSearch {
           member.likeness = Likeness::kIdenticalPixels;
           member.same_as = same->row;
         }
-      } else if (member.photo.error.empty()) {
-        member.photo.error = candidate.contents.error;
       }
       if (is_shown(member.likeness)) {
         read_capture_date(member.photo);
-        member.obstacle = obstacle_of(group.kept, member);
+        set_error(member.photo, candidate.contents.error);
+        member.obstacle = on_two_devices_.contains(member.photo.row)
+                              ? "it may be the file of another photo, seen through another mount"
+                              : obstacle_of(group.kept, member, candidate.contents);
+        set_error(member.photo, candidate.contents.undecodable);
         group.members.push_back(std::move(member));
       }
     }
+    set_error(group.kept, kept.undecodable);
     if (group.members.empty()) {
       return;
     }
@@ -331,6 +378,44 @@ class DuplicateSearch {
       group.lowest_score = compare(rows).lowest;
     }
     found_.groups.push_back(std::move(group));
+  }
+
+  // Decodes the kept photos for whose sake others may go that are no copies of their bytes: what
+  // remains must be a picture.
+  void decode_kept() {
+    const auto relies_on_it = [](const DuplicateGroup& group, const Duplicate& member) {
+      return member.obstacle.empty() && !is_copy_of_kept(group.kept, member);
+    };
+    std::vector<DuplicateGroup*> groups;
+    std::vector<std::filesystem::path> paths;
+    for (DuplicateGroup& group : found_.groups) {
+      if (std::ranges::any_of(group.members,
+                              [&](const Duplicate& m) { return relies_on_it(group, m); })) {
+        groups.push_back(&group);
+        paths.push_back(group.kept.file);
+      }
+    }
+    read_photos(paths, parts_.pool, [&](std::size_t at, const EncodedPhoto& encoded) {
+      const bool is_read = encoded.error.empty();
+      const std::string problem = is_read ? decode_error(encoded) : encoded.error;
+      if (problem.empty()) {
+        return;
+      }
+      DuplicateGroup& group = *groups[at];
+      set_error(group.kept, problem);
+      for (Duplicate& member : group.members) {
+        if (relies_on_it(group, member)) {
+          member.obstacle = fmt::format("the file of the kept photo cannot be {}: {}",
+                                        is_read ? "decoded" : "read", problem);
+        }
+      }
+    });
+  }
+
+  static void set_error(Photo& photo, const std::string& error) {
+    if (photo.error.empty()) {
+      photo.error = error;
+    }
   }
 
   [[nodiscard]] bool is_shown(Likeness likeness) const {
@@ -351,6 +436,7 @@ class DuplicateSearch {
   const DuplicateOptions& options_;
   search::Lengths lengths_;
   std::vector<Photo> photos_;
+  std::unordered_set<std::int64_t> on_two_devices_;  // rows whose file may be another row's
   std::vector<Candidate> candidates_;
   Duplicates found_;
 };

@@ -59,7 +59,9 @@ fs::path PhotoFiles::find_start(std::size_t output) const {
   if (fs::is_directory(recorded, ignored) && !fs::equivalent(recorded, ".", ignored)) {
     places.insert(places.begin(), recorded);
   }
-  places.push_back((origin.path / ".").lexically_normal().parent_path().parent_path());
+  // "." has a parent only as an absolute path.
+  places.push_back(
+      (fs::absolute(origin.path) / ".").lexically_normal().parent_path().parent_path());
   // A few names tell: all of them were read from one place.
   constexpr std::int64_t kMostTried = 16;
   const auto [first, count] = shards_.range_of(output);
@@ -106,25 +108,31 @@ Photo PhotoFiles::look(std::int64_t row) const {
     photo.bytes = info.st_size;
   }
   photo.modified = info.st_mtim.tv_sec;
-  const io::File::Version embedded = shards_.version(row);
+  const io::File::Version written = shards_.version(row);
   // Programs that copy files give them the dates of others, but not the time of that change.
   const auto time_of = [](const timespec& time) {
     return std::pair<std::int64_t, std::int64_t>(time.tv_sec, time.tv_nsec);
   };
-  photo.has_changed = std::max(time_of(info.st_mtim), time_of(info.st_ctim)) >
-                      std::pair(embedded.seconds, embedded.nanoseconds);
+  const auto is_later = [&](const timespec& time) {
+    return time_of(time) > std::pair(written.seconds, written.nanoseconds);
+  };
+  // Rows are written some time after their photos were read, and a copy of the output is newer.
+  const bool is_other = entry.file ? entry.file != io::stamp_of(info) : is_later(info.st_mtim);
+  photo.has_changed = is_other || is_later(info.st_ctim);
   return photo;
 }
 
-std::string file_identity(const Photo& photo) {
+FileIdentity file_identity(const Photo& photo) {
   struct stat info{};
   const std::string file = file_of(photo);
   if (::stat(file.c_str(), &info) != 0) {
-    return fs::absolute(photo.file).lexically_normal().native();
+    return {fs::absolute(photo.file).lexically_normal().native(), ""};
   }
+  const std::string member = photo.file.native().substr(file.size());
+  const io::FileStamp stamp = io::stamp_of(info);
   // No path holds a NUL byte, so the two kinds never collide.
-  return fmt::format("{}:{}{}{}", info.st_dev, info.st_ino, '\0',
-                     photo.file.native().substr(file.size()));
+  return {fmt::format("{}:{}{}{}", info.st_dev, info.st_ino, '\0', member),
+          fmt::format("{}:{}:{}{}{}", info.st_ino, stamp.bytes, stamp.modified_ns, '\0', member)};
 }
 
 void read_capture_date(Photo& photo) {

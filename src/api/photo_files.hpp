@@ -32,9 +32,15 @@ class PhotoFiles {
   mutable std::vector<std::optional<std::filesystem::path>> starts_;  // by output, when known
 };
 
-/// Equal for two photos that are one file under two names (links, two ways to it), or one member.
-/// A file that cannot be read is known by its path.
-[[nodiscard]] std::string file_identity(const Photo& photo);
+struct FileIdentity {
+  /// Equal for two photos that are one file under two names (links, two ways to it), or one member.
+  /// A file that cannot be read is known by its path.
+  std::string file;
+  /// Equal also for one file that is seen through two mounts with device numbers of their own, and
+  /// hardly for two files. "" for a file that cannot be read.
+  std::string on_any_device;
+};
+[[nodiscard]] FileIdentity file_identity(const Photo& photo);
 
 /// Sets `captured` from the beginning of the file, if it holds a date.
 void read_capture_date(Photo& photo);

@@ -3,12 +3,13 @@
 
 #include <map>
 #include <memory>
-#include <set>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "core/error.hpp"
 #include "io/text.hpp"
+#include "pipeline/decode_memory.hpp"
 #include "pipeline/read_file.hpp"
 #include "pipeline/source.hpp"
 
@@ -16,17 +17,22 @@ namespace fovea {
 namespace fs = std::filesystem;
 namespace {
 
-void read_one(const fs::path& path, std::size_t index, const UsePhoto& use) {
+image::DecodeOptions decoding_in(const pipeline::Limits& limits) {
+  return {.stop = limits.stop, .memory = limits.decoded};
+}
+
+void read_one(const fs::path& path, std::size_t index, const pipeline::Limits& limits,
+              const UsePhoto& use) {
   std::vector<std::byte> bytes;
   MemoryPool::Lease lease;
   std::string error;
   try {
-    lease = pipeline::read_file(path.native(), bytes);
+    lease = pipeline::read_file(path.native(), bytes, limits);
   } catch (const Error& problem) {
     rethrow_unless_finding(problem);
     error = problem.what();
   }
-  use(index, bytes, error);
+  use(index, {bytes, error, decoding_in(limits)});
 }
 
 bool is_file(const std::string& path) {
@@ -34,42 +40,33 @@ bool is_file(const std::string& path) {
   return fs::is_regular_file(path, ignored);
 }
 
-// The part of a member's base name after its first dot, by which the pipeline selects members.
-std::string extension_key(const std::string& path) {
-  const std::string base = path.substr(path.find_last_of("/#") + 1);
-  const std::size_t dot = base.find('.');
-  return dot == std::string::npos ? "" : base.substr(dot + 1);
-}
-
 // By whole names "x.tar#key.jpg".
 using Members = std::multimap<std::string, std::size_t>;
 
-void read_archive(const std::string& archive, Members& members, const UsePhoto& use) {
-  std::set<std::string> keys;
+void read_archive(const std::string& archive, Members& members, const pipeline::Limits& limits,
+                  const UsePhoto& use) {
+  std::unordered_set<std::string> names;
   for (const auto& [name, index] : members) {
-    keys.insert(extension_key(name));
+    names.insert(name.substr(archive.size() + 1));
   }
-  std::string image_key;
-  for (const std::string& key : keys) {
-    image_key += (image_key.empty() ? "" : ";") + key;
-  }
-  const std::unique_ptr<pipeline::Source> source = pipeline::make_tar_source(archive, image_key);
+  const std::unique_ptr<pipeline::Source> source =
+      pipeline::make_tar_source(archive, std::move(names));
   pipeline::Item item;
   while (!members.empty() && source->next(item)) {
     const auto [first, last] = members.equal_range(item.name);
     if (first == last) {
       continue;
     }
-    source->load(item);
+    source->load(item, limits);
     const bool failed = item.kind == pipeline::Item::Kind::kFailed;
     for (auto member = first; member != last; ++member) {
-      use(member->second, failed ? std::span<const std::byte>() : item.bytes,
-          failed ? item.error : "");
+      use(member->second, {failed ? std::span<const std::byte>() : item.bytes,
+                           failed ? item.error : "", decoding_in(limits)});
     }
     members.erase(first, last);
   }
   for (const auto& [name, index] : members) {
-    use(index, {}, io::escape(archive) + " has no such member");
+    use(index, {{}, io::escape(archive) + " has no such member", {}});
   }
 }
 
@@ -86,6 +83,8 @@ std::string archive_of(const std::string& path) {
 }
 
 void read_photos(std::span<const fs::path> paths, ThreadPool& pool, const UsePhoto& use) {
+  pipeline::DecodeMemory memory(pipeline::default_decode_memory(pool.threads()));
+  const pipeline::Limits limits = memory.limits();
   std::vector<std::size_t> files;
   std::map<std::string, Members> archives;
   for (std::size_t index = 0; index < paths.size(); ++index) {
@@ -97,15 +96,16 @@ void read_photos(std::span<const fs::path> paths, ThreadPool& pool, const UsePho
       archives[archive].emplace(path, index);
     }
   }
-  pool.parallel_for(files.size(),
-                    [&](std::size_t at, int) { read_one(paths[files[at]], files[at], use); });
+  pool.parallel_for(files.size(), [&](std::size_t at, int) {
+    read_one(paths[files[at]], files[at], limits, use);
+  });
   std::vector<std::map<std::string, Members>::iterator> work;
   work.reserve(archives.size());
   for (auto entry = archives.begin(); entry != archives.end(); ++entry) {
     work.push_back(entry);
   }
   pool.parallel_for(work.size(), [&](std::size_t at, int) {
-    read_archive(work[at]->first, work[at]->second, use);
+    read_archive(work[at]->first, work[at]->second, limits, use);
   });
 }
 

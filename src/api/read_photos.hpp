@@ -8,16 +8,23 @@
 #include <string>
 
 #include "core/thread_pool.hpp"
+#include "image/decode.hpp"
 
 namespace fovea {
 
-/// Called with the encoded image of path `index`, or without bytes and with the reason why there
-/// are none. An Error that it throws ends the reading.
-using UsePhoto = std::function<void(std::size_t index, std::span<const std::byte> bytes,
-                                    const std::string& error)>;
+/// An encoded image, or no bytes and the reason why there are none.
+struct EncodedPhoto {
+  std::span<const std::byte> bytes;
+  std::string error;
+  image::DecodeOptions decoding;  // with the memory that all photos share
+};
+
+/// Called with the photo of path `index`. An Error that it throws ends the reading.
+using UsePhoto = std::function<void(std::size_t index, const EncodedPhoto& photo)>;
 
 /// Reads every path once, in any order and in several threads; an archive is read once for all of
-/// its members. A path "x.tar#key.jpg" that is not a file is a member of x.tar.
+/// its members. A thread waits while the others' photos take all of default_decode_memory(). A path
+/// "x.tar#key.jpg" that is not a file is a member of x.tar.
 void read_photos(std::span<const std::filesystem::path> paths, ThreadPool& pool,
                  const UsePhoto& use);
 

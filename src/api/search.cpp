@@ -171,13 +171,12 @@ std::int64_t write_page(const fs::path& path, const Page& page, int threads) {
   const int side = search::thumbnail_side(originals.size());
   ThreadPool pool(thread_count(threads));
   std::vector<search::Thumbnail> made(originals.size());
-  read_photos(originals, pool,
-              [&](std::size_t index, std::span<const std::byte> bytes, const std::string& error) {
-                made[index] = search::make_thumbnail(bytes, side);
-                if (!error.empty()) {
-                  made[index].error = error;
-                }
-              });
+  read_photos(originals, pool, [&](std::size_t index, const EncodedPhoto& photo) {
+    made[index] = search::make_thumbnail(photo.bytes, side, photo.decoding);
+    if (!photo.error.empty()) {
+      made[index].error = photo.error;
+    }
+  });
   search::Thumbnails thumbnails;
   std::int64_t missing = 0;
   for (std::size_t index = 0; index < originals.size(); ++index) {

@@ -112,7 +112,10 @@ Image decode(std::span<const std::byte> bytes, const DecodeOptions& options) {
   return with_memory(bytes, [&] {
     Decoding decoding(options);
     Decoded decoded = decode_as(recognise(bytes), bytes, decoding);
-    return oriented(std::move(decoded.image), decoding.wanted(decoded.orientation), options.stop);
+    Image image =
+        oriented(std::move(decoded.image), decoding.wanted(decoded.orientation), options.stop);
+    image.memory = decoding.memory();
+    return image;
   });
 }
 

@@ -21,7 +21,8 @@ struct DecodeOptions {
   /// When it is set, decoding ends with Interrupted.
   StopFlag stop = {};
   /// Decoding takes its memory (pixels, coefficients, buffers of the format's library; not `bytes`)
-  /// from this pool before it allocates. An image that needs more than the whole pool is refused.
+  /// from this pool before it allocates, and decode() leaves it with the Image. An image that needs
+  /// more than the whole pool is refused.
   MemoryPool* memory = nullptr;
 };
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include "core/memory_pool.hpp"
 #include "core/stop.hpp"
@@ -41,6 +42,9 @@ class Decoding {
   /// resizing the pixels needs after that. Waits until the memory is free; throws when it exceeds
   /// the pool. To be called once per image, before anything large is allocated.
   void take_memory(const Header& header, std::uint64_t bytes);
+
+  /// The memory that was taken, for a caller who keeps the pixels.
+  [[nodiscard]] MemoryPool::Lease memory() { return std::move(lease_); }
 
   /// Bytes that the decoder holds already; they count when the memory is taken.
   void hold(std::uint64_t bytes) { held_ += bytes; }

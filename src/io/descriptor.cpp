@@ -1,7 +1,9 @@
 // Descriptor over open(2), fstat(2) and close(2).
 #include "io/descriptor.hpp"
 
+#include <algorithm>
 #include <cerrno>
+#include <limits>
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -23,6 +25,14 @@ void Descriptor::reset() {
   if (fd_ >= 0) {
     ::close(std::exchange(fd_, -1));
   }
+}
+
+FileStamp stamp_of(const struct stat& info) {
+  // Some file systems can hold dates for which 64 bits of nanoseconds are too few.
+  constexpr std::int64_t kSecond = 1'000'000'000;
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max() / kSecond - 1;
+  const auto seconds = std::clamp<std::int64_t>(info.st_mtim.tv_sec, -kMost, kMost);
+  return {info.st_size, seconds * kSecond + info.st_mtim.tv_nsec};
 }
 
 OpenedFile open_regular_file(const std::filesystem::path& path, int folder) {

@@ -1,6 +1,7 @@
 // Descriptor: an open file, closed on destruction; and the one way to open a file for reading.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <utility>
 
@@ -26,6 +27,16 @@ class Descriptor {
  private:
   int fd_ = -1;
 };
+
+/// What tells whether a file was written to, as index files keep it. It stays when a file is copied
+/// with its dates.
+struct FileStamp {
+  std::int64_t bytes = 0;
+  std::int64_t modified_ns = 0;  // nanoseconds since 1970, UTC
+
+  friend bool operator==(const FileStamp&, const FileStamp&) = default;
+};
+[[nodiscard]] FileStamp stamp_of(const struct stat& info);
 
 /// A regular file opened for reading, and what fstat says of it.
 struct OpenedFile {

@@ -59,4 +59,14 @@ nlohmann::json parse_json_object(std::string_view text, std::string_view file) {
   return parsed;
 }
 
+std::optional<FileStamp> read_stamp(const nlohmann::json& object) {
+  const auto bytes = object.find("bytes");
+  const auto modified = object.find("modified_ns");
+  if (bytes == object.end() || modified == object.end() || !bytes->is_number_integer() ||
+      !modified->is_number_integer()) {
+    return std::nullopt;  // as in older indexes, and in those of other programs
+  }
+  return FileStamp{bytes->get<std::int64_t>(), modified->get<std::int64_t>()};
+}
+
 }  // namespace fovea::io

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string_view>
 
 #include <nlohmann/json_fwd.hpp>
@@ -18,5 +19,8 @@ inline constexpr std::size_t kMaxJsonBytes = kMaxSmallFileBytes;
 /// Parses `text`, which must be one JSON object, UTF-8, without duplicate keys, nested at most 32
 /// deep. Throws fovea::Error with `file` (as shown to people) and the byte offset.
 [[nodiscard]] nlohmann::json parse_json_object(std::string_view text, std::string_view file);
+
+/// The "bytes" and "modified_ns" of a line of an index, when it has both.
+[[nodiscard]] std::optional<FileStamp> read_stamp(const nlohmann::json& object);
 
 }  // namespace fovea::io

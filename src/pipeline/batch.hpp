@@ -3,12 +3,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "core/buffer.hpp"
 #include "core/host_buffer.hpp"
+#include "io/descriptor.hpp"
 
 namespace fovea::pipeline {
 
@@ -17,8 +19,9 @@ struct Slot {
   std::string name;
   int width = 0;  // of the original image, oriented
   int height = 0;
-  bool lost_range = false;  // see image::Image
-  std::string error;        // when not empty, this input has no row
+  bool lost_range = false;                 // see image::Image
+  std::optional<io::FileStamp> file = {};  // see IndexLine
+  std::string error;                       // when not empty, this input has no row
 
   [[nodiscard]] bool failed() const { return !error.empty(); }
 };

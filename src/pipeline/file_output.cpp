@@ -33,7 +33,7 @@ void FileOutput::append(const Batch& batch, std::span<const std::byte> rows) {
     if (slot.failed()) {
       errors += format_error_line(slot.name, slot.error);
     } else {
-      index += format_index_line({rows_++, slot.name, slot.width, slot.height});
+      index += format_index_line(line_of(rows_++, slot));
     }
   }
   array_.write(rows);

@@ -275,7 +275,7 @@ std::string FolderOutput::json_rows(std::span<const Slot* const> slots,
   fmt::memory_buffer text;
   std::uint64_t row = manifest_.state.open_rows;
   for (const Slot* slot : slots) {
-    std::string line = format_index_line({row++, slot->name, slot->width, slot->height});
+    std::string line = format_index_line(line_of(row++, *slot));
     line.resize(line.size() - std::string_view("}\n").size());
     fmt::format_to(std::back_inserter(text), "{}, \"embedding\": [", line);
     for (std::int64_t column = 0; column < manifest_.identity.dimension; ++column) {
@@ -306,7 +306,7 @@ void FolderOutput::append_rows(std::span<const Slot* const> slots,
     std::string index;
     std::uint64_t row = state.open_rows;
     for (const Slot* slot : slots) {
-      index += format_index_line({row++, slot->name, slot->width, slot->height});
+      index += format_index_line(line_of(row++, *slot));
     }
     data_->write(rows);
     index_->write(index);

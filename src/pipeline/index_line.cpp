@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
+#include "io/json.hpp"
 #include "io/text.hpp"
 #include "pipeline/json_fields.hpp"
 
@@ -32,8 +33,11 @@ json parse_object(std::string_view text) {
 }  // namespace
 
 std::string format_index_line(const IndexLine& line) {
-  return fmt::format("{{\"row\": {}, \"source\": {}, \"width\": {}, \"height\": {}}}\n", line.row,
-                     io::json_quote(io::escape(line.source)), line.width, line.height);
+  const std::string file = line.file ? fmt::format(", \"bytes\": {}, \"modified_ns\": {}",
+                                                   line.file->bytes, line.file->modified_ns)
+                                     : "";
+  return fmt::format("{{\"row\": {}, \"source\": {}, \"width\": {}, \"height\": {}{}}}\n", line.row,
+                     io::json_quote(io::escape(line.source)), line.width, line.height, file);
 }
 
 IndexLine parse_index_line(std::string_view text) {
@@ -42,7 +46,8 @@ IndexLine parse_index_line(std::string_view text) {
   return {.row = read_count(object, "row"),
           .source = io::unescape(read_text(object, "source")),
           .width = static_cast<int>(read_count(object, "width", kMaxSide)),
-          .height = static_cast<int>(read_count(object, "height", kMaxSide))};
+          .height = static_cast<int>(read_count(object, "height", kMaxSide)),
+          .file = io::read_stamp(object)};
 }
 
 std::string format_error_line(std::string_view source, std::string_view error) {

@@ -2,8 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
+
+#include "io/descriptor.hpp"
 
 namespace fovea::pipeline {
 
@@ -13,9 +16,12 @@ struct IndexLine {
   std::string source;
   int width = 0;
   int height = 0;
+  std::optional<io::FileStamp> file = {};  // that the image was read from; the archive of a member
 };
 
-/// {"row": 0, "source": "photos/a.jpg", "width": 640, "height": 480} and a newline.
+/// {"row": 0, "source": "photos/a.jpg", "width": 640, "height": 480, "bytes": 96871,
+/// "modified_ns": 1500000000000000000} without line breaks, and a newline. The last two are absent
+/// for an image that was read from no file.
 [[nodiscard]] std::string format_index_line(const IndexLine& line);
 
 /// Inverse of format_index_line; keys beyond these are ignored. Throws fovea::Error.

@@ -15,7 +15,6 @@
 #include <unistd.h>
 
 #include "core/error.hpp"
-#include "core/memory_limit.hpp"
 #include "core/wording.hpp"
 #include "io/text.hpp"
 
@@ -67,19 +66,10 @@ void Batch::compact(std::size_t image_bytes) {
   }
 }
 
-std::uint64_t default_decode_memory(int threads) {
-  // The memory of an ordinary photo decoded as a whole, and of the largest image that is read.
-  constexpr std::uint64_t kPhoto = std::uint64_t{64} << 20;
-  constexpr std::uint64_t kLargest = std::uint64_t{1} << 30;
-  return std::min(memory_limit() / 2,
-                  std::max(kLargest, kPhoto * static_cast<std::uint64_t>(std::max(threads, 1))));
-}
-
 Loader::Loader(const LoaderOptions& options, InputStream& inputs)
     : options_(options),
       inputs_(inputs),
-      encoded_memory_(decode_memory(options) / 4),
-      decoded_memory_(decode_memory(options) / 4 * 3),
+      memory_(decode_memory(options)),
       batches_(options.batches) {
   for (Batch& batch : batches_) {
     batch.pixels = options.allocate(options.batch_size * options.image_bytes);

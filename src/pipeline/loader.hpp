@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "core/error.hpp"
-#include "core/memory_pool.hpp"
 #include "core/wording.hpp"
 #include "pipeline/batch.hpp"
+#include "pipeline/decode_memory.hpp"
 #include "pipeline/input_stream.hpp"
 
 namespace fovea::pipeline {
@@ -41,10 +41,6 @@ struct LoaderOptions {
   /// default_decode_memory().
   std::uint64_t decode_memory = 0;
 };
-
-/// Half of the memory that this process may use, but at most what `threads` ordinary photos or one
-/// image of the largest size need.
-[[nodiscard]] std::uint64_t default_decode_memory(int threads);
 
 /// Memory is bounded by `batches` batches and LoaderOptions::decode_memory, whatever the inputs: a
 /// worker without a free batch waits for recycle(), and one without memory for its image waits for
@@ -93,11 +89,9 @@ class Loader {
 
   LoaderOptions options_;
   InputStream& inputs_;
-  // Two pools, taken from in this order, so that no two workers wait for each other.
-  MemoryPool encoded_memory_;
-  MemoryPool decoded_memory_;
+  DecodeMemory memory_;
   std::atomic<bool> stopping_ = false;  // the same as stopped_, for code that does not hold mutex_
-  Limits limits_{.stop = &stopping_, .encoded = &encoded_memory_, .decoded = &decoded_memory_};
+  Limits limits_ = memory_.limits(&stopping_);
 
   // Held while an input is taken, which may read an archive; ranks before mutex_.
   std::mutex inputs_mutex_;

@@ -88,6 +88,7 @@ class NpySource final : public Source {
       item.name = std::move(line.source);
       item.width = line.width;
       item.height = line.height;
+      item.file = line.file;
     } catch (const Error& error) {
       fail("{}: line {}: {}", io::escape(index_name_), index_->number(), error.what());
     }

@@ -18,6 +18,7 @@
 #include "io/digest.hpp"
 #include "io/partial_file.hpp"
 #include "pipeline/batch.hpp"
+#include "pipeline/index_line.hpp"
 #include "pipeline/input_stream.hpp"
 #include "pipeline/manifest.hpp"
 #include "pipeline/output_files.hpp"
@@ -25,6 +26,11 @@
 #include "pipeline/output_proof.hpp"
 
 namespace fovea::pipeline {
+
+/// The line of an image in the index.
+[[nodiscard]] inline IndexLine line_of(std::uint64_t row, const Slot& slot) {
+  return {row, slot.name, slot.width, slot.height, slot.file};
+}
 
 /// Takes batches in input order. Used by one thread.
 class Output {

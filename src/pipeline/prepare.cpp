@@ -28,6 +28,7 @@ class Preparer {
   void operator()(Item& item, std::span<std::uint8_t> pixels, Slot& slot, const Limits& limits) {
     slot.width = item.width;  // those of an encoded image are known once it is decoded
     slot.height = item.height;
+    slot.file = item.file;
     switch (item.kind) {
       case Item::Kind::kFailed:
         slot.error = item.error;
@@ -59,7 +60,7 @@ class Preparer {
       }
       std::vector<std::byte>& bytes;
     };
-    const MemoryPool::Lease lease = read_file(path, encoded_, limits);
+    const MemoryPool::Lease lease = read_file(path, encoded_, limits, &slot.file);
     const Shrink shrink{encoded_};
     decode(encoded_, pixels, slot, limits);
   }

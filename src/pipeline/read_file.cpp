@@ -28,8 +28,11 @@ MemoryPool::Lease take_encoded(std::size_t bytes, const Limits& limits) {
 }
 
 MemoryPool::Lease read_file(const std::string& path, std::vector<std::byte>& bytes,
-                            const Limits& limits) {
+                            const Limits& limits, std::optional<io::FileStamp>* stamp) {
   const io::OpenedFile opened = io::open_regular_file(path);
+  if (stamp != nullptr) {
+    *stamp = io::stamp_of(opened.info);
+  }
   const auto size = static_cast<std::size_t>(opened.info.st_size);
   MemoryPool::Lease lease = take_encoded(size, limits);
   // One byte more than expected, so that the end is seen without another round of growing.

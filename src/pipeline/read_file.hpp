@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,8 +21,10 @@ inline constexpr std::size_t kMaxEncodedBytes = std::size_t{1} << 30;
 /// Reads the whole file into `bytes`; the result holds the memory for it. Throws fovea::Error with
 /// the reason, without the name, when it cannot be read, is not a regular file (never blocks on a
 /// pipe or device), is empty, or is larger than take_encoded() allows; ResourceError when the
-/// machine lacks descriptors or memory; Interrupted.
+/// machine lacks descriptors or memory; Interrupted. `stamp` is set to that of the file before it
+/// is read.
 [[nodiscard]] MemoryPool::Lease read_file(const std::string& path, std::vector<std::byte>& bytes,
-                                          const Limits& limits = {});
+                                          const Limits& limits = {},
+                                          std::optional<io::FileStamp>* stamp = nullptr);
 
 }  // namespace fovea::pipeline

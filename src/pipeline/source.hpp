@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include "core/stop.hpp"
 #include "fovea/job.hpp"
 #include "fovea/preprocessing.hpp"
+#include "io/descriptor.hpp"
 #include "io/npy.hpp"
 #include "pipeline/file_filter.hpp"
 #include "pipeline/left_out.hpp"
@@ -51,6 +53,8 @@ struct Item {
   std::uint64_t number = 0;
   int width = 0;  // of the original image, for kPixels and kImage
   int height = 0;
+  std::optional<io::FileStamp> file =
+      {};  // see IndexLine; that of a kFile is known once it is read
   std::string error;
 };
 
@@ -110,7 +114,10 @@ class Source {
 [[nodiscard]] std::unique_ptr<Source> make_tar_source(std::string path, std::string image_key,
                                                       FileFilter filter = {},
                                                       LeftOut* left_out = nullptr);
-/// The same for an archive in memory, which must outlive the source.
+/// These members of an archive alone, by their names in it, whatever their endings.
+[[nodiscard]] std::unique_ptr<Source> make_tar_source(std::string path,
+                                                      std::unordered_set<std::string> members);
+/// The images of an archive in memory, which must outlive the source.
 [[nodiscard]] std::unique_ptr<Source> make_tar_source(std::string name,
                                                       std::span<const std::byte> archive,
                                                       std::string image_key);

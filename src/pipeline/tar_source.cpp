@@ -5,8 +5,10 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -35,6 +37,7 @@ class Feed {
   Feed& operator=(const Feed&) = delete;
   /// Bytes of the whole archive.
   [[nodiscard]] virtual std::uint64_t size() const = 0;
+  [[nodiscard]] virtual std::optional<io::FileStamp> stamp() const { return std::nullopt; }
   virtual la_ssize_t read(archive* reader, const void** data) = 0;
   virtual la_int64_t skip(la_int64_t request) = 0;
 };
@@ -45,6 +48,9 @@ class FileFeed final : public Feed {
 
   [[nodiscard]] std::uint64_t size() const override {
     return static_cast<std::uint64_t>(opened_.info.st_size);
+  }
+  [[nodiscard]] std::optional<io::FileStamp> stamp() const override {
+    return io::stamp_of(opened_.info);
   }
   la_ssize_t read(archive* reader, const void** data) override {
     ssize_t got = 0;
@@ -97,6 +103,9 @@ class TarSource final : public Source {
         filter_(std::move(filter)),
         left_out_(left_out),
         feed_(std::move(feed)) {}
+
+  TarSource(std::string name, std::unordered_set<std::string> members)
+      : Source(std::move(name)), members_(std::move(members)) {}
 
  private:
   bool do_next(Item& item, StopFlag stop) override {
@@ -217,7 +226,11 @@ class TarSource final : public Source {
       if (link == nullptr && type == AE_IFDIR) {
         continue;
       }
-      if (const std::string_view kind = filter_.member(last_, wanted(last_)); !kind.empty()) {
+      if (members_ && !members_->contains(last_)) {
+        continue;
+      }
+      if (const std::string_view kind = members_ ? "" : filter_.member(last_, wanted(last_));
+          !kind.empty()) {
         if (left_out_ != nullptr) {
           left_out_->add_member(kind, last_);
         }
@@ -226,6 +239,7 @@ class TarSource final : public Source {
       item = Item{};
       item.kind = Item::Kind::kBytes;
       item.name = name() + "#" + last_;
+      item.file = feed_->stamp();
       if (link != nullptr || type != AE_IFREG) {
         item = failed_item(std::move(item.name), why_no_file(*entry));
       }
@@ -302,7 +316,8 @@ class TarSource final : public Source {
 
   std::string image_key_;
   FileFilter filter_;
-  LeftOut* left_out_;
+  std::optional<std::unordered_set<std::string>> members_;  // those to read, whatever the filter
+  LeftOut* left_out_ = nullptr;
   std::unique_ptr<Feed> feed_;  // outlives archive_
   Released<archive, archive_read_free> archive_;
   bool is_compressed_ = false;
@@ -317,6 +332,10 @@ std::unique_ptr<Source> make_tar_source(std::string path, std::string image_key,
                                         LeftOut* left_out) {
   return std::make_unique<TarSource>(std::move(path), std::move(image_key), std::move(filter),
                                      left_out);
+}
+
+std::unique_ptr<Source> make_tar_source(std::string path, std::unordered_set<std::string> members) {
+  return std::make_unique<TarSource>(std::move(path), std::move(members));
 }
 
 std::unique_ptr<Source> make_tar_source(std::string name, std::span<const std::byte> archive,

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
+#include "io/json.hpp"
 #include "io/text.hpp"
 
 namespace fovea::search {
@@ -78,7 +79,7 @@ IndexEntry SourceIndex::parse(std::string_view line, std::int64_t row) const {
                             object["row"].dump()));
   }
   IndexEntry entry{object["source"].get<std::string>(), side(object, "width"),
-                   side(object, "height")};
+                   side(object, "height"), io::read_stamp(object)};
   try {
     (void)io::unescape(entry.source);
   } catch (const Error& error) {

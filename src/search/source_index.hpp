@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,6 +19,7 @@ struct IndexEntry {
   std::string source;  // as it stands in the file
   int width = 0;
   int height = 0;
+  std::optional<io::FileStamp> file = {};  // that was embedded; nothing in older outputs
 };
 
 /// An index-NNNNN.jsonl file. Opening it finds the lines; only those asked for are parsed, so that

@@ -10,7 +10,6 @@
 #include "core/buffer.hpp"
 #include "core/error.hpp"
 #include "core/released.hpp"
-#include "image/decode.hpp"
 #include "image/resize.hpp"
 
 namespace fovea::search {
@@ -50,10 +49,11 @@ std::string base64(std::span<const unsigned char> bytes) {
   return text;
 }
 
-Thumbnail make_thumbnail(std::span<const std::byte> bytes, int side) {
+Thumbnail make_thumbnail(std::span<const std::byte> bytes, int side,
+                         const image::DecodeOptions& options) {
   Thumbnail thumbnail;
   try {
-    const image::Image photo = image::decode(bytes);
+    const image::Image photo = image::decode(bytes, options);
     const int longest = std::max(photo.width, photo.height);
     const double scale = std::min(1.0, static_cast<double>(side) / longest);
     const auto scaled = [&](int length) {

@@ -5,6 +5,8 @@
 #include <span>
 #include <string>
 
+#include "image/decode.hpp"
+
 namespace fovea::search {
 
 /// A small JPEG of a photo, or the reason why there is none.
@@ -17,7 +19,8 @@ struct Thumbnail {
 
 /// Decodes an encoded image, shrinks it until its longest side has at most `side` pixels, and
 /// encodes it again. The result holds errors.
-[[nodiscard]] Thumbnail make_thumbnail(std::span<const std::byte> image, int side);
+[[nodiscard]] Thumbnail make_thumbnail(std::span<const std::byte> image, int side,
+                                       const image::DecodeOptions& options = {});
 
 /// RFC 4648 base64 with padding.
 [[nodiscard]] std::string base64(std::span<const unsigned char> bytes);

@@ -138,9 +138,21 @@ TEST_F(SourcesTest, IndexAndErrorLinesReadBack) {
   EXPECT_EQ(line.source, odd);
   EXPECT_EQ(line.width, 640);
   EXPECT_EQ(line.height, 480);
+  EXPECT_EQ(line.file, std::nullopt);
+  for (const std::int64_t date : {std::int64_t{-1}, std::int64_t{1'500'000'000'123'456'789}}) {
+    const io::FileStamp file{12345, date};
+    EXPECT_EQ(parse_index_line(format_index_line({7, odd, 640, 480, file})).file, file);
+  }
+  const std::string other =
+      R"({"row": 0, "source": "a", "width": 1, "height": 1, "bytes": "12 kB"})";
+  EXPECT_EQ(parse_index_line(other).file, std::nullopt);
   EXPECT_EQ(parse_error_source(format_error_line(odd, "bad \xff byte")), odd);
   EXPECT_EQ(format_index_line({0, "photos/a.jpg", 640, 480}),
             "{\"row\": 0, \"source\": \"photos/a.jpg\", \"width\": 640, \"height\": 480}\n");
+  EXPECT_EQ(
+      format_index_line({0, "a.jpg", 640, 480, io::FileStamp{96871, -5}}),
+      "{\"row\": 0, \"source\": \"a.jpg\", \"width\": 640, \"height\": 480, \"bytes\": 96871, "
+      "\"modified_ns\": -5}\n");
 }
 
 TEST_F(SourcesTest, TarGivesImageMembersInOrder) {

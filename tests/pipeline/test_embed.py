@@ -232,8 +232,10 @@ def test_dtype_format_and_lengths(embed, photos, tmp_path):
 def test_index_lines_are_exact(embed, photos, tmp_path):
     embed(photos / "00003.jpg", out=tmp_path / "out")
     source = json.dumps(str(photos / "00003.jpg"))
+    file = (photos / "00003.jpg").stat()
     assert (tmp_path / "out/index-00000.jsonl").read_text() == (
-        f'{{"row": 0, "source": {source}, "width": 23, "height": 18}}\n'
+        f'{{"row": 0, "source": {source}, "width": 23, "height": 18, '
+        f'"bytes": {file.st_size}, "modified_ns": {file.st_mtime_ns}}}\n'
     )
 
 

@@ -1,0 +1,30 @@
+// DecodeMemory: the memory that all images together may take while they are read and decoded.
+#pragma once
+
+#include <cstdint>
+
+#include "core/memory_pool.hpp"
+#include "core/stop.hpp"
+#include "pipeline/source.hpp"
+
+namespace fovea::pipeline {
+
+/// Half of the memory that this process may use, but at most what `threads` ordinary photos or one
+/// image of the largest size need.
+[[nodiscard]] std::uint64_t default_decode_memory(int threads);
+
+/// Two pools, taken from in this order, so that no two threads wait for each other.
+class DecodeMemory {
+ public:
+  explicit DecodeMemory(std::uint64_t bytes) : encoded_(bytes / 4), decoded_(bytes / 4 * 3) {}
+
+  [[nodiscard]] Limits limits(StopFlag stop = {}) {
+    return {.stop = stop, .encoded = &encoded_, .decoded = &decoded_};
+  }
+
+ private:
+  MemoryPool encoded_;
+  MemoryPool decoded_;
+};
+
+}  // namespace fovea::pipeline
