@@ -313,7 +313,7 @@ def test_members_are_found_by_their_whole_names(run_fovea, tmp_path, monkeypatch
     result = run_fovea("similar", "--duplicates", "--in", "out", "--json")
     assert "could not be read" not in result.stderr
     assert classes(json.loads(result.stdout)["groups"]) == dict.fromkeys(
-        [f"x.tar#{name}" for name in members[1:]], "identical file"
+        [f"x.tar#{name}" for name in members[1:]], "identical-files"
     )
 
 
@@ -334,7 +334,7 @@ def test_memory_for_decoding_is_shared(run_fovea, tmp_path, monkeypatch):
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30)),
     )  # fmt: skip
     found = classes(json.loads(result.stdout)["groups"])
-    assert list(found.values()) == ["identical pixels"] * 23
+    assert list(found.values()) == ["identical-pixels"] * 23
     assert len(Pictures(tmp_path / "page.html").images) == 24
 
 
@@ -379,7 +379,7 @@ def test_a_kept_photo_that_cannot_be_decoded_lets_only_copies_of_its_bytes_go(
     assert "2 duplicates not to be deleted: the file of the kept photo cannot be decoded" in result.stderr
     members = {m["source"]: m for m in json.loads(result.stdout)["groups"][0]["members"]}
     assert "PNG" in members["kept.png"]["error"] and members["kept.png"]["keep"]
-    assert [members[name]["class"] for name in damaged[1:]] == ["identical file", "similar", "similar"]
+    assert [members[name]["class"] for name in damaged[1:]] == ["identical-files", "similar", "similar"]
     assert [members[name]["may_go"] for name in damaged[1:]] == [True, False, False]
     if score == 1:
         assert "2 photos could not be read or decoded" in result.stderr
@@ -397,7 +397,7 @@ def test_a_photo_that_cannot_be_decoded_is_a_copy_of_nothing_but_its_bytes(run_f
     result = run_fovea("similar", "--duplicates", "--in", "out", "--print0")
     assert result.stdout == ""
     assert "2 duplicates not to be deleted: its file cannot be decoded" in result.stderr
-    assert classes(find(run_fovea)) == {"kept.png": "similar", "copy.png": "identical file"}
+    assert classes(find(run_fovea)) == {"kept.png": "similar", "copy.png": "identical-files"}
 
 
 def preload(folder, source):
