@@ -289,7 +289,7 @@ std::pair<std::string, std::string> value_and_range(const CLI::Option& option) {
                                    : std::pair{both.substr(0, mark - 1), both.substr(mark + 1)};
 }
 
-std::string without_mark(std::string word) {
+std::string without_mark(const std::string& word) {
   return word.starts_with(kWordMark) ? word.substr(1) : word;
 }
 

@@ -86,7 +86,7 @@ CLI::Option* add_seed(CLI::App& command, std::uint64_t& seed);
 /// words behind a mark, which options take off their values before anything reads them.
 void parse_as_typed(CLI::App& app, const std::vector<std::string>& words);
 /// Takes the mark off a word that no option took.
-[[nodiscard]] std::string without_mark(std::string word);
+[[nodiscard]] std::string without_mark(const std::string& word);
 
 /// Whether the command line has the option; a variable may have set those that it does not have.
 [[nodiscard]] bool is_typed(const CLI::App& command, const CLI::Option& option);
