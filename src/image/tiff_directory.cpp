@@ -42,7 +42,7 @@ class DirectoryBytes {
 
 struct CameraTiff {
   bool is_raw = false;
-  std::vector<std::uint64_t> places;  // of strips and tiles that are no pictures
+  std::vector<std::uint64_t> places;  // of strips and tiles that are no whole pictures
 };
 
 CameraTiff examine_camera_tiff(std::span<const std::byte> bytes) {
@@ -98,7 +98,7 @@ CameraTiff examine_camera_tiff(std::span<const std::byte> bytes) {
         add(children, at, kMostChildren);
       }
     }
-    if (!is_picture && places != 0) {
+    if (places != 0 && (!is_picture || file.number(places + 4, 4) > 1)) {
       add(camera.places, places, kMostPlaces);
     }
   };

@@ -28,8 +28,9 @@ TiffDirectory check_tiff_directory(std::span<const std::byte> bytes);
 /// a signature or in the tag DNGVersion, or one of its directories has the samples of a sensor.
 [[nodiscard]] bool is_camera_raw(std::span<const std::byte> bytes);
 
-/// Where a camera's raw image keeps strips and tiles that show nothing by themselves: the sensor's
-/// samples, masks, depth. A DNG may store them as ordinary JPEGs. Sorted; empty for other files.
+/// Where a camera's raw image keeps strips and tiles that are no whole pictures: the sensor's
+/// samples, masks, depth, and parts of pictures. A DNG may store them as ordinary JPEGs. Sorted;
+/// empty for other files.
 [[nodiscard]] std::vector<std::uint64_t> places_of_samples(std::span<const std::byte> bytes);
 
 }  // namespace fovea::image

@@ -14,7 +14,9 @@ namespace {
 
 using test::Data;
 
-const Data kJpegStart{0xff, 0xd8, 0xff};
+Data jpeg_start() {
+  return {0xff, 0xd8, 0xff};
+}
 
 Bytes raw_file(const Data& data) {
   return std::as_bytes(std::span(data));
@@ -36,7 +38,7 @@ TEST(RawPreview, LiesBetweenOtherData) {
   put(file, test::jpeg(test::noise(10, 10)));
   const std::size_t start = file.size();
   put(file, jpeg);
-  put(file, kJpegStart);
+  put(file, jpeg_start());
   const RawPreview preview = find_raw_preview(raw_file(file), {});
   EXPECT_EQ(preview.jpeg.data(), raw_file(file).data() + start);
   EXPECT_EQ(preview.jpeg.size(), jpeg.size());
@@ -44,7 +46,7 @@ TEST(RawPreview, LiesBetweenOtherData) {
 
 TEST(RawPreview, IsFoundWhereSearchesForOthersBegan) {
   const Data jpeg = test::jpeg(test::noise(20, 10));
-  for (const Data& chance : {Data{0xff, 0xd8}, kJpegStart, Data{0xff, 0xd8, 0xff, 0xe0},
+  for (const Data& chance : {Data{0xff, 0xd8}, jpeg_start(), Data{0xff, 0xd8, 0xff, 0xe0},
                              Data{0xff, 0xd8, 0xff, 0xe0, 0, 1}, Data{0xff, 0xd8, 0xff, 0xc0, 0, 2},
                              Data{0xff, 0xd8, 0xff, 0xd9}, Data{0xff, 0xd8, 0xff, 0xda, 0, 2}}) {
     Data file = chance;
@@ -74,7 +76,7 @@ TEST(RawPreview, StartsThatLeadToTheSameMarkersCostNoMoreThanTheLimit) {
   EXPECT_LE(preview.work, kMost);
 
   file.resize(size);
-  put_often(file, kJpegStart, 5'000'000);
+  put_often(file, jpeg_start(), 5'000'000);
   EXPECT_LE(find_raw_preview(raw_file(file), {}).work, kMost);
 }
 
@@ -83,7 +85,7 @@ TEST(RawPreview, WholeHeadersAreLookedAtOnce) {
   const std::size_t of_one = find_raw_preview(raw_file(file), {}).work;
   // A segment full of starts of JPEGs belongs to the JPEG around it.
   Data segment{0xff, 0xe2, 0xff, 0xff};
-  put_often(segment, kJpegStart, 21'844);
+  put_often(segment, jpeg_start(), 21'844);
   segment.resize(65'537);
   file.insert(file.begin() + 2, segment.begin(), segment.end());
   EXPECT_EQ(find_raw_preview(raw_file(file), {}).work, of_one + 1);

@@ -128,11 +128,27 @@ def test_samples_of_the_sensor_are_no_preview(tool):
     assert tool.ask(0, 0, 2) == upright(jpeg(), 1)
     tiles = {322: (4, 320), 323: (4, 240), 324: (4, Data(jpeg())), 325: (4, len(jpeg()))}
     small = jpeg((80, 60))
+    # by the photometric interpretation that the directory has
     for kind, expected in ((34892, (80, 60)), (4, (80, 60)), (51177, (80, 60)), (6, SIZE)):
         child = Directory({254: (4, 0), 259: (3, 34892), 262: (3, kind)} | tiles)
         preview = camera_files.jpeg_preview(small, 80, 60) | {50706: (1, bytes([1, 4, 0, 0])), 330: (4, [child])}
         tool.file.write_bytes(camera_files.tiff([Directory(preview)]))
         assert tool.ask(0, 0, 2)[0] == expected
+
+
+def test_one_of_several_tiles_is_no_preview(tool):
+    tile, small = jpeg(), jpeg((80, 60))
+
+    def dng(places: object) -> bytes:
+        child = Directory({254: (4, 1), 259: (3, 7), 262: (3, 6), 322: (4, 320), 323: (4, 240), 324: (4, places)})
+        preview = camera_files.jpeg_preview(small, 80, 60) | {50706: (1, bytes([1, 4, 0, 0])), 330: (4, [child])}
+        return camera_files.tiff([Directory(preview)]) + tile + tile
+
+    start = dng([1, 1]).index(tile)
+    tool.file.write_bytes(dng([start, start + len(tile)]))
+    assert tool.ask(0, 0, 2) == upright(small, 1)
+    tool.file.write_bytes(dng(Data(tile)))
+    assert tool.ask(0, 0, 2) == upright(tile, 1)
 
 
 def test_the_first_of_two_equal_previews_counts(tool):
