@@ -69,8 +69,8 @@ nlohmann::ordered_json to_json(const BenchReport& report) {
 int run_bench(BenchOptions& options, const JsonOutput& json, const ProgressArguments& progress) {
   ProgressLine line(progress);
   options.on_device = tell_device;
-  options.on_progress = [&](std::string_view next, std::int64_t done, std::int64_t total) {
-    line.update(next, "figures", static_cast<std::uint64_t>(done),
+  options.on_progress = [&](std::string_view /*next*/, std::int64_t done, std::int64_t total) {
+    line.update("measuring", "figures", static_cast<std::uint64_t>(done),
                 static_cast<std::uint64_t>(total));
   };
   bool is_first = true;

@@ -66,6 +66,7 @@ void add_calibrate(CLI::App& app, Run& run) {
         say(fmt::format("{}: {}", printable_name(failure.source), failure.error));
       };
       const CalibrateReport report = calibrate(*options);
+      ProgressLine::clear();
       json->write({{"files", file_names(report)},
                    {"images", report.images},
                    {"failed", report.failed},

@@ -78,7 +78,12 @@ std::string zsh_function(const CommandText& command) {
 std::string zsh_arguments(const CommandText& command) {
   std::string text;
   for (const OptionText& option : command.options) {
+    const std::vector<std::string> words = option.choices();
+    const std::string choices = zsh_text(fmt::format("{}", fmt::join(words, " ")));
     if (option.is_position) {
+      text += words.empty()
+                  ? ""
+                  : fmt::format(" \\\n    ':{}:({})'", zsh_text(option.names.front()), choices);
       continue;
     }
     const std::string all = fmt::format("{}", fmt::join(option.names, " "));
@@ -87,10 +92,9 @@ std::string zsh_arguments(const CommandText& command) {
                         one ? all : fmt::format("{{{}}}", fmt::join(option.names, ",")),
                         zsh_text(option.help));
     if (takes_value(option)) {
-      const std::vector<std::string> words = option.choices();
-      text += words.empty()
-                  ? fmt::format(":{}:_files", zsh_text(option.value))
-                  : fmt::format(":value:({})", zsh_text(fmt::format("{}", fmt::join(words, " "))));
+      text += words.empty()    ? fmt::format(":{}:_files", zsh_text(option.value))
+              : option.is_list ? fmt::format(":value:_values -s , value {}", choices)
+                               : fmt::format(":value:({})", choices);
     }
     text += "'";
   }
@@ -109,10 +113,13 @@ std::string bash_completion(const CommandText& program) {
   std::string commands;
   for_each_command(program, [&](const CommandText& command) {
     for (const OptionText& option : command.options) {
-      if (const std::vector<std::string> words = option.choices(); !words.empty()) {
+      const std::vector<std::string> words = option.choices();
+      if (option.is_position && !words.empty()) {
+        commands += fmt::format("    '{}') words='{}' ;;\n", command.path, fmt::join(words, " "));
+      } else if (!words.empty()) {
         for (const std::string& name : option.names) {
-          values += fmt::format("    '{} {}') words='{}' ;;\n", command.path, name,
-                                fmt::join(words, " "));
+          values += fmt::format("    '{} {}') words='{}'{} ;;\n", command.path, name,
+                                fmt::join(words, " "), option.is_list ? " list=1" : "");
         }
       } else if (takes_value(option)) {
         for (const std::string& name : option.names) {
@@ -130,7 +137,7 @@ std::string bash_completion(const CommandText& program) {
   return fmt::format(
       R"(# Completion of fovea for bash; `fovea completion bash` prints it.
 _fovea() {{
-  local word=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD - 1]}} path=fovea words= i
+  local word=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD - 1]}} path=fovea words= list= i
   COMPREPLY=()
   for ((i = 1; i < COMP_CWORD; ++i)); do
     [[ $i == 1 && ${{COMP_WORDS[i]}} == help ]] && continue
@@ -150,7 +157,9 @@ _fovea() {{
     case $path in
 {}    esac
   fi
-  [[ -z $words ]] || mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word")
+  # The last word of a list is completed, behind those before it.
+  [[ -n $list && $word == *,* ]] && list=${{word%,*}}, || list=
+  [[ -z $words ]] || mapfile -t COMPREPLY < <(compgen -P "$list" -W "$words" -- "${{word#"$list"}}")
 }}
 complete -o bashdefault -o default -F _fovea fovea
 )",
@@ -209,15 +218,19 @@ end
       text += fmt::format("{} -f -a {} -d '{}'\n", here, below.name(), fish_text(below.about));
     }
     for (const OptionText& option : command.options) {
+      const std::vector<std::string> words = option.choices();
       if (option.is_position) {
+        text += words.empty() ? "" : fmt::format("{} -f -a '{}'\n", here, fmt::join(words, " "));
         continue;
       }
       text += here;
       for (const std::string& name : option.names) {
         text += name.size() == 2 ? " -s " + name.substr(1) : " -l " + name.substr(2);
       }
-      if (const std::vector<std::string> words = option.choices(); !words.empty()) {
-        text += fmt::format(" -x -a '{}'", fmt::join(words, " "));
+      if (!words.empty()) {
+        const std::string choices = fmt::format("{}", fmt::join(words, " "));
+        text += option.is_list ? fmt::format(" -x -a '(__fish_append , {})'", choices)
+                               : fmt::format(" -x -a '{}'", choices);
       } else if (takes_value(option)) {
         text += " -r";
       }

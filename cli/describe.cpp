@@ -17,6 +17,7 @@ namespace fovea::cli {
 namespace {
 
 constexpr std::size_t kLongestValue = 40;
+constexpr const char* kModelUsage = " {MODEL|-m MODEL}";  // needed unless FOVEA_MODEL names one
 constexpr std::string_view kExamples = "\nExamples:\n";
 
 OptionText describe_option(const CLI::Option& option) {
@@ -41,6 +42,7 @@ OptionText describe_option(const CLI::Option& option) {
                                                : option.get_group();
   text.required = option.get_required();
   text.repeats = text.is_position && option.get_items_expected_max() > 1;
+  text.is_list = option.get_delimiter() != '\0';
   return text;
 }
 
@@ -56,10 +58,12 @@ std::string usage_of(const CommandText& command) {
     return option.is_position && option.names.front() == "INPUT";
   });
   if (has_inputs && std::ranges::any_of(command.options, is_model)) {
-    usage += " [MODEL]";
+    usage += kModelUsage;
   }
   for (const OptionText& option : command.options) {
-    if (option.is_position) {
+    if (option.is_position && option.names.front() == "MODEL") {
+      usage += kModelUsage;
+    } else if (option.is_position) {
       const bool optional = !option.required && option.names.front() != "INPUT";
       usage += optional ? fmt::format(" [{}]", option.head()) : " " + option.head();
     }

@@ -11,7 +11,7 @@ namespace fovea::cli {
 
 struct OptionText {
   std::vector<std::string> names;  // "-m", "--model"; of a position one without dashes
-  std::string value;               // "MODEL", "auto|cpu|cuda"; "" for a switch and a position
+  std::string value;               // "MODEL", "auto|cpu|cuda"; "" for a switch and most positions
   std::string help;
   std::string range;     // "at least 1"
   std::string initial;   // the default, or ""
@@ -20,6 +20,7 @@ struct OptionText {
   bool is_position = false;
   bool required = false;
   bool repeats = false;  // a position that may occur several times
+  bool is_list = false;  // of values with commas between them
 
   /// The words that the value may be; empty when they are not listed.
   [[nodiscard]] std::vector<std::string> choices() const;

@@ -49,8 +49,7 @@ std::vector<std::string> taken_from_environment(const CLI::App& app) {
   for (const CLI::Option* option : app.get_options()) {
     const std::string name = option->get_envname();
     const char* const value = name.empty() ? nullptr : std::getenv(name.c_str());
-    if (value != nullptr && option->count() > 0 &&  // CLI11 holds a list in parts
-        fmt::format("{}", fmt::join(option->results(), ",")) == value) {
+    if (value != nullptr && option->count() > 0 && !is_typed(app, *option)) {
       taken.push_back(fmt::format("{}={}", name, value));
     }
   }

@@ -13,8 +13,8 @@ namespace fovea::cli {
 /// Lets the options of a command take their values from variables, once the command is chosen.
 void take_environment_when_chosen(CLI::App& app);
 
-/// "from the environment: FOVEA_DEVICE=cuda" and a newline, when options of the chosen command have
-/// their values from there; else "".
+/// "from the environment: FOVEA_DEVICE=cuda", when options of the chosen command have their values
+/// from there; else "".
 [[nodiscard]] std::string environment_note(const CLI::App& app);
 
 /// A variable that the engine reads itself, and what it does.

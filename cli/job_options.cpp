@@ -6,6 +6,8 @@
 #include <string_view>
 #include <system_error>
 
+#include <fmt/format.h>
+
 #include "cli/options.hpp"
 #include "fovea/error.hpp"
 
@@ -24,6 +26,28 @@ bool parse_shard(const std::string& text, InputOptions& input) {
   return parse(std::string_view(text).substr(0, slash), input.shard_index) &&
          parse(std::string_view(text).substr(slash + 1), input.shard_count) &&
          input.shard_index < input.shard_count;
+}
+
+// A bracket that is never closed would match nothing but itself.
+std::string check_brackets(const std::string& pattern) {
+  for (std::size_t at = 0; at < pattern.size(); ++at) {
+    if (pattern[at] == '\\') {
+      ++at;
+    } else if (pattern[at] == '[') {
+      // The first character may be a bracket: []a] and [!]a].
+      const bool is_negated =
+          at + 1 < pattern.size() && (pattern[at + 1] == '!' || pattern[at + 1] == '^');
+      const std::size_t first = at + (is_negated ? 2 : 1);
+      const std::size_t end = pattern.find_first_of("]/", first + 1);
+      if (end == std::string::npos || pattern[end] == '/' || pattern[first] == '/') {
+        return fmt::format(
+            "the [ of the pattern \"{}\" is not closed by a ]; for the character itself, write \\[",
+            pattern);
+      }
+      at = end;
+    }
+  }
+  return "";
 }
 
 }  // namespace
@@ -46,6 +70,7 @@ void add_job_options(CLI::App& command, InputOptions& input, JobArguments& argum
                                        const char* help) {
     add_texts(command, name, patterns, help)
         ->type_name("GLOB")
+        ->check(CLI::Validator(check_brackets, ""))
         ->allow_extra_args(false)
         ->group(kInputGroup);
   };
@@ -62,12 +87,9 @@ void add_job_options(CLI::App& command, InputOptions& input, JobArguments& argum
         return parse_shard(text, scratch) ? "" : "expected I/N with I < N, such as 0/4";
       })
       ->group(kInputGroup);
-  command
-      .add_option("--decode-memory", arguments.decode_memory,
-                  "Memory for all images being decoded, such as 2G (0: half of the available "
-                  "memory, but at most 1 GiB or 64 MiB per decode thread)")
-      ->transform(CLI::AsSizeValue(false).description(""))
-      ->type_name("SIZE")
+  add_size(command, "--decode-memory", arguments.decode_memory,
+           "Memory for all images being decoded, such as 2G (0: half of the available "
+           "memory, but at most 1 GiB or 64 MiB per decode thread)")
       ->group(kComputeGroup);
   add_flag(command, "--strict", arguments.strict, "Stop at the first input that fails")
       ->group(kInputGroup);

@@ -157,6 +157,7 @@ std::string JobReporter::summary(const JobReport& report) const {
     return fmt::format("already done: {} images, {} failed{}; they are in {}", report.rows,
                        report.failed, notes(report), printable_name(output_));
   }
+  const bool writes_nothing = report.interrupted && output_.ends_with(".npy");
   std::string text =
       fmt::format("{} image{} in {:.1f} s ({:.1f} img/s)", report.new_rows,
                   report.new_rows == 1 ? "" : "s", report.seconds, report.images_per_second);
@@ -164,7 +165,8 @@ std::string JobReporter::summary(const JobReport& report) const {
     text += fmt::format(", {} in total", report.rows);
   }
   if (report.failed > 0) {
-    text += fmt::format(", {} failed (see {})", report.failed, printable_name(errors_file_));
+    text += fmt::format(", {} failed", report.failed);
+    text += writes_nothing ? "" : fmt::format(" (see {})", printable_name(errors_file_));
   }
   text += notes(report);
   // Before the threads have worked for a while, the shares say nothing of the machine.
@@ -177,6 +179,9 @@ std::string JobReporter::summary(const JobReport& report) const {
     text += fmt::format("; bound by {} (decode {} %, compute {} %, write {} % of the time)",
                         std::ranges::max(stages).second, percent(report.decode_share),
                         percent(report.compute_share), percent(report.write_share));
+  }
+  if (writes_nothing) {
+    return text + "; interrupted: nothing was written";
   }
   return text +
          (report.interrupted ? "; interrupted: the same command resumes in " : "; written to ") +

@@ -70,8 +70,14 @@ void JsonOutput::write(const nlohmann::ordered_json& json) const {
 }
 
 void refuse_separate_json_file(const std::vector<std::string>& words) {
+  if (std::ranges::find(words, "--json=") != words.end()) {
+    throw CLI::ValidationError("--json= needs the name of a file, or drop the '='",
+                               CLI::ExitCodes::ValidationError);
+  }
   for (std::size_t index = 1; index < words.size(); ++index) {
-    if (words[index - 1] == "--json" && words[index].ends_with(".json")) {
+    std::error_code ignored;
+    if (words[index - 1] == "--json" && words[index].ends_with(".json") &&
+        !std::filesystem::exists(words[index], ignored)) {
       throw CLI::ValidationError(
           fmt::format("--json takes its file after '=': --json={}", words[index]),
           CLI::ExitCodes::ValidationError);

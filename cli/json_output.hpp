@@ -32,7 +32,8 @@ class JsonOutput {
 };
 
 /// `--json FILE` would make the file an input. Throws CLI::ValidationError when a word that ends in
-/// .json follows --json.
+/// .json follows --json, unless that file exists: it is an input, such as a model's config.json. It
+/// throws for `--json=`, too.
 void refuse_separate_json_file(const std::vector<std::string>& words);
 
 /// The shortest decimal number that reads back as `value`: 0.1 for 0.1F.

@@ -20,6 +20,7 @@
 #include "cli/help.hpp"
 #include "cli/json_output.hpp"
 #include "cli/options.hpp"
+#include "cli/progress_line.hpp"
 #include "cli/terminal.hpp"
 #include "cli/usage.hpp"
 #include "cli/version.hpp"
@@ -66,7 +67,7 @@ int parse(CLI::App& app, int argc, char** argv) {
       (void)find_command(&app, std::span(words).first(1));  // throws where there is no such command
     }
     refuse_separate_json_file(words);
-    app.parse(argc, argv);
+    parse_as_typed(app, words);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) {  // --help and --version
       return app.exit(error);
@@ -100,6 +101,7 @@ int run_command(int argc, char** argv, std::string& environment) {
   if (const int code = parse(app, argc, argv); code != kParsed) {
     return code;
   }
+  set_messages_of(app);
   for (const std::string& sentence : unknown_variables(app)) {
     say(sentence);
   }

@@ -13,9 +13,13 @@ namespace {
 
 /// Text of which man(7) reads nothing as a command.
 std::string roff(std::string_view text) {
-  std::string safe = text.starts_with('.') || text.starts_with('\'') ? "\\&" : "";
+  std::string safe = text.starts_with('.') ? "\\&" : "";
   for (const char letter : text) {
-    safe += letter == '\\' ? "\\e" : letter == '-' ? "\\-" : std::string(1, letter);
+    safe += letter == '\\'   ? "\\e"
+            : letter == '-'  ? "\\-"
+            : letter == '\'' ? "\\(aq"  // man prints curved quotes for these two
+            : letter == '`'  ? "\\(ga"
+                             : std::string(1, letter);
   }
   return safe;
 }
@@ -139,6 +143,7 @@ std::string markdown(const CommandText& program) {
       "A variable sets the option of the same name in every command that lists it above; the "
       "command line has priority. Switches take `true` or `false`. `--overwrite` and `--repair` "
       "have none, because a variable that was forgotten in a shell must not delete anything; nor "
+      "has `--print0`, whose names may be those of files to delete; nor "
       "have options that mean another thing in each command: the outputs of `preprocess` and "
       "`init`, `--dtype` of `init`, and the lists `--precision` and `--batch-size` of `bench` and "
       "`calibrate`. The program warns of a `FOVEA_` variable that it does not know. The engine "

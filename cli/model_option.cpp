@@ -55,14 +55,6 @@ CLI::Option* add_model_option(CLI::App& command, std::string& model, const char*
   return add_text(command, "-m,--model", "MODEL", model, help)->group(kInputGroup);
 }
 
-// FOVEA_MODEL fills the option as the command line does.
-bool is_from_command_line(const CLI::Option& option) {
-  // NOLINTNEXTLINE(concurrency-mt-unsafe): no thread sets variables
-  const char* const variable = std::getenv("FOVEA_MODEL");
-  return option.count() > 0 &&
-         (variable == nullptr || *variable == '\0' || option.as<std::string>() != variable);
-}
-
 constexpr const char* kHelp = "Model: a folder, or the name of a pulled model";
 
 }  // namespace
@@ -72,8 +64,8 @@ std::function<void()> add_model(CLI::App& command, std::string& model) {
   add_text(command, "MODEL", "", *position, "The model, where -m does not name it")
       ->group(kInputGroup);
   CLI::Option* option = add_model_option(command, model, kHelp);
-  return [&model, position, option] {
-    if (!position->empty() && is_from_command_line(*option)) {
+  return [&command, &model, position, option] {
+    if (!position->empty() && is_typed(command, *option)) {
       refuse_model(fmt::format("two models were given: -m {} and {}", model, *position));
     }
     model = position->empty() ? model : *position;
@@ -86,8 +78,8 @@ std::function<void()> add_model(CLI::App& command, std::string& model) {
 std::function<void()> add_model(CLI::App& command, std::string& model,
                                 std::vector<std::string>& inputs) {
   CLI::Option* option = add_model_option(command, model, kHelp);
-  return [&model, &inputs, option] {
-    const bool takes_first = model.empty() || (!is_from_command_line(*option) && !inputs.empty() &&
+  return [&command, &model, &inputs, option] {
+    const bool takes_first = model.empty() || (!is_typed(command, *option) && !inputs.empty() &&
                                                is_model_folder(inputs.front()));
     if (!takes_first) {
       return;

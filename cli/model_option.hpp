@@ -25,8 +25,8 @@ void require_inputs(const std::string& model, const std::vector<std::string>& in
 
 /// The rule, for the notes of commands with inputs.
 inline constexpr const char* kModelRule =
-    "The first argument is the model where neither -m nor FOVEA_MODEL names one; with -m, all "
-    "arguments are inputs.";
+    "The first argument is the model where neither -m nor FOVEA_MODEL names one, and where it is a "
+    "model folder, whatever FOVEA_MODEL says; with -m, all arguments are inputs.";
 
 /// Adds -m to a command that can do without.
 CLI::Option* add_optional_model(CLI::App& command, std::string& model, const char* help);

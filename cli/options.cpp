@@ -23,6 +23,7 @@ constexpr std::int64_t kLargestBatch = 65536;
 constexpr const char* kBatchSizeHelp = "Images computed together (0: chosen for the device)";
 constexpr std::size_t kListedWords = 8;
 constexpr char kRangeMark = '\x1f';
+constexpr char kWordMark = '\0';  // which neither arguments nor variables can hold
 
 // A check that may also change the value. CLI11 appends its description to the name of the type.
 CLI::Option* checked(CLI::Option* option, const std::string& range,
@@ -54,9 +55,11 @@ CLI::Option* check_whole(CLI::Option* option, Whole range) {
       return fmt::format("must be a whole number{} {}; '{}' is not one",
                          range.most >= INT32_MAX ? "," : "", range_in_words(range), text);
     }
-    return error == std::errc{} && number >= range.least && number <= range.most
-               ? ""
-               : fmt::format("must be {}, not {}", range_in_words(range), text);
+    if (error != std::errc{} || number < range.least || number > range.most) {
+      return fmt::format("must be {}, not {}", range_in_words(range), text);
+    }
+    text = std::to_string(number);  // CLI11 would read 010 as 8
+    return "";
   });
 }
 
@@ -84,6 +87,44 @@ std::string check_device(std::string& text) {
   }
   text = device;
   return "";
+}
+
+// Turns "2G" into bytes.
+std::string check_size(std::string& text) {
+  std::uint64_t number = 0;
+  const char* const last = text.data() + text.size();
+  const auto [end, error] = std::from_chars(text.data(), last, number);
+  std::string unit = lower_case(std::string(end, last));
+  unit.erase(0, std::min(unit.find_first_not_of(' '), unit.size()));
+  constexpr std::string_view kUnits = "bkmgtpe";
+  const std::size_t power = unit.empty() ? 0 : kUnits.find(unit.front());
+  const std::string_view rest = unit.empty() ? "" : std::string_view(unit).substr(1);
+  const bool is_unit =
+      power != std::string_view::npos &&
+      (rest.empty() || (power > 0 && (rest == "b" || rest == "i" || rest == "ib")));
+  constexpr std::size_t kBitsPerUnit = 10;
+  if (error != std::errc{} || !is_unit || number > UINT64_MAX >> (kBitsPerUnit * power)) {
+    return fmt::format("must be a size such as 512M or 2G; '{}' is not one", text);
+  }
+  text = std::to_string(number << (kBitsPerUnit * power));
+  return "";
+}
+
+// Validators that are added last see the value first.
+void take_marks_off(CLI::App& app) {
+  for (CLI::Option* option : app.get_options()) {
+    if (option->get_items_expected_max() > 0) {
+      option->transform(CLI::Validator(
+          [](std::string& text) {
+            text = without_mark(std::move(text));
+            return std::string();
+          },
+          ""));
+    }
+  }
+  for (CLI::App* command : app.get_subcommands({})) {
+    take_marks_off(*command);
+  }
 }
 
 // A list is one argument, so that a position can follow.
@@ -144,6 +185,11 @@ CLI::Option* add_wholes(CLI::App& command, const char* names, Whole range,
                         std::vector<std::int64_t>& variable, const char* help) {
   return check_whole(as_list(command.add_option(names, variable, help)), range)
       ->default_str(fmt::format("{}", fmt::join(variable, ",")));
+}
+
+CLI::Option* add_size(CLI::App& command, const char* names, std::uint64_t& variable,
+                      const char* help) {
+  return checked(command.add_option(names, variable, help)->type_name("SIZE"), "", check_size);
 }
 
 CLI::Option* add_real(CLI::App& command, const char* names, const char* value, Real range,
@@ -241,6 +287,25 @@ std::pair<std::string, std::string> value_and_range(const CLI::Option& option) {
   const std::size_t mark = both.find(kRangeMark);
   return mark == std::string::npos ? std::pair{both, std::string()}
                                    : std::pair{both.substr(0, mark - 1), both.substr(mark + 1)};
+}
+
+std::string without_mark(std::string word) {
+  return word.starts_with(kWordMark) ? word.substr(1) : word;
+}
+
+void parse_as_typed(CLI::App& app, const std::vector<std::string>& words) {
+  take_marks_off(app);
+  std::vector<std::string> last_first(words.rbegin(), words.rend());
+  for (std::string& word : last_first) {
+    if (word.starts_with('[') && word.ends_with(']')) {
+      word.insert(word.begin(), kWordMark);
+    }
+  }
+  app.parse(std::move(last_first));
+}
+
+bool is_typed(const CLI::App& command, const CLI::Option& option) {
+  return std::ranges::find(command.parse_order(), &option) != command.parse_order().end();
 }
 
 CLI::Option* without_variable(CLI::Option* option) {

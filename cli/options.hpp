@@ -33,7 +33,7 @@ struct Whole {
 CLI::Option* add_flag(CLI::App& command, const char* names, bool& variable, const char* help);
 CLI::Option* add_text(CLI::App& command, const char* names, const char* value,
                       std::string& variable, const char* help);
-/// A position that may be repeated.
+/// A position or an option that may be repeated.
 CLI::Option* add_texts(CLI::App& command, const char* name, std::vector<std::string>& variable,
                        const char* help);
 /// One of these words, in any case; help shows them all.
@@ -52,6 +52,9 @@ CLI::Option* add_optional_whole(CLI::App& command, const char* names, Whole rang
                                 std::optional<std::uint64_t>& variable, const char* help);
 CLI::Option* add_wholes(CLI::App& command, const char* names, Whole range,
                         std::vector<std::int64_t>& variable, const char* help);
+/// A number of bytes: "512M", "2 GiB"; units are powers of 1024.
+CLI::Option* add_size(CLI::App& command, const char* names, std::uint64_t& variable,
+                      const char* help);
 /// A number from `least` to `most`, both included unless `above_least`.
 struct Real {
   double least;
@@ -79,6 +82,14 @@ CLI::Option* add_decode_threads(CLI::App& command, int& threads);
 CLI::Option* add_limit(CLI::App& command, std::int64_t& limit);
 CLI::Option* add_seed(CLI::App& command, std::uint64_t& seed);
 
+/// CLI11 takes a word "[a,b]" for a list, but photos may lie in a folder of that name. Parses such
+/// words behind a mark, which options take off their values before anything reads them.
+void parse_as_typed(CLI::App& app, const std::vector<std::string>& words);
+/// Takes the mark off a word that no option took.
+[[nodiscard]] std::string without_mark(std::string word);
+
+/// Whether the command line has the option; a variable may have set those that it does not have.
+[[nodiscard]] bool is_typed(const CLI::App& command, const CLI::Option& option);
 /// No FOVEA_ variable sets this option.
 CLI::Option* without_variable(CLI::Option* option);
 /// The variable that sets an option: FOVEA_ and its long name; "" where there is none.

@@ -28,6 +28,16 @@ void add_progress_options(CLI::App& command, ProgressArguments& arguments) {
       ->group(kReportGroup);
 }
 
+void set_messages_of(const CLI::App& app) {
+  if (const CLI::Option* progress = app.get_option_no_throw("--progress")) {
+    set_messages(progress->as<std::string>() == "json",
+                 app.get_option_no_throw("--quiet")->as<bool>());
+  }
+  for (const CLI::App* command : app.get_subcommands()) {
+    set_messages_of(*command);
+  }
+}
+
 std::string duration_text(double seconds) {
   const auto whole = static_cast<std::uint64_t>(std::llround(seconds));
   const std::uint64_t hours = whole / 3600;
@@ -65,9 +75,7 @@ ProgressLine::ProgressLine(const ProgressArguments& arguments)
       // Where lines stay, short commands have none.
       due_((Clock::now() + (style_ == Style::kLines ? interval() : std::chrono::milliseconds(0)))
                .time_since_epoch()
-               .count()) {
-  set_messages(arguments.progress == "json", arguments.quiet);
-}
+               .count()) {}
 
 std::chrono::milliseconds ProgressLine::interval() const {
   return std::chrono::milliseconds(style_ == Style::kTerminal ? 200
@@ -111,7 +119,7 @@ void ProgressLine::update(std::string_view stage, std::string_view unit, std::ui
             {stage_ + ": "},
             {total > 0 ? fmt::format("{} of {} {}", done, total, unit)
                        : fmt::format("{} {}", done, unit)},
-            {fmt::format(", {:.1f} per second", rate), 2},
+            {rate > 0 ? fmt::format(", {:.1f} per second", rate) : "", 2},
             {left ? fmt::format(", {} left", duration_text(*left)) : "", 1}};
       },
       [&] {

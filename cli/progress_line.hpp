@@ -45,6 +45,10 @@ struct ProgressArguments {
 /// Adds --progress and --quiet.
 void add_progress_options(CLI::App& command, ProgressArguments& arguments);
 
+/// Makes the messages of the program text, JSON or none, as those options of the chosen command
+/// say.
+void set_messages_of(const CLI::App& app);
+
 /// "0:07", "1:02:03".
 [[nodiscard]] std::string duration_text(double seconds);
 
@@ -63,7 +67,6 @@ struct ProgressPart {
 
 class ProgressLine {
  public:
-  /// Also makes the messages of the program text, JSON or none, as the arguments say.
   explicit ProgressLine(const ProgressArguments& arguments);
   ~ProgressLine() { clear(); }
   ProgressLine(const ProgressLine&) = delete;

@@ -29,20 +29,28 @@ void show(const PullProgress& progress, Clock::time_point start, ProgressLine& l
   }
   const std::chrono::duration<double> seconds = Clock::now() - start;
   const double per_second = static_cast<double>(progress.received) / seconds.count();
+  const std::string stage = progress.file.empty() ? "asking the hub" : progress.file;
   constexpr double kMega = 1e6;
   line.show(
       [&] {
         return std::vector<ProgressPart>{
-            {printable_name(progress.file) + ": ", 3},
-            {fmt::format("{:.1f} of {:.1f} MB", static_cast<double>(progress.bytes) / kMega,
-                         static_cast<double>(progress.total) / kMega)},
-            {fmt::format(", {:.1f} MB/s", per_second / kMega), 1}};
+            {printable_name(stage), 3},
+            {progress.total > 0
+                 ? fmt::format(": {:.1f} of {:.1f} MB, {:.1f} MB/s",
+                               static_cast<double>(progress.bytes) / kMega,
+                               static_cast<double>(progress.total) / kMega, per_second / kMega)
+                 : ""}};
       },
       [&] {
-        return nlohmann::ordered_json{{"event", "progress"},      {"stage", progress.file},
-                                      {"unit", "bytes"},          {"done", progress.bytes},
-                                      {"total", progress.total},  {"seconds", seconds.count()},
-                                      {"per_second", per_second}, {"seconds_left", nullptr}};
+        using Json = nlohmann::ordered_json;
+        return Json{{"event", "progress"},
+                    {"stage", stage},
+                    {"unit", "bytes"},
+                    {"done", progress.bytes},
+                    {"total", progress.total > 0 ? Json(progress.total) : Json()},
+                    {"seconds", seconds.count()},
+                    {"per_second", per_second},
+                    {"seconds_left", nullptr}};
       });
 }
 

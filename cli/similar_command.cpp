@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <climits>
 #include <cstdint>
-#include <cstdlib>
 #include <filesystem>
 #include <iostream>
 #include <map>
@@ -53,14 +52,10 @@ struct SimilarOptions {
   ProgressArguments progress;
 
   // The classes that --only names; all without it.
-  [[nodiscard]] bool shows(std::string_view likeness) const {
-    return only.empty() || std::ranges::find(only, likeness) != only.end();
+  [[nodiscard]] bool shows(Likeness likeness) const {
+    return only.empty() || std::ranges::find(only, class_name(likeness)) != only.end();
   }
 };
-
-constexpr char kIdenticalFiles[] = "identical-files";
-constexpr char kIdenticalPixels[] = "identical-pixels";
-constexpr char kSimilar[] = "similar";
 
 // A photo or vector whose neighbours are searched; its row is -1 when it has none.
 using Query = Photo;
@@ -93,8 +88,8 @@ class Similar {
     say(fmt::format("wrote {} ({})", source_name(options_.html),
                     bytes_text(static_cast<std::int64_t>(fs::file_size(options_.html, ignored)))));
     if (missing > 0) {
-      say(fmt::format("{} could not be read and are placeholders{}", count_of(missing, "picture"),
-                      where_names_start()));
+      say(fmt::format("{} could not be read; placeholders stand for them{}",
+                      count_of(missing, "picture"), where_names_start()));
     }
     return kDone;
   }
@@ -122,9 +117,9 @@ class Similar {
   Page find_duplicates() {
     const Duplicates found =
         collection_.duplicates({.threshold = options_.threshold,
-                                .identical_files = options_.shows(kIdenticalFiles),
-                                .identical_pixels = options_.shows(kIdenticalPixels),
-                                .similar = options_.shows(kSimilar)});
+                                .identical_files = options_.shows(Likeness::kIdenticalFile),
+                                .identical_pixels = options_.shows(Likeness::kIdenticalPixels),
+                                .similar = options_.shows(Likeness::kSimilar)});
     Page page{"Duplicates", summary_of(found), {}};
     Json list = Json::array();
     for (const DuplicateGroup& group : found.groups) {
@@ -136,8 +131,9 @@ class Similar {
         print(group, page.sections.size());
       }
     }
-    Json result{{"threshold", options_.shows(kSimilar) ? Json(options_.threshold) : Json()},
-                {"rows", collection_.rows()}};
+    Json result{
+        {"threshold", options_.shows(Likeness::kSimilar) ? Json(options_.threshold) : Json()},
+        {"rows", collection_.rows()}};
     if (!options_.only.empty()) {
       result["only"] = options_.only;
     }
@@ -146,7 +142,7 @@ class Similar {
     say(page.description);
     say_notes(found);
     page.description += ". ";
-    if (options_.shows(kSimilar)) {
+    if (options_.shows(Likeness::kSimilar)) {
       page.description += fmt::format(
           "Each of them has a score of at least {:g} to the photo to keep. ", options_.threshold);
     }
@@ -337,7 +333,7 @@ class Similar {
       const auto first = vectors.values.begin() + index * vectors.dimension;
       Query query;
       query.source = fmt::format("{}[{}]", source_name(path), index);
-      query.error = "a vector has no picture";
+      query.error = "a vector has no picture";  // and no file
       add(std::move(query), {first, first + vectors.dimension});
     }
   }
@@ -409,26 +405,18 @@ void check_destination(const std::string& html) {
   io::AtomicFile tried(html);
 }
 
-// Whether an option was typed; one from the environment is ignored where it does not apply.
-bool is_typed(const CLI::App& command, const std::string& name) {
-  const CLI::Option* option = command.get_option(name);
-  const std::string variable = variable_of(*option);
-  const char* const value = variable.empty() ? nullptr : std::getenv(variable.c_str());
-  return option->count() > 0 &&
-         (value == nullptr || fmt::format("{}", fmt::join(option->results(), ",")) != value);
-}
-
+// An option from the environment is ignored where it does not apply.
 void refuse(const CLI::App& command, std::initializer_list<const char*> names,
             std::string_view reason) {
   for (const char* const name : names) {
-    if (is_typed(command, name)) {
+    if (is_typed(command, *command.get_option(name))) {
       throw CLI::ValidationError(fmt::format("{} {}", name, reason));
     }
   }
 }
 
 // Options that would be ignored are refused.
-void check_options(const CLI::App& command, const SimilarOptions& options) {
+void check_options(const CLI::App& command, SimilarOptions& options) {
   if (options.duplicates) {
     refuse(command, {"QUERY", "--neighbours", "--limit", "--model"},
            "does not apply to --duplicates, which compares all photos in OUT");
@@ -440,12 +428,13 @@ void check_options(const CLI::App& command, const SimilarOptions& options) {
   } else {
     refuse(command, {"--model"}, "applies to queries that are not in OUT, and there is no query");
   }
-  if (!options.shows(kSimilar)) {
+  if (!options.shows(Likeness::kSimilar)) {
     refuse(command, {"--threshold"},
            "does not apply to identical files and pixels; see --only similar");
   }
-  if (options.print0 && options.json.is_wanted()) {
-    throw CLI::ValidationError("--print0 and --json both print their result: choose one");
+  if (options.print0 && options.json.to_stdout()) {
+    refuse(command, {"--json"}, "and --print0 both print their result: choose one");
+    options.json = {};
   }
 }
 
@@ -473,8 +462,10 @@ void add_similar(CLI::App& app, Run& run) {
            "Group duplicates instead: one photo of each group is kept, and the others are like it");
   add_real(*command, "--threshold", "COSINE", {0, 1, true}, options->threshold,
            "Lowest cosine between a similar photo and the kept one, for --duplicates");
-  add_choices(*command, "--only", {kIdenticalFiles, kIdenticalPixels, kSimilar}, options->only,
-              "Classes of duplicates to show (without it: all)");
+  add_choices(*command, "--only",
+              {class_name(Likeness::kIdenticalFile), class_name(Likeness::kIdenticalPixels),
+               class_name(Likeness::kSimilar)},
+              options->only, "Classes of duplicates to show (without it: all)");
   without_variable(add_flag(
       *command, "--print0", options->print0,
       "Print the names of the photos that may go, all but the kept one of each group, and a "
@@ -494,10 +485,12 @@ void add_similar(CLI::App& app, Run& run) {
           {"A photo that is in OUT, whatever path leads to it, is not listed as its own neighbour. "
            "Scores are cosines. --limit is for the photos that are queries when none is given.",
            "Of duplicates, the photo with the most pixels is kept, then the larger file, then the "
-           "older one. --print0 leaves out members of archives, files that have changed since they "
-           "were embedded, and photos without a readable kept one. Fovea never deletes a photo."},
-          {"fovea similar cat.jpg --in OUT           # the 10 most similar photos",
-           "fovea similar --in OUT --html page.html  # all photos and their neighbours",
+           "older one. --print0 leaves out members of archives, photos that cannot be read or "
+           "whose kept "
+           "one cannot, and, of similar photos, files that have changed since they were embedded. "
+           "Fovea never deletes a photo."},
+          {"fovea similar cat.jpg --in OUT                     # the 10 most similar",
+           "fovea similar --in OUT --limit 0 --html page.html  # neighbours of all photos",
            "fovea similar --in OUT --duplicates --html page.html",
            "fovea similar --in OUT --duplicates --only identical-files --print0"});
   command->callback([command, options, &run] {

@@ -108,7 +108,7 @@ Json PhotoReport::json(const DuplicateGroup& group) const {
   for (const Duplicate& member : group.members) {
     Json item = json(member.photo, member.score);
     item["keep"] = false;
-    item["class"] = to_string(member.likeness);
+    item["class"] = class_name(member.likeness);
     item["same_as"] = or_null(member.same_as >= 0, member.same_as);
     item["may_go"] = member.obstacle.empty();
     item["obstacle"] = or_null(!member.obstacle.empty(), member.obstacle);
@@ -134,6 +134,18 @@ PagePicture PhotoReport::picture(const Photo& photo, std::optional<double> score
     picture.facts.push_back("in " + output);
   }
   return picture;
+}
+
+const char* class_name(Likeness likeness) {
+  switch (likeness) {
+    case Likeness::kIdenticalFile:
+      return "identical-files";
+    case Likeness::kIdenticalPixels:
+      return "identical-pixels";
+    case Likeness::kSimilar:
+      break;
+  }
+  return "similar";
 }
 
 std::string original_of(const DuplicateGroup& group, const Duplicate& member) {

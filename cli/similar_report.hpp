@@ -20,6 +20,9 @@ namespace fovea::cli {
 /// "3.1 MB", in powers of 1000.
 [[nodiscard]] std::string bytes_text(std::int64_t bytes);
 
+/// The class of a duplicate as --only names it.
+[[nodiscard]] const char* class_name(Likeness likeness);
+
 /// The name of the photo of which a member is a copy, when that is another member; else "".
 [[nodiscard]] std::string original_of(const DuplicateGroup& group, const Duplicate& member);
 

@@ -1,6 +1,6 @@
 // What the program prints. Text from outside reaches a terminal only with its control characters
-// escaped, and everything on stderr goes through here, so that messages, the progress line and JSON
-// never mix.
+// escaped, and everything that a running command says on stderr goes through here, so that
+// messages, the progress line and JSON never mix. (Wrong command lines are told before any runs.)
 #pragma once
 
 #include <string>

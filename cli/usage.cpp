@@ -11,6 +11,7 @@
 #include <fmt/ranges.h>
 
 #include "cli/environment.hpp"
+#include "cli/options.hpp"
 #include "io/nearest.hpp"
 #include "io/text.hpp"
 
@@ -74,7 +75,8 @@ std::string unknown_option(const CLI::App& command, const std::string& word) {
 
 // What `command` was given and does not know, or "".
 std::string unknown_word(const CLI::App& command) {
-  const std::vector<std::string> extras = command.remaining();
+  std::vector<std::string> extras = command.remaining();
+  std::ranges::transform(extras, extras.begin(), without_mark);
   const auto is_option = [](const std::string& word) { return word.size() > 1 && word[0] == '-'; };
   if (const auto option = std::ranges::find_if(extras, is_option); option != extras.end()) {
     return unknown_option(command, *option);

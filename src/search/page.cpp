@@ -111,14 +111,16 @@ class Renderer {
     html_ +=
         fmt::format("<figure title=\"{}\"{}>", source, picture.is_kept ? " class=\"kept\"" : "");
     open_link(picture.photo);
-    const Thumbnail& thumbnail = thumbnail_of(picture);
-    if (thumbnail.error.empty()) {
+    const bool has_file = !picture.photo.file.empty();
+    const std::string& why = has_file ? thumbnail_of(picture).error : picture.photo.error;
+    if (why.empty()) {
+      const Thumbnail& thumbnail = thumbnail_of(picture);
       html_ += fmt::format(
           "<div class=\"tile\"><img src=\"{}\" alt=\"{}\" width=\"{}\" height=\"{}\" "
           "loading=\"lazy\"></div>",
           thumbnail.data_uri, source, thumbnail.width, thumbnail.height);
     } else {
-      const std::string error = html_escape(thumbnail.error);
+      const std::string error = html_escape(why);
       html_ += fmt::format(
           "<div class=\"tile missing\" role=\"img\" aria-label=\"{}: no picture, {}\" "
           "title=\"{}\"><span>No picture<br>{}</span></div>",
@@ -237,7 +239,7 @@ std::string percent_encode(std::string_view path) {
 std::vector<fs::path> pictures_of(const Page& page) {
   std::set<fs::path> files;
   for (const PageSection& section : page.sections) {
-    if (section.query) {
+    if (section.query && !section.query->photo.file.empty()) {  // a vector has none
       files.insert(section.query->photo.file);
     }
     for (const PagePicture& picture : shown_of(section)) {

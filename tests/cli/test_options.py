@@ -60,6 +60,12 @@ def test_commands_that_print_data_print_json(commands):
         assert any("--json" in option["names"] for option in commands[path]["options"]), path
 
 
+def test_usages_say_that_a_model_is_needed(commands):
+    assert commands["info"]["usage"] == "fovea info {MODEL|-m MODEL} [options]"
+    assert commands["embed"]["usage"] == "fovea embed {MODEL|-m MODEL} INPUT... -o OUT [options]"
+    assert "MODEL" not in commands["similar"]["usage"]
+
+
 def test_help_fits_a_terminal(run_fovea, commands):
     for path in commands:
         text = run_fovea(*path.split(), "--help").stdout
@@ -213,11 +219,39 @@ def complete(fovea_bin, *words):
         (["fovea", "calibrate", "--precision", "f"], ["fp8"]),
         (["fovea", "embed", "--dtype", "=", "f1"], ["f16"]),
         (["fovea", "embed", "-o", ""], []),  # a file
+        (["fovea", "completion", ""], ["bash", "zsh", "fish"]),
+        (["fovea", "completion", "z"], ["zsh"]),
+        (["fovea", "similar", "--only", "similar,identical-f"], ["similar,identical-files"]),
+        (["fovea", "calibrate", "--precision", "int8,"], ["int8,int8", "int8,fp8"]),
+        (["fovea", "embed", "--precision", "int8,"], []),  # takes one
         (["fovea", "embed", "--output", "--"], []),
     ],
 )
 def test_bash_completes(fovea_bin, words, expected):
     assert complete(fovea_bin, *words) == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("fovea completion ", ["bash", "fish", "zsh"]),
+        ("fovea embed --dtype f", ["f16", "f32"]),
+        ("fovea calibrate --precision int8,f", ["int8,fp8"]),
+    ],
+)
+def test_fish_completes(run_fovea, tmp_path, line, expected):
+    if shutil.which("fish") is None:
+        pytest.skip("fish is not installed")
+    (tmp_path / "script").write_text(run_fovea("completion", "fish").stdout)
+    script = f"source {tmp_path}/script; complete -C '{line}'"
+    result = subprocess.run(["fish", "-c", script], capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert sorted(found.split("\t")[0] for found in result.stdout.splitlines()) == expected
+
+
+def test_zsh_knows_the_words_of_positions_and_lists(run_fovea):
+    script = run_fovea("completion", "zsh").stdout
+    assert "':SHELL:(bash zsh fish)'" in script
+    assert ":value:_values -s , value identical-files identical-pixels similar'" in script
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
@@ -234,6 +268,9 @@ def test_man_pages(run_fovea, tmp_path, commands):
     pages = sorted(tmp_path.glob("man/man1/*.1"))
     assert len(pages) == len(commands)
     assert (tmp_path / "bash-completion/completions/fovea").is_file()
+    for page in pages:  # man prints these two as curved quotes, which a shell does not know
+        assert not set("'`") & set(page.read_text()), page
+    assert r"\(aqshard\-{00000..00099}.tar\(aq" in (tmp_path / "man/man1/fovea-embed.1").read_text()
     if shutil.which("mandoc"):
         checked = subprocess.run(["mandoc", "-T", "lint", "-W", "warning", *pages], capture_output=True, text=True, check=False)
         wrong = [line for line in checked.stdout.splitlines() if "missing date" not in line]  # it would be stale
@@ -261,3 +298,66 @@ def test_the_page_names_every_variable():
 
 def test_a_mistyped_command_is_told_before_its_options(run_fovea):
     assert "'embd' is not a command; did you mean embed?" in run_fovea("embd", "-m", "tiny", code=2).stderr
+
+
+def test_a_folder_in_brackets_is_no_list(run_fovea, tiny, photos, tmp_path):
+    """CLI11 would take "[a,b]" for the two words a and b."""
+    for name, count in (("[a]", 2), ("a", 3), ("b", 1), ("[a,b]", 1), ("[[a]]", 1)):
+        (tmp_path / name).mkdir()
+        for index in range(count):
+            shutil.copy(photos / f"{index}.png", tmp_path / name)
+
+    def sources(*inputs):
+        run_fovea("embed", "-m", tiny, *inputs, "-o", "out", "--overwrite", cwd=tmp_path)
+        lines = (tmp_path / "out/index-00000.jsonl").read_text().splitlines()
+        return [json.loads(line)["source"] for line in lines]
+
+    assert sources("[a]") == ["[a]/0.png", "[a]/1.png"]
+    assert sources("[a,b]", "[[a]]") == ["[a,b]/0.png", "[[a]]/0.png"]
+    assert sources("a", "--exclude", "[12].png") == ["a/0.png"]
+    assert sources("a", "--exclude", "[12].[p][n][g]") == ["a/0.png"]
+    assert sources("a", "--include", "[1]", "--include=[0].png") == ["a/0.png"]
+    shutil.copytree(tiny, tmp_path / "[m]")
+    for model in (["[m]"], ["-m", "[m]"], ["--model=[m]"]):
+        assert json.loads(run_fovea("info", *model, "--json", cwd=tmp_path).stdout)["folder"] == "[m]"
+    assert "fewer arguments; [b] cannot be one" in run_fovea("info", tiny, "[b]", code=2).stderr
+    assert "must be a whole number, at least 1; '[2]'" in run_fovea("similar", "-k", "[2]", code=2).stderr
+
+
+def test_whole_numbers_are_decimal(run_fovea, tiny, tmp_path):
+    for zeros in ("02", "0000000000000000002"):
+        run_fovea("embed", tiny, "--synthetic", zeros, "-o", tmp_path / "out", "--overwrite")
+        assert len((tmp_path / "out/index-00000.jsonl").read_text().splitlines()) == 2
+    run_fovea("embed", tiny, "--synthetic", "010", "-o", tmp_path / "out", "--overwrite", "--batch-size", "08")
+    assert len((tmp_path / "out/index-00000.jsonl").read_text().splitlines()) == 10
+
+
+def test_sizes_and_patterns_are_checked(run_fovea, tiny, photos, tmp_path):
+    def told(*arguments, code=2):
+        return run_fovea("embed", tiny, photos, "-o", tmp_path / "out", "--overwrite", *arguments, code=code).stderr
+
+    for wrong in ("2X", "G", "2G2", "-1", "2bb", "99999999999G"):
+        message = told(f"--decode-memory={wrong}")
+        assert "--decode-memory must be a size such as 512M or 2G" in message and f"'{wrong}'" in message
+    for size in ("0", "256M", "256mb", "256 MiB", "268435456", "0000000268435456"):
+        told("--decode-memory", size, code=0)
+    for pattern in ("[", "a[b", "a[b/c]", "[]", "[!]"):
+        assert f'the [ of the pattern "{pattern}" is not closed' in told("--exclude", pattern), pattern
+    for pattern in ("\\[", "[]]", "[!]]", "[12].png"):
+        told("--exclude", pattern, code=0)
+
+
+def test_a_model_in_a_json_file_is_no_place_for_json(run_fovea, tiny):
+    assert json.loads(run_fovea("info", "--json", tiny / "config.json").stdout)["parameters"]
+    assert "takes its file after '='" in run_fovea("info", tiny, "--json", "absent.json", code=2).stderr
+    assert "--json= needs" in run_fovea("info", tiny, "--json=", code=2).stderr
+
+
+def test_failures_name_the_variables_whatever_their_spelling(run_fovea, tiny):
+    variables = {"FOVEA_PRECISION": "INT8", "FOVEA_DECODE_MEMORY": "2G", "FOVEA_DEVICE": "CPU", "FOVEA_LIMIT": "3"}
+    arguments = ["embed", tiny, "absent.jpg", "-o", "out"]
+    message = run_fovea(*arguments, code=1, env=variables).stderr
+    for name, value in variables.items():
+        assert (f"{name}={value}" in message) == (name != "FOVEA_LIMIT"), message
+    message = run_fovea(*arguments, "--device", "CPU", code=1, env=variables).stderr
+    assert "FOVEA_PRECISION=INT8" in message and "FOVEA_DEVICE" not in message

@@ -144,6 +144,22 @@ def test_interruption(fovea_bin, model, tmp_path, flags):
         assert re.search(r"fovea: stopping.*\n.*; bound by .*the same command resumes", text)
 
 
+@pytest.mark.parametrize("command", ["embed", "preprocess"])
+def test_an_interrupted_file_is_not_resumed(fovea_bin, model, tmp_path, command):
+    """The list is so long that the signal comes before its end."""
+    (tmp_path / "list.txt").write_text("broken.png\n" * 1_000_000)
+    (tmp_path / "broken.png").write_bytes(b"no photo")
+    arguments = [fovea_bin, command, "-m", model, "@list.txt", "-o", "x.npy"]
+    process = subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
+    while not process.stderr.readline().startswith("failed: broken.png"):
+        assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    text = process.communicate(timeout=30)[1]
+    assert process.returncode == 130
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["broken.png", "list.txt"]
+    assert text.endswith("; interrupted: nothing was written\n") and "(see" not in text
+
+
 def test_the_summary_of_a_short_job(run_fovea, model, photos, tmp_path):
     (tmp_path / "broken.jpg").write_bytes(b"no photo")
     result = run_fovea("embed", tmp_path / "broken.jpg", photos, "-m", model, "-o", tmp_path / "out", code=3)
@@ -166,3 +182,34 @@ def test_stages(run_fovea, model, photos, tmp_path):
         assert_known(events)
         kinds = [event["event"] for event in events]
         assert "device" in kinds and "progress" in kinds, arguments
+
+
+def test_warnings_of_variables_are_as_messages_are(run_fovea, model, tmp_path):
+    (tmp_path / "broken.jpg").write_bytes(b"no photo")
+    arguments = ["embed", tmp_path / "broken.jpg", "-m", model, "--overwrite", "-o", tmp_path / "out"]
+    assert run_fovea(*arguments, "-q", code=3, env={"FOVEA_X": "1"}).stderr == ""
+    events = events_of(run_fovea(*arguments, "--progress", "json", code=3, env={"FOVEA_X": "1"}))
+    assert_known(events)
+    assert "FOVEA_X" in events[0]["note"]
+    assert "FOVEA_X" in run_fovea(*arguments, code=3, env={"FOVEA_X": "1"}).stderr
+
+
+def test_errors_before_the_work_are_events(run_fovea, tmp_path):
+    arguments = ["similar", "--in", "out", "--html", tmp_path, "--progress", "json"]
+    events = events_of(run_fovea(*arguments, code=1))
+    assert [event["event"] for event in events] == ["error"] and "is a folder" in events[0]["error"]
+
+
+def test_bench_is_one_stage(run_fovea, model):
+    arguments = ["bench", model, "--precision", "fp32", "--batch-size", "1,2,3,4", "--seconds", "0.6", "--device", "cpu"]
+    events = events_of(run_fovea(*arguments, "--progress", "json"))
+    assert_known(events)
+    events = [event for event in events if event["event"] == "progress"]
+    assert {event["stage"] for event in events} == {"measuring"}
+    assert events[-1]["per_second"] > 0 and events[-1]["seconds_left"] is not None
+
+
+def test_no_rate_before_there_is_one(fovea_bin, model):
+    arguments = [fovea_bin, "bench", model, "--precision", "fp32", "--batch-size", "1", "--seconds", "0.01"]
+    states = [state for state, _ in rewritten(on_terminal(arguments, 80)[0])]
+    assert "measuring: 0 of 1 figures" in states

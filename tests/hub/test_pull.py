@@ -410,3 +410,11 @@ def test_transformers_finds_the_snapshot(pull, tmp_path):
     total, height = result.stdout.split()
     expected = sum(parameter.double().sum().item() for parameter in model.parameters())
     assert float(total) == pytest.approx(expected, abs=1e-9) and height == "32"
+
+
+def test_progress_while_the_hub_is_asked(pull, hub):
+    hub.pauses[""] = threading.Event()
+    threading.Timer(1.5, hub.pauses[""].set).start()
+    told = pull(hub, "--progress", "json").stderr.splitlines()
+    events = [event for event in map(json.loads, told) if event["event"] == "progress"]
+    assert events[0]["stage"] == "asking the hub" and events[0]["total"] is None and events[0]["done"] == 0

@@ -4,6 +4,7 @@ import hashlib
 import html.parser
 import io
 import json
+import pathlib
 import tarfile
 
 import numpy as np
@@ -130,6 +131,10 @@ def test_npy_queries(run_fovea, tmp_path, output):
     np.save("q.npy", output[[3, 6]].astype(np.float16))
     data = json.loads(run_fovea("similar", "q.npy", "--in", "out", "-k", "1", "--json").stdout)
     assert [q["matches"][0]["row"] for q in data["queries"]] == [3, 6]
+    result = run_fovea("similar", "q.npy", "--in", "out", "-k", "1", "--html", "page.html")
+    assert "could not be read" not in result.stderr
+    page = Pictures(tmp_path / "page.html")
+    assert page.placeholders == [f"q.npy[{row}]: no picture, a vector has no picture" for row in (0, 1)]
     np.save("q.npy", np.ones(5, np.float32))
     error = run_fovea("similar", "q.npy", "--in", "out", code=1).stderr
     assert "vectors of 5 numbers, but those in out have 48" in error
@@ -156,6 +161,8 @@ def test_page(run_fovea, tmp_path, photos, output):
     lost = run_fovea(*arguments, cwd=tmp_path / "elsewhere")
     assert "10 pictures could not be read" in lost.stderr and "--root" in lost.stderr
     assert len(Pictures(tmp_path / "elsewhere/page.html").placeholders) == 10
+    alone = run_fovea(*arguments, "--root", "../elsewhere", "-k", "1", cwd=tmp_path / "elsewhere")
+    assert "2 pictures could not be read; placeholders stand for them" in alone.stderr
     run_fovea(*arguments, "--root", "..", cwd=tmp_path / "elsewhere")
     assert len(Pictures(tmp_path / "elsewhere/page.html").images) == 10
 
@@ -248,7 +255,7 @@ def test_the_place_of_the_page_is_tried_before_anything_else(run_fovea, tmp_path
         (["--duplicates", "--limit", "3"], "--limit does not apply to --duplicates"),
         (["--duplicates", "-m", "m"], "--model does not apply to --duplicates"),
         (["--duplicates", "photos/1.png"], "QUERY does not apply to --duplicates"),
-        (["--duplicates", "--print0", "--json"], "--print0 and --json"),
+        (["--duplicates", "--print0", "--json"], "--json and --print0"),
         (["--duplicates", "--only", "same"], "identical-files"),
         (["--duplicates", "--only", "identical-files", "--threshold", "0.9"], "--threshold does not apply"),
         (["--duplicates", "--threshold", "1.5"], "1.5"),
@@ -261,10 +268,16 @@ def test_options_that_do_not_apply_are_refused(run_fovea, output, arguments, mes
 
 
 def test_variables_that_do_not_apply_are_ignored(run_fovea, output):
-    env = {"FOVEA_NEIGHBOURS": "3", "FOVEA_MODEL": "m", "FOVEA_THRESHOLD": "0.9", "FOVEA_LIMIT": "4"}
+    env = {"FOVEA_NEIGHBOURS": "3", "FOVEA_MODEL": "m", "FOVEA_THRESHOLD": "0.9", "FOVEA_LIMIT": "4",
+           "FOVEA_ONLY": "Similar,identical-FILES"}
     run_fovea("similar", "--in", "out", "--duplicates", env=env)
     assert len(run_fovea("similar", "--in", "out", env=env).stdout.splitlines()) == 4 * (1 + 3)
     run_fovea("similar", "--in", "out", "--duplicates", "-k", "4", env=env, code=2)
+    run_fovea("similar", "--in", "out", "--duplicates", "-k", "3", env=env, code=2)
+    names = ["similar", "--in", "out", "--duplicates", "--print0"]
+    assert run_fovea(*names, env={"FOVEA_JSON": "1"}).stdout == run_fovea(*names).stdout
+    run_fovea(*names, "--json=found.json")
+    assert json.loads(pathlib.Path("found.json").read_text())["rows"] == 10
 
 
 def test_several_outputs(run_fovea, tmp_path, photos):
