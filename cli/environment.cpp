@@ -27,7 +27,6 @@ constexpr EngineVariable kEngineVariables[] = {
     {"FOVEA_CUBLASLT", "path of NVIDIA's cuBLASLt library"},
     {"FOVEA_CUDNN", "path of NVIDIA's cuDNN library"},
     {"FOVEA_LIBHEIF", "path of libheif, which reads HEIC and AVIF"},
-    {"FOVEA_LIBRAW", "path of LibRaw, which reads camera RAW"},
     {"FOVEA_LIBRARY", "path of libfovea.so, for the Python package"},
     {"FOVEA_BENCH_COMMIT", "commit to write into results of `fovea kernel bench`"},
 };

@@ -1,6 +1,6 @@
 // Fuzzes the recognition of formats, every decoder, and the resize while decoding; with unlimited
-// memory, and with as little as a job may grant. Not the libraries that are opened at run time,
-// which are compiled without checks: scripts/attack gives them damaged files.
+// memory, and with as little as a job may grant. Not libheif, which is opened at run time and
+// compiled without checks: scripts/attack gives it damaged files.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -32,7 +32,6 @@ void decode_and_resize(std::span<const std::byte> bytes,
 
 extern "C" int LLVMFuzzerInitialize(int* /*count*/, char*** /*arguments*/) {
   setenv("FOVEA_LIBHEIF", "/dev/null", 1);
-  setenv("FOVEA_LIBRAW", "/dev/null", 1);
   return 0;
 }
 

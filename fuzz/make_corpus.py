@@ -5,6 +5,7 @@ python3 fuzz/make_corpus.py build/fuzz/seeds
 
 import itertools
 import pathlib
+import struct
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -54,7 +55,7 @@ def limit_seeds():
 
 
 def other_seeds():
-    """(target, name, bytes): images that other libraries decode, after a look into them."""
+    """(target, name, bytes): images that libheif decodes, after a look into them, and cameras' files."""
     import camera_files
     import heif_files
     import image_cases
@@ -70,7 +71,15 @@ def other_seeds():
     yield "image", "large-numbers.heic", heif_files.grid(tile, 4, 1, hvcc=long)
     yield "image", "alpha.avif", heif_files.avif(photo.convert("LA"))
     yield "image", "canon.cr2", camera_files.cr2(jpeg, (16, 16), jpeg)
-    yield "image", "adobe.dng", camera_files.tiff([camera_files.Directory({50706: (1, bytes([1, 4, 0, 0]))})])
+    tiff = camera_files.tiff([
+        camera_files.Directory(camera_files.jpeg_preview(jpeg, 16, 16) | {274: (3, 6), 50706: (1, bytes([1, 4, 0, 0]))})
+    ])
+    yield "image", "adobe.dng", tiff
+    yield "image", "olympus.orf", b"IIRO" + tiff[4:]
+    yield "image", "fuji.raf", b"FUJIFILMCCD-RAW " + jpeg + tiff
+    # JPEGs within one, and two of them that lead to the same markers.
+    nested = b"\xff\xd8\xff\xe2" + struct.pack(">H", len(jpeg) + 2) + jpeg + jpeg[2:]
+    yield "image", "nested.orf", b"IIRO" + bytes(4) + b"\xff\xd8\xff\xfe\0\x0c" * 2 + b"\xff\xff" * 8 + nested
 
 
 def main() -> None:

@@ -36,10 +36,11 @@ struct Decoded {
 
 struct JpegState;
 
-/// A JPEG decoded from its first row to its last. `bytes` and `decoding` must outlive the reader.
+/// A JPEG decoded from its first row to its last, turned as its metadata say, or else by
+/// `otherwise`. `bytes` and `decoding` must outlive the reader.
 class JpegReader {
  public:
-  JpegReader(Bytes bytes, Decoding& decoding);
+  JpegReader(Bytes bytes, Decoding& decoding, Orientation otherwise);
   ~JpegReader();
   JpegReader(const JpegReader&) = delete;
   JpegReader& operator=(const JpegReader&) = delete;

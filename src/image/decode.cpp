@@ -18,8 +18,8 @@
 namespace fovea::image {
 namespace {
 
-Decoded decode_jpeg(Bytes bytes, Decoding& decoding) {
-  JpegReader reader(bytes, decoding);
+Decoded decode_jpeg(Bytes bytes, Decoding& decoding, Orientation otherwise = {}) {
+  JpegReader reader(bytes, decoding, otherwise);
   Image image(reader.width(), reader.height());
   const std::size_t row_bytes = static_cast<std::size_t>(image.width) * kChannels;
   std::vector<std::uint8_t*> rows(static_cast<std::size_t>(image.height));
@@ -30,16 +30,12 @@ Decoded decode_jpeg(Bytes bytes, Decoding& decoding) {
   return {std::move(image), reader.orientation()};
 }
 
-/// Reads the preview of a camera's file by `read_jpeg(bytes)`, or by `read_bitmap(preview)`.
-template <typename ReadJpeg, typename ReadBitmap>
-auto read_raw(Bytes bytes, Decoding& decoding, ReadJpeg read_jpeg, ReadBitmap read_bitmap) {
-  const RawPreviewReader preview(bytes, decoding.stop());
-  if (!preview.is_jpeg()) {
-    return read_bitmap(preview);
-  }
-  decoding.hold(preview.bytes().size());
+/// Reads the preview of a camera's file by `read_jpeg(bytes, orientation if it has none)`.
+template <typename ReadJpeg>
+auto read_raw(Bytes bytes, StopFlag stop, ReadJpeg read_jpeg) {
+  const RawPreview preview = find_raw_preview(bytes, stop);
   try {
-    return read_jpeg(preview.bytes());
+    return read_jpeg(preview.jpeg, preview.orientation);
   } catch (const Error& error) {
     rethrow_unless_finding(error);
     fail("RAW: its preview is unreadable: {}", error.what());
@@ -65,9 +61,9 @@ Decoded decode_as(Format format, Bytes bytes, Decoding& decoding) {
     case Format::kRaw:
       break;
   }
-  return read_raw(
-      bytes, decoding, [&](Bytes jpeg) { return decode_jpeg(jpeg, decoding); },
-      [&](const RawPreviewReader& preview) { return preview.bitmap(decoding); });
+  return read_raw(bytes, decoding.stop(), [&](Bytes jpeg, Orientation otherwise) {
+    return decode_jpeg(jpeg, decoding, otherwise);
+  });
 }
 
 Size upright_size(int width, int height, Orientation orientation) {
@@ -77,8 +73,8 @@ Size upright_size(int width, int height, Orientation orientation) {
 
 /// Rows go from the decoder to the resize.
 Size stream_jpeg(Bytes bytes, Decoding& decoding, const Decoding::Target& target,
-                 std::span<std::uint8_t> out) {
-  JpegReader reader(bytes, decoding);
+                 std::span<std::uint8_t> out, Orientation otherwise) {
+  JpegReader reader(bytes, decoding, otherwise);
   const Orientation orientation = decoding.wanted(reader.orientation());
   RowResizer resizer(
       {reader.width(), reader.height(), orientation, target.height, target.width, target.filter},
@@ -127,7 +123,9 @@ Size decode_resized(std::span<const std::byte> bytes, int height, int width, Res
   return with_memory(bytes, [&] {
     const Decoding::Target target{height, width, filter};
     Decoding decoding(options, target);
-    const auto stream = [&](Bytes jpeg) { return stream_jpeg(jpeg, decoding, target, out); };
+    const auto stream = [&](Bytes jpeg, Orientation otherwise) {
+      return stream_jpeg(jpeg, decoding, target, out, otherwise);
+    };
     const auto resized = [&](const Decoded& decoded) {
       const Orientation orientation = decoding.wanted(decoded.orientation);
       resize(decoded.image, orientation, height, width, filter, out, options.stop);
@@ -137,11 +135,9 @@ Size decode_resized(std::span<const std::byte> bytes, int height, int width, Res
     };
     switch (const Format format = recognise(bytes)) {
       case Format::kJpeg:
-        return stream(bytes);
+        return stream(bytes, {});
       case Format::kRaw:
-        return read_raw(bytes, decoding, stream, [&](const RawPreviewReader& preview) {
-          return resized(preview.bitmap(decoding));
-        });
+        return read_raw(bytes, options.stop, stream);
       default:
         return resized(decode_as(format, bytes, decoding));
     }

@@ -41,7 +41,6 @@ void Decoding::take_memory(const Header& header, std::uint64_t bytes) {
   if (options_.memory == nullptr) {
     return;
   }
-  bytes += held_;
   const Orientation orientation = wanted(header.orientation);
   if (target_) {
     bytes += resize_memory(header.width, header.height, orientation, target_->height,

@@ -46,9 +46,6 @@ class Decoding {
   /// The memory that was taken, for a caller who keeps the pixels.
   [[nodiscard]] MemoryPool::Lease memory() { return std::move(lease_); }
 
-  /// Bytes that the decoder holds already; they count when the memory is taken.
-  void hold(std::uint64_t bytes) { held_ += bytes; }
-
   /// Throws Interrupted when the caller wants the decoding to end. Decoders call it per row.
   void poll() const { options_.stop.poll(); }
   [[nodiscard]] StopFlag stop() const { return options_.stop; }
@@ -63,7 +60,6 @@ class Decoding {
  private:
   DecodeOptions options_;
   std::optional<Target> target_;
-  std::uint64_t held_ = 0;
   MemoryPool::Lease lease_;  // until the pixels have been resized
 };
 

@@ -2,6 +2,7 @@
 // copied.
 #include "image/exif.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <iterator>
 #include <string>
@@ -9,6 +10,8 @@
 
 namespace fovea::image {
 namespace {
+
+using std::string_view_literals::operator""sv;
 
 constexpr std::uint16_t kOrientationTag = 0x0112;
 
@@ -47,7 +50,6 @@ std::size_t integer_size(std::uint32_t type) {
 
 // A reader of a TIFF file, which EXIF is, if it begins like one.
 std::optional<TagReader> open_tiff(std::string_view bytes) {
-  using std::string_view_literals::operator""sv;
   const bool little = bytes.starts_with("II\x2a\0"sv);
   if (!little && !bytes.starts_with("MM\0\x2a"sv)) {
     return std::nullopt;
@@ -80,6 +82,17 @@ void for_each_entry(const TagReader& reader, std::optional<std::uint32_t> direct
     }
     use(ExifEntry{entry + 8, *tag, *type, *count});
   }
+}
+
+std::optional<int> orientation_in(const TagReader& reader) {
+  std::optional<int> orientation;
+  for_each_entry(reader, reader.number(4, 4), [&](const ExifEntry& entry) {
+    const auto value = reader.number(entry.value, integer_size(entry.type));
+    if (entry.tag == kOrientationTag && entry.count == 1 && value) {
+      orientation = static_cast<int>(*value);
+    }
+  });
+  return orientation;
 }
 
 // "2024:05:01 12:30:00" with dashes in its date; "" for anything else, such as blanks and zeros.
@@ -125,21 +138,26 @@ std::string date_in(std::string_view tiff) {
 }  // namespace
 
 std::optional<int> exif_orientation(std::span<const std::byte> exif) {
-  using std::string_view_literals::operator""sv;
   std::string_view bytes = text_of(exif);
   for (int prefix = 0; prefix < 2 && bytes.starts_with("Exif\0\0"sv); ++prefix) {
     bytes.remove_prefix(6);
   }
-  std::optional<int> orientation;
-  if (const auto reader = open_tiff(bytes)) {
-    for_each_entry(*reader, reader->number(4, 4), [&](const ExifEntry& entry) {
-      const auto value = reader->number(entry.value, integer_size(entry.type));
-      if (entry.tag == kOrientationTag && entry.count == 1 && value) {
-        orientation = static_cast<int>(*value);
-      }
-    });
+  const auto reader = open_tiff(bytes);
+  return reader ? orientation_in(*reader) : std::nullopt;
+}
+
+std::optional<int> camera_orientation(std::span<const std::byte> file) {
+  constexpr std::size_t kLooked = std::size_t{1} << 20;
+  const std::string_view bytes = text_of(file);
+  if (bytes.starts_with("II") || bytes.starts_with("MM")) {  // ORF and RW2 have other versions
+    return orientation_in(TagReader(bytes, bytes[0] == 'I'));
   }
-  return orientation;
+  for (std::size_t at = 0; at < std::min(bytes.size(), kLooked); ++at) {
+    if (const auto reader = open_tiff(bytes.substr(at))) {
+      return orientation_in(*reader);
+    }
+  }
+  return std::nullopt;
 }
 
 std::string capture_date(std::span<const std::byte> part) {
@@ -177,11 +195,12 @@ std::optional<int> xmp_orientation(std::span<const std::byte> xmp) {
   return std::nullopt;
 }
 
-Orientation orientation_of(const Metadata& metadata) {
-  if (const auto value = exif_orientation(metadata.exif)) {
-    return orientation_of(*value);
+Orientation orientation_of(const Metadata& metadata, Orientation otherwise) {
+  auto value = exif_orientation(metadata.exif);
+  if (!value) {
+    value = xmp_orientation(metadata.xmp);
   }
-  return orientation_of(xmp_orientation(metadata.xmp).value_or(1));
+  return value ? orientation_of(*value) : otherwise;
 }
 
 }  // namespace fovea::image

@@ -16,15 +16,19 @@ struct Metadata {
   std::span<const std::byte> xmp;   // XML
 };
 
-/// The EXIF tag, or else the XMP property `tiff:Orientation`, as in Pillow's getexif. Unreadable
-/// metadata is ignored.
-[[nodiscard]] Orientation orientation_of(const Metadata& metadata);
+/// The EXIF tag, or else the XMP property `tiff:Orientation`, as in Pillow's getexif, or else
+/// `otherwise`. Unreadable metadata is ignored.
+[[nodiscard]] Orientation orientation_of(const Metadata& metadata, Orientation otherwise = {});
 
 /// The value of `tiff:Orientation="N"` or `tiff:Orientation>N`.
 [[nodiscard]] std::optional<int> xmp_orientation(std::span<const std::byte> xmp);
 
 /// The value of tag 0x0112 of the first directory.
 [[nodiscard]] std::optional<int> exif_orientation(std::span<const std::byte> exif);
+
+/// The same tag of a camera's raw image: of the file itself when it is built like a TIFF, or else
+/// of the first TIFF within its first mebibyte, which describes the photo (RAF, CR3, MRW).
+[[nodiscard]] std::optional<int> camera_orientation(std::span<const std::byte> file);
 
 /// The EXIF tag DateTimeOriginal, by the camera's clock, as "2024-05-01 12:30:00"; "" when
 /// these bytes of an image file hold none. JPEG, PNG, TIFF, WebP, HEIC, AVIF.

@@ -169,7 +169,7 @@ void for_each_app1(Bytes bytes, StopFlag stop, Visit visit) {
 }
 
 /// EXIF segments joined, and the last XMP segment, as Pillow collects them.
-Orientation read_orientation(Bytes bytes, StopFlag stop) {
+Orientation read_orientation(Bytes bytes, StopFlag stop, Orientation otherwise) {
   using std::string_view_literals::operator""sv;
   constexpr std::string_view kExif = "Exif\0\0"sv;
   constexpr std::string_view kXmp = "http://ns.adobe.com/xap/1.0/\0"sv;
@@ -184,7 +184,8 @@ Orientation read_orientation(Bytes bytes, StopFlag stop) {
     }
   });
   return orientation_of(
-      Metadata{.exif = std::as_bytes(std::span(exif)), .xmp = std::as_bytes(std::span(xmp))});
+      Metadata{.exif = std::as_bytes(std::span(exif)), .xmp = std::as_bytes(std::span(xmp))},
+      otherwise);
 }
 
 /// The number of scans that an image of so many pixels may have: as many as libjpeg-turbo's own
@@ -218,7 +219,8 @@ std::uint64_t codec_memory(jpeg_decompress_struct& codec) {
 
 }  // namespace
 
-JpegReader::JpegReader(Bytes bytes, Decoding& decoding) : state_(std::make_unique<JpegState>()) {
+JpegReader::JpegReader(Bytes bytes, Decoding& decoding, Orientation otherwise)
+    : state_(std::make_unique<JpegState>()) {
   JpegState& state = *state_;
   state.bytes = bytes;
   state.stop = decoding.stop();
@@ -254,7 +256,7 @@ JpegReader::JpegReader(Bytes bytes, Decoding& decoding) : state_(std::make_uniqu
   if (codec.num_components != 1 && codec.num_components != 3 && codec.num_components != 4) {
     fail("JPEG: unsupported {} components; expected gray, colour or CMYK", codec.num_components);
   }
-  state.orientation = read_orientation(bytes, state.stop);
+  state.orientation = read_orientation(bytes, state.stop, otherwise);
   state.most_scans = most_scans(std::int64_t{codec.image_width} * codec.image_height);
   decoding.take_memory(
       {"JPEG", static_cast<int>(codec.image_width), static_cast<int>(codec.image_height),

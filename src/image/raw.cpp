@@ -1,181 +1,202 @@
-// The preview in a camera's raw image, through LibRaw, which is opened when the first such image
-// comes. The preview is what the camera shows; developing the raw samples is a matter of taste.
+// Finds the preview in a camera's raw image. Cameras' formats differ, and most are undocumented,
+// but all store previews as whole JPEGs; so it looks for these, and needs to know no format.
+// Developing the raw samples would be a matter of taste.
 #include "image/raw.hpp"
 
-#include <cstddef>
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
-#include <memory>
-#include <new>
+#include <optional>
 #include <string_view>
-#include <utility>
+#include <vector>
 
 #include "core/error.hpp"
-#include "core/shared_library.hpp"
-#include "image/codecs.hpp"
+#include "image/exif.hpp"
+#include "image/tiff_directory.hpp"
 
 namespace fovea::image {
 namespace {
 
-struct RawFile;  // libraw_data_t
+using std::string_view_literals::operator""sv;
 
-/// libraw_processed_image_t, the same in versions 0.18 to 0.22.
-struct RawPreview {
-  int type;
-  std::uint16_t height;
-  std::uint16_t width;
-  std::uint16_t colors;
-  std::uint16_t bits;
-  unsigned data_size;
-  unsigned char data[1];
+constexpr std::string_view kStart = "\xff\xd8\xff"sv;  // and the rest of a marker
+// What finding the preview may cost, in markers and bytes that fill the space before them. Cameras
+// write JPEGs of at most some dozens of markers, and raw samples look like the start of one by
+// chance once in 16 MB.
+constexpr std::size_t kMostMarkers = std::size_t{1} << 22;
+constexpr std::size_t kMostMarkersOfOne = 1024;
+
+enum JpegMarker : std::uint8_t {
+  kBaseline = 0xc0,
+  kProgressive = 0xc2,
+  kHuffmanTables = 0xc4,
+  kExtension = 0xc8,
+  kArithmeticTables = 0xcc,
+  kFirstRestart = 0xd0,
+  kLastRestart = 0xd7,
+  kEndOfJpeg = 0xd9,
+  kScan = 0xda,
+  kQuantization = 0xdb,
+  kLines = 0xdc,
+  kRestartInterval = 0xdd,
+  kFirstApplication = 0xe0,
+  kLastApplication = 0xef,
+  kComment = 0xfe,
 };
-constexpr int kPreviewJpeg = 1;
-constexpr int kPreviewBitmap = 2;
 
-/// The start of libraw_data_t, the same in versions 0.18 to 0.22.
-struct RawFileStart {
-  void* image;
-  std::uint16_t sizes[8];
-  unsigned raw_pitch;
-  double pixel_aspect;
-  int flip;
+/// Whether the marker begins a segment that says nothing of the frame.
+bool is_of_tables(std::uint8_t marker) {
+  return marker == kHuffmanTables || marker == kArithmeticTables || marker == kQuantization ||
+         marker == kRestartInterval || marker == kComment ||
+         (marker >= kFirstApplication && marker <= kLastApplication);
+}
+
+bool is_frame(std::uint8_t marker) {
+  return marker >= kBaseline && marker < kFirstRestart && marker != kExtension &&
+         !is_of_tables(marker);
+}
+
+struct JpegHeader {
+  std::size_t end = 0;       // of the frame header
+  std::uint64_t pixels = 0;  // 0: it is not what a camera writes as a preview
 };
 
-constexpr unsigned kQuiet = 3;  // no messages on the standard error
+class JpegSearch {
+ public:
+  explicit JpegSearch(Bytes file)
+      : file_(reinterpret_cast<const char*>(file.data()), file.size()) {}
 
-struct Libraw {
-  SharedLibrary library;
-  RawFile* (*init)(unsigned) = nullptr;
-  int (*open)(RawFile*, const void*, std::size_t) = nullptr;
-  int (*unpack_preview)(RawFile*) = nullptr;
-  RawPreview* (*make_preview)(RawFile*, int*) = nullptr;
-  void (*clear_preview)(RawPreview*) = nullptr;
-  void (*close)(RawFile*) = nullptr;
-  const char* (*error_text)(int) = nullptr;
-
-  Libraw() {
-    constexpr const char* kNames[] = {"libraw_r.so.23", "libraw_r.so.26", "libraw_r.so.25",
-                                      "libraw_r.so.24", "libraw_r.so.22", "libraw_r.so.21",
-                                      "libraw_r.so.20", "libraw.so.23",   "libraw.so.20"};
-    library = SharedLibrary::open("FOVEA_LIBRAW", kNames);
-    if (!library.is_open()) {
-      return;
+  /// The place of the next start of a JPEG, or npos.
+  [[nodiscard]] std::size_t next_start(std::size_t at, StopFlag stop) const {
+    constexpr std::size_t kAtOnce = std::size_t{8} << 20;
+    for (; at < file_.size(); at += kAtOnce) {
+      stop.poll();
+      const std::string_view part = file_.substr(at, kAtOnce + kStart.size() - 1);
+      // string::find would stop at each 0xff, and overexposed samples are nothing else.
+      const void* found = memmem(part.data(), part.size(), kStart.data(), kStart.size());
+      if (found != nullptr) {
+        return static_cast<std::size_t>(static_cast<const char*>(found) - file_.data());
+      }
     }
-    library.bind(init, "libraw_init");
-    library.bind(open, "libraw_open_buffer");
-    library.bind(unpack_preview, "libraw_unpack_thumb");
-    library.bind(make_preview, "libraw_dcraw_make_mem_thumb");
-    library.bind(clear_preview, "libraw_dcraw_clear_mem");
-    library.bind(close, "libraw_close");
-    library.bind(error_text, "libraw_strerror");
+    return std::string_view::npos;
   }
+
+  /// The header of the JPEG that starts at `start`; none when it is no JPEG.
+  [[nodiscard]] std::optional<JpegHeader> header(std::size_t start) {
+    const std::size_t most = std::min(kMostMarkers, work_ + kMostMarkersOfOne);
+    for (std::size_t at = start + 2; work_ < most; ++work_) {
+      if (file_.size() - at < 4 || byte(at) != 0xff) {
+        return std::nullopt;
+      }
+      const std::uint8_t marker = byte(at + 1);
+      if (marker == 0xff) {  // bytes 0xff may fill the space before a marker
+        ++at;
+        continue;
+      }
+      const std::size_t end = end_of_segment(at);
+      if ((!is_of_tables(marker) && !is_frame(marker)) || end == 0) {
+        return std::nullopt;
+      }
+      if (is_frame(marker)) {
+        return JpegHeader{end, pixels_of_preview(at, end)};
+      }
+      at = end;
+    }
+    return std::nullopt;
+  }
+
+  /// Where the JPEG ends whose header ends at `at`: after its last marker, or before what can be no
+  /// part of it. Whether it is whole is left to its decoder.
+  [[nodiscard]] std::size_t end_of_jpeg(std::size_t at, StopFlag stop) const {
+    for (;;) {
+      stop.poll();
+      at = file_.find('\xff', at);
+      if (at == std::string_view::npos || file_.size() - at < 2) {
+        return file_.size();
+      }
+      const std::uint8_t marker = byte(at + 1);
+      if (marker == 0xff) {
+        ++at;
+      } else if (marker == 0 || (marker >= kFirstRestart && marker <= kLastRestart)) {
+        at += 2;
+      } else if (marker == kEndOfJpeg) {
+        return at + 2;
+      } else {
+        const bool is_part = is_of_tables(marker) || marker == kScan || marker == kLines;
+        const std::size_t end = is_part ? end_of_segment(at) : 0;
+        if (end == 0) {
+          return at;
+        }
+        at = end;
+      }
+    }
+  }
+
+  [[nodiscard]] std::size_t work() const { return work_; }
+  [[nodiscard]] bool may_go_on() const { return work_ < kMostMarkers; }
+  void count_start() { ++work_; }
+
+ private:
+  [[nodiscard]] std::uint8_t byte(std::size_t at) const {
+    return static_cast<std::uint8_t>(file_[at]);
+  }
+  [[nodiscard]] std::size_t two_bytes(std::size_t at) const {
+    return std::size_t{byte(at)} << 8 | byte(at + 1);
+  }
+
+  /// The end of the segment with its marker at `at`; 0 when the file does not hold it whole.
+  [[nodiscard]] std::size_t end_of_segment(std::size_t at) const {
+    if (file_.size() - at < 4) {
+      return 0;
+    }
+    const std::size_t size = two_bytes(at + 2);  // which counts its own bytes, too
+    return size >= 2 && file_.size() - at - 2 >= size ? at + 2 + size : 0;
+  }
+
+  /// Of a frame that is baseline or progressive, gray or colour, of 8 bits. Sensors' samples are
+  /// stored in lossless frames.
+  [[nodiscard]] std::uint64_t pixels_of_preview(std::size_t at, std::size_t end) const {
+    if (end - at < 10 || byte(at + 1) > kProgressive || byte(at + 4) != 8) {
+      return 0;
+    }
+    const std::size_t components = byte(at + 9);
+    if ((components != 1 && components != kChannels) || end - at != 10 + 3 * components) {
+      return 0;
+    }
+    return std::uint64_t{two_bytes(at + 5)} * two_bytes(at + 7);
+  }
+
+  std::string_view file_;
+  std::size_t work_ = 0;
 };
-
-const Libraw& libraw() {
-  static const Libraw opened;
-  if (!opened.library.is_open()) {
-    fail("RAW: needs LibRaw, which cannot be opened ({}); apt-get install libraw-bin",
-         opened.library.reason());
-  }
-  return opened;
-}
-
-void check_raw(const Libraw& raw, int code, std::string_view what) {
-  if (code != 0) {
-    fail("RAW: {}: {}", what, raw.error_text(code));
-  }
-}
-
-/// The orientation for LibRaw's flip: bit 0 mirrors x, bit 1 mirrors y, bit 2 exchanges the axes.
-Orientation orientation_of_flip(int flip) {
-  constexpr int kExif[] = {1, 2, 4, 3, 5, 8, 6, 7};
-  return orientation_of(flip >= 0 && flip < 8 ? kExif[flip] : 1);
-}
 
 }  // namespace
 
-struct RawPreviewReader::State {
-  const Libraw& raw;
-  RawPreview* preview = nullptr;
-  int flip = 0;
-
-  explicit State(const Libraw& opened) : raw(opened) {}
-  ~State() {
-    if (preview != nullptr) {
-      raw.clear_preview(preview);
+RawPreview find_raw_preview(Bytes file, StopFlag stop) {
+  const std::vector<std::uint64_t> samples = places_of_samples(file);
+  JpegSearch search(file);
+  JpegHeader best;
+  std::size_t best_start = 0;
+  for (std::size_t at = 0; search.may_go_on(); search.count_start()) {
+    const std::size_t start = search.next_start(at, stop);
+    if (start == std::string_view::npos) {
+      break;
     }
-  }
-  State(const State&) = delete;
-  State& operator=(const State&) = delete;
-
-  void read(Bytes bytes, StopFlag stop) {
-    const auto close = [this](RawFile* file) { raw.close(file); };
-    const std::unique_ptr<RawFile, decltype(close)> file(raw.init(kQuiet), close);
-    if (!file) {
-      throw std::bad_alloc();
+    const auto header = search.header(start);
+    if (header && header->pixels > best.pixels && !std::ranges::binary_search(samples, start)) {
+      best = *header;
+      best_start = start;
     }
-    check_raw(raw, raw.open(file.get(), bytes.data(), bytes.size()), "unreadable");
-    stop.poll();
-    RawFileStart start{};
-    std::memcpy(&start, file.get(), sizeof(start));
-    flip = start.flip;
-    check_raw(raw, raw.unpack_preview(file.get()), "no preview that can be read");
-    stop.poll();
-    int error = 0;
-    preview = raw.make_preview(file.get(), &error);
-    check_raw(raw, error, "no preview that can be read");
-    if (preview == nullptr) {
-      fail("RAW: holds no preview");
-    }
+    // What lies within the segments of a header, such as the thumbnail of EXIF, is a part of it.
+    at = header ? header->end : start + 2;
   }
-};
-
-RawPreviewReader::RawPreviewReader(Bytes bytes, StopFlag stop)
-    : state_(std::make_unique<State>(libraw())) {
-  try {
-    state_->read(bytes, stop);
-  } catch (const std::bad_alloc&) {
-    // A damaged file can make LibRaw ask for any number of bytes, and must not end a job.
-    fail("RAW: the memory for its preview cannot be allocated");
+  if (best.pixels == 0) {
+    fail("RAW: holds no JPEG preview; export it as JPEG or TIFF");
   }
-}
-
-RawPreviewReader::~RawPreviewReader() = default;
-
-bool RawPreviewReader::is_jpeg() const {
-  return state_->preview->type == kPreviewJpeg;
-}
-
-Bytes RawPreviewReader::bytes() const {
-  return std::as_bytes(std::span(state_->preview->data, state_->preview->data_size));
-}
-
-Decoded RawPreviewReader::bitmap(Decoding& decoding) const {
-  const RawPreview& preview = *state_->preview;
-  const int width = preview.width;
-  const int height = preview.height;
-  if (preview.type != kPreviewBitmap || preview.bits != 8 ||
-      (preview.colors != 1 && preview.colors != kChannels)) {
-    fail("RAW: unsupported preview of kind {}, {} samples of {} bits; expected JPEG or RGB",
-         preview.type, preview.colors, preview.bits);
-  }
-  decoding.check_size("RAW", width, height);
-  const std::uint64_t needed = pixel_bytes(width, height) / kChannels * preview.colors;
-  if (preview.data_size < needed) {
-    fail("RAW: truncated preview: {} bytes for {}x{} pixels", preview.data_size, width, height);
-  }
-  const Orientation orientation = orientation_of_flip(state_->flip);
-  decoding.take_memory({"RAW", width, height, orientation},
-                       pixel_bytes(width, height) + preview.data_size);
-  Image image(width, height);
-  if (preview.colors == kChannels) {
-    std::memcpy(image.pixels.data(), preview.data, image.pixels.size());
-  } else {
-    for (std::size_t pixel = 0; pixel < image.pixels.size(); ++pixel) {
-      image.pixels.data()[pixel] = preview.data[pixel / kChannels];
-    }
-  }
-  return {std::move(image), orientation};
+  const std::size_t end = search.end_of_jpeg(best.end, stop);
+  return {.jpeg = file.subspan(best_start, end - best_start),
+          .orientation = orientation_of(camera_orientation(file).value_or(1)),
+          .work = search.work()};
 }
 
 }  // namespace fovea::image

@@ -1,31 +1,21 @@
 // The preview in a camera's raw image.
 #pragma once
 
-#include <memory>
+#include <cstddef>
 
 #include "core/stop.hpp"
 #include "image/codecs.hpp"
 
 namespace fovea::image {
 
-/// Finds the largest preview through LibRaw. It is a JPEG in nearly all cameras' files, with the
-/// file's orientation in its EXIF data: LibRaw adds these where the camera has left them out.
-class RawPreviewReader {
- public:
-  RawPreviewReader(Bytes bytes, StopFlag stop);
-  ~RawPreviewReader();
-  RawPreviewReader(const RawPreviewReader&) = delete;
-  RawPreviewReader& operator=(const RawPreviewReader&) = delete;
-
-  [[nodiscard]] bool is_jpeg() const;
-  /// The JPEG's bytes; they live as long as the reader.
-  [[nodiscard]] Bytes bytes() const;
-  /// The pixels of a preview that is no JPEG.
-  [[nodiscard]] Decoded bitmap(Decoding& decoding) const;
-
- private:
-  struct State;
-  std::unique_ptr<State> state_;
+struct RawPreview {
+  Bytes jpeg;               // a part of the file
+  Orientation orientation;  // what the file asks for where the preview itself asks for nothing
+  std::size_t work = 0;     // markers that were looked at to find it
 };
+
+/// The JPEG with the most pixels in a camera's file, the first of several. Throws when there is
+/// none.
+[[nodiscard]] RawPreview find_raw_preview(Bytes file, StopFlag stop);
 
 }  // namespace fovea::image

@@ -40,6 +40,76 @@ class DirectoryBytes {
   bool little_;
 };
 
+struct CameraTiff {
+  bool is_raw = false;
+  std::vector<std::uint64_t> places;  // of strips and tiles that are no whole pictures
+};
+
+CameraTiff examine_camera_tiff(std::span<const std::byte> bytes) {
+  constexpr std::uint64_t kClassicVersion = 42;
+  constexpr std::uint64_t kMostEntries = 1024;
+  constexpr std::uint64_t kMostChildren = 16;
+  constexpr std::uint64_t kMostPlaces = 65536;
+  constexpr std::uint64_t kCanonSignature = 0x5243;  // "CR", little-endian
+  constexpr std::uint64_t kLinearRaw = 34892;
+  constexpr std::size_t kEntry = 12;
+  CameraTiff camera;
+  const DirectoryBytes file(bytes);
+  if (!file.has(0, 16) || file.number(2, 2) != kClassicVersion) {
+    return camera;
+  }
+  camera.is_raw =
+      bytes[0] == std::byte{'I'} && file.number(8, 2) == kCanonSignature && file.number(4, 4) == 16;
+  /// Adds the numbers of the entry at `at`, whose type is SHORT, LONG or IFD.
+  const auto add = [&](std::vector<std::uint64_t>& list, std::uint64_t at, std::uint64_t most) {
+    const std::uint64_t count = file.number(at + 4, 4);
+    const std::size_t size = file.number(at + 2, 2) == TIFF_SHORT ? 2 : 4;
+    const std::uint64_t first = count <= 4 / size ? at + 8 : file.number(at + 8, 4);
+    for (std::uint64_t index = 0; index < std::min(count, most); ++index) {
+      if (file.has(first + index * size, size)) {
+        list.push_back(file.number(first + index * size, size));
+      }
+    }
+  };
+  std::vector<std::uint64_t> children;
+  const auto examine = [&](std::uint64_t at, bool first) {
+    if (!file.has(at, 2)) {
+      return;
+    }
+    const std::uint64_t entries = std::min(file.number(at, 2), kMostEntries);
+    at += 2;
+    bool is_picture = true;
+    std::uint64_t places = 0;  // the entry of strips' or tiles' offsets
+    for (std::uint64_t entry = 0; entry < entries && file.has(at, kEntry); ++entry, at += kEntry) {
+      const std::uint64_t tag = file.number(at, 2);
+      const std::uint64_t type = file.number(at + 2, 2);
+      const std::uint64_t count = file.number(at + 4, 4);
+      const bool is_list = type == TIFF_LONG || type == TIFF_IFD;
+      if (tag == TIFFTAG_PHOTOMETRIC && type == TIFF_SHORT) {
+        const std::uint64_t photometric = file.number(at + 8, 2);
+        is_picture = photometric < PHOTOMETRIC_CFA && photometric != PHOTOMETRIC_MASK;
+        camera.is_raw =
+            camera.is_raw || photometric == PHOTOMETRIC_CFA || photometric == kLinearRaw;
+      } else if (tag == TIFFTAG_STRIPOFFSETS || tag == TIFFTAG_TILEOFFSETS) {
+        places = is_list || type == TIFF_SHORT ? at : 0;
+      } else if (first && tag == TIFFTAG_DNGVERSION && type == TIFF_BYTE && count == 4) {
+        camera.is_raw = true;
+      } else if (first && tag == TIFFTAG_SUBIFD && is_list) {
+        add(children, at, kMostChildren);
+      }
+    }
+    if (places != 0 && (!is_picture || file.number(places + 4, 4) > 1)) {
+      add(camera.places, places, kMostPlaces);
+    }
+  };
+  examine(file.number(4, 4), true);
+  children.resize(std::min<std::size_t>(children.size(), kMostChildren));
+  for (const std::uint64_t child : children) {
+    examine(child, false);
+  }
+  return camera;
+}
+
 }  // namespace
 
 TiffDirectory check_tiff_directory(std::span<const std::byte> bytes) {
@@ -100,52 +170,13 @@ TiffDirectory check_tiff_directory(std::span<const std::byte> bytes) {
 }
 
 bool is_camera_raw(std::span<const std::byte> bytes) {
-  constexpr std::uint64_t kClassicVersion = 42;
-  constexpr std::uint64_t kMostEntries = 1024;
-  constexpr std::uint64_t kMostChildren = 16;
-  constexpr std::uint64_t kCanonSignature = 0x5243;  // "CR", little-endian
-  constexpr std::uint64_t kLinearRaw = 34892;
-  constexpr std::size_t kEntry = 12;
-  const DirectoryBytes file(bytes);
-  if (!file.has(0, 16) || file.number(2, 2) != kClassicVersion) {
-    return false;
-  }
-  if (bytes[0] == std::byte{'I'} && file.number(8, 2) == kCanonSignature &&
-      file.number(4, 4) == 16) {
-    return true;
-  }
-  bool found = false;
-  std::vector<std::uint64_t> children;
-  const auto examine = [&](std::uint64_t at, bool first) {
-    if (!file.has(at, 2)) {
-      return;
-    }
-    const std::uint64_t entries = std::min(file.number(at, 2), kMostEntries);
-    at += 2;
-    for (std::uint64_t entry = 0; entry < entries && file.has(at, kEntry); ++entry, at += kEntry) {
-      const std::uint64_t tag = file.number(at, 2);
-      const std::uint64_t type = file.number(at + 2, 2);
-      const std::uint64_t count = file.number(at + 4, 4);
-      if (tag == TIFFTAG_PHOTOMETRIC && type == TIFF_SHORT) {
-        const std::uint64_t photometric = file.number(at + 8, 2);
-        found = found || photometric == PHOTOMETRIC_CFA || photometric == kLinearRaw;
-      } else if (first && tag == TIFFTAG_DNGVERSION && type == TIFF_BYTE && count == 4) {
-        found = true;
-      } else if (first && tag == TIFFTAG_SUBIFD && (type == TIFF_LONG || type == TIFF_IFD)) {
-        const std::uint64_t list = count == 1 ? at + 8 : file.number(at + 8, 4);
-        for (std::uint64_t child = 0; child < std::min(count, kMostChildren); ++child) {
-          if (file.has(list + child * 4, 4)) {
-            children.push_back(file.number(list + child * 4, 4));
-          }
-        }
-      }
-    }
-  };
-  examine(file.number(4, 4), true);
-  for (const std::uint64_t child : children) {
-    examine(child, false);
-  }
-  return found;
+  return examine_camera_tiff(bytes).is_raw;
+}
+
+std::vector<std::uint64_t> places_of_samples(std::span<const std::byte> bytes) {
+  std::vector<std::uint64_t> places = examine_camera_tiff(bytes).places;
+  std::ranges::sort(places);
+  return places;
 }
 
 }  // namespace fovea::image

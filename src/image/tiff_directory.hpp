@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 namespace fovea::image {
 
@@ -26,5 +27,10 @@ TiffDirectory check_tiff_directory(std::span<const std::byte> bytes);
 /// Whether a TIFF is a camera's raw image (CR2, DNG, NEF, ARW, PEF, SRW and others): it says so in
 /// a signature or in the tag DNGVersion, or one of its directories has the samples of a sensor.
 [[nodiscard]] bool is_camera_raw(std::span<const std::byte> bytes);
+
+/// Where a camera's raw image keeps strips and tiles that are no whole pictures: the sensor's
+/// samples, masks, depth, and parts of pictures. A DNG may store them as ordinary JPEGs. Sorted;
+/// empty for other files.
+[[nodiscard]] std::vector<std::uint64_t> places_of_samples(std::span<const std::byte> bytes);
 
 }  // namespace fovea::image

@@ -17,7 +17,7 @@ struct KindRow {
 
 constexpr KindRow kEndings[] = {
     {kImageKind, "jpg jpeg jpe jfif png webp gif bmp tif tiff heic heif hif avif"},
-    // What cameras write, of what LibRaw reads.
+    // What cameras write.
     {kImageKind,
      "3fr arw cr2 cr3 crw dcr dng erf fff gpr iiq k25 kdc mef mos mrw nef nrw orf ori pef raf rw2 "
      "rwl sr2 srf srw x3f"},

@@ -115,7 +115,7 @@ def nef(jpeg: bytes, thumbnail: bytes, orientation: int = 1) -> bytes:
     })], ">")  # fmt: skip
 
 
-def _lossless_jpeg(width: int, height: int) -> bytes:
+def lossless_jpeg(width: int, height: int) -> bytes:
     """The headers of one, of two samples of 14 bits for a pair of pixels; and no samples."""
 
     def segment(marker: int, data: bytes) -> bytes:
@@ -129,7 +129,7 @@ def _lossless_jpeg(width: int, height: int) -> bytes:
 
 def cr2(jpeg: bytes, size: tuple[int, int], small: bytes, orientation: int = 1) -> bytes:
     """As Canon's: the preview, a thumbnail, and the sensor's samples."""
-    raw = _lossless_jpeg(3944, 2622)
+    raw = lossless_jpeg(3944, 2622)
     first = Directory({
         256: (3, size[0]), 257: (3, size[1]), 258: (3, [8, 8, 8]), 259: (3, 6), 271: (2, b"Canon\0"),
         272: (2, b"Canon EOS 40D\0"), 273: (4, Data(jpeg)), 274: (3, orientation), 279: (4, len(jpeg)),

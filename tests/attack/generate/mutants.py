@@ -65,7 +65,7 @@ def _raw() -> list[tuple[str, bytes]]:
         photo = image_cases.photo(size, "coffee.png")
         jpeg = image_cases.encode(photo, "JPEG")
         made += [camera_files.dng(jpeg, size), camera_files.cr2(jpeg, size, jpeg)]
-        made += [camera_files.dng_of_bitmap(photo.tobytes(), size), camera_files.nef(jpeg, bytes(576))]
+        made += [camera_files.dng(jpeg, size, 6, more=[(jpeg, *size)]), camera_files.nef(jpeg, bytes(576))]
     return [(f"{number}.dng", data) for number, data in enumerate(made)]
 
 
