@@ -116,7 +116,7 @@ void take_marks_off(CLI::App& app) {
     if (option->get_items_expected_max() > 0) {
       option->transform(CLI::Validator(
           [](std::string& text) {
-            text = without_mark(std::move(text));
+            text = without_mark(text);
             return std::string();
           },
           ""));
