@@ -1,7 +1,6 @@
 """One grammar for all commands: the same option means the same everywhere, and help, manual and completion say so."""
 
 import json
-import os
 import pathlib
 import re
 import shutil
