@@ -5,7 +5,7 @@
 # either the program is built without kernels and says so when a GPU is asked for.
 
 option(FOVEA_BUILD_KERNELS "Compile the GPU's kernels, where there is a CUDA compiler" ON)
-option(FOVEA_KERNEL_LINES "Keep the lines of the sources in the kernels, for `fovea kernel profile`" OFF)
+option(FOVEA_KERNEL_LINES "Keep the lines of the sources in the kernels, for debuggers" OFF)
 find_program(FOVEA_NVCC nvcc HINTS ${PROJECT_SOURCE_DIR}/build/cuda/bin)
 find_program(FOVEA_ZSTD zstd)
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
@@ -88,4 +88,33 @@ function(fovea_embed_kernels target function)
   set_target_properties(${target} PROPERTIES CXX_VISIBILITY_PRESET hidden)
   # .incbin is invisible to dependency scanners: assemble again when a kernel changed.
   set_source_files_properties(${out}.S PROPERTIES OBJECT_DEPENDS "${packed}")
+endfunction()
+
+# fovea_embed_kernel_sources(<target>): a library with the kernels' sources and tuning parameters, from which the
+# laboratory compiles candidates at run time.
+function(fovea_embed_kernel_sources target)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/kernels/*.cu ${PROJECT_SOURCE_DIR}/kernels/*.cuh
+       ${PROJECT_SOURCE_DIR}/kernels/*.hpp)
+  set(out ${kernel_folder}/${target})
+  set(packer ${PROJECT_SOURCE_DIR}/kernels/pack_sources.py)
+  add_custom_command(OUTPUT ${out}.json COMMAND Python3::Interpreter ${packer} ${out}.json
+                     DEPENDS ${packer} ${kernel_list} ${sources} VERBATIM)
+  if(NOT FOVEA_ZSTD)
+    message(FATAL_ERROR "zstd, which packs the kernels' sources, is not here: scripts/setup installs it")
+  endif()
+  add_custom_command(OUTPUT ${out}.json.zst COMMAND ${FOVEA_ZSTD} -19 -q -f -o ${out}.json.zst ${out}.json
+                     DEPENDS ${out}.json VERBATIM)
+  file(CONFIGURE OUTPUT ${out}.S CONTENT "  .section .rodata
+  .balign 64
+  .global fovea_kernel_sources
+  .hidden fovea_kernel_sources
+fovea_kernel_sources:
+  .incbin \"${out}.json.zst\"
+  .global fovea_kernel_sources_end
+  .hidden fovea_kernel_sources_end
+fovea_kernel_sources_end:
+  .section .note.GNU-stack,\"\",@progbits
+" @ONLY)
+  add_library(${target} STATIC ${out}.S)
+  set_source_files_properties(${out}.S PROPERTIES OBJECT_DEPENDS ${out}.json.zst)
 endfunction()

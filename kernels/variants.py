@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import pathlib
+import string
 import sys
 from collections.abc import Iterator
 
@@ -34,12 +35,77 @@ class Kernel:
     unit: str
     targets: tuple[str, ...]  # what it is compiled to, as nvcc names it
     source: str  # the file that has its code, below kernels/
-    entry: str  # the C++ of the entry point
+    template: str  # the C++ of the entry point, with $name and the names of the tuning parameters for their values
     includes: tuple[str, ...] = ()  # below kernels/, beside `source`
+    family: str = ""  # in PARAMETERS; "": it has no tuning parameters
+    values: dict[str, int] = dataclasses.field(default_factory=dict)  # of the tuning parameters
     lab: bool = False  # part of the laboratory alone, not of the library
     table: str = ""  # of the host, that lists it
     row: str = ""  # what that table says of it: the fields of its C++ initializer
 
+    @property
+    def entry(self) -> str:
+        """The C++ of the entry point."""
+        return string.Template(self.template).substitute(self.values, name=self.name)
+
+
+
+# The values that the tuning parameters of a family of kernels may take in candidates: `fovea kernel parameters` lists
+# them, and `evolve` draws from them. What is not named here keeps the kernel's own value. Which combinations are legal,
+# the launchers say (can_be_made in src/gpu/launch/).
+def steps(first: int, last: int, step: int = 1) -> tuple[int, ...]:
+    return tuple(range(first, last + 1, step))
+
+
+PARAMETERS: dict[str, dict[str, tuple[int, ...]]] = {
+    "gemm_cooperative": {
+        "consumers": (1, 2, 3),
+        "columns": steps(32, 256, 16),
+        "stages": steps(2, 16),
+        "vector": (4, 8, 16),
+        "ahead": (0, 1, 2, 4, 6, 8),
+        "raster": (0, 2, 4, 8, 16, 32),
+    },
+    "gemm_ping_pong": {
+        "columns": steps(64, 256, 64),
+        "stages": steps(2, 10),
+        "vector": (4, 8),
+        "ahead": (0, 2, 4, 8),
+        "raster": (0, 2, 4, 8, 16, 32),
+    },
+    "gemm_b_stationary": {
+        "consumers": (2, 3),
+        "columns": steps(32, 256, 32),
+        "stages": steps(2, 16),
+        "vector": (4, 8, 16),
+        "k_blocks": steps(1, 16),
+        "ahead": (0, 2, 4, 8),
+    },
+    "attention_single_pass": {"consumers": (1, 2, 3), "key_slots": steps(2, 8), "tile_slots": steps(2, 10)},
+    "attention_online": {
+        "kv_tile": steps(32, 224, 16),
+        "consumers": (1, 2, 3, 4),
+        "key_slots": steps(2, 12),
+        "tile_slots": steps(2, 10),
+    },
+    "attention_mma": {
+        "warp_rows": (16, 32),
+        "row_groups": (1, 2, 4, 8),
+        "key_groups": (1, 2, 4, 8),
+        "kv_tile": steps(16, 128, 16),
+        "stages": (2, 3, 4),
+        "ctas_per_sm": (1, 2, 3, 4, 6, 8),
+    },
+    "attention_mma_small": {
+        "ctas_per_sm": (1, 2, 3, 4, 6, 8, 12),
+        "warps": (1, 2, 4, 8),
+        "kv_tile": (16, 32, 48, 64, 96, 128),
+        "stages": (2, 3, 4),
+        "score_keys": (16, 32, 48, 64, 128),
+        "held_queries": (0, 1),
+    },
+    "attention_scalar": {"stages": (2, 3, 4)},
+}
 
 
 def camel(name: str) -> str:
@@ -74,7 +140,8 @@ LAB_OPERATIONS = (("e4m3", "position", "bf16"),)
 @dataclasses.dataclass(frozen=True)
 class Tile:
     """`consumers` warpgroups that multiply, `columns` of a tile, `stages` of the ring, and `vector` columns that
-    a lane stores at once; `k_blocks` of 128 bytes of K that a stationary panel holds at most."""
+    a lane stores at once; `k_blocks` of 128 bytes of K that a stationary panel holds at most; `ahead` groups of
+    columns whose addends are fetched early; `raster`, the order of the tiles (gemm_params.hpp)."""
 
     design: str
     consumers: int
@@ -82,6 +149,8 @@ class Tile:
     stages: int
     vector: int
     k_blocks: int = 0
+    ahead: int = 4
+    raster: int = 0
 
 
 def gemm_tiles(operand: str, epilogue: str, output: str) -> Iterator[Tile]:
@@ -94,13 +163,13 @@ def gemm_tiles(operand: str, epilogue: str, output: str) -> Iterator[Tile]:
         if position:
             yield Tile("b_stationary", 2, 128, 9, vector, k_blocks=9)
         else:
-            yield Tile("b_stationary", 3, 128, 9, vector, k_blocks=9)
+            yield Tile("b_stationary", 3, 128, 9, vector, k_blocks=9, ahead=2)
     if residual:
         yield Tile("ping_pong", 2, 192, 4, vector)
     elif output == "bf16" and not position:
         yield Tile("ping_pong", 2, 192, 5, vector)
     if operand.startswith("bf16") and not residual and not position:
-        yield Tile("cooperative", 3, 192, 4, vector)
+        yield Tile("cooperative", 3, 192, 4, vector, ahead=2)
     yield Tile("cooperative", 2, 256, 4, vector)
     yield Tile("cooperative", 2, 128, 6, vector)
     yield Tile("cooperative", 1, 96, 9, 8)
@@ -116,33 +185,36 @@ def gemm_kernels() -> Iterator[Kernel]:
         operand, epilogue, output = operation
         for tile in gemm_tiles(*operation):
             name = f"gemm_sm90_{tile.design}_{'_'.join(operation)}_{tile.consumers}x{tile.columns}_v{tile.vector}"
+            values = {key: value for key, value in dataclasses.asdict(tile).items() if key != "design"}
             tuning = (
                 f"{{.design = fovea::gemm::Design::k{camel(tile.design)}, "
                 f".input = fovea::tile::Input::{INPUTS[operand]}, "
                 f".epilogue = fovea::epilogue::Kind::{EPILOGUES[epilogue]}, "
                 f".output = fovea::epilogue::Output::{OUTPUTS[output]}, "
-                f".normed = {str(operand == 'bf16norm').lower()}, .consumers = {tile.consumers}, "
-                f".columns = {tile.columns}, .stages = {tile.stages}, .vector = {tile.vector}, "
-                f".k_blocks = {tile.k_blocks}}}"
+                f".normed = {str(operand == 'bf16norm').lower()}, "
+                + ", ".join(f".{parameter} = ${parameter}" for parameter in values)
+                + "}"
             )
-            design = f"fovea::gemm::{camel(tile.design)}Gemm"
-            entry = (
-                f"using {name}_design =\n    {design}<fovea::gemm::Cfg<fovea::gemm::Tuning{tuning}>>;\n"
-                f'extern "C" __global__ void __launch_bounds__({name}_design::kThreads,\n'
-                f"                                             {name}_design::kCtasPerSm)\n"
-                f"    {name}(const __grid_constant__ fovea::gemm::Params params) {{\n"
-                f"  {name}_design::run_block(params);\n}}\n"
+            template = (
+                f"using ${{name}}_design =\n    fovea::gemm::{camel(tile.design)}Gemm"
+                f"<fovea::gemm::Cfg<fovea::gemm::Tuning{tuning}>>;\n"
+                'extern "C" __global__ void __launch_bounds__(${name}_design::kThreads,\n'
+                "                                             ${name}_design::kCtasPerSm)\n"
+                "    $name(const __grid_constant__ fovea::gemm::Params params) {\n"
+                "  ${name}_design::run_block(params);\n}\n"
             )
             yield Kernel(
                 name,
                 f"gemm_sm90_{'_'.join(operation)}",
                 HOPPER,
                 f"gemm/sm90_{tile.design}.cuh",
-                entry,
+                template,
                 includes=("gemm/config.cuh",),
+                family=f"gemm_{tile.design}",
+                values=values,
                 lab=operation in LAB_OPERATIONS,
                 table="gemm",
-                row=f".tuning = {tuning}",
+                row=f".tuning = {string.Template(tuning).substitute(values)}",
             )
 
 
@@ -197,14 +269,26 @@ MMA = (
     Attention("d128_r128_k32", (128, 32, 4, 1, 32, 2, 2, 120), NOT_HOPPER),
     Attention("d128_r64_k64", (128, 16, 4, 1, 64, 2, 3, 130), ALL_GPUS),
 )
-# (columns, blocks) and (columns, stages): the reference levels, which run when they are asked for.
-MMA_SMALL = (Attention("d64", (64, 8), REFERENCE), Attention("d128", (128, 4), REFERENCE))
+# The reference levels, which run when they are asked for.
+MMA_SMALL = (
+    Attention("d64", (64, 8, 4, 32, 2, 16, 0), REFERENCE),
+    Attention("d128", (128, 4, 4, 32, 2, 16, 0), REFERENCE),
+)
 SCALAR = (
     Attention("d64_s2", (64, 2), REFERENCE),
     Attention("d64_s3", (64, 3), REFERENCE),
     Attention("d128_s2", (128, 2), REFERENCE),
     Attention("d128_s3", (128, 3), REFERENCE),
 )
+
+# The members of each design's tuning struct in kernels/attention/attention_params.hpp, in order.
+MEMBERS = {
+    "single_pass": ("head_dim", "kv_tile", "consumers", "key_slots", "tile_slots"),
+    "online": ("head_dim", "kv_tile", "consumers", "key_slots", "tile_slots", "cost"),
+    "mma": ("head_dim", "warp_rows", "row_groups", "key_groups", "kv_tile", "stages", "ctas_per_sm", "cost"),
+    "mma_small": ("head_dim", "ctas_per_sm", "warps", "kv_tile", "stages", "score_keys", "held_queries"),
+    "scalar": ("head_dim", "stages"),
+}
 
 # Design: its file, its Params, its bound on threads, and its kernels.
 ATTENTION = {
@@ -222,15 +306,15 @@ def attention_kernels() -> Iterator[Kernel]:
         for one in kernels:
             for type_name, element in ELEMENTS.items():
                 name = f"attention_{design}_{type_name}_{one.name}"
-                tuning = "{" + ", ".join(map(str, one.values)) + "}"
-                cfg = f"{name}_cfg"
-                entry = (
-                    f"struct {name}_tuning {{\n  using Element = fovea::attention::{element};\n"
-                    f"  static constexpr fovea::attention::{title}Tuning kTuning{tuning};\n}};\n"
-                    f"using {cfg} = fovea::attention::{title}Cfg<{name}_tuning>;\n"
-                    f'extern "C" __global__ void {bound.format(cfg=cfg)}\n'
-                    f"    {name}(const __grid_constant__ fovea::attention::{params} params) {{\n"
-                    f"  fovea::attention::{file}<{cfg}>(params);\n}}\n"
+                values = dict(zip(MEMBERS[design], one.values, strict=True))
+                template = (
+                    f"struct ${{name}}_tuning {{\n  using Element = fovea::attention::{element};\n"
+                    f"  static constexpr fovea::attention::{title}Tuning kTuning"
+                    f"{{{', '.join(f'${parameter}' for parameter in values)}}};\n}};\n"
+                    f"using ${{name}}_cfg = fovea::attention::{title}Cfg<${{name}}_tuning>;\n"
+                    f'extern "C" __global__ void {bound.format(cfg="${name}_cfg")}\n'
+                    f"    $name(const __grid_constant__ fovea::attention::{params} params) {{\n"
+                    f"  fovea::attention::{file}<${{name}}_cfg>(params);\n}}\n"
                 )
                 # Heads of each width on their own: the compiler takes longest for these.
                 width = f"_{one.name.split('_')[0]}" if design == "mma" else ""
@@ -241,10 +325,12 @@ def attention_kernels() -> Iterator[Kernel]:
                     f"attention_{design}_{type_name}{width}{alone}",
                     one.targets,
                     f"attention/{file}.cuh",
-                    entry,
+                    template,
+                    family=f"attention_{design}",
+                    values=values,
                     table=design if type_name == "bf16" else "",
                     row=(
-                        f".tuning = {tuning}, .bf16 = KernelId::{name}, "
+                        f".tuning = {{{', '.join(map(str, one.values))}}}, .bf16 = KernelId::{name}, "
                         f".f16 = KernelId::attention_{design}_f16_{one.name}"
                     ),
                 )
@@ -291,6 +377,9 @@ def other_kernels() -> Iterator[Kernel]:
 
 def kernels() -> list[Kernel]:
     every = [*gemm_kernels(), *attention_kernels(), *other_kernels()]
+    for kernel in every:
+        for parameter in PARAMETERS.get(kernel.family, {}):
+            assert kernel.values[parameter] in PARAMETERS[kernel.family][parameter], (kernel.name, parameter)
     names = [kernel.name for kernel in every]
     assert len(set(names)) == len(names), "two kernels of one name"
     return every

@@ -173,14 +173,22 @@ constexpr std::size_t scalar_shared_bytes(const ScalarTuning& tuning) {
 
 /// Matrix products of 16x16x16 (mma_small.cuh).
 struct MmaSmallTuning {
-  int head_dim;     // heads are padded to it
-  int ctas_per_sm;  // at least
+  int head_dim;      // heads are padded to it
+  int ctas_per_sm;   // at least
+  int warps;         // with 16 queries each
+  int kv_tile;       // keys of a block
+  int stages;        // blocks of keys and values on chip
+  int score_keys;    // whose scores a warp has in registers at once
+  int held_queries;  // 1: queries stay in registers, 0: they are loaded for each step of keys
 };
-inline constexpr int kMmaSmallThreads = 128;
-inline constexpr int kMmaSmallKeys = 32;  // of a block
-
+constexpr int mma_small_rows(const MmaSmallTuning& tuning) {
+  return tuning.warps * 16;
+}
+constexpr int mma_small_threads(const MmaSmallTuning& tuning) {
+  return tuning.warps * 32;
+}
 constexpr std::size_t mma_small_shared_bytes(const MmaSmallTuning& tuning) {
-  return static_cast<std::size_t>(kTileRows + 4 * kMmaSmallKeys) *
+  return static_cast<std::size_t>(mma_small_rows(tuning) + 2 * tuning.stages * tuning.kv_tile) *
          static_cast<std::size_t>(tuning.head_dim) * 2;
 }
 

@@ -4,9 +4,9 @@
 // Contract: any lengths, head dimensions that are multiples of 8 up to kColumns, strides that are
 // multiples of 8 elements from 16-byte aligned addresses. Deterministic.
 //
-// A block has 64 queries of one head, 16 a warp; keys come in blocks of 32 through two buffers:
-// block i + 1 is copied while block i is multiplied. Small tiles, so that many blocks share a
-// SM and hide each other's waiting.
+// A CTA has 16 queries of one head per warp; keys come in blocks through a ring of buffers: the
+// next blocks are copied while one is multiplied. Small tiles, so that many CTAs share an SM and
+// hide each other's waiting.
 //
 // The instruction wmma.load takes rows at one distance from each other, which exclusive-or swizzled
 // rows are not, and says nothing of where a fragment's elements are. So the fragments here are
@@ -34,9 +34,14 @@ struct MmaSmallCfg : Variant {
   using Variant::kTuning;
   static constexpr int kColumns = kTuning.head_dim;
 
-  static constexpr int kThreads = kMmaSmallThreads;
-  static constexpr int kRows = kTileRows;
-  static constexpr int kKeys = kMmaSmallKeys;
+  static constexpr int kThreads = mma_small_threads(kTuning);
+  static constexpr int kRows = mma_small_rows(kTuning);
+  static constexpr int kKeys = kTuning.kv_tile;
+  static constexpr int kStages = kTuning.stages;
+  static constexpr int kScoreSteps = kTuning.score_keys / 16;
+  static constexpr bool kHeldQueries = kTuning.held_queries != 0;
+  static_assert(kTuning.score_keys % 16 == 0 && kKeys % kTuning.score_keys == 0);
+  static_assert(kStages >= 2, "a block is copied while another is multiplied");
   static constexpr int kColumnSteps = kColumns / 16;
   static constexpr std::size_t kSharedBytes = mma_small_shared_bytes(kTuning);
 };
@@ -73,8 +78,8 @@ __device__ __forceinline__ void load(FragmentB& b, const Tile& tile, int row, in
 }
 
 template <typename Element>
-__device__ __forceinline__ void multiply_add(FragmentD& d, const FragmentA& a, const FragmentB& b) {
-  auto& half = *reinterpret_cast<float(*)[2][4]>(&d.x);
+__device__ __forceinline__ void multiply_add(float* d, const FragmentA& a, const FragmentB& b) {
+  auto& half = *reinterpret_cast<float(*)[2][4]>(d);
   Element::mma(half[0], a.x, b.x[0], b.x[1]);
   Element::mma(half[1], a.x, b.x[2], b.x[3]);
 }
@@ -83,8 +88,8 @@ template <typename Cfg>
 struct MmaSmallStorage {
   using KeyTile = RowTile<Cfg::kKeys, Cfg::kColumns>;
   RowTile<Cfg::kRows, Cfg::kColumns> queries;
-  KeyTile keys[2];
-  KeyTile values[2];
+  KeyTile keys[Cfg::kStages];
+  KeyTile values[Cfg::kStages];
 };
 
 template <typename Cfg>
@@ -108,9 +113,9 @@ __device__ __forceinline__ void mma_small(const PortableParams& params) {
   // One group of copies, also where there is nothing left to copy.
   const auto load_block = [&](int start) {
     if (start < seen) {
-      shared.keys[start / Cfg::kKeys % 2].template load<Cfg::kThreads, false>(
+      shared.keys[start / Cfg::kKeys % Cfg::kStages].template load<Cfg::kThreads, false>(
           at.k, params.k.row, start, at.keys, params.head_dim, thread);
-      shared.values[start / Cfg::kKeys % 2].template load<Cfg::kThreads, false>(
+      shared.values[start / Cfg::kKeys % Cfg::kStages].template load<Cfg::kThreads, false>(
           at.v, params.v.row, start, at.keys, params.head_dim, thread);
     }
     ptx::cp_async_commit_group();
@@ -118,57 +123,82 @@ __device__ __forceinline__ void mma_small(const PortableParams& params) {
   shared.queries.template load<Cfg::kThreads, false>(at.q, params.q.row, first, at.queries,
                                                      params.head_dim, thread);
   load_block(0);  // the queries are part of its group
+#pragma unroll
+  for (int stage = 1; stage + 1 < Cfg::kStages; ++stage) {
+    load_block(stage * Cfg::kKeys);
+  }
 
+  FragmentA held[Cfg::kHeldQueries ? Cfg::kColumnSteps : 1];
+  if constexpr (Cfg::kHeldQueries) {
+    ptx::cp_async_wait_group<Cfg::kStages - 2>();
+    __syncthreads();
+#pragma unroll
+    for (int step = 0; step < Cfg::kColumnSteps; ++step) {
+      load(held[step], shared.queries, static_cast<int>(thread / 32) * 16, step,
+           static_cast<int>(thread % 32));
+    }
+  }
   FragmentD o[Cfg::kColumnSteps] = {};
   RowPair max{{kMinusInfinity, kMinusInfinity}};
   RowPair sum{};
 #pragma unroll 1
   for (int block = 0; block < seen; block += Cfg::kKeys) {
-    ptx::cp_async_wait_group<0>();
+    ptx::cp_async_wait_group<Cfg::kStages - 2>();
     __syncthreads();  // the block is there, and the one before has been read
     // Places in memory are found again each time: there are no registers to keep them in.
     thread = ptx::read_tid_x();
-    load_block(block + Cfg::kKeys);
-    // Sixteen keys at a time: with the scores of 32 registers would not suffice.
+    load_block(block + (Cfg::kStages - 1) * Cfg::kKeys);
+    // A part of the block at a time: registers would not suffice for all scores.
+    constexpr int kPart = Cfg::kScoreSteps * 16;
 #pragma unroll 1
-    for (int start = block; start < min(seen, block + Cfg::kKeys); start += 16) {
+    for (int start = block; start < min(seen, block + Cfg::kKeys); start += kPart) {
       thread = ptx::read_tid_x();
       const int lane = static_cast<int>(thread % 32);
       const int warp_row = static_cast<int>(thread / 32) * 16;
       const int causal_keys = first_seen + warp_row - start;
-      const auto& keys = shared.keys[start / Cfg::kKeys % 2];
-      const auto& values = shared.values[start / Cfg::kKeys % 2];
+      const auto& keys = shared.keys[start / Cfg::kKeys % Cfg::kStages];
+      const auto& values = shared.values[start / Cfg::kKeys % Cfg::kStages];
       const int place_in_block = start % Cfg::kKeys;
-      FragmentD scores = {};
+      float scores[Cfg::kScoreSteps * 8] = {};
 #pragma unroll
       for (int step = 0; step < Cfg::kColumnSteps; ++step) {
         FragmentA q;
-        FragmentB k;
-        load(q, shared.queries, warp_row, step, lane);
-        load_transposed(k, keys, place_in_block, step, lane);
-        multiply_add<Element>(scores, q, k);
+        if constexpr (Cfg::kHeldQueries) {
+          q = held[step];
+        } else {
+          load(q, shared.queries, warp_row, step, lane);
+        }
+#pragma unroll
+        for (int part = 0; part < Cfg::kScoreSteps; ++part) {
+          FragmentB k;
+          load_transposed(k, keys, place_in_block + part * 16, step, lane);
+          multiply_add<Element>(&scores[part * 8], q, k);
+        }
       }
-      if (params.causal != 0 && causal_keys < 16) {
-        mask_causal(scores.x, causal_keys, lane);
+      if (params.causal != 0 && causal_keys < kPart) {
+        mask_causal(scores, causal_keys, lane);
       }
-      if (at.keys - start < 16) {
-        mask_tail<0>(scores.x, at.keys - start, lane);
+      if (at.keys - start < kPart) {
+        mask_tail<0>(scores, at.keys - start, lane);
       }
-      const RowPair rescale = online_softmax(scores.x, params.scale_log2, max, sum);
+      const RowPair rescale = online_softmax(scores, params.scale_log2, max, sum);
 #pragma unroll
       for (int i = 0; i < Cfg::kColumnSteps * 8; ++i) {
         o[i / 8].x[i % 8] *= rescale.row[i / 2 % 2];
       }
       thread = ptx::read_tid_x();
       const int value_lane = static_cast<int>(thread % 32);
-      std::uint32_t p[1][4];
-      pack<Element>(scores.x, p);
-      const FragmentA probabilities{{p[0][0], p[0][1], p[0][2], p[0][3]}};
+      std::uint32_t p[Cfg::kScoreSteps][4];
+      pack<Element>(scores, p);
 #pragma unroll
-      for (int step = 0; step < Cfg::kColumnSteps; ++step) {
-        FragmentB v;
-        load(v, values, place_in_block, step, value_lane);
-        multiply_add<Element>(o[step], probabilities, v);
+      for (int part = 0; part < Cfg::kScoreSteps; ++part) {
+        const FragmentA probabilities{{p[part][0], p[part][1], p[part][2], p[part][3]}};
+#pragma unroll
+        for (int step = 0; step < Cfg::kColumnSteps; ++step) {
+          FragmentB v;
+          load(v, values, place_in_block + part * 16, step, value_lane);
+          multiply_add<Element>(o[step].x, probabilities, v);
+        }
       }
     }
   }

@@ -45,7 +45,7 @@ __device__ __forceinline__ void store_output(const Sm90Params& params,
                                              const OutputTile<kHeadDim>& o,
                                              HeadTile<kHeadDim, kTileRows>& staging, int warp,
                                              int lane, int row, int head, int image) {
-  using Tile = HeadTile<kHeadDim, kTileRows>;
+  using Tile = HeadTile<kHeadDim, kTileRows>;  // region: output store
   unsigned char* const wide = staging.bytes + warp * (kOutputRows * 128);
   unsigned char* const rest =
       staging.bytes + Tile::kRestOffset + warp * (kOutputRows * Tile::kRestBytes);
@@ -72,7 +72,7 @@ __device__ __forceinline__ void store_output(const Sm90Params& params,
       ptx::tma_store_4d(&params.o.rest, rest, Tile::kWide * 64, row, head, image);
     }
     ptx::bulk_commit_group();
-  }
+  }  // end region
 }
 
 }  // namespace fovea::attention

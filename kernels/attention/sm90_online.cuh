@@ -227,7 +227,7 @@ __device__ __forceinline__ void consume(const Sm90Params& params, OnlineStorage<
       }
       ptx::wgmma_commit_group();
     };
-    for (int block = at.blocks - 2; block >= 0; --block) {
+    for (int block = at.blocks - 2; block >= 0; --block) {  // region: key loop
       const std::uint32_t key_slot = next_keys();
       order.wait();
       start_block(key_slot);
@@ -245,7 +245,7 @@ __device__ __forceinline__ void consume(const Sm90Params& params, OnlineStorage<
       release(value_slot);
       soften(block_max,
              [&](const RowPair& factors) { o.multiply(factors.row[0], factors.row[1]); });
-    }
+    }  // end region
 
     const std::uint32_t last_slot = next_keys();
     start_values(last_slot);

@@ -254,7 +254,7 @@ struct Fragment {
                                                const RowScales& row_scales, const Columns& columns,
                                                std::int32_t first_column, Addend (&addends)[2]) {
 #pragma unroll
-    for (int group = 0; group < kGroups; ++group) {
+    for (int group = 0; group < kGroups; ++group) {  // region: epilogue loop
       const std::int32_t column = column_of(first_column, group);
       if (!inside<kWhole>(p, column)) {
         continue;
@@ -288,7 +288,7 @@ struct Fragment {
           }
         }
       }
-    }
+    }  // end region
   }
 
   /// Adds to a tile in shared memory, which is bf16 (kGroups, rows, kGroupColumns); `place` is this

@@ -18,8 +18,8 @@ struct Cfg {
   static constexpr int kStages = kTuning.stages;
   static constexpr int kVector = kTuning.vector;
   static constexpr int kKBlocks = kTuning.k_blocks;
-  // Groups of columns whose addends are on their way to registers while the products run.
-  static constexpr int kAhead = kConsumers == 3 ? 2 : 4;
+  static constexpr int kAhead = kTuning.ahead;
+  static constexpr int kRaster = kTuning.raster;
   static constexpr bool kScaled = kInput != tile::Input::kBF16;
   static_assert(kColumns % (4 * kVector) == 0, "whole groups of columns");
 };

@@ -36,6 +36,10 @@ struct Tuning {
   int stages = 0;       // of the ring
   int vector = 0;       // columns that a lane stores at once
   int k_blocks = 0;     // of kBlockBytes of K that a stationary panel holds at most
+  int ahead = 4;        // groups of columns whose addends are fetched while the products run
+  // Order of the tiles: 0, along the columns of one row of tiles after the other; else down so many
+  // rows of tiles, column after column. Not of stationary panels.
+  int raster = 0;
 };
 
 /// B comes with its rows permuted (see kernels/epilogue/fragment.cuh): its map has dimensions

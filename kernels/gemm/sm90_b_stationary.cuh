@@ -190,7 +190,7 @@ struct BStationaryGemm {
         ptx::mbarrier_wait_parity(&shared.turn[group], turn.phase);
         turn.advance();
         std::uint32_t previous = 0;
-        for (std::int32_t block = 0; block < p.k_blocks; ++block) {
+        for (std::int32_t block = 0; block < p.k_blocks; ++block) {  // region: product loop
           ptx::mbarrier_wait_parity(&shared.stages.full[state.stage], state.phase);
           ptx::wgmma_fence();
           tile::multiply_block<Cfg::kInput, Cfg::kColumns>(
@@ -204,7 +204,7 @@ struct BStationaryGemm {
           }
           previous = state.stage;
           state.advance();
-        }
+        }  // end region
         // All is issued: the next warpgroup's products queue behind these.
         if (lead) {
           ptx::mbarrier_arrive(&shared.turn[group + 1 == kConsumers ? 0 : group + 1]);

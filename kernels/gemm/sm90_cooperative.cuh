@@ -4,9 +4,9 @@
 //   producer warp --A, B by TMA--> stages --full--> consumer warpgroups, 64 rows each
 //                 <-------------- empty ----------'        '-- registers --> global memory
 //
-// Blocks are persistent and take tiles of (64 kConsumers, kColumns), columns first. The warpgroups
-// are independent of each other but for the ring of stages, so one's epilogue runs beside the
-// other's products as far as the ring lets them drift apart.
+// Blocks are persistent and take tiles of (64 kConsumers, kColumns) in order (tile_order.cuh). The
+// warpgroups are independent of each other but for the ring of stages, so one's epilogue runs
+// beside the other's products as far as the ring lets them drift apart.
 //
 // Rows of A that are to be normalised are multiplied as they are: with the row's x * scale + shift
 // the product is scale * (x B^T) + shift * (sum of B's row), so that the normalised matrix, which
@@ -21,6 +21,7 @@
 #include "kernels/epilogue/fragment.cuh"
 #include "kernels/gemm/column_values.cuh"
 #include "kernels/gemm/gemm_params.hpp"
+#include "kernels/gemm/tile_order.cuh"
 #include "kernels/pipe/grid.cuh"
 #include "kernels/pipe/pipe_state.cuh"
 #include "kernels/ptx/fence.cuh"
@@ -73,6 +74,11 @@ struct CooperativeGemm {
   }
 
   __device__ __forceinline__ Tile tile_at(std::int32_t index) const {
+    if constexpr (Cfg::kRaster != 0) {
+      const auto [row, column] = raster_place<Cfg::kRaster>(index, p.row_tiles, p.column_tiles);
+      return {row / p.image_tiles * out.box_tokens, row % p.image_tiles * out.box_images,
+              column * Cfg::kColumns};
+    }
     const std::int32_t row = index / p.column_tiles;
     return {row / p.image_tiles * out.box_tokens, row % p.image_tiles * out.box_images,
             index % p.column_tiles * Cfg::kColumns};
@@ -150,7 +156,7 @@ struct CooperativeGemm {
       const auto row_scales = Fragment::load_row_scales(out, rows);
 
       std::uint32_t previous = 0;
-      for (std::int32_t block = 0; block < p.k_blocks; ++block) {
+      for (std::int32_t block = 0; block < p.k_blocks; ++block) {  // region: product loop
         ptx::mbarrier_wait_parity(&shared.stages.full[state.stage], state.phase);
         ptx::wgmma_fence();
         tile::multiply_block<Cfg::kInput, Cfg::kColumns>(
@@ -163,7 +169,7 @@ struct CooperativeGemm {
         }
         previous = state.stage;
         state.advance();
-      }
+      }  // end region
       ptx::wgmma_wait_group<0>();
       ptx::wgmma_fence_operands(accumulators);
       release(previous);

@@ -23,6 +23,7 @@
 #include "kernels/epilogue/fragment.cuh"
 #include "kernels/gemm/column_values.cuh"
 #include "kernels/gemm/gemm_params.hpp"
+#include "kernels/gemm/tile_order.cuh"
 #include "kernels/pipe/grid.cuh"
 #include "kernels/pipe/pipe_state.cuh"
 #include "kernels/ptx/cluster.cuh"
@@ -86,9 +87,12 @@ struct PingPongGemm {
     return static_cast<std::int32_t>(blockIdx.x) % kCluster;
   }
 
+  __device__ __forceinline__ std::int32_t cluster_rows() const {
+    return (p.row_tiles + kCluster - 1) / kCluster;
+  }
   /// Tiles of clusters. A block's may lie below the matrix: it takes part in the copies.
   __device__ __forceinline__ std::int32_t tile_count() const {
-    return (p.row_tiles + kCluster - 1) / kCluster * p.column_tiles;
+    return cluster_rows() * p.column_tiles;
   }
   static __device__ __forceinline__ std::int32_t first_tile() {
     return static_cast<std::int32_t>(blockIdx.x) / kCluster;
@@ -97,6 +101,10 @@ struct PingPongGemm {
     return static_cast<std::int32_t>(gridDim.x) / kCluster;
   }
   __device__ __forceinline__ Tile tile_at(std::int32_t index) const {
+    if constexpr (Cfg::kRaster != 0) {
+      const auto [row, column] = raster_place<Cfg::kRaster>(index, cluster_rows(), p.column_tiles);
+      return {(row * kCluster + rank()) * kRows, column * Cfg::kColumns};
+    }
     return {(index / p.column_tiles * kCluster + rank()) * kRows,
             index % p.column_tiles * Cfg::kColumns};
   }
@@ -167,7 +175,7 @@ struct PingPongGemm {
                                            State& state, std::int32_t turn, std::uint32_t phase) {
     ptx::mbarrier_wait_parity(&shared.turns[turn], phase);
     std::uint32_t previous = 0;
-    for (std::int32_t block = 0; block < p.k_blocks; ++block) {
+    for (std::int32_t block = 0; block < p.k_blocks; ++block) {  // region: product loop
       ptx::mbarrier_wait_parity(&shared.stages.full[state.stage], state.phase);
       ptx::wgmma_fence();
 #pragma unroll
@@ -183,7 +191,7 @@ struct PingPongGemm {
       }
       previous = state.stage;
       state.advance();
-    }
+    }  // end region
     // Not sooner: a parity tells neighbouring phases apart, so nobody may wait for a stage that is
     // still two rounds ahead.
     if (threadIdx.x % 32 == 0) {

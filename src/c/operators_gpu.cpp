@@ -12,7 +12,6 @@
 #include "gpu/device/kernel_image.hpp"
 #include "gpu/launch/launch.hpp"
 #include "gpu/launch/norm.hpp"
-#include "gpu/launch/notes.hpp"
 #include "gpu/launch/planner.hpp"
 
 namespace fovea::c {
@@ -33,18 +32,9 @@ class Gpu {
     kernels_.run(launch, *borrowed);
   }
 
-  /// Tells the user of it, once; of an empty text nothing.
-  void note(const std::string& text) {
-    if (text.empty()) {
-      return;
-    }
-    std::string news;
-    {
-      const std::lock_guard lock(mutex_);
-      notes_.add(text);
-      news = notes_.take();
-    }
-    if (!news.empty()) {
+  /// Tells the user of a choice's notice when it is news.
+  void note(const std::string& notice) const {
+    if (const std::string news = planner_.news(notice); !news.empty()) {
       tell(news);
     }
   }
@@ -72,7 +62,6 @@ class Gpu {
   gpu::KernelCache kernels_;
   gpu::Planner planner_;
   std::mutex mutex_;
-  gpu::Notes notes_;
   std::vector<gpu::DeviceBuffer> zeros_;
 };
 
@@ -102,6 +91,7 @@ void run_product(Gpu& gpu, const gpu::GemmProblem& problem, const gpu::GemmOpera
   if (!choice.support) {
     throw Error(choice.support.why);
   }
+  gpu.note(choice.notice);
   run_after_all(gpu, gemm_launch(gpu.device(), problem, operands, choice.plan), stream);
 }
 

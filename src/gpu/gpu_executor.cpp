@@ -102,6 +102,7 @@ void GpuExecutor::done(ops::Place place) {
 void GpuExecutor::gemm(const GemmProblem& problem, const GemmOperands& operands,
                        const DeviceLinear& layer) {
   const GemmChoice choice = context_.planner.gemm(problem);
+  context_.notes.add(context_.planner.news(choice.notice));
   if (choice.support) {
     run(gemm_launch(context_.device, problem, operands, choice.plan));
   } else {
@@ -202,9 +203,7 @@ void GpuExecutor::do_attention(const ops::AttentionProblem& problem,
   ops::AttentionProblem many = problem;
   many.batch = kManyImages;
   const AttentionChoice choice = context_.planner.attention(many);
-  if (!choice.notice.empty()) {
-    context_.notes.add(choice.notice);
-  }
+  context_.notes.add(context_.planner.news(choice.notice));
   run(attention_launch(context_.device, problem, operands, choice.plan));
   done(ops::Place::kAttention);
 }

@@ -3,25 +3,23 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <set>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "core/error.hpp"
+#include "io/html.hpp"
 #include "search/page_style.hpp"
 
 namespace fovea::search {
 namespace fs = std::filesystem;
 namespace {
 
+using io::html_escape;
+
 // A section shows no more pictures than this; what follows them is a list.
 constexpr std::size_t kPicturesPerSection = 60;
-
-using CharAndText = std::pair<char, std::string_view>;
-constexpr CharAndText kHtmlEscapes[] = {
-    {'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"}, {'\'', "&#39;"}};
 
 // "photos/a.jpg" as its folder "photos/" and its name "a.jpg". A member's folder is its archive:
 // "x.tar#a.jpg".
@@ -72,16 +70,9 @@ class Renderer {
 
  private:
   void add_head() {
-    const std::string title = html_escape(page_.title);
-    // The page may neither fetch nor run anything, whatever a name holds.
-    html_ += fmt::format(
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
-        "img-src data:; style-src 'unsafe-inline'\">\n"
-        "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-        "<title>{}</title>\n<style>{}</style>\n</head>\n<body>\n<header><h1>{}</h1><p>{}</p>"
-        "</header>\n<main>\n",
-        title, kPageStyle, title, html_escape(page_.description));
+    html_ += io::html_head(page_.title, kPageStyle);
+    html_ += fmt::format("<header><h1>{}</h1><p>{}</p></header>\n<main>\n",
+                         html_escape(page_.title), html_escape(page_.description));
   }
 
   void add_section(const PageSection& section) {
@@ -205,22 +196,6 @@ class Renderer {
 };
 
 }  // namespace
-
-std::string html_escape(std::string_view text) {
-  std::string html;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (const auto* escape = std::ranges::find(kHtmlEscapes, c, &CharAndText::first);
-        escape != std::end(kHtmlEscapes)) {
-      html += escape->second;
-    } else if (byte < 0x20 || byte == 0x7f) {
-      html += fmt::format("\\x{:02x}", byte);
-    } else {
-      html += c;
-    }
-  }
-  return html;
-}
 
 std::string percent_encode(std::string_view path) {
   constexpr std::string_view kPlain =

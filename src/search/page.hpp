@@ -13,10 +13,6 @@
 
 namespace fovea::search {
 
-/// Text as HTML content or within a quoted attribute: markup characters become entities, control
-/// characters "\xHH". `text` must be UTF-8.
-[[nodiscard]] std::string html_escape(std::string_view text);
-
 /// A path as part of a URL: every byte but letters, digits, "/" and "-._~" becomes "%HH".
 [[nodiscard]] std::string percent_encode(std::string_view path);
 

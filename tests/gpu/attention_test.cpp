@@ -211,29 +211,39 @@ TEST(AttentionLevels, AreForcedByTheEnvironment) {
 }
 
 TEST(AttentionLevels, OneThatMissedAGateIsNotChosen) {
-  const std::vector<MissedGate> missed = {
-      {.arch = 80, .level = AttentionLevel::kMma, .measured = "too slow"}};
   const AttentionProblem problem = problem_of(196, 64);
-  const auto choose = [&](int arch, std::optional<AttentionLevel> level,
-                          const std::vector<MissedGate>& record) {
-    return choose_attention(problem, device_of(arch), level, record);
+  const auto choose = [&](std::vector<GateEntry> entries, int arch = 80,
+                          std::optional<AttentionLevel> level = std::nullopt) {
+    const GateRecord record(std::move(entries));
+    const AttentionChoice choice = choose_attention(problem, device_of(arch), level, record);
+    return std::pair(level_of(choice.plan), choice.notice);
   };
-  const AttentionChoice choice = choose(80, std::nullopt, missed);
-  EXPECT_EQ(level_of(choice.plan), AttentionLevel::kWmma);
-  EXPECT_NE(choice.notice.find("level wmma, not mma: too slow"), std::string::npos)
-      << choice.notice;
-  // Forced, it runs; elsewhere nothing is on record.
-  EXPECT_EQ(level_of(choose(80, AttentionLevel::kMma, missed).plan), AttentionLevel::kMma);
-  EXPECT_EQ(choose(80, AttentionLevel::kMma, missed).notice, "");
-  EXPECT_EQ(level_of(choose(89, std::nullopt, missed).plan), AttentionLevel::kMma);
-  EXPECT_EQ(choose(89, std::nullopt, missed).notice, "");
-  // With nothing left the best runs all the same.
-  const std::vector<MissedGate> all = {
-      missed.front(),
-      {.arch = 80, .level = AttentionLevel::kWmma, .measured = "too slow"},
-      {.arch = 80, .level = AttentionLevel::kScalar, .measured = "too slow"}};
-  EXPECT_EQ(level_of(choose(80, std::nullopt, all).plan), AttentionLevel::kMma);
-  EXPECT_EQ(choose(80, std::nullopt, all).notice, "");
+  using enum AttentionLevel;
+  const GateEntry mma{.name = "mma", .seconds = 1.0, .missed = "too slow"};
+  const GateEntry wmma{.name = "wmma", .seconds = 1.5, .missed = {}};
+  const auto [level, notice] = choose({mma, wmma});
+  EXPECT_EQ(level, kWmma);
+  EXPECT_NE(notice.find("level wmma, not mma, which missed its gates on a GPU: too slow"),
+            std::string::npos)
+      << notice;
+  // Forced it runs, and where nothing is on record, or nothing missed.
+  const std::pair as_ever{kMma, std::string()};
+  EXPECT_EQ(choose({mma, wmma}, 80, kMma), as_ever);
+  EXPECT_EQ(choose({}), as_ever);
+  EXPECT_EQ(choose({wmma}), as_ever);
+  // Only one that is known to do better takes its place.
+  EXPECT_EQ(choose({mma}), as_ever);
+  GateEntry also = wmma;
+  also.missed = "too many bank conflicts";
+  EXPECT_EQ(choose({mma, also}), as_ever);
+  EXPECT_EQ(choose({mma, wmma, also}), as_ever);
+  GateEntry slow = wmma;
+  slow.seconds = 2.5;
+  EXPECT_EQ(choose({mma, slow}), as_ever);
+  slow.case_name = "another";
+  EXPECT_EQ(choose({mma, slow}).first, kWmma);
+  // That of a level that does not come first says nothing.
+  EXPECT_EQ(choose({also}, 90).second, "");
 }
 
 TEST(AttentionCanRun, SaysWhatIsWrong) {

@@ -74,14 +74,13 @@ TEST(Notes, TellOfALevelThatMissedItsGate) {
   if (kernel_images().empty()) {
     GTEST_SKIP() << "built without kernels";
   }
-  const std::vector<MissedGate> missed = {
-      {.arch = 80, .level = AttentionLevel::kMma, .measured = "too slow"}};
+  const GateRecord record({{.name = "mma", .missed = "too slow"}, {.name = "wmma"}});
   IdleDevice idle;
   HostStream stream;
   KernelCache kernels(idle);
   Notes notes;
   CublasGemm cublas(idle, notes);
-  Planner planner(idle.info(), missed);
+  Planner planner(idle.info(), record);
   GpuExecutor executor({idle, kernels, planner, cublas, notes}, &stream, {}, nullptr);
   const ops::AttentionProblem problem = ops::packed_attention(1, 196, 2, 64, 0.125, DType::kBF16);
   std::vector<double> memory(196 * 3 * 128);
@@ -89,9 +88,14 @@ TEST(Notes, TellOfALevelThatMissedItsGate) {
   const TensorView output{memory.data(), DType::kBF16, {196, 128}};
   executor.attention(problem, qkv, output);
   EXPECT_EQ(notes.take(),
-            "attention runs at level wmma, not mma: too slow on GPUs of compute capability 8.0");
+            "attention runs at level wmma, not mma, which missed its gates on a GPU: too slow");
+  // Neither again, nor of another model, which has a planner and notes of its own.
   executor.attention(problem, qkv, output);
-  EXPECT_EQ(notes.take(), "");
+  Notes others;
+  Planner another(idle.info(), record);
+  GpuExecutor({idle, kernels, another, cublas, others}, &stream, {}, nullptr)
+      .attention(problem, qkv, output);
+  EXPECT_EQ(notes.take() + others.take(), "");
 }
 
 // There every product is cuBLASLt's, as the documents say.

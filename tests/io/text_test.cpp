@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "core/error.hpp"
+#include "io/html.hpp"
 
 namespace fovea::io {
 namespace {
@@ -76,6 +77,12 @@ TEST(Text, PrintableCutsTheMiddle) {
   EXPECT_EQ(printable("\u6771\u4eac\u6771\u4eac", 2),
             "\u6771 ... \u4eac");  // characters, not bytes
   EXPECT_LT(printable(std::string(1 << 20, '\xff')).size(), 5 * kLongestMessage);
+}
+
+TEST(Html, EscapesMarkupAndControlCharacters) {
+  EXPECT_EQ(html_escape("<script>'\"&\n\x7f"), "&lt;script&gt;&#39;&quot;&amp;\\x0a\\x7f");
+  EXPECT_EQ(html_escape("caf\xc3\xa9"), "caf\xc3\xa9");
+  EXPECT_NE(html_head("a<b", "").find("<title>a&lt;b</title>"), std::string::npos);
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 // The attention kernels below wgmma, every one of their tables, on the host: against float64.
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <functional>
@@ -54,6 +55,42 @@ void add(std::vector<Built>& all, const std::string& level, std::index_sequence<
   (one.template operator()<kPlaces>(), ...);
 }
 
+/// Tuning parameters that no kernel of the program has: whatever candidates may have has to be
+/// right.
+struct SmallCandidate {
+  MmaSmallTuning tuning;
+};
+inline constexpr std::array kSmallCandidates = {
+    SmallCandidate{{.head_dim = 64,
+                    .ctas_per_sm = 8,
+                    .warps = 1,
+                    .kv_tile = 16,
+                    .stages = 2,
+                    .score_keys = 16,
+                    .held_queries = 0}},
+    SmallCandidate{{.head_dim = 64,
+                    .ctas_per_sm = 4,
+                    .warps = 8,
+                    .kv_tile = 64,
+                    .stages = 3,
+                    .score_keys = 32,
+                    .held_queries = 1}},
+    SmallCandidate{{.head_dim = 128,
+                    .ctas_per_sm = 2,
+                    .warps = 4,
+                    .kv_tile = 48,
+                    .stages = 4,
+                    .score_keys = 48,
+                    .held_queries = 0}},
+    SmallCandidate{{.head_dim = 128,
+                    .ctas_per_sm = 1,
+                    .warps = 2,
+                    .kv_tile = 128,
+                    .stages = 2,
+                    .score_keys = 64,
+                    .held_queries = 1}},
+};
+
 template <typename Element>
 std::vector<Built> kernels() {
   std::vector<Built> all;
@@ -62,6 +99,9 @@ std::vector<Built> kernels() {
       []<typename Cfg>(const auto& params) { mma_attention<Cfg>(params); });
   add<MmaSmallCfg, Element, gpu::kMmaSmallVariants>(
       all, "mma_small", std::make_index_sequence<gpu::kMmaSmallVariants.size()>(),
+      []<typename Cfg>(const auto& params) { mma_small<Cfg>(params); });
+  add<MmaSmallCfg, Element, kSmallCandidates>(
+      all, "mma_small candidate", std::make_index_sequence<kSmallCandidates.size()>(),
       []<typename Cfg>(const auto& params) { mma_small<Cfg>(params); });
   add<ScalarCfg, Element, gpu::kScalarVariants>(
       all, "scalar", std::make_index_sequence<gpu::kScalarVariants.size()>(),

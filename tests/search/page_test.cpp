@@ -73,9 +73,7 @@ TEST(Thumbnail, IsShrunkToItsLongestSide) {
   EXPECT_NE(make_thumbnail({}, 288).error, "");
 }
 
-TEST(Html, Escapes) {
-  EXPECT_EQ(html_escape("<script>'\"&\n\x7f"), "&lt;script&gt;&#39;&quot;&amp;\\x0a\\x7f");
-  EXPECT_EQ(html_escape("caf\xc3\xa9"), "caf\xc3\xa9");
+TEST(PageLinks, ArePercentEncoded) {
   EXPECT_EQ(percent_encode("/a b/%41\"#?\xff\xc3\xa9.jpg"), "/a%20b/%2541%22%23%3F%FF%C3%A9.jpg");
 }
 

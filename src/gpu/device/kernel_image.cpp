@@ -92,12 +92,29 @@ const KernelImage* find_kernel_image(std::string_view name, int arch) {
 std::vector<std::byte> unpack(const KernelImage& image) {
   // The driver takes PTX as text that ends in a zero byte.
   std::vector<std::byte> code(image.unpacked_bytes + (is_ptx(image) ? 1 : 0));
+  if (image.packed.size() == image.unpacked_bytes) {
+    std::ranges::copy(image.packed, code.begin());
+    return code;
+  }
   const std::size_t size =
       ZSTD_decompress(code.data(), image.unpacked_bytes, image.packed.data(), image.packed.size());
   if (ZSTD_isError(size) != 0 || size != image.unpacked_bytes) {
     fail("the machine code of {} is damaged: install the program again", image.name);
   }
   return code;
+}
+
+std::string unpack_text(std::span<const std::byte> packed) {
+  const unsigned long long size = ZSTD_getFrameContentSize(packed.data(), packed.size());
+  std::string text;
+  if (size != ZSTD_CONTENTSIZE_ERROR && size != ZSTD_CONTENTSIZE_UNKNOWN) {
+    text.resize(size);
+  }
+  if (text.empty() ||
+      ZSTD_decompress(text.data(), text.size(), packed.data(), packed.size()) != text.size()) {
+    fail("text that this program carries is damaged: install the program again");
+  }
+  return text;
 }
 
 }  // namespace fovea::gpu

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -17,7 +18,8 @@ struct KernelImage {
   std::string_view source;  // "gemm/sm90_cooperative.cuh"
   int arch = 0;             // 90 for sm_90a
   Code code = Code::kMachine;
-  /// The cubin or the PTX that has it, and others of its unit, compressed with zstd.
+  /// The cubin or the PTX that has it, and others of its unit, compressed with zstd; as it is when
+  /// it is as large as `unpacked_bytes`.
   std::span<const std::byte> packed;
   std::size_t unpacked_bytes = 0;
   int registers = 0;     // per thread, at launch
@@ -54,5 +56,7 @@ void add_kernel_images(std::span<const KernelImage> images);
 
 /// The cubin or PTX that has the kernel, as Device::load takes it.
 [[nodiscard]] std::vector<std::byte> unpack(const KernelImage& image);
+/// A text that was compressed with zstd.
+[[nodiscard]] std::string unpack_text(std::span<const std::byte> packed);
 
 }  // namespace fovea::gpu

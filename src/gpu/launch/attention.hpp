@@ -11,6 +11,7 @@
 
 #include "core/dtype.hpp"
 #include "gpu/device/device.hpp"
+#include "gpu/launch/gate_record.hpp"
 #include "gpu/launch/launch.hpp"
 #include "kernels/variants.hpp"
 #include "ops/attention.hpp"
@@ -50,6 +51,13 @@ using AttentionPlan = std::variant<
 [[nodiscard]] std::string to_string(const AttentionPlan& plan);
 [[nodiscard]] AttentionLevel level_of(const AttentionPlan& plan);
 
+/// The CTAs of its launches.
+[[nodiscard]] CtaSize cta_size(const AttentionPlan& plan);
+
+/// Whether a kernel can be made with the plan's tuning, and runs on the device: what its design
+/// cannot do, or more shared memory or threads than a CTA has.
+[[nodiscard]] Support can_be_made(const AttentionPlan& plan, const DeviceInfo& device);
+
 /// Whether a kernel of this program runs the problem on this device: bf16 or f16 operands, head
 /// dimensions of 8 to 128 in steps of 8, strides that are multiples of 8.
 [[nodiscard]] Support can_run(const ops::AttentionProblem& problem, const DeviceInfo& device);
@@ -59,30 +67,24 @@ using AttentionPlan = std::variant<
 /// The plans there are, best first. None when can_run says why not.
 [[nodiscard]] std::vector<AttentionPlan> attention_plans(const ops::AttentionProblem& problem,
                                                          const DeviceInfo& device);
-/// A level that missed one of its profile gates (lab/cards/attention.cpp) on GPUs of an
-/// architecture, as `fovea kernel profile attention --level LEVEL --gate` measured it there.
-struct MissedGate {
-  int arch = 0;
-  AttentionLevel level = AttentionLevel::kScalar;
-  std::string_view measured;  // "matrix units busy 8.7% of the time, 40% wanted"
-};
-/// Those on record.
-[[nodiscard]] std::span<const MissedGate> missed_gates();
-
 struct AttentionChoice {
   AttentionPlan plan;
-  /// What to tell the user, once, of a better plan whose level missed a gate; empty otherwise. Says
+  /// What to tell the user of a better plan whose level missed a gate; empty otherwise. Says
   /// nothing of sizes.
   std::string notice;
 };
 
 /// The plan that runs the problem: the best of `level`; without one, of forced_attention_level();
-/// otherwise the best of the levels that missed no gate on this architecture, and of all when none
-/// is left. Throws fovea::Error with can_run's reason, or as forced_attention_level() does.
+/// otherwise the best of all, or what the record of gates has in its place. Throws fovea::Error
+/// with can_run's reason, or as forced_attention_level() does.
 [[nodiscard]] AttentionChoice choose_attention(const ops::AttentionProblem& problem,
                                                const DeviceInfo& device,
-                                               std::optional<AttentionLevel> level = std::nullopt,
-                                               std::span<const MissedGate> missed = missed_gates());
+                                               std::optional<AttentionLevel> level,
+                                               const GateRecord& record);
+/// By what is on record of the device.
+[[nodiscard]] AttentionChoice choose_attention(const ops::AttentionProblem& problem,
+                                               const DeviceInfo& device,
+                                               std::optional<AttentionLevel> level = std::nullopt);
 /// Its plan alone.
 [[nodiscard]] AttentionPlan attention_plan(const ops::AttentionProblem& problem,
                                            const DeviceInfo& device,

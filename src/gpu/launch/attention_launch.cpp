@@ -88,14 +88,9 @@ attention::Sm90Params sm90_params(Device& device, const AttentionProblem& proble
   return params;
 }
 
-template <typename Tuning>
-Launch sm90_launch(const attention::Sm90Params& params, const Tuning& kernel,
-                   const DeviceInfo& device) {
+Launch sm90_launch(const attention::Sm90Params& params, const DeviceInfo& device) {
   return {
       .config = {.grid = {.x = static_cast<std::uint32_t>(std::min(params.items, device.sm_count))},
-                 .block = {.x =
-                               static_cast<std::uint32_t>(attention::threads_of(kernel.consumers))},
-                 .dynamic_shared_bytes = attention::shared_bytes(kernel),
                  .dependent = true},
       .params = to_bytes(params)};
 }
@@ -114,7 +109,7 @@ Launch launch_of(Device& device, const AttentionProblem& problem, const Attentio
   params.items = static_cast<std::int32_t>(both * params.parts);
   params.heads_together = 1;
   params.last_image = static_cast<std::int32_t>(problem.batch) - 1;
-  return sm90_launch(params, kernel, device.info());
+  return sm90_launch(params, device.info());
 }
 
 /// Heads whose keys and values fill at most two thirds of the L2 cache, and that divide all.
@@ -139,13 +134,12 @@ Launch launch_of(Device& device, const AttentionProblem& problem, const Attentio
   params.items = static_cast<std::int32_t>(problem.batch * problem.heads * params.parts);
   params.heads_together =
       problem.causal ? static_cast<std::int32_t>(heads_in_l2(problem, device.info())) : 1;
-  return sm90_launch(params, kernel, device.info());
+  return sm90_launch(params, device.info());
 }
 
-/// One launch of blocks of `rows` queries; for the levels below wgmma.
+/// One launch of CTAs of `rows` queries; for the levels below wgmma.
 Launch portable_launch(const Device& device, const AttentionProblem& problem,
-                       const AttentionOperands& operands, int rows, int threads,
-                       std::size_t shared_bytes) {
+                       const AttentionOperands& operands, int rows) {
   const auto operand = [](DevicePtr address, const AttentionStrides& strides) {
     return attention::PortableOperand{.data = pointer<std::uint8_t>(address),
                                       .batch = strides.batch,
@@ -172,28 +166,23 @@ Launch portable_launch(const Device& device, const AttentionProblem& problem,
 
   const std::int64_t blocks = problem.batch * problem.heads * params.tiles;
   return {.config = {.grid = {.x = static_cast<std::uint32_t>(blocks)},
-                     .block = {.x = static_cast<std::uint32_t>(threads)},
-                     .dynamic_shared_bytes = shared_bytes,
                      .dependent = device.info().arch() >= 90},
           .params = to_bytes(params)};
 }
 
 Launch launch_of(Device& device, const AttentionProblem& problem, const AttentionOperands& operands,
                  const attention::MmaTuning& kernel) {
-  return portable_launch(device, problem, operands, mma_rows(kernel), mma_threads(kernel),
-                         mma_shared_bytes(kernel));
+  return portable_launch(device, problem, operands, mma_rows(kernel));
 }
 
 Launch launch_of(Device& device, const AttentionProblem& problem, const AttentionOperands& operands,
                  const attention::MmaSmallTuning& kernel) {
-  return portable_launch(device, problem, operands, kTileRows, attention::kMmaSmallThreads,
-                         mma_small_shared_bytes(kernel));
+  return portable_launch(device, problem, operands, mma_small_rows(kernel));
 }
 
 Launch launch_of(Device& device, const AttentionProblem& problem, const AttentionOperands& operands,
-                 const attention::ScalarTuning& kernel) {
-  return portable_launch(device, problem, operands, kTileRows, attention::kScalarThreads,
-                         scalar_shared_bytes(kernel));
+                 const attention::ScalarTuning& /*kernel*/) {
+  return portable_launch(device, problem, operands, kTileRows);
 }
 
 }  // namespace
@@ -204,6 +193,9 @@ Launch attention_launch(Device& device, const AttentionProblem& problem,
       [&](const auto* kernel) { return launch_of(device, problem, operands, kernel->tuning); },
       plan);
   launch.kernel = kernel_of(plan, problem.type);
+  const CtaSize cta = cta_size(plan);
+  launch.config.block = {.x = static_cast<std::uint32_t>(cta.threads)};
+  launch.config.dynamic_shared_bytes = cta.dynamic_shared_bytes;
   return launch;
 }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -22,13 +23,6 @@ using attention::OnlineTuning;
 using ops::AttentionProblem;
 
 constexpr std::array<std::string_view, 4> kLevelNames = {"scalar", "wmma", "mma", "wgmma"};
-
-/// On an H200. Other architectures have not been measured: nothing is on record of them.
-constexpr std::array kMissedGates = {
-    MissedGate{.arch = 90,
-               .level = AttentionLevel::kWmma,
-               .measured = "matrix units busy 8.7% of the time, 40% wanted"},
-};
 
 /// Whether the scalar and wmma levels, which run when they are asked for, are built for the device.
 bool has_reference_levels(const DeviceInfo& device) {
@@ -154,15 +148,87 @@ Support runs_by_wgmma(const AttentionProblem& problem, const DeviceInfo& device)
   return {};
 }
 
-const MissedGate* find_missed(std::span<const MissedGate> missed, const DeviceInfo& device,
-                              AttentionLevel level) {
-  const auto found = std::ranges::find_if(missed, [&](const MissedGate& one) {
-    return one.arch == device.arch() && one.level == level;
-  });
-  return found == missed.end() ? nullptr : &*found;
+/// Of the designs with warpgroups.
+template <typename Tuning>
+CtaSize cta_of(const Tuning& tuning) {
+  return {attention::threads_of(tuning.consumers), attention::shared_bytes(tuning)};
+}
+CtaSize cta_of(const MmaTuning& tuning) {
+  return {mma_threads(tuning), mma_shared_bytes(tuning)};
+}
+CtaSize cta_of(const attention::MmaSmallTuning& tuning) {
+  return {mma_small_threads(tuning), mma_small_shared_bytes(tuning)};
+}
+CtaSize cta_of(const attention::ScalarTuning& tuning) {
+  return {attention::kScalarThreads, scalar_shared_bytes(tuning)};
+}
+
+template <typename Tuning>
+Support fits_a_cta(const Tuning& tuning, const DeviceInfo& device) {
+  constexpr int kMostThreads = 1024;
+  const CtaSize cta = cta_of(tuning);
+  if (cta.dynamic_shared_bytes > device.shared_bytes_per_block) {
+    return {fmt::format("it takes {} bytes of shared memory, and a CTA has {}",
+                        cta.dynamic_shared_bytes, device.shared_bytes_per_block)};
+  }
+  if (cta.threads > kMostThreads) {
+    return {fmt::format("it takes {} threads, and a CTA has {}", cta.threads, kMostThreads)};
+  }
+  return {};
+}
+
+/// Of the designs with warpgroups, whose registers `consumer_registers` shares out.
+template <typename Tuning>
+Support ring_advances(const Tuning& tuning, int least_key_slots, const DeviceInfo& device) {
+  if (tuning.consumers < 2 || tuning.consumers > 4) {
+    return {
+        fmt::format("{} warpgroups cannot share an SM's registers; 2 to 4 can", tuning.consumers)};
+  }
+  if (tuning.key_slots < least_key_slots || tuning.tile_slots <= tuning.consumers) {
+    return {fmt::format("a ring of {} tiles of keys and {} of queries cannot advance",
+                        tuning.key_slots, tuning.tile_slots)};
+  }
+  return fits_a_cta(tuning, device);
+}
+
+Support tuning_can_be_made(const attention::SinglePassTuning& tuning, const DeviceInfo& device) {
+  return ring_advances(tuning, 2, device);
+}
+
+Support tuning_can_be_made(const OnlineTuning& tuning, const DeviceInfo& device) {
+  if (tuning.kv_tile % 16 != 0 || tuning.kv_tile > 256) {
+    return {fmt::format("one wgmma makes the scores of 16, 32, ... 256 keys, not of {}",
+                        tuning.kv_tile)};
+  }
+  return ring_advances(tuning, 3, device);
+}
+
+Support tuning_can_be_made(const MmaTuning& tuning, const DeviceInfo& device) {
+  return fits_a_cta(tuning, device);
+}
+
+Support tuning_can_be_made(const attention::MmaSmallTuning& tuning, const DeviceInfo& device) {
+  if (tuning.kv_tile % tuning.score_keys != 0) {
+    return {fmt::format("parts of {} keys do not divide a block of {}", tuning.score_keys,
+                        tuning.kv_tile)};
+  }
+  return fits_a_cta(tuning, device);
+}
+
+Support tuning_can_be_made(const attention::ScalarTuning& tuning, const DeviceInfo& device) {
+  return fits_a_cta(tuning, device);
 }
 
 }  // namespace
+
+CtaSize cta_size(const AttentionPlan& plan) {
+  return std::visit([](const auto* kernel) { return cta_of(kernel->tuning); }, plan);
+}
+
+Support can_be_made(const AttentionPlan& plan, const DeviceInfo& device) {
+  return std::visit([&](const auto* kernel) { return tuning_can_be_made(kernel->tuning, device); },
+                    plan);
+}
 
 Support can_run(const AttentionProblem& problem, const DeviceInfo& device, AttentionLevel level) {
   if (Support support = can_run(problem, device); !support) {
@@ -305,36 +371,38 @@ std::vector<AttentionPlan> attention_plans(const AttentionProblem& problem,
   return plans;
 }
 
-std::span<const MissedGate> missed_gates() {
-  return kMissedGates;
-}
-
 AttentionChoice choose_attention(const AttentionProblem& problem, const DeviceInfo& device,
-                                 std::optional<AttentionLevel> level,
-                                 std::span<const MissedGate> missed) {
+                                 std::optional<AttentionLevel> level, const GateRecord& record) {
   if (!level.has_value()) {
     level = forced_attention_level();
   }
   const std::vector<AttentionPlan> plans = attention_plans(problem, device);
   const auto found = std::ranges::find_if(plans, [&](const AttentionPlan& plan) {
-    return level.has_value() ? level_of(plan) == *level
-                             : find_missed(missed, device, level_of(plan)) == nullptr;
+    return !level.has_value() || level_of(plan) == *level;
   });
-  if (plans.empty() || (level.has_value() && found == plans.end())) {
+  if (found == plans.end()) {
     throw Error(
         (level.has_value() ? can_run(problem, device, *level) : can_run(problem, device)).why);
   }
-  AttentionChoice choice;
-  choice.plan = found == plans.end() ? plans.front() : *found;
-  const AttentionLevel best = level_of(plans.front());
-  const MissedGate* const why = find_missed(missed, device, best);
-  if (!level.has_value() && why != nullptr && best != level_of(choice.plan)) {
+  if (level.has_value()) {
+    return {.plan = *found, .notice = {}};
+  }
+  std::vector<std::string_view> levels;
+  std::ranges::transform(plans, std::back_inserter(levels),
+                         [](const AttentionPlan& plan) { return to_string(level_of(plan)); });
+  const std::size_t chosen = record.choose(levels);
+  AttentionChoice choice{.plan = plans[chosen], .notice = {}};
+  if (chosen > 0) {
     choice.notice =
-        fmt::format("attention runs at level {}, not {}: {} on GPUs of compute capability {}.{}",
-                    to_string(level_of(choice.plan)), to_string(best), why->measured,
-                    device.compute_major, device.compute_minor);
+        fmt::format("attention runs at level {}, not {}, which missed its gates on {}: {}",
+                    levels[chosen], levels.front(), device.name, record.missed(levels.front()));
   }
   return choice;
+}
+
+AttentionChoice choose_attention(const AttentionProblem& problem, const DeviceInfo& device,
+                                 std::optional<AttentionLevel> level) {
+  return choose_attention(problem, device, level, gate_record(device));
 }
 
 AttentionPlan attention_plan(const AttentionProblem& problem, const DeviceInfo& device,

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -65,10 +66,9 @@ bool computes(const gemm::Tuning& kernel, const GemmProblem& problem) {
          kernel.output == output_of(problem) && kernel.normed == problem.row_norm;
 }
 
-GemmPlan plan_of(const GemmVariant& variant) {
-  const gemm::Tuning& tuning = variant.tuning;
+GemmPlan plan_of(KernelId kernel, const gemm::Tuning& tuning) {
   GemmPlan plan{tuning};
-  plan.kernel = variant.kernel;
+  plan.kernel = kernel;
   plan.staging =
       tuning.design == GemmDesign::kPingPong && tuning.epilogue == epilogue::Kind::kResidual;
   return plan;
@@ -81,8 +81,8 @@ std::int64_t tile_count(const GemmProblem& problem, const GemmPlan& plan) {
 }
 
 /// CTAs of a plan that one SM holds at once.
-int ctas_per_sm(const GemmPlan& plan) {
-  return plan.consumers == 1 && plan.columns == 64 ? 2 : 1;
+int ctas_per_sm(const GemmPlan& plan, const DeviceInfo& device) {
+  return plan.consumers == 1 && 2 * plan.shared_bytes() <= device.shared_bytes_per_block ? 2 : 1;
 }
 
 /// Columns that a lane stores at once: 16 bytes where the problem and the tile have whole groups.
@@ -125,20 +125,61 @@ double expected_clocks(const GemmProblem& problem, const GemmPlan& plan, const D
   const double products = blocks * std::max(kStalls * tensor, fill);
   // Two blocks side by side share what L2 gives, and one's epilogue runs beside the other's
   // products.
-  return std::ceil(waves) * products + epilogue * (ctas_per_sm(plan) == 2 ? 0.5 : std::ceil(waves));
+  const bool two = ctas_per_sm(plan, device) == 2;
+  return std::ceil(waves) * products + epilogue * (two ? 0.5 : std::ceil(waves));
+}
+
+/// What a stationary panel needs of a problem.
+Support fits_panels(const GemmProblem& problem, const GemmPlan& plan) {
+  if (problem.n % plan.columns != 0) {
+    return {fmt::format("panels of {} columns do not divide N = {}", plan.columns, problem.n)};
+  }
+  if (k_blocks(problem) > plan.k_blocks) {
+    return {fmt::format("a panel holds {} blocks of K, and the problem has {}", plan.k_blocks,
+                        k_blocks(problem))};
+  }
+  if (problem.epilogue == GemmEpilogue::kPosition &&
+      (problem.row_scale || problem.m % problem.tokens != 0 ||
+       problem.m / problem.tokens < kPositionImages)) {
+    return {fmt::format("a position table needs {} whole images and no scales of rows",
+                        kPositionImages)};
+  }
+  return {};
 }
 
 bool fits(const GemmProblem& problem, const GemmPlan& plan) {
-  if (plan.vector != vector_of(problem, plan)) {
-    return false;
+  return plan.vector == vector_of(problem, plan) &&
+         (plan.design != GemmDesign::kBStationary || fits_panels(problem, plan));
+}
+
+/// Whether a kernel can be made with this tuning, as the static_asserts of its design say.
+Support can_be_made(const GemmPlan& plan) {
+  const int group = epilogue::kQuad * plan.vector;
+  const int share = plan.columns / plan.cluster();  // of a CTA, of a tile of B
+  if (plan.columns > 256 || share % group != 0) {
+    return {fmt::format("tiles of {} columns do not split into groups of {}, 256 at most",
+                        plan.columns, group * plan.cluster())};
   }
-  if (plan.design != GemmDesign::kBStationary) {
-    return true;
+  const int most_vector = plan.output == epilogue::Output::kBF16 ? 8 : 16;
+  if (plan.vector > most_vector) {
+    return {
+        fmt::format("a lane stores {} columns at once at most, not {}", most_vector, plan.vector)};
   }
-  const bool position = problem.epilogue == GemmEpilogue::kPosition;
-  return problem.n % plan.columns == 0 && k_blocks(problem) <= plan.k_blocks &&
-         (!position || (!problem.row_scale && problem.m % problem.tokens == 0 &&
-                        problem.m / problem.tokens >= kPositionImages));
+  if (plan.design == GemmDesign::kPingPong &&
+      (plan.consumers != 2 || plan.output != epilogue::Output::kBF16 ||
+       plan.epilogue == epilogue::Kind::kPosition)) {
+    return {"ping-pong takes two warpgroups, outputs of bf16 and no position table"};
+  }
+  if (plan.design == GemmDesign::kBStationary && plan.input == tile::Input::kBF16) {
+    return {"stationary panels are of one-byte types"};
+  }
+  return {};
+}
+
+int grid_of(const GemmProblem& problem, const GemmPlan& plan, const DeviceInfo& device) {
+  const std::int64_t slots =
+      device.sm_count / plan.cluster() * plan.cluster() * ctas_per_sm(plan, device);
+  return static_cast<int>(std::min(tile_count(problem, plan), slots));
 }
 
 /// Copies and stores take 16 bytes at once; a scale or a norm of a row is read alone.
@@ -298,14 +339,12 @@ std::vector<GemmPlan> gemm_plans(const GemmProblem& problem, const DeviceInfo& d
   };
   std::vector<Ranked> found;
   for (const GemmVariant& variant : kGemmVariants) {
-    GemmPlan plan = plan_of(variant);
+    GemmPlan plan = plan_of(variant.kernel, variant.tuning);
     if (!computes(variant.tuning, problem) || !fits(problem, plan) ||
         find_kernel_image(variant.kernel, device.arch()) == nullptr) {
       continue;
     }
-    const std::int64_t slots =
-        device.sm_count / plan.cluster() * plan.cluster() * ctas_per_sm(plan);
-    plan.grid = static_cast<int>(std::min(tile_count(problem, plan), slots));
+    plan.grid = grid_of(problem, plan, device);
     found.push_back({expected_clocks(problem, plan, device), found.size(), plan});
   }
   std::ranges::sort(found, {}, [](const Ranked& one) { return std::pair(one.clocks, one.place); });
@@ -317,7 +356,8 @@ std::vector<GemmPlan> gemm_plans(const GemmProblem& problem, const DeviceInfo& d
   return plans;
 }
 
-GemmChoice choose_gemm(const GemmProblem& problem, const DeviceInfo& device) {
+GemmChoice choose_gemm(const GemmProblem& problem, const DeviceInfo& device,
+                       const GateRecord& record) {
   if (Support support = valid(problem); !support) {
     return {.plan = {}, .support = std::move(support)};
   }
@@ -327,7 +367,51 @@ GemmChoice choose_gemm(const GemmProblem& problem, const DeviceInfo& device) {
         .plan = {},
         .support = {fmt::format("no kernel for {} on sm_{}", to_string(problem), device.arch())}};
   }
-  return {.plan = plans.front(), .support = {}};
+  std::vector<std::string_view> kernels;
+  std::ranges::transform(plans, std::back_inserter(kernels),
+                         [](const GemmPlan& plan) { return info_of(plan.kernel).name; });
+  const std::size_t chosen = record.choose(kernels);
+  GemmChoice choice{.plan = plans[chosen], .support = {}};
+  if (chosen > 0) {
+    choice.notice =
+        fmt::format("{} runs in the place of {}, which missed its gates on {}: {}", kernels[chosen],
+                    kernels.front(), device.name, record.missed(kernels.front()));
+  }
+  return choice;
+}
+
+GemmChoice choose_gemm(const GemmProblem& problem, const DeviceInfo& device) {
+  return choose_gemm(problem, device, gate_record(device));
+}
+
+GemmChoice tuned_gemm(const GemmProblem& problem, const DeviceInfo& device, KernelId kernel,
+                      const gemm::Tuning& tuning) {
+  GemmChoice choice{.plan = plan_of(kernel, tuning), .support = valid(problem)};
+  const GemmPlan& plan = choice.plan;
+  const auto refuse = [&](Support support) {
+    if (choice.support && !support) {
+      choice.support = std::move(support);
+    }
+  };
+  if (!computes(tuning, problem)) {
+    refuse({"the kernel computes something else"});
+  }
+  refuse(can_be_made(plan));
+  if (problem.n % (epilogue::kQuad * plan.vector) != 0) {
+    refuse({fmt::format("lanes that store {} columns at once do not divide N = {}", plan.vector,
+                        problem.n)});
+  }
+  if (plan.design == GemmDesign::kBStationary) {
+    refuse(fits_panels(problem, plan));
+  }
+  if (plan.shared_bytes() > device.shared_bytes_per_block) {
+    refuse({fmt::format("it takes {} bytes of shared memory, and a CTA has {}", plan.shared_bytes(),
+                        device.shared_bytes_per_block)});
+  }
+  if (choice.support) {
+    choice.plan.grid = grid_of(problem, plan, device);
+  }
+  return choice;
 }
 
 Support can_run(const GemmProblem& problem, const DeviceInfo& device) {

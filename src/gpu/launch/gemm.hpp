@@ -9,6 +9,7 @@
 
 #include "core/dtype.hpp"
 #include "gpu/device/device.hpp"
+#include "gpu/launch/gate_record.hpp"
 #include "gpu/launch/launch.hpp"
 #include "kernels/gemm/gemm_params.hpp"
 #include "ops/linear.hpp"
@@ -83,12 +84,21 @@ struct GemmPlan : gemm::Tuning {
 [[nodiscard]] std::vector<GemmPlan> gemm_plans(const GemmProblem& problem,
                                                const DeviceInfo& device);
 
-/// The plan that should be fastest, or why there is none.
 struct GemmChoice {
   GemmPlan plan;
   Support support;
+  std::string notice{};  // what to tell the user of a better plan that missed a gate, or nothing
 };
+/// The plan that should be fastest, or what the record of gates has in its place; or why there is
+/// none.
+[[nodiscard]] GemmChoice choose_gemm(const GemmProblem& problem, const DeviceInfo& device,
+                                     const GateRecord& record);
+/// By what is on record of the device.
 [[nodiscard]] GemmChoice choose_gemm(const GemmProblem& problem, const DeviceInfo& device);
+/// The plan of a kernel that is compiled with this tuning, for which `kernel` stands; or why there
+/// is none: what its design cannot do, or more shared memory than a CTA has.
+[[nodiscard]] GemmChoice tuned_gemm(const GemmProblem& problem, const DeviceInfo& device,
+                                    KernelId kernel, const gemm::Tuning& tuning);
 /// Whether a kernel of this program runs the problem on this device.
 [[nodiscard]] Support can_run(const GemmProblem& problem, const DeviceInfo& device);
 

@@ -36,7 +36,9 @@ KernelCache::Loaded KernelCache::load(KernelId kernel) {
     return found->second;
   }
   const DeviceInfo& info = device_.info();
-  const KernelImage* const image = find_kernel_image(kernel, info.arch());
+  const auto other = std::ranges::find(instead_, kernel, &KernelImage::kernel);
+  const KernelImage* const image =
+      other != instead_.end() ? *other : find_kernel_image(kernel, info.arch());
   if (image == nullptr) {
     fail("kernel {} is not built for {} (sm_{})", info_of(kernel).name, info.name, info.arch());
   }

@@ -6,6 +6,7 @@
 #include <map>
 #include <mutex>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "gpu/device/device.hpp"
@@ -13,11 +14,19 @@
 
 namespace fovea::gpu {
 
+struct KernelImage;
+
 /// What a launcher decided: which kernel, on which grid, with which parameters.
 struct Launch {
   KernelId kernel{};
   LaunchConfig config{};
   std::vector<std::byte> params{};  // the kernel's one Params struct
+};
+
+/// What a CTA of a launch takes, beside the static shared memory of its kernel.
+struct CtaSize {
+  int threads = 0;
+  std::size_t dynamic_shared_bytes = 0;
 };
 
 /// The bytes of a kernel's Params.
@@ -39,6 +48,9 @@ template <typename Params>
 class KernelCache {
  public:
   explicit KernelCache(Device& device) : device_(device) {}
+  /// With other machine code for some kernels, which must outlive the cache.
+  KernelCache(Device& device, std::vector<const KernelImage*> instead)
+      : device_(device), instead_(std::move(instead)) {}
 
   /// Throws fovea::Error when the program carries no such kernel for this device.
   [[nodiscard]] Kernel get(KernelId kernel) { return load(kernel).kernel; }
@@ -55,6 +67,7 @@ class KernelCache {
   Loaded load(KernelId kernel);
 
   Device& device_;
+  std::vector<const KernelImage*> instead_;
   std::mutex mutex_;
   std::map<KernelId, Loaded> kernels_;
   std::map<const std::byte*, Module> modules_;  // by their packed machine code

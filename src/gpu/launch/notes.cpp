@@ -15,7 +15,7 @@ void Notes::add(const GemmProblem& problem, const std::string& why, const Device
 }
 
 void Notes::add(const std::string& text) {
-  if (told_.insert(text).second) {
+  if (!text.empty() && told_.insert(text).second) {
     text_ += (text_.empty() ? "" : "; ") + text;
   }
 }

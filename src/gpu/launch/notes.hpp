@@ -13,7 +13,7 @@ namespace fovea::gpu {
 /// Collects them, each once.
 class Notes {
  public:
-  void add(const std::string& text);
+  void add(const std::string& text);  // empty: nothing
   /// A product that cuBLASLt computes, and why, where this program has kernels for others: each
   /// kind once, whatever its number of rows. On GPUs for which it has none at all that is no news.
   void add(const GemmProblem& problem, const std::string& why, const DeviceInfo& device);

@@ -4,7 +4,11 @@ namespace fovea::gpu {
 
 GemmChoice Planner::gemm(const GemmProblem& problem) {
   const std::lock_guard lock(mutex_);
-  return gemms_.get(problem, [&] { return choose_gemm(problem, device_); });
+  return gemms_.get(problem, [&] { return choose_gemm(problem, device_, record_); });
+}
+
+std::string Planner::news(const std::string& notice) const {
+  return notice.empty() || !record_.is_news() ? std::string() : notice;
 }
 
 AttentionChoice Planner::attention(const ops::AttentionProblem& problem,
@@ -14,7 +18,7 @@ AttentionChoice Planner::attention(const ops::AttentionProblem& problem,
   }
   const std::lock_guard lock(mutex_);
   return attentions_.get({problem, level},
-                         [&] { return choose_attention(problem, device_, level, missed_); });
+                         [&] { return choose_attention(problem, device_, level, record_); });
 }
 
 }  // namespace fovea::gpu

@@ -5,10 +5,11 @@
 #include <map>
 #include <mutex>
 #include <optional>
-#include <span>
+#include <string>
 #include <utility>
 
 #include "gpu/launch/attention.hpp"
+#include "gpu/launch/gate_record.hpp"
 #include "gpu/launch/gemm.hpp"
 
 namespace fovea::gpu {
@@ -50,20 +51,22 @@ class LeastRecent {
 /// Thread-safe.
 class Planner {
  public:
-  /// `device` and `missed` must outlive it.
-  explicit Planner(const DeviceInfo& device, std::span<const MissedGate> missed = missed_gates())
-      : device_(device), missed_(missed) {}
+  /// `device` and `record` must outlive it.
+  Planner(const DeviceInfo& device, const GateRecord& record) : device_(device), record_(record) {}
+  explicit Planner(const DeviceInfo& device) : Planner(device, gate_record(device)) {}
 
   [[nodiscard]] GemmChoice gemm(const GemmProblem& problem);
   /// Throws as choose_attention does.
   [[nodiscard]] AttentionChoice attention(const ops::AttentionProblem& problem,
                                           std::optional<AttentionLevel> level = std::nullopt);
+  /// A choice's notice when the user has not been told of any; otherwise nothing.
+  [[nodiscard]] std::string news(const std::string& notice) const;
 
  private:
   static constexpr std::size_t kMost = 4096;  // of programs whose sizes never repeat
 
   const DeviceInfo& device_;
-  std::span<const MissedGate> missed_;
+  const GateRecord& record_;
   std::mutex mutex_;
   LeastRecent<GemmProblem, GemmChoice> gemms_{kMost};
   LeastRecent<std::pair<ops::AttentionProblem, std::optional<AttentionLevel>>, AttentionChoice>

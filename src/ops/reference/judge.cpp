@@ -68,6 +68,12 @@ Sums measure(const TileValues& values, Verdict& verdict) {
     }
   }
   sums.count = static_cast<double>(values.expected.size());
+  const double mean = std::sqrt(sums.expected / std::max(sums.count, 1.0));
+  for (std::size_t i = 0; i < values.expected.size(); ++i) {
+    const double error = std::abs(values.actual[i] - values.expected[i]);
+    verdict.worst_relative =
+        larger(verdict.worst_relative, share(error, larger(std::abs(values.expected[i]), mean)));
+  }
   return sums;
 }
 

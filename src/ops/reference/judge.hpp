@@ -61,6 +61,9 @@ struct Verdict {
   double error = 0.0;            // |actual - expected| / |expected|, all tiles together
   double framework_error = 0.0;  // the same of the framework's values
   double worst = 0.0;            // the largest |actual - expected|
+  /// The largest |actual - expected| / |expected|, where values below their tile's root mean square
+  /// count as if they were as large.
+  double worst_relative = 0.0;
   double framework_worst = 0.0;
   double difference = 0.0;       // 1 - 2<x,y> / (|x|^2 + |y|^2), all tiles together
   double tile_difference = 0.0;  // the same of the worst tile

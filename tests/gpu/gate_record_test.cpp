@@ -1,0 +1,125 @@
+// Records of profile gates: what is read of them, and that they change which kernel runs.
+#include "gpu/launch/gate_record.hpp"
+
+#include <cstdlib>
+#include <fstream>
+#include <functional>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "core/error.hpp"
+#include "gpu/device/kernel_image.hpp"
+#include "gpu/launch/attention.hpp"
+#include "gpu/launch/gemm.hpp"
+#include "gpu/launch/planner.hpp"
+
+namespace fovea::gpu {
+namespace {
+
+constexpr std::string_view kRecord = R"({"kind": "gates", "version": 1,
+  "machine": {"gpu": {"name": "GPU A"}},
+  "levels": [
+    {"card": "attention", "case": "c", "level": "mma", "kernel": "attention_x", "passed": false,
+     "seconds": 2e-5, "gates": [
+       {"figure": "registers", "passed": true, "words": "64 registers"},
+       {"figure": "matrix_units", "passed": false, "words": "matrix units 8.8%, 40% asked"}]},
+    {"card": "attention", "case": "c", "level": "wmma", "kernel": "attention_y", "passed": true,
+     "seconds": 3e-5, "gates": []},
+    {"card": "gemm_out", "case": "m", "level": "", "kernel": "gemm_z", "passed": true,
+     "gates": []}]})";
+
+DeviceInfo ampere(const std::string& name) {
+  return {.name = name,
+          .compute_major = 8,
+          .sm_count = 108,
+          .shared_bytes_per_block = std::size_t{163} << 10};
+}
+
+std::string why(const std::function<void()>& act) {
+  try {
+    act();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return {};
+}
+
+TEST(GateRecord, IsReadForItsGpuAlone) {
+  const std::vector<GateEntry> entries = read_gate_record(kRecord, "GPU A", "here");
+  ASSERT_EQ(entries.size(), 3U);
+  EXPECT_EQ(entries[0].name, "mma");
+  EXPECT_EQ(entries[0].missed, "matrix units 8.8%, 40% asked");
+  EXPECT_EQ(entries[0].seconds, 2e-5);
+  EXPECT_EQ(entries[1].missed, "");
+  EXPECT_EQ(entries[2].name, "gemm_z");
+  EXPECT_TRUE(read_gate_record(kRecord, "GPU B", "here").empty());
+  for (const std::string_view wrong : {"", "{", "[]", "{\"kind\": \"gates\", \"version\": 2}",
+                                       "{\"kind\": \"gates\", \"version\": 1}"}) {
+    EXPECT_EQ(why([&] { (void)read_gate_record(wrong, "GPU A", "here"); }).substr(0, 6), "here: ");
+  }
+}
+
+// The whole way: variable, file, choice; with the notice once per process.
+TEST(GateRecord, OfAFileChangesTheChoice) {
+  if (kernel_images().empty()) {
+    GTEST_SKIP() << "built without kernels";
+  }
+  const std::string path = testing::TempDir() + "fovea-gate-record.json";
+  std::ofstream(path) << kRecord;
+  setenv("FOVEA_GATE_RECORD", path.c_str(), 1);
+  const DeviceInfo device = ampere("GPU A");
+  const ops::AttentionProblem problem = ops::packed_attention(2, 196, 12, 64, 0.125, DType::kBF16);
+  Planner planner(device);
+  const AttentionChoice choice = planner.attention(problem);
+  EXPECT_EQ(level_of(choice.plan), AttentionLevel::kWmma);
+  EXPECT_EQ(planner.news(choice.notice),
+            "attention runs at level wmma, not mma, which missed its gates on GPU A: "
+            "matrix units 8.8%, 40% asked");
+  EXPECT_EQ(planner.news(choice.notice), "");
+  EXPECT_EQ(Planner(device).news(choice.notice), "");
+  EXPECT_NE(why([] { (void)gate_record(ampere("GPU B")); }).find("nothing is on record"),
+            std::string::npos);
+  setenv("FOVEA_GATE_RECORD", "/nowhere/at/all", 1);
+  EXPECT_NE(why([] { (void)gate_record(ampere("GPU C")); }).find("cannot be read"),
+            std::string::npos);
+  setenv("FOVEA_GATE_RECORD", "none", 1);
+  EXPECT_EQ(level_of(choose_attention(problem, ampere("GPU D")).plan), AttentionLevel::kMma);
+  unsetenv("FOVEA_GATE_RECORD");
+}
+
+// What is committed: of an H200 the level wmma missed the gate of its matrix units, which is not
+// chosen there anyway; of other GPUs nothing is on record.
+TEST(GateRecord, IsBuiltIn) {
+  const GateRecord& record = gate_record(ampere("NVIDIA H200"));
+  EXPECT_NE(record.missed("wmma").find("matrix units"), std::string_view::npos);
+  for (const std::string_view level : {"scalar", "mma", "wgmma"}) {
+    EXPECT_EQ(gate_record(ampere("a GPU")).missed(level), "");
+  }
+}
+
+TEST(GateRecord, TakesAKernelOfMatrixProductsOutOfTheChoice) {
+  DeviceInfo device = ampere("a GPU");
+  device.compute_major = 9;
+  device.sm_count = 132;
+  device.shared_bytes_per_block = 232448;
+  const GemmProblem problem{.m = 4096, .n = 768, .k = 768};
+  const std::vector<GemmPlan> plans = gemm_plans(problem, device);
+  if (plans.size() < 2) {
+    GTEST_SKIP() << "built without kernels";
+  }
+  const auto name = [&](std::size_t i) { return std::string(info_of(plans[i].kernel).name); };
+  const GateRecord record({{.name = name(0), .missed = "too slow"}, {.name = name(1)}});
+  const GemmChoice choice = choose_gemm(problem, device, record);
+  EXPECT_EQ(choice.plan, plans[1]);
+  EXPECT_NE(choice.notice.find(name(0) + ", which missed its gates on a GPU: too slow"),
+            std::string::npos)
+      << choice.notice;
+  // One that nothing is known of is no better.
+  const GateRecord alone({{.name = name(0), .missed = "too slow"}});
+  EXPECT_EQ(choose_gemm(problem, device, alone).plan, plans[0]);
+  EXPECT_EQ(choose_gemm(problem, device, alone).notice, "");
+}
+
+}  // namespace
+}  // namespace fovea::gpu
