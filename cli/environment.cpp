@@ -22,12 +22,15 @@ constexpr EngineVariable kEngineVariables[] = {
     {"FOVEA_CPU_ISA", "highest instruction set on CPUs: avx2, avx512, avx512_bf16 or amx"},
     {"FOVEA_FORCE_KERNEL", "level of kernels that operators take on GPUs, such as wgmma or mma"},
     {"FOVEA_FORCE_PTX", "1: compile kernels from PTX, as on GPUs that came after this program"},
+    {"FOVEA_GATE_RECORD", "record of gates that kernels are chosen by on GPUs (none: no record)"},
     {"FOVEA_GPU_SLICE", "images that go through the network together on GPUs (0: the default)"},
     {"FOVEA_GPU_PROFILE", "1: time each operator on GPUs"},
     {"FOVEA_CUBLASLT", "path of NVIDIA's cuBLASLt library"},
     {"FOVEA_CUDNN", "path of NVIDIA's cuDNN library"},
+    {"FOVEA_NVRTC", "path of NVIDIA's NVRTC library, which compiles kernels at run time"},
     {"FOVEA_LIBHEIF", "path of libheif, which reads HEIC and AVIF"},
     {"FOVEA_LIBRARY", "path of libfovea.so, for the Python package"},
+    {"FOVEA_PYTHON", "Python with torch and Fovea's package, for `fovea kernel judge`"},
     {"FOVEA_BENCH_COMMIT", "commit to write into results of `fovea kernel bench`"},
 };
 

@@ -1,17 +1,65 @@
 // The arguments of `fovea kernel`, and what its commands do with them.
 #pragma once
 
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "cli/json_output.hpp"
 #include "gpu/device/device.hpp"
+#include "gpu/device/kernel_image.hpp"
 #include "lab/bench_cards.hpp"
+#include "lab/candidate.hpp"
 #include "lab/card.hpp"
 #include "lab/check_cards.hpp"
+#include "lab/compare.hpp"
+#include "lab/evolve.hpp"
+#include "lab/sanitize.hpp"
 
 namespace fovea::cli {
+
+/// In what side B of `fovea kernel compare` differs from A, and how they are compared.
+struct CompareArguments {
+  std::string program;  // of A; empty: this one
+  std::string with_program;
+  std::string with_plan;
+  std::string with_level;
+  std::string with_sources;
+  std::optional<std::map<std::string, int>> with_parameters;
+  bool profile = false;
+  double threshold_percent = 0.0;  // 0: the usual one
+  int most_pairs = lab::PairsWanted{}.most;
+  std::string csv;
+};
+
+/// Of `fovea kernel export` and `fovea kernel judge`.
+struct JudgeArguments {
+  bool kernelbench = false;  // the format to export in
+  std::string output;        // what is exported
+  std::string task;
+  std::string answer;
+  std::string device = "cuda";
+  int seeds = 5;
+  int time_limit = 600;  // seconds
+  bool time = true;
+  bool compile = true;
+};
+
+/// What `fovea kernel evolve` alone takes.
+struct EvolveArguments {
+  std::string population = "best";
+  std::string budget_text;
+  lab::EvolveBudget budget{.trials = 0, .seconds = 1200};
+  int patience = 8;
+  std::vector<std::string> proposer;  // empty: the built-in one
+  std::map<std::string, int> start;
+  std::string ledger;
+  bool resume = false;
+  double candidate_seconds = 120;
+  double answer_seconds = 120;
+};
 
 struct KernelArguments {
   std::vector<std::string> names;
@@ -19,26 +67,73 @@ struct KernelArguments {
   lab::CheckOptions check;
   lab::BenchOptions bench;
   JsonOutput json;
+  JudgeArguments judge;
   bool verbose = false;
   bool dump = false;
   std::string level;
   bool gate = false;
+  std::string
+      output;  // the file or folder to write; of a profile, the files' names without their ends
+  std::string record;  // the file that the gates' record goes to
   int times = 1;
+  bool steps = false;
+  std::string plan;
+  std::string kernel;
+  std::map<std::string, int> parameters;  // of the kernel, that differ
+  std::string sources;                    // the folder with the kernels' sources; empty: our own
+  bool batch = false;                     // candidates come one a line
+  std::string unit;                       // the file that replaces the kernel's own; empty: none
+  CompareArguments compare;
+  int arch = 0;  // of the kernels to look at; 0: all
+  bool regions = false;
+  std::string cfg;    // the file for a kernel's control flow
+  std::string cubin;  // the file for its machine code
+  lab::SanitizeOptions sanitize;
+  int most_seconds = 0;  // that `try` may take; 0: any time
+  EvolveArguments evolve;
 };
 
 /// The GPU of --gpu.
 [[nodiscard]] std::unique_ptr<gpu::Device> open_gpu(const KernelArguments& arguments);
 
+/// The same, but null where there is none.
+[[nodiscard]] std::unique_ptr<gpu::Device> open_gpu_if_any(const KernelArguments& arguments);
+
+/// The one card, its case and level. Throws fovea::Error unless there is one card.
+[[nodiscard]] lab::CandidateSetting candidate_setting_of(const KernelArguments& arguments);
+
+/// Those of --sources, or the program's own.
+[[nodiscard]] lab::KernelSources kernel_sources_of(const KernelArguments& arguments);
+
 /// Throws fovea::Error unless one of the cards has the case, before a GPU is opened.
 void require_case(const std::vector<const lab::Card*>& cards, const std::string& name);
+
+/// The named cards, each of which must have the case and the level; checked before a GPU is opened.
+[[nodiscard]] std::vector<const lab::Card*> cards_to_run(const KernelArguments& arguments);
+
+/// The kernels that the named cards cover, or all kernels; of them those that --kernel and --arch
+/// name. Throws fovea::Error when there are none.
+[[nodiscard]] std::vector<gpu::KernelImage> images_of(const KernelArguments& arguments);
+
+/// Faults of a kernel, on a line of their own.
+[[nodiscard]] std::string over_limits(const std::vector<std::string>& faults);
 
 // Each returns the exit code.
 int run_list(const KernelArguments& arguments);
 int run_check(const KernelArguments& arguments);
 int run_kernel_bench(const KernelArguments& arguments);
 int run_once(const KernelArguments& arguments);
+int run_compare(const KernelArguments& arguments);
 int run_profile(const KernelArguments& arguments);
+int run_gates(const KernelArguments& arguments);
 int run_resources(const KernelArguments& arguments);
+int run_parameters(const KernelArguments& arguments);
+int run_try(const KernelArguments& arguments);
+int run_export(const KernelArguments& arguments);
+int run_judge(const KernelArguments& arguments);
+int run_report(const KernelArguments& arguments);
+int run_sanitize(const KernelArguments& arguments);
+int run_evolve(const KernelArguments& arguments);
 int run_sass(const KernelArguments& arguments);
 
 }  // namespace fovea::cli

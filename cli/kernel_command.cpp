@@ -1,4 +1,4 @@
-// `fovea kernel list`, `check`, `resources` and `sass`.
+// `fovea kernel list`, `check` and `resources`.
 #include <algorithm>
 #include <cstddef>
 #include <iostream>
@@ -19,8 +19,8 @@
 #include "gpu/device/kernel_image.hpp"
 #include "io/nearest.hpp"
 #include "lab/card.hpp"
+#include "lab/card_json.hpp"
 #include "lab/check_cards.hpp"
-#include "lab/machine_code.hpp"
 #include "lab/resources.hpp"
 
 namespace fovea::cli {
@@ -35,9 +35,20 @@ std::unique_ptr<gpu::Device> open_gpu(const KernelArguments& arguments) {
   }
 }
 
+std::unique_ptr<gpu::Device> open_gpu_if_any(const KernelArguments& arguments) {
+  try {
+    return gpu::open_cuda_device(arguments.device);
+  } catch (const gpu::NoGpu&) {
+    return nullptr;
+  }
+}
+
 void require_case(const std::vector<const lab::Card*>& cards, const std::string& name) {
   std::vector<std::string> known;
   for (const lab::Card* const card : cards) {
+    if (lab::ProblemFields::are(name)) {
+      known.push_back(lab::find_case(*card, name).name);
+    }
     std::ranges::transform(card->cases, std::back_inserter(known), &lab::Case::name);
   }
   if (!name.empty() && std::ranges::find(known, name) == known.end()) {
@@ -47,23 +58,15 @@ void require_case(const std::vector<const lab::Card*>& cards, const std::string&
   }
 }
 
-namespace {
-
-nlohmann::ordered_json to_json(const lab::Case& one) {
-  return {{"name", one.name}, {"check", one.check}, {"mutants", one.mutants}, {"bench", one.bench}};
-}
-
-}  // namespace
-
 int run_list(const KernelArguments& arguments) {
+  const auto cards = lab::find_cards(arguments.names);
+  const std::unique_ptr<gpu::Device> device =
+      arguments.json.is_wanted() ? open_gpu_if_any(arguments) : nullptr;
   auto json = nlohmann::ordered_json::array();
-  for (const lab::Card* const card : lab::find_cards(arguments.names)) {
-    json.push_back({{"name", card->name},
-                    {"arch", card->arch},
-                    {"operation", card->operation},
-                    {"cases", nlohmann::ordered_json::array()}});
-    for (const lab::Case& one : card->cases) {
-      json.back()["cases"].push_back(to_json(one));
+  for (const lab::Card* const card : cards) {
+    if (arguments.json.is_wanted()) {
+      json.push_back(nlohmann::ordered_json::parse(
+          lab::to_json(*card, device.get(), !arguments.names.empty())));
     }
     if (!arguments.json.leaves_text()) {
       continue;
@@ -91,14 +94,37 @@ void print_check(const lab::CheckResult& result) {
   }
   if (verdict.framework_error > 0 && !result.what.starts_with("mutant")) {
     std::cout << fmt::format(
-        ": error {:.2e} (framework {:.2e}), difference {:.1e}, worst tile {:.1e}", verdict.error,
-        verdict.framework_error, verdict.difference, verdict.tile_difference);
+        ": max_abs {:.2e}, max_rel {:.2e}, error {:.2e} (framework {:.2e}), difference {:.1e}, "
+        "worst "
+        "tile {:.1e}",
+        verdict.worst, verdict.worst_relative, verdict.error, verdict.framework_error,
+        verdict.difference, verdict.tile_difference);
   }
   if (!result.reason.empty()) {
     std::cout << (result.what.starts_with("mutant") && result.passed ? ": rejected: " : ": ")
               << io::printable(result.reason);
   }
   std::cout << '\n' << std::flush;
+}
+
+/// A line for each card: its largest errors over all seeds.
+void print_largest(const std::vector<lab::CheckResult>& results) {
+  for (auto first = results.begin(); first != results.end(); ++first) {
+    const auto same_card = [&](const lab::CheckResult& one) { return one.card == first->card; };
+    if (std::find_if(results.begin(), first, same_card) != first) {
+      continue;
+    }
+    double most = 0.0;
+    double most_relative = 0.0;
+    for (const lab::CheckResult& one : results) {
+      if (same_card(one) && !one.what.starts_with("mutant")) {
+        most = std::max(most, one.verdict.worst);
+        most_relative = std::max(most_relative, one.verdict.worst_relative);
+      }
+    }
+    std::cout << fmt::format("{}: max_abs {:.2e}, max_rel {:.2e}\n", first->card, most,
+                             most_relative);
+  }
 }
 
 }  // namespace
@@ -126,52 +152,12 @@ int run_check(const KernelArguments& arguments) {
                   << fmt::format("{}/{} passed\n", seed.checked - seed.failed, seed.checked)
                   << std::flush;
       });
+  if (arguments.json.leaves_text() && !one_seed) {
+    print_largest(results);
+  }
   arguments.json.write(nlohmann::ordered_json::parse(lab::to_json(device->info(), results)));
   return failed == 0 ? kDone : kFailed;
 }
-
-namespace {
-
-/// The images that the named cards cover, or all images.
-std::vector<gpu::KernelImage> images_of(const KernelArguments& arguments) {
-  const auto cards = lab::find_cards(arguments.names);
-  std::vector<gpu::KernelImage> images;
-  for (const gpu::KernelImage& image : gpu::kernel_images()) {
-    const bool wanted = std::ranges::any_of(cards, [&](const lab::Card* card) {
-      return std::ranges::any_of(card->kernels, [&](const lab::KernelLimits& limits) {
-        return limits.covers(image.name);
-      });
-    });
-    if (wanted || arguments.names.empty()) {
-      images.push_back(image);
-    }
-  }
-  if (images.empty()) {
-    throw Error(gpu::kernel_images().empty()
-                    ? "this program was built without the CUDA compiler, so it has no kernels"
-                    : "these cards have no kernels");
-  }
-  return images;
-}
-
-/// Faults go to a line of their own.
-std::string joined(const std::vector<std::string>& faults) {
-  return faults.empty() ? "" : fmt::format("    OVER: {}\n", fmt::join(faults, "; "));
-}
-
-nlohmann::ordered_json to_json(const lab::ImageReport& report) {
-  const gpu::KernelImage& image = *report.image;
-  return {{"kernel", image.name},
-          {"arch", image.arch},
-          {"registers", image.registers},
-          {"shared_bytes", image.shared_bytes},
-          {"stack_bytes", image.stack_bytes},
-          {"spill_bytes", image.spill_store_bytes + image.spill_load_bytes},
-          {"instructions", report.instructions},
-          {"faults", report.faults}};
-}
-
-}  // namespace
 
 int run_resources(const KernelArguments& arguments) {
   const std::vector<gpu::KernelImage> images = images_of(arguments);
@@ -184,47 +170,19 @@ int run_resources(const KernelArguments& arguments) {
   for (const lab::ImageReport& report : lab::check_resources(lab::find_cards({}), images)) {
     const gpu::KernelImage& image = *report.image;
     over += report.faults.empty() ? 0 : 1;
-    json.push_back(to_json(report));
+    json.push_back(nlohmann::ordered_json::parse(lab::to_json(report)));
     if (arguments.json.leaves_text()) {
       std::cout << fmt::format("{:<50} sm_{:<2} {:>4} {:>6} {:>5} {:>5}\n{}", image.name,
                                image.arch, image.registers, image.shared_bytes, image.stack_bytes,
                                image.spill_store_bytes + image.spill_load_bytes,
-                               joined(report.faults));
+                               over_limits(report.faults));
     }
   }
   if (arguments.json.leaves_text()) {
     std::cout << fmt::format("{}/{} within their limits\n", images.size() - over, images.size());
   }
-  arguments.json.write(json);
+  arguments.json.write({{"kind", "static"}, {"version", 1}, {"kernels", std::move(json)}});
   return over == 0 ? kDone : kFailed;
-}
-
-int run_sass(const KernelArguments& arguments) {
-  const std::vector<gpu::KernelImage> images = images_of(arguments);
-  std::size_t wrong = 0;
-  auto json = nlohmann::ordered_json::array();
-  lab::check_machine_code(lab::find_cards({}), images, [&](const lab::ImageReport& report) {
-    wrong += report.faults.empty() ? 0 : 1;
-    json.push_back(to_json(report));
-    if (arguments.dump) {
-      json.back()["machine_code"] = lab::disassemble(*report.image);
-    }
-    if (!arguments.json.leaves_text()) {
-      return;
-    }
-    std::cout << fmt::format("{:<50} sm_{:<2} {:>7} instructions\n{}", report.image->name,
-                             report.image->arch, report.instructions, joined(report.faults));
-    if (arguments.dump) {
-      std::cout << json.back()["machine_code"].get_ref<const std::string&>() << '\n';
-    }
-    std::cout << std::flush;
-  });
-  if (arguments.json.leaves_text()) {
-    std::cout << fmt::format("{}/{} have all required instructions and no forbidden ones\n",
-                             images.size() - wrong, images.size());
-  }
-  arguments.json.write(json);
-  return wrong == 0 ? kDone : kFailed;
 }
 
 }  // namespace fovea::cli

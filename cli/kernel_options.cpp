@@ -1,10 +1,20 @@
 // `fovea kernel`: the laboratory's commands, which work on the cards of kernels.
+#include <cmath>
+#include <cstddef>
+#include <functional>
+#include <map>
 #include <memory>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "cli/commands.hpp"
 #include "cli/describe.hpp"
 #include "cli/kernel_arguments.hpp"
 #include "cli/options.hpp"
+#include "lab/card.hpp"
 
 namespace fovea::cli {
 namespace {
@@ -19,17 +29,171 @@ void add_gpu(CLI::App& command, KernelArguments& arguments) {
 }
 
 void add_case(CLI::App& command, std::string& name) {
-  add_text(
-      command, "--case", "CASE", name,
-      "Only this case (without it: all that the command is for; run and profile take the timed "
-      "one)")
-      ->group(kInputGroup);
+  CLI::Option* const listed =
+      add_text(command, "--case", "CASE", name,
+               "Only this case (without it: all that the command is for, or the timed one)")
+          ->group(kInputGroup);
+  // The name of a case that is not listed: it is made from its fields.
+  add_text(command, "--problem", "FIELDS", name,
+           "The timed case with other sizes, which no card has to list, as m=4099,n=1728,k=1152 "
+           "(attention: batch, heads, kv_heads, length or queries and keys, width, causal, type)")
+      ->group(kInputGroup)
+      ->excludes(listed)
+      ->check([](const std::string& text) {
+        return lab::ProblemFields::are(text) ? "" : "it is written as name=value,name=value";
+      });
 }
 
 void add_level(CLI::App& command, KernelArguments& arguments) {
   add_text(command, "--level", "LEVEL", arguments.level,
            "The level to launch (without it: the launcher's choice)")
       ->group(kInputGroup);
+}
+
+CLI::Option* add_parameters(CLI::App& command, const char* name, const char* help,
+                            const std::function<void(std::map<std::string, int>)>& take) {
+  return command
+      .add_option_function<std::string>(
+          name,
+          [name, take](const std::string& text) {
+            const auto json = nlohmann::json::parse(text, nullptr, false);
+            bool whole = json.is_object();
+            std::map<std::string, int> values;
+            for (const auto& [key, value] : json.items()) {
+              whole = whole && value.is_number_integer();
+              if (whole) {
+                values[key] = value.get<int>();
+              }
+            }
+            if (!whole) {
+              throw CLI::ValidationError(
+                  std::string(name) +
+                      " takes a JSON object of whole numbers, such as {\"stages\": 4}",
+                  CLI::ExitCodes::ValidationError);
+            }
+            take(values);
+          },
+          help)
+      ->type_name("JSON")
+      ->group(kInputGroup);
+}
+
+void add_parameters(CLI::App& command, KernelArguments& arguments) {
+  add_parameters(command, "--parameters",
+                 "Values of tuning parameters that differ from the kernel's own, as JSON",
+                 [&arguments](std::map<std::string, int> values) {
+                   arguments.parameters = std::move(values);
+                 });
+}
+
+void add_sources(CLI::App& command, KernelArguments& arguments) {
+  add_text(command, "--sources", "FOLDER", arguments.sources,
+           "A folder with kernels/, whose files replace the program's sources")
+      ->group(kInputGroup);
+}
+
+void add_plan(CLI::App& command, KernelArguments& arguments) {
+  add_text(command, "--plan", "PLAN", arguments.plan,
+           "The plan to launch, as `fovea kernel bench --plans` names it (without it: the "
+           "launcher's choice)")
+      ->group(kInputGroup);
+}
+
+void add_judge_options(CLI::App& command, KernelArguments& arguments) {
+  JudgeArguments& judge = arguments.judge;
+  add_text(command, "TASK", "TASK", judge.task, "A task in KernelBench's form, a Python file")
+      ->required();
+  add_text(command, "ANSWER", "ANSWER", judge.answer, "A Python file with the class ModelNew")
+      ->required();
+  arguments.json.add_to(command);
+  add_choice(command, "--device", {"cuda", "cpu"}, judge.device, "Where both run")
+      ->group(kComputeGroup);
+  add_whole(command, "--seeds", {1, 1000}, judge.seeds,
+            "How many seeds to draw inputs from, from --seed on")
+      ->group(kInputGroup);
+  add_seed(command, arguments.check.seed)->group(kInputGroup);
+  add_whole(command, "--time-limit", {1, 86400}, judge.time_limit,
+            "Seconds that the answer may take, with its compilation")
+      ->group(kComputeGroup);
+  add_flag(command, "--time,!--no-time", judge.time, "Time a right answer and Model, or do not")
+      ->group(kReportGroup);
+  add_flag(command, "--compile,!--no-compile", judge.compile,
+           "Also time Model in torch.compile, on GPUs, or do not")
+      ->group(kReportGroup);
+}
+
+/// "20m" is a time, "200" a number of candidates.
+void add_budget(CLI::App& command, EvolveArguments& evolve) {
+  evolve.budget_text = "20m";
+  command
+      .add_option_function<std::string>(
+          "--budget",
+          [&evolve](const std::string& text) {
+            constexpr double kMost = 1e6;
+            std::size_t end = 0;
+            double amount = 0;
+            try {
+              amount = std::stod(text, &end);
+            } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): 0 is refused below
+            }
+            const std::string unit = text.substr(end);
+            const double seconds = unit == "s" ? 1 : unit == "m" ? 60 : unit == "h" ? 3600 : 0;
+            const bool whole = unit.empty() && amount == std::floor(amount);
+            const bool in_range = amount > 0 && amount <= kMost;
+            if (!in_range || (seconds == 0 && !whole)) {
+              throw CLI::ValidationError(
+                  "--budget takes a time, such as 20m, 90s or 1h, or a number of candidates, such "
+                  "as 200",
+                  CLI::ExitCodes::ValidationError);
+            }
+            evolve.budget = {.trials = whole ? static_cast<int>(amount) : 0,
+                             .seconds = amount * seconds};
+            evolve.budget_text = text;
+          },
+          "The time, such as 20m, or the number of candidates, such as 200, after which it ends")
+      ->type_name("BUDGET")
+      ->default_str(evolve.budget_text)
+      ->group(kInputGroup);
+}
+
+void add_evolve(CLI::App& command, KernelArguments& arguments) {
+  EvolveArguments& evolve = arguments.evolve;
+  add_text(command, "--kernel", "KERNEL", arguments.kernel,
+           "The kernel to start from (without it: the launcher's choice, or the level's)")
+      ->group(kInputGroup);
+  add_parameters(
+      command, "--start",
+      "Values of tuning parameters of the first candidate that differ from the kernel's "
+      "own, as JSON",
+      [&evolve](std::map<std::string, int> values) { evolve.start = std::move(values); });
+  add_choice(command, "--population", {"best", "insight", "elites"}, evolve.population,
+             "Who has children: the best candidate; the best, with the parameter that its "
+             "profile names changed; or the best three, and two of them together")
+      ->group(kInputGroup);
+  add_budget(command, evolve);
+  add_whole(command, "--patience", {0, 1000000}, evolve.patience,
+            "How many generations of 4 candidates may pass without one that is kept (0: any "
+            "number)")
+      ->group(kInputGroup);
+  add_texts(command, "--proposer", evolve.proposer,
+            "A program and its arguments, which proposes candidates in lines of JSON (without it: "
+            "they are drawn from the table of tuning parameters)")
+      ->type_name("PROGRAM")
+      ->group(kInputGroup);
+  add_real(command, "--candidate-seconds", "SECONDS", {1, 3600}, evolve.candidate_seconds,
+           "How long a candidate may take to be compiled, checked and timed")
+      ->group(kInputGroup);
+  add_real(command, "--answer-seconds", "SECONDS", {0.1, 3600}, evolve.answer_seconds,
+           "How long the proposer may take for an answer")
+      ->group(kInputGroup);
+  add_text(command, "--ledger", "FILE", evolve.ledger,
+           "The file that gets a line of JSON for each candidate")
+      ->required()
+      ->group(kOutputGroup);
+  add_flag(command, "--resume", evolve.resume,
+           "Go on with the run of the ledger, with the same candidates as if it had not ended; "
+           "the options must be the same, but for the budget and the patience")
+      ->group(kOutputGroup);
 }
 
 }  // namespace
@@ -75,6 +239,9 @@ void add_kernel(CLI::App& app, Run& run) {
       ->group(kInputGroup);
   add_flag(*bench, "--plans", arguments->bench.plans, "Time every plan, not only the chosen one")
       ->group(kInputGroup);
+  add_flag(*bench, "--gate", arguments->gate,
+           "Exit with 1 when a card is slower beside a peer than its speed gate asks")
+      ->group(kInputGroup);
   explain(*bench, {"--json=FILE keeps what FILE already holds of other measurements."},
           {"fovea kernel bench gemm_qkv --no-peers"});
 
@@ -84,17 +251,162 @@ void add_kernel(CLI::App& app, Run& run) {
   add_level(*once, *arguments);
   add_whole(*once, "--times", {1, 1000000}, arguments->times, "Number of launches")
       ->group(kInputGroup);
+  add_plan(*once, *arguments);
+  add_sources(*once, *arguments);
+  add_parameters(*once, *arguments);
+  add_flag(*once, "--steps", arguments->steps,
+           "Say {\"ready\": ...} when inputs and clocks are ready, then take a sample of the time "
+           "for each line \"sample\", until the input ends")
+      ->group(kInputGroup);
   explain(*once, {}, {"ncu fovea kernel run attention"});
+
+  CLI::App* compare =
+      add("compare", "Sample two sides in turns and say whether B is faster than A", run_compare);
+  CompareArguments& with = arguments->compare;
+  compare->get_option("CARD")->description("A card; or two saved files, profiles or bench reports");
+  add_gpu(*compare, *arguments);
+  add_case(*compare, arguments->check.only_case);
+  add_level(*compare, *arguments);
+  add_plan(*compare, *arguments);
+  add_sources(*compare, *arguments);
+  add_parameters(*compare, *arguments);
+  add_text(*compare, "--program", "PROGRAM", with.program,
+           "The program that runs A (without it: this one)")
+      ->group(kInputGroup);
+  add_text(*compare, "--with-program", "PROGRAM", with.with_program, "The program that runs B")
+      ->group(kInputGroup);
+  add_text(*compare, "--with-level", "LEVEL", with.with_level, "B's level")->group(kInputGroup);
+  add_text(*compare, "--with-plan", "PLAN", with.with_plan, "B's plan")->group(kInputGroup);
+  add_text(*compare, "--with-sources", "FOLDER", with.with_sources, "B's sources")
+      ->group(kInputGroup);
+  add_parameters(
+      *compare, "--with-parameters", "B's tuning parameters, as JSON",
+      [&with](std::map<std::string, int> values) { with.with_parameters = std::move(values); });
+  add_seed(*compare, arguments->check.seed)->group(kInputGroup);
+  add_real(*compare, "--margin", "PERCENT", {0, 100}, with.threshold_percent,
+           "The difference that counts (0: 1% of samples, 3% of files)")
+      ->group(kInputGroup);
+  add_whole(*compare, "--most-pairs", {16, 100000}, with.most_pairs,
+            "Pairs of samples after which an ambiguous comparison ends")
+      ->group(kInputGroup);
+  add_flag(*compare, "--profile", with.profile,
+           "Also run ncu on both sides, and name the figures that moved")
+      ->group(kReportGroup);
+  add_text(*compare, "--csv", "FILE", with.csv, "Write what was compared to FILE, a row each")
+      ->group(kReportGroup);
+  add_flag(*compare, "--gate", arguments->gate, "Exit with 1 when B is SLOWER")
+      ->group(kReportGroup);
+  explain(
+      *compare,
+      {"What B is not given it takes from A. The sides run as two programs on one GPU, never at "
+       "the same time, in an order that is drawn. B is FASTER or SLOWER when the whole 99.9% "
+       "interval of the ratio is beyond the threshold, SAME when it is within, else AMBIGUOUS.",
+       "The exit code is 0 whatever the verdict, without --gate."},
+      {"fovea kernel compare attention --level mma --with-level wgmma",
+       "fovea kernel compare gemm_out --with-program ../other/fovea --gate",
+       "fovea kernel compare gemm_out --with-sources ../other --profile",
+       "fovea kernel compare before.json after.json"});
 
   CLI::App* profile = add(
       "profile", "Run ncu on exactly one case's launches and say what bounds them", run_profile);
   add_gpu(*profile, *arguments);
   add_case(*profile, arguments->check.only_case);
   add_level(*profile, *arguments);
+  add_plan(*profile, *arguments);
+  add_sources(*profile, *arguments);
+  add_parameters(*profile, *arguments);
+  add_text(*profile, "-o,--output", "FILE", arguments->output,
+           "Keep ncu's report in FILE.ncu-rep and all figures, stalls, places and findings in "
+           "FILE.json; FILE-1.json, FILE-2.json, ... when the case launches several kernels")
+      ->group(kOutputGroup);
   add_flag(*profile, "--gate", arguments->gate,
-           "Compare the level, or all levels that have gates, with their gates")
+           "Compare all cases that have gates, or those of --case and --level, with their gates")
       ->group(kInputGroup);
-  explain(*profile, {}, {"fovea kernel profile attention --level wgmma"});
+  add_text(*profile, "--record", "FILE", arguments->record,
+           "The file that keeps what --gate measured: kernels are chosen by it where "
+           "FOVEA_GATE_RECORD names it")
+      ->group(kInputGroup);
+  explain(*profile,
+          {"Beside the counters it names the two or three rules that fire: what the figures mean, "
+           "and what to try. Places in the sources need a compiler and nvdisasm."},
+          {"fovea kernel profile attention --level wgmma",
+           "fovea kernel profile gemm_qkv --parameters '{\"stages\": 3}' --output fewer"});
+
+  CLI::App* parameters = add("parameters",
+                             "List the tuning parameters of the kernels that can run a case, and "
+                             "the values that they may take",
+                             run_parameters);
+  add_gpu(*parameters, *arguments);
+  add_case(*parameters, arguments->check.only_case);
+  add_level(*parameters, *arguments);
+  explain(*parameters, {}, {"fovea kernel parameters attention --level wmma"});
+
+  CLI::App* attempt = add("try",
+                          "Compile a kernel with other tuning parameters or sources, check it, and "
+                          "time it beside the launcher's choice",
+                          run_try);
+  add_gpu(*attempt, *arguments);
+  add_case(*attempt, arguments->check.only_case);
+  add_level(*attempt, *arguments);
+  add_seed(*attempt, arguments->check.seed)->group(kInputGroup);
+  add_text(*attempt, "--kernel", "KERNEL", arguments->kernel,
+           "The kernel to start from (without it: the launcher's choice, or the level's)")
+      ->group(kInputGroup);
+  add_parameters(*attempt, *arguments);
+  add_sources(*attempt, *arguments);
+  add_text(*attempt, "--unit", "FILE", arguments->unit,
+           "A file that replaces the one source in which the kernel is written")
+      ->group(kInputGroup);
+  add_flag(
+      *attempt, "--batch", arguments->batch,
+      "Take one candidate a line from standard input, such as {\"parameters\": {\"stages\": 3}}, "
+      "and write each result as one line of JSON")
+      ->group(kInputGroup);
+  add_whole(*attempt, "--most-seconds", {0, 86400}, arguments->most_seconds,
+            "Be killed after this time, because a kernel may never end (0: never)")
+      ->group(kInputGroup);
+  explain(*attempt,
+          {"The gates are asked in order, the cheap ones first: legal, compile, resources, small "
+           "cases, mutants, the case itself, time. Without a GPU those of the compiler are asked."},
+          {"fovea kernel try attention --level wmma --parameters '{\"stages\": 3}'"});
+
+  CLI::App* task = add("export", "Write a case as a task for kernels of others", run_export);
+  add_case(*task, arguments->check.only_case);
+  add_flag(*task, "--kernelbench", arguments->judge.kernelbench,
+           "In KernelBench's form: a Python file with Model, get_inputs and get_init_inputs")
+      ->required()
+      ->group(kOutputGroup);
+  without_variable(add_output(*task, arguments->judge.output, "FILE", "File to write"));
+  explain(*task, {"Without --case it is the timed case."},
+          {"fovea kernel export layer_norm --kernelbench -o task.py"});
+
+  CLI::App* judge =
+      command->add_subcommand("judge", "Judge a kernel of others: right or wrong, and how fast");
+  add_judge_options(*judge, *arguments);
+  judge->callback([arguments, &run] { run = [arguments] { return run_judge(*arguments); }; });
+  explain(*judge,
+          {"It runs the Python of FOVEA_PYTHON, or python3, which needs torch and Fovea's package. "
+           "The answer runs in a process of its own, with your rights: it is no sandbox.",
+           "The exit code is 0 for RIGHT, 1 for WRONG, 2 when the task or the arguments cannot be "
+           "used."},
+          {"fovea kernel judge task.py answer.py --device cuda"});
+
+  CLI::App* evolve = add("evolve",
+                         "Change a kernel's tuning parameters or sources over generations, and "
+                         "keep what measures faster",
+                         run_evolve);
+  add_gpu(*evolve, *arguments);
+  add_case(*evolve, arguments->check.only_case);
+  add_level(*evolve, *arguments);
+  add_seed(*evolve, arguments->check.seed)->group(kInputGroup);
+  add_sources(*evolve, *arguments);
+  add_evolve(*evolve, *arguments);
+  explain(*evolve,
+          {"A candidate is kept when it is faster than the best by 3% beyond the spread of the "
+           "measurements; the best is measured once more at the end. docs/laboratory.md describes "
+           "the ledger and what a proposer reads and writes."},
+          {"fovea kernel evolve attention --level wmma --budget 20m --ledger wmma.jsonl",
+           "fovea kernel evolve gemm_out --ledger out.jsonl --proposer python3 mine.py"});
 
   CLI::App* resources = add("resources",
                             "Compare registers, shared and local memory of the compiled kernels "
@@ -104,8 +416,59 @@ void add_kernel(CLI::App& app, Run& run) {
   CLI::App* sass =
       add("sass", "Compare the instructions of the compiled kernels with what their cards demand",
           run_sass);
+  add_text(*sass, "--kernel", "KERNEL", arguments->kernel, "Only this kernel of the cards")
+      ->group(kInputGroup);
+  add_whole(*sass, "--arch", {50, 999}, arguments->arch, "Only machine code for this architecture")
+      ->group(kInputGroup);
+  add_sources(*sass, *arguments);
+  add_flag(*sass, "--regions", arguments->regions,
+           "Also count instructions by region of the sources; kernels without lines are compiled, "
+           "which takes seconds for each")
+      ->group(kReportGroup);
   add_flag(*sass, "--dump", arguments->dump, "Also print the machine code")->group(kReportGroup);
-  explain(*sass, {}, {"fovea kernel sass gemm_qkv"});
+  add_text(*sass, "--cfg", "FILE", arguments->cfg,
+           "Write one kernel's control flow, by role, for graphviz's dot")
+      ->group(kReportGroup);
+  add_text(*sass, "--cubin", "FILE", arguments->cubin,
+           "Write the machine code of one kernel's unit")
+      ->group(kReportGroup);
+  explain(*sass,
+          {"The roles of a kernel whose warps are specialised must be disjoint: no path leads from "
+           "one to another, and only barriers join them."},
+          {"fovea kernel sass gemm_qkv_int8", "fovea kernel sass gemm_out_bf16 --regions"});
+
+  CLI::App* sanitize =
+      add("sanitize", "Run compute-sanitizer's tools on the cards' small cases", run_sanitize);
+  add_gpu(*sanitize, *arguments);
+  add_text(*sanitize, "--tool", "TOOL", arguments->sanitize.only_tool,
+           "Only synccheck, racecheck, memcheck or initcheck (without it: all, in this order)")
+      ->group(kInputGroup);
+  add_whole(*sanitize, "--most-seconds", {1, 100000}, arguments->sanitize.most_seconds,
+            "Limit of one tool on one card")
+      ->group(kInputGroup);
+  add_whole(*sanitize, "--jobs", {1, 256}, arguments->sanitize.jobs,
+            "How many run at once (without it: as many as the machine has CPUs, at most 12)")
+      ->group(kComputeGroup);
+  add_text(*sanitize, "-o,--output", "FOLDER", arguments->output,
+           "A folder for the tools' words, a file each, and sanitizers.json")
+      ->group(kOutputGroup);
+  explain(
+      *sanitize,
+      {"A card that hangs under synccheck is not run under the other tools. Without cards every "
+       "kernel that ships for the GPU has to be launched under each tool."},
+      {"fovea kernel sanitize gemm_qkv_int8", "fovea kernel sanitize --output logs"});
+
+  CLI::App* report = command->add_subcommand(
+      "report", "Make one HTML page of what was measured: rooflines, profiles, gates, history");
+  add_texts(*report, "RESULTS", arguments->names,
+            "Files of results and folders that hold them (without any: bench/results)");
+  add_output(*report, arguments->output, "FILE", "The page to write, such as report.html");
+  explain(
+      *report,
+      {"The page needs no other file and no network. A file that is damaged, or holds something "
+       "else than results, is left out and named."},
+      {"fovea kernel report -o report.html"});
+  report->callback([arguments, &run] { run = [arguments] { return run_report(*arguments); }; });
 }
 
 }  // namespace fovea::cli

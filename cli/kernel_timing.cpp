@@ -1,4 +1,4 @@
-// `fovea kernel bench`, `run` and `profile`, which launch kernels to time them or to watch them.
+// `fovea kernel bench`, `run` and `profile --gate`, which launch kernels to time or to watch them.
 #include <algorithm>
 #include <cstddef>
 #include <filesystem>
@@ -20,8 +20,9 @@
 #include "gpu/device/device.hpp"
 #include "lab/bench_cards.hpp"
 #include "lab/card.hpp"
-#include "lab/check_cards.hpp"
+#include "lab/prepared_case.hpp"
 #include "lab/profile.hpp"
+#include "lab/steps.hpp"
 
 namespace fovea::cli {
 namespace {
@@ -50,9 +51,10 @@ void print_figure(const lab::BenchFigure& figure, const lab::Ceilings& ceilings)
       figure.timing.dropped > 0 ? fmt::format(", {} slowed samples dropped", figure.timing.dropped)
                                 : "");
   std::cout << fmt::format(
-      "  gate: error {:.2e} (framework {:.2e}), difference {:.1e}, worst tile {:.1e}\n",
-      figure.verdict.error, figure.verdict.framework_error, figure.verdict.difference,
-      figure.verdict.tile_difference);
+      "  gate: max_abs {:.2e}, max_rel {:.2e}, error {:.2e} (framework {:.2e}), difference {:.1e}, "
+      "worst tile {:.1e}\n",
+      figure.verdict.worst, figure.verdict.worst_relative, figure.verdict.error,
+      figure.verdict.framework_error, figure.verdict.difference, figure.verdict.tile_difference);
   if (figure.smoke.has_value()) {
     std::cout << fmt::format(
         "  checksum: {:.0f} over the first {} outputs on uniform data ({:.0f} expected)\n",
@@ -66,12 +68,19 @@ void print_figure(const lab::BenchFigure& figure, const lab::Ceilings& ceilings)
                              peer.same_result ? "" : ", leaves work undone",
                              peer.wrong.empty() ? "" : ", WRONG: " + io::printable(peer.wrong));
   }
+  for (const lab::SpeedResult& gate : figure.gates) {
+    std::cout << fmt::format("  {} {} ({})\n", gate.passed ? "pass" : "MISS", gate.words(),
+                             gate.gate.reason);
+  }
   std::cout << std::flush;
 }
 
 }  // namespace
 
 int run_kernel_bench(const KernelArguments& arguments) {
+  if (arguments.gate && !arguments.bench.peers) {
+    throw Error("--gate needs the peers: leave out --no-peers");
+  }
   const auto cards = lab::find_cards(arguments.names);
   require_case(cards, arguments.bench.only_case);
   const std::string file = arguments.json.file();
@@ -112,13 +121,16 @@ int run_kernel_bench(const KernelArguments& arguments) {
   } else {
     arguments.json.write(nlohmann::ordered_json::parse(lab::to_json(report)));
   }
-  return report.failed == 0 ? kDone : kFailed;
+  const auto missed = std::ranges::count_if(report.figures, [](const lab::BenchFigure& figure) {
+    return !std::ranges::all_of(figure.gates, &lab::SpeedResult::passed);
+  });
+  if (arguments.gate && prints) {
+    std::cout << fmt::format("{}/{} cases reach all of their speed gates\n",
+                             std::ssize(report.figures) - missed, report.figures.size());
+  }
+  return report.failed == 0 && (missed == 0 || !arguments.gate) ? kDone : kFailed;
 }
 
-namespace {
-
-/// The named cards, each of which must have the case and the level. This is checked before a GPU is
-/// opened.
 std::vector<const lab::Card*> cards_to_run(const KernelArguments& arguments) {
   std::vector<const lab::Card*> cards = lab::find_cards(arguments.names);
   for (const lab::Card* const card : cards) {
@@ -130,91 +142,31 @@ std::vector<const lab::Card*> cards_to_run(const KernelArguments& arguments) {
   return cards;
 }
 
-}  // namespace
-
 int run_once(const KernelArguments& arguments) {
   const std::vector<const lab::Card*> cards = cards_to_run(arguments);
+  if (arguments.steps && cards.size() != 1) {
+    throw Error("--steps takes one card");
+  }
   const std::unique_ptr<gpu::Device> device = open_gpu(arguments);
   auto json = nlohmann::ordered_json::array();
   for (const lab::Card* const card : cards) {
+    const lab::CaseSpec spec{.card = card,
+                             .case_name = arguments.check.only_case,
+                             .level = arguments.level,
+                             .plan = arguments.plan,
+                             .sources = arguments.sources,
+                             .changes = arguments.parameters,
+                             .seed = arguments.check.seed};
+    if (arguments.steps) {
+      lab::run_steps(*device, spec, std::cin, std::cout);
+      return kDone;
+    }
+    lab::run_case(*device, spec, arguments.times);
     json.push_back({{"card", card->name},
                     {"case", lab::find_case(*card, arguments.check.only_case).name},
                     {"launches", arguments.times}});
-    lab::run_case(*device, *card, arguments.check.only_case, arguments.level, arguments.check.seed,
-                  arguments.times);
   }
   arguments.json.write(json);
-  return kDone;
-}
-
-namespace {
-
-/// Compares the levels of the cards, or the one asked for, with their gates.
-int run_gates(const KernelArguments& arguments, const std::string& self) {
-  std::vector<std::pair<const lab::Card*, const lab::ProfileGate*>> gates;
-  std::vector<std::string> levels;
-  for (const lab::Card* const card : lab::find_cards(arguments.names)) {
-    for (const lab::ProfileGate& gate : card->gates) {
-      levels.push_back(gate.level);
-      if (arguments.level.empty() || arguments.level == gate.level) {
-        gates.emplace_back(card, &gate);
-      }
-    }
-  }
-  if (levels.empty()) {
-    throw Error("these cards have no gates");
-  }
-  if (gates.empty()) {
-    throw Error(fmt::format("these cards have no gate for level '{}'; there are gates for: {}",
-                            arguments.level, fmt::join(levels, ", ")));
-  }
-  static_cast<void>(open_gpu(arguments));
-  auto json = nlohmann::ordered_json::array();
-  std::size_t missed = 0;
-  for (const auto& [card, gate] : gates) {
-    const std::vector<lab::Profile> profiles =
-        lab::profile(*card, gate->case_name, gate->level, arguments.device, self);
-    for (const lab::GateResult& result : lab::judge_gate(*gate, profiles.front())) {
-      if (arguments.json.leaves_text()) {
-        std::cout << fmt::format("{} {} {}, {}: {}\n", result.passed ? "pass" : "MISS", card->name,
-                                 gate->level, gate->case_name, result.what)
-                  << std::flush;
-      }
-      missed += result.passed ? 0 : 1;
-      json.push_back({{"card", card->name},
-                      {"level", gate->level},
-                      {"case", gate->case_name},
-                      {"passed", result.passed},
-                      {"what", result.what}});
-    }
-  }
-  if (arguments.json.leaves_text()) {
-    std::cout << fmt::format("{}/{} gates passed\n", json.size() - missed, json.size());
-  }
-  arguments.json.write(json);
-  return missed == 0 ? kDone : kFailed;
-}
-
-}  // namespace
-
-int run_profile(const KernelArguments& arguments) {
-  const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
-  if (arguments.gate) {
-    return run_gates(arguments, self);
-  }
-  const std::vector<const lab::Card*> cards = cards_to_run(arguments);
-  static_cast<void>(open_gpu(arguments));
-  std::vector<lab::Profile> profiles;
-  for (const lab::Card* const card : cards) {
-    for (lab::Profile& one :
-         lab::profile(*card, arguments.check.only_case, arguments.level, arguments.device, self)) {
-      if (arguments.json.leaves_text()) {
-        std::cout << lab::to_text(one) << std::flush;
-      }
-      profiles.push_back(std::move(one));
-    }
-  }
-  arguments.json.write(nlohmann::ordered_json::parse(lab::to_json(profiles)));
   return kDone;
 }
 

@@ -20,6 +20,8 @@
 namespace fovea::cli {
 namespace {
 
+using Json = nlohmann::ordered_json;
+
 using Clock = std::chrono::steady_clock;
 
 void show(const PullProgress& progress, Clock::time_point start, ProgressLine& line) {
@@ -42,7 +44,6 @@ void show(const PullProgress& progress, Clock::time_point start, ProgressLine& l
                  : ""}};
       },
       [&] {
-        using Json = nlohmann::ordered_json;
         return Json{{"event", "progress"},
                     {"stage", stage},
                     {"unit", "bytes"},

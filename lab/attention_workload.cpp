@@ -2,6 +2,8 @@
 #include "lab/attention_workload.hpp"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <iterator>
 #include <optional>
 #include <tuple>
@@ -10,6 +12,7 @@
 #include <fmt/ranges.h>
 
 #include "core/error.hpp"
+#include "gpu/device/kernel_image.hpp"
 #include "ops/reference/rows.hpp"
 
 namespace fovea::lab {
@@ -147,6 +150,67 @@ Plan AttentionWorkload::plan_of_level(const gpu::DeviceInfo& device, std::string
          fmt::join(gpu::attention_level_names(), ", "));
   }
   return gpu::attention_plan(problem_, device, wanted);
+}
+
+gpu::KernelId AttentionWorkload::kernel_of(const gpu::DeviceInfo& device, const Plan& plan) const {
+  const auto* const planned = std::get_if<gpu::AttentionPlan>(&plan);
+  return gpu::kernel_of(planned == nullptr ? gpu::attention_plan(problem_, device) : *planned,
+                        problem_.type);
+}
+
+namespace {
+
+/// The kernel of one of the tables, with other values; no plan when the table does not have it.
+template <typename Variants>
+bool find_tuned(const Variants& variants, gpu::KernelId kernel, const ParameterValues& values,
+                TunedPlan& found) {
+  using Variant = typename Variants::value_type;
+  using Tuning = decltype(Variant::tuning);
+  for (const Variant& variant : variants) {
+    if (variant.bf16 != kernel && variant.f16 != kernel) {
+      continue;
+    }
+    // A tuning struct is integers alone, in the order of the values.
+    std::array<int, sizeof(Tuning) / sizeof(int)> numbers{};
+    if (values.size() != numbers.size()) {
+      fail("{} has {} tuning parameters, not {}", gpu::info_of(kernel).name, numbers.size(),
+           values.size());
+    }
+    std::ranges::transform(values, numbers.begin(), &std::pair<std::string, int>::second);
+    const auto owned = std::make_shared<Variant>(variant);
+    owned->tuning = std::bit_cast<Tuning>(numbers);
+    found.plan = gpu::AttentionPlan(static_cast<const Variant*>(owned.get()));
+    found.owner = owned;
+    return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+TunedPlan AttentionWorkload::tuned(const gpu::DeviceInfo& device, gpu::KernelId kernel,
+                                   const ParameterValues& values) const {
+  TunedPlan found{.plan = {}, .kernel = kernel, .support = gpu::can_run(problem_, device)};
+  const auto is_its_kernel = [&](const gpu::AttentionPlan& plan) {
+    return gpu::kernel_of(plan, problem_.type) == kernel;
+  };
+  if (found.support &&
+      std::ranges::none_of(gpu::attention_plans(problem_, device), is_its_kernel)) {
+    found.support = {fmt::format("{} is not for {}", gpu::info_of(kernel).name, describe())};
+  }
+  if (!find_tuned(gpu::kSinglePassVariants, kernel, values, found) &&
+      !find_tuned(gpu::kOnlineVariants, kernel, values, found) &&
+      !find_tuned(gpu::kMmaVariants, kernel, values, found) &&
+      !find_tuned(gpu::kMmaSmallVariants, kernel, values, found) &&
+      !find_tuned(gpu::kScalarVariants, kernel, values, found)) {
+    fail("{} is no kernel of attention", gpu::info_of(kernel).name);
+  }
+  const auto& plan = std::get<gpu::AttentionPlan>(found.plan);
+  found.cta = gpu::cta_size(plan);
+  if (found.support) {
+    found.support = gpu::can_be_made(plan, device);
+  }
+  return found;
 }
 
 std::vector<gpu::Launch> AttentionWorkload::launches(gpu::Device& device, const Operands& operands,
@@ -330,11 +394,54 @@ std::vector<Mutant> AttentionWorkload::mutants() const {
   }
   if (problem_.causal) {
     mistaken("causal mask one off", Mistake::kCausalOff);
-  } else if (problem_.keys % kStep != 0) {
+  } else if (constexpr std::int64_t kMostKeys = 32;  // for each zero that is to show
+             problem_.keys % kStep != 0 &&
+             problem_.keys <= kMostKeys * (kStep - problem_.keys % kStep)) {
     // Twelve zeros beside 196 keys weigh less than the rounding of e4m3.
     mistaken("keys' padding counted", Mistake::kCountTail);
   }
   return all;
+}
+
+TorchTask AttentionWorkload::torch_task() const {
+  TorchTask task;
+  if (problem_.varlen) {
+    task.why_not = "torch's attention takes sequences of one length";
+    return task;
+  }
+  if (how_.equal_keys) {
+    task.why_not = "its keys are all alike, and those of a task are drawn";
+    return task;
+  }
+  std::string call =
+      fmt::format("F.scaled_dot_product_attention(q, k, v, scale={}", problem_.scale);
+  if (problem_.causal && problem_.queries == problem_.keys) {
+    call += ", is_causal=True";
+  } else if (problem_.causal) {
+    // torch's own causal mask begins with the first key; this one ends with the last.
+    task.forward =
+        fmt::format("seen = torch.ones({}, {}, dtype=torch.bool, device=q.device).tril({})\n",
+                    problem_.queries, problem_.keys, problem_.keys - problem_.queries);
+    call += ", attn_mask=seen";
+  }
+  call += problem_.key_heads() != problem_.heads ? ", enable_gqa=True)" : ")";
+  if (how_.layout == AttentionLayout::kPacked) {
+    task.input(inputs_[0]);
+    task.forward += fmt::format(
+        "q, k, v = qkv.view({0}, {1}, 3, {2}, {3}).permute(2, 0, 3, 1, 4)\n"
+        "return {4}.transpose(1, 2).reshape({5}, {6})",
+        problem_.batch, problem_.queries, problem_.heads, problem_.head_dim, call,
+        problem_.batch * problem_.queries, problem_.hidden());
+    return task;
+  }
+  for (const int which : {kQuery, kKey, kValue}) {
+    const bool queries = which == kQuery;
+    task.input(inputs_[static_cast<std::size_t>(which)],
+               {problem_.batch, queries ? problem_.heads : problem_.key_heads(),
+                queries ? problem_.queries : problem_.keys, problem_.head_dim});
+  }
+  task.forward += "return " + call;
+  return task;
 }
 
 double AttentionWorkload::flops() const {

@@ -9,15 +9,13 @@
 
 #include "core/error.hpp"
 #include "lab/ceilings.hpp"
-#include "lab/check_cards.hpp"
 #include "lab/placement.hpp"
+#include "lab/rotation.hpp"
 
 namespace fovea::lab {
 namespace {
 
-constexpr std::size_t kTiles = 24;      // compared before timing
-constexpr std::size_t kMostSets = 256;  // of inputs that are rotated over: a sample has more runs
-constexpr double kPeerSlack = 10.0;     // peers may round more often than we do
+constexpr double kPeerSlack = 10.0;  // peers may round more often than we do
 
 class Bench {
  public:
@@ -41,43 +39,32 @@ class Bench {
     figure.bytes = static_cast<double>(workload.bytes());
     figure.matrix_ceiling = size_of(workload.operand_type()) == 1 ? report_.ceilings.e4m3_flops
                                                                   : report_.ceilings.bf16_flops;
-    // Inputs of at least twice the L2 cache, so that none is found there from the last time.
-    const std::size_t bytes = workload.bytes();
-    const std::size_t sets =
-        std::clamp(2 * device_.info().l2_bytes / std::max<std::size_t>(bytes, 1) + 1,
-                   std::size_t{1}, kMostSets);
-    if (sets * bytes < 2 * device_.info().l2_bytes) {
+    const Rotation rotation(device_, workload, *stream_);
+    if (!rotation.misses_cache()) {
       report_.missing.push_back(fmt::format(
           "{} {} from device memory: its {} sets of {} KiB stay in the L2 cache, and the times "
           "told are of that",
-          card.name, one.name, sets, bytes >> 10));
+          card.name, one.name, rotation.sets(), workload.bytes() >> 10));
     }
-    std::vector<std::unique_ptr<Placement>> placements;
-    placements.reserve(sets);
-    for (std::size_t set = 0; set < sets; ++set) {
-      placements.push_back(std::make_unique<Placement>(device_, workload, *stream_));
-    }
-    Placement& first = *placements.front();
+    Placement& first = rotation.first();
     const OutputSpec output = workload.output();
-    std::vector<TileValues> values =
-        expectations(workload, sample_tiles(output.rows, output.columns, kTiles, options_.seed));
+    std::vector<TileValues> values = expectations(
+        workload, sample_tiles(output.rows, output.columns, kTilesBeforeTiming, options_.seed));
     figure.verdict =
         run_and_judge(kernels_, workload, first, plan, values, card.tolerance, *stream_);
+    figure.smoke = run_smoke(kernels_, workload, plan, *stream_);
+    if (figure.verdict.passes() && figure.smoke.has_value()) {
+      figure.verdict.reason = figure.smoke->fault();
+    }
     if (!figure.verdict.passes()) {
       return figure;
     }
-    figure.smoke = smoke(workload, plan);
 
     std::vector<Contender> contenders;
-    const auto contender = [&](std::string name, const auto& enqueue) {
-      return Contender{std::move(name), static_cast<int>(sets),
-                       [&placements, enqueue](int set, gpu::Stream& stream) {
-                         enqueue(placements[static_cast<std::size_t>(set)]->operands(), stream);
-                       }};
-    };
-    contenders.push_back(contender("fovea", [&](const Operands& operands, gpu::Stream& stream) {
-      lab::run(kernels_, workload, operands, plan, stream);
-    }));
+    contenders.push_back(
+        rotation.contender("fovea", [&](const Operands& operands, gpu::Stream& stream) {
+          lab::run(kernels_, workload, operands, plan, stream);
+        }));
     std::vector<Peer> peers;
     if (with_peers) {
       peers = workload.peers(kernels_, report_.missing);
@@ -86,7 +73,7 @@ class Bench {
       // A peer that refuses takes no other figure with it.
       PeerFigure compared;
       compared.same_result = peer.same_result;
-      Contender timed = contender(peer.name, peer.run);
+      Contender timed = rotation.contender(peer.name, peer.run);
       Support support;
       try {
         compared.wrong = fault_of(peer, card, first, values);
@@ -114,24 +101,6 @@ class Bench {
   }
 
  private:
-  std::optional<SmokeFigure> smoke(const Workload& workload, const Plan& plan) {
-    const Smoke asked = workload.smoke();
-    if (asked.workload == nullptr) {
-      return std::nullopt;
-    }
-    Placement placement(device_, *asked.workload, *stream_);
-    lab::run(kernels_, *asked.workload, placement.operands(), plan, *stream_);
-    const std::int64_t columns = asked.workload->output().columns;
-    TileValues values;
-    values.tile = {0, 0, (asked.count + columns - 1) / columns, columns};
-    placement.read(std::span(&values, 1), *stream_);
-    SmokeFigure figure{.expected = asked.expected_sum, .count = asked.count};
-    for (std::int64_t i = 0; i < asked.count; ++i) {
-      figure.sum += values.actual[static_cast<std::size_t>(i)];
-    }
-    return figure;
-  }
-
   std::string fault_of(const Peer& peer, const Card& card, Placement& placement,
                        std::vector<TileValues>& values) {
     if (peer.prepare) {
@@ -160,6 +129,31 @@ class Bench {
 
 }  // namespace
 
+std::string SpeedResult::words() const {
+  return ratio == 0 ? fmt::format("{} was not measured, at least {:.2f}x asked", gate.peer,
+                                  gate.least_ratio)
+                    : fmt::format("{:.2f}x of {}, at least {:.2f}x asked", ratio, gate.peer,
+                                  gate.least_ratio);
+}
+
+std::vector<SpeedResult> judge_speed(const Card& card, const BenchFigure& figure) {
+  std::vector<SpeedResult> results;
+  for (const SpeedGate& gate : card.speed_gates) {
+    const auto peer = std::ranges::find_if(figure.peers, [&](const PeerFigure& one) {
+      return one.timing.name.starts_with(gate.peer);
+    });
+    SpeedResult result{.gate = gate};
+    if (peer != figure.peers.end()) {
+      result.ratio = peer->ratio;
+      // Within the spread of the two it may be either.
+      result.passed =
+          peer->ratio >= gate.least_ratio || (peer->ambiguous && gate.least_ratio <= 1.0);
+    }
+    results.push_back(std::move(result));
+  }
+  return results;
+}
+
 BenchReport bench(gpu::Device& device, std::span<const Card* const> cards,
                   const BenchOptions& options, const std::function<void(const Ceilings&)>& measured,
                   const std::function<void(const BenchFigure&)>& report,
@@ -176,8 +170,8 @@ BenchReport bench(gpu::Device& device, std::span<const Card* const> cards,
   Bench one_by_one(device, nvml, options, all);
   bool any = false;
   for (const Card* const card : cards) {
-    for (const Case& one : card->cases) {
-      if (options.only_case.empty() ? !one.bench : one.name != options.only_case) {
+    for (const Case& one : cases_of(*card, options.only_case)) {
+      if (options.only_case.empty() && !one.bench) {
         continue;
       }
       any = true;
@@ -191,6 +185,9 @@ BenchReport bench(gpu::Device& device, std::span<const Card* const> cards,
       for (std::size_t i = 0; i < plans.size(); ++i) {
         BenchFigure figure =
             one_by_one.run(*card, one, *workload, plans[i], options.peers && i == 0);
+        if (options.peers && i == 0) {
+          figure.gates = judge_speed(*card, figure);
+        }
         if (figure.verdict.passes()) {
           report(figure);
           all.figures.push_back(std::move(figure));

@@ -10,6 +10,7 @@
 
 #include "gpu/device/device.hpp"
 #include "lab/card.hpp"
+#include "lab/check_cards.hpp"
 #include "lab/judge.hpp"
 #include "lab/timer.hpp"
 
@@ -38,10 +39,13 @@ struct PeerFigure {
   std::string wrong;  // why its output is not what the problem asks for; empty when it is
 };
 
-struct SmokeFigure {
-  double sum = 0.0;
-  double expected = 0.0;
-  std::int64_t count = 0;
+/// What was measured of a speed gate.
+struct SpeedResult {
+  SpeedGate gate;
+  double ratio = 0.0;  // 0: its peer was not measured, and the gate is missed
+  bool passed = false;
+  /// "1.08x of cuDNN, at least 0.90x asked".
+  [[nodiscard]] std::string words() const;
 };
 
 struct BenchFigure {
@@ -56,7 +60,10 @@ struct BenchFigure {
   double matrix_ceiling = 0.0;  // operations a second, for its operands
   std::optional<SmokeFigure> smoke;
   std::vector<PeerFigure> peers;
+  std::vector<SpeedResult> gates;  // of the launcher's choice, when peers were asked for
 };
+/// What the peers of a figure say of its card's speed gates.
+[[nodiscard]] std::vector<SpeedResult> judge_speed(const Card& card, const BenchFigure& figure);
 
 struct BenchReport {
   gpu::DeviceInfo device;

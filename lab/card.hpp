@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "lab/problem_fields.hpp"
 #include "lab/workload.hpp"
 
 namespace fovea::lab {
@@ -38,6 +39,31 @@ template <typename W, typename... Arguments>
 using ops::reference::Tolerance;
 using ops::reference::tolerance_of;
 
+/// A role of the threads of a kernel whose warps are specialised.
+struct Role {
+  std::string name;         // "producer"
+  std::string instruction;  // that threads of this role alone carry out: "UTMALDG"
+};
+
+/// How often an instruction may stand in a region of a kernel.
+struct InstructionDemand {
+  std::string instruction;  // it, or its forms: "STG.E.128"
+  bool exactly = false;     // else at most
+  /// How often, of a kernel with these values of its tuning parameters.
+  std::function<int(const ParameterValues&)> count;
+};
+[[nodiscard]] InstructionDemand at_most(const std::string& instruction, int count);
+[[nodiscard]] InstructionDemand exactly(const std::string& instruction, int count);
+[[nodiscard]] InstructionDemand exactly(const std::string& instruction,
+                                        std::function<int(const ParameterValues&)> count);
+
+/// Part of a kernel: a role of its, or what the sources mark by `// region: NAME` and `// end
+/// region`, where the instructions are those that were made from the lines between.
+struct RegionLimits {
+  std::string region;  // "epilogue loop"
+  std::vector<InstructionDemand> demands{};
+};
+
 /// Limits of the compiled kernels that a card is responsible for. Spills, stack and local memory
 /// are never allowed.
 struct KernelLimits {
@@ -47,6 +73,8 @@ struct KernelLimits {
   int shared_bytes = 232448;              // a block, static: the dynamic part is the launcher's
   std::vector<std::string> sass_has{};    // beginnings of instructions that must occur: "QGMMA"
   std::vector<std::string> sass_lacks{};  // beside LDL and STL, which never may
+  std::vector<Role> roles{};              // none: all warps do the same
+  std::vector<RegionLimits> regions{};
 
   [[nodiscard]] bool covers(std::string_view name) const {
     return kernel.ends_with('*')
@@ -55,18 +83,35 @@ struct KernelLimits {
   }
 };
 
-/// What a level of an operator has to reach under the profiler, on the GPU at hand, before it runs
-/// there by default. Shares are from 0 to 1.
+/// What a case has to reach under the profiler, at a level of its operator or by the launcher's
+/// choice: what lab/gates.hpp's model needs of the kernel's design. Shares are from 0 to 1.
 struct ProfileGate {
-  std::string level;            // "wmma"
-  std::string case_name;        // what is profiled
-  std::string reason;           // why these limits
-  double least_tensor = 0.0;    // of its time that the matrix units are busy
-  double least_fma = 0.0;       // the same of the units of multiply-adds
-  double most_conflicts = 1.0;  // of shared-memory accesses, that wait for a bank
-  int least_ctas_per_sm = 1;    // that an SM can hold
-  int most_registers = 255;
-  int most_shared_bytes = 232448;
+  std::string level{};            // "wmma"; empty: the launcher's choice
+  std::string case_name{};        // what is profiled
+  std::string reason{};           // of the limits that are set here, not by the model
+  double reach = 0.75;            // of the roofline; 0: the problem does not fill the GPU
+  double matrix_rate = 1.0;       // of the ceiling, that its matrix instructions can reach
+  double exponentials = 0;        // that it takes
+  double reads = 1;               // times that the operands have to pass
+  double least_matrix = 0;        // of its time that the matrix units are busy
+  double least_fma = 0;           // the same of the units of multiply-adds
+  double most_conflicts = 0.05;   // of rows of banks, that the addresses' layout adds
+  double least_occupancy = 0.85;  // of the warps that fit; 0: the problem does not fill the SMs
+  double most_barrier = 0.10;     // of waiting warps
+  int ctas_per_sm = 1;            // that have to fit
+  std::string ctas_reason = "one CTA has all of an SM";
+};
+
+/// Of a design with a producer's warpgroup, three warps of which end at once.
+inline constexpr double kProducerOccupancy = 0.67;
+/// Of a design whose warpgroups take turns.
+inline constexpr double kTurns = 0.5;
+
+/// The least speed of a card beside a peer.
+struct SpeedGate {
+  std::string peer;          // its name, or the beginning of it: "cuDNN"
+  double least_ratio = 1.0;  // the peer's time over ours
+  std::string reason{};
 };
 
 struct Card {
@@ -76,8 +121,12 @@ struct Card {
   std::vector<Case> cases{};
   Tolerance tolerance{};
   std::vector<std::string> levels{};  // of its operator, the plainest first; empty: it has none
+  /// A case of a problem that is not listed: the timed one with these fields changed. It has
+  /// mutants when the problem is such that they show.
+  std::function<Case(ProblemFields&)> problem{};
   std::vector<KernelLimits> kernels{};
   std::vector<ProfileGate> gates{};
+  std::vector<SpeedGate> speed_gates{};
 };
 
 /// All of them, in the order in which they are listed.
@@ -86,9 +135,11 @@ struct Card {
 /// Those named, or all without names. Throws fovea::Error that lists the names there are.
 [[nodiscard]] std::vector<const Card*> find_cards(std::span<const std::string> names);
 
-/// The case of that name; without one the first that is timed. Throws fovea::Error when there is
-/// none.
-[[nodiscard]] const Case& find_case(const Card& card, std::string_view name);
+/// The case of that name; without one the first that is timed; of a problem's fields, such as
+/// "m=4099,n=1728", the case that they make. Throws fovea::Error when there is none.
+[[nodiscard]] Case find_case(const Card& card, std::string_view name);
+/// The card's cases, or the one of that name, in find_case's words; none when it has none.
+[[nodiscard]] std::vector<Case> cases_of(const Card& card, std::string_view name);
 
 /// Throws fovea::Error that names the levels there are, unless the card has this one.
 void require_level(const Card& card, std::string_view level);

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <memory>
+#include <numeric>
 #include <utility>
 
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
@@ -31,13 +33,14 @@ std::vector<std::string_view> kernels_of(std::span<const gpu::Launch> launches) 
 
 class Checker {
  public:
-  Checker(gpu::Device& device, const CheckOptions& options,
-          const std::function<void(const CheckResult&)>& report)
-      : device_(device),
-        kernels_(device),
-        stream_(device.make_stream()),
+  Checker(gpu::KernelCache& kernels, const CheckOptions& options,
+          const std::function<void(const CheckResult&)>& report, PlansOf plans_of = {})
+      : device_(kernels.device()),
+        kernels_(kernels),
+        stream_(kernels.device().make_stream()),
         options_(options),
-        report_(report) {}
+        report_(report),
+        plans_of_(std::move(plans_of)) {}
 
   /// What `run` does from now on is of seed number `turn`.
   void begin(int turn) {
@@ -58,12 +61,16 @@ class Checker {
     const std::size_t most = one.mutants ? kFirstSeed.most_tiles : effort_.most_tiles;
     const std::vector<Tile> tiles = sample_tiles(output.rows, output.columns, most, now_.seed);
     std::vector<TileValues> values = expectations(*workload, tiles);
-    for (const Plan& plan : workload->plans(device_.info())) {
+    for (const Plan& plan : plans_of(*workload)) {
       const Verdict verdict =
           run_and_judge(kernels_, *workload, placement, plan, values, card.tolerance, *stream_);
       std::string reason = verdict.reason;
       if (reason.empty()) {
         reason = differing_runs(*workload, placement, plan);
+      }
+      if (const std::optional<SmokeFigure> smoke = run_smoke(kernels_, *workload, plan, *stream_);
+          reason.empty() && smoke.has_value()) {
+        reason = smoke->fault();
       }
       add(card, one, *workload, lab::to_string(plan), verdict, reason, {},
           kernels_of(workload->launches(device_, placement.operands(), plan)));
@@ -77,6 +84,14 @@ class Checker {
   [[nodiscard]] const SeedResult& now() const { return now_; }
 
  private:
+  [[nodiscard]] std::vector<Plan> plans_of(const Workload& workload) const {
+    return plans_of_ ? plans_of_(workload) : workload.plans(device_.info());
+  }
+
+  [[nodiscard]] Plan first_plan(const Workload& workload) const {
+    return plans_of_ ? plans_of_(workload).front() : Plan{};
+  }
+
   std::string differing_runs(const Workload& workload, Placement& placement, const Plan& plan) {
     const std::uint64_t first = placement.fingerprint(*stream_);
     for (int run = 1; run < effort_.runs; ++run) {
@@ -98,7 +113,8 @@ class Checker {
       std::vector<TileValues> values(right.begin(), right.end());
       if (mutant.launchable && mutant.workload->can_run(device_.info())) {
         Placement placement(device_, *mutant.workload, *stream_);
-        lab::run(kernels_, *mutant.workload, placement.operands(), {}, *stream_);
+        lab::run(kernels_, *mutant.workload, placement.operands(), first_plan(*mutant.workload),
+                 *stream_);
         placement.read(values, *stream_);
       } else {
         fill_emulated(*mutant.workload, values);
@@ -114,7 +130,8 @@ class Checker {
       return;
     }
     Placement placement(device_, *poisoned.workload, *stream_);
-    lab::run(kernels_, *poisoned.workload, placement.operands(), {}, *stream_);
+    lab::run(kernels_, *poisoned.workload, placement.operands(), first_plan(*poisoned.workload),
+             *stream_);
     std::vector<TileValues> values(right.begin(), right.end());
     placement.read(values, *stream_);
     add(card, one, workload, fmt::format("NaN in row {}", poisoned.row), Verdict{},
@@ -148,10 +165,11 @@ class Checker {
   }
 
   gpu::Device& device_;
-  gpu::KernelCache kernels_;
+  gpu::KernelCache& kernels_;
   std::unique_ptr<gpu::Stream> stream_;
   const CheckOptions& options_;
   const std::function<void(const CheckResult&)>& report_;
+  PlansOf plans_of_;
   SeedResult now_;
   Effort effort_ = kFirstSeed;
 };
@@ -174,18 +192,34 @@ void run(gpu::KernelCache& kernels, const Workload& workload, const Operands& op
   }
 }
 
-void run_case(gpu::Device& device, const Card& card, const std::string& case_name,
-              const std::string& level, std::uint64_t seed, int times) {
-  const Case& found = find_case(card, case_name);
-  gpu::KernelCache kernels(device);
-  const std::unique_ptr<gpu::Stream> stream = device.make_stream();
-  const std::unique_ptr<Workload> workload = found.make(seed);
-  Placement placement(device, *workload, *stream);
-  const Plan plan = level.empty() ? Plan{} : workload->plan_of_level(device.info(), level);
-  for (int i = 0; i < times; ++i) {
-    run(kernels, *workload, placement.operands(), plan, *stream);
+std::string SmokeFigure::fault() const {
+  const double each = expected / static_cast<double>(count);
+  if (sum == expected && std::ranges::all_of(first, [&](double one) { return one == each; })) {
+    return {};
   }
-  device.synchronize();
+  return fmt::format(
+      "the checksum is wrong: on uniform data the first {} outputs add up to {}, not "
+      "{}, and the first are {}, not {}",
+      count, sum, expected, fmt::join(first, ", "), each);
+}
+
+std::optional<SmokeFigure> run_smoke(gpu::KernelCache& kernels, const Workload& workload,
+                                     const Plan& plan, gpu::Stream& stream) {
+  const Smoke asked = workload.smoke();
+  if (asked.workload == nullptr) {
+    return std::nullopt;
+  }
+  Placement placement(kernels.device(), *asked.workload, stream);
+  run(kernels, *asked.workload, placement.operands(), plan, stream);
+  const std::int64_t columns = asked.workload->output().columns;
+  TileValues values;
+  values.tile = {0, 0, (asked.count + columns - 1) / columns, columns};
+  placement.read(std::span(&values, 1), stream);
+  values.actual.resize(static_cast<std::size_t>(asked.count));
+  return SmokeFigure{.sum = std::accumulate(values.actual.begin(), values.actual.end(), 0.0),
+                     .expected = asked.expected_sum,
+                     .count = asked.count,
+                     .first = {values.actual.begin(), values.actual.begin() + 4}};
 }
 
 Verdict run_and_judge(gpu::KernelCache& kernels, const Workload& workload, Placement& placement,
@@ -216,10 +250,19 @@ bool checks(const Card& card, const Case& one, const CheckOptions& options, int 
   return (turn - 1) % std::ranges::count_if(card.cases, large) == before;
 }
 
+void check_case(gpu::KernelCache& kernels, const Card& card, const Case& one,
+                const CheckOptions& options, const PlansOf& plans_of,
+                const std::function<void(const CheckResult&)>& report) {
+  Checker checker(kernels, options, report, plans_of);
+  checker.begin(0);
+  checker.run(card, one);
+}
+
 int check(gpu::Device& device, std::span<const Card* const> cards, const CheckOptions& options,
           const std::function<void(const CheckResult&)>& report,
           const std::function<void(const SeedResult&)>& seed_done) {
-  Checker checker(device, options, report);
+  gpu::KernelCache kernels(device);
+  Checker checker(kernels, options, report);
   int failed = 0;
   for (int turn = 0; turn < options.seeds; ++turn) {
     checker.begin(turn);
@@ -254,6 +297,9 @@ std::string to_json(const gpu::DeviceInfo& device, std::span<const CheckResult> 
                       {"case", result.case_name},
                       {"plan", result.what},
                       {"kernels", result.kernels},
+                      {"seed", result.seed},
+                      {"max_abs", result.verdict.worst},
+                      {"max_rel", result.verdict.worst_relative},
                       {"passed", result.passed},
                       {"reason", result.reason}});
   }

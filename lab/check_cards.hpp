@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -15,13 +16,24 @@
 
 namespace fovea::lab {
 
+/// A run on inputs that are all alike, whose result is known without computing.
+struct SmokeFigure {
+  double sum = 0.0;  // of the first `count` outputs
+  double expected = 0.0;
+  std::int64_t count = 0;
+  std::vector<double> first{};  // the first four outputs
+
+  /// Why it is wrong; empty when it is not.
+  [[nodiscard]] std::string fault() const;
+};
+
 struct CheckOptions {
   std::uint64_t seed = 1;
   /// Seeds one after the other, from `seed` on. Those after the first check the small cases, those
   /// with mutants, and of a card's larger cases one each, in turn, with fewer tiles compared.
-  int seeds = 1;
-  std::string only_case;  // empty: all
-  bool small = false;     // only cases that are quick under compute-sanitizer; no mutants
+  int seeds = 5;
+  std::string only_case{};  // empty: all
+  bool small = false;       // only cases that are quick under compute-sanitizer; no mutants
 };
 
 /// One thing that was checked: a case under a plan, or a mutant of it.
@@ -48,8 +60,19 @@ struct SeedResult {
   int failed = 0;
 };
 
-/// Whether seed number `turn`, from 0, checks this case of the card.
+/// Whether seed number `turn`, from 0, checks this case, which is one of the card's own unless the
+/// options name it.
 [[nodiscard]] bool checks(const Card& card, const Case& one, const CheckOptions& options, int turn);
+
+/// Plans that are checked in the place of a workload's own.
+using PlansOf = std::function<std::vector<Plan>(const Workload&)>;
+
+/// Checks one case with a kernel cache of the caller's, which may have other machine code for a
+/// kernel, under the plans of `plans_of`, each also on mutants when the case has them. `report` is
+/// called as each is done.
+void check_case(gpu::KernelCache& kernels, const Card& card, const Case& one,
+                const CheckOptions& options, const PlansOf& plans_of,
+                const std::function<void(const CheckResult&)>& report);
 
 /// Runs everything that `options` asks of these cards, but for cards without kernels for the
 /// device; `report` is called as each is done, and `seed_done`, which may be empty, after each
@@ -66,11 +89,10 @@ int check(gpu::Device& device, std::span<const Card* const> cards, const CheckOp
 void run(gpu::KernelCache& kernels, const Workload& workload, const Operands& operands,
          const Plan& plan, gpu::Stream& stream);
 
-/// Launches one case of a card on drawn inputs, `times` times, and nothing else: what profilers and
-/// compute-sanitizer look at. Without a name the card's first timed case; without a level the
-/// launcher's choice.
-void run_case(gpu::Device& device, const Card& card, const std::string& case_name,
-              const std::string& level, std::uint64_t seed, int times);
+/// What the workload's smoke run gives, if it has one.
+[[nodiscard]] std::optional<SmokeFigure> run_smoke(gpu::KernelCache& kernels,
+                                                   const Workload& workload, const Plan& plan,
+                                                   gpu::Stream& stream);
 
 /// Runs a workload's launch once on poisoned outputs and judges it. Used before timing as well.
 [[nodiscard]] Verdict run_and_judge(gpu::KernelCache& kernels, const Workload& workload,

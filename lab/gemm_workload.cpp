@@ -5,6 +5,9 @@
 #include <cmath>
 #include <iterator>
 
+#include "core/error.hpp"
+#include "gpu/device/kernel_image.hpp"
+#include "kernels/variants.hpp"
 #include "ops/reference/rows.hpp"
 #include "ops/weights.hpp"
 
@@ -131,6 +134,40 @@ std::vector<Plan> GemmWorkload::plans(const gpu::DeviceInfo& device) const {
   std::vector<Plan> all = {Plan{}};
   std::ranges::copy(gpu::gemm_plans(problem_, device), std::back_inserter(all));
   return all;
+}
+
+gpu::KernelId GemmWorkload::kernel_of(const gpu::DeviceInfo& device, const Plan& plan) const {
+  if (const auto* const planned = std::get_if<gpu::GemmPlan>(&plan); planned != nullptr) {
+    return planned->kernel;
+  }
+  const gpu::GemmChoice choice = gpu::choose_gemm(problem_, device);
+  if (!choice.support) {
+    fail("{}", choice.support.why);
+  }
+  return choice.plan.kernel;
+}
+
+TunedPlan GemmWorkload::tuned(const gpu::DeviceInfo& device, gpu::KernelId kernel,
+                              const ParameterValues& values) const {
+  const auto variant = std::ranges::find(gpu::kGemmVariants, kernel, &gpu::GemmVariant::kernel);
+  if (variant == gpu::kGemmVariants.end()) {
+    fail("{} is no kernel of a matrix product", gpu::info_of(kernel).name);
+  }
+  gemm::Tuning tuning = variant->tuning;
+  for (const auto& [name, field] : {std::pair("consumers", &gemm::Tuning::consumers),
+                                    {"columns", &gemm::Tuning::columns},
+                                    {"stages", &gemm::Tuning::stages},
+                                    {"vector", &gemm::Tuning::vector},
+                                    {"k_blocks", &gemm::Tuning::k_blocks},
+                                    {"ahead", &gemm::Tuning::ahead},
+                                    {"raster", &gemm::Tuning::raster}}) {
+    tuning.*field = value_of(values, name);
+  }
+  gpu::GemmChoice choice = gpu::tuned_gemm(problem_, device, kernel, tuning);
+  return {.plan = choice.plan,
+          .kernel = kernel,
+          .support = std::move(choice.support),
+          .cta = {choice.plan.threads(), choice.plan.shared_bytes()}};
 }
 
 std::vector<gpu::Launch> GemmWorkload::launches(gpu::Device& device, const Operands& operands,
@@ -272,6 +309,64 @@ std::vector<Mutant> GemmWorkload::mutants() const {
   return all;
 }
 
+// Bias and norms are folded into the product as torch has them; a kernel may fold them otherwise.
+TorchTask GemmWorkload::torch_task() const {
+  TorchTask task;
+  std::string& lines = task.forward;
+  const std::string bf16 = "torch.bfloat16";
+  task.input(tensors_.a);
+  task.weight(tensors_.b, problem_.b);
+  const bool position = problem_.epilogue == GemmEpilogue::kPosition;
+  if (position) {
+    task.weight(tensors_.position, tensors_.position.type());
+  } else {
+    task.weight(tensors_.bias, one_byte(problem_.a) ? DType::kF32 : problem_.a);
+  }
+  if (one_byte(problem_.a)) {
+    task.weight(tensors_.column_scale, DType::kF32);
+    lines +=
+        "wide = self.column_scale.dtype  # plain torch multiplies no types of one byte\n"
+        "y = a.to(wide) @ self.b.to(wide).t() * self.column_scale\n";
+    if (problem_.row_scale) {
+      task.input(tensors_.row_scale, {problem_.m, 1});
+      lines += "y = y * row_scale\n";
+    }
+    lines += fmt::format("y = (y{}).to({})\n", position ? "" : " + self.bias", bf16);
+  } else {
+    if (problem_.row_norm) {
+      task.input(tensors_.row_norm);
+      lines += "a = (a.to(row_norm.dtype) * row_norm[:, :1] + row_norm[:, 1:]).to(a.dtype)\n";
+    }
+    lines += fmt::format("y = F.linear(a, self.b{})\n", position ? "" : ", self.bias");
+  }
+  switch (problem_.epilogue) {
+    case GemmEpilogue::kBias:
+      break;
+    case GemmEpilogue::kGelu:
+      lines += "y = F.gelu(y, approximate=\"tanh\")\n";
+      break;
+    case GemmEpilogue::kResidual:
+      task.input(tensors_.residual);
+      lines += "y = y + residual\n";
+      break;
+    case GemmEpilogue::kPosition:
+      lines += problem_.m % problem_.tokens == 0
+                   ? fmt::format("y = (y.view(-1, {}, {}) + self.position).view({}, {})\n",
+                                 problem_.tokens, problem_.n, problem_.m, problem_.n)
+                   : fmt::format("y = y + self.position.repeat({}, 1)[:{}]\n",
+                                 problem_.m / problem_.tokens + 1, problem_.m);
+      break;
+  }
+  if (one_byte(problem_.output)) {
+    const OutputSpec spec = output();
+    lines += fmt::format("y = y / {} - {}\n", spec.scale, spec.offset);
+    lines += problem_.output == DType::kI8 ? "y = y.round().clamp(-128, 127)\n"
+                                           : "y = y.clamp(-448, 448)\n";
+  }
+  lines += fmt::format("return y.to(torch.{})", torch_name(problem_.output));
+  return task;
+}
+
 // Epilogues that take a maximum or a minimum could lose it.
 Poisoned GemmWorkload::poisoned() const {
   const bool floats = problem_.a == DType::kBF16 || problem_.a == DType::kE4M3;
@@ -291,11 +386,14 @@ double GemmWorkload::flops() const {
 }
 
 Smoke GemmWorkload::smoke() const {
-  if (problem_.epilogue != GemmEpilogue::kPosition || problem_.a != DType::kE4M3) {
-    return {};
-  }
   constexpr double kUniform = 1.5;
   constexpr std::int64_t kCount = 1024;
+  const double each = kUniform * kUniform * static_cast<double>(problem_.k);
+  if (problem_.epilogue != GemmEpilogue::kPosition || problem_.a != DType::kE4M3 ||
+      problem_.row_scale || problem_.m * problem_.n < kCount ||
+      double{rounded(problem_.output, each)} != each) {
+    return {};
+  }
   const auto uniform = [](GemmWorkload& copy) {
     const GemmProblem& problem = copy.problem_;
     copy.tensors_.a = Tensor::uniform("a", problem.a, problem.m, problem.k, kUniform);
@@ -305,7 +403,7 @@ Smoke GemmWorkload::smoke() const {
     copy.tensors_.column_scale = Tensor::uniform("column_scale", DType::kF32, 1, problem.n, 1.0);
     copy.gather_inputs();
   };
-  return {changed(uniform), kCount, kCount * kUniform * kUniform * static_cast<double>(problem_.k)};
+  return {changed(uniform), kCount, kCount * each};
 }
 
 }  // namespace fovea::lab

@@ -24,11 +24,16 @@ class GemmWorkload final : public OperatorWorkload<GemmWorkload, gpu::GemmProble
 
   [[nodiscard]] OutputSpec output() const override;
   [[nodiscard]] std::vector<Plan> plans(const gpu::DeviceInfo& device) const override;
+  [[nodiscard]] gpu::KernelId kernel_of(const gpu::DeviceInfo& device,
+                                        const Plan& plan) const override;
+  [[nodiscard]] TunedPlan tuned(const gpu::DeviceInfo& device, gpu::KernelId kernel,
+                                const ParameterValues& values) const override;
   [[nodiscard]] std::vector<gpu::Launch> launches(gpu::Device& device, const Operands& operands,
                                                   const Plan& plan) const override;
   void reference(const Tile& tile, std::span<double> values) const override;
   void framework(const Tile& tile, std::span<double> values) const override;
   [[nodiscard]] std::vector<Mutant> mutants() const override;
+  [[nodiscard]] TorchTask torch_task() const override;
   [[nodiscard]] double flops() const override;
   [[nodiscard]] DType operand_type() const override { return problem_.a; }
   [[nodiscard]] std::vector<Peer> peers(gpu::KernelCache& kernels,

@@ -15,6 +15,9 @@ namespace fovea::lab {
 using ops::reference::judge;
 using ops::reference::kTile;
 using ops::reference::sample_tiles;
+
+/// Tiles of an output that are compared before anything is timed.
+inline constexpr std::size_t kTilesBeforeTiming = 24;
 using ops::reference::TileValues;
 using ops::reference::Verdict;
 using ops::reference::wrong_nan;

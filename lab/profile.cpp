@@ -4,122 +4,61 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <map>
-#include <sstream>
+#include <memory>
+#include <ranges>
 #include <utility>
 
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
 #include "gpu/device/device.hpp"
 #include "gpu/device/kernel_image.hpp"
+#include "lab/compiler.hpp"
+#include "lab/kernel_sources.hpp"
+#include "lab/machine.hpp"
 #include "lab/machine_code.hpp"
-#include "lab/process.hpp"
-#include "lab/resources.hpp"
+#include "lab/rules.hpp"
 
 namespace fovea::lab {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::size_t kMostSpots = 8;
-
-/// A place in the source: file and line.
-struct Frame {
-  std::string file;
-  std::string line;
-
-  [[nodiscard]] std::string text() const {
-    return std::filesystem::path(file).filename().string() + ":" + line;
+/// Gives a profile its places: the same kernel is compiled once more, with the lines of its
+/// sources, which leave the machine code as it is.
+void find_places(Profile& profile, const CaseSpec& spec, int arch) {
+  const auto* const info = std::ranges::find(gpu::kKernels, profile.kernel, &gpu::KernelInfo::name);
+  if (info == gpu::kKernels.end()) {
+    profile.no_places = "this program has no sources of the kernel";
+    return;
   }
-};
-
-/// For each instruction in order, the places that it was inlined from, innermost first.
-std::vector<std::vector<Frame>> frames_of(const std::string& disassembly) {
-  std::vector<std::vector<Frame>> all;
-  std::vector<Frame> frames;
-  bool fresh = true;  // the next place begins another instruction's list
-  std::istringstream lines(disassembly);
-  for (std::string line; std::getline(lines, line);) {
-    constexpr std::string_view kPlace = "//## File \"";
-    if (const auto at = line.find(kPlace); at != std::string::npos) {
-      if (fresh) {
-        frames.clear();
-        fresh = false;
+  const auto kernel = static_cast<gpu::KernelId>(info - gpu::kKernels.begin());
+  try {
+    const KernelSources sources =
+        spec.sources.empty() ? KernelSources::built_in() : KernelSources::from_folder(spec.sources);
+    ParameterValues values = sources.kernel(profile.kernel).values;
+    for (auto& [name, value] : values) {
+      const auto changed = spec.changes.find(name);
+      value = changed == spec.changes.end() ? value : changed->second;
+    }
+    // What the program carries is nvcc's work, and NVRTC's may differ.
+    for (const CompilerKind compiler : {CompilerKind::kAny, CompilerKind::kNvcc}) {
+      const CompiledKernel compiled =
+          compile(sources, kernel, values,
+                  {.target = target_of(kernel, arch), .lines = true, .compiler = compiler});
+      place(profile, disassemble(compiled.image, {"-gi", "-c"}), sources.files());
+      if (profile.no_places.empty()) {
+        break;
       }
-      const auto file = at + kPlace.size();
-      const auto file_end = line.find('"', file);
-      const auto number = line.find_first_of("0123456789", file_end);
-      const auto number_end = line.find_first_not_of("0123456789", number);
-      frames.push_back(
-          {line.substr(file, file_end - file), line.substr(number, number_end - number)});
-    } else if (count_instructions(line).size() == 1) {
-      all.push_back(frames);
-      fresh = true;
+    }
+  } catch (const Error& error) {
+    if (profile.no_places.empty()) {
+      profile.no_places = error.what();
     }
   }
-  return all;
-}
-
-/// Whether a place belongs to the vocabulary of instructions, not to the kernel that uses it.
-bool is_vocabulary(const Frame& frame) {
-  return frame.file.find("/kernels/") == std::string::npos ||
-         frame.file.find("/kernels/ptx/") != std::string::npos ||
-         frame.file.find("/kernels/pipe/") != std::string::npos;
-}
-
-/// The line itself when the sources are here, else its place.
-std::string source_line(const Frame& frame) {
-  std::ifstream file(frame.file);
-  std::string line;
-  for (int i = 0; i < std::stoi(frame.line) && std::getline(file, line); ++i) {
-  }
-  if (!file) {
-    return frame.text();
-  }
-  line.erase(0, line.find_first_not_of(' '));
-  return fmt::format("{} `{}`", frame.text(), line);
-}
-
-void keep_largest(std::vector<HotSpot>& spots) {
-  std::ranges::sort(spots, [](const auto& a, const auto& b) { return a.share > b.share; });
-  spots.resize(std::min(spots.size(), kMostSpots));
-  std::erase_if(spots, [](const HotSpot& spot) { return spot.share < 0.01; });
-}
-
-/// Gives a profile its places from the machine code that this program carries.
-void find_places(Profile& profile, int arch) {
-  const gpu::KernelImage* const image = gpu::find_kernel_image(profile.kernel, arch);
-  if (image == nullptr || image->code == gpu::Code::kPtx) {
-    profile.no_places = "this program carries no machine code of the kernel";
-  } else if (find_program("nvdisasm").empty()) {
-    profile.no_places = "nvdisasm is neither on the PATH nor in $CUDA_HOME/bin";
-  } else {
-    place(profile, disassemble(*image, {"-gi", "-c"}));
-  }
-  keep_largest(profile.hot_spots);
-  keep_largest(profile.roles);
-}
-
-/// What ncu said, turned into what to do about it.
-[[noreturn]] void explain(const ProcessResult& result) {
-  const std::string text = result.output + result.errors;
-  if (text.find("ERR_NVGPUCTRPERM") != std::string::npos) {
-    fail(
-        "ncu may not read the GPU's counters (ERR_NVGPUCTRPERM): run as root, or let everyone by "
-        "loading the driver with NVreg_RestrictProfilingToAdminUsers=0");
-  }
-  if (text.find("LibraryNotLoaded") != std::string::npos) {
-    fail(
-        "ncu cannot reach the GPU's counters here (LibraryNotLoaded): containers and sandboxes "
-        "have to pass them through");
-  }
-  const auto said = std::find_if_not(text.begin(), text.end(),
-                                     [](unsigned char c) { return std::isspace(c) != 0; });
-  fail("ncu failed with exit code {}: {}", result.exit_code,
-       std::string(said, text.end()).substr(0, 600));
 }
 
 std::string page(const std::string& report, const std::vector<std::string>& options) {
@@ -127,7 +66,7 @@ std::string page(const std::string& report, const std::vector<std::string>& opti
   command.insert(command.end(), options.begin(), options.end());
   const ProcessResult result = run_process(command);
   if (result.exit_code != 0) {
-    explain(result);
+    fail("{}", why_ncu_failed(result));
   }
   return result.output;
 }
@@ -136,87 +75,90 @@ std::string percent(double share) {
   return fmt::format("{:.0f}%", 100 * share);
 }
 
-}  // namespace
-
-void place(Profile& profile, const std::string& disassembly) {
-  const std::vector<std::vector<Frame>> frames = frames_of(disassembly);
-  std::map<std::string, std::map<std::string, double>> roles;
-  for (std::size_t i = 0; i < std::min(frames.size(), profile.hot_spots.size()); ++i) {
-    HotSpot& spot = profile.hot_spots[i];
-    if (frames[i].empty()) {
-      continue;
-    }
-    const auto own = std::ranges::find_if_not(frames[i], is_vocabulary);
-    spot.where = (own == frames[i].end() ? frames[i].back() : *own).text();
-    // The entry only calls the kernel's body, in which each role is a call.
-    const std::size_t depth = frames[i].size();
-    roles[source_line(frames[i][depth >= 2 ? depth - 2 : 0])][spot.reason] += spot.share;
-  }
-  for (const auto& [where, reasons] : roles) {
-    HotSpot role;
-    role.where = where;
-    double most = -1;
-    for (const auto& [reason, share] : reasons) {
-      role.share += share;
-      if (share > most) {
-        most = share;
-        role.reason = reason;
-      }
-    }
-    profile.roles.push_back(std::move(role));
-  }
-  if (roles.empty()) {
-    profile.no_places =
-        "this program's kernels were built without the lines of their sources; configure with "
-        "-DFOVEA_KERNEL_LINES=ON and build again";
-  }
+std::string_view chief_reason(const Samples& samples) {
+  return samples.stalls.empty() ? "nothing" : stall_in_words(samples.stalls.front().first);
 }
 
-std::vector<Profile> profile(const Card& card, const std::string& case_name,
-                             const std::string& level, int device_index,
-                             const std::string& program) {
-  // Of a portable kernel the program carries the code of several architectures.
-  const int arch = gpu::open_cuda_device(device_index)->info().arch();
+}  // namespace
+
+std::string why_ncu_failed(const ProcessResult& result) {
+  const std::string text = result.output + result.errors;
+  if (result.timed_out) {
+    return "ncu did not end in time";
+  }
+  if (text.find("ERR_NVGPUCTRPERM") != std::string::npos) {
+    return "ncu may not read the GPU's counters (ERR_NVGPUCTRPERM): run as root, or let everyone "
+           "by "
+           "loading the driver with NVreg_RestrictProfilingToAdminUsers=0";
+  }
+  if (text.find("LibraryNotLoaded") != std::string::npos) {
+    return "ncu cannot reach the GPU's counters here (LibraryNotLoaded): containers and sandboxes "
+           "have to pass them through";
+  }
+  const auto said = std::find_if_not(text.begin(), text.end(),
+                                     [](unsigned char c) { return std::isspace(c) != 0; });
+  return fmt::format("ncu failed with exit code {}: {}", result.exit_code,
+                     std::string(said, text.end()).substr(0, 600));
+}
+
+std::vector<Profile> profile(const CaseSpec& spec, int device_index, const std::string& program,
+                             const std::string& report) {
+  constexpr double kMostSeconds = 300;
+  const std::unique_ptr<gpu::Device> device = gpu::open_cuda_device(device_index);
+  const Case& found = find_case(*spec.card, spec.case_name);
+  const Subject subject = {.machine = machine_json(device->info()),
+                           .card = spec.card->name,
+                           .case_name = found.name,
+                           .problem = found.make(spec.seed)->describe(),
+                           .plan = spec.plan,
+                           .level = spec.level,
+                           .sources = spec.sources,
+                           .changes = spec.changes};
   const std::string ncu = find_program("ncu");
   if (ncu.empty()) {
     fail("ncu is neither on the PATH nor in $CUDA_HOME/bin; it comes with CUDA (Nsight Compute)");
   }
   const TemporaryFile name({});
-  const std::string report = name.path() + ".ncu-rep";
-  std::vector<std::string> command = {ncu, "--clock-control", "none", "-f", "-o", name.path()};
+  const std::string stem = report.empty() ? name.path() : report;
+  const std::string file = stem + ".ncu-rep";
+  std::vector<std::string> command = {ncu, "--clock-control", "none", "-f", "-o", stem};
   for (const char* const section :
        {"SpeedOfLight", "ComputeWorkloadAnalysis", "MemoryWorkloadAnalysis",
         "MemoryWorkloadAnalysis_Tables", "WarpStateStats", "SchedulerStats", "Occupancy",
         "LaunchStats", "SourceCounters"}) {
     command.insert(command.end(), {"--section", section});
   }
-  // Not part of these sections on every GPU.
-  command.insert(command.end(), {"--metrics",
-                                 "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum,"
-                                 "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum,"
-                                 "sm__pipe_fma_cycles_active.avg.pct_of_peak_sustained_active"});
+  // Not all are part of these sections on every GPU.
   command.insert(command.end(),
-                 {program, "kernel", "run", card.name, "--gpu", std::to_string(device_index),
+                 {"--metrics", fmt::format("{}", fmt::join(counters_to_ask(), ","))});
+  command.insert(command.end(),
+                 {program, "kernel", "run", spec.card->name, "--gpu", std::to_string(device_index),
                   "--times", "1"});  // whatever the environment says
-  if (!case_name.empty()) {
-    command.insert(command.end(), {"--case", case_name});
+  const std::string changes = spec.changes.empty() ? "" : Json(spec.changes).dump();
+  for (const auto& [option, value] :
+       {std::pair{"--case", spec.case_name}, std::pair{"--level", spec.level},
+        std::pair{"--plan", spec.plan}, std::pair{"--sources", spec.sources},
+        std::pair{"--parameters", changes}}) {
+    if (!value.empty()) {
+      command.insert(command.end(), {option, value});
+    }
   }
-  if (!level.empty()) {
-    command.insert(command.end(), {"--level", level});
+  const ProcessResult result = run_process(command, {.most_seconds = kMostSeconds});
+  if (result.exit_code != 0 || !std::filesystem::exists(file)) {
+    fail("{}", why_ncu_failed(result));
   }
-  const ProcessResult result = run_process(command);
-  if (result.exit_code != 0 || !std::filesystem::exists(report)) {
-    explain(result);
+  const std::string raw = page(file, {"raw"});
+  const std::string source = page(file, {"source", "--print-source", "sass"});
+  if (report.empty()) {
+    std::filesystem::remove(file);
   }
-  const std::string raw = page(report, {"raw"});
-  const std::string source = page(report, {"source", "--print-source", "sass"});
-  std::filesystem::remove(report);
   std::vector<Profile> profiles = read_profile(raw, source);
   if (profiles.empty()) {
-    fail("ncu saw no kernel of {}", card.name);
+    fail("ncu saw no kernel of {}", spec.card->name);
   }
   for (Profile& one : profiles) {
-    find_places(one, arch);
+    one.subject = subject;
+    find_places(one, spec, device->info().arch());
   }
   return profiles;
 }
@@ -224,11 +166,11 @@ std::vector<Profile> profile(const Card& card, const std::string& case_name,
 std::string verdict(const Profile& profile) {
   constexpr double kFull = 0.8;  // of a unit's peak; more is rarely seen for a whole launch
   const std::array<std::pair<double, std::string_view>, 5> units = {{
-      {profile.tensor, "the matrix units"},
-      {profile.issue, "instruction issue"},
-      {profile.dram, "device memory"},
-      {profile.l2, "the L2 cache"},
-      {profile.shared, "shared memory and L1"},
+      {profile["matrix_units"], "the matrix units"},
+      {profile["issue"], "instruction issue"},
+      {profile["dram"], "device memory"},
+      {profile["l2"], "the L2 cache"},
+      {profile["l1"], "shared memory and L1"},
   }};
   const auto& [share, unit] = *std::ranges::max_element(units);
   std::string text = share >= kFull
@@ -236,10 +178,11 @@ std::string verdict(const Profile& profile) {
                          : fmt::format("bound by latency: no unit is full, {} comes first with {}",
                                        unit, percent(share));
   const auto stall = std::ranges::find_if(profile.stalls, [](const auto& one) {
-    return !one.first.starts_with("their turn") && one.first != "an instruction's fixed latency";
+    return one.first != "not_selected" && one.first != "wait";
   });
   if (stall != profile.stalls.end()) {
-    text += fmt::format("; warps wait most for {} ({})", stall->first, percent(stall->second));
+    text += fmt::format("; warps wait most for {} ({})", stall_in_words(stall->first),
+                        percent(stall->second));
   }
   return text;
 }
@@ -247,68 +190,110 @@ std::string verdict(const Profile& profile) {
 std::string to_text(const Profile& profile) {
   std::string text = fmt::format(
       "{}: {:.4f} ms, {}\n"
-      "  matrix units {}, issue {}, device memory {} ({:.0f} GB/s), L2 {}, shared memory and L1 "
-      "{}\n"
-      "  occupancy {} of {} (limited by {}), {} registers, {:.0f} bank conflicts\n",
-      profile.kernel, profile.seconds * 1e3, verdict(profile), percent(profile.tensor),
-      percent(profile.issue), percent(profile.dram), profile.dram_bytes_per_second * 1e-9,
-      percent(profile.l2), percent(profile.shared), percent(profile.occupancy),
-      percent(profile.occupancy_limit), profile.occupancy_reason, profile.registers,
-      profile.bank_conflicts);
+      "  matrix units {}, issue {}, device memory {} ({:.0f} GB/s), L2 {} (hits {}), shared memory "
+      "and L1 {}\n"
+      "  occupancy {} of {} (limited by {}), {:.0f} CTAs per SM, {:.0f} registers, {:.0f} bytes of "
+      "shared memory\n"
+      "  {} of shared-memory accesses wait for a bank, stores use {:.0f} of a sector's 32 bytes, "
+      "{} "
+      "of thread instructions predicated off\n",
+      profile.kernel, profile["seconds"] * 1e3, verdict(profile), percent(profile["matrix_units"]),
+      percent(profile["issue"]), percent(profile["dram"]), profile["dram_bytes_per_second"] * 1e-9,
+      percent(profile["l2"]), percent(profile["l2_hit"]), percent(profile["l1"]),
+      percent(profile["occupancy"]), percent(profile["occupancy_limit"]), profile.occupancy_reason,
+      profile["ctas_per_sm"], profile["registers"], profile["shared_bytes"],
+      percent(profile["bank_conflict_share"]), profile["bytes_per_store_sector"],
+      percent(profile["predicated_off"]));
+  constexpr std::size_t kMostFindings = 3;
+  const std::vector<Finding> found = findings(profile);
+  if (found.empty()) {
+    text += "  no rule fires\n";
+  }
+  for (const Finding& one : found | std::views::take(kMostFindings)) {
+    std::string seen;
+    for (const auto& [figure, value] : one.seen) {
+      seen += (seen.empty() ? "" : ", ") + figure_in_words(figure, value);
+    }
+    text += fmt::format(
+        "  * {}: {} ({})\n    try {}{}\n", one.rule->name, one.rule->means, seen, one.rule->attempt,
+        one.rule->parameter.empty() ? ""
+                                    : fmt::format("; tuning parameters: {}", one.rule->parameter));
+  }
   for (const auto& [reason, share] : profile.stalls) {
-    text += fmt::format("  {:>4} of waiting: {}\n", percent(share), reason);
+    if (share >= 0.005) {
+      text += fmt::format("  {:>4} of waiting: {} ({})\n", percent(share), stall_in_words(reason),
+                          reason);
+    }
   }
   if (!profile.no_places.empty()) {
     text += fmt::format("  no places in the sources: {}\n", profile.no_places);
   }
-  for (const HotSpot& role : profile.roles) {
+  for (const Samples& role : profile.roles) {
     text += fmt::format("  {:>4} of samples in {}, most waiting for {}\n", percent(role.share),
-                        role.where, role.reason);
+                        role.where, chief_reason(role));
   }
-  for (const HotSpot& spot : profile.hot_spots) {
-    text += fmt::format("  {:>4} of samples at {} {}, waiting for {}\n", percent(spot.share),
-                        spot.where, spot.instruction, spot.reason);
+  for (const Samples& place : profile.places) {
+    text += fmt::format("  {:>4} of samples at {} `{}`, waiting for {}\n", percent(place.share),
+                        place.where, place.text, chief_reason(place));
   }
   return text;
 }
 
-std::string to_json(const std::vector<Profile>& profiles) {
-  const auto spots = [](const std::vector<HotSpot>& all) {
-    Json json = Json::array();
-    for (const HotSpot& spot : all) {
-      json.push_back({{"where", spot.where},
-                      {"instruction", spot.instruction},
-                      {"reason", spot.reason},
-                      {"share", spot.share}});
+std::string to_json(const Profile& profile) {
+  const auto shares = [](const auto& all) {
+    Json json = Json::object();
+    for (const auto& [name, share] : all) {
+      json[std::string(name)] = share;
     }
     return json;
   };
-  Json all = Json::array();
-  for (const Profile& one : profiles) {
-    Json stalls = Json::object();
-    for (const auto& [reason, share] : one.stalls) {
-      stalls[reason] = share;
-    }
-    all.push_back({{"kernel", one.kernel},
-                   {"seconds", one.seconds},
-                   {"verdict", verdict(one)},
-                   {"tensor", one.tensor},
-                   {"issue", one.issue},
-                   {"dram", one.dram},
-                   {"dram_bytes_per_second", one.dram_bytes_per_second},
-                   {"l2", one.l2},
-                   {"shared", one.shared},
-                   {"occupancy", one.occupancy},
-                   {"occupancy_limit", one.occupancy_limit},
-                   {"occupancy_reason", one.occupancy_reason},
-                   {"registers", one.registers},
-                   {"bank_conflicts", one.bank_conflicts},
-                   {"stalls", std::move(stalls)},
-                   {"no_places", one.no_places},
-                   {"roles", spots(one.roles)},
-                   {"hot_spots", spots(one.hot_spots)}});
+  Json found = Json::array();
+  for (const Finding& one : findings(profile)) {
+    found.push_back({{"rule", one.rule->name},
+                     {"seen", shares(one.seen)},
+                     {"means", one.rule->means},
+                     {"try", one.rule->attempt},
+                     {"parameter", one.rule->parameter},
+                     {"strength", one.strength}});
   }
-  return all.dump(1);
+  Json roles = Json::array();
+  for (const Samples& role : profile.roles) {
+    roles.push_back({{"name", role.where}, {"share", role.share}, {"stalls", shares(role.stalls)}});
+  }
+  Json places = Json::array();
+  for (const Samples& place : profile.places) {
+    const auto colon = place.where.rfind(':');
+    places.push_back({{"file", place.where.substr(0, colon)},
+                      {"line", std::atoi(place.where.c_str() + colon + 1)},
+                      {"text", place.text},
+                      {"role", place.role},
+                      {"share", place.share},
+                      {"stalls", shares(place.stalls)}});
+  }
+  const Subject& subject = profile.subject;
+  const Json json = {
+      {"kind", "profile"},
+      {"version", 1},
+      {"machine", subject.machine.empty() ? Json(nullptr) : Json::parse(subject.machine)},
+      {"card", subject.card},
+      {"case", subject.case_name},
+      {"problem", subject.problem},
+      {"kernel", profile.kernel},
+      {"plan", subject.plan},
+      {"level", subject.level},
+      {"sources", subject.sources},
+      {"parameters", shares(subject.changes)},
+      {"seconds", profile["seconds"]},
+      {"verdict", verdict(profile)},
+      {"occupancy_reason", profile.occupancy_reason},
+      {"figures", shares(profile.figures)},
+      {"counters", shares(profile.counters)},
+      {"stalls", shares(profile.stalls)},
+      {"no_places", profile.no_places},
+      {"roles", std::move(roles)},
+      {"findings", std::move(found)},
+      {"places", std::move(places)}};
+  return json.dump(1);
 }
 
 }  // namespace fovea::lab

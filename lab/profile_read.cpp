@@ -1,14 +1,19 @@
 // Reads Nsight Compute's pages: counters by name, and samples by instruction.
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdlib>
+#include <functional>
+#include <iterator>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "core/error.hpp"
+#include "lab/largest_first.hpp"
 #include "lab/profile.hpp"
 
 namespace fovea::lab {
@@ -38,9 +43,28 @@ std::vector<Row> parse_csv(std::string_view text) {
   return rows;
 }
 
-double number(std::string text) {
+/// Nothing for what is no number: "", "n/a" and "nan".
+std::optional<double> number(std::string text) {
   std::erase(text, ',');
-  return std::atof(text.c_str());
+  char* end = nullptr;
+  const double value = std::strtod(text.c_str(), &end);
+  return end == text.c_str() || *end != '\0' || !std::isfinite(value) ? std::nullopt
+                                                                      : std::optional(value);
+}
+
+double count(const std::string& text) {
+  return number(text).value_or(0.0);
+}
+
+double scale_of(std::string_view unit) {
+  static const std::map<std::string_view, double> units = {
+      {"%", 0.01},          {"ns", 1e-9},      {"us", 1e-6},      {"ms", 1e-3},
+      {"nsecond", 1e-9},    {"usecond", 1e-6}, {"msecond", 1e-3}, {"Kbyte", 1e3},
+      {"Mbyte", 1e6},       {"Gbyte", 1e9},    {"Tbyte", 1e12},   {"Kbyte/block", 1e3},
+      {"Mbyte/block", 1e6}, {"Kbyte/s", 1e3},  {"Mbyte/s", 1e6},  {"Gbyte/s", 1e9},
+      {"Tbyte/s", 1e12}};
+  const auto found = units.find(unit);
+  return found == units.end() ? 1.0 : found->second;
 }
 
 /// One kernel's counters by name, as plain numbers and in units of one.
@@ -51,33 +75,30 @@ class Counters {
       values_[names[i]] = {values[i], units[i]};
     }
   }
-  /// Throws when this ncu has no such counter: nothing counted is not the same as zero.
-  [[nodiscard]] double operator()(const std::string& name) const {
+  /// Throws when this GPU or this ncu has no such counter: nothing counted is not the same as zero.
+  double operator()(const std::string& name) {
     const auto found = values_.find(name);
     if (found == values_.end()) {
       fail("this ncu has no counter {}: its report cannot be read", name);
     }
-    return number(found->second.first) * scale_of(found->second.second);
+    const auto& [text, unit] = found->second;
+    const std::optional<double> value = number(text);
+    if (!value.has_value()) {
+      fail("the counter {} has no number but '{}': this GPU does not count it", name, text);
+    }
+    return used_[name] = *value * scale_of(unit);
   }
   [[nodiscard]] bool has(const std::string& name) const { return values_.contains(name); }
   [[nodiscard]] std::string text(const std::string& name) const {
     const auto found = values_.find(name);
     return found == values_.end() ? "" : found->second.first;
   }
-  [[nodiscard]] const auto& all() const { return values_; }
+  /// What was asked for.
+  [[nodiscard]] const std::map<std::string, double>& used() const { return used_; }
 
  private:
-  static double scale_of(std::string_view unit) {
-    static const std::map<std::string_view, double> units = {
-        {"%", 0.01},          {"ns", 1e-9},      {"us", 1e-6},      {"ms", 1e-3},
-        {"nsecond", 1e-9},    {"usecond", 1e-6}, {"msecond", 1e-3}, {"Kbyte/block", 1e3},
-        {"Mbyte/block", 1e6}, {"Kbyte/s", 1e3},  {"Mbyte/s", 1e6},  {"Gbyte/s", 1e9},
-        {"Tbyte/s", 1e12}};
-    const auto found = units.find(unit);
-    return found == units.end() ? 1.0 : found->second;
-  }
-
   std::map<std::string, std::pair<std::string, std::string>> values_;
+  std::map<std::string, double> used_;
 };
 
 /// ncu's name of a stall reason in words; the short names are those of the source page.
@@ -87,7 +108,7 @@ struct Stall {
 constexpr std::array kStalls = {
     Stall{"long_scoreboard", "long_sb", "data from L1, L2 or device memory"},
     Stall{"short_scoreboard", "short_sb", "shared memory or a special function"},
-    Stall{"barrier", "barrier", "other warps at a barrier"},
+    Stall{"barrier", "barrier", "other warps at a barrier, or products of wgmma"},
     Stall{"gmma", "gmma", "the matrix units"},
     Stall{"wait", "wait", "an instruction's fixed latency"},
     Stall{"math_pipe_throttle", "math", "a busy arithmetic unit"},
@@ -105,107 +126,271 @@ constexpr std::array kStalls = {
     Stall{"misc", "misc", "something else"},
 };
 
-/// Reasons in words with their shares of all waiting warps, the largest first. A GPU has some of
-/// them: those of Hopper's matrix units are of no other.
-std::vector<std::pair<std::string, double>> stalls_of(const Counters& counters) {
-  std::vector<std::pair<std::string, double>> stalls;
+/// A figure that is a counter, or one by another.
+struct FigureSource {
+  FigureInfo info;
+  std::string_view counter;
+  std::string_view per = {};
+};
+constexpr std::array kSources = {
+    FigureSource{{"seconds", "of the launch"}, "gpu__time_duration.sum"},
+    FigureSource{{"matrix_units", "of the matrix units' peak", true},
+                 "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active"},
+    FigureSource{{"fma", "of the time that the units of multiply-adds are busy", true},
+                 "sm__pipe_fma_cycles_active.avg.pct_of_peak_sustained_active"},
+    FigureSource{{"issue", "of cycles in which a scheduler issues", true},
+                 "smsp__issue_active.avg.pct_of_peak_sustained_active"},
+    FigureSource{{"dram", "of the device memory's peak", true},
+                 "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed"},
+    FigureSource{{"dram_bytes_per_second", "of device memory"}, "dram__bytes.sum.per_second"},
+    FigureSource{{"dram_read_bytes", "of device memory"}, "dram__bytes_read.sum"},
+    FigureSource{{"dram_write_bytes", "of device memory"}, "dram__bytes_write.sum"},
+    FigureSource{{"l2", "of the L2 cache's peak throughput", true},
+                 "lts__throughput.avg.pct_of_peak_sustained_elapsed"},
+    FigureSource{{"l2_hit", "of sectors that the L2 cache has", true},
+                 "lts__t_sector_hit_rate.pct"},
+    FigureSource{{"l1", "of the peak of shared memory and L1", true},
+                 "l1tex__throughput.avg.pct_of_peak_sustained_active"},
+    FigureSource{{"l1_hit", "of sectors that the L1 cache has", true},
+                 "l1tex__t_sector_hit_rate.pct"},
+    FigureSource{{"write_path", "of the peak of the path from L1 to L2", true},
+                 "l1tex__m_l1tex2xbar_write_bytes.sum.pct_of_peak_sustained_elapsed"},
+    FigureSource{{"write_bytes", "from L1 to L2"}, "l1tex__m_l1tex2xbar_write_bytes.sum"},
+    FigureSource{{"occupancy", "of the warps that an SM can hold, that it holds", true},
+                 "sm__warps_active.avg.pct_of_peak_sustained_active"},
+    FigureSource{{"occupancy_limit", "of the warps that an SM can hold, that fit", true},
+                 "sm__maximum_warps_per_active_cycle_pct"},
+    FigureSource{{"eligible_warps", "of a scheduler that could issue, a cycle"},
+                 "smsp__warps_eligible.avg.per_cycle_active"},
+    FigureSource{{"registers", "of a thread"}, "launch__registers_per_thread"},
+    FigureSource{{"shared_static_bytes", "of a CTA"}, "launch__shared_mem_per_block_static"},
+    FigureSource{{"shared_dynamic_bytes", "of a CTA"}, "launch__shared_mem_per_block_dynamic"},
+    FigureSource{{"threads", "of a CTA"}, "launch__block_size"},
+    FigureSource{{"ctas", "of the grid"}, "launch__grid_size"},
+    FigureSource{{"waves", "of CTAs that the SMs take"}, "launch__waves_per_multiprocessor"},
+    FigureSource{{"instructions", "that warps executed"}, "smsp__inst_executed.sum"},
+    FigureSource{{"thread_instructions", "that threads executed, predicated off or on"},
+                 "smsp__thread_inst_executed.sum"},
+    FigureSource{{"thread_instructions_on", "that threads executed, predicated on"},
+                 "smsp__thread_inst_executed_pred_on.sum"},
+    FigureSource{{"threads_per_instruction", "of 32, that take part"},
+                 "smsp__thread_inst_executed_per_inst_executed.ratio"},
+    FigureSource{{"global_loads", "instructions"}, "smsp__sass_inst_executed_op_global_ld.sum"},
+    FigureSource{{"global_stores", "instructions"}, "smsp__sass_inst_executed_op_global_st.sum"},
+    FigureSource{{"shared_loads", "instructions"}, "smsp__sass_inst_executed_op_shared_ld.sum"},
+    FigureSource{{"shared_stores", "instructions"}, "smsp__sass_inst_executed_op_shared_st.sum"},
+    FigureSource{{"local_loads", "instructions: of spilled registers"},
+                 "smsp__sass_inst_executed_op_local_ld.sum"},
+    FigureSource{{"local_stores", "instructions: of spilled registers"},
+                 "smsp__sass_inst_executed_op_local_st.sum"},
+    FigureSource{{"async_copies", "instructions"}, "smsp__inst_executed_op_ldgsts.sum"},
+    FigureSource{{"sectors_per_load", "of 32 bytes, of a global load"},
+                 "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
+                 "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum"},
+    FigureSource{{"sectors_per_store", "of 32 bytes, of a global store"},
+                 "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum",
+                 "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum"},
+    FigureSource{{"bytes_per_load_sector", "of 32, that global loads use"},
+                 "smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.ratio"},
+    FigureSource{{"bytes_per_store_sector", "of 32, that global stores use"},
+                 "smsp__sass_average_data_bytes_per_sector_mem_global_op_st.ratio"},
+    FigureSource{{"shared_accesses", "rows of banks read or written, conflicts included"},
+                 "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum"},
+    FigureSource{{"shared_busy", "of the peak of shared memory's rows of banks", true},
+                 "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum.pct_of_peak_sustained_elapsed"},
+    FigureSource{{"bank_conflicts", "rows of banks that had to wait for others"},
+                 "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum"},
+    FigureSource{{"bank_conflict_share", "of rows of banks that had to wait for others", true},
+                 "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum",
+                 "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum"},
+    FigureSource{
+        {"layout_conflict_share", "of rows of banks that the addresses' layout adds", true},
+        "derived__memory_l1_wavefronts_shared_excessive",
+        "memory_l1_wavefronts_shared"},
+};
+
+/// Figures that take more than one division.
+constexpr std::array kMore = {
+    FigureInfo{"shared_bytes", "of a CTA, static and dynamic"},
+    FigureInfo{"ctas_per_sm", "that fit"},
+    FigureInfo{"ctas_per_sm_registers", "that fit by their registers"},
+    FigureInfo{"predicated_off", "of thread instructions", true},
+    FigureInfo{"spill_share", "of instructions that load or store spilled registers", true},
+    FigureInfo{"fences", "MEMBAR and FENCE instructions that warps executed"},
+    FigureInfo{"fence_share", "of instructions that are fences", true},
+    // Of samples of warps that have something to do: those that wait for the cluster at the end of
+    // the kernel, as the producer's other warps do all the time, have not.
+    FigureInfo{"idle_warps", "of samples, at a cluster's barrier", true},
+    FigureInfo{"barrier_wait", "of samples, for other warps at a barrier", true},
+    FigureInfo{"product_wait", "of samples, for products of the matrix units", true},
+    FigureInfo{"fence_wait", "of samples, at a fence", true},
+    FigureInfo{"copy_wait", "of samples, for asynchronous copies of their own", true},
+};
+
+/// Those that need places in the sources.
+constexpr std::array kOfPlaces = {
+    FigureInfo{"full_wait", "of samples, for a full stage of a ring", true},
+    FigureInfo{"empty_wait", "of samples, for an empty stage of a ring", true},
+    FigureInfo{"epilogue_share", "of samples, in the epilogue", true},
+    FigureInfo{"epilogue_wait", "of the epilogue's samples, for latencies and shared memory", true},
+};
+
+double ratio(double value, double of) {
+  return of > 0 ? value / of : 0.0;
+}
+
+/// Reasons with their shares of all waiting warps, by their names, all that this GPU has. Those of
+/// Hopper's matrix units are of no other.
+Shares stalls_of(Counters& counters) {
+  Shares stalls;
   double sum = 0;
   for (const Stall& stall : kStalls) {
     const std::string name = "smsp__average_warps_issue_stalled_" + std::string(stall.counter) +
                              "_per_issue_active.ratio";
-    if (counters.has(name)) {
-      stalls.emplace_back(stall.words, counters(name));
-      sum += stalls.back().second;
+    if (stall.counter == "gmma" && !counters.has(name)) {
+      continue;
     }
-  }
-  if (stalls.empty()) {
-    fail("this ncu has no counter smsp__average_warps_issue_stalled_*: its report cannot be read");
+    stalls.emplace_back(stall.counter, counters(name));
+    sum += stalls.back().second;
   }
   for (auto& [name, value] : stalls) {
-    value = sum > 0 ? value / sum : 0.0;
+    value = ratio(value, sum);
   }
-  std::ranges::sort(stalls, [](const auto& a, const auto& b) { return a.second > b.second; });
-  std::erase_if(stalls, [](const auto& stall) { return stall.second < 0.005; });
+  sort_largest_first(stalls, &Shares::value_type::second);
   return stalls;
 }
 
-Profile profile_of(const Counters& counters) {
+Profile profile_of(Counters& counters) {
   Profile profile;
   profile.kernel = counters.text("Kernel Name");
-  profile.seconds = counters("gpu__time_duration.sum");
-  profile.tensor = counters("sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active");
-  profile.issue = counters("smsp__issue_active.avg.pct_of_peak_sustained_active");
-  profile.dram = counters("gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed");
-  profile.dram_bytes_per_second = counters("dram__bytes.sum.per_second");
-  profile.l2 = counters("lts__throughput.avg.pct_of_peak_sustained_elapsed");
-  profile.shared = counters("l1tex__throughput.avg.pct_of_peak_sustained_active");
-  profile.occupancy = counters("sm__warps_active.avg.pct_of_peak_sustained_active");
-  profile.occupancy_limit = counters("sm__maximum_warps_per_active_cycle_pct");
-  profile.registers = static_cast<int>(counters("launch__registers_per_thread"));
-  profile.shared_bytes = counters("launch__shared_mem_per_block_dynamic") +
-                         counters("launch__shared_mem_per_block_static");
-  profile.fma = counters("sm__pipe_fma_cycles_active.avg.pct_of_peak_sustained_active");
-  profile.shared_accesses = counters("l1tex__data_pipe_lsu_wavefronts_mem_shared.sum");
-  profile.bank_conflicts = counters("l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum");
-  double least = 64;  // more blocks than any SM holds
+  auto& figures = profile.figures;
+  for (const FigureSource& source : kSources) {
+    const double value = counters(std::string(source.counter));
+    figures[std::string(source.info.name)] =
+        source.per.empty() ? value : ratio(value, counters(std::string(source.per)));
+  }
+  figures["shared_bytes"] = profile["shared_static_bytes"] + profile["shared_dynamic_bytes"];
+  figures["predicated_off"] =
+      1 - ratio(profile["thread_instructions_on"], profile["thread_instructions"]);
+  figures["spill_share"] =
+      ratio(profile["local_loads"] + profile["local_stores"], profile["instructions"]);
+  double least = 64;  // more CTAs than any SM holds
   for (const auto& [counter, words] :
        {std::pair{"registers", "registers"}, std::pair{"shared_mem", "shared memory"},
-        std::pair{"warps", "threads a block"}, std::pair{"blocks", "blocks"},
+        std::pair{"warps", "threads a CTA"}, std::pair{"blocks", "CTAs"},
         std::pair{"barriers", "barriers"}}) {
     const std::string name = std::string("launch__occupancy_limit_") + counter;
-    const double blocks = counters.has(name) ? counters(name) : 0.0;  // older ones lack some
-    if (blocks > 0 && blocks < least) {
-      least = blocks;
+    if (std::string_view(counter) == "barriers" && !counters.has(name)) {
+      continue;  // older ones lack it
+    }
+    const double ctas = counters(name);
+    if (ctas > 0 && ctas < least) {
+      least = ctas;
       profile.occupancy_reason = words;
     }
   }
-  profile.ctas_per_sm = static_cast<int>(least);
+  figures["ctas_per_sm"] = least;
+  figures["ctas_per_sm_registers"] = counters("launch__occupancy_limit_registers");
   profile.stalls = stalls_of(counters);
+  for (const auto& [reason, share] : profile.stalls) {
+    figures["stall_" + reason] = share;
+  }
+  profile.counters = counters.used();
   return profile;
 }
 
+double share_of(const Samples& samples, std::string_view reason) {
+  const auto found = std::ranges::find(samples.stalls, reason, &Shares::value_type::first);
+  return found == samples.stalls.end() ? 0.0 : found->second;
+}
+
+/// What the instructions say that the reasons alone do not: on Hopper, ncu calls waiting for
+/// products and for the cluster a barrier, too.
+void read_waits(Profile& profile) {
+  double idle = 0;
+  double barrier = 0;
+  double product = 0;
+  double fence = 0;
+  double copy = 0;
+  int after_fence = 0;  // instructions that still wait for it
+  int after_copies = 0;
+  for (const Samples& one : profile.instructions) {
+    const auto is = [&](std::string_view name) { return one.text.find(name) != std::string::npos; };
+    after_fence = is("FENCE") || is("MEMBAR") ? 3 : after_fence - 1;
+    after_copies = is("DEPBAR.LE SB") ? 3 : after_copies - 1;
+    if (is("UCGABAR_WAIT")) {
+      idle += one.share;
+    } else if (is("WARPGROUP.DEPBAR")) {
+      product += one.share;
+    } else {
+      barrier += share_of(one, "barrier");
+    }
+    fence += share_of(one, "membar");
+    if (after_fence > 0) {
+      fence += one.share - share_of(one, "membar") - share_of(one, "barrier");
+    }
+    if (after_copies > 0) {
+      copy += share_of(one, "long_scoreboard");
+    }
+  }
+  auto& figures = profile.figures;
+  figures["idle_warps"] = idle;
+  figures["barrier_wait"] = ratio(barrier, 1 - idle);
+  figures["product_wait"] = ratio(product, 1 - idle);
+  figures["fence_wait"] = ratio(fence, 1 - idle);
+  figures["copy_wait"] = ratio(copy, 1 - idle);
+}
+
 /// The instructions of one kernel on the source page, by address, with what warps waited for.
-std::vector<HotSpot> spots_of(const std::vector<Row>& rows, std::size_t header) {
+void read_instructions(const std::vector<Row>& rows, std::size_t header, Profile& profile) {
   const Row& names = rows[header];
   const auto column = [&](std::string_view name) {
     return static_cast<std::size_t>(std::ranges::find(names, name) - names.begin());
   };
-  const std::size_t source = column("Source");
-  const std::size_t samples = column("# Samples");
-  for (const auto& [at, name] : {std::pair{source, "Source"}, std::pair{samples, "# Samples"}}) {
+  const auto needed = [&](std::string_view name) {
+    const std::size_t at = column(name);
     if (at == names.size()) {
       fail("this ncu's source page has no column '{}': it cannot be read", name);
     }
-  }
+    return at;
+  };
+  const std::size_t source = needed("Source");
+  const std::size_t samples = needed("# Samples");
+  const std::size_t executed = needed("Instructions Executed");
   if (std::ranges::none_of(kStalls, [&](const Stall& stall) {
         return column("stall_" + std::string(stall.column)) < names.size();
       })) {
     fail("this ncu's source page has no column 'stall_*': it cannot be read");
   }
-  std::vector<HotSpot> spots;
+  double sum = 0;
+  double fences = 0;
   for (std::size_t i = header + 1; i < rows.size() && rows[i].size() == names.size(); ++i) {
-    HotSpot spot;
-    spot.instruction = rows[i][source];
-    spot.instruction.erase(0, spot.instruction.find_first_not_of(' '));
-    spot.share = number(rows[i][samples]);
-    double most = 0;
+    Samples one;
+    one.text = rows[i][source];
+    one.text.erase(0, one.text.find_first_not_of(' '));
+    one.share = count(rows[i][samples]);
     for (const Stall& stall : kStalls) {
       const std::size_t at = column("stall_" + std::string(stall.column));
-      if (at < names.size() && number(rows[i][at]) > most) {
-        most = number(rows[i][at]);
-        spot.reason = stall.words;
+      if (at < names.size() && count(rows[i][at]) > 0) {
+        one.stalls.emplace_back(stall.counter, count(rows[i][at]));
       }
     }
-    spots.push_back(std::move(spot));
+    sum += one.share;
+    if (one.text.find("MEMBAR") != std::string::npos ||
+        one.text.find("FENCE") != std::string::npos) {
+      fences += count(rows[i][executed]);
+    }
+    profile.instructions.push_back(std::move(one));
   }
-  double sum = 0;
-  for (const HotSpot& spot : spots) {
-    sum += spot.share;
+  for (Samples& one : profile.instructions) {
+    one.share = ratio(one.share, sum);
+    for (auto& [reason, share] : one.stalls) {
+      share = ratio(share, sum);
+    }
   }
-  for (HotSpot& spot : spots) {
-    spot.share = sum > 0 ? spot.share / sum : 0.0;
-  }
-  return spots;
+  profile.figures["fences"] = fences;
+  profile.figures["fence_share"] = ratio(fences, profile["instructions"]);
+  read_waits(profile);
 }
 
 }  // namespace
@@ -219,16 +404,61 @@ std::vector<Profile> read_profile(std::string_view raw, std::string_view source)
     return profiles;
   }
   for (auto row = header + 2; row != counters.end() && row->size() == header->size(); ++row) {
-    profiles.push_back(profile_of(Counters(*header, *(header + 1), *row)));
+    Counters values(*header, *(header + 1), *row);
+    profiles.push_back(profile_of(values));
   }
   const std::vector<Row> lines = parse_csv(source);
   std::size_t next = 0;
   for (std::size_t i = 0; i < lines.size() && next < profiles.size(); ++i) {
     if (lines[i].size() > 2 && lines[i][0] == "Address") {
-      profiles[next++].hot_spots = spots_of(lines, i);
+      read_instructions(lines, i, profiles[next++]);
     }
   }
+  if (next < profiles.size()) {
+    fail("this ncu's source page has {} kernels of {}: it cannot be read", next, profiles.size());
+  }
   return profiles;
+}
+
+std::span<const FigureInfo> figures_of_places() {
+  return kOfPlaces;
+}
+
+const std::vector<FigureInfo>& figures() {
+  static const std::vector<FigureInfo> all = [] {
+    std::vector<FigureInfo> infos;
+    std::ranges::transform(kSources, std::back_inserter(infos), &FigureSource::info);
+    infos.insert(infos.end(), kMore.begin(), kMore.end());
+    return infos;
+  }();
+  return all;
+}
+
+std::vector<std::string> counters_to_ask() {
+  std::vector<std::string> names;
+  for (const FigureSource& source : kSources) {
+    for (const std::string_view counter : {source.counter, source.per}) {
+      // Others come with ncu's sections, and are no counters of the hardware.
+      if (!counter.empty() && counter.find("launch__") != 0 && counter.find("memory_") != 0 &&
+          counter.find("derived__") != 0) {
+        names.emplace_back(counter);
+      }
+    }
+  }
+  return names;
+}
+
+std::string_view stall_in_words(std::string_view reason) {
+  const auto* const found = std::ranges::find(kStalls, reason, &Stall::counter);
+  return found == kStalls.end() ? reason : found->words;
+}
+
+double Profile::operator[](std::string_view figure) const {
+  const auto found = figures.find(figure);
+  if (found == figures.end()) {
+    fail("a profile has no figure '{}'", figure);
+  }
+  return found->second;
 }
 
 }  // namespace fovea::lab

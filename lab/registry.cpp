@@ -54,13 +54,35 @@ std::vector<const Card*> find_cards(std::span<const std::string> names) {
   return found;
 }
 
-const Case& find_case(const Card& card, std::string_view name) {
+Case find_case(const Card& card, std::string_view name) {
+  if (ProblemFields::are(name)) {
+    if (!card.problem) {
+      fail("{} has no problems but those of its cases", card.name);
+    }
+    ProblemFields fields(name);
+    Case one = card.problem(fields);
+    fields.finish(card.name);
+    one.name = name;
+    one.bench = true;
+    return one;
+  }
   const auto found = std::ranges::find_if(
       card.cases, [&](const Case& one) { return name.empty() ? one.bench : one.name == name; });
   if (found == card.cases.end()) {
     fail("{0} has no case '{1}'; `fovea kernel list -v {0}` names them", card.name, name);
   }
   return *found;
+}
+
+std::vector<Case> cases_of(const Card& card, std::string_view name) {
+  if (name.empty()) {
+    return card.cases;
+  }
+  if (!ProblemFields::are(name) &&
+      std::ranges::find(card.cases, name, &Case::name) == card.cases.end()) {
+    return {};
+  }
+  return {find_case(card, name)};
 }
 
 void require_level(const Card& card, std::string_view level) {

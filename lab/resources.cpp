@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cstddef>
 #include <mutex>
 #include <utility>
 
+#include <nlohmann/json.hpp>
+
 #include "core/thread_pool.hpp"
+#include "lab/control_flow.hpp"
 #include "lab/machine_code.hpp"
 
 namespace fovea::lab {
@@ -27,12 +29,6 @@ void for_limits(std::span<const Card* const> cards, const gpu::KernelImage& imag
       }
     }
   }
-}
-
-/// Whether `name` is the instruction or a form of it: "LDG" covers "LDG.E.128", "LD" does not.
-bool is_form_of(std::string_view name, std::string_view instruction) {
-  return name.starts_with(instruction) &&
-         (name.size() == instruction.size() || name[instruction.size()] == '.');
 }
 
 /// So many that a disassembler's start hardly counts, so few that all CPUs have some.
@@ -54,6 +50,65 @@ std::vector<std::vector<const gpu::KernelImage*>> runs_of(
     }
   }
   return runs;
+}
+
+void keep_each_once(std::vector<std::string>& faults) {
+  std::ranges::sort(faults);  // cards of one kernel demand the same more than once
+  const auto [first, last] = std::ranges::unique(faults);
+  faults.erase(first, last);
+}
+
+/// Compares those regions of the report's kernel with their demands for which `is_due` says so.
+template <typename IsDue>
+void check_limits(std::span<const Card* const> cards, ImageReport& report, IsDue is_due) {
+  const ParameterValues& values = KernelSources::built_in().kernel(report.image->name).values;
+  for_limits(cards, *report.image, [&](const KernelLimits& limits) {
+    for (const RegionLimits& region : limits.regions) {
+      if (is_due(region.region)) {
+        const auto faults = check_demands(region, values, report.regions[region.region]);
+        report.faults.insert(report.faults.end(), faults.begin(), faults.end());
+      }
+    }
+  });
+  keep_each_once(report.faults);
+}
+
+std::vector<Role> roles_of(std::span<const Card* const> cards, const gpu::KernelImage& image) {
+  std::vector<Role> roles;
+  for_limits(cards, image, [&](const KernelLimits& limits) {
+    roles = limits.roles.empty() ? roles : limits.roles;
+  });
+  return roles;
+}
+
+/// All that can be said of a kernel without the lines of its sources.
+void check_listing(std::span<const Card* const> cards, std::string_view listing,
+                   ImageReport& report) {
+  report.counts = count_instructions(listing);
+  for (const auto& [name, number] : report.counts) {
+    report.instructions += number;
+  }
+  const auto faults = check_instructions(cards, *report.image, report.counts);
+  report.faults.insert(report.faults.end(), faults.begin(), faults.end());
+  check_roles(cards, listing, report);
+}
+
+/// Makes `count` lists of reports on all CPUs; tells them in order, while others are being made.
+template <typename Make>
+void in_order(std::size_t count, Make make, const std::function<void(const ImageReport&)>& tell) {
+  std::vector<std::vector<ImageReport>> done(count);
+  std::size_t told = 0;
+  std::mutex mutex;
+  ThreadPool pool(available_threads());
+  pool.parallel_for(count, [&](std::size_t index, int) {
+    std::vector<ImageReport> reports = make(index);
+    const std::lock_guard lock(mutex);
+    done[index] = std::move(reports);
+    for (; told < count && !done[told].empty(); ++told) {
+      std::ranges::for_each(done[told], tell);
+      done[told].clear();  // machine code may go
+    }
+  });
 }
 
 }  // namespace
@@ -84,46 +139,22 @@ std::vector<ImageReport> check_resources(std::span<const Card* const> cards,
   return reports;
 }
 
-std::map<std::string, int> count_instructions(std::string_view disassembly) {
-  std::map<std::string, int> counts;
-  while (!disassembly.empty()) {
-    const std::size_t end = std::min(disassembly.find('\n'), disassembly.size());
-    std::string_view line = disassembly.substr(0, end);
-    disassembly.remove_prefix(std::min(end + 1, disassembly.size()));
-    // "        /*0010*/              @!P0 LDG.E.128 R4, [R2] ;": the address, a predicate, a name.
-    const std::size_t open = line.find("/*");
-    const std::size_t close = line.find("*/");
-    if (open == line.npos || close == line.npos || close < open + 3 ||
-        !std::ranges::all_of(
-            line.substr(open + 2, close - open - 2),
-            [](unsigned char c) { return std::isxdigit(c) != 0; })) {
-      continue;
-    }
-    line.remove_prefix(close + 2);
-    const auto skip_spaces = [&line] {
-      line.remove_prefix(std::min(line.find_first_not_of(" \t{"), line.size()));
-    };
-    skip_spaces();
-    if (line.starts_with('@')) {
-      line.remove_prefix(std::min(line.find(' '), line.size()));
-      skip_spaces();
-    }
-    const std::size_t length = std::min(line.find_first_of(" ;\t"), line.size());
-    if (length > 0 && std::isupper(static_cast<unsigned char>(line.front())) != 0) {
-      ++counts[std::string(line.substr(0, length))];
-    }
+InstructionCounts count_instructions(std::string_view disassembly) {
+  InstructionCounts counts;
+  for (const Instruction& one : read_instructions(disassembly)) {
+    ++counts[std::string(one.name)];
   }
   return counts;
 }
 
 std::vector<std::string> check_instructions(std::span<const Card* const> cards,
                                             const gpu::KernelImage& image,
-                                            const std::map<std::string, int>& instructions) {
+                                            const InstructionCounts& instructions) {
   std::vector<std::string> faults;
   const auto count = [&](std::string_view wanted) {
     int sum = 0;
     for (const auto& [name, number] : instructions) {
-      sum += is_form_of(name, wanted) ? number : 0;
+      sum += Instruction{.name = name}.is(wanted) ? number : 0;
     }
     return sum;
   };
@@ -144,37 +175,119 @@ std::vector<std::string> check_instructions(std::span<const Card* const> cards,
       }
     }
   });
-  std::ranges::sort(faults);  // cards of one kernel demand the same more than once
-  const auto [first, last] = std::ranges::unique(faults);
-  faults.erase(first, last);
+  keep_each_once(faults);
   return faults;
+}
+
+void check_roles(std::span<const Card* const> cards, std::string_view listing,
+                 ImageReport& report) {
+  const std::vector<Role> roles = roles_of(cards, *report.image);
+  if (roles.empty()) {
+    return;
+  }
+  const std::vector<Instruction> instructions = read_instructions(listing);
+  std::vector<BasicBlock> blocks;
+  try {
+    blocks = control_flow(instructions);
+  } catch (const Error& error) {
+    report.faults.emplace_back(error.what());
+    return;
+  }
+  const RoleParts parts = find_roles(instructions, blocks, roles);
+  report.faults.insert(report.faults.end(), parts.faults.begin(), parts.faults.end());
+  for (std::size_t block = 0; block < blocks.size(); ++block) {
+    for (std::size_t i = blocks[block].first; i < blocks[block].last; ++i) {
+      ++report.regions[parts.parts[block]][std::string(instructions[i].name)];
+    }
+  }
+  check_limits(cards, report, [&](const std::string& region) {
+    return std::ranges::find(roles, region, &Role::name) != roles.end();
+  });
+}
+
+void check_regions(std::span<const Card* const> cards,
+                   const std::map<std::string, InstructionCounts>& regions, ImageReport& report) {
+  report.regions.insert(regions.begin(), regions.end());
+  check_limits(cards, report, [&](const std::string& region) {
+    if (!report.regions.contains(region)) {
+      report.faults.push_back(fmt::format("the sources mark no region '{}'", region));
+    }
+    return regions.contains(region);
+  });
 }
 
 void check_machine_code(std::span<const Card* const> cards,
                         std::span<const gpu::KernelImage> images,
                         const std::function<void(const ImageReport&)>& report) {
   const std::vector<std::vector<const gpu::KernelImage*>> runs = runs_of(images);
-  std::vector<std::vector<ImageReport>> done(runs.size());
-  std::size_t reported = 0;
-  std::mutex mutex;
-  ThreadPool pool(available_threads());
-  pool.parallel_for(runs.size(), [&](std::size_t index, int) {
-    const std::vector<std::string> listings = disassemble(runs[index]);
-    std::vector<ImageReport> reports(listings.size());
-    for (std::size_t i = 0; i < reports.size(); ++i) {
-      reports[i].image = runs[index][i];
-      const auto instructions = count_instructions(listings[i]);
-      for (const auto& [name, number] : instructions) {
-        reports[i].instructions += number;
+  in_order(
+      runs.size(),
+      [&](std::size_t index) {
+        const std::vector<std::string> listings = disassemble(runs[index]);
+        std::vector<ImageReport> reports(listings.size());
+        for (std::size_t i = 0; i < reports.size(); ++i) {
+          reports[i].image = runs[index][i];
+          check_listing(cards, listings[i], reports[i]);
+        }
+        return reports;
+      },
+      report);
+}
+
+std::string control_flow_graph(std::span<const Card* const> cards, const gpu::KernelImage& image) {
+  const gpu::KernelImage* const one = &image;
+  const std::string listing = disassemble(std::span(&one, 1)).front();
+  const std::vector<Instruction> instructions = read_instructions(listing);
+  const std::vector<BasicBlock> blocks = control_flow(instructions);
+  return to_dot(image.name, instructions, blocks,
+                find_roles(instructions, blocks, roles_of(cards, image)));
+}
+
+std::string to_json(const ImageReport& report) {
+  const gpu::KernelImage& image = *report.image;
+  nlohmann::ordered_json json = {{"kernel", image.name},
+                                 {"source", image.source},
+                                 {"arch", image.arch},
+                                 {"registers", image.registers},
+                                 {"shared_bytes", image.shared_bytes},
+                                 {"stack_bytes", image.stack_bytes},
+                                 {"spill_bytes", image.spill_store_bytes + image.spill_load_bytes}};
+  if (!report.counts.empty()) {
+    json["instructions"] = report.instructions;
+    json["counts"] = report.counts;
+    json["regions"] = nlohmann::ordered_json::array();
+    for (const auto& [region, counts] : report.regions) {
+      int all = 0;
+      for (const auto& [name, count] : counts) {
+        all += count;
       }
-      reports[i].faults = check_instructions(cards, *reports[i].image, instructions);
+      json["regions"].push_back({{"name", region}, {"instructions", all}, {"counts", counts}});
     }
-    const std::lock_guard lock(mutex);
-    done[index] = std::move(reports);
-    for (; reported < runs.size() && !done[reported].empty(); ++reported) {
-      std::ranges::for_each(done[reported], report);
-    }
-  });
+  }
+  if (report.lined != nullptr) {
+    json["compiler"] = report.lined->compiler;
+    json["same_as_program"] = report.lined->same;
+  }
+  json["faults"] = report.faults;
+  return json.dump();
+}
+
+void check_machine_code_by_line(std::span<const Card* const> cards,
+                                std::span<const gpu::KernelImage> images,
+                                const KernelSources& sources,
+                                const std::function<void(const ImageReport&)>& report) {
+  in_order(
+      images.size(),
+      [&](std::size_t index) {
+        const auto lined = std::make_shared<const LinedKernel>(with_lines(images[index], sources));
+        ImageReport one = check_resources(cards, std::span(&lined->image, 1)).front();
+        one.lined = lined;
+        const gpu::KernelImage* const code = &lined->image;
+        check_listing(cards, disassemble(std::span(&code, 1)).front(), one);
+        check_regions(cards, lined->regions, one);
+        return std::vector{std::move(one)};
+      },
+      report);
 }
 
 }  // namespace fovea::lab

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -10,14 +11,19 @@
 
 #include "gpu/device/kernel_image.hpp"
 #include "lab/card.hpp"
+#include "lab/regions.hpp"
 
 namespace fovea::lab {
 
 /// A compiled kernel and what is over its limits.
 struct ImageReport {
   const gpu::KernelImage* image = nullptr;
-  int instructions = 0;             // when the machine code was read
   std::vector<std::string> faults;  // "210 registers, 168 allowed"
+  // When the machine code was read:
+  int instructions = 0;
+  InstructionCounts counts;
+  std::map<std::string, InstructionCounts> regions;  // by role, and by region of the sources
+  std::shared_ptr<const LinedKernel> lined;          // when those of the sources were counted
 };
 
 /// Every image of these cards (of the whole program without names) against the strictest limits
@@ -26,12 +32,19 @@ struct ImageReport {
                                                        std::span<const gpu::KernelImage> images);
 
 /// How often each instruction occurs, by its full name ("LDG.E.128"), in a disassembler's text.
-[[nodiscard]] std::map<std::string, int> count_instructions(std::string_view disassembly);
+[[nodiscard]] InstructionCounts count_instructions(std::string_view disassembly);
 
 /// Faults of an image's instructions, as counted, against what its cards demand.
-[[nodiscard]] std::vector<std::string> check_instructions(
-    std::span<const Card* const> cards, const gpu::KernelImage& image,
-    const std::map<std::string, int>& instructions);
+[[nodiscard]] std::vector<std::string> check_instructions(std::span<const Card* const> cards,
+                                                          const gpu::KernelImage& image,
+                                                          const InstructionCounts& instructions);
+
+/// The same of its roles, and of the regions that are roles, in a listing whose branches lead to
+/// addresses. Adds to the report, whose image is known.
+void check_roles(std::span<const Card* const> cards, std::string_view listing, ImageReport& report);
+/// The same of the regions of the sources. A region that the sources do not mark is a fault.
+void check_regions(std::span<const Card* const> cards,
+                   const std::map<std::string, InstructionCounts>& regions, ImageReport& report);
 
 /// Disassembles the images, on all CPUs, and holds their instructions against the cards' demands.
 /// `report` is called for one image after the other, by architecture and then in their order, while
@@ -39,5 +52,19 @@ struct ImageReport {
 void check_machine_code(std::span<const Card* const> cards,
                         std::span<const gpu::KernelImage> images,
                         const std::function<void(const ImageReport&)>& report);
+
+/// The control flow of a kernel as a graph for dot, with its roles; what its cards say of roles.
+[[nodiscard]] std::string control_flow_graph(std::span<const Card* const> cards,
+                                             const gpu::KernelImage& image);
+
+[[nodiscard]] std::string to_json(const ImageReport& report);
+
+/// The same with the regions of the sources: of kernels whose machine code has no lines after
+/// compiling them, and of all kernels when these sources are not the program's own. One kernel
+/// takes seconds.
+void check_machine_code_by_line(std::span<const Card* const> cards,
+                                std::span<const gpu::KernelImage> images,
+                                const KernelSources& sources,
+                                const std::function<void(const ImageReport&)>& report);
 
 }  // namespace fovea::lab

@@ -122,6 +122,7 @@ Tensor Tensor::random(std::string name, DType type, std::int64_t rows, std::int6
   const std::size_t parts = (block.size() / size + kDrawnAtOnce - 1) / kDrawnAtOnce;
   ThreadPool pool(std::min(available_threads(), static_cast<int>(parts)));
   pool.parallel_for(parts, draw_part);
+  tensor.draw_ = draw;
   tensor.block_ = std::make_shared<const std::vector<std::byte>>(std::move(block));
   return tensor;
 }

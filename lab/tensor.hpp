@@ -41,6 +41,8 @@ class Tensor {
   [[nodiscard]] std::int64_t rows() const { return rows_; }
   [[nodiscard]] std::int64_t columns() const { return columns_; }
   [[nodiscard]] std::int64_t count() const { return rows_ * columns_; }
+  /// How it was drawn, if it was.
+  [[nodiscard]] Draw draw() const { return draw_; }
   [[nodiscard]] std::size_t bytes() const {
     return static_cast<std::size_t>(count()) * size_of(type_);
   }
@@ -86,6 +88,7 @@ class Tensor {
   DType type_ = DType::kF32;
   std::int64_t rows_ = 0;
   std::int64_t columns_ = 0;
+  Draw draw_;
   std::shared_ptr<const std::vector<std::byte>> block_;
 };
 

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cmath>
 #include <functional>
+#include <span>
 #include <thread>
 
 #include "core/error.hpp"
@@ -12,8 +13,10 @@
 namespace fovea::lab {
 namespace {
 
-constexpr double kSampleSeconds = 4e-3;  // long beside an event's resolution and a launch
-constexpr double kWarmSeconds = 0.08;    // for the clocks to rise from idle
+constexpr double kSampleSeconds = 4e-3;    // long beside an event's resolution and a launch
+constexpr double kWarmSeconds = 0.08;      // for the clocks to rise from idle
+constexpr double kStepWarmSeconds = 0.01;  // before a sample by itself, when others had the GPU
+constexpr int kStepRepeats = 3;            // of the graph in such a sample
 constexpr int kRounds = 15;
 constexpr double kSustainedSeconds = 0.15;
 /// Between samples: at full load for longer, a GPU lowers its clocks to stay within its power.
@@ -62,7 +65,7 @@ class Timer {
     return entry;
   }
 
-  void warm(std::vector<Entry>& entries) {
+  void warm(std::span<Entry> entries, double seconds) {
     const auto begin = std::chrono::steady_clock::now();
     const auto passed = [&] {
       return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -72,26 +75,36 @@ class Timer {
         entry.enqueue();
       }
       stream_->synchronize();
-    } while (passed() < kWarmSeconds);
+    } while (passed() < seconds);
   }
 
   void sample(Entry& entry) {
-    std::this_thread::sleep_for(kPause);
-    start_->record(*stream_);
-    entry.enqueue();
-    end_->record(*stream_);
-    const std::optional<GpuState> state = nvml_.read();  // while the GPU is at work
-    end_->synchronize();
-    if (state.has_value()) {
-      if (state->slowed) {
+    const Sample sample = take(entry, 1);
+    if (sample.state.has_value()) {
+      if (sample.state->slowed) {
         ++entry.dropped;
         return;
       }
-      entry.power_capped += state->power_capped ? 1 : 0;
-      entry.mhz.push_back(state->sm_mhz);
-      entry.watts.push_back(state->watts);
+      entry.power_capped += sample.state->power_capped ? 1 : 0;
+      entry.mhz.push_back(sample.state->sm_mhz);
+      entry.watts.push_back(sample.state->watts);
     }
-    entry.seconds.push_back(device_.seconds_between(*start_, *end_) / entry.runs);
+    entry.seconds.push_back(sample.seconds);
+  }
+
+  /// After a pause, the graph so many times.
+  Sample take(Entry& entry, int repeats) {
+    std::this_thread::sleep_for(kPause);
+    start_->record(*stream_);
+    for (int i = 0; i < repeats; ++i) {
+      entry.enqueue();
+    }
+    end_->record(*stream_);
+    Sample sample;
+    sample.state = nvml_.read();  // while the GPU is at work
+    end_->synchronize();
+    sample.seconds = device_.seconds_between(*start_, *end_) / (entry.runs * repeats);
+    return sample;
   }
 
   /// Seconds of one run in the second half of a while at work.
@@ -146,6 +159,24 @@ Timing summarise(const std::string& name, const Entry& entry) {
 
 }  // namespace
 
+struct Sampler::State {
+  Timer timer;
+  Entry entry;
+};
+
+Sampler::Sampler(gpu::Device& device, const Nvml& nvml, const Contender& contender)
+    : state_(std::make_unique<State>(State{Timer(device, nvml), {}})) {
+  state_->entry = state_->timer.prepare(contender);
+  state_->timer.warm(std::span(&state_->entry, 1), kWarmSeconds);
+}
+
+Sampler::~Sampler() = default;
+
+Sample Sampler::next() {
+  state_->timer.warm(std::span(&state_->entry, 1), kStepWarmSeconds);
+  return state_->timer.take(state_->entry, kStepRepeats);
+}
+
 Support runs_in_graph(gpu::Device& device, const Contender& contender) {
   const std::unique_ptr<gpu::Stream> stream = device.make_stream();
   Support support;
@@ -181,7 +212,7 @@ std::vector<Timing> time_in_turns(gpu::Device& device, const Nvml& nvml,
   for (const Contender& contender : contenders) {
     entries.push_back(timer.prepare(contender));
   }
-  timer.warm(entries);
+  timer.warm(entries, kWarmSeconds);
   for (int round = 0; round < kRounds; ++round) {
     for (Entry& entry : entries) {
       timer.sample(entry);

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <functional>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -43,6 +45,28 @@ struct Timing {
 /// samples with pauses between them, at full clocks, and then each at work for a while.
 [[nodiscard]] std::vector<Timing> time_in_turns(gpu::Device& device, const Nvml& nvml,
                                                 std::vector<Contender>& contenders);
+
+struct Sample {
+  double seconds = 0.0;             // of one run
+  std::optional<GpuState> state{};  // while it was taken
+};
+
+/// Samples of one contender, each taken when asked for: between them others may have the GPU, so
+/// that each begins with its own while at work.
+class Sampler {
+ public:
+  /// The contender must outlive it.
+  Sampler(gpu::Device& device, const Nvml& nvml, const Contender& contender);
+  ~Sampler();
+  Sampler(const Sampler&) = delete;
+  Sampler& operator=(const Sampler&) = delete;
+
+  [[nodiscard]] Sample next();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
 
 /// The value that this share of the others lies below: 0 the least, 0.5 the median. Of one or more.
 [[nodiscard]] double percentile(std::vector<double> values, double share);

@@ -17,7 +17,9 @@
 #include "gpu/launch/attention.hpp"
 #include "gpu/launch/gemm.hpp"
 #include "gpu/launch/launch.hpp"
+#include "lab/kernel_sources.hpp"
 #include "lab/tensor.hpp"
+#include "lab/torch_task.hpp"
 #include "ops/reference/judge.hpp"
 
 namespace fovea::lab {
@@ -96,6 +98,15 @@ struct Smoke {
   double expected_sum = 0.0;
 };
 
+/// A plan whose kernel has other tuning parameters than those of the program.
+struct TunedPlan {
+  Plan plan;
+  gpu::KernelId kernel{};
+  Support support;                      // why there is no such plan
+  gpu::CtaSize cta{};                   // of its launches
+  std::shared_ptr<const void> owner{};  // of what the plan points to
+};
+
 class Workload {
  public:
   virtual ~Workload() = default;
@@ -118,6 +129,18 @@ class Workload {
                                            std::string_view level) const {
     fail("{} has no levels to take '{}' from", describe(), level);
   }
+  /// The kernel of a plan, or of the launcher's choice. Throws fovea::Error when the workload takes
+  /// several kernels, which have no tuning parameters.
+  [[nodiscard]] virtual gpu::KernelId kernel_of(const gpu::DeviceInfo& /*device*/,
+                                                const Plan& /*plan*/) const {
+    fail("{} has no tuning parameters", describe());
+  }
+  /// The plan of a kernel of this operator that is compiled with other values of its tuning
+  /// parameters, all of them, in the order of its tuning struct.
+  [[nodiscard]] virtual TunedPlan tuned(const gpu::DeviceInfo& /*device*/, gpu::KernelId /*kernel*/,
+                                        const ParameterValues& /*values*/) const {
+    fail("{} has no tuning parameters", describe());
+  }
   /// What computes it, in order.
   [[nodiscard]] virtual std::vector<gpu::Launch> launches(gpu::Device& device,
                                                           const Operands& operands,
@@ -131,6 +154,9 @@ class Workload {
   /// every intermediate tensor that it would store rounded to its type.
   virtual void framework(const Tile& tile, std::span<double> values) const = 0;
   [[nodiscard]] virtual std::vector<Mutant> mutants() const = 0;
+
+  /// The same in plain torch, or why not.
+  [[nodiscard]] virtual TorchTask torch_task() const = 0;
 
   /// Arithmetic operations.
   [[nodiscard]] virtual double flops() const = 0;

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "core/error.hpp"
 #include "lab/attention_workload.hpp"
 #include "lab/registry.hpp"
 
@@ -68,7 +69,17 @@ std::vector<KernelLimits> limits_of(DType type) {
   wgmma.registers = 168;  // 384 or 512 threads share an SM's 65,536
   wgmma.sass_has = {"HGMMA", "UTMALDG", "UTMASTG", "MUFU.EX2", "USETMAXREG", "STSM"};
   wgmma.sass_lacks = {"HMMA", "LDG", "ATOM"};
+  wgmma.roles = {{"producer", "UTMALDG"}, {"consumers", "HGMMA"}};
+  // The output leaves by TMA, behind one fence, in two forms: of the last item, and of others.
+  wgmma.regions = {{"producer", {at_most("LDS", 0), at_most("STS", 0), at_most("STG", 0)}},
+                   {"output store",
+                    {exactly("FENCE.VIEW.ASYNC", 2), exactly("UTMACMDFLUSH", 2), at_most("STG", 0),
+                     at_most("BAR", 0)}}};
   add("single_pass_{}_*", wgmma);
+  // Its warpgroups take turns once a block of keys.
+  wgmma.regions.push_back({"key loop",
+                           {exactly("BAR.SYNC", 1), exactly("BAR.ARV", 1), at_most("FENCE", 0),
+                            at_most("MEMBAR", 0), at_most("STS", 0)}});
   add("online_{}_*", wgmma);
 
   KernelLimits mma;
@@ -92,40 +103,102 @@ std::vector<KernelLimits> limits_of(DType type) {
   return all;
 }
 
-/// What each level is to reach where the problem is as small as it still has to be fast:
+constexpr double kReach = 0.7;  // softmax stands between two products, and tiles have edges
+/// Of the matrix rate, that mma.sync reaches on an H200: its operands come through registers.
+constexpr double kMmaSyncRate = 0.62;
+
+/// A level on a problem that fills the GPU.
+ProfileGate filled_gate(const char* level, const ops::AttentionProblem& problem) {
+  ProfileGate gate{.level = level,
+                   .case_name = attention_case(problem, {}).name,
+                   .reach = kReach,
+                   .exponentials = static_cast<double>(problem.batch * problem.heads *
+                                                       problem.queries * problem.keys)};
+  if (gate.level == "wgmma") {
+    gate.least_occupancy = kProducerOccupancy;
+    gate.most_barrier = kTurns;
+  } else {
+    gate.matrix_rate = kMmaSyncRate;
+  }
+  return gate;
+}
+
+ProfileGate wmma_gate(ProfileGate gate) {
+  gate.reason = "mma.sync reaches 0.62 of the matrix rate, and softmax may take a third of it";
+  gate.least_matrix = 0.4;
+  gate.ctas_per_sm = 4;
+  gate.ctas_reason = "four small CTAs are to keep the matrix units at work";
+  return gate;
+}
+
+ProfileGate scalar_gate(ProfileGate gate) {
+  gate.reason = "multiply-adds are all that it has: loads and softmax may take as much again";
+  gate.reach = 0;
+  gate.least_fma = 0.4;
+  return gate;
+}
+
+/// What each level is to reach on two problems that fill the GPU, one bound by the SMs and one, of
+/// the encoder, by device memory; and where a problem is as small as it still has to be fast:
 /// (2,8,512,64) gives an H200's SMs 64 queries each.
 std::vector<ProfileGate> profile_gates() {
-  const std::string name = "b2_h8_n512_d64_f16";
-  return {
-      {.level = "scalar",
-       .case_name = name,
-       .reason = "multiply-adds are all that it has",
-       .least_fma = 0.4,
-       .most_conflicts = 0.05,
-       .most_registers = 72,
-       .most_shared_bytes = 98304},
-      {.level = "wmma",
-       .case_name = name,
-       .reason = "four small blocks an SM are to keep the matrix units at work",
-       .least_tensor = 0.4,
-       .most_conflicts = 0.05,
-       .least_ctas_per_sm = 4,
-       .most_registers = 64,
-       .most_shared_bytes = 49152},
-      {.level = "mma",
-       .case_name = name,
-       .reason = "a block an SM: half of its time goes by before the first products and "
-                 "after the last, and mma.sync reaches 0.6 of an H200's matrix rate; the key "
-                 "groups' sums meet in shared memory once",
-       .least_tensor = 0.2,
-       .most_conflicts = 0.15},
-      {.level = "wgmma",
-       .case_name = name,
-       .reason = "as mma, at the full matrix rate",
-       .least_tensor = 0.3,
-       .most_conflicts = 0.05,
-       .most_registers = 168},
+  const ops::AttentionProblem filled = problem_of(64, 12, 1024, 1024, 64);
+  const auto small = [](const char* level, double least_matrix) {
+    return ProfileGate{.level = level,
+                       .case_name = "b2_h8_n512_d64_f16",
+                       .reach = 0,
+                       .least_matrix = least_matrix,
+                       .least_occupancy = 0};
   };
+  ProfileGate scalar = scalar_gate(small("scalar", 0));
+  ProfileGate mma = small("mma", 0.2);
+  mma.reason =
+      "one CTA per SM: half of its time goes by before the first products and after the last, and "
+      "mma.sync reaches 0.62 of the matrix rate; the key groups' sums meet in shared memory once";
+  mma.most_conflicts = 0.15;
+  ProfileGate wgmma = small("wgmma", 0.3);
+  wgmma.reason = "as mma, at the full matrix rate";
+  wgmma.most_barrier = kTurns;
+  return {filled_gate("wgmma", problem_of(1024, 12, 196, 196, 64)),
+          filled_gate("wgmma", filled),
+          filled_gate("mma", filled),
+          wmma_gate(filled_gate("wmma", filled)),
+          scalar_gate(filled_gate("scalar", filled)),
+          wgmma,
+          mma,
+          wmma_gate(small("wmma", 0)),
+          scalar};
+}
+
+/// The timed problem with other sizes.
+Case attention_with(ops::AttentionProblem problem, bool packed, ProblemFields& fields) {
+  constexpr FieldRange kLengths{.most = 1 << 20};
+  fields.take("batch", problem.batch, {.most = 65536});
+  fields.take("heads", problem.heads, {.most = 4096});
+  fields.take("kv_heads", problem.kv_heads, {.most = 4096});
+  if (fields.take("length", problem.queries, kLengths)) {
+    problem.keys = problem.queries;
+  }
+  fields.take("queries", problem.queries, kLengths);
+  fields.take("keys", problem.keys, kLengths);
+  if (fields.take("width", problem.head_dim, {.least = 8, .most = 128, .step = 8})) {
+    problem.scale = 1.0 / std::sqrt(static_cast<double>(problem.head_dim));
+  }
+  std::int64_t causal = problem.causal ? 1 : 0;
+  fields.take("causal", causal, {.least = 0, .most = 1});
+  problem.causal = causal == 1;
+  fields.take("type", problem.type, {DType::kBF16, DType::kF16});
+  if (problem.heads % problem.key_heads() != 0) {
+    fail("the problem's {} heads of keys do not divide its {} heads", problem.key_heads(),
+         problem.heads);
+  }
+  require_size("queries", problem.batch * problem.heads, problem.queries * problem.head_dim);
+  require_size("keys", problem.batch * problem.key_heads(), problem.keys * problem.head_dim);
+  packed = packed && problem.queries == problem.keys && problem.key_heads() == problem.heads;
+  Case one = attention_case(
+      problem, {.layout = packed ? AttentionLayout::kPacked : AttentionLayout::kSeparate});
+  one.mutants = problem.keys >= 64 && problem.queries >= 16;
+  return one;
 }
 
 Card empty_card(const CardOf& of) {
@@ -133,7 +206,10 @@ Card empty_card(const CardOf& of) {
   return {.name = of.name,
           .operation = of.operation,
           .levels = {levels.begin(), levels.end()},
-          .kernels = limits_of(of.type)};
+          .kernels = limits_of(of.type),
+          .speed_gates = {{.peer = "cuDNN",
+                           .least_ratio = 0.9,
+                           .reason = "within a tenth of the vendor's own kernel"}}};
 }
 
 void add(Card& card, const CardOf& of, ops::AttentionProblem problem, AttentionLayout layout,
@@ -220,6 +296,11 @@ Card encoder_card(const CardOf& of) {
     bool bench = false;
   };
   Card card = empty_card(of);
+  card.problem = [type = of.type](ProblemFields& fields) {
+    ops::AttentionProblem problem = problem_of(1024, 12, 196, 196, 64);
+    problem.type = type;
+    return attention_with(problem, true, fields);
+  };
   // One token, less than a tile, every length and head dimension of the checkpoints.
   for (const Size& size :
        {Size{2, 2, 1, 64},           Size{3, 3, 17, 64},           Size{2, 12, 196, 64},
@@ -242,6 +323,11 @@ Card long_card(const CardOf& of) {
     bool causal;
   };
   Card card = empty_card(of);
+  card.problem = [type = of.type](ProblemFields& fields) {
+    ops::AttentionProblem problem = problem_of(4, 16, 4096, 4096, 128);
+    problem.type = type;
+    return attention_with(problem, false, fields);
+  };
   // More keys than queries and the other way round, lengths about the ends of blocks.
   for (const Size& size :
        {Size{1, 1, 64, true}, Size{17, 17, 72, true}, Size{113, 203, 128, false},
@@ -254,6 +340,9 @@ Card long_card(const CardOf& of) {
   for (const bool causal : {false, true}) {
     add(card, of, problem_of(4, 16, 4096, 4096, 128, causal), AttentionLayout::kSeparate, true);
   }
+  card.gates = {filled_gate("wgmma", problem_of(4, 16, 4096, 4096, 128))};
+  card.speed_gates.front().least_ratio = 0.85;
+  card.speed_gates.front().reason = "the encoder has none so long; a loss of more is a fault";
   return card;
 }
 

@@ -65,6 +65,24 @@ std::vector<Case> odd_sizes(GemmProblem problem) {
   return cases;
 }
 
+/// Nothing but barriers and products in the loop over K: `products` of 32 bytes of K each.
+RegionLimits product_loop(const std::string& product, int products) {
+  return {"product loop",
+          {exactly(product, products), at_most("LDG", 0), at_most("STG", 0), at_most("LDS", 0),
+           at_most("BAR", 0), at_most("MEMBAR", 0), at_most("FENCE", 0)}};
+}
+
+/// One store for each vector of a lane's, of two rows, in as many forms as the kernel has: whole
+/// tiles and ragged ones, or one for each of a warpgroup's parts.
+RegionLimits epilogue_loop(int forms) {
+  const auto stores = [forms](const ParameterValues& values) {
+    return forms * 2 * value_of(values, "columns") / (4 * value_of(values, "vector"));
+  };
+  return {"epilogue loop",
+          {exactly("STG", stores), at_most("STS", 0), at_most("BAR", 0), at_most("MEMBAR", 0),
+           at_most("FENCE", 0)}};
+}
+
 /// What the compiled kernels of this operation may take, and the instructions that make them fast.
 std::vector<KernelLimits> limits_of(const GemmProblem& problem) {
   const bool integers = problem.b == DType::kI8;
@@ -74,28 +92,85 @@ std::vector<KernelLimits> limits_of(const GemmProblem& problem) {
       : integers              ? "s8s8"
                               : to_string(problem.a),
       problem.row_norm ? "norm" : "", gpu::to_string(problem.epilogue), to_string(problem.output));
+  const std::string product = integers ? "IGMMA" : problem.a == DType::kE4M3 ? "QGMMA" : "HGMMA";
   KernelLimits limits;
   limits.registers = 168;  // 384 threads share an SM's 65,536
-  limits.sass_has = {integers                    ? "IGMMA"
-                     : problem.a == DType::kE4M3 ? "QGMMA"
-                                                 : "HGMMA",
-                     "UTMALDG", "SYNCS"};
+  limits.sass_has = {product, "UTMALDG", "SYNCS"};
+  limits.roles = {{"producer", "UTMALDG"}, {"consumers", product}};
   limits.sass_lacks = {"HMMA", "IMMA", "QMMA", "LDG.E.U8"};
+  limits.regions = {{"producer", {at_most("LDS", 0), at_most("STS", 0), at_most("STG", 0)}},
+                    product_loop(product, 4),
+                    epilogue_loop(2)};
   limits.kernel = "gemm_sm90_cooperative_" + operation + "_*";
   std::vector<KernelLimits> all = {limits};
   if (problem.output == DType::kBF16 && problem.epilogue != GemmEpilogue::kPosition) {
     KernelLimits alternating = limits;
     alternating.kernel = "gemm_sm90_ping_pong_" + operation + "_*";
+    alternating.regions[1] = product_loop(product, 8);  // two parts of 64 rows
+    // A residual is added to in shared memory, and stored by TMA.
+    alternating.regions[2] = epilogue_loop(problem.epilogue == GemmEpilogue::kResidual ? 0 : 4);
     alternating.sass_has.emplace_back("UTMALDG.5D.MULTICAST");
     // An arrival at the other block that waits for this one's stores: twice the time.
     alternating.sass_lacks.emplace_back("MEMBAR.ALL.GPU");
     all.push_back(alternating);
   }
   if (problem.a != DType::kBF16) {
+    // With scales of rows and without; images have none, and their tiles are whole.
+    limits.regions[2] = epilogue_loop(problem.epilogue == GemmEpilogue::kPosition ? 1 : 2);
     limits.kernel = "gemm_sm90_b_stationary_" + operation + "_*";
     all.push_back(limits);
   }
   return all;
+}
+
+/// Beside what the library does in one kernel, and in several, where it can at all.
+std::vector<SpeedGate> speed_gates_of(const GemmProblem& problem) {
+  const std::string by_row = problem.a == DType::kE4M3 ? " row-wise" : "";
+  const SpeedGate alone{.peer = "cuBLASLt, product alone",
+                        .least_ratio = 0.85,
+                        .reason = "that leaves the norm and the epilogue undone"};
+  const auto fused = [&](const char* rest) {
+    return SpeedGate{.peer = "cuBLASLt" + by_row + rest,
+                     .least_ratio = 0.9,
+                     .reason = "within a tenth of the vendor's own kernel"};
+  };
+  const auto steps = [&](const char* rest) {
+    return SpeedGate{.peer = "cuBLASLt" + by_row + rest,
+                     .reason = "a fused kernel is there to be faster than two steps"};
+  };
+  if (problem.b == DType::kI8) {
+    return {};  // the library is asked for none
+  }
+  if (problem.row_norm) {
+    return {alone};
+  }
+  switch (problem.epilogue) {
+    case GemmEpilogue::kPosition:
+      return {steps(", then position")};
+    case GemmEpilogue::kBias:
+      return {fused(" + bias")};
+    case GemmEpilogue::kGelu:
+      return {fused(" + bias, gelu")};
+    case GemmEpilogue::kResidual:
+      return {steps(" + bias, then residual"), fused(" + bias + residual")};
+  }
+  return {};
+}
+
+/// The timed problem with other sizes.
+Case gemm_with(GemmProblem problem, ProblemFields& fields) {
+  constexpr FieldRange kWidths{.least = 16, .most = 65536, .step = 16};
+  fields.take("m", problem.m);
+  fields.take("n", problem.n, kWidths);
+  fields.take("k", problem.k, kWidths);
+  if (problem.epilogue == GemmEpilogue::kPosition) {
+    fields.take("tokens", problem.tokens, {.most = 65536});
+  }
+  require_size("A", problem.m, problem.k);
+  require_size("output", problem.m, problem.n);
+  Case one = gemm_case(problem);
+  one.mutants = problem.m >= 64 && problem.k >= 32 && problem.tokens != 1;
+  return one;
 }
 
 /// `bench` is the size that is timed, with the type and epilogue of all cases.
@@ -104,9 +179,13 @@ Card gemm_card(std::string name, std::string operation, const GemmProblem& bench
             .operation = std::move(operation),
             .cases = odd_sizes(bench),
             .tolerance = tolerance_of(bench.output),
-            .kernels = limits_of(bench)};
+            .problem = [bench](ProblemFields& fields) { return gemm_with(bench, fields); },
+            .kernels = limits_of(bench),
+            .speed_gates = speed_gates_of(bench)};
   Case timed = gemm_case(bench);
   timed.bench = true;
+  card.gates = {
+      {.case_name = timed.name, .least_occupancy = kProducerOccupancy, .most_barrier = kTurns}};
   card.cases.push_back(std::move(timed));
   return card;
 }

@@ -119,6 +119,19 @@ class NormWorkload final : public RowsWorkload<NormWorkload, ops::LayerNormProbl
             {"rows one off", with_input(0, x().rows_moved(1))},
             {"skip the mean", changed([](NormWorkload& copy) { copy.skip_mean_ = true; }), false}};
   }
+  [[nodiscard]] TorchTask torch_task() const override {
+    TorchTask task;
+    task.input(x());
+    task.weight(inputs_[kWeight], problem_.input);
+    task.weight(inputs_[kBias], problem_.input);
+    task.forward = fmt::format("y = F.layer_norm(x, ({},), self.weight, self.bias, {})\n",
+                               problem_.width, problem_.eps);
+    task.forward += problem_.row_scales
+                        ? "scale = y.float().abs().amax(1, keepdim=True) / 127\n"
+                          "return (y.float() / scale).round().to(torch.int8), scale"
+                        : fmt::format("return y.to(torch.{})", torch_name(problem_.output));
+    return task;
+  }
 
  private:
   static constexpr std::size_t kWeight = 1;
@@ -165,6 +178,16 @@ class RowNormWorkload final : public RowsWorkload<RowNormWorkload, gpu::RowNormP
             {"skip the mean", mistaken(Mistake::kNoMean), false},
             {"divide by width - 1", mistaken(Mistake::kSampleVariance), false}};
   }
+  [[nodiscard]] TorchTask torch_task() const override {
+    TorchTask task;
+    task.input(x());
+    task.forward = fmt::format(
+        "variance, mean = torch.var_mean(x.float(), 1, correction=0)\n"
+        "scale = torch.rsqrt(variance + {})\n"
+        "return torch.stack((scale, -mean * scale), 1)",
+        problem_.eps);
+    return task;
+  }
 
  private:
   enum class Mistake : std::uint8_t { kNone, kNoMean, kSampleVariance };
@@ -192,11 +215,13 @@ class RowNormWorkload final : public RowsWorkload<RowNormWorkload, gpu::RowNormP
   Mistake mistake_ = Mistake::kNone;
 };
 
+constexpr std::int64_t kTimedRows = 232064;  // 1184 images of 196 tokens
+constexpr std::int64_t kTimedWidth = 768;
+
 /// Small ones of widths on both sides of what a kernel's registers hold, of so400m and giant, of
 /// which that of 197 rows has the mutants; and the one that is timed.
 template <typename Measured, typename Problem>
 std::vector<Case> norm_cases(Problem problem, std::int64_t rows_of_least_width) {
-  constexpr std::int64_t kTimedRows = 232064;  // 1184 images of 196 tokens
   std::vector<Case> cases;
   for (const auto& [rows, width] :
        std::initializer_list<std::pair<std::int64_t, std::int64_t>>{{rows_of_least_width, 8},
@@ -206,7 +231,7 @@ std::vector<Case> norm_cases(Problem problem, std::int64_t rows_of_least_width) 
                                                                     {729, 1152},
                                                                     {257, 1536},
                                                                     {64, 2048},
-                                                                    {kTimedRows, 768}}) {
+                                                                    {kTimedRows, kTimedWidth}}) {
     problem.rows = rows;
     problem.width = width;
     Case one = case_of<Measured>(fmt::format("rows{}_width{}", rows, width), problem);
@@ -218,16 +243,43 @@ std::vector<Case> norm_cases(Problem problem, std::int64_t rows_of_least_width) 
   return cases;
 }
 
+/// Of a card's timed case.
+std::vector<ProfileGate> norm_gates(const std::vector<Case>& cases) {
+  return {{.case_name = cases.back().name,
+           .ctas_per_sm = 6,
+           .ctas_reason =
+               "each warp has a row of 1.5 KiB under way; 24 warps hide a latency of 1 us "
+               "at the copy rate"}};
+}
+
+/// The timed problem with other sizes.
+template <typename Measured, typename Problem>
+std::function<Case(ProblemFields&)> norm_with(Problem problem) {
+  return [problem](ProblemFields& fields) {
+    Problem other = problem;
+    other.rows = kTimedRows;
+    other.width = kTimedWidth;
+    fields.take("rows", other.rows);
+    fields.take("width", other.width, {.least = 8, .most = 2048, .step = 8});
+    Case one = case_of<Measured>({}, other);
+    one.mutants = other.rows >= 16 && other.width >= 64;
+    return one;
+  };
+}
+
 Card norm_card(std::string name, std::string operation, const ops::LayerNormProblem& problem) {
+  const std::vector<Case> cases = norm_cases<NormWorkload>(problem, 1);
   return {.name = std::move(name),
           .operation = std::move(operation),
           .arch = 80,
-          .cases = norm_cases<NormWorkload>(problem, 1),
+          .cases = cases,
           .tolerance = tolerance_of(problem.output),
+          .problem = norm_with<NormWorkload>(problem),
           .kernels = {{.kernel = fmt::format("layer_norm_{}_*", to_string(problem.input)),
                        .registers = 128,
                        .shared_bytes = 16384,  // weight and bias of 2,048 columns
-                       .sass_has = {"LDG.E.128", "STG.E.128"}}}};
+                       .sass_has = {"LDG.E.128", "STG.E.128"}}},
+          .gates = norm_gates(cases)};
 }
 
 Card row_norm_card() {
@@ -236,6 +288,8 @@ Card row_norm_card() {
   card.operation = "1 / deviation and -mean / deviation of rows, bf16 -> f32";
   // The results are f32: errors of one or two values would be a lottery beside the framework's.
   card.cases = norm_cases<RowNormWorkload>(gpu::RowNormProblem{}, 129);
+  card.problem = norm_with<RowNormWorkload>(gpu::RowNormProblem{});
+  card.gates = norm_gates(card.cases);
   card.tolerance.difference = 1e-11;
   card.tolerance.tile_difference = 1e-11;
   card.kernels = {

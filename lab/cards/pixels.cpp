@@ -70,6 +70,15 @@ class PixelsWorkload final : public OperatorWorkload<PixelsWorkload, PixelsProbl
     return {{"neighbouring columns swapped", with_input(0, inputs_[0].neighbours_swapped())},
             {"off by one", changed([](PixelsWorkload& copy) { copy.centre_ += 1.0; }), false}};
   }
+  [[nodiscard]] TorchTask torch_task() const override {
+    TorchTask task;
+    task.input(inputs_[0]);
+    task.forward = problem_.repeat
+                       ? fmt::format("return source.repeat({}, 1)", problem_.rows)
+                       : fmt::format("return F.pad(pixels.to(torch.bfloat16) - {}, (0, {}))",
+                                     centre_, problem_.stride - problem_.width);
+    return task;
+  }
   [[nodiscard]] double flops() const override { return 0.0; }
   [[nodiscard]] DType operand_type() const override { return DType::kBF16; }
 
@@ -80,9 +89,26 @@ class PixelsWorkload final : public OperatorWorkload<PixelsWorkload, PixelsProbl
 Card pixels_card(std::string name, std::string operation, const std::vector<PixelsProblem>& checked,
                  const PixelsProblem& timed) {
   Card card{.name = std::move(name), .operation = std::move(operation), .arch = 80};
-  const auto add = [&card](const PixelsProblem& problem, bool bench) {
-    Case one = case_of<PixelsWorkload>(fmt::format("rows{}_width{}", problem.rows, problem.width),
-                                       problem);
+  const auto case_with = [](const PixelsProblem& problem) {
+    return case_of<PixelsWorkload>(fmt::format("rows{}_width{}", problem.rows, problem.width),
+                                   problem);
+  };
+  card.problem = [timed, case_with](ProblemFields& fields) {
+    PixelsProblem problem = timed;
+    fields.take("rows", problem.rows);
+    const bool other =
+        fields.take("width", problem.width, {.most = 1 << 20, .step = problem.repeat ? 8 : 1});
+    if (!problem.repeat) {
+      problem.stride = other ? (problem.width + 7) / 8 * 8 : problem.stride;
+      fields.take("stride", problem.stride, {.least = problem.width, .most = 1 << 20, .step = 8});
+    }
+    require_size("output", problem.rows, problem.width);
+    Case one = case_with(problem);
+    one.mutants = problem.width > 1;
+    return one;
+  };
+  const auto add = [&card, &case_with](const PixelsProblem& problem, bool bench) {
+    Case one = case_with(problem);
     one.bench = bench;
     one.small = !bench;
     one.mutants = !bench && problem.rows == 3;
@@ -92,6 +118,11 @@ Card pixels_card(std::string name, std::string operation, const std::vector<Pixe
     add(problem, false);
   }
   add(timed, true);
+  card.gates = {{.case_name = card.cases.back().name,
+                 .ctas_per_sm = 8,
+                 .ctas_reason =
+                     "2,048 threads, each with 16 bytes under way, hide a latency of 1 us "
+                     "at the copy rate"}};
   card.tolerance.difference = 0.0;
   card.tolerance.tile_difference = 0.0;
   card.kernels = {{.kernel = card.name, .registers = 64, .shared_bytes = 0}};

@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "core/error.hpp"
 #include "lab/operator_workload.hpp"
 #include "lab/registry.hpp"
 #include "ops/reference/rows.hpp"
@@ -162,6 +163,27 @@ class PoolWorkload final : public OperatorWorkload<PoolWorkload, ops::PoolProble
             {"skip the residual", defective(Defect::kSkipResidual), false},
             {"keys of the neighbouring head", changed(other_keys)},
             {"skip the norm's bias", changed(without_bias)}};
+  }
+  [[nodiscard]] TorchTask torch_task() const override {
+    TorchTask task;
+    const std::int64_t hidden = problem_.hidden;
+    task.input(inputs_[kX], {problem_.images, problem_.tokens, hidden});
+    task.weight(keys_, DType::kBF16);
+    for (std::size_t at = kNormWeight; at < inputs_.size(); ++at) {
+      task.weight(inputs_[at], DType::kBF16);
+    }
+    // Each head's part of the value layer sees the tokens' mean by that head's weights.
+    task.forward = fmt::format(
+        "x = F.layer_norm(x, ({0},), eps={1})\n"
+        "mean = torch.softmax(x @ self.keys.t(), 1).transpose(1, 2) @ x\n"
+        "by_head = self.value_weight.view({2}, {3}, {0})\n"
+        "value = torch.einsum(\"bhc,hdc->bhd\", mean, by_head).reshape({4}, {0})\n"
+        "y = F.linear(value + self.value_bias, self.out_weight, self.out_bias)\n"
+        "inner = F.layer_norm(y, ({0},), self.norm_weight, self.norm_bias, {1})\n"
+        "inner = F.gelu(F.linear(inner, self.fc1_weight, self.fc1_bias), approximate=\"tanh\")\n"
+        "return (y + F.linear(inner, self.fc2_weight, self.fc2_bias)).float()",
+        hidden, problem_.eps, problem_.heads, problem_.head_dim(), problem_.images);
+    return task;
   }
   [[nodiscard]] double flops() const override {
     const auto images = static_cast<double>(problem_.images);
@@ -318,6 +340,23 @@ std::vector<Card> pool_cards() {
     }
     card.cases.push_back(std::move(timed));
   }
+  card.problem = [pool_case](ProblemFields& fields) {
+    Size size{1024, 196, 12, 768, 3072};
+    fields.take("images", size.images, {.most = 65536});
+    fields.take("tokens", size.tokens, {.most = 65536});
+    fields.take("heads", size.heads, {.most = 128});
+    fields.take("hidden", size.hidden, {.least = 16, .most = 4096, .step = 16});
+    fields.take("mlp", size.mlp, {.least = 16, .most = 16384, .step = 16});
+    if (size.hidden % size.heads != 0) {
+      fail("the problem's {} heads do not divide its {} columns", size.heads, size.hidden);
+    }
+    require_size("tokens", size.images * size.tokens, size.hidden);
+    Case one = pool_case(size);
+    one.mutants = size.images >= 16 && size.tokens <= 64;  // one token of more does not show
+    return one;
+  };
+  // Of the launches together: tokens are read for the scores, and again for what these weigh.
+  card.gates = {{.case_name = card.cases.back().name, .reads = 2}};
   // Five tensors on the way are stored in bf16.
   card.tolerance.difference = 5e-5;
   card.tolerance.tile_difference = 5e-5;

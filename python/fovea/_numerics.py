@@ -74,7 +74,9 @@ def _unit_in_last_place(values: torch.Tensor, dtype: torch.dtype) -> torch.Tenso
     return torch.ldexp(torch.full_like(values, info.eps), exponents)
 
 
-def judge(got: torch.Tensor, want: torch.Tensor, peer: torch.Tensor, terms: int = 1) -> Verdict:
+def judge(
+    got: torch.Tensor, want: torch.Tensor, peer: torch.Tensor, terms: int = 1, limit: float | None = None
+) -> Verdict:
     """Compares `got` with `want`, the same in float64, and with `peer`, a framework's result of got's type.
 
     Passes when all of these hold:
@@ -83,8 +85,8 @@ def judge(got: torch.Tensor, want: torch.Tensor, peer: torch.Tensor, terms: int 
       to its type counts as one that rounds;
     - no value is farther from the exact one than twice the peer's farthest, or than two units in its last place when
       these are more; `terms` products that are added up in float32 in another order are no error;
-    - the normalised difference over everything, and over each tile of 128 rows and columns, is below the type's
-      limit. A tile whose values are near zero counts as if they were as large as the others.
+    - the normalised difference over everything, and over each tile of 128 rows and columns, is below `limit`, by
+      default the type's. A tile whose values are near zero counts as if they were as large as the others.
     """
     if got.shape != want.shape:
         return Verdict(failures=[f"shape {tuple(got.shape)}, {tuple(want.shape)} expected"])
@@ -109,7 +111,7 @@ def judge(got: torch.Tensor, want: torch.Tensor, peer: torch.Tensor, terms: int 
     allowed = FRAMEWORK_FACTOR * max(verdict.framework_error, rounding, reordered)
     if not verdict.error <= allowed:
         verdict.failures.append(f"error {verdict.error:.2e}, with the framework's {allowed:.2e} is allowed")
-    limit = DIFFERENCE_LIMIT[got.dtype]
+    limit = DIFFERENCE_LIMIT[got.dtype] if limit is None else limit
     if not verdict.difference <= limit:
         verdict.failures.append(f"normalised difference {verdict.difference:.2e}, limit {limit:.0e}")
     if not verdict.tile_difference <= limit:

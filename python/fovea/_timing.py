@@ -73,6 +73,28 @@ def time_call(call: Callable[..., torch.Tensor], sets: Sequence[Sequence[torch.T
     return _summary(times)
 
 
+def time_cold(call: Callable[..., object], operands: Sequence[object]) -> Time:
+    """The time of call(*operands) alone, outside of a CUDA graph, which foreign code may not be able to be in.
+
+    On a GPU events stand around each call, and the L2 cache is written over before it."""
+    with torch.no_grad():
+        if not any(isinstance(value, torch.Tensor) and value.is_cuda for value in operands):
+            return _time_on_cpu(call, operands)
+        cache = torch.cuda.get_device_properties(torch.cuda.current_device()).L2_cache_size
+        flush = torch.empty(2 * cache, dtype=torch.uint8, device="cuda")
+        for _ in range(_WARM_UP):
+            once = _seconds(lambda: call(*operands))
+        count = min(100, max(10, int(_SECONDS / once)))
+        pairs = [tuple(torch.cuda.Event(enable_timing=True) for _ in range(2)) for _ in range(count)]
+        for start, end in pairs:
+            flush.zero_()
+            start.record()
+            call(*operands)
+            end.record()
+        torch.cuda.synchronize()
+        return _summary([start.elapsed_time(end) * 1e-3 for start, end in pairs])
+
+
 def _seconds(work: Callable[[], object]) -> float:
     start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     start.record()
@@ -82,7 +104,7 @@ def _seconds(work: Callable[[], object]) -> float:
     return float(start.elapsed_time(end)) * 1e-3
 
 
-def _time_on_cpu(call: Callable[..., torch.Tensor], operands: Sequence[torch.Tensor]) -> Time:
+def _time_on_cpu(call: Callable[..., object], operands: Sequence[object]) -> Time:
     call(*operands)
     times: list[float] = []
     started = time.perf_counter()

@@ -1,9 +1,10 @@
 """python -m fovea.accept: checks Fovea's attention on this machine.
 
 It checks the kernels' resources as the compiler reported them, compares every level that the device has with
-torch on the acceptance list, and prints a line per case: time, torch's time, speed-up, largest difference from
-torch in float32 (and that of torch's result in the type of the case). Before that, the comparison itself must
-reject results that are wrong in known ways.
+torch on the acceptance list, on inputs of five seeds, and prints a line per case: time, torch's time, speed-up, largest
+difference from torch in float32, absolute and relative (and that of torch's result in the type of the case). Before
+that, the comparison itself must reject results that are wrong in known ways. --least-speedup and --most-us hold the
+times of the headline cases, at the level that runs by default or at --level, against limits.
 The exit code is 0 when everything passed, 1 when something failed, 2 for wrong arguments.
 """
 
@@ -71,8 +72,9 @@ class Case:
             parts.append(self.note)
         return " ".join(parts)
 
-    def operands(self, device: str) -> list[torch.Tensor]:
-        generator = torch.Generator().manual_seed(hash((self.batch, self.heads, self.queries, self.head_dim)))
+    def operands(self, device: str, seed: int = 1) -> list[torch.Tensor]:
+        sizes = (self.batch, self.heads, self.queries, self.head_dim)
+        generator = torch.Generator().manual_seed(hash((seed, *sizes)))
         shapes = [(self.heads, self.queries)] + 2 * [(self.kv_heads or self.heads, self.keys or self.queries)]
         tensors = [torch.randn(self.batch, h, n, self.head_dim, generator=generator) for h, n in shapes]
         if self.prepare is not None:
@@ -199,7 +201,66 @@ def runner(level: str) -> Callable[[torch.Tensor, torch.Tensor, torch.Tensor, bo
     return lambda q, k, v, causal: torch.ops.fovea.attention(q, k, v, causal, None, number)
 
 
-def accept_case(report: Report, case: Case, device: str, level: str) -> None:
+@dataclasses.dataclass
+class Limits:
+    """What headline cases have to reach at the level that runs by default; `level`: at this one instead."""
+
+    least_speedup: float = 0.0
+    most_us: dict[str, float] = dataclasses.field(default_factory=dict)  # by case, "" for all others
+    level: str | None = None
+
+    def failures(self, case: Case, us: float, torch_us: float) -> list[str]:
+        most = self.most_us.get(str(case), self.most_us.get("", float("inf")))
+        failures = []
+        if not torch_us / us >= self.least_speedup:
+            failures.append(f"{torch_us / us:.2f}x of torch, at least {self.least_speedup:.2f}x asked")
+        if not us <= most:
+            failures.append(f"{us:.2f} us, at most {most:.2f} us asked")
+        return failures
+
+
+def most_us(text: str) -> tuple[str, float]:
+    """ "60", or "(1, 8, 512, 64) float16 causal=60": a case as it is printed, and its limit."""
+    case, _, limit = text.rpartition("=")
+    headlines = [str(one) for one in cases() if one.headline]
+    if case and case not in headlines:
+        raise argparse.ArgumentTypeError(f"there is no headline case {case!r}; there are: {', '.join(headlines)}")
+    try:
+        return case, float(limit)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{limit!r} is no number of microseconds") from None
+
+
+def runs_by_default(q: torch.Tensor, k: torch.Tensor, causal: bool, level: str) -> bool:
+    return level == _CPU or _kernels.choose(q, k, causal).level == level
+
+
+def compare(
+    case: Case, attend: Callable[..., torch.Tensor], device: str, seed: int
+) -> tuple[list[str], dict[str, float]]:
+    """One draw of a case: why it fails, and the largest differences from torch in float32."""
+    q, k, v = case.operands(device, seed)
+    got = attend(q, k, v, case.causal)
+    wide = attention_reference(q, k, v, case.causal, dtype=torch.float32)
+    peer = torch_attention(q, k, v, case.causal)
+    difference = (got.float() - wide).abs()
+    found = {
+        "max_diff": difference.max().item(),
+        # Relative to the value, or to the root mean square of all where this is more.
+        "max_rel": (difference / wide.abs().clamp(min=wide.square().mean().sqrt().item())).max().item(),
+        "torch_max_diff": (peer.float() - wide).abs().max().item(),
+    }
+    failures = list(judge(got, attention_reference(q, k, v, case.causal), peer).failures)
+    if case.headline and not found["max_diff"] <= MAX_DIFF:
+        failures.append(f"max_diff over {MAX_DIFF:.0e}")
+    if case.causal and not torch.allclose(got[:, :, 0], v[:, :, 0].repeat_interleave(q.shape[1] // v.shape[1], 1)):
+        failures.append("the first row does not equal the first value")
+    return [f"{failure} (seed {seed})" for failure in failures], found
+
+
+def accept_case(
+    report: Report, case: Case, device: str, level: str, seeds: int = 5, limits: Limits | None = None
+) -> None:
     q, k, v = case.operands(device)
     attend = runner(level)
     name = f"{level:6} {case!s:48}"
@@ -218,31 +279,29 @@ def accept_case(report: Report, case: Case, device: str, level: str) -> None:
             reason = f"{choice.kernel} takes {choice.shared_bytes} bytes of shared memory"
             report.line(name, [reason], level=level)
             return
-    got = attend(q, k, v, case.causal)
-    wide = attention_reference(q, k, v, case.causal, dtype=torch.float32)
-    max_diff = (got.float() - wide).abs().max().item()
-    peer = torch_attention(q, k, v, case.causal)
-    peer_diff = (peer.float() - wide).abs().max().item()
-    verdict = judge(got, attention_reference(q, k, v, case.causal), peer)
-    failures = list(verdict.failures)
-    if case.headline and not max_diff <= MAX_DIFF:
-        failures.append(f"max_diff over {MAX_DIFF:.0e}")
-    if case.causal and not torch.allclose(got[:, :, 0], v[:, :, 0].repeat_interleave(q.shape[1] // v.shape[1], 1)):
-        failures.append("the first row does not equal the first value")
+    failures: list[str] = []
+    largest: dict[str, float] = {}
+    for seed in range(1, seeds + 1):
+        wrong, found = compare(case, attend, device, seed)
+        failures += wrong
+        # Not max(): it may leave out a NaN.
+        largest = {what: max(value, largest.get(what, 0.0)) if value == value else value for what, value in found.items()}
     sets = _timing.rotation([q, k, v])
     ours = _timing.time_call(lambda q, k, v: attend(q, k, v, case.causal), sets)
     theirs = _timing.time_call(lambda q, k, v: torch_attention(q, k, v, case.causal), sets)
+    if limits and case.headline and (limits.level or runs_by_default(q, k, case.causal, level)):
+        failures += limits.failures(case, ours.us, theirs.us)
     report.line(
         name,
         failures,
         f"custom {ours.us:9.1f} us  torch {theirs.us:9.1f} us  {theirs.seconds / ours.seconds:5.2f}x"
-        f"  max_diff {max_diff:.2e} (torch {peer_diff:.2e})",
+        f"  max_diff {largest['max_diff']:.2e} (torch {largest['torch_max_diff']:.2e})  max_rel {largest['max_rel']:.2e}",
         level=level,
         us=round(ours.us, 2),
         torch_us=round(theirs.us, 2),
         headline=case.headline,
-        max_diff=max_diff,
-        torch_max_diff=peer_diff,
+        seeds=seeds,
+        **largest,
     )
 
 
@@ -294,12 +353,27 @@ def main(arguments: list[str] | None = None) -> int:
     here = "cuda" if torch.cuda.is_available() else _CPU
     parser.add_argument("--device", choices=["cuda", _CPU], default=here, help="default on this machine: %(default)s")
     parser.add_argument("--level", choices=fovea.ops.IMPLEMENTATIONS[1:], help="check only this level")
+    parser.add_argument("--seeds", type=int, default=5, metavar="N", help="draws of each case (default: %(default)s)")
+    parser.add_argument(
+        "--least-speedup", type=float, default=0.0, metavar="X", help="the least of torch's time over ours, headline cases"
+    )
+    parser.add_argument(
+        "--most-us",
+        type=most_us,
+        action="append",
+        default=[],
+        metavar="[CASE=]Y",
+        help="the most microseconds of headline cases, or of one, named as it is printed; may be repeated",
+    )
     parser.add_argument("--json", metavar="FILE", help="also write every line with its figures to this file")
     options = parser.parse_args(arguments)
     if options.device == "cuda" and not torch.cuda.is_available():
         parser.error("there is no CUDA device, or torch was built without CUDA")
     if options.level and options.device == _CPU:
         parser.error("--level needs a GPU")
+    if options.seeds < 1:
+        parser.error("--seeds must be at least 1")
+    limits = Limits(options.least_speedup, dict(options.most_us), options.level)
     name = torch.cuda.get_device_name() if options.device == "cuda" else "CPU"
     print(f"fovea {fovea.__version__}, torch {torch.__version__}, {name}")
     report = Report()
@@ -308,7 +382,7 @@ def main(arguments: list[str] | None = None) -> int:
         accept_gate(report, options.device)
         for level in [options.level] if options.level else levels_of(options.device):
             for case in cases():
-                accept_case(report, case, options.device, level)
+                accept_case(report, case, options.device, level, options.seeds, limits)
     print(f"{report.passed}/{report.total} passed")
     if options.json:
         with open(options.json, "w") as file:

@@ -126,7 +126,8 @@ class LaunchlessDevice final : public gpu::BareDevice {
                         .shared_bytes_per_block = std::size_t{227} << 10};
 };
 
-// What scripts/sanitize-gpu runs under compute-sanitizer's tools is every kernel that Hopper runs.
+// What `fovea kernel sanitize` runs under compute-sanitizer's tools is every kernel that Hopper
+// runs.
 TEST(Cards, SmallCasesLaunchEveryKernel) {
   if (gpu::kernel_images().empty()) {
     GTEST_SKIP() << "built without the CUDA compiler";

@@ -1,43 +1,16 @@
 // A whole check on the host, seed after seed: a kernel that is right, and one that leaves work
 // undone.
-#include <algorithm>
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "gpu/device/kernel_image.hpp"
-#include "gpu/host_device.hpp"
-#include "kernels/pixels/pixels_params.hpp"
 #include "lab/check_cards.hpp"
+#include "lab/repeating_device.hpp"
 
 namespace fovea::lab {
 namespace {
-
-/// Carries out the launches of pixels_repeat, `missing` copies short.
-class RepeatingDevice final : public gpu::HostDevice {
- public:
-  explicit RepeatingDevice(std::int64_t missing) : missing_(missing) {}
-
-  [[nodiscard]] const gpu::DeviceInfo& info() const override { return info_; }
-  [[nodiscard]] gpu::Module load(std::span<const std::byte> /*image*/) override { return {}; }
-  [[nodiscard]] gpu::Kernel find(gpu::Module /*module*/, std::string_view /*entry*/) override {
-    return {};
-  }
-  void launch(gpu::Kernel /*kernel*/, const gpu::LaunchConfig& /*config*/,
-              std::span<const std::byte> bytes, gpu::Stream& /*stream*/) override {
-    pixels::RepeatParams params;
-    ASSERT_EQ(bytes.size(), sizeof params);
-    std::memcpy(&params, bytes.data(), sizeof params);
-    for (std::int64_t copy = 0; copy < params.copies - missing_; ++copy) {
-      std::copy_n(params.source, params.size, params.output + copy * params.size);
-    }
-  }
-
- private:
-  std::int64_t missing_;
-  gpu::DeviceInfo info_{.name = "a device in host memory", .compute_major = 9, .sm_count = 132};
-};
 
 struct Outcome {
   int failed = 0;

@@ -1,114 +1,257 @@
 // Nsight Compute's pages as they come, and what is said of them.
 #include "lab/profile.hpp"
 
+#include <map>
 #include <string>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
+#include "lab/h200_profiles.hpp"
 
 namespace fovea::lab {
 namespace {
 
-constexpr std::string_view kRaw =
-    "==PROF== Connected to process 7 (/x/fovea)\n"
-    "\"ID\",\"Kernel Name\",\"gpu__time_duration.sum\","
-    "\"sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active\","
-    "\"gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed\",\"dram__bytes.sum.per_second\","
-    "\"smsp__average_warps_issue_stalled_gmma_per_issue_active.ratio\","
-    "\"smsp__average_warps_issue_stalled_wait_per_issue_active.ratio\","
-    "\"launch__occupancy_limit_registers\",\"launch__occupancy_limit_shared_mem\","
-    "\"launch__registers_per_thread\","
-    "\"smsp__issue_active.avg.pct_of_peak_sustained_active\","
-    "\"lts__throughput.avg.pct_of_peak_sustained_elapsed\","
-    "\"l1tex__throughput.avg.pct_of_peak_sustained_active\","
-    "\"sm__warps_active.avg.pct_of_peak_sustained_active\","
-    "\"sm__maximum_warps_per_active_cycle_pct\","
-    "\"l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum\","
-    "\"l1tex__data_pipe_lsu_wavefronts_mem_shared.sum\","
-    "\"sm__pipe_fma_cycles_active.avg.pct_of_peak_sustained_active\","
-    "\"launch__shared_mem_per_block_dynamic\",\"launch__shared_mem_per_block_static\"\n"
-    "\"\",\"\",\"ns\",\"%\",\"%\",\"byte/s\",\"inst\",\"inst\",\"block\",\"block\",\"\","
-    "\"%\",\"%\",\"%\",\"%\",\"%\",\"\",\"\",\"%\",\"Kbyte/block\",\"byte/block\"\n"
-    "\"0\",\"gemm\",\"951,900\",\"91.5\",\"46.2\",\"2,227,000,000,000\",\"3\",\"1\",\"2\",\"1\","
-    "\"168\",\"35.9\",\"75.7\",\"74.4\",\"14.1\",\"18.75\",\"795\","
-    "\"9,000\",\"50.5\",\"24.58\",\"128\"\n";
-
-constexpr std::string_view kSource =
-    "\"Kernel Name\",\"gemm\",\n"
-    "\"Address\",\"Source\",\"# Samples\",\"stall_long_sb\",\"stall_wait\"\n"
-    "\"0x10\",\"      LDC R1, c[0x0][0x28]\",\"1\",\"0\",\"1\"\n"
-    "\"0x20\",\"      LDG.E.128 R4, [R2]\",\"3\",\"2\",\"1\"\n";
+using test::h200_profile;
+using test::h200_raw;
+using test::kSourcePage;
 
 TEST(Profile, CountersAreReadInUnitsOfOne) {
-  const std::vector<Profile> profiles = read_profile(kRaw, kSource);
-  ASSERT_EQ(profiles.size(), 1U);
-  const Profile& profile = profiles.front();
-  EXPECT_EQ(profile.kernel, "gemm");
-  EXPECT_NEAR(profile.seconds, 951.9e-6, 1e-9);
-  EXPECT_NEAR(profile.tensor, 0.915, 1e-9);
-  EXPECT_NEAR(profile.dram_bytes_per_second, 2.227e12, 1e6);
-  EXPECT_NEAR(profile.l2, 0.757, 1e-9);
-  EXPECT_EQ(profile.registers, 168);
-  EXPECT_EQ(profile.bank_conflicts, 795);
-  EXPECT_EQ(profile.occupancy_reason, "shared memory");
-  EXPECT_EQ(profile.ctas_per_sm, 1);
-  EXPECT_NEAR(profile.shared_bytes, 24708, 1e-6);
-  EXPECT_NEAR(profile.fma, 0.505, 1e-9);
-  EXPECT_EQ(profile.shared_accesses, 9000);
-  ASSERT_EQ(profile.stalls.size(), 2U);
-  EXPECT_EQ(profile.stalls[0].first, "the matrix units");
-  EXPECT_NEAR(profile.stalls[0].second, 0.75, 1e-9);
+  const Profile profile = h200_profile("qkv");
+  EXPECT_EQ(profile.kernel, "gemm_sm90_ping_pong_bf16_bias_bf16_2x192_v8");
+  EXPECT_NEAR(profile["seconds"], 1.092e-3, 1e-6);
+  EXPECT_NEAR(profile["matrix_units"], 0.925, 1e-4);
+  EXPECT_NEAR(profile["dram_bytes_per_second"], 1.29e12, 1e10);
+  EXPECT_NEAR(profile["dram_read_bytes"], 360.6e6, 1e5);
+  EXPECT_NEAR(profile["l2_hit"], 0.9355, 1e-4);
+  EXPECT_NEAR(profile["occupancy"], 0.1875, 1e-4);
+  EXPECT_EQ(profile["ctas_per_sm"], 1);
+  EXPECT_EQ(profile["registers"], 168);
+  EXPECT_EQ(profile["shared_bytes"], 208896);
+  EXPECT_EQ(profile["global_stores"], 2088576);
+  EXPECT_EQ(profile["shared_loads"], 2089728);
+  EXPECT_EQ(profile["local_loads"], 0);
+  EXPECT_NEAR(profile["sectors_per_store"], 16.0, 1e-2);
+  EXPECT_EQ(profile["bytes_per_store_sector"], 32);
+  EXPECT_NEAR(profile["write_bytes"], 1.069e9, 1e6);
+  EXPECT_NEAR(profile["predicated_off"], 0.081, 1e-3);
+  EXPECT_NEAR(profile["bank_conflict_share"], 0.046, 1e-3);
+  EXPECT_EQ(profile["layout_conflict_share"], 0);
+  EXPECT_EQ(profile["waves"], 1);
+  EXPECT_EQ(profile.occupancy_reason, "registers");
+  EXPECT_EQ(profile.counters.at("launch__grid_size"), 132);
+  EXPECT_NEAR(h200_profile("norm")["layout_conflict_share"], 0.004, 1e-4);
 }
 
-TEST(Profile, SamplesAreSharesWithTheirChiefReason) {
-  const std::vector<Profile> profiles = read_profile(kRaw, kSource);
-  ASSERT_EQ(profiles.front().hot_spots.size(), 2U);
-  const HotSpot& load = profiles.front().hot_spots[1];
-  EXPECT_EQ(load.instruction, "LDG.E.128 R4, [R2]");
+TEST(Profile, StallsHaveTheirNamesAndAddUpToAll) {
+  const Profile profile = h200_profile("norm");
+  EXPECT_EQ(profile.stalls.size(), 18U);
+  EXPECT_EQ(profile.stalls.front().first, "long_scoreboard");
+  EXPECT_NEAR(profile["stall_long_scoreboard"], 0.668, 1e-3);
+  EXPECT_EQ(profile["stall_membar"], 0);
+  double sum = 0;
+  for (const auto& [reason, share] : profile.stalls) {
+    EXPECT_NE(stall_in_words(reason), reason);
+    sum += share;
+  }
+  EXPECT_NEAR(sum, 1, 1e-9);
+}
+
+// What reads figures by their names may rely on each.
+TEST(Profile, EveryProfileHasEveryFigure) {
+  for (const std::string& name : test::h200_names()) {
+    const Profile profile = h200_profile(name);
+    for (const FigureInfo& figure : figures()) {
+      const double value = profile[figure.name];
+      EXPECT_TRUE(value >= 0 && (!figure.share || value <= 1.0001)) << name << " " << figure.name;
+    }
+  }
+  EXPECT_THROW((void)h200_profile("qkv")["speed"], Error);
+}
+
+TEST(Profile, FencesAreThoseThatWereExecuted) {
+  std::string source(kSourcePage);
+  source +=
+      "\"0x30\",\"      MEMBAR.SC.GPU\",\"4\",\"500\",\"0\",\"4\"\n"
+      "\"0x40\",\"      FENCE.VIEW.ASYNC.S\",\"0\",\"300\",\"0\",\"0\"\n";
+  const Profile profile = read_profile(h200_raw("qkv"), source).at(0);
+  EXPECT_EQ(profile["fences"], 800);
+  EXPECT_NEAR(profile["fence_share"], 800 / profile["instructions"], 1e-12);
+}
+
+TEST(Profile, SamplesAreSharesOfAll) {
+  const Profile profile = h200_profile("qkv");
+  ASSERT_EQ(profile.instructions.size(), 2U);
+  const Samples& load = profile.instructions[1];
+  EXPECT_EQ(load.text, "LDG.E.128 R4, [R2]");
   EXPECT_NEAR(load.share, 0.75, 1e-9);
-  EXPECT_EQ(load.reason, "data from L1, L2 or device memory");
+  EXPECT_EQ(load.stalls, (Shares{{"long_scoreboard", 0.5}, {"wait", 0.25}}));
 }
 
-// Release builds leave the lines out of the machine code: a profile then says how to get them.
-TEST(Profile, PlacesAreThoseOfTheLinesOrItSaysThatThereAreNone) {
-  Profile with = read_profile(kRaw, kSource).front();
-  place(with,
-        "\t//## File \"/x/kernels/gemm/a.cuh\", line 14\n"
-        "        /*0010*/  LDC R1, c[0x0][0x28] ;\n"
-        "\t//## File \"/x/kernels/gemm/a.cuh\", line 20\n"
-        "        /*0020*/  LDG.E.128 R4, [R2] ;\n");
-  EXPECT_EQ(with.no_places, "");
-  EXPECT_EQ(with.hot_spots[1].where, "a.cuh:20");
-  EXPECT_EQ(with.roles.size(), 2U);
-  Profile without = read_profile(kRaw, kSource).front();
-  place(without,
-        "        /*0010*/  LDC R1, c[0x0][0x28] ;\n"
-        "        /*0020*/  LDG.E.128 R4, [R2] ;\n");
-  EXPECT_TRUE(without.roles.empty());
-  EXPECT_NE(to_text(without).find("-DFOVEA_KERNEL_LINES=ON"), std::string::npos)
-      << to_text(without);
-  EXPECT_EQ(to_text(with).find("KERNEL_LINES"), std::string::npos);
+constexpr std::string_view kTwoRoles =
+    "\t//## File \"/x/kernels/ptx/tma.cuh\", line 7 inlined at \"a.cuh\", line 2\n"
+    "\t//## File \"/x/kernels/gemm/a.cuh\", line 2 inlined at \"unit.cu\", line 9\n"
+    "\t//## File \"unit.cu\", line 9\n"
+    "        /*0010*/  LDC R1, c[0x0][0x28] ;\n"
+    "\t//## File \"/x/kernels/gemm/a.cuh\", line 3 inlined at \"unit.cu\", line 9\n"
+    "\t//## File \"unit.cu\", line 9\n"
+    "        /*0020*/  LDG.E.128 R4, [R2] ;\n";
+
+TEST(Profile, PlacesAndRolesAreThoseOfTheLines) {
+  const std::map<std::string, std::string> sources = {
+      {"kernels/gemm/a.cuh", "void run() {\n  produce();\n  consume();\n}\n"}};
+  Profile profile = h200_profile("qkv");
+  place(profile, std::string(kTwoRoles), sources);
+  EXPECT_EQ(profile.no_places, "");
+  ASSERT_EQ(profile.roles.size(), 2U);
+  EXPECT_EQ(profile.roles[0].where, "a.cuh:3 `consume();`");
+  EXPECT_NEAR(profile.roles[0].share, 0.75, 1e-9);
+  EXPECT_EQ(profile.roles[0].stalls.front().first, "long_scoreboard");
+  ASSERT_EQ(profile.places.size(), 2U);
+  EXPECT_EQ(profile.places[1].where, "a.cuh:2") << "not the vocabulary's line";
+  EXPECT_EQ(profile.places[1].role, "a.cuh:2 `produce();`");
+  for (const FigureInfo& figure : figures_of_places()) {
+    EXPECT_TRUE(profile.figures.contains(figure.name)) << figure.name;
+  }
+}
+
+// Samples of one program would be given lines of another.
+TEST(Profile, OtherMachineCodeGivesNoPlaces) {
+  std::string other(kTwoRoles);
+  other.replace(other.find("LDG"), 3, "LDS");
+  for (const std::string& listing : {other, std::string("        /*0010*/  LDC R1, c[0x0] ;\n")}) {
+    Profile profile = h200_profile("qkv");
+    place(profile, listing, {});
+    EXPECT_TRUE(profile.roles.empty());
+    EXPECT_FALSE(profile.figures.contains("full_wait"));
+    EXPECT_NE(to_text(profile).find("other machine code"), std::string::npos) << to_text(profile);
+  }
+}
+
+// The compiler gives the question whatever line came before; the loop that asks again has its own.
+TEST(Profile, AWaitForABarrierInMemoryIsWhereTheSourceSaysWait) {
+  const std::map<std::string, std::string> sources = {
+      {"kernels/gemm/a.cuh",
+       "void run() {\n  int x;\n  ptx::mbarrier_wait_parity(&shared.full[stage], phase);\n}\n"}};
+  const auto at = [](int line) {
+    return fmt::format("\t//## File \"/x/kernels/gemm/a.cuh\", line {}\n", line);
+  };
+  const std::string listing = at(2) +
+                              "        /*0010*/  SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [UR9], R9 ;\n"
+                              "        /*0020*/  UMOV UR4, URZ ;\n"
+                              "        /*0030*/  @!P0 BRA `(.L_x_11) ;\n" +
+                              at(1) + "        /*0040*/  EXIT ;\n.L_x_11:\n" + at(3) +
+                              "        /*0050*/  SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [UR9], R9 ;\n"
+                              "        /*0060*/  @!P0 BRA `(.L_x_11) ;\n";
+  std::string page =
+      "\"Address\",\"Source\",\"# Samples\",\"Instructions Executed\",\"stall_long_sb\"\n";
+  for (const std::string row :
+       {"SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [UR9], R9\",\"1", "UMOV UR4, URZ\",\"4",
+        "@!P0  BRA 0x30\",\"2", "EXIT\",\"2", "SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [UR9], R9\",\"1",
+        "@!P0  BRA 0x50\",\"0"}) {
+    page += "\"0x0\",\"" + row + "\",\"1\",\"0\"\n";
+  }
+  Profile profile = read_profile(h200_raw("qkv"), page).at(0);
+  place(profile, listing, sources);
+  EXPECT_EQ(profile.no_places, "");
+  EXPECT_NEAR(profile["full_wait"], 0.4, 1e-9);
+  EXPECT_EQ(profile["empty_wait"], 0);
+}
+
+// ncu's stall "barrier" is also that of warps that wait for products, or for the end.
+TEST(Profile, WaitsAreToldApartByTheInstruction) {
+  std::string page =
+      "\"Address\",\"Source\",\"# Samples\",\"Instructions Executed\",\"stall_barrier\","
+      "\"stall_membar\",\"stall_long_sb\"\n";
+  for (const std::string row :
+       {"UCGABAR_WAIT\",\"50\",\"1\",\"50\",\"0\",\"0",
+        "WARPGROUP.DEPBAR.LE gsb0, 0x0\",\"10\",\"1\",\"10\",\"0\",\"0",
+        "BAR.SYNC 0x0\",\"5\",\"1\",\"5\",\"0\",\"0", "MEMBAR.SC.GPU\",\"0\",\"1\",\"0\",\"0\",\"0",
+        "ERRBAR\",\"20\",\"1\",\"0\",\"20\",\"0",
+        "DEPBAR.LE SB0, 0x0\",\"0\",\"1\",\"0\",\"0\",\"0",
+        "IADD3 R1\",\"15\",\"1\",\"0\",\"0\",\"15"}) {
+    page += "\"0x0\",\"" + row + "\"\n";
+  }
+  const Profile profile = read_profile(h200_raw("qkv"), page).at(0);
+  EXPECT_NEAR(profile["idle_warps"], 0.5, 1e-9);
+  EXPECT_NEAR(profile["product_wait"], 0.2, 1e-9);
+  EXPECT_NEAR(profile["barrier_wait"], 0.1, 1e-9);
+  EXPECT_NEAR(profile["fence_wait"], 0.4, 1e-9);
+  EXPECT_NEAR(profile["copy_wait"], 0.3, 1e-9);
+  EXPECT_EQ(profile["fences"], 1);
+}
+
+TEST(Profile, JsonHasEverything) {
+  Profile profile = h200_profile("norm");
+  profile.subject = {.machine = R"({"date": "2026-01-01"})",
+                     .card = "layer_norm",
+                     .case_name = "m1",
+                     .problem = "rows",
+                     .plan = "",
+                     .level = "",
+                     .sources = "",
+                     .changes = {{"stages", 3}}};
+  profile.figures["dram"] = 0.9;
+  const auto json = nlohmann::json::parse(to_json(profile));
+  EXPECT_EQ(json["kind"], "profile");
+  EXPECT_EQ(json["version"], 1);
+  EXPECT_EQ(json["machine"]["date"], "2026-01-01");
+  EXPECT_EQ(json["card"], "layer_norm");
+  EXPECT_EQ(json["parameters"]["stages"], 3);
+  for (const FigureInfo& figure : figures()) {
+    EXPECT_TRUE(json["figures"].contains(figure.name)) << figure.name;
+  }
+  const auto table = test::h200_table();
+  for (auto row = table.begin() + 2; row != table.end(); ++row) {
+    EXPECT_TRUE(json["counters"].contains(row->front())) << row->front();
+  }
+  EXPECT_EQ(json["stalls"].size(), 18U);
+  ASSERT_EQ(json["findings"].size(), 1U);
+  EXPECT_EQ(json["findings"][0]["rule"], "bound by memory");
+  EXPECT_EQ(json["findings"][0]["seen"]["dram"], 0.9);
+  for (const char* const key : {"means", "try", "parameter", "strength"}) {
+    EXPECT_TRUE(json["findings"][0].contains(key)) << key;
+  }
+}
+
+TEST(Profile, NcusFailuresSayWhatToDo) {
+  const auto why = [](const std::string& output, bool timed_out = false) {
+    return why_ncu_failed({.exit_code = 1, .timed_out = timed_out, .output = output, .errors = ""});
+  };
+  EXPECT_NE(why("==ERROR== ERR_NVGPUCTRPERM - The user does not have permission to access NVIDIA "
+                "GPU Performance Counters on the target device 0.")
+                .find("NVreg_RestrictProfilingToAdminUsers=0"),
+            std::string::npos);
+  EXPECT_NE(why("==ERROR== LibraryNotLoaded").find("containers"), std::string::npos);
+  EXPECT_NE(why("==ERROR== Failed to find metric x").find("Failed to find metric x"),
+            std::string::npos);
+  EXPECT_NE(why("", true).find("in time"), std::string::npos);
+}
+
+// launch__ and what ncu derives come with its sections.
+TEST(Profile, NcuIsAskedForTheHardwaresCounters) {
+  const auto names = counters_to_ask();
+  EXPECT_GT(names.size(), 30U);
+  for (const std::string& name : names) {
+    EXPECT_FALSE(name.starts_with("launch__") || name.starts_with("derived__") ||
+                 name.starts_with("memory_"))
+        << name;
+  }
 }
 
 TEST(Profile, WordsSayWhatBounds) {
-  const Profile bound = read_profile(kRaw, kSource).front();
+  const Profile bound = h200_profile("qkv");
   EXPECT_NE(verdict(bound).find("bound by the matrix units"), std::string::npos) << verdict(bound);
-  Profile idle = bound;
-  idle.tensor = 0.3;
-  EXPECT_NE(verdict(idle).find("bound by latency"), std::string::npos) << verdict(idle);
-  EXPECT_NE(verdict(idle).find("wait most for the matrix units"), std::string::npos);
+  EXPECT_NE(verdict(h200_profile("row")).find("bound by the L2"), std::string::npos);
+  const Profile latency = h200_profile("wmma");
+  EXPECT_NE(verdict(latency).find("bound by latency"), std::string::npos) << verdict(latency);
+  EXPECT_NE(verdict(latency).find("wait most for shared memory"), std::string::npos);
 }
 
 // Read as zero it would say that a busy unit was idle.
 TEST(Profile, AMissingCounterIsAnErrorThatNamesIt) {
-  const auto without = [](std::string_view page, std::string_view name) {
-    std::string changed(page);
-    for (auto at = changed.find(name); at != std::string::npos; at = changed.find(name, at)) {
-      changed[at] = '?';
-    }
-    return changed;
-  };
   const auto why = [](std::string_view raw, std::string_view source) -> std::string {
     try {
       (void)read_profile(raw, source);
@@ -117,69 +260,41 @@ TEST(Profile, AMissingCounterIsAnErrorThatNamesIt) {
     }
     return {};
   };
-  for (const std::string_view counter :
-       {"gpu__time_duration.sum", "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active",
-        "smsp__issue_active.avg.pct_of_peak_sustained_active",
-        "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed",
-        "lts__throughput.avg.pct_of_peak_sustained_elapsed",
-        "l1tex__throughput.avg.pct_of_peak_sustained_active",
-        "smsp__average_warps_issue_stalled_"}) {
-    const std::string message = why(without(kRaw, counter), kSource);
-    EXPECT_NE(message.find(counter), std::string::npos) << counter << ": " << message;
+  const std::string raw = h200_raw("qkv");
+  ASSERT_EQ(why(raw, kSourcePage), "");
+  const auto with = [](std::string page, std::string_view old, std::string_view fresh) {
+    const auto at = page.find(old);
+    EXPECT_NE(at, std::string::npos) << old;
+    return page.replace(at, old.size(), fresh);
+  };
+  const auto table = test::h200_table();
+  for (auto row = table.begin() + 2; row != table.end(); ++row) {
+    if (row->front() != "launch__occupancy_limit_barriers" &&
+        row->front().find("stalled_gmma") == std::string::npos) {  // not of every GPU
+      const std::string message = why(with(raw, "\"" + row->front() + "\"", "\"?\""), kSourcePage);
+      EXPECT_NE(message.find(row->front()), std::string::npos) << row->front() << ": " << message;
+    }
   }
-  for (const std::string_view column : {"Source", "# Samples", "stall_"}) {
-    const std::string message = why(kRaw, without(kSource, column));
-    EXPECT_NE(message.find(column), std::string::npos) << column << ": " << message;
+  for (const std::string_view nothing : {"", "n/a", "nan"}) {
+    const std::string message =
+        why(with(raw, "\"92.499909\"", "\"" + std::string(nothing) + "\""), kSourcePage);
+    EXPECT_NE(message.find("sm__pipe_tensor_cycles_active"), std::string::npos) << message;
   }
-  EXPECT_EQ(why(kRaw, kSource), "");
+  for (const std::string_view column : {"Source", "# Samples", "Instructions Executed"}) {
+    EXPECT_NE(why(raw, with(std::string(kSourcePage), column, "?")).find(column),
+              std::string::npos);
+  }
+  std::string no_stalls(kSourcePage);
+  for (auto at = no_stalls.find("stall_"); at != std::string::npos; at = no_stalls.find("stall_")) {
+    no_stalls[at] = '?';
+  }
+  EXPECT_NE(why(raw, no_stalls).find("stall_"), std::string::npos);
+  EXPECT_NE(why(raw, "").find("source page"), std::string::npos);
 }
 
 TEST(Profile, PagesWithoutAKernelGiveNone) {
   EXPECT_TRUE(read_profile("", "").empty());
   EXPECT_TRUE(read_profile("==ERROR== nothing\n", "").empty());
-}
-
-TEST(ProfileGates, NameWhatIsMissed) {
-  Profile profile;
-  profile.tensor = 0.42;
-  profile.bank_conflicts = 4;
-  profile.shared_accesses = 100;
-  profile.ctas_per_sm = 4;
-  profile.registers = 64;
-  profile.shared_bytes = 24576;
-  ProfileGate gate;
-  gate.least_tensor = 0.4;
-  gate.most_conflicts = 0.05;
-  gate.least_ctas_per_sm = 4;
-  gate.most_registers = 64;
-  gate.most_shared_bytes = 49152;
-  const auto missed = [&](const Profile& seen) {
-    std::string text;
-    for (const GateResult& result : judge_gate(gate, seen)) {
-      text += result.passed ? "" : result.what + "; ";
-    }
-    return text;
-  };
-  EXPECT_EQ(missed(profile), "");
-  Profile wrong = profile;
-  wrong.tensor = 0.087;
-  EXPECT_EQ(missed(wrong), "matrix units busy 8.7% of the time, 40% wanted; ");
-  wrong = profile;
-  wrong.bank_conflicts = 5;
-  EXPECT_NE(missed(wrong).find("wait for a bank"), std::string::npos);
-  wrong = profile;
-  wrong.shared_accesses = 0;
-  wrong.bank_conflicts = 0;
-  EXPECT_NE(missed(wrong).find("wait for a bank"), std::string::npos) << "counters were not read";
-  wrong = profile;
-  wrong.ctas_per_sm = 3;
-  EXPECT_NE(missed(wrong).find("holds 3 CTAs"), std::string::npos);
-  wrong = profile;
-  wrong.registers = 72;
-  EXPECT_NE(missed(wrong).find("72 registers"), std::string::npos);
-  wrong = profile;
-  wrong.shared_bytes = 50000;
-  EXPECT_NE(missed(wrong).find("50000 bytes"), std::string::npos);
 }
 
 }  // namespace

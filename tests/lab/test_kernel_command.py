@@ -1,12 +1,16 @@
 """`fovea kernel` on machines without a GPU, and without the tools it runs."""
 
+import csv
+import json
 import os
+import pathlib
 import shutil
 import subprocess
 import threading
 
 import pytest
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 has_gpu = shutil.which("nvidia-smi") is not None
 
 
@@ -48,6 +52,48 @@ def test_unknown_cases_are_found_before_the_gpu(run_fovea):
     for command in ("check", "bench", "run", "profile"):
         message = run_fovea("kernel", command, "layer_norm", "--case", "rows1_widht8", code=1).stderr
         assert "rows1_widht8" in message and "NVIDIA" not in message
+        message = run_fovea("kernel", command, "layer_norm", "--problem", "rows=3,widht=8", code=1).stderr
+        assert "layer_norm have no field 'widht'; there are: rows, width" in message
+
+
+def test_a_problem_is_a_case(run_fovea):
+    listed = run_fovea("kernel", "parameters", "attention", "--problem", "length=777,width=96,type=f16").stdout
+    assert "attention_online_f16_d96" in listed
+    assert "name=value" in run_fovea("kernel", "parameters", "attention", "--problem", "777", code=2).stderr
+    both = run_fovea("kernel", "check", "attention", "--case", "x", "--problem", "length=7", code=2).stderr
+    assert "--case" in both and "--problem" in both
+
+
+def test_a_candidate_is_told_as_json(run_fovea):
+    """One that is refused before a compiler or a GPU is asked for."""
+    done = run_fovea("kernel", "try", "attention", "--level", "wmma", "--parameters", '{"warps": 3}', "--json", code=1)
+    told = json.loads(done.stdout)
+    assert {name: told[name] for name in ("valid", "failed_at", "change", "compiler", "changed_sources")} == {
+        "valid": False,
+        "failed_at": "legal",
+        "change": {"warps": 3},
+        "compiler": "",
+        "changed_sources": [],
+    }
+    assert "1, 2, 4, 8" in told["reason"]
+    assert told["parameters"]["stages"] == 2 and told["kernel"] == told["baseline"] == "attention_mma_small_bf16_d64"
+    figures = {"compile_seconds", "registers", "shared_bytes", "spill_bytes", "max_abs", "max_rel"}
+    times = {"untimed", "seconds", "spread", "baseline_seconds", "speed_up", "verdict"}
+    assert figures | times <= told.keys()
+    assert all(told[name] is None for name in times)
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--parameters", '{"warp": 4}'], "no tuning parameter 'warp'; there are: ctas_per_sm, warps"),
+        (["--kernel", "no_such_kernel"], "there is no kernel 'no_such_kernel'"),
+        (["--unit", "no_such_file"], "the source no_such_file is empty or cannot be read"),
+        (["--sources", "no_such_folder"], "no_such_folder has no folder kernels/"),
+    ],
+)
+def test_try_names_what_it_does_not_know(run_fovea, options, told):
+    assert told in run_fovea("kernel", "try", "attention", "--level", "wmma", *options, code=1).stderr
 
 
 def test_usage_errors_exit_2(run_fovea):
@@ -61,7 +107,7 @@ def test_usage_errors_exit_2(run_fovea):
         (["no_such_kernel"], "no_such_kernel"),
         (["attention", "--level", "fast"], "no level 'fast'; there are: scalar, wmma, mma, wgmma"),
         (["attention", "--level", "fast", "--gate"], "no gate for level 'fast'"),
-        (["layer_norm", "--gate"], "no gates"),
+        (["layer_norm", "--gate", "--case", "rows1_width8"], "no gate for case 'rows1_width8'; there are gates for"),
         (["layer_norm", "--level", "mma"], "layer_norm has no levels"),
         (["layer_norm", "--case", "b1"], "`fovea kernel list -v layer_norm`"),
     ],
@@ -90,6 +136,49 @@ def with_gpu(fovea_bin):
     return {"LD_LIBRARY_PATH": str(driver)}
 
 
+def ncu_that_saw(name):
+    """A script in the place of ncu, with the pages of a launch of tests/lab/h200_profiles.csv."""
+    with open(pathlib.Path(__file__).parent / "h200_profiles.csv") as file:
+        names, *rows = csv.reader(file)
+    column = names.index(name)
+    cells = [(row[0], *row[column].partition(" ")[::2]) for row in rows]
+    raw = [["ID", "", "0"]] + [[counter, unit, value] for counter, value, unit in cells]
+    page = "\n".join(",".join(f'"{cell}"' for cell in line) for line in zip(*raw))
+    source = '"Address","Source","# Samples","Instructions Executed","stall_wait"\n"0x1","NOP","1","1","1"'
+    return f"""
+case "$*" in
+  *"--page raw"*) cat <<'END'
+{page}
+END
+  ;;
+  *"--page source"*) echo '{source}' ;;
+  *) while [ "$1" != -o ]; do shift; done; : > "$2.ncu-rep" ;;
+esac
+"""
+
+
+@pytest.mark.skipif(has_gpu, reason="this machine has a GPU")
+def test_profile_gate_fails_and_keeps_the_record(run_fovea, with_gpu, tool, tmp_path):
+    env = tool("ncu", ncu_that_saw("wmma")) | with_gpu
+    gate = ["attention", "--gate", "--case", "b2_h8_n512_d64_f16", "--level", "wmma"]
+    record = tmp_path / "record.json"
+    printed = run_fovea("kernel", "profile", *gate, "--record", str(record), code=1, env=env).stdout
+    (missed,) = [line.split() for line in printed.splitlines() if "MISS" in line]
+    assert missed[1:3] == ["matrix_units", "8.8%"]
+    (level,) = json.loads(record.read_text())["levels"]
+    assert not level["passed"] and level["kernel"] == "attention_mma_small_f16_d64"
+    gates = {one["figure"]: one for one in level["gates"]}
+    assert gates["matrix_units"]["limit"] == 0.4 and not gates["matrix_units"]["passed"]
+    assert gates["registers"]["passed"] and gates["registers"]["reading"] == 64
+    printed = run_fovea("kernel", "profile", *gate[:-1], "scalar", env=tool("ncu", ncu_that_saw("scalar")) | with_gpu).stdout
+    assert "1/1 cases reach all of their gates" in printed
+
+
+def test_gates_need_what_they_compare_with(run_fovea):
+    assert "give --gate, too" in run_fovea("kernel", "profile", "attention", "--record", "r.json", code=1).stderr
+    assert "leave out --no-peers" in run_fovea("kernel", "bench", "--gate", "--no-peers", code=1).stderr
+
+
 def test_profile_without_ncu_says_what_is_missing(run_fovea, with_gpu, tmp_path):
     message = run_fovea("kernel", "profile", "layer_norm", code=1, env=with_gpu | {"PATH": str(tmp_path)}).stderr
     assert "ncu is neither on the PATH" in message
@@ -99,6 +188,50 @@ def test_profile_is_of_one_launch_whatever_the_environment_says(run_fovea, with_
     env = tool("ncu", f'echo "$@" > {tmp_path}/arguments; exit 1') | with_gpu | {"FOVEA_TIMES": "3"}
     run_fovea("kernel", "profile", "layer_norm", code=1, env=env)
     assert "kernel run layer_norm --gpu 0 --times 1" in (tmp_path / "arguments").read_text()
+
+
+def ncu_pages(name):
+    """ncu's raw page of a launch on an H200, and a source page."""
+    table = [line.split(",") for line in (ROOT / "tests/lab/h200_profiles.csv").read_text().splitlines()]
+    column = table[0].index(name)
+    cells = [(row[0], *(row[column].split(" ") + [""])[:2]) for row in table[1:]]
+    lines = [",".join(f'"{cell[part]}"' for cell in [("ID", "0", "")] + cells) for part in (0, 2, 1)]
+    source = '"Address","Source","# Samples","Instructions Executed","stall_wait"\n"0x10","  EXIT","1","1","1"\n'
+    return "\n".join(lines) + "\n", source
+
+
+def test_profile_keeps_what_it_found(run_fovea, with_gpu, tool, tmp_path):
+    (tmp_path / "raw").write_text(ncu_pages("row")[0])
+    (tmp_path / "source").write_text(ncu_pages("row")[1])
+    env = tool(
+        "ncu",
+        f"""echo "$@" >> {tmp_path}/arguments
+        while [ "$1" != -o ] && [ "$1" != --page ]; do shift; done
+        if [ "$1" = --page ]; then cat {tmp_path}/$2; else echo report > $2.ncu-rep; fi""",
+    )
+    out = tmp_path / "kept"
+    printed = run_fovea("kernel", "profile", "row_norm", "--sources", ROOT, "--output", out, env=env | with_gpu).stdout
+    assert "bound by memory: device memory is the limit" in printed
+    assert (tmp_path / "kept.ncu-rep").read_text() == "report\n"
+    kept = json.loads((tmp_path / "kept.json").read_text())
+    assert (kept["kind"], kept["card"], kept["sources"]) == ("profile", "row_norm", str(ROOT))
+    assert kept["machine"]["gpu"]["name"] and kept["problem"]
+    assert kept["findings"][0]["rule"] == "bound by memory"
+    arguments = (tmp_path / "arguments").read_text()
+    assert f"kernel run row_norm --gpu 0 --times 1 --sources {ROOT}" in arguments
+    assert "l1tex__m_l1tex2xbar_write_bytes.sum" in arguments
+
+
+@pytest.mark.parametrize(
+    "options,told",
+    [
+        (["layer_norm", "row_norm", "--output", "x"], "--output takes one card"),
+        (["layer_norm", "--output", "/no/such/folder/x"], "there is no folder /no/such/folder"),
+        (["attention", "--gate", "--output", "x"], "--gate takes no --output"),
+    ],
+)
+def test_profile_refuses_what_it_cannot_keep(run_fovea, options, told):
+    assert told in run_fovea("kernel", "profile", *options, code=1).stderr
 
 
 def test_resources_of_one_card_are_within_its_limits(run_fovea, with_kernels):
@@ -115,6 +248,40 @@ def test_sass_without_a_disassembler_says_what_is_missing(fovea_bin, with_kernel
     done = subprocess.run([program, "kernel", "sass", "layer_norm"], env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "nvdisasm is neither on the PATH nor in" in done.stderr
+
+
+def test_a_card_as_json_is_the_context_of_a_task(run_fovea):
+    card = json.loads(run_fovea("kernel", "list", "gemm_qkv_bf16", "--json").stdout)[0]
+    assert {"operation", "tolerance", "cases", "limits", "gates", "peers", "kernels", "parameters", "sources"} <= set(card)
+    assert "gemm (232064, 2304)" in next(one["problem"] for one in card["cases"] if one["bench"])
+    assert "kernels/epilogue/fragment.cuh" in card["sources"] and 5 in card["parameters"]["gemm_ping_pong"]["stages"]
+    kernel = next(one for one in card["kernels"] if one["name"] == "gemm_sm90_cooperative_bf16_bias_bf16_2x256_v8")
+    assert {"region": "epilogue loop", "instruction": "STG", "exactly": 32} in kernel["regions"]
+
+
+def test_machine_code_of_one_kernel_goes_to_files_by_role_and_by_region(run_fovea, with_kernels, tmp_path):
+    kernel = "gemm_sm90_cooperative_bf16_bias_bf16_1x64_v8"
+    files = ("--cfg", tmp_path / "graph.dot", "--cubin", tmp_path / "unit.cubin")
+    message = run_fovea("kernel", "sass", "gemm_qkv_bf16", *files, code=1).stderr
+    assert "take one kernel" in message and not (tmp_path / "graph.dot").exists()
+    found = run_fovea("kernel", "sass", "gemm_qkv_bf16", "--kernel", kernel, "--regions", "--json", *files, code=None)
+    if "nvdisasm is neither" in found.stderr or "no compiler" in found.stderr:
+        pytest.skip(found.stderr)
+    assert "cluster_producer" in (tmp_path / "graph.dot").read_text()
+    assert (tmp_path / "unit.cubin").read_bytes().startswith(b"\x7fELF")
+    one = json.loads(found.stdout)["kernels"][0]
+    regions = {region["name"]: region["counts"] for region in one["regions"]}
+    assert regions["epilogue loop"]["STG.E.128"] == 8 and "UTMALDG.3D" in regions["producer"]
+    assert one["faults"] == []
+    # A store that is made twice, in a copy of the sources.
+    shutil.copytree(pathlib.Path(__file__).resolve().parents[2] / "kernels", tmp_path / "kernels")
+    fragment = tmp_path / "kernels/epilogue/fragment.cuh"
+    store = "    *static_cast<Type*>(to) = value;"
+    assert fragment.read_text().count(store) == 1
+    first = "    *static_cast<volatile std::uint32_t*>(to) = from[0];\n"
+    fragment.write_text(fragment.read_text().replace(store, first + store))
+    planted = run_fovea("kernel", "sass", "gemm_qkv_bf16", "--kernel", kernel, "--sources", tmp_path, code=1).stdout
+    assert "epilogue loop: 16 STG, exactly 8" in planted
 
 
 @pytest.fixture
@@ -157,3 +324,28 @@ done
         stuck.cancel()
     assert [line.split()[:2] for line in [first, *rest[:-1]]] == kernels
     assert process.returncode == 0
+
+
+def test_report_makes_a_page_and_names_what_it_leaves_out(run_fovea, tmp_path):
+    (tmp_path / "results").mkdir()
+    message = run_fovea("kernel", "report", "-o", "page.html", cwd=tmp_path, code=1).stderr
+    assert "bench/results: there is no such file or folder" in message
+    assert "nothing to show" in run_fovea("kernel", "report", "results", "-o", "page.html", cwd=tmp_path, code=1).stderr
+    assert not (tmp_path / "page.html").exists()
+    run_fovea("kernel", "report", "results", code=2)
+    (tmp_path / "results" / "damaged.json").write_text("{")
+    result = run_fovea("kernel", "report", "results", ROOT / "bench/results", "-o", "page.html", cwd=tmp_path)
+    assert "left out: results/damaged.json: not JSON" in result.stderr and "wrote page.html" in result.stderr
+    page = (tmp_path / "page.html").read_text()
+    assert "Kernels below their roofs" in page and "results/damaged.json" in page
+    assert not any(part in page for part in ("http:", "https:", "<script", "src="))
+
+
+def test_candidates_of_a_batch_are_answered_in_order(run_fovea):
+    """None of them needs a compiler."""
+    lines = ['{"parameters": {"warps": 3}}', "nonsense", '{"parameters": {"stages": 9}}', '{"parameters": {"no": 1}}']
+    done = run_fovea("kernel", "try", "attention", "--level", "wmma", "--batch", input="\n".join(lines) + "\n")
+    told = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [one["failed_at"] for one in told] == ["legal", "question", "legal", "question"]
+    assert told[0]["change"] == {"warps": 3} and told[2]["change"] == {"stages": 9}
+    assert "no tuning parameter 'no'" in told[3]["reason"]

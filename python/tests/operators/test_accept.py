@@ -42,6 +42,47 @@ def test_passes(device, capsys, tmp_path):
     figures = [line for line in told["lines"] if "max_diff" in line]
     assert len(figures) == timed
     assert all(line["us"] > 0 and 0 <= line["max_diff"] < 0.1 for line in figures)
+    assert all(line["seeds"] == 5 and 0 < line["max_rel"] < 0.1 for line in figures)
+
+
+def test_is_of_every_seed(capsys, monkeypatch):
+    """A kernel that is wrong on one draw alone, the last."""
+    last = CASES[0].operands("cpu", 5)[0]
+
+    def sometimes_wrong(q, k, v, causal):
+        return torch.ops.fovea.attention(q, k, v, torch.equal(q, last))
+
+    monkeypatch.setattr(accept, "runner", lambda level: sometimes_wrong)
+    report = accept.Report()
+    accept.accept_case(report, CASES[0], "cpu", "cpu", seeds=4)
+    assert (report.passed, report.total) == (1, 1)
+    accept.accept_case(report, CASES[0], "cpu", "cpu")
+    assert (report.passed, report.total) == (1, 2)
+    assert "(seed 5)" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        (["--least-speedup", "1e-6", "--most-us", "1e9"], 0),
+        (["--least-speedup", "1e6"], 1),
+        (["--most-us", "1e-3"], 1),
+        (["--most-us", "(1, 2, 70, 64) float16=1e-3"], 1),
+    ],
+)
+def test_headline_cases_have_to_be_fast(capsys, monkeypatch, options, code):
+    times = iter(accept._timing.Time(1e-3, 0.0) for _ in range(100))
+    monkeypatch.setattr(accept._timing, "time_call", lambda *_: next(times))
+    found, lines = run("cpu", capsys, "--seeds", "1", *options)
+    assert found == code, "\n".join(lines)
+    failed = [line for line in lines if "FAILED" in line]
+    assert len(failed) == code and all("(1, 2, 70, 64) float16" in line and "asked" in line for line in failed)
+
+
+def test_limits_are_of_headline_cases(capsys):
+    for wrong in ("(1, 2, 33, 72) bfloat16 causal=3", "fast"):
+        with pytest.raises(SystemExit):
+            accept.main(["--device", "cpu", "--most-us", wrong])
 
 
 @pytest.mark.parametrize(

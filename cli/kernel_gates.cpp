@@ -1,0 +1,178 @@
+// `fovea kernel profile --gate`: what kernels reach under the profiler against the limits of their
+// cards, and the record of it.
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.hpp"
+#include "cli/kernel_arguments.hpp"
+#include "cli/terminal.hpp"
+#include "fovea/error.hpp"
+#include "gpu/device/device.hpp"
+#include "io/atomic_file.hpp"
+#include "lab/card.hpp"
+#include "lab/ceilings.hpp"
+#include "lab/gates.hpp"
+#include "lab/nvml.hpp"
+#include "lab/profile.hpp"
+
+namespace fovea::cli {
+namespace {
+
+using CardGate = std::pair<const lab::Card*, const lab::ProfileGate*>;
+
+/// Those of the named cards, of --level and of --case.
+std::vector<CardGate> gates_asked_for(const KernelArguments& arguments) {
+  std::vector<CardGate> gates;
+  std::vector<std::string> known;
+  for (const lab::Card* const card : lab::find_cards(arguments.names)) {
+    for (const lab::ProfileGate& gate : card->gates) {
+      known.push_back(fmt::format("{} {}{}{}", card->name, gate.case_name,
+                                  gate.level.empty() ? "" : " at ", gate.level));
+      if ((arguments.level.empty() || arguments.level == gate.level) &&
+          (arguments.check.only_case.empty() || arguments.check.only_case == gate.case_name)) {
+        gates.emplace_back(card, &gate);
+      }
+    }
+  }
+  if (gates.empty()) {
+    throw Error(
+        fmt::format("these cards have no gate{}{}; there are gates for: {}",
+                    arguments.level.empty() ? "" : fmt::format(" for level '{}'", arguments.level),
+                    arguments.check.only_case.empty()
+                        ? ""
+                        : fmt::format(" for case '{}'", arguments.check.only_case),
+                    fmt::join(known, ", ")));
+  }
+  return gates;
+}
+
+lab::Ceilings ceilings_of(gpu::Device& device) {
+  std::string version;
+  std::vector<std::string> missing;
+  const lab::Ceilings ceilings =
+      lab::measure_ceilings(device, lab::Nvml(device.info().pci_bus_id), version, missing);
+  for (const std::string& one : missing) {
+    say("not measured: " + one);
+  }
+  return ceilings;
+}
+
+/// What the cases are measured with, and what has been measured.
+class GateRun {
+ public:
+  GateRun(const KernelArguments& arguments, const gpu::DeviceInfo& device)
+      : arguments_(arguments), device_(device), record_(lab::to_json(device, {}, {})) {}
+
+  void measure(const lab::Card& card, const lab::ProfileGate& gate) {
+    const auto workload = lab::find_case(card, gate.case_name).make(arguments_.check.seed);
+    if (const Support support = workload->can_run(device_); !support) {
+      say(fmt::format("{} {}: not measured: {}", card.name, gate.case_name, support.why));
+      return;
+    }
+    ++cases_;
+    if (measure(card, gate, *workload, {})) {
+      return;
+    }
+    ++missed_;
+    if (!gate.level.empty()) {
+      return;  // the other levels have gates of their own
+    }
+    // What could stand in for the launcher's choice: the other kernels that can run the case.
+    for (const lab::Plan& plan : workload->plans(device_)) {
+      const std::string name = lab::to_string(plan);
+      if (!name.empty() && !is_measured(card, gate, *workload, plan) &&
+          measure(card, gate, *workload, name)) {
+        return;
+      }
+    }
+  }
+
+  [[nodiscard]] int cases() const { return cases_; }
+  [[nodiscard]] int missed() const { return missed_; }
+  [[nodiscard]] const std::string& record() const { return record_; }
+
+ private:
+  /// Whether the plan's kernel reaches the gates of the case.
+  bool measure(const lab::Card& card, const lab::ProfileGate& gate, const lab::Workload& workload,
+               const std::string& plan) {
+    const lab::Profile profile = lab::in_one(lab::profile(
+        {.card = &card,
+         .case_name = gate.case_name,
+         .level = gate.level,
+         .plan = plan,
+         .sources = arguments_.sources,
+         .changes = plan.empty() ? arguments_.parameters : std::map<std::string, int>(),
+         .seed = arguments_.check.seed},
+        arguments_.device, self_));
+    if (gate.reach > 0 && !ceilings_.has_value()) {
+      ceilings_ = ceilings_of(*open_gpu(arguments_));
+    }
+    const lab::Ceilings ceilings = ceilings_.value_or(lab::Ceilings{});
+    const std::vector<lab::Gate> limits = lab::gates_of(
+        gate, lab::work_of(workload), ceilings, device_, static_cast<int>(profile["threads"]));
+    reports_.push_back(lab::judge_gates(card, gate, limits, profile));
+    record_ = lab::to_json(device_, ceilings, reports_);
+    if (!arguments_.record.empty()) {
+      io::write_file_atomically(arguments_.record, record_ + '\n');  // whoever stops it keeps this
+    }
+    if (arguments_.json.leaves_text()) {
+      std::cout << (plan.empty() ? "" : "instead: ") << lab::to_text(reports_.back()) << std::flush;
+    }
+    return reports_.back().passed();
+  }
+
+  [[nodiscard]] bool is_measured(const lab::Card& card, const lab::ProfileGate& gate,
+                                 const lab::Workload& workload, const lab::Plan& plan) const {
+    const std::string_view kernel = gpu::info_of(workload.kernel_of(device_, plan)).name;
+    return std::ranges::any_of(reports_, [&](const lab::GateReport& report) {
+      return report.card == card.name && report.case_name == gate.case_name &&
+             report.kernel == kernel;
+    });
+  }
+
+  const KernelArguments& arguments_;
+  const gpu::DeviceInfo& device_;
+  const std::string self_ = std::filesystem::read_symlink("/proc/self/exe").string();
+  std::optional<lab::Ceilings> ceilings_;  // once a gate needs them, and the profiler works
+  std::vector<lab::GateReport> reports_;
+  std::string record_;
+  int cases_ = 0;
+  int missed_ = 0;
+};
+
+}  // namespace
+
+int run_gates(const KernelArguments& arguments) {
+  const std::vector<CardGate> gates = gates_asked_for(arguments);
+  // What is on record of a kernel must not keep it from being measured again.
+  setenv("FOVEA_GATE_RECORD", "none", 1);  // NOLINT(concurrency-mt-unsafe): there is one thread
+  const gpu::DeviceInfo device = open_gpu(arguments)->info();
+  say(device.name);
+  GateRun run(arguments, device);
+  for (const auto& [card, gate] : gates) {
+    run.measure(*card, *gate);
+  }
+  if (run.cases() == 0) {
+    throw Error(fmt::format("none of these cases runs on {}", device.name));
+  }
+  if (arguments.json.leaves_text()) {
+    std::cout << fmt::format("{}/{} cases reach all of their gates\n", run.cases() - run.missed(),
+                             run.cases());
+  }
+  arguments.json.write(nlohmann::ordered_json::parse(run.record()));
+  return run.missed() == 0 ? kDone : kFailed;
+}
+
+}  // namespace fovea::cli

@@ -1,0 +1,92 @@
+// `fovea kernel export` and `fovea kernel judge`: tasks for others, and their kernels through our
+// gate, which is the Python package's (fovea.judge).
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+#include "cli/commands.hpp"
+#include "cli/kernel_arguments.hpp"
+#include "cli/terminal.hpp"
+#include "fovea/error.hpp"
+#include "io/atomic_file.hpp"
+#include "lab/card.hpp"
+#include "lab/process.hpp"
+#include "lab/torch_task.hpp"
+
+namespace fovea::cli {
+namespace {
+
+/// An answer that is wrong ends with 1: what keeps the judge from working must not.
+constexpr const char* kProgram = R"(import sys
+try:
+    from fovea.judge import main
+except ImportError as error:
+    print(f"fovea: {sys.executable} cannot judge: {error}; install Fovea's wheel and torch there, or set FOVEA_PYTHON to "
+          "a Python that has them", file=sys.stderr)
+    sys.exit(2)
+sys.exit(main()))";
+
+std::string python() {
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): no thread sets variables
+  const char* const named = std::getenv("FOVEA_PYTHON");
+  std::string found = named != nullptr ? named : lab::find_program("python3");
+  if (found.empty()) {
+    throw Error(
+        "there is no python3 on the PATH, which `fovea kernel judge` needs with torch; "
+        "set FOVEA_PYTHON");
+  }
+  return found;
+}
+
+}  // namespace
+
+int run_export(const KernelArguments& arguments) {
+  const std::vector<const lab::Card*> cards = lab::find_cards(arguments.names);
+  if (arguments.names.size() != 1) {
+    throw Error("this command takes one card; `fovea kernel list` names them");
+  }
+  const lab::Card& card = *cards.front();
+  const lab::Case one = lab::find_case(card, arguments.check.only_case);
+  const std::string task = lab::to_kernelbench(card, one);
+  io::write_file_atomically(arguments.judge.output, task);
+  arguments.json.write(
+      {{"card", card.name}, {"case", one.name}, {"file", arguments.judge.output}, {"task", task}});
+  return kDone;
+}
+
+int run_judge(const KernelArguments& arguments) {
+  const JudgeArguments& judge = arguments.judge;
+  std::vector<std::string> words = {python(),
+                                    "-c",
+                                    kProgram,
+                                    judge.task,
+                                    judge.answer,
+                                    "--device=" + judge.device,
+                                    fmt::format("--seeds={}", judge.seeds),
+                                    fmt::format("--seed={}", arguments.check.seed),
+                                    fmt::format("--time-limit={}", judge.time_limit)};
+  if (!judge.time) {
+    words.emplace_back("--no-time");
+  }
+  if (!judge.compile) {
+    words.emplace_back("--no-compile");
+  }
+  if (arguments.json.is_wanted()) {
+    words.push_back("--json=" + (arguments.json.to_stdout() ? "-" : arguments.json.file()));
+  }
+  std::vector<char*> raw;
+  std::ranges::transform(words, std::back_inserter(raw),
+                         [](std::string& word) { return word.data(); });
+  raw.push_back(nullptr);
+  execvp(raw.front(), raw.data());
+  throw Error(fmt::format("{} cannot be run: {}", words.front(), std::strerror(errno)));
+}
+
+}  // namespace fovea::cli

@@ -1,0 +1,43 @@
+// `fovea kernel report`, which makes one page of what was measured.
+#include <filesystem>
+#include <iostream>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "cli/commands.hpp"
+#include "cli/kernel_arguments.hpp"
+#include "cli/terminal.hpp"
+#include "fovea/error.hpp"
+#include "io/atomic_file.hpp"
+#include "lab/report.hpp"
+
+namespace fovea::cli {
+namespace {
+
+constexpr const char* kCommittedResults = "bench/results";
+
+}  // namespace
+
+int run_report(const KernelArguments& arguments) {
+  std::vector<std::filesystem::path> inputs(arguments.names.begin(), arguments.names.end());
+  if (inputs.empty()) {
+    inputs.emplace_back(kCommittedResults);
+  }
+  for (const std::filesystem::path& input : inputs) {
+    if (!std::filesystem::exists(input)) {
+      throw Error(fmt::format("{}: there is no such file or folder of results",
+                              printable_name(input.native())));
+    }
+  }
+  const lab::Report report = lab::make_report(inputs);
+  for (const std::string& line : report.left_out) {
+    say("left out: " + line);
+  }
+  io::write_file_atomically(arguments.output, report.html);
+  say(fmt::format("wrote {}, from {} file{} of results", printable_name(arguments.output),
+                  report.documents, report.documents == 1 ? "" : "s"));
+  return kDone;
+}
+
+}  // namespace fovea::cli

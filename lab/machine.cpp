@@ -1,0 +1,112 @@
+// The machine of a measurement: what git, /proc and the driver say.
+#include "lab/machine.hpp"
+
+#include <array>
+#include <cmath>
+#include <cstdlib>
+#include <ctime>
+#include <fstream>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <sys/utsname.h>
+
+#include "core/thread_pool.hpp"
+#include "lab/nvml.hpp"
+#include "lab/process.hpp"
+
+namespace fovea::lab {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string today() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  localtime_r(&now, &parts);
+  std::array<char, 16> text{};
+  std::strftime(text.data(), text.size(), "%Y-%m-%d", &parts);
+  return text.data();
+}
+
+/// What git prints, without the line's end; empty when it fails.
+std::string output_of_git(std::vector<std::string> arguments) {
+  if (find_program("git").empty()) {
+    return {};
+  }
+  arguments.insert(arguments.begin(), "git");
+  const std::string text = run_process(arguments).output;
+  return text.substr(0, text.find('\n'));
+}
+
+/// The commit measured: FOVEA_BENCH_COMMIT on a machine without the checkout, else git's.
+std::string commit() {
+  if (const char* const named = std::getenv("FOVEA_BENCH_COMMIT"); named != nullptr) {
+    return named;
+  }
+  const std::string head = output_of_git({"rev-parse", "--short=12", "HEAD"});
+  if (head.empty()) {
+    return "unknown";
+  }
+  const bool changed = !output_of_git({"status", "--porcelain", "--untracked-files=no"}).empty();
+  return head + (changed ? "-modified" : "");
+}
+
+/// The value of a line "key : value" of a file in /proc.
+std::string proc_value(const char* path, const std::string& key) {
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with(key)) {
+      const auto colon = line.find(':');
+      const auto first = line.find_first_not_of(" \t", colon + 1);
+      return first == std::string::npos ? "" : line.substr(first);
+    }
+  }
+  return "unknown";
+}
+
+double rounded_to(double value, double unit) {
+  return std::round(value / unit) * unit;
+}
+
+}  // namespace
+
+std::string machine_json(const gpu::DeviceInfo& device, const std::string& driver_version,
+                         const std::string& cublaslt_version) {
+  utsname system{};
+  uname(&system);
+  const double memory_kib = std::atof(proc_value("/proc/meminfo", "MemTotal").c_str());
+  Json versions = {{"CUDA", fmt::format("{}.{}", device.driver_version / 1000,
+                                        device.driver_version % 1000 / 10)}};
+  const std::string driver = driver_version.empty() && !device.pci_bus_id.empty()
+                                 ? Nvml(device.pci_bus_id).driver_version()
+                                 : driver_version;
+  if (!driver.empty()) {
+    versions["driver"] = driver;
+  }
+  if (!cublaslt_version.empty()) {
+    versions["cuBLASLt"] = cublaslt_version;
+  }
+  const Json json = {
+      {"date", today()},
+      {"commit", commit()},
+      {"cpu",
+       {{"model", proc_value("/proc/cpuinfo", "model name")},
+        {"cores", available_threads()},
+        {"isa", Json::array()}}},
+      {"memory_gib", rounded_to(memory_kib / (1 << 20), 0.1)},
+      {"kernel", system.release},
+      {"gpu",
+       {{"name", device.name},
+        {"arch", device.arch()},
+        {"multiprocessors", device.sm_count},
+        {"memory_gib", rounded_to(static_cast<double>(device.memory_bytes) / (1 << 30), 0.1)},
+        {"l2_mib", device.l2_bytes >> 20},
+        {"most_sm_mhz", device.clock_khz / 1000}}},
+      {"versions", std::move(versions)}};
+  return json.dump();
+}
+
+}  // namespace fovea::lab

@@ -1,0 +1,342 @@
+// Why kernels are as fast as they are: profiles, gates, and comparisons.
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "core/error.hpp"
+#include "lab/report_document.hpp"
+
+namespace fovea::lab::report {
+namespace {
+
+/// One colour for what warps wait for, whichever name a profile has for it.
+struct Wait {
+  std::string_view part_of_name;
+  int colour;
+};
+constexpr std::array kWaits = {
+    Wait{"long_scoreboard", 0}, Wait{"lg_throttle", 0},
+    Wait{"tex_throttle", 0},    Wait{"drain", 0},
+    Wait{"device memory", 0},   Wait{"global memory", 0},
+    Wait{"texture", 0},         Wait{"short_scoreboard", 1},
+    Wait{"mio_throttle", 1},    Wait{"shared memory", 1},
+    Wait{"barrier", 2},         Wait{"membar", 2},
+    Wait{"fence", 2},           Wait{"sleep", 2},
+    Wait{"branch", 2},          Wait{"gmma", 3},
+    Wait{"math_pipe", 3},       Wait{"matrix units", 3},
+    Wait{"arithmetic", 3},      Wait{"wait", 4},
+    Wait{"latency", 4},         Wait{"dispatch", 4},
+    Wait{"selected", 5},        Wait{"their turn", 5},
+};
+constexpr std::array kColourNames = {"global memory",
+                                     "shared memory",
+                                     "other warps: barriers, fences, polling",
+                                     "busy arithmetic units",
+                                     "an instruction's latency",
+                                     "issued, or another warp was",
+                                     "anything else"};
+
+std::size_t colour_of(std::string_view reason) {
+  for (const Wait& wait : kWaits) {
+    if (reason.find(wait.part_of_name) != std::string_view::npos) {
+      return static_cast<std::size_t>(wait.colour);
+    }
+  }
+  return kColourNames.size() - 1;
+}
+
+std::string in_words(std::string reason) {
+  std::ranges::replace(reason, '_', ' ');
+  return reason;
+}
+
+/// A bar as long as `share`, of the reasons in it. Those of a role are shares of all samples, or of
+/// the role's: then they add up to more than the role has.
+std::string bar(double share, const std::vector<std::pair<std::string, double>>& reasons) {
+  double sum = 0;
+  for (const auto& [reason, value] : reasons) {
+    sum += std::max(value, 0.0);
+  }
+  constexpr double kRounding = 1.02;
+  const double scale = sum <= share * kRounding ? 1 : share / std::max(sum, 1.0);
+  std::string html = "<div class=\"bar\" aria-hidden=\"true\">";
+  double left = std::clamp(share, 0.0, 1.0);
+  for (const auto& [reason, value] : reasons) {
+    const double width = std::min(left, value * scale);
+    constexpr double kVisible = 0.002;
+    if (width >= kVisible) {
+      left -= width;
+      html += fmt::format("<i class=\"c{}\" style=\"width:{:.2f}%\" title=\"{} {}\"></i>",
+                          colour_of(reason), 100 * width, safe(in_words(reason)), percent(width));
+    }
+  }
+  return html +
+         fmt::format("<i class=\"c{}\" style=\"width:{:.2f}%\" title=\"not told apart\"></i></div>",
+                     kColourNames.size() - 1, 100 * left);
+}
+
+std::string chief(const std::vector<std::pair<std::string, double>>& reasons) {
+  std::string line;
+  constexpr std::size_t kMost = 3;
+  for (std::size_t i = 0; i < std::min(kMost, reasons.size()); ++i) {
+    line += fmt::format("{}{} {}", i == 0 ? "" : ", ", safe(in_words(reasons[i].first)),
+                        percent(reasons[i].second));
+  }
+  return line;
+}
+
+std::string stall_bars(const Json& json) {
+  const auto row = [](const std::string& name, double share,
+                      const std::vector<std::pair<std::string, double>>& reasons) {
+    return fmt::format("<div class=\"role\"><span>{} <b>{}</b></span>{}<small>{}</small></div>\n",
+                       safe(name), percent(share), bar(share, reasons), chief(reasons));
+  };
+  std::string html = row("the whole kernel", 1, numbers(json, "stalls"));
+  for (const Json& role : json.contains("roles") ? list(json, "roles") : Json::array()) {
+    html += row(text(role, "name"), number(role, "share"), numbers(role, "stalls"));
+  }
+  return html;
+}
+
+std::string figure_text(const std::string& name, double value) {
+  if (name.find("seconds") != std::string::npos && name.find("per_second") == std::string::npos) {
+    return duration(value);
+  }
+  return value > 0 && value < 1 ? percent(value) : digits(value);  // shares are from 0 to 1
+}
+
+class Profiles final : public Section {
+ public:
+  Profiles() : Section("profiles", "What warps wait for") {}
+
+  bool take(const Document& document) override {
+    if (document.kind != "profile") {
+      return false;
+    }
+    const Json& json = document.json;
+    const std::string of = text(json, "level", "") + values(json, "parameters");
+    const std::string key = text(json, "card") + '\n' + text(json, "case") + '\n' +
+                            text(json, "kernel") + '\n' + text(json, "plan", "") + '\n' + of +
+                            document.device;
+    pieces_[key] = piece(document);
+    return true;
+  }
+
+  [[nodiscard]] std::string html() const override {
+    if (pieces_.empty()) {
+      return "";
+    }
+    std::string html =
+        "<p>A bar is as long as the role's share of all samples of waiting warps; colours say what "
+        "they waited for.</p>\n<ul class=\"legend\">";
+    for (std::size_t i = 0; i < kColourNames.size(); ++i) {
+      html += fmt::format("<li><i class=\"c{}\"></i>{}</li>", i, kColourNames[i]);
+    }
+    html += "</ul>\n<div class=\"grid wide\">\n";
+    for (const auto& [key, piece] : pieces_) {
+      html += piece;
+    }
+    return html + "</div>\n";
+  }
+
+ private:
+  static std::string piece(const Document& document) {
+    const Json& json = document.json;
+    const std::string name = text(json, "card") + " " + text(json, "case");
+    std::string what = text(json, "kernel");
+    for (const std::string& more : {text(json, "level", ""), text(json, "plan", ""),
+                                    values(json, "parameters"), document.when()}) {
+      what += more.empty() ? "" : ", " + more;
+    }
+    std::string html =
+        fmt::format("<figure><figcaption>{} <b>{}</b><small>{}</small></figcaption>\n{}",
+                    safe(name), duration(number(json, "seconds")), safe(what), stall_bars(json));
+    const std::string verdict = text(json, "verdict", "");
+    html += verdict.empty() ? "" : "<p>" + safe(verdict) + "</p>\n";
+    html += findings(json);
+    std::vector<Row> rows;
+    for (const auto& [reason, share] : numbers(json, "stalls")) {
+      rows.push_back({safe(in_words(reason)), percent(share)});
+    }
+    std::string more = table("Stalls of " + name, {"warps wait for", "#share"}, rows);
+    rows.clear();
+    for (const Json& place : json.contains("places") ? list(json, "places") : Json::array()) {
+      constexpr std::size_t kMost = 10;
+      if (rows.size() < kMost) {
+        rows.push_back({safe(text(place, "file", "") + ":" + text(place, "line", "")),
+                        safe(text(place, "role", "")), percent(number(place, "share")),
+                        chief(numbers(place, "stalls"))});
+      }
+    }
+    more += rows.empty() ? ""
+                         : table("Places of " + name, {"line", "role", "#share", "wait for"}, rows);
+    rows.clear();
+    for (const auto& [figure, value] : part(json, "figures").items()) {
+      if (value.is_number()) {
+        rows.push_back({safe(in_words(figure)), figure_text(figure, value.get<double>())});
+      }
+    }
+    more += rows.empty() ? "" : table("Figures of " + name, {"figure", "#value"}, rows);
+    return html + folded("Stalls, places and figures", more) + "</figure>\n";
+  }
+
+  static std::string findings(const Json& json) {
+    std::string html;
+    for (const Json& finding : json.contains("findings") ? list(json, "findings") : Json::array()) {
+      html += fmt::format("<li><b>{}</b>", safe(text(finding, "means")));
+      std::string seen;
+      for (const auto& [figure, value] : part(finding, "seen").items()) {
+        seen += fmt::format(
+            "{}{} {}", seen.empty() ? "" : ", ", in_words(figure),
+            value.is_number() ? figure_text(figure, value.get<double>()) : value.dump());
+      }
+      html += seen.empty() ? "" : fmt::format(" <small>{}</small>", safe(seen));
+      const std::string parameter = text(finding, "parameter", "");
+      html += fmt::format(" Try: {}{}</li>\n", safe(text(finding, "try")),
+                          parameter.empty() ? "" : " (<code>" + safe(parameter) + "</code>)");
+    }
+    return html.empty() ? "" : "<ol class=\"findings\">\n" + html + "</ol>\n";
+  }
+
+  Pieces pieces_;
+};
+
+class Gates final : public Section {
+ public:
+  Gates() : Section("gates", "Gates") {}
+
+  bool take(const Document& document) override {
+    if (document.kind != "gates") {
+      return false;
+    }
+    std::map<std::string, std::vector<Row>> found;
+    std::set<std::string> missed;
+    for (const Json& level : list(document.json, "levels")) {
+      const std::string name = text(level, "level", "");
+      const std::string key =
+          text(level, "card") + '\n' + text(level, "case") + '\n' + name + '\n' + document.device;
+      for (const Json& gate : list(level, "gates")) {
+        const bool passed = truth(gate, "passed");
+        const std::string figure = text(gate, "figure");
+        const std::string sense = text(gate, "sense") == "at_most" ? "at most " : "at least ";
+        if (!passed) {
+          missed.insert(key);
+        }
+        found[key].push_back(
+            {fmt::format("{}<small>{}</small>", safe_name(text(level, "card")),
+                         safe_name(text(level, "case") + (name.empty() ? "" : ", " + name))),
+             safe(in_words(figure)), sense + figure_text(figure, number(gate, "limit")),
+             figure_text(figure, number(gate, "reading")),
+             badge(passed ? "passed" : "missed", passed), safe(text(gate, "model", ""))});
+      }
+    }
+    for (auto& [key, rows] : found) {
+      missed_.erase(key);
+      levels_[key] = std::move(rows);
+    }
+    missed_.insert(missed.begin(), missed.end());
+    return true;
+  }
+
+  [[nodiscard]] std::string html() const override {
+    std::vector<Row> bad;
+    std::vector<Row> rows;
+    for (const auto& [key, level] : levels_) {
+      for (const Row& row : level) {
+        rows.push_back(row);
+        if (row[4] == badge("missed", false)) {
+          bad.push_back(row);
+        }
+      }
+    }
+    const std::vector<std::string> columns = {"kernel",   "figure", "#limit",
+                                              "#reading", "",       "why this limit"};
+    std::string html;
+    if (!rows.empty()) {
+      html = fmt::format(
+          "<p>{} of {} levels reach all of their gates. A level that misses one is "
+          "not chosen.</p>\n",
+          levels_.size() - missed_.size(), levels_.size());
+      html += bad.empty() ? "" : table("Gates that were missed", columns, bad);
+      html += folded(fmt::format("All {} gates", rows.size()), table("All gates", columns, rows));
+    }
+    return html;
+  }
+
+ private:
+  std::map<std::string, std::vector<Row>> levels_;
+  std::set<std::string> missed_;
+};
+
+class Comparisons final : public Section {
+ public:
+  Comparisons() : Section("compare", "Comparisons") {}
+
+  bool take(const Document& document) override {
+    if (document.kind != "compare") {
+      return false;
+    }
+    const Json& json = document.json;
+    const auto side = [&](const char* key) {
+      const std::string words = text(part(json, key), "what", "");
+      return words.empty() ? values(json, key) : words;
+    };
+    const std::string verdict = text(json, "verdict");
+    const Json interval = json.value("interval", Json());
+    std::string range;
+    if (interval.is_array() && interval.size() == 2 && interval[0].is_number() &&
+        interval[1].is_number()) {
+      range = fmt::format("{:.3f} to {:.3f}", interval[0].get<double>(), interval[1].get<double>());
+    }
+    std::string moved;
+    constexpr int kMost = 5;
+    int shown = 0;
+    for (const Json& counter : json.contains("counters") ? list(json, "counters") : Json::array()) {
+      if (shown++ < kMost) {
+        moved += fmt::format("{}{} {:+.1f}%", moved.empty() ? "" : "<br>",
+                             safe_name(text(counter, "name")), 100 * number(counter, "change"));
+      }
+    }
+    rows_[document.device + side("a") + '\n' + side("b")] = {
+        safe(side("a")),
+        safe(side("b")),
+        fmt::format("<span class=\"badge {}\">{}</span>",
+                    verdict == "FASTER"   ? "good"
+                    : verdict == "SLOWER" ? "bad"
+                                          : "",
+                    safe(verdict)),
+        fmt::format("{:.3f}", number(json, "ratio")),
+        range,
+        text(json, "rounds", "-"),
+        moved};
+    return true;
+  }
+
+  [[nodiscard]] std::string html() const override {
+    std::vector<Row> rows;
+    rows.reserve(rows_.size());
+    for (const auto& [key, row] : rows_) {
+      rows.push_back(row);
+    }
+    return rows.empty() ? ""
+                        : table("Comparisons; the verdict is of B against A",
+                                {"A", "B", "B is", "#ratio", "#interval", "#rounds",
+                                 "counters that moved most"},
+                                rows);
+  }
+
+ private:
+  std::map<std::string, Row> rows_;
+};
+
+}  // namespace
+
+void add_profile_sections(Sections& sections) {
+  sections.push_back(std::make_unique<Profiles>());
+  sections.push_back(std::make_unique<Gates>());
+  sections.push_back(std::make_unique<Comparisons>());
+}
+
+}  // namespace fovea::lab::report

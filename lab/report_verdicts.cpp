@@ -1,0 +1,144 @@
+// Verdicts of others: compute-sanitizer's of our kernels, and ours of foreign kernels.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "lab/report_document.hpp"
+
+namespace fovea::lab::report {
+namespace {
+
+class Sanitizers final : public Section {
+ public:
+  Sanitizers() : Section("sanitizers", "Sanitizers") {}
+
+  bool take(const Document& document) override {
+    // Files of bench/run_gpu.py that are older than `fovea kernel sanitize` have a section of them.
+    const Json& json =
+        document.kind == "sanitizers" ? document.json : part(document.json, "sanitizer");
+    if (document.kind != "sanitizers" && (document.kind != "bench" || json.empty())) {
+      return false;
+    }
+    const bool is_new = document.kind == "sanitizers";
+    std::map<std::string, std::map<std::string, Run>> found;
+    for (const Json& one : list(json, is_new ? "tools" : "runs")) {
+      found[text(one, "card", "every card") + '\n' + document.device][text(one, "tool")] = {
+          truth(one, is_new ? "passed" : "clean"), number(one, "seconds", 0),
+          static_cast<int>(number(one, "errors", 0)), document.when()};
+    }
+    for (const auto& [card, tools] : found) {
+      for (const auto& [tool, run] : tools) {
+        if (std::ranges::find(tools_, tool) == tools_.end()) {
+          tools_.push_back(tool);
+        }
+        runs_[card].insert_or_assign(tool, run);
+      }
+    }
+    return !found.empty();
+  }
+
+  [[nodiscard]] std::string html() const override {
+    std::vector<std::string> columns = {"card"};
+    columns.insert(columns.end(), tools_.begin(), tools_.end());
+    columns.emplace_back("newest");
+    std::vector<Row> rows;
+    std::vector<Row> bad;
+    int clean = 0;
+    int all = 0;
+    for (const auto& [card, tools] : runs_) {
+      Row row = {safe(card.substr(0, card.find('\n')))};
+      std::string when;
+      bool passed = true;
+      for (const std::string& tool : tools_) {
+        const auto found = tools.find(tool);
+        if (found == tools.end()) {
+          row.emplace_back("-");
+          continue;
+        }
+        const Run& run = found->second;
+        ++all;
+        clean += run.passed ? 1 : 0;
+        passed = passed && run.passed;
+        when = std::max(when, run.when);
+        row.push_back(badge(run.passed       ? "clean"
+                            : run.errors > 0 ? fmt::format("{} errors", run.errors)
+                                             : "did not end well",
+                            run.passed) +
+                      "<small>" + duration(run.seconds) + "</small>");
+      }
+      row.push_back(safe(when));
+      (passed ? rows : bad).push_back(std::move(row));
+    }
+    if (all == 0) {
+      return "";
+    }
+    return fmt::format("<p>{} of {} runs of compute-sanitizer are clean.</p>\n", clean, all) +
+           (bad.empty() ? "" : table("Cards with errors", columns, bad)) +
+           (rows.empty() ? ""
+                         : folded(fmt::format("{} cards that are clean", rows.size()),
+                                  table("Clean cards", columns, rows)));
+  }
+
+ private:
+  struct Run {
+    bool passed = false;
+    double seconds = 0.0;
+    int errors = 0;
+    std::string when;
+  };
+  std::map<std::string, std::map<std::string, Run>> runs_;
+  std::vector<std::string> tools_;  // in the order in which they ran
+};
+
+/// Foreign kernels.
+class Judgements final : public Section {
+ public:
+  Judgements() : Section("judge", "Foreign kernels") {}
+
+  bool take(const Document& document) override {
+    if (document.kind != "judge") {
+      return false;
+    }
+    std::map<std::string, Row> found;
+    const Json& json = document.json;
+    for (const Json& one : json.contains("answers") ? list(json, "answers") : Json::array({json})) {
+      const std::string verdict = text(one, "verdict");
+      const std::string name = text(one, "task") + '\n' + text(one, "answer");
+      const Json reasons = one.value("reasons", Json::array());
+      std::string why;
+      for (const Json& reason : reasons.is_array() ? reasons : Json::array()) {
+        why += (why.empty() ? "" : "; ") + (reason.is_string() ? reason.get<std::string>() : "");
+      }
+      const double speed_up = number(part(one, "figures"), "speed_up_over_model", 0);
+      found[name] = {safe(text(one, "task")), safe(text(one, "answer")),
+                     badge(verdict, verdict == "RIGHT"), safe(why),
+                     speed_up > 0 ? fmt::format("{:.2f}x", speed_up) : "-"};
+    }
+    found.merge(rows_);
+    rows_ = std::move(found);
+    return true;
+  }
+
+  [[nodiscard]] std::string html() const override {
+    std::vector<Row> rows;
+    rows.reserve(rows_.size());
+    for (const auto& [key, row] : rows_) {
+      rows.push_back(row);
+    }
+    return rows.empty() ? ""
+                        : table("Verdicts on foreign kernels",
+                                {"task", "answer", "verdict", "reasons", "#speed-up"}, rows);
+  }
+
+ private:
+  std::map<std::string, Row> rows_;
+};
+
+}  // namespace
+
+void add_verdict_sections(Sections& sections) {
+  sections.push_back(std::make_unique<Sanitizers>());
+  sections.push_back(std::make_unique<Judgements>());
+}
+
+}  // namespace fovea::lab::report

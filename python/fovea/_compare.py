@@ -1,0 +1,135 @@
+"""Compares what a foreign kernel returned with Model's result in float64, and says in words what is wrong."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from fovea._numerics import DIFFERENCE_LIMIT, FRAMEWORK_FACTOR, judge
+from fovea._task import same_bits
+
+SIDE_STREAM = "the output was not ready on the current stream: work of another stream is not joined"
+LATE = "the output changed after the call had returned"
+
+#: Relative errors of float32 results whose operands were rounded to less: 2^-11 or 2^-8 a product.
+_ROUNDED_OPERANDS = ((2.0**-14, 2.0**-10, "tf32 or float16"), (2.0**-10, 2.0**-6, "bfloat16"))
+#: Of values that a rounding to integers may put on the other side, where sums differ in their last bits.
+_TIES = 1e-3
+
+
+@dataclasses.dataclass
+class Compared:
+    failures: list[str] = dataclasses.field(default_factory=list)
+    notes: list[str] = dataclasses.field(default_factory=list)
+    figures: dict[str, float] = dataclasses.field(default_factory=dict)
+
+
+def can_judge(tensor: torch.Tensor) -> bool:
+    return tensor.dtype not in (torch.float64, torch.complex32, torch.complex64, torch.complex128)
+
+
+def is_cached(got: torch.Tensor, last: torch.Tensor) -> bool:
+    """Whether it is the last result once more; nothing but zeros is not."""
+    return same_bits(got, last) and bool((got.float() != 0).any())
+
+
+def form(made: Sequence[dict[str, Any]], peer: Sequence[torch.Tensor], device: str) -> list[str]:
+    """What is wrong with the number, the types and the shapes of outputs."""
+    if len(made) != len(peer):
+        return [f"it returned {len(made)} tensors; expected {len(peer)}"]
+    failures = []
+    for one, tensor in zip(made, peer, strict=True):
+        kind = str(tensor.dtype).removeprefix("torch.")
+        if one["class"] not in ("Tensor", "Parameter"):
+            failures.append(f"it returned a {one['class']}, which may compute later; expected a torch.Tensor")
+        if one["shape"] != list(tensor.shape) or one["dtype"] != kind or one["device"] != device:
+            failures.append(
+                f"it returned {one['dtype']} {one['shape']} on {one['device']}; "
+                f"expected {kind} {list(tensor.shape)} on {device}"
+            )
+    return failures
+
+
+def compare(got: torch.Tensor, want: torch.Tensor, peer: torch.Tensor, terms: int) -> Compared:
+    """`want` is float64's, `peer` that of Model in its own types, `terms` how long its sums may be.
+
+    The gate is that of fovea.accept (_numerics.judge). Models differ in how much they amplify rounding, so the limits
+    of the normalised difference grow with Model's own error, and with that of adding up in another order."""
+    if not peer.is_floating_point():
+        return _compare_integers(got, want, peer)
+    compared = Compared()
+    x, y, z = (tensor.reshape(-1, tensor.shape[-1] if tensor.ndim else 1) for tensor in (got, want.double(), peer))
+    if x.numel() == 0:
+        return compared
+    there = torch.isfinite(y) & torch.isfinite(z.float())
+    if not bool(there.all()):
+        _compare_infinite(compared, x, y, z, there)
+        x, y, z = (torch.where(there, tensor.to(wide), 0).to(tensor.dtype) for tensor, wide in
+                   ((x, torch.float32), (y, torch.float64), (z, torch.float32)))  # fmt: skip
+    own = judge(z, y, z, terms, math.inf)
+    reordered = (FRAMEWORK_FACTOR * 2.0**-24) ** 2 * terms
+    limit = max(DIFFERENCE_LIMIT.get(peer.dtype, 0.0), FRAMEWORK_FACTOR**2 * max(own.tile_difference, reordered))
+    verdict = judge(x, y, z, terms, limit)
+    compared.figures = {
+        name: getattr(verdict, name)
+        for name in ("error", "framework_error", "worst", "framework_worst", "difference", "tile_difference")
+    }
+    if verdict.failures:
+        compared.failures += [_in_words(x, y, z, verdict.failures)]
+    return compared
+
+
+def _compare_infinite(
+    compared: Compared, got: torch.Tensor, want: torch.Tensor, peer: torch.Tensor, there: torch.Tensor
+) -> None:
+    """Where Model's result is NaN or infinite."""
+    lost = int((~there & torch.isnan(want) & torch.isfinite(got.float())).sum())
+    if lost:
+        compared.notes.append(f"{lost} values are finite that are NaN in Model's result: a maximum may drop NaN")
+    infinite = torch.isinf(want) & torch.isinf(peer.float())
+    if bool((infinite & (got.double() != want)).any()):
+        compared.failures.append("values are not infinite, or not of the same sign, where Model's are infinite")
+
+
+def _compare_integers(got: torch.Tensor, want: torch.Tensor, peer: torch.Tensor) -> Compared:
+    """Rounded results: a value at the border may fall to either side."""
+    error, own = ((tensor.double() - want.double()).abs() for tensor in (got, peer))
+    if error.numel() == 0:
+        return Compared()
+    share, own_share = ((tensor != 0).double().mean().item() for tensor in (error, own))
+    most = max(own.max().item(), 1.0 if got.dtype != torch.bool else 0.0)
+    compared = Compared(figures={"worst": error.max().item(), "framework_worst": own.max().item()})
+    if not error.max().item() <= most:
+        compared.failures.append(f"an integer is off by {error.max().item():g}; {most:g} is allowed")
+    if not share <= max(FRAMEWORK_FACTOR * own_share, _TIES):
+        compared.failures.append(f"{share:.2%} of the integers differ; {own_share:.2%} of Model's own do")
+    return compared
+
+
+def _in_words(got: torch.Tensor, want: torch.Tensor, peer: torch.Tensor, failures: Sequence[str]) -> str:
+    """What the pattern of the errors says: which values, and why."""
+    error, own = (got.double() - want).abs(), (peer.double() - want).abs()
+    wrong = ~(error <= 16 * torch.clamp(torch.finfo(peer.dtype).eps * want.abs(), min=own.max().item()))
+    count = int(wrong.sum())
+    relative = (error.square().sum() / want.square().sum()).sqrt().item()
+    for least, most, name in _ROUNDED_OPERANDS:
+        if peer.dtype == torch.float32 and least <= relative < most and count > 0.2 * wrong.numel():
+            return f"its error of {relative:.1e} is that of {name} operands; Model computes in float32 ({failures[0]})"
+    if count == 0:
+        return "; ".join(failures)
+    rows, columns = torch.nonzero(wrong.any(1)).reshape(-1), torch.nonzero(wrong.any(0)).reshape(-1)
+    where = (
+        f"{count} of {wrong.numel()} values are wrong, in rows {int(rows[0])} to {int(rows[-1])} of {wrong.shape[0]} "
+        f"and columns {int(columns[0])} to {int(columns[-1])} of {wrong.shape[1]}"
+    )
+    values = got.float()[wrong]
+    nans, zeros = int(torch.isnan(values).sum()), int((values == 0).sum())
+    if nans:
+        where += f"; {nans} are NaN, as the memory is where nobody writes, or as infinities bring"
+    if zeros > count // 2:
+        where += f"; {zeros} are zero"
+    return f"{where} ({failures[0]})"

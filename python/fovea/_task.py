@@ -1,0 +1,150 @@
+"""Tasks in KernelBench's form: Model, the inputs that a seed draws, and Model's result in float64.
+
+The process that runs a foreign answer and the one that judges it both draw from here, with the same seeds, so that
+neither has to believe the other."""
+
+from __future__ import annotations
+
+import copy
+import importlib.util
+import pathlib
+import random
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch.overrides import TorchFunctionMode
+
+#: What floating-point inputs are multiplied by: powers of two, which round nothing.
+SIZES = {"normal": 1.0, "large": 16.0, "small": 1.0 / 256}
+
+_NARROW = (torch.float32, torch.float16, torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2)
+_CASTS = (torch.Tensor.float, torch.Tensor.half, torch.Tensor.bfloat16)
+
+
+class TaskError(Exception):
+    """The task itself cannot be used; this says nothing about the answer."""
+
+
+def load_module(path: pathlib.Path) -> Any:
+    """The module of this file. What its code raises goes on to the caller."""
+    spec = importlib.util.spec_from_file_location(f"fovea_judged_{path.stem}", path)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{path} is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # where dataclasses and compilers of Python look for it
+    spec.loader.exec_module(module)
+    return module
+
+
+def is_float(value: object) -> bool:
+    return isinstance(value, torch.Tensor) and value.is_floating_point()
+
+
+def tensors_of(result: object) -> list[torch.Tensor]:
+    """The tensors of a result: one, or a list or tuple of them."""
+    parts = list(result) if isinstance(result, (list, tuple)) else [result]
+    for part in parts:
+        if not isinstance(part, torch.Tensor):
+            raise TypeError(f"the result holds a {type(part).__name__}; expected a tensor, or a list of tensors")
+    return parts
+
+
+def as_bytes(tensor: torch.Tensor) -> torch.Tensor:
+    """Its elements' bytes, one after the other; a view where it is contiguous."""
+    return tensor.detach().contiguous().reshape(-1).view(torch.uint8)
+
+
+def same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:
+    return a.shape == b.shape and a.dtype == b.dtype and bool(torch.equal(as_bytes(a), as_bytes(b)))
+
+
+def seed_all(seed: int) -> None:
+    random.seed(seed)
+    np.random.seed(seed % 2**32)
+    torch.manual_seed(seed)
+
+
+class Task:
+    """A task file: `class Model(nn.Module)`, `get_inputs()` and `get_init_inputs()`."""
+
+    def __init__(self, path: pathlib.Path, device: str, draw_on: str) -> None:
+        self.path, self.device, self.draw_on = path, device, draw_on
+        try:
+            module = load_module(path)
+        except Exception as error:
+            raise TaskError(f"{path} cannot be loaded: {type(error).__name__}: {error}") from error
+        for name in ("Model", "get_inputs", "get_init_inputs"):
+            if not callable(getattr(module, name, None)):
+                raise TaskError(f"{path} has no {name}; expected Model, get_inputs and get_init_inputs")
+        self.module = module
+
+    def build(self, model: Any, seed: int) -> Any:
+        """An instance of Model or of an answer's ModelNew, with the weights that the seed draws."""
+        with torch.device(self.draw_on), torch.no_grad():
+            seed_all(seed)
+            arguments = self.module.get_init_inputs()
+            seed_all(seed)
+            return model(*arguments).to(self.device)
+
+    def draw(self, seed: int, size: str = "normal", with_nan: bool = False) -> list[Any]:
+        """The inputs of a seed, on the device: normal, large or small, or with one NaN in the middle of the first."""
+        with torch.device(self.draw_on), torch.no_grad():
+            seed_all(seed + 1)  # inputs that are not the beginning of the weights
+            drawn = [v.to(self.device) if isinstance(v, torch.Tensor) else v for v in self.module.get_inputs()]
+            floats = [v for v in drawn if is_float(v) and v.dtype.itemsize > 1 and v.numel() > 0]
+            factor = SIZES[size]
+            for value in floats:
+                largest = torch.finfo(value.dtype).max / 64
+                if factor != 1.0 and value.abs().nan_to_num().max().item() * factor < largest:
+                    value.mul_(factor)
+            if with_nan and floats:
+                first = floats[0].contiguous().reshape(-1)
+                first[first.numel() // 2] = float("nan")
+                drawn[next(i for i, v in enumerate(drawn) if v is floats[0])] = first.view(floats[0].shape)
+            return drawn
+
+
+class _Widened(TorchFunctionMode):  # type: ignore[misc]
+    """Float types that the code inside names become float64."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        def wide(value: Any) -> Any:
+            return torch.float64 if isinstance(value, torch.dtype) and value in _NARROW else value
+
+        named = {name: wide(value) for name, value in (kwargs or {}).items()}
+        return (torch.Tensor.double if func in _CASTS else func)(*map(wide, args), **named)
+
+
+def run_model(model: Any, inputs: Sequence[Any], seed: int) -> list[torch.Tensor]:
+    """Model's own result; the inputs stay as they are."""
+    copies = [v.clone(memory_format=torch.preserve_format) if isinstance(v, torch.Tensor) else v for v in inputs]
+    with torch.no_grad():
+        seed_all(seed)
+        return tensors_of(model(*copies))
+
+
+def run_exact(model: Any, inputs: Sequence[Any], seed: int) -> list[torch.Tensor]:
+    """Model's result in float64: its weights, its inputs, and the types that its code names."""
+    wide = [v.double().clone() if is_float(v) else v.clone() if isinstance(v, torch.Tensor) else v for v in inputs]
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        with torch.no_grad(), _Widened():
+            seed_all(seed)
+            return tensors_of(copy.deepcopy(model).double()(*wide))
+    finally:
+        torch.set_default_dtype(before)
+
+
+def weights_of(model: Any) -> dict[str, float]:
+    """A sum over each tensor of weights, by which the two processes compare them."""
+    return {name: value.double().sum().item() for name, value in model.state_dict().items()}
+
+
+def contraction(model: Any, inputs: Sequence[Any]) -> int:
+    """How many terms a sum of this task may have, as far as its sizes say."""
+    parts = [v for v in inputs if isinstance(v, torch.Tensor)] + list(model.state_dict().values())
+    return min(4096, max((size for part in parts for size in part.shape), default=1))

@@ -1,0 +1,17 @@
+"""WRONG: it centres the input where it lies; the result is right."""
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+class ModelNew(nn.Module):
+    def __init__(self, inputs, outputs):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(outputs, inputs) / inputs**0.5)
+        self.bias = nn.Parameter(torch.randn(outputs))
+
+    def forward(self, x):
+        mean = x.mean()
+        x -= mean
+        return F.gelu(F.linear(x, self.weight, self.bias + mean * self.weight.sum(1)), approximate="tanh")

@@ -1,0 +1,17 @@
+"""WRONG: a tile is zero."""
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+class ModelNew(nn.Module):
+    def __init__(self, inputs, outputs):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(outputs, inputs) / inputs**0.5)
+        self.bias = nn.Parameter(torch.randn(outputs))
+
+    def forward(self, x):
+        y = F.gelu(F.linear(x, self.weight, self.bias), approximate="tanh")
+        y[128:256, 64:128] = 0
+        return y

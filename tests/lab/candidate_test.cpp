@@ -1,0 +1,243 @@
+// Candidates' gates that need no GPU, and problems that no card lists.
+#include "lab/candidate.hpp"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "gpu/device/kernel_image.hpp"
+#include "gpu/host_device.hpp"
+#include "lab/judge.hpp"
+#include "lab/placement.hpp"
+
+namespace fovea::lab {
+namespace {
+
+const Card& card_named(const std::string& name) {
+  return *find_cards(std::vector{name}).front();
+}
+
+/// Encodes nothing, and runs nothing.
+class PlannedDevice final : public gpu::HostDevice {
+ public:
+  [[nodiscard]] const gpu::DeviceInfo& info() const override { return info_; }
+  [[nodiscard]] TensorMap encode(const gpu::TensorMapDesc& /*desc*/) override { return {}; }
+
+ private:
+  gpu::DeviceInfo info_ = assumed_device();
+};
+
+CandidateTrials wmma_trials(const KernelSources& sources = KernelSources::built_in()) {
+  return {nullptr,
+          sources,
+          {.card = &card_named("attention"), .case_name = "batch=2,heads=8", .level = "wmma"}};
+}
+
+TEST(Candidate, IsRefusedBeforeItIsCompiled) {
+  CandidateTrials trials = wmma_trials();
+  const auto refused = [&](const CandidateSpec& spec) {
+    const CandidateResult result = trials.run(spec);
+    EXPECT_FALSE(result.valid);
+    EXPECT_EQ(result.failed_at, CandidateGate::kLegal);
+    EXPECT_EQ(result.compiler, "");
+    return result.reason;
+  };
+  EXPECT_EQ(refused({.changes = {{"warps", 3}}}),
+            "warps = 3 is not in the table of values: 1, 2, 4, 8");
+  EXPECT_EQ(refused({.changes = {{"score_keys", 48}}}),
+            "parts of 48 keys do not divide a block of 32");
+  EXPECT_EQ(refused({.kernel = "attention_online_bf16_d128_k128", .changes = {}}),
+            "attention_online_bf16_d128_k128 is not for "
+            "attention (2,8,196,64) bf16, packed");
+  // The question itself is wrong.
+  EXPECT_THROW((void)trials.run({.changes = {{"warp", 4}}}), Error);
+  EXPECT_THROW((void)trials.run({.kernel = "no_such_kernel"}), Error);
+  EXPECT_THROW((CandidateTrials(nullptr, KernelSources::built_in(),
+                                {.card = &card_named("attention"), .level = "fast"})),
+               Error);
+}
+
+TEST(Candidate, NeedsNoMoreSharedMemoryThanACtaHas) {
+  CandidateTrials trials(
+      nullptr, KernelSources::built_in(),
+      {.card = &card_named("attention"), .case_name = "batch=20", .level = "wgmma"});
+  const CandidateResult result = trials.run({.changes = {{"key_slots", 8}}});
+  EXPECT_EQ(result.failed_at, CandidateGate::kLegal);
+  EXPECT_NE(result.reason.find("bytes of shared memory, and a CTA has 232448"), std::string::npos)
+      << result.reason;
+}
+
+TEST(Candidate, PassesTheGatesOfTheCompilerOrSaysWhyNot) {
+  CandidateTrials trials = wmma_trials();
+  CandidateResult legal;
+  try {
+    legal = trials.run({.changes = {{"stages", 3}}});
+  } catch (const Error& error) {
+    GTEST_SKIP() << error.what();  // there is no compiler
+  }
+  EXPECT_TRUE(legal.valid) << legal.reason;
+  EXPECT_EQ(legal.shared_bytes, 32768U);  // (64 queries + 2 x 3 x 32 keys) x 64 x 2 bytes
+  EXPECT_EQ(legal.registers, 64);
+  EXPECT_EQ(legal.spill_bytes, 0);
+  const auto json = nlohmann::json::parse(to_json(legal));
+  EXPECT_EQ(json["change"], (nlohmann::json{{"stages", 3}}));
+  EXPECT_EQ(json["parameters"]["stages"], 3);
+  EXPECT_TRUE(json["failed_at"].is_null());
+  EXPECT_TRUE(json["seconds"].is_null() && json["speed_up"].is_null() && json["verdict"].is_null());
+  EXPECT_NE(json["untimed"].get<std::string>().find("no GPU"), std::string::npos);
+
+  const CandidateResult spilling =
+      trials.run({.changes = {{"kv_tile", 128}, {"score_keys", 128}, {"held_queries", 1}}});
+  EXPECT_EQ(spilling.failed_at, CandidateGate::kResources) << spilling.reason;
+  EXPECT_GT(spilling.spill_bytes, 0);
+
+  const CandidateResult broken = trials.run({.source = "this is no C++\n"});
+  EXPECT_EQ(broken.failed_at, CandidateGate::kCompile);
+  EXPECT_NE(broken.reason.find("error"), std::string::npos) << broken.reason;
+  EXPECT_EQ(broken.reason.find("/tmp"), std::string::npos) << "differs each time";
+  EXPECT_EQ(broken.sources, std::vector<std::string>{"kernels/attention/mma_small.cuh"});
+}
+
+// The program's own kernels can be made, and what their designs cannot do is named.
+TEST(TunedPlans, FollowTheRulesOfTheirDesigns) {
+  const gpu::DeviceInfo device = assumed_device();
+  const std::unique_ptr<Workload> workload =
+      find_case(card_named("gemm_qkv_bf16"), "m=333,n=2304,k=768").make(1);
+  const auto why = [&](const char* kernel, const std::map<std::string, int>& changes) {
+    ParameterValues values = KernelSources::built_in().kernel(kernel).values;
+    for (auto& [name, value] : values) {
+      value = changes.contains(name) ? changes.at(name) : value;
+    }
+    const auto found = std::ranges::find(gpu::kKernels, kernel, &gpu::KernelInfo::name);
+    return workload
+        ->tuned(device, static_cast<gpu::KernelId>(found - gpu::kKernels.begin()), values)
+        .support.why;
+  };
+  int own = 0;
+  for (const gpu::KernelInfo& kernel : gpu::kKernels) {
+    if (kernel.name.find("_bf16_bias_bf16_") != std::string_view::npos) {
+      EXPECT_EQ(why(std::string(kernel.name).c_str(), {}), "") << kernel.name;
+      ++own;
+    }
+  }
+  EXPECT_GT(own, 5);
+  constexpr const char* kCooperative = "gemm_sm90_cooperative_bf16_bias_bf16_1x64_v8";
+  constexpr const char* kPingPong = "gemm_sm90_ping_pong_bf16_bias_bf16_2x192_v8";
+  EXPECT_EQ(why(kCooperative, {{"stages", 5}, {"columns", 96}, {"raster", 8}}), "");
+  EXPECT_NE(why(kCooperative, {{"columns", 48}}).find("groups of 32"), std::string::npos);
+  EXPECT_NE(why(kCooperative, {{"vector", 16}}).find("8 columns at once at most"),
+            std::string::npos);
+  EXPECT_NE(why(kPingPong, {{"stages", 10}}).find("bytes of shared memory"), std::string::npos);
+  EXPECT_NE(why("gemm_sm90_cooperative_bf16_gelu_bf16_1x64_v8", {}).find("something else"),
+            std::string::npos);
+  const auto can_be_made = [&](const auto& variants) {
+    for (const auto& variant : variants) {
+      EXPECT_EQ(gpu::can_be_made(&variant, device).why, "") << gpu::info_of(variant.bf16).name;
+    }
+  };
+  can_be_made(gpu::kSinglePassVariants);
+  can_be_made(gpu::kOnlineVariants);
+  can_be_made(gpu::kMmaVariants);
+  can_be_made(gpu::kMmaSmallVariants);
+  can_be_made(gpu::kScalarVariants);
+}
+
+// What is said without a device is what the launcher does on one.
+TEST(Candidate, TakesTheCtaThatIsLaunched) {
+  PlannedDevice device;
+  for (const auto& [card, kernel, fields] :
+       {std::tuple{"attention", "attention_mma_small_f16_d64",
+                   "batch=2,heads=8,length=77,type=f16"},
+        {"attention", "attention_mma_bf16_d64_r64_k80", "batch=2,heads=8,length=77"},
+        {"attention", "attention_scalar_bf16_d64_s2", "batch=2,heads=8,length=77"},
+        {"attention", "attention_online_bf16_d64_k160", "batch=2,heads=8,length=777"},
+        {"gemm_qkv_bf16", "gemm_sm90_cooperative_bf16_bias_bf16_1x64_v8", "m=77"},
+        {"gemm_qkv_bf16", "gemm_sm90_ping_pong_bf16_bias_bf16_2x192_v8", "m=77"}}) {
+    const auto found = std::ranges::find(gpu::kKernels, kernel, &gpu::KernelInfo::name);
+    ASSERT_NE(found, gpu::kKernels.end()) << kernel;
+    const std::unique_ptr<Workload> workload = find_case(card_named(card), fields).make(1);
+    const TunedPlan tuned =
+        workload->tuned(device.info(), static_cast<gpu::KernelId>(found - gpu::kKernels.begin()),
+                        KernelSources::built_in().kernel(kernel).values);
+    ASSERT_TRUE(tuned.support) << kernel << ": " << tuned.support.why;
+    const std::unique_ptr<gpu::Stream> stream = device.make_stream();
+    Placement placement(device, *workload, *stream);
+    const gpu::LaunchConfig config =
+        workload->launches(device, placement.operands(), tuned.plan).front().config;
+    EXPECT_EQ(config.dynamic_shared_bytes, tuned.cta.dynamic_shared_bytes) << kernel;
+    EXPECT_EQ(static_cast<int>(config.block.x), tuned.cta.threads) << kernel;
+    EXPECT_GT(tuned.cta.dynamic_shared_bytes, 0U) << kernel;
+  }
+}
+
+TEST(Problem, HasTheFieldsOfItsCardAndNoOthers) {
+  const auto said = [](const char* card, const char* fields) -> std::string {
+    try {
+      return find_case(card_named(card), fields).make(1)->describe();
+    } catch (const Error& error) {
+      return error.what();
+    }
+  };
+  EXPECT_EQ(said("gemm_qkv_bf16", "m=99,k=1152"),
+            "gemm (99, 2304) = bias(bf16 x bf16), K 1152, bf16");
+  EXPECT_EQ(said("gemm_qkv_bf16", "m=99,k=1150"),
+            "the problem's k = 1150 must be a multiple of 16 from 16 to 65536");
+  EXPECT_EQ(said("gemm_qkv_bf16", "m=0"),
+            "the problem's m = 0 must be a whole number from 1 to 4194304");
+  EXPECT_EQ(said("gemm_qkv_bf16", "m=9x"),
+            "the problem's m = 9x must be a whole number from 1 to 4194304");
+  EXPECT_EQ(said("gemm_qkv_bf16", "m=99,rows=3"),
+            "problems of gemm_qkv_bf16 have no field 'rows'; there are: m, n, k");
+  EXPECT_EQ(said("gemm_qkv_bf16", "m=99,m=98"), "the problem names m twice");
+  EXPECT_NE(said("gemm_qkv_bf16", "m=99,=").find("name=value"), std::string::npos);
+  EXPECT_NE(said("gemm_qkv_bf16", "m=4194304,n=65536").find("too large"), std::string::npos);
+  EXPECT_NE(said("attention", "type=f32").find("must be one of: bf16, f16"), std::string::npos);
+  EXPECT_NE(said("attention", "heads=6,kv_heads=4").find("do not divide"), std::string::npos);
+}
+
+// As for the cards' own cases: the right results pass, and mistakes do not, whatever the sizes.
+TEST(Problem, IsJudgedAsTheCardsOwnCasesAre) {
+  for (const auto& [name, fields] :
+       {std::pair{"gemm_qkv_bf16", "m=131,n=1728,k=48"},
+        {"patch_embed_u8", "m=77,n=48,k=80,tokens=7"},
+        {"gemm_out_bf16", "m=65,n=16,k=32"},
+        {"attention", "batch=1,heads=3,length=77,width=40"},
+        {"attention", "batch=2,heads=4,kv_heads=2,queries=33,keys=129,width=64,type=f16"},
+        {"attention_long", "batch=1,heads=1,queries=65,keys=130,width=128,causal=1"},
+        {"layer_norm", "rows=17,width=1032"},
+        {"row_norm", "rows=33,width=72"},
+        {"pool", "images=17,tokens=19,heads=2,hidden=32,mlp=48"},
+        {"pixels_widen", "rows=5,width=13"},
+        {"pixels_repeat", "rows=3,width=24"}}) {
+    const Card& card = card_named(name);
+    const Case one = find_case(card, fields);
+    SCOPED_TRACE(std::string(name) + ": " + fields);
+    EXPECT_EQ(one.name, fields);
+    ASSERT_TRUE(one.mutants);
+    const std::unique_ptr<Workload> workload = one.make(1);
+    const OutputSpec output = workload->output();
+    std::vector<TileValues> values =
+        expectations(*workload, sample_tiles(output.rows, output.columns, 6, 1));
+    fill_emulated(*workload, values);
+    EXPECT_EQ(judge(values, card.tolerance).reason, "");
+    for (const Mutant& mutant : workload->mutants()) {
+      fill_emulated(*mutant.workload, values);
+      EXPECT_FALSE(judge(values, card.tolerance).passes()) << mutant.name;
+    }
+  }
+}
+
+TEST(Problem, OfOneRowOrKeyHasNoMutantsThatCouldNotShow) {
+  EXPECT_FALSE(find_case(card_named("gemm_qkv_bf16"), "m=1").mutants);
+  EXPECT_FALSE(find_case(card_named("attention"), "length=1").mutants);
+}
+
+}  // namespace
+}  // namespace fovea::lab

@@ -1,0 +1,310 @@
+// Verdicts over samples with the noise of a GPU, the step protocol with programs that follow it and
+// that do not, and figures of saved files.
+#include "lab/compare.hpp"
+
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <random>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "core/error.hpp"
+#include "lab/compare_files.hpp"
+#include "lab/process.hpp"
+
+namespace fovea::lab {
+namespace {
+
+/// Pairs of a GPU whose samples spread by this share from the 10th to the 90th percentile.
+class Noise {
+ public:
+  Noise(std::uint64_t seed, double spread, double ratio)
+      : draw_(seed), noise_(0, spread / 2.56), ratio_(ratio) {}
+
+  double drift = 0.0;     // from one sample to the next
+  double outliers = 0.0;  // share of the samples that take up to 40% longer
+  double step = 0.0;      // by which clocks fall at a moment that is drawn
+  double modes = 0.0;     // between which each sample chooses
+
+  std::optional<SamplePair> operator()() {
+    const bool a_leads = turn_ % 2 == 0 ? uniform_(draw_) < 0.5 : !a_led_;
+    a_led_ = a_leads;
+    ++turn_;
+    SamplePair pair;
+    (a_leads ? pair.a : pair.b) = sample() * (a_leads ? 1 : ratio_);
+    (a_leads ? pair.b : pair.a) = sample() * (a_leads ? ratio_ : 1);
+    return pair;
+  }
+
+ private:
+  double sample() {
+    ++samples_;
+    double seconds = 1e-4 * std::exp(noise_(draw_) + drift * samples_);
+    if (samples_ > when_) {
+      seconds *= 1 + step;
+    }
+    if (uniform_(draw_) < 0.5) {
+      seconds *= 1 + modes;
+    }
+    if (uniform_(draw_) < outliers) {
+      seconds *= 1 + 0.4 * uniform_(draw_);
+    }
+    return seconds;
+  }
+
+  std::mt19937_64 draw_;
+  std::normal_distribution<double> noise_;
+  std::uniform_real_distribution<double> uniform_{0, 1};
+  double ratio_;
+  int turn_ = 0;
+  bool a_led_ = false;
+  int samples_ = 0;
+  int when_ = static_cast<int>(50 * uniform_(draw_));
+};
+
+/// How many of 300 comparisons, each with another seed, do not give the expected verdict.
+int wrong_of(double spread, double ratio, Speed expected, void (*change)(Noise&)) {
+  int wrong = 0;
+  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+    Noise noise(seed, spread, ratio);
+    change(noise);
+    wrong += judge_until_clear({}, std::ref(noise)).verdict.speed == expected ? 0 : 1;
+  }
+  return wrong;
+}
+
+TEST(Compare, FindsTwoPercentAndNothingInTheNoiseOfAGpu) {
+  const auto changes = {+[](Noise& /*noise*/) {}, +[](Noise& noise) { noise.drift = 5e-4; },
+                        +[](Noise& noise) { noise.drift = -5e-4; },
+                        +[](Noise& noise) { noise.outliers = 0.1; },
+                        +[](Noise& noise) { noise.step = 0.1; }};
+  int kind = 0;
+  for (const auto change : changes) {
+    for (const double spread : {0.002, 0.005, 0.01}) {
+      SCOPED_TRACE(testing::Message() << "noise " << kind << ", spread " << spread);
+      EXPECT_EQ(wrong_of(spread, 1.00, Speed::kSame, change), 0);
+      EXPECT_EQ(wrong_of(spread, 1.02, Speed::kSlower, change), 0);
+      EXPECT_EQ(wrong_of(spread, 1 / 1.02, Speed::kFaster, change), 0);
+    }
+    ++kind;
+  }
+}
+
+TEST(Compare, IsAmbiguousRatherThanWrong) {
+  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+    for (const double ratio : {1.0, 1.02, 1 / 1.02}) {
+      Noise noise(seed, 0.01, ratio);
+      noise.modes = 0.09;
+      noise.outliers = 0.3;
+      const Speed speed = judge_until_clear({}, std::ref(noise)).verdict.speed;
+      const Speed right = ratio > 1 ? Speed::kSlower : ratio < 1 ? Speed::kFaster : Speed::kSame;
+      EXPECT_TRUE(speed == right || speed == Speed::kAmbiguous) << seed << " " << ratio;
+    }
+  }
+}
+
+TEST(Compare, TakesPairsWhileTheVerdictIsAmbiguousUpToALimit) {
+  Noise on_the_line(1, 0.01, 1.01);
+  const JudgedPairs most = judge_until_clear({}, std::ref(on_the_line));
+  EXPECT_EQ(most.verdict.speed, Speed::kAmbiguous);
+  EXPECT_EQ(most.pairs, PairsWanted{}.most);
+  Noise quiet(1, 0.001, 1.0);
+  EXPECT_EQ(judge_until_clear({}, std::ref(quiet)).pairs, PairsWanted{}.first);
+  EXPECT_EQ(judge_until_clear({.most = 20}, std::ref(on_the_line)).pairs, 20);
+}
+
+TEST(Compare, DropsPairsOfASlowedGpuAndGivesUpWhenItStaysSlow) {
+  int turn = 0;
+  const JudgedPairs judged = judge_until_clear({}, [&]() -> std::optional<SamplePair> {
+    return ++turn % 2 == 0 ? std::optional(SamplePair{1, 1.05}) : std::nullopt;
+  });
+  EXPECT_EQ(judged.verdict.speed, Speed::kSlower);
+  EXPECT_EQ(judged.pairs, 16);
+  EXPECT_EQ(judged.dropped, 16);
+  EXPECT_THROW((void)judge_until_clear({}, [] { return std::nullopt; }), Error);
+}
+
+TEST(Compare, AFewPairsOrNoNumbersAreAmbiguous) {
+  const std::vector<SamplePair> alike(40, {1, 1});
+  EXPECT_EQ(judge_pairs(alike, 0.01).speed, Speed::kSame);
+  EXPECT_EQ(judge_pairs(std::span(alike).first(10), 0.01).speed, Speed::kAmbiguous);
+  EXPECT_EQ(judge_pairs(std::span(alike).first(11), 0.01).speed, Speed::kSame);
+  EXPECT_EQ(judge_pairs({}, 0.01).speed, Speed::kAmbiguous);
+  std::vector<SamplePair> damaged = alike;
+  damaged.back().b = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_EQ(judge_pairs(damaged, 0.01).speed, Speed::kAmbiguous);
+  EXPECT_EQ(judge_interval(1.011, 1.03, 0.01), Speed::kSlower);
+  EXPECT_EQ(judge_interval(0.97, 0.989, 0.01), Speed::kFaster);
+  EXPECT_EQ(judge_interval(0.97, 1.0, 0.01), Speed::kAmbiguous);
+  EXPECT_EQ(judge_interval(0.97, 1.0, 0.05), Speed::kSame);
+}
+
+/// A program that follows the protocol, in a shell: `on_sample` is what it does for each line.
+StepProgram program_of(const std::string& what, const std::string& on_sample,
+                       const std::string& on_start = "", const std::string& card = "gemm") {
+  const std::string ready =
+      R"({"ready": {"card": ")" + card + R"(", "case": "c", "problem": "p", "bus": "0"}})";
+  return {what,
+          {"sh", "-c",
+           on_start + "\necho '" + ready + "'\nwhile read line; do " + on_sample + "; done"}};
+}
+
+std::string sample_of(const std::string& seconds) {
+  return R"(echo '{"seconds": )" + seconds + R"(, "sm_mhz": 1980, "watts": 400}')";
+}
+
+std::string refusal(const StepProgram& a, const StepProgram& b) {
+  StepOptions options;
+  options.ready_seconds = 0.5;
+  options.sample_seconds = 0.5;
+  try {
+    (void)compare_steps(a, b, options);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(CompareSteps, SamplesTwoProgramsInTurnsAndNeverBothAtOnce) {
+  const TemporaryFile log({});
+  const TemporaryFile lock({});
+  const std::string alone = "mkdir " + lock.path() + ".d || exit 9; ";
+  const auto sample = [&](const std::string& seconds) {
+    return alone + "echo " + seconds + " >> " + log.path() + "; rmdir " + lock.path() + ".d; " +
+           sample_of(seconds);
+  };
+  StepOptions options;
+  options.pairs_per_start = 10;
+  const StepComparison result =
+      compare_steps(program_of("A", sample("2e-3")), program_of("B", sample("3e-3")), options);
+  EXPECT_EQ(result.judged.verdict.speed, Speed::kSlower);
+  EXPECT_NEAR(result.judged.verdict.ratio, 1.5, 1e-9);
+  EXPECT_EQ(result.judged.pairs, 16);
+  EXPECT_EQ(result.a.seconds, 2e-3);
+  EXPECT_EQ(result.b.sm_mhz, 1980);
+  EXPECT_NE(result.a.ready.find("gemm"), std::string::npos);
+  // Each two pairs are A B B A or B A A B, and both begin.
+  const std::string order =
+      run_process({"sh", "-c", "cut -c1 " + log.path() + " | tr -d '\\n'"}).output;
+  ASSERT_EQ(order.size(), 32U);
+  for (std::size_t i = 0; i < order.size(); i += 4) {
+    const std::string four = order.substr(i, 4);
+    EXPECT_TRUE(four == "2332" || four == "3223") << four;
+  }
+  EXPECT_NE(order.find("2332"), std::string::npos);
+  EXPECT_NE(order.find("3223"), std::string::npos);
+}
+
+TEST(CompareSteps, NamesTheSideThatDoesNotFollowTheProtocol) {
+  const StepProgram good = program_of("A", sample_of("1e-3"));
+  const auto other = [](const std::string& on_sample, const std::string& on_start = "",
+                        const std::string& card = "gemm") {
+    return program_of("B (other)", on_sample, on_start, card);
+  };
+  const auto says = [&](const StepProgram& b, const std::string& words) {
+    const std::string message = refusal(good, b);
+    EXPECT_NE(message.find(words), std::string::npos) << message;
+  };
+  says({"B (other)", {"/no/such/program"}}, "/no/such/program cannot be started");
+  says(other("", "echo no such option >&2; exit 2"),
+       "B (other) ended with exit code 2: no such option, and did not say that it is ready");
+  says(other("", "sleep 60"), "B (other) did not answer within 0.5 s, and did not say");
+  says(other("", "echo fovea 1.0"), "does not follow the step protocol: it wrote fovea 1.0");
+  says(other("", "echo '{\"sample\": 1}'"), "its first line is not {\"ready\"");
+  says(other("sleep 60"), "B (other) did not answer within 0.5 s, and did not give a sample");
+  says(other("echo garbage"), "it wrote garbage");
+  says(other("kill -SEGV $$"), "ended with exit code 139");
+  for (const char* const seconds : {"0", "-1", "\"fast\"", "null", "1e999"}) {
+    const std::string message = refusal(good, other(sample_of(seconds)));
+    EXPECT_NE(message.find("B (other)"), std::string::npos) << seconds << message;
+  }
+  says(other(sample_of("1e-3"), "", "attention"),
+       R"(they run different cards: "gemm" and "attention")");
+}
+
+std::string profile_of(const std::string& figures) {
+  return R"({"kind": "profile", "kernel": "k", "figures": {)" + figures + "}}";
+}
+
+FileComparison compared(const std::string& a, const std::string& b) {
+  return compare_texts("a.json", a, "b.json", b, kFilesThreshold);
+}
+
+TEST(CompareFiles, NamesTheFiguresThatMovedAndSortsThem) {
+  const FileComparison result = compared(
+      profile_of(R"("seconds": 1e-4, "registers": 168, "sectors_per_store": 4, "local_loads": 0,
+                    "stall_barrier": 0.30, "stall_membar": 0.00, "dram": 0.5, "fences": 96)"),
+      profile_of(R"("seconds": 1.2e-4, "registers": 168, "sectors_per_store": 16,
+                    "local_loads": 4096, "stall_barrier": 0.31, "stall_membar": 0.3, "dram": 0.41,
+                    "fences": 192)"));
+  EXPECT_EQ(result.speed, Speed::kSlower);
+  std::vector<std::string> names;
+  for (const MovedFigure& figure : result.figures) {
+    names.push_back(figure.name);
+  }
+  // What the kernel does comes before how it waited.
+  EXPECT_EQ(names, (std::vector<std::string>{"local_loads", "sectors_per_store", "fences",
+                                             "stall_membar", "dram", "seconds"}));
+  EXPECT_TRUE(result.figures[2].work);
+  EXPECT_FALSE(result.figures[3].work);
+}
+
+TEST(CompareFiles, NothingMovesBetweenTwoLaunchesOfAKernel) {
+  const FileComparison result = compared(
+      profile_of(R"("seconds": 1.00e-4, "registers": 168, "stall_barrier": 0.30, "l2": 0.40)"),
+      profile_of(R"("seconds": 1.02e-4, "registers": 168, "stall_barrier": 0.31, "l2": 0.39)"));
+  EXPECT_EQ(result.speed, Speed::kSame);
+  EXPECT_TRUE(result.figures.empty());
+}
+
+std::string report_of(const std::string& figures) {
+  return R"({"machine": {}, "kernels": {"figures": [)" + figures + "]}}";
+}
+
+std::string time_of(const std::string& name, double seconds, double spread) {
+  return R"({"card": ")" + name + R"(", "case": "c", "plan": "", "seconds": )" +
+         std::to_string(seconds) + R"(, "spread": )" + std::to_string(spread) + "}";
+}
+
+TEST(CompareFiles, JudgesTheTimesOfBenchReportsByTheirSpreads) {
+  const FileComparison result =
+      compared(report_of(time_of("slower", 1, 0.01) + "," + time_of("same", 1, 0.01) + "," +
+                         time_of("unclear", 1, 0.2) + "," + time_of("gone", 1, 0)),
+               report_of(time_of("slower", 1.1, 0.01) + "," + time_of("same", 1.01, 0.01) + "," +
+                         time_of("unclear", 1.05, 0.2) + "," + time_of("faster", 1, 0)));
+  EXPECT_EQ(result.speed, Speed::kSlower);
+  ASSERT_EQ(result.times.size(), 3U);
+  EXPECT_EQ(result.times[0].name, "slower c");
+  EXPECT_EQ(result.times[0].verdict.speed, Speed::kSlower);
+  EXPECT_EQ(result.times[1].name, "unclear c");
+  EXPECT_EQ(result.times[1].verdict.speed, Speed::kAmbiguous);
+  EXPECT_EQ(result.times[2].verdict.speed, Speed::kSame);
+  EXPECT_EQ(result.unmatched,
+            (std::vector<std::string>{"only in A: gone c", "only in B: faster c"}));
+}
+
+TEST(CompareFiles, SaysWhatAFileIsThatCannotBeCompared) {
+  const auto says = [](const std::string& a, const std::string& b, const std::string& words) {
+    try {
+      (void)compared(a, b);
+      ADD_FAILURE() << words;
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find(words), std::string::npos) << error.what();
+    }
+  };
+  const std::string profile = profile_of(R"("seconds": 1)");
+  const std::string report = report_of(time_of("x", 1, 0));
+  says("{", profile, "a.json is not JSON");
+  says(profile, "[]", "b.json is neither a profile");
+  says(profile, "[1, 2]", "b.json is neither a profile");
+  says(profile, report, "a.json is a profile, and b.json is a bench report");
+  says(report, report_of("1, {}, " + time_of("y", 1, 0)), "no figure in common");
+  says(profile, "[" + profile + "," + profile + "]", "of different cases");
+  says(profile_of(R"("seconds": "fast")"), profile, "no figure in common");
+}
+
+}  // namespace
+}  // namespace fovea::lab

@@ -1,0 +1,454 @@
+// Evolution over landscapes that are known: what is proposed, kept, confirmed and gone on with.
+#include "lab/evolve.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <set>
+#include <sstream>
+#include <string>
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "core/error.hpp"
+#include "lab/evolve_children.hpp"
+#include "lab/tuning_draw.hpp"
+
+namespace fovea::lab {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+std::vector<TuningSpace> two_designs() {
+  return {{.kernel = "ring",
+           .plan = "ring",
+           .family = "ring",
+           .values = {{"head_dim", 64}, {"stages", 2}, {"columns", 64}, {"warps", 4}, {"ahead", 0}},
+           .ranges = {{"stages", {2, 3, 4, 5, 6}},
+                      {"columns", {32, 64, 96, 128, 160, 192}},
+                      {"warps", {1, 2, 4, 8}},
+                      {"ahead", {0, 2, 4}}}},
+          {.kernel = "panel",
+           .plan = "panel",
+           .family = "panel",
+           .values = {{"panels", 1}, {"stages", 3}},
+           .ranges = {{"panels", {1, 2, 3, 4}}, {"stages", {2, 3, 4, 5}}}}};
+}
+
+/// Rises by a few percent a step to 1.35 at stages 5, columns 160, warps 8; panels are slower.
+double smooth(const Variant& variant) {
+  if (variant.kernel == "panel") {
+    return 0.8 + 0.02 * value_of(variant.values, "panels");
+  }
+  const double away = std::abs(value_of(variant.values, "stages") - 5) +
+                      std::abs(value_of(variant.values, "columns") - 160) / 32.0 +
+                      (value_of(variant.values, "warps") == 8 ? 0 : 1);
+  return 1.35 - 0.05 * away;
+}
+
+double flat(const Variant& /*variant*/) {
+  return 1.0;
+}
+
+/// Measures a landscape, with noise that a seed draws.
+class Landscape : public Evaluator {
+ public:
+  std::function<double(const Variant&)> speed = smooth;
+  std::function<std::string(const Variant&)> fault = [](const Variant&) { return ""; };
+  double noise = 0.0;
+  std::uint64_t noise_seed = 1;
+  std::vector<Hint> told;
+  int asked = 0;
+  int profiled = 0;
+  int interrupt_at = -1;
+
+  CandidateOutcome evaluate(const Variant& variant, std::uint64_t seed) override {
+    if (asked++ == interrupt_at) {
+      throw Interrupted();
+    }
+    if (const std::string why = fault(variant); !why.empty()) {
+      return {.valid = false, .failed_at = why == "crash" ? "process" : "compile", .why = why};
+    }
+    std::uint64_t mixed = (std::hash<std::string>()(change_between({}, {variant.kernel, {}, {}}) +
+                                                    values_json(variant.values).dump()) ^
+                           (noise_seed * 0x9E3779B97F4A7C15ULL)) +
+                          seed * 0xBF58476D1CE4E5B9ULL;
+    mixed = (mixed ^ (mixed >> 31U)) * 0x94D049BB133111EBULL;
+    const double drawn = static_cast<double>(mixed >> 40U) / (1U << 24U) * 2 - 1;  // -1 to 1
+    const double speed_up = speed(variant) * (1 + noise * drawn);
+    return {.valid = true,
+            .failed_at = "",
+            .why = "",
+            .seconds = 1e-3 / speed_up,
+            .spread = noise,
+            .baseline_seconds = 1e-3,
+            .speed_up = speed_up};
+  }
+  std::vector<Hint> findings(const Variant& /*variant*/, std::string& missing) override {
+    ++profiled;
+    missing = told.empty() ? "no profiler" : "";
+    return told;
+  }
+};
+
+/// A ledger's path that is free.
+class EvolveTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    // In memory where that can be: these tests write thousands of lines to the disk, one by one.
+    const fs::path memory = "/dev/shm";
+    const fs::path where =
+        ::access(memory.c_str(), W_OK) == 0 ? memory : fs::path(testing::TempDir());
+    std::string pattern = (where / "fovea-evolve-XXXXXX").string();
+    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
+    folder_ = pattern;
+    path_ = (folder_ / "ledger.jsonl").string();
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  EvolveSetup setup(std::uint64_t seed, PopulationKind kind = PopulationKind::kBest) const {
+    EvolveSetup made;
+    made.spaces = spaces_;
+    made.start = {.kernel = "ring", .values = spaces_.front().values, .files = {}};
+    made.population = kind;
+    made.seed = seed;
+    made.budget = {.trials = 100, .seconds = 0};
+    made.now = [] { return 0.0; };
+    made.header = {{"kind", "run"}, {"seed", seed}, {"population", to_string(kind)}};
+    return made;
+  }
+  EvolveReport run(const EvolveSetup& made, Evaluator& evaluator, bool resume = false) const {
+    DrawnProposer proposer(made.seed, made.population, illegal_);
+    Ledger ledger(path_, resume);
+    return evolve(made, evaluator, proposer, ledger);
+  }
+  EvolveReport run_anew(const EvolveSetup& made, Evaluator& evaluator) const {
+    fs::remove(path_);
+    return run(made, evaluator);
+  }
+  std::string text() const {
+    std::ostringstream whole;
+    whole << std::ifstream(path_).rdbuf();
+    return whole.str();
+  }
+
+  fs::path folder_;
+  std::string path_;
+  std::vector<TuningSpace> spaces_ = two_designs();
+  WhyIllegal illegal_ = [](const Variant&) { return std::string(); };
+};
+
+TEST_F(EvolveTest, FindsTheBestOfALandscapeInNoise) {
+  for (const auto kind :
+       {PopulationKind::kBest, PopulationKind::kInsight, PopulationKind::kElites}) {
+    for (std::uint64_t seed = 0; seed < 20; ++seed) {
+      Landscape landscape;
+      landscape.noise = 0.005;
+      landscape.noise_seed = seed;
+      landscape.fault = [](const Variant& variant) {
+        return value_of(variant.values, "stages") == 6 ? "it spills" : "";
+      };
+      const EvolveReport report = run_anew(setup(seed, kind), landscape);
+      ASSERT_TRUE(report.confirmed.has_value());
+      const Variant& best = report.trials[static_cast<std::size_t>(report.best)].proposal.variant;
+      EXPECT_GE(smooth(best), 1.25) << "seed " << seed << ", " << to_string(kind);
+      EXPECT_NEAR(report.confirmed->speed_up, smooth(best), 0.01);
+      EXPECT_EQ(report.trials.size(), 100);
+    }
+  }
+}
+
+TEST_F(EvolveTest, KeepsNothingThatIsOnlyLuck) {
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    Landscape landscape;
+    landscape.speed = flat;
+    landscape.noise = 0.015;
+    landscape.noise_seed = seed;
+    const EvolveReport report = run_anew(setup(seed), landscape);
+    EXPECT_EQ(report.best, 0) << "seed " << seed;
+    EXPECT_FALSE(report.confirmed.has_value());
+    EXPECT_EQ(std::ranges::count_if(report.trials, &Candidate::kept), 1);  // the start
+  }
+}
+
+TEST_F(EvolveTest, ReportsWhatTheBestMeasuresOnceMore) {
+  Landscape landscape;
+  const auto lucky = [&](const Variant& variant) {  // until the budget is spent
+    return smooth(variant) - (landscape.asked > 100 ? 0.1 : 0.0);
+  };
+  landscape.speed = lucky;
+  EvolveReport report = run(setup(1), landscape);
+  const auto index = static_cast<std::size_t>(report.best);
+  EXPECT_NEAR(report.confirmed->speed_up, report.trials[index].outcome.speed_up - 0.1, 1e-9);
+  EXPECT_NEAR(report.to_json().at("best_speed_up").get<double>(), report.confirmed->speed_up, 1e-9);
+  // One that is wrong when it runs again is not reported: the next best is.
+  landscape.asked = 0;
+  landscape.fault = [&](const Variant&) { return landscape.asked == 101 ? "wrong" : ""; };
+  const int first = report.best;
+  report = run_anew(setup(1), landscape);
+  EXPECT_NE(report.best, first);
+  EXPECT_TRUE(report.confirmed->valid);
+}
+
+TEST_F(EvolveTest, ChangesTwoParametersAndNothingTwice) {
+  illegal_ = [](const Variant& variant) {
+    return value_of(variant.values, "stages") == 4 ? "there is no room" : "";
+  };
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    Landscape landscape;
+    const EvolveReport report = run_anew(setup(seed), landscape);
+    std::set<std::string> seen;
+    int beside = 0;
+    int changes = 0;
+    std::set<std::string> kernels;
+    for (const Candidate& trial : report.trials) {
+      const Variant& variant = trial.proposal.variant;
+      EXPECT_TRUE(seen.insert(identity_of(variant, spaces_)).second);
+      EXPECT_NE(value_of(variant.values, "stages"), 4);
+      kernels.insert(variant.kernel);
+      if (trial.number < 2 || trial.proposal.reason.starts_with("the next of the table")) {
+        continue;
+      }
+      const Variant& from =
+          report.trials[static_cast<std::size_t>(trial.proposal.parents.front())].proposal.variant;
+      int changed = 0;
+      for (const ParameterRange& range : space_of(spaces_, variant.kernel).ranges) {
+        const auto place = [&](const Variant& one) {
+          return std::ranges::find(range.values, value_of(one.values, range.name)) -
+                 range.values.begin();
+        };
+        const auto step = std::abs(place(variant) - place(from));
+        changed += step != 0 ? 1 : 0;
+        beside += step == 1 ? 1 : 0;
+      }
+      EXPECT_EQ(changed, 2);
+      changes += changed;
+    }
+    EXPECT_EQ(kernels.size(), 2);  // designs
+    EXPECT_GT(beside * 2, changes);
+  }
+}
+
+TEST_F(EvolveTest, EndsWhenTheTableIsExhaustedOrNothingIsKept) {
+  Landscape landscape;
+  landscape.speed = flat;
+  EvolveSetup made = setup(5);
+  made.budget.trials = 0;
+  const EvolveReport all = run(made, landscape);
+  EXPECT_EQ(all.why, "exhausted");
+  EXPECT_EQ(all.trials.size(), 5U * 6 * 4 * 3 + 4U * 4);
+  made.patience = 3;
+  const EvolveReport some = run_anew(made, landscape);
+  EXPECT_EQ(some.why, "converged");
+  EXPECT_EQ(some.trials.size(), 1U + 3U * kChildren);
+}
+
+TEST_F(EvolveTest, TimeAndInterruptionsEndIt) {
+  Landscape landscape;
+  EvolveSetup made = setup(5);
+  double clock = 0;
+  made.now = [&] { return clock += 1.0; };  // a second between any two looks
+  made.budget = {.trials = 0, .seconds = 10};
+  const EvolveReport timed = run(made, landscape);
+  EXPECT_EQ(timed.why, "budget");
+  EXPECT_EQ(timed.trials.size(), 10U);
+  landscape.asked = 0;
+  landscape.interrupt_at = 7;
+  const EvolveReport cut = run_anew(setup(5), landscape);
+  EXPECT_EQ(cut.why, "interrupted");
+  EXPECT_EQ(cut.trials.size(), 7U);
+  EXPECT_NE(text().find("\"why\":\"interrupted\""), std::string::npos);
+}
+
+TEST_F(EvolveTest, AStartThatCannotBeTriedEndsItAndOneThatIsInvalidDoesNot) {
+  Landscape landscape;
+  landscape.fault = [&](const Variant&) { return landscape.asked == 1 ? "crash" : ""; };
+  EXPECT_THROW(run(setup(1), landscape), Error);
+  landscape.asked = 0;
+  landscape.fault = [&](const Variant&) { return landscape.asked == 1 ? "spills" : "crash"; };
+  EXPECT_EQ(run_anew(setup(1), landscape).valid_share(), 0.0);
+  landscape.asked = 0;
+  landscape.fault = [&](const Variant&) { return landscape.asked == 1 ? "spills" : ""; };
+  EXPECT_NE(run_anew(setup(1), landscape).best, 0);
+}
+
+TEST_F(EvolveTest, FindingsOfAProfileChooseTheParameter) {
+  Landscape landscape;
+  landscape.speed = flat;
+  landscape.told = {{.rule = "long_scoreboard",
+                     .means = "loads are waited for",
+                     .attempt = "more stages",
+                     .parameter = "key_slots, stages",
+                     .strength = 0.4},
+                    {.rule = "other", .means = "", .attempt = "", .parameter = "no such"}};
+  EvolveSetup made = setup(2, PopulationKind::kInsight);
+  made.budget.trials = 30;
+  const EvolveReport report = run(made, landscape);
+  for (const Candidate& trial : report.trials) {
+    if (trial.proposal.reason.starts_with("the profile says")) {
+      EXPECT_NE(value_of(trial.proposal.variant.values, "stages"),
+                value_of(report.trials[static_cast<std::size_t>(trial.proposal.parents.front())]
+                             .proposal.variant.values,
+                         "stages"));
+    }
+  }
+  EXPECT_GT(std::ranges::count_if(report.trials,
+                                  [](const Candidate& trial) {
+                                    return trial.proposal.reason ==
+                                           "the profile says: loads are waited for; more stages";
+                                  }),
+            20);
+  EXPECT_EQ(landscape.profiled, 1);
+}
+
+TEST_F(EvolveTest, ElitesHaveChildrenTogether) {
+  Landscape landscape;
+  const EvolveReport report = run(setup(3, PopulationKind::kElites), landscape);
+  EXPECT_GT(
+      std::ranges::count_if(
+          report.trials, [](const Candidate& trial) { return trial.proposal.parents.size() == 2; }),
+      5);
+}
+
+/// The lines of candidates and of the end, without what differs from run to run.
+std::string course(const std::string& ledger) {
+  std::istringstream lines(ledger);
+  std::string course;
+  for (std::string line; std::getline(lines, line);) {
+    Json json = Json::parse(line);
+    if (json.at("kind") == "candidate" || json.at("kind") == "run") {
+      course += json.dump() + "\n";
+    }
+  }
+  return course;
+}
+
+TEST_F(EvolveTest, GoesOnFromWhereverItWasKilled) {
+  for (const auto kind : {PopulationKind::kInsight, PopulationKind::kElites}) {
+    Landscape landscape;
+    landscape.noise = 0.005;
+    landscape.told = {{.rule = "r", .means = "m", .attempt = "t", .parameter = "columns"}};
+    EvolveSetup made = setup(9, kind);
+    made.budget.trials = 15;
+    const EvolveReport unbroken = run_anew(made, landscape);
+    const std::string whole = text();
+    const std::size_t last_lines = whole.size() - 900;
+    for (std::size_t cut = 0; cut <= whole.size(); ++cut) {
+      const bool at_line = cut == 0 || whole[cut - 1] == '\n' || whole[cut] == '\n';
+      if (!at_line && (cut < last_lines || cut % 10 != 0)) {
+        continue;
+      }
+      std::ofstream(path_, std::ios::trunc) << whole.substr(0, cut);
+      const EvolveReport report = run(made, landscape, true);
+      ASSERT_EQ(course(text()), course(whole)) << "cut at " << cut;
+      ASSERT_EQ(report.best, unbroken.best);
+      ASSERT_EQ(report.confirmed->speed_up, unbroken.confirmed->speed_up);
+    }
+    // Nothing is measured again, and a finished ledger stays as it is.
+    landscape.asked = 0;
+    (void)run(made, landscape, true);
+    EXPECT_EQ(landscape.asked, 0);
+    EXPECT_EQ(text(), whole);
+    made.budget.trials = 20;
+    EXPECT_EQ(run(made, landscape, true).trials.size(), 20U);
+  }
+}
+
+TEST_F(EvolveTest, RefusesLedgersOfOtherRuns) {
+  Landscape landscape;
+  EvolveSetup made = setup(1);
+  made.budget.trials = 12;
+  (void)run(made, landscape);
+  const std::string whole = text();
+  const auto why = [&](const EvolveSetup& other, bool resume) -> std::string {
+    try {
+      (void)run(other, landscape, resume);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_NE(why(made, false).find("exists; --resume goes on"), std::string::npos);
+  EvolveSetup other = setup(2);
+  EXPECT_NE(why(other, true).find("its seed is 1, and this run's is 2"), std::string::npos);
+  other = made;
+  other.spaces.front().ranges.pop_back();  // a table of another version
+  EXPECT_NE(why(other, true).find("its tables are others"), std::string::npos);
+  {
+    const Ledger held(path_, true);
+    EXPECT_NE(why(made, true).find("another run writes"), std::string::npos);
+  }
+  EXPECT_EQ(text(), whole);
+  std::ofstream(path_, std::ios::trunc) << "photos\n" << whole;
+  EXPECT_NE(why(made, true).find("line 1 is no line of a ledger"), std::string::npos);
+}
+
+TEST(Proposals, AreReadOrRefusedWithTheReason) {
+  const std::vector<TuningSpace> spaces = two_designs();
+  KernelSources sources = KernelSources::built_in();
+  const std::string path = sources.files().begin()->first;
+  const std::set<std::string> tried;
+  std::vector<Candidate> trials(2);
+  trials[0].proposal.variant = {.kernel = "ring", .values = spaces[0].values, .files = {}};
+  trials[1].proposal.refused = "garbage";
+  Situation situation;
+  situation.spaces = spaces;
+  situation.trials = trials;
+  situation.tried = &tried;
+  const auto read = [&](const std::string& answer) {
+    return proposal_from(answer, situation, sources);
+  };
+  const Proposal good =
+      read(R"({"parameters":{"stages":4},"files":{")" + path + R"(":"x"},"reason":"why not"})");
+  EXPECT_EQ(good.refused, "");
+  EXPECT_EQ(value_of(good.variant.values, "stages"), 4);
+  EXPECT_EQ(value_of(good.variant.values, "columns"), 64);
+  EXPECT_EQ(good.variant.files.at(path), "x");
+  EXPECT_EQ(good.reason, "why not");
+  EXPECT_EQ(read(R"({"kernel":"panel"})").variant.kernel, "panel");
+  for (const auto& [answer, why] : std::vector<std::pair<std::string, std::string>>{
+           {"garbage", "is no JSON object: garbage"},
+           {"[]", "is no JSON object"},
+           {"{}", "has neither"},
+           {R"({"parameters":{"stages":7}})", "sets stages to 7, which is none of 2, 3, 4, 5, 6"},
+           {R"({"parameters":{"stages":2.5}})", "sets stages to 2.5"},
+           {R"({"parameters":{"stages":"2"}})", "sets stages to \"2\""},
+           {R"({"parameters":{"stages":1e300}})", "sets stages to"},
+           {R"({"parameters":{"stages":4294967298}})", "sets stages to 4294967298"},
+           {R"({"parameters":{"head_dim":128}})", "names a parameter 'head_dim'"},
+           {R"({"parameters":[4]})", "no JSON object"},
+           {R"({"kernel":"none"})", "names a kernel 'none'"},
+           {R"({"files":{"../../etc/passwd":""}})", "which is none of the sources"},
+           {R"({"files":{")" + path + R"(":5}})", "has no text for the file"},
+           {R"({"files":7})", "no JSON object"},
+           {R"({"parent":-1,"kernel":"ring"})", "has the parent -1"},
+           {R"({"parent":1,"kernel":"ring"})", "has the parent 1"},
+           {R"({"parent":2,"kernel":"ring"})", "has the parent 2"},
+           {R"({"parent":{},"kernel":"ring"})", "has the parent {}"}}) {
+    EXPECT_NE(read(answer).refused.find(why), std::string::npos)
+        << answer << ": " << read(answer).refused;
+  }
+}
+
+TEST(Outcomes, AreReadFromWhatTryPrints) {
+  const auto outcome = outcome_from_try(
+      R"({"valid":true,"failed_at":null,"reason":"","seconds":0.004,"spread":0.00004,
+          "baseline_seconds":0.005,"baseline_spread":0.0001,"speed_up":1.25})");
+  ASSERT_TRUE(outcome.has_value());
+  EXPECT_EQ(outcome->speed_up, 1.25);
+  EXPECT_EQ(outcome->spread, 0.02);
+  EXPECT_FALSE(outcome_from_try("").has_value());
+  EXPECT_FALSE(outcome_from_try("Segmentation fault").has_value());
+  EXPECT_FALSE(outcome_from_try("{}").has_value());
+  const auto failed = outcome_from_try(R"({"valid":false,"failed_at":"small","reason":"wrong"})");
+  ASSERT_TRUE(failed.has_value());
+  EXPECT_EQ(failed->failed_at + failed->why, "smallwrong");
+}
+
+}  // namespace
+}  // namespace fovea::lab

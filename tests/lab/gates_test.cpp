@@ -1,0 +1,186 @@
+// Gates: the model's limits on what an H200 was seen to do, and what bench's peers have to say.
+#include "lab/gates.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "core/error.hpp"
+#include "gpu/launch/gate_record.hpp"
+#include "lab/h200_profiles.hpp"
+
+namespace fovea::lab {
+namespace {
+
+using test::h200_profile;
+
+/// As docs/performance.md has them.
+constexpr Ceilings kH200{
+    .copy_bytes_per_second = 4.269e12, .bf16_flops = 808e12, .e4m3_flops = 1535e12};
+
+gpu::DeviceInfo h200() {
+  gpu::DeviceInfo info;
+  info.name = "NVIDIA H200";
+  info.compute_major = 9;
+  info.sm_count = 132;
+  info.l2_bytes = std::size_t{60} << 20;
+  info.shared_bytes_per_block = 232448;
+  info.clock_khz = 1980000;
+  return info;
+}
+
+/// Drawing the inputs of a large case takes longer than all else here.
+const Work& work_of_case(const Card& card, const std::string& name) {
+  static std::map<std::string, Work> known;
+  const auto [found, fresh] = known.try_emplace(card.name + name);
+  if (fresh) {
+    found->second = work_of(*find_case(card, name).make(1));
+  }
+  return found->second;
+}
+
+/// The gate of a card at a level on a case whose name begins so, and its report on a profile.
+GateReport report_of(const std::string& name, const std::string& level, const std::string& in,
+                     const Profile& seen) {
+  const Card& card = *find_cards(std::vector{name}).front();
+  const auto gate = std::ranges::find_if(card.gates, [&](const ProfileGate& one) {
+    return one.level == level && one.case_name.starts_with(in);
+  });
+  if (gate == card.gates.end()) {
+    ADD_FAILURE() << name << ' ' << level << ' ' << in;
+    return {};
+  }
+  const Profile one = in_one(std::span(&seen, 1));
+  const auto gates = gates_of(*gate, work_of_case(card, gate->case_name), kH200, h200(),
+                              static_cast<int>(one["threads"]));
+  return judge_gates(card, *gate, gates, one);
+}
+
+std::vector<std::string> missed(const GateReport& report) {
+  std::vector<std::string> figures;
+  for (const GateResult& result : report.results) {
+    if (!result.passed) {
+      figures.push_back(result.gate.figure);
+    }
+  }
+  return figures;
+}
+
+using Names = std::vector<std::string>;
+
+// What was profiled on an H200, against limits that come from the model alone.
+TEST(Gates, HoldWhereKernelsAreNearTheirRoofline) {
+  const Names none;
+  EXPECT_EQ(missed(report_of("gemm_qkv_bf16", "", "m", h200_profile("qkv"))), none);
+  EXPECT_EQ(missed(report_of("gemm_fc2_int8", "", "m", h200_profile("fc2_int8"))), none);
+  EXPECT_EQ(missed(report_of("patch_embed", "", "m", h200_profile("patch"))), none);
+  EXPECT_EQ(missed(report_of("attention", "wgmma", "b1024", h200_profile("attn"))), none);
+  EXPECT_EQ(missed(report_of("row_norm", "", "rows", h200_profile("row"))), none);
+  EXPECT_EQ(missed(report_of("layer_norm", "", "rows", h200_profile("norm"))), none);
+  EXPECT_EQ(missed(report_of("pixels_widen", "", "rows", h200_profile("widen"))), none);
+  EXPECT_EQ(missed(report_of("attention", "scalar", "b2_", h200_profile("scalar"))), none);
+  const Names matrix_units = {"matrix_units"};
+  EXPECT_EQ(missed(report_of("attention", "wmma", "b2_", h200_profile("wmma"))), matrix_units);
+}
+
+// Each figure that gets worse, beyond what the model allows, is a gate missed.
+TEST(Gates, AreMissedByEachFigureThatGetsWorse) {
+  const Profile right = h200_profile("row");
+  const auto with = [&](const std::string& figure, double value) {
+    Profile wrong = right;
+    wrong.figures.at(figure) = value;
+    return missed(report_of("row_norm", "", "rows", wrong));
+  };
+  EXPECT_EQ(with("seconds", right["seconds"] * 2), (Names{"seconds", "dram_bytes_per_second"}));
+  EXPECT_EQ(with("dram_read_bytes", right["dram_read_bytes"] * 2), Names{"dram_bytes"});
+  EXPECT_EQ(with("layout_conflict_share", 0.2), Names{"layout_conflict_share"});
+  EXPECT_EQ(with("occupancy", 0.4), Names{"occupancy_reached"});
+  EXPECT_EQ(with("ctas_per_sm", 5), Names{"ctas_per_sm"});
+  EXPECT_EQ(with("registers", 96), Names{"registers"});
+  EXPECT_EQ(with("shared_bytes", 50000), Names{"shared_bytes"});
+  for (const std::string stall : {"membar", "lg_throttle", "mio_throttle", "drain", "barrier"}) {
+    EXPECT_EQ(with("stall_" + stall, 0.2), Names{"stall_" + stall});
+  }
+  Profile slow = h200_profile("qkv");
+  slow.figures["matrix_units"] = 0.5;
+  EXPECT_EQ(missed(report_of("gemm_qkv_bf16", "", "m", slow)), Names{"matrix_units"});
+}
+
+TEST(Gates, OfEveryCardHaveALimitForEachPurpose) {
+  const Work work{.what = "a problem", .flops = 1e12, .bytes = 1e9};
+  for (const Card* const card : find_cards({})) {
+    EXPECT_FALSE(card->gates.empty()) << card->name;
+    for (const ProfileGate& gate : card->gates) {
+      EXPECT_EQ(find_case(*card, gate.case_name).name, gate.case_name);
+      std::set<std::string> figures;
+      for (const Gate& one : gates_of(gate, work, kH200, h200(), 128)) {
+        EXPECT_GT(one.limit, 0) << card->name << ' ' << one.figure;
+        EXPECT_FALSE(one.model.empty()) << card->name << ' ' << one.figure;
+        figures.insert(one.figure);
+      }
+      for (const char* const figure :
+           {"layout_conflict_share", "ctas_per_sm", "registers", "shared_bytes", "stall_barrier"}) {
+        EXPECT_TRUE(figures.contains(figure)) << card->name << ' ' << figure;
+      }
+      const bool of_units = figures.contains("matrix_units") || figures.contains("fma") ||
+                            figures.contains("dram_bytes_per_second");
+      EXPECT_TRUE(of_units) << card->name << ' ' << gate.level;
+      EXPECT_EQ(figures.contains("seconds") && figures.contains("dram_bytes"), gate.reach > 0);
+    }
+  }
+  const ProfileGate& first = find_cards({}).front()->gates.front();
+  EXPECT_THROW((void)gates_of(first, work, Ceilings{}, h200(), 384), Error);
+}
+
+// The command writes what the choice of kernels reads.
+TEST(Gates, AreRecordedAsTheChoiceReadsThem) {
+  const std::vector<GateReport> reports = {
+      report_of("attention", "wmma", "b2_", h200_profile("wmma")),
+      report_of("gemm_qkv_bf16", "", "m", h200_profile("qkv"))};
+  const auto entries =
+      gpu::read_gate_record(to_json(h200(), kH200, reports), "NVIDIA H200", "here");
+  ASSERT_EQ(entries.size(), 2U);
+  EXPECT_EQ(entries[0].name, "wmma");
+  EXPECT_EQ(entries[0].missed, "matrix_units 8.8%, at least 40.0% asked");
+  EXPECT_NEAR(entries[0].seconds, 22.1e-6, 1e-7);
+  EXPECT_EQ(entries[1].name, "gemm_sm90_ping_pong_bf16_bias_bf16_2x192_v8");
+  EXPECT_EQ(entries[1].missed, "");
+}
+
+TEST(Gates, SeeSeveralLaunchesAsOne) {
+  const std::vector<Profile> launches = {h200_profile("pool0"), h200_profile("pool1")};
+  const Profile one = in_one(launches);
+  EXPECT_EQ(one.kernel, "pool_mean");
+  EXPECT_NEAR(one["seconds"], 12.32e-6, 1e-9);
+  EXPECT_GT(one["layout_conflict_share"], launches[1]["layout_conflict_share"]);
+  EXPECT_LT(one["layout_conflict_share"], launches[0]["layout_conflict_share"]);
+  EXPECT_NEAR(one["dram_bytes_per_second"] * one["seconds"], one["dram_bytes"], 1);
+}
+
+TEST(SpeedGates, AreOfNamedPeers) {
+  Card card;
+  card.speed_gates = {{.peer = "cuDNN", .least_ratio = 0.9}};
+  const auto judged = [&](double ratio, bool ambiguous, const std::string& peer = "cuDNN 9.19") {
+    BenchFigure figure;
+    PeerFigure one;
+    one.ratio = ratio;
+    one.ambiguous = ambiguous;
+    one.timing.name = peer;
+    figure.peers = {one};
+    return judge_speed(card, figure).at(0);
+  };
+  EXPECT_TRUE(judged(0.95, false).passed);
+  EXPECT_FALSE(judged(0.8, false).passed);
+  EXPECT_EQ(judged(0.8, false).words(), "0.80x of cuDNN, at least 0.90x asked");
+  EXPECT_TRUE(judged(0.89, true).passed) << "within the spread";
+  EXPECT_FALSE(judged(2.0, false, "another").passed);
+  EXPECT_EQ(judged(2.0, false, "another").words(), "cuDNN was not measured, at least 0.90x asked");
+}
+
+}  // namespace
+}  // namespace fovea::lab

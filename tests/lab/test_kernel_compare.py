@@ -1,0 +1,152 @@
+"""`fovea kernel compare` with two programs that stand in for builds, and with saved files."""
+
+import csv
+import json
+import subprocess
+import sys
+
+import pytest
+from conftest import ROOT
+from test_kernel_command import has_gpu, with_gpu, with_kernels  # noqa: F401
+
+READY = {"card": "layer_norm", "case": "c", "problem": "p", "bus": "0", "machine": {"gpu": {"name": "a GPU"}}}
+
+
+@pytest.fixture
+def build(tmp_path):
+    """build(name, seconds, figures): a program whose kernel takes so long and has such a profile."""
+
+    def make(name, seconds, **figures):
+        profile = {"kind": "profile", "kernel": "k", "figures": {"seconds": seconds} | figures}
+        sample = {"seconds": seconds, "sm_mhz": 1980, "watts": 400.0, "slowed": False}
+        path = tmp_path / name
+        path.write_text(f"""#!/bin/sh
+echo "$@" >> {path}.arguments
+[ "$2" = profile ] && echo '{json.dumps([profile])}' && exit
+echo '{json.dumps({"ready": READY})}'
+while read line; do echo '{json.dumps(sample)}'; done
+""")
+        path.chmod(0o755)
+        return path
+
+    return make
+
+
+def compare(run_fovea, a, b, *options, code=0):
+    return run_fovea("kernel", "compare", "layer_norm", "--program", a, "--with-program", b, *options, code=code)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "verdict", "gate"), [(1e-4, "SAME", 0), (1.02e-4, "SLOWER", 1), (0.98e-4, "FASTER", 0)]
+)
+def test_verdicts_and_exit_codes(run_fovea, build, tmp_path, seconds, verdict, gate):
+    a, b = build("a", 1e-4), build("b", seconds)
+    printed = compare(run_fovea, a, b, f"--json={tmp_path}/out.json", "--csv", tmp_path / "out.csv").stdout
+    assert printed.splitlines()[-1].startswith(verdict + ": B takes")
+    compare(run_fovea, a, b, "--gate", code=gate)
+    saved = json.loads((tmp_path / "out.json").read_text())
+    assert (saved["kind"], saved["version"], saved["verdict"]) == ("compare", 1, verdict)
+    assert saved["machine"] == READY["machine"] and saved["card"] == "layer_norm" and saved["rounds"] == 16
+    assert saved["ratio"] == pytest.approx(seconds / 1e-4) and saved["interval"] == [saved["ratio"]] * 2
+    rows = list(csv.DictReader((tmp_path / "out.csv").open()))
+    assert [(row["name"], float(row["b"]), row["verdict"]) for row in rows] == [("seconds", seconds, verdict)]
+
+
+def test_the_sides_are_told_what_to_run(run_fovea, build, tmp_path):
+    a, b = build("a", 1e-4), build("b", 1e-4)
+    run_fovea("kernel", "compare", "attention", "--program", a, "--with-program", b, "--plan", "p q", "--gpu", "1",
+              "--sources", "/one", "--with-sources", "/two", "--with-parameters", '{"stages": 3}')  # fmt: skip
+    shared = "kernel run attention --gpu 1 --plan p q --sources"
+    assert (tmp_path / "a.arguments").read_text() == f"{shared} /one --steps\n"
+    assert (tmp_path / "b.arguments").read_text() == f'{shared} /two --parameters {{"stages":3}} --steps\n'
+    run_fovea("kernel", "compare", "attention", "--program", a, "--plan", "p", "--with-level", "mma",
+              "--with-program", b)  # fmt: skip
+    assert (tmp_path / "b.arguments").read_text().endswith("attention --gpu 0 --level mma --steps\n")
+
+
+def test_profiles_name_what_moved(run_fovea, build, tmp_path):
+    a = build("a", 1e-4, sectors_per_store=4, stall_membar=0.01, registers=168)
+    b = build("b", 2e-4, sectors_per_store=16, stall_membar=0.2, registers=168)
+    printed = compare(run_fovea, a, b, "--profile", f"--json={tmp_path}/out.json", "--csv", tmp_path / "out.csv").stdout
+    lines = [line.split() for line in printed.splitlines()[3:]]
+    assert lines[1] == ["sectors_per_store", "4", "16", "+300.0%"]
+    assert [line[0] for line in lines] == ["what", "sectors_per_store", "what", "stall_membar", "seconds"]
+    counters = json.loads((tmp_path / "out.json").read_text())["counters"]
+    assert [(one["name"], one["work"]) for one in counters] == [
+        ("sectors_per_store", True), ("stall_membar", False), ("seconds", False)]  # fmt: skip
+    assert counters[0]["change"] == 3
+    assert [row["name"] for row in csv.DictReader((tmp_path / "out.csv").open())] == [
+        "seconds", "sectors_per_store", "stall_membar", "seconds"]  # fmt: skip
+
+
+def test_saved_files(run_fovea, tmp_path):
+    for name, seconds, conflicts in (("a", 1e-4, 0), ("b", 2e-4, 4096)):
+        (tmp_path / f"{name}.json").write_text(
+            json.dumps({"kind": "profile", "figures": {"seconds": seconds, "bank_conflicts": conflicts}}))  # fmt: skip
+    files = [tmp_path / "a.json", tmp_path / "b.json"]
+    printed = run_fovea("kernel", "compare", *files).stdout
+    assert "bank_conflicts" in printed and "new" in printed
+    assert printed.splitlines()[-1] == "SLOWER: 1 SLOWER, 0 AMBIGUOUS, 0 FASTER, 0 SAME"
+    run_fovea("kernel", "compare", *files, "--gate", code=1)
+    run_fovea("kernel", "compare", *reversed(files), "--gate")
+    same = run_fovea("kernel", "compare", files[0], files[0]).stdout
+    assert same.startswith("no figure of the profiles differs") and "SAME: " in same
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["layer_norm"], "say in what B differs from A"),
+        (["layer_norm", "pool", "--with-program", "x"], "takes one card, or two files"),
+        (["no_such_card", "--with-program", "x"], "no_such_card"),
+        (["attention", "--with-level", "fast"], "no level 'fast'"),
+        (["attention", "--case", "b1", "--with-level", "mma"], "no case 'b1'"),
+        (["layer_norm", "--with-program", "no/such"], "no/such cannot be started"),
+        (["no.json", "such.json"], "no.json"),
+    ],
+)
+def test_bad_arguments(run_fovea, build, arguments, told):
+    assert told in run_fovea("kernel", "compare", *arguments, "--program", build("a", 1), code=1).stderr
+
+
+def test_a_program_of_before_the_protocol(run_fovea, build, tmp_path):
+    old = tmp_path / "old"
+    old.write_text("#!/bin/sh\necho 'unknown option --steps' >&2\nexit 2\n")
+    old.chmod(0o755)
+    message = compare(run_fovea, build("a", 1e-4), old, code=1).stderr
+    assert f"B ({old}) ended with exit code 2: unknown option --steps" in message
+
+
+def test_steps_are_of_right_kernels_alone(run_fovea, with_gpu, with_kernels):  # noqa: F811
+    """The stand-in for the driver computes nothing."""
+    if has_gpu:
+        pytest.skip("this machine's driver computes")
+    once = ["kernel", "run", "pixels_repeat", "--case", "rows3_width768"]
+    run_fovea(*once, env=with_gpu)
+    message = run_fovea(*once, "--steps", env=with_gpu, input="sample\n", code=1).stderr
+    assert "is not timed, because its output is wrong" in message
+
+
+def test_a_planted_slow_down_is_calibrated(tmp_path):
+    """With a program whose kernel waits for half of the clocks that are planted, and for 50 more."""
+    program = tmp_path / "program"
+    program.write_text(f"""#!{sys.executable}
+import json, re, sys
+clocks = 0
+if "--sources" in sys.argv:
+    folder = sys.argv[sys.argv.index("--sources") + 1]
+    clocks = 50 + int(re.search(r"start < (\\d+)LL", open(folder + "/kernels/ptx/warp.cuh").read())[1]) / 2
+print(json.dumps({{"ready": {{}}}}), flush=True)
+for line in sys.stdin:
+    print(json.dumps({{"seconds": 1e-4 + clocks / 2e9, "sm_mhz": 2000}}), flush=True)
+""")
+    program.chmod(0o755)
+    command = [sys.executable, ROOT / "bench/planted_slow.py", "layer_norm", "--percent", "2", "-o", tmp_path / "slow"]
+    done = subprocess.run([*command, "--program", program], capture_output=True, text=True, check=True)
+    planted = json.loads(done.stdout)
+    assert abs(planted["percent"] - 2) <= 0.1
+    files = sorted(path.relative_to(tmp_path / "slow") for path in (tmp_path / "slow").rglob("*.cuh"))
+    assert len(files) == 9
+    for file in files:
+        text, own = (tmp_path / "slow" / file).read_text(), (ROOT / file).read_text()
+        assert text.count("planted_spin()") == 1 and "planted" not in own

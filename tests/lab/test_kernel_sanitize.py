@@ -1,0 +1,82 @@
+"""`fovea kernel sanitize` on a stand-in for compute-sanitizer: it hangs, reports, fails, and counts as clean what is clean."""
+
+import json
+
+import pytest
+
+CASES = '{"gpu": "a GPU", "arch": 90, "checks": [{"case": "a", "kernels": ["layer_norm_bf16_3"], "passed": true}]}'
+SANITIZER = f"""#!/bin/sh
+if test "$1" = --version; then echo "Version 2025.3.1"; exit; fi
+tool=$2
+for last; do :; done
+if test "$tool" = "$HANGS"; then sleep 60; fi
+if test "$tool" = "$BREAKS"; then echo "Error: cannot connect to the driver"; exit 1; fi
+echo '{CASES}' > "${{last#--json=}}"
+echo $tool >> "$ORDER"
+errors=0
+if test "$tool" = "$FINDS"; then errors=2; fi
+if test $tool = racecheck; then echo "========= RACECHECK SUMMARY: $errors hazards displayed ($errors errors, 0 warnings)"
+else echo "========= ERROR SUMMARY: $errors errors"; fi
+test $errors = 0 || exit 9
+"""
+TOOLS = ["synccheck", "racecheck", "memcheck", "initcheck"]
+
+
+@pytest.fixture
+def sanitize(run_fovea, fovea_bin, tmp_path):
+    """sanitize(arguments, code, variables): the result file, in which tools are by their names, and what was printed."""
+    driver = fovea_bin.parents[1] / "tests/fakes"
+    if not (driver / "libcuda.so.1").exists():
+        pytest.skip("the stand-in for the GPU's driver was not built")
+    tool = tmp_path / "bin" / "compute-sanitizer"
+    tool.parent.mkdir()
+    tool.write_text(SANITIZER)
+    tool.chmod(0o755)
+
+    def run(*arguments, code=0, **variables):
+        env = {"PATH": f"{tool.parent}:/usr/bin:/bin", "LD_LIBRARY_PATH": str(driver), "ORDER": str(tmp_path / "order")} | variables
+        command = ("kernel", "sanitize", *(arguments or ["layer_norm"]), "--jobs", "1", "--output", tmp_path / "logs")
+        printed = run_fovea(*command, code=code, env=env)
+        return json.loads((tmp_path / "logs/sanitizers.json").read_text()), printed.stdout
+
+    return run
+
+
+def test_all_tools_run_hangs_first_and_are_filed(sanitize, tmp_path):
+    filed, _ = sanitize()
+    assert (tmp_path / "order").read_text().split() == TOOLS
+    assert [filed["kind"], filed["sanitizer"], filed["not_launched"]] == ["sanitizers", "2025.3.1", {}]
+    assert all(run["passed"] and run["cases"] == {"a": ["layer_norm_bf16_3"]} for run in filed["tools"])
+    assert "--leak-check full" in (tmp_path / "logs/memcheck-layer_norm.log").read_text()
+
+
+def test_a_hang_ends_at_its_limit_and_costs_no_other_tool(sanitize):
+    filed, _ = sanitize("layer_norm", "pool", "--most-seconds", "1", code=1, HANGS="synccheck")
+    reasons = [run["reason"] for run in filed["tools"]]
+    assert reasons == ["no end within 1 s"] * 2 + ["not run, because synccheck had no end"] * 6
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_what_a_tool_finds_fails(sanitize, tool):
+    filed, printed = sanitize(code=1, FINDS=tool)
+    assert {run["tool"]: run["errors"] for run in filed["tools"] if not run["passed"]} == {tool: 2}
+    assert "3/4 passed" in printed
+
+
+def test_a_tool_without_a_summary_fails_in_its_own_words(sanitize):
+    filed, _ = sanitize(code=1, BREAKS="memcheck")
+    assert "cannot connect to the driver" in filed["tools"][2]["reason"] and not filed["tools"][2]["passed"]
+
+
+def test_without_cards_every_kernel_has_to_be_launched(sanitize, run_fovea):
+    if "without the CUDA compiler" in run_fovea("kernel", "resources", code=None).stderr:
+        pytest.skip("built without the CUDA compiler")
+    filed, printed = sanitize("--tool", "initcheck", code=1)
+    assert "FAIL initcheck" in printed and "layer_norm_bf16_3" not in filed["not_launched"]["initcheck"]
+    assert len(filed["not_launched"]["initcheck"]) > 100
+
+
+def test_what_is_missing_is_told(run_fovea, tmp_path):
+    message = run_fovea("kernel", "sanitize", code=1, env={"PATH": str(tmp_path)}).stderr
+    assert "compute-sanitizer is neither on the PATH" in message and "install" in message
+    assert "no tool 'x'; there are: synccheck" in run_fovea("kernel", "sanitize", "--tool", "x", code=1).stderr
