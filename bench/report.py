@@ -11,8 +11,10 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT / "kernels"))
 
+import laboratory  # noqa: E402
 import plots  # noqa: E402
 import variants  # noqa: E402
+from laboratory import number, table  # noqa: E402
 
 PAGE = ROOT / "docs" / "performance.md"
 PLOTS = ROOT / "docs" / "plots"
@@ -27,18 +29,6 @@ INTRODUCTION = """\
 are beside those of their peers in the same run on the same machine, whose outputs were compared first. Higher is better unless
 a column says seconds or MiB. `scripts/bench` measures your machine.
 """
-
-
-def table(columns: list[str], rows: list[list[str]]) -> str:
-    lines = ["| " + " | ".join(columns) + " |", "| " + " | ".join("---" for _ in columns) + " |"]
-    return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows]) + "\n"
-
-
-def number(value: float) -> str:
-    """Three significant digits, in plain notation."""
-    if value >= 100:
-        return f"{value:,.0f}"
-    return f"{value:.3g}"
 
 
 def encoder_section(entries: list[dict]) -> str:
@@ -329,7 +319,7 @@ def python_section(entries: list[dict]) -> str:
 
 
 def sanitizer_section(result: dict) -> str:
-    """scripts/sanitize-gpu. What is not clean is no figure: such a file must not be committed."""
+    """compute-sanitizer. What is not clean is no figure: such a file must not be committed."""
     runs = result["runs"]
     if unclean := [f"{run['tool']} {run['card']}" for run in runs if not run["clean"]]:
         sys.exit(f"compute-sanitizer found errors, or did not run to its end: {', '.join(unclean)}")
@@ -343,7 +333,7 @@ def sanitizer_section(result: dict) -> str:
         rows.append([tool, f"{len(shipped & launched)}/{len(shipped)}", str(sum(len(run["cases"]) for run in of_tool)),
                      str(sum(run["errors"] for run in of_tool)), number(sum(run["seconds"] for run in of_tool))])
     text = (
-        f"### compute-sanitizer {result['version']}\n\n`scripts/sanitize-gpu`: every kernel that ships for "
+        f"### compute-sanitizer {result['version']}\n\n`fovea kernel sanitize`: every kernel that ships for "
         f"{', '.join(f'sm_{arch}' for arch in sorted(archs))}, on small problems, by all plans.\n\n"
     ) + table(["tool", "kernels launched", "cases", "errors", "seconds, several runs at once"], rows)
     if missing:
@@ -374,8 +364,11 @@ SECTIONS = {
 def machine_section(folder: pathlib.Path) -> str:
     """The newest result of each section of one machine."""
     newest = plots.newest(folder)
+    measured = laboratory.section(folder)
     if not newest:
-        return ""
+        return measured and f"## {folder.name}\n\n{measured}"
+    if "### compute-sanitizer" in measured:  # by `fovea kernel sanitize`, which came after this section
+        newest.pop("sanitizer", None)
     machine = newest["machine"][0]
     cpu = machine["cpu"]
     text = f"## {folder.name}\n\n{cpu['cores']} cores, {cpu['model']} ({', '.join(cpu['isa'])}), {machine['memory_gib']} GiB.\n\n"
@@ -388,7 +381,7 @@ def machine_section(folder: pathlib.Path) -> str:
         result, where = newest[name]
         versions = ", ".join(f"{k} {v}" for k, v in where["versions"].items())
         text += render(result) + f"\nMeasured {where['date']} at commit {where['commit']}; {versions}.\n\n"
-    return text
+    return text + measured
 
 
 def page(pictures: dict[str, plots.Picture]) -> str:

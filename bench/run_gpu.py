@@ -4,14 +4,17 @@
                              [--fovea build/release/bin/fovea] [--quick] [SECTION...]
 
 RUN counts the runs of a day: the newest figures of a section are those of the last file by name.
-Sections: kernels (every card, beside cuBLASLt and cuDNN), bench (the encoder by batch size and precision), peers
+Sections of that file: kernels (every card, beside cuBLASLt and cuDNN), bench (the encoder by batch size and precision), peers
 (torch), accuracy (--models, --photos), system (JPEGs to embeddings), operators (the Python package that this interpreter imports:
 acceptance, attention beside torch's, the Encoder's rate). What a section gave is saved before the next starts.
+Sections that file documents in the folder of the same name without .json: profiles, gates, sanitizers (all cards, or --cards), compare
+(--cards with the program --against, or with itself), and, only where they are named, evolve (--evolve) and judge (--answers).
 --quick: torch's products only where kernels have no peer, its encoder at two sizes; no DataLoader; fewer repetitions."""
 
 import argparse
 import json
 import pathlib
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -87,32 +90,139 @@ def operators(options):
     return {section: figures for section, figures in found.items() if figures}
 
 
+def cards_of(options):
+    if options.cards:
+        return options.cards.split(",")
+    listed = subprocess.run([options.fovea, "kernel", "list"], capture_output=True, text=True, check=True).stdout
+    return [line.split()[0] for line in listed.splitlines() if not line.startswith(" ")]
+
+
+def with_machine(document):
+    """The document of a program, which knows its GPU, with the driver, the clocks and the commit as this script knows them."""
+    own = document.get("machine") or {}
+    described = machine.describe()
+    gpu = machine.gpu() | (own.get("gpu") or {})
+    versions = described["versions"] | (own.get("versions") or {})
+    return document | {"machine": described | own | {"gpu": gpu, "versions": versions}}
+
+
+def filed(options, made, name):
+    """Moves what a program made, JSON or JSON lines, into the folder of this run."""
+    first, newline, rest = made.read_text().partition("\n") if made.suffix == ".jsonl" else (made.read_text(), "", "")
+    text = json.dumps(with_machine(json.loads(first)), indent=None if newline else 1)
+    place = options.json.with_suffix("") / name
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text(f"{text}\n{rest}")
+
+
+def laboratory(options, command, folder, patterns):
+    """Runs a command of the laboratory, and files what it left of `patterns` ({what it is named: what we name it}). A command
+    that left nothing has failed; others say by their exit code what they found."""
+    try:
+        command = [str(part) for part in command]
+        done = subprocess.run(command, stdout=sys.stderr, check=False, timeout=options.seconds).returncode
+    except subprocess.TimeoutExpired:
+        done = f"no end within {options.seconds:.0f} s"
+    made = {path: name.format(path.stem) for pattern, name in patterns.items() for path in sorted(folder.glob(pattern))}
+    for path, name in made.items():
+        filed(options, path, name)
+    if not made:
+        print(f"{shlex.join(command)} left no results ({done})", file=sys.stderr)
+        options.failed = True
+
+
+def profiles(options):
+    for card in cards_of(options):
+        with tempfile.TemporaryDirectory() as folder:
+            command = [options.fovea, "kernel", "profile", card, "--output", f"{folder}/{card}"]
+            laboratory(options, command, pathlib.Path(folder), {"*.json": "profiles/{}.json"})
+    return {}
+
+
+def gates(options):
+    with tempfile.TemporaryDirectory() as folder:
+        cards = options.cards.split(",") if options.cards else []
+        command = [options.fovea, "kernel", "profile", *cards, "--gate", "--record", f"{folder}/gates.json"]
+        laboratory(options, command, pathlib.Path(folder), {"gates.json": "gates.json"})
+    return {}
+
+
+def sanitizers(options):
+    with tempfile.TemporaryDirectory() as folder:
+        cards = options.cards.split(",") if options.cards else []
+        command = [options.fovea, "kernel", "sanitize", *cards, "--output", folder]
+        laboratory(options, command, pathlib.Path(folder), {"sanitizers.json": "sanitizers.json"})
+    return {}
+
+
+def compare(options):
+    for card in options.cards.split(",") if options.cards else ["gemm_qkv", "attention"]:
+        with tempfile.TemporaryDirectory() as folder:
+            other = options.against or options.fovea
+            command = [options.fovea, "kernel", "compare", card, "--with-program", other, f"--json={folder}/{card}.json"]
+            laboratory(options, command, pathlib.Path(folder), {"*.json": "compare/{}.json"})
+    return {}
+
+
+def evolve(options):
+    for number, words in enumerate(options.evolve, 1):
+        with tempfile.TemporaryDirectory() as folder:
+            command = [options.fovea, "kernel", "evolve", *shlex.split(words), "--ledger", f"{folder}/ledger.jsonl"]
+            laboratory(options, command, pathlib.Path(folder), {"ledger.jsonl": f"evolve/{number}.jsonl"})
+    return {}
+
+
+def judge(options):
+    answers = pathlib.Path(options.answers)
+    for answer in sorted(path for path in answers.glob("*.py") if path.name != "task.py"):
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / f"{answer.stem}.json"
+            command = [sys.executable, "-m", "fovea.judge", answers / "task.py", answer, "--json", file]
+            laboratory(options, command, file.parent, {"*.json": "judge/{}.json"})
+    return {}
+
+
 SECTIONS = {"kernels": kernels, "bench": bench, "peers": peers, "accuracy": accuracy, "system": system,
-            "operators": operators}
+            "operators": operators, "profiles": profiles, "gates": gates, "sanitizers": sanitizers, "compare": compare,
+            "evolve": evolve, "judge": judge}
+WITHOUT_MODEL = {"kernels", "profiles", "gates", "sanitizers", "compare", "evolve", "judge"}
+ONLY_NAMED = {"evolve", "judge"}  # each takes as long as it is told
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", required=True, help="calibrated folder of base-patch16-224")
+    parser.add_argument("--model", help="calibrated folder of base-patch16-224; sections of the laboratory need none")
     parser.add_argument("--models", default="", help="folders, or PRESET@SEED, for the accuracy table")
     parser.add_argument("--photos", help="folder of the photos for it (bench/gpu_accuracy.py --write); made where there is none")
     parser.add_argument("--fovea", default=str(HERE.parent / "build/release/bin/fovea"))
     parser.add_argument("--json", type=pathlib.Path, required=True)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--seconds", type=float, default=1800, help="limit of one section's programs")
-    parser.add_argument("sections", nargs="*", default=list(SECTIONS))
+    parser.add_argument("--cards", default="", help="cards for profiles, gates, sanitizers and compare, such as gemm_qkv,pool")
+    parser.add_argument("--against", help="the program that runs B of compare; without it the same program")
+    parser.add_argument("--evolve", action="append", default=[], metavar="WORDS",
+                        help="a search, in the words of `fovea kernel evolve`: 'attention --level wmma --budget 10m'; may be repeated")
+    parser.add_argument("--answers", default=str(HERE.parent / "tests/lab/answers"), help="folder of task.py and its answers, for judge")
+    parser.add_argument("sections", nargs="*", default=[name for name in SECTIONS if name not in ONLY_NAMED])
     options = parser.parse_args()
+    if unknown := sorted(set(options.sections) - set(SECTIONS)):
+        parser.error(f"there is no section {', '.join(unknown)}; there are {', '.join(SECTIONS)}")
+    if options.model is None and not WITHOUT_MODEL.issuperset(options.sections):
+        parser.error(f"--model is needed for other sections than {', '.join(sorted(WITHOUT_MODEL))}")
+    if "evolve" in options.sections and not options.evolve:
+        parser.error("the section evolve needs --evolve WORDS")
     options.models = options.models or options.model
-    filed = json.loads(options.json.read_text()) if options.json.exists() else {}
-    filed["machine"] = machine.describe() | {"gpu": machine.gpu()}
+    results = json.loads(options.json.read_text()) if options.json.exists() else {}
     options.failed = False
     for section in options.sections:
         try:
-            filed |= SECTIONS[section](options)
+            given = SECTIONS[section](options)
         except (OSError, ValueError, KeyError, subprocess.SubprocessError) as error:
             print(f"{section}: {error}", file=sys.stderr)
-            options.failed = True
-        options.json.write_text(json.dumps(filed, indent=1) + "\n")
+            options.failed, given = True, {}
+        if given:
+            results |= {"machine": machine.describe() | {"gpu": machine.gpu()}} | given
+            options.json.write_text(json.dumps(results, indent=1) + "\n")
     return int(options.failed)
 
 

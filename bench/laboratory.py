@@ -1,0 +1,150 @@
+"""What `fovea kernel profile|profile --gate|compare|evolve|sanitize` and `python -m fovea.judge` left below bench/results/<machine>/,
+as tables of docs/performance.md. Of the same measurement the newest counts."""
+
+import json
+import pathlib
+import sys
+
+
+def table(columns: list[str], rows: list[list[str]]) -> str:
+    lines = ["| " + " | ".join(columns) + " |", "| " + " | ".join("---" for _ in columns) + " |"]
+    return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows]) + "\n"
+
+
+def number(value: float) -> str:
+    """Three significant digits, in plain notation."""
+    if value >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.3g}"
+
+
+def figure(name: str, value: float) -> str:
+    """A share in percent, a time in microseconds, or a number."""
+    if "seconds" in name and "per_second" not in name:
+        return f"{number(value * 1e6)} us"
+    return f"{value:.1%}" if 0 < value < 1 else number(value)
+
+
+def cell(text: object) -> str:
+    return str(text).replace("|", "\\|").replace("\n", " ")
+
+
+def words(values: dict) -> str:
+    return ", ".join(f"{name} {value}" for name, value in values.items())
+
+
+def read_ledger(path: pathlib.Path) -> dict:
+    """A ledger as one document; a last line that was cut is none of it."""
+    lines = [json.loads(line) for line in path.read_text().splitlines(keepends=True) if line.endswith("\n")]
+    document = {"candidates": [line for line in lines if line["kind"] == "candidate"]}
+    document |= {line["kind"]: line for line in lines if line["kind"] in ("confirmation", "end")}
+    return next(line for line in lines if line["kind"] == "run") | document | {"kind": "ledger"}
+
+
+def documents(folder: pathlib.Path) -> dict[str, list[dict]]:
+    """By kind, those of a machine's subfolders, from the oldest to the newest; with `when` each was measured."""
+    found: dict[str, list[dict]] = {}
+    for path in sorted(path for path in folder.glob("*/**/*") if path.suffix in (".json", ".jsonl")):
+        document = read_ledger(path) if path.suffix == ".jsonl" else json.loads(path.read_text())
+        machine = document.get("machine") or {}
+        document["when"] = f"{machine.get('date', 'no date')} at {machine.get('commit', 'an unnamed commit')}"
+        found.setdefault(document.get("kind", ""), []).append(document)
+    for group in found.values():
+        group.sort(key=lambda document: document["when"].split()[0])
+    return found
+
+
+def newest(entries: list[tuple]) -> list:
+    """The values of (key, value) pairs, the last of each key, in the order of keys."""
+    return [value for _, value in sorted(dict(entries).items())]
+
+
+def profiles(found: list[dict]) -> str:
+    shown = newest([((one["card"], one["case"], one["kernel"], one.get("level") or "", words(one.get("parameters") or {})), one) for one in found])
+    rows = []
+    for one in shown:
+        chief = sorted(one["stalls"].items(), key=lambda stall: -stall[1])[:3]
+        names = [name for name in ("tensor", "matrix_units", "dram", "l2", "occupancy") if name in one["figures"]]
+        rows.append([one["card"], one["case"], one.get("level") or one.get("plan") or "", figure("seconds", one["seconds"]),
+                     ", ".join(f"{name.replace('_', ' ')} {figure(name, one['figures'][name])}" for name in names),
+                     ", ".join(f"{cell(name).replace('_', ' ')} {share:.0%}" for name, share in chief),
+                     "<br>".join(f"{cell(finding['means'])} ({words({name: figure(name, value) for name, value in finding['seen'].items()})})"
+                                 for finding in one["findings"]) or "-", one["when"]])
+    return "### Profiles\n\n`fovea kernel profile`: what warps wait for, by ncu, and the rules that fired.\n\n" + table(
+        ["card", "case", "level or plan", "time", "busy", "warps wait for", "findings", "measured"], rows)
+
+
+def gates(found: list[dict]) -> str:
+    shown = newest([((level["card"], level["case"], level["level"]), (level, one["when"])) for one in found for level in one["levels"]])
+    rows = [[level["card"], level["case"], level["level"] or "-", gate["figure"].replace("_", " "),
+             f"{gate['sense'].replace('_', ' ')} {figure(gate['figure'], gate['limit'])}", figure(gate["figure"], gate["reading"]),
+             "passed" if gate["passed"] else "MISSED", cell(gate["model"]), when]
+            for level, when in shown for gate in level["gates"]]
+    missed = [f"{level['card']} {level['level']}".strip() for level, _ in shown if not level["passed"]]
+    told = f"{len(shown) - len(missed)} of {len(shown)} levels reach all of their gates." + (f" Not: {', '.join(missed)}." if missed else "")
+    return f"### Gates\n\n`fovea kernel profile --gate`. {told}\n\n" + table(
+        ["card", "case", "level", "figure", "limit", "reading", "", "why this limit", "measured"], rows)
+
+
+def comparisons(found: list[dict]) -> str:
+    shown = newest([((one.get("card") or "", one["a"]["what"], one["b"]["what"]), one) for one in found])
+    rows = [[one.get("card") or "-", cell(one["a"]["what"]), cell(one["b"]["what"]), one["verdict"], f"{one['ratio']:.4f}",
+             " to ".join(f"{end:.4f}" for end in one.get("interval", [])) or "-", str(one.get("rounds", "-")), one["when"]] for one in shown]
+    return "### Comparisons\n\n`fovea kernel compare`: A and B in turns on one GPU; the ratio is B's time to A's.\n\n" + table(
+        ["card", "A", "B", "B is", "ratio", "interval", "pairs", "measured"], rows)
+
+
+def evolution(found: list[dict]) -> str:
+    shown = newest([((one["card"], one["case"], one.get("level") or "", one["population"], str(one["proposer"])), one) for one in found])
+    rows = []
+    for one in shown:
+        tried = one["candidates"]
+        valid = [candidate for candidate in tried if candidate["valid"]]
+        speeds = sorted(candidate["speed_up"] for candidate in valid if candidate.get("speed_up"))
+        best = max(valid, key=lambda candidate: candidate.get("speed_up") or 0, default=None)
+        again = (one.get("confirmation") or {}).get("speed_up")
+        middle = (speeds[(len(speeds) - 1) // 2] + speeds[len(speeds) // 2]) / 2 if speeds else 0
+        rows.append([one["card"], one["case"], one.get("level") or "-", one["population"], str(len(tried)),
+                     f"{len(valid) / len(tried):.0%}" if tried else "-", f"{middle:.3f}x" if speeds else "-",
+                     f"{speeds[-1]:.3f}x" if speeds else "-", f"{again:.3f}x" if again else "-",
+                     cell(words(best["parameters"])) if best else "-", number(sum(candidate["cost_seconds"] for candidate in tried)),
+                     cell(one["end"].get("words") or one["end"]["why"]) if "end" in one else "it was interrupted", one["when"]])
+    return "### Evolution\n\n`fovea kernel evolve`: candidates beside what the launcher chooses.\n\n" + table(
+        ["card", "case", "level", "population", "candidates", "valid", "median speed-up", "best", "the best again", "its parameters",
+         "seconds", "why it ended", "measured"], rows)
+
+
+def sanitizers(found: list[dict]) -> str:
+    """What is not clean is no figure: such a file must not be committed."""
+    runs = newest([((run["tool"], run["card"]), (run, one["when"])) for one in found for run in one["tools"]])
+    if unclean := [f"{run['tool']} {run['card']}" for run, _ in runs if not run["passed"]]:
+        sys.exit(f"compute-sanitizer found errors, or did not run to its end: {', '.join(unclean)}")
+    rows = []
+    for tool in dict.fromkeys(run["tool"] for run, _ in runs):
+        of_tool = [run for run, _ in runs if run["tool"] == tool]
+        rows.append([tool, str(len(of_tool)), str(sum(run["errors"] for run in of_tool)), number(sum(run["seconds"] for run in of_tool)),
+                     ", ".join(dict.fromkeys(when for run, when in runs if run["tool"] == tool))])
+    missing = sorted({name for names in found[-1].get("not_launched", {}).values() for name in names})
+    told = f"\nNot run under every tool: {', '.join(f'`{name}`' for name in missing)}.\n" if missing else ""
+    return "### compute-sanitizer\n\n`fovea kernel sanitize`: every card on small problems, by all plans.\n\n" + table(
+        ["tool", "cards", "errors", "seconds, several runs at once", "measured"], rows) + told
+
+
+def judgements(found: list[dict]) -> str:
+    shown = newest([((pathlib.Path(one["task"]).name, pathlib.Path(one["answer"]).name), one) for one in found])
+    rows = [[f"`{pathlib.Path(one['task']).name}`", f"`{pathlib.Path(one['answer']).name}`", one["verdict"],
+             cell("; ".join(one["reasons"])) or "-",
+             f"{one['figures']['speed_up_over_model']:.2f}x" if "speed_up_over_model" in one.get("figures", {}) else "-", one["when"]]
+            for one in shown]
+    return "### Foreign kernels\n\n`python -m fovea.judge`: verdicts on answers in KernelBench's form.\n\n" + table(
+        ["task", "answer", "verdict", "reasons", "speed-up", "measured"], rows)
+
+
+SECTIONS = {"gates": gates, "profile": profiles, "compare": comparisons, "ledger": evolution, "judge": judgements,
+            "sanitizers": sanitizers}
+
+
+def section(folder: pathlib.Path) -> str:
+    """All tables of one machine."""
+    found = documents(folder)
+    return "".join(render(found[kind]) + "\n" for kind, render in SECTIONS.items() if kind in found)

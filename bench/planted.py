@@ -1,0 +1,127 @@
+#!/usr/bin/env python3
+"""Plants a known cause of slowness in the kernels' sources, to see that `fovea kernel profile` names it.
+
+usage: planted.py CAUSE -o FOLDER
+
+Copies kernels/ to FOLDER/kernels with one edit, which leaves the results right, and prints what to profile with
+`--sources FOLDER`; without `--sources` the same command is the one to compare with. `planted.py --list` prints all
+causes as JSON.
+"""
+
+import argparse
+import dataclasses
+import json
+import pathlib
+import shlex
+import shutil
+import sys
+
+KERNELS = pathlib.Path(__file__).resolve().parent.parent / "kernels"
+
+
+@dataclasses.dataclass(frozen=True)
+class Cause:
+    """One edit, the case where it is the chief cause, and the rule that has to name it."""
+
+    file: str  # below kernels/
+    old: str  # occurs once
+    new: str
+    run: tuple[str, ...]  # the card, its level and parameters
+    rule: str
+
+
+ATTENTION = ("attention", "--level", "wmma")  # the case that is timed first: 49152 CTAs
+GEMM = ("gemm_qkv_bf16",)
+
+CAUSES = {
+    # An epilogue whose lanes store eight elements one by one: 4 bytes of each sector of 32 are used.
+    "store": Cause(
+        "epilogue/fragment.cuh",
+        """    using Type = typename Words<kCount * 4>::Type;
+    Type value;
+    __builtin_memcpy(&value, from, sizeof(Type));
+    *static_cast<Type*>(to) = value;
+""",
+        """#pragma unroll
+    for (int i = 0; i < kCount; ++i) {
+      static_cast<volatile std::uint16_t*>(to)[2 * i] = static_cast<std::uint16_t>(from[i]);
+      static_cast<volatile std::uint16_t*>(to)[2 * i + 1] = static_cast<std::uint16_t>(from[i] >> 16);
+    }
+""",
+        GEMM,
+        "scattered stores",
+    ),
+    # Rows of 128 bytes without their swizzle: the eight rows of a matrix meet the same banks.
+    "banks": Cause(
+        "attention/row_tile.cuh",
+        "(row * kUnits + (unit ^ (row >> kSpreadShift & (kSpread - 1)))) * 16;",
+        "(row * kUnits + unit) * 16;",
+        ATTENTION,
+        "bank conflicts",
+    ),
+    # A fence of the whole GPU in the loop over the keys.
+    "fence": Cause(
+        "attention/mma_small.cuh",
+        "      thread = ptx::read_tid_x();\n      const int lane = static_cast<int>(thread % 32);\n      const int warp_row",
+        "      __threadfence();\n"
+        "      thread = ptx::read_tid_x();\n      const int lane = static_cast<int>(thread % 32);\n      const int warp_row",
+        ATTENTION,
+        "fences in the loop",
+    ),
+    # 12 CTAs per SM instead of 8: 40 registers instead of 64, and the accumulators spill.
+    "spill": Cause(
+        "attention/mma_small.cuh",
+        "  using Variant::kTuning;\n",
+        """  static constexpr auto kTuning = [] {
+    auto tuning = Variant::kTuning;
+    tuning.ctas_per_sm = 12;
+    return tuning;
+  }();
+""",
+        ATTENTION,
+        "spilled registers",
+    ),
+    # Two stages of the three that the parameters ask for.
+    "stage": Cause(
+        "gemm/config.cuh",
+        "kStages = kTuning.stages;",
+        "kStages = kTuning.stages - 1;",
+        (*GEMM, "--parameters", '{"stages": 3}'),
+        "fewer stages than the latency",
+    ),
+}
+
+
+def plant(cause: Cause, folder: pathlib.Path, kernels: pathlib.Path = KERNELS) -> None:
+    """Writes FOLDER/kernels. The text that the edit replaces has to be there, once."""
+    text = (kernels / cause.file).read_text()
+    if text.count(cause.old) != 1:
+        raise SystemExit(
+            f"planted.py: {cause.file} has changed: the text to replace occurs {text.count(cause.old)} times; adapt the edit"
+        )
+    target = folder / "kernels"
+    if target.exists():
+        raise SystemExit(f"planted.py: {target} is there already; name another folder")
+    shutil.copytree(kernels, target, ignore=shutil.ignore_patterns("__pycache__"))
+    (target / cause.file).write_text(text.replace(cause.old, cause.new))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("cause", nargs="?", choices=sorted(CAUSES))
+    parser.add_argument("-o", "--output", type=pathlib.Path, help="the folder to write kernels/ into")
+    parser.add_argument("--list", action="store_true", help="print all causes as JSON")
+    arguments = parser.parse_args()
+    if arguments.list:
+        json.dump({name: {"run": list(cause.run), "rule": cause.rule} for name, cause in CAUSES.items()}, sys.stdout)
+        return
+    if arguments.cause is None or arguments.output is None:
+        parser.error("a CAUSE and -o FOLDER are needed")
+    cause = CAUSES[arguments.cause]
+    plant(cause, arguments.output)
+    command = shlex.join(["fovea", "kernel", "profile", *cause.run, "--sources", str(arguments.output)])
+    print(f"{command}  # {cause.rule}")
+
+
+if __name__ == "__main__":
+    main()
