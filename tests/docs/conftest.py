@@ -36,7 +36,7 @@ def sandbox(tmp_path, model, fovea_bin, run_fovea):
         archive.add(PHOTOS[0], "0.jpg")
     for number in range(1, 100):
         (tmp_path / f"shard-{number:05}.tar").symlink_to("shard-00000.tar")
-    for name in ("examples", "include", "scripts"):
+    for name in ("bench", "examples", "include", "scripts"):
         (tmp_path / name).symlink_to(ROOT / name)
     (tmp_path / "build").mkdir()
     (tmp_path / "build/release").symlink_to(fovea_bin.parent.parent)
