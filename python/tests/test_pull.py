@@ -144,6 +144,7 @@ def test_no_message_that_python_shows_names_an_option_of_the_program():
             options |= {f"{path.name}: {literal}" for _ in re.findall(r"(?:^|[ (`])--[a-z]{3,}", literal)}
     assert options == {
         "wording.cpp: fovea pull {} --revision {}",
+        "gate_record.cpp: {}: it is no record of gates: {}; make one by `fovea kernel profile --gate --record FILE`",
         "calibration.cpp: fovea calibrate {} PHOTOS --precision {}",
         "init.cpp: {}: the folder is not empty; name another one, or pass --overwrite to replace its model",
     }

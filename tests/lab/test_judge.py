@@ -91,12 +91,12 @@ def test_the_shared_output_of_two_calls(verdict):
 
 
 def test_memory_between_that_nobody_wrote(verdict):
-    """Zero times what the memory held, so much of it that it comes from the system and holds zeros."""
+    """So much of it that it mostly comes from the system, which gives zeros: other checks need not see it."""
     report = verdict(
         "x = torch.cat((x, torch.empty(300, 40000)[:, :12]), 1)\nw = F.pad(self.weight, (0, 12))\n"
         + f"return {RESULT}".replace("self.weight", "w")
     )
-    assert [check["what"] for check in report.checks if not check["passed"]] == ["memory filled with NaN"]
+    assert "memory filled with NaN" in [check["what"] for check in report.checks if not check["passed"]]
 
 
 def test_results_of_the_first_calls_alone(verdict):
