@@ -5,6 +5,8 @@ import json
 import pathlib
 import sys
 
+import planted as causes
+
 
 def table(columns: list[str], rows: list[list[str]]) -> str:
     lines = ["| " + " | ".join(columns) + " |", "| " + " | ".join("---" for _ in columns) + " |"]
@@ -48,7 +50,9 @@ def documents(folder: pathlib.Path) -> dict[str, list[dict]]:
         document = read_ledger(path) if path.suffix == ".jsonl" else json.loads(path.read_text())
         machine = document.get("machine") or {}
         document["when"] = f"{machine.get('date', 'no date')} at {machine.get('commit', 'an unnamed commit')}"
-        found.setdefault(document.get("kind", ""), []).append(document)
+        # What a mistake does that was made on purpose is no figure of ours.
+        cause = path.stem.rpartition("-")[0] if path.parent.name == "planted" else ""
+        found.setdefault("planted" if cause else document.get("kind", ""), []).append(document | {"cause": cause})
     for group in found.values():
         group.sort(key=lambda document: document["when"].split()[0])
     return found
@@ -92,6 +96,34 @@ def comparisons(found: list[dict]) -> str:
              " to ".join(f"{end:.4f}" for end in one.get("interval", [])) or "-", str(one.get("rounds", "-")), one["when"]] for one in shown]
     return "### Comparisons\n\n`fovea kernel compare`: A and B in turns on one GPU; the ratio is B's time to A's.\n\n" + table(
         ["card", "A", "B", "B is", "ratio", "interval", "pairs", "measured"], rows)
+
+
+def planted(found: list[dict]) -> str:
+    shown = dict(newest([((one["cause"], one["kind"]), ((one["cause"], one["kind"]), one)) for one in found]))
+    rows = []
+    for cause in sorted({cause for cause, _ in shown}):
+        profile, compared = shown.get((cause, "profile")), shown.get((cause, "compare"))
+        fired = [finding["rule"] for finding in profile["findings"]] if profile else []
+        moved = [f"{counter['name']} {figure(counter['name'], counter['a'])} to {figure(counter['name'], counter['b'])}"
+                 for counter in (compared or {}).get("counters", [])[:3]]
+        rows.append([cause, causes.CAUSES[cause].rule, "; ".join(fired) or "-", compared["verdict"] if compared else "-",
+                     f"{compared['ratio']:.3f}" if compared else "-", cell("; ".join(moved)).replace("_", " ") or "-",
+                     (compared or profile)["when"]])
+    return ("### Planted causes\n\n`bench/planted.py`: a known cause of slowness, what `fovea kernel profile` says of it, and what "
+            "`fovea kernel compare` says of it beside the kernel without it.\n\n") + table(
+        ["cause", "the rule that names it", "rules that fired", "verdict", "ratio", "what moved first", "measured"], rows)
+
+
+def verdicts(found: list[dict]) -> str:
+    rows = []
+    for one in newest([((one["card"], one["what"]), one) for one in found]):
+        said = [run["verdict"] for run in one["runs"]]
+        ratios = sorted(run["ratio"] for run in one["runs"])
+        rows.append([one["card"], one["what"], one["truth"], str(len(said)),
+                     words({verdict: said.count(verdict) for verdict in sorted(set(said))}) or "-",
+                     f"{ratios[0]:.4f} to {ratios[-1]:.4f}" if ratios else "-", one["when"]])
+    return "### Verdicts on known differences\n\n`fovea kernel compare`, run after run.\n\n" + table(
+        ["card", "B is", "true verdict", "runs", "verdicts", "ratios", "measured"], rows)
 
 
 def evolution(found: list[dict]) -> str:
@@ -140,7 +172,7 @@ def judgements(found: list[dict]) -> str:
         ["task", "answer", "verdict", "reasons", "speed-up", "measured"], rows)
 
 
-SECTIONS = {"gates": gates, "profile": profiles, "compare": comparisons, "ledger": evolution, "judge": judgements,
+SECTIONS = {"gates": gates, "profile": profiles, "planted": planted, "verdicts": verdicts, "compare": comparisons, "ledger": evolution, "judge": judgements,
             "sanitizers": sanitizers}
 
 

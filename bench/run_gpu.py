@@ -8,7 +8,9 @@ Sections of that file: kernels (every card, beside cuBLASLt and cuDNN), bench (t
 (torch), accuracy (--models, --photos), system (JPEGs to embeddings), operators (the Python package that this interpreter imports:
 acceptance, attention beside torch's, the Encoder's rate). What a section gave is saved before the next starts.
 Sections that file documents in the folder of the same name without .json: profiles, gates, sanitizers (all cards, or --cards), compare
-(--cards with the program --against, or with itself), and, only where they are named, evolve (--evolve) and judge (--answers).
+(--cards with the program --against, or with itself), and, only where they are named, evolve (--evolve), judge (--answers), planted
+(the causes of bench/planted.py, under the profiler and compared) and verdicts (what compare says, --runs times each, of a program
+beside itself, beside sources that are 2% slower, and beside a build of them, --slower).
 --quick: torch's products only where kernels have no peer, its encoder at two sizes; no DataLoader; fewer repetitions."""
 
 import argparse
@@ -20,6 +22,7 @@ import sys
 import tempfile
 
 import machine
+import planted as causes
 
 HERE = pathlib.Path(__file__).resolve().parent
 
@@ -115,12 +118,12 @@ def filed(options, made, name):
     place.write_text(f"{text}\n{rest}")
 
 
-def laboratory(options, command, folder, patterns):
-    """Runs a command of the laboratory, and files what it left of `patterns` ({what it is named: what we name it}). A command
-    that left nothing has failed; others say by their exit code what they found."""
+def laboratory(options, command, folder, patterns, cwd=None):
+    """Runs a command of the laboratory, and files what it left in a folder of `patterns` ({what it is named: what we name it}).
+    A command that left nothing has failed; others say by their exit code what they found."""
     try:
         command = [str(part) for part in command]
-        done = subprocess.run(command, stdout=sys.stderr, check=False, timeout=options.seconds).returncode
+        done = subprocess.run(command, stdout=sys.stderr, check=False, timeout=options.seconds, cwd=cwd).returncode
     except subprocess.TimeoutExpired:
         done = f"no end within {options.seconds:.0f} s"
     made = {path: name.format(path.stem) for pattern, name in patterns.items() for path in sorted(folder.glob(pattern))}
@@ -142,8 +145,10 @@ def profiles(options):
 def gates(options):
     with tempfile.TemporaryDirectory() as folder:
         cards = options.cards.split(",") if options.cards else []
-        command = [options.fovea, "kernel", "profile", *cards, "--gate", "--record", f"{folder}/gates.json"]
-        laboratory(options, command, pathlib.Path(folder), {"gates.json": "gates.json"})
+        kept = pathlib.Path(folder) / "profiles"
+        kept.mkdir()
+        command = [options.fovea, "kernel", "profile", *cards, "--gate", "--record", f"{folder}/gates.json", "--output", kept]
+        laboratory(options, command, pathlib.Path(folder), {"gates.json": "gates.json", "profiles/*.json": "profiles/{}.json"})
     return {}
 
 
@@ -161,6 +166,45 @@ def compare(options):
             other = options.against or options.fovea
             command = [options.fovea, "kernel", "compare", card, "--with-program", other, f"--json={folder}/{card}.json"]
             laboratory(options, command, pathlib.Path(folder), {"*.json": "compare/{}.json"})
+    return {}
+
+
+def planted(options):
+    for name, cause in causes.CAUSES.items():
+        with tempfile.TemporaryDirectory() as folder:
+            place = pathlib.Path(folder)
+            causes.plant(cause, place / name)
+            command = [options.fovea, "kernel", "profile", *cause.run, "--sources", name, "--output", "found"]
+            laboratory(options, command, place, {"found.json": f"planted/{name}-profile.json"}, place)
+            command = [options.fovea, "kernel", "compare", *cause.run, "--with-sources", name, "--profile", "--json=moved.json"]
+            laboratory(options, command, place, {"moved.json": f"planted/{name}-compare.json"}, place)
+    return {}
+
+
+def verdicts(options):
+    card, percent = options.cards or "gemm_qkv_bf16", 2
+    with tempfile.TemporaryDirectory() as folder:
+        place = pathlib.Path(folder)
+        command = [sys.executable, HERE / "planted_slow.py", "--percent", percent, "--program", options.fovea, card, "-o", place / "slow"]
+        subprocess.run([str(part) for part in command], stdout=sys.stderr, check=True, timeout=options.seconds)
+        sides = [("the program beside itself", "SAME", ["--with-program", options.fovea]),
+                 (f"sources that are {percent}% slower", "SLOWER", ["--with-sources", "slow"])]
+        if options.slower:
+            sides.append((f"a build that is {percent}% slower", "SLOWER", ["--with-program", options.slower]))
+        for number, (what, truth, side) in enumerate(sides, 1):
+            runs = []
+            for seed in range(1, options.runs + 1):
+                command = [options.fovea, "kernel", "compare", card, *side, "--seed", str(seed), "--json"]
+                done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=options.seconds, cwd=folder)
+                if done.returncode:
+                    print(f"{shlex.join(command)} failed: {done.stderr}", file=sys.stderr)
+                    options.failed = True
+                    continue
+                found = json.loads(done.stdout)
+                runs.append({name: found[name] for name in ("verdict", "ratio", "interval", "rounds")})
+            made = place / "verdicts.json"
+            made.write_text(json.dumps({"kind": "verdicts", "card": card, "what": what, "truth": truth, "runs": runs}))
+            filed(options, made, f"verdicts/{number}.json")
     return {}
 
 
@@ -184,9 +228,9 @@ def judge(options):
 
 SECTIONS = {"kernels": kernels, "bench": bench, "peers": peers, "accuracy": accuracy, "system": system,
             "operators": operators, "profiles": profiles, "gates": gates, "sanitizers": sanitizers, "compare": compare,
-            "evolve": evolve, "judge": judge}
-WITHOUT_MODEL = {"kernels", "profiles", "gates", "sanitizers", "compare", "evolve", "judge"}
-ONLY_NAMED = {"evolve", "judge"}  # each takes as long as it is told
+            "evolve": evolve, "judge": judge, "planted": planted, "verdicts": verdicts}
+WITHOUT_MODEL = {"kernels", "profiles", "gates", "sanitizers", "compare", "evolve", "judge", "planted", "verdicts"}
+ONLY_NAMED = {"evolve", "judge", "planted", "verdicts"}  # each takes as long as it is told
 
 
 def main():
@@ -203,6 +247,8 @@ def main():
     parser.add_argument("--evolve", action="append", default=[], metavar="WORDS",
                         help="a search, in the words of `fovea kernel evolve`: 'attention --level wmma --budget 10m'; may be repeated")
     parser.add_argument("--answers", default=str(HERE.parent / "tests/lab/answers"), help="folder of task.py and its answers, for judge")
+    parser.add_argument("--runs", type=int, default=20, help="of each verdict")
+    parser.add_argument("--slower", help="a program whose kernels bench/planted_slow.py has made 2%% slower, for verdicts")
     parser.add_argument("sections", nargs="*", default=[name for name in SECTIONS if name not in ONLY_NAMED])
     options = parser.parse_args()
     if unknown := sorted(set(options.sections) - set(SECTIONS)):
@@ -212,6 +258,10 @@ def main():
     if "evolve" in options.sections and not options.evolve:
         parser.error("the section evolve needs --evolve WORDS")
     options.models = options.models or options.model
+    # Commands also run in other folders.
+    options.fovea, options.against, options.slower = (
+        path and str(pathlib.Path(path).resolve()) for path in (options.fovea, options.against, options.slower)
+    )
     results = json.loads(options.json.read_text()) if options.json.exists() else {}
     options.failed = False
     for section in options.sections:

@@ -16,6 +16,7 @@
 #include "lab/check_cards.hpp"
 #include "lab/compare.hpp"
 #include "lab/evolve.hpp"
+#include "lab/profile.hpp"
 #include "lab/sanitize.hpp"
 
 namespace fovea::cli {
@@ -72,8 +73,7 @@ struct KernelArguments {
   bool dump = false;
   std::string level;
   bool gate = false;
-  std::string
-      output;  // the file or folder to write; of a profile, the files' names without their ends
+  std::string output;  // the file or folder to write; of a profile, its name without the end
   std::string record;  // the file that the gates' record goes to
   int times = 1;
   bool steps = false;
@@ -126,6 +126,8 @@ int run_once(const KernelArguments& arguments);
 int run_compare(const KernelArguments& arguments);
 int run_profile(const KernelArguments& arguments);
 int run_gates(const KernelArguments& arguments);
+/// STEM.json, or STEM-1.json, STEM-2.json, ... of several launches; nothing without a stem.
+void write_profiles(const std::vector<lab::Profile>& profiles, const std::string& stem);
 int run_resources(const KernelArguments& arguments);
 int run_parameters(const KernelArguments& arguments);
 int run_try(const KernelArguments& arguments);

@@ -1,13 +1,17 @@
 // `fovea kernel profile --gate`: what kernels reach under the profiler against the limits of their
 // cards, and the record of it.
 #include <algorithm>
+#include <cctype>
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
 #include <map>
 #include <memory>
 #include <optional>
+#include <ranges>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -82,20 +86,23 @@ class GateRun {
       return;
     }
     ++cases_;
-    if (measure(card, gate, *workload, {})) {
+    const std::size_t first = reports_.size();
+    measure(card, gate, *workload, "");
+    if (reports_.back().passed()) {
       return;
     }
     ++missed_;
     if (!gate.level.empty()) {
       return;  // the other levels have gates of their own
     }
-    // What could stand in for the launcher's choice: the other kernels that can run the case.
-    for (const lab::Plan& plan : workload->plans(device_)) {
-      const std::string name = lab::to_string(plan);
-      if (!name.empty() && !is_measured(card, gate, *workload, plan) &&
-          measure(card, gate, *workload, name)) {
-        return;
-      }
+    std::vector<std::string> plans;
+    std::vector<std::string_view> kernels;
+    for (const lab::Plan& plan : workload->plans(device_) | std::views::drop(1)) {
+      plans.push_back(lab::to_string(plan));
+      kernels.push_back(gpu::info_of(workload->kernel_of(device_, plan)).name);
+    }
+    while (const auto next = lab::next_to_measure(kernels, std::span(reports_).subspan(first))) {
+      measure(card, gate, *workload, plans[*next]);
     }
   }
 
@@ -104,10 +111,10 @@ class GateRun {
   [[nodiscard]] const std::string& record() const { return record_; }
 
  private:
-  /// Whether the plan's kernel reaches the gates of the case.
-  bool measure(const lab::Card& card, const lab::ProfileGate& gate, const lab::Workload& workload,
+  void measure(const lab::Card& card, const lab::ProfileGate& gate, const lab::Workload& workload,
                const std::string& plan) {
-    const lab::Profile profile = lab::in_one(lab::profile(
+    const std::string stem = stem_of(card, gate, plan);
+    const std::vector<lab::Profile> launches = lab::profile(
         {.card = &card,
          .case_name = gate.case_name,
          .level = gate.level,
@@ -115,7 +122,9 @@ class GateRun {
          .sources = arguments_.sources,
          .changes = plan.empty() ? arguments_.parameters : std::map<std::string, int>(),
          .seed = arguments_.check.seed},
-        arguments_.device, self_));
+        arguments_.device, self_, stem);
+    write_profiles(launches, stem);
+    const lab::Profile profile = lab::in_one(launches);
     if (gate.reach > 0 && !ceilings_.has_value()) {
       ceilings_ = ceilings_of(*open_gpu(arguments_));
     }
@@ -130,16 +139,21 @@ class GateRun {
     if (arguments_.json.leaves_text()) {
       std::cout << (plan.empty() ? "" : "instead: ") << lab::to_text(reports_.back()) << std::flush;
     }
-    return reports_.back().passed();
   }
 
-  [[nodiscard]] bool is_measured(const lab::Card& card, const lab::ProfileGate& gate,
-                                 const lab::Workload& workload, const lab::Plan& plan) const {
-    const std::string_view kernel = gpu::info_of(workload.kernel_of(device_, plan)).name;
-    return std::ranges::any_of(reports_, [&](const lab::GateReport& report) {
-      return report.card == card.name && report.case_name == gate.case_name &&
-             report.kernel == kernel;
-    });
+  /// Of the files of --output; empty without it.
+  [[nodiscard]] std::string stem_of(const lab::Card& card, const lab::ProfileGate& gate,
+                                    const std::string& plan) const {
+    if (arguments_.output.empty()) {
+      return "";
+    }
+    std::string name = fmt::format("{}-{}", card.name, gate.case_name);
+    for (const std::string& more : {gate.level, plan}) {
+      name += more.empty() ? "" : "-" + more;
+    }
+    const auto is_odd = [](unsigned char c) { return std::isalnum(c) == 0 && c != '-'; };
+    std::ranges::replace_if(name, is_odd, '_');
+    return (std::filesystem::path(arguments_.output) / name).string();
   }
 
   const KernelArguments& arguments_;

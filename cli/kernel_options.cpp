@@ -317,7 +317,8 @@ void add_kernel(CLI::App& app, Run& run) {
   add_parameters(*profile, *arguments);
   add_text(*profile, "-o,--output", "FILE", arguments->output,
            "Keep ncu's report in FILE.ncu-rep and all figures, stalls, places and findings in "
-           "FILE.json; FILE-1.json, FILE-2.json, ... when the case launches several kernels")
+           "FILE.json; FILE-1.json, FILE-2.json, ... when the case launches several kernels. With "
+           "--gate a folder, which gets those of every case")
       ->group(kOutputGroup);
   add_flag(*profile, "--gate", arguments->gate,
            "Compare all cases that have gates, or those of --case and --level, with their gates")

@@ -16,14 +16,22 @@
 
 namespace fovea::cli {
 
+void write_profiles(const std::vector<lab::Profile>& profiles, const std::string& stem) {
+  for (std::size_t i = 0; i < profiles.size() && !stem.empty(); ++i) {
+    const std::string number = profiles.size() == 1 ? "" : fmt::format("-{}", i + 1);
+    io::write_file_atomically(stem + number + ".json", lab::to_json(profiles[i]) + "\n");
+  }
+}
+
 int run_profile(const KernelArguments& arguments) {
   const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
   const std::string& output = arguments.output;
   if (arguments.gate) {
-    if (!output.empty() || !arguments.plan.empty()) {
-      throw Error(
-          "gates are of levels, and have a record of their own: --gate takes no --output or "
-          "--plan");
+    if (!arguments.plan.empty()) {
+      throw Error("gates are of levels: --gate takes no --plan");
+    }
+    if (!output.empty() && !std::filesystem::is_directory(output)) {
+      throw Error(fmt::format("there is no folder {}: with --gate, --output names one", output));
     }
     return run_gates(arguments);
   }
@@ -51,17 +59,12 @@ int run_profile(const KernelArguments& arguments) {
                                                              .changes = arguments.parameters},
                                                             arguments.device, self, output);
     for (const lab::Profile& one : profiles) {
-      const std::string text = lab::to_json(one);
-      json.push_back(nlohmann::ordered_json::parse(text));
+      json.push_back(nlohmann::ordered_json::parse(lab::to_json(one)));
       if (arguments.json.leaves_text()) {
         std::cout << lab::to_text(one) << std::flush;
       }
-      if (!output.empty()) {
-        const std::string number =
-            profiles.size() == 1 ? "" : fmt::format("-{}", json.size());  // of the launch
-        io::write_file_atomically(output + number + ".json", text + "\n");
-      }
     }
+    write_profiles(profiles, output);
   }
   arguments.json.write(json);
   return kDone;

@@ -234,6 +234,19 @@ std::string to_text(const GateReport& report) {
   return text;
 }
 
+std::optional<std::size_t> next_to_measure(std::span<const std::string_view> kernels,
+                                           std::span<const GateReport> reports) {
+  if (reports.empty() || reports.back().passed() ||
+      reports.back().seconds > reports.front().seconds || reports.size() > kernels.size()) {
+    return std::nullopt;
+  }
+  const auto found = std::ranges::find_if(kernels, [&](std::string_view kernel) {
+    return std::ranges::find(reports, kernel, &GateReport::kernel) == reports.end();
+  });
+  return found == kernels.end() ? std::nullopt
+                                : std::optional(static_cast<std::size_t>(found - kernels.begin()));
+}
+
 std::string to_json(const gpu::DeviceInfo& device, const Ceilings& ceilings,
                     std::span<const GateReport> reports) {
   Json levels = Json::array();

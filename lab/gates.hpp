@@ -4,6 +4,8 @@
 // kernel has reached: docs/laboratory.md describes it.
 #pragma once
 
+#include <cstddef>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -80,6 +82,12 @@ struct Roofline {
 
 /// A table for people, a line a gate.
 [[nodiscard]] std::string to_text(const GateReport& report);
+/// Which of the kernels that can run a case, the one that should be the fastest first, is to be
+/// measured after these, of which the launcher's choice is the first: none once one has reached its
+/// gates, or the last took longer than the first.
+[[nodiscard]] std::optional<std::size_t> next_to_measure(std::span<const std::string_view> kernels,
+                                                         std::span<const GateReport> reports);
+
 /// The record that the choice of kernels reads (src/gpu/launch/gate_record.hpp).
 [[nodiscard]] std::string to_json(const gpu::DeviceInfo& device, const Ceilings& ceilings,
                                   std::span<const GateReport> reports);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ranges>
 
 #include <fmt/format.h>
 
@@ -182,6 +183,13 @@ std::string table(std::string_view caption, const std::vector<std::string>& colu
 std::string table(std::string_view caption, std::initializer_list<const char*> columns,
                   const std::vector<Row>& rows) {
   return table(caption, std::vector<std::string>(columns.begin(), columns.end()), rows);
+}
+
+std::string table(std::string_view caption, std::initializer_list<const char*> columns,
+                  const std::map<std::string, Row>& rows) {
+  const auto values = std::views::values(rows);
+  return rows.empty() ? ""
+                      : table(caption, columns, std::vector<Row>(values.begin(), values.end()));
 }
 
 std::string folded(std::string_view summary, std::string_view html) {

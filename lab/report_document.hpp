@@ -62,6 +62,10 @@ using Row = std::vector<std::string>;  // cells as HTML
                                 const std::vector<Row>& rows);
 [[nodiscard]] std::string table(std::string_view caption, const std::vector<std::string>& columns,
                                 const std::vector<Row>& rows);
+/// The rows in the order of their keys; nothing when there are none.
+[[nodiscard]] std::string table(std::string_view caption,
+                                std::initializer_list<const char*> columns,
+                                const std::map<std::string, Row>& rows);
 /// What is folded away below a summary.
 [[nodiscard]] std::string folded(std::string_view summary, std::string_view html);
 

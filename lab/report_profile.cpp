@@ -116,7 +116,8 @@ class Profiles final : public Section {
       return false;
     }
     const Json& json = document.json;
-    const std::string of = text(json, "level", "") + values(json, "parameters");
+    const std::string of =
+        text(json, "level", "") + values(json, "parameters") + '\n' + text(json, "sources", "");
     const std::string key = text(json, "card") + '\n' + text(json, "case") + '\n' +
                             text(json, "kernel") + '\n' + text(json, "plan", "") + '\n' + of +
                             document.device;
@@ -146,8 +147,10 @@ class Profiles final : public Section {
     const Json& json = document.json;
     const std::string name = text(json, "card") + " " + text(json, "case");
     std::string what = text(json, "kernel");
-    for (const std::string& more : {text(json, "level", ""), text(json, "plan", ""),
-                                    values(json, "parameters"), document.when()}) {
+    const std::string sources = text(json, "sources", "");
+    for (const std::string& more :
+         {text(json, "level", ""), text(json, "plan", ""), values(json, "parameters"),
+          sources.empty() ? "" : "sources " + sources, document.when()}) {
       what += more.empty() ? "" : ", " + more;
     }
     std::string html =
@@ -315,16 +318,9 @@ class Comparisons final : public Section {
   }
 
   [[nodiscard]] std::string html() const override {
-    std::vector<Row> rows;
-    rows.reserve(rows_.size());
-    for (const auto& [key, row] : rows_) {
-      rows.push_back(row);
-    }
-    return rows.empty() ? ""
-                        : table("Comparisons; the verdict is of B against A",
-                                {"A", "B", "B is", "#ratio", "#interval", "#rounds",
-                                 "counters that moved most"},
-                                rows);
+    return table("Comparisons; the verdict is of B against A",
+                 {"A", "B", "B is", "#ratio", "#interval", "#rounds", "counters that moved most"},
+                 rows_);
   }
 
  private:

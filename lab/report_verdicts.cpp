@@ -120,14 +120,8 @@ class Judgements final : public Section {
   }
 
   [[nodiscard]] std::string html() const override {
-    std::vector<Row> rows;
-    rows.reserve(rows_.size());
-    for (const auto& [key, row] : rows_) {
-      rows.push_back(row);
-    }
-    return rows.empty() ? ""
-                        : table("Verdicts on foreign kernels",
-                                {"task", "answer", "verdict", "reasons", "#speed-up"}, rows);
+    return table("Verdicts on foreign kernels",
+                 {"task", "answer", "verdict", "reasons", "#speed-up"}, rows_);
   }
 
  private:

@@ -180,7 +180,10 @@ std::vector<Finding> findings(const Profile& profile) {
     for (const Condition& condition : rule.any) {
       if (met(condition, profile)) {
         one_is = true;
-        finding.seen.emplace_back(condition.figure, profile[condition.figure]);
+        const std::pair<std::string_view, double> seen(condition.figure, profile[condition.figure]);
+        if (std::ranges::find(finding.seen, seen) == finding.seen.end()) {
+          finding.seen.push_back(seen);
+        }
       }
     }
     if (fires && one_is) {

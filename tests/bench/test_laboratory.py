@@ -37,8 +37,15 @@ elif words[1] == "sanitize":
     (after("--output") / "sanitizers.json").write_text(json.dumps({{"kind": "sanitizers", "machine": None, "tools": [run]}}))
 elif words[1] == "compare":
     text = {{"kind": "compare", "machine": machine, "a": {{"what": "this"}}, "b": {{"what": words[4]}}, "verdict": "SLOWER",
-             "ratio": 1.021, "interval": [1.019, 1.023], "rounds": 16, "counters": []}}
-    pathlib.Path(words[-1].removeprefix("--json=")).write_text(json.dumps(text))
+             "ratio": 1.021, "interval": [1.019, 1.023], "rounds": 16, "counters": [{{"name": "l2_hits", "a": 0.5, "b": 40}}]}}
+    if words[-1] == "--json":
+        print(json.dumps(text))
+    else:
+        pathlib.Path(words[-1].removeprefix("--json=")).write_text(json.dumps(text))
+elif words[1] == "run":
+    print('{{"ready": true}}', flush=True)
+    for line in sys.stdin:
+        print(json.dumps({{"seconds": 1.02e-4 if "--sources" in words else 1e-4, "sm_mhz": 1980}}), flush=True)
 elif words[1] == "evolve":
     one = {{"kind": "candidate", "number": 1, "valid": True, "speed_up": 1.25, "parameters": {{"stages": 4}}, "cost_seconds": 2}}
     run = {{"kind": "run", "machine": machine, "card": words[2], "case": "c", "level": "wmma", "population": "best", "proposer": "builtin"}}
@@ -83,6 +90,16 @@ def test_sections_are_filed_and_become_tables(stand_in, monkeypatch):
                  "| this | ", "| SLOWER | 1.0210 | 1.0190 to 1.0230 | 16 |", "| memcheck | 1 | 0 | 12 |",
                  "| attention | c | wmma | best | 1 | 100% | 1.250x | 1.250x | - | stages 4 | 2 | it was interrupted |"):
         assert part in page
+
+
+def test_planted_causes_and_verdicts_become_tables(stand_in, monkeypatch):
+    place, _ = run_gpu(stand_in, "planted", "verdicts", "--runs", "2", "--slower", stand_in)
+    monkeypatch.setattr(report, "RESULTS", place.parent.parent)
+    page = report.page({})
+    assert "| banks | bank conflicts | r | SLOWER | 1.021 | l2 hits 50.0% to 40 |" in page
+    assert page.count("| SLOWER | 1.021 |") == 5 and "### Profiles" not in page and "### Comparisons" not in page
+    for b, truth in (("the program beside itself", "SAME"), ("sources that are 2% slower", "SLOWER"), ("a build that is 2% slower", "SLOWER")):
+        assert f"| gemm_qkv_bf16 | {b} | {truth} | 2 | SLOWER 2 | 1.0210 to 1.0210 |" in page
 
 
 def test_only_the_chosen_section_runs(stand_in):

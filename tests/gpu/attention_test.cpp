@@ -220,7 +220,7 @@ TEST(AttentionLevels, OneThatMissedAGateIsNotChosen) {
   };
   using enum AttentionLevel;
   const GateEntry mma{.name = "mma", .seconds = 1.0, .missed = "too slow"};
-  const GateEntry wmma{.name = "wmma", .seconds = 1.5, .missed = {}};
+  const GateEntry wmma{.name = "wmma", .seconds = 0.9, .missed = {}};
   const auto [level, notice] = choose({mma, wmma});
   EXPECT_EQ(level, kWmma);
   EXPECT_NE(notice.find("level wmma, not mma, which missed its gates on a GPU: too slow"),
@@ -238,7 +238,7 @@ TEST(AttentionLevels, OneThatMissedAGateIsNotChosen) {
   EXPECT_EQ(choose({mma, also}), as_ever);
   EXPECT_EQ(choose({mma, wmma, also}), as_ever);
   GateEntry slow = wmma;
-  slow.seconds = 2.5;
+  slow.seconds = 1.1;
   EXPECT_EQ(choose({mma, slow}), as_ever);
   slow.case_name = "another";
   EXPECT_EQ(choose({mma, slow}).first, kWmma);

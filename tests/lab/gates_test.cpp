@@ -162,6 +162,31 @@ TEST(Gates, SeeSeveralLaunchesAsOne) {
   EXPECT_NEAR(one["dram_bytes_per_second"] * one["seconds"], one["dram_bytes"], 1);
 }
 
+// What could take the place of a kernel that missed a gate is measured, too.
+TEST(Gates, OfAKernelThatMissedOneAskForTheNext) {
+  const auto with = [](const std::string& kernel, double seconds, bool passed) {
+    GateReport report;
+    report.kernel = kernel;
+    report.seconds = seconds;
+    report.results.resize(1);
+    report.results[0].passed = passed;
+    return report;
+  };
+  const std::vector<std::string_view> kernels = {"a", "b", "c"};  // the fastest first, as it should
+  const auto next = [&](const std::vector<GateReport>& reports) {
+    return next_to_measure(kernels, reports);
+  };
+  EXPECT_EQ(next({with("a", 1.0, true)}), std::nullopt);
+  EXPECT_EQ(next({with("a", 1.0, false)}), 1);
+  EXPECT_EQ(next({with("b", 1.0, false)}), 0) << "the launcher may choose another";
+  EXPECT_EQ(next({with("a", 1.0, false), with("b", 0.9, true)}), std::nullopt);
+  EXPECT_EQ(next({with("a", 1.0, false), with("b", 0.9, false)}), 2);
+  EXPECT_EQ(next({with("a", 1.0, false), with("b", 1.1, false)}), std::nullopt);
+  EXPECT_EQ(next({with("a", 1.0, false), with("b", 0.9, false), with("c", 0.8, false)}),
+            std::nullopt);
+  EXPECT_EQ(next_to_measure({}, std::vector{with("pool", 1.0, false)}), std::nullopt);
+}
+
 TEST(SpeedGates, AreOfNamedPeers) {
   Card card;
   card.speed_gates = {{.peer = "cuDNN", .least_ratio = 0.9}};

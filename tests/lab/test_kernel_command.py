@@ -162,7 +162,8 @@ def test_profile_gate_fails_and_keeps_the_record(run_fovea, with_gpu, tool, tmp_
     env = tool("ncu", ncu_that_saw("wmma")) | with_gpu
     gate = ["attention", "--gate", "--case", "b2_h8_n512_d64_f16", "--level", "wmma"]
     record = tmp_path / "record.json"
-    printed = run_fovea("kernel", "profile", *gate, "--record", str(record), code=1, env=env).stdout
+    kept = ["--record", record, "--output", tmp_path]
+    printed = run_fovea("kernel", "profile", *gate, *kept, code=1, env=env).stdout
     (missed,) = [line.split() for line in printed.splitlines() if "MISS" in line]
     assert missed[1:3] == ["matrix_units", "8.8%"]
     (level,) = json.loads(record.read_text())["levels"]
@@ -170,6 +171,9 @@ def test_profile_gate_fails_and_keeps_the_record(run_fovea, with_gpu, tool, tmp_
     gates = {one["figure"]: one for one in level["gates"]}
     assert gates["matrix_units"]["limit"] == 0.4 and not gates["matrix_units"]["passed"]
     assert gates["registers"]["passed"] and gates["registers"]["reading"] == 64
+    profile = json.loads((tmp_path / "attention-b2_h8_n512_d64_f16-wmma.json").read_text())
+    assert profile["figures"]["matrix_units"] == pytest.approx(gates["matrix_units"]["reading"])
+    assert (tmp_path / "attention-b2_h8_n512_d64_f16-wmma.ncu-rep").exists()
     printed = run_fovea("kernel", "profile", *gate[:-1], "scalar", env=tool("ncu", ncu_that_saw("scalar")) | with_gpu).stdout
     assert "1/1 cases reach all of their gates" in printed
 
@@ -227,7 +231,8 @@ def test_profile_keeps_what_it_found(run_fovea, with_gpu, tool, tmp_path):
     [
         (["layer_norm", "row_norm", "--output", "x"], "--output takes one card"),
         (["layer_norm", "--output", "/no/such/folder/x"], "there is no folder /no/such/folder"),
-        (["attention", "--gate", "--output", "x"], "--gate takes no --output"),
+        (["attention", "--gate", "--output", "/no/x"], "there is no folder /no/x: with --gate, --output names one"),
+        (["attention", "--gate", "--plan", "x"], "--gate takes no --plan"),
     ],
 )
 def test_profile_refuses_what_it_cannot_keep(run_fovea, options, told):

@@ -82,7 +82,6 @@ std::string_view GateRecord::missed(std::string_view name) const {
 }
 
 bool GateRecord::stands_in(std::string_view name, std::string_view missed) const {
-  constexpr double kMostTimes = 2.0;  // a gate says what a kernel wastes, not that others are fast
   bool on_record = false;
   for (const GateEntry& entry : entries_) {
     if (entry.name != name) {
@@ -92,7 +91,7 @@ bool GateRecord::stands_in(std::string_view name, std::string_view missed) const
     const bool slow = std::ranges::any_of(entries_, [&](const GateEntry& other) {
       return other.name == missed && other.card == entry.card &&
              other.case_name == entry.case_name && other.seconds > 0 &&
-             entry.seconds > kMostTimes * other.seconds;
+             entry.seconds > other.seconds;
     });
     if (!entry.missed.empty() || slow) {
       return false;
