@@ -10,7 +10,7 @@ acceptance, attention beside torch's, the Encoder's rate). What a section gave i
 Sections that file documents in the folder of the same name without .json: profiles, gates, sanitizers (all cards, or --cards), compare
 (--cards with the program --against, or with itself), and, only where they are named, evolve (--evolve), judge (--answers), planted
 (the causes of bench/planted.py, under the profiler and compared) and verdicts (what compare says, --runs times each, of a program
-beside itself, beside sources that are 2% slower, and beside a build of them, --slower).
+beside itself, and beside sources that are 2% slower, or a build of such, --slower).
 --quick: torch's products only where kernels have no peer, its encoder at two sizes; no DataLoader; fewer repetitions."""
 
 import argparse
@@ -185,12 +185,12 @@ def verdicts(options):
     card, percent = options.cards or "gemm_qkv_bf16", 2
     with tempfile.TemporaryDirectory() as folder:
         place = pathlib.Path(folder)
-        command = [sys.executable, HERE / "planted_slow.py", "--percent", percent, "--program", options.fovea, card, "-o", place / "slow"]
-        subprocess.run([str(part) for part in command], stdout=sys.stderr, check=True, timeout=options.seconds)
-        sides = [("the program beside itself", "SAME", ["--with-program", options.fovea]),
-                 (f"sources that are {percent}% slower", "SLOWER", ["--with-sources", "slow"])]
-        if options.slower:
-            sides.append((f"a build that is {percent}% slower", "SLOWER", ["--with-program", options.slower]))
+        slower = (f"a build that is {percent}% slower", "SLOWER", ["--with-program", options.slower])
+        if not options.slower:
+            command = [sys.executable, HERE / "planted_slow.py", "--percent", percent, "--program", options.fovea, card, "-o", place / "slow"]
+            subprocess.run([str(part) for part in command], stdout=sys.stderr, check=True, timeout=options.seconds)
+            slower = (f"sources that are {percent}% slower", "SLOWER", ["--with-sources", "slow"])
+        sides = [("the program beside itself", "SAME", ["--with-program", options.fovea]), slower]
         for number, (what, truth, side) in enumerate(sides, 1):
             runs = []
             for seed in range(1, options.runs + 1):
