@@ -14,6 +14,7 @@ beside itself, and beside sources that are 2% slower, or a build of such, --slow
 --quick: torch's products only where kernels have no peer, its encoder at two sizes; no DataLoader; fewer repetitions."""
 
 import argparse
+import itertools
 import json
 import pathlib
 import shlex
@@ -191,20 +192,19 @@ def verdicts(options):
             subprocess.run([str(part) for part in command], stdout=sys.stderr, check=True, timeout=options.seconds)
             slower = (f"sources that are {percent}% slower", "SLOWER", ["--with-sources", "slow"])
         sides = [("the program beside itself", "SAME", ["--with-program", options.fovea]), slower]
-        for number, (what, truth, side) in enumerate(sides, 1):
-            runs = []
-            for seed in range(1, options.runs + 1):
-                command = [options.fovea, "kernel", "compare", card, *side, "--seed", str(seed), "--json"]
-                done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=options.seconds, cwd=folder)
-                if done.returncode:
-                    print(f"{shlex.join(command)} failed: {done.stderr}", file=sys.stderr)
-                    options.failed = True
-                    continue
-                found = json.loads(done.stdout)
-                runs.append({name: found[name] for name in ("verdict", "ratio", "interval", "rounds")})
+        documents = [{"kind": "verdicts", "card": card, "what": what, "truth": truth, "runs": []} for what, truth, _ in sides]
+        for seed, number in itertools.product(range(1, options.runs + 1), range(len(sides))):
+            command = [options.fovea, "kernel", "compare", card, *sides[number][2], "--seed", str(seed), "--json"]
+            done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=options.seconds, cwd=folder)
+            if done.returncode:
+                print(f"{shlex.join(command)} failed: {done.stderr}", file=sys.stderr)
+                options.failed = True
+                continue
+            found = json.loads(done.stdout)
+            documents[number]["runs"].append({name: found[name] for name in ("verdict", "ratio", "interval", "rounds")})
             made = place / "verdicts.json"
-            made.write_text(json.dumps({"kind": "verdicts", "card": card, "what": what, "truth": truth, "runs": runs}))
-            filed(options, made, f"verdicts/{number}.json")
+            made.write_text(json.dumps(documents[number]))
+            filed(options, made, f"verdicts/{number + 1}.json")  # whoever stops it keeps this
     return {}
 
 
