@@ -136,13 +136,14 @@ def evolution(found: list[dict]) -> str:
         best = max(valid, key=lambda candidate: candidate.get("speed_up") or 0, default=None)
         again = (one.get("confirmation") or {}).get("speed_up")
         middle = (speeds[(len(speeds) - 1) // 2] + speeds[len(speeds) // 2]) / 2 if speeds else 0
-        rows.append([one["card"], one["case"], one.get("level") or "-", one["population"], str(len(tried)),
+        proposer = [] if one["proposer"] == ["built-in"] else one["proposer"]
+        rows.append([one["card"], one["case"], one.get("level") or "-", f"`{pathlib.Path(proposer[-1]).name}`" if proposer else one["population"], str(len(tried)),
                      f"{len(valid) / len(tried):.0%}" if tried else "-", f"{middle:.3f}x" if speeds else "-",
                      f"{speeds[-1]:.3f}x" if speeds else "-", f"{again:.3f}x" if again else "-",
                      cell(words(best["parameters"])) if best else "-", number(sum(candidate["cost_seconds"] for candidate in tried)),
                      cell(one["end"].get("words") or one["end"]["why"]) if "end" in one else "it was interrupted", one["when"]])
     return "### Evolution\n\n`fovea kernel evolve`: candidates beside what the launcher chooses.\n\n" + table(
-        ["card", "case", "level", "population", "candidates", "valid", "median speed-up", "best", "the best again", "its parameters",
+        ["card", "case", "level", "population or proposer", "candidates", "valid", "median speed-up", "best", "the best again", "its parameters",
          "seconds", "why it ended", "measured"], rows)
 
 

@@ -271,7 +271,7 @@ MMA = (
 )
 # The reference levels, which run when they are asked for.
 MMA_SMALL = (
-    Attention("d64", (64, 8, 4, 32, 2, 16, 0), REFERENCE),
+    Attention("d64", (64, 4, 2, 48, 4, 48, 0), REFERENCE),
     Attention("d128", (128, 4, 4, 32, 2, 16, 0), REFERENCE),
 )
 SCALAR = (

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "lab/report_document.hpp"
 #include "lab/report_svg.hpp"
@@ -68,6 +69,15 @@ const char* class_of(const Candidate& one) {
                              : "slower";
 }
 
+/// "built-in", or the program with its arguments.
+std::string proposer(const Json& run) {
+  std::vector<std::string> words;
+  for (const Json& word : run.value("proposer", Json::array())) {
+    words.push_back(word.is_string() ? word.get<std::string>() : "?");
+  }
+  return fmt::format("{}", fmt::join(words, " "));
+}
+
 class Ledgers final : public Section {
  public:
   Ledgers() : Section("evolve", "Evolution") {}
@@ -79,8 +89,8 @@ class Ledgers final : public Section {
     const Json& run = document.json["run"];
     const std::string name = text(run, "card") + " " + text(run, "case", "") +
                              (text(run, "level", "").empty() ? "" : ", " + text(run, "level"));
-    const std::string key = name + document.device + text(run, "population", "") +
-                            text(run, "proposer", "") + run.value("problem", Json()).dump();
+    const std::string key = name + document.device + text(run, "population", "") + proposer(run) +
+                            run.value("problem", Json()).dump() + run.value("start", Json()).dump();
     pieces_[key] = piece(name, document);
     return true;
   }
@@ -113,9 +123,9 @@ class Ledgers final : public Section {
       all.push_back(candidate_of(one));
     }
     std::string html = fmt::format(
-        "<figure><figcaption>{}<small>{} population, proposer {}, seed {}, "
+        "<figure><figcaption>{}<small>{} population, {} proposer, seed {}, "
         "{}</small></figcaption>\n",
-        safe(name), safe(text(run, "population", "-")), safe(text(run, "proposer", "-")),
+        safe(name), safe(text(run, "population", "-")), safe(proposer(run)),
         safe(text(run, "seed", "-")), safe(document.when()));
     html += summary(all, document.json);
     if (!all.empty()) {

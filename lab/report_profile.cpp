@@ -87,11 +87,21 @@ std::string chief(const std::vector<std::pair<std::string, double>>& reasons) {
   return line;
 }
 
+/// "mma.cuh:175 `o = 1;`": what stands between grave accents is code.
+std::string with_code(const std::string& text) {
+  const auto first = text.find('`');
+  const auto last = text.rfind('`');
+  return first == last ? safe(text)
+                       : safe(text.substr(0, first)) + "<code>" +
+                             safe(text.substr(first + 1, last - first - 1)) + "</code>" +
+                             safe(text.substr(last + 1));
+}
+
 std::string stall_bars(const Json& json) {
   const auto row = [](const std::string& name, double share,
                       const std::vector<std::pair<std::string, double>>& reasons) {
     return fmt::format("<div class=\"role\"><span>{} <b>{}</b></span>{}<small>{}</small></div>\n",
-                       safe(name), percent(share), bar(share, reasons), chief(reasons));
+                       with_code(name), percent(share), bar(share, reasons), chief(reasons));
   };
   std::string html = row("the whole kernel", 1, numbers(json, "stalls"));
   for (const Json& role : json.contains("roles") ? list(json, "roles") : Json::array()) {
@@ -259,8 +269,8 @@ class Gates final : public Section {
     std::string html;
     if (!rows.empty()) {
       html = fmt::format(
-          "<p>{} of {} levels reach all of their gates. A level that misses one is "
-          "not chosen.</p>\n",
+          "<p>{} of {} levels reach all of their gates. One that misses a gate is not chosen where "
+          "another is on record as reaching its own in no more time.</p>\n",
           levels_.size() - missed_.size(), levels_.size());
       html += bad.empty() ? "" : table("Gates that were missed", columns, bad);
       html += folded(fmt::format("All {} gates", rows.size()), table("All gates", columns, rows));
@@ -298,11 +308,15 @@ class Comparisons final : public Section {
     int shown = 0;
     for (const Json& counter : json.contains("counters") ? list(json, "counters") : Json::array()) {
       if (shown++ < kMost) {
-        moved += fmt::format("{}{} {:+.1f}%", moved.empty() ? "" : "<br>",
-                             safe_name(text(counter, "name")), 100 * number(counter, "change"));
+        const Json change = counter.value("change", Json());
+        moved += fmt::format(
+            "{}{} {}", moved.empty() ? "" : "<br>", safe_name(text(counter, "name")),
+            change.is_number() ? fmt::format("{:+.1f}%", 100 * change.get<double>()) : "new");
       }
     }
-    rows_[document.device + side("a") + '\n' + side("b")] = {
+    const std::string card = text(json, "card", "");
+    rows_[card + document.device + side("a") + '\n' + side("b")] = {
+        safe_name(card) + "<small>" + safe_name(text(json, "case", "")) + "</small>",
         safe(side("a")),
         safe(side("b")),
         fmt::format("<span class=\"badge {}\">{}</span>",
@@ -318,9 +332,10 @@ class Comparisons final : public Section {
   }
 
   [[nodiscard]] std::string html() const override {
-    return table("Comparisons; the verdict is of B against A",
-                 {"A", "B", "B is", "#ratio", "#interval", "#rounds", "counters that moved most"},
-                 rows_);
+    return table(
+        "Comparisons; the verdict is of B against A",
+        {"card", "A", "B", "B is", "#ratio", "#interval", "#rounds", "counters that moved most"},
+        rows_);
   }
 
  private:

@@ -90,6 +90,40 @@ class Sanitizers final : public Section {
   std::vector<std::string> tools_;  // in the order in which they ran
 };
 
+/// What `compare` says, run after run, of a difference that is known.
+class Verdicts final : public Section {
+ public:
+  Verdicts() : Section("verdicts", "Verdicts on known differences") {}
+
+  bool take(const Document& document) override {
+    if (document.kind != "verdicts") {
+      return false;
+    }
+    const Json& json = document.json;
+    const std::string truth = text(json, "truth");
+    std::map<std::string, int> said;
+    for (const Json& run : list(json, "runs")) {
+      ++said[text(run, "verdict")];
+    }
+    std::string verdicts;
+    for (const auto& [verdict, count] : said) {
+      verdicts += fmt::format("{} {} ", badge(verdict, verdict == truth), count);
+    }
+    const std::string card = text(json, "card");
+    rows_[card + text(json, "what") + document.device] = {
+        safe_name(card), safe(text(json, "what")), safe(truth), verdicts, safe(document.when())};
+    return true;
+  }
+
+  [[nodiscard]] std::string html() const override {
+    return table("Verdicts of compare on known differences",
+                 {"card", "B is", "true verdict", "verdicts", "measured"}, rows_);
+  }
+
+ private:
+  std::map<std::string, Row> rows_;
+};
+
 /// Foreign kernels.
 class Judgements final : public Section {
  public:
@@ -132,6 +166,7 @@ class Judgements final : public Section {
 
 void add_verdict_sections(Sections& sections) {
   sections.push_back(std::make_unique<Sanitizers>());
+  sections.push_back(std::make_unique<Verdicts>());
   sections.push_back(std::make_unique<Judgements>());
 }
 

@@ -89,10 +89,8 @@ std::vector<KernelLimits> limits_of(DType type) {
 
   KernelLimits wmma = mma;
   wmma.registers = 128;  // four blocks of 128 threads share an SM
-  wmma.shared_bytes = 49152;
+  wmma.shared_bytes = 53248;
   add("mma_small_{}_*", wmma);
-  wmma.registers = 64;  // eight
-  add("mma_small_{}_d64", wmma);
 
   KernelLimits scalar;
   scalar.registers = 72;

@@ -48,7 +48,7 @@ elif words[1] == "run":
         print(json.dumps({{"seconds": 1.02e-4 if "--sources" in words else 1e-4, "sm_mhz": 1980}}), flush=True)
 elif words[1] == "evolve":
     one = {{"kind": "candidate", "number": 1, "valid": True, "speed_up": 1.25, "parameters": {{"stages": 4}}, "cost_seconds": 2}}
-    run = {{"kind": "run", "machine": machine, "card": words[2], "case": "c", "level": "wmma", "population": "best", "proposer": "builtin"}}
+    run = {{"kind": "run", "machine": machine, "card": words[2], "case": "c", "level": "wmma", "population": "best", "proposer": ["built-in"]}}
     after("--ledger").write_text(json.dumps(run) + "\\n" + json.dumps(one) + "\\n" + '{{"kind": "candidate", "num')
 else:
     sys.exit(2)

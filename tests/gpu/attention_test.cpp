@@ -149,7 +149,7 @@ TEST(AttentionPlans, KernelsExistAndFitABlock) {
     EXPECT_LE(attention::scalar_shared_bytes(tuning), 98304U);
   }
   for (const auto& [tuning, bf16, f16] : kMmaSmallVariants) {
-    EXPECT_LE(attention::mma_small_shared_bytes(tuning), 49152U);
+    EXPECT_LE(attention::mma_small_shared_bytes(tuning), 101376U);
   }
   if (kernel_images().empty()) {
     GTEST_SKIP() << "built without the CUDA compiler";

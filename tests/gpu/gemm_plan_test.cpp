@@ -46,6 +46,16 @@ TEST_F(GemmPlans, KeepsWeightsOfLargePatchEmbeddingsOnChip) {
   EXPECT_EQ(plans.front().grid, 132);
 }
 
+// Wide tiles wait for the position table: `fovea kernel compare` of both plans says 3.8%.
+TEST_F(GemmPlans, TakesNarrowerTilesForPatchEmbeddingsIn16Bits) {
+  const GemmProblem problem{
+      .m = 928256, .n = 768, .k = 768, .epilogue = GemmEpilogue::kPosition, .tokens = 196};
+  const auto plans = gemm_plans(problem, h200());
+  ASSERT_FALSE(plans.empty());
+  EXPECT_EQ(plans.front().rows(), 128);
+  EXPECT_EQ(plans.front().columns, 128);
+}
+
 TEST_F(GemmPlans, TakesTurnsInLargeProductsWithResultsOf16Bits) {
   for (const DType type : {DType::kBF16, DType::kE4M3, DType::kI8}) {
     for (const std::int64_t k : {768, 3072}) {

@@ -41,7 +41,7 @@ const std::string kProfileJson =
     R"("kind": "profile", "version": 1, "card": "attention", "case": "b2", "kernel": "k", "level": "wmma",
   "plan": "", "parameters": {"stages": 4}, "seconds": 5e-6, "figures": {"dram": 0.3},
   "stalls": {"long_scoreboard": 0.6, "barrier": 0.4}, "roles": [{"name": "producer", "share": 0.25,
-  "stalls": {"barrier": 0.2}}], "findings": [{"rule": "r", "seen": {"long_scoreboard": 0.6},
+  "stalls": {"barrier": 0.2}}, {"name": "a.cuh:7 `x < y;`", "share": 0.1, "stalls": {}}], "findings": [{"rule": "r", "seen": {"long_scoreboard": 0.6},
   "means": "Warps wait.", "try": "more stages", "parameter": "stages", "strength": 1}], "places": [])";
 
 std::string gates_of(double reading, bool passed) {
@@ -54,7 +54,7 @@ std::string gates_of(double reading, bool passed) {
 
 const std::string kLedgerRun =
     R"({"kind": "run", "version": 1, "card": "attention", "case": "b2", "level": "wmma", )"
-    R"("population": "best", "seed": 7, "proposer": "builtin", "baseline": {"kernel": "k", )"
+    R"("population": "best", "seed": 7, "proposer": ["python3", "mine.py"], "baseline": {"kernel": "k", )"
     "\"parameters\": {\"stages\": 2}, \"seconds\": 1e-5}}\n";
 
 std::string candidate_line(int number, const std::string& rest) {
@@ -104,7 +104,12 @@ TEST_F(ReportPage, HasASectionForWhatIsThereAndNoOther) {
   put("gates.json", on_day('1', gates_of(0.3, false)));
   put("compare.json",
       on_day('1', R"("kind": "compare", "a": {"level": "mma"}, "b": {"level": "wmma"},
-      "verdict": "SLOWER", "ratio": 1.021, "interval": [1.019, 1.023], "rounds": 16, "counters": [])"));
+      "verdict": "SLOWER", "ratio": 1.021, "interval": [1.019, 1.023], "rounds": 16, "card": "pool",
+      "counters": [{"name": "spills", "a": 0, "b": 3, "change": null}, {"name": "l2", "change": 0.5}])"));
+  put("verdicts.json",
+      on_day('1',
+             R"("kind": "verdicts", "card": "pool", "what": "slower sources", "truth": "SLOWER",
+      "runs": [{"verdict": "SLOWER"}, {"verdict": "SAME"}, {"verdict": "SLOWER"}])"));
   put("evolve.jsonl", kLedgerRun);
   put("sanitizers.json",
       on_day('1', R"("kind": "sanitizers", "tools": [{"tool": "memcheck", "card": "pool",
@@ -114,13 +119,30 @@ TEST_F(ReportPage, HasASectionForWhatIsThereAndNoOther) {
       "reasons": ["the last tile is wrong"])"));
   const Report report = made();
   EXPECT_EQ(sections_of(report.html),
-            "roofline profiles gates compare evolve history sanitizers judge ");
-  EXPECT_EQ(report.documents, 7);
+            "roofline profiles gates compare evolve history sanitizers verdicts judge ");
+  EXPECT_EQ(report.documents, 8);
   EXPECT_TRUE(report.left_out.empty());
-  for (const char* part :
-       {"driver 9", "Warps wait.", "more stages", "half of the roof", "missed", "SLOWER",
-        "1.019 to 1.023", "seed 7", "2 errors", "the last tile is wrong", "500 TFLOP/s",
-        "2.00x cuBLASLt &amp; co", "<title>", "<desc>", "role=\"img\""}) {
+  for (const char* part : {"driver 9",
+                           "Warps wait.",
+                           "more stages",
+                           "half of the roof",
+                           "missed",
+                           "SLOWER",
+                           "1.019 to 1.023",
+                           "seed 7",
+                           "2 errors",
+                           "the last tile is wrong",
+                           "python3 mine.py proposer",
+                           "spills new",
+                           "l2 +50.0%",
+                           "slower sources",
+                           "good\">SLOWER</span> 2",
+                           "bad\">SAME</span> 1",
+                           "500 TFLOP/s",
+                           "2.00x cuBLASLt &amp; co",
+                           "<title>",
+                           "<desc>",
+                           "role=\"img\""}) {
     EXPECT_TRUE(page_has(report.html, part)) << part;
   }
 }

@@ -118,9 +118,13 @@ double expected_clocks(const GemmProblem& problem, const GemmPlan& plan, const D
   }
   // With both operands passing through shared memory the tensor cores wait a fifth of the time.
   constexpr double kStalls = 1.27;
-  // What a wide tile still has to read of the residual queues up: (128, 256) takes 9,400 clocks.
-  const double residual = problem.epilogue == GemmEpilogue::kResidual ? plan.columns / 64.0 : 1.0;
-  const double epilogue = 1200.0 + 8.0 * residual * plan.columns;
+  // What a wide tile still has to read queues up: of the residual (128, 256) takes 9,400 clocks, of
+  // the position table 5,900, and (128, 128) 2,500.
+  const double queue = problem.epilogue == GemmEpilogue::kResidual ? plan.columns / 64.0
+                       : problem.epilogue == GemmEpilogue::kPosition
+                           ? std::max(plan.columns / 112.0, 1.0)
+                           : 1.0;
+  const double epilogue = 1200.0 + 8.0 * queue * plan.columns;
   const double fill = (plan.rows() + plan.columns) * gemm::kBlockBytes / kFill;
   const double products = blocks * std::max(kStalls * tensor, fill);
   // Two blocks side by side share what L2 gives, and one's epilogue runs beside the other's
