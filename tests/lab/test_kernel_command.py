@@ -14,12 +14,6 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 has_gpu = shutil.which("nvidia-smi") is not None
 
 
-@pytest.fixture
-def with_kernels(run_fovea):
-    if "without the CUDA compiler" in run_fovea("kernel", "resources", code=None).stderr:
-        pytest.skip("built without the CUDA compiler")
-
-
 def test_list_names_cards_and_their_cases(run_fovea):
     cards = run_fovea("kernel", "list").stdout
     assert "layer_norm" in cards and "mutants" not in cards
@@ -76,7 +70,7 @@ def test_a_candidate_is_told_as_json(run_fovea):
         "changed_sources": [],
     }
     assert "1, 2, 4, 8" in told["reason"]
-    assert told["parameters"]["stages"] == 2 and told["kernel"] == told["baseline"] == "attention_mma_small_bf16_d64"
+    assert told["parameters"]["stages"] >= 2 and told["kernel"] == told["baseline"] == "attention_mma_small_bf16_d64"
     figures = {"compile_seconds", "registers", "shared_bytes", "spill_bytes", "max_abs", "max_rel"}
     times = {"untimed", "seconds", "spread", "baseline_seconds", "speed_up", "verdict"}
     assert figures | times <= told.keys()
@@ -123,17 +117,6 @@ def test_profile_looks_at_its_arguments_before_the_machine(run_fovea, tmp_path, 
 def test_profile_without_a_gpu_says_so_before_it_looks_for_ncu(run_fovea, tmp_path, options):
     message = run_fovea("kernel", "profile", "attention", *options, code=1, env={"PATH": str(tmp_path)}).stderr
     assert "NVIDIA driver" in message
-
-
-@pytest.fixture
-def with_gpu(fovea_bin):
-    """The environment in which there is a GPU, or what stands in for its driver."""
-    if has_gpu:
-        return {}
-    driver = fovea_bin.parents[1] / "tests/fakes"
-    if not (driver / "libcuda.so.1").exists():
-        pytest.skip("no GPU, and the stand-in for its driver was not built")
-    return {"LD_LIBRARY_PATH": str(driver)}
 
 
 def ncu_that_saw(name):
@@ -194,29 +177,12 @@ def test_profile_is_of_one_launch_whatever_the_environment_says(run_fovea, with_
     assert "kernel run layer_norm --gpu 0 --times 1" in (tmp_path / "arguments").read_text()
 
 
-def ncu_pages(name):
-    """ncu's raw page of a launch on an H200, and a source page."""
-    table = [line.split(",") for line in (ROOT / "tests/lab/h200_profiles.csv").read_text().splitlines()]
-    column = table[0].index(name)
-    cells = [(row[0], *(row[column].split(" ") + [""])[:2]) for row in table[1:]]
-    lines = [",".join(f'"{cell[part]}"' for cell in [("ID", "0", "")] + cells) for part in (0, 2, 1)]
-    source = '"Address","Source","# Samples","Instructions Executed","stall_wait"\n"0x10","  EXIT","1","1","1"\n'
-    return "\n".join(lines) + "\n", source
-
-
 def test_profile_keeps_what_it_found(run_fovea, with_gpu, tool, tmp_path):
-    (tmp_path / "raw").write_text(ncu_pages("row")[0])
-    (tmp_path / "source").write_text(ncu_pages("row")[1])
-    env = tool(
-        "ncu",
-        f"""echo "$@" >> {tmp_path}/arguments
-        while [ "$1" != -o ] && [ "$1" != --page ]; do shift; done
-        if [ "$1" = --page ]; then cat {tmp_path}/$2; else echo report > $2.ncu-rep; fi""",
-    )
+    env = tool("ncu", f'echo "$@" >> {tmp_path}/arguments' + ncu_that_saw("row"))
     out = tmp_path / "kept"
     printed = run_fovea("kernel", "profile", "row_norm", "--sources", ROOT, "--output", out, env=env | with_gpu).stdout
     assert "bound by memory: device memory is the limit" in printed
-    assert (tmp_path / "kept.ncu-rep").read_text() == "report\n"
+    assert (tmp_path / "kept.ncu-rep").exists()
     kept = json.loads((tmp_path / "kept.json").read_text())
     assert (kept["kind"], kept["card"], kept["sources"]) == ("profile", "row_norm", str(ROOT))
     assert kept["machine"]["gpu"]["name"] and kept["problem"]
@@ -287,20 +253,6 @@ def test_machine_code_of_one_kernel_goes_to_files_by_role_and_by_region(run_fove
     fragment.write_text(fragment.read_text().replace(store, first + store))
     planted = run_fovea("kernel", "sass", "gemm_qkv_bf16", "--kernel", kernel, "--sources", tmp_path, code=1).stdout
     assert "epilogue loop: 16 STG, exactly 8" in planted
-
-
-@pytest.fixture
-def tool(tmp_path):
-    """tool(name, script): a program of that name, found before all others; returns the environment for it."""
-
-    def make(name, script):
-        path = tmp_path / "bin" / name
-        path.parent.mkdir(exist_ok=True)
-        path.write_text("#!/bin/sh\n" + script)
-        path.chmod(0o755)
-        return {"PATH": f"{path.parent}:{os.environ['PATH']}"}
-
-    return make
 
 
 def test_sass_prints_kernels_as_they_are_read(run_fovea, fovea_bin, with_kernels, tool, tmp_path):
