@@ -97,10 +97,12 @@ TEST_P(CompilerTest, TakesOtherTuningParameters) {
   const auto registers = [&](const ParameterValues& values) {
     return compile(sources_, kSmall, values, options_).image.registers;
   };
-  const ParameterValues few = with(values_of(kSmall), "ctas_per_sm", 2);
-  const ParameterValues held =
-      with(with(with(few, "held_queries", 1), "kv_tile", 64), "score_keys", 64);
-  EXPECT_LE(registers(values_of(kSmall)), 64);
+  const ParameterValues four = with(with(values_of(kSmall), "warps", 4), "stages", 2);
+  const ParameterValues many =
+      with(with(with(four, "ctas_per_sm", 8), "kv_tile", 32), "score_keys", 16);
+  const ParameterValues held = with(
+      with(with(with(four, "ctas_per_sm", 2), "held_queries", 1), "kv_tile", 64), "score_keys", 64);
+  EXPECT_LE(registers(many), 64);
   EXPECT_GT(registers(held), 96);
 }
 
