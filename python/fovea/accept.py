@@ -34,7 +34,6 @@ MAX_DIFF = 1e-3
 #: here the library that was installed is checked.
 DESIGNS = (
     (r"attention_scalar_", "scalar", 72, 96 << 10),
-    (r"attention_mma_small_.*_d64\b", "wmma", 64, 48 << 10),  # eight blocks share an SM
     (r"attention_mma_small_", "wmma", 128, 96 << 10),
     (r"attention_mma_", "mma", 255, 227 << 10),
     (r"attention_(single_pass|online)_", "wgmma", 168, 227 << 10),

@@ -108,7 +108,7 @@ def test_wrong_attention_fails(capsys, monkeypatch, case, wrong):
     [
         (_kernels.Kernel("attention_scalar_f16_d64", 80, 72, 0, 0, 0), True),
         (_kernels.Kernel("attention_scalar_f16_d64", 80, 73, 0, 0, 0), False),
-        (_kernels.Kernel("attention_mma_small_f16_d64", 80, 65, 0, 0, 0), False),
+        (_kernels.Kernel("attention_mma_small_f16_d64", 80, 129, 0, 0, 0), False),
         (_kernels.Kernel("attention_mma_small_f16_d128", 80, 118, 0, 0, 0), True),
         (_kernels.Kernel("attention_mma_f16_d64", 80, 200, 0, 0, 4), False),
         (_kernels.Kernel("attention_mma_f16_d64", 80, 200, 0, 16, 0), False),
