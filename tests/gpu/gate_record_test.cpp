@@ -63,7 +63,8 @@ TEST(GateRecord, IsReadForItsGpuAlone) {
 // The whole way: variable, file, choice; with the notice once per process.
 TEST(GateRecord, OfAFileChangesTheChoice) {
   if (kernel_images().empty()) {
-    GTEST_SKIP() << "built without kernels";
+    GTEST_SKIP()
+        << "this build has no CUDA kernels to choose from; scripts/setup installs the compiler";
   }
   const std::string path = testing::TempDir() + "fovea-gate-record.json";
   std::ofstream(path) << kRecord;
@@ -106,7 +107,8 @@ TEST(GateRecord, TakesAKernelOfMatrixProductsOutOfTheChoice) {
   const GemmProblem problem{.m = 4096, .n = 768, .k = 768};
   const std::vector<GemmPlan> plans = gemm_plans(problem, device);
   if (plans.size() < 2) {
-    GTEST_SKIP() << "built without kernels";
+    GTEST_SKIP()
+        << "this build has no CUDA kernels to choose from; scripts/setup installs the compiler";
   }
   const auto name = [&](std::size_t i) { return std::string(info_of(plans[i].kernel).name); };
   const GateRecord record({{.name = name(0), .missed = "too slow"}, {.name = name(1)}});

@@ -83,7 +83,10 @@ TEST(Candidate, PassesTheGatesOfTheCompilerOrSaysWhyNot) {
   try {
     legal = trials.run({.changes = kEight});
   } catch (const Error& error) {
-    GTEST_SKIP() << error.what();  // there is no compiler
+    if (!std::string_view(error.what()).starts_with("there is no compiler")) {
+      throw;
+    }
+    GTEST_SKIP() << error.what();
   }
   EXPECT_TRUE(legal.valid) << legal.reason;
   EXPECT_EQ(legal.shared_bytes, 32768U);  // (64 queries + 2 x 3 x 32 keys) x 64 x 2 bytes

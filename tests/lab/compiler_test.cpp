@@ -68,9 +68,10 @@ class CompilerTest : public testing::TestWithParam<CompilerKind> {
     options_.compiler = GetParam();
     try {
       (void)compile(sources_, KernelId::peer_add, {}, options_);
-    } catch (const CompileError&) {
-      throw;
     } catch (const Error& error) {
+      if (!std::string_view(error.what()).starts_with("there is no compiler")) {
+        throw;
+      }
       GTEST_SKIP() << error.what();
     }
   }

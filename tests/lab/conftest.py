@@ -9,7 +9,7 @@ import pytest
 @pytest.fixture
 def with_kernels(run_fovea):
     if "without the CUDA compiler" in run_fovea("kernel", "resources", code=None).stderr:
-        pytest.skip("built without the CUDA compiler")
+        pytest.skip("this build has no CUDA kernels; scripts/setup installs the compiler")
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def with_gpu(fovea_bin):
         return {}
     driver = fovea_bin.parents[1] / "tests/fakes"
     if not (driver / "libcuda.so.1").exists():
-        pytest.skip("no GPU, and the stand-in for its driver was not built")
+        pytest.skip("no GPU, and no stand-in for its driver: scripts/build --test builds one")
     return {"LD_LIBRARY_PATH": str(driver)}
 
 
