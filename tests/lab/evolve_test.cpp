@@ -450,5 +450,18 @@ TEST(Outcomes, AreReadFromWhatTryPrints) {
   EXPECT_EQ(failed->failed_at + failed->why, "smallwrong");
 }
 
+TEST(EvolveReport, MedianOfAnEvenNumberLiesBetweenTheTwo) {
+  EvolveReport report;
+  for (const double speed_up : {4.0, 1.0, 3.0, 2.0, 9.0}) {
+    report.trials.emplace_back();
+    report.trials.back().outcome.valid = speed_up < 9.0;
+    report.trials.back().outcome.speed_up = speed_up;
+  }
+  EXPECT_EQ(report.median_speed_up(), 2.5);
+  report.trials.erase(report.trials.begin());
+  EXPECT_EQ(report.median_speed_up(), 2.0);
+  EXPECT_EQ(EvolveReport().median_speed_up(), 0.0);
+}
+
 }  // namespace
 }  // namespace fovea::lab
