@@ -9,7 +9,6 @@ import re
 import resource
 import signal
 import subprocess
-import threading
 import time
 
 import pytest
@@ -20,10 +19,9 @@ MEGABYTE = 1_000_000
 
 
 def peak_memory(pid: int) -> int:
-    """Bytes that a running process has had resident at most; 0 when it has just ended."""
+    """Bytes that a running process has had resident at most."""
     status = pathlib.Path(f"/proc/{pid}/status").read_text()
-    found = re.search(r"^VmHWM:\s+(\d+) kB$", status, re.MULTILINE)
-    return int(found[1]) * 1024 if found else 0
+    return int(re.search(r"^VmHWM:\s+(\d+) kB$", status, re.MULTILINE)[1]) * 1024
 
 
 class Outcome:
@@ -44,24 +42,22 @@ class Outcome:
         )
         with contextlib.suppress(BrokenPipeError):  # it may not even start
             process.stdin.write(f"{size} {size} 3 {file}\n".encode())
+            process.stdin.flush()
+        first = process.stdout.readline()
+        header = first.split()
+        rest = process.stdout.read(int(header[1 if header[0] == b"error" else 3])) if header else b""
+        # While it waits for another line. Afterwards wait4() alone would tell, and its figure begins with the
+        # memory of this very process, which forked.
+        self.peak = peak_memory(process.pid) if header else 0
+        with contextlib.suppress(BrokenPipeError):
             process.stdin.close()
-        chunks: list[bytes] = []
-        reader = threading.Thread(target=lambda: chunks.append(process.stdout.read()))
-        reader.start()
-        # Not from wait4(): its figure begins with the memory of this very process, which forked.
-        self.peak = 0
-        while os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is None:
-            self.peak = max(self.peak, peak_memory(process.pid))
-            time.sleep(0.0005)
-        reader.join()
-        output = chunks[0]
+        process.stdout.close()
         _, status, used = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
         self.seconds = time.monotonic() - start
         self.cpu = used.ru_utime + used.ru_stime
         assert process.returncode == 0, f"ended with {process.returncode} after {self.seconds:.1f} s"
-        first, _, rest = output.partition(b"\n")
-        self.error = rest.decode() if first.startswith(b"error") else ""
+        self.error = rest.decode() if header[0] == b"error" else ""
 
 
 @pytest.fixture(scope="module")
