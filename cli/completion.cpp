@@ -96,7 +96,7 @@ std::string zsh_arguments(const CommandText& command) {
               : option.is_list ? fmt::format(":value:_values -s , value {}", choices)
                                : fmt::format(":value:({})", choices);
     }
-    text += "'";
+    text += '\'';
   }
   return text;
 }

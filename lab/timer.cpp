@@ -26,6 +26,8 @@ constexpr auto kPause = std::chrono::milliseconds(12);
 constexpr auto kStepPause = std::chrono::milliseconds(40);
 constexpr int kMostRuns = 400;  // in one graph
 
+}  // namespace
+
 /// One contender ready to be timed.
 struct Entry {
   std::function<void()> enqueue;  // all runs of a sample
@@ -140,6 +142,8 @@ class Timer {
   std::unique_ptr<gpu::Event> start_;
   std::unique_ptr<gpu::Event> end_;
 };
+
+namespace {
 
 Timing summarise(const std::string& name, const Entry& entry) {
   Timing timing;

@@ -17,9 +17,12 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 OUT = ROOT / "build/tidy"
+CLANG_TIDY = ROOT / "build/venv/bin/clang-tidy"
 MOST = 16  # sources of a group
 # Highway's sources include themselves, by name.
 ALONE = re.compile(r"^#include .hwy/foreach_target\.h", re.M)
+# What CMake's files for many sources hold.
+INCLUDED = re.compile(r'^#include "(.+)"$', re.M)
 # Names that a source declares with these.
 NAMES = re.compile(r"^(?:using (?:\w+::)+(\w+);|namespace (\w+) = )", re.M)
 
@@ -31,12 +34,16 @@ def flags_of(build: pathlib.Path) -> dict[str, list[str]]:
         command = shlex.split(entry["command"])
         at = command.index("-o")
         del command[at:at + 2]
-        found[entry["file"]] = [word for word in command if word not in ("-c", entry["file"])]
+        flags = [word for word in command if word not in ("-c", entry["file"])]
+        compiled = pathlib.Path(entry["file"])
+        # Many sources that are compiled as one have its flags.
+        sources = INCLUDED.findall(compiled.read_text()) if "Unity" in compiled.parts else [entry["file"]]
+        found |= dict.fromkeys(sources, flags)
     return found
 
 
-def tidy(folder: pathlib.Path, source: str) -> tuple[bool, str]:
-    done = subprocess.run(["clang-tidy-19", "--quiet", "-p", folder, source],
+def tidy(source: str) -> tuple[bool, str]:
+    done = subprocess.run([CLANG_TIDY, "--quiet", "-p", OUT, source],
                           capture_output=True, text=True, check=False)
     noise = re.compile(r"^\d+ warnings? (and \d+ errors? )?generated\.\n", re.M)
     return done.returncode == 0, done.stdout + noise.sub("", done.stderr)
@@ -76,23 +83,23 @@ def main() -> None:
 
     OUT.mkdir(parents=True, exist_ok=True)
     jobs = []  # the sources of a group, and the file that holds them all
-    commands = []
+    own_flags = {source: flags[source] for source in sources}
     for number, group in enumerate(grouped(sources, flags)):
         one = group[0]
         if len(group) > 1:
             one = str(OUT / f"{number}.cpp")
-            texts = [pathlib.Path(source).read_text() for source in group]
-            pathlib.Path(one).write_text("\n".join(texts))
-            commands.append({"directory": str(build), "file": one,
-                             "arguments": [*flags[group[0]], "-c", one]})
+            pathlib.Path(one).write_text("\n".join(pathlib.Path(source).read_text() for source in group))
+            own_flags[one] = flags[group[0]]
         jobs.append((group, one))
-    (OUT / "compile_commands.json").write_text(json.dumps(commands))
+    (OUT / "compile_commands.json").write_text(json.dumps([
+        {"directory": str(build), "file": file, "arguments": [*words, "-c", file]} for file, words in own_flags.items()
+    ]))
 
     def look(group: list[str], one: str) -> str:
-        clean, text = tidy(build if len(group) == 1 else OUT, one)
+        clean, text = tidy(one)
         if clean or len(group) == 1:
             return "" if clean else text
-        alone = [tidy(build, source) for source in group]
+        alone = [tidy(source) for source in group]
         return "".join(text for clean, text in alone if not clean)
 
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:

@@ -183,7 +183,7 @@ std::optional<int> xmp_orientation(std::span<const std::byte> xmp) {
     std::string_view rest = text.substr(at + kName.size());
     if (rest.starts_with("=\"")) {
       rest.remove_prefix(2);
-    } else if (rest.starts_with(">")) {
+    } else if (rest.starts_with('>')) {
       rest.remove_prefix(1);
     } else {
       continue;
