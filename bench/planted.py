@@ -30,7 +30,7 @@ class Cause:
     rule: str
 
 
-ATTENTION = ("attention", "--level", "wmma")  # the case that is timed first: 49152 CTAs
+ATTENTION = ("attention", "--level", "wmma")  # the case that is timed first: 86,016 CTAs of 32 queries
 GEMM = ("gemm_qkv_bf16",)
 
 CAUSES = {
@@ -68,7 +68,7 @@ CAUSES = {
         ATTENTION,
         "fences in the loop",
     ),
-    # 12 CTAs per SM instead of 8: 40 registers instead of 64, and the accumulators spill.
+    # 12 CTAs of 64 threads per SM instead of 4: a thread has 80 registers at most, and the accumulators spill.
     "spill": Cause(
         "attention/mma_small.cuh",
         "  using Variant::kTuning;\n",
@@ -96,12 +96,12 @@ def plant(cause: Cause, folder: pathlib.Path, kernels: pathlib.Path = KERNELS) -
     """Writes FOLDER/kernels. The text that the edit replaces has to be there, once."""
     text = (kernels / cause.file).read_text()
     if text.count(cause.old) != 1:
-        raise SystemExit(
-            f"planted.py: {cause.file} has changed: the text to replace occurs {text.count(cause.old)} times; adapt the edit"
+        raise ValueError(
+            f"{cause.file} has changed: the text to replace occurs {text.count(cause.old)} times; adapt the edit"
         )
     target = folder / "kernels"
     if target.exists():
-        raise SystemExit(f"planted.py: {target} is there already; name another folder")
+        raise ValueError(f"{target} is there already; name another folder")
     shutil.copytree(kernels, target, ignore=shutil.ignore_patterns("__pycache__"))
     (target / cause.file).write_text(text.replace(cause.old, cause.new))
 
@@ -118,7 +118,10 @@ def main() -> None:
     if arguments.cause is None or arguments.output is None:
         parser.error("a CAUSE and -o FOLDER are needed")
     cause = CAUSES[arguments.cause]
-    plant(cause, arguments.output)
+    try:
+        plant(cause, arguments.output)
+    except ValueError as error:
+        sys.exit(f"planted.py: {error}")
     command = shlex.join(["fovea", "kernel", "profile", *cause.run, "--sources", str(arguments.output)])
     print(f"{command}  # {cause.rule}")
 

@@ -10,7 +10,7 @@ FOREIGN = (
 # Except for what says how to test, which libraries to use, and which code of the CPU and the GPU to run.
 KEPT = (
     "FOVEA_TEST_", "FOVEA_ATTACK_", "FOVEA_STATE_", "FOVEA_BIN", "FOVEA_PIXELS_TOOL", "FOVEA_ENCODE_TOOL",
-    "FOVEA_LIBRARY", "FOVEA_LIBHEIF", "FOVEA_CUBLASLT", "FOVEA_CUDNN",
+    "FOVEA_LIBRARY", "FOVEA_LIBHEIF", "FOVEA_CUBLASLT", "FOVEA_CUDNN", "FOVEA_NVRTC",
     "FOVEA_CPU_ISA", "FOVEA_FORCE_", "FOVEA_GPU_SLICE",
 )  # fmt: skip
 

@@ -24,14 +24,13 @@ def test_the_edit_fits_and_compiles(name: str, tmp_path: pathlib.Path, fovea_bin
     ]
     assert changed == [cause.file]
     command = [str(fovea_bin), "kernel", "try", *cause.run, "--sources", str(tmp_path), "--json"]
-    result = json.loads(subprocess.run(command, capture_output=True, text=True, check=False).stdout)
-    if result["failed_at"] in ("legal", "time", "small", "right"):
-        pytest.fail(result["reason"])
-    if name == "spill":
-        assert result["spill_bytes"] > 0
-    else:
-        assert result["failed_at"] != "compile", result["reason"]
-        assert result["spill_bytes"] == 0
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if "no compiler for kernels" in done.stderr:
+        pytest.skip("there is no CUDA compiler")
+    result = json.loads(done.stdout)
+    spills = name == "spill"
+    assert result["failed_at"] == ("resources" if spills else None), result["reason"]
+    assert (result["spill_bytes"] > 0) == spills
 
 
 def test_an_edit_that_no_longer_fits_is_refused(tmp_path: pathlib.Path) -> None:
@@ -39,6 +38,13 @@ def test_an_edit_that_no_longer_fits_is_refused(tmp_path: pathlib.Path) -> None:
     cause = planted.CAUSES["banks"]
     (kernels / cause.file).parent.mkdir(parents=True)
     (kernels / cause.file).write_text("// nothing of it\n")
-    with pytest.raises(SystemExit, match="row_tile.cuh has changed"):
+    with pytest.raises(ValueError, match="row_tile.cuh has changed"):
         planted.plant(cause, tmp_path / "new", kernels)
     assert not (tmp_path / "new").exists()
+
+
+def test_a_folder_that_is_there_is_refused(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "kernels").mkdir()
+    command = [sys.executable, ROOT / "bench/planted.py", "banks", "-o", tmp_path]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and done.stderr.startswith("planted.py: ") and "is there already" in done.stderr
