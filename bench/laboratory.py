@@ -6,6 +6,12 @@ import pathlib
 import sys
 
 import planted as causes
+from plots import run_of
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "kernels"))
+import variants  # noqa: E402
+
+SANITIZERS = ("synccheck", "racecheck", "memcheck", "initcheck")
 
 
 def table(columns: list[str], rows: list[list[str]]) -> str:
@@ -43,18 +49,32 @@ def read_ledger(path: pathlib.Path) -> dict:
     return next(line for line in lines if line["kind"] == "run") | document | {"kind": "ledger"}
 
 
+def read(path: pathlib.Path) -> dict:
+    try:
+        document = read_ledger(path) if path.suffix == ".jsonl" else json.loads(path.read_text())
+    except (ValueError, KeyError, TypeError, StopIteration) as error:
+        sys.exit(f"{path} is no result: {type(error).__name__}: {error}")
+    if not isinstance(document, dict):
+        sys.exit(f"{path} is no result: it holds a {type(document).__name__} where an object is expected")
+    return document
+
+
 def documents(folder: pathlib.Path) -> dict[str, list[dict]]:
     """By kind, those of a machine's subfolders, from the oldest to the newest; with `when` each was measured."""
     found: dict[str, list[dict]] = {}
     for path in sorted(path for path in folder.glob("*/**/*") if path.suffix in (".json", ".jsonl")):
-        document = read_ledger(path) if path.suffix == ".jsonl" else json.loads(path.read_text())
+        document = read(path)
         machine = document.get("machine") or {}
-        document["when"] = f"{machine.get('date', 'no date')} at {machine.get('commit', 'an unnamed commit')}"
+        date = machine.get("date", "no date")
+        document["when"] = f"{date} at {machine.get('commit', 'an unnamed commit')}"
+        if "partial" in document:
+            document["when"] += f", stopped early: {document['partial']}"
+        document["order"] = date, run_of(path.relative_to(folder).parts[0])[1]
         # What a mistake does that was made on purpose is no figure of ours.
         cause = path.stem.rpartition("-")[0] if path.parent.name == "planted" else ""
         found.setdefault("planted" if cause else document.get("kind", ""), []).append(document | {"cause": cause})
     for group in found.values():
-        group.sort(key=lambda document: document["when"].split()[0])
+        group.sort(key=lambda document: document["order"])
     return found
 
 
@@ -119,7 +139,8 @@ def verdicts(found: list[dict]) -> str:
     for one in newest([((one["card"], one["what"]), one) for one in found]):
         said = [run["verdict"] for run in one["runs"]]
         ratios = sorted(run["ratio"] for run in one["runs"])
-        rows.append([one["card"], one["what"], one["truth"], str(len(said)),
+        truth = one["truth"] + (f" by {one['percent']:.2f}%" if "percent" in one else "")
+        rows.append([one["card"], one["what"], truth, str(len(said)),
                      words({verdict: said.count(verdict) for verdict in sorted(set(said))}) or "-",
                      f"{ratios[0]:.4f} to {ratios[-1]:.4f}" if ratios else "-", one["when"]])
     return "### Verdicts on known differences\n\n`fovea kernel compare`, run after run.\n\n" + table(
@@ -133,13 +154,17 @@ def evolution(found: list[dict]) -> str:
         tried = one["candidates"]
         valid = [candidate for candidate in tried if candidate["valid"]]
         speeds = sorted(candidate["speed_up"] for candidate in valid if candidate.get("speed_up"))
-        best = max(valid, key=lambda candidate: candidate.get("speed_up") or 0, default=None)
-        again = (one.get("confirmation") or {}).get("speed_up")
+        # The fastest reading of all may lie within the spread of the best that was kept, and be nobody's choice.
+        confirmed = one["confirmation"] if one.get("confirmation", {}).get("valid") else None
+        chosen = [candidate for candidate in valid
+                  if (candidate["number"] == confirmed["number"] if confirmed else candidate["kept"])]
+        best = max(chosen, key=lambda candidate: candidate.get("speed_up") or 0, default={})
+        first, again = best.get("speed_up"), confirmed and confirmed["speed_up"]
         middle = (speeds[(len(speeds) - 1) // 2] + speeds[len(speeds) // 2]) / 2 if speeds else 0
         proposer = [] if one["proposer"] == ["built-in"] else one["proposer"]
         rows.append([one["card"], one["case"], one.get("level") or "-", f"`{pathlib.Path(proposer[-1]).name}`" if proposer else one["population"], str(len(tried)),
                      f"{len(valid) / len(tried):.0%}" if tried else "-", f"{middle:.3f}x" if speeds else "-",
-                     f"{speeds[-1]:.3f}x" if speeds else "-", f"{again:.3f}x" if again else "-",
+                     f"{first:.3f}x" if first else "-", f"{again:.3f}x" if again else "-",
                      cell(words(best["parameters"])) if best else "-", number(sum(candidate["cost_seconds"] for candidate in tried)),
                      cell(one["end"].get("words") or one["end"]["why"]) if "end" in one else "it was interrupted", one["when"]])
     return "### Evolution\n\n`fovea kernel evolve`: candidates beside what the launcher chooses.\n\n" + table(
@@ -147,20 +172,47 @@ def evolution(found: list[dict]) -> str:
          "seconds", "why it ended", "measured"], rows)
 
 
+def newest_runs(found: list[dict]) -> list[tuple[dict, dict]]:
+    """The newest run of each tool on each card, and the document that it is of."""
+    return newest([((run["tool"], run["card"]), (run, one)) for one in found for run in one["tools"]])
+
+
+def launched(runs: list[dict]) -> dict[str, set[str]]:
+    """By tool, the kernels that were launched under it."""
+    found: dict[str, set[str]] = {tool: set() for tool in SANITIZERS}
+    for run in runs:
+        for names in run["cases"].values():
+            found.setdefault(run["tool"], set()).update(names)
+    return found
+
+
+def covers(found: list[dict], before: list[dict]) -> bool:
+    """Whether all that these earlier runs launched, and that still ships, was launched again under the same tools."""
+    now = launched([run for run, _ in newest_runs(found)])
+    shipped = set().union(*(variants.shipped_for(arch) for arch in {run["arch"] for run in before}))
+    return all(names & shipped <= now.get(tool, set()) for tool, names in launched(before).items())
+
+
 def sanitizers(found: list[dict]) -> str:
-    """What is not clean is no figure: such a file must not be committed."""
-    runs = newest([((run["tool"], run["card"]), (run, one["when"])) for one in found for run in one["tools"]])
+    """What is not clean is no figure: such a file must not be committed. What ships is asked now, not when it ran, so
+    that kernels that were added later are named."""
+    runs = newest_runs(found)
     if unclean := [f"{run['tool']} {run['card']}" for run, _ in runs if not run["passed"]]:
         sys.exit(f"compute-sanitizer found errors, or did not run to its end: {', '.join(unclean)}")
+    archs = {one["machine"]["gpu"]["arch"] for _, one in runs}
+    shipped = set().union(*map(variants.shipped_for, archs))
+    names = launched([run for run, _ in runs])
     rows = []
-    for tool in dict.fromkeys(run["tool"] for run, _ in runs):
+    for tool in SANITIZERS:
         of_tool = [run for run, _ in runs if run["tool"] == tool]
-        rows.append([tool, str(len(of_tool)), str(sum(run["errors"] for run in of_tool)), number(sum(run["seconds"] for run in of_tool)),
-                     ", ".join(dict.fromkeys(when for run, when in runs if run["tool"] == tool))])
-    missing = sorted({name for names in found[-1].get("not_launched", {}).values() for name in names})
-    told = f"\nNot run under every tool: {', '.join(f'`{name}`' for name in missing)}.\n" if missing else ""
-    return "### compute-sanitizer\n\n`fovea kernel sanitize`: every card on small problems, by all plans.\n\n" + table(
-        ["tool", "cards", "errors", "seconds, several runs at once", "measured"], rows) + told
+        rows.append([tool, str(len(of_tool)), f"{len(shipped & names[tool])}/{len(shipped)}",
+                     str(sum(run["errors"] for run in of_tool)), number(sum(run["seconds"] for run in of_tool)),
+                     ", ".join(dict.fromkeys(one["when"] for run, one in runs if run["tool"] == tool)) or "-"])
+    missing = sorted(shipped - set.intersection(*names.values()))
+    told = f"\nNot launched under every tool: {', '.join(f'`{name}`' for name in missing)}.\n" if missing else ""
+    return (f"### compute-sanitizer\n\n`fovea kernel sanitize`: kernels that ship for "
+            f"{', '.join(f'sm_{arch}' for arch in sorted(archs))}, on small problems, by all plans.\n\n") + table(
+        ["tool", "cards", "kernels launched", "errors", "seconds, several runs at once", "measured"], rows) + told
 
 
 def judgements(found: list[dict]) -> str:
@@ -177,7 +229,6 @@ SECTIONS = {"gates": gates, "profile": profiles, "planted": planted, "verdicts":
             "sanitizers": sanitizers}
 
 
-def section(folder: pathlib.Path) -> str:
-    """All tables of one machine."""
-    found = documents(folder)
+def section(found: dict[str, list[dict]]) -> str:
+    """All tables of one machine's documents."""
     return "".join(render(found[kind]) + "\n" for kind, render in SECTIONS.items() if kind in found)

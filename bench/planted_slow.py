@@ -20,7 +20,8 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAIRS = 24
 ROUNDS = 5
-CLOSE = 0.1  # percent
+CLOSE = 0.1  # percent: calibrated well enough to stop
+MOST_OFF = 0.3  # percent: farther off, the sources are not what they are said to be
 MOST_STEP = 4.0  # of one correction, as a factor
 
 WARP = "kernels/ptx/warp.cuh"
@@ -101,6 +102,8 @@ def calibrate(folder: pathlib.Path, run: list[str], percent: float) -> tuple[int
             break
         clocks *= min(max(percent / measured if measured > 0 else MOST_STEP, 1 / MOST_STEP), MOST_STEP)
     ours.close()
+    if not abs(best[1] - percent) <= MOST_OFF:
+        sys.exit(f"planted_slow.py: in {ROUNDS} rounds nothing came nearer to {percent:g}% than {best[1]:.2f}%")
     write_sources(folder, best[0])
     return best
 

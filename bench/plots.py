@@ -6,6 +6,7 @@ colour says is also written beside it. Titles are findings: their figures are co
 import json
 import math
 import pathlib
+import re
 from html import escape
 
 WIDTH = 700
@@ -262,10 +263,21 @@ def encoder_on_cpus(machines: dict[str, tuple[list[dict], dict]]) -> Picture:
     return picture
 
 
+def run_of(name: str) -> tuple[str, int]:
+    """Date and number of a run, DATE-RUN-COMMIT: as text, the tenth run of a day would come before its second."""
+    found = re.match(r"(\d{4}-\d\d-\d\d)(?:-(\d{1,4})-)?", name)
+    return (found[1], int(found[2] or 0)) if found else ("", 0)
+
+
+def in_order(paths) -> list[pathlib.Path]:
+    """Results from the oldest to the newest."""
+    return sorted(paths, key=lambda path: (run_of(path.name), path))
+
+
 def newest(folder: pathlib.Path) -> dict[str, tuple]:
     """The newest result of each section of a machine, and the machine as it was then."""
     found = {}
-    for path in sorted(folder.glob("*.json")):
+    for path in in_order(folder.glob("*.json")):
         result = json.loads(path.read_text())
         found |= {name: (value, result["machine"]) for name, value in result.items()}
     return found

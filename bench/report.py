@@ -232,7 +232,7 @@ def shortfalls(result: dict) -> list[str]:
 
 def guide(text: str) -> str:
     """The guide with its table of accuracy, of the newest result on a GPU that has one."""
-    results = [json.loads(path.read_text()) for path in sorted(RESULTS.glob("nvidia-*/*.json"))]
+    results = [json.loads(path.read_text()) for path in plots.in_order(RESULTS.glob("nvidia-*/*.json"))]
     newest = [result["accuracy"] for result in results if "accuracy" in result][-1:]
     told = "`bench/gpu_accuracy.py` has not been run on a GPU yet.\n"
     for result in newest:
@@ -364,11 +364,13 @@ SECTIONS = {
 def machine_section(folder: pathlib.Path) -> str:
     """The newest result of each section of one machine."""
     newest = plots.newest(folder)
-    measured = laboratory.section(folder)
+    found = laboratory.documents(folder)
+    measured = laboratory.section(found)
     if not newest:
         return measured and f"## {folder.name}\n\n{measured}"
-    if "### compute-sanitizer" in measured:  # by `fovea kernel sanitize`, which came after this section
-        newest.pop("sanitizer", None)
+    # Of what `fovea kernel sanitize` was told to run alone, the section of an earlier, complete run says nothing.
+    if "sanitizer" in newest and laboratory.covers(found.get("sanitizers", []), newest["sanitizer"][0]["runs"]):
+        newest.pop("sanitizer")
     machine = newest["machine"][0]
     cpu = machine["cpu"]
     text = f"## {folder.name}\n\n{cpu['cores']} cores, {cpu['model']} ({', '.join(cpu['isa'])}), {machine['memory_gib']} GiB.\n\n"

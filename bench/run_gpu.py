@@ -11,21 +11,72 @@ Sections that file documents in the folder of the same name without .json: profi
 (--cards with the program --against, or with itself), and, only where they are named, evolve (--evolve), judge (--answers), planted
 (the causes of bench/planted.py, under the profiler and compared) and verdicts (what compare says, --runs times each, of a program
 beside itself, and beside sources that are 2% slower, or a build of such, --slower).
+They are filed while they are measured; a document of what ended early says so ("partial"), and this script then fails.
+Nothing that is filed names a folder of the machine.
 --quick: torch's products only where kernels have no peer, its encoder at two sizes; no DataLoader; fewer repetitions."""
 
 import argparse
+import contextlib
 import itertools
 import json
+import os
 import pathlib
+import re
 import shlex
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 import machine
 import planted as causes
 
 HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent
+TICK = 2.0  # seconds between looks at what a program has made so far
+GRACE = 10.0  # seconds for a program to end by itself
+GROWING = ("gates.json", "ledger.jsonl")  # are written again and again; all others are written once, at the end
+FOREIGN = re.compile(r"(?<![\w/.~-])/(?:[\w.+@~-]+/)+[\w.+@~-]*")  # an absolute path; no end of a relative one or a URL
+
+
+def members(session):
+    """The processes of a session."""
+    for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # it has ended
+            state, _, _, its, *_ = stat.read_text().rpartition(")")[2].split()
+            if int(its) == session and state != "Z":
+                yield int(stat.parent.name)
+
+
+def end(process):
+    """Ends a program that leads a session, and all that it started, whose groups may be others: the profiler's is."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        for pid in members(process.pid):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+        until = time.monotonic() + GRACE
+        while (process.poll() is None or any(members(process.pid))) and time.monotonic() < until:
+            time.sleep(0.05)
+
+
+def run(command, seconds, tick=lambda: None, **how):
+    """subprocess.run(); but the limit, and whoever stops this script, end all that the program has started."""
+    until = time.monotonic() + seconds
+    command = [str(part) for part in command]
+    with subprocess.Popen(command, text=True, start_new_session=True, **how) as process:
+        try:
+            while True:
+                try:
+                    output, errors = process.communicate(timeout=min(TICK, max(until - time.monotonic(), 0)))
+                    return subprocess.CompletedProcess(command, process.returncode, output, errors)
+                except subprocess.TimeoutExpired:
+                    if time.monotonic() >= until:
+                        raise subprocess.TimeoutExpired(command, seconds) from None
+                tick()
+        except BaseException:
+            end(process)
+            raise
 
 
 def saved(options, *command):
@@ -33,9 +84,7 @@ def saved(options, *command):
     with tempfile.NamedTemporaryFile(suffix=".json") as file:
         command = [sys.executable, *command, "--json", file.name]
         try:
-            failure = subprocess.run(
-                [str(part) for part in command], stdout=sys.stderr, check=False, timeout=options.seconds
-            ).returncode
+            failure = run(command, options.seconds, stdout=sys.stderr).returncode
         except subprocess.TimeoutExpired:
             failure = f"no end within {options.seconds:.0f} s"
         if failure:
@@ -47,7 +96,7 @@ def saved(options, *command):
 def kernels(options):
     with tempfile.NamedTemporaryFile(suffix=".json") as file:
         command = [options.fovea, "kernel", "bench", "--peers", f"--json={file.name}"]
-        done = subprocess.run(command, stdout=sys.stderr, check=False, timeout=options.seconds)
+        done = run(command, options.seconds, stdout=sys.stderr)
         options.failed |= done.returncode != 0  # of a kernel that was wrong there is no figure; the others stay
         return {"kernels": json.loads(pathlib.Path(file.name).read_text())["kernels"]}
 
@@ -57,7 +106,7 @@ def bench(options):
     for precision in ("bf16", "int8", "fp8"):
         command = [options.fovea, "bench", "-m", options.model, "--device", "cuda", "--precision", precision,
                    "--batch-size", "1,8,32,256,1024", "--seconds", "1.5", "--json"]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=options.seconds)
+        done = run(command, options.seconds, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         print(done.stdout, done.stderr, file=sys.stderr)
         if done.returncode == 0:
             figures += json.loads(done.stdout)["figures"]
@@ -101,37 +150,75 @@ def cards_of(options):
     return [line.split()[0] for line in listed.splitlines() if not line.startswith(" ")]
 
 
-def with_machine(document):
+def with_machine(document, described):
     """The document of a program, which knows its GPU, with the driver, the clocks and the commit as this script knows them."""
     own = document.get("machine") or {}
-    described = machine.describe()
-    gpu = machine.gpu() | (own.get("gpu") or {})
+    gpu = described["gpu"] | (own.get("gpu") or {})
     versions = described["versions"] | (own.get("versions") or {})
     return document | {"machine": described | own | {"gpu": gpu, "versions": versions}}
 
 
-def filed(options, made, name):
-    """Moves what a program made, JSON or JSON lines, into the folder of this run."""
-    first, newline, rest = made.read_text().partition("\n") if made.suffix == ".jsonl" else (made.read_text(), "", "")
-    text = json.dumps(with_machine(json.loads(first)), indent=None if newline else 1)
+def without_paths(options, value):
+    """The same without folders of this machine: files of the checkout are relative to it, others are named alone."""
+    if isinstance(value, dict):
+        return {name: without_paths(options, part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [without_paths(options, part) for part in value]
+    if not isinstance(value, str):
+        return value
+    programs = {options.slower: "another program", options.against: "another program", options.fovea: "this program"}
+    for path in sorted(filter(None, programs), key=len, reverse=True):
+        value = value.replace(path, programs[path])
+    return FOREIGN.sub(lambda found: pathlib.PurePath(found[0]).name, value.replace(f"{ROOT}/", ""))
+
+
+def filed(options, made, name, described, partial=""):
+    """Puts what a program made, JSON or JSON lines, into the folder of this run; of lines only those that are whole."""
+    lines = [made.read_text()]
+    if made.suffix == ".jsonl":
+        lines = [line for line in lines[0].splitlines(keepends=True) if line.endswith("\n")]
+    documents = [without_paths(options, json.loads(line)) for line in lines]
+    if not documents:
+        return
+    documents[0] = with_machine(documents[0], described) | ({"partial": partial} if partial else {})
     place = options.json.with_suffix("") / name
     place.parent.mkdir(parents=True, exist_ok=True)
-    place.write_text(f"{text}\n{rest}")
+    new = place.with_name(f"{place.name}.new")  # so that whoever stops this script keeps the one before
+    indent = None if made.suffix == ".jsonl" else 1
+    new.write_text("".join(json.dumps(document, indent=indent) + "\n" for document in documents))
+    new.replace(place)
 
 
-def laboratory(options, command, folder, patterns, cwd=None):
-    """Runs a command of the laboratory, and files what it left in a folder of `patterns` ({what it is named: what we name it}).
-    A command that left nothing has failed; others say by their exit code what they found."""
+def laboratory(options, command, folder, patterns, cwd=None, codes=(0,), last=None):
+    """Runs a command of the laboratory, and files what it leaves in a folder of `patterns` ({its name: our name}).
+    It has failed when it left nothing, when it did not end, or ended with none of these exit codes, or without the file
+    that it writes `last`. What it had made by then stays, and what would have grown says so."""
+    described = machine.describe() | {"gpu": machine.gpu()}  # now: to ask during the measurement would disturb it
+    seen = {}
+
+    def file(partial):
+        for pattern, name in patterns.items():
+            for path in sorted(folder.glob(pattern)):
+                changed = path.stat().st_mtime_ns
+                if seen.get(path) != changed:
+                    filed(options, path, name.format(path.stem), described, partial if path.name in GROWING else "")
+                    seen[path] = changed
+
+    def tick():
+        with contextlib.suppress(ValueError):  # the program is writing it
+            file("it was stopped")
+
     try:
-        command = [str(part) for part in command]
-        done = subprocess.run(command, stdout=sys.stderr, check=False, timeout=options.seconds, cwd=cwd).returncode
+        done = run(command, options.seconds, tick, stdout=sys.stderr, cwd=cwd).returncode
+        failure = "" if done in codes and (last is None or last.exists()) else f"exit code {done}"
     except subprocess.TimeoutExpired:
-        done = f"no end within {options.seconds:.0f} s"
-    made = {path: name.format(path.stem) for pattern, name in patterns.items() for path in sorted(folder.glob(pattern))}
-    for path, name in made.items():
-        filed(options, path, name)
-    if not made:
-        print(f"{shlex.join(command)} left no results ({done})", file=sys.stderr)
+        failure = f"no end within {options.seconds:.0f} s"
+    seen.clear()
+    file(failure)
+    if failure or not seen:
+        told = f"failed ({failure})" if failure else "ended"
+        left = ", ".join(path.name for path in seen) or "no results"
+        print(f"{shlex.join(map(str, command))} {told} and left {left}", file=sys.stderr)
         options.failed = True
 
 
@@ -149,7 +236,10 @@ def gates(options):
         kept = pathlib.Path(folder) / "profiles"
         kept.mkdir()
         command = [options.fovea, "kernel", "profile", *cards, "--gate", "--record", f"{folder}/gates.json", "--output", kept]
-        laboratory(options, command, pathlib.Path(folder), {"gates.json": "gates.json", "profiles/*.json": "profiles/{}.json"})
+        patterns = {"gates.json": "gates.json", "profiles/*.json": "profiles/{}.json"}
+        # A gate that is missed and an error have the same exit code.
+        last = pathlib.Path(folder) / "end.json"
+        laboratory(options, [*command, f"--json={last}"], last.parent, patterns, codes=(0, 1), last=last)
     return {}
 
 
@@ -157,7 +247,7 @@ def sanitizers(options):
     with tempfile.TemporaryDirectory() as folder:
         cards = options.cards.split(",") if options.cards else []
         command = [options.fovea, "kernel", "sanitize", *cards, "--output", folder]
-        laboratory(options, command, pathlib.Path(folder), {"sanitizers.json": "sanitizers.json"})
+        laboratory(options, command, pathlib.Path(folder), {"sanitizers.json": "sanitizers.json"}, codes=(0, 1))
     return {}
 
 
@@ -174,7 +264,12 @@ def planted(options):
     for name, cause in causes.CAUSES.items():
         with tempfile.TemporaryDirectory() as folder:
             place = pathlib.Path(folder)
-            causes.plant(cause, place / name)
+            try:
+                causes.plant(cause, place / name)
+            except ValueError as error:
+                print(f"{name}: {error}", file=sys.stderr)
+                options.failed = True
+                continue
             command = [options.fovea, "kernel", "profile", *cause.run, "--sources", name, "--output", "found"]
             laboratory(options, command, place, {"found.json": f"planted/{name}-profile.json"}, place)
             command = [options.fovea, "kernel", "compare", *cause.run, "--with-sources", name, "--profile", "--json=moved.json"]
@@ -183,19 +278,32 @@ def planted(options):
 
 
 def verdicts(options):
-    card, percent = options.cards or "gemm_qkv_bf16", 2
+    for card in options.cards.split(",") if options.cards else ["gemm_qkv_bf16"]:
+        try:
+            verdicts_on(options, card)
+        except (ValueError, subprocess.SubprocessError) as error:
+            print(f"{card}: {error}", file=sys.stderr)
+            options.failed = True
+    return {}
+
+
+def verdicts_on(options, card):
+    percent, truth = 2, {"truth": "SLOWER"}
+    described = machine.describe() | {"gpu": machine.gpu()}
     with tempfile.TemporaryDirectory() as folder:
         place = pathlib.Path(folder)
-        slower = (f"a build that is {percent}% slower", "SLOWER", ["--with-program", options.slower])
+        slower = f"a build that is {percent}% slower", truth, ["--with-program", options.slower]
         if not options.slower:
             command = [sys.executable, HERE / "planted_slow.py", "--percent", percent, "--program", options.fovea, card, "-o", place / "slow"]
-            subprocess.run([str(part) for part in command], stdout=sys.stderr, check=True, timeout=options.seconds)
-            slower = (f"sources that are {percent}% slower", "SLOWER", ["--with-sources", "slow"])
-        sides = [("the program beside itself", "SAME", ["--with-program", options.fovea]), slower]
-        documents = [{"kind": "verdicts", "card": card, "what": what, "truth": truth, "runs": []} for what, truth, _ in sides]
+            done = run(command, options.seconds, stdout=subprocess.PIPE)
+            done.check_returncode()
+            truth |= {"percent": json.loads(done.stdout)["percent"]}
+            slower = f"sources that are {percent}% slower", truth, ["--with-sources", "slow"]
+        sides = [("the program beside itself", {"truth": "SAME"}, ["--with-program", options.fovea]), slower]
+        documents = [{"kind": "verdicts", "card": card, "what": what, **truth, "runs": []} for what, truth, _ in sides]
         for seed, number in itertools.product(range(1, options.runs + 1), range(len(sides))):
             command = [options.fovea, "kernel", "compare", card, *sides[number][2], "--seed", str(seed), "--json"]
-            done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=options.seconds, cwd=folder)
+            done = run(command, options.seconds, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=folder)
             if done.returncode:
                 print(f"{shlex.join(command)} failed: {done.stderr}", file=sys.stderr)
                 options.failed = True
@@ -204,8 +312,7 @@ def verdicts(options):
             documents[number]["runs"].append({name: found[name] for name in ("verdict", "ratio", "interval", "rounds")})
             made = place / "verdicts.json"
             made.write_text(json.dumps(documents[number]))
-            filed(options, made, f"verdicts/{number + 1}.json")  # whoever stops it keeps this
-    return {}
+            filed(options, made, f"verdicts/{card}-{number + 1}.json", described)  # whoever stops it keeps this
 
 
 def evolve(options):
@@ -221,8 +328,9 @@ def judge(options):
     for answer in sorted(path for path in answers.glob("*.py") if path.name != "task.py"):
         with tempfile.TemporaryDirectory() as folder:
             file = pathlib.Path(folder) / f"{answer.stem}.json"
-            command = [sys.executable, "-m", "fovea.judge", answers / "task.py", answer, "--json", file]
-            laboratory(options, command, file.parent, {"*.json": "judge/{}.json"})
+            command = [sys.executable, "-m", "fovea.judge", answers / "task.py", answer, "--device", options.device]
+            command += ["--json", file]
+            laboratory(options, command, file.parent, {"*.json": "judge/{}.json"}, codes=(0, 1))
     return {}
 
 
@@ -242,11 +350,13 @@ def main():
     parser.add_argument("--json", type=pathlib.Path, required=True)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--seconds", type=float, default=1800, help="limit of one section's programs")
-    parser.add_argument("--cards", default="", help="cards for profiles, gates, sanitizers and compare, such as gemm_qkv,pool")
+    parser.add_argument("--cards", default="",
+                        help="cards for profiles, gates, sanitizers, compare and verdicts, such as gemm_qkv,pool")
     parser.add_argument("--against", help="the program that runs B of compare; without it the same program")
     parser.add_argument("--evolve", action="append", default=[], metavar="WORDS",
                         help="a search, in the words of `fovea kernel evolve`: 'attention --level wmma --budget 10m'; may be repeated")
     parser.add_argument("--answers", default=str(HERE.parent / "tests/lab/answers"), help="folder of task.py and its answers, for judge")
+    parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda", help="where judge runs the answers")
     parser.add_argument("--runs", type=int, default=20, help="of each verdict")
     parser.add_argument("--slower", help="a program whose kernels bench/planted_slow.py has made 2%% slower, for verdicts")
     parser.add_argument("sections", nargs="*", default=[name for name in SECTIONS if name not in ONLY_NAMED])
@@ -262,6 +372,7 @@ def main():
     options.fovea, options.against, options.slower = (
         path and str(pathlib.Path(path).resolve()) for path in (options.fovea, options.against, options.slower)
     )
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # so that what it has started ends, too
     results = json.loads(options.json.read_text()) if options.json.exists() else {}
     options.failed = False
     for section in options.sections:
@@ -271,7 +382,7 @@ def main():
             print(f"{section}: {error}", file=sys.stderr)
             options.failed, given = True, {}
         if given:
-            results |= {"machine": machine.describe() | {"gpu": machine.gpu()}} | given
+            results |= {"machine": machine.describe() | {"gpu": machine.gpu()}} | without_paths(options, given)
             options.json.write_text(json.dumps(results, indent=1) + "\n")
     return int(options.failed)
 

@@ -3,28 +3,47 @@
 import json
 import os
 import pathlib
+import re
+import shutil
+import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
-BENCH = pathlib.Path(__file__).resolve().parents[2] / "bench"
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BENCH = ROOT / "bench"
 sys.path.append(str(BENCH))
 import laboratory
+import plots
 import report
+import variants
+from run_gpu import FOREIGN
 
-# A program that leaves what the laboratory's commands leave.
+# A program that leaves what the laboratory's commands leave. The card "hangs" makes it wait for a child that leads a
+# group of its own, as those under a profiler do, after its first results; "crashes" ends it there.
 STAND_IN = '''#!{python}
-import json, pathlib, sys
+import json, os, pathlib, subprocess, sys
 words = sys.argv[1:]
 def after(option): return pathlib.Path(words[words.index(option) + 1])
-machine = {{"date": "2026-11-24", "commit": "c0ffee", "gpu": {{"name": "a GPU"}}}}
+def misbehave():
+    if "crashes" in words:
+        sys.exit(3)
+    if "hangs" in words:
+        child = subprocess.Popen(["sleep", "60"], preexec_fn=os.setpgrp)
+        (pathlib.Path(__file__).parent / "child").write_text(str(child.pid))
+        child.wait()
+machine = {{"date": "2026-11-24", "commit": "c0ffee", "gpu": {{"name": "a GPU", "arch": 90}}}}
 if words[1] == "list":
     print("pool  pooling\\n  case\\nlayer_norm  rows")
 elif "--gate" in words:
     gates = [{{"figure": "tensor", "sense": "at_least", "limit": 0.4, "model": "half of the roof", "reading": 0.087, "passed": False}}]
     level = {{"card": "attention", "case": "b2", "level": "wmma", "kernel": "k", "passed": False, "gates": gates}}
     after("--record").write_text(json.dumps({{"kind": "gates", "machine": machine, "levels": [level]}}))
+    misbehave()
+    if "fails" not in words:
+        pathlib.Path(words[-1].removeprefix("--json=")).write_text("{{}}")
     sys.exit(1)
 elif words[1] == "profile":
     found = [{{"rule": "r", "seen": {{"barrier": 0.43}}, "means": "Roles are out of step.", "try": "stages"}}]
@@ -33,11 +52,15 @@ elif words[1] == "profile":
     pathlib.Path(str(after("--output")) + ".json").write_text(text)
     pathlib.Path(str(after("--output")) + ".ncu-rep").write_text("large")
 elif words[1] == "sanitize":
-    run = {{"tool": "memcheck", "card": "pool", "passed": True, "seconds": 12.0, "errors": 0, "log": ""}}
-    (after("--output") / "sanitizers.json").write_text(json.dumps({{"kind": "sanitizers", "machine": None, "tools": [run]}}))
+    run = {{"tool": "memcheck", "card": "pool", "passed": True, "seconds": 12.0, "errors": 0, "log": "",
+            "cases": {{"a": ["pool_mean"]}}}}
+    (after("--output") / "memcheck-pool.log").write_text(sys.argv[0])
+    text = json.dumps({{"kind": "sanitizers", "machine": {{"gpu": machine["gpu"]}}, "tools": [run]}})
+    (after("--output") / "sanitizers.json").write_text(text)
 elif words[1] == "compare":
-    text = {{"kind": "compare", "machine": machine, "a": {{"what": "this"}}, "b": {{"what": words[4]}}, "verdict": "SLOWER",
-             "ratio": 1.021, "interval": [1.019, 1.023], "rounds": 16, "counters": [{{"name": "l2_hits", "a": 0.5, "b": 40}}]}}
+    text = {{"kind": "compare", "machine": machine, "a": {{"what": "this"}}, "b": {{"what": words[4] + ", level mma"}},
+             "verdict": "SLOWER", "ratio": 1.021, "interval": [1.019, 1.023], "rounds": 16,
+             "counters": [{{"name": "l2_hits", "a": 0.5, "b": 40}}]}}
     if words[-1] == "--json":
         print(json.dumps(text))
     else:
@@ -45,32 +68,50 @@ elif words[1] == "compare":
 elif words[1] == "run":
     print('{{"ready": true}}', flush=True)
     for line in sys.stdin:
-        print(json.dumps({{"seconds": 1.02e-4 if "--sources" in words else 1e-4, "sm_mhz": 1980}}), flush=True)
+        print(json.dumps({{"seconds": {slower} if "--sources" in words else 1e-4, "sm_mhz": 1980}}), flush=True)
 elif words[1] == "evolve":
-    one = {{"kind": "candidate", "number": 1, "valid": True, "speed_up": 1.25, "parameters": {{"stages": 4}}, "cost_seconds": 2}}
-    run = {{"kind": "run", "machine": machine, "card": words[2], "case": "c", "level": "wmma", "population": "best", "proposer": ["built-in"]}}
+    one = {{"kind": "candidate", "number": 1, "valid": True, "speed_up": 1.25, "parameters": {{"stages": 4}},
+            "cost_seconds": 2, "kept": True}}
+    run = {{"kind": "run", "machine": machine, "card": words[2], "case": "c", "level": "wmma", "population": "best",
+            "proposer": ["/usr/bin/python3", "{root}/examples/proposer.py"]}}
     after("--ledger").write_text(json.dumps(run) + "\\n" + json.dumps(one) + "\\n" + '{{"kind": "candidate", "num')
+    misbehave()
 else:
     sys.exit(2)
 '''
 
 
-@pytest.fixture
-def stand_in(tmp_path):
-    program = tmp_path / "fovea"
-    program.write_text(STAND_IN.format(python=sys.executable))
+def program_of(folder, slower=1.02e-4):
+    """The stand-in; `slower` is the time of its kernels from other sources."""
+    program = folder / "fovea"
+    program.write_text(STAND_IN.format(python=sys.executable, root=ROOT, slower=slower))
     program.chmod(0o755)
     return program
 
 
-def run_gpu(stand_in, *words, code=0):
+@pytest.fixture
+def stand_in(tmp_path):
+    return program_of(tmp_path)
+
+
+def command_of(stand_in, *words):
     place = stand_in.parent / "results" / "nvidia-x" / "2026-11-24-1-c0ffee.json"
     place.parent.mkdir(parents=True, exist_ok=True)
-    command = [sys.executable, BENCH / "run_gpu.py", "--fovea", stand_in, "--json", place, *words]
-    environment = os.environ | {"FOVEA_BENCH_COMMIT": "decaf"}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, env=environment)
+    return place, [sys.executable, BENCH / "run_gpu.py", "--fovea", stand_in, "--json", place, *words]
+
+
+def run_gpu(stand_in, *words, code=0, **variables):
+    place, command = command_of(stand_in, *words)
+    environment = os.environ | {"FOVEA_BENCH_COMMIT": "decaf"} | variables
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, env=environment)
     assert done.returncode == code, done.stderr
     return place, done.stderr
+
+
+def ended(stand_in):
+    """Whether the child of a program that hung is no more."""
+    stat = pathlib.Path(f"/proc/{(stand_in.parent / 'child').read_text()}/stat")
+    return not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] == "Z"
 
 
 def test_sections_are_filed_and_become_tables(stand_in, monkeypatch):
@@ -87,21 +128,63 @@ def test_sections_are_filed_and_become_tables(stand_in, monkeypatch):
     page = report.page({})
     for part in ("| attention | b2 | wmma | tensor | at least 40.0% | 8.7% | MISSED | half of the roof |", "0 of 1 levels",
                  "| pool | c |  | 5 us | dram 31.0% | barrier 43% | Roles are out of step. (barrier 43.0%) |",
-                 "| this | ", "| SLOWER | 1.0210 | 1.0190 to 1.0230 | 16 |", "| memcheck | 1 | 0 | 12 |",
-                 "| attention | c | wmma | best | 1 | 100% | 1.250x | 1.250x | - | stages 4 | 2 | it was interrupted |"):
+                 "| this | this program, level mma | SLOWER | 1.0210 | 1.0190 to 1.0230 | 16 |", "| memcheck | 1 | 1/1",
+                 "| attention | c | wmma | `proposer.py` | 1 | 100% | 1.250x | 1.250x | - | stages 4 | 2 | "
+                 "it was interrupted |"):
         assert part in page
+
+
+def test_nothing_that_is_filed_names_a_folder_of_the_machine(stand_in, tmp_path):
+    other = tmp_path / "other" / "fovea"
+    words = ["--cards", "attention", "--against", other, "--evolve", "attention"]
+    place, _ = run_gpu(stand_in, "compare", "evolve", *words)
+    folder = place.with_suffix("")
+    assert json.loads((folder / "compare/attention.json").read_text())["b"]["what"] == "another program, level mma"
+    run = json.loads((folder / "evolve/1.jsonl").read_text().splitlines()[0])
+    assert run["proposer"] == ["python3", "examples/proposer.py"]
+
+
+def test_no_committed_result_names_a_folder_of_a_machine():
+    for path in BENCH.glob("results/**/*"):
+        assert path.suffix in ("", ".json", ".jsonl"), f"{path} is no result"
+        assert path.is_dir() or not FOREIGN.search(path.read_text()), path
 
 
 def test_planted_causes_and_verdicts_become_tables(stand_in, monkeypatch):
     place, _ = run_gpu(stand_in, "verdicts", "--runs", "2", "--slower", stand_in)
-    assert json.loads((place.with_suffix("") / "verdicts/2.json").read_text())["what"] == "a build that is 2% slower"
+    slower = place.with_suffix("") / "verdicts/gemm_qkv_bf16-2.json"
+    assert json.loads(slower.read_text())["what"] == "a build that is 2% slower"
     place, _ = run_gpu(stand_in, "planted", "verdicts", "--runs", "2")
     monkeypatch.setattr(report, "RESULTS", place.parent.parent)
     page = report.page({})
     assert "| banks | bank conflicts | r | SLOWER | 1.021 | l2 hits 50.0% to 40 |" in page
     assert page.count("| SLOWER | 1.021 |") == 5 and "### Profiles" not in page and "### Comparisons" not in page
-    for b, truth in (("the program beside itself", "SAME"), ("sources that are 2% slower", "SLOWER")):
+    for b, truth in (("the program beside itself", "SAME"), ("sources that are 2% slower", "SLOWER by 2.00%")):
         assert f"| gemm_qkv_bf16 | {b} | {truth} | 2 | SLOWER 2 | 1.0210 to 1.0210 |" in page
+
+
+def test_verdicts_are_of_every_card_and_of_nothing_that_is_not_what_it_is_called(stand_in, tmp_path):
+    place, _ = run_gpu(stand_in, "verdicts", "--runs", "1", "--cards", "gemm_qkv_bf16,pool")
+    found = sorted(path.name for path in place.with_suffix("").rglob("*.json"))
+    assert found == ["gemm_qkv_bf16-1.json", "gemm_qkv_bf16-2.json", "pool-1.json", "pool-2.json"]
+    (tmp_path / "off").mkdir()
+    off = program_of(tmp_path / "off", slower=1.05e-4)
+    place, told = run_gpu(off, "verdicts", "profiles", "--cards", "pool", code=1)
+    assert "nothing came nearer to 2% than 5.00%" in told
+    assert [path.name for path in place.with_suffix("").rglob("*.json")] == ["pool.json"]  # of profiles
+
+
+def test_a_cause_that_no_longer_fits_costs_no_other(stand_in, tmp_path):
+    """With a copy of the scripts whose kernels have changed."""
+    shutil.copytree(BENCH, tmp_path / "bench", ignore=shutil.ignore_patterns("results", "__pycache__"))
+    shutil.copytree(ROOT / "kernels", tmp_path / "kernels", ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "kernels/attention/row_tile.cuh").write_text("// nothing of it\n")
+    place, command = command_of(stand_in, "planted", "profiles", "--cards", "pool")
+    command[1] = tmp_path / "bench/run_gpu.py"
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 1 and "banks: attention/row_tile.cuh has changed" in done.stderr
+    found = [str(path.relative_to(place.with_suffix(""))) for path in place.with_suffix("").rglob("*.json")]
+    assert "profiles/pool.json" in found and len(found) == 9 and not any("banks" in name for name in found)
 
 
 def test_only_the_chosen_section_runs(stand_in):
@@ -112,7 +195,50 @@ def test_only_the_chosen_section_runs(stand_in):
 def test_a_command_that_leaves_nothing_has_failed(stand_in):
     stand_in.write_text("#!/bin/sh\nexit 3\n")
     place, told = run_gpu(stand_in, "gates", code=1)
-    assert "left no results (3)" in told and not place.with_suffix("").exists()
+    assert "failed (exit code 3) and left no results" in told and not place.with_suffix("").exists()
+
+
+def test_what_did_not_end_is_partial_and_leaves_nothing_running(stand_in, monkeypatch):
+    place, told = run_gpu(stand_in, "evolve", "--evolve", "hangs", "--evolve", "crashes", "--seconds", "4", code=1)
+    assert "failed (no end within 4 s) and left ledger.jsonl" in told and ended(stand_in)
+    for number, why in ((1, "no end within 4 s"), (2, "exit code 3")):
+        lines = (place.with_suffix("") / f"evolve/{number}.jsonl").read_text().splitlines()
+        assert [json.loads(line)["kind"] for line in lines] == ["run", "candidate"]
+        assert json.loads(lines[0])["partial"] == why
+    monkeypatch.setattr(report, "RESULTS", place.parent.parent)
+    assert "2026-11-24 at c0ffee, stopped early: no end within 4 s |" in report.page({})
+
+
+def test_gates_that_are_stopped_keep_what_they_measured(stand_in):
+    place, command = command_of(stand_in, "gates", "--cards", "hangs")
+    record = place.with_suffix("") / "gates.json"
+    with subprocess.Popen(command) as process:
+        until = time.monotonic() + 30
+        while not record.exists() and time.monotonic() < until:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 128 + signal.SIGTERM
+    assert json.loads(record.read_text())["partial"] == "it was stopped" and ended(stand_in)
+
+
+def test_an_error_is_no_missed_gate(stand_in):
+    place, told = run_gpu(stand_in, "gates", "--cards", "fails", code=1)
+    assert "failed (exit code 1) and left gates.json" in told
+    assert json.loads((place.with_suffix("") / "gates.json").read_text())["partial"] == "exit code 1"
+
+
+def test_answers_are_judged_and_become_a_table(fovea_bin, tmp_path, monkeypatch):
+    pytest.importorskip("torch")
+    answers = tmp_path / "answers"
+    answers.mkdir()
+    for name in ("task.py", "right_plain.py"):
+        shutil.copy(ROOT / "tests/lab/answers" / name, answers)
+    package = {"PYTHONPATH": str(ROOT / "python"), "FOVEA_LIBRARY": str(fovea_bin.parents[1] / "lib/libfovea.so")}
+    place, _ = run_gpu(tmp_path / "fovea", "judge", "--answers", answers, "--device", "cpu", **package)
+    verdict = json.loads((place.with_suffix("") / "judge/right_plain.json").read_text())
+    assert (verdict["task"], verdict["answer"]) == ("task.py", "right_plain.py")
+    monkeypatch.setattr(report, "RESULTS", place.parent.parent)
+    assert re.search(r"\| `task.py` \| `right_plain.py` \| RIGHT \| - \| \d[\d.]*x \| 20", report.page({}))
 
 
 @pytest.mark.parametrize("words, told", [(["bench"], "--model is needed"), (["evolve"], "needs --evolve"), (["gate"], "no section gate")])
@@ -120,14 +246,89 @@ def test_what_is_missing_is_told_before_anything_runs(stand_in, words, told):
     assert told in run_gpu(stand_in, *words, code=2)[1]
 
 
+def write(path, document):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(document))
+
+
+def sanitized(kernels, tools=laboratory.SANITIZERS, **more):
+    """Runs under these tools of one card each, as `fovea kernel sanitize` files them."""
+    run = {"card": "pool", "passed": True, "seconds": 1, "errors": 0, "cases": {"a": list(kernels)}} | more
+    return [{"tool": tool} | run for tool in tools]
+
+
+def document_of(tools, date="2026-11-24"):
+    return {"kind": "sanitizers", "machine": {"date": date, "gpu": {"arch": 90}}, "tools": tools}
+
+
 def test_the_newest_counts_and_errors_of_sanitizers_are_no_figures(tmp_path):
     for day, passed in ((2, True), (1, False)):
         folder = tmp_path / f"run-{3 - day}"  # not in the order of their names
-        folder.mkdir()
-        tools = [{"tool": "memcheck", "card": "pool", "passed": passed, "seconds": day, "errors": 0}]
-        document = {"kind": "sanitizers", "machine": {"date": f"2026-11-0{day}"}, "tools": tools}
-        (folder / "sanitizers.json").write_text(json.dumps(document))
-    assert "| memcheck | 1 | 0 | 2 |" in laboratory.section(tmp_path)
+        tools = sanitized([], ["memcheck"], passed=passed, seconds=day)
+        write(folder / "sanitizers.json", document_of(tools, f"2026-11-0{day}"))
+    assert re.search(r"\| memcheck \| 1 \| 0/\d+ \| 0 \| 2 \|", laboratory.section(laboratory.documents(tmp_path)))
     (tmp_path / "run-1" / "sanitizers.json").unlink()
     with pytest.raises(SystemExit, match="memcheck pool"):
-        laboratory.section(tmp_path)
+        laboratory.section(laboratory.documents(tmp_path))
+
+
+def test_within_a_day_the_tenth_run_is_after_the_second(tmp_path):
+    for run in (2, 10):
+        write(tmp_path / f"2026-11-24-{run}-ab12/sanitizers.json", document_of(sanitized([], seconds=run)))
+        write(tmp_path / f"2026-11-24-{run}-ab12.json", {"machine": {}, "memory": run})
+    found = laboratory.documents(tmp_path)["sanitizers"]
+    assert [document["tools"][0]["seconds"] for document in found] == [2, 10]
+    assert plots.newest(tmp_path)["memory"] == (10, {})
+
+
+@pytest.mark.parametrize("name, text", [("a.json", "[]"), ("a.json", "{"), ("a.jsonl", "[]\n"), ("a.jsonl", "")])
+def test_what_is_no_result_is_named(tmp_path, name, text):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / name).write_text(text)
+    with pytest.raises(SystemExit, match=f"run/{name} is no result"):
+        laboratory.documents(tmp_path)
+
+
+def test_kernels_that_no_sanitizer_saw_are_named_when_they_are_added(tmp_path, monkeypatch):
+    shipped = variants.shipped_for(90)
+    write(tmp_path / "run/sanitizers.json", document_of(sanitized(shipped)))
+    text = laboratory.section(laboratory.documents(tmp_path))
+    assert f"| racecheck | 1 | {len(shipped)}/{len(shipped)} | 0 |" in text and "Not launched" not in text
+    monkeypatch.setattr(variants, "shipped_for", lambda arch: shipped | {"new_kernel"})
+    assert "Not launched under every tool: `new_kernel`.\n" in laboratory.section(laboratory.documents(tmp_path))
+
+
+def test_a_partial_run_of_sanitizers_does_not_take_the_place_of_a_complete_one(tmp_path, monkeypatch):
+    monkeypatch.setattr(report, "RESULTS", tmp_path)
+    shipped = variants.shipped_for(90)
+    machine = {"cpu": {"cores": 1, "model": "a CPU", "isa": []}, "memory_gib": 1, "versions": {}}
+    machine |= {"date": "2026-11-23", "commit": "a"}
+    old = {"version": "2025.3", "runs": sanitized(shipped, arch=90, clean=True)}
+    write(tmp_path / "nvidia-x/2026-11-23-1-a.json", {"machine": machine, "sanitizer": old})
+    before, complete = "### compute-sanitizer 2025.3", f"| memcheck | {len(shipped)}/{len(shipped)} |"
+    newer = tmp_path / "nvidia-x/2026-11-24-1-b/sanitizers.json"
+    write(newer, document_of(sanitized(["pool_mean"])))
+    page = report.page({})
+    assert before in page and complete in page and "| memcheck | 1 | 1/" in page
+    write(newer, document_of(sanitized(shipped)))
+    page = report.page({})
+    assert before not in page and f"| memcheck | 1 | {len(shipped)}/{len(shipped)} |" in page
+
+
+@pytest.mark.parametrize("confirmation, shown", [
+    ({"number": 8, "valid": True, "speed_up": 1.48}, "1.500x | 1.480x | stages 3 |"),
+    ({"number": 8, "valid": False, "speed_up": 0}, "1.500x | - | stages 3 |"),
+    ({"number": 0, "valid": True, "speed_up": 1.01}, "1.000x | 1.010x | stages 2 |"),
+    (None, "1.500x | - | stages 3 |"),
+])
+def test_the_best_of_an_evolution_is_the_one_that_was_measured_again(tmp_path, confirmation, shown):
+    def candidate(number, speed_up, stages, kept):
+        return {"kind": "candidate", "number": number, "valid": True, "speed_up": speed_up, "kept": kept,
+                "cost_seconds": 1, "parameters": {"stages": stages}}
+
+    lines = [{"kind": "run", "card": "pool", "case": "c", "population": "best", "proposer": ["built-in"]},
+             candidate(0, 1.0, 2, True), candidate(8, 1.5, 3, True), candidate(9, 1.52, 4, False)]
+    lines += [{"kind": "confirmation"} | confirmation] if confirmation else []
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run/1.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert f"| 1.500x | {shown}" in laboratory.section(laboratory.documents(tmp_path))
