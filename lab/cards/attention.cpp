@@ -88,7 +88,7 @@ std::vector<KernelLimits> limits_of(DType type) {
   add("mma_{}_*", mma);
 
   KernelLimits wmma = mma;
-  wmma.registers = 128;  // four blocks of 128 threads share an SM
+  wmma.registers = 128;  // four CTAs share an SM: of 128 threads for heads of 128, of 64 for 64
   wmma.shared_bytes = 53248;
   add("mma_small_{}_*", wmma);
 
