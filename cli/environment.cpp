@@ -62,6 +62,21 @@ std::vector<std::string> taken_from_environment(const CLI::App& app) {
   return taken;
 }
 
+/// FOVEA_* of this process, but for those of scripts and tests.
+std::vector<std::string> variables_of_the_program() {
+  std::vector<std::string> set;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view variable = *entry;
+    const std::string name(variable.substr(0, variable.find('=')));
+    const bool is_other = std::ranges::any_of(
+        kOthers, [&](std::string_view other) { return name.starts_with(other); });
+    if (name.starts_with("FOVEA_") && !is_other) {
+      set.push_back(name);
+    }
+  }
+  return set;
+}
+
 void gather_options(const CLI::App& app, std::vector<const CLI::Option*>& options) {
   std::ranges::copy(app.get_options(), std::back_inserter(options));
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
@@ -89,17 +104,17 @@ std::span<const EngineVariable> engine_variables() {
   return kEngineVariables;
 }
 
-std::vector<std::string> unknown_variables(const CLI::App& app) {
-  std::vector<std::string> set;
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    const std::string_view variable = *entry;
-    const std::string name(variable.substr(0, variable.find('=')));
-    const bool is_other = std::ranges::any_of(
-        kOthers, [&](std::string_view other) { return name.starts_with(other); });
-    if (name.starts_with("FOVEA_") && !is_other) {
-      set.push_back(name);
+void forget_option_variables() {
+  for (const std::string& name : variables_of_the_program()) {
+    if (std::ranges::find(kEngineVariables, name, &EngineVariable::name) ==
+        std::end(kEngineVariables)) {
+      unsetenv(name.c_str());  // NOLINT(concurrency-mt-unsafe): there is one thread
     }
   }
+}
+
+std::vector<std::string> unknown_variables(const CLI::App& app) {
+  const std::vector<std::string> set = variables_of_the_program();
   if (set.empty()) {
     return {};
   }

@@ -17,6 +17,10 @@ void take_environment_when_chosen(CLI::App& app);
 /// from there; else "".
 [[nodiscard]] std::string environment_note(const CLI::App& app);
 
+/// Removes the variables that set options, once they are taken: commands that run this program
+/// again tell it all that it needs.
+void forget_option_variables();
+
 /// A variable that the engine reads itself, and what it does.
 struct EngineVariable {
   std::string_view name;

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include <nlohmann/json.hpp>
+
 #include "cli/json_output.hpp"
 #include "gpu/device/device.hpp"
 #include "gpu/device/kernel_image.hpp"
@@ -92,6 +94,10 @@ struct KernelArguments {
   int most_seconds = 0;  // that `try` may take; 0: any time
   EvolveArguments evolve;
 };
+
+/// Values of tuning parameters, as --parameters takes them; none unless it is an object of whole
+/// numbers.
+[[nodiscard]] std::optional<std::map<std::string, int>> parameters_in(const nlohmann::json& json);
 
 /// The GPU of --gpu.
 [[nodiscard]] std::unique_ptr<gpu::Device> open_gpu(const KernelArguments& arguments);

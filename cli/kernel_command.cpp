@@ -30,8 +30,10 @@ std::unique_ptr<gpu::Device> open_gpu(const KernelArguments& arguments) {
     return gpu::open_cuda_device(arguments.device);
   } catch (const gpu::NoGpu& error) {
     const std::string reason = error.what();
-    throw Error(reason.substr(0, reason.find(';')) +
-                "; this command needs an NVIDIA GPU (list, resources and sass do without)");
+    throw Error(
+        reason.substr(0, reason.find(';')) +
+        "; this command needs an NVIDIA GPU (list, parameters, try, evolve, resources, sass, "
+        "export, judge and report do without)");
   }
 }
 

@@ -11,9 +11,10 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.hpp"
+#include "cli/job_report.hpp"
 #include "cli/kernel_arguments.hpp"
 #include "cli/terminal.hpp"
-#include "fovea/error.hpp"
+#include "core/error.hpp"
 #include "io/atomic_file.hpp"
 #include "io/file.hpp"
 #include "lab/compare.hpp"
@@ -80,7 +81,8 @@ std::vector<std::string> command_of(const Side& side, const std::string& command
 /// The side's own program profiles it.
 std::string profile_of(const Side& side) {
   const lab::ProcessResult result =
-      lab::run_process(command_of(side, "profile", {"--json"}), {.most_seconds = kProfileSeconds});
+      lab::run_process(command_of(side, "profile", {"--json"}),
+                       {.most_seconds = kProfileSeconds, .stop = Interruption::flag()});
   if (result.exit_code != 0) {
     throw Error(fmt::format(
         "{} ({}) could not be profiled: {}", side.letter, side.what,
@@ -278,18 +280,27 @@ int compare_sides(const KernelArguments& arguments) {
   json["rounds"] = result.judged.pairs;
   json["dropped"] = result.judged.dropped;
   json["counters"] = Json::array();
+  int code = exit_code(arguments, verdict.speed);
   if (arguments.compare.profile) {
-    const lab::FileComparison moved = lab::compare_texts(
-        "A's profile", profile_of(a), "B's profile", profile_of(b), lab::kFilesThreshold);
-    if (arguments.json.leaves_text()) {
-      print_figures(moved.figures);
+    const Interruption interruption;
+    try {
+      const lab::FileComparison moved = lab::compare_texts(
+          "A's profile", profile_of(a), "B's profile", profile_of(b), lab::kFilesThreshold);
+      if (arguments.json.leaves_text()) {
+        print_figures(moved.figures);
+      }
+      csv.add(moved.figures);
+      json["counters"] = to_json(moved.figures);
+    } catch (const Error& error) {  // the verdict is written nevertheless
+      rethrow_unless_finding(error);
+      say_error(error.what(), "");
+      json["counters_missing"] = error.what();
+      code = kFailed;
     }
-    csv.add(moved.figures);
-    json["counters"] = to_json(moved.figures);
   }
   csv.write(arguments.compare.csv);
   arguments.json.write(json);
-  return exit_code(arguments, verdict.speed);
+  return code;
 }
 
 }  // namespace
@@ -300,6 +311,14 @@ int run_compare(const KernelArguments& arguments) {
                          !compare.with_level.empty() || !compare.with_sources.empty() ||
                          compare.with_parameters.has_value();
   if (arguments.names.size() == 2 && !has_sides && !compare.profile) {
+    const bool chooses = !compare.program.empty() || !arguments.level.empty() ||
+                         !arguments.plan.empty() || !arguments.sources.empty() ||
+                         !arguments.parameters.empty() || !arguments.check.only_case.empty();
+    if (chooses) {
+      throw Error(
+          "two files hold what was run: they are compared without --program, --level, --plan, "
+          "--sources, --parameters, --case and --problem");
+    }
     return compare_files(arguments);
   }
   if (arguments.names.size() != 1) {
@@ -317,7 +336,11 @@ int run_compare(const KernelArguments& arguments) {
         "say in what B differs from A: --with-program, --with-level, --with-plan, --with-sources "
         "or --with-parameters");
   }
-  return compare_sides(arguments);
+  try {
+    return compare_sides(arguments);
+  } catch (const Interrupted&) {
+    return kInterrupted;
+  }
 }
 
 }  // namespace fovea::cli

@@ -174,6 +174,7 @@ int run_evolve(const KernelArguments& arguments) {
       {"case", one.name},
       {"problem", workload->describe()},
       {"level", arguments.level},
+      {"sources", arguments.sources.empty() ? Json() : Json("sha256:" + sources.digest())},
       {"population", evolve.population},
       {"seed", setting.seed},
       {"budget", evolve.budget_text},

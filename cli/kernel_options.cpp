@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstddef>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <string>
@@ -50,28 +51,41 @@ void add_level(CLI::App& command, KernelArguments& arguments) {
       ->group(kInputGroup);
 }
 
+}  // namespace
+
+std::optional<std::map<std::string, int>> parameters_in(const nlohmann::json& json) {
+  if (!json.is_object()) {
+    return std::nullopt;
+  }
+  std::map<std::string, int> values;
+  for (const auto& [name, value] : json.items()) {
+    const bool whole = value.is_number_integer() &&
+                       value >= nlohmann::json(std::numeric_limits<int>::min()) &&
+                       value <= nlohmann::json(std::numeric_limits<int>::max());
+    if (!whole) {
+      return std::nullopt;
+    }
+    values[name] = value.get<int>();
+  }
+  return values;
+}
+
+namespace {
+
 CLI::Option* add_parameters(CLI::App& command, const char* name, const char* help,
                             const std::function<void(std::map<std::string, int>)>& take) {
   return command
       .add_option_function<std::string>(
           name,
           [name, take](const std::string& text) {
-            const auto json = nlohmann::json::parse(text, nullptr, false);
-            bool whole = json.is_object();
-            std::map<std::string, int> values;
-            for (const auto& [key, value] : json.items()) {
-              whole = whole && value.is_number_integer();
-              if (whole) {
-                values[key] = value.get<int>();
-              }
-            }
-            if (!whole) {
+            auto values = parameters_in(nlohmann::json::parse(text, nullptr, false));
+            if (!values.has_value()) {
               throw CLI::ValidationError(
                   std::string(name) +
                       " takes a JSON object of whole numbers, such as {\"stages\": 4}",
                   CLI::ExitCodes::ValidationError);
             }
-            take(values);
+            take(std::move(*values));
           },
           help)
       ->type_name("JSON")
@@ -284,7 +298,8 @@ void add_kernel(CLI::App& app, Run& run) {
       [&with](std::map<std::string, int> values) { with.with_parameters = std::move(values); });
   add_seed(*compare, arguments->check.seed)->group(kInputGroup);
   add_real(*compare, "--margin", "PERCENT", {0, 100}, with.threshold_percent,
-           "The difference that counts (0: 1% of samples, 3% of files)")
+           "The difference that counts (0: 1% of samples, 3% of files; never less than 5% of "
+           "profiles, which time one launch)")
       ->group(kInputGroup);
   add_whole(*compare, "--most-pairs", {16, 100000}, with.most_pairs,
             "Pairs of samples after which an ambiguous comparison ends")
@@ -324,8 +339,8 @@ void add_kernel(CLI::App& app, Run& run) {
            "Compare all cases that have gates, or those of --case and --level, with their gates")
       ->group(kInputGroup);
   add_text(*profile, "--record", "FILE", arguments->record,
-           "The file that keeps what --gate measured: kernels are chosen by it where "
-           "FOVEA_GATE_RECORD names it")
+           "The file that keeps what --gate measured, in the place of what it held: kernels are "
+           "chosen by it where FOVEA_GATE_RECORD names it")
       ->group(kInputGroup);
   explain(*profile,
           {"Beside the counters it names the two or three rules that fire: what the figures mean, "

@@ -8,9 +8,10 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.hpp"
+#include "cli/job_report.hpp"
 #include "cli/kernel_arguments.hpp"
 #include "cli/terminal.hpp"
-#include "fovea/error.hpp"
+#include "core/error.hpp"
 #include "io/atomic_file.hpp"
 #include "lab/profile.hpp"
 
@@ -23,7 +24,17 @@ void write_profiles(const std::vector<lab::Profile>& profiles, const std::string
   }
 }
 
-int run_profile(const KernelArguments& arguments) {
+namespace {
+
+/// Now, not after minutes.
+void require_folder_of(const std::string& file, const char* what) {
+  const auto folder = std::filesystem::path(file).parent_path();
+  if (!folder.empty() && !std::filesystem::is_directory(folder)) {
+    throw Error(fmt::format("there is no folder {} to write {} into", folder.string(), what));
+  }
+}
+
+int profile_cards(const KernelArguments& arguments) {
   const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
   const std::string& output = arguments.output;
   if (arguments.gate) {
@@ -33,6 +44,13 @@ int run_profile(const KernelArguments& arguments) {
     if (!output.empty() && !std::filesystem::is_directory(output)) {
       throw Error(fmt::format("there is no folder {}: with --gate, --output names one", output));
     }
+    const bool own = arguments.sources.empty() && arguments.parameters.empty();
+    if (!arguments.record.empty() && !own) {
+      throw Error(
+          "--record is of this program's kernels, which others are chosen by: it takes neither "
+          "--sources nor --parameters");
+    }
+    require_folder_of(arguments.record, "the record");
     return run_gates(arguments);
   }
   if (!arguments.record.empty()) {
@@ -43,21 +61,20 @@ int run_profile(const KernelArguments& arguments) {
     if (cards.size() != 1) {
       throw Error("--output takes one card");
     }
-    const auto folder = std::filesystem::path(output).parent_path();
-    if (!folder.empty() && !std::filesystem::is_directory(folder)) {
-      throw Error(fmt::format("there is no folder {} to write the profile into", folder.string()));
-    }
+    require_folder_of(output, "the profile");
   }
+  const Interruption interruption;
   static_cast<void>(open_gpu(arguments));
   auto json = nlohmann::ordered_json::array();
   for (const lab::Card* const card : cards) {
-    const std::vector<lab::Profile> profiles = lab::profile({.card = card,
-                                                             .case_name = arguments.check.only_case,
-                                                             .level = arguments.level,
-                                                             .plan = arguments.plan,
-                                                             .sources = arguments.sources,
-                                                             .changes = arguments.parameters},
-                                                            arguments.device, self, output);
+    const std::vector<lab::Profile> profiles =
+        lab::profile({.card = card,
+                      .case_name = arguments.check.only_case,
+                      .level = arguments.level,
+                      .plan = arguments.plan,
+                      .sources = arguments.sources,
+                      .changes = arguments.parameters},
+                     arguments.device, self, output, Interruption::flag());
     for (const lab::Profile& one : profiles) {
       json.push_back(nlohmann::ordered_json::parse(lab::to_json(one)));
       if (arguments.json.leaves_text()) {
@@ -68,6 +85,16 @@ int run_profile(const KernelArguments& arguments) {
   }
   arguments.json.write(json);
   return kDone;
+}
+
+}  // namespace
+
+int run_profile(const KernelArguments& arguments) {
+  try {
+    return profile_cards(arguments);
+  } catch (const Interrupted&) {
+    return kInterrupted;
+  }
 }
 
 }  // namespace fovea::cli

@@ -109,6 +109,9 @@ void print_regions(const lab::ImageReport& report) {
 }  // namespace
 
 int run_sass(const KernelArguments& arguments) {
+  if (!arguments.sources.empty() && !(arguments.cubin.empty() && arguments.cfg.empty())) {
+    throw Error("--cubin and --cfg write what this program holds: they take no --sources");
+  }
   const std::vector<gpu::KernelImage> images = images_of(arguments);
   if (!arguments.cubin.empty()) {
     const std::vector<std::byte> cubin = gpu::unpack(only(images));

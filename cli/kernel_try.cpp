@@ -117,9 +117,26 @@ Prepared prepare_line(const lab::CandidateTrials& trials, const KernelArguments&
   next.any = true;
   try {
     const auto json = nlohmann::json::parse(line);
-    next.candidate = trials.prepare({.kernel = json.value("kernel", arguments.kernel),
-                                     .changes = json.value("parameters", arguments.parameters),
-                                     .source = unit_of(arguments)});
+    if (!json.is_object()) {
+      throw Error("a candidate is a JSON object");
+    }
+    lab::CandidateSpec spec{
+        .kernel = arguments.kernel, .changes = arguments.parameters, .source = unit_of(arguments)};
+    for (const auto& [key, value] : json.items()) {
+      if (key == "kernel") {
+        spec.kernel = value.get<std::string>();
+      } else if (key == "parameters") {
+        auto changes = parameters_in(value);
+        if (!changes.has_value()) {
+          throw Error("\"parameters\" is no JSON object of whole numbers");
+        }
+        spec.changes = std::move(*changes);
+      } else {
+        throw Error(
+            fmt::format("a candidate has \"kernel\" and \"parameters\", but no \"{}\"", key));
+      }
+    }
+    next.candidate = trials.prepare(spec);
   } catch (const std::exception& error) {
     next.wrong = error.what();
   }

@@ -106,6 +106,7 @@ int run_command(int argc, char** argv, std::string& environment) {
     say(sentence);
   }
   environment = environment_note(app);
+  forget_option_variables();
   return run();
 }
 

@@ -145,9 +145,9 @@ std::vector<SpeedResult> judge_speed(const Card& card, const BenchFigure& figure
     SpeedResult result{.gate = gate};
     if (peer != figure.peers.end()) {
       result.ratio = peer->ratio;
-      // Within the spread of the two it may be either.
-      result.passed =
-          peer->ratio >= gate.least_ratio || (peer->ambiguous && gate.least_ratio <= 1.0);
+      // Within the spread of the two either may be faster: that says something of no other limit.
+      const bool as_fast = peer->ambiguous && gate.least_ratio == 1.0;
+      result.passed = peer->wrong.empty() && (peer->ratio >= gate.least_ratio || as_fast);
     }
     results.push_back(std::move(result));
   }

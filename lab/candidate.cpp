@@ -180,6 +180,8 @@ struct CandidateTrials::State {
       owners.push_back(plan_of(small, info, prepared.kernel, result.values));
       return owners.back().support ? std::vector{owners.back().plan} : std::vector<Plan>{};
     };
+    bool any_small = false;
+    bool any_mutant = false;
     for (const Case& one : setting.card->cases) {
       const bool wanted = one.check && (one.small || one.mutants);
       if (!wanted || plans(*one.make(setting.seed)).empty()) {
@@ -191,11 +193,18 @@ struct CandidateTrials::State {
                    ++result.checked;
                    const bool mutant = check.what.starts_with("mutant");
                    gate = mutant ? CandidateGate::kMutants : CandidateGate::kSmall;
+                   (mutant ? any_mutant : any_small) = true;
                    if (!check.passed) {
                      refuse(gate, fmt::format("{}{}{}: {}", check.case_name, mutant ? ", " : "",
                                               mutant ? check.what : "", check.reason));
                    }
                  });
+    }
+    for (const auto& [asked, one] : {std::pair(any_small, CandidateGate::kSmall),
+                                     std::pair(any_mutant, CandidateGate::kMutants)}) {
+      if (!asked) {
+        result.skipped.emplace_back(one, "no such case of the card runs on this kernel");
+      }
     }
   }
 
@@ -382,6 +391,8 @@ std::string to_json(const CandidateResult& result) {
   const bool timed = result.timing.has_value();
   const Timing timing = result.timing.value_or(Timing{});
   const auto if_timed = [&](const Json& value) { return timed ? value : Json(nullptr); };
+  const bool compiled = !result.compiler.empty();
+  const auto if_compiled = [&](const Json& value) { return compiled ? value : Json(nullptr); };
   const Json json = {
       {"valid", result.valid},
       {"failed_at",
@@ -394,10 +405,10 @@ std::string to_json(const CandidateResult& result) {
       {"change", numbers(result.change)},
       {"changed_sources", result.sources},
       {"compiler", result.compiler},
-      {"compile_seconds", result.compile_seconds},
-      {"registers", result.registers},
-      {"shared_bytes", result.shared_bytes},
-      {"spill_bytes", result.spill_bytes},
+      {"compile_seconds", if_compiled(result.compile_seconds)},
+      {"registers", if_compiled(result.registers)},
+      {"shared_bytes", if_compiled(result.shared_bytes)},
+      {"spill_bytes", if_compiled(result.spill_bytes)},
       {"checked", result.checked},
       {"max_abs", number(result.worst)},
       {"max_rel", number(result.worst_relative)},

@@ -88,8 +88,13 @@ class Checker {
     return plans_of_ ? plans_of_(workload) : workload.plans(device_.info());
   }
 
-  [[nodiscard]] Plan first_plan(const Workload& workload) const {
-    return plans_of_ ? plans_of_(workload).front() : Plan{};
+  /// None where no plan of those asked for runs it.
+  [[nodiscard]] std::optional<Plan> first_plan(const Workload& workload) const {
+    if (!workload.can_run(device_.info())) {
+      return std::nullopt;
+    }
+    const std::vector<Plan> plans = plans_of_ ? plans_of_(workload) : std::vector{Plan{}};
+    return plans.empty() ? std::nullopt : std::optional(plans.front());
   }
 
   std::string differing_runs(const Workload& workload, Placement& placement, const Plan& plan) {
@@ -111,10 +116,10 @@ class Checker {
     }
     for (const Mutant& mutant : workload.mutants()) {
       std::vector<TileValues> values(right.begin(), right.end());
-      if (mutant.launchable && mutant.workload->can_run(device_.info())) {
+      const std::optional<Plan> plan = first_plan(*mutant.workload);
+      if (mutant.launchable && plan.has_value()) {
         Placement placement(device_, *mutant.workload, *stream_);
-        lab::run(kernels_, *mutant.workload, placement.operands(), first_plan(*mutant.workload),
-                 *stream_);
+        lab::run(kernels_, *mutant.workload, placement.operands(), *plan, *stream_);
         placement.read(values, *stream_);
       } else {
         fill_emulated(*mutant.workload, values);
@@ -129,9 +134,14 @@ class Checker {
     if (!poisoned.workload) {
       return;
     }
+    const std::optional<Plan> plan = first_plan(*poisoned.workload);
+    if (!plan.has_value()) {
+      add(card, one, workload, "NaN", Verdict{},
+          "no plan runs the case with a NaN among its inputs");
+      return;
+    }
     Placement placement(device_, *poisoned.workload, *stream_);
-    lab::run(kernels_, *poisoned.workload, placement.operands(), first_plan(*poisoned.workload),
-             *stream_);
+    lab::run(kernels_, *poisoned.workload, placement.operands(), *plan, *stream_);
     std::vector<TileValues> values(right.begin(), right.end());
     placement.read(values, *stream_);
     add(card, one, workload, fmt::format("NaN in row {}", poisoned.row), Verdict{},

@@ -7,11 +7,13 @@
 #include <iterator>
 #include <limits>
 #include <memory>
+#include <numbers>
 #include <random>
 
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
+#include "io/json.hpp"
 #include "lab/process.hpp"
 #include "lab/timer.hpp"
 
@@ -25,12 +27,13 @@ constexpr double kDoubt = 0.001;  // that the interval misses the true median
 /// How many of `count` sorted values lie outside the median's interval at each end; -1 when there
 /// are too few. Each value is above the median or below it, like a coin.
 int outside(int count) {
-  double chance = std::pow(0.5, count);  // of exactly `k` below
-  double sum = 0;
+  // That exactly `k` are below. As a logarithm: a half to the power of 1,100 is no double.
+  const auto chance = [count](int k) {
+    return std::exp(std::lgamma(count + 1.0) - std::lgamma(k + 1.0) - std::lgamma(count - k + 1.0) -
+                    count * std::numbers::ln2);
+  };
   int k = 0;
-  while (k < count && sum + chance <= kDoubt / 2) {
-    sum += chance;
-    chance *= static_cast<double>(count - k) / (k + 1);
+  for (double sum = chance(0); sum <= kDoubt / 2; sum += chance(k)) {
     ++k;
   }
   return k - 1;
@@ -116,7 +119,7 @@ class Side {
     if (!text.has_value()) {
       fail_with(child_->why_silent() + ", and did not " + wanted);
     }
-    Json line = Json::parse(*text, nullptr, false);
+    Json line = io::try_parse_ordered_json(*text);
     if (!line.is_object()) {
       fail_with("does not follow the step protocol: it wrote " + text->substr(0, kMostWords));
     }

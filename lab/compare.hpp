@@ -37,9 +37,9 @@ struct SpeedVerdict {
 [[nodiscard]] Speed judge_interval(double low, double high, double threshold);
 
 /// The median of the pairs' ratios, and the interval that holds the true median with 99.9%
-/// confidence, whatever the distribution. Both samples of a pair share what drifts slowly, and a
-/// median ignores what happens to fewer than half of them. AMBIGUOUS when they are too few, or a
-/// time is no number.
+/// confidence, whatever the distribution: each time that it is looked at, of which there may be
+/// eleven. Both samples of a pair share what drifts slowly, and a median ignores what happens to
+/// fewer than half of them. AMBIGUOUS when they are too few, or a time is no number.
 [[nodiscard]] SpeedVerdict judge_pairs(std::span<const SamplePair> pairs, double threshold);
 
 /// How long pairs are taken.
@@ -69,8 +69,8 @@ struct StepProgram {
 
 struct StepOptions {
   PairsWanted wanted{};
-  int pairs_per_start = 32;  // then both start anew, with their tensors elsewhere
-  std::uint64_t seed = 1;    // draws which one goes first
+  int pairs_per_start = 8;  // then both start anew, with their tensors elsewhere
+  std::uint64_t seed = 1;   // draws which one goes first
   double ready_seconds = 300;
   double sample_seconds = 60;
 };

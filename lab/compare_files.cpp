@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
+#include "io/json.hpp"
 #include "lab/largest_first.hpp"
 
 namespace fovea::lab {
@@ -30,12 +31,15 @@ constexpr double kLaunchThreshold = 0.05;
 
 /// The figures of profiles that differ from launch to launch.
 bool is_outcome(std::string_view name) {
-  constexpr std::array<std::string_view, 14> kOutcomes = {
-      "seconds",   "matrix_units",   "fma",         "issue",  "dram",
-      "l2",        "l2_hit",         "l1",          "l1_hit", "write_path",
-      "occupancy", "eligible_warps", "shared_busy", "waves"};
-  return std::ranges::find(kOutcomes, name) != kOutcomes.end() || name.starts_with("stall_") ||
-         name.starts_with("dram_") || name.ends_with("_per_second");
+  constexpr std::array<std::string_view, 15> kOutcomes = {
+      "seconds",   "matrix_units", "fma",         "issue",      "dram",
+      "l2",        "l2_hit",       "l1",          "l1_hit",     "write_path",
+      "occupancy", "waves",        "shared_busy", "idle_warps", "eligible_warps"};
+  constexpr std::array<std::string_view, 4> kBegin = {"stall_", "dram_", "epilogue_",
+                                                      "bank_conflict"};  // TMA's waits are in it
+  return std::ranges::find(kOutcomes, name) != kOutcomes.end() ||
+         std::ranges::any_of(kBegin, [&](auto begin) { return name.starts_with(begin); }) ||
+         name.ends_with("_per_second") || name.ends_with("_wait");
 }
 
 /// By how much a figure moved: the logarithm of its ratio, or 0 when launches of the same kernel
@@ -78,7 +82,7 @@ std::vector<Json> profiles_in(const Json& json) {
 }
 
 Json parsed(const std::string& name, const std::string& text) {
-  Json json = Json::parse(text, nullptr, false);
+  Json json = io::try_parse_ordered_json(text);
   if (json.is_discarded()) {
     fail("{} is not JSON", name);
   }

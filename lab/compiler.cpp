@@ -310,7 +310,7 @@ std::pair<std::vector<std::byte>, std::string> compile_with_nvcc(const std::stri
   file.seekg(0);
   file.read(reinterpret_cast<char*>(code.data()), static_cast<std::streamsize>(code.size()));
   if (!file || code.empty()) {
-    fail("nvcc left no machine code in {}", cubin.string());
+    throw CompileError(fmt::format("nvcc left no machine code in {}", cubin.string()));
   }
   return {std::move(code), log};
 }
@@ -333,26 +333,31 @@ void read_resources(const std::string& log, gpu::KernelImage& image) {
   image.spill_store_bytes = largest("([0-9]+) bytes spill stores");
   image.spill_load_bytes = largest("([0-9]+) bytes spill loads");
   if (image.registers == 0) {
-    fail("the compiler said nothing of the registers of {}", image.name);
+    throw CompileError(fmt::format("the compiler said nothing of the registers of {}", image.name));
   }
 }
 
 std::string target_of(gpu::KernelId kernel, int arch) {
   const gpu::KernelInfo& info = gpu::info_of(kernel);
-  std::string best;
-  int best_arch = 0;
+  const gpu::Target* best = nullptr;
+  bool has_ptx = false;
   for (const gpu::Target& target : info.targets) {
-    const bool runs = target.code == gpu::Code::kOneArch ? target.arch == arch
-                                                         : target.arch <= arch && target.arch > 0;
-    if (runs && target.code != gpu::Code::kPtx && target.arch > best_arch) {
-      best_arch = target.arch;
-      best = fmt::format("sm_{}{}", target.arch, target.code == gpu::Code::kOneArch ? "a" : "");
+    if (target.arch == 0 || !gpu::runs_on(target, arch)) {
+      continue;
+    }
+    if (target.code == gpu::Code::kPtx) {
+      has_ptx = true;
+    } else if (best == nullptr || target.arch > best->arch) {
+      best = &target;
     }
   }
-  if (best.empty()) {
+  if (best != nullptr) {
+    return fmt::format("sm_{}{}", best->arch, best->code == gpu::Code::kOneArch ? "a" : "");
+  }
+  if (!has_ptx) {
     fail("{} is not meant for GPUs of sm_{}", info.name, arch);
   }
-  return best;
+  return fmt::format("sm_{}", arch);  // as a driver compiles PTX
 }
 
 CompiledKernel compile(const KernelSources& sources, gpu::KernelId kernel,

@@ -44,7 +44,8 @@ struct CompiledKernel {
 [[nodiscard]] CompiledKernel compile(const KernelSources& sources, gpu::KernelId kernel,
                                      const ParameterValues& values, const CompileOptions& options);
 
-/// What ptxas said of a kernel's registers and memory, in the log of its compilation.
+/// What ptxas said of a kernel's registers and memory, in the log of its compilation. Throws
+/// CompileError when it said nothing: the source has no such entry point any more.
 void read_resources(const std::string& log, gpu::KernelImage& image);
 
 }  // namespace fovea::lab

@@ -72,9 +72,14 @@ Recorded recorded_in(const Ledger& ledger) {
       if (kind == "run") {
         recorded.header = line;
       } else if (kind == "candidate") {
-        recorded.trials.push_back(trial_from(line));
-        if (recorded.trials.back().number != static_cast<int>(recorded.trials.size()) - 1) {
+        const Candidate& trial = recorded.trials.emplace_back(trial_from(line));
+        if (trial.number != static_cast<int>(recorded.trials.size()) - 1) {
           fail("candidate {} is missing", recorded.trials.size() - 1);
+        }
+        for (const int parent : trial.proposal.parents) {
+          if (parent < 0 || parent >= trial.number) {
+            fail("candidate {} cannot come from {}", trial.number, parent);
+          }
         }
       } else if (kind == "findings") {
         auto& findings = recorded.findings[line.at("of").get<int>()];
@@ -107,10 +112,17 @@ void require_same_run(const Json& recorded, const Json& header) {
     fail("the ledger is of another machine: it has {}, and this one {}; name another file",
          gpu_of(recorded), gpu_of(header));
   }
-  for (const char* const key :
-       {"version", "card", "case", "problem", "level", "population", "seed", "proposer", "start"}) {
-    const Json before = recorded.value(key, Json(nullptr));
-    const Json now = header.value(key, Json(nullptr));
+  const auto value_of = [](const Json& json, const char* key) {
+    Json value = json.value(key, Json(nullptr));
+    if (value.is_object()) {
+      value.erase("seconds");  // of the baseline: they were measured
+    }
+    return value;
+  };
+  for (const char* const key : {"version", "card", "case", "problem", "level", "sources",
+                                "population", "seed", "proposer", "start", "baseline"}) {
+    const Json before = value_of(recorded, key);
+    const Json now = value_of(header, key);
     if (before != now) {
       fail("the ledger is of another run: its {} is {}, and this run's is {}; name another file",
            key, before.dump(), now.dump());
@@ -340,7 +352,8 @@ class Evolution {
   void confirm() {
     std::vector<int> order = population_.members();
     if (order.empty() || order.front() == 0 ||
-        trials_[static_cast<std::size_t>(order.front())].outcome.speed_up == 0) {
+        !is_better(trials_[static_cast<std::size_t>(order.front())].outcome,
+                   trials_.front().outcome)) {
       return;
     }
     std::vector<int> others;

@@ -189,13 +189,23 @@ Profile in_one(std::span<const Profile> launches) {
     return all;
   };
   const double seconds = sum("seconds");
+  const auto mean = [&](std::string_view figure) {
+    double all = 0;
+    for (const Profile& launch : launches) {
+      all += launch[figure] * launch["seconds"];
+    }
+    return seconds > 0 ? all / seconds : 0.0;
+  };
   for (const FigureInfo& info : figures()) {
     if (info.share) {
-      double all = 0;
-      for (const Profile& launch : launches) {
-        all += launch[info.name] * launch["seconds"];
+      one.figures[std::string(info.name)] = mean(info.name);
+    }
+  }
+  for (const Profile& launch : launches) {
+    for (const auto& [name, value] : launch.figures) {
+      if (name.starts_with("stall_")) {
+        one.figures[name] = mean(name);
       }
-      one.figures[std::string(info.name)] = seconds > 0 ? all / seconds : 0.0;
     }
   }
   one.figures["seconds"] = seconds;

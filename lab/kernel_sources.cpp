@@ -15,6 +15,7 @@
 
 #include "core/error.hpp"
 #include "gpu/device/kernel_image.hpp"
+#include "io/digest.hpp"
 
 extern "C" {
 extern const char fovea_kernel_sources[];
@@ -102,11 +103,21 @@ KernelSources KernelSources::from_folder(const std::string& folder) {
   }
   for (const fs::directory_entry& entry : fs::recursive_directory_iterator(kernels)) {
     if (entry.is_regular_file() && is_source(entry.path())) {
-      sources.set_file(fs::relative(entry.path(), folder).generic_string(),
+      // Not fs::relative, which follows links to files that are elsewhere.
+      sources.set_file(entry.path().lexically_relative(folder).generic_string(),
                        read_source(entry.path().string()));
     }
   }
   return sources;
+}
+
+std::string KernelSources::digest() const {
+  io::Digest digest;
+  for (const auto& [path, text] : files_) {
+    digest.add(fmt::format("{} {}\n", path, text.size()));
+    digest.add(text);
+  }
+  return digest.hex();
 }
 
 const KernelEntry& KernelSources::kernel(std::string_view name) const {

@@ -45,6 +45,8 @@ class KernelSources {
   /// fovea::Error when it does not.
   [[nodiscard]] static KernelSources from_folder(const std::string& folder);
 
+  /// SHA-256 of all files.
+  [[nodiscard]] std::string digest() const;
   /// Text by path: "kernels/gemm/config.cuh".
   [[nodiscard]] const std::map<std::string, std::string>& files() const { return files_; }
   /// Replaces a file's text, or adds a file.

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "core/error.hpp"
+#include "io/json.hpp"
 #include "io/system_error.hpp"
 #include "io/text.hpp"
 #include "io/write_all.hpp"
@@ -55,7 +56,7 @@ Ledger::Ledger(const std::string& path, bool resume)
   }
   std::size_t sound = 0;  // bytes
   for (std::size_t end = 0; (end = text.find('\n', sound)) != std::string::npos; sound = end + 1) {
-    auto line = nlohmann::ordered_json::parse(text.substr(sound, end - sound), nullptr, false);
+    auto line = io::try_parse_ordered_json(std::string_view(text).substr(sound, end - sound));
     if (!line.is_object() || !line.contains("kind")) {
       if (end + 1 == text.size() && !lines_.empty()) {
         break;  // a machine that lost its power may leave a last line of anything
@@ -64,7 +65,9 @@ Ledger::Ledger(const std::string& path, bool resume)
     }
     lines_.push_back(std::move(line));
   }
-  if (sound == 0 && !text.empty() && text.front() != '{') {
+  // Of a run that was killed at its first line there is a part of it.
+  constexpr std::string_view kBegin = R"({"kind":"run")";
+  if (sound == 0 && text.substr(0, kBegin.size()) != kBegin.substr(0, text.size())) {
     fail("{}: is no ledger", io::escape(path));
   }
   if (sound < text.size() && ::ftruncate(file_.get(), static_cast<off_t>(sound)) != 0) {

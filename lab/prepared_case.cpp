@@ -55,7 +55,11 @@ PreparedCase::PreparedCase(gpu::Device& device, const CaseSpec& spec) {
   ParameterValues values;
   if (!spec.changes.empty()) {
     const gpu::KernelId kernel = workload_->kernel_of(info, tuned_.plan);
-    values = sources.changed(sources.kernel(gpu::info_of(kernel).name), spec.changes);
+    const KernelEntry& entry = sources.kernel(gpu::info_of(kernel).name);
+    values = sources.changed(entry, spec.changes);
+    if (const std::string why = sources.outside_of_table(entry, spec.changes); !why.empty()) {
+      fail("{} {}: {}", spec.card->name, case_name_, why);
+    }
     tuned_ = workload_->tuned(info, kernel, values);
     if (!tuned_.support) {
       fail("{} {}: {}", spec.card->name, case_name_, tuned_.support.why);

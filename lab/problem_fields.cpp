@@ -15,7 +15,7 @@ ProblemFields::ProblemFields(std::string_view text) {
     const std::string_view one = text.substr(0, text.find(','));
     text.remove_prefix(std::min(text.size(), one.size() + 1));
     const std::size_t equals = one.find('=');
-    if (equals == 0 || equals + 1 >= one.size()) {
+    if (equals == 0 || equals == std::string_view::npos || equals + 1 == one.size()) {
       fail("a problem is written as name=value,name=value; '{}' is not of this form", one);
     }
     const std::string_view name = one.substr(0, equals);

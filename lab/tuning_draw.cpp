@@ -154,9 +154,10 @@ class Drawing {
         draw_(seed, situation.number) {}
 
   [[nodiscard]] std::optional<Proposal> another_design() const {
+    const std::string& start = space_of(situation_.spaces, variant_of(0).kernel).family;
     for (const TuningSpace& space : situation_.spaces) {
       Variant variant{.kernel = space.kernel, .values = space.values, .files = {}};
-      if (is_new(variant)) {
+      if (space.family != start && is_new(variant)) {
         return Proposal{.variant = std::move(variant),
                         .parents = {0},
                         .reason = "another design, with its own values",

@@ -261,6 +261,7 @@ std::function<Case(ProblemFields&)> norm_with(Problem problem) {
     other.width = kTimedWidth;
     fields.take("rows", other.rows);
     fields.take("width", other.width, {.least = 8, .most = 2048, .step = 8});
+    require_size("input", other.rows, other.width);
     Case one = case_of<Measured>({}, other);
     one.mutants = other.rows >= 16 && other.width >= 64;
     return one;

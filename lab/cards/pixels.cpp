@@ -1,6 +1,7 @@
 // Cards of the kernels around the patch embedding: exact copies, checked to the bit.
 #include "gpu/launch/pixels.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -102,7 +103,7 @@ Card pixels_card(std::string name, std::string operation, const std::vector<Pixe
       problem.stride = other ? (problem.width + 7) / 8 * 8 : problem.stride;
       fields.take("stride", problem.stride, {.least = problem.width, .most = 1 << 20, .step = 8});
     }
-    require_size("output", problem.rows, problem.width);
+    require_size("output", problem.rows, std::max(problem.width, problem.stride));
     Case one = case_with(problem);
     one.mutants = problem.width > 1;
     return one;

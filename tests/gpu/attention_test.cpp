@@ -240,8 +240,13 @@ TEST(AttentionLevels, OneThatMissedAGateIsNotChosen) {
   GateEntry slow = wmma;
   slow.seconds = 1.1;
   EXPECT_EQ(choose({mma, slow}), as_ever);
+  // Of other cases it says nothing, neither that it is better nor that it is worse.
   slow.case_name = "another";
-  EXPECT_EQ(choose({mma, slow}).first, kWmma);
+  EXPECT_EQ(choose({mma, slow}), as_ever);
+  EXPECT_EQ(choose({mma, wmma, slow}).first, kWmma);
+  slow = wmma;
+  slow.card = "another";
+  EXPECT_EQ(choose({mma, slow}), as_ever);
   // That of a level that does not come first says nothing.
   EXPECT_EQ(choose({also}, 90).second, "");
 }

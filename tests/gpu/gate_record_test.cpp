@@ -2,11 +2,14 @@
 #include "gpu/launch/gate_record.hpp"
 
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <string>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "core/error.hpp"
 #include "gpu/device/kernel_image.hpp"
@@ -66,17 +69,22 @@ TEST(GateRecord, OfAFileChangesTheChoice) {
     GTEST_SKIP()
         << "this build has no CUDA kernels to choose from; scripts/setup installs the compiler";
   }
-  const std::string path = testing::TempDir() + "fovea-gate-record.json";
-  std::ofstream(path) << kRecord;
+  const std::string path = testing::TempDir() + fmt::format("fovea-gate-record-{}", ::getpid());
+  // Of a model of GPU that no other test asks for: a process reads the record of each once.
+  static int repeats = 0;
+  const std::string gpu = fmt::format("GPU A{}", repeats++);
+  std::string of_gpu(kRecord);
+  of_gpu.replace(of_gpu.find("GPU A"), 5, gpu);
+  std::ofstream(path) << of_gpu;
   setenv("FOVEA_GATE_RECORD", path.c_str(), 1);
-  const DeviceInfo device = ampere("GPU A");
+  const DeviceInfo device = ampere(gpu);
   const ops::AttentionProblem problem = ops::packed_attention(2, 196, 12, 64, 0.125, DType::kBF16);
   Planner planner(device);
   const AttentionChoice choice = planner.attention(problem);
   EXPECT_EQ(level_of(choice.plan), AttentionLevel::kWmma);
   EXPECT_EQ(planner.news(choice.notice),
-            "attention runs at level wmma, not mma, which missed its gates on GPU A: "
-            "matrix units 8.8%, 40% asked");
+            "attention runs at level wmma, not mma, which missed its gates on " + gpu +
+                ": matrix units 8.8%, 40% asked");
   EXPECT_EQ(planner.news(choice.notice), "");
   EXPECT_EQ(Planner(device).news(choice.notice), "");
   EXPECT_NE(why([] { (void)gate_record(ampere("GPU B")); }).find("nothing is on record"),
@@ -87,14 +95,16 @@ TEST(GateRecord, OfAFileChangesTheChoice) {
   setenv("FOVEA_GATE_RECORD", "none", 1);
   EXPECT_EQ(level_of(choose_attention(problem, ampere("GPU D")).plan), AttentionLevel::kMma);
   unsetenv("FOVEA_GATE_RECORD");
+  std::filesystem::remove(path);
 }
 
 // What is committed: of an H200 the level wmma missed the gate of its matrix units, which is not
 // chosen there anyway; of other GPUs nothing is on record.
 TEST(GateRecord, IsBuiltIn) {
+  unsetenv("FOVEA_GATE_RECORD");
   const GateRecord& record = gate_record(ampere("NVIDIA H200"));
   EXPECT_NE(record.missed("wmma").find("matrix units"), std::string_view::npos);
-  for (const std::string_view level : {"scalar", "mma", "wgmma"}) {
+  for (const std::string_view level : {"scalar", "wmma", "mma", "wgmma"}) {
     EXPECT_EQ(gate_record(ampere("a GPU")).missed(level), "");
   }
 }
@@ -111,16 +121,40 @@ TEST(GateRecord, TakesAKernelOfMatrixProductsOutOfTheChoice) {
         << "this build has no CUDA kernels to choose from; scripts/setup installs the compiler";
   }
   const auto name = [&](std::size_t i) { return std::string(info_of(plans[i].kernel).name); };
-  const GateRecord record({{.name = name(0), .missed = "too slow"}, {.name = name(1)}});
+  const auto entry = [&](std::size_t plan, const std::string& case_name, double seconds,
+                         const std::string& missed) {
+    return GateEntry{.card = "gemm_out",
+                     .case_name = case_name,
+                     .name = name(plan),
+                     .seconds = seconds,
+                     .missed = missed};
+  };
+  const GateEntry missed = entry(0, "m", 2e-5, "too slow");
+  const GateRecord record({missed, entry(1, "m", 1e-5, "")});
   const GemmChoice choice = choose_gemm(problem, device, record);
   EXPECT_EQ(choice.plan, plans[1]);
   EXPECT_NE(choice.notice.find(name(0) + ", which missed its gates on a GPU: too slow"),
             std::string::npos)
       << choice.notice;
-  // One that nothing is known of is no better.
-  const GateRecord alone({{.name = name(0), .missed = "too slow"}});
-  EXPECT_EQ(choose_gemm(problem, device, alone).plan, plans[0]);
-  EXPECT_EQ(choose_gemm(problem, device, alone).notice, "");
+  // One that nothing is known of where the first missed a gate is no better.
+  GateEntry of_another_card = entry(1, "m", 1e-5, "");
+  of_another_card.card = "gemm_fc2";
+  for (const std::vector<GateEntry>& entries : std::vector<std::vector<GateEntry>>{
+           {missed},
+           {missed, entry(1, "another", 1e-5, "")},
+           {missed, of_another_card},
+           {missed, entry(1, "m", 0.0, "")},
+           {missed, entry(1, "m", 3e-5, "")},
+           {missed, entry(1, "m", 1e-5, "waits")},
+           {missed, entry(1, "m", 1e-5, ""), entry(0, "n", 2e-5, "too slow")},
+           {missed, entry(1, "m", 1e-5, ""), entry(0, "n", 2e-5, ""), entry(1, "n", 3e-5, "")}}) {
+    const GateRecord other(entries);
+    EXPECT_EQ(choose_gemm(problem, device, other).plan, plans[0]);
+    EXPECT_EQ(choose_gemm(problem, device, other).notice, "");
+  }
+  const GateRecord faster_there_too(
+      {missed, entry(1, "m", 1e-5, ""), entry(0, "n", 2e-5, ""), entry(1, "n", 1e-5, "")});
+  EXPECT_EQ(choose_gemm(problem, device, faster_there_too).plan, plans[1]);
 }
 
 }  // namespace

@@ -74,7 +74,8 @@ TEST(Notes, TellOfALevelThatMissedItsGate) {
   if (kernel_images().empty()) {
     GTEST_SKIP() << "built without kernels";
   }
-  const GateRecord record({{.name = "mma", .missed = "too slow"}, {.name = "wmma"}});
+  const GateRecord record(
+      {{.name = "mma", .seconds = 2e-5, .missed = "too slow"}, {.name = "wmma", .seconds = 1e-5}});
   IdleDevice idle;
   HostStream stream;
   KernelCache kernels(idle);

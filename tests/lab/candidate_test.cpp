@@ -90,7 +90,8 @@ TEST(Candidate, PassesTheGatesOfTheCompilerOrSaysWhyNot) {
   }
   EXPECT_TRUE(legal.valid) << legal.reason;
   EXPECT_EQ(legal.shared_bytes, 32768U);  // (64 queries + 2 x 3 x 32 keys) x 64 x 2 bytes
-  EXPECT_EQ(legal.registers, 64);
+  EXPECT_GT(legal.registers, 0);
+  EXPECT_LE(legal.registers, 64);
   EXPECT_EQ(legal.spill_bytes, 0);
   const auto json = nlohmann::json::parse(to_json(legal));
   EXPECT_EQ(json["change"]["stages"], 3);
@@ -109,6 +110,11 @@ TEST(Candidate, PassesTheGatesOfTheCompilerOrSaysWhyNot) {
 
   const CandidateResult broken = trials.run({.source = "this is no C++\n"});
   EXPECT_EQ(broken.failed_at, CandidateGate::kCompile);
+  const auto unknown = nlohmann::json::parse(to_json(broken));
+  EXPECT_TRUE(unknown["registers"].is_null() && unknown["compile_seconds"].is_null());
+  const CandidateResult without_entry =
+      trials.run({.source = "inline int other() { return 1; }\n"});
+  EXPECT_EQ(without_entry.failed_at, CandidateGate::kCompile) << without_entry.reason;
   EXPECT_NE(broken.reason.find("error"), std::string::npos) << broken.reason;
   EXPECT_EQ(broken.reason.find("/tmp"), std::string::npos) << "differs each time";
   EXPECT_EQ(broken.sources, std::vector<std::string>{"kernels/attention/mma_small.cuh"});

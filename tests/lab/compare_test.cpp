@@ -3,13 +3,18 @@
 #include "lab/compare.hpp"
 
 #include <cmath>
+#include <filesystem>
 #include <functional>
 #include <limits>
 #include <optional>
 #include <random>
+#include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
 #include "lab/compare_files.hpp"
@@ -17,6 +22,8 @@
 
 namespace fovea::lab {
 namespace {
+
+using Json = nlohmann::ordered_json;
 
 /// Pairs of a GPU whose samples spread by this share from the 10th to the 90th percentile.
 class Noise {
@@ -136,6 +143,15 @@ TEST(Compare, AFewPairsOrNoNumbersAreAmbiguous) {
   std::vector<SamplePair> damaged = alike;
   damaged.back().b = std::numeric_limits<double>::quiet_NaN();
   EXPECT_EQ(judge_pairs(damaged, 0.01).speed, Speed::kAmbiguous);
+  // A half to the power of so many is no double.
+  for (const std::size_t count : {std::size_t{1080}, std::size_t{5000}}) {
+    std::vector<SamplePair> many(count, {1, 1});
+    for (std::size_t i = 0; i < count; i += 2) {
+      many[i].b = 1.05;
+    }
+    EXPECT_EQ(judge_pairs(many, 0.01).speed, Speed::kAmbiguous) << count;
+    EXPECT_EQ(judge_pairs(std::vector<SamplePair>(count, {1, 1.02}), 0.01).speed, Speed::kSlower);
+  }
   EXPECT_EQ(judge_interval(1.011, 1.03, 0.01), Speed::kSlower);
   EXPECT_EQ(judge_interval(0.97, 0.989, 0.01), Speed::kFaster);
   EXPECT_EQ(judge_interval(0.97, 1.0, 0.01), Speed::kAmbiguous);
@@ -156,10 +172,10 @@ std::string sample_of(const std::string& seconds) {
   return R"(echo '{"seconds": )" + seconds + R"(, "sm_mhz": 1980, "watts": 400}')";
 }
 
-std::string refusal(const StepProgram& a, const StepProgram& b) {
+std::string refusal(const StepProgram& a, const StepProgram& b, double most_seconds = 60) {
   StepOptions options;
-  options.ready_seconds = 0.5;
-  options.sample_seconds = 0.5;
+  options.ready_seconds = most_seconds;
+  options.sample_seconds = most_seconds;
   try {
     (void)compare_steps(a, b, options);
   } catch (const Error& error) {
@@ -170,6 +186,7 @@ std::string refusal(const StepProgram& a, const StepProgram& b) {
 
 TEST(CompareSteps, SamplesTwoProgramsInTurnsAndNeverBothAtOnce) {
   const TemporaryFile log({});
+  const TemporaryFile starts({});
   const TemporaryFile lock({});
   const std::string alone = "mkdir " + lock.path() + ".d || exit 9; ";
   const auto sample = [&](const std::string& seconds) {
@@ -178,8 +195,9 @@ TEST(CompareSteps, SamplesTwoProgramsInTurnsAndNeverBothAtOnce) {
   };
   StepOptions options;
   options.pairs_per_start = 10;
-  const StepComparison result =
-      compare_steps(program_of("A", sample("2e-3")), program_of("B", sample("3e-3")), options);
+  const std::string on_start = "echo >> " + starts.path();
+  const StepComparison result = compare_steps(program_of("A", sample("2e-3"), on_start),
+                                              program_of("B", sample("3e-3"), on_start), options);
   EXPECT_EQ(result.judged.verdict.speed, Speed::kSlower);
   EXPECT_NEAR(result.judged.verdict.ratio, 1.5, 1e-9);
   EXPECT_EQ(result.judged.pairs, 16);
@@ -194,8 +212,27 @@ TEST(CompareSteps, SamplesTwoProgramsInTurnsAndNeverBothAtOnce) {
     const std::string four = order.substr(i, 4);
     EXPECT_TRUE(four == "2332" || four == "3223") << four;
   }
-  EXPECT_NE(order.find("2332"), std::string::npos);
-  EXPECT_NE(order.find("3223"), std::string::npos);
+  std::set<std::string> fours;
+  for (std::size_t i = 0; i < order.size(); i += 4) {
+    fours.insert(order.substr(i, 4));
+  }
+  EXPECT_EQ(fours.size(), 2U);
+  // 16 pairs, and after ten of them both programs start anew.
+  EXPECT_EQ(std::filesystem::file_size(starts.path()), 4U);
+}
+
+TEST(CompareSteps, LeavesOutSamplesOfASlowedGpu) {
+  const TemporaryFile count({});
+  const std::string slow = R"(echo '{"seconds": 9, "slowed": true}')";
+  const StepComparison result = compare_steps(
+      program_of("A", sample_of("2e-3")),
+      program_of("B", "echo >> " + count.path() + "; if [ $(wc -l < " + count.path() +
+                          ") -le 3 ]; then " + slow + "; else " + sample_of("3e-3") + "; fi"),
+      {});
+  EXPECT_EQ(result.judged.dropped, 3);
+  EXPECT_NEAR(result.judged.verdict.ratio, 1.5, 1e-9);
+  EXPECT_EQ(result.b.seconds, 3e-3);
+  EXPECT_EQ(result.b.spread, 0);
 }
 
 TEST(CompareSteps, NamesTheSideThatDoesNotFollowTheProtocol) {
@@ -204,17 +241,17 @@ TEST(CompareSteps, NamesTheSideThatDoesNotFollowTheProtocol) {
                         const std::string& card = "gemm") {
     return program_of("B (other)", on_sample, on_start, card);
   };
-  const auto says = [&](const StepProgram& b, const std::string& words) {
-    const std::string message = refusal(good, b);
+  const auto says = [&](const StepProgram& b, const std::string& words, double most_seconds = 60) {
+    const std::string message = refusal(good, b, most_seconds);
     EXPECT_NE(message.find(words), std::string::npos) << message;
   };
   says({"B (other)", {"/no/such/program"}}, "/no/such/program cannot be started");
   says(other("", "echo no such option >&2; exit 2"),
        "B (other) ended with exit code 2: no such option, and did not say that it is ready");
-  says(other("", "sleep 60"), "B (other) did not answer within 0.5 s, and did not say");
+  says(other("", "sleep 600"), "B (other) did not answer within 2 s, and did not say", 2);
   says(other("", "echo fovea 1.0"), "does not follow the step protocol: it wrote fovea 1.0");
   says(other("", "echo '{\"sample\": 1}'"), "its first line is not {\"ready\"");
-  says(other("sleep 60"), "B (other) did not answer within 0.5 s, and did not give a sample");
+  says(other("sleep 600"), "B (other) did not answer within 2 s, and did not give a sample", 2);
   says(other("echo garbage"), "it wrote garbage");
   says(other("kill -SEGV $$"), "ended with exit code 139");
   for (const char* const seconds : {"0", "-1", "\"fast\"", "null", "1e999"}) {
@@ -223,6 +260,13 @@ TEST(CompareSteps, NamesTheSideThatDoesNotFollowTheProtocol) {
   }
   says(other(sample_of("1e-3"), "", "attention"),
        R"(they run different cards: "gemm" and "attention")");
+  for (const auto& [key, what] :
+       {std::pair("case", "cases"), {"problem", "problems"}, {"bus", "GPUs"}}) {
+    Json ready = {{"card", "gemm"}, {"case", "c"}, {"problem", "p"}, {"bus", "0"}};
+    ready[key] = "another";
+    says({"B (other)", {"sh", "-c", "echo '" + Json{{"ready", ready}}.dump() + "'; sleep 600"}},
+         std::string("they run different ") + what);
+  }
 }
 
 std::string profile_of(const std::string& figures) {
@@ -250,6 +294,21 @@ TEST(CompareFiles, NamesTheFiguresThatMovedAndSortsThem) {
                                              "stall_membar", "dram", "seconds"}));
   EXPECT_TRUE(result.figures[2].work);
   EXPECT_FALSE(result.figures[3].work);
+}
+
+// Shares of samples, and what waits for TMA is in: a slower memory moves them.
+TEST(CompareFiles, WhatWarpsWaitForIsNoWorkOfTheKernel) {
+  const FileComparison result = compared(
+      profile_of(R"("seconds": 1e-4, "full_wait": 0.2, "idle_warps": 0.2, "epilogue_share": 0.1,
+                    "bank_conflicts": 100, "global_stores": 100)"),
+      profile_of(R"("seconds": 1e-4, "full_wait": 0.6, "idle_warps": 0.6, "epilogue_share": 0.4,
+                    "bank_conflicts": 400, "global_stores": 200)"));
+  ASSERT_EQ(result.figures.size(), 5U);
+  EXPECT_EQ(result.figures[0].name, "global_stores");
+  EXPECT_TRUE(result.figures[0].work);
+  for (std::size_t i = 1; i < result.figures.size(); ++i) {
+    EXPECT_FALSE(result.figures[i].work) << result.figures[i].name;
+  }
 }
 
 TEST(CompareFiles, NothingMovesBetweenTwoLaunchesOfAKernel) {

@@ -66,8 +66,10 @@ class Landscape : public Evaluator {
   int asked = 0;
   int profiled = 0;
   int interrupt_at = -1;
+  std::vector<std::uint64_t> seeds;
 
   CandidateOutcome evaluate(const Variant& variant, std::uint64_t seed) override {
+    seeds.push_back(seed);
     if (asked++ == interrupt_at) {
       throw Interrupted();
     }
@@ -119,7 +121,10 @@ class EvolveTest : public testing::Test {
     made.seed = seed;
     made.budget = {.trials = 100, .seconds = 0};
     made.now = [] { return 0.0; };
-    made.header = {{"kind", "run"}, {"seed", seed}, {"population", to_string(kind)}};
+    made.header = {{"kind", "run"},
+                   {"seed", seed},
+                   {"population", to_string(kind)},
+                   {"baseline", {{"kernel", "ring"}}}};
     return made;
   }
   EvolveReport run(const EvolveSetup& made, Evaluator& evaluator, bool resume = false) const {
@@ -167,12 +172,46 @@ TEST_F(EvolveTest, KeepsNothingThatIsOnlyLuck) {
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
     Landscape landscape;
     landscape.speed = flat;
-    landscape.noise = 0.015;
+    landscape.noise = 0.028;  // so that some of them are 3% faster than others
     landscape.noise_seed = seed;
     const EvolveReport report = run_anew(setup(seed), landscape);
     EXPECT_EQ(report.best, 0) << "seed " << seed;
     EXPECT_FALSE(report.confirmed.has_value());
     EXPECT_EQ(std::ranges::count_if(report.trials, &Candidate::kept), 1);  // the start
+  }
+}
+
+TEST_F(EvolveTest, ElitesThatAreNoFasterThanTheStartAreNotTheBest) {
+  for (std::uint64_t seed = 0; seed < 10; ++seed) {
+    Landscape landscape;
+    landscape.speed = flat;
+    landscape.noise = 0.01;
+    landscape.noise_seed = seed;
+    const EvolveReport report = run_anew(setup(seed, PopulationKind::kElites), landscape);
+    EXPECT_EQ(report.best, 0) << "seed " << seed;
+    EXPECT_FALSE(report.confirmed.has_value());
+  }
+}
+
+TEST_F(EvolveTest, ConfirmsOnOtherInputs) {
+  Landscape landscape;
+  const EvolveReport report = run(setup(6), landscape);
+  ASSERT_TRUE(report.confirmed.has_value());
+  ASSERT_EQ(landscape.seeds.size(), 101U);
+  EXPECT_EQ(std::set(landscape.seeds.begin(), landscape.seeds.end() - 1),
+            std::set<std::uint64_t>{6});
+  EXPECT_NE(landscape.seeds.back(), 6U);
+}
+
+// Another start has the designs' own values among its neighbours, and no candidate says otherwise.
+TEST_F(EvolveTest, AnotherDesignIsOfAnotherFamily) {
+  Landscape landscape;
+  EvolveSetup made = setup(1);
+  std::ranges::find(made.start.values, "stages", &std::pair<std::string, int>::first)->second = 6;
+  for (const Candidate& trial : run(made, landscape).trials) {
+    if (trial.proposal.reason.starts_with("another design")) {
+      EXPECT_EQ(trial.proposal.variant.kernel, "panel");
+    }
   }
 }
 
@@ -359,6 +398,53 @@ TEST_F(EvolveTest, GoesOnFromWhereverItWasKilled) {
   }
 }
 
+TEST_F(EvolveTest, TheTimeOfAResumedRunCountsOn) {
+  Landscape landscape;
+  landscape.speed = flat;
+  EvolveSetup made = setup(5);
+  double clock = 0;
+  made.now = [&] { return clock += 1.0; };
+  made.budget = {.trials = 5, .seconds = 0};
+  (void)run(made, landscape);
+  made.budget = {.trials = 0, .seconds = 12};
+  const EvolveReport report = run(made, landscape, true);
+  EXPECT_EQ(report.why, "budget");
+  EXPECT_EQ(report.trials.size(), 12U);  // a second each
+}
+
+TEST_F(EvolveTest, ALastLineOfAnythingIsLeftOut) {
+  Landscape landscape;
+  EvolveSetup made = setup(4);
+  made.budget.trials = 10;
+  (void)run(made, landscape);
+  const std::string whole = text();
+  std::ofstream(path_, std::ios::app) << std::string(3, '\0') << "junk\n";
+  (void)run(made, landscape, true);
+  EXPECT_EQ(course(text()), course(whole));
+}
+
+TEST(Trials, AreTheSameFromALedger) {
+  std::vector<Candidate> trials(2);
+  trials[0].proposal.variant = {.kernel = "ring", .values = {{"stages", 2}}, .files = {}};
+  trials[1] = {.number = 1,
+               .generation = 1,
+               .proposal = {.variant = {.kernel = "ring",
+                                        .values = {{"stages", 3}},
+                                        .files = {{"kernels/a.cuh", "int a;"}}},
+                            .parents = {0},
+                            .reason = "why not",
+                            .refused = "no"},
+               .outcome = {.valid = false, .failed_at = "small", .why = "wrong"},
+               .kept = true,
+               .cost_seconds = 2.5};
+  const Json json = to_json(trials[1], trials);
+  const Candidate read = trial_from(json);
+  EXPECT_EQ(read.proposal.variant.files, trials[1].proposal.variant.files);
+  EXPECT_EQ(read.proposal.reason + read.proposal.refused, "why notno");
+  EXPECT_EQ(read.outcome.failed_at + read.outcome.why, "smallwrong");
+  EXPECT_EQ(to_json(read, trials), json);
+}
+
 TEST_F(EvolveTest, RefusesLedgersOfOtherRuns) {
   Landscape landscape;
   EvolveSetup made = setup(1);
@@ -376,6 +462,11 @@ TEST_F(EvolveTest, RefusesLedgersOfOtherRuns) {
   EXPECT_NE(why(made, false).find("exists; --resume goes on"), std::string::npos);
   EvolveSetup other = setup(2);
   EXPECT_NE(why(other, true).find("its seed is 1, and this run's is 2"), std::string::npos);
+  for (const char* const key : {"sources", "baseline"}) {
+    other = made;
+    other.header[key] = "another";
+    EXPECT_NE(why(other, true).find(std::string("its ") + key + " is"), std::string::npos) << key;
+  }
   other = made;
   other.spaces.front().ranges.pop_back();  // a table of another version
   EXPECT_NE(why(other, true).find("its tables are others"), std::string::npos);
@@ -386,6 +477,20 @@ TEST_F(EvolveTest, RefusesLedgersOfOtherRuns) {
   EXPECT_EQ(text(), whole);
   std::ofstream(path_, std::ios::trunc) << "photos\n" << whole;
   EXPECT_NE(why(made, true).find("line 1 is no line of a ledger"), std::string::npos);
+  // Files of others are not touched.
+  for (const std::string theirs : {R"({"kind":"profile"})", R"({"a":1})", "photos", "{"}) {
+    std::ofstream(path_, std::ios::trunc) << theirs;
+    const bool may_be_one = theirs == "{";
+    EXPECT_EQ(why(made, true).find("is no ledger") == std::string::npos, may_be_one) << theirs;
+    EXPECT_EQ(text() == theirs, !may_be_one);
+  }
+  for (const std::string parent : {"99", "-1", "3"}) {
+    std::string damaged = whole;
+    const std::size_t at = damaged.find("\"parents\":[", damaged.find("\"number\":3"));
+    damaged.replace(at, damaged.find(']', at) - at, "\"parents\":[" + parent);
+    std::ofstream(path_, std::ios::trunc) << damaged;
+    EXPECT_NE(why(made, true).find("candidate 3 cannot come from " + parent), std::string::npos);
+  }
 }
 
 TEST(Proposals, AreReadOrRefusedWithTheReason) {

@@ -160,6 +160,13 @@ TEST(Gates, SeeSeveralLaunchesAsOne) {
   EXPECT_GT(one["layout_conflict_share"], launches[1]["layout_conflict_share"]);
   EXPECT_LT(one["layout_conflict_share"], launches[0]["layout_conflict_share"]);
   EXPECT_NEAR(one["dram_bytes_per_second"] * one["seconds"], one["dram_bytes"], 1);
+  // What the shorter one waits for counts, too.
+  std::vector<Profile> waiting = launches;
+  const bool first_is_longer = launches[0]["seconds"] > launches[1]["seconds"];
+  Profile& shorter = waiting[first_is_longer ? 1 : 0];
+  shorter.figures["stall_barrier"] = 0.9;
+  waiting[first_is_longer ? 0 : 1].figures["stall_barrier"] = 0.0;
+  EXPECT_NEAR(in_one(waiting)["stall_barrier"], 0.9 * shorter["seconds"] / one["seconds"], 1e-9);
 }
 
 // What could take the place of a kernel that missed a gate is measured, too.
@@ -202,7 +209,17 @@ TEST(SpeedGates, AreOfNamedPeers) {
   EXPECT_TRUE(judged(0.95, false).passed);
   EXPECT_FALSE(judged(0.8, false).passed);
   EXPECT_EQ(judged(0.8, false).words(), "0.80x of cuDNN, at least 0.90x asked");
-  EXPECT_TRUE(judged(0.89, true).passed) << "within the spread";
+  EXPECT_FALSE(judged(0.89, true).passed) << "near 1 is not near 0.9";
+  card.speed_gates[0].least_ratio = 1.0;
+  EXPECT_TRUE(judged(0.97, true).passed) << "within the spread";
+  EXPECT_FALSE(judged(0.97, false).passed);
+  card.speed_gates[0].least_ratio = 0.9;
+  BenchFigure of_wrong;
+  of_wrong.peers.resize(1);
+  of_wrong.peers[0].ratio = 2.0;
+  of_wrong.peers[0].wrong = "NaN";
+  of_wrong.peers[0].timing.name = "cuDNN";
+  EXPECT_FALSE(judge_speed(card, of_wrong).at(0).passed) << "a peer that computes something else";
   EXPECT_FALSE(judged(2.0, false, "another").passed);
   EXPECT_EQ(judged(2.0, false, "another").words(), "cuDNN was not measured, at least 0.90x asked");
 }

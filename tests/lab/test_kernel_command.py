@@ -74,7 +74,7 @@ def test_a_candidate_is_told_as_json(run_fovea):
     figures = {"compile_seconds", "registers", "shared_bytes", "spill_bytes", "max_abs", "max_rel"}
     times = {"untimed", "seconds", "spread", "baseline_seconds", "speed_up", "verdict"}
     assert figures | times <= told.keys()
-    assert all(told[name] is None for name in times)
+    assert all(told[name] is None for name in figures | times), "nothing of it was measured"
 
 
 @pytest.mark.parametrize(
@@ -84,6 +84,7 @@ def test_a_candidate_is_told_as_json(run_fovea):
         (["--kernel", "no_such_kernel"], "there is no kernel 'no_such_kernel'"),
         (["--unit", "no_such_file"], "the source no_such_file is empty or cannot be read"),
         (["--sources", "no_such_folder"], "no_such_folder has no folder kernels/"),
+        (["--problem", "batch=5,heads"], "'heads' is not of this form"),
     ],
 )
 def test_try_names_what_it_does_not_know(run_fovea, options, told):
@@ -93,6 +94,8 @@ def test_try_names_what_it_does_not_know(run_fovea, options, told):
 def test_usage_errors_exit_2(run_fovea):
     run_fovea("kernel", code=2)
     run_fovea("kernel", "check", "--no-such-option", code=2)
+    for values in ('{"stages": 4294967299}', '{"stages": 2.9}', '{"stages": true}', "[3]", "3", "{"):
+        assert "whole numbers" in run_fovea("kernel", "try", "attention", "--parameters", values, code=2).stderr
 
 
 @pytest.mark.parametrize(
@@ -142,7 +145,8 @@ esac
 
 @pytest.mark.skipif(has_gpu, reason="this machine has a GPU")
 def test_profile_gate_fails_and_keeps_the_record(run_fovea, with_gpu, tool, tmp_path):
-    env = tool("ncu", ncu_that_saw("wmma")) | with_gpu
+    # What is on record does not keep a kernel from being measured again.
+    env = tool("ncu", ncu_that_saw("wmma")) | with_gpu | {"FOVEA_GATE_RECORD": "/nowhere"}
     gate = ["attention", "--gate", "--case", "b2_h8_n512_d64_f16", "--level", "wmma"]
     record = tmp_path / "record.json"
     kept = ["--record", record, "--output", tmp_path]
@@ -164,6 +168,19 @@ def test_profile_gate_fails_and_keeps_the_record(run_fovea, with_gpu, tool, tmp_
 def test_gates_need_what_they_compare_with(run_fovea):
     assert "give --gate, too" in run_fovea("kernel", "profile", "attention", "--record", "r.json", code=1).stderr
     assert "leave out --no-peers" in run_fovea("kernel", "bench", "--gate", "--no-peers", code=1).stderr
+    assert "none of these cards has a speed gate" in run_fovea("kernel", "bench", "pool", "--gate", code=1).stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--record", "r.json", "--sources", "other"], "neither --sources nor --parameters"),
+        (["--record", "r.json", "--parameters", '{"stages": 2}'], "neither --sources nor --parameters"),
+        (["--record", "no/such/folder/r.json"], "there is no folder no/such/folder to write the record into"),
+    ],
+)
+def test_what_cannot_be_recorded_is_refused_at_once(run_fovea, options, told):
+    assert told in run_fovea("kernel", "profile", "gemm_out", "--gate", *options, code=1).stderr
 
 
 def test_profile_without_ncu_says_what_is_missing(run_fovea, with_gpu, tmp_path):
@@ -300,9 +317,12 @@ def test_report_makes_a_page_and_names_what_it_leaves_out(run_fovea, tmp_path):
 
 def test_candidates_of_a_batch_are_answered_in_order(run_fovea):
     """None of them needs a compiler."""
-    lines = ['{"parameters": {"warps": 3}}', "nonsense", '{"parameters": {"stages": 9}}', '{"parameters": {"no": 1}}']
+    lines = ['{"parameters": {"warps": 3}}', "nonsense", '{"parameters": {"stages": 9}}', '{"parameters": {"no": 1}}',
+             '{"parameters": {"stages": 2.9}}', '{"parameters": {"stages": 4294967299}}', '{"paramters": {}}', "[]"]
     done = run_fovea("kernel", "try", "attention", "--level", "wmma", "--batch", input="\n".join(lines) + "\n")
     told = [json.loads(line) for line in done.stdout.splitlines()]
-    assert [one["failed_at"] for one in told] == ["legal", "question", "legal", "question"]
+    assert [one["failed_at"] for one in told] == ["legal", "question", "legal"] + ["question"] * 5
     assert told[0]["change"] == {"warps": 3} and told[2]["change"] == {"stages": 9}
     assert "no tuning parameter 'no'" in told[3]["reason"]
+    assert "whole numbers" in told[4]["reason"] and "whole numbers" in told[5]["reason"]
+    assert "paramters" in told[6]["reason"]

@@ -59,11 +59,46 @@ def test_the_sides_are_told_what_to_run(run_fovea, build, tmp_path):
     run_fovea("kernel", "compare", "attention", "--program", a, "--with-program", b, "--plan", "p q", "--gpu", "1",
               "--sources", "/one", "--with-sources", "/two", "--with-parameters", '{"stages": 3}')  # fmt: skip
     shared = "kernel run attention --gpu 1 --plan p q --sources"
-    assert (tmp_path / "a.arguments").read_text() == f"{shared} /one --steps\n"
-    assert (tmp_path / "b.arguments").read_text() == f'{shared} /two --parameters {{"stages":3}} --steps\n'
+    told = {side: set((tmp_path / f"{side}.arguments").read_text().splitlines()) for side in "ab"}
+    assert told == {"a": {f"{shared} /one --steps"}, "b": {f'{shared} /two --parameters {{"stages":3}} --steps'}}
     run_fovea("kernel", "compare", "attention", "--program", a, "--plan", "p", "--with-level", "mma",
               "--with-program", b)  # fmt: skip
     assert (tmp_path / "b.arguments").read_text().endswith("attention --gpu 0 --level mma --steps\n")
+
+
+def test_what_counts_as_a_difference(run_fovea, build):
+    assert "SAME: " in compare(run_fovea, build("a", 1e-4), build("b", 1.02e-4), "--margin", "5").stdout
+    assert "SLOWER: " in compare(run_fovea, build("a", 1e-4), build("b", 1.004e-4), "--margin", "0.2").stdout
+
+
+def test_a_gate_passes_what_is_ambiguous(run_fovea, build, tmp_path):
+    """Its samples take 2% longer in every other pair."""
+    b = build("b", 1e-4)
+    b.write_text(b.read_text().replace("while read line; do", "while read line; do n=$((n + 1)); [ $((n % 4)) -lt 2 ] &&"
+        f""" echo '{json.dumps({"seconds": 1.03e-4, "sm_mhz": 1, "watts": 1.0})}' && continue;"""))  # fmt: skip
+    result = compare(run_fovea, build("a", 1e-4), b, "--gate", "--most-pairs", "16", f"--json={tmp_path}/out.json")
+    assert "AMBIGUOUS: " in result.stdout
+    assert json.loads((tmp_path / "out.json").read_text())["rounds"] == 16
+
+
+def test_sides_take_nothing_from_variables_of_options(run_fovea, build, tmp_path):
+    a, b = build("a", 1e-4), build("b", 1e-4)
+    b.write_text(b.read_text().replace("#!/bin/sh", f"#!/bin/sh\nenv > {tmp_path}/variables"))
+    compare(run_fovea, a, b, env={"FOVEA_PARAMETERS": '{"stages": 3}', "FOVEA_GPU_SLICE": "7"})
+    assert '{"stages":3}' in (tmp_path / "a.arguments").read_text()
+    variables = (tmp_path / "variables").read_text()
+    assert "FOVEA_PARAMETERS" not in variables and "FOVEA_GPU_SLICE=7" in variables
+
+
+def test_a_verdict_is_kept_when_profiles_fail(run_fovea, build, tmp_path):
+    b = build("b", 1.02e-4)
+    b.write_text(b.read_text().replace("#!/bin/sh", '#!/bin/sh\n[ "$2" = profile ] && echo no ncu >&2 && exit 1'))
+    result = compare(run_fovea, build("a", 1e-4), b, "--profile", f"--json={tmp_path}/out.json",
+                     "--csv", tmp_path / "out.csv", code=1)  # fmt: skip
+    assert "no ncu" in result.stderr
+    saved = json.loads((tmp_path / "out.json").read_text())
+    assert saved["verdict"] == "SLOWER" and "no ncu" in saved["counters_missing"]
+    assert len((tmp_path / "out.csv").read_text().splitlines()) == 2
 
 
 def test_profiles_name_what_moved(run_fovea, build, tmp_path):
@@ -104,11 +139,15 @@ def test_saved_files(run_fovea, tmp_path):
         (["attention", "--with-level", "fast"], "no level 'fast'"),
         (["attention", "--case", "b1", "--with-level", "mma"], "no case 'b1'"),
         (["layer_norm", "--with-program", "no/such"], "no/such cannot be started"),
-        (["no.json", "such.json"], "no.json"),
+        (["no.json", "such.json"], "two files hold what was run"),
     ],
 )
 def test_bad_arguments(run_fovea, build, arguments, told):
     assert told in run_fovea("kernel", "compare", *arguments, "--program", build("a", 1), code=1).stderr
+
+
+def test_files_that_are_not_there_are_named(run_fovea):
+    assert "no.json" in run_fovea("kernel", "compare", "no.json", "such.json", code=1).stderr
 
 
 def test_a_program_of_before_the_protocol(run_fovea, build, tmp_path):

@@ -31,6 +31,8 @@ Images& all_images() {
   return images;
 }
 
+}  // namespace
+
 bool runs_on(const Target& target, int arch) {
   switch (target.code) {
     case Code::kOneArch:
@@ -42,8 +44,6 @@ bool runs_on(const Target& target, int arch) {
   }
   return target.arch < arch;
 }
-
-}  // namespace
 
 std::span<const KernelImage> kernel_images() {
   return all_images().machine;

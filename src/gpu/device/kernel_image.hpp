@@ -45,6 +45,10 @@ void add_kernel_images(std::span<const KernelImage> images);
   return kKernels[static_cast<std::size_t>(kernel)];
 }
 
+/// Whether code for this target runs on devices of this architecture: machine code within its
+/// generation, PTX on all that came later.
+[[nodiscard]] bool runs_on(const Target& target, int arch);
+
 /// Whether kernels/variants.py has it compiled to what runs on devices of this architecture.
 [[nodiscard]] bool is_built_for(KernelId kernel, int arch);
 

@@ -82,22 +82,21 @@ std::string_view GateRecord::missed(std::string_view name) const {
 }
 
 bool GateRecord::stands_in(std::string_view name, std::string_view missed) const {
-  bool on_record = false;
-  for (const GateEntry& entry : entries_) {
-    if (entry.name != name) {
-      continue;
-    }
-    on_record = true;
-    const bool slow = std::ranges::any_of(entries_, [&](const GateEntry& other) {
-      return other.name == missed && other.card == entry.card &&
-             other.case_name == entry.case_name && other.seconds > 0 &&
-             entry.seconds > other.seconds;
-    });
-    if (!entry.missed.empty() || slow) {
-      return false;
-    }
+  if (!this->missed(name).empty()) {
+    return false;
   }
-  return on_record;
+  return std::ranges::all_of(entries_, [&](const GateEntry& other) {
+    if (other.name != missed) {
+      return true;
+    }
+    const auto same = std::ranges::find_if(entries_, [&](const GateEntry& entry) {
+      return entry.name == name && entry.card == other.card && entry.case_name == other.case_name;
+    });
+    if (same == entries_.end()) {
+      return other.missed.empty();
+    }
+    return same->seconds > 0 && same->seconds <= other.seconds;
+  });
 }
 
 std::size_t GateRecord::choose(std::span<const std::string_view> names) const {

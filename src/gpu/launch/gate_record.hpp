@@ -30,8 +30,8 @@ class GateRecord {
   /// The gate that it missed, on any case; empty when it missed none, or is not on record.
   [[nodiscard]] std::string_view missed(std::string_view name) const;
   /// Which of these, best first, runs: the first, unless it missed a gate and another of them is on
-  /// record as having reached all of its own in no more time on the same cases: a gate says what a
-  /// kernel wastes, not that others are faster.
+  /// record as having reached all of its own, on each case where the first missed one and in no
+  /// more time there: a gate says what a kernel wastes, not that others are faster.
   [[nodiscard]] std::size_t choose(std::span<const std::string_view> names) const;
   /// True the first time: who chooses tells the user once per process.
   [[nodiscard]] bool is_news() const { return !told_.exchange(true); }

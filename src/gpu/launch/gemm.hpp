@@ -74,7 +74,7 @@ struct GemmPlan : gemm::Tuning {
   [[nodiscard]] std::size_t shared_bytes() const;
 
   friend bool operator==(const GemmPlan& a, const GemmPlan& b) {
-    return a.kernel == b.kernel && a.grid == b.grid;  // a kernel has one tuning
+    return a.kernel == b.kernel && a.grid == b.grid;  // each kernel that ships has one tuning
   }
 };
 
