@@ -1,6 +1,7 @@
 // `fovea kernel export` and `fovea kernel judge`: tasks for others, and their kernels through our
 // gate, which is the Python package's (fovea.judge).
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <iterator>
@@ -23,13 +24,14 @@
 namespace fovea::cli {
 namespace {
 
-/// An answer that is wrong ends with 1: what keeps the judge from working must not.
+/// An answer that is wrong ends with 1: what keeps the judge from working must not. Any Python can
+/// read this, even one that cannot read the package.
 constexpr const char* kProgram = R"(import sys
 try:
     from fovea.judge import main
-except ImportError as error:
-    print(f"fovea: {sys.executable} cannot judge: {error}; install Fovea's wheel and torch there, or set FOVEA_PYTHON to "
-          "a Python that has them", file=sys.stderr)
+except Exception as error:
+    sys.stderr.write("fovea: %s cannot judge: %s: %s; install Fovea's wheel and torch there, or set FOVEA_PYTHON to "
+                     "a Python that has them\n" % (sys.executable, type(error).__name__, str(error).split("\n")[0]))
     sys.exit(2)
 sys.exit(main()))";
 
@@ -45,23 +47,8 @@ std::string python() {
   return found;
 }
 
-}  // namespace
-
-int run_export(const KernelArguments& arguments) {
-  const std::vector<const lab::Card*> cards = lab::find_cards(arguments.names);
-  if (arguments.names.size() != 1) {
-    throw Error("this command takes one card; `fovea kernel list` names them");
-  }
-  const lab::Card& card = *cards.front();
-  const lab::Case one = lab::find_case(card, arguments.check.only_case);
-  const std::string task = lab::to_kernelbench(card, one);
-  io::write_file_atomically(arguments.judge.output, task);
-  arguments.json.write(
-      {{"card", card.name}, {"case", one.name}, {"file", arguments.judge.output}, {"task", task}});
-  return kDone;
-}
-
-int run_judge(const KernelArguments& arguments) {
+/// Becomes the judge. Throws fovea::Error when it cannot.
+[[noreturn]] void become_judge(const KernelArguments& arguments) {
   const JudgeArguments& judge = arguments.judge;
   std::vector<std::string> words = {python(),
                                     "-c",
@@ -86,7 +73,33 @@ int run_judge(const KernelArguments& arguments) {
                          [](std::string& word) { return word.data(); });
   raw.push_back(nullptr);
   execvp(raw.front(), raw.data());
-  throw Error(fmt::format("{} cannot be run: {}", words.front(), std::strerror(errno)));
+  throw Error(fmt::format("{} cannot be run: {}; set FOVEA_PYTHON to a Python with torch",
+                          words.front(), std::strerror(errno)));
+}
+
+}  // namespace
+
+int run_export(const KernelArguments& arguments) {
+  const std::vector<const lab::Card*> cards = lab::find_cards(arguments.names);
+  if (arguments.names.size() != 1) {
+    throw Error("this command takes one card; `fovea kernel list` names them");
+  }
+  const lab::Card& card = *cards.front();
+  const lab::Case one = lab::find_case(card, arguments.check.only_case);
+  const std::string task = lab::to_kernelbench(card, one);
+  io::write_file_atomically(arguments.judge.output, task);
+  arguments.json.write(
+      {{"card", card.name}, {"case", one.name}, {"file", arguments.judge.output}, {"task", task}});
+  return kDone;
+}
+
+int run_judge(const KernelArguments& arguments) {
+  try {
+    become_judge(arguments);
+  } catch (const Error& error) {
+    say_error(error.what(), "");
+    return kUsage;  // kFailed is for answers that are wrong
+  }
 }
 
 }  // namespace fovea::cli
