@@ -1,4 +1,4 @@
-"""The process that runs a foreign answer: it draws inputs, calls ModelNew and writes what came out to files.
+"""The process that runs a foreign answer: it draws inputs, calls ModelNew and writes what came out to shared memory.
 
 It is forked before the judge touches a GPU or computes anything, so an answer finds no reference in its memory, and
 its crash, its sticky CUDA error or its endless loop end nothing but itself. It is no sandbox."""
@@ -10,44 +10,75 @@ import faulthandler
 import json
 import os
 import pathlib
+import random
+import secrets
+import statistics
+import sys
 import time
 import traceback
 import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any, TextIO
 
+import numpy as np
 import torch
 
-from fovea import _timing
-from fovea._task import Task, as_bytes, load_module, same_bits, seed_all, tensors_of, weights_of
+from fovea import _task, _timing
+from fovea._task import (
+    Operands,
+    Task,
+    as_bytes,
+    fill_with_nan,
+    load_module,
+    same_bits,
+    seed_all,
+    tensors_of,
+    weights_of,
+)
 
+#: Of the timed calls: those whose outputs are compared.
+KEPT = 3
 #: How long a delayed stream stands still, and how long an output is watched after its call.
 _DELAY_CYCLES, _WATCH_SECONDS = 20_000_000, 0.01
 
-# What measures and compares here: an answer that replaces one of these measures itself.
+_Forms = list[list[Any]]  # of outputs: [shape, type]
+
+# Of others, what measures, draws and compares here, but for what torch.compile itself replaces.
 _WATCHED: tuple[tuple[Any, str], ...] = (
-    (torch.cuda.Event, "record"),
-    (torch.cuda.Event, "elapsed_time"),
-    (torch.cuda.Event, "synchronize"),
-    (torch.cuda, "synchronize"),
-    (torch.cuda, "Event"),
-    (torch.Tensor, "clone"),
-    (torch.Tensor, "copy_"),
-    (torch.Tensor, "cpu"),
-    (torch, "equal"),
-    (time, "perf_counter"),
-    (_timing, "time_cold"),
+    (torch, "empty empty_like equal no_grad"),
+    (torch.Tensor, "clone contiguous copy_ cpu data detach fill_ numpy reshape set_ untyped_storage view zero_"),
+    (torch.cuda, "CUDAGraph Event Stream _sleep current_stream get_device_properties graph stream synchronize"),
+    (torch.cuda.Event, "elapsed_time record synchronize"),
+    (time, "perf_counter sleep"),
+    (statistics, "median quantiles"),
+    (secrets, "randbelow"),
+    (random, "seed"),
+    (np.random, "seed"),
 )
-_ORIGINALS = [getattr(place, name) for place, name in _WATCHED]
+
+
+def _watched() -> dict[str, object]:
+    """What measures, draws and compares, by its name: an answer that replaces one of these measures itself."""
+    held: dict[str, object] = {}
+    for own in (_timing, _task, sys.modules[__name__], _timing.Time, Task, Operands, Answer):
+        held |= {f"{own.__name__}.{name}": value for name, value in vars(own).items() if not name.startswith("__")}
+    for place, names in _WATCHED:
+        held |= {f"{place.__name__}.{name}": getattr(place, name) for name in names.split()}
+    return held | {f"the code of {name}": one.__code__ for name, one in held.items() if hasattr(one, "__code__")}
 
 
 class Answer:
-    def __init__(self, folder: pathlib.Path) -> None:
-        self._folder = folder
+    """What the judge asks for, by the names of the methods. `outputs` are the shapes and types that Model returns."""
+
+    def __init__(self, shared: int) -> None:
+        self.replaced: set[str] = set()
+        self._originals = _watched()
+        self._shared = shared  # a file in memory
         self._task: Task
         self._model: Any = None
-        self._buffers: list[Any] = []
+        self._operands = Operands()
         self._before: list[tuple[torch.Tensor, torch.Tensor]] = []  # the last call's outputs, and what they held
+        self._kept: list[tuple[int, list[torch.Tensor]]] = []  # of timed calls: their number, and what came out
 
     def load(self, task: str, answer: str, device: str, draw_on: str, seed: int) -> dict[str, Any]:
         self._task = Task(pathlib.Path(task), device, draw_on)
@@ -57,17 +88,15 @@ class Answer:
         self._model = self._task.build(module.ModelNew, seed)
         return {"weights": weights_of(self._model)}
 
-    def run(
-        self, seed: int, size: str, with_nan: bool, mode: str, outputs: list[tuple[list[int], str]]
-    ) -> dict[str, Any]:
-        """Calls ModelNew once. `outputs` are the shapes and types that Model returns.
+    def run(self, seed: int, size: str, with_nan: bool, mode: str, outputs: _Forms) -> dict[str, Any]:
+        """Calls ModelNew once.
 
-        Modes: "" in the buffers of the call before, whose content changes without torch's notice; "moved" in other
+        Modes: "" in the memory of the call before, whose content changes without torch's notice; "moved" in other
         memory; "filled", where torch fills the memory that it hands out with NaN; "delayed", where other streams
         begin late; "other stream", where the current stream is not the default one."""
         pristine = self._task.draw(seed, size, with_nan)
-        if mode == "moved" or not self._fit(pristine):
-            self._buffers = [_copy(value) for value in pristine]
+        operands = self._operands
+        operands.make_room(pristine, mode == "moved")
         cuda = self._task.device == "cuda"
         self._poison(outputs)
         with contextlib.ExitStack() as stack:
@@ -78,37 +107,31 @@ class Answer:
             if mode == "other stream":
                 stack.enter_context(torch.cuda.stream(torch.cuda.Stream()))
             if cuda:  # inputs that are there late, and NaN before: work that waits for nothing shows
-                for buffer in self._tensors():
-                    as_bytes(buffer.data).fill_(255)
+                for tensor in operands.tensors:
+                    fill_with_nan(tensor)
                 torch.cuda.synchronize()
                 torch.cuda._sleep(_DELAY_CYCLES)
-            for buffer, value in zip(self._buffers, pristine, strict=True):
-                if isinstance(value, torch.Tensor):
-                    buffer.data.copy_(value)
+            operands.fill(pristine)
             seed_all(seed)
             stack.enter_context(torch.no_grad())
-            results = tensors_of(self._model(*self._buffers))
+            results = tensors_of(self._model(*operands.values))
+            self.look()
             taken = [result.clone() for result in results]  # at once, on the current stream
             if cuda:
                 torch.cuda.synchronize()
             else:
                 time.sleep(_WATCH_SECONDS)
         reply = {
-            "outputs": [self._write(number, result) for number, result in enumerate(taken)],
+            "outputs": self._write(taken, outputs),
             "late": any(not same_bits(a, b) for a, b in zip(results, taken, strict=True)),
             "overwritten": any(not same_bits(output, held) for output, held in self._before),
             "changed_inputs": [
                 number
-                for number, (a, b) in enumerate(zip(self._buffers, pristine, strict=True))
+                for number, (a, b) in enumerate(zip(operands.values, pristine, strict=True))
                 if isinstance(b, torch.Tensor) and not same_bits(a, b)
             ],
-            "replaced": [
-                f"{place.__name__}.{name}"
-                for (place, name), original in zip(_WATCHED, _ORIGINALS, strict=True)
-                if getattr(place, name) is not original
-            ],
         }
-        self._before = list(zip(results, taken, strict=True))
+        self._before = [pair for pair in zip(results, taken, strict=True) if not self._is_of_an_input(pair[0])]
         return reply
 
     def repeat(self, seed: int) -> dict[str, Any]:
@@ -118,12 +141,37 @@ class Answer:
             inputs = self._task.draw(seed)
             seed_all(seed)
             with torch.no_grad():
-                pairs.append([result.clone() for result in tensors_of(self._model(*inputs))])
+                results = self._model(*inputs)
+                self.look()
+                pairs.append([result.clone() for result in tensors_of(results)])
         return {"same": all(same_bits(a, b) for a, b in zip(*pairs, strict=True))}
 
     def time(self, seed: int) -> dict[str, Any]:
-        measured = _timing.time_cold(self._model, self._task.draw(seed))
-        return {"seconds": measured.seconds, "spread": measured.spread}
+        """The seconds of calls on the inputs of `seed` and those after it.
+
+        It keeps what a few of them returned; which ones, chance says after each call."""
+        self._kept = []
+        timed = 0
+
+        def taken(number: int, result: object) -> None:
+            nonlocal timed
+            timed += 1
+            place = timed - 1 if timed <= KEPT else secrets.randbelow(timed)
+            if place < KEPT:
+                self._kept[place : place + 1] = [(number, [tensor.clone() for tensor in tensors_of(result)])]
+            self.look()
+
+        measured = _timing.time_cold(self._model, self._task.redrawn(seed, self._operands), taken)
+        return {
+            "seconds": measured.seconds,
+            "spread": measured.spread,
+            "calls": measured.calls,
+            "kept": [number for number, _ in self._kept],
+        }
+
+    def kept(self, place: int, outputs: _Forms) -> dict[str, Any]:
+        """What a timed call returned."""
+        return {"outputs": self._write(self._kept[place][1], outputs)}
 
     def capture(self, seed: int) -> dict[str, Any]:
         """Whether a CUDA graph of a call would miss work: that of streams which nobody waits for."""
@@ -136,40 +184,40 @@ class Answer:
             return {"unjoined": "unjoined" in str(error).lower()}
         return {"unjoined": False}
 
-    def _tensors(self) -> list[torch.Tensor]:
-        return [buffer for buffer in self._buffers if isinstance(buffer, torch.Tensor)]
+    def look(self) -> None:
+        """Notes what has been replaced."""
+        now, first = _watched(), self._originals
+        self.replaced |= {name for name in now.keys() | first.keys() if now.get(name) is not first.get(name)}
 
-    def _fit(self, values: Sequence[Any]) -> bool:
-        """Whether the buffers can hold these values; those that are no tensors are taken as they are."""
-        if len(self._buffers) != len(values):
-            return False
-        for number, (buffer, value) in enumerate(zip(self._buffers, values, strict=True)):
-            if not isinstance(value, torch.Tensor):
-                self._buffers[number] = value
-            elif (buffer.shape, buffer.dtype, buffer.stride()) != (value.shape, value.dtype, value.stride()):
-                return False
-        return True
+    def _is_of_an_input(self, result: torch.Tensor) -> bool:
+        """A view of one: the judge itself writes its memory before the next call."""
+        where = result.untyped_storage().data_ptr()
+        return any(tensor.untyped_storage().data_ptr() == where for tensor in self._operands.tensors)
 
-    def _poison(self, outputs: Sequence[tuple[list[int], str]]) -> None:
+    def _poison(self, outputs: _Forms) -> None:
         """Leaves NaN in the memory that the allocator hands out next for outputs and for tensors like the inputs."""
         device = self._task.device
         kept = [torch.empty(shape, dtype=getattr(torch, name), device=device) for shape, name in [*outputs] * 3]
-        kept += [torch.empty_like(buffer) for buffer in self._tensors()]
+        kept += [torch.empty_like(tensor) for tensor in self._operands.tensors]
         for tensor in kept:
-            as_bytes(tensor).fill_(255)
+            fill_with_nan(tensor)
 
-    def _write(self, number: int, result: torch.Tensor) -> dict[str, Any]:
-        as_bytes(result).cpu().numpy().tofile(self._folder / f"output{number}")
-        return {
-            "shape": list(result.shape),
-            "dtype": str(result.dtype).removeprefix("torch."),
-            "class": type(result).__name__,
-            "device": result.device.type,
-        }
-
-
-def _copy(value: Any) -> Any:
-    return value.clone(memory_format=torch.preserve_format) if isinstance(value, torch.Tensor) else value
+    def _write(self, results: Sequence[torch.Tensor], outputs: _Forms) -> list[dict[str, Any]]:
+        """Outputs, one after the other, where they are what was asked for: the judge has made room for these."""
+        made = [
+            {
+                "shape": list(result.shape),
+                "dtype": str(result.dtype).removeprefix("torch."),
+                "class": type(result).__name__,
+                "device": result.device.type,
+            }
+            for result in results
+        ]
+        if [[one["shape"], one["dtype"]] for one in made] == outputs:
+            with open(f"/proc/self/fd/{self._shared}", "r+b") as file:
+                for result in results:
+                    as_bytes(result).cpu().numpy().tofile(file)
+        return made
 
 
 @contextlib.contextmanager
@@ -200,14 +248,16 @@ def _streams_delayed() -> Iterator[None]:
         torch.cuda.StreamContext.__enter__ = enter
 
 
-def serve(requests: TextIO, replies: TextIO, folder: pathlib.Path) -> None:
+def serve(requests: TextIO, replies: TextIO, shared: int) -> None:
     """Does what each line asks and answers with one line, until there are no more."""
     warnings.simplefilter("ignore")
-    answer = Answer(folder)
+    answer = Answer(shared)
     for line in requests:
         request = json.loads(line)
         try:
             reply = getattr(answer, request.pop("do"))(**request)
+            answer.look()
+            reply["replaced"] = sorted(answer.replaced)
         except BaseException as error:  # SystemExit, too, is a failure of the answer
             traceback.print_exc()
             reply = {"error": f"{type(error).__name__}: {error}"[:2000]}
@@ -215,17 +265,17 @@ def serve(requests: TextIO, replies: TextIO, folder: pathlib.Path) -> None:
         replies.flush()
 
 
-def in_child(requests: int, replies: int, folder: pathlib.Path) -> None:
+def in_child(requests: int, replies: int, log: int, shared: int) -> None:
     """The whole life of the forked process, from pipe to pipe. It does not return."""
     try:
         faulthandler.disable()  # of the judge, which has that of a crash from its exit code
         os.setsid()
-        log = os.open(folder / "log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         for stream in (1, 2):
             os.dup2(log, stream)
+        sys.stdout, sys.stderr = (open(one, "w", 1, "utf-8", "backslashreplace", closefd=False) for one in (1, 2))
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         torch.set_num_threads(1)  # the judge's pool of threads is not in this process
         with os.fdopen(requests) as lines, os.fdopen(replies, "w") as answers:
-            serve(lines, answers, folder)
+            serve(lines, answers, shared)
     finally:
         os._exit(0)

@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 
 from fovea._numerics import DIFFERENCE_LIMIT, FRAMEWORK_FACTOR, judge
@@ -32,9 +33,19 @@ def can_judge(tensor: torch.Tensor) -> bool:
     return tensor.dtype not in (torch.float64, torch.complex32, torch.complex64, torch.complex128)
 
 
-def is_cached(got: torch.Tensor, last: torch.Tensor) -> bool:
-    """Whether it is the last result once more; nothing but zeros is not."""
-    return same_bits(got, last) and bool((got.float() != 0).any())
+def says_something(want: torch.Tensor, peer: torch.Tensor) -> bool:
+    """Whether Model has a finite value in both: what it has not, nobody can compare with."""
+    return bool((torch.isfinite(want.double()) & torch.isfinite(peer.double())).any())
+
+
+def largest(figures: dict[str, float], others: dict[str, float]) -> dict[str, float]:
+    """Of each figure the larger one, and NaN where either is: max() may leave out a NaN."""
+    return figures | {name: float(np.maximum(value, figures.get(name, value))) for name, value in others.items()}
+
+
+def is_cached(got: torch.Tensor, peer: torch.Tensor, last: torch.Tensor, last_peer: torch.Tensor) -> bool:
+    """Whether it is the last result once more, though Model's is another; nothing but zeros is not."""
+    return same_bits(got, last) and not same_bits(peer, last_peer) and bool((got.float() != 0).any())
 
 
 def form(made: Sequence[dict[str, Any]], peer: Sequence[torch.Tensor], device: str) -> list[str]:
@@ -54,12 +65,15 @@ def form(made: Sequence[dict[str, Any]], peer: Sequence[torch.Tensor], device: s
     return failures
 
 
-def compare(got: torch.Tensor, want: torch.Tensor, peer: torch.Tensor, terms: int) -> Compared:
-    """`want` is float64's, `peer` that of Model in its own types, `terms` how long its sums may be.
+def compare(got: torch.Tensor, want: torch.Tensor, peer: torch.Tensor, terms: int, floats: bool = True) -> Compared:
+    """`want` is float64's, `peer` that of Model in its own types, `terms` how long its sums may be, and `floats` says
+    whether it computes in floats: integers of integers are exact.
 
     The gate is that of fovea.accept (_numerics.judge). Models differ in how much they amplify rounding, so the limits
     of the normalised difference grow with Model's own error, and with that of adding up in another order."""
     if not peer.is_floating_point():
+        if not floats and torch.equal(peer, want.to(peer.dtype)):
+            return _compare_exact(got, peer)
         return _compare_integers(got, want, peer)
     compared = Compared()
     x, y, z = (tensor.reshape(-1, tensor.shape[-1] if tensor.ndim else 1) for tensor in (got, want.double(), peer))
@@ -93,6 +107,11 @@ def _compare_infinite(
     infinite = torch.isinf(want) & torch.isinf(peer.float())
     if bool((infinite & (got.double() != want)).any()):
         compared.failures.append("values are not infinite, or not of the same sign, where Model's are infinite")
+
+
+def _compare_exact(got: torch.Tensor, peer: torch.Tensor) -> Compared:
+    count = int((got != peer).sum())
+    return Compared([f"{count} of {peer.numel()} integers are wrong; no floats come in"] if count else [])
 
 
 def _compare_integers(got: torch.Tensor, want: torch.Tensor, peer: torch.Tensor) -> Compared:

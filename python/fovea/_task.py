@@ -10,7 +10,7 @@ import importlib.util
 import pathlib
 import random
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -57,6 +57,12 @@ def as_bytes(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.detach().contiguous().reshape(-1).view(torch.uint8)
 
 
+def fill_with_nan(tensor: torch.Tensor) -> None:
+    """All of the memory under it, strides or no strides: bytes of 255 are NaN, and -1 as integers."""
+    memory = torch.empty(0, dtype=torch.uint8, device=tensor.device)
+    memory.set_(tensor.untyped_storage()).fill_(255)
+
+
 def same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:
     return a.shape == b.shape and a.dtype == b.dtype and bool(torch.equal(as_bytes(a), as_bytes(b)))
 
@@ -74,7 +80,7 @@ class Task:
         self.path, self.device, self.draw_on = path, device, draw_on
         try:
             module = load_module(path)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise TaskError(f"{path} cannot be loaded: {type(error).__name__}: {error}") from error
         for name in ("Model", "get_inputs", "get_init_inputs"):
             if not callable(getattr(module, name, None)):
@@ -107,6 +113,54 @@ class Task:
             return drawn
 
 
+    def redrawn(self, seed: int, operands: Operands) -> Callable[[int], list[Any]]:
+        """What gives the inputs of call n: new ones each time, in the memory of those before."""
+
+        def draw(number: int) -> list[Any]:
+            drawn = self.draw(seed + number)
+            operands.make_room(drawn)
+            operands.fill(drawn)
+            seed_all(seed + number)  # as run_model does
+            return operands.values
+
+        return draw
+
+
+class Operands:
+    """Inputs in memory that stays where it is while its content changes, without torch's notice."""
+
+    def __init__(self) -> None:
+        self.values: list[Any] = []
+
+    @property
+    def tensors(self) -> list[torch.Tensor]:
+        return [value for value in self.values if isinstance(value, torch.Tensor)]
+
+    def make_room(self, drawn: Sequence[Any], moved: bool = False) -> None:
+        """Other memory, when asked for or when these do not fit."""
+        if moved or [*map(_layout, self.values)] != [*map(_layout, drawn)]:
+            self.values = copied(drawn)
+
+    def fill(self, drawn: Sequence[Any]) -> None:
+        """What is no tensor is taken as it is."""
+        for number, (value, new) in enumerate(zip(self.values, drawn, strict=True)):
+            if isinstance(new, torch.Tensor):
+                value.data.copy_(new)
+            else:
+                self.values[number] = new
+
+
+def copied(values: Sequence[Any]) -> list[Any]:
+    return [v.clone(memory_format=torch.preserve_format) if isinstance(v, torch.Tensor) else v for v in values]
+
+
+def _layout(value: object) -> object:
+    """That of its copy: a copy has no strides of 0 and no gaps."""
+    if not isinstance(value, torch.Tensor):
+        return None
+    return value.shape, value.dtype, value.device, torch.empty_like(value, device="meta").stride()
+
+
 class _Widened(TorchFunctionMode):  # type: ignore[misc]
     """Float types that the code inside names become float64."""
 
@@ -120,10 +174,9 @@ class _Widened(TorchFunctionMode):  # type: ignore[misc]
 
 def run_model(model: Any, inputs: Sequence[Any], seed: int) -> list[torch.Tensor]:
     """Model's own result; the inputs stay as they are."""
-    copies = [v.clone(memory_format=torch.preserve_format) if isinstance(v, torch.Tensor) else v for v in inputs]
     with torch.no_grad():
         seed_all(seed)
-        return tensors_of(model(*copies))
+        return tensors_of(model(*copied(inputs)))
 
 
 def run_exact(model: Any, inputs: Sequence[Any], seed: int) -> list[torch.Tensor]:
@@ -142,6 +195,11 @@ def run_exact(model: Any, inputs: Sequence[Any], seed: int) -> list[torch.Tensor
 def weights_of(model: Any) -> dict[str, float]:
     """A sum over each tensor of weights, by which the two processes compare them."""
     return {name: value.double().sum().item() for name, value in model.state_dict().items()}
+
+
+def computes_in_floats(model: Any, inputs: Sequence[Any]) -> bool:
+    """Whether a result may hang on rounding: where nothing but integers comes in, integers come out exact."""
+    return any(is_float(v) or isinstance(v, float) for v in (*inputs, *model.parameters(), *model.buffers()))
 
 
 def contraction(model: Any, inputs: Sequence[Any]) -> int:

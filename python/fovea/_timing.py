@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import statistics
 import time
@@ -16,6 +17,8 @@ _SECONDS = 0.2
 _MOST_CALLS = 64  # in a graph: one per set of operands, but as many as fill
 _GRAPH_CALLS, _GRAPH_SECONDS = 16, 2e-3  # these seconds, up to this number of calls
 _CPU_SECONDS = 0.2
+# Of calls that come one by one: how many, until they took _SECONDS, or with what is between them these seconds.
+_FEWEST_COLD, _MOST_COLD, _COLD_SECONDS = 5, 100, 10.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,6 +27,7 @@ class Time:
 
     seconds: float
     spread: float
+    calls: int = 0  # of time_cold, with those that warm up
 
     @property
     def us(self) -> float:
@@ -73,26 +77,64 @@ def time_call(call: Callable[..., torch.Tensor], sets: Sequence[Sequence[torch.T
     return _summary(times)
 
 
-def time_cold(call: Callable[..., object], operands: Sequence[object]) -> Time:
-    """The time of call(*operands) alone, outside of a CUDA graph, which foreign code may not be able to be in.
+def time_cold(
+    call: Callable[..., object],
+    operands: Callable[[int], Sequence[object]],
+    taken: Callable[[int, object], None] = lambda number, result: None,
+) -> Time:
+    """The time of call(*operands(n)) alone, outside of a CUDA graph, which foreign code may not be able to be in.
 
-    On a GPU events stand around each call, and the L2 cache is written over before it."""
+    Each call n has operands of its own, so that no earlier result is of use; `taken` gets its result at once. Both are
+    outside of the time. On a GPU events stand around each call, and the L2 cache is written over before it."""
+    clock = time.perf_counter  # this one, whatever a call puts into its place
+    started = clock()
+    times: list[float] = []
     with torch.no_grad():
-        if not any(isinstance(value, torch.Tensor) and value.is_cuda for value in operands):
-            return _time_on_cpu(call, operands)
-        cache = torch.cuda.get_device_properties(torch.cuda.current_device()).L2_cache_size
-        flush = torch.empty(2 * cache, dtype=torch.uint8, device="cuda")
-        for _ in range(_WARM_UP):
-            once = _seconds(lambda: call(*operands))
-        count = min(100, max(10, int(_SECONDS / once)))
-        pairs = [tuple(torch.cuda.Event(enable_timing=True) for _ in range(2)) for _ in range(count)]
-        for start, end in pairs:
-            flush.zero_()
-            start.record()
-            call(*operands)
-            end.record()
-        torch.cuda.synchronize()
-        return _summary([start.elapsed_time(end) * 1e-3 for start, end in pairs])
+        for number in range(_WARM_UP + _MOST_COLD):
+            values = operands(number)
+            if number == 0:
+                on_gpu = any(isinstance(value, torch.Tensor) and value.is_cuda for value in values)
+                timed = _event_timer() if on_gpu else _clock_timer(clock)
+            if number < _WARM_UP:
+                timed(call, values, lambda result: None)
+                started = clock()
+                continue
+            times.append(timed(call, values, functools.partial(taken, number)))
+            enough = sum(times) > _SECONDS or clock() - started > _COLD_SECONDS
+            if enough and len(times) >= _FEWEST_COLD:
+                break
+    return dataclasses.replace(_summary(times), calls=number + 1)
+
+
+_Timer = Callable[[Callable[..., object], Sequence[object], Callable[[object], None]], float]
+
+
+def _event_timer() -> _Timer:
+    cache = torch.cuda.get_device_properties(torch.cuda.current_device()).L2_cache_size
+    flush = torch.empty(2 * cache, dtype=torch.uint8, device="cuda")
+
+    def timed(call: Callable[..., object], operands: Sequence[object], taken: Callable[[object], None]) -> float:
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        flush.zero_()
+        start.record()
+        result = call(*operands)
+        end.record()
+        taken(result)  # before the synchronisation, on the current stream
+        end.synchronize()
+        return float(start.elapsed_time(end)) * 1e-3
+
+    return timed
+
+
+def _clock_timer(clock: Callable[[], float]) -> _Timer:
+    def timed(call: Callable[..., object], operands: Sequence[object], taken: Callable[[object], None]) -> float:
+        before = clock()
+        result = call(*operands)
+        seconds = clock() - before
+        taken(result)
+        return seconds
+
+    return timed
 
 
 def _seconds(work: Callable[[], object]) -> float:

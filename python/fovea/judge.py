@@ -3,7 +3,7 @@
 TASK.py is a task in KernelBench's form (Model, get_inputs, get_init_inputs), ANSWER.py has a class ModelNew. ModelNew
 runs in a process of its own, on fresh inputs of several seeds and sizes; what it returns is compared with Model in
 float64, beside the error of Model in its own precision. Then both are timed.
-The exit code is 0 for RIGHT, 1 for WRONG, 2 when the task or the arguments cannot be used.
+The exit code is 0 for RIGHT, 1 for WRONG, 2 when the task or the arguments cannot be used or the judge itself fails.
 """
 
 from __future__ import annotations
@@ -11,27 +11,32 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
+import io
 import json
 import math
 import os
 import pathlib
 import platform
 import re
-import select
-import shutil
-import signal
 import sys
-import tempfile
 import time
-import traceback
 from typing import Any
 
-import numpy as np
 import torch
 
 import fovea
 from fovea import _answer, _compare, _timing
-from fovea._task import Task, TaskError, contraction, run_exact, run_model, weights_of
+from fovea._child import Child, Ended, printable
+from fovea._task import (
+    Operands,
+    Task,
+    TaskError,
+    computes_in_floats,
+    contraction,
+    run_exact,
+    run_model,
+    weights_of,
+)
 
 #: What the text of an answer may say of it: hints, from which nothing follows.
 _HINTS = (
@@ -46,7 +51,6 @@ _KERNELS = r"load_inline|load\(|triton\.jit|cpp_extension|torch\.ops\.|ctypes|cu
 
 #: A speed-up that deserves a second look.
 _MARVEL = 10.0
-
 
 @dataclasses.dataclass
 class Options:
@@ -74,6 +78,7 @@ class Report:
         return "RIGHT" if self.asked_all and not self.reasons else "WRONG"
 
     def add(self, what: str, failures: list[str], **figures: object) -> None:
+        failures = [*map(printable, failures)]
         self.checks.append({"what": what, "passed": not failures, "failures": failures, **figures})
         for failure in failures:
             if _kind(failure) not in map(_kind, self.reasons):
@@ -85,74 +90,22 @@ def _kind(reason: str) -> str:
     return re.sub(r"[\d.]+(e[+-]\d+)?", "#", reason)
 
 
-class Ended(Exception):
-    """The process of the answer has ended, or was ended."""
+@dataclasses.dataclass
+class Expected:
+    """What Model makes of inputs: in its own types, and in float64."""
 
+    peer: list[torch.Tensor]
+    want: list[torch.Tensor]
+    terms: int
+    floats: bool
 
-class Child:
-    """The process of the answer, which is asked in lines of JSON."""
+    @property
+    def form(self) -> list[tuple[list[int], str]]:
+        return [(list(tensor.shape), str(tensor.dtype).removeprefix("torch.")) for tensor in self.peer]
 
-    def __init__(self, time_limit: float) -> None:
-        if torch.cuda.is_initialized():
-            raise RuntimeError("this process has used CUDA already, so the answer cannot get one of its own")
-        shared = pathlib.Path("/dev/shm")
-        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="fovea-judge-", dir=shared if shared.is_dir() else None))
-        self._time_limit = self._left = time_limit
-        there, self._requests = os.pipe()
-        self._replies, here = os.pipe()
-        self._pending = b""
-        self._ended = False
-        self._pid = os.fork()
-        if self._pid == 0:
-            os.close(self._requests)
-            os.close(self._replies)
-            _answer.in_child(there, here, self.folder)
-        os.close(there)
-        os.close(here)
-
-    def ask(self, do: str, **request: object) -> dict[str, Any]:
-        """Its reply. Throws Ended when none comes within the time, or none that makes sense."""
-        try:
-            os.write(self._requests, (json.dumps({"do": do, **request}) + "\n").encode())
-        except BrokenPipeError:
-            pass  # the reply tells
-        while b"\n" not in self._pending:
-            before = time.monotonic()
-            ready = self._left > 0 and select.select([self._replies], [], [], self._left)[0]
-            self._left -= time.monotonic() - before
-            if not ready:
-                raise Ended(f"it did not end within {self._time_limit:g} s")
-            read = os.read(self._replies, 1 << 16)
-            if not read:
-                status = os.waitstatus_to_exitcode(os.waitpid(self._pid, 0)[1])
-                self._ended = True
-                how = signal.Signals(-status).name if status < 0 else f"exit code {status}"
-                raise Ended(f"its process ended with {how}")
-            self._pending += read
-        line, self._pending = self._pending.split(b"\n", 1)
-        reply = json.loads(line)
-        if not isinstance(reply, dict):
-            raise ValueError("the reply is no object")
-        return reply
-
-    def output(self, number: int, like: torch.Tensor) -> torch.Tensor:
-        """An output of its last run, which has the shape and the type of `like`."""
-        data = torch.from_numpy(np.fromfile(self.folder / f"output{number}", np.uint8))
-        return data.to(like.device).view(like.dtype).view(like.shape)
-
-    def last_words(self) -> str:
-        log = self.folder / "log"
-        return "\n".join(log.read_text(errors="replace").splitlines()[-15:]) if log.exists() else ""
-
-    def close(self) -> None:
-        os.close(self._requests)
-        os.close(self._replies)
-        with contextlib.suppress(ProcessLookupError):  # what it has started, a compiler say
-            os.killpg(self._pid, signal.SIGKILL)
-        if not self._ended:
-            os.kill(self._pid, signal.SIGKILL)
-            os.waitpid(self._pid, 0)
-        shutil.rmtree(self.folder, ignore_errors=True)
+    @property
+    def size(self) -> int:
+        return sum(tensor.numel() * tensor.element_size() for tensor in self.peer)
 
 
 class Judge:
@@ -162,7 +115,7 @@ class Judge:
         self.report = Report()
         self._task, self._options, self._child = task, options, child
         self._model = task.build(task.module.Model, options.seed)
-        self._last: list[torch.Tensor] = []
+        self._last: list[tuple[torch.Tensor, torch.Tensor]] = []  # what it returned last, and Model
 
     def judge(self, answer: pathlib.Path) -> None:
         options = self._options
@@ -190,8 +143,8 @@ class Judge:
             if not self._try(*trial):
                 return
         if options.timing and not self.report.reasons:
-            self._time(first)
-            self._try("after timing", seeds[-1] + 5, "normal", False, "")
+            if not self._time(seeds[-1] + 6) or not self._try("after timing", seeds[-1] + 5, "normal", False, ""):
+                return
         repeated = self._asked("the same inputs twice", "repeat", seed=first)
         if repeated and not repeated["same"]:
             self.report.notes.append("two calls on the same inputs differ in their bits")
@@ -204,49 +157,69 @@ class Judge:
         try:
             reply = self._child.ask(do, **request)
         except Ended as error:
-            self.report.add(what, [f"{what}: {error}"])
-        except (ValueError, UnicodeDecodeError):
-            self.report.add(what, [f"{what}: its process wrote something of its own between the replies"])
-        else:
-            if "error" not in reply:
-                return reply
+            reply = {"error": str(error)}
+        if "error" in reply:
             self.report.add(what, [f"{what}: {reply['error']}"])
+        elif reply["replaced"]:
+            self.report.add(what, [f"it replaced {name}, which measures it" for name in reply["replaced"]])
+        else:
+            return reply
         return None
 
-    def _try(self, what: str, seed: int, size: str, with_nan: bool, mode: str) -> bool:
-        """Whether it makes sense to go on."""
+    def _expect(self, seed: int, size: str = "normal", with_nan: bool = False) -> Expected:
         inputs = self._task.draw(seed, size, with_nan)
         peer = run_model(self._model, inputs, seed)
         want = run_exact(self._model, inputs, seed)
         if not peer or not all(_compare.can_judge(tensor) for tensor in peer):
             raise TaskError("Model returns nothing, float64 or complex numbers; expected float32 or less, or integers")
-        shapes = [[list(tensor.shape), str(tensor.dtype).removeprefix("torch.")] for tensor in peer]
-        reply = self._asked(what, "run", seed=seed, size=size, with_nan=with_nan, mode=mode, outputs=shapes)
+        if size == "normal" and not with_nan and not all(map(_compare.says_something, want, peer)):
+            raise TaskError("Model returns no finite number on inputs of normal size: there is nothing to compare with")
+        floats = computes_in_floats(self._model, inputs)
+        return Expected(peer, want, contraction(self._model, inputs), floats)
+
+    def _compared(
+        self, what: str, do: str, expected: Expected, **request: object
+    ) -> tuple[dict[str, Any], list[str], dict[str, float]] | None:
+        """The reply, what is wrong with its outputs, and figures; none where there is a reason instead."""
+        self._child.make_room(expected.size)
+        reply = self._asked(what, do, outputs=expected.form, **request)
         if reply is None:
-            return False
-        failures = _compare.form(reply["outputs"], peer, self._options.device)
+            return None
+        failures = _compare.form(reply["outputs"], expected.peer, self._options.device)
+        if failures:
+            return reply, failures, {}
+        try:
+            got = self._child.outputs(expected.peer)
+        except Ended as error:
+            return reply, [f"{what}: {error}"], {}
         figures: dict[str, float] = {}
-        if not failures:
-            got = [self._child.output(number, tensor) for number, tensor in enumerate(peer)]
-            terms = contraction(self._model, inputs)
-            for number, (one, exact, framework) in enumerate(zip(got, want, peer, strict=True)):
-                compared = _compare.compare(one, exact, framework, terms)
-                of = f"output {number}: " if len(got) > 1 else ""
-                wrong = compared.failures
-                if wrong and self._last and _compare.is_cached(one, self._last[number]):
-                    wrong = ["it returned the result of the call before, of other inputs: the output is cached"]
-                failures += [of + failure for failure in wrong]
-                self.report.notes += [f"{what}: {of}{note}" for note in compared.notes]
-                figures = {name: max(value, figures.get(name, 0.0)) for name, value in compared.figures.items()}
-            self._last = got
+        for number, (one, want, peer) in enumerate(zip(got, expected.want, expected.peer, strict=True)):
+            compared = _compare.compare(one, want, peer, expected.terms, expected.floats)
+            of = f"output {number}: " if len(got) > 1 else ""
+            wrong = compared.failures
+            if wrong and self._last and _compare.is_cached(one, peer, *self._last[number]):
+                wrong = ["it returned the result of the call before, of other inputs: the output is cached"]
+            failures += [of + failure for failure in wrong]
+            self.report.notes += [f"{what}: {of}{note}" for note in compared.notes]
+            figures = _compare.largest(figures, compared.figures)
+        self._last = [*zip(got, expected.peer, strict=True)]
+        return reply, failures, figures
+
+    def _try(self, what: str, seed: int, size: str, with_nan: bool, mode: str) -> bool:
+        """Whether it makes sense to go on."""
+        expected = self._expect(seed, size, with_nan)
+        compared = self._compared(what, "run", expected, seed=seed, size=size, with_nan=with_nan, mode=mode)
+        if compared is None:
+            return False
+        reply, failures, figures = compared
         if reply["late"]:
             failures.append(_compare.SIDE_STREAM if self._options.device == "cuda" else _compare.LATE)
         if reply["overwritten"]:
             failures.append("a later call overwrote the output of an earlier one")
         failures += [f"it changed input {number}" for number in reply["changed_inputs"]]
-        failures += [f"it replaced {name}, which measures it" for name in reply["replaced"]]
         if mode == "other stream" and failures:
-            self.report.notes.append(f"it is right on the default stream alone; on another one: {failures[0]}")
+            note = f"it is right on the default stream alone; on another one: {failures[0]}"
+            self.report.notes.append(printable(note))
             failures = []
         self.report.add(what, failures, **figures)
         return True
@@ -260,31 +233,61 @@ class Judge:
                 )
                 return
 
-    def _time(self, seed: int) -> None:
-        inputs = self._task.draw(seed)
-        figures = self.report.figures
-        model = _timing.time_cold(self._model, inputs)
-        figures.update(model_seconds=model.seconds, model_spread=model.spread)
+    def _time(self, seed: int) -> bool:
+        """Calls on the inputs of this seed and those after it, which none has had before. Whether to go on."""
+        figures, between = self._time_models(seed)
+        before = time.monotonic()
+        reply = self._asked("timing", "time", seed=seed)
+        if reply is None:
+            return False
+        failures = _implausible(reply, time.monotonic() - before, between)
+        for place, number in enumerate(reply["kept"] if not failures else []):
+            compared = self._compared("timing", "kept", self._expect(seed + number), place=place)
+            if compared is None:
+                return False
+            failures += compared[1]
+        self.report.add("timing", failures)
+        if not failures:
+            seconds = reply["seconds"]
+            timed = [name for name in ("model", "compiled") if f"{name}_seconds" in figures]
+            speed_ups = {f"speed_up_over_{name}": figures[f"{name}_seconds"] / seconds for name in timed}
+            self.report.figures |= {**figures, "seconds": seconds, "spread": reply["spread"], **speed_ups}
+            if speed_ups["speed_up_over_model"] > _MARVEL:
+                self.report.notes.append(f"it is more than {_MARVEL:g} times as fast as Model: look at it twice")
+        return True
+
+    def _time_models(self, seed: int) -> tuple[dict[str, float], float]:
+        """Times of Model and of torch.compile's, and what the judge takes between calls of Model."""
+        before = time.monotonic()
+        model = _timing.time_cold(self._model, self._task.redrawn(seed, Operands()))
+        between = max(0.0, (time.monotonic() - before) / model.calls - model.seconds)
+        figures = {"model_seconds": model.seconds, "model_spread": model.spread}
         if self._options.compile:
             try:
-                compiled = _timing.time_cold(torch.compile(self._model), inputs)
-                figures.update(compiled_seconds=compiled.seconds, compiled_spread=compiled.spread)
+                compiled = _timing.time_cold(torch.compile(self._model), self._task.redrawn(seed, Operands()))
+                figures |= {"compiled_seconds": compiled.seconds, "compiled_spread": compiled.spread}
             except Exception as error:  # whatever compilers and their absence bring
-                self.report.notes.append(f"torch.compile cannot run Model: {str(error).splitlines()[0]}")
-        del inputs
-        if measured := self._asked("timing", "time", seed=seed):
-            figures.update(measured)
-            for name in ("model", "compiled"):
-                if f"{name}_seconds" in figures:
-                    figures[f"speed_up_over_{name}"] = figures[f"{name}_seconds"] / figures["seconds"]
-            if figures["speed_up_over_model"] > _MARVEL:
-                self.report.notes.append(f"it is more than {_MARVEL:g} times as fast as Model: look at it twice")
+                self.report.notes.append(printable(f"torch.compile cannot run Model: {error}".splitlines()[0]))
+        return figures, between
 
     def _static_hints(self, text: str) -> None:
         code = re.sub(r"(?m)^\s*#.*$", "", text)
         self.report.hints += [hint for pattern, hint in _HINTS if re.search(pattern, code)]
         if not re.search(_KERNELS, code):
             self.report.hints.append("it names no kernel of its own: torch's operators compute it")
+
+
+def _implausible(reply: dict[str, Any], took: float, between: float) -> list[str]:
+    """Why its times cannot be: they took these seconds of the judge, who waits so long between calls of Model."""
+    calls, kept = reply["calls"], reply["kept"]
+    numbers = 0 < reply["seconds"] < math.inf and reply["spread"] >= 0
+    if not numbers or len({*kept}) != _answer.KEPT or not all(0 <= number < calls for number in kept):
+        return ["timing: what it says makes no sense"]
+    told = calls * reply["seconds"]
+    # Generous, for busy machines; and of a median, whose calls may have taken less than it.
+    if told > 3 * took or took > 4 * (told + calls * between) + 2:
+        return [f"its clock is wrong: {calls} calls took {told:.2g} s by it, and {took:.2g} s with all around them"]
+    return []
 
 
 def judge_answer(task: pathlib.Path, answer: pathlib.Path, options: Options) -> Report:
@@ -374,24 +377,41 @@ def main(arguments: list[str] | None = None) -> int:
             parser.error(f"{path} is no file")
     if given["seeds"] < 1:
         parser.error("--seeds takes a whole number from 1 on")
+    if not 0 < given["time_limit"] <= 86400:
+        parser.error("--time-limit takes a number of seconds up to 86400")
     options = Options(**given)
     options.compile = options.compile and options.device == "cuda"
     try:
         report = judge_answer(task, answer, options)
     except TaskError as error:
-        print(f"fovea: {error}", file=sys.stderr)
-        return 2
-    except Exception:  # of the judge itself, memory that does not suffice say: nothing that follows from the answer
-        traceback.print_exc()
-        return 2
+        return _failed(str(error))
+    except (Exception, SystemExit) as error:  # of the judge: memory that does not suffice, a task that exits
+        return _failed(f"the judge failed, which says nothing about the answer: {type(error).__name__}: {error}")
+    try:
+        _tell(report, file, {"device": options.device, "task": str(task), "answer": str(answer)})
+    except Exception as error:
+        sys.stdout = open(os.devnull, "w")  # or Python fails once more, at its end, with another exit code
+        return _failed(f"{report.verdict}, but this cannot be written: {error}")
+    return 0 if report.verdict == "RIGHT" else 1
+
+
+def _tell(report: Report, file: str | None, asked: dict[str, str]) -> None:
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # where it is not in UTF-8
     if file != "-":
         _print(report)
     if file:
-        about = {"kind": "judge", "version": 1, "fovea": fovea.__version__, "machine": _machine(options.device)}
-        about |= {"device": options.device, "task": str(task), "answer": str(answer), "verdict": report.verdict}
+        about = {"kind": "judge", "version": 1, "fovea": fovea.__version__, "machine": _machine(asked["device"])}
+        about |= {**asked, "verdict": report.verdict}
         text = json.dumps(_plain({**about, **dataclasses.asdict(report)}), indent=1) + "\n"
         sys.stdout.write(text) if file == "-" else pathlib.Path(file).write_text(text)
-    return 0 if report.verdict == "RIGHT" else 1
+    sys.stdout.flush()
+
+
+def _failed(why: str) -> int:
+    with contextlib.suppress(OSError):
+        print(f"fovea: {printable(why)}", file=sys.stderr, flush=True)
+    return 2
 
 
 if __name__ == "__main__":

@@ -1,29 +1,35 @@
 """`fovea kernel export` and `fovea kernel judge`: tasks, and answers that are right or wrong in a known way."""
 
+import io
 import json
 import os
 import pathlib
 import re
+import resource
+import signal
 import subprocess
 import sys
+import tempfile
 import textwrap
+import time
 
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 ANSWERS = ROOT / "tests/lab/answers"
 TASK = ANSWERS / "task.py"
-sys.path.insert(0, str(ROOT / "python"))
 
 torch = pytest.importorskip("torch")
 
 
 @pytest.fixture(scope="module")
 def package(fovea_bin):
-    """The environment in which Python has Fovea's package."""
-    library = str(fovea_bin.parent.parent / "lib/libfovea.so")
-    os.environ.setdefault("FOVEA_LIBRARY", library)
-    return {"FOVEA_LIBRARY": library, "PYTHONPATH": str(ROOT / "python"), "FOVEA_PYTHON": sys.executable}
+    """The environment in which Python has Fovea's package; here, too."""
+    library = os.environ.get("FOVEA_LIBRARY", str(fovea_bin.parent.parent / "lib/libfovea.so"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("FOVEA_LIBRARY", library)
+        patch.syspath_prepend(ROOT / "python")
+        yield {"FOVEA_LIBRARY": library, "PYTHONPATH": str(ROOT / "python"), "FOVEA_PYTHON": sys.executable}
 
 
 @pytest.fixture(scope="module")
@@ -35,11 +41,11 @@ def judge(package):
 
 @pytest.fixture
 def verdict(judge, tmp_path):
-    """verdict(answer): its report; `answer` is a file of the folder, or the lines of forward(), with __init__'s behind."""
+    """verdict(answer): its report; `answer` is a file of the folder, or lines of forward(), with __init__'s behind."""
 
     def judged(answer, *init, task=TASK, **options):
         path = ANSWERS / f"{answer}.py"
-        if not path.is_file():
+        if not answer.isidentifier():
             path = tmp_path / "answer.py"
             plain = (ANSWERS / "right_plain.py").read_text().replace("import torch\n", "import time, torch\n", 1)
             head, forward, _ = re.split(r"(    def forward.*\n)", plain)
@@ -85,6 +91,17 @@ def test_wrong_answers(verdict, answer):
     assert any(re.search(WRONG[answer], reason) for reason in report.reasons), report.reasons
 
 
+def failed(report):
+    return [check["what"] for check in report.checks if not check["passed"]]
+
+
+def test_answers_that_one_trial_alone_shows(verdict):
+    assert failed(verdict("clamped", seeds=2)) == ["large inputs"]
+    assert failed(verdict("kept_input", seeds=2))[0] == "other addresses"
+    empty = verdict("empty_output")
+    assert failed(empty)[0] == "seed 0" and re.search(r"; \d{5} are NaN", empty.reasons[0])
+
+
 def test_the_shared_output_of_two_calls(verdict):
     report = verdict(f"return self.kept.copy_({RESULT})", "self.kept = torch.empty(300, 200)")
     assert report.reasons == ["a later call overwrote the output of an earlier one"]
@@ -96,17 +113,119 @@ def test_memory_between_that_nobody_wrote(verdict):
         "x = torch.cat((x, torch.empty(300, 40000)[:, :12]), 1)\nw = F.pad(self.weight, (0, 12))\n"
         + f"return {RESULT}".replace("self.weight", "w")
     )
-    assert "memory filled with NaN" in [check["what"] for check in report.checks if not check["passed"]]
+    assert "memory filled with NaN" in failed(report)
 
 
 def test_results_of_the_first_calls_alone(verdict):
-    """An answer that is right until it is timed."""
+    """An answer that is right until it is timed: six calls are judged before, and three warm up."""
     report = verdict(
-        f"self.calls += 1\nif self.calls < 20:\n    self.kept = {RESULT}\nreturn self.kept.clone()",
+        f"self.calls += 1\nif self.calls < 10:\n    self.kept = {RESULT}\nreturn self.kept.clone()",
         "self.calls = 0",
         timing=True,
     )
-    assert [check["what"] for check in report.checks if not check["passed"]] == ["after timing"], report.reasons
+    assert failed(report) == ["timing", "after timing"], report.reasons
+    assert "seconds" not in report.figures
+
+
+# What brings an answer to the judge's function of this name, above it.
+FRAME = "import sys\nframe = sys._getframe()\nwhile frame.f_code.co_name not in {!r}:\n    frame = frame.f_back\n"
+
+
+def test_wrong_results_of_timed_calls_alone(verdict):
+    report = verdict(
+        FRAME.format(("run", "time", "repeat"))
+        + f"if frame.f_code.co_name != 'time':\n    self.kept = {RESULT}\nreturn self.kept.clone()",
+        timing=True,
+    )
+    assert failed(report) == ["timing"], report.reasons
+
+
+def test_results_kept_by_a_part_of_the_inputs_save_no_time(verdict):
+    report = verdict(
+        "key = tuple(x[0, :8].tolist())\nif key not in self.kept:\n    time.sleep(0.02)\n"
+        f"    self.kept[key] = {RESULT}\nreturn self.kept[key].clone()",
+        "self.kept = {}",
+        timing=True,
+    )
+    assert report.verdict == "RIGHT", report.reasons
+    assert report.figures["seconds"] >= 0.02
+
+
+REPLACED = {
+    "_timing._summary = lambda times: _timing.Time(1e-9, 0.0)": "fovea._timing._summary",
+    "_timing._summary.__code__ = (lambda times: None).__code__": "the code of fovea._timing._summary",
+    "_timing.sum = lambda times: 1.0": "fovea._timing.sum",
+    "_answer.same_bits = lambda a, b: True": "fovea._answer.same_bits",
+    "_task.as_bytes = lambda tensor: tensor": "fovea._task.as_bytes",
+    "_task.Task.draw = lambda *_: [x]": "Task.draw",
+    "torch.Tensor.zero_ = lambda tensor: tensor": "Tensor.zero_",
+}
+
+
+@pytest.mark.parametrize("statement", REPLACED)
+def test_what_measures_must_not_be_replaced(verdict, statement):
+    """Neither in the first call nor in the last one that is timed."""
+    replace = f"from fovea import _answer, _task, _timing\n{statement}\nreturn {RESULT}"
+    reason = f"it replaced {REPLACED[statement]}, which measures it"
+    assert reason in verdict(replace).reasons
+    once_timed = FRAME.format(("run", "time")) + f"if frame.f_code.co_name == 'run':\n    return {RESULT}\n" + replace
+    report = verdict(once_timed, timing=True)
+    assert failed(report)[0] == "timing" and report.verdict == "WRONG", report.reasons
+
+
+def test_what_torch_compile_replaces_is_no_fault(verdict):
+    assert verdict(f"import torch._dynamo\nreturn {RESULT}").verdict == "RIGHT"
+
+
+def test_a_clock_that_the_judges_own_contradicts(judge):
+    reply = {"seconds": 0.1, "spread": 0.1, "calls": 8, "kept": [3, 4, 7]}
+    assert judge._implausible(reply, 1.0, 0.01) == []
+    assert "clock is wrong" in judge._implausible(reply, 0.2, 0.0)[0]
+    assert "clock is wrong" in judge._implausible(reply | {"seconds": 1e-6}, 10.0, 0.01)[0]
+    for other in ({"seconds": 0.0}, {"seconds": float("nan")}, {"kept": [3, 3, 4]}, {"kept": [3, 4, 8]}, {"kept": []}):
+        assert "makes no sense" in judge._implausible(reply | other, 1.0, 0.01)[0]
+
+
+OUTPUT = '{"shape": [300, 200], "dtype": "float32", "class": "Tensor", "device": "cpu"}'
+RUN = f'{{"outputs": [{OUTPUT}], "late": false, "overwritten": false, "changed_inputs": [], "replaced": []}}'
+OWN = "something of its own between the replies$"
+HOSTILE = {
+    "replies.write('{}\\n')": OWN,
+    "replies.write('[' * 100000 + '\\n')": OWN,
+    "replies.write(RUN.replace('false', '1') + '\\n')": OWN,
+    "replies.write(RUN.replace('[300', '[\"300\"') + '\\n')": OWN,
+    "while True: replies.write('x' * 65536)": "a reply without end$",
+    "os.ftruncate(shared, 0)\nreplies.write(RUN + '\\n')\nreplies.flush()\nos._exit(0)": "it cut its outputs short$",
+    "os.close(replies.fileno())\ntime.sleep(1000)": "it closed the pipe of its replies$",
+    "while True: print('x' * 65536)": "it did not end within 5 s$",
+}
+
+
+@pytest.mark.parametrize("statement", HOSTILE)
+def test_hostile_replies_are_wrong_answers(verdict, statement):
+    find = FRAME.format(("serve",)) + "replies = frame.f_locals['replies']\nshared = frame.f_locals['answer']._shared\n"
+    limit = 5 if "within 5 s" in HOSTILE[statement] else 60
+    report = verdict(f"import os\n{find}RUN = '''{RUN}'''\n{statement}\nreturn {RESULT}", time_limit=limit)
+    assert report.verdict == "WRONG"
+    assert re.search(HOSTILE[statement], report.reasons[0]), report.reasons
+    assert len(report.figures.get("log", "")) < 100_000
+
+
+def test_text_of_the_answer_is_escaped(verdict):
+    report = verdict(r'raise ValueError("\x1b[2J\u202e\udc80 ä")')
+    escaped = r"ValueError: \x1b[2J\u202e\udc80 ä"
+    assert report.reasons == [f"seed 0: {escaped}"]
+    assert "\x1b" not in report.figures["log"]
+
+
+def test_outputs_need_no_room_in_folders(verdict, monkeypatch):
+    """Containers have 64 MiB in /dev/shm."""
+
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(tempfile, "mkdtemp", full)
+    assert verdict("right_plain").verdict == "RIGHT"
 
 
 def test_weights_drawn_in_another_order_are_noted(verdict):
@@ -115,8 +234,8 @@ def test_weights_drawn_in_another_order_are_noted(verdict):
 
 
 def test_an_answer_that_never_ends(verdict):
-    report = verdict("while True: pass", time_limit=0.5)
-    assert report.reasons == ["seed 0: it did not end within 0.5 s"]
+    [reason] = verdict("while True: pass", time_limit=3).reasons
+    assert reason.endswith(": it did not end within 3 s")
 
 
 def test_a_right_answer_may_print_and_is_timed(verdict):
@@ -159,7 +278,7 @@ def test_a_lost_nan_is_a_note_and_a_spread_one_is_wrong(verdict, written):
     lost = verdict("return torch.where(x > 0, x, torch.zeros(()))", task=clamped)
     assert lost.verdict == "RIGHT" and "1 values are finite that are NaN" in lost.notes[0]
     spread = verdict("return x.clamp(min=0) + 0 * x.sum(1, keepdim=True)", task=clamped)
-    assert [check["what"] for check in spread.checks if not check["passed"]] == ["one NaN in the inputs"]
+    assert failed(spread) == ["one NaN in the inputs"]
 
 
 def test_rounded_integers_may_fall_to_either_side_but_not_further(verdict, written):
@@ -171,27 +290,144 @@ def test_rounded_integers_may_fall_to_either_side_but_not_further(verdict, writt
 
 @pytest.mark.parametrize(
     ("forward", "told"),
-    [("x.double()", "float64"), ("x.no_such()", "does not run in float64"), ("[]", "returns nothing")],
+    [
+        ("x.double()", "float64"),
+        ("x.no_such()", "does not run in float64"),
+        ("[]", "returns nothing"),
+        ("(x.abs() + 1).neg().log()", "no finite number"),
+    ],
 )
 def test_tasks_that_cannot_be_used(judge, verdict, written, forward, told):
     with pytest.raises(judge.TaskError, match=told):
         verdict("right_plain", task=written(forward))
 
 
+def test_outputs_may_be_views_of_inputs(verdict, written):
+    assert verdict("return x.t()", task=written("x.t()")).verdict == "RIGHT"
+
+
+def test_integers_of_integers_are_exact(verdict, written):
+    sums = written("x.cumsum(1)", "torch.randint(9, (300, 260))")
+    assert verdict("return torch.stack([x[:, : i + 1].sum(1) for i in range(260)], 1)", task=sums).verdict == "RIGHT"
+    report = verdict("y = x.cumsum(1)\ny[:50, 0] += 1\nreturn y", task=sums)
+    assert report.reasons == ["50 of 78000 integers are wrong; no floats come in"]
+
+
+def test_the_largest_figure_is_nan_where_one_is():
+    from fovea._compare import largest
+
+    for figures in ([1.0, float("nan"), 2.0], [float("nan"), 1.0], [1.0, float("nan")]):
+        found = {}
+        for figure in figures:
+            found = largest(found, {"worst": figure})
+        assert found["worst"] != found["worst"]
+    assert largest({"worst": 1.0}, {"worst": 3.0, "error": 2.0}) == {"worst": 3.0, "error": 2.0}
+
+
+@pytest.mark.parametrize("draw", ["randn(6, 5).t()", "randn(6, 1).expand(6, 5)", "randn(6, 9)[:, ::2]"])
+def test_inputs_with_strides_stay_where_they_are_and_are_filled(judge, written, draw):
+    from fovea._task import Operands, Task, fill_with_nan
+
+    task, operands = Task(written("x", f"torch.{draw}"), "cpu", "cpu"), Operands()
+    inputs_of = task.redrawn(0, operands)
+    [first] = inputs_of(0)
+    [second] = inputs_of(1)
+    assert first is second and torch.equal(second, task.draw(1)[0])
+    fill_with_nan(second)
+    assert second.isnan().all()
+
+
+QUICK = ["--device", "cpu", "--seeds", "1", "--no-time"]
+
+
 def test_the_program_judges(run_fovea, package, tmp_path):
     file = tmp_path / "verdict.json"
-    options = ["--device", "cpu", "--seeds", "1", "--no-time", f"--json={file}"]
-    printed = run_fovea("kernel", "judge", TASK, ANSWERS / "never_written.py", *options, code=1, env=package).stdout
+    judge = ["kernel", "judge", TASK, ANSWERS / "never_written.py", *QUICK, f"--json={file}"]
+    printed = run_fovea(*judge, code=1, env=package).stdout
     verdict = json.loads(file.read_text(), parse_constant=pytest.fail)
     assert printed.splitlines()[-1] == verdict["verdict"] == "WRONG"
     assert verdict["kind"] == "judge" and verdict["reasons"][0] in printed
+    right = run_fovea("kernel", "judge", TASK, ANSWERS / "right_plain.py", *QUICK, code=0, env=package)
+    assert right.stdout.splitlines()[-1] == "RIGHT" and right.stderr == ""
 
 
 def test_the_program_says_what_it_lacks(run_fovea, package, tmp_path):
-    empty = package | {"PYTHONPATH": str(tmp_path), "FOVEA_PYTHON": "/usr/bin/python3"}
-    assert "FOVEA_PYTHON" in run_fovea("kernel", "judge", TASK, TASK, code=2, env=empty).stderr
-    missing = package | {"FOVEA_PYTHON": str(tmp_path / "python")}
-    assert "cannot be run" in run_fovea("kernel", "judge", TASK, TASK, code=1, env=missing).stderr
+    """None of this is a wrong answer."""
+    judge = ["kernel", "judge", TASK, ANSWERS / "right_plain.py", *QUICK]
+    folder = tmp_path / "fovea"
+    folder.mkdir()
+    for broken in ("import no_such_module", "raise OSError('libtorch.so: no such file')", "def def"):
+        (folder / "__init__.py").write_text(broken)
+        told = run_fovea(*judge, code=2, env=package | {"PYTHONPATH": str(tmp_path)}).stderr
+        assert "set FOVEA_PYTHON" in told and told.count("\n") == 1
+    told = run_fovea(*judge, code=2, env=package | {"FOVEA_PYTHON": str(tmp_path / "python")}).stderr
+    assert "cannot be run: No such file" in told
+    assert "no python3" in run_fovea(*judge, code=2, env={"PATH": str(tmp_path)}).stderr
+    limits = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))}
+    told = run_fovea(*judge, code=2, env=package, **limits).stderr
+    assert "says nothing about the answer: OSError: [Errno 27] File too large" in told
+
+
+def test_the_judge_that_fails_says_nothing_of_the_answer(judge, monkeypatch, tmp_path, capsys, written):
+    def told(*options, task=TASK, answer="right_plain"):
+        assert judge.main([str(task), str(ANSWERS / f"{answer}.py"), *QUICK, *map(str, options)]) == 2
+        [line] = capsys.readouterr().err.splitlines()
+        return line
+
+    assert "says nothing about the answer: SystemExit" in told(task=written("exit(0)"))
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "stdout", io.StringIO())
+        assert "RIGHT, but this cannot be written" in told("--json", tmp_path / "none" / "verdict.json")
+    with monkeypatch.context() as patch:
+        full = open("/dev/full", "w")
+        patch.setattr(sys, "stdout", full)
+        assert "WRONG, but this cannot be written" in told(answer="never_written")
+    with pytest.raises(OSError, match="No space"):
+        full.close()
+
+
+def gone(process):
+    """Ended, if only as a zombie that nobody waits for."""
+    try:
+        return pathlib.Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+
+
+def until(condition, seconds=120):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_nothing_outlives_the_judge(package, tmp_path, number):
+    started = tmp_path / "started"
+    (tmp_path / "answer.py").write_text(
+        "import os, pathlib, subprocess\n"
+        "processes = f'{os.getpid()} {subprocess.Popen([\"sleep\", \"1000\"]).pid} '\n"
+        f"pathlib.Path({str(started)!r}).write_text(processes)\n"
+        "while True: pass\n"
+    )
+    command = [sys.executable, "-m", "fovea.judge", TASK, tmp_path / "answer.py", *QUICK]
+    with subprocess.Popen(command, env=os.environ | package) as judging:
+        until(lambda: started.is_file() and started.read_text().endswith(" "))
+        judging.send_signal(number)
+    until(lambda: all(map(gone, started.read_text().split())))
+
+
+@pytest.mark.parametrize("answer", sorted(path.stem for path in ANSWERS.glob("*.py") if path != TASK))
+def test_answers_on_a_gpu(package, answer):
+    """Each in a judge of its own, which may not have used CUDA before."""
+    if not torch.cuda.is_available():
+        pytest.skip("torch sees no GPU")
+    path = ANSWERS / f"{answer}.py"
+    command = [sys.executable, "-m", "fovea.judge", TASK, path, "--device", "cuda", "--seeds", "2", "--no-compile"]
+    judged = subprocess.run(command, env=os.environ | package, capture_output=True, text=True, check=False)
+    expected = re.match(r'"""(RIGHT|WRONG)\b', path.read_text())[1]
+    assert judged.stdout.splitlines()[-1].split(":")[0] == expected, judged.stdout + judged.stderr
+    assert judged.returncode == ("RIGHT", "WRONG").index(expected)
 
 
 @pytest.fixture

@@ -1,0 +1,186 @@
+"""The process of a foreign answer as the judge sees it: it is asked, read with distrust, and ended."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import select
+import signal
+import time
+from typing import Any
+
+import numpy as np
+import torch
+
+from fovea import _answer
+
+#: Bytes of a reply, and of what an answer printed: the last of it is kept.
+_LONGEST_REPLY, _LAST_WORDS = 4 << 20, 16 << 10
+
+#: What replies hold. Whatever the answer may have written instead has another form, or is judged by its content.
+_OUTPUTS = [{"shape": [int], "dtype": str, "class": str, "device": str}]
+_FORMS: dict[str, dict[str, Any]] = {
+    "load": {"weights": {str: float}},
+    "run": {"outputs": _OUTPUTS, "late": bool, "overwritten": bool, "changed_inputs": [int]},
+    "time": {"seconds": float, "spread": float, "calls": int, "kept": [int]},
+    "kept": {"outputs": _OUTPUTS},
+    "repeat": {"same": bool},
+    "capture": {"unjoined": bool},
+}
+
+# A terminal would act on these, or a reader could not see them; and halves of characters, which nothing can write.
+_DECEPTIVE = re.compile(
+    r"[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
+)
+
+
+def printable(text: str, longest: int = 1000) -> str:
+    """Text of others for one line of a terminal, as the program's io::printable has it."""
+    if len(text) > longest:
+        text = f"{text[: longest // 2]} ... {text[longest // 2 - longest :]}"
+    return _DECEPTIVE.sub(lambda c: f"\\x{ord(c[0]):02x}" if c[0] < "\x80" else f"\\u{ord(c[0]):04x}", text)
+
+
+def _has_form(value: object, form: Any) -> bool:
+    if isinstance(form, list):
+        return isinstance(value, list) and all(_has_form(part, form[0]) for part in value)
+    if isinstance(form, dict) and str in form:
+        return isinstance(value, dict) and all(_has_form(part, form[str]) for part in value.values())
+    if isinstance(form, dict):
+        return isinstance(value, dict) and all(_has_form(value.get(name), part) for name, part in form.items())
+    if form in (int, float) and isinstance(value, int):
+        return abs(value) < 1 << 63
+    return isinstance(value, form)
+
+
+class Ended(Exception):
+    """The process of the answer has ended, was ended, or does not answer what it is asked."""
+
+
+def _stand_guard(life: int, answer: int) -> None:
+    """A process that outlives the judge, whatever ended it, and ends the answer with all that it started."""
+    try:
+        os.setsid()  # what a terminal sends to the judge must not reach it
+        os.read(life, 1)
+        for end in (os.killpg, os.kill):
+            with contextlib.suppress(ProcessLookupError):
+                end(answer, signal.SIGKILL)
+    finally:
+        os._exit(0)
+
+
+class Child:
+    """The process of the answer, which is asked in lines of JSON. Its outputs come in a file in memory."""
+
+    def __init__(self, time_limit: float) -> None:
+        if torch.cuda.is_initialized():
+            raise RuntimeError("this process has used CUDA already, so the answer cannot get one of its own")
+        self._time_limit = self._left = time_limit
+        self._shared = os.memfd_create("fovea-judge")
+        there, self._requests = os.pipe()
+        self._replies, here = os.pipe()
+        self._log, log = os.pipe()
+        self._readable = [self._replies, self._log]
+        self._pending = self._words = b""
+        self._ended = False
+        self._pid = os.fork()
+        if self._pid == 0:
+            for end in (self._requests, self._replies, self._log):
+                os.close(end)
+            _answer.in_child(there, here, log, self._shared)
+        for end in (there, here, log):
+            os.close(end)
+        life, self._life = os.pipe()
+        self._guard = os.fork()
+        if self._guard == 0:
+            for end in (self._life, self._requests, self._replies, self._log, self._shared):
+                os.close(end)
+            _stand_guard(life, self._pid)
+        os.close(life)
+
+    def ask(self, do: str, **request: object) -> dict[str, Any]:
+        """Its reply, or the error in it. Throws Ended when none comes within the time, or none that makes sense."""
+        with contextlib.suppress(BrokenPipeError):  # what is read tells
+            os.write(self._requests, (json.dumps({"do": do, **request}) + "\n").encode())
+        while b"\n" not in self._pending:
+            if len(self._pending) > _LONGEST_REPLY:
+                raise Ended("it wrote a reply without end")
+            self._read()
+        line, self._pending = self._pending.split(b"\n", 1)
+        try:
+            reply = json.loads(line)
+        except (ValueError, RecursionError):
+            reply = None
+        if not _has_form(reply, {"error": str}) and not _has_form(reply, {**_FORMS[do], "replaced": [str]}):
+            raise Ended("its process wrote something of its own between the replies")
+        return dict(reply)
+
+    def _read(self) -> None:
+        """More of its replies, or of what it prints."""
+        before = time.monotonic()
+        ready = select.select(self._readable, [], [], self._left)[0] if self._left > 0 else []
+        self._left -= time.monotonic() - before
+        if not ready:
+            raise Ended(f"it did not end within {self._time_limit:g} s")
+        if self._log in ready:
+            self._read_log()
+        if self._replies in ready:
+            read = os.read(self._replies, 1 << 16)
+            if not read:
+                raise Ended(self._how_it_ended())
+            self._pending += read
+
+    def _read_log(self) -> None:
+        read = os.read(self._log, 1 << 16)
+        self._words = (self._words + read)[-_LAST_WORDS:]
+        if not read:
+            self._readable.remove(self._log)
+
+    def _how_it_ended(self) -> str:
+        """It may have closed its pipe, and go on."""
+        for _ in range(100):
+            pid, status = os.waitpid(self._pid, os.WNOHANG)
+            if pid:
+                self._ended = True
+                code = os.waitstatus_to_exitcode(status)
+                return f"its process ended with {signal.Signals(-code).name if code < 0 else f'exit code {code}'}"
+            time.sleep(0.02)
+        return "it closed the pipe of its replies"
+
+    def make_room(self, size: int) -> None:
+        """For outputs of so many bytes. Throws OSError: a lack of memory is no fault of the answer."""
+        os.posix_fallocate(self._shared, 0, max(size, 1))
+
+    def outputs(self, like: list[torch.Tensor]) -> list[torch.Tensor]:
+        """Those of its last call, whose shapes and types are these."""
+        found, at = [], 0
+        for tensor in like:
+            size = tensor.numel() * tensor.element_size()
+            data = np.fromfile(f"/proc/self/fd/{self._shared}", np.uint8, size, offset=at)
+            if data.size != size:
+                raise Ended("it cut its outputs short")
+            found.append(torch.from_numpy(data).to(tensor.device).view(tensor.dtype).view(tensor.shape))
+            at += size
+        return found
+
+    def last_words(self) -> str:
+        """The end of what it printed, or what its compilers did."""
+        for _ in range(4):  # more than a pipe holds; it may print for ever
+            if self._log in self._readable and select.select([self._log], [], [], 0)[0]:
+                self._read_log()
+        lines = self._words.decode(errors="replace").splitlines()[-15:]
+        return "\n".join(map(printable, lines))
+
+    def close(self) -> None:
+        for end in (self._requests, self._replies, self._log, self._shared):
+            os.close(end)
+        with contextlib.suppress(ProcessLookupError):  # what it has started, a compiler say
+            os.killpg(self._pid, signal.SIGKILL)
+        if not self._ended:
+            os.kill(self._pid, signal.SIGKILL)
+            os.waitpid(self._pid, 0)
+        os.kill(self._guard, signal.SIGKILL)
+        os.waitpid(self._guard, 0)
+        os.close(self._life)
