@@ -23,7 +23,7 @@ import torch.nn.functional as F
 
 import fovea
 import fovea.ops
-from fovea import _kernels, _timing
+from fovea import _compare, _kernels, _timing
 from fovea._numerics import attention_reference, judge
 
 #: Largest difference from torch in float32 on unit-variance inputs in float16.
@@ -283,8 +283,7 @@ def accept_case(
     for seed in range(1, seeds + 1):
         wrong, found = compare(case, attend, device, seed)
         failures += wrong
-        # Not max(): it may leave out a NaN.
-        largest = {what: max(value, largest.get(what, 0.0)) if value == value else value for what, value in found.items()}
+        largest = _compare.largest(largest, found)
     sets = _timing.rotation([q, k, v])
     ours = _timing.time_call(lambda q, k, v: attend(q, k, v, case.causal), sets)
     theirs = _timing.time_call(lambda q, k, v: torch_attention(q, k, v, case.causal), sets)
