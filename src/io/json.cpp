@@ -13,14 +13,10 @@ namespace fovea::io {
 namespace {
 
 constexpr int kMaxDepth = 32;
+constexpr std::size_t kMaxOrderedKeys = 2000;  // each is looked for among all that came before
 
-}  // namespace
-
-nlohmann::json parse_json_object(std::string_view text, std::string_view file) {
-  using nlohmann::json;
-  if (text.size() > kMaxJsonBytes) {
-    fail("{}: {} bytes are too many for this file (at most {})", file, text.size(), kMaxJsonBytes);
-  }
+template <typename Json>
+Json parse_watched(std::string_view text, std::string_view file, std::size_t most_keys) {
   // nlohmann's lexer takes a zero byte for the end of the text and skips a byte order mark.
   if (const std::size_t zero = text.find('\0'); zero != std::string_view::npos) {
     fail("{}: not JSON: zero byte at byte {}", file, zero);
@@ -29,34 +25,57 @@ nlohmann::json parse_json_object(std::string_view text, std::string_view file) {
     fail("{}: not JSON: starts with a byte order mark", file);
   }
   std::vector<std::set<std::string>> keys;  // of every open object
-  const auto watch = [&](int depth, json::parse_event_t event, json& parsed) {
+  const auto watch = [&](int depth, typename Json::parse_event_t event, Json& parsed) {
     if (depth >= kMaxDepth) {
       fail("{}: JSON nested more than {} deep", file, kMaxDepth);
     }
-    if (event == json::parse_event_t::object_start) {
+    if (event == Json::parse_event_t::object_start) {
       keys.emplace_back();
-    } else if (event == json::parse_event_t::object_end) {
+    } else if (event == Json::parse_event_t::object_end) {
       keys.pop_back();
-    } else if (event == json::parse_event_t::key) {
-      const auto& key = parsed.get_ref<const std::string&>();
+    } else if (event == Json::parse_event_t::key) {
+      const auto& key = parsed.template get_ref<const std::string&>();
       if (!keys.back().insert(key).second) {
         fail("{}: key \"{}\" appears twice in one object", file, escape(key));
+      }
+      if (keys.back().size() > most_keys) {
+        fail("{}: an object of more than {} keys", file, most_keys);
       }
     }
     return true;
   };
-  json parsed;
   try {
-    parsed = json::parse(text, watch);
-  } catch (const json::parse_error& error) {
+    return Json::parse(text, watch);
+  } catch (const typename Json::parse_error& error) {
     fail("{}: not JSON: error at byte {}", file, error.byte == 0 ? 0 : error.byte - 1);
-  } catch (const json::exception& error) {  // numbers out of range
+  } catch (const typename Json::exception& error) {  // numbers out of range
     fail("{}: not usable JSON: {}", file, error.what());
   }
+}
+
+}  // namespace
+
+nlohmann::json parse_json_object(std::string_view text, std::string_view file) {
+  if (text.size() > kMaxJsonBytes) {
+    fail("{}: {} bytes are too many for this file (at most {})", file, text.size(), kMaxJsonBytes);
+  }
+  nlohmann::json parsed = parse_watched<nlohmann::json>(text, file, kMaxJsonBytes);
   if (!parsed.is_object()) {
     fail("{}: expected a JSON object, found {}", file, parsed.type_name());
   }
   return parsed;
+}
+
+nlohmann::ordered_json parse_ordered_json(std::string_view text, std::string_view file) {
+  return parse_watched<nlohmann::ordered_json>(text, file, kMaxOrderedKeys);
+}
+
+nlohmann::ordered_json try_parse_ordered_json(std::string_view text) {
+  try {
+    return parse_ordered_json(text, "its text");
+  } catch (const Error&) {
+    return nlohmann::ordered_json::value_t::discarded;
+  }
 }
 
 std::optional<FileStamp> read_stamp(const nlohmann::json& object) {

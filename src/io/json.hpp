@@ -20,6 +20,14 @@ inline constexpr std::size_t kMaxJsonBytes = kMaxSmallFileBytes;
 /// deep. Throws fovea::Error with `file` (as shown to people) and the byte offset.
 [[nodiscard]] nlohmann::json parse_json_object(std::string_view text, std::string_view file);
 
+/// The same of any value, whose objects have at most 2000 keys each and keep them in order. The
+/// caller keeps `text` from being too large.
+[[nodiscard]] nlohmann::ordered_json parse_ordered_json(std::string_view text,
+                                                        std::string_view file);
+
+/// The same; a discarded value where that throws, as nlohmann's own parser gives.
+[[nodiscard]] nlohmann::ordered_json try_parse_ordered_json(std::string_view text);
+
 /// The "bytes" and "modified_ns" of a line of an index, when it has both.
 [[nodiscard]] std::optional<FileStamp> read_stamp(const nlohmann::json& object);
 
