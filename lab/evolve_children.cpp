@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "core/error.hpp"
+#include "io/json.hpp"
 
 namespace fovea::lab {
 namespace {
@@ -24,6 +25,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int kMostUnasked = 1000;  // lines of a proposer
+constexpr std::size_t kMostSaid = std::size_t{4} << 20;
 
 /// All that a child prints until it ends.
 struct Said {
@@ -34,17 +36,19 @@ struct Said {
 Said listen(const std::vector<std::string>& command, double most_seconds, StopFlag stop) {
   using Clock = std::chrono::steady_clock;
   const auto began = Clock::now();
-  Child child(command);
+  Child child(command, stop);
   child.close_input();
   Said said;
   while (child.is_open()) {
     const double left = most_seconds - std::chrono::duration<double>(Clock::now() - began).count();
-    const std::optional<std::string> line = child.read_line(std::max(left, 0.0), stop);
-    if (line.has_value()) {
-      said.output += *line + '\n';
-    } else if (child.is_open()) {
-      said.ending = fmt::format("did not end within {:g} s", most_seconds);
+    // A kernel may print, and for ever.
+    if (left <= 0 || said.output.size() > kMostSaid) {
+      said.ending = left <= 0 ? fmt::format("did not end within {:g} s", most_seconds)
+                              : fmt::format("printed more than {} MiB", kMostSaid >> 20);
       return said;
+    }
+    if (const std::optional<std::string> line = child.read_line(left); line.has_value()) {
+      said.output += *line + '\n';
     }
   }
   said.ending = child.why_silent();
@@ -85,6 +89,21 @@ std::vector<std::string> includes_of(const std::string& text) {
 
 [[noreturn]] void refuse_answer(const std::string& why) {
   fail("the proposer's answer {}", why);
+}
+
+Json object_in(const std::string& answer) {
+  constexpr std::size_t kShown = 100;
+  Json json;
+  std::string why;
+  try {
+    json = io::parse_ordered_json(answer, "its text");
+  } catch (const Error& error) {
+    why = fmt::format(" ({})", error.what());
+  }
+  if (!json.is_object()) {
+    refuse_answer(fmt::format("is no JSON object: {}{}", answer.substr(0, kShown), why));
+  }
+  return json;
 }
 
 void change_values(Variant& variant, const Json& parameters, const TuningSpace& space) {
@@ -182,7 +201,7 @@ std::vector<std::string> command_about(const ChildEvaluator::Setup& setup, const
 }  // namespace
 
 std::optional<CandidateOutcome> outcome_from_try(const std::string& output) {
-  const Json json = Json::parse(output, nullptr, false);
+  const Json json = io::try_parse_ordered_json(output);
   const auto valid = json.is_object() ? json.find("valid") : json.end();
   if (!json.is_object() || valid == json.end() || !valid->is_boolean()) {
     return std::nullopt;
@@ -224,7 +243,7 @@ std::vector<Hint> ChildEvaluator::findings(const Variant& variant, std::string& 
     words.insert(words.end(), {"--plan", space.plan});
   }
   const Said said = listen(words, setup_.most_seconds, setup_.stop);
-  Json json = Json::parse(said.output, nullptr, false);
+  Json json = io::try_parse_ordered_json(said.output);
   if (json.is_array() && !json.empty()) {
     json = Json(json.front());
   }
@@ -243,11 +262,7 @@ Proposal proposal_from(const std::string& answer, const Situation& situation,
                        const KernelSources& sources) {
   Proposal proposal;
   try {
-    const Json json = Json::parse(answer, nullptr, false);
-    if (!json.is_object()) {
-      constexpr std::size_t kShown = 100;
-      refuse_answer(fmt::format("is no JSON object: {}", answer.substr(0, kShown)));
-    }
+    const Json json = object_in(answer);
     const int parent = parent_in(json, situation);
     Variant variant = situation.trials[static_cast<std::size_t>(parent)].proposal.variant;
     const std::string kernel = text_or(json, "kernel", variant.kernel);
@@ -279,7 +294,7 @@ std::optional<Proposal> ProgramProposer::propose(const Situation& situation) {
   if (child_.has_value()) {
     // Whatever it has said too much must not be the answer to what comes now.
     int unasked = 0;
-    while (unasked < kMostUnasked && child_->read_line(0, setup_.stop).has_value()) {
+    while (unasked < kMostUnasked && child_->read_line(0).has_value()) {
       ++unasked;
     }
     if (unasked == kMostUnasked) {
@@ -292,7 +307,7 @@ std::optional<Proposal> ProgramProposer::propose(const Situation& situation) {
       return std::nullopt;
     }
     ++starts_;
-    child_.emplace(setup_.command);
+    child_.emplace(setup_.command, setup_.stop);
     line = setup_.task;
     line["history"] = Json::array();
     for (const Candidate& trial : situation.trials) {
@@ -306,13 +321,13 @@ std::optional<Proposal> ProgramProposer::propose(const Situation& situation) {
     line["findings"].push_back(to_json(finding));
   }
   std::optional<std::string> answer;
-  if (child_->write_line(line_of(line), setup_.most_seconds, setup_.stop)) {
-    answer = child_->read_line(setup_.most_seconds, setup_.stop);
+  if (child_->write_line(line_of(line), setup_.most_seconds)) {
+    answer = child_->read_line(setup_.most_seconds);
   }
   if (!answer.has_value()) {
     return given_up("the proposer " + child_->why_silent());
   }
-  if (const Json json = Json::parse(*answer, nullptr, false);
+  if (const Json json = io::try_parse_ordered_json(*answer);
       json.is_object() && json.value("stop", Json(false)) == Json(true)) {
     why_none_ = "the proposer stopped: " + text_or(json, "reason", "it gave no reason");
     return std::nullopt;

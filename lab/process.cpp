@@ -1,6 +1,5 @@
-// Child processes: run to their end with their output in files, or talked to over pipes. One with a
-// time limit leads a group of its own, so that the limit ends what it has started, too; others end
-// with this program by the terminal's Ctrl-C.
+// Child processes: run to their end with their output in files, or talked to over pipes. Each is in
+// a group of its own with all that it starts, so that they end together.
 #include "lab/process.hpp"
 
 #include <algorithm>
@@ -21,10 +20,12 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <spawn.h>
+#include <sys/types.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "core/error.hpp"
+#include "io/write_all.hpp"
 
 extern char** environ;
 
@@ -40,9 +41,12 @@ std::string read_whole(const std::string& path) {
 
 using Clock = std::chrono::steady_clock;
 
+Clock::time_point later(Clock::time_point from, double seconds) {
+  return from + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+}
+
 Clock::time_point after(double seconds) {
-  return Clock::now() +
-         std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+  return later(Clock::now(), seconds);
 }
 
 int milliseconds_to(Clock::time_point deadline) {
@@ -86,28 +90,51 @@ bool becomes_ready(int file, short events, Clock::time_point deadline, StopFlag 
   }
 }
 
-/// The file actions and attributes of a child.
+struct Pipe {
+  io::Descriptor read;
+  io::Descriptor write;
+};
+
+Pipe make_pipe() {
+  std::array<int, 2> ends{};
+  if (pipe2(ends.data(), O_CLOEXEC) != 0) {
+    fail("no pipe can be made: {}", std::strerror(errno));
+  }
+  return {io::Descriptor(ends[0]), io::Descriptor(ends[1])};
+}
+
+/// How a child is started.
 class Spawn {
  public:
-  explicit Spawn(bool own_group) {
-    posix_spawn_file_actions_init(&actions);
+  Spawn() {
+    posix_spawn_file_actions_init(&actions_);
     posix_spawnattr_init(&attributes_);
     sigset_t defaults;
     sigemptyset(&defaults);
     sigaddset(&defaults, SIGPIPE);
     posix_spawnattr_setsigdefault(&attributes_, &defaults);
-    posix_spawnattr_setpgroup(&attributes_, 0);
-    const int flags = POSIX_SPAWN_SETSIGDEF | (own_group ? POSIX_SPAWN_SETPGROUP : 0);
-    posix_spawnattr_setflags(&attributes_, static_cast<short>(flags));
+    posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
   }
   ~Spawn() {
-    posix_spawn_file_actions_destroy(&actions);
+    posix_spawn_file_actions_destroy(&actions_);
     posix_spawnattr_destroy(&attributes_);
   }
   Spawn(const Spawn&) = delete;
   Spawn& operator=(const Spawn&) = delete;
 
-  [[nodiscard]] pid_t start(const std::vector<std::string>& arguments) {
+  /// One of its standard files.
+  void redirect(int file, const io::Descriptor& to) {
+    posix_spawn_file_actions_adddup2(&actions_, to.get(), file);
+  }
+  void redirect(int file, const char* path) {
+    const int flags = file == STDIN_FILENO ? O_RDONLY : O_WRONLY;
+    posix_spawn_file_actions_addopen(&actions_, file, path, flags, 0);
+  }
+
+  /// In this group; 0: in one that it leads.
+  [[nodiscard]] pid_t start(const std::vector<std::string>& arguments, pid_t group,
+                            char** environment) {
+    posix_spawnattr_setpgroup(&attributes_, group);
     std::vector<char*> argv;
     argv.reserve(arguments.size() + 1);
     for (const std::string& argument : arguments) {
@@ -115,43 +142,118 @@ class Spawn {
     }
     argv.push_back(nullptr);
     pid_t child = 0;
-    const int failure = posix_spawnp(&child, argv[0], &actions, &attributes_, argv.data(), environ);
+    const int failure =
+        posix_spawnp(&child, argv[0], &actions_, &attributes_, argv.data(), environment);
     if (failure != 0) {
       fail("{} cannot be started: {}", arguments.front(), std::strerror(failure));
     }
     return child;
   }
 
-  posix_spawn_file_actions_t actions{};
-
  private:
+  posix_spawn_file_actions_t actions_{};
   posix_spawnattr_t attributes_{};
 };
 
-/// Waits for a child; none when it still runs at the deadline.
-std::optional<int> wait_for(pid_t child, std::optional<Clock::time_point> deadline) {
-  constexpr auto kMostPause = std::chrono::milliseconds(20);
-  auto pause = std::chrono::milliseconds(1);
-  while (true) {
-    int status = 0;
-    const pid_t ended = waitpid(child, &status, deadline.has_value() ? WNOHANG : 0);
-    if (ended == child) {
-      return status;
-    }
-    if (ended < 0 && errno != EINTR) {
-      fail("a child process was lost: {}", std::strerror(errno));
-    }
-    if (deadline.has_value() && ended == 0) {
-      if (Clock::now() >= *deadline) {
-        return std::nullopt;
-      }
-      std::this_thread::sleep_for(pause);
-      pause = std::min(pause * 2, kMostPause);
+}  // namespace
+
+/// A group of processes that ends with the object, and with this program, even by SIGKILL: a shell
+/// leads it, waits for the end of a pipe that this program alone holds open, and then kills them
+/// all. The death signal of prctl(2) would reach one of them, not what that one has started, and
+/// comes when the thread that started it ends.
+class ProcessGroup {
+ public:
+  ProcessGroup() {
+    Pipe leash = make_pipe();
+    Spawn spawn;
+    spawn.redirect(STDIN_FILENO, leash.read);
+    spawn.redirect(STDOUT_FILENO, "/dev/null");
+    spawn.redirect(STDERR_FILENO, "/dev/null");
+    std::array<char*, 1> no_environment{};
+    leader_ = spawn.start({"/bin/sh", "-c", "trap '' HUP INT TERM; read line; kill -KILL 0"}, 0,
+                          no_environment.data());
+    leash_ = std::move(leash.write);
+  }
+  ~ProcessGroup() {
+    send(SIGKILL);
+    while (waitpid(leader_, nullptr, 0) < 0 && errno == EINTR) {
     }
   }
-}
+  ProcessGroup(const ProcessGroup&) = delete;
+  ProcessGroup& operator=(const ProcessGroup&) = delete;
 
-}  // namespace
+  void send(int signal) const { kill(-leader_, signal); }
+  [[nodiscard]] pid_t leader() const { return leader_; }
+
+ private:
+  pid_t leader_ = 0;  // its number stays the group's until the leader is waited for
+  io::Descriptor leash_;
+};
+
+/// A program with all that it has started.
+class RunningProcess {
+ public:
+  RunningProcess(Spawn& spawn, const std::vector<std::string>& arguments)
+      : name_(arguments.front()), pid_(spawn.start(arguments, group_.leader(), environ)) {}
+  ~RunningProcess() {
+    try {
+      (void)(status_.has_value() ? *status_ : end());
+    } catch (const Error&) {  // NOLINT(bugprone-empty-catch): lost, and the group is killed
+    }
+  }
+  RunningProcess(const RunningProcess&) = delete;
+  RunningProcess& operator=(const RunningProcess&) = delete;
+
+  /// Its status; none when it still runs at the deadline. Throws Interrupted when `stop` is set.
+  std::optional<int> wait(std::optional<Clock::time_point> deadline, StopFlag stop) {
+    constexpr Clock::duration kLeastPause = std::chrono::milliseconds(1);
+    constexpr Clock::duration kMostPause = std::chrono::milliseconds(20);
+    constexpr int kShare = 16;  // of the time so far: short ones are not waited for much longer
+    const Clock::time_point begin = Clock::now();
+    while (!has_ended()) {
+      stop.poll();
+      const Clock::time_point now = Clock::now();
+      if (deadline.has_value() && now >= *deadline) {
+        return std::nullopt;
+      }
+      std::this_thread::sleep_for(std::clamp((now - begin) / kShare, kLeastPause, kMostPause));
+    }
+    return status_;
+  }
+
+  /// Asks all to end, kills what does not, and returns the program's status.
+  int end() {
+    constexpr double kGrace = 1;  // second
+    group_.send(SIGTERM);
+    if (!wait(after(kGrace), {}).has_value()) {
+      group_.send(SIGKILL);
+      (void)wait(std::nullopt, {});
+    }
+    return status_.value_or(0);  // there is one
+  }
+
+ private:
+  bool has_ended() {
+    while (!status_.has_value()) {
+      int status = 0;
+      const pid_t ended = waitpid(pid_, &status, WNOHANG);
+      if (ended == 0) {
+        return false;
+      }
+      if (ended == pid_) {
+        status_ = status;
+      } else if (errno != EINTR) {
+        fail("{} was lost: {}", name_, std::strerror(errno));
+      }
+    }
+    return true;
+  }
+
+  std::string name_;
+  ProcessGroup group_;
+  pid_t pid_;
+  std::optional<int> status_;
+};
 
 std::string find_program(const std::string& program) {
   namespace fs = std::filesystem;
@@ -181,115 +283,88 @@ std::string find_program(const std::string& program) {
 }
 
 ProcessResult run_process(const std::vector<std::string>& arguments, const ProcessLimits& limits) {
+  limits.stop.poll();
   const TemporaryFile output({});
   const TemporaryFile errors({});
-  Spawn spawn(limits.most_seconds > 0);
-  posix_spawn_file_actions_addopen(&spawn.actions, STDOUT_FILENO, output.path().c_str(), O_WRONLY,
-                                   0);
-  posix_spawn_file_actions_addopen(&spawn.actions, STDERR_FILENO, errors.path().c_str(), O_WRONLY,
-                                   0);
-  const pid_t child = spawn.start(arguments);
+  Spawn spawn;
+  // Not this program's input, which may be a protocol's lines, or a terminal.
+  spawn.redirect(STDIN_FILENO, "/dev/null");
+  spawn.redirect(STDOUT_FILENO, output.path().c_str());
+  spawn.redirect(STDERR_FILENO, errors.path().c_str());
+  RunningProcess process(spawn, arguments);
   std::optional<Clock::time_point> deadline;
   if (limits.most_seconds > 0) {
     deadline = after(limits.most_seconds);
   }
-  std::optional<int> status = wait_for(child, deadline);
-  const bool timed_out = !status.has_value();
-  if (timed_out) {
-    kill(-child, SIGKILL);
-    status = wait_for(child, std::nullopt);
-  }
-  return {.exit_code = exit_code_of(status.value_or(0)),  // there is one: it has ended
-          .timed_out = timed_out,
+  const std::optional<int> status = process.wait(deadline, limits.stop);
+  return {.exit_code = exit_code_of(status.has_value() ? *status : process.end()),
+          .timed_out = !status.has_value(),
           .output = read_whole(output.path()),
           .errors = read_whole(errors.path())};
 }
 
-TemporaryFile::TemporaryFile(std::span<const std::byte> content) {
-  path_ = (std::filesystem::temp_directory_path() / "fovea-XXXXXX").string();
-  const int file = mkstemp(path_.data());
-  if (file < 0) {
+TemporaryFile::TemporaryFile(std::span<const std::byte> content)
+    : path_((std::filesystem::temp_directory_path() / "fovea-XXXXXX").string()) {
+  const io::Descriptor file(mkostemp(path_.data(), O_CLOEXEC));
+  if (!file.open()) {
     fail("{} cannot be made: {}", path_, std::strerror(errno));
   }
-  const auto size = static_cast<ssize_t>(content.size());
-  const bool written = write(file, content.data(), content.size()) == size;
-  close(file);
-  if (!written) {
-    fail("{} cannot be written", path_);
+  try {
+    io::write_all(file.get(), content, path_);
+  } catch (const Error&) {
+    unlink(path_.c_str());
+    throw;
   }
 }
 
 TemporaryFile::~TemporaryFile() {
-  std::error_code ignored;
-  std::filesystem::remove(path_, ignored);
+  unlink(path_.c_str());
 }
 
-Child::Child(const std::vector<std::string>& arguments) : errors_({}), name_(arguments.front()) {
-  std::array<int, 2> to{};
-  std::array<int, 2> from{};
-  if (pipe2(to.data(), O_CLOEXEC) != 0) {
-    fail("no pipe can be made: {}", std::strerror(errno));
-  }
-  if (pipe2(from.data(), O_CLOEXEC) != 0) {
-    const int reason = errno;
-    close(to[0]);
-    close(to[1]);
-    fail("no pipe can be made: {}", std::strerror(reason));
-  }
-  input_ = to[1];
-  output_ = from[0];
-  try {
-    Spawn spawn(true);
-    posix_spawn_file_actions_adddup2(&spawn.actions, to[0], STDIN_FILENO);
-    posix_spawn_file_actions_adddup2(&spawn.actions, from[1], STDOUT_FILENO);
-    posix_spawn_file_actions_addopen(&spawn.actions, STDERR_FILENO, errors_.path().c_str(),
-                                     O_WRONLY, 0);
-    pid_ = spawn.start(arguments);
-  } catch (...) {
-    for (const int file : {to[0], to[1], from[0], from[1]}) {
-      close(file);
-    }
-    throw;
-  }
-  close(to[0]);
-  close(from[1]);
-  fcntl(input_, F_SETFL, O_NONBLOCK);
-  fcntl(output_, F_SETFL, O_NONBLOCK);
+Child::Child(const std::vector<std::string>& arguments, StopFlag stop) : stop_(stop), errors_({}) {
+  Pipe to = make_pipe();
+  Pipe from = make_pipe();
+  Spawn spawn;
+  spawn.redirect(STDIN_FILENO, to.read);
+  spawn.redirect(STDOUT_FILENO, from.write);
+  spawn.redirect(STDERR_FILENO, errors_.path().c_str());
+  process_ = std::make_unique<RunningProcess>(spawn, arguments);
+  input_ = std::move(to.write);
+  output_ = std::move(from.read);
+  fcntl(input_.get(), F_SETFL, O_NONBLOCK);
+  fcntl(output_.get(), F_SETFL, O_NONBLOCK);
 }
 
 Child::~Child() {
+  constexpr double kFarewell = 2;  // seconds
   close_input();
-  kill_all();
-  close(output_);
-}
-
-void Child::kill_all() {
-  if (pid_ > 0) {
-    kill(-pid_, SIGKILL);
-    (void)wait_for(std::exchange(pid_, -1), std::nullopt);
+  if (process_ != nullptr) {
+    try {
+      (void)process_->wait(later(input_closed_, kFarewell), stop_);
+    } catch (const Error&) {  // NOLINT(bugprone-empty-catch): it is to stop, so it is ended now
+    }
   }
 }
 
 void Child::close_input() {
-  if (input_ >= 0) {
-    close(std::exchange(input_, -1));
+  if (input_.open()) {
+    input_.reset();
+    input_closed_ = Clock::now();
   }
 }
 
-void Child::note_end() {
-  open_ = false;
+void Child::note_end(const char* otherwise) {
   constexpr std::size_t kLastWords = 600;
-  constexpr double kPatience = 2;  // between the end of its output and its own
-  std::optional<int> status;
-  if (pid_ > 0) {
-    status = wait_for(pid_, after(kPatience));
+  constexpr double kPatience = 2;  // between the end of its files and its own; seconds
+  if (process_ == nullptr) {
+    return;  // the reason is known
   }
+  const std::optional<int> status = process_->wait(after(kPatience), stop_);
   if (!status.has_value()) {
-    why_silent_ = "closed its output";
+    why_silent_ = otherwise;
     return;
   }
-  kill(-pid_, SIGKILL);  // what it may have left running
-  pid_ = -1;
+  process_.reset();  // with what it may have left running
   std::string words = read_whole(errors_.path());
   words.erase(words.find_last_not_of(" \n") + 1);
   if (words.size() > kLastWords) {
@@ -299,13 +374,13 @@ void Child::note_end() {
                             words.empty() ? "" : ": ", words);
 }
 
-bool Child::write_line(const std::string& line, double most_seconds, StopFlag stop) {
+bool Child::write_line(const std::string& line, double most_seconds) {
   const std::string text = line + '\n';
   const Clock::time_point deadline = after(most_seconds);
   const NoPipeSignal no_signal;
   std::size_t written = 0;
-  while (written < text.size() && input_ >= 0) {
-    const ssize_t count = write(input_, text.data() + written, text.size() - written);
+  while (written < text.size() && input_.open()) {
+    const ssize_t count = write(input_.get(), text.data() + written, text.size() - written);
     if (count > 0) {
       written += static_cast<std::size_t>(count);
       continue;
@@ -314,10 +389,10 @@ bool Child::write_line(const std::string& line, double most_seconds, StopFlag st
       continue;
     }
     if (count < 0 && errno != EAGAIN) {
-      note_end();
+      note_end("takes no more input");
       break;
     }
-    if (!becomes_ready(input_, POLLOUT, deadline, stop)) {
+    if (!becomes_ready(input_.get(), POLLOUT, deadline, stop_)) {
       why_silent_ = fmt::format("took no line within {:g} s", most_seconds);
       break;
     }
@@ -325,21 +400,23 @@ bool Child::write_line(const std::string& line, double most_seconds, StopFlag st
   return written == text.size();
 }
 
-std::optional<std::string> Child::read_line(double most_seconds, StopFlag stop) {
+std::optional<std::string> Child::read_line(double most_seconds) {
   const Clock::time_point deadline = after(most_seconds);
-  std::array<char, 65536> buffer{};
+  stop_.poll();  // lines may come without a pause
   while (true) {
-    if (const std::size_t end = pending_.find('\n'); end != std::string::npos) {
-      std::string line = pending_.substr(0, end);
-      pending_.erase(0, end + 1);
+    if (const std::size_t end = pending_.find('\n', taken_); end != std::string::npos) {
+      std::string line = pending_.substr(taken_, end - taken_);
+      taken_ = end + 1;
       return line;
     }
+    pending_.erase(0, std::exchange(taken_, 0));  // once for all of its lines
     if (pending_.size() > kMostLine) {
       why_silent_ = fmt::format("wrote a line of more than {} MiB", kMostLine >> 20);
       open_ = false;
       return std::nullopt;
     }
-    const ssize_t count = ::read(output_, buffer.data(), buffer.size());
+    std::array<char, 65536> buffer{};
+    const ssize_t count = ::read(output_.get(), buffer.data(), buffer.size());
     if (count > 0) {
       pending_.append(buffer.data(), static_cast<std::size_t>(count));
       continue;
@@ -348,10 +425,11 @@ std::optional<std::string> Child::read_line(double most_seconds, StopFlag stop) 
       continue;
     }
     if (count == 0 || errno != EAGAIN) {
-      note_end();
+      open_ = false;
+      note_end("closed its output");
       return std::nullopt;
     }
-    if (!becomes_ready(output_, POLLIN, deadline, stop)) {
+    if (!becomes_ready(output_.get(), POLLIN, deadline, stop_)) {
       why_silent_ = fmt::format("did not answer within {:g} s", most_seconds);
       return std::nullopt;
     }
