@@ -20,6 +20,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.hpp"
+#include "cli/job_report.hpp"
 #include "cli/kernel_arguments.hpp"
 #include "cli/terminal.hpp"
 #include "fovea/error.hpp"
@@ -122,7 +123,7 @@ class GateRun {
          .sources = arguments_.sources,
          .changes = plan.empty() ? arguments_.parameters : std::map<std::string, int>(),
          .seed = arguments_.check.seed},
-        arguments_.device, self_, stem);
+        arguments_.device, self_, stem, Interruption::flag());
     write_profiles(launches, stem);
     const lab::Profile profile = lab::in_one(launches);
     if (gate.reach > 0 && !ceilings_.has_value()) {
@@ -172,6 +173,7 @@ int run_gates(const KernelArguments& arguments) {
   const std::vector<CardGate> gates = gates_asked_for(arguments);
   // What is on record of a kernel must not keep it from being measured again.
   setenv("FOVEA_GATE_RECORD", "none", 1);  // NOLINT(concurrency-mt-unsafe): there is one thread
+  const Interruption interruption;
   const gpu::DeviceInfo device = open_gpu(arguments)->info();
   say(device.name);
   GateRun run(arguments, device);

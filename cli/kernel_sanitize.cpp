@@ -8,16 +8,18 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.hpp"
+#include "cli/job_report.hpp"
 #include "cli/kernel_arguments.hpp"
 #include "cli/terminal.hpp"
-#include "fovea/error.hpp"
+#include "core/error.hpp"
 #include "io/atomic_file.hpp"
 #include "lab/card.hpp"
 #include "lab/sanitize.hpp"
 
 namespace fovea::cli {
+namespace {
 
-int run_sanitize(const KernelArguments& arguments) {
+int sanitize_cards(const KernelArguments& arguments) {
   const auto cards = lab::find_cards(arguments.names);
   lab::require_sanitizer(arguments.sanitize);
   const std::filesystem::path folder = arguments.output;
@@ -31,6 +33,7 @@ int run_sanitize(const KernelArguments& arguments) {
   const gpu::DeviceInfo device = open_gpu(arguments)->info();
   lab::SanitizeOptions options = arguments.sanitize;
   options.device = arguments.device;
+  options.stop = Interruption::flag();
   const auto runs = lab::sanitize(
       std::filesystem::read_symlink("/proc/self/exe"), cards, options,
       [&](const lab::SanitizerRun& run) {
@@ -62,6 +65,17 @@ int run_sanitize(const KernelArguments& arguments) {
   }
   arguments.json.write(json);
   return static_cast<std::size_t>(passed) == runs.size() && missing.empty() ? kDone : kFailed;
+}
+
+}  // namespace
+
+int run_sanitize(const KernelArguments& arguments) {
+  const Interruption interruption;
+  try {
+    return sanitize_cards(arguments);
+  } catch (const Interrupted&) {
+    return kInterrupted;
+  }
 }
 
 }  // namespace fovea::cli

@@ -61,10 +61,33 @@ void find_places(Profile& profile, const CaseSpec& spec, int arch) {
   }
 }
 
-std::string page(const std::string& report, const std::vector<std::string>& options) {
+/// ncu's file, removed with the object unless someone asked for it.
+class ReportFile {
+ public:
+  explicit ReportFile(const std::string& kept)
+      : kept_(!kept.empty()), stem_(kept_ ? kept : name_.path()) {}
+  ~ReportFile() {
+    std::error_code ignored;
+    if (!kept_) {
+      std::filesystem::remove(path(), ignored);
+    }
+  }
+  ReportFile(const ReportFile&) = delete;
+  ReportFile& operator=(const ReportFile&) = delete;
+  [[nodiscard]] const std::string& stem() const { return stem_; }
+  [[nodiscard]] std::string path() const { return stem_ + ".ncu-rep"; }
+
+ private:
+  TemporaryFile name_{{}};
+  bool kept_;
+  std::string stem_;
+};
+
+std::string page(const std::string& report, const std::vector<std::string>& options,
+                 StopFlag stop) {
   std::vector<std::string> command = {find_program("ncu"), "--import", report, "--csv", "--page"};
   command.insert(command.end(), options.begin(), options.end());
-  const ProcessResult result = run_process(command);
+  const ProcessResult result = run_process(command, {.stop = stop});
   if (result.exit_code != 0) {
     fail("{}", why_ncu_failed(result));
   }
@@ -102,7 +125,7 @@ std::string why_ncu_failed(const ProcessResult& result) {
 }
 
 std::vector<Profile> profile(const CaseSpec& spec, int device_index, const std::string& program,
-                             const std::string& report) {
+                             const std::string& report, StopFlag stop) {
   constexpr double kMostSeconds = 300;
   const std::unique_ptr<gpu::Device> device = gpu::open_cuda_device(device_index);
   const Case& found = find_case(*spec.card, spec.case_name);
@@ -118,10 +141,8 @@ std::vector<Profile> profile(const CaseSpec& spec, int device_index, const std::
   if (ncu.empty()) {
     fail("ncu is neither on the PATH nor in $CUDA_HOME/bin; it comes with CUDA (Nsight Compute)");
   }
-  const TemporaryFile name({});
-  const std::string stem = report.empty() ? name.path() : report;
-  const std::string file = stem + ".ncu-rep";
-  std::vector<std::string> command = {ncu, "--clock-control", "none", "-f", "-o", stem};
+  const ReportFile file(report);
+  std::vector<std::string> command = {ncu, "--clock-control", "none", "-f", "-o", file.stem()};
   for (const char* const section :
        {"SpeedOfLight", "ComputeWorkloadAnalysis", "MemoryWorkloadAnalysis",
         "MemoryWorkloadAnalysis_Tables", "WarpStateStats", "SchedulerStats", "Occupancy",
@@ -143,15 +164,12 @@ std::vector<Profile> profile(const CaseSpec& spec, int device_index, const std::
       command.insert(command.end(), {option, value});
     }
   }
-  const ProcessResult result = run_process(command, {.most_seconds = kMostSeconds});
-  if (result.exit_code != 0 || !std::filesystem::exists(file)) {
+  const ProcessResult result = run_process(command, {.most_seconds = kMostSeconds, .stop = stop});
+  if (result.exit_code != 0 || !std::filesystem::exists(file.path())) {
     fail("{}", why_ncu_failed(result));
   }
-  const std::string raw = page(file, {"raw"});
-  const std::string source = page(file, {"source", "--print-source", "sass"});
-  if (report.empty()) {
-    std::filesystem::remove(file);
-  }
+  const std::string raw = page(file.path(), {"raw"}, stop);
+  const std::string source = page(file.path(), {"source", "--print-source", "sass"}, stop);
   std::vector<Profile> profiles = read_profile(raw, source);
   if (profiles.empty()) {
     fail("ncu saw no kernel of {}", spec.card->name);

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/stop.hpp"
 #include "lab/card.hpp"
 #include "lab/prepared_case.hpp"
 #include "lab/process.hpp"
@@ -74,10 +75,10 @@ struct Profile {
 /// Runs ncu on exactly the launches of one case: a child `program kernel run CARD --case CASE`, and
 /// keeps ncu's report in `report`.ncu-rep, when it is not empty.
 /// Throws fovea::Error that says what is missing: the GPU, ncu, or the permission to read the
-/// counters.
+/// counters; Interrupted when it is to stop.
 [[nodiscard]] std::vector<Profile> profile(const CaseSpec& spec, int device_index,
                                            const std::string& program,
-                                           const std::string& report = {});
+                                           const std::string& report = {}, StopFlag stop = {});
 
 /// What ncu said when it failed, turned into what to do about it.
 [[nodiscard]] std::string why_ncu_failed(const ProcessResult& result);

@@ -92,8 +92,8 @@ SanitizerRun run_tool(const std::string& sanitizer, const std::string& program,
                  {program, "kernel", "check", "--small", card.name, "--seeds", "1", "--gpu",
                   std::to_string(options.device), "--json=" + checks.path()});
   const auto start = std::chrono::steady_clock::now();
-  const ProcessResult result =
-      run_process(command, {.most_seconds = static_cast<double>(options.most_seconds)});
+  const ProcessResult result = run_process(
+      command, {.most_seconds = static_cast<double>(options.most_seconds), .stop = options.stop});
   run.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   run.words = fmt::format("{}\n{}{}", fmt::join(command, " "), result.output, result.errors);
   const int errors = count_errors(run.words);

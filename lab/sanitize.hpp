@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/stop.hpp"
 #include "gpu/device/device.hpp"
 #include "lab/card.hpp"
 
@@ -23,6 +24,7 @@ struct SanitizeOptions {
   int most_seconds = 300;   // of one tool on one card
   int jobs = 0;             // at once; 0: as many as CPUs, at most 12
   int device = 0;
+  StopFlag stop{};
 };
 
 /// One tool on one card.
@@ -41,7 +43,8 @@ struct SanitizerRun {
 void require_sanitizer(const SanitizeOptions& options);
 
 /// Runs the tools on children `program kernel check --small CARD`; a card on which the first one
-/// does not end is left out of the others. `report` is called as each is done.
+/// does not end is left out of the others. `report` is called as each is done. Throws Interrupted,
+/// with no child left, when it is to stop.
 [[nodiscard]] std::vector<SanitizerRun> sanitize(
     const std::string& program, std::span<const Card* const> cards, const SanitizeOptions& options,
     const std::function<void(const SanitizerRun&)>& report);
