@@ -21,9 +21,12 @@ for line in sys.stdin:
     elif how == "end":
         sys.exit("I have had enough")
     elif how == "garbage":
-        print("\x1b[31m<garbage>\xff", flush=True)
+        sys.stdout.buffer.write(b"\x1b[31m<garbage>\xff\n")
+        sys.stdout.buffer.flush()
     elif how == "flood":
         print("y\n" * 5000, flush=True)
+    elif how == "nested":
+        print(json.dumps({"parameters": {name: "@"}}).replace('"@"', "[" * 10**6 + "]" * 10**6), flush=True)
     elif how == "far":
         print(json.dumps({"parameters": {name: 10**9}}), flush=True)
     elif how == "escape":

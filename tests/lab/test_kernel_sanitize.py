@@ -1,23 +1,29 @@
 """`fovea kernel sanitize` on a stand-in for compute-sanitizer: it hangs, reports, fails, and counts as clean what is clean."""
 
 import json
+import re
 
 import pytest
 
 CASES = '{"gpu": "a GPU", "arch": 90, "checks": [{"case": "a", "kernels": ["layer_norm_bf16_3"], "passed": true}]}'
+WRONG_CASES = '{"checks": [{"case": "a", "kernels": ["layer_norm_bf16_3"], "passed": false, "reason": "two values differ"}]}'
 SANITIZER = f"""#!/bin/sh
 if test "$1" = --version; then echo "Version 2025.3.1"; exit; fi
 tool=$2
+cases='{CASES}'
 for last; do :; done
 if test "$tool" = "$HANGS"; then sleep 60; fi
 if test "$tool" = "$BREAKS"; then echo "Error: cannot connect to the driver"; exit 1; fi
-echo '{CASES}' > "${{last#--json=}}"
+if test "$tool" = "$WRONG"; then cases='{WRONG_CASES}'; fi
+if test "$tool" != "$EMPTY"; then echo "$cases" > "${{last#--json=}}"; fi
 echo $tool >> "$ORDER"
 errors=0
 if test "$tool" = "$FINDS"; then errors=2; fi
 if test $tool = racecheck; then echo "========= RACECHECK SUMMARY: $errors hazards displayed ($errors errors, 0 warnings)"
 else echo "========= ERROR SUMMARY: $errors errors"; fi
 test $errors = 0 || exit 9
+if test "$tool" = "$WRONG"; then exit 1; fi
+if test "$tool" = "$EXITS"; then echo "it broke"; exit 3; fi
 """
 TOOLS = ["synccheck", "racecheck", "memcheck", "initcheck"]
 
@@ -47,7 +53,12 @@ def test_all_tools_run_hangs_first_and_are_filed(sanitize, tmp_path):
     assert (tmp_path / "order").read_text().split() == TOOLS
     assert [filed["kind"], filed["sanitizer"], filed["not_launched"]] == ["sanitizers", "2025.3.1", {}]
     assert all(run["passed"] and run["cases"] == {"a": ["layer_norm_bf16_3"]} for run in filed["tools"])
-    assert "--leak-check full" in (tmp_path / "logs/memcheck-layer_norm.log").read_text()
+    for tool in TOOLS:
+        command = (tmp_path / f"logs/{tool}-layer_norm.log").read_text().splitlines()[0]
+        leaks = " --leak-check full" if tool == "memcheck" else ""
+        options = re.escape(f"--tool {tool} --error-exitcode 9{leaks}")
+        check = "kernel check --small layer_norm --seeds 1 --gpu 0"
+        assert re.fullmatch(rf"\S+/compute-sanitizer {options} \S+/fovea {check} --json=\S+", command), command
 
 
 def test_a_hang_ends_at_its_limit_and_costs_no_other_tool(sanitize):
@@ -66,6 +77,20 @@ def test_what_a_tool_finds_fails(sanitize, tool):
 def test_a_tool_without_a_summary_fails_in_its_own_words(sanitize):
     filed, _ = sanitize(code=1, BREAKS="memcheck")
     assert "cannot connect to the driver" in filed["tools"][2]["reason"] and not filed["tools"][2]["passed"]
+
+
+@pytest.mark.parametrize(
+    ("how", "reason"),
+    [
+        ("WRONG", "case a is wrong: two values differ"),
+        ("EMPTY", "nothing was checked"),
+        ("EXITS", "exit code 3: ========= ERROR SUMMARY: 0 errors\nit broke"),
+    ],
+)
+def test_a_clean_summary_is_not_enough(sanitize, how, reason):
+    filed, printed = sanitize(code=1, **{how: "initcheck"})
+    assert {run["tool"]: run["reason"] for run in filed["tools"] if not run["passed"]} == {"initcheck": reason}
+    assert all(run["errors"] == 0 for run in filed["tools"]) and "3/4 passed" in printed
 
 
 def test_without_cards_every_kernel_has_to_be_launched(sanitize, run_fovea):
