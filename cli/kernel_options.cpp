@@ -404,7 +404,7 @@ void add_kernel(CLI::App& app, Run& run) {
           {"It runs the Python of FOVEA_PYTHON, or python3, which needs torch and Fovea's package. "
            "The answer runs in a process of its own, with your rights: it is no sandbox.",
            "The exit code is 0 for RIGHT, 1 for WRONG, 2 when the task or the arguments cannot be "
-           "used."},
+           "used, or the judge itself fails."},
           {"fovea kernel judge task.py answer.py --device cuda"});
 
   CLI::App* evolve = add("evolve",
