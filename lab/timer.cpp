@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cmath>
 #include <functional>
+#include <numeric>
 #include <span>
 #include <thread>
 
@@ -209,6 +210,11 @@ double percentile(std::vector<double> values, double share) {
   std::ranges::sort(values);
   return values[static_cast<std::size_t>(
       std::lround(share * static_cast<double>(values.size() - 1)))];
+}
+
+double median(std::vector<double> values) {
+  std::ranges::sort(values);
+  return std::midpoint(values[(values.size() - 1) / 2], values[values.size() / 2]);
 }
 
 std::vector<Timing> time_in_turns(gpu::Device& device, const Nvml& nvml,

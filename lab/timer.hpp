@@ -68,7 +68,9 @@ class Sampler {
   std::unique_ptr<State> state_;
 };
 
-/// The value that this share of the others lies below: 0 the least, 0.5 the median. Of one or more.
+/// The value that this share of the others lies below: 0 the least, 1 the greatest. Of one or more.
 [[nodiscard]] double percentile(std::vector<double> values, double share);
+/// The middle one, or the mean of the two in the middle. Of one or more.
+[[nodiscard]] double median(std::vector<double> values);
 
 }  // namespace fovea::lab
