@@ -42,16 +42,34 @@ std::string Document::when() const {
   return date + (commit.empty() ? "" : " at " + commit);
 }
 
+std::string Document::origin() const {
+  return device + (date.empty() ? "" : ", " + when());
+}
+
 double number(const Json& object, const char* key) {
   const Json& value = value_of(object, key);
   if (!value.is_number()) {
     fail("its \"{}\" is no number", key);
   }
-  return value.get<double>();
+  const auto found = value.get<double>();
+  constexpr double kMost = 1e30;
+  if (const double size = std::abs(found); size > kMost || (size > 0 && size < 1 / kMost)) {
+    fail("its \"{}\" is {:g}, which nothing measures", key, found);
+  }
+  return found;
 }
 
 double number(const Json& object, const char* key, double otherwise) {
-  return object.contains(key) && object[key].is_number() ? object[key].get<double>() : otherwise;
+  return object.contains(key) && object[key].is_number() ? number(object, key) : otherwise;
+}
+
+int integer(const Json& object, const char* key) {
+  const double value = number(object, key);
+  constexpr double kMost = 1e9;
+  if (std::abs(value) > kMost || value != std::floor(value)) {
+    fail("its \"{}\" is {:g}, and should be a whole number", key, value);
+  }
+  return static_cast<int>(value);
 }
 
 bool truth(const Json& object, const char* key) {

@@ -19,17 +19,23 @@ using Json = nlohmann::json;
 struct Document {
   std::string file;  // as people are told it
   std::string kind;  // "profile"; "bench" is a file of bench/run_gpu.py
-  Json json;         // of a ledger: an object with its lines "run", "candidates" and "end"
+  /// Of a ledger: an object with its lines "run", "candidates", "confirmations" and, when it is the
+  /// last, "end", and "cost_seconds" of all.
+  Json json;
   std::string device, driver, clocks, date, commit;  // where and when, as far as it says so
 
   /// "2026-11-23 at 81c72c8d7378"
   [[nodiscard]] std::string when() const;
+  /// The device, too: figures of two machines stand side by side.
+  [[nodiscard]] std::string origin() const;
 };
 
 // Values of a document. Each throws fovea::Error that names the key when a value is missing or of
-// another type; those with another value in its place only when it is of another type.
+// another type; those with another value in its place do not. Numbers that nothing measures are
+// errors: what is made of them would be infinite.
 [[nodiscard]] double number(const Json& object, const char* key);
 [[nodiscard]] double number(const Json& object, const char* key, double otherwise);
+[[nodiscard]] int integer(const Json& object, const char* key);
 [[nodiscard]] bool truth(const Json& object, const char* key);
 /// A number, too, as text.
 [[nodiscard]] std::string text(const Json& object, const char* key);

@@ -24,7 +24,7 @@ class Sanitizers final : public Section {
     for (const Json& one : list(json, is_new ? "tools" : "runs")) {
       found[text(one, "card", "every card") + '\n' + document.device][text(one, "tool")] = {
           truth(one, is_new ? "passed" : "clean"), number(one, "seconds", 0),
-          static_cast<int>(number(one, "errors", 0)), document.when()};
+          number(one, "errors", 0), document.origin()};
     }
     for (const auto& [card, tools] : found) {
       for (const auto& [tool, run] : tools) {
@@ -61,7 +61,7 @@ class Sanitizers final : public Section {
         passed = passed && run.passed;
         when = std::max(when, run.when);
         row.push_back(badge(run.passed       ? "clean"
-                            : run.errors > 0 ? fmt::format("{} errors", run.errors)
+                            : run.errors > 0 ? fmt::format("{:.0f} errors", run.errors)
                                              : "did not end well",
                             run.passed) +
                       "<small>" + duration(run.seconds) + "</small>");
@@ -83,7 +83,7 @@ class Sanitizers final : public Section {
   struct Run {
     bool passed = false;
     double seconds = 0.0;
-    int errors = 0;
+    double errors = 0.0;
     std::string when;
   };
   std::map<std::string, std::map<std::string, Run>> runs_;
@@ -110,8 +110,8 @@ class Verdicts final : public Section {
       verdicts += fmt::format("{} {} ", badge(verdict, verdict == truth), count);
     }
     const std::string card = text(json, "card");
-    rows_[card + text(json, "what") + document.device] = {
-        safe_name(card), safe(text(json, "what")), safe(truth), verdicts, safe(document.when())};
+    rows_[card + '\n' + text(json, "what") + '\n' + document.device] = {
+        safe_name(card), safe(text(json, "what")), safe(truth), verdicts, safe(document.origin())};
     return true;
   }
 
@@ -137,15 +137,17 @@ class Judgements final : public Section {
     const Json& json = document.json;
     for (const Json& one : json.contains("answers") ? list(json, "answers") : Json::array({json})) {
       const std::string verdict = text(one, "verdict");
-      const std::string name = text(one, "task") + '\n' + text(one, "answer");
+      const std::string device = text(one, "device", text(json, "device", "").c_str());
+      const std::string where = document.device + (device.empty() ? "" : ", " + device);
+      const std::string name = text(one, "task") + '\n' + text(one, "answer") + '\n' + where;
       const Json reasons = one.value("reasons", Json::array());
       std::string why;
       for (const Json& reason : reasons.is_array() ? reasons : Json::array()) {
         why += (why.empty() ? "" : "; ") + (reason.is_string() ? reason.get<std::string>() : "");
       }
       const double speed_up = number(part(one, "figures"), "speed_up_over_model", 0);
-      found[name] = {safe(text(one, "task")), safe(text(one, "answer")),
-                     badge(verdict, verdict == "RIGHT"), safe(why),
+      found[name] = {safe(text(one, "task")) + "<small>" + safe(where) + "</small>",
+                     safe(text(one, "answer")), badge(verdict, verdict == "RIGHT"), safe(why),
                      speed_up > 0 ? fmt::format("{:.2f}x", speed_up) : "-"};
     }
     found.merge(rows_);

@@ -1,13 +1,18 @@
 // The report: which sections appear, that nothing in a name becomes markup, and what is left out.
 #include "lab/report.hpp"
 
+#include <algorithm>
+#include <array>
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 #include <unistd.h>
 
 #include "core/error.hpp"
@@ -39,10 +44,11 @@ std::string bench_of(char day, double seconds) {
 
 const std::string kProfileJson =
     R"("kind": "profile", "version": 1, "card": "attention", "case": "b2", "kernel": "k", "level": "wmma",
-  "plan": "", "parameters": {"stages": 4}, "seconds": 5e-6, "figures": {"dram": 0.3},
+  "plan": "p", "sources": "s", "parameters": {"stages": 4}, "seconds": 5e-6, "figures": {"dram": 0.3},
   "stalls": {"long_scoreboard": 0.6, "barrier": 0.4}, "roles": [{"name": "producer", "share": 0.25,
   "stalls": {"barrier": 0.2}}, {"name": "a.cuh:7 `x < y;`", "share": 0.1, "stalls": {}}], "findings": [{"rule": "r", "seen": {"long_scoreboard": 0.6},
-  "means": "Warps wait.", "try": "more stages", "parameter": "stages", "strength": 1}], "places": [])";
+  "means": "Warps wait.", "try": "more stages", "parameter": "stages", "strength": 1}], "places": [{"file": "a.cuh",
+  "line": 7, "role": "producer", "share": 0.1, "stalls": {"barrier": 0.1}}], "verdict": "It waits.")";
 
 std::string gates_of(double reading, bool passed) {
   return fmt::format(
@@ -53,8 +59,8 @@ std::string gates_of(double reading, bool passed) {
 }
 
 const std::string kLedgerRun =
-    R"({"kind": "run", "version": 1, "card": "attention", "case": "b2", "level": "wmma", )"
-    R"("population": "best", "seed": 7, "proposer": ["python3", "mine.py"], "baseline": {"kernel": "k", )"
+    R"({"kind": "run", "machine": {"date": "2026-11-21", "gpu": {"name": "GPU <X>"}}, "card": "attention", "case": "b2", "level": "wmma", )"
+    R"("population": "best", "seed": "7", "proposer": ["python3", "mine.py"], "baseline": {"kernel": "k", )"
     "\"parameters\": {\"stages\": 2}, \"seconds\": 1e-5}}\n";
 
 std::string candidate_line(int number, const std::string& rest) {
@@ -74,6 +80,11 @@ class ReportPage : public testing::Test {
   void put(const std::string& name, std::string_view text) const {
     std::ofstream(folder_ / name) << text;
   }
+  void put_all(const std::map<std::string, std::string>& texts) const {
+    for (const auto& [name, text] : texts) {
+      put(name, text);
+    }
+  }
   [[nodiscard]] Report made() const { return make_report(std::vector<fs::path>{folder_}); }
   [[nodiscard]] std::string html() const { return made().html; }
 
@@ -82,6 +93,14 @@ class ReportPage : public testing::Test {
 
 bool page_has(const std::string& html, std::string_view part) {
   return html.find(part) != std::string::npos;
+}
+
+int count_of(const std::string& html, std::string_view part) {
+  int count = 0;
+  for (std::size_t at = html.find(part); at != std::string::npos; at = html.find(part, at + 1)) {
+    ++count;
+  }
+  return count;
 }
 
 /// The ids of the sections, in their order.
@@ -96,31 +115,47 @@ std::string sections_of(const std::string& html) {
   return ids;
 }
 
+/// One of each kind, by the names of their files.
+std::map<std::string, std::string> one_of_each() {
+  return {
+      {"bench.json", bench_of('1', 0.002)},
+      {"encoder.json", on_day('1', R"("gpu_bench": [{"engine": "fovea", "precision": "bf16",
+      "batch": 32, "images_per_second": 100}])")},
+      {"below/profile.json", on_day('1', kProfileJson)},
+      {"gates.json", on_day('1', gates_of(0.3, false))},
+      {"compare.json",
+       on_day('1', R"("kind": "compare", "a": {"level": "mma"}, "b": {"what": "wmma", "level": ""},
+      "verdict": "SLOWER", "ratio": 1.021, "interval": [1.019, 1.023], "rounds": "16", "card": "pool",
+      "case": "b1024",
+      "counters": [{"name": "spills", "a": 0, "b": 3, "change": null}, {"name": "l2", "change": 0.5}])")},
+      {"verdicts.json",
+       on_day('1',
+              R"("kind": "verdicts", "card": "pool", "what": "slower sources", "truth": "SLOWER",
+      "runs": [{"verdict": "SLOWER"}, {"verdict": "SAME"}, {"verdict": "SLOWER"}])")},
+      {"evolve.jsonl",
+       kLedgerRun +
+           candidate_line(1, R"("change": {"stages": 3}, "valid": true, "kept": true,)"
+                             R"("speed_up": 1.05, "reason": "it waits")") +
+           candidate_line(2, R"("change": {"stages": 9}, "valid": false, "why": "too much",)"
+                             R"("failed_at": "resources")") +
+           "{\"kind\": \"confirmation\", \"number\": 1, \"valid\": true, \"speed_up\": 1.04}\n"
+           "{\"kind\": \"end\", \"why\": \"budget\", \"words\": \"it is spent\", \"best\": 1}\n"},
+      {"sanitizers.json",
+       on_day('1', R"("kind": "sanitizers", "tools": [{"tool": "memcheck", "card": "pool",
+      "passed": false, "seconds": 3, "errors": 2, "log": ""}])")},
+      {"judge.json", on_day('1', R"("kind": "judge", "task": "t.py", "answer": "a.py",
+      "device": "cuda", "verdict": "WRONG", "reasons": ["the last tile is wrong"])")}};
+}
+
 TEST_F(ReportPage, HasASectionForWhatIsThereAndNoOther) {
   EXPECT_THROW(static_cast<void>(made()), Error);
   put("below/profile.json", on_day('1', kProfileJson));
   EXPECT_EQ(sections_of(html()), "profiles ");
-  put("bench.json", bench_of('1', 0.002));
-  put("gates.json", on_day('1', gates_of(0.3, false)));
-  put("compare.json",
-      on_day('1', R"("kind": "compare", "a": {"level": "mma"}, "b": {"level": "wmma"},
-      "verdict": "SLOWER", "ratio": 1.021, "interval": [1.019, 1.023], "rounds": 16, "card": "pool",
-      "counters": [{"name": "spills", "a": 0, "b": 3, "change": null}, {"name": "l2", "change": 0.5}])"));
-  put("verdicts.json",
-      on_day('1',
-             R"("kind": "verdicts", "card": "pool", "what": "slower sources", "truth": "SLOWER",
-      "runs": [{"verdict": "SLOWER"}, {"verdict": "SAME"}, {"verdict": "SLOWER"}])"));
-  put("evolve.jsonl", kLedgerRun);
-  put("sanitizers.json",
-      on_day('1', R"("kind": "sanitizers", "tools": [{"tool": "memcheck", "card": "pool",
-      "passed": false, "seconds": 3, "errors": 2, "log": ""}])"));
-  put("judge.json",
-      on_day('1', R"("kind": "judge", "task": "t.py", "answer": "a.py", "verdict": "WRONG",
-      "reasons": ["the last tile is wrong"])"));
+  put_all(one_of_each());
   const Report report = made();
   EXPECT_EQ(sections_of(report.html),
-            "roofline profiles gates compare evolve history sanitizers verdicts judge ");
-  EXPECT_EQ(report.documents, 8);
+            "roofline encoder profiles gates compare evolve history sanitizers verdicts judge ");
+  EXPECT_EQ(report.documents, 9);
   EXPECT_TRUE(report.left_out.empty());
   for (const char* part : {"driver 9",
                            "Warps wait.",
@@ -130,6 +165,10 @@ TEST_F(ReportPage, HasASectionForWhatIsThereAndNoOther) {
                            "SLOWER",
                            "1.019 to 1.023",
                            "seed 7",
+                           "level mma",
+                           "<td data-of=\"B\">wmma</td>",
+                           "<small>b1024, GPU &lt;X&gt;</small>",
+                           "<small>GPU &lt;X&gt;, cuda</small>",
                            "2 errors",
                            "the last tile is wrong",
                            "python3 mine.py proposer",
@@ -157,28 +196,59 @@ TEST_F(ReportPage, NeedsNoNetworkAndNoScript) {
   EXPECT_TRUE(page_has(page, "default-src 'none'"));
 }
 
-TEST_F(ReportPage, NamesAreEscaped) {
-  const std::string evil = R"(<script>\"'&)";
-  std::string json = on_day('1', kProfileJson);
-  for (const std::string_view name :
-       {"\"attention\"", "\"b2\"", "\"k\"", "\"producer\"", "\"Warps wait.\"", "\"more stages\"",
-        "\"stages\"", "\"long_scoreboard\"", "\"r\""}) {
-    for (std::size_t at = json.find(name); at != std::string::npos; at = json.find(name, at + 2)) {
-      json.replace(at, name.size(), "\"" + evil + std::string(name.substr(1, 1)) + "\"");
+constexpr std::string_view kMarkup = R"(<script>"'&)";
+
+/// The same with every text that is not empty, and every name that is the file's own, as markup.
+nlohmann::json as_markup(const nlohmann::json& json, const std::string& name = {}) {
+  if (json.is_string()) {
+    const auto text = json.get<std::string>();
+    const bool has_code = page_has(text, "`");  // which is shown as such
+    return name == "kind" || text.empty()
+               ? json
+               : nlohmann::json(std::string(kMarkup) + (has_code ? "`<script>`<script>" : ""));
+  }
+  nlohmann::json changed = json;
+  if (json.is_array()) {
+    std::ranges::transform(json, changed.begin(), [](const auto& one) { return as_markup(one); });
+  } else if (json.is_object()) {
+    constexpr std::array kWithNames = {"parameters", "stalls", "seen", "change", "figures"};
+    const bool own_names = std::ranges::find(kWithNames, name) != kWithNames.end();
+    changed.clear();
+    for (const auto& [key, value] : json.items()) {
+      changed[own_names ? std::string(kMarkup) + key : key] = as_markup(value, key);
     }
   }
-  put("profile.json", json);
+  return changed;
+}
+
+TEST_F(ReportPage, NothingInAFileBecomesMarkup) {
+  for (const auto& [name, text] : one_of_each()) {
+    std::string changed;
+    std::istringstream lines(text);
+    if (name.ends_with(".jsonl")) {
+      for (std::string line; std::getline(lines, line);) {
+        changed += as_markup(nlohmann::json::parse(line)).dump() + "\n";
+      }
+    } else {
+      changed = as_markup(nlohmann::json::parse(text)).dump();
+    }
+    put(name, changed);
+  }
+  fs::copy(folder_ / "bench.json", folder_ / "again.json");  // a history
+  auto other_run = nlohmann::json::parse(kLedgerRun);
+  other_run.erase("level");
+  put("other.jsonl", as_markup(other_run).dump() + "\n" +
+                         candidate_line(1, R"("change": {"<script>": 1}, "valid": true,)"
+                                           R"("kept": true, "speed_up": 1.1)"));
   put("<script>.json", "{}");
-  const std::string ledger =
-      kLedgerRun +
-      candidate_line(1, R"("change": {"<script>": 1}, "valid": false, )"
-                        R"("failed_at": "<script>", "why": "<script>", "reason": "<script>")");
-  put("evolve.jsonl", ledger);
+  put("<script>.jsonl", kLedgerRun + "<script>\n\n<script>\n");
+  put("kind.json", R"({"kind": "<script>"})");
   const Report report = made();
-  EXPECT_EQ(report.documents, 2) << report.left_out.back();
+  EXPECT_EQ(report.documents, 11);
+  EXPECT_EQ(report.left_out.size(), 3U);
   EXPECT_FALSE(page_has(report.html, "<script"));
-  EXPECT_TRUE(page_has(report.html, "&lt;script&gt;"));
-  EXPECT_TRUE(page_has(report.html, "GPU &lt;X&gt;"));
+  EXPECT_FALSE(page_has(report.html, R"("'&)"));
+  EXPECT_TRUE(page_has(report.html, "&lt;script&gt;&quot;&#39;&amp;"));
 }
 
 TEST_F(ReportPage, DamagedAndForeignFilesAreLeftOutAndNamed) {
@@ -216,8 +286,65 @@ TEST_F(ReportPage, TheNewestIsShownAndTheHistoryShowsAll) {
   EXPECT_TRUE(page_has(page, "-50.0%")) << "since the first result, by date and not by name";
   EXPECT_TRUE(page_has(page, "1,000 TFLOP/s"));
   EXPECT_FALSE(page_has(page, "500 TFLOP/s"));
-  EXPECT_TRUE(page_has(page, "1 of 1 levels"));
+  EXPECT_TRUE(page_has(page, "1 of 1 kernels"));
   EXPECT_FALSE(page_has(page, "missed"));
+}
+
+TEST_F(ReportPage, AComparisonOfAnotherCaseStandsBesideIt) {
+  const std::string first = one_of_each()["compare.json"];
+  std::string second = first;
+  second.replace(second.find("b1024"), 5, "b2048");
+  std::string elsewhere = first;
+  elsewhere.replace(elsewhere.find("GPU <X>"), 7, "GPU <Y>");
+  put_all({{"1.json", first}, {"2.json", second}, {"3.json", elsewhere}, {"4.json", first}});
+  const std::string page = html();
+  EXPECT_EQ(count_of(page, "1.021</td>"), 3);
+  EXPECT_TRUE(page_has(page, "b2048, GPU &lt;X&gt;"));
+  EXPECT_TRUE(page_has(page, "b1024, GPU &lt;Y&gt;"));
+}
+
+TEST_F(ReportPage, GatesAreOfAKernel) {
+  const auto kernel = [](const std::string& name, bool passed) {
+    return fmt::format(R"({{"card": "gemm", "case": "m1", "level": "", "kernel": "{}", "gates": [
+      {{"figure": "dram", "sense": "at_least", "limit": 0.5, "reading": 0.4, "passed": {}}}]}})",
+                       name, passed);
+  };
+  const std::string begin = R"("kind": "gates", "levels": [)";
+  put("1.json",
+      on_day('1', begin + kernel("chosen", false) + ", " + kernel("stands_in", true) + "]"));
+  std::string page = html();
+  EXPECT_TRUE(page_has(page, "1 of 2 kernels"));
+  EXPECT_TRUE(page_has(page, "All 2 gates"));
+  EXPECT_EQ(count_of(page, "m1, chosen, "), 2);  // among those that were missed, too
+  EXPECT_EQ(count_of(page, "m1, stands_<wbr>in, "), 1);
+  put("2.json", on_day('2', begin + kernel("chosen_later", true) + "]"));
+  page = html();
+  EXPECT_TRUE(page_has(page, "1 of 1 kernels"));
+  EXPECT_FALSE(page_has(page, "stands_<wbr>in"));
+}
+
+TEST_F(ReportPage, AFigureIsAShareByItsName) {
+  std::string json = kProfileJson;
+  const std::string figures = R"("figures": {"dram": 0.3)";
+  json.replace(json.find(figures), figures.size(),
+               figures + R"(, "matrix_units": 1.0, "waves": 0.4, "eligible_warps": 0.6,
+               "registers": 96.0, "full_wait": 0.25, "stall_membar": 0.02, "seconds": 5e-6,
+               "occupancy_reached": 1.0)");
+  put("profile.json", on_day('1', json));
+  const std::string page = html();
+  for (const auto& [figure, shown] :
+       std::map<std::string, std::string>{{"dram", "30%"},
+                                          {"matrix units", "100%"},
+                                          {"waves", "0.400"},
+                                          {"eligible warps", "0.600"},
+                                          {"registers", "96"},
+                                          {"full wait", "25%"},
+                                          {"stall membar", "2.0%"},
+                                          {"seconds", "5.00 µs"},
+                                          {"occupancy reached", "100%"}}) {
+    EXPECT_TRUE(page_has(page, figure + R"(</td><td class="n" data-of="value">)" + shown + "</td>"))
+        << figure;
+  }
 }
 
 TEST_F(ReportPage, ALedgerSaysWhatBecameOfCandidates) {
