@@ -3,8 +3,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <map>
 #include <memory>
+#include <optional>
 #include <set>
+#include <span>
 #include <string_view>
 #include <system_error>
 #include <tuple>
@@ -35,59 +39,152 @@ bool is_result(const fs::path& path) {
   return path.extension() == ".json" || path.extension() == ".jsonl";
 }
 
-/// The files that are named or lie in the folders, each once.
-std::vector<fs::path> files_of(std::span<const fs::path> inputs) {
-  std::set<fs::path> files;
-  for (const fs::path& input : inputs) {
-    if (!fs::is_directory(input)) {
-      files.insert(input.lexically_normal());
-      continue;
-    }
-    for (const auto& entry :
-         fs::recursive_directory_iterator(input, fs::directory_options::skip_permission_denied)) {
-      if (entry.is_regular_file() && is_result(entry.path())) {
-        files.insert(entry.path().lexically_normal());
-      }
-    }
-  }
-  return {files.begin(), files.end()};
+/// A reason on one line, with the file first.
+std::string told(const std::string& file, std::string_view reason) {
+  const std::string text(reason);
+  return text.starts_with(file) ? text : file + ": " + text;
 }
 
-/// A ledger's lines; a last line without an end is what a killed run leaves, and is dropped.
-Json read_ledger(std::string_view content, const std::string& file) {
-  Json ledger = {{"candidates", Json::array()}};
-  while (!content.empty()) {
-    const std::size_t end = content.find('\n');
-    if (end == std::string_view::npos) {
-      break;
+/// The files that are named or lie in the folders, each once however it is named.
+class Files {
+ public:
+  void add(const fs::path& path) {
+    std::error_code unknown;
+    const fs::path real = fs::canonical(path, unknown);
+    files_.emplace(unknown ? path : real, path.lexically_normal());
+  }
+  /// With the folders in it, but those that links lead to. What cannot be listed is left out.
+  void add_folder(const fs::path& folder, std::vector<std::string>& left_out) {
+    std::error_code error;
+    for (fs::directory_iterator entry(folder, error); !error && entry != fs::directory_iterator();
+         entry.increment(error)) {
+      std::error_code unknown;  // reading the file says why
+      if (entry->symlink_status(unknown).type() == fs::file_type::directory) {
+        add_folder(entry->path(), left_out);
+      } else if (is_result(entry->path())) {
+        add(entry->path());
+      }
     }
-    const std::string_view line = content.substr(0, end);
-    content.remove_prefix(end + 1);
-    if (line.find_first_not_of(" \t\r") == std::string_view::npos) {
+    if (error) {
+      left_out.push_back(fmt::format("{}: this folder cannot be listed: {}",
+                                     io::escape(folder.native()), error.message()));
+    }
+  }
+  [[nodiscard]] const std::map<fs::path, fs::path>& by_place() const { return files_; }
+
+ private:
+  std::map<fs::path, fs::path> files_;  // as they are named, by where they are
+};
+
+Files files_of(std::span<const fs::path> inputs, std::vector<std::string>& left_out) {
+  Files files;
+  for (const fs::path& input : inputs) {
+    std::error_code unknown;
+    if (!io::exists(input)) {
+      fail("{}: there is no such file or folder of results", io::escape(input.native()));
+    }
+    if (fs::is_directory(input, unknown)) {
+      files.add_folder(input, left_out);
+    } else {
+      files.add(input);
+    }
+  }
+  return files;
+}
+
+/// The lines of a file, one after another: a ledger may hold whole sources, line after line, and
+/// only a line has to be small.
+class Lines {
+ public:
+  explicit Lines(const io::File& file) : file_(file) {}
+
+  /// Valid until another is asked for. None behind the last that has an end: what follows is what a
+  /// killed run leaves.
+  std::optional<std::string_view> next() {
+    std::size_t end = text_.find('\n', begin_);
+    while (end == std::string::npos) {
+      text_.erase(0, std::exchange(begin_, 0));
+      const std::size_t have = text_.size();
+      if (have > io::kMaxJsonBytes) {
+        fail("line {} has more than {} bytes", number_ + 1, io::kMaxJsonBytes);
+      }
+      constexpr std::size_t kAtOnce = std::size_t{256} << 10;
+      text_.resize(have + kAtOnce);
+      const std::size_t got =
+          file_.read_some(offset_, std::as_writable_bytes(std::span(text_).subspan(have)));
+      offset_ += got;
+      text_.resize(have + got);
+      if (got == 0) {
+        return std::nullopt;
+      }
+      end = text_.find('\n', have);
+    }
+    const std::size_t begin = std::exchange(begin_, end + 1);
+    ++number_;
+    return std::string_view(text_).substr(begin, end - begin);
+  }
+  /// Of the line that was read last, from 1.
+  [[nodiscard]] int number() const { return number_; }
+
+ private:
+  const io::File& file_;
+  std::uint64_t offset_ = 0;  // of what is not read yet
+  std::string text_;
+  std::size_t begin_ = 0;  // in it, of the next line
+  int number_ = 0;
+};
+
+Json read_ledger(const io::File& source, const std::string& file) {
+  Json ledger = {{"candidates", Json::array()}, {"confirmations", Json::array()}};
+  Lines lines(source);
+  double cost = 0;  // of candidates, of profiles between them, and of measuring again
+  std::string bad;  // a last line may be bad: a machine that lost its power leaves anything
+  while (const std::optional<std::string_view> line = lines.next()) {
+    if (!bad.empty()) {
+      fail("{}", bad);
+    }
+    if (line->find_first_not_of(" \t\r") == std::string_view::npos) {
       continue;
     }
-    Json entry = io::parse_json_object(line, file);
+    Json entry;
+    try {
+      entry = io::parse_json_object(*line, fmt::format("{}: line {}", file, lines.number()));
+    } catch (const Error& error) {
+      bad = error.what();
+      continue;
+    }
+    ledger.erase("end");  // a run that went on has not ended
     const std::string kind = text(entry, "kind", "");
-    if (kind == "candidate") {
-      ledger["candidates"].push_back(std::move(entry));
-    } else if (kind == "run" || kind == "end" || kind == "confirmation") {
+    cost += kind == "end" ? 0 : number(entry, "cost_seconds", 0);
+    if (kind == "candidate" || kind == "confirmation") {
+      entry.erase("files");  // whole sources, which the page does not show
+      ledger[kind + "s"].push_back(std::move(entry));
+    } else if (kind == "run" || kind == "end") {
       ledger[kind] = std::move(entry);
     }
   }
   if (!ledger.contains("run")) {
     fail("{}: it is no ledger: no line of it is of the kind \"run\"", file);
   }
+  ledger["cost_seconds"] = cost;
   return ledger;
+}
+
+bool begins_as_ledger(const io::File& file) {
+  constexpr std::string_view kBegin = R"({"kind": "run")";
+  std::array<char, kBegin.size()> bytes{};
+  const std::size_t got = file.read_some(0, std::as_writable_bytes(std::span(bytes)));
+  const std::string_view begin(bytes.data(), got);
+  return begin == kBegin || begin.starts_with(R"({"kind":"run")");
 }
 
 Document read_document(const fs::path& path) {
   Document document;
   document.file = io::escape(path.native());
-  const std::string content = io::read_small_file(path);
-  const bool is_ledger = path.extension() == ".jsonl" || content.starts_with(R"({"kind":"run")") ||
-                         content.starts_with(R"({"kind": "run")");
-  document.json = is_ledger ? read_ledger(content, document.file)
-                            : io::parse_json_object(content, document.file);
+  const io::File file(path);
+  const bool is_ledger = path.extension() == ".jsonl" || begins_as_ledger(file);
+  document.json = is_ledger ? read_ledger(file, document.file)
+                            : io::parse_json_object(io::read_small_file(path), document.file);
   document.kind = is_ledger ? "ledger" : text(document.json, "kind", "");
   if (document.kind.empty()) {
     if (std::ranges::none_of(kBenchKeys,
@@ -109,12 +206,6 @@ Document read_document(const fs::path& path) {
   return document;
 }
 
-/// A reason on one line, with the file first.
-std::string told(const std::string& file, std::string_view reason) {
-  const std::string text(reason);
-  return text.starts_with(file) ? text : file + ": " + text;
-}
-
 Sections all_sections() {
   Sections sections;
   add_bench_sections(sections);
@@ -127,16 +218,25 @@ Sections all_sections() {
 
 /// The machines, with the newest driver and commit of each.
 std::string machines_of(const std::vector<Document>& documents) {
-  std::map<std::string, std::string> machines;
+  struct Machine {
+    std::string driver, clocks, when;
+  };
+  std::map<std::string, Machine> machines;
+  const auto renew = [](std::string& known, const std::string& newer) {
+    known = newer.empty() ? known : newer;  // not every result says all of it
+  };
   for (const Document& document : documents) {
-    std::string& line = machines[document.device];
-    line = document.device;
-    line += document.driver.empty() ? "" : ", driver " + document.driver;
-    line += document.clocks.empty() ? "" : ", SM clock up to " + document.clocks + " MHz";
-    line += document.date.empty() ? "" : "; newest result of " + document.when();
+    Machine& machine = machines[document.device];
+    renew(machine.driver, document.driver);
+    renew(machine.clocks, document.clocks);
+    renew(machine.when, document.date.empty() ? "" : document.when());
   }
   std::string html;
-  for (const auto& [device, line] : machines) {
+  for (const auto& [device, machine] : machines) {
+    std::string line = device;
+    line += machine.driver.empty() ? "" : ", driver " + machine.driver;
+    line += machine.clocks.empty() ? "" : ", SM clock up to " + machine.clocks + " MHz";
+    line += machine.when.empty() ? "" : "; newest result of " + machine.when;
     html += "<p>" + safe(line) + "</p>\n";
   }
   return html;
@@ -153,7 +253,8 @@ Report make_report(std::span<const std::filesystem::path> inputs) {
   using namespace report;
   Report made;
   std::vector<Document> documents;
-  for (const fs::path& path : files_of(inputs)) {
+  const Files files = files_of(inputs, made.left_out);
+  for (const auto& [place, path] : files.by_place()) {
     try {
       documents.push_back(read_document(path));
     } catch (const Error& error) {
@@ -166,15 +267,20 @@ Report make_report(std::span<const std::filesystem::path> inputs) {
   const Sections sections = all_sections();
   std::erase_if(documents, [&](const Document& document) {
     bool shown = false;
-    try {
-      for (const auto& section : sections) {
+    std::set<std::string> reasons;  // sections may have the same
+    for (const auto& section : sections) {
+      try {
         shown = section->take(document) || shown;
+      } catch (const Error& error) {
+        reasons.insert(error.what());
       }
-      if (!shown && document.kind != "bench") {
-        fail("it is of the kind \"{}\", for which this page has no section", document.kind);
-      }
-    } catch (const Error& error) {
-      made.left_out.push_back(told(document.file, error.what()));
+    }
+    if (!shown && reasons.empty() && document.kind != "bench") {
+      reasons.insert(fmt::format("it is of the kind \"{}\", for which this page has no section",
+                                 document.kind));
+    }
+    for (const std::string& reason : reasons) {
+      made.left_out.push_back(told(document.file, (shown ? "in part: " : "") + reason));
     }
     return !shown;
   });

@@ -17,7 +17,8 @@ struct Report {
 /// The page of these files, and of the .json and .jsonl files in these folders and below: results
 /// of benches, profiles, gates, comparisons, sanitizers, judgements and the ledgers of evolve. A
 /// file that is damaged, or of something else, is left out and named. Of the same measurement the
-/// newest is shown; the history shows all. Throws fovea::Error when there is nothing to show.
+/// newest is shown; the history shows all. Throws fovea::Error when there is nothing to show, or
+/// nothing of this name.
 [[nodiscard]] Report make_report(std::span<const std::filesystem::path> inputs);
 
 }  // namespace fovea::lab

@@ -9,6 +9,7 @@
 
 #include "lab/report_document.hpp"
 #include "lab/report_svg.hpp"
+#include "lab/timer.hpp"
 
 namespace fovea::lab::report {
 namespace {
@@ -21,8 +22,12 @@ struct Candidate {
   double speed_up = 0.0;  // 0: it was not timed
   double cost = 0.0;
 
+  [[nodiscard]] bool timed() const { return valid && speed_up > 0; }
+  [[nodiscard]] std::string what() const {
+    return !change.empty() ? change : number == 0 ? "the start" : "no change";
+  }
   [[nodiscard]] std::string told() const {
-    std::string words = fmt::format("{}. {}", number, change.empty() ? "the baseline" : change);
+    std::string words = fmt::format("{}. {}", number, what());
     words += !valid         ? ": invalid at " + failed_at + (why.empty() ? "" : ", " + why)
              : speed_up > 0 ? fmt::format(": {:.3f}x", speed_up)
                             : ": valid, not timed";
@@ -33,8 +38,8 @@ struct Candidate {
 
 Candidate candidate_of(const Json& json) {
   Candidate one;
-  one.number = static_cast<int>(number(json, "number"));
-  one.generation = static_cast<int>(number(json, "generation"));
+  one.number = integer(json, "number");
+  one.generation = integer(json, "generation");
   for (const Json& parent : json.contains("parents") ? json["parents"] : Json::array()) {
     if (parent.is_number_integer()) {
       one.parents.push_back(parent.get<int>());
@@ -69,6 +74,37 @@ const char* class_of(const Candidate& one) {
                              : "slower";
 }
 
+/// What a run found.
+struct Best {
+  const Candidate* candidate = nullptr;
+  double again = 0.0;  // its speed-up when it was measured once more; 0: it was not
+};
+
+/// The one that the run names; before its end, the fastest that was kept and did not fail when it
+/// was measured again. The fastest of all is a lucky one.
+Best best_of(const std::vector<Candidate>& all, const Json& ledger) {
+  std::map<int, double> again;
+  for (const Json& one : list(ledger, "confirmations")) {
+    again[integer(one, "number")] = truth(one, "valid") ? number(one, "speed_up", 0) : -1;
+  }
+  const auto again_of = [&](const Candidate& one) {
+    const auto found = again.find(one.number);
+    return found == again.end() ? 0.0 : found->second;
+  };
+  const Json& end = part(ledger, "end");
+  // One that was interrupted did not come to name it.
+  const bool named = end.contains("best") && text(end, "why", "") != "interrupted";
+  const int name = named ? integer(end, "best") : 0;
+  Best best;
+  for (const Candidate& one : all) {
+    const bool better = best.candidate == nullptr || best.candidate->speed_up < one.speed_up;
+    if (one.timed() && (named ? one.number == name : one.kept && again_of(one) >= 0 && better)) {
+      best = {&one, std::max(again_of(one), 0.0)};
+    }
+  }
+  return best;
+}
+
 /// "built-in", or the program with its arguments.
 std::string proposer(const Json& run) {
   std::vector<std::string> words;
@@ -89,8 +125,9 @@ class Ledgers final : public Section {
     const Json& run = document.json["run"];
     const std::string name = text(run, "card") + " " + text(run, "case", "") +
                              (text(run, "level", "").empty() ? "" : ", " + text(run, "level"));
-    const std::string key = name + document.device + text(run, "population", "") + proposer(run) +
-                            run.value("problem", Json()).dump() + run.value("start", Json()).dump();
+    const std::string key = name + '\n' + document.device + '\n' + text(run, "population", "") +
+                            '\n' + proposer(run) + '\n' + run.value("problem", Json()).dump() +
+                            run.value("start", Json()).dump();
     pieces_[key] = piece(name, document);
     return true;
   }
@@ -126,10 +163,11 @@ class Ledgers final : public Section {
         "<figure><figcaption>{}<small>{} population, {} proposer, seed {}, "
         "{}</small></figcaption>\n",
         safe(name), safe(text(run, "population", "-")), safe(proposer(run)),
-        safe(text(run, "seed", "-")), safe(document.when()));
-    html += summary(all, document.json);
+        safe(text(run, "seed", "-")), safe(document.origin()));
+    const Best best = best_of(all, document.json);
+    html += summary(all, best, document.json);
     if (!all.empty()) {
-      html += tree(name, all);
+      html += tree(name, all, best.candidate);
     }
     std::vector<Row> rows;
     for (const Candidate& one : all) {
@@ -153,41 +191,40 @@ class Ledgers final : public Section {
            "</figure>\n";
   }
 
-  static std::string summary(const std::vector<Candidate>& all, const Json& ledger) {
+  static std::string summary(const std::vector<Candidate>& all, const Best& best,
+                             const Json& ledger) {
     std::vector<double> speeds;
     std::map<std::string, int> failed;
-    const Candidate* best = nullptr;
     int valid = 0;
-    double cost = 0;
     for (const Candidate& one : all) {
       valid += one.valid ? 1 : 0;
-      cost += one.cost;
       failed[one.failed_at] += one.valid ? 0 : 1;
-      if (one.valid && one.speed_up > 0) {
+      if (one.timed()) {
         speeds.push_back(one.speed_up);
-        best = best == nullptr || best->speed_up < one.speed_up ? &one : best;
       }
     }
-    std::ranges::sort(speeds);
     std::string html =
         fmt::format("<p>{} candidates, {} valid", all.size(),
                     percent(all.empty() ? 0 : valid / static_cast<double>(all.size())));
-    if (best != nullptr) {
-      const std::size_t half = speeds.size() / 2;
-      const double median =
-          speeds.size() % 2 == 1 ? speeds[half] : (speeds[half - 1] + speeds[half]) / 2;
-      html += fmt::format("; speed-up: median {:.3f}x, best <b>{:.3f}x</b> (number {}: {})", median,
-                          best->speed_up, best->number, safe(best->change));
-    }
-    const Json again = ledger.value("confirmation", Json::object());
-    if (const double speed_up = number(again, "speed_up", 0); speed_up > 0) {
-      html += fmt::format(", and {:.3f}x when number {} was measured again", speed_up,
-                          safe(text(again, "number", "-")));
+    html += speeds.empty() ? "" : fmt::format("; speed-up: median {:.3f}x", median(speeds));
+    if (const Candidate* const one = best.candidate; one != nullptr && best.again > 0) {
+      html += fmt::format(
+          ", best <b>{:.3f}x</b> when number {} ({}) was measured again, {:.3f}x before",
+          best.again, one->number, safe(one->what()), one->speed_up);
+    } else if (one != nullptr) {
+      html += fmt::format(", best <b>{:.3f}x</b> (number {}: {})", one->speed_up, one->number,
+                          safe(one->what()));
     }
     const Json& base = part(ledger["run"], "baseline");
+    const double seconds = number(base, "seconds", 0);
+    std::string baseline = text(base, "kernel", "-");
+    for (const std::string& more :
+         {values(base, "parameters"), seconds > 0 ? "in " + duration(seconds) : ""}) {
+      baseline += more.empty() ? "" : ", " + more;
+    }
     html += fmt::format(
-        ". Baseline: {}, {}, in {}. Cost: {}. {}</p>\n", safe(text(base, "kernel", "-")),
-        safe(values(base, "parameters")), duration(number(base, "seconds", 0)), duration(cost),
+        ". Baseline: {}. Cost: {}. {}</p>\n", safe(baseline),
+        duration(number(ledger, "cost_seconds")),
         ledger.contains("end")
             ? safe("It ended: " + text(ledger["end"], "words",
                                        text(ledger["end"], "why", "no reason is told").c_str()))
@@ -201,18 +238,17 @@ class Ledgers final : public Section {
 
   using Generations = std::map<int, std::vector<const Candidate*>>;
 
-  static std::string tree(const std::string& name, const std::vector<Candidate>& all) {
+  static std::string tree(const std::string& name, const std::vector<Candidate>& all,
+                          const Candidate* best) {
     Generations rows;
-    const Candidate* best = nullptr;
     double slowest = 0.95;
     double fastest = 1.05;
     for (const Candidate& one : all) {
       rows[one.generation].push_back(&one);
-      if (one.valid && one.speed_up > 0) {
+      if (one.timed()) {
         constexpr double kSlowestShown = 0.7;  // slower ones lie at the edge
         slowest = std::min(slowest, std::max(one.speed_up, kSlowestShown));
         fastest = std::max(fastest, one.speed_up);
-        best = best == nullptr || best->speed_up < one.speed_up ? &one : best;
       }
     }
     const double step = std::clamp(640.0 / static_cast<double>(rows.size()), 9.0, 30.0);
@@ -220,10 +256,11 @@ class Ledgers final : public Section {
     const Scale x(slowest, fastest, kValidFrom + 8, size.x - 34, false);
     const std::map<int, Point> places = places_of(rows, x, step);
     const Point root{x(1), 32};
-    Svg svg(size, "Candidates of " + name,
-            fmt::format("{} candidates in {} generations; the best is number {}. The table below "
-                        "holds them all.",
-                        all.size(), rows.size(), best == nullptr ? 0 : best->number));
+    Svg svg(
+        size, "Candidates of " + name,
+        fmt::format("{} candidates in {} generations{}. The table below holds them all.",
+                    all.size(), rows.size(),
+                    best == nullptr ? "" : fmt::format("; the best is number {}", best->number)));
     for (const double tick : x.ticks(44)) {
       svg.line({{x(tick), 22}, {x(tick), size.y}}, "axis");
       svg.text({x(tick), 16}, fmt::format("{:.4g}x", tick), "tick", "middle");
@@ -258,7 +295,7 @@ class Ledgers final : public Section {
       }
     }
     for (const Candidate& one : all) {
-      if (one.valid && (one.kept || &one == best)) {
+      if (one.timed() && (one.kept || &one == best)) {
         svg.label(places.at(one.number), fmt::format("{:.2f}x", one.speed_up), "name");
       }
     }
@@ -301,7 +338,8 @@ class Ledgers final : public Section {
     const Point to = places.at(one.number);
     bool has_parent = false;
     for (const int parent : one.parents) {
-      if (const auto from = places.find(parent); from != places.end() && from->second.y < to.y) {
+      // A parent may be of the same generation: then it is in the same row.
+      if (const auto from = places.find(parent); from != places.end() && parent != one.number) {
         svg.line({from->second, to}, kind);
         has_parent = true;
       }

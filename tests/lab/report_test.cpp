@@ -371,5 +371,134 @@ TEST_F(ReportPage, ALedgerSaysWhatBecameOfCandidates) {
   EXPECT_FALSE(page_has(page, "interrupted"));
 }
 
+const std::string kThreeCandidates =
+    kLedgerRun + candidate_line(0, R"("valid": true, "kept": true, "speed_up": 1)") +
+    candidate_line(1, R"("change": {"stages": 3}, "valid": true, "kept": true, "speed_up": 1.05,)"
+                      R"("cost_seconds": 2)") +
+    candidate_line(2, R"("change": {"stages": 4}, "valid": true, "kept": false, "speed_up": 1.2)");
+
+TEST_F(ReportPage, TheBestOfALedgerIsTheOneThatWasKept) {
+  put("evolve.jsonl", kThreeCandidates);
+  std::string page = html();
+  EXPECT_TRUE(page_has(page, "median 1.050x, best <b>1.050x</b> (number 1: stages 3)"));
+  EXPECT_TRUE(page_has(page, "the best is number 1."));
+  EXPECT_TRUE(page_has(page, "Cost: 2.00 s"));
+  const std::string again = R"({"kind": "confirmation", "number": 1, "cost_seconds": 1, "valid": )";
+  put("evolve.jsonl", kThreeCandidates + again + "true, \"speed_up\": 1.04}\n" +
+                          R"({"kind": "end", "why": "budget", "best": 1})" + "\n");
+  page = html();
+  EXPECT_TRUE(page_has(page,
+                       "best <b>1.040x</b> when number 1 (stages 3) was measured again, "
+                       "1.050x before"));
+  EXPECT_TRUE(page_has(page, "Cost: 3.00 s"));
+  put("evolve.jsonl", kThreeCandidates + again + "false, \"speed_up\": 0}\n" +
+                          R"({"kind": "end", "why": "budget", "best": 2})" + "\n");
+  EXPECT_TRUE(page_has(html(), "best <b>1.200x</b> (number 2: stages 4)")) << "the run says so";
+  put("evolve.jsonl", kThreeCandidates + again + "false, \"speed_up\": 0}\n" +
+                          R"({"kind": "end", "why": "interrupted", "best": 0})" + "\n");
+  EXPECT_TRUE(page_has(html(), "best <b>1.000x</b> (number 0: the start)")) << "1 has failed";
+}
+
+TEST_F(ReportPage, AParentMayBeOfTheSameGeneration) {
+  put("evolve.jsonl",
+      kLedgerRun +
+          R"({"kind": "candidate", "number": 0, "generation": 0, "parents": [], "valid": true})" +
+          "\n" +
+          R"({"kind": "candidate", "number": 1, "generation": 1, "parents": [0], "valid": true})" +
+          "\n" +
+          R"({"kind": "candidate", "number": 2, "generation": 1, "parents": [1], "valid": true})" +
+          "\n");
+  const std::string page = html();
+  const std::string edge = R"(<polyline class="edge" points=")";
+  const std::size_t root =
+      page.find(edge) + edge.size();  // the first line is the first candidate's
+  EXPECT_EQ(count_of(page, edge), 3);
+  EXPECT_EQ(count_of(page, edge + page.substr(root, page.find(' ', root) - root)), 1);
+}
+
+TEST_F(ReportPage, ALedgerThatGoesOnHasNoEnd) {
+  put("evolve.jsonl", kThreeCandidates + R"({"kind": "end", "why": "budget", "best": 1})" + "\n" +
+                          candidate_line(3, R"("valid": false, "failed_at": "check")"));
+  const std::string page = html();
+  EXPECT_TRUE(page_has(page, "it was interrupted, or still runs"));
+  EXPECT_FALSE(page_has(page, "It ended"));
+}
+
+TEST_F(ReportPage, ALedgerMayBeLargeAndItsLastLineBad) {
+  std::string ledger = kLedgerRun;
+  const std::string source(std::size_t{60} << 10, 'x');
+  constexpr int kCandidates = 100;
+  for (int i = 0; i < kCandidates; ++i) {
+    ledger += candidate_line(i, fmt::format(R"("valid": true, "files": {{"a.cu": "{}"}})", source));
+  }
+  put("evolve.jsonl", ledger + "{\"kind\": \"candi\n");
+  EXPECT_TRUE(page_has(html(), "100 candidates, 100% valid"));
+  const std::string run = kLedgerRun;
+  put("evolve.jsonl", run + "{\"kind\": \"candi\n" + candidate_line(0, R"("valid": true)"));
+  put("long.jsonl", run + "{\"kind\": \"" + std::string(std::size_t{5} << 20, 'x') + "\"}\n");
+  put("profile.json", on_day('1', kProfileJson));
+  const Report report = made();
+  ASSERT_EQ(report.left_out.size(), 2U);
+  EXPECT_TRUE(page_has(report.left_out[0], "evolve.jsonl: line 2: not JSON"));
+  EXPECT_TRUE(page_has(report.left_out[1], "long.jsonl: line 2 has more than 4194304 bytes"));
+}
+
+TEST_F(ReportPage, OfALedgerWithoutTimesNoneAreTold) {
+  std::string run = kLedgerRun;
+  run.replace(run.find("1e-5"), 4, "null");
+  put("evolve.jsonl", run + candidate_line(0, R"("valid": true, "kept": true, "speed_up": null)"));
+  const std::string page = html();
+  EXPECT_TRUE(page_has(page, "100% valid. Baseline: k, stages 2. Cost"));
+  EXPECT_FALSE(page_has(page, "0.00x"));
+  EXPECT_FALSE(page_has(page, "the best is"));
+}
+
+TEST_F(ReportPage, WhatCannotBeReadIsNamed) {
+  put("profile.json", on_day('1', kProfileJson));
+  fs::create_symlink("loop.json", folder_ / "loop.json");
+  fs::create_symlink("loop", folder_ / "loop");
+  fs::create_directory_symlink(folder_, folder_ / "below" / "again");
+  fs::create_directory(folder_ / "closed");
+  fs::permissions(folder_ / "closed", fs::perms::none);
+  const auto error_of = [](const fs::path& input) -> std::string {
+    try {
+      return make_report(std::vector<fs::path>{input}).left_out.at(0);
+    } catch (const Error& error) {
+      return error.what();
+    }
+  };
+  EXPECT_TRUE(page_has(error_of(folder_ / "none"), "/none: there is no such file or folder"));
+  EXPECT_TRUE(page_has(error_of(folder_ / "loop"), "/loop: "));
+  EXPECT_TRUE(page_has(error_of(folder_ / std::string(300, 'n')), "nnn: "));
+  EXPECT_TRUE(page_has(error_of(folder_ / "closed"),
+                       ::geteuid() == 0 ? "no results" : "/closed: this folder cannot be listed"));
+  const Report report = made();
+  EXPECT_EQ(report.documents, 1);
+  ASSERT_FALSE(report.left_out.empty());
+  EXPECT_TRUE(page_has(report.left_out.back(), "/loop.json: "));
+  fs::permissions(folder_ / "closed", fs::perms::owner_all);
+}
+
+TEST_F(ReportPage, AFileOfTwoNamesIsOneResult) {
+  put("bench.json", bench_of('1', 0.002));
+  fs::create_symlink("bench.json", folder_ / "link.json");
+  const std::vector<fs::path> inputs = {folder_, folder_ / "bench.json",
+                                        folder_ / "below/../link.json"};
+  const Report report = make_report(inputs);
+  EXPECT_EQ(report.documents, 1);
+  EXPECT_FALSE(page_has(report.html, "over 2 results"));
+}
+
+TEST_F(ReportPage, WhatNothingMeasuresIsLeftOut) {
+  put("profile.json", on_day('1', kProfileJson));
+  put("fast.json", bench_of('1', 1e-300));
+  put("evolve.jsonl",
+      kLedgerRun + R"({"kind": "candidate", "number": 1e20, "generation": 1})" + "\n");
+  const Report report = made();
+  ASSERT_EQ(report.left_out.size(), 2U);
+  EXPECT_TRUE(page_has(report.html, "1e+20, and should be a whole number"));
+  EXPECT_TRUE(page_has(report.html, "1e-300, which nothing measures"));
+}
+
 }  // namespace
 }  // namespace fovea::lab
