@@ -1,5 +1,6 @@
 // What bench/run_gpu.py measured: kernels below their roofs, the encoder, and how kernels changed.
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <tuple>
 
@@ -27,6 +28,7 @@ struct Ceilings {
 struct Figure {
   std::string device, card, problem, description, when;
   double flops = 0.0, bytes = 0.0, seconds = 0.0, spread = 0.0, matrix = 0.0;
+  int order = 0;  // of its result: newer ones have more
   Ceilings ceilings;
   std::vector<Peer> peers;
 
@@ -107,8 +109,10 @@ class Roofline final : public Section {
   Roofline() : Section("roofline", "Kernels below their roofs") {}
 
   bool take(const Document& document) override {
-    const std::vector<Figure> figures = figures_of(document);
-    for (const Figure& figure : figures) {
+    std::vector<Figure> figures = figures_of(document);
+    ++taken_;
+    for (Figure& figure : figures) {
+      figure.order = taken_;
       newest_[{figure.device, figure.card, figure.problem}] = figure;
     }
     return !figures.empty();
@@ -142,7 +146,11 @@ class Roofline final : public Section {
  private:
   static int group_of(const Figure& figure) {
     if (figure.description.starts_with("gemm")) {
-      return figure.matrix > 1.5 * figure.ceilings.bf16 ? 0 : 1;
+      // By its operands, "(u8 x i8)": a GPU without a rate for them has such products, too.
+      const auto of = [&](const char* operands) {
+        return figure.description.find(operands) != std::string::npos;
+      };
+      return of("8 x ") || of("e4m3 x ") ? 0 : 1;
     }
     return figure.description.starts_with("attention") ? 2 : 3;
   }
@@ -153,7 +161,7 @@ class Roofline final : public Section {
     const Figure* newest = nullptr;
     for (const Figure& figure : figures) {
       if (figure.flops > 0) {
-        newest = newest == nullptr || newest->when < figure.when ? &figure : newest;
+        newest = newest == nullptr || newest->order < figure.order ? &figure : newest;
         xs.push_back(figure.intensity());
         ys.push_back(figure.reached());
         for (const Peer& peer : figure.peers) {
@@ -282,6 +290,7 @@ class Roofline final : public Section {
   }
 
   std::map<std::tuple<std::string, std::string, std::string>, Figure> newest_;
+  int taken_ = 0;  // documents
 };
 
 /// Images per second by batch size.
@@ -293,7 +302,7 @@ class Encoder final : public Section {
     if (document.kind != "bench") {
       return false;
     }
-    bool found = false;
+    std::map<std::string, std::map<std::string, Line>> found;
     for (const char* key : {"gpu_bench", "encoder", "torch_encoder"}) {
       std::map<std::string, Line> lines;
       for (const Json& one : document.json.contains(key) ? list(document.json, key) : Json()) {
@@ -310,11 +319,13 @@ class Encoder final : public Section {
         line.when = document.when();
       }
       if (!lines.empty()) {
-        newest_[document.device][key] = std::move(lines);
-        found = true;
+        found[key] = std::move(lines);
       }
     }
-    return found;
+    for (auto& [key, lines] : found) {
+      newest_[document.device][key] = std::move(lines);
+    }
+    return !found.empty();
   }
 
   [[nodiscard]] std::string html() const override {
@@ -358,7 +369,12 @@ class Encoder final : public Section {
       return positive(one, one.contains("batch") ? "batch" : "batch_size");
     }
     const std::string name = text(one, "case");  // "batch 1024"
-    return std::atof(name.substr(name.find_last_of(' ') + 1).c_str());
+    int batch = 0;
+    std::from_chars(name.data() + name.find_last_of(' ') + 1, name.data() + name.size(), batch);
+    if (batch <= 0) {
+      fail("its \"case\" is \"{}\", which names no batch", name);
+    }
+    return batch;
   }
 
   // By device and section: a newer result of a section replaces the older one.

@@ -489,6 +489,17 @@ TEST_F(ReportPage, AFileOfTwoNamesIsOneResult) {
   EXPECT_FALSE(page_has(report.html, "over 2 results"));
 }
 
+TEST_F(ReportPage, APartThatIsDamagedTakesNoOtherAlong) {
+  std::string bench = bench_of('1', 0.002);
+  bench.insert(1, R"("encoder": [{"case": "batch nan", "images_per_second": 5}],)"
+                  R"("gpu_bench": [{"batch": 8, "images_per_second": 10}],)");
+  put("bench.json", bench);
+  const Report report = made();
+  EXPECT_EQ(sections_of(report.html), "roofline history left-out ");
+  ASSERT_EQ(report.left_out.size(), 1U);
+  EXPECT_TRUE(page_has(report.left_out[0], "in part: its \"case\" is \"batch nan\""));
+}
+
 TEST_F(ReportPage, WhatNothingMeasuresIsLeftOut) {
   put("profile.json", on_day('1', kProfileJson));
   put("fast.json", bench_of('1', 1e-300));
@@ -498,6 +509,33 @@ TEST_F(ReportPage, WhatNothingMeasuresIsLeftOut) {
   ASSERT_EQ(report.left_out.size(), 2U);
   EXPECT_TRUE(page_has(report.html, "1e+20, and should be a whole number"));
   EXPECT_TRUE(page_has(report.html, "1e-300, which nothing measures"));
+}
+
+TEST_F(ReportPage, OfResultsOfOneDayTheLastByNameIsTheNewest) {
+  std::string first = bench_of('1', 0.002);
+  first.replace(first.find("1e9"), 3, "9e9");  // so that memory bounds it
+  std::string second = first;
+  second.replace(second.find("4e12"), 4, "5e12");
+  second.replace(second.find("c0ffee"), 6, "0badc0");
+  second.replace(second.find("\"gemm_a\""), 8, "\"gemm_b\"");
+  put("run-1.json", first);
+  put("run-2.json", second);
+  std::string last =
+      on_day('2', R"("kind": "judge", "task": "t", "answer": "a", "verdict": "RIGHT")");
+  last.replace(last.find(R"(, "driver": "9")"), 15, "");
+  put("judge.json", last);
+  const std::string page = html();
+  EXPECT_TRUE(page_has(page, "copy 5.00 TB/s"));
+  EXPECT_TRUE(page_has(page, "driver 9; newest result of 2026-11-22")) << "who says it last";
+}
+
+TEST_F(ReportPage, ProductsAreGroupedByTheirOperands) {
+  std::string bench = bench_of('1', 0.002);
+  const std::string words = "gemm of a test";
+  bench.replace(bench.find(words), words.size(), "gemm (8, 8) = (u8 x i8), K 8, bf16");
+  bench.replace(bench.find("\"matrix_ceiling\": 8e14"), 22, "\"matrix_ceiling\": 0");
+  put("bench.json", bench);
+  EXPECT_TRUE(page_has(html(), "Matrix products of 8 bits on"));
 }
 
 }  // namespace
