@@ -131,9 +131,7 @@ class Spawn {
     posix_spawn_file_actions_addopen(&actions_, file, path, flags, 0);
   }
 
-  /// In this group; 0: in one that it leads.
-  [[nodiscard]] pid_t start(const std::vector<std::string>& arguments, pid_t group,
-                            char** environment) {
+  [[nodiscard]] pid_t start(const std::vector<std::string>& arguments, pid_t group) {
     posix_spawnattr_setpgroup(&attributes_, group);
     std::vector<char*> argv;
     argv.reserve(arguments.size() + 1);
@@ -143,7 +141,7 @@ class Spawn {
     argv.push_back(nullptr);
     pid_t child = 0;
     const int failure =
-        posix_spawnp(&child, argv[0], &actions_, &attributes_, argv.data(), environment);
+        posix_spawnp(&child, argv[0], &actions_, &attributes_, argv.data(), environ);
     if (failure != 0) {
       fail("{} cannot be started: {}", arguments.front(), std::strerror(failure));
     }
@@ -157,21 +155,22 @@ class Spawn {
 
 }  // namespace
 
-/// A group of processes that ends with the object, and with this program, even by SIGKILL: a shell
-/// leads it, waits for the end of a pipe that this program alone holds open, and then kills them
-/// all. The death signal of prctl(2) would reach one of them, not what that one has started, and
-/// comes when the thread that started it ends.
+/// A group of processes that ends with the object, and with this program, even by SIGKILL: a copy
+/// of this process leads it, waits for the end of a pipe that this program alone holds open, and
+/// then kills them all. The death signal of prctl(2) would reach one of them, not what that one has
+/// started, and comes when the thread that started it ends.
 class ProcessGroup {
  public:
   ProcessGroup() {
     Pipe leash = make_pipe();
-    Spawn spawn;
-    spawn.redirect(STDIN_FILENO, leash.read);
-    spawn.redirect(STDOUT_FILENO, "/dev/null");
-    spawn.redirect(STDERR_FILENO, "/dev/null");
-    std::array<char*, 1> no_environment{};
-    leader_ = spawn.start({"/bin/sh", "-c", "trap '' HUP INT TERM; read line; kill -KILL 0"}, 0,
-                          no_environment.data());
+    leader_ = fork();
+    if (leader_ < 0) {
+      fail("no process can be started: {}", std::strerror(errno));
+    }
+    if (leader_ == 0) {
+      lead(leash.read.get());
+    }
+    setpgid(leader_, leader_);  // as it does itself: whoever is first
     leash_ = std::move(leash.write);
   }
   ~ProcessGroup() {
@@ -186,6 +185,21 @@ class ProcessGroup {
   [[nodiscard]] pid_t leader() const { return leader_; }
 
  private:
+  /// In the copy, where only what is safe in a signal handler may be called.
+  [[noreturn]] static void lead(int leash) {
+    setpgid(0, 0);
+    for (const int one : {SIGHUP, SIGINT, SIGTERM}) {
+      (void)signal(one, SIG_IGN);
+    }
+    dup2(leash, STDIN_FILENO);
+    close_range(STDOUT_FILENO, ~0U, 0);  // this program's files must not stay open for it
+    char nothing = 0;
+    while (read(STDIN_FILENO, &nothing, 1) < 0 && errno == EINTR) {
+    }
+    kill(0, SIGKILL);
+    _exit(0);
+  }
+
   pid_t leader_ = 0;  // its number stays the group's until the leader is waited for
   io::Descriptor leash_;
 };
@@ -194,7 +208,7 @@ class ProcessGroup {
 class RunningProcess {
  public:
   RunningProcess(Spawn& spawn, const std::vector<std::string>& arguments)
-      : name_(arguments.front()), pid_(spawn.start(arguments, group_.leader(), environ)) {}
+      : name_(arguments.front()), pid_(spawn.start(arguments, group_.leader())) {}
   ~RunningProcess() {
     try {
       (void)(status_.has_value() ? *status_ : end());
