@@ -20,6 +20,7 @@
 #include "cli/terminal.hpp"
 #include "fovea/error.hpp"
 #include "gpu/device/device.hpp"
+#include "io/json.hpp"
 #include "lab/candidate.hpp"
 #include "lab/card.hpp"
 #include "lab/kernel_sources.hpp"
@@ -116,10 +117,7 @@ Prepared prepare_line(const lab::CandidateTrials& trials, const KernelArguments&
   }
   next.any = true;
   try {
-    const auto json = nlohmann::json::parse(line);
-    if (!json.is_object()) {
-      throw Error("a candidate is a JSON object");
-    }
+    const auto json = io::parse_json_object(line, "a candidate");
     lab::CandidateSpec spec{
         .kernel = arguments.kernel, .changes = arguments.parameters, .source = unit_of(arguments)};
     for (const auto& [key, value] : json.items()) {

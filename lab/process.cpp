@@ -185,6 +185,8 @@ class ProcessGroup {
   [[nodiscard]] pid_t leader() const { return leader_; }
 
  private:
+  static constexpr int kMostFiles = 1 << 16;  // open ones, where close_range(2) is not there
+
   /// In the copy, where only what is safe in a signal handler may be called.
   [[noreturn]] static void lead(int leash) {
     setpgid(0, 0);
@@ -192,7 +194,12 @@ class ProcessGroup {
       (void)signal(one, SIG_IGN);
     }
     dup2(leash, STDIN_FILENO);
-    close_range(STDOUT_FILENO, ~0U, 0);  // this program's files must not stay open for it
+    // This program's files must not stay open in it, the other end of the pipe among them.
+    if (close_range(STDOUT_FILENO, ~0U, 0) != 0) {
+      for (int file = STDOUT_FILENO; file < kMostFiles; ++file) {
+        close(file);
+      }
+    }
     char nothing = 0;
     while (read(STDIN_FILENO, &nothing, 1) < 0 && errno == EINTR) {
     }

@@ -1,6 +1,7 @@
 // Compiling kernels at run time, by whichever compiler is here.
 #include "lab/compiler.hpp"
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <string>

@@ -34,8 +34,8 @@ while read line; do echo '{json.dumps(sample)}'; done
     return make
 
 
-def compare(run_fovea, a, b, *options, code=0):
-    return run_fovea("kernel", "compare", "layer_norm", "--program", a, "--with-program", b, *options, code=code)
+def compare(run_fovea, a, b, *options, **run):
+    return run_fovea("kernel", "compare", "layer_norm", "--program", a, "--with-program", b, *options, **run)
 
 
 @pytest.mark.parametrize(
