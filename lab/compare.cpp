@@ -39,11 +39,6 @@ int outside(int count) {
   return k - 1;
 }
 
-double median_of_sorted(std::span<const double> values) {
-  const std::size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
-}
-
 /// What one program answered to "sample".
 struct Answer {
   double seconds = 0.0;
@@ -173,7 +168,7 @@ SpeedVerdict judge_pairs(std::span<const SamplePair> pairs, double threshold) {
     return verdict;
   }
   std::ranges::sort(logs);
-  verdict.ratio = std::exp(median_of_sorted(logs));
+  verdict.ratio = std::exp(median(logs));
   if (const int beyond = outside(static_cast<int>(logs.size())); beyond >= 0) {
     verdict.low = std::exp(logs[static_cast<std::size_t>(beyond)]);
     verdict.high = std::exp(logs[logs.size() - 1 - static_cast<std::size_t>(beyond)]);

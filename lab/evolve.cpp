@@ -10,6 +10,7 @@
 
 #include "core/error.hpp"
 #include "lab/largest_first.hpp"
+#include "lab/timer.hpp"
 
 namespace fovea::lab {
 namespace {
@@ -431,11 +432,7 @@ double EvolveReport::median_speed_up() const {
       speed_ups.push_back(trial.outcome.speed_up);
     }
   }
-  if (speed_ups.empty()) {
-    return 0.0;
-  }
-  std::ranges::sort(speed_ups);
-  return (speed_ups[(speed_ups.size() - 1) / 2] + speed_ups[speed_ups.size() / 2]) / 2;
+  return speed_ups.empty() ? 0.0 : median(std::move(speed_ups));
 }
 
 nlohmann::ordered_json EvolveReport::to_json() const {
