@@ -82,8 +82,7 @@ class GateRun {
 
   void measure(const lab::Card& card, const lab::ProfileGate& gate) {
     const auto workload = lab::find_case(card, gate.case_name).make(arguments_.check.seed);
-    if (const Support support = workload->can_run(device_); !support) {
-      say(fmt::format("{} {}: not measured: {}", card.name, gate.case_name, support.why));
+    if (!can_run(card, gate, *workload)) {
       return;
     }
     ++cases_;
@@ -93,17 +92,10 @@ class GateRun {
       return;
     }
     ++missed_;
-    if (!gate.level.empty()) {
-      return;  // the other levels have gates of their own
-    }
-    std::vector<std::string> plans;
-    std::vector<std::string_view> kernels;
-    for (const lab::Plan& plan : workload->plans(device_) | std::views::drop(1)) {
-      plans.push_back(lab::to_string(plan));
-      kernels.push_back(gpu::info_of(workload->kernel_of(device_, plan)).name);
-    }
-    while (const auto next = lab::next_to_measure(kernels, std::span(reports_).subspan(first))) {
-      measure(card, gate, *workload, plans[*next]);
+    if (gate.level.empty()) {
+      measure_other_kernels(card, gate, *workload, first);
+    } else {
+      measure_other_levels(card, gate, *workload, first);
     }
   }
 
@@ -112,8 +104,52 @@ class GateRun {
   [[nodiscard]] const std::string& record() const { return record_; }
 
  private:
+  /// Says why not.
+  [[nodiscard]] bool can_run(const lab::Card& card, const lab::ProfileGate& gate,
+                             const lab::Workload& workload) const {
+    std::string why = workload.can_run(device_).why;
+    if (why.empty() && !gate.level.empty()) {
+      try {
+        (void)workload.plan_of_level(device_, gate.level);
+      } catch (const Error& error) {
+        why = error.what();
+      }
+    }
+    if (!why.empty()) {
+      say(fmt::format("{} {}{}{}: not measured: {}", card.name, gate.case_name,
+                      gate.level.empty() ? "" : " at ", gate.level, why));
+    }
+    return why.empty();
+  }
+
+  void measure_other_kernels(const lab::Card& card, const lab::ProfileGate& gate,
+                             const lab::Workload& workload, std::size_t first) {
+    std::vector<std::string> plans;
+    std::vector<std::string_view> kernels;
+    for (const lab::Plan& plan : workload.plans(device_) | std::views::drop(1)) {
+      plans.push_back(lab::to_string(plan));
+      kernels.push_back(gpu::info_of(workload.kernel_of(device_, plan)).name);
+    }
+    while (const auto next = lab::next_to_measure(kernels, std::span(reports_).subspan(first))) {
+      measure(card, gate, workload, plans[*next]);
+    }
+  }
+
+  /// Those that have gates of their own on this case are measured by them.
+  void measure_other_levels(const lab::Card& card, const lab::ProfileGate& gate,
+                            const lab::Workload& workload, std::size_t first) {
+    for (const lab::ProfileGate& other : lab::levels_without_gates(card, gate)) {
+      if (can_run(card, other, workload)) {
+        measure(card, other, workload, "", false);
+        if (reports_.back().seconds <= reports_[first].seconds) {
+          return;
+        }
+      }
+    }
+  }
+
   void measure(const lab::Card& card, const lab::ProfileGate& gate, const lab::Workload& workload,
-               const std::string& plan) {
+               const std::string& plan, bool has_limits = true) {
     const std::string stem = stem_of(card, gate, plan);
     const std::vector<lab::Profile> launches = lab::profile(
         {.card = &card,
@@ -130,15 +166,19 @@ class GateRun {
       ceilings_ = ceilings_of(*open_gpu(arguments_));
     }
     const lab::Ceilings ceilings = ceilings_.value_or(lab::Ceilings{});
-    const std::vector<lab::Gate> limits = lab::gates_of(
-        gate, lab::work_of(workload), ceilings, device_, static_cast<int>(profile["threads"]));
+    std::vector<lab::Gate> limits;
+    if (has_limits) {
+      limits = lab::gates_of(gate, lab::work_of(workload), ceilings, device_,
+                             static_cast<int>(profile["threads"]));
+    }
     reports_.push_back(lab::judge_gates(card, gate, limits, profile));
     record_ = lab::to_json(device_, ceilings, reports_);
     if (!arguments_.record.empty()) {
       io::write_file_atomically(arguments_.record, record_ + '\n');  // whoever stops it keeps this
     }
     if (arguments_.json.leaves_text()) {
-      std::cout << (plan.empty() ? "" : "instead: ") << lab::to_text(reports_.back()) << std::flush;
+      std::cout << (has_limits && plan.empty() ? "" : "instead: ") << lab::to_text(reports_.back())
+                << std::flush;
     }
   }
 

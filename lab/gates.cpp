@@ -257,6 +257,19 @@ std::optional<std::size_t> next_to_measure(std::span<const std::string_view> ker
                                 : std::optional(static_cast<std::size_t>(found - kernels.begin()));
 }
 
+std::vector<ProfileGate> levels_without_gates(const Card& card, const ProfileGate& missed) {
+  std::vector<ProfileGate> others;
+  for (const std::string& level : card.levels | std::views::reverse) {
+    const bool has_gates = std::ranges::any_of(card.gates, [&](const ProfileGate& gate) {
+      return gate.level == level && gate.case_name == missed.case_name;
+    });
+    if (!has_gates) {
+      others.push_back({.level = level, .case_name = missed.case_name, .reach = 0});
+    }
+  }
+  return others;
+}
+
 std::string to_json(const gpu::DeviceInfo& device, const Ceilings& ceilings,
                     std::span<const GateReport> reports) {
   Json levels = Json::array();

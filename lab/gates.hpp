@@ -88,6 +88,12 @@ struct Roofline {
 [[nodiscard]] std::optional<std::size_t> next_to_measure(std::span<const std::string_view> kernels,
                                                          std::span<const GateReport> reports);
 
+/// The levels without gates on this case, the fastest first: what is to be measured there, without
+/// limits, when its level has missed one, as how long they take there decides whether they run
+/// instead.
+[[nodiscard]] std::vector<ProfileGate> levels_without_gates(const Card& card,
+                                                            const ProfileGate& missed);
+
 /// The record that the choice of kernels reads (src/gpu/launch/gate_record.hpp).
 [[nodiscard]] std::string to_json(const gpu::DeviceInfo& device, const Ceilings& ceilings,
                                   std::span<const GateReport> reports);

@@ -194,6 +194,26 @@ TEST(Gates, OfAKernelThatMissedOneAskForTheNext) {
   EXPECT_EQ(next_to_measure({}, std::vector{with("pool", 1.0, false)}), std::nullopt);
 }
 
+// So are the levels that nothing is asked of on the case of one that missed a gate.
+TEST(Gates, OfALevelThatMissedOneAskForTheOtherLevels) {
+  Card card;
+  card.levels = {"plain", "better", "best"};
+  card.gates = {{.level = "best", .case_name = "large"},
+                {.level = "best", .case_name = "small"},
+                {.level = "better", .case_name = "small"}};
+  const auto others = [&](const ProfileGate& missed) {
+    std::vector<std::string> found;
+    for (const ProfileGate& one : levels_without_gates(card, missed)) {
+      EXPECT_EQ(one.case_name, missed.case_name);
+      EXPECT_EQ(one.reach, 0) << "no ceiling has to be measured";
+      found.push_back(one.level);
+    }
+    return found;
+  };
+  EXPECT_EQ(others(card.gates[0]), (std::vector<std::string>{"better", "plain"}));
+  EXPECT_EQ(others(card.gates[1]), std::vector<std::string>{"plain"});
+}
+
 TEST(SpeedGates, AreOfNamedPeers) {
   Card card;
   card.speed_gates = {{.peer = "cuDNN", .least_ratio = 0.9}};
