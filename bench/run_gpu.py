@@ -252,7 +252,7 @@ def sanitizers(options):
 
 
 def compare(options):
-    for card in options.cards.split(",") if options.cards else ["gemm_qkv", "attention"]:
+    for card in options.cards.split(",") if options.cards else ["gemm_qkv_bf16", "attention"]:
         with tempfile.TemporaryDirectory() as folder:
             other = options.against or options.fovea
             command = [options.fovea, "kernel", "compare", card, "--with-program", other, f"--json={folder}/{card}.json"]
@@ -351,7 +351,7 @@ def main():
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--seconds", type=float, default=1800, help="limit of one section's programs")
     parser.add_argument("--cards", default="",
-                        help="cards for profiles, gates, sanitizers, compare and verdicts, such as gemm_qkv,pool")
+                        help="cards for profiles, gates, sanitizers, compare and verdicts, such as gemm_qkv_bf16,pool")
     parser.add_argument("--against", help="the program that runs B of compare; without it the same program")
     parser.add_argument("--evolve", action="append", default=[], metavar="WORDS",
                         help="a search, in the words of `fovea kernel evolve`: 'attention --level wmma --budget 10m'; may be repeated")

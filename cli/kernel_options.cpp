@@ -242,7 +242,7 @@ void add_kernel(CLI::App& app, Run& run) {
   add_flag(*check, "--small", arguments->check.small,
            "Only what is quick under compute-sanitizer, and no mutants")
       ->group(kInputGroup);
-  explain(*check, {}, {"fovea kernel check gemm_qkv", "fovea kernel check --seeds 20"});
+  explain(*check, {}, {"fovea kernel check gemm_qkv_bf16", "fovea kernel check --seeds 20"});
 
   CLI::App* bench = add("bench", "Time kernels that have passed their gate", run_kernel_bench);
   add_gpu(*bench, *arguments);
@@ -257,7 +257,7 @@ void add_kernel(CLI::App& app, Run& run) {
            "Exit with 1 when a card is slower beside a peer than its speed gate asks")
       ->group(kInputGroup);
   explain(*bench, {"--json=FILE keeps what FILE already holds of other measurements."},
-          {"fovea kernel bench gemm_qkv --no-peers"});
+          {"fovea kernel bench gemm_qkv_bf16 --no-peers"});
 
   CLI::App* once = add("run", "Launch one case and nothing else, for profilers", run_once);
   add_gpu(*once, *arguments);
@@ -346,7 +346,7 @@ void add_kernel(CLI::App& app, Run& run) {
           {"Beside the counters it names the two or three rules that fire: what the figures mean, "
            "and what to try. Places in the sources need a compiler and nvdisasm."},
           {"fovea kernel profile attention --level wgmma",
-           "fovea kernel profile gemm_qkv --parameters '{\"stages\": 3}' --output fewer"});
+           "fovea kernel profile gemm_qkv_bf16 --parameters '{\"stages\": 3}' --output fewer"});
 
   CLI::App* parameters = add("parameters",
                              "List the tuning parameters of the kernels that can run a case, and "

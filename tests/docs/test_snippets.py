@@ -82,8 +82,13 @@ def help_of(run_fovea):
     return functools.cache(lambda *command: run_fovea(*command, "--help").stdout)
 
 
-def unknown(command: str, help_of) -> list[str]:
-    """Subcommands and options that `fovea ...` in this command line does not have."""
+@pytest.fixture(scope="session")
+def cards(run_fovea):
+    return functools.cache(lambda: [card["name"] for card in json.loads(run_fovea("kernel", "list", "--json").stdout)])
+
+
+def unknown(command: str, help_of, cards) -> list[str]:
+    """Subcommands, options and cards that `fovea ...` in this command line does not have."""
     found = []
     parts = words(command)
     for at, word in enumerate(parts):
@@ -97,6 +102,8 @@ def unknown(command: str, help_of) -> list[str]:
         for depth, name in enumerate(path):
             if not re.search(rf"(^\s+|fovea ){name}\b", help_of(*path[:depth]), re.MULTILINE):
                 return [*found, f"{' '.join(path[: depth + 1])} is no command"]
+        if path[:1] == ["kernel"] and re.search(r"^Usage: .*\bCARD\b", help_of(*path), re.MULTILINE):
+            found += [f"{name} is no card" for name in rest[:1] if re.fullmatch("[a-z][a-z0-9_]*", name) and name not in cards()]
         for option in (part.split("=")[0] for part in rest if re.match(r"-{1,2}[a-zA-Z]", part)):
             if not re.search(rf"(?<![\w-]){re.escape(option)}(?![\w-])", help_of(*path)):
                 found.append(f"{' '.join(path)} has no {option}")
@@ -117,11 +124,11 @@ def test_languages():
 
 
 @pytest.mark.parametrize("document", [d for d in DOCUMENTS if any(s.language == "sh" for s in fences(d))], ids=name_of)
-def test_commands(document, sandbox, environment, help_of):
+def test_commands(document, sandbox, environment, help_of, cards):
     script = ["set -euo pipefail"]
     for snippet in (command for fence in fences(document) if fence.language == "sh" for command in shell_commands(fence)):
         if reason(snippet.text):
-            assert unknown(snippet.text, help_of) == [], f"{snippet.where}: {snippet.text}"
+            assert unknown(snippet.text, help_of, cards) == [], f"{snippet.where}: {snippet.text}"
             if snippet.text.startswith("scripts/"):
                 assert known_by_script(snippet.text), f"{snippet.where}: {snippet.text}"
             continue
@@ -173,13 +180,13 @@ def test_json():
             json.loads(line)
 
 
-def test_commands_in_the_text(help_of):
+def test_commands_in_the_text(help_of, cards):
     found = []
     for document in DOCUMENTS:
         if document.name == "experiments.md":  # tells of what was
             continue
         for snippet in inline_commands(document):
-            found += [f"{snippet.where}: `{snippet.text}`: {wrong}" for wrong in unknown(snippet.text, help_of)]
+            found += [f"{snippet.where}: `{snippet.text}`: {wrong}" for wrong in unknown(snippet.text, help_of, cards)]
     assert not found, "\n".join(found)
 
 
