@@ -38,7 +38,9 @@ machine = {{"date": "2026-11-24", "commit": "c0ffee", "gpu": {{"name": "a GPU", 
 if words[1] == "list":
     print("pool  pooling\\n  case\\nlayer_norm  rows")
 elif "--gate" in words:
-    gates = [{{"figure": "tensor", "sense": "at_least", "limit": 0.4, "model": "half of the roof", "reading": 0.087, "passed": False}}]
+    gates = [{{"figure": "tensor", "sense": "at_least", "limit": 0.4, "model": "half of the roof", "reading": 0.087, "passed": False}},
+             {{"figure": "dram_bytes", "sense": "at_most", "limit": 2e8, "model": "once", "reading": 1e8, "passed": True}},
+             {{"figure": "registers", "sense": "at_most", "limit": 128, "model": "fit", "reading": 96, "passed": True}}]
     level = {{"card": "attention", "case": "b2", "level": "wmma", "kernel": "k", "passed": False, "gates": gates}}
     after("--record").write_text(json.dumps({{"kind": "gates", "machine": machine, "levels": [level]}}))
     misbehave()
@@ -118,7 +120,7 @@ def test_sections_are_filed_and_become_tables(stand_in, monkeypatch):
     place, _ = run_gpu(stand_in, "profiles", "gates", "sanitizers", "compare", "evolve", "--evolve", "attention --level wmma --budget 1m")
     folder = place.with_suffix("")
     found = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
-    assert found == ["compare/attention.json", "compare/gemm_qkv.json", "evolve/1.jsonl", "gates.json", "profiles/layer_norm.json",
+    assert found == ["compare/attention.json", "compare/gemm_qkv_bf16.json", "evolve/1.jsonl", "gates.json", "profiles/layer_norm.json",
                      "profiles/pool.json", "sanitizers.json"]
     assert not place.exists()  # a file without a section is none
     machine = json.loads((folder / "sanitizers.json").read_text())["machine"]
@@ -126,7 +128,8 @@ def test_sections_are_filed_and_become_tables(stand_in, monkeypatch):
     assert json.loads((folder / "gates.json").read_text())["machine"]["commit"] == "c0ffee"  # what the program says counts
     monkeypatch.setattr(report, "RESULTS", place.parent.parent)
     page = report.page({})
-    for part in ("| attention | b2 | wmma | tensor | at least 40.0% | 8.7% | MISSED | half of the roof |", "0 of 1 levels",
+    for part in ("| attention | b2 | wmma | tensor | at least 40.0% | 8.7% | MISSED | half of the roof |", "0 of 1 kernels",
+                 "| attention | b2 | wmma | dram bytes | at most 200 MB | 100 MB | passed | once |", "what was reached of: registers (1);",
                  "| pool | c |  | 5 us | dram 31.0% | barrier 43% | Roles are out of step. (barrier 43.0%) |",
                  "| this | this program, level mma | SLOWER | 1.0210 | 1.0190 to 1.0230 | 16 |", "| memcheck | 1 | 1/1",
                  "| attention | c | wmma | `proposer.py` | 1 | 100% | 1.250x | 1.250x | - | stages 4 | 2 | "
