@@ -99,11 +99,14 @@ TEST(GateRecord, OfAFileChangesTheChoice) {
 }
 
 // What is committed: of an H200 the level wmma missed the gate of its matrix units, which is not
-// chosen there anyway; of other GPUs nothing is on record.
+// chosen there anyway, and stays before the slower one; of other GPUs nothing is on record.
 TEST(GateRecord, IsBuiltIn) {
   unsetenv("FOVEA_GATE_RECORD");
   const GateRecord& record = gate_record(ampere("NVIDIA H200"));
-  EXPECT_NE(record.missed("wmma").find("matrix units"), std::string_view::npos);
+  EXPECT_NE(record.missed("wmma").find("matrix_units"), std::string_view::npos);
+  const std::vector<std::string_view> levels = {"wgmma", "mma", "wmma", "scalar"};
+  EXPECT_EQ(record.choose(levels), 0);
+  EXPECT_EQ(record.choose(std::span(levels).subspan(2)), 0) << "scalar is slower than wmma";
   for (const std::string_view level : {"scalar", "wmma", "mma", "wgmma"}) {
     EXPECT_EQ(gate_record(ampere("a GPU")).missed(level), "");
   }
