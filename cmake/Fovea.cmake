@@ -73,6 +73,51 @@ endif()
 # that compute go through memory element by element, and are given sizes that were checked.
 set(FOVEA_PARSING_FOLDERS io image model pipeline hub search)
 
+# Builds with sanitizers parse the headers that most sources include once. Developers' builds do not: a source
+# that lacks an include must not compile there.
+option(FOVEA_PRECOMPILE "Precompile the headers that most sources include (clang)" OFF)
+if(FOVEA_PRECOMPILE)
+  target_compile_definitions(fovea_options INTERFACE _GLIBCXX_ASSERTIONS)  # for all alike
+  # The compiler takes what was precompiled with the same options alone: what is fuzzed has some of its own.
+  function(fovea_precompiled name)
+    file(WRITE ${PROJECT_BINARY_DIR}/precompiled.cpp "")
+    add_library(${name} OBJECT EXCLUDE_FROM_ALL ${PROJECT_BINARY_DIR}/precompiled.cpp)
+    target_link_libraries(${name} PRIVATE fovea_options fmt::fmt)
+    target_compile_options(${name} PRIVATE ${ARGN})
+    target_precompile_headers(
+      ${name} PRIVATE
+      <algorithm> <array> <chrono> <cmath> <cstdint> <filesystem> <fstream> <functional> <iostream> <map>
+      <memory> <mutex> <optional> <set> <string> <string_view> <thread> <vector> <fmt/format.h>
+      <fmt/ranges.h> <nlohmann/json.hpp>)
+  endfunction()
+  fovea_precompiled(fovea_precompiled)
+  fovea_precompiled(fovea_precompiled_fuzzed -fsanitize=fuzzer-no-link)
+  # The targets use them, once all are known, but for those with a level of optimisation of their own.
+  function(fovea_use_precompiled folder)
+    get_property(targets DIRECTORY ${folder} PROPERTY BUILDSYSTEM_TARGETS)
+    foreach(target ${targets})
+      get_target_property(type ${target} TYPE)
+      get_target_property(options ${target} COMPILE_OPTIONS)
+      get_target_property(libraries ${target} LINK_LIBRARIES)
+      if(type MATCHES "STATIC|SHARED|MODULE|EXECUTABLE" AND "${libraries}" MATCHES "fovea_options"
+         AND NOT "${options}" MATCHES "-O1")
+        set(from fovea_precompiled)
+        if("${options}" MATCHES "fuzzer-no-link")
+          string(APPEND from _fuzzed)
+        endif()
+        target_link_libraries(${target} PRIVATE fmt::fmt)
+        target_compile_options(${target} PRIVATE -fPIC)
+        target_precompile_headers(${target} REUSE_FROM ${from})
+      endif()
+    endforeach()
+    get_property(folders DIRECTORY ${folder} PROPERTY SUBDIRECTORIES)
+    foreach(below ${folders})
+      fovea_use_precompiled(${below})
+    endforeach()
+  endfunction()
+  cmake_language(DEFER DIRECTORY ${PROJECT_SOURCE_DIR} CALL fovea_use_precompiled ${PROJECT_SOURCE_DIR})
+endif()
+
 # fovea_library(<folder> [libraries...]): a static library fovea_<folder> of the .cpp files here.
 function(fovea_library name)
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
@@ -80,6 +125,10 @@ function(fovea_library name)
   target_link_libraries(fovea_${name} PUBLIC fovea_options ${ARGN})
   if(name IN_LIST FOVEA_PARSING_FOLDERS)
     target_compile_definitions(fovea_${name} PRIVATE _GLIBCXX_ASSERTIONS)
+  endif()
+  # To optimise takes longer than to test, but for what computes.
+  if(FOVEA_SANITIZE AND name MATCHES "^(core|ops|image|cpu|quantize|search)$")
+    target_compile_options(fovea_${name} PRIVATE -O1)
   endif()
 endfunction()
 
@@ -91,8 +140,10 @@ function(fovea_test name)
   # clang says this too, but not of sources that it compiles several as one: asan's and tsan's.
   target_compile_options(${name}_test PRIVATE
                          $<$<CXX_COMPILER_ID:GNU>:-Wunused-const-variable=1>)
-  # What tests do takes less time than to optimise them.
-  target_compile_options(${name}_test PRIVATE -O1)
+  # What tests do takes less time than to optimise them, less still with sanitizers, but for some.
+  if(NOT FOVEA_SANITIZE OR name MATCHES "^(ops|image|search)$")
+    target_compile_options(${name}_test PRIVATE -O1)
+  endif()
   set_target_properties(${name}_test PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
   # Most of a test's compilation goes to what it includes, so several are compiled as one.
   if(NOT CMAKE_UNITY_BUILD)
