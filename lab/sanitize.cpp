@@ -77,6 +77,10 @@ std::string read_checks(const std::string& path, SanitizerRun& run) {
   return wrong;
 }
 
+std::ptrdiff_t small_cases(const Card* card) {
+  return std::ranges::count_if(card->cases, &Case::small);
+}
+
 SanitizerRun run_tool(const std::string& sanitizer, const std::string& program,
                       std::string_view tool, const Card& card, const SanitizeOptions& options) {
   SanitizerRun run;
@@ -130,10 +134,12 @@ void require_sanitizer(const SanitizeOptions& options) {
   (void)find_sanitizer();
 }
 
-std::vector<SanitizerRun> sanitize(const std::string& program, std::span<const Card* const> cards,
+std::vector<SanitizerRun> sanitize(const std::string& program, std::span<const Card* const> of,
                                    const SanitizeOptions& options,
                                    const std::function<void(const SanitizerRun&)>& report) {
   const std::vector<std::string_view> tools = tools_of(options);
+  std::vector<const Card*> cards(of.begin(), of.end());
+  std::ranges::stable_sort(cards, std::ranges::greater{}, small_cases);
   const std::string sanitizer = find_sanitizer();
   const std::size_t count = cards.size();
   std::vector<SanitizerRun> runs(tools.size() * count);

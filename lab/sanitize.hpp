@@ -21,7 +21,7 @@ inline constexpr std::array<std::string_view, 4> kSanitizers = {"synccheck", "ra
 
 struct SanitizeOptions {
   std::string only_tool{};  // empty: all
-  int most_seconds = 300;   // of one tool on one card
+  int most_seconds = 900;   // of one tool on one card: racecheck takes 400 for attention's cases
   int jobs = 0;             // at once; 0: as many as CPUs, at most 12
   int device = 0;
   StopFlag stop{};
@@ -43,7 +43,8 @@ struct SanitizerRun {
 void require_sanitizer(const SanitizeOptions& options);
 
 /// Runs the tools on children `program kernel check --small CARD`; a card on which the first one
-/// does not end is left out of the others. `report` is called as each is done. Throws Interrupted,
+/// does not end is left out of the others. Cards with most cases begin first, so that none of the
+/// long runs is alone at the end. `report` is called as each is done. Throws Interrupted,
 /// with no child left, when it is to stop.
 [[nodiscard]] std::vector<SanitizerRun> sanitize(
     const std::string& program, std::span<const Card* const> cards, const SanitizeOptions& options,

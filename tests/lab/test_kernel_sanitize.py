@@ -61,6 +61,11 @@ def test_all_tools_run_hangs_first_and_are_filed(sanitize, tmp_path):
         assert re.fullmatch(rf"\S+/compute-sanitizer {options} \S+/fovea {check} --json=\S+", command), command
 
 
+def test_cards_with_most_cases_begin_first(sanitize):
+    filed, _ = sanitize("pool", "layer_norm", "--tool", "memcheck")
+    assert [run["card"] for run in filed["tools"]] == ["layer_norm", "pool"]
+
+
 def test_a_hang_ends_at_its_limit_and_costs_no_other_tool(sanitize):
     filed, _ = sanitize("layer_norm", "pool", "--most-seconds", "1", code=1, HANGS="synccheck")
     reasons = [run["reason"] for run in filed["tools"]]
