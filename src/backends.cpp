@@ -97,9 +97,9 @@ std::unique_ptr<ops::Backend> make_backend(const EncoderOptions& options) {
   }
 }
 
-CpuInfo cpu_info() {
+std::string cpu_instruction_set() {
   cpu::limit_isa_from_environment();
-  return {.instruction_set = cpu::isa_name(), .onednn_version = cpu::onednn_version()};
+  return cpu::isa_name();
 }
 
 bool auto_takes_gpu() {

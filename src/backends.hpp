@@ -15,12 +15,9 @@ namespace fovea {
 /// Throws fovea::Error with the reason when a named device or precision is unavailable.
 [[nodiscard]] std::unique_ptr<ops::Backend> make_backend(const EncoderOptions& options);
 
-struct CpuInfo {
-  std::string instruction_set;  // that computes, or may: "avx512_core_bf16"
-  std::string onednn_version;
-};
-/// Throws fovea::Error when FOVEA_CPU_ISA names no instruction set.
-[[nodiscard]] CpuInfo cpu_info();
+/// The highest instruction set that computes, or may, on the CPU: "avx512_bf16". Throws
+/// fovea::Error when FOVEA_CPU_ISA names none.
+[[nodiscard]] std::string cpu_instruction_set();
 
 /// Whether device `auto` is a GPU on this machine, for precisions that a GPU has.
 [[nodiscard]] bool auto_takes_gpu();

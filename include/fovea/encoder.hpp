@@ -43,7 +43,7 @@ class Encoder {
   /// Numbers in one embedding.
   [[nodiscard]] std::int64_t dimension() const;
   [[nodiscard]] const Preprocessing& preprocessing() const;
-  /// A description of the device for people: "cpu (oneDNN, avx512_core_bf16), bf16, 8 threads".
+  /// A description of the device for people: "cpu (avx512_bf16), bf16, 8 threads".
   [[nodiscard]] std::string device() const;
   [[nodiscard]] Precision precision() const;
   /// Recommended batch size, in images.

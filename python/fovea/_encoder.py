@@ -108,7 +108,7 @@ class Encoder:
 
     @property
     def device(self) -> str:
-        """A description of the device for people: "cpu (oneDNN, avx512_core_bf16), bf16, 8 threads"."""
+        """A description of the device for people: "cpu (avx512_bf16), bf16, 8 threads"."""
         return self._device
 
     @property

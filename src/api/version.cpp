@@ -9,14 +9,11 @@ namespace fovea {
 extern const char* const built_from_commit;  // cmake/Commit.cmake writes it
 
 BuildInfo build_info() {
-  const CpuInfo cpu = cpu_info();
-  BuildInfo info{.version = FOVEA_VERSION,
-                 .commit = built_from_commit,
-                 .build_type = FOVEA_BUILD_TYPE,
-                 .instruction_set = cpu.instruction_set,
-                 .libraries = image::library_versions()};
-  info.libraries.insert(info.libraries.begin(), {"oneDNN", cpu.onednn_version});
-  return info;
+  return {.version = FOVEA_VERSION,
+          .commit = built_from_commit,
+          .build_type = FOVEA_BUILD_TYPE,
+          .instruction_set = cpu_instruction_set(),
+          .libraries = image::library_versions()};
 }
 
 }  // namespace fovea

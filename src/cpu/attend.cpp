@@ -1,4 +1,4 @@
-// A block of queries: scores by one product, softmax, values by another.
+// A block of queries: for each tile of them scores, softmax and values, in the nearest cache.
 #include "cpu/attend.hpp"
 
 #include <algorithm>
@@ -7,15 +7,10 @@
 #include "core/divide_up.hpp"
 #include "core/error.hpp"
 #include "cpu/convert.hpp"
+#include "cpu/isa.hpp"
 #include "cpu/row_kernels.hpp"
 
 namespace fovea::cpu {
-namespace {
-
-constexpr std::int64_t kFloatsInLine = kBufferAlignment / sizeof(float);
-
-}  // namespace
-
 AttentionTasks::AttentionTasks(const ops::AttentionProblem& problem,
                                const ops::AttentionOperands& operands, std::int64_t most_queries)
     : problem_(problem), operands_(operands), most_queries_(most_queries) {
@@ -66,43 +61,84 @@ std::int64_t AttentionTasks::keys_seen(const Block& block, std::int64_t query) c
 }
 
 /// Rows of an operand as products take them: in place, or widened into `buffer`.
-AttentionTasks::Rows AttentionTasks::rows(Address base, std::int64_t offset, std::int64_t stride,
-                                          std::int64_t count, AlignedBuffer<float>& buffer) const {
+Rows AttentionTasks::rows(Address base, std::int64_t offset, std::int64_t stride,
+                          std::int64_t count, AlignedBuffer<float>& buffer) const {
   const DType type = problem_.type;
+  const std::int64_t width = problem_.head_dim;
   const std::byte* const first = at(pointer<const void>(base), offset, type);
   if (product_type(type) == type) {
-    return {.data = first, .stride = stride};
+    return {.data = first, .type = type, .stride = stride, .rows = count, .width = width};
   }
-  const std::int64_t width = problem_.head_dim;
   float* const wide = grown(buffer, count * width);
   for (std::int64_t row = 0; row < count; ++row) {
     widen(at(first, row * stride, type), type, width, 1.0F, wide + row * width);
   }
-  return {.data = wide, .stride = width};
+  return {.data = wide, .type = DType::kF32, .stride = width, .rows = count, .width = width};
 }
 
-/// softmax of each row over the keys that it sees; zeros beyond.
-void AttentionTasks::softmax_of(const Block& block, DType type, float* scores,
-                                std::int64_t stride) const {
-  SoftmaxArgs args{.scores = scores,
-                   .output_type = type,
-                   .rows = block.queries,
-                   .width = block.keys,
-                   .stride = stride,
-                   .scale = static_cast<float>(problem_.scale)};
-  if (keys_seen(block, 0) == block.keys) {
-    softmax(args);
-    return;
+/// One tile of queries, `block.first` being the first of them, against the packed keys and values.
+void AttentionTasks::attend_tile(const TileKernel& kernel, const Rows& queries, const Block& block,
+                                 const Finish& finish, Worker& worker) const {
+  constexpr auto kUnit = static_cast<std::int64_t>(sizeof(Unit));
+  const std::int64_t rows = queries.rows;
+  const std::int64_t height = tile_height(kernel, rows);
+  const TileFunction multiply = tile_function(kernel, height);
+  const RowLayout layout = kernel.packed_layout(height);
+  const std::int64_t depth = units_of(kernel, problem_.head_dim);
+  const std::int64_t key_units = units_of(kernel, block.keys);
+  const std::int64_t panels = divide_up(block.keys, kernel.columns);
+  // The widest of these may end in units that panels of scores do not reach, or the other way round.
+  const std::int64_t row_bytes =
+      std::max(key_units * kUnit, panels * kernel.columns * kUnit / numbers_in_unit(kernel.type));
+  Unit* const packed = grown(worker.rows, height * std::max(depth, row_bytes / kUnit));
+  const std::int64_t panel_size = height * kernel.columns;
+  float* const scores = grown(worker.scores, panels * panel_size);
+
+  pack_rows(kernel, queries, worker.converted, packed);
+  for (std::int64_t panel = 0; panel < panels; ++panel) {
+    multiply(packed, layout, worker.keys.data() + panel * kernel.columns * depth, depth,
+             reinterpret_cast<Unit*>(scores + panel * panel_size));
   }
-  args.rows = 1;
-  for (std::int64_t query = 0; query < block.queries; ++query) {
-    args.scores = scores + query * stride;
-    args.width = keys_seen(block, query);
-    if (args.width > 0) {
-      softmax(args);
-    }
-    std::memset(at(static_cast<void*>(args.scores), args.width, type), 0,
-                static_cast<std::size_t>(block.keys - args.width) * size_of(type));
+
+  std::int64_t widths[TileKernel::kMaxHeight];
+  float inverse_sums[TileKernel::kMaxHeight];
+  for (std::int64_t row = 0; row < rows; ++row) {
+    widths[row] = keys_seen(block, row);
+  }
+  const std::int64_t panel_bytes = kernel.columns * kUnit / numbers_in_unit(kernel.type);
+  // A panel's columns of a row are one step of A where steps are as long.
+  const bool in_place = panel_bytes == kernel.step * kUnit;
+  std::byte* const weights = in_place ? reinterpret_cast<std::byte*>(packed)
+                                      : grown(worker.weights, rows * row_bytes);
+  exp_rows({.scores = scores,
+            .panels = panels,
+            .columns = kernel.columns,
+            .panel_stride = panel_size,
+            .rows = rows,
+            .widths = widths,
+            .scale = static_cast<float>(problem_.scale),
+            .output = weights,
+            .output_type = queries.type,
+            .output_panel_stride = in_place ? height * panel_bytes : panel_bytes,
+            .output_row_stride = in_place ? panel_bytes : row_bytes,
+            .inverse_sums = inverse_sums});
+  if (!in_place) {
+    pack_rows(kernel,
+              {.data = weights,
+               .type = queries.type,
+               .stride = row_bytes / static_cast<std::int64_t>(size_of(queries.type)),
+               .rows = rows,
+               .width = block.keys},
+              worker.converted, packed);
+  }
+  alignas(64) Unit sums[TileKernel::kMaxTile];
+  for (std::int64_t column = 0; column < problem_.head_dim; column += kernel.columns) {
+    multiply(packed, layout, worker.values.data() + column * key_units, key_units, sums);
+    Finish part = finish;
+    part.row_scale = inverse_sums;
+    part.output = at(finish.output, column, finish.output_type);
+    finish_tile(sums, kernel.columns, rows, std::min(kernel.columns, problem_.head_dim - column),
+                part);
   }
 }
 
@@ -122,6 +158,7 @@ void AttentionTasks::attend(const Block& block, Worker& worker) const {
     return;
   }
   const DType type = product_type(problem.type);
+  const TileKernel& kernel = tile_kernel(type);
   const Rows q =
       rows(operands_.q, sequence.q + block.head * problem.q.head + block.first * problem.q.row,
            problem.q.row, block.queries, worker.wide[0]);
@@ -129,42 +166,32 @@ void AttentionTasks::attend(const Block& block, Worker& worker) const {
                       worker.wide[1]);
   const Rows v = rows(operands_.v, sequence.v + kv_head * problem.v.head, problem.v.row, block.keys,
                       worker.wide[2]);
-  // Rows of scores start on cache lines.
-  const std::int64_t stride = divide_up(block.keys, kFloatsInLine) * kFloatsInLine;
-  float* const scores = grown(worker.scores, block.queries * stride);
-
-  MatmulShape score;
-  score.rows = block.queries;
-  score.in = dim;
-  score.out = block.keys;
-  score.input_stride = q.stride;
-  score.output_stride = stride;
-  score.b_row_stride = 1;
-  score.b_column_stride = k.stride;
-  score.input = type;
-  worker.caller.call(score, q.data, k.data, scores);
-
-  softmax_of(block, type, scores, stride);
+  pack_columns(kernel, k, worker.converted,
+               grown(worker.keys, panels_size(kernel, block.keys, units_of(kernel, dim))));
+  pack_matrix(kernel, v,
+              grown(worker.values, panels_size(kernel, dim, units_of(kernel, block.keys))));
 
   const bool direct = type == problem.type;
-  MatmulShape mix;
-  mix.rows = block.queries;
-  mix.in = block.keys;
-  mix.out = dim;
-  mix.input_stride = type == DType::kBF16 ? 2 * stride : stride;
-  mix.output_stride = direct ? problem.o.row : dim;
-  mix.b_row_stride = v.stride;
-  mix.b_column_stride = 1;
-  mix.input = type;
-  mix.output = type;
-  if (direct) {
-    worker.caller.call(mix, scores, v.data, output);
-    return;
+  Finish finish{.output_type = type, .output = output, .output_stride = problem.o.row};
+  if (!direct) {
+    finish.output = grown(worker.wide[3], block.queries * dim);
+    finish.output_stride = dim;
   }
-  float* const wide = grown(worker.wide[3], block.queries * dim);
-  worker.caller.call(mix, scores, v.data, wide);
-  for (std::int64_t query = 0; query < block.queries; ++query) {
-    narrow(wide + query * dim, dim, problem.type, at(output, query * problem.o.row, problem.type));
+  const TileSession session(kernel);
+  for (std::int64_t query = 0; query < block.queries; query += kernel.max_height()) {
+    Rows some = q;
+    some.data = at(q.data, query * q.stride, type);
+    some.rows = std::min(kernel.max_height(), block.queries - query);
+    Finish part = finish;
+    part.output = at(finish.output, query * finish.output_stride, type);
+    Block tile = block;
+    tile.first += query;
+    tile.queries = some.rows;
+    attend_tile(kernel, some, tile, part, worker);
+  }
+  for (std::int64_t query = 0; !direct && query < block.queries; ++query) {
+    narrow(worker.wide[3].data() + query * dim, dim, problem.type,
+           at(output, query * problem.o.row, problem.type));
   }
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "cpu/product.hpp"
 #include "cpu/worker.hpp"
 #include "ops/attention.hpp"
 
@@ -38,18 +39,13 @@ class AttentionTasks {
     std::int64_t queries = 0;  // from there on
     std::int64_t keys = 0;
   };
-  /// A matrix whose rows lie `stride` elements apart.
-  struct Rows {
-    const void* data = nullptr;
-    std::int64_t stride = 0;
-  };
-
   [[nodiscard]] Sequence sequence(std::int64_t index) const;
   [[nodiscard]] std::int64_t keys_seen(const Block& block, std::int64_t query) const;
   [[nodiscard]] Rows rows(Address base, std::int64_t offset, std::int64_t stride,
                           std::int64_t count, AlignedBuffer<float>& buffer) const;
-  void softmax_of(const Block& block, DType type, float* scores, std::int64_t stride) const;
   void attend(const Block& block, Worker& worker) const;
+  void attend_tile(const TileKernel& kernel, const Rows& queries, const Block& block,
+                   const Finish& finish, Worker& worker) const;
 
   const ops::AttentionProblem& problem_;
   const ops::AttentionOperands& operands_;

@@ -14,42 +14,69 @@
 #include "cpu/isa.hpp"
 #include "cpu/row_kernels.hpp"
 #include "cpu/schedule.hpp"
-#include "cpu/single_thread.hpp"
+#include "ops/rounding.hpp"
 
 namespace fovea::cpu {
 namespace {
 
+/// In 8 bits pixels are u8 as they are, and the constant is that of the middle of their range.
+constexpr double kMiddlePixel = 127.5;
+
 Precision choose_precision(Precision asked) {
-  if (asked == Precision::kInt8 || asked == Precision::kFp8) {
-    fail("{} is computed on NVIDIA GPUs only; use fp32, bf16 or auto on the CPU", to_string(asked));
-  }
-  if (asked == Precision::kAuto) {
-    return has_bf16() ? Precision::kBf16 : Precision::kFp32;
-  }
-  if (asked == Precision::kBf16 && !has_bf16()) {
-    fail(
-        "bf16 needs a CPU with AMX or AVX512-BF16 instructions; oneDNN finds {} here. "
-        "Use fp32 or auto",
-        isa_name());
+  switch (asked) {
+    case Precision::kAuto:
+      return has_bf16() ? Precision::kBf16 : Precision::kFp32;
+    case Precision::kFp32:
+      break;
+    case Precision::kBf16:
+      if (!has_bf16()) {
+        fail(
+            "bf16 needs a CPU with AMX or AVX512-BF16 instructions, but this one has {}. "
+            "Use fp32 or auto",
+            isa_name());
+      }
+      break;
+    case Precision::kInt8:
+      if (!has_int8()) {
+        fail(
+            "int8 needs a CPU with AVX2 instructions, because it would not be faster than fp32 on "
+            "this one. Use fp32 or auto");
+      }
+      break;
+    case Precision::kFp8:
+      fail("fp8 is computed on NVIDIA GPUs only; use fp32, bf16, int8 or auto on the CPU");
   }
   return asked;
+}
+
+/// Types of the tensors: in int8 what is not an input of an 8-bit product is in bf16 where the CPU
+/// multiplies that, and in fp32 elsewhere.
+ops::TensorTypes types_of(Precision precision) {
+  const bool bytes = precision == Precision::kInt8;
+  const DType wide =
+      precision == Precision::kBf16 || (bytes && has_bf16()) ? DType::kBF16 : DType::kF32;
+  return {.stream = DType::kF32,
+          .normed = bytes ? DType::kI8 : wide,
+          .qkv = wide,
+          .attended = wide,
+          .inner = bytes ? DType::kI8 : wide,
+          .row_scales = bytes};
 }
 
 class CpuBackend : public ops::Backend {
  public:
   explicit CpuBackend(const CpuOptions& options)
       : precision_(choose_precision(options.precision)),
-        activation_(precision_ == Precision::kBf16 ? DType::kBF16 : DType::kF32),
+        types_(types_of(precision_)),
         pool_(options.threads > 0 ? options.threads : available_threads()),
         note_(options.note) {
     for (int worker = 0; worker < pool_.threads(); ++worker) {
-      workers_.push_back(std::make_unique<Worker>(cache_));
+      workers_.push_back(std::make_unique<Worker>());
     }
   }
 
   [[nodiscard]] std::string description() const override {
-    return fmt::format("cpu (oneDNN, {}), {}, {} threads", isa_name(), to_string(precision_),
-                       threads());
+    return fmt::format("cpu ({}), {}, {} threads", isa_name(), to_string(precision_), threads());
   }
   [[nodiscard]] std::string take_note() override {
     const std::lock_guard turn(turn_);
@@ -57,9 +84,7 @@ class CpuBackend : public ops::Backend {
   }
   [[nodiscard]] Precision precision() const override { return precision_; }
   [[nodiscard]] int threads() const override { return pool_.threads(); }
-  [[nodiscard]] ops::TensorTypes types() const override {
-    return {DType::kF32, activation_, activation_, activation_, activation_};
-  }
+  [[nodiscard]] ops::TensorTypes types() const override { return types_; }
 
   [[nodiscard]] Support can_run(const ops::LinearProblem& problem) const override;
   [[nodiscard]] Support can_run(const ops::PoolProblem& problem) const override;
@@ -84,15 +109,8 @@ class CpuBackend : public ops::Backend {
   [[nodiscard]] double device_seconds() const override { return 0; }
 
  private:
-  [[nodiscard]] std::unique_ptr<PackedWeights> pack(const ops::LinearWeights& weights,
-                                                    DType type) const {
-    const SingleThread single;
-    return std::make_unique<PackedWeights>(cache_, weights, type);
-  }
-
   Precision precision_;
-  DType activation_;
-  MatmulCache cache_;
+  ops::TensorTypes types_;
   std::vector<std::unique_ptr<Worker>> workers_;
   std::vector<std::unique_ptr<Team>> teams_;  // kept for batches cut alike
   mutable std::mutex turn_;
@@ -104,20 +122,25 @@ Support CpuBackend::can_run(const ops::LinearProblem& problem) const {
   if (Support support = valid(problem); !support) {
     return support;
   }
-  if (problem.row_scales) {
-    return {"this backend has no scales for rows"};
-  }
   if (problem.norm) {
     return {"norms are operators of their own here"};
   }
   if (problem.epilogue == ops::Epilogue::kResidual && problem.output != DType::kF32) {
     return {"residuals are added in f32 only"};
   }
-  const bool widened = problem.output == DType::kF32;
-  const DType wrong = problem.input != activation_ || widened ? problem.input : problem.output;
-  return wrong == activation_ ? Support{}
-                              : Support{fmt::format("this backend was made for {} operands, not {}",
-                                                    to_string(activation_), to_string(wrong))};
+  if (problem.input != types_.normed && problem.input != types_.qkv) {
+    return {fmt::format("this backend was made for {} operands, not {}", to_string(types_.normed),
+                        to_string(problem.input))};
+  }
+  if (problem.row_scales && problem.input != DType::kI8) {
+    return {"only rows of i8 have scales"};
+  }
+  if (problem.output != DType::kF32 && problem.output != types_.qkv &&
+      problem.output != types_.inner) {
+    return {fmt::format("this backend was made for {} outputs, not {}", to_string(types_.qkv),
+                        to_string(problem.output))};
+  }
+  return {};
 }
 
 Support CpuBackend::can_run(const ops::PoolProblem& problem) const {
@@ -129,32 +152,23 @@ Support CpuBackend::can_run(const ops::PoolProblem& problem) const {
 
 ops::PreparedPtr CpuBackend::prepare(const ops::PatchEmbedWeights& weights) {
   check_weights(weights);
-  // v * scale + shift = (v - center) * scale + (center * scale + shift): the scale goes into the
-  // weights, the constant into the bias, and the bias into the position table.
-  const auto in = static_cast<std::size_t>(weights.projection.in);
-  const auto out = static_cast<std::size_t>(weights.projection.out);
-  AlignedBuffer<float> scaled(in * out);
-  std::vector<double> constant(out);
-  for (std::size_t o = 0; o < out; ++o) {
-    constant[o] = weights.projection.bias[o];
-    for (std::size_t i = 0; i < in; ++i) {
-      const double weight = weights.projection.weight[o * in + i];
-      const double scale = weights.scale[i % 3];
-      scaled[o * in + i] = static_cast<float>(weight * scale);
-      constant[o] += weight * (kPixelCenter * scale + weights.shift[i % 3]);
-    }
+  const bool bytes = types_.normed == DType::kI8;
+  const double centre = bytes ? kMiddlePixel : kPixelCenter;
+  ops::FoldedPixels folded = fold_pixels(weights, centre, weights.projection.in);
+  const std::vector<float> no_bias(folded.constant.size());
+  const ops::LinearWeights projection{.in = weights.projection.in,
+                                      .out = weights.projection.out,
+                                      .weight = folded.weight,
+                                      .bias = no_bias};
+  if (bytes) {
+    uncentre(round_to_i8(projection), centre, folded.constant);
   }
   auto parameters = std::make_unique<PatchEmbedParameters>();
-  parameters->position = AlignedBuffer<float>(weights.position.size());
-  for (std::size_t i = 0; i < weights.position.size(); ++i) {
-    parameters->position[i] = static_cast<float>(weights.position[i] + constant[i % out]);
-  }
-  const std::vector<float> no_bias(out);
-  parameters->projection = pack({.in = weights.projection.in,
-                                 .out = weights.projection.out,
-                                 .weight = scaled.span(),
-                                 .bias = no_bias},
-                                activation_);
+  const std::vector<float> position = folded_position(weights, folded.constant);
+  parameters->position = AlignedBuffer<float>(position.size());
+  std::ranges::copy(position, parameters->position.data());
+  parameters->projection =
+      std::make_unique<PackedWeights>(projection, bytes ? DType::kU8 : types_.normed);
   return parameters;
 }
 
@@ -165,11 +179,15 @@ ops::PreparedPtr CpuBackend::prepare(const ops::LayerNormWeights& weights) {
 
 ops::PreparedPtr CpuBackend::prepare(const ops::LinearWeights& weights) {
   check_weights(weights);
-  return pack(weights, activation_);
+  return std::make_unique<PackedWeights>(
+      weights, weights.input.type == DType::kI8 ? DType::kI8 : types_.qkv);
 }
 
 ops::PreparedPtr CpuBackend::prepare(const ops::PoolWeights& weights) {
   check_weights(weights);
+  const auto pack = [](const ops::LinearWeights& layer) {
+    return std::make_unique<PackedWeights>(layer, DType::kF32);
+  };
   auto parameters = std::make_unique<PoolParameters>();
   parameters->keys = AlignedBuffer<float>(weights.key.size());
   std::ranges::copy(weights.key, parameters->keys.data());
@@ -182,13 +200,12 @@ ops::PreparedPtr CpuBackend::prepare(const ops::PoolWeights& weights) {
         pack({.in = weights.value.in,
               .out = head_dim,
               .weight = weights.value.weight.subspan(first * in, rows * in),
-              .bias = weights.value.bias.subspan(first, rows)},
-             DType::kF32));
+              .bias = weights.value.bias.subspan(first, rows)}));
   }
-  parameters->out = pack(weights.out, DType::kF32);
+  parameters->out = pack(weights.out);
   parameters->norm = std::make_unique<NormParameters>(weights.norm);
-  parameters->fc1 = pack(weights.fc1, DType::kF32);
-  parameters->fc2 = pack(weights.fc2, DType::kF32);
+  parameters->fc1 = pack(weights.fc1);
+  parameters->fc2 = pack(weights.fc2);
   return parameters;
 }
 
@@ -261,7 +278,7 @@ void CpuBackend::run(const ops::Batch& batch,
   }
   SliceQueue queue(batch, schedule);
   const auto walk = [&](Team& team, int rank, Worker& worker) {
-    CpuExecutor executor(team, rank, worker, activation_, batch.stop);
+    CpuExecutor executor(team, rank, worker, batch.stop);
     for (;;) {
       if (rank == 0) {
         team.slice = queue.take();
@@ -280,7 +297,6 @@ void CpuBackend::run(const ops::Batch& batch,
     }
   };
   pool_.parallel_for(workers_.size(), [&](std::size_t index, int worker) {
-    const SingleThread single;
     Team& team = *teams_[index / static_cast<std::size_t>(schedule.team)];
     const auto rank = static_cast<int>(index % static_cast<std::size_t>(schedule.team));
     try {

@@ -1,4 +1,4 @@
-// The CPU backend: oneDNN for matrix products, Highway for what lies between them.
+// The CPU backend: tiles for matrix products, Highway for what lies between them.
 #pragma once
 
 #include <memory>

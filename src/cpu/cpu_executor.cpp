@@ -16,7 +16,7 @@ namespace {
 
 using ops::Epilogue;
 
-// Queries of a head that are worked on at once.
+// Queries of a head that a thread works on at once where threads share an image.
 constexpr std::int64_t kMostQueries = 256;
 
 std::size_t bytes_of(std::int64_t elements, DType type) {
@@ -61,66 +61,30 @@ void CpuExecutor::share_rows(std::int64_t rows, const Task& task) {
   });
 }
 
-std::byte* CpuExecutor::scratch(std::size_t bytes) {
+template <typename T>
+T* CpuExecutor::shared(AlignedBuffer<T>& buffer, std::int64_t count) {
   // Operators end with a barrier, so nobody uses the old memory any more.
   if (rank_ == 0) {
-    grown(team_.scratch, bytes);
+    grown(buffer, count);
   }
   team_.barrier().arrive_and_wait();
-  return team_.scratch.data();
+  return buffer.data();
 }
 
-void CpuExecutor::multiply(const PackedWeights& weights, std::int64_t rows, Epilogue epilogue,
-                           DType output_type, const void* input, void* output) {
-  const Grid grid = plan_grid(rows, weights.out(), team_.size());
-  const std::int64_t columns = divide_up(weights.out(), grid.column_block);
-  const std::int64_t blocks = divide_up(rows, grid.row_block) * columns;
-  share(blocks, [&](std::int64_t index) {
-    const std::int64_t row = index / columns * grid.row_block;
-    const std::int64_t column = index % columns * grid.column_block;
-    multiply_block(weights,
-                   {.rows = std::min(grid.row_block, rows - row),
-                    .first_column = column,
-                    .columns = std::min(grid.column_block, weights.out() - column),
-                    .output_stride = weights.out(),
-                    .epilogue = epilogue,
-                    .output_type = output_type},
-                   at(input, row * weights.in(), weights.type()),
-                   at(output, row * weights.out() + column, output_type));
-  });
-}
-
-void CpuExecutor::multiply_block(const PackedWeights& weights, const Block& block,
-                                 const void* input, void* output) {
-  MatmulShape shape;
-  shape.rows = block.rows;
-  shape.out = block.columns;
-  shape.input_stride = weights.in();
-  shape.output_stride = block.columns;
-  shape.epilogue = block.epilogue;
-  shape.output = block.output_type;
-  if (block.columns == block.output_stride) {
-    worker_.caller.call(shape, weights, block.first_column, input, output);
+void CpuExecutor::multiply(const Product& product) {
+  if (team_.size() == 1) {
+    product.run(worker_.rows, worker_.converted);
     return;
   }
-  // oneDNN's kernels for packed weights write dense matrices only: a block of columns goes through
-  // a buffer that stays in the nearest caches.
-  const bool add = block.epilogue == Epilogue::kResidual;
-  if (add) {
-    shape.epilogue = Epilogue::kNone;
-  }
-  std::byte* const dense =
-      grown(worker_.block, bytes_of(block.rows * block.columns, block.output_type));
-  worker_.caller.call(shape, weights, block.first_column, input, dense);
-  for (std::int64_t row = 0; row < block.rows; ++row) {
-    const std::byte* const from =
-        at(static_cast<const void*>(dense), row * block.columns, block.output_type);
-    std::byte* const to = at(output, row * block.output_stride, block.output_type);
-    if (add) {
-      add_to(reinterpret_cast<const float*>(from), block.columns, reinterpret_cast<float*>(to));
-    } else {
-      std::memcpy(to, from, bytes_of(block.columns, block.output_type));
-    }
+  for (std::int64_t index = 0; index < product.parts(); ++index) {
+    Product part = product.part(index);
+    part.packed = shared(team_.packed, part.packed_units());
+    share(part.row_tiles(), [&](std::int64_t tile) { part.pack(tile, 1, worker_.converted); });
+    const Grid grid = plan_grid(part.row_tiles(), part.column_panels(), team_.size());
+    share(grid.blocks(), [&](std::int64_t block) {
+      part.multiply(grid.first_tile(block), grid.tiles(block), grid.first_panel(block),
+                    grid.panels(block));
+    });
   }
 }
 
@@ -130,31 +94,33 @@ void CpuExecutor::do_patch_embed(const ops::PatchEmbedProblem& problem,
   stop_.poll();
   const Timer timer(worker_, ops::Place::kPatchEmbed);
   const auto& parameters = as<PatchEmbedParameters>(weights);
-  const std::int64_t width = problem.patch_elements;
-  std::byte* const centered = scratch(bytes_of(problem.rows() * width, activation_));
   share_rows(problem.rows(), [&](std::int64_t first, std::int64_t rows) {
-    center_pixels(patches.as<std::uint8_t>() + first * width, rows * width,
-                  at(centered, first * width, activation_), activation_);
     for (std::int64_t row = first; row < first + rows; ++row) {
       std::memcpy(tokens.as<float>() + row * problem.hidden,
                   parameters.position.data() + row % problem.tokens * problem.hidden,
                   bytes_of(problem.hidden, DType::kF32));
     }
   });
-  multiply(*parameters.projection, problem.rows(), Epilogue::kResidual, DType::kF32, centered,
-           tokens.data);
+  const std::int64_t width = problem.patch_elements;
+  multiply({*parameters.projection,
+            {patches.data, DType::kU8, width, problem.rows(), width},
+            Epilogue::kResidual,
+            DType::kF32,
+            tokens.data,
+            problem.hidden});
 }
 
 void CpuExecutor::do_layer_norm(const ops::LayerNormProblem& problem, const ops::Prepared& weights,
                                 const ConstTensorView& input, const TensorView& output,
-                                const TensorView& /*row_scales*/) {
+                                const TensorView& row_scales) {
   stop_.poll();
   const Timer timer(worker_, ops::Place::kLayerNorm);
   const auto& parameters = as<NormParameters>(weights);
   const ops::LayerNormOperands operands{.input = address_of(input.data),
                                         .weight = address_of(parameters.weight.data()),
                                         .bias = address_of(parameters.bias.data()),
-                                        .output = address_of(output.data)};
+                                        .output = address_of(output.data),
+                                        .row_scale = address_of(row_scales.data)};
   share_rows(problem.rows, [&](std::int64_t first, std::int64_t rows) {
     cpu::layer_norm(problem, operands, first, rows, worker_);
   });
@@ -162,20 +128,24 @@ void CpuExecutor::do_layer_norm(const ops::LayerNormProblem& problem, const ops:
 
 void CpuExecutor::do_linear(const ops::LinearProblem& problem, const ops::Prepared& weights,
                             const ConstTensorView& input, const TensorView& output,
-                            const ConstTensorView& /*row_scales*/) {
+                            const ConstTensorView& row_scales) {
   stop_.poll();
   const Timer timer(worker_, problem.place);
-  multiply(as<PackedWeights>(weights), problem.rows, problem.epilogue, problem.output, input.data,
-           output.data);
+  multiply({as<PackedWeights>(weights),
+            {input.data, problem.input, problem.in, problem.rows, problem.in},
+            problem.epilogue,
+            problem.output,
+            output.data,
+            problem.out,
+            row_scales.as<float>()});
 }
 
 void CpuExecutor::do_attention(const ops::AttentionProblem& problem,
                                const ops::AttentionOperands& operands) {
   stop_.poll();
   const Timer timer(worker_, ops::Place::kAttention);
-  // Heads are shared out, in parts. The bits of a query depend on how many go through a product
-  // with it, so the parts depend on the image alone, not on the threads.
-  const std::int64_t parts = divide_up(problem.queries, kMostQueries);
+  // Heads are shared out, by many threads in parts.
+  const std::int64_t parts = team_.size() == 1 ? 1 : divide_up(problem.queries, kMostQueries);
   const AttentionTasks tasks(problem, operands, divide_up(problem.queries, parts));
   share(tasks.count(), [&](std::int64_t task) { tasks.run(task, worker_); });
 }
@@ -189,8 +159,8 @@ void CpuExecutor::do_pool(const ops::PoolProblem& problem, const ops::Prepared& 
   const std::int64_t hidden = problem.hidden;
   // Float32 throughout: a slice has few rows here, and this is where errors reach the embedding.
   const std::int64_t means_size = images * problem.heads * hidden;
-  auto* const means = reinterpret_cast<float*>(
-      scratch(bytes_of(means_size + images * (2 * hidden + problem.mlp), DType::kF32)));
+  float* const means =
+      shared(team_.scratch, means_size + images * (2 * hidden + problem.mlp));
   float* const values = means + means_size;  // then the norm's output
   float* const inner = values + images * hidden;
 
@@ -205,12 +175,17 @@ void CpuExecutor::do_pool(const ops::PoolProblem& problem, const ops::Prepared& 
                  .width = hidden,
                  .heads = problem.heads});
   });
+  const auto rows = [&](const float* data, std::int64_t width) {
+    return Rows{data, DType::kF32, width, images, width};
+  };
   share(problem.heads, [&](std::int64_t head) {
-    multiply_block(*parameters.values[static_cast<std::size_t>(head)],
-                   {.rows = images, .columns = problem.head_dim(), .output_stride = hidden},
-                   means + head * images * hidden, values + head * problem.head_dim());
+    const Product product(*parameters.values[static_cast<std::size_t>(head)],
+                          rows(means + head * images * hidden, hidden), Epilogue::kNone,
+                          DType::kF32, values + head * problem.head_dim(), hidden);
+    product.run(worker_.rows, worker_.converted);
   });
-  multiply(*parameters.out, images, Epilogue::kNone, DType::kF32, values, output.data);
+  multiply({*parameters.out, rows(values, hidden), Epilogue::kNone, DType::kF32, output.data,
+            hidden});
   share(images, [&](std::int64_t image) {
     cpu::layer_norm({.input = output.as<float>() + image * hidden,
                      .output = values + image * hidden,
@@ -220,8 +195,10 @@ void CpuExecutor::do_pool(const ops::PoolProblem& problem, const ops::Prepared& 
                      .width = hidden,
                      .eps = static_cast<float>(problem.eps)});
   });
-  multiply(*parameters.fc1, images, Epilogue::kGeluTanh, DType::kF32, values, inner);
-  multiply(*parameters.fc2, images, Epilogue::kResidual, DType::kF32, inner, output.data);
+  multiply({*parameters.fc1, rows(values, hidden), Epilogue::kGeluTanh, DType::kF32, inner,
+            problem.mlp});
+  multiply({*parameters.fc2, rows(inner, problem.mlp), Epilogue::kResidual, DType::kF32,
+            output.data, hidden});
 }
 
 NormParameters::NormParameters(const ops::LayerNormWeights& weights)

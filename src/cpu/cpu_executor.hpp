@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "cpu/product.hpp"
 #include "cpu/team.hpp"
 #include "cpu/worker.hpp"
 #include "ops/backend.hpp"
@@ -13,8 +14,8 @@ namespace fovea::cpu {
 class CpuExecutor : public ops::Executor {
  public:
   /// Each operator throws Interrupted when `stop` is set.
-  CpuExecutor(Team& team, int rank, Worker& worker, DType activation, StopFlag stop)
-      : team_(team), rank_(rank), worker_(worker), activation_(activation), stop_(stop) {}
+  CpuExecutor(Team& team, int rank, Worker& worker, StopFlag stop)
+      : team_(team), rank_(rank), worker_(worker), stop_(stop) {}
 
  private:
   void do_patch_embed(const ops::PatchEmbedProblem& problem, const ops::Prepared& weights,
@@ -40,27 +41,16 @@ class CpuExecutor : public ops::Executor {
   template <typename Task>
   void share_rows(std::int64_t rows, const Task& task);
 
-  /// Scratch of the team, of at least `bytes`: the same for every thread.
-  std::byte* scratch(std::size_t bytes);
+  /// A buffer of the team, of at least `count`: the same for every thread.
+  template <typename T>
+  T* shared(AlignedBuffer<T>& buffer, std::int64_t count);
 
-  /// A block of a layer's output: `columns` of it, in rows `output_stride` apart.
-  struct Block {
-    std::int64_t rows = 0;
-    std::int64_t first_column = 0;
-    std::int64_t columns = 0;
-    std::int64_t output_stride = 0;
-    ops::Epilogue epilogue = ops::Epilogue::kNone;
-    DType output_type = DType::kF32;
-  };
-  void multiply_block(const PackedWeights& weights, const Block& block, const void* input,
-                      void* output);
-  void multiply(const PackedWeights& weights, std::int64_t rows, ops::Epilogue epilogue,
-                DType output_type, const void* input, void* output);
+  /// All of a product, by the threads of the team.
+  void multiply(const Product& product);
 
   Team& team_;
   int rank_;
   Worker& worker_;
-  DType activation_;
   StopFlag stop_;
   unsigned phase_ = 0;
 };
@@ -74,7 +64,7 @@ struct NormParameters : public ops::Prepared {
 };
 
 struct PatchEmbedParameters : public ops::Prepared {
-  std::unique_ptr<PackedWeights> projection;  // of centered pixels
+  std::unique_ptr<PackedWeights> projection;  // of centered pixels, or of pixels in 8 bits
   AlignedBuffer<float> position;
 };
 

@@ -1,90 +1,189 @@
-// Instruction sets: oneDNN's own detection, lowered for oneDNN and Highway together.
+// Instruction sets: what CPU and operating system have, lowered for tiles and Highway together.
 #include "cpu/isa.hpp"
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <cstdlib>
 #include <iterator>
 #include <string_view>
-#include <utility>
 
 #include <hwy/highway.h>
-#include <oneapi/dnnl/dnnl.hpp>
 
 #include "core/error.hpp"
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 
 namespace fovea::cpu {
 namespace {
 
 constexpr const char* kVariable = "FOVEA_CPU_ISA";
 
-struct Level {
-  std::string_view name;
-  dnnl::cpu_isa isa;
-  std::int64_t highway_without;  // Highway targets above the level
+/// One bit each.
+enum Feature : unsigned {
+  kHasAvx2 = 1,
+  kHasAvx2Vnni = 2,
+  kHasAvx512 = 4,
+  kHasAvx512Vnni = 8,
+  kHasAvx512Bf16 = 16,
+  kHasAmx = 32,
 };
 
-constexpr std::array<Level, 4> kLevels{{
-    {"avx2", dnnl::cpu_isa::avx2, HWY_AVX3 | HWY_AVX3_DL},
-    {"avx512", dnnl::cpu_isa::avx512_core_vnni, 0},
-    {"avx512_bf16", dnnl::cpu_isa::avx512_core_bf16, 0},
-    {"amx", dnnl::cpu_isa::avx512_core_amx, 0},
+struct Level {
+  std::string_view name;
+  unsigned feature;  // that it is named after
+  unsigned allows;
+};
+
+constexpr unsigned kUpToVnni = kHasAvx2 | kHasAvx512 | kHasAvx512Vnni;
+constexpr std::array<Level, 7> kLevels{{
+    {"generic", 0, 0},
+    {"avx2", kHasAvx2, kHasAvx2},
+    {"avx2_vnni", kHasAvx2Vnni, kHasAvx2 | kHasAvx2Vnni},
+    {"avx512", kHasAvx512, kHasAvx2 | kHasAvx512},
+    {"avx512_vnni", kHasAvx512Vnni, kUpToVnni},
+    {"avx512_bf16", kHasAvx512Bf16, kUpToVnni | kHasAvx512Bf16},
+    {"amx", kHasAmx, ~0U},
 }};
 
-using IsaAndName = std::pair<dnnl::cpu_isa, const char*>;
-constexpr IsaAndName kIsaNames[] = {{dnnl::cpu_isa::sse41, "sse41"},
-                                    {dnnl::cpu_isa::avx, "avx"},
-                                    {dnnl::cpu_isa::avx2, "avx2"},
-                                    {dnnl::cpu_isa::avx2_vnni, "avx2_vnni"},
-                                    {dnnl::cpu_isa::avx512_core, "avx512_core"},
-                                    {dnnl::cpu_isa::avx512_core_vnni, "avx512_core_vnni"},
-                                    {dnnl::cpu_isa::avx512_core_bf16, "avx512_core_bf16"},
-                                    {dnnl::cpu_isa::avx512_core_amx, "avx512_core_amx"}};
+#if defined(__x86_64__)
 
-void limit_isa() {
+/// Whether Linux gives this process the registers of AMX, which are 8 KiB a thread.
+bool amx_permitted() {
+  constexpr long kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
+  constexpr long kTileData = 18;               // XFEATURE_XTILEDATA
+  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+}
+
+unsigned detect() {
+  unsigned found = 0;
+  if (__builtin_cpu_supports("avx2") == 0 || __builtin_cpu_supports("fma") == 0) {
+    return found;
+  }
+  found |= kHasAvx2;
+  // Bits of CPUID's leaf 7.
+  constexpr unsigned kAvxVnniBit = 1U << 4;  // of 7.1 eax
+  constexpr unsigned kAmxBits = 1U << 22 | 1U << 24 | 1U << 25;  // of 7.0 edx: bf16, tiles, int8
+  unsigned eax = 0;
+  unsigned ebx = 0;
+  unsigned ecx = 0;
+  unsigned edx = 0;
+  if (__get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx) != 0 && (eax & kAvxVnniBit) != 0) {
+    found |= kHasAvx2Vnni;
+  }
+  if (__builtin_cpu_supports("avx512f") == 0 || __builtin_cpu_supports("avx512bw") == 0 ||
+      __builtin_cpu_supports("avx512dq") == 0 || __builtin_cpu_supports("avx512vl") == 0) {
+    return found;
+  }
+  found |= kHasAvx512;
+  if (__builtin_cpu_supports("avx512vnni") == 0) {
+    return found;
+  }
+  found |= kHasAvx512Vnni;
+  if (__builtin_cpu_supports("avx512bf16") == 0) {
+    return found;
+  }
+  found |= kHasAvx512Bf16;
+  if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) != 0 && (edx & kAmxBits) == kAmxBits &&
+      amx_permitted()) {
+    found |= kHasAmx;
+  }
+  return found;
+}
+
+#else
+
+unsigned detect() {
+  return 0;
+}
+
+#endif
+
+unsigned limit() {
   const char* const value = std::getenv(kVariable);  // NOLINT(concurrency-mt-unsafe): only read
+  const unsigned found = detect();
   if (value == nullptr || *value == '\0') {
-    return;
+    return found;
   }
-  for (const Level& level : kLevels) {
-    if (level.name == value) {
-      if (dnnl::set_max_cpu_isa(level.isa) != dnnl::status::success) {
-        fail("{}={} comes too late: oneDNN has been used in this process already", kVariable,
-             value);
-      }
-      if (level.highway_without != 0) {
-        hwy::DisableTargets(level.highway_without);
-      }
-      return;
-    }
+  const auto* const level = std::ranges::find(kLevels, std::string_view(value), &Level::name);
+  if (level == std::end(kLevels)) {
+    fail(
+        "{}={} names no instruction set; use generic, avx2, avx2_vnni, avx512, avx512_vnni, "
+        "avx512_bf16 or amx",
+        kVariable, value);
   }
-  fail("{}={} names no instruction set; use avx2, avx512, avx512_bf16 or amx", kVariable, value);
+  if ((level->allows & kHasAvx512) == 0) {
+    hwy::DisableTargets(HWY_AVX3 | HWY_AVX3_DL | (level->allows == 0 ? HWY_AVX2 : 0));
+  }
+  return found & level->allows;
+}
+
+unsigned features() {
+  static const unsigned found = limit();
+  return found;
+}
+
+bool has(Feature feature) {
+  return (features() & feature) != 0;
 }
 
 }  // namespace
 
 void limit_isa_from_environment() {
-  static const bool once = [] {
-    limit_isa();
-    return true;
-  }();
-  static_cast<void>(once);
+  features();
 }
 
 std::string isa_name() {
-  const auto* const found =
-      std::ranges::find(kIsaNames, dnnl::get_effective_cpu_isa(), &IsaAndName::first);
-  return found == std::end(kIsaNames) ? "x86-64" : found->second;
-}
-
-std::string onednn_version() {
-  const dnnl_version_t& version = *dnnl_version();
-  return fmt::format("{}.{}.{}", version.major, version.minor, version.patch);
+  std::string_view name;
+  for (const Level& level : kLevels) {
+    if ((features() & level.feature) == level.feature) {
+      name = level.name;
+    }
+  }
+  return std::string(name);
 }
 
 bool has_bf16() {
-  const dnnl::cpu_isa isa = dnnl::get_effective_cpu_isa();
-  return isa == dnnl::cpu_isa::avx512_core_bf16 || isa == dnnl::cpu_isa::avx512_core_amx;
+  return has(kHasAvx512Bf16);
+}
+
+bool has_int8() {
+  return has(kHasAvx2);
+}
+
+const TileKernel& tile_kernel(DType type) {
+#if defined(__x86_64__)
+  switch (type) {
+    case DType::kF32:
+      return has(kHasAvx512) ? kAvx512F32 : has(kHasAvx2) ? kAvx2F32 : kGenericF32;
+    case DType::kBF16:
+      if (has_bf16()) {
+        return has(kHasAmx) ? kAmxBf16 : kAvx512Bf16;
+      }
+      break;
+    case DType::kI8:
+    case DType::kU8:
+      if (has_int8()) {
+        return has(kHasAmx)          ? (type == DType::kI8 ? kAmxI8I8 : kAmxU8I8)
+               : has(kHasAvx512Vnni) ? kAvx512VnniU8I8
+               : has(kHasAvx2Vnni)   ? kAvx2VnniU8I8
+               : has(kHasAvx512)     ? kAvx512I16
+                                  : kAvx2I16;
+      }
+      break;
+    default:
+      break;
+  }
+#else
+  if (type == DType::kF32) {
+    return kGenericF32;
+  }
+#endif
+  fail("this CPU has no matrix products for operands of {}", to_string(type));
 }
 
 }  // namespace fovea::cpu

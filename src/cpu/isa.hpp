@@ -3,20 +3,25 @@
 
 #include <string>
 
+#include "core/dtype.hpp"
+#include "cpu/tiles/tile_kernel.hpp"
+
 namespace fovea::cpu {
 
-/// Reads FOVEA_CPU_ISA (avx2, avx512, avx512_bf16, amx; unset or empty: all there is) once a
-/// process and limits oneDNN and the vector kernels to it. Every backend calls this first.
-/// Throws fovea::Error when the value is not one of these, or oneDNN runs already.
+/// Reads FOVEA_CPU_ISA (generic, avx2, avx2_vnni, avx512, avx512_vnni, avx512_bf16, amx; unset or
+/// empty: all there is) once a process and limits matrix products and vector kernels to it. Every backend
+/// calls this first. Throws fovea::Error when the value is not one of these.
 void limit_isa_from_environment();
 
-/// What oneDNN uses, after limiting: "sse41", "avx2", "avx512_core", "avx512_core_bf16", ...
+/// The highest of these that is used, after limiting.
 [[nodiscard]] std::string isa_name();
-
-/// "3.5.3"
-[[nodiscard]] std::string onednn_version();
 
 /// Whether products of bfloat16 matrices run in hardware (AMX or AVX512-BF16).
 [[nodiscard]] bool has_bf16();
+/// Whether products of 8-bit integers are faster here than those of float32.
+[[nodiscard]] bool has_int8();
+
+/// The fastest tiles for operands of this type: kF32, kBF16 (where has_bf16), or kI8 and kU8.
+[[nodiscard]] const TileKernel& tile_kernel(DType type);
 
 }  // namespace fovea::cpu

@@ -1,10 +1,9 @@
-// Attention by blocks of queries, linear by oneDNN's own threads, LayerNorm by blocks of rows.
+// Attention by blocks of queries, linear by blocks of tiles, LayerNorm by blocks of rows.
 #include "cpu/operators.hpp"
 
 #include <algorithm>
 #include <cstring>
 #include <map>
-#include <memory>
 #include <mutex>
 #include <utility>
 
@@ -13,47 +12,23 @@
 #include "cpu/attend.hpp"
 #include "cpu/convert.hpp"
 #include "cpu/isa.hpp"
+#include "cpu/product.hpp"
 #include "cpu/row_kernels.hpp"
-#include "cpu/single_thread.hpp"
+#include "cpu/schedule.hpp"
 
 namespace fovea::cpu {
 namespace {
 
-/// Products are made once a shape and kept; a program whose shapes never repeat starts anew here.
-constexpr std::size_t kMostShapes = 4096;
 /// Queries of a head that are worked on at once: their scores stay in the nearest caches.
 constexpr std::int64_t kQueryBlock = 64;
 constexpr std::int64_t kRowBlock = 32;         // of LayerNorm
 constexpr std::int64_t kWidenBlock = 1 << 16;  // elements
 
-/// Products made for this many threads of oneDNN's.
-std::shared_ptr<MatmulCache> shared_cache(int threads) {
-  static std::mutex mutex;
-  static std::map<int, std::shared_ptr<MatmulCache>> caches;
-  const std::lock_guard lock(mutex);
-  std::shared_ptr<MatmulCache>& cache = caches[threads];
-  if (!cache || cache->size() > kMostShapes) {
-    cache = std::make_shared<MatmulCache>();
-  }
-  return cache;
-}
-
-/// The calling thread's worker, for products that `threads` of oneDNN's threads share.
-Worker& worker_of(int threads) {
-  struct Place {
-    std::shared_ptr<MatmulCache> cache;
-    std::unique_ptr<Worker> worker;
-  };
-  limit_isa_from_environment();  // before oneDNN's first use
-  thread_local Place places[2];
-  Place& place = places[threads == 1 ? 0 : 1];
-  std::shared_ptr<MatmulCache> current = shared_cache(threads);
-  if (current != place.cache) {
-    place.worker.reset();
-    place.cache = std::move(current);
-    place.worker = std::make_unique<Worker>(*place.cache);
-  }
-  return *place.worker;
+/// The calling thread's worker.
+Worker& worker() {
+  limit_isa_from_environment();
+  thread_local Worker mine;
+  return mine;
 }
 
 /// Threads that operators of this process share. A forked child has none of its parent's threads,
@@ -114,47 +89,63 @@ const void* scaled(const ops::LinearProblem& problem, const ops::LinearOperands&
 void attention(const ops::AttentionProblem& problem, const ops::AttentionOperands& operands,
                int threads) {
   const AttentionTasks tasks(problem, operands, kQueryBlock);
-  share(tasks.count(), threads, [&](std::int64_t task) {
-    const SingleThread single;
-    tasks.run(task, worker_of(1));
-  });
+  share(tasks.count(), threads, [&](std::int64_t task) { tasks.run(task, worker()); });
 }
 
 void linear(const ops::LinearProblem& problem, const ops::LinearOperands& operands, int threads) {
-  Worker& worker = worker_of(threads);
+  Worker& own = worker();  // its memory is shared by all threads here
   const bool bytes = problem.input == DType::kU8;
   const DType type = bytes ? DType::kF32 : product_type(problem.input);
   const std::int64_t count = problem.rows * problem.out;
   const void* const x = as_product(operands.input, problem.input, type, problem.rows * problem.in,
-                                   threads, worker.wide[0]);
-  const void* const weight = bytes ? scaled(problem, operands, worker.wide[1])
+                                   threads, own.wide[0]);
+  const void* const weight = bytes ? scaled(problem, operands, own.wide[1])
                                    : as_product(operands.weight, problem.input, type,
-                                                problem.out * problem.in, threads, worker.wide[1]);
-  const bool direct = type == problem.output;
-  void* output = pointer<void>(operands.output);
-  if (!direct) {
-    float* const wide = grown(worker.wide[2], count);
+                                                problem.out * problem.in, threads, own.wide[1]);
+  const bool direct = type == problem.output || problem.output == DType::kF32;
+  Finish finish{.epilogue = problem.epilogue,
+                .output_type = direct ? problem.output : DType::kF32,
+                .output = pointer<void>(operands.output),
+                .output_stride = problem.out};
+  if (!direct || (problem.epilogue == ops::Epilogue::kResidual && problem.output != DType::kF32)) {
+    float* const wide = grown(own.wide[2], count);
     if (problem.epilogue == ops::Epilogue::kResidual) {
-      widen(output, problem.output, count, 1.0F, wide);
+      widen(finish.output, problem.output, count, 1.0F, wide);
     }
-    output = wide;
+    finish.output = wide;
+    finish.output_type = DType::kF32;
   }
-
-  MatmulShape shape;
-  shape.rows = problem.rows;
-  shape.in = problem.in;
-  shape.out = problem.out;
-  shape.input_stride = problem.in;
-  shape.output_stride = problem.out;
-  shape.b_row_stride = 1;
-  shape.b_column_stride = problem.in;
-  shape.epilogue = problem.epilogue;
-  shape.input = type;
-  shape.output = type;
-  const OneDnnThreads team(threads);
-  worker.caller.call(shape, x, weight, output, pointer<const float>(operands.bias));
-  if (!direct) {
-    narrow(static_cast<const float*>(output), count, problem.output,
+  const TileKernel& kernel = tile_kernel(type);
+  if (const auto* const bias = pointer<const float>(operands.bias); bias != nullptr) {
+    const std::int64_t padded = divide_up(problem.out, kernel.columns) * kernel.columns;
+    float* const whole_panels = grown(own.wide[3], padded);
+    std::fill(std::copy_n(bias, problem.out, whole_panels), whole_panels + padded, 0.0F);
+    finish.bias = whole_panels;
+  }
+  const std::int64_t depth = units_of(kernel, problem.in);
+  Unit* const panels = grown(own.keys, panels_size(kernel, problem.out, depth));
+  const Product product(kernel, {x, type, problem.in, problem.rows, problem.in}, panels, problem.out,
+                  finish);
+  share(product.column_panels(), threads, [&](std::int64_t panel) {
+    const std::int64_t column = panel * kernel.columns;
+    pack_columns(kernel,
+                 {at(weight, column * problem.in, type), type, problem.in,
+                  std::min(kernel.columns, problem.out - column), problem.in},
+                 worker().converted, panels + column * depth);
+  });
+  for (std::int64_t index = 0; index < product.parts(); ++index) {
+    Product part = product.part(index);
+    part.packed = grown(own.rows, part.packed_units());
+    share(part.row_tiles(), threads,
+          [&](std::int64_t tile) { part.pack(tile, 1, worker().converted); });
+    const Grid grid = plan_grid(part.row_tiles(), part.column_panels(), threads);
+    share(grid.blocks(), threads, [&](std::int64_t block) {
+      part.multiply(grid.first_tile(block), grid.tiles(block), grid.first_panel(block),
+                    grid.panels(block));
+    });
+  }
+  if (finish.output_type != problem.output) {
+    narrow(static_cast<const float*>(finish.output), count, problem.output,
            pointer<void>(operands.output));
   }
 }
@@ -184,7 +175,7 @@ void layer_norm(const ops::LayerNormProblem& problem, const ops::LayerNormOperan
                 int threads) {
   share(divide_up(problem.rows, kRowBlock), threads, [&](std::int64_t index) {
     const std::int64_t first = index * kRowBlock;
-    layer_norm(problem, operands, first, std::min(kRowBlock, problem.rows - first), worker_of(1));
+    layer_norm(problem, operands, first, std::min(kRowBlock, problem.rows - first), worker());
   });
 }
 
@@ -198,13 +189,14 @@ void layer_norm(const ops::LayerNormProblem& problem, const ops::LayerNormOperan
     input = wide;
   }
   void* const output = at(pointer<void>(operands.output), first * problem.width, problem.output);
-  const bool direct = problem.output == DType::kF32 || problem.output == DType::kBF16;
+  const bool direct = problem.output != DType::kF16;
   float* const wide = direct ? nullptr : grown(worker.wide[1], count);
   layer_norm({.input = static_cast<const float*>(input),
               .output = direct ? output : wide,
               .output_type = direct ? problem.output : DType::kF32,
               .weight = pointer<const float>(operands.weight),
               .bias = pointer<const float>(operands.bias),
+              .row_scale = pointer<float>(operands.row_scale) + first,
               .rows = rows,
               .width = problem.width,
               .eps = static_cast<float>(problem.eps)});

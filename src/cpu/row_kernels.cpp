@@ -11,96 +11,28 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "cpu/vector-inl.hpp"
+
 HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu::HWY_NAMESPACE {
 namespace {
 
-namespace hn = hwy::HWY_NAMESPACE;
-
-using Wide = hn::ScalableTag<float>;
-using One = hn::CappedTag<float, 1>;  // for the elements after the last whole vector
-
-/// Calls step(tag, i) for every whole vector of [0, count), then element by element.
-template <typename Step>
-HWY_INLINE void for_each_vector(std::int64_t count, const Step& step) {
+/// 127 over the largest number of a row, and its inverse into `scale`.
+template <typename Value>
+HWY_INLINE float i8_scale(std::int64_t width, const Value& value, float& scale) {
   const Wide wide;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(wide));
+  auto peaks = hn::Zero(wide);
   std::int64_t i = 0;
-  for (; i + lanes <= count; i += lanes) {
-    step(wide, i);
+  for (; i + lanes <= width; i += lanes) {
+    peaks = hn::Max(peaks, hn::Abs(value(wide, i)));
   }
-  for (; i < count; ++i) {
-    step(One(), i);
+  float peak = hn::GetLane(hn::MaxOfLanes(wide, peaks));
+  for (; i < width; ++i) {
+    peak = std::max(peak, std::abs(hn::GetLane(value(One(), i))));
   }
-}
-
-/// Sum over [0, count) of term(tag, i), a vector of float each. Four partial sums hide latency.
-template <typename Term>
-HWY_INLINE float sum_over(std::int64_t count, const Term& term) {
-  const Wide wide;
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(wide));
-  auto sum0 = hn::Zero(wide);
-  auto sum1 = sum0;
-  auto sum2 = sum0;
-  auto sum3 = sum0;
-  std::int64_t i = 0;
-  for (; i + 4 * lanes <= count; i += 4 * lanes) {
-    sum0 = hn::Add(sum0, term(wide, i));
-    sum1 = hn::Add(sum1, term(wide, i + lanes));
-    sum2 = hn::Add(sum2, term(wide, i + 2 * lanes));
-    sum3 = hn::Add(sum3, term(wide, i + 3 * lanes));
-  }
-  for (; i + lanes <= count; i += lanes) {
-    sum0 = hn::Add(sum0, term(wide, i));
-  }
-  const auto sums = hn::Add(hn::Add(sum0, sum1), hn::Add(sum2, sum3));
-  float total = hn::GetLane(hn::SumOfLanes(wide, sums));
-  for (; i < count; ++i) {
-    total += hn::GetLane(term(One(), i));
-  }
-  return total;
-}
-
-/// Rounds to nearest even. NaN stays NaN for the patterns that arithmetic makes.
-template <typename D, typename V>
-HWY_INLINE void store_bf16([[maybe_unused]] D d, V value, std::uint16_t* to) {
-  const hn::RebindToUnsigned<D> du;
-  const hn::RebindToSigned<D> di;
-  const hn::Rebind<std::uint16_t, D> d16;
-  const auto bits = hn::BitCast(du, value);
-  const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(du, 1));
-  const auto rounded = hn::Add(hn::Add(bits, hn::Set(du, 0x7fff)), odd);
-  hn::StoreU(hn::DemoteTo(d16, hn::BitCast(di, hn::ShiftRight<16>(rounded))), d16, to);
-}
-
-template <typename D, typename V>
-HWY_INLINE void store_as(DType type, D d, V value, void* base, std::int64_t index) {
-  if (type == DType::kBF16) {
-    store_bf16(d, value, static_cast<std::uint16_t*>(base) + index);
-  } else {
-    hn::StoreU(value, d, static_cast<float*>(base) + index);
-  }
-}
-
-/// exp(x) for x <= 0, within 2 units in the last place; 0 below -87; NaN stays NaN.
-/// x = n ln2 + r with |r| <= ln2 / 2, and a polynomial for exp(r) (Cephes' expf).
-template <typename D, typename V>
-HWY_INLINE V exp_negative(D d, V x) {
-  const hn::RebindToSigned<D> di;
-  const auto lowest = hn::Set(d, -87.0F);
-  const auto n = hn::Round(hn::Mul(hn::Max(x, lowest), hn::Set(d, 1.44269504088896341F)));
-  auto r = hn::NegMulAdd(n, hn::Set(d, 0.693359375F), hn::Max(x, lowest));
-  r = hn::NegMulAdd(n, hn::Set(d, -2.12194440e-4F), r);
-  auto p = hn::Set(d, 1.9875691500e-4F);
-  p = hn::MulAdd(p, r, hn::Set(d, 1.3981999507e-3F));
-  p = hn::MulAdd(p, r, hn::Set(d, 8.3334519073e-3F));
-  p = hn::MulAdd(p, r, hn::Set(d, 4.1665795894e-2F));
-  p = hn::MulAdd(p, r, hn::Set(d, 1.6666665459e-1F));
-  p = hn::MulAdd(p, r, hn::Set(d, 5.0000001201e-1F));
-  p = hn::Add(hn::MulAdd(hn::Mul(p, r), r, r), hn::Set(d, 1.0F));
-  const auto exponent = hn::ShiftLeft<23>(hn::ConvertTo(di, n));
-  const auto result = hn::BitCast(d, hn::Add(hn::BitCast(di, p), exponent));
-  return hn::IfThenElse(hn::IsNaN(x), x, hn::IfThenElseZero(hn::Ge(x, lowest), result));
+  scale = peak > 0 ? peak / 127.0F : 1.0F;
+  return 1.0F / scale;
 }
 
 void layer_norm_impl(const LayerNormArgs& args) {
@@ -119,44 +51,83 @@ void layer_norm_impl(const LayerNormArgs& args) {
           return hn::Mul(centered, centered);
         });
     const float inverse_deviation = 1.0F / std::sqrt(variance + args.eps);
-    for_each_vector(args.width, [&](auto d, std::int64_t i) HWY_ATTR {
+    const auto normed = [&](auto d, std::int64_t i) HWY_ATTR {
       const auto centered = hn::Sub(hn::LoadU(d, x + i), hn::Set(d, mean));
       const auto scale = hn::Mul(hn::LoadU(d, args.weight + i), hn::Set(d, inverse_deviation));
-      store_as(args.output_type, d, hn::MulAdd(centered, scale, hn::LoadU(d, args.bias + i)), y, i);
+      return hn::MulAdd(centered, scale, hn::LoadU(d, args.bias + i));
+    };
+    if (args.output_type == DType::kI8) {
+      const float inverse = i8_scale(args.width, normed, args.row_scale[row]);
+      for_each_vector(args.width, [&](auto d, std::int64_t i) HWY_ATTR {
+        store_i8(d, hn::Mul(normed(d, i), hn::Set(d, inverse)), static_cast<std::int8_t*>(y) + i);
+      });
+      continue;
+    }
+    for_each_vector(args.width, [&](auto d, std::int64_t i) HWY_ATTR {
+      store_as(args.output_type, d, normed(d, i), y, i);
     });
   }
 }
 
-HWY_INLINE float max_of(const float* x, std::int64_t count) {
+/// One row of exp_rows.
+template <DType kType>
+void exp_row(const ExpArgs& args, std::int64_t row) {
   const Wide wide;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(wide));
-  auto peaks = hn::Set(wide, -std::numeric_limits<float>::infinity());
-  std::int64_t i = 0;
-  for (; i + lanes <= count; i += lanes) {
-    peaks = hn::Max(peaks, hn::LoadU(wide, x + i));
-  }
-  float peak = hn::GetLane(hn::MaxOfLanes(wide, peaks));
-  for (; i < count; ++i) {
-    peak = std::max(peak, x[i]);
-  }
-  return peak;
+  const float* const scores = args.scores + row * args.columns;
+  const std::int64_t width = args.widths[row];
+  const auto lowest = hn::Set(wide, -std::numeric_limits<float>::infinity());
+  const auto load = [&](std::int64_t panel, std::int64_t column) HWY_ATTR {
+    return hn::LoadU(wide, scores + panel * args.panel_stride + column);
+  };
+  // The vectors of a row: step(whether it is whole, how many scores it has, panel, column).
+  const auto for_each = [&](const auto& step) HWY_ATTR {
+    const std::int64_t whole_panels = width / args.columns;
+    for (std::int64_t panel = 0; panel < whole_panels; ++panel) {
+      for (std::int64_t column = 0; column < args.columns; column += lanes) {
+        step(true, lanes, panel, column);
+      }
+    }
+    for (std::int64_t panel = whole_panels; panel < args.panels; ++panel) {
+      for (std::int64_t column = 0; column < args.columns; column += lanes) {
+        step(false, width - panel * args.columns - column, panel, column);
+      }
+    }
+  };
+  const auto mask = [&](std::int64_t left) HWY_ATTR {
+    return hn::FirstN(wide, static_cast<std::size_t>(std::max<std::int64_t>(0, left)));
+  };
+  auto peaks = lowest;
+  for_each([&](bool whole, std::int64_t left, std::int64_t panel, std::int64_t column) HWY_ATTR {
+    const auto score = load(panel, column);
+    peaks = hn::Max(peaks, whole ? score : hn::IfThenElse(mask(left), score, lowest));
+  });
+  // exp(scale (score - peak)) = 2^(factor score - factor peak); rounding of the last product scales
+  // all of a row alike.
+  constexpr float kLog2OfE = 1.44269504F;
+  const auto factor = hn::Set(wide, args.scale * kLog2OfE);
+  const auto peak = hn::Mul(factor, hn::Set(wide, hn::GetLane(hn::MaxOfLanes(wide, peaks))));
+  auto sums = hn::Zero(wide);
+  for_each([&](bool whole, std::int64_t left, std::int64_t panel, std::int64_t column) HWY_ATTR {
+    const auto exponent = hn::MulSub(load(panel, column), factor, peak);
+    auto weight = exp2_negative<kType == DType::kF32>(
+        wide, hn::Max(hn::Set(wide, -126.0F), exponent));
+    weight = whole ? weight : hn::IfThenElseZero(mask(left), weight);
+    sums = hn::Add(sums, weight);
+    auto* const to = static_cast<std::byte*>(args.output) + panel * args.output_panel_stride +
+                     row * args.output_row_stride;
+    store_as(kType, wide, weight, to, column);
+  });
+  args.inverse_sums[row] = width > 0 ? 1.0F / hn::GetLane(hn::SumOfLanes(wide, sums)) : 0.0F;
 }
 
-void softmax_impl(const SoftmaxArgs& args) {
+void exp_rows_impl(const ExpArgs& args) {
   for (std::int64_t row = 0; row < args.rows; ++row) {
-    float* const x = args.scores + row * args.stride;
-    const float peak = max_of(x, args.width);
-    const float sum = sum_over(args.width, [&](auto d, std::int64_t i) HWY_ATTR {
-      const auto below = hn::Sub(hn::LoadU(d, x + i), hn::Set(d, peak));
-      const auto weight = exp_negative(d, hn::Mul(below, hn::Set(d, args.scale)));
-      hn::StoreU(weight, d, x + i);
-      return weight;
-    });
-    const float inverse = 1.0F / sum;
-    // As bfloat16 element i overwrites element i / 2, which has been read by then.
-    for_each_vector(args.width, [&](auto d, std::int64_t i) HWY_ATTR {
-      store_as(args.output_type, d, hn::Mul(hn::LoadU(d, x + i), hn::Set(d, inverse)), x, i);
-    });
+    if (args.output_type == DType::kBF16) {
+      exp_row<DType::kBF16>(args, row);
+    } else {
+      exp_row<DType::kF32>(args, row);
+    }
   }
 }
 
@@ -169,12 +140,6 @@ void center_pixels_impl(const std::uint8_t* pixels, std::int64_t count, void* ou
     const auto bytes = hn::PromoteTo(di, hn::LoadU(d8, pixels + i));
     const auto centered = hn::ConvertTo(d, hn::Sub(bytes, hn::Set(di, kPixelCenter)));
     store_as(output_type, d, centered, output, i);
-  });
-}
-
-void add_to_impl(const float* from, std::int64_t count, float* to) {
-  for_each_vector(count, [&](auto d, std::int64_t i) HWY_ATTR {
-    hn::StoreU(hn::Add(hn::LoadU(d, to + i), hn::LoadU(d, from + i)), d, to + i);
   });
 }
 
@@ -216,14 +181,26 @@ HWY_INLINE void dot_keys(const float* token, const float* keys, std::int64_t wid
   }
 }
 
+/// In place.
+void softmax(float* x, std::int64_t count) {
+  const float peak = *std::max_element(x, x + count);
+  const float sum = sum_over(count, [&](auto d, std::int64_t i) HWY_ATTR {
+    const auto weight = exp_negative(d, hn::Sub(hn::LoadU(d, x + i), hn::Set(d, peak)));
+    hn::StoreU(weight, d, x + i);
+    return weight;
+  });
+  for_each_vector(count, [&](auto d, std::int64_t i) HWY_ATTR {
+    hn::StoreU(hn::Mul(hn::LoadU(d, x + i), hn::Set(d, 1.0F / sum)), d, x + i);
+  });
+}
+
 void pool_tokens_impl(const PoolTokensArgs& args) {
   for (std::int64_t token = 0; token < args.count; ++token) {
     dot_keys(args.tokens + token * args.width, args.keys, args.width, args.heads,
              args.scores + token, args.count);
   }
-  softmax_impl(
-      {.scores = args.scores, .rows = args.heads, .width = args.count, .stride = args.count});
   for (std::int64_t head = 0; head < args.heads; ++head) {
+    softmax(args.scores + head * args.count, args.count);
     std::fill_n(args.means + head * args.mean_stride, args.width, 0.0F);
   }
   for (std::int64_t token = 0; token < args.count; ++token) {
@@ -248,26 +225,21 @@ HWY_AFTER_NAMESPACE();
 namespace fovea::cpu {
 
 HWY_EXPORT(layer_norm_impl);
-HWY_EXPORT(softmax_impl);
+HWY_EXPORT(exp_rows_impl);
 HWY_EXPORT(center_pixels_impl);
-HWY_EXPORT(add_to_impl);
 HWY_EXPORT(pool_tokens_impl);
 
 void layer_norm(const LayerNormArgs& args) {
   HWY_DYNAMIC_DISPATCH(layer_norm_impl)(args);
 }
 
-void softmax(const SoftmaxArgs& args) {
-  HWY_DYNAMIC_DISPATCH(softmax_impl)(args);
+void exp_rows(const ExpArgs& args) {
+  HWY_DYNAMIC_DISPATCH(exp_rows_impl)(args);
 }
 
 void center_pixels(const std::uint8_t* pixels, std::int64_t count, void* output,
                    DType output_type) {
   HWY_DYNAMIC_DISPATCH(center_pixels_impl)(pixels, count, output, output_type);
-}
-
-void add_to(const float* from, std::int64_t count, float* to) {
-  HWY_DYNAMIC_DISPATCH(add_to_impl)(from, count, to);
 }
 
 void pool_tokens(const PoolTokensArgs& args) {

@@ -8,30 +8,40 @@
 
 namespace fovea::cpu {
 
-/// Rows of float32 [rows, width], dense -> the same shape as float32 or bfloat16.
+/// Rows of float32 [rows, width], dense -> the same shape as float32, bfloat16, or i8 with a scale for
+/// each row, whose largest number becomes 127.
 struct LayerNormArgs {
   const float* input = nullptr;
   void* output = nullptr;  // may be `input` when float32
   DType output_type = DType::kF32;
   const float* weight = nullptr;
   const float* bias = nullptr;
+  float* row_scale = nullptr;  // [rows], of i8
   std::int64_t rows = 0;
   std::int64_t width = 0;
   float eps = 0;
 };
 void layer_norm(const LayerNormArgs& args);
 
-/// softmax(scale * scores) along each row, in place: float32 [rows, width] with rows `stride`
-/// floats apart. As bfloat16, a row's probabilities take the first half of its memory.
-struct SoftmaxArgs {
-  float* scores = nullptr;
-  DType output_type = DType::kF32;
+/// exp(scale * (score - the row's largest)) of scores in panels of 8 or more columns, that is
+/// [panels][rows][columns], and 1 over each row's sum. Row r has `widths[r]` scores; what lies
+/// beyond them becomes zero. bf16 is rounded after it was added up.
+struct ExpArgs {
+  const float* scores = nullptr;
+  std::int64_t panels = 0;
+  std::int64_t columns = 0;
+  std::int64_t panel_stride = 0;  // floats
   std::int64_t rows = 0;
-  std::int64_t width = 0;
-  std::int64_t stride = 0;
+  const std::int64_t* widths = nullptr;
   float scale = 1;
+  /// Row r of panel p begins at p * output_panel_stride + r * output_row_stride, in bytes.
+  void* output = nullptr;
+  DType output_type = DType::kF32;
+  std::int64_t output_panel_stride = 0;
+  std::int64_t output_row_stride = 0;
+  float* inverse_sums = nullptr;  // [rows]; 0 of a row without scores
 };
-void softmax(const SoftmaxArgs& args);
+void exp_rows(const ExpArgs& args);
 
 /// Value that `center_pixels` takes from every byte: the results, -128 to 127, are exact in
 /// bfloat16 too, and matrix products of centered pixels round less.
@@ -39,9 +49,6 @@ inline constexpr int kPixelCenter = 128;
 
 /// output[i] = pixels[i] - kPixelCenter as float32 or bfloat16.
 void center_pixels(const std::uint8_t* pixels, std::int64_t count, void* output, DType output_type);
-
-/// to[i] += from[i].
-void add_to(const float* from, std::int64_t count, float* to);
 
 /// For every head: scores of the tokens against its key, softmax, weighted sum of the tokens.
 ///   tokens [count, width], keys [heads, width] -> means [heads, width], rows mean_stride apart

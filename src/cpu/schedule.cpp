@@ -16,9 +16,6 @@ constexpr std::int64_t kEnoughRows = 384;
 // Share of its time that one more thread of a team spends waiting for the others.
 constexpr double kTeamOverhead = 0.03;
 
-constexpr std::int64_t kColumnUnit = 64;  // columns of a block of packed weights
-constexpr std::int64_t kRowUnit = 16;     // rows of an AMX tile
-
 }  // namespace
 
 Schedule plan_schedule(std::int64_t images, std::int64_t tokens, int threads) {
@@ -48,26 +45,20 @@ std::int64_t next_slice(const Schedule& schedule, std::int64_t remaining) {
   return std::min(fair, std::clamp(tapered, schedule.enough_images, schedule.max_images));
 }
 
-Grid plan_grid(std::int64_t rows, std::int64_t columns, int team) {
-  if (team == 1) {
-    return {.row_block = rows, .column_block = columns};
-  }
-  // What a block costs beyond its share of the product, as rows * columns: calling the primitive.
-  constexpr std::int64_t kBlockCost = kRowUnit * kColumnUnit;
-  Grid best;
-  std::int64_t best_time = 0;
-  const std::int64_t units = divide_up(columns, kColumnUnit);
-  for (std::int64_t row_parts = 1; row_parts <= divide_up(rows, kRowUnit); ++row_parts) {
-    const std::int64_t row_block =
-        std::min(rows, divide_up(divide_up(rows, row_parts), kRowUnit) * kRowUnit);
-    for (std::int64_t column_parts = 1; column_parts <= units; ++column_parts) {
-      const std::int64_t column_block =
-          std::min(columns, divide_up(units, column_parts) * kColumnUnit);
-      const std::int64_t blocks = divide_up(rows, row_block) * divide_up(columns, column_block);
-      const std::int64_t time = divide_up(blocks, team) * (row_block * column_block + kBlockCost);
-      if (best_time == 0 || time < best_time) {
+Grid plan_grid(std::int64_t row_tiles, std::int64_t panels, int team) {
+  // What a block costs beyond its tiles, in tiles.
+  constexpr std::int64_t kBlockCost = 1;
+  Grid best(row_tiles, panels, row_tiles, panels);
+  std::int64_t best_time = row_tiles * panels + kBlockCost;
+  for (std::int64_t row_parts = 1; row_parts <= row_tiles; ++row_parts) {
+    const std::int64_t tiles = divide_up(row_tiles, row_parts);
+    for (std::int64_t column_parts = 1; column_parts <= panels; ++column_parts) {
+      const std::int64_t columns = divide_up(panels, column_parts);
+      const Grid grid(row_tiles, panels, tiles, columns);
+      const std::int64_t time = divide_up(grid.blocks(), team) * (tiles * columns + kBlockCost);
+      if (time < best_time) {
         best_time = time;
-        best = {.row_block = row_block, .column_block = column_block};
+        best = grid;
       }
     }
   }

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "core/buffer.hpp"
+#include "cpu/tiles/tile_kernel.hpp"
 #include "ops/backend.hpp"
 
 namespace fovea::cpu {
@@ -74,7 +75,8 @@ class Team {
   // Written by rank 0, read by all after a barrier.
   ops::Slice slice;
   AlignedBuffer<std::byte> workspace;
-  AlignedBuffer<std::byte> scratch;
+  AlignedBuffer<float> scratch;
+  AlignedBuffer<Unit> packed;  // A of the product at hand
 
  private:
   int size_;

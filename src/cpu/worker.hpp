@@ -6,18 +6,19 @@
 #include <cstdint>
 
 #include "core/buffer.hpp"
-#include "cpu/matmul.hpp"
+#include "cpu/tiles/tile_kernel.hpp"
 #include "ops/backend.hpp"
 
 namespace fovea::cpu {
 
-/// Belongs to one thread from one operator to the next.
+/// Memory that belongs to one thread from one operator to the next.
 struct Worker {
-  explicit Worker(MatmulCache& cache) : caller(cache) {}
-
-  MatmulCaller caller;
-  AlignedBuffer<float> scores;               // of attention and pooling
-  AlignedBuffer<std::byte> block;            // of a product that is not stored where it is made
+  AlignedBuffer<Unit> rows;           // packed A
+  AlignedBuffer<Unit> keys;           // packed B
+  AlignedBuffer<Unit> values;         // packed B
+  AlignedBuffer<float> scores;        // of attention and pooling
+  AlignedBuffer<std::byte> weights;   // of attention: exponentials
+  AlignedBuffer<std::byte> converted; // operands as tiles take them
   std::array<AlignedBuffer<float>, 4> wide;  // operands as float32
   ops::Profile times;
 };

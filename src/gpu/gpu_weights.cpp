@@ -5,16 +5,17 @@
 #include <cmath>
 #include <cstring>
 
+#include "core/divide_up.hpp"
 #include "core/error.hpp"
 #include "core/wording.hpp"
 #include "gpu/launch/gemm.hpp"
 #include "gpu/launch/pixels.hpp"
 #include "gpu/launch/pool.hpp"
+#include "ops/rounding.hpp"
 
 namespace fovea::gpu {
 namespace {
 
-constexpr double kI8Max = 127.0;
 /// Rows of bf16 operands are whole 16-byte units, and products have steps of 16.
 constexpr std::int64_t kDepthMultiple = 16;
 constexpr double kMiddlePixel = 127.5;
@@ -39,23 +40,35 @@ void store_bf16(std::span<const float> from, std::byte* to) {
   }
 }
 
-std::int8_t to_i8(float value) {
-  return static_cast<std::int8_t>(
-      std::lrint(std::clamp(static_cast<double>(value), -kI8Max, kI8Max)));
+void pack_i8(const ops::LinearWeights& weights, PackedLinear& packed) {
+  ops::RoundedLinear rounded = round_to_i8(weights);
+  std::memcpy(packed.weight.data(), rounded.weight.data(), rounded.weight.size());
+  packed.column_scale = std::move(rounded.scale);
+  packed.bias = std::move(rounded.bias);
 }
 
-/// One row in steps of `scale`.
-void store_scaled(std::span<const float> from, DType type, float scale, std::byte* to) {
-  const float inverse = 1.0F / scale;
-  for (const float value : from) {
-    *to++ = type == DType::kE4M3 ? std::byte{to_e4m3(value * inverse).bits}
-                                 : static_cast<std::byte>(to_i8(value * inverse));
+/// The largest weight of an output becomes the largest number there is.
+void pack_e4m3(const ops::LinearWeights& weights, PackedLinear& packed) {
+  const std::size_t in = count(weights.in);
+  packed.column_scale.resize(count(weights.out));
+  for (std::size_t o = 0; o < packed.column_scale.size(); ++o) {
+    std::byte* const stored = packed.weight.data() + o * in;
+    float scale = 1.0F;
+    if (!weights.rounded.empty()) {
+      std::memcpy(stored, weights.rounded.data() + o * in, in);
+      scale = weights.rounded_scale[o];
+    } else {
+      const auto row = weights.weight.subspan(o * in, in);
+      const float peak = largest(row);
+      scale = peak > 0 ? peak / static_cast<float>(kE4M3Max) : 1.0F;
+      const float inverse = 1.0F / scale;
+      std::ranges::transform(row, stored, [&](float value) {
+        return std::byte{to_e4m3(value * inverse).bits};
+      });
+    }
+    packed.column_scale[o] = scale * weights.input.scale;
   }
 }
-
-}  // namespace
-
-namespace {
 
 /// (x * scale + shift) gamma W^T + beta W^T + bias: gamma goes into W and beta into the bias. The
 /// sums are of the weights as they are rounded, so that a row's mean cancels exactly.
@@ -110,76 +123,32 @@ PackedLinear pack_linear(const ops::LinearWeights& weights) {
   if (weights.output.type == DType::kI8 && weights.output.offset != ops::kGeluI8Offset) {
     fail("i8 outputs have the offset {}, not {}", ops::kGeluI8Offset, weights.output.offset);
   }
-  const auto most = packed.type == DType::kE4M3 ? kE4M3Max : static_cast<float>(kI8Max);
-  packed.column_scale.resize(out);
-  for (std::size_t o = 0; o < out; ++o) {
-    std::byte* const stored = packed.weight.data() + o * in;
-    float scale = 1.0F;
-    if (!weights.rounded.empty()) {
-      std::memcpy(stored, weights.rounded.data() + o * in, in);
-      scale = weights.rounded_scale[o];
-    } else {
-      const auto row = weights.weight.subspan(o * in, in);
-      const float peak = largest(row);
-      scale = peak > 0 ? peak / most : 1.0F;
-      store_scaled(row, packed.type, scale, stored);
-    }
-    packed.column_scale[o] = scale * weights.input.scale;
-    if (weights.input.offset != 0) {  // the product takes what is stored
-      std::int64_t sum = 0;
-      for (std::size_t i = 0; i < in; ++i) {
-        sum += static_cast<std::int8_t>(stored[i]);
-      }
-      packed.bias[o] += static_cast<float>(double{packed.column_scale[o]} *
-                                           static_cast<double>(weights.input.offset * sum));
-    }
+  if (packed.type == DType::kI8) {
+    pack_i8(weights, packed);
+  } else {
+    pack_e4m3(weights, packed);
   }
   return packed;
 }
 
 PackedPatchEmbed pack_patch_embed(const ops::PatchEmbedWeights& weights, DType pixels) {
-  const std::size_t in = count(weights.projection.in);
-  const std::size_t out = count(weights.projection.out);
+  const bool bytes = pixels == DType::kU8;
+  const double centre = bytes ? kMiddlePixel : kPixelCentre;
   PackedPatchEmbed packed;
-  packed.depth = pixels == DType::kBF16 ? (weights.projection.in + kDepthMultiple - 1) /
-                                              kDepthMultiple * kDepthMultiple
-                                        : weights.projection.in;
-  const std::size_t depth = count(packed.depth);
-
-  // v * scale + shift = (v - centre) * scale + (centre * scale + shift): the scale goes into the
-  // weights and the constant into the position table.
-  const double centre = pixels == DType::kBF16 ? kPixelCentre : kMiddlePixel;
-  std::vector<float> scaled(depth * out);
-  std::vector<double> constant(out);
-  for (std::size_t o = 0; o < out; ++o) {
-    constant[o] = weights.projection.bias[o];
-    for (std::size_t i = 0; i < in; ++i) {
-      const double weight = weights.projection.weight[o * in + i];
-      const double scale = weights.scale[i % 3];
-      scaled[o * depth + i] = static_cast<float>(weight * scale);
-      constant[o] += weight * (centre * scale + weights.shift[i % 3]);
-    }
+  packed.depth = bytes ? weights.projection.in
+                       : divide_up(weights.projection.in, kDepthMultiple) * kDepthMultiple;
+  ops::FoldedPixels folded = fold_pixels(weights, centre, packed.depth);
+  const std::vector<float> no_bias(folded.constant.size());
+  const ops::LinearWeights projection{.in = packed.depth,
+                                      .out = weights.projection.out,
+                                      .weight = folded.weight,
+                                      .bias = no_bias,
+                                      .input = {.type = pixels}};
+  packed.projection = pack_linear(projection);
+  if (bytes) {
+    uncentre(round_to_i8(projection), centre, folded.constant);
   }
-  const std::vector<float> no_bias(out);
-  packed.projection = pack_linear({.in = packed.depth,
-                                   .out = weights.projection.out,
-                                   .weight = scaled,
-                                   .bias = no_bias,
-                                   .input = {.type = pixels}});
-  if (pixels == DType::kU8) {
-    // The product takes v, not v - centre, and the weights that it has, not those it should have.
-    for (std::size_t o = 0; o < out; ++o) {
-      double sum = 0;
-      for (std::size_t i = 0; i < in; ++i) {
-        sum += static_cast<std::int8_t>(packed.projection.weight[o * in + i]);
-      }
-      constant[o] -= centre * sum * packed.projection.column_scale[o];
-    }
-  }
-  packed.position.resize(weights.position.size());
-  for (std::size_t i = 0; i < weights.position.size(); ++i) {
-    packed.position[i] = static_cast<float>(weights.position[i] + constant[i % out]);
-  }
+  packed.position = folded_position(weights, folded.constant);
   return packed;
 }
 

@@ -121,9 +121,9 @@ struct TensorTypes {
   DType inner = DType::kF32;     // between the two layers of an MLP
   bool row_scales = false;       // of `normed`
 
-  /// The types of a layer that is not computed in 8 bits: those of 8 bits become the stream's.
+  /// The types of a layer that is not computed in 8 bits: those of 8 bits become attention's.
   [[nodiscard]] TensorTypes widened() const {
-    const auto wide = [this](DType type) { return size_of(type) == 1 ? stream : type; };
+    const auto wide = [this](DType type) { return size_of(type) == 1 ? qkv : type; };
     return {.stream = stream,
             .normed = wide(normed),
             .qkv = wide(qkv),
@@ -139,7 +139,7 @@ class Backend {
   Backend(const Backend&) = delete;
   Backend& operator=(const Backend&) = delete;
 
-  /// For people: "cpu (oneDNN, avx512_core_bf16), bf16, 8 threads".
+  /// For people: "cpu (avx512_bf16), bf16, 8 threads".
   [[nodiscard]] virtual std::string description() const = 0;
   /// Of images that a caller with many had best pass at once.
   [[nodiscard]] virtual std::int64_t preferred_batch() const = 0;

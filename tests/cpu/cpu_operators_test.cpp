@@ -1,5 +1,5 @@
 // Every operator of the CPU backend against the float64 reference: odd shapes and tails, one
-// thread and teams, fp32 and bf16; and references altered in one place, which must not pass.
+// thread and teams, fp32, bf16, and what is not in 8 bits of int8; and references altered in one place, which must not pass.
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -27,6 +27,9 @@ class OperatorTest : public testing::TestWithParam<std::tuple<Precision, int>> {
     const auto [precision, threads] = GetParam();
     if (precision == Precision::kBf16 && !has_bf16()) {
       GTEST_SKIP() << "no bf16 instructions";
+    }
+    if (precision == Precision::kInt8 && !has_int8()) {
+      GTEST_SKIP() << "int8 would not be faster on this CPU";
     }
     backend_ = make_cpu_backend({.precision = precision, .threads = threads});
     type_ = backend_->types().qkv;
@@ -265,6 +268,9 @@ TEST_P(OperatorTest, Attention) {
 }
 
 TEST_P(OperatorTest, PatchEmbed) {
+  if (backend_->precision() == Precision::kInt8) {
+    GTEST_SKIP() << "in 8 bits it is a test of its own";
+  }
   const PatchEmbedProblem problem{
       .images = 3, .tokens = 25, .patch_elements = 14 * 14 * 3, .hidden = 72};
   const auto weight = random_floats(random_, problem.hidden * problem.patch_elements, 0.002, 0.04);
@@ -382,7 +388,8 @@ TEST_P(OperatorTest, AnErrorOfOneThreadReachesTheCaller) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, OperatorTest,
-                         testing::Combine(testing::Values(Precision::kFp32, Precision::kBf16),
+                         testing::Combine(testing::Values(Precision::kFp32, Precision::kBf16,
+                                                           Precision::kInt8),
                                           testing::Values(1, 4)),
                          [](const auto& param) {
                            return fmt::format("{}_{}_threads", to_string(std::get<0>(param.param)),

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <random>
 #include <vector>
@@ -85,10 +87,11 @@ inline Matrix with_zeroed_tile(const Matrix& matrix) {
   damaged.view.data = damaged.memory.data();
   const std::int64_t top = (matrix.rows() - 1) / kTile * kTile;
   const std::int64_t left = (matrix.columns() - 1) / kTile * kTile;
+  const std::size_t size = size_of(matrix.view.dtype);
   for (std::int64_t r = top; r < matrix.rows(); ++r) {
-    for (std::int64_t c = left; c < matrix.columns(); ++c) {
-      ops::reference::store(damaged.view, r * matrix.columns() + c, 0);
-    }
+    std::memset(damaged.view.as<std::byte>() +
+                    static_cast<std::size_t>(r * matrix.columns() + left) * size,
+                0, static_cast<std::size_t>(matrix.columns() - left) * size);
   }
   return damaged;
 }

@@ -1,0 +1,250 @@
+// Blocks of tiles: a panel of B meets all rows of a block while it is in the nearest caches.
+#include "cpu/product.hpp"
+
+#include <algorithm>
+
+#include "core/divide_up.hpp"
+#include "cpu/isa.hpp"
+#include "ops/rounding.hpp"
+
+namespace fovea::cpu {
+namespace {
+
+/// Packed rows of a block take at most this: with a panel of B they fit a share of a second-level
+/// cache.
+constexpr std::int64_t kBlockBytes = 448 << 10;
+/// Units of the inner dimension that are multiplied at once where they need not be all.
+constexpr std::int64_t kMostUnits = 1024;
+
+bool is_integer(const TileKernel& kernel) {
+  return kernel.type != UnitType::kF32 && kernel.type != UnitType::kBF16;
+}
+
+/// `values`, and zeros up to a whole panel.
+template <typename To, typename From>
+AlignedBuffer<To> padded(const From& values, std::int64_t columns) {
+  AlignedBuffer<To> made(static_cast<std::size_t>(
+      divide_up(static_cast<std::int64_t>(values.size()), columns) * columns));
+  std::fill(std::ranges::copy(values, made.data()).out, made.data() + made.size(), To{0});
+  return made;
+}
+
+/// Asks for a tile of the output while its sums are made: its rows lie too far apart for the
+/// hardware to foresee them.
+void prefetch(const void* output, std::int64_t rows, std::int64_t stride, std::int64_t bytes) {
+  constexpr std::int64_t kLine = 64;
+  const auto* const first = static_cast<const std::byte*>(output);
+  for (std::int64_t row = 0; row < rows; ++row) {
+    for (std::int64_t byte = 0; byte < bytes; byte += kLine) {
+      __builtin_prefetch(first + row * stride + byte, 1);
+    }
+  }
+}
+
+/// A call of finish_tile that is still to be made, if there is one.
+struct Ending {
+  const Unit* sums = nullptr;
+  std::int64_t stride = 0;
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+  Finish finish{};
+
+  void run() const {
+    if (sums != nullptr) {
+      finish_tile(sums, stride, rows, columns, finish);
+    }
+  }
+};
+
+}  // namespace
+
+TileFunction tile_function(const TileKernel& kernel, std::int64_t height) {
+  const auto* const found = std::ranges::find(kernel.heights, height);
+  return kernel.functions[static_cast<std::size_t>(found - kernel.heights.begin())];
+}
+
+PackedWeights::PackedWeights(const ops::LinearWeights& weights, DType input)
+    : kernel_(tile_kernel(input)),
+      input_(input),
+      in_(weights.in),
+      out_(weights.out),
+      output_(weights.output),
+      memory_(static_cast<std::size_t>(panels_size(kernel_, out_, units_of(kernel_, in_))) *
+              sizeof(Unit)) {
+  auto* const panels = reinterpret_cast<Unit*>(memory_.data());
+  AlignedBuffer<std::byte> scratch;
+  if (!is_integer(kernel_)) {
+    bias_ = padded<float>(weights.bias, kernel_.columns);
+    pack_columns(kernel_, {weights.weight.data(), DType::kF32, in_, out_, in_}, scratch, panels);
+    return;
+  }
+  const ops::RoundedLinear rounded = ops::round_to_i8(weights);
+  bias_ = padded<float>(rounded.bias, kernel_.columns);
+  column_scale_ = padded<float>(rounded.scale, kernel_.columns);
+  if (kernel_.type == UnitType::kU8I8 && input == DType::kI8) {
+    std::vector<std::int32_t> offsets(rounded.sum.size());
+    std::ranges::transform(rounded.sum, offsets.begin(),
+                           [](std::int32_t sum) { return kByteOffset * sum; });
+    column_offset_ = padded<std::int32_t>(offsets, kernel_.columns);
+  }
+  pack_columns(kernel_, {rounded.weight.data(), DType::kI8, in_, out_, in_}, scratch, panels);
+}
+
+Finish PackedWeights::finish() const {
+  Finish finish{.bias = bias_.data()};
+  if (is_integer(kernel_)) {
+    finish.integers = true;
+    finish.column_scale = column_scale_.data();
+    finish.column_offset = column_offset_.size() == 0 ? nullptr : column_offset_.data();
+  }
+  if (output_.type == DType::kI8) {
+    finish.output_scale = 1.0F / output_.scale;
+    finish.output_offset = static_cast<float>(output_.offset);
+  }
+  return finish;
+}
+
+Product::Product(const TileKernel& tiles, const Rows& input, const Unit* b, std::int64_t columns,
+                 const Finish& end)
+    : kernel(tiles),
+      a(input),
+      panels(b),
+      panel_units(units_of(tiles, input.width)),
+      out(columns),
+      finish(end) {}
+
+Product::Product(const PackedWeights& weights, const Rows& input, ops::Epilogue epilogue,
+                 DType output_type, void* output, std::int64_t output_stride,
+                 const float* row_scale)
+    : Product(weights.kernel(), input, weights.panels(), weights.out(), weights.finish()) {
+  finish.epilogue = epilogue;
+  finish.output_type = output_type;
+  finish.output = output;
+  finish.output_stride = output_stride;
+  finish.row_scale = row_scale;
+}
+
+std::int64_t Product::row_tiles() const {
+  return divide_up(a.rows, kernel.max_height());
+}
+
+std::int64_t Product::column_panels() const {
+  return divide_up(out, kernel.columns);
+}
+
+std::int64_t Product::rows_in_cache() const {
+  const std::int64_t tile_bytes =
+      kernel.max_height() * units() * static_cast<std::int64_t>(sizeof(Unit));
+  const std::int64_t most = std::max<std::int64_t>(1, kBlockBytes / tile_bytes);
+  const std::int64_t tiles = divide_up(row_tiles(), divide_up(row_tiles(), most));  // blocks alike
+  return tiles * kernel.max_height();
+}
+
+std::int64_t Product::parts() const {
+  return finish.epilogue == ops::Epilogue::kResidual ? divide_up(panel_units, kMostUnits) : 1;
+}
+
+Product Product::part(std::int64_t index) const {
+  const std::int64_t most =
+      divide_up(divide_up(panel_units, parts()), kernel.step) * kernel.step;  // units of a part
+  const std::int64_t numbers = most * numbers_in_unit(kernel.type);
+  const std::int64_t first = index * numbers;
+  Product some = *this;
+  some.a.data = static_cast<const std::byte*>(a.data) +
+                first * static_cast<std::int64_t>(size_of(a.type));
+  some.a.width = std::min(numbers, a.width - first);
+  some.panels = panels + index * most * kernel.columns;
+  if (index > 0) {
+    some.finish.bias = nullptr;
+    some.finish.column_offset = nullptr;
+  }
+  return some;
+}
+
+Product Product::rows(std::int64_t first, std::int64_t count) const {
+  Product some = *this;
+  some.a.data = static_cast<const std::byte*>(a.data) +
+                first * a.stride * static_cast<std::int64_t>(size_of(a.type));
+  some.a.rows = std::min(count, a.rows - first);
+  some.finish.output =
+      static_cast<std::byte*>(finish.output) +
+      first * finish.output_stride * static_cast<std::int64_t>(size_of(finish.output_type));
+  some.finish.row_scale = finish.row_scale == nullptr ? nullptr : finish.row_scale + first;
+  some.packed = packed == nullptr ? nullptr : packed + first * units();
+  return some;
+}
+
+void Product::pack(std::int64_t first, std::int64_t count,
+                   AlignedBuffer<std::byte>& scratch) const {
+  const std::int64_t height = kernel.max_height();
+  const std::int64_t whole = is_direct(kernel, a) ? a.rows / height * height : 0;
+  const std::int64_t row = std::max(whole, first * height);
+  const std::int64_t end = std::min((first + count) * height, a.rows);
+  if (row < end) {
+    const Product some = rows(row, end - row);
+    pack_rows(kernel, some.a, scratch, some.packed);
+  }
+}
+
+void Product::multiply(std::int64_t first, std::int64_t count, std::int64_t first_panel,
+                       std::int64_t panel_count) const {
+  const TileSession session(kernel);
+  const std::int64_t depth = units();
+  const std::int64_t first_row = first * kernel.max_height();
+  const std::int64_t end_row = std::min(a.rows, first_row + count * kernel.max_height());
+  const auto output_size = static_cast<std::int64_t>(size_of(finish.output_type));
+  const bool direct = is_direct(kernel, a);
+  const RowLayout direct_layout{
+      .row = a.stride * static_cast<std::int64_t>(size_of(a.type)) / static_cast<std::int64_t>(sizeof(Unit)),
+      .step = kernel.step};
+  // The sums of a tile are finished while those of the next one are made: what registers of tiles
+  // have stored cannot be read at once.
+  alignas(64) Unit sums[2][TileKernel::kMaxTile];
+  int turn = 0;
+  Ending ending;
+  for (std::int64_t panel = first_panel; panel < first_panel + panel_count; ++panel) {
+    const std::int64_t column = panel * kernel.columns;
+    const Unit* const b = panels + column * panel_units;
+    Finish part = finish;
+    part.bias = finish.bias == nullptr ? nullptr : finish.bias + column;
+    part.column_scale = finish.column_scale == nullptr ? nullptr : finish.column_scale + column;
+    part.column_offset = finish.column_offset == nullptr ? nullptr : finish.column_offset + column;
+    for (std::int64_t row = first_row; row < end_row; row += kernel.max_height()) {
+      const std::int64_t height = tile_height(kernel, a.rows - row);
+      const std::int64_t rows = std::min(height, a.rows - row);
+      const std::int64_t columns = std::min(kernel.columns, out - column);
+      part.row_scale = finish.row_scale == nullptr ? nullptr : finish.row_scale + row;
+      part.output = static_cast<std::byte*>(finish.output) +
+                    (row * finish.output_stride + column) * output_size;
+      prefetch(part.output, rows, finish.output_stride * output_size, columns * output_size);
+      if (direct && rows == kernel.max_height()) {
+        const auto* const from = static_cast<const std::byte*>(a.data) +
+                                 row * a.stride * static_cast<std::int64_t>(size_of(a.type));
+        tile_function(kernel, height)(reinterpret_cast<const Unit*>(from), direct_layout, b, depth,
+                                      sums[turn]);
+      } else {
+        tile_function(kernel, height)(packed + row * depth, kernel.packed_layout(height), b, depth,
+                                      sums[turn]);
+      }
+      ending.run();
+      ending = {sums[turn], kernel.columns, rows, columns, part};
+      turn = 1 - turn;
+    }
+  }
+  ending.run();
+}
+
+void Product::run(AlignedBuffer<Unit>& memory, AlignedBuffer<std::byte>& scratch) const {
+  for (std::int64_t index = 0; index < parts(); ++index) {
+    const Product of_inner = part(index);
+    const std::int64_t block = of_inner.rows_in_cache();
+    for (std::int64_t row = 0; row < a.rows; row += block) {
+      Product some = of_inner.rows(row, block);
+      some.packed = grown(memory, some.packed_units());
+      some.pack(0, some.row_tiles(), scratch);
+      some.multiply(0, some.row_tiles(), 0, some.column_panels());
+    }
+  }
+}
+
+}  // namespace fovea::cpu

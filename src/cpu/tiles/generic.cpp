@@ -1,0 +1,31 @@
+// Tiles for CPUs of any kind: vectors of four floats, as compilers make them.
+#include "cpu/tiles/tile-inl.hpp"
+
+namespace fovea::cpu {
+namespace {
+
+struct F32 {
+  static constexpr int kLanes = 4;
+  static constexpr int kVectors = 2;
+  using Vector [[gnu::vector_size(16)]] = float;
+  using Sum = Vector;
+
+  static Vector load(const Unit* from) {
+    Vector vector;
+    std::memcpy(&vector, from, sizeof(vector));
+    return vector;
+  }
+  static Vector broadcast(const Unit* from) {
+    float number = 0;
+    std::memcpy(&number, from, sizeof(number));
+    return Vector{number, number, number, number};
+  }
+  static Sum dot(Sum sum, Vector a, Vector b) { return sum + a * b; }
+  static void store(Unit* to, Sum sum) { std::memcpy(to, &sum, sizeof(sum)); }
+};
+
+}  // namespace
+
+constexpr TileKernel kGenericF32 = kernel_of<F32, 1, 2, 3, 4>(UnitType::kF32);
+
+}  // namespace fovea::cpu

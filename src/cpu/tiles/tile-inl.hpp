@@ -1,0 +1,61 @@
+// A tile of sums in registers, for the files that include this: each is compiled for one
+// instruction set, and says what its vectors do.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#include "cpu/tiles/tile_kernel.hpp"
+
+namespace fovea::cpu {
+namespace {
+
+/// `V`: kLanes units in a vector, kVectors of them in a row of the tile; Vector, Sum;
+/// load(units), broadcast(unit), dot(sum, a, b), store(to, sum).
+template <typename V, int kHeight>
+void multiply_tile(const Unit* a, const RowLayout& /*layout*/, const Unit* b, std::int64_t units,
+                   Unit* sums) {
+  constexpr int kColumns = V::kVectors * V::kLanes;
+  constexpr int kLineUnits = 16;
+  // So many units B is asked for ahead of its use: a panel is longer than the nearest cache.
+  constexpr int kAhead = 16;
+  typename V::Sum sum[kHeight][V::kVectors] = {};
+  for (std::int64_t unit = 0; unit < units; ++unit) {
+    typename V::Vector column[V::kVectors];
+#pragma GCC unroll 4
+    for (int v = 0; v < V::kVectors; ++v) {
+      column[v] = V::load(b + v * V::kLanes);
+    }
+#pragma GCC unroll 16
+    for (int row = 0; row < kHeight; ++row) {
+      const typename V::Vector x = V::broadcast(a + row);
+#pragma GCC unroll 4
+      for (int v = 0; v < V::kVectors; ++v) {
+        sum[row][v] = V::dot(sum[row][v], x, column[v]);
+      }
+    }
+    for (int ahead = kAhead * kColumns; ahead < (kAhead + 1) * kColumns; ahead += kLineUnits) {
+      __builtin_prefetch(b + ahead);
+    }
+    a += kHeight;
+    b += kColumns;
+  }
+#pragma GCC unroll 16
+  for (int row = 0; row < kHeight; ++row) {
+#pragma GCC unroll 4
+    for (int v = 0; v < V::kVectors; ++v) {
+      V::store(sums + row * kColumns + v * V::kLanes, sum[row][v]);
+    }
+  }
+}
+
+template <typename V, int... kHeights>
+constexpr TileKernel kernel_of(UnitType type) {
+  return {.type = type,
+          .columns = V::kVectors * V::kLanes,
+          .heights = {kHeights...},
+          .functions = {multiply_tile<V, kHeights>...}};
+}
+
+}  // namespace
+}  // namespace fovea::cpu

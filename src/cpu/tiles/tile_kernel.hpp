@@ -1,0 +1,73 @@
+// TileKernel: the inner loop of matrix products on one instruction set.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+namespace fovea::cpu {
+
+/// The numbers of both operands lie in units of 4 bytes along the inner dimension: what one lane of
+/// a dot product takes at once.
+enum class UnitType : std::uint8_t {
+  kF32,   // 1 float; sums are float
+  kBF16,  // 2 bfloat16; sums are float
+  kI16,   // 2 int16; sums are int32
+  kU8I8,  // 4 uint8 of A, 4 int8 of B; sums are int32
+  kI8I8,  // 4 int8 of both; sums are int32
+};
+
+[[nodiscard]] constexpr std::int64_t numbers_in_unit(UnitType type) {
+  return type == UnitType::kF32 ? 1 : type == UnitType::kBF16 || type == UnitType::kI16 ? 2 : 4;
+}
+
+using Unit = std::uint32_t;
+
+/// Where A's units lie, in units: those of a row are in steps of so many as the kernel takes at once.
+struct RowLayout {
+  std::int64_t row = 0;   // from one row to the next
+  std::int64_t step = 0;  // from one step of a row to the next
+};
+
+/// sums [height, columns] = A [height, units] x B [units, columns].
+///   B: [units][columns]   sums: [height][columns]
+/// `units` is a multiple of the kernel's step. Each sum is of its own row and column alone, and the
+/// same for every height: in the order of the units.
+using TileFunction = void (*)(const Unit* a, const RowLayout& layout, const Unit* b,
+                              std::int64_t units, Unit* sums);
+
+struct TileKernel {
+  static constexpr int kHeights = 4;
+  static constexpr int kMaxHeight = 32;
+  static constexpr int kMaxTile = kMaxHeight * 32;  // sums
+
+  UnitType type = UnitType::kF32;
+  std::int64_t columns = 0;
+  std::int64_t step = 1;  // 1: A has to be packed, and its layout is not asked for
+  std::array<std::int64_t, kHeights> heights{};  // ascending
+  std::array<TileFunction, kHeights> functions{};
+  void (*enter)() = nullptr;  // to be called before a thread's first tile, and
+  void (*leave)() = nullptr;  // after its last one
+
+  [[nodiscard]] std::int64_t max_height() const { return heights.back(); }
+  /// Of packed A: [units / step][height][step].
+  [[nodiscard]] RowLayout packed_layout(std::int64_t height) const {
+    return {.row = step, .step = height * step};
+  }
+};
+
+// What each instruction set has. Only a CPU that has it may call it.
+extern const TileKernel kGenericF32;
+#if defined(__x86_64__)
+extern const TileKernel kAvx2F32;
+extern const TileKernel kAvx2I16;
+extern const TileKernel kAvx2VnniU8I8;
+extern const TileKernel kAvx512F32;
+extern const TileKernel kAvx512I16;
+extern const TileKernel kAvx512VnniU8I8;
+extern const TileKernel kAvx512Bf16;
+extern const TileKernel kAmxBf16;
+extern const TileKernel kAmxU8I8;
+extern const TileKernel kAmxI8I8;
+#endif
+
+}  // namespace fovea::cpu

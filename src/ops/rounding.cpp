@@ -1,0 +1,95 @@
+// Rounds weights to 8 bits and folds constants, in double where it adds up.
+#include "ops/rounding.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+
+namespace fovea::ops {
+namespace {
+
+constexpr float kI8Max = 127.0F;
+
+float largest(std::span<const float> row) {
+  float peak = 0;
+  for (const float value : row) {
+    peak = std::max(peak, std::abs(value));
+  }
+  return peak;
+}
+
+std::int8_t to_i8(float value) {
+  return static_cast<std::int8_t>(std::lrint(std::clamp(value, -kI8Max, kI8Max)));
+}
+
+}  // namespace
+
+RoundedLinear round_to_i8(const LinearWeights& weights) {
+  const auto in = static_cast<std::size_t>(weights.in);
+  const auto out = static_cast<std::size_t>(weights.out);
+  RoundedLinear rounded;
+  rounded.weight.resize(in * out);
+  rounded.scale.resize(out);
+  rounded.bias.assign(weights.bias.begin(), weights.bias.end());
+  rounded.sum.resize(out);
+  for (std::size_t o = 0; o < out; ++o) {
+    std::int8_t* const stored = rounded.weight.data() + o * in;
+    float scale = 1.0F;
+    if (!weights.rounded.empty()) {
+      std::ranges::transform(weights.rounded.subspan(o * in, in), stored,
+                             [](std::uint8_t bits) { return static_cast<std::int8_t>(bits); });
+      scale = weights.rounded_scale[o];
+    } else {
+      const auto row = weights.weight.subspan(o * in, in);
+      const float peak = largest(row);
+      scale = peak > 0 ? peak / kI8Max : 1.0F;
+      const float inverse = 1.0F / scale;
+      std::ranges::transform(row, stored, [&](float value) { return to_i8(value * inverse); });
+    }
+    for (std::size_t i = 0; i < in; ++i) {
+      rounded.sum[o] += stored[i];
+    }
+    rounded.scale[o] = scale * weights.input.scale;
+    if (weights.input.offset != 0) {  // the product takes what is stored
+      rounded.bias[o] += static_cast<float>(
+          double{rounded.scale[o]} *
+          static_cast<double>(std::int64_t{weights.input.offset} * rounded.sum[o]));
+    }
+  }
+  return rounded;
+}
+
+FoldedPixels fold_pixels(const PatchEmbedWeights& weights, double centre, std::int64_t depth) {
+  const auto in = static_cast<std::size_t>(weights.projection.in);
+  const auto out = static_cast<std::size_t>(weights.projection.out);
+  const auto row = static_cast<std::size_t>(depth);
+  FoldedPixels folded{.weight = std::vector<float>(row * out),
+                      .constant = std::vector<double>(out)};
+  for (std::size_t o = 0; o < out; ++o) {
+    folded.constant[o] = weights.projection.bias[o];
+    for (std::size_t i = 0; i < in; ++i) {
+      const double weight = weights.projection.weight[o * in + i];
+      const double scale = weights.scale[i % 3];
+      folded.weight[o * row + i] = static_cast<float>(weight * scale);
+      folded.constant[o] += weight * (centre * scale + weights.shift[i % 3]);
+    }
+  }
+  return folded;
+}
+
+void uncentre(const RoundedLinear& rounded, double centre, std::span<double> constant) {
+  for (std::size_t o = 0; o < constant.size(); ++o) {
+    constant[o] -= centre * rounded.sum[o] * rounded.scale[o];
+  }
+}
+
+std::vector<float> folded_position(const PatchEmbedWeights& weights,
+                                   std::span<const double> constant) {
+  std::vector<float> position(weights.position.size());
+  for (std::size_t i = 0; i < position.size(); ++i) {
+    position[i] = static_cast<float>(weights.position[i] + constant[i % constant.size()]);
+  }
+  return position;
+}
+
+}  // namespace fovea::ops
