@@ -62,13 +62,13 @@ void CpuExecutor::share_rows(std::int64_t rows, const Task& task) {
 }
 
 template <typename T>
-T* CpuExecutor::shared(AlignedBuffer<T>& buffer, std::int64_t count) {
+T* CpuExecutor::shared(PageBuffer& buffer, std::int64_t count) {
   // Operators end with a barrier, so nobody uses the old memory any more.
   if (rank_ == 0) {
-    grown(buffer, count);
+    grown(buffer, static_cast<std::size_t>(count) * sizeof(T));
   }
   team_.barrier().arrive_and_wait();
-  return buffer.data();
+  return reinterpret_cast<T*>(buffer.data());
 }
 
 void CpuExecutor::multiply(const Product& product) {
@@ -78,7 +78,7 @@ void CpuExecutor::multiply(const Product& product) {
   }
   for (std::int64_t index = 0; index < product.parts(); ++index) {
     Product part = product.part(index);
-    part.packed = shared(team_.packed, part.packed_units());
+    part.packed = shared<Unit>(team_.packed, part.packed_units());
     share(part.row_tiles(), [&](std::int64_t tile) { part.pack(tile, 1, worker_.converted); });
     const Grid grid = plan_grid(part.row_tiles(), part.column_panels(), team_.size());
     share(grid.blocks(), [&](std::int64_t block) {
@@ -160,7 +160,7 @@ void CpuExecutor::do_pool(const ops::PoolProblem& problem, const ops::Prepared& 
   // Float32 throughout: a slice has few rows here, and this is where errors reach the embedding.
   const std::int64_t means_size = images * problem.heads * hidden;
   float* const means =
-      shared(team_.scratch, means_size + images * (2 * hidden + problem.mlp));
+      shared<float>(team_.scratch, means_size + images * (2 * hidden + problem.mlp));
   float* const values = means + means_size;  // then the norm's output
   float* const inner = values + images * hidden;
 

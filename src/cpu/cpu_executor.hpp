@@ -43,7 +43,7 @@ class CpuExecutor : public ops::Executor {
 
   /// A buffer of the team, of at least `count`: the same for every thread.
   template <typename T>
-  T* shared(AlignedBuffer<T>& buffer, std::int64_t count);
+  T* shared(PageBuffer& buffer, std::int64_t count);
 
   /// All of a product, by the threads of the team.
   void multiply(const Product& product);

@@ -3,13 +3,18 @@
 
 #include <sys/mman.h>
 
+#include <bit>
+
 #include "core/error.hpp"
 
 namespace fovea::cpu {
 namespace {
 
-// A mapping gets no huge page at its ragged ends; below this size that wastes more than it gains.
-constexpr std::size_t kHugeWorthwhile = std::size_t{4} << 20;
+constexpr std::size_t kHugePage = std::size_t{2} << 20;
+
+std::size_t rounded_up(std::size_t value) {
+  return (value + kHugePage - 1) / kHugePage * kHugePage;
+}
 
 }  // namespace
 
@@ -17,21 +22,32 @@ PageBuffer::PageBuffer(std::size_t bytes) : bytes_(bytes) {
   if (bytes == 0) {
     return;
   }
-  void* const memory =
-      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) {
-    fail("no memory: {} bytes for weights could not be had", bytes);
+  // What is smaller would be mostly rounding.
+  const bool huge = bytes >= kHugePage / 2;
+  mapped_ = huge ? rounded_up(bytes) + kHugePage : bytes;
+  mapping_ = mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapping_ == MAP_FAILED) {
+    fail("there is no memory for {} bytes of weights or activations", bytes);
   }
-  if (bytes >= kHugeWorthwhile) {
-    madvise(memory, bytes, MADV_HUGEPAGE);  // a wish: kernels without huge pages refuse it
+  data_ = static_cast<std::byte*>(mapping_);
+  if (huge) {
+    data_ += rounded_up(std::bit_cast<std::size_t>(data_)) - std::bit_cast<std::size_t>(data_);
+    madvise(data_, rounded_up(bytes), MADV_HUGEPAGE);  // a wish: kernels without huge pages refuse it
   }
-  data_ = static_cast<std::byte*>(memory);
 }
 
 PageBuffer::~PageBuffer() {
-  if (data_ != nullptr) {
-    munmap(data_, bytes_);
+  if (mapping_ != nullptr) {
+    munmap(mapping_, mapped_);
   }
+}
+
+std::byte* grown(PageBuffer& buffer, std::size_t bytes) {
+  if (buffer.bytes() < bytes) {
+    buffer = PageBuffer();  // before there is memory for the new one
+    buffer = PageBuffer(bytes);
+  }
+  return buffer.data();
 }
 
 }  // namespace fovea::cpu

@@ -1,4 +1,4 @@
-// PageBuffer: zeroed memory for weights, in huge pages where the kernel gives them.
+// PageBuffer: zeroed memory for weights and activations, in huge pages where the kernel gives them.
 #pragma once
 
 #include <cstddef>
@@ -7,17 +7,22 @@
 namespace fovea::cpu {
 
 /// Owns `bytes()` of zeroed memory aligned to at least 4096. Huge pages spare the matrix products
-/// most of their TLB misses, for every slice streams all weights.
+/// most of their TLB misses: every slice streams all weights, and a tile of rows has as many pages.
 class PageBuffer {
  public:
   PageBuffer() = default;
   explicit PageBuffer(std::size_t bytes);
   ~PageBuffer();
   PageBuffer(PageBuffer&& other) noexcept
-      : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+      : data_(std::exchange(other.data_, nullptr)),
+        bytes_(std::exchange(other.bytes_, 0)),
+        mapping_(std::exchange(other.mapping_, nullptr)),
+        mapped_(std::exchange(other.mapped_, 0)) {}
   PageBuffer& operator=(PageBuffer&& other) noexcept {
     std::swap(data_, other.data_);
     std::swap(bytes_, other.bytes_);
+    std::swap(mapping_, other.mapping_);
+    std::swap(mapped_, other.mapped_);
     return *this;
   }
 
@@ -27,6 +32,11 @@ class PageBuffer {
  private:
   std::byte* data_ = nullptr;
   std::size_t bytes_ = 0;
+  void* mapping_ = nullptr;  // which is aligned to a huge page within
+  std::size_t mapped_ = 0;
 };
+
+/// At least `bytes`, with nothing of what was there before.
+std::byte* grown(PageBuffer& buffer, std::size_t bytes);
 
 }  // namespace fovea::cpu

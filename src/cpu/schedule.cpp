@@ -10,7 +10,7 @@ namespace {
 
 // A slice of about this many rows keeps the matrix units busy while a core's share of the last
 // cache still holds most of its activations.
-constexpr std::int64_t kMaxRows = 800;
+constexpr std::int64_t kMaxRows = 400;
 constexpr std::int64_t kEnoughRows = 384;
 
 // Share of its time that one more thread of a team spends waiting for the others.

@@ -5,8 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "core/buffer.hpp"
-#include "cpu/tiles/tile_kernel.hpp"
+#include "cpu/page_buffer.hpp"
 #include "ops/backend.hpp"
 
 namespace fovea::cpu {
@@ -74,9 +73,9 @@ class Team {
 
   // Written by rank 0, read by all after a barrier.
   ops::Slice slice;
-  AlignedBuffer<std::byte> workspace;
-  AlignedBuffer<float> scratch;
-  AlignedBuffer<Unit> packed;  // A of the product at hand
+  PageBuffer workspace;
+  PageBuffer scratch;
+  PageBuffer packed;  // A of the product at hand
 
  private:
   int size_;
