@@ -111,12 +111,10 @@ std::string mutate(Variant& variant, const std::vector<ParameterRange>& free,
   return reason;
 }
 
-/// The best valid candidate of each design but that of `best`.
-std::vector<int> best_of_other_designs(const Situation& situation, const std::string& best) {
+/// Of each design but that of `best` the candidate that was kept last, or its first valid one.
+/// Which of two was the faster by a hair is noise: it would make two runs of a seed propose others.
+std::vector<int> chosen_of_other_designs(const Situation& situation, const std::string& best) {
   std::vector<std::pair<std::string, int>> found;  // by family
-  const auto speed = [&](int number) {
-    return situation.trials[static_cast<std::size_t>(number)].outcome.speed_up;
-  };
   for (const Candidate& trial : situation.trials) {
     if (!trial.outcome.valid) {
       continue;
@@ -125,7 +123,7 @@ std::vector<int> best_of_other_designs(const Situation& situation, const std::st
     const auto known = std::ranges::find(found, family, &std::pair<std::string, int>::first);
     if (known == found.end()) {
       found.emplace_back(family, trial.number);
-    } else if (speed(trial.number) > speed(known->second)) {
+    } else if (trial.kept) {
       known->second = trial.number;
     }
   }
@@ -225,7 +223,7 @@ class Drawing {
     const std::string& family =
         space_of(situation_.spaces, variant_of(population.front()).kernel).family;
     if (situation_.number % kOtherDesignsOf == 0) {
-      if (const auto others = best_of_other_designs(situation_, family); !others.empty()) {
+      if (const auto others = chosen_of_other_designs(situation_, family); !others.empty()) {
         const int number = others[draw_.below(others.size())];
         return {variant_of(number), {number}};
       }
