@@ -286,8 +286,9 @@ def gate_planted(options):
         planted_slow.write_sources(place / "slow", LEVEL_CLOCKS, LEVEL_SOURCES)
 
         def gated(name, card, *words):
-            """What a run of gates says of each level; None where it left nothing."""
-            command = [options.fovea, "kernel", "profile", card, *words, "--record", f"{name}.json", "--gate"]
+            """What a run of gates says of each level. --record refuses --sources, since a record is of the program's own kernels;
+            what --json leaves has the same form, and FOVEA_GATE_RECORD reads it where someone means to."""
+            command = [options.fovea, "kernel", "profile", card, *words, "--gate", f"--json={name}.json"]
             code = run(command, options.seconds, stdout=sys.stderr, cwd=place).returncode
             record = place / f"{name}.json"
             levels = json.loads(record.read_text())["levels"] if record.exists() else []
