@@ -293,11 +293,12 @@ TEST_F(EvolveTest, WhatKeepsTheSameCandidatesProposesTheSame) {
         ASSERT_EQ(identity_of(one.proposal.variant, spaces_),
                   identity_of(other.proposal.variant, spaces_))
             << "seed " << seed << ", candidate " << i;
-        ASSERT_EQ(one.kept, other.kept) << "else this test asks for nothing";
+        ASSERT_EQ(std::pair(one.kept, one.leads), std::pair(other.kept, other.leads))
+            << "else this test asks for nothing";
         EXPECT_NE(one.outcome.speed_up, other.outcome.speed_up);
         of_other_designs += one.proposal.variant.kernel == "panel" ? 1 : 0;
       }
-      EXPECT_GE(of_other_designs, 10);
+      EXPECT_GE(of_other_designs, 5);
     }
   }
 }
