@@ -98,13 +98,14 @@ def profiles(found: list[dict]) -> str:
     for one in shown:
         chief = sorted(one["stalls"].items(), key=lambda stall: -stall[1])[:3]
         names = [name for name in ("tensor", "matrix_units", "dram", "l2", "occupancy") if name in one["figures"]]
-        rows.append([one["card"], one["case"], one.get("level") or one.get("plan") or "", figure("seconds", one["seconds"]),
+        chosen = ", ".join(filter(None, [one.get("level") or one.get("plan"), words(one.get("parameters") or {})]))
+        rows.append([one["card"], one["case"], chosen, figure("seconds", one["seconds"]),
                      ", ".join(f"{name.replace('_', ' ')} {figure(name, one['figures'][name])}" for name in names),
                      ", ".join(f"{cell(name).replace('_', ' ')} {share:.0%}" for name, share in chief),
                      "<br>".join(f"{cell(finding['means'])} ({words({name: figure(name, value) for name, value in finding['seen'].items()})})"
                                  for finding in one["findings"]) or "-", one["when"]])
     return "### Profiles\n\n`fovea kernel profile`: what warps wait for, by ncu, and the rules that fired.\n\n" + table(
-        ["card", "case", "level or plan", "time", "busy", "warps wait for", "findings", "measured"], rows)
+        ["card", "case", "level or plan, parameters", "time", "busy", "warps wait for", "findings", "measured"], rows)
 
 
 # What a gate's model says of the problem; the other limits say that the design is as intended.
