@@ -13,23 +13,19 @@
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
-#include <unistd.h>
 
 #include "core/error.hpp"
+#include "lab/report_page.hpp"
 
 namespace fovea::lab {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr std::string_view kMachineJson =
-    R"("machine": {"date": "2026-11-2D", "commit": "c0ffee", "gpu": {"name": "GPU <X>", "driver": "9"}})";
-
-std::string on_day(char day, const std::string& rest) {
-  std::string machine(kMachineJson);
-  machine[machine.find("2D") + 1] = day;
-  return "{" + machine + ", " + rest + "}";
-}
+using test::kProfileJson;
+using test::on_day;
+using test::page_has;
+using test::ReportPage;
+using test::sections_of;
 
 std::string bench_of(char day, double seconds) {
   return on_day(
@@ -41,14 +37,6 @@ std::string bench_of(char day, double seconds) {
     "seconds": 0.004, "ratio": 2.0, "ambiguous": false, "same_result": true, "wrong": ""}}]}}]}})",
           seconds));
 }
-
-const std::string kProfileJson =
-    R"("kind": "profile", "version": 1, "card": "attention", "case": "b2", "kernel": "k", "level": "wmma",
-  "plan": "p", "sources": "s", "parameters": {"stages": 4}, "seconds": 5e-6, "figures": {"dram": 0.3},
-  "stalls": {"long_scoreboard": 0.6, "barrier": 0.4}, "roles": [{"name": "producer", "share": 0.25,
-  "stalls": {"barrier": 0.2}}, {"name": "a.cuh:7 `x < y;`", "share": 0.1, "stalls": {}}], "findings": [{"rule": "r", "seen": {"long_scoreboard": 0.6},
-  "means": "Warps wait.", "try": "more stages", "parameter": "stages", "strength": 1}], "places": [{"file": "a.cuh",
-  "line": 7, "role": "producer", "share": 0.1, "stalls": {"barrier": 0.1}}], "verdict": "It waits.")";
 
 std::string gates_of(double reading, bool passed) {
   return fmt::format(
@@ -70,49 +58,12 @@ std::string candidate_line(int number, const std::string& rest) {
          rest + "}\n";
 }
 
-class ReportPage : public testing::Test {
- protected:
-  ReportPage() : folder_(fs::temp_directory_path() / fmt::format("fovea-report-{}", ::getpid())) {
-    fs::create_directories(folder_ / "below");
-  }
-  ~ReportPage() override { fs::remove_all(folder_); }
-
-  void put(const std::string& name, std::string_view text) const {
-    std::ofstream(folder_ / name) << text;
-  }
-  void put_all(const std::map<std::string, std::string>& texts) const {
-    for (const auto& [name, text] : texts) {
-      put(name, text);
-    }
-  }
-  [[nodiscard]] Report made() const { return make_report(std::vector<fs::path>{folder_}); }
-  [[nodiscard]] std::string html() const { return made().html; }
-
-  fs::path folder_;
-};
-
-bool page_has(const std::string& html, std::string_view part) {
-  return html.find(part) != std::string::npos;
-}
-
 int count_of(const std::string& html, std::string_view part) {
   int count = 0;
   for (std::size_t at = html.find(part); at != std::string::npos; at = html.find(part, at + 1)) {
     ++count;
   }
   return count;
-}
-
-/// The ids of the sections, in their order.
-std::string sections_of(const std::string& html) {
-  constexpr std::string_view kBegin = "<section id=\"";
-  std::string ids;
-  for (std::size_t at = html.find(kBegin); at != std::string::npos;
-       at = html.find(kBegin, at + 1)) {
-    const std::size_t from = at + kBegin.size();
-    ids += html.substr(from, html.find('"', from) - from) + " ";
-  }
-  return ids;
 }
 
 /// One of each kind, by the names of their files.
@@ -184,61 +135,6 @@ TEST_F(ReportPage, HasASectionForWhatIsThereAndNoOther) {
                            "role=\"img\""}) {
     EXPECT_TRUE(page_has(report.html, part)) << part;
   }
-}
-
-// What was made slow on purpose must not be taken for a kernel of the program.
-TEST_F(ReportPage, SetsProfilesOfOtherSourcesApart) {
-  put("planted.json", on_day('1', kProfileJson));
-  std::string own(kProfileJson);
-  const std::string sources = R"("sources": "s")";
-  own.replace(own.find(sources), sources.size(), R"("sources": "")");
-  own.replace(own.find("5e-6"), 4, "7e-6");
-  put("own.json", on_day('1', own));
-  const std::string page = html();
-  const auto others = page.find("<h3>Of other sources");
-  ASSERT_NE(others, std::string::npos);
-  EXPECT_LT(page.find("<b>7.00 µs</b>"), others);
-  EXPECT_GT(page.find("<b>5.00 µs</b>"), others);
-  EXPECT_GT(page.find("sources s"), others);
-  put("planted.json", on_day('1', own));
-  EXPECT_FALSE(page_has(html(), "Of other sources"));
-}
-
-TEST_F(ReportPage, ShowsWhatWasMadeToGoWrong) {
-  put("hostile.json", on_day('1', R"("kind": "hostile", "misdeeds": [
-    {"how": "endless", "exit_code": 0, "passed": true, "invalid": [{"number": 1, "failed_at": "process",
-     "why": "did not end within 20 s"}]}, {"how": "hang", "exit_code": null, "passed": false, "invalid": []}])"));
-  put("gates.json",
-      on_day('1', R"("kind": "gate_planted", "gates": {"what": "sources with it", "card": "gemm_a",
-    "before": {"exit_code": 0, "levels": []}, "after": {"exit_code": 1, "levels": [{"kernel": "k <1>", "level": "",
-    "passed": false}]}}, "choice": {"what": "slow sources", "card": "attention", "gates": {"exit_code": 1,
-    "levels": []}, "before": {"level": "wgmma", "kernel": "a", "notices": []}, "after": {"level": "mma",
-    "kernel": "b", "notices": ["it runs at level mma"]}})"));
-  const Report report = made();
-  EXPECT_TRUE(report.left_out.empty());
-  EXPECT_EQ(sections_of(report.html), "trials ");
-  for (const char* part : {"process: did not end within 20 s", "bad\">failed", "good\">passed",
-                           "k &lt;1&gt;", "it runs at level mma", "slow sources"}) {
-    EXPECT_TRUE(page_has(report.html, part)) << part;
-  }
-  // What is damaged is left out as a whole.
-  put("gates.json", on_day('1', R"("kind": "gate_planted", "gates": {"what": "half", "card": "c",
-    "before": {"exit_code": 0, "levels": []}})"));
-  EXPECT_FALSE(page_has(html(), "the program&#39;s"));
-}
-
-TEST_F(ReportPage, SaysWhereASpeedUpIsWithinTheSpread) {
-  const auto judged = [](const std::string& answer, double seconds) {
-    return fmt::format(R"({{"task": "t", "answer": "{}", "verdict": "RIGHT", "figures":
-      {{"speed_up_over_model": {}, "seconds": {}, "spread": 0.25, "model_seconds": 1e-4,
-      "model_spread": 0.1}}}})",
-                       answer, 1e-4 / seconds, seconds);
-  };
-  put("judge.json", on_day('1', R"("kind": "judge", "answers": [)" + judged("fast", 5e-5) + ", " +
-                                    judged("alike", 8e-5) + "]"));
-  const std::string page = html();
-  EXPECT_TRUE(page_has(page, "2.00x<small>spread 25%, Model's 10%</small>"));
-  EXPECT_TRUE(page_has(page, "1.25x<small>spread 25%, Model's 10%, AMBIGUOUS</small>"));
 }
 
 TEST_F(ReportPage, NeedsNoNetworkAndNoScript) {
