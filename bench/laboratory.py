@@ -39,6 +39,11 @@ def cell(text: object) -> str:
     return str(text).replace("|", "\\|").replace("\n", " ")
 
 
+def foreign(text: str) -> str:
+    """What someone else wrote, as text of a page: no markup, nothing that a terminal obeys."""
+    return cell("".join(letter if letter.isprintable() else "?" for letter in text).replace("<", "&lt;"))
+
+
 def words(values: dict) -> str:
     return ", ".join(f"{name} {value}" for name, value in values.items())
 
@@ -72,6 +77,8 @@ def documents(folder: pathlib.Path) -> dict[str, list[dict]]:
         if "partial" in document:
             document["when"] += f", stopped early: {document['partial']}"
         document["order"] = date, run_of(path.relative_to(folder).parts[0])[1]
+        if path.parent.name == "hostile":
+            continue  # ledgers whose verdict hostile.json has
         # What a mistake does that was made on purpose is no figure of ours.
         cause = path.stem.rpartition("-")[0] if path.parent.name == "planted" else ""
         found.setdefault("planted" if cause else document.get("kind", ""), []).append(document | {"cause": cause})
@@ -91,13 +98,14 @@ def profiles(found: list[dict]) -> str:
     for one in shown:
         chief = sorted(one["stalls"].items(), key=lambda stall: -stall[1])[:3]
         names = [name for name in ("tensor", "matrix_units", "dram", "l2", "occupancy") if name in one["figures"]]
-        rows.append([one["card"], one["case"], one.get("level") or one.get("plan") or "", figure("seconds", one["seconds"]),
+        chosen = ", ".join(filter(None, [one.get("level") or one.get("plan"), words(one.get("parameters") or {})]))
+        rows.append([one["card"], one["case"], chosen, figure("seconds", one["seconds"]),
                      ", ".join(f"{name.replace('_', ' ')} {figure(name, one['figures'][name])}" for name in names),
                      ", ".join(f"{cell(name).replace('_', ' ')} {share:.0%}" for name, share in chief),
                      "<br>".join(f"{cell(finding['means'])} ({words({name: figure(name, value) for name, value in finding['seen'].items()})})"
                                  for finding in one["findings"]) or "-", one["when"]])
     return "### Profiles\n\n`fovea kernel profile`: what warps wait for, by ncu, and the rules that fired.\n\n" + table(
-        ["card", "case", "level or plan", "time", "busy", "warps wait for", "findings", "measured"], rows)
+        ["card", "case", "level or plan, parameters", "time", "busy", "warps wait for", "findings", "measured"], rows)
 
 
 # What a gate's model says of the problem; the other limits say that the design is as intended.
@@ -137,6 +145,12 @@ def comparisons(found: list[dict]) -> str:
         ["card", "A", "B", "B is", "ratio", "interval", "pairs", "measured"], rows)
 
 
+def first_of(counters: list[dict]) -> list[dict]:
+    """What the kernel does differently, and what follows, as compare sorts each; some of both."""
+    work = [counter for counter in counters if counter["work"]][:3]
+    return work + [counter for counter in counters if not counter["work"]][:5 - len(work)]
+
+
 def planted(found: list[dict]) -> str:
     shown = dict(newest([((one["cause"], one["kind"]), ((one["cause"], one["kind"]), one)) for one in found]))
     rows = []
@@ -144,7 +158,7 @@ def planted(found: list[dict]) -> str:
         profile, compared = shown.get((cause, "profile")), shown.get((cause, "compare"))
         fired = [finding["rule"] for finding in profile["findings"]] if profile else []
         moved = [f"{counter['name']} {figure(counter['name'], counter['a'])} to {figure(counter['name'], counter['b'])}"
-                 for counter in (compared or {}).get("counters", [])[:3]]
+                 for counter in first_of((compared or {}).get("counters", []))]
         rows.append([cause, causes.CAUSES[cause].rule, "; ".join(fired) or "-", compared["verdict"] if compared else "-",
                      f"{compared['ratio']:.3f}" if compared else "-", cell("; ".join(moved)).replace("_", " ") or "-",
                      (compared or profile)["when"]])
@@ -234,18 +248,58 @@ def sanitizers(found: list[dict]) -> str:
         ["tool", "cards", "kernels launched", "errors", "seconds, several runs at once", "measured"], rows) + told
 
 
+def hostile(found: list[dict]) -> str:
+    rows = []
+    for one, when in newest([(misdeed["how"], (misdeed, one["when"])) for one in found for misdeed in one["misdeeds"]]):
+        reasons = "; ".join(f"{invalid['failed_at']}: {invalid['why']}" for invalid in one["invalid"])
+        rows.append([one["how"], str(len(one["invalid"])), foreign(reasons) or "-", str(len(one["valid_after"])),
+                     cell("; ".join(one["ended"])) or "-", str(one["exit_code"]), number(one["seconds"]),
+                     "passed" if one["passed"] else "FAILED", when])
+    return ("### Hostile proposers\n\n`fovea kernel evolve` on the GPU with a proposer that misbehaves once: it hangs, writes garbage, or proposes "
+            "a kernel that never ends.\n\n") + table(
+        ["misdeed", "invalid candidates", "reason", "valid ones after it", "why it ended", "exit code", "seconds", "", "measured"], rows)
+
+
+def gate_planted(found: list[dict]) -> str:
+    one = found[-1]
+    gates, choice = one["gates"], one["choice"]
+
+    def of_gates(what: str, card: str, run: dict) -> list[str]:
+        missed = [f"{level['level'] or level['kernel']}: {'; '.join(level['missed'])}" for level in run["levels"] if level["missed"]]
+        return [card, what, str(run["exit_code"]), cell("<br>".join(missed)) or "-"]
+
+    text = ("### Gates and a planted slow-down\n\n`fovea kernel profile --gate`, and which kernel attention runs by the record of it "
+            f"(`FOVEA_GATE_RECORD`). Measured {one['when']}.\n\n") + table(
+        ["card", "sources", "exit code", "missed"],
+        [of_gates("the program's", gates["card"], gates["before"]), of_gates(gates["what"], gates["card"], gates["after"]),
+         of_gates(choice["what"], f"{choice['card']} {choice['case']}", choice["gates"])])
+    rows = [[record, run.get("level", "-"), f"`{run['kernel']}`" if run else "-", str(run.get("runs", "-")), str(len(run.get("notices", []))),
+             cell("; ".join(run.get("notices", []))) or "-"] for record, run in (("none", choice["before"]), ("with that slow-down", choice["after"]))]
+    return text + "\n" + table(["record", "level that runs", "kernel", "runs in one process", "notices", "what they say"], rows)
+
+
+def with_spread(figures: dict) -> str:
+    """The speed-up with both spreads, and AMBIGUOUS where it is no larger than these."""
+    if "speed_up_over_model" not in figures:
+        return "-"
+    seconds, model = figures["seconds"], figures["model_seconds"]
+    apart = abs(seconds - model) > max(figures["spread"] * seconds, figures["model_spread"] * model)
+    return f"{figures['speed_up_over_model']:.2f}x{'' if apart else ' AMBIGUOUS'} (spread {figures['spread']:.0%}, Model's {figures['model_spread']:.0%})"
+
+
 def judgements(found: list[dict]) -> str:
     shown = newest([((pathlib.Path(one["task"]).name, pathlib.Path(one["answer"]).name), one) for one in found])
     rows = [[f"`{pathlib.Path(one['task']).name}`", f"`{pathlib.Path(one['answer']).name}`", one["verdict"],
              cell("; ".join(one["reasons"])) or "-",
-             f"{one['figures']['speed_up_over_model']:.2f}x" if "speed_up_over_model" in one.get("figures", {}) else "-", one["when"]]
+             with_spread(one.get("figures", {})), one["when"]]
             for one in shown]
-    return "### Foreign kernels\n\n`python -m fovea.judge`: verdicts on answers in KernelBench's form.\n\n" + table(
+    return ("### Foreign kernels\n\n`python -m fovea.judge`: verdicts on answers in KernelBench's form. The speed-up is over Model; spreads are from the "
+            "first to the third quartile of the times, and AMBIGUOUS means that the times differ by no more.\n\n") + table(
         ["task", "answer", "verdict", "reasons", "speed-up", "measured"], rows)
 
 
 SECTIONS = {"gates": gates, "profile": profiles, "planted": planted, "verdicts": verdicts, "compare": comparisons, "ledger": evolution, "judge": judgements,
-            "sanitizers": sanitizers}
+            "sanitizers": sanitizers, "hostile": hostile, "gate_planted": gate_planted}
 
 
 def section(found: dict[str, list[dict]]) -> str:

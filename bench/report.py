@@ -6,6 +6,7 @@
 
 import json
 import pathlib
+import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -21,6 +22,7 @@ PLOTS = ROOT / "docs" / "plots"
 GUIDE = ROOT / "docs" / "gpu.md"
 BEGIN, END = "<!-- bench/report.py writes from here -->\n", "<!-- to here -->\n"  # in the guide
 RESULTS = ROOT / "bench" / "results"
+CARDS = ROOT / "lab" / "cards"
 
 INTRODUCTION = """\
 # Performance
@@ -112,8 +114,14 @@ def share(value: float, of: float) -> str:
     return f"{value / of:.0%}" if of else "-"
 
 
+def cards() -> set[str]:
+    """All names that lab/cards/ writes down, among them those of every card."""
+    return set(re.findall(r'"(\w+)"', "".join(path.read_text() for path in sorted(CARDS.glob("*.cpp")))))
+
+
 def kernels_section(result: dict) -> str:
-    """The bench cases of every card beside their peers of the same run."""
+    """The bench cases of every card that there still is, beside their peers of the same run."""
+    known = cards()
     text = (
         "### Kernels\n\n"
         f"These ceilings were measured in the same run: copy {number(result['copy_bytes_per_second'] * 1e-9)} GB/s, bf16 "
@@ -123,7 +131,7 @@ def kernels_section(result: dict) -> str:
         "Fovea is faster; AMBIGUOUS means by less than the spread; peers in brackets leave part of the work undone.\n\n"
     )
     rows = []
-    for figure in result["figures"]:
+    for figure in (figure for figure in result["figures"] if figure["card"] in known):
         seconds = figure["seconds"]
         flops = figure["flops"] / seconds
         rows.append([

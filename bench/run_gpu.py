@@ -6,10 +6,11 @@
 RUN counts the runs of a day: the newest figures of a section are those of the last file by name.
 Sections of that file: kernels (every card, beside cuBLASLt and cuDNN), bench (the encoder by batch size and precision), peers
 (torch), accuracy (--models, --photos), system (JPEGs to embeddings), operators (the Python package that this interpreter imports:
-acceptance, attention beside torch's, the Encoder's rate). What a section gave is saved before the next starts.
+acceptance, attention beside torch's, and with --model the Encoder's rate). What a section gave is saved before the next starts.
 Sections that file documents in the folder of the same name without .json: profiles, gates, sanitizers (all cards, or --cards), compare
-(--cards with the program --against, or with itself), and, only where they are named, evolve (--evolve), judge (--answers), planted
-(the causes of bench/planted.py, under the profiler and compared) and verdicts (what compare says, --runs times each, of a program
+(--cards with the program --against, or with itself; and two saved profiles), and, only where they are named, evolve (--evolve), judge
+(--answers), planted (the causes of bench/planted.py, or --causes, under the profiler and compared), gate_planted (what gates and the choice
+of kernels do about a planted slow-down), hostile (evolve with proposers that misbehave) and verdicts (what compare says, --runs times each, of a program
 beside itself, and beside sources that are 2% slower, or a build of such, --slower).
 They are filed while they are measured; a document of what ended early says so ("partial"), and this script then fails.
 Nothing that is filed names a folder of the machine.
@@ -31,11 +32,17 @@ import time
 
 import machine
 import planted as causes
+import planted_slow
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent
 TICK = 2.0  # seconds between looks at what a program has made so far
 GRACE = 10.0  # seconds for a program to end by itself
+# Each misdeed of tests/lab/hostile_proposer.py, and the gate at which its candidate is invalid. The last one stays on the GPU.
+MISDEEDS = {"hang": "proposal", "garbage": "proposal", "endless": "process"}
+GATED_CASE = "b64_h12_n1024_d64", (64, 12, 1024, 64)  # of attention, where another level reaches its gates, too
+LEVEL_SOURCES = ("kernels/attention/sm90_single_pass.cuh", "kernels/attention/sm90_online.cuh")  # of the level that is chosen there
+LEVEL_CLOCKS = 4_000_000  # two milliseconds: slower than the next level
 GROWING = ("gates.json", "ledger.jsonl")  # are written again and again; all others are written once, at the end
 FOREIGN = re.compile(r"(?<![\w/.~-])/(?:[\w.+@~-]+/)+[\w.+@~-]*")  # an absolute path; no end of a relative one or a URL
 
@@ -138,7 +145,7 @@ def operators(options):
     accepted = saved(options, "-m", "fovea.accept")
     attention = saved(options, "-m", "fovea.bench_attention")
     quick = ["--repeats", "2"] if options.quick else []
-    rate = saved(options, HERE / "python_rate.py", "--model", options.model, "--fovea", options.fovea, *quick)
+    rate = saved(options, HERE / "python_rate.py", "--model", options.model, "--fovea", options.fovea, *quick) if options.model else {}
     found = {"operators_accepted": accepted, "operators_attention": attention, "python": rate.get("python")}
     return {section: figures for section, figures in found.items() if figures}
 
@@ -223,9 +230,10 @@ def laboratory(options, command, folder, patterns, cwd=None, codes=(0,), last=No
 
 
 def profiles(options):
-    for card in cards_of(options):
+    chosen = [(f"{words.split()[0]}-{number}", words) for number, words in enumerate(options.profile, 1)]
+    for name, words in chosen or [(card, card) for card in cards_of(options)]:
         with tempfile.TemporaryDirectory() as folder:
-            command = [options.fovea, "kernel", "profile", card, "--output", f"{folder}/{card}"]
+            command = [options.fovea, "kernel", "profile", *shlex.split(words), "--output", f"{folder}/{name}"]
             laboratory(options, command, pathlib.Path(folder), {"*.json": "profiles/{}.json"})
     return {}
 
@@ -257,11 +265,100 @@ def compare(options):
             other = options.against or options.fovea
             command = [options.fovea, "kernel", "compare", card, "--with-program", other, f"--json={folder}/{card}.json"]
             laboratory(options, command, pathlib.Path(folder), {"*.json": "compare/{}.json"})
+    with tempfile.TemporaryDirectory() as folder:
+        place = pathlib.Path(folder)
+        for level in ("wmma", "mma"):
+            command = [options.fovea, "kernel", "profile", "attention", "--case", GATED_CASE[0], "--level", level]
+            done = run([*command, "--output", place / f"attention-{level}"], options.seconds, stdout=sys.stderr)
+            options.failed |= done.returncode != 0
+        command = [options.fovea, "kernel", "compare", "attention-wmma.json", "attention-mma.json", "--json=saved_profiles.json"]
+        laboratory(options, command, place, {"saved_profiles.json": "compare/{}.json"}, place)
+    return {}
+
+
+def gate_planted(options):
+    """Gates beside a planted slow-down: whether they fail, and whether the record of it changes which kernel runs."""
+    with tempfile.TemporaryDirectory() as folder:
+        place = pathlib.Path(folder)
+        described = machine.describe() | {"gpu": machine.gpu()}
+        store = causes.CAUSES["store"]
+        causes.plant(store, place / "store")
+        planted_slow.write_sources(place / "slow", LEVEL_CLOCKS, LEVEL_SOURCES)
+
+        def gated(name, card, *words):
+            """What a run of gates says of each level. --record refuses --sources, since a record is of the program's own kernels;
+            what --json leaves has the same form, and FOVEA_GATE_RECORD reads it where someone means to."""
+            command = [options.fovea, "kernel", "profile", card, *words, "--gate", f"--json={name}.json"]
+            code = run(command, options.seconds, stdout=sys.stderr, cwd=place).returncode
+            record = place / f"{name}.json"
+            levels = json.loads(record.read_text())["levels"] if record.exists() else []
+            kept = [{key: level[key] for key in ("card", "case", "level", "kernel", "passed", "seconds")}
+                    | {"missed": [gate["words"] for gate in level["gates"] if not gate["passed"]]} for level in levels]
+            options.failed |= not kept
+            return {"exit_code": code, "levels": kept}
+
+        def chosen(record):
+            sizes = map(str, GATED_CASE[1])
+            done = run([sys.executable, HERE / "gate_choice.py", *sizes], options.seconds, stdout=subprocess.PIPE, cwd=place,
+                       env=os.environ | {"FOVEA_GATE_RECORD": record})
+            options.failed |= done.returncode != 0
+            return json.loads(done.stdout) if done.returncode == 0 else {}
+
+        document = {
+            "kind": "gate_planted",
+            "gates": {"what": "sources with the planted cause \"store\"", "card": store.run[0],
+                      "before": gated("ours", store.run[0]), "after": gated("store_gates", store.run[0], "--sources", "store")},
+            "choice": {"what": f"sources whose wgmma kernels wait for {LEVEL_CLOCKS} clocks", "card": "attention", "case": GATED_CASE[0],
+                       "gates": gated("slow_gates", "attention", "--case", GATED_CASE[0], "--sources", "slow"),
+                       "before": chosen("none"), "after": chosen("slow_gates.json")},
+        }
+        made = place / "document.json"
+        made.write_text(json.dumps(document))
+        filed(options, made, "gate_planted.json", described)
+    return {}
+
+
+def hostile(options):
+    """evolve with a proposer that does one misdeed and is honest then, each in a run of its own."""
+    described = machine.describe() | {"gpu": machine.gpu()}
+    found = []
+    for how, gate in MISDEEDS.items():
+        with tempfile.TemporaryDirectory() as folder:
+            place = pathlib.Path(folder)
+            command = [options.fovea, "kernel", "evolve", "attention", "--level", "wmma", "--case", "b2_h8_n512_d64_f16"]
+            command += ["--candidate-seconds", options.candidate_seconds, "--answer-seconds", "5", "--ledger", place / "ledger.jsonl"]
+            command += ["--proposer", sys.executable, ROOT / "tests/lab/hostile_proposer.py", how, "honest"]
+            began = time.monotonic()
+            try:
+                code = run(command, options.seconds, stdout=sys.stderr).returncode
+            except subprocess.TimeoutExpired:
+                code = None
+            ledger = place / "ledger.jsonl"
+            written = ledger.read_text().splitlines(keepends=True) if ledger.exists() else []
+            lines = [json.loads(line) for line in written if line.endswith("\n")]
+            candidates = [line for line in lines if line["kind"] == "candidate"]
+            invalid = [line for line in candidates if not line["valid"]]
+            ended = [line for line in lines if line["kind"] == "end"]
+            # Its own end, not Ctrl-C's or ours; and a valid candidate on the GPU after the misdeed.
+            went_on = [line["number"] for line in candidates if line["valid"] and invalid and line["number"] > invalid[0]["number"]]
+            passed = code == 0 and [line["failed_at"] for line in invalid] == [gate] and bool(went_on) and \
+                [line["why"] for line in ended] == ["exhausted"]
+            found.append({"how": how, "exit_code": code, "candidates": len(candidates),
+                          "invalid": [{"number": line["number"], "failed_at": line["failed_at"], "why": line["why"]} for line in invalid],
+                          "valid_after": went_on, "ended": [line["words"] for line in ended],
+                          "seconds": round(time.monotonic() - began, 1), "passed": passed})
+            options.failed |= not passed
+            if ledger.exists():
+                filed(options, ledger, f"hostile/{how}.jsonl", described)
+            made = place / "hostile.json"
+            made.write_text(json.dumps({"kind": "hostile", "misdeeds": found}))
+            filed(options, made, "hostile.json", described)
     return {}
 
 
 def planted(options):
-    for name, cause in causes.CAUSES.items():
+    chosen = options.causes.split(",") if options.causes else list(causes.CAUSES)
+    for name, cause in ((name, causes.CAUSES[name]) for name in chosen):
         with tempfile.TemporaryDirectory() as folder:
             place = pathlib.Path(folder)
             try:
@@ -336,9 +433,9 @@ def judge(options):
 
 SECTIONS = {"kernels": kernels, "bench": bench, "peers": peers, "accuracy": accuracy, "system": system,
             "operators": operators, "profiles": profiles, "gates": gates, "sanitizers": sanitizers, "compare": compare,
-            "evolve": evolve, "judge": judge, "planted": planted, "verdicts": verdicts}
-WITHOUT_MODEL = {"kernels", "profiles", "gates", "sanitizers", "compare", "evolve", "judge", "planted", "verdicts"}
-ONLY_NAMED = {"evolve", "judge", "planted", "verdicts"}  # each takes as long as it is told
+            "evolve": evolve, "judge": judge, "planted": planted, "verdicts": verdicts, "gate_planted": gate_planted, "hostile": hostile}
+ONLY_NAMED = {"evolve", "judge", "planted", "verdicts", "gate_planted", "hostile"}  # each takes as long as it is told
+WITHOUT_MODEL = {"kernels", "operators", "profiles", "gates", "sanitizers", "compare"} | ONLY_NAMED
 
 
 def main():
@@ -355,14 +452,20 @@ def main():
     parser.add_argument("--against", help="the program that runs B of compare; without it the same program")
     parser.add_argument("--evolve", action="append", default=[], metavar="WORDS",
                         help="a search, in the words of `fovea kernel evolve`: 'attention --level wmma --budget 10m'; may be repeated")
+    parser.add_argument("--profile", action="append", default=[], metavar="WORDS",
+                        help="what profiles measures instead of cards, in the words of `fovea kernel profile`; may be repeated")
     parser.add_argument("--answers", default=str(HERE.parent / "tests/lab/answers"), help="folder of task.py and its answers, for judge")
     parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda", help="where judge runs the answers")
+    parser.add_argument("--causes", default="", help="causes for planted, such as stage,fence")
+    parser.add_argument("--candidate-seconds", default="20", help="limit of one candidate of hostile")
     parser.add_argument("--runs", type=int, default=20, help="of each verdict")
     parser.add_argument("--slower", help="a program whose kernels bench/planted_slow.py has made 2%% slower, for verdicts")
     parser.add_argument("sections", nargs="*", default=[name for name in SECTIONS if name not in ONLY_NAMED])
     options = parser.parse_args()
     if unknown := sorted(set(options.sections) - set(SECTIONS)):
         parser.error(f"there is no section {', '.join(unknown)}; there are {', '.join(SECTIONS)}")
+    if unknown := sorted(set(filter(None, options.causes.split(","))) - set(causes.CAUSES)):
+        parser.error(f"there is no cause {', '.join(unknown)}; there are {', '.join(causes.CAUSES)}")
     if options.model is None and not WITHOUT_MODEL.issuperset(options.sections):
         parser.error(f"--model is needed for other sections than {', '.join(sorted(WITHOUT_MODEL))}")
     if "evolve" in options.sections and not options.evolve:

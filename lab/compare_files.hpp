@@ -32,7 +32,7 @@ struct FileComparison {
   bool is_profile = false;             // else a bench report
   std::string machine;                 // of A: a JSON object, or "null"
   std::vector<MovedTime> times;        // those that moved most first
-  std::vector<MovedFigure> figures;    // of profiles: work first, then those that moved most
+  std::vector<MovedFigure> figures;    // of profiles: work first, then what warps wait for
   std::vector<std::string> unmatched;  // "only in A: gemm_out m196_n768_k768"
 };
 

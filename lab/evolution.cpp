@@ -110,6 +110,7 @@ nlohmann::ordered_json to_json(const Candidate& trial, std::span<const Candidate
                {"baseline_seconds", measured(outcome.baseline_seconds)},
                {"speed_up", measured(outcome.speed_up)},
                {"kept", trial.kept},
+               {"leads", trial.leads},
                {"cost_seconds", trial.cost_seconds}};
   if (!variant.files.empty()) {
     json["files"] = variant.files;
@@ -144,6 +145,7 @@ Candidate trial_from(const nlohmann::ordered_json& json) {
   outcome.baseline_seconds = number_of(json, "baseline_seconds");
   outcome.speed_up = number_of(json, "speed_up");
   trial.kept = json.at("kept").get<bool>();
+  trial.leads = json.value("leads", false);
   trial.cost_seconds = number_of(json, "cost_seconds");
   return trial;
 }

@@ -50,7 +50,8 @@ struct Candidate {
   int generation = 0;
   Proposal proposal;
   CandidateOutcome outcome;
-  bool kept = false;  // it became part of the population
+  bool kept = false;   // it became part of the population
+  bool leads = false;  // it became the best of its design, by the same rule
   double cost_seconds = 0.0;
 };
 

@@ -304,6 +304,7 @@ class Evolution {
     trials_.push_back(std::move(trial));
     Candidate& added = trials_.back();
     added.kept = population_.take(added);
+    added.leads = takes_the_lead(added);
     if (added.kept) {
       last_kept_ = added.generation;
     }
@@ -315,6 +316,21 @@ class Evolution {
     if (setup_.on_trial) {
       setup_.on_trial(added, recorded);
     }
+  }
+
+  [[nodiscard]] bool takes_the_lead(const Candidate& trial) {
+    if (!trial.outcome.valid) {
+      return false;
+    }
+    const Variant& variant = trial.proposal.variant;
+    const auto [leader, is_first] =
+        leaders_.emplace(space_of(setup_.spaces, variant.kernel).family, trial.number);
+    if (!is_first &&
+        !is_better(trial.outcome, trials_[static_cast<std::size_t>(leader->second)].outcome)) {
+      return false;
+    }
+    leader->second = trial.number;
+    return true;
   }
 
   /// What steers the next generation, where profiles do.
@@ -405,6 +421,7 @@ class Evolution {
   std::vector<Candidate> trials_;
   std::set<std::string> tried_;
   Population population_;
+  std::map<std::string, int> leaders_;  // of designs, by family
   std::vector<int> parents_;
   std::vector<Hint> findings_;
   int profiled_ = -1;

@@ -195,12 +195,18 @@ std::string verdict(const Profile& profile) {
                          ? fmt::format("bound by {}: busy {} of the time", unit, percent(share))
                          : fmt::format("bound by latency: no unit is full, {} comes first with {}",
                                        unit, percent(share));
-  const auto stall = std::ranges::find_if(profile.stalls, [](const auto& one) {
-    return one.first != "not_selected" && one.first != "wait";
-  });
-  if (stall != profile.stalls.end()) {
-    text += fmt::format("; warps wait most for {} ({})", stall_in_words(stall->first),
-                        percent(stall->second));
+  // That it is not a warp's turn is no wait. A fixed latency is one, of which no other unit is the
+  // cause: where it comes first, what comes next is said, too.
+  std::string_view before = "; warps wait most for";
+  for (const auto& [reason, share] : profile.stalls) {
+    if (reason == "not_selected") {
+      continue;
+    }
+    text += fmt::format("{} {} ({})", before, stall_in_words(reason), percent(share));
+    before = ", then for";
+    if (reason != "wait") {
+      break;
+    }
   }
   return text;
 }

@@ -253,7 +253,8 @@ class Ledgers final : public Section {
     }
     const double step = std::clamp(640.0 / static_cast<double>(rows.size()), 9.0, 30.0);
     const Point size{420, kTop + step * static_cast<double>(rows.size()) + 6};
-    const Scale x(slowest, fastest, kValidFrom + 8, size.x - 34, false);
+    constexpr double kLabel = 46;  // behind the fastest dot, in the larger type of phones
+    const Scale x(slowest, fastest, kValidFrom + 8, size.x - kLabel, false);
     const std::map<int, Point> places = places_of(rows, x, step);
     const Point root{x(1), 32};
     Svg svg(

@@ -146,12 +146,12 @@ class Profiles final : public Section {
     const std::string key = text(json, "card") + '\n' + text(json, "case") + '\n' +
                             text(json, "kernel") + '\n' + text(json, "plan", "") + '\n' + of +
                             '\n' + document.device;
-    pieces_[key] = piece(document);
+    (text(json, "sources", "").empty() ? pieces_ : of_others_)[key] = piece(document);
     return true;
   }
 
   [[nodiscard]] std::string html() const override {
-    if (pieces_.empty()) {
+    if (pieces_.empty() && of_others_.empty()) {
       return "";
     }
     std::string html =
@@ -160,14 +160,27 @@ class Profiles final : public Section {
     for (std::size_t i = 0; i < kColourNames.size(); ++i) {
       html += fmt::format("<li><i class=\"c{}\"></i>{}</li>", i, kColourNames[i]);
     }
-    html += "</ul>\n<div class=\"grid wide\">\n";
-    for (const auto& [key, piece] : pieces_) {
+    html += "</ul>\n" + grid(pieces_);
+    if (!of_others_.empty()) {
+      html +=
+          "<h3>Of other sources than the program's</h3>\n<p>These kernels come from --sources, "
+          "such "
+          "as one whose cause of slowness was planted on purpose; they are none of the "
+          "program's.</p>\n" +
+          grid(of_others_);
+    }
+    return html;
+  }
+
+ private:
+  static std::string grid(const Pieces& pieces) {
+    std::string html = "<div class=\"grid wide\">\n";
+    for (const auto& [key, piece] : pieces) {
       html += piece;
     }
     return html + "</div>\n";
   }
 
- private:
   static std::string piece(const Document& document) {
     const Json& json = document.json;
     const std::string name = text(json, "card") + " " + text(json, "case");
@@ -229,6 +242,7 @@ class Profiles final : public Section {
   }
 
   Pieces pieces_;
+  Pieces of_others_;  // of --sources
 };
 
 class Gates final : public Section {

@@ -20,7 +20,8 @@ inline constexpr std::string_view kStyle = R"css(
 }
 section { padding: 1.5rem 0 1rem; border-top: 1px solid var(--line); }
 h2 { font-size: 1.2rem; }
-p { max-width: 60rem; }
+h3 { margin: 1.2rem 0 0.4rem; font-size: 1rem; }
+p { max-width: 60rem; overflow-wrap: anywhere; }
 nav { display: flex; flex-wrap: wrap; gap: 0.4rem 1.1rem; margin-top: 0.9rem; }
 a { color: var(--accent); font-weight: 600; text-decoration: none; }
 a:hover, a:focus-visible { text-decoration: underline; }

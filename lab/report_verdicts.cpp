@@ -1,5 +1,6 @@
 // Verdicts of others: compute-sanitizer's of our kernels, and ours of foreign kernels.
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -124,6 +125,89 @@ class Verdicts final : public Section {
   std::map<std::string, Row> rows_;
 };
 
+/// What the laboratory did about that which was made to go wrong: proposers and slow-downs.
+class Trials final : public Section {
+ public:
+  Trials() : Section("trials", "Made to go wrong") {}
+
+  bool take(const Document& document) override {
+    Rows found = rows_;
+    if (document.kind == "hostile") {
+      for (const Json& one : list(document.json, "misdeeds")) {
+        std::string why;
+        const Json& invalid = list(one, "invalid");
+        for (const Json& candidate : invalid) {
+          why += (why.empty() ? "" : "; ") + text(candidate, "failed_at") + ": " +
+                 text(candidate, "why");
+        }
+        const bool passed = truth(one, "passed");
+        found.misdeeds[text(one, "how") + '\n' + document.device] = {
+            safe_name(text(one, "how")) + "<small>" + safe(document.device) + "</small>",
+            fmt::format("{}", invalid.size()), safe(why), safe(text(one, "exit_code", "-")),
+            badge(passed ? "passed" : "failed", passed)};
+      }
+    } else if (document.kind == "gate_planted") {
+      const Json& gates = part(document.json, "gates");
+      add(found, gates, "before", "the program's", document.device);
+      add(found, gates, "after", text(gates, "what"), document.device);
+      const Json& choice = part(document.json, "choice");
+      add(found, choice, "gates", text(choice, "what"), document.device);
+      for (const auto& [key, record] :
+           {std::pair("before", "none"), std::pair("after", "with that slow-down")}) {
+        const Json& run = part(choice, key);
+        found.choices[document.device + key] = {record, safe(text(run, "level", "-")),
+                                                safe(text(run, "kernel", "-")), notices(run)};
+      }
+    } else {
+      return false;
+    }
+    rows_ = std::move(found);
+    return true;
+  }
+
+  [[nodiscard]] std::string html() const override {
+    return table("Proposers that misbehave once",
+                 {"misdeed", "#invalid candidates", "reason", "#exit code", ""}, rows_.misdeeds) +
+           table("Gates beside a planted slow-down",
+                 {"card", "sources", "#exit code", "kernels that missed a gate"}, rows_.gates) +
+           table("Which kernel attention runs by the record of gates",
+                 {"record", "level", "kernel", "notices in one process"}, rows_.choices);
+  }
+
+ private:
+  struct Rows {
+    std::map<std::string, Row> misdeeds;
+    std::map<std::string, Row> gates;
+    std::map<std::string, Row> choices;
+  };
+
+  static void add(Rows& rows, const Json& of, const char* key, const std::string& sources,
+                  const std::string& device) {
+    const Json& run = part(of, key);
+    std::string missed;
+    for (const Json& level : list(run, "levels")) {
+      if (!truth(level, "passed")) {
+        const std::string name = text(level, "level", "");
+        missed += (missed.empty() ? "" : ", ") + (name.empty() ? text(level, "kernel") : name);
+      }
+    }
+    rows.gates[device + text(of, "card") + key] = {
+        safe_name(text(of, "card")) + "<small>" + safe(device) + "</small>", safe(sources),
+        safe(text(run, "exit_code", "-")), missed.empty() ? "-" : safe(missed)};
+  }
+
+  static std::string notices(const Json& run) {
+    std::string all;
+    const Json told = run.value("notices", Json::array());
+    for (const Json& notice : told.is_array() ? told : Json::array()) {
+      all += (all.empty() ? "" : "; ") + (notice.is_string() ? notice.get<std::string>() : "");
+    }
+    return all.empty() ? "-" : safe(all);
+  }
+
+  Rows rows_;
+};
+
 /// Foreign kernels.
 class Judgements final : public Section {
  public:
@@ -145,10 +229,9 @@ class Judgements final : public Section {
       for (const Json& reason : reasons.is_array() ? reasons : Json::array()) {
         why += (why.empty() ? "" : "; ") + (reason.is_string() ? reason.get<std::string>() : "");
       }
-      const double speed_up = number(part(one, "figures"), "speed_up_over_model", 0);
       found[name] = {safe(text(one, "task")) + "<small>" + safe(where) + "</small>",
                      safe(text(one, "answer")), badge(verdict, verdict == "RIGHT"), safe(why),
-                     speed_up > 0 ? fmt::format("{:.2f}x", speed_up) : "-"};
+                     speed_up(part(one, "figures"))};
     }
     found.merge(rows_);
     rows_ = std::move(found);
@@ -161,6 +244,21 @@ class Judgements final : public Section {
   }
 
  private:
+  /// With its spread, and AMBIGUOUS where that is no smaller than the difference.
+  static std::string speed_up(const Json& figures) {
+    const double ratio = number(figures, "speed_up_over_model", 0);
+    if (ratio <= 0) {
+      return "-";
+    }
+    const double seconds = number(figures, "seconds", 0);
+    const double model = number(figures, "model_seconds", 0);
+    const double of_seconds = number(figures, "spread", 0);
+    const double of_model = number(figures, "model_spread", 0);
+    const bool apart = std::abs(seconds - model) > std::max(of_seconds * seconds, of_model * model);
+    return fmt::format("{:.2f}x<small>spread {}, Model's {}{}</small>", ratio, percent(of_seconds),
+                       percent(of_model), apart ? "" : ", AMBIGUOUS");
+  }
+
   std::map<std::string, Row> rows_;
 };
 
@@ -169,6 +267,7 @@ class Judgements final : public Section {
 void add_verdict_sections(Sections& sections) {
   sections.push_back(std::make_unique<Sanitizers>());
   sections.push_back(std::make_unique<Verdicts>());
+  sections.push_back(std::make_unique<Trials>());
   sections.push_back(std::make_unique<Judgements>());
 }
 

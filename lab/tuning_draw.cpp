@@ -111,21 +111,19 @@ std::string mutate(Variant& variant, const std::vector<ParameterRange>& free,
   return reason;
 }
 
-/// The best valid candidate of each design but that of `best`.
-std::vector<int> best_of_other_designs(const Situation& situation, const std::string& best) {
+/// The candidate that leads each design but that of `best`. The fastest reading may be another's by
+/// a hair, which is noise: it would make two runs of a seed propose others.
+std::vector<int> leaders_of_other_designs(const Situation& situation, const std::string& best) {
   std::vector<std::pair<std::string, int>> found;  // by family
-  const auto speed = [&](int number) {
-    return situation.trials[static_cast<std::size_t>(number)].outcome.speed_up;
-  };
   for (const Candidate& trial : situation.trials) {
-    if (!trial.outcome.valid) {
+    if (!trial.leads) {
       continue;
     }
     const std::string& family = space_of(situation.spaces, trial.proposal.variant.kernel).family;
     const auto known = std::ranges::find(found, family, &std::pair<std::string, int>::first);
     if (known == found.end()) {
       found.emplace_back(family, trial.number);
-    } else if (speed(trial.number) > speed(known->second)) {
+    } else {
       known->second = trial.number;
     }
   }
@@ -169,7 +167,7 @@ class Drawing {
 
   [[nodiscard]] std::optional<Proposal> child() {
     for (int attempt = 0; attempt < 2 * kAttempts; ++attempt) {
-      Child0 child = conceive();
+      Child0 child = conceive(attempt);
       const auto free = free_ranges(space_of(situation_.spaces, child.variant.kernel));
       std::string reason;
       if (child.parents.size() == 1) {
@@ -220,12 +218,13 @@ class Drawing {
            why_illegal_(variant).empty();
   }
 
-  Child0 conceive() {
+  Child0 conceive(int attempt) {
     const std::vector<int> population = parents();
     const std::string& family =
         space_of(situation_.spaces, variant_of(population.front()).kernel).family;
-    if (situation_.number % kOtherDesignsOf == 0) {
-      if (const auto others = best_of_other_designs(situation_, family); !others.empty()) {
+    // Where all near the leader of another design was tried, the population has one child more.
+    if (situation_.number % kOtherDesignsOf == 0 && attempt < kAttempts / 2) {
+      if (const auto others = leaders_of_other_designs(situation_, family); !others.empty()) {
         const int number = others[draw_.below(others.size())];
         return {variant_of(number), {number}};
       }

@@ -19,6 +19,7 @@ _GRAPH_CALLS, _GRAPH_SECONDS = 16, 2e-3  # these seconds, up to this number of c
 _CPU_SECONDS = 0.2
 # Of calls that come one by one: how many, until they took _SECONDS, or with what is between them these seconds.
 _FEWEST_COLD, _MOST_COLD, _COLD_SECONDS = 5, 100, 10.0
+_BUSY_CYCLES = 2_000_000  # a millisecond of a GPU: longer than Python takes to launch a model's kernels
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,6 +33,11 @@ class Time:
     @property
     def us(self) -> float:
         return self.seconds * 1e6
+
+    def ambiguous_with(self, other: Time) -> bool:
+        """Whether the two differ by no more than the spread of either."""
+        spread = max(self.spread * self.seconds, other.spread * other.seconds)
+        return not abs(self.seconds - other.seconds) > spread
 
 
 def _summary(times: Sequence[float]) -> Time:
@@ -85,7 +91,8 @@ def time_cold(
     """The time of call(*operands(n)) alone, outside of a CUDA graph, which foreign code may not be able to be in.
 
     Each call n has operands of its own, so that no earlier result is of use; `taken` gets its result at once. Both are
-    outside of the time. On a GPU events stand around each call, and the L2 cache is written over before it."""
+    outside of the time. On a GPU events stand around each call, and the L2 cache is written over before it. The GPU is
+    kept busy while the call is launched: else two processes would differ by how fast their Python is, not their kernels."""
     clock = time.perf_counter  # this one, whatever a call puts into its place
     started = clock()
     times: list[float] = []
@@ -116,6 +123,7 @@ def _event_timer() -> _Timer:
     def timed(call: Callable[..., object], operands: Sequence[object], taken: Callable[[object], None]) -> float:
         start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         flush.zero_()
+        torch.cuda._sleep(_BUSY_CYCLES)
         start.record()
         result = call(*operands)
         end.record()

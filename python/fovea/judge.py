@@ -340,7 +340,9 @@ def _print(report: Report) -> None:
         for name, word in (("model", "Model"), ("compiled", "torch.compile")):
             if f"{name}_seconds" in times:
                 told += f"; {word} {times[f'{name}_seconds'] * 1e6:.1f} us"
-                told += f", speed-up {times[f'speed_up_over_{name}']:.2f}"
+                told += f" (spread {times[f'{name}_spread']:.1%}), speed-up {times[f'speed_up_over_{name}']:.2f}"
+                own, other = (_timing.Time(times[f"{of}seconds"], times[f"{of}spread"]) for of in ("", f"{name}_"))
+                told += ", AMBIGUOUS" if own.ambiguous_with(other) else ""
     print(f"{report.verdict}{told}")
 
 

@@ -38,14 +38,19 @@ machine = {{"date": "2026-11-24", "commit": "c0ffee", "gpu": {{"name": "a GPU", 
 if words[1] == "list":
     print("pool  pooling\\n  case\\nlayer_norm  rows")
 elif "--gate" in words:
-    gates = [{{"figure": "tensor", "sense": "at_least", "limit": 0.4, "model": "half of the roof", "reading": 0.087, "passed": False}},
+    gates = [{{"figure": "tensor", "sense": "at_least", "limit": 0.4, "model": "half of the roof", "reading": 0.087, "passed": False,
+              "words": "tensor 8.7%, at least 40.0% asked"}},
              {{"figure": "dram_bytes", "sense": "at_most", "limit": 2e8, "model": "once", "reading": 1e8, "passed": True}},
              {{"figure": "registers", "sense": "at_most", "limit": 128, "model": "fit", "reading": 96, "passed": True}}]
-    level = {{"card": "attention", "case": "b2", "level": "wmma", "kernel": "k", "passed": False, "gates": gates}}
-    after("--record").write_text(json.dumps({{"kind": "gates", "machine": machine, "levels": [level]}}))
+    level = {{"card": "attention", "case": "b2", "level": "wmma", "kernel": "k", "passed": False, "seconds": 5e-6, "gates": gates}}
+    record = json.dumps({{"kind": "gates", "machine": machine, "levels": [level]}})
+    if "--record" in words:
+        if "--sources" in words:
+            sys.exit("a record is of this program's kernels")
+        after("--record").write_text(record)
     misbehave()
     if "fails" not in words:
-        pathlib.Path(words[-1].removeprefix("--json=")).write_text("{{}}")
+        pathlib.Path(words[-1].removeprefix("--json=")).write_text(record)
     sys.exit(1)
 elif words[1] == "profile":
     found = [{{"rule": "r", "seen": {{"barrier": 0.43}}, "means": "Roles are out of step.", "try": "stages"}}]
@@ -62,7 +67,7 @@ elif words[1] == "sanitize":
 elif words[1] == "compare":
     text = {{"kind": "compare", "machine": machine, "a": {{"what": "this"}}, "b": {{"what": words[4] + ", level mma"}},
              "verdict": "SLOWER", "ratio": 1.021, "interval": [1.019, 1.023], "rounds": 16,
-             "counters": [{{"name": "l2_hits", "a": 0.5, "b": 40}}]}}
+             "counters": [{{"name": "l2_hits", "a": 0.5, "b": 40, "work": False}}]}}
     if words[-1] == "--json":
         print(json.dumps(text))
     else:
@@ -71,6 +76,13 @@ elif words[1] == "run":
     print('{{"ready": true}}', flush=True)
     for line in sys.stdin:
         print(json.dumps({{"seconds": {slower} if "--sources" in words else 1e-4, "sm_mhz": 1980}}), flush=True)
+elif words[1] == "evolve" and words[-1] == "honest":
+    lines = [{{"kind": "run", "machine": machine}}]
+    for number in range(3):
+        gate = "process" if words[-2] == "endless" else "proposal"
+        lines.append({{"kind": "candidate", "number": number, "valid": number != 1, "failed_at": gate, "why": "<\\x1b> " + sys.argv[0]}})
+    lines.append({{"kind": "end", "why": "exhausted", "words": "that was all"}})
+    after("--ledger").write_text("".join(json.dumps(line) + "\\n" for line in lines))
 elif words[1] == "evolve":
     one = {{"kind": "candidate", "number": 1, "valid": True, "speed_up": 1.25, "parameters": {{"stages": 4}},
             "cost_seconds": 2, "kept": True}}
@@ -120,7 +132,7 @@ def test_sections_are_filed_and_become_tables(stand_in, monkeypatch):
     place, _ = run_gpu(stand_in, "profiles", "gates", "sanitizers", "compare", "evolve", "--evolve", "attention --level wmma --budget 1m")
     folder = place.with_suffix("")
     found = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
-    assert found == ["compare/attention.json", "compare/gemm_qkv_bf16.json", "evolve/1.jsonl", "gates.json", "profiles/layer_norm.json",
+    assert found == ["compare/attention.json", "compare/gemm_qkv_bf16.json", "compare/saved_profiles.json", "evolve/1.jsonl", "gates.json", "profiles/layer_norm.json",
                      "profiles/pool.json", "sanitizers.json"]
     assert not place.exists()  # a file without a section is none
     machine = json.loads((folder / "sanitizers.json").read_text())["machine"]
@@ -164,6 +176,61 @@ def test_planted_causes_and_verdicts_become_tables(stand_in, monkeypatch):
     assert page.count("| SLOWER | 1.021 |") == 5 and "### Profiles" not in page and "### Comparisons" not in page
     for b, truth in (("the program beside itself", "SAME"), ("sources that are 2% slower", "SLOWER by 2.00%")):
         assert f"| gemm_qkv_bf16 | {b} | {truth} | 2 | SLOWER 2 | 1.0210 to 1.0210 |" in page
+
+
+def test_each_hostile_proposer_costs_one_candidate(stand_in, monkeypatch):
+    place, _ = run_gpu(stand_in, "hostile")
+    folder = place.with_suffix("")
+    assert sorted(path.name for path in (folder / "hostile").iterdir()) == ["endless.jsonl", "garbage.jsonl", "hang.jsonl"]
+    monkeypatch.setattr(report, "RESULTS", place.parent.parent)
+    page = report.page({})
+    assert "### Evolution" not in page
+    for how, gate in (("hang", "proposal"), ("garbage", "proposal"), ("endless", "process")):
+        assert re.search(rf"\| {how} \| 1 \| {gate}: &lt;\?> this program \| 1 \| that was all \| 0 \| [\d.]+ \| passed \| 2026", page)
+    # A candidate that should be invalid and is not; a run that did not go on.
+    for old, new in (('"valid": number != 1', '"valid": True'), ("range(3)", "range(2)"), ('"exhausted"', '"interrupted"')):
+        changed = stand_in.with_name("changed")
+        changed.write_text(stand_in.read_text().replace(old, new))
+        changed.chmod(0o755)
+        run_gpu(changed, "hostile", code=1)
+        assert not any(one["passed"] for one in json.loads((folder / "hostile.json").read_text())["misdeeds"])
+
+
+def test_gates_and_a_planted_slow_down(stand_in, tmp_path, monkeypatch):
+    """With a copy of the scripts, where another script than torch's and the GPU's says what is chosen."""
+    shutil.copytree(BENCH, tmp_path / "bench", ignore=shutil.ignore_patterns("results", "__pycache__"))
+    shutil.copytree(ROOT / "kernels", tmp_path / "kernels", ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "bench/gate_choice.py").write_text(
+        "import json, os\nrecord = os.environ['FOVEA_GATE_RECORD']\nours = record == 'none'\n"
+        "assert ours or json.load(open(record))['levels']\n"
+        "print(json.dumps({'level': 'wgmma' if ours else 'mma', 'kernel': 'k', 'runs': 5, 'notices': [] if ours else ['it runs at mma']}))")
+    place, command = command_of(stand_in, "gate_planted")
+    command[1] = tmp_path / "bench/run_gpu.py"
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stderr
+    found = json.loads((place.with_suffix("") / "gate_planted.json").read_text())
+    assert found["gates"]["after"]["exit_code"] == 1 and found["gates"]["after"]["levels"][0]["passed"] is False
+    monkeypatch.setattr(report, "RESULTS", place.parent.parent)
+    page = report.page({})
+    for row in ('| gemm_qkv_bf16 | sources with the planted cause "store" | 1 | wmma: tensor 8.7%, at least 40.0% asked |', "| none | wgmma | `k` | 5 | 0 | - |",
+                "| with that slow-down | mma | `k` | 5 | 1 | it runs at mma |"):
+        assert row in page, page
+
+
+def test_a_speed_up_within_the_spread_is_ambiguous():
+    figures = {"speed_up_over_model": 0.8, "seconds": 1e-4, "spread": 0.1, "model_seconds": 8e-5, "model_spread": 0.3}
+    assert laboratory.with_spread(figures) == "0.80x AMBIGUOUS (spread 10%, Model's 30%)"
+    assert laboratory.with_spread(figures | {"model_spread": 0.05}) == "0.80x (spread 10%, Model's 5%)"
+    assert laboratory.with_spread({}) == "-"
+
+
+def test_the_first_that_moved_are_of_both_kinds():
+    def counters(work, count):
+        return [{"name": f"{work} {number}", "work": work} for number in range(count)]
+
+    names = [one["name"] for one in laboratory.first_of(counters(True, 6) + counters(False, 6))]
+    assert names == ["True 0", "True 1", "True 2", "False 0", "False 1"]
+    assert len(laboratory.first_of(counters(False, 6))) == 5
 
 
 def test_verdicts_are_of_every_card_and_of_nothing_that_is_not_what_it_is_called(stand_in, tmp_path):
@@ -241,7 +308,7 @@ def test_answers_are_judged_and_become_a_table(fovea_bin, tmp_path, monkeypatch)
     verdict = json.loads((place.with_suffix("") / "judge/right_plain.json").read_text())
     assert (verdict["task"], verdict["answer"]) == ("task.py", "right_plain.py")
     monkeypatch.setattr(report, "RESULTS", place.parent.parent)
-    assert re.search(r"\| `task.py` \| `right_plain.py` \| RIGHT \| - \| \d[\d.]*x \| 20", report.page({}))
+    assert re.search(r"\| `task.py` \| `right_plain.py` \| RIGHT \| - \| \d[\d.]*x.* \(spread \d+%, Model's \d+%\) \| 20", report.page({}))
 
 
 @pytest.mark.parametrize("words, told", [(["bench"], "--model is needed"), (["evolve"], "needs --evolve"), (["gate"], "no section gate")])

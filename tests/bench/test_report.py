@@ -53,3 +53,14 @@ def test_the_guide_has_the_newest_table(tmp_path, monkeypatch):
     assert "has not been run" not in text and "0.9800" in text and "0.9000" not in text and "falls short" not in text
     assert report.guide(text) == text
     assert "fog" in report.accuracy_section(table())
+
+
+def test_cards_that_there_are_no_longer_are_left_out(tmp_path, monkeypatch):
+    monkeypatch.setattr(report, "CARDS", tmp_path)
+    (tmp_path / "pool.cpp").write_text('Card card = {.name = "pool"};')
+    figure = {"description": "a problem", "seconds": 1e-5, "sustained": 1e-5, "sm_mhz": 1980, "watts": 400, "flops": 1e9,
+              "bytes": 1e6, "matrix_ceiling": 8e14, "peers": []}
+    result = {"copy_bytes_per_second": 4e12, "bf16_flops": 8e14, "e4m3_flops": 1.5e15,
+              "figures": [figure | {"card": card} for card in ("pool", "pool_e4m3")]}
+    text = report.kernels_section(result)
+    assert "| pool | a problem |" in text and "pool_e4m3" not in text

@@ -2,6 +2,7 @@
 // that do not, and figures of saved files.
 #include "lab/compare.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <functional>
@@ -294,6 +295,27 @@ TEST(CompareFiles, NamesTheFiguresThatMovedAndSortsThem) {
                                              "stall_membar", "dram", "seconds"}));
   EXPECT_TRUE(result.figures[2].work);
   EXPECT_FALSE(result.figures[3].work);
+}
+
+// Those of a ring of one stage fewer, as an H200 counted them: what is waited for tells the cause.
+TEST(CompareFiles, WaitsAreSortedByTheTimeThatTheyTakeOrGive) {
+  const FileComparison result = compared(
+      profile_of(R"("seconds": 1.15e-3, "matrix_units": 0.826, "l2": 0.599, "product_wait": 0.076,
+                    "stall_dispatch_stall": 0.039, "epilogue_share": 0.171, "full_wait": 0.220,
+                    "stall_wait": 0.153, "epilogue_wait": 0.60, "stall_long_scoreboard": 0.362)"),
+      profile_of(R"("seconds": 1.61e-3, "matrix_units": 0.527, "l2": 0.412, "product_wait": 0.013,
+                    "stall_dispatch_stall": 0.014, "epilogue_share": 0.089, "full_wait": 0.357,
+                    "stall_wait": 0.089, "epilogue_wait": 0.30, "stall_long_scoreboard": 0.551)"));
+  std::vector<std::string> names;
+  for (const MovedFigure& figure : result.figures) {
+    names.push_back(figure.name);
+  }
+  const std::vector<std::string> first = {"stall_long_scoreboard", "full_wait", "stall_wait",
+                                          "product_wait", "stall_dispatch_stall"};
+  ASSERT_EQ(names.size(), 10U);
+  EXPECT_EQ(std::vector(names.begin(), names.begin() + 5), first);
+  // A share of the epilogue alone is no share of the time.
+  EXPECT_NE(std::find(names.begin() + 5, names.end(), "epilogue_wait"), names.end());
 }
 
 // Shares of samples, and what waits for TMA is in: a slower memory moves them.

@@ -30,12 +30,14 @@ TEST(Trials, AreTheSameFromALedger) {
                             .refused = "no"},
                .outcome = {.valid = false, .failed_at = "small", .why = "wrong"},
                .kept = true,
+               .leads = true,
                .cost_seconds = 2.5};
   const Json json = to_json(trials[1], trials);
   const Candidate read = trial_from(json);
   EXPECT_EQ(read.proposal.variant.files, trials[1].proposal.variant.files);
   EXPECT_EQ(read.proposal.reason + read.proposal.refused, "why notno");
   EXPECT_EQ(read.outcome.failed_at + read.outcome.why, "smallwrong");
+  EXPECT_TRUE(read.kept && read.leads);
   EXPECT_EQ(to_json(read, trials), json);
 }
 

@@ -273,6 +273,36 @@ TEST_F(EvolveTest, ChangesTwoParametersAndNothingTwice) {
   }
 }
 
+// Times that differ by less than what decides on a candidate must not steer a search.
+TEST_F(EvolveTest, WhatKeepsTheSameCandidatesProposesTheSame) {
+  for (const auto& [speed, noise] : {std::pair(&flat, 0.01), std::pair(&smooth, 0.001)}) {
+    for (std::uint64_t seed = 0; seed < 10; ++seed) {
+      std::vector<EvolveReport> runs;
+      for (const std::uint64_t noise_seed : {1, 2}) {
+        Landscape landscape;
+        landscape.speed = speed;
+        landscape.noise = noise;
+        landscape.noise_seed = noise_seed;
+        runs.push_back(run_anew(setup(seed), landscape));
+      }
+      ASSERT_EQ(runs[0].trials.size(), runs[1].trials.size());
+      int of_other_designs = 0;
+      for (std::size_t i = 0; i < runs[0].trials.size(); ++i) {
+        const Candidate& one = runs[0].trials[i];
+        const Candidate& other = runs[1].trials[i];
+        ASSERT_EQ(identity_of(one.proposal.variant, spaces_),
+                  identity_of(other.proposal.variant, spaces_))
+            << "seed " << seed << ", candidate " << i;
+        ASSERT_EQ(std::pair(one.kept, one.leads), std::pair(other.kept, other.leads))
+            << "else this test asks for nothing";
+        EXPECT_NE(one.outcome.speed_up, other.outcome.speed_up);
+        of_other_designs += one.proposal.variant.kernel == "panel" ? 1 : 0;
+      }
+      EXPECT_GE(of_other_designs, 5);
+    }
+  }
+}
+
 TEST_F(EvolveTest, EndsWhenTheTableIsExhaustedOrNothingIsKept) {
   Landscape landscape;
   landscape.speed = flat;

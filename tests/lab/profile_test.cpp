@@ -247,7 +247,9 @@ TEST(Profile, WordsSayWhatBounds) {
   EXPECT_NE(verdict(h200_profile("row")).find("bound by the L2"), std::string::npos);
   const Profile latency = h200_profile("wmma");
   EXPECT_NE(verdict(latency).find("bound by latency"), std::string::npos) << verdict(latency);
-  EXPECT_NE(verdict(latency).find("wait most for shared memory"), std::string::npos);
+  EXPECT_NE(verdict(latency).find("wait most for an instruction's fixed latency ("),
+            std::string::npos);
+  EXPECT_NE(verdict(latency).find("), then for shared memory"), std::string::npos);
 }
 
 // Read as zero it would say that a busy unit was idle.

@@ -13,23 +13,19 @@
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
-#include <unistd.h>
 
 #include "core/error.hpp"
+#include "lab/report_page.hpp"
 
 namespace fovea::lab {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr std::string_view kMachineJson =
-    R"("machine": {"date": "2026-11-2D", "commit": "c0ffee", "gpu": {"name": "GPU <X>", "driver": "9"}})";
-
-std::string on_day(char day, const std::string& rest) {
-  std::string machine(kMachineJson);
-  machine[machine.find("2D") + 1] = day;
-  return "{" + machine + ", " + rest + "}";
-}
+using test::kProfileJson;
+using test::on_day;
+using test::page_has;
+using test::ReportPage;
+using test::sections_of;
 
 std::string bench_of(char day, double seconds) {
   return on_day(
@@ -41,14 +37,6 @@ std::string bench_of(char day, double seconds) {
     "seconds": 0.004, "ratio": 2.0, "ambiguous": false, "same_result": true, "wrong": ""}}]}}]}})",
           seconds));
 }
-
-const std::string kProfileJson =
-    R"("kind": "profile", "version": 1, "card": "attention", "case": "b2", "kernel": "k", "level": "wmma",
-  "plan": "p", "sources": "s", "parameters": {"stages": 4}, "seconds": 5e-6, "figures": {"dram": 0.3},
-  "stalls": {"long_scoreboard": 0.6, "barrier": 0.4}, "roles": [{"name": "producer", "share": 0.25,
-  "stalls": {"barrier": 0.2}}, {"name": "a.cuh:7 `x < y;`", "share": 0.1, "stalls": {}}], "findings": [{"rule": "r", "seen": {"long_scoreboard": 0.6},
-  "means": "Warps wait.", "try": "more stages", "parameter": "stages", "strength": 1}], "places": [{"file": "a.cuh",
-  "line": 7, "role": "producer", "share": 0.1, "stalls": {"barrier": 0.1}}], "verdict": "It waits.")";
 
 std::string gates_of(double reading, bool passed) {
   return fmt::format(
@@ -70,49 +58,12 @@ std::string candidate_line(int number, const std::string& rest) {
          rest + "}\n";
 }
 
-class ReportPage : public testing::Test {
- protected:
-  ReportPage() : folder_(fs::temp_directory_path() / fmt::format("fovea-report-{}", ::getpid())) {
-    fs::create_directories(folder_ / "below");
-  }
-  ~ReportPage() override { fs::remove_all(folder_); }
-
-  void put(const std::string& name, std::string_view text) const {
-    std::ofstream(folder_ / name) << text;
-  }
-  void put_all(const std::map<std::string, std::string>& texts) const {
-    for (const auto& [name, text] : texts) {
-      put(name, text);
-    }
-  }
-  [[nodiscard]] Report made() const { return make_report(std::vector<fs::path>{folder_}); }
-  [[nodiscard]] std::string html() const { return made().html; }
-
-  fs::path folder_;
-};
-
-bool page_has(const std::string& html, std::string_view part) {
-  return html.find(part) != std::string::npos;
-}
-
 int count_of(const std::string& html, std::string_view part) {
   int count = 0;
   for (std::size_t at = html.find(part); at != std::string::npos; at = html.find(part, at + 1)) {
     ++count;
   }
   return count;
-}
-
-/// The ids of the sections, in their order.
-std::string sections_of(const std::string& html) {
-  constexpr std::string_view kBegin = "<section id=\"";
-  std::string ids;
-  for (std::size_t at = html.find(kBegin); at != std::string::npos;
-       at = html.find(kBegin, at + 1)) {
-    const std::size_t from = at + kBegin.size();
-    ids += html.substr(from, html.find('"', from) - from) + " ";
-  }
-  return ids;
 }
 
 /// One of each kind, by the names of their files.

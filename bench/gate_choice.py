@@ -1,0 +1,34 @@
+"""Prints, as JSON, which kernel Fovea's attention takes on this GPU for the problem that is given, and what it told its
+user while it ran several times in this process.
+
+    python3 bench/gate_choice.py BATCH HEADS LENGTH WIDTH
+
+bench/run_gpu.py asks this with and without a record of gates (FOVEA_GATE_RECORD)."""
+
+import json
+import sys
+import warnings
+
+RUNS = 5
+
+
+def main() -> None:
+    import torch
+
+    import fovea.ops
+    from fovea import _kernels
+
+    sizes = [int(word) for word in sys.argv[1:]]
+    q, k, v = (torch.randn(sizes, dtype=torch.bfloat16, device="cuda") for _ in range(3))
+    with warnings.catch_warnings(record=True) as told, torch.inference_mode():
+        warnings.simplefilter("always")
+        for _ in range(RUNS):
+            fovea.ops.attention(q, k, v)
+        torch.cuda.synchronize()
+        choice = _kernels.choose(q, k)
+    notices = [str(warning.message) for warning in told]
+    print(json.dumps({"level": choice.level, "kernel": choice.kernel, "runs": RUNS, "notices": notices}))
+
+
+if __name__ == "__main__":
+    main()
