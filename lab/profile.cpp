@@ -198,11 +198,11 @@ std::string verdict(const Profile& profile) {
   // That it is not a warp's turn is no wait. A fixed latency is one, of which no other unit is the
   // cause: where it comes first, what comes next is said, too.
   std::string_view before = "; warps wait most for";
-  for (const auto& [reason, share] : profile.stalls) {
+  for (const auto& [reason, waiting] : profile.stalls) {
     if (reason == "not_selected") {
       continue;
     }
-    text += fmt::format("{} {} ({})", before, stall_in_words(reason), percent(share));
+    text += fmt::format("{} {} ({})", before, stall_in_words(reason), percent(waiting));
     before = ", then for";
     if (reason != "wait") {
       break;

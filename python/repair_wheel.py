@@ -40,12 +40,10 @@ _ARCHIVE_NEEDS = ("libbz2.so.1.0", "liblzma.so.5", "libzstd.so.1", "libz.so.1")
 
 #: The licence of each library that may be bundled. pyproject.toml names all of them.
 LICENCES = {
-    "libdnnl": "Apache-2.0",
     "libhwy": "Apache-2.0",
     "libLerc": "Apache-2.0",
     "libcrypto": "Apache-2.0",
     "libssl": "Apache-2.0",
-    "libOpenCL": "BSD-2-Clause",
     "libarchive": "BSD-2-Clause",
     "libwebp": "BSD-3-Clause",
     "libwebpdemux": "BSD-3-Clause",
@@ -62,7 +60,6 @@ LICENCES = {
     "libfmt": "MIT",
     "libgif": "MIT",
     "libnghttp2": "MIT",
-    "libgomp": "GPL-3.0-or-later WITH GCC-exception-3.1",
 }
 
 

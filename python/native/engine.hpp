@@ -1,7 +1,7 @@
 // libfovea.so, which lies beside this library: opened by ourselves, not by the loader.
 //
-// As a dependency its oneDNN would be bound to names of the other oneDNN that torch carries, of
-// another version. Opened by itself it sees its own libraries first.
+// As a dependency it would be bound to names of libraries that other packages have loaded, of other
+// versions. Opened by itself it sees its own libraries first.
 #pragma once
 
 #include "fovea/c/operators.h"

@@ -26,7 +26,7 @@ std::vector<Precision> precisions_or_all(const std::vector<Precision>& named,
     return named;
   }
   return means_gpu(device) ? std::vector{Precision::kBf16, Precision::kInt8, Precision::kFp8}
-                           : std::vector{Precision::kFp32, Precision::kBf16};
+                           : std::vector{Precision::kFp32, Precision::kBf16, Precision::kInt8};
 }
 
 std::unique_ptr<model::Encoder> try_encoder(const model::Checkpoint& checkpoint,

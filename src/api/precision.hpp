@@ -10,8 +10,7 @@
 
 namespace fovea {
 
-/// `named`, or when none is named every precision that the device is likely to have: those of 8
-/// bits on GPUs alone.
+/// `named`, or when none is named every precision that the device is likely to have.
 [[nodiscard]] std::vector<Precision> precisions_or_all(const std::vector<Precision>& named,
                                                        const std::string& device);
 

@@ -87,7 +87,8 @@ void AttentionTasks::attend_tile(const TileKernel& kernel, const Rows& queries, 
   const std::int64_t depth = units_of(kernel, problem_.head_dim);
   const std::int64_t key_units = units_of(kernel, block.keys);
   const std::int64_t panels = divide_up(block.keys, kernel.columns);
-  // The widest of these may end in units that panels of scores do not reach, or the other way round.
+  // The widest of these may end in units that panels of scores do not reach, or the other way
+  // round.
   const std::int64_t row_bytes =
       std::max(key_units * kUnit, panels * kernel.columns * kUnit / numbers_in_unit(kernel.type));
   Unit* const packed = grown(worker.rows, height * std::max(depth, row_bytes / kUnit));
@@ -108,8 +109,8 @@ void AttentionTasks::attend_tile(const TileKernel& kernel, const Rows& queries, 
   const std::int64_t panel_bytes = kernel.columns * kUnit / numbers_in_unit(kernel.type);
   // A panel's columns of a row are one step of A where steps are as long.
   const bool in_place = panel_bytes == kernel.step * kUnit;
-  std::byte* const weights = in_place ? reinterpret_cast<std::byte*>(packed)
-                                      : grown(worker.weights, rows * row_bytes);
+  std::byte* const weights =
+      in_place ? reinterpret_cast<std::byte*>(packed) : grown(worker.weights, rows * row_bytes);
   exp_rows({.scores = scores,
             .panels = panels,
             .columns = kernel.columns,

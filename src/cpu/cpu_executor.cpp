@@ -184,8 +184,8 @@ void CpuExecutor::do_pool(const ops::PoolProblem& problem, const ops::Prepared& 
                           DType::kF32, values + head * problem.head_dim(), hidden);
     product.run(worker_.rows, worker_.converted);
   });
-  multiply({*parameters.out, rows(values, hidden), Epilogue::kNone, DType::kF32, output.data,
-            hidden});
+  multiply(
+      {*parameters.out, rows(values, hidden), Epilogue::kNone, DType::kF32, output.data, hidden});
   share(images, [&](std::int64_t image) {
     cpu::layer_norm({.input = output.as<float>() + image * hidden,
                      .output = values + image * hidden,

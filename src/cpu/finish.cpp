@@ -1,4 +1,5 @@
-// Bias, scales, GELU, residual and rounding of a tile; Highway compiles this once an instruction set.
+// Bias, scales, GELU, residual and rounding of a tile; Highway compiles this once an instruction
+// set.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cpu/finish.cpp"
 #include "cpu/finish.hpp"
@@ -25,10 +26,11 @@ template <DType kOutput, typename D, typename V>
 HWY_INLINE V gelu_tanh(D d, V x) {
   constexpr bool kExact = kOutput == DType::kF32;
   constexpr float kFactor = 2.302208198F;  // 2 sqrt(2 / pi) / ln 2
-  const auto cubic = hn::MulAdd(hn::Mul(x, x), hn::Set(d, 0.044715F * kFactor), hn::Set(d, kFactor));
+  const auto cubic =
+      hn::MulAdd(hn::Mul(x, x), hn::Set(d, 0.044715F * kFactor), hn::Set(d, kFactor));
   const auto exponent = hn::Mul(x, cubic);
-  const auto power = exp2_negative<kExact>(
-      d, hn::Max(hn::Set(d, -126.0F), hn::Neg(hn::Abs(exponent))));
+  const auto power =
+      exp2_negative<kExact>(d, hn::Max(hn::Set(d, -126.0F), hn::Neg(hn::Abs(exponent))));
   const auto sum = hn::Add(power, hn::Set(d, 1.0F));
   auto inverse = hn::ApproximateReciprocal(sum);
   inverse = hn::Mul(inverse, hn::NegMulAdd(sum, inverse, hn::Set(d, 2.0F)));
@@ -42,7 +44,8 @@ HWY_INLINE V gelu_tanh(D d, V x) {
 template <DType kType, typename D, typename V>
 HWY_INLINE void store_row(D d, V value, const Finish& finish, void* row, std::int64_t column) {
   if constexpr (kType == DType::kI8) {
-    store_i8(d, hn::MulSub(value, hn::Set(d, finish.output_scale), hn::Set(d, finish.output_offset)),
+    store_i8(d,
+             hn::MulSub(value, hn::Set(d, finish.output_scale), hn::Set(d, finish.output_offset)),
              static_cast<std::int8_t*>(row) + column);
   } else {
     store_as(kType, d, value, row, column);

@@ -12,9 +12,9 @@ namespace fovea::cpu {
 /// output[r][c] = epilogue((sums[r][c] - column_offset[c]) * column_scale[c] * row_scale[r] +
 /// bias[c]), as output_type; i8 outputs are this * output_scale - output_offset, rounded.
 struct Finish {
-  bool integers = false;                        // the sums are int32, otherwise float
+  bool integers = false;                          // the sums are int32, otherwise float
   ops::Epilogue epilogue = ops::Epilogue::kNone;  // kResidual: of f32 outputs
-  DType output_type = DType::kF32;              // f32, bf16 or i8
+  DType output_type = DType::kF32;                // f32, bf16 or i8
   float output_scale = 1;
   float output_offset = 0;
   // Null where there are none. Those of columns are readable up to a whole panel.

@@ -66,7 +66,7 @@ unsigned detect() {
   }
   found |= kHasAvx2;
   // Bits of CPUID's leaf 7.
-  constexpr unsigned kAvxVnniBit = 1U << 4;  // of 7.1 eax
+  constexpr unsigned kAvxVnniBit = 1U << 4;                      // of 7.1 eax
   constexpr unsigned kAmxBits = 1U << 22 | 1U << 24 | 1U << 25;  // of 7.0 edx: bf16, tiles, int8
   unsigned eax = 0;
   unsigned ebx = 0;
@@ -172,7 +172,7 @@ const TileKernel& tile_kernel(DType type) {
                : has(kHasAvx512Vnni) ? kAvx512VnniU8I8
                : has(kHasAvx2Vnni)   ? kAvx2VnniU8I8
                : has(kHasAvx512)     ? kAvx512I16
-                                  : kAvx2I16;
+                                     : kAvx2I16;
       }
       break;
     default:

@@ -9,8 +9,8 @@
 namespace fovea::cpu {
 
 /// Reads FOVEA_CPU_ISA (generic, avx2, avx2_vnni, avx512, avx512_vnni, avx512_bf16, amx; unset or
-/// empty: all there is) once a process and limits matrix products and vector kernels to it. Every backend
-/// calls this first. Throws fovea::Error when the value is not one of these.
+/// empty: all there is) once a process and limits matrix products and vector kernels to it. Every
+/// backend calls this first. Throws fovea::Error when the value is not one of these.
 void limit_isa_from_environment();
 
 /// The highest of these that is used, after limiting.

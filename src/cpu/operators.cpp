@@ -124,8 +124,8 @@ void linear(const ops::LinearProblem& problem, const ops::LinearOperands& operan
   }
   const std::int64_t depth = units_of(kernel, problem.in);
   Unit* const panels = grown(own.keys, panels_size(kernel, problem.out, depth));
-  const Product product(kernel, {x, type, problem.in, problem.rows, problem.in}, panels, problem.out,
-                  finish);
+  const Product product(kernel, {x, type, problem.in, problem.rows, problem.in}, panels,
+                        problem.out, finish);
   share(product.column_panels(), threads, [&](std::int64_t panel) {
     const std::int64_t column = panel * kernel.columns;
     pack_columns(kernel,

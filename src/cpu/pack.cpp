@@ -29,41 +29,49 @@ Unit load_unit(const std::byte* from) {
   return unit;
 }
 
+/// Four rows of four units each, `stride` bytes apart, as four units of four rows each.
+void transpose_four(const std::byte* from, std::int64_t stride, Four flips, std::int64_t width,
+                    Unit* to) {
+  const Four a = load_four(from) ^ flips;
+  const Four b = load_four(from + stride) ^ flips;
+  const Four c = load_four(from + 2 * stride) ^ flips;
+  const Four d = load_four(from + 3 * stride) ^ flips;
+  const Four ac0 = __builtin_shufflevector(a, c, 0, 4, 1, 5);
+  const Four ac1 = __builtin_shufflevector(a, c, 2, 6, 3, 7);
+  const Four bd0 = __builtin_shufflevector(b, d, 0, 4, 1, 5);
+  const Four bd1 = __builtin_shufflevector(b, d, 2, 6, 3, 7);
+  store_four(to, __builtin_shufflevector(ac0, bd0, 0, 4, 1, 5));
+  store_four(to + width, __builtin_shufflevector(ac0, bd0, 2, 6, 3, 7));
+  store_four(to + 2 * width, __builtin_shufflevector(ac1, bd1, 0, 4, 1, 5));
+  store_four(to + 3 * width, __builtin_shufflevector(ac1, bd1, 2, 6, 3, 7));
+}
+
 /// to[unit * width + row] = unit `unit` of row `row`, with `flip`'s bits changed; rows lie `stride`
 /// bytes apart.
 void transpose(const std::byte* from, std::int64_t stride, std::int64_t rows, std::int64_t units,
                Unit flip, std::int64_t width, Unit* to) {
   constexpr std::int64_t kUnit = sizeof(Unit);
+  constexpr std::int64_t kBlock = 16;  // units: a cache line of each row
   const Four flips{flip, flip, flip, flip};
-  std::int64_t row = 0;
-  for (; row + 4 <= rows; row += 4) {
-    const std::byte* const line = from + row * stride;
-    std::int64_t unit = 0;
-    for (; unit + 4 <= units; unit += 4) {
-      const std::byte* const at = line + unit * kUnit;
-      const Four a = load_four(at) ^ flips;
-      const Four b = load_four(at + stride) ^ flips;
-      const Four c = load_four(at + 2 * stride) ^ flips;
-      const Four d = load_four(at + 3 * stride) ^ flips;
-      const Four ac0 = __builtin_shufflevector(a, c, 0, 4, 1, 5);
-      const Four ac1 = __builtin_shufflevector(a, c, 2, 6, 3, 7);
-      const Four bd0 = __builtin_shufflevector(b, d, 0, 4, 1, 5);
-      const Four bd1 = __builtin_shufflevector(b, d, 2, 6, 3, 7);
-      Unit* const out = to + unit * width + row;
-      store_four(out, __builtin_shufflevector(ac0, bd0, 0, 4, 1, 5));
-      store_four(out + width, __builtin_shufflevector(ac0, bd0, 2, 6, 3, 7));
-      store_four(out + 2 * width, __builtin_shufflevector(ac1, bd1, 0, 4, 1, 5));
-      store_four(out + 3 * width, __builtin_shufflevector(ac1, bd1, 2, 6, 3, 7));
-    }
-    for (; unit < units; ++unit) {
-      for (std::int64_t r = 0; r < 4; ++r) {
-        to[unit * width + row + r] = load_unit(line + r * stride + unit * kUnit) ^ flip;
+  for (std::int64_t first = 0; first < units; first += kBlock) {
+    const std::int64_t end = std::min(units, first + kBlock);
+    std::int64_t row = 0;
+    for (; row + 4 <= rows; row += 4) {
+      const std::byte* const line = from + row * stride;
+      std::int64_t unit = first;
+      for (; unit + 4 <= end; unit += 4) {
+        transpose_four(line + unit * kUnit, stride, flips, width, to + unit * width + row);
+      }
+      for (; unit < end; ++unit) {
+        for (std::int64_t r = 0; r < 4; ++r) {
+          to[unit * width + row + r] = load_unit(line + r * stride + unit * kUnit) ^ flip;
+        }
       }
     }
-  }
-  for (; row < rows; ++row) {
-    for (std::int64_t unit = 0; unit < units; ++unit) {
-      to[unit * width + row] = load_unit(from + row * stride + unit * kUnit) ^ flip;
+    for (; row < rows; ++row) {
+      for (std::int64_t unit = first; unit < end; ++unit) {
+        to[unit * width + row] = load_unit(from + row * stride + unit * kUnit) ^ flip;
+      }
     }
   }
 }
@@ -92,14 +100,16 @@ Lines lines_of(const TileKernel& kernel, const Rows& from, std::int64_t first, s
               .stride = from.stride * size,
               .bytes = from.width * size};
   const bool floats = kernel.type == UnitType::kF32 || kernel.type == UnitType::kBF16;
-  if (is_unit(kernel.type, from.type) || (!is_a && size == 1 && numbers_in_unit(kernel.type) == 4)) {
+  if (is_unit(kernel.type, from.type) ||
+      (!is_a && size == 1 && numbers_in_unit(kernel.type) == 4)) {
     return lines;
   }
   if (kernel.type == UnitType::kU8I8 && from.type == DType::kI8) {
     lines.flip = 0x80808080U;
     return lines;
   }
-  const std::int64_t number = static_cast<std::int64_t>(sizeof(Unit)) / numbers_in_unit(kernel.type);
+  const std::int64_t number =
+      static_cast<std::int64_t>(sizeof(Unit)) / numbers_in_unit(kernel.type);
   std::byte* const made = grown(scratch, count * from.width * number);
   for (std::int64_t row = 0; row < count; ++row) {
     const std::byte* const line = lines.data + row * lines.stride;
@@ -135,7 +145,8 @@ void place_transposed(const Lines& lines, std::int64_t rows, std::int64_t units,
   const auto rest = static_cast<std::size_t>(lines.bytes) % sizeof(Unit);
   for (std::int64_t row = 0; rest > 0 && row < rows; ++row) {
     Unit last = 0;
-    std::memcpy(&last, lines.data + row * lines.stride + whole * static_cast<std::int64_t>(sizeof(Unit)),
+    std::memcpy(&last,
+                lines.data + row * lines.stride + whole * static_cast<std::int64_t>(sizeof(Unit)),
                 rest);
     to[whole * width + row] = last ^ lines.flip;  // its other numbers meet zeros of B
   }

@@ -1,9 +1,9 @@
 // PageBuffer: anonymous mappings, large ones with a request for huge pages.
 #include "cpu/page_buffer.hpp"
 
-#include <sys/mman.h>
-
 #include <bit>
+
+#include <sys/mman.h>
 
 #include "core/error.hpp"
 
@@ -32,7 +32,8 @@ PageBuffer::PageBuffer(std::size_t bytes) : bytes_(bytes) {
   data_ = static_cast<std::byte*>(mapping_);
   if (huge) {
     data_ += rounded_up(std::bit_cast<std::size_t>(data_)) - std::bit_cast<std::size_t>(data_);
-    madvise(data_, rounded_up(bytes), MADV_HUGEPAGE);  // a wish: kernels without huge pages refuse it
+    madvise(data_, rounded_up(bytes),
+            MADV_HUGEPAGE);  // a wish: kernels without huge pages refuse it
   }
 }
 

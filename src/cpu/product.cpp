@@ -150,8 +150,8 @@ Product Product::part(std::int64_t index) const {
   const std::int64_t numbers = most * numbers_in_unit(kernel.type);
   const std::int64_t first = index * numbers;
   Product some = *this;
-  some.a.data = static_cast<const std::byte*>(a.data) +
-                first * static_cast<std::int64_t>(size_of(a.type));
+  some.a.data =
+      static_cast<const std::byte*>(a.data) + first * static_cast<std::int64_t>(size_of(a.type));
   some.a.width = std::min(numbers, a.width - first);
   some.panels = panels + index * most * kernel.columns;
   if (index > 0) {
@@ -194,9 +194,9 @@ void Product::multiply(std::int64_t first, std::int64_t count, std::int64_t firs
   const std::int64_t end_row = std::min(a.rows, first_row + count * kernel.max_height());
   const auto output_size = static_cast<std::int64_t>(size_of(finish.output_type));
   const bool direct = is_direct(kernel, a);
-  const RowLayout direct_layout{
-      .row = a.stride * static_cast<std::int64_t>(size_of(a.type)) / static_cast<std::int64_t>(sizeof(Unit)),
-      .step = kernel.step};
+  const RowLayout direct_layout{.row = a.stride * static_cast<std::int64_t>(size_of(a.type)) /
+                                       static_cast<std::int64_t>(sizeof(Unit)),
+                                .step = kernel.step};
   // The sums of a tile are finished while those of the next one are made: what registers of tiles
   // have stored cannot be read at once.
   alignas(64) Unit sums[2][TileKernel::kMaxTile];

@@ -52,8 +52,9 @@ struct Product {
   Finish finish{};               // of the first row and column
   Unit* packed = nullptr;        // memory for A: packed_units
 
-  Product(const PackedWeights& weights, const Rows& input, ops::Epilogue epilogue, DType output_type,
-          void* output, std::int64_t output_stride, const float* row_scale = nullptr);
+  Product(const PackedWeights& weights, const Rows& input, ops::Epilogue epilogue,
+          DType output_type, void* output, std::int64_t output_stride,
+          const float* row_scale = nullptr);
   Product(const TileKernel& tiles, const Rows& input, const Unit* b, std::int64_t columns,
           const Finish& end);
 

@@ -8,8 +8,8 @@
 
 namespace fovea::cpu {
 
-/// Rows of float32 [rows, width], dense -> the same shape as float32, bfloat16, or i8 with a scale for
-/// each row, whose largest number becomes 127.
+/// Rows of float32 [rows, width], dense -> the same shape as float32, bfloat16, or i8 with a scale
+/// for each row, whose largest number becomes 127.
 struct LayerNormArgs {
   const float* input = nullptr;
   void* output = nullptr;  // may be `input` when float32

@@ -1,5 +1,5 @@
-// What the vector kernels share: loops over vectors, storing as narrow types, exp. Included by files
-// that Highway compiles once an instruction set.
+// What the vector kernels share: loops over vectors, storing as narrow types, exp. Included by
+// files that Highway compiles once an instruction set.
 #if defined(FOVEA_CPU_VECTOR_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef FOVEA_CPU_VECTOR_INL
 #undef FOVEA_CPU_VECTOR_INL
@@ -90,16 +90,17 @@ template <typename D, typename V>
 HWY_INLINE void store_i8(D d, V value, std::int8_t* to) {
   const hn::Rebind<std::int8_t, D> d8;
   const auto most = hn::Set(d, 127.0F);
-  hn::StoreU(hn::DemoteTo(d8, hn::NearestInt(hn::Min(hn::Max(value, hn::Neg(most)), most))), d8, to);
+  hn::StoreU(hn::DemoteTo(d8, hn::NearestInt(hn::Min(hn::Max(value, hn::Neg(most)), most))), d8,
+             to);
 }
 
 /// 2^x for -126 <= x <= 0: the power of the next integer, by its exponent, times a polynomial
-/// of the rest, which is within 1/2. Its coefficients make the largest relative error small, 7e-8, or
-/// 3e-6 where less is enough. NaN stays NaN.
+/// of the rest, which is within 1/2. Its coefficients make the largest relative error small, 7e-8,
+/// or 3e-6 where less is enough. NaN stays NaN.
 template <bool kExact, typename D, typename V>
 HWY_INLINE V exp2_negative(D d, V x) {
-  constexpr float kFifth[] = {1.3276471e-3F, 9.6755413e-3F,  5.5507133e-2F,
-                              0.24022120F,   0.693146967F,   1.0F};
+  constexpr float kFifth[] = {1.3276471e-3F, 9.6755413e-3F, 5.5507133e-2F,
+                              0.24022120F,   0.693146967F,  1.0F};
   constexpr float kFourth[] = {9.5701013e-3F, 5.5917860e-2F, 0.24024745F, 0.693121815F,
                                0.99999926F};
   const hn::RebindToSigned<D> di;

@@ -13,12 +13,12 @@ namespace fovea::cpu {
 
 /// Memory that belongs to one thread from one operator to the next.
 struct Worker {
-  AlignedBuffer<Unit> rows;           // packed A
-  AlignedBuffer<Unit> keys;           // packed B
-  AlignedBuffer<Unit> values;         // packed B
-  AlignedBuffer<float> scores;        // of attention and pooling
-  AlignedBuffer<std::byte> weights;   // of attention: exponentials
-  AlignedBuffer<std::byte> converted; // operands as tiles take them
+  AlignedBuffer<Unit> rows;                  // packed A
+  AlignedBuffer<Unit> keys;                  // packed B
+  AlignedBuffer<Unit> values;                // packed B
+  AlignedBuffer<float> scores;               // of attention and pooling
+  AlignedBuffer<std::byte> weights;          // of attention: exponentials
+  AlignedBuffer<std::byte> converted;        // operands as tiles take them
   std::array<AlignedBuffer<float>, 4> wide;  // operands as float32
   ops::Profile times;
 };

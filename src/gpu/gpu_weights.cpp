@@ -62,9 +62,8 @@ void pack_e4m3(const ops::LinearWeights& weights, PackedLinear& packed) {
       const float peak = largest(row);
       scale = peak > 0 ? peak / static_cast<float>(kE4M3Max) : 1.0F;
       const float inverse = 1.0F / scale;
-      std::ranges::transform(row, stored, [&](float value) {
-        return std::byte{to_e4m3(value * inverse).bits};
-      });
+      std::ranges::transform(row, stored,
+                             [&](float value) { return std::byte{to_e4m3(value * inverse).bits}; });
     }
     packed.column_scale[o] = scale * weights.input.scale;
   }

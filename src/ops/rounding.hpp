@@ -1,4 +1,5 @@
-// Weights in 8 bits, and the pixels' normalisation as part of the weights: the same on every device.
+// Weights in 8 bits, and the pixels' normalisation as part of the weights: the same on every
+// device.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
 // Every operator of the CPU backend against the float64 reference: odd shapes and tails, one
-// thread and teams, fp32, bf16, and what is not in 8 bits of int8; and references altered in one place, which must not pass.
+// thread and teams, fp32, bf16, and what is not in 8 bits of int8; and references altered in one
+// place, which must not pass.
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -389,7 +390,7 @@ TEST_P(OperatorTest, AnErrorOfOneThreadReachesTheCaller) {
 
 INSTANTIATE_TEST_SUITE_P(All, OperatorTest,
                          testing::Combine(testing::Values(Precision::kFp32, Precision::kBf16,
-                                                           Precision::kInt8),
+                                                          Precision::kInt8),
                                           testing::Values(1, 4)),
                          [](const auto& param) {
                            return fmt::format("{}_{}_threads", to_string(std::get<0>(param.param)),

@@ -35,7 +35,8 @@ class EightBitsTest : public testing::TestWithParam<int> {
   Matrix random_i8(std::int64_t rows, std::int64_t columns) {
     Matrix matrix(DType::kI8, rows, columns);
     for (std::int64_t i = 0; i < rows * columns; ++i) {
-      matrix.view.as<std::int8_t>()[i] = static_cast<std::int8_t>(static_cast<int>(random_() % 255) - 127);
+      matrix.view.as<std::int8_t>()[i] =
+          static_cast<std::int8_t>(static_cast<int>(random_() % 255) - 127);
     }
     return matrix;
   }
@@ -88,7 +89,7 @@ bool is_rounded(const Matrix& got, const Matrix& want) {
   for (std::int64_t i = 0; i < want.rows() * want.columns(); ++i) {
     largest = std::max(largest, std::abs(want.at(i)));
   }
-  const double limit = got.view.dtype == DType::kI8   ? 0.5 + 1e-4
+  const double limit = got.view.dtype == DType::kI8    ? 0.5 + 1e-4
                        : got.view.dtype == DType::kF32 ? 4e-7 * largest
                                                        : 5e-3 * largest;
   for (std::int64_t i = 0; i < want.rows() * want.columns(); ++i) {
@@ -139,8 +140,8 @@ TEST_P(EightBitsTest, Linear) {
     ASSERT_TRUE(backend_->can_run(problem));
     const Matrix input = random_i8(shape.rows, shape.in);
     const bool residual = shape.epilogue == Epilogue::kResidual;
-    const Matrix before = random_matrix(random_, residual ? problem.output : DType::kF32,
-                                        shape.rows, shape.out);
+    const Matrix before =
+        random_matrix(random_, residual ? problem.output : DType::kF32, shape.rows, shape.out);
     Matrix got = residual ? before : Matrix(problem.output, shape.rows, shape.out);
     got.view.data = got.memory.data();
     run([&](Executor& executor) {
@@ -243,8 +244,8 @@ TEST_P(EightBitsTest, PatchEmbedIsExactFromPixels) {
     executor.patch_embed(problem, *prepared, patches.view, got.view);
   });
 
-  // Of the middle of the pixels' range the layer is as it should be, elsewhere the weights are those
-  // of steps of a row's largest / 127.
+  // Of the middle of the pixels' range the layer is as it should be, elsewhere the weights are
+  // those of steps of a row's largest / 127.
   constexpr double kMiddle = 127.5;
   const auto expected = [&](double middle) {
     Matrix want(DType::kF64, problem.rows(), problem.hidden);
@@ -264,7 +265,9 @@ TEST_P(EightBitsTest, PatchEmbedIsExactFromPixels) {
                 peak / 127;
       }
       for (std::int64_t row = 0; row < problem.rows(); ++row) {
-        double value = constant + position[static_cast<std::size_t>(row % problem.tokens * problem.hidden + o)];
+        double value =
+            constant +
+            position[static_cast<std::size_t>(row % problem.tokens * problem.hidden + o)];
         for (std::int64_t i = 0; i < depth; ++i) {
           value += (patches.at(row * depth + i) - middle) * scaled[static_cast<std::size_t>(i)];
         }
@@ -277,9 +280,8 @@ TEST_P(EightBitsTest, PatchEmbedIsExactFromPixels) {
   EXPECT_FALSE(verdict(got, expected(kMiddle + 0.1), DType::kF32).passes());
 }
 
-INSTANTIATE_TEST_SUITE_P(All, EightBitsTest, testing::Values(1, 4), [](const auto& param) {
-  return fmt::format("{}_threads", param.param);
-});
+INSTANTIATE_TEST_SUITE_P(All, EightBitsTest, testing::Values(1, 4),
+                         [](const auto& param) { return fmt::format("{}_threads", param.param); });
 
 }  // namespace
 }  // namespace fovea::cpu

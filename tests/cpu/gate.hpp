@@ -89,9 +89,9 @@ inline Matrix with_zeroed_tile(const Matrix& matrix) {
   const std::int64_t left = (matrix.columns() - 1) / kTile * kTile;
   const std::size_t size = size_of(matrix.view.dtype);
   for (std::int64_t r = top; r < matrix.rows(); ++r) {
-    std::memset(damaged.view.as<std::byte>() +
-                    static_cast<std::size_t>(r * matrix.columns() + left) * size,
-                0, static_cast<std::size_t>(matrix.columns() - left) * size);
+    std::memset(
+        damaged.view.as<std::byte>() + static_cast<std::size_t>(r * matrix.columns() + left) * size,
+        0, static_cast<std::size_t>(matrix.columns() - left) * size);
   }
   return damaged;
 }

@@ -59,8 +59,9 @@ TEST(GridTest, BlocksCoverTheProductOnce) {
         for (std::int64_t block = 0; block < grid.blocks(); ++block) {
           for (std::int64_t tile = 0; tile < grid.tiles(block); ++tile) {
             for (std::int64_t panel = 0; panel < grid.panels(block); ++panel) {
-              const bool added = seen.emplace(grid.first_tile(block) + tile,
-                                              grid.first_panel(block) + panel).second;
+              const bool added =
+                  seen.emplace(grid.first_tile(block) + tile, grid.first_panel(block) + panel)
+                      .second;
               EXPECT_TRUE(added);
             }
           }

@@ -1,19 +1,19 @@
 // Tiles for AMX: 32 x 32 sums in four of its eight registers of 16 x 16.
-#include <immintrin.h>
-
 #include <cstddef>
+
+#include <immintrin.h>
 
 #include "cpu/tiles/tile_kernel.hpp"
 
 namespace fovea::cpu {
 namespace {
 
-constexpr int kSide = 16;                                  // rows of a register
-constexpr int kRowBytes = 64;                              // and bytes of one
-constexpr int kColumns = 2 * kSide;                        // of a tile
-constexpr int kColumnsBytes = kColumns * sizeof(Unit);     // a row of B, and of sums
-constexpr int kStepOfB = kSide * kColumns;                 // units
-constexpr int kNextSums = kSide * kColumns;                // the sums of the next 16 rows
+constexpr int kSide = 16;                               // rows of a register
+constexpr int kRowBytes = 64;                           // and bytes of one
+constexpr int kColumns = 2 * kSide;                     // of a tile
+constexpr int kColumnsBytes = kColumns * sizeof(Unit);  // a row of B, and of sums
+constexpr int kStepOfB = kSide * kColumns;              // units
+constexpr int kNextSums = kSide * kColumns;             // the sums of the next 16 rows
 
 /// The operand of ldtilecfg: all registers are of 16 rows of 64 bytes.
 struct alignas(64) Configuration {
@@ -43,49 +43,49 @@ void leave() {
 
 // Registers are numbers in the instructions, so these cannot be functions.
 // 0 to 3: sums. 4, 5: A. 6, 7: B.
-#define FOVEA_AMX_TILES(name, dot)                                                     \
-  void name##_32(const Unit* a, const RowLayout& layout, const Unit* b,                  \
-                 std::int64_t units, Unit* sums) {                                      \
-    _tile_zero(0);                                                                     \
-    _tile_zero(1);                                                                     \
-    _tile_zero(2);                                                                     \
-    _tile_zero(3);                                                                     \
-    const auto stride = static_cast<std::size_t>(layout.row) * sizeof(Unit);           \
-    const Unit* low = a + kSide * layout.row;                                          \
-    for (std::int64_t unit = 0; unit < units; unit += kSide) {                         \
-      _tile_loadd(6, b, kColumnsBytes);                                                \
-      _tile_loadd(4, a, stride);                                                    \
-      dot(0, 4, 6);                                                                    \
-      _tile_loadd(5, low, stride);                                         \
-      dot(2, 5, 6);                                                                    \
-      _tile_loadd(7, b + kSide, kColumnsBytes);                                        \
-      dot(1, 4, 7);                                                                    \
-      dot(3, 5, 7);                                                                    \
-      a += layout.step;                                                                \
-      low += layout.step;                                                              \
-      b += kStepOfB;                                                                   \
-    }                                                                                  \
-    _tile_stored(0, sums, kColumnsBytes);                                              \
-    _tile_stored(1, sums + kSide, kColumnsBytes);                                      \
-    _tile_stored(2, sums + kNextSums, kColumnsBytes);                                  \
-    _tile_stored(3, sums + kNextSums + kSide, kColumnsBytes);                          \
-  }                                                                                    \
-  void name##_16(const Unit* a, const RowLayout& layout, const Unit* b,                  \
-                 std::int64_t units, Unit* sums) {                                      \
-    _tile_zero(0);                                                                     \
-    _tile_zero(1);                                                                     \
-    const auto stride = static_cast<std::size_t>(layout.row) * sizeof(Unit);           \
-    for (std::int64_t unit = 0; unit < units; unit += kSide) {                         \
-      _tile_loadd(4, a, stride);                                                    \
-      _tile_loadd(6, b, kColumnsBytes);                                                \
-      _tile_loadd(7, b + kSide, kColumnsBytes);                                        \
-      dot(0, 4, 6);                                                                    \
-      dot(1, 4, 7);                                                                    \
-      a += layout.step;                                                                   \
-      b += kStepOfB;                                                                   \
-    }                                                                                  \
-    _tile_stored(0, sums, kColumnsBytes);                                              \
-    _tile_stored(1, sums + kSide, kColumnsBytes);                                      \
+#define FOVEA_AMX_TILES(name, dot)                                                          \
+  void name##_32(const Unit* a, const RowLayout& layout, const Unit* b, std::int64_t units, \
+                 Unit* sums) {                                                              \
+    _tile_zero(0);                                                                          \
+    _tile_zero(1);                                                                          \
+    _tile_zero(2);                                                                          \
+    _tile_zero(3);                                                                          \
+    const auto stride = static_cast<std::size_t>(layout.row) * sizeof(Unit);                \
+    const Unit* low = a + kSide * layout.row;                                               \
+    for (std::int64_t unit = 0; unit < units; unit += kSide) {                              \
+      _tile_loadd(6, b, kColumnsBytes);                                                     \
+      _tile_loadd(4, a, stride);                                                            \
+      dot(0, 4, 6);                                                                         \
+      _tile_loadd(5, low, stride);                                                          \
+      dot(2, 5, 6);                                                                         \
+      _tile_loadd(7, b + kSide, kColumnsBytes);                                             \
+      dot(1, 4, 7);                                                                         \
+      dot(3, 5, 7);                                                                         \
+      a += layout.step;                                                                     \
+      low += layout.step;                                                                   \
+      b += kStepOfB;                                                                        \
+    }                                                                                       \
+    _tile_stored(0, sums, kColumnsBytes);                                                   \
+    _tile_stored(1, sums + kSide, kColumnsBytes);                                           \
+    _tile_stored(2, sums + kNextSums, kColumnsBytes);                                       \
+    _tile_stored(3, sums + kNextSums + kSide, kColumnsBytes);                               \
+  }                                                                                         \
+  void name##_16(const Unit* a, const RowLayout& layout, const Unit* b, std::int64_t units, \
+                 Unit* sums) {                                                              \
+    _tile_zero(0);                                                                          \
+    _tile_zero(1);                                                                          \
+    const auto stride = static_cast<std::size_t>(layout.row) * sizeof(Unit);                \
+    for (std::int64_t unit = 0; unit < units; unit += kSide) {                              \
+      _tile_loadd(4, a, stride);                                                            \
+      _tile_loadd(6, b, kColumnsBytes);                                                     \
+      _tile_loadd(7, b + kSide, kColumnsBytes);                                             \
+      dot(0, 4, 6);                                                                         \
+      dot(1, 4, 7);                                                                         \
+      a += layout.step;                                                                     \
+      b += kStepOfB;                                                                        \
+    }                                                                                       \
+    _tile_stored(0, sums, kColumnsBytes);                                                   \
+    _tile_stored(1, sums + kSide, kColumnsBytes);                                           \
   }
 
 FOVEA_AMX_TILES(bf16, _tile_dpbf16ps)

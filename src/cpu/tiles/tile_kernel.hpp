@@ -22,7 +22,8 @@ enum class UnitType : std::uint8_t {
 
 using Unit = std::uint32_t;
 
-/// Where A's units lie, in units: those of a row are in steps of so many as the kernel takes at once.
+/// Where A's units lie, in units: those of a row are in steps of so many as the kernel takes at
+/// once.
 struct RowLayout {
   std::int64_t row = 0;   // from one row to the next
   std::int64_t step = 0;  // from one step of a row to the next
