@@ -142,9 +142,9 @@ class Trials final : public Section {
         }
         const bool passed = truth(one, "passed");
         found.misdeeds[text(one, "how") + '\n' + document.device] = {
-            safe_name(text(one, "how")) + "<small>" + safe(document.device) + "</small>",
-            fmt::format("{}", invalid.size()), safe(why), safe(text(one, "exit_code", "-")),
-            badge(passed ? "passed" : "failed", passed)};
+            safe_name(text(one, "how")) + " " + badge(passed ? "passed" : "failed", passed) +
+                "<small>" + safe(document.device) + "</small>",
+            fmt::format("{}", invalid.size()), safe(why), safe(text(one, "exit_code", "-"))};
       }
     } else if (document.kind == "gate_planted") {
       const Json& gates = part(document.json, "gates");
@@ -156,7 +156,7 @@ class Trials final : public Section {
            {std::pair("before", "none"), std::pair("after", "with that slow-down")}) {
         const Json& run = part(choice, key);
         found.choices[document.device + key] = {record, safe(text(run, "level", "-")),
-                                                safe(text(run, "kernel", "-")), notices(run)};
+                                                safe_name(text(run, "kernel", "-")), notices(run)};
       }
     } else {
       return false;
@@ -167,7 +167,7 @@ class Trials final : public Section {
 
   [[nodiscard]] std::string html() const override {
     return table("Proposers that misbehave once",
-                 {"misdeed", "#invalid candidates", "reason", "#exit code", ""}, rows_.misdeeds) +
+                 {"misdeed", "#invalid candidates", "reason", "#exit code"}, rows_.misdeeds) +
            table("Gates beside a planted slow-down",
                  {"card", "sources", "#exit code", "kernels that missed a gate"}, rows_.gates) +
            table("Which kernel attention runs by the record of gates",
@@ -193,7 +193,7 @@ class Trials final : public Section {
     }
     rows.gates[device + text(of, "card") + key] = {
         safe_name(text(of, "card")) + "<small>" + safe(device) + "</small>", safe(sources),
-        safe(text(run, "exit_code", "-")), missed.empty() ? "-" : safe(missed)};
+        safe(text(run, "exit_code", "-")), missed.empty() ? "-" : safe_name(missed)};
   }
 
   static std::string notices(const Json& run) {
