@@ -159,20 +159,20 @@ const TileKernel& tile_kernel(DType type) {
 #if defined(__x86_64__)
   switch (type) {
     case DType::kF32:
-      return has(kHasAvx512) ? kAvx512F32 : has(kHasAvx2) ? kAvx2F32 : kGenericF32;
+      return has(kHasAvx512) ? avx512_f32 : has(kHasAvx2) ? avx2_f32 : generic_f32;
     case DType::kBF16:
       if (has_bf16()) {
-        return has(kHasAmx) ? kAmxBf16 : kAvx512Bf16;
+        return has(kHasAmx) ? amx_bf16 : avx512_bf16;
       }
       break;
     case DType::kI8:
     case DType::kU8:
       if (has_int8()) {
-        return has(kHasAmx)          ? (type == DType::kI8 ? kAmxI8I8 : kAmxU8I8)
-               : has(kHasAvx512Vnni) ? kAvx512VnniU8I8
-               : has(kHasAvx2Vnni)   ? kAvx2VnniU8I8
-               : has(kHasAvx512)     ? kAvx512I16
-                                     : kAvx2I16;
+        return has(kHasAmx)          ? (type == DType::kI8 ? amx_i8i8 : amx_u8i8)
+               : has(kHasAvx512Vnni) ? avx512_vnni_u8i8
+               : has(kHasAvx2Vnni)   ? avx2_vnni_u8i8
+               : has(kHasAvx512)     ? avx512_i16
+                                     : avx2_i16;
       }
       break;
     default:
@@ -180,7 +180,7 @@ const TileKernel& tile_kernel(DType type) {
   }
 #else
   if (type == DType::kF32) {
-    return kGenericF32;
+    return generic_f32;
   }
 #endif
   fail("this CPU has no matrix products for operands of {}", to_string(type));

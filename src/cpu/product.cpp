@@ -95,7 +95,7 @@ Finish PackedWeights::finish() const {
   if (is_integer(kernel_)) {
     finish.integers = true;
     finish.column_scale = column_scale_.data();
-    finish.column_offset = column_offset_.size() == 0 ? nullptr : column_offset_.data();
+    finish.column_offset = column_offset_.empty() ? nullptr : column_offset_.data();
   }
   if (output_.type == DType::kI8) {
     finish.output_scale = 1.0F / output_.scale;

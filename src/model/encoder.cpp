@@ -195,9 +195,10 @@ Encoder::~Encoder() = default;
 
 std::string Encoder::bf16_layers() const {
   const std::int64_t layers = weights_->bf16_layers;
-  return layers == 0 ? ""
-                     : fmt::format("the first {} of {} layers are in bf16", layers,
-                                   weights_->layers.size());
+  return layers == 0
+             ? ""
+             : fmt::format("the first {} of {} layers are in {}", layers, weights_->layers.size(),
+                           backend_->types().qkv == DType::kF32 ? "fp32" : "bf16");
 }
 
 std::string Encoder::description() const {

@@ -71,11 +71,18 @@ def test_bench_of_a_gpu_that_is_not_there_fails(run_fovea, tiny):
     assert "no NVIDIA driver" in run_fovea("bench", "-m", tiny, "--device", "cuda", code=1).stderr
 
 
-@pytest.mark.parametrize("precision", ["int8", "fp8"])
-def test_eight_bits_are_refused_on_the_cpu(run_fovea, tiny, tmp_path, precision):
+@pytest.mark.parametrize(
+    "precision, isa, why",
+    [
+        ("fp8", "", "fp8 is computed on NVIDIA GPUs only; use fp32, bf16, int8 or auto"),
+        ("int8", "generic", "int8 needs a CPU with AVX2 instructions, because it would not be faster than fp32"),
+        ("bf16", "avx2", "bf16 needs a CPU with AMX or AVX512-BF16 instructions, but this one has avx2"),
+    ],
+)
+def test_what_a_cpu_does_not_compute_is_refused_with_the_reason(run_fovea, tiny, tmp_path, precision, isa, why):
     arguments = ["embed", "-m", tiny, "-o", tmp_path / "out", PHOTOS, "--device", "cpu", "--precision", precision]
-    result = run_fovea(*arguments, code=1)
-    assert f"{precision} is computed on NVIDIA GPUs only" in result.stderr
+    result = run_fovea(*arguments, code=1, env={"FOVEA_CPU_ISA": isa})
+    assert why in result.stderr
     assert not (tmp_path / "out").exists()
 
 

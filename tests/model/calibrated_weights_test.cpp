@@ -227,7 +227,7 @@ TEST_F(CalibratedWeights, NormsAndLayersMakeTheModelsProducts) {
 
 // Layers that calibration left out are those of a backend without 8 bits, norms within; the others
 // are as they were. Tensors of either size have room.
-TEST_F(CalibratedWeights, FirstLayersMayStayInTheTypeOfTheStream) {
+TEST_F(CalibratedWeights, FirstLayersMayStayInTheTypeOfAttention) {
   const VisionConfig& vision = checkpoint_->config().vision;
   for (std::int64_t bf16_layers = 0; bf16_layers <= vision.layers; ++bf16_layers) {
     calibrate(bf16_layers);
@@ -259,11 +259,12 @@ TEST_F(CalibratedWeights, FirstLayersMayStayInTheTypeOfTheStream) {
       EXPECT_EQ(asked.norm, behind_norm && !eight_bits);
       EXPECT_EQ(asked.row_scales, behind_norm && eight_bits);
       if (asked.place != ops::Place::kOut) {
-        EXPECT_EQ(asked.input, eight_bits ? DType::kI8 : DType::kF32);
+        const DType wide = behind_norm ? DType::kF32 : DType::kBF16;  // the stream's, attention's
+        EXPECT_EQ(asked.input, eight_bits ? DType::kI8 : wide);
         EXPECT_EQ(weights.weight.empty(), !eight_bits);
       }
       if (asked.place == ops::Place::kFc1) {
-        EXPECT_EQ(asked.output, eight_bits ? DType::kI8 : DType::kF32);
+        EXPECT_EQ(asked.output, eight_bits ? DType::kI8 : DType::kBF16);
         EXPECT_EQ(weights.output.offset, eight_bits ? ops::kGeluI8Offset : 0);
         EXPECT_EQ(weights.output.scale != 1.0F, eight_bits);
       }

@@ -39,7 +39,7 @@ def test_on_the_cpu(run_fovea, tiny, tmp_path, isa, precision):
     if precision == "int8":
         if used == "generic":
             pytest.skip("int8 would not be faster here")
-        run_fovea("calibrate", tiny, *PHOTOS, "--precision", "int8", "--overwrite")
+        run_fovea("calibrate", tiny, *PHOTOS, "--precision", "int8")
     images = 301  # no multiple of a batch: the last ones differ in size, too
     alone = embed(run_fovea, tiny, "cpu", precision, images, 1, tmp_path, env=env)
     assert len(numpy.unique(alone, axis=0)) == images

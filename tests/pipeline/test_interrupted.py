@@ -191,7 +191,7 @@ class Mount:
 
 
 def test_full_disk(embed, photos, whole, tmp_path):
-    with Mount(tmp_path / "small", "size=120k") as disk:
+    with Mount(tmp_path / "small", "size=160k") as disk:
         out = disk.path / "out"
         result = embed(photos, out=out, flags=[*SLOW, "--shard-rows", "150"], code=1)
         assert "No space left on device" in result.stderr

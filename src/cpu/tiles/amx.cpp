@@ -93,7 +93,7 @@ FOVEA_AMX_TILES(u8i8, _tile_dpbusd)
 FOVEA_AMX_TILES(i8i8, _tile_dpbssd)
 #undef FOVEA_AMX_TILES
 
-constexpr TileKernel kernel_of(UnitType type, TileFunction low, TileFunction high) {
+constexpr TileKernel kernel_of(UnitType type, TileFunction low, TileFunction high) noexcept {
   return {.type = type,
           .columns = kColumns,
           .step = kSide,
@@ -105,8 +105,8 @@ constexpr TileKernel kernel_of(UnitType type, TileFunction low, TileFunction hig
 
 }  // namespace
 
-constexpr TileKernel kAmxBf16 = kernel_of(UnitType::kBF16, bf16_16, bf16_32);
-constexpr TileKernel kAmxU8I8 = kernel_of(UnitType::kU8I8, u8i8_16, u8i8_32);
-constexpr TileKernel kAmxI8I8 = kernel_of(UnitType::kI8I8, i8i8_16, i8i8_32);
+constinit const TileKernel amx_bf16 = kernel_of(UnitType::kBF16, bf16_16, bf16_32);
+constinit const TileKernel amx_u8i8 = kernel_of(UnitType::kU8I8, u8i8_16, u8i8_32);
+constinit const TileKernel amx_i8i8 = kernel_of(UnitType::kI8I8, i8i8_16, i8i8_32);
 
 }  // namespace fovea::cpu

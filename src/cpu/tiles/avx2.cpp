@@ -48,8 +48,8 @@ struct U8I8 : Integers {
 
 }  // namespace
 
-constexpr TileKernel kAvx2F32 = kernel_of<F32, 1, 2, 4, 6>(UnitType::kF32);
-constexpr TileKernel kAvx2I16 = kernel_of<I16, 1, 2, 4, 6>(UnitType::kI16);
-constexpr TileKernel kAvx2VnniU8I8 = kernel_of<U8I8, 1, 2, 4, 6>(UnitType::kU8I8);
+constinit const TileKernel avx2_f32 = kernel_of<F32, 1, 2, 4, 6>(UnitType::kF32);
+constinit const TileKernel avx2_i16 = kernel_of<I16, 1, 2, 4, 6>(UnitType::kI16);
+constinit const TileKernel avx2_vnni_u8i8 = kernel_of<U8I8, 1, 2, 4, 6>(UnitType::kU8I8);
 
 }  // namespace fovea::cpu

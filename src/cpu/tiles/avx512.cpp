@@ -52,9 +52,9 @@ struct BF16 : Integers {
 
 }  // namespace
 
-constexpr TileKernel kAvx512F32 = kernel_of<F32, 1, 4, 8, 14>(UnitType::kF32);
-constexpr TileKernel kAvx512I16 = kernel_of<I16, 1, 4, 8, 14>(UnitType::kI16);
-constexpr TileKernel kAvx512VnniU8I8 = kernel_of<U8I8, 1, 4, 8, 14>(UnitType::kU8I8);
-constexpr TileKernel kAvx512Bf16 = kernel_of<BF16, 1, 4, 8, 14>(UnitType::kBF16);
+constinit const TileKernel avx512_f32 = kernel_of<F32, 1, 4, 8, 14>(UnitType::kF32);
+constinit const TileKernel avx512_i16 = kernel_of<I16, 1, 4, 8, 14>(UnitType::kI16);
+constinit const TileKernel avx512_vnni_u8i8 = kernel_of<U8I8, 1, 4, 8, 14>(UnitType::kU8I8);
+constinit const TileKernel avx512_bf16 = kernel_of<BF16, 1, 4, 8, 14>(UnitType::kBF16);
 
 }  // namespace fovea::cpu

@@ -26,6 +26,6 @@ struct F32 {
 
 }  // namespace
 
-constexpr TileKernel kGenericF32 = kernel_of<F32, 1, 2, 3, 4>(UnitType::kF32);
+constinit const TileKernel generic_f32 = kernel_of<F32, 1, 2, 3, 4>(UnitType::kF32);
 
 }  // namespace fovea::cpu

@@ -50,7 +50,7 @@ void multiply_tile(const Unit* a, const RowLayout& /*layout*/, const Unit* b, st
 }
 
 template <typename V, int... kHeights>
-constexpr TileKernel kernel_of(UnitType type) {
+constexpr TileKernel kernel_of(UnitType type) noexcept {
   return {.type = type,
           .columns = V::kVectors * V::kLanes,
           .heights = {kHeights...},

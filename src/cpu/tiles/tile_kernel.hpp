@@ -57,18 +57,18 @@ struct TileKernel {
 };
 
 // What each instruction set has. Only a CPU that has it may call it.
-extern const TileKernel kGenericF32;
+extern const TileKernel generic_f32;
 #if defined(__x86_64__)
-extern const TileKernel kAvx2F32;
-extern const TileKernel kAvx2I16;
-extern const TileKernel kAvx2VnniU8I8;
-extern const TileKernel kAvx512F32;
-extern const TileKernel kAvx512I16;
-extern const TileKernel kAvx512VnniU8I8;
-extern const TileKernel kAvx512Bf16;
-extern const TileKernel kAmxBf16;
-extern const TileKernel kAmxU8I8;
-extern const TileKernel kAmxI8I8;
+extern const TileKernel avx2_f32;
+extern const TileKernel avx2_i16;
+extern const TileKernel avx2_vnni_u8i8;
+extern const TileKernel avx512_f32;
+extern const TileKernel avx512_i16;
+extern const TileKernel avx512_vnni_u8i8;
+extern const TileKernel avx512_bf16;
+extern const TileKernel amx_bf16;
+extern const TileKernel amx_u8i8;
+extern const TileKernel amx_i8i8;
 #endif
 
 }  // namespace fovea::cpu
