@@ -1,15 +1,24 @@
-"""Measures encoder rates of Fovea, transformers, torch.compile and onnxruntime: with the same model, pixels
-and threads, in the same run, in turns.
+"""Measures encoder rates of Fovea, OpenVINO, transformers, torch.compile and onnxruntime: with the same model,
+pixels and threads, in the same run, in turns.
 
-    python3 bench/peers_cpu.py MODEL [--batch 1,32] [--precision fp32,bf16] [--rounds 3] [--seconds 3]
-                               [--threads 0] [--bench build/release/bin/encoder_bench]
-                               [--tool build/release/tests/encode_tool] [--skip NAME,...] [--json FILE]
+    python3 bench/peers_cpu.py MODEL [--batch 1,8,32] [--precision fp32,bf16,int8] [--rounds 3] [--seconds 3]
+                               [--threads 0] [--photos examples/photos] [--quality FOLDER] [--skip NAME,...]
+                               [--bench build/release/bin/encoder_bench] [--tool build/release/tests/encode_tool]
+                               [--json FILE]
 
-Before anything is timed, every engine's embeddings of the same pixels are compared with
-transformers' in fp32. Each round times each engine once; the figure is the median of the rounds.
-An engine that fails is skipped with its reason."""
+OpenVINO runs in both of its forms: one request at a time on all threads (latency), and as many requests at once as it
+thinks best (throughput). Its int8 is NNCF's quantization for transformers, calibrated on --photos; Fovea's is what
+`fovea calibrate MODEL examples/photos --precision int8` left in the model's folder before.
+
+Before anything is timed, every engine's embeddings of the same pixels are compared with transformers' in fp32. Each
+round times each engine once; the figure is the median of the rounds, and --rounds 0 times nothing. --quality also
+compares the embeddings of all photos in a folder, such as `bench/gpu_accuracy.py --write FOLDER` makes, in the same
+figures as bench/gpu_accuracy.py. An engine that fails is skipped with its reason."""
 
 import argparse
+import contextlib
+import functools
+import importlib.metadata
 import json
 import os
 import pathlib
@@ -21,12 +30,17 @@ import time
 
 import numpy
 import torch
-from transformers import SiglipVisionModel
+import torch._dynamo
+import torch._inductor.config
+from PIL import Image
+from transformers import SiglipVisionConfig, SiglipVisionModel
 
+import gpu_accuracy
+import hard_photos
 import machine
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-MINIMUM_COSINE = {"fp32": 0.99999, "bf16": 0.999}
+MINIMUM_COSINE = {"fp32": 0.99999, "bf16": 0.999, "int8": 0.95}
 CHECKED_IMAGES = 4
 
 
@@ -34,57 +48,149 @@ def log(*words):
     print(*words, file=sys.stderr, flush=True)
 
 
-class Torch:
+def pixels_of(photos, side):
+    """uint8 pixels [photos, side, side, 3], resized as transformers does."""
+    images = [Image.open(path).convert("RGB").resize((side, side), Image.Resampling.BILINEAR) for path in photos]
+    return numpy.stack([numpy.asarray(image) for image in images])
+
+
+def values_of(pixels):
+    """What the model reads of these pixels: [images, 3, side, side], from -1 to 1."""
+    return (pixels.astype(numpy.float32) / 127.5 - 1).transpose(0, 3, 1, 2).copy()
+
+
+class Peer:
+    """An engine that is called with values, in this process."""
+
+    def embed_pixels(self, pixels):
+        return self.embed(values_of(pixels))
+
+    def rate(self, pixels, seconds):
+        """Images per second: the median of at least three calls."""
+        values = values_of(pixels)
+        self.embed(values)  # this batch size may be new to it
+        times, started = [], time.perf_counter()
+        while len(times) < 3 or time.perf_counter() - started < seconds:
+            start = time.perf_counter()
+            self.embed(values)
+            times.append(time.perf_counter() - start)
+        return len(pixels) / statistics.median(times)
+
+
+class Torch(Peer):
     """transformers' model, eager or compiled."""
 
     def __init__(self, options, precision, compiled, freezing=False):
+        if precision == "int8":
+            raise RuntimeError("only its fp32 and bf16 are measured")
         self.dtype = {"fp32": torch.float32, "bf16": torch.bfloat16}[precision]
-        model = SiglipVisionModel.from_pretrained(options.model, dtype=self.dtype).eval()
+        self.model = SiglipVisionModel.from_pretrained(options.model, dtype=self.dtype).eval()
         self.freezing = freezing
-        self.model = model
         if compiled:
-            import torch._inductor.config as inductor
-
             torch._dynamo.reset()
-            inductor.freezing = freezing
-            self.model = torch.compile(model, dynamic=False)
+            torch._dynamo.config.recompile_limit = 64  # batch sizes: beyond the limit it would run eager
+            self.model = torch.compile(self.model, dynamic=False)
 
     def embed(self, values):
-        with torch.no_grad():  # freezing does not support inference_mode
+        # Freezing does not support inference_mode. A new batch size compiles here, so its option is set here.
+        with torch.no_grad(), torch._inductor.config.patch(freezing=self.freezing):
             return self.model(torch.from_numpy(values).to(self.dtype)).pooler_output.float().numpy()
 
 
-class Onnx:
-    """onnxruntime on the model that torch exports."""
+@functools.cache
+def exported(model_folder, folder):
+    """The path of the model in ONNX, as torch exports it."""
+    model = SiglipVisionModel.from_pretrained(model_folder, attn_implementation="eager").eval()
+    side = model.config.image_size
+
+    class Pooled(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = model
+
+        def forward(self, values):
+            return self.inner(values).pooler_output
+
+    path = os.path.join(folder, "model.onnx")
+    torch.onnx.export(
+        Pooled().eval(), (torch.zeros(2, 3, side, side),), path, input_names=["values"], output_names=["pooled"],
+        dynamic_shapes=({0: torch.export.Dim("batch", min=1, max=1024)},), dynamo=True, verbose=False,
+    )
+    return path
+
+
+class Onnx(Peer):
+    """onnxruntime on the exported model."""
 
     def __init__(self, options, precision):
         if precision != "fp32":
-            raise RuntimeError("its CPU provider computes in fp32")
+            raise RuntimeError("only its fp32 is measured")
         import onnxruntime
 
-        model = SiglipVisionModel.from_pretrained(options.model, attn_implementation="eager").eval()
-        side = model.config.image_size
-        folder = tempfile.mkdtemp(prefix="peers-")
-        path = os.path.join(folder, "model.onnx")
-
-        class Pooled(torch.nn.Module):
-            def __init__(self):
-                super().__init__()
-                self.inner = model
-
-            def forward(self, values):
-                return self.inner(values).pooler_output
-
-        torch.onnx.export(
-            Pooled().eval(), (torch.zeros(2, 3, side, side),), path, input_names=["values"], output_names=["pooled"],
-            dynamic_shapes=({0: torch.export.Dim("batch", min=1, max=1024)},), dynamo=True, verbose=False,
-        )
         session = onnxruntime.SessionOptions()
         session.intra_op_num_threads = options.threads
-        self.session = onnxruntime.InferenceSession(path, session, providers=["CPUExecutionProvider"])
+        self.session = onnxruntime.InferenceSession(
+            exported(options.model, options.folder), session, providers=["CPUExecutionProvider"])
 
     def embed(self, values):
         return self.session.run(None, {"values": values})[0]
+
+
+@functools.cache
+def quantized(model_folder, folder, photos):
+    """The exported model with NNCF's 8-bit products: SmoothQuant, and biases corrected, on these photos."""
+    os.environ["NNCF_CI"] = "1"  # else it tells a server on the Internet that it is used
+    import nncf
+    import openvino
+
+    model = openvino.Core().read_model(exported(model_folder, folder))
+    values = values_of(pixels_of(hard_photos.read(photos)[0], model.inputs[0].partial_shape[2].get_length()))
+    return nncf.quantize(
+        model, nncf.Dataset([image[None] for image in values]), subset_size=len(values),
+        model_type=nncf.ModelType.TRANSFORMER, fast_bias_correction=True,
+    )
+
+
+class OpenVino(Peer):
+    """OpenVINO on the exported model; `hint` is LATENCY or THROUGHPUT."""
+
+    def __init__(self, options, precision, hint):
+        import openvino
+
+        self.openvino, self.throughput = openvino, hint == "THROUGHPUT"
+        core = openvino.Core()
+        # Both run oneDNN. OpenVINO itself does not ask what ONEDNN_MAX_CPU_ISA allows.
+        bf16 = torch.ops.mkldnn._is_mkldnn_bf16_supported()
+        if precision == "bf16" and not bf16:
+            raise RuntimeError("this CPU has no bf16 for it")
+        if precision == "int8":
+            model = quantized(options.model, options.folder, options.photos)
+        else:
+            model = core.read_model(exported(options.model, options.folder))
+        self.model = core.compile_model(model, "CPU", {
+            "PERFORMANCE_HINT": hint, "INFERENCE_NUM_THREADS": options.threads,
+            # Beside 8-bit products it computes in what is fastest here.
+            "INFERENCE_PRECISION_HINT": "f32" if precision == "fp32" or not bf16 else "bf16",
+        })
+        self.request = self.model.create_infer_request()
+
+    def embed(self, values):
+        return self.request.infer({0: values})[0].copy()
+
+    def rate(self, pixels, seconds):
+        if not self.throughput:
+            return super().rate(pixels, seconds)
+        values = values_of(pixels)
+        queue = self.openvino.AsyncInferQueue(self.model)  # as many requests as the plugin thinks best
+        for _ in range(len(queue)):  # this batch size may be new to them
+            queue.start_async({0: values})
+        queue.wait_all()
+        calls, started = 0, time.perf_counter()
+        while calls < 3 * len(queue) or time.perf_counter() - started < seconds:
+            queue.start_async({0: values})  # waits for one that is idle
+            calls += 1
+        queue.wait_all()
+        return len(pixels) * calls / (time.perf_counter() - started)
 
 
 class Fovea:
@@ -94,37 +200,27 @@ class Fovea:
         self.options, self.precision = options, precision
         self.details = {}
 
+    def run(self, *command):
+        done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise RuntimeError(done.stderr.strip())
+        return done.stdout
+
     def embed_pixels(self, pixels):
         with tempfile.TemporaryDirectory() as folder:
             source, out = os.path.join(folder, "x.npy"), os.path.join(folder, "y.npy")
             numpy.save(source, pixels)
-            command = [self.options.tool, self.options.model, source, self.precision, out, str(self.options.threads)]
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-            if done.returncode:
-                raise RuntimeError(done.stderr.strip())
+            self.run(self.options.tool, self.options.model, source, self.precision, out, self.options.threads)
             return numpy.load(out)
 
-    def rate(self, batch, _values, seconds):
-        command = [
-            self.options.bench, self.options.model, "--batch", str(batch), "--precision", self.precision,
-            "--threads", str(self.options.threads), "--seconds", str(seconds),
-        ]
-        done = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
-        self.details[batch] = done["results"][0] | {"device": done["device"], "load_seconds": done["load_seconds"]}
-        return done["results"][0]["images_per_second"]
-
-
-def rate(engine, batch, values, seconds):
-    """Images per second: the median of at least three calls."""
-    if isinstance(engine, Fovea):
-        return engine.rate(batch, values, seconds)
-    engine.embed(values)  # this batch size may be new to it
-    times, started = [], time.perf_counter()
-    while len(times) < 3 or time.perf_counter() - started < seconds:
-        start = time.perf_counter()
-        engine.embed(values)
-        times.append(time.perf_counter() - start)
-    return batch / statistics.median(times)
+    def rate(self, pixels, seconds):
+        """Of encoder_bench, on as many images: it makes pixels of its own."""
+        done = json.loads(self.run(
+            self.options.bench, self.options.model, "--batch", len(pixels), "--precision", self.precision,
+            "--threads", self.options.threads, "--seconds", seconds))
+        result = done["results"][0]
+        self.details[len(pixels)] = result | {"device": done["device"], "load_seconds": done["load_seconds"]}
+        return result["images_per_second"]
 
 
 ENGINES = {
@@ -133,76 +229,130 @@ ENGINES = {
     "torch.compile": lambda o, p: Torch(o, p, compiled=True),
     "torch.compile freezing": lambda o, p: Torch(o, p, compiled=True, freezing=True),
     "onnxruntime": Onnx,
+    "OpenVINO latency": lambda o, p: OpenVino(o, p, "LATENCY"),
+    "OpenVINO throughput": lambda o, p: OpenVino(o, p, "THROUGHPUT"),
 }
+
+
+class Quality:
+    """Embeddings of a folder's photos beside transformers' in fp32: rows as bench/gpu_accuracy.py has them."""
+
+    def __init__(self, options, side):
+        photos, self.kinds = hard_photos.read(options.quality)
+        self.options, self.rows = options, []
+        self.corpus = {"photos": len(photos), "kinds": len(set(self.kinds))} | hard_photos.described(options.quality)
+        self.pixels = pixels_of(photos, side)
+        self.truth = gpu_accuracy.by_torch(options.model, self.pixels, torch.float32, "eager", "cpu")
+
+    def add(self, name, engine, precision):
+        batch, found = gpu_accuracy.BATCH, []
+        for first in range(0, len(self.pixels), batch):
+            pixels = self.pixels[first : first + batch]
+            whole = numpy.resize(pixels, (batch, *pixels.shape[1:]))  # repeats some where fewer are left
+            found.append(engine.embed_pixels(whole)[: len(pixels)].astype(numpy.float64))
+        row = gpu_accuracy.figures(*gpu_accuracy.compare(self.truth, numpy.concatenate(found)), self.kinds)
+        calibration = os.path.relpath(self.options.photos.resolve(), ROOT) if precision == "int8" else ""
+        self.rows.append({"model": self.options.model.name, "engine": name, "precision": precision,
+                          "calibration": calibration, "bf16_layers": 0} | row)
+        print(f"{precision} {name}: cosine mean {row['cosine_mean']:.5f}, 1st percentile "
+              f"{row['cosine_percentile_1']:.5f}, minimum {row['cosine_min']:.5f}; recall@10 {row['recall_at_10']:.4f}",
+              flush=True)
+
+
+def attempt(engines, precision, what):
+    """What `what(name, engine)` returns of each engine. One that fails is left out of `engines` from then on."""
+    found = {}
+    for name, engine in list(engines.items()):
+        try:
+            found[name] = what(name, engine)
+        except Exception as reason:  # noqa: BLE001: whatever a peer's export or compiler raises
+            log(f"skipped {name} {precision}: {str(reason).splitlines()[0] if str(reason) else type(reason)}")
+            del engines[name]
+    return found
+
+
+def measure(options):
+    """A row for each precision, batch size and engine, and what --quality asks for."""
+    batches = [int(item) for item in options.batch.split(",")]
+    side = SiglipVisionConfig.from_pretrained(options.model).image_size
+    shape = (max(CHECKED_IMAGES, *batches), side, side, 3)
+    pixels = numpy.random.default_rng(0).integers(0, 256, shape, dtype=numpy.uint8)
+    expected = gpu_accuracy.by_torch(options.model, pixels[:CHECKED_IMAGES], torch.float32, "eager", "cpu")
+    quality = Quality(options, side) if options.quality else None
+    results = []
+    for precision in options.precision.split(","):
+
+        def minimum_cosine(_, engine):
+            least = float(gpu_accuracy.compare(expected, engine.embed_pixels(pixels[:CHECKED_IMAGES]))[0].min())
+            if least < MINIMUM_COSINE[precision]:
+                raise RuntimeError(f"its embeddings are off: cosine {least}")
+            return least
+
+        makers = {name: make for name, make in ENGINES.items() if name not in options.skip.split(",")}
+        engines = attempt(makers, precision, lambda _, make: make(options, precision))
+        cosines = attempt(engines, precision, minimum_cosine)
+        if quality:
+            attempt(engines, precision, lambda name, engine: quality.add(name, engine, precision))
+        for batch in batches if options.rounds else []:
+
+            def rate(name, engine):
+                found = engine.rate(pixels[:batch], options.seconds)
+                log(f"{precision} batch {batch}: {name} {found:.2f} images/s")
+                return found
+
+            rounds = [attempt(engines, precision, rate) for _ in range(options.rounds)]
+            rates = {name: [turn[name] for turn in rounds] for name in engines}
+            medians = {name: statistics.median(found) for name, found in rates.items()}
+            for name, engine in engines.items():
+                row = {
+                    "precision": precision, "batch": batch, "engine": name, "images_per_second": medians[name],
+                    "rounds": rates[name], "minimum_cosine": cosines[name],
+                }
+                if isinstance(engine, Fovea):
+                    row["details"] = engine.details[batch]
+                results.append(row)
+            own = medians.pop("fovea", None)
+            if medians and own:
+                best = max(medians, key=medians.get)
+                print(f"{precision} batch {batch}: fovea {own:.2f} images/s, {own / medians[best]:.2f} x {best} "
+                      f"{medians[best]:.2f}", flush=True)
+    return results, quality
+
+
+def versions():
+    """Of what machine.describe() does not know."""
+    found = {}
+    for package in ("openvino", "nncf"):
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            found[package] = importlib.metadata.version(package)
+    return found
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", type=pathlib.Path)
-    parser.add_argument("--batch", default="1,32")
+    parser.add_argument("--batch", default="1,8,32")
     parser.add_argument("--precision", default="fp32,bf16")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=3)
     parser.add_argument("--threads", type=int, default=0)
+    parser.add_argument("--photos", type=pathlib.Path, default=hard_photos.EXAMPLES, help="that int8 is calibrated on")
+    parser.add_argument("--quality", type=pathlib.Path, metavar="FOLDER", help="also compare its photos")
+    parser.add_argument("--skip", default="", help="engines to leave out")
     parser.add_argument("--bench", type=pathlib.Path, default=ROOT / "build/release/bin/encoder_bench")
     parser.add_argument("--tool", type=pathlib.Path, default=ROOT / "build/release/tests/encode_tool")
-    parser.add_argument("--skip", default="", help="engines to leave out")
     parser.add_argument("--json", type=pathlib.Path)
     options = parser.parse_args()
     options.threads = options.threads or len(os.sched_getaffinity(0))
     torch.set_num_threads(options.threads)
-    batches = [int(item) for item in options.batch.split(",")]
-
-    expected_model = SiglipVisionModel.from_pretrained(options.model).eval()
-    side = expected_model.config.image_size
-    random = numpy.random.default_rng(0)
-    pixels = random.integers(0, 256, (max(CHECKED_IMAGES, *batches), side, side, 3), dtype=numpy.uint8)
-    values = ((pixels.astype(numpy.float32) / 255 - 0.5) / 0.5).transpose(0, 3, 1, 2).copy()
-    with torch.no_grad():
-        expected = expected_model(torch.from_numpy(values[:CHECKED_IMAGES])).pooler_output.numpy()
-    del expected_model
-
-    results = []
-    for precision in options.precision.split(","):
-        engines, cosines = {}, {}
-        for name, make in ENGINES.items():
-            if name in options.skip.split(","):
-                continue
-            try:
-                engine = make(options, precision)
-                if isinstance(engine, Fovea):
-                    got = engine.embed_pixels(pixels[:CHECKED_IMAGES])
-                else:
-                    got = engine.embed(values[:CHECKED_IMAGES])
-                norms = numpy.linalg.norm(got, axis=1) * numpy.linalg.norm(expected, axis=1)
-                cosines[name] = float(((got * expected).sum(1) / norms).min())
-                if not cosines[name] >= MINIMUM_COSINE[precision]:
-                    raise RuntimeError(f"its embeddings are off: cosine {cosines[name]}")
-                engines[name] = engine
-            except Exception as reason:  # noqa: BLE001: whatever a peer's export or compiler raises
-                log(f"skipped {name} {precision}: {str(reason).splitlines()[0] if str(reason) else type(reason)}")
-        for batch in batches:
-            rates = {name: [] for name in engines}
-            for turn in range(options.rounds):
-                for name, engine in engines.items():
-                    rates[name].append(rate(engine, batch, values[:batch], options.seconds))
-                    log(f"{precision} batch {batch} round {turn}: {name} {rates[name][-1]:.2f} images/s")
-            for name, engine in engines.items():
-                row = {
-                    "precision": precision, "batch": batch, "engine": name,
-                    "images_per_second": statistics.median(rates[name]), "rounds": rates[name],
-                    "minimum_cosine": cosines[name],
-                }
-                if isinstance(engine, Fovea):
-                    row["details"] = engine.details[batch]
-                results.append(row)
-            peers = {name: statistics.median(r) for name, r in rates.items() if name != "fovea"}
-            if peers and "fovea" in rates:
-                best = max(peers, key=peers.get)
-                own = statistics.median(rates["fovea"])
-                print(f"{precision} batch {batch}: fovea {own:.2f} images/s, {own / peers[best]:.2f} x {best} "
-                      f"{peers[best]:.2f}", flush=True)
-    text = json.dumps({"machine": machine.describe(), "threads": options.threads, "results": results}, indent=1)
+    with tempfile.TemporaryDirectory(prefix="peers-") as options.folder:
+        results, quality = measure(options)
+    where = machine.describe()
+    where["versions"] |= versions()
+    result = {"machine": where, "threads": options.threads, "results": results}
+    if quality:
+        result["accuracy"] = {"corpus": quality.corpus, "rows": quality.rows}
+    text = json.dumps(result, indent=1)
     if options.json:
         options.json.write_text(text + "\n")
     else:

@@ -19,7 +19,9 @@ namespace fovea::cli {
 namespace {
 
 constexpr EngineVariable kEngineVariables[] = {
-    {"FOVEA_CPU_ISA", "highest instruction set on CPUs: generic, avx2, avx2_vnni, avx512, avx512_vnni, avx512_bf16 or amx"},
+    {"FOVEA_CPU_ISA",
+     "highest instruction set on CPUs: generic, avx2, avx2_vnni, avx512, avx512_vnni, avx512_bf16 "
+     "or amx"},
     {"FOVEA_FORCE_KERNEL", "level of kernels that operators take on GPUs, such as wgmma or mma"},
     {"FOVEA_FORCE_PTX", "1: compile kernels from PTX, as on GPUs that came after this program"},
     {"FOVEA_GATE_RECORD", "record of gates that kernels are chosen by on GPUs (none: no record)"},

@@ -1,0 +1,88 @@
+"""bench/peers_cpu.py on the tiny model, and how its rows are drawn."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BENCH = ROOT / "bench"
+TOOL = pathlib.Path(os.environ.get("FOVEA_ENCODE_TOOL", ROOT / "build/release/tests/encode_tool"))
+sys.path.append(str(BENCH))
+import hard_photos
+import plots
+
+COMPILED = "torch.compile,torch.compile freezing,onnxruntime"  # they take seconds to compile or export
+
+
+@pytest.fixture
+def peers(model, tmp_path):
+    """peers(*arguments): the result, and what was told on stderr."""
+
+    def run(*arguments):
+        file = tmp_path / "peers.json"
+        done = subprocess.run([sys.executable, BENCH / "peers_cpu.py", model, "--tool", TOOL, "--bench", tmp_path / "none",
+                               "--json", file, *arguments], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return json.loads(file.read_text()), done.stderr
+
+    return run
+
+
+def test_engines_are_compared_and_timed_and_those_that_fail_are_skipped_with_a_reason(peers):
+    result, told = peers("--skip", f"{COMPILED},OpenVINO latency,OpenVINO throughput", "--precision", "fp32,int8",
+                         "--batch", "1,2", "--rounds", "2", "--seconds", "0")
+    rows = {(row["engine"], row["precision"], row["batch"]): row for row in result["results"]}
+    assert set(rows) == {("transformers eager", "fp32", 1), ("transformers eager", "fp32", 2)}
+    for row in rows.values():
+        assert len(row["rounds"]) == 2 and row["images_per_second"] > 0 and row["minimum_cosine"] > 0.99999
+    assert "skipped fovea fp32: " in told  # there is no encoder_bench where it was told to look
+    assert "skipped fovea int8: " in told  # nobody has calibrated this model
+    assert "skipped transformers eager int8: only its fp32 and bf16 are measured" in told
+    assert "accuracy" not in result
+
+
+def test_the_embeddings_of_photos_are_rows_as_those_of_the_gpu(peers, tmp_path):
+    hard_photos.write(tmp_path / "photos", seed=1, each=1, kinds=hard_photos.KINDS[1:-2:3])
+    result, _ = peers("--skip", f"{COMPILED},OpenVINO latency,OpenVINO throughput", "--precision", "fp32",
+                      "--rounds", "0", "--quality", tmp_path / "photos")
+    assert result["results"] == []
+    assert [row["engine"] for row in result["accuracy"]["rows"]] == ["fovea", "transformers eager"]
+    for row in result["accuracy"]["rows"]:
+        assert 0.99999 < row["cosine_min"] <= row["cosine_percentile_1"] <= row["cosine_mean"] < 1.00001
+        assert row["recall_at_10"] == 1 and not row["calibration"] and len(row["kinds"]) == result["accuracy"]["corpus"]["kinds"]
+
+
+@pytest.mark.parametrize("package, precision", [("openvino", "fp32"), ("nncf", "int8")])
+def test_openvino_is_compared_in_both_forms(peers, package, precision):
+    for needed in ("openvino", "onnxscript", package):
+        pytest.importorskip(needed)
+    result, told = peers("--skip", f"fovea,transformers eager,{COMPILED}", "--precision", precision, "--batch", "3",
+                         "--rounds", "1", "--seconds", "0", "--quality", hard_photos.EXAMPLES)
+    forms = ["OpenVINO latency", "OpenVINO throughput"]
+    assert [row["engine"] for row in result["results"]] == forms, told
+    assert [row["engine"] for row in result["accuracy"]["rows"]] == forms
+    assert all(row["calibration"] == ("examples/photos" if precision == "int8" else "") for row in result["accuracy"]["rows"])
+    assert result["machine"]["versions"][package]
+
+
+def drawn(*rows):
+    """The picture of (engine, precision, batch, rate) on one machine."""
+    entries = [dict(zip(("engine", "precision", "batch", "images_per_second"), row, strict=True)) for row in rows]
+    return str(plots.encoder_on_cpus({"zen": (entries, {"cpu": {"model": "AMD"}, "date": "2026-11-24"})}))
+
+
+def test_bars_are_of_the_largest_batch_and_of_precisions_that_fovea_has():
+    picture = drawn(("fovea", "fp32", 1, 90), ("fovea", "fp32", 32, 60), ("onnxruntime", "fp32", 32, 50),
+                    ("OpenVINO latency", "fp32", 32, 120), ("OpenVINO latency", "int8", 32, 300))
+    assert "Fovea is 0.5 to 0.5x the best of torch.compile, onnxruntime and OpenVINO" in picture
+    assert "fp32, batch 32, on zen" in picture and "int8" not in picture and "not measured" not in picture
+    assert 'width="400.0"' in picture and 'width="200.0"' in picture  # the fastest has the longest bar
+
+
+def test_it_is_told_where_openvino_was_not_measured():
+    picture = drawn(("fovea", "fp32", 32, 60), ("onnxruntime", "fp32", 32, 50))
+    assert "1.2 to 1.2x torch.compile and onnxruntime" in picture and "OpenVINO is not measured." in picture
