@@ -27,8 +27,11 @@ def script(name: str, *arguments: object) -> str:
 
 
 def encoder(options) -> list:
+    if "int8" in options.precisions and not (pathlib.Path(options.model) / "calibration-int8.safetensors").exists():
+        calibrate = ("calibrate", options.model, ROOT / "examples/photos", "--precision", "int8")
+        subprocess.run([ROOT / "build/release/bin/fovea", *calibrate], check=True)
     with tempfile.NamedTemporaryFile(suffix=".json") as file:
-        script("peers_cpu.py", options.model, "--batch", "32", "--precision", options.precisions, "--json", file.name)
+        script("peers_cpu.py", options.model, "--precision", options.precisions, "--json", file.name)
         return json.load(file)["results"]
 
 
@@ -74,7 +77,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--machine", required=True, help="name of the folder for the results")
     parser.add_argument("--model", help="folder of base-patch16-224; every section but image and robustness needs it")
-    parser.add_argument("--precisions", default="fp32,bf16")
+    parser.add_argument("--precisions", default="fp32,bf16,int8")
     parser.add_argument("--take", action="append", default=[], metavar="SECTION=FILE")
     parser.add_argument("sections", nargs="*")
     options = parser.parse_args()

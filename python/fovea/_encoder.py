@@ -47,8 +47,8 @@ def load(
         device: "auto", "cpu", "cuda" or "cuda:N", or a torch.device. "auto" takes a GPU when one is usable,
             else the CPU; `Encoder.device` says which.
         precision: "auto" is "bf16" where the device has instructions for it, else "fp32". A named
-            precision that the device lacks is an error. "fp32" is for CPUs; "int8" and "fp8" are
-            for GPUs and models that `fovea calibrate` has prepared. torch.float32 and torch.bfloat16
+            precision that the device lacks is an error. "fp32" is for CPUs, "fp8" for GPUs, and
+            both "int8" and "fp8" are for models that `fovea calibrate` has prepared. torch.float32 and torch.bfloat16
             name "fp32" and "bf16".
         threads: compute threads; 0: one per CPU that this process may use.
         decode_threads: threads that decode and resize images; 0: one per CPU that this process may use.
