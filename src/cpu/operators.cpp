@@ -191,15 +191,16 @@ void layer_norm(const ops::LayerNormProblem& problem, const ops::LayerNormOperan
   void* const output = at(pointer<void>(operands.output), first * problem.width, problem.output);
   const bool direct = problem.output != DType::kF16;
   float* const wide = direct ? nullptr : grown(worker.wide[1], count);
-  layer_norm({.input = static_cast<const float*>(input),
-              .output = direct ? output : wide,
-              .output_type = direct ? problem.output : DType::kF32,
-              .weight = pointer<const float>(operands.weight),
-              .bias = pointer<const float>(operands.bias),
-              .row_scale = pointer<float>(operands.row_scale) + first,
-              .rows = rows,
-              .width = problem.width,
-              .eps = static_cast<float>(problem.eps)});
+  layer_norm(
+      {.input = static_cast<const float*>(input),
+       .output = direct ? output : wide,
+       .output_type = direct ? problem.output : DType::kF32,
+       .weight = pointer<const float>(operands.weight),
+       .bias = pointer<const float>(operands.bias),
+       .row_scale = problem.row_scales ? pointer<float>(operands.row_scale) + first : nullptr,
+       .rows = rows,
+       .width = problem.width,
+       .eps = static_cast<float>(problem.eps)});
   if (!direct) {
     narrow(wide, count, problem.output, output);
   }

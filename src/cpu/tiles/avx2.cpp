@@ -1,7 +1,5 @@
-// Tiles for AVX2 with FMA, and for AVX-VNNI: 6 x 16 sums in 12 of 16 registers.
-#include <immintrin.h>
-
-#include "cpu/tiles/tile-inl.hpp"
+// Tiles for AVX2 with FMA: 6 x 16 sums in 12 of 16 registers.
+#include "cpu/tiles/avx2-inl.hpp"
 
 namespace fovea::cpu {
 namespace {
@@ -22,19 +20,6 @@ struct F32 {
   static void store(Unit* to, Sum sum) { _mm256_storeu_ps(reinterpret_cast<float*>(to), sum); }
 };
 
-struct Integers {
-  static constexpr int kLanes = 8;
-  static constexpr int kVectors = 2;
-  using Vector = __m256i;
-  using Sum = __m256i;
-
-  static Vector load(const Unit* from) {
-    return _mm256_loadu_si256(reinterpret_cast<const Vector*>(from));
-  }
-  static Vector broadcast(const Unit* from) { return _mm256_set1_epi32(static_cast<int>(*from)); }
-  static void store(Unit* to, Sum sum) { _mm256_storeu_si256(reinterpret_cast<Vector*>(to), sum); }
-};
-
 /// Pairs of 16 bits: those of 8 (vpmaddubsw) would saturate, and take as many multiplications.
 struct I16 : Integers {
   static Sum dot(Sum sum, Vector a, Vector b) {
@@ -42,14 +27,9 @@ struct I16 : Integers {
   }
 };
 
-struct U8I8 : Integers {
-  static Sum dot(Sum sum, Vector a, Vector b) { return _mm256_dpbusd_avx_epi32(sum, a, b); }
-};
-
 }  // namespace
 
 constinit const TileKernel avx2_f32 = kernel_of<F32, 1, 2, 4, 6>(UnitType::kF32);
 constinit const TileKernel avx2_i16 = kernel_of<I16, 1, 2, 4, 6>(UnitType::kI16);
-constinit const TileKernel avx2_vnni_u8i8 = kernel_of<U8I8, 1, 2, 4, 6>(UnitType::kU8I8);
 
 }  // namespace fovea::cpu

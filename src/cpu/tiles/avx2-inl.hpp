@@ -1,0 +1,25 @@
+// Vectors of 8 units of integers, for the files of AVX2.
+#pragma once
+
+#include <immintrin.h>
+
+#include "cpu/tiles/tile-inl.hpp"
+
+namespace fovea::cpu {
+namespace {
+
+struct Integers {
+  static constexpr int kLanes = 8;
+  static constexpr int kVectors = 2;
+  using Vector = __m256i;
+  using Sum = __m256i;
+
+  static Vector load(const Unit* from) {
+    return _mm256_loadu_si256(reinterpret_cast<const Vector*>(from));
+  }
+  static Vector broadcast(const Unit* from) { return _mm256_set1_epi32(static_cast<int>(*from)); }
+  static void store(Unit* to, Sum sum) { _mm256_storeu_si256(reinterpret_cast<Vector*>(to), sum); }
+};
+
+}  // namespace
+}  // namespace fovea::cpu

@@ -1,0 +1,20 @@
+// Tiles for AVX512-BF16: 14 x 32 sums of two products each.
+#include "cpu/tiles/avx512-inl.hpp"
+
+namespace fovea::cpu {
+namespace {
+
+struct BF16 : Integers {
+  using Sum = __m512;
+
+  static Sum dot(Sum sum, Vector a, Vector b) {
+    return _mm512_dpbf16_ps(sum, reinterpret_cast<__m512bh>(a), reinterpret_cast<__m512bh>(b));
+  }
+  static void store(Unit* to, Sum sum) { _mm512_storeu_ps(to, sum); }
+};
+
+}  // namespace
+
+constinit const TileKernel avx512_bf16 = kernel_of<BF16, 1, 4, 8, 14>(UnitType::kBF16);
+
+}  // namespace fovea::cpu
