@@ -110,8 +110,9 @@ void exp_row(const ExpArgs& args, std::int64_t row) {
   auto sums = hn::Zero(wide);
   for_each([&](bool whole, std::int64_t left, std::int64_t panel, std::int64_t column) HWY_ATTR {
     const auto exponent = hn::MulSub(load(panel, column), factor, peak);
-    auto weight =
-        exp2_negative < kType == DType::kF32 > (wide, hn::Max(hn::Set(wide, -126.0F), exponent));
+    constexpr bool kExact = kType == DType::kF32;
+    auto weight = exp2_negative<kExact>(wide, hn::Max(hn::Set(wide, -126.0F), exponent));
+    weight = hn::IfThenElse(hn::IsNaN(exponent), exponent, weight);
     weight = whole ? weight : hn::IfThenElseZero(mask(left), weight);
     sums = hn::Add(sums, weight);
     auto* const to = static_cast<std::byte*>(args.output) + panel * args.output_panel_stride +

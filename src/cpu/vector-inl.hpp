@@ -123,11 +123,12 @@ HWY_INLINE V exp2_negative(D d, V x) {
   return hn::BitCast(d, hn::Add(hn::BitCast(di, p), exponent));
 }
 
-/// exp(x) for x <= 0, at least exp(-87).
+/// exp(x) for x <= 0, at least exp(-87); NaN stays NaN.
 template <typename D, typename V>
 HWY_INLINE V exp_negative(D d, V x) {
   constexpr float kLog2OfE = 1.44269504F;
-  return exp2_negative<true>(d, hn::Max(hn::Set(d, -126.0F), hn::Mul(x, hn::Set(d, kLog2OfE))));
+  const auto exponent = hn::Max(hn::Set(d, -126.0F), hn::Mul(x, hn::Set(d, kLog2OfE)));
+  return hn::IfThenElse(hn::IsNaN(x), x, exp2_negative<true>(d, exponent));
 }
 
 }  // namespace

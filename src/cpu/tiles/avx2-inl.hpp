@@ -11,6 +11,7 @@ namespace {
 struct Integers {
   static constexpr int kLanes = 8;
   static constexpr int kVectors = 2;
+  static constexpr std::int64_t kMostUnits = std::int64_t{1} << 40;
   using Vector = __m256i;
   using Sum = __m256i;
 
@@ -18,7 +19,9 @@ struct Integers {
     return _mm256_loadu_si256(reinterpret_cast<const Vector*>(from));
   }
   static Vector broadcast(const Unit* from) { return _mm256_set1_epi32(static_cast<int>(*from)); }
-  static void store(Unit* to, Sum sum) { _mm256_storeu_si256(reinterpret_cast<Vector*>(to), sum); }
+  static void store(Unit* to, Sum sum, bool add) {
+    _mm256_storeu_si256(reinterpret_cast<Vector*>(to), add ? _mm256_add_epi32(load(to), sum) : sum);
+  }
 };
 
 }  // namespace

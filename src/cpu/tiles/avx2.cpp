@@ -7,6 +7,8 @@ namespace {
 struct F32 {
   static constexpr int kLanes = 8;
   static constexpr int kVectors = 2;
+  /// As many are added one after the other.
+  static constexpr std::int64_t kMostUnits = 256;
   using Vector = __m256;
   using Sum = __m256;
 
@@ -17,7 +19,9 @@ struct F32 {
     return _mm256_broadcast_ss(reinterpret_cast<const float*>(from));
   }
   static Sum dot(Sum sum, Vector a, Vector b) { return _mm256_fmadd_ps(a, b, sum); }
-  static void store(Unit* to, Sum sum) { _mm256_storeu_ps(reinterpret_cast<float*>(to), sum); }
+  static void store(Unit* to, Sum sum, bool add) {
+    _mm256_storeu_ps(reinterpret_cast<float*>(to), add ? _mm256_add_ps(load(to), sum) : sum);
+  }
 };
 
 /// Pairs of 16 bits: those of 8 (vpmaddubsw) would saturate, and take as many multiplications.

@@ -7,6 +7,8 @@ namespace {
 struct F32 {
   static constexpr int kLanes = 16;
   static constexpr int kVectors = 2;
+  /// As many are added one after the other.
+  static constexpr std::int64_t kMostUnits = 256;
   using Vector = __m512;
   using Sum = __m512;
 
@@ -15,7 +17,9 @@ struct F32 {
     return _mm512_set1_ps(*reinterpret_cast<const float*>(from));
   }
   static Sum dot(Sum sum, Vector a, Vector b) { return _mm512_fmadd_ps(a, b, sum); }
-  static void store(Unit* to, Sum sum) { _mm512_storeu_ps(to, sum); }
+  static void store(Unit* to, Sum sum, bool add) {
+    _mm512_storeu_ps(to, add ? _mm512_add_ps(load(to), sum) : sum);
+  }
 };
 
 struct I16 : Integers {

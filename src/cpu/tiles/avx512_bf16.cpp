@@ -5,12 +5,15 @@ namespace fovea::cpu {
 namespace {
 
 struct BF16 : Integers {
+  static constexpr std::int64_t kMostUnits = 256;
   using Sum = __m512;
 
   static Sum dot(Sum sum, Vector a, Vector b) {
     return _mm512_dpbf16_ps(sum, reinterpret_cast<__m512bh>(a), reinterpret_cast<__m512bh>(b));
   }
-  static void store(Unit* to, Sum sum) { _mm512_storeu_ps(to, sum); }
+  static void store(Unit* to, Sum sum, bool add) {
+    _mm512_storeu_ps(to, add ? _mm512_add_ps(_mm512_loadu_ps(to), sum) : sum);
+  }
 };
 
 }  // namespace

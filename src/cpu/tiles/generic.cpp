@@ -7,6 +7,8 @@ namespace {
 struct F32 {
   static constexpr int kLanes = 4;
   static constexpr int kVectors = 2;
+  /// As many are added one after the other.
+  static constexpr std::int64_t kMostUnits = 256;
   using Vector [[gnu::vector_size(16)]] = float;
   using Sum = Vector;
 
@@ -21,7 +23,10 @@ struct F32 {
     return Vector{number, number, number, number};
   }
   static Sum dot(Sum sum, Vector a, Vector b) { return sum + a * b; }
-  static void store(Unit* to, Sum sum) { std::memcpy(to, &sum, sizeof(sum)); }
+  static void store(Unit* to, Sum sum, bool add) {
+    const Sum whole = add ? load(to) + sum : sum;
+    std::memcpy(to, &whole, sizeof(whole));
+  }
 };
 
 }  // namespace

@@ -11,7 +11,9 @@ namespace fovea::cpu {
 namespace {
 
 /// `V`: kLanes units in a vector, kVectors of them in a row of the tile; Vector, Sum;
-/// load(units), broadcast(unit), dot(sum, a, b), store(to, sum).
+/// load(units), broadcast(unit), dot(sum, a, b),
+/// store(to, sum, whether it is added to what is there); kMostUnits, after which a sum is stored
+/// and begins anew: many short sums of floats round less than a long one.
 template <typename V, int kHeight>
 void multiply_tile(const Unit* a, const RowLayout& /*layout*/, const Unit* b, std::int64_t units,
                    Unit* sums) {
@@ -19,34 +21,39 @@ void multiply_tile(const Unit* a, const RowLayout& /*layout*/, const Unit* b, st
   constexpr int kLineUnits = 16;
   // So many units B is asked for ahead of its use: a panel is longer than the nearest cache.
   constexpr int kAhead = 16;
-  typename V::Sum sum[kHeight][V::kVectors] = {};
-  for (std::int64_t unit = 0; unit < units; ++unit) {
-    typename V::Vector column[V::kVectors];
+  std::int64_t done = 0;
+  do {
+    typename V::Sum sum[kHeight][V::kVectors] = {};
+    const std::int64_t end = units - done < V::kMostUnits ? units : done + V::kMostUnits;
+    for (std::int64_t unit = done; unit < end; ++unit) {
+      typename V::Vector column[V::kVectors];
 #pragma GCC unroll 4
-    for (int v = 0; v < V::kVectors; ++v) {
-      column[v] = V::load(b + v * V::kLanes);
+      for (int v = 0; v < V::kVectors; ++v) {
+        column[v] = V::load(b + v * V::kLanes);
+      }
+#pragma GCC unroll 16
+      for (int row = 0; row < kHeight; ++row) {
+        const typename V::Vector x = V::broadcast(a + row);
+#pragma GCC unroll 4
+        for (int v = 0; v < V::kVectors; ++v) {
+          sum[row][v] = V::dot(sum[row][v], x, column[v]);
+        }
+      }
+      for (int ahead = kAhead * kColumns; ahead < (kAhead + 1) * kColumns; ahead += kLineUnits) {
+        __builtin_prefetch(b + ahead);
+      }
+      a += kHeight;
+      b += kColumns;
     }
 #pragma GCC unroll 16
     for (int row = 0; row < kHeight; ++row) {
-      const typename V::Vector x = V::broadcast(a + row);
 #pragma GCC unroll 4
       for (int v = 0; v < V::kVectors; ++v) {
-        sum[row][v] = V::dot(sum[row][v], x, column[v]);
+        V::store(sums + row * kColumns + v * V::kLanes, sum[row][v], done > 0);
       }
     }
-    for (int ahead = kAhead * kColumns; ahead < (kAhead + 1) * kColumns; ahead += kLineUnits) {
-      __builtin_prefetch(b + ahead);
-    }
-    a += kHeight;
-    b += kColumns;
-  }
-#pragma GCC unroll 16
-  for (int row = 0; row < kHeight; ++row) {
-#pragma GCC unroll 4
-    for (int v = 0; v < V::kVectors; ++v) {
-      V::store(sums + row * kColumns + v * V::kLanes, sum[row][v]);
-    }
-  }
+    done = end;
+  } while (done < units);
 }
 
 template <typename V, int... kHeights>
