@@ -30,7 +30,7 @@ class OperatorTest : public testing::TestWithParam<std::tuple<Precision, int>> {
       GTEST_SKIP() << "no bf16 instructions";
     }
     if (precision == Precision::kInt8 && !has_int8()) {
-      GTEST_SKIP() << "int8 would not be faster on this CPU";
+      GTEST_SKIP() << "this CPU has no AVX2, without which int8 is refused";
     }
     backend_ = make_cpu_backend({.precision = precision, .threads = threads});
     type_ = backend_->types().qkv;
@@ -270,7 +270,7 @@ TEST_P(OperatorTest, Attention) {
 
 TEST_P(OperatorTest, PatchEmbed) {
   if (backend_->precision() == Precision::kInt8) {
-    GTEST_SKIP() << "in 8 bits it is a test of its own";
+    GTEST_SKIP() << "EightBitsTest.PatchEmbedIsExactFromPixels looks at it in int8";
   }
   const PatchEmbedProblem problem{
       .images = 3, .tokens = 25, .patch_elements = 14 * 14 * 3, .hidden = 72};

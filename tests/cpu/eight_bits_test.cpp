@@ -23,7 +23,7 @@ class EightBitsTest : public testing::TestWithParam<int> {
   void SetUp() override {
     limit_isa_from_environment();
     if (!has_int8()) {
-      GTEST_SKIP() << "int8 would not be faster on this CPU";
+      GTEST_SKIP() << "this CPU has no AVX2, without which int8 is refused";
     }
     backend_ = make_cpu_backend({.precision = Precision::kInt8, .threads = GetParam()});
   }
