@@ -31,7 +31,7 @@ def _memory_gib() -> float:
 
 def _versions() -> dict:
     found = {"python": platform.python_version()}
-    for package in ("torch", "transformers", "onnxruntime", "pillow", "numpy"):
+    for package in ("torch", "transformers", "onnxruntime", "openvino", "nncf", "pillow", "numpy"):
         try:
             found[package] = importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:

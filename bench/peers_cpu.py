@@ -7,8 +7,9 @@ pixels and threads, in the same run, in turns.
                                [--json FILE]
 
 OpenVINO runs in both of its forms: one request at a time on all threads (latency), and as many requests at once as it
-thinks best (throughput). Its int8 is NNCF's quantization for transformers, calibrated on --photos; Fovea's is what
-`fovea calibrate MODEL examples/photos --precision int8` left in the model's folder before.
+thinks best (throughput). So does Fovea, which takes the images of as many requests in one call. OpenVINO's int8 is NNCF's
+quantization for transformers, calibrated on --photos; Fovea's is what `fovea calibrate MODEL examples/photos --precision
+int8` left in the model's folder before.
 
 Before anything is timed, every engine's embeddings of the same pixels are compared with transformers' in fp32. Each
 round times each engine once; the figure is the median of the rounds, and --rounds 0 times nothing. --quality also
@@ -16,9 +17,7 @@ compares the embeddings of all photos in a folder, such as `bench/gpu_accuracy.p
 figures as bench/gpu_accuracy.py. An engine that fails is skipped with its reason."""
 
 import argparse
-import contextlib
 import functools
-import importlib.metadata
 import json
 import os
 import pathlib
@@ -61,6 +60,8 @@ def values_of(pixels):
 
 class Peer:
     """An engine that is called with values, in this process."""
+
+    requests = 1  # of a batch each, at once
 
     def embed_pixels(self, pixels):
         return self.embed(values_of(pixels))
@@ -152,9 +153,9 @@ def quantized(model_folder, folder, photos):
 
 
 class OpenVino(Peer):
-    """OpenVINO on the exported model; `hint` is LATENCY or THROUGHPUT."""
+    """OpenVINO on the exported model; `hint` is LATENCY or THROUGHPUT, `properties` are more of its settings."""
 
-    def __init__(self, options, precision, hint):
+    def __init__(self, options, precision, hint, **properties):
         import openvino
 
         self.openvino, self.throughput = openvino, hint == "THROUGHPUT"
@@ -171,8 +172,10 @@ class OpenVino(Peer):
             "PERFORMANCE_HINT": hint, "INFERENCE_NUM_THREADS": options.threads,
             # Beside 8-bit products it computes in what is fastest here.
             "INFERENCE_PRECISION_HINT": "f32" if precision == "fp32" or not bf16 else "bf16",
-        })
+        } | properties)
         self.request = self.model.create_infer_request()
+        if self.throughput:
+            self.requests = self.model.get_property("OPTIMAL_NUMBER_OF_INFER_REQUESTS")
 
     def embed(self, values):
         return self.request.infer({0: values})[0].copy()
@@ -181,7 +184,7 @@ class OpenVino(Peer):
         if not self.throughput:
             return super().rate(pixels, seconds)
         values = values_of(pixels)
-        queue = self.openvino.AsyncInferQueue(self.model)  # as many requests as the plugin thinks best
+        queue = self.openvino.AsyncInferQueue(self.model, self.requests)
         for _ in range(len(queue)):  # this batch size may be new to them
             queue.start_async({0: values})
         queue.wait_all()
@@ -194,10 +197,10 @@ class OpenVino(Peer):
 
 
 class Fovea:
-    """Runs encoder_bench and encode_tool, each in a new process."""
+    """Runs encoder_bench and encode_tool, each in a new process, with the images of `requests` in a call."""
 
     def __init__(self, options, precision):
-        self.options, self.precision = options, precision
+        self.options, self.precision, self.requests = options, precision, 1
         self.details = {}
 
     def run(self, *command):
@@ -216,8 +219,8 @@ class Fovea:
     def rate(self, pixels, seconds):
         """Of encoder_bench, on as many images: it makes pixels of its own."""
         done = json.loads(self.run(
-            self.options.bench, self.options.model, "--batch", len(pixels), "--precision", self.precision,
-            "--threads", self.options.threads, "--seconds", seconds))
+            self.options.bench, self.options.model, "--batch", self.requests * len(pixels),
+            "--precision", self.precision, "--threads", self.options.threads, "--seconds", seconds))
         result = done["results"][0]
         self.details[len(pixels)] = result | {"device": done["device"], "load_seconds": done["load_seconds"]}
         return result["images_per_second"]
@@ -225,6 +228,7 @@ class Fovea:
 
 ENGINES = {
     "fovea": Fovea,
+    "fovea throughput": Fovea,
     "transformers eager": lambda o, p: Torch(o, p, compiled=False),
     "torch.compile": lambda o, p: Torch(o, p, compiled=True),
     "torch.compile freezing": lambda o, p: Torch(o, p, compiled=True, freezing=True),
@@ -292,7 +296,13 @@ def measure(options):
         engines = attempt(makers, precision, lambda _, make: make(options, precision))
         cosines = attempt(engines, precision, minimum_cosine)
         if quality:
-            attempt(engines, precision, lambda name, engine: quality.add(name, engine, precision))
+            distinct = {name: engine for name, engine in engines.items() if "throughput" not in name}
+            attempt(distinct, precision, lambda name, engine: quality.add(name, engine, precision))
+        requests = max((engine.requests for engine in engines.values()), default=1)
+        if requests == 1:  # then nothing is done at once
+            engines.pop("fovea throughput", None)
+        if "fovea throughput" in engines:
+            engines["fovea throughput"].requests = requests
         for batch in batches if options.rounds else []:
 
             def rate(name, engine):
@@ -306,26 +316,21 @@ def measure(options):
             for name, engine in engines.items():
                 row = {
                     "precision": precision, "batch": batch, "engine": name, "images_per_second": medians[name],
-                    "rounds": rates[name], "minimum_cosine": cosines[name],
+                    "requests": engine.requests, "rounds": rates[name], "minimum_cosine": cosines[name],
                 }
                 if isinstance(engine, Fovea):
                     row["details"] = engine.details[batch]
                 results.append(row)
-            own = medians.pop("fovea", None)
-            if medians and own:
-                best = max(medians, key=medians.get)
-                print(f"{precision} batch {batch}: fovea {own:.2f} images/s, {own / medians[best]:.2f} x {best} "
-                      f"{medians[best]:.2f}", flush=True)
+            for own, others in (
+                ("fovea", [name for name, engine in engines.items() if engine.requests == 1]),
+                ("fovea throughput", list(engines)),
+            ):
+                peers = [name for name in others if not name.startswith("fovea")]
+                if own in medians and peers:
+                    best = max(peers, key=medians.get)
+                    print(f"{precision} batch {batch}: {own} {medians[own]:.2f} images/s, "
+                          f"{medians[own] / medians[best]:.2f} x {best} {medians[best]:.2f}", flush=True)
     return results, quality
-
-
-def versions():
-    """Of what machine.describe() does not know."""
-    found = {}
-    for package in ("openvino", "nncf"):
-        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            found[package] = importlib.metadata.version(package)
-    return found
 
 
 def main():
@@ -347,9 +352,7 @@ def main():
     torch.set_num_threads(options.threads)
     with tempfile.TemporaryDirectory(prefix="peers-") as options.folder:
         results, quality = measure(options)
-    where = machine.describe()
-    where["versions"] |= versions()
-    result = {"machine": where, "threads": options.threads, "results": results}
+    result = {"machine": machine.describe(), "threads": options.threads, "results": results}
     if quality:
         result["accuracy"] = {"corpus": quality.corpus, "rows": quality.rows}
     text = json.dumps(result, indent=1)

@@ -33,21 +33,26 @@ a column says seconds or MiB. `scripts/bench` measures your machine.
 """
 
 
+def is_fovea(entry: dict) -> bool:
+    return entry["engine"].startswith("fovea")
+
+
 def encoder_section(entries: list[dict]) -> str:
-    """Rows by precision and batch size; Fovea first, then its peers from fast to slow."""
+    """Rows by precision and batch size; Fovea first, then its peers from fast to slow. Many requests at once are compared with
+    the best that a peer does in any form, one at a time with one at a time."""
     text = "### The encoder alone\n\n"
     groups: dict = {}
     for entry in entries:
-        groups.setdefault((entry["precision"], entry["batch"]), []).append(entry)
+        groups.setdefault((entry["precision"], entry["batch"], entry.get("requests", 1) > 1), []).append(entry)
     rows = []
-    for (precision, batch), group in sorted(groups.items()):
-        ours = [e for e in group if e["engine"] == "fovea"]
-        peers = sorted((e for e in group if e["engine"] != "fovea"), key=lambda e: -e["images_per_second"])
-        for entry in ours + peers:
-            best = peers[0]["images_per_second"] if peers else None
+    for (precision, batch, many), group in sorted(groups.items()):
+        rivals = [e for e in group + (groups.get((precision, batch, False), []) if many else []) if not is_fovea(e)]
+        best = max((e["images_per_second"] for e in rivals), default=None)
+        for entry in sorted(group, key=lambda e: (not is_fovea(e), -e["images_per_second"])):
             ratio = f"{entry['images_per_second'] / best:.2f}x" if best else ""
-            rows.append([entry["engine"], precision, str(batch), number(entry["images_per_second"]), ratio])
-    return text + table(["engine", "precision", "batch", "images/s", "to the best peer"], rows)
+            rows.append([entry["engine"], precision, str(batch), str(entry.get("requests", 1)),
+                         number(entry["images_per_second"]), ratio])
+    return text + table(["engine", "precision", "batch", "batches at once", "images/s", "to the best peer"], rows)
 
 
 def image_section(entries: list[dict]) -> str:

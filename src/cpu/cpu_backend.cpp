@@ -101,7 +101,10 @@ class CpuBackend : public ops::Backend {
   void run(const ops::Batch& batch,
            const std::function<void(ops::Executor&, const ops::Slice&)>& network) override;
 
-  [[nodiscard]] std::int64_t preferred_batch() const override { return 32; }
+  [[nodiscard]] std::int64_t preferred_batch() const override {
+    // So many for each thread that none waits long for the last one.
+    return std::max<std::int64_t>(32, 8 * std::int64_t{threads()});
+  }
   [[nodiscard]] HostBuffer allocate_input(std::size_t bytes) override { return HostBuffer(bytes); }
 
   [[nodiscard]] ops::Profile profile() const override;

@@ -19,106 +19,112 @@ namespace {
 
 using ops::Epilogue;
 
+/// 1 / x to at least so many bits.
+template <int kBits, typename D, typename V>
+HWY_INLINE V reciprocal(D d, V x) {
+  auto inverse = hn::ApproximateReciprocal(x);
+  for (int bits = HWY_TARGET <= HWY_AVX3 ? 14 : 8; bits < kBits; bits *= 2) {
+    inverse = hn::Mul(inverse, hn::NegMulAdd(x, inverse, hn::Set(d, 2.0F)));
+  }
+  return inverse;
+}
+
 /// x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) = x / (1 + exp(-2 u)), where u is the argument
-/// of tanh; the power of what is negative alone, whose sum with 1 is between 1 and 2. NaN stays NaN
-/// by the last product.
+/// of tanh. NaN stays NaN by the last product.
 template <DType kOutput, typename D, typename V>
 HWY_INLINE V gelu_tanh(D d, V x) {
   constexpr bool kExact = kOutput == DType::kF32;
+  constexpr int kBits = kExact ? 24 : kOutput == DType::kI8 ? 20 : 12;
   constexpr float kFactor = 2.302208198F;  // 2 sqrt(2 / pi) / ln 2
   const auto cubic =
-      hn::MulAdd(hn::Mul(x, x), hn::Set(d, 0.044715F * kFactor), hn::Set(d, kFactor));
-  const auto exponent = hn::Mul(x, cubic);
-  const auto power =
-      exp2_negative<kExact>(d, hn::Max(hn::Set(d, -126.0F), hn::Neg(hn::Abs(exponent))));
-  const auto sum = hn::Add(power, hn::Set(d, 1.0F));
-  auto inverse = hn::ApproximateReciprocal(sum);
-  inverse = hn::Mul(inverse, hn::NegMulAdd(sum, inverse, hn::Set(d, 2.0F)));
-  if constexpr (kExact) {
-    inverse = hn::Mul(inverse, hn::NegMulAdd(sum, inverse, hn::Set(d, 2.0F)));
-  }
-  const auto share = hn::IfThenElse(hn::Lt(exponent, hn::Zero(d)), power, hn::Set(d, 1.0F));
-  return hn::Mul(x, hn::Mul(share, inverse));
+      hn::NegMulSub(hn::Mul(x, x), hn::Set(d, 0.044715F * kFactor), hn::Set(d, kFactor));
+  const auto exponent = hn::Min(hn::Set(d, 100.0F), at_least_lowest_exponent(d, hn::Mul(x, cubic)));
+  const auto sum = hn::Add(exp2_in_range<kExact>(d, exponent), hn::Set(d, 1.0F));
+  return hn::Mul(x, reciprocal<kBits>(d, sum));
 }
 
-template <DType kType, typename D, typename V>
-HWY_INLINE void store_row(D d, V value, const Finish& finish, void* row, std::int64_t column) {
-  if constexpr (kType == DType::kI8) {
-    store_i8(d,
-             hn::MulSub(value, hn::Set(d, finish.output_scale), hn::Set(d, finish.output_offset)),
-             static_cast<std::int8_t*>(row) + column);
-  } else {
-    store_as(kType, d, value, row, column);
-  }
-}
-
-template <bool kIntegers, Epilogue kEpilogue, DType kType>
+template <bool kIntegers, bool kRowScale, Epilogue kEpilogue, DType kType>
 void finish_rows(const Unit* sums, std::int64_t stride, std::int64_t rows, std::int64_t columns,
                  const Finish& finish) {
   for (std::int64_t r = 0; r < rows; ++r) {
     const Unit* const from = sums + r * stride;
     void* const to = static_cast<std::byte*>(finish.output) +
                      r * finish.output_stride * static_cast<std::int64_t>(size_of(kType));
-    for_each_vector(columns, [&](auto d, std::int64_t c) HWY_ATTR {
+    const auto value_of = [&](auto d, std::int64_t c) HWY_ATTR {
       using D = decltype(d);
       hn::VFromD<D> value;
+      auto scale = hn::Set(d, kRowScale ? finish.row_scale[r] : 1.0F);
       if constexpr (kIntegers) {
         const hn::RebindToSigned<D> di;
         auto sum = hn::LoadU(di, reinterpret_cast<const std::int32_t*>(from) + c);
         if (finish.column_offset != nullptr) {
           sum = hn::Sub(sum, hn::LoadU(di, finish.column_offset + c));
         }
-        value = hn::Mul(hn::ConvertTo(d, sum), hn::LoadU(d, finish.column_scale + c));
+        value = hn::ConvertTo(d, sum);
+        const auto column_scale = hn::LoadU(d, finish.column_scale + c);
+        scale = kRowScale ? hn::Mul(column_scale, scale) : column_scale;
       } else {
         value = hn::LoadU(d, reinterpret_cast<const float*>(from) + c);
       }
-      const auto row_scale = hn::Set(d, finish.row_scale == nullptr ? 1.0F : finish.row_scale[r]);
-      value = finish.bias == nullptr ? hn::Mul(value, row_scale)
-                                     : hn::MulAdd(value, row_scale, hn::LoadU(d, finish.bias + c));
+      if (finish.bias != nullptr) {
+        value = kIntegers || kRowScale ? hn::MulAdd(value, scale, hn::LoadU(d, finish.bias + c))
+                                       : hn::Add(value, hn::LoadU(d, finish.bias + c));
+      } else if constexpr (kIntegers || kRowScale) {
+        value = hn::Mul(value, scale);
+      }
       if constexpr (kEpilogue == Epilogue::kGeluTanh) {
         value = gelu_tanh<kType>(d, value);
       } else if constexpr (kEpilogue == Epilogue::kResidual) {
         value = hn::Add(value, hn::LoadU(d, static_cast<const float*>(to) + c));
       }
-      store_row<kType>(d, value, finish, to, c);
-    });
+      if constexpr (kType == DType::kI8) {
+        value =
+            hn::MulSub(value, hn::Set(d, finish.output_scale), hn::Set(d, finish.output_offset));
+      }
+      return value;
+    };
+    store_all<kType>(columns, value_of, to);
   }
 }
 
-template <bool kIntegers, Epilogue kEpilogue>
+template <bool kIntegers, bool kRowScale, Epilogue kEpilogue>
 void finish_as(const Unit* sums, std::int64_t stride, std::int64_t rows, std::int64_t columns,
                const Finish& finish) {
+  const auto as = [&]<DType kType>() HWY_ATTR {
+    finish_rows<kIntegers, kRowScale, kEpilogue, kType>(sums, stride, rows, columns, finish);
+  };
   if (finish.output_type == DType::kF32) {
-    finish_rows<kIntegers, kEpilogue, DType::kF32>(sums, stride, rows, columns, finish);
+    as.template operator()<DType::kF32>();
   } else if constexpr (kEpilogue != Epilogue::kResidual) {
     if (finish.output_type == DType::kBF16) {
-      finish_rows<kIntegers, kEpilogue, DType::kBF16>(sums, stride, rows, columns, finish);
+      as.template operator()<DType::kBF16>();
     } else {
-      finish_rows<kIntegers, kEpilogue, DType::kI8>(sums, stride, rows, columns, finish);
+      as.template operator()<DType::kI8>();
     }
   }
 }
 
-template <bool kIntegers>
+template <bool kIntegers, bool kRowScale>
 void finish_by(const Unit* sums, std::int64_t stride, std::int64_t rows, std::int64_t columns,
                const Finish& finish) {
   switch (finish.epilogue) {
     case Epilogue::kNone:
-      return finish_as<kIntegers, Epilogue::kNone>(sums, stride, rows, columns, finish);
+      return finish_as<kIntegers, kRowScale, Epilogue::kNone>(sums, stride, rows, columns, finish);
     case Epilogue::kGeluTanh:
-      return finish_as<kIntegers, Epilogue::kGeluTanh>(sums, stride, rows, columns, finish);
+      return finish_as<kIntegers, kRowScale, Epilogue::kGeluTanh>(sums, stride, rows, columns,
+                                                                  finish);
     case Epilogue::kResidual:
-      return finish_as<kIntegers, Epilogue::kResidual>(sums, stride, rows, columns, finish);
+      return finish_as<kIntegers, kRowScale, Epilogue::kResidual>(sums, stride, rows, columns,
+                                                                  finish);
   }
 }
 
 void finish_impl(const Unit* sums, std::int64_t stride, std::int64_t rows, std::int64_t columns,
                  const Finish& finish) {
-  if (finish.integers) {
-    finish_by<true>(sums, stride, rows, columns, finish);
-  } else {
-    finish_by<false>(sums, stride, rows, columns, finish);
-  }
+  const bool scaled = finish.row_scale != nullptr;
+  const auto by = finish.integers ? (scaled ? finish_by<true, true> : finish_by<true, false>)
+                                  : (scaled ? finish_by<false, true> : finish_by<false, false>);
+  by(sums, stride, rows, columns, finish);
 }
 
 }  // namespace

@@ -58,14 +58,14 @@ void layer_norm_impl(const LayerNormArgs& args) {
     };
     if (args.output_type == DType::kI8) {
       const float inverse = i8_scale(args.width, normed, args.row_scale[row]);
-      for_each_vector(args.width, [&](auto d, std::int64_t i) HWY_ATTR {
-        store_i8(d, hn::Mul(normed(d, i), hn::Set(d, inverse)), static_cast<std::int8_t*>(y) + i);
-      });
-      continue;
+      const auto scaled = [&](auto d, std::int64_t i)
+                              HWY_ATTR { return hn::Mul(normed(d, i), hn::Set(d, inverse)); };
+      store_all<DType::kI8>(args.width, scaled, y);
+    } else if (args.output_type == DType::kBF16) {
+      store_all<DType::kBF16>(args.width, normed, y);
+    } else {
+      store_all<DType::kF32>(args.width, normed, y);
     }
-    for_each_vector(args.width, [&](auto d, std::int64_t i) HWY_ATTR {
-      store_as(args.output_type, d, normed(d, i), y, i);
-    });
   }
 }
 
@@ -76,50 +76,57 @@ void exp_row(const ExpArgs& args, std::int64_t row) {
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(wide));
   const float* const scores = args.scores + row * args.columns;
   const std::int64_t width = args.widths[row];
+  const std::int64_t whole_panels = width / args.columns;
   const auto lowest = hn::Set(wide, -std::numeric_limits<float>::infinity());
-  const auto load = [&](std::int64_t panel, std::int64_t column) HWY_ATTR {
-    return hn::LoadU(wide, scores + panel * args.panel_stride + column);
-  };
-  // The vectors of a row: step(whether it is whole, how many scores it has, panel, column).
-  const auto for_each = [&](const auto& step) HWY_ATTR {
-    const std::int64_t whole_panels = width / args.columns;
-    for (std::int64_t panel = 0; panel < whole_panels; ++panel) {
-      for (std::int64_t column = 0; column < args.columns; column += lanes) {
-        step(true, lanes, panel, column);
-      }
-    }
-    for (std::int64_t panel = whole_panels; panel < args.panels; ++panel) {
-      for (std::int64_t column = 0; column < args.columns; column += lanes) {
-        step(false, width - panel * args.columns - column, panel, column);
-      }
-    }
-  };
-  const auto mask = [&](std::int64_t left) HWY_ATTR {
+  const auto mask = [&](std::int64_t panel, std::int64_t column) HWY_ATTR {
+    const std::int64_t left = width - panel * args.columns - column;
     return hn::FirstN(wide, static_cast<std::size_t>(std::max<std::int64_t>(0, left)));
   };
-  auto peaks = lowest;
-  for_each([&](bool whole, std::int64_t left, std::int64_t panel, std::int64_t column) HWY_ATTR {
-    const auto score = load(panel, column);
-    peaks = hn::Max(peaks, whole ? score : hn::IfThenElse(mask(left), score, lowest));
-  });
+  auto peaks0 = lowest;
+  auto peaks1 = lowest;
+  for (std::int64_t panel = 0; panel < args.panels; ++panel) {
+    const float* const some = scores + panel * args.panel_stride;
+    for (std::int64_t column = 0; column < args.columns; column += 2 * lanes) {
+      auto low = hn::LoadU(wide, some + column);
+      auto high = hn::LoadU(wide, some + column + lanes);
+      if (panel >= whole_panels) {
+        low = hn::IfThenElse(mask(panel, column), low, lowest);
+        high = hn::IfThenElse(mask(panel, column + lanes), high, lowest);
+      }
+      peaks0 = hn::Max(peaks0, low);
+      peaks1 = hn::Max(peaks1, high);
+    }
+  }
   // exp(scale (score - peak)) = 2^(factor score - factor peak); rounding of the last product scales
   // all of a row alike.
   constexpr float kLog2OfE = 1.44269504F;
   const auto factor = hn::Set(wide, args.scale * kLog2OfE);
-  const auto peak = hn::Mul(factor, hn::Set(wide, hn::GetLane(hn::MaxOfLanes(wide, peaks))));
-  auto sums = hn::Zero(wide);
-  for_each([&](bool whole, std::int64_t left, std::int64_t panel, std::int64_t column) HWY_ATTR {
-    const auto exponent = hn::MulSub(load(panel, column), factor, peak);
-    constexpr bool kExact = kType == DType::kF32;
-    auto weight = exp2_negative<kExact>(wide, hn::Max(hn::Set(wide, -126.0F), exponent));
-    weight = hn::IfThenElse(hn::IsNaN(exponent), exponent, weight);
-    weight = whole ? weight : hn::IfThenElseZero(mask(left), weight);
-    sums = hn::Add(sums, weight);
-    auto* const to = static_cast<std::byte*>(args.output) + panel * args.output_panel_stride +
+  const float largest = hn::GetLane(hn::MaxOfLanes(wide, hn::Max(peaks0, peaks1)));
+  const auto peak = hn::Mul(factor, hn::Set(wide, largest));
+  auto sums0 = hn::Zero(wide);
+  auto sums1 = hn::Zero(wide);
+  const auto weight_of = [&](const float* score) HWY_ATTR {
+    const auto exponent = hn::MulSub(hn::LoadU(wide, score), factor, peak);
+    return exp2_in_range < kType == DType::kF32 > (wide, at_least_lowest_exponent(wide, exponent));
+  };
+  for (std::int64_t panel = 0; panel < args.panels; ++panel) {
+    const float* const some = scores + panel * args.panel_stride;
+    void* const to = static_cast<std::byte*>(args.output) + panel * args.output_panel_stride +
                      row * args.output_row_stride;
-    store_as(kType, wide, weight, to, column);
-  });
-  args.inverse_sums[row] = width > 0 ? 1.0F / hn::GetLane(hn::SumOfLanes(wide, sums)) : 0.0F;
+    for (std::int64_t column = 0; column < args.columns; column += 2 * lanes) {
+      auto low = weight_of(some + column);
+      auto high = weight_of(some + column + lanes);
+      if (panel >= whole_panels) {
+        low = hn::IfThenElseZero(mask(panel, column), low);
+        high = hn::IfThenElseZero(mask(panel, column + lanes), high);
+      }
+      sums0 = hn::Add(sums0, low);
+      sums1 = hn::Add(sums1, high);
+      store_pair_as<kType>(wide, low, high, to, column);
+    }
+  }
+  const float sum = hn::GetLane(hn::SumOfLanes(wide, hn::Add(sums0, sums1)));
+  args.inverse_sums[row] = width > 0 ? 1.0F / sum : 0.0F;
 }
 
 void exp_rows_impl(const ExpArgs& args) {
@@ -134,14 +141,18 @@ void exp_rows_impl(const ExpArgs& args) {
 
 void center_pixels_impl(const std::uint8_t* pixels, std::int64_t count, void* output,
                         DType output_type) {
-  for_each_vector(count, [&](auto d, std::int64_t i) HWY_ATTR {
+  const auto centered = [&](auto d, std::int64_t i) HWY_ATTR {
     using D = decltype(d);
     const hn::Rebind<std::uint8_t, D> d8;
     const hn::RebindToSigned<D> di;
     const auto bytes = hn::PromoteTo(di, hn::LoadU(d8, pixels + i));
-    const auto centered = hn::ConvertTo(d, hn::Sub(bytes, hn::Set(di, kPixelCenter)));
-    store_as(output_type, d, centered, output, i);
-  });
+    return hn::ConvertTo(d, hn::Sub(bytes, hn::Set(di, kPixelCenter)));
+  };
+  if (output_type == DType::kBF16) {
+    store_all<DType::kBF16>(count, centered, output);
+  } else {
+    store_all<DType::kF32>(count, centered, output);
+  }
 }
 
 /// Dot products of a token with four keys at once: the token is read once.

@@ -64,48 +64,99 @@ HWY_INLINE float sum_over(std::int64_t count, const Term& term) {
   return total;
 }
 
-/// Rounds to nearest even. NaN stays NaN for the patterns that arithmetic makes.
+/// This plus a number from -2^22 to 2^22 is a float whose low bits are the number, rounded to
+/// nearest even.
+constexpr float kToInteger = 12582912.0F;  // 1.5 * 2^23
+
+/// Rounds to nearest even: bf16 are the upper halves. NaN stays NaN for the patterns that
+/// arithmetic makes.
 template <typename D, typename V>
-HWY_INLINE void store_bf16([[maybe_unused]] D d, V value, std::uint16_t* to) {
+HWY_INLINE auto round_to_bf16([[maybe_unused]] D d, V value) {
   const hn::RebindToUnsigned<D> du;
-  const hn::RebindToSigned<D> di;
-  const hn::Rebind<std::uint16_t, D> d16;
   const auto bits = hn::BitCast(du, value);
   const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(du, 1));
-  const auto rounded = hn::Add(hn::Add(bits, hn::Set(du, 0x7fff)), odd);
-  hn::StoreU(hn::DemoteTo(d16, hn::BitCast(di, hn::ShiftRight<16>(rounded))), d16, to);
+  return hn::Add(hn::Add(bits, hn::Set(du, 0x7fff)), odd);
 }
 
+/// Rounds to nearest even, to -127 to 127: -128 has no opposite. i8 are the lowest bytes. NaN
+/// becomes one of these.
 template <typename D, typename V>
-HWY_INLINE void store_as(DType type, D d, V value, void* base, std::int64_t index) {
-  if (type == DType::kBF16) {
-    store_bf16(d, value, static_cast<std::uint16_t*>(base) + index);
+HWY_INLINE auto round_to_i8([[maybe_unused]] D d, V value) {
+  const hn::RebindToUnsigned<D> du;
+  const auto most = hn::Set(d, 127.0F);
+  const auto clamped = hn::Min(hn::Max(value, hn::Neg(most)), most);
+  return hn::BitCast(du, hn::Add(clamped, hn::Set(d, kToInteger)));
+}
+
+/// A vector of floats, rounded to `kType`: f32, bf16 or i8.
+template <DType kType, typename D, typename V>
+HWY_INLINE void store_as(D d, V value, void* to, std::int64_t index) {
+  if constexpr (kType == DType::kI8) {
+    const hn::Rebind<std::uint8_t, D> d8;
+    hn::StoreU(hn::TruncateTo(d8, round_to_i8(d, value)), d8,
+               static_cast<std::uint8_t*>(to) + index);
+  } else if constexpr (kType == DType::kBF16) {
+    const hn::Rebind<std::uint16_t, D> d16;
+    hn::StoreU(hn::TruncateTo(d16, hn::ShiftRight<16>(round_to_bf16(d, value))), d16,
+               static_cast<std::uint16_t*>(to) + index);
   } else {
-    hn::StoreU(value, d, static_cast<float*>(base) + index);
+    hn::StoreU(value, d, static_cast<float*>(to) + index);
   }
 }
 
-/// Rounds to nearest even, to -127 to 127: -128 has no opposite. NaN becomes one of these.
-template <typename D, typename V>
-HWY_INLINE void store_i8(D d, V value, std::int8_t* to) {
-  const hn::Rebind<std::int8_t, D> d8;
-  const auto most = hn::Set(d, 127.0F);
-  hn::StoreU(hn::DemoteTo(d8, hn::NearestInt(hn::Min(hn::Max(value, hn::Neg(most)), most))), d8,
-             to);
+/// Two vectors side by side, in fewer instructions.
+template <DType kType, typename D, typename V>
+HWY_INLINE void store_pair_as(D d, V low, V high, void* to, std::int64_t index) {
+#if HWY_TARGET == HWY_SCALAR
+  store_as<kType>(d, low, to, index);
+  store_as<kType>(d, high, to, index + 1);
+#else
+  const hn::Repartition<std::uint16_t, D> d16;
+  if constexpr (kType == DType::kI8) {
+    const hn::Rebind<std::uint8_t, decltype(d16)> d8;
+    const auto both = hn::ConcatEven(d16, hn::BitCast(d16, round_to_i8(d, high)),
+                                     hn::BitCast(d16, round_to_i8(d, low)));
+    hn::StoreU(hn::TruncateTo(d8, both), d8, static_cast<std::uint8_t*>(to) + index);
+  } else if constexpr (kType == DType::kBF16) {
+    const auto both = hn::ConcatOdd(d16, hn::BitCast(d16, round_to_bf16(d, high)),
+                                    hn::BitCast(d16, round_to_bf16(d, low)));
+    hn::StoreU(both, d16, static_cast<std::uint16_t*>(to) + index);
+  } else {
+    hn::StoreU(low, d, static_cast<float*>(to) + index);
+    hn::StoreU(high, d, static_cast<float*>(to) + index + hn::Lanes(d));
+  }
+#endif
 }
 
-/// 2^x for -126 <= x <= 0: the power of the next integer, by its exponent, times a polynomial
-/// of the rest, which is within 1/2. Its coefficients make the largest relative error small, 7e-8,
-/// or 3e-6 where less is enough. NaN stays NaN.
+/// to[i] = value(tag, i), rounded, for i in [0, count).
+template <DType kType, typename Value>
+HWY_INLINE void store_all(std::int64_t count, const Value& value, void* to) {
+  const Wide wide;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(wide));
+  std::int64_t i = 0;
+  for (; i + 2 * lanes <= count; i += 2 * lanes) {
+    store_pair_as<kType>(wide, value(wide, i), value(wide, i + lanes), to, i);
+  }
+  for (; i + lanes <= count; i += lanes) {
+    store_as<kType>(wide, value(wide, i), to, i);
+  }
+  for (; i < count; ++i) {
+    store_as<kType>(One(), value(One(), i), to, i);
+  }
+}
+
+/// 2^x for -126 <= x <= 126: the power of the next integer, by its exponent, times a polynomial of
+/// the rest, which is within 1/2. Its coefficients make the largest relative error small, 7e-8, or
+/// 3e-6 where less is enough. NaN stays NaN.
 template <bool kExact, typename D, typename V>
-HWY_INLINE V exp2_negative(D d, V x) {
+HWY_INLINE V exp2_in_range(D d, V x) {
   constexpr float kFifth[] = {1.3276471e-3F, 9.6755413e-3F, 5.5507133e-2F,
                               0.24022120F,   0.693146967F,  1.0F};
   constexpr float kFourth[] = {9.5701013e-3F, 5.5917860e-2F, 0.24024745F, 0.693121815F,
                                0.99999926F};
   const hn::RebindToSigned<D> di;
-  const auto whole = hn::Round(x);
-  const auto rest = hn::Sub(x, whole);
+  const auto integer = hn::Add(x, hn::Set(d, kToInteger));
+  const auto rest = hn::Sub(x, hn::Sub(integer, hn::Set(d, kToInteger)));
   const auto evaluate = [&](const auto& coefficients) HWY_ATTR {
     auto sum = hn::Set(d, coefficients[0]);
     for (std::size_t i = 1; i < std::size(coefficients); ++i) {
@@ -119,16 +170,22 @@ HWY_INLINE V exp2_negative(D d, V x) {
   } else {
     p = evaluate(kFourth);
   }
-  const auto exponent = hn::ShiftLeft<23>(hn::ConvertTo(di, whole));
+  const auto exponent = hn::ShiftLeft<23>(hn::BitCast(di, integer));
   return hn::BitCast(d, hn::Add(hn::BitCast(di, p), exponent));
+}
+
+/// Not below -126; NaN stays NaN, for maxps takes the second of two where one is NaN, and other
+/// instruction sets take NaN.
+template <typename D, typename V>
+HWY_INLINE V at_least_lowest_exponent(D d, V x) {
+  return hn::Max(hn::Set(d, -126.0F), x);
 }
 
 /// exp(x) for x <= 0, at least exp(-87); NaN stays NaN.
 template <typename D, typename V>
 HWY_INLINE V exp_negative(D d, V x) {
   constexpr float kLog2OfE = 1.44269504F;
-  const auto exponent = hn::Max(hn::Set(d, -126.0F), hn::Mul(x, hn::Set(d, kLog2OfE)));
-  return hn::IfThenElse(hn::IsNaN(x), x, exp2_negative<true>(d, exponent));
+  return exp2_in_range<true>(d, at_least_lowest_exponent(d, hn::Mul(x, hn::Set(d, kLog2OfE))));
 }
 
 }  // namespace

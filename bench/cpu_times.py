@@ -1,0 +1,115 @@
+"""Tells where the time of a forward pass on the CPU goes, Fovea's beside OpenVINO's, and what the machine can do at most,
+all in one run:
+
+    python3 bench/cpu_times.py MODEL [--batch 32] [--precision fp32,bf16,int8] [--threads 0] [--photos examples/photos]
+                               [--programs build/release] [--json FILE]
+
+A row is the milliseconds that one precision takes in one part of the network, the median of three calls each. The products
+of the ceilings have their operands in the nearest cache (bench/cpu_ceilings.cpp)."""
+
+import argparse
+import collections
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import tempfile
+
+import numpy
+from transformers import SiglipVisionConfig
+
+import hard_photos
+import machine
+import peers_cpu
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+CALLS = 3
+PARTS = ("products", "attention", "norms", "pooling head", "between them")
+FOVEA_PARTS = {
+    "patch_embed": "products", "qkv": "products", "out": "products", "fc1": "products", "fc2": "products",
+    "attention": "attention", "layer_norm": "norms", "pool": "pooling head",
+}
+# What OpenVINO calls its nodes; the tokenized attention of a layer is a Subgraph. GELU is part of its products, as of ours.
+OPENVINO_PARTS = {
+    "FullyConnected": "products", "FullyConnectedQuantizedLegacy": "products", "Convolution": "products",
+    "Subgraph": "attention", "ScaledDotProductAttention": "attention", "MatMul": "attention", "Softmax": "attention",
+    "MVN": "norms",
+}
+
+
+def operations(config, images):
+    """Multiplications and additions of the products and of attention; the pooling head has one token an image."""
+    tokens = images * (config.image_size // config.patch_size) ** 2
+    hidden, inner = config.hidden_size, config.intermediate_size
+    patch = config.num_channels * config.patch_size**2
+    per_layer = 4 * hidden * hidden + 2 * hidden * inner
+    attention = 2 * tokens // images * hidden
+    return {
+        "products": 2 * tokens * (patch * hidden + config.num_hidden_layers * per_layer),
+        "attention": 2 * tokens * config.num_hidden_layers * attention,
+    }
+
+
+def run(*command):
+    return json.loads(subprocess.run([str(part) for part in command], capture_output=True, text=True, check=True).stdout)
+
+
+def of_fovea(options, precision):
+    """Milliseconds of each part."""
+    done = run(options.programs / "bin/encoder_bench", options.model, "--batch", options.batch, "--precision", precision,
+               "--threads", options.threads, "--seconds", 0)
+    result = done["results"][0]
+    parts = collections.Counter()
+    for place, share in result["operators"].items():
+        parts[FOVEA_PARTS[place]] += share * result["milliseconds"]
+    return parts
+
+
+def of_openvino(options, precision):
+    """Milliseconds of each part, by its own profile."""
+    engine = peers_cpu.OpenVino(options, precision, "LATENCY", PERF_COUNT=True)
+    side = SiglipVisionConfig.from_pretrained(options.model).image_size
+    values = numpy.random.default_rng(0).standard_normal((options.batch, 3, side, side), dtype=numpy.float32)
+    engine.embed(values)
+    calls = []
+    for _ in range(CALLS):
+        engine.embed(values)
+        parts = collections.Counter()
+        for node in engine.request.get_profiling_info():
+            # The pooling head's nodes are few and small: its products and attention stay with the layers'.
+            parts[OPENVINO_PARTS.get(node.node_type, "between them")] += node.real_time.total_seconds() * 1e3
+        calls.append(parts)
+    return {part: statistics.median(call[part] for call in calls) for part in PARTS if any(call[part] for call in calls)}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model", type=pathlib.Path)
+    parser.add_argument("--batch", type=int, default=32)
+    parser.add_argument("--precision", default="fp32,bf16,int8")
+    parser.add_argument("--threads", type=int, default=0)
+    parser.add_argument("--photos", type=pathlib.Path, default=hard_photos.EXAMPLES, help="that int8 is calibrated on")
+    parser.add_argument("--programs", type=pathlib.Path, default=ROOT / "build/release")
+    parser.add_argument("--json", type=pathlib.Path)
+    options = parser.parse_args()
+    options.threads = options.threads or len(os.sched_getaffinity(0))
+    config = SiglipVisionConfig.from_pretrained(options.model)
+    ceilings = run(options.programs / "bin/cpu_ceilings", options.threads)
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        options.folder = folder
+        for precision in options.precision.split(","):
+            for name, engine in (("fovea", of_fovea), ("OpenVINO", of_openvino)):
+                rows.append({"precision": precision, "batch": options.batch, "engine": name,
+                             "milliseconds": dict(engine(options, precision))})
+    text = json.dumps({"machine": machine.describe(), "threads": options.threads, "ceilings": ceilings,
+                       "operations": operations(config, options.batch), "rows": rows}, indent=1)
+    if options.json:
+        options.json.write_text(text + "\n")
+    else:
+        print(text)
+
+
+if __name__ == "__main__":
+    main()
