@@ -87,7 +87,7 @@ double matrix_rate(ThreadPool& pool, DType type) {
     Operands& own = operands[thread];
     for (int i = 0; i < kCalls; ++i) {
       tile_function(kernel, height)(own.a.data(), kernel.packed_layout(height), own.b.data(),
-                                    kUnits, {.data = own.sums.data(), .stride = kernel.columns});
+                                    kUnits, own.sums.data());
     }
   });
 }

@@ -97,9 +97,8 @@ void AttentionTasks::attend_tile(const TileKernel& kernel, const Rows& queries, 
 
   pack_rows(kernel, queries, worker.converted, packed);
   for (std::int64_t panel = 0; panel < panels; ++panel) {
-    multiply(
-        packed, layout, worker.keys.data() + panel * kernel.columns * depth, depth,
-        {.data = reinterpret_cast<Unit*>(scores + panel * panel_size), .stride = kernel.columns});
+    multiply(packed, layout, worker.keys.data() + panel * kernel.columns * depth, depth,
+             reinterpret_cast<Unit*>(scores + panel * panel_size));
   }
 
   std::int64_t widths[TileKernel::kMaxHeight];
@@ -135,8 +134,7 @@ void AttentionTasks::attend_tile(const TileKernel& kernel, const Rows& queries, 
   }
   alignas(64) Unit sums[TileKernel::kMaxTile];
   for (std::int64_t column = 0; column < problem_.head_dim; column += kernel.columns) {
-    multiply(packed, layout, worker.values.data() + column * key_units, key_units,
-             {.data = sums, .stride = kernel.columns});
+    multiply(packed, layout, worker.values.data() + column * key_units, key_units, sums);
     Finish part = finish;
     part.row_scale = inverse_sums;
     part.output = at(finish.output, column, finish.output_type);

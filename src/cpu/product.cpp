@@ -133,9 +133,6 @@ std::int64_t Product::column_panels() const {
 }
 
 std::int64_t Product::rows_in_cache() const {
-  if (is_direct(kernel, a)) {
-    return row_tiles() * kernel.max_height();
-  }
   const std::int64_t tile_bytes =
       kernel.max_height() * units() * static_cast<std::int64_t>(sizeof(Unit));
   const std::int64_t most = std::max<std::int64_t>(1, kBlockBytes / tile_bytes);
@@ -144,8 +141,7 @@ std::int64_t Product::rows_in_cache() const {
 }
 
 std::int64_t Product::parts() const {
-  const bool is_added = finish.epilogue == ops::Epilogue::kResidual && kernel.chunk == 0;
-  return is_added ? divide_up(panel_units, kMostUnits) : 1;
+  return finish.epilogue == ops::Epilogue::kResidual ? divide_up(panel_units, kMostUnits) : 1;
 }
 
 Product Product::part(std::int64_t index) const {
@@ -190,77 +186,48 @@ void Product::pack(std::int64_t first, std::int64_t count,
   }
 }
 
-Product::TileRows Product::tile_rows(std::int64_t row) const {
-  const std::int64_t height = tile_height(kernel, a.rows - row);
-  const std::int64_t rows = std::min(height, a.rows - row);
-  if (!is_direct(kernel, a) || rows < kernel.max_height()) {
-    return {rows, height, packed + row * units(), kernel.packed_layout(height)};
-  }
-  const std::int64_t stride = a.stride * static_cast<std::int64_t>(size_of(a.type));
-  const auto* const first = static_cast<const std::byte*>(a.data) + row * stride;
-  return {rows,
-          height,
-          reinterpret_cast<const Unit*>(first),
-          {.row = stride / static_cast<std::int64_t>(sizeof(Unit)), .step = kernel.step}};
-}
-
-void Product::multiply_group(const TileRows& rows, std::int64_t panel, std::int64_t group,
-                             Unit* sums) const {
-  const TileFunction multiply_tile = tile_function(kernel, rows.height);
-  const std::int64_t depth = units();
-  const std::int64_t chunk = kernel.chunk == 0 ? depth : kernel.chunk;
-  for (std::int64_t unit = 0; unit < depth; unit += chunk) {
-    const Unit* const some = rows.first + unit / kernel.step * rows.layout.step;
-    for (std::int64_t i = 0; i < group; ++i) {
-      const Unit* const b = panels + ((panel + i) * panel_units + unit) * kernel.columns;
-      multiply_tile(some, rows.layout, b, std::min(chunk, depth - unit),
-                    {.data = sums + i * kernel.columns,
-                     .stride = kernel.group * kernel.columns,
-                     .add = unit > 0});
-    }
-  }
-}
-
 void Product::multiply(std::int64_t first, std::int64_t count, std::int64_t first_panel,
                        std::int64_t panel_count) const {
   const TileSession session(kernel);
+  const std::int64_t depth = units();
   const std::int64_t first_row = first * kernel.max_height();
   const std::int64_t end_row = std::min(a.rows, first_row + count * kernel.max_height());
-  const std::int64_t end_panel = first_panel + panel_count;
   const auto output_size = static_cast<std::int64_t>(size_of(finish.output_type));
+  const bool direct = is_direct(kernel, a);
+  const RowLayout direct_layout{.row = a.stride * static_cast<std::int64_t>(size_of(a.type)) /
+                                       static_cast<std::int64_t>(sizeof(Unit)),
+                                .step = kernel.step};
   // The sums of a tile are finished while those of the next one are made: what registers of tiles
   // have stored cannot be read at once.
-  alignas(64) Unit sums[2][TileKernel::kMaxGroup * TileKernel::kMaxTile];
+  alignas(64) Unit sums[2][TileKernel::kMaxTile];
   int turn = 0;
   Ending ending;
-  for (std::int64_t panel = first_panel; panel < end_panel; panel += kernel.group) {
-    const std::int64_t group = std::min(kernel.group, end_panel - panel);
+  for (std::int64_t panel = first_panel; panel < first_panel + panel_count; ++panel) {
     const std::int64_t column = panel * kernel.columns;
-    const std::int64_t columns = std::min(group * kernel.columns, out - column);
+    const Unit* const b = panels + column * panel_units;
     Finish part = finish;
     part.bias = finish.bias == nullptr ? nullptr : finish.bias + column;
     part.column_scale = finish.column_scale == nullptr ? nullptr : finish.column_scale + column;
     part.column_offset = finish.column_offset == nullptr ? nullptr : finish.column_offset + column;
     for (std::int64_t row = first_row; row < end_row; row += kernel.max_height()) {
-      const TileRows some = tile_rows(row);
+      const std::int64_t height = tile_height(kernel, a.rows - row);
+      const std::int64_t rows = std::min(height, a.rows - row);
+      const std::int64_t columns = std::min(kernel.columns, out - column);
       part.row_scale = finish.row_scale == nullptr ? nullptr : finish.row_scale + row;
       part.output = static_cast<std::byte*>(finish.output) +
                     (row * finish.output_stride + column) * output_size;
-      prefetch(part.output, some.count, finish.output_stride * output_size, columns * output_size);
-      const auto* const next = reinterpret_cast<const std::byte*>(
-          panels + (panel + group) * kernel.columns * panel_units);
-      if (panel + group < end_panel) {
-        const std::int64_t tiles = divide_up(end_row - first_row, kernel.max_height());
-        const std::int64_t bytes = divide_up(std::min(kernel.group, end_panel - panel - group) *
-                                                 kernel.columns * panel_units * 4,
-                                             tiles * 64) *
-                                   64;
-        const std::int64_t t = (row - first_row) / kernel.max_height();
-        for (std::int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(next + t * bytes + i, 0, 2);
+      prefetch(part.output, rows, finish.output_stride * output_size, columns * output_size);
+      if (direct && rows == kernel.max_height()) {
+        const auto* const from = static_cast<const std::byte*>(a.data) +
+                                 row * a.stride * static_cast<std::int64_t>(size_of(a.type));
+        tile_function(kernel, height)(reinterpret_cast<const Unit*>(from), direct_layout, b, depth,
+                                      sums[turn]);
+      } else {
+        tile_function(kernel, height)(packed + row * depth, kernel.packed_layout(height), b, depth,
+                                      sums[turn]);
       }
-      multiply_group(some, panel, group, sums[turn]);
       ending.run();
-      ending = {sums[turn], kernel.group * kernel.columns, some.count, columns, part};
+      ending = {sums[turn], kernel.columns, rows, columns, part};
       turn = 1 - turn;
     }
   }

@@ -77,18 +77,6 @@ struct Product {
   void run(AlignedBuffer<Unit>& memory, AlignedBuffer<std::byte>& scratch) const;
 
  private:
-  /// A's rows of a tile, where they lie or packed.
-  struct TileRows {
-    std::int64_t count = 0;
-    std::int64_t height = 0;  // of the tile, some of whose rows may be padding
-    const Unit* first = nullptr;
-    RowLayout layout;
-  };
-
-  [[nodiscard]] TileRows tile_rows(std::int64_t row) const;
-  /// The sums of a tile of rows with `group` panels: [height][kernel.group * kernel.columns].
-  void multiply_group(const TileRows& rows, std::int64_t panel, std::int64_t group,
-                      Unit* sums) const;
   /// Rows [first, first + count), a multiple of the tiles' height or all that is left.
   [[nodiscard]] Product rows(std::int64_t first, std::int64_t count) const;
   /// Rows of A that stay in the nearest caches while all panels pass.

@@ -11,9 +11,9 @@ namespace {
 constexpr int kSide = 16;                               // rows of a register
 constexpr int kRowBytes = 64;                           // and bytes of one
 constexpr int kColumns = 2 * kSide;                     // of a tile
-constexpr int kColumnsBytes = kColumns * sizeof(Unit);  // a row of B
+constexpr int kColumnsBytes = kColumns * sizeof(Unit);  // a row of B, and of sums
 constexpr int kStepOfB = kSide * kColumns;              // units
-constexpr int kChunkSteps = 12;                         // 24 KiB of A, as much of B
+constexpr int kNextSums = kSide * kColumns;             // the sums of the next 16 rows
 
 /// The operand of ldtilecfg: all registers are of 16 rows of 64 bytes.
 struct alignas(64) Configuration {
@@ -43,26 +43,15 @@ void leave() {
 
 // Registers are numbers in the instructions, so these cannot be functions.
 // 0 to 3: sums. 4, 5: A. 6, 7: B.
-#define FOVEA_AMX_SUMS(what, a, b, from, stride) \
-  what(a, from, stride);                         \
-  what(b, (from) + kSide, stride)
-
 #define FOVEA_AMX_TILES(name, dot)                                                          \
   void name##_32(const Unit* a, const RowLayout& layout, const Unit* b, std::int64_t units, \
-                 const Sums& sums) {                                                        \
+                 Unit* sums) {                                                              \
+    _tile_zero(0);                                                                          \
+    _tile_zero(1);                                                                          \
+    _tile_zero(2);                                                                          \
+    _tile_zero(3);                                                                          \
     const auto stride = static_cast<std::size_t>(layout.row) * sizeof(Unit);                \
-    const auto sums_stride = static_cast<std::size_t>(sums.stride) * sizeof(Unit);          \
     const Unit* low = a + kSide * layout.row;                                               \
-    Unit* const low_sums = sums.data + kSide * sums.stride;                                 \
-    if (sums.add) {                                                                         \
-      FOVEA_AMX_SUMS(_tile_loadd, 0, 1, sums.data, sums_stride);                            \
-      FOVEA_AMX_SUMS(_tile_loadd, 2, 3, low_sums, sums_stride);                             \
-    } else {                                                                                \
-      _tile_zero(0);                                                                        \
-      _tile_zero(1);                                                                        \
-      _tile_zero(2);                                                                        \
-      _tile_zero(3);                                                                        \
-    }                                                                                       \
     for (std::int64_t unit = 0; unit < units; unit += kSide) {                              \
       _tile_loadd(6, b, kColumnsBytes);                                                     \
       _tile_loadd(4, a, stride);                                                            \
@@ -76,19 +65,16 @@ void leave() {
       low += layout.step;                                                                   \
       b += kStepOfB;                                                                        \
     }                                                                                       \
-    FOVEA_AMX_SUMS(_tile_stored, 0, 1, sums.data, sums_stride);                             \
-    FOVEA_AMX_SUMS(_tile_stored, 2, 3, low_sums, sums_stride);                              \
+    _tile_stored(0, sums, kColumnsBytes);                                                   \
+    _tile_stored(1, sums + kSide, kColumnsBytes);                                           \
+    _tile_stored(2, sums + kNextSums, kColumnsBytes);                                       \
+    _tile_stored(3, sums + kNextSums + kSide, kColumnsBytes);                               \
   }                                                                                         \
   void name##_16(const Unit* a, const RowLayout& layout, const Unit* b, std::int64_t units, \
-                 const Sums& sums) {                                                        \
+                 Unit* sums) {                                                              \
+    _tile_zero(0);                                                                          \
+    _tile_zero(1);                                                                          \
     const auto stride = static_cast<std::size_t>(layout.row) * sizeof(Unit);                \
-    const auto sums_stride = static_cast<std::size_t>(sums.stride) * sizeof(Unit);          \
-    if (sums.add) {                                                                         \
-      FOVEA_AMX_SUMS(_tile_loadd, 0, 1, sums.data, sums_stride);                            \
-    } else {                                                                                \
-      _tile_zero(0);                                                                        \
-      _tile_zero(1);                                                                        \
-    }                                                                                       \
     for (std::int64_t unit = 0; unit < units; unit += kSide) {                              \
       _tile_loadd(4, a, stride);                                                            \
       _tile_loadd(6, b, kColumnsBytes);                                                     \
@@ -98,21 +84,19 @@ void leave() {
       a += layout.step;                                                                     \
       b += kStepOfB;                                                                        \
     }                                                                                       \
-    FOVEA_AMX_SUMS(_tile_stored, 0, 1, sums.data, sums_stride);                             \
+    _tile_stored(0, sums, kColumnsBytes);                                                   \
+    _tile_stored(1, sums + kSide, kColumnsBytes);                                           \
   }
 
 FOVEA_AMX_TILES(bf16, _tile_dpbf16ps)
 FOVEA_AMX_TILES(u8i8, _tile_dpbusd)
 FOVEA_AMX_TILES(i8i8, _tile_dpbssd)
 #undef FOVEA_AMX_TILES
-#undef FOVEA_AMX_SUMS
 
 constexpr TileKernel kernel_of(UnitType type, TileFunction low, TileFunction high) noexcept {
   return {.type = type,
           .columns = kColumns,
           .step = kSide,
-          .group = 4,
-          .chunk = kChunkSteps * kSide,
           .heights = {kSide, kSide, kSide, 2 * kSide},
           .functions = {low, low, low, high},
           .enter = enter,

@@ -16,7 +16,7 @@ namespace {
 /// and begins anew: many short sums of floats round less than a long one.
 template <typename V, int kHeight>
 void multiply_tile(const Unit* a, const RowLayout& /*layout*/, const Unit* b, std::int64_t units,
-                   const Sums& sums) {
+                   Unit* sums) {
   constexpr int kColumns = V::kVectors * V::kLanes;
   constexpr int kLineUnits = 16;
   // So many units B is asked for ahead of its use: a panel is longer than the nearest cache.
@@ -49,7 +49,7 @@ void multiply_tile(const Unit* a, const RowLayout& /*layout*/, const Unit* b, st
     for (int row = 0; row < kHeight; ++row) {
 #pragma GCC unroll 4
       for (int v = 0; v < V::kVectors; ++v) {
-        V::store(sums.data + row * sums.stride + v * V::kLanes, sum[row][v], sums.add || done > 0);
+        V::store(sums + row * kColumns + v * V::kLanes, sum[row][v], done > 0);
       }
     }
     done = end;

@@ -29,33 +29,21 @@ struct RowLayout {
   std::int64_t step = 0;  // from one step of a row to the next
 };
 
-/// Where the sums of a tile lie: [height], `stride` from one row to the next.
-struct Sums {
-  Unit* data = nullptr;
-  std::int64_t stride = 0;
-  bool add = false;  // to what is there, which are the sums of the units before
-};
-
-/// sums [height, columns] = A [height, units] x B [units, columns], or are added to.
-///   B: [units][columns]
+/// sums [height, columns] = A [height, units] x B [units, columns].
+///   B: [units][columns]   sums: [height][columns]
 /// `units` is a multiple of the kernel's step. Each sum is of its own row and column alone, and the
 /// same for every height: in the order of the units.
 using TileFunction = void (*)(const Unit* a, const RowLayout& layout, const Unit* b,
-                              std::int64_t units, const Sums& sums);
+                              std::int64_t units, Unit* sums);
 
 struct TileKernel {
   static constexpr int kHeights = 4;
   static constexpr int kMaxHeight = 32;
   static constexpr int kMaxTile = kMaxHeight * 32;  // sums
-  static constexpr int kMaxGroup = 4;
 
   UnitType type = UnitType::kF32;
   std::int64_t columns = 0;
   std::int64_t step = 1;  // 1: A has to be packed, and its layout is not asked for
-  /// So many panels side by side meet a tile's rows, so many units at a time, which then come from
-  /// the nearest cache for all but the first panel. 0: all units.
-  std::int64_t group = 1;  // at most kMaxGroup
-  std::int64_t chunk = 0;
   std::array<std::int64_t, kHeights> heights{};  // ascending
   std::array<TileFunction, kHeights> functions{};
   void (*enter)() = nullptr;  // to be called before a thread's first tile, and
