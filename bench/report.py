@@ -55,6 +55,40 @@ def encoder_section(entries: list[dict]) -> str:
     return text + table(["engine", "precision", "batch", "batches at once", "images/s", "to the best peer"], rows)
 
 
+def cpu_times_section(times: dict) -> str:
+    """A row for each precision and engine, and what share of the ceilings it reaches."""
+    work, rates = times["work"], times["ceilings"]["matrix_gigaops"]
+    copied = times["ceilings"]["copy_gigabytes"] * 1e9
+    images = times["rows"][0]["batch"]
+    parts = ("products", "attention", "norms", "pooling head", "between them")
+    rows = []
+    for entry in times["rows"]:
+        precision, milliseconds = entry["precision"], entry["milliseconds"]
+        # Beside 8-bit products the output projection and attention are in bf16, or fp32 where that is missing.
+        wide = "fp32" if precision == "fp32" or "bf16" not in rates else "bf16"
+        least = work["other_products"] / rates[precision] + (work["out"] / rates[wide])
+        attention = work["attention"] / rates[wide]
+        # Norms read fp32 and write what products take; the last one writes fp32.
+        size = {"fp32": 4, "bf16": 2, "int8": 1}[precision]
+        normed = work["normed"] * (4 + size) / copied
+        own = precision != "int8" or is_fovea(entry)  # another engine's 8 bits are elsewhere
+        rows.append([
+            entry["engine"], precision, *(number(milliseconds[part]) if part in milliseconds else "" for part in parts),
+            number(sum(milliseconds.values())),
+            *(f"{share:.0%}" if own else "" for share in (
+                least * 1e-6 / milliseconds["products"], attention * 1e-6 / milliseconds["attention"],
+                normed * 1e3 / milliseconds["norms"])),
+        ])
+    listed = ", ".join(f"{name} {rate:,.0f}" for name, rate in rates.items())
+    return (
+        f"### Where the time of a forward pass goes, {images} images\n\n"
+        f"In milliseconds, one batch at a time. GELU is part of the products. OpenVINO's pooling head is among its layers. At most, "
+        f"{times['threads']} threads make so many thousand million operations a second with operands in the nearest cache: "
+        f"{listed}; copies read and write {times['ceilings']['copy_gigabytes']:.0f} GB a second. The last columns are shares of these; "
+        "norms can exceed theirs, for they find their rows in caches.\n\n"
+    ) + table(["engine", "precision", *parts, "sum", "products, of the ceiling", "attention", "norms, of copies"], rows)
+
+
 def image_section(entries: list[dict]) -> str:
     text = "### Images, one core\n\n"
     pairs: dict = {}
@@ -365,6 +399,7 @@ SECTIONS = {
     "torch_encoder": torch_section("the encoder"),
     "torch_gemm": torch_section("matrix products"),
     "encoder": encoder_section,
+    "cpu_times": cpu_times_section,
     "image": image_section,
     "end_to_end": end_to_end_section,
     "cold_start": cold_start_section,

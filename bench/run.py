@@ -2,7 +2,7 @@
 
     build/venv/bin/python bench/run.py --machine zen4-2-cores --model MODEL [SECTION...]
 
-Sections: encoder, image, end_to_end, cold_start, memory, robustness (default: all). A section
+Sections: encoder, cpu_times, image, end_to_end, cold_start, memory, robustness (default: all). A section
 measured on a machine without this checkout is added with --take SECTION=FILE, together with its
 machine. Then bench/report.py generates docs/performance.md from all results.
 """
@@ -26,13 +26,14 @@ def script(name: str, *arguments: object) -> str:
     return subprocess.run([str(c) for c in command], check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
-def encoder(options) -> list:
+def beside_peers(name: str, key: str, options) -> list | dict:
+    """What a script that measures the encoder beside its peers stores under `key`."""
     if "int8" in options.precisions and not (pathlib.Path(options.model) / "calibration-int8.safetensors").exists():
         calibrate = ("calibrate", options.model, ROOT / "examples/photos", "--precision", "int8")
         subprocess.run([ROOT / "build/release/bin/fovea", *calibrate], check=True)
     with tempfile.NamedTemporaryFile(suffix=".json") as file:
-        script("peers_cpu.py", options.model, "--precision", options.precisions, "--json", file.name)
-        return json.load(file)["results"]
+        script(name, options.model, "--precision", options.precisions, "--json", file.name)
+        return json.load(file)[key]
 
 
 def system(section: str, options) -> list:
@@ -90,7 +91,8 @@ def main() -> None:
         where = taken.get("machine", where)
         result[section] = taken["results"] if section == "encoder" else taken[section]
     runs = {
-        "encoder": lambda: encoder(options),
+        "encoder": lambda: beside_peers("peers_cpu.py", "results", options),
+        "cpu_times": lambda: beside_peers("cpu_times.py", "cpu_times", options),
         "image": lambda: json.loads(script("image_peers.py")),
         **{section: lambda section=section: system(section, options) for section in SYSTEM},
         "memory": lambda: memory(options),

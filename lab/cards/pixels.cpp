@@ -11,6 +11,7 @@
 
 #include "lab/operator_workload.hpp"
 #include "lab/registry.hpp"
+#include "ops/rounding.hpp"
 
 namespace fovea::lab {
 namespace {
@@ -26,7 +27,7 @@ struct PixelsProblem {
 std::string to_string(const PixelsProblem& problem) {
   return problem.repeat ? fmt::format("{} copies of {} bf16", problem.rows, problem.width)
                         : fmt::format("u8 [{},{}] - {} -> bf16, rows of {}", problem.rows,
-                                      problem.width, gpu::kPixelCentre, problem.stride);
+                                      problem.width, ops::kPixelCentre, problem.stride);
 }
 
 Support can_run(const PixelsProblem& /*problem*/, const gpu::DeviceInfo& /*device*/) {
@@ -36,7 +37,7 @@ Support can_run(const PixelsProblem& /*problem*/, const gpu::DeviceInfo& /*devic
 class PixelsWorkload final : public OperatorWorkload<PixelsWorkload, PixelsProblem> {
  public:
   PixelsWorkload(const PixelsProblem& problem, std::uint64_t seed)
-      : OperatorWorkload(problem), centre_(problem.repeat ? 0.0 : gpu::kPixelCentre) {
+      : OperatorWorkload(problem), centre_(problem.repeat ? 0.0 : ops::kPixelCentre) {
     inputs_.push_back(
         problem.repeat ? Tensor::random("source", DType::kBF16, 1, problem.width, {0.1, 1.0}, seed)
                        : Tensor::random("pixels", DType::kU8, problem.rows, problem.width,

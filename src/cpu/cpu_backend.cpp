@@ -19,9 +19,6 @@
 namespace fovea::cpu {
 namespace {
 
-/// In 8 bits pixels are u8 as they are, and the constant is that of the middle of their range.
-constexpr double kMiddlePixel = 127.5;
-
 Precision choose_precision(Precision asked) {
   switch (asked) {
     case Precision::kAuto:
@@ -155,23 +152,12 @@ Support CpuBackend::can_run(const ops::PoolProblem& problem) const {
 
 ops::PreparedPtr CpuBackend::prepare(const ops::PatchEmbedWeights& weights) {
   check_weights(weights);
-  const bool bytes = types_.normed == DType::kI8;
-  const double centre = bytes ? kMiddlePixel : kPixelCenter;
-  ops::FoldedPixels folded = fold_pixels(weights, centre, weights.projection.in);
-  const std::vector<float> no_bias(folded.constant.size());
-  const ops::LinearWeights projection{.in = weights.projection.in,
-                                      .out = weights.projection.out,
-                                      .weight = folded.weight,
-                                      .bias = no_bias};
-  if (bytes) {
-    uncentre(round_to_i8(projection), centre, folded.constant);
-  }
+  const DType pixels = types_.normed == DType::kI8 ? DType::kU8 : types_.normed;
+  const ops::FoldedPatchEmbed folded = fold_pixels(weights, pixels, weights.projection.in);
   auto parameters = std::make_unique<PatchEmbedParameters>();
-  const std::vector<float> position = folded_position(weights, folded.constant);
-  parameters->position = AlignedBuffer<float>(position.size());
-  std::ranges::copy(position, parameters->position.data());
-  parameters->projection =
-      std::make_unique<PackedWeights>(projection, bytes ? DType::kU8 : types_.normed);
+  parameters->position = AlignedBuffer<float>(folded.position.size());
+  std::ranges::copy(folded.position, parameters->position.data());
+  parameters->projection = std::make_unique<PackedWeights>(folded.projection(), pixels);
   return parameters;
 }
 

@@ -9,7 +9,6 @@
 #include "cpu/attend.hpp"
 #include "cpu/operators.hpp"
 #include "cpu/row_kernels.hpp"
-#include "cpu/schedule.hpp"
 
 namespace fovea::cpu {
 namespace {
@@ -76,16 +75,10 @@ void CpuExecutor::multiply(const Product& product) {
     product.run(worker_.rows, worker_.converted);
     return;
   }
-  for (std::int64_t index = 0; index < product.parts(); ++index) {
-    Product part = product.part(index);
-    part.packed = shared<Unit>(team_.packed, part.packed_units());
-    share(part.row_tiles(), [&](std::int64_t tile) { part.pack(tile, 1, worker_.converted); });
-    const Grid grid = plan_grid(part.row_tiles(), part.column_panels(), team_.size());
-    share(grid.blocks(), [&](std::int64_t block) {
-      part.multiply(grid.first_tile(block), grid.tiles(block), grid.first_panel(block),
-                    grid.panels(block));
-    });
-  }
+  run_shared(
+      product, team_.size(), [&](std::int64_t units) { return shared<Unit>(team_.packed, units); },
+      [&](std::int64_t count, const auto& task) { share(count, task); },
+      [&]() -> auto& { return worker_.converted; });
 }
 
 void CpuExecutor::do_patch_embed(const ops::PatchEmbedProblem& problem,

@@ -14,7 +14,6 @@
 #include "cpu/isa.hpp"
 #include "cpu/product.hpp"
 #include "cpu/row_kernels.hpp"
-#include "cpu/schedule.hpp"
 
 namespace fovea::cpu {
 namespace {
@@ -133,17 +132,10 @@ void linear(const ops::LinearProblem& problem, const ops::LinearOperands& operan
                   std::min(kernel.columns, problem.out - column), problem.in},
                  worker().converted, panels + column * depth);
   });
-  for (std::int64_t index = 0; index < product.parts(); ++index) {
-    Product part = product.part(index);
-    part.packed = grown(own.rows, part.packed_units());
-    share(part.row_tiles(), threads,
-          [&](std::int64_t tile) { part.pack(tile, 1, worker().converted); });
-    const Grid grid = plan_grid(part.row_tiles(), part.column_panels(), threads);
-    share(grid.blocks(), threads, [&](std::int64_t block) {
-      part.multiply(grid.first_tile(block), grid.tiles(block), grid.first_panel(block),
-                    grid.panels(block));
-    });
-  }
+  run_shared(
+      product, threads, [&](std::int64_t units) { return grown(own.rows, units); },
+      [&](std::int64_t tasks, const auto& task) { share(tasks, threads, task); },
+      []() -> auto& { return worker().converted; });
   if (finish.output_type != problem.output) {
     narrow(static_cast<const float*>(finish.output), count, problem.output,
            pointer<void>(operands.output));

@@ -9,6 +9,7 @@
 #include "cpu/finish.hpp"
 #include "cpu/pack.hpp"
 #include "cpu/page_buffer.hpp"
+#include "cpu/schedule.hpp"
 #include "ops/weights.hpp"
 
 namespace fovea::cpu {
@@ -41,8 +42,8 @@ class PackedWeights : public ops::Prepared {
   AlignedBuffer<std::int32_t> column_offset_;
 };
 
-/// What a product computes. Whoever runs it runs its parts one after the other, and packs A of each
-/// first.
+/// What a product computes: part after part, of each of which A is packed first. `run` does so with
+/// one thread, run_shared with many.
 struct Product {
   const TileKernel& kernel;
   Rows a;                        // [rows, in]
@@ -102,6 +103,24 @@ class TileSession {
  private:
   const TileKernel& kernel_;
 };
+
+/// All of a product, by threads that share it: `memory(units)` is for A, the same for all of them;
+/// `share(count, task)` calls task(i) for every i below count, by any of them, and ends when all
+/// are done; `scratch()` is of the calling thread.
+template <typename Memory, typename Share, typename Scratch>
+void run_shared(const Product& product, int threads, const Memory& memory, const Share& share,
+                const Scratch& scratch) {
+  for (std::int64_t index = 0; index < product.parts(); ++index) {
+    Product part = product.part(index);
+    part.packed = memory(part.packed_units());
+    share(part.row_tiles(), [&](std::int64_t tile) { part.pack(tile, 1, scratch()); });
+    const Grid grid = plan_grid(part.row_tiles(), part.column_panels(), threads);
+    share(grid.blocks(), [&](std::int64_t block) {
+      part.multiply(grid.first_tile(block), grid.tiles(block), grid.first_panel(block),
+                    grid.panels(block));
+    });
+  }
+}
 
 /// The function for a tile of this height, which is one of the kernel's.
 [[nodiscard]] TileFunction tile_function(const TileKernel& kernel, std::int64_t height);

@@ -12,6 +12,7 @@
 #include <hwy/highway.h>
 
 #include "cpu/vector-inl.hpp"
+#include "ops/rounding.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu::HWY_NAMESPACE {
@@ -146,7 +147,7 @@ void center_pixels_impl(const std::uint8_t* pixels, std::int64_t count, void* ou
     const hn::Rebind<std::uint8_t, D> d8;
     const hn::RebindToSigned<D> di;
     const auto bytes = hn::PromoteTo(di, hn::LoadU(d8, pixels + i));
-    return hn::ConvertTo(d, hn::Sub(bytes, hn::Set(di, kPixelCenter)));
+    return hn::ConvertTo(d, hn::Sub(bytes, hn::Set(di, ops::kPixelCentre)));
   };
   if (output_type == DType::kBF16) {
     store_all<DType::kBF16>(count, centered, output);

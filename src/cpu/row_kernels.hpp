@@ -43,11 +43,7 @@ struct ExpArgs {
 };
 void exp_rows(const ExpArgs& args);
 
-/// Value that `center_pixels` takes from every byte: the results, -128 to 127, are exact in
-/// bfloat16 too, and matrix products of centered pixels round less.
-inline constexpr int kPixelCenter = 128;
-
-/// output[i] = pixels[i] - kPixelCenter as float32 or bfloat16.
+/// output[i] = pixels[i] - ops::kPixelCentre as float32 or bfloat16.
 void center_pixels(const std::uint8_t* pixels, std::int64_t count, void* output, DType output_type);
 
 /// For every head: scores of the tokens against its key, softmax, weighted sum of the tokens.

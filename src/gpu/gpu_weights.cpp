@@ -9,7 +9,6 @@
 #include "core/error.hpp"
 #include "core/wording.hpp"
 #include "gpu/launch/gemm.hpp"
-#include "gpu/launch/pixels.hpp"
 #include "gpu/launch/pool.hpp"
 #include "ops/rounding.hpp"
 
@@ -18,7 +17,6 @@ namespace {
 
 /// Rows of bf16 operands are whole 16-byte units, and products have steps of 16.
 constexpr std::int64_t kDepthMultiple = 16;
-constexpr double kMiddlePixel = 127.5;
 
 std::size_t count(std::int64_t n) {
   return static_cast<std::size_t>(n);
@@ -131,23 +129,13 @@ PackedLinear pack_linear(const ops::LinearWeights& weights) {
 }
 
 PackedPatchEmbed pack_patch_embed(const ops::PatchEmbedWeights& weights, DType pixels) {
-  const bool bytes = pixels == DType::kU8;
-  const double centre = bytes ? kMiddlePixel : kPixelCentre;
   PackedPatchEmbed packed;
-  packed.depth = bytes ? weights.projection.in
-                       : divide_up(weights.projection.in, kDepthMultiple) * kDepthMultiple;
-  ops::FoldedPixels folded = fold_pixels(weights, centre, packed.depth);
-  const std::vector<float> no_bias(folded.constant.size());
-  const ops::LinearWeights projection{.in = packed.depth,
-                                      .out = weights.projection.out,
-                                      .weight = folded.weight,
-                                      .bias = no_bias,
-                                      .input = {.type = pixels}};
-  packed.projection = pack_linear(projection);
-  if (bytes) {
-    uncentre(round_to_i8(projection), centre, folded.constant);
-  }
-  packed.position = folded_position(weights, folded.constant);
+  packed.depth = pixels == DType::kU8
+                     ? weights.projection.in
+                     : divide_up(weights.projection.in, kDepthMultiple) * kDepthMultiple;
+  ops::FoldedPatchEmbed folded = fold_pixels(weights, pixels, packed.depth);
+  packed.projection = pack_linear(folded.projection());
+  packed.position = std::move(folded.position);
   return packed;
 }
 

@@ -59,37 +59,49 @@ RoundedLinear round_to_i8(const LinearWeights& weights) {
   return rounded;
 }
 
-FoldedPixels fold_pixels(const PatchEmbedWeights& weights, double centre, std::int64_t depth) {
+LinearWeights FoldedPatchEmbed::projection() const {
+  return {.in = depth,
+          .out = static_cast<std::int64_t>(no_bias.size()),
+          .weight = weight,
+          .bias = no_bias,
+          .input = {.type = pixels}};
+}
+
+FoldedPatchEmbed fold_pixels(const PatchEmbedWeights& weights, DType pixels, std::int64_t depth) {
+  constexpr double kMiddle = 127.5;  // of the pixels' range
   const auto in = static_cast<std::size_t>(weights.projection.in);
   const auto out = static_cast<std::size_t>(weights.projection.out);
   const auto row = static_cast<std::size_t>(depth);
-  FoldedPixels folded{.weight = std::vector<float>(row * out),
-                      .constant = std::vector<double>(out)};
+  const bool bytes = pixels == DType::kU8;
+  const double centre = bytes ? kMiddle : kPixelCentre;
+  FoldedPatchEmbed folded{.pixels = pixels,
+                          .depth = depth,
+                          .weight = std::vector<float>(row * out),
+                          .no_bias = std::vector<float>(out),
+                          .position = std::vector<float>(weights.position.size())};
+  // The bias, and the product with centre * scale + shift:
+  // v * scale + shift = (v - centre) * scale + (centre * scale + shift).
+  std::vector<double> constant(out);
   for (std::size_t o = 0; o < out; ++o) {
-    folded.constant[o] = weights.projection.bias[o];
+    constant[o] = weights.projection.bias[o];
     for (std::size_t i = 0; i < in; ++i) {
       const double weight = weights.projection.weight[o * in + i];
       const double scale = weights.scale[i % 3];
       folded.weight[o * row + i] = static_cast<float>(weight * scale);
-      folded.constant[o] += weight * (centre * scale + weights.shift[i % 3]);
+      constant[o] += weight * (centre * scale + weights.shift[i % 3]);
     }
   }
+  if (bytes) {
+    // The product takes v, not v - centre, and the weights as rounded: what that adds leaves again.
+    const RoundedLinear rounded = round_to_i8(folded.projection());
+    for (std::size_t o = 0; o < out; ++o) {
+      constant[o] -= centre * rounded.sum[o] * rounded.scale[o];
+    }
+  }
+  for (std::size_t i = 0; i < folded.position.size(); ++i) {
+    folded.position[i] = static_cast<float>(weights.position[i] + constant[i % out]);
+  }
   return folded;
-}
-
-void uncentre(const RoundedLinear& rounded, double centre, std::span<double> constant) {
-  for (std::size_t o = 0; o < constant.size(); ++o) {
-    constant[o] -= centre * rounded.sum[o] * rounded.scale[o];
-  }
-}
-
-std::vector<float> folded_position(const PatchEmbedWeights& weights,
-                                   std::span<const double> constant) {
-  std::vector<float> position(weights.position.size());
-  for (std::size_t i = 0; i < position.size(); ++i) {
-    position[i] = static_cast<float>(weights.position[i] + constant[i % constant.size()]);
-  }
-  return position;
 }
 
 }  // namespace fovea::ops

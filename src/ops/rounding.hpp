@@ -21,18 +21,26 @@ struct RoundedLinear {
 /// Takes weights that calibration has rounded, and rounds others: the largest of a row becomes 127.
 [[nodiscard]] RoundedLinear round_to_i8(const LinearWeights& weights);
 
-/// v * scale + shift = (v - centre) * scale + (centre * scale + shift) for every channel.
-struct FoldedPixels {
-  std::vector<float> weight;     // [hidden, depth] times scale, zero beyond patch_elements
-  std::vector<double> constant;  // [hidden]: bias, and the product with centre * scale + shift
+/// What a float product takes from every pixel: the results, -128 to 127, are exact in bf16 too,
+/// and products of them round less.
+inline constexpr int kPixelCentre = 128;
+
+/// The patch embedding of pixels as they are stored: v * scale + shift, the same for every pixel of
+/// a channel, is part of the weights and of the position table.
+struct FoldedPatchEmbed {
+  DType pixels = DType::kU8;
+  std::int64_t depth = 0;
+  std::vector<float> weight;    // [hidden, depth], zero beyond patch_elements
+  std::vector<float> no_bias;   // [hidden]
+  std::vector<float> position;  // [tokens, hidden], with the bias and what the shift adds
+
+  /// As long as this lives.
+  [[nodiscard]] LinearWeights projection() const;
 };
-[[nodiscard]] FoldedPixels fold_pixels(const PatchEmbedWeights& weights, double centre,
-                                       std::int64_t depth);
-/// The product of `rounded` takes v, not v - centre, and the weights that it has, not those it
-/// should have: what that adds leaves the constant.
-void uncentre(const RoundedLinear& rounded, double centre, std::span<double> constant);
-/// position [tokens, hidden] + constant.
-[[nodiscard]] std::vector<float> folded_position(const PatchEmbedWeights& weights,
-                                                 std::span<const double> constant);
+
+/// Of products that take `pixels`: u8 as they are, with weights that are rounded to i8, or any
+/// float type of pixels less kPixelCentre. Rows of weights have `depth` numbers.
+[[nodiscard]] FoldedPatchEmbed fold_pixels(const PatchEmbedWeights& weights, DType pixels,
+                                           std::int64_t depth);
 
 }  // namespace fovea::ops

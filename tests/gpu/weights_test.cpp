@@ -10,8 +10,8 @@
 #include "fovea/error.hpp"
 #include "gpu/gpu_weights.hpp"
 #include "gpu/launch/gemm.hpp"
-#include "gpu/launch/pixels.hpp"
 #include "gpu/launch/pool.hpp"
+#include "ops/rounding.hpp"
 
 namespace fovea::gpu {
 namespace {
@@ -216,7 +216,7 @@ TEST(PackPatchEmbedTest, FoldedFormsGiveTheFormula) {
       const double column = type == DType::kU8 ? packed.projection.column_scale[o] : 1.0;
       for (std::size_t i = 0; i < kPatch; ++i) {
         want += weight[o * kPatch + i] * (pixels[i] * weights.scale[i % 3] + weights.shift[i % 3]);
-        const double pixel = type == DType::kU8 ? pixels[i] : pixels[i] - kPixelCentre;
+        const double pixel = type == DType::kU8 ? pixels[i] : pixels[i] - ops::kPixelCentre;
         got += column * weight_at(packed.projection, o * depth + i) * pixel;
       }
       EXPECT_NEAR(got, want, type == DType::kU8 ? 0.3 : 0.1);

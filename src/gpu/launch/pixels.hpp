@@ -8,10 +8,8 @@
 
 namespace fovea::gpu {
 
-/// What pixels_launch takes from a pixel's value.
-inline constexpr double kPixelCentre = 128.0;
-
-/// output bf16 (rows, stride) = pixels u8 (rows, width) - 128, zeros beyond width. Exact.
+/// output bf16 (rows, stride) = pixels u8 (rows, width) - ops::kPixelCentre, zeros beyond width.
+/// Exact.
 [[nodiscard]] Launch pixels_launch(const DeviceInfo& device, DevicePtr pixels, DevicePtr output,
                                    std::int64_t rows, std::int64_t width, std::int64_t stride);
 
