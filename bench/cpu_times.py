@@ -105,11 +105,7 @@ def main():
                 rows.append({"precision": precision, "batch": options.batch, "engine": name,
                              "milliseconds": dict(engine(options, precision))})
     told = {"threads": options.threads, "ceilings": ceilings, "work": work(config, options.batch), "rows": rows}
-    text = json.dumps({"machine": machine.describe(), "cpu_times": told}, indent=1)
-    if options.json:
-        options.json.write_text(text + "\n")
-    else:
-        print(text)
+    machine.hand_over({"machine": machine.describe(), "cpu_times": told}, options.json)
 
 
 if __name__ == "__main__":

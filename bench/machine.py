@@ -2,11 +2,13 @@
 
 import datetime
 import importlib.metadata
+import json
 import os
 import pathlib
 import platform
 import re
 import subprocess
+import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 ISA_FLAGS = ("avx2", "avx512f", "avx512_bf16", "amx_bf16")
@@ -84,3 +86,12 @@ def describe() -> dict:
         "kernel": platform.release(),
         "versions": _versions(),
     }
+
+
+def hand_over(result: dict, path: pathlib.Path | None) -> None:
+    """Writes what was measured to `path`, or to standard output."""
+    text = json.dumps(result, indent=1) + "\n"
+    if path:
+        path.write_text(text)
+    else:
+        sys.stdout.write(text)

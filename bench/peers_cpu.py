@@ -355,11 +355,7 @@ def main():
     result = {"machine": machine.describe(), "threads": options.threads, "results": results}
     if quality:
         result["accuracy"] = {"corpus": quality.corpus, "rows": quality.rows}
-    text = json.dumps(result, indent=1)
-    if options.json:
-        options.json.write_text(text + "\n")
-    else:
-        print(text)
+    machine.hand_over(result, options.json)
 
 
 if __name__ == "__main__":

@@ -107,10 +107,7 @@ def main():
     where = machine.describe()
     if options.device.startswith("cuda"):
         where["gpu"] = machine.gpu()
-    text = json.dumps({"machine": where, "python": [entry]}, indent=1)
-    if options.json:
-        options.json.write_text(text + "\n")
-    print(text)
+    machine.hand_over({"machine": where, "python": [entry]}, options.json)
 
 
 if __name__ == "__main__":

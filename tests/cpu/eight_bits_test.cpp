@@ -42,7 +42,7 @@ class EightBitsTest : public testing::TestWithParam<int> {
   }
 
   std::unique_ptr<Backend> backend_;
-  Random random_{11};
+  Random random_ = seeded(11);
 };
 
 /// A layer of integers in float64.

@@ -35,6 +35,11 @@ struct Matrix {
 
 using Random = std::mt19937;
 
+/// A sequence of its own for each test, and another one for each --gtest_random_seed.
+inline Random seeded(std::uint32_t test) {
+  return Random(test + 1000 * static_cast<std::uint32_t>(GTEST_FLAG_GET(random_seed)));
+}
+
 /// Normally distributed around `mean`: nothing symmetric, for means would hide sign errors.
 inline Matrix random_matrix(Random& random, DType type, std::int64_t rows, std::int64_t columns,
                             double mean = 0.1, double deviation = 1.0) {
