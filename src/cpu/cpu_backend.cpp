@@ -90,6 +90,7 @@ class CpuBackend : public ops::Backend {
   [[nodiscard]] ops::PreparedPtr prepare(const ops::LayerNormWeights& weights) override;
   [[nodiscard]] ops::PreparedPtr prepare(const ops::LinearWeights& weights) override;
   [[nodiscard]] ops::PreparedPtr prepare(const ops::PoolWeights& weights) override;
+  [[nodiscard]] ops::PreparedPtr prepare(const ops::ProjectWeights& weights) override;
 
   void for_each(std::size_t count, const std::function<void(std::size_t)>& task) override {
     pool_.parallel_for(count, [&](std::size_t index, int /*worker*/) { task(index); });
@@ -195,6 +196,14 @@ ops::PreparedPtr CpuBackend::prepare(const ops::PoolWeights& weights) {
   parameters->norm = std::make_unique<NormParameters>(weights.norm);
   parameters->fc1 = pack(weights.fc1);
   parameters->fc2 = pack(weights.fc2);
+  return parameters;
+}
+
+ops::PreparedPtr CpuBackend::prepare(const ops::ProjectWeights& weights) {
+  check_weights(weights);
+  auto parameters = std::make_unique<ProjectParameters>();
+  parameters->norm = std::make_unique<NormParameters>(weights.norm);
+  parameters->linear = std::make_unique<PackedWeights>(weights.linear, DType::kF32);
   return parameters;
 }
 

@@ -133,6 +133,20 @@ void CpuExecutor::do_linear(const ops::LinearProblem& problem, const ops::Prepar
             row_scales.as<float>()});
 }
 
+void CpuExecutor::norm_rows(const NormParameters& norm, double eps, std::int64_t rows,
+                            const float* input, std::int64_t input_stride, float* output,
+                            std::int64_t output_stride) {
+  share(rows, [&](std::int64_t row) {
+    cpu::layer_norm({.input = input + row * input_stride,
+                     .output = output + row * output_stride,
+                     .weight = norm.weight.data(),
+                     .bias = norm.bias.data(),
+                     .rows = 1,
+                     .width = static_cast<std::int64_t>(norm.weight.size()),
+                     .eps = static_cast<float>(eps)});
+  });
+}
+
 void CpuExecutor::do_attention(const ops::AttentionProblem& problem,
                                const ops::AttentionOperands& operands) {
   stop_.poll();
@@ -179,19 +193,38 @@ void CpuExecutor::do_pool(const ops::PoolProblem& problem, const ops::Prepared& 
   });
   multiply(
       {*parameters.out, rows(values, hidden), Epilogue::kNone, DType::kF32, output.data, hidden});
-  share(images, [&](std::int64_t image) {
-    cpu::layer_norm({.input = output.as<float>() + image * hidden,
-                     .output = values + image * hidden,
-                     .weight = parameters.norm->weight.data(),
-                     .bias = parameters.norm->bias.data(),
-                     .rows = 1,
-                     .width = hidden,
-                     .eps = static_cast<float>(problem.eps)});
-  });
+  norm_rows(*parameters.norm, problem.eps, images, output.as<float>(), hidden, values, hidden);
   multiply({*parameters.fc1, rows(values, hidden), Epilogue::kGeluTanh, DType::kF32, inner,
             problem.mlp});
   multiply({*parameters.fc2, rows(inner, problem.mlp), Epilogue::kResidual, DType::kF32,
             output.data, hidden});
+}
+
+void CpuExecutor::do_project(const ops::ProjectProblem& problem, const ops::Prepared& weights,
+                             const ConstTensorView& input, const TensorView& output) {
+  stop_.poll();
+  const Timer timer(worker_, ops::Place::kPool);
+  const auto& parameters = as<ProjectParameters>(weights);
+  const std::int64_t hidden = problem.hidden;
+  float* const normed = shared<float>(team_.scratch, problem.sequences * hidden);
+  norm_rows(*parameters.norm, problem.eps, problem.sequences,
+            input.as<float>() + problem.token * hidden, problem.tokens * hidden, normed, hidden);
+  multiply({*parameters.linear,
+            {normed, DType::kF32, hidden, problem.sequences, hidden},
+            Epilogue::kNone,
+            DType::kF32,
+            output.data,
+            problem.out});
+}
+
+void CpuExecutor::do_copy(const ConstTensorView& input, const TensorView& output) {
+  stop_.poll();
+  const std::size_t row_bytes = bytes_of(input.shape[1], input.dtype);
+  share_rows(input.shape[0], [&](std::int64_t first, std::int64_t rows) {
+    std::memcpy(output.as<std::byte>() + static_cast<std::size_t>(first) * row_bytes,
+                input.as<std::byte>() + static_cast<std::size_t>(first) * row_bytes,
+                static_cast<std::size_t>(rows) * row_bytes);
+  });
 }
 
 NormParameters::NormParameters(const ops::LayerNormWeights& weights)

@@ -11,6 +11,8 @@
 
 namespace fovea::cpu {
 
+struct NormParameters;
+
 class CpuExecutor : public ops::Executor {
  public:
   /// Each operator throws Interrupted when `stop` is set.
@@ -30,6 +32,9 @@ class CpuExecutor : public ops::Executor {
                     const ops::AttentionOperands& operands) override;
   void do_pool(const ops::PoolProblem& problem, const ops::Prepared& weights,
                const ConstTensorView& input, const TensorView& output) override;
+  void do_project(const ops::ProjectProblem& problem, const ops::Prepared& weights,
+                  const ConstTensorView& input, const TensorView& output) override;
+  void do_copy(const ConstTensorView& input, const TensorView& output) override;
 
   class Timer;
 
@@ -40,6 +45,10 @@ class CpuExecutor : public ops::Executor {
   /// Calls task(first, count) for blocks of rows.
   template <typename Task>
   void share_rows(std::int64_t rows, const Task& task);
+
+  /// The layer norm of single rows, whose neighbours are `input_stride` and `output_stride` apart.
+  void norm_rows(const NormParameters& norm, double eps, std::int64_t rows, const float* input,
+                 std::int64_t input_stride, float* output, std::int64_t output_stride);
 
   /// A buffer of the team, of at least `count`: the same for every thread.
   template <typename T>
@@ -66,6 +75,11 @@ struct NormParameters : public ops::Prepared {
 struct PatchEmbedParameters : public ops::Prepared {
   std::unique_ptr<PackedWeights> projection;  // of centered pixels, or of pixels in 8 bits
   AlignedBuffer<float> position;
+};
+
+struct ProjectParameters : public ops::Prepared {
+  std::unique_ptr<NormParameters> norm;
+  std::unique_ptr<PackedWeights> linear;  // f32
 };
 
 struct PoolParameters : public ops::Prepared {

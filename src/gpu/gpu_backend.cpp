@@ -160,6 +160,11 @@ class GpuBackend final : public ops::Backend {
     const ContextGuard held = device_->hold_context();
     return on_device(upload(uploader_, weights));
   }
+  [[nodiscard]] ops::PreparedPtr prepare(const ops::ProjectWeights& weights) override {
+    check_weights(weights);
+    const ContextGuard held = device_->hold_context();
+    return on_device(upload(uploader_, weights));
+  }
 
   void for_each(std::size_t count, const std::function<void(std::size_t)>& task) override {
     pool_.parallel_for(count, [&](std::size_t index, int /*worker*/) { task(index); });

@@ -20,6 +20,10 @@ DevicePtr address(const ConstTensorView& view) {
   return address_of(view.data);
 }
 
+PoolLinear pool_linear(const DeviceLinear& layer) {
+  return {.weight = layer.weight.address(), .bias = layer.bias.address()};
+}
+
 template <typename T>
 const T& get(const ops::Prepared& prepared) {
   return dynamic_cast<const OnDevice<T>&>(prepared).value;
@@ -214,9 +218,6 @@ void GpuExecutor::do_pool(const ops::PoolProblem& problem, const ops::Prepared& 
   if (!take_scratch(pool_workspace_bytes(problem))) {
     return;
   }
-  const auto linear = [](const DeviceLinear& layer) {
-    return PoolLinear{.weight = layer.weight.address(), .bias = layer.bias.address()};
-  };
   for (const Launch& launch : pool_launches(context_.device, problem,
                                             {.x = address(input),
                                              .output = address(output),
@@ -225,13 +226,40 @@ void GpuExecutor::do_pool(const ops::PoolProblem& problem, const ops::Prepared& 
                                              .key_sums = head.key_sums.address(),
                                              .norm_weight = head.norm.weight.address(),
                                              .norm_bias = head.norm.bias.address(),
-                                             .value = linear(head.value),
-                                             .out = linear(head.out),
-                                             .fc1 = linear(head.fc1),
-                                             .fc2 = linear(head.fc2)})) {
+                                             .value = pool_linear(head.value),
+                                             .out = pool_linear(head.out),
+                                             .fc1 = pool_linear(head.fc1),
+                                             .fc2 = pool_linear(head.fc2)})) {
     run(launch);
   }
   done(ops::Place::kPool);
+}
+
+void GpuExecutor::do_project(const ops::ProjectProblem& problem, const ops::Prepared& weights,
+                             const ConstTensorView& input, const TensorView& output) {
+  const auto& head = get<DeviceProject>(weights);
+  if (!take_scratch(project_workspace_bytes(problem))) {
+    return;
+  }
+  for (const Launch& launch : project_launches(context_.device, problem,
+                                               {.x = address(input),
+                                                .output = address(output),
+                                                .workspace = scratch_.address,
+                                                .norm_weight = head.norm.weight.address(),
+                                                .norm_bias = head.norm.bias.address(),
+                                                .linear = pool_linear(head.linear)})) {
+    run(launch);
+  }
+  done(ops::Place::kPool);
+}
+
+void GpuExecutor::do_copy(const ConstTensorView& input, const TensorView& output) {
+  if (!take_scratch(0)) {
+    return;
+  }
+  const auto bytes = static_cast<std::size_t>(input.shape.elements()) * size_of(input.dtype);
+  context_.device.copy_on_device(address(output), address(input), bytes, *stream_);
+  done(ops::Place::kOther);
 }
 
 }  // namespace fovea::gpu

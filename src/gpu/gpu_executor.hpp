@@ -92,6 +92,9 @@ class GpuExecutor final : public ops::Executor {
                     const ops::AttentionOperands& operands) override;
   void do_pool(const ops::PoolProblem& problem, const ops::Prepared& weights,
                const ConstTensorView& input, const TensorView& output) override;
+  void do_project(const ops::ProjectProblem& problem, const ops::Prepared& weights,
+                  const ConstTensorView& input, const TensorView& output) override;
+  void do_copy(const ConstTensorView& input, const TensorView& output) override;
 
   /// False, with the bytes noted, when the executor only measures.
   bool take_scratch(std::size_t bytes);

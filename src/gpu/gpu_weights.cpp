@@ -38,6 +38,12 @@ void store_bf16(std::span<const float> from, std::byte* to) {
   }
 }
 
+/// A linear layer in bf16 throughout.
+DeviceLinear upload_bf16_linear(Uploader& uploader, ops::LinearWeights layer) {
+  layer.input = layer.output = {.type = DType::kBF16};
+  return upload(uploader, pack_linear(layer));
+}
+
 void pack_i8(const ops::LinearWeights& weights, PackedLinear& packed) {
   ops::RoundedLinear rounded = round_to_i8(weights);
   std::memcpy(packed.weight.data(), rounded.weight.data(), rounded.weight.size());
@@ -187,9 +193,8 @@ DevicePatchEmbed upload(Uploader& uploader, const PackedPatchEmbed& packed) {
 }
 
 DevicePool upload(Uploader& uploader, const ops::PoolWeights& weights) {
-  const auto linear = [&](ops::LinearWeights layer) {
-    layer.input = layer.output = {.type = DType::kBF16};
-    return upload(uploader, pack_linear(layer));
+  const auto linear = [&](const ops::LinearWeights& layer) {
+    return upload_bf16_linear(uploader, layer);
   };
   const std::size_t hidden = weights.input_norm.weight.size();
   std::vector<float> keys(weights.key.begin(), weights.key.end());
@@ -206,6 +211,11 @@ DevicePool upload(Uploader& uploader, const ops::PoolWeights& weights) {
           .out = linear(weights.out),
           .fc1 = linear(weights.fc1),
           .fc2 = linear(weights.fc2)};
+}
+
+DeviceProject upload(Uploader& uploader, const ops::ProjectWeights& weights) {
+  return {.norm = upload(uploader, weights.norm),
+          .linear = upload_bf16_linear(uploader, weights.linear)};
 }
 
 }  // namespace fovea::gpu

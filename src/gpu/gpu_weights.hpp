@@ -82,6 +82,11 @@ struct DevicePatchEmbed {
   DeviceBuffer position;  // bf16
 };
 
+struct DeviceProject {
+  DeviceNorm norm;
+  DeviceLinear linear;  // bf16
+};
+
 struct DevicePool {
   DeviceBuffer keys;
   DeviceBuffer key_sums;
@@ -96,6 +101,7 @@ struct DevicePool {
 [[nodiscard]] DeviceLinear upload(Uploader& uploader, const PackedLinear& packed);
 [[nodiscard]] DevicePatchEmbed upload(Uploader& uploader, const PackedPatchEmbed& packed);
 [[nodiscard]] DevicePool upload(Uploader& uploader, const ops::PoolWeights& weights);
+[[nodiscard]] DeviceProject upload(Uploader& uploader, const ops::ProjectWeights& weights);
 
 /// One of them as what the network holds.
 template <typename T>

@@ -12,6 +12,7 @@
 #include "core/error.hpp"
 #include "io/atomic_file.hpp"
 #include "io/text.hpp"
+#include "model/architecture.hpp"
 #include "ops/weights.hpp"
 
 namespace fovea::model {
@@ -32,12 +33,12 @@ std::string command(const fs::path& folder, Precision precision) {
                      to_string(precision));
 }
 
-SafetensorsFile open(const fs::path& folder, Precision precision, StopFlag stop) {
-  const fs::path path = calibration_path(folder, precision);
+SafetensorsFile open(const fs::path& folder, Precision precision, Tower tower, StopFlag stop) {
+  const fs::path path = calibration_path(folder, precision, tower);
   std::error_code error;
   if (!fs::exists(path, error)) {
-    fail("{}: {} needs a calibrated model; run: {}", io::escape(folder.native()),
-         to_string(precision), command(folder, precision));
+    fail("{}: {} needs a calibrated {}; run: {}", io::escape(folder.native()), to_string(precision),
+         tower == Tower::kVision ? "model" : "text tower", command(folder, precision));
   }
   try {
     return SafetensorsFile(path, stop);
@@ -49,29 +50,32 @@ SafetensorsFile open(const fs::path& folder, Precision precision, StopFlag stop)
 
 }  // namespace
 
-std::string calibrated_name(std::string_view place, std::int64_t layer) {
-  return fmt::format("vision_model.encoder.layers.{}.{}{}", layer,
-                     place == "qkv" ? "self_attn." : "mlp.", place);
+std::string calibrated_name(const TowerConfig& tower, std::string_view place, std::int64_t layer) {
+  return fmt::format("{}{}{}", layer_prefix(tower, layer), place == "qkv" ? "self_attn." : "mlp.",
+                     place);
 }
 
 DType calibrated_type(std::string_view place, Precision precision) {
   return precision == Precision::kFp8 && place == kPlaceOfStaticInputs ? DType::kE4M3 : DType::kI8;
 }
 
-fs::path calibration_path(const fs::path& folder, Precision precision) {
-  return folder / fmt::format("{}{}.safetensors", kCalibrationPrefix, to_string(precision));
+fs::path calibration_path(const fs::path& folder, Precision precision, Tower tower) {
+  return folder / fmt::format("{}{}{}.safetensors", kCalibrationPrefix, to_string(precision),
+                              tower == Tower::kVision ? "" : "-text");
 }
 
 Calibration::Calibration(const Checkpoint& checkpoint, Precision precision)
-    : shown_(io::escape(calibration_path(checkpoint.folder(), precision).native())),
+    : shown_(io::escape(
+          calibration_path(checkpoint.folder(), precision, checkpoint.tower().tower).native())),
+      tower_(checkpoint.tower()),
       precision_(precision),
       stop_(checkpoint.stop()),
-      file_(open(checkpoint.folder(), precision, stop_)) {
+      file_(open(checkpoint.folder(), precision, tower_.tower, stop_)) {
   if (read<std::uint64_t>(std::string(kFingerprint), "U64", {1})[0] != checkpoint.fingerprint()) {
     fail("{} was made for other weights than those of the model; run: {}", shown_,
          command(checkpoint.folder(), precision));
   }
-  bf16_layers_ = read_bf16_layers(checkpoint.config().vision.layers);
+  bf16_layers_ = read_bf16_layers(tower_.layers);
 }
 
 std::int64_t Calibration::read_bf16_layers(std::int64_t layers) const {
@@ -87,11 +91,11 @@ std::int64_t Calibration::read_bf16_layers(std::int64_t layers) const {
   }
   for (std::int64_t layer = 0; layer < found; ++layer) {
     for (const std::string_view place : kCalibratedPlaces) {
-      if (file_.tensors().contains(calibrated_name(place, layer) + ".weight")) {
+      if (file_.tensors().contains(calibrated_name(tower_, place, layer) + ".weight")) {
         fail(
             "{}: layer {} is stored in 8 bits, but the first {} layers are in bf16; calibrate the "
             "model again",
-            shown_, calibrated_name(place, layer), found);
+            shown_, calibrated_name(tower_, place, layer), found);
       }
     }
   }
@@ -123,7 +127,7 @@ std::vector<float> Calibration::floats(const std::string& name, std::uint64_t co
 
 CalibratedLayer Calibration::layer(std::string_view place, std::int64_t index, std::int64_t out,
                                    std::int64_t in) const {
-  const std::string name = calibrated_name(place, index);
+  const std::string name = calibrated_name(tower_, place, index);
   const auto rows = static_cast<std::uint64_t>(out);
   CalibratedLayer found{.rounded = read<std::uint8_t>(
                             name + ".weight", stored_type(calibrated_type(place, precision_)),
@@ -140,7 +144,7 @@ CalibratedLayer Calibration::layer(std::string_view place, std::int64_t index, s
 }
 
 float Calibration::input_scale(std::string_view place, std::int64_t index) const {
-  const std::string name = calibrated_name(place, index);
+  const std::string name = calibrated_name(tower_, place, index);
   const float scale = floats(name + ".input_scale", 1).front();
   if (!std::isfinite(scale) || scale < 0) {
     fail("{}: layer {} has an invalid scale for its inputs; calibrate the model again", shown_,
@@ -163,7 +167,7 @@ float Calibration::input_scale(std::string_view place, std::int64_t index) const
 
 std::vector<float> Calibration::divisor(std::string_view place, std::int64_t index,
                                         std::int64_t in) const {
-  const std::string name = calibrated_name(place, index);
+  const std::string name = calibrated_name(tower_, place, index);
   std::vector<float> found = floats(name + ".divisor", static_cast<std::uint64_t>(in));
   if (!std::ranges::all_of(found, [](float value) { return std::isfinite(value) && value > 0; })) {
     fail("{}: layer {} has an invalid divisor; calibrate the model again", shown_, name);
@@ -200,7 +204,7 @@ void write_calibration(const Checkpoint& checkpoint, Precision precision,
       add(layer.name + ".divisor", "F32", {layer.in}, std::as_bytes(layer.divisor));
     }
   }
-  io::AtomicFile file(calibration_path(checkpoint.folder(), precision));
+  io::AtomicFile file(calibration_path(checkpoint.folder(), precision, checkpoint.tower().tower));
   file.write(safetensors_header(entries));
   for (const std::span<const std::byte> bytes : data) {
     file.write(bytes);

@@ -1,7 +1,8 @@
 // Calibration: 8-bit weights and activation scales that `fovea calibrate` left beside a model.
 //
-// The file is a safetensors file, calibration-int8.safetensors or calibration-fp8.safetensors. For
-// each layer NAME of the encoder ("vision_model.encoder.layers.0.self_attn.qkv", "...mlp.fc1",
+// The file is a safetensors file, calibration-int8.safetensors or calibration-fp8.safetensors, and
+// calibration-int8-text.safetensors or the like for the text tower. For each layer NAME of the
+// tower ("vision_model.encoder.layers.0.self_attn.qkv", "...mlp.fc1",
 // "...mlp.fc2"):
 //   NAME.weight       I8 [out, in]; with fp8 F8_E4M3 for fc2
 //   NAME.scale        F32 [out]: weight[o, i] is about NAME.weight[o, i] * NAME.scale[o]
@@ -43,14 +44,16 @@ inline constexpr std::string_view kPlaceOfStaticInputs = "fc2";
 [[nodiscard]] DType calibrated_type(std::string_view place, Precision precision);
 
 /// The name of a layer in the file: "vision_model.encoder.layers.3.mlp.fc1".
-[[nodiscard]] std::string calibrated_name(std::string_view place, std::int64_t layer);
+[[nodiscard]] std::string calibrated_name(const TowerConfig& tower, std::string_view place,
+                                          std::int64_t layer);
 
 /// The prefix of the names of calibrations, which are beside the weights but are not weights.
 inline constexpr std::string_view kCalibrationPrefix = "calibration-";
 
 /// The file that `fovea calibrate` writes for a precision (kInt8 or kFp8).
 [[nodiscard]] std::filesystem::path calibration_path(const std::filesystem::path& folder,
-                                                     Precision precision);
+                                                     Precision precision,
+                                                     Tower tower = Tower::kVision);
 
 /// One layer.
 struct CalibratedLayer {
@@ -91,6 +94,7 @@ class Calibration {
   [[nodiscard]] std::int64_t read_bf16_layers(std::int64_t layers) const;
 
   std::string shown_;
+  TowerConfig tower_;
   Precision precision_;
   StopFlag stop_;
   SafetensorsFile file_;

@@ -15,20 +15,26 @@
 #include "io/file.hpp"
 #include "io/json.hpp"
 #include "io/text.hpp"
-#include "model/architecture.hpp"
 
 namespace fovea::model {
 namespace {
 
-constexpr std::string_view kPrefix = "vision_model.";
+constexpr std::string_view kVisionPrefix = "vision_model.";
 // The beginnings of names in a vision tower that was saved on its own.
 constexpr std::array<std::string_view, 4> kBareParts{"embeddings.", "encoder.", "post_layernorm.",
                                                      "head."};
 
-bool is_vision(std::string_view name, bool bare) {
-  return bare ? std::ranges::any_of(kBareParts,
-                                    [&](std::string_view part) { return name.starts_with(part); })
-              : name.starts_with(kPrefix);
+bool is_bare_vision(std::string_view name) {
+  return std::ranges::any_of(kBareParts,
+                             [&](std::string_view part) { return name.starts_with(part); });
+}
+
+/// Whether a tensor is of the tower; `bare`: names lack the vision tower's prefix.
+bool belongs(std::string_view name, Tower tower, bool bare) {
+  if (tower == Tower::kText) {
+    return name.starts_with("text_model.") || name == kLogitScale || name == kLogitBias;
+  }
+  return bare ? is_bare_vision(name) : name.starts_with(kVisionPrefix);
 }
 
 bool same_shape(const Shape& expected, std::span<const std::uint64_t> found) {
@@ -104,13 +110,22 @@ void widen(std::span<const std::uint16_t> halves, DType dtype, float* out) {
 }  // namespace
 
 WeightFiles::WeightFiles(const std::filesystem::path& folder, const VisionConfig& config,
-                         StopFlag stop) {
+                         StopFlag stop)
+    : WeightFiles(folder, Tower::kVision, vision_tensors(config), stop) {}
+
+WeightFiles::WeightFiles(const std::filesystem::path& folder, const TextConfig& config,
+                         StopFlag stop)
+    : WeightFiles(folder, Tower::kText, text_tensors(config), stop) {}
+
+WeightFiles::WeightFiles(const std::filesystem::path& folder, Tower tower,
+                         const std::vector<TensorSpec>& wanted, StopFlag stop)
+    : tower_(tower) {
   const std::filesystem::path single = folder / "model.safetensors";
   const std::filesystem::path index = folder / "model.safetensors.index.json";
   if (io::exists(single)) {
-    match(open_single(single, stop), config);
+    match(open_single(single, stop), wanted);
   } else if (io::exists(index)) {
-    match(open_shards(index, stop), config);
+    match(open_shards(index, stop), wanted);
   } else {
     const bool pickled = io::exists(folder / "pytorch_model.bin") ||
                          io::exists(folder / "pytorch_model.bin.index.json");
@@ -132,15 +147,16 @@ WeightFiles::Inventory WeightFiles::open_single(const std::filesystem::path& pat
 
 WeightFiles::Inventory WeightFiles::open_shards(const std::filesystem::path& index, StopFlag stop) {
   const auto shards = read_weight_map(index);
-  const bool bare = std::ranges::none_of(shards, [](const auto& shard) {
+  const bool bare = std::ranges::none_of(shards, [&](const auto& shard) {
     return std::ranges::any_of(shard.second,
-                               [](const auto& name) { return is_vision(name, false); });
+                               [&](const auto& name) { return belongs(name, tower_, false); });
   });
   files_.reserve(shards.size());  // pointers to its elements are kept
   Inventory inventory;
   for (const auto& [file, names] : shards) {
-    // Shards that hold only the text tower are not opened, and need not exist.
-    if (std::ranges::none_of(names, [&](const auto& name) { return is_vision(name, bare); })) {
+    // Shards that hold only the other tower are not opened, and need not exist.
+    if (std::ranges::none_of(names,
+                             [&](const auto& name) { return belongs(name, tower_, bare); })) {
       continue;
     }
     files_.emplace_back(index.parent_path() / file, stop);
@@ -157,13 +173,15 @@ WeightFiles::Inventory WeightFiles::open_shards(const std::filesystem::path& ind
   return inventory;
 }
 
-void WeightFiles::match(const Inventory& stored, const VisionConfig& config) {
+void WeightFiles::match(const Inventory& stored, const std::vector<TensorSpec>& wanted) {
   const bool bare =
-      std::ranges::none_of(stored, [](const auto& entry) { return is_vision(entry.first, false); });
+      tower_ == Tower::kVision && std::ranges::none_of(stored, [&](const auto& entry) {
+        return belongs(entry.first, tower_, false);
+      });
   std::set<std::string, std::less<>> used;
-  for (const TensorSpec& spec : vision_tensors(config)) {
-    const std::string_view name =
-        bare ? std::string_view(spec.name).substr(kPrefix.size()) : std::string_view(spec.name);
+  for (const TensorSpec& spec : wanted) {
+    const std::string_view name = bare ? std::string_view(spec.name).substr(kVisionPrefix.size())
+                                       : std::string_view(spec.name);
     const auto found = stored.find(name);
     if (found == stored.end()) {
       missing_.emplace_back(name);
@@ -183,20 +201,24 @@ void WeightFiles::match(const Inventory& stored, const VisionConfig& config) {
     }
   }
   for (const auto& [name, located] : stored) {
-    if (is_vision(name, bare) && !used.contains(name)) {
+    if (belongs(name, tower_, bare) && !used.contains(name)) {
       unused_.push_back(io::escape(name));
     }
   }
 }
 
-Checkpoint::Checkpoint(const std::filesystem::path& folder, StopFlag stop)
+Checkpoint::Checkpoint(const std::filesystem::path& folder, StopFlag stop, Tower tower)
     : folder_(folder),
+      tower_(tower),
       config_(read_model_config(folder)),
+      text_(tower == Tower::kText ? read_text_config(folder) : TextConfig{}),
       stop_(stop),
-      weights_(folder, config_.vision, stop) {
+      weights_(tower == Tower::kText ? WeightFiles(folder, text_, stop)
+                                     : WeightFiles(folder, config_.vision, stop)) {
   if (!weights_.missing().empty()) {
-    fail("{}: {} tensors of the vision tower are missing: {}", io::escape(folder.native()),
-         weights_.missing().size(), first_few(weights_.missing(), ", "));
+    fail("{}: {} tensors of the {} tower are missing: {}", io::escape(folder.native()),
+         weights_.missing().size(), tower == Tower::kText ? "text" : "vision",
+         first_few(weights_.missing(), ", "));
   }
   if (!weights_.unusable().empty()) {
     fail("{}: weights do not fit config.json: {}", io::escape(folder.native()),
@@ -204,20 +226,41 @@ Checkpoint::Checkpoint(const std::filesystem::path& folder, StopFlag stop)
   }
 }
 
-AlignedBuffer<float> Checkpoint::load(std::string_view name) const {
+const WeightFiles::Tensor& Checkpoint::find(std::string_view name) const {
   const auto found = weights_.tensors().find(name);
   if (found == weights_.tensors().end()) {
     fail("{}: the model has no tensor \"{}\"", io::escape(folder_.native()), io::escape(name));
   }
-  const auto& [file, stored, dtype] = found->second;
+  return found->second;
+}
+
+AlignedBuffer<float> Checkpoint::load(std::string_view name) const {
+  const WeightFiles::Tensor& tensor = find(name);
+  AlignedBuffer<float> values(tensor.stored->bytes / size_of(tensor.dtype));
+  read(name, tensor, 0, values.span());
+  return values;
+}
+
+void Checkpoint::load_row(std::string_view name, std::int64_t row, std::span<float> values) const {
+  const WeightFiles::Tensor& tensor = find(name);
+  const std::vector<std::uint64_t>& shape = tensor.stored->shape;
+  if (shape.size() != 2 || shape[1] != values.size() || row < 0 ||
+      std::cmp_greater_equal(row, shape[0])) {
+    fail("{}: tensor \"{}\" of shape {} has no row {} of {} numbers", io::escape(folder_.native()),
+         name, tensor.stored->shape_text(), row, values.size());
+  }
+  read(name, tensor, static_cast<std::size_t>(row) * values.size(), values);
+}
+
+void Checkpoint::read(std::string_view name, const WeightFiles::Tensor& tensor, std::size_t begin,
+                      std::span<float> values) const {
+  const auto& [file, stored, dtype] = tensor;
   const std::size_t width = size_of(dtype);
-  const std::size_t count = stored->bytes / width;
-  AlignedBuffer<float> values(count);
   const auto halves = dtype == DType::kF32 ? nullptr : std::make_unique_for_overwrite<Halves>();
-  for (std::size_t begin = 0; begin < count; begin += kBlock) {
+  for (std::size_t done = 0; done < values.size(); done += kBlock) {
     stop_.poll();
-    const std::span block = values.span().subspan(begin, std::min(kBlock, count - begin));
-    const std::uint64_t offset = stored->offset + begin * width;
+    const std::span block = values.subspan(done, std::min(kBlock, values.size() - done));
+    const std::uint64_t offset = stored->offset + (begin + done) * width;
     if (dtype == DType::kF32) {
       file->file().read_at(offset, std::as_writable_bytes(block));
     } else {
@@ -228,11 +271,10 @@ AlignedBuffer<float> Checkpoint::load(std::string_view name) const {
     const std::size_t bad = first_not_finite(block.data(), block.size());
     if (bad != block.size()) {
       fail("{}: tensor \"{}\" holds {} at index {} (byte {} of the file); the weights are damaged",
-           io::escape(file->file().path().native()), name, block[bad], begin + bad,
+           io::escape(file->file().path().native()), name, block[bad], begin + done + bad,
            offset + bad * width);
     }
   }
-  return values;
 }
 
 std::uint64_t Checkpoint::fingerprint() const {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,33 +12,35 @@
 #include "core/buffer.hpp"
 #include "core/dtype.hpp"
 #include "core/stop.hpp"
+#include "model/architecture.hpp"
 #include "model/config.hpp"
 #include "model/safetensors.hpp"
 
 namespace fovea::model {
 
 /// The weight files of a folder, model.safetensors or the shards of model.safetensors.index.json,
-/// compared with what the architecture needs. The text tower is ignored. Throws fovea::Error when a
-/// file is missing, malformed, or not what the index says; Interrupted when `stop` is set. Tensors
-/// that are missing, unusable or unused are listed, not thrown.
+/// compared with what a tower needs; the other tower is ignored. Throws fovea::Error when a file is
+/// missing, malformed, or not what the index says; Interrupted when `stop` is set. Tensors that are
+/// missing, unusable or unused are listed, not thrown.
 class WeightFiles {
  public:
   WeightFiles(const std::filesystem::path& folder, const VisionConfig& config, StopFlag stop = {});
+  WeightFiles(const std::filesystem::path& folder, const TextConfig& config, StopFlag stop = {});
 
   struct Tensor {
     const SafetensorsFile* file = nullptr;
     const StoredTensor* stored = nullptr;
     DType dtype = DType::kF32;
   };
-  /// Usable tensors of the vision tower, by their names with the prefix "vision_model.".
+  /// Usable tensors of the tower, by their names with its prefix.
   [[nodiscard]] const std::map<std::string, Tensor, std::less<>>& tensors() const {
     return tensors_;
   }
-  /// Names of tensors that the vision tower needs and no file holds.
+  /// Names of tensors that the tower needs and no file holds.
   [[nodiscard]] const std::vector<std::string>& missing() const { return missing_; }
   /// Reasons such as "NAME has shape [2], expected [3]", one per tensor.
   [[nodiscard]] const std::vector<std::string>& unusable() const { return unusable_; }
-  /// Names (as in the files) of vision tensors that the model does not use.
+  /// Names (as in the files) of the tower's tensors that the model does not use.
   [[nodiscard]] const std::vector<std::string>& unused() const { return unused_; }
   [[nodiscard]] const std::vector<SafetensorsFile>& files() const { return files_; }
 
@@ -48,10 +51,13 @@ class WeightFiles {
   };
   using Inventory = std::map<std::string, Located, std::less<>>;
 
+  WeightFiles(const std::filesystem::path& folder, Tower tower,
+              const std::vector<TensorSpec>& wanted, StopFlag stop);
   Inventory open_single(const std::filesystem::path& path, StopFlag stop);
   Inventory open_shards(const std::filesystem::path& index, StopFlag stop);
-  void match(const Inventory& stored, const VisionConfig& config);
+  void match(const Inventory& stored, const std::vector<TensorSpec>& wanted);
 
+  Tower tower_;
   std::vector<SafetensorsFile> files_;
   std::map<std::string, Tensor, std::less<>> tensors_;
   std::vector<std::string> missing_;
@@ -59,35 +65,51 @@ class WeightFiles {
   std::vector<std::string> unused_;
 };
 
-/// A folder with config.json, preprocessor_config.json and model.safetensors, or
-/// model.safetensors.index.json with its shards. Opening checks that every tensor of the vision
-/// tower is there with its exact shape as F32, F16 or BF16; the text tower is ignored.
-/// Names may lack the prefix "vision_model.", as in what transformers 5 saves of a
-/// SiglipVisionModel. Safe to use from several threads.
-/// Setting `stop` ends reads of the weights: opening and load() then throw Interrupted.
+/// One tower of a folder with config.json, preprocessor_config.json and model.safetensors, or
+/// model.safetensors.index.json with its shards. Opening checks that every tensor of the tower is
+/// there with its exact shape as F32, F16 or BF16; the other tower is ignored.
+/// Names of a vision tower may lack the prefix "vision_model.", as in what transformers 5 saves of
+/// a SiglipVisionModel. Safe to use from several threads. Setting `stop` ends reads of the weights:
+/// opening and load() then throw Interrupted.
 class Checkpoint {
  public:
-  explicit Checkpoint(const std::filesystem::path& folder, StopFlag stop = {});
+  explicit Checkpoint(const std::filesystem::path& folder, StopFlag stop = {},
+                      Tower tower = Tower::kVision);
 
   [[nodiscard]] const std::filesystem::path& folder() const { return folder_; }
   [[nodiscard]] const ModelConfig& config() const { return config_; }
+  /// The default when the tower is not the text tower.
+  [[nodiscard]] const TextConfig& text() const { return text_; }
+  /// What the tower's layers need to know.
+  [[nodiscard]] TowerConfig tower() const {
+    return tower_ == Tower::kVision ? config_.vision.tower() : text_.tower();
+  }
   [[nodiscard]] StopFlag stop() const { return stop_; }
 
-  /// A vision tensor converted to float32, e.g. load("vision_model.head.probe"). Throws
-  /// fovea::Error when the tensor is missing, holds NaN or infinity (names both), or cannot be
-  /// read.
+  /// A tensor converted to float32, e.g. load("vision_model.head.probe"). Throws fovea::Error when
+  /// the tensor is missing, holds NaN or infinity (names both), or cannot be read.
   [[nodiscard]] AlignedBuffer<float> load(std::string_view name) const;
 
-  /// Names of vision tensors in the files that the model does not use.
+  /// One row of a matrix, likewise: float32 [columns]. The others are not read.
+  void load_row(std::string_view name, std::int64_t row, std::span<float> values) const;
+
+  /// Names of the tower's tensors in the files that the model does not use.
   [[nodiscard]] const std::vector<std::string>& unused() const { return weights_.unused(); }
 
   /// Tells checkpoints apart: a hash over names, types, shapes, and the first and last 4 KiB of
-  /// every tensor of the vision tower. Quick, not cryptographic.
+  /// every tensor of the tower. Quick, not cryptographic.
   [[nodiscard]] std::uint64_t fingerprint() const;
 
  private:
+  [[nodiscard]] const WeightFiles::Tensor& find(std::string_view name) const;
+  /// Elements [begin, begin + values.size()) of a tensor.
+  void read(std::string_view name, const WeightFiles::Tensor& tensor, std::size_t begin,
+            std::span<float> values) const;
+
   std::filesystem::path folder_;
+  Tower tower_;
   ModelConfig config_;
+  TextConfig text_;
   StopFlag stop_;
   WeightFiles weights_;
 };

@@ -24,6 +24,8 @@ constexpr std::int64_t kMaxLayers = 512;
 constexpr std::int64_t kMaxImageSize = 1 << 13;
 constexpr std::int64_t kMaxPatch = 512;
 constexpr std::int64_t kMaxPatches = 1 << 16;
+constexpr std::int64_t kMaxVocabulary = 1 << 24;
+constexpr std::int64_t kMaxTokens = 1 << 13;
 constexpr double kSmallest = 1e-12;  // of numbers that must be positive
 
 /// False for NaN.
@@ -145,33 +147,40 @@ class Fields {
       file, io::escape(type));
 }
 
-VisionConfig vision_from(const json& object, std::string_view file, const std::string& prefix) {
-  const Fields fields(object, file, prefix);
-  VisionConfig config;
+/// The fields that both towers have, a VisionConfig or a TextConfig.
+template <typename Config>
+Config layers_from(const Fields& fields, std::string_view file, const std::string& prefix) {
+  Config config;
   config.hidden = fields.integer("hidden_size", config.hidden, kMaxHidden);
   config.mlp = fields.integer("intermediate_size", config.mlp, kMaxMlp);
   config.layers = fields.integer("num_hidden_layers", config.layers, kMaxLayers);
   config.heads = fields.integer("num_attention_heads", config.heads, kMaxHidden);
-  config.image_size = fields.square("image_size", config.image_size, kMaxImageSize);
-  config.patch = fields.square("patch_size", config.patch, kMaxPatch);
   config.layer_norm_eps = fields.number("layer_norm_eps", config.layer_norm_eps);
   if (!within(config.layer_norm_eps, kSmallest, 1.0)) {
     fields.refuse("layer_norm_eps", "expected a number between 0 and 1");
-  }
-  if (fields.integer("num_channels", 3, kMaxHidden) != 3) {
-    fields.refuse("num_channels", "only RGB images are supported");
   }
   const std::string activation = fields.string("hidden_act", "gelu_pytorch_tanh");
   if (activation != "gelu_pytorch_tanh") {
     fields.refuse("hidden_act",
                   "only gelu_pytorch_tanh is supported (another one gives other embeddings)");
   }
-  if (!fields.boolean("vision_use_head", true)) {
-    fields.refuse("vision_use_head", "without its pooling head the tower gives no image embedding");
-  }
   if (config.hidden % config.heads != 0) {
     fail("{}: {}hidden_size {} is not divisible by num_attention_heads {}", file, prefix,
          config.hidden, config.heads);
+  }
+  return config;
+}
+
+VisionConfig vision_from(const json& object, std::string_view file, const std::string& prefix) {
+  const Fields fields(object, file, prefix);
+  auto config = layers_from<VisionConfig>(fields, file, prefix);
+  config.image_size = fields.square("image_size", config.image_size, kMaxImageSize);
+  config.patch = fields.square("patch_size", config.patch, kMaxPatch);
+  if (fields.integer("num_channels", 3, kMaxHidden) != 3) {
+    fields.refuse("num_channels", "only RGB images are supported");
+  }
+  if (!fields.boolean("vision_use_head", true)) {
+    fields.refuse("vision_use_head", "without its pooling head the tower gives no image embedding");
   }
   if (config.image_size < config.patch) {
     fail("{}: {}image_size {} is smaller than patch_size {}", file, prefix, config.image_size,
@@ -181,6 +190,20 @@ VisionConfig vision_from(const json& object, std::string_view file, const std::s
     fail("{}: {}image_size {} with patch_size {} makes {} patches per image (at most {})", file,
          prefix, config.image_size, config.patch, config.patches(), kMaxPatches);
   }
+  return config;
+}
+
+TextConfig text_from(const json& object, std::string_view file) {
+  const std::string prefix = "text_config.";
+  const Fields fields(object, file, prefix);
+  const std::string type = fields.string("model_type", "siglip_text_model");
+  if (type != "siglip_text_model" && type != "siglip2_text_model") {
+    fields.refuse("model_type", "only SigLIP's and SigLIP 2's text towers are supported");
+  }
+  auto config = layers_from<TextConfig>(fields, file, prefix);
+  config.vocabulary = fields.integer("vocab_size", config.vocabulary, kMaxVocabulary);
+  config.tokens = fields.integer("max_position_embeddings", config.tokens, kMaxTokens);
+  config.projection = fields.integer("projection_size", config.hidden, kMaxHidden);
   return config;
 }
 
@@ -315,6 +338,18 @@ VisionConfig parse_config(std::string_view text, std::string_view file) {
   return vision_from(*vision, file, "vision_config.");
 }
 
+TextConfig parse_text_config(std::string_view text, std::string_view file) {
+  const json root = io::parse_json_object(text, file);
+  const Fields fields(root, file, "");
+  const std::string type = fields.string("model_type", "");
+  if (type != "siglip" && type != "siglip2") {
+    fail("{}: model_type \"{}\" has no text tower, so texts cannot be embedded", file,
+         io::escape(type));
+  }
+  const json* object = fields.object("text_config");
+  return text_from(object == nullptr ? json::object() : *object, file);
+}
+
 Preprocessing parse_preprocessor_config(std::string_view text, std::string_view file) {
   return preprocessing_from(io::parse_json_object(text, file), file);
 }
@@ -331,6 +366,11 @@ ModelConfig read_model_config(const std::filesystem::path& folder) {
          config.preprocessing.width, size);
   }
   return config;
+}
+
+TextConfig read_text_config(const std::filesystem::path& folder) {
+  const std::filesystem::path path = folder / "config.json";
+  return parse_text_config(io::read_small_file(path), io::escape(path.native()));
 }
 
 }  // namespace fovea::model

@@ -1,4 +1,5 @@
-// Architecture and preprocessing of a vision tower, read from Hugging Face's JSON files.
+// Architecture of a model's two towers, and the preprocessing of images, read from Hugging Face's
+// JSON files.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +9,25 @@
 #include "fovea/preprocessing.hpp"
 
 namespace fovea::model {
+
+enum class Tower : std::uint8_t { kVision, kText };
+
+/// What the transformer layers of a tower need to know: they are the same for images and texts.
+struct TowerConfig {
+  Tower tower = Tower::kVision;
+  std::int64_t tokens = 0;  // of an image or a text
+  std::int64_t hidden = 0;
+  std::int64_t mlp = 0;
+  std::int64_t layers = 0;
+  std::int64_t heads = 0;
+  double layer_norm_eps = 0;
+
+  [[nodiscard]] std::int64_t head_dim() const { return hidden / heads; }
+  /// How the names of its tensors begin.
+  [[nodiscard]] std::string_view prefix() const {
+    return tower == Tower::kVision ? "vision_model." : "text_model.";
+  }
+};
 
 /// Fields of `vision_config`; the initial values are transformers' defaults, which sparse
 /// config.json files omit (transformers@d5ab4d5 models/siglip/configuration_siglip.py).
@@ -27,7 +47,41 @@ struct VisionConfig {
   /// Bytes of one patch, p * p * 3.
   [[nodiscard]] std::int64_t patch_elements() const { return patch * patch * 3; }
 
+  [[nodiscard]] TowerConfig tower() const {
+    return {.tower = Tower::kVision,
+            .tokens = patches(),
+            .hidden = hidden,
+            .mlp = mlp,
+            .layers = layers,
+            .heads = heads,
+            .layer_norm_eps = layer_norm_eps};
+  }
+
   friend bool operator==(const VisionConfig&, const VisionConfig&) = default;
+};
+
+/// Fields of `text_config`, with transformers' defaults, as above.
+struct TextConfig {
+  std::int64_t hidden = 768;        // hidden_size, h
+  std::int64_t mlp = 3072;          // intermediate_size
+  std::int64_t layers = 12;         // num_hidden_layers
+  std::int64_t heads = 12;          // num_attention_heads
+  std::int64_t vocabulary = 32000;  // vocab_size
+  std::int64_t tokens = 64;         // max_position_embeddings: every text is padded to as many
+  std::int64_t projection = 768;    // projection_size, or hidden_size without it
+  double layer_norm_eps = 1e-6;     // layer_norm_eps
+
+  [[nodiscard]] TowerConfig tower() const {
+    return {.tower = Tower::kText,
+            .tokens = tokens,
+            .hidden = hidden,
+            .mlp = mlp,
+            .layers = layers,
+            .heads = heads,
+            .layer_norm_eps = layer_norm_eps};
+  }
+
+  friend bool operator==(const TextConfig&, const TextConfig&) = default;
 };
 
 /// Parses config.json: a `siglip` configuration with its `vision_config`, or a
@@ -36,6 +90,11 @@ struct VisionConfig {
 /// `file` is the name that messages begin with.
 [[nodiscard]] VisionConfig parse_config(std::string_view json,
                                         std::string_view file = "config.json");
+
+/// Parses the `text_config` of config.json. Throws fovea::Error when the model has no text tower,
+/// or one that is not supported.
+[[nodiscard]] TextConfig parse_text_config(std::string_view json,
+                                           std::string_view file = "config.json");
 
 /// Parses preprocessor_config.json; absent fields take SiglipImageProcessor's defaults
 /// (bicubic, 224 x 224, mean and std 0.5).
@@ -52,5 +111,8 @@ struct ModelConfig {
   friend bool operator==(const ModelConfig&, const ModelConfig&) = default;
 };
 [[nodiscard]] ModelConfig read_model_config(const std::filesystem::path& folder);
+
+/// Reads the text tower's part of the folder's config.json.
+[[nodiscard]] TextConfig read_text_config(const std::filesystem::path& folder);
 
 }  // namespace fovea::model

@@ -1,4 +1,4 @@
-// Encoder: the SigLIP vision tower, written once as a sequence of operators.
+// Encoder: the SigLIP vision tower, as a sequence of operators.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace fovea::model {
 
-struct EncoderWeights;
+class VisionWeights;
 
 /// Holds a backend and the weights that it has prepared.
 class Encoder {
@@ -45,7 +45,7 @@ class Encoder {
  private:
   ModelConfig config_;
   std::unique_ptr<ops::Backend> backend_;
-  std::unique_ptr<EncoderWeights> weights_;
+  std::unique_ptr<VisionWeights> weights_;
 };
 
 }  // namespace fovea::model

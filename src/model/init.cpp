@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -70,8 +71,18 @@ std::vector<std::vector<TensorSpec>> split(std::vector<TensorSpec> tensors, DTyp
   return shards;
 }
 
+/// Recipes by tower.
+struct Recipes {
+  SyntheticWeights vision;
+  SyntheticWeights text;
+
+  [[nodiscard]] SyntheticTensor make(const TensorSpec& spec) const {
+    return (spec.name.starts_with("vision_model.") ? vision : text).make(spec);
+  }
+};
+
 void write_weights(const std::filesystem::path& path, const std::vector<TensorSpec>& tensors,
-                   DType dtype, const SyntheticWeights& weights, ThreadPool& pool) {
+                   DType dtype, const Recipes& weights, ThreadPool& pool) {
   io::AtomicFile file(path);
   std::vector<TensorEntry> entries;
   for (const TensorSpec& spec : tensors) {
@@ -108,35 +119,56 @@ void write_weights(const std::filesystem::path& path, const std::vector<TensorSp
 }
 
 /// As on the hub: fields that have transformers' default values are left out.
-std::string config_json(const VisionConfig& config) {
-  const VisionConfig defaults;
-  std::string fields;
-  const auto add = [&](std::string_view name, std::int64_t value, std::int64_t usual) {
+class ConfigFields {
+ public:
+  void add(std::string_view name, std::int64_t value, std::int64_t usual) {
     if (value != usual) {
-      fields += fmt::format("    \"{}\": {},\n", name, value);
+      add(name, std::to_string(value));
     }
-  };
-  add("hidden_size", config.hidden, defaults.hidden);
-  add("image_size", config.image_size, defaults.image_size);
-  add("intermediate_size", config.mlp, defaults.mlp);
-  fields += "    \"model_type\": \"siglip_vision_model\",\n";
-  add("num_attention_heads", config.heads, defaults.heads);
-  add("num_hidden_layers", config.layers, defaults.layers);
-  add("patch_size", config.patch, defaults.patch);
-  fields.erase(fields.size() - 2);  // the last comma
+  }
+  void add(std::string_view name, std::string_view json) {
+    fields_ += fmt::format("{}    \"{}\": {}", fields_.empty() ? "" : ",\n", name, json);
+  }
+  [[nodiscard]] const std::string& text() const { return fields_; }
+
+ private:
+  std::string fields_;
+};
+
+/// What both towers have.
+template <typename Config>
+void add_layers(ConfigFields& fields, const Config& config) {
+  const Config defaults;
+  fields.add("hidden_size", config.hidden, defaults.hidden);
+  fields.add("intermediate_size", config.mlp, defaults.mlp);
+  fields.add("num_attention_heads", config.heads, defaults.heads);
+  fields.add("num_hidden_layers", config.layers, defaults.layers);
+}
+
+std::string config_json(const VisionConfig& vision, const TextConfig& text) {
+  ConfigFields vision_fields;
+  add_layers(vision_fields, vision);
+  vision_fields.add("image_size", vision.image_size, VisionConfig().image_size);
+  vision_fields.add("model_type", "\"siglip_vision_model\"");
+  vision_fields.add("patch_size", vision.patch, VisionConfig().patch);
+  ConfigFields text_fields;
+  add_layers(text_fields, text);
+  text_fields.add("max_position_embeddings", text.tokens, TextConfig().tokens);
+  text_fields.add("model_type", "\"siglip_text_model\"");
+  text_fields.add("projection_size", text.projection, text.hidden);
+  text_fields.add("vocab_size", text.vocabulary, TextConfig().vocabulary);
   return fmt::format(R"({{
   "initializer_factor": 1.0,
   "model_type": "siglip",
   "text_config": {{
-    "model_type": "siglip_text_model",
-    "vocab_size": 256000
+{}
   }},
   "vision_config": {{
 {}
   }}
 }}
 )",
-                     fields);
+                     text_fields.text(), vision_fields.text());
 }
 
 std::string preprocessor_json(const VisionConfig& config) {
@@ -196,8 +228,11 @@ void prepare_folder(const InitOptions& options) {
     fail("{}: the folder is not empty; name another one, or pass --overwrite to replace its model",
          shown);
   }
-  std::vector<std::filesystem::path> old{options.folder / "config.json",
-                                         options.folder / "preprocessor_config.json"};
+  std::vector<std::filesystem::path> old;
+  for (const char* name : {"config.json", "preprocessor_config.json", "tokenizer.model",
+                           "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"}) {
+    old.push_back(options.folder / name);
+  }
   for (const auto& entry : entries) {
     if (is_weight_file(entry.path().filename().native())) {
       old.push_back(entry.path());
@@ -212,19 +247,30 @@ void prepare_folder(const InitOptions& options) {
 
 }  // namespace
 
-void write_checkpoint(const InitOptions& options) {
-  VisionConfig config = find_preset(options.preset).config;
+void write_checkpoint(const InitOptions& options, const std::optional<NewTokenizer>& tokenizer) {
+  auto [name_of_preset, vision, text] = find_preset(options.preset);
   if (options.layers < 0 || options.layers > 512) {
     fail("invalid number of layers {}; expected 1 to 512, or 0 for as many as the preset has",
          options.layers);
   }
   if (options.layers > 0) {
-    config.layers = options.layers;
+    vision.layers = options.layers;
+    text.layers = options.layers;
   }
   const DType dtype = stored_dtype(options.dtype);
-  const auto shards = split(vision_tensors(config), dtype, options.max_shard_bytes);
+  std::vector<TensorSpec> tensors = vision_tensors(vision);
+  if (tokenizer) {
+    text.vocabulary = tokenizer->vocabulary;
+    std::ranges::move(text_tensors(text), std::back_inserter(tensors));
+  }
+  std::uint64_t total = 0;
+  for (const TensorSpec& tensor : tensors) {
+    total += bytes_of(tensor, dtype);
+  }
+  const auto shards = split(std::move(tensors), dtype, options.max_shard_bytes);
   prepare_folder(options);
-  const SyntheticWeights weights(config, options.seed);
+  const Recipes weights{.vision = SyntheticWeights(vision, options.seed),
+                        .text = SyntheticWeights(text, options.seed)};
   ThreadPool pool(options.threads > 0 ? options.threads : available_threads());
   std::string weight_map;
   for (std::size_t shard = 0; shard < shards.size(); ++shard) {
@@ -238,7 +284,6 @@ void write_checkpoint(const InitOptions& options) {
     }
   }
   if (shards.size() > 1) {
-    const auto total = static_cast<std::size_t>(parameter_count(config)) * size_of(dtype);
     io::write_file_atomically(
         options.folder / "model.safetensors.index.json",
         fmt::format(
@@ -246,8 +291,11 @@ void write_checkpoint(const InitOptions& options) {
             "  }}\n}}\n",
             total, weight_map));
   }
-  io::write_file_atomically(options.folder / "preprocessor_config.json", preprocessor_json(config));
-  io::write_file_atomically(options.folder / "config.json", config_json(config));
+  io::write_file_atomically(options.folder / "preprocessor_config.json", preprocessor_json(vision));
+  if (tokenizer) {
+    tokenizer->write(options.folder);
+  }
+  io::write_file_atomically(options.folder / "config.json", config_json(vision, text));
 }
 
 }  // namespace fovea::model

@@ -1,11 +1,23 @@
 // Writes a checkpoint of random weights in Hugging Face's layout.
 #pragma once
 
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+
 #include "fovea/model.hpp"
 
 namespace fovea::model {
 
-/// See fovea::init_checkpoint.
-void write_checkpoint(const InitOptions& options);
+/// The tokenizer of a new model's text tower.
+struct NewTokenizer {
+  std::int64_t vocabulary = 0;  // rows of the tower's token table
+  std::function<void(const std::filesystem::path& folder)> write{};  // its files
+};
+
+/// See fovea::init_checkpoint. Without a tokenizer there is no text tower.
+void write_checkpoint(const InitOptions& options,
+                      const std::optional<NewTokenizer>& tokenizer = std::nullopt);
 
 }  // namespace fovea::model

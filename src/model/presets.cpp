@@ -17,11 +17,34 @@ constexpr VisionConfig kGiant{.hidden = 1536, .mlp = 6144, .layers = 40, .heads 
 // are not square powers of each other.
 constexpr VisionConfig kTiny{.hidden = 128, .mlp = 384, .layers = 3, .heads = 4};
 
-constexpr Preset preset(std::string_view name, VisionConfig config, std::int64_t patch,
+// The published text towers read 64 tokens of Gemma's vocabulary.
+constexpr std::int64_t kGemmaVocabulary = 256000;
+constexpr TextConfig text(const VisionConfig& like, std::int64_t projection) {
+  return {.hidden = like.hidden,
+          .mlp = like.mlp,
+          .layers = like.layers,
+          .heads = like.heads,
+          .vocabulary = kGemmaVocabulary,
+          .tokens = 64,
+          .projection = projection};
+}
+constexpr TextConfig kTinyText{.hidden = 96,
+                               .mlp = 256,
+                               .layers = 2,
+                               .heads = 3,
+                               .vocabulary = kGemmaVocabulary,
+                               .tokens = 64,
+                               .projection = 128};
+
+constexpr Preset preset(std::string_view name, VisionConfig vision, std::int64_t patch,
                         std::int64_t image_size) {
-  config.patch = patch;
-  config.image_size = image_size;
-  return {.name = name, .config = config};
+  vision.patch = patch;
+  vision.image_size = image_size;
+  // The giant's text tower is that of so400m.
+  const TextConfig beside = vision.hidden == kTiny.hidden    ? kTinyText
+                            : vision.hidden == kGiant.hidden ? text(kSo400m, kGiant.hidden)
+                                                             : text(vision, vision.hidden);
+  return {.name = name, .vision = vision, .text = beside};
 }
 
 constexpr std::array kPresets{

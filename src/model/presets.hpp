@@ -10,7 +10,8 @@ namespace fovea::model {
 
 struct Preset {
   std::string_view name;  // as on the hub without "google/siglip2-"
-  VisionConfig config;
+  VisionConfig vision;
+  TextConfig text;
 };
 
 /// "tiny" first, then the published ones.

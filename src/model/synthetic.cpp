@@ -1,4 +1,4 @@
-// Random weights with the statistics of a trained vision tower. Why each number is what it is:
+// Random weights with the statistics of trained towers. Why each number is what it is:
 // docs/presets.md.
 #include "model/synthetic.hpp"
 
@@ -42,6 +42,9 @@ constexpr double kGeluOutput = 0.6;  // deviation of GELU's output at that input
 constexpr double kFirstAttentionOutput = 0.62;
 constexpr double kLastAttentionOutput = 0.85;
 constexpr double kSmallBias = 0.1;
+// Of image-text logits, as in google/siglip2-base-patch16-224.
+constexpr float kLogitScaleValue = 4.724453F;
+constexpr float kLogitBiasValue = -16.771725F;
 constexpr double kHeadOutlierGain = 9.0;  // embeddings have channels that stand out, too
 
 /// 64 well-mixed bits of a counter: SplitMix64's output function (Steele, Lea, Flood 2014).
@@ -104,13 +107,21 @@ void SyntheticTensor::fill(std::size_t begin, std::span<float> out) const {
 }
 
 SyntheticWeights::SyntheticWeights(const VisionConfig& config, std::uint64_t seed)
-    : config_(config), seed_(seed), typical_share_(1.0) {
-  const std::int64_t count = std::max<std::int64_t>(1, config.hidden / kChannelsAnOutlier);
+    : SyntheticWeights(config.tower(), seed) {
+  vision_ = config;
+}
+
+SyntheticWeights::SyntheticWeights(const TextConfig& config, std::uint64_t seed)
+    : SyntheticWeights(config.tower(), seed) {}
+
+SyntheticWeights::SyntheticWeights(const TowerConfig& tower, std::uint64_t seed)
+    : tower_(tower), seed_(seed), typical_share_(1.0) {
+  const std::int64_t count = std::max<std::int64_t>(1, tower.hidden / kChannelsAnOutlier);
   const std::uint64_t places = key("outliers");
-  double energy = static_cast<double>(config.hidden - count);
+  double energy = static_cast<double>(tower.hidden - count);
   for (std::int64_t index = 0; index < count; ++index) {
     // One in each stretch of channels, so that they are distinct.
-    const std::int64_t stretch = config.hidden / count;
+    const std::int64_t stretch = tower.hidden / count;
     const auto within = static_cast<std::int64_t>(
         uniform(places, static_cast<std::uint64_t>(index)) * static_cast<double>(stretch));
     const double gain = kOutlierGains[static_cast<std::size_t>(index) % kOutlierGains.size()];
@@ -118,7 +129,7 @@ SyntheticWeights::SyntheticWeights(const VisionConfig& config, std::uint64_t see
         {.channel = static_cast<std::size_t>(index * stretch + within), .gain = gain});
     energy += gain * gain;
   }
-  typical_share_ = std::sqrt(static_cast<double>(config.hidden) / energy);
+  typical_share_ = std::sqrt(static_cast<double>(tower.hidden) / energy);
 }
 
 std::uint64_t SyntheticWeights::key(std::string_view name) const {
@@ -131,7 +142,7 @@ std::uint64_t SyntheticWeights::key(std::string_view name) const {
 
 double SyntheticWeights::residual_rms(std::int64_t layer) const {
   const double growth =
-      std::pow(kLastResidual / kFirstResidual, 1.0 / static_cast<double>(config_.layers));
+      std::pow(kLastResidual / kFirstResidual, 1.0 / static_cast<double>(tower_.layers));
   return kFirstResidual * std::pow(std::min(growth, kMostGrowth), static_cast<double>(layer));
 }
 
@@ -152,7 +163,7 @@ std::vector<float> SyntheticWeights::noise_table(std::string_view name, std::siz
 }
 
 SyntheticWeights::Channels SyntheticWeights::norm(std::string_view name, bool outliers) const {
-  const auto size = static_cast<std::size_t>(config_.hidden);
+  const auto size = static_cast<std::size_t>(tower_.hidden);
   const double input = outliers ? typical_share_ : 1.0;
   const double typical = outliers ? kGamma : 1.0;
   Channels channels;
@@ -199,7 +210,7 @@ SyntheticTensor SyntheticWeights::matrix(std::string_view name, std::int64_t row
 }
 
 std::vector<float> SyntheticWeights::branch_bias(std::string_view name, std::int64_t layer) const {
-  std::vector<float> bias = noise_table(name, static_cast<std::size_t>(config_.hidden), 0.0,
+  std::vector<float> bias = noise_table(name, static_cast<std::size_t>(tower_.hidden), 0.0,
                                         kSmallBias * branch_rms(layer));
   const double growth = (residual_rms(layer + 1) - residual_rms(layer)) / 2.0;
   for (const Outlier& outlier : outliers_) {
@@ -211,16 +222,16 @@ std::vector<float> SyntheticWeights::branch_bias(std::string_view name, std::int
 SyntheticTensor SyntheticWeights::layer_tensor(const TensorSpec& tensor, std::int64_t layer,
                                                std::string_view part) const {
   const std::string& name = tensor.name;
-  const std::string prefix = fmt::format("vision_model.encoder.layers.{}.", layer);
-  const std::int64_t h = config_.hidden;
-  const std::int64_t m = config_.mlp;
+  const std::string prefix = layer_prefix(tower_, layer);
+  const std::int64_t h = tower_.hidden;
+  const std::int64_t m = tower_.mlp;
   const auto size = static_cast<std::size_t>(tensor.shape[0]);
   const double root_h = std::sqrt(static_cast<double>(h));
   if (part.starts_with("layer_norm")) {
     return norm_tensor(norm(prefix + std::string(part.substr(0, part.find('.'))), true), part);
   }
   if (part == "self_attn.out_proj.weight") {
-    const double progress = static_cast<double>(layer) / static_cast<double>(config_.layers);
+    const double progress = static_cast<double>(layer) / static_cast<double>(tower_.layers);
     const double output = std::lerp(kFirstAttentionOutput, kLastAttentionOutput, progress);
     return matrix(name, h, h, branch_rms(layer) / (output * root_h), false, kOutlierNoise);
   }
@@ -253,7 +264,7 @@ SyntheticTensor SyntheticWeights::layer_tensor(const TensorSpec& tensor, std::in
 SyntheticTensor SyntheticWeights::head_tensor(const TensorSpec& tensor,
                                               std::string_view part) const {
   const std::string& name = tensor.name;
-  const std::int64_t h = config_.hidden;
+  const std::int64_t h = tower_.hidden;
   const auto size = static_cast<std::size_t>(tensor.shape.elements());
   const double root_h = std::sqrt(static_cast<double>(h));
   if (part == "probe") {
@@ -279,27 +290,27 @@ SyntheticTensor SyntheticWeights::head_tensor(const TensorSpec& tensor,
   }
   if (part == "mlp.fc1.weight") {
     const double input = norm("vision_model.head.layernorm", false).output_rms;
-    return matrix(name, config_.mlp, h, kGeluDeviation / (input * root_h), false);
+    return matrix(name, tower_.mlp, h, kGeluDeviation / (input * root_h), false);
   }
   if (part == "mlp.fc1.bias") {
     return SyntheticTensor(noise_table(name, size, kGeluBias, 0.3));
   }
   if (part == "mlp.fc2.weight") {
-    return matrix(name, h, config_.mlp,
-                  1.0 / (kGeluOutput * std::sqrt(static_cast<double>(config_.mlp))), true,
+    return matrix(name, h, tower_.mlp,
+                  1.0 / (kGeluOutput * std::sqrt(static_cast<double>(tower_.mlp))), true,
                   kHeadOutlierGain);
   }
   return SyntheticTensor(noise_table(name, size, 0.0, kSmallBias));
 }
 
 std::vector<float> SyntheticWeights::patch_filters(const TensorSpec& tensor) const {
-  const auto p = static_cast<std::size_t>(config_.patch);
+  const auto p = static_cast<std::size_t>(vision_.patch);
   const std::uint64_t stream = key(tensor.name);
   const std::uint64_t grain = key("patch noise");
   const double deviation = kFirstResidual * std::sqrt(1.0 - kPositionShare);
   std::vector<float> filters(static_cast<std::size_t>(tensor.shape.elements()));
   std::vector<double> wave(3 * p * p);
-  for (std::size_t channel = 0; channel < static_cast<std::size_t>(config_.hidden); ++channel) {
+  for (std::size_t channel = 0; channel < static_cast<std::size_t>(tower_.hidden); ++channel) {
     const auto draw = [&](std::uint64_t index) { return uniform(stream, channel * 16 + index); };
     // A wave of a few cycles per patch, in a random direction, with a random colour.
     const bool flat = draw(0) < 0.2;
@@ -338,8 +349,8 @@ std::vector<float> SyntheticWeights::patch_filters(const TensorSpec& tensor) con
 }
 
 std::vector<float> SyntheticWeights::position_table(const TensorSpec& tensor) const {
-  const auto grid = static_cast<std::size_t>(config_.grid());
-  const auto h = static_cast<std::size_t>(config_.hidden);
+  const auto grid = static_cast<std::size_t>(vision_.grid());
+  const auto h = static_cast<std::size_t>(tower_.hidden);
   const std::uint64_t stream = key(tensor.name);
   const double amplitude = kFirstResidual * std::sqrt(kPositionShare);
   std::vector<float> table(grid * grid * h);
@@ -370,17 +381,22 @@ SyntheticTensor SyntheticWeights::make(const TensorSpec& tensor) const {
     part.remove_prefix(matches ? prefix.size() : 0);
     return matches;
   };
-  strip("vision_model.");
+  strip(tower_.prefix());
   if (strip("encoder.layers.")) {
     std::int64_t layer = 0;
     const auto parsed = std::from_chars(part.data(), part.data() + part.size(), layer);
     part.remove_prefix(static_cast<std::size_t>(parsed.ptr - part.data()) + 1);
     return layer_tensor(tensor, layer, part);
   }
-  if (strip("head.")) {
-    return head_tensor(tensor, part);
+  return tower_.tower == Tower::kVision ? vision_tensor(tensor, part) : text_tensor(tensor, part);
+}
+
+SyntheticTensor SyntheticWeights::vision_tensor(const TensorSpec& tensor,
+                                                std::string_view part) const {
+  if (part.starts_with("head.")) {
+    return head_tensor(tensor, part.substr(part.find('.') + 1));
   }
-  if (strip("post_layernorm.")) {
+  if (part.starts_with("post_layernorm.")) {
     return norm_tensor(norm("vision_model.post_layernorm", true), part);
   }
   if (part == "embeddings.patch_embedding.weight") {
@@ -390,14 +406,53 @@ SyntheticTensor SyntheticWeights::make(const TensorSpec& tensor) const {
     return SyntheticTensor(position_table(tensor));
   }
   if (part == "embeddings.patch_embedding.bias") {
-    std::vector<float> bias = noise_table(tensor.name, static_cast<std::size_t>(config_.hidden),
-                                          0.0, kSmallBias * kFirstResidual);
-    for (const Outlier& outlier : outliers_) {
-      bias[outlier.channel] = static_cast<float>(outlier.gain * kFirstResidual);
-    }
+    std::vector<float> bias = noise_table(tensor.name, static_cast<std::size_t>(tower_.hidden), 0.0,
+                                          kSmallBias * kFirstResidual);
+    set_outliers(bias);
     return SyntheticTensor(std::move(bias));
   }
   fail("there is no recipe for tensor \"{}\"", tensor.name);
+}
+
+SyntheticTensor SyntheticWeights::text_tensor(const TensorSpec& tensor,
+                                              std::string_view part) const {
+  const std::int64_t h = tower_.hidden;
+  if (tensor.name == kTokenTable) {
+    return matrix(tensor.name, tensor.shape[0], h, kFirstResidual * std::sqrt(1.0 - kPositionShare),
+                  false);
+  }
+  if (part == "embeddings.position_embedding.weight") {
+    std::vector<float> table =
+        noise_table(tensor.name, static_cast<std::size_t>(tensor.shape.elements()), 0.0,
+                    kFirstResidual * std::sqrt(kPositionShare));
+    for (std::size_t at = 0; at < table.size(); at += static_cast<std::size_t>(h)) {
+      set_outliers(std::span(table).subspan(at, static_cast<std::size_t>(h)));
+    }
+    return SyntheticTensor(std::move(table));
+  }
+  if (part.starts_with("final_layer_norm.")) {
+    return norm_tensor(norm("text_model.final_layer_norm", true), part);
+  }
+  if (part == "head.weight") {
+    const double input = norm("text_model.final_layer_norm", true).output_rms;
+    return matrix(tensor.name, tensor.shape[0], h,
+                  1.0 / (input * std::sqrt(static_cast<double>(h))), false);
+  }
+  if (part == "head.bias") {
+    return SyntheticTensor(
+        noise_table(tensor.name, static_cast<std::size_t>(tensor.shape[0]), 0.0, kSmallBias));
+  }
+  if (tensor.name == kLogitScale || tensor.name == kLogitBias) {
+    return SyntheticTensor(
+        std::vector{tensor.name == kLogitScale ? kLogitScaleValue : kLogitBiasValue});
+  }
+  fail("there is no recipe for tensor \"{}\"", tensor.name);
+}
+
+void SyntheticWeights::set_outliers(std::span<float> first_residual) const {
+  for (const Outlier& outlier : outliers_) {
+    first_residual[outlier.channel] = static_cast<float>(outlier.gain * kFirstResidual);
+  }
 }
 
 }  // namespace fovea::model

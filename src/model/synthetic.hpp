@@ -1,9 +1,10 @@
-// Random weights with the statistics of a trained SigLIP vision tower (docs/presets.md).
+// Random weights with the statistics of a trained SigLIP (docs/presets.md).
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "model/architecture.hpp"
@@ -37,15 +38,18 @@ class SyntheticTensor {
   Matrix matrix_;
 };
 
-/// The recipe for one architecture and seed.
+/// The recipe for one tower and seed.
 class SyntheticWeights {
  public:
   SyntheticWeights(const VisionConfig& config, std::uint64_t seed);
+  SyntheticWeights(const TextConfig& config, std::uint64_t seed);
 
-  /// The values of one of vision_tensors(config).
+  /// The values of one of vision_tensors(config) or text_tensors(config).
   [[nodiscard]] SyntheticTensor make(const TensorSpec& tensor) const;
 
  private:
+  SyntheticWeights(const TowerConfig& tower, std::uint64_t seed);
+
   struct Channels {
     std::vector<float> gamma;
     std::vector<float> beta;
@@ -72,7 +76,15 @@ class SyntheticWeights {
     std::size_t channel;
     double gain;  // signed: its value over that of a typical channel
   };
-  VisionConfig config_;
+  [[nodiscard]] SyntheticTensor vision_tensor(const TensorSpec& tensor,
+                                              std::string_view part) const;
+  [[nodiscard]] SyntheticTensor text_tensor(const TensorSpec& tensor, std::string_view part) const;
+
+  /// Gives the outlier channels of a first residual [hidden] their values.
+  void set_outliers(std::span<float> first_residual) const;
+
+  TowerConfig tower_;
+  VisionConfig vision_{};  // of the vision tower
   std::uint64_t seed_;
   std::vector<Outlier> outliers_;
   double typical_share_;  // rms of a typical channel over that of all channels

@@ -43,6 +43,10 @@ class Executor {
   void attention(const AttentionProblem& problem, const AttentionOperands& operands);
   void pool(const PoolProblem& problem, const Prepared& weights, const ConstTensorView& input,
             const TensorView& output);
+  void project(const ProjectProblem& problem, const Prepared& weights, const ConstTensorView& input,
+               const TensorView& output);
+  /// The same values elsewhere: both [rows, width] of one type.
+  void copy(const ConstTensorView& input, const TensorView& output);
 
  private:
   // Operands are checked.
@@ -57,10 +61,13 @@ class Executor {
   virtual void do_attention(const AttentionProblem& problem, const AttentionOperands& operands) = 0;
   virtual void do_pool(const PoolProblem& problem, const Prepared& weights,
                        const ConstTensorView& input, const TensorView& output) = 0;
+  virtual void do_project(const ProjectProblem& problem, const Prepared& weights,
+                          const ConstTensorView& input, const TensorView& output) = 0;
+  virtual void do_copy(const ConstTensorView& input, const TensorView& output) = 0;
 };
 
 /// What Backend::run is to cut into slices. Input and output are host memory, whole images one
-/// after the other.
+/// after the other; a text is an image of which only the input's type differs.
 struct Batch {
   std::int64_t images = 0;
   std::int64_t tokens = 1;  // rows of an image, to size the slices
@@ -159,6 +166,7 @@ class Backend {
   [[nodiscard]] virtual PreparedPtr prepare(const LayerNormWeights& weights) = 0;
   [[nodiscard]] virtual PreparedPtr prepare(const LinearWeights& weights) = 0;
   [[nodiscard]] virtual PreparedPtr prepare(const PoolWeights& weights) = 0;
+  [[nodiscard]] virtual PreparedPtr prepare(const ProjectWeights& weights) = 0;
 
   /// Host memory for a Batch's input: where the device copies from such memory of its own accord
   /// (page-locked, on GPUs), `run` takes it as it is. Freed before the backend. Thread-safe.

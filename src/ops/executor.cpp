@@ -88,4 +88,20 @@ void Executor::pool(const PoolProblem& problem, const Prepared& weights,
   do_pool(problem, weights, input, output);
 }
 
+void Executor::project(const ProjectProblem& problem, const Prepared& weights,
+                       const ConstTensorView& input, const TensorView& output) {
+  check_problem(problem);
+  check(problem, "input", input, problem.input, {problem.rows(), problem.hidden});
+  check(problem, "output", output, DType::kF32, {problem.sequences, problem.out});
+  do_project(problem, weights, input, output);
+}
+
+void Executor::copy(const ConstTensorView& input, const TensorView& output) {
+  if (input.data == nullptr) {
+    fail("copy: no memory for input");
+  }
+  check_operand("copy", "output", output, input.dtype, {input.shape[0], input.shape[1]});
+  do_copy(input, output);
+}
+
 }  // namespace fovea::ops

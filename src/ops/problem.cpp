@@ -101,6 +101,12 @@ std::string to_string(const PoolProblem& problem) {
                      problem.heads, problem.mlp, problem.eps);
 }
 
+std::string to_string(const ProjectProblem& problem) {
+  return fmt::format("project: token {} of {} in {} sequences, [{}] {} x [{}, {}]^T -> f32, eps {}",
+                     problem.token, problem.tokens, problem.sequences, problem.hidden,
+                     to_string(problem.input), problem.out, problem.hidden, problem.eps);
+}
+
 Support valid(const PatchEmbedProblem& problem) {
   if (Support sizes =
           valid_sizes({problem.images, problem.tokens, problem.patch_elements, problem.hidden});
@@ -171,6 +177,23 @@ Support valid(const PoolProblem& problem) {
   }
   if (problem.hidden % problem.heads != 0) {
     return {"the heads do not divide the hidden size"};
+  }
+  if (!(problem.eps >= 0)) {
+    return {"eps is negative"};
+  }
+  return valid_if(is_float(problem.input), "the input is not a float type");
+}
+
+Support valid(const ProjectProblem& problem) {
+  if (Support sizes = valid_sizes({problem.sequences, problem.tokens, problem.hidden, problem.out});
+      !sizes) {
+    return sizes;
+  }
+  if (Support rows = valid_sizes({problem.rows()}); !rows) {
+    return rows;
+  }
+  if (problem.token < 0 || problem.token >= problem.tokens) {
+    return {fmt::format("there is no token {} in sequences of {}", problem.token, problem.tokens)};
   }
   if (!(problem.eps >= 0)) {
     return {"eps is negative"};
@@ -260,6 +283,12 @@ void check_weights(const PoolWeights& weights) {
   if (!weights.input_norm.weight.empty()) {
     check_length("the norm before the pooling head", weights.input_norm.weight.size(), hidden);
   }
+}
+
+void check_weights(const ProjectWeights& weights) {
+  check_weights(weights.norm);
+  check_weights(weights.linear);
+  check_length("the norm before a projection", weights.norm.weight.size(), weights.linear.in);
 }
 
 }  // namespace fovea::ops

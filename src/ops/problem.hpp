@@ -11,6 +11,7 @@
 #include "ops/linear.hpp"
 #include "ops/patch_embed.hpp"
 #include "ops/pool.hpp"
+#include "ops/project.hpp"
 
 namespace fovea::ops {
 

@@ -68,6 +68,12 @@ struct PoolWeights {
   LinearWeights fc2;
 };
 
+/// See ProjectProblem.
+struct ProjectWeights {
+  LayerNormWeights norm;
+  LinearWeights linear;
+};
+
 /// Weights in the form a backend computes with; only the backend that made them knows it.
 class Prepared {
  public:
@@ -83,5 +89,6 @@ void check_weights(const LinearWeights& weights);
 void check_weights(const LayerNormWeights& weights);
 void check_weights(const PatchEmbedWeights& weights);
 void check_weights(const PoolWeights& weights);
+void check_weights(const ProjectWeights& weights);
 
 }  // namespace fovea::ops

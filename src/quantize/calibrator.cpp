@@ -9,7 +9,7 @@
 
 #include "core/dtype.hpp"
 #include "model/calibration.hpp"
-#include "model/encoder_weights.hpp"
+#include "model/layer_weights.hpp"
 #include "ops/weights.hpp"
 
 namespace fovea::quantize {
@@ -36,7 +36,7 @@ void round_and_write(
     const model::Checkpoint& checkpoint, const Observations& observations, Precision precision,
     std::int64_t images, std::int64_t bf16_layers, ThreadPool& pool,
     const std::function<void(std::uint64_t done, std::uint64_t total)>& on_progress) {
-  const auto count = static_cast<std::size_t>(checkpoint.config().vision.layers - bf16_layers);
+  const auto count = static_cast<std::size_t>(checkpoint.tower().layers - bf16_layers);
   constexpr std::size_t kPlaces = std::size(model::kCalibratedPlaces);
   std::vector<RoundedLayer> rounded(count * kPlaces);
   std::vector<std::vector<float>> divisors(count * kPlaces);
@@ -53,7 +53,7 @@ void round_and_write(
         observations.at(std::string(name), static_cast<std::size_t>(layer));
     const DType numbers = model::calibrated_type(name, precision);
     const std::size_t at = index * kPlaces + place;
-    layers[at] = {.name = model::calibrated_name(name, layer),
+    layers[at] = {.name = model::calibrated_name(checkpoint.tower(), name, layer),
                   .out = static_cast<std::int64_t>(parameters.bias.size()),
                   .in = static_cast<std::int64_t>(inputs.width),
                   .type = numbers};

@@ -44,6 +44,13 @@ class ObservingExecutor final : public ops::Executor {
                const ConstTensorView& input, const TensorView& output) override {
     inner_.pool(problem, weights, input, output);
   }
+  void do_project(const ops::ProjectProblem& problem, const ops::Prepared& weights,
+                  const ConstTensorView& input, const TensorView& output) override {
+    inner_.project(problem, weights, input, output);
+  }
+  void do_copy(const ConstTensorView& input, const TensorView& output) override {
+    inner_.copy(input, output);
+  }
 
   ops::Executor& inner_;
   const std::vector<std::string>& places_;
@@ -81,6 +88,9 @@ class ObservingBackend final : public ops::Backend {
     return inner_->prepare(weights);
   }
   [[nodiscard]] ops::PreparedPtr prepare(const ops::PoolWeights& weights) override {
+    return inner_->prepare(weights);
+  }
+  [[nodiscard]] ops::PreparedPtr prepare(const ops::ProjectWeights& weights) override {
     return inner_->prepare(weights);
   }
 

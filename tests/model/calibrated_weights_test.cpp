@@ -20,7 +20,7 @@
 #include "model/calibration.hpp"
 #include "model/checkpoint.hpp"
 #include "model/encoder.hpp"
-#include "model/encoder_weights.hpp"
+#include "model/vision_weights.hpp"
 #include "quantize/calibrator.hpp"
 #include "quantize/observer.hpp"
 
@@ -55,6 +55,9 @@ class NotingExecutor final : public ops::Executor {
   void do_attention(const ops::AttentionProblem&, const ops::AttentionOperands&) override {}
   void do_pool(const ops::PoolProblem&, const ops::Prepared&, const ConstTensorView&,
                const TensorView&) override {}
+  void do_project(const ops::ProjectProblem&, const ops::Prepared&, const ConstTensorView&,
+                  const TensorView&) override {}
+  void do_copy(const ConstTensorView&, const TensorView&) override {}
 
   static std::span<const std::byte> bytes_of(const ConstTensorView& tensor) {
     return {static_cast<const std::byte*>(tensor.data),
@@ -107,6 +110,7 @@ class KeepingBackend final : public ops::Backend {
 
   [[nodiscard]] PreparedPtr prepare(const ops::PatchEmbedWeights&) override { return nothing(); }
   [[nodiscard]] PreparedPtr prepare(const ops::PoolWeights&) override { return nothing(); }
+  [[nodiscard]] PreparedPtr prepare(const ops::ProjectWeights&) override { return nothing(); }
   [[nodiscard]] PreparedPtr prepare(const ops::LayerNormWeights& weights) override {
     norms.push_back({{weights.weight.begin(), weights.weight.end()},
                      {weights.bias.begin(), weights.bias.end()}});
@@ -193,7 +197,7 @@ TEST_F(CalibratedWeights, NormsAndLayersMakeTheModelsProducts) {
   const Checkpoint& checkpoint = *checkpoint_;
   const VisionConfig& vision = checkpoint.config().vision;
   KeepingBackend kept;
-  const EncoderWeights weights(checkpoint, kept);
+  const VisionWeights weights(checkpoint, kept);
   for (std::int64_t layer = 0; layer < vision.layers; ++layer) {
     for (const bool first : {true, false}) {
       const std::string name = "vision_model.encoder.layers." + std::to_string(layer) +
@@ -280,7 +284,7 @@ TEST_F(CalibratedWeights, AFileWithoutWhatItNeedsIsRefused) {
   KeepingBackend backend;
   const auto message = [&](std::string_view from, std::string_view to) {
     write_text(path, replaced(file, from, to));
-    return error_of([&] { EncoderWeights(*checkpoint_, backend); });
+    return error_of([&] { VisionWeights(*checkpoint_, backend); });
   };
   for (const std::string name :
        {"layers.1.self_attn.qkv.weight", "layers.1.mlp.fc2.bias", "layers.2.mlp.fc1.divisor"}) {

@@ -53,7 +53,7 @@ class CalibrationTest : public testing::Test {
 
   void write(std::string_view place, float input_scale, Precision precision = Precision::kInt8,
              std::int64_t bf16_layers = 0) const {
-    std::vector<LayerToStore> layers = {{.name = calibrated_name(place, 1),
+    std::vector<LayerToStore> layers = {{.name = calibrated_name(checkpoint_->tower(), place, 1),
                                          .out = kOut,
                                          .in = kIn,
                                          .type = calibrated_type(place, precision),

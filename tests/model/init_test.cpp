@@ -19,10 +19,20 @@ TEST(ArchitectureTest, BaseIsThePublishedModel) {
   EXPECT_NEAR(flop_per_image(base) * 1e-9, 35.4, 0.1);
 }
 
+// The rest of the published 375,187,970 parameters.
+TEST(ArchitectureTest, BasesTextTowerIsThePublishedOne) {
+  const TextConfig base = find_preset("base-patch16-224").text;
+  EXPECT_EQ(text_tensors(base).size(), 200U);
+  EXPECT_EQ(parameter_count(base), 375'187'970 - 92'884'224);
+  EXPECT_NEAR(flop_per_text(base) * 1e-9, 11.0, 0.2);
+  EXPECT_EQ(find_preset("giant-opt-patch16-256").text.projection, 1536);
+  EXPECT_EQ(find_preset("giant-opt-patch16-256").text.hidden, 1152);
+}
+
 // GFLOP per image as published for the presets.
 TEST(ArchitectureTest, FlopCountsAreThePublishedOnes) {
   const auto gflop = [](std::string_view name) {
-    return flop_per_image(find_preset(name).config) * 1e-9;
+    return flop_per_image(find_preset(name).vision) * 1e-9;
   };
   EXPECT_NEAR(gflop("large-patch16-256"), 163.0, 1.0);
   EXPECT_NEAR(gflop("so400m-patch14-224"), 220.0, 1.5);
@@ -36,42 +46,50 @@ TEST(PresetTest, NamesAndArchitecturesAgree) {
     EXPECT_TRUE(names.insert(preset.name).second) << preset.name;
     if (preset.name != "tiny") {
       EXPECT_TRUE(contains(
-          preset.name, fmt::format("-patch{}-{}", preset.config.patch, preset.config.image_size)))
+          preset.name, fmt::format("-patch{}-{}", preset.vision.patch, preset.vision.image_size)))
           << preset.name;
     }
-    EXPECT_EQ(preset.config.hidden % preset.config.heads, 0) << preset.name;
-    EXPECT_EQ(preset.config.mlp % 16, 0) << preset.name;
+    EXPECT_EQ(preset.vision.hidden % preset.vision.heads, 0) << preset.name;
+    EXPECT_EQ(preset.vision.mlp % 16, 0) << preset.name;
   }
   EXPECT_EQ(names.size(), 16U);
-  EXPECT_EQ(find_preset("so400m-patch14-384").config.head_dim(), 72);
-  EXPECT_EQ(find_preset("giant-opt-patch16-256").config.head_dim(), 96);
+  EXPECT_EQ(find_preset("so400m-patch14-384").vision.head_dim(), 72);
+  EXPECT_EQ(find_preset("giant-opt-patch16-256").vision.head_dim(), 96);
   const std::string error = error_of([] { (void)find_preset("base-patch14-224"); });
   EXPECT_TRUE(contains(error, "base-patch16-224")) << error;
 }
 
+void expect_recipes(const SyntheticWeights& weights, const std::vector<TensorSpec>& tensors) {
+  for (const TensorSpec& spec : tensors) {
+    std::vector<float> values(
+        std::min<std::size_t>(256, static_cast<std::size_t>(spec.shape.elements())));
+    weights.make(spec).fill(0, values);
+    double energy = 0.0;
+    for (const float value : values) {
+      ASSERT_TRUE(std::isfinite(value)) << spec.name;
+      energy += static_cast<double>(value) * value;
+    }
+    EXPECT_GT(energy, 0.0) << spec.name;
+  }
+}
+
 TEST(SyntheticTest, EveryPresetHasARecipeForEveryTensor) {
   for (const Preset& preset : presets()) {
-    VisionConfig config = preset.config;
+    SCOPED_TRACE(preset.name);
+    VisionConfig config = preset.vision;
     config.layers = 1;
     config.image_size = config.patch * 2;  // tables stay small
-    const SyntheticWeights weights(config, 0);
-    for (const TensorSpec& spec : vision_tensors(config)) {
-      std::vector<float> values(
-          std::min<std::size_t>(256, static_cast<std::size_t>(spec.shape.elements())));
-      weights.make(spec).fill(0, values);
-      double energy = 0.0;
-      for (const float value : values) {
-        ASSERT_TRUE(std::isfinite(value)) << preset.name << ' ' << spec.name;
-        energy += static_cast<double>(value) * value;
-      }
-      EXPECT_GT(energy, 0.0) << preset.name << ' ' << spec.name;
-    }
+    expect_recipes(SyntheticWeights(config, 0), vision_tensors(config));
+    TextConfig text = preset.text;
+    text.layers = 1;
+    text.vocabulary = 300;
+    expect_recipes(SyntheticWeights(text, 0), text_tensors(text));
   }
 }
 
 TEST(SyntheticTest, PartsAreThoseOfTheWhole) {
-  const SyntheticWeights weights(find_preset("tiny").config, 3);
-  for (const TensorSpec& spec : vision_tensors(find_preset("tiny").config)) {
+  const SyntheticWeights weights(find_preset("tiny").vision, 3);
+  for (const TensorSpec& spec : vision_tensors(find_preset("tiny").vision)) {
     const SyntheticTensor tensor = weights.make(spec);
     std::vector<float> whole(static_cast<std::size_t>(spec.shape.elements()));
     tensor.fill(0, whole);

@@ -1,4 +1,5 @@
-// The pooling head's launches: attention of the folded probe, then four small linear layers.
+// The pooling head's launches, attention of the folded probe and four small linear layers; and
+// those of the text tower's head.
 #include "gpu/launch/pool.hpp"
 
 #include <algorithm>
@@ -52,6 +53,19 @@ struct Layout {
 
 std::uint32_t blocks(std::int64_t work, std::int64_t each) {
   return static_cast<std::uint32_t>(divide_up(work, each));
+}
+
+/// Rows of a follow each other without gaps; what becomes of the result is left open.
+pool::LinearParams linear_params(const PoolLinear& layer, DevicePtr a, std::int64_t rows,
+                                 std::int32_t depth, std::int32_t columns) {
+  return {.a = pointer<const std::uint16_t>(a),
+          .w = pointer<const std::uint16_t>(layer.weight),
+          .bias = pointer<const float>(layer.bias),
+          .a_stride = depth,
+          .group_columns = columns,
+          .rows = static_cast<std::int32_t>(rows),
+          .columns = columns,
+          .depth = depth};
 }
 
 Launch linear_launch(const pool::LinearParams& params) {
@@ -174,14 +188,7 @@ std::vector<Launch> pool_launches(Device& device, const PoolProblem& problem,
 
   const auto linear = [&](const PoolLinear& layer, DevicePtr a, std::int32_t depth,
                           std::int32_t columns) {
-    return pool::LinearParams{.a = pointer<const std::uint16_t>(a),
-                              .w = pointer<const std::uint16_t>(layer.weight),
-                              .bias = pointer<const float>(layer.bias),
-                              .a_stride = depth,
-                              .group_columns = columns,
-                              .rows = static_cast<std::int32_t>(problem.images),
-                              .columns = columns,
-                              .depth = depth};
+    return linear_params(layer, a, problem.images, depth, columns);
   };
   // A head's columns of V come from that head's mean.
   pool::LinearParams value = linear(operands.value, base + layout.mean, hidden, hidden);
@@ -218,6 +225,48 @@ std::vector<Launch> pool_launches(Device& device, const PoolProblem& problem,
   fc2.output_f32 = pointer<float>(operands.output);
   launches.push_back(linear_launch(fc2));
   return launches;
+}
+
+Support can_run(const ops::ProjectProblem& problem, const DeviceInfo& /*device*/) {
+  if (Support support = valid(problem); !support) {
+    return support;
+  }
+  if (problem.input != DType::kBF16) {
+    return {fmt::format("unsupported input type {}; expected bf16", to_string(problem.input))};
+  }
+  if (problem.hidden % 8 != 0 || problem.out % 8 != 0) {
+    return {fmt::format("unsupported sizes {} and {}; expected multiples of 8", problem.hidden,
+                        problem.out)};
+  }
+  return {};
+}
+
+std::size_t project_workspace_bytes(const ops::ProjectProblem& problem) {
+  return static_cast<std::size_t>(problem.rows() * problem.hidden) * sizeof(BFloat16);
+}
+
+std::vector<Launch> project_launches(Device& device, const ops::ProjectProblem& problem,
+                                     const ProjectOperands& operands) {
+  if (const Support support = can_run(problem, device.info()); !support) {
+    fail("{}: {}", to_string(problem), support.why);
+  }
+  const auto read = static_cast<DevicePtr>(problem.token * problem.hidden) * sizeof(BFloat16);
+  pool::LinearParams projection = linear_params(
+      operands.linear, operands.workspace + read, problem.sequences,
+      static_cast<std::int32_t>(problem.hidden), static_cast<std::int32_t>(problem.out));
+  projection.a_stride = problem.tokens * problem.hidden;
+  projection.output_f32 = pointer<float>(operands.output);
+  return {layer_norm_launch(device,
+                            {.rows = problem.rows(),
+                             .width = problem.hidden,
+                             .eps = problem.eps,
+                             .input = problem.input,
+                             .output = DType::kBF16},
+                            {.input = operands.x,
+                             .weight = operands.norm_weight,
+                             .bias = operands.norm_bias,
+                             .output = operands.workspace}),
+          linear_launch(projection)};
 }
 
 }  // namespace fovea::gpu

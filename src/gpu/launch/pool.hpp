@@ -1,4 +1,4 @@
-// The pooling head on a GPU: a few launches from tokens to embeddings.
+// The heads of both towers on a GPU: a few launches from tokens to embeddings.
 #pragma once
 
 #include <cstddef>
@@ -10,6 +10,7 @@
 #include "gpu/device/device.hpp"
 #include "gpu/launch/launch.hpp"
 #include "ops/pool.hpp"
+#include "ops/project.hpp"
 
 namespace fovea::gpu {
 
@@ -49,5 +50,25 @@ struct PackedPoolKeys {
 /// What runs the head, in order. Throws fovea::Error with can_run's reason.
 [[nodiscard]] std::vector<Launch> pool_launches(Device& device, const ops::PoolProblem& problem,
                                                 const PoolOperands& operands);
+
+struct ProjectOperands {
+  DevicePtr x = 0;            // bf16 (sequences * tokens, hidden)
+  DevicePtr output = 0;       // f32 (sequences, out)
+  DevicePtr workspace = 0;    // project_workspace_bytes(), 256-byte aligned
+  DevicePtr norm_weight = 0;  // f32 (hidden)
+  DevicePtr norm_bias = 0;
+  PoolLinear linear;
+};
+
+[[nodiscard]] Support can_run(const ops::ProjectProblem& problem, const DeviceInfo& device);
+
+/// What project_launches passes through `workspace`; more sequences need more.
+[[nodiscard]] std::size_t project_workspace_bytes(const ops::ProjectProblem& problem);
+
+/// What runs the text tower's head, in order: the norm of all tokens, and the projection, by the
+/// pooling head's kernels, of the one that is read. Throws fovea::Error with can_run's reason.
+[[nodiscard]] std::vector<Launch> project_launches(Device& device,
+                                                   const ops::ProjectProblem& problem,
+                                                   const ProjectOperands& operands);
 
 }  // namespace fovea::gpu

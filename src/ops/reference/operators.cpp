@@ -211,4 +211,15 @@ void pool(const PoolProblem& problem, const PoolWeights& weights, const ConstTen
   }
 }
 
+void project(const ProjectProblem& problem, const ProjectWeights& weights,
+             const ConstTensorView& input, const TensorView& output) {
+  for (std::int64_t sequence = 0; sequence < problem.sequences; ++sequence) {
+    const Vector x = read_row(input, sequence * problem.tokens + problem.token, problem.hidden);
+    const Vector y = forward(weights.linear, forward(weights.norm, problem.eps, x));
+    for (std::int64_t o = 0; o < problem.out; ++o) {
+      store(output, sequence * problem.out + o, y[at(o)]);
+    }
+  }
+}
+
 }  // namespace fovea::ops::reference

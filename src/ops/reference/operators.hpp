@@ -23,5 +23,7 @@ void linear(const LinearProblem& problem, const LinearWeights& weights,
 void attention(const AttentionProblem& problem, const AttentionOperands& operands);
 void pool(const PoolProblem& problem, const PoolWeights& weights, const ConstTensorView& input,
           const TensorView& output);
+void project(const ProjectProblem& problem, const ProjectWeights& weights,
+             const ConstTensorView& input, const TensorView& output);
 
 }  // namespace fovea::ops::reference

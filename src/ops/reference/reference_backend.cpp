@@ -41,6 +41,10 @@ class Copy : public Prepared {
     own(weights.projection);
     own(weights.position);
   }
+  void own(ProjectWeights& weights) {
+    own(weights.norm);
+    own(weights.linear);
+  }
   void own(PoolWeights& weights) {
     own(weights.key);
     own(weights.norm);
@@ -82,6 +86,15 @@ class ReferenceExecutor : public Executor {
                const TensorView& output) override {
     reference::pool(problem, get<PoolWeights>(weights), input, output);
   }
+  void do_project(const ProjectProblem& problem, const Prepared& weights,
+                  const ConstTensorView& input, const TensorView& output) override {
+    reference::project(problem, get<ProjectWeights>(weights), input, output);
+  }
+  void do_copy(const ConstTensorView& input, const TensorView& output) override {
+    for (std::int64_t i = 0; i < input.shape.elements(); ++i) {
+      store(output, i, load(input, i));
+    }
+  }
 };
 
 class ReferenceBackend : public Backend {
@@ -111,6 +124,9 @@ class ReferenceBackend : public Backend {
   }
   [[nodiscard]] PreparedPtr prepare(const PoolWeights& weights) override {
     return std::make_unique<Copy<PoolWeights>>(weights);
+  }
+  [[nodiscard]] PreparedPtr prepare(const ProjectWeights& weights) override {
+    return std::make_unique<Copy<ProjectWeights>>(weights);
   }
 
   void for_each(std::size_t count, const std::function<void(std::size_t)>& task) override {

@@ -1,0 +1,133 @@
+// The transformer layers as a sequence of operators, written once for both towers.
+#include "model/forward.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace fovea::model {
+
+using ops::Epilogue;
+using ops::Place;
+using ops::PreparedPtr;
+
+namespace {
+
+/// Bytes of a tensor, up to the next aligned one.
+std::size_t padded_bytes(std::int64_t rows, std::int64_t width, DType type) {
+  const std::size_t bytes = count(rows * width) * size_of(type);
+  return (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
+}
+
+}  // namespace
+
+Forward::Layout::Layout(const TowerConfig& tower, std::int64_t rows, DType stream,
+                        std::span<const LayerWeights> layers) {
+  std::size_t largest_normed = 0;
+  std::size_t largest_inner = 0;
+  for (const LayerWeights& layer : layers) {
+    const ops::TensorTypes& types = layer.types;
+    largest_normed = std::max({largest_normed, padded_bytes(rows, tower.hidden, types.normed),
+                               padded_bytes(rows, tower.hidden, types.attended)});
+    largest_inner = std::max({largest_inner, padded_bytes(rows, 3 * tower.hidden, types.qkv),
+                              padded_bytes(rows, tower.mlp, types.inner)});
+  }
+  normed = padded_bytes(rows, tower.hidden, stream);
+  scales = normed + largest_normed;
+  inner = scales + padded_bytes(rows, 1, DType::kF32);
+  bytes = inner + largest_inner;
+}
+
+std::size_t Forward::workspace_bytes(const TowerConfig& tower, DType stream,
+                                     std::span<const LayerWeights> layers) {
+  return Layout(tower, tower.tokens, stream, layers).bytes;
+}
+
+Forward::Forward(const TowerConfig& tower, DType stream, std::span<const LayerWeights> layers,
+                 ops::Executor& executor, const ops::Slice& slice)
+    : tower_(tower),
+      layers_(layers),
+      executor_(executor),
+      slice_(slice),
+      rows_(slice.images * tower.tokens),
+      x_{.values = {slice.workspace, stream, {rows_, tower.hidden}}},
+      layout_(tower, rows_, stream, layers) {}
+
+Forward::Activations Forward::activations(const ops::TensorTypes& types) const {
+  std::byte* const base = slice_.workspace;
+  Activations found{.normed = {{base + layout_.normed, types.normed, {rows_, tower_.hidden}}},
+                    .attended = {{base + layout_.normed, types.attended, {rows_, tower_.hidden}}},
+                    .qkv = {{base + layout_.inner, types.qkv, {rows_, 3 * tower_.hidden}}},
+                    .inner = {{base + layout_.inner, types.inner, {rows_, tower_.mlp}}}};
+  if (types.row_scales) {
+    found.normed.scales = {base + layout_.scales, DType::kF32, {rows_}};
+  }
+  return found;
+}
+
+void Forward::run_layers() {
+  std::int64_t index = 0;
+  for (const LayerWeights& layer : layers_) {
+    const auto [normed, attended, qkv, inner] = activations(layer.types);
+    norm_linear(Place::kQkv, index, layer.norm1, layer.qkv, normed, qkv);
+    attention(qkv, attended);
+    linear(Place::kOut, index, layer.out, attended, x_, Epilogue::kResidual);
+
+    norm_linear(Place::kFc1, index, layer.norm2, layer.fc1, normed, inner, Epilogue::kGeluTanh);
+    linear(Place::kFc2, index, layer.fc2, inner, x_, Epilogue::kResidual);
+    ++index;
+  }
+}
+
+void Forward::layer_norm(const PreparedPtr& weights, const ScaledTensor& output) {
+  executor_.layer_norm({.rows = rows_,
+                        .width = tower_.hidden,
+                        .eps = tower_.layer_norm_eps,
+                        .input = x_.values.dtype,
+                        .output = output.values.dtype,
+                        .row_scales = output.scaled()},
+                       *weights, x_.values, output.values, output.scales);
+}
+
+void Forward::linear(Place place, std::int64_t layer, const PreparedPtr& weights,
+                     const ScaledTensor& input, const ScaledTensor& output, Epilogue epilogue) {
+  executor_.linear({.place = place,
+                    .layer = layer,
+                    .rows = rows_,
+                    .in = input.values.shape[1],
+                    .out = output.values.shape[1],
+                    .epilogue = epilogue,
+                    .input = input.values.dtype,
+                    .output = output.values.dtype,
+                    .row_scales = input.scaled()},
+                   *weights, input.values, output.values, input.scales);
+}
+
+void Forward::norm_linear(Place place, std::int64_t layer, const PreparedPtr& norm,
+                          const PreparedPtr& weights, const ScaledTensor& normed,
+                          const ScaledTensor& output, Epilogue epilogue) {
+  if (norm != nullptr) {
+    layer_norm(norm, normed);
+    linear(place, layer, weights, normed, output, epilogue);
+    return;
+  }
+  executor_.linear({.place = place,
+                    .layer = layer,
+                    .rows = rows_,
+                    .in = tower_.hidden,
+                    .out = output.values.shape[1],
+                    .epilogue = epilogue,
+                    .input = x_.values.dtype,
+                    .output = output.values.dtype,
+                    .norm = true,
+                    .eps = tower_.layer_norm_eps},
+                   *weights, x_.values, output.values);
+}
+
+void Forward::attention(const ScaledTensor& qkv, const ScaledTensor& output) {
+  const double scale = 1.0 / std::sqrt(static_cast<double>(tower_.head_dim()));
+  executor_.attention(ops::packed_attention(slice_.images, tower_.tokens, tower_.heads,
+                                            tower_.head_dim(), scale, qkv.values.dtype),
+                      qkv.values, output.values);
+}
+
+}  // namespace fovea::model

@@ -1,0 +1,71 @@
+// The transformer layers of a tower, which are the same for images and texts: their weights, with
+// norms folded in where the backend takes them, prepared by a backend.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/buffer.hpp"
+#include "model/calibration.hpp"
+#include "model/checkpoint.hpp"
+#include "ops/backend.hpp"
+
+namespace fovea::model {
+
+/// A size of the configuration, which has no negative ones, as an index.
+[[nodiscard]] constexpr std::size_t count(std::int64_t n) {
+  return static_cast<std::size_t>(n);
+}
+
+/// A linear layer or a norm as float32.
+struct LayerParameters {
+  AlignedBuffer<float> weight;  // [out, in], or [width] of a norm
+  AlignedBuffer<float> bias;    // [out]
+};
+
+/// "<name>.weight" and "<name>.bias", held while a backend prepares them.
+[[nodiscard]] LayerParameters load_parameters(const Checkpoint& checkpoint,
+                                              const std::string& name);
+/// Views of them.
+[[nodiscard]] ops::LinearWeights linear_weights(const LayerParameters& parameters);
+[[nodiscard]] ops::LayerNormWeights norm_weights(const LayerParameters& parameters);
+
+/// The layer "qkv" (q_proj, k_proj and v_proj as one), "fc1" or "fc2" of layer `index`.
+[[nodiscard]] LayerParameters load_layer(const Checkpoint& checkpoint, std::string_view place,
+                                         std::int64_t index);
+
+/// Norms are null where the backend normalises as the next linear layer reads (its can_run
+/// decides): they are then part of that layer's weights.
+struct LayerWeights {
+  ops::TensorTypes types;  // of its activations
+  ops::PreparedPtr norm1;
+  ops::PreparedPtr qkv;
+  ops::PreparedPtr out;
+  ops::PreparedPtr norm2;
+  ops::PreparedPtr fc1;
+  ops::PreparedPtr fc2;
+};
+
+/// All layers of the checkpoint's tower.
+class TowerWeights {
+ public:
+  /// Loads and prepares every tensor of the layers, and what `others` do, several at a time; only
+  /// these are held as float32. In 8 bits the weights are those of the calibration.
+  TowerWeights(const Checkpoint& checkpoint, ops::Backend& backend,
+               std::vector<std::function<void()>> others);
+
+  [[nodiscard]] const std::vector<LayerWeights>& layers() const { return layers_; }
+  /// "the first 4 of 12 layers are in bf16", when the others are in 8 bits; else empty.
+  [[nodiscard]] std::string bf16_layers(const ops::Backend& backend) const;
+
+ private:
+  std::vector<LayerWeights> layers_;
+  std::int64_t bf16_layers_ = 0;
+};
+
+}  // namespace fovea::model

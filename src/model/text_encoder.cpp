@@ -1,0 +1,148 @@
+// The SigLIP text tower: token rows from the file, the layers, and one token projected.
+#include "model/text_encoder.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "core/error.hpp"
+#include "io/text.hpp"
+#include "model/forward.hpp"
+#include "model/layer_weights.hpp"
+
+namespace fovea::model {
+namespace {
+
+/// Texts whose first residual stream is in memory at once, so that a long list takes no more.
+constexpr std::int64_t kTextsAtOnce = 1024;
+
+/// token + position, in the type of the stream.
+void store_sum(std::span<const float> token, std::span<const float> position, DType stream,
+               std::uint8_t* to) {
+  const auto store = [&](const auto& convert) {
+    for (std::size_t i = 0; i < token.size(); ++i) {
+      const auto value = convert(token[i] + position[i]);
+      std::memcpy(to + i * sizeof(value), &value, sizeof(value));
+    }
+  };
+  switch (stream) {
+    case DType::kF32:
+      return store([](float value) { return value; });
+    case DType::kF64:
+      return store([](float value) { return double{value}; });
+    case DType::kBF16:
+      return store([](float value) { return to_bfloat16(value); });
+    default:
+      fail("texts cannot be embedded with a residual stream of {}", to_string(stream));
+  }
+}
+
+}  // namespace
+
+struct TextWeights {
+  AlignedBuffer<float> position;  // [tokens, hidden]
+  ops::PreparedPtr head;
+  TowerWeights tower;  // the last: its constructor fills the others
+
+  TextWeights(const Checkpoint& checkpoint, ops::Backend& backend)
+      : tower(
+            checkpoint, backend,
+            {[&] { position = checkpoint.load("text_model.embeddings.position_embedding.weight"); },
+             [&] {
+               const LayerParameters norm =
+                   load_parameters(checkpoint, "text_model.final_layer_norm");
+               const LayerParameters linear = load_parameters(checkpoint, "text_model.head");
+               head = backend.prepare(ops::ProjectWeights{.norm = norm_weights(norm),
+                                                          .linear = linear_weights(linear)});
+             }}) {}
+};
+
+TextEncoder::TextEncoder(std::unique_ptr<Checkpoint> checkpoint,
+                         std::unique_ptr<ops::Backend> backend)
+    : checkpoint_(std::move(checkpoint)), backend_(std::move(backend)) {
+  const std::int64_t of_images = checkpoint_->config().vision.hidden;
+  if (config().projection != of_images) {
+    fail("{}: texts have embeddings of {} numbers, but images have embeddings of {}",
+         io::escape((checkpoint_->folder() / "config.json").native()), config().projection,
+         of_images);
+  }
+  weights_ = std::make_unique<TextWeights>(*checkpoint_, *backend_);
+  logit_factor_ = std::exp(double{checkpoint_->load(kLogitScale)[0]});
+  logit_bias_ = checkpoint_->load(kLogitBias)[0];
+}
+
+TextEncoder::~TextEncoder() = default;
+
+std::string TextEncoder::description() const {
+  const std::string left_out = weights_->tower.bf16_layers(*backend_);
+  return backend_->description() + (left_out.empty() ? "" : "; ") + left_out;
+}
+
+void TextEncoder::encode(std::span<const std::int32_t> ids, std::int64_t texts,
+                         std::span<float> embeddings, StopFlag stop,
+                         std::function<void(std::int64_t texts)> on_computed) {
+  const TextConfig& text = config();
+  if (texts < 0 || ids.size() != count(texts * text.tokens) ||
+      embeddings.size() != count(texts * text.projection)) {
+    fail("{} texts need {} tokens and {} numbers of embeddings, but got {} and {}", texts,
+         texts * text.tokens, texts * text.projection, ids.size(), embeddings.size());
+  }
+  const TowerConfig tower = text.tower();
+  const DType stream = backend_->types().stream;
+  const std::vector<LayerWeights>& layers = weights_->tower.layers();
+  const std::size_t hidden = count(text.hidden);
+  const std::size_t row_bytes = hidden * size_of(stream);
+  HostBuffer input =
+      backend_->allocate_input(count(std::min(texts, kTextsAtOnce) * text.tokens) * row_bytes);
+  std::unordered_map<std::int32_t, std::vector<float>> rows;  // of this call's tokens
+  for (std::int64_t first = 0; first < texts; first += kTextsAtOnce) {
+    const std::int64_t part = std::min(kTextsAtOnce, texts - first);
+    const auto tokens = ids.subspan(count(first * text.tokens), count(part * text.tokens));
+    rows.clear();
+    for (const std::int32_t id : tokens) {
+      std::vector<float>& row = rows[id];
+      if (row.empty()) {
+        stop.poll();
+        row.resize(hidden);
+        checkpoint_->load_row(kTokenTable, id, row);
+      }
+    }
+    backend_->for_each(count(part), [&](std::size_t index) {
+      for (std::size_t token = 0; token < count(text.tokens); ++token) {
+        const std::size_t at = index * count(text.tokens) + token;
+        store_sum(rows.at(tokens[at]), weights_->position.span().subspan(token * hidden, hidden),
+                  stream, input.data() + at * row_bytes);
+      }
+    });
+    const ops::Batch batch{
+        .images = part,
+        .tokens = tower.tokens,
+        .input = input.span().first(tokens.size() * row_bytes),
+        .output = embeddings.subspan(count(first * text.projection), count(part * text.projection)),
+        .workspace_bytes_per_image = Forward::workspace_bytes(tower, stream, layers),
+        .stop = stop,
+        .on_computed = on_computed};
+    backend_->run(batch, [&](ops::Executor& executor, const ops::Slice& slice) {
+      Forward forward(tower, stream, layers, executor, slice);
+      const TensorView& x = forward.x().values;
+      executor.copy({slice.input, stream, x.shape}, x);
+      forward.run_layers();
+      executor.project({.sequences = slice.images,
+                        .tokens = text.tokens,
+                        .token = text.tokens - 1,
+                        .hidden = text.hidden,
+                        .out = text.projection,
+                        .eps = text.layer_norm_eps,
+                        .input = stream},
+                       *weights_->head, x,
+                       {slice.output, DType::kF32, {slice.images, text.projection}});
+    });
+  }
+}
+
+}  // namespace fovea::model

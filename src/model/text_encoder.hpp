@@ -1,0 +1,53 @@
+// TextEncoder: the SigLIP text tower, as a sequence of operators.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "model/checkpoint.hpp"
+#include "ops/backend.hpp"
+
+namespace fovea::model {
+
+struct TextWeights;
+
+/// Holds a backend and the weights that it has prepared. The table of tokens stays in its file,
+/// which is open as long as this lives: rows are read when a text has their token.
+class TextEncoder {
+ public:
+  /// Of a checkpoint that was opened for its text tower. Throws fovea::Error when its embeddings
+  /// are of another dimension than those of images, when weights cannot be read, or when the
+  /// backend lacks memory.
+  TextEncoder(std::unique_ptr<Checkpoint> checkpoint, std::unique_ptr<ops::Backend> backend);
+  ~TextEncoder();
+
+  [[nodiscard]] const TextConfig& config() const { return checkpoint_->text(); }
+  [[nodiscard]] const ops::Backend& backend() const { return *backend_; }
+  /// As Encoder's.
+  [[nodiscard]] std::string description() const;
+  [[nodiscard]] std::string take_note() { return backend_->take_note(); }
+
+  /// The factor and the bias of image-text logits: factor * cosine + bias, with the factor
+  /// exp(logit_scale).
+  [[nodiscard]] double logit_factor() const { return logit_factor_; }
+  [[nodiscard]] double logit_bias() const { return logit_bias_; }
+
+  /// `ids`: [texts, config().tokens], padded as the model was trained. `embeddings`: float32
+  /// [texts, config().projection], transformers' pooler_output, not normalised. Calls take turns.
+  /// Throws Interrupted soon after `stop` is set, and fovea::Error for a token that the table does
+  /// not have. `on_computed`: see ops::Batch.
+  void encode(std::span<const std::int32_t> ids, std::int64_t texts, std::span<float> embeddings,
+              StopFlag stop = {}, std::function<void(std::int64_t texts)> on_computed = {});
+
+ private:
+  std::unique_ptr<Checkpoint> checkpoint_;
+  std::unique_ptr<ops::Backend> backend_;
+  std::unique_ptr<TextWeights> weights_;
+  double logit_factor_ = 1;
+  double logit_bias_ = 0;
+};
+
+}  // namespace fovea::model

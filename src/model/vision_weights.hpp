@@ -1,0 +1,25 @@
+// VisionWeights: all weights of the vision tower, folded, and prepared by a backend.
+#pragma once
+
+#include "model/checkpoint.hpp"
+#include "model/layer_weights.hpp"
+#include "ops/backend.hpp"
+
+namespace fovea::model {
+
+class VisionWeights {
+ public:
+  ops::PreparedPtr patch_embed;
+  ops::PreparedPtr post_norm;  // null where the pooling head has it
+  ops::PreparedPtr pool;
+
+  /// Loads and prepares every tensor, several at a time; only these are held as float32.
+  VisionWeights(const Checkpoint& checkpoint, ops::Backend& backend);
+
+  [[nodiscard]] const TowerWeights& tower() const { return tower_; }
+
+ private:
+  TowerWeights tower_;  // the last: its constructor fills the others
+};
+
+}  // namespace fovea::model
