@@ -35,6 +35,7 @@ void add_manual(CLI::App& app, Run& run);
 void add_preprocess(CLI::App& app, Run& run);
 void add_pull(CLI::App& app, Run& run);
 void add_similar(CLI::App& app, Run& run);
+void add_tokenize(CLI::App& app, Run& run);
 void add_verify(CLI::App& app, Run& run);
 
 }  // namespace fovea::cli

@@ -41,6 +41,7 @@ void add_commands(CLI::App& app, Run& run) {
   add_bench(app, run);
   add_calibrate(app, run);
   add_preprocess(app, run);
+  add_tokenize(app, run);
   add_init(app, run);
   add_kernel(app, run);
   add_completion(app, run);

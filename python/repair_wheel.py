@@ -44,6 +44,7 @@ LICENCES = {
     "libLerc": "Apache-2.0",
     "libcrypto": "Apache-2.0",
     "libssl": "Apache-2.0",
+    "libsentencepiece": "Apache-2.0 AND BSD-3-Clause",
     "libarchive": "BSD-2-Clause",
     "libwebp": "BSD-3-Clause",
     "libwebpdemux": "BSD-3-Clause",

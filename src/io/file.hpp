@@ -62,7 +62,8 @@ class File {
 inline constexpr std::size_t kMaxSmallFileBytes = std::size_t{4} << 20;
 
 /// The content of `path`. Throws fovea::Error naming it when it cannot be read, is not a regular
-/// file, or is larger than kMaxSmallFileBytes.
-[[nodiscard]] std::string read_small_file(const std::filesystem::path& path);
+/// file, or is larger than `most_bytes`.
+[[nodiscard]] std::string read_small_file(const std::filesystem::path& path,
+                                          std::size_t most_bytes = kMaxSmallFileBytes);
 
 }  // namespace fovea::io

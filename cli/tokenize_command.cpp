@@ -1,0 +1,96 @@
+// `fovea tokenize`: shows the tokens that a model makes of texts.
+#include <algorithm>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.hpp"
+#include "cli/describe.hpp"
+#include "cli/json_output.hpp"
+#include "cli/model_option.hpp"
+#include "cli/options.hpp"
+#include "cli/terminal.hpp"
+#include "cli/text_inputs.hpp"
+#include "fovea/text.hpp"
+
+namespace fovea::cli {
+namespace {
+
+struct TokenizeArguments {
+  TokenizeOptions options;
+  std::vector<std::string> inputs;
+  std::string clean = "auto";
+  JsonOutput json;
+};
+
+// The text, its pieces and its ids; repeated padding as a number.
+void print(const std::string& text, const TokenizedText& tokens) {
+  const auto used = static_cast<std::size_t>(
+      std::min(tokens.tokens + 1, static_cast<std::int64_t>(tokens.ids.size())));
+  std::vector<std::string> pieces;
+  for (std::size_t index = 0; index < used; ++index) {
+    pieces.push_back(io::printable(tokens.pieces[index]));
+  }
+  const std::size_t padding = tokens.ids.size() - used;
+  const std::string rest =
+      padding == 0 ? ""
+                   : fmt::format(" + {} x {} ({})", padding, io::printable(tokens.pieces.back()),
+                                 tokens.ids.back());
+  std::cout << fmt::format(
+      "{}\n  {} token{}{}\n  {}\n  {}{}\n", io::printable(text), tokens.tokens,
+      tokens.tokens == 1 ? "" : "s",
+      tokens.truncated ? fmt::format(", of which the first {} are used", used - 1) : "",
+      fmt::join(pieces, " "),
+      fmt::join(tokens.ids.begin(), tokens.ids.begin() + static_cast<std::ptrdiff_t>(used), " "),
+      rest);
+}
+
+}  // namespace
+
+void add_tokenize(CLI::App& app, Run& run) {
+  const auto arguments = std::make_shared<TokenizeArguments>();
+  TokenizeOptions& options = arguments->options;
+  CLI::App* command = app.add_subcommand("tokenize", "Show the tokens that a model makes of texts");
+  const auto take_model = add_model(*command, options.model, arguments->inputs);
+  add_texts(*command, "TEXT", arguments->inputs, "Texts, or lists of them: @FILE, -")
+      ->group(kInputGroup);
+  add_text_clean(*command, arguments->clean)->group(kInputGroup);
+  add_whole(*command, "--length", {1, 65536}, options.length, "Tokens that the model takes")
+      ->group(kInputGroup);
+  arguments->json.add_to(*command);
+  explain(*command, {kModelRule, kTextLists},
+          {"fovea tokenize \"A red bicycle\" -m models/tiny",
+           "fovea tokenize @captions.txt -m models/tiny --json=tokens.json"});
+  command->callback([arguments, take_model, &run] {
+    take_model();
+    require_inputs(arguments->options.model, arguments->inputs);
+    run = [arguments] {
+      const std::vector<std::string> texts = read_texts(arguments->inputs);
+      arguments->options.clean = text_clean(arguments->clean);
+      const std::vector<TokenizedText> tokens = tokenize(arguments->options, texts);
+      nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+      for (std::size_t index = 0; index < texts.size(); ++index) {
+        if (arguments->json.leaves_text()) {
+          print(texts[index], tokens[index]);
+        }
+        rows.push_back({{"text", texts[index]},
+                        {"tokens", tokens[index].tokens},
+                        {"truncated", tokens[index].truncated},
+                        {"ids", tokens[index].ids},
+                        {"pieces", tokens[index].pieces}});
+      }
+      arguments->json.write({{"model", arguments->options.model},
+                             {"length", arguments->options.length},
+                             {"text_clean", arguments->clean},
+                             {"texts", rows}});
+      return kDone;
+    };
+  });
+}
+
+}  // namespace fovea::cli

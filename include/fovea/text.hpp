@@ -1,0 +1,60 @@
+// Texts as a model takes them: how they are cleaned, and the tokens that they become.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace [[gnu::visibility("default")]] fovea {
+
+/// What is done to a text before it is cut into tokens. Models answer best to texts cleaned as
+/// those that they were trained with were.
+///
+/// White space is what Python's str.isspace() says: the characters of Unicode's White_Space and
+/// U+001C to U+001F. Except with kNone, runs of it become one space each, and none is left at
+/// either end.
+enum class TextClean : std::uint8_t {
+  /// What the model was trained with: kLower for SigLIP 2 (Gemma's vocabulary), kCanonicalize for
+  /// SigLIP (a folder with spiece.model).
+  kAuto,
+  /// Small letters. Each character becomes what Unicode calls its lowercase mapping, whatever the
+  /// locale and the characters beside it, as in transformers' Siglip2Tokenizer.
+  kLower,
+  /// Small letters and no ASCII punctuation, as in transformers' SiglipTokenizer: "Don't!" becomes
+  /// "dont". A Greek sigma that ends a word becomes its final form, as in Python.
+  kCanonicalize,
+  /// The text as it is.
+  kNone,
+};
+
+/// A text as tokens.
+struct TokenizedText {
+  /// As many as the model takes: the tokens of the text, one that ends it, and padding.
+  std::vector<std::int32_t> ids;
+  /// The piece of text of each of `ids`, as the vocabulary has it: "▁cat" of " cat", "<0x0A>" of a
+  /// byte for which there is no piece, "<pad>". UTF-8.
+  std::vector<std::string> pieces;
+  /// Tokens of the whole text, without the one that ends it.
+  std::int64_t tokens = 0;
+  /// Whether some of those had no place.
+  bool truncated = false;
+};
+
+struct TokenizeOptions {
+  std::string model;  ///< as for Encoder; only its tokenizer's files are needed
+  TextClean clean = TextClean::kAuto;
+  std::int64_t length = 64;  ///< ids of a text, at least 1
+};
+
+/// Cuts texts into the tokens that a model's text tower takes: tokens, the one that ends a text,
+/// padding on the right; a longer text is cut off so that the one that ends it is the last. The
+/// names of special tokens in a text, such as "<eos>", are text like any other.
+///
+/// Throws fovea::Error when a text is not UTF-8 or longer than 1 MiB, or when the model has no
+/// tokenizer or one that is not supported: it has to be tokenizer.model or spiece.model, both of
+/// SentencePiece, or a tokenizer.json that was made of Gemma's tokenizer.model.
+[[nodiscard]] std::vector<TokenizedText> tokenize(const TokenizeOptions& options,
+                                                  std::span<const std::string> texts);
+
+}  // namespace fovea

@@ -1,0 +1,134 @@
+// Walks the tree of replacement rules as SentencePiece would, within bounds.
+#include "text/charsmap.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "core/error.hpp"
+
+namespace fovea::text {
+namespace {
+
+static_assert(std::endian::native == std::endian::little);
+
+// SentencePiece keeps the matches of one position in an array of this size
+// (google/sentencepiece@0292e58 src/normalizer.h).
+constexpr int kMostMatches = 32;
+constexpr int kMostDepth = 256;  // bytes of the longest text that is replaced
+
+/// A node of the tree: a double array of Darts-clone
+/// (google/sentencepiece@0292e58 third_party/darts_clone/darts.h).
+class Unit {
+ public:
+  explicit Unit(std::uint32_t bits) : bits_(bits) {}
+
+  [[nodiscard]] bool has_leaf() const { return ((bits_ >> 8U) & 1U) == 1; }
+  [[nodiscard]] std::uint32_t value() const { return bits_ & 0x7fffffffU; }
+  [[nodiscard]] std::uint32_t label() const { return bits_ & 0x800000ffU; }
+  [[nodiscard]] std::uint32_t offset() const {
+    return (bits_ >> 10U) << ((bits_ & (1U << 9U)) >> 6U);
+  }
+
+ private:
+  std::uint32_t bits_;
+};
+
+class Walk {
+ public:
+  Walk(std::string_view units, std::string_view replacements, std::string_view file)
+      : units_(units),
+        count_(units.size() / sizeof(std::uint32_t)),
+        replacements_(replacements),
+        file_(file),
+        most_matches_(count_, kUnknown) {}
+
+  void run() {
+    if (count_ == 0) {
+      refuse("there is no root");
+    }
+    most_matches_[0] = kOpen;
+    if (matches_below(at(0).offset(), 0) > kMostMatches) {
+      refuse("too many rules begin with one another");
+    }
+  }
+
+ private:
+  static constexpr int kUnknown = -1;
+  static constexpr int kOpen = -2;  // being looked at
+
+  /// The most rules on one way down from a node whose children are around `position`.
+  int matches_below(std::uint32_t position, int depth) {
+    if ((position | 0xffU) >= count_) {
+      refuse("a node leads outside");
+    }
+    if (depth > kMostDepth) {
+      refuse("a rule is too long");
+    }
+    int most = 0;
+    for (std::uint32_t byte = 0; byte < 256; ++byte) {
+      const std::uint32_t child = position ^ byte;
+      if (at(child).label() == byte) {
+        most = std::max(most, matches_from(child, depth + 1));
+      }
+    }
+    return most;
+  }
+
+  /// The same with the rule that ends at `node`. Ends of rules that are alike are shared, so a node
+  /// may be met again.
+  int matches_from(std::uint32_t node, int depth) {
+    if (most_matches_[node] == kOpen) {
+      refuse("a node leads back to itself");
+    }
+    if (most_matches_[node] == kUnknown) {
+      most_matches_[node] = kOpen;
+      const Unit unit = at(node);
+      const std::uint32_t position = node ^ unit.offset();
+      if (unit.has_leaf() && (position >= count_ || at(position).value() >= replacements_.size())) {
+        refuse("a rule leads outside");
+      }
+      most_matches_[node] = matches_below(position, depth) + (unit.has_leaf() ? 1 : 0);
+    }
+    return most_matches_[node];
+  }
+
+  [[nodiscard]] Unit at(std::size_t index) const {
+    std::uint32_t bits = 0;
+    std::memcpy(&bits, units_.data() + index * sizeof(bits), sizeof(bits));
+    return Unit(bits);
+  }
+
+  [[noreturn]] void refuse(std::string_view why) const {
+    fail("{}: the rules that replace characters are damaged: {}", file_, why);
+  }
+
+  std::string_view units_;
+  std::size_t count_;
+  std::string_view replacements_;
+  std::string_view file_;
+  std::vector<int> most_matches_;  // per node
+};
+
+}  // namespace
+
+void check_charsmap(std::string_view charsmap, std::string_view file) {
+  if (charsmap.empty()) {
+    return;
+  }
+  std::uint32_t bytes = 0;  // of the tree
+  if (charsmap.size() > sizeof(bytes)) {
+    std::memcpy(&bytes, charsmap.data(), sizeof(bytes));
+    charsmap.remove_prefix(sizeof(bytes));
+  }
+  // Each rule gives the place of a replacement, which ends with a zero.
+  if (bytes >= charsmap.size() || bytes % sizeof(std::uint32_t) != 0 || charsmap.back() != '\0') {
+    fail("{}: the rules that replace characters are cut short", file);
+  }
+  Walk(charsmap.substr(0, bytes), charsmap.substr(bytes), file).run();
+}
+
+}  // namespace fovea::text

@@ -1,0 +1,259 @@
+// Protobuf's wire format, as far as a ModelProto has it: fields are numbered, and numbers, floats
+// or runs of bytes. Numbers of fields: google/sentencepiece@0292e58 src/sentencepiece_model.proto.
+#include "text/model_proto.hpp"
+
+#include <bit>
+#include <cstdint>
+#include <optional>
+
+#include "core/error.hpp"
+
+namespace fovea::text {
+namespace {
+
+enum class Wire : std::uint8_t { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
+
+struct Field {
+  std::uint64_t number = 0;
+  Wire wire = Wire::kVarint;
+  std::uint64_t value = 0;   // of kVarint, kFixed32 and kFixed64
+  std::string_view bytes{};  // of kBytes
+};
+
+/// Takes a message apart, which is a part of `whole`.
+class MessageReader {
+ public:
+  MessageReader(std::string_view message, std::string_view whole, std::string_view file)
+      : rest_(message), whole_(whole), file_(file) {}
+
+  [[nodiscard]] std::optional<Field> next() {
+    if (rest_.empty()) {
+      return std::nullopt;
+    }
+    const std::uint64_t key = varint();
+    Field field{.number = key >> 3U, .wire = static_cast<Wire>(key & 7U)};
+    switch (field.wire) {
+      case Wire::kVarint:
+        field.value = varint();
+        break;
+      case Wire::kFixed64:
+        field.value = fixed(8);
+        break;
+      case Wire::kFixed32:
+        field.value = fixed(4);
+        break;
+      case Wire::kBytes:
+        field.bytes = take(varint());
+        break;
+      default:
+        refuse("a field of an unknown kind");
+    }
+    return field;
+  }
+
+  /// The same for a message within this one.
+  [[nodiscard]] MessageReader inside(const Field& field) const {
+    if (field.wire != Wire::kBytes) {
+      refuse("a number where a message belongs");
+    }
+    return {field.bytes, whole_, file_};
+  }
+
+  [[nodiscard]] std::string text(const Field& field) const {
+    if (field.wire != Wire::kBytes) {
+      refuse("a number where text belongs");
+    }
+    return std::string(field.bytes);
+  }
+
+  [[nodiscard]] std::uint64_t number(const Field& field) const {
+    if (field.wire != Wire::kVarint) {
+      refuse("something else where a whole number belongs");
+    }
+    return field.value;
+  }
+
+  [[nodiscard]] float real(const Field& field) const {
+    if (field.wire != Wire::kFixed32) {
+      refuse("something else where a real number belongs");
+    }
+    return std::bit_cast<float>(static_cast<std::uint32_t>(field.value));
+  }
+
+  [[noreturn]] void refuse(std::string_view why) const {
+    fail("{}: not a model of SentencePiece: {} before byte {}", file_, why,
+         rest_.data() - whole_.data());
+  }
+
+ private:
+  std::string_view take(std::uint64_t bytes) {
+    if (bytes > rest_.size()) {
+      refuse("something is cut short");
+    }
+    const std::string_view taken = rest_.substr(0, bytes);
+    rest_.remove_prefix(bytes);
+    return taken;
+  }
+
+  /// A number of which each byte has seven bits, the lowest first, and whether another follows.
+  std::uint64_t varint() {
+    std::uint64_t value = 0;
+    for (unsigned shift = 0; shift < 64; shift += 7) {
+      const auto byte = static_cast<unsigned char>(take(1).front());
+      value |= static_cast<std::uint64_t>(byte & 0x7fU) << shift;
+      if (byte < 0x80) {
+        return value;
+      }
+    }
+    refuse("a number of more than 64 bits");
+  }
+
+  std::uint64_t fixed(unsigned bytes) {
+    std::uint64_t value = 0;
+    for (unsigned index = 0; const char byte : take(bytes)) {
+      value |= static_cast<std::uint64_t>(static_cast<unsigned char>(byte)) << 8U * index++;
+    }
+    return value;
+  }
+
+  std::string_view rest_;
+  std::string_view whole_;
+  std::string_view file_;
+};
+
+Piece read_piece(MessageReader reader) {
+  Piece piece;
+  while (const auto field = reader.next()) {
+    if (field->number == 1) {
+      piece.text = reader.text(*field);
+    } else if (field->number == 2) {
+      piece.score = reader.real(*field);
+    } else if (field->number == 3) {
+      const std::uint64_t type = reader.number(*field);
+      if (type < 1 || type > 6) {
+        reader.refuse("a piece of an unknown type");
+      }
+      piece.type = static_cast<PieceType>(type);
+    }
+  }
+  return piece;
+}
+
+void read_trainer(MessageReader reader, Vocabulary& vocabulary, std::string_view file) {
+  while (const auto field = reader.next()) {
+    if (field->number == 3) {
+      const std::uint64_t algorithm = reader.number(*field);
+      if (algorithm != 1 && algorithm != 2) {
+        fail("{}: unsupported algorithm {} of SentencePiece; expected 1 (unigram) or 2 (BPE)", file,
+             algorithm);
+      }
+      vocabulary.algorithm = static_cast<Vocabulary::Algorithm>(algorithm);
+    } else if (field->number == 24) {
+      vocabulary.space_as_suffix = reader.number(*field) != 0;
+    } else if (field->number == 35) {
+      vocabulary.byte_fallback = reader.number(*field) != 0;
+    }
+  }
+}
+
+void read_normalizer(MessageReader reader, Vocabulary& vocabulary) {
+  while (const auto field = reader.next()) {
+    if (field->number == 2) {
+      vocabulary.charsmap = reader.text(*field);
+    } else if (field->number == 3) {
+      vocabulary.add_dummy_prefix = reader.number(*field) != 0;
+    } else if (field->number == 4) {
+      vocabulary.remove_extra_spaces = reader.number(*field) != 0;
+    } else if (field->number == 5) {
+      vocabulary.escape_spaces = reader.number(*field) != 0;
+    }
+  }
+}
+
+void put_varint(std::string& out, std::uint64_t value) {
+  for (; value >= 0x80; value >>= 7U) {
+    out += static_cast<char>(value | 0x80U);
+  }
+  out += static_cast<char>(value);
+}
+
+void put_key(std::string& out, unsigned number, Wire wire) {
+  put_varint(out, number << 3U | static_cast<unsigned>(wire));
+}
+
+void put_number(std::string& out, unsigned number, std::uint64_t value) {
+  put_key(out, number, Wire::kVarint);
+  put_varint(out, value);
+}
+
+void put_bytes(std::string& out, unsigned number, std::string_view bytes) {
+  put_key(out, number, Wire::kBytes);
+  put_varint(out, bytes.size());
+  out += bytes;
+}
+
+void put_float(std::string& out, unsigned number, float value) {
+  put_key(out, number, Wire::kFixed32);
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  for (unsigned shift = 0; shift < 32; shift += 8) {
+    out += static_cast<char>(bits >> shift);
+  }
+}
+
+}  // namespace
+
+Vocabulary read_model_proto(std::string_view bytes, std::string_view file) {
+  Vocabulary vocabulary;
+  MessageReader reader(bytes, bytes, file);
+  while (const auto field = reader.next()) {
+    if (field->number == 1) {
+      if (vocabulary.pieces.size() == kMaxPieces) {
+        fail("{}: the vocabulary has more than {} pieces", file, kMaxPieces);
+      }
+      vocabulary.pieces.push_back(read_piece(reader.inside(*field)));
+    } else if (field->number == 2) {
+      read_trainer(reader.inside(*field), vocabulary, file);
+    } else if (field->number == 3) {
+      read_normalizer(reader.inside(*field), vocabulary);
+    }
+  }
+  check_vocabulary(vocabulary, file);
+  return vocabulary;
+}
+
+std::string write_model_proto(const Vocabulary& vocabulary) {
+  std::string out;
+  std::string message;
+  for (const Piece& piece : vocabulary.pieces) {
+    message.clear();
+    put_bytes(message, 1, piece.text);
+    put_float(message, 2, piece.score);
+    put_number(message, 3, static_cast<std::uint64_t>(piece.type));
+    put_bytes(out, 1, message);
+  }
+  message.clear();
+  put_number(message, 3, static_cast<std::uint64_t>(vocabulary.algorithm));
+  put_number(message, 4, vocabulary.pieces.size());
+  put_number(message, 24, vocabulary.space_as_suffix ? 1 : 0);
+  put_number(message, 35, vocabulary.byte_fallback ? 1 : 0);
+  // Where the special pieces are, for programs that ask the file for them. -1 stands for none.
+  constexpr std::pair<unsigned, std::string_view> kSpecial[] = {
+      {40, "<unk>"}, {41, "<bos>"}, {42, "<eos>"}, {43, "<pad>"}};
+  for (const auto& [number, text] : kSpecial) {
+    put_number(message, number,
+               static_cast<std::uint64_t>(static_cast<std::int64_t>(find_piece(vocabulary, text))));
+  }
+  put_bytes(message, 46, "<bos>");
+  put_bytes(message, 47, "<eos>");
+  put_bytes(out, 2, message);
+  message.clear();
+  put_bytes(message, 1, vocabulary.charsmap.empty() ? "identity" : "user_defined");
+  put_bytes(message, 2, vocabulary.charsmap);
+  put_number(message, 3, vocabulary.add_dummy_prefix ? 1 : 0);
+  put_number(message, 4, vocabulary.remove_extra_spaces ? 1 : 0);
+  put_number(message, 5, vocabulary.escape_spaces ? 1 : 0);
+  put_bytes(out, 3, message);
+  return out;
+}
+
+}  // namespace fovea::text

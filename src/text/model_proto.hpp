@@ -1,0 +1,19 @@
+// SentencePiece's files, tokenizer.model and spiece.model: a ModelProto in protobuf's wire format.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "text/vocabulary.hpp"
+
+namespace fovea::text {
+
+/// Reads the fields that Vocabulary has and skips the others. Throws fovea::Error, which begins
+/// with `file`, when `bytes` are not a ModelProto, its algorithm is not supported, or
+/// check_vocabulary() refuses it.
+[[nodiscard]] Vocabulary read_model_proto(std::string_view bytes, std::string_view file);
+
+/// The ModelProto of a vocabulary, for SentencePiece: the same bytes for the same vocabulary.
+[[nodiscard]] std::string write_model_proto(const Vocabulary& vocabulary);
+
+}  // namespace fovea::text

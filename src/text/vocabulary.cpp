@@ -1,0 +1,72 @@
+// What a vocabulary must keep.
+#include "text/vocabulary.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "core/error.hpp"
+#include "io/text.hpp"
+#include "text/charsmap.hpp"
+
+namespace fovea::text {
+namespace {
+
+void check_nesting(const Vocabulary& vocabulary, std::string_view file) {
+  std::vector<std::string_view> found_first;
+  for (const Piece& piece : vocabulary.pieces) {
+    if (piece.type == PieceType::kUserDefined) {
+      found_first.emplace_back(piece.text);
+    }
+  }
+  std::ranges::sort(found_first);
+  std::vector<std::string_view> beginnings;  // of the piece, and itself
+  for (const std::string_view text : found_first) {
+    while (!beginnings.empty() && !text.starts_with(beginnings.back())) {
+      beginnings.pop_back();
+    }
+    beginnings.push_back(text);
+    if (beginnings.size() > kMaxNested) {
+      fail("{}: more than {} pieces that are found first begin with one another, up to \"{}\"",
+           file, kMaxNested, io::printable(text));
+    }
+  }
+}
+
+}  // namespace
+
+void check_vocabulary(const Vocabulary& vocabulary, std::string_view file) {
+  if (vocabulary.pieces.empty() || vocabulary.pieces.size() > kMaxPieces) {
+    fail("{}: the vocabulary has {} pieces; expected 1 to {}", file, vocabulary.pieces.size(),
+         kMaxPieces);
+  }
+  for (std::size_t id = 0; id < vocabulary.pieces.size(); ++id) {
+    const Piece& piece = vocabulary.pieces[id];
+    if (piece.text.empty() || piece.text.size() > kMaxPieceBytes) {
+      fail("{}: piece {} has {} bytes; expected 1 to {}", file, id, piece.text.size(),
+           kMaxPieceBytes);
+    }
+    if (!io::is_utf8(piece.text) || piece.text.find('\0') != std::string::npos) {
+      fail("{}: piece {} is not UTF-8 or has a zero byte", file, id);
+    }
+    if (!std::isfinite(piece.score)) {
+      fail("{}: the score of piece {} is not a finite number", file, id);
+    }
+  }
+  check_nesting(vocabulary, file);
+  check_charsmap(vocabulary.charsmap, file);
+}
+
+std::int32_t find_piece(const Vocabulary& vocabulary, std::string_view text) {
+  const auto found = std::ranges::find(vocabulary.pieces, text, &Piece::text);
+  return found == vocabulary.pieces.end()
+             ? -1
+             : static_cast<std::int32_t>(found - vocabulary.pieces.begin());
+}
+
+std::string byte_piece(std::uint8_t byte) {
+  return fmt::format("<0x{:02X}>", byte);
+}
+
+}  // namespace fovea::text
