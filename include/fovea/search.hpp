@@ -82,12 +82,22 @@ struct Duplicates {
 /// Called while a search runs, from any of its threads, but never from two at once.
 using SearchProgress = std::function<void(std::int64_t done, std::int64_t total)>;
 
+/// Whether a Collection keeps a copy of its rows in memory, in 8 bits a number, by which searches
+/// rule out almost all rows: they read half as many bytes, and no file but for the rest. Results
+/// are the same with and without.
+enum class RowsInMemory {
+  kAuto,   ///< from the second search on, when the copy takes at most half of the memory
+  kNever,  ///< rows are read for every search
+  kAlways  ///< the first search makes it; fovea::Error when there is no memory for it
+};
+
 struct CollectionOptions {
   int threads = 0;  ///< 0: one per CPU that this process may use
   /// Where relative names of photos start. When it is empty: in the folder where `fovea embed` ran,
   /// or the working directory when that is unknown or holds none of the photos.
   std::filesystem::path root;
   SearchProgress on_progress;
+  RowsInMemory rows_in_memory = RowsInMemory::kAuto;
 };
 
 /// The embeddings that one or several jobs wrote. They are read when they are asked for; a file

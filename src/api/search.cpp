@@ -35,6 +35,7 @@ struct Collection::Impl {
         shards(paths),
         files(shards, options.root),
         pool(thread_count(options.threads)),
+        searcher(shards, pool, options.rows_in_memory, options.on_progress),
         outputs(paths) {
     for (const search::Origin& output : shards.outputs()) {
       is_finished = is_finished && output.is_finished;
@@ -51,6 +52,7 @@ struct Collection::Impl {
   search::Shards shards;
   PhotoFiles files;
   mutable ThreadPool pool;
+  mutable search::Searcher searcher;
   std::vector<fs::path> outputs;
   std::string model;
   bool is_finished = true;
@@ -144,8 +146,7 @@ std::vector<float> Collection::embedding(std::int64_t row) const {
 
 std::vector<std::vector<Match>> Collection::nearest(std::span<const float> queries, int k,
                                                     std::span<const std::int64_t> left_out) const {
-  return search::nearest(impl_->shards, impl_->pool, queries, k, left_out,
-                         impl_->options.on_progress);
+  return impl_->searcher.nearest(queries, k, left_out);
 }
 
 Duplicates Collection::duplicates(const DuplicateOptions& options) const {

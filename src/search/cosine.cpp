@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 
 #include "core/error.hpp"
+#include "search/code_kernels.hpp"
 #include "search/dot_kernels.hpp"
 
 namespace fovea::search {
@@ -47,16 +47,16 @@ float cosine_error(std::int64_t dimension) {
   return (2 * static_cast<float>(dimension) + kSingleRoundings) * kUnit;
 }
 
-void inverse_norms(const float* rows, std::int64_t count, std::int64_t dimension, float* out) {
+void inverse_norms_of(const float* squares, std::int64_t count, float* out) {
   // Within these bounds the squares of the elements that matter neither overflow nor vanish.
   constexpr float kSmallest = 1e-30F;
   constexpr float kLargest = 1e30F;
+  inverse_roots(squares, static_cast<std::size_t>(count), kSmallest, kLargest, out);
+}
+
+void inverse_norms(const float* rows, std::int64_t count, std::int64_t dimension, float* out) {
   squared_norms(rows, static_cast<std::size_t>(count), static_cast<std::size_t>(dimension), out);
-  for (std::int64_t row = 0; row < count; ++row) {
-    out[row] = out[row] > kSmallest && out[row] < kLargest
-                   ? 1.0F / std::sqrt(out[row])
-                   : std::numeric_limits<float>::quiet_NaN();
-  }
+  inverse_norms_of(out, count, out);
 }
 
 double checked_squared_norm(const Shards& shards, std::int64_t row, std::span<const float> vector) {

@@ -25,6 +25,8 @@ namespace fovea::search {
 /// numbers of extreme size, NaN): every comparison with an estimate must send NaN to the exact
 /// computation.
 void inverse_norms(const float* rows, std::int64_t count, std::int64_t dimension, float* out);
+/// The same of squared lengths that are known.
+void inverse_norms_of(const float* squares, std::int64_t count, float* out);
 
 /// squared_norm() of a row. Throws fovea::Error naming it when the row holds NaN or infinity.
 [[nodiscard]] double checked_squared_norm(const Shards& shards, std::int64_t row,

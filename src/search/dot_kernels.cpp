@@ -8,6 +8,7 @@
 #include <hwy/highway.h>
 
 #include "core/dot-inl.hpp"
+#include "search/half-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace fovea::search::HWY_NAMESPACE {
@@ -113,12 +114,10 @@ void all_norms(const float* rows, std::size_t row_count, std::size_t dimension, 
 
 void all_floats(const Float16* in, std::size_t count, float* out) {
   const Tag tag;
-  const hn::Rebind<hwy::float16_t, Tag> halves;
   const std::size_t lanes = hn::Lanes(tag);
   std::size_t at = 0;
   for (; at + lanes <= count; at += lanes) {
-    const auto* part = reinterpret_cast<const hwy::float16_t*>(in + at);
-    hn::StoreU(hn::PromoteTo(tag, hn::LoadU(halves, part)), tag, out + at);
+    hn::StoreU(load_halves(tag, in + at), tag, out + at);
   }
   for (; at < count; ++at) {
     out[at] = to_float(in[at]);

@@ -1,11 +1,18 @@
-// Binary32 estimates rule out almost every row. Rows that could be among the best are computed in
-// binary64, so the result is exact and does not depend on the instruction set or the threads.
+// Estimates rule out almost every row: of each it is proven that its score is below that of k
+// others. The scores of the rest are computed in binary64, so the result is exact and does not
+// depend on the instruction set, the threads, or the way the estimates were made.
 #include "search/nearest.hpp"
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "core/error.hpp"
+#include "core/memory_limit.hpp"
+#include "cpu/isa.hpp"
+#include "search/best.hpp"
+#include "search/candidates.hpp"
+#include "search/code_scan.hpp"
 #include "search/cosine.hpp"
 #include "search/dot_kernels.hpp"
 #include "search/report.hpp"
@@ -14,174 +21,312 @@ namespace fovea::search {
 namespace {
 
 constexpr std::int64_t kRowsPerTask = 1024;
-// The numbers of rows and queries that are processed at a time: both fit in the L2 cache.
-constexpr std::int64_t kRowsPerStep = 32;
-constexpr std::size_t kQueriesPerStep = 96;
+// What is read together stays in the L2 cache until it was compared.
+constexpr std::int64_t kRowsPerStep = CodeScan::kMostRows;
+// The numbers of rows and queries that are compared in binary32 at a time, for the same reason.
+constexpr std::int64_t kRowsPerTile = 32;
+constexpr std::size_t kQueriesPerTile = 96;
+// Up to so many queries are compared with rows as they are, each for itself.
+constexpr std::size_t kSingleQueries = 4;
+// Codes for one search alone are worth being made for so many queries.
+constexpr std::size_t kQueriesForCodes = 12;
+// The queries of a pass: their candidates, of every thread, are in memory.
+constexpr std::size_t kQueriesPerPass = 1024;
 
-bool is_better(const Match& a, const Match& b) {
-  return a.score > b.score || (a.score == b.score && a.row < b.row);
-}
-
-// The best k rows so far, as a heap with the worst of them in front.
-class Best {
- public:
-  explicit Best(std::size_t k) : k_(k) {}
-
-  /// The score that a row must beat (or equal, with a smaller row number).
-  [[nodiscard]] double floor() const { return heap_.size() < k_ ? -INFINITY : heap_.front().score; }
-  void offer(const Match& match) {
-    if (heap_.size() == k_) {
-      if (!is_better(match, heap_.front())) {
-        return;
-      }
-      std::pop_heap(heap_.begin(), heap_.end(), is_better);
-      heap_.back() = match;
-    } else {
-      heap_.push_back(match);
-    }
-    std::push_heap(heap_.begin(), heap_.end(), is_better);
-  }
-  [[nodiscard]] const std::vector<Match>& matches() const { return heap_; }
-
- private:
-  std::size_t k_;
-  std::vector<Match> heap_;
+// Where the codes of a pass come from, and where they go.
+struct Codes {
+  const RowCoder& coder;
+  CodedQueries queries;
+  RowCopy* copy;  // null: nowhere
 };
 
-struct Queries {
-  std::span<const float> vectors;  // [n, dimension]
-  AlignedBuffer<float> unit;       // the same, of length 1
-  std::vector<double> squared_norms;
-  std::span<const std::int64_t> left_out;
-
-  [[nodiscard]] std::size_t size() const { return squared_norms.size(); }
-  [[nodiscard]] bool leaves_out(std::size_t query, std::int64_t row) const {
-    return !left_out.empty() && left_out[query] == row;
-  }
-};
-
-Queries prepare(std::span<const float> vectors, std::size_t dimension,
-                std::span<const std::int64_t> left_out) {
-  if (vectors.size() % dimension != 0) {
-    fail("{} numbers are not a whole number of queries of dimension {}", vectors.size(), dimension);
-  }
-  Queries queries{vectors, AlignedBuffer<float>(vectors.size()), {}, left_out};
-  for (std::size_t at = 0; at < vectors.size(); at += dimension) {
-    const double squared = squared_norm(vectors.subspan(at, dimension));
-    if (!std::isfinite(squared) || squared == 0) {
-      fail("query {} {}", at / dimension,
-           squared == 0 ? "is all zeros, which has no direction" : "holds NaN or infinity");
-    }
-    for (std::size_t index = at; index < at + dimension; ++index) {
-      queries.unit[index] =
-          static_cast<float>(static_cast<double>(vectors[index]) / std::sqrt(squared));
-    }
-    queries.squared_norms.push_back(squared);
-  }
-  if (!left_out.empty() && left_out.size() != queries.size()) {
-    fail("got {} rows to leave out for {} queries; expected one per query, or none",
-         left_out.size(), queries.size());
-  }
-  return queries;
-}
-
-// One worker's share of the search.
+// One thread's share of a pass.
 class Scan {
  public:
-  Scan(const Shards& shards, const Queries& queries, std::size_t k)
+  Scan(const Shards& shards, const Queries& queries, std::span<const float> unit,
+       const Codes* codes, std::size_t k, SharedFloors& shared)
       : shards_(shards),
         reader_(shards),
         queries_(queries),
-        dimension_(static_cast<std::size_t>(shards.dimension())),
+        unit_(unit),
+        codes_(codes),
         error_(cosine_error(shards.dimension())),
-        step_(shards.rows_at_once(kRowsPerStep)),
-        best_(queries.size(), Best(k)),
-        inverse_norms_(kRowsPerStep),
-        dots_(kRowsPerStep * kQueriesPerStep) {}
-
-  void run(const RowBlock& task) {
-    for (std::int64_t done = 0; done < task.count; done += step_) {
-      const RowBlock block{task.shard, task.first + done, std::min(step_, task.count - done)};
-      const float* rows = reader_.read(block, rows_);
-      inverse_norms(rows, block.count, shards_.dimension(), inverse_norms_.data());
-      for (std::size_t first = 0; first < queries_.size(); first += kQueriesPerStep) {
-        compare(block, rows, first, std::min(kQueriesPerStep, queries_.size() - first));
-      }
+        candidates_(shards, queries, k, shared) {
+    if (codes == nullptr) {
+      return;
+    }
+    code_scan_.emplace(codes->queries);
+    if (codes->copy == nullptr) {
+      made_ = RowCopy(codes->coder, kRowsPerStep);
     }
   }
-  [[nodiscard]] const Best& best(std::size_t query) const { return best_[query]; }
+
+  // Compares the rows of a task as they are in their file.
+  void run_exact(const RowBlock& task) {
+    const bool singly = queries_.size() <= kSingleQueries;
+    for_steps(task, singly ? kRowsPerStep : kRowsPerTile, [&](const RowBlock& block) {
+      stored_ = reader_.read(block);
+      converted_ = false;
+      if (singly) {
+        compare_singly(block);
+      } else {
+        compare_in_tiles(block);
+      }
+    });
+  }
+
+  // Makes the codes of a task, and compares those.
+  void run_coded(const RowBlock& task) {
+    for_steps(task, kRowsPerStep, [&](const RowBlock& block) {
+      stored_ = reader_.read(block);
+      converted_ = false;
+      const bool kept = codes_->copy != nullptr;
+      RowCopy& to = kept ? *codes_->copy : *made_;
+      const std::int64_t first = kept ? block.first : 0;
+      codes_->coder.encode(stored_, block.count, codes_at(to, first), to.terms, first);
+      code_scan_->scan(
+          codes_at(to, first), to.terms.view().from(first), block.count, floor(),
+          [&](std::size_t query, std::int64_t row, float) { offer(block, query, row); });
+    });
+  }
+
+  // Compares the codes of a task that were kept.
+  void run_copy(const RowBlock& task) {
+    RowCopy& from = *codes_->copy;
+    for_steps(task, kRowsPerStep, [&](const RowBlock& block) {
+      code_scan_->scan(codes_at(from, block.first), from.terms.view().from(block.first),
+                       block.count, floor(), [&](std::size_t query, std::int64_t row, float upper) {
+                         if (!queries_.leaves_out(query, block.first + row)) {
+                           candidates_.offer_later(query, block.first + row, upper, reader_);
+                         }
+                       });
+    });
+  }
+
+  void settle() {
+    for (std::size_t query = 0; query < queries_.size(); ++query) {
+      candidates_.settle(query, reader_);
+    }
+  }
+  [[nodiscard]] const std::vector<Match>& matches(std::size_t query) const {
+    return candidates_.matches(query);
+  }
 
  private:
-  void compare(const RowBlock& block, const float* rows, std::size_t first, std::size_t count) {
-    const auto row_count = static_cast<std::size_t>(block.count);
-    dot_products(rows, row_count, queries_.unit.data() + first * dimension_, count, dimension_,
-                 dots_.data());
-    for (std::size_t row = 0; row < row_count; ++row) {
-      for (std::size_t index = 0; index < count; ++index) {
-        const float estimate = dots_[row * count + index] * inverse_norms_[row];
-        Best& best = best_[first + index];
-        // Negated, so that NaN is computed exactly.
-        if (!(static_cast<double>(estimate + error_) < best.floor())) {
-          offer(best, first + index, block.first + static_cast<std::int64_t>(row),
-                {rows + row * dimension_, dimension_});
+  template <typename Use>
+  void for_steps(const RowBlock& task, std::int64_t rows, const Use& use) const {
+    const std::int64_t step = shards_.rows_at_once(rows);
+    for (std::int64_t done = 0; done < task.count; done += step) {
+      use(RowBlock{task.shard, task.first + done, std::min(step, task.count - done)});
+    }
+  }
+
+  [[nodiscard]] std::uint8_t* codes_at(RowCopy& copy, std::int64_t row) const {
+    return reinterpret_cast<std::uint8_t*>(copy.codes.data()) + row * codes_->coder.stride();
+  }
+
+  [[nodiscard]] CodeScan::Floor floor() const {
+    return [this](std::size_t query) { return candidates_.floor(query); };
+  }
+
+  // A row of the block that was read, by its place there.
+  void offer(const RowBlock& block, std::size_t query, std::int64_t row) {
+    const std::size_t dimension = queries_.dimension;
+    if (converted_) {
+      candidates_.offer(query, block.first + row,
+                        {rows_.data() + static_cast<std::size_t>(row) * dimension, dimension});
+      return;
+    }
+    const std::span one(grown(row_, dimension), dimension);
+    stored_.copy(row, one);
+    candidates_.offer(query, block.first + row, one);
+  }
+
+  // Negated, so that NaN is computed exactly.
+  [[nodiscard]] bool may_reach(float estimate, double floor) const {
+    return !(static_cast<double>(estimate + error_) < floor);
+  }
+
+  void compare_singly(const RowBlock& block) {
+    const auto count = static_cast<std::size_t>(block.count);
+    float* const dots = grown(dots_, count);
+    float* const squares = grown(squares_, count);
+    float* const inverse = grown(inverse_, count);
+    for (std::size_t query = 0; query < queries_.size(); ++query) {
+      const float* const unit = unit_.data() + query * queries_.dimension;
+      if (stored_.dtype == DType::kF16) {
+        dots_and_squares(reinterpret_cast<const Float16*>(stored_.data), count, unit,
+                         queries_.dimension, dots, squares);
+      } else {
+        dots_and_squares(reinterpret_cast<const float*>(stored_.data), count, unit,
+                         queries_.dimension, dots, squares);
+      }
+      inverse_norms_of(squares, block.count, inverse);
+      for (std::size_t row = 0; row < count; ++row) {
+        if (may_reach(dots[row] * inverse[row], candidates_.floor(query))) {
+          offer(block, query, static_cast<std::int64_t>(row));
         }
       }
     }
   }
 
-  void offer(Best& best, std::size_t query, std::int64_t row, std::span<const float> vector) {
-    if (!queries_.leaves_out(query, row)) {
-      const double squared = checked_squared_norm(shards_, row, vector);
-      best.offer(
-          {row, cosine(vector, squared, queries_.vectors.subspan(query * dimension_, dimension_),
-                       queries_.squared_norms[query])});
+  void compare_in_tiles(const RowBlock& block) {
+    const auto count = static_cast<std::size_t>(block.count);
+    const std::size_t dimension = queries_.dimension;
+    float* const rows = grown(rows_, count * dimension);
+    stored_.copy_all(block.count, rows);
+    converted_ = true;
+    float* const dots = grown(dots_, count * kQueriesPerTile);
+    float* const inverse = grown(inverse_, count);
+    inverse_norms(rows, block.count, shards_.dimension(), inverse);
+    for (std::size_t first = 0; first < queries_.size(); first += kQueriesPerTile) {
+      const std::size_t columns = std::min(kQueriesPerTile, queries_.size() - first);
+      dot_products(rows, count, unit_.data() + first * dimension, columns, dimension, dots);
+      for (std::size_t row = 0; row < count; ++row) {
+        for (std::size_t column = 0; column < columns; ++column) {
+          if (may_reach(dots[row * columns + column] * inverse[row],
+                        candidates_.floor(first + column))) {
+            offer(block, first + column, static_cast<std::int64_t>(row));
+          }
+        }
+      }
     }
   }
 
   const Shards& shards_;
   RowReader reader_;
   const Queries& queries_;
-  std::size_t dimension_;
+  std::span<const float> unit_;  // [n, dimension], of length 1
+  const Codes* codes_;
   float error_;
-  std::int64_t step_;
-  std::vector<Best> best_;
-  std::vector<float> inverse_norms_;
-  std::vector<float> dots_;
+  Candidates candidates_;
+  std::optional<CodeScan> code_scan_;
+  std::optional<RowCopy> made_;  // of one step
+  StoredRows stored_;            // of one step
+  bool converted_ = false;       // whether rows_ has them
   AlignedBuffer<float> rows_;
+  AlignedBuffer<float> row_;
+  AlignedBuffer<float> dots_;
+  AlignedBuffer<float> squares_;
+  AlignedBuffer<float> inverse_;
 };
 
 }  // namespace
 
-std::vector<std::vector<Match>> nearest(const Shards& shards, ThreadPool& pool,
-                                        std::span<const float> vectors, int k,
-                                        std::span<const std::int64_t> left_out,
-                                        const SearchProgress& progress) {
+bool Searcher::has_copy() {
+  const std::lock_guard turn(turn_);
+  return copy_is_whole_;
+}
+
+bool Searcher::wants_copy() const {
+  // Whoever searches a second time goes on.
+  return in_memory_ == RowsInMemory::kAlways || (in_memory_ == RowsInMemory::kAuto && passes_ > 0);
+}
+
+// Makes memory for a copy; false when it would be more than a part of what there is.
+bool Searcher::make_room() {
+  constexpr std::uint64_t kPart = 2;
+  if (in_memory_ == RowsInMemory::kAuto &&
+      RowCopy::bytes_of(*coder_, shards_.rows()) > memory_limit() / kPart) {
+    in_memory_ = RowsInMemory::kNever;
+    return false;
+  }
+  try {
+    copy_.emplace(*coder_, shards_.rows());
+  } catch (const Error&) {
+    if (in_memory_ == RowsInMemory::kAlways) {
+      throw;
+    }
+    in_memory_ = RowsInMemory::kNever;  // the search does without
+    return false;
+  }
+  return true;
+}
+
+Searcher::Way Searcher::choose(std::size_t queries) {
+  if (copy_is_whole_) {
+    shards_.check_unchanged();
+    return Way::kCopy;
+  }
+  if (!RowCoder::can_code(shards_.dimension()) || !cpu::has_int8() || shards_.rows() == 0) {
+    return Way::kExactRows;
+  }
+  const bool copies = wants_copy();
+  if (!copies && queries < kQueriesForCodes) {
+    return Way::kExactRows;
+  }
+  if (!coder_) {
+    RowReader reader(shards_);
+    coder_.emplace(shards_, reader);
+  }
+  if (copies && make_room()) {
+    return Way::kMakeCopy;
+  }
+  return queries < kQueriesForCodes ? Way::kExactRows : Way::kCodedRows;
+}
+
+std::vector<std::vector<Match>> Searcher::nearest(std::span<const float> vectors, int k,
+                                                  std::span<const std::int64_t> left_out) {
   if (k < 1) {
     fail("invalid number of neighbours {}; it must be at least 1", k);
   }
-  const Queries queries = prepare(vectors, static_cast<std::size_t>(shards.dimension()), left_out);
-  std::vector<Scan> scans;
-  scans.reserve(static_cast<std::size_t>(pool.threads()));
-  for (int worker = 0; worker < pool.threads(); ++worker) {
-    scans.emplace_back(shards, queries, static_cast<std::size_t>(k));
-  }
-  const std::vector<RowBlock> tasks = shards.blocks(kRowsPerTask);
-  Report report(progress, shards.rows());
-  pool.parallel_for(tasks.size(), [&](std::size_t task, int worker) {
-    scans[static_cast<std::size_t>(worker)].run(tasks[task]);
-    report.add(tasks[task].count);
-  });
+  const Queries queries =
+      check_queries(vectors, static_cast<std::size_t>(shards_.dimension()), left_out);
+  const std::lock_guard turn(turn_);
+  cpu::limit_isa_from_environment();
   std::vector<std::vector<Match>> results(queries.size());
+  for (std::size_t first = 0; first < queries.size(); first += kQueriesPerPass) {
+    const std::size_t count = std::min(kQueriesPerPass, queries.size() - first);
+    pass(choose(count), queries.part(first, count), static_cast<std::size_t>(k),
+         std::span(results).subspan(first, count));
+  }
+  return results;
+}
+
+void Searcher::pass(Way way, const Queries& queries, std::size_t k,
+                    std::span<std::vector<Match>> results) {
+  std::optional<Codes> codes;
+  std::vector<float> unit;
+  if (way == Way::kExactRows) {
+    unit = queries.unit<float>();
+  } else {
+    codes.emplace(
+        Codes{*coder_, CodedQueries(*coder_, queries), way == Way::kCodedRows ? nullptr : &*copy_});
+  }
+  SharedFloors shared(queries.size());
+  std::vector<Scan> scans;
+  scans.reserve(static_cast<std::size_t>(pool_.threads()));
+  for (int worker = 0; worker < pool_.threads(); ++worker) {
+    scans.emplace_back(shards_, queries, unit, codes ? &*codes : nullptr, k, shared);
+  }
+  const std::vector<RowBlock> tasks = shards_.blocks(kRowsPerTask);
+  Report report(progress_, shards_.rows());
+  pool_.parallel_for(tasks.size(), [&](std::size_t index, int worker) {
+    Scan& scan = scans[static_cast<std::size_t>(worker)];
+    const RowBlock& task = tasks[index];
+    if (way == Way::kExactRows) {
+      scan.run_exact(task);
+    } else if (way == Way::kCopy) {
+      scan.run_copy(task);
+    } else {
+      scan.run_coded(task);
+    }
+    report.add(task.count);
+  });
+  copy_is_whole_ = copy_is_whole_ || way == Way::kMakeCopy;
+  ++passes_;
+  if (way == Way::kCopy) {
+    pool_.parallel_for(scans.size(), [&](std::size_t index, int) { scans[index].settle(); });
+  }
   for (std::size_t query = 0; query < queries.size(); ++query) {
     std::vector<Match>& found = results[query];
     for (const Scan& scan : scans) {
-      const std::vector<Match>& part = scan.best(query).matches();
+      const std::vector<Match>& part = scan.matches(query);
       found.insert(found.end(), part.begin(), part.end());
     }
     std::sort(found.begin(), found.end(), is_better);
-    found.resize(std::min(found.size(), static_cast<std::size_t>(k)));
+    found.resize(std::min(found.size(), k));
   }
-  return results;
 }
 
 }  // namespace fovea::search

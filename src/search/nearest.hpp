@@ -1,20 +1,57 @@
-// Exact nearest neighbours, found in one pass over all rows for all queries.
+// Exact nearest neighbours of queries, found in passes over all rows.
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "core/thread_pool.hpp"
 #include "fovea/search.hpp"
+#include "search/queries.hpp"
+#include "search/row_codes.hpp"
 #include "search/shards.hpp"
 
 namespace fovea::search {
 
-/// See Collection::nearest.
-[[nodiscard]] std::vector<std::vector<Match>> nearest(const Shards& shards, ThreadPool& pool,
-                                                      std::span<const float> queries, int k,
-                                                      std::span<const std::int64_t> left_out,
-                                                      const SearchProgress& progress);
+/// Searches in shards that stay as they are. Any thread may search; searches take turns.
+class Searcher {
+ public:
+  /// The references must outlive this.
+  Searcher(const Shards& shards, ThreadPool& pool, RowsInMemory in_memory,
+           const SearchProgress& progress)
+      : shards_(shards), pool_(pool), in_memory_(in_memory), progress_(progress) {}
+
+  /// See Collection::nearest.
+  [[nodiscard]] std::vector<std::vector<Match>> nearest(std::span<const float> vectors, int k,
+                                                        std::span<const std::int64_t> left_out);
+
+  /// Whether the copy of the rows is in memory.
+  [[nodiscard]] bool has_copy();
+
+ private:
+  enum class Way {
+    kExactRows,  // binary32 products with the rows as they are
+    kCodedRows,  // products of codes, which are made of the rows for this search alone
+    kMakeCopy,   // the same, and the codes are kept
+    kCopy,       // products of the codes that were kept
+  };
+  [[nodiscard]] Way choose(std::size_t queries);
+  [[nodiscard]] bool wants_copy() const;
+  [[nodiscard]] bool make_room();
+  void pass(Way way, const Queries& queries, std::size_t k, std::span<std::vector<Match>> results);
+
+  const Shards& shards_;
+  ThreadPool& pool_;
+  RowsInMemory in_memory_;
+  const SearchProgress& progress_;
+  std::mutex turn_;
+  std::int64_t passes_ = 0;  // over the rows, so far
+  std::optional<RowCoder> coder_;
+  std::optional<RowCopy> copy_;
+  bool copy_is_whole_ = false;
+};
 
 }  // namespace fovea::search

@@ -246,41 +246,61 @@ std::int64_t Shards::find_file(
   return -1;
 }
 
+void Shards::check_unchanged() const {
+  for (const Shard& shard : shards_) {
+    const io::File file(shard.path, shard.version);
+  }
+}
+
+StoredRows StoredRows::from(std::int64_t row) const {
+  const auto bytes = static_cast<std::size_t>(row * dimension) * size_of(dtype);
+  return {data + bytes, dtype, dimension};
+}
+
+void StoredRows::copy(std::int64_t row, std::span<float> out) const {
+  from(row).copy_all(1, out.data());
+}
+
+void StoredRows::copy_all(std::int64_t count, float* out) const {
+  const auto numbers = static_cast<std::size_t>(count * dimension);
+  if (dtype == DType::kF16) {
+    promote(reinterpret_cast<const Float16*>(data), numbers, out);
+  } else {
+    std::copy_n(reinterpret_cast<const float*>(data), numbers, out);
+  }
+}
+
 std::vector<float> RowReader::row(std::int64_t row) {
-  const auto shard = static_cast<std::size_t>(&shards_->shard_of(row) - shards_->shards_.data());
   std::vector<float> values(static_cast<std::size_t>(shards_->dimension_));
-  read({shard, row, 1}, values.data());
+  this->row(row, values);
   return values;
 }
 
-const float* RowReader::read(const RowBlock& block, AlignedBuffer<float>& rows) {
-  const auto count = static_cast<std::size_t>(block.count * shards_->dimension_);
-  if (rows.size() < count) {
-    rows = AlignedBuffer<float>(count);
-  }
-  read(block, rows.data());
-  return rows.data();
+void RowReader::row(std::int64_t row, std::span<float> out) {
+  const auto shard = static_cast<std::size_t>(&shards_->shard_of(row) - shards_->shards_.data());
+  read({shard, row, 1}).copy(0, out);
 }
 
-void RowReader::read(const RowBlock& block, float* rows) {
+const float* RowReader::read(const RowBlock& block, AlignedBuffer<float>& rows) {
+  const StoredRows stored = read(block);
+  float* const out = grown(rows, block.count * shards_->dimension_);
+  stored.copy_all(block.count, out);
+  return out;
+}
+
+StoredRows RowReader::read(const RowBlock& block) {
   const Shards::Shard& shard = shards_->shards_[block.shard];
   if (!file_ || shard_ != block.shard) {
     file_.emplace(shard.path, shard.version);
     shard_ = block.shard;
   }
-  const auto count = static_cast<std::size_t>(block.count * shards_->dimension_);
-  const auto first = static_cast<std::uint64_t>((block.first - shard.first) * shards_->dimension_);
-  const std::uint64_t offset = shard.array.data_offset + first * size_of(shard.array.dtype);
-  if (shard.array.dtype == DType::kF32) {
-    file_->read_at(offset, std::as_writable_bytes(std::span(rows, count)));
-    return;
-  }
-  if (halves_.size() < count) {
-    halves_ = AlignedBuffer<Float16>(count);
-  }
-  const std::span halves = halves_.span().first(count);
-  file_->read_at(offset, std::as_writable_bytes(halves));
-  promote(halves.data(), count, rows);
+  const std::size_t row_bytes =
+      static_cast<std::size_t>(shards_->dimension_) * size_of(shard.array.dtype);
+  const std::size_t bytes = static_cast<std::size_t>(block.count) * row_bytes;
+  std::byte* const data = grown(bytes_, bytes);
+  const auto first = static_cast<std::uint64_t>(block.first - shard.first);
+  file_->read_at(shard.array.data_offset + first * row_bytes, std::span(data, bytes));
+  return {data, shard.array.dtype, shards_->dimension_};
 }
 
 }  // namespace fovea::search

@@ -6,11 +6,13 @@
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/buffer.hpp"
+#include "core/dtype.hpp"
 #include "io/npy.hpp"
 #include "search/source_index.hpp"
 
@@ -21,6 +23,19 @@ struct RowBlock {
   std::size_t shard = 0;
   std::int64_t first = 0;  // the first row, counted through all shards
   std::int64_t count = 0;
+};
+
+/// Rows as they are in a file: [count, dimension] of f16 or f32.
+struct StoredRows {
+  const std::byte* data = nullptr;
+  DType dtype = DType::kF32;
+  std::int64_t dimension = 0;
+
+  [[nodiscard]] StoredRows from(std::int64_t row) const;
+  /// One row, converted, into `out` of `dimension` numbers.
+  void copy(std::int64_t row, std::span<float> out) const;
+  /// The first `count` rows, converted: float [count, dimension].
+  void copy_all(std::int64_t count, float* out) const;
 };
 
 /// What a manifest.json says of an output; nothing where there is none.
@@ -48,6 +63,9 @@ class Shards {
   [[nodiscard]] std::int64_t rows_at_once(std::int64_t rows) const;
   /// All rows in blocks of at most `rows_per_block`, none of which crosses a shard.
   [[nodiscard]] std::vector<RowBlock> blocks(std::int64_t rows_per_block) const;
+
+  /// Throws fovea::Error naming a file that has changed since this was made.
+  void check_unchanged() const;
 
   /// The file and the row in it, as messages name a row.
   [[nodiscard]] std::string describe(std::int64_t row) const;
@@ -93,16 +111,17 @@ class RowReader {
   /// The rows of a block, converted: float [count, dimension], in `rows`, which grows as needed.
   /// Throws fovea::Error naming the file when it cannot be read or has changed.
   const float* read(const RowBlock& block, AlignedBuffer<float>& rows);
-  /// One row, converted. Throws as the other does.
+  /// The same, as they are; they stay until the next call of any of these.
+  [[nodiscard]] StoredRows read(const RowBlock& block);
+  /// One row, converted. Throws as the others do.
   [[nodiscard]] std::vector<float> row(std::int64_t row);
+  void row(std::int64_t row, std::span<float> out);
 
  private:
-  void read(const RowBlock& block, float* rows);
-
   const Shards* shards_;
   std::size_t shard_ = 0;
   std::optional<io::File> file_;  // of shard_
-  AlignedBuffer<Float16> halves_;
+  AlignedBuffer<std::byte> bytes_;
 };
 
 }  // namespace fovea::search

@@ -1,0 +1,88 @@
+// Exact scores, in the order in which they rule out most others.
+#include "search/candidates.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "search/cosine.hpp"
+
+namespace fovea::search {
+namespace {
+
+// A query keeps so many rows for later at least, so that few of them have to be read.
+constexpr std::size_t kLeastLater = 256;
+constexpr std::size_t kReadTogether = 64;
+
+}  // namespace
+
+SharedFloors::SharedFloors(std::size_t queries) : floors_(queries) {
+  for (std::atomic<double>& floor : floors_) {
+    floor.store(-INFINITY, std::memory_order_relaxed);
+  }
+}
+
+void SharedFloors::raise(std::size_t query, double floor) {
+  double known = get(query);
+  while (known < floor &&
+         !floors_[query].compare_exchange_weak(known, floor, std::memory_order_relaxed)) {
+  }
+}
+
+Candidates::Candidates(const Shards& shards, const Queries& queries, std::size_t k,
+                       SharedFloors& shared)
+    : shards_(shards),
+      queries_(queries),
+      k_(k),
+      shared_(shared),
+      best_(queries.size(), Best(k)),
+      later_(queries.size()),
+      vector_(queries.dimension) {}
+
+double Candidates::floor(std::size_t query) const {
+  return std::max(best_[query].floor(), shared_.get(query));
+}
+
+void Candidates::offer(std::size_t query, std::int64_t row, std::span<const float> vector) {
+  if (queries_.leaves_out(query, row)) {
+    return;
+  }
+  const double squared = checked_squared_norm(shards_, row, vector);
+  best_[query].offer(
+      {row, cosine(vector, squared, queries_.vector(query), queries_.squared_norms[query])});
+  shared_.raise(query, best_[query].floor());
+}
+
+void Candidates::offer_later(std::size_t query, std::int64_t row, float upper, RowReader& reader) {
+  std::vector<Later>& later = later_[query];
+  later.push_back({row, upper});
+  if (later.size() >= std::max(kLeastLater, 2 * k_)) {
+    settle(query, reader);
+  }
+}
+
+void Candidates::settle(std::size_t query, RowReader& reader) {
+  std::vector<Later>& later = later_[query];
+  // The highest bounds first, which NaN and infinity have; what is read together in row order.
+  const auto key = [](const Later& one) { return std::isnan(one.upper) ? INFINITY : one.upper; };
+  std::ranges::sort(later, std::ranges::greater(), key);
+  const std::size_t together = std::max(kReadTogether, k_);
+  for (std::size_t first = 0; first < later.size(); first += together) {
+    const double known = floor(query);
+    const auto begin = later.begin() + static_cast<std::ptrdiff_t>(first);
+    const auto limit =
+        begin + static_cast<std::ptrdiff_t>(std::min(together, later.size() - first));
+    const auto end = std::find_if(
+        begin, limit, [&](const Later& one) { return static_cast<double>(key(one)) < known; });
+    std::sort(begin, end, [](const Later& a, const Later& b) { return a.row < b.row; });
+    for (auto one = begin; one != end; ++one) {
+      reader.row(one->row, vector_);
+      offer(query, one->row, vector_);
+    }
+    if (end != limit) {
+      break;
+    }
+  }
+  later.clear();
+}
+
+}  // namespace fovea::search

@@ -1,0 +1,63 @@
+// Candidates: the rows that bounds could not rule out, and the exact scores of them.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "search/best.hpp"
+#include "search/queries.hpp"
+#include "search/shards.hpp"
+
+namespace fovea::search {
+
+/// For each query a score that its k-th best row reaches at least, known to all threads.
+class SharedFloors {
+ public:
+  explicit SharedFloors(std::size_t queries);
+
+  [[nodiscard]] double get(std::size_t query) const {
+    return floors_[query].load(std::memory_order_relaxed);
+  }
+  void raise(std::size_t query, double floor);
+
+ private:
+  std::vector<std::atomic<double>> floors_;
+};
+
+/// Those of one thread. A row whose upper bound is below floor() is not among the best k.
+class Candidates {
+ public:
+  Candidates(const Shards& shards, const Queries& queries, std::size_t k, SharedFloors& shared);
+
+  [[nodiscard]] double floor(std::size_t query) const;
+
+  /// A row whose numbers are at hand.
+  void offer(std::size_t query, std::int64_t row, std::span<const float> vector);
+  /// A row that is read later, if its upper bound still demands it then.
+  void offer_later(std::size_t query, std::int64_t row, float upper, RowReader& reader);
+  /// Reads those.
+  void settle(std::size_t query, RowReader& reader);
+
+  [[nodiscard]] const std::vector<Match>& matches(std::size_t query) const {
+    return best_[query].matches();
+  }
+
+ private:
+  struct Later {
+    std::int64_t row;
+    float upper;
+  };
+
+  const Shards& shards_;
+  const Queries& queries_;
+  std::size_t k_;
+  SharedFloors& shared_;
+  std::vector<Best> best_;
+  std::vector<std::vector<Later>> later_;
+  std::vector<float> vector_;
+};
+
+}  // namespace fovea::search

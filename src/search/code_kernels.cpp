@@ -1,0 +1,307 @@
+// Sums run in enough independent chains to hide the latency of additions: memory is what bounds a
+// search for one query.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "search/code_kernels.cpp"
+#include "search/code_kernels.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "search/half-inl.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace fovea::search::HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+using Floats = hn::ScalableTag<float>;
+using Ints = hn::RebindToSigned<Floats>;
+using Float = hn::Vec<Floats>;
+
+HWY_INLINE Float load(Floats tag, const float* from) {
+  return hn::LoadU(tag, from);
+}
+
+HWY_INLINE Float load(Floats tag, const Float16* from) {
+  return load_halves(tag, from);
+}
+
+HWY_INLINE float value(float number) {
+  return number;
+}
+
+HWY_INLINE float value(Float16 number) {
+  return to_float(number);
+}
+
+HWY_INLINE float total(Floats tag, Float lanes) {
+  return hn::GetLane(hn::SumOfLanes(tag, lanes));
+}
+
+template <typename T>
+HWY_INLINE void scan_rows(const T* HWY_RESTRICT rows, std::size_t count,
+                          const float* HWY_RESTRICT query, std::size_t dimension,
+                          float* HWY_RESTRICT out, float* HWY_RESTRICT squares) {
+  const Floats tag;
+  const std::size_t lanes = hn::Lanes(tag);
+  for (std::size_t row = 0; row < count; ++row, rows += dimension) {
+    Float d0 = hn::Zero(tag);
+    Float d1 = d0;
+    Float d2 = d0;
+    Float d3 = d0;
+    Float s0 = d0;
+    Float s1 = d0;
+    Float s2 = d0;
+    Float s3 = d0;
+    std::size_t at = 0;
+    for (; at + 4 * lanes <= dimension; at += 4 * lanes) {
+      const Float x0 = load(tag, rows + at);
+      const Float x1 = load(tag, rows + at + lanes);
+      const Float x2 = load(tag, rows + at + 2 * lanes);
+      const Float x3 = load(tag, rows + at + 3 * lanes);
+      d0 = hn::MulAdd(x0, hn::LoadU(tag, query + at), d0);
+      s0 = hn::MulAdd(x0, x0, s0);
+      d1 = hn::MulAdd(x1, hn::LoadU(tag, query + at + lanes), d1);
+      s1 = hn::MulAdd(x1, x1, s1);
+      d2 = hn::MulAdd(x2, hn::LoadU(tag, query + at + 2 * lanes), d2);
+      s2 = hn::MulAdd(x2, x2, s2);
+      d3 = hn::MulAdd(x3, hn::LoadU(tag, query + at + 3 * lanes), d3);
+      s3 = hn::MulAdd(x3, x3, s3);
+    }
+    for (; at + lanes <= dimension; at += lanes) {
+      const Float x = load(tag, rows + at);
+      d0 = hn::MulAdd(x, hn::LoadU(tag, query + at), d0);
+      s0 = hn::MulAdd(x, x, s0);
+    }
+    float dot = total(tag, hn::Add(hn::Add(d0, d1), hn::Add(d2, d3)));
+    float square = total(tag, hn::Add(hn::Add(s0, s1), hn::Add(s2, s3)));
+    for (; at < dimension; ++at) {
+      dot += value(rows[at]) * query[at];
+      square += value(rows[at]) * value(rows[at]);
+    }
+    out[row] = dot;
+    squares[row] = square;
+  }
+}
+
+void scan_halves(const Float16* rows, std::size_t count, const float* query, std::size_t dimension,
+                 float* out, float* squares) {
+  scan_rows(rows, count, query, dimension, out, squares);
+}
+
+void scan_floats(const float* rows, std::size_t count, const float* query, std::size_t dimension,
+                 float* out, float* squares) {
+  scan_rows(rows, count, query, dimension, out, squares);
+}
+
+RowSums row_sums(const float* row, const float* direction, std::size_t dimension) {
+  RowSums sums;
+  scan_rows(row, 1, direction, dimension, &sums.along, &sums.square);
+  return sums;
+}
+
+float take_away(float* HWY_RESTRICT row, float along, const float* HWY_RESTRICT direction,
+                std::size_t dimension) {
+  const Floats tag;
+  const std::size_t lanes = hn::Lanes(tag);
+  const Float factor = hn::Set(tag, -along);
+  Float peaks = hn::Zero(tag);
+  std::size_t at = 0;
+  for (; at + lanes <= dimension; at += lanes) {
+    const Float rest = hn::MulAdd(factor, hn::LoadU(tag, direction + at), hn::LoadU(tag, row + at));
+    peaks = hn::Max(peaks, hn::Abs(rest));
+    hn::StoreU(rest, tag, row + at);
+  }
+  float peak = hn::GetLane(hn::MaxOfLanes(tag, peaks));
+  for (; at < dimension; ++at) {
+    row[at] = std::fma(-along, direction[at], row[at]);
+    peak = std::max(peak, std::abs(row[at]));
+  }
+  return peak;
+}
+
+CodeSums encode_row(const float* HWY_RESTRICT row, float scale, float inverse,
+                    std::size_t dimension, std::uint8_t* HWY_RESTRICT codes) {
+  const Floats tag;
+  const Ints ints;
+  const hn::Rebind<std::uint8_t, Floats> bytes;
+  const std::size_t lanes = hn::Lanes(tag);
+  const Float most = hn::Set(tag, kMostCode);
+  const Float least = hn::Set(tag, -kMostCode);
+  const Float negative = hn::Set(tag, -scale);
+  const auto offset = hn::Set(ints, kCodeOffset);
+  Float rests = hn::Zero(tag);
+  Float squares = rests;
+  std::size_t at = 0;
+  for (; at + lanes <= dimension; at += lanes) {
+    const Float x = hn::LoadU(tag, row + at);
+    const Float code = hn::Min(hn::Max(hn::Round(hn::Mul(x, hn::Set(tag, inverse))), least), most);
+    const Float rest = hn::MulAdd(negative, code, x);
+    rests = hn::MulAdd(rest, rest, rests);
+    squares = hn::MulAdd(code, code, squares);
+    const auto shifted = hn::Add(hn::ConvertTo(ints, code), offset);
+    hn::StoreU(hn::DemoteTo(bytes, shifted), bytes, codes + at);
+  }
+  CodeSums sums{total(tag, rests), total(tag, squares)};
+  for (; at < dimension; ++at) {
+    const float code = std::clamp(std::nearbyint(row[at] * inverse), -kMostCode, kMostCode);
+    const float rest = std::fma(-scale, code, row[at]);
+    sums.rest += rest * rest;
+    sums.codes += code * code;
+    codes[at] = static_cast<std::uint8_t>(static_cast<int>(code) + kCodeOffset);
+  }
+  return sums;
+}
+
+void scan_codes(const std::uint8_t* HWY_RESTRICT rows, std::size_t count, std::size_t stride,
+                const std::int16_t* HWY_RESTRICT query, std::int32_t* HWY_RESTRICT out) {
+#if HWY_TARGET == HWY_SCALAR  // whose vectors have one number, not pairs
+  for (std::size_t row = 0; row < count; ++row, rows += stride) {
+    std::int32_t sum = 0;
+    for (std::size_t at = 0; at < stride; ++at) {
+      sum += std::int32_t{rows[at]} * std::int32_t{query[at]};
+    }
+    out[row] = sum;
+  }
+#else
+  const hn::Repartition<std::int16_t, Ints> pairs;
+  const hn::Rebind<std::uint8_t, decltype(pairs)> bytes;
+  const Ints ints;
+  const std::size_t lanes = hn::Lanes(pairs);
+  for (std::size_t row = 0; row < count; row += 2) {
+    // The last row of an odd number is its own neighbour.
+    const std::uint8_t* HWY_RESTRICT first = rows + row * stride;
+    const std::uint8_t* HWY_RESTRICT second = row + 1 < count ? first + stride : first;
+    auto a0 = hn::Zero(ints);
+    auto a1 = a0;
+    auto b0 = a0;
+    auto b1 = a0;
+    auto a2 = a0;  // what some instruction sets keep apart
+    auto b2 = a0;
+    for (std::size_t at = 0; at < stride; at += 2 * lanes) {
+      const auto q0 = hn::LoadU(pairs, query + at);
+      const auto q1 = hn::LoadU(pairs, query + at + lanes);
+      const auto x0 = hn::PromoteTo(pairs, hn::LoadU(bytes, first + at));
+      const auto x1 = hn::PromoteTo(pairs, hn::LoadU(bytes, first + at + lanes));
+      const auto y0 = hn::PromoteTo(pairs, hn::LoadU(bytes, second + at));
+      const auto y1 = hn::PromoteTo(pairs, hn::LoadU(bytes, second + at + lanes));
+      a0 = hn::ReorderWidenMulAccumulate(ints, x0, q0, a0, a2);
+      a1 = hn::ReorderWidenMulAccumulate(ints, x1, q1, a1, a2);
+      b0 = hn::ReorderWidenMulAccumulate(ints, y0, q0, b0, b2);
+      b1 = hn::ReorderWidenMulAccumulate(ints, y1, q1, b1, b2);
+    }
+    out[row] = hn::GetLane(hn::SumOfLanes(ints, hn::Add(hn::Add(a0, a1), a2)));
+    if (row + 1 < count) {
+      out[row + 1] = hn::GetLane(hn::SumOfLanes(ints, hn::Add(hn::Add(b0, b1), b2)));
+    }
+  }
+#endif
+}
+
+void all_hits(const std::int32_t* HWY_RESTRICT sums, std::size_t lines, std::size_t columns,
+              const BoundTerms& line_terms, const BoundTerms& column_terms,
+              const std::int32_t* HWY_RESTRICT offsets, const float* HWY_RESTRICT floors,
+              std::uint64_t* HWY_RESTRICT hits) {
+  const hn::CappedTag<float, 16> tag;
+  const hn::RebindToSigned<decltype(tag)> ints;
+  const std::size_t lanes = hn::Lanes(tag);
+  for (std::size_t line = 0; line < lines; ++line, sums += columns) {
+    const auto scale = hn::Set(tag, line_terms.scale[line]);
+    const auto along = hn::Set(tag, line_terms.along[line]);
+    const auto length = hn::Set(tag, line_terms.length[line]);
+    const auto error = hn::Set(tag, line_terms.error[line]);
+    hits[line] = 0;
+    for (std::size_t at = 0; at < columns; at += lanes) {
+      const auto sum =
+          hn::ConvertTo(tag, hn::Sub(hn::LoadU(ints, sums + at), hn::LoadU(ints, offsets + at)));
+      auto upper = hn::Add(error, hn::LoadU(tag, column_terms.error + at));
+      upper = hn::MulAdd(length, hn::LoadU(tag, column_terms.length + at), upper);
+      upper = hn::MulAdd(along, hn::LoadU(tag, column_terms.along + at), upper);
+      upper = hn::MulAdd(hn::Mul(sum, hn::LoadU(tag, column_terms.scale + at)), scale, upper);
+      // Nothing is below a floor when it is NaN.
+      const auto below = hn::Lt(upper, hn::LoadU(tag, floors + at));
+      std::uint8_t bits[8] = {};
+      hn::StoreMaskBits(tag, hn::Not(below), bits);
+      const std::uint64_t part = bits[0] | static_cast<std::uint64_t>(bits[1]) << 8;
+      hits[line] |= (part & ((std::uint64_t{1} << lanes) - 1)) << at;
+    }
+  }
+}
+
+void all_roots(const float* squares, std::size_t count, float least, float most, float* out) {
+  const auto some = [&](auto tag, std::size_t at) HWY_ATTR {
+    const auto square = hn::LoadU(tag, squares + at);
+    const auto inside =
+        hn::And(hn::Gt(square, hn::Set(tag, least)), hn::Lt(square, hn::Set(tag, most)));
+    const auto root = hn::Div(hn::Set(tag, 1.0F), hn::Sqrt(square));
+    hn::StoreU(hn::IfThenElse(inside, root, hn::NaN(tag)), tag, out + at);
+  };
+  const Floats tag;
+  std::size_t at = 0;
+  for (; at + hn::Lanes(tag) <= count; at += hn::Lanes(tag)) {
+    some(tag, at);
+  }
+  for (; at < count; ++at) {
+    some(hn::CappedTag<float, 1>(), at);
+  }
+}
+
+}  // namespace fovea::search::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace fovea::search {
+
+HWY_EXPORT(scan_halves);
+HWY_EXPORT(scan_floats);
+HWY_EXPORT(row_sums);
+HWY_EXPORT(take_away);
+HWY_EXPORT(encode_row);
+HWY_EXPORT(scan_codes);
+HWY_EXPORT(all_hits);
+HWY_EXPORT(all_roots);
+
+void dots_and_squares(const Float16* rows, std::size_t count, const float* query,
+                      std::size_t dimension, float* out, float* squares) {
+  HWY_DYNAMIC_DISPATCH(scan_halves)(rows, count, query, dimension, out, squares);
+}
+
+void dots_and_squares(const float* rows, std::size_t count, const float* query,
+                      std::size_t dimension, float* out, float* squares) {
+  HWY_DYNAMIC_DISPATCH(scan_floats)(rows, count, query, dimension, out, squares);
+}
+
+RowSums sums_of_row(const float* row, const float* direction, std::size_t dimension) {
+  return HWY_DYNAMIC_DISPATCH(row_sums)(row, direction, dimension);
+}
+
+float subtract(float* row, float along, const float* direction, std::size_t dimension) {
+  return HWY_DYNAMIC_DISPATCH(take_away)(row, along, direction, dimension);
+}
+
+CodeSums round_to_codes(const float* row, float scale, float inverse, std::size_t dimension,
+                        std::uint8_t* codes) {
+  return HWY_DYNAMIC_DISPATCH(encode_row)(row, scale, inverse, dimension, codes);
+}
+
+void code_dots(const std::uint8_t* rows, std::size_t count, std::size_t stride,
+               const std::int16_t* query, std::int32_t* out) {
+  HWY_DYNAMIC_DISPATCH(scan_codes)(rows, count, stride, query, out);
+}
+
+void find_hits(const std::int32_t* sums, std::size_t lines, std::size_t columns,
+               const BoundTerms& line_terms, const BoundTerms& column_terms,
+               const std::int32_t* offsets, const float* floors, std::uint64_t* hits) {
+  HWY_DYNAMIC_DISPATCH(all_hits)
+  (sums, lines, columns, line_terms, column_terms, offsets, floors, hits);
+}
+
+void inverse_roots(const float* squares, std::size_t count, float least, float most, float* out) {
+  HWY_DYNAMIC_DISPATCH(all_roots)(squares, count, least, most, out);
+}
+
+}  // namespace fovea::search
+#endif

@@ -1,0 +1,42 @@
+// Loads of binary16 numbers as binary32, compiled once for each SIMD target by the files that
+// include it between Highway's foreach_target passes.
+#if defined(FOVEA_SEARCH_HALF_INL_HPP) == defined(HWY_TARGET_TOGGLE)
+#ifdef FOVEA_SEARCH_HALF_INL_HPP
+#undef FOVEA_SEARCH_HALF_INL_HPP
+#else
+#define FOVEA_SEARCH_HALF_INL_HPP
+#endif
+
+#include <cstddef>
+
+#include <hwy/highway.h>
+
+#include "core/dtype.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace fovea::search::HWY_NAMESPACE {
+
+namespace half_hn = hwy::HWY_NAMESPACE;
+
+/// A vector of consecutive numbers, exact; NaN and infinity stay what they are.
+HWY_INLINE half_hn::Vec<half_hn::ScalableTag<float>> load_halves(half_hn::ScalableTag<float> tag,
+                                                                 const Float16* from) {
+#if HWY_ARCH_X86 && HWY_TARGET > HWY_AVX2
+  // Without instructions for it, Highway makes finite numbers of NaN and infinity.
+  constexpr std::size_t kMostLanes = HWY_MAX_BYTES / sizeof(float);
+  alignas(HWY_MAX_BYTES) float values[kMostLanes];
+  for (std::size_t lane = 0; lane < half_hn::Lanes(tag); ++lane) {
+    values[lane] = to_float(from[lane]);
+  }
+  return half_hn::Load(tag, values);
+#else
+  const half_hn::Rebind<hwy::float16_t, half_hn::ScalableTag<float>> halves;
+  return half_hn::PromoteTo(tag,
+                            half_hn::LoadU(halves, reinterpret_cast<const hwy::float16_t*>(from)));
+#endif
+}
+
+}  // namespace fovea::search::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif
