@@ -1,19 +1,27 @@
-// Encoder: a SigLIP or SigLIP 2 vision tower, ready to turn images into embeddings.
+// Encoder: a SigLIP or SigLIP 2 model, ready to turn images and texts into embeddings.
 #pragma once
 
+#include <atomic>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "fovea/images.hpp"
 #include "fovea/precision.hpp"
 #include "fovea/preprocessing.hpp"
+#include "fovea/text.hpp"
 
 namespace [[gnu::visibility("default")]] fovea {
+
+/// The two halves of a model.
+enum class Tower : std::uint8_t { kImages, kTexts };
 
 struct EncoderOptions {
   /// "auto", "cpu", "cuda" or "cuda:N". `auto` takes a GPU when one is usable, else the CPU;
@@ -25,10 +33,37 @@ struct EncoderOptions {
   Precision precision = Precision::kAuto;
   /// Compute threads; 0: one per CPU that this process may use.
   int threads = 0;
+  /// What the constructor loads; the other tower is loaded when it is first needed.
+  Tower first = Tower::kImages;
 };
 
-/// A loaded model, which embeds any number of images. Methods may be called from several threads;
-/// calls take turns.
+/// How a model turns the cosine of an image and a text into a logit and a probability: SigLIP's are
+/// sigmoids, one for each pair, and do not add up to 1 over texts.
+struct LogitScale {
+  double factor = 1;  ///< exp(logit_scale)
+  double bias = 0;    ///< logit_bias
+
+  /// factor * cosine + bias.
+  [[nodiscard]] double logit(double cosine) const { return factor * cosine + bias; }
+  /// 1 / (1 + exp(-logit)).
+  [[nodiscard]] double probability(double cosine) const {
+    return 1 / (1 + std::exp(-logit(cosine)));
+  }
+};
+
+struct EmbedTextsOptions {
+  TextClean clean = TextClean::kAuto;
+  bool normalize = true;  ///< scale every embedding to length 1
+  /// Set to true to end within two seconds: the call then throws Error.
+  const std::atomic<bool>* stop = nullptr;
+  /// Called from any thread, never from two at once, with the number of texts done.
+  std::function<void(std::size_t done)> on_progress;
+  /// Called with notes for the user, for example that the memory of the device ran short.
+  std::function<void(std::string_view)> on_note;
+};
+
+/// A loaded model, which embeds any number of images and texts. Methods may be called from several
+/// threads; calls take turns.
 class Encoder {
  public:
   /// `model`: a folder in Hugging Face layout (config.json, preprocessor_config.json,
@@ -46,6 +81,19 @@ class Encoder {
   /// A description of the device for people: "cpu (avx512_bf16), bf16, 8 threads".
   [[nodiscard]] std::string device() const;
   [[nodiscard]] Precision precision() const;
+  /// Loads the tower of texts, which the first call of embed_texts or logit_scale does otherwise.
+  /// Throws fovea::Error when the model has none, or no tokenizer.
+  void load_texts();
+  /// Throws as load_texts().
+  [[nodiscard]] LogitScale logit_scale();
+
+  /// Embeds texts: UTF-8, of any length, of which the model reads the first 64 tokens or so.
+  /// Returns float [texts, dimension()], which cosines compare with those of images. A text's row
+  /// has the same bits whatever others come with it. Throws fovea::Error as load_texts(), for what
+  /// is not UTF-8, and when the device fails.
+  [[nodiscard]] std::vector<float> embed_texts(std::span<const std::string> texts,
+                                               const EmbedTextsOptions& options = {});
+
   /// Recommended batch size, in images.
   [[nodiscard]] std::int64_t preferred_batch() const;
 

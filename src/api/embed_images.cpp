@@ -128,7 +128,7 @@ std::vector<ImageFailure> Encoder::embed_images(std::span<const ImageInput> imag
   if (images.empty()) {
     return {};
   }
-  const model::ModelConfig& config = impl_->encoder->config();
+  const model::ModelConfig& config = impl_->config;
   const pipeline::PixelLayout layout{.preprocessing = config.preprocessing,
                                      .patch = static_cast<int>(config.vision.patch)};
   const auto batch =
@@ -146,10 +146,11 @@ std::vector<ImageFailure> Encoder::embed_images(std::span<const ImageInput> imag
   run.loader.row_floats = width;
   run.loader.decode_memory = options.decode_memory;
   run.loader.allocate = [this](std::size_t bytes) { return impl_->buffers.take(bytes); };
+  model::Encoder& encoder = impl_->images.get();
   const auto encode = [&](std::span<const std::uint8_t> patches, std::int64_t count,
                           std::span<float> embeddings, const pipeline::OnComputed& /*none*/) {
-    impl_->encoder->encode(patches, count, embeddings, options.stop);
-    if (const std::string note = impl_->encoder->take_note(); !note.empty() && options.on_note) {
+    encoder.encode(patches, count, embeddings, options.stop);
+    if (const std::string note = encoder.take_note(); !note.empty() && options.on_note) {
       options.on_note(note);
     }
   };

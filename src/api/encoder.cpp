@@ -1,6 +1,7 @@
 // The public Encoder: decodes, resizes, encodes and normalises, one call at a time.
 #include "fovea/encoder.hpp"
 
+#include <mutex>
 #include <utility>
 
 #include "api/encoder_impl.hpp"
@@ -10,15 +11,42 @@
 #include "image/decode.hpp"
 #include "image/resize.hpp"
 #include "io/system_error.hpp"
+#include "io/text.hpp"
 #include "model/checkpoint.hpp"
 #include "pipeline/read_file.hpp"
 #include "pipeline/run.hpp"
 
 namespace fovea {
-Encoder::Impl::Impl(const std::string& model, const EncoderOptions& options) {
-  auto backend = make_backend(options);
-  const model::Checkpoint checkpoint(hub::resolve_model(model));
-  encoder = std::make_unique<model::Encoder>(checkpoint, std::move(backend));
+
+TextSide::TextSide(const std::filesystem::path& folder, const EncoderOptions& options)
+    : tokenizer(folder),
+      encoder(std::make_unique<model::Checkpoint>(folder, StopFlag{}, model::Tower::kText),
+              make_backend(options)) {
+  if (tokenizer.vocabulary() > encoder.config().vocabulary) {
+    fail(
+        "{}: the tokenizer has {} pieces, but the model has {} tokens: they do not belong together",
+        io::escape(folder.native()), tokenizer.vocabulary(), encoder.config().vocabulary);
+  }
+}
+
+Encoder::Impl::Impl(const std::string& model, const EncoderOptions& asked)
+    : folder(hub::resolve_model(model)),
+      options(asked),
+      config(model::read_model_config(folder)),
+      images([this] {
+        auto backend = make_backend(options);
+        return std::make_unique<model::Encoder>(model::Checkpoint(folder), std::move(backend));
+      }),
+      texts([this] { return std::make_unique<TextSide>(folder, options); }) {
+  if (asked.first == Tower::kImages) {
+    images.get();
+  } else {
+    texts.get();
+  }
+}
+
+const ops::Backend& Encoder::Impl::backend() {
+  return options.first == Tower::kImages ? images.get().backend() : texts.get().encoder.backend();
 }
 
 Encoder::Encoder(const std::string& model, const EncoderOptions& options)
@@ -28,7 +56,7 @@ Encoder::Encoder(Encoder&&) noexcept = default;
 Encoder& Encoder::operator=(Encoder&&) noexcept = default;
 
 std::int64_t Encoder::dimension() const {
-  return impl_->encoder->config().vision.hidden;
+  return impl_->config.vision.hidden;
 }
 
 const Preprocessing& Encoder::preprocessing() const {
@@ -36,15 +64,16 @@ const Preprocessing& Encoder::preprocessing() const {
 }
 
 std::string Encoder::device() const {
-  return impl_->encoder->description();
+  return impl_->options.first == Tower::kImages ? impl_->images.get().description()
+                                                : impl_->texts.get().encoder.description();
 }
 
 Precision Encoder::precision() const {
-  return impl_->encoder->backend().precision();
+  return impl_->backend().precision();
 }
 
 std::int64_t Encoder::preferred_batch() const {
-  return impl_->encoder->backend().preferred_batch();
+  return impl_->backend().preferred_batch();
 }
 
 std::vector<float> Encoder::embed(std::span<const std::byte> image, bool normalize) {
@@ -64,7 +93,7 @@ std::vector<float> Encoder::embed_file(const std::filesystem::path& path, bool n
 }
 
 std::vector<float> Encoder::embed_pixels(std::span<const std::uint8_t> pixels, bool normalize) {
-  const model::VisionConfig& vision = impl_->encoder->config().vision;
+  const model::VisionConfig& vision = impl_->config.vision;
   const Preprocessing& want = preprocessing();
   const std::size_t pixel_bytes = impl_->pixel_bytes();
   if (pixels.size() % pixel_bytes != 0) {
@@ -81,12 +110,62 @@ std::vector<float> Encoder::embed_pixels(std::span<const std::uint8_t> pixels, b
   }
   const auto width = static_cast<std::size_t>(vision.hidden);
   std::vector<float> embeddings(images * width);
-  impl_->encoder->encode(patches, static_cast<std::int64_t>(images), embeddings);
+  impl_->images.get().encode(patches, static_cast<std::int64_t>(images), embeddings);
   for (std::size_t i = 0; i < images; ++i) {
     const std::span row = std::span(embeddings).subspan(i * width, width);
     if (!pipeline::store_embedding(row, normalize, OutputDType::kF32,
                                    std::as_writable_bytes(row).data())) {
       fail("image {}: its embedding is not finite", i);
+    }
+  }
+  return embeddings;
+}
+
+void Encoder::load_texts() {
+  impl_->texts.get();
+}
+
+LogitScale Encoder::logit_scale() {
+  const model::TextEncoder& encoder = impl_->texts.get().encoder;
+  return {.factor = encoder.logit_factor(), .bias = encoder.logit_bias()};
+}
+
+std::vector<float> Encoder::embed_texts(std::span<const std::string> texts,
+                                        const EmbedTextsOptions& options) {
+  TextSide& side = impl_->texts.get();
+  const std::int64_t length = side.encoder.config().tokens;
+  std::vector<std::int32_t> ids;
+  ids.reserve(texts.size() * static_cast<std::size_t>(length));
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    try {
+      const std::vector<std::int32_t> tokens =
+          side.tokenizer.encode(texts[i], length, options.clean);
+      ids.insert(ids.end(), tokens.begin(), tokens.end());
+    } catch (const Error& error) {
+      rethrow_unless_finding(error);
+      fail("text {} of {}: {}", i + 1, texts.size(), error.what());
+    }
+  }
+  const auto width = static_cast<std::size_t>(dimension());
+  std::vector<float> embeddings(texts.size() * width);
+  std::mutex mutex;
+  std::size_t done = 0;
+  side.encoder.encode(ids, static_cast<std::int64_t>(texts.size()), embeddings, options.stop,
+                      [&](std::int64_t more) {
+                        const std::lock_guard lock(mutex);
+                        done += static_cast<std::size_t>(more);
+                        if (options.on_progress) {
+                          options.on_progress(done);
+                        }
+                      });
+  if (const std::string note = side.encoder.take_note(); !note.empty() && options.on_note) {
+    options.on_note(note);
+  }
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    const std::span row = std::span(embeddings).subspan(i * width, width);
+    if (!pipeline::store_embedding(row, options.normalize, OutputDType::kF32,
+                                   std::as_writable_bytes(row).data())) {
+      fail("text {} of {}: its embedding is not finite", i + 1, texts.size());
     }
   }
   return embeddings;
