@@ -17,13 +17,7 @@ constexpr std::size_t kMaxOrderedKeys = 2000;  // each is looked for among all t
 
 template <typename Json>
 Json parse_watched(std::string_view text, std::string_view file, std::size_t most_keys) {
-  // nlohmann's lexer takes a zero byte for the end of the text and skips a byte order mark.
-  if (const std::size_t zero = text.find('\0'); zero != std::string_view::npos) {
-    fail("{}: not JSON: zero byte at byte {}", file, zero);
-  }
-  if (text.starts_with("\xef\xbb\xbf")) {
-    fail("{}: not JSON: starts with a byte order mark", file);
-  }
+  check_json_text(text, file);
   std::vector<std::set<std::string>> keys;  // of every open object
   const auto watch = [&](int depth, typename Json::parse_event_t event, Json& parsed) {
     if (depth >= kMaxDepth) {
@@ -54,6 +48,15 @@ Json parse_watched(std::string_view text, std::string_view file, std::size_t mos
 }
 
 }  // namespace
+
+void check_json_text(std::string_view text, std::string_view file) {
+  if (const std::size_t zero = text.find('\0'); zero != std::string_view::npos) {
+    fail("{}: not JSON: zero byte at byte {}", file, zero);
+  }
+  if (text.starts_with("\xef\xbb\xbf")) {
+    fail("{}: not JSON: starts with a byte order mark", file);
+  }
+}
 
 nlohmann::json parse_json_object(std::string_view text, std::string_view file) {
   if (text.size() > kMaxJsonBytes) {

@@ -28,6 +28,10 @@ inline constexpr std::size_t kMaxJsonBytes = kMaxSmallFileBytes;
 /// The same; a discarded value where that throws, as nlohmann's own parser gives.
 [[nodiscard]] nlohmann::ordered_json try_parse_ordered_json(std::string_view text);
 
+/// Throws fovea::Error, which begins with `file`, where nlohmann's parsers would not notice that
+/// `text` is no JSON: their lexer takes a zero byte for the end and skips a byte order mark.
+void check_json_text(std::string_view text, std::string_view file);
+
 /// The "bytes" and "modified_ns" of a line of an index, when it has both.
 [[nodiscard]] std::optional<FileStamp> read_stamp(const nlohmann::json& object);
 

@@ -119,14 +119,16 @@ void check_charsmap(std::string_view charsmap, std::string_view file) {
   if (charsmap.empty()) {
     return;
   }
+  const auto cut_short = [&] { fail("{}: the rules that replace characters are cut short", file); };
   std::uint32_t bytes = 0;  // of the tree
-  if (charsmap.size() > sizeof(bytes)) {
-    std::memcpy(&bytes, charsmap.data(), sizeof(bytes));
-    charsmap.remove_prefix(sizeof(bytes));
+  if (charsmap.size() <= sizeof(bytes)) {
+    cut_short();
   }
+  std::memcpy(&bytes, charsmap.data(), sizeof(bytes));
+  charsmap.remove_prefix(sizeof(bytes));
   // Each rule gives the place of a replacement, which ends with a zero.
   if (bytes >= charsmap.size() || bytes % sizeof(std::uint32_t) != 0 || charsmap.back() != '\0') {
-    fail("{}: the rules that replace characters are cut short", file);
+    cut_short();
   }
   Walk(charsmap.substr(0, bytes), charsmap.substr(bytes), file).run();
 }

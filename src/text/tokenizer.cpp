@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <exception>
+#include <new>
 #include <optional>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 #include <sentencepiece_processor.h>
@@ -15,6 +17,7 @@
 #include "io/text.hpp"
 #include "text/clean.hpp"
 #include "text/model_proto.hpp"
+#include "text/tokenizer_json.hpp"
 #include "text/vocabulary.hpp"
 
 namespace fovea::text {
@@ -25,7 +28,11 @@ constexpr std::string_view kSpacePiece = "\xe2\x96\x81";  // SentencePiece's sig
 struct Source {
   std::string file;  // as messages name it
   Vocabulary vocabulary;
-  bool is_first = false;  // SigLIP, not SigLIP 2
+
+  /// SigLIP, not SigLIP 2.
+  [[nodiscard]] bool is_first() const {
+    return vocabulary.algorithm == Vocabulary::Algorithm::kUnigram;
+  }
 };
 
 Source read_source(const std::filesystem::path& folder) {
@@ -39,7 +46,7 @@ Source read_source(const std::filesystem::path& folder) {
     return Source{.file = std::move(file), .vocabulary = std::move(vocabulary)};
   };
   if (auto gemma = read("tokenizer.model", read_model_proto)) {
-    if (gemma->vocabulary.algorithm != Vocabulary::Algorithm::kBpe) {
+    if (gemma->is_first()) {
       fail(
           "{}: expected the BPE vocabulary of SigLIP 2, found a unigram one; that of SigLIP is "
           "called spiece.model",
@@ -48,8 +55,16 @@ Source read_source(const std::filesystem::path& folder) {
     return *std::move(gemma);
   }
   if (auto first = read("spiece.model", read_model_proto)) {
-    first->is_first = true;
+    if (!first->is_first()) {
+      fail(
+          "{}: expected the unigram vocabulary of SigLIP, found a BPE one; that of SigLIP 2 is "
+          "called tokenizer.model",
+          first->file);
+    }
     return *std::move(first);
+  }
+  if (auto json = read("tokenizer.json", read_tokenizer_json)) {
+    return *std::move(json);
   }
   fail(
       "{}: the model has no tokenizer: none of tokenizer.model, spiece.model and tokenizer.json is "
@@ -75,51 +90,46 @@ std::string special_token(const nlohmann::json& config, const char* key, const c
 }  // namespace
 
 struct Tokenizer::Impl {
-  explicit Impl(const std::filesystem::path& folder) {
-    Source source = read_source(folder);
-    vocabulary = static_cast<std::int64_t>(source.vocabulary.pieces.size());
-    find_special(folder, source);
-    // SiglipTokenizer turns SentencePiece's own prefix off: see cut().
-    is_first = source.is_first;
-    if (is_first) {
-      source.vocabulary.add_dummy_prefix = false;
-    }
-    try {
-      const auto status = processor.LoadFromSerializedProto(write_model_proto(source.vocabulary));
-      if (!status.ok()) {
-        fail("{}: SentencePiece refuses the vocabulary: {}", source.file, status.message());
+  /// `config` is what `config_file`, tokenizer_config.json, says.
+  Impl(Source source, const nlohmann::json& config, const std::string& config_file)
+      : vocabulary(
+            static_cast<std::int64_t>(source.vocabulary.pieces.size() - source.vocabulary.spare)),
+        is_first(source.is_first()) {
+    const auto find = [&](const char* key, const char* usual) {
+      const std::string text = special_token(config, key, usual, config_file);
+      const std::int32_t id = find_piece(source.vocabulary, text);
+      if (id < 0) {
+        fail("{}: the vocabulary has no piece \"{}\", which is its {}", source.file,
+             io::printable(text), key);
       }
-    } catch (const Error&) {
-      throw;
-    } catch (const std::bad_alloc&) {
-      throw;
-    } catch (const std::exception& error) {
-      fail("{}: SentencePiece refuses the vocabulary: {}", source.file, error.what());
+      return id;
+    };
+    eos = find("eos_token", is_first ? "</s>" : "<eos>");
+    pad = find("pad_token", is_first ? "</s>" : "<pad>");
+    if (is_first) {
+      source.vocabulary.add_dummy_prefix = false;  // as SiglipTokenizer does: see cut_first()
     }
+    load(source);
     if (is_first) {
       guard = processor.IdToPiece(processor.unk_id());
       guard_tokens = cut_whole(guard).size();
     }
   }
 
-  void find_special(const std::filesystem::path& folder, const Source& source) {
-    const std::filesystem::path path = folder / "tokenizer_config.json";
-    const std::string file = io::escape(path.native());
-    nlohmann::json config = nlohmann::json::object();
-    if (io::exists(path)) {
-      config = io::parse_json_object(io::read_small_file(path), file);
-    }
-    const auto find = [&](const char* key, const char* usual) {
-      const std::string text = special_token(config, key, usual, file);
-      const std::int32_t id = find_piece(source.vocabulary, text);
-      if (id < 0) {
-        fail("{}: the vocabulary has no piece \"{}\", which {} names", source.file,
-             io::printable(text), key);
+  void load(const Source& source) {
+    std::string why;
+    try {
+      const auto status = processor.LoadFromSerializedProto(write_model_proto(source.vocabulary));
+      if (status.ok()) {
+        return;
       }
-      return id;
-    };
-    eos = find("eos_token", source.is_first ? "</s>" : "<eos>");
-    pad = find("pad_token", source.is_first ? "</s>" : "<pad>");
+      why = status.message();
+    } catch (const std::bad_alloc&) {
+      throw;
+    } catch (const std::exception& error) {
+      why = error.what();
+    }
+    fail("{}: SentencePiece refuses the vocabulary: {}", source.file, why);
   }
 
   [[nodiscard]] std::vector<int> cut_whole(const std::string& text) const {
@@ -197,8 +207,19 @@ struct Tokenizer::Impl {
   std::size_t guard_tokens = 0;
 };
 
-Tokenizer::Tokenizer(const std::filesystem::path& model_folder)
-    : impl_(std::make_unique<Impl>(model_folder)) {}
+Tokenizer::Tokenizer(const std::filesystem::path& model_folder) {
+  Source source = read_source(model_folder);
+  const std::filesystem::path path = model_folder / "tokenizer_config.json";
+  const std::string file = io::escape(path.native());
+  const nlohmann::json config = io::exists(path)
+                                    ? io::parse_json_object(io::read_small_file(path), file)
+                                    : nlohmann::json::object();
+  impl_ = std::make_unique<Impl>(std::move(source), config, file);
+}
+
+Tokenizer::Tokenizer(Vocabulary vocabulary, const std::string& file)
+    : impl_(std::make_unique<Impl>(Source{.file = file, .vocabulary = std::move(vocabulary)},
+                                   nlohmann::json::object(), file)) {}
 
 Tokenizer::Tokenizer(Tokenizer&&) noexcept = default;
 Tokenizer& Tokenizer::operator=(Tokenizer&&) noexcept = default;

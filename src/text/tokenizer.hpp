@@ -13,6 +13,8 @@
 
 namespace fovea::text {
 
+struct Vocabulary;
+
 /// The longest text that is taken; a text tower sees the first 64 tokens or so of it.
 inline constexpr std::size_t kMaxTextBytes = std::size_t{1} << 20;
 
@@ -27,6 +29,9 @@ class Tokenizer {
   /// believe its tokenizer_class: the published folders of SigLIP 2 name GemmaTokenizer, which does
   /// not lower-case. Throws fovea::Error naming the file that is missing, damaged or not supported.
   explicit Tokenizer(const std::filesystem::path& model_folder);
+  /// The same on a vocabulary that check_vocabulary() accepts, with the default special tokens: of
+  /// SigLIP 2 when it is of BPE, else of SigLIP. Messages begin with `file`.
+  Tokenizer(Vocabulary vocabulary, const std::string& file);
   Tokenizer(Tokenizer&&) noexcept;
   Tokenizer& operator=(Tokenizer&&) noexcept;
   ~Tokenizer();

@@ -46,11 +46,12 @@ struct Vocabulary {
     kBpe = 2,      ///< neighbours are merged, the pair with the largest score first
   };
   std::vector<Piece> pieces;
+  std::size_t spare = 0;  // pieces at the end that no text becomes and the file does not have
   Algorithm algorithm = Algorithm::kUnigram;
   bool byte_fallback = false;
   bool space_as_suffix = false;
   // How characters are replaced before a text is cut: SentencePiece's compiled form, or nothing.
-  std::string charsmap;
+  std::string charsmap{};
   bool add_dummy_prefix = true;
   bool remove_extra_spaces = true;
   bool escape_spaces = true;

@@ -1,0 +1,27 @@
+// A small tokenizer in the manner of Gemma's, to try everything without a download.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <string_view>
+
+namespace fovea::text {
+
+/// Pieces of the small tokenizer: a text tower with random weights has a token table of as many
+/// rows. The first are <pad>, <eos>, <bos>, <unk> and <mask>, with ids 0 to 4, then 256 bytes.
+inline constexpr std::int64_t kSmallVocabulary = 2048;
+
+/// The files that write_small_tokenizer() writes.
+inline constexpr std::array<std::string_view, 3> kTokenizerFiles{
+    "tokenizer.model", "tokenizer.json", "tokenizer_config.json"};
+
+/// Writes kTokenizerFiles to `folder`, which must exist: the same bytes for the same size. The
+/// pieces are found by BPE on small_corpus(). SentencePiece reads the first file and transformers'
+/// Siglip2Tokenizer the others, which make it end texts with <eos> and pad on the right; both give
+/// the ids that Tokenizer gives. Throws fovea::Error when the size is not one that the corpus gives
+/// (1,300 to 2,500 all do), or a file cannot be written.
+void write_small_tokenizer(const std::filesystem::path& folder,
+                           std::int64_t vocabulary_size = kSmallVocabulary);
+
+}  // namespace fovea::text

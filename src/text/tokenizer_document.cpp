@@ -1,0 +1,235 @@
+// Reads tokenizer.json through nlohmann's events.
+#include "text/tokenizer_document.hpp"
+
+#include <utility>
+
+#include "core/error.hpp"
+#include "io/json.hpp"
+#include "io/text.hpp"
+#include "text/vocabulary.hpp"
+
+namespace fovea::text {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t kMaxMerges = std::size_t{1} << 22;  // Gemma has 580,000
+constexpr std::size_t kMaxValues = std::size_t{1} << 18;  // of the rest
+constexpr std::size_t kMaxDepth = 32;
+
+class Handler : public nlohmann::json_sax<json> {
+ public:
+  explicit Handler(std::string_view file) : file_(file) {}
+
+  [[nodiscard]] TokenizerDocument take() { return std::move(document_); }
+
+  bool null() override { return add(nullptr); }
+  bool boolean(bool value) override { return add(value); }
+  bool number_integer(number_integer_t value) override { return add(value); }
+  bool number_float(number_float_t value, const string_t& /*text*/) override { return add(value); }
+  bool binary(binary_t& /*value*/) override { return refuse("binary data"); }
+
+  bool number_unsigned(number_unsigned_t value) override {
+    if (place_ != Place::kVocabulary) {
+      return add(value);
+    }
+    document_.vocabulary.back().id = value;
+    has_id_ = true;
+    return true;
+  }
+
+  bool string(string_t& value) override {
+    if (place_ == Place::kMerges) {
+      // Of older versions: both pieces with a space between them, which is in none.
+      const std::size_t space = value.find(' ');
+      if (space == std::string::npos || value.find(' ', space + 1) != std::string::npos) {
+        return refuse("a merge is not two pieces with a space between them");
+      }
+      value.erase(space, 1);
+      return add_merge(std::move(value), space);
+    }
+    if (place_ == Place::kPair) {
+      if (parts_ == 0) {
+        left_ = std::move(value);
+      } else {
+        right_ = std::move(value);
+      }
+      return ++parts_ <= 2 || refuse("a merge is not of two pieces");
+    }
+    return add(std::move(value));
+  }
+
+  bool key(string_t& name) override {
+    if (place_ == Place::kVocabulary) {
+      check_id();
+      has_id_ = false;
+      if (document_.vocabulary.size() == kMaxPieces) {
+        return refuse("the vocabulary is too long");
+      }
+      document_.vocabulary.push_back({.text = std::move(name)});
+      return true;
+    }
+    if (open_.back()->contains(name)) {
+      return refuse(fmt::format("key \"{}\" appears twice in one object", io::printable(name)));
+    }
+    key_ = std::move(name);
+    return true;
+  }
+
+  bool start_object(std::size_t /*size*/) override {
+    if (place_ != Place::kRest) {
+      return refuse("an object within the vocabulary or the merges");
+    }
+    if (is_in_model("vocab")) {
+      (void)put(json::object());
+      place_ = Place::kVocabulary;
+      has_id_ = true;
+      return true;
+    }
+    return open(json::object());
+  }
+
+  bool end_object() override {
+    if (place_ == Place::kVocabulary) {
+      check_id();
+      place_ = Place::kRest;
+      return true;
+    }
+    open_.pop_back();
+    return true;
+  }
+
+  bool start_array(std::size_t /*size*/) override {
+    if (place_ == Place::kMerges) {
+      place_ = Place::kPair;
+      parts_ = 0;
+      return true;
+    }
+    if (place_ != Place::kRest) {
+      return refuse("a list within the vocabulary or a merge");
+    }
+    if (is_in_model("merges")) {
+      (void)put(json::array());
+      place_ = Place::kMerges;
+      return true;
+    }
+    return open(json::array());
+  }
+
+  bool end_array() override {
+    if (place_ == Place::kPair) {
+      place_ = Place::kMerges;
+      if (parts_ != 2) {
+        return refuse("a merge is not of two pieces");
+      }
+      const std::size_t left = left_.size();
+      return add_merge(std::move(left_) + right_, left);
+    }
+    if (place_ == Place::kMerges) {
+      place_ = Place::kRest;
+      return true;
+    }
+    open_.pop_back();
+    return true;
+  }
+
+  bool parse_error(std::size_t position, const std::string& /*token*/,
+                   const nlohmann::detail::exception& /*error*/) override {
+    fail("{}: not JSON: error at byte {}", file_, position == 0 ? 0 : position - 1);
+  }
+
+ private:
+  enum class Place : std::uint8_t { kRest, kVocabulary, kMerges, kPair };
+
+  [[noreturn]] bool refuse(std::string_view why) const {
+    fail("{}: not a usable tokenizer.json: {}", file_, why);
+  }
+
+  /// Whether the value that begins now is this one of "model".
+  [[nodiscard]] bool is_in_model(std::string_view name) const {
+    return open_.size() == 2 && open_.back() == model_ && key_ == name;
+  }
+
+  bool add(json value) {
+    (void)put(std::move(value));
+    return true;
+  }
+
+  json* put(json value) {
+    if (place_ == Place::kMerges || place_ == Place::kPair) {
+      refuse("a merge is not two pieces of text");
+    }
+    if (place_ == Place::kVocabulary) {
+      refuse("an id of the vocabulary is not a whole number from 0 on");
+    }
+    if (++values_ > kMaxValues) {
+      refuse("there are too many values beside the vocabulary and the merges");
+    }
+    if (open_.empty()) {
+      if (!value.is_object()) {
+        refuse(fmt::format("expected a JSON object, found {}", value.type_name()));
+      }
+      document_.rest = std::move(value);
+      return &document_.rest;
+    }
+    json& parent = *open_.back();
+    if (parent.is_array()) {
+      parent.push_back(std::move(value));
+      return &parent.back();
+    }
+    return &(parent[key_] = std::move(value));
+  }
+
+  bool open(json value) {
+    if (open_.size() == kMaxDepth) {
+      refuse("it is nested too deep");
+    }
+    const bool is_model = open_.size() == 1 && key_ == "model";
+    open_.push_back(put(std::move(value)));
+    if (is_model) {
+      model_ = open_.back();
+    }
+    return true;
+  }
+
+  bool add_merge(std::string text, std::size_t left) {
+    if (document_.merges.size() == kMaxMerges) {
+      refuse("there are too many merges");
+    }
+    document_.merges.push_back({std::move(text), static_cast<std::uint32_t>(left)});
+    return true;
+  }
+
+  void check_id() const {
+    if (!has_id_) {
+      refuse("an id of the vocabulary is not a whole number from 0 on");
+    }
+  }
+
+  std::string_view file_;
+  TokenizerDocument document_;
+  Place place_ = Place::kRest;
+  std::vector<json*> open_;      // objects and lists that the parser is in
+  const json* model_ = nullptr;  // "model"
+  std::string key_;
+  std::size_t values_ = 0;
+  bool has_id_ = true;  // of the last entry of the vocabulary
+  int parts_ = 0;       // of the merge that the parser is in
+  std::string left_;
+  std::string right_;
+};
+
+}  // namespace
+
+TokenizerDocument read_tokenizer_document(std::string_view text, std::string_view file) {
+  io::check_json_text(text, file);
+  Handler handler(file);
+  try {
+    (void)json::sax_parse(text.data(), text.data() + text.size(), &handler);
+  } catch (const json::exception& error) {
+    fail("{}: not usable JSON: {}", file, error.what());
+  }
+  return handler.take();
+}
+
+}  // namespace fovea::text

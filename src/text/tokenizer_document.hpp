@@ -1,0 +1,34 @@
+// The parts of tokenizer.json: its two long lists, and all else as JSON.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+namespace fovea::text {
+
+struct TokenizerDocument {
+  struct Entry {
+    std::string text;
+    std::uint64_t id = 0;
+  };
+  /// Two pieces that become one.
+  struct Merge {
+    std::string text;        // of both
+    std::uint32_t left = 0;  // bytes of the first
+  };
+  std::vector<Entry> vocabulary;  // "vocab" of "model"
+  std::vector<Merge> merges;      // "merges" of "model", the first one first
+  nlohmann::json rest;            // the document without these
+};
+
+/// Reads a tokenizer.json as a stream, because it may have a million strings. Throws fovea::Error,
+/// which begins with `file`, when it is not a JSON object with these lists, when a key appears
+/// twice in an object of the rest, or when a list or the rest is too long.
+[[nodiscard]] TokenizerDocument read_tokenizer_document(std::string_view text,
+                                                        std::string_view file);
+
+}  // namespace fovea::text

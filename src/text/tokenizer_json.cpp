@@ -1,0 +1,291 @@
+// Gemma's tokenizer as Hugging Face stores it, turned back into SentencePiece's vocabulary.
+#include "text/tokenizer_json.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "core/error.hpp"
+#include "core/utf8.hpp"
+#include "io/text.hpp"
+#include "text/piece_index.hpp"
+#include "text/tokenizer_document.hpp"
+
+namespace fovea::text {
+namespace {
+
+using nlohmann::json;
+
+/// The type of a part of the document, such as its normalizer: "none" of one that is missing.
+std::string type_of(const json& parent, const char* key) {
+  const auto part = parent.find(key);
+  if (part == parent.end() || part->is_null()) {
+    return "none";
+  }
+  const auto type = part->is_object() ? part->find("type") : part->end();
+  return part->is_object() && type != part->end() && type->is_string()
+             ? io::printable(type->get_ref<const std::string&>(), io::kLongestName)
+             : "of an unknown kind";
+}
+
+class Reader {
+ public:
+  Reader(TokenizerDocument document, std::string_view file)
+      : document_(std::move(document)), file_(file) {}
+
+  Vocabulary read() {
+    check_model();
+    check_normalizer();
+    check_pre_tokenizer();
+    add_pieces();
+    add_added_tokens();
+    add_bytes();
+    index_normal();
+    add_merges();
+    hide_unreachable();
+    check_vocabulary(vocabulary_, file_);
+    return std::move(vocabulary_);
+  }
+
+ private:
+  [[noreturn]] void unsupported(std::string_view what) const {
+    fail("{}: unsupported tokenizer: {}; expected Gemma's, as SigLIP 2 has it", file_, what);
+  }
+
+  [[nodiscard]] const json& model() const { return document_.rest["model"]; }
+
+  void check_model() const {
+    if (!document_.rest.is_object() || type_of(document_.rest, "model") != "BPE") {
+      unsupported(fmt::format("the model is {}, not BPE", document_.rest.is_object()
+                                                              ? type_of(document_.rest, "model")
+                                                              : "none"));
+    }
+    const auto expect = [&](const char* key, const json& wanted) {
+      const json found = model().value(key, json());
+      const bool is_empty = found.is_null() || found == "" || found == false || found == 0.0;
+      if (wanted.is_null() ? !is_empty : found != wanted) {
+        unsupported(fmt::format("{} of the model is {}, not {}", key,
+                                io::printable(found.dump(), io::kLongestName), wanted.dump()));
+      }
+    };
+    expect("byte_fallback", true);
+    expect("dropout", nullptr);
+    expect("continuing_subword_prefix", nullptr);
+    expect("end_of_word_suffix", nullptr);
+    expect("ignore_merges", nullptr);
+  }
+
+  /// Spaces become "▁". Lower-casing, which Siglip2Tokenizer adds, is done before anyway.
+  void check_normalizer() const {
+    const json normalizer = document_.rest.value("normalizer", json());
+    std::vector<json> steps{normalizer};
+    if (type_of(document_.rest, "normalizer") == "Sequence") {
+      steps.clear();
+      for (const json& step : normalizer.value("normalizers", json::array())) {
+        steps.push_back(step);
+      }
+    }
+    const json replace = {
+        {"type", "Replace"}, {"pattern", {{"String", " "}}}, {"content", "\xe2\x96\x81"}};
+    std::erase_if(steps, [](const json& step) { return step == json{{"type", "Lowercase"}}; });
+    if (steps != std::vector<json>{replace}) {
+      unsupported(fmt::format("the normalizer is {}, not one that replaces spaces by \"▁\"",
+                              io::printable(normalizer.dump(), io::kLongestName)));
+    }
+  }
+
+  /// No space is left for it to split at.
+  void check_pre_tokenizer() const {
+    const std::string type = type_of(document_.rest, "pre_tokenizer");
+    if (type == "none") {
+      return;
+    }
+    const json pattern = document_.rest["pre_tokenizer"].value("pattern", json());
+    if (type != "Split" || pattern != json{{"String", " "}}) {
+      unsupported(fmt::format("the pre-tokenizer is {}, not a Split at spaces", type));
+    }
+  }
+
+  void put(std::uint64_t id, std::string text, PieceType type) {
+    if (id >= kMaxPieces) {
+      fail("{}: piece \"{}\" has id {}; expected less than {}", file_, io::printable(text), id,
+           kMaxPieces);
+    }
+    if (id >= vocabulary_.pieces.size()) {
+      vocabulary_.pieces.resize(id + 1);
+    }
+    Piece& piece = vocabulary_.pieces[id];
+    if (!piece.text.empty() && piece.text != text) {
+      fail("{}: \"{}\" and \"{}\" have the same id, {}", file_, io::printable(piece.text),
+           io::printable(text), id);
+    }
+    piece.text = std::move(text);
+    piece.type = type;
+  }
+
+  void add_pieces() {
+    vocabulary_.algorithm = Vocabulary::Algorithm::kBpe;
+    vocabulary_.byte_fallback = true;
+    vocabulary_.add_dummy_prefix = false;
+    vocabulary_.remove_extra_spaces = false;
+    vocabulary_.pieces.reserve(document_.vocabulary.size());
+    for (TokenizerDocument::Entry& entry : document_.vocabulary) {
+      put(entry.id, std::move(entry.text), PieceType::kNormal);
+    }
+  }
+
+  void add_added_tokens() {
+    const json tokens = document_.rest.value("added_tokens", json::array());
+    const json unknown = model().value("unk_token", json());
+    for (const json& token : tokens) {
+      const json content = token.is_object() ? token.value("content", json()) : json();
+      const json id = token.is_object() ? token.value("id", json()) : json();
+      if (!content.is_string() || !id.is_number_unsigned()) {
+        fail("{}: an added token has no content or no id", file_);
+      }
+      const bool is_special = token.value("special", json()) == true;
+      for (const char* flag : {"single_word", "lstrip", "rstrip"}) {
+        if (!is_special && token.value(flag, json()) == true) {
+          unsupported(fmt::format("added token {} has {}", io::printable(content.dump()), flag));
+        }
+      }
+      put(id, content,
+          content == unknown ? PieceType::kUnknown
+          : is_special       ? PieceType::kControl
+                             : PieceType::kUserDefined);
+    }
+    if (!unknown.is_string()) {
+      unsupported("the model has no unk_token");
+    }
+    for (Piece& piece : vocabulary_.pieces) {
+      if (piece.text.empty()) {
+        fail("{}: no piece has id {}", file_, &piece - vocabulary_.pieces.data());
+      }
+      if (piece.text == unknown) {
+        piece.type = PieceType::kUnknown;
+      }
+    }
+  }
+
+  /// GemmaConverter puts a tab in the place of its byte. SentencePiece wants all bytes, so such a
+  /// byte gets a piece at the end, which it then never needs.
+  void add_bytes() {
+    std::vector<bool> has_byte(256);
+    std::vector<bool> has_character(128);
+    for (Piece& piece : vocabulary_.pieces) {
+      if (piece.text.size() == 1 && piece.type == PieceType::kNormal) {
+        has_character[static_cast<unsigned char>(piece.text.front()) & 0x7fU] = true;
+      }
+      if (piece.text.size() == 6 && piece.text.starts_with("<0x") && piece.text.ends_with('>')) {
+        for (unsigned byte = 0; byte < 256; ++byte) {
+          if (piece.text == byte_piece(static_cast<std::uint8_t>(byte))) {
+            piece.type = PieceType::kByte;
+            has_byte[byte] = true;
+          }
+        }
+      }
+    }
+    for (unsigned byte = 0; byte < 256; ++byte) {
+      std::string text = byte_piece(static_cast<std::uint8_t>(byte));
+      if (!has_byte[byte] && (byte >= 128 || !has_character[byte])) {
+        unsupported(fmt::format("the vocabulary has no piece {}", text));
+      }
+      if (!has_byte[byte]) {
+        vocabulary_.pieces.push_back({.text = std::move(text), .type = PieceType::kByte});
+        ++vocabulary_.spare;
+      }
+    }
+  }
+
+  void index_normal() {
+    normal_.emplace(vocabulary_.pieces);
+    for (std::size_t id = 0; id < vocabulary_.pieces.size(); ++id) {
+      const Piece& piece = vocabulary_.pieces[id];
+      if (piece.type == PieceType::kNormal && !normal_->add(static_cast<std::uint32_t>(id))) {
+        fail("{}: \"{}\" has two ids", file_, io::printable(piece.text));
+      }
+    }
+  }
+
+  /// Whether both parts of a text are pieces. (What is found in a text before anything is merged,
+  /// and its parts, are never merged.)
+  [[nodiscard]] bool is_pair(std::string_view text, std::size_t left) const {
+    return normal_->find(text.substr(0, left)) != PieceIndex::kNone &&
+           normal_->find(text.substr(left)) != PieceIndex::kNone;
+  }
+
+  /// SentencePiece merges any two neighbours that make a piece, the one with the largest score
+  /// first; tokenizers merge the pairs of a list in its order. They do the same when the list has
+  /// all pairs, those of a piece one after another.
+  void add_merges() {
+    is_made_.assign(vocabulary_.pieces.size(), false);
+    std::string_view current;
+    std::vector<std::size_t> missing;  // where pairs of `current` meet that are still to come
+    float rank = 0.0F;
+    const auto finish = [&] {
+      if (!missing.empty()) {
+        refuse_merges(current);
+      }
+    };
+    for (const TokenizerDocument::Merge& merge : document_.merges) {
+      if (merge.text == current) {
+        std::erase(missing, merge.left);
+        continue;
+      }
+      const std::int64_t found = normal_->find(merge.text);
+      if (found == PieceIndex::kNone || !is_pair(merge.text, merge.left)) {
+        continue;
+      }
+      finish();
+      const auto id = static_cast<std::size_t>(found);
+      if (is_made_[id]) {
+        refuse_merges(merge.text);
+      }
+      is_made_[id] = true;
+      rank -= 1.0F;
+      vocabulary_.pieces[id].score = rank;
+      current = merge.text;
+      for (std::size_t left = utf8_length(current); left < current.size();
+           left += utf8_length(current.substr(left))) {
+        if (left != merge.left && is_pair(current, left)) {
+          missing.push_back(left);
+        }
+      }
+    }
+    finish();
+  }
+
+  [[noreturn]] void refuse_merges(std::string_view text) const {
+    unsupported(fmt::format(
+        "the merges of \"{}\" are not those of SentencePiece, so another trainer made them",
+        io::printable(text, io::kLongestName)));
+  }
+
+  /// What no merge makes is never found, but where SentencePiece could make it, it would.
+  void hide_unreachable() {
+    for (std::size_t id = 0; id < vocabulary_.pieces.size(); ++id) {
+      Piece& piece = vocabulary_.pieces[id];
+      if (piece.type == PieceType::kNormal && !is_made_[id] &&
+          utf8_length(piece.text) != piece.text.size()) {
+        piece.type = PieceType::kControl;
+      }
+    }
+  }
+
+  TokenizerDocument document_;
+  std::string_view file_;
+  Vocabulary vocabulary_;
+  std::optional<PieceIndex> normal_;  // pieces of kNormal
+  std::vector<bool> is_made_;         // by merges
+};
+
+}  // namespace
+
+Vocabulary read_tokenizer_json(std::string_view text, std::string_view file) {
+  return Reader(read_tokenizer_document(text, file), file).read();
+}
+
+}  // namespace fovea::text
