@@ -34,6 +34,8 @@ void add_kernel(CLI::App& app, Run& run);
 void add_manual(CLI::App& app, Run& run);
 void add_preprocess(CLI::App& app, Run& run);
 void add_pull(CLI::App& app, Run& run);
+void add_label(CLI::App& app, Run& run);
+void add_search(CLI::App& app, Run& run);
 void add_similar(CLI::App& app, Run& run);
 void add_tokenize(CLI::App& app, Run& run);
 void add_verify(CLI::App& app, Run& run);

@@ -1,12 +1,14 @@
 // `fovea embed`: turns photos into a folder of embeddings.
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "cli/commands.hpp"
 #include "cli/describe.hpp"
 #include "cli/job_report.hpp"
 #include "cli/model_option.hpp"
 #include "cli/options.hpp"
+#include "cli/text_inputs.hpp"
 #include "fovea/job.hpp"
 
 namespace fovea::cli {
@@ -19,6 +21,8 @@ struct Options {
   std::string dtype = "f32";
   std::string format = "npy";
   bool no_normalize = false;
+  std::vector<std::string> texts;
+  std::string text_clean = "auto";
 };
 
 std::string errors_file(const std::string& output) {
@@ -40,6 +44,37 @@ int run_embed(Options& options) {
   return reporter.finish(embed_job(embed));
 }
 
+int run_embed_texts(Options& options) {
+  const EmbedOptions& embed = options.embed;
+  EmbedTextsJob job;
+  job.model = embed.model;
+  job.encoder = embed.encoder;
+  job.encoder.precision = parse_precision(options.precision);
+  job.texts = read_texts(options.texts);
+  job.clean = text_clean(options.text_clean);
+  job.output = embed.output;
+  job.normalize = !options.no_normalize;
+  job.dtype = options.dtype == "f16" ? OutputDType::kF16 : OutputDType::kF32;
+  JobReporter reporter(options.job, job.output, errors_file(job.output), "text");
+  job.control = reporter.control();
+  return reporter.finish(embed_texts_job(job));
+}
+
+/// Options of photos, which texts would ignore.
+void check_text_options(const CLI::App& command, const Options& options) {
+  if (!options.embed.input.inputs.empty() || options.embed.input.synthetic > 0) {
+    throw CLI::ValidationError("--text", "embeds texts instead of photos: give no other inputs");
+  }
+  for (const char* const name :
+       {"--format", "--shard-rows", "--shard", "--overwrite", "--retry-failed", "--batch-size",
+        "--decode-threads", "--decode-memory", "--strict", "--max-errors", "--include", "--exclude",
+        "--hidden", "--image-key", "--null"}) {
+    if (is_typed(command, *command.get_option(name))) {
+      throw CLI::ValidationError(name, "does not apply to --text");
+    }
+  }
+}
+
 }  // namespace
 
 void add_embed(CLI::App& app, Run& run) {
@@ -51,6 +86,13 @@ void add_embed(CLI::App& app, Run& run) {
              "Folder for embeddings-*.npy, index-*.jsonl, errors.jsonl, manifest.json; or one file "
              "ending in .npy");
   add_job_options(*command, embed.input, options->job);
+  add_texts(*command, "--text", options->texts,
+            "Embed texts instead, or lists of them (@FILE, -); OUT is then one .npy file; may be "
+            "repeated")
+      ->type_name("TEXT")
+      ->allow_extra_args(false)
+      ->group(kInputGroup);
+  add_text_clean(*command, options->text_clean)->group(kInputGroup);
   add_whole(*command, "--synthetic", {}, embed.input.synthetic,
             "Embed this many generated images instead, to measure what decoding costs")
       ->group(kInputGroup);
@@ -74,12 +116,22 @@ void add_embed(CLI::App& app, Run& run) {
       ->group(kOutputGroup);
   explain(*command,
           {kModelRule, "Repeat the command to resume a run that was interrupted or killed.",
-           kJobExitCodes},
+           kTextLists, kJobExitCodes},
           {"fovea embed google/siglip2-base-patch16-224 photos -o OUT",
            "fovea embed -m MODEL cat.jpg dog.png @list.txt -o OUT",
+           "fovea embed -m MODEL --text @captions.txt -o captions.npy",
            "fovea embed -m MODEL 'shard-{00000..00099}.tar' -o OUT --dtype f16"});
-  command->callback([options, take_model, &run] {
+  command->callback([command, options, take_model, &run] {
     take_model();
+    if (!options->texts.empty()) {
+      check_text_options(*command, *options);
+      check_output_option(options->embed.output, true);
+      run = [options] { return run_embed_texts(*options); };
+      return;
+    }
+    if (is_typed(*command, *command->get_option("--text-clean"))) {
+      throw CLI::ValidationError("--text-clean", "applies to --text alone");
+    }
     if (options->embed.input.synthetic == 0) {
       require_inputs(options->embed.model, options->embed.input.inputs);
     }

@@ -20,6 +20,7 @@ struct InitArguments {
   InitOptions options;
   std::string dtype = "f32";
   std::string folder;
+  bool images_only = false;
   JsonOutput json;
 };
 
@@ -42,7 +43,14 @@ void add_init(CLI::App& app, Run& run) {
       ->default_str("")
       ->group(kInputGroup);
   add_seed(*command, options.seed)->group(kInputGroup);
-  add_whole(*command, "--layers", {0, 512}, options.layers, "Layers (0: as many as the preset has)")
+  add_whole(*command, "--layers", {0, 512}, options.layers,
+            "Layers of each tower (0: as many as the preset has)")
+      ->group(kInputGroup);
+  add_whole(*command, "--vocabulary", {0, 1 << 24}, options.vocabulary,
+            "Rows of the text tower's token table (0: as many as the small tokenizer has; the "
+            "published models have 256000)")
+      ->group(kInputGroup);
+  add_flag(*command, "--images-only", arguments->images_only, "Write no text tower")
       ->group(kInputGroup);
   without_variable(add_output(*command, arguments->folder, "FOLDER", "Folder to write"));
   without_variable(add_choice(*command, "--dtype", {"f32", "bf16", "f16"}, arguments->dtype,
@@ -60,6 +68,7 @@ void add_init(CLI::App& app, Run& run) {
     run = [arguments] {
       arguments->options.dtype = weight_type(arguments->dtype);
       arguments->options.folder = arguments->folder;
+      arguments->options.texts = !arguments->images_only;
       init_checkpoint(arguments->options);
       const InitOptions& written = arguments->options;
       if (arguments->json.leaves_text()) {

@@ -91,8 +91,12 @@ const std::atomic<bool>* Interruption::flag() {
   return &stop_requested;
 }
 
-JobReporter::JobReporter(const JobArguments& arguments, std::string output, std::string errors_file)
-    : output_(std::move(output)), errors_file_(std::move(errors_file)), line_(arguments) {}
+JobReporter::JobReporter(const JobArguments& arguments, std::string output, std::string errors_file,
+                         std::string noun)
+    : output_(std::move(output)),
+      errors_file_(std::move(errors_file)),
+      noun_(std::move(noun)),
+      line_(arguments) {}
 
 JobControl JobReporter::control() {
   JobControl control;
@@ -112,8 +116,8 @@ void JobReporter::show(const JobProgress& progress) {
       [&] {
         const auto& [total, left] = std::pair(progress.total_inputs, progress.seconds_left);
         return std::vector<ProgressPart>{
-            {total ? fmt::format("{} of {} images", progress.rows, *total)
-                   : fmt::format("{} images", progress.rows)},
+            {total ? fmt::format("{} of {} {}s", progress.rows, *total, noun_)
+                   : fmt::format("{} {}s", progress.rows, noun_)},
             {fmt::format(", {:.1f} img/s", progress.images_per_second), 3},
             {left ? fmt::format(", {} left", duration_text(*left)) : "", 1},
             {progress.failed > 0 ? fmt::format(", {} failed", progress.failed) : "", 2},
@@ -145,10 +149,11 @@ void JobReporter::show(const JobProgress& progress) {
 void JobReporter::show(const JobFailure& failure) {
   std::string text =
       fmt::format("failed: {}: {}", printable_name(failure.source), io::printable(failure.error));
-  if (++failures_shown_ == kFailuresShown + 1) {
+  const bool shows_all = errors_file_.empty();
+  if (++failures_shown_ == kFailuresShown + 1 && !shows_all) {
     text = fmt::format("more inputs failed; {} lists them all", printable_name(errors_file_));
   }
-  print_event(failures_shown_ <= kFailuresShown + 1 ? text : "",
+  print_event(shows_all || failures_shown_ <= kFailuresShown + 1 ? text : "",
               {{"event", "failure"}, {"source", failure.source}, {"error", failure.error}});
 }
 
@@ -158,15 +163,17 @@ std::string JobReporter::summary(const JobReport& report) const {
                        report.failed, notes(report), printable_name(output_));
   }
   const bool writes_nothing = report.interrupted && output_.ends_with(".npy");
-  std::string text =
-      fmt::format("{} image{} in {:.1f} s ({:.1f} img/s)", report.new_rows,
-                  report.new_rows == 1 ? "" : "s", report.seconds, report.images_per_second);
+  std::string text = fmt::format(
+      "{} {}{} in {:.1f} s ({:.1f} {})", report.new_rows, noun_, report.new_rows == 1 ? "" : "s",
+      report.seconds, report.images_per_second, noun_ == "image" ? "img/s" : noun_ + "s/s");
   if (report.resumed) {
     text += fmt::format(", {} in total", report.rows);
   }
   if (report.failed > 0) {
     text += fmt::format(", {} failed", report.failed);
-    text += writes_nothing ? "" : fmt::format(" (see {})", printable_name(errors_file_));
+    text += writes_nothing || errors_file_.empty()
+                ? ""
+                : fmt::format(" (see {})", printable_name(errors_file_));
   }
   text += notes(report);
   // Before the threads have worked for a while, the shares say nothing of the machine.
@@ -182,6 +189,9 @@ std::string JobReporter::summary(const JobReport& report) const {
   }
   if (writes_nothing) {
     return text + "; interrupted: nothing was written";
+  }
+  if (output_.empty()) {
+    return text + (report.interrupted ? "; interrupted" : "");
   }
   return text +
          (report.interrupted ? "; interrupted: the same command resumes in " : "; written to ") +

@@ -36,7 +36,10 @@ class Interruption {
 /// Progress, failed inputs and the summary of one job, on stderr.
 class JobReporter {
  public:
-  JobReporter(const JobArguments& arguments, std::string output, std::string errors_file);
+  /// A job that writes no files has neither of the two names; all of its failures are shown.
+  /// `noun`: what a row is of.
+  JobReporter(const JobArguments& arguments, std::string output, std::string errors_file,
+              std::string noun = "image");
 
   [[nodiscard]] JobControl control();
 
@@ -50,6 +53,7 @@ class JobReporter {
 
   std::string output_;
   std::string errors_file_;
+  std::string noun_;
   ProgressLine line_;
   std::uint64_t failures_shown_ = 0;
   Interruption interruption_;

@@ -20,6 +20,7 @@
 #include "cli/describe.hpp"
 #include "cli/json_output.hpp"
 #include "cli/model_option.hpp"
+#include "cli/neighbours.hpp"
 #include "cli/options.hpp"
 #include "cli/progress_line.hpp"
 #include "cli/similar_report.hpp"
@@ -27,7 +28,6 @@
 #include "fovea/encoder.hpp"
 #include "fovea/error.hpp"
 #include "fovea/search.hpp"
-#include "io/atomic_file.hpp"
 
 namespace fovea::cli {
 namespace {
@@ -57,9 +57,6 @@ struct SimilarOptions {
   }
 };
 
-// A photo or vector whose neighbours are searched; its row is -1 when it has none.
-using Query = Photo;
-
 class Similar {
  public:
   explicit Similar(const SimilarOptions& options)
@@ -71,25 +68,13 @@ class Similar {
              .root = options.root,
              .on_progress = [this](std::int64_t done, std::int64_t total) { show(done, total); }}),
         report_(collection_.outputs()) {
-    if (!collection_.is_finished()) {
-      say(fmt::format(
-          "{}: the job that writes it has not finished; searching the {} that are complete",
-          outputs(), count_of(collection_.rows(), "row")));
-    }
+    say_if_unfinished(collection_);
   }
 
   int run() {
     const Page page = options_.duplicates ? find_duplicates() : find_neighbours();
-    if (options_.html.empty()) {
-      return kDone;
-    }
-    const std::int64_t missing = write_page(options_.html, page, options_.threads);
-    std::error_code ignored;
-    say(fmt::format("wrote {} ({})", source_name(options_.html),
-                    bytes_text(static_cast<std::int64_t>(fs::file_size(options_.html, ignored)))));
-    if (missing > 0) {
-      say(fmt::format("{} could not be read; placeholders stand for them{}",
-                      count_of(missing, "picture"), where_names_start()));
+    if (!options_.html.empty()) {
+      write_pictures(options_.html, page, options_.threads, where_names_start());
     }
     return kDone;
   }
@@ -231,41 +216,14 @@ class Similar {
     std::vector<std::int64_t> own;
     own.reserve(queries_.size());
     for (const Query& query : queries_) {
-      own.push_back(query.row);
+      own.push_back(query.photo.row);
     }
     const auto results = collection_.nearest(vectors_, options_.k, own);
     Page page;
-    Json list = Json::array();
-    for (std::size_t index = 0; index < queries_.size(); ++index) {
-      const Query& query = queries_[index];
-      page.sections.push_back(
-          {count_of(static_cast<std::int64_t>(results[index].size()), "neighbour"),
-           "",
-           report_.picture(query, std::nullopt),
-           {}});
-      Json matches = Json::array();
-      if (prints_table()) {
-        std::cout << printable_name(query.source) << '\n';
-      }
-      int rank = 0;
-      for (const Match& match : results[index]) {
-        const Photo photo = collection_.photo(match.row);
-        if (prints_table()) {
-          std::cout << report_.line(fmt::format("{:6}", ++rank), match.score, photo);
-        }
-        matches.push_back(report_.json(photo, match.score));
-        page.sections.back().pictures.push_back(report_.picture(photo, match.score));
-      }
-      Json item{{"query", query.source}};
-      if (query.row >= 0) {
-        item["row"] = query.row;
-      }
-      item["matches"] = std::move(matches);
-      list.push_back(std::move(item));
-    }
-    options_.json.write({{"rows", collection_.rows()}, {"queries", list}});
+    options_.json.write(
+        report_neighbours(collection_, report_, queries_, results, prints_table(), page));
     page.title = queries_.size() == 1
-                     ? "Neighbours of " + queries_.front().source
+                     ? "Neighbours of " + queries_.front().photo.source
                      : fmt::format("{} queries and their neighbours", queries_.size());
     page.description =
         fmt::format("The {} nearest of {}", options_.k, count_of(collection_.rows(), "photo")) +
@@ -273,16 +231,9 @@ class Similar {
     return page;
   }
 
-  [[nodiscard]] std::string outputs() const {
-    return source_name(fmt::format("{}", fmt::join(options_.in, ", ")));
-  }
+  [[nodiscard]] std::string outputs() const { return names_of(collection_.outputs()); }
 
-  [[nodiscard]] std::string described() const {
-    const std::string where = " in " + outputs();
-    return collection_.model().empty()
-               ? where
-               : fmt::format("{}, embedded by {}", where, source_name(model_title()));
-  }
+  [[nodiscard]] std::string described() const { return where_searched(collection_); }
 
   // Takes rows when no query is given, else each query as a name in OUT, a .npy file, or a photo.
   void gather_queries() {
@@ -324,16 +275,16 @@ class Similar {
     vectors_.insert(vectors_.end(), values.begin(), values.end());
   }
 
-  void add_row(std::int64_t row) { add(collection_.photo(row), collection_.embedding(row)); }
+  void add_row(std::int64_t row) { add({collection_.photo(row)}, collection_.embedding(row)); }
 
   void add_vectors(const std::string& path) {
     const Vectors vectors = read_vectors(path);
-    check_dimension(vectors.dimension, path);
+    check_dimension(collection_, vectors.dimension, path);
     for (std::int64_t index = 0; index < vectors.rows; ++index) {
       const auto first = vectors.values.begin() + index * vectors.dimension;
       Query query;
-      query.source = fmt::format("{}[{}]", source_name(path), index);
-      query.error = "a vector has no picture";  // and no file
+      query.photo.source = fmt::format("{}[{}]", source_name(path), index);
+      query.photo.error = "a vector has no picture";  // and no file
       add(std::move(query), {first, first + vectors.dimension});
     }
   }
@@ -341,20 +292,12 @@ class Similar {
   void add_photo(const std::string& path) {
     if (!encoder_) {
       encoder_.emplace(load_model(path));
-      check_dimension(encoder_->dimension(), model());
+      check_dimension(collection_, encoder_->dimension(), model());
     }
     Query query;
-    query.source = source_name(path);
-    query.file = fs::absolute(path);
+    query.photo.source = source_name(path);
+    query.photo.file = fs::absolute(path);
     add(std::move(query), encoder_->embed_file(path));
-  }
-
-  // The name of a folder, without where it lies on this machine; hub names as they are.
-  [[nodiscard]] std::string model_title() const {
-    const fs::path path = collection_.model();
-    return path.is_absolute()
-               ? (path.has_filename() ? path : path.parent_path()).filename().string()
-               : path.string();
   }
 
   [[nodiscard]] const std::string& model() const {
@@ -381,13 +324,6 @@ class Similar {
     }
   }
 
-  void check_dimension(std::int64_t dimension, const std::string& what) const {
-    if (dimension != collection_.dimension()) {
-      throw Error(fmt::format("{}: has vectors of {} numbers, but those in {} have {}",
-                              source_name(what), dimension, outputs(), collection_.dimension()));
-    }
-  }
-
   const SimilarOptions& options_;
   ProgressLine line_;
   Collection collection_;
@@ -396,14 +332,6 @@ class Similar {
   std::vector<Query> queries_;
   std::vector<float> vectors_;  // [queries, dimension]
 };
-
-// The page is written last, after all the work, so its place is tried first.
-void check_destination(const std::string& html) {
-  if (std::error_code ignored; fs::is_directory(html, ignored)) {
-    throw Error(source_name(html) + ": is a folder; --html needs the name of a file");
-  }
-  io::AtomicFile tried(html);
-}
 
 // An option from the environment is ignored where it does not apply.
 void refuse(const CLI::App& command, std::initializer_list<const char*> names,
@@ -447,13 +375,7 @@ void add_similar(CLI::App& app, Run& run) {
   add_texts(
       *command, "QUERY", options->queries,
       "Photos (names in OUT, or files to embed) or .npy vectors (without any: every photo in OUT)");
-  add_texts(*command, "-i,--in", options->in,
-            "Output of `fovea embed`: a folder or one .npy; repeat it to search outputs of one "
-            "model as one")
-      ->type_name("OUT")
-      ->allow_extra_args(false)
-      ->required()
-      ->group(kInputGroup);
+  add_outputs(*command, options->in);
   add_whole(*command, "-k,--neighbours,--neighbors", {1, INT32_MAX}, options->k,
             "Neighbours per query");
   add_optional_model(*command, options->model,
@@ -472,13 +394,8 @@ void add_similar(CLI::App& app, Run& run) {
       "NUL byte after each"));
   add_limit(*command, options->limit);
   options->json.add_to(*command);
-  add_text(*command, "--html", "FILE", options->html,
-           "Write a self-contained page of pictures (instead of the table)")
-      ->group(kReportGroup);
-  add_text(*command, "--root", "FOLDER", options->root,
-           "Folder in which relative names of photos in OUT start (without it: where `fovea embed` "
-           "ran)")
-      ->group(kInputGroup);
+  add_page(*command, options->html);
+  add_root(*command, options->root);
   add_threads(*command, options->threads);
   add_progress_options(*command, options->progress);
   explain(*command,
@@ -497,7 +414,7 @@ void add_similar(CLI::App& app, Run& run) {
     check_options(*command, *options);
     run = [options] {
       if (!options->html.empty()) {
-        check_destination(options->html);
+        check_page(options->html);
       }
       return Similar(*options).run();
     };

@@ -62,6 +62,10 @@ struct EmbedTextsOptions {
   std::function<void(std::string_view)> on_note;
 };
 
+struct LabelOptions;   // fovea/label.hpp
+struct LabelledImage;  // likewise
+struct JobReport;      // fovea/job.hpp
+
 /// A loaded model, which embeds any number of images and texts. Methods may be called from several
 /// threads; calls take turns.
 class Encoder {
@@ -93,6 +97,20 @@ class Encoder {
   /// is not UTF-8, and when the device fails.
   [[nodiscard]] std::vector<float> embed_texts(std::span<const std::string> texts,
                                                const EmbedTextsOptions& options = {});
+
+  /// The unit vectors of labels: float [labels, dimension()]. Each of `templates` has one {}, in
+  /// whose place the label goes; with several, a label's vector is the direction of the mean of
+  /// its sentences' unit vectors. Throws fovea::Error when there is no label or a template has not
+  /// exactly one {}, and as embed_texts.
+  [[nodiscard]] std::vector<float> embed_labels(std::span<const std::string> labels,
+                                                std::span<const std::string> templates,
+                                                TextClean clean = TextClean::kAuto);
+
+  /// Compares every input with labels, and tells of each in the order of the inputs, from one
+  /// thread. An input that fails is told to JobControl::on_failure and left out. Throws
+  /// fovea::Error as embed_labels and embed_job.
+  JobReport label(const LabelOptions& options,
+                  const std::function<void(const LabelledImage&)>& on_image);
 
   /// Recommended batch size, in images.
   [[nodiscard]] std::int64_t preferred_batch() const;

@@ -31,9 +31,9 @@ struct PullProgress {
   std::string notice;
 };
 
-/// Fetches what an Encoder needs of a model (config.json, preprocessor_config.json and
-/// model.safetensors or its index and shards) into the local Hugging Face cache, where other
-/// tools find it too, and returns the snapshot's folder.
+/// Fetches what an Encoder needs of a model (config.json, preprocessor_config.json, the
+/// tokenizer's files, and model.safetensors or its index and shards) into the local Hugging Face
+/// cache, where other tools find it too, and returns the snapshot's folder.
 ///
 /// A pull that was stopped resumes where it stopped. Every file is checked against the size and
 /// the hash (SHA-256 or git's SHA-1) that the hub states; a file that does not match is deleted.

@@ -123,6 +123,17 @@ struct EmbedOptions {
   JobControl control;
 };
 
+struct EmbedTextsJob {
+  std::string model;  ///< as for Encoder
+  EncoderOptions encoder;
+  std::vector<std::string> texts;
+  TextClean clean = TextClean::kAuto;
+  std::string output;  ///< a file ending in .npy
+  bool normalize = true;
+  OutputDType dtype = OutputDType::kF32;
+  JobControl control;
+};
+
 struct PreprocessOptions {
   InputOptions input;
   std::string model;
@@ -164,6 +175,11 @@ void check_output_name(const std::string& output, bool only_array);
 /// the job cannot continue (model, device, a full disk, another job's output); the same job can
 /// resume what is written by then.
 [[nodiscard]] JobReport embed_job(const EmbedOptions& options);
+
+/// Embeds texts and writes one array, `output`, of a row per text, with `<output without
+/// .npy>.index.jsonl` beside it, in which a text is the "source" of its row. Files appear when the
+/// job is done. Throws fovea::Error as Encoder::embed_texts and embed_job do.
+[[nodiscard]] JobReport embed_texts_job(const EmbedTextsJob& options);
 
 /// Writes only the resized pixels, uint8 [n, height, width, 3] in input order, to `output`, with
 /// `<output without .npy>.index.jsonl` (a line per row) and `.errors.jsonl` beside it. Files appear

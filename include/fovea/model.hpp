@@ -60,8 +60,13 @@ struct InitOptions {
   std::string preset = "base-patch16-224";
   std::filesystem::path folder{};  // is made when it does not exist
   std::uint64_t seed = 0;
-  std::int64_t layers = 0;  // 0: as many as the preset has
+  std::int64_t layers = 0;  // of each tower; 0: as many as the preset has
   WeightType dtype = WeightType::kF32;
+  /// Also write the text tower, and a small tokenizer of our own for it.
+  bool texts = true;
+  /// Rows of the text tower's token table; 0: as many as the tokenizer has pieces. The published
+  /// models have 256,000.
+  std::int64_t vocabulary = 0;
   /// Weights of more bytes than this are split into shards with an index.
   std::uint64_t max_shard_bytes = 5'000'000'000;
   /// Replace the model files in a folder that is not empty.
@@ -69,11 +74,11 @@ struct InitOptions {
   int threads = 0;  // 0: one per CPU that this process may use
 };
 
-/// Writes a checkpoint of random weights in Hugging Face's layout (vision tower only): the same
-/// bytes for the same preset, seed, layers and dtype, whatever the number of threads. Weights have
-/// the scales of a trained network, so that its embeddings tell images apart, but they mean
-/// nothing. Throws fovea::Error when the preset is unknown or the folder cannot be written or is
-/// not empty.
+/// Writes a checkpoint of random weights in Hugging Face's layout: the same bytes for the same
+/// preset, seed, layers, vocabulary and dtype, whatever the number of threads. Weights have
+/// the scales of a trained network, so that its embeddings tell images and texts apart, but they
+/// mean nothing. Throws fovea::Error when the preset is unknown or the folder cannot be written or
+/// is not empty.
 void init_checkpoint(const InitOptions& options);
 
 }  // namespace fovea

@@ -128,9 +128,6 @@ std::vector<ImageFailure> Encoder::embed_images(std::span<const ImageInput> imag
   if (images.empty()) {
     return {};
   }
-  const model::ModelConfig& config = impl_->config;
-  const pipeline::PixelLayout layout{.preprocessing = config.preprocessing,
-                                     .patch = static_cast<int>(config.vision.patch)};
   const auto batch =
       static_cast<std::size_t>(options.batch_size > 0 ? options.batch_size : preferred_batch());
   const auto threads = static_cast<std::size_t>(options.decode_threads > 0 ? options.decode_threads
@@ -138,31 +135,39 @@ std::vector<ImageFailure> Encoder::embed_images(std::span<const ImageInput> imag
   pipeline::RunOptions run;
   run.normalize = options.normalize;
   run.control.stop = options.stop;
+  run.control.on_note = options.on_note;
   // Few images need only few workers and little memory.
   run.loader.batch_size = std::min(batch, images.size());
   run.loader.batches = std::min(run.loader.batches, (images.size() - 1) / batch + 1);
   run.loader.threads = static_cast<int>(std::min(threads, images.size()));
-  run.loader.image_bytes = layout.image_bytes();
-  run.loader.row_floats = width;
   run.loader.decode_memory = options.decode_memory;
-  run.loader.allocate = [this](std::size_t bytes) { return impl_->buffers.take(bytes); };
-  model::Encoder& encoder = impl_->images.get();
-  const auto encode = [&](std::span<const std::uint8_t> patches, std::int64_t count,
-                          std::span<float> embeddings, const pipeline::OnComputed& /*none*/) {
-    encoder.encode(patches, count, embeddings, options.stop);
-    if (const std::string note = encoder.take_note(); !note.empty() && options.on_note) {
-      options.on_note(note);
-    }
-  };
   pipeline::InputStream inputs(std::make_unique<ImageSource>(images), 0, 1);
   try {
-    (void)pipeline::run_job(
-        run, inputs, pipeline::make_prepare(layout), [&] { return pipeline::Encode(encode); },
-        output);
+    (void)impl_->run(run, inputs, output);
   } catch (const StopAtFailure&) {
     return output.take_failures();
   }
   return output.take_failures();
+}
+
+JobReport Encoder::Impl::run(pipeline::RunOptions run, pipeline::InputStream& inputs,
+                             pipeline::Output& output) {
+  const pipeline::PixelLayout layout{.preprocessing = config.preprocessing,
+                                     .patch = static_cast<int>(config.vision.patch)};
+  run.loader.image_bytes = layout.image_bytes();
+  run.loader.row_floats = static_cast<std::size_t>(config.vision.hidden);
+  run.loader.allocate = [this](std::size_t bytes) { return buffers.take(bytes); };
+  model::Encoder& encoder = images.get();
+  const auto encode = [&](std::span<const std::uint8_t> patches, std::int64_t count,
+                          std::span<float> embeddings, const pipeline::OnComputed& on_computed) {
+    encoder.encode(patches, count, embeddings, run.control.stop, on_computed);
+    if (const std::string note = encoder.take_note(); !note.empty() && run.control.on_note) {
+      run.control.on_note(note);
+    }
+  };
+  return pipeline::run_job(
+      run, inputs, pipeline::make_prepare(layout), [&] { return pipeline::Encode(encode); },
+      output);
 }
 
 }  // namespace fovea

@@ -13,6 +13,7 @@
 #include "image/image.hpp"
 #include "model/encoder.hpp"
 #include "model/text_encoder.hpp"
+#include "pipeline/run.hpp"
 #include "text/tokenizer.hpp"
 
 namespace fovea {
@@ -65,6 +66,8 @@ struct Encoder::Impl {
     return static_cast<std::size_t>(preprocessing().height) *
            static_cast<std::size_t>(preprocessing().width) * image::kChannels;
   }
+  /// Passes inputs through the encoder to `output`. The rest of `run.loader` is filled in.
+  JobReport run(pipeline::RunOptions run, pipeline::InputStream& inputs, pipeline::Output& output);
   /// Of the tower that the constructor loaded.
   [[nodiscard]] const ops::Backend& backend();
 };

@@ -2,14 +2,17 @@
 #include "fovea/model.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 
 #include "backends.hpp"
+#include "core/error.hpp"
 #include "hub/resolve.hpp"
 #include "model/architecture.hpp"
 #include "model/checkpoint.hpp"
 #include "model/init.hpp"
 #include "model/presets.hpp"
+#include "text/small_tokenizer.hpp"
 
 namespace fovea {
 
@@ -67,7 +70,18 @@ std::span<const std::string_view> preset_names() {
 }
 
 void init_checkpoint(const InitOptions& options) {
-  model::write_checkpoint(options);
+  std::optional<model::NewTokenizer> tokenizer;
+  if (options.texts) {
+    if (options.vocabulary != 0 && options.vocabulary < text::kSmallVocabulary) {
+      fail("invalid vocabulary of {} tokens; the tokenizer that is written has {}",
+           options.vocabulary, text::kSmallVocabulary);
+    }
+    tokenizer = {
+        .vocabulary = std::max(options.vocabulary, text::kSmallVocabulary),
+        .files = text::kTokenizerFiles,
+        .write = [](const std::filesystem::path& folder) { text::write_small_tokenizer(folder); }};
+  }
+  model::write_checkpoint(options, tokenizer);
 }
 
 }  // namespace fovea

@@ -4,6 +4,7 @@
 #include "hub/pull.hpp"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstdlib>
 #include <fstream>
@@ -58,6 +59,10 @@ std::string find_token() {
   return token;
 }
 
+// What texts are cut into tokens with, as far as a model has it.
+constexpr std::array kTokenizerFiles{"tokenizer.model", "spiece.model", "tokenizer.json",
+                                     "tokenizer_config.json"};
+
 std::string percent_encode(std::string_view text) {
   constexpr std::string_view kPlain =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~";
@@ -102,6 +107,11 @@ class Pull {
     find_commit();
     add("config.json");
     add("preprocessor_config.json");
+    for (const char* const name : kTokenizerFiles) {
+      if (listed_.contains(name)) {
+        add(name);
+      }
+    }
     if (listed_.contains(kWeights)) {
       add(kWeights);
     } else if (listed_.contains(kIndex)) {

@@ -207,7 +207,7 @@ bool is_weight_file(const std::string& name) {
 
 /// Makes the folder, or checks that it may be filled. config.json is removed first and written
 /// last, so that a folder with one is whole.
-void prepare_folder(const InitOptions& options) {
+void prepare_folder(const InitOptions& options, const std::optional<NewTokenizer>& tokenizer) {
   const std::string shown = io::escape(options.folder.native());
   if (options.folder.empty()) {
     fail("no output folder was given for the model");
@@ -228,9 +228,10 @@ void prepare_folder(const InitOptions& options) {
     fail("{}: the folder is not empty; name another one, or pass --overwrite to replace its model",
          shown);
   }
-  std::vector<std::filesystem::path> old;
-  for (const char* name : {"config.json", "preprocessor_config.json", "tokenizer.model",
-                           "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"}) {
+  std::vector<std::filesystem::path> old{options.folder / "config.json",
+                                         options.folder / "preprocessor_config.json"};
+  for (const std::string_view name :
+       tokenizer ? tokenizer->files : std::span<const std::string_view>()) {
     old.push_back(options.folder / name);
   }
   for (const auto& entry : entries) {
@@ -268,7 +269,7 @@ void write_checkpoint(const InitOptions& options, const std::optional<NewTokeniz
     total += bytes_of(tensor, dtype);
   }
   const auto shards = split(std::move(tensors), dtype, options.max_shard_bytes);
-  prepare_folder(options);
+  prepare_folder(options, tokenizer);
   const Recipes weights{.vision = SyntheticWeights(vision, options.seed),
                         .text = SyntheticWeights(text, options.seed)};
   ThreadPool pool(options.threads > 0 ? options.threads : available_threads());

@@ -5,6 +5,8 @@
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <span>
+#include <string_view>
 
 #include "fovea/model.hpp"
 
@@ -13,7 +15,8 @@ namespace fovea::model {
 /// The tokenizer of a new model's text tower.
 struct NewTokenizer {
   std::int64_t vocabulary = 0;  // rows of the tower's token table
-  std::function<void(const std::filesystem::path& folder)> write{};  // its files
+  std::span<const std::string_view> files{};
+  std::function<void(const std::filesystem::path& folder)> write{};  // those files
 };
 
 /// See fovea::init_checkpoint. Without a tokenizer there is no text tower.

@@ -1,0 +1,186 @@
+// `fovea label`: says how well each of several labels fits photos.
+#include <algorithm>
+#include <iostream>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.hpp"
+#include "cli/describe.hpp"
+#include "cli/job_report.hpp"
+#include "cli/json_output.hpp"
+#include "cli/model_option.hpp"
+#include "cli/options.hpp"
+#include "cli/terminal.hpp"
+#include "cli/text_inputs.hpp"
+#include "fovea/error.hpp"
+#include "fovea/label.hpp"
+#include "io/atomic_file.hpp"
+
+namespace fovea::cli {
+namespace {
+
+struct LabelArguments {
+  LabelOptions label;
+  EncoderOptions encoder;
+  std::string model;
+  JobArguments job;
+  std::string labels;
+  std::vector<std::string> templates;
+  std::string clean = "auto";
+  std::string precision = "auto";
+  std::string output;
+  int top = 5;
+};
+
+/// "cat,dog", or a list as read_texts() takes it.
+std::vector<std::string> labels_of(const std::string& text) {
+  if (text == "-" || (text.starts_with('@') && !text.starts_with("@@"))) {
+    std::vector<std::string> labels = read_texts({text});
+    std::erase(labels, "");
+    return labels;
+  }
+  std::vector<std::string> labels;
+  std::size_t begin = text.starts_with("@@") ? 1 : 0;
+  for (;;) {
+    const std::size_t end = text.find(',', begin);
+    if (const std::string label = text.substr(begin, end - begin); !label.empty()) {
+      labels.push_back(label);
+    }
+    if (end == std::string::npos) {
+      return labels;
+    }
+    begin = end + 1;
+  }
+}
+
+/// Prints what is found of each photo, the best labels first.
+class LabelReport {
+ public:
+  explicit LabelReport(const LabelArguments& arguments) : arguments_(arguments) {
+    if (!arguments.output.empty() && arguments.output != "-") {
+      file_.emplace(arguments.output);
+    }
+  }
+
+  void show(const LabelledImage& image) {
+    const std::vector<std::string>& labels = arguments_.label.labels;
+    std::vector<std::size_t> order(labels.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::ranges::stable_sort(order, std::greater(),
+                             [&](std::size_t label) { return image.cosines[label]; });
+    if (arguments_.top > 0) {
+      order.resize(std::min(order.size(), static_cast<std::size_t>(arguments_.top)));
+    }
+    if (!arguments_.output.empty()) {
+      write(image, order);
+      return;
+    }
+    std::cout << printable_name(image.source) << '\n';
+    for (const std::size_t label : order) {
+      std::cout << fmt::format("  {:8.6f}  {}\n", image.scale.probability(image.cosines[label]),
+                               io::printable(labels[label]));
+    }
+  }
+
+  void finish() {
+    if (file_) {
+      file_->commit();
+    }
+  }
+
+ private:
+  void write(const LabelledImage& image, const std::vector<std::size_t>& order) {
+    nlohmann::ordered_json found = nlohmann::ordered_json::array();
+    for (const std::size_t label : order) {
+      found.push_back({{"label", arguments_.label.labels[label]},
+                       {"probability", image.scale.probability(image.cosines[label])},
+                       {"logit", image.scale.logit(image.cosines[label])}});
+    }
+    const std::string line = json_text({{"source", image.source}, {"labels", found}}) + '\n';
+    if (file_) {
+      file_->write(line);
+    } else {
+      std::cout << line;
+    }
+  }
+
+  const LabelArguments& arguments_;
+  std::optional<io::AtomicFile> file_;
+};
+
+int run_label(LabelArguments& arguments) {
+  LabelOptions& label = arguments.label;
+  label.labels = labels_of(arguments.labels);
+  if (!arguments.templates.empty()) {
+    label.templates = arguments.templates;
+  }
+  label.clean = text_clean(arguments.clean);
+  label.decode_memory = arguments.job.decode_memory;
+  arguments.encoder.precision = parse_precision(arguments.precision);
+  JobReporter reporter(arguments.job, "", "");
+  label.control = reporter.control();
+  LabelReport report(arguments);
+  Encoder encoder(arguments.model, arguments.encoder);
+  const JobReport done =
+      encoder.label(label, [&](const LabelledImage& image) { report.show(image); });
+  if (!done.interrupted) {
+    report.finish();
+  }
+  return reporter.finish(done);
+}
+
+}  // namespace
+
+void add_label(CLI::App& app, Run& run) {
+  const auto arguments = std::make_shared<LabelArguments>();
+  LabelOptions& label = arguments->label;
+  CLI::App* command = app.add_subcommand("label", "Say which of several labels fit photos");
+  const auto take_model = add_model(*command, arguments->model, label.input.inputs);
+  add_text(*command, "--labels", "LABELS", arguments->labels,
+           "Labels separated by commas, or lists: @FILE with one label per line, -")
+      ->required()
+      ->group(kInputGroup);
+  add_texts(*command, "--template", arguments->templates,
+            "Sentence that stands for a label, with {} in its place; repeat it to use the mean of "
+            "several (without it: \"This is a photo of {}.\")")
+      ->type_name("SENTENCE")
+      ->allow_extra_args(false)
+      ->group(kInputGroup);
+  add_text_clean(*command, arguments->clean)->group(kInputGroup);
+  without_variable(add_text(*command, "-o,--output", "FILE", arguments->output,
+                            "Write a JSON object per photo instead of the table; -: to the "
+                            "standard output"))
+      ->group(kOutputGroup);
+  add_whole(*command, "--top", {0}, arguments->top, "Labels per photo, the best first (0: all)")
+      ->group(kReportGroup);
+  add_job_options(*command, label.input, arguments->job);
+  add_batch_size(*command, label.batch_size);
+  add_threads(*command, arguments->encoder.threads);
+  add_decode_threads(*command, label.decode_threads);
+  add_precision(*command, arguments->precision);
+  add_device(*command, arguments->encoder.device);
+  explain(*command,
+          {kModelRule,
+           "A probability is SigLIP's that the photo and the sentence belong together, each pair "
+           "by itself: those of a photo do not add up to 1.",
+           kJobExitCodes},
+          {"fovea label -m MODEL photos --labels cat,dog,\"a red bicycle\"",
+           "fovea label -m MODEL photos --labels @labels.txt -o labels.jsonl"});
+  command->callback([arguments, take_model, &run] {
+    take_model();
+    require_inputs(arguments->model, arguments->label.input.inputs);
+    apply_job_arguments(arguments->job, arguments->label.input, arguments->label.max_errors);
+    if (labels_of(arguments->labels).empty()) {
+      throw CLI::ValidationError("--labels", "names no label");
+    }
+    run = [arguments] { return run_label(*arguments); };
+  });
+}
+
+}  // namespace fovea::cli

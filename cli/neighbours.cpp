@@ -1,0 +1,146 @@
+// Matches are told in lines, in JSON and on the page in one walk over them.
+#include "cli/neighbours.hpp"
+
+#include <iostream>
+#include <system_error>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "cli/options.hpp"
+#include "cli/terminal.hpp"
+#include "fovea/error.hpp"
+#include "io/atomic_file.hpp"
+
+namespace fovea::cli {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+Json report_neighbours(const Collection& collection, const PhotoReport& report,
+                       std::span<const Query> queries, std::span<const std::vector<Match>> results,
+                       bool prints_table, Page& page) {
+  Json list = Json::array();
+  for (std::size_t index = 0; index < queries.size(); ++index) {
+    const Query& query = queries[index];
+    const std::string found =
+        count_of(static_cast<std::int64_t>(results[index].size()), "neighbour");
+    PageSection section{query.is_text ? query.photo.source : found, "", std::nullopt, {}};
+    if (!query.is_text) {
+      section.query = report.picture(query.photo, std::nullopt);
+    }
+    Json matches = Json::array();
+    if (prints_table) {
+      std::cout << printable_name(query.photo.source) << '\n';
+    }
+    int rank = 0;
+    for (const Match& match : results[index]) {
+      const Photo photo = collection.photo(match.row);
+      Json item = report.json(photo, match.score);
+      PagePicture picture = report.picture(photo, match.score);
+      std::string first = fmt::format("{:6}", ++rank);
+      if (query.scale) {
+        const double probability = query.scale->probability(match.score);
+        item["logit"] = query.scale->logit(match.score);
+        item["probability"] = probability;
+        picture.facts.insert(picture.facts.begin(), fmt::format("probability {:.4f}", probability));
+        first += fmt::format("  {:6.4f}", probability);
+      }
+      if (prints_table) {
+        std::cout << report.line(first, match.score, photo);
+      }
+      matches.push_back(std::move(item));
+      section.pictures.push_back(std::move(picture));
+    }
+    page.sections.push_back(std::move(section));
+    Json item{{"query", query.photo.source}};
+    if (query.photo.row >= 0) {
+      item["row"] = query.photo.row;
+    }
+    item["matches"] = std::move(matches);
+    list.push_back(std::move(item));
+  }
+  return {{"rows", collection.rows()}, {"queries", std::move(list)}};
+}
+
+std::string names_of(const std::vector<fs::path>& outputs) {
+  std::string names;
+  for (const fs::path& output : outputs) {
+    names += (names.empty() ? "" : ", ") + output.native();
+  }
+  return source_name(names);
+}
+
+std::string where_searched(const Collection& collection) {
+  const std::string where = " in " + names_of(collection.outputs());
+  if (collection.model().empty()) {
+    return where;
+  }
+  // The name of a folder, without where it lies on this machine; hub names as they are.
+  const fs::path path = collection.model();
+  const std::string title =
+      path.is_absolute() ? (path.has_filename() ? path : path.parent_path()).filename().string()
+                         : path.string();
+  return fmt::format("{}, embedded by {}", where, source_name(title));
+}
+
+void say_if_unfinished(const Collection& collection) {
+  if (!collection.is_finished()) {
+    say(fmt::format(
+        "{}: the job that writes it has not finished; searching the {} that are complete",
+        names_of(collection.outputs()), count_of(collection.rows(), "row")));
+  }
+}
+
+CLI::Option* add_outputs(CLI::App& command, std::vector<std::string>& outputs) {
+  return add_texts(command, "-i,--in", outputs,
+                   "Output of `fovea embed`: a folder or one .npy; repeat it to search outputs of "
+                   "one model as one")
+      ->type_name("OUT")
+      ->allow_extra_args(false)
+      ->required()
+      ->group(kInputGroup);
+}
+
+CLI::Option* add_page(CLI::App& command, std::string& html) {
+  return add_text(command, "--html", "FILE", html,
+                  "Write a self-contained page of pictures (instead of the table)")
+      ->group(kReportGroup);
+}
+
+CLI::Option* add_root(CLI::App& command, std::string& root) {
+  return add_text(command, "--root", "FOLDER", root,
+                  "Folder in which relative names of photos in OUT start (without it: where `fovea "
+                  "embed` ran)")
+      ->group(kInputGroup);
+}
+
+void check_page(const std::string& html) {
+  if (std::error_code ignored; fs::is_directory(html, ignored)) {
+    throw Error(source_name(html) + ": is a folder; --html needs the name of a file");
+  }
+  io::AtomicFile tried(html);
+}
+
+void write_pictures(const std::string& html, const Page& page, int threads,
+                    const std::string& hint) {
+  const std::int64_t missing = write_page(html, page, threads);
+  std::error_code ignored;
+  say(fmt::format("wrote {} ({})", source_name(html),
+                  bytes_text(static_cast<std::int64_t>(fs::file_size(html, ignored)))));
+  if (missing > 0) {
+    say(fmt::format("{} could not be read; placeholders stand for them{}",
+                    count_of(missing, "picture"), hint));
+  }
+}
+
+void check_dimension(const Collection& collection, std::int64_t dimension,
+                     const std::string& what) {
+  if (dimension != collection.dimension()) {
+    throw Error(fmt::format("{}: has vectors of {} numbers, but those in {} have {}",
+                            source_name(what), dimension, names_of(collection.outputs()),
+                            collection.dimension()));
+  }
+}
+
+}  // namespace fovea::cli

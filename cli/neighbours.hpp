@@ -1,0 +1,58 @@
+// What `fovea similar` and `fovea search` share: neighbours as lines, JSON and pages of pictures.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <CLI/App.hpp>
+#include <nlohmann/json.hpp>
+
+#include "cli/similar_report.hpp"
+#include "fovea/encoder.hpp"
+#include "fovea/search.hpp"
+
+namespace fovea::cli {
+
+/// What neighbours are searched of: a photo or a vector, whose row is -1 when it has none; or
+/// words, which have no picture.
+struct Query {
+  Photo photo;
+  bool is_text = false;
+  /// Of a text alone: matches then also have logits and probabilities.
+  std::optional<LogitScale> scale = std::nullopt;
+};
+
+/// Prints each query with its matches on the standard output when `prints_table`, adds them to the
+/// page, and returns them as JSON: {"rows": N, "queries": [{"query": ..., "matches": [...]}]}.
+[[nodiscard]] nlohmann::ordered_json report_neighbours(const Collection& collection,
+                                                       const PhotoReport& report,
+                                                       std::span<const Query> queries,
+                                                       std::span<const std::vector<Match>> results,
+                                                       bool prints_table, Page& page);
+
+/// The names of outputs, separated by commas.
+[[nodiscard]] std::string names_of(const std::vector<std::filesystem::path>& outputs);
+/// " in OUT, embedded by base".
+[[nodiscard]] std::string where_searched(const Collection& collection);
+/// Tells of an output that a job still writes.
+void say_if_unfinished(const Collection& collection);
+
+/// --in OUT, --html FILE and --root FOLDER.
+CLI::Option* add_outputs(CLI::App& command, std::vector<std::string>& outputs);
+CLI::Option* add_page(CLI::App& command, std::string& html);
+CLI::Option* add_root(CLI::App& command, std::string& root);
+
+/// The page is written last, after all the work, so its place is tried first. Throws fovea::Error.
+void check_page(const std::string& html);
+/// Writes it and says so. `hint`: ends the sentence about pictures that could not be read.
+void write_pictures(const std::string& html, const Page& page, int threads,
+                    const std::string& hint);
+
+/// Throws fovea::Error when vectors of `dimension` numbers, which are of `what`, cannot be compared
+/// with the collection.
+void check_dimension(const Collection& collection, std::int64_t dimension, const std::string& what);
+
+}  // namespace fovea::cli

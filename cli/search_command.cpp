@@ -1,0 +1,239 @@
+// `fovea search`: finds photos by words, alone or beside photos and without other words.
+#include <climits>
+#include <cmath>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "cli/commands.hpp"
+#include "cli/describe.hpp"
+#include "cli/json_output.hpp"
+#include "cli/model_option.hpp"
+#include "cli/neighbours.hpp"
+#include "cli/options.hpp"
+#include "cli/progress_line.hpp"
+#include "cli/similar_report.hpp"
+#include "cli/terminal.hpp"
+#include "cli/text_inputs.hpp"
+#include "fovea/encoder.hpp"
+#include "fovea/error.hpp"
+#include "fovea/search.hpp"
+
+namespace fovea::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct SearchOptions {
+  std::vector<std::string> texts;
+  std::vector<std::string> in;
+  std::string model;
+  int k = 10;
+  std::vector<std::string> photos;
+  double photo_weight = 1;
+  std::vector<std::string> without;
+  double not_weight = 1;
+  std::string clean = "auto";
+  JsonOutput json;
+  std::string html;
+  std::string root;
+  int threads = 0;
+  ProgressArguments progress;
+
+  [[nodiscard]] bool combines() const { return !photos.empty() || !without.empty(); }
+};
+
+class Search {
+ public:
+  explicit Search(const SearchOptions& options)
+      : options_(options),
+        line_(options.progress),
+        texts_(read_texts(options.texts)),
+        collection_(
+            std::vector<fs::path>(options.in.begin(), options.in.end()),
+            {.threads = options.threads,
+             .root = options.root,
+             .on_progress = [this](std::int64_t done, std::int64_t total) { show(done, total); }}),
+        report_(collection_.outputs()) {
+    say_if_unfinished(collection_);
+  }
+
+  int run() {
+    if (texts_.empty()) {
+      throw Error("the lists hold no text to search for");
+    }
+    const std::vector<float> vectors = query_vectors();
+    const auto results = collection_.nearest(vectors, options_.k, {});
+    Page page;
+    const bool prints_table = options_.json.leaves_text() && options_.html.empty();
+    options_.json.write(
+        report_neighbours(collection_, report_, queries_, results, prints_table, page));
+    if (!options_.html.empty()) {
+      page.title = queries_.size() == 1 ? queries_.front().photo.source
+                                        : fmt::format("{} searches", queries_.size());
+      page.description =
+          fmt::format("The {} best of {}", options_.k, count_of(collection_.rows(), "photo")) +
+          where_searched(collection_);
+      write_pictures(options_.html, page, options_.threads, "");
+    }
+    return kDone;
+  }
+
+ private:
+  // The results may be printed on the same terminal.
+  void show(std::int64_t done, std::int64_t total) {
+    if (done < total) {
+      line_.update("comparing", "photos", static_cast<std::uint64_t>(done),
+                   static_cast<std::uint64_t>(total));
+    } else {
+      ProgressLine::clear();
+    }
+  }
+
+  /// Float [texts, dimension]: each text's unit vector, and with it those of the photos and the
+  /// words to avoid, with their weights.
+  std::vector<float> query_vectors() {
+    std::vector<std::string> all = texts_;
+    all.insert(all.end(), options_.without.begin(), options_.without.end());
+    EmbedTextsOptions embedding;
+    embedding.clean = text_clean(options_.clean);
+    embedding.on_note = [](std::string_view note) { say(note); };
+    std::vector<float> vectors = encoder().embed_texts(all, embedding);
+    check_dimension(collection_, encoder().dimension(), model());
+    const auto width = static_cast<std::size_t>(collection_.dimension());
+    std::vector<double> beside(width);
+    const auto add = [&](std::span<const float> vector, double weight) {
+      double squares = 0;
+      for (const float value : vector) {
+        squares += double{value} * value;
+      }
+      for (std::size_t i = 0; i < width; ++i) {
+        beside[i] += weight / std::sqrt(squares) * vector[i];
+      }
+    };
+    for (std::size_t i = 0; i < options_.without.size(); ++i) {
+      add(std::span(vectors).subspan((texts_.size() + i) * width, width), -options_.not_weight);
+    }
+    for (const std::string& photo : options_.photos) {
+      add(photo_vector(photo), options_.photo_weight);
+    }
+    const std::optional<LogitScale> scale =
+        options_.combines() ? std::nullopt : std::optional(encoder().logit_scale());
+    vectors.resize(texts_.size() * width);
+    for (std::size_t i = 0; i < texts_.size(); ++i) {
+      for (std::size_t at = 0; at < width; ++at) {
+        vectors[i * width + at] = static_cast<float>(vectors[i * width + at] + beside[at]);
+      }
+      Query query{.photo = {}, .is_text = true, .scale = scale};
+      query.photo.source = source_name(texts_[i]);
+      for (const std::string& photo : options_.photos) {
+        query.photo.source += " + " + source_name(photo);
+      }
+      for (const std::string& text : options_.without) {
+        query.photo.source += " - " + source_name(text);
+      }
+      queries_.push_back(std::move(query));
+    }
+    return vectors;
+  }
+
+  std::vector<float> photo_vector(const std::string& name) {
+    const auto row = collection_.find(name);
+    if (const auto found = row ? row : collection_.find_file(name)) {
+      return collection_.embedding(*found);
+    }
+    std::error_code ignored;
+    if (!fs::exists(name, ignored)) {
+      throw Error(fmt::format("{}: is neither the name of a photo in {} nor a file",
+                              source_name(name), names_of(collection_.outputs())));
+    }
+    return encoder().embed_file(name);
+  }
+
+  [[nodiscard]] const std::string& model() const {
+    return options_.model.empty() ? collection_.model() : options_.model;
+  }
+
+  Encoder& encoder() {
+    if (!encoder_) {
+      if (model().empty()) {
+        throw Error(fmt::format("no manifest.json in {} names the model: give it with -m",
+                                names_of(collection_.outputs())));
+      }
+      // A few texts: a GPU would take longer to start than to compute.
+      encoder_.emplace(model(), EncoderOptions{.device = "cpu",
+                                               .precision = Precision::kFp32,
+                                               .threads = options_.threads,
+                                               .first = Tower::kTexts});
+    }
+    return *encoder_;
+  }
+
+  const SearchOptions& options_;
+  ProgressLine line_;
+  std::vector<std::string> texts_;
+  Collection collection_;
+  PhotoReport report_;
+  std::optional<Encoder> encoder_;
+  std::vector<Query> queries_;
+};
+
+}  // namespace
+
+void add_search(CLI::App& app, Run& run) {
+  const auto options = std::make_shared<SearchOptions>();
+  CLI::App* command = app.add_subcommand("search", "Find photos by words in the output of `embed`");
+  add_texts(*command, "TEXT", options->texts,
+            "What to look for, such as \"a red bicycle in the snow\", or lists: @FILE, -")
+      ->required();
+  add_outputs(*command, options->in);
+  add_whole(*command, "-k,--neighbours,--neighbors", {1, INT32_MAX}, options->k, "Photos per text");
+  add_optional_model(*command, options->model,
+                     "Model for the texts (without it: the model that made OUT)");
+  add_texts(*command, "--photo", options->photos,
+            "A photo that the results should be like as well: a name in OUT or a file; may be "
+            "repeated")
+      ->type_name("PHOTO")
+      ->allow_extra_args(false);
+  add_real(*command, "--photo-weight", "W", {0, 1000, true}, options->photo_weight,
+           "Weight of each such photo, where a text has 1");
+  add_texts(*command, "--not", options->without,
+            "Words for what the results should not show; may be repeated")
+      ->type_name("TEXT")
+      ->allow_extra_args(false);
+  add_real(*command, "--not-weight", "W", {0, 1000, true}, options->not_weight,
+           "Weight of each such text");
+  add_text_clean(*command, options->clean);
+  options->json.add_to(*command);
+  add_page(*command, options->html);
+  add_root(*command, options->root);
+  add_threads(*command, options->threads);
+  add_progress_options(*command, options->progress);
+  explain(*command,
+          {"Scores are cosines of a photo and a text, which are low even for the right one. The "
+           "second column is SigLIP's probability that they belong together, each pair by itself.",
+           "Each text is a search of its own. Photos of --photo and texts of --not take part in "
+           "all of them: the query is the sum of the unit vectors times their weights, those of "
+           "--not subtracted. Such a query has no probability.",
+           kTextLists},
+          {"fovea search \"a red bicycle in the snow\" --in OUT",
+           "fovea search \"at night\" --photo beach.jpg --not people --in OUT --html page.html",
+           "fovea search @captions.txt --in OUT --json=found.json"});
+  command->callback([options, &run] {
+    run = [options] {
+      if (!options->html.empty()) {
+        check_page(options->html);
+      }
+      return Search(*options).run();
+    };
+  });
+}
+
+}  // namespace fovea::cli
