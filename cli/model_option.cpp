@@ -93,10 +93,11 @@ std::function<void()> add_model(CLI::App& command, std::string& model,
   };
 }
 
-void require_inputs(const std::string& model, const std::vector<std::string>& inputs) {
+void require_inputs(const std::string& model, const std::vector<std::string>& inputs,
+                    const char* example) {
   if (inputs.empty()) {
-    refuse_model(fmt::format(
-        "no inputs were given, such as a folder of photos: {} is taken for the model", model));
+    refuse_model(
+        fmt::format("no inputs were given, such as {}: {} is taken for the model", example, model));
   }
 }
 

@@ -20,8 +20,9 @@ namespace fovea::cli {
 [[nodiscard]] std::function<void()> add_model(CLI::App& command, std::string& model,
                                               std::vector<std::string>& inputs);
 
-/// Throws CLI::ValidationError when there are no inputs.
-void require_inputs(const std::string& model, const std::vector<std::string>& inputs);
+/// Throws CLI::ValidationError when there are no inputs, such as `example`.
+void require_inputs(const std::string& model, const std::vector<std::string>& inputs,
+                    const char* example = "a folder of photos");
 
 /// The rule, for the notes of commands with inputs.
 inline constexpr const char* kModelRule =

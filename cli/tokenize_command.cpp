@@ -68,7 +68,7 @@ void add_tokenize(CLI::App& app, Run& run) {
            "fovea tokenize @captions.txt -m models/tiny --json=tokens.json"});
   command->callback([arguments, take_model, &run] {
     take_model();
-    require_inputs(arguments->options.model, arguments->inputs);
+    require_inputs(arguments->options.model, arguments->inputs, "a text");
     run = [arguments] {
       const std::vector<std::string> texts = read_texts(arguments->inputs);
       arguments->options.clean = text_clean(arguments->clean);
