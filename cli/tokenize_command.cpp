@@ -60,7 +60,8 @@ void add_tokenize(CLI::App& app, Run& run) {
   add_texts(*command, "TEXT", arguments->inputs, "Texts, or lists of them: @FILE, -")
       ->group(kInputGroup);
   add_text_clean(*command, arguments->clean)->group(kInputGroup);
-  add_whole(*command, "--length", {1, 65536}, options.length, "Tokens that the model takes")
+  add_whole(*command, "--length", {0, 65536}, options.length,
+            "Tokens to make of a text (0: as many as the model takes)")
       ->group(kInputGroup);
   arguments->json.add_to(*command);
   explain(*command, {kModelRule, kTextLists},
@@ -84,10 +85,12 @@ void add_tokenize(CLI::App& app, Run& run) {
                         {"ids", tokens[index].ids},
                         {"pieces", tokens[index].pieces}});
       }
-      arguments->json.write({{"model", arguments->options.model},
-                             {"length", arguments->options.length},
-                             {"text_clean", arguments->clean},
-                             {"texts", rows}});
+      arguments->json.write(
+          {{"model", arguments->options.model},
+           {"length", tokens.empty() ? arguments->options.length
+                                     : static_cast<std::int64_t>(tokens.front().ids.size())},
+           {"text_clean", arguments->clean},
+           {"texts", rows}});
       return kDone;
     };
   });

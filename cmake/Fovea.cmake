@@ -127,7 +127,7 @@ function(fovea_library name)
     target_compile_definitions(fovea_${name} PRIVATE _GLIBCXX_ASSERTIONS)
   endif()
   # To optimise takes longer than to test, but for what computes.
-  if(FOVEA_SANITIZE AND name MATCHES "^(core|ops|image|cpu|quantize|search)$")
+  if(FOVEA_SANITIZE AND name MATCHES "^(core|text|ops|image|cpu|quantize|search)$")
     target_compile_options(fovea_${name} PRIVATE -O1)
   endif()
 endfunction()

@@ -4,6 +4,7 @@ python3 fuzz/make_corpus.py build/fuzz/seeds
 """
 
 import itertools
+import json
 import pathlib
 import struct
 import sys
@@ -82,9 +83,68 @@ def other_seeds():
     yield "image", "nested.orf", b"IIRO" + bytes(4) + b"\xff\xd8\xff\xfe\0\x0c" * 2 + b"\xff\xff" * 8 + nested
 
 
+BYTES = [f"<0x{byte:02X}>" for byte in range(256)]
+
+
+def vocabulary_seeds():
+    """(target, name, bytes): a small vocabulary of each kind, as JSON and as SentencePiece's protobuf."""
+    pieces = ["<pad>", "<eos>", "<unk>", *BYTES, "a", "b", "▁", "ab", "▁a", "▁ab", "<tag>"]
+    special = {"<pad>": 3, "<eos>": 3, "</s>": 3, "<unk>": 2, "<tag>": 4} | dict.fromkeys(BYTES, 6)
+    merges = [["a", "b"], ["▁", "a"], ["▁a", "b"], ["▁", "ab"]]
+    document = {
+        "added_tokens": [
+            {"id": at, "content": piece, "special": special[piece] != 4}
+            for at, piece in enumerate(pieces)
+            if special.get(piece) in (2, 3, 4)
+        ],
+        "normalizer": {"type": "Replace", "pattern": {"String": " "}, "content": "▁"},
+        "pre_tokenizer": {"type": "Split", "pattern": {"String": " "}},
+        "model": {
+            "type": "BPE",
+            "unk_token": "<unk>",
+            "byte_fallback": True,
+            "vocab": {piece: at for at, piece in enumerate(pieces)},
+            "merges": merges,
+        },
+    }
+    yield "tokenizer_json", "pairs.json", json.dumps(document, ensure_ascii=False).encode()
+    document["model"]["merges"] = [" ".join(pair) for pair in merges]
+    yield "tokenizer_json", "strings.json", json.dumps(document).encode()
+
+    def field(number, value):
+        if isinstance(value, float):
+            return bytes([number << 3 | 5]) + struct.pack("<f", value)
+        if isinstance(value, int):
+            return varint(number << 3) + varint(value)
+        return varint(number << 3 | 2) + varint(len(value)) + value
+
+    def varint(value):
+        return bytes([value & 127 | 128]) + varint(value >> 7) if value > 127 else bytes([value])
+
+    def model(texts, trainer, normalizer):
+        all_pieces = b"".join(
+            field(1, field(1, text.encode()) + field(2, -float(at)) + field(3, special.get(text, 1)))
+            for at, text in enumerate(texts)
+        )
+        return all_pieces + field(2, trainer) + field(3, normalizer)
+
+    yield "spiece", "bpe", model(pieces, field(3, 2) + field(35, 1), field(3, 0) + field(4, 0))
+    # "a" becomes "b": a tree of one rule.
+    units = [0] * 1024
+    units[0], units[256 ^ 97], units[256 ^ 97 ^ 512] = 256 << 10, 512 << 10 | 1 << 8 | 97, 1 << 31
+    for other in (256, 512, 768):
+        units[other] = 1  # a label that does not fit there
+    charsmap = struct.pack("<I1024I", 4096, *units) + b"b\0"
+    unigram = ["<pad>", "</s>", "<unk>", "a", "b", "▁", "▁b", "<tag>"]
+    yield "spiece", "unigram", model(unigram, field(3, 1), b"")
+    yield "spiece", "replaces", model(unigram, field(3, 1), field(2, charsmap))
+
+
 def main() -> None:
     folder = pathlib.Path(sys.argv[1])
-    for target, name, data in itertools.chain(image_seeds(), limit_seeds(), other_seeds()):
+    for target, name, data in itertools.chain(
+        image_seeds(), limit_seeds(), other_seeds(), vocabulary_seeds()
+    ):
         (folder / target).mkdir(parents=True, exist_ok=True)
         (folder / target / name).write_bytes(data)
 

@@ -42,18 +42,20 @@ struct TokenizedText {
 };
 
 struct TokenizeOptions {
-  std::string model;  ///< as for Encoder; only its tokenizer's files are needed
+  std::string model;  ///< as for Encoder; only its tokenizer's files and config.json are needed
   TextClean clean = TextClean::kAuto;
-  std::int64_t length = 64;  ///< ids of a text, at least 1
+  /// Ids of a text; 0: as many as the model takes, or 64 where there is no config.json.
+  std::int64_t length = 0;
 };
 
 /// Cuts texts into the tokens that a model's text tower takes: tokens, the one that ends a text,
 /// padding on the right; a longer text is cut off so that the one that ends it is the last. The
 /// names of special tokens in a text, such as "<eos>", are text like any other.
 ///
-/// Throws fovea::Error when a text is not UTF-8 or longer than 1 MiB, or when the model has no
-/// tokenizer or one that is not supported: it has to be tokenizer.model or spiece.model, both of
-/// SentencePiece, or a tokenizer.json that was made of Gemma's tokenizer.model.
+/// Throws fovea::Error when a text is not UTF-8 or longer than 1 MiB, when no length is given and
+/// config.json has no text tower, or when the model has no tokenizer or one that is not supported:
+/// it has to be tokenizer.model or spiece.model, both of SentencePiece, or a tokenizer.json that
+/// was made of Gemma's tokenizer.model.
 [[nodiscard]] std::vector<TokenizedText> tokenize(const TokenizeOptions& options,
                                                   std::span<const std::string> texts);
 

@@ -237,12 +237,15 @@ std::string write_model_proto(const Vocabulary& vocabulary) {
   put_number(message, 24, vocabulary.space_as_suffix ? 1 : 0);
   put_number(message, 35, vocabulary.byte_fallback ? 1 : 0);
   // Where the special pieces are, for programs that ask the file for them. -1 stands for none.
-  constexpr std::pair<unsigned, std::string_view> kSpecial[] = {
-      {40, "<unk>"}, {41, "<bos>"}, {42, "<eos>"}, {43, "<pad>"}};
-  for (const auto& [number, text] : kSpecial) {
-    put_number(message, number,
-               static_cast<std::uint64_t>(static_cast<std::int64_t>(find_piece(vocabulary, text))));
-  }
+  const auto put_id = [&](unsigned number, std::int32_t id) {
+    put_number(message, number, static_cast<std::uint64_t>(static_cast<std::int64_t>(id)));
+  };
+  const std::int32_t unknown = unknown_piece(vocabulary);
+  put_id(40, unknown);
+  put_id(41, find_piece(vocabulary, "<bos>"));
+  put_id(42, find_piece(vocabulary, "<eos>"));
+  put_id(43, find_piece(vocabulary, "<pad>"));
+  put_bytes(message, 45, vocabulary.pieces.at(static_cast<std::size_t>(unknown)).text);
   put_bytes(message, 46, "<bos>");
   put_bytes(message, 47, "<eos>");
   put_bytes(out, 2, message);

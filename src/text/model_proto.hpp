@@ -13,7 +13,8 @@ namespace fovea::text {
 /// check_vocabulary() refuses it.
 [[nodiscard]] Vocabulary read_model_proto(std::string_view bytes, std::string_view file);
 
-/// The ModelProto of a vocabulary, for SentencePiece: the same bytes for the same vocabulary.
+/// The ModelProto of a vocabulary that check_vocabulary() accepts, for SentencePiece: the same
+/// bytes for the same vocabulary.
 [[nodiscard]] std::string write_model_proto(const Vocabulary& vocabulary);
 
 }  // namespace fovea::text

@@ -111,7 +111,7 @@ struct Tokenizer::Impl {
     }
     load(source);
     if (is_first) {
-      guard = processor.IdToPiece(processor.unk_id());
+      guard = processor.IdToPiece(unknown_piece(source.vocabulary));
       guard_tokens = cut_whole(guard).size();
     }
   }

@@ -140,6 +140,9 @@ class Reader {
   void add_added_tokens() {
     const json tokens = document_.rest.value("added_tokens", json::array());
     const json unknown = model().value("unk_token", json());
+    if (!unknown.is_string()) {
+      unsupported("the model has no unk_token");
+    }
     for (const json& token : tokens) {
       const json content = token.is_object() ? token.value("content", json()) : json();
       const json id = token.is_object() ? token.value("id", json()) : json();
@@ -157,14 +160,11 @@ class Reader {
           : is_special       ? PieceType::kControl
                              : PieceType::kUserDefined);
     }
-    if (!unknown.is_string()) {
-      unsupported("the model has no unk_token");
-    }
     for (Piece& piece : vocabulary_.pieces) {
       if (piece.text.empty()) {
         fail("{}: no piece has id {}", file_, &piece - vocabulary_.pieces.data());
       }
-      if (piece.text == unknown) {
+      if (piece.text == unknown.get_ref<const std::string&>()) {
         piece.type = PieceType::kUnknown;
       }
     }

@@ -11,12 +11,24 @@
 namespace fovea::text {
 namespace {
 
-using Pair = std::pair<std::string, std::string>;
+/// Texts of symbols by number: characters first, then what was merged.
+using Symbols = std::vector<std::string>;
 
 struct Word {
-  std::vector<std::string> symbols;
+  std::vector<std::uint32_t> symbols;
   std::int64_t count = 0;
 };
+
+std::map<std::string, std::int64_t> count_words(std::string_view text) {
+  constexpr std::string_view kSpaces = " \n";
+  std::map<std::string, std::int64_t> counts;
+  for (std::size_t begin = text.find_first_not_of(kSpaces); begin != std::string_view::npos;) {
+    const std::size_t end = text.find_first_of(kSpaces, begin);
+    ++counts["\xe2\x96\x81" + std::string(text.substr(begin, end - begin))];
+    begin = text.find_first_not_of(kSpaces, end);
+  }
+  return counts;
+}
 
 std::vector<std::string> split_characters(std::string_view text) {
   std::vector<std::string> characters;
@@ -28,35 +40,38 @@ std::vector<std::string> split_characters(std::string_view text) {
   return characters;
 }
 
-std::vector<Word> split_words(std::string_view text) {
-  constexpr std::string_view kSpaces = " \n";
-  std::map<std::string, std::int64_t> counts;
-  for (std::size_t begin = text.find_first_not_of(kSpaces); begin != std::string_view::npos;) {
-    const std::size_t end = text.find_first_of(kSpaces, begin);
-    ++counts["\xe2\x96\x81" + std::string(text.substr(begin, end - begin))];
-    begin = text.find_first_not_of(kSpaces, end);
-  }
-  std::vector<Word> words;
-  for (const auto& [word, count] : counts) {
-    words.push_back({.symbols = split_characters(word), .count = count});
-  }
-  return words;
-}
-
 class Trainer {
  public:
-  explicit Trainer(std::vector<Word> words) : words_(std::move(words)) {
-    for (const Word& word : words_) {
-      count_pairs(word, 1);
+  explicit Trainer(std::string_view text) {
+    const std::map<std::string, std::int64_t> counts = count_words(text);
+    std::map<std::string, std::uint32_t> numbers;
+    for (const auto& [word, count] : counts) {
+      for (const std::string& character : split_characters(word)) {
+        numbers.emplace(character, 0);
+      }
+    }
+    for (auto& [character, number] : numbers) {
+      number = static_cast<std::uint32_t>(symbols_.size());
+      symbols_.push_back(character);
+    }
+    for (const auto& [word, count] : counts) {
+      Word split{.symbols = {}, .count = count};
+      for (const std::string& character : split_characters(word)) {
+        split.symbols.push_back(numbers.at(character));
+      }
+      count_pairs(split, 1);
+      words_.push_back(std::move(split));
     }
   }
 
-  /// Merges the most frequent pair; "" when there is none.
+  [[nodiscard]] const Symbols& symbols() const { return symbols_; }
+
+  /// Merges the most frequent pair and returns its text; "" when there is none.
   std::string merge_best() {
     const Pair* best = nullptr;
     std::int64_t most = 0;
     for (const auto& [pair, count] : counts_) {
-      if (count > most) {
+      if (count > most || (count == most && texts_of(pair) < texts_of(*best))) {
         best = &pair;
         most = count;
       }
@@ -65,13 +80,20 @@ class Trainer {
       return "";
     }
     const Pair pair = *best;
+    symbols_.push_back(symbols_[pair.first] + symbols_[pair.second]);
     for (Word& word : words_) {
       merge(word, pair);
     }
-    return pair.first + pair.second;
+    return symbols_.back();
   }
 
  private:
+  using Pair = std::pair<std::uint32_t, std::uint32_t>;
+
+  [[nodiscard]] std::pair<std::string_view, std::string_view> texts_of(const Pair& pair) const {
+    return {symbols_[pair.first], symbols_[pair.second]};
+  }
+
   void count_pairs(const Word& word, int sign) {
     for (std::size_t index = 1; index < word.symbols.size(); ++index) {
       const auto at = counts_.try_emplace({word.symbols[index - 1], word.symbols[index]}).first;
@@ -82,21 +104,32 @@ class Trainer {
     }
   }
 
+  /// Puts the newest symbol in the place of the pair.
   void merge(Word& word, const Pair& pair) {
-    std::vector<std::string> merged;
-    for (std::size_t index = 0; index < word.symbols.size(); ++index) {
-      const std::string& symbol = word.symbols[index];
-      const bool is_pair = symbol == pair.first && index + 1 < word.symbols.size() &&
-                           word.symbols[index + 1] == pair.second;
-      merged.push_back(is_pair ? symbol + word.symbols[++index] : symbol);
+    const auto is_pair = [&](std::size_t index) {
+      return word.symbols[index] == pair.first && index + 1 < word.symbols.size() &&
+             word.symbols[index + 1] == pair.second;
+    };
+    std::size_t first = 0;
+    while (first < word.symbols.size() && !is_pair(first)) {
+      ++first;
     }
-    if (merged.size() < word.symbols.size()) {
-      count_pairs(word, -1);
-      word.symbols = std::move(merged);
-      count_pairs(word, 1);
+    if (first == word.symbols.size()) {
+      return;
     }
+    count_pairs(word, -1);
+    std::size_t kept = first;
+    for (std::size_t index = first; index < word.symbols.size(); ++kept) {
+      const bool merges = is_pair(index);
+      word.symbols[kept] =
+          merges ? static_cast<std::uint32_t>(symbols_.size() - 1) : word.symbols[index];
+      index += merges ? 2 : 1;
+    }
+    word.symbols.resize(kept);
+    count_pairs(word, 1);
   }
 
+  Symbols symbols_;
   std::vector<Word> words_;
   std::map<Pair, std::int64_t> counts_;
 };
@@ -104,13 +137,8 @@ class Trainer {
 }  // namespace
 
 TrainedPieces train_bpe(std::string_view text, std::size_t merges) {
-  std::vector<Word> words = split_words(text);
-  std::set<std::string> characters;
-  for (const Word& word : words) {
-    characters.insert(word.symbols.begin(), word.symbols.end());
-  }
-  Trainer trainer(std::move(words));
-  TrainedPieces pieces{.merged = {}, .characters = {characters.begin(), characters.end()}};
+  Trainer trainer(text);
+  TrainedPieces pieces{.merged = {}, .characters = trainer.symbols()};
   std::set<std::string> known;  // another pair may make the same piece
   while (pieces.merged.size() < merges) {
     std::string piece = trainer.merge_best();

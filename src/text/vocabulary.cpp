@@ -54,8 +54,17 @@ void check_vocabulary(const Vocabulary& vocabulary, std::string_view file) {
       fail("{}: the score of piece {} is not a finite number", file, id);
     }
   }
+  const auto unknown = std::ranges::count(vocabulary.pieces, PieceType::kUnknown, &Piece::type);
+  if (unknown != 1) {
+    fail("{}: the vocabulary has {} pieces for what is unknown; expected 1", file, unknown);
+  }
   check_nesting(vocabulary, file);
   check_charsmap(vocabulary.charsmap, file);
+}
+
+std::int32_t unknown_piece(const Vocabulary& vocabulary) {
+  const auto found = std::ranges::find(vocabulary.pieces, PieceType::kUnknown, &Piece::type);
+  return static_cast<std::int32_t>(found - vocabulary.pieces.begin());
 }
 
 std::int32_t find_piece(const Vocabulary& vocabulary, std::string_view text) {

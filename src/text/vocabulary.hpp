@@ -61,6 +61,9 @@ struct Vocabulary {
 /// which SentencePiece relies: it trusts its models, also where they make it read out of bounds.
 void check_vocabulary(const Vocabulary& vocabulary, std::string_view file);
 
+/// Id of the piece of kUnknown, of which check_vocabulary() lets there be one.
+[[nodiscard]] std::int32_t unknown_piece(const Vocabulary& vocabulary);
+
 /// Id of the piece with this text, or -1. Looks through all of them.
 [[nodiscard]] std::int32_t find_piece(const Vocabulary& vocabulary, std::string_view text);
 

@@ -51,12 +51,13 @@ TEST(ModelProtoTest, ReadsWhatItWrites) {
 TEST(ModelProtoTest, ReadsWhatOthersWrite) {
   const std::string file =
       std::string("\x0a\x03\x0a\x01z", 5) +             // a piece "z"
+      "\x0a\x05\x0a\x01u\x18\x02" +                     // and an unknown one
       std::string("\x12\x05\x18\x02\xc8\x01\x07", 7) +  // trainer: BPE, and field 25
       std::string("\x1a\x02\x18\x00", 4) +              // normalizer: no dummy prefix
       std::string("\x1a\x02\x20\x00", 4) +              // and no removed spaces
       "\x31........" + "\x3d...." + "\x42\x02hi";       // fields 6, 7 and 8
   const Vocabulary read = read_model_proto(file, "x");
-  ASSERT_EQ(read.pieces.size(), 1U);
+  ASSERT_EQ(read.pieces.size(), 2U);
   EXPECT_EQ(read.pieces[0].text, "z");
   EXPECT_EQ(read.pieces[0].score, 0.0F);
   EXPECT_EQ(read.pieces[0].type, PieceType::kNormal);
@@ -112,6 +113,13 @@ TEST(ModelProtoTest, RefusesVocabulariesThatBreakRules) {
   nested.pieces.push_back(
       {.text = std::string(kMaxNested + 1, 'a'), .type = PieceType::kUserDefined});
   EXPECT_TRUE(contains(refusal(nested), "begin with one another"));
+  EXPECT_TRUE(contains(refusal(unigram_of({{.text = "<?>", .type = PieceType::kUnknown}})),
+                       "2 pieces for what is unknown"));
+  Vocabulary other_name = unigram_of({{.text = "\u2581a"}});
+  other_name.pieces[2].text = "?";
+  EXPECT_EQ(Tokenizer(other_name, "x").tokens("a b"), (std::vector<std::int32_t>{3, 2}));
+  other_name.pieces[2].type = PieceType::kControl;
+  EXPECT_TRUE(contains(refusal(other_name), "0 pieces for what is unknown"));
   // What SentencePiece itself refuses.
   const TemporaryFolder folder;
   const auto loading = [&](const Vocabulary& vocabulary) {
@@ -119,7 +127,6 @@ TEST(ModelProtoTest, RefusesVocabulariesThatBreakRules) {
     return error_of([&] { const Tokenizer tokenizer(folder.path()); });
   };
   EXPECT_TRUE(contains(loading(unigram_of({{.text = "a"}, {.text = "a"}})), "already defined"));
-  EXPECT_TRUE(contains(loading(unigram_of({{.text = "<?>", .type = PieceType::kUnknown}})), "unk"));
   EXPECT_TRUE(
       contains(loading(unigram_of({{.text = "<0x00>", .type = PieceType::kByte}})), "byte"));
 }

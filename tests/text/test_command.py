@@ -39,6 +39,18 @@ def test_json_has_ids_and_pieces(rows):
         assert short["ids"] == row["ids"][: length - 1] + [1]
 
 
+def test_the_length_is_the_models(run_fovea, small, tmp_path):
+    for name in ("tokenizer.model", "tokenizer_config.json"):
+        (tmp_path / name).write_bytes((small / name).read_bytes())
+    text = {"model_type": "siglip_text_model", "vocab_size": 2048, "max_position_embeddings": 16}
+    config = {"model_type": "siglip", "text_config": text, "vision_config": {"model_type": "siglip_vision_model"}}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    for options, length in (([], 16), (["--length", "7"], 7)):
+        output = run_fovea("tokenize", "a cat", "-m", tmp_path, "--json", *options).stdout
+        assert json.loads(output)["length"] == length == len(json.loads(output)["texts"][0]["ids"])
+    assert len(json.loads(run_fovea("tokenize", "a cat", "-m", small, "--json").stdout)["texts"][0]["ids"]) == 64
+
+
 def test_text_shows_the_pieces_on_one_line(run_fovea, small):
     output = run_fovea("tokenize", "A cat", "-m", small).stdout.splitlines()
     assert output[0] == "A cat"
