@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "search/cosine.hpp"
 
@@ -11,7 +12,12 @@ namespace {
 
 // A query keeps so many rows for later at least, so that few of them have to be read.
 constexpr std::size_t kLeastLater = 256;
-constexpr std::size_t kReadTogether = 64;
+constexpr std::size_t kReadTogether = 16;
+
+// Not below the bound, and infinite where nothing is known.
+double limit_of(float upper) {
+  return std::isnan(upper) ? INFINITY : static_cast<double>(upper);
+}
 
 }  // namespace
 
@@ -36,6 +42,7 @@ Candidates::Candidates(const Shards& shards, const Queries& queries, std::size_t
       shared_(shared),
       best_(queries.size(), Best(k)),
       later_(queries.size()),
+      lowers_(queries.size()),
       vector_(queries.dimension) {}
 
 double Candidates::floor(std::size_t query) const {
@@ -52,27 +59,50 @@ void Candidates::offer(std::size_t query, std::int64_t row, std::span<const floa
   shared_.raise(query, best_[query].floor());
 }
 
-void Candidates::offer_later(std::size_t query, std::int64_t row, float upper, RowReader& reader) {
-  std::vector<Later>& later = later_[query];
-  later.push_back({row, upper});
-  if (later.size() >= std::max(kLeastLater, 2 * k_)) {
-    settle(query, reader);
+void Candidates::offer_later(std::size_t query, std::int64_t row, const Bounds& bounds,
+                             RowReader& reader) {
+  std::vector<float>& lowers = lowers_[query];
+  if (bounds.lower > -INFINITY && (lowers.size() < k_ || bounds.lower > lowers.front())) {
+    if (lowers.size() == k_) {
+      std::ranges::pop_heap(lowers, std::greater());
+      lowers.pop_back();
+    }
+    lowers.push_back(bounds.lower);
+    std::ranges::push_heap(lowers, std::greater());
+    if (lowers.size() == k_) {
+      shared_.raise(query, static_cast<double>(lowers.front()));
+    }
   }
+  std::vector<Later>& later = later_[query];
+  later.push_back({row, bounds.upper});
+  const std::size_t most = std::max(kLeastLater, 4 * k_);
+  if (later.size() >= most) {
+    drop_ruled_out(query);
+    if (later.size() > most / 2) {
+      settle(query, reader);
+    }
+  }
+}
+
+void Candidates::drop_ruled_out(std::size_t query) {
+  const double known = floor(query);
+  std::erase_if(later_[query], [&](const Later& one) { return limit_of(one.upper) < known; });
 }
 
 void Candidates::settle(std::size_t query, RowReader& reader) {
   std::vector<Later>& later = later_[query];
-  // The highest bounds first, which NaN and infinity have; what is read together in row order.
-  const auto key = [](const Later& one) { return std::isnan(one.upper) ? INFINITY : one.upper; };
-  std::ranges::sort(later, std::ranges::greater(), key);
+  drop_ruled_out(query);
+  // The highest bounds first; what is read together in row order.
+  std::ranges::sort(later, std::ranges::greater(),
+                    [](const Later& one) { return limit_of(one.upper); });
   const std::size_t together = std::max(kReadTogether, k_);
   for (std::size_t first = 0; first < later.size(); first += together) {
     const double known = floor(query);
     const auto begin = later.begin() + static_cast<std::ptrdiff_t>(first);
     const auto limit =
         begin + static_cast<std::ptrdiff_t>(std::min(together, later.size() - first));
-    const auto end = std::find_if(
-        begin, limit, [&](const Later& one) { return static_cast<double>(key(one)) < known; });
+    const auto end =
+        std::find_if(begin, limit, [&](const Later& one) { return limit_of(one.upper) < known; });
     std::sort(begin, end, [](const Later& a, const Later& b) { return a.row < b.row; });
     for (auto one = begin; one != end; ++one) {
       reader.row(one->row, vector_);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "search/best.hpp"
+#include "search/code_scan.hpp"
 #include "search/queries.hpp"
 #include "search/shards.hpp"
 
@@ -37,7 +38,7 @@ class Candidates {
   /// A row whose numbers are at hand.
   void offer(std::size_t query, std::int64_t row, std::span<const float> vector);
   /// A row that is read later, if its upper bound still demands it then.
-  void offer_later(std::size_t query, std::int64_t row, float upper, RowReader& reader);
+  void offer_later(std::size_t query, std::int64_t row, const Bounds& bounds, RowReader& reader);
   /// Reads those.
   void settle(std::size_t query, RowReader& reader);
 
@@ -50,6 +51,7 @@ class Candidates {
     std::int64_t row;
     float upper;
   };
+  void drop_ruled_out(std::size_t query);
 
   const Shards& shards_;
   const Queries& queries_;
@@ -57,6 +59,8 @@ class Candidates {
   SharedFloors& shared_;
   std::vector<Best> best_;
   std::vector<std::vector<Later>> later_;
+  // The k highest lower bounds of those, the lowest in front: a floor that costs no reading.
+  std::vector<std::vector<float>> lowers_;
   std::vector<float> vector_;
 };
 

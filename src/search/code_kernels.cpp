@@ -167,6 +167,7 @@ void scan_codes(const std::uint8_t* HWY_RESTRICT rows, std::size_t count, std::s
     out[row] = sum;
   }
 #else
+  constexpr std::size_t kRowsAhead = 4;
   const hn::Repartition<std::int16_t, Ints> pairs;
   const hn::Rebind<std::uint8_t, decltype(pairs)> bytes;
   const Ints ints;
@@ -182,6 +183,9 @@ void scan_codes(const std::uint8_t* HWY_RESTRICT rows, std::size_t count, std::s
     auto a2 = a0;  // what some instruction sets keep apart
     auto b2 = a0;
     for (std::size_t at = 0; at < stride; at += 2 * lanes) {
+      // What the hardware asks for by itself is a fifth less than memory gives.
+      __builtin_prefetch(first + at + kRowsAhead * stride);
+      __builtin_prefetch(second + at + kRowsAhead * stride);
       const auto q0 = hn::LoadU(pairs, query + at);
       const auto q1 = hn::LoadU(pairs, query + at + lanes);
       const auto x0 = hn::PromoteTo(pairs, hn::LoadU(bytes, first + at));

@@ -27,10 +27,11 @@ float rounded_down(double score) {
   return std::nextafter(static_cast<float>(score), -std::numeric_limits<float>::infinity());
 }
 
-float upper_of(std::int32_t sum, const BoundTerms& a, std::size_t i, const BoundTerms& b,
-               std::size_t j) {
-  return static_cast<float>(sum) * a.scale[i] * b.scale[j] + a.along[i] * b.along[j] +
-         a.length[i] * b.length[j] + (a.error[i] + b.error[j]);
+Bounds bounds_of(std::int32_t sum, const BoundTerms& a, std::size_t i, const BoundTerms& b,
+                 std::size_t j) {
+  const float middle = static_cast<float>(sum) * a.scale[i] * b.scale[j] + a.along[i] * b.along[j];
+  const float error = a.length[i] * b.length[j] + (a.error[i] + b.error[j]);
+  return {middle - error, middle + error};
 }
 
 }  // namespace
@@ -90,7 +91,7 @@ void CodeScan::scan_singly(const std::uint8_t* codes, const BoundTerms& terms, s
           break;
         }
         hit(query, static_cast<std::int64_t>(first + column),
-            upper_of(sums[first + column] - offset, line, 0, columns, column));
+            bounds_of(sums[first + column] - offset, line, 0, columns, column));
       }
     }
   }
@@ -145,7 +146,7 @@ void CodeScan::scan_tiles(const std::uint8_t* codes, const BoundTerms& terms, st
           }
           const std::int32_t sum = numbers[line * columns + column] - offsets[column];
           hit(panel + column, row + static_cast<std::int64_t>(line),
-              upper_of(sum, line_terms, line, column_terms, column));
+              bounds_of(sum, line_terms, line, column_terms, column));
         }
       }
     }

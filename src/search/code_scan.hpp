@@ -14,6 +14,12 @@
 
 namespace fovea::search {
 
+/// What a score is between.
+struct Bounds {
+  float lower = 0;
+  float upper = 0;
+};
+
 /// Queries for CodeScan; all threads share one.
 class CodedQueries {
  public:
@@ -44,8 +50,9 @@ class CodeScan {
 
   /// The score below which rows are ruled out.
   using Floor = std::function<double(std::size_t query)>;
-  /// A row, counted from the first, with its upper bound, which may be infinite or NaN.
-  using Hit = std::function<void(std::size_t query, std::int64_t row, float upper)>;
+  /// A row, counted from the first, with what its score is between: NaN and infinity where nothing
+  /// is known.
+  using Hit = std::function<void(std::size_t query, std::int64_t row, const Bounds& bounds)>;
 
   /// Codes of rows [count, stride] and their terms, of kRowsBeyond more rows too.
   void scan(const std::uint8_t* codes, const BoundTerms& terms, std::int64_t count,

@@ -44,9 +44,9 @@ struct Codes {
 class Scan {
  public:
   Scan(const Shards& shards, const Queries& queries, std::span<const float> unit,
-       const Codes* codes, std::size_t k, SharedFloors& shared)
+       const Codes* codes, std::size_t k, SharedFloors& shared, const OpenShards* open)
       : shards_(shards),
-        reader_(shards),
+        reader_(shards, open),
         queries_(queries),
         unit_(unit),
         codes_(codes),
@@ -86,7 +86,7 @@ class Scan {
       codes_->coder.encode(stored_, block.count, codes_at(to, first), to.terms, first);
       code_scan_->scan(
           codes_at(to, first), to.terms.view().from(first), block.count, floor(),
-          [&](std::size_t query, std::int64_t row, float) { offer(block, query, row); });
+          [&](std::size_t query, std::int64_t row, const Bounds&) { offer(block, query, row); });
     });
   }
 
@@ -95,9 +95,10 @@ class Scan {
     RowCopy& from = *codes_->copy;
     for_steps(task, kRowsPerStep, [&](const RowBlock& block) {
       code_scan_->scan(codes_at(from, block.first), from.terms.view().from(block.first),
-                       block.count, floor(), [&](std::size_t query, std::int64_t row, float upper) {
+                       block.count, floor(),
+                       [&](std::size_t query, std::int64_t row, const Bounds& bounds) {
                          if (!queries_.leaves_out(query, block.first + row)) {
-                           candidates_.offer_later(query, block.first + row, upper, reader_);
+                           candidates_.offer_later(query, block.first + row, bounds, reader_);
                          }
                        });
     });
@@ -245,7 +246,6 @@ bool Searcher::make_room() {
 
 Searcher::Way Searcher::choose(std::size_t queries) {
   if (copy_is_whole_) {
-    shards_.check_unchanged();
     return Way::kCopy;
   }
   if (!RowCoder::can_code(shards_.dimension()) || !cpu::has_int8() || shards_.rows() == 0) {
@@ -293,11 +293,16 @@ void Searcher::pass(Way way, const Queries& queries, std::size_t k,
     codes.emplace(
         Codes{*coder_, CodedQueries(*coder_, queries), way == Way::kCodedRows ? nullptr : &*copy_});
   }
+  std::optional<OpenShards> open;
+  if (way == Way::kCopy) {
+    open.emplace(shards_);  // which finds files that have changed, too
+  }
   SharedFloors shared(queries.size());
   std::vector<Scan> scans;
   scans.reserve(static_cast<std::size_t>(pool_.threads()));
   for (int worker = 0; worker < pool_.threads(); ++worker) {
-    scans.emplace_back(shards_, queries, unit, codes ? &*codes : nullptr, k, shared);
+    scans.emplace_back(shards_, queries, unit, codes ? &*codes : nullptr, k, shared,
+                       open ? &*open : nullptr);
   }
   const std::vector<RowBlock> tasks = shards_.blocks(kRowsPerTask);
   Report report(progress_, shards_.rows());

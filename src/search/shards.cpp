@@ -246,9 +246,14 @@ std::int64_t Shards::find_file(
   return -1;
 }
 
-void Shards::check_unchanged() const {
-  for (const Shard& shard : shards_) {
-    const io::File file(shard.path, shard.version);
+OpenShards::OpenShards(const Shards& shards) {
+  constexpr std::size_t kMost = 256;  // of the 1024 that a process may have by default
+  files_.reserve(std::min(kMost, shards.shards_.size()));
+  for (const Shards::Shard& shard : shards.shards_) {
+    io::File file(shard.path, shard.version);
+    if (files_.size() < kMost) {
+      files_.push_back(std::move(file));
+    }
   }
 }
 
@@ -288,18 +293,26 @@ const float* RowReader::read(const RowBlock& block, AlignedBuffer<float>& rows) 
   return out;
 }
 
+const io::File& RowReader::file_of(std::size_t shard) {
+  if (open_ != nullptr && shard < open_->files_.size()) {
+    return open_->files_[shard];
+  }
+  if (!file_ || shard_ != shard) {
+    file_.emplace(shards_->shards_[shard].path, shards_->shards_[shard].version);
+    shard_ = shard;
+  }
+  return *file_;
+}
+
 StoredRows RowReader::read(const RowBlock& block) {
   const Shards::Shard& shard = shards_->shards_[block.shard];
-  if (!file_ || shard_ != block.shard) {
-    file_.emplace(shard.path, shard.version);
-    shard_ = block.shard;
-  }
+  const io::File& file = file_of(block.shard);
   const std::size_t row_bytes =
       static_cast<std::size_t>(shards_->dimension_) * size_of(shard.array.dtype);
   const std::size_t bytes = static_cast<std::size_t>(block.count) * row_bytes;
   std::byte* const data = grown(bytes_, bytes);
   const auto first = static_cast<std::uint64_t>(block.first - shard.first);
-  file_->read_at(shard.array.data_offset + first * row_bytes, std::span(data, bytes));
+  file.read_at(shard.array.data_offset + first * row_bytes, std::span(data, bytes));
   return {data, shard.array.dtype, shards_->dimension_};
 }
 

@@ -64,9 +64,6 @@ class Shards {
   /// All rows in blocks of at most `rows_per_block`, none of which crosses a shard.
   [[nodiscard]] std::vector<RowBlock> blocks(std::int64_t rows_per_block) const;
 
-  /// Throws fovea::Error naming a file that has changed since this was made.
-  void check_unchanged() const;
-
   /// The file and the row in it, as messages name a row.
   [[nodiscard]] std::string describe(std::int64_t row) const;
 
@@ -82,6 +79,7 @@ class Shards {
       const std::function<bool(const std::string& source, std::size_t output)>& is_it) const;
 
  private:
+  friend class OpenShards;
   friend class RowReader;
   struct Shard {
     std::filesystem::path path;
@@ -102,11 +100,25 @@ class Shards {
   std::vector<Origin> outputs_;
 };
 
+/// The files of shards, which stay open as long as this: all of them, or so many as a process can
+/// spare. Any thread may read from them.
+class OpenShards {
+ public:
+  /// Throws fovea::Error naming a file that has changed since `shards` was made.
+  explicit OpenShards(const Shards& shards);
+
+ private:
+  friend class RowReader;
+  std::vector<io::File> files_;  // of the first shards
+};
+
 /// Reads blocks of rows one after the other; the file of the last one stays open. Each thread has
 /// its own.
 class RowReader {
  public:
-  explicit RowReader(const Shards& shards) : shards_(&shards) {}
+  /// `open`, which must outlive this, may be null.
+  explicit RowReader(const Shards& shards, const OpenShards* open = nullptr)
+      : shards_(&shards), open_(open) {}
 
   /// The rows of a block, converted: float [count, dimension], in `rows`, which grows as needed.
   /// Throws fovea::Error naming the file when it cannot be read or has changed.
@@ -118,9 +130,12 @@ class RowReader {
   void row(std::int64_t row, std::span<float> out);
 
  private:
+  [[nodiscard]] const io::File& file_of(std::size_t shard);
+
   const Shards* shards_;
+  const OpenShards* open_;
   std::size_t shard_ = 0;
-  std::optional<io::File> file_;  // of shard_
+  std::optional<io::File> file_;  // of shard_, where `open_` does not have it
   AlignedBuffer<std::byte> bytes_;
 };
 

@@ -317,12 +317,12 @@ class BoundTest : public ExactSearchTest {
       scan.scan(
           codes.data() + first * coder.stride(), from, std::min(CodeScan::kMostRows, count - first),
           [](std::size_t) { return -INFINITY; },
-          [&](std::size_t query, std::int64_t row, float upper) {
+          [&](std::size_t query, std::int64_t row, const search::Bounds& bounds) {
             const std::size_t at = static_cast<std::size_t>(first + row);
             all[at * queries.size() + query] = {
                 exact(rows.data() + at * kDimension, vectors.data() + query * kDimension,
                       kDimension),
-                static_cast<double>(upper),
+                static_cast<double>(bounds.upper),
                 static_cast<double>(from.error[row]) +
                     static_cast<double>(from.length[row] *
                                         coded.codes().terms.view().length[query])};
