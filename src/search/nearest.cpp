@@ -75,32 +75,25 @@ class Scan {
     });
   }
 
-  // Makes the codes of a task, and compares those.
-  void run_coded(const RowBlock& task) {
+  // Compares the codes of a task, which are made first unless the copy has them.
+  void run_codes(const RowBlock& task, bool make) {
+    const bool kept = codes_->copy != nullptr;
+    RowCopy& copy = kept ? *codes_->copy : *made_;
     for_steps(task, kRowsPerStep, [&](const RowBlock& block) {
-      stored_ = reader_.read(block);
-      converted_ = false;
-      const bool kept = codes_->copy != nullptr;
-      RowCopy& to = kept ? *codes_->copy : *made_;
       const std::int64_t first = kept ? block.first : 0;
-      codes_->coder.encode(stored_, block.count, codes_at(to, first), to.terms, first);
+      auto* const codes =
+          reinterpret_cast<std::uint8_t*>(copy.codes.data()) + first * codes_->coder.stride();
+      if (make) {
+        codes_->coder.encode(reader_.read(block), block.count, codes, copy.terms, first);
+      }
       code_scan_->scan(
-          codes_at(to, first), to.terms.view().from(first), block.count, floor(),
-          [&](std::size_t query, std::int64_t row, const Bounds&) { offer(block, query, row); });
-    });
-  }
-
-  // Compares the codes of a task that were kept.
-  void run_copy(const RowBlock& task) {
-    RowCopy& from = *codes_->copy;
-    for_steps(task, kRowsPerStep, [&](const RowBlock& block) {
-      code_scan_->scan(codes_at(from, block.first), from.terms.view().from(block.first),
-                       block.count, floor(),
-                       [&](std::size_t query, std::int64_t row, const Bounds& bounds) {
-                         if (!queries_.leaves_out(query, block.first + row)) {
-                           candidates_.offer_later(query, block.first + row, bounds, reader_);
-                         }
-                       });
+          codes, copy.terms.view().from(first), block.count,
+          [this](std::size_t query) { return candidates_.floor(query); },
+          [&](std::size_t query, std::int64_t row, const Bounds& bounds) {
+            if (!queries_.leaves_out(query, block.first + row)) {
+              candidates_.offer_later(query, block.first + row, bounds, reader_);
+            }
+          });
     });
   }
 
@@ -120,14 +113,6 @@ class Scan {
     for (std::int64_t done = 0; done < task.count; done += step) {
       use(RowBlock{task.shard, task.first + done, std::min(step, task.count - done)});
     }
-  }
-
-  [[nodiscard]] std::uint8_t* codes_at(RowCopy& copy, std::int64_t row) const {
-    return reinterpret_cast<std::uint8_t*>(copy.codes.data()) + row * codes_->coder.stride();
-  }
-
-  [[nodiscard]] CodeScan::Floor floor() const {
-    return [this](std::size_t query) { return candidates_.floor(query); };
   }
 
   // A row of the block that was read, by its place there.
@@ -294,7 +279,7 @@ void Searcher::pass(Way way, const Queries& queries, std::size_t k,
         Codes{*coder_, CodedQueries(*coder_, queries), way == Way::kCodedRows ? nullptr : &*copy_});
   }
   std::optional<OpenShards> open;
-  if (way == Way::kCopy) {
+  if (way != Way::kExactRows) {
     open.emplace(shards_);  // which finds files that have changed, too
   }
   SharedFloors shared(queries.size());
@@ -311,16 +296,14 @@ void Searcher::pass(Way way, const Queries& queries, std::size_t k,
     const RowBlock& task = tasks[index];
     if (way == Way::kExactRows) {
       scan.run_exact(task);
-    } else if (way == Way::kCopy) {
-      scan.run_copy(task);
     } else {
-      scan.run_coded(task);
+      scan.run_codes(task, way != Way::kCopy);
     }
     report.add(task.count);
   });
   copy_is_whole_ = copy_is_whole_ || way == Way::kMakeCopy;
   ++passes_;
-  if (way == Way::kCopy) {
+  if (way != Way::kExactRows) {
     pool_.parallel_for(scans.size(), [&](std::size_t index, int) { scans[index].settle(); });
   }
   for (std::size_t query = 0; query < queries.size(); ++query) {
