@@ -163,7 +163,7 @@ void Shards::add(const fs::path& embeddings, const fs::path& index) {
     fail("{}: unsupported array of {} {}; expected f32 or f16 [rows, dimension]", shown(embeddings),
          to_string(file.dtype()), shape.to_string());
   }
-  Shard shard{embeddings, file.file().version(), file.info(), SourceIndex(index),
+  Shard shard{embeddings, file.file().version(), file.info(), SourceIndex(index, shape[0]),
               rows_,      outputs_.size() - 1};
   if (shape[0] != shard.index.rows()) {
     fail("{}: has {} rows, but its index {} has {} lines", shown(embeddings), shape[0],

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -20,6 +21,26 @@ constexpr std::size_t kBytesAtOnce = std::size_t{1} << 20;
 // The name of an archive's member may be long, but no line that Fovea writes comes near this limit.
 constexpr std::size_t kMostLineBytes = std::size_t{16} << 20;
 
+// What is read to find a line: some dozens of lines.
+constexpr std::size_t kWindowBytes = std::size_t{8} << 10;
+
+// The callback keeps the tree shallow: brackets without end must not exhaust the stack.
+nlohmann::json parse_line(std::string_view line) {
+  constexpr int kMaxDepth = 8;
+  return nlohmann::json::parse(
+      line, [](int depth, auto, auto&) { return depth < kMaxDepth; }, false);
+}
+
+// The row that a line says it is of; -1 when it says none.
+std::int64_t row_of(std::string_view line) {
+  const nlohmann::json object = parse_line(line);
+  if (!object.is_object()) {
+    return -1;
+  }
+  const auto found = object.find("row");
+  return found != object.end() && found->is_number_unsigned() ? found->get<std::int64_t>() : -1;
+}
+
 // A "width" or "height"; 0 when the line has none, as other programs' lines may.
 int side(const nlohmann::json& object, const char* key) {
   const auto found = object.find(key);
@@ -32,9 +53,36 @@ int side(const nlohmann::json& object, const char* key) {
 
 }  // namespace
 
-SourceIndex::SourceIndex(std::filesystem::path path) : path_(std::move(path)) {
+SourceIndex::SourceIndex(std::filesystem::path path, std::int64_t rows)
+    : path_(std::move(path)), rows_(rows), ends_(std::make_unique<Ends>()) {
   const io::File file(path_);
   version_ = file.version();
+  says_rows_ = says_all_rows(file);
+  if (!says_rows_) {
+    std::call_once(ends_->once, [&] { find_ends(file); });
+    rows_ = static_cast<std::int64_t>(ends_->at.size());
+  }
+}
+
+// Whether a file that is long to read begins with row 0 and ends with the last row.
+bool SourceIndex::says_all_rows(const io::File& file) const {
+  if (file.size() <= kBytesAtOnce) {
+    return false;
+  }
+  std::string head(kWindowBytes, '\0');
+  std::string tail(kWindowBytes, '\0');
+  file.read_at(0, std::as_writable_bytes(std::span(head)));
+  file.read_at(file.size() - tail.size(), std::as_writable_bytes(std::span(tail)));
+  const std::size_t head_end = head.find('\n');
+  const std::size_t tail_begin = tail.rfind('\n', tail.size() - 2);
+  return head_end != std::string::npos && tail_begin != std::string::npos && tail.back() == '\n' &&
+         row_of(std::string_view(head).substr(0, head_end)) == 0 &&
+         row_of(std::string_view(tail).substr(tail_begin)) == rows_ - 1;
+}
+
+void SourceIndex::find_ends(const io::File& file) const {
+  std::vector<std::uint64_t> found;
+  found.reserve(static_cast<std::size_t>(std::max<std::int64_t>(rows_, 0)));
   std::vector<char> buffer(std::min<std::uint64_t>(kBytesAtOnce, file.size()));
   for (std::uint64_t offset = 0; offset < file.size(); offset += buffer.size()) {
     const std::span part =
@@ -46,20 +94,86 @@ SourceIndex::SourceIndex(std::filesystem::path path) : path_(std::move(path)) {
         break;
       }
       at = static_cast<std::size_t>(static_cast<const char*>(newline) - part.data());
-      ends_.push_back(offset + at + 1);
+      found.push_back(offset + at + 1);
     }
   }
-  if (file.size() > (ends_.empty() ? 0 : ends_.back())) {  // the last line lacks its newline
-    ends_.push_back(file.size());
+  if (file.size() > (found.empty() ? 0 : found.back())) {  // the last line lacks its newline
+    found.push_back(file.size());
   }
+  ends_->at = std::move(found);
+}
+
+const std::vector<std::uint64_t>& SourceIndex::ends() const {
+  std::call_once(ends_->once, [&] {
+    find_ends(io::File(path_, version_));
+    if (ends_->at.size() != static_cast<std::size_t>(rows_)) {
+      const std::size_t lines = std::exchange(ends_->at, {}).size();
+      fail(
+          "{}: has {} lines for {} rows, though its last line is of row {}: lines are missing or "
+          "there are too many",
+          io::escape(path_.native()), lines, rows_, rows_ - 1);
+    }
+  });
+  return ends_->at;
+}
+
+// The line that says it is of `row`, found by what the lines around it say; nothing when that does
+// not lead to it.
+std::optional<std::string> SourceIndex::look_up(std::int64_t row) const {
+  const io::File file(path_, version_);
+  // The row is of a line that begins in [low, high).
+  std::uint64_t low = 0;
+  std::uint64_t high = file.size();
+  std::int64_t low_row = 0;
+  std::int64_t high_row = rows_;
+  std::string window(kWindowBytes, '\0');
+  constexpr int kMostSteps = 16;  // lines of about the same length need two
+  for (int step = 0; step < kMostSteps && low < high && low_row <= row && row < high_row; ++step) {
+    const double share =
+        static_cast<double>(row - low_row) / static_cast<double>(high_row - low_row);
+    const auto guess = low + static_cast<std::uint64_t>(share * static_cast<double>(high - low));
+    const std::uint64_t begin = std::min(guess - std::min<std::uint64_t>(guess, kWindowBytes / 2),
+                                         file.size() - kWindowBytes);
+    file.read_at(begin, std::as_writable_bytes(std::span(window)));
+    std::vector<std::size_t> starts;  // of lines, and the end of the last one
+    if (begin == 0) {
+      starts.push_back(0);
+    }
+    for (std::size_t at = window.find('\n'); at != std::string::npos;
+         at = window.find('\n', at + 1)) {
+      starts.push_back(at + 1);
+    }
+    if (starts.size() < 2) {
+      return std::nullopt;  // no whole line
+    }
+    const auto line = [&](std::size_t index) {
+      return std::string_view(window).substr(starts[index], starts[index + 1] - starts[index]);
+    };
+    const std::size_t last = starts.size() - 2;
+    const std::int64_t first_row = row_of(line(0));
+    const std::int64_t last_row = row_of(line(last));
+    if (first_row < 0 || last_row - first_row != static_cast<std::int64_t>(last)) {
+      return std::nullopt;  // some line says no row, or they are out of order
+    }
+    if (row < first_row) {
+      high = begin + starts.front();
+      high_row = first_row;
+    } else if (row > last_row) {
+      low = begin + starts.back();
+      low_row = last_row + 1;
+    } else {
+      return std::string(line(static_cast<std::size_t>(row - first_row)));
+    }
+  }
+  return std::nullopt;
 }
 
 std::uint64_t SourceIndex::begin_of(std::int64_t row) const {
-  return row == 0 ? 0 : ends_[static_cast<std::size_t>(row) - 1];
+  return row == 0 ? 0 : ends()[static_cast<std::size_t>(row) - 1];
 }
 
 std::uint64_t SourceIndex::end_of(std::int64_t row) const {
-  return ends_[static_cast<std::size_t>(row)];
+  return ends()[static_cast<std::size_t>(row)];
 }
 
 void SourceIndex::refuse(std::int64_t row, std::string_view what) const {
@@ -67,10 +181,7 @@ void SourceIndex::refuse(std::int64_t row, std::string_view what) const {
 }
 
 IndexEntry SourceIndex::parse(std::string_view line, std::int64_t row) const {
-  // The callback keeps the tree shallow: brackets without end must not exhaust the stack.
-  constexpr int kMaxDepth = 8;
-  const nlohmann::json object =
-      nlohmann::json::parse(line, [](int depth, auto, auto&) { return depth < kMaxDepth; }, false);
+  const nlohmann::json object = parse_line(line);
   if (!object.is_object() || !object.contains("source") || !object["source"].is_string()) {
     refuse(row, "expected a JSON object with a \"source\"");
   }
@@ -89,6 +200,13 @@ IndexEntry SourceIndex::parse(std::string_view line, std::int64_t row) const {
 }
 
 IndexEntry SourceIndex::entry(std::int64_t row) const {
+  // Whoever asks for many lines waits once, for all of them.
+  constexpr int kMostLookups = 256;
+  if (says_rows_ && ends_->lookups.fetch_add(1, std::memory_order_relaxed) < kMostLookups) {
+    if (const std::optional<std::string> line = look_up(row)) {
+      return parse(*line, row);
+    }
+  }
   const std::uint64_t begin = begin_of(row);
   const std::uint64_t bytes = end_of(row) - begin;
   if (bytes > kMostLineBytes) {
@@ -107,8 +225,8 @@ std::int64_t SourceIndex::search(const std::function<std::int64_t(const Lines&)>
   for (std::int64_t first = 0; first < rows();) {
     const std::uint64_t begin = begin_of(first);
     const auto after =
-        std::upper_bound(ends_.begin() + first + 1, ends_.end(), begin + kBytesAtOnce);
-    const std::int64_t end = after - ends_.begin();
+        std::upper_bound(ends().begin() + first + 1, ends().end(), begin + kBytesAtOnce);
+    const std::int64_t end = after - ends().begin();
     const std::uint64_t bytes = end_of(end - 1) - begin;
     if (bytes > kMostLineBytes) {
       refuse(first,
@@ -130,8 +248,8 @@ std::string_view SourceIndex::line(const Lines& lines, std::int64_t row) const {
 }
 
 std::int64_t SourceIndex::row_at(const Lines& lines, std::size_t at) const {
-  return std::upper_bound(ends_.begin() + lines.first, ends_.end(), begin_of(lines.first) + at) -
-         ends_.begin();
+  return std::upper_bound(ends().begin() + lines.first, ends().end(), begin_of(lines.first) + at) -
+         ends().begin();
 }
 
 std::int64_t SourceIndex::find(const std::string& source) const {

@@ -1,10 +1,13 @@
 // SourceIndex: the names of a shard's rows, read from its JSON lines when asked for.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -22,14 +25,18 @@ struct IndexEntry {
   std::optional<io::FileStamp> file = {};  // that was embedded; nothing in older outputs
 };
 
-/// An index-NNNNN.jsonl file. Opening it finds the lines; only those asked for are parsed, so that
-/// millions of rows take little time. The file does not stay open; a read throws fovea::Error when
-/// the file has changed.
+/// An index-NNNNN.jsonl file. Opening a large one reads its first and last line; a line that is
+/// asked for is looked for where it should be, by the rows that the lines there say. All lines are
+/// found when that does not lead to it, or when many are asked for. So millions of rows take little
+/// time. The file does not stay open; a read throws fovea::Error when the file has changed.
+/// Any thread may ask.
 class SourceIndex {
  public:
-  explicit SourceIndex(std::filesystem::path path);
+  /// `rows`: how many lines it should have.
+  SourceIndex(std::filesystem::path path, std::int64_t rows);
 
-  [[nodiscard]] std::int64_t rows() const { return static_cast<std::int64_t>(ends_.size()); }
+  /// How many lines it has; as many as it should when the first and the last one say so.
+  [[nodiscard]] std::int64_t rows() const { return rows_; }
 
   /// Throws fovea::Error naming file and line when the line is malformed or belongs to another row,
   /// or when io::escape never makes its name.
@@ -49,6 +56,17 @@ class SourceIndex {
     std::int64_t first = 0;
     std::int64_t count = 0;
   };
+  // Of each line, in bytes from the file's start; found when it is first needed.
+  struct Ends {
+    std::once_flag once;
+    std::vector<std::uint64_t> at;
+    std::atomic<int> lookups{0};  // so far, of single lines
+  };
+
+  [[nodiscard]] bool says_all_rows(const io::File& file) const;
+  void find_ends(const io::File& file) const;
+  [[nodiscard]] const std::vector<std::uint64_t>& ends() const;
+  [[nodiscard]] std::optional<std::string> look_up(std::int64_t row) const;
   [[nodiscard]] std::int64_t search(const std::function<std::int64_t(const Lines&)>& look) const;
   [[nodiscard]] std::string_view line(const Lines& lines, std::int64_t row) const;
   [[nodiscard]] std::int64_t row_at(const Lines& lines, std::size_t at) const;
@@ -59,7 +77,9 @@ class SourceIndex {
 
   std::filesystem::path path_;
   io::File::Version version_;
-  std::vector<std::uint64_t> ends_;  // of each line, in bytes from the file's start
+  std::int64_t rows_ = 0;
+  bool says_rows_ = false;  // in the first and the last line
+  std::unique_ptr<Ends> ends_;
 };
 
 }  // namespace fovea::search

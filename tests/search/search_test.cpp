@@ -343,6 +343,61 @@ TEST_F(SearchTest, LinesOfManyBlocksAreFound) {
   EXPECT_SAYS(error_of([](const Collection& c) { (void)c.find("a"); }), "line 1: 17825793 bytes");
 }
 
+// Long indexes are not read to be opened, nor for a single row.
+TEST_F(SearchTest, LongIndexesAreLookedUp) {
+  constexpr std::int64_t kRows = 40'000;
+  add_shard(random(kRows, 2), 2);
+  const auto name = [](std::int64_t row) {
+    return fmt::format("{}/{}", std::string(static_cast<std::size_t>(row * row % 97), 'x'), row);
+  };
+  const auto line = [&](std::int64_t row) {
+    return fmt::format("{{\"row\": {}, \"source\": \"{}\"}}\n", row, name(row));
+  };
+  const auto write_index = [&](const std::function<std::string(std::int64_t)>& line_of) {
+    std::string index;
+    for (std::int64_t row = 0; row < kRows; ++row) {
+      index += line_of(row);
+    }
+    write("index-00000.jsonl", index);
+  };
+  write_index(line);
+  const auto check = [&](const Collection& collection) {
+    for (const std::int64_t row : {0L, 1L, 2L, 777L, 20'000L, 39'998L, 39'999L}) {
+      EXPECT_EQ(collection.source(row), name(row));
+    }
+    for (int time = 0; time < 50; ++time) {
+      const auto row = static_cast<std::int64_t>(random_() % kRows);
+      EXPECT_EQ(collection.source(row), name(row));
+    }
+  };
+  {
+    const Collection collection(folder_);
+    check(collection);
+    EXPECT_EQ(collection.find(name(31'234)), 31'234);
+    for (int time = 0; time < 6; ++time) {  // more than are looked up one by one
+      check(collection);
+    }
+  }
+  // A line without its row, of another row, or missing: found, refused, and told.
+  write_index(
+      [&](std::int64_t row) { return row == 500 ? "{\"source\": \"no row\"}\n" : line(row); });
+  EXPECT_EQ(Collection(folder_).source(500), "no row");
+  EXPECT_EQ(Collection(folder_).source(501), name(501));
+  write_index([&](std::int64_t row) { return line(row == 500 ? 501 : row); });
+  EXPECT_SAYS(error_of([](const Collection& c) { (void)c.source(500); }), "is 501, expected 500");
+  write_index([&](std::int64_t row) { return row == 500 ? "" : line(row); });
+  for (const auto& use : std::vector<std::function<void(const Collection&)>>{
+           [](const Collection& c) { (void)c.source(500); },
+           [](const Collection& c) { (void)c.find("absent"); }}) {
+    EXPECT_SAYS(error_of(use), "index-00000.jsonl: has 39999 lines for 40000 rows");
+  }
+  write_index([&](std::int64_t row) { return row == kRows - 1 ? "" : line(row); });
+  EXPECT_SAYS(error_of(), "has 40000 rows, but its index index-00000.jsonl has 39999 lines");
+  write_index([&](std::int64_t row) { return line(row == kRows - 1 ? row + 1 : row); });
+  EXPECT_EQ(error_of(), "no error");  // as many lines as rows
+  EXPECT_SAYS(error_of([](const Collection& c) { (void)c.source(39'999); }), "expected 39999");
+}
+
 TEST_F(SearchTest, VectorsFromNpy) {
   io::write_file_atomically(folder_ / "q.npy",
                             io::npy_header(DType::kF16, {2}) + std::string("\x00\x3c\x00\xc0", 4));
