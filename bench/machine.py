@@ -33,7 +33,7 @@ def _memory_gib() -> float:
 
 def _versions() -> dict:
     found = {"python": platform.python_version()}
-    for package in ("torch", "transformers", "onnxruntime", "openvino", "nncf", "pillow", "numpy"):
+    for package in ("torch", "transformers", "onnxruntime", "openvino", "nncf", "pillow", "numpy", "faiss-cpu", "usearch"):
         try:
             found[package] = importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:

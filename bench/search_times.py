@@ -1,0 +1,388 @@
+"""Times exact searches in one collection, Fovea's beside those of faiss, usearch and numpy, all in one run and in turns:
+
+    python3 bench/search_times.py FOLDER [--rows 10000000] [--dimension 768] [--batches 1,16,256] [--repeats 5] [-k 10]
+                                  [--programs build/release] [--peers NAMES] [--json FILE]
+
+FOLDER is where the collection is, or is made: random unit rows in f16, as `fovea embed` writes them. Peers have all rows
+in memory, one part of them a core, as far as the memory reaches: what does not fit maps the files (f16), or is left out
+with the reason (f32). What Fovea and they find is compared with scores in float64, of the first queries of each batch.
+"""
+
+import argparse
+import concurrent.futures
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import time
+
+os.environ["OPENBLAS_NUM_THREADS"] = "1"  # each core has a part of the rows, and a thread for it
+
+import numpy  # noqa: E402
+
+import machine  # noqa: E402
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+SHARD_ROWS = 1 << 20
+CHUNK = 8192  # rows that are converted at a time
+CHECKED = 16  # queries of each batch
+SLOW = 20.0  # seconds: what takes longer has one turn
+PAUSE = 0.2  # seconds between turns, in which the threads of the last one fall asleep
+
+
+def unit(values):
+    return values / numpy.linalg.norm(values, axis=-1, keepdims=True)
+
+
+def make_shard(folder, index, rows, dimension):
+    """Writes the shard unless it is there. Its rows are known by its number."""
+    path = folder / f"embeddings-{index:05}.npy"
+    if path.is_file():
+        have = numpy.load(path, mmap_mode="r")
+        if have.shape != (rows, dimension) or have.dtype != numpy.float16:
+            sys.exit(f"{path}: is not of this benchmark: {have.dtype} {have.shape}; give another folder")
+        return
+    random = numpy.random.default_rng([index, dimension])
+    array = numpy.lib.format.open_memmap(path.with_suffix(".part"), "w+", numpy.float16, (rows, dimension))
+    for first in range(0, rows, CHUNK):
+        part = array[first : first + CHUNK]
+        part[:] = unit(random.standard_normal(part.shape, dtype=numpy.float32))
+    array.flush()
+    lines = (
+        f'{{"row": {row}, "source": "photos/{index * SHARD_ROWS + row:08}.jpg", "width": 1024, "height": 768}}\n'
+        for row in range(rows)
+    )
+    with open(folder / f"index-{index:05}.jsonl", "w") as out:
+        out.writelines(lines)
+    path.with_suffix(".part").rename(path)
+
+
+def make_collection(options):
+    """The f16 arrays of the shards, mapped."""
+    options.folder.mkdir(parents=True, exist_ok=True)
+    firsts = range(0, options.rows, SHARD_ROWS)
+    shards = [(index, min(SHARD_ROWS, options.rows - first)) for index, first in enumerate(firsts)]
+    known = {f"embeddings-{index:05}.npy" for index, _ in shards}
+    if others := {path.name for path in options.folder.glob("embeddings-*.npy")} - known:
+        sys.exit(f"{options.folder}: has other shards than {options.rows} rows make: {', '.join(sorted(others))}")
+    with concurrent.futures.ThreadPoolExecutor(options.threads) as pool:
+        list(pool.map(lambda shard: make_shard(options.folder, *shard, options.dimension), shards))
+    return [numpy.load(options.folder / name, mmap_mode="r") for name in sorted(known)]
+
+
+def available_bytes():
+    text = pathlib.Path("/proc/meminfo").read_text()
+    return int(text.split("MemAvailable:")[1].split()[0]) * 1024
+
+
+def parts_of(count, parts):
+    """Ranges of `count` rows, nearly alike."""
+    return [(count * part // parts, count * (part + 1) // parts) for part in range(parts)]
+
+
+def merge(found, k):
+    """The best of several (scores, rows), each [queries, <= k]."""
+    scores = numpy.concatenate([part[0] for part in found], axis=1)
+    rows = numpy.concatenate([part[1] for part in found], axis=1)
+    order = numpy.argsort(-scores, axis=1, kind="stable")[:, :k]
+    return numpy.take_along_axis(rows, order, axis=1)
+
+
+class Rows:
+    """The rows as peers want them, each kept once."""
+
+    def __init__(self, shards):
+        self.shards = shards
+        self.count = sum(map(len, shards))
+        self.dimension = shards[0].shape[1]
+        self._halves = None
+
+    def bytes_as(self, dtype):
+        return self.count * self.dimension * numpy.dtype(dtype).itemsize
+
+    def copy(self, begin, end, dtype, normalize):
+        """Rows [begin, end) in memory."""
+        array = numpy.empty((end - begin, self.dimension), dtype)
+        first = 0
+        for shard in self.shards:
+            for at in range(max(begin - first, 0), min(end - first, len(shard)), CHUNK):
+                part = shard[at : min(at + CHUNK, end - first)]
+                to = first + at - begin
+                array[to : to + len(part)] = unit(part.astype(numpy.float32)) if normalize else part
+            first += len(shard)
+        return array
+
+    def halves(self, room):
+        """f16, in memory if that leaves `room` bytes free; else as they are mapped. Says which."""
+        if self._halves is None:
+            if available_bytes() - 2 * self.bytes_as(numpy.float16) > room:  # the files stay in the page cache
+                self._halves = [self.copy(0, self.count, numpy.float16, False)], "in memory"
+            else:
+                self._halves = self.shards, "mapped files"
+        return self._halves
+
+
+class Fovea:
+    """A program that has the collection open."""
+
+    def __init__(self, options, way):
+        command = [options.programs / "bin/search_bench", options.folder, str(options.k), way, str(options.threads)]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.open_seconds = self._answer()["open_seconds"]
+        self.first_seconds = None
+
+    def _answer(self):
+        line = self.process.stdout.readline()
+        if not line:
+            sys.exit(f"search_bench ended with {self.process.wait()}")
+        return json.loads(line)
+
+    def search(self, queries, path):
+        self.process.stdin.write(f"{path}\n")
+        self.process.stdin.flush()
+        told = self._answer()
+        self.first_seconds = self.first_seconds or told["seconds"]
+        return told["seconds"], numpy.array(told["rows"]), numpy.array(told["scores"])
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+class ColdProgram:
+    """`fovea similar`, from its start to its end."""
+
+    def __init__(self, options):
+        self.command = [str(options.programs / "bin/fovea"), "similar", "--in", str(options.folder), "-k", str(options.k),
+                        "--threads", str(options.threads), "--json"]
+
+    def search(self, queries, path):
+        start = time.perf_counter()
+        done = subprocess.run([*self.command, str(path)], check=True, capture_output=True, text=True)
+        seconds = time.perf_counter() - start
+        found = [query["matches"] for query in json.loads(done.stdout)["queries"]]
+        return (seconds, numpy.array([[match["row"] for match in matches] for matches in found]),
+                numpy.array([[match["score"] for match in matches] for matches in found]))
+
+    def close(self):
+        pass
+
+
+class Peer:
+    """search_part(part, queries) of every part at once, one thread each; (scores, rows) of each part, rows of all."""
+
+    def __init__(self, options, parts):
+        self.k = options.k
+        self.parts = parts
+        self.pool = concurrent.futures.ThreadPoolExecutor(len(parts), initializer=self.start_thread)
+
+    def start_thread(self):
+        pass
+
+    def search(self, queries, path):
+        start = time.perf_counter()
+        found = merge(list(self.pool.map(lambda part: self.search_part(part, queries), self.parts)), self.k)
+        return time.perf_counter() - start, found, None
+
+    def close(self):
+        self.pool.shutdown()
+
+
+class Faiss(Peer):
+    """Flat indexes, which use one thread for one query: so each core has one of its own."""
+
+    def __init__(self, options, rows, make, normalize):
+        import faiss
+
+        self.faiss = faiss
+        parts = []
+        for begin, end in parts_of(rows.count, options.threads):
+            index = make(faiss, rows.dimension)
+            index.train(numpy.zeros((1, rows.dimension), numpy.float32))
+            index.add(rows.copy(begin, end, numpy.float32, normalize))  # at once: it would keep room for more
+            parts.append((begin, index))
+        super().__init__(options, parts)
+
+    def start_thread(self):
+        self.faiss.omp_set_num_threads(1)
+
+    def search_part(self, part, queries):
+        first, index = part
+        scores, found = index.search(queries, self.k)
+        return scores, found + first
+
+
+class Numpy(Peer):
+    """Products by its BLAS, of as many rows as stay in the cache, and a partition of the scores."""
+
+    def __init__(self, options, arrays):
+        parts = []
+        first = 0
+        for array in arrays:
+            parts += [(first, array, range_) for range_ in parts_of(len(array), options.threads)]
+            first += len(array)
+        super().__init__(options, parts)
+
+    def search_part(self, part, queries):
+        first, array, (begin, end) = part
+        found = []
+        for at in range(begin, end, CHUNK):
+            chunk = numpy.asarray(array[at : min(at + CHUNK, end)], numpy.float32)
+            scores = queries @ chunk.T
+            k = min(self.k, len(chunk))
+            best = numpy.argpartition(-scores, k - 1, axis=1)[:, :k]
+            found.append((numpy.take_along_axis(scores, best, axis=1), best + at + first))
+        return numpy.concatenate([f[0] for f in found], axis=1), numpy.concatenate([f[1] for f in found], axis=1)
+
+
+class Usearch:
+    """Its exact search, with all threads."""
+
+    def __init__(self, options, arrays):
+        from usearch.index import MetricKind, search
+
+        self.k, self.threads, self.arrays = options.k, options.threads, arrays
+        self.one = lambda array, queries: search(array, queries, self.k, MetricKind.IP, exact=True, threads=self.threads)
+
+    def search(self, queries, path):
+        queries = queries.astype(numpy.float16)
+        start = time.perf_counter()
+        found = []
+        first = 0
+        for array in self.arrays:
+            matches = self.one(array, queries)
+            found.append((-numpy.atleast_2d(matches.distances), numpy.atleast_2d(matches.keys).astype(numpy.int64) + first))
+            first += len(array)
+        return time.perf_counter() - start, merge(found, self.k), None
+
+    def close(self):
+        pass
+
+
+def exact_answers(rows, queries, k):
+    """Rows and cosines in float64, by one pass over all rows."""
+    wanted = unit(queries.astype(numpy.float64))
+    found = []
+    first = 0
+    for shard in rows.shards:
+        for at in range(0, len(shard), CHUNK):
+            scores = wanted @ unit(shard[at : at + CHUNK].astype(numpy.float64)).T
+            best = numpy.argsort(-scores, axis=1, kind="stable")[:, :k]
+            found.append((numpy.take_along_axis(scores, best, axis=1), best + first + at))
+        first += len(shard)
+    best = merge(found, k)
+    scores = numpy.concatenate([part[0] for part in found], axis=1)
+    return best, -numpy.sort(-scores, axis=1)[:, :k]
+
+
+def same_answers(rows, scores, wanted_rows, wanted_scores):
+    """Whether all rows are the right ones, with scores as exact as binary64; rows of equal scores may change places."""
+    near = numpy.abs(scores - wanted_scores).max() < 1e-12
+    return bool(near and all(set(a) == set(b) for a, b in zip(rows, wanted_rows, strict=True)))
+
+
+def engines_of(options, rows, skipped):
+    """By name, in the order of the turns."""
+    copy = rows.count * (rows.dimension + 16)
+    peers = options.peers.split(",")
+    yield "Fovea, 8-bit copy in memory", lambda: Fovea(options, "always")
+    yield "Fovea, f16 rows from files", lambda: Fovea(options, "never")
+    yield "fovea similar, a process for each", lambda: ColdProgram(options)
+    full = rows.bytes_as(numpy.float32)
+
+    def fits(name, size):
+        free = available_bytes() - rows.bytes_as(numpy.float16) - copy
+        if size < free:
+            return True
+        skipped.append({"engine": name, "why": f"it needs {size / 2**30:.1f} GiB, and {free / 2**30:.1f} GiB are free"})
+        return False
+
+    if "usearch" in peers:
+        arrays, where = rows.halves(copy)
+        yield f"usearch exact, f16 {where}", lambda: Usearch(options, arrays)
+    if "numpy" in peers:
+        arrays, where = rows.halves(copy)
+        yield f"numpy, f16 {where}, converted", lambda: Numpy(options, arrays)
+    name = "faiss IndexScalarQuantizer fp16"
+    if "faiss" in peers and fits(name, full / 2):
+        yield name, lambda: Faiss(
+            options, rows, lambda faiss, d: faiss.IndexScalarQuantizer(
+                d, faiss.ScalarQuantizer.QT_fp16, faiss.METRIC_INNER_PRODUCT), False)
+    name = "faiss IndexFlatIP, f32"
+    if "faiss" in peers and fits(name, full + full / options.threads):
+        yield name, lambda: Faiss(options, rows, lambda faiss, d: faiss.IndexFlatIP(d), True)
+    name = "numpy, f32"
+    if "numpy" in peers and fits(name, full):
+        yield name, lambda: Numpy(options, [rows.copy(0, rows.count, numpy.float32, True)])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("--rows", type=int, default=10_000_000)
+    parser.add_argument("--dimension", type=int, default=768)
+    parser.add_argument("--batches", default="1,16,256")
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("-k", type=int, default=10)
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--peers", default="faiss,usearch,numpy")
+    parser.add_argument("--programs", type=pathlib.Path, default=ROOT / "build/release")
+    parser.add_argument("--json", type=pathlib.Path)
+    options = parser.parse_args()
+    shards = make_collection(options)
+    for shard in shards:  # into the page cache
+        for at in range(0, len(shard), CHUNK):
+            shard[at : at + CHUNK].max()
+    rows = Rows(shards)
+    batches = {}
+    random = numpy.random.default_rng(0)
+    for size in map(int, options.batches.split(",")):
+        queries = unit(random.standard_normal((size, rows.dimension), dtype=numpy.float32))
+        path = options.folder / f"queries-{size}.npy"
+        numpy.save(path, queries)
+        batches[size] = queries, path
+    wanted = {size: exact_answers(rows, queries[:CHECKED], options.k) for size, (queries, _) in batches.items()}
+    skipped = []
+    engines = {}
+    for name, make in engines_of(options, rows, skipped):
+        engines[name] = make()
+        print(f"ready: {name}", file=sys.stderr)
+    results = []
+    for size, (queries, path) in batches.items():
+        times = {name: [] for name in engines}
+        found = {}
+        for turn in range(options.repeats + 1):  # the first one warms up
+            for name, engine in engines.items():
+                if turn > 1 and min(times[name]) > SLOW:
+                    continue
+                seconds, found_rows, scores = engine.search(queries, path)
+                found[name] = found_rows, scores
+                if turn > 0 or seconds > SLOW:
+                    times[name].append(seconds)
+                time.sleep(PAUSE)
+        for name in engines:
+            found_rows, scores = found[name]
+            want_rows, want_scores = wanted[size]
+            checked = found_rows[:CHECKED]
+            equal = float(numpy.mean([len(set(a) & set(b)) / options.k for a, b in zip(checked, want_rows, strict=True)]))
+            row = {"engine": name, "queries": size, "seconds": statistics.median(times[name]), "least_seconds": min(times[name]),
+                   "rows_shared_with_float64": equal}
+            if scores is not None:
+                row["is_exact"] = same_answers(checked, scores[:CHECKED], want_rows, want_scores)
+            results.append(row)
+            print(json.dumps(row), file=sys.stderr)
+    opened = {name: {"open_seconds": engine.open_seconds, "first_search_seconds": engine.first_seconds}
+              for name, engine in engines.items() if isinstance(engine, Fovea)}
+    for engine in engines.values():
+        engine.close()
+    told = {"rows": rows.count, "dimension": rows.dimension, "k": options.k, "threads": options.threads, "opened": opened,
+            "results": results, "skipped": skipped}
+    machine.hand_over({"machine": machine.describe(), "search_times": told}, options.json)
+    if not all(row.get("is_exact", True) for row in results):
+        sys.exit("Fovea's results differ from float64's")
+
+
+if __name__ == "__main__":
+    main()
