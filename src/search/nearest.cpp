@@ -37,7 +37,8 @@ constexpr std::size_t kQueriesPerPass = 1024;
 struct Codes {
   const RowCoder& coder;
   CodedQueries queries;
-  RowCopy* copy;  // null: nowhere
+  bool makes = false;
+  RowCopy* copy = nullptr;  // null: nowhere
 };
 
 // One thread's share of a pass.
@@ -56,8 +57,8 @@ class Scan {
       return;
     }
     code_scan_.emplace(codes->queries);
-    if (codes->copy == nullptr) {
-      made_ = RowCopy(codes->coder, kRowsPerStep);
+    if (codes->makes) {
+      made_.emplace(codes->coder, kRowsPerStep);
     }
   }
 
@@ -75,26 +76,22 @@ class Scan {
     });
   }
 
-  // Compares the codes of a task, which are made first unless the copy has them.
-  void run_codes(const RowBlock& task, bool make) {
-    const bool kept = codes_->copy != nullptr;
-    RowCopy& copy = kept ? *codes_->copy : *made_;
+  // Makes the codes of a task, compares them, and keeps them where there is a copy. They are made
+  // in memory of this thread's own, because the comparison reads beyond them.
+  void run_coded(const RowBlock& task) {
     for_steps(task, kRowsPerStep, [&](const RowBlock& block) {
-      const std::int64_t first = kept ? block.first : 0;
-      auto* const codes =
-          reinterpret_cast<std::uint8_t*>(copy.codes.data()) + first * codes_->coder.stride();
-      if (make) {
-        codes_->coder.encode(reader_.read(block), block.count, codes, copy.terms, first);
+      codes_->coder.encode(reader_.read(block), block.count, made_->codes_of(0), made_->terms, 0);
+      compare_codes(*made_, 0, block);
+      if (codes_->copy != nullptr) {
+        codes_->copy->take(*made_, block.count, block.first);
       }
-      code_scan_->scan(
-          codes, copy.terms.view().from(first), block.count,
-          [this](std::size_t query) { return candidates_.floor(query); },
-          [&](std::size_t query, std::int64_t row, const Bounds& bounds) {
-            if (!queries_.leaves_out(query, block.first + row)) {
-              candidates_.offer_later(query, block.first + row, bounds, reader_);
-            }
-          });
     });
+  }
+
+  // Compares the codes of a task that were kept.
+  void run_copy(const RowBlock& task) {
+    for_steps(task, kRowsPerStep,
+              [&](const RowBlock& block) { compare_codes(*codes_->copy, block.first, block); });
   }
 
   void settle() {
@@ -113,6 +110,18 @@ class Scan {
     for (std::int64_t done = 0; done < task.count; done += step) {
       use(RowBlock{task.shard, task.first + done, std::min(step, task.count - done)});
     }
+  }
+
+  // The rows of a block, whose codes begin at row `first` of `copy`.
+  void compare_codes(RowCopy& copy, std::int64_t first, const RowBlock& block) {
+    code_scan_->scan(
+        copy.codes_of(first), copy.terms.view().from(first), block.count,
+        [this](std::size_t query) { return candidates_.floor(query); },
+        [&](std::size_t query, std::int64_t row, const Bounds& bounds) {
+          if (!queries_.leaves_out(query, block.first + row)) {
+            candidates_.offer_later(query, block.first + row, bounds, reader_);
+          }
+        });
   }
 
   // A row of the block that was read, by its place there.
@@ -275,8 +284,8 @@ void Searcher::pass(Way way, const Queries& queries, std::size_t k,
   if (way == Way::kExactRows) {
     unit = queries.unit<float>();
   } else {
-    codes.emplace(
-        Codes{*coder_, CodedQueries(*coder_, queries), way == Way::kCodedRows ? nullptr : &*copy_});
+    codes.emplace(Codes{*coder_, CodedQueries(*coder_, queries), way != Way::kCopy,
+                        way == Way::kCodedRows ? nullptr : &*copy_});
   }
   std::optional<OpenShards> open;
   if (way != Way::kExactRows) {
@@ -296,8 +305,10 @@ void Searcher::pass(Way way, const Queries& queries, std::size_t k,
     const RowBlock& task = tasks[index];
     if (way == Way::kExactRows) {
       scan.run_exact(task);
+    } else if (way == Way::kCopy) {
+      scan.run_copy(task);
     } else {
-      scan.run_codes(task, way != Way::kCopy);
+      scan.run_coded(task);
     }
     report.add(task.count);
   });

@@ -148,8 +148,14 @@ QueryCodes::QueryCodes(const RowCoder& coder, std::span<const double> unit, int 
 }
 
 RowCopy::RowCopy(const RowCoder& coder, std::int64_t rows)
-    : codes(static_cast<std::size_t>((rows + kRowsBeyond) * coder.stride())),
+    : stride(coder.stride()),
+      codes(static_cast<std::size_t>((rows + kRowsBeyond) * coder.stride())),
       terms(static_cast<std::size_t>(rows + kRowsBeyond)) {}
+
+void RowCopy::take(const RowCopy& others, std::int64_t count, std::int64_t first) {
+  std::copy_n(others.codes_of(0), count * stride, codes_of(first));
+  terms.take(others.terms, count, first);
+}
 
 std::uint64_t RowCopy::bytes_of(const RowCoder& coder, std::int64_t rows) {
   return static_cast<std::uint64_t>(rows + kRowsBeyond) *

@@ -12,6 +12,7 @@
 // takes out what most embeddings of a model have in common, which would make s larger.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -42,6 +43,13 @@ class OwnedTerms {
     first[capacity_] = values.along;
     first[2 * capacity_] = values.length;
     first[3 * capacity_] = values.error;
+  }
+  /// The first `count` of others, from index `first` on.
+  void take(const OwnedTerms& others, std::int64_t count, std::int64_t first) {
+    for (std::size_t kind = 0; kind < 4; ++kind) {
+      std::copy_n(others.data() + kind * others.capacity_, count,
+                  data() + kind * capacity_ + first);
+    }
   }
   [[nodiscard]] BoundTerms view() const {
     const float* const first = data();
@@ -99,12 +107,19 @@ struct QueryCodes {
   OwnedTerms terms;                   // with room for a whole panel at the end
 };
 
-/// Codes of all rows, in memory.
+/// Codes of rows, in memory, with room for what CodeScan reads beyond them.
 struct RowCopy {
   RowCopy(const RowCoder& coder, std::int64_t rows);
   /// What one takes.
   [[nodiscard]] static std::uint64_t bytes_of(const RowCoder& coder, std::int64_t rows);
 
+  [[nodiscard]] std::uint8_t* codes_of(std::int64_t row) const {
+    return reinterpret_cast<std::uint8_t*>(codes.data()) + row * stride;
+  }
+  /// The first `count` rows of others, from row `first` on.
+  void take(const RowCopy& others, std::int64_t count, std::int64_t first);
+
+  std::int64_t stride;
   cpu::PageBuffer codes;
   OwnedTerms terms;
 };
