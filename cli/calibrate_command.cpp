@@ -14,6 +14,7 @@
 #include "cli/options.hpp"
 #include "cli/progress_line.hpp"
 #include "cli/terminal.hpp"
+#include "cli/text_inputs.hpp"
 #include "fovea/calibrate.hpp"
 
 namespace fovea::cli {
@@ -39,25 +40,36 @@ void add_calibrate(CLI::App& app, Run& run) {
   add_whole(*command, "--images", {1, 100000}, options->images,
             "Number of photos to use, from the first on")
       ->group(kInputGroup);
-  add_whole(*command, "--bf16-layers", {}, options->bf16_layers,
-            "Number of layers, from the first on, that stay in bf16: more accurate, slower")
+  const auto texts = std::make_shared<std::vector<std::string>>();
+  add_texts(*command, "--text", *texts,
+            "Texts of the kinds to be embedded, or lists of them (@FILE, -): calibrates the text "
+            "tower, too; may be repeated")
+      ->type_name("TEXT")
+      ->allow_extra_args(false)
+      ->group(kInputGroup);
+  add_whole(
+      *command, "--bf16-layers", {}, options->bf16_layers,
+      "Number of layers for images, from the first on, that stay in bf16: more accurate, slower")
       ->group(kComputeGroup);
   add_threads(*command, options->threads);
   const auto progress = std::make_shared<ProgressArguments>();
   add_progress_options(*command, *progress);
   json->add_to(*command);
   explain(*command,
-          {"Writes calibration-<precision>.safetensors beside the model's weights.", kModelRule,
+          {"Writes calibration-<precision>.safetensors beside the model's weights, and with --text "
+           "calibration-<precision>-text.safetensors.",
+           kModelRule, kTextLists,
            "Exit codes: 0 done, 1 failed, 2 usage, 3 done but some photos could not be used."},
           {"fovea calibrate MODEL photos --precision int8,fp8"});
-  command->callback([options, precisions, progress, json, take_model, &run] {
+  command->callback([options, precisions, texts, progress, json, take_model, &run] {
     take_model();
     require_inputs(options->model, options->input.inputs);
-    run = [options, precisions, progress, json] {
+    run = [options, precisions, texts, progress, json] {
       ProgressLine line(*progress);
       options->on_device = tell_device;
       options->on_progress = [&](std::string_view step, std::string_view unit, std::uint64_t done,
                                  std::uint64_t total) { line.update(step, unit, done, total); };
+      options->texts = read_texts(*texts);
       options->precisions.clear();
       for (const std::string& name : *precisions) {
         options->precisions.push_back(parse_precision(name));

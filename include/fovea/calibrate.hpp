@@ -20,9 +20,12 @@ struct CalibrateOptions {
   InputOptions input;
   /// How many of them to use, from the first on. 32 are enough where they are of all kinds.
   int images = 32;
+  /// When there are any, the text tower is calibrated as well, with these texts: a few hundred of
+  /// the kinds that will be embedded.
+  std::vector<std::string> texts;
   /// kInt8, kFp8 or both: the photos are looked at once.
   std::vector<Precision> precisions = {Precision::kInt8};
-  /// How many of the first layers are computed in bf16: rounding the activations there costs most
+  /// How many of the first layers for images are computed in bf16: rounding the activations there costs most
   /// of the accuracy that 8 bits cost. Each makes the model slower.
   int bf16_layers = 0;
   /// Compute threads; 0: one per CPU that this process may use. The file does not depend on it.
@@ -32,14 +35,14 @@ struct CalibrateOptions {
   /// Called with the device, before anything is computed.
   std::function<void(std::string_view)> on_device;
   /// Called with each step of the work ("looking", "rounding for int8"), what it counts ("photos",
-  /// "layers") and how far it is, from any thread.
+  /// "texts", "layers") and how far it is, from any thread.
   std::function<void(std::string_view step, std::string_view unit, std::uint64_t done,
                      std::uint64_t total)>
       on_progress;
 };
 
 struct CalibrateReport {
-  std::vector<std::filesystem::path> files;  ///< the files that were written, one per precision
+  std::vector<std::filesystem::path> files;  ///< the files that were written, one per precision and tower
   std::int64_t images = 0;                   ///< photos that were used
   std::uint64_t failed = 0;                  ///< inputs that could not be used
   double seconds = 0;
@@ -47,7 +50,8 @@ struct CalibrateReport {
 
 /// Runs the model in fp32 on the CPU over the photos and records what every layer reads. Writes
 /// 8-bit weights, rounded so that the layers' outputs change least, with the scales of activations,
-/// as calibration-<precision>.safetensors beside the model. Throws fovea::Error when the precision
+/// as calibration-<precision>.safetensors beside the model, and for the text tower
+/// calibration-<precision>-text.safetensors. Throws fovea::Error when the precision
 /// needs no calibration, when the model has fewer layers than are to be in bf16, when the model or
 /// all inputs are unusable, or when the file cannot be written.
 CalibrateReport calibrate(const CalibrateOptions& options);

@@ -12,12 +12,14 @@
 #include "hub/resolve.hpp"
 #include "model/calibration.hpp"
 #include "model/encoder.hpp"
+#include "model/text_encoder.hpp"
 #include "pipeline/input_stream.hpp"
 #include "pipeline/loader.hpp"
 #include "pipeline/prepare.hpp"
 #include "pipeline/source.hpp"
 #include "quantize/calibrator.hpp"
 #include "quantize/observer.hpp"
+#include "text/tokenizer.hpp"
 
 namespace fovea {
 namespace {
@@ -68,6 +70,58 @@ void look_at_images(const CalibrateOptions& options, const pipeline::PixelLayout
   loader.stop();
 }
 
+/// Computes in fp32 on the CPU and notes what layers read.
+std::unique_ptr<ops::Backend> observing_backend(const CalibrateOptions& options,
+                                                quantize::Observations& observations) {
+  EncoderOptions computing;
+  computing.device = "cpu";
+  computing.precision = Precision::kFp32;
+  computing.threads = options.threads;
+  return quantize::observe(
+      make_backend(computing),
+      {std::begin(model::kCalibratedPlaces), std::end(model::kCalibratedPlaces)}, observations);
+}
+
+void look_at_texts(const CalibrateOptions& options, const std::filesystem::path& folder,
+                   quantize::Observations& observations) {
+  const text::Tokenizer tokenizer(folder);
+  model::TextEncoder encoder(
+      std::make_unique<model::Checkpoint>(folder, StopFlag{}, model::Tower::kText),
+      observing_backend(options, observations));
+  std::vector<std::int32_t> ids;
+  for (const std::string& text : options.texts) {
+    const std::vector<std::int32_t> tokens = tokenizer.encode(text, encoder.config().tokens);
+    ids.insert(ids.end(), tokens.begin(), tokens.end());
+  }
+  std::vector<float> embeddings(options.texts.size() *
+                                static_cast<std::size_t>(encoder.config().projection));
+  std::atomic<std::uint64_t> done = 0;
+  encoder.encode(ids, static_cast<std::int64_t>(options.texts.size()), embeddings, {},
+                 [&](std::int64_t texts) {
+                   done += static_cast<std::uint64_t>(texts);
+                   if (options.on_progress) {
+                     options.on_progress("looking", "texts", done, options.texts.size());
+                   }
+                 });
+}
+
+/// Writes the files of one tower.
+void round(const CalibrateOptions& options, const model::Checkpoint& checkpoint,
+           const quantize::Observations& observations, std::int64_t samples,
+           std::int64_t bf16_layers, ThreadPool& pool, CalibrateReport& report) {
+  for (const Precision precision : options.precisions) {
+    const std::string step = "rounding for " + std::string(to_string(precision));
+    quantize::round_and_write(checkpoint, observations, precision, samples, bf16_layers, pool,
+                              [&](std::uint64_t done, std::uint64_t total) {
+                                if (options.on_progress) {
+                                  options.on_progress(step, "layers", done, total);
+                                }
+                              });
+    report.files.push_back(
+        model::calibration_path(checkpoint.folder(), precision, checkpoint.tower().tower));
+  }
+}
+
 }  // namespace
 
 CalibrateReport calibrate(const CalibrateOptions& options) {
@@ -88,35 +142,28 @@ CalibrateReport calibrate(const CalibrateOptions& options) {
   }
   const pipeline::PixelLayout layout{.preprocessing = config.preprocessing,
                                      .patch = static_cast<int>(config.vision.patch)};
-  quantize::Observations observations;
-  std::vector<std::string> places(std::begin(model::kCalibratedPlaces),
-                                  std::end(model::kCalibratedPlaces));
   CalibrateReport report;
-  {
-    model::Encoder encoder(checkpoint,
-                           quantize::observe(make_backend({.device = "cpu",
-                                                           .precision = Precision::kFp32,
-                                                           .threads = options.threads}),
-                                             std::move(places), observations));
-    if (options.on_device) {
-      options.on_device(encoder.description());
-    }
-    look_at_images(options, layout, encoder, report);
-  }
-  if (report.images == 0) {
-    fail("no image among the inputs could be used");
-  }
   ThreadPool pool(options.threads > 0 ? options.threads : available_threads());
-  for (const Precision precision : options.precisions) {
-    const std::string step = "rounding for " + std::string(to_string(precision));
-    quantize::round_and_write(checkpoint, observations, precision, report.images,
-                              options.bf16_layers, pool,
-                              [&](std::uint64_t done, std::uint64_t total) {
-                                if (options.on_progress) {
-                                  options.on_progress(step, "layers", done, total);
-                                }
-                              });
-    report.files.push_back(model::calibration_path(checkpoint.folder(), precision));
+  {
+    quantize::Observations observations;
+    {
+      model::Encoder encoder(checkpoint, observing_backend(options, observations));
+      if (options.on_device) {
+        options.on_device(encoder.description());
+      }
+      look_at_images(options, layout, encoder, report);
+    }
+    if (report.images == 0) {
+      fail("no image among the inputs could be used");
+    }
+    round(options, checkpoint, observations, report.images, options.bf16_layers, pool, report);
+  }
+  if (!options.texts.empty()) {
+    quantize::Observations observations;
+    look_at_texts(options, checkpoint.folder(), observations);
+    const model::Checkpoint text(checkpoint.folder(), {}, model::Tower::kText);
+    round(options, text, observations, static_cast<std::int64_t>(options.texts.size()), 0, pool,
+          report);
   }
   report.seconds = std::chrono::duration<double>(Clock::now() - start).count();
   return report;

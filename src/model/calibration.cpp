@@ -28,9 +28,9 @@ std::string_view stored_type(DType type) {
   return type == DType::kI8 ? "I8" : "F8_E4M3";
 }
 
-std::string command(const fs::path& folder, Precision precision) {
-  return fmt::format("fovea calibrate {} PHOTOS --precision {}", io::escape(folder.native()),
-                     to_string(precision));
+std::string command(const fs::path& folder, Precision precision, Tower tower) {
+  return fmt::format("fovea calibrate {} PHOTOS --precision {}{}", io::escape(folder.native()),
+                     to_string(precision), tower == Tower::kText ? " --text @captions.txt" : "");
 }
 
 SafetensorsFile open(const fs::path& folder, Precision precision, Tower tower, StopFlag stop) {
@@ -38,13 +38,13 @@ SafetensorsFile open(const fs::path& folder, Precision precision, Tower tower, S
   std::error_code error;
   if (!fs::exists(path, error)) {
     fail("{}: {} needs a calibrated {}; run: {}", io::escape(folder.native()), to_string(precision),
-         tower == Tower::kVision ? "model" : "text tower", command(folder, precision));
+         tower == Tower::kVision ? "model" : "text tower", command(folder, precision, tower));
   }
   try {
     return SafetensorsFile(path, stop);
   } catch (const Error& unreadable) {
     rethrow_unless_finding(unreadable);
-    fail("{}; calibrate the model again: {}", unreadable.what(), command(folder, precision));
+    fail("{}; calibrate the model again: {}", unreadable.what(), command(folder, precision, tower));
   }
 }
 
@@ -73,7 +73,7 @@ Calibration::Calibration(const Checkpoint& checkpoint, Precision precision)
       file_(open(checkpoint.folder(), precision, tower_.tower, stop_)) {
   if (read<std::uint64_t>(std::string(kFingerprint), "U64", {1})[0] != checkpoint.fingerprint()) {
     fail("{} was made for other weights than those of the model; run: {}", shown_,
-         command(checkpoint.folder(), precision));
+         command(checkpoint.folder(), precision, tower_.tower));
   }
   bf16_layers_ = read_bf16_layers(tower_.layers);
 }

@@ -184,11 +184,31 @@ def test_search_finds_what_transformers_would(run_fovea, tmp_path):
     assert "probability" not in best[0]
 
 
+def calibration_texts(folder, seed):
+    path = folder / "calibration.jsonl"
+    path.write_text("".join(json.dumps(text) + "\n" for text in texts_of(seed, 200)))
+    return ("--text", f"@{path}")
+
+
+def test_int8_on_a_cpu(run_fovea, tmp_path):
+    model = make(run_fovea, tmp_path / "model", "tiny", 21)
+    texts = texts_of(22, 100)
+    eight_bits = ("--device", "cpu", "--precision", "int8")
+    refused = run_fovea("embed", "--text", "x", "-m", model, *eight_bits, "-o", tmp_path / "x.npy", code=1).stderr
+    if "int8 needs a CPU" in refused:
+        return
+    assert "needs a calibrated text tower" in refused and "--text @captions.txt" in refused
+    run_fovea("calibrate", model, *PHOTOS, "--precision", "int8", *calibration_texts(tmp_path, 23))
+    got = embedded(run_fovea, model, texts, *eight_bits)
+    want = Reference(model).embeddings(texts)
+    assert 0.995 < cosines(got, want).min() < 1 - 1e-6
+
+
 @pytest.mark.parametrize("precision", ["bf16", "int8"])
 def test_on_a_gpu(run_fovea, gpu, tmp_path, precision):
     model = make(run_fovea, tmp_path / "model", "base-patch16-224", 18)
     if precision == "int8":
-        run_fovea("calibrate", model, *PHOTOS, "--precision", "int8")
+        run_fovea("calibrate", model, *PHOTOS, "--precision", "int8", *calibration_texts(tmp_path, 20))
     texts = texts_of(19, 300)
     got = embedded(run_fovea, model, texts, "--device", "cuda", "--precision", precision)
     want = Reference(model).embeddings(texts)
