@@ -86,11 +86,11 @@ void add_embed(CLI::App& app, Run& run) {
              "Folder for embeddings-*.npy, index-*.jsonl, errors.jsonl, manifest.json; or one file "
              "ending in .npy");
   add_job_options(*command, embed.input, options->job);
-  add_texts(*command, "--text", options->texts,
+  without_variable(add_texts(*command, "--text", options->texts,
             "Embed texts instead, or lists of them (@FILE, -); OUT is then one .npy file; may be "
             "repeated")
       ->type_name("TEXT")
-      ->allow_extra_args(false)
+      ->allow_extra_args(false))
       ->group(kInputGroup);
   add_text_clean(*command, options->text_clean)->group(kInputGroup);
   add_whole(*command, "--synthetic", {}, embed.input.synthetic,

@@ -197,17 +197,17 @@ void add_search(CLI::App& app, Run& run) {
   add_whole(*command, "-k,--neighbours,--neighbors", {1, INT32_MAX}, options->k, "Photos per text");
   add_optional_model(*command, options->model,
                      "Model for the texts (without it: the model that made OUT)");
-  add_texts(*command, "--photo", options->photos,
+  without_variable(add_texts(*command, "--photo", options->photos,
             "A photo that the results should be like as well: a name in OUT or a file; may be "
             "repeated")
       ->type_name("PHOTO")
-      ->allow_extra_args(false);
+      ->allow_extra_args(false));
   add_real(*command, "--photo-weight", "W", {0, 1000, true}, options->photo_weight,
            "Weight of each such photo, where a text has 1");
-  add_texts(*command, "--not", options->without,
+  without_variable(add_texts(*command, "--not", options->without,
             "Words for what the results should not show; may be repeated")
       ->type_name("TEXT")
-      ->allow_extra_args(false);
+      ->allow_extra_args(false));
   add_real(*command, "--not-weight", "W", {0, 1000, true}, options->not_weight,
            "Weight of each such text");
   add_text_clean(*command, options->clean);

@@ -25,8 +25,8 @@ struct CalibrateOptions {
   std::vector<std::string> texts;
   /// kInt8, kFp8 or both: the photos are looked at once.
   std::vector<Precision> precisions = {Precision::kInt8};
-  /// How many of the first layers for images are computed in bf16: rounding the activations there costs most
-  /// of the accuracy that 8 bits cost. Each makes the model slower.
+  /// How many of the first layers for images are computed in bf16: rounding the activations there
+  /// costs most of the accuracy that 8 bits cost. Each makes the model slower.
   int bf16_layers = 0;
   /// Compute threads; 0: one per CPU that this process may use. The file does not depend on it.
   int threads = 0;
@@ -42,9 +42,10 @@ struct CalibrateOptions {
 };
 
 struct CalibrateReport {
-  std::vector<std::filesystem::path> files;  ///< the files that were written, one per precision and tower
-  std::int64_t images = 0;                   ///< photos that were used
-  std::uint64_t failed = 0;                  ///< inputs that could not be used
+  std::vector<std::filesystem::path>
+      files;                 ///< the files that were written, one per precision and tower
+  std::int64_t images = 0;   ///< photos that were used
+  std::uint64_t failed = 0;  ///< inputs that could not be used
   double seconds = 0;
 };
 
