@@ -33,6 +33,7 @@ void print(const std::string& text, const TokenizedText& tokens) {
   const auto used = static_cast<std::size_t>(
       std::min(tokens.tokens + 1, static_cast<std::int64_t>(tokens.ids.size())));
   std::vector<std::string> pieces;
+  pieces.reserve(used);
   for (std::size_t index = 0; index < used; ++index) {
     pieces.push_back(io::printable(tokens.pieces[index]));
   }

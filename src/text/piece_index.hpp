@@ -17,6 +17,8 @@ class PieceIndex {
  public:
   static constexpr std::int64_t kNone = -1;
 
+  /// Of no pieces.
+  PieceIndex() : slots_(1) {}
   explicit PieceIndex(const std::vector<Piece>& pieces)
       : pieces_(&pieces), slots_(std::bit_ceil(2 * pieces.size() + 1)) {}
 
@@ -56,7 +58,7 @@ class PieceIndex {
     return at;
   }
 
-  const std::vector<Piece>* pieces_;
+  const std::vector<Piece>* pieces_ = nullptr;
   std::vector<Slot> slots_;
 };
 

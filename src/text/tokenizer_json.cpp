@@ -1,8 +1,8 @@
 // Gemma's tokenizer as Hugging Face stores it, turned back into SentencePiece's vocabulary.
 #include "text/tokenizer_json.hpp"
 
+#include <algorithm>
 #include <cstdint>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -63,9 +63,10 @@ class Reader {
                                                               ? type_of(document_.rest, "model")
                                                               : "none"));
     }
+    const std::vector<json> empty{nullptr, "", false, 0.0};  // what stands for none
     const auto expect = [&](const char* key, const json& wanted) {
       const json found = model().value(key, json());
-      const bool is_empty = found.is_null() || found == "" || found == false || found == 0.0;
+      const bool is_empty = std::ranges::find(empty, found) != empty.end();
       if (wanted.is_null() ? !is_empty : found != wanted) {
         unsupported(fmt::format("{} of the model is {}, not {}", key,
                                 io::printable(found.dump(), io::kLongestName), wanted.dump()));
@@ -201,10 +202,10 @@ class Reader {
   }
 
   void index_normal() {
-    normal_.emplace(vocabulary_.pieces);
+    normal_ = PieceIndex(vocabulary_.pieces);
     for (std::size_t id = 0; id < vocabulary_.pieces.size(); ++id) {
       const Piece& piece = vocabulary_.pieces[id];
-      if (piece.type == PieceType::kNormal && !normal_->add(static_cast<std::uint32_t>(id))) {
+      if (piece.type == PieceType::kNormal && !normal_.add(static_cast<std::uint32_t>(id))) {
         fail("{}: \"{}\" has two ids", file_, io::printable(piece.text));
       }
     }
@@ -213,8 +214,8 @@ class Reader {
   /// Whether both parts of a text are pieces. (What is found in a text before anything is merged,
   /// and its parts, are never merged.)
   [[nodiscard]] bool is_pair(std::string_view text, std::size_t left) const {
-    return normal_->find(text.substr(0, left)) != PieceIndex::kNone &&
-           normal_->find(text.substr(left)) != PieceIndex::kNone;
+    return normal_.find(text.substr(0, left)) != PieceIndex::kNone &&
+           normal_.find(text.substr(left)) != PieceIndex::kNone;
   }
 
   /// SentencePiece merges any two neighbours that make a piece, the one with the largest score
@@ -235,7 +236,7 @@ class Reader {
         std::erase(missing, merge.left);
         continue;
       }
-      const std::int64_t found = normal_->find(merge.text);
+      const std::int64_t found = normal_.find(merge.text);
       if (found == PieceIndex::kNone || !is_pair(merge.text, merge.left)) {
         continue;
       }
@@ -278,8 +279,8 @@ class Reader {
   TokenizerDocument document_;
   std::string_view file_;
   Vocabulary vocabulary_;
-  std::optional<PieceIndex> normal_;  // pieces of kNormal
-  std::vector<bool> is_made_;         // by merges
+  PieceIndex normal_;          // pieces of kNormal
+  std::vector<bool> is_made_;  // by merges
 };
 
 }  // namespace
