@@ -379,6 +379,57 @@ TEST_P(OperatorTest, Pool) {
   FOVEA_EXPECT_REJECTED(got, expected(other, weights));
 }
 
+TEST_P(OperatorTest, Project) {
+  const ProjectProblem problem{
+      .sequences = 5, .tokens = 7, .token = 6, .hidden = 40, .out = 56, .eps = 1e-6};
+  const auto weight = random_floats(random_, problem.out * problem.hidden, 0.0, 0.15);
+  const auto bias = random_floats(random_, problem.out, 0.1, 0.3);
+  const auto gamma = random_floats(random_, problem.hidden, 1.0, 0.3);
+  const auto beta = random_floats(random_, problem.hidden, 0.2, 0.3);
+  const ProjectWeights weights{
+      .norm = {.weight = gamma, .bias = beta},
+      .linear = {.in = problem.hidden, .out = problem.out, .weight = weight, .bias = bias}};
+  const PreparedPtr prepared = backend_->prepare(weights);
+  const Matrix input = random_matrix(random_, DType::kF32, problem.rows(), problem.hidden);
+  Matrix got = poisoned(DType::kF32, problem.sequences, problem.out);
+  run([&](Executor& executor) { executor.project(problem, *prepared, input.view, got.view); });
+
+  const auto expected = [&](const ProjectProblem& asked, const ProjectWeights& with) {
+    Matrix want(DType::kF64, problem.sequences, problem.out);
+    reference::project(asked, with, input.view, want.view);
+    return want;
+  };
+  limits_ = DType::kF32;  // in every precision
+  const Matrix want = expected(problem, weights);
+  FOVEA_EXPECT_PASSES(got, want);
+  FOVEA_EXPECT_REJECTED(with_zeroed_tile(got), want);
+  ProjectProblem other = problem;
+  other.token = 5;
+  FOVEA_EXPECT_REJECTED(got, expected(other, weights));
+  other = problem;
+  other.eps = 1e-2;
+  FOVEA_EXPECT_REJECTED(got, expected(other, weights));
+  const std::vector<float> zeros(bias.size());
+  ProjectWeights altered = weights;
+  altered.linear.bias = zeros;
+  FOVEA_EXPECT_REJECTED(got, expected(problem, altered));
+  altered = weights;
+  altered.norm.bias = std::span(zeros).first(beta.size());
+  FOVEA_EXPECT_REJECTED(got, expected(problem, altered));
+  other = problem;
+  other.token = problem.tokens;
+  EXPECT_FALSE(valid(other));
+}
+
+TEST_P(OperatorTest, CopiesAreTheSameBytes) {
+  for (const DType type : {DType::kF32, DType::kBF16}) {
+    const Matrix input = random_matrix(random_, type, 37, 24);
+    Matrix got = poisoned(type, 37, 24);
+    run([&](Executor& executor) { executor.copy(input.view, got.view); });
+    EXPECT_EQ(std::memcmp(got.view.data, input.view.data, 37 * 24 * size_of(type)), 0);
+  }
+}
+
 TEST_P(OperatorTest, AnErrorOfOneThreadReachesTheCaller) {
   std::atomic<int> calls{0};
   const auto failing = [&](Executor& executor, const Slice&) {

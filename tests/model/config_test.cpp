@@ -177,5 +177,44 @@ TEST(ModelConfigTest, ReadsAFolder) {
   EXPECT_TRUE(contains(differs, "image_size is 224")) << differs;
 }
 
+TEST(TextConfigTest, DefaultsAndFieldsAreThoseOfTheFile) {
+  EXPECT_EQ(parse_text_config(R"({"model_type": "siglip"})"), TextConfig{});
+  const TextConfig config = parse_text_config(
+      R"({"model_type": "siglip", "text_config": {"hidden_size": 1152, "intermediate_size": 4304,
+          "num_hidden_layers": 27, "num_attention_heads": 16, "vocab_size": 256000,
+          "projection_size": 1536, "max_position_embeddings": 16}})");
+  const TextConfig expected{.hidden = 1152,
+                            .mlp = 4304,
+                            .layers = 27,
+                            .heads = 16,
+                            .vocabulary = 256000,
+                            .tokens = 16,
+                            .projection = 1536};
+  EXPECT_EQ(config, expected);
+  // Without a projection's size, texts have vectors of the hidden size.
+  EXPECT_EQ(parse_text_config(R"({"model_type": "siglip", "text_config": {"hidden_size": 96,
+                                  "num_attention_heads": 3}})")
+                .projection,
+            96);
+}
+
+TEST(TextConfigTest, WhatHasNoTextTowerOrAnotherOneIsRefused) {
+  const auto message = [](std::string_view text) {
+    return error_of([&] { (void)parse_text_config(text); });
+  };
+  EXPECT_TRUE(contains(message(R"({"model_type": "siglip_vision_model"})"), "no text tower"));
+  EXPECT_TRUE(
+      contains(message(R"({"model_type": "siglip", "text_config": {"hidden_act": "gelu"}})"),
+               "text_config.hidden_act"));
+  EXPECT_TRUE(contains(message(R"({"model_type": "siglip", "text_config": {"vocab_size": 0}})"),
+                       "text_config.vocab_size"));
+  EXPECT_TRUE(
+      contains(message(R"({"model_type": "siglip", "text_config": {"model_type": "clip_text"}})"),
+               "text towers"));
+  EXPECT_TRUE(
+      contains(message(R"({"model_type": "siglip", "text_config": {"num_attention_heads": 7}})"),
+               "not divisible"));
+}
+
 }  // namespace
 }  // namespace fovea::model
