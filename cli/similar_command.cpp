@@ -252,10 +252,11 @@ class Similar {
     for (const std::string& query : options_.queries) {
       std::error_code ignored;  // opening it reports the error
       const bool exists = fs::status(query, ignored).type() != fs::file_type::not_found;
-      if (const auto row = find_row(query)) {
-        add_row(*row);
-      } else if (fs::path(query).extension() == ".npy" && exists) {
+      // Rows have names of photos; whole indexes would be read to find that none has this one.
+      if (fs::path(query).extension() == ".npy" && exists) {
         add_vectors(query);
+      } else if (const auto row = find_row(query)) {
+        add_row(*row);
       } else if (exists) {
         add_photo(query);
       } else {
