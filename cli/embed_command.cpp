@@ -66,9 +66,9 @@ void check_text_options(const CLI::App& command, const Options& options) {
     throw CLI::ValidationError("--text", "embeds texts instead of photos: give no other inputs");
   }
   for (const char* const name :
-       {"--format", "--shard-rows", "--shard", "--overwrite", "--retry-failed", "--batch-size",
-        "--decode-threads", "--decode-memory", "--strict", "--max-errors", "--include", "--exclude",
-        "--hidden", "--image-key", "--null"}) {
+       {"--format", "--shard-rows", "--shard", "--overwrite", "--retry-failed", "--update",
+        "--batch-size", "--decode-threads", "--decode-memory", "--strict", "--max-errors",
+        "--include", "--exclude", "--hidden", "--image-key", "--null"}) {
     if (is_typed(command, *command.get_option(name))) {
       throw CLI::ValidationError(name, "does not apply to --text");
     }
@@ -86,11 +86,13 @@ void add_embed(CLI::App& app, Run& run) {
              "Folder for embeddings-*.npy, index-*.jsonl, errors.jsonl, manifest.json; or one file "
              "ending in .npy");
   add_job_options(*command, embed.input, options->job);
-  without_variable(add_texts(*command, "--text", options->texts,
-            "Embed texts instead, or lists of them (@FILE, -); OUT is then one .npy file; may be "
-            "repeated")
-      ->type_name("TEXT")
-      ->allow_extra_args(false))
+  without_variable(
+      add_texts(
+          *command, "--text", options->texts,
+          "Embed texts instead, or lists of them (@FILE, -); OUT is then one .npy file; may be "
+          "repeated")
+          ->type_name("TEXT")
+          ->allow_extra_args(false))
       ->group(kInputGroup);
   add_text_clean(*command, options->text_clean)->group(kInputGroup);
   add_whole(*command, "--synthetic", {}, embed.input.synthetic,
@@ -111,16 +113,20 @@ void add_embed(CLI::App& app, Run& run) {
   add_whole(*command, "--shard-rows", {1}, embed.shard_rows, "Rows per embeddings file")
       ->group(kOutputGroup);
   CLI::Option* overwrite = add_overwrite(*command, embed.overwrite);
-  add_flag(*command, "--retry-failed", embed.retry_failed, "Try the inputs in errors.jsonl again")
-      ->excludes(overwrite)
-      ->group(kOutputGroup);
+  CLI::Option* retry = add_flag(*command, "--retry-failed", embed.retry_failed,
+                                "Try the inputs in errors.jsonl again")
+                           ->excludes(overwrite)
+                           ->group(kOutputGroup);
+  add_update(*command, embed)->excludes(overwrite)->excludes(retry)->excludes("--synthetic");
   explain(*command,
           {kModelRule, "Repeat the command to resume a run that was interrupted or killed.",
+           "With --update, rows of photos that did not change keep their bytes and their order.",
            kTextLists, kJobExitCodes},
           {"fovea embed google/siglip2-base-patch16-224 photos -o OUT",
            "fovea embed -m MODEL cat.jpg dog.png @list.txt -o OUT",
            "fovea embed -m MODEL --text @captions.txt -o captions.npy",
-           "fovea embed -m MODEL 'shard-{00000..00099}.tar' -o OUT --dtype f16"});
+           "fovea embed -m MODEL 'shard-{00000..00099}.tar' -o OUT --dtype f16",
+           "fovea embed -m MODEL photos -o OUT --update"});
   command->callback([command, options, take_model, &run] {
     take_model();
     if (!options->texts.empty()) {

@@ -100,6 +100,24 @@ void add_job_options(CLI::App& command, InputOptions& input, JobArguments& argum
   add_progress_options(command, arguments);
 }
 
+CLI::Option* add_update(CLI::App& command, EmbedOptions& embed) {
+  CLI::Option* update =
+      add_flag(
+          command, "--update", embed.update,
+          "Bring OUT up to date: add rows of new photos, embed changed ones again (by size and "
+          "date), drop rows of those that are gone")
+          ->group(kOutputGroup);
+  add_flag(command, "--checksum", embed.checksum,
+           "Write the SHA-256 of every file into the index; with --update, compare files by it, so "
+           "that renamed photos are not embedded again")
+      ->group(kOutputGroup);
+  add_optional_whole(command, "--max-drop", {}, embed.max_drop,
+                     "Change nothing when --update would drop more rows than this")
+      ->needs(update)
+      ->group(kOutputGroup);
+  return update;
+}
+
 void apply_job_arguments(const JobArguments& arguments, InputOptions& input,
                          std::optional<std::uint64_t>& max_errors) {
   parse_shard(arguments.shard, input);

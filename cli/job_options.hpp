@@ -24,6 +24,9 @@ struct JobArguments : ProgressArguments {
 /// --strict, --max-errors, --progress and --quiet.
 void add_job_options(CLI::App& command, InputOptions& input, JobArguments& arguments);
 
+/// Adds --update, --checksum and --max-drop; returns the first.
+CLI::Option* add_update(CLI::App& command, EmbedOptions& embed);
+
 /// Reads what add_job_options left as text.
 void apply_job_arguments(const JobArguments& arguments, InputOptions& input,
                          std::optional<std::uint64_t>& max_errors);

@@ -55,6 +55,36 @@ std::string notes(const JobReport& report) {
   return text;
 }
 
+// "19,980"
+std::string grouped(std::uint64_t number) {
+  constexpr std::size_t kGroup = 3;
+  std::string text = std::to_string(number);
+  for (std::size_t at = text.size(); at > kGroup;) {
+    at -= kGroup;
+    text.insert(at, ",");
+  }
+  return text;
+}
+
+std::string describe_update(const UpdateCounts& counts) {
+  std::string text =
+      fmt::format("{} added, {} re-embedded, {} dropped, {} unchanged", grouped(counts.added),
+                  grouped(counts.reembedded), grouped(counts.dropped), grouped(counts.unchanged));
+  if (counts.not_computed > 0) {
+    text += fmt::format(" ({} of them copied from rows of the same contents)",
+                        grouped(counts.not_computed));
+  }
+  return text;
+}
+
+Json to_json(const UpdateCounts& counts) {
+  return {{"added", counts.added},
+          {"reembedded", counts.reembedded},
+          {"dropped", counts.dropped},
+          {"unchanged", counts.unchanged},
+          {"not_computed", counts.not_computed}};
+}
+
 }  // namespace
 
 Interruption::Interruption() {
@@ -158,6 +188,14 @@ void JobReporter::show(const JobFailure& failure) {
 }
 
 std::string JobReporter::summary(const JobReport& report) const {
+  if (report.update) {
+    const std::string failed = report.failed == 0
+                                   ? ""
+                                   : fmt::format(", {} failed (see {})", grouped(report.failed),
+                                                 printable_name(errors_file_));
+    return fmt::format("updated: {}{}{}; {} rows in {}", describe_update(*report.update), failed,
+                       notes(report), grouped(report.rows), printable_name(output_));
+  }
   if (report.already_done) {
     return fmt::format("already done: {} images, {} failed{}; they are in {}", report.rows,
                        report.failed, notes(report), printable_name(output_));
@@ -207,6 +245,7 @@ int JobReporter::finish(const JobReport& report) {
                                 {"failed", report.failed},
                                 {"left_out", report.left_out},
                                 {"images_with_lost_range", report.images_with_lost_range},
+                                {"update", report.update ? to_json(*report.update) : Json()},
                                 {"resumed", report.resumed},
                                 {"already_done", report.already_done},
                                 {"interrupted", report.interrupted},

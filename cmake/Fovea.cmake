@@ -71,7 +71,7 @@ if(NOT FOVEA_SANITIZE)  # the sanitizers replace the functions that it would che
 endif()
 # The folders that read files and replies: there an index out of bounds ends the program. The folders
 # that compute go through memory element by element, and are given sizes that were checked.
-set(FOVEA_PARSING_FOLDERS io image text model pipeline hub search)
+set(FOVEA_PARSING_FOLDERS io image text model pipeline collection hub search)
 
 # Builds with sanitizers parse the headers that most sources include once. Developers' builds do not: a source
 # that lacks an include must not compile there.

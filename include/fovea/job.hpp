@@ -120,6 +120,16 @@ struct EmbedOptions {
   std::optional<std::uint64_t> max_errors;  ///< more failed inputs end the job with an Error
   bool overwrite = false;                   ///< discard what OUT holds and start again
   bool retry_failed = false;                ///< try the inputs in OUT/errors.jsonl again
+  /// Brings what OUT holds up to date with the inputs: rows of photos that are new are added, those
+  /// of changed photos are computed again, those of photos that are gone are dropped, and all
+  /// others keep their bytes (docs/output.md). Without an output to update it is as if this were
+  /// not set.
+  bool update = false;
+  /// Writes the SHA-256 of every image's file into the index; with `update`, photos are compared by
+  /// it, and not by their sizes and dates.
+  bool checksum = false;
+  /// When an update would drop more rows, it ends with an Error and changes nothing.
+  std::optional<std::uint64_t> max_drop;
   JobControl control;
 };
 
@@ -144,6 +154,19 @@ struct PreprocessOptions {
   JobControl control;
 };
 
+/// What an update did with rows. All but `dropped` add up to the rows of the output.
+struct UpdateCounts {
+  std::uint64_t added = 0;       ///< of photos that had none
+  std::uint64_t reembedded = 0;  ///< of photos that had changed
+  std::uint64_t dropped = 0;     ///< of photos that are gone, or cannot be read any more
+  std::uint64_t unchanged = 0;
+  /// Of those added or re-embedded: copied from a row of the same content (EmbedOptions::checksum),
+  /// as of a photo that was renamed.
+  std::uint64_t not_computed = 0;
+
+  friend bool operator==(const UpdateCounts&, const UpdateCounts&) = default;
+};
+
 struct JobReport {
   std::uint64_t rows = 0;      ///< rows in the output
   std::uint64_t new_rows = 0;  ///< rows added by this run
@@ -154,6 +177,8 @@ struct JobReport {
   /// Rows whose image lost a part of its range of values, because it had more than 8 bits per
   /// channel in a form that is clipped (docs/images.md).
   std::uint64_t images_with_lost_range = 0;
+  /// When the output was updated, and that was not interrupted.
+  std::optional<UpdateCounts> update = {};
   bool resumed = false;       ///< an earlier run had begun this output
   bool already_done = false;  ///< an earlier run had finished it, so nothing was computed
   bool interrupted = false;   ///< JobControl::stop ended it; run the same job again to resume

@@ -3,13 +3,17 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
 #include "backends.hpp"
+#include "collection/update.hpp"
 #include "core/error.hpp"
 #include "core/thread_pool.hpp"
+#include "core/wording.hpp"
 #include "hub/resolve.hpp"
 #include "io/text.hpp"
 #include "model/calibration.hpp"
@@ -22,6 +26,7 @@
 #include "pipeline/left_out.hpp"
 #include "pipeline/output.hpp"
 #include "pipeline/output_files.hpp"
+#include "pipeline/output_proof.hpp"
 #include "pipeline/own_outputs.hpp"
 #include "pipeline/prepare.hpp"
 #include "pipeline/run.hpp"
@@ -59,10 +64,12 @@ class LateEncoder {
   }
 
   pipeline::Encode load(const std::function<void(std::string_view)>& on_note, StopFlag stop) {
-    const model::Checkpoint checkpoint(folder_, stop);
-    encoder_ = std::make_unique<model::Encoder>(checkpoint, std::move(backend_));
-    if (const std::string left_out = encoder_->bf16_layers(); !left_out.empty() && on_note) {
-      on_note(left_out);
+    if (!encoder_) {
+      const model::Checkpoint checkpoint(folder_, stop);
+      encoder_ = std::make_unique<model::Encoder>(checkpoint, std::move(backend_));
+      if (const std::string left_out = encoder_->bf16_layers(); !left_out.empty() && on_note) {
+        on_note(left_out);
+      }
     }
     return [this, on_note, stop](std::span<const std::uint8_t> patches, std::int64_t images,
                                  std::span<float> embeddings,
@@ -145,8 +152,15 @@ class EmbedJob {
                         : static_cast<int>(encoder_.backend().preferred_batch())) {}
 
   JobReport run() {
+    if (options_.update) {
+      return run_update();
+    }
     pipeline::InputStream inputs = open_inputs(options_, config_.preprocessing, left_out_);
-    return pipeline::is_array_file(options_.output) ? run_to_file(inputs) : run_to_folder(inputs);
+    if (pipeline::is_array_file(options_.output)) {
+      return run_to_file(inputs);
+    }
+    pipeline::FolderOutput output = open_output();
+    return run_to_folder(output, inputs);
   }
 
  private:
@@ -159,14 +173,23 @@ class EmbedJob {
     return run;
   }
 
-  JobReport loop(const pipeline::RunOptions& run, pipeline::InputStream& inputs,
-                 pipeline::Output& output) {
-    if (options_.control.on_device) {
+  [[nodiscard]] pipeline::Encode load_encoder() {
+    return encoder_.load(options_.control.on_note, options_.control.stop);
+  }
+
+  void tell_device() {
+    if (options_.control.on_device && !std::exchange(told_device_, true)) {
       options_.control.on_device(encoder_.backend().description());
     }
+  }
+
+  JobReport loop(const pipeline::RunOptions& run, pipeline::InputStream& inputs,
+                 pipeline::Output& output) {
+    tell_device();
+    const pipeline::ContentCheck check{.sum = options_.checksum};
     return pipeline::run_job(
-        run, inputs, pipeline::make_prepare(layout_),
-        [this] { return encoder_.load(options_.control.on_note, options_.control.stop); }, output);
+        run, inputs, pipeline::make_prepare(layout_, check), [this] { return load_encoder(); },
+        output);
   }
 
   JobReport run_to_file(pipeline::InputStream& inputs) {
@@ -211,9 +234,12 @@ class EmbedJob {
         .shard_count = options_.input.shard_count};
   }
 
-  JobReport run_to_folder(pipeline::InputStream& inputs) {
-    pipeline::FolderOutput output(options_.output, identity(), options_.overwrite,
-                                  std::chrono::milliseconds(50), options_.control.stop);
+  [[nodiscard]] pipeline::FolderOutput open_output() const {
+    return {options_.output, identity(), options_.overwrite, std::chrono::milliseconds(50),
+            options_.control.stop};
+  }
+
+  JobReport run_to_folder(pipeline::FolderOutput& output, pipeline::InputStream& inputs) {
     const pipeline::JobState found = output.state();
     if (options_.retry_failed && !found.finished && !found.retrying) {
       fail(
@@ -245,8 +271,8 @@ class EmbedJob {
       inputs.skip(state.inputs, state.names, options_.control.stop);
     } catch (const Error& error) {
       rethrow_unless_finding(error);
-      fail("{}: {}; choose another output or pass --overwrite", io::escape(options_.output),
-           error.what());
+      fail("{}: {}; {} brings it up to date, {} starts again", io::escape(options_.output),
+           error.what(), option_words("update"), option_words("overwrite"));
     }
     output.begin();
     pipeline::RunOptions run = loop_options();
@@ -291,12 +317,137 @@ class EmbedJob {
       }
     } catch (const Error& error) {
       rethrow_unless_finding(error);
-      fail("{}: {}; choose another output or pass --overwrite", io::escape(options_.output),
-           error.what());
+      fail("{}: {}; {} brings it up to date, {} starts again", io::escape(options_.output),
+           error.what(), option_words("update"), option_words("overwrite"));
     }
   }
 
+  // What an output needs that is to be updated; the names of options, because they are typed.
+  void demand_updatable() const {
+    const std::string_view other = pipeline::is_array_file(options_.output) ? "a single .npy file"
+                                   : options_.input.synthetic > 0 ? "an output of synthetic images"
+                                   : options_.overwrite           ? "an output to be overwritten"
+                                   : options_.retry_failed
+                                       ? "an output whose failed inputs are retried"
+                                       : "";
+    if (!other.empty()) {
+      fail("{}: {} cannot be updated{}", io::escape(options_.output), other,
+           pipeline::is_array_file(options_.output)
+               ? ", because nothing says which model made it; name a folder"
+               : "");
+    }
+  }
+
+  // Continues an unfinished output when the inputs that are done are still the same; otherwise they
+  // must be compared one by one.
+  std::optional<JobReport> finish_first(pipeline::FolderOutput& output,
+                                        pipeline::InputStream& inputs) {
+    const pipeline::JobState& state = output.state();
+    if (state.finished || state.retrying || !pipeline::can_be_read_again(options_.input)) {
+      return std::nullopt;
+    }
+    {
+      pipeline::LeftOut ignored(options_.output);
+      pipeline::InputStream look(
+          pipeline::make_source(options_.input, config_.preprocessing, &ignored),
+          options_.input.shard_index, options_.input.shard_count);
+      if (!pipeline::finding_of([&] {
+             look.skip(state.inputs, state.names, options_.control.stop);
+           }).empty()) {
+        return std::nullopt;
+      }
+    }
+    return run_to_folder(output, inputs);
+  }
+
+  JobReport run_update() {
+    demand_updatable();
+    std::optional<JobReport> first;
+    {
+      pipeline::InputStream inputs = open_inputs(options_, config_.preprocessing, left_out_);
+      pipeline::FolderOutput output = open_output();
+      if (!output.found()) {
+        return run_to_folder(output, inputs);
+      }
+      first = finish_first(output, inputs);
+      if (!first) {
+        return update(output, inputs);
+      }
+      if (first->interrupted) {
+        return *first;
+      }
+    }
+    // Photos that earlier runs embedded may have changed since.
+    left_out_ = pipeline::LeftOut(options_.output);
+    pipeline::InputStream inputs = open_inputs(options_, config_.preprocessing, left_out_);
+    pipeline::FolderOutput output = open_output();
+    JobReport report = update(output, inputs);
+    report.new_rows += first->new_rows;
+    return report;
+  }
+
+  JobReport update(pipeline::FolderOutput& output, pipeline::InputStream& inputs) {
+    if (output.manifest().version < pipeline::kFirstSummedVersion) {
+      fail(
+          "{}: was made by an earlier version of Fovea, whose indexes do not say which size and "
+          "date each file had, so it cannot be updated; make it again with {}",
+          io::escape(options_.output), option_words("overwrite"));
+    }
+    collection::Update update(output, identity(),
+                              {.checksum = options_.checksum,
+                               .max_drop = options_.max_drop,
+                               .on_note = options_.control.on_note,
+                               .stop = options_.control.stop});
+    update.select(inputs);
+    pipeline::RunOptions run = loop_options();
+    if (const auto& on_progress = options_.control.on_progress) {
+      run.control.on_progress = [&](JobProgress progress) {
+        progress.rows += update.unchanged();
+        const std::uint64_t done = progress.rows + progress.failed;
+        if (progress.seconds_left && progress.images_per_second > 0) {
+          progress.seconds_left =
+              static_cast<double>(*progress.total_inputs - std::min(done, *progress.total_inputs)) /
+              progress.images_per_second;
+        }
+        on_progress(progress);
+      };
+    }
+    // The model is loaded only when there is something to compute.
+    const auto encode_late = [this] {
+      return [this, encode = pipeline::Encode()](std::span<const std::uint8_t> patches,
+                                                 std::int64_t images, std::span<float> embeddings,
+                                                 const pipeline::OnComputed& on_computed) mutable {
+        if (!encode) {
+          tell_device();
+          encode = load_encoder();
+        }
+        encode(patches, images, embeddings, on_computed);
+      };
+    };
+    JobReport report;
+    try {
+      report = pipeline::run_job(run, inputs, pipeline::make_prepare(layout_, update.contents()),
+                                 encode_late, update.staging());
+    } catch (const Error& error) {
+      fail("{}. {} is as it was; the same command resumes the update", error.what(),
+           io::escape(options_.output));
+    }
+    report.resumed = true;
+    if (report.interrupted) {
+      report.rows = output.state().rows;
+      return report;
+    }
+    report.update = update.finish(left_out_.empty_folders(), left_out_.counts());
+    const pipeline::JobState& state = output.state();
+    report.rows = state.rows;
+    report.failed = state.failed;
+    report.left_out = left_out_.counts();
+    report.images_with_lost_range = state.lost_range;
+    return report;
+  }
+
   const EmbedOptions& options_;
+  bool told_device_ = false;
   pipeline::LeftOut left_out_{options_.output};
   fs::path folder_;
   model::ModelConfig config_;

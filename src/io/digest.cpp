@@ -40,12 +40,17 @@ std::string Digest::hex() const {
 }
 
 std::uint64_t Digest::head() const {
+  return wide_head().front();
+}
+
+std::array<std::uint64_t, 2> Digest::wide_head() const {
   const std::vector<unsigned char> bytes = this->bytes();
-  std::uint64_t value = 0;
-  for (std::size_t index = 0; index < sizeof(value); ++index) {
+  std::array<std::uint64_t, 2> values{};
+  for (std::size_t index = 0; index < sizeof(values); ++index) {
+    std::uint64_t& value = values[index / sizeof(std::uint64_t)];
     value = value << 8 | bytes[index];
   }
-  return value;
+  return values;
 }
 
 std::uint64_t Digest::head_of(std::string_view text) {

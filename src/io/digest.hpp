@@ -1,6 +1,7 @@
 // Digest: a running hash, by OpenSSL.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -26,6 +27,9 @@ class Digest {
 
   /// The first 16 hexadecimal digits of that as a number: enough to notice a change.
   [[nodiscard]] std::uint64_t head() const;
+
+  /// The first 32 hexadecimal digits as two numbers: enough to tell all files of the world apart.
+  [[nodiscard]] std::array<std::uint64_t, 2> wide_head() const;
 
   /// The head() of a text's SHA-256.
   [[nodiscard]] static std::uint64_t head_of(std::string_view text);

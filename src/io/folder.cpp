@@ -75,6 +75,53 @@ OpenedFile Folder::open_to_read(const std::string& name) const {
   return with_path(*this / name, [&] { return open_regular_file(name, folder_.get()); });
 }
 
+std::shared_ptr<const Folder> Folder::make_folder(const std::string& name) const {
+  if (::mkdirat(folder_.get(), name.c_str(), 0777) != 0 && errno != EEXIST) {
+    fail_with_errno(*this / name, "make the folder");
+  }
+  std::shared_ptr<const Folder> made = open_folder(name);
+  if (!made) {
+    errno = ENOENT;
+    fail_with_errno(*this / name, "open the folder");
+  }
+  return made;
+}
+
+std::shared_ptr<const Folder> Folder::open_folder(const std::string& name) const {
+  Descriptor folder(
+      ::openat(folder_.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!folder.open()) {
+    if (errno == ENOENT) {
+      return nullptr;
+    }
+    fail_with_errno(*this / name, "open the folder");
+  }
+  return std::shared_ptr<const Folder>(new Folder(*this / name, std::move(folder)));
+}
+
+void Folder::remove_folder(const std::string& name) const {
+  const auto info = examine(name, AT_SYMLINK_NOFOLLOW);
+  if (!info) {
+    return;
+  }
+  if (!S_ISDIR(info->st_mode)) {
+    return remove(name);
+  }
+  const std::shared_ptr<const Folder> folder = open_folder(name);
+  for (const std::string& inner : folder->list()) {
+    folder->remove_folder(inner);
+  }
+  if (::unlinkat(folder_.get(), name.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT) {
+    fail_with_errno(*this / name, "remove");
+  }
+}
+
+void Folder::move_to(const Folder& other, const std::string& name) const {
+  if (::renameat(folder_.get(), name.c_str(), other.folder_.get(), name.c_str()) != 0) {
+    fail_with_errno(*this / name, "move to " + escape(other.path_.native()));
+  }
+}
+
 bool Folder::has(const std::string& name) const {
   return examine(name, AT_SYMLINK_NOFOLLOW).has_value();
 }

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <sys/stat.h>
@@ -34,6 +35,15 @@ class Folder {
   /// Opens a regular file for reading, and follows a link to it. See open_regular_file.
   [[nodiscard]] OpenedFile open_to_read(const std::string& name) const;
 
+  /// The folder of that name in this one, which is made when it is absent. A link in its place is
+  /// refused.
+  [[nodiscard]] std::shared_ptr<const Folder> make_folder(const std::string& name) const;
+  /// The same; null when there is none.
+  [[nodiscard]] std::shared_ptr<const Folder> open_folder(const std::string& name) const;
+  /// Removes a folder in this one with all that is in it; nothing when there is none. Links are
+  /// removed, and not followed.
+  void remove_folder(const std::string& name) const;
+
   /// Whether something of that name is there, be it a link that leads nowhere.
   [[nodiscard]] bool has(const std::string& name) const;
   /// The result of fstatat(2), which follows links unless `flags` say otherwise; nothing when there
@@ -44,6 +54,8 @@ class Folder {
   [[nodiscard]] std::vector<std::string> list() const;
 
   void rename(const std::string& from, const std::string& to) const;
+  /// Moves a file of this folder to the other, where it replaces one of the same name.
+  void move_to(const Folder& other, const std::string& name) const;
   /// Removes a file, or the link itself; nothing when there is none.
   void remove(const std::string& name) const;
   /// Makes renames and removals survive a power cut.
@@ -53,6 +65,9 @@ class Folder {
   [[nodiscard]] bool is_in_place() const;
 
  private:
+  Folder(std::filesystem::path path, Descriptor folder)
+      : path_(std::move(path)), folder_(std::move(folder)) {}
+
   std::filesystem::path path_;
   Descriptor folder_;
 };

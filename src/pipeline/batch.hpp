@@ -21,27 +21,31 @@ struct Slot {
   int height = 0;
   bool lost_range = false;                 // see image::Image
   std::optional<io::FileStamp> file = {};  // see IndexLine
-  std::string error;                       // when not empty, this input has no row
+  std::string sha256 = {};                 // see IndexLine
+  bool known = false;  // ContentCheck knows what is in the file, so it was not decoded
+  std::string error;   // when not empty, this input has no row
 
   [[nodiscard]] bool failed() const { return !error.empty(); }
+  /// Whether there are pixels to compute.
+  [[nodiscard]] bool has_pixels() const { return !failed() && !known; }
 };
 
 /// Consecutive inputs. Batches are cut by inputs, failed ones included, never by time or by
 /// success, so that a resumed job computes the same batches as an uninterrupted one.
 struct Batch {
   HostBuffer pixels;                  // [capacity, bytes per image]
-  AlignedBuffer<float> embeddings;    // [capacity, dimension]; compact: one per good slot
+  AlignedBuffer<float> embeddings;    // [capacity, dimension]; compact: one per slot with pixels
   std::vector<std::byte> converted;   // the embeddings as they are stored
   std::span<const std::byte> stored;  // rows for the output: `converted`, or pixels
   std::vector<Slot> slots;            // capacity of them; `count` in use
   std::size_t count = 0;
   std::size_t pending = 0;  // of those, still being decoded
-  std::size_t rows = 0;     // of those, good; set by compact()
+  std::size_t rows = 0;     // of those, with pixels; set by compact()
   bool sealed = false;      // no more inputs will be added
   bool broken = false;      // a worker ended the job while it prepared one of these
   std::uint64_t names = 0;  // hash over the names of all inputs up to the last of this batch
 
-  /// Moves the images of the good slots together at the front of `pixels`, and counts them.
+  /// Moves the images together at the front of `pixels`, and counts them.
   void compact(std::size_t image_bytes);
 };
 

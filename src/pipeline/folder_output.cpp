@@ -30,23 +30,13 @@ std::string join(const std::vector<std::string>& parts) {
 
 }  // namespace
 
-void SummedFile::write(std::span<const std::byte> bytes) {
-  file_.write(bytes);
-  sum_.add(bytes);
-}
-
-void SummedFile::write_header(std::string_view header) {
-  const auto bytes = std::as_bytes(std::span(header));
-  if (file_.size() == 0) {
-    file_.write(bytes);
-  } else {
-    file_.write_at(0, bytes);
-  }
-}
-
 FolderOutput::FolderOutput(const fs::path& folder, const JobIdentity& identity, bool overwrite,
                            std::chrono::milliseconds least_interval, StopFlag stop)
-    : folder_(io::Folder::make(folder)),
+    : FolderOutput(io::Folder::make(folder), identity, overwrite, least_interval, stop) {}
+
+FolderOutput::FolderOutput(std::shared_ptr<const io::Folder> folder, const JobIdentity& identity,
+                           bool overwrite, std::chrono::milliseconds least_interval, StopFlag stop)
+    : folder_(std::move(folder)),
       manifest_{.identity = identity, .state = {}},
       layout_(identity),
       least_interval_(least_interval),
@@ -57,6 +47,7 @@ FolderOutput::FolderOutput(const fs::path& folder, const JobIdentity& identity, 
     remove_all();
     return;
   }
+  finish_replacement(folder_);
   const std::optional<Manifest> there = read_there();
   if (!there || (!there->state.finished && there->state.inputs == 0 && !there->state.retrying)) {
     return;  // nothing is lost: the folder is empty, or its job has done no input
@@ -64,9 +55,10 @@ FolderOutput::FolderOutput(const fs::path& folder, const JobIdentity& identity, 
   const std::vector<std::string> different = differences(there->identity, identity);
   if (!different.empty()) {
     fail("{}: holds the output of another job: {}; choose another output or pass --overwrite",
-         io::escape(folder.native()), join(different));
+         shown(), join(different));
   }
   manifest_.state = there->state;
+  manifest_.last_update = there->last_update;
   manifest_.identity.model = there->identity.model;
   manifest_.identity.working_folder = there->identity.working_folder;
   if (there->state.finished) {
@@ -77,7 +69,7 @@ FolderOutput::FolderOutput(const fs::path& folder, const JobIdentity& identity, 
     fail(
         "{}: was begun by an earlier version of Fovea, which kept no checksums, so it cannot be "
         "resumed; let that version finish it, choose another output or pass --overwrite",
-        io::escape(folder.native()));
+        shown());
   }
   try {
     if (there->version < kFirstSummedVersion) {
@@ -90,15 +82,15 @@ FolderOutput::FolderOutput(const fs::path& folder, const JobIdentity& identity, 
     fail(
         "{}; cannot resume this output: `fovea check {} --repair` keeps what can be proven, "
         "--overwrite starts again",
-        error.what(), io::escape(folder.native()));
+        error.what(), shown());
   }
   if (manifest_.state.finished) {
-    remove_leftovers();
+    remove_leftovers(*folder_);
   }
 }
 
 std::string FolderOutput::shown(const std::string& name) const {
-  return io::escape((*folder_ / name).native());
+  return io::escape(name.empty() ? folder_->path().native() : (*folder_ / name).native());
 }
 
 std::optional<Manifest> FolderOutput::read_there() const {
@@ -136,15 +128,8 @@ void FolderOutput::remove_all() {
       folder_->remove(name);
     }
   }
+  folder_->remove_folder(kUpdateFolder);
   lock_.clear();
-}
-
-// Files that a run which was killed at the end of its work could not remove.
-void FolderOutput::remove_leftovers() const {
-  folder_->remove(kRetryingFile);
-  for (const std::string name : {kManifestFile, kErrorsFile, kRetryingFile, kJournalFile}) {
-    folder_->remove(partial(name));
-  }
 }
 
 void FolderOutput::write_manifest() const {
@@ -225,45 +210,22 @@ void FolderOutput::begin() {
 
 void FolderOutput::open_files() {
   const JobState& state = manifest_.state;
-  const bool resumed = state.open_rows > 0;
-  data_ = std::make_unique<SummedFile>(folder_, layout_.data_file(state.shards),
-                                       resumed ? state.open_bytes : 0,
-                                       resumed ? std::move(proof_.data) : io::Digest());
-  if (layout_.has_index()) {
-    index_ = std::make_unique<SummedFile>(folder_, layout_.index_file(state.shards),
-                                          resumed ? state.index_bytes : 0,
-                                          resumed ? std::move(proof_.index) : io::Digest());
-    if (!resumed) {
-      data_->write_header(layout_.header(0));
-    }
+  ShardFile::Kept kept;
+  if (state.open_rows > 0) {
+    kept = {.data_bytes = state.open_bytes,
+            .index_bytes = state.index_bytes,
+            .data = std::move(proof_.data),
+            .index = std::move(proof_.index)};
   }
+  shard_ = std::make_unique<ShardFile>(folder_, layout_, state.shards, std::move(kept));
 }
 
 void FolderOutput::commit_files() {
   JobState& state = manifest_.state;
-  FileRecord record{.number = state.shards,
-                    .rows = state.open_rows,
-                    .data_bytes = data_->size(),
-                    .data_sum = data_->sum()};
-  if (index_) {
-    record.index_bytes = index_->size();
-    record.index_sum = index_->sum();
-    data_->write_header(layout_.header(state.open_rows));
-    index_->commit();
-  }
-  data_->commit();
+  const FileRecord record = shard_->commit(state.open_rows);
   folder_->sync();
-  const auto remember = [&](const std::string& name, std::uint64_t sum) {
-    if (const auto info = folder_->examine(name)) {
-      lock_.remember(name, sum, *info);
-    }
-  };
-  remember(layout_.data_file(state.shards), record.data_sum);
-  if (index_) {
-    remember(layout_.index_file(state.shards), record.index_sum);
-  }
-  data_.reset();
-  index_.reset();
+  lock_.remember(layout_, record);
+  shard_.reset();
   journal_->write(format_journal_line(record));
   state.shards += 1;
   state.open_rows = 0;
@@ -299,20 +261,19 @@ std::string FolderOutput::json_rows(std::span<const Slot* const> slots,
 void FolderOutput::append_rows(std::span<const Slot* const> slots,
                                std::span<const std::byte> rows) {
   JobState& state = manifest_.state;
-  if (!data_) {
+  if (!shard_) {
     open_files();
   }
-  if (index_) {
-    std::string index;
+  std::string lines;
+  if (layout_.has_index()) {
     std::uint64_t row = state.open_rows;
     for (const Slot* slot : slots) {
-      index += format_index_line(line_of(row++, *slot));
+      lines += format_index_line(line_of(row++, *slot));
     }
-    data_->write(rows);
-    index_->write(index);
   } else {
-    data_->write(json_rows(slots, rows));
+    lines = json_rows(slots, rows);
   }
+  shard_->append(rows, lines);
   state.open_rows += slots.size();
   state.rows += slots.size();
 }
@@ -321,15 +282,17 @@ void FolderOutput::append(const Batch& batch, std::span<const std::byte> rows) {
   JobState& state = manifest_.state;
   std::vector<const Slot*> good;
   std::string errors;
+  std::size_t failed = 0;
   for (const Slot& slot : std::span(batch.slots).first(batch.count)) {
     if (slot.failed()) {
       errors += format_error_line(slot.name, slot.error);
-      ++state.failed;
-    } else {
+      ++failed;
+    } else if (!slot.known) {
       good.push_back(&slot);
       state.lost_range += slot.lost_range ? 1 : 0;
     }
   }
+  state.failed += failed;
   errors_->write(errors);
   bool committed = false;
   for (std::span<const Slot* const> rest = good; !rest.empty();) {
@@ -344,7 +307,7 @@ void FolderOutput::append(const Batch& batch, std::span<const std::byte> rows) {
     }
   }
   // A checkpoint may count the inputs of a batch only after the whole batch is written.
-  state.inputs += batch.count;
+  state.inputs += good.size() + failed;
   state.names = batch.names;
   dirty_ = true;
   stated_ = false;
@@ -361,10 +324,11 @@ void FolderOutput::append(const Batch& batch, std::span<const std::byte> rows) {
 // The lengths and sums of the files that are being written.
 void FolderOutput::measure_files() {
   JobState& state = manifest_.state;
-  state.open_bytes = data_ ? data_->size() : 0;
-  state.data_sum = data_ ? data_->sum() : 0;
-  state.index_bytes = index_ ? index_->size() : 0;
-  state.index_sum = index_ ? index_->sum() : 0;
+  const bool has_index = shard_ && shard_->index();
+  state.open_bytes = shard_ ? shard_->data().size() : 0;
+  state.data_sum = shard_ ? shard_->data().sum() : 0;
+  state.index_bytes = has_index ? shard_->index()->size() : 0;
+  state.index_sum = has_index ? shard_->index()->sum() : 0;
   state.errors_bytes = errors_->size();
   state.errors_sum = errors_->sum();
   state.journal_bytes = journal_->size();
@@ -384,11 +348,11 @@ void FolderOutput::checkpoint() {
   constexpr int kIntervalsPerCost = 10;
   const Clock::time_point start = Clock::now();
   measure_files();
-  for (SummedFile* const file : {data_.get(), index_.get(), errors_.get(), journal_.get()}) {
-    if (file != nullptr) {
-      file->sync();
-    }
+  if (shard_) {
+    shard_->sync();
   }
+  errors_->sync();
+  journal_->sync();
   write_manifest();
   lock_.flush();
   last_checkpoint_ = Clock::now();
@@ -420,10 +384,10 @@ void FolderOutput::add_lost(std::string_view name, std::string_view error) {
 
 void FolderOutput::finish() {
   JobState& state = manifest_.state;
-  if (!data_ && state.shards == 0) {
+  if (!shard_ && state.shards == 0) {
     open_files();  // without any row the output is an empty array
   }
-  if (data_) {
+  if (shard_) {
     commit_files();
   }
   if (!stated_) {
@@ -449,11 +413,26 @@ void FolderOutput::finish() {
     folder_->remove(kRetryingFile);
   }
   lock_.flush();
+  demand_in_place();
+}
+
+void FolderOutput::replace(Replacement& replacement, const Manifest& manifest,
+                           const std::vector<FileRecord>& records) {
+  replacement.commit(manifest);
+  manifest_ = manifest;
+  for (const FileRecord& record : records) {
+    lock_.remember(layout_, record);
+  }
+  lock_.flush();
+  demand_in_place();
+}
+
+void FolderOutput::demand_in_place() const {
   if (!folder_->is_in_place()) {
     fail(
         "{}: was moved or replaced while the job ran; the finished output is in the folder that "
         "had this name before",
-        io::escape(folder_->path().native()));
+        shown());
   }
 }
 

@@ -53,12 +53,23 @@ class FolderSource final : public Source {
     if (!path.ends_with('/')) {
       path += '/';
     }
-    top_size_ = path.size();
+    top_ = path;
     enter(std::move(path), false, filter_.top());
   }
 
  private:
   bool do_next(Item& item, StopFlag stop) override {
+    if (find_next(item, stop)) {
+      is_empty_ = false;
+      return true;
+    }
+    if (is_empty_ && left_out_ != nullptr) {
+      left_out_->add_empty(top_);
+    }
+    return false;
+  }
+
+  bool find_next(Item& item, StopFlag stop) {
     while (!stack_.empty()) {
       stop.poll();
       if (!failure_.error.empty()) {
@@ -104,7 +115,7 @@ class FolderSource final : public Source {
 
   // The path below the folder that was given.
   [[nodiscard]] std::string_view relative(const std::string& path) const {
-    return std::string_view(path).substr(top_size_);
+    return std::string_view(path).substr(top_.size());
   }
 
   void count(std::string_view kind, std::string_view path) {
@@ -203,7 +214,8 @@ class FolderSource final : public Source {
 
   FileFilter filter_;
   LeftOut* left_out_;
-  std::size_t top_size_ = 0;  // bytes of the path of the folder that was given, with its '/'
+  std::string top_;  // the path of the folder that was given, with a '/'
+  bool is_empty_ = true;
   std::vector<Level> stack_;
   std::map<FolderId, std::string> reached_by_link_;  // maps to the path by which it was read
   Item failure_;

@@ -36,8 +36,11 @@ std::string format_index_line(const IndexLine& line) {
   const std::string file = line.file ? fmt::format(", \"bytes\": {}, \"modified_ns\": {}",
                                                    line.file->bytes, line.file->modified_ns)
                                      : "";
-  return fmt::format("{{\"row\": {}, \"source\": {}, \"width\": {}, \"height\": {}{}}}\n", line.row,
-                     io::json_quote(io::escape(line.source)), line.width, line.height, file);
+  const std::string sum =
+      line.sha256.empty() ? "" : fmt::format(", \"sha256\": \"{}\"", line.sha256);
+  return fmt::format("{{\"row\": {}, \"source\": {}, \"width\": {}, \"height\": {}{}{}{}}}\n",
+                     line.row, io::json_quote(io::escape(line.source)), line.width, line.height,
+                     file, sum, line.lost_range ? ", \"lost_range\": true" : "");
 }
 
 IndexLine parse_index_line(std::string_view text) {
@@ -47,7 +50,9 @@ IndexLine parse_index_line(std::string_view text) {
           .source = io::unescape(read_text(object, "source")),
           .width = static_cast<int>(read_count(object, "width", kMaxSide)),
           .height = static_cast<int>(read_count(object, "height", kMaxSide)),
-          .file = io::read_stamp(object)};
+          .file = io::read_stamp(object),
+          .sha256 = object.contains("sha256") ? read_text(object, "sha256") : "",
+          .lost_range = object.contains("lost_range") && read_flag(object, "lost_range")};
 }
 
 std::string format_error_line(std::string_view source, std::string_view error) {

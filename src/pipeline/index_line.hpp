@@ -17,11 +17,14 @@ struct IndexLine {
   int width = 0;
   int height = 0;
   std::optional<io::FileStamp> file = {};  // that the image was read from; the archive of a member
+  std::string sha256 = {};  // of the encoded image, in hexadecimal; "" when it was not asked for
+  bool lost_range = false;  // see image::Image
 };
 
 /// {"row": 0, "source": "photos/a.jpg", "width": 640, "height": 480, "bytes": 96871,
 /// "modified_ns": 1500000000000000000} without line breaks, and a newline. The last two are absent
-/// for an image that was read from no file.
+/// for an image that was read from no file. "sha256" and "lost_range" follow where there is
+/// something to say.
 [[nodiscard]] std::string format_index_line(const IndexLine& line);
 
 /// Inverse of format_index_line; keys beyond these are ignored. Throws fovea::Error.

@@ -44,6 +44,9 @@ bool InputStream::select(Item& item, StopFlag stop) {
       }
       --found->second;
     }
+    if (wanted_ && !wanted_(item)) {
+      continue;
+    }
     names_.add(item.name);
     return true;
   }

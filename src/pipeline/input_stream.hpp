@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -27,6 +28,10 @@ class InputStream {
 
   /// Selects only these inputs of the shard. To be called before the first is taken.
   void select_only(RetryNames names) { only_ = std::move(names); }
+
+  /// Selects only those inputs of the shard for which `wanted` is true. It is called once with
+  /// each, in their order, by whoever takes inputs. To be called before the first is taken.
+  void select_if(std::function<bool(const Item&)> wanted) { wanted_ = std::move(wanted); }
 
   /// The next selected input, with its bytes where they must be read in order. False at the end.
   /// Throws Interrupted, as the others do, when `stop` is set.
@@ -54,6 +59,7 @@ class InputStream {
   std::uint64_t shard_index_;
   std::uint64_t shard_count_;
   std::optional<RetryNames> only_;
+  std::function<bool(const Item&)> wanted_;
   std::uint64_t number_ = 0;
   NameHash names_;
 };

@@ -40,7 +40,7 @@ std::string list_path(const std::string& input) {
 // The lines of a .jsonl file, each of which names an image file.
 class JsonlSource final : public Source {
  public:
-  explicit JsonlSource(const std::string& path) : Source(path), lines_(path, '\n') {}
+  explicit JsonlSource(const std::string& path) : Source(path, true), lines_(path, '\n') {}
 
  private:
   bool do_next(Item& item, StopFlag stop) override {
@@ -106,6 +106,7 @@ class Opener {
     } catch (const Error& error) {
       rethrow_unless_finding(error);
       item = failed_item(name, error.what());
+      item.loses_names = true;
       return nullptr;
     }
     item = Item{};
@@ -146,7 +147,7 @@ class Inner {
 class ListSource final : public Source {
  public:
   ListSource(const std::string& path, bool null_separated, const Opener& opener)
-      : Source(path == "-" ? "standard input" : path),
+      : Source(path == "-" ? "standard input" : path, true),
         path_(path),
         opener_(opener),
         null_separated_(null_separated) {}
@@ -321,6 +322,14 @@ std::unique_ptr<Source> make_source(const InputOptions& options, const Preproces
   return std::make_unique<InputsSource>(options, preprocessing, left_out, false);
 }
 
+bool can_be_read_again(const InputOptions& options) {
+  return std::ranges::none_of(options.inputs, [](const std::string& input) {
+    struct stat info{};
+    return is_list(input) &&
+           (::stat(list_path(input).c_str(), &info) != 0 || !S_ISREG(info.st_mode));
+  });
+}
+
 std::optional<std::uint64_t> count_inputs(const InputOptions& options,
                                           const Preprocessing& preprocessing, StopFlag stop) {
   const auto share = [&](std::uint64_t all) {
@@ -329,14 +338,8 @@ std::optional<std::uint64_t> count_inputs(const InputOptions& options,
   if (options.synthetic > 0) {
     return share(options.synthetic);
   }
-  // A pipe can be read only once, which the job does.
-  const auto once_only = [](const std::string& input) {
-    struct stat info{};
-    return is_list(input) &&
-           (::stat(list_path(input).c_str(), &info) != 0 || !S_ISREG(info.st_mode));
-  };
-  if (std::ranges::any_of(options.inputs, once_only)) {
-    return std::nullopt;
+  if (!can_be_read_again(options)) {
+    return std::nullopt;  // only the job reads them
   }
   try {
     InputsSource source(options, preprocessing, nullptr, true);

@@ -21,6 +21,8 @@ class LeftOut {
 
   void add_file(std::string_view kind, std::string_view path);
   void add_member(std::string_view kind, std::string_view name);
+  /// Notes a folder among the inputs in which there was no input at all.
+  void add_empty(std::string_view folder) { empty_.emplace_back(folder); }
 
   /// Whether this is the folder in which the job writes.
   [[nodiscard]] bool is_output_folder(const struct stat& folder) const;
@@ -28,6 +30,8 @@ class LeftOut {
   [[nodiscard]] bool is_output(std::string_view name) const;
 
   [[nodiscard]] const FileCounts& counts() const { return counts_; }
+  /// With a '/' at their end.
+  [[nodiscard]] const std::vector<std::string>& empty_folders() const { return empty_; }
 
   /// Throws fovea::Error for inputs without any image: says what they hold instead, and what to do.
   [[noreturn]] void fail_without_images(const InputOptions& input) const;
@@ -37,6 +41,7 @@ class LeftOut {
 
   std::filesystem::path output_;
   FileCounts counts_;
+  std::vector<std::string> empty_;
   std::string first_tar_;                    // in a folder
   std::vector<std::string> member_endings_;  // the first ones
 };

@@ -55,7 +55,7 @@ std::uint64_t decode_memory(const LoaderOptions& options) {
 void Batch::compact(std::size_t image_bytes) {
   rows = 0;
   for (std::size_t slot = 0; slot < count; ++slot) {
-    if (slots[slot].failed()) {
+    if (!slots[slot].has_pixels()) {
       continue;
     }
     if (rows != slot) {

@@ -67,6 +67,14 @@ void visit_counts(const auto& json, auto& state) {
   json.count_if_any("lost_range", state.lost_range);
 }
 
+void visit_update(const auto& json, auto& counts) {
+  json.count("added", counts.added);
+  json.count("reembedded", counts.reembedded);
+  json.count("dropped", counts.dropped);
+  json.count("unchanged", counts.unchanged);
+  json.count("not_computed", counts.not_computed);
+}
+
 void visit_resume(const auto& json, auto& state, int version) {
   json.flag("retrying", state.retrying);
   json.count("inputs", state.inputs);
@@ -98,6 +106,9 @@ ManifestJson manifest_json(const Manifest& manifest) {
   if (manifest.version >= kFirstCountingVersion) {
     json["left_out"] = state.left_out;
   }
+  if (manifest.last_update) {
+    visit_update(FieldWriter(json["last_update"]), *manifest.last_update);
+  }
   visit_resume(FieldWriter(json["resume"]), state, manifest.version);
   return json;
 }
@@ -118,6 +129,9 @@ Manifest read_manifest(const nlohmann::json& json) {
     for (const auto& [kind, count] : left_out.items()) {
       manifest.state.left_out[kind] = read_count(left_out, kind.c_str());
     }
+  }
+  if (json.contains("last_update")) {
+    visit_update(FieldReader(read_object(json, "last_update")), manifest.last_update.emplace());
   }
   visit_resume(FieldReader(read_object(json, "resume")), manifest.state, manifest.version);
   return manifest;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -70,6 +71,7 @@ inline constexpr int kFirstCountingVersion = 3;
 struct Manifest {
   JobIdentity identity;
   JobState state;
+  std::optional<UpdateCounts> last_update = {};  // of those that changed something
   int version = kManifestVersion;
 };
 

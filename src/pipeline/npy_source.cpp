@@ -21,7 +21,7 @@ namespace {
 class NpySource final : public Source {
  public:
   NpySource(const std::string& path, const Preprocessing& preprocessing)
-      : Source(path),
+      : Source(path, true),
         height_(preprocessing.height),
         width_(preprocessing.width),
         array_(std::make_shared<io::NpyFile>(path)) {
@@ -89,6 +89,8 @@ class NpySource final : public Source {
       item.width = line.width;
       item.height = line.height;
       item.file = line.file;
+      item.sha256 = line.sha256;
+      item.lost_range = line.lost_range;
     } catch (const Error& error) {
       fail("{}: line {}: {}", io::escape(index_name_), index_->number(), error.what());
     }

@@ -10,13 +10,13 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "core/dtype.hpp"
 #include "core/stop.hpp"
 #include "core/tensor_view.hpp"
 #include "io/atomic_file.hpp"
-#include "io/digest.hpp"
-#include "io/partial_file.hpp"
+#include "io/folder.hpp"
 #include "pipeline/batch.hpp"
 #include "pipeline/index_line.hpp"
 #include "pipeline/input_stream.hpp"
@@ -24,12 +24,14 @@
 #include "pipeline/output_files.hpp"
 #include "pipeline/output_lock.hpp"
 #include "pipeline/output_proof.hpp"
+#include "pipeline/replacement.hpp"
+#include "pipeline/shard_file.hpp"
 
 namespace fovea::pipeline {
 
 /// The line of an image in the index.
 [[nodiscard]] inline IndexLine line_of(std::uint64_t row, const Slot& slot) {
-  return {row, slot.name, slot.width, slot.height, slot.file};
+  return {row, slot.name, slot.width, slot.height, slot.file, slot.sha256, slot.lost_range};
 }
 
 /// Takes batches in input order. Used by one thread.
@@ -77,29 +79,6 @@ class FileOutput final : public Output {
   io::AtomicFile errors_;
 };
 
-/// A PartialFile and the checksum over its content.
-class SummedFile {
- public:
-  /// `sum`: over the first `keep` bytes.
-  SummedFile(std::shared_ptr<const io::Folder> folder, std::string name, std::uint64_t keep,
-             io::Digest sum)
-      : file_(std::move(folder), std::move(name), keep), sum_(std::move(sum)) {}
-
-  void write(std::span<const std::byte> bytes);
-  void write(std::string_view text) { write(std::as_bytes(std::span(text))); }
-  /// Writes a header, which no sum covers, at the beginning.
-  void write_header(std::string_view header);
-
-  [[nodiscard]] std::uint64_t size() const { return file_.size(); }
-  [[nodiscard]] std::uint64_t sum() const { return sum_.head(); }
-  void sync() { file_.sync(); }
-  void commit() { file_.commit(); }
-
- private:
-  io::PartialFile file_;
-  io::Digest sum_;
-};
-
 /// Writes a folder of embeddings, which a later run can resume.
 ///
 /// Rows go to .partial files. A checkpoint syncs them and then replaces manifest.json, which
@@ -116,11 +95,18 @@ class FolderOutput final : public Output {
   FolderOutput(const std::filesystem::path& folder, const JobIdentity& identity, bool overwrite,
                std::chrono::milliseconds least_interval = std::chrono::milliseconds(50),
                StopFlag stop = {});
+  /// The same in a folder that is open.
+  FolderOutput(std::shared_ptr<const io::Folder> folder, const JobIdentity& identity,
+               bool overwrite, std::chrono::milliseconds least_interval, StopFlag stop);
 
   /// The durable state that was found, or the initial one.
   [[nodiscard]] const JobState& state() const { return manifest_.state; }
   /// Whether an earlier run had begun.
   [[nodiscard]] bool found() const { return found_; }
+  [[nodiscard]] const Manifest& manifest() const { return manifest_; }
+  [[nodiscard]] const std::shared_ptr<const io::Folder>& folder() const { return folder_; }
+  /// The complete files that were found.
+  [[nodiscard]] const std::vector<FileRecord>& files() const { return proof_.summary.files(); }
 
   /// The inputs to be tried again, of an output that is finished or in which a retry has begun.
   [[nodiscard]] RetryNames retry_names() const;
@@ -145,13 +131,19 @@ class FolderOutput final : public Output {
   /// Throws, after finishing the output, when the path names another folder by now.
   void finish() override;
 
+  /// Puts new files in place instead, of an output that was not begun, and throws as finish() does.
+  /// `records`: of all files of embeddings.
+  void replace(Replacement& replacement, const Manifest& manifest,
+               const std::vector<FileRecord>& records);
+
  private:
   using Clock = std::chrono::steady_clock;
 
-  [[nodiscard]] std::string shown(const std::string& name) const;
+  // The folder, or the file of that name, for messages.
+  [[nodiscard]] std::string shown(const std::string& name = "") const;
   [[nodiscard]] std::optional<Manifest> read_there() const;
+  void demand_in_place() const;
   void remove_all();
-  void remove_leftovers() const;
   void write_manifest() const;
   void open_files();
   void commit_files();
@@ -170,9 +162,8 @@ class FolderOutput final : public Output {
   bool stated_ = false;  // nothing was appended since the last state in checksums.jsonl,
   std::uint64_t stated_inputs_ = 0;  // which counts this many inputs
   OutputLock lock_;
-  Proof proof_;                        // proof of the files that were found; begin() consumes it
-  std::unique_ptr<SummedFile> data_;   // the embeddings file that is being filled
-  std::unique_ptr<SummedFile> index_;  // its index; none for jsonl
+  Proof proof_;                       // proof of the files that were found; begin() consumes it
+  std::unique_ptr<ShardFile> shard_;  // the embeddings file that is being filled
   std::unique_ptr<SummedFile> errors_;
   std::unique_ptr<SummedFile> journal_;  // checksums.jsonl
   Clock::time_point last_checkpoint_ = Clock::now();

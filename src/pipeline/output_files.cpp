@@ -40,8 +40,8 @@ bool is_output_file(const std::filesystem::path& output, std::string_view name) 
     const auto files = array_files(output);
     return std::ranges::find(files, whole) != files.end();
   }
-  constexpr std::string_view kFiles[] = {kManifestFile, kJournalFile, kErrorsFile, kRetryingFile,
-                                         kLockFile};
+  constexpr std::string_view kFiles[] = {kManifestFile, kJournalFile, kErrorsFile,
+                                         kRetryingFile, kLockFile,    kUpdateFolder};
   return is_shard_file(name) || std::ranges::find(kFiles, whole) != std::end(kFiles);
 }
 

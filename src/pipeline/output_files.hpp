@@ -18,6 +18,8 @@ inline constexpr const char* kErrorsFile = "errors.jsonl";
 inline constexpr const char* kRetryingFile =
     "retrying.jsonl";  // errors.jsonl while its inputs are tried again
 inline constexpr const char* kLockFile = ".lock";
+/// A folder in the output, where an update and a merge prepare what they then put in place.
+inline constexpr const char* kUpdateFolder = ".update";
 
 [[nodiscard]] std::string partial(const std::string& name);
 

@@ -81,6 +81,18 @@ void OutputLock::remember(const std::string& name, std::uint64_t sum, const stru
   }
 }
 
+void OutputLock::remember(const OutputLayout& layout, const FileRecord& record) {
+  const auto add = [&](const std::string& name, std::uint64_t sum) {
+    if (const auto info = folder_->examine(name)) {
+      remember(name, sum, *info);
+    }
+  };
+  add(layout.data_file(record.number), record.data_sum);
+  if (layout.has_index()) {
+    add(layout.index_file(record.number), record.index_sum);
+  }
+}
+
 void OutputLock::flush() {
   decltype(pending_) later;
   std::string text;

@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 
 #include "io/file_lock.hpp"
+#include "pipeline/journal.hpp"
+#include "pipeline/output_files.hpp"
 
 namespace fovea::pipeline {
 
@@ -32,6 +34,8 @@ class OutputLock {
   /// Records that a complete file has this checksum. `info`: the result of stat(2) from before the
   /// content was checked.
   void remember(const std::string& name, std::uint64_t sum, const struct stat& info);
+  /// The same for a file of embeddings that was just put in place, and its index.
+  void remember(const OutputLayout& layout, const FileRecord& record);
   /// Writes the records, as far as their times permit by now.
   void flush();
   /// Forgets everything.

@@ -5,10 +5,12 @@
 #include <cstring>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "image/decode.hpp"
 #include "image/resize.hpp"
+#include "io/digest.hpp"
 #include "pipeline/read_file.hpp"
 
 namespace fovea::pipeline {
@@ -20,8 +22,9 @@ constexpr std::size_t kKeptBytes = std::size_t{16} << 20;
 // Each worker has one, which keeps its buffers from image to image.
 class Preparer {
  public:
-  explicit Preparer(const PixelLayout& layout)
+  Preparer(const PixelLayout& layout, ContentCheck check)
       : layout_(layout),
+        check_(std::move(check)),
         resized_(static_cast<std::size_t>(layout.preprocessing.height) *
                  static_cast<std::size_t>(layout.preprocessing.width) * image::kChannels) {}
 
@@ -29,6 +32,8 @@ class Preparer {
     slot.width = item.width;  // those of an encoded image are known once it is decoded
     slot.height = item.height;
     slot.file = item.file;
+    slot.sha256 = item.sha256;
+    slot.lost_range = item.lost_range;
     switch (item.kind) {
       case Item::Kind::kFailed:
         slot.error = item.error;
@@ -67,6 +72,15 @@ class Preparer {
 
   void decode(std::span<const std::byte> bytes, std::span<std::uint8_t> pixels, Slot& slot,
               const Limits& limits) {
+    if (check_.sum) {
+      io::Digest sum;
+      sum.add(bytes);
+      slot.sha256 = sum.hex();
+      slot.known = check_.is_known && check_.is_known(slot.sha256);
+    }
+    if (slot.known) {
+      return;
+    }
     const Preprocessing& p = layout_.preprocessing;
     const image::DecodeOptions options{.stop = limits.stop, .memory = limits.decoded};
     lay_out(pixels, [&](std::span<std::uint8_t> resized) {
@@ -104,6 +118,7 @@ class Preparer {
   }
 
   PixelLayout layout_;
+  ContentCheck check_;
   std::vector<std::uint8_t> resized_;
   std::vector<std::byte> encoded_;
 };
@@ -117,9 +132,9 @@ std::size_t PixelLayout::image_bytes() const {
   return whole(preprocessing.height) * whole(preprocessing.width) * image::kChannels;
 }
 
-std::function<Prepare()> make_prepare(const PixelLayout& layout) {
-  return [layout]() -> Prepare {
-    const auto preparer = std::make_shared<Preparer>(layout);
+std::function<Prepare()> make_prepare(const PixelLayout& layout, const ContentCheck& check) {
+  return [layout, check]() -> Prepare {
+    const auto preparer = std::make_shared<Preparer>(layout, check);
     return [preparer](Item& item, std::span<std::uint8_t> pixels, Slot& slot,
                       const Limits& limits) { (*preparer)(item, pixels, slot, limits); };
   };

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <string>
 
 #include "fovea/preprocessing.hpp"
 #include "pipeline/loader.hpp"
@@ -20,8 +21,18 @@ struct PixelLayout {
   [[nodiscard]] std::size_t image_bytes() const;
 };
 
+/// The contents of encoded images, compared before they are decoded. Members of archives are among
+/// them; pixels are not.
+struct ContentCheck {
+  bool sum = false;  ///< whether to fill Slot::sha256
+  /// Whether there is a row of an image with these bytes, so that it need not be decoded. Called
+  /// from all workers; empty: never.
+  std::function<bool(const std::string& sha256)> is_known = {};
+};
+
 /// Makes the function that a Loader's worker calls for each input.
-[[nodiscard]] std::function<Prepare()> make_prepare(const PixelLayout& layout);
+[[nodiscard]] std::function<Prepare()> make_prepare(const PixelLayout& layout,
+                                                    const ContentCheck& check = {});
 
 /// Fills an image with deterministic noise: image `number` is the same in every run and on every
 /// machine.

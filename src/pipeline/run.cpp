@@ -149,7 +149,7 @@ class Run {
     std::size_t computed = 0;
     std::size_t kept = 0;
     for (Slot& slot : std::span(batch.slots).first(batch.count)) {
-      if (slot.failed()) {
+      if (!slot.has_pixels()) {
         continue;
       }
       const auto embedding = batch.embeddings.span().subspan(computed++ * width, width);

@@ -29,6 +29,7 @@ bool Source::next(Item& item, StopFlag stop) {
     }
     ended_ = true;
     item = failed_item(name_, error.what());
+    item.loses_names = loses_names_;
     return true;
   }
   return !ended_;

@@ -54,7 +54,12 @@ struct Item {
   int width = 0;  // of the original image, for kPixels and kImage
   int height = 0;
   std::optional<io::FileStamp> file =
-      {};  // see IndexLine; that of a kFile is known once it is read
+      {};                   // see IndexLine; that of a kFile is known once it is read
+  std::string sha256 = {};  // these two of pixels: see IndexLine
+  bool lost_range = false;
+  /// A kFailed in whose place there may have been inputs of any name: a list that breaks off. Those
+  /// that an archive or a folder lost have its name before theirs.
+  bool loses_names = false;
   std::string error;
 };
 
@@ -78,7 +83,9 @@ class Source {
 
  protected:
   /// `name`: the file behind this source; empty for a source that only joins others.
-  explicit Source(std::string name = {}) : name_(std::move(name)) {}
+  /// `loses_names`: see Item; that of the failed input it becomes when it breaks.
+  explicit Source(std::string name = {}, bool loses_names = false)
+      : name_(std::move(name)), loses_names_(loses_names) {}
   [[nodiscard]] const std::string& name() const { return name_; }
 
  private:
@@ -86,6 +93,7 @@ class Source {
   virtual void do_load(Item& /*item*/, const Limits& /*limits*/) {}
 
   std::string name_;
+  bool loses_names_;
   bool ended_ = false;
 };
 
@@ -98,6 +106,9 @@ class Source {
 [[nodiscard]] std::unique_ptr<Source> make_source(const InputOptions& options,
                                                   const Preprocessing& preprocessing,
                                                   LeftOut* left_out = nullptr);
+
+/// Whether a second source of these inputs can be made: not of the standard input or a pipe.
+[[nodiscard]] bool can_be_read_again(const InputOptions& options);
 
 /// The number of inputs of this shard of the job. Nothing when they cannot be counted without
 /// reading them (archives, the standard input), or when `stop` was set meanwhile.

@@ -1,0 +1,52 @@
+// ShardBuilder: an embeddings file and its index, put together from rows of other outputs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "collection/stored_rows.hpp"
+#include "io/descriptor.hpp"
+#include "io/folder.hpp"
+#include "pipeline/shard_file.hpp"
+
+namespace fovea::collection {
+
+/// What the line of a row says of its photo, where that differs from before.
+struct PhotoLine {
+  std::string source;  // as bytes
+  std::optional<io::FileStamp> file;
+  std::string sha256;
+};
+
+class ShardBuilder {
+ public:
+  ShardBuilder(std::shared_ptr<const io::Folder> folder, const pipeline::OutputLayout& layout,
+               std::uint64_t number, StopFlag stop)
+      : layout_(layout), file_(std::move(folder), layout, number), stop_(stop) {}
+
+  /// Appends a row with its bytes as they are, and its line with another number. `rows` must live
+  /// until commit(). Throws Interrupted.
+  void add(const StoredRows& rows, std::size_t row, const PhotoLine* photo = nullptr);
+
+  [[nodiscard]] std::uint64_t rows() const { return count_; }
+
+  /// Puts the file in place in its folder. To be called once, last.
+  pipeline::FileRecord commit();
+
+ private:
+  void flush();
+
+  pipeline::OutputLayout layout_;
+  pipeline::ShardFile file_;
+  StopFlag stop_;
+  std::uint64_t count_ = 0;
+  // Rows that follow each other are copied at once.
+  const StoredRows* run_rows_ = nullptr;
+  std::size_t run_first_ = 0;
+  std::size_t run_count_ = 0;
+};
+
+}  // namespace fovea::collection

@@ -1,0 +1,295 @@
+// Computes what is missing beside the output, and then replaces the files that change.
+#include "collection/update.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <span>
+#include <utility>
+
+#include "core/error.hpp"
+#include "core/wording.hpp"
+#include "io/text.hpp"
+#include "pipeline/journal.hpp"
+#include "pipeline/replacement.hpp"
+#include "pipeline/shard_file.hpp"
+#include "pipeline/stored_file.hpp"
+
+namespace fovea::collection {
+namespace {
+
+constexpr const char* kRowsFolder = "rows";
+constexpr std::chrono::milliseconds kLeastInterval{50};
+
+}  // namespace
+
+// Passes batches on, and tells the reconciler what became of each input.
+class Update::Staging final : public pipeline::Output {
+ public:
+  Staging(pipeline::FolderOutput& rows, Reconciler& reconciler)
+      : rows_(rows), reconciler_(reconciler), next_row_(rows.state().rows) {}
+
+  void append(const pipeline::Batch& batch, std::span<const std::byte> rows) override {
+    rows_.append(batch, rows);
+    for (const pipeline::Slot& slot : std::span(batch.slots).first(batch.count)) {
+      reconciler_.settle(
+          slot, slot.has_pixels() ? std::optional<std::size_t>(next_row_++) : std::nullopt);
+    }
+  }
+  void checkpoint() override { rows_.checkpoint(); }
+  void idle() override { rows_.idle(); }
+  void finish() override { rows_.checkpoint(); }
+
+ private:
+  pipeline::FolderOutput& rows_;
+  Reconciler& reconciler_;
+  std::size_t next_row_;
+};
+
+// The files of the output after the update.
+struct Update::NewFiles {
+  pipeline::Replacement replacement;
+  pipeline::Manifest manifest;
+  std::vector<pipeline::FileRecord> records;
+  bool changed = false;  // of files of embeddings
+};
+
+Update::Update(pipeline::FolderOutput& output, const pipeline::JobIdentity& identity,
+               UpdateOptions options)
+    : output_(output),
+      identity_(identity),
+      options_(std::move(options)),
+      base_(output.folder(), output.manifest(), options_.stop),
+      rows_(open_staging(identity)),
+      staged_before_(rows_->folder(), rows_->manifest(), options_.stop),
+      reconciler_(base_, staged_before_, identity.working_folder, options_.checksum),
+      errors_before_(rows_->state().errors_bytes) {
+  rows_->begin();
+  staging_ = std::make_unique<Staging>(*rows_, reconciler_);
+}
+
+Update::~Update() = default;
+
+std::unique_ptr<pipeline::FolderOutput> Update::open_staging(
+    const pipeline::JobIdentity& identity) {
+  const auto folder =
+      output_.folder()->make_folder(pipeline::kUpdateFolder)->make_folder(kRowsFolder);
+  const auto open = [&](bool overwrite) {
+    return std::make_unique<pipeline::FolderOutput>(folder, identity, overwrite, kLeastInterval,
+                                                    options_.stop);
+  };
+  std::string problem;
+  try {
+    auto rows = open(false);
+    const bool same_names = rows->manifest().identity.working_folder == identity.working_folder;
+    if (same_names && !rows->state().finished && !rows->state().retrying) {
+      return rows;
+    }
+    problem = "they are of another run";
+  } catch (const Error& error) {
+    rethrow_unless_finding(error);
+    problem = error.what();
+  }
+  if (options_.on_note) {
+    options_.on_note(
+        fmt::format("the rows that an interrupted update left are computed again: {}", problem));
+  }
+  return open(true);
+}
+
+void Update::select(pipeline::InputStream& inputs) {
+  inputs.select_if([this](const pipeline::Item& item) { return reconciler_.take(item); });
+}
+
+pipeline::ContentCheck Update::contents() const {
+  if (!options_.checksum && !base_.knows_contents()) {
+    return {};
+  }
+  return {.sum = true,
+          .is_known = [this](const std::string& sum) { return reconciler_.is_known(sum); }};
+}
+
+pipeline::Output& Update::staging() {
+  return *staging_;
+}
+
+bool Update::stays(const StoredPart& part) const {
+  for (std::size_t row = part.first; row < part.first + part.count; ++row) {
+    const std::uint32_t number = reconciler_.entry_of_row()[row];
+    if (number == Entry::kNone) {
+      return false;
+    }
+    const Entry& entry = reconciler_.entries()[number];
+    if (entry.origin != Entry::Origin::kBase || entry.row != row || entry.change != Entry::kNone) {
+      return false;
+    }
+  }
+  return part.is_complete;
+}
+
+void Update::write_shards(const StoredRows& staged, NewFiles& files) {
+  using Origin = Entry::Origin;
+  const std::vector<Entry>& entries = reconciler_.entries();
+  const auto has_row = [](const Entry& entry) { return entry.origin != Origin::kFailed; };
+  const auto entry_of = [&](std::size_t row) -> const Entry* {
+    const std::uint32_t number = reconciler_.entry_of_row()[row];
+    return number != Entry::kNone && has_row(entries[number]) ? &entries[number] : nullptr;
+  };
+  const auto rows_left = [&](const StoredPart& part) {
+    std::uint64_t rows = 0;
+    for (std::size_t row = part.first; row < part.first + part.count; ++row) {
+      rows += entry_of(row) != nullptr ? 1 : 0;
+    }
+    return rows;
+  };
+  const auto add = [&](ShardBuilder& shard, const Entry& entry) {
+    shard.add(entry.origin == Origin::kBase ? base_ : staged, entry.row, reconciler_.change(entry));
+  };
+  const auto is_new = [&](const Entry& entry) {
+    return has_row(entry) && entry.base == Entry::kNone;
+  };
+  auto next_new = std::ranges::find_if(entries, is_new);
+  const auto fill = [&](ShardBuilder& shard) {
+    while (next_new != entries.end() && shard.rows() < identity_.shard_rows) {
+      add(shard, *next_new);
+      next_new = std::find_if(next_new + 1, entries.end(), is_new);
+    }
+  };
+  const auto builder = [&](std::uint64_t number) {
+    return ShardBuilder(files.replacement.folder(), base_.layout(), number, options_.stop);
+  };
+  const auto commit = [&](ShardBuilder& shard) {
+    files.records.push_back(shard.commit());
+    files.changed = true;
+  };
+
+  std::span<const StoredPart> parts = base_.parts();
+  while (parts.size() > 1 && rows_left(parts.back()) == 0) {
+    files.changed = true;
+    parts = parts.first(parts.size() - 1);
+  }
+  for (const StoredPart& part : parts) {
+    const std::uint64_t number = files.records.size();
+    const bool takes_more = &part == &parts.back() && next_new != entries.end() &&
+                            rows_left(part) < identity_.shard_rows;
+    if (!takes_more && stays(part)) {
+      files.records.push_back(output_.files().at(number));
+      continue;
+    }
+    ShardBuilder shard = builder(number);
+    for (std::size_t row = part.first; row < part.first + part.count; ++row) {
+      if (const Entry* const entry = entry_of(row)) {
+        add(shard, *entry);
+      }
+    }
+    if (takes_more) {
+      fill(shard);
+    }
+    commit(shard);
+  }
+  while (next_new != entries.end() || files.records.empty()) {
+    ShardBuilder shard = builder(files.records.size());
+    fill(shard);
+    commit(shard);  // without any row the output is an empty array
+  }
+}
+
+void Update::write_errors(NewFiles& files) const {
+  pipeline::JobState& state = files.manifest.state;
+  const io::Folder& rows = *rows_->folder();
+  const pipeline::StoredFile old(rows, io::PartialFile::left_as(rows, pipeline::kErrorsFile));
+  pipeline::SummedFile errors(files.replacement.folder(), pipeline::kErrorsFile, 0, io::Digest());
+  old.read(errors_before_, rows_->state().errors_bytes, options_.stop,
+           [&](std::span<const std::byte> piece) {
+             errors.write(piece);
+             state.failed += static_cast<std::uint64_t>(
+                 std::ranges::count(piece, static_cast<std::byte>('\n')));
+           });
+  state.errors_bytes = errors.size();
+  state.errors_sum = errors.sum();
+  errors.commit();
+}
+
+void Update::write_journal(NewFiles& files) const {
+  pipeline::JobState& state = files.manifest.state;
+  pipeline::SummedFile journal(files.replacement.folder(), pipeline::kJournalFile, 0, io::Digest());
+  journal.write(pipeline::format_journal_line(files.manifest.identity));
+  for (const pipeline::FileRecord& record : files.records) {
+    journal.write(pipeline::format_journal_line(record));
+  }
+  journal.write(pipeline::format_journal_line(state));
+  state.journal_bytes = journal.size();
+  state.journal_sum = journal.sum();
+  journal.commit();
+}
+
+std::uint64_t Update::lost_range(const StoredRows& staged) const {
+  std::uint64_t now = 0;
+  std::uint64_t unchanged = 0;
+  for (const Entry& entry : reconciler_.entries()) {
+    if (entry.origin != Entry::Origin::kFailed) {
+      const bool is_base = entry.origin == Entry::Origin::kBase;
+      unchanged += is_base ? 1 : 0;
+      now += (is_base ? base_ : staged).lost_range(entry.row) ? 1 : 0;
+    }
+  }
+  // Earlier versions counted such rows, but did not say which they are.
+  std::uint64_t told = 0;
+  for (std::size_t row = 0; row < base_.size(); ++row) {
+    told += base_.lost_range(row) ? 1 : 0;
+  }
+  const std::uint64_t counted = output_.state().lost_range;
+  return now + std::min(counted - std::min(told, counted), unchanged);
+}
+
+bool Update::is_as_it_was(const NewFiles& files) const {
+  const pipeline::Manifest& old = output_.manifest();
+  const pipeline::JobState& was = old.state;
+  const pipeline::JobState& is = files.manifest.state;
+  return !files.changed && was.finished && was.rows == is.rows && was.inputs == is.inputs &&
+         was.names == is.names && was.errors_bytes == is.errors_bytes &&
+         was.errors_sum == is.errors_sum && was.lost_range == is.lost_range &&
+         old.identity.working_folder == identity_.working_folder;
+}
+
+UpdateCounts Update::finish(const std::vector<std::string>& empty_folders,
+                            const FileCounts& left_out) {
+  reconciler_.end(empty_folders);
+  const UpdateCounts counts = reconciler_.counts();
+  if (options_.max_drop && counts.dropped > *options_.max_drop) {
+    fail("{}: the update would drop {} rows, more than {} {}; nothing was changed",
+         io::escape(output_.folder()->path().native()), counts.dropped, option_words("max-drop"),
+         *options_.max_drop);
+  }
+  const StoredRows staged(rows_->folder(), rows_->manifest(), options_.stop);
+  NewFiles files{.replacement = pipeline::Replacement(output_.folder()),
+                 .manifest = {.identity = identity_, .state = {}, .last_update = counts},
+                 .records = {}};
+  const pipeline::JobIdentity& old = output_.manifest().identity;
+  if (old.working_folder == identity_.working_folder) {
+    files.manifest.identity.model = old.model;
+  }
+  write_shards(staged, files);
+  write_errors(files);
+  pipeline::JobState& state = files.manifest.state;
+  state.shards = files.records.size();
+  for (const pipeline::FileRecord& record : files.records) {
+    state.rows += record.rows;
+  }
+  state.inputs = state.rows + state.failed;
+  state.names = reconciler_.names();
+  state.lost_range = lost_range(staged);
+  if (is_as_it_was(files)) {
+    output_.set_left_out(left_out);
+    output_.folder()->remove_folder(pipeline::kUpdateFolder);
+    return counts;
+  }
+  state.left_out = left_out;
+  write_journal(files);
+  state.finished = true;
+  state.all_inputs = state.inputs;
+  state.all_names = state.names;
+  output_.replace(files.replacement, files.manifest, files.records);
+  return counts;
+}
+
+}  // namespace fovea::collection

@@ -1,0 +1,114 @@
+// Replacement by renaming a folder, and then the files in it.
+#include "pipeline/replacement.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/error.hpp"
+#include "io/atomic_file.hpp"
+#include "io/text.hpp"
+#include "pipeline/output_files.hpp"
+#include "pipeline/output_proof.hpp"
+#include "pipeline/stored_file.hpp"
+
+namespace fovea::pipeline {
+namespace {
+
+constexpr const char* kNew = "new";
+
+std::shared_ptr<const io::Folder> announced(const io::Folder& output) {
+  const auto updates = output.open_folder(kUpdateFolder);
+  return updates ? updates->open_folder(kNew) : nullptr;
+}
+
+Manifest read_new_manifest(const io::Folder& folder) {
+  constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 20;
+  const StoredFile file(folder, kManifestFile);
+  const std::string text = file.text(kMaxBytes);
+  try {
+    return parse_manifest(text);
+  } catch (const Error& error) {
+    rethrow_unless_finding(error);
+    fail("{}: {}; an update cannot be ended with it: make the output again with --overwrite",
+         file.shown(), error.what());
+  }
+}
+
+// Each step may have been done by a run that was killed after it.
+void move_shard(const io::Folder& from, const io::Folder& output, const OutputLayout& layout,
+                std::uint64_t number) {
+  const std::string data = layout.data_file(number);
+  const std::string index = layout.index_file(number);
+  if (layout.has_index() && from.has(index)) {
+    output.remove(data);
+    from.move_to(output, index);
+  }
+  if (from.has(data)) {
+    from.move_to(output, data);
+  }
+}
+
+}  // namespace
+
+Replacement::Replacement(std::shared_ptr<const io::Folder> output)
+    : output_(std::move(output)), updates_(output_->make_folder(kUpdateFolder)) {
+  updates_->remove_folder(partial(kNew));
+  folder_ = updates_->make_folder(partial(kNew));
+}
+
+void Replacement::commit(const Manifest& manifest) {
+  io::write_file_atomically(folder_, kManifestFile, format_manifest(manifest));
+  folder_->sync();
+  updates_->rename(partial(kNew), kNew);
+  updates_->sync();
+  output_->sync();
+  finish_replacement(output_);
+}
+
+bool has_replacement(const io::Folder& output) {
+  return announced(output) != nullptr;
+}
+
+void finish_replacement(const std::shared_ptr<const io::Folder>& output) {
+  const std::shared_ptr<const io::Folder> folder = announced(*output);
+  if (!folder) {
+    return;
+  }
+  if (folder->has(kManifestFile)) {
+    Manifest manifest = read_new_manifest(*folder);
+    const OutputLayout layout(manifest.identity);
+    const JobState& state = manifest.state;
+    manifest.state.finished = false;
+    io::write_file_atomically(output, kManifestFile, format_manifest(manifest));
+    for (std::uint64_t number = 0; number < state.shards; ++number) {
+      move_shard(*folder, *output, layout, number);
+    }
+    std::vector<std::string> old = uncounted_files(*output, layout, state);
+    std::ranges::sort(old);  // embeddings before their indexes
+    for (const std::string& name : old) {
+      output->remove(name);
+    }
+    for (const std::string name : {kErrorsFile, kJournalFile}) {
+      if (folder->has(name)) {
+        folder->move_to(*output, name);
+      }
+    }
+    remove_leftovers(*output);
+    output->sync();
+    folder->move_to(*output, kManifestFile);
+  }
+  output->sync();
+  output->remove_folder(kUpdateFolder);
+}
+
+void remove_leftovers(const io::Folder& output) {
+  output.remove(kRetryingFile);
+  for (const std::string name : {kManifestFile, kErrorsFile, kRetryingFile, kJournalFile}) {
+    output.remove(partial(name));
+  }
+}
+
+}  // namespace fovea::pipeline

@@ -1,0 +1,46 @@
+// Replacement: new files of an output, put in place of the old ones together.
+#pragma once
+
+#include <memory>
+
+#include "io/folder.hpp"
+#include "pipeline/manifest.hpp"
+
+namespace fovea::pipeline {
+
+// The new files are prepared in a folder of their own, `.update/new.partial`, and renaming that to
+// `.update/new` decides: before it, the output is as it was; after it, every run that opens the
+// output moves the files that are still there, so that a kill in the midst of it changes nothing.
+// While they are moved, manifest.json says that the output is not finished, and a file of
+// embeddings is removed before the index beside it is replaced, so that no reader ever pairs them
+// wrongly.
+
+class Replacement {
+ public:
+  /// Begins with an empty folder, whatever an earlier run left in it.
+  explicit Replacement(std::shared_ptr<const io::Folder> output);
+
+  /// Where the new files belong, by the names that they will have in the output: embeddings and
+  /// indexes that change, errors.jsonl and checksums.jsonl. Those not counted by the manifest are
+  /// removed from the output.
+  [[nodiscard]] const std::shared_ptr<const io::Folder>& folder() const { return folder_; }
+
+  /// Puts the files in place and removes `.update`. `manifest` is of the finished output.
+  void commit(const Manifest& manifest);
+
+ private:
+  std::shared_ptr<const io::Folder> output_;
+  std::shared_ptr<const io::Folder> updates_;
+  std::shared_ptr<const io::Folder> folder_;
+};
+
+/// Whether commit() was interrupted.
+[[nodiscard]] bool has_replacement(const io::Folder& output);
+
+/// Ends what an interrupted commit() began, if there is such a thing. The output must be locked.
+void finish_replacement(const std::shared_ptr<const io::Folder>& output);
+
+/// Removes files that a run which was killed at the end of its work could not remove.
+void remove_leftovers(const io::Folder& output);
+
+}  // namespace fovea::pipeline

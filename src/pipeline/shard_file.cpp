@@ -1,0 +1,69 @@
+// ShardFile on one or two SummedFiles.
+#include "pipeline/shard_file.hpp"
+
+#include <utility>
+
+namespace fovea::pipeline {
+
+void SummedFile::write(std::span<const std::byte> bytes) {
+  file_.write(bytes);
+  sum_.add(bytes);
+}
+
+void SummedFile::write_header(std::string_view header) {
+  const auto bytes = std::as_bytes(std::span(header));
+  if (file_.size() == 0) {
+    file_.write(bytes);
+  } else {
+    file_.write_at(0, bytes);
+  }
+}
+
+ShardFile::ShardFile(std::shared_ptr<const io::Folder> folder, const OutputLayout& layout,
+                     std::uint64_t number)
+    : ShardFile(std::move(folder), layout, number, Kept()) {}
+
+ShardFile::ShardFile(std::shared_ptr<const io::Folder> folder, const OutputLayout& layout,
+                     std::uint64_t number, Kept kept)
+    : layout_(layout),
+      number_(number),
+      data_(folder, layout.data_file(number), kept.data_bytes, std::move(kept.data)) {
+  if (layout_.has_index()) {
+    index_.emplace(std::move(folder), layout_.index_file(number), kept.index_bytes,
+                   std::move(kept.index));
+    if (kept.data_bytes == 0) {
+      data_.write_header(layout_.header(0));
+    }
+  }
+}
+
+void ShardFile::append(std::span<const std::byte> rows, std::string_view lines) {
+  if (index_) {
+    data_.write(rows);
+    index_->write(lines);
+  } else {
+    data_.write(lines);
+  }
+}
+
+void ShardFile::sync() {
+  data_.sync();
+  if (index_) {
+    index_->sync();
+  }
+}
+
+FileRecord ShardFile::commit(std::uint64_t rows) {
+  FileRecord record{
+      .number = number_, .rows = rows, .data_bytes = data_.size(), .data_sum = data_.sum()};
+  if (index_) {
+    record.index_bytes = index_->size();
+    record.index_sum = index_->sum();
+    data_.write_header(layout_.header(rows));
+    index_->commit();
+  }
+  data_.commit();
+  return record;
+}
+
+}  // namespace fovea::pipeline

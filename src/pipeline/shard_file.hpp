@@ -1,0 +1,77 @@
+// ShardFile: an embeddings file that is being filled, with its index beside it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "io/digest.hpp"
+#include "io/folder.hpp"
+#include "io/partial_file.hpp"
+#include "pipeline/journal.hpp"
+#include "pipeline/output_files.hpp"
+
+namespace fovea::pipeline {
+
+/// A PartialFile and the checksum over its content.
+class SummedFile {
+ public:
+  /// `sum`: over the first `keep` bytes.
+  SummedFile(std::shared_ptr<const io::Folder> folder, std::string name, std::uint64_t keep,
+             io::Digest sum)
+      : file_(std::move(folder), std::move(name), keep), sum_(std::move(sum)) {}
+
+  void write(std::span<const std::byte> bytes);
+  void write(std::string_view text) { write(std::as_bytes(std::span(text))); }
+  /// Writes a header, which no sum covers, at the beginning.
+  void write_header(std::string_view header);
+
+  [[nodiscard]] std::uint64_t size() const { return file_.size(); }
+  [[nodiscard]] std::uint64_t sum() const { return sum_.head(); }
+  void sync() { file_.sync(); }
+  void commit() { file_.commit(); }
+
+ private:
+  io::PartialFile file_;
+  io::Digest sum_;
+};
+
+class ShardFile {
+ public:
+  /// What stays of an earlier run.
+  struct Kept {
+    std::uint64_t data_bytes = 0;
+    std::uint64_t index_bytes = 0;
+    io::Digest data = io::Digest();  // sums over these
+    io::Digest index = io::Digest();
+  };
+
+  ShardFile(std::shared_ptr<const io::Folder> folder, const OutputLayout& layout,
+            std::uint64_t number);
+  ShardFile(std::shared_ptr<const io::Folder> folder, const OutputLayout& layout,
+            std::uint64_t number, Kept kept);
+
+  /// Appends rows as they are stored and their lines of the index; or, in text, the lines alone,
+  /// which hold the embeddings.
+  void append(std::span<const std::byte> rows, std::string_view lines);
+
+  void sync();
+  /// Puts the file in place, which holds `rows` rows, after its index. The caller syncs the folder.
+  FileRecord commit(std::uint64_t rows);
+
+  [[nodiscard]] const SummedFile& data() const { return data_; }
+  /// None in text.
+  [[nodiscard]] const std::optional<SummedFile>& index() const { return index_; }
+
+ private:
+  OutputLayout layout_;
+  std::uint64_t number_;
+  SummedFile data_;
+  std::optional<SummedFile> index_;
+};
+
+}  // namespace fovea::pipeline
