@@ -32,6 +32,7 @@ void add_info(CLI::App& app, Run& run);
 void add_init(CLI::App& app, Run& run);
 void add_kernel(CLI::App& app, Run& run);
 void add_manual(CLI::App& app, Run& run);
+void add_merge(CLI::App& app, Run& run);
 void add_preprocess(CLI::App& app, Run& run);
 void add_pull(CLI::App& app, Run& run);
 void add_label(CLI::App& app, Run& run);

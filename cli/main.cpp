@@ -40,6 +40,7 @@ void add_commands(CLI::App& app, Run& run) {
   add_pull(app, run);
   add_verify(app, run);
   add_check(app, run);
+  add_merge(app, run);
   add_bench(app, run);
   add_calibrate(app, run);
   add_preprocess(app, run);

@@ -1,22 +1,19 @@
 // include/fovea/check.hpp over src/pipeline.
 #include "fovea/check.hpp"
 
-#include <cerrno>
 #include <memory>
 #include <optional>
 #include <utility>
 
-#include <sys/file.h>
-
 #include "core/error.hpp"
 #include "io/folder.hpp"
-#include "io/system_error.hpp"
 #include "io/text.hpp"
 #include "pipeline/manifest.hpp"
 #include "pipeline/output_files.hpp"
 #include "pipeline/output_lock.hpp"
 #include "pipeline/output_proof.hpp"
 #include "pipeline/repair.hpp"
+#include "pipeline/replacement.hpp"
 #include "pipeline/stored_file.hpp"
 
 namespace fovea {
@@ -24,22 +21,6 @@ namespace {
 
 using pipeline::finding_of;
 using pipeline::Manifest;
-
-// Keeps jobs from writing to the folder during the check, without writing to it.
-io::OpenedFile lock_shared(const io::Folder& folder) {
-  if (!folder.has(pipeline::kLockFile)) {
-    return {};
-  }
-  io::OpenedFile lock = folder.open_to_read(pipeline::kLockFile);
-  if (::flock(lock.file.get(), LOCK_SH | LOCK_NB) != 0) {
-    if (errno == EWOULDBLOCK) {
-      fail("{}: another run is writing to this folder; wait for it",
-           io::escape(folder.path().native()));
-    }
-    io::fail_with_errno(folder / pipeline::kLockFile, "lock");
-  }
-  return lock;
-}
 
 void demand_output(const io::Folder& folder) {
   bool found = folder.has(pipeline::kManifestFile);
@@ -84,6 +65,30 @@ void check_old(const io::Folder& folder, const Manifest& manifest, StopFlag stop
   }
 }
 
+// Whether an update was killed while it put its files in place. A repair ends that; then what there
+// is can be checked.
+bool is_update_under_way(const std::shared_ptr<const io::Folder>& folder,
+                         const CheckOptions& options, CheckReport& report) {
+  const auto interrupted = pipeline::interrupted_replacement(*folder);
+  if (!interrupted) {
+    return false;
+  }
+  report.problems.push_back(
+      fmt::format("{}: an update was killed while it put its files in place; the same `fovea embed "
+                  "--update` ends that, too",
+                  io::escape(options.output.native())));
+  report.finished = false;
+  report.can_repair = true;
+  report.kept_finished = true;
+  report.kept_inputs = interrupted->state.inputs;
+  report.kept_rows = interrupted->state.rows;
+  report.repaired = options.repair;
+  if (options.repair) {
+    pipeline::finish_replacement(folder);
+  }
+  return !options.repair;
+}
+
 }  // namespace
 
 CheckReport check_output(const CheckOptions& options) {
@@ -95,9 +100,13 @@ CheckReport check_output(const CheckOptions& options) {
   if (options.repair) {
     writing.emplace(folder);
   } else {
-    reading = lock_shared(*folder);
+    reading = pipeline::lock_shared(*folder);
   }
   CheckReport report;
+  if (is_update_under_way(folder, options, report)) {
+    return report;
+  }
+  const std::size_t told = report.problems.size();
   const std::optional<Manifest> manifest = read_manifest(*folder, report);
   if (manifest) {
     const pipeline::JobState& state = manifest->state;
@@ -114,7 +123,7 @@ CheckReport check_output(const CheckOptions& options) {
       (void)pipeline::prove(*folder, *manifest, nullptr, stop, &report.problems);
     }
   }
-  if (report.problems.empty()) {
+  if (report.problems.size() == told) {
     return report;
   }
   const auto plan = pipeline::plan_repair(*folder, manifest, stop);

@@ -9,9 +9,6 @@
 #include "core/error.hpp"
 #include "core/wording.hpp"
 #include "io/text.hpp"
-#include "pipeline/journal.hpp"
-#include "pipeline/replacement.hpp"
-#include "pipeline/shard_file.hpp"
 #include "pipeline/stored_file.hpp"
 
 namespace fovea::collection {
@@ -43,14 +40,6 @@ class Update::Staging final : public pipeline::Output {
   pipeline::FolderOutput& rows_;
   Reconciler& reconciler_;
   std::size_t next_row_;
-};
-
-// The files of the output after the update.
-struct Update::NewFiles {
-  pipeline::Replacement replacement;
-  pipeline::Manifest manifest;
-  std::vector<pipeline::FileRecord> records;
-  bool changed = false;  // of files of embeddings
 };
 
 Update::Update(pipeline::FolderOutput& output, const pipeline::JobIdentity& identity,
@@ -126,7 +115,7 @@ bool Update::stays(const StoredPart& part) const {
   return part.is_complete;
 }
 
-void Update::write_shards(const StoredRows& staged, NewFiles& files) {
+void Update::write_shards(const StoredRows& staged, NewOutput& files) {
   using Origin = Entry::Origin;
   const std::vector<Entry>& entries = reconciler_.entries();
   const auto has_row = [](const Entry& entry) { return entry.origin != Origin::kFailed; };
@@ -154,28 +143,18 @@ void Update::write_shards(const StoredRows& staged, NewFiles& files) {
       next_new = std::find_if(next_new + 1, entries.end(), is_new);
     }
   };
-  const auto builder = [&](std::uint64_t number) {
-    return ShardBuilder(files.replacement.folder(), base_.layout(), number, options_.stop);
-  };
-  const auto commit = [&](ShardBuilder& shard) {
-    files.records.push_back(shard.commit());
-    files.changed = true;
-  };
-
   std::span<const StoredPart> parts = base_.parts();
   while (parts.size() > 1 && rows_left(parts.back()) == 0) {
-    files.changed = true;
     parts = parts.first(parts.size() - 1);
   }
   for (const StoredPart& part : parts) {
-    const std::uint64_t number = files.records.size();
     const bool takes_more = &part == &parts.back() && next_new != entries.end() &&
                             rows_left(part) < identity_.shard_rows;
     if (!takes_more && stays(part)) {
-      files.records.push_back(output_.files().at(number));
+      files.keep(output_.files().at(files.files()));
       continue;
     }
-    ShardBuilder shard = builder(number);
+    ShardBuilder shard = files.begin_file();
     for (std::size_t row = part.first; row < part.first + part.count; ++row) {
       if (const Entry* const entry = entry_of(row)) {
         add(shard, *entry);
@@ -184,42 +163,20 @@ void Update::write_shards(const StoredRows& staged, NewFiles& files) {
     if (takes_more) {
       fill(shard);
     }
-    commit(shard);
+    files.add(shard);
   }
-  while (next_new != entries.end() || files.records.empty()) {
-    ShardBuilder shard = builder(files.records.size());
+  while (next_new != entries.end() || files.files() == 0) {
+    ShardBuilder shard = files.begin_file();
     fill(shard);
-    commit(shard);  // without any row the output is an empty array
+    files.add(shard);  // without any row the output is an empty array
   }
 }
 
-void Update::write_errors(NewFiles& files) const {
-  pipeline::JobState& state = files.manifest.state;
+void Update::write_errors(NewOutput& files) const {
   const io::Folder& rows = *rows_->folder();
-  const pipeline::StoredFile old(rows, io::PartialFile::left_as(rows, pipeline::kErrorsFile));
-  pipeline::SummedFile errors(files.replacement.folder(), pipeline::kErrorsFile, 0, io::Digest());
-  old.read(errors_before_, rows_->state().errors_bytes, options_.stop,
-           [&](std::span<const std::byte> piece) {
-             errors.write(piece);
-             state.failed += static_cast<std::uint64_t>(
-                 std::ranges::count(piece, static_cast<std::byte>('\n')));
-           });
-  state.errors_bytes = errors.size();
-  state.errors_sum = errors.sum();
-  errors.commit();
-}
-
-void Update::write_journal(NewFiles& files) const {
-  pipeline::JobState& state = files.manifest.state;
-  pipeline::SummedFile journal(files.replacement.folder(), pipeline::kJournalFile, 0, io::Digest());
-  journal.write(pipeline::format_journal_line(files.manifest.identity));
-  for (const pipeline::FileRecord& record : files.records) {
-    journal.write(pipeline::format_journal_line(record));
-  }
-  journal.write(pipeline::format_journal_line(state));
-  state.journal_bytes = journal.size();
-  state.journal_sum = journal.sum();
-  journal.commit();
+  const pipeline::StoredFile errors(rows, io::PartialFile::left_as(rows, pipeline::kErrorsFile));
+  errors.read(errors_before_, rows_->state().errors_bytes, options_.stop,
+              [&](std::span<const std::byte> piece) { files.add_errors(piece); });
 }
 
 std::uint64_t Update::lost_range(const StoredRows& staged) const {
@@ -241,12 +198,11 @@ std::uint64_t Update::lost_range(const StoredRows& staged) const {
   return now + std::min(counted - std::min(told, counted), unchanged);
 }
 
-bool Update::is_as_it_was(const NewFiles& files) const {
+bool Update::is_as_it_was(const NewOutput& files, const pipeline::JobState& is) const {
   const pipeline::Manifest& old = output_.manifest();
   const pipeline::JobState& was = old.state;
-  const pipeline::JobState& is = files.manifest.state;
-  return !files.changed && was.finished && was.rows == is.rows && was.inputs == is.inputs &&
-         was.names == is.names && was.errors_bytes == is.errors_bytes &&
+  return !files.has_new_files() && was.finished && was.shards == is.shards && was.rows == is.rows &&
+         was.inputs == is.inputs && was.names == is.names && was.errors_bytes == is.errors_bytes &&
          was.errors_sum == is.errors_sum && was.lost_range == is.lost_range &&
          old.identity.working_folder == identity_.working_folder;
 }
@@ -261,34 +217,21 @@ UpdateCounts Update::finish(const std::vector<std::string>& empty_folders,
          *options_.max_drop);
   }
   const StoredRows staged(rows_->folder(), rows_->manifest(), options_.stop);
-  NewFiles files{.replacement = pipeline::Replacement(output_.folder()),
-                 .manifest = {.identity = identity_, .state = {}, .last_update = counts},
-                 .records = {}};
-  const pipeline::JobIdentity& old = output_.manifest().identity;
-  if (old.working_folder == identity_.working_folder) {
-    files.manifest.identity.model = old.model;
+  pipeline::JobIdentity identity = identity_;
+  if (const auto& old = output_.manifest().identity;
+      old.working_folder == identity.working_folder) {
+    identity.model = old.model;
   }
+  NewOutput files(output_, identity, options_.stop);
   write_shards(staged, files);
   write_errors(files);
-  pipeline::JobState& state = files.manifest.state;
-  state.shards = files.records.size();
-  for (const pipeline::FileRecord& record : files.records) {
-    state.rows += record.rows;
-  }
-  state.inputs = state.rows + state.failed;
-  state.names = reconciler_.names();
-  state.lost_range = lost_range(staged);
-  if (is_as_it_was(files)) {
+  const pipeline::JobState& state = files.seal(reconciler_.names(), lost_range(staged));
+  if (is_as_it_was(files, state)) {
     output_.set_left_out(left_out);
     output_.folder()->remove_folder(pipeline::kUpdateFolder);
-    return counts;
+  } else {
+    files.put_in_place(left_out, counts);
   }
-  state.left_out = left_out;
-  write_journal(files);
-  state.finished = true;
-  state.all_inputs = state.inputs;
-  state.all_names = state.names;
-  output_.replace(files.replacement, files.manifest, files.records);
   return counts;
 }
 

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "collection/new_output.hpp"
 #include "collection/reconciler.hpp"
 #include "collection/stored_rows.hpp"
 #include "core/stop.hpp"
@@ -20,10 +21,10 @@
 namespace fovea::collection {
 
 struct UpdateOptions {
-  bool checksum = false;                  // see EmbedOptions
-  std::optional<std::uint64_t> max_drop;  // see EmbedOptions
-  std::function<void(std::string_view)> on_note;
-  StopFlag stop;
+  bool checksum = false;                       // see EmbedOptions
+  std::optional<std::uint64_t> max_drop = {};  // see EmbedOptions
+  std::function<void(std::string_view)> on_note = {};
+  StopFlag stop = {};
 };
 
 /// Rows that are missing are computed into `.update/rows`, which is itself an output that a later
@@ -55,16 +56,14 @@ class Update {
 
  private:
   class Staging;
-  struct NewFiles;
 
   [[nodiscard]] std::unique_ptr<pipeline::FolderOutput> open_staging(
       const pipeline::JobIdentity& identity);
   [[nodiscard]] bool stays(const StoredPart& part) const;
-  void write_shards(const StoredRows& staged, NewFiles& files);
+  void write_shards(const StoredRows& staged, NewOutput& files);
   [[nodiscard]] std::uint64_t lost_range(const StoredRows& staged) const;
-  [[nodiscard]] bool is_as_it_was(const NewFiles& files) const;
-  void write_errors(NewFiles& files) const;
-  void write_journal(NewFiles& files) const;
+  [[nodiscard]] bool is_as_it_was(const NewOutput& files, const pipeline::JobState& is) const;
+  void write_errors(NewOutput& files) const;
 
   pipeline::FolderOutput& output_;
   pipeline::JobIdentity identity_;

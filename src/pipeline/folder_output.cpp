@@ -181,6 +181,9 @@ void FolderOutput::begin() {
   for (const std::string& name : uncounted_files(*folder_, layout_, state)) {
     folder_->remove(name);
   }
+  if (!found_) {
+    folder_->remove_folder(kUpdateFolder);  // of a merge that was killed
+  }
   // A finish() that was killed has put this file in place.
   if (state.errors_bytes == 0) {
     folder_->remove(kErrorsFile);

@@ -65,6 +65,10 @@ std::string parse_error_source(std::string_view text) {
   return io::unescape(read_text(parse_object(text), "source"));
 }
 
+std::string with_error_source(std::string_view text, std::string_view source) {
+  return format_error_line(source, read_text(parse_object(text), "error"));
+}
+
 std::string parse_input_line(std::string_view text) {
   const json object = parse_object(text);
   std::string name;

@@ -36,6 +36,9 @@ struct IndexLine {
 /// The raw name in a line made by format_error_line. Throws fovea::Error.
 [[nodiscard]] std::string parse_error_source(std::string_view text);
 
+/// The same line with another raw name, and a newline. Throws fovea::Error.
+[[nodiscard]] std::string with_error_source(std::string_view text, std::string_view source);
+
 /// The file that a line of a .jsonl input names: its "path" or "image", or its "source" unescaped.
 /// Throws fovea::Error when the line does not have exactly one of these keys.
 [[nodiscard]] std::string parse_input_line(std::string_view text);

@@ -2,14 +2,17 @@
 #include "pipeline/output_lock.hpp"
 
 #include <array>
+#include <cerrno>
 #include <ctime>
 #include <sstream>
 #include <utility>
 
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include "core/error.hpp"
+#include "io/system_error.hpp"
 #include "io/text.hpp"
 #include "pipeline/output_files.hpp"
 
@@ -23,6 +26,21 @@ std::int64_t nanoseconds(const timespec& time) {
 }
 
 }  // namespace
+
+io::OpenedFile lock_shared(const io::Folder& folder) {
+  if (!folder.has(kLockFile)) {
+    return {};
+  }
+  io::OpenedFile lock = folder.open_to_read(kLockFile);
+  if (::flock(lock.file.get(), LOCK_SH | LOCK_NB) != 0) {
+    if (errno == EWOULDBLOCK) {
+      fail("{}: another run is writing to this folder; wait for it",
+           io::escape(folder.path().native()));
+    }
+    io::fail_with_errno(folder / kLockFile, "lock");
+  }
+  return lock;
+}
 
 OutputLock::OutputLock(std::shared_ptr<const io::Folder> folder)
     : folder_(std::move(folder)), lock_(*folder_, kLockFile, [&] {

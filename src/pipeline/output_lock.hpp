@@ -16,6 +16,10 @@
 
 namespace fovea::pipeline {
 
+/// Keeps jobs from writing to the folder while the result lives, without writing to it. Throws
+/// fovea::Error when a run is writing to it.
+[[nodiscard]] io::OpenedFile lock_shared(const io::Folder& folder);
+
 /// Holds an advisory lock on the folder's `.lock`, which stays.
 ///
 /// The file also records the checksums of complete files, with their size, inode number and time of

@@ -68,8 +68,12 @@ void Replacement::commit(const Manifest& manifest) {
   finish_replacement(output_);
 }
 
-bool has_replacement(const io::Folder& output) {
-  return announced(output) != nullptr;
+std::optional<Manifest> interrupted_replacement(const io::Folder& output) {
+  const std::shared_ptr<const io::Folder> folder = announced(output);
+  if (!folder || !folder->has(kManifestFile)) {  // which is moved last
+    return std::nullopt;
+  }
+  return read_new_manifest(*folder);
 }
 
 void finish_replacement(const std::shared_ptr<const io::Folder>& output) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "io/folder.hpp"
 #include "pipeline/manifest.hpp"
@@ -34,8 +35,8 @@ class Replacement {
   std::shared_ptr<const io::Folder> folder_;
 };
 
-/// Whether commit() was interrupted.
-[[nodiscard]] bool has_replacement(const io::Folder& output);
+/// The manifest of the output as an interrupted commit() makes it; nothing when none was.
+[[nodiscard]] std::optional<Manifest> interrupted_replacement(const io::Folder& output);
 
 /// Ends what an interrupted commit() began, if there is such a thing. The output must be locked.
 void finish_replacement(const std::shared_ptr<const io::Folder>& output);

@@ -1,0 +1,78 @@
+// `fovea merge`: joins outputs of embed.
+#include <memory>
+#include <string>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.hpp"
+#include "cli/describe.hpp"
+#include "cli/job_report.hpp"
+#include "cli/options.hpp"
+#include "cli/progress_line.hpp"
+#include "cli/terminal.hpp"
+#include "fovea/merge.hpp"
+
+namespace fovea::cli {
+namespace {
+
+std::string summary(const MergeReport& report, const MergeOptions& options) {
+  if (report.interrupted) {
+    return "interrupted: nothing was changed";
+  }
+  std::string text = fmt::format("merged {} outputs: {} rows, {} failed", options.outputs.size(),
+                                 report.rows, report.failed);
+  if (report.left_out > 0) {
+    text += fmt::format(", {} left out because an earlier output has them", report.left_out);
+  }
+  return text + fmt::format("; {}; written to {}",
+                            report.in_input_order ? "in the order of a run without --shard"
+                                                  : "one output after the other",
+                            printable_name(options.output));
+}
+
+}  // namespace
+
+void add_merge(CLI::App& app, Run& run) {
+  CLI::App* command = app.add_subcommand("merge", "Join outputs of embed into one");
+  const auto options = std::make_shared<MergeOptions>();
+  const auto progress = std::make_shared<ProgressArguments>();
+  add_texts(*command, "OUT", options->outputs, "Output folders of `fovea embed`, all finished")
+      ->required();
+  add_output(*command, options->output, "MERGED", "Folder for the result");
+  add_flag(*command, "--keep-first", options->keep_first,
+           "Take a photo that several outputs have from the first of them")
+      ->group(kInputGroup);
+  add_whole(*command, "--shard-rows", {0}, options->shard_rows,
+            "Rows per embeddings file (0: as in the first output)")
+      ->group(kOutputGroup);
+  add_overwrite(*command, options->overwrite);
+  add_progress_options(*command, *progress);
+  explain(*command,
+          {"Outputs of --shard 0/N to N-1/N give the rows in the order of a run without --shard; "
+           "other outputs come one after the other."},
+          {"fovea merge OUT-0 OUT-1 OUT-2 -o OUT"});
+  command->callback([options, progress, &run] {
+    run = [options, progress] {
+      ProgressLine line(*progress);
+      Interruption interruption;
+      options->stop = Interruption::flag();
+      options->on_progress = [&](std::uint64_t done, std::uint64_t total) {
+        line.update("merging", "rows", done, total);
+      };
+      const MergeReport report = merge_outputs(*options);
+      interruption.end();
+      ProgressLine::clear();
+      print_event(summary(report, *options), {{"event", "done"},
+                                              {"output", options->output},
+                                              {"rows", report.rows},
+                                              {"failed", report.failed},
+                                              {"left_out", report.left_out},
+                                              {"in_input_order", report.in_input_order},
+                                              {"interrupted", report.interrupted}});
+      return report.interrupted ? kInterrupted : kDone;
+    };
+  });
+}
+
+}  // namespace fovea::cli
