@@ -20,14 +20,16 @@ std::string summary(const MergeReport& report, const MergeOptions& options) {
   if (report.interrupted) {
     return "interrupted: nothing was changed";
   }
-  std::string text = fmt::format("merged {} outputs: {} rows, {} failed", options.outputs.size(),
-                                 report.rows, report.failed);
+  std::string text = fmt::format("{} {} outputs: {} rows, {} failed",
+                                 report.already_done ? "already merged" : "merged",
+                                 options.outputs.size(), report.rows, report.failed);
   if (report.left_out > 0) {
     text += fmt::format(", {} left out because an earlier output has them", report.left_out);
   }
-  return text + fmt::format("; {}; written to {}",
+  return text + fmt::format("; {}; {} {}",
                             report.in_input_order ? "in the order of a run without --shard"
                                                   : "one output after the other",
+                            report.already_done ? "they are in" : "written to",
                             printable_name(options.output));
 }
 
@@ -69,6 +71,7 @@ void add_merge(CLI::App& app, Run& run) {
                                               {"failed", report.failed},
                                               {"left_out", report.left_out},
                                               {"in_input_order", report.in_input_order},
+                                              {"already_done", report.already_done},
                                               {"interrupted", report.interrupted}});
       return report.interrupted ? kInterrupted : kDone;
     };

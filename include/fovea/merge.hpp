@@ -28,7 +28,8 @@ struct MergeReport {
   /// The outputs are shards of one job (InputOptions::shard_index), and inputs are in the order
   /// that the job without shards gives. Otherwise one output comes after the other.
   bool in_input_order = false;
-  bool interrupted = false;  ///< nothing was changed
+  bool already_done = false;  ///< `output` held the result, so nothing was written
+  bool interrupted = false;   ///< nothing was changed
 };
 
 /// Joins outputs into one that can be searched, updated and resumed like any other. Rows keep their

@@ -360,8 +360,7 @@ class Merge {
     pipeline::FolderOutput target(options_.output, identity, options_.overwrite,
                                   std::chrono::milliseconds(0), stop_);
     if (target.found()) {
-      fail("{}: holds an output already; choose another folder or pass {}",
-           io::escape(options_.output), option_words("overwrite"));
+      return take_as_done(target);
     }
     NewOutput files(target, identity, stop_);
     pipeline::NameHash names;
@@ -400,6 +399,25 @@ class Merge {
     report_.rows = state.rows;
     report_.failed = state.failed;
     files.put_in_place(left_out(), std::nullopt);
+  }
+
+  // A merge that was killed while it put its files in place is ended by opening the output.
+  void take_as_done(const pipeline::FolderOutput& target) {
+    const pipeline::JobState& state = target.state();
+    pipeline::NameHash names;
+    std::uint64_t failed = 0;
+    for (const MergedInput& input : inputs_) {
+      names.add(name_of(input));
+      failed += input.failed ? 1 : 0;
+    }
+    if (!state.finished || state.inputs != inputs_.size() || state.failed != failed ||
+        state.names != names.value()) {
+      fail("{}: holds another output already; choose another folder or pass {}",
+           io::escape(options_.output), option_words("overwrite"));
+    }
+    report_.rows = state.rows;
+    report_.failed = state.failed;
+    report_.already_done = true;
   }
 
   void add_failure(NewOutput& files, const Failure& failure, const std::string& name) const {

@@ -77,8 +77,15 @@ std::optional<Manifest> interrupted_replacement(const io::Folder& output) {
 }
 
 void finish_replacement(const std::shared_ptr<const io::Folder>& output) {
-  const std::shared_ptr<const io::Folder> folder = announced(*output);
+  const std::shared_ptr<const io::Folder> updates = output->open_folder(kUpdateFolder);
+  if (!updates) {
+    return;
+  }
+  const std::shared_ptr<const io::Folder> folder = updates->open_folder(kNew);
   if (!folder) {
+    if (updates->list().empty()) {
+      output->remove_folder(kUpdateFolder);
+    }
     return;
   }
   if (folder->has(kManifestFile)) {
@@ -105,6 +112,11 @@ void finish_replacement(const std::shared_ptr<const io::Folder>& output) {
     folder->move_to(*output, kManifestFile);
   }
   output->sync();
+  for (const std::string& name : updates->list()) {
+    if (name != kNew) {  // which is there until all else is gone
+      updates->remove_folder(name);
+    }
+  }
   output->remove_folder(kUpdateFolder);
 }
 
