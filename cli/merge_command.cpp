@@ -1,5 +1,7 @@
 // `fovea merge`: joins outputs of embed.
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include <fmt/format.h>
@@ -45,8 +47,9 @@ void add_merge(CLI::App& app, Run& run) {
   add_flag(*command, "--keep-first", options->keep_first,
            "Take a photo that several outputs have from the first of them")
       ->group(kInputGroup);
-  add_whole(*command, "--shard-rows", {0}, options->shard_rows,
-            "Rows per embeddings file (0: as in the first output)")
+  const auto shard_rows = std::make_shared<std::optional<std::uint64_t>>();
+  add_optional_whole(*command, "--shard-rows", {1}, *shard_rows,
+                     "Rows per embeddings file (without it: as in the first output)")
       ->group(kOutputGroup);
   add_overwrite(*command, options->overwrite);
   add_progress_options(*command, *progress);
@@ -54,7 +57,8 @@ void add_merge(CLI::App& app, Run& run) {
           {"Outputs of --shard 0/N to N-1/N give the rows in the order of a run without --shard; "
            "other outputs come one after the other."},
           {"fovea merge OUT-0 OUT-1 OUT-2 -o OUT"});
-  command->callback([options, progress, &run] {
+  command->callback([options, shard_rows, progress, &run] {
+    options->shard_rows = shard_rows->value_or(0);
     run = [options, progress] {
       ProgressLine line(*progress);
       Interruption interruption;

@@ -25,7 +25,7 @@ EVENTS = {
     "failure": {"source", "error"},
     "interrupting": set(),
     "error": {"error"},
-    "done": {"output", "rows", "new_rows", "failed", "left_out", "images_with_lost_range", "resumed", "already_done",
+    "done": {"output", "rows", "new_rows", "failed", "left_out", "images_with_lost_range", "update", "resumed", "already_done",
              "interrupted", "seconds", "images_per_second", "decode_share", "compute_share", "write_share", "decode_utilisation"},
 }  # fmt: skip
 STAGE = {"stage", "unit", "done", "total", "seconds", "per_second", "seconds_left"}

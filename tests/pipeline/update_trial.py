@@ -112,9 +112,14 @@ class Trial:
         process = subprocess.Popen(
             self.command(self.out, "--update"), cwd=self.folder, stderr=subprocess.DEVNULL
         )
-        time.sleep(self.rng.uniform(0, self.seconds))
-        process.send_signal(self.rng.choice([signal.SIGKILL] * 4 + [signal.SIGTERM]))
-        return process.wait() in (-signal.SIGKILL, 130)
+        start = time.monotonic()
+        try:
+            assert process.wait(self.rng.uniform(0, self.seconds)) in (0, 3)
+            self.seconds = time.monotonic() - start
+            return False
+        except subprocess.TimeoutExpired:
+            process.send_signal(self.rng.choice([signal.SIGKILL] * 4 + [signal.SIGTERM]))
+            return process.wait() in (-signal.SIGKILL, 130)
 
     def is_as_before(self, before):
         """Whether nothing has changed; otherwise, what is there is what the update makes."""
@@ -159,7 +164,8 @@ class Trial:
                 self.photos.happen(max(1, count // 10))
         start = time.monotonic()
         report = self.run(self.out, "--update")
-        self.seconds = time.monotonic() - start if not done else self.seconds
+        if not done:
+            self.seconds = max(self.seconds / 2, time.monotonic() - start)
         self.compare(rows_before, stamps)
         if not done:
             for key in self.totals:
