@@ -130,6 +130,8 @@ class Collection {
 
   /// The name of the photo of `row`. Throws fovea::Error when the index line is malformed.
   [[nodiscard]] std::string source(std::int64_t row) const;
+  /// Photo::file of `row`; whether there is one is not looked at. Throws as source() does.
+  [[nodiscard]] std::filesystem::path file(std::int64_t row) const;
   /// The photo of `row`, and what its file says now. Throws as source() does.
   [[nodiscard]] Photo photo(std::int64_t row) const;
   /// The first row with that name, given as bytes or as in the index, if there is one.
@@ -139,6 +141,9 @@ class Collection {
   [[nodiscard]] std::optional<std::int64_t> find_file(const std::filesystem::path& path) const;
   /// The embedding of `row` as float [dimension()].
   [[nodiscard]] std::vector<float> embedding(std::int64_t row) const;
+  /// Reads the embeddings of `count` rows from `first` on into `out`, float [count, dimension()].
+  /// Throws fovea::Error when the collection has no such rows, or when `out` has another size.
+  void read_embeddings(std::int64_t first, std::int64_t count, std::span<float> out) const;
 
   /// The `k` nearest rows of each query, nearest first, rows of equal score in row order; fewer
   /// than `k` when there are not as many rows. `queries`: float [n, dimension()]. `left_out`:

@@ -1,4 +1,4 @@
-"""Fovea turns photos into SigLIP 2 embeddings at the speed of the hardware.
+"""Fovea turns photos and texts into SigLIP 2 embeddings at the speed of the hardware, and searches photos by words.
 
     folder = fovea.pull("google/siglip2-base-patch16-224")  # once; it downloads the model
     encoder = fovea.load("google/siglip2-base-patch16-224")
@@ -6,16 +6,41 @@
     for result in encoder.stream(any_iterable):  # of any length
         result.index, result.embedding, result.error
 
+    encoder.embed_text(["a red bicycle in the snow"])  # float32 [1, 768]
+    encoder.label(["cat.jpg"], ["cat", "dog"]).best[0].label
+    fovea.open("OUT").search("a red bicycle in the snow")  # in what `fovea embed -o OUT` wrote
+
 It needs only numpy. It takes PIL images, torch tensors and all other objects that support DLPack when
 their libraries are installed.
 """
 
+from fovea._collection import Collection, open
 from fovea._encoder import Encoder, load
 from fovea._errors import Error, ImageError
 from fovea._images import ImageLike
+from fovea._label import LabelScore, LabelScores, LogitScale
 from fovea._library import version
+from fovea._match import Match, Nearest, Photo
 from fovea._pull import PullProgress, pull
 from fovea._result import Result
 
 __version__ = version()
-__all__ = ["Encoder", "Error", "ImageError", "ImageLike", "PullProgress", "Result", "__version__", "load", "pull"]
+__all__ = [
+    "Collection",
+    "Encoder",
+    "Error",
+    "ImageError",
+    "ImageLike",
+    "LabelScore",
+    "LabelScores",
+    "LogitScale",
+    "Match",
+    "Nearest",
+    "Photo",
+    "PullProgress",
+    "Result",
+    "__version__",
+    "load",
+    "open",
+    "pull",
+]

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import operator
 import os
-from typing import Any, Literal, Protocol, SupportsIndex, Union
+from collections.abc import Sequence
+from typing import Any, Literal, Protocol, SupportsIndex, Union, get_args
 
 Precision = Literal["auto", "fp32", "bf16", "int8", "fp8"]
+TextClean = Literal["auto", "lower", "canonicalize", "none"]
+Tower = Literal["images", "texts"]
+
+# In the order of the engine's numbers.
+TEXT_CLEANS = get_args(TextClean)
+TOWERS = get_args(Tower)
 
 _TORCH_TYPES = {"torch.float32": "fp32", "torch.bfloat16": "bf16"}
 
@@ -46,6 +53,15 @@ def integer(value: SupportsIndex, name: str, least: int, bits: int = 32, least_i
     if number > most:
         raise ValueError(f"{name} must be at most {most}, not {number}")
     return number
+
+
+def choice(value: str, name: str, names: Sequence[str]) -> int:
+    """The number of a name among those that there are."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be a string, not {type(value).__name__}")
+    if value not in names:
+        raise ValueError(f"{name} must be {', '.join(map(repr, names[:-1]))} or {names[-1]!r}, not {value!r}")
+    return names.index(value)
 
 
 def path_text(value: str | os.PathLike[str], name: str) -> bytes:

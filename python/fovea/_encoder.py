@@ -1,30 +1,57 @@
-"""Encoder: a model that turns images into embeddings."""
+"""Encoder: a model that turns images and texts into embeddings."""
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import threading
 import weakref
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from typing import Any, Literal, NoReturn, SupportsIndex, Union
 
 import numpy as np
 import numpy.typing as npt
 
 from fovea import _images
-from fovea._arguments import Device, Precision, TorchType, device_name, integer, name_text, path_text, precision_name
+from fovea._arguments import (
+    Device,
+    Precision,
+    TEXT_CLEANS,
+    TOWERS,
+    TextClean,
+    TorchType,
+    Tower,
+    choice,
+    device_name,
+    integer,
+    name_text,
+    path_text,
+    precision_name,
+)
 from fovea._bar import Bar, progress_bar
 from fovea._errors import Error, ImageError
 from fovea._images import ImageLike
-from fovea._library import EmbedOptions, library, text
+from fovea._label import (
+    DEFAULT_TEMPLATE,
+    LabelScores,
+    LogitScale,
+    Numbers,
+    as_embeddings,
+    prompts_of,
+    score,
+    vectors_of,
+)
+from fovea._library import EmbedOptions, EmbedTextsOptions, library, text
 from fovea._result import Result
-from fovea._runs import Rows, Run, Running, Window, window_of_all, windows_of
+from fovea._runs import Options, Rows, Run, Running, Window, WindowOfTexts, window_of_all, windows_of
 
 OnError = Union[Literal["raise", "nan"], Callable[[ImageError], Any]]
 
 # Images that `embed` computes in one run when it cannot take all at once.
 _LEAST_WINDOW = 256
+# Texts that `embed_text` computes in one run.
+_TEXTS_PER_WINDOW = 1024
 # By so much grow the rows of images whose number is unknown.
 _ROWS_BYTES = 16 << 20
 _LONG_BITS = 64
@@ -38,8 +65,9 @@ def load(
     threads: SupportsIndex = 0,
     decode_threads: SupportsIndex = 0,
     decode_memory: SupportsIndex = 0,
+    first: Tower = "images",
 ) -> Encoder:
-    """Loads a SigLIP or SigLIP 2 vision tower. It downloads nothing: `pull` does.
+    """Loads a SigLIP or SigLIP 2 model. It downloads nothing: `pull` does.
 
     Args:
         model: a folder in Hugging Face layout, or a name such as
@@ -54,6 +82,8 @@ def load(
         decode_threads: threads that decode and resize images; 0: one per CPU that this process may use.
         decode_memory: bytes that the images being read and decoded may take together; 0: half of the memory,
             at most what ordinary photos in all threads, or one image of the largest size, need.
+        first: the half of the model that is loaded now, "images" or "texts". The other one is loaded when it is
+            first needed.
 
     Raises:
         Error: the model, the device or the precision is unavailable; the message says why.
@@ -61,7 +91,13 @@ def load(
             NUL character.
     """
     return Encoder(
-        model, device, precision, threads=threads, decode_threads=decode_threads, decode_memory=decode_memory
+        model,
+        device,
+        precision,
+        threads=threads,
+        decode_threads=decode_threads,
+        decode_memory=decode_memory,
+        first=first,
     )
 
 
@@ -77,6 +113,7 @@ class Encoder:
         threads: SupportsIndex = 0,
         decode_threads: SupportsIndex = 0,
         decode_memory: SupportsIndex = 0,
+        first: Tower = "images",
     ) -> None:
         """Loads a model; see `load`."""
         handle = ctypes.c_void_p()
@@ -85,15 +122,17 @@ class Encoder:
             name_text(device_name(device), "device"),
             name_text(precision_name(precision), "precision"),
             integer(threads, "threads", 0, least_is="one per CPU"),
+            choice(first, "first", TOWERS),
         )
         self._decode_threads = integer(decode_threads, "decode_threads", 0, least_is="one per CPU")
         self._decode_memory = integer(decode_memory, "decode_memory", 0, _LONG_BITS, least_is="automatic")
-        library.fovea_encoder_load(*arguments, ctypes.byref(handle))
+        library.fovea_encoder_load_tower(*arguments, ctypes.byref(handle))
         self._handle = handle
         self._lock = threading.Lock()  # the handle is not freed while it is being used
         self._pid = os.getpid()
         self._free = weakref.finalize(self, _free_encoder, handle, self._pid)
         self._free.atexit = False  # daemon threads may still use it, and the end of the process frees it
+        self._labels: tuple[Any, Numbers] | None = None  # of the last call of `label`, with what they were made of
         self._model = os.fsdecode(model)
         self._device = text(library.fovea_encoder_device(handle))
         self._precision = text(library.fovea_encoder_precision(handle))
@@ -130,6 +169,15 @@ class Encoder:
     def image_size(self) -> tuple[int, int]:
         """(height, width) in pixels, to which every image is resized."""
         return self._image_size
+
+    @property
+    def logit_scale(self) -> LogitScale:
+        """How this model turns cosines of images and texts into logits and probabilities. The first use of it loads
+        the text tower; it raises an Error when the model has none."""
+        factor, bias = ctypes.c_double(), ctypes.c_double()
+        with self._using() as handle:
+            library.fovea_encoder_logit_scale(handle, ctypes.byref(factor), ctypes.byref(bias))
+        return LogitScale(factor.value, bias.value)
 
     def __repr__(self) -> str:
         return f"<fovea.Encoder {self._model}: {self._device}>"
@@ -184,7 +232,7 @@ class Encoder:
         with progress_bar(total, progress, "img") as bar:
             if isinstance(given, (list, tuple)):
                 return self._embed_list(given, options, bar, on_error)
-            return self._embed_unknown(given, options, bar, on_error)
+            return self._embed_windows(windows_of(given, self._window(options)), options, bar, on_error)
 
     def _embed_list(self, images: Sequence[Any], options: EmbedOptions, bar: Bar, on_error: OnError) -> Rows:
         rows = np.empty((len(images), self._dimension), np.float32)
@@ -199,12 +247,12 @@ class Encoder:
                 _handle_failures(run, on_error)
         return rows
 
-    def _embed_unknown(self, images: Iterable[Any], options: EmbedOptions, bar: Bar, on_error: OnError) -> Rows:
+    def _embed_windows(self, windows: Iterator[Window], options: Options, bar: Bar, on_error: OnError) -> Rows:
         rows = np.empty((0, self._dimension), np.float32)
         count = 0
         more = max(_ROWS_BYTES // (rows.itemsize * self._dimension), 1)
         with Running(lambda window: self._start(window, self._rows_for(window), options), bar) as running:
-            for run in running.finished(windows_of(images, self._window(options))):
+            for run in running.finished(windows):
                 _handle_failures(run, on_error)
                 end = count + len(run.rows)
                 if end > len(rows):  # in place: the system moves the pages of large arrays
@@ -213,6 +261,86 @@ class Encoder:
                 count = end
         rows.resize((count, self._dimension), refcheck=False)
         return rows
+
+    def embed_text(
+        self,
+        texts: str | Iterable[str],
+        *,
+        clean: TextClean = "auto",
+        normalize: bool = True,
+        progress: bool = False,
+    ) -> npt.NDArray[np.float32]:
+        """Turns texts into embeddings, which cosines compare with those of images.
+
+        The text tower is loaded by the first call, unless `load` was told to. A text's embedding has the same bits
+        whatever others come with it.
+
+        Args:
+            texts: one text, or any iterable of texts. The model reads the first 63 tokens or so of each; none may
+                take more than 1 MiB.
+            clean: what is done to a text first. "auto": what the model was trained with, which is "lower" (small
+                letters) for SigLIP 2, and "canonicalize" (small letters, no ASCII punctuation) for SigLIP. Both
+                also make runs of white space one space. "none": the text as it is.
+            normalize: scale every embedding to length 1.
+            progress: show a progress bar (needs tqdm).
+
+        Returns:
+            float32 [dimension] for one text, else [texts, dimension].
+
+        Raises:
+            TypeError, ValueError: an item is not a text, or holds half of a surrogate pair.
+            Error: the model has no text tower or no tokenizer, the device failed, or the Encoder is closed.
+        """
+        options = EmbedTextsOptions(choice(clean, "clean", TEXT_CLEANS), bool(normalize))
+        given = [texts] if isinstance(texts, str) else texts
+        if isinstance(given, (bytes, bytearray)) or not isinstance(given, Iterable):
+            raise TypeError(f"pass a string or several, not {type(given).__name__}")
+        total = len(given) if isinstance(given, (list, tuple)) else None
+        with progress_bar(total, progress, "text") as bar:
+            windows = windows_of(given, _TEXTS_PER_WINDOW, make=WindowOfTexts)
+            rows = self._embed_windows(windows, options, bar, "raise")
+        return rows[0].copy() if isinstance(texts, str) else rows
+
+    def label(
+        self,
+        images: Iterable[ImageLike] | npt.NDArray[np.floating[Any]],
+        labels: Sequence[str],
+        template: str | Sequence[str] = DEFAULT_TEMPLATE,
+        *,
+        clean: TextClean = "auto",
+        batch_size: SupportsIndex | None = None,
+        progress: bool = False,
+        on_error: OnError = "raise",
+    ) -> LabelScores:
+        """Says how well labels fit images. Each pair is judged by itself, so the probabilities of an image do not add
+        up to 1: several labels may fit, or none.
+
+        Args:
+            images: as for `embed`; or embeddings of images, a floating-point array [images, dimension] or
+                [dimension].
+            labels: such as ["cat", "dog"].
+            template: the text in which a label takes the place of every "{}". With several, a label's vector is the
+                mean of those of its texts, all of them scaled to length 1.
+            clean: as for `embed_text`.
+            batch_size, progress, on_error: as for `embed`. Numbers of a failed image are NaN.
+
+        Returns:
+            The logits and probabilities [images, labels].
+
+        Raises:
+            ImageError, TypeError, ValueError, Error: as `embed` and `embed_text`; or there is no label, or a
+                template has no "{}".
+        """
+        wanted = prompts_of(labels, template)
+        key = (wanted, clean)
+        known = self._labels
+        if known is None or known[0] != key:
+            texts = self.embed_text([text for prompts in wanted.texts for text in prompts], clean=clean)
+            known = self._labels = (key, vectors_of(texts, len(wanted.labels)))
+        embeddings = as_embeddings(images, self._dimension)
+        if embeddings is None:
+            embeddings = self.embed(images, batch_size, progress=progress, on_error=on_error)
+        return score(embeddings, wanted.labels, known[1], self.logit_scale)
 
     def stream(
         self,
@@ -287,17 +415,23 @@ class Encoder:
     def _rows_for(self, window: Window) -> Rows:
         return np.empty((len(window), self._dimension), np.float32)
 
-    def _start(self, window: Window, rows: Rows, options: EmbedOptions) -> Run:
+    @contextlib.contextmanager
+    def _using(self) -> Iterator[ctypes.c_void_p]:
+        """The handle, which is not freed meanwhile."""
         if os.getpid() != self._pid:
             raise Error(
                 "this Encoder was loaded before the process forked, and its threads exist only in the parent: "
                 'load it in the process that uses it, or start processes by "spawn"'
             )
-        run = Run(window, rows)
         with self._lock:
             if not self._free.alive:
                 raise Error("this Encoder is closed")
-            run.start(self._handle, options)
+            yield self._handle
+
+    def _start(self, window: Window, rows: Rows, options: Options) -> Run:
+        run = Run(window, rows)
+        with self._using() as handle:
+            run.start(handle, options)
         return run
 
 

@@ -67,6 +67,13 @@ def is_single(item: Any) -> bool:
     return _is_a(item, "PIL.Image", "Image") or (hasattr(item, "__dlpack__") and getattr(item, "ndim", 3) <= 3)
 
 
+def floats_of(item: Any) -> np.ndarray | None:
+    """The numbers of a floating-point array or torch tensor, which is no image; None for anything else."""
+    if _is_a(item, "torch", "Tensor") and item.is_floating_point():
+        return np.asarray(item.detach().cpu().float().numpy())
+    return item if isinstance(item, np.ndarray) and item.dtype.kind == "f" else None
+
+
 def as_host_array(items: Any) -> Any:
     """A tensor that holds a batch is copied to the host at once, rather than image by image."""
     if isinstance(items, np.ndarray) or not hasattr(items, "__dlpack__"):
@@ -88,11 +95,16 @@ def are_paths(items: Sequence[Any]) -> bool:
 def table_of_paths(paths: Sequence[Any]) -> tuple[np.ndarray, Any]:
     """The engine's table of files, and the memory with all names that must be kept for it. For long
     lists this takes a tenth of the time of `table_of`."""
-    names = [os.fsencode(path) for path in paths]
-    joined = _bytes(b"".join(names))
-    table = np.zeros(len(names), IMAGE)
+    table, joined = table_of_bytes([os.fsencode(path) for path in paths], IMAGE)
     table["kind"] = FILE
-    table["size"] = np.fromiter(map(len, names), np.uint64, len(names))
+    return table, joined
+
+
+def table_of_bytes(items: Sequence[bytes], form: np.dtype[Any]) -> tuple[np.ndarray, Any]:
+    """A table whose `data` and `size` are those of the items, and the memory that must be kept for it."""
+    joined = _bytes(b"".join(items))
+    table = np.zeros(len(items), form)
+    table["size"] = np.fromiter(map(len, items), np.uint64, len(items))
     table["data"] = joined.ctypes.data + np.cumsum(table["size"]) - table["size"]
     return table, joined
 

@@ -26,6 +26,9 @@ IMAGE = np.dtype(
 )
 FILE, ENCODED, PIXELS = 0, 1, 2
 
+# Mirrors fovea_text.
+TEXT = np.dtype([("data", "u8"), ("size", "u8")])
+
 
 class EmbedOptions(ctypes.Structure):
     """Mirrors fovea_embed_options."""
@@ -36,6 +39,31 @@ class EmbedOptions(ctypes.Structure):
         ("normalize", ctypes.c_int32),
         ("stop_at_failure", ctypes.c_int32),
         ("decode_memory", ctypes.c_uint64),
+    ]
+
+
+class EmbedTextsOptions(ctypes.Structure):
+    """Mirrors fovea_embed_texts_options."""
+
+    _fields_ = [("clean", ctypes.c_int32), ("normalize", ctypes.c_int32)]
+
+
+class Photo(ctypes.Structure):
+    """Mirrors fovea_photo."""
+
+    _fields_ = [
+        ("source", ctypes.c_char_p),
+        ("path", ctypes.c_char_p),
+        ("captured", ctypes.c_char_p),
+        ("error", ctypes.c_char_p),
+        ("output", ctypes.c_int64),
+        ("bytes", ctypes.c_int64),
+        ("modified", ctypes.c_int64),
+        ("has_modified", ctypes.c_int32),
+        ("width", ctypes.c_int32),
+        ("height", ctypes.c_int32),
+        ("is_member", ctypes.c_int32),
+        ("has_changed", ctypes.c_int32),
     ]
 
 
@@ -52,6 +80,7 @@ class PullProgress(ctypes.Structure):
 
 
 PULL_HANDLER = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.POINTER(PullProgress), ctypes.c_void_p)
+SEARCH_HANDLER = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
 
 
 def _load() -> ctypes.CDLL:
@@ -64,7 +93,7 @@ def _load() -> ctypes.CDLL:
 
 
 _text, _size, _pointer = ctypes.c_char_p, ctypes.c_size_t, ctypes.c_void_p
-_int, _long = ctypes.c_int32, ctypes.c_int64
+_int, _long, _double = ctypes.c_int32, ctypes.c_int64, ctypes.c_double
 _out = ctypes.POINTER
 
 _NOTE_HANDLER = ctypes.CFUNCTYPE(None, ctypes.c_char_p)
@@ -78,7 +107,8 @@ _FUNCTIONS = {
     "fovea_set_note_handler": (_NOTE_HANDLER, _NOTE_HANDLER),
     "fovea_set_wording": (None, _int),
     "fovea_pull": (_STATUS, _text, _text, PULL_HANDLER, _pointer, _out(_text)),
-    "fovea_encoder_load": (_STATUS, _text, _text, _text, _int, _out(_pointer)),
+    "fovea_encoder_load_tower": (_STATUS, _text, _text, _text, _int, _int, _out(_pointer)),
+    "fovea_encoder_logit_scale": (_STATUS, _pointer, _out(_double), _out(_double)),
     "fovea_encoder_free": (None, _pointer),
     "fovea_encoder_dimension": (_long, _pointer),
     "fovea_encoder_height": (_int, _pointer),
@@ -87,6 +117,7 @@ _FUNCTIONS = {
     "fovea_encoder_device": (_text, _pointer),
     "fovea_encoder_precision": (_text, _pointer),
     "fovea_embed_start": (_STATUS, _pointer, _pointer, _size, _out(EmbedOptions), _pointer, _out(_pointer)),
+    "fovea_embed_texts_start": (_STATUS, _pointer, _pointer, _size, _out(EmbedTextsOptions), _pointer, _out(_pointer)),
     "fovea_embed_wait": (_STATUS, _pointer, _int, _out(_int)),
     "fovea_embed_done": (_size, _pointer),
     "fovea_embed_stop": (None, _pointer),
@@ -94,6 +125,20 @@ _FUNCTIONS = {
     "fovea_embed_failure": (_STATUS, _pointer, _size, _out(_size), _out(_text)),
     "fovea_embed_notes": (_text, _pointer),
     "fovea_embed_free": (None, _pointer),
+    "fovea_collection_open": (_STATUS, _out(_text), _size, _text, _int, _out(_pointer)),
+    "fovea_collection_free": (None, _pointer),
+    "fovea_collection_rows": (_long, _pointer),
+    "fovea_collection_dimension": (_long, _pointer),
+    "fovea_collection_model": (_text, _pointer),
+    "fovea_collection_is_finished": (_int, _pointer),
+    "fovea_collection_source": (_STATUS, _pointer, _long, _out(_text), _out(_text)),
+    "fovea_collection_photo": (_STATUS, _pointer, _long, _out(Photo)),
+    "fovea_collection_find": (_STATUS, _pointer, _text, _out(_long)),
+    "fovea_collection_embeddings": (_STATUS, _pointer, _long, _long, _pointer),
+    "fovea_collection_nearest": (
+        *(_STATUS, _pointer, _pointer, _size, _int, _pointer),
+        *(SEARCH_HANDLER, _pointer, _pointer, _pointer),
+    ),
 }
 
 

@@ -10,15 +10,15 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, Union
 
 import numpy as np
 import numpy.typing as npt
 
 from fovea import _images
 from fovea._bar import Bar
-from fovea._errors import ImageError
-from fovea._library import ENCODED, FILE, EmbedOptions, library, text
+from fovea._errors import Error, ImageError
+from fovea._library import ENCODED, FILE, TEXT, EmbedOptions, EmbedTextsOptions, library, text
 
 Rows = npt.NDArray[np.float32]
 
@@ -39,6 +39,9 @@ def _level_of_caller() -> int:
     while frame.f_back and frame.f_globals.get("__name__", "").split(".")[0] == __name__.split(".")[0]:
         level, frame = level + 1, frame.f_back
     return level
+
+
+Options = Union[EmbedOptions, EmbedTextsOptions]
 
 
 class Window:
@@ -81,6 +84,10 @@ class Window:
         """The engine's table of the images, and the memory that must be kept for it."""
         return _images.table_of(self._converted), self._converted
 
+    def explain(self, error: Error) -> Error:
+        """What a failed run says to the caller."""
+        return error
+
 
 class _WindowOfPaths(Window):
     """A list of paths, whose table is made at once."""
@@ -91,6 +98,27 @@ class _WindowOfPaths(Window):
 
     def table(self) -> tuple[npt.NDArray[np.void], object]:
         return _images.table_of_paths(self._sources)
+
+
+class WindowOfTexts(Window):
+    """Texts that the engine gets together."""
+
+    def add(self, item: Any, own: bool = False) -> None:
+        which = self.first + len(self)
+        if not isinstance(item, str):
+            raise TypeError(f"text {which} must be a string, not {type(item).__name__}")
+        try:
+            self._sources.append(item.encode())
+        except UnicodeEncodeError as error:
+            raise ValueError(f"text {which} is no sound Unicode: {error}") from error
+        self._bytes += len(self._sources[-1])
+
+    def table(self) -> tuple[npt.NDArray[np.void], object]:
+        return _images.table_of_bytes(self._sources, TEXT)
+
+    def explain(self, error: Error) -> Error:
+        """The engine counts the texts of a window."""
+        return Error(f"texts {self.first} to {self.first + len(self) - 1}: {error}") if self.first else error
 
 
 def window_of_all(images: Sequence[Any]) -> Window | None:
@@ -105,18 +133,23 @@ def window_of_all(images: Sequence[Any]) -> Window | None:
     return window
 
 
-def windows_of(images: Iterable[Any], most: int, is_idle: Callable[[], bool] | None = None) -> Iterator[Window]:
-    """Takes images as windows are asked for, of `most` images. With `is_idle`, which says whether the engine is, a
+def windows_of(
+    images: Iterable[Any],
+    most: int,
+    is_idle: Callable[[], bool] | None = None,
+    make: Callable[[int], Window] = Window,
+) -> Iterator[Window]:
+    """Takes images as windows are asked for, of `most` images; `make` makes them, from the first's number. With `is_idle`, which says whether the engine is, a
     window is given early when it is; and when `images` raises, the images before come as a last window. Pixels are
     copied: a camera refills its buffer for the next image while the engine still reads this one."""
-    window = Window(0)
+    window = make(0)
     given = -math.inf
     try:
         for item in images:
             window.add(item, own=True)
             if window.is_full(most) or (is_idle and time.monotonic() - given >= _LEAST_SECONDS and is_idle()):
                 yield window
-                window = Window(window.first + len(window))
+                window = make(window.first + len(window))
                 given = time.monotonic()
     except Exception:
         if is_idle and len(window) > 0:
@@ -137,15 +170,19 @@ class Run:
         self._table, self._kept = window.table()
         self._seen = 0
 
-    def start(self, encoder: ctypes.c_void_p, options: EmbedOptions) -> None:
-        library.fovea_embed_start(
+    def start(self, encoder: ctypes.c_void_p, options: Options) -> None:
+        begin = library.fovea_embed_start if isinstance(options, EmbedOptions) else library.fovea_embed_texts_start
+        begin(
             encoder, self._table.ctypes.data, len(self._table), options, self.rows.ctypes.data, ctypes.byref(self._run)
         )
 
     def has_ended(self, milliseconds: int = 0) -> bool:
         """Waits for at most so long. Raises the reason when the run ended early."""
         ended = ctypes.c_int32()
-        library.fovea_embed_wait(self._run, milliseconds, ctypes.byref(ended))
+        try:
+            library.fovea_embed_wait(self._run, milliseconds, ctypes.byref(ended))
+        except Error as error:
+            raise self.window.explain(error) from None
         return bool(ended.value)
 
     def wait(self, bar: Bar) -> None:

@@ -23,6 +23,9 @@ namespace fovea {
 namespace fs = std::filesystem;
 namespace {
 
+// As many as make the opening of a file cheap.
+constexpr std::int64_t kRowsPerRead = 1024;
+
 int thread_count(int asked) {
   return asked > 0 ? asked : available_threads();
 }
@@ -91,6 +94,10 @@ std::string Collection::source(std::int64_t row) const {
   return impl_->shards.entry(row).source;
 }
 
+fs::path Collection::file(std::int64_t row) const {
+  return impl_->files.path_of(source(row), impl_->shards.output_of(row));
+}
+
 Photo Collection::photo(std::int64_t row) const {
   Photo photo = impl_->files.look(row);
   read_capture_date(photo);
@@ -142,6 +149,27 @@ std::optional<std::int64_t> Collection::find_file(const fs::path& path) const {
 
 std::vector<float> Collection::embedding(std::int64_t row) const {
   return search::RowReader(impl_->shards).row(row);
+}
+
+void Collection::read_embeddings(std::int64_t first, std::int64_t count,
+                                 std::span<float> out) const {
+  if (first < 0 || count < 0 || first > rows() - count) {
+    fail("there are no {} rows from row {} on: the collection has {}", count, first, rows());
+  }
+  const auto width = static_cast<std::size_t>(dimension());
+  if (out.size() != static_cast<std::size_t>(count) * width) {
+    fail("{} numbers have no room for {} rows of {}, or too much", out.size(), count, width);
+  }
+  search::RowReader reader(impl_->shards);
+  for (const search::RowBlock& block :
+       impl_->shards.blocks(impl_->shards.rows_at_once(kRowsPerRead))) {
+    const std::int64_t begin = std::max(block.first, first);
+    const std::int64_t end = std::min(block.first + block.count, first + count);
+    if (begin < end) {
+      reader.read(search::RowBlock{block.shard, begin, end - begin})
+          .copy_all(end - begin, out.data() + static_cast<std::size_t>(begin - first) * width);
+    }
+  }
 }
 
 std::vector<std::vector<Match>> Collection::nearest(std::span<const float> queries, int k,

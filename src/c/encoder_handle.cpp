@@ -1,21 +1,17 @@
-// fovea_encoder and fovea_embedding over the public Encoder.
+// fovea_encoder over the public Encoder, and the runs that it starts.
 #include <algorithm>
-#include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstddef>
-#include <exception>
+#include <cstdint>
 #include <limits>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
-#include <system_error>
-#include <thread>
 #include <utility>
 #include <vector>
 
+#include "c/embed_run.hpp"
 #include "c/lifetime.hpp"
 #include "c/status.hpp"
 #include "core/error.hpp"
@@ -53,123 +49,95 @@ ImageInput image_input(const fovea_image& image, std::size_t index) {
   }
 }
 
-void require_this_process(const Process& process, std::string_view what) {
-  if (!process.is_this_one()) {
-    fail(
-        "{} belongs to the parent of this process, and its threads stayed there: load the model "
-        "in the process that uses it",
-        what);
+TextClean text_clean(std::int32_t clean) {
+  switch (clean) {
+    case FOVEA_TEXT_CLEAN_AUTO:
+      return TextClean::kAuto;
+    case FOVEA_TEXT_CLEAN_LOWER:
+      return TextClean::kLower;
+    case FOVEA_TEXT_CLEAN_CANONICALIZE:
+      return TextClean::kCanonicalize;
+    case FOVEA_TEXT_CLEAN_NONE:
+      return TextClean::kNone;
+    default:
+      fail("texts are to be cleaned in way {}, which there is not", clean);
   }
+}
+
+Tower tower(std::int32_t which) {
+  if (which != FOVEA_TOWER_IMAGES && which != FOVEA_TOWER_TEXTS) {
+    fail("tower {} is to be loaded first, which there is not", which);
+  }
+  return which == FOVEA_TOWER_IMAGES ? Tower::kImages : Tower::kTexts;
+}
+
+/// Throws when another process made it, or when `count` rows are more than memory can hold.
+std::size_t numbers_of_rows(const fovea_encoder* encoder, std::size_t count,
+                            std::string_view inputs) {
+  require_pointer(encoder, "encoder");
+  require_this_process(encoder->process, "this encoder", kLoadThere);
+  const auto dimension = static_cast<std::size_t>(encoder->encoder->dimension());
+  if (count > std::numeric_limits<std::ptrdiff_t>::max() / (dimension * sizeof(float))) {
+    fail("{} {} are more than memory has room for", count, inputs);
+  }
+  return count * dimension;
+}
+
+std::unique_ptr<fovea_embedding> start_texts(fovea_encoder* encoder, const fovea_text* texts,
+                                             std::size_t count,
+                                             const fovea_embed_texts_options* options,
+                                             float* rows) {
+  require_pointer(options, "options");
+  const std::span out(rows, numbers_of_rows(encoder, count, "texts"));
+  if (count > 0) {
+    require_pointer(texts, "texts");
+    require_pointer(rows, "rows");
+  }
+  std::vector<std::string> inputs;
+  inputs.reserve(count);
+  for (std::size_t index = 0; index < count; ++index) {
+    if (texts[index].data == nullptr && texts[index].size > 0) {
+      fail("the data of text {} is NULL", index);
+    }
+    inputs.emplace_back(std::string_view(texts[index].data, texts[index].size));
+  }
+  return std::make_unique<fovea_embedding>(
+      count, [shared = encoder->encoder, inputs = std::move(inputs), out,
+              clean = text_clean(options->clean),
+              normalize = options->normalize != 0](const fovea_embedding::Control& control) {
+        std::ranges::copy(shared->embed_texts(inputs, {.clean = clean,
+                                                       .normalize = normalize,
+                                                       .stop = control.stop,
+                                                       .on_progress = control.on_progress,
+                                                       .on_note = control.on_note}),
+                          out.begin());
+        return std::vector<ImageFailure>();
+      });
 }
 
 }  // namespace
 }  // namespace fovea::c
-
-struct fovea_embedding {
-  fovea_embedding(std::shared_ptr<fovea::Encoder> encoder, std::vector<fovea::ImageInput> images,
-                  std::span<float> rows, const fovea_embed_options& options)
-      : activity_(std::make_unique<fovea::c::Activity>(&stop_)),
-        encoder_(std::move(encoder)),
-        images_(std::move(images)),
-        rows_(rows) {
-    options_.batch_size = options.batch_size;
-    options_.decode_threads = options.decode_threads;
-    options_.decode_memory = options.decode_memory;
-    options_.normalize = options.normalize != 0;
-    options_.stop_at_failure = options.stop_at_failure != 0;
-    options_.stop = &stop_;
-    options_.on_progress = [this](std::size_t done) { done_ = done; };
-    options_.on_note = [this](std::string_view note) {
-      notes_ += notes_.empty() ? "" : "\n";
-      notes_ += note;
-    };
-    try {
-      thread_ = std::thread([this] { run(); });
-    } catch (const std::system_error& error) {
-      fovea::fail_for_resources("cannot start a thread: {}", error.what());
-    }
-  }
-  ~fovea_embedding() { end(); }
-  fovea_embedding(const fovea_embedding&) = delete;
-  fovea_embedding& operator=(const fovea_embedding&) = delete;
-
-  [[nodiscard]] bool wait(std::chrono::milliseconds time) {
-    fovea::c::require_this_process(process_, "this run");
-    std::unique_lock lock(mutex_);
-    if (!changed_.wait_for(lock, time, [this] { return ended_; })) {
-      return false;
-    }
-    if (error_) {
-      std::rethrow_exception(error_);
-    }
-    return true;
-  }
-  // Until the engine uses neither images nor rows, and the thread is gone.
-  void end() {
-    stop_ = true;
-    if (thread_.joinable()) {
-      thread_.join();
-    }
-  }
-  void stop() { stop_ = true; }
-  [[nodiscard]] const fovea::c::Process& process() const { return process_; }
-  [[nodiscard]] std::size_t done() const { return done_; }
-  // Of a run that has ended.
-  [[nodiscard]] const std::vector<fovea::ImageFailure>& failures() const { return failures_; }
-  [[nodiscard]] const std::string& notes() const { return notes_; }
-
- private:
-  void run() noexcept {
-    // Made before what the libraries keep for a thread, it ends after that, as the thread does.
-    thread_local std::unique_ptr<fovea::c::Activity> activity;
-    activity = std::move(activity_);
-    std::exception_ptr error;
-    try {
-      failures_ = encoder_->embed_images(images_, rows_, options_);
-      if (done_ < images_.size() && fovea::c::is_shut_down()) {
-        fovea::fail("the run was ended before its last image, because the process is ending");
-      }
-    } catch (...) {
-      error = std::current_exception();
-    }
-    {
-      const std::lock_guard lock(mutex_);
-      error_ = error;
-      ended_ = true;
-    }
-    changed_.notify_all();
-  }
-
-  fovea::c::Process process_;
-  std::atomic<bool> stop_ = false;
-  std::unique_ptr<fovea::c::Activity> activity_;
-  std::shared_ptr<fovea::Encoder> encoder_;
-  std::vector<fovea::ImageInput> images_;
-  std::span<float> rows_;
-  fovea::EmbedImagesOptions options_;
-  std::atomic<std::size_t> done_ = 0;
-  std::string notes_;
-  std::vector<fovea::ImageFailure> failures_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool ended_ = false;
-  std::exception_ptr error_;
-  std::thread thread_;
-};
 
 using fovea::c::guarded;
 using fovea::c::require_pointer;
 
 fovea_status fovea_encoder_load(const char* model, const char* device, const char* precision,
                                 int32_t threads, fovea_encoder** encoder) {
+  return fovea_encoder_load_tower(model, device, precision, threads, FOVEA_TOWER_IMAGES, encoder);
+}
+
+fovea_status fovea_encoder_load_tower(const char* model, const char* device, const char* precision,
+                                      int32_t threads, int32_t first, fovea_encoder** encoder) {
   return guarded([&] {
     require_pointer(model, "model");
     require_pointer(device, "device");
     require_pointer(precision, "precision");
     require_pointer(encoder, "encoder");
     const fovea::c::Activity activity;
-    const fovea::EncoderOptions options{
-        .device = device, .precision = fovea::parse_precision(precision), .threads = threads};
+    const fovea::EncoderOptions options{.device = device,
+                                        .precision = fovea::parse_precision(precision),
+                                        .threads = threads,
+                                        .first = fovea::c::tower(first)};
     auto loaded = std::make_unique<fovea_encoder>();
     loaded->encoder = std::make_shared<fovea::Encoder>(model, options);
     loaded->device = loaded->encoder->device();
@@ -214,18 +182,33 @@ const char* fovea_encoder_precision(const fovea_encoder* encoder) {
   return encoder->precision.c_str();
 }
 
+fovea_status fovea_encoder_load_texts(fovea_encoder* encoder) {
+  return guarded([&] {
+    static_cast<void>(fovea::c::numbers_of_rows(encoder, 0, "texts"));
+    const fovea::c::Activity activity;
+    encoder->encoder->load_texts();
+  });
+}
+
+fovea_status fovea_encoder_logit_scale(fovea_encoder* encoder, double* factor, double* bias) {
+  return guarded([&] {
+    static_cast<void>(fovea::c::numbers_of_rows(encoder, 0, "texts"));
+    require_pointer(factor, "factor");
+    require_pointer(bias, "bias");
+    const fovea::c::Activity activity;
+    const fovea::LogitScale scale = encoder->encoder->logit_scale();
+    *factor = scale.factor;
+    *bias = scale.bias;
+  });
+}
+
 fovea_status fovea_embed_start(fovea_encoder* encoder, const fovea_image* images, size_t count,
                                const fovea_embed_options* options, float* rows,
                                fovea_embedding** run) {
   return guarded([&] {
-    require_pointer(encoder, "encoder");
     require_pointer(options, "options");
     require_pointer(run, "run");
-    fovea::c::require_this_process(encoder->process, "this encoder");
-    const auto dimension = static_cast<std::size_t>(encoder->encoder->dimension());
-    if (count > std::numeric_limits<std::ptrdiff_t>::max() / (dimension * sizeof(float))) {
-      fovea::fail("{} images are more than memory has room for", count);
-    }
+    const std::span out(rows, fovea::c::numbers_of_rows(encoder, count, "images"));
     if (count > 0) {
       require_pointer(images, "images");
       require_pointer(rows, "rows");
@@ -235,58 +218,42 @@ fovea_status fovea_embed_start(fovea_encoder* encoder, const fovea_image* images
     for (std::size_t index = 0; index < count; ++index) {
       inputs.push_back(fovea::c::image_input(images[index], index));
     }
-    *run = std::make_unique<fovea_embedding>(encoder->encoder, std::move(inputs),
-                                             std::span(rows, count * dimension), *options)
-               .release();
+    *run = std::make_unique<fovea_embedding>(count, [shared = encoder->encoder,
+                                                     inputs = std::move(inputs), out,
+                                                     asked = *options](
+                                                        const fovea_embedding::Control& control) {
+             fovea::EmbedImagesOptions how;
+             how.batch_size = asked.batch_size;
+             how.decode_threads = asked.decode_threads;
+             how.decode_memory = asked.decode_memory;
+             how.normalize = asked.normalize != 0;
+             how.stop_at_failure = asked.stop_at_failure != 0;
+             how.stop = control.stop;
+             how.on_progress = control.on_progress;
+             how.on_note = control.on_note;
+             return shared->embed_images(inputs, out, how);
+           }).release();
   });
 }
 
-fovea_status fovea_embed_wait(fovea_embedding* run, int32_t milliseconds, int32_t* ended) {
+fovea_status fovea_embed_texts_start(fovea_encoder* encoder, const fovea_text* texts, size_t count,
+                                     const fovea_embed_texts_options* options, float* rows,
+                                     fovea_embedding** run) {
   return guarded([&] {
     require_pointer(run, "run");
-    require_pointer(ended, "ended");
-    *ended = run->wait(std::chrono::milliseconds(milliseconds)) ? 1 : 0;
+    *run = fovea::c::start_texts(encoder, texts, count, options, rows).release();
   });
 }
 
-size_t fovea_embed_done(const fovea_embedding* run) {
-  return run->done();
-}
-
-void fovea_embed_stop(fovea_embedding* run) {
-  run->stop();
-}
-
-size_t fovea_embed_failures(const fovea_embedding* run) {
-  return run->failures().size();
-}
-
-fovea_status fovea_embed_failure(const fovea_embedding* run, size_t which, size_t* index,
-                                 const char** reason) {
+fovea_status fovea_embed_texts(fovea_encoder* encoder, const fovea_text* texts, size_t count,
+                               const fovea_embed_texts_options* options, float* rows) {
   return guarded([&] {
-    require_pointer(run, "run");
-    require_pointer(index, "index");
-    require_pointer(reason, "reason");
-    if (which >= run->failures().size()) {
-      fovea::fail("there is no failure {} of {}", which, run->failures().size());
-    }
-    const fovea::ImageFailure& failure = run->failures()[which];
-    *index = failure.index;
-    *reason = failure.error.c_str();
-  });
-}
-
-const char* fovea_embed_notes(const fovea_embedding* run) {
-  return run->notes().c_str();
-}
-
-void fovea_embed_free(fovea_embedding* run) {
-  if (run == nullptr || !run->process().is_this_one()) {
-    return;
-  }
-  run->end();
-  static_cast<void>(guarded([&] {  // as fovea_encoder_free, for it may hold the encoder's last
     const fovea::c::Activity activity;
-    delete run;
-  }));
+    const auto run = fovea::c::start_texts(encoder, texts, count, options, rows);
+    while (!run->wait(std::chrono::hours(1))) {
+    }
+    if (!run->notes().empty()) {
+      fovea::c::tell(run->notes());
+    }
+  });
 }

@@ -47,6 +47,13 @@ bool Process::is_this_one() const {
   return id_ == ::getpid();
 }
 
+void require_this_process(const Process& process, std::string_view what, std::string_view advice) {
+  if (!process.is_this_one()) {
+    fail("{} belongs to the parent of this process, and its threads stayed there: {}", what,
+         advice);
+  }
+}
+
 Activity::Activity(std::atomic<bool>* stop) : lifetime_(&lifetime()), stop_(stop) {
   const std::lock_guard lock(lifetime_->mutex);
   if (lifetime_->shut_down) {

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <string_view>
 
 #include <sys/types.h>
 
@@ -40,5 +41,12 @@ class Process {
  private:
   pid_t id_;
 };
+
+/// What to do where an encoder, a run or a collection is not.
+constexpr std::string_view kLoadThere = "load the model in the process that uses it";
+constexpr std::string_view kOpenThere = "open it in the process that uses it";
+
+/// Throws fovea::Error in a child of the process that made `what`: "this run". `advice`: see above.
+void require_this_process(const Process& process, std::string_view what, std::string_view advice);
 
 }  // namespace fovea::c

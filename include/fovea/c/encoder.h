@@ -1,4 +1,5 @@
-/* The encoder for other languages: it loads a model once, and embeds many images in the background.
+/* The encoder for other languages: it loads a model once, and embeds many images and texts in the
+ * background.
  *
  * Functions may be called from any thread. Those that return fovea_status write their results only
  * when they return FOVEA_OK. */
@@ -23,6 +24,15 @@ typedef struct fovea_encoder fovea_encoder;
 FOVEA_API fovea_status fovea_encoder_load(const char* model, const char* device,
                                           const char* precision, int32_t threads,
                                           fovea_encoder** encoder);
+
+/* The two halves of a model. */
+typedef enum fovea_tower { FOVEA_TOWER_IMAGES = 0, FOVEA_TOWER_TEXTS = 1 } fovea_tower;
+
+/* The same for the half that `first` names, a fovea_tower; the other one is loaded when it is first
+ * needed. fovea_encoder_load loads that of images. */
+FOVEA_API fovea_status fovea_encoder_load_tower(const char* model, const char* device,
+                                                const char* precision, int32_t threads,
+                                                int32_t first, fovea_encoder** encoder);
 /* Runs that still compute keep the memory that they need. NULL is ignored. */
 FOVEA_API void fovea_encoder_free(fovea_encoder* encoder);
 
@@ -37,6 +47,14 @@ FOVEA_API int64_t fovea_encoder_batch_size(const fovea_encoder* encoder);
  * valid as long as the encoder. */
 FOVEA_API const char* fovea_encoder_device(const fovea_encoder* encoder);
 FOVEA_API const char* fovea_encoder_precision(const fovea_encoder* encoder);
+
+/* Loads the tower of texts now and not with the first text. Fails when the model has none, or no
+ * tokenizer. */
+FOVEA_API fovea_status fovea_encoder_load_texts(fovea_encoder* encoder);
+/* How the model turns the cosine of an image and a text into a logit, factor * cosine + bias, and a
+ * probability, 1 / (1 + exp(-logit)), of each pair by itself. Fails as fovea_encoder_load_texts. */
+FOVEA_API fovea_status fovea_encoder_logit_scale(fovea_encoder* encoder, double* factor,
+                                                 double* bias);
 
 typedef enum fovea_image_kind {
   FOVEA_IMAGE_FILE = 0,    /* `data`: a path, `size` bytes without a final NUL */
@@ -61,7 +79,7 @@ typedef struct fovea_embed_options {
                             * memory, at most what the largest image needs */
 } fovea_embed_options;
 
-/* A run over a list of images in threads of its own. */
+/* A run over a list of images or texts in threads of its own. */
 typedef struct fovea_embedding fovea_embedding;
 
 /* Starts to embed `count` images into `rows`, float [count, dimension]; the row of an image that
@@ -70,10 +88,43 @@ typedef struct fovea_embedding fovea_embedding;
 FOVEA_API fovea_status fovea_embed_start(fovea_encoder* encoder, const fovea_image* images,
                                          size_t count, const fovea_embed_options* options,
                                          float* rows, fovea_embedding** run);
+
+/* What is done to a text before it is cut into tokens; see fovea::TextClean. */
+typedef enum fovea_text_clean {
+  FOVEA_TEXT_CLEAN_AUTO = 0, /* what the model was trained with */
+  FOVEA_TEXT_CLEAN_LOWER = 1,
+  FOVEA_TEXT_CLEAN_CANONICALIZE = 2,
+  FOVEA_TEXT_CLEAN_NONE = 3
+} fovea_text_clean;
+
+typedef struct fovea_text {
+  const char* data; /* UTF-8 without a final NUL */
+  size_t size;      /* bytes of `data` */
+} fovea_text;
+
+typedef struct fovea_embed_texts_options {
+  int32_t clean;     /* a fovea_text_clean */
+  int32_t normalize; /* not 0: scale embeddings to length 1 */
+} fovea_embed_texts_options;
+
+/* Starts to embed `count` texts into `rows`, float [count, dimension], which is written when the
+ * run ends without a failure. The texts are copied; `rows` must stay valid until the run is freed.
+ * The run fails as fovea_encoder_load_texts does, for a text that is not UTF-8, with "interrupted"
+ * when it was stopped, and when the device fails. */
+FOVEA_API fovea_status fovea_embed_texts_start(fovea_encoder* encoder, const fovea_text* texts,
+                                               size_t count,
+                                               const fovea_embed_texts_options* options,
+                                               float* rows, fovea_embedding** run);
+/* The same for the caller who waits: returns when `rows` is written, and fails as the run does.
+ * Notes go to the handler of fovea_set_note_handler. */
+FOVEA_API fovea_status fovea_embed_texts(fovea_encoder* encoder, const fovea_text* texts,
+                                         size_t count, const fovea_embed_texts_options* options,
+                                         float* rows);
+
 /* Waits until the run has ended, for `milliseconds` at most; `ended` becomes 0 or 1. Fails with the
  * reason when the run ended early; a failed image alone is no reason. */
 FOVEA_API fovea_status fovea_embed_wait(fovea_embedding* run, int32_t milliseconds, int32_t* ended);
-/* Images done so far, failed ones included. */
+/* Images or texts done so far, failed ones included. */
 FOVEA_API size_t fovea_embed_done(const fovea_embedding* run);
 /* Asks the run to end after the batch being computed. */
 FOVEA_API void fovea_embed_stop(fovea_embedding* run);

@@ -1,0 +1,158 @@
+"""Labels of images: the texts that stand for them, and how well they fit."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from fovea._images import floats_of
+from fovea._runs import Rows
+
+DEFAULT_TEMPLATE = "This is a photo of {}."
+_PLACE = "{}"
+
+Numbers = npt.NDArray[np.float64]
+
+
+class LogitScale(NamedTuple):
+    """How a model turns the cosine of an image and a text into a logit and a probability. SigLIP's are sigmoids, one
+    for each pair, and do not add up to 1 over texts.
+
+    Attributes:
+        factor: exp(logit_scale).
+        bias: logit_bias.
+    """
+
+    factor: float
+    bias: float
+
+    def logit(self, cosine: npt.ArrayLike) -> Numbers:
+        """factor * cosine + bias, of an array of any shape."""
+        return np.asarray(self.factor * np.asarray(cosine, np.float64) + self.bias)
+
+    def probability(self, cosine: npt.ArrayLike) -> Numbers:
+        """1 / (1 + exp(-logit)), of an array of any shape."""
+        return sigmoid(self.logit(cosine))
+
+
+class LabelScore(NamedTuple):
+    """How well one label fits one image.
+
+    Attributes:
+        label: its name.
+        probability: that it fits, 0 to 1, whatever the other labels.
+        logit: the same before the sigmoid.
+    """
+
+    label: str
+    probability: float
+    logit: float
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class LabelScores:
+    """How well labels fit images, as `Encoder.label` returns it. It is also a sequence: item i lists the LabelScore of
+    every label for image i, the best first (none for an image that could not be read).
+
+    Attributes:
+        labels: their names.
+        logits: float64 [images, labels].
+        probabilities: float64 [images, labels], the sigmoid of the logits.
+    """
+
+    labels: tuple[str, ...]
+    logits: Numbers
+    probabilities: Numbers
+
+    @property
+    def best(self) -> list[LabelScore | None]:
+        """The label that fits each image best; None for an image that could not be read."""
+        return [
+            None if np.isnan(logits).any() else self._score(image, int(logits.argmax()))
+            for image, logits in enumerate(self.logits)
+        ]
+
+    def __len__(self) -> int:
+        return len(self.logits)
+
+    def __getitem__(self, image: int) -> list[LabelScore]:
+        logits = self.logits[image]
+        if np.isnan(logits).any():
+            return []
+        return [self._score(image, int(label)) for label in np.argsort(-logits, kind="stable")]
+
+    def __iter__(self) -> Iterator[list[LabelScore]]:
+        return (self[image] for image in range(len(self)))
+
+    def _score(self, image: int, label: int) -> LabelScore:
+        return LabelScore(self.labels[label], float(self.probabilities[image, label]), float(self.logits[image, label]))
+
+
+class Prompts(NamedTuple):
+    """The texts of labels: `texts[i]` are those of `labels[i]`, one per template."""
+
+    labels: tuple[str, ...]
+    texts: tuple[tuple[str, ...], ...]
+
+
+def sigmoid(logits: Numbers) -> Numbers:
+    return np.asarray(np.exp(-np.logaddexp(0, -logits)))  # which does not overflow
+
+
+def prompts_of(labels: Sequence[str], template: str | Sequence[str]) -> Prompts:
+    names = _strings(labels, "labels", "label")
+    templates = (template,) if isinstance(template, str) else _strings(template, "template", "template")
+    for text in templates:
+        if _PLACE not in text:
+            raise ValueError(f"template {text!r} has no {_PLACE}, which stands for the label")
+    return Prompts(names, tuple(tuple(text.replace(_PLACE, name) for text in templates) for name in names))
+
+
+def vectors_of(texts: Rows, labels: int) -> Numbers:
+    """A vector of length 1 per label: the mean of its texts' unit vectors, [labels * templates, dimension]."""
+    means = unit(texts).reshape(labels, len(texts) // labels, -1).mean(axis=1)
+    return unit(means)
+
+
+def unit(vectors: npt.NDArray[Any]) -> Numbers:
+    """Rows scaled to length 1. A row of zeros, which has no direction, is an error; NaN stays."""
+    rows = np.asarray(vectors, np.float64)
+    lengths = np.linalg.norm(rows, axis=-1, keepdims=True)
+    if (lengths == 0).any():
+        raise ValueError("a vector of zeros has no direction, so it cannot be compared")
+    return np.asarray(rows / lengths)
+
+
+def as_embeddings(images: Any, dimension: int) -> Rows | None:
+    """Embeddings that were given instead of images, [images, dimension]; None for images."""
+    rows = floats_of(images)
+    if rows is None:
+        return None
+    if rows.ndim not in (1, 2) or rows.shape[-1] != dimension:
+        shape = "x".join(map(str, rows.shape))
+        raise ValueError(
+            f"a floating-point array holds embeddings [images, {dimension}], and this one has the shape {shape}; "
+            "pixels are uint8"
+        )
+    return np.atleast_2d(rows)
+
+
+def score(embeddings: Rows, labels: tuple[str, ...], vectors: Numbers, scale: LogitScale) -> LabelScores:
+    logits = scale.logit(unit(embeddings) @ vectors.T)
+    return LabelScores(labels, logits, sigmoid(logits))
+
+
+def _strings(given: Sequence[str], name: str, item: str) -> tuple[str, ...]:
+    if isinstance(given, str):
+        raise TypeError(f"{name} must be a list of strings, not one string")
+    strings = tuple(given)
+    if not strings:
+        raise ValueError(f"{name} must hold at least one {item}")
+    for text in strings:
+        if not isinstance(text, str):
+            raise TypeError(f"{name} must be strings, not {type(text).__name__}")
+    return strings

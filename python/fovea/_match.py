@@ -1,0 +1,75 @@
+"""What a collection gives: matches of a search, and photos."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+
+@dataclasses.dataclass(frozen=True)
+class Match:
+    """A photo that a search has found.
+
+    Attributes:
+        row: its row in the collection.
+        score: the cosine to the query, in [-1, 1].
+        source: its name in the index of the output.
+        path: where its file should be; "x.tar#key.jpg" for a member of an archive.
+        logit: SigLIP's logit that photo and text belong together, when the query is a text alone; else None.
+        probability: the same as a probability, 0 to 1, whatever other photos there are.
+    """
+
+    row: int
+    score: float
+    source: str
+    path: str
+    logit: float | None = None
+    probability: float | None = None
+
+
+class Nearest(NamedTuple):
+    """The rows nearest to vectors, nearest first.
+
+    Attributes:
+        rows: int64 [vectors, k], or [k] for one vector; -1 where there are not as many rows.
+        scores: float64 of the same shape: cosines in [-1, 1]; NaN where there is no row.
+    """
+
+    rows: npt.NDArray[np.int64]
+    scores: npt.NDArray[np.float64]
+
+
+@dataclasses.dataclass(frozen=True)
+class Photo:
+    """What the index says of a photo, and what its file says now.
+
+    Attributes:
+        row: its row in the collection.
+        source: its name in the index of the output: UTF-8, with other bytes as \\\\xHH.
+        path: where its file should be; "x.tar#key.jpg" for a member of an archive.
+        output: the output that it is of, as it was given to `open`.
+        width, height: in pixels, when it was embedded; 0 when unknown.
+        bytes: the size of its file; None for what cannot be read, and for members.
+        modified: when the file was changed, in UTC; the archive's for members; None when unknown.
+        captured: when the camera took it, by the camera's clock: "2024-05-01 12:30:00"; None when unknown.
+        is_member: whether it is in an archive.
+        has_changed: whether the file may not be what was embedded.
+        error: why its file cannot be read; None when it can.
+    """
+
+    row: int
+    source: str
+    path: str
+    output: str
+    width: int
+    height: int
+    bytes: int | None
+    modified: datetime.datetime | None
+    captured: str | None
+    is_member: bool
+    has_changed: bool
+    error: str | None

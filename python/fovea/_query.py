@@ -1,0 +1,175 @@
+"""Turns what a user searches for into vectors."""
+
+from __future__ import annotations
+
+import operator
+import os
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, SupportsIndex, Union
+
+import numpy as np
+import numpy.typing as npt
+
+from fovea import _images
+from fovea._arguments import TextClean
+from fovea._errors import Error, ImageError
+from fovea._images import ImageLike
+from fovea._label import Numbers, unit
+
+if TYPE_CHECKING:
+    from fovea._encoder import Encoder
+
+# Words; a row; an image; a vector.
+Query = Union[str, SupportsIndex, ImageLike, npt.NDArray[np.floating[Any]]]
+
+
+class Place(Protocol):
+    """What queries ask of a collection."""
+
+    @property
+    def dimension(self) -> int: ...
+    @property
+    def encoder(self) -> Encoder: ...
+    def find(self, photo: str | os.PathLike[str]) -> int | None: ...
+    def embedding(self, row: SupportsIndex) -> npt.NDArray[np.float32]: ...
+
+
+class Queries(NamedTuple):
+    """Vectors to search for.
+
+    Attributes:
+        vectors: float32 [queries, dimension].
+        left_out: int64 [queries]: rows that are the queries themselves, -1 for none.
+        are_texts: whether each query is a text alone.
+    """
+
+    vectors: npt.NDArray[np.float32]
+    left_out: npt.NDArray[np.int64]
+    are_texts: list[bool]
+
+
+class _Parts:
+    """Parts of queries, whose vectors are made together at the end."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._vectors: list[Numbers | None] = []
+        self._names: list[str] = []
+        self._texts: dict[int, str] = {}
+        self._images: dict[int, Any] = {}
+
+    def add(self, item: Any, name: str, texts: bool) -> int:
+        """Takes one more part; a string is words if `texts`, else the name of a photo. Returns its row in the
+        collection, or -1."""
+        number = len(self._vectors)
+        self._vectors.append(None)
+        self._names.append(name)
+        row = -1
+        if isinstance(item, str) and texts:
+            self._texts[number] = item
+        elif (vector := _images.floats_of(item)) is not None:
+            if vector.shape != (self._place.dimension,):
+                shape = "x".join(map(str, vector.shape))
+                raise ValueError(
+                    f"{name} is a vector of shape {shape}, and the collection has vectors of {self._place.dimension} "
+                    "numbers; `nearest` takes several at once"
+                )
+            self._vectors[number] = _finite(vector, name)
+        elif isinstance(item, (str, os.PathLike)):
+            found = self._place.find(item)
+            row = -1 if found is None else found
+            if row < 0 and not os.path.exists(item):
+                raise Error(f"{os.fsdecode(item)}: is neither the name of a photo in the collection nor a file")
+            if row < 0:
+                self._images[number] = item
+        elif _is_index(item):
+            row = operator.index(item)
+        else:
+            _check_image(item, name, texts)
+            self._images[number] = item
+        if row >= 0 or _is_index(item):
+            self._vectors[number] = _finite(self._place.embedding(row), name)
+        return row
+
+    def vectors(self, clean: TextClean) -> Numbers:
+        """Float64 [parts, dimension], rows of length 1."""
+        if self._texts:
+            self._set(self._texts, self._place.encoder.embed_text(self._texts.values(), clean=clean))
+        if self._images:
+            self._set(self._images, self._embed_images())
+        if not self._vectors:
+            return np.empty((0, self._place.dimension))
+        return np.stack([vector for vector in self._vectors if vector is not None])
+
+    def _embed_images(self) -> npt.NDArray[np.float32]:
+        try:
+            return self._place.encoder.embed(list(self._images.values()))
+        except ImageError as error:
+            name = self._names[list(self._images)[error.index]]
+            source = "" if error.source is None else f" ({error.source})"
+            raise Error(f"{name}{source}: {error.reason}") from None
+
+    def _set(self, numbers: Iterable[int], rows: npt.NDArray[np.float32]) -> None:
+        if rows.shape[1] != self._place.dimension:
+            raise ValueError(
+                f"the encoder {self._place.encoder.model} makes vectors of {rows.shape[1]} numbers, and the "
+                f"collection has vectors of {self._place.dimension}: use the model that made it"
+            )
+        for number, row in zip(numbers, rows, strict=True):
+            self._vectors[number] = unit(row)
+
+
+def make_queries(
+    place: Place,
+    queries: list[Any],
+    photos: list[Any],
+    photo_weight: float,
+    without: list[Any],
+    without_weight: float,
+    clean: TextClean,
+) -> Queries:
+    """Each query's unit vector, and with it those of `photos` and of what it is to be `without`, with their weights."""
+    parts = _Parts(place)
+    left_out = [parts.add(item, f"query {number}", texts=True) for number, item in enumerate(queries)]
+    for number, item in enumerate(photos):
+        parts.add(item, f"photo {number}", texts=False)
+    for number, item in enumerate(without):
+        parts.add(item, f"item {number} of without", texts=True)
+    vectors = parts.vectors(clean)
+    end = len(queries) + len(photos)
+    beside = photo_weight * vectors[len(queries) : end].sum(axis=0) - without_weight * vectors[end:].sum(axis=0)
+    alone = not photos and not without
+    return Queries(
+        np.ascontiguousarray(vectors[: len(queries)] + beside, np.float32),
+        np.array(left_out, np.int64).reshape(-1),
+        [alone and isinstance(item, str) for item in queries],
+    )
+
+
+def _is_index(item: Any) -> bool:
+    """Whether an item is the number of a row; not True, nor an array or tensor."""
+    return hasattr(item, "__index__") and not isinstance(item, (bool, np.bool_)) and getattr(item, "ndim", 0) == 0
+
+
+def _check_image(item: Any, name: str, texts: bool) -> None:
+    """Says what an item may be, before other items are computed."""
+    try:
+        _images.convert(item)
+    except _images.Unreadable:
+        pass  # `embed` says so
+    except TypeError:
+        words = "words, " if texts else ""
+        raise TypeError(
+            f"{name} must be {words}a photo (a path, bytes, an image), a row or a vector, not {type(item).__name__}"
+        ) from None
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None
+
+
+def _finite(vector: npt.NDArray[Any], name: str) -> Numbers:
+    if not np.isfinite(vector).all():
+        raise ValueError(f"{name} holds NaN or infinity")
+    try:
+        return unit(vector)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None

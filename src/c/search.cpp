@@ -1,0 +1,261 @@
+// fovea_collection over the public Collection.
+#include "fovea/c/search.h"
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <limits>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "c/lifetime.hpp"
+#include "c/status.hpp"
+#include "core/error.hpp"
+#include "fovea/search.hpp"
+
+namespace fovea::c {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// A search tells of every few thousand rows; handlers want to know it less often.
+constexpr std::chrono::milliseconds kBetweenReports{50};
+
+/// A search that may be stopped: by its handler, or by the end of the process.
+class SearchRun {
+ public:
+  SearchRun(fovea_search_handler handler, void* context) : handler_(handler), context_(context) {}
+
+  /// Throws when the search has to end. Calls take turns.
+  void report(std::int64_t done, std::int64_t total) {
+    if (stop_) {
+      fail("the search was ended, because the process is ending");
+    }
+    const auto now = Clock::now();
+    if (handler_ == nullptr || (done < total && now - reported_ < kBetweenReports)) {
+      return;
+    }
+    reported_ = now;
+    if (handler_(done, total, context_) != 0) {
+      throw Interrupted();
+    }
+  }
+
+ private:
+  fovea_search_handler handler_;
+  void* context_;
+  std::atomic<bool> stop_ = false;
+  Activity activity_{&stop_};
+  Clock::time_point reported_{};
+};
+
+thread_local std::string found_source;
+thread_local std::string found_path;
+thread_local Photo found_photo;
+
+}  // namespace
+}  // namespace fovea::c
+
+struct fovea_collection {
+ public:
+  fovea_collection(const std::vector<std::filesystem::path>& outputs, const char* root,
+                   std::int32_t threads)
+      : collection_(outputs, {.threads = threads,
+                              .root = root == nullptr ? "" : root,
+                              .on_progress = [this](std::int64_t done, std::int64_t total) {
+                                running_->report(done, total);
+                              }}) {}
+
+  [[nodiscard]] const fovea::Collection& get() const { return collection_; }
+  [[nodiscard]] const fovea::c::Process& process() const { return process_; }
+
+  /// One search at a time, so that each has its own handler.
+  [[nodiscard]] std::vector<std::vector<fovea::Match>> nearest(
+      std::span<const float> queries, int k, std::span<const std::int64_t> left_out,
+      fovea::c::SearchRun& run) const {
+    std::unique_lock lock(mutex_);
+    while (!changed_.wait_for(lock, fovea::c::kBetweenReports,
+                              [this] { return running_ == nullptr; })) {
+      run.report(0, collection_.rows());
+    }
+    running_ = &run;
+    lock.unlock();
+    const auto end_turn = [this](fovea::c::SearchRun* /*run*/) {
+      {
+        const std::lock_guard ended(mutex_);
+        running_ = nullptr;
+      }
+      changed_.notify_all();
+    };
+    const std::unique_ptr<fovea::c::SearchRun, decltype(end_turn)> turn(&run, end_turn);
+    return collection_.nearest(queries, k, left_out);
+  }
+
+ private:
+  fovea::Collection collection_;
+  fovea::c::Process process_;
+  mutable std::mutex mutex_;
+  mutable std::condition_variable changed_;
+  mutable fovea::c::SearchRun* running_ = nullptr;  // whose turn it is
+};
+
+namespace fovea::c {
+namespace {
+
+const Collection& opened(const fovea_collection* collection) {
+  require_pointer(collection, "collection");
+  require_this_process(collection->process(), "this collection", kOpenThere);
+  return collection->get();
+}
+
+}  // namespace
+}  // namespace fovea::c
+
+using fovea::c::guarded;
+using fovea::c::opened;
+using fovea::c::require_pointer;
+
+fovea_status fovea_collection_open(const char* const* outputs, size_t count, const char* root,
+                                   int32_t threads, fovea_collection** collection) {
+  return guarded([&] {
+    require_pointer(outputs, "outputs");
+    require_pointer(collection, "collection");
+    if (count == 0) {
+      fovea::fail("a collection needs at least one output");
+    }
+    if (threads < 0) {
+      fovea::fail("invalid number of threads {}; it must be 0 or more", threads);
+    }
+    std::vector<std::filesystem::path> paths;
+    for (const char* const output : std::span(outputs, count)) {
+      require_pointer(output, "a path of the outputs");
+      paths.emplace_back(output);
+    }
+    const fovea::c::Activity activity;
+    *collection = std::make_unique<fovea_collection>(paths, root, threads).release();
+  });
+}
+
+// As fovea_encoder_free: its threads are waited for, and a child of fork() has none of them.
+void fovea_collection_free(fovea_collection* collection) {
+  if (collection == nullptr || !collection->process().is_this_one()) {
+    return;
+  }
+  static_cast<void>(guarded([&] {
+    const fovea::c::Activity activity;
+    delete collection;
+  }));
+}
+
+int64_t fovea_collection_rows(const fovea_collection* collection) {
+  return collection->get().rows();
+}
+
+int64_t fovea_collection_dimension(const fovea_collection* collection) {
+  return collection->get().dimension();
+}
+
+const char* fovea_collection_model(const fovea_collection* collection) {
+  return collection->get().model().c_str();
+}
+
+int32_t fovea_collection_is_finished(const fovea_collection* collection) {
+  return collection->get().is_finished() ? 1 : 0;
+}
+
+fovea_status fovea_collection_source(const fovea_collection* collection, int64_t row,
+                                     const char** source, const char** path) {
+  return guarded([&] {
+    const fovea::Collection& all = opened(collection);
+    require_pointer(source, "source");
+    require_pointer(path, "path");
+    std::string name = all.source(row);
+    fovea::c::found_path = all.file(row).native();
+    fovea::c::found_source = std::move(name);
+    *source = fovea::c::found_source.c_str();
+    *path = fovea::c::found_path.c_str();
+  });
+}
+
+fovea_status fovea_collection_photo(const fovea_collection* collection, int64_t row,
+                                    fovea_photo* photo) {
+  return guarded([&] {
+    const fovea::Collection& all = opened(collection);
+    require_pointer(photo, "photo");
+    fovea::c::found_photo = all.photo(row);
+    const fovea::Photo& found = fovea::c::found_photo;
+    *photo = {.source = found.source.c_str(),
+              .path = found.file.c_str(),
+              .captured = found.captured.c_str(),
+              .error = found.error.c_str(),
+              .output = static_cast<std::int64_t>(found.output),
+              .bytes = found.bytes.value_or(-1),
+              .modified = found.modified.value_or(0),
+              .has_modified = found.modified.has_value() ? 1 : 0,
+              .width = found.width,
+              .height = found.height,
+              .is_member = found.is_member ? 1 : 0,
+              .has_changed = found.has_changed ? 1 : 0};
+  });
+}
+
+fovea_status fovea_collection_find(const fovea_collection* collection, const char* name,
+                                   int64_t* row) {
+  return guarded([&] {
+    const fovea::Collection& all = opened(collection);
+    require_pointer(name, "name");
+    require_pointer(row, "row");
+    const auto found = all.find(name);
+    *row = (found ? found : all.find_file(name)).value_or(-1);
+  });
+}
+
+fovea_status fovea_collection_embeddings(const fovea_collection* collection, int64_t first,
+                                         int64_t count, float* out) {
+  return guarded([&] {
+    const fovea::Collection& all = opened(collection);
+    if (count > 0) {
+      require_pointer(out, "out");
+    }
+    // A number of rows that the collection does not have is refused before the memory is used.
+    const auto numbers = count < 0 || count > all.rows() ? 0 : count * all.dimension();
+    all.read_embeddings(first, count, std::span(out, static_cast<std::size_t>(numbers)));
+  });
+}
+
+fovea_status fovea_collection_nearest(const fovea_collection* collection, const float* queries,
+                                      size_t count, int32_t k, const int64_t* left_out,
+                                      fovea_search_handler handler, void* context, int64_t* rows,
+                                      double* scores) {
+  return guarded([&] {
+    const fovea::Collection& all = opened(collection);
+    if (count > 0) {
+      require_pointer(queries, "queries");
+      require_pointer(rows, "rows");
+      require_pointer(scores, "scores");
+    }
+    const auto width = static_cast<std::size_t>(all.dimension());
+    if (count > std::numeric_limits<std::ptrdiff_t>::max() / (width * sizeof(float))) {
+      fovea::fail("{} queries are more than memory has room for", count);
+    }
+    fovea::c::SearchRun run(handler, context);
+    const auto found = collection->nearest({queries, count * width}, k,
+                                           {left_out, left_out == nullptr ? 0 : count}, run);
+    const auto places = static_cast<std::size_t>(k);
+    for (std::size_t query = 0; query < count; ++query) {
+      for (std::size_t place = 0; place < places; ++place) {
+        const bool is_there = place < found[query].size();
+        rows[query * places + place] = is_there ? found[query][place].row : -1;
+        scores[query * places + place] =
+            is_there ? found[query][place].score : std::numeric_limits<double>::quiet_NaN();
+      }
+    }
+  });
+}
