@@ -319,8 +319,8 @@ class Encoder:
             images: as for `embed`; or embeddings of images, a floating-point array [images, dimension] or
                 [dimension].
             labels: such as ["cat", "dog"].
-            template: the text in which a label takes the place of every "{}". With several, a label's vector is the
-                mean of those of its texts, all of them scaled to length 1.
+            template: the text in which a label takes the place of "{}". With several, a label's vector is the mean of
+                those of its texts, all of them scaled to length 1.
             clean: as for `embed_text`.
             batch_size, progress, on_error: as for `embed`. Numbers of a failed image are NaN.
 
@@ -329,7 +329,7 @@ class Encoder:
 
         Raises:
             ImageError, TypeError, ValueError, Error: as `embed` and `embed_text`; or there is no label, or a
-                template has no "{}".
+                template has not exactly one "{}".
         """
         wanted = prompts_of(labels, template)
         key = (wanted, clean)

@@ -100,15 +100,16 @@ class Prompts(NamedTuple):
 
 
 def sigmoid(logits: Numbers) -> Numbers:
-    return np.asarray(np.exp(-np.logaddexp(0, -logits)))  # which does not overflow
+    with np.errstate(invalid="ignore"):  # NaN of images that could not be read
+        return np.asarray(np.exp(-np.logaddexp(0, -logits)))  # which does not overflow
 
 
 def prompts_of(labels: Sequence[str], template: str | Sequence[str]) -> Prompts:
     names = _strings(labels, "labels", "label")
     templates = (template,) if isinstance(template, str) else _strings(template, "template", "template")
     for text in templates:
-        if _PLACE not in text:
-            raise ValueError(f"template {text!r} has no {_PLACE}, which stands for the label")
+        if text.count(_PLACE) != 1:
+            raise ValueError(f"template {text!r} needs exactly one {_PLACE}, which stands for the label")
     return Prompts(names, tuple(tuple(text.replace(_PLACE, name) for text in templates) for name in names))
 
 
