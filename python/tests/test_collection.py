@@ -171,7 +171,7 @@ def test_embeddings_as_they_were_written(collection, output):
 def test_photos_and_their_files(program, model, photos, tmp_path, monkeypatch):
     image = pytest.importorskip("PIL.Image")
     exif = image.Exif()
-    exif[0x0132] = "2024:05:01 12:30:00"
+    exif.get_ifd(0x8769)[0x9003] = "2024:05:01 12:30:00"
     image.open(photos[0]).convert("RGB").save(tmp_path / "a.jpg", exif=exif)
     image.open(photos[1]).convert("RGB").save(tmp_path / "b.jpg")
     monkeypatch.chdir(tmp_path)

@@ -28,14 +28,16 @@ def test_a_program_and_the_package_have_whole_types(tmp_path):
 def test_the_program_uses_every_public_name():
     text = (HERE / "typed_program.py").read_text()
     assert [name for name in fovea.__all__ if f"fovea.{name}" not in text] == []
-    methods = [name for name in vars(fovea.Encoder) if not name.startswith("_") and name != "close"]
-    assert [name for name in methods if f"encoder.{name}" not in text] == []
+    for kind, variable in ((fovea.Encoder, "encoder"), (fovea.Collection, "photos")):
+        methods = [name for name in vars(kind) if not name.startswith("_") and name != "close"]
+        assert [name for name in methods if f"{variable}.{name}" not in text] == []
 
 
 def test_every_public_name_has_a_docstring():
     for name in fovea.__all__:
         if name not in ("__version__", "ImageLike"):
             assert getattr(fovea, name).__doc__, name
-    for name, member in vars(fovea.Encoder).items():
-        if not name.startswith("_"):
-            assert member.__doc__, name
+    for kind in (fovea.Encoder, fovea.Collection, fovea.LogitScale, fovea.LabelScores):
+        for name, member in vars(kind).items():
+            if not name.startswith("_") and callable(member) | isinstance(member, property):
+                assert member.__doc__, name

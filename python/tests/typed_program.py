@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import io
 import pathlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import assert_type
 
 import numpy as np
@@ -36,7 +36,8 @@ def load() -> fovea.Encoder:
     fovea.load(folder, device=0)  # type: ignore[arg-type]
     fovea.load(5)  # type: ignore[arg-type]
     fovea.pull("org/name", progress="yes")  # type: ignore[arg-type]
-    return fovea.load(folder, "cpu", "bf16", threads=np.int64(2), decode_threads=1, decode_memory=1 << 30)
+    fovea.load(folder, first="words")  # type: ignore[arg-type]
+    return fovea.load(folder, "cpu", "bf16", threads=np.int64(2), decode_threads=1, decode_memory=1 << 30, first="texts")
 
 
 def embed(encoder: fovea.Encoder) -> None:
@@ -66,11 +67,58 @@ def stream(encoder: fovea.Encoder) -> fovea.Result | None:
     return next(results, None)
 
 
+def texts(encoder: fovea.Encoder) -> None:
+    assert_type(encoder.embed_text("a cat"), npt.NDArray[np.float32])
+    encoder.embed_text((text for text in ["a cat"]), clean="lower", normalize=False, progress=True)
+    encoder.embed_text(["a cat"], clean="upper")  # type: ignore[arg-type]
+    encoder.embed_text(b"a cat")  # type: ignore[arg-type]
+    encoder.embed_text(["a", 3])  # type: ignore[list-item]
+    scale: fovea.LogitScale = encoder.logit_scale
+    assert_type(scale.probability([0.1, 0.2]), npt.NDArray[np.float64])
+    assert_type((scale.factor, scale.bias, scale.logit(0.1)), tuple[float, float, npt.NDArray[np.float64]])
+    scores = encoder.label(["a.jpg"], ("cat", "dog"), ["{}", "a {}"], clean="none", batch_size=8, on_error="nan")
+    assert_type(scores, fovea.LabelScores)
+    assert_type((scores.labels, scores.logits), tuple[tuple[str, ...], npt.NDArray[np.float64]])
+    encoder.label(encoder.embed(["a.jpg"]), ["cat"], progress=True)
+    encoder.label(["a.jpg"], [3])  # type: ignore[list-item]
+    for best in scores.best:
+        assert_type(best, fovea.LabelScore | None)
+    for label, probability, logit in scores[0]:
+        assert_type((label, probability, logit), tuple[str, float, float])
+
+
+def search(encoder: fovea.Encoder) -> None:
+    fovea.open(["a", pathlib.Path("b.npy")], model="org/name", root="photos", threads=2)
+    fovea.open(3)  # type: ignore[arg-type]
+    with fovea.open("out", encoder=encoder) as photos:
+        assert_type(photos, fovea.Collection)
+        assert_type(photos.search("a cat", 3, photo="a.jpg", without=["people", b"bytes"]), list[fovea.Match])
+        assert_type(photos.search(["a cat", 3], k=np.int64(3)), list[list[fovea.Match]])
+        photos.search(pathlib.Path("a.jpg"), photo_weight=0.5, without_weight=2, clean="none")
+        photos.search(photos.embedding(3), photo=[pathlib.Path("a.jpg"), np.zeros((9, 9, 3), np.uint8)])
+        photos.search(torch.zeros(9, 9, 3))
+        photos.search(None)  # type: ignore[call-overload]
+        found = photos.nearest(photos.embeddings(0, 3), k=5, left_out=[0, 1, 2])
+        assert_type(found, fovea.Nearest)
+        assert_type((found.rows, found.scores), tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]])
+        photo: fovea.Photo = photos.photo(0)
+        assert_type((photo.path, photo.bytes, photo.captured), tuple[str, int | None, str | None])
+        assert_type((len(photos), photos.dimension, photos.is_finished), tuple[int, int, bool])
+        assert_type((photos.find("a.jpg"), photos.model, photos.outputs), tuple[int | None, str, list[str]])
+        assert_type((photos.sources[0], photos.sources[:2]), tuple[str, Sequence[str]])
+        assert_type(photos.encoder, fovea.Encoder)
+        for match in photos.search("a cat"):
+            assert_type((match.row, match.score, match.path), tuple[int, float, str])
+            assert_type((match.source, match.logit, match.probability), tuple[str, float | None, float | None])
+
+
 def main() -> None:
     try:
         with load() as encoder:
             embed(encoder)
             stream(encoder)
+            texts(encoder)
+            search(encoder)
     except fovea.Error as error:
         print(error, fovea.__version__)
     q = torch.zeros(1, 1, 8, 64)

@@ -83,6 +83,23 @@ std::size_t numbers_of_rows(const fovea_encoder* encoder, std::size_t count,
   return count * dimension;
 }
 
+/// `item` names one of them: "text".
+std::vector<std::string> strings(const fovea_text* texts, std::size_t count,
+                                 std::string_view item) {
+  if (count > 0 && texts == nullptr) {
+    fail("{}s is NULL", item);
+  }
+  std::vector<std::string> list;
+  list.reserve(count);
+  for (std::size_t index = 0; index < count; ++index) {
+    if (texts[index].data == nullptr && texts[index].size > 0) {
+      fail("the data of {} {} is NULL", item, index);
+    }
+    list.emplace_back(std::string_view(texts[index].data, texts[index].size));
+  }
+  return list;
+}
+
 std::unique_ptr<fovea_embedding> start_texts(fovea_encoder* encoder, const fovea_text* texts,
                                              std::size_t count,
                                              const fovea_embed_texts_options* options,
@@ -90,17 +107,9 @@ std::unique_ptr<fovea_embedding> start_texts(fovea_encoder* encoder, const fovea
   require_pointer(options, "options");
   const std::span out(rows, numbers_of_rows(encoder, count, "texts"));
   if (count > 0) {
-    require_pointer(texts, "texts");
     require_pointer(rows, "rows");
   }
-  std::vector<std::string> inputs;
-  inputs.reserve(count);
-  for (std::size_t index = 0; index < count; ++index) {
-    if (texts[index].data == nullptr && texts[index].size > 0) {
-      fail("the data of text {} is NULL", index);
-    }
-    inputs.emplace_back(std::string_view(texts[index].data, texts[index].size));
-  }
+  std::vector<std::string> inputs = strings(texts, count, "text");
   return std::make_unique<fovea_embedding>(
       count, [shared = encoder->encoder, inputs = std::move(inputs), out,
               clean = text_clean(options->clean),
@@ -255,5 +264,20 @@ fovea_status fovea_embed_texts(fovea_encoder* encoder, const fovea_text* texts, 
     if (!run->notes().empty()) {
       fovea::c::tell(run->notes());
     }
+  });
+}
+
+fovea_status fovea_embed_labels(fovea_encoder* encoder, const fovea_text* labels,
+                                size_t label_count, const fovea_text* templates,
+                                size_t template_count, int32_t clean, float* rows) {
+  return guarded([&] {
+    static_cast<void>(fovea::c::numbers_of_rows(encoder, label_count, "labels"));
+    require_pointer(rows, "rows");
+    const fovea::c::Activity activity;
+    std::ranges::copy(
+        encoder->encoder->embed_labels(fovea::c::strings(labels, label_count, "label"),
+                                       fovea::c::strings(templates, template_count, "template"),
+                                       fovea::c::text_clean(clean)),
+        rows);
   });
 }

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -161,6 +162,31 @@ TEST_F(CTexts, WholeRunsHaveDoneAll) {
   EXPECT_STREQ(fovea_embed_notes(begun), "");
   EXPECT_EQ(rows, embed(texts));
   EXPECT_TRUE(embed({}).empty());
+}
+
+TEST_F(CTexts, LabelsAreThoseOfTheCppInterface) {
+  const std::vector<std::string> labels{"cat", "Red bicycle", "{} of a dog"};
+  const std::vector<std::string> templates{"This is a photo of {}.", "{}", "a bad {}"};
+  Encoder expected((folder / "model").native(),
+                   {.device = "cpu", .precision = Precision::kFp32, .threads = 2});
+  std::vector<float> rows(labels.size() * dimension);
+  for (const std::size_t count : {1U, 3U}) {
+    ASSERT_EQ(
+        fovea_embed_labels(encoder.get(), views(labels).data(), labels.size(),
+                           views(templates).data(), count, FOVEA_TEXT_CLEAN_NONE, rows.data()),
+        FOVEA_OK)
+        << fovea_last_error();
+    EXPECT_EQ(rows,
+              expected.embed_labels(labels, std::span(templates).first(count), TextClean::kNone));
+  }
+  const auto refused = [&](std::size_t label_count, const std::string& pattern) {
+    EXPECT_EQ(fovea_embed_labels(encoder.get(), views(labels).data(), label_count,
+                                 views({pattern}).data(), 1, FOVEA_TEXT_CLEAN_AUTO, rows.data()),
+              FOVEA_FAILED);
+    return std::string(fovea_last_error());
+  };
+  EXPECT_NE(refused(3, "a photo").find("exactly one {}"), std::string::npos) << fovea_last_error();
+  EXPECT_NE(refused(0, "{}").find("no label"), std::string::npos) << fovea_last_error();
 }
 
 TEST_F(CTexts, MessagesSayWhatIsWrong) {

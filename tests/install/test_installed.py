@@ -42,14 +42,24 @@ def library(installed):
 
 
 @pytest.fixture(scope="module")
-def c_example(installed, library):
-    """Built as the first lines of examples/embed.c say."""
-    program = installed / "embed-c"
-    found = os.environ | {"PKG_CONFIG_PATH": str(library.parent / "pkgconfig")}
-    flags = output("pkg-config", "--cflags", "--libs", "fovea", env=found).split()
-    warnings = ["-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
-    output("cc", *warnings, ROOT / "examples/embed.c", *flags, f"-Wl,-rpath,{library.parent}", "-o", program)
-    return program
+def build_c(installed, library):
+    """build_c("embed"): that example in C, built as its first lines say."""
+
+    def build(name):
+        program = installed / f"{name}-c"
+        found = os.environ | {"PKG_CONFIG_PATH": str(library.parent / "pkgconfig")}
+        flags = output("pkg-config", "--cflags", "--libs", "fovea", env=found).split()
+        warnings = ["-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
+        source = ROOT / f"examples/{name}.c"
+        output("cc", *warnings, source, *flags, "-lm", f"-Wl,-rpath,{library.parent}", "-o", program)
+        return program
+
+    return build
+
+
+@pytest.fixture(scope="module")
+def c_example(build_c):
+    return build_c("embed")
 
 
 @pytest.fixture(scope="module")
@@ -102,6 +112,20 @@ def test_a_c_program_hears_of_a_broken_photo(c_example, model, tmp_path):
     assert done.returncode == 3
     assert f"{broken}: " in done.stderr
     assert done.stdout.startswith("nan ") or done.stdout.startswith("-nan ")
+
+
+def test_the_c_program_that_searches_finds_what_the_command_finds(build_c, run_fovea, model, tmp_path):
+    run_fovea("embed", *PHOTOS[:5], "-m", model, "-o", tmp_path / "out")
+    program = build_c("search")
+    for words in ("A Dog", "дом у моря"):
+        found = json.loads(run_fovea("search", words, "--in", tmp_path / "out", "--json").stdout)["queries"][0]["matches"]
+        lines = [line.split(" ", 2) for line in output(program, tmp_path / "out", words).splitlines()]
+        assert [path for _, _, path in lines] == [match["source"] for match in found]
+        for (score, probability, _), match in zip(lines, found, strict=True):
+            assert float(score) == pytest.approx(match["score"], abs=1e-4)
+            assert float(probability) == pytest.approx(match["probability"], abs=1e-5)
+    done = run(program, tmp_path / "none", "A Dog")
+    assert done.returncode == 1 and str(tmp_path / "none") in done.stderr
 
 
 @pytest.mark.parametrize("language", ["c", "cpp"])

@@ -121,6 +121,15 @@ FOVEA_API fovea_status fovea_embed_texts(fovea_encoder* encoder, const fovea_tex
                                          size_t count, const fovea_embed_texts_options* options,
                                          float* rows);
 
+/* The vectors of labels, of length 1, into `rows`, float [label_count, dimension]: cosines with
+ * those of images become logits and probabilities by fovea_encoder_logit_scale. Each of `templates`
+ * has one {}, in whose place the label goes, such as "This is a photo of {}."; with several, a
+ * label's vector is the direction of the mean of its sentences' unit vectors. `clean`: a
+ * fovea_text_clean. Fails when there is no label or no template, and as fovea_embed_texts. */
+FOVEA_API fovea_status fovea_embed_labels(fovea_encoder* encoder, const fovea_text* labels,
+                                          size_t label_count, const fovea_text* templates,
+                                          size_t template_count, int32_t clean, float* rows);
+
 /* Waits until the run has ended, for `milliseconds` at most; `ended` becomes 0 or 1. Fails with the
  * reason when the run ended early; a failed image alone is no reason. */
 FOVEA_API fovea_status fovea_embed_wait(fovea_embedding* run, int32_t milliseconds, int32_t* ended);
