@@ -79,6 +79,11 @@ def reference(folder):
 
 
 @pytest.fixture(scope="module")
+def pipeline(folder):
+    return transformers.pipeline("zero-shot-image-classification", model=str(folder), device="cpu")
+
+
+@pytest.fixture(scope="module")
 def fp32(folder):
     with fovea.load(folder, "cpu", "fp32", first="texts") as loaded:
         yield loaded
@@ -193,8 +198,8 @@ def test_labels_are_those_of_transformers(fp32, reference, photos, labels):
 
 
 @pytest.mark.parametrize("labels", LABELS, ids=len)
-def test_the_pipeline_has_the_same_order(fp32, reference, photos, labels):
-    pipeline = transformers.pipeline("zero-shot-image-classification", model=str(reference.folder), device="cpu")
+def test_the_pipeline_has_the_same_order(fp32, pipeline, photos, labels):
+    photos = photos[2:9:2]
     found = fp32.label(photos, labels)
     for photo, ours, best in zip(photos, found, found.best, strict=True):
         theirs = pipeline(str(photo), candidate_labels=labels)

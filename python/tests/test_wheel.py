@@ -67,6 +67,14 @@ def test_the_command(fresh, model, photos, encoder, device, tmp_path):
     assert fresh("fovea", "--version") == fresh("python", "-m", "fovea", "--version")
 
 
+def test_words(fresh, model, photos, encoder, device, tmp_path):
+    """The tokenizer's library is in the wheel."""
+    fresh("fovea", "embed", *photos[:4], "-m", model, "--device", device, "-o", tmp_path / "out")
+    found = json.loads(fresh("fovea", "search", "A Dog", "--in", tmp_path / "out", "--json"))["queries"][0]["matches"]
+    code = "import fovea, sys; print([match.row for match in fovea.open(sys.argv[1]).search('A Dog')])"
+    assert json.loads(fresh("python", "-c", code, tmp_path / "out")) == [match["row"] for match in found]
+
+
 def test_the_command_is_the_program_itself(fresh, model, photos, tmp_path):
     fresh("fovea", "no-such-command", code=2)
     fresh("fovea", "embed", tmp_path / "absent.jpg", "-m", model, "-o", tmp_path / "out", code=1)

@@ -95,8 +95,10 @@ TEST_F(CTexts, ValuesAreThoseOfTheCppInterface) {
        {FOVEA_TEXT_CLEAN_CANONICALIZE, TextClean::kCanonicalize},
        {FOVEA_TEXT_CLEAN_NONE, TextClean::kNone}}};
   for (const auto& [ours, theirs] : ways) {
-    EXPECT_EQ(embed(texts, {.clean = ours, .normalize = 0}),
-              expected.embed_texts(texts, {.clean = theirs, .normalize = false}));
+    EmbedTextsOptions options;
+    options.clean = theirs;
+    options.normalize = false;
+    EXPECT_EQ(embed(texts, {.clean = ours, .normalize = 0}), expected.embed_texts(texts, options));
   }
   const std::vector<float> rows = embed(texts);
   EXPECT_EQ(rows, expected.embed_texts(texts));
