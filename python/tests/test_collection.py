@@ -329,6 +329,11 @@ def large(tmp_path_factory):
     return folder / "rows.npy"
 
 
+def test_many_rows_are_read_in_parts(large):
+    with fovea.open(large) as opened:
+        np.testing.assert_array_equal(opened.embeddings(), np.load(large))
+
+
 LONG = """
 import signal, sys, threading, time, numpy, fovea
 signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever started the tests may ignore it

@@ -275,5 +275,7 @@ def test_labels_with_braces(encoder, photos):
 def test_labels_of_the_last_call_do_not_stay(encoder, photos):
     first = encoder.label(photos[:2], ["cat", "dog"]).logits
     assert np.abs(encoder.label(photos[:2], ["dog", "cat"]).logits[:, ::-1] - first).max() < 1e-9
+    np.testing.assert_array_equal(encoder.label(photos[:2], ["Cat", "dog"]).logits, first)
     assert np.abs(encoder.label(photos[:2], ["Cat", "dog"], clean="none").logits - first)[:, 0].max() > 1e-3
+    assert np.abs(encoder.label(photos[:2], ["Cat", "dog"], "{}").logits - first).max() > 1e-3
     np.testing.assert_array_equal(encoder.label(photos[:2], ["cat", "dog"]).logits, first)
