@@ -13,7 +13,7 @@
 namespace [[gnu::visibility("default")]] fovea {
 
 /// The sentence that stands for a label, as in transformers' zero-shot pipeline; {} is the label.
-inline constexpr const char* kLabelTemplate = "This is a photo of {}.";
+constexpr const char* kLabelTemplate = "This is a photo of {}.";
 
 struct LabelOptions {
   InputOptions input;
