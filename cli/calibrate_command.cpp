@@ -41,11 +41,13 @@ void add_calibrate(CLI::App& app, Run& run) {
             "Number of photos to use, from the first on")
       ->group(kInputGroup);
   const auto texts = std::make_shared<std::vector<std::string>>();
-  without_variable(add_texts(*command, "--text", *texts,
-            "Texts of the kinds to be embedded, or lists of them (@FILE, -): calibrates the text "
-            "tower, too; may be repeated")
-      ->type_name("TEXT")
-      ->allow_extra_args(false))
+  without_variable(
+      add_texts(
+          *command, "--text", *texts,
+          "Texts of the kinds to be embedded, or lists of them (@FILE, -): calibrates the text "
+          "tower, too; may be repeated")
+          ->type_name("TEXT")
+          ->allow_extra_args(false))
       ->group(kInputGroup);
   add_whole(
       *command, "--bf16-layers", {}, options->bf16_layers,

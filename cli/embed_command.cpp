@@ -94,7 +94,7 @@ void add_embed(CLI::App& app, Run& run) {
           ->type_name("TEXT")
           ->allow_extra_args(false))
       ->group(kInputGroup);
-  add_text_clean(*command, options->text_clean)->group(kInputGroup);
+  add_text_clean(*command, options->text_clean);
   add_whole(*command, "--synthetic", {}, embed.input.synthetic,
             "Embed this many generated images instead, to measure what decoding costs")
       ->group(kInputGroup);

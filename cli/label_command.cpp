@@ -152,7 +152,7 @@ void add_label(CLI::App& app, Run& run) {
       ->type_name("SENTENCE")
       ->allow_extra_args(false)
       ->group(kInputGroup);
-  add_text_clean(*command, arguments->clean)->group(kInputGroup);
+  add_text_clean(*command, arguments->clean);
   without_variable(add_text(*command, "-o,--output", "FILE", arguments->output,
                             "Write a JSON object per photo instead of the table; -: to the "
                             "standard output"))

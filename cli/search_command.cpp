@@ -194,22 +194,28 @@ void add_search(CLI::App& app, Run& run) {
             "What to look for, such as \"a red bicycle in the snow\", or lists: @FILE, -")
       ->required();
   add_outputs(*command, options->in);
-  add_whole(*command, "-k,--neighbours,--neighbors", {1, INT32_MAX}, options->k, "Photos per text");
+  add_whole(*command, "-k,--neighbours,--neighbors", {1, INT32_MAX}, options->k,
+            "Neighbours per query");
   add_optional_model(*command, options->model,
                      "Model for the texts (without it: the model that made OUT)");
-  without_variable(add_texts(*command, "--photo", options->photos,
-            "A photo that the results should be like as well: a name in OUT or a file; may be "
-            "repeated")
-      ->type_name("PHOTO")
-      ->allow_extra_args(false));
+  without_variable(
+      add_texts(*command, "--photo", options->photos,
+                "A photo that the results should be like as well: a name in OUT or a file; may be "
+                "repeated")
+          ->type_name("PHOTO")
+          ->allow_extra_args(false))
+      ->group(kInputGroup);
   add_real(*command, "--photo-weight", "W", {0, 1000, true}, options->photo_weight,
-           "Weight of each such photo, where a text has 1");
+           "Weight of each such photo, where a text has 1")
+      ->group(kInputGroup);
   without_variable(add_texts(*command, "--not", options->without,
-            "Words for what the results should not show; may be repeated")
-      ->type_name("TEXT")
-      ->allow_extra_args(false));
+                             "Words for what the results should not show; may be repeated")
+                       ->type_name("TEXT")
+                       ->allow_extra_args(false))
+      ->group(kInputGroup);
   add_real(*command, "--not-weight", "W", {0, 1000, true}, options->not_weight,
-           "Weight of each such text");
+           "Weight of each such text")
+      ->group(kInputGroup);
   add_text_clean(*command, options->clean);
   options->json.add_to(*command);
   add_page(*command, options->html);
@@ -224,7 +230,7 @@ void add_search(CLI::App& app, Run& run) {
            "--not subtracted. Such a query has no probability.",
            kTextLists},
           {"fovea search \"a red bicycle in the snow\" --in OUT",
-           "fovea search \"at night\" --photo beach.jpg --not people --in OUT --html page.html",
+           "fovea search \"at night\" --photo cat.jpg --not people --in OUT",
            "fovea search @captions.txt --in OUT --json=found.json"});
   command->callback([options, &run] {
     run = [options] {

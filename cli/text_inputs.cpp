@@ -70,7 +70,8 @@ std::vector<std::string> read_texts(const std::vector<std::string>& inputs) {
 CLI::Option* add_text_clean(CLI::App& command, std::string& clean) {
   return add_choice(command, "--text-clean", {"auto", "lower", "canonicalize", "none"}, clean,
                     "How a text is cleaned; auto: as the model was trained, lower for SigLIP 2, "
-                    "canonicalize (no punctuation, too) for SigLIP");
+                    "canonicalize (no punctuation, too) for SigLIP")
+      ->group(kInputGroup);
 }
 
 TextClean text_clean(const std::string& clean) {

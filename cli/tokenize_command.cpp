@@ -60,7 +60,7 @@ void add_tokenize(CLI::App& app, Run& run) {
   const auto take_model = add_model(*command, options.model, arguments->inputs);
   add_texts(*command, "TEXT", arguments->inputs, "Texts, or lists of them: @FILE, -")
       ->group(kInputGroup);
-  add_text_clean(*command, arguments->clean)->group(kInputGroup);
+  add_text_clean(*command, arguments->clean);
   add_whole(*command, "--length", {0, 65536}, options.length,
             "Tokens to make of a text (0: as many as the model takes)")
       ->group(kInputGroup);

@@ -23,10 +23,11 @@ EXCEPTIONS = {
     "--seeds": ({"help"}, "check has a rule for the seeds after the first, judge has none"),
     "--limit": ({"default"}, "similar compares every query with every row, verify computes each photo several times"),
     "--shard-rows": ({"default", "help"}, "merge takes that of the first output"),
-    "--model": ({"help"}, "similar can do without"),
+    "--model": ({"help"}, "similar can do without, search takes that of OUT"),
+    "--text": ({"help"}, "embed writes their vectors, calibrate learns from them"),
     "--seed": ({"default"}, "the laboratory's committed results were drawn with 1"),
 }
-DATA = ["info", "pull", "verify", "check", "bench", "calibrate", "similar", "init", "kernel list", "kernel check",
+DATA = ["info", "pull", "verify", "check", "bench", "calibrate", "similar", "search", "tokenize", "init", "kernel list", "kernel check",
         "kernel bench", "kernel run", "kernel profile", "kernel resources", "kernel sass"]  # fmt: skip
 
 

@@ -18,7 +18,8 @@ PHOTOS = sorted((ROOT / "examples" / "photos").glob("*.jpg"))
 @pytest.fixture
 def sandbox(tmp_path, model, fovea_bin, run_fovea):
     """To add a name that documents use: make it here."""
-    shutil.copytree(model, tmp_path / "MODEL")
+    for name in ("MODEL", "models/tiny"):
+        shutil.copytree(model, tmp_path / name)
     for name in HUB_MODELS:
         repository = tmp_path / "cache/hub" / f"models--{name.replace('/', '--')}"
         (repository / "refs").mkdir(parents=True)
