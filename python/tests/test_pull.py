@@ -134,8 +134,9 @@ def test_messages_name_what_python_has(hub, model, tmp_path):
 
 def test_no_message_that_python_shows_names_an_option_of_the_program():
     """Jobs are of the program alone. A whole command of the program may be named, because the wheel brings it."""
-    shared = ("core", "image", "ops", "model", "cpu", "gpu", "hub", "c")
+    shared = ("core", "image", "text", "ops", "model", "cpu", "gpu", "hub", "search", "c")
     sources = [path for folder in shared for path in (ROOT / "src" / folder).rglob("*.?pp")]
+    sources += [ROOT / "src/api" / name for name in ("encoder.cpp", "label.cpp", "search.cpp", "photo_files.cpp")]
     sources += [ROOT / "src/pipeline" / name for name in ("loader.cpp", "loader.hpp", "read_file.cpp", "prepare.cpp")]
     options = set()
     for path in sources:
@@ -145,6 +146,8 @@ def test_no_message_that_python_shows_names_an_option_of_the_program():
     assert options == {
         "wording.cpp: fovea pull {} --revision {}",
         "gate_record.cpp: {}: it is no record of gates: {}; make one by `fovea kernel profile --gate --record FILE`",
-        "calibration.cpp: fovea calibrate {} PHOTOS --precision {}",
+        "calibration.cpp: fovea calibrate {} PHOTOS --precision {}{}",
+        "calibration.cpp:  --text @captions.txt",  # the end of that command
+        "shards.cpp: `fovea embed --format npy`",
         "init.cpp: {}: the folder is not empty; name another one, or pass --overwrite to replace its model",
     }

@@ -28,8 +28,8 @@ constexpr char kManifest[] = "manifest.json";
 [[noreturn]] void refuse_empty(const fs::path& folder, bool has_text) {
   if (has_text) {
     fail(
-        "{}: holds embeddings as text (--format jsonl), but the search reads .npy: embed with "
-        "--format npy",
+        "{}: holds embeddings as text, but the search reads .npy: embed them by "
+        "`fovea embed --format npy`",
         shown(folder));
   }
   if (io::exists(folder / kManifest)) {
