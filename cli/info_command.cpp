@@ -24,6 +24,20 @@ std::string_view resample_name(Resample resample) {
   return resample == Resample::kBilinear ? "bilinear" : "bicubic";
 }
 
+nlohmann::ordered_json to_json(const Preprocessing& pre) {
+  nlohmann::ordered_json json;
+  if (pre.keeps_proportions()) {
+    json = {{"max_patches", pre.max_patches}, {"patch", pre.patch}};
+  } else {
+    json = {{"height", pre.height}, {"width", pre.width}};
+  }
+  json["resample"] = resample_name(pre.resample);
+  json["rescale"] = short_number(static_cast<float>(pre.rescale));
+  json["mean"] = pre.mean;
+  json["std"] = pre.std;
+  return json;
+}
+
 nlohmann::ordered_json to_json(const ModelInfo& info) {
   using json = nlohmann::ordered_json;
   const Preprocessing& pre = info.preprocessing;
@@ -39,7 +53,7 @@ nlohmann::ordered_json to_json(const ModelInfo& info) {
       {"layers", info.layers},
       {"heads", info.heads},
       {"head_dim", info.head_dim},
-      {"image_size", info.image_size},
+      {"image_size", pre.keeps_proportions() ? json() : json(info.image_size)},
       {"patch", info.patch},
       {"patches", info.patches},
       {"layer_norm_eps", info.layer_norm_eps},
@@ -52,13 +66,7 @@ nlohmann::ordered_json to_json(const ModelInfo& info) {
       {"unusable", info.unusable},
       {"unused", info.unused},
       {"gpus", list_gpus()},
-      {"preprocessing",
-       {{"height", pre.height},
-        {"width", pre.width},
-        {"resample", resample_name(pre.resample)},
-        {"rescale", short_number(static_cast<float>(pre.rescale))},
-        {"mean", pre.mean},
-        {"std", pre.std}}},
+      {"preprocessing", to_json(pre)},
   };
 }
 
@@ -98,15 +106,21 @@ void print_table(const ModelInfo& info) {
   row("embedding", fmt::format("{} numbers", info.hidden));
   row("layers", fmt::format("{} of hidden size {}, MLP {}", info.layers, info.hidden, info.mlp));
   row("attention", fmt::format("{} heads of {}", info.heads, info.head_dim));
-  row("image", fmt::format("{0} x {0} pixels, patch {1}: {2} tokens", info.image_size, info.patch,
-                           info.patches));
+  const std::string size = pre.keeps_proportions()
+                               ? fmt::format("at most {} patches of {} x {}, proportions kept",
+                                             pre.max_patches, pre.patch, pre.patch)
+                               : fmt::format("{} x {}", pre.height, pre.width);
+  row("image", pre.keeps_proportions() ? fmt::format("any proportions, patch {}: at most {} tokens",
+                                                     info.patch, info.patches)
+                                       : fmt::format("{0} x {0} pixels, patch {1}: {2} tokens",
+                                                     info.image_size, info.patch, info.patches));
   row("parameters", fmt::format("{} (vision tower)", digits_in_groups(info.parameters)));
   row("compute", compute(info.gflop_per_image));
   row("weights", fmt::format("{} in {} file{}, {:.1f} MB", fmt::join(info.dtypes, ", "),
                              info.files.size(), info.files.size() == 1 ? "" : "s",
                              static_cast<double>(info.weight_bytes) * 1e-6));
-  row("preprocessing", fmt::format("resize to {} x {}, {}; x {:.6g}; mean [{:g}]; std [{:g}]",
-                                   pre.height, pre.width, resample_name(pre.resample), pre.rescale,
+  row("preprocessing", fmt::format("resize to {}, {}; x {:.6g}; mean [{:g}]; std [{:g}]", size,
+                                   resample_name(pre.resample), pre.rescale,
                                    fmt::join(pre.mean, ", "), fmt::join(pre.std, ", ")));
   std::string why;
   const std::vector<std::string> gpus = list_gpus(&why);

@@ -22,7 +22,8 @@ void add_preprocess(CLI::App& app, Run& run) {
       app.add_subcommand("preprocess", "Turn images into the pixels that a model takes");
   const auto take_model = add_model(*command, preprocess.model, preprocess.input.inputs);
   without_variable(add_output(*command, preprocess.output, "FILE",
-                              "File ending in .npy: uint8 [n, height, width, 3]; "
+                              "File ending in .npy: uint8 [n, height, width, 3], or, of a NaFlex "
+                              "model, [n, patches, patch * patch * 3]; "
                               "NAME.index.jsonl and NAME.errors.jsonl go beside it"));
   add_job_options(*command, preprocess.input, options->job);
   add_decode_threads(*command, preprocess.decode_threads);

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "fovea/error.hpp"
+#include "image/target_size.hpp"
 #include "model/architecture.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -21,12 +22,17 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }
   } catch (const fovea::Error&) {
   }
-  try {
-    const fovea::Preprocessing pixels = fovea::model::parse_preprocessor_config(text);
-    if (pixels.height < 1 || pixels.width < 1 || !(pixels.std[0] > 0.0F)) {
-      std::abort();
+  for (const bool naflex : {false, true}) {
+    try {
+      const fovea::Preprocessing pixels =
+          fovea::model::parse_preprocessor_config(text, "preprocessor_config.json", naflex);
+      const auto [height, width] = fovea::image::target_size(pixels, 3000, 4000);
+      if (height < 1 || width < 1 || pixels.keeps_proportions() != naflex ||
+          !(pixels.std[0] > 0.0F)) {
+        std::abort();
+      }
+    } catch (const fovea::Error&) {
     }
-  } catch (const fovea::Error&) {
   }
   return 0;
 }

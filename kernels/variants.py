@@ -370,6 +370,7 @@ def other_kernels() -> Iterator[Kernel]:
         )
     yield file_kernel("pixels_widen", "pixels/widen.cu", ALL_GPUS)
     yield file_kernel("pixels_repeat", "pixels/repeat.cu", ALL_GPUS)
+    yield file_kernel("pixels_positions", "pixels/positions.cu", ALL_GPUS)
     # What has to follow a library's matrix product: timed together with it, beside the fused kernels.
     yield file_kernel("peer_add", "lab/add.cu", HOPPER, lab=True)
 

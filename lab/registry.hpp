@@ -12,5 +12,6 @@ namespace fovea::lab {
 [[nodiscard]] std::vector<Card> norm_cards();
 [[nodiscard]] std::vector<Card> pool_cards();
 [[nodiscard]] std::vector<Card> pixels_cards();
+[[nodiscard]] std::vector<Card> positions_cards();
 
 }  // namespace fovea::lab

@@ -131,6 +131,12 @@ class Encoder {
   [[nodiscard]] std::vector<float> embed_pixels(std::span<const std::uint8_t> pixels,
                                                 bool normalize = true);
 
+  /// The same for images of `height` x `width` pixels: those of preprocessing(), or, of a NaFlex
+  /// model, whose images have sizes of their own, whole patches, at most max_patches of them.
+  /// Throws fovea::Error for other sizes.
+  [[nodiscard]] std::vector<float> embed_pixels(std::span<const std::uint8_t> pixels, int height,
+                                                int width, bool normalize = true);
+
   /// Embeds many images: decoding on all cores, resizing and computing overlap, and memory does not
   /// grow with the number of images. `rows`: float [images, dimension()]; row i belongs to image i
   /// and is all NaN when that failed. The values are those of embed_job for the same inputs,

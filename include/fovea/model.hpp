@@ -20,9 +20,9 @@ struct ModelInfo {
   std::int64_t layers = 0;
   std::int64_t heads = 0;
   std::int64_t head_dim = 0;
-  std::int64_t image_size = 0;  // pixels
+  std::int64_t image_size = 0;  // pixels; 0 for a NaFlex model
   std::int64_t patch = 0;       // pixels
-  std::int64_t patches = 0;     // tokens per image
+  std::int64_t patches = 0;     // tokens per image; of a NaFlex model, of its largest
   double layer_norm_eps = 0.0;
   std::int64_t parameters = 0;  // of the vision tower
   /// 10^9 floating-point operations per image: twice the multiply-accumulates of the network's
@@ -50,8 +50,8 @@ struct ModelInfo {
 /// unusable. Empty when there are none; then `why`, unless it is null, gets the reason.
 [[nodiscard]] std::vector<std::string> list_gpus(std::string* why = nullptr);
 
-/// Names of the published fixed-resolution SigLIP 2 architectures, as on the hub without
-/// "google/siglip2-", and "tiny" (a small one for tests).
+/// Names of the published SigLIP 2 architectures, as on the hub without "google/siglip2-", and
+/// "tiny" and "tiny-naflex" (small ones for tests).
 [[nodiscard]] std::span<const std::string_view> preset_names();
 
 enum class WeightType : std::uint8_t { kF32, kBF16, kF16 };

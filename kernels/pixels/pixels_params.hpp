@@ -26,4 +26,16 @@ struct RepeatParams {
   std::int64_t copies = 0;
 };
 
+/// positions: output (rows, width) = the table, resized to the patches of each image.
+struct PositionParams {
+  const float* table = nullptr;          // (side, side, width)
+  const std::int32_t* starts = nullptr;  // (images + 1): the first row of each image
+  const std::int32_t* grids = nullptr;   // (images, 2): height and width in patches
+  std::uint16_t* output = nullptr;       // bf16
+  std::int32_t rows = 0;
+  std::int32_t images = 0;
+  std::int32_t side = 0;
+  std::int32_t width = 0;  // a multiple of kUnit
+};
+
 }  // namespace fovea::pixels

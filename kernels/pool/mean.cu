@@ -4,8 +4,8 @@
 //   mean[h] = sum_n softmax_n(score[h])_n norm(x[n]),  norm(x) = scale (x - mean(x))
 //
 // Contract: bf16 x (images, tokens, hidden), at most kMaxHeads heads, hidden a multiple of 16.
-// Any number of tokens for which kTokenBytes each fit. Deterministic, and an image's results do not
-// depend on the others.
+// Any number of tokens for which kTokenBytes each fit; images may have different numbers of them,
+// one image after the other. Deterministic, and an image's results do not depend on the others.
 //
 // A CTA has one image and kMeanColumns columns, 16 for each warp. It takes the softmax of all
 // tokens first, so that nothing is rescaled:
@@ -42,17 +42,32 @@ struct SharedStorage {
 static_assert(sizeof(SharedStorage) == mean_fixed_bytes());
 static_assert(sizeof(SharedStorage) % 16 == 0, "a follows it");
 
+/// Where an image's tokens lie.
+struct Tokens {
+  std::int64_t first;
+  int count;
+
+  __device__ __forceinline__ Tokens(const MeanParams& params, std::int64_t image)
+      : first(image * params.tokens), count(params.tokens) {
+    if (params.starts != nullptr) {
+      first = params.starts[image];
+      count = params.starts[image + 1] - params.starts[image];
+    }
+  }
+};
+
 /// Tokens of tile `index`, and zeros for what lies beyond the image or the row; one group of
 /// copies.
 __device__ __forceinline__ void load_tile(const MeanParams& params, SharedStorage& shared,
-                                          const std::uint16_t* image, int first_column, int index) {
+                                          const Tokens& tokens, int first_column, int index) {
+  const std::uint16_t* const image = params.x + tokens.first * params.hidden;
   constexpr int kUnits = kMeanColumns / 8;  // of 16 bytes
   auto& tile = shared.tiles[index % kMeanStages];
   for (int i = static_cast<int>(threadIdx.x); i < kMeanTokens * kUnits; i += kMeanThreads) {
     const int row = i / kUnits;
     const int token = index * kMeanTokens + row;
     const int column = first_column + i % kUnits * 8;
-    const bool real = token < params.tokens && column < params.hidden;
+    const bool real = token < tokens.count && column < params.hidden;
     const std::int64_t from = real ? static_cast<std::int64_t>(token) * params.hidden + column : 0;
     ptx::cp_async_16(ptx::shared_address(&tile[row][i % kUnits * 8]), image + from, real ? 16 : 0);
   }
@@ -80,15 +95,15 @@ __device__ __forceinline__ void load_scores(float (&batch)[kBatch], const float*
 
 /// Fills `a`, rows of `stride`, for tokens up to a multiple of kMeanTokens.
 __device__ __forceinline__ void soften(const MeanParams& params, SharedStorage& shared,
-                                       std::uint16_t* a, int stride, std::int64_t image) {
+                                       std::uint16_t* a, int stride, const Tokens& tokens) {
   const int head = static_cast<int>(threadIdx.x) % kMaxHeads;
   const int part = static_cast<int>(threadIdx.x) / kMaxHeads;
-  const float* const scores = params.scores + image * params.tokens * kMaxHeads + head;
-  const RowNorm* const norms = params.norms + image * params.tokens;
+  const float* const scores = params.scores + tokens.first * kMaxHeads + head;
+  const RowNorm* const norms = params.norms + tokens.first;
   float largest = -INFINITY;
   float batch[kBatch];
-  for (int first = part; first < params.tokens; first += kParts * kBatch) {
-    load_scores(batch, scores, first, params.tokens);
+  for (int first = part; first < tokens.count; first += kParts * kBatch) {
+    load_scores(batch, scores, first, tokens.count);
 #pragma unroll
     for (int i = 0; i < kBatch; ++i) {
       largest = fmaxf(largest, batch[i]);
@@ -103,12 +118,12 @@ __device__ __forceinline__ void soften(const MeanParams& params, SharedStorage& 
   float sum = 0;
   float mean = 0;
   for (int first = part; first < stride - kPad; first += kParts * kBatch) {
-    load_scores(batch, scores, first, params.tokens);
+    load_scores(batch, scores, first, tokens.count);
     RowNorm norm[kBatch];
 #pragma unroll
     for (int i = 0; i < kBatch; ++i) {
       const int token = first + i * kParts;
-      norm[i] = token < params.tokens ? norms[token] : RowNorm{1.0F, 0.0F};
+      norm[i] = token < tokens.count ? norms[token] : RowNorm{1.0F, 0.0F};
     }
 #pragma unroll
     for (int i = 0; i < kBatch; ++i) {
@@ -140,20 +155,20 @@ extern "C" __global__ void __launch_bounds__(kMeanThreads)
   const int first_column = static_cast<int>(blockIdx.x) * kMeanColumns;
   // The last images first: the kernel before this one has just read them.
   const std::int64_t image = gridDim.y - 1 - blockIdx.y;
-  const std::uint16_t* const x = params.x + image * params.tokens * params.hidden;
-  const int tiles = (params.tokens + kMeanTokens - 1) / kMeanTokens;
-  const int stride = tiles * kMeanTokens + kPad;
   pipe::let_next_grid_start();
   pipe::wait_for_previous_grids();
+  const Tokens tokens(params, image);
+  const int tiles = (tokens.count + kMeanTokens - 1) / kMeanTokens;
+  const int stride = tiles * kMeanTokens + kPad;
 
 #pragma unroll
   for (int tile = 0; tile < kMeanStages; ++tile) {
     if (tile < tiles) {
-      load_tile(params, shared, x, first_column, tile);
+      load_tile(params, shared, tokens, first_column, tile);
     }
     ptx::cp_async_commit_group();
   }
-  soften(params, shared, a, stride, image);
+  soften(params, shared, a, stride, tokens);
 
   float sums[2][4] = {};
   for (int tile = 0; tile < tiles; ++tile) {
@@ -177,7 +192,7 @@ extern "C" __global__ void __launch_bounds__(kMeanThreads)
     }
     __syncthreads();
     if (tile + kMeanStages < tiles) {
-      load_tile(params, shared, x, first_column, tile + kMeanStages);
+      load_tile(params, shared, tokens, first_column, tile + kMeanStages);
     }
     ptx::cp_async_commit_group();
   }

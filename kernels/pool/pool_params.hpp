@@ -55,6 +55,9 @@ struct MeanParams {
   const float* scores = nullptr;     // (images, tokens, kMaxHeads)
   const RowNorm* norms = nullptr;    // (images, tokens)
   std::uint16_t* mean = nullptr;     // bf16 (images, heads, hidden)
+  /// The first token of each image, and the end, of images with different numbers of tokens
+  /// (images + 1); `tokens` is then the greatest. Null: all have as many.
+  const std::int32_t* starts = nullptr;
   std::int32_t tokens = 0;
   std::int32_t heads = 0;
   std::int32_t hidden = 0;  // a multiple of 16

@@ -138,7 +138,8 @@ class Encoder:
         self._precision = text(library.fovea_encoder_precision(handle))
         self._dimension: int = library.fovea_encoder_dimension(handle)
         self._batch_size: int = library.fovea_encoder_batch_size(handle)
-        self._image_size = (library.fovea_encoder_height(handle), library.fovea_encoder_width(handle))
+        size = (library.fovea_encoder_height(handle), library.fovea_encoder_width(handle))
+        self._image_size = size if all(size) else None
 
     @property
     def model(self) -> str:
@@ -166,8 +167,9 @@ class Encoder:
         return self._batch_size
 
     @property
-    def image_size(self) -> tuple[int, int]:
-        """(height, width) in pixels, to which every image is resized."""
+    def image_size(self) -> tuple[int, int] | None:
+        """(height, width) in pixels, to which every image is resized; None for a NaFlex model, whose images
+        keep their proportions."""
         return self._image_size
 
     @property

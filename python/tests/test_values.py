@@ -56,6 +56,20 @@ def test_precisions(model, device, photos, expected, encoder):
     assert np.array_equal(rows, encoder.embed(photos)) == (encoder.precision == precision)
 
 
+def test_images_of_a_naflex_model_keep_their_proportions(program, device, photos, tmp_path):
+    model, output = tmp_path / "naflex", tmp_path / "rows.npy"
+    program("init", "--preset", "tiny-naflex", "-o", model)
+    program("embed", *photos, "-m", model, "--device", device, "-o", output, "--quiet")
+    with fovea.load(model, device=device) as encoder:
+        assert encoder.image_size is None
+        assert_same(encoder.embed(photos), np.load(output))
+        assert_same(encoder.embed(photos, batch_size=3), np.load(output))
+        wide = np.asarray(open_rgb(photos[0]).resize((320, 90)))
+        tall = np.ascontiguousarray(wide.transpose(1, 0, 2))
+        apart = np.stack([encoder.embed([wide])[0], encoder.embed([tall])[0]])
+        assert_same(encoder.embed([wide, tall]), apart)
+
+
 KINDS = {
     "str": str,
     "path": pathlib.Path,

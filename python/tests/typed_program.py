@@ -49,7 +49,7 @@ def embed(encoder: fovea.Encoder) -> None:
     encoder.embed([3])  # type: ignore[list-item]
     encoder.embed(arrays(3), batch_size="8")  # type: ignore[arg-type]
     assert_type((encoder.model, encoder.device, encoder.precision), tuple[str, str, str])
-    assert_type((encoder.dimension, encoder.batch_size, encoder.image_size), tuple[int, int, tuple[int, int]])
+    assert_type((encoder.dimension, encoder.batch_size, encoder.image_size), tuple[int, int, tuple[int, int] | None])
     for failure in failures:
         assert_type((failure.index, failure.source, failure.reason), tuple[int, str | None, str])
 

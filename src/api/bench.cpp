@@ -19,6 +19,8 @@
 #include "core/quantile.hpp"
 #include "fovea/model.hpp"
 #include "hub/resolve.hpp"
+#include "image/target_size.hpp"
+#include "model/architecture.hpp"
 
 namespace fovea {
 namespace {
@@ -27,12 +29,44 @@ constexpr int kLeastCalls = 3;
 constexpr std::size_t kExactImages =
     2;  // compared with fp32: enough to notice when they are exchanged
 
+// The images of a batch: those of a NaFlex model have the proportions of photos.
+struct RandomImages {
+  std::vector<PatchGrid> grids;
+  HostBuffer patches;
+};
+
+PatchGrid grid_of(const model::ModelConfig& config, std::size_t image) {
+  const auto [height, width] = image::usual_photo(image);
+  const auto target = image::target_size(config.preprocessing, height, width);
+  const auto patch = static_cast<int>(config.vision.patch);
+  return {.height = target.height / patch, .width = target.width / patch};
+}
+
 // Every encoder gets the same pixels; a smaller batch is the beginning of a larger one.
-HostBuffer random_pixels(model::Encoder& encoder, std::size_t count) {
+RandomImages random_images(model::Encoder& encoder, std::size_t count) {
+  RandomImages images;
+  std::int64_t bytes = 0;
+  for (std::size_t image = 0; image < count; ++image) {
+    images.grids.push_back(grid_of(encoder.config(), image));
+    bytes += images.grids.back().patches() * encoder.config().vision.patch_elements();
+  }
   std::mt19937 generator(0);
-  HostBuffer pixels = encoder.allocate_input(count);
-  std::ranges::generate(pixels.span(), [&] { return static_cast<std::uint8_t>(generator()); });
-  return pixels;
+  images.patches = encoder.allocate_input(static_cast<std::size_t>(bytes));
+  std::ranges::generate(images.patches.span(),
+                        [&] { return static_cast<std::uint8_t>(generator()); });
+  return images;
+}
+
+// Of an image as they are on average.
+double mean_gflop(const model::ModelConfig& config) {
+  constexpr std::size_t kImages = 8;  // as many as there are proportions
+  double sum = 0;
+  for (std::size_t image = 0; image < kImages; ++image) {
+    model::VisionConfig vision = config.vision;
+    vision.max_patches = grid_of(config, image).patches();
+    sum += model::flop_per_image(vision);
+  }
+  return sum / kImages * 1e-9;
 }
 
 // The embeddings of the first images of every batch in fp32 on the CPU.
@@ -40,26 +74,25 @@ std::vector<float> exact_embeddings(const model::Checkpoint& checkpoint, int thr
   model::Encoder encoder(
       checkpoint,
       make_backend({.device = "cpu", .precision = Precision::kFp32, .threads = threads}));
-  const model::VisionConfig& config = encoder.config().vision;
-  const HostBuffer pixels = random_pixels(
-      encoder, kExactImages * static_cast<std::size_t>(config.patches() * config.patch_elements()));
-  std::vector<float> embeddings(kExactImages * static_cast<std::size_t>(config.hidden));
-  encoder.encode(pixels.span(), kExactImages, embeddings);
+  const RandomImages images = random_images(encoder, kExactImages);
+  std::vector<float> embeddings(kExactImages *
+                                static_cast<std::size_t>(encoder.config().vision.hidden));
+  encoder.encode(images.patches.span(), images.grids, embeddings);
   return embeddings;
 }
 
 // Without the checks, an encoder that computes nothing would have a figure, too.
 BenchFigure measure(model::Encoder& encoder, std::int64_t batch_size, double seconds,
                     std::span<const float> exact) {
-  const model::VisionConfig& config = encoder.config().vision;
-  const auto images = static_cast<std::size_t>(batch_size);
-  const auto dimension = static_cast<std::size_t>(config.hidden);
-  const HostBuffer pixels = random_pixels(
-      encoder, images * static_cast<std::size_t>(config.patches() * config.patch_elements()));
-  AlignedBuffer<float> embeddings(images * dimension);
+  const auto count = static_cast<std::size_t>(batch_size);
+  const auto dimension = static_cast<std::size_t>(encoder.config().vision.hidden);
+  const RandomImages images = random_images(encoder, count);
+  AlignedBuffer<float> embeddings(count * dimension);
   std::ranges::fill(embeddings.span(), std::numeric_limits<float>::quiet_NaN());
 
-  const auto encode = [&] { encoder.encode(pixels.span(), batch_size, embeddings.span()); };
+  const auto encode = [&] {
+    encoder.encode(images.patches.span(), images.grids, embeddings.span());
+  };
   encode();
   check_distinct(embeddings.span(), dimension);
   check_against_exact(embeddings.span(), exact, dimension);
@@ -109,7 +142,7 @@ BenchReport bench(const BenchOptions& options,
   const model::Checkpoint checkpoint(hub::resolve_model(options.model));
   BenchReport report;
   report.model = options.model;
-  report.gflop_per_image = inspect_model(options.model).gflop_per_image;
+  report.gflop_per_image = mean_gflop(checkpoint.config());
   const std::vector<Precision> precisions = precisions_or_all(options.precisions, options.device);
   const std::int64_t total = std::ssize(precisions) * std::ssize(batch_sizes);
   std::int64_t done = 0;

@@ -58,13 +58,12 @@ void look_at_images(const CalibrateOptions& options, const pipeline::PixelLayout
         }
       }
     }
-    const std::int64_t images = std::min<std::int64_t>(static_cast<std::int64_t>(batch->rows),
-                                                       options.images - report.images);
-    embeddings.resize(static_cast<std::size_t>(images * encoder.config().vision.hidden));
-    encoder.encode(
-        batch->pixels.span().first(static_cast<std::size_t>(images) * loading.image_bytes), images,
-        embeddings, {}, on_computed);
-    report.images += images;
+    const auto images = static_cast<std::size_t>(std::min<std::int64_t>(
+        static_cast<std::int64_t>(batch->rows), options.images - report.images));
+    embeddings.resize(images * static_cast<std::size_t>(encoder.config().vision.hidden));
+    encoder.encode(batch->packed(images), std::span(batch->grids).first(images), embeddings, {},
+                   on_computed);
+    report.images += static_cast<std::int64_t>(images);
     loader.recycle(*batch);
   }
   loader.stop();

@@ -158,9 +158,9 @@ JobReport Encoder::Impl::run(pipeline::RunOptions run, pipeline::InputStream& in
   run.loader.row_floats = static_cast<std::size_t>(config.vision.hidden);
   run.loader.allocate = [this](std::size_t bytes) { return buffers.take(bytes); };
   model::Encoder& encoder = images.get();
-  const auto encode = [&](std::span<const std::uint8_t> patches, std::int64_t count,
+  const auto encode = [&](std::span<const std::uint8_t> patches, std::span<const PatchGrid> grids,
                           std::span<float> embeddings, const pipeline::OnComputed& on_computed) {
-    encoder.encode(patches, count, embeddings, run.control.stop, on_computed);
+    encoder.encode(patches, grids, embeddings, run.control.stop, on_computed);
     if (const std::string note = encoder.take_note(); !note.empty() && run.control.on_note) {
       run.control.on_note(note);
     }

@@ -4,12 +4,15 @@
 #include <mutex>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "api/encoder_impl.hpp"
 #include "backends.hpp"
 #include "core/error.hpp"
 #include "hub/resolve.hpp"
 #include "image/decode.hpp"
 #include "image/resize.hpp"
+#include "image/target_size.hpp"
 #include "io/system_error.hpp"
 #include "io/text.hpp"
 #include "model/checkpoint.hpp"
@@ -17,6 +20,13 @@
 #include "pipeline/run.hpp"
 
 namespace fovea {
+namespace {
+
+std::size_t pixel_bytes(int height, int width) {
+  return static_cast<std::size_t>(height) * static_cast<std::size_t>(width) * image::kChannels;
+}
+
+}  // namespace
 
 TextSide::TextSide(const std::filesystem::path& folder, const EncoderOptions& options)
     : tokenizer(folder),
@@ -79,9 +89,10 @@ std::int64_t Encoder::preferred_batch() const {
 std::vector<float> Encoder::embed(std::span<const std::byte> image, bool normalize) {
   const image::Image decoded = image::decode(image);
   const Preprocessing& want = preprocessing();
-  std::vector<std::uint8_t> pixels(impl_->pixel_bytes());
-  image::resize(decoded, want.height, want.width, want.resample, pixels);
-  return embed_pixels(pixels, normalize);
+  const auto [height, width] = image::target_size(want, decoded.height, decoded.width);
+  std::vector<std::uint8_t> pixels(pixel_bytes(height, width));
+  image::resize(decoded, height, width, want.resample, pixels);
+  return embed_pixels(pixels, height, width, normalize);
 }
 
 std::vector<float> Encoder::embed_file(const std::filesystem::path& path, bool normalize) {
@@ -93,24 +104,43 @@ std::vector<float> Encoder::embed_file(const std::filesystem::path& path, bool n
 }
 
 std::vector<float> Encoder::embed_pixels(std::span<const std::uint8_t> pixels, bool normalize) {
+  const Preprocessing& want = preprocessing();
+  if (want.keeps_proportions()) {
+    fail("images of a NaFlex model have sizes of their own: pass the height and the width");
+  }
+  return embed_pixels(pixels, want.height, want.width, normalize);
+}
+
+std::vector<float> Encoder::embed_pixels(std::span<const std::uint8_t> pixels, int height,
+                                         int width_in_pixels, bool normalize) {
   const model::VisionConfig& vision = impl_->config.vision;
   const Preprocessing& want = preprocessing();
-  const std::size_t pixel_bytes = impl_->pixel_bytes();
-  if (pixels.size() % pixel_bytes != 0) {
-    fail("{} bytes of pixels are not a whole number of images of {} x {} x {}", pixels.size(),
-         want.height, want.width, image::kChannels);
+  const auto patch = static_cast<int>(vision.patch);
+  const PatchGrid grid{.height = height / patch, .width = width_in_pixels / patch};
+  if (want.keeps_proportions()
+          ? height < 1 || width_in_pixels < 1 || height % patch != 0 ||
+                width_in_pixels % patch != 0 || grid.patches() > want.max_patches
+          : height != want.height || width_in_pixels != want.width) {
+    fail("unsupported size of {} x {} pixels; expected {}", height, width_in_pixels,
+         want.keeps_proportions()
+             ? fmt::format("1 to {} patches of {} x {}", want.max_patches, patch, patch)
+             : fmt::format("{} x {}", want.height, want.width));
   }
-  const std::size_t images = pixels.size() / pixel_bytes;
-  const auto patch_bytes = static_cast<std::size_t>(vision.patches() * vision.patch_elements());
+  const std::size_t bytes = pixel_bytes(height, width_in_pixels);
+  if (pixels.size() % bytes != 0) {
+    fail("{} bytes of pixels are not a whole number of images of {} x {} x {}", pixels.size(),
+         height, width_in_pixels, image::kChannels);
+  }
+  const std::size_t images = pixels.size() / bytes;
+  const auto patch_bytes = static_cast<std::size_t>(grid.patches() * vision.patch_elements());
   std::vector<std::uint8_t> patches(images * patch_bytes);
   for (std::size_t i = 0; i < images; ++i) {
-    image::patchify(pixels.subspan(i * pixel_bytes, pixel_bytes), want.height, want.width,
-                    static_cast<int>(vision.patch),
+    image::patchify(pixels.subspan(i * bytes, bytes), height, width_in_pixels, patch,
                     std::span(patches).subspan(i * patch_bytes, patch_bytes));
   }
   const auto width = static_cast<std::size_t>(vision.hidden);
   std::vector<float> embeddings(images * width);
-  impl_->images.get().encode(patches, static_cast<std::int64_t>(images), embeddings);
+  impl_->images.get().encode(patches, std::vector(images, grid), embeddings);
   for (std::size_t i = 0; i < images; ++i) {
     const std::span row = std::span(embeddings).subspan(i * width, width);
     if (!pipeline::store_embedding(row, normalize, OutputDType::kF32,

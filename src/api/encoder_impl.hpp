@@ -62,10 +62,6 @@ struct Encoder::Impl {
   Impl(const std::string& model, const EncoderOptions& asked);
 
   [[nodiscard]] const Preprocessing& preprocessing() const { return config.preprocessing; }
-  [[nodiscard]] std::size_t pixel_bytes() const {
-    return static_cast<std::size_t>(preprocessing().height) *
-           static_cast<std::size_t>(preprocessing().width) * image::kChannels;
-  }
   /// Passes inputs through the encoder to `output`. The rest of `run.loader` is filled in.
   JobReport run(pipeline::RunOptions run, pipeline::InputStream& inputs, pipeline::Output& output);
   /// Of the tower that the constructor loaded.

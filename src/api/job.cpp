@@ -71,10 +71,10 @@ class LateEncoder {
         on_note(left_out);
       }
     }
-    return [this, on_note, stop](std::span<const std::uint8_t> patches, std::int64_t images,
-                                 std::span<float> embeddings,
+    return [this, on_note, stop](std::span<const std::uint8_t> patches,
+                                 std::span<const PatchGrid> grids, std::span<float> embeddings,
                                  const pipeline::OnComputed& on_computed) {
-      encoder_->encode(patches, images, embeddings, stop, on_computed);
+      encoder_->encode(patches, grids, embeddings, stop, on_computed);
       if (const std::string note = encoder_->take_note(); !note.empty() && on_note) {
         on_note(note);
       }
@@ -460,10 +460,9 @@ JobReport run_preprocess(const PreprocessOptions& options) {
   check_output_name(options.output, true);
   const model::ModelConfig config = model::read_model_config(hub::resolve_model(options.model));
   const pipeline::PixelLayout layout{.preprocessing = config.preprocessing, .patch = 0};
-  const Preprocessing& p = layout.preprocessing;
   pipeline::LeftOut left_out(options.output);
-  pipeline::InputStream inputs = open_inputs(options, p, left_out);
-  pipeline::FileOutput output(options.output, DType::kU8, {p.height, p.width, 3});
+  pipeline::InputStream inputs = open_inputs(options, layout.preprocessing, left_out);
+  pipeline::FileOutput output(options.output, DType::kU8, layout.row_shape());
   constexpr int kBatch = 32;
   const pipeline::RunOptions run = run_options(options, kBatch, layout);
   return finished(pipeline::run_job(run, inputs, pipeline::make_prepare(layout), {}, output),

@@ -38,7 +38,7 @@ ModelInfo inspect_model(const std::string& model) {
   info.head_dim = vision.head_dim();
   info.image_size = vision.image_size;
   info.patch = vision.patch;
-  info.patches = vision.patches();
+  info.patches = vision.tokens();
   info.layer_norm_eps = vision.layer_norm_eps;
   info.parameters = model::parameter_count(vision);
   info.gflop_per_image = model::flop_per_image(vision) * 1e-9;

@@ -33,7 +33,9 @@ constexpr std::int64_t kBatch = 32;
 // The photos, ready for an encoder, and the results of the pixel check.
 struct Photos {
   std::vector<std::string> names;
-  std::vector<std::uint8_t> patches;  // [photos, patch bytes per image]
+  std::vector<std::uint8_t> patches;  // of one photo after the other
+  std::vector<std::size_t> begins;    // of each, in `patches`
+  std::vector<PatchGrid> grids;
   std::int64_t failed_inputs = 0;
   std::int64_t wrong_pixels = 0;
 };
@@ -56,21 +58,23 @@ double dot(std::span<const float> a, std::span<const float> b) {
 void add_photo(std::span<const std::byte> bytes, const model::ModelConfig& config, Photos& photos) {
   const Preprocessing& wanted = config.preprocessing;
   const auto patch = static_cast<int>(config.vision.patch);
-  const std::size_t pixel_bytes = static_cast<std::size_t>(wanted.height) *
-                                  static_cast<std::size_t>(wanted.width) * image::kChannels;
-  std::vector<std::uint8_t> pixels(pixel_bytes);
-  image::decode_resized(bytes, wanted.height, wanted.width, wanted.resample, {}, pixels);
+  std::vector<std::uint8_t> pixels(static_cast<std::size_t>(image::most_target_pixels(wanted)) *
+                                   image::kChannels);
+  const auto [height, width] = image::decode_resized(bytes, wanted, {}, pixels).pixels;
+  pixels.resize(static_cast<std::size_t>(height) * static_cast<std::size_t>(width) *
+                image::kChannels);
 
-  std::vector<std::uint8_t> expected(pixel_bytes);
-  image::reference_resize(image::decode(bytes), wanted.height, wanted.width, wanted.resample,
-                          expected);
+  std::vector<std::uint8_t> expected(pixels.size());
+  image::reference_resize(image::decode(bytes), height, width, wanted.resample, expected);
   photos.wrong_pixels += pixels == expected ? 0 : 1;
 
+  const PatchGrid grid{.height = height / patch, .width = width / patch};
   const auto patch_bytes =
-      static_cast<std::size_t>(config.vision.patches() * config.vision.patch_elements());
+      static_cast<std::size_t>(grid.patches() * config.vision.patch_elements());
+  photos.begins.push_back(photos.patches.size());
+  photos.grids.push_back(grid);
   photos.patches.resize(photos.patches.size() + patch_bytes);
-  image::patchify(pixels, wanted.height, wanted.width, patch,
-                  std::span(photos.patches).last(patch_bytes));
+  image::patchify(pixels, height, width, patch, std::span(photos.patches).last(patch_bytes));
 }
 
 Photos read_photos(const VerifyOptions& options, const model::ModelConfig& config) {
@@ -119,15 +123,17 @@ Embeddings embed_all(model::Encoder& encoder, const Photos& photos, const Verify
   Embeddings embeddings;
   embeddings.dimension = static_cast<std::size_t>(encoder.config().vision.hidden);
   embeddings.values.resize(photos.names.size() * embeddings.dimension);
-  const std::size_t patch_bytes = photos.patches.size() / photos.names.size();
   for (std::size_t first = 0; first < photos.names.size(); first += kBatch) {
     const std::size_t images =
         std::min(static_cast<std::size_t>(kBatch), photos.names.size() - first);
-    encoder.encode(std::span(photos.patches).subspan(first * patch_bytes, images * patch_bytes),
-                   static_cast<std::int64_t>(images),
-                   std::span(embeddings.values)
-                       .subspan(first * embeddings.dimension, images * embeddings.dimension),
-                   {}, on_computed);
+    const std::size_t end = first + images < photos.begins.size() ? photos.begins[first + images]
+                                                                  : photos.patches.size();
+    encoder.encode(
+        std::span(photos.patches).subspan(photos.begins[first], end - photos.begins[first]),
+        std::span(photos.grids).subspan(first, images),
+        std::span(embeddings.values)
+            .subspan(first * embeddings.dimension, images * embeddings.dimension),
+        {}, on_computed);
   }
   for (std::size_t photo = 0; photo < embeddings.count(); ++photo) {
     const std::span row =

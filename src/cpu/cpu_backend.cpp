@@ -211,10 +211,11 @@ ops::PreparedPtr CpuBackend::prepare(const ops::ProjectWeights& weights) {
 class SliceQueue {
  public:
   SliceQueue(const ops::Batch& batch, const Schedule& schedule)
-      : batch_(batch), schedule_(schedule), remaining_(batch.images) {}
+      : batch_(batch), rows_(batch), schedule_(schedule), remaining_(batch.images) {}
 
-  /// The next slice, without workspace; 0 images when there are no more.
-  ops::Slice take() {
+  /// The next slice, without workspace; 0 images when there are no more. `shapes` is for where its
+  /// images lie.
+  ops::Slice take(std::vector<std::int32_t>& shapes) {
     const std::lock_guard lock(mutex_);
     ops::Slice slice;
     if (remaining_ == 0) {
@@ -224,7 +225,15 @@ class SliceQueue {
     slice.first = batch_.images - remaining_;
     slice.images = next_slice(schedule_, remaining_);
     const auto first = static_cast<std::size_t>(slice.first);
-    slice.input = batch_.input.data() + first * (batch_.input.size() / images);
+    slice.input = rows_.input(slice.first, slice.images).data();
+    if (!batch_.grids.empty()) {
+      const auto count = static_cast<std::size_t>(slice.images);
+      shapes.resize(count + 1 + 2 * count);
+      std::int32_t* const grids = shapes.data() + count + 1;
+      rows_.shapes(slice.first, slice.images, shapes.data(), grids);
+      slice.shapes = {
+          .rows = shapes[count], .starts = address_of(shapes.data()), .grids = address_of(grids)};
+    }
     slice.output = batch_.output.data() + first * (batch_.output.size() / images);
     remaining_ -= slice.images;
     return slice;
@@ -247,6 +256,7 @@ class SliceQueue {
 
  private:
   const ops::Batch& batch_;
+  ops::BatchRows rows_;
   const Schedule& schedule_;
   std::int64_t remaining_;
   std::exception_ptr error_;
@@ -273,13 +283,14 @@ void CpuBackend::run(const ops::Batch& batch,
   for (const auto& team : teams_) {
     team->reset();
     grown(team->workspace, bytes);
+    team->shapes.reserve(batch.grids.empty() ? 0 : 3 * batch.grids.size() + 1);
   }
   SliceQueue queue(batch, schedule);
   const auto walk = [&](Team& team, int rank, Worker& worker) {
     CpuExecutor executor(team, rank, worker, batch.stop);
     for (;;) {
       if (rank == 0) {
-        team.slice = queue.take();
+        team.slice = queue.take(team.shapes);
         team.slice.workspace = team.workspace.data();
       }
       team.barrier().arrive_and_wait();

@@ -9,6 +9,7 @@
 #include "cpu/attend.hpp"
 #include "cpu/operators.hpp"
 #include "cpu/row_kernels.hpp"
+#include "ops/position.hpp"
 
 namespace fovea::cpu {
 namespace {
@@ -81,13 +82,37 @@ void CpuExecutor::multiply(const Product& product) {
       [&]() -> auto& { return worker_.converted; });
 }
 
+void CpuExecutor::resize_positions(const ops::PatchEmbedProblem& problem,
+                                   std::span<const float> table, const ops::ImageShapes& shapes,
+                                   std::int64_t first, std::int64_t rows, float* output) {
+  const std::span starts(pointer<const std::int32_t>(shapes.starts),
+                         static_cast<std::size_t>(problem.images) + 1);
+  const auto* const grids = pointer<const std::int32_t>(shapes.grids);
+  auto image =
+      static_cast<std::size_t>(std::ranges::upper_bound(starts, first) - starts.begin()) - 1;
+  for (std::int64_t row = first; row < first + rows; ++image) {
+    const ops::ResizedPositions resized(
+        table, problem.position_side, problem.hidden,
+        {.height = grids[2 * image], .width = grids[2 * image + 1]});
+    const std::int64_t end = std::min<std::int64_t>(first + rows, starts[image + 1]);
+    for (; row < end; ++row) {
+      resized.row(row - starts[image], output + row * problem.hidden);
+    }
+  }
+}
+
 void CpuExecutor::do_patch_embed(const ops::PatchEmbedProblem& problem,
                                  const ops::Prepared& weights, const ConstTensorView& patches,
-                                 const TensorView& tokens) {
+                                 const TensorView& tokens, const ops::ImageShapes& shapes) {
   stop_.poll();
   const Timer timer(worker_, ops::Place::kPatchEmbed);
   const auto& parameters = as<PatchEmbedParameters>(weights);
   share_rows(problem.rows(), [&](std::int64_t first, std::int64_t rows) {
+    if (problem.varlen()) {
+      resize_positions(problem, parameters.position.span(), shapes, first, rows,
+                       tokens.as<float>());
+      return;
+    }
     for (std::int64_t row = first; row < first + rows; ++row) {
       std::memcpy(tokens.as<float>() + row * problem.hidden,
                   parameters.position.data() + row % problem.tokens * problem.hidden,
@@ -158,7 +183,8 @@ void CpuExecutor::do_attention(const ops::AttentionProblem& problem,
 }
 
 void CpuExecutor::do_pool(const ops::PoolProblem& problem, const ops::Prepared& weights,
-                          const ConstTensorView& input, const TensorView& output) {
+                          const ConstTensorView& input, const TensorView& output,
+                          const ops::ImageShapes& shapes) {
   stop_.poll();
   const Timer timer(worker_, ops::Place::kPool);
   const auto& parameters = as<PoolParameters>(weights);
@@ -172,13 +198,16 @@ void CpuExecutor::do_pool(const ops::PoolProblem& problem, const ops::Prepared& 
   float* const inner = values + images * hidden;
 
   // A head's means of all images lie together, for the product with its values.
+  const auto* const starts = pointer<const std::int32_t>(shapes.starts);
   share(images, [&](std::int64_t image) {
-    pool_tokens({.tokens = input.as<float>() + image * problem.tokens * hidden,
+    const std::int64_t first = problem.varlen ? starts[image] : image * problem.tokens;
+    const std::int64_t tokens = problem.varlen ? starts[image + 1] - first : problem.tokens;
+    pool_tokens({.tokens = input.as<float>() + first * hidden,
                  .keys = parameters.keys.data(),
                  .means = means + image * hidden,
                  .mean_stride = images * hidden,
-                 .scores = grown(worker_.scores, problem.heads * problem.tokens),
-                 .count = problem.tokens,
+                 .scores = grown(worker_.scores, problem.heads * tokens),
+                 .count = tokens,
                  .width = hidden,
                  .heads = problem.heads});
   });

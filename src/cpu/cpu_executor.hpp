@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "cpu/product.hpp"
@@ -21,7 +22,8 @@ class CpuExecutor : public ops::Executor {
 
  private:
   void do_patch_embed(const ops::PatchEmbedProblem& problem, const ops::Prepared& weights,
-                      const ConstTensorView& patches, const TensorView& tokens) override;
+                      const ConstTensorView& patches, const TensorView& tokens,
+                      const ops::ImageShapes& shapes) override;
   void do_layer_norm(const ops::LayerNormProblem& problem, const ops::Prepared& weights,
                      const ConstTensorView& input, const TensorView& output,
                      const TensorView& row_scales) override;
@@ -31,7 +33,8 @@ class CpuExecutor : public ops::Executor {
   void do_attention(const ops::AttentionProblem& problem,
                     const ops::AttentionOperands& operands) override;
   void do_pool(const ops::PoolProblem& problem, const ops::Prepared& weights,
-               const ConstTensorView& input, const TensorView& output) override;
+               const ConstTensorView& input, const TensorView& output,
+               const ops::ImageShapes& shapes) override;
   void do_project(const ops::ProjectProblem& problem, const ops::Prepared& weights,
                   const ConstTensorView& input, const TensorView& output) override;
   void do_copy(const ConstTensorView& input, const TensorView& output) override;
@@ -49,6 +52,11 @@ class CpuExecutor : public ops::Executor {
   /// The layer norm of single rows, whose neighbours are `input_stride` and `output_stride` apart.
   void norm_rows(const NormParameters& norm, double eps, std::int64_t rows, const float* input,
                  std::int64_t input_stride, float* output, std::int64_t output_stride);
+
+  /// Rows [first, first + rows) of the position tables of images of different sizes.
+  static void resize_positions(const ops::PatchEmbedProblem& problem, std::span<const float> table,
+                               const ops::ImageShapes& shapes, std::int64_t first,
+                               std::int64_t rows, float* output);
 
   /// A buffer of the team, of at least `count`: the same for every thread.
   template <typename T>

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "cpu/page_buffer.hpp"
 #include "ops/backend.hpp"
@@ -73,6 +74,7 @@ class Team {
 
   // Written by rank 0, read by all after a barrier.
   ops::Slice slice;
+  std::vector<std::int32_t> shapes;  // of the slice
   PageBuffer workspace;
   PageBuffer scratch;
   PageBuffer packed;  // A of the product at hand

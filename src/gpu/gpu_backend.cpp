@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <mutex>
+#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
@@ -79,11 +80,14 @@ Precision choose_precision(Precision asked, const DeviceInfo& info) {
 }
 
 /// Pixels as they are, against i8 weights, where nothing of higher precision is promised and the
-/// TMA takes rows of that many bytes; else as bf16.
-DType pixels_of(Precision precision, std::int64_t patch_elements) {
+/// TMA takes rows of that many bytes; else as bf16, to which positions can be added that are
+/// resized for each image.
+DType pixels_of(Precision precision, const ops::PatchEmbedWeights& weights) {
   constexpr std::int64_t kCopyUnit = 16;
-  return precision != Precision::kBf16 && patch_elements % kCopyUnit == 0 ? DType::kU8
-                                                                          : DType::kBF16;
+  return precision != Precision::kBf16 && weights.position_side == 0 &&
+                 weights.projection.in % kCopyUnit == 0
+             ? DType::kU8
+             : DType::kBF16;
 }
 
 class GpuBackend final : public ops::Backend {
@@ -142,8 +146,7 @@ class GpuBackend final : public ops::Backend {
   [[nodiscard]] ops::PreparedPtr prepare(const ops::PatchEmbedWeights& weights) override {
     check_weights(weights);
     const ContextGuard held = device_->hold_context();
-    return on_device(
-        upload(uploader_, pack_patch_embed(weights, pixels_of(precision_, weights.projection.in))));
+    return on_device(upload(uploader_, pack_patch_embed(weights, pixels_of(precision_, weights))));
   }
   [[nodiscard]] ops::PreparedPtr prepare(const ops::LayerNormWeights& weights) override {
     check_weights(weights);
@@ -201,14 +204,16 @@ class GpuBackend final : public ops::Backend {
   }
 
   [[nodiscard]] std::int64_t most_images(const ops::Batch& batch) const;
-  [[nodiscard]] std::vector<std::int64_t> reserve(const ops::Batch& batch, const Network& network);
-  [[nodiscard]] std::size_t measure_scratch(std::int64_t images, const Network& network);
-  [[nodiscard]] ops::Slice slice_of(const Slot& slot, std::int64_t first,
-                                    std::int64_t images) const;
-  void launch(std::size_t slot, std::int64_t images, const Network& network);
+  [[nodiscard]] std::vector<std::int64_t> reserve(const ops::Batch& batch,
+                                                  const ops::BatchRows& rows,
+                                                  const Network& network);
+  [[nodiscard]] std::size_t measure_scratch(const ops::Batch& batch, std::int64_t images,
+                                            const Network& network);
+  [[nodiscard]] ops::Slice slice_of(const Slot& slot, std::int64_t images) const;
+  void launch(std::size_t slot, const ops::Slice& slice, const Network& network);
   void call(const ops::Slice& slice, const Network& network, Stopwatch* stopwatch);
-  void begin(std::size_t slot, const ops::Batch& batch, std::int64_t first, std::int64_t images,
-             bool alone, const Network& network);
+  void begin(std::size_t slot, const ops::Batch& batch, const ops::BatchRows& rows,
+             std::int64_t first, std::int64_t images, bool alone, const Network& network);
   void finish(Slot& slot, const ops::Batch& batch);
   void copy(std::span<const std::byte> from, std::span<std::byte> to);
 
@@ -234,8 +239,10 @@ class GpuBackend final : public ops::Backend {
   std::size_t measured_scratch_ = 0;
   std::int64_t limit_ = 0;  // images of a slice, once memory has run out
   std::string note_;
-  /// Of slices of so many images in a slot; null after their first run.
-  LeastRecent<std::pair<std::int64_t, std::size_t>, std::unique_ptr<Graph>> graphs_{kMostGraphs};
+  /// Of slices of so many images in a slot, and so many rows where images differ; null after their
+  /// first run.
+  LeastRecent<std::tuple<std::int64_t, std::int64_t, std::size_t>, std::unique_ptr<Graph>> graphs_{
+      kMostGraphs};
   Stopwatch stopwatch_;
   ops::Profile times_;
   double device_seconds_ = 0;
@@ -249,28 +256,33 @@ std::int64_t GpuBackend::most_images(const ops::Batch& batch) const {
   return limit_ > 0 ? std::min(most, limit_) : most;
 }
 
-std::size_t GpuBackend::measure_scratch(std::int64_t images, const Network& network) {
+std::size_t GpuBackend::measure_scratch(const ops::Batch& batch, std::int64_t images,
+                                        const Network& network) {
   GpuExecutor executor({*device_, kernels_, planner_, cublas_, notes_}, nullptr, {}, nullptr);
   // Operators look at addresses only when they run, but refuse to be given none.
   constexpr DevicePtr kNowhere = 256;
-  network(executor, {.first = 0,
-                     .images = images,
-                     .input = reinterpret_cast<const std::uint8_t*>(kNowhere),
-                     .output = reinterpret_cast<float*>(kNowhere),
-                     .workspace = reinterpret_cast<std::byte*>(kNowhere)});
+  ops::Slice slice{.first = 0,
+                   .images = images,
+                   .input = reinterpret_cast<const std::uint8_t*>(kNowhere),
+                   .output = reinterpret_cast<float*>(kNowhere),
+                   .workspace = reinterpret_cast<std::byte*>(kNowhere)};
+  if (!batch.grids.empty()) {  // as if all were as large as the largest may be
+    slice.shapes = {.rows = images * batch.tokens, .starts = kNowhere, .grids = kNowhere};
+  }
+  network(executor, slice);
   return executor.scratch_needed();
 }
 
 /// Memory for the batch's slices. When there is not enough, slices of half the size are tried once.
-std::vector<std::int64_t> GpuBackend::reserve(const ops::Batch& batch, const Network& network) {
-  const auto images = static_cast<std::size_t>(batch.images);
-  const std::size_t input = batch.input.size() / images;
-  const std::size_t output = batch.output.size_bytes() / images;
+std::vector<std::int64_t> GpuBackend::reserve(const ops::Batch& batch, const ops::BatchRows& rows,
+                                              const Network& network) {
+  const std::size_t input = rows.most_input_bytes();
+  const std::size_t output = batch.output.size_bytes() / static_cast<std::size_t>(batch.images);
   for (;;) {
     std::vector<std::int64_t> plan = plan_slices(batch.images, most_images(batch));
     const std::int64_t largest = std::ranges::max(plan);
     if (measured_images_ != largest) {
-      measured_scratch_ = measure_scratch(largest, network);
+      measured_scratch_ = measure_scratch(batch, largest, network);
       measured_images_ = largest;
     }
     const std::size_t scratch = measured_scratch_;
@@ -297,8 +309,8 @@ std::vector<std::int64_t> GpuBackend::reserve(const ops::Batch& batch, const Net
   }
 }
 
-ops::Slice GpuBackend::slice_of(const Slot& slot, std::int64_t first, std::int64_t images) const {
-  return {.first = first,
+ops::Slice GpuBackend::slice_of(const Slot& slot, std::int64_t images) const {
+  return {.first = 0,
           .images = images,
           .input = reinterpret_cast<const std::uint8_t*>(slot.input.address()),
           .output = reinterpret_cast<float*>(slot.output.address()),
@@ -314,8 +326,7 @@ void GpuBackend::call(const ops::Slice& slice, const Network& network, Stopwatch
 
 /// The first slice of a size runs operator by operator, which also loads its kernels; the second
 /// is captured, and from then on there is a graph.
-void GpuBackend::launch(std::size_t slot, std::int64_t images, const Network& network) {
-  const ops::Slice slice = slice_of(memory_.slots[slot], 0, images);
+void GpuBackend::launch(std::size_t slot, const ops::Slice& slice, const Network& network) {
   if (options_.profile) {
     stopwatch_.start(*compute_);
     call(slice, network, &stopwatch_);
@@ -323,8 +334,12 @@ void GpuBackend::launch(std::size_t slot, std::int64_t images, const Network& ne
     stopwatch_.add_to(times_);
     return;
   }
+  if (slice.shapes.differ() && slice.images > kLongSlice) {
+    call(slice, network, nullptr);  // hardly two of these have as many rows
+    return;
+  }
   bool is_new = false;
-  std::unique_ptr<Graph>& graph = graphs_.get({images, slot}, [&] {
+  std::unique_ptr<Graph>& graph = graphs_.get({slice.images, slice.shapes.rows, slot}, [&] {
     is_new = true;
     return nullptr;
   });
@@ -360,12 +375,12 @@ void GpuBackend::copy(std::span<const std::byte> from, std::span<std::byte> to) 
   });
 }
 
-void GpuBackend::begin(std::size_t index, const ops::Batch& batch, std::int64_t first,
-                       std::int64_t images, bool alone, const Network& network) {
+void GpuBackend::begin(std::size_t index, const ops::Batch& batch, const ops::BatchRows& rows,
+                       std::int64_t first, std::int64_t images, bool alone,
+                       const Network& network) {
   Slot& slot = memory_.slots[index];
-  const auto input = std::as_bytes(batch.input)
-                         .subspan(static_cast<std::size_t>(first) * memory_.input_bytes,
-                                  static_cast<std::size_t>(images) * memory_.input_bytes);
+  ops::Slice slice = slice_of(slot, images);
+  const auto input = std::as_bytes(rows.input(first, images));
   const auto output = std::as_writable_bytes(batch.output)
                           .subspan(static_cast<std::size_t>(first) * memory_.output_bytes,
                                    static_cast<std::size_t>(images) * memory_.output_bytes);
@@ -380,12 +395,22 @@ void GpuBackend::begin(std::size_t index, const ops::Batch& batch, std::int64_t 
     copy(input, staged_input);
     device_->copy_to_device(slot.input.address(), staged_input, upload);
   }
+  if (!batch.grids.empty()) {
+    const auto staged_shapes = slot.staged_shapes.bytes().first(shape_bytes(images));
+    auto* const starts = reinterpret_cast<std::int32_t*>(staged_shapes.data());
+    rows.shapes(first, images, starts, starts + images + 1);
+    device_->copy_to_device(slot.shapes.address(), staged_shapes, upload);
+    const auto start_bytes = static_cast<DevicePtr>(images + 1) * sizeof(std::int32_t);
+    slice.shapes = {.rows = starts[images],
+                    .starts = slot.shapes.address(),
+                    .grids = slot.shapes.address() + start_bytes};
+  }
   if (!alone) {
     slot.uploaded->record(upload);
     compute_->wait_for(*slot.uploaded);
   }
   slot.started->record(*compute_);
-  launch(index, images, network);
+  launch(index, slice, network);
   slot.computed->record(*compute_);
   if (!alone) {
     download.wait_for(*slot.computed);
@@ -419,13 +444,14 @@ void GpuBackend::run(const ops::Batch& batch, const Network& network) {
   }
   const std::lock_guard turn(turn_);
   const ContextGuard held = device_->hold_context();
-  const std::vector<std::int64_t> slices = reserve(batch, network);
+  const ops::BatchRows rows(batch);
+  const std::vector<std::int64_t> slices = reserve(batch, rows, network);
   try {
     std::int64_t first = 0;
     for (std::size_t i = 0; i < slices.size(); ++i) {
       batch.stop.poll();
       finish(memory_.slots[i % 2], batch);
-      begin(i % 2, batch, first, slices[i], slices.size() == 1, network);
+      begin(i % 2, batch, rows, first, slices[i], slices.size() == 1, network);
       first += slices[i];
     }
     finish(memory_.slots[slices.size() % 2], batch);

@@ -117,7 +117,7 @@ void GpuExecutor::gemm(const GemmProblem& problem, const GemmOperands& operands,
 
 void GpuExecutor::do_patch_embed(const ops::PatchEmbedProblem& problem,
                                  const ops::Prepared& weights, const ConstTensorView& patches,
-                                 const TensorView& tokens) {
+                                 const TensorView& tokens, const ops::ImageShapes& shapes) {
   const auto& layer = get<DevicePatchEmbed>(weights);
   const DType type = layer.projection.type;
   const bool widen = type == DType::kBF16;
@@ -132,6 +132,10 @@ void GpuExecutor::do_patch_embed(const ops::PatchEmbedProblem& problem,
     pixels = scratch_.address;
     done(ops::Place::kPixels);
   }
+  if (problem.varlen()) {
+    add_patches(problem, layer, pixels, tokens, shapes);
+    return;
+  }
   ops::PatchEmbedProblem product = problem;
   product.patch_elements = layer.depth;
   product.input = widen ? DType::kBF16 : DType::kU8;
@@ -141,6 +145,31 @@ void GpuExecutor::do_patch_embed(const ops::PatchEmbedProblem& problem,
         .output = address(tokens),
         .column_scale = layer.projection.column_scale.address(),
         .position = layer.position.address()},
+       layer.projection);
+  done(ops::Place::kPatchEmbed);
+}
+
+/// To the resized positions, which are there first.
+void GpuExecutor::add_patches(const ops::PatchEmbedProblem& problem, const DevicePatchEmbed& layer,
+                              DevicePtr pixels, const TensorView& tokens,
+                              const ops::ImageShapes& shapes) {
+  run(positions_launch(context_.device.info(),
+                       {.images = problem.images,
+                        .rows = problem.rows(),
+                        .side = problem.position_side,
+                        .width = problem.hidden},
+                       layer.position.address(), shapes, address(tokens)));
+  gemm(gemm_problem(ops::LinearProblem{.place = ops::Place::kPatchEmbed,
+                                       .rows = problem.rows(),
+                                       .in = layer.depth,
+                                       .out = problem.hidden,
+                                       .epilogue = ops::Epilogue::kResidual,
+                                       .input = DType::kBF16,
+                                       .output = tokens.dtype}),
+       {.a = pixels,
+        .b = layer.projection.weight.address(),
+        .output = address(tokens),
+        .bias = layer.projection.bias.address()},
        layer.projection);
   done(ops::Place::kPatchEmbed);
 }
@@ -213,7 +242,8 @@ void GpuExecutor::do_attention(const ops::AttentionProblem& problem,
 }
 
 void GpuExecutor::do_pool(const ops::PoolProblem& problem, const ops::Prepared& weights,
-                          const ConstTensorView& input, const TensorView& output) {
+                          const ConstTensorView& input, const TensorView& output,
+                          const ops::ImageShapes& shapes) {
   const auto& head = get<DevicePool>(weights);
   if (!take_scratch(pool_workspace_bytes(problem))) {
     return;
@@ -222,6 +252,7 @@ void GpuExecutor::do_pool(const ops::PoolProblem& problem, const ops::Prepared& 
                                             {.x = address(input),
                                              .output = address(output),
                                              .workspace = scratch_.address,
+                                             .starts = shapes.starts,
                                              .keys = head.keys.address(),
                                              .key_sums = head.key_sums.address(),
                                              .norm_weight = head.norm.weight.address(),

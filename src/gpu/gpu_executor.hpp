@@ -81,7 +81,8 @@ class GpuExecutor final : public ops::Executor {
 
  private:
   void do_patch_embed(const ops::PatchEmbedProblem& problem, const ops::Prepared& weights,
-                      const ConstTensorView& patches, const TensorView& tokens) override;
+                      const ConstTensorView& patches, const TensorView& tokens,
+                      const ops::ImageShapes& shapes) override;
   void do_layer_norm(const ops::LayerNormProblem& problem, const ops::Prepared& weights,
                      const ConstTensorView& input, const TensorView& output,
                      const TensorView& row_scales) override;
@@ -91,13 +92,16 @@ class GpuExecutor final : public ops::Executor {
   void do_attention(const ops::AttentionProblem& problem,
                     const ops::AttentionOperands& operands) override;
   void do_pool(const ops::PoolProblem& problem, const ops::Prepared& weights,
-               const ConstTensorView& input, const TensorView& output) override;
+               const ConstTensorView& input, const TensorView& output,
+               const ops::ImageShapes& shapes) override;
   void do_project(const ops::ProjectProblem& problem, const ops::Prepared& weights,
                   const ConstTensorView& input, const TensorView& output) override;
   void do_copy(const ConstTensorView& input, const TensorView& output) override;
 
   /// False, with the bytes noted, when the executor only measures.
   bool take_scratch(std::size_t bytes);
+  void add_patches(const ops::PatchEmbedProblem& problem, const DevicePatchEmbed& layer,
+                   DevicePtr pixels, const TensorView& tokens, const ops::ImageShapes& shapes);
   void gemm(const GemmProblem& problem, const GemmOperands& operands, const DeviceLinear& layer);
   void run(const Launch& launch) { context_.kernels.run(launch, *stream_); }
   void done(ops::Place place);

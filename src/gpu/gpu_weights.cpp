@@ -142,6 +142,7 @@ PackedPatchEmbed pack_patch_embed(const ops::PatchEmbedWeights& weights, DType p
   ops::FoldedPatchEmbed folded = fold_pixels(weights, pixels, packed.depth);
   packed.projection = pack_linear(folded.projection());
   packed.position = std::move(folded.position);
+  packed.is_resized = weights.position_side > 0;
   return packed;
 }
 
@@ -189,7 +190,8 @@ DeviceLinear upload(Uploader& uploader, const PackedLinear& packed) {
 DevicePatchEmbed upload(Uploader& uploader, const PackedPatchEmbed& packed) {
   return {.projection = upload(uploader, packed.projection),
           .depth = packed.depth,
-          .position = uploader.upload_bf16(packed.position)};
+          .position = packed.is_resized ? uploader.upload(packed.position)
+                                        : uploader.upload_bf16(packed.position)};
 }
 
 DevicePool upload(Uploader& uploader, const ops::PoolWeights& weights) {

@@ -38,6 +38,7 @@ struct PackedPatchEmbed {
   PackedLinear projection;      // rows of `depth`; its bias is in the position table
   std::int64_t depth = 0;       // elements of a patch, padded with zeros for bf16
   std::vector<float> position;  // (tokens, hidden)
+  bool is_resized = false;      // the position table, on the device
 };
 
 /// Folds normalisation, bias and position together, for pixels as kU8 or kBF16.
@@ -79,7 +80,7 @@ struct DeviceLinear {
 struct DevicePatchEmbed {
   DeviceLinear projection;
   std::int64_t depth = 0;
-  DeviceBuffer position;  // bf16
+  DeviceBuffer position;  // bf16; f32 when it is resized for each image
 };
 
 struct DeviceProject {

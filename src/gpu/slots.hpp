@@ -10,10 +10,18 @@
 
 namespace fovea::gpu {
 
+/// Of what ops::ImageShapes tells of so many images.
+[[nodiscard]] constexpr std::size_t shape_bytes(std::int64_t images) {
+  return static_cast<std::size_t>(3 * images + 1) * sizeof(std::int32_t);
+}
+
 /// Input and output of a slice in flight: while one computes, the next is copied.
 struct Slot {
   PinnedBuffer staged_input;
   PinnedBuffer staged_output;
+  PinnedBuffer staged_shapes;
+  DeviceBuffer
+      shapes;  // of images of different sizes: int32 starts (images + 1), grids (images, 2)
   DeviceBuffer input;
   DeviceBuffer output;
   std::unique_ptr<Event> uploaded;
@@ -26,7 +34,7 @@ struct Slot {
 /// All memory of a backend that depends on the size of slices.
 struct Memory {
   std::int64_t images = 0;      // of the largest slice that fits
-  std::size_t input_bytes = 0;  // of an image, like the next two
+  std::size_t input_bytes = 0;  // of an image, the largest one, like the next two
   std::size_t output_bytes = 0;
   std::size_t workspace_bytes = 0;
   DeviceBuffer workspace;
@@ -47,6 +55,8 @@ struct Memory {
     for (Slot& slot : slots) {
       slot.staged_input = PinnedBuffer(device, count * input);
       slot.staged_output = PinnedBuffer(device, count * output);
+      slot.staged_shapes = PinnedBuffer(device, shape_bytes(most_images));
+      slot.shapes = DeviceBuffer(device, shape_bytes(most_images));
       slot.input = DeviceBuffer(device, count * input);
       slot.output = DeviceBuffer(device, count * output);
       slot.uploaded = device.make_event();

@@ -66,19 +66,22 @@ Decoded decode_as(Format format, Bytes bytes, Decoding& decoding) {
   });
 }
 
-Size upright_size(int width, int height, Orientation orientation) {
-  return {.width = orientation.transpose ? height : width,
-          .height = orientation.transpose ? width : height};
+/// The part of `out` that the resized pixels take.
+std::span<std::uint8_t> part_for(const TargetSize& target, std::span<std::uint8_t> out) {
+  return out.first(static_cast<std::size_t>(target.height) *
+                   static_cast<std::size_t>(target.width) * kChannels);
 }
 
 /// Rows go from the decoder to the resize.
-Size stream_jpeg(Bytes bytes, Decoding& decoding, const Decoding::Target& target,
-                 std::span<std::uint8_t> out, Orientation otherwise) {
+Resized stream_jpeg(Bytes bytes, Decoding& decoding, const Preprocessing& preprocessing,
+                    std::span<std::uint8_t> out, Orientation otherwise) {
   JpegReader reader(bytes, decoding, otherwise);
   const Orientation orientation = decoding.wanted(reader.orientation());
-  RowResizer resizer(
-      {reader.width(), reader.height(), orientation, target.height, target.width, target.filter},
-      out, decoding.stop());
+  const Size original = upright_size(reader.width(), reader.height(), orientation);
+  const TargetSize target = target_size(preprocessing, original.height, original.width);
+  RowResizer resizer({reader.width(), reader.height(), orientation, target.height, target.width,
+                      preprocessing.resample},
+                     part_for(target, out), decoding.stop());
   std::array<std::uint8_t*, kBandRows> rows{};
   for (int row = 0; row < reader.height(); row += kBandRows) {
     const int count = std::min(kBandRows, reader.height() - row);
@@ -88,7 +91,7 @@ Size stream_jpeg(Bytes bytes, Decoding& decoding, const Decoding::Target& target
     reader.read(rows.data(), count);
     resizer.feed(count);
   }
-  return upright_size(reader.width(), reader.height(), orientation);
+  return {.original = original, .pixels = target};
 }
 
 /// Runs `work`. A failed allocation in it is not the fault of the image.
@@ -115,23 +118,26 @@ Image decode(std::span<const std::byte> bytes, const DecodeOptions& options) {
   });
 }
 
-Size decode_resized(std::span<const std::byte> bytes, int height, int width, Resample filter,
-                    const DecodeOptions& options, std::span<std::uint8_t> out) {
-  if (height < 1 || width < 1) {
-    fail("cannot resize to {}x{}: sides must be at least 1", width, height);
+Resized decode_resized(std::span<const std::byte> bytes, const Preprocessing& preprocessing,
+                       const DecodeOptions& options, std::span<std::uint8_t> out) {
+  const std::int64_t most = most_target_pixels(preprocessing) * kChannels;
+  if (most < kChannels || !std::cmp_equal(out.size(), most)) {
+    fail("decoding and resizing takes {} bytes of output, at least one pixel, not {}", most,
+         out.size());
   }
   return with_memory(bytes, [&] {
-    const Decoding::Target target{height, width, filter};
-    Decoding decoding(options, target);
+    Decoding decoding(options, preprocessing);
     const auto stream = [&](Bytes jpeg, Orientation otherwise) {
-      return stream_jpeg(jpeg, decoding, target, out, otherwise);
+      return stream_jpeg(jpeg, decoding, preprocessing, out, otherwise);
     };
     const auto resized = [&](const Decoded& decoded) {
       const Orientation orientation = decoding.wanted(decoded.orientation);
-      resize(decoded.image, orientation, height, width, filter, out, options.stop);
-      Size size = upright_size(decoded.image.width, decoded.image.height, orientation);
-      size.lost_range = decoded.image.lost_range;
-      return size;
+      Size original = upright_size(decoded.image.width, decoded.image.height, orientation);
+      original.lost_range = decoded.image.lost_range;
+      const TargetSize target = target_size(preprocessing, original.height, original.width);
+      resize(decoded.image, orientation, target.height, target.width, preprocessing.resample,
+             part_for(target, out), options.stop);
+      return Resized{.original = original, .pixels = target};
     };
     switch (const Format format = recognise(bytes)) {
       case Format::kJpeg:
@@ -142,6 +148,15 @@ Size decode_resized(std::span<const std::byte> bytes, int height, int width, Res
         return resized(decode_as(format, bytes, decoding));
     }
   });
+}
+
+Size decode_resized(std::span<const std::byte> bytes, int height, int width, Resample filter,
+                    const DecodeOptions& options, std::span<std::uint8_t> out) {
+  if (height < 1 || width < 1) {
+    fail("cannot resize to {}x{}: sides must be at least 1", width, height);
+  }
+  return decode_resized(bytes, {.height = height, .width = width, .resample = filter}, options, out)
+      .original;
 }
 
 }  // namespace fovea::image

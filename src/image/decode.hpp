@@ -10,6 +10,7 @@
 #include "core/stop.hpp"
 #include "fovea/preprocessing.hpp"
 #include "image/image.hpp"
+#include "image/target_size.hpp"
 
 namespace fovea::image {
 
@@ -40,10 +41,20 @@ struct Size {
 /// the format and the reason. Thread-safe.
 [[nodiscard]] Image decode(std::span<const std::byte> bytes, const DecodeOptions& options = {});
 
-/// The same pixels as decode() then resize(), without ever holding a whole JPEG decoded: rows go
-/// to the resize while they are in cache. `out` holds height * width * 3 bytes; its content is
-/// undefined after an error. Returns the size that decode() would have given. Thread-safe; it keeps
-/// buffers per thread, so call it from few long-lived threads.
+/// What decode_resized() has made.
+struct Resized {
+  Size original;      // that decode() would have given
+  TargetSize pixels;  // in the output
+};
+
+/// The same pixels as decode() then resize() to target_size(), without ever holding a whole JPEG
+/// decoded: rows go to the resize while they are in cache. `out` holds most_target_pixels() * 3
+/// bytes, of which the pixels take the first; its content is undefined after an error. Thread-safe;
+/// it keeps buffers per thread, so call it from few long-lived threads.
+Resized decode_resized(std::span<const std::byte> bytes, const Preprocessing& preprocessing,
+                       const DecodeOptions& options, std::span<std::uint8_t> out);
+
+/// The same to `height` x `width`. Returns the original size.
 Size decode_resized(std::span<const std::byte> bytes, int height, int width, Resample filter,
                     const DecodeOptions& options, std::span<std::uint8_t> out);
 

@@ -43,8 +43,10 @@ void Decoding::take_memory(const Header& header, std::uint64_t bytes) {
   }
   const Orientation orientation = wanted(header.orientation);
   if (target_) {
-    bytes += resize_memory(header.width, header.height, orientation, target_->height,
-                           target_->width, target_->filter);
+    const Size upright = upright_size(header.width, header.height, orientation);
+    const TargetSize target = target_size(*target_, upright.height, upright.width);
+    bytes += resize_memory(header.width, header.height, orientation, target.height, target.width,
+                           target_->resample);
   } else if (!orientation.upright()) {  // a copy is rotated
     bytes += std::uint64_t{3} * static_cast<std::uint64_t>(header.width) *
              static_cast<std::uint64_t>(header.height);

@@ -22,16 +22,16 @@ struct Header {
   Orientation orientation = {};
 };
 
+/// The size of a stored image once it is upright.
+[[nodiscard]] inline Size upright_size(int width, int height, Orientation orientation) {
+  return {.width = orientation.transpose ? height : width,
+          .height = orientation.transpose ? width : height};
+}
+
 class Decoding {
  public:
-  /// The size that pixels are resized to.
-  struct Target {
-    int height = 0;
-    int width = 0;
-    Resample filter = Resample::kBilinear;
-  };
-
-  explicit Decoding(const DecodeOptions& options, std::optional<Target> target = {})
+  /// `target`: what pixels are resized to, if they are.
+  explicit Decoding(const DecodeOptions& options, std::optional<Preprocessing> target = {})
       : options_(options), target_(target) {}
 
   /// Throws unless 1 <= width * height <= max_pixels, both sides fit an int, and an image that is
@@ -59,7 +59,7 @@ class Decoding {
 
  private:
   DecodeOptions options_;
-  std::optional<Target> target_;
+  std::optional<Preprocessing> target_;
   MemoryPool::Lease lease_;  // until the pixels have been resized
 };
 

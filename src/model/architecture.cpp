@@ -69,7 +69,9 @@ std::vector<TensorSpec> vision_tensors(const VisionConfig& config) {
   const std::int64_t h = config.hidden;
   Inventory inventory;
   const std::string embeddings = "vision_model.embeddings.";
-  inventory.add(embeddings + "patch_embedding.weight", {h, 3, config.patch, config.patch});
+  inventory.add(
+      embeddings + "patch_embedding.weight",
+      config.naflex ? Shape{h, config.patch_elements()} : Shape{h, 3, config.patch, config.patch});
   inventory.add(embeddings + "patch_embedding.bias", {h});
   inventory.add(embeddings + "position_embedding.weight", {config.patches(), h});
   inventory.layers(config.tower());
@@ -107,7 +109,7 @@ std::int64_t parameter_count(const TextConfig& config) {
 }
 
 double flop_per_image(const VisionConfig& config) {
-  const auto n = static_cast<double>(config.patches());
+  const auto n = static_cast<double>(config.tokens());
   const auto h = static_cast<double>(config.hidden);
   const auto m = static_cast<double>(config.mlp);
   const double patch_embedding = n * static_cast<double>(config.patch_elements()) * h;

@@ -20,7 +20,8 @@ struct TensorSpec {
 [[nodiscard]] std::string layer_prefix(const TowerConfig& tower, std::int64_t layer);
 
 /// Every tensor of the vision tower, in the order of the forward pass
-/// (huggingface/transformers@1c51a62 models/siglip/modeling_siglip.py).
+/// (huggingface/transformers@1c51a62 models/siglip/modeling_siglip.py, and of a NaFlex model
+/// models/siglip2/modeling_siglip2.py, where the patch embedding is a linear layer).
 [[nodiscard]] std::vector<TensorSpec> vision_tensors(const VisionConfig& config);
 
 /// The scale and the bias of image-text logits, [1] each.
@@ -38,7 +39,7 @@ inline constexpr std::string_view kTokenTable = "text_model.embeddings.token_emb
 
 /// Floating-point operations per image: twice the multiply-accumulates of the matrix products,
 /// convolution and attention of the network as transformers computes it (no folds; norms,
-/// softmax, activations and additions are not counted).
+/// softmax, activations and additions are not counted). Of a NaFlex model's largest images.
 [[nodiscard]] double flop_per_image(const VisionConfig& config);
 /// Likewise per text; looking tokens up is no operation.
 [[nodiscard]] double flop_per_text(const TextConfig& config);

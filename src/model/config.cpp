@@ -26,6 +26,8 @@ constexpr std::int64_t kMaxPatch = 512;
 constexpr std::int64_t kMaxPatches = 1 << 16;
 constexpr std::int64_t kMaxVocabulary = 1 << 24;
 constexpr std::int64_t kMaxTokens = 1 << 13;
+constexpr std::string_view kFixedType = "siglip";
+constexpr std::string_view kNaflexType = "siglip2";
 constexpr double kSmallest = 1e-12;  // of numbers that must be positive
 
 /// False for NaN.
@@ -125,26 +127,19 @@ class Fields {
   std::string prefix_;
 };
 
+constexpr std::string_view kSupported =
+    "SigLIP and SigLIP 2 (model_type \"siglip\", or \"siglip2\" for NaFlex models)";
+
 [[noreturn]] void refuse_architecture(std::string_view file, const std::string& type) {
-  if (type == "siglip2" || type == "siglip2_vision_model") {
-    fail(
-        "{}: model_type \"{}\" is a NaFlex model (variable resolution), which is not supported; "
-        "use a fixed-resolution one such as google/siglip2-base-patch16-224",
-        file, type);
-  }
-  if (type == "siglip_text_model") {
+  if (type == "siglip_text_model" || type == "siglip2_text_model") {
     fail("{}: model_type \"{}\" is a text tower alone; the vision tower is needed", file, type);
   }
   if (type.find("clip") != std::string::npos) {
-    fail(
-        "{}: model_type \"{}\" is a CLIP model, not SigLIP; supported are SigLIP and SigLIP 2 of "
-        "fixed resolution (model_type \"siglip\")",
-        file, io::escape(type));
+    fail("{}: model_type \"{}\" is a CLIP model, not SigLIP; supported are {}", file,
+         io::escape(type), kSupported);
   }
-  fail(
-      "{}: model_type \"{}\" is not supported; supported are SigLIP and SigLIP 2 of fixed "
-      "resolution (model_type \"siglip\")",
-      file, io::escape(type));
+  fail("{}: model_type \"{}\" is not supported; supported are {}", file, io::escape(type),
+       kSupported);
 }
 
 /// The fields that both towers have, a VisionConfig or a TextConfig.
@@ -171,16 +166,26 @@ Config layers_from(const Fields& fields, std::string_view file, const std::strin
   return config;
 }
 
-VisionConfig vision_from(const json& object, std::string_view file, const std::string& prefix) {
+VisionConfig vision_from(const json& object, std::string_view file, const std::string& prefix,
+                         bool naflex) {
   const Fields fields(object, file, prefix);
   auto config = layers_from<VisionConfig>(fields, file, prefix);
-  config.image_size = fields.square("image_size", config.image_size, kMaxImageSize);
+  config.naflex = naflex;
+  config.image_size = naflex ? 0 : fields.square("image_size", config.image_size, kMaxImageSize);
   config.patch = fields.square("patch_size", config.patch, kMaxPatch);
   if (fields.integer("num_channels", 3, kMaxHidden) != 3) {
     fields.refuse("num_channels", "only RGB images are supported");
   }
   if (!fields.boolean("vision_use_head", true)) {
     fields.refuse("vision_use_head", "without its pooling head the tower gives no image embedding");
+  }
+  if (naflex) {
+    config.num_patches = fields.integer("num_patches", config.num_patches, kMaxPatches);
+    if (config.patches() != config.num_patches) {
+      fail("{}: {}num_patches {} is not a square: the position table has as many rows as columns",
+           file, prefix, config.num_patches);
+    }
+    return config;
   }
   if (config.image_size < config.patch) {
     fail("{}: {}image_size {} is smaller than patch_size {}", file, prefix, config.image_size,
@@ -227,6 +232,17 @@ std::array<float, 3> channels(const Fields& fields, const char* name, bool posit
   return result;
 }
 
+/// What a NaFlex model's processor has in place of a size.
+void read_patches(const Fields& fields, Preprocessing& result) {
+  constexpr std::int64_t kDefaultPatch = 16;
+  constexpr std::int64_t kDefaultMost = 256;
+  result.height = 0;
+  result.width = 0;
+  result.patch = static_cast<int>(fields.square("patch_size", kDefaultPatch, kMaxPatch));
+  result.max_patches =
+      static_cast<int>(fields.integer("max_num_patches", kDefaultMost, kMaxPatches));
+}
+
 void read_size(const Fields& fields, std::string_view file, Preprocessing& result) {
   const json* size = fields.find("size");
   if (size == nullptr) {
@@ -246,11 +262,13 @@ void read_size(const Fields& fields, std::string_view file, Preprocessing& resul
   result.width = static_cast<int>(inner.integer("width", 224, kMaxImageSize));
 }
 
-Preprocessing preprocessing_from(const json& object, std::string_view file) {
+Preprocessing preprocessing_from(const json& object, std::string_view file, bool naflex) {
   const Fields fields(object, file, "");
-  const std::string processor = fields.string("image_processor_type", "SiglipImageProcessor");
-  if (!processor.starts_with("SiglipImageProcessor")) {
-    fields.refuse("image_processor_type", "only SiglipImageProcessor is supported");
+  const std::string expected = naflex ? "Siglip2ImageProcessor" : "SiglipImageProcessor";
+  if (!fields.string("image_processor_type", expected).starts_with(expected)) {
+    fields.refuse("image_processor_type",
+                  fmt::format("expected {} for {}", expected,
+                              naflex ? "a NaFlex model" : "a model of fixed resolution"));
   }
   for (const char* step : {"do_resize", "do_rescale", "do_normalize"}) {
     if (!fields.boolean(step, true)) {
@@ -259,7 +277,7 @@ Preprocessing preprocessing_from(const json& object, std::string_view file) {
   }
   for (const char* step : {"do_center_crop", "do_pad"}) {
     if (fields.boolean(step, false)) {
-      fields.refuse(step, "SigLIP squashes its images and does neither of the two");
+      fields.refuse(step, "SigLIP's processors do neither of the two");
     }
   }
   // null keeps the image as it is; Fovea always converts to RGB, as transformers' loader does.
@@ -267,12 +285,15 @@ Preprocessing preprocessing_from(const json& object, std::string_view file) {
     fields.refuse("do_convert_rgb", "images are always converted to RGB");
   }
   Preprocessing result;
-  // transformers 5.23 models/siglip/image_processing_siglip.py: the class default is bicubic.
-  result.resample = Resample::kBicubic;
+  // The classes' defaults: transformers 5.23 models/siglip/image_processing_siglip.py and
+  // models/siglip2/image_processing_siglip2.py.
+  result.resample = naflex ? Resample::kBilinear : Resample::kBicubic;
   if (const json* resample = fields.find("resample"); resample != nullptr) {
     if (*resample == 2) {
       result.resample = Resample::kBilinear;
-    } else if (*resample != 3) {
+    } else if (*resample == 3) {
+      result.resample = Resample::kBicubic;
+    } else {
       fields.refuse("resample", *resample, "only 2 (bilinear) and 3 (bicubic) are supported");
     }
   }
@@ -283,21 +304,25 @@ Preprocessing preprocessing_from(const json& object, std::string_view file) {
   result.rescale = static_cast<float>(rescale);
   result.mean = channels(fields, "image_mean", false);
   result.std = channels(fields, "image_std", true);
-  read_size(fields, file, result);
+  if (naflex) {
+    read_patches(fields, result);
+  } else {
+    read_size(fields, file, result);
+  }
   return result;
 }
 
-Preprocessing read_preprocessing(const std::filesystem::path& folder) {
+Preprocessing read_preprocessing(const std::filesystem::path& folder, bool naflex) {
   const std::filesystem::path path = folder / "preprocessor_config.json";
   if (io::exists(path)) {
-    return parse_preprocessor_config(io::read_small_file(path), io::escape(path.native()));
+    return parse_preprocessor_config(io::read_small_file(path), io::escape(path.native()), naflex);
   }
   const std::filesystem::path whole = folder / "processor_config.json";
   if (io::exists(whole)) {
     const std::string name = io::escape(whole.native());
     const json root = io::parse_json_object(io::read_small_file(whole), name);
     if (const json* inner = Fields(root, name, "").object("image_processor"); inner != nullptr) {
-      return preprocessing_from(*inner, name);
+      return preprocessing_from(*inner, name, naflex);
     }
   }
   fail(
@@ -309,20 +334,26 @@ Preprocessing read_preprocessing(const std::filesystem::path& folder) {
 
 }  // namespace
 
+std::int64_t VisionConfig::grid() const {
+  if (!naflex) {
+    return image_size / patch;
+  }
+  return std::lround(std::floor(std::sqrt(static_cast<double>(num_patches))));
+}
+
 VisionConfig parse_config(std::string_view text, std::string_view file) {
   const json root = io::parse_json_object(text, file);
   const Fields fields(root, file, "");
   const std::string type = fields.string("model_type", "");
-  if (type == "siglip_vision_model") {
-    return vision_from(root, file, "");
+  const bool naflex = type.starts_with(kNaflexType);
+  const std::string tower = std::string(naflex ? kNaflexType : kFixedType) + "_vision_model";
+  if (type == tower) {
+    return vision_from(root, file, "", naflex);
   }
   if (type.empty()) {
-    fail(
-        "{}: has no model_type; supported are SigLIP and SigLIP 2 of fixed resolution "
-        "(model_type \"siglip\")",
-        file);
+    fail("{}: has no model_type; supported are {}", file, kSupported);
   }
-  if (type != "siglip") {
+  if (type != kFixedType && type != kNaflexType) {
     refuse_architecture(file, type);
   }
   const json* vision = fields.object("vision_config");
@@ -330,12 +361,11 @@ VisionConfig parse_config(std::string_view text, std::string_view file) {
     // transformers takes the defaults then; a file with a text tower alone looks the same.
     fail("{}: has no vision_config, but the vision tower is needed", file);
   }
-  const std::string inner =
-      Fields(*vision, file, "vision_config.").string("model_type", "siglip_vision_model");
-  if (inner != "siglip_vision_model") {
+  const std::string inner = Fields(*vision, file, "vision_config.").string("model_type", tower);
+  if (inner != tower) {
     refuse_architecture(file, inner);
   }
-  return vision_from(*vision, file, "vision_config.");
+  return vision_from(*vision, file, "vision_config.", naflex);
 }
 
 TextConfig parse_text_config(std::string_view text, std::string_view file) {
@@ -350,15 +380,24 @@ TextConfig parse_text_config(std::string_view text, std::string_view file) {
   return text_from(object == nullptr ? json::object() : *object, file);
 }
 
-Preprocessing parse_preprocessor_config(std::string_view text, std::string_view file) {
-  return preprocessing_from(io::parse_json_object(text, file), file);
+Preprocessing parse_preprocessor_config(std::string_view text, std::string_view file, bool naflex) {
+  return preprocessing_from(io::parse_json_object(text, file), file, naflex);
 }
 
 ModelConfig read_model_config(const std::filesystem::path& folder) {
   const std::filesystem::path path = folder / "config.json";
   ModelConfig config;
   config.vision = parse_config(io::read_small_file(path), io::escape(path.native()));
-  config.preprocessing = read_preprocessing(folder);
+  config.preprocessing = read_preprocessing(folder, config.vision.naflex);
+  if (config.vision.naflex) {
+    if (config.preprocessing.patch != config.vision.patch) {
+      fail("{}: patch_size is {}, but that of config.json is {}",
+           io::escape((folder / "preprocessor_config.json").native()), config.preprocessing.patch,
+           config.vision.patch);
+    }
+    config.vision.max_patches = config.preprocessing.max_patches;
+    return config;
+  }
   const auto size = config.vision.image_size;
   if (config.preprocessing.height != size || config.preprocessing.width != size) {
     fail("{}: images are resized to {} x {} (height x width), but config.json's image_size is {}",

@@ -39,17 +39,24 @@ struct VisionConfig {
   std::int64_t image_size = 224;  // image_size, S
   std::int64_t patch = 16;        // patch_size, p
   double layer_norm_eps = 1e-6;   // layer_norm_eps
+  /// A NaFlex model, whose images have sizes of their own; image_size is then 0.
+  bool naflex = false;
+  std::int64_t num_patches = 256;  // of such a model: rows of its position table
+  std::int64_t max_patches = 256;  // of such a model's images: Preprocessing::max_patches
 
   [[nodiscard]] std::int64_t head_dim() const { return hidden / heads; }
-  [[nodiscard]] std::int64_t grid() const { return image_size / patch; }
-  /// Tokens per image, N.
+  /// The side of the position table's square, in patches.
+  [[nodiscard]] std::int64_t grid() const;
+  /// Rows of the position table.
   [[nodiscard]] std::int64_t patches() const { return grid() * grid(); }
+  /// Tokens per image, N; of a NaFlex model the most.
+  [[nodiscard]] std::int64_t tokens() const { return naflex ? max_patches : patches(); }
   /// Bytes of one patch, p * p * 3.
   [[nodiscard]] std::int64_t patch_elements() const { return patch * patch * 3; }
 
   [[nodiscard]] TowerConfig tower() const {
     return {.tower = Tower::kVision,
-            .tokens = patches(),
+            .tokens = tokens(),
             .hidden = hidden,
             .mlp = mlp,
             .layers = layers,
@@ -84,10 +91,10 @@ struct TextConfig {
   friend bool operator==(const TextConfig&, const TextConfig&) = default;
 };
 
-/// Parses config.json: a `siglip` configuration with its `vision_config`, or a
-/// `siglip_vision_model` configuration. Throws fovea::Error naming the architecture when it is not
-/// a fixed-resolution SigLIP (CLIP, NaFlex `siglip2`, ...), or the field that is not supported.
-/// `file` is the name that messages begin with.
+/// Parses config.json: a `siglip` or, of a NaFlex model, `siglip2` configuration with its
+/// `vision_config`, or the `siglip_vision_model` or `siglip2_vision_model` configuration of a
+/// vision tower alone. Throws fovea::Error naming the architecture when it is another (CLIP, ...),
+/// or the field that is not supported. `file` is the name that messages begin with.
 [[nodiscard]] VisionConfig parse_config(std::string_view json,
                                         std::string_view file = "config.json");
 
@@ -96,12 +103,13 @@ struct TextConfig {
 [[nodiscard]] TextConfig parse_text_config(std::string_view json,
                                            std::string_view file = "config.json");
 
-/// Parses preprocessor_config.json; absent fields take SiglipImageProcessor's defaults
-/// (bicubic, 224 x 224, mean and std 0.5).
+/// Parses preprocessor_config.json; absent fields take the defaults of SiglipImageProcessor
+/// (bicubic, 224 x 224, mean and std 0.5) or, of a NaFlex model, of Siglip2ImageProcessor
+/// (bilinear, 256 patches of 16 x 16 pixels). Throws fovea::Error for the other model's processor.
 [[nodiscard]] Preprocessing parse_preprocessor_config(
-    std::string_view json, std::string_view file = "preprocessor_config.json");
+    std::string_view json, std::string_view file = "preprocessor_config.json", bool naflex = false);
 
-/// Reads both files of a model folder and checks that they agree on the image size.
+/// Reads both files of a model folder and checks that they agree on the size of images and patches.
 /// processor_config.json, into which transformers 5 saves a whole processor, stands in for a
 /// missing preprocessor_config.json.
 struct ModelConfig {

@@ -42,7 +42,18 @@ class Encoder {
               std::span<float> embeddings, StopFlag stop = {},
               std::function<void(std::int64_t images)> on_computed = {});
 
+  /// The same for images of a NaFlex model, which have sizes of their own: `patches` are uint8
+  /// [patches of all images, p, p, 3], one image after the other, and `grids` their sizes. Of other
+  /// models only the number of grids counts.
+  void encode(std::span<const std::uint8_t> patches, std::span<const PatchGrid> grids,
+              std::span<float> embeddings, StopFlag stop = {},
+              std::function<void(std::int64_t images)> on_computed = {});
+
  private:
+  void run(std::span<const std::uint8_t> patches, std::int64_t images,
+           std::span<const PatchGrid> grids, std::int64_t rows, std::span<float> embeddings,
+           StopFlag stop, std::function<void(std::int64_t images)> on_computed);
+
   ModelConfig config_;
   std::unique_ptr<ops::Backend> backend_;
   std::unique_ptr<VisionWeights> weights_;

@@ -48,7 +48,7 @@ Forward::Forward(const TowerConfig& tower, DType stream, std::span<const LayerWe
       layers_(layers),
       executor_(executor),
       slice_(slice),
-      rows_(slice.images * tower.tokens),
+      rows_(slice.rows(tower.tokens)),
       x_{.values = {slice.workspace, stream, {rows_, tower.hidden}}},
       layout_(tower, rows_, stream, layers) {}
 
@@ -125,9 +125,12 @@ void Forward::norm_linear(Place place, std::int64_t layer, const PreparedPtr& no
 
 void Forward::attention(const ScaledTensor& qkv, const ScaledTensor& output) {
   const double scale = 1.0 / std::sqrt(static_cast<double>(tower_.head_dim()));
-  executor_.attention(ops::packed_attention(slice_.images, tower_.tokens, tower_.heads,
-                                            tower_.head_dim(), scale, qkv.values.dtype),
-                      qkv.values, output.values);
+  // The greatest length is the tower's, not the slice's: kernels are chosen by it, and an image's
+  // result must not depend on the others.
+  ops::AttentionProblem problem = ops::packed_attention(slice_.images, tower_.tokens, tower_.heads,
+                                                        tower_.head_dim(), scale, qkv.values.dtype);
+  problem.varlen = slice_.shapes.differ();
+  executor_.attention(problem, qkv.values, output.values, slice_.shapes);
 }
 
 }  // namespace fovea::model

@@ -23,7 +23,7 @@ struct ScaledTensor {
 /// network are its tower's own: they write and read x().
 class Forward {
  public:
-  /// Bytes that the activations of one image or text take.
+  /// Bytes that the activations of one image or text, the largest one, take.
   [[nodiscard]] static std::size_t workspace_bytes(const TowerConfig& tower, DType stream,
                                                    std::span<const LayerWeights> layers);
 

@@ -148,18 +148,23 @@ void add_layers(ConfigFields& fields, const Config& config) {
 std::string config_json(const VisionConfig& vision, const TextConfig& text) {
   ConfigFields vision_fields;
   add_layers(vision_fields, vision);
-  vision_fields.add("image_size", vision.image_size, VisionConfig().image_size);
-  vision_fields.add("model_type", "\"siglip_vision_model\"");
+  const std::string_view type = vision.naflex ? "siglip2" : "siglip";
+  if (vision.naflex) {
+    vision_fields.add("num_patches", vision.num_patches, VisionConfig().num_patches);
+  } else {
+    vision_fields.add("image_size", vision.image_size, VisionConfig().image_size);
+  }
+  vision_fields.add("model_type", fmt::format("\"{}_vision_model\"", type));
   vision_fields.add("patch_size", vision.patch, VisionConfig().patch);
   ConfigFields text_fields;
   add_layers(text_fields, text);
   text_fields.add("max_position_embeddings", text.tokens, TextConfig().tokens);
-  text_fields.add("model_type", "\"siglip_text_model\"");
+  text_fields.add("model_type", fmt::format("\"{}_text_model\"", type));
   text_fields.add("projection_size", text.projection, text.hidden);
   text_fields.add("vocab_size", text.vocabulary, TextConfig().vocabulary);
   return fmt::format(R"({{
   "initializer_factor": 1.0,
-  "model_type": "siglip",
+  "model_type": "{}",
   "text_config": {{
 {}
   }},
@@ -168,10 +173,18 @@ std::string config_json(const VisionConfig& vision, const TextConfig& text) {
   }}
 }}
 )",
-                     text_fields.text(), vision_fields.text());
+                     type, text_fields.text(), vision_fields.text());
 }
 
 std::string preprocessor_json(const VisionConfig& config) {
+  const std::string size = config.naflex ? fmt::format(R"(  "max_num_patches": {},
+  "patch_size": {})",
+                                                       config.max_patches, config.patch)
+                                         : fmt::format(R"(  "size": {{
+    "height": {0},
+    "width": {0}
+  }})",
+                                                       config.image_size);
   return fmt::format(R"({{
   "do_convert_rgb": null,
   "do_normalize": true,
@@ -182,22 +195,19 @@ std::string preprocessor_json(const VisionConfig& config) {
     0.5,
     0.5
   ],
-  "image_processor_type": "SiglipImageProcessor",
+  "image_processor_type": "{0}ImageProcessor",
   "image_std": [
     0.5,
     0.5,
     0.5
   ],
-  "processor_class": "SiglipProcessor",
+  "processor_class": "{0}Processor",
   "resample": 2,
   "rescale_factor": 0.00392156862745098,
-  "size": {{
-    "height": {0},
-    "width": {0}
-  }}
+{1}
 }}
 )",
-                     config.image_size);
+                     config.naflex ? "Siglip2" : "Siglip", size);
 }
 
 bool is_weight_file(const std::string& name) {

@@ -36,10 +36,7 @@ constexpr TextConfig kTinyText{.hidden = 96,
                                .tokens = 64,
                                .projection = 128};
 
-constexpr Preset preset(std::string_view name, VisionConfig vision, std::int64_t patch,
-                        std::int64_t image_size) {
-  vision.patch = patch;
-  vision.image_size = image_size;
+constexpr Preset with_text(std::string_view name, const VisionConfig& vision) {
   // The giant's text tower is that of so400m.
   const TextConfig beside = vision.hidden == kTiny.hidden    ? kTinyText
                             : vision.hidden == kGiant.hidden ? text(kSo400m, kGiant.hidden)
@@ -47,13 +44,31 @@ constexpr Preset preset(std::string_view name, VisionConfig vision, std::int64_t
   return {.name = name, .vision = vision, .text = beside};
 }
 
+constexpr Preset preset(std::string_view name, VisionConfig vision, std::int64_t patch,
+                        std::int64_t image_size) {
+  vision.patch = patch;
+  vision.image_size = image_size;
+  return with_text(name, vision);
+}
+
+constexpr Preset naflex(std::string_view name, VisionConfig vision, std::int64_t patch,
+                        std::int64_t num_patches) {
+  vision.patch = patch;
+  vision.image_size = 0;
+  vision.naflex = true;
+  vision.num_patches = vision.max_patches = num_patches;
+  return with_text(name, vision);
+}
+
 constexpr std::array kPresets{
     preset("tiny", kTiny, 16, 64),
+    naflex("tiny-naflex", kTiny, 16, 64),
     preset("base-patch32-256", kBase, 32, 256),
     preset("base-patch16-224", kBase, 16, 224),
     preset("base-patch16-256", kBase, 16, 256),
     preset("base-patch16-384", kBase, 16, 384),
     preset("base-patch16-512", kBase, 16, 512),
+    naflex("base-patch16-naflex", kBase, 16, 256),
     preset("large-patch16-256", kLarge, 16, 256),
     preset("large-patch16-384", kLarge, 16, 384),
     preset("large-patch16-512", kLarge, 16, 512),
@@ -62,6 +77,7 @@ constexpr std::array kPresets{
     preset("so400m-patch16-256", kSo400m, 16, 256),
     preset("so400m-patch16-384", kSo400m, 16, 384),
     preset("so400m-patch16-512", kSo400m, 16, 512),
+    naflex("so400m-patch16-naflex", kSo400m, 16, 256),
     preset("giant-opt-patch16-256", kGiant, 16, 256),
     preset("giant-opt-patch16-384", kGiant, 16, 384),
 };

@@ -1,4 +1,4 @@
-// The published fixed-resolution SigLIP 2 architectures by name.
+// The published SigLIP 2 architectures by name.
 #pragma once
 
 #include <span>
@@ -14,7 +14,7 @@ struct Preset {
   TextConfig text;
 };
 
-/// "tiny" first, then the published ones.
+/// "tiny" and "tiny-naflex" first, then the published ones.
 [[nodiscard]] std::span<const Preset> presets();
 
 /// Throws fovea::Error listing the names when `name` is unknown.

@@ -341,8 +341,11 @@ std::vector<float> SyntheticWeights::patch_filters(const TensorSpec& tensor) con
     // frequency.
     const double contrast = 0.35 * std::sqrt(3.0) * static_cast<double>(p) / (1.0 + 2.0 * cycles);
     const double scale = deviation / (std::sqrt(energy) * contrast);
+    const std::size_t area = p * p;
     for (std::size_t index = 0; index < wave.size(); ++index) {
-      filters[channel * wave.size() + index] = static_cast<float>(wave[index] * scale);
+      // A NaFlex model's patches have their channels last.
+      const std::size_t place = vision_.naflex ? index % area * 3 + index / area : index;
+      filters[channel * wave.size() + place] = static_cast<float>(wave[index] * scale);
     }
   }
   return filters;

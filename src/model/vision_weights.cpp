@@ -36,12 +36,15 @@ PreparedPtr prepare_patch_embed(const Checkpoint& checkpoint, ops::Backend& back
   const Preprocessing& preprocessing = checkpoint.config().preprocessing;
   const LayerParameters conv =
       load_parameters(checkpoint, std::string(kEmbeddings) + "patch_embedding");
-  const auto weight = channels_last(conv.weight, vision.hidden, vision.patch);
+  // A NaFlex model's is a linear layer, whose inputs are in the order of patches already.
+  const auto reordered = vision.naflex ? AlignedBuffer<float>()
+                                       : channels_last(conv.weight, vision.hidden, vision.patch);
   const auto position = checkpoint.load(std::string(kEmbeddings) + "position_embedding.weight");
   ops::PatchEmbedWeights weights;
   weights.projection = linear_weights(conv);
-  weights.projection.weight = weight.span();
+  weights.projection.weight = vision.naflex ? conv.weight.span() : reordered.span();
   weights.position = position.span();
+  weights.position_side = vision.naflex ? vision.grid() : 0;
   for (std::size_t channel = 0; channel < 3; ++channel) {
     const double deviation = preprocessing.std[channel];
     weights.scale[channel] = preprocessing.rescale / deviation;
@@ -80,13 +83,15 @@ AlignedBuffer<float> fold_probe(std::span<const float> probe, std::span<const fl
 /// Whether the backend's pooling head normalises the tokens that it reads.
 bool folds_post_norm(const VisionConfig& vision, const ops::Backend& backend) {
   return bool(backend.can_run(ops::PoolProblem{.images = 1,
-                                               .tokens = vision.patches(),
+                                               .tokens = vision.tokens(),
                                                .heads = vision.heads,
                                                .hidden = vision.hidden,
                                                .mlp = vision.mlp,
                                                .eps = vision.layer_norm_eps,
                                                .input = backend.types().stream,
-                                               .norm = true}));
+                                               .norm = true,
+                                               .varlen = vision.naflex,
+                                               .total = 1}));
 }
 
 /// `post_norm`: empty where it is an operator of its own.

@@ -7,12 +7,15 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "core/dtype.hpp"
 #include "core/host_buffer.hpp"
 #include "core/stop.hpp"
 #include "core/tensor_view.hpp"
 #include "fovea/precision.hpp"
+#include "fovea/preprocessing.hpp"
+#include "ops/image_shapes.hpp"
 #include "ops/problem.hpp"
 #include "ops/weights.hpp"
 
@@ -28,8 +31,10 @@ class Executor {
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
 
+  /// `shapes` of the images, when the problem is of different sizes; likewise below.
   void patch_embed(const PatchEmbedProblem& problem, const Prepared& weights,
-                   const ConstTensorView& patches, const TensorView& tokens);
+                   const ConstTensorView& patches, const TensorView& tokens,
+                   const ImageShapes& shapes = {});
   /// `output` may be `input` when the types are the same. `row_scales`: f32 [rows], when the
   /// problem has them; likewise below.
   void layer_norm(const LayerNormProblem& problem, const Prepared& weights,
@@ -39,10 +44,10 @@ class Executor {
               const TensorView& output, const ConstTensorView& row_scales = {});
   /// Of a packed_attention problem; its operands' shapes are checked.
   void attention(const AttentionProblem& problem, const ConstTensorView& qkv,
-                 const TensorView& output);
+                 const TensorView& output, const ImageShapes& shapes = {});
   void attention(const AttentionProblem& problem, const AttentionOperands& operands);
   void pool(const PoolProblem& problem, const Prepared& weights, const ConstTensorView& input,
-            const TensorView& output);
+            const TensorView& output, const ImageShapes& shapes = {});
   void project(const ProjectProblem& problem, const Prepared& weights, const ConstTensorView& input,
                const TensorView& output);
   /// The same values elsewhere: both [rows, width] of one type.
@@ -51,7 +56,8 @@ class Executor {
  private:
   // Operands are checked.
   virtual void do_patch_embed(const PatchEmbedProblem& problem, const Prepared& weights,
-                              const ConstTensorView& patches, const TensorView& tokens) = 0;
+                              const ConstTensorView& patches, const TensorView& tokens,
+                              const ImageShapes& shapes) = 0;
   virtual void do_layer_norm(const LayerNormProblem& problem, const Prepared& weights,
                              const ConstTensorView& input, const TensorView& output,
                              const TensorView& row_scales) = 0;
@@ -60,7 +66,8 @@ class Executor {
                          const ConstTensorView& row_scales) = 0;
   virtual void do_attention(const AttentionProblem& problem, const AttentionOperands& operands) = 0;
   virtual void do_pool(const PoolProblem& problem, const Prepared& weights,
-                       const ConstTensorView& input, const TensorView& output) = 0;
+                       const ConstTensorView& input, const TensorView& output,
+                       const ImageShapes& shapes) = 0;
   virtual void do_project(const ProjectProblem& problem, const Prepared& weights,
                           const ConstTensorView& input, const TensorView& output) = 0;
   virtual void do_copy(const ConstTensorView& input, const TensorView& output) = 0;
@@ -70,7 +77,10 @@ class Executor {
 /// after the other; a text is an image of which only the input's type differs.
 struct Batch {
   std::int64_t images = 0;
-  std::int64_t tokens = 1;  // rows of an image, to size the slices
+  std::int64_t tokens = 1;  // rows of an image, to size the slices; of the largest with `grids`
+  /// Images of different sizes, without gaps in the input: how many rows each has, as a height
+  /// times a width.
+  std::span<const PatchGrid> grids{};
   std::span<const std::uint8_t> input{};
   std::span<float> output{};
   std::size_t workspace_bytes_per_image = 0;
@@ -92,6 +102,43 @@ struct Slice {
   /// For activations: images * workspace_bytes_per_image, aligned to kBufferAlignment, not
   /// initialised.
   std::byte* workspace = nullptr;
+  /// Of its images, when the batch has grids.
+  ImageShapes shapes{};
+
+  /// Rows of all its images, of which each has `tokens` unless they differ.
+  [[nodiscard]] std::int64_t rows(std::int64_t tokens) const {
+    return shapes.differ() ? shapes.rows : images * tokens;
+  }
+};
+
+/// Where the images of a batch begin.
+class BatchRows {
+ public:
+  explicit BatchRows(const Batch& batch);
+
+  /// Rows of all images before `image`.
+  [[nodiscard]] std::int64_t before(std::int64_t image) const {
+    return starts_.empty() ? image * tokens_ : starts_[static_cast<std::size_t>(image)];
+  }
+  /// What images [first, first + images) have of the batch's input.
+  [[nodiscard]] std::span<const std::uint8_t> input(std::int64_t first, std::int64_t images) const;
+  /// Bytes of the input that the largest image may have.
+  [[nodiscard]] std::size_t most_input_bytes() const;
+
+  /// Writes what ImageShapes::starts and ::grids are to be of images [first, first + images), which
+  /// must have sizes of their own: images + 1 and 2 * images numbers.
+  void shapes(std::int64_t first, std::int64_t images, std::int32_t* starts,
+              std::int32_t* grids) const;
+
+ private:
+  /// The input before `image`, in rows, or in images where all are alike.
+  [[nodiscard]] std::size_t units(std::int64_t image) const {
+    return static_cast<std::size_t>(starts_.empty() ? image : before(image));
+  }
+
+  const Batch& batch_;
+  std::int64_t tokens_;
+  std::vector<std::int64_t> starts_;  // empty when all images have as many rows
 };
 
 /// Time spent in the places of the network, summed over threads.

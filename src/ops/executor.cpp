@@ -1,5 +1,6 @@
-// Checks of every operator's operands, before a backend sees them.
+// Checks of every operator's operands, before a backend sees them, and the rows of batches.
 #include <algorithm>
+#include <utility>
 
 #include "core/error.hpp"
 #include "ops/backend.hpp"
@@ -29,14 +30,24 @@ void check(const Problem& problem, std::string_view what, const ConstTensorView&
   }
 }
 
+template <typename Problem>
+void check_shapes(const Problem& problem, bool varlen, const ImageShapes& shapes) {
+  if (varlen != shapes.differ()) {
+    fail("{}: {}", to_string(problem),
+         varlen ? "where its images begin is not said" : "its images are all alike");
+  }
+}
+
 }  // namespace
 
 void Executor::patch_embed(const PatchEmbedProblem& problem, const Prepared& weights,
-                           const ConstTensorView& patches, const TensorView& tokens) {
+                           const ConstTensorView& patches, const TensorView& tokens,
+                           const ImageShapes& shapes) {
   check_problem(problem);
+  check_shapes(problem, problem.varlen(), shapes);
   check(problem, "patches", patches, DType::kU8, {problem.rows(), problem.patch_elements});
   check(problem, "tokens", tokens, problem.output, {problem.rows(), problem.hidden});
-  do_patch_embed(problem, weights, patches, tokens);
+  do_patch_embed(problem, weights, patches, tokens, shapes);
 }
 
 void Executor::layer_norm(const LayerNormProblem& problem, const Prepared& weights,
@@ -64,15 +75,21 @@ void Executor::linear(const LinearProblem& problem, const Prepared& weights,
 }
 
 void Executor::attention(const AttentionProblem& problem, const ConstTensorView& qkv,
-                         const TensorView& output) {
-  const std::int64_t rows = problem.batch * problem.queries;
+                         const TensorView& output, const ImageShapes& shapes) {
+  const std::int64_t rows = problem.varlen ? shapes.rows : problem.batch * problem.queries;
   check(problem, "qkv", qkv, problem.type, {rows, 3 * problem.hidden()});
   check(problem, "output", output, problem.type, {rows, problem.hidden()});
-  if (problem != packed_attention(problem.batch, problem.queries, problem.heads, problem.head_dim,
-                                  problem.scale, problem.type)) {
+  check_shapes(problem, problem.varlen, shapes);
+  AttentionProblem packed = packed_attention(problem.batch, problem.queries, problem.heads,
+                                             problem.head_dim, problem.scale, problem.type);
+  packed.varlen = problem.varlen;
+  if (problem != packed) {
     fail("{}: the projections are not packed", to_string(problem));
   }
-  attention(problem, packed_operands(problem, address_of(qkv.data), address_of(output.data)));
+  AttentionOperands operands =
+      packed_operands(problem, address_of(qkv.data), address_of(output.data));
+  operands.cu_seqlens_q = operands.cu_seqlens_k = shapes.starts;
+  attention(problem, operands);
 }
 
 void Executor::attention(const AttentionProblem& problem, const AttentionOperands& operands) {
@@ -81,11 +98,53 @@ void Executor::attention(const AttentionProblem& problem, const AttentionOperand
 }
 
 void Executor::pool(const PoolProblem& problem, const Prepared& weights,
-                    const ConstTensorView& input, const TensorView& output) {
+                    const ConstTensorView& input, const TensorView& output,
+                    const ImageShapes& shapes) {
   check_problem(problem);
+  check_shapes(problem, problem.varlen, shapes);
   check(problem, "input", input, problem.input, {problem.rows(), problem.hidden});
   check(problem, "output", output, DType::kF32, {problem.images, problem.hidden});
-  do_pool(problem, weights, input, output);
+  do_pool(problem, weights, input, output, shapes);
+}
+
+BatchRows::BatchRows(const Batch& batch) : batch_(batch), tokens_(batch.tokens) {
+  if (batch.grids.empty()) {
+    return;
+  }
+  if (std::cmp_not_equal(batch.grids.size(), batch.images)) {
+    fail("{} images have {} sizes", batch.images, batch.grids.size());
+  }
+  starts_.reserve(batch.grids.size() + 1);
+  starts_.push_back(0);
+  for (const PatchGrid& grid : batch.grids) {
+    if (grid.height < 1 || grid.width < 1 || grid.patches() > tokens_) {
+      fail("an image has {} x {} patches; expected 1 to {} of them", grid.height, grid.width,
+           tokens_);
+    }
+    starts_.push_back(starts_.back() + grid.patches());
+  }
+}
+
+std::span<const std::uint8_t> BatchRows::input(std::int64_t first, std::int64_t images) const {
+  const std::size_t unit = batch_.input.size() / units(batch_.images);
+  return batch_.input.subspan(units(first) * unit, (units(first + images) - units(first)) * unit);
+}
+
+std::size_t BatchRows::most_input_bytes() const {
+  return batch_.input.size() / units(batch_.images) *
+         (starts_.empty() ? 1 : static_cast<std::size_t>(tokens_));
+}
+
+void BatchRows::shapes(std::int64_t first, std::int64_t images, std::int32_t* starts,
+                       std::int32_t* grids) const {
+  for (std::int64_t image = 0; image <= images; ++image) {
+    starts[image] = static_cast<std::int32_t>(before(first + image) - before(first));
+  }
+  for (std::int64_t image = 0; image < images; ++image) {
+    const PatchGrid& grid = batch_.grids[static_cast<std::size_t>(first + image)];
+    grids[2 * image] = grid.height;
+    grids[2 * image + 1] = grid.width;
+  }
 }
 
 void Executor::project(const ProjectProblem& problem, const Prepared& weights,

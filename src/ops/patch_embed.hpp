@@ -20,8 +20,14 @@ struct PatchEmbedProblem {
   std::int64_t hidden = 0;
   DType input = DType::kU8;
   DType output = DType::kF32;
+  /// Images of different sizes, one after the other, of `total` tokens together: `tokens` is the
+  /// greatest number, and the position table a square with this many positions on a side, which is
+  /// resized to the patches of each image. 0: all images are alike.
+  std::int64_t position_side = 0;
+  std::int64_t total = 0;
 
-  [[nodiscard]] std::int64_t rows() const { return images * tokens; }
+  [[nodiscard]] bool varlen() const { return position_side > 0; }
+  [[nodiscard]] std::int64_t rows() const { return varlen() ? total : images * tokens; }
 
   friend auto operator<=>(const PatchEmbedProblem&, const PatchEmbedProblem&) = default;
 };

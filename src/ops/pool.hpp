@@ -28,9 +28,13 @@ struct PoolProblem {
   /// x goes through the layer norm that the weights came with, with the same eps. Asked only of
   /// backends whose can_run agrees; for others it is an operator of its own.
   bool norm = false;
+  /// Images with different numbers of tokens, one after the other, of `total` tokens together:
+  /// `tokens` is the greatest number.
+  bool varlen = false;
+  std::int64_t total = 0;
 
   [[nodiscard]] std::int64_t head_dim() const { return heads == 0 ? 0 : hidden / heads; }
-  [[nodiscard]] std::int64_t rows() const { return images * tokens; }
+  [[nodiscard]] std::int64_t rows() const { return varlen ? total : images * tokens; }
 
   friend auto operator<=>(const PoolProblem&, const PoolProblem&) = default;
 };

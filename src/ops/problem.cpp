@@ -42,6 +42,17 @@ Support valid_if(bool holds, std::string_view why) {
   return holds ? Support{} : Support{std::string(why)};
 }
 
+/// Whether images of one to the greatest number of tokens can have so many together.
+template <typename Problem>
+bool fits_images(const Problem& problem) {
+  return problem.total >= problem.images && problem.total <= problem.images * problem.tokens;
+}
+template <typename Problem>
+std::string too_many_rows(const Problem& problem) {
+  return fmt::format("{} images of 1 to {} tokens cannot have {} together", problem.images,
+                     problem.tokens, problem.total);
+}
+
 void check_length(std::string_view what, std::size_t have, std::int64_t want) {
   if (want < 0 || have != static_cast<std::size_t>(want)) {
     fail("{} holds {} numbers, {} expected", what, have, want);
@@ -63,10 +74,10 @@ std::string_view to_string(Epilogue epilogue) {
 }
 
 std::string to_string(const PatchEmbedProblem& problem) {
-  return fmt::format("patch_embed: {} images of {} patches, [{}, {}] {} x [{}, {}]^T -> {}",
-                     problem.images, problem.tokens, problem.rows(), problem.patch_elements,
-                     to_string(problem.input), problem.hidden, problem.patch_elements,
-                     to_string(problem.output));
+  return fmt::format("patch_embed: {} images of {}{} patches, [{}, {}] {} x [{}, {}]^T -> {}",
+                     problem.images, problem.varlen() ? "up to " : "", problem.tokens,
+                     problem.rows(), problem.patch_elements, to_string(problem.input),
+                     problem.hidden, problem.patch_elements, to_string(problem.output));
 }
 
 std::string to_string(const LayerNormProblem& problem) {
@@ -96,9 +107,9 @@ std::string to_string(const AttentionProblem& problem) {
 }
 
 std::string to_string(const PoolProblem& problem) {
-  return fmt::format("pool: {} images, {} tokens of {} {}, {} heads, mlp {}, eps {}",
-                     problem.images, problem.tokens, problem.hidden, to_string(problem.input),
-                     problem.heads, problem.mlp, problem.eps);
+  return fmt::format("pool: {} images, {}{} tokens of {} {}, {} heads, mlp {}, eps {}",
+                     problem.images, problem.varlen ? "up to " : "", problem.tokens, problem.hidden,
+                     to_string(problem.input), problem.heads, problem.mlp, problem.eps);
 }
 
 std::string to_string(const ProjectProblem& problem) {
@@ -115,6 +126,9 @@ Support valid(const PatchEmbedProblem& problem) {
   }
   if (Support rows = valid_sizes({problem.rows()}); !rows) {
     return rows;
+  }
+  if (problem.varlen() && !fits_images(problem)) {
+    return {too_many_rows(problem)};
   }
   if (problem.input != DType::kU8 && problem.input != problem.output) {
     return {"patches are u8, or of the output's type"};
@@ -174,6 +188,9 @@ Support valid(const PoolProblem& problem) {
           valid_sizes({problem.images, problem.tokens, problem.heads, problem.hidden, problem.mlp});
       !sizes) {
     return sizes;
+  }
+  if (problem.varlen && !fits_images(problem)) {
+    return {too_many_rows(problem)};
   }
   if (problem.hidden % problem.heads != 0) {
     return {"the heads do not divide the hidden size"};
@@ -261,6 +278,10 @@ void check_weights(const PatchEmbedWeights& weights) {
       weights.position.size() % static_cast<std::size_t>(weights.projection.out) != 0) {
     fail("a position table of {} numbers is not made of rows of {}", weights.position.size(),
          weights.projection.out);
+  }
+  if (weights.position_side != 0) {
+    check_length("a square position table", weights.position.size(),
+                 weights.position_side * weights.position_side * weights.projection.out);
   }
 }
 

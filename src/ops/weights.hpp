@@ -51,6 +51,7 @@ struct LinearWeights {
 struct PatchEmbedWeights {
   LinearWeights projection;           // weight [hidden, p * p * 3] in (row, column, channel) order
   std::span<const float> position{};  // [tokens, hidden]
+  std::int64_t position_side = 0;     // see PatchEmbedProblem: [position_side^2, hidden]
   std::array<double, 3> scale{1, 1, 1};
   std::array<double, 3> shift{0, 0, 0};
 };

@@ -87,9 +87,12 @@ std::string model_fingerprint(const std::filesystem::path& folder,
 std::string preprocessing_fingerprint(const Preprocessing& preprocessing) {
   const Preprocessing& p = preprocessing;
   io::Digest hash;
-  hash.add(fmt::format("exif rgb resize {}x{} resample {} rescale {} mean {} {} {} std {} {} {}",
-                       p.height, p.width, static_cast<int>(p.resample), p.rescale, p.mean[0],
-                       p.mean[1], p.mean[2], p.std[0], p.std[1], p.std[2]));
+  const std::string size = p.keeps_proportions()
+                               ? fmt::format("{} patches of {}", p.max_patches, p.patch)
+                               : fmt::format("{}x{}", p.height, p.width);
+  hash.add(fmt::format("exif rgb resize {} resample {} rescale {} mean {} {} {} std {} {} {}", size,
+                       static_cast<int>(p.resample), p.rescale, p.mean[0], p.mean[1], p.mean[2],
+                       p.std[0], p.std[1], p.std[2]));
   return hash.hex();
 }
 

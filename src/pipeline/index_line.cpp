@@ -30,17 +30,37 @@ json parse_object(std::string_view text) {
   return object;
 }
 
+PatchGrid read_patches(const json& object) {
+  constexpr int kMost = 1 << 16;  // patches of an image
+  const auto found = object.find("patches");
+  if (found == object.end()) {
+    return {};
+  }
+  const auto is_side = [](const json& value) {
+    return value.is_number_unsigned() && value.get<std::uint64_t>() >= 1 &&
+           value.get<std::uint64_t>() <= kMost;
+  };
+  if (!found->is_array() || found->size() != 2 || !is_side((*found)[0]) || !is_side((*found)[1])) {
+    fail("\"patches\" is not a list of two numbers from 1 to {}", kMost);
+  }
+  return {.height = (*found)[0].get<int>(), .width = (*found)[1].get<int>()};
+}
+
 }  // namespace
 
 std::string format_index_line(const IndexLine& line) {
   const std::string file = line.file ? fmt::format(", \"bytes\": {}, \"modified_ns\": {}",
                                                    line.file->bytes, line.file->modified_ns)
                                      : "";
+  const std::string patches =
+      line.patches == PatchGrid{}
+          ? ""
+          : fmt::format(", \"patches\": [{}, {}]", line.patches.height, line.patches.width);
   const std::string sum =
       line.sha256.empty() ? "" : fmt::format(", \"sha256\": \"{}\"", line.sha256);
-  return fmt::format("{{\"row\": {}, \"source\": {}, \"width\": {}, \"height\": {}{}{}{}}}\n",
+  return fmt::format("{{\"row\": {}, \"source\": {}, \"width\": {}, \"height\": {}{}{}{}{}}}\n",
                      line.row, io::json_quote(io::escape(line.source)), line.width, line.height,
-                     file, sum, line.lost_range ? ", \"lost_range\": true" : "");
+                     patches, file, sum, line.lost_range ? ", \"lost_range\": true" : "");
 }
 
 IndexLine parse_index_line(std::string_view text) {
@@ -52,7 +72,8 @@ IndexLine parse_index_line(std::string_view text) {
           .height = static_cast<int>(read_count(object, "height", kMaxSide)),
           .file = io::read_stamp(object),
           .sha256 = object.contains("sha256") ? read_text(object, "sha256") : "",
-          .lost_range = object.contains("lost_range") && read_flag(object, "lost_range")};
+          .lost_range = object.contains("lost_range") && read_flag(object, "lost_range"),
+          .patches = read_patches(object)};
 }
 
 std::string format_error_line(std::string_view source, std::string_view error) {

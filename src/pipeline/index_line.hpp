@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "fovea/preprocessing.hpp"
 #include "io/descriptor.hpp"
 
 namespace fovea::pipeline {
@@ -19,12 +20,14 @@ struct IndexLine {
   std::optional<io::FileStamp> file = {};  // that the image was read from; the archive of a member
   std::string sha256 = {};  // of the encoded image, in hexadecimal; "" when it was not asked for
   bool lost_range = false;  // see image::Image
+  PatchGrid patches = {};   // that a NaFlex model saw of the image
 };
 
 /// {"row": 0, "source": "photos/a.jpg", "width": 640, "height": 480, "bytes": 96871,
 /// "modified_ns": 1500000000000000000} without line breaks, and a newline. The last two are absent
 /// for an image that was read from no file. "sha256" and "lost_range" follow where there is
 /// something to say.
+/// NaFlex models add "patches": [12, 16] after "height": down and across.
 [[nodiscard]] std::string format_index_line(const IndexLine& line);
 
 /// Inverse of format_index_line; keys beyond these are ignored. Throws fovea::Error.

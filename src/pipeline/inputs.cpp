@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "core/error.hpp"
+#include "image/target_size.hpp"
 #include "io/descriptor.hpp"
 #include "io/text.hpp"
 #include "pipeline/braces.hpp"
@@ -284,7 +285,7 @@ class InputsSource final : public Source {
 class SyntheticSource final : public Source {
  public:
   SyntheticSource(std::uint64_t count, const Preprocessing& preprocessing)
-      : count_(count), width_(preprocessing.width), height_(preprocessing.height) {}
+      : count_(count), preprocessing_(preprocessing) {}
 
  private:
   bool do_next(Item& item, StopFlag /*stop*/) override {
@@ -295,15 +296,19 @@ class SyntheticSource final : public Source {
     item.kind = Item::Kind::kSynthetic;
     item.name = fmt::format("synthetic#{}", number_);
     item.number = number_++;
-    item.width = width_;
-    item.height = height_;
+    item.width = preprocessing_.width;
+    item.height = preprocessing_.height;
+    if (preprocessing_.keeps_proportions()) {
+      const image::TargetSize photo = image::usual_photo(item.number);
+      item.width = photo.width;
+      item.height = photo.height;
+    }
     return true;
   }
 
   std::uint64_t count_;
   std::uint64_t number_ = 0;
-  int width_;
-  int height_;
+  Preprocessing preprocessing_;
 };
 
 }  // namespace

@@ -52,18 +52,33 @@ std::uint64_t decode_memory(const LoaderOptions& options) {
 
 }  // namespace
 
-void Batch::compact(std::size_t image_bytes) {
+void Batch::compact(std::size_t slot_bytes) {
   rows = 0;
-  for (std::size_t slot = 0; slot < count; ++slot) {
-    if (!slots[slot].has_pixels()) {
+  bytes = 0;
+  grids.clear();
+  for (std::size_t index = 0; index < count; ++index) {
+    const Slot& slot = slots[index];
+    if (!slot.has_pixels()) {
       continue;
     }
-    if (rows != slot) {
-      std::memcpy(pixels.data() + rows * image_bytes, pixels.data() + slot * image_bytes,
-                  image_bytes);
+    if (bytes != index * slot_bytes) {  // an image may overlap with the place that it goes to
+      std::memmove(pixels.data() + bytes, pixels.data() + index * slot_bytes, slot.bytes);
     }
+    bytes += slot.bytes;
+    grids.push_back(slot.grid);
     ++rows;
   }
+}
+
+std::span<const std::uint8_t> Batch::packed(std::size_t images) const {
+  std::size_t taken = 0;
+  for (const Slot& slot : std::span(slots).first(count)) {
+    if (slot.has_pixels() && images > 0) {
+      taken += slot.bytes;
+      --images;
+    }
+  }
+  return packed().first(taken);
 }
 
 Loader::Loader(const LoaderOptions& options, InputStream& inputs)
@@ -75,6 +90,7 @@ Loader::Loader(const LoaderOptions& options, InputStream& inputs)
     batch.pixels = options.allocate(options.batch_size * options.image_bytes);
     batch.embeddings = AlignedBuffer<float>(options.batch_size * options.row_floats);
     batch.slots.resize(options.batch_size);
+    batch.grids.reserve(options.batch_size);
     free_.push_back(&batch);
   }
 }
@@ -210,7 +226,7 @@ bool Loader::take(Item& item, Batch*& batch, std::size_t& slot) {
   }
   batch = filling_;
   slot = batch->count;
-  batch->slots[slot] = Slot{.name = item.name, .error = {}};
+  batch->slots[slot] = Slot{.name = item.name, .bytes = options_.image_bytes, .error = {}};
   {
     const std::lock_guard lock(mutex_);
     ++batch->count;

@@ -21,16 +21,17 @@
 
 namespace fovea::pipeline {
 
-/// Turns an input into the pixels of its slot and sets the slot's width and height, within
-/// `limits`. Throws on failure: Interrupted and ResourceError end the job, any other error makes
-/// the input a failed one. Each worker has its own, so it may keep buffers.
+/// Turns an input into the pixels of its slot and sets the slot's width and height, and `bytes`
+/// when the pixels do not take all of its memory, within `limits`. Throws on failure: Interrupted
+/// and ResourceError end the job, any other error makes the input a failed one. Each worker has its
+/// own, so it may keep buffers.
 using Prepare = std::function<void(Item& item, std::span<std::uint8_t> pixels, Slot& slot,
                                    const Limits& limits)>;
 
 struct LoaderOptions {
   int threads = 1;
   std::size_t batch_size = 32;
-  std::size_t image_bytes = 0;  // per slot
+  std::size_t image_bytes = 0;  // per slot: of the largest image
   std::size_t row_floats = 0;   // per embedding; 0 when none is computed
   /// Allocates the pixels of a batch.
   std::function<HostBuffer(std::size_t bytes)> allocate = [](std::size_t bytes) {

@@ -160,6 +160,10 @@ void write_identity(ManifestJson& json, const JobIdentity& identity) {
                            {"rescale", p.rescale},
                            {"mean", p.mean},
                            {"std", p.std}};
+  if (p.keeps_proportions()) {
+    json["preprocessing"]["patch"] = p.patch;
+    json["preprocessing"]["max_patches"] = p.max_patches;
+  }
   json["precision"] = identity.precision;
   json["dimension"] = identity.dimension;
   json["dtype"] = to_string(identity.dtype);
@@ -190,6 +194,10 @@ JobIdentity read_identity(const nlohmann::json& json) {
   p.rescale = to_float(read_value(pixels, "rescale"), "rescale");
   read_channels(pixels, "mean", p.mean);
   read_channels(pixels, "std", p.std);
+  if (pixels.contains("max_patches")) {
+    p.patch = static_cast<int>(read_count(pixels, "patch", kMostSide));
+    p.max_patches = static_cast<int>(read_count(pixels, "max_patches", kMostSide));
+  }
   identity.precision = read_text(json, "precision");
   identity.dimension = static_cast<std::int64_t>(read_count(json, "dimension", kMostDimension));
   identity.dtype = read_enum(json, "dtype", OutputDType::kF32, OutputDType::kF16);
@@ -242,7 +250,10 @@ std::vector<std::string> differences(const JobIdentity& there, const JobIdentity
   if (there.preprocessing_sha256 != wanted.preprocessing_sha256) {
     const auto describe = [](const JobIdentity& job) {
       const Preprocessing& p = job.preprocessing;
-      return fmt::format("{}x{} {} (sha256 {:.12})", p.width, p.height, resample_name(p.resample),
+      const std::string size = p.keeps_proportions() ? fmt::format("up to {} patches of {}x{}",
+                                                                   p.max_patches, p.patch, p.patch)
+                                                     : fmt::format("{}x{}", p.width, p.height);
+      return fmt::format("{} {} (sha256 {:.12})", size, resample_name(p.resample),
                          job.preprocessing_sha256);
     };
     compare("the preprocessing", describe(there), describe(wanted));

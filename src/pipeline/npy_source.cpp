@@ -1,9 +1,11 @@
 // Reads rows of pixels.npy, with names and sizes from pixels.index.jsonl when that is beside it.
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include "core/error.hpp"
@@ -13,6 +15,7 @@
 #include "io/text.hpp"
 #include "pipeline/index_line.hpp"
 #include "pipeline/line_reader.hpp"
+#include "pipeline/prepare.hpp"
 #include "pipeline/source.hpp"
 
 namespace fovea::pipeline {
@@ -22,14 +25,14 @@ class NpySource final : public Source {
  public:
   NpySource(const std::string& path, const Preprocessing& preprocessing)
       : Source(path, true),
-        height_(preprocessing.height),
-        width_(preprocessing.width),
+        preprocessing_(preprocessing),
         array_(std::make_shared<io::NpyFile>(path)) {
     const Shape& shape = array_->shape();
-    if (array_->dtype() != DType::kU8 || shape.rank() != 4 ||
-        Shape{shape[0], height_, width_, 3} != shape) {
-      fail("{}: holds {} {}, but this model takes pixels as u8 [n, {}, {}, 3]", io::escape(path),
-           to_string(array_->dtype()), shape.to_string(), height_, width_);
+    const Shape row = PixelLayout{.preprocessing = preprocessing, .patch = 0}.row_shape();
+    if (array_->dtype() != DType::kU8 || shape.rank() == 0 ||
+        !std::ranges::equal(shape.dims().subspan(1), row.dims())) {
+      fail("{}: holds {} {}, but this model takes pixels as u8 [n, {}]", io::escape(path),
+           to_string(array_->dtype()), shape.to_string(), fmt::join(row.dims(), ", "));
     }
     rows_ = shape[0];
     const std::string stem = path.substr(0, path.size() - std::string_view(".npy").size());
@@ -40,6 +43,9 @@ class NpySource final : public Source {
         (void)io::open_regular_file(index);
         return std::make_unique<LineReader>(index, '\n');
       });
+    } else if (preprocessing.keeps_proportions()) {
+      fail("{}: {} is not beside it, which has the sizes of the images", io::escape(path),
+           io::escape(index));
     }
   }
 
@@ -52,8 +58,8 @@ class NpySource final : public Source {
     item = Item{};
     item.kind = Item::Kind::kPixels;
     item.name = fmt::format("{}#{}", name(), row_);
-    item.width = width_;
-    item.height = height_;
+    item.width = preprocessing_.width;
+    item.height = preprocessing_.height;
     if (index_) {
       read_index(item, stop);
     }
@@ -91,13 +97,26 @@ class NpySource final : public Source {
       item.file = line.file;
       item.sha256 = line.sha256;
       item.lost_range = line.lost_range;
+      if (preprocessing_.keeps_proportions()) {
+        take_patches(line.patches, item);
+      }
     } catch (const Error& error) {
       fail("{}: line {}: {}", io::escape(index_name_), index_->number(), error.what());
     }
   }
 
-  std::int64_t height_;
-  std::int64_t width_;
+  void take_patches(const PatchGrid& patches, Item& item) const {
+    if (patches == PatchGrid{}) {
+      fail("has no \"patches\": the array was made for another model");
+    }
+    if (patches.patches() > preprocessing_.max_patches) {
+      fail("has {}x{} patches, more than the {} of a row of the array", patches.height,
+           patches.width, preprocessing_.max_patches);
+    }
+    item.grid = patches;
+  }
+
+  Preprocessing preprocessing_;
   std::shared_ptr<const io::NpyFile> array_;
   std::int64_t rows_ = 0;
   std::int64_t row_ = 0;

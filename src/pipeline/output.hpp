@@ -31,7 +31,8 @@ namespace fovea::pipeline {
 
 /// The line of an image in the index.
 [[nodiscard]] inline IndexLine line_of(std::uint64_t row, const Slot& slot) {
-  return {row, slot.name, slot.width, slot.height, slot.file, slot.sha256, slot.lost_range};
+  return {row,       slot.name,   slot.width,      slot.height,
+          slot.file, slot.sha256, slot.lost_range, slot.grid};
 }
 
 /// Takes batches in input order. Used by one thread.

@@ -25,8 +25,8 @@ class Preparer {
   Preparer(const PixelLayout& layout, ContentCheck check)
       : layout_(layout),
         check_(std::move(check)),
-        resized_(static_cast<std::size_t>(layout.preprocessing.height) *
-                 static_cast<std::size_t>(layout.preprocessing.width) * image::kChannels) {}
+        pixels_(layout.preprocessing),
+        resized_(static_cast<std::size_t>(image::most_target_pixels(pixels_)) * image::kChannels) {}
 
   void operator()(Item& item, std::span<std::uint8_t> pixels, Slot& slot, const Limits& limits) {
     slot.width = item.width;  // those of an encoded image are known once it is decoded
@@ -45,11 +45,11 @@ class Preparer {
       case Item::Kind::kEncoded:
         return decode(item.encoded, pixels, slot, limits);
       case Item::Kind::kImage:
-        return resize(item, pixels);
+        return resize(item, pixels, slot);
       case Item::Kind::kPixels:
-        return read_row(item, pixels);
+        return read_row(item, pixels, slot);
       case Item::Kind::kSynthetic:
-        return fill_synthetic(item.number, pixels);
+        return synthesise(item, pixels, slot);
     }
   }
 
@@ -81,44 +81,91 @@ class Preparer {
     if (slot.known) {
       return;
     }
-    const Preprocessing& p = layout_.preprocessing;
     const image::DecodeOptions options{.stop = limits.stop, .memory = limits.decoded};
-    lay_out(pixels, [&](std::span<std::uint8_t> resized) {
-      const image::Size size =
-          image::decode_resized(bytes, p.height, p.width, p.resample, options, resized);
-      slot.width = size.width;
-      slot.height = size.height;
-      slot.lost_range = size.lost_range;
+    lay_out(pixels, slot, [&](std::span<std::uint8_t> resized) {
+      const image::Resized made = image::decode_resized(bytes, pixels_, options, resized);
+      slot.width = made.original.width;
+      slot.height = made.original.height;
+      slot.lost_range = made.original.lost_range;
+      return made.pixels;
     });
   }
 
   // An unreadable row fails as an input of its own; the others are still read.
-  void read_row(const Item& item, std::span<std::uint8_t> pixels) {
-    lay_out(pixels,
-            [&](std::span<std::uint8_t> row) { item.array->read(item.number * row.size(), row); });
-  }
-
-  void resize(const Item& item, std::span<std::uint8_t> pixels) {
-    const Preprocessing& p = layout_.preprocessing;
-    lay_out(pixels, [&](std::span<std::uint8_t> resized) {
-      image::resize(image::ImageView(item.width, item.height, item.pixels.data()), p.height,
-                    p.width, p.resample, resized);
+  void read_row(const Item& item, std::span<std::uint8_t> pixels, Slot& slot) {
+    const std::uint64_t first = item.number * resized_.size();
+    if (pixels_.keeps_proportions()) {  // its rows are in patches
+      const std::span<std::uint8_t> used = take_grid(item.grid, pixels, slot);
+      return item.array->read(first, used);
+    }
+    lay_out(pixels, slot, [&](std::span<std::uint8_t> row) {
+      item.array->read(first, row);
+      return size_of(item);
     });
   }
 
-  // `make` makes the resized pixels, which are cut into patches unless they are requested plain.
+  void resize(const Item& item, std::span<std::uint8_t> pixels, Slot& slot) {
+    lay_out(pixels, slot, [&](std::span<std::uint8_t> resized) {
+      const image::TargetSize size = size_of(item);
+      image::resize(image::ImageView(item.width, item.height, item.pixels.data()), size.height,
+                    size.width, pixels_.resample, resized.first(bytes_of(size)));
+      return size;
+    });
+  }
+
+  void synthesise(const Item& item, std::span<std::uint8_t> pixels, Slot& slot) {
+    lay_out(pixels, slot, [&](std::span<std::uint8_t> resized) {
+      const image::TargetSize size = size_of(item);
+      fill_synthetic(item.number, resized.first(bytes_of(size)));
+      return size;
+    });
+  }
+
+  [[nodiscard]] image::TargetSize size_of(const Item& item) const {
+    return image::target_size(pixels_, item.height, item.width);
+  }
+  [[nodiscard]] static std::size_t bytes_of(const image::TargetSize& size) {
+    return static_cast<std::size_t>(size.height) * static_cast<std::size_t>(size.width) *
+           image::kChannels;
+  }
+
+  // `make` makes the resized pixels and returns their size; they are cut into patches unless they
+  // are requested plain.
   template <typename Make>
-  void lay_out(std::span<std::uint8_t> pixels, const Make& make) {
-    if (layout_.patch == 0) {
-      return make(pixels);
+  void lay_out(std::span<std::uint8_t> pixels, Slot& slot, const Make& make) {
+    if (layout_.patch == 0 && !pixels_.keeps_proportions()) {
+      (void)make(pixels);
+      return;
     }
-    make(std::span(resized_));
-    const Preprocessing& p = layout_.preprocessing;
-    image::patchify(resized_, p.height, p.width, layout_.patch, pixels);
+    const image::TargetSize size = make(std::span(resized_));
+    const int patch = pixels_.keeps_proportions() ? pixels_.patch : layout_.patch;
+    const std::span<std::uint8_t> used =
+        take_grid({.height = size.height / patch, .width = size.width / patch}, pixels, slot);
+    image::patchify(std::span(resized_).first(bytes_of(size)), size.height, size.width, patch,
+                    used);
+  }
+
+  // Notes an image's own size in patches, and returns the part of its memory that they take. All
+  // the memory of an array's row counts as used.
+  std::span<std::uint8_t> take_grid(const PatchGrid& grid, std::span<std::uint8_t> pixels,
+                                    Slot& slot) const {
+    if (!pixels_.keeps_proportions()) {
+      return pixels;
+    }
+    slot.grid = grid;
+    const auto used = static_cast<std::size_t>(grid.patches()) *
+                      static_cast<std::size_t>(pixels_.patch * pixels_.patch) * image::kChannels;
+    if (layout_.patch > 0) {
+      slot.bytes = used;
+    } else {
+      std::ranges::fill(pixels.subspan(used), std::uint8_t{0});
+    }
+    return pixels.first(used);
   }
 
   PixelLayout layout_;
   ContentCheck check_;
+  Preprocessing pixels_;
   std::vector<std::uint8_t> resized_;
   std::vector<std::byte> encoded_;
 };
@@ -126,10 +173,20 @@ class Preparer {
 }  // namespace
 
 std::size_t PixelLayout::image_bytes() const {
+  if (preprocessing.keeps_proportions()) {
+    return static_cast<std::size_t>(image::most_target_pixels(preprocessing)) * image::kChannels;
+  }
   const auto whole = [this](int side) {
     return static_cast<std::size_t>(patch == 0 ? side : side / patch * patch);
   };
   return whole(preprocessing.height) * whole(preprocessing.width) * image::kChannels;
+}
+
+Shape PixelLayout::row_shape() const {
+  const Preprocessing& p = preprocessing;
+  return p.keeps_proportions()
+             ? Shape{p.max_patches, std::int64_t{p.patch} * p.patch * image::kChannels}
+             : Shape{p.height, p.width, image::kChannels};
 }
 
 std::function<Prepare()> make_prepare(const PixelLayout& layout, const ContentCheck& check) {

@@ -6,19 +6,24 @@
 #include <functional>
 #include <string>
 
+#include "core/tensor_view.hpp"
 #include "fovea/preprocessing.hpp"
 #include "pipeline/loader.hpp"
 
 namespace fovea::pipeline {
 
-/// How the pixels of one image lie in memory.
+/// How the pixels of one image lie in memory: in patches, uint8 [patches, patch, patch, 3], or as
+/// the row of an array.
 struct PixelLayout {
   Preprocessing preprocessing;
-  /// Side of a patch: uint8 [patches, patch, patch, 3]; 0: uint8 [height, width, 3].
+  /// Side of a patch; 0 for the row of an array: uint8 [height, width, 3], or, of a NaFlex model,
+  /// uint8 [max_patches, patch * patch * 3] with zeros after the image's own patches.
   int patch = 0;
 
-  /// Bytes per image.
+  /// Bytes per image, of the largest one.
   [[nodiscard]] std::size_t image_bytes() const;
+  /// The shape of an array's row.
+  [[nodiscard]] Shape row_shape() const;
 };
 
 /// The contents of encoded images, compared before they are decoded. Members of archives are among

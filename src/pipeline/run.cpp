@@ -128,8 +128,7 @@ class Run {
       if (encode) {
         compute(encode, *batch);
       } else {
-        batch->stored =
-            std::as_bytes(batch->pixels.span().first(batch->rows * options_.loader.image_bytes));
+        batch->stored = std::as_bytes(batch->packed());
       }
       count_failures(*batch);
       meter_.enter(Stage::kWrite);
@@ -141,9 +140,8 @@ class Run {
     const std::size_t width = options_.loader.row_floats;
     const std::size_t row_bytes = width * bytes_of(options_.dtype);
     if (batch.rows > 0) {
-      encode(batch.pixels.span().first(batch.rows * options_.loader.image_bytes),
-             static_cast<std::int64_t>(batch.rows),
-             batch.embeddings.span().first(batch.rows * width), on_computed_);
+      encode(batch.packed(), batch.grids, batch.embeddings.span().first(batch.rows * width),
+             on_computed_);
     }
     batch.converted.resize(batch.rows * row_bytes);
     std::size_t computed = 0;

@@ -7,18 +7,21 @@
 #include <span>
 
 #include "fovea/job.hpp"
+#include "fovea/preprocessing.hpp"
 #include "pipeline/input_stream.hpp"
 #include "pipeline/loader.hpp"
 #include "pipeline/output.hpp"
 
 namespace fovea::pipeline {
 
-/// Turns patches [images, bytes per image] into embeddings float32 [images, dimension]. Calls
-/// `on_computed` from any thread whenever some of them are done. Throws Interrupted when it is
-/// stopped early.
+/// Turns the patches of images, one image after the other, into embeddings float32 [images,
+/// dimension]; `grids` has as many entries as there are
+/// images: their Slot::grid. Calls `on_computed` from any thread
+/// whenever some of them are done. Throws Interrupted when it is stopped early.
 using OnComputed = std::function<void(std::int64_t images)>;
-using Encode = std::function<void(std::span<const std::uint8_t> patches, std::int64_t images,
-                                  std::span<float> embeddings, const OnComputed& on_computed)>;
+using Encode =
+    std::function<void(std::span<const std::uint8_t> patches, std::span<const PatchGrid> grids,
+                       std::span<float> embeddings, const OnComputed& on_computed)>;
 
 struct RunOptions {
   LoaderOptions loader;

@@ -49,10 +49,11 @@ struct Item {
   std::vector<std::byte> bytes;
   std::span<const std::byte> encoded;        // must outlive the job
   std::span<const std::uint8_t> pixels;      // uint8 [height, width, 3]
-  std::shared_ptr<const io::NpyFile> array;  // uint8 [n, height, width, 3] of the model's size
+  std::shared_ptr<const io::NpyFile> array;  // uint8, its rows PixelLayout::row_shape()
   std::uint64_t number = 0;
-  int width = 0;  // of the original image, for kPixels and kImage
+  int width = 0;  // of the original image, for kPixels, kImage and kSynthetic
   int height = 0;
+  PatchGrid grid = {};  // of a NaFlex model's kPixels: how many patches the row has
   std::optional<io::FileStamp> file =
       {};                   // see IndexLine; that of a kFile is known once it is read
   std::string sha256 = {};  // these two of pixels: see IndexLine
@@ -132,7 +133,8 @@ class Source {
 [[nodiscard]] std::unique_ptr<Source> make_tar_source(std::string name,
                                                       std::span<const std::byte> archive,
                                                       std::string image_key);
-/// Rows of a uint8 array [n, height, width, 3] with an optional index beside it.
+/// Rows of a uint8 array that preprocess_job has written, with its index beside it, which is
+/// optional unless the model is a NaFlex one: there it has the images' sizes.
 [[nodiscard]] std::unique_ptr<Source> make_npy_source(const std::string& path,
                                                       const Preprocessing& preprocessing);
 

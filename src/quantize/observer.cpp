@@ -19,8 +19,9 @@ class ObservingExecutor final : public ops::Executor {
 
  private:
   void do_patch_embed(const ops::PatchEmbedProblem& problem, const ops::Prepared& weights,
-                      const ConstTensorView& patches, const TensorView& tokens) override {
-    inner_.patch_embed(problem, weights, patches, tokens);
+                      const ConstTensorView& patches, const TensorView& tokens,
+                      const ops::ImageShapes& shapes) override {
+    inner_.patch_embed(problem, weights, patches, tokens, shapes);
   }
   void do_layer_norm(const ops::LayerNormProblem& problem, const ops::Prepared& weights,
                      const ConstTensorView& input, const TensorView& output,
@@ -41,8 +42,9 @@ class ObservingExecutor final : public ops::Executor {
     inner_.attention(problem, operands);
   }
   void do_pool(const ops::PoolProblem& problem, const ops::Prepared& weights,
-               const ConstTensorView& input, const TensorView& output) override {
-    inner_.pool(problem, weights, input, output);
+               const ConstTensorView& input, const TensorView& output,
+               const ops::ImageShapes& shapes) override {
+    inner_.pool(problem, weights, input, output, shapes);
   }
   void do_project(const ops::ProjectProblem& problem, const ops::Prepared& weights,
                   const ConstTensorView& input, const TensorView& output) override {

@@ -162,6 +162,63 @@ TEST_F(BackendRun, TheThirdBatchOfASizeIsAGraph) {
   EXPECT_EQ(ledger_.graph_launches, launches);
 }
 
+// The network here takes as many rows of a slice as it has images, from its first row on.
+TEST_F(BackendRun, ImagesOfDifferentSizesLieOneAfterTheOther) {
+  constexpr std::int64_t kMost = 4;  // images of a slice, and rows of an image
+  open(kMost);
+  const std::vector<PatchGrid> grids{{1, 2}, {3, 1}, {1, 1}, {2, 2}, {1, 3}, {2, 1}, {1, 1}};
+  const std::vector<std::int32_t> starts{0, 2, 5, 6, 10, 13, 15, 16};
+  const std::int64_t images = std::ssize(grids);
+  const std::vector<std::int64_t> slices = plan_slices(images, kMost);
+  ASSERT_GT(slices.size(), 1U);
+  for (int round = 0; round < 4; ++round) {  // the third is replayed from graphs
+    const std::vector<float> values = inputs(starts.back(), static_cast<float>(round));
+    std::vector<float> output(static_cast<std::size_t>(images * kWidth), -1);
+    std::vector<ops::Slice> seen;
+    backend_->run({.images = images,
+                   .tokens = kMost,
+                   .grids = grids,
+                   .input = {reinterpret_cast<const std::uint8_t*>(values.data()),
+                             values.size() * sizeof(float)},
+                   .output = output,
+                   .workspace_bytes_per_image = kMost * kWidth * sizeof(float)},
+                  [&](ops::Executor& executor, const ops::Slice& slice) {
+                    seen.push_back(slice);
+                    const Shape shape{slice.images, kWidth};
+                    executor.layer_norm({.rows = slice.images, .width = kWidth}, *norm_,
+                                        {slice.input, DType::kF32, shape},
+                                        {slice.output, DType::kF32, shape});
+                  });
+    std::int64_t first = 0;
+    for (const std::int64_t count : slices) {
+      for (std::int64_t i = 0; i < count * kWidth; ++i) {
+        const std::int64_t from = starts[static_cast<std::size_t>(first)] * kWidth + i;
+        ASSERT_EQ(output[static_cast<std::size_t>(first * kWidth + i)],
+                  values[static_cast<std::size_t>(from)] * kWeight + kBias)
+            << "round " << round << ", slice from image " << first;
+      }
+      first += count;
+    }
+    if (round > 0) {
+      continue;
+    }
+    // One call measures, as if all were as large as they can be; the others are the slices.
+    ASSERT_EQ(seen.size(), slices.size() + 1);
+    EXPECT_EQ(seen.front().shapes.rows, seen.front().images * kMost);
+    const ops::Slice& last = seen.back();
+    const std::size_t begin = grids.size() - static_cast<std::size_t>(last.images);
+    const auto* const found = pointer<const std::int32_t>(last.shapes.starts);
+    const auto* const sizes = pointer<const std::int32_t>(last.shapes.grids);
+    for (std::size_t i = 0; i < static_cast<std::size_t>(last.images); ++i) {
+      EXPECT_EQ(found[i], starts[begin + i] - starts[begin]);
+      EXPECT_EQ(sizes[2 * i], grids[begin + i].height);
+      EXPECT_EQ(sizes[2 * i + 1], grids[begin + i].width);
+    }
+    EXPECT_EQ(last.shapes.rows, starts.back() - starts[begin]);
+    EXPECT_EQ(last.rows(kMost), last.shapes.rows);
+  }
+}
+
 TEST_F(BackendRun, SlicesAreHalvedOnceWhenMemoryRunsOut) {
   open(64);
   const std::size_t weights = ledger_.bytes;

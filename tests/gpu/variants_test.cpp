@@ -149,6 +149,9 @@ std::set<KernelId> in_other_launches(int arch) {
   }
   found.insert(pixels_launch(device.info(), kSomewhere, kSomewhere, 1, 16, 16).kernel);
   found.insert(repeat_launch(device.info(), kSomewhere, kSomewhere, 16, 1).kernel);
+  found.insert(positions_launch(device.info(), {.images = 1, .rows = 1, .side = 1, .width = 8},
+                                kSomewhere, {}, kSomewhere)
+                   .kernel);
   return found;
 }
 

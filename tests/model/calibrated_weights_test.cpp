@@ -39,7 +39,7 @@ class NotingExecutor final : public ops::Executor {
 
  private:
   void do_patch_embed(const ops::PatchEmbedProblem&, const ops::Prepared&, const ConstTensorView&,
-                      const TensorView&) override {}
+                      const TensorView&, const ops::ImageShapes&) override {}
   void do_layer_norm(const ops::LayerNormProblem& problem, const ops::Prepared&,
                      const ConstTensorView& input, const TensorView& output,
                      const TensorView& row_scales) override {
@@ -54,7 +54,7 @@ class NotingExecutor final : public ops::Executor {
   }
   void do_attention(const ops::AttentionProblem&, const ops::AttentionOperands&) override {}
   void do_pool(const ops::PoolProblem&, const ops::Prepared&, const ConstTensorView&,
-               const TensorView&) override {}
+               const TensorView&, const ops::ImageShapes&) override {}
   void do_project(const ops::ProjectProblem&, const ops::Prepared&, const ConstTensorView&,
                   const TensorView&) override {}
   void do_copy(const ConstTensorView&, const TensorView&) override {}

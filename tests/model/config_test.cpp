@@ -58,8 +58,14 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         Refusal{R"({"model_type":"clip","vision_config":{}})", "\"clip\" is a CLIP model"},
         Refusal{R"({"model_type":"chinese_clip"})", "CLIP model"},
-        Refusal{R"({"model_type":"siglip2","vision_config":{}})", "NaFlex"},
-        Refusal{R"({"model_type":"siglip2_vision_model"})", "NaFlex"},
+        Refusal{R"({"model_type":"siglip2"})", "no vision_config"},
+        Refusal{R"({"model_type":"siglip2_text_model"})", "text tower alone"},
+        Refusal{R"({"model_type":"siglip2","vision_config":{"model_type":"siglip_vision_model"}})",
+                "\"siglip_vision_model\" is not supported"},
+        Refusal{R"({"model_type":"siglip","vision_config":{"model_type":"siglip2_vision_model"}})",
+                "\"siglip2_vision_model\" is not supported"},
+        Refusal{R"({"model_type":"siglip2_vision_model","num_patches":255})", "not a square"},
+        Refusal{R"({"model_type":"siglip2_vision_model","num_patches":0})", "expected 1 to"},
         Refusal{R"({"model_type":"siglip_text_model"})", "text tower alone"},
         Refusal{R"({"model_type":"siglip","text_config":{}})", "no vision_config"},
         Refusal{R"({"model_type":"siglip","vision_config":{"model_type":"clip_vision_model"}})",
@@ -124,6 +130,32 @@ TEST(PreprocessorTest, ReadsTheHubsFile) {
       224);
 }
 
+TEST(PreprocessorTest, ReadsThatOfANaflexModel) {
+  const auto parse = [](std::string_view text) {
+    return parse_preprocessor_config(text, "p", true);
+  };
+  const Preprocessing plain = parse("{}");  // Siglip2ImageProcessor's defaults
+  EXPECT_EQ(plain.resample, Resample::kBilinear);
+  EXPECT_EQ(plain.patch, 16);
+  EXPECT_EQ(plain.max_patches, 256);
+  EXPECT_TRUE(plain.keeps_proportions());
+  EXPECT_EQ(plain.height, 0);
+  const Preprocessing result = parse(
+      R"({"image_processor_type":"Siglip2ImageProcessorFast","patch_size":14,"max_num_patches":729,)"
+      R"("resample":3,"do_convert_rgb":null,"do_resize":true})");
+  EXPECT_EQ(result.resample, Resample::kBicubic);
+  EXPECT_EQ(result.patch, 14);
+  EXPECT_EQ(result.max_patches, 729);
+  EXPECT_FALSE(parse_preprocessor_config(R"({"max_num_patches":256})").keeps_proportions());
+  const auto refusal = [&](std::string_view text) { return error_of([&] { (void)parse(text); }); };
+  EXPECT_TRUE(contains(refusal(R"({"image_processor_type":"SiglipImageProcessor"})"),
+                       "expected Siglip2ImageProcessor for a NaFlex model"));
+  EXPECT_TRUE(contains(refusal(R"({"max_num_patches":0})"), "max_num_patches is 0"));
+  EXPECT_TRUE(contains(refusal(R"({"max_num_patches":100000})"), "expected 1 to"));
+  EXPECT_TRUE(contains(refusal(R"({"patch_size":[16,14]})"), "only squares"));
+  EXPECT_TRUE(contains(refusal(R"({"do_resize":false})"), "do_resize"));
+}
+
 class PreprocessorRefusal : public testing::TestWithParam<Refusal> {};
 
 TEST_P(PreprocessorRefusal, NamesFieldAndReason) {
@@ -144,8 +176,10 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{R"({"do_pad":true})", "do_pad"},
         Refusal{R"({"resample":1})", "only 2 (bilinear) and 3 (bicubic)"},
         Refusal{R"({"resample":"bilinear"})", "only 2"},
-        Refusal{R"({"image_processor_type":"CLIPImageProcessor"})", "only SiglipImageProcessor"},
-        Refusal{R"({"image_processor_type":"Siglip2ImageProcessor"})", "only SiglipImageProcessor"},
+        Refusal{R"({"image_processor_type":"CLIPImageProcessor"})",
+                "expected SiglipImageProcessor for a model of fixed resolution"},
+        Refusal{R"({"image_processor_type":"Siglip2ImageProcessor"})",
+                "expected SiglipImageProcessor"},
         Refusal{R"({"size":{"shortest_edge":224}})", "squashed, not cropped"},
         Refusal{R"({"size":{"height":224}})", "squashed"},
         Refusal{R"({"size":{"height":0,"width":224}})", "size.height is 0"},
@@ -157,6 +191,28 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{R"({"rescale_factor":0})", "rescale_factor"},
         Refusal{R"({"rescale_factor":-1})", "rescale_factor"},
         Refusal{R"({"rescale_factor":true})", "expected a number"}, Refusal{"{", "not JSON"}));
+
+TEST(ModelConfigTest, ReadsANaflexModel) {
+  for (const char* text :
+       {R"({"model_type":"siglip2_vision_model","patch_size":14,"num_patches":729})",
+        R"({"model_type":"siglip2","vision_config":{"patch_size":14,"num_patches":729}})"}) {
+    const VisionConfig vision = parse_config(text);
+    EXPECT_TRUE(vision.naflex);
+    EXPECT_EQ(vision.grid(), 27);
+    EXPECT_EQ(vision.patches(), 729);
+    EXPECT_EQ(vision.patch, 14);
+  }
+  EXPECT_EQ(parse_config(R"({"model_type":"siglip2_vision_model"})").patches(), 256);
+
+  const TemporaryFolder folder;
+  const auto preprocessor = folder.path() / "preprocessor_config.json";
+  write_text(folder.path() / "config.json", R"({"model_type":"siglip2","vision_config":{}})");
+  write_text(preprocessor, R"({"max_num_patches":1024})");
+  EXPECT_EQ(read_model_config(folder.path()).vision.tokens(), 1024);
+  write_text(preprocessor, R"({"patch_size":14})");
+  const std::string differs = error_of([&] { (void)read_model_config(folder.path()); });
+  EXPECT_TRUE(contains(differs, "patch_size is 14, but that of config.json is 16")) << differs;
+}
 
 TEST(ModelConfigTest, ReadsAFolder) {
   const TemporaryFolder folder;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "backends.hpp"
+#include "core/length.hpp"
 #include "cpu/cpu_backend.hpp"
 #include "files.hpp"
 #include "fovea/encoder.hpp"
@@ -158,6 +159,114 @@ TEST_F(EncoderTest, RefusesBuffersOfTheWrongSize) {
   EXPECT_THROW(one->encode(std::span(patches_).first(image_bytes_ - 1), 1, embeddings), Error);
   EXPECT_THROW(one->encode(std::span(patches_).first(2 * image_bytes_), 2, embeddings), Error);
   EXPECT_NO_THROW(one->encode({}, 0, {}));
+}
+
+/// Images of a NaFlex model, each of another size.
+class NaflexEncoderTest : public testing::Test {
+ protected:
+  NaflexEncoderTest() {
+    init_checkpoint({.preset = "tiny-naflex", .folder = folder_.path() / "m", .threads = 1});
+    checkpoint_ = std::make_unique<Checkpoint>(folder_.path() / "m");
+    const VisionConfig& vision = checkpoint_->config().vision;
+    width_ = static_cast<std::size_t>(vision.hidden);
+    elements_ = static_cast<std::size_t>(vision.patch_elements());
+    for (const PatchGrid& grid : grids_) {
+      starts_.push_back(starts_.back() + static_cast<std::size_t>(grid.patches()));
+    }
+    patches_.resize(starts_.back() * elements_);
+    std::minstd_rand random(3);
+    std::ranges::generate(patches_, [&] { return static_cast<std::uint8_t>(random() >> 9); });
+  }
+
+  std::vector<float> encode(Encoder& encoder, std::size_t first, std::size_t images) const {
+    std::vector<float> embeddings(images * width_, NAN);
+    encoder.encode(
+        std::span(patches_).subspan(starts_[first] * elements_,
+                                    (starts_[first + images] - starts_[first]) * elements_),
+        std::span(grids_).subspan(first, images), embeddings);
+    return embeddings;
+  }
+  std::unique_ptr<Encoder> encoder(int threads) const {
+    return std::make_unique<Encoder>(
+        *checkpoint_, make_backend({.precision = Precision::kFp32, .threads = threads}));
+  }
+
+  TemporaryFolder folder_;
+  std::unique_ptr<Checkpoint> checkpoint_;
+  std::vector<PatchGrid> grids_{{8, 8}, {1, 1},  {6, 10}, {64, 1}, {1, 64}, {7, 9}, {3, 2},
+                                {9, 7}, {1, 63}, {5, 12}, {8, 8},  {2, 2},  {4, 16}};
+  std::vector<std::size_t> starts_{0};
+  std::vector<std::uint8_t> patches_;
+  std::size_t width_ = 0;
+  std::size_t elements_ = 0;
+};
+
+TEST_F(NaflexEncoderTest, AgreesWithFloat64) {
+  Encoder exact(*checkpoint_, ops::reference::make_backend());
+  const auto expected = encode(exact, 0, grids_.size());
+  const auto found = encode(*encoder(2), 0, grids_.size());
+  for (std::size_t image = 0; image < grids_.size(); ++image) {
+    const auto row = std::span(expected).subspan(image * width_, width_);
+    const double length = std::sqrt(squared_length(row));
+    for (std::size_t i = 0; i < width_; ++i) {
+      ASSERT_NEAR(found[image * width_ + i], row[i], 2e-5 * length) << image;
+    }
+  }
+}
+
+TEST_F(NaflexEncoderTest, RowsDoNotDependOnTheBatchOrTheThreads) {
+  const auto whole = encode(*encoder(1), 0, grids_.size());
+  for (const int threads : {1, 2, 3, 8}) {
+    const auto again = encoder(threads);
+    for (const std::size_t batch : {13, 1, 2, 5}) {
+      for (std::size_t first = 0; first < grids_.size(); first += batch) {
+        const std::size_t images = std::min(batch, grids_.size() - first);
+        const auto part = encode(*again, first, images);
+        ASSERT_TRUE(std::equal(part.begin(), part.end(),
+                               whole.begin() + static_cast<std::ptrdiff_t>(first * width_)))
+            << threads << " threads, batches of " << batch << ", from " << first;
+      }
+    }
+  }
+}
+
+TEST_F(NaflexEncoderTest, SizesMustBeThoseOfThePatches) {
+  const auto one = encoder(1);
+  std::vector<float> row(width_);
+  const std::span all(patches_);
+  const auto refusal = [&](std::span<const std::uint8_t> patches, PatchGrid grid) {
+    return error_of([&] { one->encode(patches, std::vector{grid}, row); });
+  };
+  EXPECT_NO_THROW(one->encode(all.first(64 * elements_), std::vector<PatchGrid>{{8, 8}}, row));
+  EXPECT_NO_THROW(one->encode(all.first(elements_), std::vector<PatchGrid>{{1, 1}}, row));
+  EXPECT_TRUE(contains(refusal(all.first(63 * elements_), {8, 8}), "bytes of patches"));
+  EXPECT_TRUE(contains(refusal(all.first(65 * elements_), {5, 13}), "expected 1 to 64"));
+  EXPECT_TRUE(contains(error_of([&] { one->encode(all.first(elements_), 1, row); }),
+                       "needs a size in patches"));
+  EXPECT_NO_THROW(one->encode({}, std::vector<PatchGrid>(), {}));
+}
+
+// The public encoder takes resized pixels of any size in whole patches.
+TEST_F(NaflexEncoderTest, PublicEncoderTakesPixelsOfAnySize) {
+  fovea::Encoder open((folder_.path() / "m").string(),
+                      {.device = "cpu", .precision = Precision::kFp32, .threads = 1});
+  EXPECT_TRUE(open.preprocessing().keeps_proportions());
+  std::vector<std::uint8_t> pixels(std::size_t{2} * 32 * 48 * 3);
+  std::minstd_rand random(5);
+  std::ranges::generate(pixels, [&] { return static_cast<std::uint8_t>(random() >> 9); });
+  const auto both = open.embed_pixels(pixels, 32, 48);
+  ASSERT_EQ(both.size(), 2 * width_);
+  const auto second = open.embed_pixels(std::span(pixels).last(32 * 48 * 3), 32, 48);
+  EXPECT_TRUE(std::equal(second.begin(), second.end(), both.begin() + std::ssize(second)));
+  const auto turned = open.embed_pixels(std::span(pixels).last(32 * 48 * 3), 48, 32);
+  EXPECT_FALSE(std::ranges::equal(second, turned));
+  const auto refusal = [&](int height, int width) {
+    return error_of([&] { (void)open.embed_pixels(pixels, height, width); });
+  };
+  EXPECT_TRUE(contains(refusal(32, 40), "1 to 64 patches of 16 x 16"));
+  EXPECT_TRUE(contains(refusal(16, 1040), "1 to 64 patches"));
+  EXPECT_TRUE(contains(refusal(16, 80), "whole number of images"));
+  EXPECT_TRUE(contains(error_of([&] { (void)open.embed_pixels(pixels); }), "pass the height"));
 }
 
 TEST(BackendsTest, UnknownDevicesAreRefused) {

@@ -44,15 +44,17 @@ TEST(PresetTest, NamesAndArchitecturesAgree) {
   std::set<std::string_view> names;
   for (const Preset& preset : presets()) {
     EXPECT_TRUE(names.insert(preset.name).second) << preset.name;
-    if (preset.name != "tiny") {
-      EXPECT_TRUE(contains(
-          preset.name, fmt::format("-patch{}-{}", preset.vision.patch, preset.vision.image_size)))
+    if (!preset.name.starts_with("tiny")) {
+      const std::string size =
+          preset.vision.naflex ? "naflex" : std::to_string(preset.vision.image_size);
+      EXPECT_TRUE(contains(preset.name, fmt::format("-patch{}-{}", preset.vision.patch, size)))
           << preset.name;
     }
+    EXPECT_EQ(preset.name.ends_with("-naflex"), preset.vision.naflex) << preset.name;
     EXPECT_EQ(preset.vision.hidden % preset.vision.heads, 0) << preset.name;
     EXPECT_EQ(preset.vision.mlp % 16, 0) << preset.name;
   }
-  EXPECT_EQ(names.size(), 16U);
+  EXPECT_EQ(names.size(), 19U);
   EXPECT_EQ(find_preset("so400m-patch14-384").vision.head_dim(), 72);
   EXPECT_EQ(find_preset("giant-opt-patch16-256").vision.head_dim(), 96);
   const std::string error = error_of([] { (void)find_preset("base-patch14-224"); });
@@ -79,6 +81,7 @@ TEST(SyntheticTest, EveryPresetHasARecipeForEveryTensor) {
     VisionConfig config = preset.vision;
     config.layers = 1;
     config.image_size = config.patch * 2;  // tables stay small
+    config.num_patches = 4;
     expect_recipes(SyntheticWeights(config, 0), vision_tensors(config));
     TextConfig text = preset.text;
     text.layers = 1;

@@ -109,7 +109,7 @@ def test_info_of_an_unusable_model_fails_and_says_why(run_fovea, tmp_path):
     info = json.loads(result.stdout)
     assert not info["usable"] and len(info["missing"]) == 16
     assert "16 tensors are missing" in result.stderr
-    config["model_type"] = "siglip2_vision_model"
+    config["model_type"] = "siglip2_vision_model"  # whose processor is another
     (tmp_path / "config.json").write_text(json.dumps(config))
     assert "NaFlex" in run_fovea("info", tmp_path, code=1).stderr
 

@@ -52,6 +52,104 @@ TEST(ProblemTest, NonsenseHasAReason) {
       .images = 1, .tokens = 4, .patch_elements = 48, .hidden = 8, .input = DType::kBF16}));
 }
 
+TEST(ProblemTest, ImagesOfDifferentSizesHaveAsManyRowsAsTheyCan) {
+  const auto embed = [](std::int64_t total) {
+    return PatchEmbedProblem{.images = 3,
+                             .tokens = 4,
+                             .patch_elements = 48,
+                             .hidden = 8,
+                             .position_side = 2,
+                             .total = total};
+  };
+  const auto pool = [](std::int64_t total) {
+    return PoolProblem{.images = 3,
+                       .tokens = 4,
+                       .heads = 2,
+                       .hidden = 8,
+                       .mlp = 8,
+                       .varlen = true,
+                       .total = total};
+  };
+  for (const std::int64_t total : {3, 7, 12}) {
+    EXPECT_TRUE(valid(embed(total)));
+    EXPECT_EQ(embed(total).rows(), total);
+    EXPECT_TRUE(valid(pool(total)));
+    EXPECT_EQ(pool(total).rows(), total);
+  }
+  for (const std::int64_t total : {0, 2, 13}) {
+    EXPECT_FALSE(valid(embed(total)));
+    EXPECT_FALSE(valid(pool(total)));
+  }
+  EXPECT_NE(to_string(pool(7)).find("up to 4 tokens"), std::string::npos);
+}
+
+TEST(BatchRowsTest, ImagesOfOneSizeShareTheInput) {
+  const std::vector<std::uint8_t> input(30);
+  const Batch batch{.images = 3, .tokens = 5, .input = input};
+  const BatchRows rows(batch);
+  EXPECT_EQ(rows.before(2), 10);
+  EXPECT_EQ(rows.input(1, 2).data(), input.data() + 10);
+  EXPECT_EQ(rows.input(1, 2).size(), 20U);
+  EXPECT_EQ(rows.most_input_bytes(), 10U);
+}
+
+TEST(BatchRowsTest, ImagesOfDifferentSizesLieOneAfterTheOther) {
+  const std::vector<PatchGrid> grids{{2, 3}, {1, 1}, {4, 1}};
+  const std::vector<std::uint8_t> input(11 * 7);
+  const Batch batch{.images = 3, .tokens = 6, .grids = grids, .input = input};
+  const BatchRows rows(batch);
+  EXPECT_EQ(rows.before(1), 6);
+  EXPECT_EQ(rows.before(3), 11);
+  EXPECT_EQ(rows.input(1, 2).data(), input.data() + 42);
+  EXPECT_EQ(rows.input(1, 2).size(), 35U);
+  EXPECT_EQ(rows.most_input_bytes(), 42U);
+  std::array<std::int32_t, 3> starts{};
+  std::array<std::int32_t, 4> sizes{};
+  rows.shapes(1, 2, starts.data(), sizes.data());
+  EXPECT_EQ(starts, (std::array<std::int32_t, 3>{0, 1, 5}));
+  EXPECT_EQ(sizes, (std::array<std::int32_t, 4>{1, 1, 4, 1}));
+}
+
+TEST(BatchRowsTest, RefusesSizesThatDoNotFit) {
+  const auto refusal = [](std::vector<PatchGrid> grids) {
+    return message_of([&] {
+      const Batch batch{.images = 1, .tokens = 6, .grids = grids};
+      const BatchRows rows(batch);
+    });
+  };
+  EXPECT_EQ(refusal({{2, 3}}), "");
+  EXPECT_NE(refusal({{2, 4}}).find("2 x 4 patches; expected 1 to 6"), std::string::npos);
+  EXPECT_NE(refusal({{0, 4}}).find("0 x 4"), std::string::npos);
+  EXPECT_NE(refusal({{2, 3}, {1, 1}}).find("1 images have 2 sizes"), std::string::npos);
+}
+
+TEST(LaneTest, ImagesOfDifferentSizesNeedTheirShapes) {
+  const auto backend = reference::make_backend();
+  std::array<float, 64> memory{};
+  AttentionProblem problem = packed_attention(1, 2, 2, 4, 1.0, DType::kF32);
+  problem.varlen = true;
+  const TensorView qkv{memory.data(), DType::kF32, {2, 24}};
+  const TensorView output{memory.data(), DType::kF32, {2, 8}};
+  const std::vector<std::uint8_t> input(2);
+  std::array<float, 1> row{};
+  const auto message = [&](bool varlen, const ImageShapes& shapes) {
+    return message_of([&] {
+      backend->run({.images = 1, .tokens = 2, .input = input, .output = row},
+                   [&](Executor& executor, const Slice& /*slice*/) {
+                     problem.varlen = varlen;
+                     executor.attention(problem, qkv, output, shapes);
+                   });
+    });
+  };
+  const std::array<std::int32_t, 2> starts{0, 2};
+  const ImageShapes shapes{.rows = 2, .starts = address_of(starts.data())};
+  EXPECT_EQ(message(true, shapes), "");
+  EXPECT_EQ(message(false, {}), "");
+  EXPECT_NE(message(true, {.rows = 2}).find("where its images begin is not said"),
+            std::string::npos);
+  EXPECT_NE(message(false, shapes).find("all alike"), std::string::npos);
+}
+
 TEST(LaneTest, RefusesOperandsThatDoNotFit) {
   const auto backend = reference::make_backend();
   std::array<float, 64> memory{};

@@ -62,6 +62,45 @@ TEST(Loader, KeepsInputOrderUnderRandomDelays) {
   EXPECT_GT(loader.busy_seconds(), 0);
 }
 
+TEST(Loader, PacksImagesOfDifferentSizesWithoutGaps) {
+  constexpr std::uint64_t kInputs = 100;
+  constexpr std::size_t kMost = 9;  // bytes of an image
+  InputStream inputs(std::make_unique<CountingSource>(kInputs), 0, 1);
+  Loader loader({.threads = 4, .batch_size = 7, .image_bytes = kMost}, inputs);
+  const auto side = [](std::uint64_t number) { return static_cast<int>(number % 3) + 1; };
+  loader.start([&]() -> Prepare {
+    return [&](Item& item, std::span<std::uint8_t> pixels, Slot& slot, const Limits& /*limits*/) {
+      if (damaged(item.number)) {
+        throw Error("damaged on purpose");
+      }
+      slot.grid = {.height = side(item.number), .width = 3};
+      slot.bytes = static_cast<std::size_t>(slot.grid.patches());
+      std::ranges::fill(pixels, std::uint8_t{255});
+      std::ranges::fill(pixels.first(slot.bytes), static_cast<std::uint8_t>(item.number));
+    };
+  });
+  std::uint64_t number = 0;
+  while (Batch* batch = loader.next()) {
+    const std::uint64_t first = number;
+    number += batch->count;
+    batch->compact(kMost);
+    std::vector<std::uint8_t> expected;
+    std::vector<PatchGrid> grids;
+    for (std::uint64_t i = first; i < number; ++i) {
+      if (!damaged(i)) {
+        grids.push_back({.height = side(i), .width = 3});
+        expected.insert(expected.end(), static_cast<std::size_t>(grids.back().patches()),
+                        static_cast<std::uint8_t>(i));
+      }
+    }
+    EXPECT_TRUE(std::ranges::equal(batch->packed(), expected));
+    EXPECT_EQ(batch->grids, grids);
+    EXPECT_EQ(batch->rows, grids.size());
+    loader.recycle(*batch);
+  }
+  EXPECT_EQ(number, kInputs);
+}
+
 TEST(Loader, TakesNoMoreInputsThanItsBatchesHold) {
   auto source = std::make_unique<CountingSource>(1'000'000);
   const CountingSource& counter = *source;

@@ -185,8 +185,9 @@ inline std::function<Prepare()> number_prepare() {
 /// Embeddings that tell the image, its place in the batch, and the size of the batch: a resumed
 /// job gets the same ones only when it computes the same batches.
 inline Encode telling_encode() {
-  return [](std::span<const std::uint8_t> patches, std::int64_t images, std::span<float> out,
-            const OnComputed& /*on_computed*/) {
+  return [](std::span<const std::uint8_t> patches, std::span<const PatchGrid> grids,
+            std::span<float> out, const OnComputed& /*on_computed*/) {
+    const std::int64_t images = std::ssize(grids);
     for (std::int64_t image = 0; image < images; ++image) {
       std::uint64_t number = 0;
       std::memcpy(&number, patches.data() + static_cast<std::size_t>(image) * kImageBytes,

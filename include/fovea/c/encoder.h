@@ -38,7 +38,8 @@ FOVEA_API void fovea_encoder_free(fovea_encoder* encoder);
 
 /* Numbers in one embedding. */
 FOVEA_API int64_t fovea_encoder_dimension(const fovea_encoder* encoder);
-/* Side lengths that images are resized to, in pixels. */
+/* Side lengths that images are resized to, in pixels; 0 for a NaFlex model, whose images keep their
+ * proportions. */
 FOVEA_API int32_t fovea_encoder_height(const fovea_encoder* encoder);
 FOVEA_API int32_t fovea_encoder_width(const fovea_encoder* encoder);
 /* Images computed together by default: the recommended batch size. */

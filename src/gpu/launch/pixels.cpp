@@ -45,4 +45,25 @@ Launch repeat_launch(const DeviceInfo& device, DevicePtr source, DevicePtr outpu
           .params = to_bytes(params)};
 }
 
+Launch positions_launch(const DeviceInfo& device, const PositionsProblem& problem, DevicePtr table,
+                        const ops::ImageShapes& shapes, DevicePtr output) {
+  constexpr std::int64_t kMostRows = std::int64_t{1} << 30;  // the kernel counts in 32 bits
+  if (problem.images <= 0 || problem.rows < problem.images || problem.rows > kMostRows ||
+      problem.side <= 0 || problem.width <= 0 || problem.width % pixels::kUnit != 0) {
+    fail("a position table of {0} x {0} x {1} cannot be resized to {2} patches of {3} images",
+         problem.side, problem.width, problem.rows, problem.images);
+  }
+  const pixels::PositionParams params{.table = pointer<const float>(table),
+                                      .starts = pointer<const std::int32_t>(shapes.starts),
+                                      .grids = pointer<const std::int32_t>(shapes.grids),
+                                      .output = pointer<std::uint16_t>(output),
+                                      .rows = static_cast<std::int32_t>(problem.rows),
+                                      .images = static_cast<std::int32_t>(problem.images),
+                                      .side = static_cast<std::int32_t>(problem.side),
+                                      .width = static_cast<std::int32_t>(problem.width)};
+  return {.kernel = KernelId::pixels_positions,
+          .config = grid_for(device, problem.rows * 32 * pixels::kUnit),  // a warp makes a row
+          .params = to_bytes(params)};
+}
+
 }  // namespace fovea::gpu

@@ -5,6 +5,7 @@
 
 #include "gpu/device/device.hpp"
 #include "gpu/launch/launch.hpp"
+#include "ops/image_shapes.hpp"
 
 namespace fovea::gpu {
 
@@ -16,5 +17,19 @@ namespace fovea::gpu {
 /// output bf16 (copies, size) = source bf16 (size) for each copy; size is a multiple of 8.
 [[nodiscard]] Launch repeat_launch(const DeviceInfo& device, DevicePtr source, DevicePtr output,
                                    std::int64_t size, std::int64_t copies);
+
+/// A position table f32 (side, side, width) for images of different sizes; width is a multiple
+/// of 8.
+struct PositionsProblem {
+  std::int64_t images = 0;
+  std::int64_t rows = 0;  // of all images
+  std::int64_t side = 0;
+  std::int64_t width = 0;
+};
+
+/// output bf16 (rows, width) = the table, resized to the patches of each image, for each patch.
+[[nodiscard]] Launch positions_launch(const DeviceInfo& device, const PositionsProblem& problem,
+                                      DevicePtr table, const ops::ImageShapes& shapes,
+                                      DevicePtr output);
 
 }  // namespace fovea::gpu

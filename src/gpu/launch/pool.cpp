@@ -40,7 +40,7 @@ struct Layout {
       bytes += divide_up(static_cast<std::size_t>(elements) * size, kAlignment) * kAlignment;
       return at;
     };
-    const std::int64_t rows = problem.images * problem.tokens;
+    const std::int64_t rows = problem.rows();
     scores = take(rows * pool::kMaxHeads, sizeof(float));
     norms = take(rows, sizeof(pool::RowNorm));
     mean = take(problem.images * problem.heads * problem.hidden, 2);
@@ -146,7 +146,7 @@ std::vector<Launch> pool_launches(Device& device, const PoolProblem& problem,
     fail("{}: {}", to_string(problem), support.why);
   }
   const Layout layout(problem);
-  const std::int64_t rows = problem.images * problem.tokens;
+  const std::int64_t rows = problem.rows();
   const auto hidden = static_cast<std::int32_t>(problem.hidden);
   const auto heads = static_cast<std::int32_t>(problem.heads);
   const auto tokens = static_cast<std::int32_t>(problem.tokens);
@@ -177,14 +177,15 @@ std::vector<Launch> pool_launches(Device& device, const PoolProblem& problem,
                   .cluster = {},
                   .dynamic_shared_bytes = static_cast<std::size_t>(pool::mean_shared_bytes(tokens)),
                   .dependent = true},
-       .params =
-           to_bytes(pool::MeanParams{.x = pointer<const std::uint16_t>(operands.x),
-                                     .scores = pointer<const float>(base + layout.scores),
-                                     .norms = pointer<const pool::RowNorm>(base + layout.norms),
-                                     .mean = pointer<std::uint16_t>(base + layout.mean),
-                                     .tokens = tokens,
-                                     .heads = heads,
-                                     .hidden = hidden})});
+       .params = to_bytes(pool::MeanParams{
+           .x = pointer<const std::uint16_t>(operands.x),
+           .scores = pointer<const float>(base + layout.scores),
+           .norms = pointer<const pool::RowNorm>(base + layout.norms),
+           .mean = pointer<std::uint16_t>(base + layout.mean),
+           .starts = pointer<const std::int32_t>(problem.varlen ? operands.starts : DevicePtr{0}),
+           .tokens = tokens,
+           .heads = heads,
+           .hidden = hidden})});
 
   const auto linear = [&](const PoolLinear& layer, DevicePtr a, std::int32_t depth,
                           std::int32_t columns) {

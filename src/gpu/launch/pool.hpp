@@ -24,6 +24,7 @@ struct PoolOperands {
   DevicePtr x = 0;          // bf16 (images * tokens, hidden)
   DevicePtr output = 0;     // f32 (images, hidden)
   DevicePtr workspace = 0;  // pool_workspace_bytes(), 256-byte aligned
+  DevicePtr starts = 0;     // ops::ImageShapes::starts of images with different numbers of tokens
   DevicePtr keys = 0;       // pack_pool_keys(), both
   DevicePtr key_sums = 0;
   DevicePtr norm_weight = 0;  // f32 (hidden)

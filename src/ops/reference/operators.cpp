@@ -102,8 +102,82 @@ void store(const TensorView& view, std::int64_t index, double value) {
   }
 }
 
+Vector interpolation(std::int64_t index, std::int64_t count, std::int64_t table) {
+  const double scale = static_cast<double>(table) / static_cast<double>(count);
+  const double centre = (static_cast<double>(index) + 0.5) * scale;
+  Vector weights(at(table));
+  double sum = 0;
+  for (std::int64_t row = 0; row < table; ++row) {
+    const double distance = std::abs(static_cast<double>(row) + 0.5 - centre);
+    weights[at(row)] = std::max(0.0, 1.0 - distance / std::max(scale, 1.0));
+    sum += weights[at(row)];
+  }
+  for (double& weight : weights) {
+    weight /= sum;
+  }
+  return weights;
+}
+
+namespace {
+
+/// The position of each row of an image of height x width patches: (height * width, hidden).
+Vector positions(const PatchEmbedProblem& problem, const PatchEmbedWeights& weights,
+                 std::int64_t height, std::int64_t width) {
+  const std::int64_t side = problem.position_side;
+  Vector found(at(height * width * problem.hidden));
+  for (std::int64_t patch = 0; patch < height * width; ++patch) {
+    const Vector down = interpolation(patch / width, height, side);
+    const Vector across = interpolation(patch % width, width, side);
+    for (std::int64_t cell = 0; cell < side * side; ++cell) {
+      const double weight = down[at(cell / side)] * across[at(cell % side)];
+      for (std::int64_t o = 0; weight > 0 && o < problem.hidden; ++o) {
+        found[at(patch * problem.hidden + o)] +=
+            weight * weights.position[at(cell * problem.hidden + o)];
+      }
+    }
+  }
+  return found;
+}
+
+/// The first row of an image, and its number of rows.
+template <typename Problem>
+std::pair<std::int64_t, std::int64_t> rows_of(const Problem& problem, const ImageShapes& shapes,
+                                              std::int64_t image) {
+  if (!shapes.differ()) {
+    return {image * problem.tokens, problem.tokens};
+  }
+  const auto* const starts = pointer<const std::int32_t>(shapes.starts);
+  return {starts[image], starts[image + 1] - starts[image]};
+}
+
+}  // namespace
+
 void patch_embed(const PatchEmbedProblem& problem, const PatchEmbedWeights& weights,
-                 const ConstTensorView& patches, const TensorView& tokens) {
+                 const ConstTensorView& patches, const TensorView& tokens,
+                 const ImageShapes& shapes) {
+  for (std::int64_t image = 0; shapes.differ() && image < problem.images; ++image) {
+    const auto* const grid = pointer<const std::int32_t>(shapes.grids) + 2 * image;
+    const Vector table = positions(problem, weights, grid[0], grid[1]);
+    const std::vector<float> narrow(table.begin(), table.end());
+    PatchEmbedWeights resized = weights;
+    resized.position = narrow;
+    const auto [first, count] = rows_of(problem, shapes, image);
+    PatchEmbedProblem one = problem;
+    one.images = 1;
+    one.tokens = count;
+    one.position_side = 0;
+    const auto part = [first = first](const auto& view, std::int64_t width) {
+      auto rows = view;
+      rows.data = view.template as<std::byte>() +
+                  static_cast<std::size_t>(first * width) * size_of(view.dtype);
+      return rows;
+    };
+    patch_embed(one, resized, part(patches, problem.patch_elements), part(tokens, problem.hidden),
+                {});
+  }
+  if (shapes.differ()) {
+    return;
+  }
   for (std::int64_t row = 0; row < problem.rows(); ++row) {
     Vector x = read_row(patches, row, problem.patch_elements);
     for (std::size_t i = 0; i < x.size(); ++i) {
@@ -149,6 +223,25 @@ void linear(const LinearProblem& problem, const LinearWeights& weights,
 }
 
 void attention(const AttentionProblem& problem, const AttentionOperands& operands) {
+  if (problem.varlen) {
+    const auto* const starts_q = pointer<const std::int32_t>(operands.cu_seqlens_q);
+    const auto* const starts_k = pointer<const std::int32_t>(operands.cu_seqlens_k);
+    for (std::int64_t sequence = 0; sequence < problem.batch; ++sequence) {
+      AttentionProblem one = problem;
+      one.varlen = false;
+      one.batch = 1;
+      one.queries = starts_q[sequence + 1] - starts_q[sequence];
+      one.keys = starts_k[sequence + 1] - starts_k[sequence];
+      const auto from = [&](Address base, std::int64_t row, const AttentionStrides& strides) {
+        return base + static_cast<Address>(row * strides.row) * size_of(problem.type);
+      };
+      attention(one, {.q = from(operands.q, starts_q[sequence], problem.q),
+                      .k = from(operands.k, starts_k[sequence], problem.k),
+                      .v = from(operands.v, starts_k[sequence], problem.v),
+                      .o = from(operands.o, starts_q[sequence], problem.o)});
+    }
+    return;
+  }
   const std::int64_t width = problem.head_dim;
   const TensorView output{pointer<void>(operands.o), problem.type, {}};
   Vector y(at(width));
@@ -182,12 +275,12 @@ void attention(const AttentionProblem& problem, const AttentionOperands& operand
 }
 
 void pool(const PoolProblem& problem, const PoolWeights& weights, const ConstTensorView& input,
-          const TensorView& output) {
+          const TensorView& output, const ImageShapes& shapes) {
   const std::int64_t hidden = problem.hidden;
-  const std::int64_t n = problem.tokens;
   Vector mean(at(hidden));
   for (std::int64_t image = 0; image < problem.images; ++image) {
-    Vector x = read_rows(input, image * n * hidden, hidden, n, hidden);
+    const auto [first, n] = rows_of(problem, shapes, image);
+    Vector x = read_rows(input, first * hidden, hidden, n, hidden);
     for (std::int64_t token = 0; problem.norm && token < n; ++token) {
       const auto row = x.begin() + token * hidden;
       const Vector normed = forward(weights.input_norm, problem.eps, Vector(row, row + hidden));

@@ -1,7 +1,11 @@
 // Every operator in plain float64 C++: what the backends are compared with.
 #pragma once
 
+#include <cstdint>
+#include <vector>
+
 #include "core/tensor_view.hpp"
+#include "ops/image_shapes.hpp"
 #include "ops/problem.hpp"
 #include "ops/weights.hpp"
 
@@ -12,17 +16,23 @@ namespace fovea::ops::reference {
 /// Rounds `value` to the view's type.
 void store(const TensorView& view, std::int64_t index, double value);
 
+/// The weights, one per row of a table, with which torch's F.interpolate(mode="bilinear",
+/// align_corners=False, antialias=True) makes position `index` of `count` from it.
+[[nodiscard]] std::vector<double> interpolation(std::int64_t index, std::int64_t count,
+                                                std::int64_t table);
+
 /// As Executor's operators, on host memory and on weights as the model file gives them.
 void patch_embed(const PatchEmbedProblem& problem, const PatchEmbedWeights& weights,
-                 const ConstTensorView& patches, const TensorView& tokens);
+                 const ConstTensorView& patches, const TensorView& tokens,
+                 const ImageShapes& shapes = {});
 void layer_norm(const LayerNormProblem& problem, const LayerNormWeights& weights,
                 const ConstTensorView& input, const TensorView& output);
 void linear(const LinearProblem& problem, const LinearWeights& weights,
             const ConstTensorView& input, const TensorView& output);
-/// Sequences of one length, strides and all.
+/// Strides and all.
 void attention(const AttentionProblem& problem, const AttentionOperands& operands);
 void pool(const PoolProblem& problem, const PoolWeights& weights, const ConstTensorView& input,
-          const TensorView& output);
+          const TensorView& output, const ImageShapes& shapes = {});
 void project(const ProjectProblem& problem, const ProjectWeights& weights,
              const ConstTensorView& input, const TensorView& output);
 

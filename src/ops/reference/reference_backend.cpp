@@ -66,8 +66,9 @@ const W& get(const Prepared& prepared) {
 class ReferenceExecutor : public Executor {
  private:
   void do_patch_embed(const PatchEmbedProblem& problem, const Prepared& weights,
-                      const ConstTensorView& patches, const TensorView& tokens) override {
-    reference::patch_embed(problem, get<PatchEmbedWeights>(weights), patches, tokens);
+                      const ConstTensorView& patches, const TensorView& tokens,
+                      const ImageShapes& shapes) override {
+    reference::patch_embed(problem, get<PatchEmbedWeights>(weights), patches, tokens, shapes);
   }
   void do_layer_norm(const LayerNormProblem& problem, const Prepared& weights,
                      const ConstTensorView& input, const TensorView& output,
@@ -83,8 +84,8 @@ class ReferenceExecutor : public Executor {
     reference::attention(problem, operands);
   }
   void do_pool(const PoolProblem& problem, const Prepared& weights, const ConstTensorView& input,
-               const TensorView& output) override {
-    reference::pool(problem, get<PoolWeights>(weights), input, output);
+               const TensorView& output, const ImageShapes& shapes) override {
+    reference::pool(problem, get<PoolWeights>(weights), input, output, shapes);
   }
   void do_project(const ProjectProblem& problem, const Prepared& weights,
                   const ConstTensorView& input, const TensorView& output) override {
@@ -140,12 +141,23 @@ class ReferenceBackend : public Backend {
     const auto images = static_cast<std::size_t>(batch.images);
     AlignedBuffer<std::byte> workspace(batch.workspace_bytes_per_image);
     ReferenceExecutor executor;
-    for (std::size_t image = 0; image < images; ++image) {
-      network(executor, {.first = static_cast<std::int64_t>(image),
-                         .images = 1,
-                         .input = batch.input.data() + image * (batch.input.size() / images),
-                         .output = batch.output.data() + image * (batch.output.size() / images),
-                         .workspace = workspace.data()});
+    const BatchRows rows(batch);
+    std::int32_t starts[2];
+    std::int32_t grid[2];
+    for (std::size_t index = 0; index < images; ++index) {
+      const auto image = static_cast<std::int64_t>(index);
+      Slice slice{.first = image,
+                  .images = 1,
+                  .input = rows.input(image, 1).data(),
+                  .output = batch.output.data() + index * (batch.output.size() / images),
+                  .workspace = workspace.data()};
+      if (!batch.grids.empty()) {
+        rows.shapes(image, 1, starts, grid);
+        slice.shapes = {.rows = starts[1],
+                        .starts = address_of(static_cast<const void*>(starts)),
+                        .grids = address_of(static_cast<const void*>(grid))};
+      }
+      network(executor, slice);
     }
   }
 

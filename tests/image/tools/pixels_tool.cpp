@@ -3,7 +3,8 @@
 // Each line of stdin is "HEIGHT WIDTH FILTER PATH"; HEIGHT 0 asks for decode() alone, FILTER is
 // 2 (bilinear) or 3 (bicubic). For each, stdout gets "ok WIDTH HEIGHT BYTES LOST\n" and the bytes,
 // or "error BYTES\n" and the message; WIDTH and HEIGHT are the decoded, upright size, LOST is 1
-// where the image has lost a part of its range.
+// where the image has lost a part of its range. The line "target HEIGHT WIDTH PATCH MAX_PATCHES"
+// asks for the size of such an image in a NaFlex model: "ok WIDTH HEIGHT 0 0\n".
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -64,6 +65,15 @@ void answer(int height, int width, fovea::Resample filter, const std::string& pa
   put_pixels(size, pixels.data(), pixels.size());
 }
 
+void answer_target(std::istream& words) {
+  int height = 0;
+  int width = 0;
+  fovea::Preprocessing preprocessing{.height = 0, .width = 0};
+  words >> height >> width >> preprocessing.patch >> preprocessing.max_patches;
+  const auto [rows, columns] = fovea::image::target_size(preprocessing, height, width);
+  put_pixels({columns, rows}, nullptr, 0);
+}
+
 /// Sets a flag a while after it was made, or when it is destroyed.
 class Stopper {
  public:
@@ -113,6 +123,11 @@ int run(std::span<char*> arguments) {
   while (std::getline(std::cin, line)) {
     try {
       std::istringstream words(line);
+      if (line.starts_with("target ")) {
+        words.ignore(std::string_view("target ").size());
+        answer_target(words);
+        continue;
+      }
       int height = 0;
       int width = 0;
       int filter = 0;

@@ -1,0 +1,229 @@
+"""Measures a NaFlex model's encoder beside transformers, which pads its images: same weights, sizes and batches, in turns.
+
+    python3 bench/naflex.py MODEL [--device cpu] [--precision fp32,bf16] [--batch 1,8,32] [--rounds 3] [--seconds 3]
+                            [--threads 0] [--attention sdpa,eager] [--compile] [--fovea build/release/bin/fovea] [--json FILE]
+
+Images have the proportions of photos, those that `fovea bench` takes (src/image/target_size.cpp), in its order. Before anything
+is timed, Fovea's embeddings of such photos, and transformers' in the type that is timed, are compared with transformers' in
+fp32 on the CPU. Both engines are timed without decoding, from patches in the host's memory to embeddings there: transformers'
+are float patches, padded to max_num_patches, with their mask, from page-locked memory. On a GPU `device_images_per_second` is
+the network alone, without the copies. --device cuda with --precision fp32 is refused by Fovea and left out."""
+
+import argparse
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import numpy
+import torch
+from PIL import Image
+from transformers import Siglip2VisionModel
+from transformers.models.siglip2.image_processing_pil_siglip2 import Siglip2ImageProcessorPil
+
+import machine
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+SIZES = ((1600, 1200), (1200, 1600), (1500, 1000), (1000, 1500), (1600, 900), (900, 1600), (1200, 1200), (2400, 800))
+MINIMUM_COSINE = {"fp32": 0.99999, "bf16": 0.999, "int8": 0.95}
+TYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
+WARM_UP_CALLS = 2
+LEAST_CALLS = 3
+
+
+def log(*words):
+    print(*words, file=sys.stderr, flush=True)
+
+
+def cosine(found, truth):
+    """The least one; NaN when anything is."""
+    found, truth = found.astype(float), truth.astype(float)
+    return float(((found * truth).sum(1) / numpy.linalg.norm(found, axis=1) / numpy.linalg.norm(truth, axis=1)).min())
+
+
+class Transformers:
+    """transformers' model, on images that it pads."""
+
+    def __init__(self, options, precision, attention, compiled=False):
+        dtype = TYPES.get(precision)
+        if dtype is None:
+            raise RuntimeError("only its fp32 and bf16 are measured")
+        self.device, self.dtype = options.device, dtype
+        model = Siglip2VisionModel.from_pretrained(options.model, dtype=dtype, attn_implementation=attention)
+        self.model = model.eval().to(self.device)
+        if compiled:
+            torch._dynamo.reset()
+            self.model = torch.compile(self.model, dynamic=False)
+
+    def inputs(self, images, batch):
+        """Padded images, as many as a batch has, where the engine reads them."""
+        chosen = [number % len(images["pixel_values"]) for number in range(batch)]
+        found = {name: values[chosen] for name, values in images.items()}
+        found["pixel_values"] = found["pixel_values"].to(self.dtype)
+        return {name: values.pin_memory() if self.device == "cuda" else values for name, values in found.items()}
+
+    def to_device(self, inputs):
+        return {name: values.to(self.device, non_blocking=True) for name, values in inputs.items()}
+
+    def embed(self, inputs):
+        with torch.inference_mode():
+            return self.model(**self.to_device(inputs)).pooler_output.float().cpu().numpy()
+
+    def rate(self, inputs, seconds):
+        """(images per second from host to host, those of the network alone or None): medians of calls."""
+        batch = len(inputs["pixel_values"])
+        for _ in range(WARM_UP_CALLS):
+            self.embed(inputs)
+        times, started = [], time.perf_counter()
+        while len(times) < LEAST_CALLS or time.perf_counter() - started < seconds:
+            start = time.perf_counter()
+            self.embed(inputs)
+            times.append(time.perf_counter() - start)
+        alone = batch / self.device_seconds(inputs, len(times)) if self.device == "cuda" else None
+        return batch / statistics.median(times), alone
+
+    def device_seconds(self, inputs, calls):
+        there, pairs = self.to_device(inputs), []
+        with torch.inference_mode():
+            for _ in range(calls):
+                pair = [torch.cuda.Event(enable_timing=True) for _ in range(2)]
+                pair[0].record()
+                self.model(**there)
+                pair[1].record()
+                pairs.append(pair)
+        torch.cuda.synchronize()
+        return statistics.median(first.elapsed_time(last) * 1e-3 for first, last in pairs)
+
+
+class Fovea:
+    """The program: `fovea embed` on photos of these sizes, and `fovea bench` on as many images."""
+
+    def __init__(self, options, precision):
+        self.options, self.precision = options, precision
+
+    def run(self, *command):
+        given = [str(part) for part in (self.options.fovea, *command, "--device", self.options.device, "--threads", self.options.threads)]
+        done = subprocess.run(given, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise RuntimeError(done.stderr.strip())
+        return done.stdout
+
+    def embed(self, photos, folder):
+        out = folder / f"{self.precision}.npy"
+        self.run("embed", photos, "-m", self.options.model, "--precision", self.precision, "--no-normalize",
+                 "--dtype", "f32", "--quiet", "--overwrite", "-o", out)
+        return numpy.load(out)
+
+    def rate(self, batch, seconds):
+        found = json.loads(self.run("bench", self.options.model, "--precision", self.precision, "--batch-size", batch,
+                                    "--seconds", seconds, "--json"))["figures"][0]
+        return found["images_per_second"], found.get("device_images_per_second") or None
+
+
+def made_photos(folder):
+    """Photos of SIZES, in their order, as files and as images."""
+    random = numpy.random.default_rng(0)
+    images = []
+    for number, (width, height) in enumerate(SIZES):
+        small = random.integers(0, 256, (height // 25, width // 25, 3), dtype=numpy.uint8)
+        images.append(Image.fromarray(small).resize((width, height), Image.Resampling.BICUBIC))
+        images[-1].save(folder / f"{number}.png", compress_level=1)
+    return images
+
+
+def engines_of(options, precision):
+    """By name, those that work; the others are told of."""
+    makers = {"fovea": lambda: Fovea(options, precision)}
+    for attention in options.attention.split(","):
+        makers[f"transformers {attention}"] = lambda attention=attention: Transformers(options, precision, attention)
+        if options.compile:
+            makers[f"torch.compile {attention}"] = lambda attention=attention: Transformers(options, precision, attention, True)
+    engines = {}
+    for name, make in makers.items():
+        try:
+            engines[name] = make()
+        except RuntimeError as reason:
+            log(f"skipped {name} {precision}: {reason}")
+    return engines
+
+
+def measure(options, folder):
+    photos = folder / "photos"
+    photos.mkdir()
+    processor = Siglip2ImageProcessorPil.from_pretrained(options.model)
+    images = processor(made_photos(photos), return_tensors="pt")
+    exact = Siglip2VisionModel.from_pretrained(options.model, attn_implementation="eager").eval()
+    with torch.inference_mode():
+        truth = exact(**images).pooler_output.numpy()
+    tokens = images["spatial_shapes"].prod(1)
+    rows = []
+    for precision in options.precision.split(","):
+        engines, cosines = engines_of(options, precision), {}
+        for name, engine in list(engines.items()):
+            try:
+                found = engine.embed(photos, folder) if name == "fovea" else engine.embed(engine.inputs(images, len(SIZES)))
+                cosines[name] = cosine(found, truth)
+                if not cosines[name] >= MINIMUM_COSINE[precision]:
+                    raise RuntimeError(f"its embeddings are off: cosine {cosines[name]}")
+            except RuntimeError as reason:
+                log(f"skipped {name} {precision}: {reason}")
+                del engines[name]
+        for batch in (int(item) for item in options.batch.split(",")):
+            rates = {name: [] for name in engines}
+            for _ in range(options.rounds):
+                for name, engine in engines.items():
+                    given = batch if name == "fovea" else engine.inputs(images, batch)
+                    rates[name].append(engine.rate(given, options.seconds))
+                    log(f"{precision} batch {batch}: {name} {rates[name][-1][0]:.2f} images/s")
+            median = {name: statistics.median(rate for rate, _ in found) for name, found in rates.items()}
+            for name, found in rates.items():
+                row = {"precision": precision, "batch": batch, "engine": name, "images_per_second": median[name],
+                       "rounds": [rate for rate, _ in found], "minimum_cosine": cosines[name]}
+                if all(alone is not None for _, alone in found):
+                    row["device_images_per_second"] = statistics.median(alone for _, alone in found)
+                rows.append(row)
+            peers = [name for name in median if name != "fovea"]
+            if "fovea" in median and peers:
+                best = max(peers, key=median.get)
+                log(f"{precision} batch {batch}: fovea {median['fovea']:.2f} images/s, {median['fovea'] / median[best]:.2f} times "
+                      f"{best}'s {median[best]:.2f}")
+    return {
+        "model": pathlib.Path(options.model).name,
+        "device": options.device,
+        "threads": options.threads,
+        "most_tokens": int(images["pixel_values"].shape[1]),
+        "mean_tokens": float(tokens.double().mean()),
+        "rates": rows,
+    }
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model")
+    parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
+    parser.add_argument("--precision", default="fp32,bf16")
+    parser.add_argument("--batch", default="1,8,32")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=3)
+    parser.add_argument("--threads", type=int, default=0, help="of both engines; 0: one per CPU")
+    parser.add_argument("--attention", default="sdpa,eager", help="transformers' implementations")
+    parser.add_argument("--compile", action="store_true", help="torch.compile's beside them")
+    parser.add_argument("--fovea", default=str(ROOT / "build/release/bin/fovea"))
+    parser.add_argument("--json", type=pathlib.Path)
+    options = parser.parse_args()
+    options.threads = options.threads or len(os.sched_getaffinity(0))
+    torch.set_num_threads(options.threads)
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+    where = machine.describe()
+    if options.device == "cuda":
+        where["gpu"] = machine.gpu()
+    with tempfile.TemporaryDirectory() as folder:
+        machine.hand_over({"machine": where, "naflex": [measure(options, pathlib.Path(folder))]}, options.json)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,66 @@
+// Weights in float64, as sums of few terms in float32.
+#include "ops/position.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace fovea::ops {
+
+AxisWeights::AxisWeights(std::int64_t table, std::int64_t positions)
+    : most_(0),
+      first_(static_cast<std::size_t>(positions)),
+      count_(static_cast<std::size_t>(positions)) {
+  const double scale = static_cast<double>(table) / static_cast<double>(positions);
+  const double support = std::max(scale, 1.0);
+  most_ = static_cast<std::size_t>(
+      std::min<double>(std::ceil(2 * support) + 1, static_cast<double>(table)));
+  weights_.resize(first_.size() * most_);
+  std::vector<double> found;
+  for (std::size_t position = 0; position < first_.size(); ++position) {
+    const double centre = (static_cast<double>(position) + 0.5) * scale - 0.5;
+    found.clear();
+    double sum = 0;
+    for (std::int64_t row = 0; row < table; ++row) {
+      const double weight = 1 - std::abs(static_cast<double>(row) - centre) / support;
+      if (weight > 0) {
+        if (found.empty()) {
+          first_[position] = row;
+        }
+        found.push_back(weight);
+        sum += weight;
+      }
+    }
+    count_[position] = found.size();
+    std::ranges::transform(found, weights_.begin() + static_cast<std::ptrdiff_t>(position * most_),
+                           [&](double weight) { return static_cast<float>(weight / sum); });
+  }
+}
+
+ResizedPositions::ResizedPositions(std::span<const float> table, std::int64_t side,
+                                   std::int64_t width, const PatchGrid& grid)
+    : table_(table),
+      side_(side),
+      width_(width),
+      columns_(grid.width),
+      down_(side, grid.height),
+      across_(side, grid.width) {}
+
+void ResizedPositions::row(std::int64_t patch, float* out) const {
+  const std::int64_t y = patch / columns_;
+  const std::int64_t x = patch % columns_;
+  std::fill_n(out, width_, 0.0F);
+  const float* from = table_.data() + (down_.first(y) * side_ + across_.first(x)) * width_;
+  for (const float row_weight : down_.weights(y)) {
+    const float* cell = from;
+    for (const float column_weight : across_.weights(x)) {
+      const float weight = row_weight * column_weight;
+      for (std::int64_t i = 0; i < width_; ++i) {
+        out[i] += weight * cell[i];
+      }
+      cell += width_;
+    }
+    from += side_ * width_;
+  }
+}
+
+}  // namespace fovea::ops
