@@ -44,6 +44,8 @@ def sandbox(tmp_path, model, fovea_bin, run_fovea):
     (tmp_path / "build").mkdir()
     (tmp_path / "build/release").symlink_to(fovea_bin.parent.parent)
     run_fovea("embed", "photos", "-m", "MODEL", "-o", "OUT", cwd=tmp_path)
+    for part in ("0", "1"):
+        run_fovea("embed", "photos", "-m", "MODEL", "-o", f"OUT-{part}", "--shard", f"{part}/2", cwd=tmp_path)
     return tmp_path
 
 
