@@ -415,13 +415,14 @@ class EmbedJob {
     // The model is loaded only when there is something to compute.
     const auto encode_late = [this] {
       return [this, encode = pipeline::Encode()](std::span<const std::uint8_t> patches,
-                                                 std::int64_t images, std::span<float> embeddings,
+                                                 std::span<const PatchGrid> grids,
+                                                 std::span<float> embeddings,
                                                  const pipeline::OnComputed& on_computed) mutable {
         if (!encode) {
           tell_device();
           encode = load_encoder();
         }
-        encode(patches, images, embeddings, on_computed);
+        encode(patches, grids, embeddings, on_computed);
       };
     };
     JobReport report;

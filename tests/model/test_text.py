@@ -6,6 +6,8 @@ known for is made once, in the reference: the comparison must then fail."""
 import json
 import pathlib
 import random
+import subprocess
+import sys
 
 import numpy
 import pytest
@@ -119,6 +121,18 @@ def test_known_mistakes_are_seen(run_fovea, tmp_path, seed):
         wrong = reference.embeddings(texts, mistake)
         assert difference(got, wrong) > 1e-3, mistake
         assert cosines(got, wrong).min() < 0.9995, mistake
+
+
+def test_the_token_table_stays_in_its_file(fovea_bin, run_fovea, tmp_path):
+    model = make(run_fovea, tmp_path / "model", "tiny", 24, 0, "--vocabulary", "1000000", "--dtype", "bf16")
+    table = 1_000_000 * 96 * 2
+    assert (model / "model.safetensors").stat().st_size > table
+    command = [fovea_bin, "embed", "--text", "a red bicycle", "-m", model, "--device", "cpu", "--quiet", "-o", tmp_path / "x.npy"]
+    # A process of its own: what a child may have used before it became the program counts as well.
+    measure = "import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True); " \
+              "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
+    done = subprocess.run([sys.executable, "-S", "-c", measure, *command], check=True, capture_output=True, text=True)
+    assert int(done.stdout) * 1024 < table / 2, done.stdout
 
 
 def test_a_text_has_the_same_bits_whatever_came_with_it(run_fovea, tmp_path):
