@@ -414,10 +414,9 @@ class EmbedJob {
     }
     // The model is loaded only when there is something to compute.
     const auto encode_late = [this] {
-      return [this, encode = pipeline::Encode()](std::span<const std::uint8_t> patches,
-                                                 std::span<const PatchGrid> grids,
-                                                 std::span<float> embeddings,
-                                                 const pipeline::OnComputed& on_computed) mutable {
+      return [this, encode = pipeline::Encode()](
+                 std::span<const std::uint8_t> patches, std::span<const PatchGrid> grids,
+                 std::span<float> embeddings, const pipeline::OnComputed& on_computed) mutable {
         if (!encode) {
           tell_device();
           encode = load_encoder();
