@@ -26,8 +26,7 @@ struct IndexLine {
 /// {"row": 0, "source": "photos/a.jpg", "width": 640, "height": 480, "bytes": 96871,
 /// "modified_ns": 1500000000000000000} without line breaks, and a newline. The last two are absent
 /// for an image that was read from no file. "sha256" and "lost_range" follow where there is
-/// something to say.
-/// NaFlex models add "patches": [12, 16] after "height": down and across.
+/// something to say, and "patches": [12, 16], down and across, after "height" of a NaFlex model.
 [[nodiscard]] std::string format_index_line(const IndexLine& line);
 
 /// Inverse of format_index_line; keys beyond these are ignored. Throws fovea::Error.

@@ -109,9 +109,11 @@ def test_info_of_an_unusable_model_fails_and_says_why(run_fovea, tmp_path):
     info = json.loads(result.stdout)
     assert not info["usable"] and len(info["missing"]) == 16
     assert "16 tensors are missing" in result.stderr
-    config["model_type"] = "siglip2_vision_model"  # whose processor is another
+    config["model_type"] = "siglip2_vision_model"  # whose weights and processor are others
     (tmp_path / "config.json").write_text(json.dumps(config))
-    assert "NaFlex" in run_fovea("info", tmp_path, code=1).stderr
+    assert "2 are unusable" in run_fovea("info", tmp_path, code=1).stderr
+    (tmp_path / "preprocessor_config.json").write_text(json.dumps({"image_processor_type": "SiglipImageProcessor"}))
+    assert "expected Siglip2ImageProcessor for a NaFlex model" in run_fovea("info", tmp_path, code=1).stderr
 
 
 def test_init_refuses_wrong_usage(run_fovea, tmp_path):

@@ -6,6 +6,7 @@ comparison would not notice the same mistake in Fovea."""
 
 import functools
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -125,6 +126,27 @@ def test_arrays_of_pixels_and_index(tiny, run_fovea, tmp_path):
     (other / "preprocessor_config.json").write_text(json.dumps(config | {"max_num_patches": 36}))
     refused = run_fovea("embed", tiny.photos, "-m", other, "--device", "cpu", "-o", tmp_path / "out", code=1).stderr
     assert "up to 64 patches of 16x16" in refused and "up to 36 patches" in refused
+
+
+def test_an_updated_output_is_that_of_a_fresh_run(tiny, run_fovea, tmp_path):
+    """Rows that stay, move to another name, go and come, each with the patches of its photo."""
+    photos, out = tmp_path / "photos", tmp_path / "out"
+    shutil.copytree(tiny.photos, photos)
+    common = (photos, "-m", tiny.folder, "--device", "cpu")
+    run_fovea("embed", *common, "-o", out)
+    (photos / "03.png").rename(photos / "99.png")
+    (photos / "05.png").unlink()
+    photo(7).rotate(90, expand=True).save(photos / "50.png")
+    photo(9).save(photos / "00.png")
+    run_fovea("embed", *common, "-o", out, "--update")
+    run_fovea("embed", *common, "-o", tmp_path / "fresh")
+
+    def state(folder):
+        lines = [json.loads(line) for line in (folder / "index-00000.jsonl").read_text().splitlines()]
+        rows = np.load(folder / "embeddings-00000.npy")
+        return {line["source"]: (line["patches"], rows[line["row"]].tobytes()) for line in lines}
+
+    assert state(out) == state(tmp_path / "fresh") and len(state(out)) == 21
 
 
 def test_the_whole_model_loads(tiny):

@@ -143,8 +143,8 @@ TEST_F(SourcesTest, IndexAndErrorLinesReadBack) {
     const io::FileStamp file{12345, date};
     EXPECT_EQ(parse_index_line(format_index_line({7, odd, 640, 480, file})).file, file);
     const PatchGrid patches{.height = 12, .width = 21};
-    EXPECT_EQ(parse_index_line(format_index_line({7, odd, 640, 480, file, patches})).patches,
-              patches);
+    const IndexLine seen{7, odd, 640, 480, file, "", false, patches};
+    EXPECT_EQ(parse_index_line(format_index_line(seen)).patches, patches);
   }
   const std::string other =
       R"({"row": 0, "source": "a", "width": 1, "height": 1, "bytes": "12 kB"})";
