@@ -15,9 +15,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A download makes progress thousands of times per second; handlers want to know it less often.
-constexpr std::chrono::milliseconds kBetweenReports{50};
-
 thread_local std::string pulled_folder;
 
 }  // namespace

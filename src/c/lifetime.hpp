@@ -9,6 +9,9 @@
 
 namespace fovea::c {
 
+/// Work makes progress thousands of times per second; handlers want to know it less often.
+inline constexpr std::chrono::milliseconds kBetweenReports{50};
+
 struct Lifetime;
 
 /// Lives as long as a call or a thread computes: shut_down() waits for it.

@@ -21,12 +21,6 @@
 #include "fovea/search.hpp"
 
 namespace fovea::c {
-namespace {
-
-using Clock = std::chrono::steady_clock;
-
-// A search tells of every few thousand rows; handlers want to know it less often.
-constexpr std::chrono::milliseconds kBetweenReports{50};
 
 /// A search that may be stopped: by its handler, or by the end of the process.
 class SearchRun {
@@ -38,7 +32,7 @@ class SearchRun {
     if (stop_) {
       fail("the search was ended, because the process is ending");
     }
-    const auto now = Clock::now();
+    const auto now = std::chrono::steady_clock::now();
     if (handler_ == nullptr || (done < total && now - reported_ < kBetweenReports)) {
       return;
     }
@@ -53,8 +47,10 @@ class SearchRun {
   void* context_;
   std::atomic<bool> stop_ = false;
   Activity activity_{&stop_};
-  Clock::time_point reported_{};
+  std::chrono::steady_clock::time_point reported_{};
 };
+
+namespace {
 
 thread_local std::string found_source;
 thread_local std::string found_path;
