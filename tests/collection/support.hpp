@@ -171,9 +171,9 @@ class CollectionTest : public ::testing::Test {
   }
 
   static pipeline::Encode encode() {
-    return [](std::span<const std::uint8_t> pixels, std::int64_t images, std::span<float> out,
-              const pipeline::OnComputed& /*on_computed*/) {
-      for (std::size_t image = 0; image < static_cast<std::size_t>(images); ++image) {
+    return [](std::span<const std::uint8_t> pixels, std::span<const PatchGrid> grids,
+              std::span<float> out, const pipeline::OnComputed& /*on_computed*/) {
+      for (std::size_t image = 0; image < grids.size(); ++image) {
         float value = 0;
         std::memcpy(&value, pixels.data() + image * sizeof(value), sizeof(value));
         out[image * kDimension] = value;

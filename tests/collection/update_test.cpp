@@ -192,9 +192,10 @@ TEST_F(UpdateTest, AnUnfinishedOutputIsUpdated) {
     std::atomic<bool> enough = false;
     options.control.stop = &enough;
     const auto counting = [&] {
-      return [&, inner = encode()](std::span<const std::uint8_t> pixels, std::int64_t images,
-                                   std::span<float> out, const pipeline::OnComputed& computed) {
-        inner(pixels, images, out, computed);
+      return [&, inner = encode()](std::span<const std::uint8_t> pixels,
+                                   std::span<const PatchGrid> grids, std::span<float> out,
+                                   const pipeline::OnComputed& computed) {
+        inner(pixels, grids, out, computed);
         enough = ++batches == 2;
       };
     };
