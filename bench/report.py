@@ -388,6 +388,48 @@ def sanitizer_section(result: dict) -> str:
     return text
 
 
+def text_accuracy_section(result: dict) -> str:
+    """What each precision costs texts, beside transformers' bf16 on the same ones."""
+    rows = [
+        [name, f"{entry['mean']:.6f}", f"{entry['first_percentile']:.6f}", f"{entry['least']:.6f}", f"{entry['recall_at_10']:.4f}"]
+        for name, entry in result["precisions"].items()
+    ]
+    return (
+        f"### Texts: accuracy by precision\n\n{result['texts']:,} texts, a model of random weights ({result['model']}), on "
+        f"{'the GPU' if result['device'] == 'cuda' else 'the CPU'}. Cosines to, and the 10 nearest texts shared with, transformers in fp32.\n\n"
+    ) + table(["engine", "mean", "1st percentile", "least", "recall@10"], rows)
+
+
+def search_times_section(result: dict) -> str:
+    """Seconds of a search in one collection, from fast to slow."""
+    rows = []
+    for queries in sorted({entry["queries"] for entry in result["results"]}):
+        group = sorted((e for e in result["results"] if e["queries"] == queries), key=lambda e: e["seconds"])
+        rows += [[str(queries), e["engine"], f"{e['seconds']:.3f}", f"{e['least_seconds']:.3f}"] for e in group]
+    text = (
+        f"### Exact search\n\n{result['rows']:,} rows of {result['dimension']} numbers in f16, the {result['k']} nearest, "
+        f"{result['threads']} threads. Every answer was compared with float64; peers have all rows in memory. "
+        "The median and the least of several turns.\n\n"
+    ) + table(["queries", "engine", "seconds", "least"], rows)
+    for left_out in result.get("skipped", []):
+        text += f"\n{left_out['engine']} was left out: {left_out['why']}.\n"
+    return text
+
+
+def naflex_section(results: list[dict]) -> str:
+    """Images of many aspect ratios beside transformers, which pads them."""
+    rows = []
+    for result in results:
+        for entry in result["rates"]:
+            rivals = [e["images_per_second"] for e in result["rates"] if not is_fovea(e) and
+                      (e["precision"], e["batch"]) == (entry["precision"], entry["batch"])]
+            ratio = f"{entry['images_per_second'] / max(rivals):.2f}x" if is_fovea(entry) and rivals else ""
+            rows.append([result["device"], entry["engine"], entry["precision"], str(entry["batch"]),
+                         number(entry["images_per_second"]), ratio, f"{entry['minimum_cosine']:.6f}"])
+    return "### NaFlex: images of many aspect ratios\n\n" + table(
+        ["device", "engine", "precision", "batch", "images/s", "to the best peer", "least cosine to fp32"], rows)
+
+
 SECTIONS = {
     "gpu_bench": gpu_bench_section,
     "gpu_end_to_end": gpu_end_to_end_section,
@@ -400,6 +442,9 @@ SECTIONS = {
     "torch_gemm": torch_section("matrix products"),
     "encoder": encoder_section,
     "cpu_times": cpu_times_section,
+    "naflex": naflex_section,
+    "text_accuracy": text_accuracy_section,
+    "search_times": search_times_section,
     "image": image_section,
     "end_to_end": end_to_end_section,
     "cold_start": cold_start_section,

@@ -114,8 +114,7 @@ def main():
             results[f"fovea {precision}"] = compared(got, want) | {"texts_per_second": rate}
     machine.hand_over(
         {
-            "machine": machine.describe(),
-            "gpu": machine.gpu(),
+            "machine": machine.describe() | ({"gpu": found} if (found := machine.gpu()) else {}),
             "text_accuracy": {"model": options.model.name, "device": options.device, "texts": len(texts), "seed": options.seed,
                               "precisions": results},
         },

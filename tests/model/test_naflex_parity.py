@@ -66,11 +66,11 @@ class Case:
     def embed(self, precision="fp32", source=None, **options):
         """Not scaled to length 1."""
         out = self.folder.parent / f"{precision}-{len(list(self.folder.parent.iterdir()))}.npy"
+        options = {"device": "cpu"} | options
         given = [word for name, value in options.items() for word in ("--" + name.replace("_", "-"), str(value))]
-        common = ("-m", self.folder, "--device", "cpu", "--precision", precision, "--no-normalize", "--dtype", "f32")
+        common = ("-m", self.folder, "--precision", precision, "--no-normalize", "--dtype", "f32")
         self.run_fovea("embed", source or self.photos, *common, *given, "-o", out)
         return np.load(out)
-
 
     @functools.cached_property
     def ours(self):
