@@ -56,7 +56,7 @@ void add_merge(CLI::App& app, Run& run) {
   explain(*command,
           {"Outputs of --shard 0/N to N-1/N give the rows in the order of a run without --shard; "
            "other outputs come one after the other."},
-          {"fovea merge OUT-0 OUT-1 OUT-2 -o OUT"});
+          {"fovea merge OUT-0 OUT-1 -o MERGED", "fovea merge OUT-* -o MERGED --keep-first"});
   command->callback([options, shard_rows, progress, &run] {
     options->shard_rows = shard_rows->value_or(0);
     run = [options, progress] {

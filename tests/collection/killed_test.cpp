@@ -25,6 +25,15 @@ class KilledTest : public testing::CollectionTest {
     fs::copy(folder_ / "kept", folder_ / name, fs::copy_options::recursive);
   }
 
+  // Where some files are new and others are not yet, the manifest says so.
+  void expect_told(const Content& before) const {
+    const fs::path out = folder_ / "out";
+    if (fs::exists(out / ".update/new/manifest.json") && content("out") != before) {
+      EXPECT_FALSE(
+          pipeline::parse_manifest(testing::read_text(out / "manifest.json")).state.finished);
+    }
+  }
+
   // Rows that a reader finds at any moment are whole rows of before or of after.
   void expect_between(const Content& before, const Content& after) const {
     for (const auto& [name, row] : content("out").rows) {
@@ -55,6 +64,7 @@ TEST_F(KilledTest, UpdateBeforeAnyCall) {
   int as_before = 0;
   for (restore("out"); is_killed_at(call, [&] { (void)update("out"); }); restore("out")) {
     expect_between(before, after);
+    expect_told(before);
     as_before += content("out") == before ? 1 : 0;
     const UpdateCounts again = update("out");
     const bool was_done = again == UpdateCounts{.unchanged = after.rows.size()};

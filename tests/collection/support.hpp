@@ -170,9 +170,10 @@ class CollectionTest : public ::testing::Test {
     };
   }
 
-  static pipeline::Encode encode() {
-    return [](std::span<const std::uint8_t> pixels, std::span<const PatchGrid> grids,
-              std::span<float> out, const pipeline::OnComputed& /*on_computed*/) {
+  [[nodiscard]] pipeline::Encode encode() const {
+    return [this](std::span<const std::uint8_t> pixels, std::span<const PatchGrid> grids,
+                  std::span<float> out, const pipeline::OnComputed& /*on_computed*/) {
+      computed_ += grids.size();
       for (std::size_t image = 0; image < grids.size(); ++image) {
         float value = 0;
         std::memcpy(&value, pixels.data() + image * sizeof(value), sizeof(value));
@@ -195,7 +196,7 @@ class CollectionTest : public ::testing::Test {
     pipeline::FolderOutput output(folder_ / name, identity(), false);
     output.begin();
     (void)pipeline::run_job(
-        run_options(), stream, prepare({.sum = checksum}), [] { return encode(); }, output);
+        run_options(), stream, prepare({.sum = checksum}), [this] { return encode(); }, output);
     output.finish();
   }
 
@@ -206,7 +207,7 @@ class CollectionTest : public ::testing::Test {
     Update update(output, identity(), std::move(options));
     update.select(stream);
     (void)pipeline::run_job(
-        run_options(), stream, prepare(update.contents()), [] { return encode(); },
+        run_options(), stream, prepare(update.contents()), [this] { return encode(); },
         update.staging());
     return update.finish(left_out.empty_folders(), left_out.counts());
   }
@@ -234,6 +235,7 @@ class CollectionTest : public ::testing::Test {
   std::vector<std::string> inputs_;  // by default, the folder of all photos
   std::uint64_t shard_rows_ = 4;
   int written_ = 0;
+  mutable std::uint64_t computed_ = 0;  // images by encode()
 };
 
 }  // namespace fovea::collection::testing

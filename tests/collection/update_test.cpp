@@ -267,6 +267,20 @@ TEST_F(UpdateTest, MaxDropChangesNothing) {
   EXPECT_EQ(update("out", {.max_drop = 2}).dropped, 2U);
 }
 
+TEST_F(UpdateTest, ComputedRowsWaitForTheNextUpdateUnlessTheirPhotosChange) {
+  remove("01.jpg");
+  write("n1.jpg", "301");
+  write("n2.jpg", "302");
+  ASSERT_FALSE(message_of({.max_drop = 0}).empty());  // both are computed by now
+  ASSERT_TRUE(fs::exists(folder_ / "out/.update/rows"));
+  write("n2.jpg", "303");
+  write("n3.jpg", "304");
+  const std::uint64_t computed = computed_;
+  EXPECT_EQ(update("out"), (UpdateCounts{.added = 3, .dropped = 1, .unchanged = 9}));
+  EXPECT_EQ(computed_ - computed, 2U);  // not n1.jpg again
+  expect_fresh("out");
+}
+
 TEST_F(UpdateTest, InputsThatOccurTwiceHaveTwoRows) {
   inputs_ = {photo("00.jpg"), photo("01.jpg"), photo("00.jpg"), photo("00.jpg")};
   fs::remove_all(folder_ / "out");
