@@ -8,9 +8,9 @@ import torch
 from transformers import SiglipConfig, SiglipModel, SiglipVisionConfig, SiglipVisionModel
 
 
-def load(folder):
-    """The vision tower as transformers loads it; fails on missing or unexpected weights."""
-    model, report = SiglipVisionModel.from_pretrained(folder, output_loading_info=True)
+def load(folder, kind=SiglipVisionModel):
+    """What transformers loads; fails on missing or unexpected weights."""
+    model, report = kind.from_pretrained(folder, output_loading_info=True)
     for kind in ("missing_keys", "unexpected_keys", "mismatched_keys", "error_msgs"):
         assert not report[kind], (kind, report[kind])
     return model
@@ -33,7 +33,14 @@ def load(folder):
 def test_transformers_loads_what_init_writes(run_fovea, tmp_path, arguments):
     folder = tmp_path / "model"
     run_fovea("init", *arguments, "-o", folder)
-    model = load(folder)
+    both = load(folder, SiglipModel)
+    assert all(torch.isfinite(weight).all() for weight in both.parameters())
+    run_fovea("init", *arguments, "--images-only", "-o", tmp_path / "images")
+    model = load(tmp_path / "images")
+    for name, weight in model.state_dict().items():  # the images' tower does not depend on the other
+        found = both.state_dict()[f"vision_model.{name.removeprefix('vision_model.')}"]
+        assert torch.equal(found, weight), name
+    shutil.rmtree(tmp_path / "images")
     info = json.loads(run_fovea("info", folder, "--json").stdout)
     assert info["usable"] and not info["unused"]
     assert info["parameters"] == sum(weight.numel() for weight in model.parameters())
@@ -44,7 +51,6 @@ def test_transformers_loads_what_init_writes(run_fovea, tmp_path, arguments):
     assert info["heads"] == config.num_attention_heads
     assert info["image_size"] == config.image_size
     assert info["patch"] == config.patch_size
-    assert all(torch.isfinite(weight).all() for weight in model.parameters())
     shutil.rmtree(folder)
 
 
