@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <nlohmann/json.hpp>
+#include <unistd.h>
 
 #include "core/error.hpp"
 #include "io/file.hpp"
@@ -247,11 +248,12 @@ std::int64_t Shards::find_file(
 }
 
 OpenShards::OpenShards(const Shards& shards) {
-  constexpr std::size_t kMost = 256;  // of the 1024 that a process may have by default
-  files_.reserve(std::min(kMost, shards.shards_.size()));
+  // A quarter of those that the process may have: 256 by default.
+  const std::size_t most = static_cast<std::size_t>(std::max(0L, ::sysconf(_SC_OPEN_MAX))) / 4;
+  files_.reserve(std::min(most, shards.shards_.size()));
   for (const Shards::Shard& shard : shards.shards_) {
     io::File file(shard.path, shard.version);
-    if (files_.size() < kMost) {
+    if (files_.size() < most) {
       files_.push_back(std::move(file));
     }
   }

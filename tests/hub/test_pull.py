@@ -24,7 +24,8 @@ def make_files(weights=None):
         "config.json": b'{"model_type": "siglip"}',
         "preprocessor_config.json": b'{"resample": 2}',
         "README.md": b"not needed",
-        "tokenizer.json": b"not needed either",
+        "tokenizer.json": b'{"model": {}}',
+        "vocab.txt": b"not needed either",
     }
     files |= weights or {WEIGHTS: random.Random(0).randbytes(SIZE)}
     return files
@@ -62,7 +63,7 @@ class Puller:
     def check(self, hub):
         """Everything is there, and as it is on the hub."""
         needed = {n for n in hub.files if n.endswith((".safetensors", ".index.json"))}
-        needed |= {"config.json", "preprocessor_config.json"}
+        needed |= {"config.json", "preprocessor_config.json", "tokenizer.json"}
         assert {path.name for path in self.snapshot.iterdir()} == needed
         for name in needed:
             path = self.snapshot / name
@@ -81,7 +82,7 @@ def test_layout_of_the_cache(hub, pull):
     assert result.stdout == f"{pull.snapshot}\n"
     pull.check(hub)
     assert (pull.model / "refs" / "main").read_text() == COMMIT
-    assert not any(path.endswith(("README.md", "tokenizer.json")) for _, _, path, _ in hub.requests)
+    assert not any(path.endswith(("README.md", "vocab.txt")) for _, _, path, _ in hub.requests)
 
 
 def test_second_pull_downloads_nothing(hub, pull):

@@ -25,7 +25,7 @@ def model(run_fovea, tmp_path_factory):
 @pytest.fixture
 def copied(run_fovea, tmp_path):
     """A model in several files, of the test's own."""
-    run_fovea("init", "--preset", "tiny", "--max-shard-bytes", "500000", "-o", tmp_path / "m")
+    run_fovea("init", "--preset", "tiny", "--images-only", "--max-shard-bytes", "500000", "-o", tmp_path / "m")
     return tmp_path / "m"
 
 
