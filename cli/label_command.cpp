@@ -72,8 +72,9 @@ class LabelReport {
     const std::vector<std::string>& labels = arguments_.label.labels;
     std::vector<std::size_t> order(labels.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
-    std::ranges::stable_sort(order, std::greater(),
-                             [&](std::size_t label) { return image.cosines[label]; });
+    std::ranges::sort(order, [&](std::size_t a, std::size_t b) {
+      return image.cosines[a] > image.cosines[b] || (image.cosines[a] == image.cosines[b] && a < b);
+    });
     if (arguments_.top > 0) {
       order.resize(std::min(order.size(), static_cast<std::size_t>(arguments_.top)));
     }

@@ -65,9 +65,11 @@ class MergedOutput {
   [[nodiscard]] const io::Folder& folder() const { return *folder_; }
   [[nodiscard]] const JobIdentity& identity() const { return manifest_.identity; }
   [[nodiscard]] const pipeline::JobState& state() const { return manifest_.state; }
+  // NOLINTNEXTLINE(bugprone-unchecked-optional-access): read first
   [[nodiscard]] const StoredRows& rows() const { return *rows_; }
   [[nodiscard]] const std::vector<Failure>& failures() const { return failures_; }
   [[nodiscard]] Key key_of_failure(const Failure& failure) const {
+    // NOLINTNEXTLINE(bugprone-unchecked-optional-access): read first
     return key_of(absolute_name(rows_->working_folder(), failure.source));
   }
 

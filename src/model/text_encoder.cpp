@@ -85,7 +85,7 @@ std::string TextEncoder::description() const {
 
 void TextEncoder::encode(std::span<const std::int32_t> ids, std::int64_t texts,
                          std::span<float> embeddings, StopFlag stop,
-                         std::function<void(std::int64_t texts)> on_computed) {
+                         const std::function<void(std::int64_t texts)>& on_computed) {
   const TextConfig& text = config();
   if (texts < 0 || ids.size() != count(texts * text.tokens) ||
       embeddings.size() != count(texts * text.projection)) {

@@ -40,7 +40,7 @@ class TextEncoder {
   /// Throws Interrupted soon after `stop` is set, and fovea::Error for a token that the table does
   /// not have. `on_computed`: see ops::Batch.
   void encode(std::span<const std::int32_t> ids, std::int64_t texts, std::span<float> embeddings,
-              StopFlag stop = {}, std::function<void(std::int64_t texts)> on_computed = {});
+              StopFlag stop = {}, const std::function<void(std::int64_t texts)>& on_computed = {});
 
  private:
   std::unique_ptr<Checkpoint> checkpoint_;

@@ -330,7 +330,9 @@ void FolderOutput::measure_files() {
   const bool has_index = shard_ && shard_->index();
   state.open_bytes = shard_ ? shard_->data().size() : 0;
   state.data_sum = shard_ ? shard_->data().sum() : 0;
+  // NOLINTNEXTLINE(bugprone-unchecked-optional-access): asked above
   state.index_bytes = has_index ? shard_->index()->size() : 0;
+  // NOLINTNEXTLINE(bugprone-unchecked-optional-access): asked above
   state.index_sum = has_index ? shard_->index()->sum() : 0;
   state.errors_bytes = errors_->size();
   state.errors_sum = errors_->sum();

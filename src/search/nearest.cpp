@@ -114,6 +114,7 @@ class Scan {
 
   // The rows of a block, whose codes begin at row `first` of `copy`.
   void compare_codes(RowCopy& copy, std::int64_t first, const RowBlock& block) {
+    // NOLINTNEXTLINE(bugprone-unchecked-optional-access): made by then
     code_scan_->scan(
         copy.codes_of(first), copy.terms.view().from(first), block.count,
         [this](std::size_t query) { return candidates_.floor(query); },
@@ -222,11 +223,13 @@ bool Searcher::wants_copy() const {
 bool Searcher::make_room() {
   constexpr std::uint64_t kPart = 2;
   if (in_memory_ == RowsInMemory::kAuto &&
+      // NOLINTNEXTLINE(bugprone-unchecked-optional-access): made by then
       RowCopy::bytes_of(*coder_, shards_.rows()) > memory_limit() / kPart) {
     in_memory_ = RowsInMemory::kNever;
     return false;
   }
   try {
+    // NOLINTNEXTLINE(bugprone-unchecked-optional-access): made by then
     copy_.emplace(*coder_, shards_.rows());
   } catch (const Error&) {
     if (in_memory_ == RowsInMemory::kAlways) {
@@ -284,7 +287,9 @@ void Searcher::pass(Way way, const Queries& queries, std::size_t k,
   if (way == Way::kExactRows) {
     unit = queries.unit<float>();
   } else {
+    // NOLINTNEXTLINE(bugprone-unchecked-optional-access): made by then
     codes.emplace(Codes{*coder_, CodedQueries(*coder_, queries), way != Way::kCopy,
+                        // NOLINTNEXTLINE(bugprone-unchecked-optional-access): made by then
                         way == Way::kCodedRows ? nullptr : &*copy_});
   }
   std::optional<OpenShards> open;

@@ -83,6 +83,7 @@ void RowCoder::encode(const StoredRows& rows, std::int64_t count, std::uint8_t* 
 OwnedTerms::Values RowCoder::encode_row(std::span<float> row, std::uint8_t* codes) const {
   std::fill(codes, codes + stride_, static_cast<std::uint8_t>(kCodeOffset));
   const RowSums sums = sums_of_row(row.data(), direction_.data(), row.size());
+  // NOLINTNEXTLINE(readability-simplify-boolean-expr): NaN is no size either
   if (!(sums.square > kSmallest && sums.square < kLargest)) {
     const bool is_zero = std::ranges::all_of(row, [](float value) { return value == 0; });
     return {.error = is_zero ? rounding_ : std::numeric_limits<float>::infinity()};

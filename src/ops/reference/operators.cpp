@@ -166,10 +166,10 @@ void patch_embed(const PatchEmbedProblem& problem, const PatchEmbedWeights& weig
     one.images = 1;
     one.tokens = count;
     one.position_side = 0;
-    const auto part = [first = first](const auto& view, std::int64_t width) {
+    const auto part = [begin = first](const auto& view, std::int64_t width) {
       auto rows = view;
       rows.data = view.template as<std::byte>() +
-                  static_cast<std::size_t>(first * width) * size_of(view.dtype);
+                  static_cast<std::size_t>(begin * width) * size_of(view.dtype);
       return rows;
     };
     patch_embed(one, resized, part(patches, problem.patch_elements), part(tokens, problem.hidden),
