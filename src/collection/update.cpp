@@ -116,9 +116,8 @@ bool Update::stays(const StoredPart& part) const {
 }
 
 void Update::write_shards(const StoredRows& staged, NewOutput& files) {
-  using Origin = Entry::Origin;
   const std::vector<Entry>& entries = reconciler_.entries();
-  const auto has_row = [](const Entry& entry) { return entry.origin != Origin::kFailed; };
+  const auto has_row = [](const Entry& entry) { return entry.origin != Entry::Origin::kFailed; };
   const auto entry_of = [&](std::size_t row) -> const Entry* {
     const std::uint32_t number = reconciler_.entry_of_row()[row];
     return number != Entry::kNone && has_row(entries[number]) ? &entries[number] : nullptr;
@@ -131,7 +130,8 @@ void Update::write_shards(const StoredRows& staged, NewOutput& files) {
     return rows;
   };
   const auto add = [&](ShardBuilder& shard, const Entry& entry) {
-    shard.add(entry.origin == Origin::kBase ? base_ : staged, entry.row, reconciler_.change(entry));
+    shard.add(entry.origin == Entry::Origin::kBase ? base_ : staged, entry.row,
+              reconciler_.change(entry));
   };
   const auto is_new = [&](const Entry& entry) {
     return has_row(entry) && entry.base == Entry::kNone;
