@@ -139,7 +139,8 @@ TEST_F(UpdateTest, ChecksumTellsOfAChangeThatNeitherTells) {
   write("02.jpg", "777", true);
   EXPECT_EQ(update("out").reembedded, 0U);
   EXPECT_EQ(update("out", {.checksum = true}), (UpdateCounts{.reembedded = 1, .unchanged = 9}));
-  const auto& [bytes, line] = content("out").rows.at(photo("02.jpg"));
+  const auto all = content("out");
+  const auto& [bytes, line] = all.rows.at(photo("02.jpg"));
   float value = 0;
   std::memcpy(&value, bytes.data(), sizeof(value));
   EXPECT_EQ(value, 777);
