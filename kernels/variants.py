@@ -371,6 +371,11 @@ def other_kernels() -> Iterator[Kernel]:
     yield file_kernel("pixels_widen", "pixels/widen.cu", ALL_GPUS)
     yield file_kernel("pixels_repeat", "pixels/repeat.cu", ALL_GPUS)
     yield file_kernel("pixels_positions", "pixels/positions.cu", ALL_GPUS)
+    # Results that stay in memory: by the stream's type or f32, and the type that their reader wants.
+    for name, from_f32, to_f32 in (("f16", 0, 0), ("f32", 0, 1), ("f32_f16", 1, 0)):
+        yield file_kernel(
+            f"convert_{name}", "convert/convert.cu", ALL_GPUS, FOVEA_FROM_F32=from_f32, FOVEA_TO_F32=to_f32
+        )
     # What has to follow a library's matrix product: timed together with it, beside the fused kernels.
     yield file_kernel("peer_add", "lab/add.cu", HOPPER, lab=True)
 

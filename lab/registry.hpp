@@ -13,5 +13,6 @@ namespace fovea::lab {
 [[nodiscard]] std::vector<Card> pool_cards();
 [[nodiscard]] std::vector<Card> pixels_cards();
 [[nodiscard]] std::vector<Card> positions_cards();
+[[nodiscard]] std::vector<Card> convert_cards();
 
 }  // namespace fovea::lab

@@ -30,6 +30,10 @@ std::string option_words(std::string_view name, std::string_view value) {
   return value.empty() ? keyword : fmt::format("{}=\"{}\"", keyword, value);
 }
 
+std::string_view feature_words() {
+  return speaks_python() ? "Encoder.features" : "--features last or --features penultimate";
+}
+
 std::string pull_words(std::string_view id, std::string_view revision) {
   if (speaks_python()) {
     return revision == "main" ? fmt::format("fovea.pull(\"{}\")", id)

@@ -19,6 +19,9 @@ void set_wording(Wording wording);
 /// An option, and the value to give it when there is one.
 [[nodiscard]] std::string option_words(std::string_view name, std::string_view value = {});
 
+/// How features of patches are asked for.
+[[nodiscard]] std::string_view feature_words();
+
 /// The command that fetches a model.
 [[nodiscard]] std::string pull_words(std::string_view id, std::string_view revision);
 

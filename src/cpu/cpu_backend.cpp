@@ -104,6 +104,9 @@ class CpuBackend : public ops::Backend {
     return std::max<std::int64_t>(32, 8 * std::int64_t{threads()});
   }
   [[nodiscard]] HostBuffer allocate_input(std::size_t bytes) override { return HostBuffer(bytes); }
+  [[nodiscard]] std::shared_ptr<ops::OutputMemory> allocate_output(std::size_t bytes) override {
+    return ops::host_output(bytes);
+  }
 
   [[nodiscard]] ops::Profile profile() const override;
   void reset_profile() override;

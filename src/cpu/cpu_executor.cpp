@@ -6,7 +6,9 @@
 #include <cstring>
 
 #include "core/divide_up.hpp"
+#include "core/error.hpp"
 #include "cpu/attend.hpp"
+#include "cpu/convert.hpp"
 #include "cpu/operators.hpp"
 #include "cpu/row_kernels.hpp"
 #include "ops/position.hpp"
@@ -253,6 +255,19 @@ void CpuExecutor::do_copy(const ConstTensorView& input, const TensorView& output
     std::memcpy(output.as<std::byte>() + static_cast<std::size_t>(first) * row_bytes,
                 input.as<std::byte>() + static_cast<std::size_t>(first) * row_bytes,
                 static_cast<std::size_t>(rows) * row_bytes);
+  });
+}
+
+void CpuExecutor::do_convert(const ConstTensorView& input, const TensorView& output) {
+  stop_.poll();
+  const Timer timer(worker_, ops::Place::kOther);
+  if (input.dtype != DType::kF32) {
+    fail("convert: unsupported input type {}; expected f32", to_string(input.dtype));
+  }
+  const std::int64_t width = input.shape[1];
+  share_rows(input.shape[0], [&](std::int64_t first, std::int64_t rows) {
+    narrow(input.as<float>() + first * width, rows * width, output.dtype,
+           output.as<std::byte>() + bytes_of(first * width, output.dtype));
   });
 }
 

@@ -38,6 +38,7 @@ class CpuExecutor : public ops::Executor {
   void do_project(const ops::ProjectProblem& problem, const ops::Prepared& weights,
                   const ConstTensorView& input, const TensorView& output) override;
   void do_copy(const ConstTensorView& input, const TensorView& output) override;
+  void do_convert(const ConstTensorView& input, const TensorView& output) override;
 
   class Timer;
 

@@ -14,6 +14,7 @@
 #include "core/thread_pool.hpp"
 #include "core/wording.hpp"
 #include "gpu/device/kernel_image.hpp"
+#include "gpu/device_output.hpp"
 #include "gpu/gpu_executor.hpp"
 #include "gpu/gpu_weights.hpp"
 #include "gpu/launch/attention.hpp"
@@ -38,6 +39,8 @@ constexpr std::int64_t kLongSlice = 64;
 constexpr std::int64_t kPreferredBatch = 512;
 /// Graphs kept: of every size of a small slice, and of as many large ones as a steady state has.
 constexpr std::size_t kMostGraphs = 256;
+/// Bytes of a slice's results, beyond which slices have fewer images: they lie in four places.
+constexpr std::size_t kMostOutputBytes = std::size_t{1} << 27;
 /// Staging copies are cut into parts of this many bytes for the host's threads.
 constexpr std::size_t kCopyPart = std::size_t{1} << 18;
 
@@ -194,6 +197,10 @@ class GpuBackend final : public ops::Backend {
     const ContextGuard held = device_->hold_context();
     return page_locked_->allocate(bytes);
   }
+  [[nodiscard]] std::shared_ptr<ops::OutputMemory> allocate_output(std::size_t bytes) override {
+    const ContextGuard held = device_->hold_context();
+    return std::make_shared<DeviceOutput>(device_, bytes);
+  }
 
  private:
   using Network = std::function<void(ops::Executor&, const ops::Slice&)>;
@@ -210,7 +217,7 @@ class GpuBackend final : public ops::Backend {
   [[nodiscard]] std::size_t measure_scratch(const ops::Batch& batch, std::int64_t images,
                                             const Network& network);
   [[nodiscard]] ops::Slice slice_of(const Slot& slot, std::int64_t images) const;
-  void launch(std::size_t slot, const ops::Slice& slice, const Network& network);
+  void launch(int number, std::size_t slot, const ops::Slice& slice, const Network& network);
   void call(const ops::Slice& slice, const Network& network, Stopwatch* stopwatch);
   void begin(std::size_t slot, const ops::Batch& batch, const ops::BatchRows& rows,
              std::int64_t first, std::int64_t images, bool alone, const Network& network);
@@ -235,14 +242,15 @@ class GpuBackend final : public ops::Backend {
 
   mutable std::mutex turn_;
   Memory memory_;
-  std::int64_t measured_images_ = 0;  // of the slice that the scratch was last measured for
+  /// The network, and the images of the slice, that the scratch was last measured for.
+  std::pair<int, std::int64_t> measured_for_{};
   std::size_t measured_scratch_ = 0;
   std::int64_t limit_ = 0;  // images of a slice, once memory has run out
   std::string note_;
-  /// Of slices of so many images in a slot, and so many rows where images differ; null after their
-  /// first run.
-  LeastRecent<std::tuple<std::int64_t, std::int64_t, std::size_t>, std::unique_ptr<Graph>> graphs_{
-      kMostGraphs};
+  /// Of a network's slices of so many images in a slot, and so many rows where images differ; null
+  /// after their first run.
+  LeastRecent<std::tuple<int, std::int64_t, std::int64_t, std::size_t>, std::unique_ptr<Graph>>
+      graphs_{kMostGraphs};
   Stopwatch stopwatch_;
   ops::Profile times_;
   double device_seconds_ = 0;
@@ -251,7 +259,10 @@ class GpuBackend final : public ops::Backend {
 std::int64_t GpuBackend::most_images(const ops::Batch& batch) const {
   std::int64_t most = options_.slice_images;
   if (most <= 0) {
-    most = std::max<std::int64_t>(1, kSliceTokens / batch.tokens);
+    const std::size_t each =
+        std::max<std::size_t>(1, batch.output.size() / static_cast<std::size_t>(batch.images));
+    most = std::clamp<std::int64_t>(static_cast<std::int64_t>(kMostOutputBytes / each), 1,
+                                    std::max<std::int64_t>(1, kSliceTokens / batch.tokens));
   }
   return limit_ > 0 ? std::min(most, limit_) : most;
 }
@@ -264,7 +275,7 @@ std::size_t GpuBackend::measure_scratch(const ops::Batch& batch, std::int64_t im
   ops::Slice slice{.first = 0,
                    .images = images,
                    .input = reinterpret_cast<const std::uint8_t*>(kNowhere),
-                   .output = reinterpret_cast<float*>(kNowhere),
+                   .output = reinterpret_cast<std::byte*>(kNowhere),
                    .workspace = reinterpret_cast<std::byte*>(kNowhere)};
   if (!batch.grids.empty()) {  // as if all were as large as the largest may be
     slice.shapes = {.rows = images * batch.tokens, .starts = kNowhere, .grids = kNowhere};
@@ -277,13 +288,13 @@ std::size_t GpuBackend::measure_scratch(const ops::Batch& batch, std::int64_t im
 std::vector<std::int64_t> GpuBackend::reserve(const ops::Batch& batch, const ops::BatchRows& rows,
                                               const Network& network) {
   const std::size_t input = rows.most_input_bytes();
-  const std::size_t output = batch.output.size_bytes() / static_cast<std::size_t>(batch.images);
+  const std::size_t output = batch.output.size() / static_cast<std::size_t>(batch.images);
   for (;;) {
     std::vector<std::int64_t> plan = plan_slices(batch.images, most_images(batch));
     const std::int64_t largest = std::ranges::max(plan);
-    if (measured_images_ != largest) {
+    if (measured_for_ != std::pair(batch.network, largest)) {
       measured_scratch_ = measure_scratch(batch, largest, network);
-      measured_images_ = largest;
+      measured_for_ = {batch.network, largest};
     }
     const std::size_t scratch = measured_scratch_;
     if (memory_.images >= largest && memory_.input_bytes == input &&
@@ -313,7 +324,7 @@ ops::Slice GpuBackend::slice_of(const Slot& slot, std::int64_t images) const {
   return {.first = 0,
           .images = images,
           .input = reinterpret_cast<const std::uint8_t*>(slot.input.address()),
-          .output = reinterpret_cast<float*>(slot.output.address()),
+          .output = reinterpret_cast<std::byte*>(slot.output.address()),
           .workspace = reinterpret_cast<std::byte*>(memory_.workspace.address())};
 }
 
@@ -326,7 +337,8 @@ void GpuBackend::call(const ops::Slice& slice, const Network& network, Stopwatch
 
 /// The first slice of a size runs operator by operator, which also loads its kernels; the second
 /// is captured, and from then on there is a graph.
-void GpuBackend::launch(std::size_t slot, const ops::Slice& slice, const Network& network) {
+void GpuBackend::launch(int number, std::size_t slot, const ops::Slice& slice,
+                        const Network& network) {
   if (options_.profile) {
     stopwatch_.start(*compute_);
     call(slice, network, &stopwatch_);
@@ -339,7 +351,7 @@ void GpuBackend::launch(std::size_t slot, const ops::Slice& slice, const Network
     return;
   }
   bool is_new = false;
-  std::unique_ptr<Graph>& graph = graphs_.get({slice.images, slice.shapes.rows, slot}, [&] {
+  std::unique_ptr<Graph>& graph = graphs_.get({number, slice.images, slice.shapes.rows, slot}, [&] {
     is_new = true;
     return nullptr;
   });
@@ -381,9 +393,8 @@ void GpuBackend::begin(std::size_t index, const ops::Batch& batch, const ops::Ba
   Slot& slot = memory_.slots[index];
   ops::Slice slice = slice_of(slot, images);
   const auto input = std::as_bytes(rows.input(first, images));
-  const auto output = std::as_writable_bytes(batch.output)
-                          .subspan(static_cast<std::size_t>(first) * memory_.output_bytes,
-                                   static_cast<std::size_t>(images) * memory_.output_bytes);
+  const auto output = batch.output.subspan(static_cast<std::size_t>(first) * memory_.output_bytes,
+                                           static_cast<std::size_t>(images) * memory_.output_bytes);
   const auto staged_output = slot.staged_output.bytes().first(output.size());
   // A slice that nothing overlaps with needs no hand-over between streams.
   Stream& upload = alone ? *compute_ : *upload_;
@@ -410,12 +421,18 @@ void GpuBackend::begin(std::size_t index, const ops::Batch& batch, const ops::Ba
     compute_->wait_for(*slot.uploaded);
   }
   slot.started->record(*compute_);
-  launch(index, slice, network);
+  launch(batch.network, index, slice, network);
+  if (batch.output_stays) {
+    device_->copy_on_device(address_of(output.data()), slot.output.address(), output.size(),
+                            *compute_);
+  }
   slot.computed->record(*compute_);
   if (!alone) {
     download.wait_for(*slot.computed);
   }
-  device_->copy_to_host(staged_output, slot.output.address(), download);
+  if (!batch.output_stays) {
+    device_->copy_to_host(staged_output, slot.output.address(), download);
+  }
   slot.done->record(download);
   slot.results = output;
 }
@@ -431,7 +448,9 @@ void GpuBackend::finish(Slot& slot, const ops::Batch& batch) {
     }
   }
   device_seconds_ += device_->seconds_between(*slot.started, *slot.computed);
-  copy(slot.staged_output.bytes().first(slot.results.size()), slot.results);
+  if (!batch.output_stays) {
+    copy(slot.staged_output.bytes().first(slot.results.size()), slot.results);
+  }
   if (batch.on_computed) {
     batch.on_computed(static_cast<std::int64_t>(slot.results.size() / memory_.output_bytes));
   }

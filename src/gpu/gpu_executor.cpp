@@ -6,6 +6,7 @@
 #include "core/error.hpp"
 #include "core/wording.hpp"
 #include "gpu/launch/attention.hpp"
+#include "gpu/launch/convert.hpp"
 #include "gpu/launch/norm.hpp"
 #include "gpu/launch/pixels.hpp"
 #include "gpu/launch/pool.hpp"
@@ -290,6 +291,23 @@ void GpuExecutor::do_copy(const ConstTensorView& input, const TensorView& output
   }
   const auto bytes = static_cast<std::size_t>(input.shape.elements()) * size_of(input.dtype);
   context_.device.copy_on_device(address(output), address(input), bytes, *stream_);
+  done(ops::Place::kOther);
+}
+
+void GpuExecutor::do_convert(const ConstTensorView& input, const TensorView& output) {
+  if (input.dtype == output.dtype) {
+    do_copy(input, output);
+    return;
+  }
+  if (!take_scratch(0)) {
+    return;
+  }
+  run(convert_launch(context_.device.info(),
+                     {.rows = input.shape[0],
+                      .width = input.shape[1],
+                      .input = input.dtype,
+                      .output = output.dtype},
+                     address(input), address(output)));
   done(ops::Place::kOther);
 }
 

@@ -97,6 +97,7 @@ class GpuExecutor final : public ops::Executor {
   void do_project(const ops::ProjectProblem& problem, const ops::Prepared& weights,
                   const ConstTensorView& input, const TensorView& output) override;
   void do_copy(const ConstTensorView& input, const TensorView& output) override;
+  void do_convert(const ConstTensorView& input, const TensorView& output) override;
 
   /// False, with the bytes noted, when the executor only measures.
   bool take_scratch(std::size_t bytes);

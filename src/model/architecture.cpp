@@ -76,6 +76,9 @@ std::vector<TensorSpec> vision_tensors(const VisionConfig& config) {
   inventory.add(embeddings + "position_embedding.weight", {config.patches(), h});
   inventory.layers(config.tower());
   inventory.norm("vision_model.post_layernorm", h);
+  if (!config.head) {
+    return inventory.take();
+  }
   const std::string head = "vision_model.head.";
   inventory.add(head + "probe", {1, 1, h});
   inventory.add(head + "attention.in_proj_weight", {3 * h, h});
@@ -114,7 +117,7 @@ double flop_per_image(const VisionConfig& config) {
   const auto m = static_cast<double>(config.mlp);
   const double patch_embedding = n * static_cast<double>(config.patch_elements()) * h;
   // One query: Q and output projection once, K and V for every token, then the MLP once.
-  const double head = 2 * h * h + 2 * n * h * h + 2 * n * h + 2 * h * m;
+  const double head = config.head ? 2 * h * h + 2 * n * h * h + 2 * n * h + 2 * h * m : 0;
   return 2 * (patch_embedding + layer_products(config.tower()) + head);
 }
 

@@ -176,9 +176,7 @@ VisionConfig vision_from(const json& object, std::string_view file, const std::s
   if (fields.integer("num_channels", 3, kMaxHidden) != 3) {
     fields.refuse("num_channels", "only RGB images are supported");
   }
-  if (!fields.boolean("vision_use_head", true)) {
-    fields.refuse("vision_use_head", "without its pooling head the tower gives no image embedding");
-  }
+  config.head = fields.boolean("vision_use_head", true);
   if (naflex) {
     config.num_patches = fields.integer("num_patches", config.num_patches, kMaxPatches);
     if (config.patches() != config.num_patches) {

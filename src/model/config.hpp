@@ -39,6 +39,7 @@ struct VisionConfig {
   std::int64_t image_size = 224;  // image_size, S
   std::int64_t patch = 16;        // patch_size, p
   double layer_norm_eps = 1e-6;   // layer_norm_eps
+  bool head = true;               // vision_use_head: without it there is no embedding of an image
   /// A NaFlex model, whose images have sizes of their own; image_size is then 0.
   bool naflex = false;
   std::int64_t num_patches = 256;  // of such a model: rows of its position table

@@ -2,8 +2,10 @@
 #include "model/encoder.hpp"
 
 #include <utility>
+#include <vector>
 
 #include "core/error.hpp"
+#include "core/wording.hpp"
 #include "model/forward.hpp"
 #include "model/vision_weights.hpp"
 
@@ -23,25 +25,53 @@ void patch_embed(const VisionConfig& vision, const ops::PreparedPtr& weights,
                        x, slice.shapes);
 }
 
-/// The pooling head reads the stream's layer norm. Where there is no `post_norm`, the head has it.
+/// The pooling head over `images` of `tokens` each, which reads the stream's layer norm.
 void norm_pool(const VisionConfig& vision, const VisionWeights& weights, ops::Executor& executor,
-               const ops::Slice& slice, Forward& forward) {
-  if (weights.post_norm != nullptr) {
+               const ops::PoolProblem& shape, const ops::ImageShapes& shapes, Forward& forward,
+               const TensorView& output) {
+  if (!weights.pool_has_norm) {
     forward.layer_norm(weights.post_norm, forward.x());
   }
   const TensorView& x = forward.x().values;
-  executor.pool({.images = slice.images,
-                 .tokens = vision.tokens(),
-                 .heads = vision.heads,
-                 .hidden = vision.hidden,
-                 .mlp = vision.mlp,
-                 .eps = vision.layer_norm_eps,
-                 .input = x.dtype,
-                 .norm = weights.post_norm == nullptr,
-                 .varlen = vision.naflex,
-                 .total = slice.shapes.rows},
-                *weights.pool, x, {slice.output, DType::kF32, {slice.images, vision.hidden}},
-                slice.shapes);
+  ops::PoolProblem problem = shape;
+  problem.heads = vision.heads;
+  problem.hidden = vision.hidden;
+  problem.mlp = vision.mlp;
+  problem.eps = vision.layer_norm_eps;
+  problem.input = x.dtype;
+  problem.norm = weights.pool_has_norm;
+  executor.pool(problem, *weights.pool, x, output, shapes);
+}
+
+/// One result for each image of the slice.
+void pool_images(const VisionConfig& vision, const VisionWeights& weights, ops::Executor& executor,
+                 const ops::Slice& slice, Forward& forward, void* output) {
+  norm_pool(vision, weights, executor,
+            {.images = slice.images,
+             .tokens = vision.tokens(),
+             .varlen = vision.naflex,
+             .total = slice.shapes.rows},
+            slice.shapes, forward, {output, DType::kF32, {slice.images, vision.hidden}});
+}
+
+/// One result for each token: as if each were an image of its own.
+void pool_tokens(const VisionConfig& vision, const VisionWeights& weights, ops::Executor& executor,
+                 Forward& forward, void* output) {
+  const std::int64_t rows = forward.x().values.shape[0];
+  norm_pool(vision, weights, executor, {.images = rows, .tokens = 1}, {}, forward,
+            {output, DType::kF32, {rows, vision.hidden}});
+}
+
+/// A batch's results; where the images of a NaFlex model differ, rows are those of `grids`.
+std::int64_t rows_of(const VisionConfig& vision, std::span<const PatchGrid> grids) {
+  if (!vision.naflex) {
+    return std::ssize(grids) * vision.patches();
+  }
+  std::int64_t rows = 0;
+  for (const PatchGrid& grid : grids) {
+    rows += grid.patches();
+  }
+  return rows;
 }
 
 }  // namespace
@@ -68,54 +98,105 @@ void Encoder::encode(std::span<const std::uint8_t> patches, std::int64_t images,
   if (config_.vision.naflex) {
     fail("this is a NaFlex model: each of the {} images needs a size in patches", images);
   }
-  run(patches, images, {}, images * config_.vision.patches(), embeddings, stop,
-      std::move(on_computed));
+  if (images < 0) {
+    fail("{} images cannot be embedded", images);
+  }
+  const std::vector<PatchGrid> alike(count(images));
+  encode(patches, alike, embeddings, stop, std::move(on_computed));
 }
 
 void Encoder::encode(std::span<const std::uint8_t> patches, std::span<const PatchGrid> grids,
                      std::span<float> embeddings, StopFlag stop,
                      std::function<void(std::int64_t images)> on_computed) {
-  if (!config_.vision.naflex) {
-    encode(patches, std::ssize(grids), embeddings, stop, std::move(on_computed));
-    return;
-  }
-  std::int64_t rows = 0;
-  for (const PatchGrid& grid : grids) {
-    rows += grid.patches();
-  }
-  run(patches, std::ssize(grids), grids, rows, embeddings, stop, std::move(on_computed));
+  features({.kind = Features::Kind::kPooled}, patches, grids,
+           {.type = DType::kF32, .bytes = std::as_writable_bytes(embeddings)}, stop,
+           std::move(on_computed));
 }
 
-void Encoder::run(std::span<const std::uint8_t> patches, std::int64_t images,
-                  std::span<const PatchGrid> grids, std::int64_t rows, std::span<float> embeddings,
-                  StopFlag stop, std::function<void(std::int64_t images)> on_computed) {
-  const VisionConfig& vision = config_.vision;
-  const std::int64_t bytes = rows * vision.patch_elements();
-  if (images < 0 || patches.size() != count(bytes) ||
-      embeddings.size() != count(images * vision.hidden)) {
-    fail("{} images need {} bytes of patches and {} numbers of embeddings, but got {} and {}",
-         images, bytes, images * vision.hidden, patches.size(), embeddings.size());
+void require(const VisionConfig& vision, const Features& what) {
+  if (what.needs_head() && !vision.head) {
+    fail(
+        "the model has no pooling head (vision_use_head is false), so it gives no embedding of an "
+        "image; for features of its patches, use {}",
+        feature_words());
   }
-  if (images == 0) {
+  if (what.kind == Features::Kind::kHidden && (what.layers < 0 || what.layers > vision.layers)) {
+    fail("there is no output after {} layers; the model has {}", what.layers, vision.layers);
+  }
+}
+
+void Encoder::features(const Features& what, std::span<const std::uint8_t> patches,
+                       std::span<const PatchGrid> grids, const FeatureOutput& output, StopFlag stop,
+                       std::function<void(std::int64_t images)> on_computed) {
+  using Kind = Features::Kind;
+  const VisionConfig& vision = config_.vision;
+  require(vision, what);
+  if (vision.naflex && what.of_tokens() && grids.size() > 1) {
+    fail("images of a NaFlex model have different numbers of tokens; {} came at once",
+         grids.size());
+  }
+  const std::int64_t rows = rows_of(vision, grids);
+  const std::int64_t results = what.of_tokens() ? rows : std::ssize(grids);
+  const std::size_t bytes = count(results * vision.hidden) * size_of(output.type);
+  if (patches.size() != count(rows * vision.patch_elements()) || output.bytes.size() != bytes) {
+    fail("{} images need {} bytes of patches and {} of results, but got {} and {}", grids.size(),
+         rows * vision.patch_elements(), bytes, patches.size(), output.bytes.size());
+  }
+  if (grids.empty()) {
     return;
   }
+  const std::int64_t layers = what.kind == Kind::kHidden ? what.layers : vision.layers;
+  const bool floats = output.type == DType::kF32;
+  const auto finish = [&](ops::Executor& executor, const ops::Slice& slice, Forward& forward) {
+    const TensorView& x = forward.x().values;
+    const std::int64_t slice_rows = what.of_tokens() ? x.shape[0] : slice.images;
+    const TensorView target{slice.output, output.type, {slice_rows, vision.hidden}};
+    // What is computed as f32, on its way to f16.
+    const TensorView wide{
+        floats ? target.data : forward.floats().data, DType::kF32, {slice_rows, vision.hidden}};
+    switch (what.kind) {
+      case Kind::kHidden:
+        return executor.convert(x, target);
+      case Kind::kLast:
+        forward.layer_norm(weights_->post_norm, {.values = wide});
+        break;
+      case Kind::kPooled:
+        pool_images(vision, *weights_, executor, slice, forward, wide.data);
+        break;
+      case Kind::kPatches:
+        pool_tokens(vision, *weights_, executor, forward, wide.data);
+        break;
+    }
+    if (!floats) {
+      executor.convert(wide, target);
+    }
+  };
+  // Kinds, types and layers, as one number.
+  const auto network =
+      static_cast<int>((layers * 2 + (floats ? 0 : 1)) * 4) + static_cast<int>(what.kind);
+  run({.images = std::ssize(grids),
+       .grids = vision.naflex ? grids : std::span<const PatchGrid>(),
+       .input = patches,
+       .output = output.bytes,
+       .output_stays = output.stays,
+       .network = network,
+       .stop = stop,
+       .on_computed = std::move(on_computed)},
+      layers, finish);
+}
+
+void Encoder::run(ops::Batch batch, std::int64_t layer_count, const Finish& finish) {
+  const VisionConfig& vision = config_.vision;
   const TowerConfig tower = vision.tower();
   const DType stream = backend_->types().stream;
   const std::vector<LayerWeights>& layers = weights_->tower().layers();
-  const ops::Batch batch{
-      .images = images,
-      .tokens = tower.tokens,
-      .grids = grids,
-      .input = patches,
-      .output = embeddings,
-      .workspace_bytes_per_image = Forward::workspace_bytes(tower, stream, layers),
-      .stop = stop,
-      .on_computed = std::move(on_computed)};
+  batch.tokens = tower.tokens;
+  batch.workspace_bytes_per_image = Forward::workspace_bytes(tower, stream, layers);
   backend_->run(batch, [&](ops::Executor& executor, const ops::Slice& slice) {
     Forward forward(tower, stream, layers, executor, slice);
     patch_embed(vision, weights_->patch_embed, executor, slice, forward.x().values);
-    forward.run_layers();
-    norm_pool(vision, *weights_, executor, slice, forward);
+    forward.run_layers(count(layer_count));
+    finish(executor, slice, forward);
   });
 }
 

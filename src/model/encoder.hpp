@@ -1,6 +1,7 @@
 // Encoder: the SigLIP vision tower, as a sequence of operators.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -13,6 +14,25 @@
 namespace fovea::model {
 
 class VisionWeights;
+class Forward;
+
+/// What the tower gives of an image, beside its embedding.
+struct Features {
+  enum class Kind : std::uint8_t {
+    kHidden,   // tokens after the first `layers` layers, as transformers' hidden_states[layers]
+    kLast,     // tokens after all layers and the last norm: last_hidden_state
+    kPooled,   // the pooling head's result: pooler_output
+    kPatches,  // what the pooling head would give if it attended to one token alone, of each token
+  };
+  Kind kind = Kind::kLast;
+  std::int64_t layers = 0;  // of kHidden
+
+  [[nodiscard]] bool of_tokens() const { return kind != Kind::kPooled; }
+  [[nodiscard]] bool needs_head() const { return kind == Kind::kPooled || kind == Kind::kPatches; }
+};
+
+/// Throws fovea::Error when a model does not give these features.
+void require(const VisionConfig& vision, const Features& what);
 
 /// Holds a backend and the weights that it has prepared.
 class Encoder {
@@ -49,10 +69,27 @@ class Encoder {
               std::span<float> embeddings, StopFlag stop = {},
               std::function<void(std::int64_t images)> on_computed = {});
 
+  /// Memory for features that stay on the device; see Backend.
+  [[nodiscard]] std::shared_ptr<ops::OutputMemory> allocate_output(std::size_t bytes) {
+    return backend_->allocate_output(bytes);
+  }
+  /// Where features go, and as what.
+  struct FeatureOutput {
+    DType type = DType::kF32;      // or kF16, in which what it does not hold is infinite
+    std::span<std::byte> bytes{};  // [images, tokens, hidden], or [images, hidden] of kPooled
+    bool stays = false;            // `bytes` are a part of what allocate_output gave
+  };
+  /// As encode(). Images of a NaFlex model come one by one, except for kPooled: they have
+  /// different numbers of tokens.
+  void features(const Features& what, std::span<const std::uint8_t> patches,
+                std::span<const PatchGrid> grids, const FeatureOutput& output, StopFlag stop = {},
+                std::function<void(std::int64_t images)> on_computed = {});
+
  private:
-  void run(std::span<const std::uint8_t> patches, std::int64_t images,
-           std::span<const PatchGrid> grids, std::int64_t rows, std::span<float> embeddings,
-           StopFlag stop, std::function<void(std::int64_t images)> on_computed);
+  using Finish = std::function<void(ops::Executor&, const ops::Slice&, Forward&)>;
+
+  /// Fills in what every batch has, and runs it: `layers` layers, and what `finish` does.
+  void run(ops::Batch batch, std::int64_t layers, const Finish& finish);
 
   ModelConfig config_;
   std::unique_ptr<ops::Backend> backend_;

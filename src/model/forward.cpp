@@ -23,7 +23,7 @@ std::size_t padded_bytes(std::int64_t rows, std::int64_t width, DType type) {
 Forward::Layout::Layout(const TowerConfig& tower, std::int64_t rows, DType stream,
                         std::span<const LayerWeights> layers) {
   std::size_t largest_normed = 0;
-  std::size_t largest_inner = 0;
+  std::size_t largest_inner = padded_bytes(rows, tower.hidden, DType::kF32);  // floats()
   for (const LayerWeights& layer : layers) {
     const ops::TensorTypes& types = layer.types;
     largest_normed = std::max({largest_normed, padded_bytes(rows, tower.hidden, types.normed),
@@ -64,9 +64,13 @@ Forward::Activations Forward::activations(const ops::TensorTypes& types) const {
   return found;
 }
 
-void Forward::run_layers() {
+TensorView Forward::floats() const {
+  return {slice_.workspace + layout_.inner, DType::kF32, {rows_, tower_.hidden}};
+}
+
+void Forward::run_layers(std::size_t count) {
   std::int64_t index = 0;
-  for (const LayerWeights& layer : layers_) {
+  for (const LayerWeights& layer : layers_.first(count)) {
     const auto [normed, attended, qkv, inner] = activations(layer.types);
     norm_linear(Place::kQkv, index, layer.norm1, layer.qkv, normed, qkv);
     attention(qkv, attended);

@@ -33,8 +33,13 @@ class Forward {
   /// The residual stream [rows, hidden].
   [[nodiscard]] const ScaledTensor& x() const { return x_; }
 
-  /// All layers, one after the other, on x().
-  void run_layers();
+  /// Memory for f32 [rows, hidden], which the layers use as well: of no layer that runs later.
+  [[nodiscard]] TensorView floats() const;
+
+  /// The first `count` layers, one after the other, on x().
+  void run_layers(std::size_t count);
+  /// All of them.
+  void run_layers() { run_layers(layers_.size()); }
 
   void layer_norm(const ops::PreparedPtr& weights, const ScaledTensor& output);
 

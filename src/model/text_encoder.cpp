@@ -123,7 +123,8 @@ void TextEncoder::encode(std::span<const std::int32_t> ids, std::int64_t texts,
         .images = part,
         .tokens = tower.tokens,
         .input = input.span().first(tokens.size() * row_bytes),
-        .output = embeddings.subspan(count(first * text.projection), count(part * text.projection)),
+        .output = std::as_writable_bytes(
+            embeddings.subspan(count(first * text.projection), count(part * text.projection))),
         .workspace_bytes_per_image = Forward::workspace_bytes(tower, stream, layers),
         .stop = stop,
         .on_computed = on_computed};

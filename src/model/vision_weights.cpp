@@ -131,11 +131,12 @@ VisionWeights::VisionWeights(const Checkpoint& checkpoint, ops::Backend& backend
               [&] {
                 const LayerParameters norm =
                     load_parameters(checkpoint, "vision_model.post_layernorm");
-                const bool folds = folds_post_norm(checkpoint.config().vision, backend);
-                pool = prepare_pool(checkpoint, backend,
-                                    folds ? norm_weights(norm) : LayerNormWeights{});
-                if (!folds) {
-                  post_norm = backend.prepare(norm_weights(norm));
+                post_norm = backend.prepare(norm_weights(norm));
+                const VisionConfig& vision = checkpoint.config().vision;
+                if (vision.head) {
+                  pool_has_norm = folds_post_norm(vision, backend);
+                  pool = prepare_pool(checkpoint, backend,
+                                      pool_has_norm ? norm_weights(norm) : LayerNormWeights{});
                 }
               }}) {}
 

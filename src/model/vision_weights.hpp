@@ -10,8 +10,9 @@ namespace fovea::model {
 class VisionWeights {
  public:
   ops::PreparedPtr patch_embed;
-  ops::PreparedPtr post_norm;  // null where the pooling head has it
-  ops::PreparedPtr pool;
+  ops::PreparedPtr post_norm;
+  ops::PreparedPtr pool;       // null when the model has no pooling head
+  bool pool_has_norm = false;  // the pooling head has post_norm in it, too
 
   /// Loads and prepares every tensor, several at a time; only these are held as float32.
   VisionWeights(const Checkpoint& checkpoint, ops::Backend& backend);

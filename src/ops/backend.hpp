@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -52,6 +53,9 @@ class Executor {
                const TensorView& output);
   /// The same values elsewhere: both [rows, width] of one type.
   void copy(const ConstTensorView& input, const TensorView& output);
+  /// The same values as f16 or f32, rounded to nearest even: both [rows, width], the input of the
+  /// stream's type or f32. What f16 does not hold becomes infinite.
+  void convert(const ConstTensorView& input, const TensorView& output);
 
  private:
   // Operands are checked.
@@ -71,6 +75,7 @@ class Executor {
   virtual void do_project(const ProjectProblem& problem, const Prepared& weights,
                           const ConstTensorView& input, const TensorView& output) = 0;
   virtual void do_copy(const ConstTensorView& input, const TensorView& output) = 0;
+  virtual void do_convert(const ConstTensorView& input, const TensorView& output) = 0;
 };
 
 /// What Backend::run is to cut into slices. Input and output are host memory, whole images one
@@ -82,8 +87,13 @@ struct Batch {
   /// times a width.
   std::span<const PatchGrid> grids{};
   std::span<const std::uint8_t> input{};
-  std::span<float> output{};
+  std::span<std::byte> output{};
+  /// `output` is memory of Backend::allocate_output, where it stays on the backend's device.
+  bool output_stays = false;
   std::size_t workspace_bytes_per_image = 0;
+  /// Tells the networks apart that a backend runs: calls with the same number make the same calls
+  /// of operators for slices of the same size.
+  int network = 0;
   /// Each image is a slice of its own, which one host thread walks through the network: what its
   /// executor is given then depends neither on the other images nor on the number of threads.
   bool one_by_one = false;
@@ -98,7 +108,7 @@ struct Slice {
   std::int64_t first = 0;
   std::int64_t images = 0;
   const std::uint8_t* input = nullptr;
-  float* output = nullptr;
+  std::byte* output = nullptr;
   /// For activations: images * workspace_bytes_per_image, aligned to kBufferAlignment, not
   /// initialised.
   std::byte* workspace = nullptr;
@@ -186,6 +196,25 @@ struct TensorTypes {
   }
 };
 
+/// Memory for results, on a backend's device, which it keeps alive. Thread-safe.
+class OutputMemory {
+ public:
+  /// Of memory of the host.
+  static constexpr int kHost = -1;
+
+  OutputMemory() = default;
+  virtual ~OutputMemory() = default;
+  OutputMemory(const OutputMemory&) = delete;
+  OutputMemory& operator=(const OutputMemory&) = delete;
+
+  /// Where it is; readable by the host only when the device is kHost.
+  [[nodiscard]] virtual std::span<std::byte> bytes() const = 0;
+  /// The number of the GPU, or kHost.
+  [[nodiscard]] virtual int device() const = 0;
+  /// Copies its first bytes to the host. Throws fovea::Error when the device fails.
+  virtual void copy_to(std::span<std::byte> host) const = 0;
+};
+
 class Backend {
  public:
   Backend() = default;
@@ -219,6 +248,10 @@ class Backend {
   /// (page-locked, on GPUs), `run` takes it as it is. Freed before the backend. Thread-safe.
   [[nodiscard]] virtual HostBuffer allocate_input(std::size_t bytes) = 0;
 
+  /// Memory of the device for the output of batches that stays there. It may outlive the backend.
+  /// Throws fovea::Error when there is not enough. Thread-safe.
+  [[nodiscard]] virtual std::shared_ptr<OutputMemory> allocate_output(std::size_t bytes) = 0;
+
   /// Runs independent host tasks, such as preparing weights, on the backend's host threads.
   virtual void for_each(std::size_t count, const std::function<void(std::size_t)>& task) = 0;
 
@@ -234,5 +267,8 @@ class Backend {
   /// copies to and from it; 0 for backends that compute on the host.
   [[nodiscard]] virtual double device_seconds() const = 0;
 };
+
+/// OutputMemory of the host, for backends that compute there.
+[[nodiscard]] std::shared_ptr<OutputMemory> host_output(std::size_t bytes);
 
 }  // namespace fovea::ops

@@ -1,5 +1,6 @@
 // Checks of every operator's operands, before a backend sees them, and the rows of batches.
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "core/error.hpp"
@@ -161,6 +162,44 @@ void Executor::copy(const ConstTensorView& input, const TensorView& output) {
   }
   check_operand("copy", "output", output, input.dtype, {input.shape[0], input.shape[1]});
   do_copy(input, output);
+}
+
+void Executor::convert(const ConstTensorView& input, const TensorView& output) {
+  if (input.data == nullptr) {
+    fail("convert: no memory for input");
+  }
+  if (output.dtype != DType::kF16 && output.dtype != DType::kF32) {
+    fail("convert: unsupported output type {}; expected f16 or f32", to_string(output.dtype));
+  }
+  check_operand("convert", "output", output, output.dtype, {input.shape[0], input.shape[1]});
+  do_convert(input, output);
+}
+
+namespace {
+
+class HostOutput final : public OutputMemory {
+ public:
+  explicit HostOutput(std::size_t bytes) : buffer_(bytes) {}
+
+  [[nodiscard]] std::span<std::byte> bytes() const override {
+    return std::as_writable_bytes(std::span(buffer_.data(), buffer_.size()));
+  }
+  [[nodiscard]] int device() const override { return kHost; }
+  void copy_to(std::span<std::byte> host) const override {
+    if (host.size() > buffer_.size()) {
+      fail("{} bytes of results cannot be copied from {}", host.size(), buffer_.size());
+    }
+    std::memcpy(host.data(), buffer_.data(), host.size());
+  }
+
+ private:
+  mutable HostBuffer buffer_;  // its bytes are not the object's state
+};
+
+}  // namespace
+
+std::shared_ptr<OutputMemory> host_output(std::size_t bytes) {
+  return std::make_shared<HostOutput>(bytes);
 }
 
 }  // namespace fovea::ops

@@ -53,6 +53,9 @@ class ObservingExecutor final : public ops::Executor {
   void do_copy(const ConstTensorView& input, const TensorView& output) override {
     inner_.copy(input, output);
   }
+  void do_convert(const ConstTensorView& input, const TensorView& output) override {
+    inner_.convert(input, output);
+  }
 
   ops::Executor& inner_;
   const std::vector<std::string>& places_;
@@ -98,6 +101,9 @@ class ObservingBackend final : public ops::Backend {
 
   [[nodiscard]] HostBuffer allocate_input(std::size_t bytes) override {
     return inner_->allocate_input(bytes);
+  }
+  [[nodiscard]] std::shared_ptr<ops::OutputMemory> allocate_output(std::size_t bytes) override {
+    return inner_->allocate_output(bytes);
   }
   void for_each(std::size_t count, const std::function<void(std::size_t)>& task) override {
     inner_->for_each(count, task);

@@ -85,7 +85,7 @@ class BackendRun : public testing::Test {
     backend_->run(
         {.images = std::ssize(output) / kWidth,
          .input = input,
-         .output = output,
+         .output = std::as_writable_bytes(output),
          .workspace_bytes_per_image = kWidth * sizeof(float)},
         [this](ops::Executor& executor, const ops::Slice& slice) { network(executor, slice); });
   }
@@ -162,6 +162,93 @@ TEST_F(BackendRun, TheThirdBatchOfASizeIsAGraph) {
   EXPECT_EQ(ledger_.graph_launches, launches);
 }
 
+// Results of one network are never another's, though both have slices of the same size in the same
+// memory, and both are graphs in the end.
+TEST_F(BackendRun, NetworksHaveGraphsOfTheirOwn) {
+  open(64);
+  const auto run_once = [&](const std::vector<float>& values) {
+    std::vector<float> output(values.size(), -1);
+    backend_->run({.images = std::ssize(values) / kWidth,
+                   .input = {reinterpret_cast<const std::uint8_t*>(values.data()),
+                             values.size() * sizeof(float)},
+                   .output = std::as_writable_bytes(std::span(output)),
+                   .workspace_bytes_per_image = kWidth * sizeof(float),
+                   .network = 1},
+                  [&](ops::Executor& executor, const ops::Slice& slice) {
+                    const Shape shape{slice.images, kWidth};
+                    executor.layer_norm({.rows = slice.images, .width = kWidth}, *norm_,
+                                        {slice.input, DType::kF32, shape},
+                                        {slice.output, DType::kF32, shape});
+                  });
+    return output;
+  };
+  for (int round = 0; round < 5; ++round) {
+    const std::vector<float> values = inputs(40, static_cast<float>(round));
+    ASSERT_EQ(run(values), expected(values)) << round;
+    std::vector<float> once;
+    for (const float value : values) {
+      once.push_back(value * kWeight + kBias);
+    }
+    ASSERT_EQ(run_once(values), once) << round;
+  }
+  EXPECT_EQ(ledger_.captures, 2);
+}
+
+// Several slices, then fewer and fewer images: directly, captured, and replayed, each to its place.
+TEST_F(BackendRun, ResultsMayStayOnTheDevice) {
+  open(64);
+  std::shared_ptr<ops::OutputMemory> kept;
+  for (const std::int64_t images : {200, 40, 40, 40, 200}) {
+    const std::vector<float> values = inputs(images, static_cast<float>(images));
+    const std::size_t bytes = values.size() * sizeof(float);
+    const std::shared_ptr<ops::OutputMemory> memory = backend_->allocate_output(2 * bytes);
+    ASSERT_EQ(memory->device(), 0);
+    calls_.clear();
+    std::int64_t computed = 0;
+    backend_->run(
+        {.images = images,
+         .input = {reinterpret_cast<const std::uint8_t*>(values.data()), bytes},
+         .output = memory->bytes().first(bytes),
+         .output_stays = true,
+         .workspace_bytes_per_image = kWidth * sizeof(float),
+         .on_computed = [&](std::int64_t more) { computed += more; }},
+        [this](ops::Executor& executor, const ops::Slice& slice) { network(executor, slice); });
+    EXPECT_EQ(computed, images);
+    std::vector<float> output(values.size(), -1);
+    memory->copy_to(std::as_writable_bytes(std::span(output)));
+    ASSERT_EQ(output, expected(values)) << images;
+    std::vector<std::byte> too_much(2 * bytes + 1);
+    EXPECT_THROW(memory->copy_to(too_much), Error);
+    kept = memory;
+  }
+  // It may go after the backend, whose device it keeps.
+  norm_.reset();
+  backend_.reset();
+  EXPECT_FALSE(ledger_.memory.empty());
+  kept.reset();
+  EXPECT_TRUE(ledger_.memory.empty());
+}
+
+// Slices of large results have fewer images.
+TEST_F(BackendRun, LargeResultsMakeSmallSlices) {
+  open(0);
+  constexpr std::int64_t kImages = 6;
+  constexpr std::size_t kEach = std::size_t{48} << 20;
+  const std::vector<float> values = inputs(kImages, 0);
+  const std::shared_ptr<ops::OutputMemory> memory = backend_->allocate_output(kImages * kEach);
+  std::int64_t most = 0;
+  backend_->run({.images = kImages,
+                 .input = {reinterpret_cast<const std::uint8_t*>(values.data()),
+                           values.size() * sizeof(float)},
+                 .output = memory->bytes(),
+                 .output_stays = true,
+                 .workspace_bytes_per_image = kWidth * sizeof(float)},
+                [&](ops::Executor& /*executor*/, const ops::Slice& slice) {
+                  most = std::max(most, slice.images);
+                });
+  EXPECT_EQ(most, 2);
+}
+
 // The network here takes as many rows of a slice as it has images, from its first row on.
 TEST_F(BackendRun, ImagesOfDifferentSizesLieOneAfterTheOther) {
   constexpr std::int64_t kMost = 4;  // images of a slice, and rows of an image
@@ -180,7 +267,7 @@ TEST_F(BackendRun, ImagesOfDifferentSizesLieOneAfterTheOther) {
                    .grids = grids,
                    .input = {reinterpret_cast<const std::uint8_t*>(values.data()),
                              values.size() * sizeof(float)},
-                   .output = output,
+                   .output = std::as_writable_bytes(std::span(output)),
                    .workspace_bytes_per_image = kMost * kWidth * sizeof(float)},
                   [&](ops::Executor& executor, const ops::Slice& slice) {
                     seen.push_back(slice);

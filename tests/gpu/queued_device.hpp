@@ -173,6 +173,10 @@ class QueuedDevice final : public BareDevice {
     note_hold();
     queue_of(stream).push([=] { std::memcpy(to.data(), pointer(from), to.size()); });
   }
+  void copy_on_device(DevicePtr to, DevicePtr from, std::size_t bytes, Stream& stream) override {
+    note_hold();
+    queue_of(stream).push([=] { std::memcpy(pointer(to), pointer(from), bytes); });
+  }
   [[nodiscard]] Module load(std::span<const std::byte> /*image*/) override { return {}; }
   [[nodiscard]] Kernel find(Module /*module*/, std::string_view /*entry*/) override {
     note_hold();

@@ -9,6 +9,7 @@
 #include "gpu/bare_device.hpp"
 #include "gpu/device/kernel_image.hpp"
 #include "gpu/launch/attention.hpp"
+#include "gpu/launch/convert.hpp"
 #include "gpu/launch/gemm.hpp"
 #include "gpu/launch/norm.hpp"
 #include "gpu/launch/pixels.hpp"
@@ -148,6 +149,14 @@ std::set<KernelId> in_other_launches(int arch) {
     }
   }
   found.insert(pixels_launch(device.info(), kSomewhere, kSomewhere, 1, 16, 16).kernel);
+  for (const auto& [input, output] :
+       {std::pair(DType::kBF16, DType::kF16), std::pair(DType::kBF16, DType::kF32),
+        std::pair(DType::kF32, DType::kF16)}) {
+    found.insert(convert_launch(device.info(),
+                                {.rows = 1, .width = 8, .input = input, .output = output},
+                                kSomewhere, kSomewhere)
+                     .kernel);
+  }
   found.insert(repeat_launch(device.info(), kSomewhere, kSomewhere, 16, 1).kernel);
   found.insert(positions_launch(device.info(), {.images = 1, .rows = 1, .side = 1, .width = 8},
                                 kSomewhere, {}, kSomewhere)

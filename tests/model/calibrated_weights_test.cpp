@@ -58,6 +58,7 @@ class NotingExecutor final : public ops::Executor {
   void do_project(const ops::ProjectProblem&, const ops::Prepared&, const ConstTensorView&,
                   const TensorView&) override {}
   void do_copy(const ConstTensorView&, const TensorView&) override {}
+  void do_convert(const ConstTensorView&, const TensorView&) override {}
 
   static std::span<const std::byte> bytes_of(const ConstTensorView& tensor) {
     return {static_cast<const std::byte*>(tensor.data),
@@ -149,6 +150,9 @@ class KeepingBackend final : public ops::Backend {
   [[nodiscard]] std::int64_t preferred_batch() const override { return 1; }
   [[nodiscard]] std::string take_note() override { return {}; }
   [[nodiscard]] HostBuffer allocate_input(std::size_t bytes) override { return HostBuffer(bytes); }
+  [[nodiscard]] std::shared_ptr<ops::OutputMemory> allocate_output(std::size_t bytes) override {
+    return ops::host_output(bytes);
+  }
   [[nodiscard]] ops::Profile profile() const override { return {}; }
   void reset_profile() override {}
   [[nodiscard]] double device_seconds() const override { return 0; }
@@ -206,7 +210,7 @@ TEST_F(CalibratedWeights, NormsAndLayersMakeTheModelsProducts) {
       const auto beta = checkpoint.load(name + ".bias");
       const LayerParameters exact = load_layer(checkpoint, first ? "qkv" : "fc1", layer);
       const auto index = static_cast<std::size_t>(layer);
-      const KeepingBackend::Norm& norm = kept.norms.at(2 * index + (first ? 0 : 1));
+      const KeepingBackend::Norm& norm = kept.norms.at(1 + 2 * index + (first ? 0 : 1));
       const KeepingBackend::Linear& linear = kept.linears.at(4 * index + (first ? 0 : 2));
       const auto in = static_cast<std::size_t>(linear.in);
       ASSERT_EQ(linear.weight.size(), exact.weight.size());

@@ -76,7 +76,6 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{vision(R"("hidden_act":"gelu")"), "hidden_act is \"gelu\": only gelu_pytorch_tanh"},
         Refusal{vision(R"("hidden_act":"quick_gelu")"), "vision_config.hidden_act"},
         Refusal{vision(R"("num_channels":1)"), "only RGB"},
-        Refusal{vision(R"("vision_use_head":false)"), "pooling head"},
         Refusal{vision(R"("vision_use_head":1)"), "expected true or false"},
         Refusal{vision(R"("hidden_size":770)"), "not divisible"},
         Refusal{vision(R"("image_size":8)"), "smaller than patch_size"},

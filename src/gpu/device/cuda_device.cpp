@@ -185,8 +185,9 @@ int tensor_type(TensorMapType type) {
 
 class CudaDevice final : public Device {
  public:
-  CudaDevice(driver::DeviceId id, int driver_version)
+  CudaDevice(driver::DeviceId id, int index, int driver_version)
       : id_(id), info_(read_info(id, driver_version)) {
+    info_.index = index;
     const driver::Result started = api().context_retain(&context_, id);
     check(started, fmt::format("starting work on {}{}", info_.name,
                                started == driver::kOutOfMemory
@@ -465,7 +466,7 @@ std::unique_ptr<Device> open_cuda_device(int index) {
   }
   driver::DeviceId id = 0;
   check(api().device_get(&id, index), "opening the GPU");
-  return std::make_unique<CudaDevice>(id, version);
+  return std::make_unique<CudaDevice>(id, index, version);
 }
 
 }  // namespace fovea::gpu

@@ -32,6 +32,7 @@ struct DeviceInfo {
   std::size_t l2_bytes = 0;
   std::size_t shared_bytes_per_block = 0;  // the most that a block can ask for
   int clock_khz = 0;                       // the highest SM clock
+  int index = 0;                           // among the GPUs that the driver shows to this process
   int driver_version = 0;                  // 13000 for CUDA 13.0
 
   /// 90 for compute capability 9.0.

@@ -96,6 +96,9 @@ class ReferenceExecutor : public Executor {
       store(output, i, load(input, i));
     }
   }
+  void do_convert(const ConstTensorView& input, const TensorView& output) override {
+    do_copy(input, output);  // which rounds to the output's type
+  }
 };
 
 class ReferenceBackend : public Backend {
@@ -164,6 +167,9 @@ class ReferenceBackend : public Backend {
   [[nodiscard]] std::int64_t preferred_batch() const override { return 32; }
   [[nodiscard]] std::string take_note() override { return {}; }
   [[nodiscard]] HostBuffer allocate_input(std::size_t bytes) override { return HostBuffer(bytes); }
+  [[nodiscard]] std::shared_ptr<OutputMemory> allocate_output(std::size_t bytes) override {
+    return host_output(bytes);
+  }
   [[nodiscard]] Profile profile() const override { return {}; }
   void reset_profile() override {}
   [[nodiscard]] double device_seconds() const override { return 0; }
