@@ -9,6 +9,7 @@
 #include "cli/model_option.hpp"
 #include "cli/options.hpp"
 #include "cli/text_inputs.hpp"
+#include "fovea/features.hpp"
 #include "fovea/job.hpp"
 
 namespace fovea::cli {
@@ -18,7 +19,9 @@ struct Options {
   EmbedOptions embed;
   JobArguments job;
   std::string precision = "auto";
+  std::string features;
   std::string dtype = "f32";
+  bool has_dtype = false;
   std::string format = "npy";
   bool no_normalize = false;
   std::vector<std::string> texts;
@@ -36,6 +39,10 @@ int run_embed(Options& options) {
   EmbedOptions& embed = options.embed;
   embed.encoder.precision = parse_precision(options.precision);
   embed.dtype = options.dtype == "f16" ? OutputDType::kF16 : OutputDType::kF32;
+  if (!options.features.empty()) {
+    embed.features = parse_feature_layer(options.features);
+    embed.dtype = options.has_dtype ? embed.dtype : OutputDType::kF16;
+  }
   embed.format = options.format == "jsonl" ? OutputFormat::kJsonl : OutputFormat::kNpy;
   embed.normalize = !options.no_normalize;
   embed.decode_memory = options.job.decode_memory;
@@ -68,10 +75,22 @@ void check_text_options(const CLI::App& command, const Options& options) {
   for (const char* const name :
        {"--format", "--shard-rows", "--shard", "--overwrite", "--retry-failed", "--update",
         "--batch-size", "--decode-threads", "--decode-memory", "--strict", "--max-errors",
-        "--include", "--exclude", "--hidden", "--image-key", "--null"}) {
+        "--include", "--exclude", "--hidden", "--image-key", "--null", "--features"}) {
     if (is_typed(command, *command.get_option(name))) {
       throw CLI::ValidationError(name, "does not apply to --text");
     }
+  }
+}
+
+/// Options of embeddings, which features would ignore.
+void check_feature_options(const CLI::App& command, const Options& options) {
+  if (options.no_normalize) {
+    throw CLI::ValidationError("--no-normalize",
+                               "does not apply to --features, which are never scaled");
+  }
+  if (options.format != "npy" && is_typed(command, *command.get_option("--format"))) {
+    throw CLI::ValidationError("--format",
+                               "does not apply to --features, which are written as .npy");
   }
 }
 
@@ -105,12 +124,20 @@ void add_embed(CLI::App& app, Run& run) {
   add_device(*command, embed.encoder.device);
   add_flag(*command, "--no-normalize", options->no_normalize, "Do not scale embeddings to length 1")
       ->group(kOutputGroup);
-  add_choice(*command, "--dtype", {"f32", "f16"}, options->dtype, "Type of the written numbers")
+  add_choice(*command, "--features", {"last", "penultimate", "pooled"}, options->features,
+             "Write features instead of embeddings, as f16 unless --dtype is given: of each patch, "
+             "after the last layer and its norm or before the last layer, or the pooled ones of "
+             "the photo, not scaled")
       ->group(kOutputGroup);
+  CLI::Option* dtype =
+      add_choice(*command, "--dtype", {"f32", "f16"}, options->dtype, "Type of the written numbers")
+          ->group(kOutputGroup);
   add_choice(*command, "--format", {"npy", "jsonl"}, options->format,
              "Format of the embeddings files")
       ->group(kOutputGroup);
-  add_whole(*command, "--shard-rows", {1}, embed.shard_rows, "Rows per embeddings file")
+  add_optional_whole(*command, "--shard-rows", {1}, embed.shard_rows,
+                     "Rows per embeddings file (without it: 65536, or as many features of patches "
+                     "as 256 MiB hold)")
       ->group(kOutputGroup);
   CLI::Option* overwrite = add_overwrite(*command, embed.overwrite);
   CLI::Option* retry = add_flag(*command, "--retry-failed", embed.retry_failed,
@@ -126,9 +153,11 @@ void add_embed(CLI::App& app, Run& run) {
            "fovea embed -m MODEL cat.jpg dog.png @list.txt -o OUT",
            "fovea embed -m MODEL --text @captions.txt -o captions.npy",
            "fovea embed -m MODEL 'shard-{00000..00099}.tar' -o OUT --dtype f16",
-           "fovea embed -m MODEL photos -o OUT --update"});
-  command->callback([command, options, take_model, &run] {
+           "fovea embed -m MODEL photos -o OUT --update",
+           "fovea embed -m MODEL photos -o FEATURES --features penultimate"});
+  command->callback([command, options, take_model, dtype, &run] {
     take_model();
+    options->has_dtype = dtype->count() > 0;
     if (!options->texts.empty()) {
       check_text_options(*command, *options);
       check_output_option(options->embed.output, true);
@@ -137,6 +166,9 @@ void add_embed(CLI::App& app, Run& run) {
     }
     if (is_typed(*command, *command->get_option("--text-clean"))) {
       throw CLI::ValidationError("--text-clean", "applies to --text alone");
+    }
+    if (!options->features.empty()) {
+      check_feature_options(*command, *options);
     }
     if (options->embed.input.synthetic == 0) {
       require_inputs(options->embed.model, options->embed.input.inputs);

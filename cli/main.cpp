@@ -36,6 +36,7 @@ void add_commands(CLI::App& app, Run& run) {
   add_search(app, run);
   add_similar(app, run);
   add_label(app, run);
+  add_heat(app, run);
   add_info(app, run);
   add_pull(app, run);
   add_verify(app, run);

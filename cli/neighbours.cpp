@@ -122,9 +122,9 @@ void check_page(const std::string& html) {
   io::AtomicFile tried(html);
 }
 
-void write_pictures(const std::string& html, const Page& page, int threads,
-                    const std::string& hint) {
-  const std::int64_t missing = write_page(html, page, threads);
+void write_pictures(const std::string& html, const Page& page, int threads, const std::string& hint,
+                    Encoder* encoder) {
+  const std::int64_t missing = write_page(html, page, threads, encoder);
   std::error_code ignored;
   say(fmt::format("wrote {} ({})", source_name(html),
                   bytes_text(static_cast<std::int64_t>(fs::file_size(html, ignored)))));

@@ -48,8 +48,9 @@ CLI::Option* add_root(CLI::App& command, std::string& root);
 /// The page is written last, after all the work, so its place is tried first. Throws fovea::Error.
 void check_page(const std::string& html);
 /// Writes it and says so. `hint`: ends the sentence about pictures that could not be read.
-void write_pictures(const std::string& html, const Page& page, int threads,
-                    const std::string& hint);
+/// `encoder`: see write_page.
+void write_pictures(const std::string& html, const Page& page, int threads, const std::string& hint,
+                    Encoder* encoder = nullptr);
 
 /// Throws fovea::Error when vectors of `dimension` numbers, which are of `what`, cannot be compared
 /// with the collection.

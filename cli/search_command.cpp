@@ -43,6 +43,7 @@ struct SearchOptions {
   std::string clean = "auto";
   JsonOutput json;
   std::string html;
+  bool heat = false;
   std::string root;
   int threads = 0;
   ProgressArguments progress;
@@ -81,7 +82,13 @@ class Search {
       page.description =
           fmt::format("The {} best of {}", options_.k, count_of(collection_.rows(), "photo")) +
           where_searched(collection_);
-      write_pictures(options_.html, page, options_.threads, "");
+      if (options_.heat) {
+        for (std::size_t i = 0; i < page.sections.size(); ++i) {
+          page.sections[i].heat = std::move(text_vectors_[i]);
+        }
+      }
+      write_pictures(options_.html, page, options_.threads, "",
+                     options_.heat ? &encoder() : nullptr);
     }
     return kDone;
   }
@@ -107,6 +114,10 @@ class Search {
     embedding.on_note = [](std::string_view note) { say(note); };
     std::vector<float> vectors = encoder().embed_texts(all, embedding);
     check_dimension(collection_, encoder().dimension(), model());
+    for (std::size_t i = 0; i < texts_.size(); ++i) {
+      const auto from = vectors.begin() + static_cast<std::ptrdiff_t>(i) * encoder().dimension();
+      text_vectors_.emplace_back(from, from + encoder().dimension());
+    }
     const auto width = static_cast<std::size_t>(collection_.dimension());
     std::vector<double> beside(width);
     const auto add = [&](std::span<const float> vector, double weight) {
@@ -183,6 +194,7 @@ class Search {
   PhotoReport report_;
   std::optional<Encoder> encoder_;
   std::vector<Query> queries_;
+  std::vector<std::vector<float>> text_vectors_;  // of each text by itself
 };
 
 }  // namespace
@@ -218,7 +230,11 @@ void add_search(CLI::App& app, Run& run) {
       ->group(kInputGroup);
   add_text_clean(*command, options->clean);
   options->json.add_to(*command);
-  add_page(*command, options->html);
+  CLI::Option* page = add_page(*command, options->html);
+  without_variable(add_flag(*command, "--heat", options->heat,
+                            "Draw over the pictures of the page where in them the words are"))
+      ->needs(page)
+      ->group(kReportGroup);
   add_root(*command, options->root);
   add_threads(*command, options->threads);
   add_progress_options(*command, options->progress);

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -62,9 +63,12 @@ struct EmbedTextsOptions {
   std::function<void(std::string_view)> on_note;
 };
 
-struct LabelOptions;   // fovea/label.hpp
-struct LabelledImage;  // likewise
-struct JobReport;      // fovea/job.hpp
+struct LabelOptions;     // fovea/label.hpp
+struct LabelledImage;    // likewise
+struct JobReport;        // fovea/job.hpp
+struct FeaturesOptions;  // fovea/features.hpp
+class Features;          // likewise
+struct HeatMap;          // fovea/heat.hpp
 
 /// A loaded model, which embeds any number of images and texts. Methods may be called from several
 /// threads; calls take turns.
@@ -81,6 +85,8 @@ class Encoder {
 
   /// Numbers in one embedding.
   [[nodiscard]] std::int64_t dimension() const;
+  /// Patches of an image, the tokens of its features; of a NaFlex model the most.
+  [[nodiscard]] std::int64_t patches() const;
   [[nodiscard]] const Preprocessing& preprocessing() const;
   /// A description of the device for people: "cpu (avx512_bf16), bf16, 8 threads".
   [[nodiscard]] std::string device() const;
@@ -146,6 +152,29 @@ class Encoder {
   [[nodiscard]] std::vector<ImageFailure> embed_images(std::span<const ImageInput> images,
                                                        std::span<float> rows,
                                                        const EmbedImagesOptions& options = {});
+
+  /// Computes features of images (fovea/features.hpp), which stay in the memory of the device;
+  /// beside the result, memory does not grow with the number of images. `failure` gets the first
+  /// image that cannot be read, which ends the call; the result is then empty. An image's features
+  /// have the same bits whatever others come with it. Throws fovea::Error when the model does not
+  /// give these features, when they do not fit into the memory of the device, or when the device
+  /// fails; Interrupted, an Error, when `stop` was set.
+  [[nodiscard]] Features features(std::span<const ImageInput> images,
+                                  const FeaturesOptions& options,
+                                  std::optional<ImageFailure>& failure);
+  /// The same; throws fovea::Error for an image that cannot be read.
+  [[nodiscard]] Features features(std::span<const ImageInput> images,
+                                  const FeaturesOptions& options);
+
+  /// Says where in an image vectors are, such as those of texts: `vectors` is float [n,
+  /// dimension()]. A map has for each patch the cosine of the vector and of the embedding that the
+  /// image would have if the pooling head attended to that patch alone (docs/architecture.md).
+  /// Throws fovea::Error when `vectors` are not whole vectors or one is zero or not finite, when
+  /// the image cannot be read, when the model has no pooling head, or when the device fails.
+  [[nodiscard]] std::vector<HeatMap> heat(std::span<const float> vectors, const ImageInput& image);
+  /// The same of one text. Throws fovea::Error as embed_texts, too.
+  [[nodiscard]] HeatMap heat(const std::string& text, const ImageInput& image,
+                             TextClean clean = TextClean::kAuto);
 
  private:
   struct [[gnu::visibility("hidden")]] Impl;

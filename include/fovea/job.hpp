@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "fovea/encoder.hpp"
+#include "fovea/features.hpp"
 
 namespace [[gnu::visibility("default")]] fovea {
 
@@ -55,7 +56,6 @@ using FileCounts = std::map<std::string, std::uint64_t, std::less<>>;
 /// For people, the most frequent kind first: "3 video, 2 json, 1 archive".
 [[nodiscard]] std::string describe(const FileCounts& files);
 
-enum class OutputDType : std::uint8_t { kF32, kF16 };
 enum class OutputFormat : std::uint8_t { kNpy, kJsonl };
 
 /// The progress of a running job.
@@ -114,9 +114,15 @@ struct EmbedOptions {
   /// quarter of it is for encoded files. An image that needs more than all of it fails.
   std::uint64_t decode_memory = 0;
   bool normalize = true;  ///< scale every embedding to length 1
+  /// Writes these features instead of embeddings: rows [tokens, hidden], or [hidden] of the pooled
+  /// ones, which are not scaled. Not of text (OutputFormat), and not of the tokens of a NaFlex
+  /// model, whose images have different numbers of them.
+  std::optional<FeatureLayer> features;
   OutputDType dtype = OutputDType::kF32;
   OutputFormat format = OutputFormat::kNpy;
-  std::uint64_t shard_rows = 65536;         ///< rows per embeddings file
+  /// Rows per embeddings file. Without a number it is 65536, or of features of tokens as many as
+  /// 256 MiB hold.
+  std::optional<std::uint64_t> shard_rows;
   std::optional<std::uint64_t> max_errors;  ///< more failed inputs end the job with an Error
   bool overwrite = false;                   ///< discard what OUT holds and start again
   bool retry_failed = false;                ///< try the inputs in OUT/errors.jsonl again

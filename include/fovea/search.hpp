@@ -12,6 +12,8 @@
 
 namespace [[gnu::visibility("default")]] fovea {
 
+class Encoder;  // fovea/encoder.hpp
+
 /// A row and its similarity: the cosine in [-1, 1], exact to double precision.
 struct Match {
   std::int64_t row = 0;
@@ -194,6 +196,8 @@ struct PageSection {
   std::string subtitle;
   std::optional<PagePicture> query;
   std::vector<PagePicture> pictures;
+  /// When not empty, a vector [dimension], whose heat (Encoder::heat) is drawn over the pictures.
+  std::vector<float> heat = {};
 };
 
 struct Page {
@@ -204,9 +208,11 @@ struct Page {
 
 /// Writes one self-contained HTML file, which contains its styles and small JPEGs of the pictures.
 /// Those are read again from Photo::file, members of archives too. An unreadable picture is shown
-/// as a labelled placeholder. Returns the number of placeholders. Throws fovea::Error when the file
-/// cannot be written.
-std::int64_t write_page(const std::filesystem::path& path, const Page& page, int threads = 0);
+/// as a labelled placeholder. Returns the number of placeholders. `encoder` computes the heat of
+/// sections that have some. Throws fovea::Error when the file cannot be written, when there is heat
+/// and no encoder, and as Encoder::heat.
+std::int64_t write_page(const std::filesystem::path& path, const Page& page, int threads = 0,
+                        Encoder* encoder = nullptr);
 
 /// The vectors of a .npy file of f32 or f16 [n, d] or [d], as float [n, d] in row-major order.
 struct Vectors {

@@ -17,6 +17,7 @@ their libraries are installed.
 from fovea._collection import Collection, open
 from fovea._encoder import Encoder, load
 from fovea._errors import Error, ImageError
+from fovea._features import Features
 from fovea._images import ImageLike
 from fovea._label import LabelScore, LabelScores, LogitScale
 from fovea._library import version
@@ -29,6 +30,7 @@ __all__ = [
     "Collection",
     "Encoder",
     "Error",
+    "Features",
     "ImageError",
     "ImageLike",
     "LabelScore",

@@ -31,6 +31,7 @@ from fovea._arguments import (
 )
 from fovea._bar import Bar, progress_bar
 from fovea._errors import Error, ImageError
+from fovea._features import Features, FeatureType, Layer, feature_type, finished_features, layer_name
 from fovea._images import ImageLike
 from fovea._label import (
     DEFAULT_TEMPLATE,
@@ -42,7 +43,7 @@ from fovea._label import (
     score,
     vectors_of,
 )
-from fovea._library import EmbedOptions, EmbedTextsOptions, library, text
+from fovea._library import EmbedOptions, EmbedTextsOptions, FeaturesOptions, library, text
 from fovea._result import Result
 from fovea._runs import Options, Rows, Run, Running, Window, WindowOfTexts, window_of_all, windows_of
 
@@ -343,6 +344,93 @@ class Encoder:
         if embeddings is None:
             embeddings = self.embed(images, batch_size, progress=progress, on_error=on_error)
         return score(embeddings, wanted.labels, known[1], self.logit_scale)
+
+    def features(
+        self,
+        images: Iterable[ImageLike],
+        layer: Layer = "last",
+        *,
+        dtype: FeatureType | npt.DTypeLike | TorchType = "f16",
+        batch_size: SupportsIndex | None = None,
+        progress: bool = False,
+    ) -> Features:
+        """Computes what the vision tower gives beside embeddings: numbers of every patch of an image, for models that
+        see with it. They stay where they were computed, and `torch.from_dlpack` takes them from there.
+
+        Args:
+            images: as for `embed`. All of them are taken at once, and the result holds the features of all.
+            layer: as transformers numbers its `hidden_states`: 0 is what goes into the first layer, -1 what comes out
+                of the last one, without the norm that follows, and -2 what goes into the last one, which is
+                "penultimate". "last" is `last_hidden_state`, after the norm, and "pooled" the `pooler_output`: the
+                embedding before it is scaled.
+            dtype: "f16" or "f32", or one of numpy or torch that means them. Numbers beyond 65504 are infinite in f16.
+            batch_size: images computed together; None: `Encoder.batch_size`.
+            progress: show a progress bar (needs tqdm).
+
+        Returns:
+            Features [images, tokens, hidden], or [images, hidden] of the pooled ones. An image's features have the same
+            bits whatever others come with it.
+
+        Raises:
+            ImageError: an image cannot be read.
+            TypeError, ValueError: an item is not an image, or an argument is none of those above.
+            Error: the model has no such layer, it has no pooling head and "pooled" was asked for, its images have
+                different numbers of patches (NaFlex) and others were asked for, the features do not fit into the
+                memory of the device, the device failed, or the Encoder is closed.
+        """
+        name = layer_name(layer)
+        number = 0 if batch_size is None else integer(batch_size, "batch_size", 1)
+        options = FeaturesOptions(feature_type(dtype), number, self._decode_threads, 0, self._decode_memory)
+        given = list(_images_of(images))
+        window = window_of_all(given)
+        if window is None:
+            window = Window(0)
+            for item in given:
+                window.add(item)
+
+        def start(run: Run) -> ctypes.c_void_p:
+            with self._using() as handle:
+                return run.start_features(handle, name, options)
+
+        with progress_bar(len(window), progress, "img") as bar:
+            return finished_features(window, start, bar)
+
+    def heat(self, text: str, image: ImageLike, *, clean: TextClean = "auto") -> npt.NDArray[np.float32]:
+        """Says where in an image a text is.
+
+        Args:
+            text: such as "a dog".
+            image: one image, as for `embed`.
+            clean: as for `embed_text`.
+
+        Returns:
+            float32 [rows, columns], a value for each patch of the image, the top row first: the cosine of the text's
+            embedding and of the embedding that the image would have if the model attended to that patch alone. The
+            patches cover the whole image, but for less than one at its right and lower edge.
+
+        Raises:
+            TypeError, ValueError: the text is no string, or the image no image.
+            Error: the image cannot be read, the model has no text tower or no pooling head, the device failed, or the
+                Encoder is closed.
+        """
+        if not isinstance(text, str):
+            raise TypeError(f"text must be a string, not {type(text).__name__}")
+        window, texts = Window(0), WindowOfTexts(0)
+        window.add(image)
+        texts.add(text)
+        if 0 in window.unreadable:
+            raise ImageError(0, window.source(0), window.unreadable[0])
+        image_table, kept_image = window.table()
+        text_table, kept_text = texts.table()
+        rows, columns = ctypes.c_int64(), ctypes.c_int64()
+        with self._using() as handle:
+            values = np.empty(library.fovea_encoder_patches(handle), np.float32)
+            library.fovea_heat(
+                *(handle, text_table.ctypes.data, image_table.ctypes.data, choice(clean, "clean", TEXT_CLEANS)),
+                *(values.ctypes.data, len(values), ctypes.byref(rows), ctypes.byref(columns)),
+            )
+        del kept_image, kept_text
+        return values[: rows.value * columns.value].reshape(rows.value, columns.value)
 
     def stream(
         self,

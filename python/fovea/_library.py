@@ -42,6 +42,18 @@ class EmbedOptions(ctypes.Structure):
     ]
 
 
+class FeaturesOptions(ctypes.Structure):
+    """Mirrors fovea_features_options."""
+
+    _fields_ = [
+        ("type", ctypes.c_int32),
+        ("batch_size", ctypes.c_int32),
+        ("decode_threads", ctypes.c_int32),
+        ("reserved", ctypes.c_int32),
+        ("decode_memory", ctypes.c_uint64),
+    ]
+
+
 class EmbedTextsOptions(ctypes.Structure):
     """Mirrors fovea_embed_texts_options."""
 
@@ -118,6 +130,23 @@ _FUNCTIONS = {
     "fovea_encoder_precision": (_text, _pointer),
     "fovea_embed_start": (_STATUS, _pointer, _pointer, _size, _out(EmbedOptions), _pointer, _out(_pointer)),
     "fovea_embed_texts_start": (_STATUS, _pointer, _pointer, _size, _out(EmbedTextsOptions), _pointer, _out(_pointer)),
+    "fovea_encoder_patches": (_long, _pointer),
+    "fovea_features_start": (
+        *(_STATUS, _pointer, _pointer, _size, _text),
+        *(_out(FeaturesOptions), _out(_pointer), _out(_pointer)),
+    ),
+    "fovea_features_shape": (_int, _pointer, _out(_long)),
+    "fovea_features_type": (_int, _pointer),
+    "fovea_features_cuda_device": (_int, _pointer),
+    "fovea_features_data": (_pointer, _pointer),
+    "fovea_features_bytes": (_size, _pointer),
+    "fovea_features_copy": (_STATUS, _pointer, _pointer, _size),
+    "fovea_features_dlpack": (_STATUS, _pointer, _out(_pointer)),
+    "fovea_features_free": (None, _pointer),
+    "fovea_heat": (
+        *(_STATUS, _pointer, _pointer, _pointer, _int),
+        *(_pointer, _size, _out(_long), _out(_long)),
+    ),
     "fovea_embed_wait": (_STATUS, _pointer, _int, _out(_int)),
     "fovea_embed_done": (_size, _pointer),
     "fovea_embed_stop": (None, _pointer),

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from fovea import _images
 from fovea._bar import Bar
 from fovea._errors import Error, ImageError
-from fovea._library import ENCODED, FILE, TEXT, EmbedOptions, EmbedTextsOptions, library, text
+from fovea._library import ENCODED, FILE, TEXT, EmbedOptions, EmbedTextsOptions, FeaturesOptions, library, text
 
 Rows = npt.NDArray[np.float32]
 
@@ -175,6 +175,15 @@ class Run:
         begin(
             encoder, self._table.ctypes.data, len(self._table), options, self.rows.ctypes.data, ctypes.byref(self._run)
         )
+
+    def start_features(self, encoder: ctypes.c_void_p, layer: bytes, options: FeaturesOptions) -> ctypes.c_void_p:
+        """Starts to compute features instead of rows: the engine's object that has them once the run has ended."""
+        features = ctypes.c_void_p()
+        library.fovea_features_start(
+            *(encoder, self._table.ctypes.data, len(self._table), layer),
+            *(options, ctypes.byref(features), ctypes.byref(self._run)),
+        )
+        return features
 
     def has_ended(self, milliseconds: int = 0) -> bool:
         """Waits for at most so long. Raises the reason when the run ended early."""

@@ -87,6 +87,18 @@ def texts(encoder: fovea.Encoder) -> None:
         assert_type((label, probability, logit), tuple[str, float, float])
 
 
+def features(encoder: fovea.Encoder) -> None:
+    found = encoder.features(arrays(3), -2, dtype="f32", batch_size=np.int32(8), progress=True)
+    assert_type(found, fovea.Features)
+    encoder.features(["a.jpg"], layer="pooled", dtype=torch.float16)
+    encoder.features(["a.jpg"], np.int64(3), dtype=np.float16)
+    encoder.features(["a.jpg"], "first")  # type: ignore[arg-type]
+    assert_type((found.shape, found.ndim, found.device, len(found)), tuple[tuple[int, ...], int, str, int])
+    np.asarray(found), found.numpy(), found.dtype, torch.from_dlpack(found)
+    assert_type(encoder.heat("a cat", pathlib.Path("a.jpg"), clean="none"), npt.NDArray[np.float32])
+    encoder.heat(b"a cat", "a.jpg")  # type: ignore[arg-type]
+
+
 def search(encoder: fovea.Encoder) -> None:
     fovea.open(["a", pathlib.Path("b.npy")], model="org/name", root="photos", threads=2)
     fovea.open(3)  # type: ignore[arg-type]
@@ -118,6 +130,7 @@ def main() -> None:
             embed(encoder)
             stream(encoder)
             texts(encoder)
+            features(encoder)
             search(encoder)
     except fovea.Error as error:
         print(error, fovea.__version__)

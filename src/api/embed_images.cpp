@@ -7,63 +7,15 @@
 #include <utility>
 
 #include "api/encoder_impl.hpp"
+#include "api/image_source.hpp"
 #include "core/error.hpp"
-#include "core/thread_pool.hpp"
 #include "pipeline/input_stream.hpp"
 #include "pipeline/output.hpp"
 #include "pipeline/prepare.hpp"
 #include "pipeline/run.hpp"
-#include "pipeline/source.hpp"
 
 namespace fovea {
 namespace {
-
-class ImageSource final : public pipeline::Source {
- public:
-  explicit ImageSource(std::span<const ImageInput> images) : images_(images) {}
-
- private:
-  bool do_next(pipeline::Item& item, StopFlag /*stop*/) override {
-    if (next_ == images_.size()) {
-      return false;
-    }
-    const ImageInput& image = images_[next_++];
-    item = pipeline::Item{};
-    switch (image.kind) {
-      case ImageInput::Kind::kFile:
-        item.kind = pipeline::Item::Kind::kFile;
-        item.name = image.path;
-        break;
-      case ImageInput::Kind::kEncoded:
-        item.kind = pipeline::Item::Kind::kEncoded;
-        item.encoded = image.data;
-        break;
-      case ImageInput::Kind::kPixels:
-        set_pixels(item, image);
-        break;
-    }
-    return true;
-  }
-
-  static void set_pixels(pipeline::Item& item, const ImageInput& image) {
-    if (image.width < 1 || image.height < 1 ||
-        image.data.size() / image::kChannels / static_cast<std::size_t>(image.width) !=
-            static_cast<std::size_t>(image.height) ||
-        image.data.size() % (image::kChannels * static_cast<std::size_t>(image.width)) != 0) {
-      item.kind = pipeline::Item::Kind::kFailed;
-      item.error = fmt::format("{} bytes are not {}x{} RGB pixels", image.data.size(), image.width,
-                               image.height);
-      return;
-    }
-    item.kind = pipeline::Item::Kind::kImage;
-    item.width = image.width;
-    item.height = image.height;
-    item.pixels = {reinterpret_cast<const std::uint8_t*>(image.data.data()), image.data.size()};
-  }
-
-  std::span<const ImageInput> images_;
-  std::size_t next_ = 0;
-};
 
 // Ends a run whose caller wants only the first failure.
 class StopAtFailure : public Error {
@@ -130,18 +82,12 @@ std::vector<ImageFailure> Encoder::embed_images(std::span<const ImageInput> imag
   }
   const auto batch =
       static_cast<std::size_t>(options.batch_size > 0 ? options.batch_size : preferred_batch());
-  const auto threads = static_cast<std::size_t>(options.decode_threads > 0 ? options.decode_threads
-                                                                           : available_threads());
   pipeline::RunOptions run;
   run.normalize = options.normalize;
   run.control.stop = options.stop;
   run.control.on_note = options.on_note;
-  // Few images need only few workers and little memory.
-  run.loader.batch_size = std::min(batch, images.size());
-  run.loader.batches = std::min(run.loader.batches, (images.size() - 1) / batch + 1);
-  run.loader.threads = static_cast<int>(std::min(threads, images.size()));
-  run.loader.decode_memory = options.decode_memory;
-  pipeline::InputStream inputs(std::make_unique<ImageSource>(images), 0, 1);
+  run.loader = loader_for(images.size(), batch, options.decode_threads, options.decode_memory);
+  pipeline::InputStream inputs(image_source(images), 0, 1);
   try {
     (void)impl_->run(run, inputs, output);
   } catch (const StopAtFailure&) {
@@ -152,21 +98,33 @@ std::vector<ImageFailure> Encoder::embed_images(std::span<const ImageInput> imag
 
 JobReport Encoder::Impl::run(pipeline::RunOptions run, pipeline::InputStream& inputs,
                              pipeline::Output& output) {
+  model::Encoder& encoder = images.get();
+  model::require(config.vision, {.kind = model::Features::Kind::kPooled});
+  run.loader.row_bytes = static_cast<std::size_t>(config.vision.hidden) * sizeof(float);
+  return this->run(run, inputs, output,
+                   [&](std::span<const std::uint8_t> patches, std::span<const PatchGrid> grids,
+                       std::span<std::byte> rows, const pipeline::OnComputed& on_computed) {
+                     encoder.encode(patches, grids, pipeline::floats_of(rows), run.control.stop,
+                                    on_computed);
+                   });
+}
+
+JobReport Encoder::Impl::run(pipeline::RunOptions run, pipeline::InputStream& inputs,
+                             pipeline::Output& output, const pipeline::Encode& encode) {
   const pipeline::PixelLayout layout{.preprocessing = config.preprocessing,
                                      .patch = static_cast<int>(config.vision.patch)};
   run.loader.image_bytes = layout.image_bytes();
-  run.loader.row_floats = static_cast<std::size_t>(config.vision.hidden);
   run.loader.allocate = [this](std::size_t bytes) { return buffers.take(bytes); };
   model::Encoder& encoder = images.get();
-  const auto encode = [&](std::span<const std::uint8_t> patches, std::span<const PatchGrid> grids,
-                          std::span<float> embeddings, const pipeline::OnComputed& on_computed) {
-    encoder.encode(patches, grids, embeddings, run.control.stop, on_computed);
+  const auto noting = [&](std::span<const std::uint8_t> patches, std::span<const PatchGrid> grids,
+                          std::span<std::byte> rows, const pipeline::OnComputed& on_computed) {
+    encode(patches, grids, rows, on_computed);
     if (const std::string note = encoder.take_note(); !note.empty() && run.control.on_note) {
       run.control.on_note(note);
     }
   };
   return pipeline::run_job(
-      run, inputs, pipeline::make_prepare(layout), [&] { return pipeline::Encode(encode); },
+      run, inputs, pipeline::make_prepare(layout), [&] { return pipeline::Encode(noting); },
       output);
 }
 

@@ -69,6 +69,10 @@ std::int64_t Encoder::dimension() const {
   return impl_->config.vision.hidden;
 }
 
+std::int64_t Encoder::patches() const {
+  return impl_->config.vision.tokens();
+}
+
 const Preprocessing& Encoder::preprocessing() const {
   return impl_->preprocessing();
 }

@@ -64,6 +64,9 @@ struct Encoder::Impl {
   [[nodiscard]] const Preprocessing& preprocessing() const { return config.preprocessing; }
   /// Passes inputs through the encoder to `output`. The rest of `run.loader` is filled in.
   JobReport run(pipeline::RunOptions run, pipeline::InputStream& inputs, pipeline::Output& output);
+  /// The same with what `encode` makes of them, and `run.loader.row_bytes` of each.
+  JobReport run(pipeline::RunOptions run, pipeline::InputStream& inputs, pipeline::Output& output,
+                const pipeline::Encode& encode);
   /// Of the tower that the constructor loaded.
   [[nodiscard]] const ops::Backend& backend();
 };

@@ -9,6 +9,8 @@
 #include <system_error>
 #include <utility>
 
+#include "api/features.hpp"
+#include "api/late_encoder.hpp"
 #include "backends.hpp"
 #include "collection/update.hpp"
 #include "core/error.hpp"
@@ -51,41 +53,6 @@ JobReport timed(const Job& job) {
   report.seconds = std::chrono::duration<double>(Clock::now() - start).count();
   return report;
 }
-
-// Loads the model's weights after decoding has begun.
-class LateEncoder {
- public:
-  LateEncoder(fs::path folder, std::unique_ptr<ops::Backend> backend)
-      : folder_(std::move(folder)), backend_(std::move(backend)) {}
-
-  [[nodiscard]] const ops::Backend& backend() const { return *backend_; }
-  [[nodiscard]] HostBuffer allocate_input(std::size_t bytes) {
-    return backend_ ? backend_->allocate_input(bytes) : encoder_->allocate_input(bytes);
-  }
-
-  pipeline::Encode load(const std::function<void(std::string_view)>& on_note, StopFlag stop) {
-    if (!encoder_) {
-      const model::Checkpoint checkpoint(folder_, stop);
-      encoder_ = std::make_unique<model::Encoder>(checkpoint, std::move(backend_));
-      if (const std::string left_out = encoder_->bf16_layers(); !left_out.empty() && on_note) {
-        on_note(left_out);
-      }
-    }
-    return [this, on_note, stop](std::span<const std::uint8_t> patches,
-                                 std::span<const PatchGrid> grids, std::span<float> embeddings,
-                                 const pipeline::OnComputed& on_computed) {
-      encoder_->encode(patches, grids, embeddings, stop, on_computed);
-      if (const std::string note = encoder_->take_note(); !note.empty() && on_note) {
-        on_note(note);
-      }
-    };
-  }
-
- private:
-  fs::path folder_;
-  std::unique_ptr<ops::Backend> backend_;
-  std::unique_ptr<model::Encoder> encoder_;
-};
 
 // `job`: EmbedOptions or PreprocessOptions.
 template <typename Job>
@@ -146,10 +113,9 @@ class EmbedJob {
         config_(model::read_model_config(folder_)),
         layout_{.preprocessing = config_.preprocessing,
                 .patch = static_cast<int>(config_.vision.patch)},
+        features_(wanted_features()),
         encoder_(folder_, make_backend(options.encoder)),
-        batch_size_(options.batch_size != 0
-                        ? options.batch_size
-                        : static_cast<int>(encoder_.backend().preferred_batch())) {}
+        batch_size_(options.batch_size != 0 ? options.batch_size : default_batch_size()) {}
 
   JobReport run() {
     if (options_.update) {
@@ -166,7 +132,8 @@ class EmbedJob {
  private:
   [[nodiscard]] pipeline::RunOptions loop_options() {
     pipeline::RunOptions run = run_options(options_, batch_size_, layout_);
-    run.loader.row_floats = static_cast<std::size_t>(config_.vision.hidden);
+    run.loader.row_bytes = result_bytes();
+    run.stores_results = features_.has_value();
     run.loader.allocate = [this](std::size_t bytes) { return encoder_.allocate_input(bytes); };
     run.normalize = options_.normalize;
     run.dtype = options_.dtype;
@@ -174,7 +141,8 @@ class EmbedJob {
   }
 
   [[nodiscard]] pipeline::Encode load_encoder() {
-    return encoder_.load(options_.control.on_note, options_.control.stop);
+    return encoder_.load(features_, stored_type(options_.dtype), options_.control.on_note,
+                         options_.control.stop);
   }
 
   void tell_device() {
@@ -199,13 +167,60 @@ class EmbedJob {
           "folder",
           io::escape(options_.output));
     }
-    const DType dtype = options_.dtype == OutputDType::kF32 ? DType::kF32 : DType::kF16;
-    pipeline::FileOutput output(options_.output, dtype, {config_.vision.hidden});
+    pipeline::FileOutput output(options_.output, stored_type(options_.dtype),
+                                Shape(pipeline::row_shape(rows_identity())));
     return finished(loop(loop_options(), inputs, output), output, left_out_);
   }
 
+  /// What is asked for; empty: embeddings. Throws when the model does not give it.
+  [[nodiscard]] std::optional<model::Features> wanted_features() const {
+    if (!options_.features) {
+      require(config_.vision, {.kind = model::Features::Kind::kPooled});
+      return std::nullopt;
+    }
+    if (options_.format != OutputFormat::kNpy) {
+      fail("features are written as .npy alone; leave {} out", option_words("format"));
+    }
+    return features_of(*options_.features, config_.vision);
+  }
+
+  /// Bytes of what the encoder gives of an image.
+  [[nodiscard]] std::size_t result_bytes() const {
+    return features_ ? feature_bytes(*features_, config_.vision, options_.dtype)
+                     : static_cast<std::size_t>(config_.vision.hidden) * sizeof(float);
+  }
+
+  [[nodiscard]] int default_batch_size() const {
+    const std::int64_t preferred = encoder_.backend().preferred_batch();
+    return static_cast<int>(features_ ? feature_batch(preferred, result_bytes()) : preferred);
+  }
+
+  [[nodiscard]] std::uint64_t shard_rows() const {
+    constexpr std::uint64_t kRows = 65536;
+    constexpr std::uint64_t kBytes = std::uint64_t{256} << 20;
+    if (options_.shard_rows) {
+      return *options_.shard_rows;
+    }
+    return features_ && features_->of_tokens()
+               ? std::clamp<std::uint64_t>(kBytes / result_bytes(), 1, kRows)
+               : kRows;
+  }
+
+  /// What tells of the rows.
+  [[nodiscard]] pipeline::JobIdentity rows_identity() const {
+    pipeline::JobIdentity rows;
+    rows.dimension = config_.vision.hidden;
+    rows.normalize = options_.normalize && !features_;
+    rows.dtype = options_.dtype;
+    if (features_ && options_.features) {
+      rows.features = to_string(*options_.features);
+      rows.tokens = features_->of_tokens() ? config_.vision.tokens() : 0;
+    }
+    return rows;
+  }
+
   [[nodiscard]] pipeline::JobIdentity identity() const {
-    if (options_.shard_rows == 0) {
+    if (options_.shard_rows == std::uint64_t{0}) {
       fail("invalid number of rows per embeddings file 0; it must be at least 1");
     }
     const Precision precision = encoder_.backend().precision();
@@ -218,20 +233,19 @@ class EmbedJob {
                         : fs::path();  // when it is missing, the encoder says what to do
     }
     std::error_code ignored;  // a folder that was removed has no name
-    return {
-        .model = options_.model,
-        .working_folder = fs::current_path(ignored),
-        .model_sha256 = pipeline::model_fingerprint(folder_, calibration, options_.control.stop),
-        .preprocessing = config_.preprocessing,
-        .preprocessing_sha256 = pipeline::preprocessing_fingerprint(config_.preprocessing),
-        .precision = std::string(to_string(precision)),
-        .dimension = config_.vision.hidden,
-        .normalize = options_.normalize,
-        .dtype = options_.dtype,
-        .format = options_.format,
-        .shard_rows = options_.shard_rows,
-        .shard_index = options_.input.shard_index,
-        .shard_count = options_.input.shard_count};
+    pipeline::JobIdentity identity = rows_identity();
+    identity.model = options_.model;
+    identity.working_folder = fs::current_path(ignored);
+    identity.model_sha256 =
+        pipeline::model_fingerprint(folder_, calibration, options_.control.stop);
+    identity.preprocessing = config_.preprocessing;
+    identity.preprocessing_sha256 = pipeline::preprocessing_fingerprint(config_.preprocessing);
+    identity.precision = std::string(to_string(precision));
+    identity.format = options_.format;
+    identity.shard_rows = shard_rows();
+    identity.shard_index = options_.input.shard_index;
+    identity.shard_count = options_.input.shard_count;
+    return identity;
   }
 
   [[nodiscard]] pipeline::FolderOutput open_output() const {
@@ -416,12 +430,12 @@ class EmbedJob {
     const auto encode_late = [this] {
       return [this, encode = pipeline::Encode()](
                  std::span<const std::uint8_t> patches, std::span<const PatchGrid> grids,
-                 std::span<float> embeddings, const pipeline::OnComputed& on_computed) mutable {
+                 std::span<std::byte> rows, const pipeline::OnComputed& on_computed) mutable {
         if (!encode) {
           tell_device();
           encode = load_encoder();
         }
-        encode(patches, grids, embeddings, on_computed);
+        encode(patches, grids, rows, on_computed);
       };
     };
     JobReport report;
@@ -452,6 +466,7 @@ class EmbedJob {
   fs::path folder_;
   model::ModelConfig config_;
   pipeline::PixelLayout layout_;
+  std::optional<model::Features> features_;
   LateEncoder encoder_;
   int batch_size_;
 };

@@ -2,15 +2,19 @@
 #include "fovea/search.hpp"
 
 #include <algorithm>
+#include <mutex>
 #include <set>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "api/duplicates.hpp"
 #include "api/photo_files.hpp"
 #include "api/read_photos.hpp"
 #include "core/error.hpp"
 #include "core/thread_pool.hpp"
+#include "fovea/encoder.hpp"
+#include "fovea/heat.hpp"
 #include "io/atomic_file.hpp"
 #include "io/npy.hpp"
 #include "io/text.hpp"
@@ -195,15 +199,37 @@ std::string file_url(const Photo& photo) {
   return "file://" + search::percent_encode(fs::absolute(file).lexically_normal().native());
 }
 
-std::int64_t write_page(const fs::path& path, const Page& page, int threads) {
+std::int64_t write_page(const fs::path& path, const Page& page, int threads, Encoder* encoder) {
   const std::vector<fs::path> originals = search::pictures_of(page);
   const int side = search::thumbnail_side(originals.size());
   ThreadPool pool(thread_count(threads));
   std::vector<search::Thumbnail> made(originals.size());
+  std::mutex mutex;
+  search::HeatThumbnails heats;
   read_photos(originals, pool, [&](std::size_t index, const EncodedPhoto& photo) {
     made[index] = search::make_thumbnail(photo.bytes, side, photo.decoding);
     if (!photo.error.empty()) {
       made[index].error = photo.error;
+    }
+    const std::vector<std::size_t> sections = search::heat_of(page, originals[index]);
+    if (sections.empty() || !made[index].error.empty()) {
+      return;
+    }
+    if (encoder == nullptr) {
+      fail("a page with heat needs an encoder that computes it");
+    }
+    std::vector<float> vectors;
+    for (const std::size_t section : sections) {
+      const std::vector<float>& vector = page.sections[section].heat;
+      vectors.insert(vectors.end(), vector.begin(), vector.end());
+    }
+    const std::vector<HeatMap> maps =
+        encoder->heat(vectors, {.kind = ImageInput::Kind::kEncoded, .data = photo.bytes});
+    for (std::size_t i = 0; i < sections.size(); ++i) {
+      search::Thumbnail heat =
+          search::make_thumbnail(photo.bytes, side, photo.decoding, &maps.at(i));
+      const std::lock_guard lock(mutex);
+      heats[{sections[i], originals[index]}] = std::move(heat);
     }
   });
   search::Thumbnails thumbnails;
@@ -213,7 +239,7 @@ std::int64_t write_page(const fs::path& path, const Page& page, int threads) {
     thumbnails[originals[index]] = std::move(made[index]);
   }
   io::write_file_atomically(
-      path, search::render_page(page, thumbnails, fs::absolute(path).parent_path()));
+      path, search::render_page(page, thumbnails, fs::absolute(path).parent_path(), heats));
   return missing;
 }
 

@@ -1,4 +1,6 @@
 // fovea_encoder over the public Encoder, and the runs that it starts.
+#include "c/encoder_handle.hpp"
+
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
@@ -18,15 +20,7 @@
 #include "fovea/c/encoder.h"
 #include "fovea/encoder.hpp"
 
-struct fovea_encoder {
-  std::shared_ptr<fovea::Encoder> encoder;  // shared with runs that outlive their handle
-  std::string device;
-  std::string precision;
-  fovea::c::Process process;
-};
-
 namespace fovea::c {
-namespace {
 
 ImageInput image_input(const fovea_image& image, std::size_t index) {
   if (image.data == nullptr && image.size > 0) {
@@ -64,6 +58,25 @@ TextClean text_clean(std::int32_t clean) {
   }
 }
 
+std::vector<ImageInput> image_inputs(const fovea_image* images, std::size_t count) {
+  if (count > 0) {
+    require_pointer(images, "images");
+  }
+  std::vector<ImageInput> inputs;
+  inputs.reserve(count);
+  for (std::size_t index = 0; index < count; ++index) {
+    inputs.push_back(image_input(images[index], index));
+  }
+  return inputs;
+}
+
+void require_here(const fovea_encoder* encoder) {
+  require_pointer(encoder, "encoder");
+  require_this_process(encoder->process, "this encoder", kLoadThere);
+}
+
+namespace {
+
 Tower tower(std::int32_t which) {
   if (which != FOVEA_TOWER_IMAGES && which != FOVEA_TOWER_TEXTS) {
     fail("tower {} is to be loaded first, which there is not", which);
@@ -74,8 +87,7 @@ Tower tower(std::int32_t which) {
 /// Throws when another process made it, or when `count` rows are more than memory can hold.
 std::size_t numbers_of_rows(const fovea_encoder* encoder, std::size_t count,
                             std::string_view inputs) {
-  require_pointer(encoder, "encoder");
-  require_this_process(encoder->process, "this encoder", kLoadThere);
+  require_here(encoder);
   const auto dimension = static_cast<std::size_t>(encoder->encoder->dimension());
   if (count > std::numeric_limits<std::ptrdiff_t>::max() / (dimension * sizeof(float))) {
     fail("{} {} are more than memory has room for", count, inputs);
@@ -193,7 +205,7 @@ const char* fovea_encoder_precision(const fovea_encoder* encoder) {
 
 fovea_status fovea_encoder_load_texts(fovea_encoder* encoder) {
   return guarded([&] {
-    static_cast<void>(fovea::c::numbers_of_rows(encoder, 0, "texts"));
+    fovea::c::require_here(encoder);
     const fovea::c::Activity activity;
     encoder->encoder->load_texts();
   });
@@ -201,7 +213,7 @@ fovea_status fovea_encoder_load_texts(fovea_encoder* encoder) {
 
 fovea_status fovea_encoder_logit_scale(fovea_encoder* encoder, double* factor, double* bias) {
   return guarded([&] {
-    static_cast<void>(fovea::c::numbers_of_rows(encoder, 0, "texts"));
+    fovea::c::require_here(encoder);
     require_pointer(factor, "factor");
     require_pointer(bias, "bias");
     const fovea::c::Activity activity;
@@ -218,14 +230,9 @@ fovea_status fovea_embed_start(fovea_encoder* encoder, const fovea_image* images
     require_pointer(options, "options");
     require_pointer(run, "run");
     const std::span out(rows, fovea::c::numbers_of_rows(encoder, count, "images"));
+    std::vector<fovea::ImageInput> inputs = fovea::c::image_inputs(images, count);
     if (count > 0) {
-      require_pointer(images, "images");
       require_pointer(rows, "rows");
-    }
-    std::vector<fovea::ImageInput> inputs;
-    inputs.reserve(count);
-    for (std::size_t index = 0; index < count; ++index) {
-      inputs.push_back(fovea::c::image_input(images[index], index));
     }
     *run = std::make_unique<fovea_embedding>(count, [shared = encoder->encoder,
                                                      inputs = std::move(inputs), out,

@@ -37,9 +37,9 @@ struct Slot {
 /// success, so that a resumed job computes the same batches as an uninterrupted one.
 struct Batch {
   HostBuffer pixels;                  // a part per slot; one image after the other once compact
-  AlignedBuffer<float> embeddings;    // [capacity, dimension]; compact: one per slot with pixels
-  std::vector<std::byte> converted;   // the embeddings as they are stored
-  std::span<const std::byte> stored;  // rows for the output: `converted`, or pixels
+  AlignedBuffer<std::byte> results;   // [capacity] of what Encode gives; one per slot with pixels
+  std::vector<std::byte> converted;   // embeddings as they are stored
+  std::span<const std::byte> stored;  // rows for the output: `converted`, `results`, or pixels
   std::vector<Slot> slots;            // capacity of them; `count` in use
   std::size_t count = 0;
   std::size_t pending = 0;       // of those, still being decoded

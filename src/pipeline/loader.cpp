@@ -88,7 +88,7 @@ Loader::Loader(const LoaderOptions& options, InputStream& inputs)
       batches_(options.batches) {
   for (Batch& batch : batches_) {
     batch.pixels = options.allocate(options.batch_size * options.image_bytes);
-    batch.embeddings = AlignedBuffer<float>(options.batch_size * options.row_floats);
+    batch.results = AlignedBuffer<std::byte>(options.batch_size * options.row_bytes);
     batch.slots.resize(options.batch_size);
     batch.grids.reserve(options.batch_size);
     free_.push_back(&batch);

@@ -32,7 +32,7 @@ struct LoaderOptions {
   int threads = 1;
   std::size_t batch_size = 32;
   std::size_t image_bytes = 0;  // per slot: of the largest image
-  std::size_t row_floats = 0;   // per embedding; 0 when none is computed
+  std::size_t row_bytes = 0;    // of what Encode gives of an image; 0 when there is nothing
   /// Allocates the pixels of a batch.
   std::function<HostBuffer(std::size_t bytes)> allocate = [](std::size_t bytes) {
     return HostBuffer(bytes);

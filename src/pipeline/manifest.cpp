@@ -166,6 +166,12 @@ void write_identity(ManifestJson& json, const JobIdentity& identity) {
   }
   json["precision"] = identity.precision;
   json["dimension"] = identity.dimension;
+  if (!identity.features.empty()) {
+    json["features"]["layer"] = identity.features;
+    if (identity.tokens > 0) {
+      json["features"]["tokens"] = identity.tokens;
+    }
+  }
   json["dtype"] = to_string(identity.dtype);
   json["normalize"] = identity.normalize;
   json["format"] = to_string(identity.format);
@@ -176,6 +182,7 @@ void write_identity(ManifestJson& json, const JobIdentity& identity) {
 JobIdentity read_identity(const nlohmann::json& json) {
   constexpr auto kMostSide = static_cast<std::uint64_t>(std::numeric_limits<int>::max());
   constexpr std::uint64_t kMostDimension = std::uint64_t{1} << 32;
+  constexpr std::uint64_t kMostTokens = std::uint64_t{1} << 24;
   JobIdentity identity;
   const nlohmann::json& model = read_object(json, "model");
   identity.model = io::unescape(read_text(model, "name"));
@@ -200,6 +207,16 @@ JobIdentity read_identity(const nlohmann::json& json) {
   }
   identity.precision = read_text(json, "precision");
   identity.dimension = static_cast<std::int64_t>(read_count(json, "dimension", kMostDimension));
+  if (json.contains("features")) {
+    const nlohmann::json& features = read_object(json, "features");
+    identity.features = read_text(features, "layer");
+    if (features.contains("tokens")) {
+      identity.tokens = static_cast<std::int64_t>(read_count(features, "tokens", kMostTokens));
+    }
+    if (identity.features.empty() || features.contains("tokens") != (identity.tokens > 0)) {
+      fail("\"features\" has no layer, or no tokens");
+    }
+  }
   identity.dtype = read_enum(json, "dtype", OutputDType::kF32, OutputDType::kF16);
   identity.normalize = read_flag(json, "normalize");
   identity.format = read_enum(json, "format", OutputFormat::kNpy, OutputFormat::kJsonl);
@@ -260,6 +277,12 @@ std::vector<std::string> differences(const JobIdentity& there, const JobIdentity
   }
   compare("the precision", there.precision, wanted.precision);
   compare("the dimension", there.dimension, wanted.dimension);
+  const auto rows_of = [](const JobIdentity& job) {
+    return job.features.empty() ? std::string("embeddings")
+                                : fmt::format("features \"{}\"", io::escape(job.features));
+  };
+  compare("what is computed", rows_of(there), rows_of(wanted));
+  compare("the number of tokens", there.tokens, wanted.tokens);
   compare("normalisation", std::string_view(yes_no(there.normalize)),
           std::string_view(yes_no(wanted.normalize)));
   compare("the dtype", to_string(there.dtype), to_string(wanted.dtype));

@@ -23,6 +23,8 @@ struct JobIdentity {
   std::string preprocessing_sha256;
   std::string precision;  // "fp32", "bf16"
   std::int64_t dimension = 0;
+  std::string features = {};  // which ones of the images, as a FeatureLayer; "": embeddings
+  std::int64_t tokens = 0;    // of features of each patch, rows [tokens, dimension]; otherwise 0
   bool normalize = true;
   OutputDType dtype = OutputDType::kF32;
   OutputFormat format = OutputFormat::kNpy;

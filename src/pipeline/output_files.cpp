@@ -54,11 +54,16 @@ std::array<std::string, 3> array_files(const std::filesystem::path& output) {
   return {output.filename().native(), stem + ".index.jsonl", stem + ".errors.jsonl"};
 }
 
+std::vector<std::int64_t> row_shape(const JobIdentity& identity) {
+  return identity.tokens > 0 ? std::vector{identity.tokens, identity.dimension}
+                             : std::vector{identity.dimension};
+}
+
 OutputLayout::OutputLayout(const JobIdentity& identity)
     : format_(identity.format),
       dtype_(identity.dtype == OutputDType::kF32 ? DType::kF32 : DType::kF16),
-      dimension_(identity.dimension),
-      row_bytes_(static_cast<std::size_t>(identity.dimension) * size_of(dtype_)),
+      row_shape_(row_shape(identity)),
+      row_bytes_(static_cast<std::size_t>(Shape(row_shape_).elements()) * size_of(dtype_)),
       header_bytes_(header(0).size()) {}
 
 std::string OutputLayout::data_file(std::uint64_t number) const {
@@ -70,7 +75,12 @@ std::string OutputLayout::index_file(std::uint64_t number) const {
 }
 
 std::string OutputLayout::header(std::uint64_t rows) const {
-  return has_index() ? io::npy_header(dtype_, {static_cast<std::int64_t>(rows), dimension_}) : "";
+  if (!has_index()) {
+    return "";
+  }
+  std::vector<std::int64_t> shape{static_cast<std::int64_t>(rows)};
+  shape.insert(shape.end(), row_shape_.begin(), row_shape_.end());
+  return io::npy_header(dtype_, Shape(shape));
 }
 
 bool OutputLayout::is_length(std::uint64_t bytes, std::uint64_t rows) const {

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/dtype.hpp"
 #include "pipeline/manifest.hpp"
@@ -35,7 +36,10 @@ inline constexpr const char* kUpdateFolder = ".update";
 /// The names of the array, its index and its errors, which are beside it.
 [[nodiscard]] std::array<std::string, 3> array_files(const std::filesystem::path& output);
 
-/// How the embeddings of a job are stored.
+/// The dimensions of a row: of an embedding [dimension], of features [tokens, dimension].
+[[nodiscard]] std::vector<std::int64_t> row_shape(const JobIdentity& identity);
+
+/// How the rows of a job are stored.
 class OutputLayout {
  public:
   explicit OutputLayout(const JobIdentity& identity);
@@ -55,7 +59,7 @@ class OutputLayout {
  private:
   OutputFormat format_;
   DType dtype_;
-  std::int64_t dimension_;
+  std::vector<std::int64_t> row_shape_;
   std::size_t row_bytes_;
   std::uint64_t header_bytes_ = 0;
 };

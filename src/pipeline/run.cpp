@@ -15,6 +15,7 @@
 #include "core/dtype.hpp"
 #include "core/error.hpp"
 #include "core/length.hpp"
+#include "core/wording.hpp"
 #include "io/text.hpp"
 #include "pipeline/meter.hpp"
 #include "pipeline/writer.hpp"
@@ -24,6 +25,23 @@ namespace {
 
 std::size_t bytes_of(OutputDType dtype) {
   return size_of(dtype == OutputDType::kF32 ? DType::kF32 : DType::kF16);
+}
+
+// By the bits of the exponents, which are all set in infinity and NaN.
+template <typename Bits, Bits kExponent>
+bool finite_bits(std::span<const std::byte> numbers) {
+  bool finite = true;
+  for (std::size_t at = 0; at < numbers.size(); at += sizeof(Bits)) {
+    Bits bits = 0;
+    std::memcpy(&bits, numbers.data() + at, sizeof(bits));
+    finite &= (bits & kExponent) != kExponent;
+  }
+  return finite;
+}
+
+bool all_finite(std::span<const std::byte> numbers, OutputDType dtype) {
+  return dtype == OutputDType::kF32 ? finite_bits<std::uint32_t, 0x7f800000U>(numbers)
+                                    : finite_bits<std::uint16_t, 0x7c00U>(numbers);
 }
 
 // Counts the inputs beside the job, with the lowest priority, and stops with it.
@@ -137,12 +155,17 @@ class Run {
   }
 
   void compute(const Encode& encode, Batch& batch) {
-    const std::size_t width = options_.loader.row_floats;
-    const std::size_t row_bytes = width * bytes_of(options_.dtype);
+    const std::size_t result_bytes = options_.loader.row_bytes;
     if (batch.rows > 0) {
-      encode(batch.packed(), batch.grids, batch.embeddings.span().first(batch.rows * width),
+      encode(batch.packed(), batch.grids, batch.results.span().first(batch.rows * result_bytes),
              on_computed_);
     }
+    if (options_.stores_results) {
+      keep_finite(batch);
+      return;
+    }
+    const std::size_t width = result_bytes / sizeof(float);
+    const std::size_t row_bytes = width * bytes_of(options_.dtype);
     batch.converted.resize(batch.rows * row_bytes);
     std::size_t computed = 0;
     std::size_t kept = 0;
@@ -150,7 +173,8 @@ class Run {
       if (!slot.has_pixels()) {
         continue;
       }
-      const auto embedding = batch.embeddings.span().subspan(computed++ * width, width);
+      const auto embedding =
+          floats_of(batch.results.span().subspan(computed++ * result_bytes, result_bytes));
       if (store_embedding(embedding, options_.normalize, options_.dtype,
                           batch.converted.data() + kept * row_bytes)) {
         ++kept;
@@ -160,6 +184,33 @@ class Run {
     }
     batch.rows = kept;
     batch.stored = std::span(batch.converted).first(kept * row_bytes);
+  }
+
+  // The results are the rows, but for those that are not finite.
+  void keep_finite(Batch& batch) const {
+    const std::size_t row_bytes = options_.loader.row_bytes;
+    const std::span<std::byte> results = batch.results.span();
+    std::size_t computed = 0;
+    std::size_t kept = 0;
+    for (Slot& slot : std::span(batch.slots).first(batch.count)) {
+      if (!slot.has_pixels()) {
+        continue;
+      }
+      const auto row = results.subspan(computed++ * row_bytes, row_bytes);
+      if (!all_finite(row, options_.dtype)) {
+        slot.error = options_.dtype == OutputDType::kF16
+                         ? fmt::format("its features are not finite as f16; try {}",
+                                       option_words("dtype", "f32"))
+                         : "its features are not finite";
+        continue;
+      }
+      if (computed - 1 != kept) {
+        std::memmove(results.data() + kept * row_bytes, row.data(), row_bytes);
+      }
+      ++kept;
+    }
+    batch.rows = kept;
+    batch.stored = results.first(kept * row_bytes);
   }
 
   // Throws when too many inputs failed, before the batch is written, so that a later run finds the

@@ -14,19 +14,22 @@
 
 namespace fovea::pipeline {
 
-/// Turns the patches of images, one image after the other, into embeddings float32 [images,
-/// dimension]; `grids` has as many entries as there are
+/// Turns the patches of images, one image after the other, into rows: embeddings float32 [images,
+/// dimension], or what RunOptions::stores_results says; `grids` has as many entries as there are
 /// images: their Slot::grid. Calls `on_computed` from any thread
 /// whenever some of them are done. Throws Interrupted when it is stopped early.
 using OnComputed = std::function<void(std::int64_t images)>;
 using Encode =
     std::function<void(std::span<const std::uint8_t> patches, std::span<const PatchGrid> grids,
-                       std::span<float> embeddings, const OnComputed& on_computed)>;
+                       std::span<std::byte> rows, const OnComputed& on_computed)>;
 
 struct RunOptions {
   LoaderOptions loader;
   bool normalize = true;
   OutputDType dtype = OutputDType::kF32;
+  /// What Encode gives, numbers of `dtype`, is stored as it is. Without it Encode gives embeddings,
+  /// which are stored as store_embedding says.
+  bool stores_results = false;
   std::optional<std::uint64_t> max_errors;
   std::uint64_t rows_before = 0;  // of earlier runs on the output
   std::uint64_t failed_before = 0;
@@ -45,6 +48,11 @@ struct RunOptions {
 [[nodiscard]] JobReport run_job(const RunOptions& options, InputStream& inputs,
                                 const std::function<Prepare()>& make_prepare,
                                 const std::function<Encode()>& make_encode, Output& output);
+
+/// The float32 numbers that a row or several consist of.
+[[nodiscard]] inline std::span<float> floats_of(std::span<std::byte> rows) {
+  return {reinterpret_cast<float*>(rows.data()), rows.size() / sizeof(float)};
+}
 
 /// Scales an embedding to length 1 (norm in float64) when `normalize`, and stores it as `dtype`.
 /// False, with `stored` undefined, when a stored number would not be finite.

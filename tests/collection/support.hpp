@@ -135,8 +135,10 @@ class CollectionTest : public ::testing::Test {
 
   [[nodiscard]] static pipeline::RunOptions run_options() {
     pipeline::RunOptions options;
-    options.loader = {
-        .threads = 2, .batch_size = 3, .image_bytes = sizeof(float), .row_floats = kDimension};
+    options.loader = {.threads = 2,
+                      .batch_size = 3,
+                      .image_bytes = sizeof(float),
+                      .row_bytes = kDimension * sizeof(float)};
     options.normalize = false;
     return options;
   }
@@ -172,7 +174,8 @@ class CollectionTest : public ::testing::Test {
 
   [[nodiscard]] pipeline::Encode encode() const {
     return [this](std::span<const std::uint8_t> pixels, std::span<const PatchGrid> grids,
-                  std::span<float> out, const pipeline::OnComputed& /*on_computed*/) {
+                  std::span<std::byte> rows, const pipeline::OnComputed& /*on_computed*/) {
+      const std::span<float> out = pipeline::floats_of(rows);
       computed_ += grids.size();
       for (std::size_t image = 0; image < grids.size(); ++image) {
         float value = 0;

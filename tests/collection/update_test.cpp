@@ -194,7 +194,7 @@ TEST_F(UpdateTest, AnUnfinishedOutputIsUpdated) {
     options.control.stop = &enough;
     const auto counting = [&] {
       return [&, inner = encode()](std::span<const std::uint8_t> pixels,
-                                   std::span<const PatchGrid> grids, std::span<float> out,
+                                   std::span<const PatchGrid> grids, std::span<std::byte> out,
                                    const pipeline::OnComputed& computed) {
         inner(pixels, grids, out, computed);
         enough = ++batches == 2;

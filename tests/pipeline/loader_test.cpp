@@ -18,8 +18,10 @@
 namespace fovea::pipeline::testing {
 namespace {
 
-const LoaderOptions kOptions{
-    .threads = 4, .batch_size = 7, .image_bytes = kImageBytes, .row_floats = kDimension};
+const LoaderOptions kOptions{.threads = 4,
+                             .batch_size = 7,
+                             .image_bytes = kImageBytes,
+                             .row_bytes = kDimension * sizeof(float)};
 
 // As number_prepare, after a random delay.
 std::function<Prepare()> delayed_prepare() {

@@ -186,7 +186,8 @@ inline std::function<Prepare()> number_prepare() {
 /// job gets the same ones only when it computes the same batches.
 inline Encode telling_encode() {
   return [](std::span<const std::uint8_t> patches, std::span<const PatchGrid> grids,
-            std::span<float> out, const OnComputed& /*on_computed*/) {
+            std::span<std::byte> rows, const OnComputed& /*on_computed*/) {
+    const std::span<float> out = floats_of(rows);
     const std::int64_t images = std::ssize(grids);
     for (std::int64_t image = 0; image < images; ++image) {
       std::uint64_t number = 0;
@@ -218,7 +219,7 @@ inline RunOptions test_run_options(std::size_t batch_size = 8, int threads = 3) 
   options.loader = {.threads = threads,
                     .batch_size = batch_size,
                     .image_bytes = kImageBytes,
-                    .row_floats = kDimension};
+                    .row_bytes = kDimension * sizeof(float)};
   options.normalize = false;
   return options;
 }

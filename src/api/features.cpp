@@ -1,0 +1,246 @@
+// Encoder::features: the pipeline of jobs, from inputs in memory to the memory of the device.
+#include "api/features.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "api/encoder_impl.hpp"
+#include "api/image_source.hpp"
+#include "core/error.hpp"
+#include "io/text.hpp"
+#include "pipeline/input_stream.hpp"
+#include "pipeline/output.hpp"
+#include "pipeline/run.hpp"
+
+namespace fovea {
+namespace {
+
+constexpr std::string_view kLastName = "last";
+constexpr std::string_view kPenultimateName = "penultimate";
+constexpr std::string_view kPooledName = "pooled";
+
+// Ends a run at the first image that fails.
+class FirstFailure : public Error {
+ public:
+  FirstFailure() : Error("an image failed") {}
+};
+
+// Counts images, whose results are elsewhere, and keeps the first failure.
+class CountingOutput final : public pipeline::Output {
+ public:
+  CountingOutput(const FeaturesOptions& options, std::optional<ImageFailure>& failure)
+      : options_(options), failure_(failure) {}
+
+  void append(const pipeline::Batch& batch, std::span<const std::byte> /*rows*/) override {
+    for (const pipeline::Slot& slot : std::span(batch.slots).first(batch.count)) {
+      if (slot.failed()) {
+        failure_ = ImageFailure{.index = done_, .error = slot.error};
+        throw FirstFailure();
+      }
+      ++done_;
+    }
+    if (options_.on_progress) {
+      options_.on_progress(done_);
+    }
+  }
+  void checkpoint() override {}
+  void finish() override {}
+
+ private:
+  const FeaturesOptions& options_;
+  std::optional<ImageFailure>& failure_;
+  std::size_t done_ = 0;
+};
+
+}  // namespace
+
+FeatureLayer parse_feature_layer(std::string_view name) {
+  if (name == kLastName) {
+    return FeatureLayer::last();
+  }
+  if (name == kPenultimateName) {
+    return FeatureLayer::penultimate();
+  }
+  if (name == kPooledName) {
+    return FeatureLayer::pooled();
+  }
+  int index = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), index);
+  if (error != std::errc{} || end != name.data() + name.size()) {
+    fail("unknown features \"{}\"; expected {}, {}, {}, or the number of a layer",
+         io::escape(name), kLastName, kPenultimateName, kPooledName);
+  }
+  return {index};
+}
+
+std::string to_string(const FeatureLayer& layer) {
+  if (layer.kind() == FeatureLayer::Kind::kHidden) {
+    return layer == FeatureLayer::penultimate() ? std::string(kPenultimateName)
+                                                : std::to_string(layer.index());
+  }
+  return std::string(layer == FeatureLayer::pooled() ? kPooledName : kLastName);
+}
+
+model::Features features_of(const FeatureLayer& layer, const model::VisionConfig& vision) {
+  model::Features what;
+  switch (layer.kind()) {
+    case FeatureLayer::Kind::kPooled:
+      what.kind = model::Features::Kind::kPooled;
+      break;
+    case FeatureLayer::Kind::kLast:
+      what.kind = model::Features::Kind::kLast;
+      break;
+    case FeatureLayer::Kind::kHidden: {
+      const std::int64_t outputs = vision.layers + 1;
+      if (layer.index() < -outputs || layer.index() >= outputs) {
+        fail("there is no layer {}; the model has {} layers, so expected {} to {}", layer.index(),
+             vision.layers, -outputs, vision.layers);
+      }
+      what.kind = model::Features::Kind::kHidden;
+      what.layers = layer.index() < 0 ? outputs + layer.index() : layer.index();
+      break;
+    }
+  }
+  require(vision, what);
+  if (vision.naflex && what.of_tokens()) {
+    fail(
+        "the images of a NaFlex model have different numbers of tokens, so features of their "
+        "tokens do not make one array; only \"{}\" features are computed with it",
+        kPooledName);
+  }
+  return what;
+}
+
+std::size_t feature_bytes(const model::Features& what, const model::VisionConfig& vision,
+                          OutputDType dtype) {
+  return static_cast<std::size_t>((what.of_tokens() ? vision.tokens() : 1) * vision.hidden) *
+         size_of(stored_type(dtype));
+}
+
+std::int64_t feature_batch(std::int64_t preferred, std::size_t bytes_of_each) {
+  constexpr std::size_t kMostBytes = std::size_t{128} << 20;
+  constexpr std::int64_t kMultiple = 32;  // whole tiles of rows
+  const auto most = static_cast<std::int64_t>(kMostBytes / bytes_of_each);
+  if (preferred <= most) {
+    return preferred;
+  }
+  return std::max<std::int64_t>(1, most > kMultiple ? most / kMultiple * kMultiple : most);
+}
+
+struct Features::Impl {
+  std::vector<std::int64_t> shape;
+  OutputDType dtype = OutputDType::kF16;
+  std::size_t bytes = 0;
+  std::shared_ptr<ops::OutputMemory> memory;  // null when there are no images
+};
+
+Features::Features() : impl_(std::make_shared<Impl>(Impl{.shape = {0, 0}, .memory = nullptr})) {}
+Features::~Features() = default;
+Features::Features(const Features&) = default;
+Features::Features(Features&&) noexcept = default;
+Features& Features::operator=(const Features&) = default;
+Features& Features::operator=(Features&&) noexcept = default;
+
+const std::vector<std::int64_t>& Features::shape() const {
+  return impl_->shape;
+}
+OutputDType Features::dtype() const {
+  return impl_->dtype;
+}
+std::size_t Features::bytes() const {
+  return impl_->bytes;
+}
+std::optional<int> Features::cuda_device() const {
+  if (impl_->memory == nullptr || impl_->memory->device() == ops::OutputMemory::kHost) {
+    return std::nullopt;
+  }
+  return impl_->memory->device();
+}
+void* Features::data() const {
+  return impl_->memory == nullptr ? nullptr : impl_->memory->bytes().data();
+}
+void Features::copy_to(std::span<std::byte> host) const {
+  if (host.size() != impl_->bytes) {
+    fail("features of {} bytes do not fit into {}", impl_->bytes, host.size());
+  }
+  if (impl_->memory != nullptr) {
+    impl_->memory->copy_to(host);
+  }
+}
+
+Features Encoder::features(std::span<const ImageInput> images, const FeaturesOptions& options,
+                           std::optional<ImageFailure>& failure) {
+  failure.reset();
+  if (options.batch_size < 0 || options.decode_threads < 0) {
+    fail("invalid batch size {} or number of decode threads {}; use 0 for the defaults",
+         options.batch_size, options.decode_threads);
+  }
+  const model::VisionConfig& vision = impl_->config.vision;
+  const model::Features what = features_of(options.layer, vision);
+  const std::size_t each = feature_bytes(what, vision, options.dtype);
+  auto result = std::make_shared<Features::Impl>();
+  result->shape = {static_cast<std::int64_t>(images.size())};
+  if (what.of_tokens()) {
+    result->shape.push_back(vision.tokens());
+  }
+  result->shape.push_back(vision.hidden);
+  result->dtype = options.dtype;
+  result->bytes = images.size() * each;
+  Features features;
+  features.impl_ = result;
+  if (images.empty()) {
+    return features;
+  }
+  model::Encoder& encoder = impl_->images.get();
+  try {
+    result->memory = encoder.allocate_output(result->bytes);
+  } catch (const Error& error) {
+    rethrow_unless_finding(error);
+    fail("{}; pass fewer images at a time", error.what());
+  }
+  const auto batch =
+      static_cast<std::size_t>(options.batch_size > 0 ? options.batch_size : preferred_batch());
+  pipeline::RunOptions run;
+  run.stores_results = true;
+  run.control.stop = options.stop;
+  run.control.on_note = options.on_note;
+  run.loader = loader_for(images.size(), batch, options.decode_threads, options.decode_memory);
+  CountingOutput output(options, failure);
+  std::size_t done = 0;
+  const auto encode = [&](std::span<const std::uint8_t> patches, std::span<const PatchGrid> grids,
+                          std::span<std::byte> /*rows*/, const pipeline::OnComputed& on_computed) {
+    const auto part = result->memory->bytes().subspan(done * each, grids.size() * each);
+    encoder.features(what, patches, grids,
+                     {.type = stored_type(options.dtype), .bytes = part, .stays = true},
+                     options.stop, on_computed);
+    done += grids.size();
+  };
+  pipeline::InputStream inputs(image_source(images), 0, 1);
+  try {
+    if (impl_->run(run, inputs, output, encode).interrupted) {
+      throw Interrupted();
+    }
+  } catch (const FirstFailure&) {
+    return {};
+  }
+  return features;
+}
+
+Features Encoder::features(std::span<const ImageInput> images, const FeaturesOptions& options) {
+  std::optional<ImageFailure> failure;
+  Features features = this->features(images, options, failure);
+  if (failure) {
+    const ImageInput& image = images[failure->index];
+    fail("{}: {}",
+         image.kind == ImageInput::Kind::kFile ? io::escape(image.path)
+                                               : fmt::format("image {}", failure->index),
+         failure->error);
+  }
+  return features;
+}
+
+}  // namespace fovea

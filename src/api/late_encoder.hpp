@@ -1,0 +1,42 @@
+// LateEncoder: a job's model, whose weights are loaded after decoding has begun.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "core/host_buffer.hpp"
+#include "core/stop.hpp"
+#include "model/encoder.hpp"
+#include "ops/backend.hpp"
+#include "pipeline/run.hpp"
+
+namespace fovea {
+
+class LateEncoder {
+ public:
+  LateEncoder(std::filesystem::path folder, std::unique_ptr<ops::Backend> backend)
+      : folder_(std::move(folder)), backend_(std::move(backend)) {}
+
+  [[nodiscard]] const ops::Backend& backend() const {
+    return encoder_ ? encoder_->backend() : *backend_;
+  }
+  [[nodiscard]] HostBuffer allocate_input(std::size_t bytes) {
+    return backend_ ? backend_->allocate_input(bytes) : encoder_->allocate_input(bytes);
+  }
+
+  /// What gives embeddings, or `features` as `type`.
+  pipeline::Encode load(const std::optional<model::Features>& features, DType type,
+                        const std::function<void(std::string_view)>& on_note, StopFlag stop);
+
+ private:
+  std::filesystem::path folder_;
+  std::unique_ptr<ops::Backend> backend_;
+  std::unique_ptr<model::Encoder> encoder_;
+};
+
+}  // namespace fovea

@@ -1,0 +1,31 @@
+// fovea_encoder, and what functions of the C interface take, as the public API has it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "c/lifetime.hpp"
+#include "fovea/c/encoder.h"
+#include "fovea/encoder.hpp"
+
+struct fovea_encoder {
+  std::shared_ptr<fovea::Encoder> encoder;  // shared with runs that outlive their handle
+  std::string device;
+  std::string precision;
+  fovea::c::Process process;
+};
+
+namespace fovea::c {
+
+/// Throws fovea::Error when an image is none.
+[[nodiscard]] ImageInput image_input(const fovea_image& image, std::size_t index);
+[[nodiscard]] std::vector<ImageInput> image_inputs(const fovea_image* images, std::size_t count);
+/// Of a fovea_text_clean.
+[[nodiscard]] TextClean text_clean(std::int32_t clean);
+/// Throws fovea::Error when there is no encoder, or when another process made it.
+void require_here(const fovea_encoder* encoder);
+
+}  // namespace fovea::c

@@ -1,0 +1,196 @@
+// fovea_features over the public Encoder, and the tensors that DLPack lends it as.
+#include "fovea/c/features.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "c/dlpack.hpp"
+#include "c/embed_run.hpp"
+#include "c/encoder_handle.hpp"
+#include "c/lifetime.hpp"
+#include "c/status.hpp"
+#include "core/error.hpp"
+#include "fovea/features.hpp"
+#include "fovea/heat.hpp"
+
+struct fovea_features {
+  std::shared_ptr<fovea::Features> value = std::make_shared<fovea::Features>();
+  fovea::c::Process process;
+};
+
+namespace fovea::c {
+namespace {
+
+/// What a lent tensor points to.
+struct Lent {
+  dlpack::ManagedTensor managed;
+  std::vector<std::int64_t> shape;
+  Features features;
+  Process process;
+};
+
+/// Frees what `object` has of the device. A child of fork() does not have it, and after
+/// fovea_shut_down() the process takes all back; both leave it where it is.
+template <typename T>
+void free_here(T* object) {
+  if (object == nullptr || !object->process.is_this_one()) {
+    return;
+  }
+  static_cast<void>(guarded([&] {
+    const Activity activity;
+    delete object;
+  }));
+}
+
+void free_lent(dlpack::ManagedTensor* managed) {
+  free_here(static_cast<Lent*>(managed->owner));
+}
+
+OutputDType feature_type(std::int32_t type) {
+  if (type != FOVEA_FEATURES_F32 && type != FOVEA_FEATURES_F16) {
+    fail("features are to be of type {}, which there is not", type);
+  }
+  return type == FOVEA_FEATURES_F32 ? OutputDType::kF32 : OutputDType::kF16;
+}
+
+}  // namespace
+}  // namespace fovea::c
+
+using fovea::c::guarded;
+using fovea::c::require_pointer;
+
+int64_t fovea_encoder_patches(const fovea_encoder* encoder) {
+  return encoder->encoder->patches();
+}
+
+fovea_status fovea_features_start(fovea_encoder* encoder, const fovea_image* images, size_t count,
+                                  const char* layer, const fovea_features_options* options,
+                                  fovea_features** features, fovea_embedding** run) {
+  return guarded([&] {
+    fovea::c::require_here(encoder);
+    require_pointer(layer, "layer");
+    require_pointer(options, "options");
+    require_pointer(features, "features");
+    require_pointer(run, "run");
+    std::vector<fovea::ImageInput> inputs = fovea::c::image_inputs(images, count);
+    fovea::FeaturesOptions how;
+    how.layer = fovea::parse_feature_layer(layer);
+    how.dtype = fovea::c::feature_type(options->type);
+    how.batch_size = options->batch_size;
+    how.decode_threads = options->decode_threads;
+    how.decode_memory = options->decode_memory;
+    auto made = std::make_unique<fovea_features>();
+    auto started = std::make_unique<fovea_embedding>(
+        count, [shared = encoder->encoder, inputs = std::move(inputs), how,
+                result = made->value](const fovea_embedding::Control& control) {
+          fovea::FeaturesOptions controlled = how;
+          controlled.stop = control.stop;
+          controlled.on_progress = control.on_progress;
+          controlled.on_note = control.on_note;
+          std::optional<fovea::ImageFailure> failure;
+          *result = shared->features(inputs, controlled, failure);
+          return failure ? std::vector{*std::move(failure)} : std::vector<fovea::ImageFailure>();
+        });
+    *features = made.release();
+    *run = started.release();
+  });
+}
+
+int32_t fovea_features_shape(const fovea_features* features, int64_t* shape) {
+  std::ranges::copy(features->value->shape(), shape);
+  return static_cast<int32_t>(features->value->shape().size());
+}
+
+int32_t fovea_features_type(const fovea_features* features) {
+  return features->value->dtype() == fovea::OutputDType::kF32 ? FOVEA_FEATURES_F32
+                                                              : FOVEA_FEATURES_F16;
+}
+
+int32_t fovea_features_cuda_device(const fovea_features* features) {
+  return features->value->cuda_device().value_or(-1);
+}
+
+void* fovea_features_data(const fovea_features* features) {
+  return features->value->data();
+}
+
+size_t fovea_features_bytes(const fovea_features* features) {
+  return features->value->bytes();
+}
+
+fovea_status fovea_features_copy(const fovea_features* features, void* host, size_t size) {
+  return guarded([&] {
+    require_pointer(features, "features");
+    fovea::c::require_this_process(features->process, "these features", fovea::c::kLoadThere);
+    if (size > 0) {
+      require_pointer(host, "host");
+    }
+    const fovea::c::Activity activity;
+    features->value->copy_to({static_cast<std::byte*>(host), size});
+  });
+}
+
+fovea_status fovea_features_dlpack(const fovea_features* features, void** managed) {
+  namespace dlpack = fovea::c::dlpack;
+  return guarded([&] {
+    require_pointer(features, "features");
+    require_pointer(managed, "managed");
+    fovea::c::require_this_process(features->process, "these features", fovea::c::kLoadThere);
+    const fovea::Features& value = *features->value;
+    auto lent = std::make_unique<fovea::c::Lent>();
+    lent->shape = value.shape();
+    lent->features = value;
+    constexpr std::uint8_t kByteBits = 8;
+    const std::optional<int> device = value.cuda_device();
+    lent->managed = {
+        .tensor = {.data = value.data(),
+                   .device = {.type = device ? dlpack::DeviceType::kCuda : dlpack::DeviceType::kCpu,
+                              .id = device.value_or(0)},
+                   .ndim = static_cast<std::int32_t>(lent->shape.size()),
+                   .dtype = {.bits = static_cast<std::uint8_t>(
+                                 value.dtype() == fovea::OutputDType::kF32 ? 4 * kByteBits
+                                                                           : 2 * kByteBits)},
+                   .shape = lent->shape.data()},
+        .owner = lent.get(),
+        .deleter = fovea::c::free_lent};
+    *managed = &lent.release()->managed;
+  });
+}
+
+void fovea_features_free(fovea_features* features) {
+  fovea::c::free_here(features);
+}
+
+fovea_status fovea_heat(fovea_encoder* encoder, const fovea_text* text, const fovea_image* image,
+                        int32_t clean, float* values, size_t capacity, int64_t* rows,
+                        int64_t* columns) {
+  return guarded([&] {
+    fovea::c::require_here(encoder);
+    require_pointer(text, "text");
+    require_pointer(image, "image");
+    require_pointer(values, "values");
+    require_pointer(rows, "rows");
+    require_pointer(columns, "columns");
+    if (text->size > 0) {
+      require_pointer(text->data, "the data of the text");
+    }
+    if (std::cmp_less(capacity, encoder->encoder->patches())) {
+      fovea::fail("there is room for {} values; the image may have {} patches", capacity,
+                  encoder->encoder->patches());
+    }
+    const fovea::c::Activity activity;
+    const fovea::HeatMap map =
+        encoder->encoder->heat(std::string(text->data, text->size),
+                               fovea::c::image_input(*image, 0), fovea::c::text_clean(clean));
+    std::ranges::copy(map.values, values);
+    *rows = map.rows;
+    *columns = map.columns;
+  });
+}
