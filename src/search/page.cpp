@@ -46,8 +46,9 @@ std::span<const PagePicture> shown_of(const PageSection& section) {
 
 class Renderer {
  public:
-  Renderer(const Page& page, const Thumbnails& thumbnails, const fs::path& folder)
-      : page_(page), thumbnails_(thumbnails), folder_(folder) {
+  Renderer(const Page& page, const Thumbnails& thumbnails, const fs::path& folder,
+           const HeatThumbnails& heats)
+      : page_(page), thumbnails_(thumbnails), heats_(heats), folder_(folder) {
     for (const PageSection& section : page.sections) {
       for (const PagePicture& picture : section.pictures) {
         least_ = std::min(least_, picture.score.value_or(least_));
@@ -57,12 +58,19 @@ class Renderer {
 
   std::string run() {
     add_head();
-    for (const PageSection& section : page_.sections) {
-      add_section(section);
+    bool heat = false;
+    for (; section_ < page_.sections.size(); ++section_) {
+      add_section(page_.sections[section_]);
+      heat = heat || !page_.sections[section_].heat.empty();
     }
     html_ += "</main>\n<footer>Numbers are cosine similarities of the photos' embeddings.";
     if (least_ < 1) {
       html_ += fmt::format(" Bars run from {}, the lowest on this page, to 1.", score_text(least_));
+    }
+    if (heat) {
+      html_ +=
+          " Colours show where in a photo the words are, from dark violet to light yellow, each "
+          "photo by itself.";
     }
     html_ += " Made by Fovea " FOVEA_VERSION ".</footer>\n</body>\n</html>\n";
     return std::move(html_);
@@ -181,6 +189,9 @@ class Renderer {
   void close_link(const Photo& photo) { html_ += has_link(photo) ? "</a>" : ""; }
 
   [[nodiscard]] const Thumbnail& thumbnail_of(const PagePicture& picture) const {
+    if (const auto heat = heats_.find({section_, picture.photo.file}); heat != heats_.end()) {
+      return heat->second;
+    }
     const auto found = thumbnails_.find(picture.photo.file);
     if (found == thumbnails_.end()) {
       fail("{}: has no thumbnail", picture.photo.source);
@@ -190,7 +201,9 @@ class Renderer {
 
   const Page& page_;
   const Thumbnails& thumbnails_;
+  const HeatThumbnails& heats_;
   fs::path folder_;
+  std::size_t section_ = 0;  // that is being written
   double least_ = 1;
   std::string html_;
 };
@@ -230,8 +243,23 @@ int thumbnail_side(std::size_t pictures) {
   return pictures <= kFew ? 320 : pictures <= kMany ? 240 : 176;
 }
 
-std::string render_page(const Page& page, const Thumbnails& thumbnails, const fs::path& folder) {
-  return Renderer(page, thumbnails, folder).run();
+std::vector<std::size_t> heat_of(const Page& page, const fs::path& file) {
+  std::vector<std::size_t> sections;
+  for (std::size_t index = 0; index < page.sections.size(); ++index) {
+    const PageSection& section = page.sections[index];
+    const auto shown = shown_of(section);
+    if (!section.heat.empty() && std::ranges::any_of(shown, [&](const PagePicture& picture) {
+          return picture.photo.file == file;
+        })) {
+      sections.push_back(index);
+    }
+  }
+  return sections;
+}
+
+std::string render_page(const Page& page, const Thumbnails& thumbnails, const fs::path& folder,
+                        const HeatThumbnails& heats) {
+  return Renderer(page, thumbnails, folder, heats).run();
 }
 
 }  // namespace fovea::search

@@ -6,6 +6,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "fovea/search.hpp"
@@ -24,10 +25,17 @@ namespace fovea::search {
 [[nodiscard]] int thumbnail_side(std::size_t pictures);
 
 using Thumbnails = std::map<std::filesystem::path, Thumbnail>;
+/// Those with the heat of a section, by its number.
+using HeatThumbnails = std::map<std::pair<std::size_t, std::filesystem::path>, Thumbnail>;
 
-/// The whole HTML document. `thumbnails` must hold all pictures_of() it. Photos below `folder`, an
-/// absolute path, are linked relative to it, others by their absolute paths.
+/// The numbers of the sections that draw heat over pictures of this file.
+[[nodiscard]] std::vector<std::size_t> heat_of(const Page& page, const std::filesystem::path& file);
+
+/// The whole HTML document. `thumbnails` must hold all pictures_of() it; pictures that have one of
+/// `heats` show that. Photos below `folder`, an absolute path, are linked relative to it, others by
+/// their absolute paths.
 [[nodiscard]] std::string render_page(const Page& page, const Thumbnails& thumbnails,
-                                      const std::filesystem::path& folder);
+                                      const std::filesystem::path& folder,
+                                      const HeatThumbnails& heats = {});
 
 }  // namespace fovea::search

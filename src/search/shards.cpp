@@ -159,6 +159,12 @@ void Shards::add(const fs::path& embeddings, const fs::path& index) {
   }
   const io::NpyFile file(embeddings);
   const Shape& shape = file.shape();
+  if (shape.rank() == 3) {
+    fail(
+        "{}: holds features of patches, {} rows of [{}, {}], which cannot be searched; give an "
+        "output of embeddings: `fovea embed` without --features",
+        shown(embeddings), shape[0], shape[1], shape[2]);
+  }
   if (shape.rank() != 2 || (shape[1] < 1) ||
       (file.dtype() != DType::kF32 && file.dtype() != DType::kF16)) {
     fail("{}: unsupported array of {} {}; expected f32 or f16 [rows, dimension]", shown(embeddings),

@@ -11,6 +11,7 @@
 #include "core/error.hpp"
 #include "core/released.hpp"
 #include "image/resize.hpp"
+#include "search/heat_colours.hpp"
 
 namespace fovea::search {
 namespace {
@@ -50,7 +51,7 @@ std::string base64(std::span<const unsigned char> bytes) {
 }
 
 Thumbnail make_thumbnail(std::span<const std::byte> bytes, int side,
-                         const image::DecodeOptions& options) {
+                         const image::DecodeOptions& options, const HeatMap* heat) {
   Thumbnail thumbnail;
   try {
     const image::Image photo = image::decode(bytes, options);
@@ -65,6 +66,9 @@ Thumbnail make_thumbnail(std::span<const std::byte> bytes, int side,
                                        static_cast<std::size_t>(thumbnail.height) *
                                        image::kChannels);
     image::resize(photo, thumbnail.height, thumbnail.width, Resample::kBicubic, pixels.span());
+    if (heat != nullptr) {
+      draw_heat(*heat, thumbnail.width, thumbnail.height, pixels.span());
+    }
     thumbnail.data_uri = encode(pixels.data(), thumbnail.width, thumbnail.height);
   } catch (const Error& error) {
     rethrow_unless_finding(error);

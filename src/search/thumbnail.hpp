@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 
+#include "fovea/heat.hpp"
 #include "image/decode.hpp"
 
 namespace fovea::search {
@@ -19,8 +20,10 @@ struct Thumbnail {
 
 /// Decodes an encoded image, shrinks it until its longest side has at most `side` pixels, and
 /// encodes it again. The result holds errors.
+/// `heat` is drawn over it when it is not null.
 [[nodiscard]] Thumbnail make_thumbnail(std::span<const std::byte> image, int side,
-                                       const image::DecodeOptions& options = {});
+                                       const image::DecodeOptions& options = {},
+                                       const HeatMap* heat = nullptr);
 
 /// RFC 4648 base64 with padding.
 [[nodiscard]] std::string base64(std::span<const unsigned char> bytes);

@@ -1,0 +1,98 @@
+// `fovea heat`: shows where in a photo words are.
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.hpp"
+#include "cli/describe.hpp"
+#include "cli/json_output.hpp"
+#include "cli/model_option.hpp"
+#include "cli/options.hpp"
+#include "cli/terminal.hpp"
+#include "cli/text_inputs.hpp"
+#include "fovea/encoder.hpp"
+#include "fovea/heat.hpp"
+#include "fovea/search.hpp"
+
+namespace fovea::cli {
+namespace {
+
+struct HeatArguments {
+  std::vector<std::string> inputs;  // the model, where -m does not name it, the words, the photo
+  std::string model;
+  EncoderOptions encoder;
+  std::string precision = "auto";
+  std::string clean = "auto";
+  std::string output;
+  JsonOutput json;
+};
+
+int run_heat(HeatArguments& arguments) {
+  arguments.encoder.precision = parse_precision(arguments.precision);
+  const std::string& text = arguments.inputs[0];
+  const ImageInput photo{.path = arguments.inputs[1]};
+  Encoder encoder(arguments.model, arguments.encoder);
+  const HeatMap map = encoder.heat(text, photo, text_clean(arguments.clean));
+  if (!arguments.output.empty()) {
+    write_heat(photo, map, arguments.output);
+    say(fmt::format("wrote {}", source_name(arguments.output)));
+  }
+  nlohmann::ordered_json values = nlohmann::ordered_json::array();
+  for (std::int64_t row = 0; row < map.rows; ++row) {
+    nlohmann::ordered_json line = nlohmann::ordered_json::array();
+    for (std::int64_t column = 0; column < map.columns; ++column) {
+      line.push_back(
+          short_number(map.values[static_cast<std::size_t>(row * map.columns + column)]));
+    }
+    values.push_back(std::move(line));
+  }
+  arguments.json.write({{"text", text},
+                        {"photo", source_name(photo.path)},
+                        {"rows", map.rows},
+                        {"columns", map.columns},
+                        {"values", std::move(values)}});
+  return kDone;
+}
+
+}  // namespace
+
+void add_heat(CLI::App& app, Run& run) {
+  const auto arguments = std::make_shared<HeatArguments>();
+  CLI::App* command = app.add_subcommand("heat", "Show where in a photo words are");
+  const auto take_model = add_model(*command, arguments->model, arguments->inputs);
+  add_texts(*command, "INPUT", arguments->inputs, "The words, such as \"a dog\", and the photo")
+      ->group(kInputGroup);
+  add_text_clean(*command, arguments->clean);
+  without_variable(add_text(*command, "-o,--output", "FILE", arguments->output,
+                            "Picture to write, as PNG: the photo in grey under the heat"))
+      ->group(kOutputGroup);
+  arguments->json.add_to(*command);
+  add_threads(*command, arguments->encoder.threads);
+  add_precision(*command, arguments->precision);
+  add_device(*command, arguments->encoder.device);
+  explain(*command,
+          {kModelRule,
+           "The heat of a patch is the cosine of the words and of what the photo's embedding would "
+           "be if the model attended to that patch alone. Colours run from the lowest value of the "
+           "photo, dark violet, to its highest, light yellow: some patch is always the hottest, "
+           "whether the photo shows the words or not. --json has the values."},
+          {"fovea heat -m MODEL \"a cat\" cat.jpg -o heat.png",
+           "fovea heat -m MODEL \"a cat\" cat.jpg --json"});
+  command->callback([arguments, take_model, &run] {
+    take_model();
+    if (arguments->inputs.size() != 2) {
+      throw CLI::ValidationError("expected the words and one photo: \"a dog\" photo.jpg",
+                                 CLI::ExitCodes::ValidationError);
+    }
+    if (arguments->output.empty() && !arguments->json.is_wanted()) {
+      throw CLI::ValidationError("--output", "names no picture to write, and there is no --json");
+    }
+    run = [arguments] { return run_heat(*arguments); };
+  });
+}
+
+}  // namespace fovea::cli

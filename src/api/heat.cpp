@@ -1,0 +1,151 @@
+// Encoder::heat: features of patches against vectors, and the picture of it.
+#include "fovea/heat.hpp"
+
+#include <cmath>
+#include <cstddef>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "api/encoder_impl.hpp"
+#include "api/image_source.hpp"
+#include "core/error.hpp"
+#include "core/length.hpp"
+#include "image/decode.hpp"
+#include "image/png_writer.hpp"
+#include "io/atomic_file.hpp"
+#include "io/system_error.hpp"
+#include "io/text.hpp"
+#include "pipeline/input_stream.hpp"
+#include "pipeline/output.hpp"
+#include "pipeline/read_file.hpp"
+#include "search/heat_colours.hpp"
+
+namespace fovea {
+namespace {
+
+// Fails as the one image of a run does.
+class OneImage final : public pipeline::Output {
+ public:
+  explicit OneImage(const ImageInput& image) : image_(image) {}
+
+  void append(const pipeline::Batch& batch, std::span<const std::byte> /*rows*/) override {
+    const pipeline::Slot& slot = batch.slots.front();
+    if (!slot.failed()) {
+      return;
+    }
+    if (image_.kind == ImageInput::Kind::kFile) {
+      fail("{}: {}", io::escape(image_.path), slot.error);
+    }
+    fail("{}", slot.error);
+  }
+  void checkpoint() override {}
+  void finish() override {}
+
+ private:
+  const ImageInput& image_;
+};
+
+// How an image would be embedded if the pooling head attended to one patch alone.
+struct PatchEmbeddings {
+  PatchGrid grid{};
+  std::vector<float> values;  // [patches, dimension]
+};
+
+HeatMap map_of(const PatchEmbeddings& patches, std::span<const float> vector) {
+  const std::size_t width = vector.size();
+  const double squares = squared_length(vector);
+  if (!std::isfinite(squares) || squares == 0) {
+    fail("a vector to look for has the length {}", std::sqrt(squares));
+  }
+  HeatMap map{.rows = patches.grid.height, .columns = patches.grid.width, .values = {}};
+  map.values.reserve(patches.values.size() / width);
+  for (std::size_t at = 0; at < patches.values.size(); at += width) {
+    const auto patch = std::span(patches.values).subspan(at, width);
+    double dot = 0;
+    for (std::size_t i = 0; i < width; ++i) {
+      dot += double{patch[i]} * vector[i];
+    }
+    const double cosine = dot / std::sqrt(squares * squared_length(patch));
+    if (!std::isfinite(cosine)) {
+      fail("the embedding of patch {} is zero or not finite", at / width);
+    }
+    map.values.push_back(static_cast<float>(cosine));
+  }
+  return map;
+}
+
+image::Image decoded(const ImageInput& input) {
+  switch (input.kind) {
+    case ImageInput::Kind::kFile: {
+      std::vector<std::byte> bytes;
+      const MemoryPool::Lease lease = pipeline::read_file(input.path, bytes);
+      return image::decode(bytes);
+    }
+    case ImageInput::Kind::kEncoded:
+      return image::decode(input.data);
+    case ImageInput::Kind::kPixels:
+      break;
+  }
+  image::Image pixels(input.width, input.height);
+  if (input.data.size() != pixels.pixels.size()) {
+    fail("{} bytes are not {}x{} RGB pixels", input.data.size(), input.width, input.height);
+  }
+  std::memcpy(pixels.pixels.data(), input.data.data(), input.data.size());
+  return pixels;
+}
+
+}  // namespace
+
+std::vector<HeatMap> Encoder::heat(std::span<const float> vectors, const ImageInput& image) {
+  const auto width = static_cast<std::size_t>(dimension());
+  if (vectors.size() % width != 0) {
+    fail("{} numbers are not a whole number of vectors of {}", vectors.size(), width);
+  }
+  constexpr model::Features kPatches{.kind = model::Features::Kind::kPatches};
+  const model::VisionConfig& vision = impl_->config.vision;
+  require(vision, kPatches);
+  model::Encoder& encoder = impl_->images.get();
+  PatchEmbeddings patches;
+  const auto encode = [&](std::span<const std::uint8_t> pixels, std::span<const PatchGrid> grids,
+                          std::span<std::byte> /*rows*/, const pipeline::OnComputed& on_computed) {
+    const auto side = static_cast<int>(vision.grid());
+    patches.grid = vision.naflex ? grids.front() : PatchGrid{.height = side, .width = side};
+    patches.values.resize(static_cast<std::size_t>(patches.grid.patches()) * width);
+    encoder.features(
+        kPatches, pixels, grids,
+        {.type = DType::kF32, .bytes = std::as_writable_bytes(std::span(patches.values))}, {},
+        on_computed);
+  };
+  pipeline::RunOptions run;
+  run.stores_results = true;
+  run.loader = loader_for(1, 1, 1, 0);
+  OneImage output(image);
+  pipeline::InputStream inputs(image_source(std::span(&image, 1)), 0, 1);
+  (void)impl_->run(run, inputs, output, encode);
+  std::vector<HeatMap> maps;
+  for (std::size_t at = 0; at < vectors.size(); at += width) {
+    maps.push_back(map_of(patches, vectors.subspan(at, width)));
+  }
+  return maps;
+}
+
+HeatMap Encoder::heat(const std::string& text, const ImageInput& image, TextClean clean) {
+  require(impl_->config.vision, {.kind = model::Features::Kind::kPatches});
+  EmbedTextsOptions options;
+  options.clean = clean;
+  return heat(embed_texts(std::span(&text, 1), options), image).front();
+}
+
+void write_heat(const ImageInput& image, const HeatMap& map, const std::filesystem::path& png) {
+  const auto read = [&] { return decoded(image); };
+  image::Image photo =
+      image.kind == ImageInput::Kind::kFile ? io::with_path(image.path, read) : read();
+  search::draw_heat(map, photo.width, photo.height, photo.pixels.span());
+  const std::vector<std::byte> bytes = image::encode_png(photo);
+  io::write_file_atomically(png, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+}
+
+}  // namespace fovea
