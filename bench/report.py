@@ -430,6 +430,25 @@ def naflex_section(results: list[dict]) -> str:
         ["device", "engine", "precision", "batch", "images/s", "to the best peer", "least cosine to fp32"], rows)
 
 
+def features_section(results: list[dict]) -> str:
+    """Features of tokens: values beside transformers in fp32, and rates beside its own."""
+    rows = []
+    for result in results:
+        model = f"{result['model']}, {result['layer']}"
+        for row in result["rows"]:
+            rows.append([model, f"fovea {row['precision']}", f"{row['cosine_least']:.6f}", f"{row['cosine_mean']:.6f}",
+                         number(row["features_images_per_second"]), number(row["photos_images_per_second"]),
+                         number(row["written_images_per_second"])])
+        peer = result.get("transformers_figures", {})
+        rows.append([model, f"transformers {result['transformers_dtype']}",
+                     f"{peer['cosine_least']:.6f}" if peer else "", f"{peer['cosine_mean']:.6f}" if peer else "",
+                     number(result["transformers_images_per_second"]), "", ""])
+    return (
+        f"### Features of patches\n\n{results[0]['images']:,} photos, f16. Cosines of tokens to transformers in fp32. Images per second "
+        "from pixels with the result left on the device, from JPEG files the same, and from JPEG files to an output folder.\n\n"
+    ) + table(["model", "engine", "least cosine", "mean", "from pixels", "from files", "written"], rows)
+
+
 SECTIONS = {
     "gpu_bench": gpu_bench_section,
     "gpu_end_to_end": gpu_end_to_end_section,
@@ -444,6 +463,7 @@ SECTIONS = {
     "cpu_times": cpu_times_section,
     "naflex": naflex_section,
     "text_accuracy": text_accuracy_section,
+    "features": features_section,
     "search_times": search_times_section,
     "image": image_section,
     "end_to_end": end_to_end_section,

@@ -1,0 +1,241 @@
+"""Measures features of photos beside transformers' on the same machine: values token by token, and images per second.
+
+    python3 bench/features.py --model MODEL [--device cuda] [--images 1000] [--layer penultimate] [--precision bf16,int8]
+                              [--batch 256] [--repeats 3] [--fovea build/release/bin/fovea] [--json FILE]
+
+Photos are made from the samples (bench/photos.py). `fovea preprocess` makes the model's pixels of them, which both sides take,
+so that values differ by arithmetic alone: each token is compared with transformers' in fp32 on the same device. `fp32` (on the
+CPU alone) passes when no number is off by more than 2e-5 of its token's norm; `bf16` when the least cosine of all tokens is
+0.9995, or its distance from 1 at most twice that of transformers' bf16; int8, calibrated with the sample photos in a copy of the
+model, is told. Figures of a comparison that did not pass are not measured, and the exit code is 1.
+
+Rates, of four times as many images, each the best of --repeats: `features_images_per_second` of `Encoder.features` on decoded pixels [images, height, width, 3]
+with the result left on the device as f16; `photos_images_per_second` the same on the JPEG files; `written_images_per_second` of
+`fovea embed --features` on the JPEG files, which the program itself reports, and of the whole command; `transformers_*` of its
+bf16 model (fp32 on the CPU) on float pixels that are on the device already, without and with copying the result to the host as f16."""
+
+import argparse
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+import numpy
+import torch
+from transformers import SiglipVisionModel
+
+import fovea
+import machine
+import photos as made
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+FP32_LIMIT = 2e-5
+BF16_COSINE = 0.9995
+PIECE = 128  # images that are compared at once
+TIMES = 4  # as many images in the runs that rates come from
+
+
+def log(*words):
+    print(*words, file=sys.stderr, flush=True)
+
+
+class Transformers:
+    """transformers' model, whose layers end where the features are."""
+
+    def __init__(self, options, dtype):
+        self.layer, self.device, self.dtype = options.layer, options.device, dtype
+        model = SiglipVisionModel.from_pretrained(options.model, dtype=dtype, attn_implementation="sdpa")
+        self.model = model.eval().to(options.device)
+
+    def values(self, pixels):
+        """What it takes of uint8 [images, height, width, 3]."""
+        there = torch.from_numpy(pixels).to(self.device).permute(0, 3, 1, 2)
+        return ((there.float() / 255 - 0.5) / 0.5).to(self.dtype).contiguous()
+
+    @torch.inference_mode()
+    def features(self, values):
+        out = self.model(values, output_hidden_states=self.layer == "penultimate")
+        if self.layer == "penultimate":
+            return out.hidden_states[-2]
+        return out.pooler_output if self.layer == "pooled" else out.last_hidden_state
+
+    def rates(self, pixels, batch, repeats):
+        """Images per second on values that are there, and with the result copied to the host as f16."""
+        parts = [self.values(pixels[at : at + batch]) for at in range(0, min(len(pixels), 4 * batch), batch)]
+        images = sum(map(len, parts))
+        host = torch.empty((batch, *self.features(parts[0]).shape[1:]), dtype=torch.float16, pin_memory=self.device == "cuda")
+
+        def run(copies):
+            start = time.perf_counter()
+            for part in parts:
+                found = self.features(part)
+                if copies:
+                    host[: len(found)].copy_(found, non_blocking=True)
+            if self.device == "cuda":
+                torch.cuda.synchronize()
+            return time.perf_counter() - start
+
+        run(True)
+        return images / min(run(False) for _ in range(repeats)), images / min(run(True) for _ in range(repeats))
+
+
+class Comparison:
+    """Tokens beside those of transformers in fp32, piece by piece, as float64 where they are."""
+
+    def __init__(self):
+        self.worst, self.cosines = 0.0, []
+
+    def add(self, got, want):
+        got, want = got.double().flatten(0, -2), want.double().flatten(0, -2)
+        norms = want.norm(dim=1)
+        worst = ((got - want).abs().amax(1) / norms).max().item()
+        self.worst = worst if not worst <= self.worst else self.worst
+        self.cosines.append(((got * want).sum(1) / norms / got.norm(dim=1)).cpu())
+
+    def figures(self):
+        cosines = torch.cat(self.cosines)
+        return {
+            "tokens": len(cosines),
+            "worst_difference_of_norm": self.worst,
+            "cosine_mean": cosines.mean().item(),
+            "cosine_first_percentile": float(numpy.percentile(cosines.numpy(), 1)),
+            "cosine_least": cosines.min().item(),
+        }
+
+
+def compared(options, pixels, exact, make):
+    """`make(first, last)` gives a tensor of these images' features."""
+    comparison = Comparison()
+    for first in range(0, len(pixels), PIECE):
+        last = min(first + PIECE, len(pixels))
+        comparison.add(make(first, last).to(options.device), exact.features(exact.values(pixels[first:last])))
+    return comparison.figures()
+
+
+def passes(precision, figures, peer):
+    if precision == "fp32":
+        return figures["worst_difference_of_norm"] <= FP32_LIMIT
+    if precision == "bf16":
+        least = figures["cosine_least"]
+        return least >= BF16_COSINE or (peer is not None and 1 - least <= 2 * (1 - peer["cosine_least"]))
+    return figures["cosine_least"] > 0  # told; not so NaN
+
+
+def program_rates(options, model, precision, files, folder):
+    """Images per second of `fovea embed --features` on files, as it reports and by the whole command."""
+    names = folder / "names.txt"
+    names.write_text("".join(f"{path}\n" for path in files))
+    rates, wholes = [], []
+    for turn in range(options.repeats):
+        out = folder / f"written-{turn}"
+        command = [options.fovea, "embed", f"@{names}", "-m", model, "--device", options.device, "--precision", precision,
+                   "--features", options.layer, "--progress", "json", "-o", out]
+        start = time.perf_counter()
+        done = subprocess.run(list(map(str, command)), check=True, capture_output=True, text=True)
+        wholes.append(len(files) / (time.perf_counter() - start))
+        rates.append(json.loads(done.stderr.splitlines()[-1])["images_per_second"])
+        size = sum(file.stat().st_size for file in out.glob("embeddings-*.npy"))
+        shutil.rmtree(out)
+    return {"written_images_per_second": max(rates), "command_images_per_second": max(wholes), "written_bytes": size}
+
+
+def best_rate(images, repeats, call):
+    seconds = []
+    for _ in range(repeats + 1):  # the first warms up
+        start = time.perf_counter()
+        result = call()
+        seconds.append(time.perf_counter() - start)
+        del result
+    return images / min(seconds[1:])
+
+
+def calibrated(options, folder):
+    model = folder / "calibrated"
+    model.mkdir()
+    for file in pathlib.Path(options.model).iterdir():
+        if not file.name.startswith("calibration-"):
+            os.symlink(file.resolve(), model / file.name)
+    subprocess.run(list(map(str, [options.fovea, "calibrate", model, made.SAMPLES, "--precision", "int8"])), check=True,
+                   capture_output=True, text=True)
+    return model
+
+
+def measure(options, folder):
+    files = made.make_photos(folder / "photos", options.images)
+    array = folder / "pixels.npy"
+    subprocess.run(list(map(str, [options.fovea, "preprocess", folder / "photos", "-m", options.model, "-o", array, "--quiet"])), check=True)
+    pixels = numpy.load(array)
+    exact, rows, failed = Transformers(options, torch.float32), [], False
+    peer, peer_figures = None, None
+    for precision in options.precision.split(","):
+        try:
+            model = calibrated(options, folder) if precision == "int8" else pathlib.Path(options.model)
+            encoder = fovea.load(model, options.device, precision)
+        except (fovea.Error, subprocess.CalledProcessError) as reason:
+            log(f"skipped {precision}: {getattr(reason, 'stderr', '') or reason}")
+            continue
+        if peer is None:
+            peer = Transformers(options, torch.float32 if options.device == "cpu" else torch.bfloat16)
+            if options.device != "cpu":
+                peer_figures = compared(options, pixels, exact, lambda a, b: peer.features(peer.values(pixels[a:b])))
+        # Of all images at once, as a reader has them; f16 is what is offered, f32 what arithmetic gives.
+        wide = torch.from_dlpack(encoder.features(pixels, options.layer, dtype="f32"))
+        figures = compared(options, pixels, exact, lambda a, b: wide[a:b])
+        half = torch.from_dlpack(encoder.features(pixels, options.layer))
+        same = bool(torch.equal(half, wide.half()))
+        row = {"precision": precision, "device": encoder.device, "layer": options.layer, "images": len(pixels),
+               "shape": list(half.shape[1:]), **figures, "f16_is_f32_rounded": same,
+               "passes": passes(precision, figures, peer_figures) and same}
+        del wide, half
+        rows.append(row)
+        if not row["passes"]:
+            failed = True
+            log(f"{precision}: the features are off: {figures}")
+            continue
+        many_pixels, many_files = list(pixels) * TIMES, files * TIMES
+        row["features_images_per_second"] = best_rate(len(many_pixels), options.repeats, lambda: encoder.features(many_pixels, options.layer))
+        row["photos_images_per_second"] = best_rate(len(many_files), options.repeats, lambda: encoder.features(many_files, options.layer))
+        encoder.close()
+        row |= program_rates(options, model, precision, many_files, folder)
+        log(f"{precision}: least cosine {row['cosine_least']:.6f}, {row['features_images_per_second']:.0f} images/s on the device, "
+            f"{row['photos_images_per_second']:.0f} from files, {row['written_images_per_second']:.0f} written")
+    found = {"model": pathlib.Path(options.model).name, "layer": options.layer, "images": len(pixels), "rows": rows}
+    if peer is not None:
+        alone, copied = peer.rates(pixels, options.batch, options.repeats)
+        found |= {"transformers_dtype": str(peer.dtype).removeprefix("torch."), "transformers_images_per_second": alone,
+                  "transformers_copied_images_per_second": copied, "transformers_batch": options.batch}
+        if peer_figures:
+            found["transformers_figures"] = peer_figures
+        log(f"transformers {found['transformers_dtype']}: {alone:.0f} images/s, {copied:.0f} copied to the host")
+    return found, failed or not rows
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", required=True)
+    parser.add_argument("--device", default="cuda", choices=["cpu", "cuda"])
+    parser.add_argument("--images", type=int, default=1000)
+    parser.add_argument("--layer", default="penultimate", choices=["last", "penultimate", "pooled"])
+    parser.add_argument("--precision", help="default: bf16,int8 on a GPU, fp32 on the CPU")
+    parser.add_argument("--batch", type=int, default=256, help="of transformers")
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--fovea", default=str(ROOT / "build/release/bin/fovea"))
+    parser.add_argument("--json", type=pathlib.Path)
+    options = parser.parse_args()
+    options.precision = options.precision or ("bf16,int8" if options.device == "cuda" else "fp32")
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+    where = machine.describe()
+    if options.device == "cuda":
+        where["gpu"] = machine.gpu()
+    with tempfile.TemporaryDirectory() as folder:
+        found, failed = measure(options, pathlib.Path(folder))
+    machine.hand_over({"machine": where, "features": [found]}, options.json)
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()
