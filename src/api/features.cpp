@@ -71,8 +71,8 @@ FeatureLayer parse_feature_layer(std::string_view name) {
   int index = 0;
   const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), index);
   if (error != std::errc{} || end != name.data() + name.size()) {
-    fail("unknown features \"{}\"; expected {}, {}, {}, or the number of a layer",
-         io::escape(name), kLastName, kPenultimateName, kPooledName);
+    fail("unknown features \"{}\"; expected {}, {}, {}, or the number of a layer", io::escape(name),
+         kLastName, kPenultimateName, kPooledName);
   }
   return {index};
 }
