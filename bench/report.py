@@ -403,11 +403,12 @@ def text_accuracy_section(result: dict) -> str:
 def search_times_section(result: dict) -> str:
     """Seconds of a search in one collection, from fast to slow."""
     rows = []
+    digits = 5 if result.get("device") == "cuda" else 3
     for queries in sorted({entry["queries"] for entry in result["results"]}):
         group = sorted((e for e in result["results"] if e["queries"] == queries), key=lambda e: e["seconds"])
-        rows += [[str(queries), e["engine"], f"{e['seconds']:.3f}", f"{e['least_seconds']:.3f}"] for e in group]
+        rows += [[str(queries), e["engine"], f"{e['seconds']:.{digits}f}", f"{e['least_seconds']:.{digits}f}"] for e in group]
     text = (
-        f"### Exact search\n\n{result['rows']:,} rows of {result['dimension']} numbers in f16, the {result['k']} nearest, "
+        f"### Exact search{' on the GPU' if result.get('device') == 'cuda' else ''}\n\n{result['rows']:,} rows of {result['dimension']} numbers in f16, the {result['k']} nearest, "
         f"{result['threads']} threads. Every answer was compared with float64; peers have all rows in memory. "
         "The median and the least of several turns.\n\n"
     ) + table(["queries", "engine", "seconds", "least"], rows)
@@ -465,6 +466,7 @@ SECTIONS = {
     "text_accuracy": text_accuracy_section,
     "features": features_section,
     "search_times": search_times_section,
+    "search_times_gpu": search_times_section,
     "image": image_section,
     "end_to_end": end_to_end_section,
     "cold_start": cold_start_section,

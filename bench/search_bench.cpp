@@ -1,6 +1,6 @@
-// Searches in an open collection, as often as asked: search_bench OUT K never|auto|always
-// [THREADS]. Each line of the standard input names a .npy file of queries; each answer is one line
-// of JSON.
+// Searches in an open collection, as often as asked: search_bench OUT K never|auto|always|cuda
+// [THREADS], with the rows in memory or on a GPU. Each line of the standard input names a .npy file
+// of queries; each answer is one line of JSON.
 #include <chrono>
 #include <ctime>
 #include <exception>
@@ -46,9 +46,10 @@ Json search(const fovea::Collection& collection, const std::string& path, int k)
 int run(const std::vector<std::string>& arguments) {
   const std::map<std::string, fovea::RowsInMemory> ways{{"never", fovea::RowsInMemory::kNever},
                                                         {"auto", fovea::RowsInMemory::kAuto},
-                                                        {"always", fovea::RowsInMemory::kAlways}};
+                                                        {"always", fovea::RowsInMemory::kAlways},
+                                                        {"cuda", fovea::RowsInMemory::kNever}};
   if (arguments.size() < 3 || !ways.contains(arguments[2])) {
-    std::cerr << "usage: search_bench OUT K never|auto|always [THREADS]\n";
+    std::cerr << "usage: search_bench OUT K never|auto|always|cuda [THREADS]\n";
     return 2;
   }
   const auto start = Clock::now();
@@ -56,7 +57,8 @@ int run(const std::vector<std::string>& arguments) {
                                      {.threads = arguments.size() > 3 ? std::stoi(arguments[3]) : 0,
                                       .root = {},
                                       .on_progress = {},
-                                      .rows_in_memory = ways.at(arguments[2])});
+                                      .rows_in_memory = ways.at(arguments[2]),
+                                      .device = arguments[2] == "cuda" ? "cuda" : "cpu"});
   std::cout << Json{{"rows", collection.rows()}, {"open_seconds", seconds_since(start)}}.dump()
             << std::endl;
   for (std::string path; std::getline(std::cin, path);) {

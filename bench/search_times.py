@@ -1,11 +1,14 @@
 """Times exact searches in one collection, Fovea's beside those of faiss, usearch and numpy, all in one run and in turns:
 
     python3 bench/search_times.py FOLDER [--rows 10000000] [--dimension 768] [--batches 1,16,256] [--repeats 5] [-k 10]
-                                  [--programs build/release] [--peers NAMES] [--json FILE]
+                                  [--programs build/release] [--peers NAMES] [--json FILE] [--device cuda]
 
 FOLDER is where the collection is, or is made: random unit rows in f16, as `fovea embed` writes them. Peers have all rows
 in memory, one part of them a core, as far as the memory reaches: what does not fit maps the files (f16), or is left out
 with the reason (f32). What Fovea and they find is compared with scores in float64, of the first queries of each batch.
+
+With --device cuda, Fovea on the GPU beside torch there, which has all rows in f16 (a product, then topk), and Fovea on the
+CPU. torch makes the rows then, and the scores in float64.
 """
 
 import argparse
@@ -36,7 +39,26 @@ def unit(values):
     return values / numpy.linalg.norm(values, axis=-1, keepdims=True)
 
 
-def make_shard(folder, index, rows, dimension):
+def normals(seed, dimension):
+    """Draws so many unit rows."""
+    random = numpy.random.default_rng([seed, dimension])
+    return lambda rows: unit(random.standard_normal((rows, dimension), dtype=numpy.float32))
+
+
+def normals_on_gpu(seed, dimension):
+    """The same, others, as f16."""
+    import torch
+
+    random = torch.Generator("cuda").manual_seed(seed)
+
+    def draw(rows):
+        values = torch.randn((rows, dimension), generator=random, device="cuda")
+        return torch.nn.functional.normalize(values).half().cpu().numpy()
+
+    return draw
+
+
+def make_shard(folder, index, rows, dimension, on_gpu):
     """Writes the shard unless it is there. Its rows are known by its number."""
     path = folder / f"embeddings-{index:05}.npy"
     if path.is_file():
@@ -44,11 +66,11 @@ def make_shard(folder, index, rows, dimension):
         if have.shape != (rows, dimension) or have.dtype != numpy.float16:
             sys.exit(f"{path}: is not of this benchmark: {have.dtype} {have.shape}; give another folder")
         return
-    random = numpy.random.default_rng([index, dimension])
+    draw = normals_on_gpu(index, dimension) if on_gpu else normals(index, dimension)
     array = numpy.lib.format.open_memmap(path.with_suffix(".part"), "w+", numpy.float16, (rows, dimension))
     for first in range(0, rows, CHUNK):
         part = array[first : first + CHUNK]
-        part[:] = unit(random.standard_normal(part.shape, dtype=numpy.float32))
+        part[:] = draw(len(part))
     array.flush()
     lines = (
         f'{{"row": {row}, "source": "photos/{index * SHARD_ROWS + row:08}.jpg", "width": 1024, "height": 768}}\n'
@@ -68,7 +90,7 @@ def make_collection(options):
     if others := {path.name for path in options.folder.glob("embeddings-*.npy")} - known:
         sys.exit(f"{options.folder}: has other shards than {options.rows} rows make: {', '.join(sorted(others))}")
     with concurrent.futures.ThreadPoolExecutor(options.threads) as pool:
-        list(pool.map(lambda shard: make_shard(options.folder, *shard, options.dimension), shards))
+        list(pool.map(lambda shard: make_shard(options.folder, *shard, options.dimension, options.device == "cuda"), shards))
     return [numpy.load(options.folder / name, mmap_mode="r") for name in sorted(known)]
 
 
@@ -261,6 +283,57 @@ class Usearch:
         pass
 
 
+class TorchOnGpu:
+    """All rows in f16 on the GPU: a product, of as many rows as its scores leave room for, and topk."""
+
+    MOST_SCORES = 1 << 30
+
+    def __init__(self, options, rows):
+        import torch
+
+        self.torch, self.k = torch, options.k
+        self.rows = torch.empty((rows.count, rows.dimension), dtype=torch.float16, device="cuda")
+        first = 0
+        for shard in rows.shards:
+            self.rows[first : first + len(shard)] = torch.from_numpy(numpy.array(shard)).cuda()
+            first += len(shard)
+        torch.cuda.synchronize()
+
+    def search(self, queries, path):
+        torch = self.torch
+        start = time.perf_counter()
+        wanted = torch.from_numpy(queries).cuda().half()
+        step = max(self.k, self.MOST_SCORES // len(queries))
+        scores, found = [], []
+        for first in range(0, len(self.rows), step):
+            part = (wanted @ self.rows[first : first + step].T).topk(min(self.k, len(self.rows) - first))
+            scores.append(part.values)
+            found.append(part.indices + first)
+        best = torch.cat(scores, 1).topk(self.k)
+        rows = torch.cat(found, 1).gather(1, best.indices).cpu().numpy()
+        return time.perf_counter() - start, rows, None
+
+    def close(self):
+        del self.rows
+
+
+def exact_on_gpu(rows, queries, k):
+    """What exact_answers gives, from the GPU."""
+    import torch
+
+    wanted = torch.nn.functional.normalize(torch.from_numpy(queries).cuda().double())
+    found = []
+    first = 0
+    for shard in rows.shards:
+        for at in range(0, len(shard), 16 * CHUNK):
+            part = torch.from_numpy(numpy.array(shard[at : at + 16 * CHUNK])).cuda().double()
+            best = (wanted @ torch.nn.functional.normalize(part).T).topk(min(k, len(part)))
+            found.append((best.values.cpu().numpy(), best.indices.cpu().numpy() + first + at))
+        first += len(shard)
+    scores = numpy.concatenate([part[0] for part in found], axis=1)
+    return merge(found, k), -numpy.sort(-scores, axis=1)[:, :k]
+
+
 def exact_answers(rows, queries, k):
     """Rows and cosines in float64, by one pass over all rows."""
     wanted = unit(queries.astype(numpy.float64))
@@ -287,6 +360,11 @@ def engines_of(options, rows, skipped):
     """By name, in the order of the turns."""
     copy = rows.count * (rows.dimension + 16)
     peers = options.peers.split(",")
+    if options.device == "cuda":
+        yield "Fovea, 8-bit copy on the GPU", lambda: Fovea(options, "cuda")
+        yield "Fovea, 8-bit copy in memory", lambda: Fovea(options, "always")
+        yield "torch, f16 on the GPU", lambda: TorchOnGpu(options, rows)
+        return
     yield "Fovea, 8-bit copy in memory", lambda: Fovea(options, "always")
     yield "Fovea, f16 rows from files", lambda: Fovea(options, "never")
     yield "fovea similar, a process for each", lambda: ColdProgram(options)
@@ -328,6 +406,7 @@ def main():
     parser.add_argument("-k", type=int, default=10)
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--peers", default="faiss,usearch,numpy")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--programs", type=pathlib.Path, default=ROOT / "build/release")
     parser.add_argument("--json", type=pathlib.Path)
     options = parser.parse_args()
@@ -343,7 +422,8 @@ def main():
         path = options.folder / f"queries-{size}.npy"
         numpy.save(path, queries)
         batches[size] = queries, path
-    wanted = {size: exact_answers(rows, queries[:CHECKED], options.k) for size, (queries, _) in batches.items()}
+    exact = exact_on_gpu if options.device == "cuda" else exact_answers
+    wanted = {size: exact(rows, queries[:CHECKED], options.k) for size, (queries, _) in batches.items()}
     skipped = []
     engines = {}
     for name, make in engines_of(options, rows, skipped):
@@ -377,9 +457,9 @@ def main():
               for name, engine in engines.items() if isinstance(engine, Fovea)}
     for engine in engines.values():
         engine.close()
-    told = {"rows": rows.count, "dimension": rows.dimension, "k": options.k, "threads": options.threads, "opened": opened,
+    told = {"rows": rows.count, "dimension": rows.dimension, "k": options.k, "threads": options.threads, "device": options.device, "opened": opened,
             "results": results, "skipped": skipped}
-    machine.hand_over({"machine": machine.describe(), "search_times": told}, options.json)
+    machine.hand_over({"machine": machine.describe(), "search_times_gpu" if options.device == "cuda" else "search_times": told}, options.json)
     if not all(row.get("is_exact", True) for row in results):
         sys.exit("Fovea's results differ from float64's")
 

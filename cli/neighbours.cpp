@@ -92,6 +92,23 @@ void say_if_unfinished(const Collection& collection) {
   }
 }
 
+SearchProgress progress_on(ProgressLine& line) {
+  return [&line](std::int64_t done, std::int64_t total) {
+    if (done < total) {
+      line.update("comparing", "photos", static_cast<std::uint64_t>(done),
+                  static_cast<std::uint64_t>(total));
+    } else {
+      ProgressLine::clear();  // the results may be printed on the same terminal
+    }
+  };
+}
+
+CLI::Option* add_search_device(CLI::App& command, std::string& device) {
+  return add_device(command, device,
+                    "Where to compare, and to embed what is not in OUT; auto compares on a GPU "
+                    "where there are more than 1024 queries");
+}
+
 CLI::Option* add_outputs(CLI::App& command, std::vector<std::string>& outputs) {
   return add_texts(command, "-i,--in", outputs,
                    "Output of `fovea embed`: a folder or one .npy; repeat it to search outputs of "
@@ -115,23 +132,35 @@ CLI::Option* add_root(CLI::App& command, std::string& root) {
       ->group(kInputGroup);
 }
 
-void check_page(const std::string& html) {
-  if (std::error_code ignored; fs::is_directory(html, ignored)) {
-    throw Error(source_name(html) + ": is a folder; --html needs the name of a file");
+void with_page(const std::string& html, int threads,
+               const std::function<Page(PageNotes& notes)>& make) {
+  if (!html.empty()) {
+    if (std::error_code ignored; fs::is_directory(html, ignored)) {
+      throw Error(source_name(html) + ": is a folder; --html needs the name of a file");
+    }
+    io::AtomicFile tried(html);
   }
-  io::AtomicFile tried(html);
-}
-
-void write_pictures(const std::string& html, const Page& page, int threads, const std::string& hint,
-                    Encoder* encoder) {
-  const std::int64_t missing = write_page(html, page, threads, encoder);
+  PageNotes notes;
+  const Page page = make(notes);
+  if (html.empty()) {
+    return;
+  }
+  const std::int64_t missing = write_page(html, page, threads, notes.encoder);
   std::error_code ignored;
   say(fmt::format("wrote {} ({})", source_name(html),
                   bytes_text(static_cast<std::int64_t>(fs::file_size(html, ignored)))));
   if (missing > 0) {
     say(fmt::format("{} could not be read; placeholders stand for them{}",
-                    count_of(missing, "picture"), hint));
+                    count_of(missing, "picture"), notes.hint));
   }
+}
+
+EncoderOptions encoder_for_queries(const std::string& device, int threads, Tower first) {
+  const bool on_gpu = device.starts_with("cuda");
+  return {.device = on_gpu ? device : "cpu",
+          .precision = on_gpu ? Precision::kAuto : Precision::kFp32,
+          .threads = threads,
+          .first = first};
 }
 
 void check_dimension(const Collection& collection, std::int64_t dimension,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -10,6 +11,7 @@
 #include <CLI/App.hpp>
 #include <nlohmann/json.hpp>
 
+#include "cli/progress_line.hpp"
 #include "cli/similar_report.hpp"
 #include "fovea/encoder.hpp"
 #include "fovea/search.hpp"
@@ -40,17 +42,30 @@ struct Query {
 /// Tells of an output that a job still writes.
 void say_if_unfinished(const Collection& collection);
 
-/// --in OUT, --html FILE and --root FOLDER.
+/// Shows how far a search is on the line, which then makes room for results.
+[[nodiscard]] SearchProgress progress_on(ProgressLine& line);
+
+/// --in OUT, --device, --html FILE and --root FOLDER.
+CLI::Option* add_search_device(CLI::App& command, std::string& device);
 CLI::Option* add_outputs(CLI::App& command, std::vector<std::string>& outputs);
 CLI::Option* add_page(CLI::App& command, std::string& html);
 CLI::Option* add_root(CLI::App& command, std::string& root);
 
-/// The page is written last, after all the work, so its place is tried first. Throws fovea::Error.
-void check_page(const std::string& html);
-/// Writes it and says so. `hint`: ends the sentence about pictures that could not be read.
-/// `encoder`: see write_page.
-void write_pictures(const std::string& html, const Page& page, int threads, const std::string& hint,
-                    Encoder* encoder = nullptr);
+/// What the writing of a page takes, beside the page.
+struct PageNotes {
+  std::string hint;            // ends the sentence about pictures that could not be read
+  Encoder* encoder = nullptr;  // see write_page
+};
+/// Makes the results, and writes the page for --html FILE, unless that is "". The page is written
+/// last, after all the work, so its place is tried first. Says what was written. Throws
+/// fovea::Error.
+void with_page(const std::string& html, int threads,
+               const std::function<Page(PageNotes& notes)>& make);
+
+/// How queries are embedded: on the GPU that was asked for; else in fp32 on the CPU, because a GPU
+/// would take longer to start than to compute a few of them.
+[[nodiscard]] EncoderOptions encoder_for_queries(const std::string& device, int threads,
+                                                 Tower first);
 
 /// Throws fovea::Error when vectors of `dimension` numbers, which are of `what`, cannot be compared
 /// with the collection.

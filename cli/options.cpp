@@ -229,9 +229,8 @@ CLI::Option* add_overwrite(CLI::App& command, bool& overwrite) {
       ->group(kOutputGroup);
 }
 
-CLI::Option* add_device(CLI::App& command, std::string& device) {
-  CLI::Option* option = add_text(command, "--device", "auto|cpu|cuda|cuda:N", device,
-                                 "Where to compute; auto takes a GPU where there is one");
+CLI::Option* add_device(CLI::App& command, std::string& device, const char* help) {
+  CLI::Option* option = add_text(command, "--device", "auto|cpu|cuda|cuda:N", device, help);
   return checked(option, "", check_device)->group(kComputeGroup);
 }
 

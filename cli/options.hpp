@@ -68,7 +68,8 @@ CLI::Option* add_real(CLI::App& command, const char* names, const char* value, R
 CLI::Option* add_output(CLI::App& command, std::string& output, const char* value,
                         const char* help);
 CLI::Option* add_overwrite(CLI::App& command, bool& overwrite);
-CLI::Option* add_device(CLI::App& command, std::string& device);
+CLI::Option* add_device(CLI::App& command, std::string& device,
+                        const char* help = "Where to compute; auto takes a GPU where there is one");
 /// 0 is automatic.
 CLI::Option* add_batch_size(CLI::App& command, int& images);
 /// One or several; without a variable.

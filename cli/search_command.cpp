@@ -45,6 +45,7 @@ struct SearchOptions {
   std::string html;
   bool heat = false;
   std::string root;
+  std::string device = "auto";
   int threads = 0;
   ProgressArguments progress;
 
@@ -57,16 +58,16 @@ class Search {
       : options_(options),
         line_(options.progress),
         texts_(read_texts(options.texts)),
-        collection_(
-            std::vector<fs::path>(options.in.begin(), options.in.end()),
-            {.threads = options.threads,
-             .root = options.root,
-             .on_progress = [this](std::int64_t done, std::int64_t total) { show(done, total); }}),
+        collection_(std::vector<fs::path>(options.in.begin(), options.in.end()),
+                    {.threads = options.threads,
+                     .root = options.root,
+                     .on_progress = progress_on(line_),
+                     .device = options.device}),
         report_(collection_.outputs()) {
     say_if_unfinished(collection_);
   }
 
-  int run() {
+  Page run(PageNotes& notes) {
     if (texts_.empty()) {
       throw Error("the lists hold no text to search for");
     }
@@ -76,34 +77,21 @@ class Search {
     const bool prints_table = options_.json.leaves_text() && options_.html.empty();
     options_.json.write(
         report_neighbours(collection_, report_, queries_, results, prints_table, page));
-    if (!options_.html.empty()) {
-      page.title = queries_.size() == 1 ? queries_.front().photo.source
-                                        : fmt::format("{} searches", queries_.size());
-      page.description =
-          fmt::format("The {} best of {}", options_.k, count_of(collection_.rows(), "photo")) +
-          where_searched(collection_);
-      if (options_.heat) {
-        for (std::size_t i = 0; i < page.sections.size(); ++i) {
-          page.sections[i].heat = std::move(text_vectors_[i]);
-        }
+    page.title = queries_.size() == 1 ? queries_.front().photo.source
+                                      : fmt::format("{} searches", queries_.size());
+    page.description =
+        fmt::format("The {} best of {}", options_.k, count_of(collection_.rows(), "photo")) +
+        where_searched(collection_);
+    if (options_.heat) {
+      for (std::size_t i = 0; i < page.sections.size(); ++i) {
+        page.sections[i].heat = std::move(text_vectors_[i]);
       }
-      write_pictures(options_.html, page, options_.threads, "",
-                     options_.heat ? &encoder() : nullptr);
+      notes.encoder = &encoder();
     }
-    return kDone;
+    return page;
   }
 
  private:
-  // The results may be printed on the same terminal.
-  void show(std::int64_t done, std::int64_t total) {
-    if (done < total) {
-      line_.update("comparing", "photos", static_cast<std::uint64_t>(done),
-                   static_cast<std::uint64_t>(total));
-    } else {
-      ProgressLine::clear();
-    }
-  }
-
   /// Float [texts, dimension]: each text's unit vector, and with it those of the photos and the
   /// words to avoid, with their weights.
   std::vector<float> query_vectors() {
@@ -178,11 +166,8 @@ class Search {
         throw Error(fmt::format("no manifest.json in {} names the model: give it with -m",
                                 names_of(collection_.outputs())));
       }
-      // A few texts: a GPU would take longer to start than to compute.
-      encoder_.emplace(model(), EncoderOptions{.device = "cpu",
-                                               .precision = Precision::kFp32,
-                                               .threads = options_.threads,
-                                               .first = Tower::kTexts});
+      encoder_.emplace(model(),
+                       encoder_for_queries(options_.device, options_.threads, Tower::kTexts));
     }
     return *encoder_;
   }
@@ -236,6 +221,7 @@ void add_search(CLI::App& app, Run& run) {
       ->needs(page)
       ->group(kReportGroup);
   add_root(*command, options->root);
+  add_search_device(*command, options->device);
   add_threads(*command, options->threads);
   add_progress_options(*command, options->progress);
   explain(*command,
@@ -250,10 +236,12 @@ void add_search(CLI::App& app, Run& run) {
            "fovea search @captions.txt --in OUT --json=found.json"});
   command->callback([options, &run] {
     run = [options] {
-      if (!options->html.empty()) {
-        check_page(options->html);
-      }
-      return Search(*options).run();
+      std::optional<Search> search;  // the page is written with its encoder
+      with_page(options->html, options->threads, [&](PageNotes& notes) {
+        search.emplace(*options);
+        return search->run(notes);
+      });
+      return kDone;
     };
   });
 }

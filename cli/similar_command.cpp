@@ -48,6 +48,7 @@ struct SimilarOptions {
   JsonOutput json;
   std::string html;
   std::string root;
+  std::string device = "auto";
   int threads = 0;
   ProgressArguments progress;
 
@@ -62,34 +63,21 @@ class Similar {
   explicit Similar(const SimilarOptions& options)
       : options_(options),
         line_(options.progress),
-        collection_(
-            std::vector<fs::path>(options.in.begin(), options.in.end()),
-            {.threads = options.threads,
-             .root = options.root,
-             .on_progress = [this](std::int64_t done, std::int64_t total) { show(done, total); }}),
+        collection_(std::vector<fs::path>(options.in.begin(), options.in.end()),
+                    {.threads = options.threads,
+                     .root = options.root,
+                     .on_progress = progress_on(line_),
+                     .device = options.duplicates ? "cpu" : options.device}),
         report_(collection_.outputs()) {
     say_if_unfinished(collection_);
   }
 
-  int run() {
-    const Page page = options_.duplicates ? find_duplicates() : find_neighbours();
-    if (!options_.html.empty()) {
-      write_pictures(options_.html, page, options_.threads, where_names_start());
-    }
-    return kDone;
+  Page run(PageNotes& notes) {
+    notes.hint = where_names_start();
+    return options_.duplicates ? find_duplicates() : find_neighbours();
   }
 
  private:
-  // The results may be printed on the same terminal.
-  void show(std::int64_t done, std::int64_t total) {
-    if (done < total) {
-      line_.update("comparing", "photos", static_cast<std::uint64_t>(done),
-                   static_cast<std::uint64_t>(total));
-    } else {
-      ProgressLine::clear();
-    }
-  }
-
   [[nodiscard]] bool prints_table() const {
     return options_.json.leaves_text() && !options_.print0 && options_.html.empty();
   }
@@ -313,7 +301,7 @@ class Similar {
     }
     try {
       return Encoder(model(),
-                     EncoderOptions{.precision = Precision::kFp32, .threads = options_.threads});
+                     encoder_for_queries(options_.device, options_.threads, Tower::kImages));
     } catch (const Error& error) {
       if (!options_.model.empty()) {
         throw;
@@ -349,6 +337,8 @@ void check_options(const CLI::App& command, SimilarOptions& options) {
   if (options.duplicates) {
     refuse(command, {"QUERY", "--neighbours", "--limit", "--model"},
            "does not apply to --duplicates, which compares all photos in OUT");
+    refuse(command, {"--device"},
+           "does not apply to --duplicates, which are looked for on the CPU");
   } else {
     refuse(command, {"--threshold", "--only", "--print0"}, "applies to --duplicates alone");
   }
@@ -397,6 +387,7 @@ void add_similar(CLI::App& app, Run& run) {
   options->json.add_to(*command);
   add_page(*command, options->html);
   add_root(*command, options->root);
+  add_search_device(*command, options->device);
   add_threads(*command, options->threads);
   add_progress_options(*command, options->progress);
   explain(*command,
@@ -414,10 +405,9 @@ void add_similar(CLI::App& app, Run& run) {
   command->callback([command, options, &run] {
     check_options(*command, *options);
     run = [options] {
-      if (!options->html.empty()) {
-        check_page(options->html);
-      }
-      return Similar(*options).run();
+      with_page(options->html, options->threads,
+                [&](PageNotes& notes) { return Similar(*options).run(notes); });
+      return kDone;
     };
   });
 }

@@ -376,6 +376,19 @@ def other_kernels() -> Iterator[Kernel]:
         yield file_kernel(
             f"convert_{name}", "convert/convert.cu", ALL_GPUS, FOVEA_FROM_F32=from_f32, FOVEA_TO_F32=to_f32
         )
+    # Exact search: by the queries of a CTA; fine codes take two lines each.
+    for suffix, panels, fine, height, ctas in (("8_fine", 1, 1, 4, 2), ("16", 1, 0, 4, 2), ("64", 4, 0, 4, 1)):
+        yield file_kernel(
+            f"search_scan_{suffix}",
+            "search/scan.cu",
+            ALL_GPUS,
+            FOVEA_PANELS=panels,
+            FOVEA_FINE=fine,
+            FOVEA_HEIGHT=height,
+            FOVEA_CTAS=ctas,
+        )
+    yield file_kernel("search_pick", "search/pick.cu", ALL_GPUS)
+    yield file_kernel("search_bounds", "search/bounds.cu", ALL_GPUS)
     # What has to follow a library's matrix product: timed together with it, beside the fused kernels.
     yield file_kernel("peer_add", "lab/add.cu", HOPPER, lab=True)
 

@@ -14,5 +14,6 @@ namespace fovea::lab {
 [[nodiscard]] std::vector<Card> pixels_cards();
 [[nodiscard]] std::vector<Card> positions_cards();
 [[nodiscard]] std::vector<Card> convert_cards();
+[[nodiscard]] std::vector<Card> search_cards();
 
 }  // namespace fovea::lab

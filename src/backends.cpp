@@ -12,6 +12,7 @@
 #include "cpu/isa.hpp"
 #include "gpu/device/device.hpp"
 #include "gpu/gpu_backend.hpp"
+#include "search/gpu/gpu_scanner.hpp"
 
 namespace fovea {
 namespace {
@@ -59,6 +60,18 @@ std::unique_ptr<ops::Backend> make_cpu(const EncoderOptions& options, std::strin
       {.precision = options.precision, .threads = options.threads, .note = std::move(note)});
 }
 
+std::shared_ptr<search::RowScanner> open_scanner(int index) {
+  std::unique_ptr<gpu::Device> device = gpu::open_cuda_device(index);
+  if (const Support support = gpu::has_kernels_for(device->info()); !support) {
+    fail("{}", support.why);
+  }
+  return search::make_gpu_scanner(std::move(device));
+}
+
+[[noreturn]] void refuse_device(const std::string& device) {
+  fail("unknown device '{}'; use auto, cpu, cuda or cuda:N", device);
+}
+
 /// Describes an unusable GPU too, because the place in the list is the index.
 std::string describe_gpu(int index) {
   try {
@@ -85,7 +98,7 @@ std::unique_ptr<ops::Backend> make_backend(const EncoderOptions& options) {
     return gpu::make_gpu_backend(gpu::open_cuda_device(*index), asked);
   }
   if (options.device != "auto") {
-    fail("unknown device '{}'; use auto, cpu, cuda or cuda:N", options.device);
+    refuse_device(options.device);
   }
   try {
     return gpu::make_gpu_backend(gpu::open_cuda_device(), gpu_options(options));
@@ -95,6 +108,19 @@ std::unique_ptr<ops::Backend> make_backend(const EncoderOptions& options) {
     // The user has a GPU and would be surprised by the speed.
     return make_cpu(options, fmt::format("the GPU is not used: {}", error.what()));
   }
+}
+
+search::OtherDevice device_for_search(const std::string& device) {
+  if (device == "cpu") {
+    return {};
+  }
+  if (const auto index = cuda_index(device)) {
+    return {.open = [scanner = open_scanner(*index)] { return scanner; }, .is_optional = false};
+  }
+  if (device != "auto") {
+    refuse_device(device);
+  }
+  return {.open = [] { return open_scanner(0); }, .is_optional = true};
 }
 
 std::string cpu_instruction_set() {

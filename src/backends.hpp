@@ -7,6 +7,7 @@
 
 #include "fovea/encoder.hpp"
 #include "ops/backend.hpp"
+#include "search/row_scanner.hpp"
 
 namespace fovea {
 
@@ -14,6 +15,11 @@ namespace fovea {
 /// CPU although there is a GPU, the backend's note says why.
 /// Throws fovea::Error with the reason when a named device or precision is unavailable.
 [[nodiscard]] std::unique_ptr<ops::Backend> make_backend(const EncoderOptions& options);
+
+/// Where searches compare rows, by the name of a device; nowhere else for "cpu". A GPU that is
+/// asked for is opened at once, and one that `auto` may take when it is first wanted. Throws
+/// fovea::Error with the reason when a named device is unavailable.
+[[nodiscard]] search::OtherDevice device_for_search(const std::string& device);
 
 /// The highest instruction set that computes, or may, on the CPU: "avx512_bf16". Throws
 /// fovea::Error when FOVEA_CPU_ISA names none.

@@ -100,6 +100,11 @@ struct CollectionOptions {
   std::filesystem::path root;
   SearchProgress on_progress;
   RowsInMemory rows_in_memory = RowsInMemory::kAuto;
+  /// Where nearest() compares: "cpu", "cuda", "cuda:N" or "auto". A GPU keeps all rows, in 8 bits a
+  /// number, in its memory from the first search on, and `rows_in_memory` has no part in it. `auto`
+  /// takes a GPU from the second search on, where there is one that has room for them.
+  /// Results are the same, to the last bit.
+  std::string device = "cpu";
 };
 
 /// The embeddings that one or several jobs wrote. They are read when they are asked for; a file
@@ -112,7 +117,8 @@ class Collection {
   /// A path: a folder with embeddings-NNNNN.npy and index-NNNNN.jsonl, or a single NAME.npy with
   /// NAME.index.jsonl beside it. Throws fovea::Error naming the file when shards are absent,
   /// malformed, do not belong together, or do not have one line in their index per row, and when
-  /// the outputs are of different models.
+  /// the outputs are of different models; and with the reason when the device that `options` name
+  /// is unavailable.
   explicit Collection(const std::vector<std::filesystem::path>& paths,
                       CollectionOptions options = {});
   explicit Collection(const std::filesystem::path& path, int threads = 0);
@@ -150,7 +156,8 @@ class Collection {
   /// The `k` nearest rows of each query, nearest first, rows of equal score in row order; fewer
   /// than `k` when there are not as many rows. `queries`: float [n, dimension()]. `left_out`:
   /// empty, or per query a row that it must not find (its own), -1 for none. Throws fovea::Error
-  /// when a query or a row holds NaN or infinity, or a query is all zeros.
+  /// when a query or a row holds NaN or infinity, or a query is all zeros; and when the rows do not
+  /// fit into the memory of a GPU that was asked for, with the bytes that they need.
   [[nodiscard]] std::vector<std::vector<Match>> nearest(
       std::span<const float> queries, int k, std::span<const std::int64_t> left_out = {}) const;
 

@@ -26,6 +26,16 @@ __device__ __forceinline__ void mma_m16n8k16_f16(float (&d)[4], std::uint32_t a0
       : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
 }
 
+/// d (16, 8) += a (16, 32) b (32, 8), of signed and unsigned bytes; sums wrap.
+__device__ __forceinline__ void mma_m16n8k32_s8u8(int (&d)[4], std::uint32_t a0, std::uint32_t a1,
+                                                  std::uint32_t a2, std::uint32_t a3,
+                                                  std::uint32_t b0, std::uint32_t b1) {
+  asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.u8.s32 "
+      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
+      : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+}
+
 /// Copies `source_bytes` (0 or 16) from global memory and fills up to 16 with zeros.
 __device__ __forceinline__ void cp_async_16(std::uint32_t shared, const void* global,
                                             std::uint32_t source_bytes) {

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fovea import _library
-from fovea._arguments import TEXT_CLEANS, TextClean, choice, integer, path_text
+from fovea._arguments import TEXT_CLEANS, Device, TextClean, choice, device_name, integer, name_text, path_text
 from fovea._encoder import Encoder
 from fovea._errors import Error
 from fovea._images import ImageLike
@@ -38,6 +38,7 @@ def open(
     encoder: Encoder | None = None,
     root: Path | None = None,
     threads: SupportsIndex = 0,
+    device: Device = "cpu",
 ) -> Collection:
     """Opens what `fovea embed` wrote, to search in it.
 
@@ -45,17 +46,22 @@ def open(
         outputs: the folder or the NAME.npy that `fovea embed -o` wrote, or several of them, which are searched as
             one. They must be of the same model.
         model: the model for words and for photos that are not in the outputs; None: the one that made the outputs.
-            It is loaded when it is first needed, on the CPU, in fp32.
+            It is loaded when it is first needed: on the CPU, in fp32; with device="cuda" on that GPU, in bf16.
         encoder: an Encoder for this instead, which stays yours.
         root: where relative names of photos start; None: in the folder where `fovea embed` ran.
         threads: threads that compare; 0: one per CPU that this process may use.
+        device: where rows are compared: "cpu", "cuda" or "cuda:N", "auto", or a torch.device. A GPU keeps all rows, in
+            8 bits a number, in its memory from the first search on, which suits collections that stay open; "auto"
+            takes one from the second search on, where there is one that has room. Results are the same, to the
+            last bit.
 
     Raises:
-        Error: an output is absent, damaged or not whole, or of another model; the message names the file.
+        Error: an output is absent, damaged or not whole, or of another model, and the message names the file; or the
+            device is unavailable.
         TypeError, ValueError: an argument is of another type, there is no output, a number is negative, or a name
             contains a NUL character.
     """
-    return Collection(outputs, model=model, encoder=encoder, root=root, threads=threads)
+    return Collection(outputs, model=model, encoder=encoder, root=root, threads=threads, device=device)
 
 
 class Collection:
@@ -70,6 +76,7 @@ class Collection:
         encoder: Encoder | None = None,
         root: Path | None = None,
         threads: SupportsIndex = 0,
+        device: Device = "cpu",
     ) -> None:
         """Opens outputs; see `open`."""
         several = [outputs] if isinstance(outputs, (str, os.PathLike)) else list(outputs)
@@ -81,12 +88,14 @@ class Collection:
             raise ValueError("pass a model or an encoder, not both")
         paths = [path_text(path, "outputs") for path in several]
         self._threads = integer(threads, "threads", 0, least_is="one per CPU")
+        self._device = device_name(device)
         handle = ctypes.c_void_p()
-        library.fovea_collection_open(
+        library.fovea_collection_open_on(
             (ctypes.c_char_p * len(paths))(*paths),
             len(paths),
             path_text("" if root is None else root, "root"),
             self._threads,
+            name_text(self._device, "device"),
             ctypes.byref(handle),
         )
         self._handle: _Handle | None = _Handle(handle)
@@ -138,7 +147,15 @@ class Collection:
                     raise Error(
                         f"no manifest.json in {', '.join(self._outputs)} names the model: pass model= or encoder="
                     )
-                self._encoder = Encoder(self._model, "cpu", "fp32", threads=self._threads, first="texts")
+                # A few texts: a GPU that does not have the rows would take longer to start than to compute.
+                on_gpu = self._device.startswith("cuda")
+                self._encoder = Encoder(
+                    self._model,
+                    self._device if on_gpu else "cpu",
+                    "bf16" if on_gpu else "fp32",
+                    threads=self._threads,
+                    first="texts",
+                )
                 self._is_own_encoder = True
             return self._encoder
 

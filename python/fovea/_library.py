@@ -154,7 +154,7 @@ _FUNCTIONS = {
     "fovea_embed_failure": (_STATUS, _pointer, _size, _out(_size), _out(_text)),
     "fovea_embed_notes": (_text, _pointer),
     "fovea_embed_free": (None, _pointer),
-    "fovea_collection_open": (_STATUS, _out(_text), _size, _text, _int, _out(_pointer)),
+    "fovea_collection_open_on": (_STATUS, _out(_text), _size, _text, _int, _text, _out(_pointer)),
     "fovea_collection_free": (None, _pointer),
     "fovea_collection_rows": (_long, _pointer),
     "fovea_collection_dimension": (_long, _pointer),

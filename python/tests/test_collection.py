@@ -318,6 +318,63 @@ def test_searches_from_several_threads(collection):
 
 
 @pytest.fixture(scope="module")
+def many(tmp_path_factory):
+    """30,000 rows of 200 numbers, some of them alike, in two shards of f16 and f32."""
+    random = np.random.default_rng(7)
+    folder = tmp_path_factory.mktemp("many")
+    common = random.standard_normal(200)
+    for shard, (rows, dtype) in enumerate(((20_000, np.float16), (10_000, np.float32))):
+        vectors = random.standard_normal((rows, 200)) + common
+        vectors[100:140] = vectors[100] + random.standard_normal((40, 200)) * 1e-3
+        np.save(folder / f"embeddings-{shard:05}.npy", vectors.astype(dtype))
+        lines = (json.dumps({"row": row, "source": f"{shard}-{row}.jpg"}) for row in range(rows))
+        (folder / f"index-{shard:05}.jsonl").write_text("".join(f"{line}\n" for line in lines))
+    return folder
+
+
+def test_devices_find_the_same_to_the_last_bit(many, device):
+    """On the CPU unless $FOVEA_TEST_DEVICE says more."""
+    random = np.random.default_rng(8)
+    with fovea.open(many) as expected, fovea.open(many, device=device) as found:
+        for count, k in ((1, 10), (1, 1), (5, 3), (16, 10), (100, 4), (300, 1), (2, 1000)):
+            queries = random.standard_normal((count, 200)).astype(np.float32)
+            queries[::3] = expected.embedding(120) + queries[::3] * 1e-2
+            wanted = expected.nearest(queries, k)
+            got = found.nearest(queries, k)
+            np.testing.assert_array_equal(got.rows, wanted.rows)
+            np.testing.assert_array_equal(got.scores, wanted.scores)
+        own = [100, 119, 29_999]
+        queries = np.stack([expected.embedding(row) for row in own])
+        wanted = expected.nearest(queries, 2, left_out=own)
+        got = found.nearest(queries, 2, left_out=own)
+        np.testing.assert_array_equal(got.rows, wanted.rows)
+        np.testing.assert_array_equal(got.scores, wanted.scores)
+        assert (got.rows != np.array(own)[:, None]).all()
+
+
+def test_a_gpu_finds_words_too(output, collection, device):
+    if not device.startswith("cuda"):
+        pytest.skip("FOVEA_TEST_DEVICE names no GPU")
+    with fovea.open(output, device=device) as opened:
+        assert opened.encoder.device.startswith("cuda")
+        found = [match.row for match in opened.search("a red bicycle", k=100)]
+        assert sorted(found) == list(range(len(collection)))
+
+
+def test_a_device_that_is_not_there_is_refused(output):
+    with pytest.raises(fovea.Error, match="unknown device 'tpu'"):
+        fovea.open(output, device="tpu")
+    with pytest.raises(fovea.Error, match="cuda|GPU|NVIDIA"):
+        fovea.open(output, device="cuda:77")
+    with pytest.raises(TypeError):
+        fovea.open(output, device=3)
+    with fovea.open(output, device="auto") as opened:
+        first = opened.nearest(opened.embedding(0), 3)
+        second = opened.nearest(opened.embedding(0), 3)
+        np.testing.assert_array_equal(first.scores, second.scores)
+
+
+@pytest.fixture(scope="module")
 def large(tmp_path_factory):
     """Rows enough for a search of many seconds with as many queries."""
     folder = tmp_path_factory.mktemp("large")

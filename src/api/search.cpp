@@ -11,6 +11,7 @@
 #include "api/duplicates.hpp"
 #include "api/photo_files.hpp"
 #include "api/read_photos.hpp"
+#include "backends.hpp"
 #include "core/error.hpp"
 #include "core/thread_pool.hpp"
 #include "fovea/encoder.hpp"
@@ -42,7 +43,8 @@ struct Collection::Impl {
         shards(paths),
         files(shards, options.root),
         pool(thread_count(options.threads)),
-        searcher(shards, pool, options.rows_in_memory, options.on_progress),
+        searcher(shards, pool, options.rows_in_memory, options.on_progress,
+                 device_for_search(options.device)),
         outputs(paths) {
     for (const search::Origin& output : shards.outputs()) {
       is_finished = is_finished && output.is_finished;

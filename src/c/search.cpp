@@ -62,12 +62,13 @@ thread_local Photo found_photo;
 struct fovea_collection {
  public:
   fovea_collection(const std::vector<std::filesystem::path>& outputs, const char* root,
-                   std::int32_t threads)
-      : collection_(outputs, {.threads = threads,
-                              .root = root == nullptr ? "" : root,
-                              .on_progress = [this](std::int64_t done, std::int64_t total) {
-                                running_->report(done, total);
-                              }}) {}
+                   std::int32_t threads, const char* device)
+      : collection_(outputs,
+                    {.threads = threads,
+                     .root = root == nullptr ? "" : root,
+                     .on_progress = [this](std::int64_t done,
+                                           std::int64_t total) { running_->report(done, total); },
+                     .device = device}) {}
 
   [[nodiscard]] const fovea::Collection& get() const { return collection_; }
   [[nodiscard]] const fovea::c::Process& process() const { return process_; }
@@ -120,7 +121,14 @@ using fovea::c::require_pointer;
 
 fovea_status fovea_collection_open(const char* const* outputs, size_t count, const char* root,
                                    int32_t threads, fovea_collection** collection) {
+  return fovea_collection_open_on(outputs, count, root, threads, "cpu", collection);
+}
+
+fovea_status fovea_collection_open_on(const char* const* outputs, size_t count, const char* root,
+                                      int32_t threads, const char* device,
+                                      fovea_collection** collection) {
   return guarded([&] {
+    require_pointer(device, "device");
     require_pointer(outputs, "outputs");
     require_pointer(collection, "collection");
     if (count == 0) {
@@ -135,7 +143,7 @@ fovea_status fovea_collection_open(const char* const* outputs, size_t count, con
       paths.emplace_back(output);
     }
     const fovea::c::Activity activity;
-    *collection = std::make_unique<fovea_collection>(paths, root, threads).release();
+    *collection = std::make_unique<fovea_collection>(paths, root, threads, device).release();
   });
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <utility>
 
 #include "core/error.hpp"
@@ -16,6 +17,7 @@
 #include "search/cosine.hpp"
 #include "search/dot_kernels.hpp"
 #include "search/report.hpp"
+#include "search/row_scanner.hpp"
 
 namespace fovea::search {
 namespace {
@@ -41,6 +43,15 @@ struct Codes {
   RowCopy* copy = nullptr;  // null: nowhere
 };
 
+// The rows of a task, so many at a time.
+template <typename Use>
+void for_steps(const Shards& shards, const RowBlock& task, std::int64_t rows, const Use& use) {
+  const std::int64_t step = shards.rows_at_once(rows);
+  for (std::int64_t done = 0; done < task.count; done += step) {
+    use(RowBlock{task.shard, task.first + done, std::min(step, task.count - done)});
+  }
+}
+
 // One thread's share of a pass.
 class Scan {
  public:
@@ -52,6 +63,8 @@ class Scan {
         unit_(unit),
         codes_(codes),
         error_(cosine_error(shards.dimension())),
+        k_(k),
+        shared_(shared),
         candidates_(shards, queries, k, shared) {
     if (codes == nullptr) {
       return;
@@ -65,7 +78,7 @@ class Scan {
   // Compares the rows of a task as they are in their file.
   void run_exact(const RowBlock& task) {
     const bool singly = queries_.size() <= kSingleQueries;
-    for_steps(task, singly ? kRowsPerStep : kRowsPerTile, [&](const RowBlock& block) {
+    for_steps(shards_, task, singly ? kRowsPerStep : kRowsPerTile, [&](const RowBlock& block) {
       stored_ = reader_.read(block);
       converted_ = false;
       if (singly) {
@@ -79,7 +92,7 @@ class Scan {
   // Makes the codes of a task, compares them, and keeps them where there is a copy. They are made
   // in memory of this thread's own, because the comparison reads beyond them.
   void run_coded(const RowBlock& task) {
-    for_steps(task, kRowsPerStep, [&](const RowBlock& block) {
+    for_steps(shards_, task, kRowsPerStep, [&](const RowBlock& block) {
       codes_->coder.encode(reader_.read(block), block.count, made_->codes_of(0), made_->terms, 0);
       compare_codes(*made_, 0, block);
       if (codes_->copy != nullptr) {
@@ -90,8 +103,27 @@ class Scan {
 
   // Compares the codes of a task that were kept.
   void run_copy(const RowBlock& task) {
-    for_steps(task, kRowsPerStep,
+    for_steps(shards_, task, kRowsPerStep,
               [&](const RowBlock& block) { compare_codes(*codes_->copy, block.first, block); });
+  }
+
+  // Takes what another device could not rule out for a query. The k-th highest of the lower bounds
+  // comes first: it rules out most of the rest.
+  void take(std::span<const TileBounds> tiles) {
+    const std::size_t query = tiles.front().query;
+    lowers_.clear();
+    for_rows(tiles,
+             [&](std::int64_t /*row*/, const Bounds& bounds) { lowers_.push_back(bounds.lower); });
+    if (lowers_.size() >= k_) {
+      const auto floor = lowers_.begin() + static_cast<std::ptrdiff_t>(k_ - 1);
+      std::ranges::nth_element(lowers_, floor, std::ranges::greater());
+      shared_.raise(query, static_cast<double>(*floor));
+    }
+    for_rows(tiles, [&](std::int64_t row, const Bounds& bounds) {
+      if (!(static_cast<double>(bounds.upper) < candidates_.floor(query))) {
+        candidates_.offer_later(query, row, bounds, reader_);
+      }
+    });
   }
 
   void settle() {
@@ -104,11 +136,16 @@ class Scan {
   }
 
  private:
+  // Those that the query of the tiles may find.
   template <typename Use>
-  void for_steps(const RowBlock& task, std::int64_t rows, const Use& use) const {
-    const std::int64_t step = shards_.rows_at_once(rows);
-    for (std::int64_t done = 0; done < task.count; done += step) {
-      use(RowBlock{task.shard, task.first + done, std::min(step, task.count - done)});
+  void for_rows(std::span<const TileBounds> tiles, const Use& use) const {
+    for (const TileBounds& tile : tiles) {
+      for (std::size_t row = 0; row < tile.bounds.size(); ++row) {
+        const std::int64_t number = tile.first + static_cast<std::int64_t>(row);
+        if (!queries_.leaves_out(tile.query, number)) {
+          use(number, tile.bounds[row]);
+        }
+      }
     }
   }
 
@@ -195,6 +232,8 @@ class Scan {
   std::span<const float> unit_;  // [n, dimension], of length 1
   const Codes* codes_;
   float error_;
+  std::size_t k_;
+  SharedFloors& shared_;
   Candidates candidates_;
   std::optional<CodeScan> code_scan_;
   std::optional<RowCopy> made_;  // of one step
@@ -205,7 +244,20 @@ class Scan {
   AlignedBuffer<float> dots_;
   AlignedBuffer<float> squares_;
   AlignedBuffer<float> inverse_;
+  std::vector<float> lowers_;
 };
+
+// The tiles of each query.
+std::vector<std::span<const TileBounds>> by_query(std::span<const TileBounds> tiles) {
+  std::vector<std::span<const TileBounds>> parts;
+  while (!tiles.empty()) {
+    const auto end = std::ranges::upper_bound(tiles, tiles.front().query, {}, &TileBounds::query);
+    const auto count = static_cast<std::size_t>(end - tiles.begin());
+    parts.push_back(tiles.first(count));
+    tiles = tiles.subspan(count);
+  }
+  return parts;
+}
 
 }  // namespace
 
@@ -241,9 +293,73 @@ bool Searcher::make_room() {
   return true;
 }
 
+void Searcher::make_coder() {
+  if (!coder_) {
+    RowReader reader(shards_);
+    coder_.emplace(shards_, reader);
+  }
+}
+
+// Whether another device has the rows now; where it need not, that it cannot is no error.
+bool Searcher::device_is_ready() {
+  if (scanner_has_rows_) {
+    return true;
+  }
+  if (!other_.open || shards_.rows() == 0 || (other_.is_optional && passes_ == 0)) {
+    return false;
+  }
+  try {
+    if (!scanner_) {
+      scanner_ = other_.open();
+    }
+    make_coder();
+    // NOLINTNEXTLINE(bugprone-unchecked-optional-access): made by then
+    scanner_->begin(*coder_, shards_.rows(), pool_.threads());
+  } catch (const Error&) {
+    if (!other_.is_optional) {
+      throw;
+    }
+    other_ = {};  // the search does without
+    scanner_.reset();
+    return false;
+  }
+  fill_device();
+  return true;
+}
+
+void Searcher::fill_device() {
+  const OpenShards open(shards_);
+  struct Coding {
+    RowReader reader;
+    RowCopy made;
+  };
+  std::vector<Coding> threads;
+  threads.reserve(static_cast<std::size_t>(pool_.threads()));
+  for (int worker = 0; worker < pool_.threads(); ++worker) {
+    // NOLINTNEXTLINE(bugprone-unchecked-optional-access): made by then
+    threads.push_back({RowReader(shards_, &open), RowCopy(*coder_, kRowsPerStep)});
+  }
+  const std::vector<RowBlock> tasks = shards_.blocks(kRowsPerTask);
+  Report report(progress_, shards_.rows());
+  pool_.parallel_for(tasks.size(), [&](std::size_t index, int worker) {
+    Coding& own = threads[static_cast<std::size_t>(worker)];
+    for_steps(shards_, tasks[index], kRowsPerStep, [&](const RowBlock& block) {
+      // NOLINTNEXTLINE(bugprone-unchecked-optional-access): made by then
+      coder_->encode(own.reader.read(block), block.count, own.made.codes_of(0), own.made.terms, 0);
+      scanner_->put(worker, own.made, block.count, block.first);
+    });
+    report.add(tasks[index].count);
+  });
+  scanner_->end();
+  scanner_has_rows_ = true;
+}
+
 Searcher::Way Searcher::choose(std::size_t queries) {
   if (copy_is_whole_) {
     return Way::kCopy;
+  }
+  if (device_is_ready()) {
+    return Way::kDevice;
   }
   if (!RowCoder::can_code(shards_.dimension()) || !cpu::has_int8() || shards_.rows() == 0) {
     return Way::kExactRows;
@@ -252,10 +368,7 @@ Searcher::Way Searcher::choose(std::size_t queries) {
   if (!copies && queries < kQueriesForCodes) {
     return Way::kExactRows;
   }
-  if (!coder_) {
-    RowReader reader(shards_);
-    coder_.emplace(shards_, reader);
-  }
+  make_coder();
   if (copies && make_room()) {
     return Way::kMakeCopy;
   }
@@ -286,7 +399,7 @@ void Searcher::pass(Way way, const Queries& queries, std::size_t k,
   std::vector<float> unit;
   if (way == Way::kExactRows) {
     unit = queries.unit<float>();
-  } else {
+  } else if (way != Way::kDevice) {
     // NOLINTNEXTLINE(bugprone-unchecked-optional-access): made by then
     codes.emplace(Codes{*coder_, CodedQueries(*coder_, queries), way != Way::kCopy,
                         // NOLINTNEXTLINE(bugprone-unchecked-optional-access): made by then
@@ -303,8 +416,20 @@ void Searcher::pass(Way way, const Queries& queries, std::size_t k,
     scans.emplace_back(shards_, queries, unit, codes ? &*codes : nullptr, k, shared,
                        open ? &*open : nullptr);
   }
-  const std::vector<RowBlock> tasks = shards_.blocks(kRowsPerTask);
   Report report(progress_, shards_.rows());
+  if (way == Way::kDevice) {
+    const std::size_t rank = k + (queries.left_out.empty() ? 0 : 1);
+    // NOLINTNEXTLINE(bugprone-unchecked-optional-access): made by then
+    scanner_->find(*coder_, queries, rank, [&](std::span<const TileBounds> tiles) {
+      const std::vector<std::span<const TileBounds>> parts = by_query(tiles);
+      pool_.parallel_for(parts.size(), [&](std::size_t index, int worker) {
+        scans[static_cast<std::size_t>(worker)].take(parts[index]);
+      });
+    });
+    report.add(shards_.rows());
+  }
+  const std::vector<RowBlock> tasks =
+      way == Way::kDevice ? std::vector<RowBlock>{} : shards_.blocks(kRowsPerTask);
   pool_.parallel_for(tasks.size(), [&](std::size_t index, int worker) {
     Scan& scan = scans[static_cast<std::size_t>(worker)];
     const RowBlock& task = tasks[index];

@@ -6,12 +6,14 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "core/thread_pool.hpp"
 #include "fovea/search.hpp"
 #include "search/queries.hpp"
 #include "search/row_codes.hpp"
+#include "search/row_scanner.hpp"
 #include "search/shards.hpp"
 
 namespace fovea::search {
@@ -21,8 +23,12 @@ class Searcher {
  public:
   /// The references must outlive this.
   Searcher(const Shards& shards, ThreadPool& pool, RowsInMemory in_memory,
-           const SearchProgress& progress)
-      : shards_(shards), pool_(pool), in_memory_(in_memory), progress_(progress) {}
+           const SearchProgress& progress, OtherDevice other = {})
+      : shards_(shards),
+        pool_(pool),
+        in_memory_(in_memory),
+        progress_(progress),
+        other_(std::move(other)) {}
 
   /// See Collection::nearest.
   [[nodiscard]] std::vector<std::vector<Match>> nearest(std::span<const float> vectors, int k,
@@ -37,10 +43,14 @@ class Searcher {
     kCodedRows,  // products of codes, which are made of the rows for this search alone
     kMakeCopy,   // the same, and the codes are kept
     kCopy,       // products of the codes that were kept
+    kDevice,     // products on another device, which has the codes
   };
   [[nodiscard]] Way choose(std::size_t queries);
   [[nodiscard]] bool wants_copy() const;
   [[nodiscard]] bool make_room();
+  [[nodiscard]] bool device_is_ready();
+  void make_coder();
+  void fill_device();
   void pass(Way way, const Queries& queries, std::size_t k, std::span<std::vector<Match>> results);
 
   const Shards& shards_;
@@ -52,6 +62,9 @@ class Searcher {
   std::optional<RowCoder> coder_;
   std::optional<RowCopy> copy_;
   bool copy_is_whole_ = false;
+  OtherDevice other_;
+  std::shared_ptr<RowScanner> scanner_;
+  bool scanner_has_rows_ = false;
 };
 
 }  // namespace fovea::search

@@ -14,6 +14,7 @@
 
 EmulatedIndex threadIdx;
 EmulatedIndex blockIdx;
+EmulatedIndex gridDim;
 
 // Kernels find their dynamic shared memory by this name.
 namespace fovea::attention {

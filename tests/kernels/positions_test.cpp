@@ -10,9 +10,6 @@
 #include "machine/machine.hpp"
 #include "ops/position.hpp"
 
-namespace {
-EmulatedIndex gridDim;
-}  // namespace
 #define FOVEA_ENTRY pixels_positions_on_the_host
 #define __launch_bounds__(threads)
 #define __grid_constant__

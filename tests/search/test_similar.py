@@ -140,6 +140,15 @@ def test_npy_queries(run_fovea, tmp_path, output):
     assert "vectors of 5 numbers, but those in out have 48" in error
 
 
+def test_devices(run_fovea, output):
+    expected = run_fovea("similar", "--in", "out", "--json").stdout
+    for device in ("cpu", "auto"):
+        assert run_fovea("similar", "--in", "out", "--device", device, "--json").stdout == expected
+    error = run_fovea("similar", "--in", "out", "--device", "cuda:77", code=1).stderr
+    assert "GPU" in error or "NVIDIA" in error or "cuda" in error
+    run_fovea("similar", "--in", "out", "--duplicates", env={"FOVEA_DEVICE": "cuda:77"})
+
+
 def test_every_row_is_a_query_without_one(run_fovea, photos, output):
     result = run_fovea("similar", "--in", "out", "-k", "1", "--json", "--limit", "6")
     assert [q["query"] for q in json.loads(result.stdout)["queries"]] == photos[:6]
@@ -253,6 +262,8 @@ def test_the_place_of_the_page_is_tried_before_anything_else(run_fovea, tmp_path
         (["--model", "m"], "there is no query"),
         (["--duplicates", "-k", "3"], "--neighbours does not apply to --duplicates"),
         (["--duplicates", "--limit", "3"], "--limit does not apply to --duplicates"),
+        (["--duplicates", "--device", "cpu"], "--device does not apply to --duplicates"),
+        (["--device", "tpu"], "unknown device 'tpu'"),
         (["--duplicates", "-m", "m"], "--model does not apply to --duplicates"),
         (["--duplicates", "photos/1.png"], "QUERY does not apply to --duplicates"),
         (["--duplicates", "--print0", "--json"], "--json and --print0"),

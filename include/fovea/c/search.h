@@ -25,6 +25,11 @@ typedef struct fovea_collection fovea_collection;
 FOVEA_API fovea_status fovea_collection_open(const char* const* outputs, size_t count,
                                              const char* root, int32_t threads,
                                              fovea_collection** collection);
+/* The same, with the device on which fovea_collection_nearest compares: "cpu", "cuda", "cuda:N" or
+ * "auto"; see fovea::CollectionOptions::device. Fails also when that device is unavailable. */
+FOVEA_API fovea_status fovea_collection_open_on(const char* const* outputs, size_t count,
+                                                const char* root, int32_t threads,
+                                                const char* device, fovea_collection** collection);
 /* To be called when no function uses the collection. NULL is ignored. */
 FOVEA_API void fovea_collection_free(fovea_collection* collection);
 
@@ -78,7 +83,8 @@ typedef int32_t (*fovea_search_handler)(int64_t done, int64_t total, void* conte
  * float [count, dimension], of any length but 0. `left_out`: per query a row that it must not find,
  * such as its own, or -1; NULL: none. `handler` may be NULL. `rows` and `scores` get [count, k]:
  * rows and their cosines in [-1, 1]; -1 and NaN where there are not as many rows. Fails when a
- * query or a row holds NaN or infinity, or a query is all zeros. */
+ * query or a row holds NaN or infinity, or a query is all zeros; and when the rows do not fit into
+ * the memory of a GPU that was asked for. */
 FOVEA_API fovea_status fovea_collection_nearest(const fovea_collection* collection,
                                                 const float* queries, size_t count, int32_t k,
                                                 const int64_t* left_out,

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -38,6 +39,7 @@ struct EmulatedIndex {
 };
 extern EmulatedIndex threadIdx;
 extern EmulatedIndex blockIdx;
+extern EmulatedIndex gridDim;
 
 namespace fovea::machine {
 
@@ -104,6 +106,32 @@ inline float __shfl_xor_sync(unsigned, float value, int distance) {
 }
 inline int __shfl_sync(unsigned, int value, int from) {
   return static_cast<int>(fovea::machine::exchange(value, from));
+}
+inline unsigned __ballot_sync(unsigned, int predicate) {
+  namespace machine = fovea::machine;
+  machine::shown()[machine::lane()].word[7] = predicate != 0 ? 1 : 0;
+  machine::meet_warp();
+  unsigned lanes = 0;
+  for (unsigned i = 0; i < 32; ++i) {
+    lanes |= machine::shown()[i].word[7] << i;
+  }
+  machine::meet_warp();
+  return lanes;
+}
+inline int __popc(unsigned bits) {
+  return std::popcount(bits);
+}
+inline std::uint32_t __float_as_uint(float value) {
+  return fovea::machine::bits_as<std::uint32_t>(value);
+}
+inline float __uint_as_float(std::uint32_t bits) {
+  return fovea::machine::bits_as<float>(bits);
+}
+/// Threads take turns only where they wait.
+inline int atomicAdd(int* at, int value) {
+  const int before = *at;
+  *at += value;
+  return before;
 }
 inline int __any_sync(unsigned, int predicate) {
   namespace machine = fovea::machine;

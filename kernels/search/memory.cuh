@@ -1,0 +1,13 @@
+// Shared memory whose size the launch says.
+#pragma once
+
+#include <cstdint>
+
+namespace fovea::row_search {
+
+__device__ __forceinline__ std::uint8_t* dynamic_memory() {
+  extern __shared__ __align__(16) std::uint8_t memory[];
+  return memory;
+}
+
+}  // namespace fovea::row_search

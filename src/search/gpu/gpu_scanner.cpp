@@ -1,0 +1,363 @@
+// Three steps: the best bounds of every tile of rows for every query, by all rows; the tiles that
+// may have one of the best rows, by those; and the bounds of the rows of these tiles.
+#include "search/gpu/gpu_scanner.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "core/divide_up.hpp"
+#include "core/error.hpp"
+#include "core/wording.hpp"
+#include "gpu/launch/launch.hpp"
+#include "gpu/launch/search.hpp"
+#include "kernels/search/search_params.hpp"
+
+namespace fovea::search {
+namespace {
+
+using row_search::kTileRows;
+
+static_assert(sizeof(Bounds) == sizeof(row_search::Bounds) &&
+              offsetof(Bounds, upper) == offsetof(row_search::Bounds, upper));
+
+template <typename T>
+std::size_t bytes_of(std::int64_t count) {
+  return static_cast<std::size_t>(count) * sizeof(T);
+}
+
+/// Rows that one thread has coded, on their way to the device.
+class Staging {
+ public:
+  static constexpr std::int64_t kRows = 1024;
+
+  Staging(gpu::Device& device, std::int64_t stride)
+      : codes_(device, static_cast<std::size_t>(kRows * stride)),
+        terms_(device, bytes_of<row_search::RowTerms>(kRows)),
+        copied_(device.make_event()),
+        stride_(stride) {}
+
+  [[nodiscard]] bool takes(std::int64_t count, std::int64_t first) const {
+    return count_ == 0 || (first == first_ + count_ && count_ + count <= kRows);
+  }
+
+  void add(const RowCopy& copy, std::int64_t count, std::int64_t first) {
+    if (count_ == 0) {
+      if (is_on_its_way_) {
+        copied_->synchronize();
+        is_on_its_way_ = false;
+      }
+      first_ = first;
+    }
+    std::memcpy(codes_.bytes().data() + count_ * stride_, copy.codes_of(0),
+                static_cast<std::size_t>(count * stride_));
+    auto* const terms = reinterpret_cast<row_search::RowTerms*>(terms_.bytes().data()) + count_;
+    const BoundTerms from = copy.terms.view();
+    for (std::int64_t row = 0; row < count; ++row) {
+      terms[row] = {from.scale[row], from.along[row], from.length[row], from.error[row]};
+    }
+    count_ += count;
+  }
+
+  void send(gpu::Device& device, const gpu::SearchRows& rows, gpu::Stream& stream) {
+    if (count_ == 0) {
+      return;
+    }
+    device.copy_to_device(rows.codes + static_cast<std::size_t>(first_ * stride_),
+                          codes_.bytes().first(static_cast<std::size_t>(count_ * stride_)), stream);
+    device.copy_to_device(rows.terms + bytes_of<row_search::RowTerms>(first_),
+                          terms_.bytes().first(bytes_of<row_search::RowTerms>(count_)), stream);
+    copied_->record(stream);
+    is_on_its_way_ = true;
+    count_ = 0;
+  }
+
+ private:
+  gpu::PinnedBuffer codes_;
+  gpu::PinnedBuffer terms_;
+  std::unique_ptr<gpu::Event> copied_;
+  std::int64_t stride_;
+  std::int64_t first_ = 0;
+  std::int64_t count_ = 0;
+  bool is_on_its_way_ = false;
+};
+
+/// What one thread has: rows are coded into one while those of the other are copied.
+struct Worker {
+  Worker(gpu::Device& device, std::int64_t stride)
+      : stream(device.make_stream()), staging{{device, stride}, {device, stride}} {}
+
+  std::unique_ptr<gpu::Stream> stream;
+  Staging staging[2];
+  int current = 0;
+};
+
+/// Codes of queries as the kernels take them.
+struct DeviceQueries {
+  std::vector<std::int8_t> codes;
+  std::vector<row_search::QueryTerms> terms;
+};
+
+/// `room` queries, of zeros beyond those there are.
+DeviceQueries coded(const RowCoder& coder, std::span<const double> unit, std::int64_t room,
+                    bool fine) {
+  constexpr int kMostCoarseCode = 127;
+  QueryCodes all(
+      coder, unit,
+      fine ? std::min(QueryCodes::most_of(coder), row_search::kMostFineCode) : kMostCoarseCode);
+  const std::size_t count = all.codes.size() / static_cast<std::size_t>(coder.stride());
+  all.codes.resize(static_cast<std::size_t>(room * coder.stride()));
+  DeviceQueries queries{
+      .codes = gpu::pack_queries(all.codes, coder.stride(), fine),
+      .terms = std::vector<row_search::QueryTerms>(static_cast<std::size_t>(room))};
+  const BoundTerms terms = all.terms.view();
+  for (std::size_t query = 0; query < count; ++query) {
+    queries.terms[query] = {terms.scale[query], terms.along[query], terms.length[query],
+                            all.offsets[query]};
+  }
+  return queries;
+}
+
+class GpuScanner final : public RowScanner {
+ public:
+  GpuScanner(std::unique_ptr<gpu::Device> device, const GpuScanLimits& limits,
+             std::vector<const gpu::KernelImage*> instead)
+      : device_(std::move(device)), kernels_(*device_, std::move(instead)), limits_(limits) {}
+  // What is freed now must not become the thread's context, and some of it is.
+  ~GpuScanner() override { held_ = device_->hold_context(); }
+
+  void begin(const RowCoder& coder, std::int64_t rows, int workers) override {
+    const gpu::ContextGuard held = device_->hold_context();
+    free_rows();
+    const gpu::SearchProblem problem{.rows = rows, .stride = coder.stride(), .queries = 1};
+    if (const Support support = gpu::can_run(problem, device_->info()); !support) {
+      fail("{}; use {}", support.why, option_words("device", "cpu"));
+    }
+    const auto codes = static_cast<std::uint64_t>(gpu::search_code_bytes(rows, coder.stride()));
+    const auto terms = static_cast<std::uint64_t>(gpu::search_term_bytes(rows));
+    const auto each = static_cast<std::uint64_t>(bytes_per_query(rows));
+    const std::uint64_t needed = codes + terms + fixed_bytes() + each;
+    const std::uint64_t free = device_->free_memory();
+    if (needed > free) {
+      fail(
+          "a search in {} rows of {} numbers needs {} bytes of memory on {}, and {} are free: use "
+          "{}",
+          rows, coder.dimension(), needed, device_->info().name, free,
+          option_words("device", "cpu"));
+    }
+    const std::uint64_t room =
+        std::min(static_cast<std::uint64_t>(limits_.scratch_bytes), free - needed + each);
+    together_ =
+        std::clamp<std::int64_t>(static_cast<std::int64_t>(room / each), 1, limits_.queries);
+    codes_ = gpu::DeviceBuffer(*device_, codes);
+    terms_ = gpu::DeviceBuffer(*device_, terms);
+    rows_ = {.codes = codes_.address(),
+             .terms = terms_.address(),
+             .count = rows,
+             .stride = coder.stride()};
+    for (int worker = 0; worker < workers; ++worker) {
+      workers_.push_back(std::make_unique<Worker>(*device_, coder.stride()));
+    }
+  }
+
+  void put(int worker, const RowCopy& copy, std::int64_t count, std::int64_t first) override {
+    const gpu::ContextGuard held = device_->hold_context();
+    Worker& own = *workers_.at(static_cast<std::size_t>(worker));
+    if (!own.staging[own.current].takes(count, first)) {
+      own.staging[own.current].send(*device_, rows_, *own.stream);
+      own.current ^= 1;
+    }
+    own.staging[own.current].add(copy, count, first);
+  }
+
+  void end() override {
+    const gpu::ContextGuard held = device_->hold_context();
+    for (const std::unique_ptr<Worker>& worker : workers_) {
+      worker->staging[worker->current].send(*device_, rows_, *worker->stream);
+    }
+    for (const std::unique_ptr<Worker>& worker : workers_) {
+      worker->stream->synchronize();
+    }
+    workers_.clear();
+    stream_ = device_->make_stream();
+  }
+
+  void find(const RowCoder& coder, const Queries& queries, std::size_t rank,
+            const Use& use) override {
+    const gpu::ContextGuard held = device_->hold_context();
+    const auto count = static_cast<std::int64_t>(queries.size());
+    for (std::int64_t first = 0; first < count; first += together_) {
+      const std::int64_t part = std::min(together_, count - first);
+      find_part(coder,
+                queries.part(static_cast<std::size_t>(first), static_cast<std::size_t>(part))
+                    .unit<double>(),
+                part, first, rank, use);
+    }
+  }
+
+ private:
+  [[nodiscard]] std::int64_t tiles() const { return gpu::search_tiles(rows_.count); }
+  [[nodiscard]] std::int64_t bytes_per_query(std::int64_t rows) const {
+    return gpu::search_tiles(rows) * 2 * static_cast<std::int64_t>(sizeof(float)) +
+           words_per_query() * static_cast<std::int64_t>(sizeof(std::int32_t));
+  }
+  /// Of row_search::PickParams::picked.
+  [[nodiscard]] std::int64_t words_per_query() const { return 2 + limits_.tiles; }
+  /// Beside the rows and what each query takes: bounds and pairs, and some for the queries' codes.
+  [[nodiscard]] std::uint64_t fixed_bytes() const {
+    constexpr std::uint64_t kOther = std::uint64_t{16} << 20;
+    return kOther + static_cast<std::uint64_t>(limits_.pairs) *
+                        (kTileRows * sizeof(Bounds) + sizeof(row_search::Pair));
+  }
+
+  void free_rows() {
+    workers_.clear();
+    rows_ = {};
+    codes_ = {};
+    terms_ = {};
+  }
+
+  /// Memory of this size at least, which stays until more is asked for.
+  static gpu::DevicePtr grown(gpu::Device& device, gpu::DeviceBuffer& buffer, std::size_t bytes) {
+    if (buffer.bytes() < bytes) {
+      buffer = {};
+      buffer = gpu::DeviceBuffer(device, bytes);
+    }
+    return buffer.address();
+  }
+  static std::span<std::byte> grown(gpu::Device& device, gpu::PinnedBuffer& buffer,
+                                    std::size_t bytes) {
+    if (buffer.bytes().size() < bytes) {
+      buffer = {};
+      buffer = gpu::PinnedBuffer(device, bytes);
+    }
+    return buffer.bytes().first(bytes);
+  }
+
+  template <typename T>
+  gpu::DevicePtr send(gpu::DeviceBuffer& buffer, std::span<const T> values) {
+    const gpu::DevicePtr to = grown(*device_, buffer, values.size_bytes());
+    device_->copy_to_device(to, std::as_bytes(values), *stream_);
+    return to;
+  }
+
+  void find_part(const RowCoder& coder, const std::vector<double>& unit, std::int64_t count,
+                 std::int64_t first, std::size_t rank, const Use& use) {
+    const gpu::DeviceInfo& info = device_->info();
+    const gpu::ScanPlan plan =
+        gpu::plan_scan({.rows = rows_.count, .stride = rows_.stride, .queries = count}, info);
+    const std::int64_t room = gpu::scan_room(plan, count);
+    const DeviceQueries fine = coded(coder, unit, plan.fine ? room : count, true);
+    const DeviceQueries coarse = plan.fine ? DeviceQueries{} : coded(coder, unit, room, false);
+    const gpu::DevicePtr fine_codes = send<std::int8_t>(fine_codes_, fine.codes);
+    const gpu::DevicePtr fine_terms = send<row_search::QueryTerms>(fine_terms_, fine.terms);
+    const gpu::DevicePtr best = grown(*device_, best_, bytes_of<float>(count * 2 * tiles()));
+    kernels_.run(
+        gpu::scan_launch(
+            info, plan, rows_, count,
+            {.queries = plan.fine ? fine_codes : send<std::int8_t>(coarse_codes_, coarse.codes),
+             .query_terms =
+                 plan.fine ? fine_terms : send<row_search::QueryTerms>(coarse_terms_, coarse.terms),
+             .best = best}),
+        *stream_);
+    for (std::int64_t skip = 0, left = 1; left > 0; skip += limits_.tiles) {
+      const std::span<const std::int32_t> picked = pick(best, count, rank, skip);
+      left = 0;
+      std::vector<row_search::Pair> pairs;
+      for (std::int64_t query = 0; query < count; ++query) {
+        const auto words = picked.subspan(static_cast<std::size_t>(query * words_per_query()),
+                                          static_cast<std::size_t>(words_per_query()));
+        const std::int64_t listed = words[1] - skip;  // and those that come later
+        left = std::max(left, listed - limits_.tiles);
+        for (std::int64_t i = 0; i < std::min(listed, limits_.tiles); ++i) {
+          pairs.push_back(
+              {static_cast<std::int32_t>(query), words[static_cast<std::size_t>(2 + i)]});
+        }
+      }
+      for (std::size_t at = 0; at < pairs.size(); at += static_cast<std::size_t>(limits_.pairs)) {
+        use_bounds(std::span(pairs).subspan(
+                       at, std::min(static_cast<std::size_t>(limits_.pairs), pairs.size() - at)),
+                   {.queries = fine_codes, .query_terms = fine_terms}, first, use);
+      }
+    }
+  }
+
+  std::span<const std::int32_t> pick(gpu::DevicePtr best, std::int64_t count, std::size_t rank,
+                                     std::int64_t skip) {
+    const std::size_t bytes = bytes_of<std::int32_t>(count * words_per_query());
+    const gpu::DevicePtr picked = grown(*device_, picked_, bytes);
+    constexpr std::size_t kMostRank = std::numeric_limits<std::int32_t>::max();
+    kernels_.run(gpu::pick_launch(device_->info(),
+                                  {.tiles = tiles(),
+                                   .queries = count,
+                                   .rank = static_cast<std::int64_t>(std::min(rank, kMostRank)),
+                                   .skip = skip,
+                                   .capacity = limits_.tiles},
+                                  best, picked),
+                 *stream_);
+    const std::span<std::byte> here = grown(*device_, picked_here_, bytes);
+    device_->copy_to_host(here, picked, *stream_);
+    stream_->synchronize();
+    return {reinterpret_cast<const std::int32_t*>(here.data()), bytes / sizeof(std::int32_t)};
+  }
+
+  void use_bounds(std::span<const row_search::Pair> pairs, gpu::BoundsOperands operands,
+                  std::int64_t first_query, const Use& use) {
+    const auto count = static_cast<std::int64_t>(pairs.size());
+    const std::size_t bytes = bytes_of<Bounds>(count * kTileRows);
+    operands.pairs = send<row_search::Pair>(pairs_, pairs);
+    operands.bounds = grown(*device_, bounds_, bytes);
+    kernels_.run(gpu::bounds_launch(device_->info(), rows_, count, operands), *stream_);
+    const std::span<std::byte> here = grown(*device_, bounds_here_, bytes);
+    device_->copy_to_host(here, operands.bounds, *stream_);
+    stream_->synchronize();
+    const auto* const bounds = reinterpret_cast<const Bounds*>(here.data());
+    std::vector<TileBounds> found;
+    found.reserve(pairs.size());
+    for (std::size_t i = 0; i < pairs.size(); ++i) {
+      const std::int64_t row = std::int64_t{pairs[i].tile} * kTileRows;
+      const std::int64_t rows = std::min<std::int64_t>(kTileRows, rows_.count - row);
+      found.push_back({.query = static_cast<std::size_t>(first_query + pairs[i].query),
+                       .first = row,
+                       .bounds = {bounds + i * kTileRows, static_cast<std::size_t>(rows)}});
+    }
+    use(found);
+  }
+
+  gpu::ContextGuard held_;  // while the rest is freed
+  std::unique_ptr<gpu::Device> device_;
+  gpu::KernelCache kernels_;
+  GpuScanLimits limits_;
+  std::int64_t together_ = 1;  // queries
+  gpu::SearchRows rows_;
+  gpu::DeviceBuffer codes_;
+  gpu::DeviceBuffer terms_;
+  std::vector<std::unique_ptr<Worker>> workers_;
+  std::unique_ptr<gpu::Stream> stream_;
+  gpu::DeviceBuffer fine_codes_;
+  gpu::DeviceBuffer fine_terms_;
+  gpu::DeviceBuffer coarse_codes_;
+  gpu::DeviceBuffer coarse_terms_;
+  gpu::DeviceBuffer best_;
+  gpu::DeviceBuffer picked_;
+  gpu::DeviceBuffer pairs_;
+  gpu::DeviceBuffer bounds_;
+  gpu::PinnedBuffer picked_here_;
+  gpu::PinnedBuffer bounds_here_;
+};
+
+}  // namespace
+
+std::unique_ptr<RowScanner> make_gpu_scanner(std::unique_ptr<gpu::Device> device,
+                                             const GpuScanLimits& limits,
+                                             std::vector<const gpu::KernelImage*> instead) {
+  if (!gpu::is_built_for(gpu::KernelId::search_pick, device->info().arch())) {
+    fail("there is no search for {} (sm_{})", device->info().name, device->info().arch());
+  }
+  return std::make_unique<GpuScanner>(std::move(device), limits, std::move(instead));
+}
+
+}  // namespace fovea::search
