@@ -400,16 +400,21 @@ def text_accuracy_section(result: dict) -> str:
     ) + table(["engine", "mean", "1st percentile", "least", "recall@10"], rows)
 
 
-def search_times_section(result: dict) -> str:
-    """Seconds of a search in one collection, from fast to slow."""
+def search_times_section(results: list[dict]) -> str:
+    """Seconds of a search in collections, each from fast to slow."""
+    return "\n".join(search_times_of(result) for result in results)
+
+
+def search_times_of(result: dict) -> str:
     rows = []
     digits = 5 if result.get("device") == "cuda" else 3
     for queries in sorted({entry["queries"] for entry in result["results"]}):
         group = sorted((e for e in result["results"] if e["queries"] == queries), key=lambda e: e["seconds"])
         rows += [[str(queries), e["engine"], f"{e['seconds']:.{digits}f}", f"{e['least_seconds']:.{digits}f}"] for e in group]
     text = (
-        f"### Exact search{' on the GPU' if result.get('device') == 'cuda' else ''}\n\n{result['rows']:,} rows of {result['dimension']} numbers in f16, the {result['k']} nearest, "
-        f"{result['threads']} threads. Every answer was compared with float64; peers have all rows in memory. "
+        f"### Exact search{' on the GPU' if result.get('device') == 'cuda' else ''}, {result['rows']:,} rows\n\n"
+        f"Rows of {result['dimension']} numbers in f16, the {result['k']} nearest, {result['threads']} threads. Every answer was "
+        "compared with float64; peers have all rows in memory, unless it says of files. "
         "The median and the least of several turns.\n\n"
     ) + table(["queries", "engine", "seconds", "least"], rows)
     for left_out in result.get("skipped", []):

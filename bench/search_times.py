@@ -459,7 +459,7 @@ def main():
         engine.close()
     told = {"rows": rows.count, "dimension": rows.dimension, "k": options.k, "threads": options.threads, "device": options.device, "opened": opened,
             "results": results, "skipped": skipped}
-    machine.hand_over({"machine": machine.describe(), "search_times_gpu" if options.device == "cuda" else "search_times": told}, options.json)
+    machine.hand_over({"machine": machine.describe(), "search_times_gpu" if options.device == "cuda" else "search_times": [told]}, options.json)
     if not all(row.get("is_exact", True) for row in results):
         sys.exit("Fovea's results differ from float64's")
 

@@ -206,7 +206,7 @@ std::vector<Card> positions_cards() {
   card.gates = {{.case_name = card.cases.back().name,
                  .reason = "a patch reads four cells or more of the table, which lies in the L2 "
                            "cache and not in the device's memory",
-                 .reach = 0.05,
+                 .reach = 0.1,
                  .least_occupancy = 0.5,
                  .ctas_per_sm = 4,
                  .ctas_reason = "1,024 threads hide the latency of the L2 cache"}};

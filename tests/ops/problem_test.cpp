@@ -131,7 +131,7 @@ TEST(LaneTest, ImagesOfDifferentSizesNeedTheirShapes) {
   const TensorView qkv{memory.data(), DType::kF32, {2, 24}};
   const TensorView output{memory.data(), DType::kF32, {2, 8}};
   const std::vector<std::uint8_t> input(2);
-  std::array<float, 1> row{};
+  std::array<std::byte, sizeof(float)> row{};
   const auto message = [&](bool varlen, const ImageShapes& shapes) {
     return message_of([&] {
       backend->run({.images = 1, .tokens = 2, .input = input, .output = row},
