@@ -398,6 +398,13 @@ std::vector<Card> search_cards() {
       {.kernel = "search_scan_16", .registers = 128, .shared_bytes = 0},
       {.kernel = "search_scan_64", .shared_bytes = 0},
       {.kernel = "search_scan_*", .sass_has = {"IMMA", "LDG.E.128", "LDS.128"}}};
+  cards.back().gates = {
+      {.case_name = "q1_rows2000000_bytes768",
+       .reason = "one query's codes are read once, and 64 rows of them become 8 bytes",
+       .reach = 0.85,
+       .ctas_per_sm = 2,
+       .ctas_reason = "the blocks of rows that its warps have under way hide the "
+                      "latency of the memory"}};
   cards.push_back(bounds_card("search_bounds",
                               "codes of rows x codes of queries: the bounds of the rows of tiles",
                               {{.rows = 1, .stride = 64, .queries = 1, .pairs = 1},
@@ -408,6 +415,12 @@ std::vector<Card> search_cards() {
                            .registers = 128,
                            .shared_bytes = 0,
                            .sass_has = {"IMMA", "LDG.E.128"}}};
+  cards.back().gates = {
+      {.case_name = cards.back().cases.back().name,
+       .reason = "a tile is read for one query, of whose panel a product uses two lines of 16",
+       .reach = 0.1,
+       .ctas_per_sm = 2,
+       .ctas_reason = "128 registers of a thread let two CTAs in"}};
   Card pick{.name = "search_pick",
             .operation = "which tiles may have rows of the best, by the tiles' bounds",
             .arch = 80};
@@ -442,6 +455,12 @@ std::vector<Card> search_cards() {
   };
   pick.tolerance.difference = 0.0;
   pick.tolerance.tile_difference = 0.0;
+  pick.gates = {
+      {.case_name = pick.cases.back().name,
+       .reason = "a CTA reads its query's bounds five times, and meets at barriers between",
+       .reach = 0.1,
+       .least_occupancy = 0,
+       .most_barrier = 0.6}};
   pick.kernels = {{.kernel = "search_pick", .registers = 64, .shared_bytes = 0}};
   cards.push_back(std::move(pick));
   return cards;

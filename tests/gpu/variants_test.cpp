@@ -14,6 +14,7 @@
 #include "gpu/launch/norm.hpp"
 #include "gpu/launch/pixels.hpp"
 #include "gpu/launch/pool.hpp"
+#include "gpu/launch/search.hpp"
 
 namespace fovea::gpu {
 namespace {
@@ -161,6 +162,14 @@ std::set<KernelId> in_other_launches(int arch) {
   found.insert(positions_launch(device.info(), {.images = 1, .rows = 1, .side = 1, .width = 8},
                                 kSomewhere, {}, kSomewhere)
                    .kernel);
+  for (const std::int64_t queries : {1, 16, 256}) {
+    found.insert(plan_scan({.rows = 64, .stride = 64, .queries = queries}, device.info()).kernel);
+  }
+  found.insert(pick_launch(device.info(),
+                           {.tiles = 1, .queries = 1, .rank = 1, .skip = 0, .capacity = 8},
+                           kSomewhere, kSomewhere)
+                   .kernel);
+  found.insert(bounds_launch(device.info(), {.count = 64, .stride = 64}, 1, {}).kernel);
   return found;
 }
 
