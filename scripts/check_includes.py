@@ -59,7 +59,7 @@ class Tree:
     def header(self, source: pathlib.Path, include: str) -> pathlib.Path | None:
         """The file of ours that a quoted include names; it need not exist when the build makes it."""
         parts = source.relative_to(self.root).parts
-        bases = [source.parent, *(self.root / base for base in ("include", "src", "."))]
+        bases = [source.parent, *(self.root / base for base in ("include", "src", "emulator/include", "."))]
         if parts[0] == "tests":
             bases += [self.root / "tests", self.root / "tests" / parts[1]]
         found = next((base / include for base in bases if (base / include).is_file()), None)
@@ -110,7 +110,7 @@ class Tree:
             return ""
         header = self.header(path, include)
         if header is None:
-            return f'"{include}" is not found: name it from include/, src/ or the root'
+            return f'"{include}" is not found: name it from include/, src/, emulator/include/ or the root'
         owner = self.place_of(header)
         names = {str(header.relative_to(self.root)), owner[1] if owner else ""}
         if place in names or "include/fovea" in names:

@@ -1,0 +1,69 @@
+// A GPU in software: it runs the PTX of kernels on the CPU and tells what is wrong with them.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fovea_emulator/finding.hpp"
+
+namespace emu {
+
+struct LaunchConfig {
+  std::array<std::uint32_t, 3> grid = {1, 1, 1};   // blocks
+  std::array<std::uint32_t, 3> block = {1, 1, 1};  // threads
+  std::size_t dynamic_shared_bytes = 0;
+};
+
+struct RunOptions {
+  std::uint64_t seed = 0;  // of the schedule: the same seed runs the same way
+  /// Blocks that run at a time.
+  int resident_blocks = 4;
+  /// The launch ends with a finding after as many operations of warps. 0: no limit.
+  std::uint64_t most_steps = 0;
+};
+
+/// A kernel of a loaded module, as long as the device lives.
+struct KernelHandle {
+  std::string name{};
+  const void* program = nullptr;
+};
+
+/// Memory and modules of one emulated GPU. For one thread at a time. Addresses are the device's
+/// own, not the host's.
+class Device {
+ public:
+  Device();
+  ~Device();
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+
+  /// Memory, uninitialised, 256-byte aligned, with a gap on both sides that no access may touch.
+  std::uint64_t allocate(std::size_t bytes);
+  /// Throws Error for what was not allocated.
+  void free(std::uint64_t address);
+  /// Throw Error outside of what was allocated.
+  void write(std::uint64_t address, std::span<const std::byte> bytes);
+  void read(std::span<std::byte> bytes, std::uint64_t address) const;
+
+  /// The kernels in the PTX, in its order. Throws Error for what the emulator does not know, with
+  /// the line.
+  std::vector<KernelHandle> load(std::string_view ptx);
+
+  /// Runs a grid to its end, or to the first finding. `parameters` are the kernel's, as they lie in
+  /// its parameter space. Throws Error when the launch itself is not allowed: too many threads, too
+  /// few parameter bytes.
+  Report launch(const KernelHandle& kernel, const LaunchConfig& config,
+                std::span<const std::byte> parameters, const RunOptions& options = {});
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace emu

@@ -1,0 +1,50 @@
+// What the emulator finds wrong with a kernel.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace emu {
+
+enum class FindingKind : std::uint8_t {
+  kOutOfBounds,     // an access outside of what was allocated
+  kMisaligned,      // an address that is no multiple of the access's size
+  kUninitialized,   // a value that nothing wrote decides what happens, or is stored
+  kDivergent,       // lanes that must run an instruction together are not together
+  kBarrierMisuse,   // a barrier's rules are broken
+  kIllegalOperand,  // a value that the instruction does not allow
+  kDeadlock,        // nobody can go on
+  kNoProgress,      // it runs on and on
+  kTrap,            // the kernel itself gave up
+};
+
+/// "out of bounds"
+std::string_view name_of(FindingKind kind);
+
+struct Finding {
+  FindingKind kind = FindingKind::kTrap;
+  std::string message;  // what, with addresses and values
+  std::string kernel{};
+  std::string instruction{};  // its opcode
+  int line = 0;               // of the PTX
+  std::string source{};       // "file.cuh:12", where the compiler tells
+  std::array<std::uint32_t, 3> block{};
+  int warp = -1;
+  std::uint32_t lanes = 0;  // those it happened to
+
+  /// One line: what, where in the source, which block, warp and lanes.
+  [[nodiscard]] std::string text() const;
+};
+
+/// What became of a launch.
+struct Report {
+  std::vector<Finding> findings{};
+  std::uint64_t steps = 0;  // operations of warps that were run
+
+  [[nodiscard]] bool is_clean() const { return findings.empty(); }
+};
+
+}  // namespace emu

@@ -1,0 +1,47 @@
+// A block of threads: its warps, its shared memory and its barriers.
+#include "emulator/machine/block.hpp"
+
+#include <algorithm>
+#include <bit>
+
+namespace emu {
+
+Block::Block(Grid& grid, std::array<std::uint32_t, 3> index)
+    : shared(grid.shared_bytes, std::byte{0xCB}),
+      is_shared_written(grid.shared_bytes, false),
+      grid_(grid),
+      index_(index) {
+  const std::uint32_t threads = grid.threads[0] * grid.threads[1] * grid.threads[2];
+  local.resize(threads * grid.program->local_bytes);
+  is_local_written.resize(local.size());
+  for (std::uint32_t first = 0; first < threads; first += kLanes) {
+    const std::uint32_t count = std::min<std::uint32_t>(kLanes, threads - first);
+    const Lanes lanes = count == kLanes ? kAllLanes : (Lanes{1} << count) - 1;
+    warps_.emplace_back(*this, static_cast<int>(first / kLanes), lanes);
+  }
+}
+
+bool Block::is_done() const {
+  return std::ranges::all_of(warps_, [](const Warp& warp) { return warp.is_done(); });
+}
+
+std::uint32_t Block::live_threads() const {
+  std::uint32_t count = 0;
+  for (const Warp& warp : warps_) {
+    count += static_cast<std::uint32_t>(std::popcount(warp.live()));
+  }
+  return count;
+}
+
+void Block::release_barriers() {
+  for (Barrier& barrier : barriers) {
+    const std::uint32_t expected = barrier.expected != 0 ? barrier.expected : live_threads();
+    if (barrier.arrived > 0 && barrier.arrived >= expected) {
+      barrier.arrived = 0;
+      barrier.expected = 0;
+      ++barrier.generation;
+    }
+  }
+}
+
+}  // namespace emu

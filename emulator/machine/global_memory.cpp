@@ -1,0 +1,50 @@
+// The device's memory: allocations with gaps between them, and which bytes were ever written.
+#include "emulator/machine/global_memory.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace emu {
+namespace {
+
+constexpr std::uint64_t kGap = 4096;
+
+}  // namespace
+
+std::uint64_t GlobalMemory::allocate(std::size_t bytes, std::size_t alignment) {
+  const std::uint64_t address = (next_ + kGap + alignment - 1) / alignment * alignment;
+  next_ = address + bytes;
+  last_ = nullptr;
+  allocations_.emplace(address, Allocation{.address = address,
+                                           .bytes = std::vector<std::byte>(bytes, std::byte{0xCB}),
+                                           .is_written = std::vector<bool>(bytes, false)});
+  return address;
+}
+
+bool GlobalMemory::free(std::uint64_t address) {
+  last_ = nullptr;
+  return allocations_.erase(address) == 1;
+}
+
+const Allocation* GlobalMemory::find(std::uint64_t address, std::size_t bytes) const {
+  const auto after = allocations_.upper_bound(address);
+  if (after == allocations_.begin()) {
+    return nullptr;
+  }
+  const Allocation& found = std::prev(after)->second;
+  const std::uint64_t offset = address - found.address;
+  const bool is_inside = offset <= found.bytes.size() && bytes <= found.bytes.size() - offset;
+  return is_inside ? &found : nullptr;
+}
+
+Allocation* GlobalMemory::find(std::uint64_t address, std::size_t bytes) {
+  if (last_ != nullptr && address >= last_->address &&
+      address - last_->address + bytes <= last_->bytes.size()) {
+    return last_;
+  }
+  const Allocation* const found = std::as_const(*this).find(address, bytes);
+  last_ = found == nullptr ? nullptr : &allocations_.at(found->address);
+  return last_;
+}
+
+}  // namespace emu

@@ -1,0 +1,33 @@
+// The device's memory: allocations with gaps between them, and which bytes were ever written.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <vector>
+
+namespace emu {
+
+struct Allocation {
+  std::uint64_t address = 0;
+  std::vector<std::byte> bytes{};
+  std::vector<bool> is_written{};  // of each byte
+};
+
+class GlobalMemory {
+ public:
+  std::uint64_t allocate(std::size_t bytes, std::size_t alignment = 256);
+  /// False: there is no such allocation.
+  bool free(std::uint64_t address);
+  /// What holds all these bytes; null: nothing does.
+  [[nodiscard]] Allocation* find(std::uint64_t address, std::size_t bytes);
+  [[nodiscard]] const Allocation* find(std::uint64_t address, std::size_t bytes) const;
+
+ private:
+  std::map<std::uint64_t, Allocation> allocations_;
+  std::uint64_t next_ = 0x10'0000'0000;
+  Allocation* last_ = nullptr;  // that was found
+};
+
+}  // namespace emu

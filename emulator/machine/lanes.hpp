@@ -1,0 +1,30 @@
+// The 32 lanes of a warp, and what a register holds of each.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <cstring>
+
+namespace emu {
+
+constexpr int kLanes = 32;
+
+/// A set of lanes: bit i is lane i.
+using Lanes = std::uint32_t;
+constexpr Lanes kAllLanes = ~Lanes{0};
+
+/// A value for each lane.
+template <typename T>
+struct Vec {
+  T at[kLanes];  // NOLINT(modernize-avoid-c-arrays): it is copied as memory
+};
+
+/// Calls use(lane) for each of them, from the lowest on.
+template <typename Use>
+void for_each_lane(Lanes lanes, Use&& use) {
+  for (; lanes != 0; lanes &= lanes - 1) {
+    use(std::countr_zero(lanes));
+  }
+}
+
+}  // namespace emu

@@ -1,0 +1,216 @@
+// A warp: registers of 32 lanes, and the parts of it that go different ways.
+#include "emulator/machine/warp.hpp"
+
+#include <array>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "emulator/machine/block.hpp"
+
+namespace emu {
+namespace {
+
+std::string source_of(const syntax::Module& module, const syntax::SourcePlace& place) {
+  const auto name = [&](int file, int line) {
+    const auto number = static_cast<std::size_t>(file);
+    return file > 0 && number < module.files.size()
+               ? fmt::format("{}:{}", module.files[number], line)
+               : std::string();
+  };
+  std::string text = name(place.file, place.line);
+  if (const std::string caller = name(place.inlined_file, place.inlined_line); !caller.empty()) {
+    text += fmt::format(" (inlined at {})", caller);
+  }
+  return text;
+}
+
+}  // namespace
+
+Warp::Warp(Block& block, int index, Lanes lanes)
+    : block_(block), index_(index), live_(lanes), file_(block.grid().program->file_words) {
+  splits_.push_back(Split{.lanes = lanes});
+  const Program& program = *block.grid().program;
+  for (const Constant& constant : program.constants) {
+    if (constant.bits == 1) {
+      write_predicate(constant.slot, constant.value != 0 ? kAllLanes : 0, kAllLanes, kAllLanes);
+    } else if (constant.bits == 16) {
+      Vec<std::uint16_t> values;
+      std::ranges::fill(values.at, static_cast<std::uint16_t>(constant.value));
+      write(constant.slot, values, kAllLanes, kAllLanes);
+    } else if (constant.bits == 32) {
+      Vec<std::uint32_t> values;
+      std::ranges::fill(values.at, static_cast<std::uint32_t>(constant.value));
+      write(constant.slot, values, kAllLanes, kAllLanes);
+    } else {
+      Vec<std::uint64_t> values;
+      std::ranges::fill(values.at, constant.value);
+      write(constant.slot, values, kAllLanes, kAllLanes);
+    }
+  }
+  const Grid& grid = block.grid();
+  for (const SpecialRegister& special : program.specials) {
+    Vec<std::uint32_t> values;
+    for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
+      const std::uint32_t thread = static_cast<std::uint32_t>(index) * kLanes + lane;
+      const std::array<std::uint32_t, 3> place = {thread % grid.threads[0],
+                                                  thread / grid.threads[0] % grid.threads[1],
+                                                  thread / grid.threads[0] / grid.threads[1]};
+      const auto axis = static_cast<std::size_t>(special.name.back() - 'x');
+      std::uint32_t& value = values.at[lane];
+      if (special.name.starts_with("%tid.")) {
+        value = place.at(axis);
+      } else if (special.name.starts_with("%ntid.")) {
+        value = grid.threads.at(axis);
+      } else if (special.name.starts_with("%ctaid.")) {
+        value = block.index().at(axis);
+      } else if (special.name.starts_with("%nctaid.")) {
+        value = grid.blocks.at(axis);
+      } else if (special.name == "%laneid") {
+        value = lane;
+      } else {
+        value = static_cast<std::uint32_t>(index);  // %warpid
+      }
+    }
+    write(special.slot, values, kAllLanes, kAllLanes);
+  }
+}
+
+int Warp::run(std::size_t split, int most) {
+  current_ = split;
+  const std::vector<Op>& ops = block_.grid().program->ops;
+  int done = 0;
+  while (done < most) {
+    Split& here = splits_[current_];
+    const Op& op = ops[static_cast<std::size_t>(here.at)];
+    Lanes lanes = here.lanes;
+    if (op.guard != kNoSlot) {
+      require_valid(op.guard, op, lanes, "the predicate");
+      const Lanes holds = read_predicate(op.guard);
+      lanes &= op.is_guard_negated ? ~holds : holds;
+    }
+    ++done;
+    if (op.flow == Flow::kNext) {
+      if (lanes != 0 && op.code(*this, op, lanes) == Outcome::kBlocked) {
+        here.is_blocked = true;
+        return done - 1;
+      }
+      here.is_blocked = false;
+      ++here.at;
+    } else if (op.flow == Flow::kBranch) {
+      branch(op, lanes);
+    } else {
+      exit_lanes(lanes);
+    }
+    if (!can_run(current_)) {
+      return done;
+    }
+    join_if_there();
+    if (!can_run(current_)) {
+      return done;
+    }
+  }
+  return done;
+}
+
+void Warp::branch(const Op& op, Lanes taken) {
+  Split& here = splits_[current_];
+  const Lanes stays = here.lanes & ~taken;
+  if (stays == 0) {
+    here.at = op.target;
+    return;
+  }
+  ++here.at;
+  if (taken == 0) {
+    return;
+  }
+  // The lanes part. If they meet again before this split joins its parent, it waits there for both.
+  Split other{.at = op.target, .lanes = taken, .parent = here.parent, .join = here.join};
+  here.lanes = stays;
+  if (op.join >= 0 && op.join != here.join) {
+    Split first = here;
+    const auto parent = static_cast<std::int32_t>(current_);
+    here.at = op.join;
+    here.lanes = 0;
+    here.awaited = 2;
+    first.parent = other.parent = parent;
+    first.join = other.join = op.join;
+    splits_.push_back(first);
+    splits_.push_back(other);
+    current_ = splits_.size() - 2;
+    join_if_there();  // one way may be empty
+    current_ = splits_.size() - 1;
+    join_if_there();
+    current_ = static_cast<std::size_t>(parent);
+    return;
+  }
+  if (other.parent >= 0) {
+    ++splits_[static_cast<std::size_t>(other.parent)].awaited;
+  }
+  splits_.push_back(other);
+  const std::size_t own = std::exchange(current_, splits_.size() - 1);
+  join_if_there();  // the branch may lead to where they meet
+  current_ = own;
+}
+
+void Warp::join_if_there() {
+  Split& here = splits_[current_];
+  if (here.lanes == 0 || here.parent < 0 || here.at != here.join || here.awaited > 0) {
+    return;
+  }
+  const std::int32_t parent = here.parent;
+  splits_[static_cast<std::size_t>(parent)].lanes |= here.lanes;
+  here.lanes = 0;
+  leave_parent(parent);
+}
+
+void Warp::leave_parent(std::int32_t parent) {
+  while (parent >= 0) {
+    Split& above = splits_[static_cast<std::size_t>(parent)];
+    if (--above.awaited > 0 || above.lanes != 0) {
+      break;
+    }
+    parent = above.parent;  // all its lanes have exited
+  }
+  // What has come to its end makes room.
+  while (splits_.size() > 1 && splits_.back().lanes == 0 && splits_.back().awaited == 0) {
+    splits_.pop_back();
+  }
+}
+
+void Warp::exit_lanes(Lanes lanes) {
+  Split& here = splits_[current_];
+  live_ &= ~lanes;
+  here.lanes &= ~lanes;
+  ++here.at;
+  if (here.lanes == 0) {
+    leave_parent(here.parent);
+  }
+  block_.release_barriers();
+}
+
+void Warp::stop(FindingKind kind, const Op& op, Lanes lanes, std::string message) const {
+  const Program& program = *block_.grid().program;
+  throw Stop{Finding{.kind = kind,
+                     .message = std::move(message),
+                     .kernel = program.function->name,
+                     .instruction = op.instruction->opcode,
+                     .line = op.instruction->line,
+                     .source = source_of(*program.module, op.instruction->source),
+                     .block = block_.index(),
+                     .warp = index_,
+                     .lanes = lanes}};
+}
+
+void Warp::stop_uninitialized(const Op& op, Lanes lanes, std::string_view what) const {
+  stop(FindingKind::kUninitialized, op, lanes, fmt::format("{} was never written", what));
+}
+
+void Warp::require_whole(const Op& op, Lanes lanes) const {
+  if (lanes != live_) {
+    stop(FindingKind::kDivergent, op, lanes,
+         fmt::format("all lanes must run it together; {:#010x} do of {:#010x}", lanes, live_));
+  }
+}
+
+}  // namespace emu

@@ -1,0 +1,141 @@
+// A warp: registers of 32 lanes, and the parts of it that go different ways.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "emulator/machine/lanes.hpp"
+#include "emulator/program/program.hpp"
+#include "fovea_emulator/finding.hpp"
+
+namespace emu {
+
+class Block;
+
+/// Thrown within a run: ends it with a finding.
+struct Stop {
+  Finding finding;
+};
+
+/// Lanes of a warp that are at the same operation.
+struct Split {
+  std::int32_t at = 0;
+  Lanes lanes = kAllLanes;
+  std::int32_t parent = -1;  // goes on when those it waits for are at its operation
+  std::int32_t awaited = 0;  // splits of it that are on their way; it runs when there are none
+  std::int32_t join = -1;    // where it becomes a part of its parent
+  bool is_blocked = false;   // its operation was tried, and waits for others
+  std::int64_t ticket = -1;  // what the operation that it is blocked at has left for its next try
+};
+
+/// A copy to shared memory that a lane has started (cp.async).
+struct PendingCopy {
+  int lane = 0;
+  std::uint32_t to = 0;  // in shared memory
+  std::uint64_t from = 0;
+  std::size_t from_bytes = 0;  // the others become zeros
+  std::size_t bytes = 0;
+  bool is_made = false;  // the bytes are there; nobody may rely on it
+  const Op* op = nullptr;
+};
+
+/// Copies between two cp.async.commit_group of these lanes.
+struct CopyGroup {
+  Lanes lanes = 0;
+  std::vector<PendingCopy> copies{};
+};
+
+class Warp {
+ public:
+  Warp(Block& block, int index, Lanes lanes);
+
+  /// Runs the split up to `most` operations, or until it is blocked or has parted. Returns how many
+  /// were done.
+  int run(std::size_t split, int most);
+
+  [[nodiscard]] bool is_done() const { return live_ == 0; }
+  [[nodiscard]] const std::vector<Split>& splits() const { return splits_; }
+  [[nodiscard]] bool can_run(std::size_t split) const {
+    return split < splits_.size() && splits_[split].lanes != 0 && splits_[split].awaited == 0;
+  }
+  [[nodiscard]] Block& block() { return block_; }
+  [[nodiscard]] int index() const { return index_; }
+  /// Lanes that have not exited.
+  [[nodiscard]] Lanes live() const { return live_; }
+  /// The split whose operation runs.
+  [[nodiscard]] Split& current() { return splits_[current_]; }
+
+  /// A register's values.
+  template <typename T>
+  [[nodiscard]] Vec<T> read(Slot slot) const {
+    Vec<T> values;
+    std::memcpy(&values, &file_[slot], sizeof(values));
+    return values;
+  }
+  template <typename T>
+  [[nodiscard]] T read_lane(Slot slot, int lane) const {
+    T value;
+    std::memcpy(&value,
+                reinterpret_cast<const std::byte*>(&file_[slot]) +
+                    sizeof(T) * static_cast<std::size_t>(lane),
+                sizeof(T));
+    return value;
+  }
+  /// Sets the lanes' values, of which those in `valid` are initialised.
+  template <typename T>
+  void write(Slot slot, const Vec<T>& values, Lanes lanes, Lanes valid) {
+    if (lanes == kAllLanes) {
+      std::memcpy(&file_[slot], &values, sizeof(values));
+      set_valid(slot, valid);
+      return;
+    }
+    Vec<T> merged = read<T>(slot);
+    for (int i = 0; i < kLanes; ++i) {
+      merged.at[i] = (lanes >> static_cast<unsigned>(i) & 1U) != 0 ? values.at[i] : merged.at[i];
+    }
+    std::memcpy(&file_[slot], &merged, sizeof(merged));
+    set_valid(slot, (this->valid(slot) & ~lanes) | (valid & lanes));
+  }
+  [[nodiscard]] Lanes read_predicate(Slot slot) const { return file_[slot]; }
+  void write_predicate(Slot slot, Lanes values, Lanes lanes, Lanes valid) {
+    file_[slot] = (file_[slot] & ~lanes) | (values & lanes);
+    set_valid(slot, (this->valid(slot) & ~lanes) | (valid & lanes));
+  }
+  [[nodiscard]] Lanes valid(Slot slot) const { return file_[slot - kHeaderWords]; }
+  void set_valid(Slot slot, Lanes valid) { file_[slot - kHeaderWords] = valid; }
+
+  /// Ends the run with a finding about these lanes.
+  [[noreturn]] void stop(FindingKind kind, const Op& op, Lanes lanes, std::string message) const;
+  /// Ends the run if a lane's value is not initialised. `what`: "the address".
+  void require_valid(Slot slot, const Op& op, Lanes lanes, std::string_view what) const {
+    if ((valid(slot) & lanes) != lanes) [[unlikely]] {
+      stop_uninitialized(op, lanes & ~valid(slot), what);
+    }
+  }
+  /// Ends the run unless all lanes that have not exited are here.
+  void require_whole(const Op& op, Lanes lanes) const;
+
+  /// Copies in no group yet, and those in groups, the oldest first.
+  std::vector<PendingCopy> open_copies{};
+  std::deque<CopyGroup> copy_groups{};
+
+ private:
+  void branch(const Op& op, Lanes taken);
+  void exit_lanes(Lanes lanes);
+  void join_if_there();
+  void leave_parent(std::int32_t parent);
+  [[noreturn]] void stop_uninitialized(const Op& op, Lanes lanes, std::string_view what) const;
+
+  Block& block_;
+  int index_;
+  Lanes live_;
+  std::size_t current_ = 0;
+  std::vector<Split> splits_;
+  std::vector<std::uint32_t> file_;
+};
+
+}  // namespace emu

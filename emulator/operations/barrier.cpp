@@ -1,0 +1,122 @@
+// Barriers of a block: bar and barrier, sync and arrive; bar.warp.
+#include <array>
+#include <bit>
+
+#include <fmt/format.h>
+
+#include "emulator/machine/block.hpp"
+#include "emulator/operations/lane_wise.hpp"
+
+namespace emu {
+
+Outcome run_warp_barrier(Warp& warp, const Op& op, Lanes lanes);
+
+namespace {
+
+// The one number that all lanes give.
+std::uint32_t common_value(Warp& warp, const Op& op, Slot slot, Lanes lanes,
+                           std::string_view what) {
+  warp.require_valid(slot, op, lanes, what);
+  const auto values = warp.read<std::uint32_t>(slot);
+  const std::uint32_t value = values.at[std::countr_zero(lanes)];
+  for_each_lane(lanes, [&](int lane) {
+    if (values.at[lane] != value) {
+      warp.stop(FindingKind::kBarrierMisuse, op, lanes,
+                fmt::format("lanes give different values of {}", what));
+    }
+  });
+  return value;
+}
+
+// Slots: the barrier's number, and the number of threads or none. details: whether to wait for the
+// others.
+Outcome run_barrier(Warp& warp, const Op& op, Lanes lanes) {
+  warp.require_whole(op, lanes);
+  Block& block = warp.block();
+  const std::uint32_t number = common_value(warp, op, op.slots[0], lanes, "the barrier's number");
+  if (number >= block.barriers.size()) {
+    warp.stop(FindingKind::kIllegalOperand, op, lanes,
+              fmt::format("there is no barrier {}", number));
+  }
+  Barrier& barrier = block.barriers.at(number);
+  Split& split = warp.current();
+  if (split.ticket >= 0) {  // it has arrived before, and waits
+    if (barrier.generation == split.ticket) {
+      return Outcome::kBlocked;
+    }
+    split.ticket = -1;
+    return Outcome::kDone;
+  }
+  std::uint32_t expected = 0;
+  if (op.slots[1] != kNoSlot) {
+    expected = common_value(warp, op, op.slots[1], lanes, "the number of threads");
+    if (expected == 0 || expected % kLanes != 0) {
+      warp.stop(FindingKind::kBarrierMisuse, op, lanes,
+                fmt::format("{} threads are no number of whole warps", expected));
+    }
+  }
+  if (barrier.arrived > 0 && barrier.expected != expected) {
+    warp.stop(FindingKind::kBarrierMisuse, op, lanes,
+              fmt::format("barrier {} expects {} threads, and others that wait there expect {}",
+                          number, expected, barrier.expected));
+  }
+  // With a number of threads, warps count whole; else those that have not exited.
+  barrier.arrived += expected != 0 ? kLanes : static_cast<std::uint32_t>(std::popcount(lanes));
+  barrier.expected = expected;
+  if (expected != 0 && barrier.arrived > expected) {
+    warp.stop(FindingKind::kBarrierMisuse, op, lanes,
+              fmt::format("more than {} threads come to barrier {}", expected, number));
+  }
+  const std::int64_t generation = barrier.generation;
+  block.release_barriers();
+  if (op.details[0] == 0 || barrier.generation != generation) {
+    return Outcome::kDone;
+  }
+  split.ticket = generation;
+  return Outcome::kBlocked;
+}
+
+void decode_bar(Decoder& decoder) {
+  if (decoder.take("warp")) {
+    decoder.require("sync");
+    decoder.expect_operands(1);
+    decoder.add(decoder.source(0, Type::kB32));
+    decoder.op().code = &run_warp_barrier;
+    return;
+  }
+  decoder.take("cta");
+  const bool waits = decoder.take_one_of({"sync", "arrive"}) == "sync";
+  if (decoder.mnemonic() == "barrier") {
+    decoder.require("aligned");
+  }
+  decoder.expect_operands(waits ? 1 : 2, 2);
+  decoder.add(decoder.source(0, Type::kU32));
+  decoder.add(decoder.instruction().operands.size() == 2 ? decoder.source(1, Type::kU32) : kNoSlot);
+  decoder.op().details[0] = waits ? 1 : 0;
+  decoder.op().code = &run_barrier;
+}
+
+Outcome run_nothing(Warp& /*warp*/, const Op& /*op*/, Lanes /*lanes*/) {
+  return Outcome::kDone;
+}
+
+// Grids run one after the other, so those before this one have always ended.
+void decode_griddepcontrol(Decoder& decoder) {
+  decoder.take_one_of({"wait", "launch_dependents"});
+  decoder.expect_operands(0);
+  decoder.op().code = &run_nothing;
+}
+
+constexpr std::array kOperations = {
+    Operation{"griddepcontrol", &decode_griddepcontrol},
+    Operation{"bar", &decode_bar},
+    Operation{"barrier", &decode_bar},
+};
+
+}  // namespace
+
+std::span<const Operation> barrier_operations() {
+  return kOperations;
+}
+
+}  // namespace emu

@@ -1,0 +1,192 @@
+// Copies from global to shared memory that go on while the lane does: cp.async, its groups and its
+// waits.
+//
+// Until a lane has waited, what it copies is nobody's to read: the destination counts as not
+// written. The copy itself is made at once or not before the wait, as the seed has it, and reads
+// its source then.
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "emulator/machine/block.hpp"
+#include "emulator/operations/memory.hpp"
+#include "emulator/program/decoder.hpp"
+
+namespace emu {
+namespace {
+
+Memory destination_of(Warp& warp, const PendingCopy& copy) {
+  return resolve(warp, *copy.op, copy.lane, MemorySpace::kShared, copy.to, copy.bytes);
+}
+
+void make(Warp& warp, const PendingCopy& copy) {
+  const Memory to = destination_of(warp, copy);
+  std::memset(to.bytes, 0, copy.bytes);
+  if (copy.from_bytes > 0) {
+    const Memory from = resolve_unaligned(warp, *copy.op, copy.lane, MemorySpace::kGlobal,
+                                          copy.from, copy.from_bytes);
+    std::memcpy(to.bytes, from.bytes, copy.from_bytes);
+  }
+}
+
+// Makes it, if that is not done yet, and lets others read it.
+void finish(Warp& warp, const PendingCopy& copy) {
+  if (!copy.is_made) {
+    make(warp, copy);
+  }
+  const Memory to = destination_of(warp, copy);
+  to.set_written(0, copy.bytes, true);
+  if (copy.from_bytes > 0) {
+    const Memory from = resolve_unaligned(warp, *copy.op, copy.lane, MemorySpace::kGlobal,
+                                          copy.from, copy.from_bytes);
+    for (std::size_t i = 0; i < copy.from_bytes; ++i) {
+      to.set_written(i, 1, from.is_written(i, 1));
+    }
+  }
+}
+
+// Slots: to, from, the bytes of the source or none. count: the bytes of the destination.
+Outcome run_copy(Warp& warp, const Op& op, Lanes lanes) {
+  warp.require_valid(op.slots[0], op, lanes, "the address in shared memory");
+  warp.require_valid(op.slots[1], op, lanes, "the address in global memory");
+  if (op.slots[2] != kNoSlot) {
+    warp.require_valid(op.slots[2], op, lanes, "the number of bytes");
+  }
+  const bool is_late = (warp.block().grid().random() & 1U) != 0;
+  for_each_lane(lanes, [&](int lane) {
+    PendingCopy copy{
+        .lane = lane,
+        .to = static_cast<std::uint32_t>(address_of(warp, op.slots[0], op.details[0], lane) +
+                                         static_cast<std::uint64_t>(op.offset)),
+        .from = warp.read_lane<std::uint64_t>(op.slots[1], lane) + op.second_offset,
+        .from_bytes = op.count,
+        .bytes = op.count,
+        .is_made = !is_late,
+        .op = &op};
+    if (op.slots[2] != kNoSlot) {
+      copy.from_bytes =
+          std::min<std::size_t>(warp.read_lane<std::uint32_t>(op.slots[2], lane), op.count);
+    }
+    if (copy.from % op.count != 0) {
+      warp.stop(FindingKind::kMisaligned, op, Lanes{1} << static_cast<unsigned>(lane),
+                fmt::format("{:#x} is no multiple of {}", copy.from, op.count));
+    }
+    const Memory to = destination_of(warp, copy);
+    to.set_written(0, copy.bytes, false);
+    std::memset(to.bytes, 0xCB, copy.bytes);
+    if (copy.is_made) {
+      make(warp, copy);
+    }
+    warp.open_copies.push_back(copy);
+  });
+  return Outcome::kDone;
+}
+
+Outcome run_commit(Warp& warp, const Op& /*op*/, Lanes lanes) {
+  CopyGroup group{.lanes = lanes};
+  std::erase_if(warp.open_copies, [&](const PendingCopy& copy) {
+    const bool is_in = (lanes >> static_cast<unsigned>(copy.lane) & 1U) != 0;
+    if (is_in) {
+      group.copies.push_back(copy);
+    }
+    return is_in;
+  });
+  warp.copy_groups.push_back(std::move(group));
+  return Outcome::kDone;
+}
+
+// Finishes copies of the lane.
+void finish_of(Warp& warp, std::vector<PendingCopy>& copies, int lane) {
+  std::erase_if(copies, [&](const PendingCopy& copy) {
+    if (copy.lane != lane) {
+      return false;
+    }
+    finish(warp, copy);
+    return true;
+  });
+}
+
+// count: how many groups of a lane may be under way still.
+Outcome run_wait(Warp& warp, const Op& op, Lanes lanes) {
+  for_each_lane(lanes, [&](int lane) {
+    int newer = 0;
+    for (auto group = warp.copy_groups.rbegin(); group != warp.copy_groups.rend(); ++group) {
+      if ((group->lanes >> static_cast<unsigned>(lane) & 1U) == 0) {
+        continue;
+      }
+      if (newer++ >= op.count) {
+        finish_of(warp, group->copies, lane);
+        group->lanes &= ~(Lanes{1} << static_cast<unsigned>(lane));
+      }
+    }
+    if (op.details[0] != 0) {  // wait_all
+      finish_of(warp, warp.open_copies, lane);
+    }
+  });
+  while (!warp.copy_groups.empty() && warp.copy_groups.front().lanes == 0) {
+    warp.copy_groups.pop_front();
+  }
+  return Outcome::kDone;
+}
+
+void decode_copy(Decoder& decoder) {
+  Op& op = decoder.op();
+  const std::string_view cached = decoder.take_one_of({"ca", "cg"});
+  if (!decoder.take("shared::cta")) {
+    decoder.require("shared");
+  }
+  decoder.require("global");
+  for (const std::string_view hint : {"L2::64B", "L2::128B", "L2::256B"}) {
+    decoder.take(hint);
+  }
+  decoder.expect_operands(3, 4);
+  int bits = 0;
+  decoder.add(decoder.address(decoder.operand(1), bits));
+  const std::int64_t from_offset = op.offset;
+  const Slot from = op.slots[0];
+  if (bits != 64) {
+    decoder.fail("an address in global memory has 64 bits");
+  }
+  op.slots[0] = decoder.address(decoder.operand(0), bits);
+  op.details[0] = static_cast<std::uint8_t>(bits);
+  decoder.add(from);
+  op.second_offset = static_cast<std::uint64_t>(from_offset);
+  const std::int64_t bytes = decoder.immediate(2);
+  if (bytes != 16 && (cached == "cg" || (bytes != 4 && bytes != 8))) {
+    decoder.fail(fmt::format("{} bytes", bytes));
+  }
+  op.count = static_cast<std::uint8_t>(bytes);
+  decoder.add(decoder.instruction().operands.size() == 4 ? decoder.source(3, Type::kU32) : kNoSlot);
+  op.code = &run_copy;
+}
+
+void decode_cp(Decoder& decoder) {
+  decoder.require("async");
+  Op& op = decoder.op();
+  if (decoder.take("commit_group")) {
+    decoder.expect_operands(0);
+    op.code = &run_commit;
+  } else if (decoder.take("wait_group")) {
+    decoder.expect_operands(1);
+    op.count = static_cast<std::uint8_t>(decoder.immediate(0));
+    op.code = &run_wait;
+  } else if (decoder.take("wait_all")) {
+    decoder.expect_operands(0);
+    op.details[0] = 1;
+    op.code = &run_wait;
+  } else {
+    decode_copy(decoder);
+  }
+}
+
+constexpr std::array kOperations = {Operation{"cp", &decode_cp}};
+
+}  // namespace
+
+std::span<const Operation> copy_operations() {
+  return kOperations;
+}
+
+}  // namespace emu

@@ -1,0 +1,279 @@
+// Matrix products of a warp, and the loads and stores of their fragments: mma.sync, ldmatrix,
+// stmatrix.
+#include <array>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "emulator/machine/block.hpp"
+#include "emulator/operations/memory.hpp"
+#include "emulator/operations/tensor_arithmetic.hpp"
+#include "emulator/program/decoder.hpp"
+
+namespace emu {
+namespace {
+
+constexpr std::size_t kRows = 16;  // of m16n8
+constexpr std::size_t kColumns = 8;
+// As Hopper has it, which takes all 16 products of a step together.
+constexpr int kFractionBits = 25;
+constexpr std::size_t kDepth = 16;
+
+using Words = Vec<std::uint32_t>;
+
+// list: four registers of d, four of a, two of b, four of c.
+struct Fragments {
+  std::array<Words, 4> a;
+  std::array<Words, 2> b;
+  std::array<Words, 4> c;
+};
+
+Fragments read_fragments(Warp& warp, const Op& op, Lanes lanes) {
+  warp.require_whole(op, lanes);
+  for (std::size_t i = 4; i < op.list.size(); ++i) {
+    warp.require_valid(op.list[i], op, lanes, i < 8 ? "A" : i < 10 ? "B" : "C");
+  }
+  Fragments fragments;
+  for (std::size_t i = 0; i < 4; ++i) {
+    fragments.a.at(i) = warp.read<std::uint32_t>(op.list[4 + i]);
+    fragments.c.at(i) = warp.read<std::uint32_t>(op.list[10 + i]);
+  }
+  for (std::size_t i = 0; i < 2; ++i) {
+    fragments.b.at(i) = warp.read<std::uint32_t>(op.list[8 + i]);
+  }
+  return fragments;
+}
+
+// Calls use(row, column, register, lane) for each element of C and D.
+template <typename Use>
+void for_each_result(Use&& use) {
+  for (std::size_t lane = 0; lane < kLanes; ++lane) {
+    for (std::size_t i = 0; i < 4; ++i) {
+      use(lane / 4 + i / 2 * 8, lane % 4 * 2 + i % 2, i, lane);
+    }
+  }
+}
+
+template <Parts (*kParts)(std::uint16_t)>
+Outcome run_float_product(Warp& warp, const Op& op, Lanes lanes) {
+  const Fragments fragments = read_fragments(warp, op, lanes);
+  std::array<std::array<Parts, kDepth>, kRows> a;
+  std::array<std::array<Parts, kDepth>, kColumns> b;
+  for (std::size_t lane = 0; lane < kLanes; ++lane) {
+    for (std::size_t half = 0; half < 2; ++half) {
+      const auto part = [&](const Words& words) {
+        return kParts(static_cast<std::uint16_t>(words.at[lane] >> (16 * half)));
+      };
+      const std::size_t k = lane % 4 * 2 + half;
+      for (std::size_t i = 0; i < 4; ++i) {
+        a.at(lane / 4 + i % 2 * 8).at(k + i / 2 * 8) = part(fragments.a.at(i));
+      }
+      for (std::size_t i = 0; i < 2; ++i) {
+        b.at(lane / 4).at(k + i * 8) = part(fragments.b.at(i));
+      }
+    }
+  }
+  std::array<Vec<float>, 4> d;
+  for_each_result([&](std::size_t row, std::size_t column, std::size_t i, std::size_t lane) {
+    const auto c = std::bit_cast<float>(fragments.c.at(i).at[lane]);
+    d.at(i).at[lane] = fused_sum(a.at(row), b.at(column), c, kFractionBits);
+  });
+  for (std::size_t i = 0; i < 4; ++i) {
+    warp.write(op.list[i], d.at(i), lanes, kAllLanes);
+  }
+  return Outcome::kDone;
+}
+
+// m16n8k32 of bytes: four to a word. Sums wrap around.
+template <typename A, typename B>
+Outcome run_byte_product(Warp& warp, const Op& op, Lanes lanes) {
+  const Fragments fragments = read_fragments(warp, op, lanes);
+  std::array<std::array<std::int32_t, 32>, kRows> a;
+  std::array<std::array<std::int32_t, 32>, kColumns> b;
+  for (std::size_t lane = 0; lane < kLanes; ++lane) {
+    for (std::size_t byte = 0; byte < 4; ++byte) {
+      const std::size_t k = lane % 4 * 4 + byte;
+      for (std::size_t i = 0; i < 4; ++i) {
+        a.at(lane / 4 + i % 2 * 8).at(k + i / 2 * 16) =
+            static_cast<A>(fragments.a.at(i).at[lane] >> (8 * byte));
+      }
+      for (std::size_t i = 0; i < 2; ++i) {
+        b.at(lane / 4).at(k + i * 16) = static_cast<B>(fragments.b.at(i).at[lane] >> (8 * byte));
+      }
+    }
+  }
+  std::array<Words, 4> d;
+  for_each_result([&](std::size_t row, std::size_t column, std::size_t i, std::size_t lane) {
+    std::uint32_t sum = fragments.c.at(i).at[lane];
+    for (std::size_t k = 0; k < 32; ++k) {
+      sum += static_cast<std::uint32_t>(a.at(row).at(k) * b.at(column).at(k));
+    }
+    d.at(i).at[lane] = sum;
+  });
+  for (std::size_t i = 0; i < 4; ++i) {
+    warp.write(op.list[i], d.at(i), lanes, kAllLanes);
+  }
+  return Outcome::kDone;
+}
+
+void add_vector(Decoder& decoder, std::size_t index, std::size_t count, Type type, bool is_result) {
+  const syntax::Operand& operand = decoder.operand(index);
+  if (operand.kind != syntax::OperandKind::kVector || operand.parts.size() != count) {
+    decoder.fail(fmt::format("operand {} must have {} registers", index + 1, count));
+  }
+  for (const syntax::Operand& part : operand.parts) {
+    decoder.op().list.push_back(is_result ? decoder.destination(part, bits_of(type))
+                                          : decoder.source(part, type));
+  }
+}
+
+void decode_mma(Decoder& decoder) {
+  decoder.require("sync");
+  decoder.require("aligned");
+  decoder.require("row");
+  decoder.require("col");
+  const std::string_view shape = decoder.take_one_of({"m16n8k16", "m16n8k32"});
+  const Type d = decoder.take_type();
+  const Type a = decoder.take_type();
+  const Type b = decoder.take_type();
+  const Type c = decoder.take_type();
+  decoder.expect_operands(4);
+  Code& code = decoder.op().code;
+  const bool is_float = d == Type::kF32 && c == Type::kF32 && a == b && shape == "m16n8k16";
+  const bool is_bytes = d == Type::kS32 && c == Type::kS32 && shape == "m16n8k32";
+  if (is_float && a == Type::kF16) {
+    code = &run_float_product<&parts_of_f16>;
+  } else if (is_float && a == Type::kBF16) {
+    code = &run_float_product<&parts_of_bf16>;
+  } else if (is_bytes && a == Type::kS8 && b == Type::kS8) {
+    code = &run_byte_product<std::int8_t, std::int8_t>;
+  } else if (is_bytes && a == Type::kS8 && b == Type::kU8) {
+    code = &run_byte_product<std::int8_t, std::uint8_t>;
+  } else if (is_bytes && a == Type::kU8 && b == Type::kS8) {
+    code = &run_byte_product<std::uint8_t, std::int8_t>;
+  } else {
+    decoder.fail("the emulator does not know this product");
+  }
+  const Type result = is_float ? Type::kF32 : Type::kB32;
+  add_vector(decoder, 0, 4, result, true);
+  add_vector(decoder, 1, 4, Type::kB32, false);
+  add_vector(decoder, 2, 2, Type::kB32, false);
+  add_vector(decoder, 3, 4, result, false);
+}
+
+// Matrices of 8 rows of 16 bytes, whose addresses are those of eight lanes each. In a register,
+// lane l has of a matrix row l / 4 the columns l % 4 * 2 and the next; transposed, of columns l % 4
+// * 2 and the next row l / 4.
+constexpr std::size_t kRowBytes = 16;
+
+struct Element {
+  std::size_t row;
+  std::size_t column;
+};
+
+Element element_of(std::size_t lane, std::size_t half, bool is_transposed) {
+  const Element element{lane / 4, lane % 4 * 2 + half};
+  return is_transposed ? Element{element.column, element.row} : element;
+}
+
+Memory matrix_row(Warp& warp, const Op& op, std::size_t matrix, std::size_t row) {
+  const int lane = static_cast<int>(matrix * 8 + row);
+  const std::uint64_t address =
+      address_of(warp, op.slots[0], op.details[1], lane) + static_cast<std::uint64_t>(op.offset);
+  return resolve(warp, op, lane, MemorySpace::kShared, address, kRowBytes);
+}
+
+Lanes addressing_lanes(const Op& op) {
+  return op.count == 4 ? kAllLanes : (Lanes{1} << (op.count * 8U)) - 1;
+}
+
+// details[2]: transposed.
+Outcome run_ldmatrix(Warp& warp, const Op& op, Lanes lanes) {
+  warp.require_whole(op, lanes);
+  warp.require_valid(op.slots[0], op, addressing_lanes(op), "the address");
+  for (std::size_t matrix = 0; matrix < op.count; ++matrix) {
+    std::array<Memory, 8> rows;
+    for (std::size_t row = 0; row < rows.size(); ++row) {
+      rows.at(row) = matrix_row(warp, op, matrix, row);
+    }
+    Words d{};
+    Lanes valid = 0;
+    for (std::size_t lane = 0; lane < kLanes; ++lane) {
+      bool is_valid = true;
+      for (std::size_t half = 0; half < 2; ++half) {
+        const Element element = element_of(lane, half, op.details[2] != 0);
+        const Memory& row = rows.at(element.row);
+        std::uint16_t value = 0;
+        std::memcpy(&value, row.bytes + element.column * 2, 2);
+        d.at[lane] |= std::uint32_t{value} << (16 * half);
+        is_valid = is_valid && row.is_written(element.column * 2, 2);
+      }
+      valid |= Lanes{is_valid} << lane;
+    }
+    warp.write(op.list[matrix], d, lanes, valid);
+  }
+  return Outcome::kDone;
+}
+
+Outcome run_stmatrix(Warp& warp, const Op& op, Lanes lanes) {
+  warp.require_whole(op, lanes);
+  warp.require_valid(op.slots[0], op, addressing_lanes(op), "the address");
+  for (std::size_t matrix = 0; matrix < op.count; ++matrix) {
+    const auto a = warp.read<std::uint32_t>(op.list[matrix]);
+    const Lanes valid = warp.valid(op.list[matrix]);
+    std::array<Memory, 8> rows;
+    for (std::size_t row = 0; row < rows.size(); ++row) {
+      rows.at(row) = matrix_row(warp, op, matrix, row);
+    }
+    for (std::size_t lane = 0; lane < kLanes; ++lane) {
+      for (std::size_t half = 0; half < 2; ++half) {
+        const Element element = element_of(lane, half, op.details[2] != 0);
+        const auto value = static_cast<std::uint16_t>(a.at[lane] >> (16 * half));
+        std::memcpy(rows.at(element.row).bytes + element.column * 2, &value, 2);
+        rows.at(element.row).set_written(element.column * 2, 2, (valid >> lane & 1U) != 0);
+      }
+    }
+  }
+  return Outcome::kDone;
+}
+
+void decode_matrices(Decoder& decoder, bool is_load) {
+  decoder.require("sync");
+  decoder.require("aligned");
+  decoder.require("m8n8");
+  decoder.require("b16");
+  if (!decoder.take("shared::cta")) {
+    decoder.require("shared");
+  }
+  Op& op = decoder.op();
+  const std::string_view count = decoder.take_one_of({"x1", "x2", "x4"});
+  op.count = static_cast<std::uint8_t>(count[1] - '0');
+  op.details[2] = decoder.take("trans") ? 1 : 0;
+  decoder.expect_operands(2);
+  int address_bits = 0;
+  decoder.add(decoder.address(decoder.operand(is_load ? 1 : 0), address_bits));
+  op.details[1] = static_cast<std::uint8_t>(address_bits);
+  add_vector(decoder, is_load ? 0 : 1, op.count, Type::kB32, is_load);
+  op.code = is_load ? &run_ldmatrix : &run_stmatrix;
+}
+
+void decode_ldmatrix(Decoder& decoder) {
+  decode_matrices(decoder, true);
+}
+void decode_stmatrix(Decoder& decoder) {
+  decode_matrices(decoder, false);
+}
+
+constexpr std::array kOperations = {
+    Operation{"mma", &decode_mma},
+    Operation{"ldmatrix", &decode_ldmatrix},
+    Operation{"stmatrix", &decode_stmatrix},
+};
+
+}  // namespace
+
+std::span<const Operation> matrix_operations() {
+  return kOperations;
+}
+
+}  // namespace emu

@@ -1,0 +1,272 @@
+// Loads and stores: ld, st, prefetch, and the address checks that they share with others.
+#include "emulator/operations/memory.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "emulator/machine/block.hpp"
+#include "emulator/operations/registers.hpp"
+#include "emulator/program/decoder.hpp"
+
+namespace emu {
+namespace {
+
+constexpr std::string_view name_of_space(MemorySpace space) {
+  switch (space) {
+    case MemorySpace::kGlobal:
+      return "global memory";
+    case MemorySpace::kShared:
+      return "shared memory";
+    case MemorySpace::kLocal:
+      return "local memory";
+    case MemorySpace::kParameter:
+      return "the parameters";
+    case MemorySpace::kGeneric:
+      return "memory";
+  }
+  return "";
+}
+
+// The space of a generic address, which loses its window.
+MemorySpace space_of(std::uint64_t& address) {
+  if (address >= kLocalWindow + kWindowBytes || address < kSharedWindow) {
+    return MemorySpace::kGlobal;
+  }
+  const std::uint64_t window = address / kWindowBytes * kWindowBytes;
+  address -= window;
+  return window == kSharedWindow      ? MemorySpace::kShared
+         : window == kParameterWindow ? MemorySpace::kParameter
+                                      : MemorySpace::kLocal;
+}
+
+[[noreturn]] void stop_outside(const Warp& warp, const Op& op, int lane, MemorySpace space,
+                               std::uint64_t address, std::size_t bytes) {
+  warp.stop(
+      FindingKind::kOutOfBounds, op, Lanes{1} << static_cast<unsigned>(lane),
+      fmt::format("{} bytes at {:#x} are outside of {}", bytes, address, name_of_space(space)));
+}
+
+}  // namespace
+
+Memory resolve(Warp& warp, const Op& op, int lane, MemorySpace space, std::uint64_t address,
+               std::size_t bytes) {
+  if (address % bytes != 0) {
+    warp.stop(FindingKind::kMisaligned, op, Lanes{1} << static_cast<unsigned>(lane),
+              fmt::format("{:#x} is no multiple of {}", address, bytes));
+  }
+  return resolve_unaligned(warp, op, lane, space, address, bytes);
+}
+
+Memory resolve_unaligned(Warp& warp, const Op& op, int lane, MemorySpace space,
+                         std::uint64_t address, std::size_t bytes) {
+  if (space == MemorySpace::kGeneric) {
+    space = space_of(address);
+  }
+  Block& block = warp.block();
+  const auto inside = [&](std::size_t size) {
+    if (address > size || bytes > size - address) {
+      stop_outside(warp, op, lane, space, address, bytes);
+    }
+  };
+  switch (space) {
+    case MemorySpace::kShared:
+      if (address < kReservedSharedBytes) {
+        stop_outside(warp, op, lane, space, address, bytes);
+      }
+      inside(block.shared.size());
+      return {block.shared.data() + address, &block.is_shared_written, address};
+    case MemorySpace::kParameter:
+      inside(block.grid().parameters.size());
+      return {block.grid().parameters.data() + address, nullptr, address};
+    case MemorySpace::kLocal: {
+      inside(block.grid().program->local_bytes);
+      const std::size_t thread =
+          static_cast<std::size_t>(warp.index()) * kLanes + static_cast<std::size_t>(lane);
+      const std::size_t offset = thread * block.grid().program->local_bytes + address;
+      return {block.local.data() + offset, &block.is_local_written, offset};
+    }
+    default: {
+      Allocation* const found = block.grid().memory->find(address, bytes);
+      if (found == nullptr) {
+        stop_outside(warp, op, lane, space, address, bytes);
+      }
+      const std::uint64_t offset = address - found->address;
+      return {found->bytes.data() + offset, &found->is_written, offset};
+    }
+  }
+}
+
+std::uint64_t address_of(const Warp& warp, Slot slot, int bits, int lane) {
+  if (bits == 32) {
+    return warp.read_lane<std::uint32_t>(slot, lane);
+  }
+  return warp.read_lane<std::uint64_t>(slot, lane);
+}
+
+namespace {
+
+struct Access {
+  MemorySpace space = MemorySpace::kGeneric;
+  bool is_read_only = false;  // .nc
+};
+
+// op.details: the space, the bits of the address, of the elements' registers, and whether to extend
+// a sign.
+MemorySpace space_of(const Op& op) {
+  return static_cast<MemorySpace>(op.details[0]);
+}
+
+std::uint64_t sign_extended(std::uint64_t value, int bits) {
+  const auto unused = static_cast<unsigned>(64 - bits);
+  return static_cast<std::uint64_t>(static_cast<std::int64_t>(value << unused) >> unused);
+}
+
+// list: a register for each element. slots: the address.
+Outcome run_load(Warp& warp, const Op& op, Lanes lanes) {
+  warp.require_valid(op.slots[0], op, lanes, "the address");
+  const std::size_t element = op.element_bits / 8;
+  const std::size_t bytes = element * op.count;
+  std::array<Vec<std::uint64_t>, 8> values;
+  std::array<Lanes, 8> valid{};
+  for_each_lane(lanes, [&](int lane) {
+    const std::uint64_t address =
+        address_of(warp, op.slots[0], op.details[1], lane) + static_cast<std::uint64_t>(op.offset);
+    const Memory memory = resolve(warp, op, lane, space_of(op), address, bytes);
+    for (std::size_t i = 0; i < op.count; ++i) {
+      std::uint64_t value = 0;
+      std::memcpy(&value, memory.bytes + i * element, element);
+      values.at(i).at[lane] = op.details[3] != 0 ? sign_extended(value, op.element_bits) : value;
+      if (memory.is_written(i * element, element)) {
+        valid.at(i) |= Lanes{1} << static_cast<unsigned>(lane);
+      }
+    }
+  });
+  for (std::size_t i = 0; i < op.count; ++i) {
+    if (op.list[i] != kNoSlot) {
+      write_bits(warp, op.list[i], op.details[2], values.at(i), lanes, valid.at(i));
+    }
+  }
+  return Outcome::kDone;
+}
+
+Outcome run_store(Warp& warp, const Op& op, Lanes lanes) {
+  warp.require_valid(op.slots[0], op, lanes, "the address");
+  const std::size_t element = op.element_bits / 8;
+  const std::size_t bytes = element * op.count;
+  std::array<Vec<std::uint64_t>, 8> values;
+  std::array<Lanes, 8> valid{};
+  for (std::size_t i = 0; i < op.count; ++i) {
+    values.at(i) = read_bits(warp, op.list[i], op.details[2]);
+    valid.at(i) = warp.valid(op.list[i]);
+  }
+  for_each_lane(lanes, [&](int lane) {
+    const std::uint64_t address =
+        address_of(warp, op.slots[0], op.details[1], lane) + static_cast<std::uint64_t>(op.offset);
+    const Memory memory = resolve(warp, op, lane, space_of(op), address, bytes);
+    for (std::size_t i = 0; i < op.count; ++i) {
+      std::memcpy(memory.bytes + i * element, &values.at(i).at[lane], element);
+      memory.set_written(i * element, element,
+                         (valid.at(i) >> static_cast<unsigned>(lane) & 1U) != 0);
+    }
+  });
+  return Outcome::kDone;
+}
+
+MemorySpace take_space(Decoder& decoder) {
+  if (decoder.take("global")) {
+    return MemorySpace::kGlobal;
+  }
+  if (decoder.take("shared") || decoder.take("shared::cta")) {
+    return MemorySpace::kShared;
+  }
+  if (decoder.take("local")) {
+    return MemorySpace::kLocal;
+  }
+  if (decoder.take("param")) {
+    return MemorySpace::kParameter;
+  }
+  return MemorySpace::kGeneric;
+}
+
+void decode_access(Decoder& decoder, bool is_load) {
+  Op& op = decoder.op();
+  const MemorySpace space = take_space(decoder);
+  if (is_load && decoder.take("nc") && space != MemorySpace::kGlobal) {
+    decoder.fail("only global memory is read with .nc");
+  }
+  decoder.take("weak");
+  op.count = decoder.take("v2") ? 2 : decoder.take("v4") ? 4 : decoder.take("v8") ? 8 : 1;
+  const Type type = decoder.take_type();
+  decoder.expect_operands(2);
+  const syntax::Operand& value = decoder.operand(is_load ? 0 : 1);
+  int address_bits = 0;
+  decoder.add(decoder.address(decoder.operand(is_load ? 1 : 0), address_bits));
+  const std::vector<syntax::Operand> one(1, value);
+  const auto& elements = value.kind == syntax::OperandKind::kVector ? value.parts : one;
+  if (elements.size() != op.count) {
+    decoder.fail(fmt::format("{} elements", elements.size()));
+  }
+  const int bits = bits_of(type);
+  int register_bits = std::max(bits, 16);
+  for (const syntax::Operand& element : elements) {
+    register_bits = std::max(register_bits, decoder.register_bits(element, type));
+  }
+  const Type register_type = register_bits == bits ? type
+                             : register_bits == 16 ? Type::kB16
+                             : register_bits == 32 ? Type::kB32
+                                                   : Type::kB64;
+  for (const syntax::Operand& element : elements) {
+    if (is_load && element.kind == syntax::OperandKind::kSink) {
+      op.list.push_back(kNoSlot);
+    } else {
+      op.list.push_back(is_load ? decoder.destination(element, register_bits)
+                                : decoder.source(element, register_type));
+    }
+  }
+  op.element_bits = static_cast<std::uint8_t>(bits);
+  op.details = {static_cast<std::uint8_t>(space), static_cast<std::uint8_t>(address_bits),
+                static_cast<std::uint8_t>(register_bits),
+                static_cast<std::uint8_t>(is_signed(type))};
+  op.code = is_load ? &run_load : &run_store;
+}
+
+void decode_ld(Decoder& decoder) {
+  decode_access(decoder, true);
+}
+void decode_st(Decoder& decoder) {
+  decode_access(decoder, false);
+}
+
+Outcome run_nothing(Warp& /*warp*/, const Op& /*op*/, Lanes /*lanes*/) {
+  return Outcome::kDone;
+}
+
+// A hint: the address may be anything.
+void decode_prefetch(Decoder& decoder) {
+  if (decoder.take("tensormap")) {
+    decoder.expect_operands(1);
+  } else {
+    decoder.require("global");
+    decoder.take_one_of({"L1", "L2"});
+    decoder.expect_operands(1);
+  }
+  decoder.op().code = &run_nothing;
+}
+
+constexpr std::array kOperations = {
+    Operation{"ld", &decode_ld},
+    Operation{"st", &decode_st},
+    Operation{"prefetch", &decode_prefetch},
+};
+
+}  // namespace
+
+std::span<const Operation> memory_operations() {
+  return kOperations;
+}
+
+}  // namespace emu

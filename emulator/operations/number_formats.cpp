@@ -1,0 +1,141 @@
+// The float formats of 16 and 8 bits, by value.
+#include "emulator/operations/number_formats.hpp"
+
+#include <bit>
+#include <cmath>
+#include <limits>
+
+namespace emu {
+namespace {
+
+// A format of one sign bit, exponent bits and fraction bits.
+struct Format {
+  int exponent_bits;
+  int fraction_bits;
+  bool has_infinity;  // else its highest exponent holds numbers, and all ones alone are NaN
+
+  [[nodiscard]] constexpr int bias() const { return (1 << (exponent_bits - 1)) - 1; }
+  [[nodiscard]] constexpr int least_exponent() const { return 1 - bias(); }
+  [[nodiscard]] constexpr int most_exponent() const {
+    return (1 << exponent_bits) - (has_infinity ? 2 : 1) - bias();
+  }
+  [[nodiscard]] double largest() const {
+    const int last = has_infinity ? 1 : 2;  // steps below the next power of two
+    return std::ldexp(2.0 - last * std::ldexp(1.0, -fraction_bits), most_exponent());
+  }
+};
+
+constexpr Format kF16{5, 10, true};
+constexpr Format kBF16{8, 7, true};
+constexpr Format kE4M3{4, 3, false};
+constexpr Format kE5M2{5, 2, true};
+
+template <Format kFormat>
+float value_of(std::uint32_t bits) {
+  const std::uint32_t fraction = bits & ((1U << kFormat.fraction_bits) - 1);
+  const std::uint32_t ones = (1U << kFormat.exponent_bits) - 1;
+  const std::uint32_t exponent = bits >> kFormat.fraction_bits & ones;
+  const bool is_negative = (bits >> (kFormat.fraction_bits + kFormat.exponent_bits) & 1U) != 0;
+  float value = 0;
+  if (kFormat.has_infinity && exponent == ones) {
+    value = fraction == 0 ? std::numeric_limits<float>::infinity()
+                          : std::numeric_limits<float>::quiet_NaN();
+  } else if (!kFormat.has_infinity && exponent == ones &&
+             fraction == (1U << kFormat.fraction_bits) - 1) {
+    value = std::numeric_limits<float>::quiet_NaN();
+  } else if (exponent == 0) {
+    value =
+        std::ldexp(static_cast<float>(fraction), kFormat.least_exponent() - kFormat.fraction_bits);
+  } else {
+    value = std::ldexp(static_cast<float>(fraction | (1U << kFormat.fraction_bits)),
+                       static_cast<int>(exponent) - kFormat.bias() - kFormat.fraction_bits);
+  }
+  return is_negative ? -value : value;
+}
+
+// Bits without the sign of a finite or infinite number of at least 0.
+template <Format kFormat>
+std::uint32_t magnitude_bits(double value, bool is_saturating) {
+  constexpr std::uint32_t kInfinity = ((1U << kFormat.exponent_bits) - 1) << kFormat.fraction_bits;
+  const auto largest_bits = [] {
+    return kFormat.has_infinity ? kInfinity - 1 : kInfinity + (1U << kFormat.fraction_bits) - 2;
+  };
+  if (value == 0) {
+    return 0;
+  }
+  int exponent = 0;
+  if (!std::isinf(value)) {
+    std::frexp(value, &exponent);
+    --exponent;  // value = 1.xxx * 2^exponent
+    exponent = std::max(exponent, kFormat.least_exponent());
+    // In units of the last place; to even in a tie, which is exact here.
+    const double units = std::nearbyint(std::ldexp(value, kFormat.fraction_bits - exponent));
+    value = std::ldexp(units, exponent - kFormat.fraction_bits);
+  }
+  if (value > kFormat.largest()) {
+    return is_saturating || !kFormat.has_infinity ? largest_bits() : kInfinity;
+  }
+  std::frexp(value, &exponent);
+  --exponent;
+  if (exponent < kFormat.least_exponent()) {
+    return static_cast<std::uint32_t>(
+        std::ldexp(value, kFormat.fraction_bits - kFormat.least_exponent()));
+  }
+  const auto fraction = static_cast<std::uint32_t>(
+      std::ldexp(value, kFormat.fraction_bits - exponent) - (1U << kFormat.fraction_bits));
+  return (static_cast<std::uint32_t>(exponent + kFormat.bias()) << kFormat.fraction_bits) |
+         fraction;
+}
+
+template <Format kFormat>
+std::uint32_t bits_of_value(double value, std::uint32_t nan, bool is_saturating) {
+  if (std::isnan(value)) {
+    return nan;
+  }
+  const std::uint32_t sign =
+      std::signbit(value) ? 1U << (kFormat.exponent_bits + kFormat.fraction_bits) : 0;
+  return sign | magnitude_bits<kFormat>(std::abs(value), is_saturating);
+}
+
+}  // namespace
+
+float f16_value(std::uint16_t bits) {
+  return static_cast<float>(std::bit_cast<_Float16>(bits));
+}
+float bf16_value(std::uint16_t bits) {
+  return std::bit_cast<float>(std::uint32_t{bits} << 16U);
+}
+float e4m3_value(std::uint8_t bits) {
+  return value_of<kE4M3>(bits);
+}
+float e5m2_value(std::uint8_t bits) {
+  return value_of<kE5M2>(bits);
+}
+
+std::uint16_t f16_bits(float value) {
+  return std::isnan(value) ? std::uint16_t{0x7FFF}
+                           : std::bit_cast<std::uint16_t>(static_cast<_Float16>(value));
+}
+
+std::uint16_t bf16_bits(float value) {
+  if (std::isnan(value)) {
+    return 0x7FFF;
+  }
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  return static_cast<std::uint16_t>((bits + 0x7FFFU + (bits >> 16U & 1U)) >> 16U);
+}
+
+std::uint16_t f16_bits_of_double(double value) {
+  return static_cast<std::uint16_t>(bits_of_value<kF16>(value, 0x7FFF, false));
+}
+std::uint16_t bf16_bits_of_double(double value) {
+  return static_cast<std::uint16_t>(bits_of_value<kBF16>(value, 0x7FFF, false));
+}
+std::uint8_t e4m3_bits(float value) {
+  return static_cast<std::uint8_t>(bits_of_value<kE4M3>(value, 0x7F, true));
+}
+std::uint8_t e5m2_bits(float value) {
+  return static_cast<std::uint8_t>(bits_of_value<kE5M2>(value, 0x7F, true));
+}
+
+}  // namespace emu

@@ -1,0 +1,25 @@
+// The float formats of 16 and 8 bits, by value.
+#pragma once
+
+#include <cstdint>
+
+namespace emu {
+
+/// Their exact values; NaN stays NaN.
+float f16_value(std::uint16_t bits);
+float bf16_value(std::uint16_t bits);
+float e4m3_value(std::uint8_t bits);
+float e5m2_value(std::uint8_t bits);
+
+/// The nearest, ties to even. What is too large becomes an infinity; NaN becomes 0x7FFF.
+std::uint16_t f16_bits(float value);
+std::uint16_t bf16_bits(float value);
+/// Likewise of a binary64 number, rounded once.
+std::uint16_t f16_bits_of_double(double value);
+std::uint16_t bf16_bits_of_double(double value);
+/// The nearest, ties to even; what is too large becomes the largest finite number (satfinite). NaN
+/// becomes 0x7F.
+std::uint8_t e4m3_bits(float value);
+std::uint8_t e5m2_bits(float value);
+
+}  // namespace emu

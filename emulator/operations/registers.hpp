@@ -1,0 +1,56 @@
+// Registers of any width, read and written as 64 bits.
+#pragma once
+
+#include <cstdint>
+
+#include "emulator/machine/warp.hpp"
+
+namespace emu {
+
+template <typename T>
+Vec<std::uint64_t> widened(const Vec<T>& values) {
+  Vec<std::uint64_t> wide;
+  for (int i = 0; i < kLanes; ++i) {
+    wide.at[i] = values.at[i];
+  }
+  return wide;
+}
+
+template <typename T>
+Vec<T> narrowed(const Vec<std::uint64_t>& values) {
+  Vec<T> narrow;
+  for (int i = 0; i < kLanes; ++i) {
+    narrow.at[i] = static_cast<T>(values.at[i]);
+  }
+  return narrow;
+}
+
+/// Zero bits above the register's own.
+inline Vec<std::uint64_t> read_bits(const Warp& warp, Slot slot, int bits) {
+  switch (bits) {
+    case 16:
+      return widened(warp.read<std::uint16_t>(slot));
+    case 32:
+      return widened(warp.read<std::uint32_t>(slot));
+    default:
+      return warp.read<std::uint64_t>(slot);
+  }
+}
+
+/// Drops the bits above the register's own.
+inline void write_bits(Warp& warp, Slot slot, int bits, const Vec<std::uint64_t>& values,
+                       Lanes lanes, Lanes valid) {
+  switch (bits) {
+    case 16:
+      warp.write(slot, narrowed<std::uint16_t>(values), lanes, valid);
+      break;
+    case 32:
+      warp.write(slot, narrowed<std::uint32_t>(values), lanes, valid);
+      break;
+    default:
+      warp.write(slot, values, lanes, valid);
+      break;
+  }
+}
+
+}  // namespace emu

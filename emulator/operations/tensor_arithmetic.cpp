@@ -1,0 +1,125 @@
+// What tensor cores compute of floats: sums of products that are cut off, not rounded.
+#include "emulator/operations/tensor_arithmetic.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+
+namespace emu {
+namespace {
+
+template <int kExponentBits, int kFractionBits, bool kHasInfinity>
+Parts parts_of(std::uint32_t bits) {
+  constexpr std::uint32_t kOnes = (1U << kExponentBits) - 1;
+  constexpr int kBias = (1 << (kExponentBits - 1)) - 1;
+  const std::uint32_t fraction = bits & ((1U << kFractionBits) - 1);
+  const std::uint32_t exponent = bits >> kFractionBits & kOnes;
+  const bool is_negative = (bits >> (kExponentBits + kFractionBits) & 1U) != 0;
+  Parts parts;
+  if (exponent == kOnes && kHasInfinity) {
+    parts.is_nan = fraction != 0;
+    parts.is_infinite = fraction == 0;
+    parts.significand = 1;
+  } else if (exponent == kOnes && fraction == (1U << kFractionBits) - 1) {
+    parts.is_nan = !kHasInfinity;
+  }
+  if (!parts.is_nan && !parts.is_infinite) {
+    parts.significand = exponent == 0 ? fraction : fraction | (1U << kFractionBits);
+    parts.top = std::max(static_cast<int>(exponent), 1) - kBias;
+    parts.exponent = parts.top - kFractionBits;
+  }
+  if (is_negative) {
+    parts.significand = -parts.significand;
+  }
+  return parts;
+}
+
+// Towards zero, by so many bits.
+std::int64_t cut(std::int64_t value, int bits) {
+  if (bits <= 0) {
+    return value << static_cast<unsigned>(-bits);
+  }
+  if (bits > 62) {
+    return 0;
+  }
+  const std::int64_t magnitude = std::abs(value) >> static_cast<unsigned>(bits);
+  return value < 0 ? -magnitude : magnitude;
+}
+
+// sum * 2^exponent as binary32, towards zero.
+float cut_to_f32(std::int64_t sum, int exponent) {
+  if (sum == 0) {
+    return 0.0F;
+  }
+  std::int64_t magnitude = std::abs(sum);
+  const int width = 64 - std::countl_zero(static_cast<std::uint64_t>(magnitude));
+  // Bits that binary32 has no room for, also where it becomes subnormal.
+  const int drop = std::max({width - 24, -149 - exponent, 0});
+  magnitude = drop > 62 ? 0 : magnitude >> static_cast<unsigned>(drop);
+  double value = std::ldexp(static_cast<double>(magnitude), exponent + drop);
+  value = std::min(value, static_cast<double>(std::numeric_limits<float>::max()) * 2);
+  const auto result = value > static_cast<double>(std::numeric_limits<float>::max())
+                          ? std::numeric_limits<float>::infinity()
+                          : static_cast<float>(value);
+  return sum < 0 ? -result : result;
+}
+
+}  // namespace
+
+Parts parts_of_f16(std::uint16_t bits) {
+  return parts_of<5, 10, true>(bits);
+}
+Parts parts_of_bf16(std::uint16_t bits) {
+  return parts_of<8, 7, true>(bits);
+}
+Parts parts_of_e4m3(std::uint8_t bits) {
+  return parts_of<4, 3, false>(bits);
+}
+Parts parts_of_f32(float value) {
+  return parts_of<8, 23, true>(std::bit_cast<std::uint32_t>(value));
+}
+
+float fused_sum(std::span<const Parts> a, std::span<const Parts> b, float c, int fraction_bits) {
+  const Parts start = parts_of_f32(c);
+  bool is_nan = start.is_nan;
+  bool has_positive = start.is_infinite && start.significand > 0;
+  bool has_negative = start.is_infinite && start.significand < 0;
+  int top = std::numeric_limits<int>::min();
+  if (!start.is_infinite && start.significand != 0) {
+    top = start.top;
+  }
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const std::int64_t product = a[i].significand * b[i].significand;
+    is_nan = is_nan || a[i].is_nan || b[i].is_nan;
+    if (a[i].is_infinite || b[i].is_infinite) {
+      is_nan = is_nan || product == 0;
+      has_positive = has_positive || product > 0;
+      has_negative = has_negative || product < 0;
+    } else if (product != 0) {
+      top = std::max(top, a[i].top + b[i].top);
+    }
+  }
+  if (is_nan || (has_positive && has_negative)) {
+    return std::bit_cast<float>(0x7FFFFFFFU);
+  }
+  if (has_positive || has_negative) {
+    return has_positive ? std::numeric_limits<float>::infinity()
+                        : -std::numeric_limits<float>::infinity();
+  }
+  if (top == std::numeric_limits<int>::min()) {
+    return 0.0F;
+  }
+  const int unit = top - fraction_bits;
+  std::int64_t sum = start.significand != 0 ? cut(start.significand, unit - start.exponent) : 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const std::int64_t product = a[i].significand * b[i].significand;
+    if (product != 0) {
+      sum += cut(product, unit - (a[i].exponent + b[i].exponent));
+    }
+  }
+  return cut_to_f32(sum, unit);
+}
+
+}  // namespace emu

@@ -1,0 +1,215 @@
+// Between the lanes of a warp: shfl, vote, elect, redux, activemask, bar.warp.
+#include <array>
+#include <bit>
+
+#include <fmt/format.h>
+
+#include "emulator/machine/block.hpp"
+#include "emulator/operations/lane_wise.hpp"
+
+namespace emu {
+namespace {
+
+// Lanes named in the mask must be here together; it must be the same in all of them.
+Lanes member_mask(Warp& warp, const Op& op, Slot slot, Lanes lanes) {
+  warp.require_valid(slot, op, lanes, "the mask of lanes");
+  const auto masks = warp.read<std::uint32_t>(slot);
+  const Lanes mask = masks.at[std::countr_zero(lanes)];
+  for_each_lane(lanes, [&](int lane) {
+    if (masks.at[lane] != mask) {
+      warp.stop(FindingKind::kIllegalOperand, op, lanes, "lanes name different masks of lanes");
+    }
+  });
+  if ((mask & warp.live()) != lanes) {
+    warp.stop(FindingKind::kDivergent, op, lanes,
+              fmt::format("the mask names lanes {:#010x}, and {:#010x} are here",
+                          mask & warp.live(), lanes));
+  }
+  return mask;
+}
+
+enum class Shuffle : std::uint8_t { kIndex, kUp, kDown, kButterfly };
+
+// Slots: the result, the predicate or none, the value, by how much, clamp and segment mask, the
+// mask of lanes.
+Outcome run_shfl(Warp& warp, const Op& op, Lanes lanes) {
+  member_mask(warp, op, op.slots[5], lanes);
+  const auto a = warp.read<std::uint32_t>(op.slots[2]);
+  const auto b = warp.read<std::uint32_t>(op.slots[3]);
+  const auto c = warp.read<std::uint32_t>(op.slots[4]);
+  Vec<std::uint32_t> d{};
+  Lanes inside = 0;
+  Lanes valid = 0;
+  for_each_lane(lanes, [&](int lane) {
+    const auto clamp = static_cast<int>(c.at[lane] & 0x1FU);
+    const auto segment = static_cast<int>(c.at[lane] >> 8U & 0x1FU);
+    const int by = static_cast<int>(b.at[lane] & 0x1FU);
+    const int most = (lane & segment) | (clamp & ~segment);
+    const int least = lane & segment;
+    int from = 0;
+    bool is_inside = false;
+    switch (static_cast<Shuffle>(op.details[0])) {
+      case Shuffle::kIndex:
+        from = least | (by & ~segment);
+        is_inside = from <= most;
+        break;
+      case Shuffle::kUp:
+        from = lane - by;
+        is_inside = from >= most;
+        break;
+      case Shuffle::kDown:
+        from = lane + by;
+        is_inside = from <= most;
+        break;
+      case Shuffle::kButterfly:
+        from = lane ^ by;
+        is_inside = from <= most;
+        break;
+    }
+    from = is_inside ? from : lane;
+    inside |= Lanes{is_inside} << static_cast<unsigned>(lane);
+    d.at[lane] = a.at[from];
+    // A lane that does not take part has no value to give.
+    const Lanes source = Lanes{1} << static_cast<unsigned>(from);
+    if ((source & lanes & warp.valid(op.slots[2])) != 0) {
+      valid |= Lanes{1} << static_cast<unsigned>(lane);
+    }
+  });
+  valid &= warp.valid(op.slots[3]) & warp.valid(op.slots[4]);
+  warp.write(op.slots[0], d, lanes, valid);
+  if (op.slots[1] != kNoSlot) {
+    warp.write_predicate(op.slots[1], inside, lanes, kAllLanes);
+  }
+  return Outcome::kDone;
+}
+
+void decode_shfl(Decoder& decoder) {
+  decoder.require("sync");
+  decoder.require("b32");
+  constexpr std::array<std::string_view, 4> kNames = {"idx", "up", "down", "bfly"};
+  const std::string_view how = decoder.take_one_of({"idx", "up", "down", "bfly"});
+  decoder.expect_operands(5);
+  const syntax::Operand& result = decoder.operand(0);
+  const bool has_predicate = result.kind == syntax::OperandKind::kPair;
+  decoder.add(decoder.destination(has_predicate ? result.parts[0] : result, 32));
+  decoder.add(has_predicate ? decoder.destination(result.parts[1], 1) : kNoSlot);
+  for (std::size_t i = 1; i < 5; ++i) {
+    decoder.add(decoder.source(i, Type::kB32));
+  }
+  for (std::size_t i = 0; i < kNames.size(); ++i) {
+    if (kNames.at(i) == how) {
+      decoder.op().details[0] = static_cast<std::uint8_t>(i);
+    }
+  }
+  decoder.op().code = &run_shfl;
+}
+
+enum class Vote : std::uint8_t { kAll, kAny, kUniform, kBallot };
+
+// Slots: the result, the predicate, the mask.
+Outcome run_vote(Warp& warp, const Op& op, Lanes lanes) {
+  member_mask(warp, op, op.slots[2], lanes);
+  warp.require_valid(op.slots[1], op, lanes, "the predicate");
+  const Lanes votes =
+      (warp.read_predicate(op.slots[1]) ^ (op.details[1] != 0 ? kAllLanes : 0)) & lanes;
+  switch (static_cast<Vote>(op.details[0])) {
+    case Vote::kAll:
+      warp.write_predicate(op.slots[0], votes == lanes ? kAllLanes : 0, lanes, kAllLanes);
+      break;
+    case Vote::kAny:
+      warp.write_predicate(op.slots[0], votes != 0 ? kAllLanes : 0, lanes, kAllLanes);
+      break;
+    case Vote::kUniform:
+      warp.write_predicate(op.slots[0], votes == 0 || votes == lanes ? kAllLanes : 0, lanes,
+                           kAllLanes);
+      break;
+    case Vote::kBallot: {
+      Vec<std::uint32_t> d;
+      std::ranges::fill(d.at, votes);
+      warp.write(op.slots[0], d, lanes, kAllLanes);
+      break;
+    }
+  }
+  return Outcome::kDone;
+}
+
+void decode_vote(Decoder& decoder) {
+  decoder.require("sync");
+  constexpr std::array<std::string_view, 4> kNames = {"all", "any", "uni", "ballot"};
+  const std::string_view how = decoder.take_one_of({"all", "any", "uni", "ballot"});
+  decoder.require(how == "ballot" ? "b32" : "pred");
+  decoder.expect_operands(3);
+  decoder.add(decoder.destination(0, how == "ballot" ? 32 : 1));
+  bool is_negated = false;
+  decoder.add(decoder.predicate(decoder.operand(1), is_negated));
+  decoder.add(decoder.source(2, Type::kB32));
+  decoder.op().details[1] = is_negated ? 1 : 0;
+  for (std::size_t i = 0; i < kNames.size(); ++i) {
+    if (kNames.at(i) == how) {
+      decoder.op().details[0] = static_cast<std::uint8_t>(i);
+    }
+  }
+  decoder.op().code = &run_vote;
+}
+
+// Slots: the leader's number or none, the predicate, the mask. Which lane leads is not specified;
+// it is the lowest.
+Outcome run_elect(Warp& warp, const Op& op, Lanes lanes) {
+  member_mask(warp, op, op.slots[2], lanes);
+  const Lanes leader = lanes & (~lanes + 1);
+  if (op.slots[0] != kNoSlot) {
+    Vec<std::uint32_t> d;
+    std::ranges::fill(d.at, static_cast<std::uint32_t>(std::countr_zero(leader)));
+    warp.write(op.slots[0], d, lanes, kAllLanes);
+  }
+  warp.write_predicate(op.slots[1], leader, lanes, kAllLanes);
+  return Outcome::kDone;
+}
+
+void decode_elect(Decoder& decoder) {
+  decoder.require("sync");
+  decoder.expect_operands(2);
+  const syntax::Operand& result = decoder.operand(0);
+  if (result.kind != syntax::OperandKind::kPair) {
+    decoder.fail("expected d|p");
+  }
+  const bool is_sink = result.parts[0].kind == syntax::OperandKind::kSink;
+  decoder.add(is_sink ? kNoSlot : decoder.destination(result.parts[0], 32));
+  decoder.add(decoder.destination(result.parts[1], 1));
+  decoder.add(decoder.source(1, Type::kB32));
+  decoder.op().code = &run_elect;
+}
+
+Outcome run_activemask(Warp& warp, const Op& op, Lanes lanes) {
+  Vec<std::uint32_t> d;
+  std::ranges::fill(d.at, lanes);
+  warp.write(op.slots[0], d, lanes, kAllLanes);
+  return Outcome::kDone;
+}
+
+void decode_activemask(Decoder& decoder) {
+  decoder.require("b32");
+  decoder.expect_operands(1);
+  decoder.add(decoder.destination(0, 32));
+  decoder.op().code = &run_activemask;
+}
+
+constexpr std::array kOperations = {
+    Operation{"shfl", &decode_shfl},
+    Operation{"vote", &decode_vote},
+    Operation{"elect", &decode_elect},
+    Operation{"activemask", &decode_activemask},
+};
+
+}  // namespace
+
+Outcome run_warp_barrier(Warp& warp, const Op& op, Lanes lanes) {
+  member_mask(warp, op, op.slots[0], lanes);
+  return Outcome::kDone;
+}
+
+std::span<const Operation> warp_operations() {
+  return kOperations;
+}
+
+}  // namespace emu

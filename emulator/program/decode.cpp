@@ -1,0 +1,377 @@
+// From a kernel as it is written to a Program.
+#include <algorithm>
+#include <bit>
+#include <map>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "emulator/machine/block.hpp"
+#include "emulator/program/decoder.hpp"
+#include "emulator/program/flow.hpp"
+#include "fovea_emulator/error.hpp"
+
+namespace emu {
+namespace {
+
+using syntax::aligned;
+using syntax::Operand;
+using syntax::OperandKind;
+using syntax::Space;
+
+std::uint32_t words_of(int bits) {
+  return bits == 1 ? 4 : static_cast<std::uint32_t>(bits) * kLanes / 32;  // a multiple of 16 bytes
+}
+
+bool is_known_special(std::string_view name) {
+  return name.starts_with("%tid.") || name.starts_with("%ntid.") || name.starts_with("%ctaid.") ||
+         name.starts_with("%nctaid.") || name == "%laneid" || name == "%warpid";
+}
+
+const Operation* operation_named(std::string_view mnemonic) {
+  static const auto kOperations = [] {
+    std::map<std::string_view, const Operation*> operations;
+    for (const auto group : {integer_operations(), float_operations(), data_operations(),
+                             conversion_operations(), memory_operations(), warp_operations(),
+                             barrier_operations(), matrix_operations(), copy_operations()}) {
+      for (const Operation& operation : group) {
+        operations.emplace(operation.mnemonic, &operation);
+      }
+    }
+    return operations;
+  }();
+  const auto found = kOperations.find(mnemonic);
+  return found == kOperations.end() ? nullptr : found->second;
+}
+
+}  // namespace
+
+// Where everything is that operands name.
+class Layout {
+ public:
+  Layout(const syntax::Module& module, const syntax::Function& function,
+         const std::map<std::string, std::uint64_t, std::less<>>& global_addresses,
+         Program& program)
+      : function_(function), program_(program) {
+    for (const syntax::Register& reg : function.registers) {
+      slots_.push_back(take_slot(reg.bits));
+    }
+    for (const auto& [name, address] : global_addresses) {
+      places_[name] = {Space::kGlobal, address};
+    }
+    for (const syntax::Variable& parameter : function.parameters) {
+      places_[parameter.name] = {Space::kParameter, parameter.offset};
+    }
+    place_variables(module.variables);
+    place_variables(function.variables);
+    // What the launch adds lies behind all others.
+    const std::size_t end =
+        aligned(kReservedSharedBytes + program.static_shared_bytes, program.dynamic_alignment);
+    for (const syntax::Variable& variable : module.variables) {
+      if (variable.space == Space::kShared && variable.bytes == 0) {
+        places_[variable.name] = {Space::kShared, end};
+      }
+    }
+  }
+
+  [[nodiscard]] Slot slot_of(int index) const { return slots_[static_cast<std::size_t>(index)]; }
+  [[nodiscard]] int bits_of(int index) const {
+    return function_.registers[static_cast<std::size_t>(index)].bits;
+  }
+
+  Slot constant(std::uint64_t value, int bits) {
+    const auto [found, is_new] = constants_.try_emplace({bits, value}, kNoSlot);
+    if (is_new) {
+      found->second = take_slot(bits);
+      program_.constants.push_back({.slot = found->second, .bits = bits, .value = value});
+    }
+    return found->second;
+  }
+
+  Slot special(const std::string& name) {
+    const auto [found, is_new] = specials_.try_emplace(name, kNoSlot);
+    if (is_new) {
+      found->second = take_slot(32);
+      program_.specials.push_back({.slot = found->second, .name = name});
+    }
+    return found->second;
+  }
+
+  [[nodiscard]] const Place* place_of(std::string_view name) const {
+    const auto found = places_.find(name);
+    return found == places_.end() ? nullptr : &found->second;
+  }
+
+ private:
+  Slot take_slot(int bits) {
+    const Slot slot = program_.file_words + kHeaderWords;
+    program_.file_words = slot + words_of(bits);
+    return slot;
+  }
+
+  void place_variables(const std::vector<syntax::Variable>& variables) {
+    for (const syntax::Variable& variable : variables) {
+      if (variable.space == Space::kShared && variable.bytes == 0) {
+        program_.dynamic_alignment = std::max(program_.dynamic_alignment, variable.alignment);
+      } else if (variable.space == Space::kShared) {
+        const std::size_t offset =
+            aligned(kReservedSharedBytes + program_.static_shared_bytes, variable.alignment);
+        program_.static_shared_bytes = offset + variable.bytes - kReservedSharedBytes;
+        places_[variable.name] = {Space::kShared, offset};
+      } else if (variable.space == Space::kLocal) {
+        const std::size_t offset = aligned(program_.local_bytes, variable.alignment);
+        program_.local_bytes = offset + variable.bytes;
+        places_[variable.name] = {Space::kLocal, offset};
+      }
+    }
+  }
+
+  const syntax::Function& function_;
+  Program& program_;
+  std::vector<Slot> slots_;
+  std::map<std::pair<int, std::uint64_t>, Slot> constants_;
+  std::map<std::string, Slot> specials_;
+  std::map<std::string, Place, std::less<>> places_;
+};
+
+Decoder::Decoder(Layout& layout, const syntax::Instruction& instruction, Op& op)
+    : layout_(layout), instruction_(instruction), op_(op) {
+  std::string_view rest = instruction.opcode;
+  const auto next = [&] {
+    const std::size_t point = rest.find('.');
+    const std::string_view word = rest.substr(0, point);
+    rest = point == std::string_view::npos ? std::string_view() : rest.substr(point + 1);
+    return word;
+  };
+  mnemonic_ = next();
+  while (!rest.empty()) {
+    modifiers_.push_back(next());
+  }
+}
+
+void Decoder::fail(std::string_view what) const {
+  throw Error(fmt::format("line {}: {}: {}", instruction_.line, instruction_.opcode, what));
+}
+
+bool Decoder::take(std::string_view modifier) {
+  const auto found = std::ranges::find(modifiers_, modifier);
+  if (found == modifiers_.end()) {
+    return false;
+  }
+  modifiers_.erase(found);
+  return true;
+}
+
+std::string_view Decoder::take_one_of(std::initializer_list<std::string_view> modifiers) {
+  for (const std::string_view modifier : modifiers) {
+    if (take(modifier)) {
+      return modifier;
+    }
+  }
+  fail(fmt::format("expected one of .{}", fmt::join(modifiers, ", .")));
+}
+
+void Decoder::require(std::string_view modifier) {
+  if (!take(modifier)) {
+    fail(fmt::format("the emulator knows it with .{} alone", modifier));
+  }
+}
+
+Type Decoder::take_type() {
+  for (const std::string_view modifier : modifiers_) {
+    if (const auto type = type_named(modifier)) {
+      take(modifier);
+      return *type;
+    }
+  }
+  fail("it has no type");
+}
+
+std::optional<Type> Decoder::peek_type() const {
+  for (const std::string_view modifier : modifiers_) {
+    if (const auto type = type_named(modifier)) {
+      return type;
+    }
+  }
+  return std::nullopt;
+}
+
+void Decoder::finish() const {
+  if (!modifiers_.empty()) {
+    fail(fmt::format("the emulator does not know .{} here", modifiers_.front()));
+  }
+}
+
+void Decoder::expect_operands(std::size_t least, std::size_t most) const {
+  const std::size_t count = instruction_.operands.size();
+  if (count < least || count > most) {
+    fail(fmt::format("{} operands", count));
+  }
+}
+
+const Operand& Decoder::operand(std::size_t index) const {
+  if (index >= instruction_.operands.size()) {
+    fail("an operand is missing");
+  }
+  return instruction_.operands[index];
+}
+
+void Decoder::add(Slot slot) {
+  if (added_ == op_.slots.size()) {
+    fail("too many operands");
+  }
+  op_.slots[added_++] = slot;
+}
+
+Slot Decoder::source(const Operand& operand, Type type) const {
+  const int bits = bits_of(type);
+  if (operand.is_negated) {
+    fail("'!' stands before predicates alone");
+  }
+  switch (operand.kind) {
+    case OperandKind::kRegister:
+      if (layout_.bits_of(operand.index) != bits || operand.offset != 0) {
+        fail(fmt::format("{} is no register of {} bits", operand.name, bits));
+      }
+      return layout_.slot_of(operand.index);
+    case OperandKind::kSpecial:
+      if (!is_known_special(operand.name) || bits != 32) {
+        fail(fmt::format("the emulator does not know {} here", operand.name));
+      }
+      return layout_.special(operand.name);
+    case OperandKind::kInteger:
+      if (is_float(type)) {
+        fail("a whole number for a float");
+      }
+      return layout_.constant(
+          bits == 64 ? operand.bits : operand.bits & ((std::uint64_t{1} << bits) - 1), bits);
+    case OperandKind::kSingle:
+      if (type != Type::kF32 && type != Type::kB32) {
+        fail("a number of 32 bits for another type");
+      }
+      return layout_.constant(operand.bits, 32);
+    case OperandKind::kFloat:
+      if (type == Type::kF64 || type == Type::kB64) {
+        return layout_.constant(operand.bits, 64);
+      }
+      if (type == Type::kF32) {
+        const auto value = static_cast<float>(std::bit_cast<double>(operand.bits));
+        return layout_.constant(std::bit_cast<std::uint32_t>(value), 32);
+      }
+      fail("a float for another type");
+    case OperandKind::kSymbol: {
+      const Place* const place = layout_.place_of(operand.name);
+      if (place == nullptr || is_float(type) || bits < 32) {
+        fail(fmt::format("{} cannot stand here", operand.name));
+      }
+      return layout_.constant(place->address + static_cast<std::uint64_t>(operand.offset), bits);
+    }
+    default:
+      fail("an operand that cannot stand here");
+  }
+}
+
+Slot Decoder::destination(const Operand& operand, int bits) const {
+  if (operand.kind != OperandKind::kRegister || layout_.bits_of(operand.index) != bits) {
+    fail(fmt::format("its result needs a register of {} bits", bits));
+  }
+  return layout_.slot_of(operand.index);
+}
+
+Slot Decoder::predicate(const Operand& operand, bool& is_negated) const {
+  is_negated = operand.is_negated;
+  if (operand.kind == OperandKind::kRegister && layout_.bits_of(operand.index) == 1) {
+    return layout_.slot_of(operand.index);
+  }
+  if (operand.kind == OperandKind::kInteger) {
+    return layout_.constant(operand.bits != 0 ? 1 : 0, 1);
+  }
+  fail("expected a predicate");
+}
+
+int Decoder::register_bits(const Operand& operand, Type type) const {
+  return operand.kind == OperandKind::kRegister ? layout_.bits_of(operand.index) : bits_of(type);
+}
+
+Slot Decoder::address(const Operand& operand, int& bits) const {
+  if (operand.kind != OperandKind::kAddress || operand.parts.size() != 1) {
+    fail("expected [an address]");
+  }
+  const Operand& base = operand.parts[0];
+  op_.offset = operand.offset;
+  if (base.kind == OperandKind::kRegister) {
+    bits = layout_.bits_of(base.index);
+    if (bits < 32) {
+      fail("an address has 32 or 64 bits");
+    }
+    return layout_.slot_of(base.index);
+  }
+  if (base.kind == OperandKind::kInteger || base.kind == OperandKind::kSymbol) {
+    bits = 64;
+    return source(base, Type::kB64);
+  }
+  fail("expected an address in a register or a variable's name");
+}
+
+std::int64_t Decoder::immediate(std::size_t index) const {
+  if (operand(index).kind != OperandKind::kInteger) {
+    fail("expected a whole number");
+  }
+  return static_cast<std::int64_t>(operand(index).bits);
+}
+
+namespace {
+
+void decode_flow(Decoder& decoder) {
+  Op& op = decoder.op();
+  if (decoder.mnemonic() == "bra") {
+    decoder.take("uni");
+    decoder.expect_operands(1);
+    if (decoder.operand(0).kind != OperandKind::kLabel) {
+      decoder.fail("expected a label");
+    }
+    op.flow = Flow::kBranch;
+    op.target = decoder.operand(0).index;
+  } else {
+    decoder.expect_operands(0);
+    op.flow = Flow::kExit;  // there are no calls to return from
+  }
+  decoder.finish();
+}
+
+}  // namespace
+
+Program decode(const syntax::Module& module, const syntax::Function& function,
+               const std::map<std::string, std::uint64_t, std::less<>>& global_addresses) {
+  Program program;
+  program.module = &module;
+  program.function = &function;
+  Layout layout(module, function, global_addresses, program);
+  program.ops.reserve(function.instructions.size() + 1);
+  for (const syntax::Instruction& instruction : function.instructions) {
+    Op& op = program.ops.emplace_back();
+    op.instruction = &instruction;
+    if (instruction.guard >= 0) {
+      op.guard = layout.slot_of(instruction.guard);
+      op.is_guard_negated = instruction.is_guard_negated;
+    }
+    Decoder decoder(layout, instruction, op);
+    const std::string_view mnemonic = decoder.mnemonic();
+    if (mnemonic == "bra" || mnemonic == "ret" || mnemonic == "exit") {
+      decode_flow(decoder);
+    } else if (const Operation* const operation = operation_named(mnemonic)) {
+      operation->decode(decoder);
+      decoder.finish();
+    } else {
+      decoder.fail("an instruction that the emulator does not know");
+    }
+  }
+  if (program.ops.empty() || program.ops.back().flow != Flow::kExit ||
+      program.ops.back().guard != kNoSlot) {
+    throw Error(fmt::format("line {}: {} does not end with ret", function.line, function.name));
+  }
+  find_joins(program.ops);
+  return program;
+}
+
+}  // namespace emu

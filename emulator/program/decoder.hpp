@@ -1,0 +1,92 @@
+// One instruction on its way to an operation: its modifiers, and its operands' places in the
+// registers.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "emulator/program/program.hpp"
+#include "emulator/syntax/module.hpp"
+#include "emulator/syntax/types.hpp"
+
+namespace emu {
+
+class Layout;
+
+class Decoder {
+ public:
+  Decoder(Layout& layout, const syntax::Instruction& instruction, Op& op);
+
+  [[nodiscard]] std::string_view mnemonic() const { return mnemonic_; }
+  [[nodiscard]] Op& op() { return op_; }
+  [[nodiscard]] const syntax::Instruction& instruction() const { return instruction_; }
+  [[noreturn]] void fail(std::string_view what) const;
+
+  /// Takes a modifier, wherever it stands: true if it was there.
+  bool take(std::string_view modifier);
+  /// Takes the one of these that is there; fails if none is.
+  std::string_view take_one_of(std::initializer_list<std::string_view> modifiers);
+  void require(std::string_view modifier);
+  /// Takes the first modifier that is a type.
+  Type take_type();
+  /// The first modifier that is a type, which stays.
+  [[nodiscard]] std::optional<Type> peek_type() const;
+  /// Fails if a modifier is left, which nobody has understood.
+  void finish() const;
+
+  void expect_operands(std::size_t least, std::size_t most) const;
+  void expect_operands(std::size_t count) const { expect_operands(count, count); }
+  [[nodiscard]] const syntax::Operand& operand(std::size_t index) const;
+
+  /// Puts a slot behind those the operation has.
+  void add(Slot slot);
+  /// Where a source is: a register of that many bits, or a constant of the type.
+  [[nodiscard]] Slot source(const syntax::Operand& operand, Type type) const;
+  [[nodiscard]] Slot source(std::size_t index, Type type) const {
+    return source(operand(index), type);
+  }
+  [[nodiscard]] Slot destination(const syntax::Operand& operand, int bits) const;
+  [[nodiscard]] Slot destination(std::size_t index, int bits) const {
+    return destination(operand(index), bits);
+  }
+  /// A predicate to read; `is_negated` says whether the operand is !p.
+  [[nodiscard]] Slot predicate(const syntax::Operand& operand, bool& is_negated) const;
+  /// The bits of a register operand; of others those of the type.
+  [[nodiscard]] int register_bits(const syntax::Operand& operand, Type type) const;
+  /// The address of [base + offset]: its base's slot, 64 or 32 bits wide, and op().offset. Of a
+  /// symbol, a constant.
+  [[nodiscard]] Slot address(const syntax::Operand& operand, int& bits) const;
+  /// An operand that must be a whole number in the text.
+  [[nodiscard]] std::int64_t immediate(std::size_t index) const;
+
+ private:
+  Layout& layout_;
+  const syntax::Instruction& instruction_;
+  Op& op_;
+  std::string_view mnemonic_;
+  std::vector<std::string_view> modifiers_;
+  std::size_t added_ = 0;
+};
+
+/// How instructions of one name are decoded.
+struct Operation {
+  std::string_view mnemonic;
+  void (*decode)(Decoder& decoder);
+};
+
+std::span<const Operation> integer_operations();
+std::span<const Operation> float_operations();
+std::span<const Operation> data_operations();
+std::span<const Operation> conversion_operations();
+std::span<const Operation> memory_operations();
+std::span<const Operation> warp_operations();
+std::span<const Operation> barrier_operations();
+std::span<const Operation> matrix_operations();
+std::span<const Operation> copy_operations();
+
+}  // namespace emu

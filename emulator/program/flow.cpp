@@ -1,0 +1,162 @@
+// Where the lanes that part at a branch meet again.
+#include "emulator/program/flow.hpp"
+
+#include <algorithm>
+#include <vector>
+
+namespace emu {
+namespace {
+
+// Post-dominators of basic blocks, after Cooper, Harvey and Kennedy, "A Simple, Fast Dominance
+// Algorithm" (2001), on the reversed graph. The last block is the exit's, which has no operations.
+class PostDominators {
+ public:
+  explicit PostDominators(std::span<const Op> ops) : ops_(ops) {
+    find_blocks();
+    find_edges();
+    order_blocks();
+    solve();
+  }
+
+  // The first operation of the block that post-dominates the one with this operation; -1: the exit.
+  [[nodiscard]] int join_of(std::size_t op) const {
+    const int block = parents_[static_cast<std::size_t>(block_of_[op])];
+    return block < 0 || block == exit() ? -1 : firsts_[static_cast<std::size_t>(block)];
+  }
+
+ private:
+  [[nodiscard]] int exit() const { return static_cast<int>(firsts_.size()); }
+
+  static bool ends_block(const Op& op) { return op.flow != Flow::kNext; }
+
+  void find_blocks() {
+    std::vector<bool> begins(ops_.size() + 1, false);
+    begins[0] = true;
+    for (std::size_t i = 0; i < ops_.size(); ++i) {
+      if (ends_block(ops_[i])) {
+        begins[i + 1] = true;
+      }
+      if (ops_[i].flow == Flow::kBranch) {
+        begins[static_cast<std::size_t>(ops_[i].target)] = true;
+      }
+    }
+    block_of_.resize(ops_.size());
+    for (std::size_t i = 0; i < ops_.size(); ++i) {
+      if (begins[i]) {
+        firsts_.push_back(static_cast<int>(i));
+      }
+      block_of_[i] = static_cast<int>(firsts_.size()) - 1;
+    }
+  }
+
+  void find_edges() {
+    successors_.resize(firsts_.size() + 1);
+    predecessors_.resize(firsts_.size() + 1);
+    for (std::size_t block = 0; block < firsts_.size(); ++block) {
+      const std::size_t next =
+          block + 1 < firsts_.size() ? static_cast<std::size_t>(firsts_[block + 1]) : ops_.size();
+      const Op& last = ops_[next - 1];
+      if (last.flow == Flow::kBranch) {
+        add_edge(block, static_cast<std::size_t>(last.target));
+      }
+      if (last.flow == Flow::kExit) {
+        add_edge(block, ops_.size());
+      }
+      if (last.flow == Flow::kNext || last.guard != kNoSlot) {
+        add_edge(block, next);
+      }
+    }
+  }
+
+  void add_edge(std::size_t block, std::size_t op) {
+    const int to = op < ops_.size() ? block_of_[op] : exit();
+    successors_[block].push_back(to);
+    predecessors_[static_cast<std::size_t>(to)].push_back(static_cast<int>(block));
+  }
+
+  // Blocks in postorder of the reversed graph, from the exit.
+  void order_blocks() {
+    numbers_.assign(firsts_.size() + 1, -1);
+    std::vector<std::pair<int, std::size_t>> stack{{exit(), 0}};
+    std::vector<bool> seen(firsts_.size() + 1, false);
+    seen[static_cast<std::size_t>(exit())] = true;
+    while (!stack.empty()) {
+      auto& [block, next] = stack.back();
+      const auto& edges = predecessors_[static_cast<std::size_t>(block)];
+      if (next < edges.size()) {
+        const int to = edges[next++];
+        if (!seen[static_cast<std::size_t>(to)]) {
+          seen[static_cast<std::size_t>(to)] = true;
+          stack.emplace_back(to, 0);
+        }
+      } else {
+        numbers_[static_cast<std::size_t>(block)] = static_cast<int>(order_.size());
+        order_.push_back(block);
+        stack.pop_back();
+      }
+    }
+    std::ranges::reverse(order_);
+  }
+
+  void solve() {
+    parents_.assign(firsts_.size() + 1, -1);
+    parents_[static_cast<std::size_t>(exit())] = exit();
+    for (bool is_changed = true; is_changed;) {
+      is_changed = false;
+      for (const int block : order_) {
+        if (block == exit()) {
+          continue;
+        }
+        int parent = -1;
+        for (const int next : successors_[static_cast<std::size_t>(block)]) {
+          if (parents_[static_cast<std::size_t>(next)] >= 0) {
+            parent = parent < 0 ? next : common(parent, next);
+          }
+        }
+        if (parents_[static_cast<std::size_t>(block)] != parent) {
+          parents_[static_cast<std::size_t>(block)] = parent;
+          is_changed = true;
+        }
+      }
+    }
+  }
+
+  [[nodiscard]] int common(int a, int b) const {
+    const auto number = [&](int block) { return numbers_[static_cast<std::size_t>(block)]; };
+    while (a != b) {
+      while (number(a) < number(b)) {
+        a = parents_[static_cast<std::size_t>(a)];
+      }
+      while (number(b) < number(a)) {
+        b = parents_[static_cast<std::size_t>(b)];
+      }
+    }
+    return a;
+  }
+
+  std::span<const Op> ops_;
+  std::vector<int> firsts_;    // of each block, its first operation
+  std::vector<int> block_of_;  // of each operation
+  std::vector<std::vector<int>> successors_;
+  std::vector<std::vector<int>> predecessors_;
+  std::vector<int> order_;
+  std::vector<int> numbers_;
+  std::vector<int>
+      parents_;  // the immediate post-dominator; -1: from here no way leads to the exit
+};
+
+}  // namespace
+
+void find_joins(std::span<Op> ops) {
+  if (ops.empty()) {
+    return;
+  }
+  const PostDominators dominators(ops);
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    if (ops[i].flow == Flow::kBranch) {
+      ops[i].join = dominators.join_of(i);
+    }
+  }
+}
+
+}  // namespace emu

@@ -1,0 +1,91 @@
+// A kernel decoded once: operations with their code, their operands' places in a warp's registers,
+// and where lanes that part meet again.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "emulator/machine/lanes.hpp"
+#include "emulator/syntax/module.hpp"
+
+namespace emu {
+
+class Warp;
+struct Op;
+
+/// Whether an operation is done. One that is blocked is run again, and changes nothing meanwhile
+/// that it would repeat.
+enum class Outcome : std::uint8_t { kDone, kBlocked };
+
+/// What an operation does for the lanes.
+using Code = Outcome (*)(Warp& warp, const Op& op, Lanes lanes);
+
+enum class Flow : std::uint8_t { kNext, kBranch, kExit };
+
+/// Where a register is: words of a warp's register file. Before its values stand four words, of
+/// which the first holds the lanes whose value is initialised. A predicate's value is one word.
+using Slot = std::uint32_t;
+constexpr Slot kNoSlot = 0;
+constexpr Slot kHeaderWords = 4;
+
+/// The most operands that any operation but a matrix product has.
+constexpr std::size_t kMostOperands = 6;
+
+struct Op {
+  Code code = nullptr;
+  Flow flow = Flow::kNext;
+  bool is_guard_negated = false;
+  std::uint8_t count = 0;                 // of a vector's elements
+  std::uint8_t element_bits = 0;          // of what is loaded, stored or converted
+  std::array<std::uint8_t, 4> details{};  // what else the operation wants to know
+  Slot guard = kNoSlot;
+  std::array<Slot, kMostOperands> slots{};  // destinations first, then sources
+  std::int64_t offset = 0;                  // added to an address
+  std::uint64_t second_offset = 0;          // added to a second address
+  std::int32_t target = -1;                 // of a branch
+  std::int32_t join = -1;    // where lanes that part here meet again; -1: nowhere before they exit
+  std::vector<Slot> list{};  // of operations with many operands
+  const syntax::Instruction* instruction = nullptr;
+};
+
+/// A kernel's parameter or variable in shared or local memory.
+struct Place {
+  syntax::Space space = syntax::Space::kShared;
+  std::uint64_t address = 0;
+};
+
+struct Constant {
+  Slot slot = kNoSlot;
+  int bits = 0;
+  std::uint64_t value = 0;
+};
+
+struct SpecialRegister {
+  Slot slot = kNoSlot;
+  std::string name{};
+};
+
+struct Program {
+  const syntax::Module* module = nullptr;
+  const syntax::Function* function = nullptr;
+  std::vector<Op> ops{};
+  std::uint32_t file_words = 0;
+  std::vector<Constant> constants{};
+  std::vector<SpecialRegister> specials{};
+  std::size_t static_shared_bytes = 0;  // without what the launch adds
+  std::size_t dynamic_alignment = 1;    // of what it adds
+  std::size_t local_bytes = 0;
+};
+
+/// Decodes a kernel. `global_addresses` says where the module's global variables are. Throws
+/// emu::Error, with the line, for an instruction that the emulator does not know.
+Program decode(const syntax::Module& module, const syntax::Function& function,
+               const std::map<std::string, std::uint64_t, std::less<>>& global_addresses);
+
+}  // namespace emu

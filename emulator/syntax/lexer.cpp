@@ -1,0 +1,179 @@
+// Words, numbers and signs of PTX text.
+#include "emulator/syntax/lexer.hpp"
+
+#include <bit>
+#include <charconv>
+#include <cstdlib>
+
+#include <fmt/format.h>
+
+#include "fovea_emulator/error.hpp"
+
+namespace emu::syntax {
+namespace {
+
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+bool is_hex(char c) {
+  return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
+}
+
+bool is_letter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+bool begins_word(char c) {
+  return is_letter(c) || c == '_' || c == '$' || c == '%' || c == '.';
+}
+
+}  // namespace
+
+Lexer::Lexer(std::string_view text) : text_(text) {
+  next_ = scan();
+}
+
+Token Lexer::take() {
+  const Token token = next_;
+  if (token.kind != TokenKind::kEnd) {
+    next_ = scan();
+  }
+  return token;
+}
+
+void Lexer::skip_space() {
+  for (;;) {
+    const char c = at(0);
+    if (c == '/' && at(1) == '/') {
+      while (place_ < text_.size() && text_[place_] != '\n') {
+        ++place_;
+      }
+    } else if (c == '/' && at(1) == '*') {
+      const int opened = line_;
+      place_ += 2;
+      while (!(at(0) == '*' && at(1) == '/')) {
+        if (place_ >= text_.size()) {
+          throw Error(fmt::format("line {}: a comment that does not end", opened));
+        }
+        line_ += at(0) == '\n' ? 1 : 0;
+        ++place_;
+      }
+      place_ += 2;
+    } else if (c == ' ' || c == '\t' || c == '\r' || c == '\n' ||
+               (c == '\0' && place_ < text_.size())) {  // drivers take text that ends in a zero
+      line_ += c == '\n' ? 1 : 0;
+      ++place_;
+    } else {
+      return;
+    }
+  }
+}
+
+Token Lexer::scan_number() {
+  const std::size_t start = place_;
+  Token token{.line = line_};
+  const auto finish = [&](TokenKind kind, std::uint64_t bits) {
+    token.kind = kind;
+    token.bits = bits;
+    token.text = text_.substr(start, place_ - start);
+    return token;
+  };
+  const auto digits = [&](int base, auto&& belongs) {
+    const std::size_t first = place_;
+    while (belongs(at(0))) {
+      ++place_;
+    }
+    std::uint64_t value = 0;
+    const char* const end = text_.data() + place_;
+    const auto result = std::from_chars(text_.data() + first, end, value, base);
+    if (result.ec != std::errc{} || result.ptr != end) {
+      throw Error(
+          fmt::format("line {}: not a number: '{}'", line_, text_.substr(start, place_ - start)));
+    }
+    if (at(0) == 'U') {
+      ++place_;
+    }
+    return value;
+  };
+  if (at(0) == '0' && (at(1) == 'x' || at(1) == 'X')) {
+    place_ += 2;
+    return finish(TokenKind::kInteger, digits(16, is_hex));
+  }
+  if (at(0) == '0' && (at(1) == 'b' || at(1) == 'B')) {
+    place_ += 2;
+    return finish(TokenKind::kInteger, digits(2, [](char c) { return c == '0' || c == '1'; }));
+  }
+  if (at(0) == '0' && (at(1) == 'f' || at(1) == 'F') && is_hex(at(2))) {
+    place_ += 2;
+    return finish(TokenKind::kSingle, digits(16, is_hex));
+  }
+  if (at(0) == '0' && (at(1) == 'd' || at(1) == 'D') && is_hex(at(2))) {
+    place_ += 2;
+    return finish(TokenKind::kFloat, digits(16, is_hex));
+  }
+  std::size_t ahead = 0;
+  while (is_digit(at(ahead))) {
+    ++ahead;
+  }
+  if (at(ahead) == '.' && is_digit(at(ahead + 1))) {
+    const std::string copy(text_.substr(place_, 64));
+    char* end = nullptr;
+    const double value = std::strtod(copy.c_str(), &end);
+    place_ += static_cast<std::size_t>(end - copy.c_str());
+    return finish(TokenKind::kFloat, std::bit_cast<std::uint64_t>(value));
+  }
+  const bool is_octal = at(0) == '0' && is_digit(at(1));
+  return finish(TokenKind::kInteger, digits(is_octal ? 8 : 10, is_digit));
+}
+
+Token Lexer::scan() {
+  skip_space();
+  const std::size_t start = place_;
+  Token token{.line = line_};
+  const char c = at(0);
+  if (c == '\0') {
+    return token;
+  }
+  if (is_digit(c)) {
+    return scan_number();
+  }
+  if (begins_word(c)) {
+    ++place_;
+    for (;;) {
+      const char next = at(0);
+      if (begins_word(next) || is_digit(next)) {
+        ++place_;
+      } else if (next == ':' && at(1) == ':' && is_letter(at(2))) {
+        place_ += 2;
+      } else {
+        break;
+      }
+    }
+    token.kind = TokenKind::kWord;
+    token.text = text_.substr(start, place_ - start);
+    return token;
+  }
+  if (c == '"') {
+    ++place_;
+    while (at(0) != '"') {
+      if (place_ >= text_.size() || at(0) == '\n') {
+        throw Error(fmt::format("line {}: a string that does not end", line_));
+      }
+      ++place_;
+    }
+    token.kind = TokenKind::kString;
+    token.text = text_.substr(start + 1, place_ - start - 1);
+    ++place_;
+    return token;
+  }
+  if (std::string_view("{}[]()<>,;:@!|+-=~").find(c) == std::string_view::npos) {
+    throw Error(fmt::format("line {}: unexpected character '{}'", line_, c));
+  }
+  ++place_;
+  token.kind = TokenKind::kSign;
+  token.text = text_.substr(start, 1);
+  return token;
+}
+
+}  // namespace emu::syntax

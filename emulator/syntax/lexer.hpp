@@ -1,0 +1,53 @@
+// Words, numbers and signs of PTX text.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace emu::syntax {
+
+enum class TokenKind : std::uint8_t {
+  kEnd,
+  kWord,     // an opcode with its modifiers, a directive, a register, a label or a symbol
+  kInteger,  // bits: two's complement
+  kFloat,    // bits: of binary64
+  kSingle,   // bits: of binary32, written 0f........
+  kString,   // without its quotes
+  kSign,     // one character
+};
+
+struct Token {
+  TokenKind kind = TokenKind::kEnd;
+  std::string_view text{};
+  std::uint64_t bits = 0;
+  int line = 0;  // from 1
+
+  [[nodiscard]] bool is(char sign) const { return kind == TokenKind::kSign && text[0] == sign; }
+};
+
+/// Splits a text, which must outlive it, into tokens. Comments and white space stand between them.
+class Lexer {
+ public:
+  explicit Lexer(std::string_view text);
+
+  /// The next token, which stays the next one.
+  [[nodiscard]] const Token& peek() const { return next_; }
+  /// Takes the next token. Throws emu::Error at a character that begins none.
+  Token take();
+
+ private:
+  void skip_space();
+  [[nodiscard]] Token scan();
+  [[nodiscard]] Token scan_number();
+  [[nodiscard]] char at(std::size_t ahead) const {
+    return place_ + ahead < text_.size() ? text_[place_ + ahead] : '\0';
+  }
+
+  std::string_view text_;
+  std::size_t place_ = 0;
+  int line_ = 1;
+  Token next_;
+};
+
+}  // namespace emu::syntax

@@ -1,0 +1,550 @@
+// From PTX text to a Module.
+#include <bit>
+#include <map>
+#include <optional>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "emulator/syntax/module.hpp"
+#include "emulator/syntax/token_reader.hpp"
+#include "emulator/syntax/types.hpp"
+#include "fovea_emulator/error.hpp"
+
+namespace emu::syntax {
+namespace {
+
+/// Bits of a type as a register or a variable has it: ".b32" has 32.
+std::optional<int> bits_of_type(std::string_view name) {
+  const auto type = name.starts_with('.') ? type_named(name.substr(1)) : std::nullopt;
+  return type ? std::optional(bits_of(*type)) : std::nullopt;
+}
+
+class Parser : TokenReader {
+ public:
+  explicit Parser(std::string_view text) : TokenReader(text) {}
+
+  Module run() {
+    while (lexer_.peek().kind != TokenKind::kEnd) {
+      read_module_item();
+    }
+    if (module_.version_major == 0 || module_.target.empty()) {
+      throw Error("this is no PTX: it has no .version or no .target");
+    }
+    return std::move(module_);
+  }
+
+ private:
+  // A block { }: names of its own, and those of the blocks around it.
+  struct Scope {
+    int parent = -1;
+    std::map<std::string, int, std::less<>> registers{};
+    std::map<std::string, int, std::less<>> labels{};  // the instruction that follows
+  };
+
+  void read_module_item() {
+    const Token token = lexer_.take();
+    const std::string_view word = token.text;
+    if (token.kind != TokenKind::kWord) {
+      fail(token, "expected a directive");
+    }
+    if (word == ".version") {
+      read_version();
+    } else if (word == ".target") {
+      module_.target = expect_word();
+      while (take_if(',')) {
+        expect_word();  // "debug" and such
+      }
+    } else if (word == ".address_size") {
+      if (const Token size = lexer_.peek(); expect_integer() != 64) {
+        fail(size, "only addresses of 64 bits are known");
+      }
+    } else if (word == ".file") {
+      read_file();
+    } else if (word == ".section") {
+      expect_word();
+      skip_to('{');
+      skip_to('}');
+    } else if (word == ".visible" || word == ".extern" || word == ".weak") {
+      // says who sees the next item
+    } else if (word == ".entry") {
+      read_kernel(token.line);
+    } else if (word == ".global" || word == ".const" || word == ".shared") {
+      for (Variable& variable : read_variables(word)) {
+        module_.variables.push_back(std::move(variable));
+      }
+    } else if (word == ".pragma") {
+      skip_to(';');
+    } else {
+      fail(token, "a directive that the emulator does not know");
+    }
+  }
+
+  void read_version() {  // 9.0 reads as a float
+    const Token token = lexer_.take();
+    if (token.kind != TokenKind::kFloat) {
+      fail(token, "expected a version such as 9.0");
+    }
+    const std::size_t point = token.text.find('.');
+    module_.version_major = std::stoi(std::string(token.text.substr(0, point)));
+    module_.version_minor = std::stoi(std::string(token.text.substr(point + 1)));
+  }
+
+  void read_file() {
+    const std::uint64_t number = expect_integer();
+    const Token name = lexer_.take();
+    if (name.kind != TokenKind::kString || number > 100'000) {
+      fail(name, "expected a file's number and name");
+    }
+    if (module_.files.size() <= number) {
+      module_.files.resize(number + 1);
+    }
+    module_.files[number] = name.text;
+    while (take_if(',')) {
+      expect_integer();  // its time and size
+    }
+  }
+
+  // After ".shared" and the like, to the ';'.
+  std::vector<Variable> read_variables(std::string_view space) {
+    static const std::map<std::string_view, Space> kSpaces = {{".global", Space::kGlobal},
+                                                              {".const", Space::kConstant},
+                                                              {".shared", Space::kShared},
+                                                              {".local", Space::kLocal}};
+    Variable common;
+    common.space = kSpaces.at(space);
+    const auto element = read_type(common.alignment);
+    std::vector<Variable> found;
+    do {
+      Variable variable = common;
+      variable.name = expect_word();
+      variable.bytes = element * read_extents();
+      if (take_if('=')) {
+        variable.initial = read_initial(element, variable.bytes);
+      }
+      found.push_back(std::move(variable));
+    } while (take_if(','));
+    expect(';');
+    return found;
+  }
+
+  // [.align N] .type: the bytes of an element. The alignment is the type's, if none is said.
+  std::size_t read_type(std::size_t& alignment) {
+    std::size_t said = 0;
+    for (;;) {
+      const Token token = lexer_.take();
+      if (token.text == ".align") {
+        said = expect_integer();
+        if (!std::has_single_bit(said)) {
+          fail(token, "an alignment that is no power of two");
+        }
+      } else if (token.text == ".ptr" || token.text == ".global" || token.text == ".const" ||
+                 token.text == ".shared" || token.text == ".local") {
+        continue;  // what a parameter points to
+      } else if (const auto bits = bits_of_type(token.text); bits && *bits >= 8) {
+        const auto bytes = static_cast<std::size_t>(*bits) / 8;
+        alignment = said != 0 ? said : bytes;
+        return bytes;
+      } else {
+        fail(token, "expected a type");
+      }
+    }
+  }
+
+  // [2][3]: 6; []: 0; nothing: 1.
+  std::size_t read_extents() {
+    std::size_t elements = 1;
+    while (take_if('[')) {
+      if (take_if(']')) {
+        return 0;
+      }
+      elements *= expect_integer();
+      expect(']');
+    }
+    return elements;
+  }
+
+  std::vector<std::byte> read_initial(std::size_t element, std::size_t bytes) {
+    std::vector<std::byte> initial(bytes);
+    std::size_t place = 0;
+    const auto read_value = [&] {
+      const Token token = lexer_.peek();
+      const bool is_float = token.kind == TokenKind::kSingle || token.kind == TokenKind::kFloat;
+      const std::uint64_t bits =
+          is_float ? lexer_.take().bits : static_cast<std::uint64_t>(expect_signed());
+      for (std::size_t i = 0; i < element; ++i, ++place) {
+        if (place >= bytes) {
+          fail(token, "more initial values than elements");
+        }
+        initial[place] = static_cast<std::byte>(bits >> (8 * i));
+      }
+    };
+    if (!take_if('{')) {
+      read_value();
+      return initial;
+    }
+    int depth = 1;
+    while (depth > 0) {
+      if (take_if('{')) {
+        ++depth;
+      } else if (take_if('}')) {
+        --depth;
+      } else if (!take_if(',')) {
+        read_value();
+      }
+    }
+    return initial;
+  }
+
+  void read_kernel(int line) {
+    function_ = Function{};
+    function_.line = line;
+    function_.name = expect_word();
+    if (take_if('(')) {
+      while (!take_if(')')) {
+        read_parameter();
+        take_if(',');
+      }
+    }
+    read_performance_directives();
+    if (take_if(';')) {
+      return;  // declared, and defined elsewhere
+    }
+    expect('{');
+    scopes_.assign(1, Scope{});
+    variable_names_.clear();
+    for (const Variable& variable : function_.parameters) {
+      variable_names_.insert(variable.name);
+    }
+    for (const Variable& variable : module_.variables) {
+      variable_names_.insert(variable.name);
+    }
+    scope_ = 0;
+    place_ = SourcePlace{};
+    for (int depth = 1; depth > 0;) {
+      depth += read_statement();
+    }
+    resolve_names();
+    module_.kernels.push_back(std::move(function_));
+  }
+
+  void read_parameter() {
+    const Token token = lexer_.take();
+    if (token.text != ".param") {
+      fail(token, "expected a parameter");
+    }
+    Variable parameter;
+    parameter.space = Space::kParameter;
+    const std::size_t element = read_type(parameter.alignment);
+    parameter.name = expect_word();
+    parameter.bytes = element * read_extents();
+    parameter.offset = aligned(function_.parameter_bytes, parameter.alignment);
+    function_.parameter_bytes = parameter.offset + parameter.bytes;
+    function_.parameters.push_back(std::move(parameter));
+  }
+
+  void read_performance_directives() {
+    const auto read_three = [&](std::array<std::uint32_t, 3>& sizes) {
+      sizes = {1, 1, 1};
+      std::size_t i = 0;
+      do {
+        const Token token = lexer_.peek();
+        const std::uint64_t value = expect_integer();
+        if (i == 3 || value > UINT32_MAX) {
+          fail(token, "a size that is too large");
+        }
+        sizes[i++] = static_cast<std::uint32_t>(value);
+      } while (take_if(','));
+    };
+    std::array<std::uint32_t, 3> unused{};
+    while (lexer_.peek().kind == TokenKind::kWord) {
+      const Token token = lexer_.take();
+      if (token.text == ".maxntid") {
+        read_three(function_.most_threads);
+      } else if (token.text == ".reqntid") {
+        read_three(function_.required_threads);
+      } else if (token.text == ".reqnctapercluster") {
+        read_three(function_.required_cluster);
+      } else if (token.text == ".maxnreg") {
+        function_.most_registers = static_cast<int>(expect_integer());
+      } else if (token.text == ".minnctapersm" || token.text == ".maxclusterrank") {
+        read_three(unused);
+      } else if (token.text == ".pragma") {
+        skip_to(';');
+      } else if (token.text != ".explicitcluster" && token.text != ".noreturn") {
+        fail(token, "a directive that the emulator does not know");
+      }
+    }
+  }
+
+  // One statement of a body. Returns by how much it opens (1) or closes (-1) blocks.
+  int read_statement() {
+    const Token token = lexer_.take();
+    if (token.is('{')) {
+      scopes_.push_back(Scope{.parent = scope_});
+      scope_ = static_cast<int>(scopes_.size()) - 1;
+      return 1;
+    }
+    if (token.is('}')) {
+      scope_ = scopes_[static_cast<std::size_t>(scope_)].parent;
+      return -1;
+    }
+    if (token.is(';')) {
+      return 0;
+    }
+    if (token.is('@')) {
+      Instruction instruction;
+      instruction.is_guard_negated = take_if('!');
+      const Token guard = lexer_.take();
+      instruction.guard = find_register(guard.text);
+      if (instruction.guard < 0 || register_at(instruction.guard).bits != 1) {
+        fail(guard, "expected a predicate");
+      }
+      read_instruction(std::move(instruction), lexer_.take());
+      return 0;
+    }
+    if (token.kind != TokenKind::kWord) {
+      fail(token, "expected an instruction");
+    }
+    if (token.text[0] == '.') {
+      read_body_directive(token);
+    } else if (take_if(':')) {
+      Scope& scope = scopes_[static_cast<std::size_t>(scope_)];
+      const auto next = static_cast<int>(function_.instructions.size());
+      if (!scope.labels.emplace(token.text, next).second) {
+        fail(token, "a label that there is already");
+      }
+    } else {
+      read_instruction(Instruction{}, token);
+    }
+    return 0;
+  }
+
+  void read_body_directive(const Token& token) {
+    if (token.text == ".reg") {
+      read_registers();
+    } else if (token.text == ".loc") {
+      read_place();
+    } else if (token.text == ".pragma") {
+      skip_to(';');
+    } else if (token.text == ".shared" || token.text == ".local") {
+      for (Variable& variable : read_variables(token.text)) {
+        if (!variable_names_.insert(variable.name).second) {
+          fail(token, fmt::format("a second variable {}", variable.name));
+        }
+        function_.variables.push_back(std::move(variable));
+      }
+    } else {
+      fail(token, "a directive that the emulator does not know");
+    }
+  }
+
+  void read_registers() {
+    const Token type = lexer_.take();
+    const auto bits = bits_of_type(type.text);
+    if (!bits || *bits == 8) {
+      fail(type, "expected a register's type");
+    }
+    do {
+      const Token name = lexer_.peek();
+      const std::string stem = expect_word();
+      if (take_if('<')) {
+        const std::uint64_t count = expect_integer();
+        expect('>');
+        if (count > 10'000'000) {
+          fail(name, "too many registers");
+        }
+        for (std::uint64_t i = 0; i < count; ++i) {
+          add_register(name, fmt::format("{}{}", stem, i), *bits);
+        }
+      } else {
+        add_register(name, stem, *bits);
+      }
+    } while (take_if(','));
+    expect(';');
+  }
+
+  void add_register(const Token& token, std::string name, int bits) {
+    const auto index = static_cast<int>(function_.registers.size());
+    if (!scopes_[static_cast<std::size_t>(scope_)].registers.emplace(name, index).second) {
+      fail(token, fmt::format("a second register {}", name));
+    }
+    function_.registers.push_back({.name = std::move(name), .bits = bits});
+  }
+
+  void read_place() {
+    const auto read_number = [&] { return static_cast<int>(expect_integer()); };
+    place_ = SourcePlace{};
+    place_.file = read_number();
+    place_.line = read_number();
+    read_number();  // its column
+    while (take_if(',')) {
+      const Token what = lexer_.take();
+      if (what.text == "function_name") {
+        expect_word();
+        if (take_if('+')) {
+          expect_integer();
+        }
+      } else if (what.text == "inlined_at") {
+        place_.inlined_file = read_number();
+        place_.inlined_line = read_number();
+        read_number();
+      } else {
+        fail(what, "expected function_name or inlined_at");
+      }
+    }
+  }
+
+  void read_instruction(Instruction instruction, const Token& opcode) {
+    if (opcode.kind != TokenKind::kWord) {
+      fail(opcode, "expected an instruction");
+    }
+    instruction.opcode = opcode.text;
+    instruction.line = opcode.line;
+    instruction.source = place_;
+    while (!lexer_.peek().is(';')) {
+      instruction.operands.push_back(read_operand());
+      if (!lexer_.peek().is(';')) {
+        expect(',');
+      }
+    }
+    expect(';');
+    function_.instructions.push_back(std::move(instruction));
+  }
+
+  Operand read_operand() {
+    Operand first = read_simple_operand();
+    if (!take_if('|')) {
+      return first;
+    }
+    Operand pair{.kind = OperandKind::kPair};
+    pair.parts.push_back(std::move(first));
+    pair.parts.push_back(read_simple_operand());
+    return pair;
+  }
+
+  Operand read_simple_operand() {
+    const Token token = lexer_.take();
+    Operand operand;
+    if (token.is('{')) {
+      operand.kind = OperandKind::kVector;
+      do {
+        operand.parts.push_back(read_operand());
+      } while (take_if(','));
+      expect('}');
+    } else if (token.is('[')) {
+      operand.kind = OperandKind::kAddress;
+      operand.parts.push_back(read_operand());
+      std::swap(operand.offset, operand.parts[0].offset);
+      while (take_if(',')) {
+        operand.parts.push_back(read_operand());
+      }
+      expect(']');
+    } else if (token.is('!')) {
+      operand = read_simple_operand();
+      operand.is_negated = true;
+    } else if (token.is('-')) {
+      operand = read_simple_operand();
+      if (operand.kind == OperandKind::kInteger) {
+        operand.bits = std::uint64_t{0} - operand.bits;
+      } else if (operand.kind == OperandKind::kFloat) {
+        operand.bits ^= std::uint64_t{1} << 63U;
+      } else {
+        fail(token, "a minus before what is no number");
+      }
+    } else if (token.kind == TokenKind::kInteger || token.kind == TokenKind::kFloat ||
+               token.kind == TokenKind::kSingle) {
+      operand.kind = token.kind == TokenKind::kInteger ? OperandKind::kInteger
+                     : token.kind == TokenKind::kFloat ? OperandKind::kFloat
+                                                       : OperandKind::kSingle;
+      operand.bits = token.bits;
+    } else if (token.kind == TokenKind::kWord) {
+      operand = read_named(token);
+    } else {
+      fail(token, "expected an operand");
+    }
+    return operand;
+  }
+
+  Operand read_named(const Token& token) {
+    Operand operand;
+    operand.name = token.text;
+    if (token.text == "_") {
+      operand.kind = OperandKind::kSink;
+    } else if (const int found = find_register(token.text); found >= 0) {
+      operand.kind = OperandKind::kRegister;
+      operand.index = found;
+    } else if (token.text[0] == '%') {
+      operand.kind = OperandKind::kSpecial;
+    } else {
+      operand.kind = OperandKind::kSymbol;  // or a label, when all of them are known
+      operand.index = scope_;
+    }
+    if (take_if('+')) {
+      operand.offset = expect_signed();
+    } else if (operand.kind != OperandKind::kSink && lexer_.peek().is('-')) {
+      operand.offset = expect_signed();
+    }
+    return operand;
+  }
+
+  [[nodiscard]] int find_register(std::string_view name) const {
+    for (int scope = scope_; scope >= 0; scope = scopes_[static_cast<std::size_t>(scope)].parent) {
+      const auto& registers = scopes_[static_cast<std::size_t>(scope)].registers;
+      if (const auto found = registers.find(name); found != registers.end()) {
+        return found->second;
+      }
+    }
+    return -1;
+  }
+
+  [[nodiscard]] const Register& register_at(int index) const {
+    return function_.registers[static_cast<std::size_t>(index)];
+  }
+
+  void resolve_names() {
+    for (Instruction& instruction : function_.instructions) {
+      for (Operand& operand : instruction.operands) {
+        resolve(operand, instruction);
+      }
+    }
+  }
+
+  void resolve(Operand& operand, const Instruction& instruction) {
+    for (Operand& part : operand.parts) {
+      resolve(part, instruction);
+    }
+    if (operand.kind != OperandKind::kSymbol) {
+      return;
+    }
+    for (int scope = operand.index; scope >= 0;
+         scope = scopes_[static_cast<std::size_t>(scope)].parent) {
+      const auto& labels = scopes_[static_cast<std::size_t>(scope)].labels;
+      if (const auto found = labels.find(operand.name); found != labels.end()) {
+        operand.kind = OperandKind::kLabel;
+        operand.index = found->second;
+        return;
+      }
+    }
+    operand.index = -1;
+    if (!variable_names_.contains(operand.name)) {
+      throw Error(fmt::format("line {}: there is no register, variable or label '{}'",
+                              instruction.line, operand.name));
+    }
+  }
+
+  Module module_;
+  Function function_;
+  std::vector<Scope> scopes_;
+  int scope_ = 0;
+  std::set<std::string, std::less<>> variable_names_;
+  SourcePlace place_;
+};
+
+}  // namespace
+
+Module parse(std::string_view text) {
+  return Parser(text).run();
+}
+
+}  // namespace emu::syntax

@@ -1,0 +1,49 @@
+// The types that instructions name.
+#include "emulator/syntax/types.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace emu {
+namespace {
+
+struct Entry {
+  std::string_view name;
+  Type type;
+  int bits;
+};
+
+constexpr std::array kTypes = {
+    Entry{"pred", Type::kPred, 1},      Entry{"b8", Type::kB8, 8},
+    Entry{"b16", Type::kB16, 16},       Entry{"b32", Type::kB32, 32},
+    Entry{"b64", Type::kB64, 64},       Entry{"u8", Type::kU8, 8},
+    Entry{"u16", Type::kU16, 16},       Entry{"u32", Type::kU32, 32},
+    Entry{"u64", Type::kU64, 64},       Entry{"s8", Type::kS8, 8},
+    Entry{"s16", Type::kS16, 16},       Entry{"s32", Type::kS32, 32},
+    Entry{"s64", Type::kS64, 64},       Entry{"f16", Type::kF16, 16},
+    Entry{"f16x2", Type::kF16x2, 32},   Entry{"bf16", Type::kBF16, 16},
+    Entry{"bf16x2", Type::kBF16x2, 32}, Entry{"f32", Type::kF32, 32},
+    Entry{"f64", Type::kF64, 64},       Entry{"e4m3x2", Type::kE4M3x2, 16},
+    Entry{"e5m2x2", Type::kE5M2x2, 16},
+};
+
+}  // namespace
+
+std::optional<Type> type_named(std::string_view name) {
+  const auto* const found = std::ranges::find(kTypes, name, &Entry::name);
+  return found == kTypes.end() ? std::nullopt : std::optional(found->type);
+}
+
+int bits_of(Type type) {
+  return std::ranges::find(kTypes, type, &Entry::type)->bits;
+}
+
+bool is_signed(Type type) {
+  return type >= Type::kS8 && type <= Type::kS64;
+}
+
+bool is_float(Type type) {
+  return type >= Type::kF16;
+}
+
+}  // namespace emu

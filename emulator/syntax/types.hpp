@@ -1,0 +1,40 @@
+// The types that instructions name.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace emu {
+
+enum class Type : std::uint8_t {
+  kPred,
+  kB8,
+  kB16,
+  kB32,
+  kB64,
+  kU8,
+  kU16,
+  kU32,
+  kU64,
+  kS8,
+  kS16,
+  kS32,
+  kS64,
+  kF16,
+  kF16x2,
+  kBF16,
+  kBF16x2,
+  kF32,
+  kF64,
+  kE4M3x2,
+  kE5M2x2,
+};
+
+/// Of "f32"; nothing for what is no type.
+std::optional<Type> type_named(std::string_view name);
+int bits_of(Type type);
+bool is_signed(Type type);
+bool is_float(Type type);
+
+}  // namespace emu
