@@ -34,7 +34,9 @@ extern "C" __global__ void __launch_bounds__(kThreads)
     const std::uint8_t* const from = params.pixels + row * params.width + column;
     uint2 bytes{0x80808080U, 0x80808080U};  // zeros when centred
     if (params.width % kUnit == 0) {
-      bytes = *reinterpret_cast<const uint2*>(from);
+      if (column < params.width) {
+        bytes = *reinterpret_cast<const uint2*>(from);
+      }
     } else {
       for (int b = 0; b < kUnit && column + b < params.width; ++b) {
         std::uint32_t& word = b < 4 ? bytes.x : bytes.y;
