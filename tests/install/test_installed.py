@@ -159,7 +159,7 @@ def test_a_project_that_holds_the_sources(tmp_path):
     (model,) = (build / ".cmake/api/v1/reply").glob("codemodel-v2-*.json")
     names = {target["name"] for target in json.loads(model.read_text())["configurations"][0]["targets"]}
     folders = {f"fovea_{path.parent.name}" for path in (ROOT / "src").glob("*/CMakeLists.txt")}
-    assert names == folders | {"fovea_commit", "fovea_kernels", "parent"}
+    assert names == folders | {"fovea_commit", "fovea_gpu_scanner", "fovea_kernels", "parent"}
     assert not any("file(INSTALL" in path.read_text() for path in (build / "fovea").rglob("cmake_install.cmake"))
 
     commands = {entry["file"]: entry["command"] for entry in json.loads((build / "compile_commands.json").read_text())}
