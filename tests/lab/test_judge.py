@@ -98,8 +98,8 @@ def failed(report):
 def test_answers_that_one_trial_alone_shows(verdict):
     assert failed(verdict("clamped", seeds=2)) == ["large inputs"]
     assert failed(verdict("kept_input", seeds=2))[0] == "other addresses"
-    empty = verdict("empty_output")
-    assert failed(empty)[0] == "seed 0" and re.search(r"; \d{5} are NaN", empty.reasons[0])
+    # Memory that the judge has filled with NaN, or other memory that was in use before: wrong by either.
+    assert failed(verdict("empty_output"))[0] == "seed 0"
 
 
 def test_the_shared_output_of_two_calls(verdict):
