@@ -215,7 +215,7 @@ struct Page {
 
 /// Writes one self-contained HTML file, which contains its styles and small JPEGs of the pictures.
 /// Those are read again from Photo::file, members of archives too. An unreadable picture is shown
-/// as a labelled placeholder. Returns the number of placeholders. `encoder` computes the heat of
+/// as an empty, labelled box. Returns the number of such boxes. `encoder` computes the heat of
 /// sections that have some. Throws fovea::Error when the file cannot be written, when there is heat
 /// and no encoder, and as Encoder::heat.
 std::int64_t write_page(const std::filesystem::path& path, const Page& page, int threads = 0,
