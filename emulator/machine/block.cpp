@@ -4,13 +4,18 @@
 #include <algorithm>
 #include <bit>
 
+#include "emulator/machine/cluster.hpp"
+
 namespace emu {
 
-Block::Block(Grid& grid, std::array<std::uint32_t, 3> index)
-    : shared(grid.shared_bytes, std::byte{0xCB}),
-      is_shared_written(grid.shared_bytes, false),
-      grid_(grid),
+Block::Block(Cluster& cluster, std::uint32_t rank, std::array<std::uint32_t, 3> index)
+    : shared(cluster.grid().shared_bytes, std::byte{0xCB}),
+      is_shared_written(shared.size()),
+      cluster_(cluster),
+      grid_(cluster.grid()),
+      rank_(rank),
       index_(index) {
+  const Grid& grid = grid_;
   const std::uint32_t threads = grid.threads[0] * grid.threads[1] * grid.threads[2];
   local.resize(threads * grid.program->local_bytes);
   is_local_written.resize(local.size());
@@ -31,6 +36,14 @@ std::uint32_t Block::live_threads() const {
     count += static_cast<std::uint32_t>(std::popcount(warp.live()));
   }
   return count;
+}
+
+void Block::end_warp() {
+  if (is_done()) {
+    cluster_.end_block(*this);
+  } else {
+    cluster_.release_barrier();
+  }
 }
 
 void Block::release_barriers() {

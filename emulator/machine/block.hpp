@@ -5,35 +5,27 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <random>
-#include <span>
-#include <string>
+#include <map>
 #include <vector>
 
-#include "emulator/machine/global_memory.hpp"
+#include "emulator/machine/grid.hpp"
+#include "emulator/machine/mbarrier.hpp"
 #include "emulator/machine/warp.hpp"
-#include "emulator/program/program.hpp"
 
 namespace emu {
+
+class Cluster;
 
 /// Where generic addresses mean shared, local and parameter memory.
 constexpr std::uint64_t kSharedWindow = 0x1'0000'0000;
 constexpr std::uint64_t kParameterWindow = 0x2'0000'0000;
 constexpr std::uint64_t kLocalWindow = 0x3'0000'0000;
 constexpr std::uint64_t kWindowBytes = 0x1'0000'0000;
+/// Addresses in shared memory have the block's rank in its cluster above these bits, as on
+/// hardware (CUTLASS, include/cute/arch/copy_sm100_tma.hpp, takes it for granted).
+constexpr unsigned kRankShift = 24;
 /// Shared memory begins with what the system has for itself.
 constexpr std::size_t kReservedSharedBytes = 1024;
-
-/// What all blocks of a launch have in common.
-struct Grid {
-  const Program* program = nullptr;
-  GlobalMemory* memory = nullptr;
-  std::array<std::uint32_t, 3> blocks{};
-  std::array<std::uint32_t, 3> threads{};
-  std::size_t shared_bytes = 0;  // with those reserved
-  std::vector<std::byte> parameters{};
-  std::mt19937_64 random{};
-};
 
 /// bar.sync and its like.
 struct Barrier {
@@ -44,11 +36,16 @@ struct Barrier {
 
 class Block {
  public:
-  Block(Grid& grid, std::array<std::uint32_t, 3> index);
+  Block(Cluster& cluster, std::uint32_t rank, std::array<std::uint32_t, 3> index);
   Block(const Block&) = delete;
   Block& operator=(const Block&) = delete;
 
   [[nodiscard]] Grid& grid() { return grid_; }
+  [[nodiscard]] Cluster& cluster() { return cluster_; }
+  /// In its cluster.
+  [[nodiscard]] std::uint32_t rank() const { return rank_; }
+  /// Where its shared memory begins.
+  [[nodiscard]] std::uint32_t shared_base() const { return rank_ << kRankShift; }
   [[nodiscard]] const std::array<std::uint32_t, 3>& index() const { return index_; }
   [[nodiscard]] std::deque<Warp>& warps() { return warps_; }
   [[nodiscard]] bool is_done() const;
@@ -57,14 +54,23 @@ class Block {
   /// Releases barriers for which the threads that are left have all arrived.
   void release_barriers();
 
+  /// A warp's last thread has exited.
+  void end_warp();
+
   std::vector<std::byte> shared{};
-  std::vector<bool> is_shared_written{};
-  std::vector<std::byte> local{};  // of each thread, one after the other
-  std::vector<bool> is_local_written{};
+  std::vector<std::uint8_t> is_shared_written{};  // 0, 1 or kMbarrierMark
+  std::vector<std::byte> local{};                 // of each thread, one after the other
+  std::vector<std::uint8_t> is_local_written{};
   std::array<Barrier, 16> barriers{};
+  std::map<std::uint32_t, Mbarrier> mbarriers{};  // by their offsets in shared memory
+  std::uint32_t free_registers = 0;               // that setmaxnreg has given back
+  bool has_released = false;                      // the next grid may start, for its part
+  std::uint32_t delay = 0;                        // turns before it starts
 
  private:
+  Cluster& cluster_;
   Grid& grid_;
+  std::uint32_t rank_;
   std::array<std::uint32_t, 3> index_;
   std::deque<Warp> warps_;
 };

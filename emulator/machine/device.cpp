@@ -1,5 +1,4 @@
-// A GPU in software: memory, modules, and grids whose blocks and warps run in turns that a seed
-// decides.
+// A GPU in software: memory, modules, and grids.
 #include "fovea_emulator/device.hpp"
 
 #include <algorithm>
@@ -11,8 +10,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "emulator/machine/block.hpp"
 #include "emulator/machine/global_memory.hpp"
+#include "emulator/machine/scheduler.hpp"
 #include "emulator/program/program.hpp"
 #include "emulator/syntax/module.hpp"
 #include "fovea_emulator/error.hpp"
@@ -22,7 +21,7 @@ namespace {
 
 constexpr std::uint32_t kMostThreads = 1024;
 constexpr std::size_t kMostSharedBytes = 228 << 10U;
-constexpr int kMostTurn = 64;  // operations that a warp runs at a time
+constexpr std::uint64_t kMostClusterBlocks = 8;
 
 struct LoadedModule {
   std::unique_ptr<syntax::Module> module;
@@ -33,103 +32,73 @@ std::uint64_t product(const std::array<std::uint32_t, 3>& sizes) {
   return std::uint64_t{sizes[0]} * sizes[1] * sizes[2];
 }
 
-// Runs a grid: a few blocks at a time, whose warps take turns.
-class Run {
- public:
-  Run(Grid& grid, const RunOptions& options) : grid_(grid), options_(options) {}
+// What ptxas gives each thread where setmaxnreg is used: registers of a multiprocessor, shared by
+// the threads of its blocks.
+std::uint32_t registers_of(const syntax::Function& function, std::uint64_t threads) {
+  constexpr std::uint32_t kRegisters = 65536;
+  constexpr std::uint32_t kMost = 255;
+  const std::uint64_t blocks = std::max(function.least_blocks, 1U);
+  const std::uint32_t share = static_cast<std::uint32_t>(kRegisters / (threads * blocks)) / 8 * 8;
+  const auto said = static_cast<std::uint32_t>(function.most_registers);
+  return std::min(said != 0 ? said : kMost, std::min(share, kMost));
+}
 
-  void to_end(Report& report) {
-    const std::uint64_t blocks = product(grid_.blocks);
-    std::uint64_t next = 0;
-    while (next < blocks || !resident_.empty()) {
-      while (next < blocks &&
-             resident_.size() < std::size_t(std::max(options_.resident_blocks, 1))) {
-        resident_.push_back(std::make_unique<Block>(grid_, place_of(next++)));
-      }
-      take_turn(report);
-      std::erase_if(resident_, [](const auto& block) { return block->is_done(); });
+void check(const Launch& launch) {
+  const Program& program = *static_cast<const Program*>(launch.kernel.program);
+  const syntax::Function& function = *program.function;
+  const LaunchConfig& config = launch.config;
+  const std::uint64_t threads = product(config.block);
+  const std::uint64_t said = product(function.most_threads);
+  if (threads == 0 || threads > kMostThreads || (said != 0 && threads > said)) {
+    throw Error(fmt::format("{}: {} threads in a block; from 1 to {} are allowed", function.name,
+                            threads, said != 0 ? said : kMostThreads));
+  }
+  if (product(function.required_threads) != 0 && config.block != function.required_threads) {
+    throw Error(fmt::format("{}: a block has {} threads and must have {}", function.name,
+                            fmt::join(config.block, "x"),
+                            fmt::join(function.required_threads, "x")));
+  }
+  const std::uint64_t cluster = product(config.cluster);
+  if (product(config.grid) == 0 || cluster == 0 || cluster > kMostClusterBlocks) {
+    throw Error(fmt::format("{}: a grid of {} blocks in clusters of {}; clusters have 1 to {}",
+                            function.name, fmt::join(config.grid, "x"),
+                            fmt::join(config.cluster, "x"), kMostClusterBlocks));
+  }
+  for (std::size_t i = 0; i < 3; ++i) {
+    if (config.grid.at(i) % config.cluster.at(i) != 0) {
+      throw Error(fmt::format("{}: {} blocks are no multiple of clusters of {}", function.name,
+                              fmt::join(config.grid, "x"), fmt::join(config.cluster, "x")));
     }
   }
-
- private:
-  struct Runnable {
-    Warp* warp;
-    std::size_t split;
-  };
-
-  [[nodiscard]] std::array<std::uint32_t, 3> place_of(std::uint64_t block) const {
-    return {static_cast<std::uint32_t>(block % grid_.blocks[0]),
-            static_cast<std::uint32_t>(block / grid_.blocks[0] % grid_.blocks[1]),
-            static_cast<std::uint32_t>(block / grid_.blocks[0] / grid_.blocks[1])};
+  if (product(function.required_cluster) != 0 && config.cluster != function.required_cluster) {
+    throw Error(fmt::format("{}: a cluster has {} blocks and must have {}", function.name,
+                            fmt::join(config.cluster, "x"),
+                            fmt::join(function.required_cluster, "x")));
   }
-
-  // Every split that can run gets a turn, in an order that the seed decides.
-  void take_turn(Report& report) {
-    runnable_.clear();
-    for (const auto& block : resident_) {
-      for (Warp& warp : block->warps()) {
-        for (std::size_t split = 0; split < warp.splits().size(); ++split) {
-          if (warp.can_run(split)) {
-            runnable_.push_back({&warp, split});
-          }
-        }
-      }
-    }
-    std::ranges::shuffle(runnable_, grid_.random);
-    std::uint64_t done = 0;
-    for (const auto& [warp, split] : runnable_) {
-      if (split >= warp->splits().size() || !warp->can_run(split)) {
-        continue;  // what ran before it in this turn has changed the splits
-      }
-      const int most = 1 + static_cast<int>(grid_.random() % kMostTurn);
-      done += static_cast<std::uint64_t>(warp->run(split, most));
-    }
-    report.steps += done;
-    if (done == 0) {
-      stop_deadlocked();
-    }
-    if (options_.most_steps != 0 && report.steps > options_.most_steps) {
-      const Runnable& first = runnable_.front();
-      stop_at(first, FindingKind::kNoProgress,
-              fmt::format("the grid has not ended after {} operations", report.steps));
-    }
+  if (launch.parameters.size() != function.parameter_bytes) {
+    throw Error(fmt::format("{}: {} bytes of parameters, but the kernel has {}", function.name,
+                            launch.parameters.size(), function.parameter_bytes));
   }
+}
 
-  [[noreturn]] void stop_at(const Runnable& where, FindingKind kind, std::string message) const {
-    const Split& split = where.warp->splits()[where.split];
-    where.warp->stop(kind, grid_.program->ops[static_cast<std::size_t>(split.at)], split.lanes,
-                     std::move(message));
+std::size_t shared_bytes_of(const Launch& launch) {
+  const Program& program = *static_cast<const Program*>(launch.kernel.program);
+  const std::size_t bytes = syntax::aligned(kReservedSharedBytes + program.static_shared_bytes,
+                                            program.dynamic_alignment) +
+                            launch.config.dynamic_shared_bytes;
+  if (bytes > kMostSharedBytes) {
+    throw Error(fmt::format("{}: {} bytes of shared memory; at most {} are allowed",
+                            program.function->name, bytes, kMostSharedBytes));
   }
-
-  [[noreturn]] void stop_deadlocked() const {
-    constexpr std::size_t kMostTold = 16;
-    std::string waiting;
-    for (std::size_t i = 0; i < std::min(runnable_.size(), kMostTold); ++i) {
-      const auto& [warp, number] = runnable_[i];
-      const Split& split = warp->splits()[number];
-      const Op& op = grid_.program->ops[static_cast<std::size_t>(split.at)];
-      waiting +=
-          fmt::format("{}block ({}) warp {} lanes {:#010x} at {}, line {}",
-                      waiting.empty() ? "" : "; ", fmt::join(warp->block().index(), ","),
-                      warp->index(), split.lanes, op.instruction->opcode, op.instruction->line);
-    }
-    if (runnable_.size() > kMostTold) {
-      waiting += fmt::format("; and {} more", runnable_.size() - kMostTold);
-    }
-    stop_at(runnable_.front(), FindingKind::kDeadlock, "nobody can go on: " + waiting);
-  }
-
-  Grid& grid_;
-  const RunOptions& options_;
-  std::deque<std::unique_ptr<Block>> resident_;
-  std::vector<Runnable> runnable_;
-};
+  return bytes;
+}
 
 }  // namespace
 
 struct Device::Impl {
   GlobalMemory memory;
   std::deque<LoadedModule> modules;
+  std::uint64_t grids = 0;  // that have been launched
 };
 
 Device::Device() : impl_(std::make_unique<Impl>()) {}
@@ -187,46 +156,40 @@ std::vector<KernelHandle> Device::load(std::string_view ptx) {
   return kernels;
 }
 
-Report Device::launch(const KernelHandle& kernel, const LaunchConfig& config,
-                      std::span<const std::byte> parameters, const RunOptions& options) {
-  const Program& program = *static_cast<const Program*>(kernel.program);
-  const syntax::Function& function = *program.function;
-  const std::uint64_t threads = product(config.block);
-  const std::uint64_t said = product(function.most_threads);
-  if (threads == 0 || threads > kMostThreads || (said != 0 && threads > said)) {
-    throw Error(fmt::format("{}: {} threads in a block; from 1 to {} are allowed", function.name,
-                            threads, said != 0 ? said : kMostThreads));
-  }
-  if (product(function.required_threads) != 0 && config.block != function.required_threads) {
-    throw Error(fmt::format("{}: a block has {} threads and must have {}", function.name,
-                            fmt::join(config.block, "x"),
-                            fmt::join(function.required_threads, "x")));
-  }
-  if (parameters.size() != function.parameter_bytes) {
-    throw Error(fmt::format("{}: {} bytes of parameters, but the kernel has {}", function.name,
-                            parameters.size(), function.parameter_bytes));
-  }
-  const std::size_t alignment = program.dynamic_alignment;
-  const std::size_t fixed =
-      (kReservedSharedBytes + program.static_shared_bytes + alignment - 1) / alignment * alignment;
-  Grid grid{.program = &program,
-            .memory = &impl_->memory,
-            .blocks = config.grid,
-            .threads = config.block,
-            .shared_bytes = fixed + config.dynamic_shared_bytes,
-            .parameters = {parameters.begin(), parameters.end()},
-            .random = std::mt19937_64(options.seed)};
-  if (grid.shared_bytes > kMostSharedBytes) {
-    throw Error(fmt::format("{}: {} bytes of shared memory; at most {} are allowed", function.name,
-                            grid.shared_bytes, kMostSharedBytes));
+Report Device::run(std::span<const Launch> launches, const RunOptions& options) {
+  std::mt19937_64 random(options.seed);
+  std::deque<Grid> grids;
+  for (const Launch& launch : launches) {
+    check(launch);
+    const Program& program = *static_cast<const Program*>(launch.kernel.program);
+    const Grid* const before = grids.empty() ? nullptr : &grids.back();
+    grids.push_back(Grid{.program = &program,
+                         .memory = impl_->memory,
+                         .random = random,
+                         .number = ++impl_->grids,
+                         .blocks = launch.config.grid,
+                         .threads = launch.config.block,
+                         .cluster = launch.config.cluster,
+                         .shared_bytes = shared_bytes_of(launch),
+                         .registers = registers_of(*program.function, product(launch.config.block)),
+                         .parameters = launch.parameters,
+                         .before = before,
+                         .is_dependent = launch.config.is_dependent});
   }
   Report report;
   try {
-    Run(grid, options).to_end(report);
+    Scheduler(grids, options, random).run_to_end(report);
   } catch (Stop& stop) {
     report.findings.push_back(std::move(stop.finding));
   }
   return report;
+}
+
+Report Device::launch(const KernelHandle& kernel, const LaunchConfig& config,
+                      std::span<const std::byte> parameters, const RunOptions& options) {
+  const Launch launch{
+      .kernel = kernel, .config = config, .parameters = {parameters.begin(), parameters.end()}};
+  return run({&launch, 1}, options);
 }
 
 }  // namespace emu

@@ -17,7 +17,7 @@ std::uint64_t GlobalMemory::allocate(std::size_t bytes, std::size_t alignment) {
   last_ = nullptr;
   allocations_.emplace(address, Allocation{.address = address,
                                            .bytes = std::vector<std::byte>(bytes, std::byte{0xCB}),
-                                           .is_written = std::vector<bool>(bytes, false)});
+                                           .is_written = std::vector<std::uint8_t>(bytes)});
   return address;
 }
 

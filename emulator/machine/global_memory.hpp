@@ -12,7 +12,7 @@ namespace emu {
 struct Allocation {
   std::uint64_t address = 0;
   std::vector<std::byte> bytes{};
-  std::vector<bool> is_written{};  // of each byte
+  std::vector<std::uint8_t> is_written{};  // of each byte: 0 or 1
 };
 
 class GlobalMemory {

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "emulator/machine/block.hpp"
+#include "emulator/machine/cluster.hpp"
 
 namespace emu {
 namespace {
@@ -28,52 +29,82 @@ std::string source_of(const syntax::Module& module, const syntax::SourcePlace& p
 }  // namespace
 
 Warp::Warp(Block& block, int index, Lanes lanes)
-    : block_(block), index_(index), live_(lanes), file_(block.grid().program->file_words) {
+    : registers(block.grid().registers),
+      block_(block),
+      index_(index),
+      live_(lanes),
+      file_(block.grid().program->file_words) {
   splits_.push_back(Split{.lanes = lanes});
   const Program& program = *block.grid().program;
   for (const Constant& constant : program.constants) {
+    const std::uint64_t value =
+        constant.value + (constant.is_shared_address ? block.shared_base() : 0);
     if (constant.bits == 1) {
-      write_predicate(constant.slot, constant.value != 0 ? kAllLanes : 0, kAllLanes, kAllLanes);
+      write_predicate(constant.slot, value != 0 ? kAllLanes : 0, kAllLanes, kAllLanes);
     } else if (constant.bits == 16) {
       Vec<std::uint16_t> values;
-      std::ranges::fill(values.at, static_cast<std::uint16_t>(constant.value));
+      std::ranges::fill(values.at, static_cast<std::uint16_t>(value));
       write(constant.slot, values, kAllLanes, kAllLanes);
     } else if (constant.bits == 32) {
       Vec<std::uint32_t> values;
-      std::ranges::fill(values.at, static_cast<std::uint32_t>(constant.value));
+      std::ranges::fill(values.at, static_cast<std::uint32_t>(value));
       write(constant.slot, values, kAllLanes, kAllLanes);
     } else {
       Vec<std::uint64_t> values;
-      std::ranges::fill(values.at, constant.value);
+      std::ranges::fill(values.at, value);
       write(constant.slot, values, kAllLanes, kAllLanes);
     }
   }
-  const Grid& grid = block.grid();
   for (const SpecialRegister& special : program.specials) {
     Vec<std::uint32_t> values;
     for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
-      const std::uint32_t thread = static_cast<std::uint32_t>(index) * kLanes + lane;
-      const std::array<std::uint32_t, 3> place = {thread % grid.threads[0],
-                                                  thread / grid.threads[0] % grid.threads[1],
-                                                  thread / grid.threads[0] / grid.threads[1]};
-      const auto axis = static_cast<std::size_t>(special.name.back() - 'x');
-      std::uint32_t& value = values.at[lane];
-      if (special.name.starts_with("%tid.")) {
-        value = place.at(axis);
-      } else if (special.name.starts_with("%ntid.")) {
-        value = grid.threads.at(axis);
-      } else if (special.name.starts_with("%ctaid.")) {
-        value = block.index().at(axis);
-      } else if (special.name.starts_with("%nctaid.")) {
-        value = grid.blocks.at(axis);
-      } else if (special.name == "%laneid") {
-        value = lane;
-      } else {
-        value = static_cast<std::uint32_t>(index);  // %warpid
-      }
+      values.at[lane] = special_value(special.name, lane);
     }
     write(special.slot, values, kAllLanes, kAllLanes);
   }
+}
+
+std::uint32_t Warp::special_value(std::string_view name, std::uint32_t lane) const {
+  const Grid& grid = block_.grid();
+  if (name == "%laneid") {
+    return lane;
+  }
+  if (name == "%warpid") {
+    return static_cast<std::uint32_t>(index_);
+  }
+  if (name == "%cluster_ctarank") {
+    return block_.rank();
+  }
+  if (name == "%cluster_nctarank") {
+    return grid.cluster_blocks();
+  }
+  const auto axis = static_cast<std::size_t>(name.back() - 'x');
+  const std::string_view triple = name.substr(0, name.size() - 2);
+  if (triple == "%tid") {
+    const std::uint32_t thread = static_cast<std::uint32_t>(index_) * kLanes + lane;
+    return std::array{thread % grid.threads[0], thread / grid.threads[0] % grid.threads[1],
+                      thread / grid.threads[0] / grid.threads[1]}
+        .at(axis);
+  }
+  if (triple == "%ntid") {
+    return grid.threads.at(axis);
+  }
+  if (triple == "%ctaid") {
+    return block_.index().at(axis);
+  }
+  if (triple == "%nctaid") {
+    return grid.blocks.at(axis);
+  }
+  if (triple == "%clusterid") {
+    return block_.index().at(axis) / grid.cluster.at(axis);
+  }
+  if (triple == "%nclusterid") {
+    return grid.blocks.at(axis) / grid.cluster.at(axis);
+  }
+  if (triple == "%cluster_ctaid") {
+    return block_.index().at(axis) % grid.cluster.at(axis);
+  }
+  return grid.cluster.at(axis);  // %cluster_nctaid
 }
 
 int Warp::run(std::size_t split, int most) {
@@ -187,6 +218,9 @@ void Warp::exit_lanes(Lanes lanes) {
     leave_parent(here.parent);
   }
   block_.release_barriers();
+  if (is_done()) {
+    block_.end_warp();
+  }
 }
 
 void Warp::stop(FindingKind kind, const Op& op, Lanes lanes, std::string message) const {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <deque>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "emulator/machine/lanes.hpp"
@@ -21,6 +22,16 @@ struct Stop {
   Finding finding;
 };
 
+/// What a blocked operation waits for: a deadlock tells it.
+enum class WaitFor : std::uint8_t {
+  kNothing,
+  kBarrier,         // of threads; `where` is its number
+  kMbarrier,        // `where` is its address
+  kClusterBarrier,  // of the cluster's threads
+  kGrid,            // the end of the grid before
+  kRegisters,       // `where` are as many for each thread
+};
+
 /// Lanes of a warp that are at the same operation.
 struct Split {
   std::int32_t at = 0;
@@ -30,6 +41,8 @@ struct Split {
   std::int32_t join = -1;    // where it becomes a part of its parent
   bool is_blocked = false;   // its operation was tried, and waits for others
   std::int64_t ticket = -1;  // what the operation that it is blocked at has left for its next try
+  WaitFor wait_for = WaitFor::kNothing;
+  std::uint32_t where = 0;
 };
 
 /// A copy to shared memory that a lane has started (cp.async).
@@ -66,6 +79,12 @@ class Warp {
   [[nodiscard]] int index() const { return index_; }
   /// Lanes that have not exited.
   [[nodiscard]] Lanes live() const { return live_; }
+  /// Says what the operation that runs waits for.
+  Outcome wait_for(WaitFor what, std::uint32_t where = 0) {
+    current().wait_for = what;
+    current().where = where;
+    return Outcome::kBlocked;
+  }
   /// The split whose operation runs.
   [[nodiscard]] Split& current() { return splits_[current_]; }
 
@@ -122,8 +141,18 @@ class Warp {
   /// Copies in no group yet, and those in groups, the oldest first.
   std::vector<PendingCopy> open_copies{};
   std::deque<CopyGroup> copy_groups{};
+  /// Of each thread, as setmaxnreg has them.
+  std::uint32_t registers;
+  /// The generation of barrier.cluster at which it has arrived and not waited yet; -1: none.
+  std::int64_t cluster_arrival = -1;
+  /// mbarrier.try_wait may return before the phase ends; it does so at most once before it waits to
+  /// the end, so that a deadlock shows.
+  bool may_time_out = true;
+  /// Of the scheduler.
+  std::uint64_t priority = 0;
 
  private:
+  [[nodiscard]] std::uint32_t special_value(std::string_view name, std::uint32_t lane) const;
   void branch(const Op& op, Lanes taken);
   void exit_lanes(Lanes lanes);
   void join_if_there();

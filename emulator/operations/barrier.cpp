@@ -1,4 +1,6 @@
 // Barriers of a block: bar and barrier, sync and arrive; bar.warp.
+#include "emulator/operations/barrier.hpp"
+
 #include <array>
 #include <bit>
 
@@ -42,7 +44,7 @@ Outcome run_barrier(Warp& warp, const Op& op, Lanes lanes) {
   Split& split = warp.current();
   if (split.ticket >= 0) {  // it has arrived before, and waits
     if (barrier.generation == split.ticket) {
-      return Outcome::kBlocked;
+      return warp.wait_for(WaitFor::kBarrier, number);
     }
     split.ticket = -1;
     return Outcome::kDone;
@@ -73,7 +75,7 @@ Outcome run_barrier(Warp& warp, const Op& op, Lanes lanes) {
     return Outcome::kDone;
   }
   split.ticket = generation;
-  return Outcome::kBlocked;
+  return warp.wait_for(WaitFor::kBarrier, number);
 }
 
 void decode_bar(Decoder& decoder) {
@@ -82,6 +84,10 @@ void decode_bar(Decoder& decoder) {
     decoder.expect_operands(1);
     decoder.add(decoder.source(0, Type::kB32));
     decoder.op().code = &run_warp_barrier;
+    return;
+  }
+  if (decoder.take("cluster")) {
+    decode_cluster_barrier(decoder);
     return;
   }
   decoder.take("cta");
@@ -96,19 +102,7 @@ void decode_bar(Decoder& decoder) {
   decoder.op().code = &run_barrier;
 }
 
-Outcome run_nothing(Warp& /*warp*/, const Op& /*op*/, Lanes /*lanes*/) {
-  return Outcome::kDone;
-}
-
-// Grids run one after the other, so those before this one have always ended.
-void decode_griddepcontrol(Decoder& decoder) {
-  decoder.take_one_of({"wait", "launch_dependents"});
-  decoder.expect_operands(0);
-  decoder.op().code = &run_nothing;
-}
-
 constexpr std::array kOperations = {
-    Operation{"griddepcontrol", &decode_griddepcontrol},
     Operation{"bar", &decode_bar},
     Operation{"barrier", &decode_bar},
 };

@@ -7,8 +7,10 @@
 #include <string>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "emulator/machine/block.hpp"
+#include "emulator/machine/cluster.hpp"
 #include "emulator/operations/registers.hpp"
 #include "emulator/program/decoder.hpp"
 
@@ -20,7 +22,9 @@ constexpr std::string_view name_of_space(MemorySpace space) {
     case MemorySpace::kGlobal:
       return "global memory";
     case MemorySpace::kShared:
-      return "shared memory";
+      return "the block's shared memory";
+    case MemorySpace::kClusterShared:
+      return "the cluster's shared memory";
     case MemorySpace::kLocal:
       return "local memory";
     case MemorySpace::kParameter:
@@ -38,7 +42,7 @@ MemorySpace space_of(std::uint64_t& address) {
   }
   const std::uint64_t window = address / kWindowBytes * kWindowBytes;
   address -= window;
-  return window == kSharedWindow      ? MemorySpace::kShared
+  return window == kSharedWindow      ? MemorySpace::kClusterShared
          : window == kParameterWindow ? MemorySpace::kParameter
                                       : MemorySpace::kLocal;
 }
@@ -74,28 +78,40 @@ Memory resolve_unaligned(Warp& warp, const Op& op, int lane, MemorySpace space,
   };
   switch (space) {
     case MemorySpace::kShared:
-      if (address < kReservedSharedBytes) {
+    case MemorySpace::kClusterShared: {
+      const std::uint64_t rank = address >> kRankShift;
+      const std::uint64_t offset = address & ((1U << kRankShift) - 1);
+      const bool is_own = rank == block.rank();
+      if (rank >= block.cluster().blocks().size() || (space == MemorySpace::kShared && !is_own) ||
+          offset < kReservedSharedBytes || offset > block.shared.size() ||
+          bytes > block.shared.size() - offset) {
         stop_outside(warp, op, lane, space, address, bytes);
       }
-      inside(block.shared.size());
-      return {block.shared.data() + address, &block.is_shared_written, address};
+      Block& owner = is_own ? block : block.cluster().blocks()[rank];
+      if (!is_own && owner.is_done()) {
+        warp.stop(FindingKind::kLifetime, op, Lanes{1} << static_cast<unsigned>(lane),
+                  fmt::format("{:#x} is shared memory of block ({}), which has ended", address,
+                              fmt::join(owner.index(), ",")));
+      }
+      return {owner.shared.data() + offset, owner.is_shared_written.data() + offset};
+    }
     case MemorySpace::kParameter:
       inside(block.grid().parameters.size());
-      return {block.grid().parameters.data() + address, nullptr, address};
+      return {block.grid().parameters.data() + address, nullptr};
     case MemorySpace::kLocal: {
       inside(block.grid().program->local_bytes);
       const std::size_t thread =
           static_cast<std::size_t>(warp.index()) * kLanes + static_cast<std::size_t>(lane);
       const std::size_t offset = thread * block.grid().program->local_bytes + address;
-      return {block.local.data() + offset, &block.is_local_written, offset};
+      return {block.local.data() + offset, block.is_local_written.data() + offset};
     }
     default: {
-      Allocation* const found = block.grid().memory->find(address, bytes);
+      Allocation* const found = block.grid().memory.find(address, bytes);
       if (found == nullptr) {
         stop_outside(warp, op, lane, space, address, bytes);
       }
       const std::uint64_t offset = address - found->address;
-      return {found->bytes.data() + offset, &found->is_written, offset};
+      return {found->bytes.data() + offset, found->is_written.data() + offset};
     }
   }
 }
@@ -182,6 +198,9 @@ MemorySpace take_space(Decoder& decoder) {
   }
   if (decoder.take("shared") || decoder.take("shared::cta")) {
     return MemorySpace::kShared;
+  }
+  if (decoder.take("shared::cluster")) {
+    return MemorySpace::kClusterShared;
   }
   if (decoder.take("local")) {
     return MemorySpace::kLocal;

@@ -1,33 +1,36 @@
 // Where an address of a lane is in the host's memory, and whether it may be touched.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <vector>
+#include <cstring>
 
 #include "emulator/machine/warp.hpp"
 
 namespace emu {
 
-enum class MemorySpace : std::uint8_t { kGeneric, kGlobal, kShared, kLocal, kParameter };
+enum class MemorySpace : std::uint8_t {
+  kGeneric,
+  kGlobal,
+  kShared,         // of the block alone
+  kClusterShared,  // of any block of the cluster
+  kLocal,
+  kParameter
+};
 
 /// Bytes that a lane accesses.
 struct Memory {
   std::byte* bytes = nullptr;
-  std::vector<bool>* written = nullptr;  // null: all of it is
-  std::uint64_t offset = 0;              // of the bytes, in `written`
+  std::uint8_t* written = nullptr;  // of each byte; null: all of it is
 
   [[nodiscard]] bool is_written(std::size_t first, std::size_t count) const {
-    for (std::size_t i = 0; written != nullptr && i < count; ++i) {
-      if (!(*written)[offset + first + i]) {
-        return false;
-      }
-    }
-    return true;
+    return written == nullptr || std::all_of(written + first, written + first + count,
+                                             [](std::uint8_t is) { return is == 1; });
   }
   void set_written(std::size_t first, std::size_t count, bool value) const {
-    for (std::size_t i = 0; written != nullptr && i < count; ++i) {
-      (*written)[offset + first + i] = value;
+    if (written != nullptr) {
+      std::memset(written + first, value ? 1 : 0, count);
     }
   }
 };

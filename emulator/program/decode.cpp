@@ -1,7 +1,9 @@
 // From a kernel as it is written to a Program.
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <map>
+#include <tuple>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -24,16 +26,23 @@ std::uint32_t words_of(int bits) {
 }
 
 bool is_known_special(std::string_view name) {
-  return name.starts_with("%tid.") || name.starts_with("%ntid.") || name.starts_with("%ctaid.") ||
-         name.starts_with("%nctaid.") || name == "%laneid" || name == "%warpid";
+  constexpr std::array<std::string_view, 4> kNumbers = {"%laneid", "%warpid", "%cluster_ctarank",
+                                                        "%cluster_nctarank"};
+  constexpr std::array<std::string_view, 8> kTriples = {
+      "%tid.",       "%ntid.",       "%ctaid.",         "%nctaid.",
+      "%clusterid.", "%nclusterid.", "%cluster_ctaid.", "%cluster_nctaid."};
+  return std::ranges::find(kNumbers, name) != kNumbers.end() ||
+         std::ranges::any_of(kTriples,
+                             [&](std::string_view triple) { return name.starts_with(triple); });
 }
 
 const Operation* operation_named(std::string_view mnemonic) {
   static const auto kOperations = [] {
     std::map<std::string_view, const Operation*> operations;
-    for (const auto group : {integer_operations(), float_operations(), data_operations(),
-                             conversion_operations(), memory_operations(), warp_operations(),
-                             barrier_operations(), matrix_operations(), copy_operations()}) {
+    for (const auto group :
+         {integer_operations(), float_operations(), data_operations(), conversion_operations(),
+          memory_operations(), warp_operations(), barrier_operations(), mbarrier_operations(),
+          cluster_operations(), matrix_operations(), copy_operations()}) {
       for (const Operation& operation : group) {
         operations.emplace(operation.mnemonic, &operation);
       }
@@ -79,11 +88,14 @@ class Layout {
     return function_.registers[static_cast<std::size_t>(index)].bits;
   }
 
-  Slot constant(std::uint64_t value, int bits) {
-    const auto [found, is_new] = constants_.try_emplace({bits, value}, kNoSlot);
+  Slot constant(std::uint64_t value, int bits, bool is_shared_address = false) {
+    const auto [found, is_new] = constants_.try_emplace({bits, value, is_shared_address}, kNoSlot);
     if (is_new) {
       found->second = take_slot(bits);
-      program_.constants.push_back({.slot = found->second, .bits = bits, .value = value});
+      program_.constants.push_back({.slot = found->second,
+                                    .bits = bits,
+                                    .value = value,
+                                    .is_shared_address = is_shared_address});
     }
     return found->second;
   }
@@ -129,7 +141,7 @@ class Layout {
   const syntax::Function& function_;
   Program& program_;
   std::vector<Slot> slots_;
-  std::map<std::pair<int, std::uint64_t>, Slot> constants_;
+  std::map<std::tuple<int, std::uint64_t, bool>, Slot> constants_;
   std::map<std::string, Slot> specials_;
   std::map<std::string, Place, std::less<>> places_;
 };
@@ -264,7 +276,8 @@ Slot Decoder::source(const Operand& operand, Type type) const {
       if (place == nullptr || is_float(type) || bits < 32) {
         fail(fmt::format("{} cannot stand here", operand.name));
       }
-      return layout_.constant(place->address + static_cast<std::uint64_t>(operand.offset), bits);
+      return layout_.constant(place->address + static_cast<std::uint64_t>(operand.offset), bits,
+                              place->space == Space::kShared);
     }
     default:
       fail("an operand that cannot stand here");

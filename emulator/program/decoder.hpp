@@ -86,6 +86,8 @@ std::span<const Operation> conversion_operations();
 std::span<const Operation> memory_operations();
 std::span<const Operation> warp_operations();
 std::span<const Operation> barrier_operations();
+std::span<const Operation> mbarrier_operations();
+std::span<const Operation> cluster_operations();
 std::span<const Operation> matrix_operations();
 std::span<const Operation> copy_operations();
 

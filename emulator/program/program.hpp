@@ -64,6 +64,7 @@ struct Constant {
   Slot slot = kNoSlot;
   int bits = 0;
   std::uint64_t value = 0;
+  bool is_shared_address = false;  // counts from where the block's shared memory begins
 };
 
 struct SpecialRegister {

@@ -78,6 +78,7 @@ struct Function {
   std::array<std::uint32_t, 3> required_threads{};  // .reqntid
   std::array<std::uint32_t, 3> required_cluster{};  // .reqnctapercluster
   int most_registers = 0;                           // .maxnreg
+  std::uint32_t least_blocks = 0;                   // .minnctapersm
   std::vector<Register> registers{};
   std::vector<Variable> variables{};  // .shared and .local of the function
   std::vector<Instruction> instructions{};

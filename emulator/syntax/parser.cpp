@@ -256,7 +256,6 @@ class Parser : TokenReader {
         sizes[i++] = static_cast<std::uint32_t>(value);
       } while (take_if(','));
     };
-    std::array<std::uint32_t, 3> unused{};
     while (lexer_.peek().kind == TokenKind::kWord) {
       const Token token = lexer_.take();
       if (token.text == ".maxntid") {
@@ -267,8 +266,10 @@ class Parser : TokenReader {
         read_three(function_.required_cluster);
       } else if (token.text == ".maxnreg") {
         function_.most_registers = static_cast<int>(expect_integer());
-      } else if (token.text == ".minnctapersm" || token.text == ".maxclusterrank") {
-        read_three(unused);
+      } else if (token.text == ".minnctapersm") {
+        function_.least_blocks = static_cast<std::uint32_t>(expect_integer());
+      } else if (token.text == ".maxclusterrank") {
+        expect_integer();
       } else if (token.text == ".pragma") {
         skip_to(';');
       } else if (token.text != ".explicitcluster" && token.text != ".noreturn") {

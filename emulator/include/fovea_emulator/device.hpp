@@ -15,16 +15,21 @@
 namespace emu {
 
 struct LaunchConfig {
-  std::array<std::uint32_t, 3> grid = {1, 1, 1};   // blocks
-  std::array<std::uint32_t, 3> block = {1, 1, 1};  // threads
+  std::array<std::uint32_t, 3> grid = {1, 1, 1};     // blocks
+  std::array<std::uint32_t, 3> block = {1, 1, 1};    // threads
+  std::array<std::uint32_t, 3> cluster = {1, 1, 1};  // blocks; divides the grid
   std::size_t dynamic_shared_bytes = 0;
+  /// The grid may start when each block of the one before it in the same run has ended or executed
+  /// griddepcontrol.launch_dependents.
+  bool is_dependent = false;
 };
 
 struct RunOptions {
   std::uint64_t seed = 0;  // of the schedule: the same seed runs the same way
-  /// Blocks that run at a time.
-  int resident_blocks = 4;
-  /// The launch ends with a finding after as many operations of warps. 0: no limit.
+  Policy policy = Policy::kFromSeed;
+  /// Blocks of a grid that run at a time; a cluster runs whole.
+  std::uint32_t resident_blocks = 4;
+  /// The run ends with a finding after as many operations of warps. 0: no limit.
   std::uint64_t most_steps = 0;
 };
 
@@ -32,6 +37,12 @@ struct RunOptions {
 struct KernelHandle {
   std::string name{};
   const void* program = nullptr;
+};
+
+struct Launch {
+  KernelHandle kernel{};
+  LaunchConfig config{};
+  std::vector<std::byte> parameters{};  // as they lie in the kernel's parameter space
 };
 
 /// Memory and modules of one emulated GPU. For one thread at a time. Addresses are the device's
@@ -55,9 +66,11 @@ class Device {
   /// the line.
   std::vector<KernelHandle> load(std::string_view ptx);
 
-  /// Runs a grid to its end, or to the first finding. `parameters` are the kernel's, as they lie in
-  /// its parameter space. Throws Error when the launch itself is not allowed: too many threads, too
-  /// few parameter bytes.
+  /// Runs grids one after the other, those that are dependent overlapping the one before, to the
+  /// end or to the first finding. Throws Error when a launch itself is not allowed: too many
+  /// threads, too few parameter bytes.
+  Report run(std::span<const Launch> launches, const RunOptions& options = {});
+  /// Runs one grid.
   Report launch(const KernelHandle& kernel, const LaunchConfig& config,
                 std::span<const std::byte> parameters, const RunOptions& options = {});
 

@@ -15,6 +15,7 @@ enum class FindingKind : std::uint8_t {
   kUninitialized,   // a value that nothing wrote decides what happens, or is stored
   kDivergent,       // lanes that must run an instruction together are not together
   kBarrierMisuse,   // a barrier's rules are broken
+  kLifetime,        // what it needs has ended
   kIllegalOperand,  // a value that the instruction does not allow
   kDeadlock,        // nobody can go on
   kNoProgress,      // it runs on and on
@@ -39,10 +40,24 @@ struct Finding {
   [[nodiscard]] std::string text() const;
 };
 
-/// What became of a launch.
+/// Who runs when. Each is a way to meet another kind of mistake.
+enum class Policy : std::uint8_t {
+  kFromSeed,    // the seed chooses one of the others
+  kUniform,     // everybody in turns
+  kPriorities,  // the first of an order that seldom changes runs as long as it can
+  kEager,       // copies and products are made as soon as they are started
+  kLazy,        // copies and products are made when nobody can go on without them
+  kStarve,      // one warp runs when nobody else can
+};
+
+/// "lazy"
+std::string_view name_of(Policy policy);
+
+/// What became of a run.
 struct Report {
   std::vector<Finding> findings{};
-  std::uint64_t steps = 0;  // operations of warps that were run
+  Policy policy = Policy::kUniform;  // that the seed chose
+  std::uint64_t steps = 0;           // operations of warps that were run
 
   [[nodiscard]] bool is_clean() const { return findings.empty(); }
 };

@@ -1,0 +1,48 @@
+// A cluster of blocks, which reach each other's shared memory, and the work that goes on beside
+// their warps.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "emulator/machine/async_work.hpp"
+#include "emulator/machine/block.hpp"
+#include "emulator/machine/grid.hpp"
+
+namespace emu {
+
+class Cluster {
+ public:
+  /// `index`: of its first block.
+  Cluster(Grid& grid, std::array<std::uint32_t, 3> index);
+  Cluster(const Cluster&) = delete;
+  Cluster& operator=(const Cluster&) = delete;
+
+  [[nodiscard]] Grid& grid() { return grid_; }
+  [[nodiscard]] std::deque<Block>& blocks() { return blocks_; }
+  [[nodiscard]] std::deque<std::unique_ptr<AsyncWork>>& works() { return works_; }
+  [[nodiscard]] bool is_done() const;
+
+  /// Work that the scheduler runs from now on.
+  void start(std::unique_ptr<AsyncWork> work) { works_.push_back(std::move(work)); }
+
+  /// What a block does when its last thread has exited: ends the run if work still needs its
+  /// shared memory.
+  void end_block(Block& block);
+
+  /// barrier.cluster: threads that have arrived, and how often all of them had.
+  std::uint32_t arrived = 0;
+  std::int64_t generation = 0;
+  /// Goes on to the next generation if the threads that are left have all arrived.
+  void release_barrier();
+
+ private:
+  Grid& grid_;
+  std::deque<Block> blocks_;
+  std::deque<std::unique_ptr<AsyncWork>> works_;
+};
+
+}  // namespace emu

@@ -1,0 +1,51 @@
+// mbarriers: objects in shared memory at which threads arrive and copies count their bytes.
+#include "emulator/machine/mbarrier.hpp"
+
+#include <fmt/format.h>
+
+namespace emu {
+
+std::optional<std::string> Mbarrier::arrive(std::uint32_t count) {
+  if (count == 0 || count > pending_) {
+    return fmt::format("{} arrive, and {} of {} are awaited in phase {}", count, pending_,
+                       expected_, phase_);
+  }
+  pending_ -= count;
+  end_phase_if_complete();
+  return std::nullopt;
+}
+
+std::optional<std::string> Mbarrier::expect_bytes(std::uint32_t bytes) {
+  return count_bytes(bytes);
+}
+
+std::optional<std::string> Mbarrier::complete_bytes(std::uint32_t bytes) {
+  if (auto wrong = count_bytes(-static_cast<std::int64_t>(bytes))) {
+    return wrong;
+  }
+  end_phase_if_complete();
+  return std::nullopt;
+}
+
+std::optional<std::string> Mbarrier::count_bytes(std::int64_t bytes) {
+  constexpr std::int64_t kMost = (1 << 20) - 1;
+  bytes_ += bytes;
+  if (bytes_ > kMost || bytes_ < -kMost) {
+    return fmt::format("{} bytes are expected, and at most {} can be counted", bytes_, kMost);
+  }
+  return std::nullopt;
+}
+
+void Mbarrier::end_phase_if_complete() {
+  if (pending_ == 0 && bytes_ == 0) {
+    pending_ = expected_;
+    ++phase_;
+  }
+}
+
+std::string Mbarrier::text() const {
+  return fmt::format("phase {}, {} of {} arrivals and {} bytes awaited", phase_, pending_,
+                     expected_, bytes_);
+}
+
+}  // namespace emu

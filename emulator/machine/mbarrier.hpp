@@ -1,0 +1,42 @@
+// mbarriers: objects in shared memory at which threads arrive and copies count their bytes.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace emu {
+
+constexpr std::uint32_t kMbarrierBytes = 8;
+constexpr std::uint32_t kMostArrivals = (1U << 20U) - 1;
+/// What written-ness says of the bytes of an mbarrier: they are no value that anybody reads.
+constexpr std::uint8_t kMbarrierMark = 2;
+
+class Mbarrier {
+ public:
+  explicit Mbarrier(std::uint32_t expected) : expected_(expected), pending_(expected) {}
+
+  // Each says what is wrong with it, or nothing.
+  std::optional<std::string> arrive(std::uint32_t count);
+  std::optional<std::string> expect_bytes(std::uint32_t bytes);
+  std::optional<std::string> complete_bytes(std::uint32_t bytes);
+
+  /// How many phases have ended.
+  [[nodiscard]] std::uint64_t phase() const { return phase_; }
+  /// Whether the last phase that ended, or the one before the first, has this parity.
+  [[nodiscard]] bool has_ended(std::uint32_t parity) const {
+    return (phase_ + 1) % 2 == parity % 2;
+  }
+  [[nodiscard]] std::string text() const;
+
+ private:
+  std::optional<std::string> count_bytes(std::int64_t bytes);
+  void end_phase_if_complete();
+
+  std::uint32_t expected_;
+  std::uint32_t pending_;
+  std::int64_t bytes_ = 0;  // that are expected and have not come
+  std::uint64_t phase_ = 0;
+};
+
+}  // namespace emu

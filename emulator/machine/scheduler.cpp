@@ -1,0 +1,285 @@
+// Who runs when: grids, their clusters, warps and the work beside them take turns, as a seed and a
+// policy have it.
+#include "emulator/machine/scheduler.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace emu {
+namespace {
+
+constexpr std::uint64_t kMostTurn = 64;   // operations that a warp runs at a time
+constexpr std::uint64_t kMostDelay = 12;  // turns before a block starts
+
+std::string waits_text(const Split& split, Warp& warp) {
+  Block& block = warp.block();
+  switch (split.wait_for) {
+    case WaitFor::kBarrier: {
+      const Barrier& barrier = block.barriers.at(split.where);
+      return fmt::format(", waits at barrier {}: {} of {} threads are there", split.where,
+                         barrier.arrived,
+                         barrier.expected != 0 ? barrier.expected : block.live_threads());
+    }
+    case WaitFor::kMbarrier: {
+      const Block& owner = block.cluster().blocks()[split.where >> kRankShift];
+      const auto found = owner.mbarriers.find(split.where & ((1U << kRankShift) - 1));
+      return fmt::format(", waits at the mbarrier {:#x}: {}", split.where,
+                         found == owner.mbarriers.end() ? "gone" : found->second.text());
+    }
+    case WaitFor::kClusterBarrier:
+      return fmt::format(", waits for the cluster: {} threads are there", block.cluster().arrived);
+    case WaitFor::kGrid:
+      return ", waits for the grid before";
+    case WaitFor::kRegisters:
+      return fmt::format(", waits for {} registers: it has {}, and {} for each thread are free",
+                         split.where, warp.registers, block.free_registers);
+    case WaitFor::kNothing:
+      break;
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string_view name_of(Policy policy) {
+  switch (policy) {
+    case Policy::kUniform:
+      return "uniform";
+    case Policy::kPriorities:
+      return "priorities";
+    case Policy::kEager:
+      return "eager";
+    case Policy::kLazy:
+      return "lazy";
+    case Policy::kStarve:
+      return "starve";
+    case Policy::kFromSeed:
+      break;
+  }
+  return "from seed";
+}
+
+Scheduler::Scheduler(std::deque<Grid>& grids, const RunOptions& options, std::mt19937_64& random)
+    : grids_(grids), options_(options), random_(random), policy_(options.policy) {
+  if (policy_ == Policy::kFromSeed) {
+    constexpr auto kFirst = static_cast<unsigned>(Policy::kUniform);
+    constexpr unsigned kCount = static_cast<unsigned>(Policy::kStarve) - kFirst + 1;
+    policy_ = static_cast<Policy>(kFirst + random_() % kCount);
+  }
+}
+
+void Scheduler::run_to_end(Report& report) {
+  report.policy = policy_;
+  while (true) {
+    start_clusters();
+    if (resident_.empty()) {
+      return;
+    }
+    take_turn(report);
+    std::erase_if(resident_, [](const auto& cluster) { return cluster->is_done(); });
+  }
+}
+
+// Grids begin in their order: one when the one before it has ended, or has let it start.
+void Scheduler::start_clusters() {
+  while (first_running_ < grids_.size() && grids_[first_running_].has_ended()) {
+    ++first_running_;
+  }
+  for (std::size_t i = first_running_; i < grids_.size(); ++i) {
+    Grid& grid = grids_[i];
+    if (i > first_running_ && !(grid.is_dependent && grids_[i - 1].lets_next_start())) {
+      return;
+    }
+    if (grid.started == 0) {
+      grid.last_known = grids_[first_running_].number - 1;
+    }
+    const std::uint32_t size = grid.cluster_blocks();
+    while (grid.started < grid.block_count() &&
+           (grid.started == grid.ended ||
+            grid.started - grid.ended + size <= options_.resident_blocks)) {
+      const std::uint64_t number = grid.started / size;
+      const std::uint64_t across = grid.blocks[0] / grid.cluster[0];
+      const std::uint64_t down = grid.blocks[1] / grid.cluster[1];
+      auto cluster = std::make_unique<Cluster>(
+          grid, std::array{static_cast<std::uint32_t>(number % across) * grid.cluster[0],
+                           static_cast<std::uint32_t>(number / across % down) * grid.cluster[1],
+                           static_cast<std::uint32_t>(number / across / down) * grid.cluster[2]});
+      for (Block& block : cluster->blocks()) {
+        block.delay = static_cast<std::uint32_t>(chance(2) ? 0 : random_() % kMostDelay);
+        for (Warp& warp : block.warps()) {
+          warp.priority = random_();
+        }
+      }
+      grid.started += size;
+      resident_.push_back(std::move(cluster));
+    }
+  }
+}
+
+// Everyone who can run, in an order that the policy and the seed decide.
+void Scheduler::collect() {
+  runnable_.clear();
+  for (const auto& cluster : resident_) {
+    for (Block& block : cluster->blocks()) {
+      if (block.delay > 0) {
+        --block.delay;
+        continue;
+      }
+      for (Warp& warp : block.warps()) {
+        for (std::size_t split = 0; split < warp.splits().size(); ++split) {
+          if (warp.can_run(split)) {
+            runnable_.push_back({&warp, split});
+          }
+        }
+      }
+    }
+  }
+  std::ranges::shuffle(runnable_, random_);
+  if (policy_ == Policy::kPriorities) {
+    std::ranges::stable_sort(runnable_, std::greater{},
+                             [](const Runnable& is) { return is.warp->priority; });
+  }
+}
+
+bool Scheduler::is_skipped(const Runnable& runnable) const {
+  return policy_ == Policy::kStarve && runnable.warp == starved_;
+}
+
+std::uint64_t Scheduler::run(const Runnable& runnable) {
+  const auto& [warp, split] = runnable;
+  if (!warp->can_run(split)) {
+    return 0;  // what ran before it in this turn has changed the splits
+  }
+  const int most = 1 + static_cast<int>(random_() % kMostTurn);
+  return static_cast<std::uint64_t>(warp->run(split, most));
+}
+
+std::uint64_t Scheduler::run_warps() {
+  std::uint64_t done = 0;
+  for (const Runnable& runnable : runnable_) {
+    if (is_skipped(runnable)) {
+      continue;
+    }
+    done += run(runnable);
+    if (policy_ == Policy::kEager) {
+      run_works(true);
+    }
+    if (policy_ == Policy::kPriorities && done > 0) {
+      if (chance(32)) {
+        runnable.warp->priority = 0;
+      }
+      break;
+    }
+  }
+  return done;
+}
+
+// Steps work that is under way, in any order. Returns how many steps were made.
+std::uint64_t Scheduler::run_works(bool to_the_end) {
+  std::uint64_t steps = 0;
+  for (const auto& cluster : resident_) {
+    auto& works = cluster->works();
+    // What is started later is seen in a later turn.
+    std::vector<AsyncWork*> order;
+    for (const auto& work : works) {
+      order.push_back(work.get());
+    }
+    if (!to_the_end) {
+      std::ranges::shuffle(order, random_);
+    }
+    std::vector<const AsyncWork*> ended;
+    for (AsyncWork* const work : order) {
+      bool has_ended = false;
+      while (!has_ended && work->can_step()) {
+        has_ended = work->step(random_);
+        ++steps;
+        if (!to_the_end) {
+          break;
+        }
+      }
+      if (has_ended) {
+        ended.push_back(work);
+      }
+    }
+    if (!ended.empty()) {
+      std::erase_if(works, [&](const auto& work) {
+        return std::ranges::find(ended, work.get()) != ended.end();
+      });
+    }
+  }
+  return steps;
+}
+
+void Scheduler::take_turn(Report& report) {
+  if (policy_ == Policy::kStarve && (starved_ == nullptr || chance(64))) {
+    starved_ = nullptr;
+    collect();
+    starved_ = runnable_.empty() ? nullptr : runnable_.front().warp;
+  } else {
+    collect();
+  }
+  std::uint64_t done = run_warps();
+  report.steps += done;
+  if (policy_ != Policy::kLazy && chance(2)) {
+    done += run_works(policy_ == Policy::kEager);
+  }
+  if (done == 0) {
+    done = run_works(false);
+  }
+  if (done == 0) {
+    for (const Runnable& runnable : runnable_) {
+      if (is_skipped(runnable)) {
+        done += run(runnable);
+      }
+    }
+    report.steps += done;
+  }
+  const bool starts = std::ranges::any_of(resident_, [](const auto& cluster) {
+    return std::ranges::any_of(cluster->blocks(), [](const Block& is) { return is.delay > 0; });
+  });
+  if (done == 0 && !starts) {
+    stop_deadlocked();
+  }
+  if (options_.most_steps != 0 && report.steps > options_.most_steps && !runnable_.empty()) {
+    stop_at(runnable_.front(), FindingKind::kNoProgress,
+            fmt::format("the run has not ended after {} operations", report.steps));
+  }
+}
+
+void Scheduler::stop_at(const Runnable& where, FindingKind kind, std::string message) const {
+  const auto& [warp, number] = where;
+  const Split& split = warp->splits()[number];
+  warp->stop(kind, warp->block().grid().program->ops[static_cast<std::size_t>(split.at)],
+             split.lanes, std::move(message));
+}
+
+void Scheduler::stop_deadlocked() const {
+  for (const auto& cluster : resident_) {
+    if (runnable_.empty() && !cluster->works().empty()) {
+      const AsyncWork& work = *cluster->works().front();
+      work.warp().stop(FindingKind::kDeadlock, work.op(), work.lanes(),
+                       "it never comes to its end");
+    }
+  }
+  constexpr std::size_t kMostTold = 16;
+  std::string waiting;
+  for (std::size_t i = 0; i < std::min(runnable_.size(), kMostTold); ++i) {
+    const auto& [warp, number] = runnable_[i];
+    const Split& split = warp->splits()[number];
+    const syntax::Instruction& at =
+        *warp->block().grid().program->ops[static_cast<std::size_t>(split.at)].instruction;
+    waiting +=
+        fmt::format("{}block ({}) warp {} lanes {:#010x} at {}, line {}{}",
+                    waiting.empty() ? "" : "; ", fmt::join(warp->block().index(), ","),
+                    warp->index(), split.lanes, at.opcode, at.line, waits_text(split, *warp));
+  }
+  if (runnable_.size() > kMostTold) {
+    waiting += fmt::format("; and {} more", runnable_.size() - kMostTold);
+  }
+  stop_at(runnable_.front(), FindingKind::kDeadlock, "nobody can go on: " + waiting);
+}
+
+}  // namespace emu

@@ -1,0 +1,51 @@
+// Who runs when: grids, their clusters, warps and the work beside them take turns, as a seed and a
+// policy have it.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "emulator/machine/cluster.hpp"
+#include "fovea_emulator/device.hpp"
+
+namespace emu {
+
+class Scheduler {
+ public:
+  /// Runs these grids in their order.
+  Scheduler(std::deque<Grid>& grids, const RunOptions& options, std::mt19937_64& random);
+
+  /// Throws Stop at a finding.
+  void run_to_end(Report& report);
+
+ private:
+  struct Runnable {
+    Warp* warp;
+    std::size_t split;
+  };
+
+  void start_clusters();
+  void take_turn(Report& report);
+  void collect();
+  std::uint64_t run_warps();
+  std::uint64_t run_works(bool to_the_end);
+  std::uint64_t run(const Runnable& runnable);
+  [[nodiscard]] bool is_skipped(const Runnable& runnable) const;
+  [[nodiscard]] bool chance(unsigned one_in) { return random_() % one_in == 0; }
+  [[noreturn]] void stop_at(const Runnable& where, FindingKind kind, std::string message) const;
+  [[noreturn]] void stop_deadlocked() const;
+
+  std::deque<Grid>& grids_;
+  const RunOptions& options_;
+  std::mt19937_64& random_;
+  Policy policy_;
+  std::deque<std::unique_ptr<Cluster>> resident_;
+  std::vector<Runnable> runnable_;
+  const Warp* starved_ = nullptr;
+  std::size_t first_running_ = 0;  // of the grids
+};
+
+}  // namespace emu

@@ -1,0 +1,176 @@
+// Blocks of a cluster and grids among each other: barrier.cluster, mapa, fence, setmaxnreg,
+// griddepcontrol.
+#include "emulator/machine/cluster.hpp"
+
+#include <array>
+#include <bit>
+
+#include <fmt/format.h>
+
+#include "emulator/operations/barrier.hpp"
+#include "emulator/operations/registers.hpp"
+#include "emulator/program/decoder.hpp"
+
+namespace emu {
+namespace {
+
+Outcome run_cluster_arrive(Warp& warp, const Op& op, Lanes lanes) {
+  warp.require_whole(op, lanes);
+  if (warp.cluster_arrival >= 0) {
+    warp.stop(FindingKind::kBarrierMisuse, op, lanes,
+              "it arrives again and has not waited for the others since");
+  }
+  Cluster& cluster = warp.block().cluster();
+  warp.cluster_arrival = cluster.generation;
+  cluster.arrived += static_cast<std::uint32_t>(std::popcount(lanes));
+  cluster.release_barrier();
+  return Outcome::kDone;
+}
+
+Outcome run_cluster_wait(Warp& warp, const Op& op, Lanes lanes) {
+  warp.require_whole(op, lanes);
+  if (warp.cluster_arrival < 0) {
+    warp.stop(FindingKind::kBarrierMisuse, op, lanes, "it waits and has not arrived");
+  }
+  if (warp.block().cluster().generation == warp.cluster_arrival) {
+    return warp.wait_for(WaitFor::kClusterBarrier);
+  }
+  warp.cluster_arrival = -1;
+  return Outcome::kDone;
+}
+
+// Slots: the result, the address, the rank. details[0]: bits of the addresses.
+Outcome run_mapa(Warp& warp, const Op& op, Lanes lanes) {
+  warp.require_valid(op.slots[1], op, lanes, "the address");
+  warp.require_valid(op.slots[2], op, lanes, "the block's rank");
+  const std::size_t blocks = warp.block().cluster().blocks().size();
+  auto addresses = read_bits(warp, op.slots[1], op.details[0]);
+  for_each_lane(lanes, [&](int lane) {
+    const auto rank = warp.read_lane<std::uint32_t>(op.slots[2], lane);
+    if (rank >= blocks) {
+      warp.stop(FindingKind::kIllegalOperand, op, Lanes{1} << static_cast<unsigned>(lane),
+                fmt::format("block {} of a cluster of {}", rank, blocks));
+    }
+    std::uint64_t& address = addresses.at[lane];
+    address += (std::uint64_t{rank} - warp.block().rank()) << kRankShift;
+  });
+  write_bits(warp, op.slots[0], op.details[0], addresses, lanes, kAllLanes);
+  return Outcome::kDone;
+}
+
+// Slots: the registers of a thread from now on. What is not there must be given back first, by
+// other warps of the block.
+Outcome run_setmaxnreg(Warp& warp, const Op& op, Lanes lanes) {
+  warp.require_whole(op, lanes);
+  const auto wanted = static_cast<std::uint32_t>(op.offset);
+  const bool is_more = op.details[0] != 0;
+  std::uint32_t& free = warp.block().free_registers;
+  if (is_more ? wanted < warp.registers : wanted > warp.registers) {
+    warp.stop(FindingKind::kIllegalOperand, op, lanes,
+              fmt::format("{} registers are not {} than {}", wanted, is_more ? "more" : "fewer",
+                          warp.registers));
+  }
+  const std::uint32_t change = is_more ? wanted - warp.registers : warp.registers - wanted;
+  if (is_more && change > free) {
+    return warp.wait_for(WaitFor::kRegisters, wanted);
+  }
+  free = is_more ? free - change : free + change;
+  warp.registers = wanted;
+  return Outcome::kDone;
+}
+
+Outcome run_grid_wait(Warp& warp, const Op& /*op*/, Lanes /*lanes*/) {
+  const Grid* const before = warp.block().grid().before;
+  return before == nullptr || before->has_ended() ? Outcome::kDone : warp.wait_for(WaitFor::kGrid);
+}
+
+Outcome run_launch_dependents(Warp& warp, const Op& /*op*/, Lanes /*lanes*/) {
+  Block& block = warp.block();
+  if (!block.has_released) {
+    block.has_released = true;
+    ++block.grid().released;
+  }
+  return Outcome::kDone;
+}
+
+// Memory orders: everything is seen at once here.
+Outcome run_fence(Warp& /*warp*/, const Op& /*op*/, Lanes /*lanes*/) {
+  return Outcome::kDone;
+}
+
+void decode_mapa(Decoder& decoder) {
+  Op& op = decoder.op();
+  decoder.take("shared::cluster");
+  const Type type = decoder.take_type();
+  if (type != Type::kU32 && type != Type::kU64) {
+    decoder.fail("an address has 32 or 64 bits");
+  }
+  decoder.expect_operands(3);
+  op.details[0] = static_cast<std::uint8_t>(bits_of(type));
+  decoder.add(decoder.destination(0, bits_of(type)));
+  decoder.add(decoder.source(1, type));
+  decoder.add(decoder.source(2, Type::kU32));
+  op.code = &run_mapa;
+}
+
+void decode_fence(Decoder& decoder) {
+  decoder.expect_operands(0);
+  if (decoder.take("proxy")) {
+    decoder.require("async");
+    decoder.take("global") || decoder.take("shared::cta") || decoder.take("shared::cluster");
+  } else if (decoder.take("mbarrier_init")) {
+    decoder.require("release");
+    decoder.require("cluster");
+  } else {
+    decoder.take_one_of({"acq_rel", "sc", "acquire", "release"});
+    decoder.take_one_of({"cta", "cluster", "gpu", "sys"});
+  }
+  decoder.op().code = &run_fence;
+}
+
+void decode_setmaxnreg(Decoder& decoder) {
+  Op& op = decoder.op();
+  op.details[0] = decoder.take_one_of({"inc", "dec"}) == "inc" ? 1 : 0;
+  decoder.require("sync");
+  decoder.require("aligned");
+  decoder.require("u32");
+  decoder.expect_operands(1);
+  op.offset = decoder.immediate(0);
+  if (op.offset < 24 || op.offset > 256 || op.offset % 8 != 0) {
+    decoder.fail("registers are a multiple of 8 from 24 to 256");
+  }
+  op.code = &run_setmaxnreg;
+}
+
+void decode_griddepcontrol(Decoder& decoder) {
+  decoder.op().code = decoder.take_one_of({"wait", "launch_dependents"}) == "wait"
+                          ? &run_grid_wait
+                          : &run_launch_dependents;
+  decoder.expect_operands(0);
+}
+
+constexpr std::array kOperations = {
+    Operation{"mapa", &decode_mapa},
+    Operation{"fence", &decode_fence},
+    Operation{"setmaxnreg", &decode_setmaxnreg},
+    Operation{"griddepcontrol", &decode_griddepcontrol},
+};
+
+}  // namespace
+
+void decode_cluster_barrier(Decoder& decoder) {
+  const bool arrives = decoder.take_one_of({"arrive", "wait"}) == "arrive";
+  decoder.take(arrives ? "release" : "acquire");
+  if (arrives) {
+    decoder.take("relaxed");
+  }
+  decoder.require("aligned");
+  decoder.expect_operands(0);
+  decoder.op().code = arrives ? &run_cluster_arrive : &run_cluster_wait;
+}
+
+std::span<const Operation> cluster_operations() {
+  return kOperations;
+}
+
+}  // namespace emu

@@ -1,0 +1,251 @@
+// mbarrier: init, inval, arrive, expect_tx, test_wait, try_wait.
+#include "emulator/operations/mbarrier.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+#include "emulator/machine/cluster.hpp"
+#include "emulator/operations/registers.hpp"
+#include "emulator/program/decoder.hpp"
+
+namespace emu {
+namespace {
+
+constexpr Lanes lane_bit(int lane) {
+  return Lanes{1} << static_cast<unsigned>(lane);
+}
+
+std::uint32_t offset_of(std::uint64_t address) {
+  return static_cast<std::uint32_t>(address & ((1U << kRankShift) - 1));
+}
+
+// details: the space, the bits of the address, and what else each says.
+std::uint64_t mbarrier_address(const Warp& warp, const Op& op, Slot slot, int lane) {
+  return address_of(warp, slot, op.details[1], lane) + static_cast<std::uint64_t>(op.offset);
+}
+
+MemorySpace space_of(const Op& op) {
+  return static_cast<MemorySpace>(op.details[0]);
+}
+
+Mbarrier& mbarrier_of(Warp& warp, const Op& op, Slot slot, int lane) {
+  return mbarrier_at(warp, op, lane, space_of(op), mbarrier_address(warp, op, slot, lane));
+}
+
+// Slots: the address, the number of arrivals of a phase.
+Outcome run_init(Warp& warp, const Op& op, Lanes lanes) {
+  warp.require_valid(op.slots[0], op, lanes, "the address");
+  warp.require_valid(op.slots[1], op, lanes, "the number of arrivals");
+  for_each_lane(lanes, [&](int lane) {
+    const std::uint64_t address = mbarrier_address(warp, op, op.slots[0], lane);
+    const Memory memory = resolve(warp, op, lane, MemorySpace::kShared, address, kMbarrierBytes);
+    const auto expected = warp.read_lane<std::uint32_t>(op.slots[1], lane);
+    if (expected == 0 || expected > kMostArrivals) {
+      warp.stop(FindingKind::kIllegalOperand, op, lane_bit(lane),
+                fmt::format("{} arrivals; from 1 to {} are allowed", expected, kMostArrivals));
+    }
+    if (!warp.block().mbarriers.try_emplace(offset_of(address), expected).second) {
+      warp.stop(FindingKind::kBarrierMisuse, op, lane_bit(lane),
+                fmt::format("there is an mbarrier at {:#x} already", address));
+    }
+    std::ranges::fill_n(memory.bytes, kMbarrierBytes, std::byte{0xCB});
+    std::ranges::fill_n(memory.written, kMbarrierBytes, kMbarrierMark);
+  });
+  return Outcome::kDone;
+}
+
+Outcome run_inval(Warp& warp, const Op& op, Lanes lanes) {
+  warp.require_valid(op.slots[0], op, lanes, "the address");
+  for_each_lane(lanes, [&](int lane) {
+    const std::uint64_t address = mbarrier_address(warp, op, op.slots[0], lane);
+    mbarrier_at(warp, op, lane, MemorySpace::kShared, address);
+    warp.block().mbarriers.erase(offset_of(address));
+    resolve(warp, op, lane, MemorySpace::kShared, address, kMbarrierBytes)
+        .set_written(0, kMbarrierBytes, false);
+  });
+  return Outcome::kDone;
+}
+
+// Slots: the state before it or none, the address, the number of arrivals or none, the bytes to
+// expect or none. details[2]: whether it arrives.
+Outcome run_arrive(Warp& warp, const Op& op, Lanes lanes) {
+  warp.require_valid(op.slots[1], op, lanes, "the address");
+  for (const std::size_t i : {std::size_t{2}, std::size_t{3}}) {
+    if (op.slots.at(i) != kNoSlot) {
+      warp.require_valid(op.slots.at(i), op, lanes,
+                         i == 2 ? "the number of arrivals" : "the bytes");
+    }
+  }
+  Vec<std::uint64_t> states{};
+  for_each_lane(lanes, [&](int lane) {
+    Mbarrier& mbarrier = mbarrier_of(warp, op, op.slots[1], lane);
+    states.at[lane] = mbarrier.phase();
+    if (op.slots[3] != kNoSlot) {
+      require_allowed(warp, op, lane_bit(lane),
+                      mbarrier.expect_bytes(warp.read_lane<std::uint32_t>(op.slots[3], lane)));
+    }
+    if (op.details[2] != 0) {
+      const std::uint32_t count =
+          op.slots[2] == kNoSlot ? 1 : warp.read_lane<std::uint32_t>(op.slots[2], lane);
+      require_allowed(warp, op, lane_bit(lane), mbarrier.arrive(count));
+    }
+  });
+  if (op.slots[0] != kNoSlot) {
+    warp.write(op.slots[0], states, lanes, kAllLanes);
+  }
+  return Outcome::kDone;
+}
+
+// Slots: the result, the address, the phase's parity or the state. details[2]: a parity;
+// details[3]: whether it waits.
+Outcome run_wait(Warp& warp, const Op& op, Lanes lanes) {
+  warp.require_valid(op.slots[1], op, lanes, "the address");
+  warp.require_valid(op.slots[2], op, lanes, "the phase");
+  Lanes ended = 0;
+  std::uint64_t awaited = 0;
+  for_each_lane(lanes, [&](int lane) {
+    const Mbarrier& mbarrier = mbarrier_of(warp, op, op.slots[1], lane);
+    const bool has_ended =
+        op.details[2] != 0 ? mbarrier.has_ended(warp.read_lane<std::uint32_t>(op.slots[2], lane))
+                           : mbarrier.phase() > warp.read_lane<std::uint64_t>(op.slots[2], lane);
+    if (has_ended) {
+      ended |= lane_bit(lane);
+    } else {
+      awaited = mbarrier_address(warp, op, op.slots[1], lane);
+    }
+  });
+  if (ended != lanes && op.details[3] != 0) {
+    // It may give up after a time of its own, too.
+    const bool times_out = warp.may_time_out && warp.current().wait_for == WaitFor::kNothing &&
+                           (warp.block().grid().random() & 3U) == 0;
+    if (!times_out) {
+      return warp.wait_for(WaitFor::kMbarrier, static_cast<std::uint32_t>(awaited));
+    }
+  }
+  warp.may_time_out = ended == lanes;
+  warp.write_predicate(op.slots[0], ended, lanes, kAllLanes);
+  return Outcome::kDone;
+}
+
+MemorySpace take_space(Decoder& decoder) {
+  if (decoder.take("shared::cluster")) {
+    return MemorySpace::kClusterShared;
+  }
+  return decoder.take("shared") || decoder.take("shared::cta") ? MemorySpace::kShared
+                                                               : MemorySpace::kGeneric;
+}
+
+// Memory order and its scope, which races alone depend on.
+void take_order(Decoder& decoder, std::string_view order) {
+  decoder.take(order);
+  decoder.take("relaxed");
+  decoder.take("cta");
+  decoder.take("cluster");
+}
+
+void add_address(Decoder& decoder, std::size_t index) {
+  int bits = 0;
+  decoder.add(decoder.address(decoder.operand(index), bits));
+  decoder.op().details[1] = static_cast<std::uint8_t>(bits);
+}
+
+void decode_arrival(Decoder& decoder, bool arrives) {
+  Op& op = decoder.op();
+  const bool expects = !arrives || decoder.take("expect_tx");
+  take_order(decoder, "release");
+  op.details[2] = arrives ? 1 : 0;
+  const MemorySpace space = take_space(decoder);
+  op.details[0] = static_cast<std::uint8_t>(space);
+  std::size_t next = 0;
+  if (arrives) {
+    // A barrier of another block gives no state.
+    const syntax::Operand& state = decoder.operand(0);
+    const bool has_state = state.kind != syntax::OperandKind::kAddress;
+    next = has_state ? 1 : 0;
+    const bool is_kept = has_state && state.kind != syntax::OperandKind::kSink;
+    if (is_kept && space == MemorySpace::kClusterShared) {
+      decoder.fail("an mbarrier of another block gives no state");
+    }
+    decoder.add(is_kept ? decoder.destination(state, 64) : kNoSlot);
+  } else {
+    decoder.add(kNoSlot);
+  }
+  add_address(decoder, next++);
+  const bool has_number = decoder.instruction().operands.size() > next;
+  decoder.expect_operands(next + (has_number || expects ? 1 : 0));
+  const Slot number = has_number ? decoder.source(next, Type::kU32) : kNoSlot;
+  decoder.add(expects ? kNoSlot : number);
+  decoder.add(expects ? number : kNoSlot);
+  op.code = &run_arrive;
+}
+
+void decode_wait(Decoder& decoder, bool waits) {
+  Op& op = decoder.op();
+  op.details[2] = decoder.take("parity") ? 1 : 0;
+  op.details[3] = waits ? 1 : 0;
+  take_order(decoder, "acquire");
+  op.details[0] = static_cast<std::uint8_t>(take_space(decoder));
+  decoder.expect_operands(3, waits ? 4 : 3);  // the fourth hints how long to wait
+  decoder.add(decoder.destination(0, 1));
+  add_address(decoder, 1);
+  decoder.add(decoder.source(2, op.details[2] != 0 ? Type::kU32 : Type::kB64));
+  op.code = &run_wait;
+}
+
+void decode_mbarrier(Decoder& decoder) {
+  Op& op = decoder.op();
+  const std::string_view what =
+      decoder.take_one_of({"init", "inval", "arrive", "test_wait", "try_wait", "expect_tx"});
+  if (what == "arrive" || what == "expect_tx") {
+    decode_arrival(decoder, what == "arrive");
+  } else if (what == "test_wait" || what == "try_wait") {
+    decode_wait(decoder, what == "try_wait");
+  } else {
+    op.details[0] = static_cast<std::uint8_t>(take_space(decoder));
+    add_address(decoder, 0);
+    if (what == "init") {
+      decoder.expect_operands(2);
+      decoder.add(decoder.source(1, Type::kU32));
+    } else {
+      decoder.expect_operands(1);
+    }
+    op.code = what == "init" ? &run_init : &run_inval;
+  }
+  decoder.require("b64");
+}
+
+constexpr std::array kOperations = {Operation{"mbarrier", &decode_mbarrier}};
+
+}  // namespace
+
+Mbarrier& mbarrier_at(Warp& warp, const Op& op, int lane, MemorySpace space,
+                      std::uint64_t address) {
+  const Memory memory = resolve(warp, op, lane, space, address, kMbarrierBytes);
+  Block& block = warp.block().cluster().blocks()[address % kWindowBytes >> kRankShift];
+  const auto found = block.mbarriers.find(offset_of(address));
+  if (found == block.mbarriers.end()) {
+    warp.stop(FindingKind::kBarrierMisuse, op, lane_bit(lane),
+              fmt::format("there is no mbarrier at {:#x}", address));
+  }
+  if (!std::all_of(memory.written, memory.written + kMbarrierBytes,
+                   [](std::uint8_t is) { return is == kMbarrierMark; })) {
+    warp.stop(FindingKind::kBarrierMisuse, op, lane_bit(lane),
+              fmt::format("the mbarrier at {:#x} has been written over", address));
+  }
+  return found->second;
+}
+
+void require_allowed(const Warp& warp, const Op& op, Lanes lanes,
+                     const std::optional<std::string>& wrong) {
+  if (wrong) {
+    warp.stop(FindingKind::kBarrierMisuse, op, lanes, *wrong);
+  }
+}
+
+std::span<const Operation> mbarrier_operations() {
+  return kOperations;
+}
+
+}  // namespace emu
