@@ -122,10 +122,12 @@ void Scheduler::start_clusters() {
 // Everyone who can run, in an order that the policy and the seed decide.
 void Scheduler::collect() {
   runnable_.clear();
+  is_delayed_ = false;
   for (const auto& cluster : resident_) {
     for (Block& block : cluster->blocks()) {
       if (block.delay > 0) {
         --block.delay;
+        is_delayed_ = true;
         continue;
       }
       for (Warp& warp : block.warps()) {
@@ -237,10 +239,7 @@ void Scheduler::take_turn(Report& report) {
     }
     report.steps += done;
   }
-  const bool starts = std::ranges::any_of(resident_, [](const auto& cluster) {
-    return std::ranges::any_of(cluster->blocks(), [](const Block& is) { return is.delay > 0; });
-  });
-  if (done == 0 && !starts) {
+  if (done == 0 && !is_delayed_) {
     stop_deadlocked();
   }
   if (options_.most_steps != 0 && report.steps > options_.most_steps && !runnable_.empty()) {

@@ -44,6 +44,7 @@ class Scheduler {
   Policy policy_;
   std::deque<std::unique_ptr<Cluster>> resident_;
   std::vector<Runnable> runnable_;
+  bool is_delayed_ = false;  // a block has not started in this turn
   const Warp* starved_ = nullptr;
   std::size_t first_running_ = 0;  // of the grids
 };
