@@ -156,8 +156,11 @@ def test_cpp(sandbox, environment, fovea_bin):
             text = included + "int main() {\n" + text.replace(included, "") + "}\n"
         (sandbox / "snippet.cpp").write_text(f'#line 1 "{snippet.where}"\n{text}')
         library = fovea_bin.parent.parent / "lib"
-        run("c++", "-std=c++20", "-I", ROOT / "include", "snippet.cpp", "-L", library, "-lfovea", f"-Wl,-rpath,{library}",
-            "-o", "snippet", cwd=sandbox)
+        emulator = []
+        if "fovea_emulator/" in text:
+            emulator = ["-I", ROOT / "emulator/include", fovea_bin.parent.parent / "emulator/libfovea_emulator.a", "-lfmt"]
+        run("c++", "-std=c++20", "-I", ROOT / "include", "snippet.cpp", *emulator, "-L", library, "-lfovea",
+            f"-Wl,-rpath,{library}", "-o", "snippet", cwd=sandbox)
         run("./snippet", cwd=sandbox, env=environment)
 
 
