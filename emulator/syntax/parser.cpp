@@ -1,28 +1,20 @@
 // From PTX text to a Module.
-#include <bit>
 #include <map>
 #include <optional>
 #include <set>
 
 #include <fmt/format.h>
 
+#include "emulator/syntax/declarations.hpp"
 #include "emulator/syntax/module.hpp"
-#include "emulator/syntax/token_reader.hpp"
-#include "emulator/syntax/types.hpp"
 #include "fovea_emulator/error.hpp"
 
 namespace emu::syntax {
 namespace {
 
-/// Bits of a type as a register or a variable has it: ".b32" has 32.
-std::optional<int> bits_of_type(std::string_view name) {
-  const auto type = name.starts_with('.') ? type_named(name.substr(1)) : std::nullopt;
-  return type ? std::optional(bits_of(*type)) : std::nullopt;
-}
-
-class Parser : TokenReader {
+class Parser : DeclarationReader {
  public:
-  explicit Parser(std::string_view text) : TokenReader(text) {}
+  explicit Parser(std::string_view text) : DeclarationReader(text) {}
 
   Module run() {
     while (lexer_.peek().kind != TokenKind::kEnd) {
@@ -49,7 +41,7 @@ class Parser : TokenReader {
       fail(token, "expected a directive");
     }
     if (word == ".version") {
-      read_version();
+      read_version(module_);
     } else if (word == ".target") {
       module_.target = expect_word();
       while (take_if(',')) {
@@ -60,7 +52,7 @@ class Parser : TokenReader {
         fail(size, "only addresses of 64 bits are known");
       }
     } else if (word == ".file") {
-      read_file();
+      read_file(module_.files);
     } else if (word == ".section") {
       expect_word();
       skip_to('{');
@@ -80,133 +72,17 @@ class Parser : TokenReader {
     }
   }
 
-  void read_version() {  // 9.0 reads as a float
-    const Token token = lexer_.take();
-    if (token.kind != TokenKind::kFloat) {
-      fail(token, "expected a version such as 9.0");
-    }
-    const std::size_t point = token.text.find('.');
-    module_.version_major = std::stoi(std::string(token.text.substr(0, point)));
-    module_.version_minor = std::stoi(std::string(token.text.substr(point + 1)));
-  }
-
-  void read_file() {
-    const std::uint64_t number = expect_integer();
-    const Token name = lexer_.take();
-    if (name.kind != TokenKind::kString || number > 100'000) {
-      fail(name, "expected a file's number and name");
-    }
-    if (module_.files.size() <= number) {
-      module_.files.resize(number + 1);
-    }
-    module_.files[number] = name.text;
-    while (take_if(',')) {
-      expect_integer();  // its time and size
-    }
-  }
-
-  // After ".shared" and the like, to the ';'.
-  std::vector<Variable> read_variables(std::string_view space) {
-    static const std::map<std::string_view, Space> kSpaces = {{".global", Space::kGlobal},
-                                                              {".const", Space::kConstant},
-                                                              {".shared", Space::kShared},
-                                                              {".local", Space::kLocal}};
-    Variable common;
-    common.space = kSpaces.at(space);
-    const auto element = read_type(common.alignment);
-    std::vector<Variable> found;
-    do {
-      Variable variable = common;
-      variable.name = expect_word();
-      variable.bytes = element * read_extents();
-      if (take_if('=')) {
-        variable.initial = read_initial(element, variable.bytes);
-      }
-      found.push_back(std::move(variable));
-    } while (take_if(','));
-    expect(';');
-    return found;
-  }
-
-  // [.align N] .type: the bytes of an element. The alignment is the type's, if none is said.
-  std::size_t read_type(std::size_t& alignment) {
-    std::size_t said = 0;
-    for (;;) {
-      const Token token = lexer_.take();
-      if (token.text == ".align") {
-        said = expect_integer();
-        if (!std::has_single_bit(said)) {
-          fail(token, "an alignment that is no power of two");
-        }
-      } else if (token.text == ".ptr" || token.text == ".global" || token.text == ".const" ||
-                 token.text == ".shared" || token.text == ".local") {
-        continue;  // what a parameter points to
-      } else if (const auto bits = bits_of_type(token.text); bits && *bits >= 8) {
-        const auto bytes = static_cast<std::size_t>(*bits) / 8;
-        alignment = said != 0 ? said : bytes;
-        return bytes;
-      } else {
-        fail(token, "expected a type");
-      }
-    }
-  }
-
-  // [2][3]: 6; []: 0; nothing: 1.
-  std::size_t read_extents() {
-    std::size_t elements = 1;
-    while (take_if('[')) {
-      if (take_if(']')) {
-        return 0;
-      }
-      elements *= expect_integer();
-      expect(']');
-    }
-    return elements;
-  }
-
-  std::vector<std::byte> read_initial(std::size_t element, std::size_t bytes) {
-    std::vector<std::byte> initial(bytes);
-    std::size_t place = 0;
-    const auto read_value = [&] {
-      const Token token = lexer_.peek();
-      const bool is_float = token.kind == TokenKind::kSingle || token.kind == TokenKind::kFloat;
-      const std::uint64_t bits =
-          is_float ? lexer_.take().bits : static_cast<std::uint64_t>(expect_signed());
-      for (std::size_t i = 0; i < element; ++i, ++place) {
-        if (place >= bytes) {
-          fail(token, "more initial values than elements");
-        }
-        initial[place] = static_cast<std::byte>(bits >> (8 * i));
-      }
-    };
-    if (!take_if('{')) {
-      read_value();
-      return initial;
-    }
-    int depth = 1;
-    while (depth > 0) {
-      if (take_if('{')) {
-        ++depth;
-      } else if (take_if('}')) {
-        --depth;
-      } else if (!take_if(',')) {
-        read_value();
-      }
-    }
-    return initial;
-  }
-
   void read_kernel(int line) {
     function_ = Function{};
     function_.line = line;
     function_.name = expect_word();
     if (take_if('(')) {
       while (!take_if(')')) {
-        read_parameter();
+        read_parameter(function_);
         take_if(',');
       }
     }
-    read_performance_directives();
+    read_performance_directives(function_);
     if (take_if(';')) {
       return;  // declared, and defined elsewhere
     }
@@ -226,56 +102,6 @@ class Parser : TokenReader {
     }
     resolve_names();
     module_.kernels.push_back(std::move(function_));
-  }
-
-  void read_parameter() {
-    const Token token = lexer_.take();
-    if (token.text != ".param") {
-      fail(token, "expected a parameter");
-    }
-    Variable parameter;
-    parameter.space = Space::kParameter;
-    const std::size_t element = read_type(parameter.alignment);
-    parameter.name = expect_word();
-    parameter.bytes = element * read_extents();
-    parameter.offset = aligned(function_.parameter_bytes, parameter.alignment);
-    function_.parameter_bytes = parameter.offset + parameter.bytes;
-    function_.parameters.push_back(std::move(parameter));
-  }
-
-  void read_performance_directives() {
-    const auto read_three = [&](std::array<std::uint32_t, 3>& sizes) {
-      sizes = {1, 1, 1};
-      std::size_t i = 0;
-      do {
-        const Token token = lexer_.peek();
-        const std::uint64_t value = expect_integer();
-        if (i == 3 || value > UINT32_MAX) {
-          fail(token, "a size that is too large");
-        }
-        sizes[i++] = static_cast<std::uint32_t>(value);
-      } while (take_if(','));
-    };
-    while (lexer_.peek().kind == TokenKind::kWord) {
-      const Token token = lexer_.take();
-      if (token.text == ".maxntid") {
-        read_three(function_.most_threads);
-      } else if (token.text == ".reqntid") {
-        read_three(function_.required_threads);
-      } else if (token.text == ".reqnctapercluster") {
-        read_three(function_.required_cluster);
-      } else if (token.text == ".maxnreg") {
-        function_.most_registers = static_cast<int>(expect_integer());
-      } else if (token.text == ".minnctapersm") {
-        function_.least_blocks = static_cast<std::uint32_t>(expect_integer());
-      } else if (token.text == ".maxclusterrank") {
-        expect_integer();
-      } else if (token.text == ".pragma") {
-        skip_to(';');
-      } else if (token.text != ".explicitcluster" && token.text != ".noreturn") {
-        fail(token, "a directive that the emulator does not know");
-      }
-    }
   }
 
   // One statement of a body. Returns by how much it opens (1) or closes (-1) blocks.
@@ -325,7 +151,7 @@ class Parser : TokenReader {
     if (token.text == ".reg") {
       read_registers();
     } else if (token.text == ".loc") {
-      read_place();
+      place_ = read_place();
     } else if (token.text == ".pragma") {
       skip_to(';');
     } else if (token.text == ".shared" || token.text == ".local") {
@@ -371,29 +197,6 @@ class Parser : TokenReader {
       fail(token, fmt::format("a second register {}", name));
     }
     function_.registers.push_back({.name = std::move(name), .bits = bits});
-  }
-
-  void read_place() {
-    const auto read_number = [&] { return static_cast<int>(expect_integer()); };
-    place_ = SourcePlace{};
-    place_.file = read_number();
-    place_.line = read_number();
-    read_number();  // its column
-    while (take_if(',')) {
-      const Token what = lexer_.take();
-      if (what.text == "function_name") {
-        expect_word();
-        if (take_if('+')) {
-          expect_integer();
-        }
-      } else if (what.text == "inlined_at") {
-        place_.inlined_file = read_number();
-        place_.inlined_line = read_number();
-        read_number();
-      } else {
-        fail(what, "expected function_name or inlined_at");
-      }
-    }
   }
 
   void read_instruction(Instruction instruction, const Token& opcode) {
