@@ -1,0 +1,271 @@
+// Tensor maps: their check, their encoding, and the geometry of boxes.
+#include "emulator/machine/tensor_map.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "fovea_emulator/error.hpp"
+
+namespace emu {
+namespace {
+
+constexpr int kMostDims = 5;
+constexpr std::uint64_t kMostElements = std::uint64_t{1} << 32U;  // of a dimension
+constexpr std::uint64_t kStrideEnd = std::uint64_t{1} << 40U;
+constexpr std::uint32_t kMostBox = 256;
+constexpr std::uint32_t kMostElementStride = 8;
+constexpr std::uint32_t kMostPiece = 128;
+
+constexpr std::string_view kMagic = "emu:map\1";  // the last is the version
+constexpr std::size_t kChecked = kTensorMapBytes - sizeof(std::uint64_t);
+
+// The bytes of rows that a swizzle permutes; of none, any number.
+std::uint32_t span_of(TensorMapSwizzle swizzle) {
+  return std::uint32_t{16} << static_cast<unsigned>(swizzle);
+}
+
+bool is_float(TensorMapType type) {
+  return type == TensorMapType::kF16 || type == TensorMapType::kF32 ||
+         type == TensorMapType::kF64 || type == TensorMapType::kBF16;
+}
+
+[[noreturn]] void refuse(const std::string& what) {
+  throw Error("tensor map: " + what);
+}
+
+void check(const TensorMapDesc& desc) {
+  if (desc.type > TensorMapType::kBF16 || desc.swizzle > TensorMapSwizzle::k128 ||
+      desc.fill > TensorMapFill::kNan) {
+    refuse("a type, swizzle or fill that does not exist");
+  }
+  if (desc.rank < 1 || desc.rank > kMostDims) {
+    refuse(fmt::format("{} dimensions; from 1 to {} are allowed", desc.rank, kMostDims));
+  }
+  if (desc.address % 16 != 0) {
+    refuse(fmt::format("its address {:#x} is no multiple of 16", desc.address));
+  }
+  for (std::size_t i = 0; i < static_cast<std::size_t>(desc.rank); ++i) {
+    if (desc.dims.at(i) == 0 || desc.dims.at(i) > kMostElements) {
+      refuse(fmt::format("dimension {} has {} elements; from 1 to 2^32 are allowed", i,
+                         desc.dims.at(i)));
+    }
+    if (desc.box.at(i) == 0 || desc.box.at(i) > kMostBox) {
+      refuse(fmt::format("the box has {} elements in dimension {}; from 1 to {} are allowed",
+                         desc.box.at(i), i, kMostBox));
+    }
+    if (desc.element_strides.at(i) == 0 || desc.element_strides.at(i) > kMostElementStride) {
+      refuse(fmt::format("the element stride of dimension {} is {}; from 1 to {} are allowed", i,
+                         desc.element_strides.at(i), kMostElementStride));
+    }
+    if (i > 0 && (desc.strides.at(i - 1) % 16 != 0 || desc.strides.at(i - 1) >= kStrideEnd)) {
+      refuse(fmt::format("the stride of dimension {} is {}; multiples of 16 below 2^40 are allowed",
+                         i, desc.strides.at(i - 1)));
+    }
+  }
+  const std::uint32_t row = desc.box[0] * bytes_of_element(desc.type);
+  if (row % kBoxUnit != 0) {
+    refuse(fmt::format("rows of its box have {} bytes, no multiple of {}", row, kBoxUnit));
+  }
+  if (desc.swizzle != TensorMapSwizzle::kNone && row > span_of(desc.swizzle)) {
+    refuse(fmt::format("rows of its box have {} bytes, more than the {} of its swizzle", row,
+                       span_of(desc.swizzle)));
+  }
+  if (desc.fill == TensorMapFill::kNan && !is_float(desc.type)) {
+    refuse("only floats can be filled with NaN");
+  }
+}
+
+// Writes or reads its fields one after the other.
+template <typename Bytes>
+class Fields {
+ public:
+  explicit Fields(Bytes bytes) : bytes_(bytes) {}
+
+  template <typename T>
+  void put(T value) {
+    std::memcpy(bytes_.data() + at_, &value, sizeof(value));
+    at_ += sizeof(value);
+  }
+  template <typename T>
+  T take() {
+    T value;
+    std::memcpy(&value, bytes_.data() + at_, sizeof(value));
+    at_ += sizeof(value);
+    return value;
+  }
+
+ private:
+  Bytes bytes_;
+  std::size_t at_ = 0;
+};
+
+std::uint64_t checksum_of(std::span<const std::byte> bytes) {  // FNV-1a
+  std::uint64_t sum = 0xCBF2'9CE4'8422'2325;
+  for (const std::byte byte : bytes) {
+    sum = (sum ^ static_cast<std::uint64_t>(byte)) * 0x100'0000'01B3;
+  }
+  return sum;
+}
+
+}  // namespace
+
+std::uint32_t bytes_of_element(TensorMapType type) {
+  switch (type) {
+    case TensorMapType::kU8:
+      return 1;
+    case TensorMapType::kU16:
+    case TensorMapType::kF16:
+    case TensorMapType::kBF16:
+      return 2;
+    case TensorMapType::kU32:
+    case TensorMapType::kS32:
+    case TensorMapType::kF32:
+      return 4;
+    case TensorMapType::kU64:
+    case TensorMapType::kS64:
+    case TensorMapType::kF64:
+      return 8;
+  }
+  return 0;
+}
+
+std::array<std::byte, kTensorMapBytes> encode(const TensorMapDesc& desc) {
+  check(desc);
+  std::array<std::byte, kTensorMapBytes> bytes{};
+  Fields fields{std::span(bytes)};
+  for (const char letter : kMagic) {
+    fields.put(letter);
+  }
+  fields.put(static_cast<std::uint8_t>(desc.type));
+  fields.put(static_cast<std::uint8_t>(desc.swizzle));
+  fields.put(static_cast<std::uint8_t>(desc.fill));
+  fields.put(static_cast<std::uint8_t>(desc.rank));
+  fields.put(desc.address);
+  for (std::size_t i = 0; i < static_cast<std::size_t>(desc.rank); ++i) {
+    fields.put(static_cast<std::uint32_t>(desc.dims.at(i) - 1));
+    fields.put(static_cast<std::uint8_t>(desc.box.at(i) - 1));
+    fields.put(static_cast<std::uint8_t>(desc.element_strides.at(i)));
+    fields.put(i == 0 ? std::uint64_t{0} : desc.strides.at(i - 1));
+  }
+  const std::uint64_t sum = checksum_of(std::span(bytes).first(kChecked));
+  std::memcpy(bytes.data() + kChecked, &sum, sizeof(sum));
+  return bytes;
+}
+
+TensorMapDesc decode_tensor_map(std::span<const std::byte> bytes) {
+  if (bytes.size() != kTensorMapBytes ||
+      std::memcmp(bytes.data(), kMagic.data(), kMagic.size()) != 0) {
+    refuse("there is none");
+  }
+  std::uint64_t sum = 0;
+  std::memcpy(&sum, bytes.data() + kChecked, sizeof(sum));
+  if (sum != checksum_of(bytes.first(kChecked))) {
+    refuse("its bytes were changed after it was encoded");
+  }
+  Fields fields{bytes.subspan(kMagic.size())};
+  TensorMapDesc desc;
+  desc.type = static_cast<TensorMapType>(fields.template take<std::uint8_t>());
+  desc.swizzle = static_cast<TensorMapSwizzle>(fields.template take<std::uint8_t>());
+  desc.fill = static_cast<TensorMapFill>(fields.template take<std::uint8_t>());
+  desc.rank = fields.template take<std::uint8_t>();
+  desc.address = fields.template take<std::uint64_t>();
+  for (std::size_t i = 0; i < static_cast<std::size_t>(std::min(desc.rank, kMostDims)); ++i) {
+    desc.dims.at(i) = std::uint64_t{fields.template take<std::uint32_t>()} + 1;
+    desc.box.at(i) = std::uint32_t{fields.template take<std::uint8_t>()} + 1;
+    desc.element_strides.at(i) = fields.template take<std::uint8_t>();
+    const auto stride = fields.template take<std::uint64_t>();
+    if (i > 0) {
+      desc.strides.at(i - 1) = stride;
+    }
+  }
+  check(desc);
+  return desc;
+}
+
+BoxShape shape_of_box(const TensorMapDesc& map) {
+  BoxShape shape;
+  shape.counts = {map.box[0], 1, 1, 1, 1};
+  shape.rows = 1;
+  for (std::size_t i = 1; i < static_cast<std::size_t>(map.rank); ++i) {
+    const std::uint32_t stride = map.element_strides.at(i);
+    shape.counts.at(i) = (map.box.at(i) + stride - 1) / stride;
+    shape.rows *= shape.counts.at(i);
+  }
+  shape.row_bytes = map.box[0] * bytes_of_element(map.type);
+  shape.row_pitch =
+      map.swizzle == TensorMapSwizzle::kNone ? shape.row_bytes : span_of(map.swizzle);
+  return shape;
+}
+
+std::vector<CopyPiece> pieces_of_box(const TensorMapDesc& map, std::uint32_t shared,
+                                     const std::array<std::int32_t, 5>& coordinates) {
+  const BoxShape shape = shape_of_box(map);
+  const std::int64_t element = bytes_of_element(map.type);
+  const auto rank = static_cast<std::size_t>(map.rank);
+  // Of each row, the bytes in the tensor.
+  const std::int64_t begin = coordinates[0] * element;
+  const auto end = static_cast<std::int64_t>(map.dims[0]) * element;
+  const std::int64_t row_bytes = shape.row_bytes;
+  const std::int64_t row_first = std::clamp<std::int64_t>(-begin, 0, row_bytes);
+  const std::int64_t row_last = std::clamp<std::int64_t>(end - begin, row_first, row_bytes);
+
+  std::vector<CopyPiece> pieces;
+  pieces.reserve(shape.rows * ((shape.row_bytes + kMostPiece - 1) / kMostPiece));
+  std::array<std::uint32_t, 5> at{};
+  for (std::uint64_t row = 0; row < shape.rows; ++row) {
+    bool is_inside = true;
+    std::uint64_t address = map.address + static_cast<std::uint64_t>(begin);
+    for (std::size_t i = 1; i < rank; ++i) {
+      const std::int64_t place =
+          coordinates.at(i) + std::int64_t{at.at(i)} * map.element_strides.at(i);
+      is_inside &= place >= 0 && place < static_cast<std::int64_t>(map.dims.at(i));
+      address += static_cast<std::uint64_t>(place) * map.strides.at(i - 1);
+    }
+    const auto row_shared = shared + static_cast<std::uint32_t>(row * shape.row_pitch);
+    for (std::int64_t offset = 0; offset < row_bytes; offset += kMostPiece) {
+      const std::int64_t bytes = std::min<std::int64_t>(kMostPiece, row_bytes - offset);
+      const std::int64_t first = is_inside ? std::clamp<std::int64_t>(row_first - offset, 0, bytes)
+                                           : bytes;
+      const std::int64_t last =
+          is_inside ? std::clamp<std::int64_t>(row_last - offset, first, bytes) : bytes;
+      pieces.push_back({.shared = row_shared + static_cast<std::uint32_t>(offset),
+                        .bytes = static_cast<std::uint32_t>(bytes),
+                        .first = static_cast<std::uint32_t>(first),
+                        .last = static_cast<std::uint32_t>(last),
+                        .global = address + static_cast<std::uint64_t>(offset + first)});
+    }
+    for (std::size_t i = 1; i < rank && ++at.at(i) == shape.counts.at(i); ++i) {
+      at.at(i) = 0;
+    }
+  }
+  return pieces;
+}
+
+std::vector<CopyPiece> pieces_of_line(std::uint64_t global, std::uint32_t shared,
+                                      std::uint32_t bytes) {
+  std::vector<CopyPiece> pieces;
+  pieces.reserve((bytes + kMostPiece - 1) / kMostPiece);
+  for (std::uint32_t offset = 0; offset < bytes; offset += kMostPiece) {
+    const std::uint32_t count = std::min(kMostPiece, bytes - offset);
+    pieces.push_back({.shared = shared + offset,
+                      .bytes = count,
+                      .first = 0,
+                      .last = count,
+                      .global = global + offset});
+  }
+  return pieces;
+}
+
+std::byte fill_byte(const TensorMapDesc& map, std::uint32_t index) {
+  if (map.fill == TensorMapFill::kZero) {
+    return std::byte{0};
+  }
+  return std::byte{static_cast<std::uint8_t>(
+      index % bytes_of_element(map.type) == bytes_of_element(map.type) - 1 ? 0x7F : 0xFF)};
+}
+
+}  // namespace emu
