@@ -196,8 +196,7 @@ BoxShape shape_of_box(const TensorMapDesc& map) {
     shape.rows *= shape.counts.at(i);
   }
   shape.row_bytes = map.box[0] * bytes_of_element(map.type);
-  shape.row_pitch =
-      map.swizzle == TensorMapSwizzle::kNone ? shape.row_bytes : span_of(map.swizzle);
+  shape.row_pitch = map.swizzle == TensorMapSwizzle::kNone ? shape.row_bytes : span_of(map.swizzle);
   return shape;
 }
 
@@ -228,8 +227,8 @@ std::vector<CopyPiece> pieces_of_box(const TensorMapDesc& map, std::uint32_t sha
     const auto row_shared = shared + static_cast<std::uint32_t>(row * shape.row_pitch);
     for (std::int64_t offset = 0; offset < row_bytes; offset += kMostPiece) {
       const std::int64_t bytes = std::min<std::int64_t>(kMostPiece, row_bytes - offset);
-      const std::int64_t first = is_inside ? std::clamp<std::int64_t>(row_first - offset, 0, bytes)
-                                           : bytes;
+      const std::int64_t first =
+          is_inside ? std::clamp<std::int64_t>(row_first - offset, 0, bytes) : bytes;
       const std::int64_t last =
           is_inside ? std::clamp<std::int64_t>(row_last - offset, first, bytes) : bytes;
       pieces.push_back({.shared = row_shared + static_cast<std::uint32_t>(offset),

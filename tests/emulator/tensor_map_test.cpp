@@ -1,0 +1,324 @@
+// Tensor maps: what is refused, what is encoded, and where the elements of boxes are, against a
+// reference that goes through them one by one.
+#include "fovea_emulator/tensor_map.hpp"
+
+#include <array>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "emulator/machine/tensor_map.hpp"
+#include "fovea_emulator/error.hpp"
+
+namespace emu {
+namespace {
+
+TensorMapDesc matrix() {
+  return {.type = TensorMapType::kBF16,
+          .rank = 3,
+          .address = 0x1000,
+          .dims = {100, 30, 7},
+          .strides = {208, 208 * 30},
+          .box = {64, 8, 2},
+          .swizzle = TensorMapSwizzle::k128};
+}
+
+// What encode() says of the map once it is changed; nothing if it takes it.
+std::string refusal(const std::function<void(TensorMapDesc&)>& change) {
+  TensorMapDesc desc = matrix();
+  change(desc);
+  try {
+    encode(desc);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(TensorMapTest, TakesWhatTheDriverTakes) {
+  EXPECT_EQ(refusal([](TensorMapDesc& /*desc*/) {}), "");
+  EXPECT_EQ(refusal([](TensorMapDesc& desc) { desc.dims[0] = std::uint64_t{1} << 32U; }), "");
+  EXPECT_EQ(refusal([](TensorMapDesc& desc) { desc.strides[1] = (std::uint64_t{1} << 40U) - 16; }),
+            "");
+  EXPECT_EQ(refusal([](TensorMapDesc& desc) { desc.box[2] = 256; }), "");
+  EXPECT_EQ(refusal([](TensorMapDesc& desc) { desc.element_strides[2] = 8; }), "");
+  EXPECT_EQ(refusal([](TensorMapDesc& desc) { desc.fill = TensorMapFill::kNan; }), "");
+  EXPECT_EQ(refusal([](TensorMapDesc& desc) { desc.address = 0x1010; }), "");
+  // What lies behind the rank may be anything.
+  EXPECT_EQ(refusal([](TensorMapDesc& desc) {
+              desc.rank = 2;
+              desc.dims[2] = 0;
+              desc.box[2] = 0;
+              desc.element_strides[2] = 0;
+              desc.strides[1] = 3;
+            }),
+            "");
+  // Rows shorter than the swizzle's span, and without one any row.
+  EXPECT_EQ(refusal([](TensorMapDesc& desc) { desc.box[0] = 8; }), "");
+  EXPECT_EQ(refusal([](TensorMapDesc& desc) {
+              desc.swizzle = TensorMapSwizzle::kNone;
+              desc.box[0] = 256;
+            }),
+            "");
+}
+
+TEST(TensorMapTest, RefusesWhatTheDriverRefuses) {
+  EXPECT_EQ(refusal([](TensorMapDesc& desc) { desc.rank = 0; }),
+            "tensor map: 0 dimensions; from 1 to 5 are allowed");
+  EXPECT_EQ(refusal([](TensorMapDesc& desc) { desc.rank = 6; }),
+            "tensor map: 6 dimensions; from 1 to 5 are allowed");
+  EXPECT_EQ(refusal([](TensorMapDesc& desc) { desc.address = 0x1008; }),
+            "tensor map: its address 0x1008 is no multiple of 16");
+  EXPECT_EQ(refusal([](TensorMapDesc& desc) { desc.dims[2] = 0; }),
+            "tensor map: dimension 2 has 0 elements; from 1 to 2^32 are allowed");
+  EXPECT_EQ(refusal([](TensorMapDesc& desc) { desc.dims[1] = (std::uint64_t{1} << 32U) + 1; }),
+            "tensor map: dimension 1 has 4294967297 elements; from 1 to 2^32 are allowed");
+  EXPECT_EQ(refusal([](TensorMapDesc& desc) { desc.box[1] = 0; }),
+            "tensor map: the box has 0 elements in dimension 1; from 1 to 256 are allowed");
+  EXPECT_EQ(refusal([](TensorMapDesc& desc) { desc.box[1] = 257; }),
+            "tensor map: the box has 257 elements in dimension 1; from 1 to 256 are allowed");
+  EXPECT_EQ(refusal([](TensorMapDesc& desc) { desc.element_strides[1] = 0; }),
+            "tensor map: the element stride of dimension 1 is 0; from 1 to 8 are allowed");
+  EXPECT_EQ(refusal([](TensorMapDesc& desc) { desc.element_strides[1] = 9; }),
+            "tensor map: the element stride of dimension 1 is 9; from 1 to 8 are allowed");
+  EXPECT_EQ(refusal([](TensorMapDesc& desc) { desc.strides[0] = 200; }),
+            "tensor map: the stride of dimension 1 is 200; multiples of 16 below 2^40 are allowed");
+  EXPECT_EQ(refusal([](TensorMapDesc& desc) { desc.strides[1] = std::uint64_t{1} << 40U; }),
+            "tensor map: the stride of dimension 2 is 1099511627776; multiples of 16 below 2^40 "
+            "are allowed");
+  EXPECT_EQ(refusal([](TensorMapDesc& desc) { desc.box[0] = 63; }),
+            "tensor map: rows of its box have 126 bytes, no multiple of 16");
+  EXPECT_EQ(refusal([](TensorMapDesc& desc) { desc.box[0] = 72; }),
+            "tensor map: rows of its box have 144 bytes, more than the 128 of its swizzle");
+  EXPECT_EQ(refusal([](TensorMapDesc& desc) { desc.swizzle = TensorMapSwizzle::k64; }),
+            "tensor map: rows of its box have 128 bytes, more than the 64 of its swizzle");
+  EXPECT_EQ(refusal([](TensorMapDesc& desc) {
+              desc.swizzle = TensorMapSwizzle::k32;
+              desc.box[0] = 24;
+            }),
+            "tensor map: rows of its box have 48 bytes, more than the 32 of its swizzle");
+  EXPECT_EQ(refusal([](TensorMapDesc& desc) {
+              desc.type = TensorMapType::kU16;
+              desc.fill = TensorMapFill::kNan;
+            }),
+            "tensor map: only floats can be filled with NaN");
+  EXPECT_EQ(refusal([](TensorMapDesc& desc) { desc.type = static_cast<TensorMapType>(10); }),
+            "tensor map: a type, swizzle or fill that does not exist");
+  EXPECT_EQ(refusal([](TensorMapDesc& desc) { desc.swizzle = static_cast<TensorMapSwizzle>(4); }),
+            "tensor map: a type, swizzle or fill that does not exist");
+}
+
+constexpr std::array kTypes = {TensorMapType::kU8,  TensorMapType::kU16, TensorMapType::kU32,
+                               TensorMapType::kS32, TensorMapType::kU64, TensorMapType::kS64,
+                               TensorMapType::kF16, TensorMapType::kF32, TensorMapType::kF64,
+                               TensorMapType::kBF16};
+constexpr std::array<std::uint32_t, 10> kSizes = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2};
+
+struct Case {
+  TensorMapDesc desc;
+  std::uint32_t element = 0;
+  std::uint32_t shared = 0;
+  std::array<std::int32_t, 5> coordinates{};
+};
+
+// A map that is allowed, and a box somewhere about its tensor's edges.
+Case random_case(std::mt19937_64& random) {
+  const auto below = [&](std::uint64_t end) { return random() % end; };
+  Case made;
+  TensorMapDesc& desc = made.desc;
+  const std::size_t type = below(kTypes.size());
+  desc.type = kTypes.at(type);
+  made.element = kSizes.at(type);
+  desc.rank = 1 + static_cast<int>(below(5));
+  desc.address = 0x10'0000'0000 + 16 * below(1000);
+  desc.swizzle = static_cast<TensorMapSwizzle>(below(4));
+  desc.fill = type >= 6 && below(2) == 1 ? TensorMapFill::kNan : TensorMapFill::kZero;
+  const auto rank = static_cast<std::size_t>(desc.rank);
+  const std::uint64_t units =
+      desc.swizzle == TensorMapSwizzle::kNone
+          ? 1 + below(made.element == 1 ? 16 : 12)
+          : 1 + below(std::uint64_t{1} << static_cast<unsigned>(desc.swizzle));
+  for (std::size_t i = 0; i < rank; ++i) {
+    const std::uint64_t most = rank > 3 ? 4 : 9;
+    desc.dims.at(i) = 1 + below(i == 0 ? 300 : 12);
+    desc.box.at(i) =
+        static_cast<std::uint32_t>(i == 0 ? units * 16 / made.element : 1 + below(most));
+    desc.element_strides.at(i) = static_cast<std::uint32_t>(below(3) == 0 ? 1 + below(8) : 1);
+    made.coordinates.at(i) = static_cast<std::int32_t>(below(desc.dims.at(i) + 40)) - 20;
+    if (i > 0) {
+      desc.strides.at(i - 1) = 16 * (1 + below(2000));
+    }
+  }
+  made.shared = static_cast<std::uint32_t>(128 * (8 + below(100)));
+  return made;
+}
+
+// Rows of units of 16 bytes as the PTX manual draws them: which unit lies at each place.
+constexpr std::array<std::array<std::uint32_t, 8>, 2> kDrawn32 = {
+    {{0, 1, 2, 3, 4, 5, 6, 7}, {1, 0, 3, 2, 5, 4, 7, 6}}};
+constexpr std::array<std::array<std::uint32_t, 8>, 4> kDrawn64 = {{{0, 1, 2, 3, 4, 5, 6, 7},
+                                                                   {1, 0, 3, 2, 5, 4, 7, 6},
+                                                                   {2, 3, 0, 1, 6, 7, 4, 5},
+                                                                   {3, 2, 1, 0, 7, 6, 5, 4}}};
+constexpr std::array<std::array<std::uint32_t, 8>, 8> kDrawn128 = {{{0, 1, 2, 3, 4, 5, 6, 7},
+                                                                    {1, 0, 3, 2, 5, 4, 7, 6},
+                                                                    {2, 3, 0, 1, 6, 7, 4, 5},
+                                                                    {3, 2, 1, 0, 7, 6, 5, 4},
+                                                                    {4, 5, 6, 7, 0, 1, 2, 3},
+                                                                    {5, 4, 7, 6, 1, 0, 3, 2},
+                                                                    {6, 7, 4, 5, 2, 3, 0, 1},
+                                                                    {7, 6, 5, 4, 3, 2, 1, 0}}};
+
+std::uint32_t drawn_place(std::uint32_t address, TensorMapSwizzle swizzle) {
+  if (swizzle == TensorMapSwizzle::kNone) {
+    return address;
+  }
+  const std::uint32_t line = address / 128;
+  const std::uint32_t unit = address % 128 / 16;
+  const auto& row = swizzle == TensorMapSwizzle::k32   ? kDrawn32.at(line % 2)
+                    : swizzle == TensorMapSwizzle::k64 ? kDrawn64.at(line % 4)
+                                                       : kDrawn128.at(line % 8);
+  for (std::uint32_t place = 0; place < 8; ++place) {
+    if (row.at(place) == unit) {
+      return line * 128 + place * 16 + address % 16;
+    }
+  }
+  return 0;
+}
+
+// Where each byte of shared memory comes from; 0: from outside of the tensor.
+using Sources = std::map<std::uint32_t, std::uint64_t>;
+
+Sources expected_sources(const Case& made) {
+  const TensorMapDesc& desc = made.desc;
+  std::array<std::uint32_t, 5> box = {1, 1, 1, 1, 1};
+  std::array<std::uint32_t, 5> step = {1, 1, 1, 1, 1};
+  std::array<std::uint64_t, 5> dims = {1, 1, 1, 1, 1};
+  std::array<std::uint64_t, 5> strides = {made.element, 0, 0, 0, 0};
+  for (std::size_t i = 0; i < static_cast<std::size_t>(desc.rank); ++i) {
+    box.at(i) = desc.box.at(i);
+    dims.at(i) = desc.dims.at(i);
+    step.at(i) = i == 0 ? 1 : desc.element_strides.at(i);
+    strides.at(i) = i == 0 ? made.element : desc.strides.at(i - 1);
+  }
+  const std::uint32_t pitch = desc.swizzle == TensorMapSwizzle::kNone ? box[0] * made.element
+                              : desc.swizzle == TensorMapSwizzle::k32 ? 32
+                              : desc.swizzle == TensorMapSwizzle::k64 ? 64
+                                                                      : 128;
+  Sources sources;
+  std::uint32_t row = made.shared;
+  std::array<std::uint32_t, 5> i{};
+  for (i[4] = 0; i[4] < box[4]; i[4] += step[4]) {
+    for (i[3] = 0; i[3] < box[3]; i[3] += step[3]) {
+      for (i[2] = 0; i[2] < box[2]; i[2] += step[2]) {
+        for (i[1] = 0; i[1] < box[1]; i[1] += step[1]) {
+          for (i[0] = 0; i[0] < box[0]; ++i[0]) {
+            bool is_inside = true;
+            std::uint64_t from = desc.address;
+            for (std::size_t d = 0; d < 5; ++d) {
+              const std::int64_t place = std::int64_t{made.coordinates.at(d)} + i.at(d);
+              is_inside = is_inside && place >= 0 && place < static_cast<std::int64_t>(dims.at(d));
+              from += static_cast<std::uint64_t>(place) * strides.at(d);
+            }
+            for (std::uint32_t byte = 0; byte < made.element; ++byte) {
+              sources[drawn_place(row + i[0] * made.element + byte, desc.swizzle)] =
+                  is_inside ? from + byte : 0;
+            }
+          }
+          row += pitch;
+        }
+      }
+    }
+  }
+  return sources;
+}
+
+TEST(TensorMapTest, BoxesAreWhereEachElementIs) {
+  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+    std::mt19937_64 random(seed);
+    const Case made = random_case(random);
+    const Sources expected = expected_sources(made);
+    Sources found;
+    for (const CopyPiece& piece : pieces_of_box(made.desc, made.shared, made.coordinates)) {
+      ASSERT_EQ(piece.shared % 16, 0U);
+      for (std::uint32_t i = 0; i < piece.bytes; ++i) {
+        const std::uint32_t address =
+            swizzled(piece.shared + i / 16 * 16, made.desc.swizzle) + i % 16;
+        const bool is_inside = i >= piece.first && i < piece.last;
+        EXPECT_TRUE(
+            found.emplace(address, is_inside ? piece.global + (i - piece.first) : 0).second);
+      }
+    }
+    ASSERT_EQ(found, expected) << "seed " << seed;
+    const BoxShape shape = shape_of_box(made.desc);
+    EXPECT_EQ(shape.bytes(), expected.size());
+    EXPECT_GE(expected.begin()->first, made.shared);
+    EXPECT_LT(expected.rbegin()->first, made.shared + shape.extent());
+  }
+}
+
+TEST(TensorMapTest, DecodesWhatItEncodes) {
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    std::mt19937_64 random(seed);
+    TensorMapDesc desc = random_case(random).desc;
+    const auto rank = static_cast<std::size_t>(desc.rank);
+    if (seed % 4 == 0) {
+      desc.dims.at(rank - 1) = std::uint64_t{1} << 32U;
+      desc.box.at(rank - 1) = 256;
+      desc.swizzle = TensorMapSwizzle::kNone;
+      desc.strides.fill((std::uint64_t{1} << 40U) - 16);
+    }
+    const TensorMapDesc found = decode_tensor_map(encode(desc));
+    EXPECT_EQ(found.type, desc.type);
+    EXPECT_EQ(found.rank, desc.rank);
+    EXPECT_EQ(found.address, desc.address);
+    EXPECT_EQ(found.swizzle, desc.swizzle);
+    EXPECT_EQ(found.fill, desc.fill);
+    for (std::size_t i = 0; i < rank; ++i) {
+      EXPECT_EQ(found.dims.at(i), desc.dims.at(i));
+      EXPECT_EQ(found.box.at(i), desc.box.at(i));
+      EXPECT_EQ(found.element_strides.at(i), desc.element_strides.at(i));
+      if (i > 0) {
+        EXPECT_EQ(found.strides.at(i - 1), desc.strides.at(i - 1));
+      }
+    }
+  }
+}
+
+// One bit anywhere, and it is no map any more.
+TEST(TensorMapTest, SeesThatAMapWasChanged) {
+  const std::array<std::byte, kTensorMapBytes> map = encode(matrix());
+  for (std::size_t bit = 0; bit < kTensorMapBytes * 8; ++bit) {
+    auto changed = map;
+    changed.at(bit / 8) ^= std::byte{static_cast<std::uint8_t>(1U << bit % 8)};
+    EXPECT_THROW(decode_tensor_map(changed), Error) << bit;
+  }
+  EXPECT_THROW(decode_tensor_map(std::array<std::byte, kTensorMapBytes>{}), Error);
+  EXPECT_THROW(decode_tensor_map(std::span(map).first(64)), Error);
+}
+
+TEST(TensorMapTest, FillsFloatsWithNan) {
+  const auto filled = [](TensorMapType type, auto value) {
+    const TensorMapDesc desc{.type = type, .fill = TensorMapFill::kNan};
+    std::array<std::byte, sizeof(value)> bytes{};
+    for (std::uint32_t i = 0; i < bytes.size(); ++i) {
+      bytes.at(i) = fill_byte(desc, 16 + i);
+    }
+    std::memcpy(&value, bytes.data(), sizeof(value));
+    return value;
+  };
+  EXPECT_EQ(filled(TensorMapType::kBF16, std::uint16_t{}), 0x7FFF);
+  EXPECT_EQ(filled(TensorMapType::kF16, std::uint16_t{}), 0x7FFF);
+  EXPECT_EQ(filled(TensorMapType::kF32, std::uint32_t{}), 0x7FFF'FFFFU);
+  EXPECT_EQ(filled(TensorMapType::kF64, std::uint64_t{}), 0x7FFF'FFFF'FFFF'FFFFU);
+  EXPECT_EQ(fill_byte({.type = TensorMapType::kF32}, 3), std::byte{0});
+}
+
+}  // namespace
+}  // namespace emu
