@@ -27,7 +27,10 @@ class Cluster {
   [[nodiscard]] bool is_done() const;
 
   /// Work that the scheduler runs from now on.
-  void start(std::unique_ptr<AsyncWork> work) { works_.push_back(std::move(work)); }
+  void start(std::unique_ptr<AsyncWork> work) {
+    works_.push_back(std::move(work));
+    ++grid_.works;
+  }
 
   /// What a block does when its last thread has exited: ends the run if work still needs its
   /// shared memory.

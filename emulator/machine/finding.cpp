@@ -22,6 +22,8 @@ std::string_view name_of(FindingKind kind) {
       return "lifetime";
     case FindingKind::kIllegalOperand:
       return "illegal operand";
+    case FindingKind::kIllegalTensorMap:
+      return "illegal tensor map";
     case FindingKind::kDeadlock:
       return "deadlock";
     case FindingKind::kNoProgress:

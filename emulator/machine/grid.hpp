@@ -30,6 +30,7 @@ struct Grid {
   std::uint64_t released = 0;    // blocks that have let the next grid start, or ended
   std::uint64_t started = 0;     // blocks
   std::uint64_t ended = 0;       // blocks
+  std::uint64_t works = 0;       // under way beside its warps; what they write is the grid's
   std::uint64_t last_known = 0;  // every grid up to this one had ended when this one began
 
   [[nodiscard]] std::uint64_t block_count() const {
@@ -38,7 +39,7 @@ struct Grid {
   [[nodiscard]] std::uint32_t cluster_blocks() const {
     return cluster[0] * cluster[1] * cluster[2];
   }
-  [[nodiscard]] bool has_ended() const { return ended == block_count(); }
+  [[nodiscard]] bool has_ended() const { return ended == block_count() && works == 0; }
   /// Whether its own work no longer keeps the next grid from starting.
   [[nodiscard]] bool lets_next_start() const { return released == block_count(); }
 };

@@ -207,6 +207,7 @@ std::uint64_t Scheduler::run_works(bool to_the_end) {
       }
     }
     if (!ended.empty()) {
+      cluster->grid().works -= ended.size();
       std::erase_if(works, [&](const auto& work) {
         return std::ranges::find(ended, work.get()) != ended.end();
       });

@@ -18,7 +18,6 @@ constexpr std::uint64_t kMostElements = std::uint64_t{1} << 32U;  // of a dimens
 constexpr std::uint64_t kStrideEnd = std::uint64_t{1} << 40U;
 constexpr std::uint32_t kMostBox = 256;
 constexpr std::uint32_t kMostElementStride = 8;
-constexpr std::uint32_t kMostPiece = 128;
 
 constexpr std::string_view kMagic = "emu:map\1";  // the last is the version
 constexpr std::size_t kChecked = kTensorMapBytes - sizeof(std::uint64_t);

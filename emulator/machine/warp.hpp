@@ -2,9 +2,11 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -60,6 +62,14 @@ struct PendingCopy {
 struct CopyGroup {
   Lanes lanes = 0;
   std::vector<PendingCopy> copies{};
+};
+
+/// How far a bulk copy is that a lane has started, and may wait for (cp.async.bulk).
+struct BulkProgress {
+  int lane = 0;
+  std::uint32_t group = 0;  // among the lane's groups
+  bool is_read = false;     // its source may be written again
+  bool is_done = false;
 };
 
 class Warp {
@@ -141,6 +151,9 @@ class Warp {
   /// Copies in no group yet, and those in groups, the oldest first.
   std::vector<PendingCopy> open_copies{};
   std::deque<CopyGroup> copy_groups{};
+  /// Bulk copies under way that count in groups, and how many groups each lane has committed.
+  std::vector<std::shared_ptr<BulkProgress>> bulk_copies{};
+  std::array<std::uint32_t, kLanes> bulk_groups{};
   /// Of each thread, as setmaxnreg has them.
   std::uint32_t registers;
   /// The generation of barrier.cluster at which it has arrived and not waited yet; -1: none.

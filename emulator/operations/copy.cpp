@@ -12,6 +12,7 @@
 
 #include "emulator/machine/block.hpp"
 #include "emulator/operations/memory.hpp"
+#include "emulator/operations/tensor_copy.hpp"
 #include "emulator/program/decoder.hpp"
 
 namespace emu {
@@ -164,6 +165,10 @@ void decode_copy(Decoder& decoder) {
 
 void decode_cp(Decoder& decoder) {
   decoder.require("async");
+  if (decoder.take("bulk")) {
+    decode_bulk_copy(decoder);
+    return;
+  }
   Op& op = decoder.op();
   if (decoder.take("commit_group")) {
     decoder.expect_operands(0);

@@ -48,6 +48,7 @@ struct Op {
   std::array<Slot, kMostOperands> slots{};  // destinations first, then sources
   std::int64_t offset = 0;                  // added to an address
   std::uint64_t second_offset = 0;          // added to a second address
+  std::uint64_t third_offset = 0;           // added to a third address
   std::int32_t target = -1;                 // of a branch
   std::int32_t join = -1;    // where lanes that part here meet again; -1: nowhere before they exit
   std::vector<Slot> list{};  // of operations with many operands

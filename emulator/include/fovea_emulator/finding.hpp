@@ -17,6 +17,7 @@ enum class FindingKind : std::uint8_t {
   kBarrierMisuse,   // a barrier's rules are broken
   kLifetime,        // what it needs has ended
   kIllegalOperand,  // a value that the instruction does not allow
+  kIllegalTensorMap,  // what should be a tensor map is none, or none for the instruction
   kDeadlock,        // nobody can go on
   kNoProgress,      // it runs on and on
   kTrap,            // the kernel itself gave up

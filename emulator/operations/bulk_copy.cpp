@@ -1,0 +1,192 @@
+// Copies that the TMA makes on its own between global and shared memory.
+#include "emulator/operations/bulk_copy.hpp"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <utility>
+
+#include "emulator/machine/block.hpp"
+#include "emulator/machine/cluster.hpp"
+#include "emulator/operations/mbarrier.hpp"
+#include "emulator/operations/memory.hpp"
+
+namespace emu {
+namespace {
+
+constexpr std::byte kPoison{0xCB};
+
+Lanes lane_bit(int lane) {
+  return Lanes{1} << static_cast<unsigned>(lane);
+}
+
+// Those bytes of the piece that are in global memory.
+Memory global_part(const BulkCopy& copy, const CopyPiece& piece) {
+  return resolve_unaligned(copy.warp, copy.op, copy.lane, MemorySpace::kGlobal, piece.global,
+                           piece.last - piece.first);
+}
+
+// Calls use(offset in shared memory, offset in the piece) for each unit of the piece.
+template <typename Use>
+void for_each_unit(const BulkCopy& copy, const CopyPiece& piece, Use&& use) {
+  for (std::uint32_t i = 0; i < piece.bytes; i += kBoxUnit) {
+    use(swizzled(piece.shared + i, copy.map.swizzle), i);
+  }
+}
+
+// Takes one of them, whichever the seed wants.
+std::size_t take_any(std::vector<std::size_t>& left, std::mt19937_64& random) {
+  std::swap(left[random() % left.size()], left.back());
+  const std::size_t taken = left.back();
+  left.pop_back();
+  return taken;
+}
+
+std::vector<std::size_t> numbers_below(std::size_t end) {
+  std::vector<std::size_t> numbers(end);
+  std::iota(numbers.begin(), numbers.end(), std::size_t{0});
+  return numbers;
+}
+
+}  // namespace
+
+BulkLoad::BulkLoad(BulkCopy copy, std::span<const std::uint32_t> ranks, std::uint32_t mbarrier)
+    : AsyncWork(copy.warp, copy.op, lane_bit(copy.lane)),
+      copy_(std::move(copy)),
+      mbarrier_(mbarrier),
+      left_(numbers_below(copy_.pieces.size() * ranks.size())) {
+  for (const std::uint32_t rank : ranks) {
+    Block& block = copy_.warp.block().cluster().blocks()[rank];
+    targets_.push_back({.block = block,
+                        .left = copy_.pieces.size(),
+                        .written = std::vector<std::uint8_t>(copy_.pieces.size() * kMostPiece)});
+    for (const CopyPiece& piece : copy_.pieces) {
+      for_each_unit(copy_, piece, [&](std::uint32_t offset, std::uint32_t /*from*/) {
+        std::fill_n(block.shared.data() + offset, kBoxUnit, kPoison);
+        std::fill_n(block.is_shared_written.data() + offset, kBoxUnit, std::uint8_t{0});
+      });
+    }
+  }
+}
+
+bool BulkLoad::step(std::mt19937_64& random) {
+  for (std::size_t count = 1 + random() % (copy_.pieces.size() + 1); count > 0 && !left_.empty();
+       --count) {
+    const std::size_t taken = take_any(left_, random);
+    land(targets_[taken % targets_.size()], taken / targets_.size());
+  }
+  for (Target& target : targets_) {
+    if (target.left == 0 || (random() & 1U) != 0) {
+      count(target);
+    }
+  }
+  return left_.empty();
+}
+
+bool BulkLoad::needs(const Block& block) const {
+  return std::ranges::any_of(targets_, [&](const Target& target) {
+    return &target.block == &block && (target.left > 0 || target.uncounted > 0);
+  });
+}
+
+void BulkLoad::land(Target& target, std::size_t number) {
+  const CopyPiece& piece = copy_.pieces[number];
+  std::array<std::byte, kMostPiece> bytes{};
+  std::uint8_t* const written = target.written.data() + number * kMostPiece;
+  std::fill_n(written, piece.bytes, std::uint8_t{1});
+  if (piece.last - piece.first < piece.bytes && copy_.map.fill != TensorMapFill::kZero) {
+    for (std::uint32_t i = 0; i < piece.bytes; ++i) {
+      bytes.at(i) = fill_byte(copy_.map, i);
+    }
+  }
+  if (piece.first < piece.last) {
+    const Memory from = global_part(copy_, piece);
+    std::copy_n(from.bytes, piece.last - piece.first, bytes.data() + piece.first);
+    std::copy_n(from.written, piece.last - piece.first, written + piece.first);
+  }
+  for_each_unit(copy_, piece, [&](std::uint32_t offset, std::uint32_t from) {
+    std::copy_n(bytes.data() + from, kBoxUnit, target.block.shared.data() + offset);
+  });
+  target.uncounted += piece.bytes;
+  if (--target.left == 0) {
+    finish(target);
+  }
+}
+
+// All of it is there: it may be read when the mbarrier says so.
+void BulkLoad::finish(const Target& target) {
+  for (std::size_t number = 0; number < copy_.pieces.size(); ++number) {
+    const std::uint8_t* const written = target.written.data() + number * kMostPiece;
+    for_each_unit(copy_, copy_.pieces[number], [&](std::uint32_t offset, std::uint32_t from) {
+      std::copy_n(written + from, kBoxUnit, target.block.is_shared_written.data() + offset);
+    });
+  }
+}
+
+void BulkLoad::count(Target& target) {
+  if (const std::uint32_t bytes = std::exchange(target.uncounted, 0); bytes > 0) {
+    Mbarrier& mbarrier = mbarrier_at(copy_.warp, copy_.op, copy_.lane, MemorySpace::kClusterShared,
+                                     target.block.shared_base() + mbarrier_);
+    require_allowed(copy_.warp, copy_.op, lanes(), mbarrier.complete_bytes(bytes));
+  }
+}
+
+BulkStore::BulkStore(BulkCopy copy, std::shared_ptr<BulkProgress> progress)
+    : AsyncWork(copy.warp, copy.op, lane_bit(copy.lane)),
+      copy_(std::move(copy)),
+      progress_(std::move(progress)),
+      bytes_(copy_.pieces.size() * kMostPiece),
+      written_(copy_.pieces.size() * kMostPiece),
+      unread_(numbers_below(copy_.pieces.size())) {
+  for (const CopyPiece& piece : copy_.pieces) {
+    if (piece.first < piece.last) {
+      const Memory to = global_part(copy_, piece);
+      std::fill_n(to.bytes, piece.last - piece.first, kPoison);
+      to.set_written(0, piece.last - piece.first, false);
+    }
+  }
+}
+
+bool BulkStore::step(std::mt19937_64& random) {
+  for (std::size_t count = 1 + random() % (copy_.pieces.size() + 1);
+       count > 0 && !(unread_.empty() && unwritten_.empty()); --count) {
+    if (!unread_.empty() && (unwritten_.empty() || (random() & 1U) != 0)) {
+      const std::size_t number = take_any(unread_, random);
+      read(number);
+      unwritten_.push_back(number);
+    } else {
+      write(take_any(unwritten_, random));
+    }
+  }
+  progress_->is_read = unread_.empty();
+  progress_->is_done = unread_.empty() && unwritten_.empty();
+  return progress_->is_done;
+}
+
+bool BulkStore::needs(const Block& block) const {
+  return &block == &copy_.warp.block() && !unread_.empty();
+}
+
+void BulkStore::read(std::size_t number) {
+  const Block& block = copy_.warp.block();
+  for_each_unit(copy_, copy_.pieces[number], [&](std::uint32_t offset, std::uint32_t to) {
+    std::copy_n(block.shared.data() + offset, kBoxUnit, bytes_.data() + number * kMostPiece + to);
+    std::transform(block.is_shared_written.data() + offset,
+                   block.is_shared_written.data() + offset + kBoxUnit,
+                   written_.data() + number * kMostPiece + to,
+                   [](std::uint8_t is) { return static_cast<std::uint8_t>(is == 1 ? 1 : 0); });
+  });
+}
+
+void BulkStore::write(std::size_t number) {
+  const CopyPiece& piece = copy_.pieces[number];
+  if (piece.first == piece.last) {
+    return;  // nothing of it is in the tensor
+  }
+  const Memory to = global_part(copy_, piece);
+  const std::size_t first = number * kMostPiece + piece.first;
+  std::copy_n(bytes_.data() + first, piece.last - piece.first, to.bytes);
+  std::copy_n(written_.data() + first, piece.last - piece.first, to.written);
+}
+
+}  // namespace emu

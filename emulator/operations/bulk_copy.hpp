@@ -1,0 +1,77 @@
+// Copies that the TMA makes on its own between global and shared memory: piece by piece, in any
+// order, while those who asked for them go on.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <random>
+#include <span>
+#include <vector>
+
+#include "emulator/machine/async_work.hpp"
+#include "emulator/machine/tensor_map.hpp"
+#include "emulator/machine/warp.hpp"
+
+namespace emu {
+
+/// What is copied, and which lane has started it.
+struct BulkCopy {
+  Warp& warp;
+  const Op& op;
+  int lane = 0;
+  std::vector<CopyPiece> pieces{};  // their shared addresses are offsets in a block's memory
+  TensorMapDesc map{};              // its swizzle and fill; of plain bytes, the default
+};
+
+/// From global to shared memory, of one block or the same of several. Until all has come, the
+/// destination counts as not written; bytes that have come are counted by an mbarrier of each
+/// block.
+class BulkLoad : public AsyncWork {
+ public:
+  /// `ranks`: the blocks in the cluster. `mbarrier`: its offset in each.
+  BulkLoad(BulkCopy copy, std::span<const std::uint32_t> ranks, std::uint32_t mbarrier);
+
+  bool step(std::mt19937_64& random) override;
+  [[nodiscard]] bool needs(const Block& block) const override;
+
+ private:
+  struct Target {
+    Block& block;
+    std::size_t left = 0;                 // pieces that have not come
+    std::uint32_t uncounted = 0;          // bytes that have come
+    std::vector<std::uint8_t> written{};  // whether those bytes were ever written, where they were
+  };
+
+  void land(Target& target, std::size_t number);
+  void finish(const Target& target);
+  void count(Target& target);
+
+  BulkCopy copy_;
+  std::uint32_t mbarrier_;
+  std::vector<Target> targets_;
+  std::vector<std::size_t> left_;  // piece * targets + target
+};
+
+/// From the block's own shared memory to global memory. Each piece is read some time and written
+/// some time later; until then the destination counts as not written.
+class BulkStore : public AsyncWork {
+ public:
+  BulkStore(BulkCopy copy, std::shared_ptr<BulkProgress> progress);
+
+  bool step(std::mt19937_64& random) override;
+  [[nodiscard]] bool needs(const Block& block) const override;
+
+ private:
+  void read(std::size_t number);
+  void write(std::size_t number);
+
+  BulkCopy copy_;
+  std::shared_ptr<BulkProgress> progress_;
+  std::vector<std::byte> bytes_;  // that were read
+  std::vector<std::uint8_t> written_;
+  std::vector<std::size_t> unread_;
+  std::vector<std::size_t> unwritten_;  // but read
+};
+
+}  // namespace emu
