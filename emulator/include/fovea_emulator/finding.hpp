@@ -10,17 +10,17 @@
 namespace emu {
 
 enum class FindingKind : std::uint8_t {
-  kOutOfBounds,     // an access outside of what was allocated
-  kMisaligned,      // an address that is no multiple of the access's size
-  kUninitialized,   // a value that nothing wrote decides what happens, or is stored
-  kDivergent,       // lanes that must run an instruction together are not together
-  kBarrierMisuse,   // a barrier's rules are broken
-  kLifetime,        // what it needs has ended
-  kIllegalOperand,  // a value that the instruction does not allow
+  kOutOfBounds,       // an access outside of what was allocated
+  kMisaligned,        // an address that is no multiple of the access's size
+  kUninitialized,     // a value that nothing wrote decides what happens, or is stored
+  kDivergent,         // lanes that must run an instruction together are not together
+  kBarrierMisuse,     // a barrier's rules are broken
+  kLifetime,          // what it needs has ended
+  kIllegalOperand,    // a value that the instruction does not allow
   kIllegalTensorMap,  // what should be a tensor map is none, or none for the instruction
-  kDeadlock,        // nobody can go on
-  kNoProgress,      // it runs on and on
-  kTrap,            // the kernel itself gave up
+  kDeadlock,          // nobody can go on
+  kNoProgress,        // it runs on and on
+  kTrap,              // the kernel itself gave up
 };
 
 /// "out of bounds"

@@ -1,0 +1,334 @@
+// Copies of the TMA as instructions: cp.async.bulk of plain bytes and of boxes of tensors, between
+// global and shared memory; their groups and waits.
+#include "emulator/operations/tensor_copy.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "emulator/machine/cluster.hpp"
+#include "emulator/operations/bulk_copy.hpp"
+#include "emulator/operations/mbarrier.hpp"
+#include "emulator/operations/memory.hpp"
+#include "fovea_emulator/error.hpp"
+
+namespace emu {
+namespace {
+
+// Slots of a copy. list: the coordinates of a box; none: plain bytes.
+constexpr std::size_t kShared = 0;  // the address; its bits are details[0]
+constexpr std::size_t kGlobal = 1;  // the address there, or the tensor map's
+constexpr std::size_t kMbarrier = 2;
+constexpr std::size_t kMask = 3;  // of a multicast
+constexpr std::size_t kSize = 4;  // of plain bytes
+constexpr std::size_t kPolicy = 5;
+constexpr std::array<std::string_view, kMostOperands> kNames = {
+    "the address in shared memory", "the address", "the mbarrier's address",
+    "the mask of blocks",           "the size",    "the cache policy"};
+
+constexpr std::uint32_t kOffsetMask = (1U << kRankShift) - 1;
+
+constexpr Lanes lane_bit(int lane) {
+  return Lanes{1} << static_cast<unsigned>(lane);
+}
+
+void require_multiple(const Warp& warp, const Op& op, int lane, std::string_view what,
+                      std::uint64_t value, std::uint64_t of) {
+  if (value % of != 0) {
+    warp.stop(FindingKind::kMisaligned, op, lane_bit(lane),
+              fmt::format("{} {:#x} is no multiple of {}", what, value, of));
+  }
+}
+
+std::uint64_t shared_address(const Warp& warp, const Op& op, int lane) {
+  return address_of(warp, op.slots[kShared], op.details[0], lane) +
+         static_cast<std::uint64_t>(op.offset);
+}
+
+// The map that a box is of; a lane's address leads to it.
+TensorMapDesc map_of(Warp& warp, const Op& op, int lane) {
+  const std::uint64_t address =
+      warp.read_lane<std::uint64_t>(op.slots[kGlobal], lane) + op.second_offset;
+  const auto illegal = [&](const std::string& why) {
+    warp.stop(FindingKind::kIllegalTensorMap, op, lane_bit(lane),
+              fmt::format("at {:#x}: {}", address, why));
+  };
+  if (address / kWindowBytes * kWindowBytes == kSharedWindow ||
+      address / kWindowBytes * kWindowBytes == kLocalWindow) {
+    illegal("a tensor map is in global memory or a parameter");
+  }
+  if (address % kTensorMapAlignment != 0) {
+    illegal(fmt::format("its address is no multiple of {}", kTensorMapAlignment));
+  }
+  const Memory memory =
+      resolve_unaligned(warp, op, lane, MemorySpace::kGeneric, address, kTensorMapBytes);
+  if (!memory.is_written(0, kTensorMapBytes)) {
+    warp.stop(FindingKind::kUninitialized, op, lane_bit(lane),
+              fmt::format("the tensor map at {:#x} was never written", address));
+  }
+  TensorMapDesc map;
+  try {
+    map = decode_tensor_map({memory.bytes, kTensorMapBytes});
+  } catch (const Error& error) {
+    illegal(error.what());
+  }
+  if (static_cast<std::size_t>(map.rank) != op.list.size()) {
+    illegal(fmt::format("it has {} dimensions, and the instruction {}", map.rank, op.list.size()));
+  }
+  return map;
+}
+
+// Its bytes in shared memory, from where it begins.
+struct Extent {
+  std::uint64_t bytes = 0;
+  std::uint64_t alignment = kBoxUnit;
+};
+
+Extent extent_of(Warp& warp, const Op& op, int lane, BulkCopy& copy) {
+  if (!op.list.empty()) {
+    copy.map = map_of(warp, op, lane);
+    return {.bytes = shape_of_box(copy.map).extent(), .alignment = kBoxAlignment};
+  }
+  const auto size = warp.read_lane<std::uint32_t>(op.slots[kSize], lane);
+  require_multiple(warp, op, lane, "the size", size, kBoxUnit);
+  return {.bytes = size};
+}
+
+// `shared`: an offset in a block's memory, where the copy is known to have its place.
+void add_pieces(Warp& warp, const Op& op, int lane, std::uint32_t shared, const Extent& extent,
+                BulkCopy& copy) {
+  if (op.list.empty()) {
+    const std::uint64_t global =
+        warp.read_lane<std::uint64_t>(op.slots[kGlobal], lane) + op.second_offset;
+    require_multiple(warp, op, lane, "the address", global, kBoxUnit);
+    resolve_unaligned(warp, op, lane, MemorySpace::kGlobal, global, extent.bytes);
+    copy.pieces = pieces_of_line(global, shared, static_cast<std::uint32_t>(extent.bytes));
+    return;
+  }
+  std::array<std::int32_t, 5> coordinates{};
+  for (std::size_t i = 0; i < op.list.size(); ++i) {
+    coordinates.at(i) = warp.read_lane<std::int32_t>(op.list[i], lane);
+    // Elements behind the end are left out, but it must not begin before the tensor (PTX ISA,
+    // restrictions on tensor copies to global memory).
+    if (coordinates.at(i) < 0 && op.slots[kMbarrier] == kNoSlot) {
+      warp.stop(FindingKind::kIllegalOperand, op, lane_bit(lane),
+                fmt::format("coordinate {} is {}: a box to store begins in the tensor", i,
+                            coordinates.at(i)));
+    }
+  }
+  copy.pieces = pieces_of_box(copy.map, shared, coordinates);
+}
+
+// The blocks that a load goes to.
+std::vector<std::uint32_t> ranks_of(Warp& warp, const Op& op, int lane, std::uint64_t shared) {
+  if (op.slots[kMask] == kNoSlot) {
+    return {static_cast<std::uint32_t>(shared >> kRankShift)};
+  }
+  const std::uint32_t mask = warp.read_lane<std::uint16_t>(op.slots[kMask], lane);
+  const std::size_t blocks = warp.block().cluster().blocks().size();
+  if (mask == 0 || mask >> blocks != 0) {
+    warp.stop(FindingKind::kIllegalOperand, op, lane_bit(lane),
+              fmt::format("the mask of blocks is {:#x}, and the cluster has {}", mask, blocks));
+  }
+  std::vector<std::uint32_t> ranks;
+  for (std::uint32_t left = mask; left != 0; left &= left - 1) {
+    ranks.push_back(static_cast<std::uint32_t>(std::countr_zero(left)));
+  }
+  return ranks;
+}
+
+void start_load(Warp& warp, const Op& op, int lane) {
+  BulkCopy copy{.warp = warp, .op = op, .lane = lane};
+  const Extent extent = extent_of(warp, op, lane, copy);
+  const std::uint64_t shared = shared_address(warp, op, lane);
+  const std::uint64_t mbarrier =
+      address_of(warp, op.slots[kMbarrier], op.details[1], lane) + op.third_offset;
+  require_multiple(warp, op, lane, "the address in shared memory", shared, extent.alignment);
+  const auto offset = static_cast<std::uint32_t>(shared & kOffsetMask);
+  const auto mbarrier_offset = static_cast<std::uint32_t>(mbarrier & kOffsetMask);
+  const bool is_own = op.details[2] != 0;
+  const bool is_multicast = op.slots[kMask] != kNoSlot;
+  // Whose memory it is matters but for a multicast, which goes to the same place in each block.
+  if (!is_multicast) {
+    resolve_unaligned(warp, op, lane, is_own ? MemorySpace::kShared : MemorySpace::kClusterShared,
+                      shared, extent.bytes);
+    if (shared >> kRankShift != mbarrier >> kRankShift) {
+      warp.stop(
+          FindingKind::kIllegalOperand, op, lane_bit(lane),
+          fmt::format("the mbarrier {:#x} is not of the block that {:#x} is of", mbarrier, shared));
+    }
+  }
+  const std::vector<std::uint32_t> ranks = ranks_of(warp, op, lane, shared);
+  for (const std::uint32_t rank : ranks) {
+    const std::uint64_t base = std::uint64_t{rank} << kRankShift;
+    resolve_unaligned(warp, op, lane, MemorySpace::kClusterShared, base | offset, extent.bytes);
+    mbarrier_at(warp, op, lane, MemorySpace::kClusterShared, base | mbarrier_offset);
+  }
+  add_pieces(warp, op, lane, offset, extent, copy);
+  if (!copy.pieces.empty()) {
+    warp.block().cluster().start(
+        std::make_unique<BulkLoad>(std::move(copy), ranks, mbarrier_offset));
+  }
+}
+
+void start_store(Warp& warp, const Op& op, int lane) {
+  BulkCopy copy{.warp = warp, .op = op, .lane = lane};
+  const Extent extent = extent_of(warp, op, lane, copy);
+  const std::uint64_t shared = shared_address(warp, op, lane);
+  require_multiple(warp, op, lane, "the address in shared memory", shared, extent.alignment);
+  resolve_unaligned(warp, op, lane, MemorySpace::kShared, shared, extent.bytes);
+  add_pieces(warp, op, lane, static_cast<std::uint32_t>(shared & kOffsetMask), extent, copy);
+  if (copy.pieces.empty()) {
+    return;
+  }
+  auto progress = std::make_shared<BulkProgress>(
+      BulkProgress{.lane = lane, .group = warp.bulk_groups.at(static_cast<std::size_t>(lane))});
+  warp.bulk_copies.push_back(progress);
+  warp.block().cluster().start(std::make_unique<BulkStore>(std::move(copy), std::move(progress)));
+}
+
+Outcome run_copy(Warp& warp, const Op& op, Lanes lanes) {
+  for (std::size_t i = 0; i < kMostOperands; ++i) {
+    if (op.slots.at(i) != kNoSlot) {
+      warp.require_valid(op.slots.at(i), op, lanes, kNames.at(i));
+    }
+  }
+  for (const Slot coordinate : op.list) {
+    warp.require_valid(coordinate, op, lanes, "a coordinate");
+  }
+  const bool is_load = op.slots[kMbarrier] != kNoSlot;
+  for_each_lane(lanes, [&](int lane) {
+    if (is_load) {
+      start_load(warp, op, lane);
+    } else {
+      start_store(warp, op, lane);
+    }
+  });
+  return Outcome::kDone;
+}
+
+Outcome run_commit(Warp& warp, const Op& /*op*/, Lanes lanes) {
+  for_each_lane(lanes, [&](int lane) { ++warp.bulk_groups.at(static_cast<std::size_t>(lane)); });
+  return Outcome::kDone;
+}
+
+// offset: how many of a lane's groups may be under way still; details[0]: whether only their
+// sources matter.
+Outcome run_wait(Warp& warp, const Op& op, Lanes lanes) {
+  std::erase_if(warp.bulk_copies, [](const auto& copy) { return copy->is_done; });
+  const bool is_under_way = std::ranges::any_of(warp.bulk_copies, [&](const auto& copy) {
+    const std::int64_t groups = warp.bulk_groups.at(static_cast<std::size_t>(copy->lane));
+    return (lanes & lane_bit(copy->lane)) != 0 && copy->group + op.offset < groups &&
+           !(op.details[0] != 0 && copy->is_read);
+  });
+  return is_under_way ? Outcome::kBlocked : Outcome::kDone;
+}
+
+// An address, and for a box what is left of [map, {coordinates}].
+struct Address {
+  Slot slot = kNoSlot;
+  int bits = 0;
+  std::uint64_t offset = 0;
+};
+
+Address take_address(Decoder& decoder, const syntax::Operand& operand) {
+  syntax::Operand base = operand;
+  if (base.kind == syntax::OperandKind::kAddress) {
+    base.parts.resize(1);
+  }
+  Address address;
+  address.slot = decoder.address(base, address.bits);
+  address.offset = static_cast<std::uint64_t>(decoder.op().offset);
+  return address;
+}
+
+void take_coordinates(Decoder& decoder, const syntax::Operand& operand, std::size_t dims) {
+  if (operand.parts.size() != 2 || operand.parts[1].parts.size() != dims) {
+    decoder.fail(fmt::format("expected [a tensor map, {{{} coordinates}}]", dims));
+  }
+  for (const syntax::Operand& coordinate : operand.parts[1].parts) {
+    decoder.op().list.push_back(decoder.source(coordinate, Type::kS32));
+  }
+}
+
+void decode_copy(Decoder& decoder) {
+  Op& op = decoder.op();
+  const bool is_tensor = decoder.take("tensor");
+  std::size_t dims = 0;
+  if (is_tensor) {
+    dims =
+        static_cast<std::size_t>(decoder.take_one_of({"1d", "2d", "3d", "4d", "5d"}).front() - '0');
+    decoder.take("tile");
+  }
+  const bool is_load = decoder.take("mbarrier::complete_tx::bytes");
+  if (!is_load) {
+    decoder.require("bulk_group");
+  }
+  decoder.require("global");
+  const bool is_cluster = is_load && decoder.take("shared::cluster");
+  if (!is_cluster) {
+    decoder.require("shared::cta");
+  }
+  const bool is_multicast = is_cluster && decoder.take("multicast::cluster");
+  const bool has_policy = decoder.take("L2::cache_hint");
+  decoder.finish();
+  decoder.expect_operands(std::size_t{2} + (is_tensor ? 0 : 1) + (is_load ? 1 : 0) +
+                          (is_multicast ? 1 : 0) + (has_policy ? 1 : 0));
+
+  const syntax::Operand& there = decoder.operand(is_load ? 1 : 0);
+  const Address global = take_address(decoder, there);
+  if (global.bits != 64) {
+    decoder.fail("an address in global memory has 64 bits");
+  }
+  if (is_tensor) {
+    take_coordinates(decoder, there, dims);
+  } else if (there.parts.size() != 1) {
+    decoder.fail("expected [an address]");
+  }
+  std::size_t next = 2;
+  if (!is_tensor) {
+    op.slots[kSize] = decoder.source(next++, Type::kU32);
+  }
+  if (is_load) {
+    const Address mbarrier = take_address(decoder, decoder.operand(next++));
+    op.slots[kMbarrier] = mbarrier.slot;
+    op.details[1] = static_cast<std::uint8_t>(mbarrier.bits);
+    op.third_offset = mbarrier.offset;
+  }
+  if (is_multicast) {
+    op.slots[kMask] = decoder.source(next++, Type::kU16);
+  }
+  if (has_policy) {
+    op.slots[kPolicy] = decoder.source(next++, Type::kB64);
+  }
+  const Address shared = take_address(decoder, decoder.operand(is_load ? 0 : 1));
+  op.slots[kShared] = shared.slot;
+  op.slots[kGlobal] = global.slot;
+  op.details[0] = static_cast<std::uint8_t>(shared.bits);
+  op.details[2] = is_load && !is_cluster ? 1 : 0;
+  op.offset = static_cast<std::int64_t>(shared.offset);
+  op.second_offset = global.offset;
+  op.code = &run_copy;
+}
+
+}  // namespace
+
+void decode_bulk_copy(Decoder& decoder) {
+  Op& op = decoder.op();
+  if (decoder.take("commit_group")) {
+    decoder.expect_operands(0);
+    op.code = &run_commit;
+  } else if (decoder.take("wait_group")) {
+    op.details[0] = decoder.take("read") ? 1 : 0;
+    decoder.expect_operands(1);
+    op.offset = decoder.immediate(0);
+    op.code = &run_wait;
+  } else {
+    decode_copy(decoder);
+  }
+}
+
+}  // namespace emu
