@@ -325,6 +325,9 @@ void decode_bulk_copy(Decoder& decoder) {
     op.details[0] = decoder.take("read") ? 1 : 0;
     decoder.expect_operands(1);
     op.offset = decoder.immediate(0);
+    if (op.offset < 0) {
+      decoder.fail("groups are counted from 0");
+    }
     op.code = &run_wait;
   } else {
     decode_copy(decoder);

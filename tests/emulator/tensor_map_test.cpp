@@ -5,7 +5,6 @@
 #include <array>
 #include <cstring>
 #include <functional>
-#include <map>
 #include <random>
 #include <string>
 #include <vector>
@@ -14,6 +13,7 @@
 #include <gtest/gtest.h>
 
 #include "emulator/machine/tensor_map.hpp"
+#include "emulator/tensor_reference.hpp"
 #include "fovea_emulator/error.hpp"
 
 namespace emu {
@@ -117,9 +117,9 @@ TEST(TensorMapTest, RefusesWhatTheDriverRefuses) {
 TEST(TensorMapTest, BoxesAreWhereEachElementIs) {
   for (std::uint64_t seed = 0; seed < 400; ++seed) {
     std::mt19937_64 random(seed);
-    const Case made = random_case(random);
-    const Sources expected = expected_sources(made);
-    Sources found;
+    const TensorCase made = random_tensor_case(random);
+    const TensorSources expected = expected_sources(made);
+    TensorSources found;
     for (const CopyPiece& piece : pieces_of_box(made.desc, made.shared, made.coordinates)) {
       ASSERT_EQ(piece.shared % 16, 0U);
       for (std::uint32_t i = 0; i < piece.bytes; ++i) {
@@ -141,7 +141,7 @@ TEST(TensorMapTest, BoxesAreWhereEachElementIs) {
 TEST(TensorMapTest, DecodesWhatItEncodes) {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     std::mt19937_64 random(seed);
-    TensorMapDesc desc = random_case(random).desc;
+    TensorMapDesc desc = random_tensor_case(random).desc;
     const auto rank = static_cast<std::size_t>(desc.rank);
     if (seed % 4 == 0) {
       desc.dims.at(rank - 1) = std::uint64_t{1} << 32U;
