@@ -147,15 +147,18 @@ BulkStore::BulkStore(BulkCopy copy, std::shared_ptr<BulkProgress> progress)
   }
 }
 
+// Either reads or writes, so that what has been read is not all written when others go on.
 bool BulkStore::step(std::mt19937_64& random) {
-  for (std::size_t count = 1 + random() % (copy_.pieces.size() + 1);
-       count > 0 && !(unread_.empty() && unwritten_.empty()); --count) {
-    if (!unread_.empty() && (unwritten_.empty() || (random() & 1U) != 0)) {
-      const std::size_t number = take_any(unread_, random);
+  const bool reads = !unread_.empty() && (unwritten_.empty() || (random() & 1U) != 0);
+  std::vector<std::size_t>& left = reads ? unread_ : unwritten_;
+  for (std::size_t count = 1 + random() % (copy_.pieces.size() + 1); count > 0 && !left.empty();
+       --count) {
+    const std::size_t number = take_any(left, random);
+    if (reads) {
       read(number);
       unwritten_.push_back(number);
     } else {
-      write(take_any(unwritten_, random));
+      write(number);
     }
   }
   progress_->is_read = unread_.empty();

@@ -144,7 +144,7 @@ Token Lexer::scan() {
       const char next = at(0);
       if (begins_word(next) || is_digit(next)) {
         ++place_;
-      } else if (next == ':' && at(1) == ':' && is_letter(at(2))) {
+      } else if (next == ':' && at(1) == ':' && (is_letter(at(2)) || is_digit(at(2)))) {
         place_ += 2;
       } else {
         break;

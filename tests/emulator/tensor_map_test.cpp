@@ -13,7 +13,7 @@
 #include <gtest/gtest.h>
 
 #include "emulator/machine/tensor_map.hpp"
-#include "emulator/tensor_reference.hpp"
+#include "tensor_reference.hpp"
 #include "fovea_emulator/error.hpp"
 
 namespace emu {
