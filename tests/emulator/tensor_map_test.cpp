@@ -13,8 +13,8 @@
 #include <gtest/gtest.h>
 
 #include "emulator/machine/tensor_map.hpp"
-#include "tensor_reference.hpp"
 #include "fovea_emulator/error.hpp"
+#include "tensor_reference.hpp"
 
 namespace emu {
 namespace {

@@ -1,0 +1,270 @@
+// Boxes of tensors that kernels store, and plain bytes: what is in memory then, what the waits for
+// groups of them promise, and what is found wrong.
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "fovea_emulator/error.hpp"
+#include "fovea_emulator/tensor_map.hpp"
+#include "tensor_fixture.hpp"
+
+namespace emu {
+namespace {
+
+TEST_F(TensorCopyTest, StoresBoxesOfAllKinds) {
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    std::mt19937_64 random(seed);
+    TensorCase made = random_case(random, true);
+    for (std::int32_t& coordinate : made.coordinates) {
+      coordinate = std::max(coordinate, 0);
+    }
+    std::vector<std::byte> tensor = put_tensor(made, random);
+    const TensorSources sources = expected_sources(made);
+    const std::uint32_t bytes = end_of(sources);
+    const std::vector<std::byte> tile = random_bytes(random, bytes);
+    const std::uint64_t memory = put_map(encode(made.desc), bytes);
+    device_.write(memory + kResults, tile);
+    const std::string store = fmt::format(R"(
+  fence.proxy.async.shared::cta;
+  bar.sync 0;
+  @%p1 bra DONE;
+  cp.async.bulk.tensor.{}d.global.shared::cta.tile.bulk_group [%rd1, {}], [%r2+{}];
+  cp.async.bulk.commit_group;
+  cp.async.bulk.wait_group.read 0;
+DONE:)",
+                                          made.desc.rank, listed(made), made.shared - kTile);
+    const Report report =
+        run(kernel(std::string(kBegin) + move_tile(bytes, false) + store, kShared), memory,
+            one_warp(bytes), {.seed = seed});
+    ASSERT_TRUE(report.is_clean()) << "seed " << seed << ": " << report.findings.front().text();
+    for (const auto& [address, source] : sources) {
+      if (source != 0) {
+        tensor.at(source - made.desc.address) = tile.at(address - kTile);
+      }
+    }
+    ASSERT_EQ(get<std::byte>(made.desc.address, tensor.size()), tensor) << "seed " << seed;
+  }
+}
+
+// Thread 0 stores the tile, waits, and writes over it; in the end memory has what was there first.
+std::string store_and_reuse(std::string_view wait) {
+  return fmt::format(R"({}{}
+  bar.sync 0;
+  @%p1 bra DONE;
+  cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%rd1, {{16, 30}}], [%r2];
+  cp.async.bulk.commit_group;
+  {}
+  mov.u32 %r9, 0;
+OVER:
+  add.u32 %r12, %r2, %r9;
+  st.shared.u32 [%r12], %r9;
+  add.u32 %r9, %r9, 4;
+  setp.lt.u32 %p4, %r9, 512;
+  @%p4 bra OVER;
+  cp.async.bulk.wait_group 0;
+DONE:)",
+                     kBegin, move_tile(512, false), wait);
+}
+
+TEST_F(SmallBoxTest, WaitsProtectWhatIsStored) {
+  const auto rights = [&](std::string_view wait) {
+    int right = 0;
+    for (std::uint64_t seed = 0; seed < 40; ++seed) {
+      SetUp();
+      std::mt19937_64 random(seed);
+      const std::vector<std::byte> tile = random_bytes(random, kBytes);
+      const std::uint64_t memory = put_map(encode(desc_), kBytes);
+      device_.write(memory + kResults, tile);
+      const Report report =
+          run(kernel(store_and_reuse(wait), kShared), memory, one_warp(kBytes), {.seed = seed});
+      EXPECT_TRUE(report.is_clean()) << report.findings.front().text();
+      const TensorCase made{.desc = desc_, .element = 2, .shared = kTile, .coordinates = {16, 30}};
+      std::vector<std::byte> expected = matrix_;
+      for (const auto& [address, source] : expected_sources(made)) {
+        if (source != 0) {
+          expected.at(source - desc_.address) = tile.at(address - kTile);
+        }
+      }
+      right += get<std::byte>(desc_.address, expected.size()) == expected ? 1 : 0;
+    }
+    return right;
+  };
+  EXPECT_EQ(rights("cp.async.bulk.wait_group.read 0;"), 40);
+  EXPECT_EQ(rights("cp.async.bulk.wait_group 0;"), 40);
+  EXPECT_LT(rights("cp.async.bulk.wait_group.read 1;"), 30);
+  EXPECT_LT(rights(""), 30);
+}
+
+// What the thread reads back behind its stores, of which the last is in a group of its own.
+TEST_F(SmallBoxTest, OnlyWholeWaitsLetReadBack) {
+  const auto seen = [&](std::string_view wait, std::string_view row) {
+    int right = 0;
+    for (std::uint64_t seed = 0; seed < 40; ++seed) {
+      SetUp();
+      const std::uint64_t memory = put_map(encode(desc_), kBytes);
+      device_.write(memory + kResults, std::vector<std::byte>(kBytes, std::byte{0x11}));
+      const std::string body =
+          fmt::format(R"({}{}
+  bar.sync 0;
+  @%p1 bra DONE;
+  {} [%rd1, {{0, 0}}], [%r2];
+  cp.async.bulk.commit_group;
+  {} [%rd1, {{0, 8}}], [%r2];
+  cp.async.bulk.commit_group;
+  {}
+  mov.u64 %rd7, {};
+  ld.global.u32 %r9, [%rd7+{}];
+  st.global.u32 [%rd1+256], %r9;
+  cp.async.bulk.wait_group 0;
+DONE:)",
+                      kBegin, move_tile(kBytes, false), kStore, kStore, wait, desc_.address, row);
+      const Report report = run(kernel(body, kShared), memory, one_warp(kBytes), {.seed = seed});
+      EXPECT_TRUE(report.is_clean()) << report.findings.front().text();
+      right += get<std::uint32_t>(memory + kResults, 1).front() == 0x11111111U ? 1 : 0;
+    }
+    return right;
+  };
+  EXPECT_EQ(seen("cp.async.bulk.wait_group 0;", "0"), 40);
+  EXPECT_EQ(seen("cp.async.bulk.wait_group 0;", "1024"), 40);
+  EXPECT_EQ(seen("cp.async.bulk.wait_group 1;", "0"), 40);
+  EXPECT_LT(seen("cp.async.bulk.wait_group 1;", "1024"), 38);
+  EXPECT_LT(seen("cp.async.bulk.wait_group 2;", "0"), 38);
+  EXPECT_LT(seen("cp.async.bulk.wait_group.read 0;", "0"), 38);
+}
+
+TEST_F(SmallBoxTest, WrongStoresAreFound) {
+  const auto body = [](std::string_view operands, std::string_view wait = "") {
+    return fmt::format("{} @%p1 bra DONE; {} {}; cp.async.bulk.commit_group; {} DONE:", kBegin,
+                       kStore, operands, wait);
+  };
+  const std::string_view read = "cp.async.bulk.wait_group.read 0;";
+  EXPECT_EQ(findings_of(body("[%rd1, {0, 0}], [%r2]", read)), Kinds{});
+  EXPECT_EQ(findings_of(body("[%rd1, {0, 0}], [%r2]"), Policy::kLazy),
+            Kinds{FindingKind::kLifetime});
+  EXPECT_EQ(findings_of(body("[%rd1, {-1, 0}], [%r2]", read)), Kinds{FindingKind::kIllegalOperand});
+  EXPECT_EQ(findings_of(body("[%rd1, {0, -1}], [%r2]", read)), Kinds{FindingKind::kIllegalOperand});
+  EXPECT_EQ(findings_of(body("[%rd1, {0, 0}], [%r2+64]", read)), Kinds{FindingKind::kMisaligned});
+  EXPECT_EQ(findings_of(body("[%rd1, {0, 0}], [%r2+1664]", read)),
+            Kinds{FindingKind::kOutOfBounds});
+  EXPECT_EQ(
+      findings_of("mapa.shared::cluster.u32 %r9, tile, 1;" + body("[%rd1, {0, 0}], [%r9]", read),
+                  Policy::kUniform, 2),
+      Kinds{FindingKind::kOutOfBounds});
+  desc_.dims[1] = 41;
+  EXPECT_EQ(findings_of(body("[%rd1, {0, 34}], [%r2]", read)), Kinds{FindingKind::kOutOfBounds});
+}
+
+// A grid has ended when what its copies write is there.
+TEST_F(SmallBoxTest, TheNextGridSeesWhatWasStored) {
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    SetUp();
+    const std::uint64_t memory = put_map(encode(desc_), 2 * kBytes);
+    device_.write(memory + kResults, std::vector<std::byte>(kBytes, std::byte{0x11}));
+    const std::string store = fmt::format(
+        "{}{} bar.sync 0; @%p1 bra DONE; {} [%rd1, {{0, 0}}], [%r2]; cp.async.bulk.commit_group; "
+        "cp.async.bulk.wait_group.read 0; DONE:",
+        kBegin, move_tile(kBytes, false), kStore);
+    const std::string load = fmt::format(
+        "griddepcontrol.wait; mov.u64 %rd7, {}; ld.global.u32 %r9, [%rd7+512]; "
+        "st.global.u32 [%rd3+256], %r9;",
+        desc_.address);
+    const auto parameter = std::bit_cast<std::array<std::byte, 8>>(memory);
+    const std::vector<std::byte> parameters(parameter.begin(), parameter.end());
+    std::vector<Launch> launches;
+    for (const std::string& body : {store, load}) {
+      launches.push_back({.kernel = device_.load(kernel(body, kShared)).front(),
+                          .config = one_warp(kBytes),
+                          .parameters = parameters});
+    }
+    launches[1].config.is_dependent = seed % 2 == 1;
+    const Report report = device_.run(launches, {.seed = seed});
+    ASSERT_TRUE(report.is_clean()) << report.findings.front().text();
+    EXPECT_EQ(get<std::uint32_t>(memory + kResults, 1).front(), 0x11111111U) << "seed " << seed;
+  }
+}
+
+TEST_F(SmallBoxTest, PlainBytesAreCopiedToo) {
+  const std::string there =
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r2+16], [%rd7+48], "
+      "%r9, [%r3]";
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    SetUp();
+    const std::uint32_t size = 16 + static_cast<std::uint32_t>(seed * 48);
+    const std::uint64_t memory = put_map(encode(desc_), 4096);
+    const std::string begin =
+        fmt::format("mov.u64 %rd7, {}; mov.u32 %r9, {};", desc_.address, size);
+    const std::string back =
+        "@%p1 bra DONE; cp.async.bulk.global.shared::cta.bulk_group [%rd1+256], [%r2+16], %r9; "
+        "cp.async.bulk.commit_group; cp.async.bulk.wait_group 0; DONE:";
+    const Report report =
+        run(kernel(begin + std::string(kBegin) + load_text(size, there) + std::string(kWait) + back,
+                   kShared),
+            memory, one_warp(4096), {.seed = seed});
+    ASSERT_TRUE(report.is_clean()) << report.findings.front().text();
+    std::vector<std::byte> expected(4096, kNotWritten);
+    std::copy_n(matrix_.begin() + 48, size, expected.begin());
+    EXPECT_EQ(get<std::byte>(memory + kResults, 4096), expected);
+  }
+  const auto found = [&](std::string_view operands) {
+    return findings_of(fmt::format("mov.u64 %rd7, {};", desc_.address) + std::string(kBegin) +
+                       load_text(64, fmt::format("cp.async.bulk.shared::cluster.global.mbarrier::"
+                                                 "complete_tx::bytes {}",
+                                                 operands)) +
+                       std::string(kWait));
+  };
+  EXPECT_EQ(found("[%r2], [%rd7], 64, [%r3]"), Kinds{});
+  EXPECT_EQ(found("[%r2+8], [%rd7], 64, [%r3]"), Kinds{FindingKind::kMisaligned});
+  EXPECT_EQ(found("[%r2], [%rd7+8], 64, [%r3]"), Kinds{FindingKind::kMisaligned});
+  EXPECT_EQ(found("[%r2], [%rd7], 72, [%r3]"), Kinds{FindingKind::kMisaligned});
+  EXPECT_EQ(found("[%r2], [%rd7+5072], 64, [%r3]"), Kinds{FindingKind::kOutOfBounds});
+  EXPECT_EQ(found("[%r2+2000], [%rd7], 64, [%r3]"), Kinds{FindingKind::kOutOfBounds});
+}
+
+TEST_F(SmallBoxTest, RefusesWhatItDoesNotKnow) {
+  const auto message = [&](const std::string& text) {
+    try {
+      device_.load(kernel(text, kShared));
+    } catch (const Error& error) {
+      const std::string what = error.what();
+      return what.substr(what.rfind(": ") + 2);
+    }
+    return std::string();
+  };
+  const std::string load = "cp.async.bulk.tensor.2d.shared::cluster.global";
+  const std::string bytes = ".mbarrier::complete_tx::bytes";
+  const std::string operands = " [%r2], [%rd1, {0, 0}], [%r3];";
+  EXPECT_EQ(message(load + ".tile" + bytes + operands), "");
+  EXPECT_EQ(message(load + ".im2col" + bytes + operands),
+            "the emulator does not know .im2col here");
+  EXPECT_EQ(message(load + ".tile::gather4" + bytes + operands),
+            "the emulator does not know .tile::gather4 here");
+  EXPECT_EQ(message(load + bytes + ".cta_group::2" + operands),
+            "the emulator does not know .cta_group::2 here");
+  EXPECT_EQ(message(load + bytes + " [%r2], [%rd1, {0, 0, 0}], [%r3];"),
+            "expected [a tensor map, {2 coordinates}]");
+  EXPECT_EQ(message(load + bytes + " [%r2], [%rd1], [%r3];"),
+            "expected [a tensor map, {2 coordinates}]");
+  EXPECT_EQ(message(load + bytes + " [%r2], [%rd1, {0, 0}], [%r3], 3;"), "4 operands");
+  EXPECT_EQ(message(load + ".bulk_group" + operands),
+            "the emulator knows it with .shared::cta alone");
+  EXPECT_EQ(message("cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group "
+                    "[%rd1, {0, 0}], [%r2];"),
+            "the emulator does not know .reduce here");
+  EXPECT_EQ(
+      message("cp.async.bulk.shared::cluster.shared::cta" + bytes + " [%r2], [%r3], 16, [%r4];"),
+      "the emulator knows it with .global alone");
+  EXPECT_EQ(message("cp.async.bulk.prefetch.tensor.2d.L2.global.tile [%rd1, {0, 0}];"),
+            "the emulator knows it with .bulk_group alone");
+  EXPECT_EQ(message("cp.async.bulk.wait_group -1;"), "groups are counted from 0");
+}
+
+}  // namespace
+}  // namespace emu
