@@ -150,17 +150,14 @@ void start_load(Warp& warp, const Op& op, int lane) {
   const auto offset = static_cast<std::uint32_t>(shared & kOffsetMask);
   const auto mbarrier_offset = static_cast<std::uint32_t>(mbarrier & kOffsetMask);
   const bool is_own = op.details[2] != 0;
-  const bool is_multicast = op.slots[kMask] != kNoSlot;
-  // Whose memory it is matters but for a multicast, which goes to the same place in each block.
-  if (!is_multicast) {
-    resolve_unaligned(warp, op, lane, is_own ? MemorySpace::kShared : MemorySpace::kClusterShared,
-                      shared, extent.bytes);
-    if (shared >> kRankShift != mbarrier >> kRankShift) {
-      warp.stop(
-          FindingKind::kIllegalOperand, op, lane_bit(lane),
-          fmt::format("the mbarrier {:#x} is not of the block that {:#x} is of", mbarrier, shared));
-    }
+  resolve_unaligned(warp, op, lane, is_own ? MemorySpace::kShared : MemorySpace::kClusterShared,
+                    shared, extent.bytes);
+  if (shared >> kRankShift != mbarrier >> kRankShift) {
+    warp.stop(
+        FindingKind::kIllegalOperand, op, lane_bit(lane),
+        fmt::format("the mbarrier {:#x} is not of the block that {:#x} is of", mbarrier, shared));
   }
+  // A multicast goes to the same place in each block, whichever these addresses are of.
   const std::vector<std::uint32_t> ranks = ranks_of(warp, op, lane, shared);
   for (const std::uint32_t rank : ranks) {
     const std::uint64_t base = std::uint64_t{rank} << kRankShift;
