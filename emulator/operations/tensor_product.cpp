@@ -11,7 +11,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cmath>
+#include <cstring>
 
 namespace emu {
 namespace {
@@ -154,21 +154,32 @@ float single_sum(const Lines& a, std::size_t row, const Lines& b, std::size_t co
   return fused_sum(decode(a, row, x), decode(b, column, y), c, precision_of(a.element));
 }
 
+// A block's columns as the compiler keeps them in registers: arrays would go through memory at each
+// step. (Extensions that GCC and Clang share.)
+using Floats [[gnu::vector_size(kBlock * sizeof(float))]] = float;
+using Wholes [[gnu::vector_size(kBlock * sizeof(std::int32_t))]] = std::int32_t;
+using Shorts [[gnu::vector_size(kBlock * sizeof(std::int16_t))]] = std::int16_t;
+
+template <typename Vector, typename T>
+Vector loaded(const T* from) {
+  Vector vector;
+  std::memcpy(&vector, from, sizeof(vector));
+  return vector;
+}
+
 // One row of A with a block of columns. `d` are the block's elements in that row; `is_special` says
 // which of them are left to do.
 template <int kSumBits, int kResultBits>
 void multiply_block(const float* a, const std::int16_t* a_tops, const float* b,
                     const std::int16_t* b_tops, std::size_t depth, std::uint32_t* d,
                     std::uint8_t* is_special) {
-  std::array<std::int16_t, kBlock> tops;
-  tops.fill(2 * kNoTop);
+  Shorts tops = {};
+  tops += static_cast<std::int16_t>(2 * kNoTop);
   for (std::size_t k = 0; k < depth; ++k) {
-    const std::int16_t top = a_tops[k];
-    for (std::size_t i = 0; i < kBlock; ++i) {
-      tops[i] = std::max(tops[i], static_cast<std::int16_t>(top + b_tops[k * kBlock + i]));
-    }
+    const Shorts top = loaded<Shorts>(b_tops + k * kBlock) + a_tops[k];
+    tops = top > tops ? top : tops;
   }
-  std::array<float, kBlock> scales;
+  Floats scales = {};
   std::array<double, kBlock> starts;
   std::array<double, kBlock> units;
   for (std::size_t i = 0; i < kBlock; ++i) {
@@ -189,12 +200,9 @@ void multiply_block(const float* a, const std::int16_t* a_tops, const float* b,
   }
   std::array<double, kBlock> sums = starts;
   for (std::size_t half = 0; half < depth; half += 16) {
-    std::array<std::int32_t, kBlock> sum{};
+    Wholes sum = {};
     for (std::size_t k = half; k < half + 16; ++k) {
-      const float factor = a[k];
-      for (std::size_t i = 0; i < kBlock; ++i) {
-        sum[i] += static_cast<std::int32_t>(factor * b[k * kBlock + i] * scales[i]);
-      }
+      sum += __builtin_convertvector(a[k] * loaded<Floats>(b + k * kBlock) * scales, Wholes);
     }
     for (std::size_t i = 0; i < kBlock; ++i) {
       sums[i] += static_cast<double>(sum[i]);
@@ -211,12 +219,9 @@ void multiply_block(const float* a, const std::int16_t* a_tops, const float* b,
 
 // Sums of 32 products of bytes are exact in binary32.
 void multiply_block_of_bytes(const float* a, const float* b, std::size_t depth, std::uint32_t* d) {
-  std::array<float, kBlock> sum{};
+  Floats sum = {};
   for (std::size_t k = 0; k < depth; ++k) {
-    const float factor = a[k];
-    for (std::size_t i = 0; i < kBlock; ++i) {
-      sum[i] += factor * b[k * kBlock + i];
-    }
+    sum += a[k] * loaded<Floats>(b + k * kBlock);
   }
   for (std::size_t i = 0; i < kBlock; ++i) {
     d[i] += static_cast<std::uint32_t>(static_cast<std::int32_t>(sum[i]));
