@@ -148,6 +148,7 @@ int Warp::run(std::size_t split, int most) {
 }
 
 void Warp::touch_async_registers(const Op& op, Lanes lanes) {
+  products.uses.resize(block_.grid().program->async_registers);
   for (const std::uint32_t number : op.async_registers) {
     RegisterUse& use = products.uses[number];
     if (products.is_under_way(use)) {

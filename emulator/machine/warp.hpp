@@ -30,6 +30,7 @@ enum class WaitFor : std::uint8_t {
   kMbarrier,        // `where` is its address
   kClusterBarrier,  // of the cluster's threads
   kGrid,            // the end of the grid before
+  kProducts,        // products of its warpgroup
   kRegisters,       // `where` are as many for each thread
 };
 
