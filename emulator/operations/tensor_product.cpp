@@ -160,13 +160,6 @@ using Floats [[gnu::vector_size(kBlock * sizeof(float))]] = float;
 using Wholes [[gnu::vector_size(kBlock * sizeof(std::int32_t))]] = std::int32_t;
 using Shorts [[gnu::vector_size(kBlock * sizeof(std::int16_t))]] = std::int16_t;
 
-template <typename Vector, typename T>
-Vector loaded(const T* from) {
-  Vector vector;
-  std::memcpy(&vector, from, sizeof(vector));
-  return vector;
-}
-
 // One row of A with a block of columns. `d` are the block's elements in that row; `is_special` says
 // which of them are left to do.
 template <int kSumBits, int kResultBits>
@@ -176,7 +169,9 @@ void multiply_block(const float* a, const std::int16_t* a_tops, const float* b,
   Shorts tops = {};
   tops += static_cast<std::int16_t>(2 * kNoTop);
   for (std::size_t k = 0; k < depth; ++k) {
-    const Shorts top = loaded<Shorts>(b_tops + k * kBlock) + a_tops[k];
+    Shorts top;
+    std::memcpy(&top, b_tops + k * kBlock, sizeof(top));
+    top += a_tops[k];
     tops = top > tops ? top : tops;
   }
   Floats scales = {};
@@ -202,7 +197,9 @@ void multiply_block(const float* a, const std::int16_t* a_tops, const float* b,
   for (std::size_t half = 0; half < depth; half += 16) {
     Wholes sum = {};
     for (std::size_t k = half; k < half + 16; ++k) {
-      sum += __builtin_convertvector(a[k] * loaded<Floats>(b + k * kBlock) * scales, Wholes);
+      Floats term;
+      std::memcpy(&term, b + k * kBlock, sizeof(term));
+      sum += __builtin_convertvector(a[k] * term * scales, Wholes);
     }
     for (std::size_t i = 0; i < kBlock; ++i) {
       sums[i] += static_cast<double>(sum[i]);
@@ -221,7 +218,9 @@ void multiply_block(const float* a, const std::int16_t* a_tops, const float* b,
 void multiply_block_of_bytes(const float* a, const float* b, std::size_t depth, std::uint32_t* d) {
   Floats sum = {};
   for (std::size_t k = 0; k < depth; ++k) {
-    sum += a[k] * loaded<Floats>(b + k * kBlock);
+    Floats factors;
+    std::memcpy(&factors, b + k * kBlock, sizeof(factors));
+    sum += a[k] * factors;
   }
   for (std::size_t i = 0; i < kBlock; ++i) {
     d[i] += static_cast<std::uint32_t>(static_cast<std::int32_t>(sum[i]));

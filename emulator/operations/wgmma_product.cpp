@@ -122,7 +122,7 @@ WgmmaForm WgmmaForm::of(const Op& op) {
 
 void WgmmaForm::store(Op& op) const {
   unsigned flags = 0;
-  const auto set = [&](bool is, Flag flag) { flags |= is ? flag : 0U; };
+  const auto set = [&](bool is, Flag flag) { flags |= is ? unsigned{flag} : 0U; };
   set(is_a_in_registers, kAInRegisters);
   set(!is_a_k_major, kATransposed);
   set(!is_b_k_major, kBTransposed);
