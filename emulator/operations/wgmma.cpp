@@ -25,15 +25,18 @@ std::uint64_t issue_together(Warp& warp, const Op& op, Lanes lanes,
   std::deque<Warp>& warps = warp.block().warps();
   const auto index = static_cast<std::size_t>(warp.index());
   const std::size_t first = index / kWarpsOfGroup * kWarpsOfGroup;
-  for (std::size_t i = first; i < first + kWarpsOfGroup; ++i) {
-    if (i >= warps.size() || warps[i].live() != kAllLanes) {
+  IssuedTogether& together = warps[first].products.together;
+  const std::uint64_t place = together.next.at(index - first);
+  for (std::size_t i = 0; i < kWarpsOfGroup; ++i) {
+    const bool exists = first + i < warps.size();
+    // A warp may have exited after it.
+    if (!exists || (together.next.at(i) <= place && warps[first + i].live() != kAllLanes)) {
       warp.stop(FindingKind::kDivergent, op, lanes,
-                fmt::format("all four warps of the warpgroup must run it: warp {} {}", i,
-                            i >= warps.size() ? "does not exist" : "has not all its threads"));
+                fmt::format("all four warps of the warpgroup must run it: warp {} {}", first + i,
+                            exists ? "has not all its threads" : "does not exist"));
     }
   }
-  IssuedTogether& together = warps[first].products.together;
-  const std::uint64_t place = together.next.at(index - first)++;
+  ++together.next.at(index - first);
   const std::size_t entry = place - together.first;
   if (entry == together.entries.size()) {
     together.entries.push_back({.op = &op, .descriptors = descriptors});
