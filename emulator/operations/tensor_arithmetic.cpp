@@ -58,6 +58,9 @@ float cut_to_f32(std::int64_t sum, int exponent, int fraction_bits) {
   // Bits that binary32 has no room for, also where it becomes subnormal.
   const int drop = std::max({width - 1 - fraction_bits, -126 - fraction_bits - exponent, 0});
   magnitude = drop > 62 ? 0 : magnitude >> static_cast<unsigned>(drop);
+  if (magnitude == 0) {
+    return 0.0F;  // also of a sum below zero
+  }
   double value = std::ldexp(static_cast<double>(magnitude), exponent + drop);
   value = std::min(value, static_cast<double>(std::numeric_limits<float>::max()) * 2);
   const auto result = value > static_cast<double>(std::numeric_limits<float>::max())

@@ -192,6 +192,8 @@ TEST(TensorProduct, CutsWhereHopperDoes) {
   // The largest exponent is of factors, not of their product: 1.5 * 1.5 counts as 2^0.
   EXPECT_EQ(sum(Element::kE4M3, {0x3C}, {0x3C}, 0x1p-13F), 2.25F);
   EXPECT_EQ(sum(Element::kE4M3, {0x3C, 0x3C}, {0x3C, 0xBC}, 0x1p-13F), 0x1p-13F);
+  // What is too small for binary32 becomes +0.
+  EXPECT_EQ(std::bit_cast<std::uint32_t>(sum(Element::kBF16, {0x1A00}, {0x9980}, 0)), 0U);
   // A subnormal factor counts as the lowest exponent.
   EXPECT_EQ(sum(Element::kE4M3, {0x01, 0x08}, {0x38, 0xB8}, 0x1p-6F), 0x1p-9F);
 }
