@@ -47,10 +47,16 @@ class OperandReader {
         const std::byte* const chunk = chunk_at(first + line, k);
         std::uint16_t* const to = &lines.bits[line * lines.depth + k];
         const std::size_t step = shape_.is_k_major ? 1 : lines.depth;
-        for (std::size_t i = 0; i < together; ++i) {
-          std::uint16_t bits = 0;
-          std::memcpy(&bits, chunk + i * shape_.element_bytes, shape_.element_bytes);
-          to[i * step] = bits;
+        if (shape_.element_bytes == 1) {
+          for (std::size_t i = 0; i < kChunkBytes; ++i) {
+            to[i * step] = std::to_integer<std::uint16_t>(chunk[i]);
+          }
+        } else {
+          std::array<std::uint16_t, kChunkBytes / 2> elements;
+          std::memcpy(elements.data(), chunk, kChunkBytes);
+          for (std::size_t i = 0; i < elements.size(); ++i) {
+            to[i * step] = elements[i];
+          }
         }
       }
     }
@@ -67,8 +73,9 @@ class OperandReader {
                             "shared memory",
                             name_, address, line, k));
     }
-    const std::uint8_t* const written = &block.is_shared_written[address];
-    if (!std::all_of(written, written + kChunkBytes, [](std::uint8_t is) { return is == 1; })) {
+    constexpr std::array<std::uint8_t, kChunkBytes> kWritten = {1, 1, 1, 1, 1, 1, 1, 1,
+                                                                1, 1, 1, 1, 1, 1, 1, 1};
+    if (std::memcmp(&block.is_shared_written[address], kWritten.data(), kChunkBytes) != 0) {
       warp.stop(FindingKind::kUninitialized, product_.op(), product_.lanes(),
                 fmt::format("{}'s 16 bytes at {:#x} (line {}, k {}) were not all written", name_,
                             address, line, k));
