@@ -38,12 +38,12 @@ struct MatrixProducts {
     std::uint64_t number = 0;
     const Op* op = nullptr;
   };
-  std::vector<RegisterUse> uses{};  // by Op::async_registers
-  std::uint64_t fences = 0;         // wgmma.fence that the warp has run
-  std::uint64_t issued = 0;         // products, numbered from 1
-  std::uint64_t finished = 0;       // the last that is computed; they finish in their order
-  std::uint64_t completed = 0;      // the last that a wgmma.wait_group has waited for
-  std::deque<Product> pending{};    // issued and not completed
+  std::vector<RegisterUse> uses{};     // by Op::async_registers
+  std::uint64_t fences = 0;            // wgmma.fence that the warp has run
+  std::uint64_t issued = 0;            // products, numbered from 1
+  std::uint64_t finished = 0;          // the last that is computed; they finish in their order
+  std::uint64_t completed = 0;         // the last that a wgmma.wait_group has waited for
+  std::deque<Product> pending{};       // issued and not completed
   std::deque<std::uint64_t> groups{};  // last products of those committed and not completed
   IssuedTogether together{};           // of the warpgroup: in its first warp
 

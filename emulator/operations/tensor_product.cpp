@@ -277,8 +277,8 @@ void multiply_add_singly(const Lines& a, const Lines& b, std::span<std::uint32_t
     for (std::size_t column = 0; column < b.count; ++column) {
       std::uint32_t& sum = d[row * b.count + column];
       if (is_float(a.element)) {
-        sum = std::bit_cast<std::uint32_t>(
-            single_sum(a, row, b, column, std::bit_cast<float>(sum)));
+        sum =
+            std::bit_cast<std::uint32_t>(single_sum(a, row, b, column, std::bit_cast<float>(sum)));
         continue;
       }
       for (std::size_t k = 0; k < a.depth; ++k) {

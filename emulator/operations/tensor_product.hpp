@@ -15,7 +15,7 @@ struct Lines {
   Element element = Element::kF16;
   std::size_t count = 0;
   std::size_t depth = 0;
-  bool is_negated = false;             // of floats
+  bool is_negated = false;            // of floats
   std::vector<std::uint16_t> bits{};  // (count, depth)
 };
 

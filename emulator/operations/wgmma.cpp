@@ -1,4 +1,5 @@
-// Matrix products of a warpgroup: wgmma.fence, mma_async, commit_group, wait_group (PTX ISA 9.7.15).
+// Matrix products of a warpgroup: wgmma.fence, mma_async, commit_group, wait_group (PTX
+// ISA 9.7.15).
 //
 // Each of the four warps computes its own 16 rows. Until a wait_group covers a product, its
 // registers are nobody's to touch, and before it a fence must order them after what other
@@ -45,11 +46,11 @@ std::uint64_t issue_together(Warp& warp, const Op& op, Lanes lanes,
               fmt::format("another warp of the warpgroup runs {}, line {}, in its place",
                           other.op->instruction->opcode, other.op->instruction->line));
   } else if (other.descriptors != descriptors) {
-    warp.stop(FindingKind::kIllegalOperand, op, lanes,
-              fmt::format("descriptors {:#x} and {:#x}; another warp of the warpgroup has {:#x} "
-                          "and {:#x}",
-                          descriptors[0], descriptors[1], other.descriptors[0],
-                          other.descriptors[1]));
+    warp.stop(
+        FindingKind::kIllegalOperand, op, lanes,
+        fmt::format("descriptors {:#x} and {:#x}; another warp of the warpgroup has {:#x} "
+                    "and {:#x}",
+                    descriptors[0], descriptors[1], other.descriptors[0], other.descriptors[1]));
   }
   while (*std::ranges::min_element(together.next) > together.first) {
     together.entries.pop_front();
@@ -106,9 +107,10 @@ std::string what_is_wrong_with(const MatrixProducts& products, const RegisterUse
   const bool has_same_shape = use.op->details[3] == op.details[3] &&
                               bytes_of(WgmmaForm::of(*use.op).a) == bytes_of(WgmmaForm::of(op).a);
   if (is_accumulator && !(use.is_accumulator && has_same_shape) && use.fences == products.fences) {
-    return fmt::format("{} uses a register of its accumulator otherwise, and no wgmma.fence came "
-                       "between",
-                       other());
+    return fmt::format(
+        "{} uses a register of its accumulator otherwise, and no wgmma.fence came "
+        "between",
+        other());
   }
   return "";
 }
@@ -279,8 +281,9 @@ void decode_product(Decoder& decoder) {
   form.is_a_in_registers = decoder.operand(1).kind == syntax::OperandKind::kVector;
   // d, a, b, scale-d; of floats scale-a and scale-b; of 16 bits trans-a, if it has a descriptor,
   // and trans-b.
-  const std::size_t transposes =
-      bytes_of(form.a) == 1 ? 0 : form.is_a_in_registers ? std::size_t{1} : std::size_t{2};
+  const std::size_t transposes = bytes_of(form.a) == 1    ? 0
+                                 : form.is_a_in_registers ? std::size_t{1}
+                                                          : std::size_t{2};
   decoder.expect_operands((is_float(form.a) ? 6 : 4) + transposes);
   if (is_float(form.a)) {
     form.is_a_negated = is_minus(decoder, 4);

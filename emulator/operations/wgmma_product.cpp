@@ -24,8 +24,8 @@ enum Flag : std::uint8_t {
 };
 
 const Warp& first_of_group(Warp& warp) {
-  return warp.block().warps()[static_cast<std::size_t>(warp.index()) / kWarpsOfGroup *
-                              kWarpsOfGroup];
+  return warp.block()
+      .warps()[static_cast<std::size_t>(warp.index()) / kWarpsOfGroup * kWarpsOfGroup];
 }
 
 // Reads `count` lines from shared memory, from the operand's `first` line on.
@@ -162,7 +162,8 @@ bool WgmmaProduct::step(std::mt19937_64& /*random*/) {
   if (form.is_a_in_registers) {
     read_registers_of_a(warp(), op(), form.accumulators(), a);
   } else {
-    const std::size_t first = static_cast<std::size_t>(warp().index()) % kWarpsOfGroup * kRowsOfWarp;
+    const std::size_t first =
+        static_cast<std::size_t>(warp().index()) % kWarpsOfGroup * kRowsOfWarp;
     OperandReader(*this, "A", descriptors_[0], form.shape_of_a()).read(a, first);
   }
   OperandReader(*this, "B", descriptors_[1], form.shape_of_b()).read(b, 0);

@@ -42,8 +42,8 @@ struct Op {
   Flow flow = Flow::kNext;
   bool is_guard_negated = false;
   bool is_async_product = false;  // wgmma.mma_async: it uses registers after it has been issued
-  std::uint8_t count = 0;                 // of a vector's elements
-  std::uint8_t element_bits = 0;          // of what is loaded, stored or converted
+  std::uint8_t count = 0;         // of a vector's elements
+  std::uint8_t element_bits = 0;  // of what is loaded, stored or converted
   std::array<std::uint8_t, 4> details{};  // what else the operation wants to know
   Slot guard = kNoSlot;
   std::array<Slot, kMostOperands> slots{};  // destinations first, then sources

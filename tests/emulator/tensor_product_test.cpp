@@ -180,10 +180,10 @@ TEST(TensorProduct, CutsWhereHopperDoes) {
   EXPECT_EQ(sum(Element::kF16, {0x3C00, 0x3800, 0x3800, 0x3800}, {0x3C00, 1, 1, 1}, 0x1p-25F),
             1 + 0x1p-23F);
   // Cut towards zero, each by itself: 2^-26 is nothing, however often.
-  EXPECT_EQ(sum(Element::kF16, {0xBC00, 0x3400, 0x3400, 0x3400, 0x3400, 0x3400, 0x3400, 0x3400,
-                                0x3400},
-                {0x3C00, 1, 1, 1, 1, 1, 1, 1, 1}, 0),
-            -1.0F);
+  EXPECT_EQ(
+      sum(Element::kF16, {0xBC00, 0x3400, 0x3400, 0x3400, 0x3400, 0x3400, 0x3400, 0x3400, 0x3400},
+          {0x3C00, 1, 1, 1, 1, 1, 1, 1, 1}, 0),
+      -1.0F);
   // e4m3 keeps 13 bits, of the accumulator too.
   EXPECT_EQ(sum(Element::kE4M3, {0x38}, {0x38}, 0x1p-13F), 1 + 0x1p-13F);
   EXPECT_EQ(sum(Element::kE4M3, {0x38}, {0x38}, 0x1.8p-13F), 1 + 0x1p-13F);

@@ -31,9 +31,9 @@ inline Number number(Element element, unsigned bits) {
     const auto fraction = static_cast<double>(bits % (1U << fraction_bits));
     const auto exponent = static_cast<int>(bits >> fraction_bits) % (1 << exponent_bits);
     const bool is_negative = bits >> (exponent_bits + fraction_bits) != 0;
-    double value = exponent == 0 ? std::ldexp(fraction, 1 - bias - fraction_bits)
-                                 : std::ldexp(1 + std::ldexp(fraction, -fraction_bits),
-                                              exponent - bias);
+    double value = exponent == 0
+                       ? std::ldexp(fraction, 1 - bias - fraction_bits)
+                       : std::ldexp(1 + std::ldexp(fraction, -fraction_bits), exponent - bias);
     if (element == Element::kE4M3) {
       if (bits % 128 == 127) {
         value = std::numeric_limits<double>::quiet_NaN();
@@ -54,8 +54,9 @@ inline Number number(Element element, unsigned bits) {
     case Element::kE5M2:
       return made(5, 2);
     case Element::kS8:
-      return {static_cast<double>(bits < 128 ? static_cast<int>(bits) : static_cast<int>(bits) - 256),
-              0};
+      return {
+          static_cast<double>(bits < 128 ? static_cast<int>(bits) : static_cast<int>(bits) - 256),
+          0};
     case Element::kU8:
       break;
   }
@@ -89,8 +90,8 @@ inline std::uint32_t float_sum(const std::vector<Number>& a, const std::vector<N
     return 0;
   }
   const int exponent = std::max(std::ilogb(sum) + top - kept, -126);
-  const double result = std::ldexp(
-      std::trunc(std::ldexp(sum, top - kept - exponent + fraction)), exponent - fraction);
+  const double result = std::ldexp(std::trunc(std::ldexp(sum, top - kept - exponent + fraction)),
+                                   exponent - fraction);
   if (std::abs(result) >= std::ldexp(1.0, 128)) {
     return result > 0 ? 0x7F800000 : 0xFF800000;
   }
@@ -122,15 +123,16 @@ inline std::uint32_t sum(Element a_type, const std::vector<unsigned>& a, bool is
 /// counts from where the swizzle's pattern begins.
 struct Placement {
   bool is_k_major = true;
-  unsigned width = 16;    // of the swizzle; 16: none
-  unsigned element = 2;   // bytes
-  unsigned groups = 0;    // from one group of eight lines (K-major) or of eight k to the next
-  unsigned pieces = 0;    // from one piece of `width` bytes along the line's or k's row to the next
+  unsigned width = 16;   // of the swizzle; 16: none
+  unsigned element = 2;  // bytes
+  unsigned groups = 0;   // from one group of eight lines (K-major) or of eight k to the next
+  unsigned pieces = 0;   // from one piece of `width` bytes along the line's or k's row to the next
 
   [[nodiscard]] unsigned offset(unsigned line, unsigned k) const {
     const unsigned row = is_k_major ? line : k;
     const unsigned byte = (is_k_major ? k : line) * element;
-    const unsigned plain = row / 8 * groups + row % 8 * width + byte / width * pieces + byte % width;
+    const unsigned plain =
+        row / 8 * groups + row % 8 * width + byte / width * pieces + byte % width;
     // Of each 128 bytes the eight parts change places, by a number that grows from one to the next.
     const unsigned part = plain / 16 % 8 ^ plain / 128 % (width / 16);
     return plain / 128 * 128 + part * 16 + plain % 16;
