@@ -18,6 +18,8 @@ std::string_view name_of(FindingKind kind) {
       return "divergent";
     case FindingKind::kBarrierMisuse:
       return "barrier misuse";
+    case FindingKind::kRegisterRace:
+      return "register race";
     case FindingKind::kLifetime:
       return "lifetime";
     case FindingKind::kIllegalOperand:

@@ -36,6 +36,9 @@ std::string waits_text(const Split& split, Warp& warp) {
     case WaitFor::kRegisters:
       return fmt::format(", waits for {} registers: it has {}, and {} for each thread are free",
                          split.where, warp.registers, block.free_registers);
+    case WaitFor::kProducts:
+      return fmt::format(", waits for product {}, and {} are computed",
+                         warp.products.groups.front(), warp.products.finished);
     case WaitFor::kNothing:
       break;
   }

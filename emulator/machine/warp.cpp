@@ -121,6 +121,9 @@ int Warp::run(std::size_t split, int most) {
       lanes &= op.is_guard_negated ? ~holds : holds;
     }
     ++done;
+    if (!op.async_registers.empty() && !op.is_async_product && lanes != 0) {
+      touch_async_registers(op, lanes);
+    }
     if (op.flow == Flow::kNext) {
       if (lanes != 0 && op.code(*this, op, lanes) == Outcome::kBlocked) {
         here.is_blocked = true;
@@ -142,6 +145,22 @@ int Warp::run(std::size_t split, int most) {
     }
   }
   return done;
+}
+
+void Warp::touch_async_registers(const Op& op, Lanes lanes) {
+  products.uses.resize(block_.grid().program->async_registers);
+  for (const std::uint32_t number : op.async_registers) {
+    RegisterUse& use = products.uses[number];
+    if (products.is_under_way(use)) {
+      stop(use.is_accumulator ? FindingKind::kUninitialized : FindingKind::kRegisterRace, op, lanes,
+           fmt::format("a register of {}, line {}, for which no wgmma.wait_group has waited: {}",
+                       use.op->instruction->opcode, use.op->instruction->line,
+                       use.is_accumulator ? "its accumulator is not there yet"
+                                          : "A may be read from it still"));
+    }
+    use.touched_after = products.fences + 1;
+    use.touched_by = &op;
+  }
 }
 
 void Warp::branch(const Op& op, Lanes taken) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "emulator/machine/lanes.hpp"
+#include "emulator/machine/matrix_products.hpp"
 #include "emulator/program/program.hpp"
 #include "fovea_emulator/finding.hpp"
 
@@ -31,6 +32,7 @@ enum class WaitFor : std::uint8_t {
   kMbarrier,        // `where` is its address
   kClusterBarrier,  // of the cluster's threads
   kGrid,            // the end of the grid before
+  kProducts,        // products of its warpgroup
   kRegisters,       // `where` are as many for each thread
 };
 
@@ -161,11 +163,15 @@ class Warp {
   /// mbarrier.try_wait may return before the phase ends; it does so at most once before it waits to
   /// the end, so that a deadlock shows.
   bool may_time_out = true;
+  /// Of its warpgroup, for the warp's rows.
+  MatrixProducts products{};
   /// Of the scheduler.
   std::uint64_t priority = 0;
 
  private:
   [[nodiscard]] std::uint32_t special_value(std::string_view name, std::uint32_t lane) const;
+  /// Another instruction than a product touches registers of products.
+  void touch_async_registers(const Op& op, Lanes lanes);
   void branch(const Op& op, Lanes taken);
   void exit_lanes(Lanes lanes);
   void join_if_there();

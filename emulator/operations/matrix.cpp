@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kRows = 16;  // of m16n8
 constexpr std::size_t kColumns = 8;
 // As Hopper has it, which takes all 16 products of a step together.
-constexpr int kFractionBits = 25;
+constexpr Precision kPrecision{.sum_bits = 25, .result_bits = 23};
 constexpr std::size_t kDepth = 16;
 
 using Words = Vec<std::uint32_t>;
@@ -76,7 +76,7 @@ Outcome run_float_product(Warp& warp, const Op& op, Lanes lanes) {
   std::array<Vec<float>, 4> d;
   for_each_result([&](std::size_t row, std::size_t column, std::size_t i, std::size_t lane) {
     const auto c = std::bit_cast<float>(fragments.c.at(i).at[lane]);
-    d.at(i).at[lane] = fused_sum(a.at(row), b.at(column), c, kFractionBits);
+    d.at(i).at[lane] = fused_sum(a.at(row), b.at(column), c, kPrecision);
   });
   for (std::size_t i = 0; i < 4; ++i) {
     warp.write(op.list[i], d.at(i), lanes, kAllLanes);

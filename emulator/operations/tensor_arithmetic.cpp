@@ -48,16 +48,19 @@ std::int64_t cut(std::int64_t value, int bits) {
   return value < 0 ? -magnitude : magnitude;
 }
 
-// sum * 2^exponent as binary32, towards zero.
-float cut_to_f32(std::int64_t sum, int exponent) {
+// sum * 2^exponent as binary32 with so many fraction bits, towards zero.
+float cut_to_f32(std::int64_t sum, int exponent, int fraction_bits) {
   if (sum == 0) {
     return 0.0F;
   }
   std::int64_t magnitude = std::abs(sum);
   const int width = 64 - std::countl_zero(static_cast<std::uint64_t>(magnitude));
   // Bits that binary32 has no room for, also where it becomes subnormal.
-  const int drop = std::max({width - 24, -149 - exponent, 0});
+  const int drop = std::max({width - 1 - fraction_bits, -126 - fraction_bits - exponent, 0});
   magnitude = drop > 62 ? 0 : magnitude >> static_cast<unsigned>(drop);
+  if (magnitude == 0) {
+    return 0.0F;  // also of a sum below zero
+  }
   double value = std::ldexp(static_cast<double>(magnitude), exponent + drop);
   value = std::min(value, static_cast<double>(std::numeric_limits<float>::max()) * 2);
   const auto result = value > static_cast<double>(std::numeric_limits<float>::max())
@@ -77,18 +80,34 @@ Parts parts_of_bf16(std::uint16_t bits) {
 Parts parts_of_e4m3(std::uint8_t bits) {
   return parts_of<4, 3, false>(bits);
 }
+Parts parts_of_e5m2(std::uint8_t bits) {
+  return parts_of<5, 2, true>(bits);
+}
 Parts parts_of_f32(float value) {
   return parts_of<8, 23, true>(std::bit_cast<std::uint32_t>(value));
 }
 
-float fused_sum(std::span<const Parts> a, std::span<const Parts> b, float c, int fraction_bits) {
+Parts parts_of(Element element, std::uint16_t bits) {
+  switch (element) {
+    case Element::kF16:
+      return parts_of_f16(bits);
+    case Element::kBF16:
+      return parts_of_bf16(bits);
+    case Element::kE5M2:
+      return parts_of_e5m2(static_cast<std::uint8_t>(bits));
+    default:
+      return parts_of_e4m3(static_cast<std::uint8_t>(bits));
+  }
+}
+
+float fused_sum(std::span<const Parts> a, std::span<const Parts> b, float c, Precision precision) {
   const Parts start = parts_of_f32(c);
   bool is_nan = start.is_nan;
   bool has_positive = start.is_infinite && start.significand > 0;
   bool has_negative = start.is_infinite && start.significand < 0;
-  int top = std::numeric_limits<int>::min();
+  int top = kLowestTop;
   if (!start.is_infinite && start.significand != 0) {
-    top = start.top;
+    top = std::max(top, start.top);
   }
   for (std::size_t i = 0; i < a.size(); ++i) {
     const std::int64_t product = a[i].significand * b[i].significand;
@@ -108,10 +127,7 @@ float fused_sum(std::span<const Parts> a, std::span<const Parts> b, float c, int
     return has_positive ? std::numeric_limits<float>::infinity()
                         : -std::numeric_limits<float>::infinity();
   }
-  if (top == std::numeric_limits<int>::min()) {
-    return 0.0F;
-  }
-  const int unit = top - fraction_bits;
+  const int unit = top - precision.sum_bits;
   std::int64_t sum = start.significand != 0 ? cut(start.significand, unit - start.exponent) : 0;
   for (std::size_t i = 0; i < a.size(); ++i) {
     const std::int64_t product = a[i].significand * b[i].significand;
@@ -119,7 +135,7 @@ float fused_sum(std::span<const Parts> a, std::span<const Parts> b, float c, int
       sum += cut(product, unit - (a[i].exponent + b[i].exponent));
     }
   }
-  return cut_to_f32(sum, unit);
+  return cut_to_f32(sum, unit, precision.result_bits);
 }
 
 }  // namespace emu

@@ -1,10 +1,21 @@
 // What tensor cores compute of floats: sums of products that are cut off, not rounded.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
 namespace emu {
+
+/// What matrices are made of.
+enum class Element : std::uint8_t { kF16, kBF16, kE4M3, kE5M2, kS8, kU8 };
+
+constexpr std::size_t bytes_of(Element element) {
+  return element <= Element::kBF16 ? 2 : 1;
+}
+constexpr bool is_float(Element element) {
+  return element <= Element::kE5M2;
+}
 
 /// A number as sign * significand * 2^exponent. A zero's exponent is the format's lowest.
 struct Parts {
@@ -18,12 +29,28 @@ struct Parts {
 Parts parts_of_f16(std::uint16_t bits);
 Parts parts_of_bf16(std::uint16_t bits);
 Parts parts_of_e4m3(std::uint8_t bits);
+Parts parts_of_e5m2(std::uint8_t bits);
 Parts parts_of_f32(float value);
+/// Of an element of floats, by its bits.
+Parts parts_of(Element element, std::uint16_t bits);
+
+/// How a tensor core adds up a step: bits kept below the largest exponent of all terms, and
+/// fraction bits of the result.
+struct Precision {
+  int sum_bits = 25;
+  int result_bits = 23;
+};
+/// What wgmma has on Hopper: of 8-bit floats it keeps less.
+constexpr Precision precision_of(Element element) {
+  return element <= Element::kBF16 ? Precision{25, 23} : Precision{13, 13};
+}
+/// The lowest exponent of a step: that of a term which is zero.
+constexpr int kLowestTop = -126;
 
 /// c + sum of a[i] * b[i], as one step of a tensor core: every term is cut off (towards zero) at
-/// `fraction_bits` below the largest exponent of all terms, and the sum is cut off to binary32.
-/// Exponents of products are those of their factors added up. (arXiv:2511.10909 and
-/// microsoft/MMA-Sim, mmasim/simulator.)
-float fused_sum(std::span<const Parts> a, std::span<const Parts> b, float c, int fraction_bits);
+/// `sum_bits` below the largest exponent of all terms, and the sum is cut off to binary32 with
+/// `result_bits`. Exponents of products are those of their factors added up. A sum that is zero is
+/// +0, a NaN 0x7FFFFFFF. (arXiv:2511.10909 and microsoft/MMA-Sim, mmasim/simulator.)
+float fused_sum(std::span<const Parts> a, std::span<const Parts> b, float c, Precision precision);
 
 }  // namespace emu

@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include "emulator/machine/block.hpp"
+#include "emulator/program/async_registers.hpp"
 #include "emulator/program/decoder.hpp"
 #include "emulator/program/flow.hpp"
 #include "fovea_emulator/error.hpp"
@@ -42,7 +43,7 @@ const Operation* operation_named(std::string_view mnemonic) {
     for (const auto group :
          {integer_operations(), float_operations(), data_operations(), conversion_operations(),
           memory_operations(), warp_operations(), barrier_operations(), mbarrier_operations(),
-          cluster_operations(), matrix_operations(), copy_operations()}) {
+          cluster_operations(), matrix_operations(), wgmma_operations(), copy_operations()}) {
       for (const Operation& operation : group) {
         operations.emplace(operation.mnemonic, &operation);
       }
@@ -384,6 +385,7 @@ Program decode(const syntax::Module& module, const syntax::Function& function,
     throw Error(fmt::format("line {}: {} does not end with ret", function.line, function.name));
   }
   find_joins(program.ops);
+  number_async_registers(program);
   return program;
 }
 

@@ -89,6 +89,7 @@ std::span<const Operation> barrier_operations();
 std::span<const Operation> mbarrier_operations();
 std::span<const Operation> cluster_operations();
 std::span<const Operation> matrix_operations();
+std::span<const Operation> wgmma_operations();
 std::span<const Operation> copy_operations();
 
 }  // namespace emu

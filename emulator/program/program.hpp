@@ -41,8 +41,9 @@ struct Op {
   Code code = nullptr;
   Flow flow = Flow::kNext;
   bool is_guard_negated = false;
-  std::uint8_t count = 0;                 // of a vector's elements
-  std::uint8_t element_bits = 0;          // of what is loaded, stored or converted
+  bool is_async_product = false;  // wgmma.mma_async: it uses registers after it has been issued
+  std::uint8_t count = 0;         // of a vector's elements
+  std::uint8_t element_bits = 0;  // of what is loaded, stored or converted
   std::array<std::uint8_t, 4> details{};  // what else the operation wants to know
   Slot guard = kNoSlot;
   std::array<Slot, kMostOperands> slots{};  // destinations first, then sources
@@ -52,6 +53,9 @@ struct Op {
   std::int32_t target = -1;                 // of a branch
   std::int32_t join = -1;    // where lanes that part here meet again; -1: nowhere before they exit
   std::vector<Slot> list{};  // of operations with many operands
+  /// Registers of asynchronous products that it touches, by number; of such a product itself, those
+  /// of its list.
+  std::vector<std::uint32_t> async_registers{};
   const syntax::Instruction* instruction = nullptr;
 };
 
@@ -83,6 +87,7 @@ struct Program {
   std::size_t static_shared_bytes = 0;  // without what the launch adds
   std::size_t dynamic_alignment = 1;    // of what it adds
   std::size_t local_bytes = 0;
+  std::uint32_t async_registers = 0;  // that asynchronous products use
 };
 
 /// Decodes a kernel. `global_addresses` says where the module's global variables are. Throws

@@ -29,6 +29,8 @@ enum class Type : std::uint8_t {
   kF64,
   kE4M3x2,
   kE5M2x2,
+  kE4M3,
+  kE5M2,
 };
 
 /// Of "f32"; nothing for what is no type.

@@ -15,6 +15,7 @@ enum class FindingKind : std::uint8_t {
   kUninitialized,     // a value that nothing wrote decides what happens, or is stored
   kDivergent,         // lanes that must run an instruction together are not together
   kBarrierMisuse,     // a barrier's rules are broken
+  kRegisterRace,      // registers of a wgmma are touched out of order
   kLifetime,          // what it needs has ended
   kIllegalOperand,    // a value that the instruction does not allow
   kIllegalTensorMap,  // what should be a tensor map is none, or none for the instruction

@@ -1,0 +1,81 @@
+// Matrices in shared memory as wgmma finds them: the descriptor, and where each element is.
+#include "emulator/operations/matrix_descriptor.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace emu {
+namespace {
+
+// Bits 14-15, 30-31, 46-48 and 52-61.
+constexpr std::uint64_t kReserved = 0x3FF1'C000'C000'C000;
+
+constexpr std::uint32_t field(std::uint64_t bits, unsigned first) {
+  return static_cast<std::uint32_t>(bits >> first & 0x3FFFU) << 4U;
+}
+
+// Bytes that lie together before the swizzle: a row of its pattern, of which there are eight.
+constexpr std::uint32_t width_of(Swizzle swizzle) {
+  switch (swizzle) {
+    case Swizzle::k128:
+      return 128;
+    case Swizzle::k64:
+      return 64;
+    case Swizzle::k32:
+      return 32;
+    case Swizzle::kNone:
+      break;
+  }
+  return kChunkBytes;
+}
+
+}  // namespace
+
+MatrixDescriptor MatrixDescriptor::of(std::uint64_t bits) {
+  return {.start = field(bits, 0),
+          .leading = field(bits, 16),
+          .stride = field(bits, 32),
+          .base_offset = static_cast<std::uint32_t>(bits >> 49U & 7U),
+          .swizzle = static_cast<Swizzle>(bits >> 62U)};
+}
+
+std::string what_is_wrong(std::uint64_t bits, const MatrixShape& shape) {
+  const MatrixDescriptor descriptor = MatrixDescriptor::of(bits);
+  if ((bits & kReserved) != 0) {
+    return fmt::format("bits {:#x} of it mean nothing and must be 0", bits & kReserved);
+  }
+  if (descriptor.swizzle == Swizzle::kNone) {
+    return descriptor.base_offset != 0 ? "a base offset without a swizzle" : "";
+  }
+  const std::uint32_t width = width_of(descriptor.swizzle);
+  const std::size_t together = shape.element_bytes * (shape.is_k_major ? shape.depth : shape.lines);
+  const std::uint32_t first = descriptor.start % width;
+  if (first + std::min<std::size_t>(together, width) > width) {
+    return fmt::format("from {:#x} on, {} bytes do not lie in one row of the swizzle of {} bytes",
+                       descriptor.start, std::min<std::size_t>(together, width), width);
+  }
+  return "";
+}
+
+std::uint32_t address_of(const MatrixDescriptor& descriptor, const MatrixShape& shape,
+                         std::size_t line, std::size_t k) {
+  const std::uint32_t width = width_of(descriptor.swizzle);
+  // Along what lies together, in bytes, and across it.
+  const auto along =
+      static_cast<std::uint32_t>((shape.is_k_major ? k : line) * shape.element_bytes);
+  const auto across = static_cast<std::uint32_t>(shape.is_k_major ? line : k);
+  std::uint32_t offset = along % width + across % 8 * width;
+  if (shape.is_k_major) {
+    offset += along / width * descriptor.leading + across / 8 * descriptor.stride;
+  } else if (descriptor.swizzle == Swizzle::kNone) {
+    offset += along / width * descriptor.stride + across / 8 * descriptor.leading;
+  } else {
+    offset += along / width * descriptor.leading + across / 8 * descriptor.stride;
+  }
+  const std::uint32_t address = descriptor.start + offset;
+  const std::uint32_t row = (address >> 7U) - descriptor.base_offset;
+  return address ^ (row & (width / kChunkBytes - 1)) << 4U;
+}
+
+}  // namespace emu

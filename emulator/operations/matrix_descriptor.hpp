@@ -1,0 +1,48 @@
+// Matrices in shared memory as wgmma finds them: the descriptor, and where each element is.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace emu {
+
+/// Bits 62-63 of a descriptor.
+enum class Swizzle : std::uint8_t { kNone = 0, k128 = 1, k64 = 2, k32 = 3 };
+
+/// Bytes that are moved as one.
+constexpr std::uint32_t kChunkBytes = 16;
+
+/// Of sm_90 (PTX ISA 9.7.15.5.1.2.2), in bytes.
+struct MatrixDescriptor {
+  std::uint32_t start = 0;  // in the block's shared memory
+  std::uint32_t leading = 0;
+  std::uint32_t stride = 0;
+  std::uint32_t base_offset = 0;  // bits 7-9 of where the swizzle's pattern begins
+  Swizzle swizzle = Swizzle::kNone;
+
+  /// Bits that mean nothing are dropped.
+  [[nodiscard]] static MatrixDescriptor of(std::uint64_t bits);
+};
+
+/// An operand of a product: rows of A or columns of B ("lines"), and their elements along K.
+struct MatrixShape {
+  std::size_t lines = 0;
+  std::size_t depth = 0;
+  std::size_t element_bytes = 0;
+  bool is_k_major = true;  // elements of a line lie together; else the lines of one k
+};
+
+/// What is wrong with a descriptor of such a matrix; empty: nothing.
+std::string what_is_wrong(std::uint64_t bits, const MatrixShape& shape);
+
+/// The address of an element in the block's shared memory. Those that make up 16 bytes, along K or
+/// along the lines, lie together.
+///
+/// The layouts without their swizzle are the canonical ones of 9.7.15.5.1.2.1.3. The swizzle then
+/// changes bits 4-6 of the address by its bits 7-9, as many as its width needs, counted from where
+/// the pattern begins.
+std::uint32_t address_of(const MatrixDescriptor& descriptor, const MatrixShape& shape,
+                         std::size_t line, std::size_t k);
+
+}  // namespace emu

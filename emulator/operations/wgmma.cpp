@@ -1,0 +1,339 @@
+// Matrix products of a warpgroup: wgmma.fence, mma_async, commit_group, wait_group (PTX
+// ISA 9.7.15).
+//
+// Each of the four warps computes its own 16 rows. Until a wait_group covers a product, its
+// registers are nobody's to touch, and before it a fence must order them after what other
+// instructions did.
+#include <algorithm>
+#include <array>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "emulator/machine/block.hpp"
+#include "emulator/machine/cluster.hpp"
+#include "emulator/operations/wgmma_product.hpp"
+#include "emulator/program/decoder.hpp"
+
+namespace emu {
+namespace {
+
+// Checks that the whole warpgroup is there and that its warps issue the same instructions. Returns
+// the instruction's place among them.
+std::uint64_t issue_together(Warp& warp, const Op& op, Lanes lanes,
+                             const std::array<std::uint64_t, 2>& descriptors = {}) {
+  warp.require_whole(op, lanes);
+  std::deque<Warp>& warps = warp.block().warps();
+  const auto index = static_cast<std::size_t>(warp.index());
+  const std::size_t first = index / kWarpsOfGroup * kWarpsOfGroup;
+  IssuedTogether& together = warps[first].products.together;
+  const std::uint64_t place = together.next.at(index - first);
+  for (std::size_t i = 0; i < kWarpsOfGroup; ++i) {
+    const bool exists = first + i < warps.size();
+    // A warp may have exited after it.
+    if (!exists || (together.next.at(i) <= place && warps[first + i].live() != kAllLanes)) {
+      warp.stop(FindingKind::kDivergent, op, lanes,
+                fmt::format("all four warps of the warpgroup must run it: warp {} {}", first + i,
+                            exists ? "has not all its threads" : "does not exist"));
+    }
+  }
+  ++together.next.at(index - first);
+  const std::size_t entry = place - together.first;
+  if (entry == together.entries.size()) {
+    together.entries.push_back({.op = &op, .descriptors = descriptors});
+  } else if (const IssuedTogether::Entry& other = together.entries[entry]; other.op != &op) {
+    warp.stop(FindingKind::kDivergent, op, lanes,
+              fmt::format("another warp of the warpgroup runs {}, line {}, in its place",
+                          other.op->instruction->opcode, other.op->instruction->line));
+  } else if (other.descriptors != descriptors) {
+    warp.stop(
+        FindingKind::kIllegalOperand, op, lanes,
+        fmt::format("descriptors {:#x} and {:#x}; another warp of the warpgroup has {:#x} "
+                    "and {:#x}",
+                    descriptors[0], descriptors[1], other.descriptors[0], other.descriptors[1]));
+  }
+  while (*std::ranges::min_element(together.next) > together.first) {
+    together.entries.pop_front();
+    ++together.first;
+  }
+  return place;
+}
+
+// The one descriptor that all lanes give.
+std::uint64_t descriptor_in(Warp& warp, const Op& op, Slot slot, Lanes lanes, std::string_view name,
+                            const MatrixShape& shape) {
+  warp.require_valid(slot, op, lanes, fmt::format("the descriptor of {}", name));
+  const auto values = warp.read<std::uint64_t>(slot);
+  for (const std::uint64_t value : values.at) {
+    if (value != values.at[0]) {
+      warp.stop(FindingKind::kIllegalOperand, op, lanes,
+                fmt::format("lanes give different descriptors of {}", name));
+    }
+  }
+  if (const std::string wrong = what_is_wrong(values.at[0], shape); !wrong.empty()) {
+    warp.stop(FindingKind::kIllegalOperand, op, lanes,
+              fmt::format("the descriptor {:#x} of {}: {}", values.at[0], name, wrong));
+  }
+  return values.at[0];
+}
+
+bool scale_of(Warp& warp, const Op& op, Lanes lanes, bool is_negated) {
+  warp.require_valid(op.slots[2], op, lanes, "scale-d");
+  const Lanes holds = warp.read_predicate(op.slots[2]);
+  if (holds != 0 && holds != kAllLanes) {
+    warp.stop(FindingKind::kIllegalOperand, op, lanes, "lanes give different values of scale-d");
+  }
+  return (holds != 0) != is_negated;
+}
+
+// Whether the product may use a register now. What is wrong, or nothing.
+std::string what_is_wrong_with(const MatrixProducts& products, const RegisterUse& use, const Op& op,
+                               bool is_accumulator) {
+  if (use.touched_after == products.fences + 1) {
+    return fmt::format("{}, line {}, has touched a register of it, and no wgmma.fence came between",
+                       use.touched_by->instruction->opcode, use.touched_by->instruction->line);
+  }
+  if (!products.is_under_way(use)) {
+    return "";
+  }
+  const auto other = [&] {
+    return fmt::format("{}, line {}", use.op->instruction->opcode, use.op->instruction->line);
+  };
+  if (!is_accumulator && use.is_accumulator) {
+    return fmt::format("A is the accumulator of {}, for which no wgmma.wait_group has waited",
+                       other());
+  }
+  // Products into the same registers follow one another if they have the same shape.
+  const bool has_same_shape = use.op->details[3] == op.details[3] &&
+                              bytes_of(WgmmaForm::of(*use.op).a) == bytes_of(WgmmaForm::of(op).a);
+  if (is_accumulator && !(use.is_accumulator && has_same_shape) && use.fences == products.fences) {
+    return fmt::format(
+        "{} uses a register of its accumulator otherwise, and no wgmma.fence came "
+        "between",
+        other());
+  }
+  return "";
+}
+
+// list: the accumulators, and A's registers if it has some. slots: the descriptors of A and B,
+// scale-d.
+Outcome run_product(Warp& warp, const Op& op, Lanes lanes) {
+  const WgmmaForm form = WgmmaForm::of(op);
+  warp.require_whole(op, lanes);
+  MatrixProducts& products = warp.products;
+  products.uses.resize(warp.block().grid().program->async_registers);
+  std::array<std::uint64_t, 2> descriptors{};
+  if (!form.is_a_in_registers) {
+    descriptors[0] = descriptor_in(warp, op, op.slots[0], lanes, "A", form.shape_of_a());
+  }
+  descriptors[1] = descriptor_in(warp, op, op.slots[1], lanes, "B", form.shape_of_b());
+  const bool adds = scale_of(warp, op, lanes, form.is_scale_negated);
+  const std::uint64_t place = issue_together(warp, op, lanes, descriptors);
+  if (products.fences == 0) {
+    warp.stop(FindingKind::kRegisterRace, op, lanes, "no wgmma.fence came before it");
+  }
+  for (std::size_t i = 0; i < op.list.size(); ++i) {
+    const bool is_accumulator = i < form.accumulators();
+    const RegisterUse& use = products.uses[op.async_registers[i]];
+    if (const std::string wrong = what_is_wrong_with(products, use, op, is_accumulator);
+        !wrong.empty()) {
+      warp.stop(FindingKind::kRegisterRace, op, lanes, wrong);
+    }
+    if (!products.is_under_way(use) && (adds || !is_accumulator)) {
+      warp.require_valid(op.list[i], op, lanes,
+                         is_accumulator ? "a register of the accumulator" : "a register of A");
+    }
+  }
+  const std::uint64_t number = ++products.issued;
+  for (std::size_t i = 0; i < op.list.size(); ++i) {
+    RegisterUse& use = products.uses[op.async_registers[i]];
+    use = {.product = number,
+           .op = &op,
+           .fences = products.fences,
+           .is_accumulator = i < form.accumulators()};
+    if (use.is_accumulator) {
+      warp.set_valid(op.list[i], 0);
+    }
+  }
+  products.pending.push_back({.number = number, .op = &op});
+  warp.block().cluster().start(
+      std::make_unique<WgmmaProduct>(warp, op, descriptors, adds, number, place));
+  return Outcome::kDone;
+}
+
+Outcome run_fence(Warp& warp, const Op& op, Lanes lanes) {
+  issue_together(warp, op, lanes);
+  ++warp.products.fences;
+  return Outcome::kDone;
+}
+
+Outcome run_commit(Warp& warp, const Op& op, Lanes lanes) {
+  issue_together(warp, op, lanes);
+  warp.products.groups.push_back(warp.products.issued);
+  return Outcome::kDone;
+}
+
+// offset: how many groups may be under way still.
+Outcome run_wait(Warp& warp, const Op& op, Lanes lanes) {
+  Split& split = warp.current();
+  if (split.ticket < 0) {
+    issue_together(warp, op, lanes);
+    split.ticket = 0;
+  }
+  MatrixProducts& products = warp.products;
+  while (products.groups.size() > static_cast<std::size_t>(op.offset)) {
+    const std::uint64_t last = products.groups.front();
+    if (products.finished < last) {
+      return warp.wait_for(WaitFor::kProducts);
+    }
+    products.groups.pop_front();
+    products.completed = last;
+  }
+  split.ticket = -1;
+  while (!products.pending.empty() && products.pending.front().number <= products.completed) {
+    const Op& product = *products.pending.front().op;
+    for (std::size_t i = 0; i < WgmmaForm::of(product).accumulators(); ++i) {
+      if (!products.is_under_way(products.uses[product.async_registers[i]])) {
+        warp.set_valid(product.list[i], kAllLanes);
+      }
+    }
+    products.pending.pop_front();
+  }
+  return Outcome::kDone;
+}
+
+Element element_of(const Decoder& decoder, Type type) {
+  switch (type) {
+    case Type::kF16:
+      return Element::kF16;
+    case Type::kBF16:
+      return Element::kBF16;
+    case Type::kE4M3:
+      return Element::kE4M3;
+    case Type::kE5M2:
+      return Element::kE5M2;
+    case Type::kS8:
+      return Element::kS8;
+    case Type::kU8:
+      return Element::kU8;
+    default:
+      decoder.fail("the emulator does not know this product");
+  }
+}
+
+// Takes m64nNkK.
+std::size_t take_columns(Decoder& decoder, std::size_t depth) {
+  for (std::size_t columns = 8; columns <= 256; columns += 8) {
+    if (decoder.take(fmt::format("m64n{}k{}", columns, depth))) {
+      return columns;
+    }
+  }
+  decoder.fail(fmt::format("expected .m64n8k{0} to .m64n256k{0}", depth));
+}
+
+void add_registers(Decoder& decoder, std::size_t index, std::size_t count, Type type,
+                   bool is_result) {
+  const syntax::Operand& operand = decoder.operand(index);
+  if (operand.kind != syntax::OperandKind::kVector || operand.parts.size() != count) {
+    decoder.fail(fmt::format("operand {} must have {} registers", index + 1, count));
+  }
+  for (const syntax::Operand& part : operand.parts) {
+    decoder.op().list.push_back(decoder.destination(part, bits_of(type)));
+    if (is_result && std::ranges::count(decoder.op().list, decoder.op().list.back()) > 1) {
+      decoder.fail(fmt::format("{} is there twice", part.name));
+    }
+  }
+}
+
+// 1 or -1, and 0 or 1.
+bool is_minus(const Decoder& decoder, std::size_t index) {
+  const std::int64_t value = decoder.immediate(index);
+  if (value != 1 && value != -1) {
+    decoder.fail(fmt::format("operand {} must be 1 or -1", index + 1));
+  }
+  return value == -1;
+}
+bool is_set(const Decoder& decoder, std::size_t index) {
+  const std::int64_t value = decoder.immediate(index);
+  if (value != 0 && value != 1) {
+    decoder.fail(fmt::format("operand {} must be 0 or 1", index + 1));
+  }
+  return value == 1;
+}
+
+void decode_product(Decoder& decoder) {
+  Op& op = decoder.op();
+  WgmmaForm form;
+  const Type result = decoder.take_type();
+  const Type a = decoder.take_type();
+  const Type b = decoder.take_type();
+  form.a = element_of(decoder, a);
+  form.b = element_of(decoder, b);
+  const bool is_known = is_float(form.a) ? result == Type::kF32 && is_float(form.b)
+                                         : result == Type::kS32 && !is_float(form.b);
+  if (!is_known || (a != b && bytes_of(form.a) + bytes_of(form.b) != 2)) {
+    decoder.fail("the emulator does not know this product");
+  }
+  form.columns = take_columns(decoder, form.depth());
+  if (!is_float(form.a) && form.columns > 32 && form.columns % 16 != 0) {
+    decoder.fail("whole numbers have no such shape");
+  }
+  form.is_a_in_registers = decoder.operand(1).kind == syntax::OperandKind::kVector;
+  // d, a, b, scale-d; of floats scale-a and scale-b; of 16 bits trans-a, if it has a descriptor,
+  // and trans-b.
+  const std::size_t transposes = bytes_of(form.a) == 1    ? 0
+                                 : form.is_a_in_registers ? std::size_t{1}
+                                                          : std::size_t{2};
+  decoder.expect_operands((is_float(form.a) ? 6 : 4) + transposes);
+  if (is_float(form.a)) {
+    form.is_a_negated = is_minus(decoder, 4);
+    form.is_b_negated = is_minus(decoder, 5);
+  }
+  form.is_a_k_major = transposes < 2 || !is_set(decoder, 6);
+  form.is_b_k_major = transposes < 1 || !is_set(decoder, 5 + transposes);
+  add_registers(decoder, 0, form.accumulators(), result, true);
+  if (form.is_a_in_registers) {
+    add_registers(decoder, 1, kRegistersOfA, Type::kB32, false);
+    decoder.add(kNoSlot);
+  } else {
+    decoder.add(decoder.source(1, Type::kB64));
+  }
+  decoder.add(decoder.source(2, Type::kB64));
+  decoder.add(decoder.predicate(decoder.operand(3), form.is_scale_negated));
+  form.store(op);
+  op.is_async_product = true;
+  op.code = &run_product;
+}
+
+void decode_wgmma(Decoder& decoder) {
+  Op& op = decoder.op();
+  decoder.require("sync");
+  decoder.require("aligned");
+  if (decoder.take("mma_async")) {
+    decode_product(decoder);
+  } else if (decoder.take("fence")) {
+    decoder.expect_operands(0);
+    op.code = &run_fence;
+  } else if (decoder.take("commit_group")) {
+    decoder.expect_operands(0);
+    op.code = &run_commit;
+  } else {
+    decoder.require("wait_group");
+    decoder.expect_operands(1);
+    op.offset = decoder.immediate(0);
+    if (op.offset < 0) {
+      decoder.fail("fewer than no groups");
+    }
+    op.code = &run_wait;
+  }
+}
+
+constexpr std::array kOperations = {Operation{"wgmma", &decode_wgmma}};
+
+}  // namespace
+
+std::span<const Operation> wgmma_operations() {
+  return kOperations;
+}
+
+}  // namespace emu

@@ -1,0 +1,193 @@
+// A warp's part of one wgmma.mma_async: what it is, and the work that computes it.
+#include "emulator/operations/wgmma_product.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "emulator/machine/block.hpp"
+#include "emulator/operations/tensor_product.hpp"
+
+namespace emu {
+namespace {
+
+enum Flag : std::uint8_t {
+  kAInRegisters = 1,
+  kATransposed = 2,
+  kBTransposed = 4,
+  kANegated = 8,
+  kBNegated = 16,
+  kScaleNegated = 32,
+};
+
+const Warp& first_of_group(Warp& warp) {
+  return warp.block()
+      .warps()[static_cast<std::size_t>(warp.index()) / kWarpsOfGroup * kWarpsOfGroup];
+}
+
+// Reads `count` lines from shared memory, from the operand's `first` line on.
+class OperandReader {
+ public:
+  OperandReader(const WgmmaProduct& product, std::string_view name, std::uint64_t descriptor,
+                const MatrixShape& shape)
+      : product_(product),
+        name_(name),
+        descriptor_(MatrixDescriptor::of(descriptor)),
+        shape_(shape) {}
+
+  void read(Lines& lines, std::size_t first) const {
+    const std::size_t together = kChunkBytes / shape_.element_bytes;
+    const std::size_t line_step = shape_.is_k_major ? 1 : together;
+    const std::size_t k_step = shape_.is_k_major ? together : 1;
+    for (std::size_t line = 0; line < lines.count; line += line_step) {
+      for (std::size_t k = 0; k < lines.depth; k += k_step) {
+        const std::byte* const chunk = chunk_at(first + line, k);
+        std::uint16_t* const to = &lines.bits[line * lines.depth + k];
+        const std::size_t step = shape_.is_k_major ? 1 : lines.depth;
+        if (shape_.element_bytes == 1) {
+          for (std::size_t i = 0; i < kChunkBytes; ++i) {
+            to[i * step] = std::to_integer<std::uint16_t>(chunk[i]);
+          }
+        } else {
+          std::array<std::uint16_t, kChunkBytes / 2> elements;
+          std::memcpy(elements.data(), chunk, kChunkBytes);
+          for (std::size_t i = 0; i < elements.size(); ++i) {
+            to[i * step] = elements[i];
+          }
+        }
+      }
+    }
+  }
+
+ private:
+  [[nodiscard]] const std::byte* chunk_at(std::size_t line, std::size_t k) const {
+    Warp& warp = product_.warp();
+    const Block& block = warp.block();
+    const std::uint32_t address = address_of(descriptor_, shape_, line, k);
+    if (address < kReservedSharedBytes || address + kChunkBytes > block.shared.size()) {
+      warp.stop(FindingKind::kOutOfBounds, product_.op(), product_.lanes(),
+                fmt::format("{}'s 16 bytes at {:#x} (line {}, k {}) are outside of the block's "
+                            "shared memory",
+                            name_, address, line, k));
+    }
+    constexpr std::array<std::uint8_t, kChunkBytes> kWritten = {1, 1, 1, 1, 1, 1, 1, 1,
+                                                                1, 1, 1, 1, 1, 1, 1, 1};
+    if (std::memcmp(&block.is_shared_written[address], kWritten.data(), kChunkBytes) != 0) {
+      warp.stop(FindingKind::kUninitialized, product_.op(), product_.lanes(),
+                fmt::format("{}'s 16 bytes at {:#x} (line {}, k {}) were not all written", name_,
+                            address, line, k));
+    }
+    return &block.shared[address];
+  }
+
+  const WgmmaProduct& product_;
+  std::string_view name_;
+  MatrixDescriptor descriptor_;
+  MatrixShape shape_;
+};
+
+// Register r of a lane has of A row lane / 4 + 8 * (r % 2), and 4 bytes along K from
+// 4 * (lane % 4) + 16 * (r / 2) on.
+void read_registers_of_a(const Warp& warp, const Op& op, std::size_t first, Lines& lines) {
+  const std::size_t bytes = bytes_of(lines.element);
+  for (std::size_t r = 0; r < kRegistersOfA; ++r) {
+    const auto words = warp.read<std::uint32_t>(op.list[first + r]);
+    for (std::size_t lane = 0; lane < kLanes; ++lane) {
+      const std::size_t row = lane / 4 + 8 * (r % 2);
+      const std::size_t k = (4 * (lane % 4) + 16 * (r / 2)) / bytes;
+      for (std::size_t i = 0; i < 4 / bytes; ++i) {
+        const std::uint32_t bits = words.at[lane] >> (8 * bytes * i);
+        lines.bits[row * lines.depth + k + i] =
+            static_cast<std::uint16_t>(bits & (bytes == 2 ? 0xFFFFU : 0xFFU));
+      }
+    }
+  }
+}
+
+// Where an accumulator is in a warp's rows of D.
+constexpr std::size_t place_in_d(std::size_t r, std::size_t lane, std::size_t columns) {
+  return (lane / 4 + 8 * (r / 2 % 2)) * columns + 8 * (r / 4) + 2 * (lane % 4) + r % 2;
+}
+
+}  // namespace
+
+WgmmaForm WgmmaForm::of(const Op& op) {
+  const std::uint8_t flags = op.details[2];
+  return {.a = static_cast<Element>(op.details[0]),
+          .b = static_cast<Element>(op.details[1]),
+          .columns = std::size_t{op.details[3]} * 8,
+          .is_a_in_registers = (flags & kAInRegisters) != 0,
+          .is_a_k_major = (flags & kATransposed) == 0,
+          .is_b_k_major = (flags & kBTransposed) == 0,
+          .is_a_negated = (flags & kANegated) != 0,
+          .is_b_negated = (flags & kBNegated) != 0,
+          .is_scale_negated = (flags & kScaleNegated) != 0};
+}
+
+void WgmmaForm::store(Op& op) const {
+  unsigned flags = 0;
+  const auto set = [&](bool is, Flag flag) { flags |= is ? unsigned{flag} : 0U; };
+  set(is_a_in_registers, kAInRegisters);
+  set(!is_a_k_major, kATransposed);
+  set(!is_b_k_major, kBTransposed);
+  set(is_a_negated, kANegated);
+  set(is_b_negated, kBNegated);
+  set(is_scale_negated, kScaleNegated);
+  op.details = {static_cast<std::uint8_t>(a), static_cast<std::uint8_t>(b),
+                static_cast<std::uint8_t>(flags), static_cast<std::uint8_t>(columns / 8)};
+}
+
+bool WgmmaProduct::can_step() const {
+  return warp().products.finished + 1 == number_ &&
+         std::ranges::all_of(first_of_group(warp()).products.together.next,
+                             [&](std::uint64_t next) { return next > place_; });
+}
+
+bool WgmmaProduct::step(std::mt19937_64& /*random*/) {
+  const WgmmaForm form = WgmmaForm::of(op());
+  const std::size_t depth = form.depth();
+  Lines a{.element = form.a,
+          .count = kRowsOfWarp,
+          .depth = depth,
+          .is_negated = form.is_a_negated,
+          .bits = std::vector<std::uint16_t>(kRowsOfWarp * depth)};
+  Lines b{.element = form.b,
+          .count = form.columns,
+          .depth = depth,
+          .is_negated = form.is_b_negated,
+          .bits = std::vector<std::uint16_t>(form.columns * depth)};
+  if (form.is_a_in_registers) {
+    read_registers_of_a(warp(), op(), form.accumulators(), a);
+  } else {
+    const std::size_t first =
+        static_cast<std::size_t>(warp().index()) % kWarpsOfGroup * kRowsOfWarp;
+    OperandReader(*this, "A", descriptors_[0], form.shape_of_a()).read(a, first);
+  }
+  OperandReader(*this, "B", descriptors_[1], form.shape_of_b()).read(b, 0);
+  std::vector<std::uint32_t> d(kRowsOfWarp * form.columns);
+  for (std::size_t r = 0; adds_ && r < form.accumulators(); ++r) {
+    const auto words = warp().read<std::uint32_t>(op().list[r]);
+    for (std::size_t lane = 0; lane < kLanes; ++lane) {
+      d[place_in_d(r, lane, form.columns)] = words.at[lane];
+    }
+  }
+  multiply_add(a, b, d);
+  for (std::size_t r = 0; r < form.accumulators(); ++r) {
+    Vec<std::uint32_t> words;
+    for (std::size_t lane = 0; lane < kLanes; ++lane) {
+      words.at[lane] = d[place_in_d(r, lane, form.columns)];
+    }
+    warp().write(op().list[r], words, kAllLanes, 0);  // valid after the wait
+  }
+  warp().products.finished = number_;
+  return true;
+}
+
+bool WgmmaProduct::needs(const Block& block) const {
+  return &block == &warp().block();
+}
+
+}  // namespace emu

@@ -1,0 +1,69 @@
+// A warp's part of one wgmma.mma_async: what it is, and the work that computes it.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <random>
+
+#include "emulator/machine/async_work.hpp"
+#include "emulator/operations/matrix_descriptor.hpp"
+#include "emulator/operations/tensor_arithmetic.hpp"
+
+namespace emu {
+
+constexpr std::size_t kWarpsOfGroup = 4;
+constexpr std::size_t kRowsOfWarp = 16;  // of the 64 of A and D
+constexpr std::size_t kRegistersOfA = 4;
+
+/// What the instruction says, from Op::details.
+struct WgmmaForm {
+  Element a = Element::kF16;
+  Element b = Element::kF16;
+  std::size_t columns = 0;
+  bool is_a_in_registers = false;
+  bool is_a_k_major = true;
+  bool is_b_k_major = true;
+  bool is_a_negated = false;
+  bool is_b_negated = false;
+  bool is_scale_negated = false;  // the predicate is !p
+
+  [[nodiscard]] std::size_t depth() const { return 32 / bytes_of(a); }
+  [[nodiscard]] std::size_t accumulators() const { return columns / 2; }
+  [[nodiscard]] MatrixShape shape_of_a() const {
+    return {kWarpsOfGroup * kRowsOfWarp, depth(), bytes_of(a), is_a_k_major};
+  }
+  [[nodiscard]] MatrixShape shape_of_b() const {
+    return {columns, depth(), bytes_of(b), is_b_k_major};
+  }
+
+  [[nodiscard]] static WgmmaForm of(const Op& op);
+  void store(Op& op) const;
+};
+
+/// Rows 16 * (warp % 4) on of D, from the same rows of A and all of B. It reads A, B and D when it
+/// steps, after the warp's products before it, and not before all warps of the group have issued
+/// it.
+class WgmmaProduct : public AsyncWork {
+ public:
+  /// `place`: of the instruction among those that the warpgroup issues.
+  WgmmaProduct(Warp& warp, const Op& op, std::array<std::uint64_t, 2> descriptors, bool adds,
+               std::uint64_t number, std::uint64_t place)
+      : AsyncWork(warp, op, kAllLanes),
+        descriptors_(descriptors),
+        adds_(adds),
+        number_(number),
+        place_(place) {}
+
+  [[nodiscard]] bool can_step() const override;
+  bool step(std::mt19937_64& random) override;
+  [[nodiscard]] bool needs(const Block& block) const override;
+
+ private:
+  std::array<std::uint64_t, 2> descriptors_;
+  bool adds_;  // to what D is
+  std::uint64_t number_;
+  std::uint64_t place_;
+};
+
+}  // namespace emu

@@ -1,0 +1,202 @@
+// The arithmetic of tensor cores, all at once and one by one, against the published rules in
+// binary64.
+#include "emulator/operations/tensor_product.hpp"
+
+#include <array>
+#include <bit>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "emulator/operations/matrix_descriptor.hpp"
+#include "tests/emulator/wgmma_reference.hpp"
+
+namespace emu {
+namespace {
+
+struct Kinds {
+  Element a;
+  Element b;
+};
+constexpr std::array kAllKinds = {
+    Kinds{Element::kF16, Element::kF16},   Kinds{Element::kBF16, Element::kBF16},
+    Kinds{Element::kE4M3, Element::kE4M3}, Kinds{Element::kE4M3, Element::kE5M2},
+    Kinds{Element::kE5M2, Element::kE4M3}, Kinds{Element::kE5M2, Element::kE5M2},
+    Kinds{Element::kS8, Element::kS8},     Kinds{Element::kS8, Element::kU8},
+    Kinds{Element::kU8, Element::kS8},     Kinds{Element::kU8, Element::kU8}};
+
+using Maker = unsigned (*)(std::mt19937&, Element);
+
+unsigned width(Element element) {
+  return bytes_of(element) == 2 ? 0x10000U : 0x100U;
+}
+// Of exponents near each other, as numbers of models are.
+unsigned ordinary(std::mt19937& random, Element element) {
+  const std::array<unsigned, 4> ones = {0x3C00, 0x3F80, 0x38, 0x3C};
+  const std::array<unsigned, 4> units = {1U << 10U, 1U << 7U, 1U << 3U, 1U << 2U};
+  if (!is_float(element)) {
+    return random() % 256;
+  }
+  const auto i = static_cast<std::size_t>(element);
+  const unsigned sign = random() % 2 * (width(element) / 2);
+  return sign | (ones.at(i) + (random() % 5 - 2U) * units.at(i) + random() % units.at(i));
+}
+unsigned any(std::mt19937& random, Element element) {
+  return random() % width(element);
+}
+// Ends of the ranges, and what is hard to add up.
+unsigned extreme(std::mt19937& random, Element element) {
+  const unsigned sign = random() % 2 * (width(element) / 2);
+  const std::array<std::vector<unsigned>, 6> numbers = {
+      {{0, 1, 0x3FF, 0x400, 0x3C00, 0x3FFF, 0x7BFF, 0x7400, 0x7C00, 0x7E00},
+       {0, 1, 0x7F, 0x80, 0x3F80, 0x3FFF, 0x7F7F, 0x7F80, 0x7FC0, 0x0100, 0x2680, 0x2700, 0x5D80},
+       {0, 1, 7, 8, 0x38, 0x3F, 0x7E, 0x78, 0x7F},
+       {0, 1, 3, 4, 0x3C, 0x3F, 0x7B, 0x7C, 0x7E},
+       {0, 1, 0x7F, 0x80, 0xFF},
+       {0, 1, 0x7F, 0x80, 0xFF}}};
+  const auto& of = numbers.at(static_cast<std::size_t>(element));
+  const unsigned at = of[random() % of.size()];
+  return is_float(element) ? sign | at : at;
+}
+// All alike and as large as can be for their exponent: sums come to the end of 32 bits.
+unsigned full(std::mt19937& random, Element element) {
+  const std::array<unsigned, 6> numbers = {0x3FFF, 0x3FFF, 0x3F, 0x3F, 0x80, 0xFF};
+  return random() % 64 == 0 ? any(random, element) : numbers.at(static_cast<std::size_t>(element));
+}
+// Mostly zeros.
+unsigned sparse(std::mt19937& random, Element element) {
+  return random() % 8 != 0 ? 0 : ordinary(random, element);
+}
+
+std::uint32_t accumulator(std::mt19937& random, bool is_float_sum) {
+  if (!is_float_sum) {
+    return static_cast<std::uint32_t>(random());
+  }
+  switch (random() % 8) {
+    case 0:
+      return 0;
+    case 1:
+      return static_cast<std::uint32_t>(random());
+    case 2: {
+      constexpr std::array<std::uint32_t, 12> kNumbers = {
+          0x80000000, 1,          0x807FFFFF, 0x00800000, 0x7F7FFFFF, 0xFF7FFFFF,
+          0x7F800000, 0xFF800000, 0x7FC00001, 0xFFFFFFFF, 0x0D000000, 0x0C7FFFFF};
+      return kNumbers.at(random() % kNumbers.size());
+    }
+    case 3:
+      return 0x407FFFFF;
+    default:
+      return static_cast<std::uint32_t>(random() % 2 << 31U | (0x3E000000 + random() % 0x04000000));
+  }
+}
+
+Lines made(std::mt19937& random, Element element, std::size_t count, Maker maker) {
+  Lines lines{.element = element,
+              .count = count,
+              .depth = 32 / bytes_of(element),
+              .is_negated = is_float(element) && random() % 4 == 0};
+  for (std::size_t i = 0; i < count * lines.depth; ++i) {
+    lines.bits.push_back(static_cast<std::uint16_t>(maker(random, element)));
+  }
+  return lines;
+}
+
+std::vector<unsigned> line_of(const Lines& lines, std::size_t line) {
+  const auto first = lines.bits.begin() + static_cast<std::ptrdiff_t>(line * lines.depth);
+  return {first, first + static_cast<std::ptrdiff_t>(lines.depth)};
+}
+
+TEST(TensorProduct, IsThePublishedSum) {
+  constexpr std::array<Maker, 5> kMakers = {&ordinary, &any, &extreme, &full, &sparse};
+  for (unsigned seed = 0; seed < 40; ++seed) {
+    std::mt19937 random(seed);
+    for (const Kinds& kinds : kAllKinds) {
+      const Lines a = made(random, kinds.a, 3 + random() % 6, kMakers.at(random() % 5));
+      const Lines b = made(random, kinds.b, 8 * (1 + random() % 5), kMakers.at(random() % 5));
+      std::vector<std::uint32_t> d(a.count * b.count);
+      for (std::uint32_t& word : d) {
+        word = accumulator(random, is_float(kinds.a));
+      }
+      std::vector<std::uint32_t> want = d;
+      for (std::size_t row = 0; row < a.count; ++row) {
+        for (std::size_t column = 0; column < b.count; ++column) {
+          std::uint32_t& word = want[row * b.count + column];
+          word = reference::sum(a.element, line_of(a, row), a.is_negated, b.element,
+                                line_of(b, column), b.is_negated, word);
+        }
+      }
+      std::vector<std::uint32_t> singly = d;
+      multiply_add(a, b, d);
+      multiply_add_singly(a, b, singly);
+      for (std::size_t i = 0; i < d.size(); ++i) {
+        ASSERT_EQ(d[i], want[i]) << fmt::format("seed {} kinds {} {} at {}: {:#x} {:#x}", seed,
+                                                int(kinds.a), int(kinds.b), i, d[i], want[i]);
+        ASSERT_EQ(singly[i], want[i])
+            << fmt::format("singly: seed {} kinds {} {} at {}: {:#x} {:#x}", seed, int(kinds.a),
+                           int(kinds.b), i, singly[i], want[i]);
+      }
+    }
+  }
+}
+
+// Far more sums than the reference can make.
+TEST(TensorProduct, AllAtOnceIsOneByOne) {
+  constexpr std::array<Maker, 5> kMakers = {&ordinary, &any, &extreme, &full, &sparse};
+  std::mt19937 random(5);
+  for (int round = 0; round < 12; ++round) {
+    for (const Kinds& kinds : kAllKinds) {
+      const Lines a = made(random, kinds.a, 16, kMakers.at(random() % 5));
+      const Lines b = made(random, kinds.b, 64, kMakers.at(random() % 5));
+      std::vector<std::uint32_t> d(a.count * b.count);
+      for (std::uint32_t& word : d) {
+        word = accumulator(random, is_float(kinds.a));
+      }
+      std::vector<std::uint32_t> singly = d;
+      multiply_add(a, b, d);
+      multiply_add_singly(a, b, singly);
+      ASSERT_EQ(d, singly) << int(kinds.a) << ' ' << int(kinds.b);
+    }
+  }
+}
+
+// By hand, from the rules.
+TEST(TensorProduct, CutsWhereHopperDoes) {
+  const auto sum = [](Element element, std::vector<std::uint16_t> a, std::vector<std::uint16_t> b,
+                      float c) {
+    const std::size_t depth = 32 / bytes_of(element);
+    a.resize(depth);
+    b.resize(8 * depth);
+    std::vector<std::uint32_t> d(8, std::bit_cast<std::uint32_t>(c));
+    multiply_add({.element = element, .count = 1, .depth = depth, .bits = a},
+                 {.element = element, .count = 8, .depth = depth, .bits = b}, d);
+    return std::bit_cast<float>(d[0]);
+  };
+  // f16 1 * 1 + 2^-25 is kept in the sum, and cut from the result; twice 2^-24 makes 2^-23.
+  EXPECT_EQ(sum(Element::kF16, {0x3C00, 0x3C00}, {0x3C00, 0x0001}, 0x1p-24F), 1 + 0x1p-23F);
+  EXPECT_EQ(sum(Element::kF16, {0x3C00, 0x3800}, {0x3C00, 0x0001}, 0x1p-25F), 1.0F);
+  EXPECT_EQ(sum(Element::kF16, {0x3C00, 0x3800, 0x3800, 0x3800}, {0x3C00, 1, 1, 1}, 0x1p-25F),
+            1 + 0x1p-23F);
+  // Cut towards zero, each by itself: 2^-26 is nothing, however often.
+  EXPECT_EQ(
+      sum(Element::kF16, {0xBC00, 0x3400, 0x3400, 0x3400, 0x3400, 0x3400, 0x3400, 0x3400, 0x3400},
+          {0x3C00, 1, 1, 1, 1, 1, 1, 1, 1}, 0),
+      -1.0F);
+  // e4m3 keeps 13 bits, of the accumulator too.
+  EXPECT_EQ(sum(Element::kE4M3, {0x38}, {0x38}, 0x1p-13F), 1 + 0x1p-13F);
+  EXPECT_EQ(sum(Element::kE4M3, {0x38}, {0x38}, 0x1.8p-13F), 1 + 0x1p-13F);
+  EXPECT_EQ(sum(Element::kE4M3, {0x38}, {0x38}, 0x1p-14F), 1.0F);
+  EXPECT_EQ(sum(Element::kE4M3, {}, {}, 0x1.123456p+3F), 0x1.123p+3F);
+  // The largest exponent is of factors, not of their product: 1.5 * 1.5 counts as 2^0.
+  EXPECT_EQ(sum(Element::kE4M3, {0x3C}, {0x3C}, 0x1p-13F), 2.25F);
+  EXPECT_EQ(sum(Element::kE4M3, {0x3C, 0x3C}, {0x3C, 0xBC}, 0x1p-13F), 0x1p-13F);
+  // What is too small for binary32 becomes +0.
+  EXPECT_EQ(std::bit_cast<std::uint32_t>(sum(Element::kBF16, {0x1A00}, {0x9980}, 0)), 0U);
+  // A subnormal factor counts as the lowest exponent.
+  EXPECT_EQ(sum(Element::kE4M3, {0x01, 0x08}, {0x38, 0xB8}, 0x1p-6F), 0x1p-9F);
+}
+
+}  // namespace
+}  // namespace emu
