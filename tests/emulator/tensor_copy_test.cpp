@@ -98,9 +98,9 @@ TEST_F(SmallBoxTest, WhatHasNotAllComeIsNoValue) {
       "@%p3 bra LATE; LATE: mbarrier.try_wait.parity.shared::cta.b64 %p2, "
       "[%r3], 0; @!%p2 bra LATE;";
   const std::string early = load("[%r2], [%rd1, {0, 0}], [%r3]") + "WAIT: bar.warp.sync -1;" + use;
-  EXPECT_EQ(findings_of(early, Policy::kLazy), Kinds{FindingKind::kUninitialized});
-  EXPECT_EQ(findings_of(early, Policy::kUniform), Kinds{FindingKind::kUninitialized});
-  EXPECT_EQ(findings_of(load_and_wait("[%r2], [%rd1, {0, 0}], [%r3]") + use), Kinds{});
+  EXPECT_EQ(findings_of(early, Policy::kLazy), FindingKinds{FindingKind::kUninitialized});
+  EXPECT_EQ(findings_of(early, Policy::kUniform), FindingKinds{FindingKind::kUninitialized});
+  EXPECT_EQ(findings_of(load_and_wait("[%r2], [%rd1, {0, 0}], [%r3]") + use), FindingKinds{});
 }
 
 // The source is read when the copy gets to it: what another thread writes meanwhile may be copied.
@@ -124,17 +124,17 @@ TEST_F(SmallBoxTest, LoadsReadTheirSourceLate) {
 
 TEST_F(SmallBoxTest, WrongByteCountsAreFound) {
   EXPECT_EQ(findings_of(load_and_wait("[%r2], [%rd1, {0, 0}], [%r3]", kBytes + 16)),
-            Kinds{FindingKind::kDeadlock});
+            FindingKinds{FindingKind::kDeadlock});
   EXPECT_NE(text_.find("16 bytes awaited"), std::string::npos) << text_;
   // Bytes outside of the tensor count as well.
   EXPECT_EQ(findings_of(load_and_wait("[%r2], [%rd1, {0, -4}], [%r3]", kBytes / 2), Policy::kEager),
-            Kinds{FindingKind::kDeadlock});
+            FindingKinds{FindingKind::kDeadlock});
   EXPECT_EQ(findings_of(load_and_wait("[%r2], [%rd1, {0, 1000}], [%r3]", 0), Policy::kLazy),
-            Kinds{FindingKind::kLifetime});
+            FindingKinds{FindingKind::kLifetime});
 }
 
 TEST_F(SmallBoxTest, IllegalMapsAreFound) {
-  const Kinds illegal{FindingKind::kIllegalTensorMap};
+  const FindingKinds illegal{FindingKind::kIllegalTensorMap};
   EXPECT_EQ(findings_of(load_and_wait("[%r2], [%rd1+32, {0, 0}], [%r3]")), illegal);
   EXPECT_NE(text_.find("no multiple of 64"), std::string::npos) << text_;
   EXPECT_EQ(findings_of(load_and_wait("[%r2], [%rd1, {0, 0}], [%r3]"), Policy::kUniform, 1,
@@ -147,9 +147,9 @@ TEST_F(SmallBoxTest, IllegalMapsAreFound) {
                         load_and_wait("[%r2], [%rd8, {0, 0}], [%r3]")),
             illegal);
   EXPECT_EQ(findings_of(load_and_wait("[%r2], [%rd1+256, {0, 0}], [%r3]")),
-            Kinds{FindingKind::kUninitialized});
+            FindingKinds{FindingKind::kUninitialized});
   EXPECT_EQ(findings_of(load_and_wait("[%r2], [4096, {0, 0}], [%r3]")),
-            Kinds{FindingKind::kOutOfBounds});
+            FindingKinds{FindingKind::kOutOfBounds});
   desc_.rank = 3;
   desc_.dims[2] = desc_.box[2] = 1;
   EXPECT_EQ(findings_of(load_and_wait("[%r2], [%rd1, {0, 0}], [%r3]")), illegal);
@@ -160,17 +160,18 @@ TEST_F(SmallBoxTest, WrongPlacesAreFound) {
   const auto found = [&](std::string_view operands) {
     return findings_of(load_and_wait(operands));
   };
-  EXPECT_EQ(found("[%r2+64], [%rd1, {0, 0}], [%r3]"), Kinds{FindingKind::kMisaligned});
-  EXPECT_EQ(found("[%r2+1536], [%rd1, {0, 0}], [%r3]"), Kinds{});
-  EXPECT_EQ(found("[%r2+1664], [%rd1, {0, 0}], [%r3]"), Kinds{FindingKind::kOutOfBounds});
-  EXPECT_EQ(found("[%r2+-1152], [%rd1, {0, 0}], [%r3]"), Kinds{FindingKind::kOutOfBounds});
-  EXPECT_EQ(found("[%r2+16777216], [%rd1, {0, 0}], [%r3]"), Kinds{FindingKind::kOutOfBounds});
-  EXPECT_EQ(found("[%r2], [%rd1, {0, 0}], [%r3+4]"), Kinds{FindingKind::kMisaligned});
-  EXPECT_EQ(found("[%r2], [%rd1, {0, 0}], [%r3+8]"), Kinds{FindingKind::kBarrierMisuse});
-  EXPECT_EQ(found("[%r2], [%rd1, {%r9, 0}], [%r3]"), Kinds{FindingKind::kUninitialized});
-  EXPECT_EQ(found("[%r9], [%rd1, {0, 0}], [%r3]"), Kinds{FindingKind::kUninitialized});
-  EXPECT_EQ(found("[%r2], [%rd9, {0, 0}], [%r3]"), Kinds{FindingKind::kUninitialized});
-  EXPECT_EQ(found("[%r2], [%rd1, {0, 0}], [%r9]"), Kinds{FindingKind::kUninitialized});
+  EXPECT_EQ(found("[%r2+64], [%rd1, {0, 0}], [%r3]"), FindingKinds{FindingKind::kMisaligned});
+  EXPECT_EQ(found("[%r2+1536], [%rd1, {0, 0}], [%r3]"), FindingKinds{});
+  EXPECT_EQ(found("[%r2+1664], [%rd1, {0, 0}], [%r3]"), FindingKinds{FindingKind::kOutOfBounds});
+  EXPECT_EQ(found("[%r2+-1152], [%rd1, {0, 0}], [%r3]"), FindingKinds{FindingKind::kOutOfBounds});
+  EXPECT_EQ(found("[%r2+16777216], [%rd1, {0, 0}], [%r3]"),
+            FindingKinds{FindingKind::kOutOfBounds});
+  EXPECT_EQ(found("[%r2], [%rd1, {0, 0}], [%r3+4]"), FindingKinds{FindingKind::kMisaligned});
+  EXPECT_EQ(found("[%r2], [%rd1, {0, 0}], [%r3+8]"), FindingKinds{FindingKind::kBarrierMisuse});
+  EXPECT_EQ(found("[%r2], [%rd1, {%r9, 0}], [%r3]"), FindingKinds{FindingKind::kUninitialized});
+  EXPECT_EQ(found("[%r9], [%rd1, {0, 0}], [%r3]"), FindingKinds{FindingKind::kUninitialized});
+  EXPECT_EQ(found("[%r2], [%rd9, {0, 0}], [%r3]"), FindingKinds{FindingKind::kUninitialized});
+  EXPECT_EQ(found("[%r2], [%rd1, {0, 0}], [%r9]"), FindingKinds{FindingKind::kUninitialized});
   // The box lies over the mbarrier that waits for it.
   EXPECT_EQ(findings_of(std::string(kBegin) +
                         "@%p1 bra WAIT; mbarrier.init.shared::cta.b64 [%r2+128], 1;"
@@ -179,16 +180,16 @@ TEST_F(SmallBoxTest, WrongPlacesAreFound) {
                         "WAIT: bar.warp.sync -1;"
                         "W: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r2+128], 0; "
                         "@!%p2 bra W;"),
-            Kinds{FindingKind::kBarrierMisuse});
+            FindingKinds{FindingKind::kBarrierMisuse});
   // A tensor that is larger than what is allocated.
   desc_.dims[1] = 48;
-  EXPECT_EQ(found("[%r2], [%rd1, {0, 32}], [%r3]"), Kinds{});
-  EXPECT_EQ(found("[%r2], [%rd1, {0, 33}], [%r3]"), Kinds{FindingKind::kOutOfBounds});
+  EXPECT_EQ(found("[%r2], [%rd1, {0, 32}], [%r3]"), FindingKinds{});
+  EXPECT_EQ(found("[%r2], [%rd1, {0, 33}], [%r3]"), FindingKinds{FindingKind::kOutOfBounds});
 }
 
 TEST_F(SmallBoxTest, BlocksMayNotEndBeforeTheirLoads) {
   const std::string body = load("[%r2], [%rd1, {0, 0}], [%r3]") + "WAIT:";
-  EXPECT_EQ(findings_of(body, Policy::kLazy), Kinds{FindingKind::kLifetime});
+  EXPECT_EQ(findings_of(body, Policy::kLazy), FindingKinds{FindingKind::kLifetime});
   EXPECT_NE(text_.find("cp.async.bulk.tensor.2d"), std::string::npos) << text_;
 }
 
@@ -279,13 +280,13 @@ WAIT:
   const auto found = [&](std::string_view operands, std::string_view form = "shared::cluster") {
     return findings_of(body(operands, form), Policy::kFromSeed, 2);
   };
-  EXPECT_EQ(found(" [%r12], [%rd1, {0, 0}], [%r3]"), Kinds{FindingKind::kIllegalOperand});
-  EXPECT_EQ(found(" [%r2], [%rd1, {0, 0}], [%r13]"), Kinds{FindingKind::kIllegalOperand});
+  EXPECT_EQ(found(" [%r12], [%rd1, {0, 0}], [%r3]"), FindingKinds{FindingKind::kIllegalOperand});
+  EXPECT_EQ(found(" [%r2], [%rd1, {0, 0}], [%r13]"), FindingKinds{FindingKind::kIllegalOperand});
   EXPECT_EQ(found(" [%r12], [%rd1, {0, 0}], [%r13]", "shared::cta"),
-            Kinds{FindingKind::kOutOfBounds});
+            FindingKinds{FindingKind::kOutOfBounds});
   for (const std::string_view mask : {"4", "7", "0"}) {
     EXPECT_EQ(found(fmt::format(".multicast::cluster [%r2], [%rd1, {{0, 0}}], [%r3], {}", mask)),
-              Kinds{FindingKind::kIllegalOperand});
+              FindingKinds{FindingKind::kIllegalOperand});
   }
 }
 

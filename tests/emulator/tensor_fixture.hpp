@@ -193,6 +193,6 @@ class SmallBoxTest : public TensorCopyTest {
   std::string text_;  // of the last finding
 };
 
-using Kinds = std::set<FindingKind>;
+using FindingKinds = std::set<FindingKind>;
 
 }  // namespace emu

@@ -17,16 +17,16 @@
 namespace emu {
 namespace {
 
-struct Kinds {
+struct Operands {
   Element a;
   Element b;
 };
-constexpr std::array kAllKinds = {
-    Kinds{Element::kF16, Element::kF16},   Kinds{Element::kBF16, Element::kBF16},
-    Kinds{Element::kE4M3, Element::kE4M3}, Kinds{Element::kE4M3, Element::kE5M2},
-    Kinds{Element::kE5M2, Element::kE4M3}, Kinds{Element::kE5M2, Element::kE5M2},
-    Kinds{Element::kS8, Element::kS8},     Kinds{Element::kS8, Element::kU8},
-    Kinds{Element::kU8, Element::kS8},     Kinds{Element::kU8, Element::kU8}};
+constexpr std::array kAllOperands = {
+    Operands{Element::kF16, Element::kF16},   Operands{Element::kBF16, Element::kBF16},
+    Operands{Element::kE4M3, Element::kE4M3}, Operands{Element::kE4M3, Element::kE5M2},
+    Operands{Element::kE5M2, Element::kE4M3}, Operands{Element::kE5M2, Element::kE5M2},
+    Operands{Element::kS8, Element::kS8},     Operands{Element::kS8, Element::kU8},
+    Operands{Element::kU8, Element::kS8},     Operands{Element::kU8, Element::kU8}};
 
 using Maker = unsigned (*)(std::mt19937&, Element);
 
@@ -113,12 +113,12 @@ TEST(TensorProduct, IsThePublishedSum) {
   constexpr std::array<Maker, 5> kMakers = {&ordinary, &any, &extreme, &full, &sparse};
   for (unsigned seed = 0; seed < 40; ++seed) {
     std::mt19937 random(seed);
-    for (const Kinds& kinds : kAllKinds) {
-      const Lines a = made(random, kinds.a, 3 + random() % 6, kMakers.at(random() % 5));
-      const Lines b = made(random, kinds.b, 8 * (1 + random() % 5), kMakers.at(random() % 5));
+    for (const Operands& operands : kAllOperands) {
+      const Lines a = made(random, operands.a, 3 + random() % 6, kMakers.at(random() % 5));
+      const Lines b = made(random, operands.b, 8 * (1 + random() % 5), kMakers.at(random() % 5));
       std::vector<std::uint32_t> d(a.count * b.count);
       for (std::uint32_t& word : d) {
-        word = accumulator(random, is_float(kinds.a));
+        word = accumulator(random, is_float(operands.a));
       }
       std::vector<std::uint32_t> want = d;
       for (std::size_t row = 0; row < a.count; ++row) {
@@ -132,11 +132,11 @@ TEST(TensorProduct, IsThePublishedSum) {
       multiply_add(a, b, d);
       multiply_add_singly(a, b, singly);
       for (std::size_t i = 0; i < d.size(); ++i) {
-        ASSERT_EQ(d[i], want[i]) << fmt::format("seed {} kinds {} {} at {}: {:#x} {:#x}", seed,
-                                                int(kinds.a), int(kinds.b), i, d[i], want[i]);
+        ASSERT_EQ(d[i], want[i]) << fmt::format("seed {} operands {} {} at {}: {:#x} {:#x}", seed,
+                                                int(operands.a), int(operands.b), i, d[i], want[i]);
         ASSERT_EQ(singly[i], want[i])
-            << fmt::format("singly: seed {} kinds {} {} at {}: {:#x} {:#x}", seed, int(kinds.a),
-                           int(kinds.b), i, singly[i], want[i]);
+            << fmt::format("singly: seed {} operands {} {} at {}: {:#x} {:#x}", seed,
+                           int(operands.a), int(operands.b), i, singly[i], want[i]);
       }
     }
   }
@@ -147,17 +147,17 @@ TEST(TensorProduct, AllAtOnceIsOneByOne) {
   constexpr std::array<Maker, 5> kMakers = {&ordinary, &any, &extreme, &full, &sparse};
   std::mt19937 random(5);
   for (int round = 0; round < 12; ++round) {
-    for (const Kinds& kinds : kAllKinds) {
-      const Lines a = made(random, kinds.a, 16, kMakers.at(random() % 5));
-      const Lines b = made(random, kinds.b, 64, kMakers.at(random() % 5));
+    for (const Operands& operands : kAllOperands) {
+      const Lines a = made(random, operands.a, 16, kMakers.at(random() % 5));
+      const Lines b = made(random, operands.b, 64, kMakers.at(random() % 5));
       std::vector<std::uint32_t> d(a.count * b.count);
       for (std::uint32_t& word : d) {
-        word = accumulator(random, is_float(kinds.a));
+        word = accumulator(random, is_float(operands.a));
       }
       std::vector<std::uint32_t> singly = d;
       multiply_add(a, b, d);
       multiply_add_singly(a, b, singly);
-      ASSERT_EQ(d, singly) << int(kinds.a) << ' ' << int(kinds.b);
+      ASSERT_EQ(d, singly) << int(operands.a) << ' ' << int(operands.b);
     }
   }
 }

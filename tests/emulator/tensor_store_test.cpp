@@ -146,20 +146,24 @@ TEST_F(SmallBoxTest, WrongStoresAreFound) {
                        kStore, operands, wait);
   };
   const std::string_view read = "cp.async.bulk.wait_group.read 0;";
-  EXPECT_EQ(findings_of(body("[%rd1, {0, 0}], [%r2]", read)), Kinds{});
+  EXPECT_EQ(findings_of(body("[%rd1, {0, 0}], [%r2]", read)), FindingKinds{});
   EXPECT_EQ(findings_of(body("[%rd1, {0, 0}], [%r2]"), Policy::kLazy),
-            Kinds{FindingKind::kLifetime});
-  EXPECT_EQ(findings_of(body("[%rd1, {-1, 0}], [%r2]", read)), Kinds{FindingKind::kIllegalOperand});
-  EXPECT_EQ(findings_of(body("[%rd1, {0, -1}], [%r2]", read)), Kinds{FindingKind::kIllegalOperand});
-  EXPECT_EQ(findings_of(body("[%rd1, {0, 0}], [%r2+64]", read)), Kinds{FindingKind::kMisaligned});
+            FindingKinds{FindingKind::kLifetime});
+  EXPECT_EQ(findings_of(body("[%rd1, {-1, 0}], [%r2]", read)),
+            FindingKinds{FindingKind::kIllegalOperand});
+  EXPECT_EQ(findings_of(body("[%rd1, {0, -1}], [%r2]", read)),
+            FindingKinds{FindingKind::kIllegalOperand});
+  EXPECT_EQ(findings_of(body("[%rd1, {0, 0}], [%r2+64]", read)),
+            FindingKinds{FindingKind::kMisaligned});
   EXPECT_EQ(findings_of(body("[%rd1, {0, 0}], [%r2+1664]", read)),
-            Kinds{FindingKind::kOutOfBounds});
+            FindingKinds{FindingKind::kOutOfBounds});
   EXPECT_EQ(
       findings_of("mapa.shared::cluster.u32 %r9, tile, 1;" + body("[%rd1, {0, 0}], [%r9]", read),
                   Policy::kUniform, 2),
-      Kinds{FindingKind::kOutOfBounds});
+      FindingKinds{FindingKind::kOutOfBounds});
   desc_.dims[1] = 41;
-  EXPECT_EQ(findings_of(body("[%rd1, {0, 34}], [%r2]", read)), Kinds{FindingKind::kOutOfBounds});
+  EXPECT_EQ(findings_of(body("[%rd1, {0, 34}], [%r2]", read)),
+            FindingKinds{FindingKind::kOutOfBounds});
 }
 
 // A grid has ended when what its copies write is there.
@@ -220,12 +224,12 @@ TEST_F(SmallBoxTest, PlainBytesAreCopiedToo) {
                                                  operands)) +
                        std::string(kWait));
   };
-  EXPECT_EQ(found("[%r2], [%rd7], 64, [%r3]"), Kinds{});
-  EXPECT_EQ(found("[%r2+8], [%rd7], 64, [%r3]"), Kinds{FindingKind::kMisaligned});
-  EXPECT_EQ(found("[%r2], [%rd7+8], 64, [%r3]"), Kinds{FindingKind::kMisaligned});
-  EXPECT_EQ(found("[%r2], [%rd7], 72, [%r3]"), Kinds{FindingKind::kMisaligned});
-  EXPECT_EQ(found("[%r2], [%rd7+5072], 64, [%r3]"), Kinds{FindingKind::kOutOfBounds});
-  EXPECT_EQ(found("[%r2+2000], [%rd7], 64, [%r3]"), Kinds{FindingKind::kOutOfBounds});
+  EXPECT_EQ(found("[%r2], [%rd7], 64, [%r3]"), FindingKinds{});
+  EXPECT_EQ(found("[%r2+8], [%rd7], 64, [%r3]"), FindingKinds{FindingKind::kMisaligned});
+  EXPECT_EQ(found("[%r2], [%rd7+8], 64, [%r3]"), FindingKinds{FindingKind::kMisaligned});
+  EXPECT_EQ(found("[%r2], [%rd7], 72, [%r3]"), FindingKinds{FindingKind::kMisaligned});
+  EXPECT_EQ(found("[%r2], [%rd7+5072], 64, [%r3]"), FindingKinds{FindingKind::kOutOfBounds});
+  EXPECT_EQ(found("[%r2+2000], [%rd7], 64, [%r3]"), FindingKinds{FindingKind::kOutOfBounds});
 }
 
 TEST_F(SmallBoxTest, RefusesWhatItDoesNotKnow) {
