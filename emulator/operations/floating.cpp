@@ -54,6 +54,13 @@ struct Max {
     return a > b || (a == b && !std::signbit(a)) ? a : b;
   }
 };
+// .NaN: a NaN if one of them is.
+template <typename F>
+struct OrNan {
+  float operator()(float a, float b) const {
+    return std::isnan(a) || std::isnan(b) ? std::numeric_limits<float>::quiet_NaN() : F{}(a, b);
+  }
+};
 struct Neg {
   float operator()(float a) const { return -a; }
 };
@@ -259,9 +266,9 @@ void decode_pair(Decoder& decoder, Type type) {
   } else if (name == "mul") {
     code = pair_binary<PairMul>(type);
   } else if (name == "min") {
-    code = pair_binary<Min>(type);
+    code = decoder.take("NaN") ? pair_binary<OrNan<Min>>(type) : pair_binary<Min>(type);
   } else if (name == "max") {
-    code = pair_binary<Max>(type);
+    code = decoder.take("NaN") ? pair_binary<OrNan<Max>>(type) : pair_binary<Max>(type);
   } else {
     decoder.fail("the emulator does not know it of pairs");
   }

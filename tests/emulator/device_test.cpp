@@ -36,6 +36,23 @@ TEST_F(DeviceTest, ComputesInEachLane) {
   }
 }
 
+// Halves: 1 and -2; a NaN in one half decides max.NaN alone.
+TEST_F(DeviceTest, MaximaOfPairsKeepNansWhereTheySay) {
+  const auto found = after<std::uint32_t>(R"(
+  ld.global.u32 %r2, [%rd1];
+  ld.global.u32 %r3, [%rd1+4];
+  max.f16x2 %r4, %r2, %r3;
+  max.NaN.f16x2 %r5, %r2, %r3;
+  min.NaN.bf16x2 %r6, %r2, %r3;
+  st.global.u32 [%rd1+8], %r4;
+  st.global.u32 [%rd1+12], %r5;
+  st.global.u32 [%rd1+16], %r6;)",
+                                          {0x3C00'7E00, 0xC000'C000, 0, 0, 0}, 1);
+  EXPECT_EQ(found[2], 0x3C00'C000U);
+  EXPECT_EQ(found[3], 0x3C00'7FFFU);
+  EXPECT_EQ(found[4], 0xC000'C000U);  // 0x7E00 is a number of bfloat16
+}
+
 // Each lane goes round as often as its number says; they meet again, or the shuffle would not run.
 TEST_F(DeviceTest, LanesThatPartMeetAgain) {
   const auto found = after<std::uint32_t>(R"(
