@@ -103,6 +103,47 @@ TEST_F(SmallBoxTest, WhatHasNotAllComeIsNoValue) {
   EXPECT_EQ(findings_of(load_and_wait("[%r2], [%rd1, {0, 0}], [%r3]") + use), FindingKinds{});
 }
 
+// Whatever was there before is lost when the load starts.
+TEST_F(SmallBoxTest, TheDestinationIsLostFromTheStartOn) {
+  const std::string fill = "st.shared.u32 [%r2], 7; bar.sync 0;";
+  const std::string start = load_text(kBytes, std::string(kLoad) + " [%r2], [%rd1, {0, 0}], [%r3]");
+  const std::string read = "WAIT: bar.warp.sync -1; ld.shared.u32 %r9, [%r2];";
+  const std::string end =
+      "st.global.u32 [%rd3+256], %r9;"
+      "LATE: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r3], 0; @!%p2 bra LATE;";
+  const std::uint64_t memory = put_map(encode(desc_), kBytes);
+  const Report report = run(kernel(std::string(kBegin) + fill + start + read + end, kShared),
+                            memory, one_warp(kBytes), {.policy = Policy::kLazy});
+  ASSERT_TRUE(report.is_clean()) << report.findings.front().text();
+  EXPECT_EQ(get<std::uint32_t>(memory + kResults, 1).front(), 0xCBCBCBCBU);
+  EXPECT_EQ(findings_of(std::string(kBegin) + fill + start + read +
+                            "setp.eq.u32 %p3, %r9, 0; @%p3 bra LATE;" + end,
+                        Policy::kLazy),
+            Kinds{FindingKind::kUninitialized});
+}
+
+// What nothing wrote is no value when it has been copied, but what is out of bounds is.
+TEST_F(SmallBoxTest, LoadsKeepWhatIsNoValue) {
+  desc_.address = device_.allocate(40 * 128);
+  const auto body = [&](std::string_view row) {
+    return load_and_wait(fmt::format("[%r2], [%rd1, {{0, {}}}], [%r3]", row)) +
+           "ld.shared.u32 %r9, [%r2]; setp.eq.u32 %p3, %r9, 0; @%p3 bra LATE; LATE:";
+  };
+  EXPECT_EQ(findings_of(body("0")), Kinds{FindingKind::kUninitialized});
+  EXPECT_EQ(findings_of(body("-1")), Kinds{});
+  device_.write(desc_.address, matrix_);
+  EXPECT_EQ(findings_of(body("0")), Kinds{});
+}
+
+// Bytes are counted as they come: a phase that expects too few may end before all are there.
+TEST_F(SmallBoxTest, BytesAreCountedInParts) {
+  EXPECT_EQ(findings_of(load_and_wait("[%r2], [%rd1, {0, 0}], [%r3]", kBytes / 2) +
+                            "ld.shared.u32 %r9, [%r2]; setp.eq.u32 %p3, %r9, 0; @%p3 bra LATE;"
+                            "LATE: bar.warp.sync -1;",
+                        Policy::kUniform),
+            (Kinds{FindingKind::kUninitialized, FindingKind::kDeadlock}));
+}
+
 // The source is read when the copy gets to it: what another thread writes meanwhile may be copied.
 TEST_F(SmallBoxTest, LoadsReadTheirSourceLate) {
   int changed = 0;

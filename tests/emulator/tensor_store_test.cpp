@@ -140,6 +140,37 @@ DONE:)",
   EXPECT_LT(seen("cp.async.bulk.wait_group.read 0;", "0"), 38);
 }
 
+// From its start on until it is waited for, a store's destination is lost; then it holds values
+// where shared memory did.
+TEST_F(SmallBoxTest, StoresKeepWhatIsNoValue) {
+  const auto body = [&](std::string_view before, std::string_view store, std::string_view wait,
+                        std::string_view use) {
+    return fmt::format(
+        "{} mov.u64 %rd7, {}; @%p1 bra DONE; {} fence.proxy.async.shared::cta; {};"
+        "cp.async.bulk.commit_group; {} ld.global.u32 %r9, [%rd7]; {} "
+        "cp.async.bulk.wait_group 0; DONE:",
+        kBegin, desc_.address, before, store, wait, use);
+  };
+  const std::string box = std::string(kStore) + " [%rd1, {0, 0}], [%r2]";
+  const std::string_view all = "cp.async.bulk.wait_group 0;";
+  const std::string_view branch = "setp.eq.u32 %p3, %r9, 0; @%p3 bra THERE; THERE:";
+  EXPECT_EQ(findings_of(body("st.shared.u32 [%r2], 7;", box, all, branch)), Kinds{});
+  EXPECT_EQ(findings_of(body("", box, all, branch)), Kinds{FindingKind::kUninitialized});
+  EXPECT_EQ(findings_of(body("st.shared.u32 [%r2], 7;", box, "", branch), Policy::kLazy),
+            Kinds{FindingKind::kUninitialized});
+  // An mbarrier is no value.
+  EXPECT_EQ(findings_of(body("", "cp.async.bulk.global.shared::cta.bulk_group [%rd7], [%r3], 16",
+                             all, branch)),
+            Kinds{FindingKind::kUninitialized});
+  SetUp();
+  const std::uint64_t memory = put_map(encode(desc_), kBytes);
+  const Report report = run(
+      kernel(body("st.shared.u32 [%r2], 7;", box, "", "st.global.u32 [%rd1+256], %r9;"), kShared),
+      memory, one_warp(kBytes), {.policy = Policy::kLazy});
+  ASSERT_TRUE(report.is_clean()) << report.findings.front().text();
+  EXPECT_EQ(get<std::uint32_t>(memory + kResults, 1).front(), 0xCBCBCBCBU);
+}
+
 TEST_F(SmallBoxTest, WrongStoresAreFound) {
   const auto body = [](std::string_view operands, std::string_view wait = "") {
     return fmt::format("{} @%p1 bra DONE; {} {}; cp.async.bulk.commit_group; {} DONE:", kBegin,
