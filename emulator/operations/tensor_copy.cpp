@@ -104,7 +104,6 @@ void add_pieces(Warp& warp, const Op& op, int lane, std::uint32_t shared, const 
     const std::uint64_t global =
         warp.read_lane<std::uint64_t>(op.slots[kGlobal], lane) + op.second_offset;
     require_multiple(warp, op, lane, "the address", global, kBoxUnit);
-    resolve_unaligned(warp, op, lane, MemorySpace::kGlobal, global, extent.bytes);
     copy.pieces = pieces_of_line(global, shared, static_cast<std::uint32_t>(extent.bytes));
     return;
   }
@@ -160,9 +159,8 @@ void start_load(Warp& warp, const Op& op, int lane) {
   // A multicast goes to the same place in each block, whichever these addresses are of.
   const std::vector<std::uint32_t> ranks = ranks_of(warp, op, lane, shared);
   for (const std::uint32_t rank : ranks) {
-    const std::uint64_t base = std::uint64_t{rank} << kRankShift;
-    resolve_unaligned(warp, op, lane, MemorySpace::kClusterShared, base | offset, extent.bytes);
-    mbarrier_at(warp, op, lane, MemorySpace::kClusterShared, base | mbarrier_offset);
+    mbarrier_at(warp, op, lane, MemorySpace::kClusterShared,
+                std::uint64_t{rank} << kRankShift | mbarrier_offset);
   }
   add_pieces(warp, op, lane, offset, extent, copy);
   if (!copy.pieces.empty()) {
@@ -301,12 +299,12 @@ void decode_copy(Decoder& decoder) {
   if (has_policy) {
     op.slots[kPolicy] = decoder.source(next++, Type::kB64);
   }
+  // The last, whose offset stays in op.offset.
   const Address shared = take_address(decoder, decoder.operand(is_load ? 0 : 1));
   op.slots[kShared] = shared.slot;
   op.slots[kGlobal] = global.slot;
   op.details[0] = static_cast<std::uint8_t>(shared.bits);
   op.details[2] = is_load && !is_cluster ? 1 : 0;
-  op.offset = static_cast<std::int64_t>(shared.offset);
   op.second_offset = global.offset;
   op.code = &run_copy;
 }

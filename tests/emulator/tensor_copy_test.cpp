@@ -119,7 +119,7 @@ TEST_F(SmallBoxTest, TheDestinationIsLostFromTheStartOn) {
   EXPECT_EQ(findings_of(std::string(kBegin) + fill + start + read +
                             "setp.eq.u32 %p3, %r9, 0; @%p3 bra LATE;" + end,
                         Policy::kLazy),
-            Kinds{FindingKind::kUninitialized});
+            FindingKinds{FindingKind::kUninitialized});
 }
 
 // What nothing wrote is no value when it has been copied, but what is out of bounds is.
@@ -129,10 +129,10 @@ TEST_F(SmallBoxTest, LoadsKeepWhatIsNoValue) {
     return load_and_wait(fmt::format("[%r2], [%rd1, {{0, {}}}], [%r3]", row)) +
            "ld.shared.u32 %r9, [%r2]; setp.eq.u32 %p3, %r9, 0; @%p3 bra LATE; LATE:";
   };
-  EXPECT_EQ(findings_of(body("0")), Kinds{FindingKind::kUninitialized});
-  EXPECT_EQ(findings_of(body("-1")), Kinds{});
+  EXPECT_EQ(findings_of(body("0")), FindingKinds{FindingKind::kUninitialized});
+  EXPECT_EQ(findings_of(body("-1")), FindingKinds{});
   device_.write(desc_.address, matrix_);
-  EXPECT_EQ(findings_of(body("0")), Kinds{});
+  EXPECT_EQ(findings_of(body("0")), FindingKinds{});
 }
 
 // Bytes are counted as they come: a phase that expects too few may end before all are there.
@@ -141,7 +141,7 @@ TEST_F(SmallBoxTest, BytesAreCountedInParts) {
                             "ld.shared.u32 %r9, [%r2]; setp.eq.u32 %p3, %r9, 0; @%p3 bra LATE;"
                             "LATE: bar.warp.sync -1;",
                         Policy::kUniform),
-            (Kinds{FindingKind::kUninitialized, FindingKind::kDeadlock}));
+            (FindingKinds{FindingKind::kUninitialized, FindingKind::kDeadlock}));
 }
 
 // The source is read when the copy gets to it: what another thread writes meanwhile may be copied.
@@ -221,6 +221,15 @@ TEST_F(SmallBoxTest, WrongPlacesAreFound) {
                         "WAIT: bar.warp.sync -1;"
                         "W: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r2+128], 0; "
                         "@!%p2 bra W;"),
+            FindingKinds{FindingKind::kBarrierMisuse});
+  // It has to be there when the load starts.
+  EXPECT_EQ(findings_of(load("[%r2], [%rd1, {0, 0}], [%r3+8]") +
+                            "mbarrier.init.shared::cta.b64 [%r3+8], 1;"
+                            "mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%r3+8], 512;"
+                            "mbarrier.arrive.shared::cta.b64 _, [%r3+8]; WAIT: bar.warp.sync -1;"
+                            "W: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r3+8], 0;"
+                            "@!%p2 bra W;",
+                        Policy::kLazy),
             FindingKinds{FindingKind::kBarrierMisuse});
   // A tensor that is larger than what is allocated.
   desc_.dims[1] = 48;

@@ -140,6 +140,21 @@ DONE:)",
   EXPECT_LT(seen("cp.async.bulk.wait_group.read 0;", "0"), 38);
 }
 
+// A thread's groups are its own: others wait for none of them.
+TEST_F(SmallBoxTest, GroupsAreOfOneThread) {
+  const std::uint64_t memory = put_map(encode(desc_), kBytes);
+  const std::string body = fmt::format(
+      "{}{} bar.sync 0; mov.u64 %rd7, {}; @!%p1 {} [%rd1, {{0, 0}}], [%r2];"
+      "@!%p1 cp.async.bulk.commit_group; @%p1 cp.async.bulk.wait_group 0;"
+      "ld.global.u32 %r9, [%rd7]; st.global.u32 [%rd3+256], %r9; cp.async.bulk.wait_group 0;",
+      kBegin, move_tile(kBytes, false), desc_.address, kStore);
+  device_.write(memory + kResults, std::vector<std::byte>(kBytes, std::byte{0x11}));
+  const Report report =
+      run(kernel(body, kShared), memory, one_warp(kBytes), {.policy = Policy::kLazy});
+  ASSERT_TRUE(report.is_clean()) << report.findings.front().text();
+  EXPECT_EQ(get<std::uint32_t>(memory + kResults, 2)[1], 0xCBCBCBCBU);
+}
+
 // From its start on until it is waited for, a store's destination is lost; then it holds values
 // where shared memory did.
 TEST_F(SmallBoxTest, StoresKeepWhatIsNoValue) {
@@ -154,14 +169,14 @@ TEST_F(SmallBoxTest, StoresKeepWhatIsNoValue) {
   const std::string box = std::string(kStore) + " [%rd1, {0, 0}], [%r2]";
   const std::string_view all = "cp.async.bulk.wait_group 0;";
   const std::string_view branch = "setp.eq.u32 %p3, %r9, 0; @%p3 bra THERE; THERE:";
-  EXPECT_EQ(findings_of(body("st.shared.u32 [%r2], 7;", box, all, branch)), Kinds{});
-  EXPECT_EQ(findings_of(body("", box, all, branch)), Kinds{FindingKind::kUninitialized});
+  EXPECT_EQ(findings_of(body("st.shared.u32 [%r2], 7;", box, all, branch)), FindingKinds{});
+  EXPECT_EQ(findings_of(body("", box, all, branch)), FindingKinds{FindingKind::kUninitialized});
   EXPECT_EQ(findings_of(body("st.shared.u32 [%r2], 7;", box, "", branch), Policy::kLazy),
-            Kinds{FindingKind::kUninitialized});
+            FindingKinds{FindingKind::kUninitialized});
   // An mbarrier is no value.
   EXPECT_EQ(findings_of(body("", "cp.async.bulk.global.shared::cta.bulk_group [%rd7], [%r3], 16",
                              all, branch)),
-            Kinds{FindingKind::kUninitialized});
+            FindingKinds{FindingKind::kUninitialized});
   SetUp();
   const std::uint64_t memory = put_map(encode(desc_), kBytes);
   const Report report = run(
