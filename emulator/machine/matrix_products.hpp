@@ -17,9 +17,10 @@ struct RegisterUse {
   const Op* op = nullptr;     // that product
   std::uint64_t fences = 0;   // that the warp had run before it
   bool is_accumulator = false;
-  /// Whether another instruction has touched it since the last wgmma.fence.
-  std::uint64_t touched_after = 0;  // fences, plus 1; 0: never
-  const Op* touched_by = nullptr;
+  /// When another instruction has written it: how many wgmma.fence the warp had run, plus 1.
+  std::uint64_t written_after = 0;
+  const Op* written_by = nullptr;
+  bool is_constant = false;  // that it wrote
 };
 
 /// What the four warps of a warpgroup have issued: all must issue the same.

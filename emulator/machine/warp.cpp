@@ -149,17 +149,21 @@ int Warp::run(std::size_t split, int most) {
 
 void Warp::touch_async_registers(const Op& op, Lanes lanes) {
   products.uses.resize(block_.grid().program->async_registers);
-  for (const std::uint32_t number : op.async_registers) {
-    RegisterUse& use = products.uses[number];
-    if (products.is_under_way(use)) {
+  for (const AsyncRegister& touched : op.async_registers) {
+    RegisterUse& use = products.uses[touched.number];
+    const bool matters = use.is_accumulator || (touched.is_written && !touched.is_constant);
+    if (products.is_under_way(use) && matters) {
       stop(use.is_accumulator ? FindingKind::kUninitialized : FindingKind::kRegisterRace, op, lanes,
            fmt::format("a register of {}, line {}, for which no wgmma.wait_group has waited: {}",
                        use.op->instruction->opcode, use.op->instruction->line,
                        use.is_accumulator ? "its accumulator is not there yet"
                                           : "A may be read from it still"));
     }
-    use.touched_after = products.fences + 1;
-    use.touched_by = &op;
+    if (touched.is_written) {
+      use.written_after = products.fences + 1;
+      use.written_by = &op;
+      use.is_constant = touched.is_constant;
+    }
   }
 }
 

@@ -89,9 +89,9 @@ bool scale_of(Warp& warp, const Op& op, Lanes lanes, bool is_negated) {
 // Whether the product may use a register now. What is wrong, or nothing.
 std::string what_is_wrong_with(const MatrixProducts& products, const RegisterUse& use, const Op& op,
                                bool is_accumulator) {
-  if (use.touched_after == products.fences + 1) {
-    return fmt::format("{}, line {}, has touched a register of it, and no wgmma.fence came between",
-                       use.touched_by->instruction->opcode, use.touched_by->instruction->line);
+  if (use.written_after == products.fences + 1 && (is_accumulator || !use.is_constant)) {
+    return fmt::format("{}, line {}, has written a register of it, and no wgmma.fence came between",
+                       use.written_by->instruction->opcode, use.written_by->instruction->line);
   }
   if (!products.is_under_way(use)) {
     return "";
@@ -134,7 +134,7 @@ Outcome run_product(Warp& warp, const Op& op, Lanes lanes) {
   }
   for (std::size_t i = 0; i < op.list.size(); ++i) {
     const bool is_accumulator = i < form.accumulators();
-    const RegisterUse& use = products.uses[op.async_registers[i]];
+    const RegisterUse& use = products.uses[op.async_registers[i].number];
     if (const std::string wrong = what_is_wrong_with(products, use, op, is_accumulator);
         !wrong.empty()) {
       warp.stop(FindingKind::kRegisterRace, op, lanes, wrong);
@@ -146,7 +146,7 @@ Outcome run_product(Warp& warp, const Op& op, Lanes lanes) {
   }
   const std::uint64_t number = ++products.issued;
   for (std::size_t i = 0; i < op.list.size(); ++i) {
-    RegisterUse& use = products.uses[op.async_registers[i]];
+    RegisterUse& use = products.uses[op.async_registers[i].number];
     use = {.product = number,
            .op = &op,
            .fences = products.fences,
@@ -193,7 +193,7 @@ Outcome run_wait(Warp& warp, const Op& op, Lanes lanes) {
   while (!products.pending.empty() && products.pending.front().number <= products.completed) {
     const Op& product = *products.pending.front().op;
     for (std::size_t i = 0; i < WgmmaForm::of(product).accumulators(); ++i) {
-      if (!products.is_under_way(products.uses[product.async_registers[i]])) {
+      if (!products.is_under_way(products.uses[product.async_registers[i].number])) {
         warp.set_valid(product.list[i], kAllLanes);
       }
     }

@@ -1,11 +1,40 @@
 // Registers that matrix products of a warpgroup use while the warp goes on.
 #include "emulator/program/async_registers.hpp"
 
+#include <algorithm>
 #include <unordered_map>
 
 namespace emu {
+namespace {
 
-void number_async_registers(Program& program) {
+using syntax::Operand;
+using syntax::OperandKind;
+
+// The registers that an instruction writes: its first operand is its result, or an address.
+std::vector<Slot> written_by(const syntax::Instruction& instruction,
+                             const std::function<Slot(int)>& slot_of) {
+  std::vector<Slot> slots;
+  const auto add = [&](const Operand& operand) {
+    if (operand.kind == OperandKind::kRegister) {
+      slots.push_back(slot_of(operand.index));
+    }
+  };
+  if (!instruction.operands.empty() && instruction.operands[0].kind != OperandKind::kAddress) {
+    add(instruction.operands[0]);
+    std::ranges::for_each(instruction.operands[0].parts, add);
+  }
+  return slots;
+}
+
+bool is_constant(const syntax::Instruction& instruction) {
+  return instruction.opcode.starts_with("mov.") && instruction.operands.size() == 2 &&
+         (instruction.operands[1].kind == OperandKind::kInteger ||
+          instruction.operands[1].kind == OperandKind::kSingle);
+}
+
+}  // namespace
+
+void number_async_registers(Program& program, const std::function<Slot(int)>& slot_of) {
   std::unordered_map<Slot, std::uint32_t> numbers;
   for (Op& op : program.ops) {
     if (!op.is_async_product) {
@@ -13,7 +42,7 @@ void number_async_registers(Program& program) {
     }
     for (const Slot slot : op.list) {
       const auto next = static_cast<std::uint32_t>(numbers.size());
-      op.async_registers.push_back(numbers.try_emplace(slot, next).first->second);
+      op.async_registers.push_back({.number = numbers.try_emplace(slot, next).first->second});
     }
   }
   program.async_registers = static_cast<std::uint32_t>(numbers.size());
@@ -24,17 +53,17 @@ void number_async_registers(Program& program) {
     if (op.is_async_product) {
       continue;
     }
+    const std::vector<Slot> written = written_by(*op.instruction, slot_of);
     const auto add = [&](Slot slot) {
       if (const auto found = numbers.find(slot); found != numbers.end()) {
-        op.async_registers.push_back(found->second);
+        op.async_registers.push_back(
+            {.number = found->second,
+             .is_written = std::ranges::find(written, slot) != written.end(),
+             .is_constant = is_constant(*op.instruction)});
       }
     };
-    for (const Slot slot : op.slots) {
-      add(slot);
-    }
-    for (const Slot slot : op.list) {
-      add(slot);
-    }
+    std::ranges::for_each(op.slots, add);
+    std::ranges::for_each(op.list, add);
   }
 }
 

@@ -385,7 +385,7 @@ Program decode(const syntax::Module& module, const syntax::Function& function,
     throw Error(fmt::format("line {}: {} does not end with ret", function.line, function.name));
   }
   find_joins(program.ops);
-  number_async_registers(program);
+  number_async_registers(program, [&](int index) { return layout.slot_of(index); });
   return program;
 }
 

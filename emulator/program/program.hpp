@@ -37,6 +37,15 @@ constexpr Slot kHeaderWords = 4;
 /// The most operands that any operation but a matrix product has.
 constexpr std::size_t kMostOperands = 6;
 
+/// A register of asynchronous products that an operation touches.
+struct AsyncRegister {
+  std::uint32_t number = 0;
+  bool is_written = false;
+  /// With a constant, which the compiler may write anywhere: it sees to it that products of A have
+  /// it.
+  bool is_constant = false;
+};
+
 struct Op {
   Code code = nullptr;
   Flow flow = Flow::kNext;
@@ -53,9 +62,9 @@ struct Op {
   std::int32_t target = -1;                 // of a branch
   std::int32_t join = -1;    // where lanes that part here meet again; -1: nowhere before they exit
   std::vector<Slot> list{};  // of operations with many operands
-  /// Registers of asynchronous products that it touches, by number; of such a product itself, those
-  /// of its list.
-  std::vector<std::uint32_t> async_registers{};
+  /// Registers of asynchronous products that it touches; of such a product itself, those of its
+  /// list.
+  std::vector<AsyncRegister> async_registers{};
   const syntax::Instruction* instruction = nullptr;
 };
 

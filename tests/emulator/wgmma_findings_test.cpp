@@ -82,8 +82,9 @@ TEST_F(WgmmaFindingsTest, FindsRegistersOutOfOrder) {
   const auto kind = [&](const std::string& body) { return finding_of(body).kind; };
   EXPECT_EQ(kind(product(0)), FindingKind::kRegisterRace);
   EXPECT_EQ(kind(text({kFence, "mov.b32 %d3, 0;", product(0)})), FindingKind::kRegisterRace);
-  EXPECT_EQ(kind(text({kFence, "mov.b32 %a2, 0;", product(0, true)})), FindingKind::kRegisterRace);
-  EXPECT_EQ(kind(text({kFence, product(0, true), kCommit, "mov.b32 %a2, 0;", wait(0)})),
+  EXPECT_EQ(kind(text({kFence, "add.u32 %a2, %a2, 1;", product(0, true)})),
+            FindingKind::kRegisterRace);
+  EXPECT_EQ(kind(text({kFence, product(0, true), kCommit, "add.u32 %a2, %a2, 1;", wait(0)})),
             FindingKind::kRegisterRace);
   // Between products, after the wait.
   EXPECT_EQ(kind(text({kFence, product(0), kCommit, wait(0), "add.u32 %d3, %d3, 1;", product(1)})),
@@ -111,7 +112,11 @@ TEST_F(WgmmaFindingsTest, FindsNothingWrongWithOrder) {
               kCommit, wait(0), "add.u32 %d3, %d3, 1;"}),
         text({kFence, product(0), kCommit, product(1), kCommit, wait(1), wait(0)}),
         text({kFence, product(0), kCommit, kFence, product(1, false, 32), kCommit, wait(0)}),
-        text({kFence, product(0, true), kCommit, "mov.b32 %a7, 0;", wait(0), "mov.b32 %a2, 0;"}),
+        text({kFence, product(0, true), kCommit, "add.u32 %a7, %a7, 1;", wait(0),
+              "add.u32 %a2, %a2, 1;"}),
+        // Reads do no harm, nor constants of A, which the compiler puts where it likes.
+        text({kFence, "add.u32 %r8, %d3, 1; mov.b32 %a2, 0;", product(0, true), kCommit,
+              "add.u32 %r8, %a3, 1; mov.b32 %a2, 0;", wait(0)}),
         text({kFence, product(0), kCommit, wait(0), "add.u32 %d3, %d3, 1;", kFence, product(1),
               kCommit, kCommit, wait(1)})}) {
     for (unsigned seed = 0; seed < 10; ++seed) {
