@@ -8,8 +8,8 @@ namespace emu::races {
 
 /// Lanes that run together run in step: what they did comes before what they do. Lanes that have
 /// parted come before or after each other only once they have met again. A fragment is a set of
-/// lanes from where it came about to where it parts or meets others; 0 is the whole warp. Each epoch
-/// of the warp belongs to one fragment.
+/// lanes from where it came about to where it parts or meets others; 0 is the whole warp. Each
+/// epoch of the warp belongs to one fragment.
 class Fragments {
  public:
   using Id = std::uint32_t;

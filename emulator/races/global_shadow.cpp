@@ -135,8 +135,8 @@ void GlobalShadow::add_read(const View& view, Reads& reads) {
 
 template <typename Use>
 void GlobalShadow::for_each_part(std::uint64_t offset, std::size_t bytes, Use&& use) {
-  for_each_page(pages_, offset, bytes, [this](Page& page, unsigned finer) { refine(page, finer); },
-                use);
+  for_each_page(
+      pages_, offset, bytes, [this](Page& page, unsigned finer) { refine(page, finer); }, use);
 }
 
 std::optional<Conflict> GlobalShadow::read(const View& view, std::uint64_t offset,
@@ -161,34 +161,34 @@ std::optional<Conflict> GlobalShadow::read(const View& view, std::uint64_t offse
 std::optional<Conflict> GlobalShadow::write(const View& view, std::uint64_t offset,
                                             std::size_t bytes) {
   std::optional<Conflict> conflict;
-  for_each_part(
-      offset, bytes, [&](Page& page, std::size_t first, std::size_t count, std::uint64_t start) {
-        const std::size_t cells = kPageBytes >> page.shift;
-        Access* const writes = page.writes.get(cells) + first;
-        start += first << page.shift;
-        conflict = check_writes(view, writes, count, page.shift, start);
-        std::fill_n(writes, count, view.access);
-        if (page.reads.is_empty()) {
-          return !conflict.has_value();
-        }
-        Reads* const all = page.reads.get(cells) + first;
-        for (std::size_t i = 0; i < count; ++i) {
-          Reads& reads = all[i];
-          const auto check = [&](const Access& earlier) {
-            if (!conflict.has_value() && earlier.party != kNobody &&
-                !read_comes_before(view, earlier)) {
-              conflict = Conflict{.other = earlier, .offset = start + (i << page.shift)};
-            }
-          };
-          check(reads.last);
-          for (std::uint32_t node = reads.others; node != 0; node = nodes_[node].next) {
-            check(nodes_[node].access);
-          }
-          forget_nodes(reads);
-          reads = {};
-        }
-        return !conflict.has_value();
-      });
+  for_each_part(offset, bytes,
+                [&](Page& page, std::size_t first, std::size_t count, std::uint64_t start) {
+                  const std::size_t cells = kPageBytes >> page.shift;
+                  Access* const writes = page.writes.get(cells) + first;
+                  start += first << page.shift;
+                  conflict = check_writes(view, writes, count, page.shift, start);
+                  std::fill_n(writes, count, view.access);
+                  if (page.reads.is_empty()) {
+                    return !conflict.has_value();
+                  }
+                  Reads* const all = page.reads.get(cells) + first;
+                  for (std::size_t i = 0; i < count; ++i) {
+                    Reads& reads = all[i];
+                    const auto check = [&](const Access& earlier) {
+                      if (!conflict.has_value() && earlier.party != kNobody &&
+                          !read_comes_before(view, earlier)) {
+                        conflict = Conflict{.other = earlier, .offset = start + (i << page.shift)};
+                      }
+                    };
+                    check(reads.last);
+                    for (std::uint32_t node = reads.others; node != 0; node = nodes_[node].next) {
+                      check(nodes_[node].access);
+                    }
+                    forget_nodes(reads);
+                    reads = {};
+                  }
+                  return !conflict.has_value();
+                });
   return conflict;
 }
 

@@ -2,9 +2,9 @@
 //
 // Each warp of a cluster has vector clocks (Order), which what synchronises carries from one to the
 // other. Shadows of memory hold the last accesses to each cell and ask the clock of who comes next.
-// Copies and products that go on while their warp does are actors of their own, channels: an mbarrier
-// whose phases count what is copied under it, and a warp's groups of each kind. What a channel has
-// done comes before what a warp does once that warp, or one before it, has waited.
+// Copies and products that go on while their warp does are actors of their own, channels: an
+// mbarrier whose phases count what is copied under it, and a warp's groups of each kind. What a
+// channel has done comes before what a warp does once that warp, or one before it, has waited.
 #pragma once
 
 #include <array>
@@ -24,7 +24,9 @@ struct Meeting {
   Order brought{};
   Order taken{};
 
-  /// All have come: those who wait may go on.
+  std::vector<Actor> waiting{};  // warps that have come and go on with the others
+
+  /// All have come. What they have brought is there for those who ask later.
   void complete() {
     taken.join(brought);
     brought.clear();
@@ -55,7 +57,7 @@ enum class GroupKind : std::uint8_t {
 constexpr std::size_t kGroupKinds = 4;
 
 /// The clusters of a run, and the grids they are of, in the order in which they began.
-class Run {
+class RunRaces {
  public:
   /// A cluster for the findings.
   struct Record {
@@ -83,15 +85,15 @@ class Run {
 };
 
 /// The warps of a cluster, counted over all its blocks from 1 on.
-class Cluster {
+class ClusterRaces {
  public:
   /// `ended`: the grids up to that one had ended when this one began.
-  Cluster(Run& run, Run::Record record, std::uint32_t grid, std::uint32_t ended);
+  ClusterRaces(RunRaces& run, RunRaces::Record record, std::uint32_t grid, std::uint32_t ended);
 
   [[nodiscard]] Actor warp(std::uint32_t rank, std::uint32_t index) const {
     return 1 + rank * warps_ + index;
   }
-  [[nodiscard]] const Run& run() const { return run_; }
+  [[nodiscard]] const RunRaces& run() const { return run_; }
 
   /// An access that a warp's operation makes itself.
   [[nodiscard]] View view(Actor warp, std::uint32_t operation, bool is_read_only = false) const;
@@ -112,6 +114,8 @@ class Cluster {
   /// Brings what fence.mbarrier_init has covered, and no other accesses.
   void arrive_relaxed(Actor warp, Meeting& meeting);
   void wait(Actor warp, const Meeting& meeting);
+  /// All have come, and those who wait there go on with what was brought, they alone.
+  void release(Meeting& meeting);
 
   void init(Actor warp, std::uint32_t operation, MbarrierMeeting& mbarrier);
   /// Whether the mbarrier's beginning comes before what the warp does with it, or starts in the
@@ -143,15 +147,13 @@ class Cluster {
   struct Warp {
     Order order{};
     Fragments fragments{};
-    std::array<Actor, kGroupKinds> channels{};        // 0: none yet
+    std::array<Actor, kGroupKinds> channels{};           // 0: none yet
     std::array<std::uint32_t, kGroupKinds> committed{};  // groups
   };
 
   Warp& state(Actor warp) { return warp_states_[warp - 1]; }
   [[nodiscard]] const Warp& state(Actor warp) const { return warp_states_[warp - 1]; }
-  [[nodiscard]] std::uint32_t epoch(Actor warp) const {
-    return state(warp).order.generic.at(warp);
-  }
+  [[nodiscard]] std::uint32_t epoch(Actor warp) const { return state(warp).order.generic.at(warp); }
   // What the warp does from now on, those who take what it has brought do not know.
   void advance(Actor warp) { state(warp).order.generic.raise(warp, epoch(warp) + 1); }
   [[nodiscard]] Party party_of(Actor actor) const { return number_ << kActorBits | actor; }
@@ -160,7 +162,7 @@ class Cluster {
   [[nodiscard]] View seen_by_async(Actor warp, std::uint32_t operation, Actor channel,
                                    std::uint32_t epoch, bool is_shared) const;
 
-  Run& run_;
+  RunRaces& run_;
   std::uint32_t grid_;
   std::uint32_t ended_;
   std::uint32_t warps_;  // of a block

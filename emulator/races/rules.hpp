@@ -10,8 +10,8 @@ namespace emu::races {
 
 /// Of a warp's own earlier accesses, those of lanes that are apart from these do not come before.
 inline bool is_before_in_warp(const View& view, const Access& earlier) {
-  return view.fragments == nullptr || is_async(earlier) ||
-         actor_of(earlier.party) != view.warp || view.fragments->is_before(earlier.epoch);
+  return view.fragments == nullptr || is_async(earlier) || actor_of(earlier.party) != view.warp ||
+         view.fragments->is_before(earlier.epoch);
 }
 
 inline bool comes_before(const View& view, const Access& earlier, const Clock& clock) {

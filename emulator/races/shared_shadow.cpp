@@ -47,17 +47,16 @@ std::optional<Conflict> check_writes(const View& view, const Access* writes, std
 std::optional<Conflict> SharedShadow::read(const View& view, std::uint64_t offset,
                                            std::size_t bytes) {
   std::optional<Conflict> conflict;
-  for_each_page(
-      pages_, offset, bytes, &refine,
-      [&](Page& page, std::size_t first, std::size_t count, std::uint64_t start) {
-        if (!page.writes.is_empty()) {
-          conflict = check_writes(view, page.writes.get(page.cells()) + first, count, page.shift,
-                                  start + (first << page.shift));
-        }
-        std::fill_n(page.marks_of(view.access.party) + first, count,
-                    Mark{.epoch = view.access.epoch, .what = view.access.what});
-        return !conflict.has_value();
-      });
+  for_each_page(pages_, offset, bytes, &refine,
+                [&](Page& page, std::size_t first, std::size_t count, std::uint64_t start) {
+                  if (!page.writes.is_empty()) {
+                    conflict = check_writes(view, page.writes.get(page.cells()) + first, count,
+                                            page.shift, start + (first << page.shift));
+                  }
+                  std::fill_n(page.marks_of(view.access.party) + first, count,
+                              Mark{.epoch = view.access.epoch, .what = view.access.what});
+                  return !conflict.has_value();
+                });
   return conflict;
 }
 
@@ -81,8 +80,7 @@ std::optional<Conflict> SharedShadow::write(const View& view, std::uint64_t offs
             if (mark.epoch == 0 || conflict.has_value()) {
               continue;
             }
-            const Access earlier{
-                .party = reader.party, .epoch = mark.epoch, .what = mark.what};
+            const Access earlier{.party = reader.party, .epoch = mark.epoch, .what = mark.what};
             if (mark.epoch > before || (is_own && !is_before_in_warp(view, earlier))) {
               conflict = Conflict{.other = earlier, .offset = start + (i << page.shift)};
             }
