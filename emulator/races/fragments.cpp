@@ -2,6 +2,7 @@
 #include "emulator/races/fragments.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace emu::races {
 
@@ -15,6 +16,7 @@ void Fragments::join(Id fragment, Id into) {
   // What lies between them has parted for good.
   while (fragment != into && fragment != 0) {
     nodes_[fragment].joined = into;
+    nodes_[fragment].since = static_cast<Id>(nodes_.size());
     fragment = nodes_[fragment].parent;
   }
 }
@@ -34,15 +36,24 @@ bool Fragments::is_before(std::uint32_t epoch) const {
   if (after == turns_.begin()) {
     return true;
   }
+  // What has become a part of a fragment comes before those that part from it later.
   Id then = std::prev(after)->fragment;
-  while (nodes_[then].joined != then) {
+  Id since = 0;
+  while (true) {
+    Id now = current_;
+    auto below = static_cast<Id>(nodes_.size());
+    while (now != then && now != 0) {
+      below = std::exchange(now, nodes_[now].parent);
+    }
+    if (now == then) {
+      return below >= since;
+    }
+    if (nodes_[then].joined == then) {
+      return false;
+    }
+    since = nodes_[then].since;
     then = nodes_[then].joined;
   }
-  Id now = current_;
-  while (now != then && now != 0) {
-    now = nodes_[now].parent;
-  }
-  return now == then;
 }
 
 }  // namespace emu::races

@@ -29,6 +29,7 @@ class Fragments {
   struct Node {
     Id parent = 0;
     Id joined = 0;  // what it is a part of since; itself at first
+    Id since = 0;   // the first fragment that has come about after that
   };
   struct Turn {
     std::uint32_t epoch = 0;
