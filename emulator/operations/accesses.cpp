@@ -57,6 +57,35 @@ std::string message_of(const races::Conflict& conflict, bool is_write, const std
                      then);
 }
 
+[[noreturn]] void stop_at(const Warp& warp, const Op& op, Lanes lanes,
+                          const races::Conflict& conflict, bool is_write,
+                          const std::string& where) {
+  warp.stop(conflict.kind == races::ConflictKind::kNoProxyFence ? FindingKind::kNoProxyFence
+                                                                : FindingKind::kRace,
+            op, lanes, message_of(conflict, is_write, where),
+            earlier_access(warp.races()->run(), conflict.other));
+}
+
+void check_shared(const Warp& warp, const Op& op, Lanes lanes, const races::View& view,
+                  bool is_write, Block& block, std::uint64_t offset, std::size_t bytes) {
+  const auto conflict =
+      is_write ? block.shadow.write(view, offset, bytes) : block.shadow.read(view, offset, bytes);
+  if (conflict.has_value()) {
+    stop_at(warp, op, lanes, *conflict, is_write,
+            fmt::format("shared memory at {:#x}", block.shared_base() + conflict->offset));
+  }
+}
+
+void check_global(const Warp& warp, const Op& op, Lanes lanes, const races::View& view,
+                  bool is_write, Allocation& allocation, std::uint64_t offset, std::size_t bytes) {
+  const auto conflict = is_write ? allocation.shadow.write(view, offset, bytes)
+                                 : allocation.shadow.read(view, offset, bytes);
+  if (conflict.has_value()) {
+    stop_at(warp, op, lanes, *conflict, is_write,
+            fmt::format("global memory at {:#x}", allocation.address + conflict->offset));
+  }
+}
+
 }  // namespace
 
 void Accesses::check_read(bool is_read_only) {
@@ -96,51 +125,61 @@ void Accesses::settle() {
   }
 }
 
-void Accesses::check_async(bool is_write, races::GroupKind kind) {
-  if (count_ > 0) {
-    check(is_write, races_->async_view(warp_.actor(), operation_of(warp_, op_), kind, true),
-          races_->async_view(warp_.actor(), operation_of(warp_, op_), kind, false));
-  }
-}
-
-void Accesses::check_async(bool is_write, const races::MbarrierMeeting& mbarrier) {
-  if (count_ > 0) {
-    check(is_write, races_->async_view(warp_.actor(), operation_of(warp_, op_), mbarrier, true),
-          races_->async_view(warp_.actor(), operation_of(warp_, op_), mbarrier, false));
-  }
-}
-
 void Accesses::check(bool is_write, const races::View& shared, const races::View& global) const {
   for (std::size_t i = 0; i < count_; ++i) {
-    const Range& range = ranges_.at(i);
-    const std::size_t bytes = range.bytes;
-    std::optional<races::Conflict> conflict;
+    const Range& range = ranges_[i];
     if (range.block != nullptr) {
-      races::SharedShadow& shadow = range.block->shadow;
-      const auto offset = static_cast<std::uint64_t>(range.first - range.block->shared.data());
-      conflict =
-          is_write ? shadow.write(shared, offset, bytes) : shadow.read(shared, offset, bytes);
+      check_shared(warp_, op_, lanes_, shared, is_write, *range.block,
+                   static_cast<std::uint64_t>(range.first - range.block->shared.data()),
+                   range.bytes);
     } else {
-      races::GlobalShadow& shadow = range.allocation->shadow;
-      const auto offset = static_cast<std::uint64_t>(range.first - range.allocation->bytes.data());
-      conflict =
-          is_write ? shadow.write(global, offset, bytes) : shadow.read(global, offset, bytes);
-    }
-    if (conflict.has_value()) {
-      stop_at(*conflict, range, is_write);
+      check_global(warp_, op_, lanes_, global, is_write, *range.allocation,
+                   static_cast<std::uint64_t>(range.first - range.allocation->bytes.data()),
+                   range.bytes);
     }
   }
 }
 
-void Accesses::stop_at(const races::Conflict& conflict, const Range& range, bool is_write) const {
-  const std::string where =
-      range.block != nullptr
-          ? fmt::format("shared memory at {:#x}", range.block->shared_base() + conflict.offset)
-          : fmt::format("global memory at {:#x}", range.allocation->address + conflict.offset);
-  warp_.stop(conflict.kind == races::ConflictKind::kNoProxyFence ? FindingKind::kNoProxyFence
-                                                                 : FindingKind::kRace,
-             op_, lanes_, message_of(conflict, is_write, where),
-             earlier_access(races_->run(), conflict.other));
+AsyncAccesses::AsyncAccesses(Warp& warp, const Op& op, Lanes lanes, races::GroupKind kind)
+    : warp_(warp), op_(op), lanes_(lanes) {
+  if (races::ClusterRaces* const races = warp.races(); races != nullptr) {
+    shared_ = races->async_view(warp.actor(), operation_of(warp, op), kind, true);
+    global_ = races->async_view(warp.actor(), operation_of(warp, op), kind, false);
+  }
+}
+
+AsyncAccesses::AsyncAccesses(Warp& warp, const Op& op, Lanes lanes, const Mbarrier& mbarrier)
+    : warp_(warp), op_(op), lanes_(lanes) {
+  if (races::ClusterRaces* const races = warp.races(); races != nullptr) {
+    shared_ = races->async_view(warp.actor(), operation_of(warp, op), mbarrier.meeting, true);
+    global_ = races->async_view(warp.actor(), operation_of(warp, op), mbarrier.meeting, false);
+  }
+}
+
+void AsyncAccesses::read_shared(Block& block, std::uint32_t offset, std::size_t bytes) const {
+  if (warp_.races() != nullptr) {
+    check_shared(warp_, op_, lanes_, shared_, false, block, offset, bytes);
+  }
+}
+
+void AsyncAccesses::write_shared(Block& block, std::uint32_t offset, std::size_t bytes) const {
+  if (warp_.races() != nullptr) {
+    check_shared(warp_, op_, lanes_, shared_, true, block, offset, bytes);
+  }
+}
+
+void AsyncAccesses::read_global(const Memory& memory, std::size_t bytes) const {
+  if (warp_.races() != nullptr) {
+    check_global(warp_, op_, lanes_, global_, false, *memory.allocation,
+                 static_cast<std::uint64_t>(memory.bytes - memory.allocation->bytes.data()), bytes);
+  }
+}
+
+void AsyncAccesses::write_global(const Memory& memory, std::size_t bytes) const {
+  if (warp_.races() != nullptr) {
+    check_global(warp_, op_, lanes_, global_, true, *memory.allocation,
+                 static_cast<std::uint64_t>(memory.bytes - memory.allocation->bytes.data()), bytes);
+  }
 }
 
 void Accesses::stop_too_many() const {

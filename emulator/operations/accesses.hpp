@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "emulator/machine/mbarrier.hpp"
 #include "emulator/machine/warp.hpp"
 #include "emulator/operations/memory.hpp"
 
@@ -48,10 +49,6 @@ class Accesses {
   void check_copy_read();
   void check_copy_write();
   void settle();
-  /// Of what the warp starts in the asynchronous proxy: in its open group of the kind, or under an
-  /// mbarrier.
-  void check_async(bool is_write, races::GroupKind kind);
-  void check_async(bool is_write, const races::MbarrierMeeting& mbarrier);
 
   /// Whether several of them are of the same bytes.
   [[nodiscard]] bool overlap() const;
@@ -66,8 +63,6 @@ class Accesses {
   };
 
   void check(bool is_write, const races::View& shared, const races::View& global) const;
-  [[noreturn]] void stop_at(const races::Conflict& conflict, const Range& range,
-                            bool is_write) const;
   [[noreturn]] void stop_too_many() const;
 
   races::ClusterRaces* races_;
@@ -78,6 +73,28 @@ class Accesses {
   bool is_ascending_ = true;
   bool is_repeated_ = false;
   std::array<Range, kLanes> ranges_;
+};
+
+/// What a warp starts in the asynchronous proxy accesses, from when it starts it on. Each call ends
+/// the run with a finding where an earlier access is in no order with it.
+class AsyncAccesses {
+ public:
+  /// In the warp's open group of the kind.
+  AsyncAccesses(Warp& warp, const Op& op, Lanes lanes, races::GroupKind kind);
+  /// Under an mbarrier, in the phase that it is in.
+  AsyncAccesses(Warp& warp, const Op& op, Lanes lanes, const Mbarrier& mbarrier);
+
+  void read_shared(Block& block, std::uint32_t offset, std::size_t bytes) const;
+  void write_shared(Block& block, std::uint32_t offset, std::size_t bytes) const;
+  void read_global(const Memory& memory, std::size_t bytes) const;
+  void write_global(const Memory& memory, std::size_t bytes) const;
+
+ private:
+  Warp& warp_;
+  const Op& op_;
+  Lanes lanes_;
+  races::View shared_{};
+  races::View global_{};
 };
 
 /// Ends the run: these lanes have written what other lanes of the same instruction have written
