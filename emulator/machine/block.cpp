@@ -53,6 +53,9 @@ void Block::release_barriers() {
       barrier.arrived = 0;
       barrier.expected = 0;
       ++barrier.generation;
+      if (cluster_.races() != nullptr) {
+        cluster_.races()->release(barrier.meeting);
+      }
     }
   }
 }

@@ -11,6 +11,7 @@
 #include "emulator/machine/grid.hpp"
 #include "emulator/machine/mbarrier.hpp"
 #include "emulator/machine/warp.hpp"
+#include "emulator/races/shared_shadow.hpp"
 
 namespace emu {
 
@@ -32,6 +33,7 @@ struct Barrier {
   std::uint32_t arrived = 0;   // threads
   std::uint32_t expected = 0;  // as the first one said; 0: all that have not exited
   std::int64_t generation = 0;
+  races::Meeting meeting{};
 };
 
 class Block {
@@ -62,6 +64,7 @@ class Block {
   std::vector<std::byte> local{};                 // of each thread, one after the other
   std::vector<std::uint8_t> is_local_written{};
   std::array<Barrier, 16> barriers{};
+  races::SharedShadow shadow{};
   std::map<std::uint32_t, Mbarrier> mbarriers{};  // by their offsets in shared memory
   std::uint32_t free_registers = 0;               // that setmaxnreg has given back
   bool has_released = false;                      // the next grid may start, for its part

@@ -10,13 +10,23 @@
 namespace emu {
 
 Cluster::Cluster(Grid& grid, std::array<std::uint32_t, 3> index) : grid_(grid) {
+  std::vector<std::array<std::uint32_t, 3>> places;
   for (std::uint32_t rank = 0; rank < grid.cluster_blocks(); ++rank) {
     const std::array<std::uint32_t, 3> within = {rank % grid.cluster[0],
                                                  rank / grid.cluster[0] % grid.cluster[1],
                                                  rank / grid.cluster[0] / grid.cluster[1]};
-    blocks_.emplace_back(*this, rank,
-                         std::array<std::uint32_t, 3>{index[0] + within[0], index[1] + within[1],
-                                                      index[2] + within[2]});
+    places.push_back({index[0] + within[0], index[1] + within[1], index[2] + within[2]});
+  }
+  if (grid.races != nullptr) {
+    const std::uint32_t threads = grid.threads[0] * grid.threads[1] * grid.threads[2];
+    races_ = std::make_unique<races::ClusterRaces>(
+        *grid.races,
+        races::RunRaces::Record{
+            .grid = &grid, .blocks = places, .warps = (threads + kLanes - 1) / kLanes},
+        grid.number_in_run, grid.ended_before_it);
+  }
+  for (std::uint32_t rank = 0; rank < places.size(); ++rank) {
+    blocks_.emplace_back(*this, rank, places[rank]);
   }
 }
 
@@ -48,6 +58,7 @@ void Cluster::release_barrier() {
   if (arrived > 0 && arrived >= live) {
     arrived = 0;
     ++generation;
+    meeting.complete();
   }
 }
 

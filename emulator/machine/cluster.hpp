@@ -25,6 +25,8 @@ class Cluster {
   [[nodiscard]] std::deque<Block>& blocks() { return blocks_; }
   [[nodiscard]] std::deque<std::unique_ptr<AsyncWork>>& works() { return works_; }
   [[nodiscard]] bool is_done() const;
+  /// Null: nobody looks for them.
+  [[nodiscard]] races::ClusterRaces* races() { return races_.get(); }
 
   /// Work that the scheduler runs from now on.
   void start(std::unique_ptr<AsyncWork> work) {
@@ -39,11 +41,13 @@ class Cluster {
   /// barrier.cluster: threads that have arrived, and how often all of them had.
   std::uint32_t arrived = 0;
   std::int64_t generation = 0;
+  races::Meeting meeting{};
   /// Goes on to the next generation if the threads that are left have all arrived.
   void release_barrier();
 
  private:
   Grid& grid_;
+  std::unique_ptr<races::ClusterRaces> races_;
   std::deque<Block> blocks_;
   std::deque<std::unique_ptr<AsyncWork>> works_;
 };

@@ -159,6 +159,8 @@ std::vector<KernelHandle> Device::load(std::string_view ptx) {
 Report Device::run(std::span<const Launch> launches, const RunOptions& options) {
   std::mt19937_64 random(options.seed);
   std::deque<Grid> grids;
+  races::RunRaces races;
+  impl_->memory.clear_shadows();
   for (const Launch& launch : launches) {
     check(launch);
     const Program& program = *static_cast<const Program*>(launch.kernel.program);
@@ -174,7 +176,8 @@ Report Device::run(std::span<const Launch> launches, const RunOptions& options) 
                          .registers = registers_of(*program.function, product(launch.config.block)),
                          .parameters = launch.parameters,
                          .before = before,
-                         .is_dependent = launch.config.is_dependent});
+                         .is_dependent = launch.config.is_dependent,
+                         .races = options.check_races ? &races : nullptr});
   }
   Report report;
   try {

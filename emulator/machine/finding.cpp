@@ -32,14 +32,26 @@ std::string_view name_of(FindingKind kind) {
       return "no progress";
     case FindingKind::kTrap:
       return "trap";
+    case FindingKind::kRace:
+      return "race";
+    case FindingKind::kNoProxyFence:
+      return "no proxy fence";
   }
   return "";
 }
 
 std::string Finding::text() const {
-  return fmt::format("{}: {}: {} at line {}{}: {} [block {}, warp {}, lanes {:#010x}]", kernel,
-                     name_of(kind), instruction, line, source.empty() ? "" : ", " + source, message,
-                     fmt::join(block, ","), warp, lanes);
+  std::string text =
+      fmt::format("{}: {}: {} at line {}{}: {} [block {}, warp {}, lanes {:#010x}]", kernel,
+                  name_of(kind), instruction, line, source.empty() ? "" : ", " + source, message,
+                  fmt::join(block, ","), warp, lanes);
+  if (other.has_value()) {
+    text += fmt::format("; the earlier one: {}: {} at line {}{} [block {}, warp {}]", other->kernel,
+                        other->instruction, other->line,
+                        other->source.empty() ? "" : ", " + other->source,
+                        fmt::join(other->block, ","), other->warp);
+  }
+  return text;
 }
 
 }  // namespace emu

@@ -37,6 +37,12 @@ const Allocation* GlobalMemory::find(std::uint64_t address, std::size_t bytes) c
   return is_inside ? &found : nullptr;
 }
 
+void GlobalMemory::clear_shadows() {
+  for (auto& [address, allocation] : allocations_) {
+    allocation.shadow = {};
+  }
+}
+
 Allocation* GlobalMemory::find(std::uint64_t address, std::size_t bytes) {
   if (last_ != nullptr && address >= last_->address &&
       address - last_->address + bytes <= last_->bytes.size()) {

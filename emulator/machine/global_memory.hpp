@@ -7,12 +7,15 @@
 #include <span>
 #include <vector>
 
+#include "emulator/races/global_shadow.hpp"
+
 namespace emu {
 
 struct Allocation {
   std::uint64_t address = 0;
   std::vector<std::byte> bytes{};
   std::vector<std::uint8_t> is_written{};  // of each byte: 0 or 1
+  races::GlobalShadow shadow{};
 };
 
 class GlobalMemory {
@@ -23,6 +26,8 @@ class GlobalMemory {
   /// What holds all these bytes; null: nothing does.
   [[nodiscard]] Allocation* find(std::uint64_t address, std::size_t bytes);
   [[nodiscard]] const Allocation* find(std::uint64_t address, std::size_t bytes) const;
+  /// Before a run, which comes after all accesses so far.
+  void clear_shadows();
 
  private:
   std::map<std::uint64_t, Allocation> allocations_;

@@ -40,6 +40,7 @@ void Mbarrier::end_phase_if_complete() {
   if (pending_ == 0 && bytes_ == 0) {
     pending_ = expected_;
     ++phase_;
+    meeting.complete();
   }
 }
 

@@ -5,6 +5,8 @@
 #include <optional>
 #include <string>
 
+#include "emulator/races/races.hpp"
+
 namespace emu {
 
 constexpr std::uint32_t kMbarrierBytes = 8;
@@ -28,6 +30,8 @@ class Mbarrier {
     return (phase_ + 1) % 2 == parity % 2;
   }
   [[nodiscard]] std::string text() const;
+
+  races::MbarrierMeeting meeting{};
 
  private:
   std::optional<std::string> count_bytes(std::int64_t bytes);

@@ -98,6 +98,10 @@ void Scheduler::start_clusters() {
     }
     if (grid.started == 0) {
       grid.last_known = grids_[first_running_].number - 1;
+      if (grid.races != nullptr) {
+        grid.number_in_run = grid.races->begin_grid();
+        grid.ended_before_it = static_cast<std::uint32_t>(first_running_);
+      }
     }
     const std::uint32_t size = grid.cluster_blocks();
     while (grid.started < grid.block_count() &&

@@ -12,7 +12,7 @@
 namespace emu {
 namespace {
 
-std::string source_of(const syntax::Module& module, const syntax::SourcePlace& place) {
+std::string source_text(const syntax::Module& module, const syntax::SourcePlace& place) {
   const auto name = [&](int file, int line) {
     const auto number = static_cast<std::size_t>(file);
     return file > 0 && number < module.files.size()
@@ -27,6 +27,10 @@ std::string source_of(const syntax::Module& module, const syntax::SourcePlace& p
 }
 
 }  // namespace
+
+std::string source_of(const Program& program, const Op& op) {
+  return source_text(*program.module, op.instruction->source);
+}
 
 Warp::Warp(Block& block, int index, Lanes lanes)
     : registers(block.grid().registers),
@@ -109,6 +113,7 @@ std::uint32_t Warp::special_value(std::string_view name, std::uint32_t lane) con
 
 int Warp::run(std::size_t split, int most) {
   current_ = split;
+  run_fragment();
   const std::vector<Op>& ops = block_.grid().program->ops;
   int done = 0;
   while (done < most) {
@@ -133,6 +138,7 @@ int Warp::run(std::size_t split, int most) {
       ++here.at;
     } else if (op.flow == Flow::kBranch) {
       branch(op, lanes);
+      run_fragment();
     } else {
       exit_lanes(lanes);
     }
@@ -189,6 +195,7 @@ void Warp::branch(const Op& op, Lanes taken) {
     here.awaited = 2;
     first.parent = other.parent = parent;
     first.join = other.join = op.join;
+    part_fragments(first, other);
     splits_.push_back(first);
     splits_.push_back(other);
     current_ = splits_.size() - 2;
@@ -198,6 +205,7 @@ void Warp::branch(const Op& op, Lanes taken) {
     current_ = static_cast<std::size_t>(parent);
     return;
   }
+  part_fragments(here, other);
   if (other.parent >= 0) {
     ++splits_[static_cast<std::size_t>(other.parent)].awaited;
   }
@@ -213,6 +221,7 @@ void Warp::join_if_there() {
     return;
   }
   const std::int32_t parent = here.parent;
+  join_fragment(here);
   splits_[static_cast<std::size_t>(parent)].lanes |= here.lanes;
   here.lanes = 0;
   leave_parent(parent);
@@ -224,6 +233,7 @@ void Warp::leave_parent(std::int32_t parent) {
     if (--above.awaited > 0 || above.lanes != 0) {
       break;
     }
+    join_fragment(above);
     parent = above.parent;  // all its lanes have exited
   }
   // What has come to its end makes room.
@@ -238,6 +248,7 @@ void Warp::exit_lanes(Lanes lanes) {
   here.lanes &= ~lanes;
   ++here.at;
   if (here.lanes == 0) {
+    join_fragment(here);
     leave_parent(here.parent);
   }
   block_.release_barriers();
@@ -246,17 +257,49 @@ void Warp::exit_lanes(Lanes lanes) {
   }
 }
 
-void Warp::stop(FindingKind kind, const Op& op, Lanes lanes, std::string message) const {
+races::Actor Warp::actor() const {
+  return races()->warp(block_.rank(), static_cast<std::uint32_t>(index_));
+}
+
+races::ClusterRaces* Warp::races() const {
+  return block_.cluster().races();
+}
+
+// The lanes of a split go two ways.
+void Warp::part_fragments(Split& one, Split& other) {
+  if (races() != nullptr) {
+    const races::Fragments::Id whole = one.fragment;
+    one.fragment = races()->part(actor(), whole);
+    other.fragment = races()->part(actor(), whole);
+  }
+}
+
+void Warp::join_fragment(const Split& split) {
+  if (races() != nullptr && split.parent >= 0) {
+    races()->join(actor(), split.fragment,
+                  splits_[static_cast<std::size_t>(split.parent)].fragment);
+  }
+}
+
+void Warp::run_fragment() {
+  if (races() != nullptr) {
+    races()->run_fragment(actor(), splits_[current_].fragment);
+  }
+}
+
+void Warp::stop(FindingKind kind, const Op& op, Lanes lanes, std::string message,
+                std::optional<EarlierAccess> other) const {
   const Program& program = *block_.grid().program;
   throw Stop{Finding{.kind = kind,
                      .message = std::move(message),
                      .kernel = program.function->name,
                      .instruction = op.instruction->opcode,
                      .line = op.instruction->line,
-                     .source = source_of(*program.module, op.instruction->source),
+                     .source = source_of(program, op),
                      .block = block_.index(),
                      .warp = index_,
-                     .lanes = lanes}};
+                     .lanes = lanes,
+                     .other = std::move(other)}};
 }
 
 void Warp::stop_uninitialized(const Op& op, Lanes lanes, std::string_view what) const {

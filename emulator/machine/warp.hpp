@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "emulator/machine/lanes.hpp"
 #include "emulator/machine/matrix_products.hpp"
 #include "emulator/program/program.hpp"
+#include "emulator/races/races.hpp"
 #include "fovea_emulator/finding.hpp"
 
 namespace emu {
@@ -47,6 +49,7 @@ struct Split {
   std::int64_t ticket = -1;  // what the operation that it is blocked at has left for its next try
   WaitFor wait_for = WaitFor::kNothing;
   std::uint32_t where = 0;
+  races::Fragments::Id fragment = 0;
 };
 
 /// A copy to shared memory that a lane has started (cp.async).
@@ -64,6 +67,7 @@ struct PendingCopy {
 struct CopyGroup {
   Lanes lanes = 0;
   std::vector<PendingCopy> copies{};
+  std::uint32_t number = 0;  // for the search of races
 };
 
 /// How far a bulk copy is that a lane has started, and may wait for (cp.async.bulk).
@@ -73,6 +77,9 @@ struct BulkProgress {
   bool is_read = false;     // its source may be written again
   bool is_done = false;
 };
+
+/// "file.cuh:12", where the compiler tells.
+std::string source_of(const Program& program, const Op& op);
 
 class Warp {
  public:
@@ -139,8 +146,14 @@ class Warp {
   [[nodiscard]] Lanes valid(Slot slot) const { return file_[slot - kHeaderWords]; }
   void set_valid(Slot slot, Lanes valid) { file_[slot - kHeaderWords] = valid; }
 
+  /// Among those of its cluster, for the search of races.
+  [[nodiscard]] races::Actor actor() const;
+  /// Null: nobody looks for races.
+  [[nodiscard]] races::ClusterRaces* races() const;
+
   /// Ends the run with a finding about these lanes.
-  [[noreturn]] void stop(FindingKind kind, const Op& op, Lanes lanes, std::string message) const;
+  [[noreturn]] void stop(FindingKind kind, const Op& op, Lanes lanes, std::string message,
+                         std::optional<EarlierAccess> other = std::nullopt) const;
   /// Ends the run if a lane's value is not initialised. `what`: "the address".
   void require_valid(Slot slot, const Op& op, Lanes lanes, std::string_view what) const {
     if ((valid(slot) & lanes) != lanes) [[unlikely]] {
@@ -176,6 +189,9 @@ class Warp {
   void exit_lanes(Lanes lanes);
   void join_if_there();
   void leave_parent(std::int32_t parent);
+  void part_fragments(Split& one, Split& other);
+  void join_fragment(const Split& split);
+  void run_fragment();
   [[noreturn]] void stop_uninitialized(const Op& op, Lanes lanes, std::string_view what) const;
 
   Block& block_;

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "emulator/machine/block.hpp"
+#include "emulator/machine/cluster.hpp"
 #include "emulator/operations/lane_wise.hpp"
 
 namespace emu {
@@ -68,6 +68,12 @@ Outcome run_barrier(Warp& warp, const Op& op, Lanes lanes) {
   if (expected != 0 && barrier.arrived > expected) {
     warp.stop(FindingKind::kBarrierMisuse, op, lanes,
               fmt::format("more than {} threads come to barrier {}", expected, number));
+  }
+  if (races::ClusterRaces* const races = warp.races(); races != nullptr) {
+    races->arrive(warp.actor(), barrier.meeting);
+    if (op.details[0] != 0) {
+      barrier.meeting.waiting.push_back(warp.actor());
+    }
   }
   const std::int64_t generation = barrier.generation;
   block.release_barriers();

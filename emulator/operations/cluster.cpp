@@ -14,6 +14,7 @@
 namespace emu {
 namespace {
 
+// details[0]: relaxed: it brings nothing of what the thread has written.
 Outcome run_cluster_arrive(Warp& warp, const Op& op, Lanes lanes) {
   warp.require_whole(op, lanes);
   if (warp.cluster_arrival >= 0) {
@@ -22,6 +23,13 @@ Outcome run_cluster_arrive(Warp& warp, const Op& op, Lanes lanes) {
   }
   Cluster& cluster = warp.block().cluster();
   warp.cluster_arrival = cluster.generation;
+  if (cluster.races() != nullptr) {
+    if (op.details[0] != 0) {
+      cluster.races()->arrive_relaxed(warp.actor(), cluster.meeting);
+    } else {
+      cluster.races()->arrive(warp.actor(), cluster.meeting);
+    }
+  }
   cluster.arrived += static_cast<std::uint32_t>(std::popcount(lanes));
   cluster.release_barrier();
   return Outcome::kDone;
@@ -36,6 +44,9 @@ Outcome run_cluster_wait(Warp& warp, const Op& op, Lanes lanes) {
     return warp.wait_for(WaitFor::kClusterBarrier);
   }
   warp.cluster_arrival = -1;
+  if (warp.races() != nullptr) {
+    warp.races()->wait(warp.actor(), warp.block().cluster().meeting);
+  }
   return Outcome::kDone;
 }
 
@@ -81,7 +92,13 @@ Outcome run_setmaxnreg(Warp& warp, const Op& op, Lanes lanes) {
 
 Outcome run_grid_wait(Warp& warp, const Op& /*op*/, Lanes /*lanes*/) {
   const Grid* const before = warp.block().grid().before;
-  return before == nullptr || before->has_ended() ? Outcome::kDone : warp.wait_for(WaitFor::kGrid);
+  if (before != nullptr && !before->has_ended()) {
+    return warp.wait_for(WaitFor::kGrid);
+  }
+  if (warp.races() != nullptr) {
+    warp.races()->wait_for_grids(warp.actor());
+  }
+  return Outcome::kDone;
 }
 
 Outcome run_launch_dependents(Warp& warp, const Op& /*op*/, Lanes /*lanes*/) {
@@ -93,8 +110,23 @@ Outcome run_launch_dependents(Warp& warp, const Op& /*op*/, Lanes /*lanes*/) {
   return Outcome::kDone;
 }
 
-// Memory orders: everything is seen at once here.
+// Memory orders: everything is seen at once here. What races depend on are those of proxies, in
+// details: whether shared and global memory are meant; and of mbarriers.
 Outcome run_fence(Warp& /*warp*/, const Op& /*op*/, Lanes /*lanes*/) {
+  return Outcome::kDone;
+}
+
+Outcome run_proxy_fence(Warp& warp, const Op& op, Lanes /*lanes*/) {
+  if (warp.races() != nullptr) {
+    warp.races()->fence_async(warp.actor(), op.details[0] != 0, op.details[1] != 0);
+  }
+  return Outcome::kDone;
+}
+
+Outcome run_init_fence(Warp& warp, const Op& /*op*/, Lanes /*lanes*/) {
+  if (warp.races() != nullptr) {
+    warp.races()->fence_init(warp.actor());
+  }
   return Outcome::kDone;
 }
 
@@ -115,17 +147,24 @@ void decode_mapa(Decoder& decoder) {
 
 void decode_fence(Decoder& decoder) {
   decoder.expect_operands(0);
+  Op& op = decoder.op();
+  op.code = &run_fence;
   if (decoder.take("proxy")) {
     decoder.require("async");
-    decoder.take("global") || decoder.take("shared::cta") || decoder.take("shared::cluster");
+    const bool is_global = decoder.take("global");
+    const bool is_shared =
+        !is_global && (decoder.take("shared::cta") || decoder.take("shared::cluster"));
+    op.details[0] = is_global ? 0 : 1;
+    op.details[1] = is_shared ? 0 : 1;
+    op.code = &run_proxy_fence;
   } else if (decoder.take("mbarrier_init")) {
     decoder.require("release");
     decoder.require("cluster");
+    op.code = &run_init_fence;
   } else {
     decoder.take_one_of({"acq_rel", "sc", "acquire", "release"});
     decoder.take_one_of({"cta", "cluster", "gpu", "sys"});
   }
-  decoder.op().code = &run_fence;
 }
 
 void decode_setmaxnreg(Decoder& decoder) {
@@ -161,8 +200,8 @@ constexpr std::array kOperations = {
 void decode_cluster_barrier(Decoder& decoder) {
   const bool arrives = decoder.take_one_of({"arrive", "wait"}) == "arrive";
   decoder.take(arrives ? "release" : "acquire");
-  if (arrives) {
-    decoder.take("relaxed");
+  if (arrives && decoder.take("relaxed")) {
+    decoder.op().details[0] = 1;
   }
   decoder.require("aligned");
   decoder.expect_operands(0);

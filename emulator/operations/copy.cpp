@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "emulator/machine/block.hpp"
+#include "emulator/operations/accesses.hpp"
 #include "emulator/operations/memory.hpp"
 #include "emulator/operations/tensor_copy.hpp"
 #include "emulator/program/decoder.hpp"
@@ -39,6 +40,9 @@ void finish(Warp& warp, const PendingCopy& copy) {
   }
   const Memory to = destination_of(warp, copy);
   to.set_written(0, copy.bytes, true);
+  Accesses written(warp, *copy.op, Lanes{1} << static_cast<unsigned>(copy.lane));
+  written.add(to, copy.bytes);
+  written.settle();
   if (copy.from_bytes > 0) {
     const Memory from = resolve_unaligned(warp, *copy.op, copy.lane, MemorySpace::kGlobal,
                                           copy.from, copy.from_bytes);
@@ -55,6 +59,8 @@ Outcome run_copy(Warp& warp, const Op& op, Lanes lanes) {
   if (op.slots[2] != kNoSlot) {
     warp.require_valid(op.slots[2], op, lanes, "the number of bytes");
   }
+  Accesses sources(warp, op, lanes);
+  Accesses destinations(warp, op, lanes);
   const bool is_late = (warp.block().grid().random() & 1U) != 0;
   for_each_lane(lanes, [&](int lane) {
     PendingCopy copy{
@@ -74,7 +80,13 @@ Outcome run_copy(Warp& warp, const Op& op, Lanes lanes) {
       warp.stop(FindingKind::kMisaligned, op, Lanes{1} << static_cast<unsigned>(lane),
                 fmt::format("{:#x} is no multiple of {}", copy.from, op.count));
     }
+    if (copy.from_bytes > 0) {
+      sources.add(
+          resolve_unaligned(warp, op, lane, MemorySpace::kGlobal, copy.from, copy.from_bytes),
+          copy.from_bytes);
+    }
     const Memory to = destination_of(warp, copy);
+    destinations.add(to, copy.bytes);
     to.set_written(0, copy.bytes, false);
     std::memset(to.bytes, 0xCB, copy.bytes);
     if (copy.is_made) {
@@ -82,6 +94,8 @@ Outcome run_copy(Warp& warp, const Op& op, Lanes lanes) {
     }
     warp.open_copies.push_back(copy);
   });
+  sources.check_copy_read();
+  destinations.check_copy_write();
   return Outcome::kDone;
 }
 
@@ -94,6 +108,9 @@ Outcome run_commit(Warp& warp, const Op& /*op*/, Lanes lanes) {
     }
     return is_in;
   });
+  if (warp.races() != nullptr) {
+    group.number = warp.races()->commit(warp.actor(), races::GroupKind::kCopy);
+  }
   warp.copy_groups.push_back(std::move(group));
   return Outcome::kDone;
 }
@@ -107,6 +124,22 @@ void finish_of(Warp& warp, std::vector<PendingCopy>& copies, int lane) {
     finish(warp, copy);
     return true;
   });
+}
+
+// The groups before the first of which a copy goes on are done.
+void wait_in_races(Warp& warp, bool is_of_all) {
+  races::ClusterRaces& races = *warp.races();
+  constexpr auto kKind = races::GroupKind::kCopy;
+  std::uint32_t last = races.committed(warp.actor(), kKind);
+  if (is_of_all && warp.open_copies.empty()) {
+    last = races.commit(warp.actor(), kKind);
+  }
+  for (const CopyGroup& group : warp.copy_groups) {
+    if (!group.copies.empty()) {
+      last = std::min(last, group.number - 1);
+    }
+  }
+  races.wait_groups(warp.actor(), kKind, last);
 }
 
 // count: how many groups of a lane may be under way still.
@@ -128,6 +161,9 @@ Outcome run_wait(Warp& warp, const Op& op, Lanes lanes) {
   });
   while (!warp.copy_groups.empty() && warp.copy_groups.front().lanes == 0) {
     warp.copy_groups.pop_front();
+  }
+  if (warp.races() != nullptr) {
+    wait_in_races(warp, op.details[0] != 0);
   }
   return Outcome::kDone;
 }

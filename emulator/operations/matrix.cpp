@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "emulator/machine/block.hpp"
+#include "emulator/operations/accesses.hpp"
 #include "emulator/operations/memory.hpp"
 #include "emulator/operations/tensor_arithmetic.hpp"
 #include "emulator/program/decoder.hpp"
@@ -191,11 +192,17 @@ Lanes addressing_lanes(const Op& op) {
 Outcome run_ldmatrix(Warp& warp, const Op& op, Lanes lanes) {
   warp.require_whole(op, lanes);
   warp.require_valid(op.slots[0], op, addressing_lanes(op), "the address");
+  Accesses accesses(warp, op, lanes);
+  std::array<std::array<Memory, 8>, 4> matrices;
   for (std::size_t matrix = 0; matrix < op.count; ++matrix) {
-    std::array<Memory, 8> rows;
-    for (std::size_t row = 0; row < rows.size(); ++row) {
-      rows.at(row) = matrix_row(warp, op, matrix, row);
+    for (std::size_t row = 0; row < 8; ++row) {
+      matrices.at(matrix).at(row) = matrix_row(warp, op, matrix, row);
+      accesses.add(matrices.at(matrix).at(row), kRowBytes);
     }
+  }
+  accesses.check_read();
+  for (std::size_t matrix = 0; matrix < op.count; ++matrix) {
+    const std::array<Memory, 8>& rows = matrices.at(matrix);
     Words d{};
     Lanes valid = 0;
     for (std::size_t lane = 0; lane < kLanes; ++lane) {
@@ -218,12 +225,14 @@ Outcome run_ldmatrix(Warp& warp, const Op& op, Lanes lanes) {
 Outcome run_stmatrix(Warp& warp, const Op& op, Lanes lanes) {
   warp.require_whole(op, lanes);
   warp.require_valid(op.slots[0], op, addressing_lanes(op), "the address");
+  Accesses accesses(warp, op, lanes);
   for (std::size_t matrix = 0; matrix < op.count; ++matrix) {
     const auto a = warp.read<std::uint32_t>(op.list[matrix]);
     const Lanes valid = warp.valid(op.list[matrix]);
     std::array<Memory, 8> rows;
     for (std::size_t row = 0; row < rows.size(); ++row) {
       rows.at(row) = matrix_row(warp, op, matrix, row);
+      accesses.add(rows.at(row), kRowBytes);
     }
     for (std::size_t lane = 0; lane < kLanes; ++lane) {
       for (std::size_t half = 0; half < 2; ++half) {
@@ -233,6 +242,10 @@ Outcome run_stmatrix(Warp& warp, const Op& op, Lanes lanes) {
         rows.at(element.row).set_written(element.column * 2, 2, (valid >> lane & 1U) != 0);
       }
     }
+  }
+  accesses.check_write();
+  if (accesses.overlap()) {
+    stop_of_one_instruction(warp, op, lanes);
   }
   return Outcome::kDone;
 }

@@ -33,6 +33,17 @@ struct MatrixShape {
   bool is_k_major = true;  // elements of a line lie together; else the lines of one k
 };
 
+/// Calls use(line, k) for the first element of each 16 bytes of the first lines.
+template <typename Use>
+void for_each_chunk(const MatrixShape& shape, std::size_t lines, Use&& use) {
+  const std::size_t together = kChunkBytes / shape.element_bytes;
+  for (std::size_t line = 0; line < lines; line += shape.is_k_major ? 1 : together) {
+    for (std::size_t k = 0; k < shape.depth; k += shape.is_k_major ? together : 1) {
+      use(line, k);
+    }
+  }
+}
+
 /// What is wrong with a descriptor of such a matrix; empty: nothing.
 std::string what_is_wrong(std::uint64_t bits, const MatrixShape& shape);
 

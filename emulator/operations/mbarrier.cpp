@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "emulator/machine/cluster.hpp"
+#include "emulator/operations/accesses.hpp"
 #include "emulator/operations/registers.hpp"
 #include "emulator/program/decoder.hpp"
 
@@ -31,13 +32,17 @@ MemorySpace space_of(const Op& op) {
 }
 
 Mbarrier& mbarrier_of(Warp& warp, const Op& op, Slot slot, int lane) {
-  return mbarrier_at(warp, op, lane, space_of(op), mbarrier_address(warp, op, slot, lane));
+  Mbarrier& mbarrier =
+      mbarrier_at(warp, op, lane, space_of(op), mbarrier_address(warp, op, slot, lane));
+  require_initialized(warp, op, lane_bit(lane), mbarrier, false);
+  return mbarrier;
 }
 
 // Slots: the address, the number of arrivals of a phase.
 Outcome run_init(Warp& warp, const Op& op, Lanes lanes) {
   warp.require_valid(op.slots[0], op, lanes, "the address");
   warp.require_valid(op.slots[1], op, lanes, "the number of arrivals");
+  Accesses accesses(warp, op, lanes);
   for_each_lane(lanes, [&](int lane) {
     const std::uint64_t address = mbarrier_address(warp, op, op.slots[0], lane);
     const Memory memory = resolve(warp, op, lane, MemorySpace::kShared, address, kMbarrierBytes);
@@ -46,30 +51,39 @@ Outcome run_init(Warp& warp, const Op& op, Lanes lanes) {
       warp.stop(FindingKind::kIllegalOperand, op, lane_bit(lane),
                 fmt::format("{} arrivals; from 1 to {} are allowed", expected, kMostArrivals));
     }
-    if (!warp.block().mbarriers.try_emplace(offset_of(address), expected).second) {
+    accesses.add(memory, kMbarrierBytes);
+    const auto [found, is_new] = warp.block().mbarriers.try_emplace(offset_of(address), expected);
+    if (!is_new) {
       warp.stop(FindingKind::kBarrierMisuse, op, lane_bit(lane),
                 fmt::format("there is an mbarrier at {:#x} already", address));
+    }
+    if (warp.races() != nullptr) {
+      warp.races()->init(warp.actor(), operation_of(warp, op), found->second.meeting);
     }
     std::ranges::fill_n(memory.bytes, kMbarrierBytes, std::byte{0xCB});
     std::ranges::fill_n(memory.written, kMbarrierBytes, kMbarrierMark);
   });
+  accesses.check_write();
   return Outcome::kDone;
 }
 
 Outcome run_inval(Warp& warp, const Op& op, Lanes lanes) {
   warp.require_valid(op.slots[0], op, lanes, "the address");
+  Accesses accesses(warp, op, lanes);
   for_each_lane(lanes, [&](int lane) {
     const std::uint64_t address = mbarrier_address(warp, op, op.slots[0], lane);
     mbarrier_at(warp, op, lane, MemorySpace::kShared, address);
     warp.block().mbarriers.erase(offset_of(address));
-    resolve(warp, op, lane, MemorySpace::kShared, address, kMbarrierBytes)
-        .set_written(0, kMbarrierBytes, false);
+    const Memory memory = resolve(warp, op, lane, MemorySpace::kShared, address, kMbarrierBytes);
+    memory.set_written(0, kMbarrierBytes, false);
+    accesses.add(memory, kMbarrierBytes);
   });
+  accesses.check_write();
   return Outcome::kDone;
 }
 
 // Slots: the state before it or none, the address, the number of arrivals or none, the bytes to
-// expect or none. details[2]: whether it arrives.
+// expect or none. details[2]: whether it arrives; details[3]: relaxed.
 Outcome run_arrive(Warp& warp, const Op& op, Lanes lanes) {
   warp.require_valid(op.slots[1], op, lanes, "the address");
   for (const std::size_t i : {std::size_t{2}, std::size_t{3}}) {
@@ -79,6 +93,9 @@ Outcome run_arrive(Warp& warp, const Op& op, Lanes lanes) {
     }
   }
   Vec<std::uint64_t> states{};
+  races::ClusterRaces* const races = warp.races();
+  const Mbarrier* last = nullptr;
+  std::uint64_t last_phase = 0;
   for_each_lane(lanes, [&](int lane) {
     Mbarrier& mbarrier = mbarrier_of(warp, op, op.slots[1], lane);
     states.at[lane] = mbarrier.phase();
@@ -87,6 +104,12 @@ Outcome run_arrive(Warp& warp, const Op& op, Lanes lanes) {
                       mbarrier.expect_bytes(warp.read_lane<std::uint32_t>(op.slots[3], lane)));
     }
     if (op.details[2] != 0) {
+      if (races != nullptr && op.details[3] == 0 &&
+          (&mbarrier != last || mbarrier.phase() != last_phase)) {
+        races->arrive(warp.actor(), mbarrier.meeting.meeting);
+        last = &mbarrier;
+        last_phase = mbarrier.phase();
+      }
       const std::uint32_t count =
           op.slots[2] == kNoSlot ? 1 : warp.read_lane<std::uint32_t>(op.slots[2], lane);
       require_allowed(warp, op, lane_bit(lane), mbarrier.arrive(count));
@@ -99,12 +122,13 @@ Outcome run_arrive(Warp& warp, const Op& op, Lanes lanes) {
 }
 
 // Slots: the result, the address, the phase's parity or the state. details[2]: a parity;
-// details[3]: whether it waits.
+// details[3]: whether it waits. count: relaxed.
 Outcome run_wait(Warp& warp, const Op& op, Lanes lanes) {
   warp.require_valid(op.slots[1], op, lanes, "the address");
   warp.require_valid(op.slots[2], op, lanes, "the phase");
   Lanes ended = 0;
   std::uint64_t awaited = 0;
+  const Mbarrier* last = nullptr;
   for_each_lane(lanes, [&](int lane) {
     const Mbarrier& mbarrier = mbarrier_of(warp, op, op.slots[1], lane);
     const bool has_ended =
@@ -112,6 +136,10 @@ Outcome run_wait(Warp& warp, const Op& op, Lanes lanes) {
                            : mbarrier.phase() > warp.read_lane<std::uint64_t>(op.slots[2], lane);
     if (has_ended) {
       ended |= lane_bit(lane);
+      if (warp.races() != nullptr && op.count == 0 && &mbarrier != last) {
+        warp.races()->wait(warp.actor(), mbarrier.meeting.meeting);
+        last = &mbarrier;
+      }
     } else {
       awaited = mbarrier_address(warp, op, op.slots[1], lane);
     }
@@ -137,12 +165,13 @@ MemorySpace take_space(Decoder& decoder) {
                                                                : MemorySpace::kGeneric;
 }
 
-// Memory order and its scope, which races alone depend on.
-void take_order(Decoder& decoder, std::string_view order) {
+// Memory order and its scope, which races alone depend on. True: relaxed.
+bool take_order(Decoder& decoder, std::string_view order) {
   decoder.take(order);
-  decoder.take("relaxed");
+  const bool is_relaxed = decoder.take("relaxed");
   decoder.take("cta");
   decoder.take("cluster");
+  return is_relaxed;
 }
 
 void add_address(Decoder& decoder, std::size_t index) {
@@ -154,7 +183,7 @@ void add_address(Decoder& decoder, std::size_t index) {
 void decode_arrival(Decoder& decoder, bool arrives) {
   Op& op = decoder.op();
   const bool expects = !arrives || decoder.take("expect_tx");
-  take_order(decoder, "release");
+  op.details[3] = take_order(decoder, "release") ? 1 : 0;
   op.details[2] = arrives ? 1 : 0;
   const MemorySpace space = take_space(decoder);
   op.details[0] = static_cast<std::uint8_t>(space);
@@ -185,7 +214,7 @@ void decode_wait(Decoder& decoder, bool waits) {
   Op& op = decoder.op();
   op.details[2] = decoder.take("parity") ? 1 : 0;
   op.details[3] = waits ? 1 : 0;
-  take_order(decoder, "acquire");
+  op.count = take_order(decoder, "acquire") ? 1 : 0;
   op.details[0] = static_cast<std::uint8_t>(take_space(decoder));
   decoder.expect_operands(3, waits ? 4 : 3);  // the fourth hints how long to wait
   decoder.add(decoder.destination(0, 1));
@@ -235,6 +264,19 @@ Mbarrier& mbarrier_at(Warp& warp, const Op& op, int lane, MemorySpace space,
               fmt::format("the mbarrier at {:#x} has been written over", address));
   }
   return found->second;
+}
+
+void require_initialized(Warp& warp, const Op& op, Lanes lanes, const Mbarrier& mbarrier,
+                         bool is_async) {
+  if (warp.races() == nullptr ||
+      warp.races()->is_initialized(warp.actor(), mbarrier.meeting, is_async)) {
+    return;
+  }
+  warp.stop(FindingKind::kRace, op, lanes,
+            is_async ? "nothing says that the mbarrier's beginning is before this for the "
+                       "asynchronous proxy: fence.mbarrier_init or fence.proxy.async, and a barrier"
+                     : "nothing says that the mbarrier's beginning is before this",
+            earlier_access(warp.races()->run(), mbarrier.meeting.init));
 }
 
 void require_allowed(const Warp& warp, const Op& op, Lanes lanes,

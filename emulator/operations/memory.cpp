@@ -11,6 +11,7 @@
 
 #include "emulator/machine/block.hpp"
 #include "emulator/machine/cluster.hpp"
+#include "emulator/operations/accesses.hpp"
 #include "emulator/operations/registers.hpp"
 #include "emulator/program/decoder.hpp"
 
@@ -93,7 +94,7 @@ Memory resolve_unaligned(Warp& warp, const Op& op, int lane, MemorySpace space,
                   fmt::format("{:#x} is shared memory of block ({}), which has ended", address,
                               fmt::join(owner.index(), ",")));
       }
-      return {owner.shared.data() + offset, owner.is_shared_written.data() + offset};
+      return {owner.shared.data() + offset, owner.is_shared_written.data() + offset, &owner};
     }
     case MemorySpace::kParameter:
       inside(block.grid().parameters.size());
@@ -111,7 +112,7 @@ Memory resolve_unaligned(Warp& warp, const Op& op, int lane, MemorySpace space,
         stop_outside(warp, op, lane, space, address, bytes);
       }
       const std::uint64_t offset = address - found->address;
-      return {found->bytes.data() + offset, found->is_written.data() + offset};
+      return {found->bytes.data() + offset, found->is_written.data() + offset, nullptr, found};
     }
   }
 }
@@ -125,11 +126,6 @@ std::uint64_t address_of(const Warp& warp, Slot slot, int bits, int lane) {
 
 namespace {
 
-struct Access {
-  MemorySpace space = MemorySpace::kGeneric;
-  bool is_read_only = false;  // .nc
-};
-
 // op.details: the space, the bits of the address, of the elements' registers, and whether to extend
 // a sign.
 MemorySpace space_of(const Op& op) {
@@ -142,16 +138,19 @@ std::uint64_t sign_extended(std::uint64_t value, int bits) {
 }
 
 // list: a register for each element. slots: the address.
+template <bool kIsReadOnly>
 Outcome run_load(Warp& warp, const Op& op, Lanes lanes) {
   warp.require_valid(op.slots[0], op, lanes, "the address");
   const std::size_t element = op.element_bits / 8;
   const std::size_t bytes = element * op.count;
   std::array<Vec<std::uint64_t>, 8> values;
   std::array<Lanes, 8> valid{};
+  Accesses accesses(warp, op, lanes);
   for_each_lane(lanes, [&](int lane) {
     const std::uint64_t address =
         address_of(warp, op.slots[0], op.details[1], lane) + static_cast<std::uint64_t>(op.offset);
     const Memory memory = resolve(warp, op, lane, space_of(op), address, bytes);
+    accesses.add(memory, bytes);
     for (std::size_t i = 0; i < op.count; ++i) {
       std::uint64_t value = 0;
       std::memcpy(&value, memory.bytes + i * element, element);
@@ -161,12 +160,34 @@ Outcome run_load(Warp& warp, const Op& op, Lanes lanes) {
       }
     }
   });
+  accesses.check_read(kIsReadOnly);
   for (std::size_t i = 0; i < op.count; ++i) {
     if (op.list[i] != kNoSlot) {
       write_bits(warp, op.list[i], op.details[2], values.at(i), lanes, valid.at(i));
     }
   }
   return Outcome::kDone;
+}
+
+// Lanes that write the same bytes at once must write the same: one of them wins, and which is not
+// said.
+void check_values(Warp& warp, const Op& op, Lanes lanes,
+                  const std::array<Vec<std::uint64_t>, 8>& values) {
+  const std::size_t element = op.element_bits / 8;
+  Lanes lost = 0;
+  for_each_lane(lanes, [&](int lane) {
+    const std::uint64_t address =
+        address_of(warp, op.slots[0], op.details[1], lane) + static_cast<std::uint64_t>(op.offset);
+    const Memory memory = resolve(warp, op, lane, space_of(op), address, element * op.count);
+    for (std::size_t i = 0; i < op.count; ++i) {
+      if (std::memcmp(memory.bytes + i * element, &values.at(i).at[lane], element) != 0) {
+        lost |= Lanes{1} << static_cast<unsigned>(lane);
+      }
+    }
+  });
+  if (lost != 0) {
+    stop_of_one_instruction(warp, op, lost);
+  }
 }
 
 Outcome run_store(Warp& warp, const Op& op, Lanes lanes) {
@@ -179,16 +200,22 @@ Outcome run_store(Warp& warp, const Op& op, Lanes lanes) {
     values.at(i) = read_bits(warp, op.list[i], op.details[2]);
     valid.at(i) = warp.valid(op.list[i]);
   }
+  Accesses accesses(warp, op, lanes);
   for_each_lane(lanes, [&](int lane) {
     const std::uint64_t address =
         address_of(warp, op.slots[0], op.details[1], lane) + static_cast<std::uint64_t>(op.offset);
     const Memory memory = resolve(warp, op, lane, space_of(op), address, bytes);
+    accesses.add(memory, bytes);
     for (std::size_t i = 0; i < op.count; ++i) {
       std::memcpy(memory.bytes + i * element, &values.at(i).at[lane], element);
       memory.set_written(i * element, element,
                          (valid.at(i) >> static_cast<unsigned>(lane) & 1U) != 0);
     }
   });
+  accesses.check_write();
+  if (accesses.overlap()) {
+    check_values(warp, op, lanes, values);
+  }
   return Outcome::kDone;
 }
 
@@ -214,7 +241,8 @@ MemorySpace take_space(Decoder& decoder) {
 void decode_access(Decoder& decoder, bool is_load) {
   Op& op = decoder.op();
   const MemorySpace space = take_space(decoder);
-  if (is_load && decoder.take("nc") && space != MemorySpace::kGlobal) {
+  const bool is_read_only = is_load && decoder.take("nc");
+  if (is_read_only && space != MemorySpace::kGlobal) {
     decoder.fail("only global memory is read with .nc");
   }
   decoder.take("weak");
@@ -250,7 +278,7 @@ void decode_access(Decoder& decoder, bool is_load) {
   op.details = {static_cast<std::uint8_t>(space), static_cast<std::uint8_t>(address_bits),
                 static_cast<std::uint8_t>(register_bits),
                 static_cast<std::uint8_t>(is_signed(type))};
-  op.code = is_load ? &run_load : &run_store;
+  op.code = !is_load ? &run_store : is_read_only ? &run_load<true> : &run_load<false>;
 }
 
 void decode_ld(Decoder& decoder) {

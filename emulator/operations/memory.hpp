@@ -10,6 +10,8 @@
 
 namespace emu {
 
+struct Allocation;
+
 enum class MemorySpace : std::uint8_t {
   kGeneric,
   kGlobal,
@@ -22,7 +24,9 @@ enum class MemorySpace : std::uint8_t {
 /// Bytes that a lane accesses.
 struct Memory {
   std::byte* bytes = nullptr;
-  std::uint8_t* written = nullptr;  // of each byte; null: all of it is
+  std::uint8_t* written = nullptr;   // of each byte; null: all of it is
+  Block* block = nullptr;            // whose shared memory it is
+  Allocation* allocation = nullptr;  // of global memory
 
   [[nodiscard]] bool is_written(std::size_t first, std::size_t count) const {
     return written == nullptr || std::all_of(written + first, written + first + count,

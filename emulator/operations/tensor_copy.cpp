@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "emulator/machine/cluster.hpp"
+#include "emulator/operations/accesses.hpp"
 #include "emulator/operations/bulk_copy.hpp"
 #include "emulator/operations/mbarrier.hpp"
 #include "emulator/operations/memory.hpp"
@@ -139,6 +140,51 @@ std::vector<std::uint32_t> ranks_of(Warp& warp, const Op& op, int lane, std::uin
   return ranks;
 }
 
+// Bytes of a copy in shared memory, unit by unit, as they are swizzled.
+template <typename Use>
+void for_each_shared_unit(const BulkCopy& copy, Use&& use) {
+  for (const CopyPiece& piece : copy.pieces) {
+    for (std::uint32_t i = 0; i < piece.bytes; i += kBoxUnit) {
+      use(swizzled(piece.shared + i, copy.map.swizzle));
+    }
+  }
+}
+
+template <typename Use>
+void for_each_global_part(const BulkCopy& copy, Use&& use) {
+  for (const CopyPiece& piece : copy.pieces) {
+    if (piece.first < piece.last) {
+      use(resolve_unaligned(copy.warp, copy.op, copy.lane, MemorySpace::kGlobal, piece.global,
+                            piece.last - piece.first),
+          piece.last - piece.first);
+    }
+  }
+}
+
+void check_load(const BulkCopy& copy, const std::vector<std::uint32_t>& ranks,
+                const std::vector<const Mbarrier*>& mbarriers) {
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    const AsyncAccesses accesses(copy.warp, copy.op, lane_bit(copy.lane), *mbarriers[i]);
+    Block& block = copy.warp.block().cluster().blocks()[ranks[i]];
+    for_each_shared_unit(
+        copy, [&](std::uint32_t offset) { accesses.write_shared(block, offset, kBoxUnit); });
+    if (i == 0) {
+      for_each_global_part(copy, [&](const Memory& memory, std::size_t bytes) {
+        accesses.read_global(memory, bytes);
+      });
+    }
+  }
+}
+
+void check_store(const BulkCopy& copy) {
+  const AsyncAccesses from(copy.warp, copy.op, lane_bit(copy.lane), races::GroupKind::kBulkRead);
+  const AsyncAccesses to(copy.warp, copy.op, lane_bit(copy.lane), races::GroupKind::kBulkWrite);
+  for_each_shared_unit(
+      copy, [&](std::uint32_t offset) { from.read_shared(copy.warp.block(), offset, kBoxUnit); });
+  for_each_global_part(
+      copy, [&](const Memory& memory, std::size_t bytes) { to.write_global(memory, bytes); });
+}
+
 void start_load(Warp& warp, const Op& op, int lane) {
   BulkCopy copy{.warp = warp, .op = op, .lane = lane};
   const Extent extent = extent_of(warp, op, lane, copy);
@@ -158,11 +204,18 @@ void start_load(Warp& warp, const Op& op, int lane) {
   }
   // A multicast goes to the same place in each block, whichever these addresses are of.
   const std::vector<std::uint32_t> ranks = ranks_of(warp, op, lane, shared);
+  std::vector<const Mbarrier*> mbarriers;
   for (const std::uint32_t rank : ranks) {
-    mbarrier_at(warp, op, lane, MemorySpace::kClusterShared,
-                std::uint64_t{rank} << kRankShift | mbarrier_offset);
+    const std::uint64_t base = std::uint64_t{rank} << kRankShift;
+    const Mbarrier& found =
+        mbarrier_at(warp, op, lane, MemorySpace::kClusterShared, base | mbarrier_offset);
+    require_initialized(warp, op, lane_bit(lane), found, true);
+    mbarriers.push_back(&found);
   }
   add_pieces(warp, op, lane, offset, extent, copy);
+  if (warp.races() != nullptr && !copy.pieces.empty()) {
+    check_load(copy, ranks, mbarriers);
+  }
   if (!copy.pieces.empty()) {
     warp.block().cluster().start(
         std::make_unique<BulkLoad>(std::move(copy), ranks, mbarrier_offset));
@@ -178,6 +231,9 @@ void start_store(Warp& warp, const Op& op, int lane) {
   add_pieces(warp, op, lane, static_cast<std::uint32_t>(shared & kOffsetMask), extent, copy);
   if (copy.pieces.empty()) {
     return;
+  }
+  if (warp.races() != nullptr) {
+    check_store(copy);
   }
   auto progress = std::make_shared<BulkProgress>(
       BulkProgress{.lane = lane, .group = warp.bulk_groups.at(static_cast<std::size_t>(lane))});
@@ -207,7 +263,30 @@ Outcome run_copy(Warp& warp, const Op& op, Lanes lanes) {
 
 Outcome run_commit(Warp& warp, const Op& /*op*/, Lanes lanes) {
   for_each_lane(lanes, [&](int lane) { ++warp.bulk_groups.at(static_cast<std::size_t>(lane)); });
+  if (warp.races() != nullptr) {
+    warp.races()->commit(warp.actor(), races::GroupKind::kBulkRead);
+    warp.races()->commit(warp.actor(), races::GroupKind::kBulkWrite);
+  }
   return Outcome::kDone;
+}
+
+// Groups are counted over the warp's lanes: mostly, one of them has all.
+void wait_in_races(Warp& warp, const Op& op, Lanes lanes) {
+  bool has_groups = false;
+  for_each_lane(lanes, [&](int lane) {
+    has_groups = has_groups || warp.bulk_groups.at(static_cast<std::size_t>(lane)) > 0;
+  });
+  const std::int64_t last =
+      std::int64_t{warp.races()->committed(warp.actor(), races::GroupKind::kBulkRead)} - op.offset;
+  if (!has_groups || last <= 0) {
+    return;
+  }
+  warp.races()->wait_groups(warp.actor(), races::GroupKind::kBulkRead,
+                            static_cast<std::uint32_t>(last));
+  if (op.details[0] == 0) {
+    warp.races()->wait_groups(warp.actor(), races::GroupKind::kBulkWrite,
+                              static_cast<std::uint32_t>(last));
+  }
 }
 
 // offset: how many of a lane's groups may be under way still; details[0]: whether only their
@@ -219,7 +298,13 @@ Outcome run_wait(Warp& warp, const Op& op, Lanes lanes) {
     return (lanes & lane_bit(copy->lane)) != 0 && copy->group + op.offset < groups &&
            !(op.details[0] != 0 && copy->is_read);
   });
-  return is_under_way ? Outcome::kBlocked : Outcome::kDone;
+  if (is_under_way) {
+    return Outcome::kBlocked;
+  }
+  if (warp.races() != nullptr) {
+    wait_in_races(warp, op, lanes);
+  }
+  return Outcome::kDone;
 }
 
 // An address, and for a box what is left of [map, {coordinates}].

@@ -12,6 +12,7 @@
 
 #include "emulator/machine/block.hpp"
 #include "emulator/machine/cluster.hpp"
+#include "emulator/operations/accesses.hpp"
 #include "emulator/operations/wgmma_product.hpp"
 #include "emulator/program/decoder.hpp"
 
@@ -115,6 +116,28 @@ std::string what_is_wrong_with(const MatrixProducts& products, const RegisterUse
   return "";
 }
 
+// The warp reads its rows of A, and all of B.
+void check_operands(Warp& warp, const Op& op, const std::array<std::uint64_t, 2>& descriptors) {
+  const WgmmaForm form = WgmmaForm::of(op);
+  const AsyncAccesses accesses(warp, op, kAllLanes, races::GroupKind::kProduct);
+  Block& block = warp.block();
+  const auto read = [&](std::uint64_t bits, const MatrixShape& shape, std::size_t first,
+                        std::size_t count) {
+    const MatrixDescriptor descriptor = MatrixDescriptor::of(bits);
+    for_each_chunk(shape, count, [&](std::size_t line, std::size_t k) {
+      const std::uint32_t address = address_of(descriptor, shape, first + line, k);
+      if (address + kChunkBytes <= block.shared.size()) {  // the product finds it else
+        accesses.read_shared(block, address, kChunkBytes);
+      }
+    });
+  };
+  if (!form.is_a_in_registers) {
+    read(descriptors[0], form.shape_of_a(),
+         static_cast<std::size_t>(warp.index()) % kWarpsOfGroup * kRowsOfWarp, kRowsOfWarp);
+  }
+  read(descriptors[1], form.shape_of_b(), 0, form.columns);
+}
+
 // list: the accumulators, and A's registers if it has some. slots: the descriptors of A and B,
 // scale-d.
 Outcome run_product(Warp& warp, const Op& op, Lanes lanes) {
@@ -156,6 +179,9 @@ Outcome run_product(Warp& warp, const Op& op, Lanes lanes) {
     }
   }
   products.pending.push_back({.number = number, .op = &op});
+  if (warp.races() != nullptr) {
+    check_operands(warp, op, descriptors);
+  }
   warp.block().cluster().start(
       std::make_unique<WgmmaProduct>(warp, op, descriptors, adds, number, place));
   return Outcome::kDone;
@@ -170,6 +196,9 @@ Outcome run_fence(Warp& warp, const Op& op, Lanes lanes) {
 Outcome run_commit(Warp& warp, const Op& op, Lanes lanes) {
   issue_together(warp, op, lanes);
   warp.products.groups.push_back(warp.products.issued);
+  if (warp.races() != nullptr) {
+    warp.races()->commit(warp.actor(), races::GroupKind::kProduct);
+  }
   return Outcome::kDone;
 }
 
@@ -198,6 +227,12 @@ Outcome run_wait(Warp& warp, const Op& op, Lanes lanes) {
       }
     }
     products.pending.pop_front();
+  }
+  if (warp.races() != nullptr) {
+    const std::uint32_t committed =
+        warp.races()->committed(warp.actor(), races::GroupKind::kProduct);
+    warp.races()->wait_groups(warp.actor(), races::GroupKind::kProduct,
+                              committed - static_cast<std::uint32_t>(products.groups.size()));
   }
   return Outcome::kDone;
 }

@@ -39,27 +39,22 @@ class OperandReader {
         shape_(shape) {}
 
   void read(Lines& lines, std::size_t first) const {
-    const std::size_t together = kChunkBytes / shape_.element_bytes;
-    const std::size_t line_step = shape_.is_k_major ? 1 : together;
-    const std::size_t k_step = shape_.is_k_major ? together : 1;
-    for (std::size_t line = 0; line < lines.count; line += line_step) {
-      for (std::size_t k = 0; k < lines.depth; k += k_step) {
-        const std::byte* const chunk = chunk_at(first + line, k);
-        std::uint16_t* const to = &lines.bits[line * lines.depth + k];
-        const std::size_t step = shape_.is_k_major ? 1 : lines.depth;
-        if (shape_.element_bytes == 1) {
-          for (std::size_t i = 0; i < kChunkBytes; ++i) {
-            to[i * step] = std::to_integer<std::uint16_t>(chunk[i]);
-          }
-        } else {
-          std::array<std::uint16_t, kChunkBytes / 2> elements;
-          std::memcpy(elements.data(), chunk, kChunkBytes);
-          for (std::size_t i = 0; i < elements.size(); ++i) {
-            to[i * step] = elements[i];
-          }
+    for_each_chunk(shape_, lines.count, [&](std::size_t line, std::size_t k) {
+      const std::byte* const chunk = chunk_at(first + line, k);
+      std::uint16_t* const to = &lines.bits[line * lines.depth + k];
+      const std::size_t step = shape_.is_k_major ? 1 : lines.depth;
+      if (shape_.element_bytes == 1) {
+        for (std::size_t i = 0; i < kChunkBytes; ++i) {
+          to[i * step] = std::to_integer<std::uint16_t>(chunk[i]);
+        }
+      } else {
+        std::array<std::uint16_t, kChunkBytes / 2> elements;
+        std::memcpy(elements.data(), chunk, kChunkBytes);
+        for (std::size_t i = 0; i < elements.size(); ++i) {
+          to[i * step] = elements[i];
         }
       }
-    }
+    });
   }
 
  private:

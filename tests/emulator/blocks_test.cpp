@@ -150,7 +150,7 @@ std::string ring(std::string_view last) {
   mov.u32 %r9, %ctaid.x;
   mul.wide.u32 %rd4, %r9, 4;
   add.s64 %rd5, %rd1, %rd4;
-  st.global.u32 [%rd5], %r8;)",
+  @!%p1 st.global.u32 [%rd5], %r8;)",
                      last);
 }
 
@@ -251,7 +251,8 @@ L:
       const std::array launches = {
           Launch{device_.load(first(release)).front(), config, parameters},
           Launch{device_.load(second(wait)).front(), dependent, parameters}};
-      const Report report = device_.run(launches, {.seed = seed});
+      // Both of its blocks write there, the same.
+      const Report report = device_.run(launches, {.seed = seed, .check_races = false});
       for (std::size_t i = 256; i < 320; ++i) {
         values.insert(get<std::uint32_t>(memory, 512)[i]);
       }

@@ -29,6 +29,8 @@ struct RunOptions {
   Policy policy = Policy::kFromSeed;
   /// Blocks of a grid that run at a time; a cluster runs whole.
   std::uint32_t resident_blocks = 4;
+  /// Whether to look for accesses of which nothing says which is first.
+  bool check_races = true;
   /// The run ends with a finding after as many operations of warps. 0: no limit.
   std::uint64_t most_steps = 0;
 };

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,10 +23,22 @@ enum class FindingKind : std::uint8_t {
   kDeadlock,          // nobody can go on
   kNoProgress,        // it runs on and on
   kTrap,              // the kernel itself gave up
+  kRace,              // two accesses to memory, of which nothing says which is first
+  kNoProxyFence,      // the asynchronous proxy accesses what was written with no fence behind it
 };
 
 /// "out of bounds"
 std::string_view name_of(FindingKind kind);
+
+/// An access that was made before, which the one that is wrong must not meet.
+struct EarlierAccess {
+  std::string kernel{};
+  std::string instruction{};
+  int line = 0;
+  std::string source{};
+  std::array<std::uint32_t, 3> block{};
+  int warp = -1;
+};
 
 struct Finding {
   FindingKind kind = FindingKind::kTrap;
@@ -36,9 +49,10 @@ struct Finding {
   std::string source{};       // "file.cuh:12", where the compiler tells
   std::array<std::uint32_t, 3> block{};
   int warp = -1;
-  std::uint32_t lanes = 0;  // those it happened to
+  std::uint32_t lanes = 0;               // those it happened to
+  std::optional<EarlierAccess> other{};  // of races
 
-  /// One line: what, where in the source, which block, warp and lanes.
+  /// One line: what, where in the source, which block, warp and lanes; of a race, both accesses.
   [[nodiscard]] std::string text() const;
 };
 

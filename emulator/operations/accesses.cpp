@@ -1,0 +1,205 @@
+// What an operation accesses, as the search of races wants it: as few ranges as possible.
+#include "emulator/operations/accesses.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "emulator/machine/cluster.hpp"
+#include "fovea_emulator/error.hpp"
+
+namespace emu {
+
+EarlierAccess earlier_access(const races::RunRaces& run, const races::Access& access) {
+  const races::RunRaces::Record& record = run.record_of(access);
+  const auto& grid = *static_cast<const Grid*>(record.grid);
+  const Program& program = *grid.program;
+  const Op& op = program.ops[races::operation_of(access)];
+  const std::uint32_t warp = races::warp_of(access) - 1;
+  return {.kernel = program.function->name,
+          .instruction = op.instruction->opcode,
+          .line = op.instruction->line,
+          .source = source_of(program, op),
+          .block = record.blocks[warp / record.warps],
+          .warp = static_cast<int>(warp % record.warps)};
+}
+
+std::uint32_t operation_of(Warp& warp, const Op& op) {
+  const auto number = static_cast<std::uint32_t>(&op - warp.block().grid().program->ops.data());
+  if (number >= races::kMostOperations) {
+    throw Error("too many instructions for the search of races");
+  }
+  return number;
+}
+
+namespace {
+
+std::string message_of(const races::Conflict& conflict, bool is_write, const std::string& where) {
+  const std::string_view now = is_write ? "writes" : "reads";
+  const std::string_view then = conflict.is_other_write ? "written" : "read";
+  switch (conflict.kind) {
+    case races::ConflictKind::kNoProxyFence:
+      return fmt::format(
+          "it {} {} in the asynchronous proxy, and what has written there before has no "
+          "fence.proxy.async behind it",
+          now, where);
+    case races::ConflictKind::kReadOnlyWritten:
+      return fmt::format(
+          "it reads {} as what nobody writes, and a grid has written there that had not ended when "
+          "this one began",
+          where);
+    case races::ConflictKind::kUnordered:
+      break;
+  }
+  return fmt::format("it {} {}, which another has {}, and nothing says which is first", now, where,
+                     then);
+}
+
+[[noreturn]] void stop_at(const Warp& warp, const Op& op, Lanes lanes,
+                          const races::Conflict& conflict, bool is_write,
+                          const std::string& where) {
+  warp.stop(conflict.kind == races::ConflictKind::kNoProxyFence ? FindingKind::kNoProxyFence
+                                                                : FindingKind::kRace,
+            op, lanes, message_of(conflict, is_write, where),
+            earlier_access(warp.races()->run(), conflict.other));
+}
+
+void check_shared(const Warp& warp, const Op& op, Lanes lanes, const races::View& view,
+                  bool is_write, Block& block, std::uint64_t offset, std::size_t bytes) {
+  const auto conflict =
+      is_write ? block.shadow.write(view, offset, bytes) : block.shadow.read(view, offset, bytes);
+  if (conflict.has_value()) {
+    stop_at(warp, op, lanes, *conflict, is_write,
+            fmt::format("shared memory at {:#x}", block.shared_base() + conflict->offset));
+  }
+}
+
+void check_global(const Warp& warp, const Op& op, Lanes lanes, const races::View& view,
+                  bool is_write, Allocation& allocation, std::uint64_t offset, std::size_t bytes) {
+  const auto conflict = is_write ? allocation.shadow.write(view, offset, bytes)
+                                 : allocation.shadow.read(view, offset, bytes);
+  if (conflict.has_value()) {
+    stop_at(warp, op, lanes, *conflict, is_write,
+            fmt::format("global memory at {:#x}", allocation.address + conflict->offset));
+  }
+}
+
+}  // namespace
+
+void Accesses::check_read(bool is_read_only) {
+  if (count_ > 0) {
+    const races::View view = races_->view(warp_.actor(), operation_of(warp_, op_), is_read_only);
+    check(false, view, view);
+  }
+}
+
+void Accesses::check_write() {
+  if (count_ > 0) {
+    const races::View view = races_->view(warp_.actor(), operation_of(warp_, op_));
+    check(true, view, view);
+  }
+}
+
+void Accesses::check_copy_read() {
+  if (count_ > 0) {
+    const races::View view = races_->copy_source_view(warp_.actor(), operation_of(warp_, op_));
+    check(false, view, view);
+  }
+}
+
+void Accesses::check_copy_write() {
+  if (count_ > 0) {
+    const races::View view = races_->copy_view(warp_.actor(), operation_of(warp_, op_));
+    check(true, view, view);
+  }
+}
+
+void Accesses::settle() {
+  for (std::size_t i = 0; i < count_; ++i) {
+    const Range& range = ranges_.at(i);
+    range.block->shadow.settle(races_->settled(warp_.actor(), operation_of(warp_, op_)),
+                               static_cast<std::uint64_t>(range.first - range.block->shared.data()),
+                               range.bytes);
+  }
+}
+
+void Accesses::check(bool is_write, const races::View& shared, const races::View& global) const {
+  for (std::size_t i = 0; i < count_; ++i) {
+    const Range& range = ranges_[i];
+    if (range.block != nullptr) {
+      check_shared(warp_, op_, lanes_, shared, is_write, *range.block,
+                   static_cast<std::uint64_t>(range.first - range.block->shared.data()),
+                   range.bytes);
+    } else {
+      check_global(warp_, op_, lanes_, global, is_write, *range.allocation,
+                   static_cast<std::uint64_t>(range.first - range.allocation->bytes.data()),
+                   range.bytes);
+    }
+  }
+}
+
+AsyncAccesses::AsyncAccesses(Warp& warp, const Op& op, Lanes lanes, races::GroupKind kind)
+    : warp_(warp), op_(op), lanes_(lanes) {
+  if (races::ClusterRaces* const races = warp.races(); races != nullptr) {
+    shared_ = races->async_view(warp.actor(), operation_of(warp, op), kind, true);
+    global_ = races->async_view(warp.actor(), operation_of(warp, op), kind, false);
+  }
+}
+
+AsyncAccesses::AsyncAccesses(Warp& warp, const Op& op, Lanes lanes, const Mbarrier& mbarrier)
+    : warp_(warp), op_(op), lanes_(lanes) {
+  if (races::ClusterRaces* const races = warp.races(); races != nullptr) {
+    shared_ = races->async_view(warp.actor(), operation_of(warp, op), mbarrier.meeting, true);
+    global_ = races->async_view(warp.actor(), operation_of(warp, op), mbarrier.meeting, false);
+  }
+}
+
+void AsyncAccesses::read_shared(Block& block, std::uint32_t offset, std::size_t bytes) const {
+  if (warp_.races() != nullptr) {
+    check_shared(warp_, op_, lanes_, shared_, false, block, offset, bytes);
+  }
+}
+
+void AsyncAccesses::write_shared(Block& block, std::uint32_t offset, std::size_t bytes) const {
+  if (warp_.races() != nullptr) {
+    check_shared(warp_, op_, lanes_, shared_, true, block, offset, bytes);
+  }
+}
+
+void AsyncAccesses::read_global(const Memory& memory, std::size_t bytes) const {
+  if (warp_.races() != nullptr) {
+    check_global(warp_, op_, lanes_, global_, false, *memory.allocation,
+                 static_cast<std::uint64_t>(memory.bytes - memory.allocation->bytes.data()), bytes);
+  }
+}
+
+void AsyncAccesses::write_global(const Memory& memory, std::size_t bytes) const {
+  if (warp_.races() != nullptr) {
+    check_global(warp_, op_, lanes_, global_, true, *memory.allocation,
+                 static_cast<std::uint64_t>(memory.bytes - memory.allocation->bytes.data()), bytes);
+  }
+}
+
+void Accesses::stop_too_many() const {
+  throw Error(fmt::format("{}: more accesses than a warp has lanes", op_.instruction->opcode));
+}
+
+bool Accesses::overlap() const {
+  if (is_repeated_ || is_ascending_) {
+    return is_repeated_;
+  }
+  std::vector<Range> sorted(ranges_.begin(), ranges_.begin() + static_cast<std::ptrdiff_t>(count_));
+  std::ranges::sort(sorted, {}, &Range::first);
+  return std::ranges::adjacent_find(sorted, [](const Range& one, const Range& next) {
+           return one.first + one.bytes > next.first;
+         }) != sorted.end();
+}
+
+void stop_of_one_instruction(const Warp& warp, const Op& op, Lanes lanes) {
+  warp.stop(FindingKind::kRace, op, lanes,
+            "other lanes of the instruction write other values to the same bytes");
+}
+
+}  // namespace emu

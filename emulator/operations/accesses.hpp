@@ -1,0 +1,110 @@
+// What an operation accesses, as the search of races wants it: as few ranges as possible.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "emulator/machine/mbarrier.hpp"
+#include "emulator/machine/warp.hpp"
+#include "emulator/operations/memory.hpp"
+
+namespace emu {
+
+/// Bytes that are added and then checked together. Local memory and parameters are nobody else's.
+class Accesses {
+ public:
+  Accesses(Warp& warp, const Op& op, Lanes lanes)
+      : races_(warp.races()), warp_(warp), op_(op), lanes_(lanes) {}
+
+  void add(const Memory& memory, std::size_t bytes) {
+    if (races_ == nullptr || (memory.block == nullptr && memory.allocation == nullptr)) {
+      return;
+    }
+    if (count_ > 0) {
+      Range& last = ranges_[count_ - 1];
+      const std::byte* const end = last.first + last.bytes;
+      if (memory.bytes == end && memory.block == last.block) {
+        last.bytes += bytes;
+        return;
+      }
+      if (memory.bytes >= last.first && memory.bytes + bytes <= end) {
+        is_repeated_ = true;
+        return;
+      }
+      is_ascending_ = is_ascending_ && memory.bytes > end;
+    }
+    if (count_ == ranges_.size()) {
+      stop_too_many();
+    }
+    ranges_[count_++] = {memory.bytes, bytes, memory.block, memory.allocation};
+  }
+
+  /// Accesses of the warp itself. Each ends the run with a finding where one of them and one that
+  /// another has made are in no order.
+  void check_read(bool is_read_only = false);
+  void check_write();
+  /// cp.async's: its source, and its destination, which settle() makes the warp's own once it has
+  /// waited.
+  void check_copy_read();
+  void check_copy_write();
+  void settle();
+
+  /// Whether several of them are of the same bytes.
+  [[nodiscard]] bool overlap() const;
+
+ private:
+  // Nothing is initialised: each operation has 32 of them, and mostly uses one.
+  struct Range {
+    const std::byte* first;
+    std::size_t bytes;
+    Block* block;
+    Allocation* allocation;
+  };
+
+  void check(bool is_write, const races::View& shared, const races::View& global) const;
+  [[noreturn]] void stop_too_many() const;
+
+  races::ClusterRaces* races_;
+  Warp& warp_;
+  const Op& op_;
+  Lanes lanes_;
+  std::size_t count_ = 0;
+  bool is_ascending_ = true;
+  bool is_repeated_ = false;
+  std::array<Range, kLanes> ranges_;
+};
+
+/// What a warp starts in the asynchronous proxy accesses, from when it starts it on. Each call ends
+/// the run with a finding where an earlier access is in no order with it.
+class AsyncAccesses {
+ public:
+  /// In the warp's open group of the kind.
+  AsyncAccesses(Warp& warp, const Op& op, Lanes lanes, races::GroupKind kind);
+  /// Under an mbarrier, in the phase that it is in.
+  AsyncAccesses(Warp& warp, const Op& op, Lanes lanes, const Mbarrier& mbarrier);
+
+  void read_shared(Block& block, std::uint32_t offset, std::size_t bytes) const;
+  void write_shared(Block& block, std::uint32_t offset, std::size_t bytes) const;
+  void read_global(const Memory& memory, std::size_t bytes) const;
+  void write_global(const Memory& memory, std::size_t bytes) const;
+
+ private:
+  Warp& warp_;
+  const Op& op_;
+  Lanes lanes_;
+  races::View shared_{};
+  races::View global_{};
+};
+
+/// Ends the run: these lanes have written what other lanes of the same instruction have written
+/// over with other values.
+[[noreturn]] void stop_of_one_instruction(const Warp& warp, const Op& op, Lanes lanes);
+
+/// The operation's number in its program.
+std::uint32_t operation_of(Warp& warp, const Op& op);
+
+/// An access for a finding.
+EarlierAccess earlier_access(const races::RunRaces& run, const races::Access& access);
+
+}  // namespace emu

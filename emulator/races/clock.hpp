@@ -1,0 +1,64 @@
+// Vector clocks: up to which of its epochs each actor's accesses come before.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace emu::races {
+
+/// An actor of a cluster: its warps come first, from 1 on, then what it copies and multiplies with
+/// while they go on. Component 0 of a clock counts the grids that have ended.
+using Actor = std::uint32_t;
+constexpr Actor kEndedGrids = 0;
+
+class Clock {
+ public:
+  [[nodiscard]] std::uint32_t at(Actor actor) const {
+    return actor < epochs_.size() ? epochs_[actor] : 0;
+  }
+  /// Sets an actor's epoch, unless it is later already.
+  void raise(Actor actor, std::uint32_t epoch) {
+    if (actor >= epochs_.size()) {
+      epochs_.resize(actor + 1);
+    }
+    epochs_[actor] = std::max(epochs_[actor], epoch);
+  }
+  void join(const Clock& other) {
+    if (other.epochs_.size() > epochs_.size()) {
+      epochs_.resize(other.epochs_.size());
+    }
+    for (std::size_t i = 0; i < other.epochs_.size(); ++i) {
+      epochs_[i] = std::max(epochs_[i], other.epochs_[i]);
+    }
+  }
+  void clear() { epochs_.clear(); }
+
+ private:
+  std::vector<std::uint32_t> epochs_;
+};
+
+/// What comes before, as the instructions of a warp see it, and as what it starts in the
+/// asynchronous proxy does. What synchronises threads carries all of it.
+struct Order {
+  Clock generic{};
+  Clock async_shared{};  // generic writes to shared memory that a proxy fence has covered
+  Clock async_global{};
+  Clock init{};  // mbarriers that fence.mbarrier_init has covered
+
+  void join(const Order& other) {
+    generic.join(other.generic);
+    async_shared.join(other.async_shared);
+    async_global.join(other.async_global);
+    init.join(other.init);
+  }
+  void clear() {
+    generic.clear();
+    async_shared.clear();
+    async_global.clear();
+    init.clear();
+  }
+};
+
+}  // namespace emu::races

@@ -1,0 +1,59 @@
+// Which accesses of a warp come before others of the same warp, while its lanes are apart.
+#include "emulator/races/fragments.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace emu::races {
+
+Fragments::Id Fragments::part(Id parent) {
+  const auto id = static_cast<Id>(nodes_.size());
+  nodes_.push_back({.parent = parent, .joined = id});
+  return id;
+}
+
+void Fragments::join(Id fragment, Id into) {
+  // What lies between them has parted for good.
+  while (fragment != into && fragment != 0) {
+    nodes_[fragment].joined = into;
+    nodes_[fragment].since = static_cast<Id>(nodes_.size());
+    fragment = nodes_[fragment].parent;
+  }
+}
+
+void Fragments::run(Id fragment, std::uint32_t epoch) {
+  current_ = fragment;
+  if (fragment == 0) {  // all are together, and all there was comes before
+    nodes_.resize(1);
+    turns_.clear();
+  } else {
+    turns_.push_back({.epoch = epoch, .fragment = fragment});
+  }
+}
+
+bool Fragments::is_before(std::uint32_t epoch) const {
+  const auto after = std::ranges::upper_bound(turns_, epoch, {}, &Turn::epoch);
+  if (after == turns_.begin()) {
+    return true;
+  }
+  // What has become a part of a fragment comes before those that part from it later.
+  Id then = std::prev(after)->fragment;
+  Id since = 0;
+  while (true) {
+    Id now = current_;
+    auto below = static_cast<Id>(nodes_.size());
+    while (now != then && now != 0) {
+      below = std::exchange(now, nodes_[now].parent);
+    }
+    if (now == then) {
+      return below >= since;
+    }
+    if (nodes_[then].joined == then) {
+      return false;
+    }
+    since = nodes_[then].since;
+    then = nodes_[then].joined;
+  }
+}
+
+}  // namespace emu::races

@@ -1,0 +1,195 @@
+// The shadow of an allocation in global memory: who has last written each cell, and who has read it
+// since. It is of all grids of a run.
+#include "emulator/races/global_shadow.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "emulator/races/rules.hpp"
+
+namespace emu::races {
+namespace {
+
+bool is_of_cluster(const View& view, const Access& earlier) {
+  return cluster_of(earlier.party) == cluster_of(view.access.party);
+}
+
+// Of two clusters of one grid, and of grids of which none has ended, neither comes before.
+std::optional<ConflictKind> against_global_write(const View& view, const Access& earlier) {
+  if (view.is_read_only && earlier.party >= view.ended_at_begin) {
+    return ConflictKind::kReadOnlyWritten;
+  }
+  if (is_of_cluster(view, earlier)) {
+    return against_write(view, earlier);
+  }
+  if (earlier.party >= view.ended) {
+    return ConflictKind::kUnordered;
+  }
+  if (!is_async(earlier) && earlier.party >= view.ended_as_written) {
+    return ConflictKind::kNoProxyFence;
+  }
+  return std::nullopt;
+}
+
+bool read_comes_before(const View& view, const Access& earlier) {
+  return is_of_cluster(view, earlier) ? comes_before(view, earlier, *view.before)
+                                      : earlier.party < view.ended;
+}
+
+std::optional<Conflict> check_writes(const View& view, const Access* writes, std::size_t count,
+                                     unsigned shift, std::uint64_t offset) {
+  Access last;
+  for (std::size_t i = 0; i < count; ++i) {
+    const Access& earlier = writes[i];
+    if (earlier == last || earlier.party == kNobody) {
+      continue;
+    }
+    last = earlier;
+    if (const auto kind = against_global_write(view, earlier)) {
+      return Conflict{
+          .kind = *kind, .other = earlier, .is_other_write = true, .offset = offset + (i << shift)};
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+// Each of the finer cells has a list of its own.
+void GlobalShadow::refine(Page& page, unsigned finer) {
+  const std::size_t cells = kPageBytes >> page.shift;
+  const std::size_t times = std::size_t{1} << (page.shift - finer);
+  page.writes.refine(cells, times);
+  page.shift = finer;
+  if (page.reads.is_empty()) {
+    return;
+  }
+  page.reads.refine(cells, times);
+  Reads* const reads = page.reads.get(cells * times);
+  for (std::size_t i = 0; i < cells * times; ++i) {
+    if (i % times == 0) {
+      continue;
+    }
+    std::uint32_t from = std::exchange(reads[i].others, 0);
+    for (; from != 0; from = nodes_[from].next) {
+      add_node(reads[i], Access(nodes_[from].access));
+    }
+  }
+}
+
+void GlobalShadow::add_node(Reads& reads, const Access& access) {
+  std::uint32_t node = free_;
+  if (node != 0) {
+    free_ = nodes_[node].next;
+  } else {
+    node = static_cast<std::uint32_t>(nodes_.size());
+    nodes_.emplace_back();
+  }
+  nodes_[node] = {.access = access, .next = reads.others};
+  reads.others = node;
+}
+
+void GlobalShadow::forget_nodes(Reads& reads) {
+  while (reads.others != 0) {
+    Node& node = nodes_[reads.others];
+    const std::uint32_t number = std::exchange(reads.others, node.next);
+    node.next = std::exchange(free_, number);
+  }
+}
+
+void GlobalShadow::add_read(const View& view, Reads& reads) {
+  const Access& now = view.access;
+  const Access before = std::exchange(reads.last, now);
+  if (before.party == kNobody || before.party == now.party) {
+    return;
+  }
+  if (!is_of_cluster(view, before)) {
+    if (before.party < view.ended) {
+      return;
+    }
+    // Two clusters: of the others, the one of the latest grid stays.
+    if (reads.others != 0) {
+      const Access other = nodes_[reads.others].access;
+      if (!is_of_cluster(view, other) && cluster_of(other.party) > cluster_of(before.party)) {
+        return;
+      }
+      forget_nodes(reads);
+    }
+    add_node(reads, before);
+    return;
+  }
+  for (std::uint32_t node = reads.others; node != 0; node = nodes_[node].next) {
+    Access& other = nodes_[node].access;
+    if (!is_of_cluster(view, other) && other.party >= view.ended) {
+      return;
+    }
+    if (other.party == now.party || other.party == before.party || read_comes_before(view, other)) {
+      other = before;
+      return;
+    }
+  }
+  if (!read_comes_before(view, before)) {
+    add_node(reads, before);
+  }
+}
+
+template <typename Use>
+void GlobalShadow::for_each_part(std::uint64_t offset, std::size_t bytes, Use&& use) {
+  for_each_page(
+      pages_, offset, bytes, [this](Page& page, unsigned finer) { refine(page, finer); }, use);
+}
+
+std::optional<Conflict> GlobalShadow::read(const View& view, std::uint64_t offset,
+                                           std::size_t bytes) {
+  std::optional<Conflict> conflict;
+  for_each_part(offset, bytes,
+                [&](Page& page, std::size_t first, std::size_t count, std::uint64_t start) {
+                  const std::size_t cells = kPageBytes >> page.shift;
+                  if (!page.writes.is_empty()) {
+                    conflict = check_writes(view, page.writes.get(cells) + first, count, page.shift,
+                                            start + (first << page.shift));
+                  }
+                  Reads* const reads = page.reads.get(cells) + first;
+                  for (std::size_t i = 0; i < count; ++i) {
+                    add_read(view, reads[i]);
+                  }
+                  return !conflict.has_value();
+                });
+  return conflict;
+}
+
+std::optional<Conflict> GlobalShadow::write(const View& view, std::uint64_t offset,
+                                            std::size_t bytes) {
+  std::optional<Conflict> conflict;
+  for_each_part(offset, bytes,
+                [&](Page& page, std::size_t first, std::size_t count, std::uint64_t start) {
+                  const std::size_t cells = kPageBytes >> page.shift;
+                  Access* const writes = page.writes.get(cells) + first;
+                  start += first << page.shift;
+                  conflict = check_writes(view, writes, count, page.shift, start);
+                  std::fill_n(writes, count, view.access);
+                  if (page.reads.is_empty()) {
+                    return !conflict.has_value();
+                  }
+                  Reads* const all = page.reads.get(cells) + first;
+                  for (std::size_t i = 0; i < count; ++i) {
+                    Reads& reads = all[i];
+                    const auto check = [&](const Access& earlier) {
+                      if (!conflict.has_value() && earlier.party != kNobody &&
+                          !read_comes_before(view, earlier)) {
+                        conflict = Conflict{.other = earlier, .offset = start + (i << page.shift)};
+                      }
+                    };
+                    check(reads.last);
+                    for (std::uint32_t node = reads.others; node != 0; node = nodes_[node].next) {
+                      check(nodes_[node].access);
+                    }
+                    forget_nodes(reads);
+                    reads = {};
+                  }
+                  return !conflict.has_value();
+                });
+  return conflict;
+}
+
+}  // namespace emu::races

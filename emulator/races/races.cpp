@@ -1,0 +1,201 @@
+// Finds accesses to memory of which nothing says which is first: who has synchronised with whom.
+#include "emulator/races/races.hpp"
+
+#include <utility>
+
+#include "fovea_emulator/error.hpp"
+
+namespace emu::races {
+
+std::uint32_t RunRaces::begin_grid() {
+  first_parties_.push_back(static_cast<Party>(records_.size() + 1) << kActorBits);
+  return static_cast<std::uint32_t>(first_parties_.size());
+}
+
+std::uint32_t RunRaces::add_cluster(Record record) {
+  records_.push_back(std::move(record));
+  if (records_.size() >= std::size_t{1} << (32 - kActorBits)) {
+    throw Error("too many clusters for the search of races");
+  }
+  return static_cast<std::uint32_t>(records_.size());
+}
+
+ClusterRaces::ClusterRaces(RunRaces& run, RunRaces::Record record, std::uint32_t grid,
+                           std::uint32_t ended)
+    : run_(run),
+      grid_(grid),
+      ended_(ended),
+      warps_(record.warps),
+      number_(0),
+      actors_(1 + static_cast<Actor>(record.blocks.size()) * record.warps),
+      warp_states_(record.blocks.size() * record.warps) {
+  number_ = run_.add_cluster(std::move(record));
+  for (Actor warp = 1; warp <= warp_states_.size(); ++warp) {
+    Order& order = state(warp).order;
+    for (Clock* const clock : {&order.generic, &order.async_shared, &order.async_global}) {
+      clock->raise(kEndedGrids, ended);
+    }
+    advance(warp);
+  }
+}
+
+View ClusterRaces::view(Actor warp, std::uint32_t operation, bool is_read_only) const {
+  const Warp& own = state(warp);
+  const Party ended = run_.end_of(own.order.generic.at(kEndedGrids));
+  return {.access = {.party = party_of(warp),
+                     .epoch = epoch(warp),
+                     .what = what_of(operation, warp, false)},
+          .warp = warp,
+          .before = &own.order.generic,
+          .before_as_written = &own.order.generic,
+          .fragments = own.fragments.current() != 0 ? &own.fragments : nullptr,
+          .ended = ended,
+          .ended_as_written = ended,
+          .ended_at_begin = run_.end_of(ended_),
+          .is_read_only = is_read_only};
+}
+
+View ClusterRaces::copy_view(Actor warp, std::uint32_t operation) {
+  View copy = view(warp, operation);
+  copy.access.party = party_of(channel(warp, GroupKind::kCopy));
+  copy.access.epoch = kNeverBefore;
+  return copy;
+}
+
+View ClusterRaces::copy_source_view(Actor warp, std::uint32_t operation) {
+  View source = copy_view(warp, operation);
+  source.access.epoch = committed(warp, GroupKind::kCopy) + 1;
+  return source;
+}
+
+View ClusterRaces::seen_by_async(Actor warp, std::uint32_t operation, Actor channel,
+                                 std::uint32_t epoch, bool is_shared) const {
+  const Order& order = state(warp).order;
+  const Clock& written = is_shared ? order.async_shared : order.async_global;
+  return {.access = {.party = party_of(channel),
+                     .epoch = epoch,
+                     .what = what_of(operation, warp, true)},
+          .warp = warp,
+          .before = &order.generic,
+          .before_as_written = &written,
+          .ended = run_.end_of(order.generic.at(kEndedGrids)),
+          .ended_as_written = run_.end_of(written.at(kEndedGrids)),
+          .ended_at_begin = run_.end_of(ended_)};
+}
+
+View ClusterRaces::async_view(Actor warp, std::uint32_t operation, GroupKind kind, bool is_shared) {
+  const Actor actor = channel(warp, kind);
+  return seen_by_async(warp, operation, actor, committed(warp, kind) + 1, is_shared);
+}
+
+View ClusterRaces::async_view(Actor warp, std::uint32_t operation, const MbarrierMeeting& mbarrier,
+                              bool is_shared) const {
+  return seen_by_async(warp, operation, mbarrier.channel, mbarrier.phases + 1, is_shared);
+}
+
+Access ClusterRaces::settled(Actor warp, std::uint32_t operation) const {
+  return view(warp, operation).access;
+}
+
+void ClusterRaces::arrive(Actor warp, Meeting& meeting) {
+  meeting.brought.join(state(warp).order);
+  advance(warp);
+}
+
+void ClusterRaces::arrive_relaxed(Actor warp, Meeting& meeting) {
+  meeting.brought.init.join(state(warp).order.init);
+}
+
+void ClusterRaces::wait(Actor warp, const Meeting& meeting) {
+  state(warp).order.join(meeting.taken);
+}
+
+void ClusterRaces::release(Meeting& meeting) {
+  for (const Actor warp : meeting.waiting) {
+    state(warp).order.join(meeting.brought);
+  }
+  meeting.waiting.clear();
+  meeting.brought.clear();
+}
+
+void ClusterRaces::init(Actor warp, std::uint32_t operation, MbarrierMeeting& mbarrier) {
+  if (mbarrier.channel == 0) {
+    mbarrier.channel = add_channel();
+  }
+  mbarrier.init = view(warp, operation).access;
+}
+
+bool ClusterRaces::is_initialized(Actor warp, const MbarrierMeeting& mbarrier,
+                                  bool is_async) const {
+  const Order& order = state(warp).order;
+  const Actor who = actor_of(mbarrier.init.party);
+  const Clock& clock = is_async ? order.async_shared : order.generic;
+  return mbarrier.init.epoch <= clock.at(who) || mbarrier.init.epoch <= order.init.at(who);
+}
+
+void ClusterRaces::fence_async(Actor warp, bool is_shared, bool is_global) {
+  Order& order = state(warp).order;
+  if (is_shared) {
+    order.async_shared.join(order.generic);
+  }
+  if (is_global) {
+    order.async_global.join(order.generic);
+  }
+  advance(warp);
+}
+
+void ClusterRaces::fence_init(Actor warp) {
+  state(warp).order.init.raise(warp, epoch(warp));
+  advance(warp);
+}
+
+void ClusterRaces::wait_for_grids(Actor warp) {
+  Order& order = state(warp).order;
+  for (Clock* const clock : {&order.generic, &order.async_shared, &order.async_global}) {
+    clock->raise(kEndedGrids, grid_ - 1);
+  }
+}
+
+std::uint32_t ClusterRaces::commit(Actor warp, GroupKind kind) {
+  return ++state(warp).committed.at(static_cast<std::size_t>(kind));
+}
+
+std::uint32_t ClusterRaces::committed(Actor warp, GroupKind kind) const {
+  return state(warp).committed.at(static_cast<std::size_t>(kind));
+}
+
+void ClusterRaces::wait_groups(Actor warp, GroupKind kind, std::uint32_t last) {
+  if (last > 0) {
+    state(warp).order.generic.raise(channel(warp, kind), last);
+  }
+}
+
+void ClusterRaces::run_fragment(Actor warp, Fragments::Id fragment) {
+  Warp& own = state(warp);
+  if (own.fragments.current() != fragment) {
+    advance(warp);
+    own.fragments.run(fragment, epoch(warp));
+  }
+}
+
+Actor ClusterRaces::add_channel() {
+  if (actors_ >= kMostActors) {
+    throw Error("too many mbarriers for the search of races");
+  }
+  return actors_++;
+}
+
+// The warps of a warpgroup multiply together.
+Actor ClusterRaces::channel(Actor warp, GroupKind kind) {
+  constexpr Actor kWarpgroup = 4;
+  const auto number = static_cast<std::size_t>(kind);
+  const Actor in_block = (warp - 1) % warps_;
+  const Actor owner = kind == GroupKind::kProduct ? warp - in_block % kWarpgroup : warp;
+  Actor& shared = state(owner).channels.at(number);
+  if (shared == 0) {
+    shared = add_channel();
+  }
+  return shared;
+}
+
+}  // namespace emu::races

@@ -1,0 +1,174 @@
+// Finds accesses to memory of which nothing says which is first: who has synchronised with whom.
+//
+// Each warp of a cluster has vector clocks (Order), which what synchronises carries from one to the
+// other. Shadows of memory hold the last accesses to each cell and ask the clock of who comes next.
+// Copies and products that go on while their warp does are actors of their own, channels: an
+// mbarrier whose phases count what is copied under it, and a warp's groups of each kind. What a
+// channel has done comes before what a warp does once that warp, or one before it, has waited.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+#include "emulator/races/access.hpp"
+#include "emulator/races/clock.hpp"
+#include "emulator/races/fragments.hpp"
+
+namespace emu::races {
+
+/// Where warps meet: what those that have come so far bring, and what those take away that go on.
+struct Meeting {
+  Order brought{};
+  Order taken{};
+
+  std::vector<Actor> waiting{};  // warps that have come and go on with the others
+
+  /// All have come. What they have brought is there for those who ask later.
+  void complete() {
+    taken.join(brought);
+    brought.clear();
+  }
+};
+
+/// An mbarrier. What is copied under it in a phase is done when the phase ends.
+struct MbarrierMeeting {
+  Actor channel = 0;
+  std::uint32_t phases = 0;  // that have ended
+  Meeting meeting{};
+  Access init{};
+
+  void complete() {
+    ++phases;
+    meeting.complete();
+    meeting.taken.generic.raise(channel, phases);
+  }
+};
+
+/// What goes on in groups, which are committed and waited for.
+enum class GroupKind : std::uint8_t {
+  kCopy,       // cp.async
+  kBulkRead,   // cp.async.bulk from shared memory: its source
+  kBulkWrite,  // and its destination
+  kProduct,    // wgmma, of the four warps of a warpgroup
+};
+constexpr std::size_t kGroupKinds = 4;
+
+/// The clusters of a run, and the grids they are of, in the order in which they began.
+class RunRaces {
+ public:
+  /// A cluster for the findings.
+  struct Record {
+    const void* grid = nullptr;  // the caller's
+    std::vector<std::array<std::uint32_t, 3>> blocks{};
+    std::uint32_t warps = 0;  // of a block
+  };
+
+  /// Grids are counted from 1 on, which it gives. All clusters of one have been added when the next
+  /// one begins.
+  std::uint32_t begin_grid();
+  std::uint32_t add_cluster(Record record);  // its number
+
+  [[nodiscard]] const Record& record_of(const Access& access) const {
+    return records_.at(cluster_of(access.party) - 1);
+  }
+  /// Parties below are of the grids up to this one.
+  [[nodiscard]] Party end_of(std::uint32_t grid) const {
+    return grid < first_parties_.size() ? first_parties_[grid] : ~Party{0};
+  }
+
+ private:
+  std::deque<Record> records_;
+  std::vector<Party> first_parties_;  // of grid i + 1
+};
+
+/// The warps of a cluster, counted over all its blocks from 1 on.
+class ClusterRaces {
+ public:
+  /// `ended`: the grids up to that one had ended when this one began.
+  ClusterRaces(RunRaces& run, RunRaces::Record record, std::uint32_t grid, std::uint32_t ended);
+
+  [[nodiscard]] Actor warp(std::uint32_t rank, std::uint32_t index) const {
+    return 1 + rank * warps_ + index;
+  }
+  [[nodiscard]] const RunRaces& run() const { return run_; }
+
+  /// An access that a warp's operation makes itself.
+  [[nodiscard]] View view(Actor warp, std::uint32_t operation, bool is_read_only = false) const;
+  /// cp.async's write, which comes before nothing until it is settled.
+  [[nodiscard]] View copy_view(Actor warp, std::uint32_t operation);
+  /// And what it reads, in the warp's open group.
+  [[nodiscard]] View copy_source_view(Actor warp, std::uint32_t operation);
+  /// One in the asynchronous proxy, by what the warp starts now: in its open group, or under an
+  /// mbarrier, in the phase that it is in. `is_shared`: to shared memory.
+  [[nodiscard]] View async_view(Actor warp, std::uint32_t operation, GroupKind kind,
+                                bool is_shared);
+  [[nodiscard]] View async_view(Actor warp, std::uint32_t operation,
+                                const MbarrierMeeting& mbarrier, bool is_shared) const;
+  /// What settles a copy: as if the warp had written it now.
+  [[nodiscard]] Access settled(Actor warp, std::uint32_t operation) const;
+
+  void arrive(Actor warp, Meeting& meeting);
+  /// Brings what fence.mbarrier_init has covered, and no other accesses.
+  void arrive_relaxed(Actor warp, Meeting& meeting);
+  void wait(Actor warp, const Meeting& meeting);
+  /// All have come, and those who wait there go on with what was brought, they alone.
+  void release(Meeting& meeting);
+
+  void init(Actor warp, std::uint32_t operation, MbarrierMeeting& mbarrier);
+  /// Whether the mbarrier's beginning comes before what the warp does with it, or starts in the
+  /// asynchronous proxy.
+  [[nodiscard]] bool is_initialized(Actor warp, const MbarrierMeeting& mbarrier,
+                                    bool is_async) const;
+
+  void fence_async(Actor warp, bool is_shared, bool is_global);
+  void fence_init(Actor warp);
+  /// All grids before this one have ended, and all they have written is there.
+  void wait_for_grids(Actor warp);
+
+  /// The open group ends; the next begins. Gives its number, from 1 on.
+  std::uint32_t commit(Actor warp, GroupKind kind);
+  [[nodiscard]] std::uint32_t committed(Actor warp, GroupKind kind) const;
+  /// The groups up to this one are done, and the warp knows.
+  void wait_groups(Actor warp, GroupKind kind, std::uint32_t last);
+
+  /// Lanes of a warp part, meet, and run.
+  Fragments::Id part(Actor warp, Fragments::Id parent) {
+    return state(warp).fragments.part(parent);
+  }
+  void join(Actor warp, Fragments::Id fragment, Fragments::Id into) {
+    state(warp).fragments.join(fragment, into);
+  }
+  void run_fragment(Actor warp, Fragments::Id fragment);
+
+ private:
+  struct Warp {
+    Order order{};
+    Fragments fragments{};
+    std::array<Actor, kGroupKinds> channels{};           // 0: none yet
+    std::array<std::uint32_t, kGroupKinds> committed{};  // groups
+  };
+
+  Warp& state(Actor warp) { return warp_states_[warp - 1]; }
+  [[nodiscard]] const Warp& state(Actor warp) const { return warp_states_[warp - 1]; }
+  [[nodiscard]] std::uint32_t epoch(Actor warp) const { return state(warp).order.generic.at(warp); }
+  // What the warp does from now on, those who take what it has brought do not know.
+  void advance(Actor warp) { state(warp).order.generic.raise(warp, epoch(warp) + 1); }
+  [[nodiscard]] Party party_of(Actor actor) const { return number_ << kActorBits | actor; }
+  Actor add_channel();
+  Actor channel(Actor warp, GroupKind kind);
+  [[nodiscard]] View seen_by_async(Actor warp, std::uint32_t operation, Actor channel,
+                                   std::uint32_t epoch, bool is_shared) const;
+
+  RunRaces& run_;
+  std::uint32_t grid_;
+  std::uint32_t ended_;
+  std::uint32_t warps_;  // of a block
+  std::uint32_t number_;
+  Actor actors_;
+  std::vector<Warp> warp_states_;
+};
+
+}  // namespace emu::races

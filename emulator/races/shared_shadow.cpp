@@ -1,0 +1,102 @@
+// The shadow of a block's shared memory: who has last written each cell, and who has read it since.
+#include "emulator/races/shared_shadow.hpp"
+
+#include <algorithm>
+
+#include "emulator/races/rules.hpp"
+
+namespace emu::races {
+
+void SharedShadow::refine(Page& page, unsigned finer) {
+  const std::size_t times = std::size_t{1} << (page.shift - finer);
+  page.writes.refine(page.cells(), times);
+  for (Reader& reader : page.readers) {
+    reader.marks.refine(page.cells(), times);
+  }
+  page.shift = finer;
+}
+
+SharedShadow::Mark* SharedShadow::Page::marks_of(Party party) {
+  const auto found = std::ranges::find(readers, party, &Reader::party);
+  Reader& reader = found != readers.end() ? *found : readers.emplace_back(Reader{.party = party});
+  return reader.marks.get(cells());
+}
+
+namespace {
+
+// Neighbours are mostly of the same access: it is looked at once.
+std::optional<Conflict> check_writes(const View& view, const Access* writes, std::size_t count,
+                                     unsigned shift, std::uint64_t offset) {
+  Access last;
+  for (std::size_t i = 0; i < count; ++i) {
+    const Access& earlier = writes[i];
+    if (earlier == last || earlier.party == kNobody) {
+      continue;
+    }
+    last = earlier;
+    if (const auto kind = against_write(view, earlier)) {
+      return Conflict{
+          .kind = *kind, .other = earlier, .is_other_write = true, .offset = offset + (i << shift)};
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Conflict> SharedShadow::read(const View& view, std::uint64_t offset,
+                                           std::size_t bytes) {
+  std::optional<Conflict> conflict;
+  for_each_page(pages_, offset, bytes, &refine,
+                [&](Page& page, std::size_t first, std::size_t count, std::uint64_t start) {
+                  if (!page.writes.is_empty()) {
+                    conflict = check_writes(view, page.writes.get(page.cells()) + first, count,
+                                            page.shift, start + (first << page.shift));
+                  }
+                  std::fill_n(page.marks_of(view.access.party) + first, count,
+                              Mark{.epoch = view.access.epoch, .what = view.access.what});
+                  return !conflict.has_value();
+                });
+  return conflict;
+}
+
+std::optional<Conflict> SharedShadow::write(const View& view, std::uint64_t offset,
+                                            std::size_t bytes) {
+  std::optional<Conflict> conflict;
+  for_each_page(
+      pages_, offset, bytes, &refine,
+      [&](Page& page, std::size_t first, std::size_t count, std::uint64_t start) {
+        Access* const writes = page.writes.get(page.cells()) + first;
+        start += first << page.shift;
+        conflict = check_writes(view, writes, count, page.shift, start);
+        std::fill_n(writes, count, view.access);
+        for (Reader& reader : page.readers) {
+          Mark* const marks = reader.marks.get(page.cells()) + first;
+          const std::uint32_t before = view.before->at(actor_of(reader.party));
+          const bool is_own = view.fragments != nullptr && actor_of(reader.party) == view.warp;
+          for (std::size_t i = 0; i < count; ++i) {
+            const Mark mark = marks[i];
+            marks[i] = {};
+            if (mark.epoch == 0 || conflict.has_value()) {
+              continue;
+            }
+            const Access earlier{.party = reader.party, .epoch = mark.epoch, .what = mark.what};
+            if (mark.epoch > before || (is_own && !is_before_in_warp(view, earlier))) {
+              conflict = Conflict{.other = earlier, .offset = start + (i << page.shift)};
+            }
+          }
+        }
+        return !conflict.has_value();
+      });
+  return conflict;
+}
+
+void SharedShadow::settle(const Access& access, std::uint64_t offset, std::size_t bytes) {
+  for_each_page(pages_, offset, bytes, &refine,
+                [&](Page& page, std::size_t first, std::size_t count, std::uint64_t /*start*/) {
+                  std::fill_n(page.writes.get(page.cells()) + first, count, access);
+                  return true;
+                });
+}
+
+}  // namespace emu::races

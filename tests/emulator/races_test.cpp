@@ -1,0 +1,457 @@
+// The search of races by itself: clocks, shadows and rules, told step by step what warps do.
+#include "emulator/races/races.hpp"
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <optional>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "emulator/races/global_shadow.hpp"
+#include "emulator/races/shared_shadow.hpp"
+
+namespace emu::races {
+namespace {
+
+using Found = std::optional<ConflictKind>;
+
+Found kind_of(const std::optional<Conflict>& conflict) {
+  return conflict.has_value() ? Found(conflict->kind) : std::nullopt;
+}
+
+constexpr Found kClean = std::nullopt;
+
+// A grid of one cluster of two blocks of four warps, which are 1 to 8.
+class RacesTest : public ::testing::Test {
+ protected:
+  RacesTest() : grid_(run_.begin_grid()), cluster_(run_, record(), grid_, 0) {}
+
+  static RunRaces::Record record() { return {.blocks = {{0, 0, 0}, {1, 0, 0}}, .warps = 4}; }
+
+  Found read(Actor warp, std::uint64_t at = 0, std::size_t bytes = 4) {
+    return kind_of(shared_.read(cluster_.view(warp, 7), at, bytes));
+  }
+  Found write(Actor warp, std::uint64_t at = 0, std::size_t bytes = 4) {
+    return kind_of(shared_.write(cluster_.view(warp, 8), at, bytes));
+  }
+  Found read_async(Actor warp, GroupKind kind, std::uint64_t at = 0) {
+    return kind_of(shared_.read(cluster_.async_view(warp, 9, kind, true), at, 4));
+  }
+  Found write_async(Actor warp, const MbarrierMeeting& mbarrier, std::uint64_t at = 0) {
+    return kind_of(shared_.write(cluster_.async_view(warp, 9, mbarrier, true), at, 4));
+  }
+  void pass(Actor from, Actor to) {
+    Meeting meeting;
+    cluster_.arrive(from, meeting);
+    meeting.complete();
+    cluster_.wait(to, meeting);
+  }
+
+  RunRaces run_;
+  std::uint32_t grid_;
+  ClusterRaces cluster_;
+  SharedShadow shared_;
+};
+
+TEST_F(RacesTest, WarpsThatHaveNotMetRace) {
+  EXPECT_EQ(write(1), kClean);
+  EXPECT_EQ(write(1), kClean);
+  EXPECT_EQ(read(1), kClean);
+  pass(1, 2);
+  EXPECT_EQ(read(2), kClean);
+  const auto conflict = shared_.read(cluster_.view(7, 3), 0, 4);
+  ASSERT_TRUE(conflict.has_value());
+  EXPECT_EQ(conflict->kind, ConflictKind::kUnordered);
+  EXPECT_TRUE(conflict->is_other_write);
+  EXPECT_EQ(warp_of(conflict->other), 1U);
+  EXPECT_EQ(operation_of(conflict->other), 8U);
+  EXPECT_EQ(write(1), ConflictKind::kUnordered);  // 2 has read it
+}
+
+TEST_F(RacesTest, WhatFollowsAnArrivalIsNotBrought) {
+  Meeting meeting;
+  cluster_.arrive(1, meeting);
+  EXPECT_EQ(write(1), kClean);
+  meeting.complete();
+  cluster_.wait(2, meeting);
+  EXPECT_EQ(read(2), ConflictKind::kUnordered);
+}
+
+TEST_F(RacesTest, OrderIsPassedOn) {
+  EXPECT_EQ(write(1), kClean);
+  pass(1, 2);
+  pass(2, 3);
+  EXPECT_EQ(write(3), kClean);
+  EXPECT_EQ(write(2), ConflictKind::kUnordered);
+}
+
+TEST_F(RacesTest, OnlyThoseWhoWaitTakeWhatANamedBarrierBrings) {
+  EXPECT_EQ(write(1), kClean);
+  Meeting meeting;
+  cluster_.arrive(1, meeting);
+  cluster_.arrive(2, meeting);
+  meeting.waiting = {2};
+  cluster_.release(meeting);
+  EXPECT_EQ(read(2), kClean);
+  // Others meet there later.
+  cluster_.arrive(3, meeting);
+  meeting.waiting = {3};
+  cluster_.release(meeting);
+  EXPECT_EQ(read(3), ConflictKind::kUnordered);
+}
+
+TEST_F(RacesTest, TheAsynchronousProxyNeedsAFence) {
+  enum class Where { kNowhere, kBefore, kWriter, kReader, kOfGlobalMemory };
+  const auto found = [&](Where where, std::uint64_t at) {
+    if (where == Where::kBefore) {
+      cluster_.fence_async(1, true, true);
+    }
+    EXPECT_EQ(write(1, at), kClean);
+    if (where == Where::kWriter) {
+      cluster_.fence_async(1, true, false);
+    }
+    if (where == Where::kOfGlobalMemory) {
+      cluster_.fence_async(1, false, true);
+    }
+    pass(1, 2);
+    if (where == Where::kReader) {
+      cluster_.fence_async(2, true, true);
+    }
+    return read_async(2, GroupKind::kBulkRead, at);
+  };
+  EXPECT_EQ(found(Where::kNowhere, 0), ConflictKind::kNoProxyFence);
+  EXPECT_EQ(found(Where::kBefore, 4), ConflictKind::kNoProxyFence);
+  EXPECT_EQ(found(Where::kOfGlobalMemory, 8), ConflictKind::kNoProxyFence);
+  EXPECT_EQ(found(Where::kWriter, 12), kClean);
+  EXPECT_EQ(found(Where::kReader, 16), kClean);
+  // A fence is no meeting.
+  EXPECT_EQ(write(1, 20), kClean);
+  cluster_.fence_async(1, true, true);
+  cluster_.fence_async(2, true, true);
+  EXPECT_EQ(read_async(2, GroupKind::kBulkRead, 20), ConflictKind::kUnordered);
+}
+
+TEST_F(RacesTest, CopiesUnderAnMbarrierAreThereWhenItsPhaseEnds) {
+  MbarrierMeeting full;
+  MbarrierMeeting empty;
+  cluster_.init(1, 1, full);
+  cluster_.init(1, 1, empty);
+  EXPECT_EQ(write_async(1, full), kClean);
+  EXPECT_EQ(write_async(1, full), ConflictKind::kUnordered);  // twice in a phase
+  full.complete();
+  EXPECT_EQ(read(2), ConflictKind::kUnordered);  // it has not asked
+  cluster_.wait(2, full.meeting);
+  EXPECT_EQ(read(2), kClean);
+  EXPECT_EQ(read_async(2, GroupKind::kProduct), kClean);  // without a fence
+  // The stage is used again once all who have read it say so.
+  const std::uint32_t group = cluster_.commit(2, GroupKind::kProduct);
+  cluster_.arrive(2, empty.meeting);
+  empty.complete();
+  cluster_.wait(1, empty.meeting);
+  EXPECT_EQ(write_async(1, full), ConflictKind::kUnordered);  // the product goes on
+  EXPECT_EQ(write_async(1, full, 64), kClean);
+  full.complete();
+  cluster_.wait(2, full.meeting);
+  EXPECT_EQ(read(2, 64), kClean);
+  EXPECT_EQ(read_async(2, GroupKind::kProduct, 64), kClean);
+  cluster_.wait_groups(2, GroupKind::kProduct, group + 1);
+  EXPECT_EQ(write_async(1, full, 64), ConflictKind::kUnordered);  // 2 has not told
+}
+
+TEST_F(RacesTest, AStageIsUsedAgain) {
+  MbarrierMeeting full;
+  MbarrierMeeting empty;
+  cluster_.init(1, 1, full);
+  cluster_.init(1, 1, empty);
+  for (int i = 0; i < 5; ++i) {
+    ASSERT_EQ(write_async(1, full), kClean);
+    full.complete();
+    cluster_.wait(2, full.meeting);
+    ASSERT_EQ(read(2), kClean);
+    ASSERT_EQ(read_async(2, GroupKind::kProduct), kClean);
+    cluster_.wait_groups(2, GroupKind::kProduct, cluster_.commit(2, GroupKind::kProduct));
+    cluster_.arrive(2, empty.meeting);
+    empty.complete();
+    cluster_.wait(1, empty.meeting);
+  }
+}
+
+TEST_F(RacesTest, GroupsHaveReadTheirSourceBeforeTheyHaveWritten) {
+  GlobalShadow global;
+  EXPECT_EQ(write(1), kClean);
+  cluster_.fence_async(1, true, true);
+  EXPECT_EQ(read_async(1, GroupKind::kBulkRead), kClean);
+  EXPECT_EQ(kind_of(global.write(cluster_.async_view(1, 2, GroupKind::kBulkWrite, false), 0, 4)),
+            kClean);
+  const std::uint32_t group = cluster_.commit(1, GroupKind::kBulkRead);
+  EXPECT_EQ(cluster_.commit(1, GroupKind::kBulkWrite), group);
+  cluster_.wait_groups(1, GroupKind::kBulkRead, group - 1);
+  SharedShadow copy = std::move(shared_);
+  shared_ = SharedShadow();
+  EXPECT_EQ(kind_of(copy.write(cluster_.view(1, 8), 0, 4)), ConflictKind::kUnordered);
+  EXPECT_EQ(read_async(1, GroupKind::kBulkRead), kClean);  // in the next group
+  cluster_.wait_groups(1, GroupKind::kBulkRead, group);
+  EXPECT_EQ(write(1), ConflictKind::kUnordered);
+  cluster_.wait_groups(1, GroupKind::kBulkRead, group + 1);
+  EXPECT_EQ(write(1), kClean);
+  EXPECT_EQ(kind_of(global.read(cluster_.view(1, 8), 0, 4)), ConflictKind::kUnordered);
+  cluster_.wait_groups(1, GroupKind::kBulkWrite, group);
+  EXPECT_EQ(kind_of(global.read(cluster_.view(1, 8), 0, 4)), kClean);
+}
+
+TEST_F(RacesTest, TheWarpsOfAWarpgroupWaitForItsProducts) {
+  EXPECT_EQ(read_async(5, GroupKind::kProduct), kClean);
+  cluster_.wait_groups(6, GroupKind::kProduct, cluster_.commit(6, GroupKind::kProduct));
+  EXPECT_EQ(write(6), kClean);
+  EXPECT_EQ(read_async(5, GroupKind::kProduct, 8), kClean);
+  cluster_.wait_groups(4, GroupKind::kProduct, 1);  // of another
+  EXPECT_EQ(write(4, 8), ConflictKind::kUnordered);
+}
+
+TEST_F(RacesTest, CopiesAreNobodysUntilTheyAreSettled) {
+  EXPECT_EQ(kind_of(shared_.write(cluster_.copy_view(1, 3), 0, 16)), kClean);
+  EXPECT_EQ(read(1, 4), ConflictKind::kUnordered);
+  shared_.settle(cluster_.settled(1, 3), 0, 16);
+  EXPECT_EQ(read(1, 4), kClean);
+  EXPECT_EQ(read(2, 4), ConflictKind::kUnordered);
+  pass(1, 2);
+  EXPECT_EQ(read(2, 4), kClean);
+  EXPECT_EQ(kind_of(shared_.write(cluster_.copy_view(2, 3), 0, 16)), kClean);
+}
+
+TEST_F(RacesTest, BytesOfAWordAreToldApart) {
+  EXPECT_EQ(write(1, 0, 64), kClean);
+  pass(1, 2);
+  pass(1, 3);
+  EXPECT_EQ(write(2, 8, 2), kClean);
+  EXPECT_EQ(write(3, 10, 1), kClean);
+  EXPECT_EQ(read(3, 11, 1), kClean);
+  EXPECT_EQ(read(2, 11, 1), kClean);
+  EXPECT_EQ(read(3, 12, 4), kClean);
+  EXPECT_EQ(read(3, 8, 1), ConflictKind::kUnordered);
+  EXPECT_EQ(write(2, 11, 1), ConflictKind::kUnordered);
+  EXPECT_EQ(write(2, 1022, 4), kClean);  // from one page to the next
+  EXPECT_EQ(write(3, 1026, 1), kClean);
+  EXPECT_EQ(write(3, 1025, 1), ConflictKind::kUnordered);
+}
+
+TEST_F(RacesTest, MbarriersBeginBeforeTheyAreUsed) {
+  MbarrierMeeting mbarrier;
+  cluster_.init(1, 1, mbarrier);
+  EXPECT_TRUE(cluster_.is_initialized(1, mbarrier, false));
+  EXPECT_FALSE(cluster_.is_initialized(1, mbarrier, true));
+  EXPECT_FALSE(cluster_.is_initialized(2, mbarrier, false));
+  // The fence goes with an arrival that brings nothing else.
+  EXPECT_EQ(write(1), kClean);
+  cluster_.fence_init(1);
+  EXPECT_TRUE(cluster_.is_initialized(1, mbarrier, true));
+  Meeting meeting;
+  cluster_.arrive_relaxed(1, meeting);
+  meeting.complete();
+  cluster_.wait(2, meeting);
+  EXPECT_TRUE(cluster_.is_initialized(2, mbarrier, false));
+  EXPECT_TRUE(cluster_.is_initialized(2, mbarrier, true));
+  EXPECT_FALSE(cluster_.is_initialized(3, mbarrier, false));
+  EXPECT_EQ(read(2), ConflictKind::kUnordered);
+  pass(1, 3);
+  EXPECT_TRUE(cluster_.is_initialized(3, mbarrier, true));
+  // A later one is not covered.
+  MbarrierMeeting later;
+  cluster_.init(1, 1, later);
+  pass(1, 4);
+  EXPECT_TRUE(cluster_.is_initialized(4, later, false));
+  EXPECT_FALSE(cluster_.is_initialized(4, later, true));
+  cluster_.fence_async(4, true, false);
+  EXPECT_TRUE(cluster_.is_initialized(4, later, true));
+}
+
+TEST_F(RacesTest, LanesThatHavePartedRaceUntilTheyMeet) {
+  EXPECT_EQ(write(1, 0), kClean);
+  const auto one = cluster_.part(1, 0);
+  const auto other = cluster_.part(1, 0);
+  cluster_.run_fragment(1, one);
+  EXPECT_EQ(read(1, 0), kClean);
+  EXPECT_EQ(write(1, 4), kClean);
+  const auto first = cluster_.part(1, one);
+  const auto second = cluster_.part(1, one);
+  cluster_.run_fragment(1, first);
+  EXPECT_EQ(write(1, 4), kClean);  // after what its lanes did before they parted
+  EXPECT_EQ(write(1, 8), kClean);
+  cluster_.run_fragment(1, second);
+  EXPECT_EQ(read(1, 8), ConflictKind::kUnordered);
+  EXPECT_EQ(write(1, 12), kClean);
+  cluster_.run_fragment(1, other);
+  EXPECT_EQ(read(1, 12), ConflictKind::kUnordered);
+  EXPECT_EQ(read(1, 4), ConflictKind::kUnordered);
+  cluster_.join(1, first, one);
+  cluster_.join(1, second, one);
+  cluster_.run_fragment(1, one);
+  EXPECT_EQ(write(1, 8), kClean);
+  EXPECT_EQ(write(1, 12), ConflictKind::kUnordered);  // `other` has read it
+  cluster_.run_fragment(1, other);
+  EXPECT_EQ(write(1, 8), ConflictKind::kUnordered);
+  cluster_.join(1, one, 0);
+  cluster_.join(1, other, 0);
+  cluster_.run_fragment(1, 0);
+  EXPECT_EQ(write(1, 12), kClean);
+  EXPECT_EQ(write(1, 4), kClean);
+}
+
+// A split that goes on as a fragment of its own beside one that has left it.
+TEST_F(RacesTest, FragmentsOfFragmentsMeetToo) {
+  const auto left = cluster_.part(1, 0);
+  const auto right = cluster_.part(1, 0);
+  cluster_.run_fragment(1, left);
+  EXPECT_EQ(write(1, 0), kClean);
+  const auto stays = cluster_.part(1, left);
+  const auto leaves = cluster_.part(1, left);
+  cluster_.run_fragment(1, stays);
+  EXPECT_EQ(write(1, 4), kClean);
+  cluster_.join(1, stays, 0);
+  cluster_.run_fragment(1, leaves);
+  EXPECT_EQ(read(1, 0), kClean);
+  EXPECT_EQ(read(1, 4), ConflictKind::kUnordered);
+  cluster_.run_fragment(1, right);
+  EXPECT_EQ(read(1, 0), ConflictKind::kUnordered);
+}
+
+// Clusters of grids, in global memory.
+class GridsTest : public ::testing::Test {
+ protected:
+  std::uint32_t begin(std::uint32_t ended) {
+    ended_ = ended;
+    return number_ = run_.begin_grid();
+  }
+  ClusterRaces cluster() { return {run_, record(), number_, ended_}; }
+  static RunRaces::Record record() { return {.blocks = {{0, 0, 0}}, .warps = 6}; }
+
+  Found read(const ClusterRaces& cluster, Actor warp = 1, std::uint64_t at = 0) {
+    return kind_of(global_.read(cluster.view(warp, 0), at, 4));
+  }
+  Found read_only(const ClusterRaces& cluster, Actor warp = 1) {
+    return kind_of(global_.read(cluster.view(warp, 0, true), 0, 4));
+  }
+  Found write(const ClusterRaces& cluster, Actor warp = 1, std::uint64_t at = 0) {
+    return kind_of(global_.write(cluster.view(warp, 0), at, 4));
+  }
+
+  RunRaces run_;
+  GlobalShadow global_;
+  std::uint32_t number_ = 0;
+  std::uint32_t ended_ = 0;
+};
+
+TEST_F(GridsTest, ClustersOfAGridHaveNoOrder) {
+  begin(0);
+  const ClusterRaces one = cluster();
+  const ClusterRaces other = cluster();
+  EXPECT_EQ(write(one), kClean);
+  EXPECT_EQ(read(other), ConflictKind::kUnordered);
+  begin(1);
+  const ClusterRaces next = cluster();
+  EXPECT_EQ(read(next), kClean);
+  EXPECT_EQ(write(next), kClean);
+}
+
+TEST_F(GridsTest, GridsThatOverlapHaveOrderOnlyOnceOneHasWaited) {
+  begin(0);
+  const ClusterRaces first = cluster();
+  EXPECT_EQ(write(first, 1, 0), kClean);
+  EXPECT_EQ(read(first, 1, 64), kClean);
+  begin(0);
+  ClusterRaces second = cluster();
+  EXPECT_EQ(read(second), ConflictKind::kUnordered);
+  EXPECT_EQ(write(second, 2, 64), ConflictKind::kUnordered);
+  EXPECT_EQ(write(first, 1, 4), kClean);
+  EXPECT_EQ(read(first, 1, 68), kClean);
+  second.wait_for_grids(1);
+  EXPECT_EQ(read(second, 1, 4), kClean);
+  EXPECT_EQ(write(second, 1, 68), kClean);
+  EXPECT_EQ(read(second, 2, 4), ConflictKind::kUnordered);  // another warp, which has not
+  Meeting meeting;
+  second.arrive(1, meeting);
+  meeting.complete();
+  second.wait(2, meeting);
+  EXPECT_EQ(read(second, 2, 4), kClean);
+  const auto tensor = second.async_view(2, 0, GroupKind::kBulkRead, false);
+  EXPECT_EQ(kind_of(global_.read(tensor, 4, 4)), kClean);
+}
+
+TEST_F(GridsTest, WhatIsReadOnlyIsWrittenBeforeTheGridBegins) {
+  begin(0);
+  const ClusterRaces first = cluster();
+  EXPECT_EQ(write(first), kClean);
+  EXPECT_EQ(read_only(first), ConflictKind::kReadOnlyWritten);
+  begin(0);
+  ClusterRaces second = cluster();
+  second.wait_for_grids(1);
+  EXPECT_EQ(read_only(second), ConflictKind::kReadOnlyWritten);
+  begin(1);
+  EXPECT_EQ(read_only(cluster()), kClean);
+}
+
+TEST_F(GridsTest, TheAsynchronousProxyNeedsAFenceInGlobalMemoryToo) {
+  begin(0);
+  ClusterRaces one = cluster();
+  EXPECT_EQ(write(one), kClean);
+  const auto copies = [&] {
+    return kind_of(global_.read(one.async_view(1, 0, GroupKind::kBulkRead, false), 0, 4));
+  };
+  EXPECT_EQ(copies(), ConflictKind::kNoProxyFence);
+  one.fence_async(1, true, false);
+  EXPECT_EQ(copies(), ConflictKind::kNoProxyFence);
+  one.fence_async(1, false, true);
+  EXPECT_EQ(copies(), kClean);
+}
+
+TEST_F(GridsTest, EveryReaderCounts) {
+  begin(0);
+  for (Actor missing = 2; missing <= 6; ++missing) {
+    ClusterRaces one = cluster();
+    const std::uint64_t at = missing * 4;
+    for (int round = 0; round < 2; ++round) {
+      for (Actor warp = 1; warp <= 6; ++warp) {
+        EXPECT_EQ(read(one, warp, at), kClean);
+      }
+    }
+    Meeting meeting;
+    for (Actor warp = 2; warp <= 6; ++warp) {
+      if (warp != missing) {
+        one.arrive(warp, meeting);
+      }
+    }
+    meeting.complete();
+    one.wait(1, meeting);
+    EXPECT_EQ(write(one, 1, at), ConflictKind::kUnordered) << missing;
+  }
+}
+
+TEST_F(GridsTest, ReadersOfOtherClustersCount) {
+  begin(0);
+  const std::array clusters = {cluster(), cluster(), cluster()};
+  for (std::size_t writer = 0; writer < 3; ++writer) {
+    const std::uint64_t at = writer * 4;
+    for (const std::size_t reader : {0, 1, 0, 2, 2, 1, 0}) {
+      EXPECT_EQ(read(clusters.at(reader), 1 + reader % 2, at), kClean);
+    }
+    EXPECT_EQ(write(clusters.at(writer), 1, at), ConflictKind::kUnordered);
+  }
+  EXPECT_EQ(read(clusters[0], 1, 64), kClean);
+  EXPECT_EQ(read(clusters[1], 1, 64), kClean);
+  begin(1);
+  const ClusterRaces next = cluster();
+  EXPECT_EQ(read(next, 2, 64), kClean);
+  EXPECT_EQ(read(next, 1, 64), kClean);
+  EXPECT_EQ(write(next, 1, 64), ConflictKind::kUnordered);  // its own warp 2
+  EXPECT_EQ(read(clusters[0], 1, 68), kClean);
+  EXPECT_EQ(read(next, 1, 68), kClean);
+  EXPECT_EQ(write(next, 1, 68), kClean);
+}
+
+}  // namespace
+}  // namespace emu::races
