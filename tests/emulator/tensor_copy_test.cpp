@@ -77,7 +77,7 @@ TEST_F(SmallBoxTest, LoadsAreLate) {
   int part = 0;
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     const std::uint64_t memory = put_map(encode(desc_), kBytes);
-    const Report report = run(kernel(body, kShared), memory, one_warp(kBytes), {.seed = seed});
+    const Report report = run(kernel(body, kShared), memory, one_warp(kBytes), values_of(seed));
     ASSERT_TRUE(report.is_clean()) << report.findings.front().text();
     const auto found = get<std::byte>(memory + kResults, kBytes);
     const bool is_whole = found == tile_at(0, 0);
@@ -113,7 +113,7 @@ TEST_F(SmallBoxTest, TheDestinationIsLostFromTheStartOn) {
       "LATE: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r3], 0; @!%p2 bra LATE;";
   const std::uint64_t memory = put_map(encode(desc_), kBytes);
   const Report report = run(kernel(std::string(kBegin) + fill + start + read + end, kShared),
-                            memory, one_warp(kBytes), {.policy = Policy::kLazy});
+                            memory, one_warp(kBytes), values_of(0, Policy::kLazy));
   ASSERT_TRUE(report.is_clean()) << report.findings.front().text();
   EXPECT_EQ(get<std::uint32_t>(memory + kResults, 1).front(), 0xCBCBCBCBU);
   EXPECT_EQ(findings_of(std::string(kBegin) + fill + start + read +
@@ -155,7 +155,7 @@ TEST_F(SmallBoxTest, LoadsReadTheirSourceLate) {
     const Report report = run(kernel(load("[%r2], [%rd1, {0, 0}], [%r3]") + write +
                                          std::string(kWait) + move_tile(kBytes, true),
                                      kShared),
-                              memory, one_warp(kBytes), {.seed = seed});
+                              memory, one_warp(kBytes), values_of(seed));
     ASSERT_TRUE(report.is_clean()) << report.findings.front().text();
     changed += get<std::uint32_t>(memory + kResults, 1).front() == 123456789U ? 1 : 0;
   }

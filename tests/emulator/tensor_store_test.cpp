@@ -84,7 +84,7 @@ TEST_F(SmallBoxTest, WaitsProtectWhatIsStored) {
       const std::uint64_t memory = put_map(encode(desc_), kBytes);
       device_.write(memory + kResults, tile);
       const Report report =
-          run(kernel(store_and_reuse(wait), kShared), memory, one_warp(kBytes), {.seed = seed});
+          run(kernel(store_and_reuse(wait), kShared), memory, one_warp(kBytes), values_of(seed));
       EXPECT_TRUE(report.is_clean()) << report.findings.front().text();
       const TensorCase made{.desc = desc_, .element = 2, .shared = kTile, .coordinates = {16, 30}};
       std::vector<std::byte> expected = matrix_;
@@ -126,7 +126,7 @@ TEST_F(SmallBoxTest, OnlyWholeWaitsLetReadBack) {
   cp.async.bulk.wait_group 0;
 DONE:)",
                       kBegin, move_tile(kBytes, false), kStore, kStore, wait, desc_.address, row);
-      const Report report = run(kernel(body, kShared), memory, one_warp(kBytes), {.seed = seed});
+      const Report report = run(kernel(body, kShared), memory, one_warp(kBytes), values_of(seed));
       EXPECT_TRUE(report.is_clean()) << report.findings.front().text();
       right += get<std::uint32_t>(memory + kResults, 1).front() == 0x11111111U ? 1 : 0;
     }
@@ -150,7 +150,7 @@ TEST_F(SmallBoxTest, GroupsAreOfOneThread) {
       kBegin, move_tile(kBytes, false), desc_.address, kStore);
   device_.write(memory + kResults, std::vector<std::byte>(kBytes, std::byte{0x11}));
   const Report report =
-      run(kernel(body, kShared), memory, one_warp(kBytes), {.policy = Policy::kLazy});
+      run(kernel(body, kShared), memory, one_warp(kBytes), values_of(0, Policy::kLazy));
   ASSERT_TRUE(report.is_clean()) << report.findings.front().text();
   EXPECT_EQ(get<std::uint32_t>(memory + kResults, 2)[1], 0xCBCBCBCBU);
 }
@@ -181,7 +181,7 @@ TEST_F(SmallBoxTest, StoresKeepWhatIsNoValue) {
   const std::uint64_t memory = put_map(encode(desc_), kBytes);
   const Report report = run(
       kernel(body("st.shared.u32 [%r2], 7;", box, "", "st.global.u32 [%rd1+256], %r9;"), kShared),
-      memory, one_warp(kBytes), {.policy = Policy::kLazy});
+      memory, one_warp(kBytes), values_of(0, Policy::kLazy));
   ASSERT_TRUE(report.is_clean()) << report.findings.front().text();
   EXPECT_EQ(get<std::uint32_t>(memory + kResults, 1).front(), 0xCBCBCBCBU);
 }
@@ -219,7 +219,8 @@ TEST_F(SmallBoxTest, TheNextGridSeesWhatWasStored) {
     const std::uint64_t memory = put_map(encode(desc_), 2 * kBytes);
     device_.write(memory + kResults, std::vector<std::byte>(kBytes, std::byte{0x11}));
     const std::string store = fmt::format(
-        "{}{} bar.sync 0; @%p1 bra DONE; {} [%rd1, {{0, 0}}], [%r2]; cp.async.bulk.commit_group; "
+        "{}{} fence.proxy.async.shared::cta; bar.sync 0; @%p1 bra DONE; "
+        "{} [%rd1, {{0, 0}}], [%r2]; cp.async.bulk.commit_group; "
         "cp.async.bulk.wait_group.read 0; DONE:",
         kBegin, move_tile(kBytes, false), kStore);
     const std::string load = fmt::format(
