@@ -192,6 +192,10 @@ TEST(TensorProduct, CutsWhereHopperDoes) {
   // The largest exponent is of factors, not of their product: 1.5 * 1.5 counts as 2^0.
   EXPECT_EQ(sum(Element::kE4M3, {0x3C}, {0x3C}, 0x1p-13F), 2.25F);
   EXPECT_EQ(sum(Element::kE4M3, {0x3C, 0x3C}, {0x3C, 0xBC}, 0x1p-13F), 0x1p-13F);
+  // The largest exponent is at least that of binary32's smallest normal numbers: 16 times 2^-152
+  // is nothing.
+  const std::vector<std::uint16_t> small(16, 0x1980);
+  EXPECT_EQ(std::bit_cast<std::uint32_t>(sum(Element::kBF16, small, small, 0)), 0U);
   // What is too small for binary32 becomes +0.
   EXPECT_EQ(std::bit_cast<std::uint32_t>(sum(Element::kBF16, {0x1A00}, {0x9980}, 0)), 0U);
   // A subnormal factor counts as the lowest exponent.
