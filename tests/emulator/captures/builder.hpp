@@ -38,9 +38,9 @@ using LaneModel = std::function<std::uint64_t(const std::array<std::uint64_t, 4>
 
 /// An operation of each lane. In its text, $d is the result and $a, $b, $c, $e the operands.
 struct LaneOperation {
-  std::string name;
-  std::string family;
-  std::string text;
+  std::string name{};
+  std::string family{};
+  std::string text{};
   int result_bits = 32;
   std::vector<LaneOperand> operands{};
   std::size_t count = 4096;

@@ -49,9 +49,9 @@ struct Tolerance {
 using Model = std::function<std::vector<Bytes>(const std::vector<Bytes>& inputs)>;
 
 struct MicroKernel {
-  std::string name;
-  std::string family;
-  std::string ptx;
+  std::string name{};
+  std::string family{};
+  std::string ptx{};
   std::array<std::uint32_t, 3> grid = {1, 1, 1};
   std::array<std::uint32_t, 3> cluster = {1, 1, 1};
   std::array<std::uint32_t, 3> block = {1, 1, 1};
