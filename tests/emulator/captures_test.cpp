@@ -64,7 +64,7 @@ TEST(CapturesTest, ModelsAgree) {
       return std::string();
     }
     ++compared;
-    return difference(kernel, kernel.model(inputs), emulated.outputs);
+    return difference(kernel.model(inputs), emulated.outputs, kernel.model_tolerance);
   });
   EXPECT_GE(compared, 250);
 }
@@ -90,7 +90,7 @@ TEST(CapturesTest, CardsAgree) {
         return "the card refused it: " + found->second.error;
       }
       ++compared;
-      return difference(kernel, found->second, emulated.outputs);
+      return difference(found->second, emulated.outputs, kernel.tolerance);
     });
     EXPECT_GE(compared, 300);
   }

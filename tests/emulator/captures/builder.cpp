@@ -22,7 +22,7 @@ void set_text(MicroKernel& kernel, std::string_view body, std::string_view varia
                          i + 1, i * 8);
   }
   const std::uint32_t threads = kernel.block[0] * kernel.block[1] * kernel.block[2];
-  kernel.ptx = fmt::format(R"(.version 8.0
+  kernel.ptx = fmt::format(R"(.version 9.0
 .target sm_90a
 .address_size 64
 {}
@@ -124,6 +124,7 @@ void add_lane_operation(MicroKernels& to, const LaneOperation& operation) {
   kernel.block = {kThreads, 1, 1};
   kernel.grid = {static_cast<std::uint32_t>(operation.count / kThreads), 1, 1};
   kernel.tolerance = operation.tolerance;
+  kernel.model_tolerance = operation.model_tolerance;
   std::string body;
   std::string text = operation.text;
   const std::size_t arity = operation.operands.size();

@@ -46,6 +46,7 @@ struct LaneOperation {
   std::size_t count = 4096;
   Tolerance tolerance{};
   LaneModel model{};
+  Tolerance model_tolerance{};
 };
 void add_lane_operation(MicroKernels& to, const LaneOperation& operation);
 

@@ -123,7 +123,9 @@ void add_floats_to_integers(MicroKernels& to) {
 
 // All 65536 values of the 16-bit formats, and of pairs of bytes.
 void add_widening(MicroKernels& to) {
-  const auto add = [&](std::string_view name, int result_bits, LaneModel model) {
+  // Which NaN it is, the models do not say.
+  const auto add = [&](std::string_view name, int result_bits, LaneModel model,
+                       const Tolerance& tolerance = {}) {
     LaneOperation made{.name = std::string(name),
                        .family = "convert-all",
                        .text = fmt::format("{} $d, $a;", name)};
@@ -131,6 +133,7 @@ void add_widening(MicroKernels& to) {
     made.result_bits = result_bits;
     made.operands = {{16, &counted}};
     made.model = std::move(model);
+    made.model_tolerance = tolerance;
     add_lane_operation(to, made);
   };
   const auto to_f32 = [](const ShortFormat& format) {
@@ -139,8 +142,9 @@ void add_widening(MicroKernels& to) {
       return std::isnan(value) ? 0x7FFFFFFFU : std::bit_cast<std::uint32_t>(value);
     };
   };
-  add("cvt.f32.f16", 32, to_f32(kBinary16));
-  add("cvt.f32.bf16", 32, {});
+  const Tolerance any_nan{.relative = 1e-300};
+  add("cvt.f32.f16", 32, to_f32(kBinary16), any_nan);
+  add("cvt.f32.bf16", 32, to_f32(kBFloat16), any_nan);
   add("cvt.rn.f16x2.e4m3x2", 32, [](const Operands& x) -> std::uint64_t {
     const auto half = [&](std::uint64_t byte) {
       return kBinary16.nearest(kE4M3.value(static_cast<std::uint32_t>(byte & 0xFFU)));

@@ -85,6 +85,9 @@ void add_f32(MicroKernels& to, const FloatOperation& operation, std::string_view
   made.text += ";";
   if (operation.model != nullptr && !saturates) {
     made.model = model_of(operation.model, flushes);
+    if (flushes) {  // whether what rounds to the least normal number is flushed before or after
+      made.model_tolerance.absolute = 0x1p-126;
+    }
   }
   add_lane_operation(to, made);
 }

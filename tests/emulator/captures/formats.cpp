@@ -21,7 +21,7 @@ const std::vector<long double>& table_of(const ShortFormat& format) {
   static std::mutex mutex;
   static std::map<int, std::vector<long double>> tables;
   const std::lock_guard lock(mutex);
-  std::vector<long double>& table = tables[format.exponent_bits];
+  std::vector<long double>& table = tables[format.exponent_bits * 16 + format.fraction_bits];
   if (table.empty()) {
     const std::uint32_t steps = 1U << static_cast<unsigned>(format.fraction_bits);
     const std::uint32_t exponents = (1U << static_cast<unsigned>(format.exponent_bits)) -

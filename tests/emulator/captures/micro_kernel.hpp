@@ -61,6 +61,7 @@ struct MicroKernel {
   std::vector<TensorMap> maps{};
   Tolerance tolerance{};
   Model model{};
+  Tolerance model_tolerance{};  // of what the model does not say
 
   [[nodiscard]] std::vector<Bytes> make_inputs() const;
 };

@@ -238,8 +238,8 @@ bool is_near(std::uint32_t wanted, std::uint32_t found, const Tolerance& toleran
 
 }  // namespace
 
-std::string difference(const MicroKernel& kernel, const Record& wanted,
-                       const std::vector<Bytes>& outputs) {
+std::string difference(const Record& wanted, const std::vector<Bytes>& outputs,
+                       const Tolerance& tolerance) {
   for (std::size_t k = 0; k < outputs.size(); ++k) {
     const OutputRecord& record = wanted.outputs.at(k);
     const std::vector<std::uint32_t> words = words_of(outputs[k]);
@@ -250,7 +250,7 @@ std::string difference(const MicroKernel& kernel, const Record& wanted,
     std::string first;
     for (std::size_t i = 0; i < record.sample.size(); ++i) {
       const std::size_t at = sampled_word(i, record.sample.size(), words.size());
-      if (!is_near(record.sample[i], words[at], kernel.tolerance)) {
+      if (!is_near(record.sample[i], words[at], tolerance)) {
         if (wrong++ < 4) {
           first += fmt::format("; word {} is {:#010x}, not {:#010x}", at, words[at],
                                record.sample[i]);
@@ -261,7 +261,7 @@ std::string difference(const MicroKernel& kernel, const Record& wanted,
       return fmt::format("{} of {} words of output {} that were kept differ{}", wrong,
                          record.sample.size(), k, first);
     }
-    if (kernel.tolerance.is_exact()) {
+    if (tolerance.is_exact()) {
       Hash hash;
       hash.add(outputs[k]);
       if (hash.value() != record.hash) {
@@ -273,9 +273,13 @@ std::string difference(const MicroKernel& kernel, const Record& wanted,
   return "";
 }
 
-std::string difference(const MicroKernel& kernel, const std::vector<Bytes>& wanted,
-                       const std::vector<Bytes>& outputs) {
-  return difference(kernel, record_of(kernel, 0, wanted, kAllWords), outputs);
+std::string difference(const std::vector<Bytes>& wanted, const std::vector<Bytes>& outputs,
+                       const Tolerance& tolerance) {
+  Record record;
+  for (const Bytes& output : wanted) {
+    record.outputs.push_back(record_of(output, kAllWords));
+  }
+  return difference(record, outputs, tolerance);
 }
 
 }  // namespace captures

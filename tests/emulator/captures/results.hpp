@@ -48,10 +48,10 @@ Results read_results(const std::filesystem::path& path);
 void write_results(const std::filesystem::path& path, const Results& results);
 
 /// Empty where the outputs are those of the record; else which word differs, and how.
-std::string difference(const MicroKernel& kernel, const Record& wanted,
-                       const std::vector<Bytes>& outputs);
+std::string difference(const Record& wanted, const std::vector<Bytes>& outputs,
+                       const Tolerance& tolerance);
 /// The same, of two runs.
-std::string difference(const MicroKernel& kernel, const std::vector<Bytes>& wanted,
-                       const std::vector<Bytes>& outputs);
+std::string difference(const std::vector<Bytes>& wanted, const std::vector<Bytes>& outputs,
+                       const Tolerance& tolerance);
 
 }  // namespace captures

@@ -166,7 +166,7 @@ int check(const Arguments& arguments) {
     } else if (!found->second.error.empty()) {
       wrong = "on the card: " + found->second.error;
     } else if (wrong.empty()) {
-      wrong = difference(kernel, found->second, emulated.outputs);
+      wrong = difference(found->second, emulated.outputs, kernel.tolerance);
     }
     const std::lock_guard lock(mutex);
     ++families[kernel.family].at(wrong.empty() ? 0 : 1);
