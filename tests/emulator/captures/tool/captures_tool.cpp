@@ -26,6 +26,7 @@ constexpr std::string_view kUsage = R"(usage: captures_tool COMMAND
                                             FILE: hashes and samples; FULL: everything. PART: of names
   emulate FILE FULL COMMIT                  the same in the emulator
   check FILE [PART]                         what the emulator computes otherwise; of names with PART
+  models [PART]                             what the emulator computes otherwise than the kernels' models
 )";
 constexpr int kSecondsOfSilence = 30;
 
@@ -148,30 +149,20 @@ int emulate_all(const Arguments& arguments) {
                           .assembler = "none"});
 }
 
-int check(const Arguments& arguments) {
-  const Results results = read_results(arguments.at(1));
-  fmt::print("{}, driver {}, commit {}, assembled by {}\n", results.device, results.driver,
-             results.commit, results.assembler);
-  const MicroKernels kernels = kernels_with(argument(arguments, 2));
+// Runs all in the emulator, and tells of which judge(kernel, inputs, emulated) says what is wrong.
+template <typename Judge>
+int judge_all(const std::string& part, Judge&& judge) {
+  const MicroKernels kernels = kernels_with(part);
   std::mutex mutex;
   std::map<std::string, std::array<std::size_t, 2>> families;  // alike, and not
   for_each_kernel(kernels.size(), [&](std::size_t i) {
-    const MicroKernel& kernel = kernels[i];
-    const std::vector<Bytes> inputs = kernel.make_inputs();
-    const Emulated emulated = emulate(kernel, inputs, i);
-    const auto found = results.kernels.find(kernel.name);
-    std::string wrong = emulated.error;
-    if (found == results.kernels.end() || found->second.identity != identity(kernel, inputs)) {
-      wrong = "not captured, or not as it is now";
-    } else if (!found->second.error.empty()) {
-      wrong = "on the card: " + found->second.error;
-    } else if (wrong.empty()) {
-      wrong = difference(found->second, emulated.outputs, kernel.tolerance);
-    }
+    const std::vector<Bytes> inputs = kernels[i].make_inputs();
+    const Emulated emulated = emulate(kernels[i], inputs, i);
+    const std::string wrong = judge(kernels[i], inputs, emulated);
     const std::lock_guard lock(mutex);
-    ++families[kernel.family].at(wrong.empty() ? 0 : 1);
+    ++families[kernels[i].family].at(wrong.empty() ? 0 : 1);
     if (!wrong.empty()) {
-      fmt::print("{}: {}\n", kernel.name, wrong);
+      fmt::print("{}: {}\n", kernels[i].name, wrong);
     }
   });
   std::size_t differing = 0;
@@ -180,6 +171,35 @@ int check(const Arguments& arguments) {
     differing += counts[1];
   }
   return differing == 0 ? 0 : 1;
+}
+
+int check(const Arguments& arguments) {
+  const Results results = read_results(arguments.at(1));
+  fmt::print("{}, driver {}, commit {}, assembled by {}\n", results.device, results.driver,
+             results.commit, results.assembler);
+  return judge_all(argument(arguments, 2), [&](const MicroKernel& kernel,
+                                               const std::vector<Bytes>& inputs,
+                                               const Emulated& emulated) {
+    const auto found = results.kernels.find(kernel.name);
+    if (found == results.kernels.end() || found->second.identity != identity(kernel, inputs)) {
+      return std::string("not captured, or not as it is now");
+    }
+    if (!found->second.error.empty()) {
+      return "on the card: " + found->second.error;
+    }
+    return emulated.error.empty() ? difference(found->second, emulated.outputs, kernel.tolerance)
+                                  : emulated.error;
+  });
+}
+
+int compare_models(const Arguments& arguments) {
+  return judge_all(argument(arguments, 1), [](const MicroKernel& kernel,
+                                              const std::vector<Bytes>& inputs,
+                                              const Emulated& emulated) {
+    return !emulated.error.empty() ? emulated.error
+           : kernel.model ? difference(kernel.model(inputs), emulated.outputs, kernel.model_tolerance)
+                          : "";
+  });
 }
 
 int command(const Arguments& arguments) {
@@ -201,6 +221,9 @@ int command(const Arguments& arguments) {
   }
   if (what == "check" && arguments.size() >= 2) {
     return check(arguments);
+  }
+  if (what == "models") {
+    return compare_models(arguments);
   }
   std::cerr << kUsage;
   return 2;
