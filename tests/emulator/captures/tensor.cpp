@@ -19,12 +19,24 @@ std::string_view name_of(Swizzle swizzle) {
   return kNames.at(static_cast<std::size_t>(swizzle));
 }
 
+std::string_view width_of(const TensorMap& map) {
+  return row_pitch(map) > map.box[0] * element_bytes(map.element) ? ".narrow" : "";
+}
+
 std::size_t box_bytes(const TensorMap& map) {
   std::size_t bytes = element_bytes(map.element);
   for (std::size_t d = 0; d < static_cast<std::size_t>(map.rank); ++d) {
     bytes *= map.box.at(d);
   }
   return bytes;
+}
+std::size_t row_pitch(const TensorMap& map) {
+  const std::size_t row = map.box[0] * element_bytes(map.element);
+  return map.swizzle == Swizzle::kNone ? row
+                                       : std::size_t{16} << static_cast<unsigned>(map.swizzle);
+}
+std::size_t placed_bytes(const TensorMap& map) {
+  return box_bytes(map) / (map.box[0] * element_bytes(map.element)) * row_pitch(map);
 }
 std::size_t tensor_bytes(const TensorMap& map) {
   const auto last = static_cast<std::size_t>(map.rank - 1);
@@ -43,15 +55,11 @@ TensorMap random_map(Element element, Swizzle swizzle, int rank, std::uint64_t s
   // Mostly as wide as the swizzle; else some units of 16 bytes.
   const std::size_t row = random.below(3) != 0 ? span : 16 * (1 + random.below(span / 16));
   map.box[0] = static_cast<std::uint32_t>(row / size);
-  std::size_t bytes = row;
+  std::size_t bytes = row_pitch(map);
   for (std::size_t d = 1; d < static_cast<std::size_t>(rank); ++d) {
     const std::size_t room = std::min<std::size_t>(most_bytes / bytes, d == 1 ? 40 : 6);
     map.box.at(d) = static_cast<std::uint32_t>(1 + random.below(room));
     bytes *= map.box.at(d);
-  }
-  while (bytes % 16 != 0 || bytes > most_bytes) {
-    --map.box[1];
-    bytes = box_bytes(map);
   }
   for (std::size_t d = 0; d < static_cast<std::size_t>(rank); ++d) {
     const std::uint64_t most = d == 0 ? map.box[0] * 2U : map.box.at(d) + 3U;

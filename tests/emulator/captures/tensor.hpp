@@ -14,7 +14,14 @@ constexpr std::string_view kTensorBuffer = ".extern .shared .align 1024 .b8 buff
 std::size_t element_bytes(Element element);
 std::string_view name_of(Element element);
 std::string_view name_of(Swizzle swizzle);
+/// ".narrow" where rows are narrower than the swizzle.
+std::string_view width_of(const TensorMap& map);
+/// What a load counts at its barrier.
 std::size_t box_bytes(const TensorMap& map);
+/// From one row of a box in shared memory to the next: as wide as the swizzle, if there is one.
+std::size_t row_pitch(const TensorMap& map);
+/// Of shared memory.
+std::size_t placed_bytes(const TensorMap& map);
 /// Of the tensor, from its first byte to its last one.
 std::size_t tensor_bytes(const TensorMap& map);
 
@@ -26,7 +33,8 @@ TensorMap random_map(Element element, Swizzle swizzle, int rank, std::uint64_t s
 /// Where a byte of the box lies in shared memory, for a box that begins at `base`.
 std::size_t swizzled(std::size_t address, Swizzle swizzle);
 
-/// Calls use(byte of the box, byte of the tensor or -1) for each byte of a box at the coordinates.
+/// Calls use(byte in shared memory before it is swizzled, byte of the tensor or -1) for each byte of
+/// a box at the coordinates.
 template <typename Use>
 void for_each_byte(const TensorMap& map, const std::array<std::int32_t, 5>& at, Use&& use) {
   const std::size_t size = element_bytes(map.element);
@@ -34,7 +42,7 @@ void for_each_byte(const TensorMap& map, const std::array<std::int32_t, 5>& at, 
   for (std::size_t d = 0; d < static_cast<std::size_t>(map.rank); ++d) {
     box.at(d) = map.box.at(d);
   }
-  std::size_t byte = 0;
+  std::size_t row = 0;
   std::array<std::size_t, 5> i{};
   for (i[4] = 0; i[4] < box[4]; ++i[4]) {
     for (i[3] = 0; i[3] < box[3]; ++i[3]) {
@@ -50,9 +58,11 @@ void for_each_byte(const TensorMap& map, const std::array<std::int32_t, 5>& at, 
               place += index * static_cast<std::int64_t>(d == 0 ? size : map.strides.at(d - 1));
             }
             for (std::size_t k = 0; k < size; ++k) {
-              use(byte++, is_inside ? place + static_cast<std::int64_t>(k) : -1);
+              use(row * row_pitch(map) + i[0] * size + k,
+                  is_inside ? place + static_cast<std::int64_t>(k) : -1);
             }
           }
+          ++row;
         }
       }
     }

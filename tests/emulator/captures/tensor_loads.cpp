@@ -66,8 +66,8 @@ void put_box(Bytes& shared, const TensorMap& map, const Bytes& tensor,
 // `offset`: of the box in shared memory, from a multiple of 1024 bytes on.
 void add(MicroKernels& to, TensorMap map, std::size_t offset, bool has_hint) {
   map.buffer = 0;
-  MicroKernel kernel{.name = fmt::format("tma.load.{}d.{}.{}.{}{}", map.rank, name_of(map.element),
-                                         name_of(map.swizzle), to.size(), has_hint ? "" : ".plain"),
+  MicroKernel kernel{.name = fmt::format("tma.load.{}d.{}.{}{}.{}{}", map.rank, name_of(map.element),
+                                         name_of(map.swizzle), width_of(map), to.size(), has_hint ? "" : ".plain"),
                      .family = "tma-load",
                      .ptx = {}};
   kernel.block = {kThreads, 1, 1};
@@ -125,8 +125,8 @@ struct Cast {
 void add_multicast(MicroKernels& to, TensorMap map, Cast cast) {
   map.buffer = 0;
   MicroKernel kernel{
-      .name = fmt::format("tma.multicast.{}d.{}.{}.{}.{}", map.rank, name_of(map.element),
-                          name_of(map.swizzle), cast.masks[0], cast.masks[1]),
+      .name = fmt::format("tma.multicast.{}d.{}.{}{}.{}.{}", map.rank, name_of(map.element),
+                          name_of(map.swizzle), width_of(map), cast.masks[0], cast.masks[1]),
       .family = "tma-multicast",
       .ptx = {}};
   kernel.block = {kThreads, 1, 1};

@@ -1,4 +1,6 @@
-// Micro-kernels of stores by the TMA: boxes that tile a tensor and reach beyond it on all sides.
+// Micro-kernels of stores by the TMA: boxes that tile a tensor and reach beyond its end.
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "emulator/captures/tensor.hpp"
@@ -9,14 +11,14 @@ namespace {
 constexpr std::uint32_t kThreads = 64;
 constexpr std::size_t kDataOffset = 1024;
 
-// Where the boxes begin: side by side, the first one before the tensor.
+// Where the boxes begin: side by side, all in the tensor, as they must; the last ones end behind it.
 std::vector<std::int32_t> tiles(const TensorMap& map, std::uint64_t seed) {
   Random random(seed);
   std::array<std::int32_t, 5> first{};
   std::array<std::int32_t, 5> count{1, 1, 1, 1, 1};
   for (std::size_t d = 0; d < static_cast<std::size_t>(map.rank); ++d) {
     const auto box = static_cast<std::int32_t>(map.box.at(d));
-    first.at(d) = -static_cast<std::int32_t>(random.below(map.box.at(d)));
+    first.at(d) = static_cast<std::int32_t>(random.below(std::min<std::uint64_t>(map.box.at(d), map.dims.at(d))));
     count.at(d) = (static_cast<std::int32_t>(map.dims.at(d)) - first.at(d) + box - 1) / box;
   }
   std::vector<std::int32_t> words;
@@ -41,10 +43,10 @@ void add(MicroKernels& to, TensorMap map, std::size_t offset) {
   const std::uint64_t seed = to.size() * 4;
   const std::vector<std::int32_t> places = tiles(map, seed);
   const auto blocks = static_cast<std::uint32_t>(places.size() / 8);
-  const std::size_t bytes = box_bytes(map);
+  const std::size_t bytes = placed_bytes(map);
   const std::size_t shared_bytes = (offset + bytes + 1023) / 1024 * 1024;
-  MicroKernel kernel{.name = fmt::format("tma.store.{}d.{}.{}.{}", map.rank, name_of(map.element),
-                                         name_of(map.swizzle), to.size()),
+  MicroKernel kernel{.name = fmt::format("tma.store.{}d.{}.{}{}.{}", map.rank, name_of(map.element),
+                                         name_of(map.swizzle), width_of(map), to.size()),
                      .family = "tma-store",
                      .ptx = {}};
   kernel.block = {kThreads, 1, 1};

@@ -28,7 +28,7 @@ constexpr std::string_view kUsage = R"(usage: captures_tool COMMAND
   check FILE [PART]                         what the emulator computes otherwise; of names with PART
   models [PART]                             what the emulator computes otherwise than the kernels' models
 )";
-constexpr int kSecondsOfSilence = 30;
+constexpr int kSecondsOfSilence = 15;
 
 using Arguments = std::vector<std::string>;
 
