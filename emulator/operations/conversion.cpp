@@ -237,9 +237,10 @@ void decode_cvt(Decoder& decoder) {
   const auto is_bytes = [](Type type) { return type == Type::kE4M3x2 || type == Type::kE5M2x2; };
   if (to == Type::kF16x2 && is_bytes(from)) {
     decoder.require("rn");
-    decoder.op().code = from == Type::kE4M3x2
-                            ? &run_unary<std::uint32_t, std::uint16_t, BytePairToF16Pair<&e4m3_value>>
-                            : &run_unary<std::uint32_t, std::uint16_t, BytePairToF16Pair<&e5m2_value>>;
+    decoder.op().code =
+        from == Type::kE4M3x2
+            ? &run_unary<std::uint32_t, std::uint16_t, BytePairToF16Pair<&e4m3_value>>
+            : &run_unary<std::uint32_t, std::uint16_t, BytePairToF16Pair<&e5m2_value>>;
   } else if (is_bytes(to) && from == Type::kF16x2) {
     decoder.require("rn");
     decoder.require("satfinite");

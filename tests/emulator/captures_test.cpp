@@ -58,14 +58,14 @@ TEST(CapturesTest, NamesDiffer) {
 
 TEST(CapturesTest, ModelsAgree) {
   std::atomic<int> compared = 0;
-  expect_all([&](const MicroKernel& kernel, const std::vector<Bytes>& inputs,
-                 const Emulated& emulated) {
-    if (!kernel.model) {
-      return std::string();
-    }
-    ++compared;
-    return difference(kernel.model(inputs), emulated.outputs, kernel.model_tolerance);
-  });
+  expect_all(
+      [&](const MicroKernel& kernel, const std::vector<Bytes>& inputs, const Emulated& emulated) {
+        if (!kernel.model) {
+          return std::string();
+        }
+        ++compared;
+        return difference(kernel.model(inputs), emulated.outputs, kernel.model_tolerance);
+      });
   EXPECT_GE(compared, 250);
 }
 
@@ -82,8 +82,7 @@ TEST(CapturesTest, CardsAgree) {
     expect_all([&](const MicroKernel& kernel, const std::vector<Bytes>& inputs,
                    const Emulated& emulated) {
       const auto found = results.kernels.find(kernel.name);
-      if (found == results.kernels.end() ||
-          found->second.identity != identity(kernel, inputs)) {
+      if (found == results.kernels.end() || found->second.identity != identity(kernel, inputs)) {
         return std::string("the card has run none of this name, or another one: capture again");
       }
       if (!found->second.error.empty()) {

@@ -18,8 +18,8 @@ std::string replaced(std::string text, std::string_view what, std::string_view b
 void set_text(MicroKernel& kernel, std::string_view body, std::string_view variables) {
   std::string loads;
   for (std::size_t i = 0; i < kernel.inputs.size() + kernel.outputs.size(); ++i) {
-    loads += fmt::format("  ld.param.u64 %rd{0}, [args+{1}];\n  cvta.to.global.u64 %rd{0}, %rd{0};\n",
-                         i + 1, i * 8);
+    loads += fmt::format(
+        "  ld.param.u64 %rd{0}, [args+{1}];\n  cvta.to.global.u64 %rd{0}, %rd{0};\n", i + 1, i * 8);
   }
   const std::uint32_t threads = kernel.block[0] * kernel.block[1] * kernel.block[2];
   kernel.ptx = fmt::format(R"(.version 9.0
@@ -51,10 +51,11 @@ std::string copy_loop(std::string_view global, std::string_view shared, std::siz
                       std::uint32_t threads, std::string_view label, bool is_to_shared) {
   const std::string_view registers = "{%r384, %r385, %r386, %r387}";
   const std::string moves =
-      is_to_shared ? fmt::format("  ld.global.v4.u32 {0}, [%rd81];\n  st.shared.v4.u32 [%r381], {0};",
-                                 registers)
-                   : fmt::format("  ld.shared.v4.u32 {0}, [%r381];\n  st.global.v4.u32 [%rd81], {0};",
-                                 registers);
+      is_to_shared
+          ? fmt::format("  ld.global.v4.u32 {0}, [%rd81];\n  st.shared.v4.u32 [%r381], {0};",
+                        registers)
+          : fmt::format("  ld.shared.v4.u32 {0}, [%r381];\n  st.global.v4.u32 [%rd81], {0};",
+                        registers);
   return fmt::format(R"(
   shl.b32 %r380, %r1, 4;
 {0}:
@@ -96,8 +97,7 @@ Model model_of(const LaneOperation& operation) {
     for (std::size_t i = 0; i < operation.count; ++i) {
       std::array<std::uint64_t, 4> operands{};
       for (std::size_t k = 0; k < inputs.size(); ++k) {
-        const auto size =
-            static_cast<std::size_t>(memory_bits(operation.operands[k].bits)) / 8;
+        const auto size = static_cast<std::size_t>(memory_bits(operation.operands[k].bits)) / 8;
         std::memcpy(&operands.at(k), inputs[k].data() + i * size, size);
       }
       results[i] = operation.model(operands);
@@ -132,8 +132,7 @@ void add_lane_operation(MicroKernels& to, const LaneOperation& operation) {
     const LaneOperand& operand = operation.operands[k];
     const std::uint64_t seed = to.size() * 16 + 1;
     kernel.inputs.emplace_back([operand, k, arity, seed, count = operation.count] {
-      return packed(operand.fill(count, operand.bits, {k, arity}, seed),
-                    memory_bits(operand.bits));
+      return packed(operand.fill(count, operand.bits, {k, arity}, seed), memory_bits(operand.bits));
     });
     const std::string name = register_of(operand.bits, k + 1);
     body += address_text(memory_bits(operand.bits), k + 1);

@@ -1,4 +1,5 @@
-// Micro-kernels of clusters: ranks, distributed shared memory, barriers that other blocks arrive at.
+// Micro-kernels of clusters: ranks, distributed shared memory, barriers that other blocks arrive
+// at.
 #include <fmt/format.h>
 
 #include "emulator/captures/tensor.hpp"
@@ -45,8 +46,8 @@ std::string_view vector_of(std::uint32_t words) {
   return words == 1 ? "" : words == 2 ? ".v2" : ".v4";
 }
 
-// %r12: this thread's place in shared memory; %rd11 and %rd12: in the input and the output; %r14: the
-// block whose shared memory is read or written.
+// %r12: this thread's place in shared memory; %rd11 and %rd12: in the input and the output; %r14:
+// the block whose shared memory is read or written.
 std::string start(std::uint32_t cluster, std::uint32_t by, std::uint32_t words) {
   return fmt::format(R"(
   mov.u32 %r10, buffer;
@@ -67,11 +68,12 @@ void add_reads(MicroKernels& to, std::uint32_t cluster, std::uint32_t by, std::u
   MicroKernel kernel = kernel_of(fmt::format("dsmem.ld.{}.{}{}", cluster, by, vector_of(words)),
                                  cluster, words, to.size());
   std::string body = start(cluster, by, words);
-  body += fmt::format("  st.shared{0}.u32 [%r12], {1};\n{2}"
-                      "  mapa.shared::cluster.u32 %r15, %r12, %r14;\n"
-                      "  ld.shared::cluster{0}.u32 {1}, [%r15];\n"
-                      "  st.global{0}.u32 [%rd12], {1};\n{2}",
-                      vector_of(words), registers(words), kMeet);
+  body += fmt::format(
+      "  st.shared{0}.u32 [%r12], {1};\n{2}"
+      "  mapa.shared::cluster.u32 %r15, %r12, %r14;\n"
+      "  ld.shared::cluster{0}.u32 {1}, [%r15];\n"
+      "  st.global{0}.u32 [%rd12], {1};\n{2}",
+      vector_of(words), registers(words), kMeet);
   set_text(kernel, body, kTensorBuffer);
   kernel.model = turned(cluster, by, words);
   to.push_back(std::move(kernel));
@@ -81,11 +83,12 @@ void add_writes(MicroKernels& to, std::uint32_t cluster, std::uint32_t by, std::
   MicroKernel kernel = kernel_of(fmt::format("dsmem.st.{}.{}{}", cluster, by, vector_of(words)),
                                  cluster, words, to.size());
   std::string body = start(cluster, by, words);
-  body += fmt::format("{2}  mapa.shared::cluster.u32 %r15, %r12, %r14;\n"
-                      "  st.shared::cluster{0}.u32 [%r15], {1};\n{2}"
-                      "  ld.shared{0}.u32 {1}, [%r12];\n"
-                      "  st.global{0}.u32 [%rd12], {1};\n",
-                      vector_of(words), registers(words), kMeet);
+  body += fmt::format(
+      "{2}  mapa.shared::cluster.u32 %r15, %r12, %r14;\n"
+      "  st.shared::cluster{0}.u32 [%r15], {1};\n{2}"
+      "  ld.shared{0}.u32 {1}, [%r12];\n"
+      "  st.global{0}.u32 [%rd12], {1};\n",
+      vector_of(words), registers(words), kMeet);
   set_text(kernel, body, kTensorBuffer);
   kernel.model = turned(cluster, cluster - by, words);
   to.push_back(std::move(kernel));
@@ -93,8 +96,7 @@ void add_writes(MicroKernels& to, std::uint32_t cluster, std::uint32_t by, std::
 
 // Every block writes to the one before it, and arrives at its barrier; several laps.
 void add_remote_arrivals(MicroKernels& to, std::uint32_t cluster) {
-  MicroKernel kernel =
-      kernel_of(fmt::format("mbarrier.remote.{}", cluster), cluster, 1, to.size());
+  MicroKernel kernel = kernel_of(fmt::format("mbarrier.remote.{}", cluster), cluster, 1, to.size());
   std::string body = start(cluster, 1, 1);
   body += fmt::format(R"(
   add.u32 %r16, %r10, 2048;
@@ -159,13 +161,15 @@ void add_ranks(MicroKernels& to, std::uint32_t cluster) {
 
 // Warps take turns at a barrier of their block, four laps and more.
 void add_phases(MicroKernels& to, std::uint32_t laps) {
-  MicroKernel kernel{.name = fmt::format("mbarrier.phases.{}", laps), .family = "mbarrier", .ptx = {}};
+  MicroKernel kernel{
+      .name = fmt::format("mbarrier.phases.{}", laps), .family = "mbarrier", .ptx = {}};
   kernel.block = {128, 1, 1};
   kernel.grid = {2, 1, 1};
   kernel.dynamic_shared_bytes = 4096;
   kernel.inputs.emplace_back([] { return random_bytes(256 * 4, 5); });
   kernel.outputs = {256 * 4};
-  set_text(kernel, fmt::format(R"(
+  set_text(kernel,
+           fmt::format(R"(
   mov.u32 %r10, buffer;
   add.u32 %r11, %r10, 1024;
   mad.lo.u32 %r12, %r1, 4, %r11;
@@ -193,7 +197,7 @@ LAP:
   setp.lt.u32 %p2, %r18, {};
   @%p2 bra LAP;
   st.global.u32 [%rd12], %r30;)",
-                               wait_for("%r10", "%r19", "WAIT"), laps),
+                       wait_for("%r10", "%r19", "WAIT"), laps),
            kTensorBuffer);
   kernel.model = [=](const std::vector<Bytes>& inputs) {
     const auto words = values_of<std::uint32_t>(inputs[0]);

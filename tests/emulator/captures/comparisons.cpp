@@ -57,8 +57,7 @@ void add_setp(MicroKernels& to, const ComparedType& type) {
     comparisons.insert(comparisons.end(), {"lt", "le", "gt", "ge"});
   }
   if (type.kind == Kind::kFloat) {
-    comparisons.insert(comparisons.end(),
-                       {"equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan"});
+    comparisons.insert(comparisons.end(), {"equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan"});
   }
   LaneOperation made{.name = fmt::format("setp.{}", type.name), .family = "compare"};
   made.text = "mov.b32 $d, 0;";
@@ -94,10 +93,9 @@ void add_combined(MicroKernels& to, std::string_view how, bool is_negated) {
 }
 
 void add_selp(MicroKernels& to, std::string_view type, int bits, bool is_negated) {
-  LaneOperation made{
-      .name = fmt::format("selp.{}{}", type, is_negated ? ".not" : ""),
-      .family = "select",
-      .text = fmt::format("selp.{} $d, $a, $b, $c;", type)};
+  LaneOperation made{.name = fmt::format("selp.{}{}", type, is_negated ? ".not" : ""),
+                     .family = "select",
+                     .text = fmt::format("selp.{} $d, $a, $b, $c;", type)};
   if (is_negated) {
     made.text = fmt::format("not.pred %p12, $c;\n  selp.{} $d, $a, $b, %p12;", type);
   }
@@ -110,8 +108,7 @@ void add_selp(MicroKernels& to, std::string_view type, int bits, bool is_negated
 
 void add_moves(MicroKernels& to) {
   const auto add = [&](std::string_view name, std::string_view text, int bits, LaneModel model) {
-    LaneOperation made{
-        .name = std::string(name), .family = "select", .text = std::string(text)};
+    LaneOperation made{.name = std::string(name), .family = "select", .text = std::string(text)};
     made.count = 1024;
     made.result_bits = bits;
     made.operands = {{bits, &integers}};

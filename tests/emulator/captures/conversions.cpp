@@ -28,8 +28,7 @@ constexpr std::array kTypes = {IntegerType{"u8", 8, false},   IntegerType{"s8", 
 std::uint64_t narrowed(std::uint64_t value, IntegerType type, int register_bits) {
   const std::uint64_t modulus_mask = ~std::uint64_t{0} >> static_cast<unsigned>(64 - type.bits);
   value &= modulus_mask;
-  const bool is_negative =
-      type.is_signed && (value >> static_cast<unsigned>(type.bits - 1)) != 0;
+  const bool is_negative = type.is_signed && (value >> static_cast<unsigned>(type.bits - 1)) != 0;
   value |= is_negative ? ~modulus_mask : 0;
   return value & (~std::uint64_t{0} >> static_cast<unsigned>(64 - register_bits));
 }
@@ -68,9 +67,8 @@ void add_integers_to_floats(MicroKernels& to) {
     made.operands = {{from.bits, &integers}};
     made.model = [=](const Operands& x) -> std::uint64_t {
       const std::uint64_t value = narrowed(x[0], from, 64);
-      const auto wide = from.is_signed
-                            ? static_cast<long double>(static_cast<std::int64_t>(value))
-                            : static_cast<long double>(value);
+      const auto wide = from.is_signed ? static_cast<long double>(static_cast<std::int64_t>(value))
+                                       : static_cast<long double>(value);
       return std::bit_cast<std::uint32_t>(static_cast<float>(wide));
     };
     add_lane_operation(to, made);
@@ -97,8 +95,7 @@ double rounded(double value, std::string_view rounding) {
 void add_floats_to_integers(MicroKernels& to) {
   for (const std::string_view rounding : {"rni", "rzi", "rmi", "rpi"}) {
     for (const std::string_view type : {"s32", "u32", "f32"}) {
-      LaneOperation made{.name = fmt::format("cvt.{}.{}.f32", rounding, type),
-                         .family = "convert"};
+      LaneOperation made{.name = fmt::format("cvt.{}.{}.f32", rounding, type), .family = "convert"};
       made.text = made.name + " $d, $a;";
       made.operands = {{32, &floats}};
       if (type != "f32") {
@@ -110,8 +107,7 @@ void add_floats_to_integers(MicroKernels& to) {
           if (std::isnan(value)) {
             return 0;
           }
-          const double whole =
-              std::isinf(value) ? double{value} : rounded(double{value}, rounding);
+          const double whole = std::isinf(value) ? double{value} : rounded(double{value}, rounding);
           const double inside = whole < least ? least : whole > most ? most : whole;
           return static_cast<std::uint64_t>(static_cast<std::int64_t>(inside)) & 0xFFFFFFFFU;
         };

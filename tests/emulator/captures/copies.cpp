@@ -26,12 +26,13 @@ enum class Wait : std::uint8_t { kGroup0, kGroup1, kAll };
 
 void add(MicroKernels& to, std::string_view cached, std::uint32_t bytes, bool fills,
          std::string_view hint, Wait wait) {
-  MicroKernel kernel{.name = fmt::format("cp.async.{}.{}{}{}{}", cached, bytes, fills ? ".fill" : "",
-                                         hint, wait == Wait::kGroup0   ? ""
-                                               : wait == Wait::kGroup1 ? ".two_groups"
-                                                                       : ".wait_all"),
-                     .family = "cp.async",
-                     .ptx = {}};
+  MicroKernel kernel{
+      .name = fmt::format("cp.async.{}.{}{}{}{}", cached, bytes, fills ? ".fill" : "", hint,
+                          wait == Wait::kGroup0   ? ""
+                          : wait == Wait::kGroup1 ? ".two_groups"
+                                                  : ".wait_all"),
+      .family = "cp.async",
+      .ptx = {}};
   kernel.block = {kThreads, 1, 1};
   kernel.grid = {kBlocks, 1, 1};
   kernel.dynamic_shared_bytes = kSharedBytes;
@@ -41,12 +42,13 @@ void add(MicroKernels& to, std::string_view cached, std::uint32_t bytes, bool fi
   kernel.outputs = {kBlocks * kSharedBytes};
   // Of two groups, the first one's bytes are there when one is left; the second one's copies are
   // empty, and go where nobody looks.
-  const std::string_view waits =
-      wait == Wait::kAll      ? "  cp.async.wait_all;"
-      : wait == Wait::kGroup1 ? "  cp.async.commit_group;\n  cp.async.commit_group;\n"
-                                "  cp.async.wait_group 1;"
-                              : "  cp.async.commit_group;\n  cp.async.wait_group 0;";
-  set_text(kernel, fmt::format(R"(
+  const std::string_view waits = wait == Wait::kAll ? "  cp.async.wait_all;"
+                                 : wait == Wait::kGroup1
+                                     ? "  cp.async.commit_group;\n  cp.async.commit_group;\n"
+                                       "  cp.async.wait_group 1;"
+                                     : "  cp.async.commit_group;\n  cp.async.wait_group 0;";
+  set_text(kernel,
+           fmt::format(R"(
   mov.u32 %r10, buffer;
   mad.lo.s32 %r11, %r1, 16, %r10;
   mov.u32 %r12, 0x5A5A5A5A;
@@ -63,8 +65,8 @@ void add(MicroKernels& to, std::string_view cached, std::uint32_t bytes, bool fi
   mul.wide.u32 %rd14, %r2, {};
   add.s64 %rd15, %rd3, %rd14;
 )",
-                               cached, hint, bytes, fills ? ", %r14" : "", waits, kSharedBytes) +
-                       copy_from_shared("%r10", "%rd15", kSharedBytes, kThreads, "OUT"),
+                       cached, hint, bytes, fills ? ", %r14" : "", waits, kSharedBytes) +
+               copy_from_shared("%r10", "%rd15", kSharedBytes, kThreads, "OUT"),
            ".extern .shared .align 1024 .b8 buffer[];");
   kernel.model = [=](const std::vector<Bytes>& inputs) {
     const auto words = values_of<std::uint32_t>(inputs[1]);

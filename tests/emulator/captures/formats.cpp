@@ -24,15 +24,16 @@ const std::vector<long double>& table_of(const ShortFormat& format) {
   std::vector<long double>& table = tables[format.exponent_bits * 16 + format.fraction_bits];
   if (table.empty()) {
     const std::uint32_t steps = 1U << static_cast<unsigned>(format.fraction_bits);
-    const std::uint32_t exponents = (1U << static_cast<unsigned>(format.exponent_bits)) -
-                                    (format.has_infinity ? 1U : 0U);
+    const std::uint32_t exponents =
+        (1U << static_cast<unsigned>(format.exponent_bits)) - (format.has_infinity ? 1U : 0U);
     const int bias = (1 << (format.exponent_bits - 1)) - 1;
-    for (std::uint32_t bits = 0; bits < exponents * steps - (format.has_infinity ? 0U : 1U); ++bits) {
+    for (std::uint32_t bits = 0; bits < exponents * steps - (format.has_infinity ? 0U : 1U);
+         ++bits) {
       const std::uint32_t exponent = bits / steps;
       const std::uint32_t significand = bits % steps + (exponent == 0 ? 0 : steps);
-      table.push_back(std::ldexp(static_cast<long double>(significand),
-                                 static_cast<int>(std::max(exponent, 1U)) - bias -
-                                     format.fraction_bits));
+      table.push_back(
+          std::ldexp(static_cast<long double>(significand),
+                     static_cast<int>(std::max(exponent, 1U)) - bias - format.fraction_bits));
     }
   }
   return table;

@@ -15,8 +15,8 @@ struct ShortFormat {
   [[nodiscard]] int bits() const { return 1 + exponent_bits + fraction_bits; }
   /// The number that the bits stand for.
   [[nodiscard]] long double value(std::uint32_t bits) const;
-  /// The bits of the nearest number, the even one of two; with `saturates`, the largest one in place
-  /// of infinity.
+  /// The bits of the nearest number, the even one of two; with `saturates`, the largest one in
+  /// place of infinity.
   [[nodiscard]] std::uint32_t nearest(long double value, bool saturates = false) const;
 };
 

@@ -26,7 +26,8 @@ Wide extended(std::uint64_t value, IntegerType type) {
   return type.is_signed ? Wide{static_cast<std::int64_t>(value) >> unused} : Wide{value >> unused};
 }
 std::uint64_t low(Wide value, int bits) {
-  return static_cast<std::uint64_t>(value) & (~std::uint64_t{0} >> static_cast<unsigned>(64 - bits));
+  return static_cast<std::uint64_t>(value) &
+         (~std::uint64_t{0} >> static_cast<unsigned>(64 - bits));
 }
 
 using WideModel = Wide (*)(Wide a, Wide b, Wide c);
@@ -71,8 +72,8 @@ void add_high(MicroKernels& to, IntegerType type, bool is_mad) {
   made.result_bits = type.bits;
   made.operands.assign(is_mad ? 3 : 2, {type.bits, &integers});
   made.model = [=](const std::array<std::uint64_t, 4>& x) {
-    const Wide product = high_part(extended(x[0], type), extended(x[1], type), type.bits,
-                                   type.is_signed);
+    const Wide product =
+        high_part(extended(x[0], type), extended(x[1], type), type.bits, type.is_signed);
     return low(product + (is_mad ? extended(x[2], type) : Wide{0}), type.bits);
   };
   add_lane_operation(to, made);
@@ -90,9 +91,9 @@ void add_wide(MicroKernels& to, IntegerType type, bool is_mad) {
   }
   made.model = [=](const std::array<std::uint64_t, 4>& x) {
     const IntegerType twice{type.name, 2 * type.bits, type.is_signed};
-    return low(extended(x[0], type) * extended(x[1], type) +
-                   (is_mad ? extended(x[2], twice) : Wide{0}),
-               2 * type.bits);
+    return low(
+        extended(x[0], type) * extended(x[1], type) + (is_mad ? extended(x[2], twice) : Wide{0}),
+        2 * type.bits);
   };
   add_lane_operation(to, made);
 }
@@ -103,8 +104,8 @@ void add_arithmetic(MicroKernels& to) {
     add_alike(to, "sub", type, 2, [](Wide a, Wide b, Wide) { return a - b; });
     // Of what 64-bit unsigned numbers give, the lowest bits are right, though it overflows.
     add_alike(to, "mul.lo", type, 2, [](Wide a, Wide b, Wide) {
-      return Wide{static_cast<std::int64_t>(static_cast<std::uint64_t>(a) *
-                                            static_cast<std::uint64_t>(b))};
+      return Wide{
+          static_cast<std::int64_t>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b))};
     });
     add_alike(to, "mad.lo", type, 3, [](Wide a, Wide b, Wide c) {
       return Wide{static_cast<std::int64_t>(static_cast<std::uint64_t>(a) *
@@ -130,15 +131,14 @@ void add_arithmetic(MicroKernels& to) {
 }
 
 void add_logic(MicroKernels& to) {
-  for (const IntegerType type :
-       {IntegerType{"pred", 1, false}, IntegerType{"b16", 16, false}, IntegerType{"b32", 32, false},
-        IntegerType{"b64", 64, false}}) {
+  for (const IntegerType type : {IntegerType{"pred", 1, false}, IntegerType{"b16", 16, false},
+                                 IntegerType{"b32", 32, false}, IntegerType{"b64", 64, false}}) {
     const Fill fill = type.bits == 1 ? &predicates : &integers;
     const auto add = [&](std::string_view name, std::size_t arity, WideModel model) {
-      LaneOperation made{.name = fmt::format("{}.{}", name, type.name),
-                         .family = "bits",
-                         .text = fmt::format("{}.{} $d, $a{};", name, type.name,
-                                             arity == 2 ? ", $b" : "")};
+      LaneOperation made{
+          .name = fmt::format("{}.{}", name, type.name),
+          .family = "bits",
+          .text = fmt::format("{}.{} $d, $a{};", name, type.name, arity == 2 ? ", $b" : "")};
       made.result_bits = type.bits;
       made.operands.assign(arity, {type.bits, fill});
       made.model = [=](const std::array<std::uint64_t, 4>& x) {

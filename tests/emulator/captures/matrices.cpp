@@ -29,15 +29,13 @@ Bytes rows(bool is_load, std::uint64_t seed) {
 }
 
 std::string_view registers(int count) {
-  return count == 1   ? "{%r20}"
-         : count == 2 ? "{%r20, %r21}"
-                      : "{%r20, %r21, %r22, %r23}";
+  return count == 1 ? "{%r20}" : count == 2 ? "{%r20, %r21}" : "{%r20, %r21, %r22, %r23}";
 }
 
 // What lane l has in its register: of row l / 4 the columns 2 * (l % 4) and the next, of the
 // transposed matrix for .trans.
-std::size_t byte_of(const std::vector<std::uint32_t>& offsets, std::size_t block, std::size_t matrix,
-                    std::size_t lane, std::size_t half, bool is_transposed) {
+std::size_t byte_of(const std::vector<std::uint32_t>& offsets, std::size_t block,
+                    std::size_t matrix, std::size_t lane, std::size_t half, bool is_transposed) {
   const std::size_t first = lane / 4;
   const std::size_t second = lane % 4 * 2 + half;
   const std::size_t row = is_transposed ? second : first;
@@ -47,11 +45,10 @@ std::size_t byte_of(const std::vector<std::uint32_t>& offsets, std::size_t block
 
 void add(MicroKernels& to, bool is_load, int count, bool is_transposed) {
   const auto matrices = static_cast<std::size_t>(count);
-  MicroKernel kernel{
-      .name = fmt::format("{}matrix.x{}{}", is_load ? "ld" : "st", count,
-                          is_transposed ? ".trans" : ""),
-      .family = is_load ? "ldmatrix" : "stmatrix",
-      .ptx = {}};
+  MicroKernel kernel{.name = fmt::format("{}matrix.x{}{}", is_load ? "ld" : "st", count,
+                                         is_transposed ? ".trans" : ""),
+                     .family = is_load ? "ldmatrix" : "stmatrix",
+                     .ptx = {}};
   kernel.block = {32, 1, 1};
   kernel.grid = {kBlocks, 1, 1};
   kernel.dynamic_shared_bytes = kSharedBytes;
@@ -62,11 +59,11 @@ void add(MicroKernels& to, bool is_load, int count, bool is_transposed) {
     kernel.inputs.emplace_back([=] { return random_bytes(kBlocks * 32 * 16, seed + 2); });
   }
   kernel.outputs = {is_load ? kBlocks * 32 * matrices * 4 : kBlocks * kSharedBytes};
-  const std::string instruction = fmt::format("{}matrix.sync.aligned.m8n8.x{}{}.shared.b16",
-                                              is_load ? "ld" : "st", count,
-                                              is_transposed ? ".trans" : "");
-  std::string body = "  mov.u32 %r10, buffer;" +
-                     copy_to_shared("%rd1", "%r10", kSharedBytes, 32, "FILL") + R"(
+  const std::string instruction =
+      fmt::format("{}matrix.sync.aligned.m8n8.x{}{}.shared.b16", is_load ? "ld" : "st", count,
+                  is_transposed ? ".trans" : "");
+  std::string body =
+      "  mov.u32 %r10, buffer;" + copy_to_shared("%rd1", "%r10", kSharedBytes, 32, "FILL") + R"(
   bar.sync 0;
   mul.wide.u32 %rd10, %r3, 4;
   add.s64 %rd11, %rd2, %rd10;
@@ -75,14 +72,15 @@ void add(MicroKernels& to, bool is_load, int count, bool is_transposed) {
 )";
   if (is_load) {
     body += fmt::format("  {} {}, [%r12];\n", instruction, registers(count));
-    body += fmt::format("  mul.wide.u32 %rd12, %r3, {};\n  add.s64 %rd13, %rd3, %rd12;\n",
-                        count * 4);
+    body +=
+        fmt::format("  mul.wide.u32 %rd12, %r3, {};\n  add.s64 %rd13, %rd3, %rd12;\n", count * 4);
     for (int i = 0; i < count; ++i) {
       body += fmt::format("  st.global.u32 [%rd13+{}], %r{};\n", i * 4, 20 + i);
     }
   } else {
-    body += "  mul.wide.u32 %rd12, %r3, 16;\n  add.s64 %rd13, %rd3, %rd12;\n"
-            "  ld.global.v4.u32 {%r20, %r21, %r22, %r23}, [%rd13];\n";
+    body +=
+        "  mul.wide.u32 %rd12, %r3, 16;\n  add.s64 %rd13, %rd3, %rd12;\n"
+        "  ld.global.v4.u32 {%r20, %r21, %r22, %r23}, [%rd13];\n";
     body += fmt::format("  {} [%r12], {};\n  bar.sync 0;\n", instruction, registers(count));
     body += fmt::format("  mul.wide.u32 %rd14, %r2, {};\n  add.s64 %rd15, %rd4, %rd14;\n",
                         kSharedBytes);

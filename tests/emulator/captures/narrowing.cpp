@@ -25,9 +25,8 @@ std::vector<std::uint64_t> boundaries(const ShortFormat& format) {
     if (std::isnan(next) || std::isinf(here)) {
       break;
     }
-    const long double middle = std::isinf(next)
-                                   ? here + (here - format.value(bits - 1)) / 2
-                                   : (here + next) / 2;
+    const long double middle =
+        std::isinf(next) ? here + (here - format.value(bits - 1)) / 2 : (here + next) / 2;
     for (const long double value : {here, middle}) {
       const auto word = std::bit_cast<std::uint32_t>(static_cast<float>(value));
       for (const std::uint32_t near : {word - 1, word, word + 1}) {
@@ -84,9 +83,8 @@ void add(MicroKernels& to, std::string_view name, int result_bits, bool is_pair,
 
 // All 65536 halves of f16x2, of which one conversion makes bytes.
 void add_from_halves(MicroKernels& to, std::string_view name, const ShortFormat& format) {
-  LaneOperation made{.name = std::string(name),
-                     .family = "convert-all",
-                     .text = fmt::format("{} $d, $a;", name)};
+  LaneOperation made{
+      .name = std::string(name), .family = "convert-all", .text = fmt::format("{} $d, $a;", name)};
   made.count = 65536;
   made.result_bits = 16;
   made.operands = {{32, &counted_pairs}};

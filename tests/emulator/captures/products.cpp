@@ -95,9 +95,9 @@ std::vector<Bytes> byte_products(const std::vector<Bytes>& inputs, bool is_a_sig
 
 void add(MicroKernels& to, Number a, Number b, Nasty nasty, bool has_accumulators) {
   const bool is_float = a == Number::kF16 || a == Number::kBF16;
-  const std::string type = fmt::format("m16n8k{}.row.col.{}.{}.{}.{}", is_float ? 16 : 32,
-                                       is_float ? "f32" : "s32", name_of(a), name_of(b),
-                                       is_float ? "f32" : "s32");
+  const std::string type =
+      fmt::format("m16n8k{}.row.col.{}.{}.{}.{}", is_float ? 16 : 32, is_float ? "f32" : "s32",
+                  name_of(a), name_of(b), is_float ? "f32" : "s32");
   MicroKernel kernel{.name = fmt::format("mma.{}.{}.{}{}", name_of(a), name_of(b), name_of(nasty),
                                          has_accumulators ? "" : ".zero"),
                      .family = "mma",

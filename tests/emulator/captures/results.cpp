@@ -252,8 +252,8 @@ std::string difference(const Record& wanted, const std::vector<Bytes>& outputs,
       const std::size_t at = sampled_word(i, record.sample.size(), words.size());
       if (!is_near(record.sample[i], words[at], tolerance)) {
         if (wrong++ < 4) {
-          first += fmt::format("; word {} is {:#010x}, not {:#010x}", at, words[at],
-                               record.sample[i]);
+          first +=
+              fmt::format("; word {} is {:#010x}, not {:#010x}", at, words[at], record.sample[i]);
         }
       }
     }

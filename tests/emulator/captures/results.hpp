@@ -30,9 +30,9 @@ struct Record {
 };
 
 struct Results {
-  std::string device{};  // "NVIDIA H200"
-  std::string driver{};  // "13000"
-  std::string commit{};  // of the sources
+  std::string device{};     // "NVIDIA H200"
+  std::string driver{};     // "13000"
+  std::string commit{};     // of the sources
   std::string assembler{};  // what made machine code of the PTX
   std::map<std::string, Record> kernels{};
 };

@@ -84,9 +84,8 @@ std::size_t swizzled(std::size_t address, Swizzle swizzle) {
 }
 
 std::string map_address(std::string_view to, std::size_t index) {
-  return fmt::format(
-      "  mov.b64 {0}, args;\n  add.s64 {0}, {0}, {1};\n  cvta.param.u64 {0}, {0};\n", to,
-      kMapsOffset + index * kTensorMapBytes);
+  return fmt::format("  mov.b64 {0}, args;\n  add.s64 {0}, {0}, {1};\n  cvta.param.u64 {0}, {0};\n",
+                     to, kMapsOffset + index * kTensorMapBytes);
 }
 
 std::string load_coordinates(std::string_view from, std::string_view index) {

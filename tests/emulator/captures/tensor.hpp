@@ -33,8 +33,8 @@ TensorMap random_map(Element element, Swizzle swizzle, int rank, std::uint64_t s
 /// Where a byte of the box lies in shared memory, for a box that begins at `base`.
 std::size_t swizzled(std::size_t address, Swizzle swizzle);
 
-/// Calls use(byte in shared memory before it is swizzled, byte of the tensor or -1) for each byte of
-/// a box at the coordinates.
+/// Calls use(byte in shared memory before it is swizzled, byte of the tensor or -1) for each byte
+/// of a box at the coordinates.
 template <typename Use>
 void for_each_byte(const TensorMap& map, const std::array<std::int32_t, 5>& at, Use&& use) {
   const std::size_t size = element_bytes(map.element);
@@ -53,8 +53,8 @@ void for_each_byte(const TensorMap& map, const std::array<std::int32_t, 5>& at, 
             bool is_inside = true;
             for (std::size_t d = 0; d < static_cast<std::size_t>(map.rank); ++d) {
               const std::int64_t index = at.at(d) + static_cast<std::int64_t>(i.at(d));
-              is_inside = is_inside && index >= 0 &&
-                          index < static_cast<std::int64_t>(map.dims.at(d));
+              is_inside =
+                  is_inside && index >= 0 && index < static_cast<std::int64_t>(map.dims.at(d));
               place += index * static_cast<std::int64_t>(d == 0 ? size : map.strides.at(d - 1));
             }
             for (std::size_t k = 0; k < size; ++k) {

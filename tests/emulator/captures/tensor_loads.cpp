@@ -66,10 +66,11 @@ void put_box(Bytes& shared, const TensorMap& map, const Bytes& tensor,
 // `offset`: of the box in shared memory, from a multiple of 1024 bytes on.
 void add(MicroKernels& to, TensorMap map, std::size_t offset, bool has_hint) {
   map.buffer = 0;
-  MicroKernel kernel{.name = fmt::format("tma.load.{}d.{}.{}{}.{}{}", map.rank, name_of(map.element),
-                                         name_of(map.swizzle), width_of(map), to.size(), has_hint ? "" : ".plain"),
-                     .family = "tma-load",
-                     .ptx = {}};
+  MicroKernel kernel{
+      .name = fmt::format("tma.load.{}d.{}.{}{}.{}{}", map.rank, name_of(map.element),
+                          name_of(map.swizzle), width_of(map), to.size(), has_hint ? "" : ".plain"),
+      .family = "tma-load",
+      .ptx = {}};
   kernel.block = {kThreads, 1, 1};
   kernel.grid = {kBlocks, 1, 1};
   kernel.dynamic_shared_bytes = kDataOffset + kOutBytes;
@@ -96,9 +97,10 @@ READY:
                       box_bytes(map), map.rank, has_hint ? ".L2::cache_hint" : "",
                       coordinates(map.rank), has_hint ? ", %rd73" : "");
   body += wait_for("%r10", "0", "WAIT");
-  body += fmt::format("  mul.wide.u32 %rd74, %r2, {};\n  add.s64 %rd75, %rd3, %rd74;\n"
-                      "  add.u32 %r12, %r10, {};\n",
-                      kOutBytes, kDataOffset);
+  body += fmt::format(
+      "  mul.wide.u32 %rd74, %r2, {};\n  add.s64 %rd75, %rd3, %rd74;\n"
+      "  add.u32 %r12, %r10, {};\n",
+      kOutBytes, kDataOffset);
   body += copy_from_shared("%r12", "%rd75", kOutBytes, kThreads, "OUT");
   set_text(kernel, body, kTensorBuffer);
   kernel.model = [=](const std::vector<Bytes>& inputs) {
@@ -167,9 +169,10 @@ READY:
                       bytes * cast.boxes_for(0), bytes * cast.boxes_for(1), cast.masks[0],
                       cast.masks[1], map.rank, coordinates(map.rank));
   body += wait_for("%r10", "0", "WAIT");
-  body += fmt::format("  mul.wide.u32 %rd74, %r2, {};\n  add.s64 %rd75, %rd3, %rd74;\n"
-                      "  add.u32 %r12, %r10, {};\n",
-                      kOutBytes, kDataOffset);
+  body += fmt::format(
+      "  mul.wide.u32 %rd74, %r2, {};\n  add.s64 %rd75, %rd3, %rd74;\n"
+      "  add.u32 %r12, %r10, {};\n",
+      kOutBytes, kDataOffset);
   body += copy_from_shared("%r12", "%rd75", kOutBytes, kThreads, "OUT");
   body += "  barrier.cluster.arrive.release.aligned;\n  barrier.cluster.wait.acquire.aligned;";
   set_text(kernel, body, kTensorBuffer);

@@ -11,14 +11,16 @@ namespace {
 constexpr std::uint32_t kThreads = 64;
 constexpr std::size_t kDataOffset = 1024;
 
-// Where the boxes begin: side by side, all in the tensor, as they must; the last ones end behind it.
+// Where the boxes begin: side by side, all in the tensor, as they must; the last ones end behind
+// it.
 std::vector<std::int32_t> tiles(const TensorMap& map, std::uint64_t seed) {
   Random random(seed);
   std::array<std::int32_t, 5> first{};
   std::array<std::int32_t, 5> count{1, 1, 1, 1, 1};
   for (std::size_t d = 0; d < static_cast<std::size_t>(map.rank); ++d) {
     const auto box = static_cast<std::int32_t>(map.box.at(d));
-    first.at(d) = static_cast<std::int32_t>(random.below(std::min<std::uint64_t>(map.box.at(d), map.dims.at(d))));
+    first.at(d) = static_cast<std::int32_t>(
+        random.below(std::min<std::uint64_t>(map.box.at(d), map.dims.at(d))));
     count.at(d) = (static_cast<std::int32_t>(map.dims.at(d)) - first.at(d) + box - 1) / box;
   }
   std::vector<std::int32_t> words;
@@ -57,9 +59,10 @@ void add(MicroKernels& to, TensorMap map, std::size_t offset) {
   kernel.inputs.emplace_back([=] { return bytes_of(places); });
   kernel.outputs = {map.offset + tensor_bytes(map)};
   std::string body = "  mov.u32 %r10, buffer;\n";
-  body += fmt::format("  add.u32 %r10, %r10, {};\n  add.u32 %r11, %r10, {};\n", kDataOffset, offset);
-  body += fmt::format("  mul.wide.u32 %rd74, %r2, {};\n  add.s64 %rd75, %rd1, %rd74;\n",
-                      shared_bytes);
+  body +=
+      fmt::format("  add.u32 %r10, %r10, {};\n  add.u32 %r11, %r10, {};\n", kDataOffset, offset);
+  body +=
+      fmt::format("  mul.wide.u32 %rd74, %r2, {};\n  add.s64 %rd75, %rd1, %rd74;\n", shared_bytes);
   body += copy_to_shared("%rd75", "%r10", shared_bytes, kThreads, "FILL");
   body += load_coordinates("%rd2", "%r2") + map_address("%rd72", 0);
   body += fmt::format(R"(
@@ -81,8 +84,8 @@ DONE:)",
       for_each_byte(map, at, [&](std::size_t byte, std::int64_t place) {
         if (place >= 0) {
           tensor[map.offset + static_cast<std::size_t>(place)] =
-              inputs[0][block * shared_bytes +
-                        swizzled(kDataOffset + offset + byte, map.swizzle) - kDataOffset];
+              inputs[0][block * shared_bytes + swizzled(kDataOffset + offset + byte, map.swizzle) -
+                        kDataOffset];
         }
       });
     }

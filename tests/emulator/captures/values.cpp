@@ -14,13 +14,32 @@ std::uint64_t ones(int bits) {
 std::vector<std::uint64_t> integer_edges(int bits) {
   const std::uint64_t top = std::uint64_t{1} << static_cast<unsigned>(bits - 1);
   const std::uint64_t half = std::uint64_t{1} << static_cast<unsigned>(bits / 2);
-  std::vector<std::uint64_t> edges = {0,        1,        2,        3,
-                                      7,        10,       31,       32,
-                                      33,       255,      half - 1, half,
-                                      half + 1, top - 1,  top - 2,  top,
-                                      top + 1,  top + 2,  ~0ULL,    ~1ULL,
-                                      ~2ULL,    ~9ULL,    ~31ULL,   0x5555555555555555U,
-                                      0xAAAAAAAAAAAAAAAAU, 0x0123456789ABCDEFU};
+  std::vector<std::uint64_t> edges = {0,
+                                      1,
+                                      2,
+                                      3,
+                                      7,
+                                      10,
+                                      31,
+                                      32,
+                                      33,
+                                      255,
+                                      half - 1,
+                                      half,
+                                      half + 1,
+                                      top - 1,
+                                      top - 2,
+                                      top,
+                                      top + 1,
+                                      top + 2,
+                                      ~0ULL,
+                                      ~1ULL,
+                                      ~2ULL,
+                                      ~9ULL,
+                                      ~31ULL,
+                                      0x5555555555555555U,
+                                      0xAAAAAAAAAAAAAAAAU,
+                                      0x0123456789ABCDEFU};
   for (std::uint64_t& edge : edges) {
     edge &= ones(bits);
   }
@@ -124,8 +143,7 @@ std::vector<std::uint64_t> integers(std::size_t count, int bits, Position positi
                                     std::uint64_t seed) {
   return with_edges(count, integer_edges(bits), position, seed, [&](Random& random) {
     const std::uint64_t value = random.next() & ones(bits);
-    return random.below(2) == 0 ? value
-                                : value >> random.below(static_cast<std::uint64_t>(bits));
+    return random.below(2) == 0 ? value : value >> random.below(static_cast<std::uint64_t>(bits));
   });
 }
 
@@ -237,7 +255,8 @@ std::uint64_t nasty_float(Number number, Nasty nasty, Random& random) {
   const std::int64_t bias = (std::int64_t{1} << static_cast<unsigned>(exponent_bits - 1)) - 1;
   const auto most = static_cast<std::int64_t>(ones(exponent_bits));
   const std::uint64_t fraction = random.next() & ones(fraction_bits);
-  const std::uint64_t sign = random.below(2) << static_cast<unsigned>(exponent_bits + fraction_bits);
+  const std::uint64_t sign = random.below(2)
+                             << static_cast<unsigned>(exponent_bits + fraction_bits);
   const auto made = [&](std::int64_t exponent, std::uint64_t bits) {
     return sign | static_cast<std::uint64_t>(std::clamp<std::int64_t>(exponent, 0, most - 1)) << f |
            bits;
@@ -250,8 +269,9 @@ std::uint64_t nasty_float(Number number, Nasty nasty, Random& random) {
     case Nasty::kRandom:
       return made(near_one(3), fraction);
     case Nasty::kWide:  // products stay finite
-      return made(bias / 2 + static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(bias))),
-                  fraction);
+      return made(
+          bias / 2 + static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(bias))),
+          fraction);
     case Nasty::kCancelling:
       return random.below(3) == 0 ? made(near_one(bias > 30 ? 30 : bias), fraction)
                                   : made(bias + 4, (random.below(2) << f) / 2);
@@ -266,7 +286,8 @@ std::uint64_t nasty_float(Number number, Nasty nasty, Random& random) {
       return made(random.below(2) == 0 ? 0 : 1 + static_cast<std::int64_t>(random.below(2)),
                   fraction);
     case Nasty::kHuge:
-      return made(random.below(3) == 0 ? most - 1 : bias + 3, number == Number::kE4M3 ? fraction / 2 : fraction);
+      return made(random.below(3) == 0 ? most - 1 : bias + 3,
+                  number == Number::kE4M3 ? fraction / 2 : fraction);
   }
   return 0;
 }

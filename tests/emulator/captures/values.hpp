@@ -82,18 +82,18 @@ Bytes packed(const std::vector<std::uint64_t>& values, int bits);
 
 /// Matrix elements that are hard to add up.
 enum class Nasty : std::uint8_t {
-  kRandom,     // normal ones of about one size
-  kWide,       // of all sizes
+  kRandom,      // normal ones of about one size
+  kWide,        // of all sizes
   kCancelling,  // few magnitudes, of both signs: what is large goes
-  kSpecial,    // with NaN and infinities among them
-  kSubnormal,  // about the format's smallest
-  kHuge,       // sums overflow
+  kSpecial,     // with NaN and infinities among them
+  kSubnormal,   // about the format's smallest
+  kHuge,        // sums overflow
 };
 enum class Number : std::uint8_t { kBF16, kF16, kE4M3, kE5M2, kS8, kU8, kF32, kS32 };
 constexpr int bits_of(Number number) {
-  return number == Number::kBF16 || number == Number::kF16   ? 16
+  return number == Number::kBF16 || number == Number::kF16  ? 16
          : number == Number::kF32 || number == Number::kS32 ? 32
-                                                             : 8;
+                                                            : 8;
 }
 Bytes matrix_elements(Number number, Nasty nasty, std::size_t bytes, std::uint64_t seed);
 

@@ -99,9 +99,9 @@ void add_votes(MicroKernels& to) {
   for (const std::string_view mode : {"all", "any", "uni", "ballot"}) {
     for (const std::uint32_t mask : {0xFFFFFFFFU, 0x0000FFF0U, 0x80000001U}) {
       const bool is_ballot = mode == "ballot";
-      const std::string vote =
-          is_ballot ? fmt::format("vote.sync.ballot.b32 $d, $a, {:#x};", mask)
-                    : fmt::format("vote.sync.{}.pred %p12, $a, {:#x};", mode, mask);
+      const std::string vote = is_ballot
+                                   ? fmt::format("vote.sync.ballot.b32 $d, $a, {:#x};", mask)
+                                   : fmt::format("vote.sync.{}.pred %p12, $a, {:#x};", mode, mask);
       LaneOperation made{.name = fmt::format("vote.sync.{}.{:#x}", mode, mask), .family = "vote"};
       made.text = fmt::format(
           "mov.u32 $d, 0;\n  and.b32 %r51, %r1, 31;\n  shr.u32 %r52, {0:#x}, %r51;\n"
@@ -109,23 +109,22 @@ void add_votes(MicroKernels& to) {
           mask, vote, is_ballot ? "" : "@%p13 selp.u32 $d, 1, 2, %p12;");
       made.operands = {{1, &warp_predicates}};
       add_lane_operation(to, made);
-      to.back().model =
-          by_warps([mode, mask](const std::vector<Words>& words, std::size_t first) {
-            std::uint32_t votes = 0;
-            for (std::uint32_t lane = 0; lane < 32; ++lane) {
-              votes |= words[0][first + lane] << lane;
-            }
-            votes &= mask;
-            const bool holds = mode == "all"   ? votes == mask
-                               : mode == "any" ? votes != 0
-                                               : votes == 0 || votes == mask;
-            std::array<std::uint32_t, 32> result{};
-            for (std::uint32_t lane = 0; lane < 32; ++lane) {
-              const std::uint32_t given = mode == "ballot" ? votes : holds ? 1 : 2;
-              result.at(lane) = (mask >> lane & 1U) != 0 ? given : 0;
-            }
-            return result;
-          });
+      to.back().model = by_warps([mode, mask](const std::vector<Words>& words, std::size_t first) {
+        std::uint32_t votes = 0;
+        for (std::uint32_t lane = 0; lane < 32; ++lane) {
+          votes |= words[0][first + lane] << lane;
+        }
+        votes &= mask;
+        const bool holds = mode == "all"   ? votes == mask
+                           : mode == "any" ? votes != 0
+                                           : votes == 0 || votes == mask;
+        std::array<std::uint32_t, 32> result{};
+        for (std::uint32_t lane = 0; lane < 32; ++lane) {
+          const std::uint32_t given = mode == "ballot" ? votes : holds ? 1 : 2;
+          result.at(lane) = (mask >> lane & 1U) != 0 ? given : 0;
+        }
+        return result;
+      });
     }
   }
 }
@@ -156,7 +155,8 @@ void add_barrier(MicroKernels& to, std::string_view name, std::string_view barri
   const std::size_t count = std::size_t{threads} * 4;
   kernel.inputs.emplace_back([count] { return random_bytes(count * 4, 77); });
   kernel.outputs = {count * 4};
-  set_text(kernel, fmt::format(R"(
+  set_text(kernel,
+           fmt::format(R"(
   mul.wide.u32 %rd10, %r3, 4;
   add.s64 %rd11, %rd1, %rd10;
   ld.global.u32 %r10, [%rd11];
@@ -169,7 +169,7 @@ void add_barrier(MicroKernels& to, std::string_view name, std::string_view barri
   ld.shared.u32 %r15, [%r14];
   add.s64 %rd12, %rd2, %rd10;
   st.global.u32 [%rd12], %r15;)",
-                               barrier, threads - 1),
+                       barrier, threads - 1),
            ".extern .shared .align 1024 .b8 buffer[];");
   kernel.model = [threads](const std::vector<Bytes>& inputs) {
     Words words = values_of<std::uint32_t>(inputs[0]);

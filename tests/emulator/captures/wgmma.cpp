@@ -1,5 +1,6 @@
 // Micro-kernels of wgmma: widths, types, layouts of shared memory, A in registers, and numbers that
-// are hard to add up. Shared memory is filled with elements anywhere: descriptors say which are whose.
+// are hard to add up. Shared memory is filled with elements anywhere: descriptors say which are
+// whose.
 #include <array>
 
 #include <fmt/format.h>
@@ -40,11 +41,13 @@ std::string list_of(int first, int count) {
 std::string opcode_of(const Product& product) {
   const bool is_wide = bits_of(product.a) == 16;
   const bool is_float = product.a != Number::kS8 && product.a != Number::kU8;
-  return fmt::format("wgmma.mma_async.sync.aligned.m64n{}k{}.{}.{}.{}", product.n, is_wide ? 16 : 32,
-                     is_float ? "f32" : "s32", name_of(product.a), name_of(product.b));
+  return fmt::format("wgmma.mma_async.sync.aligned.m64n{}k{}.{}.{}.{}", product.n,
+                     is_wide ? 16 : 32, is_float ? "f32" : "s32", name_of(product.a),
+                     name_of(product.b));
 }
 
-// What comes behind the predicate: signs of floats, and of 16-bit ones which operand is M- or N-major.
+// What comes behind the predicate: signs of floats, and of 16-bit ones which operand is M- or
+// N-major.
 std::string tail_of(const Product& product) {
   if (product.a == Number::kS8 || product.a == Number::kU8) {
     return "";
@@ -73,9 +76,10 @@ std::string body_of(const Product& product) {
   std::string body = "  mov.u32 %r10, buffer;\n";
   body += copy_to_shared("%rd1", "%r10", kSharedBytes, threads, "FILL");
   // Accumulators of a thread lie `threads` words apart.
-  body += "  mul.wide.u32 %rd10, %r1, 4;\n  add.s64 %rd11, %rd2, %rd10;\n"
-          "  add.s64 %rd12, %rd4, %rd10;\n  mul.wide.u32 %rd13, %r1, 16;\n"
-          "  add.s64 %rd14, %rd3, %rd13;\n";
+  body +=
+      "  mul.wide.u32 %rd10, %r1, 4;\n  add.s64 %rd11, %rd2, %rd10;\n"
+      "  add.s64 %rd12, %rd4, %rd10;\n  mul.wide.u32 %rd13, %r1, 16;\n"
+      "  add.s64 %rd14, %rd3, %rd13;\n";
   for (int i = 0; i < registers; ++i) {
     body += fmt::format("  ld.global.u32 %r{}, [%rd11+{}];\n", kFirst + i,
                         static_cast<std::uint32_t>(i) * threads * 4);
@@ -85,15 +89,16 @@ std::string body_of(const Product& product) {
   }
   body += descriptor_text("%rd20", product.a_layout, 0);
   body += descriptor_text("%rd21", product.b_layout, kBOffset);
-  body += fmt::format("  fence.proxy.async.shared::cta;\n  bar.sync 0;\n"
-                      "  mov.u32 %r15, {};\n  setp.ne.u32 %p1, %r15, 0;\n"
-                      "  setp.eq.u32 %p2, 0, 0;\n  wgmma.fence.sync.aligned;\n",
-                      product.accumulates ? 1 : 0);
+  body += fmt::format(
+      "  fence.proxy.async.shared::cta;\n  bar.sync 0;\n"
+      "  mov.u32 %r15, {};\n  setp.ne.u32 %p1, %r15, 0;\n"
+      "  setp.eq.u32 %p2, 0, 0;\n  wgmma.fence.sync.aligned;\n",
+      product.accumulates ? 1 : 0);
   for (int step = 0; step < product.steps; ++step) {
-    body += fmt::format("  {} {}, {}, %rd21, {}{};\n", opcode_of(product),
-                        list_of(kFirst, registers),
-                        product.is_a_in_registers ? list_of(11, 4) : "%rd20",
-                        step == 0 ? "%p1" : "%p2", tail_of(product));
+    body +=
+        fmt::format("  {} {}, {}, %rd21, {}{};\n", opcode_of(product), list_of(kFirst, registers),
+                    product.is_a_in_registers ? list_of(11, 4) : "%rd20", step == 0 ? "%p1" : "%p2",
+                    tail_of(product));
     if (step + 1 < product.steps) {
       body += fmt::format("  add.s64 %rd20, %rd20, {};\n  add.s64 %rd21, %rd21, {};\n",
                           product.a_layout.step / 16, product.b_layout.step / 16);
@@ -116,8 +121,7 @@ void add(MicroKernels& to, std::string name, const Product& product) {
   const std::size_t words = static_cast<std::size_t>(product.n) / 2 * threads;
   kernel.inputs.emplace_back([=] {
     Bytes bytes = matrix_elements(product.a, product.nasty, kBOffset, seed);
-    const Bytes more =
-        matrix_elements(product.b, product.nasty, kSharedBytes - kBOffset, seed + 1);
+    const Bytes more = matrix_elements(product.b, product.nasty, kSharedBytes - kBOffset, seed + 1);
     bytes.insert(bytes.end(), more.begin(), more.end());
     return bytes;
   });
@@ -130,10 +134,10 @@ void add(MicroKernels& to, std::string name, const Product& product) {
   set_text(kernel, body_of(product), ".extern .shared .align 1024 .b8 buffer[];");
   if (bits_of(product.a) == 8 && product.a != Number::kE4M3) {
     kernel.model = [=](const std::vector<Bytes>& inputs) {
-      return integer_products(inputs, {product.a_layout, product.b_layout, kBOffset, product.n,
-                                       product.steps, product.a == Number::kS8,
-                                       product.b == Number::kS8, product.is_a_in_registers,
-                                       product.accumulates});
+      return integer_products(
+          inputs, {product.a_layout, product.b_layout, kBOffset, product.n, product.steps,
+                   product.a == Number::kS8, product.b == Number::kS8, product.is_a_in_registers,
+                   product.accumulates});
     };
   }
   to.push_back(std::move(kernel));
@@ -204,9 +208,9 @@ void add_layouts(MicroKernels& to) {
   const auto name_of_mode = [](SwizzleMode mode) {
     return mode == kNone ? "none" : mode == k32 ? "32B" : mode == k64 ? "64B" : "128B";
   };
-  for (const auto& [a, b] : {std::pair(Number::kBF16, Number::kBF16),
-                             std::pair(Number::kE4M3, Number::kE4M3),
-                             std::pair(Number::kS8, Number::kS8)}) {
+  for (const auto& [a, b] :
+       {std::pair(Number::kBF16, Number::kBF16), std::pair(Number::kE4M3, Number::kE4M3),
+        std::pair(Number::kS8, Number::kS8)}) {
     for (const SwizzleMode mode : {kNone, k32, k64}) {
       Product product = of(a, b, 64);
       product.a_layout = k_major(mode);

@@ -31,8 +31,8 @@ OperandLayout k_major(SwizzleMode mode, bool in_columns) {
   return layout;
 }
 
-// Spans of M or N as wide as the swizzle, eight of K one after the other; the next eight of K follow,
-// then the next span.
+// Spans of M or N as wide as the swizzle, eight of K one after the other; the next eight of K
+// follow, then the next span.
 OperandLayout mn_major(SwizzleMode mode, int size) {
   OperandLayout layout{.mode = mode, .is_transposed = true};
   const std::uint32_t atom = mode == SwizzleMode::k128  ? 1024
@@ -45,8 +45,8 @@ OperandLayout mn_major(SwizzleMode mode, int size) {
     layout.step = 2 * layout.leading;
     return layout;
   }
-  layout.stride = atom;           // along K
-  layout.leading = 4 * atom;      // along M or N: room for two steps
+  layout.stride = atom;       // along K
+  layout.leading = 4 * atom;  // along M or N: room for two steps
   layout.step = 2 * atom;
   return layout;
 }
@@ -88,10 +88,9 @@ std::vector<Bytes> integer_products(const std::vector<Bytes>& inputs,
       for (std::size_t k = 0; k < 32; ++k) {
         // In registers, A lies as in mma.m16n8k32.
         const std::size_t owner = row / 16 * 32 + row % 8 * 4 + k % 16 / 4;
-        const std::byte a =
-            product.is_a_in_registers
-                ? inputs[2][owner * 16 + (row / 8 % 2 + k / 16 * 2) * 4 + k % 4]
-                : inputs[0][place_of(product.a, 0, row, k, step)];
+        const std::byte a = product.is_a_in_registers
+                                ? inputs[2][owner * 16 + (row / 8 % 2 + k / 16 * 2) * 4 + k % 4]
+                                : inputs[0][place_of(product.a, 0, row, k, step)];
         const std::byte b = inputs[0][place_of(product.b, product.b_offset, column, k, step)];
         sum += static_cast<std::uint32_t>(value_of(a, product.is_a_signed) *
                                           value_of(b, product.is_b_signed));

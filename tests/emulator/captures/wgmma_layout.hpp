@@ -16,11 +16,11 @@ enum class SwizzleMode : std::uint8_t { kNone = 0, k128 = 1, k64 = 2, k32 = 3 };
 /// Bytes, all of them.
 struct OperandLayout {
   SwizzleMode mode = SwizzleMode::k128;
-  std::uint32_t first = 0;    // where it begins
+  std::uint32_t first = 0;  // where it begins
   std::uint32_t leading = 16;
   std::uint32_t stride = 1024;
-  std::uint32_t base = 0;  // the number of the row of 128 bytes that the pattern begins in
-  std::uint32_t step = 32;    // to the next part of K
+  std::uint32_t base = 0;      // the number of the row of 128 bytes that the pattern begins in
+  std::uint32_t step = 32;     // to the next part of K
   bool is_transposed = false;  // M or N is contiguous, not K
 
   /// The descriptor without the address.

@@ -144,9 +144,9 @@ int emulate_all(const Arguments& arguments) {
     Emulated emulated = emulate(kernels[i], kernels[i].make_inputs(), i);
     collected.add(kernels[i], {std::move(emulated.outputs), std::move(emulated.error)});
   });
-  return collected.write(arguments.at(1), arguments.at(2),
-                         {.device = "emulator", .driver = "", .commit = arguments.at(3),
-                          .assembler = "none"});
+  return collected.write(
+      arguments.at(1), arguments.at(2),
+      {.device = "emulator", .driver = "", .commit = arguments.at(3), .assembler = "none"});
 }
 
 // Runs all in the emulator, and tells of which judge(kernel, inputs, emulated) says what is wrong.
@@ -177,29 +177,31 @@ int check(const Arguments& arguments) {
   const Results results = read_results(arguments.at(1));
   fmt::print("{}, driver {}, commit {}, assembled by {}\n", results.device, results.driver,
              results.commit, results.assembler);
-  return judge_all(argument(arguments, 2), [&](const MicroKernel& kernel,
-                                               const std::vector<Bytes>& inputs,
-                                               const Emulated& emulated) {
-    const auto found = results.kernels.find(kernel.name);
-    if (found == results.kernels.end() || found->second.identity != identity(kernel, inputs)) {
-      return std::string("not captured, or not as it is now");
-    }
-    if (!found->second.error.empty()) {
-      return "on the card: " + found->second.error;
-    }
-    return emulated.error.empty() ? difference(found->second, emulated.outputs, kernel.tolerance)
-                                  : emulated.error;
-  });
+  return judge_all(
+      argument(arguments, 2),
+      [&](const MicroKernel& kernel, const std::vector<Bytes>& inputs, const Emulated& emulated) {
+        const auto found = results.kernels.find(kernel.name);
+        if (found == results.kernels.end() || found->second.identity != identity(kernel, inputs)) {
+          return std::string("not captured, or not as it is now");
+        }
+        if (!found->second.error.empty()) {
+          return "on the card: " + found->second.error;
+        }
+        return emulated.error.empty()
+                   ? difference(found->second, emulated.outputs, kernel.tolerance)
+                   : emulated.error;
+      });
 }
 
 int compare_models(const Arguments& arguments) {
-  return judge_all(argument(arguments, 1), [](const MicroKernel& kernel,
-                                              const std::vector<Bytes>& inputs,
-                                              const Emulated& emulated) {
-    return !emulated.error.empty() ? emulated.error
-           : kernel.model ? difference(kernel.model(inputs), emulated.outputs, kernel.model_tolerance)
-                          : "";
-  });
+  return judge_all(
+      argument(arguments, 1),
+      [](const MicroKernel& kernel, const std::vector<Bytes>& inputs, const Emulated& emulated) {
+        return !emulated.error.empty() ? emulated.error
+               : kernel.model
+                   ? difference(kernel.model(inputs), emulated.outputs, kernel.model_tolerance)
+                   : "";
+      });
 }
 
 int command(const Arguments& arguments) {

@@ -1,11 +1,6 @@
 // Kernels in processes of their own, which write to a pipe what comes of each.
 #include "emulator/captures/tool/workers.hpp"
 
-#include <poll.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -14,6 +9,10 @@
 #include <stdexcept>
 
 #include <fmt/format.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 namespace captures {
 namespace {
