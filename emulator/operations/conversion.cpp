@@ -103,16 +103,18 @@ struct ToE5M2Pair {
     return static_cast<std::uint16_t>(std::uint32_t{e5m2_bits(high)} << 8U | e5m2_bits(low));
   }
 };
-struct F16PairToE4M3Pair {
+template <typename ToPair>
+struct F16PairTo {
   std::uint16_t operator()(std::uint32_t pair) const {
-    return ToE4M3Pair{}(f16_value(static_cast<std::uint16_t>(pair >> 16U)),
-                        f16_value(static_cast<std::uint16_t>(pair)));
+    return ToPair{}(f16_value(static_cast<std::uint16_t>(pair >> 16U)),
+                    f16_value(static_cast<std::uint16_t>(pair)));
   }
 };
-struct E4M3PairToF16Pair {
+template <float (*kValue)(std::uint8_t)>
+struct BytePairToF16Pair {
   std::uint32_t operator()(std::uint16_t pair) const {
-    return ToF16Pair{}(e4m3_value(static_cast<std::uint8_t>(pair >> 8U)),
-                       e4m3_value(static_cast<std::uint8_t>(pair)));
+    return ToF16Pair{}(kValue(static_cast<std::uint8_t>(pair >> 8U)),
+                       kValue(static_cast<std::uint8_t>(pair)));
   }
 };
 
@@ -232,13 +234,19 @@ void decode_cvt(Decoder& decoder) {
   }
   decoder.add(decoder.destination(0, bits_of(to)));
   decoder.add(decoder.source(1, from));
-  if (to == Type::kF16x2 && from == Type::kE4M3x2) {
+  const auto is_bytes = [](Type type) { return type == Type::kE4M3x2 || type == Type::kE5M2x2; };
+  if (to == Type::kF16x2 && is_bytes(from)) {
     decoder.require("rn");
-    decoder.op().code = &run_unary<std::uint32_t, std::uint16_t, E4M3PairToF16Pair>;
-  } else if (to == Type::kE4M3x2 && from == Type::kF16x2) {
+    decoder.op().code =
+        from == Type::kE4M3x2
+            ? &run_unary<std::uint32_t, std::uint16_t, BytePairToF16Pair<&e4m3_value>>
+            : &run_unary<std::uint32_t, std::uint16_t, BytePairToF16Pair<&e5m2_value>>;
+  } else if (is_bytes(to) && from == Type::kF16x2) {
     decoder.require("rn");
     decoder.require("satfinite");
-    decoder.op().code = &run_unary<std::uint16_t, std::uint32_t, F16PairToE4M3Pair>;
+    decoder.op().code = to == Type::kE4M3x2
+                            ? &run_unary<std::uint16_t, std::uint32_t, F16PairTo<ToE4M3Pair>>
+                            : &run_unary<std::uint16_t, std::uint32_t, F16PairTo<ToE5M2Pair>>;
   } else if (from == Type::kF32) {
     decoder.op().code = from_f32(decoder, to);
   } else if (to == Type::kF32) {

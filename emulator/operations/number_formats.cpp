@@ -71,6 +71,9 @@ std::uint32_t magnitude_bits(double value, bool is_saturating) {
     // In units of the last place; to even in a tie, which is exact here.
     const double units = std::nearbyint(std::ldexp(value, kFormat.fraction_bits - exponent));
     value = std::ldexp(units, exponent - kFormat.fraction_bits);
+    if (value == 0) {
+      return 0;
+    }
   }
   if (value > kFormat.largest()) {
     return is_saturating || !kFormat.has_infinity ? largest_bits() : kInfinity;

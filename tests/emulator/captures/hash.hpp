@@ -1,0 +1,40 @@
+// FNV-1a of 64 bits, eight bytes at a time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string_view>
+
+namespace captures {
+
+class Hash {
+ public:
+  void add_number(std::uint64_t number) {
+    value_ = (value_ ^ number) * 0x100000001B3U;
+    value_ ^= value_ >> 29U;
+  }
+  template <typename Numbers>
+  void add_numbers(const Numbers& numbers) {
+    for (const auto number : numbers) {
+      add_number(number);
+    }
+  }
+  void add(std::span<const std::byte> bytes) {
+    add_number(bytes.size());
+    for (std::size_t at = 0; at < bytes.size(); at += 8) {
+      std::uint64_t number = 0;
+      const std::size_t left = bytes.size() - at;
+      std::memcpy(&number, bytes.data() + at, left < 8 ? left : 8);
+      add_number(number);
+    }
+  }
+  void add_text(std::string_view text) { add(std::as_bytes(std::span(text))); }
+  [[nodiscard]] std::uint64_t value() const { return value_; }
+
+ private:
+  std::uint64_t value_ = 0xCBF29CE484222325U;
+};
+
+}  // namespace captures

@@ -1,0 +1,95 @@
+// A micro-kernel: one instruction, or one pattern of few, with its launch, its inputs and what of
+// its results is compared. Captured on a card once, and replayed in the emulator.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace captures {
+
+using Bytes = std::vector<std::byte>;
+
+/// What every byte of an output is before the kernel runs.
+constexpr std::byte kUntouched{0xA5};
+constexpr std::size_t kMostBuffers = 8;
+constexpr std::size_t kTensorMapBytes = 128;
+
+enum class Element : std::uint8_t { kU8, kF16, kBF16, kF32 };
+enum class Swizzle : std::uint8_t { kNone, k32, k64, k128 };
+
+/// A tensor map over a buffer, counted with inputs first.
+struct TensorMap {
+  std::size_t buffer = 0;
+  std::size_t offset = 0;  // bytes; a multiple of 16
+  Element element = Element::kU8;
+  int rank = 3;
+  std::array<std::uint64_t, 5> dims{};
+  std::array<std::uint64_t, 4> strides{};  // bytes
+  std::array<std::uint32_t, 5> box{};
+  Swizzle swizzle = Swizzle::kNone;
+};
+
+/// How near an approximate result has to be. Results of all zeros here must be the same bits, NaN
+/// aside, of which there is one.
+struct Tolerance {
+  enum class Format : std::uint8_t { kF32, kF16, kBF16 } format = Format::kF32;
+  int ulps = 0;
+  double relative = 0;
+  double absolute = 0;
+
+  [[nodiscard]] bool is_exact() const { return ulps == 0 && relative == 0 && absolute == 0; }
+};
+
+/// Inputs to outputs, by other means than the emulator's: outputs of which the model says nothing
+/// are empty.
+using Model = std::function<std::vector<Bytes>(const std::vector<Bytes>& inputs)>;
+
+struct MicroKernel {
+  std::string name{};
+  std::string family{};
+  std::string ptx{};
+  std::array<std::uint32_t, 3> grid = {1, 1, 1};
+  std::array<std::uint32_t, 3> cluster = {1, 1, 1};
+  std::array<std::uint32_t, 3> block = {1, 1, 1};
+  std::size_t dynamic_shared_bytes = 0;
+  std::vector<std::function<Bytes()>> inputs{};
+  std::vector<std::size_t> outputs{};  // bytes of each
+  std::vector<TensorMap> maps{};
+  Tolerance tolerance{};
+  Model model{};
+  Tolerance model_tolerance{};  // of what the model does not say
+
+  [[nodiscard]] std::vector<Bytes> make_inputs() const;
+};
+
+/// Bytes of the one parameter: addresses of the buffers, inputs first, eight bytes each; from byte
+/// 64 on the tensor maps.
+constexpr std::size_t kMapsOffset = kMostBuffers * 8;
+std::size_t parameter_bytes(const MicroKernel& kernel);
+
+/// What a kernel is: another text, launch or input has another number.
+std::uint64_t identity(const MicroKernel& kernel, const std::vector<Bytes>& inputs);
+
+/// All of them, the same ones every time.
+std::vector<MicroKernel> all_micro_kernels();
+
+using MicroKernels = std::vector<MicroKernel>;
+void add_integers(MicroKernels& to);
+void add_floats(MicroKernels& to);
+void add_comparisons(MicroKernels& to);
+void add_conversions(MicroKernels& to);
+void add_narrowing(MicroKernels& to);
+void add_warps(MicroKernels& to);
+void add_matrices(MicroKernels& to);
+void add_products(MicroKernels& to);
+void add_copies(MicroKernels& to);
+void add_tensor_loads(MicroKernels& to);
+void add_tensor_stores(MicroKernels& to);
+void add_clusters(MicroKernels& to);
+void add_wgmma(MicroKernels& to);
+
+}  // namespace captures
