@@ -2,6 +2,8 @@
 #include "gpu/emulated/emu_device.hpp"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <chrono>
 #include <cstring>
 #include <deque>
@@ -21,6 +23,7 @@
 #include "core/wording.hpp"
 #include "fovea_emulator/device.hpp"
 #include "fovea_emulator/error.hpp"
+#include "fovea_emulator/tensor_map.hpp"
 
 namespace fovea::gpu {
 namespace {
@@ -52,6 +55,24 @@ DeviceInfo info_of(int arch) {
           .is_emulated = true};
 }
 
+emu::TensorMapType tensor_type(TensorMapType type) {
+  switch (type) {
+    case TensorMapType::kU8:
+      return emu::TensorMapType::kU8;
+    case TensorMapType::kF16:
+      return emu::TensorMapType::kF16;
+    case TensorMapType::kF32:
+      return emu::TensorMapType::kF32;
+    case TensorMapType::kBF16:
+      return emu::TensorMapType::kBF16;
+  }
+  fail("a tensor map of an unknown type");
+}
+
+std::array<std::uint32_t, 3> sizes(const Dim3& size) {
+  return {size.x, size.y, size.z};
+}
+
 /// Rethrows what the emulator says of a call as our own error.
 template <typename Call>
 auto told(const Call& call) {
@@ -62,16 +83,10 @@ auto told(const Call& call) {
   }
 }
 
-struct QueuedLaunch {
-  const emu::KernelHandle* kernel = nullptr;
-  LaunchConfig config;
-  std::vector<std::byte> params;
-};
-
 /// A piece of a stream's work: a grid, or what else there is to do.
 struct Work {
   int stream = 0;
-  std::optional<QueuedLaunch> launch{};
+  std::optional<emu::Launch> launch{};
   std::function<void()> other{};
 };
 
@@ -245,8 +260,16 @@ class EmuDevice final : public Device {
     return {.handle = &*found};
   }
 
-  [[nodiscard]] TensorMap encode(const TensorMapDesc& /*desc*/) override {
-    fail("{} has no tensor maps yet", info_.name);
+  [[nodiscard]] TensorMap encode(const TensorMapDesc& desc) override {
+    return std::bit_cast<TensorMap>(told([&] {
+      return emu::encode({.type = tensor_type(desc.type),
+                          .rank = desc.rank,
+                          .address = desc.address,
+                          .dims = desc.dims,
+                          .strides = desc.strides,
+                          .box = desc.box,
+                          .swizzle = static_cast<emu::TensorMapSwizzle>(desc.swizzle)});
+    }));
   }
 
   void launch(Kernel kernel, const LaunchConfig& config, std::span<const std::byte> params,
@@ -256,9 +279,13 @@ class EmuDevice final : public Device {
            config.dynamic_shared_bytes, info_.name, info_.shared_bytes_per_block);
     }
     add({.stream = number_of(stream),
-         .launch = QueuedLaunch{.kernel = static_cast<const emu::KernelHandle*>(kernel.handle),
-                                .config = config,
-                                .params = {params.begin(), params.end()}}});
+         .launch = emu::Launch{.kernel = *static_cast<const emu::KernelHandle*>(kernel.handle),
+                               .config = {.grid = sizes(config.grid),
+                                          .block = sizes(config.block),
+                                          .cluster = sizes(config.cluster),
+                                          .dynamic_shared_bytes = config.dynamic_shared_bytes,
+                                          .is_dependent = config.dependent},
+                               .parameters = {params.begin(), params.end()}}});
   }
 
   void begin_capture(Stream& stream) override {
@@ -343,9 +370,9 @@ class EmuDevice final : public Device {
   /// The grids of the first piece's stream up to what else it has to do: those may overlap. What
   /// other streams have to do between them does not depend on them, or the stream would not have
   /// gone on, nor they on it, or it would have waited.
-  std::vector<QueuedLaunch> take_grids() {
+  std::vector<emu::Launch> take_grids() {
     const int stream = queue_.front().stream;
-    std::vector<QueuedLaunch> grids;
+    std::vector<emu::Launch> grids;
     Queue rest;
     bool goes_on = true;
     for (Work& work : queue_) {
@@ -360,29 +387,18 @@ class EmuDevice final : public Device {
     return grids;
   }
 
-  void run_grids(const std::vector<QueuedLaunch>& grids) {
-    for (const QueuedLaunch& grid : grids) {
-      const LaunchConfig& config = grid.config;
-      if (config.cluster != Dim3{}) {
-        fail("{}: {} has no clusters yet", grid.kernel->name, info_.name);
-      }
-      const emu::Report report = told([&] {
-        return emulator_.launch(*grid.kernel,
-                                {.grid = {config.grid.x, config.grid.y, config.grid.z},
-                                 .block = {config.block.x, config.block.y, config.block.z},
-                                 .dynamic_shared_bytes = config.dynamic_shared_bytes},
-                                grid.params, {.seed = next_seed(), .most_steps = kMostSteps});
-      });
-      if (!report.is_clean()) {
-        std::vector<std::string> texts;
-        std::ranges::transform(report.findings, std::back_inserter(texts), &emu::Finding::text);
-        fail("{}", fmt::join(texts, "\n"));
-      }
+  void run_grids(const std::vector<emu::Launch>& grids) {
+    const emu::Report report =
+        told([&] { return emulator_.run(grids, {.seed = next_seed(), .most_steps = kMostSteps}); });
+    if (!report.is_clean()) {
+      std::vector<std::string> texts;
+      std::ranges::transform(report.findings, std::back_inserter(texts), &emu::Finding::text);
+      fail("{}", fmt::join(texts, "\n"));
     }
   }
 
-  /// Each grid takes turns of its own.
-  std::uint64_t next_seed() { return (seed_ << 32U) + launches_++; }
+  /// What runs together takes turns of its own.
+  std::uint64_t next_seed() { return (seed_ << 32U) + runs_++; }
 
   DeviceInfo info_;
   std::uint64_t seed_;
@@ -395,7 +411,7 @@ class EmuDevice final : public Device {
   Queue queue_;  // of all streams, as they were filled
   std::map<int, Queue> captures_;
   std::exception_ptr failed_;
-  std::uint64_t launches_ = 0;
+  std::uint64_t runs_ = 0;
   int streams_ = 0;
 };
 
