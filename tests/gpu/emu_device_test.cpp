@@ -22,13 +22,15 @@
 namespace fovea::gpu {
 namespace {
 
-// Adds `%r3` to the number of each thread of a block of 32: the parameter is where they are.
-std::string adding(int number, std::string_view before = "", std::string_view address = "[%rd3]") {
+// Changes the number of each thread of a block of 32: the parameter is where they are.
+std::string changing(std::string_view how, int number, std::string_view before = "",
+                     std::string_view address = "[%rd3]") {
   return fmt::format(R"(.version 9.0
 .target sm_90
 .address_size 64
-.visible .entry add(.param .u64 memory)
+.visible .entry change(.param .u64 memory)
 {{
+  .reg .pred %p<2>;
   .reg .b32 %r<8>;
   .reg .b64 %rd<8>;
   ld.param.u64 %rd1, [memory];
@@ -37,12 +39,12 @@ std::string adding(int number, std::string_view before = "", std::string_view ad
   add.s64 %rd3, %rd1, %rd2;
   {0}
   ld.global.u32 %r2, {1};
-  add.u32 %r3, %r2, {2};
+  {2} %r3, %r2, {3};
   st.global.u32 {1}, %r3;
   ret;
 }}
 )",
-                     before, address, number);
+                     before, address, how, number);
 }
 
 using Numbers = std::array<std::uint32_t, 32>;
@@ -50,7 +52,7 @@ using Numbers = std::array<std::uint32_t, 32>;
 class EmuDeviceTest : public ::testing::Test {
  protected:
   Kernel load(const std::string& ptx) {
-    return device_->find(device_->load(std::as_bytes(std::span(ptx))), "add");
+    return device_->find(device_->load(std::as_bytes(std::span(ptx))), "change");
   }
   void launch(Kernel kernel, Stream& stream, const LaunchConfig& config = {.block = {.x = 32}}) {
     const DevicePtr address = memory_.address();
@@ -119,7 +121,7 @@ TEST_F(EmuDeviceTest, MemoryIsLimitedAndNothingOutsideIsTouched) {
 }
 
 TEST_F(EmuDeviceTest, WhatAKernelDoesWrongIsAnErrorAndTheRestIsDropped) {
-  const Kernel wrong = load(adding(1, "", "[%rd3+4]"));
+  const Kernel wrong = load(changing("add.u32", 1, "", "[%rd3+4]"));
   put(all(1));
   launch(wrong, *stream_);
   device_->fill(memory_.address(), 0, 4, *stream_);
@@ -127,12 +129,12 @@ TEST_F(EmuDeviceTest, WhatAKernelDoesWrongIsAnErrorAndTheRestIsDropped) {
     stream_->synchronize();
     FAIL() << "it found nothing";
   } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("add: out of bounds"), std::string::npos)
+    EXPECT_NE(std::string(error.what()).find("change: out of bounds"), std::string::npos)
         << error.what();
   }
   EXPECT_EQ(get()[0], 1U) << "what came behind it ran";
   put(all(5));
-  launch(load(adding(1)), *stream_);
+  launch(load(changing("add.u32", 1)), *stream_);
   EXPECT_EQ(get(), all(6)) << "the device is of use again";
   launch(wrong, *stream_);
   {
@@ -142,7 +144,7 @@ TEST_F(EmuDeviceTest, WhatAKernelDoesWrongIsAnErrorAndTheRestIsDropped) {
 }
 
 TEST_F(EmuDeviceTest, AGraphRunsWhenItIsLaunched) {
-  const Kernel kernel = load(adding(3));
+  const Kernel kernel = load(changing("add.u32", 3));
   put(all(0));
   device_->begin_capture(*stream_);
   launch(kernel, *stream_);
@@ -159,21 +161,26 @@ TEST_F(EmuDeviceTest, DependentGridsOverlap) {
   const auto runs_late = [&](bool dependent) {
     int late = 0;
     for (std::uint64_t seed = 0; seed < 20; ++seed) {
+      memory_ = DeviceBuffer();
       device_ = open_emulated_device({.arch = 90, .seed = seed});
       stream_ = device_->make_stream();
       memory_ = DeviceBuffer(*device_, sizeof(Numbers));
-      const Kernel first = load(adding(1, "griddepcontrol.launch_dependents;"));
-      const Kernel second = load(adding(1));
+      const Kernel first = load(changing("add.u32", 1, R"(griddepcontrol.launch_dependents;
+  mov.u32 %r4, 200;
+WAIT:
+  sub.u32 %r4, %r4, 1;
+  setp.ne.u32 %p1, %r4, 0;
+  @%p1 bra WAIT;)"));
+      const Kernel second = load(changing("mul.lo.u32", 3));
       put(all(0));
       launch(first, *stream_);
       launch(second, *stream_, {.block = {.x = 32}, .dependent = dependent});
       try {
-        late += get() == all(2) ? 0 : 1;
+        late += get() == all(3) ? 0 : 1;
       } catch (const Error&) {  // it found the race
         ++late;
       }
     }
-    memory_ = DeviceBuffer();
     return late;
   };
   EXPECT_EQ(runs_late(false), 0);
@@ -184,7 +191,7 @@ TEST_F(EmuDeviceTest, RefusesWhatItDoesNotHave) {
   EXPECT_THROW((void)open_emulated_device({.arch = 70}), Error);
   EXPECT_THROW((void)device_->native_handle(*stream_), Error);
   EXPECT_THROW((void)load("a cubin"), Error);
-  const std::string text = adding(1);
+  const std::string text = changing("add.u32", 1);
   EXPECT_THROW((void)device_->find(device_->load(std::as_bytes(std::span(text))), "other"), Error);
   EXPECT_THROW(launch(load(text), *stream_,
                       {.block = {.x = 32},
