@@ -25,6 +25,7 @@ constexpr EngineVariable kEngineVariables[] = {
     {"FOVEA_FORCE_KERNEL", "level of kernels that operators take on GPUs, such as wgmma or mma"},
     {"FOVEA_FORCE_PTX", "1: compile kernels from PTX, as on GPUs that came after this program"},
     {"FOVEA_GATE_RECORD", "record of gates that kernels are chosen by on GPUs (none: no record)"},
+    {"FOVEA_EMU_SEED", "in which order the emulator lets blocks and warps take turns (0)"},
     {"FOVEA_GPU_SLICE", "images that go through the network together on GPUs (0: the default)"},
     {"FOVEA_GPU_PROFILE", "1: time each operator on GPUs"},
     {"FOVEA_CUBLASLT", "path of NVIDIA's cuBLASLt library"},

@@ -16,6 +16,7 @@
 #include "lab/candidate.hpp"
 #include "lab/card.hpp"
 #include "lab/check_cards.hpp"
+#include "lab/check_emulated.hpp"
 #include "lab/compare.hpp"
 #include "lab/evolve.hpp"
 #include "lab/profile.hpp"
@@ -68,6 +69,8 @@ struct KernelArguments {
   std::vector<std::string> names;
   int device = 0;
   lab::CheckOptions check;
+  std::string emulator;  // "emu:sm_80": what `check` runs on in the place of a GPU; empty: a GPU
+  int schedules = lab::EmulatedCheckOptions{}.schedules;
   lab::BenchOptions bench;
   JsonOutput json;
   JudgeArguments judge;

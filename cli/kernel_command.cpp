@@ -14,9 +14,11 @@
 #include "cli/commands.hpp"
 #include "cli/kernel_arguments.hpp"
 #include "cli/terminal.hpp"
+#include "core/device_name.hpp"
 #include "fovea/error.hpp"
 #include "gpu/device/device.hpp"
 #include "gpu/device/kernel_image.hpp"
+#include "gpu/emulated/emu_device.hpp"
 #include "io/nearest.hpp"
 #include "lab/card.hpp"
 #include "lab/card_json.hpp"
@@ -131,9 +133,41 @@ void print_largest(const std::vector<lab::CheckResult>& results) {
 
 }  // namespace
 
+namespace {
+
+int run_check_emulated(const KernelArguments& arguments,
+                       const std::vector<const lab::Card*>& cards) {
+  const DeviceName name = parse_device(arguments.emulator).value_or(DeviceName{});
+  const gpu::DeviceInfo info = gpu::open_emulated_device({.arch = name.number})->info();
+  say(info.name);
+  std::vector<lab::CheckResult> results;
+  const int failed = lab::check_emulated(cards,
+                                         {.arch = name.number,
+                                          .seed = arguments.check.seed,
+                                          .schedules = arguments.schedules,
+                                          .only_case = arguments.check.only_case},
+                                         [&](const lab::CheckResult& result) {
+                                           if (arguments.json.leaves_text()) {
+                                             print_check(result);
+                                           }
+                                           results.push_back(result);
+                                         });
+  if (arguments.json.leaves_text()) {
+    std::cout << fmt::format("{}/{} passed\n", results.size() - static_cast<std::size_t>(failed),
+                             results.size());
+  }
+  arguments.json.write(nlohmann::ordered_json::parse(lab::to_json(info, results)));
+  return failed == 0 ? kDone : kFailed;
+}
+
+}  // namespace
+
 int run_check(const KernelArguments& arguments) {
   const auto cards = lab::find_cards(arguments.names);
   require_case(cards, arguments.check.only_case);
+  if (!arguments.emulator.empty()) {
+    return run_check_emulated(arguments, cards);
+  }
   const std::unique_ptr<gpu::Device> device = open_gpu(arguments);
   say(device->info().name);
   const bool one_seed = arguments.check.seeds == 1;

@@ -15,6 +15,7 @@
 #include "cli/describe.hpp"
 #include "cli/kernel_arguments.hpp"
 #include "cli/options.hpp"
+#include "core/device_name.hpp"
 #include "lab/card.hpp"
 
 namespace fovea::cli {
@@ -27,6 +28,26 @@ void add_cards(CLI::App& command, KernelArguments& arguments) {
 
 void add_gpu(CLI::App& command, KernelArguments& arguments) {
   add_whole(command, "--gpu", {}, arguments.device, "Index of the GPU")->group(kComputeGroup);
+}
+
+/// Another place than the GPU of --gpu.
+void add_emulator(CLI::App& command, KernelArguments& arguments) {
+  CLI::Option* const device = add_text(command, "--device", "emu|emu:ARCH", arguments.emulator,
+                                       "Check on the emulator of an sm_90a, or of ARCH, sm_80 or "
+                                       "sm_90a, and no GPU: cases that are quick there");
+  without_variable(device)
+      ->group(kComputeGroup)
+      ->excludes("--gpu")
+      ->check([](const std::string& text) -> std::string {
+        const std::optional<DeviceName> name = parse_device(text);
+        return name && name->kind == DeviceKind::kEmulator
+                   ? ""
+                   : fmt::format("'{}' is not one of emu, emu:sm_80, emu:sm_90a", text);
+      });
+  add_whole(command, "--schedules", {1, 1000}, arguments.schedules,
+            "How many orders of warps and blocks the emulator runs each plan in: all must give the "
+            "same bytes")
+      ->group(kInputGroup);
 }
 
 void add_case(CLI::App& command, std::string& name) {
@@ -232,6 +253,7 @@ void add_kernel(CLI::App& app, Run& run) {
   CLI::App* check = add(
       "check", "Compare kernels with float64, and prove that the gate notices mistakes", run_check);
   add_gpu(*check, *arguments);
+  add_emulator(*check, *arguments);
   add_case(*check, arguments->check.only_case);
   add_seed(*check, arguments->check.seed)->group(kInputGroup);
   add_whole(*check, "--seeds", {1, 1000}, arguments->check.seeds,
@@ -242,7 +264,12 @@ void add_kernel(CLI::App& app, Run& run) {
   add_flag(*check, "--small", arguments->check.small,
            "Only what is quick under compute-sanitizer, and no mutants")
       ->group(kInputGroup);
-  explain(*check, {}, {"fovea kernel check gemm_qkv_bf16", "fovea kernel check --seeds 20"});
+  explain(
+      *check,
+      {"On the emulator there is one seed, no mutants, and beside wrong results what kernels do "
+       "wrong on the way: docs/emulator.md lists it."},
+      {"fovea kernel check gemm_qkv_bf16", "fovea kernel check --seeds 20",
+       "fovea kernel check layer_norm --device emu:sm_80 --schedules 10"});
 
   CLI::App* bench = add("bench", "Time kernels that have passed their gate", run_kernel_bench);
   add_gpu(*bench, *arguments);

@@ -9,6 +9,7 @@
 
 #include "cli/options.hpp"
 #include "cli/terminal.hpp"
+#include "core/device_name.hpp"
 #include "fovea/error.hpp"
 #include "io/atomic_file.hpp"
 
@@ -156,7 +157,8 @@ void with_page(const std::string& html, int threads,
 }
 
 EncoderOptions encoder_for_queries(const std::string& device, int threads, Tower first) {
-  const bool on_gpu = device.starts_with("cuda");
+  const std::optional<DeviceName> name = parse_device(device);
+  const bool on_gpu = name && name->is_gpu();
   return {.device = on_gpu ? device : "cpu",
           .precision = on_gpu ? Precision::kAuto : Precision::kFp32,
           .threads = threads,

@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "core/device_name.hpp"
 #include "io/nearest.hpp"
 
 namespace fovea::cli {
@@ -80,10 +81,8 @@ CLI::Option* check_word(CLI::Option* option, const std::vector<std::string>& wor
 
 std::string check_device(std::string& text) {
   const std::string device = lower_case(text);
-  const bool numbered = device.starts_with("cuda:") && device.size() > 5 &&
-                        device.find_first_not_of("0123456789", 5) == std::string::npos;
-  if (device != "auto" && device != "cpu" && device != "cuda" && !numbered) {
-    return "unknown device '" + text + "'; use auto, cpu, cuda or cuda:N";
+  if (!parse_device(device)) {
+    return fmt::format("unknown device '{}'; use {}", text, kDeviceNames);
   }
   text = device;
   return "";
@@ -230,7 +229,11 @@ CLI::Option* add_overwrite(CLI::App& command, bool& overwrite) {
 }
 
 CLI::Option* add_device(CLI::App& command, std::string& device, const char* help) {
-  CLI::Option* option = add_text(command, "--device", "auto|cpu|cuda|cuda:N", device, help);
+  CLI::Option* option =
+      add_text(command, "--device", "auto|cpu|cuda|cuda:N|emu|emu:ARCH", device, help);
+  option->description(option->get_description() +
+                      "; emu runs the kernels of an sm_90a on the CPU, slowly, and tells what is wrong "
+                      "with them");
   return checked(option, "", check_device)->group(kComputeGroup);
 }
 

@@ -16,37 +16,54 @@ set_property(DIRECTORY ${PROJECT_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEP
 execute_process(COMMAND ${Python3_EXECUTABLE} ${kernel_list} ${kernel_folder}
                 COMMAND_ERROR_IS_FATAL ANY)
 include(${kernel_folder}/units.cmake)
+file(MAKE_DIRECTORY ${kernel_folder}/plain)
 
 # fovea_kernel_list: the tables of kernels, for those who plan with them.
 add_library(fovea_kernel_list INTERFACE)
 target_include_directories(fovea_kernel_list INTERFACE ${kernel_folder}/include)
 
-# fovea_compile_unit(<result> <unit> <target> <from>): the file of a unit's machine code or PTX, with the
-# compiler's notes beside it; made from its source ("cu"), or from its PTX for the target <from>.
+# fovea_run_nvcc(<output> <log> ARGUMENTS... [DEPENDS ...] [DEPFILE ...]): -c beside -cubin and -ptx is what lets
+# ccache keep the result.
+function(fovea_run_nvcc output log)
+  cmake_parse_arguments(PARSE_ARGV 2 arg "" "DEPFILE" "DEPENDS")
+  set(depfile "")
+  if(arg_DEPFILE)
+    set(depfile DEPFILE ${arg_DEPFILE})
+  endif()
+  cmake_path(GET output FILENAME name)
+  add_custom_command(
+    OUTPUT ${output} ${log}
+    COMMAND sh -c "${CCACHE_PROGRAM} '${FOVEA_NVCC}' \"$@\" > '${log}' 2>&1 || ( cat '${log}' && false )" nvcc -c
+            --Werror all-warnings ${arg_UNPARSED_ARGUMENTS} -o ${output}
+    DEPENDS ${arg_DEPENDS} ${depfile}
+    COMMENT "kernels ${name}" VERBATIM)
+endfunction()
+
+# fovea_compile_unit(<result> <unit> <target> <from>): the file of a unit's PTX, made from its source ("cu"), or of its
+# machine code, with ptxas's notes beside it, made from its PTX for the target <from>. The PTX has the lines of the
+# sources, for the emulator; machine code only where they are asked for.
 function(fovea_compile_unit result unit target from)
   set(stem ${kernel_folder}/${unit}.${target})
-  set(code ${stem}.cubin)
-  set(kind -cubin -Xptxas -v)
-  if(target MATCHES "^compute")
+  if(from STREQUAL cu)
     set(code ${stem}.ptx)
-    set(kind -ptx)
+    set(source ${kernel_folder}/units/${unit}.cu)
+    fovea_run_nvcc(${stem}.nvcc ${stem}.log -ptx -lineinfo -arch=${target} -std=c++20 -O3 -I${PROJECT_SOURCE_DIR} -MD
+                   -MF ${stem}.d ${source} DEPENDS ${source} DEPFILE ${stem}.d)
+    set(tidy ${PROJECT_SOURCE_DIR}/kernels/tidy_ptx.py)
+    add_custom_command(OUTPUT ${code} ${kernel_folder}/plain/${unit}.${target}.ptx
+                       COMMAND Python3::Interpreter ${tidy} ${stem}.nvcc ${PROJECT_SOURCE_DIR} ${code}
+                               ${kernel_folder}/plain/${unit}.${target}.ptx
+                       DEPENDS ${tidy} ${stem}.nvcc VERBATIM)
+  else()
+    set(code ${stem}.cubin)
+    set(source ${kernel_folder}/plain/${unit}.${from}.ptx)
+    set(lines "")
+    if(FOVEA_KERNEL_LINES)
+      set(source ${kernel_folder}/${unit}.${from}.ptx)
+      set(lines -lineinfo)
+    endif()
+    fovea_run_nvcc(${code} ${stem}.log -cubin -Xptxas -v ${lines} -arch=${target} ${source} DEPENDS ${source})
   endif()
-  set(source ${kernel_folder}/units/${unit}.cu)
-  set(flags -std=c++20 -O3 -I${PROJECT_SOURCE_DIR} -MD -MF ${stem}.d)
-  set(depfile DEPFILE ${stem}.d)
-  if(NOT from STREQUAL cu)
-    set(source ${kernel_folder}/${unit}.${from}.ptx)
-    set(flags "")
-    set(depfile "")
-  endif()
-  # -c beside -cubin and -ptx is what lets ccache keep the result.
-  add_custom_command(
-    OUTPUT ${code} ${stem}.log
-    COMMAND sh -c "${CCACHE_PROGRAM} '${FOVEA_NVCC}' \"$@\" > '${stem}.log' 2>&1 || \
-( cat '${stem}.log' && false )" nvcc -c ${kind} $<$<BOOL:${FOVEA_KERNEL_LINES}>:-lineinfo>
-            -arch=${target} --Werror all-warnings ${flags} -o ${code} ${source}
-    DEPENDS ${source} ${depfile}
-    COMMENT "kernels ${unit} for ${target}" VERBATIM COMMAND_EXPAND_LISTS)
   add_custom_command(OUTPUT ${code}.zst COMMAND ${FOVEA_ZSTD} -19 -q -f -o ${code}.zst ${code}
                      DEPENDS ${code} ${stem}.log VERBATIM)
   set(${result} ${code} PARENT_SCOPE)
@@ -56,7 +73,8 @@ endfunction()
 # kernels: those of the product, or with LAB those of the laboratory alone.
 function(fovea_embed_kernels target function)
   cmake_parse_arguments(PARSE_ARGV 2 arg "LAB" "" "")
-  set(files "")
+  set(files "")   # in which kernels/embed.py finds the kernels
+  set(packed "")  # those of them that a driver gets
   set(kind product)
   if(arg_LAB)
     set(kind lab)
@@ -71,18 +89,31 @@ function(fovea_embed_kernels target function)
       list(GET fields 1 compiled_to)
       list(GET fields 2 from)
       list(GET fields 3 where)
+      list(GET fields 4 driver)
       if(where STREQUAL kind)
         fovea_compile_unit(file ${unit} ${compiled_to} ${from})
         list(APPEND files ${file})
+        if(driver)
+          list(APPEND packed ${file})
+        endif()
       endif()
     endforeach()
   endif()
-  list(TRANSFORM files APPEND .zst OUTPUT_VARIABLE packed)
   set(out ${kernel_folder}/${target})
+  set(embed ${PROJECT_SOURCE_DIR}/kernels/embed.py)
+  list(TRANSFORM packed APPEND .zst)
+  if(files)
+    # One text: PTX of one operator is much alike. Window of 32 MiB, in which all of it lies.
+    add_custom_command(OUTPUT ${out}.ptx.zst
+                       COMMAND Python3::Interpreter ${embed} --ptx ${out}.ptx ${files}
+                       COMMAND ${FOVEA_ZSTD} -19 --long=25 -q -f -o ${out}.ptx.zst ${out}.ptx
+                       DEPENDS ${embed} ${kernel_list} ${files} VERBATIM)
+    list(APPEND packed ${out}.ptx.zst)
+  endif()
   add_custom_command(
     OUTPUT ${out}.S ${out}.cpp
-    COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/kernels/embed.py ${function} ${out} ${files}
-    DEPENDS ${PROJECT_SOURCE_DIR}/kernels/embed.py ${kernel_list} ${packed} VERBATIM)
+    COMMAND Python3::Interpreter ${embed} ${function} ${out} ${files}
+    DEPENDS ${embed} ${kernel_list} ${packed} VERBATIM)
   add_library(${target} STATIC ${out}.S ${out}.cpp)
   target_link_libraries(${target} PUBLIC fovea_options fovea_kernel_list)
   set_target_properties(${target} PROPERTIES CXX_VISIBILITY_PRESET hidden)

@@ -3,7 +3,9 @@
 
 usage: embed.py FUNCTION OUT FILE...   a FILE is machine code, such as kernels/pool_mean.sm_90a.cubin, with what
 ptxas said in kernels/pool_mean.sm_90a.log, or PTX, kernels/pool_mean.compute_90.ptx; each with FILE.zst.
-FUNCTION() gives the kernels.
+FUNCTION() gives the kernels. PTX that machine code alone is made from has no FILE.zst: all of it is OUT.ptx, one after
+the other, and OUT.ptx.zst.
+       embed.py --ptx OUT.ptx FILE...   writes this, of the same files
 """
 
 from __future__ import annotations
@@ -45,13 +47,44 @@ def entries(ptx: pathlib.Path) -> dict[str, dict[str, int]]:
     return {name: {} for name in re.findall(r"^\.visible \.entry (\w+)", ptx.read_text(), re.M)}
 
 
+def is_emulators(file: pathlib.Path, members: dict[str, list[variants.Kernel]]) -> bool:
+    """Whether the file is PTX that no driver gets."""
+    unit, target, _ = file.name.split(".")
+    return target not in members[unit][0].targets
+
+
+def write_emulators(out: pathlib.Path, files: list[str]) -> None:
+    members = variants.units(variants.kernels())
+    with out.open("wb") as to:
+        for file in map(pathlib.Path, files):
+            if is_emulators(file, members):
+                to.write(file.read_bytes())
+
+
 def main() -> None:
+    if sys.argv[1] == "--ptx":
+        write_emulators(pathlib.Path(sys.argv[2]), sys.argv[3:])
+        return
     function, out, *files = sys.argv[1:]
     assembly = ["  .section .rodata"]
     declarations, rows = "", []
     members = variants.units(variants.kernels())
     order = {kernel.name: number for number, kernel in enumerate(variants.kernels())}
+    places: dict[tuple[str, str], tuple[int, int]] = {}  # of a unit's PTX in OUT.ptx: where, and how many bytes
+    offset = 0
     for file in map(pathlib.Path, files):
+        if is_emulators(file, members):
+            unit, target, _ = file.name.split(".")
+            places[unit, target] = (offset, file.stat().st_size)
+            offset += file.stat().st_size
+    ptx = pathlib.Path(f"{out}.ptx.zst")
+    ptx_label = f"fovea_ptx_of_{function}"
+    if places:
+        assembly += ["  .balign 64", f"  .global {ptx_label}", f"  .hidden {ptx_label}", f"{ptx_label}:", f'  .incbin "{ptx}"']
+        declarations += f"extern const char {ptx_label}[];\n"
+    for file in map(pathlib.Path, files):
+        if is_emulators(file, members):
+            continue
         unit, target, _ = file.name.split(".")
         label = f"fovea_kernels_{unit}_{target}"
         packed = pathlib.Path(f"{file}.zst")
@@ -63,12 +96,16 @@ def main() -> None:
         if sorted(found) != sorted(kernel.name for kernel in members[unit]):
             sys.exit(f"{file}: compiled to {sorted(found)}")
         size, packed_size = file.stat().st_size, packed.stat().st_size
+        place = places.get((unit, variants.source_of(target, members[unit][0].targets)))
+        made_from = (
+            f",\n       .ptx = {{bytes({ptx_label}, {ptx.stat().st_size}), {place[0]}, {place[1]}}}" if place else ""
+        )
         for kernel in members[unit]:
             fields = "".join(f", .{field} = {value}" for field, value in found[kernel.name].items())
             row = (
                 f'      {{.kernel = KernelId::{kernel.name}, .name = "{kernel.name}",\n'
                 f'       .source = "{kernel.source}", .arch = {arch}, .code = Code::{variants.code_of(target)},\n'
-                f"       .packed = bytes({label}, {packed_size}), .unpacked_bytes = {size}{fields}}},\n"
+                f"       .packed = bytes({label}, {packed_size}), .unpacked_bytes = {size}{made_from}{fields}}},\n"
             )
             rows.append((order[kernel.name], arch, is_ptx, row))
     pathlib.Path(f"{out}.S").write_text(

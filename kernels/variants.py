@@ -444,9 +444,12 @@ def code_of(target: str) -> str:
 
 
 def source_of(target: str, targets: tuple[str, ...]) -> str:
-    """What the target is compiled from: "cu", or the unit's PTX, so that the compiler's first half runs once for several."""
-    ptx = [other for other in targets if code_of(other) == "kPtx" and arch_of(other) <= arch_of(target)]
-    return ptx[0] if ptx and code_of(target) == "kMachine" else "cu"
+    """What the target is compiled from: PTX from the unit, "cu"; machine code from PTX, either what the driver gets as well,
+    so that the compiler's first half runs once for several, or what is kept for the emulator alone."""
+    if code_of(target) == "kPtx":
+        return "cu"
+    shared = [other for other in targets if code_of(other) == "kPtx" and arch_of(other) <= arch_of(target)]
+    return shared[0] if shared and code_of(target) == "kMachine" else target.replace("sm_", "compute_")
 
 
 def tables_text(every: list[Kernel]) -> str:
@@ -532,11 +535,12 @@ def main() -> None:
     every = kernels()
     for unit, members in units(every).items():
         write(folder / "units" / f"{unit}.cu", unit_text(members))
-    lines = (
-        f"{unit}|{target}|{source_of(target, members[0].targets)}|{'lab' if members[0].lab else 'product'}"
-        for unit, members in units(every).items()
-        for target in members[0].targets
-    )
+    lines = []
+    for unit, members in units(every).items():
+        targets, where = members[0].targets, "lab" if members[0].lab else "product"
+        for target in sorted({*targets, *(source_of(target, targets) for target in targets)} - {"cu"}):
+            from_, ships = source_of(target, targets), "ON" if target in targets else "OFF"
+            lines.append(f"{unit}|{target}|{from_}|{where}|{ships}")
     write(folder / "units.cmake", "set(FOVEA_KERNEL_UNITS\n  " + "\n  ".join(lines) + ")\n")
     write(folder / "include/kernels/kernel_list.hpp", list_text(every))
     write(folder / "include/kernels/variants.hpp", variants_text(every))

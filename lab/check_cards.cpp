@@ -46,6 +46,7 @@ class Checker {
   void begin(int turn) {
     now_ = {.seed = options_.seed + static_cast<std::uint64_t>(turn)};
     effort_ = turn == 0 ? kFirstSeed : kLaterSeeds;
+    effort_.runs = options_.runs > 0 ? options_.runs : effort_.runs;
   }
 
   void run(const Card& card, const Case& one) {

@@ -34,6 +34,7 @@ struct CheckOptions {
   int seeds = 5;
   std::string only_case{};  // empty: all
   bool small = false;       // only cases that are quick under compute-sanitizer; no mutants
+  int runs = 0;             // of each plan, which must give the same bytes; 0: as many as is usual
 };
 
 /// One thing that was checked: a case under a plan, or a mutant of it.

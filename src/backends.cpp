@@ -7,10 +7,12 @@
 #include <string_view>
 #include <utility>
 
+#include "core/device_name.hpp"
 #include "core/error.hpp"
 #include "cpu/cpu_backend.hpp"
 #include "cpu/isa.hpp"
 #include "gpu/device/device.hpp"
+#include "gpu/emulated/emu_device.hpp"
 #include "gpu/gpu_backend.hpp"
 #include "search/gpu/gpu_scanner.hpp"
 
@@ -27,16 +29,28 @@ std::optional<int> whole_number(std::string_view text) {
   return number;
 }
 
-/// The number in "cuda" or "cuda:1".
-std::optional<int> cuda_index(std::string_view device) {
-  constexpr std::string_view kCuda = "cuda";
-  if (device == kCuda) {
-    return 0;
+DeviceName named(const std::string& device) {
+  const std::optional<DeviceName> name = parse_device(device);
+  if (!name) {
+    fail("unknown device '{}'; use {}", device, kDeviceNames);
   }
-  if (!device.starts_with("cuda:")) {
-    return std::nullopt;
+  return *name;
+}
+
+/// A GPU, or the emulator of one, whose order of turns the variable FOVEA_EMU_SEED chooses.
+std::unique_ptr<gpu::Device> open_device(const DeviceName& name) {
+  if (name.kind != DeviceKind::kEmulator) {
+    return gpu::open_cuda_device(name.number);
   }
-  return whole_number(device.substr(kCuda.size() + 1));
+  gpu::EmuOptions asked{.arch = name.number};
+  if (const char* seed = std::getenv("FOVEA_EMU_SEED"); seed != nullptr) {
+    const std::optional<int> number = whole_number(seed);
+    if (!number) {
+      fail("FOVEA_EMU_SEED is '{}'; expected a whole number", seed);
+    }
+    asked.seed = static_cast<std::uint64_t>(*number);
+  }
+  return gpu::open_emulated_device(asked);
 }
 
 /// Reads the variables for measurements: how many images go through the network together, and
@@ -60,16 +74,12 @@ std::unique_ptr<ops::Backend> make_cpu(const EncoderOptions& options, std::strin
       {.precision = options.precision, .threads = options.threads, .note = std::move(note)});
 }
 
-std::shared_ptr<search::RowScanner> open_scanner(int index) {
-  std::unique_ptr<gpu::Device> device = gpu::open_cuda_device(index);
+std::shared_ptr<search::RowScanner> open_scanner(const DeviceName& name) {
+  std::unique_ptr<gpu::Device> device = open_device(name);
   if (const Support support = gpu::has_kernels_for(device->info()); !support) {
     fail("{}", support.why);
   }
   return search::make_gpu_scanner(std::move(device));
-}
-
-[[noreturn]] void refuse_device(const std::string& device) {
-  fail("unknown device '{}'; use auto, cpu, cuda or cuda:N", device);
 }
 
 /// Describes an unusable GPU too, because the place in the list is the index.
@@ -90,15 +100,13 @@ std::unique_ptr<ops::Backend> make_backend(const EncoderOptions& options) {
     fail("invalid thread count {}; use 0 for one per CPU", options.threads);
   }
   gpu::check_forced_kernel();
-  if (options.device == "cpu") {
+  const DeviceName name = named(options.device);
+  if (name.kind == DeviceKind::kCpu) {
     return make_cpu(options);
   }
-  if (const auto index = cuda_index(options.device)) {
+  if (name.is_gpu()) {
     const gpu::GpuOptions asked = gpu_options(options);
-    return gpu::make_gpu_backend(gpu::open_cuda_device(*index), asked);
-  }
-  if (options.device != "auto") {
-    refuse_device(options.device);
+    return gpu::make_gpu_backend(open_device(name), asked);
   }
   try {
     return gpu::make_gpu_backend(gpu::open_cuda_device(), gpu_options(options));
@@ -111,16 +119,14 @@ std::unique_ptr<ops::Backend> make_backend(const EncoderOptions& options) {
 }
 
 search::OtherDevice device_for_search(const std::string& device) {
-  if (device == "cpu") {
+  const DeviceName name = named(device);
+  if (name.kind == DeviceKind::kCpu) {
     return {};
   }
-  if (const auto index = cuda_index(device)) {
-    return {.open = [scanner = open_scanner(*index)] { return scanner; }, .is_optional = false};
+  if (name.is_gpu()) {
+    return {.open = [scanner = open_scanner(name)] { return scanner; }, .is_optional = false};
   }
-  if (device != "auto") {
-    refuse_device(device);
-  }
-  return {.open = [] { return open_scanner(0); }, .is_optional = true};
+  return {.open = [] { return open_scanner({DeviceKind::kCuda}); }, .is_optional = true};
 }
 
 std::string cpu_instruction_set() {

@@ -100,9 +100,9 @@ struct CollectionOptions {
   std::filesystem::path root;
   SearchProgress on_progress;
   RowsInMemory rows_in_memory = RowsInMemory::kAuto;
-  /// Where nearest() compares: "cpu", "cuda", "cuda:N" or "auto". A GPU keeps all rows, in 8 bits a
-  /// number, in its memory from the first search on, and `rows_in_memory` has no part in it. `auto`
-  /// takes a GPU from the second search on, where there is one that has room for them.
+  /// Where nearest() compares: "cpu", "cuda", "cuda:N", "emu" or "auto". A GPU keeps all rows, in 8
+  /// bits a number, in its memory from the first search on, and `rows_in_memory` has no part in it.
+  /// `auto` takes a GPU from the second search on, where there is one that has room for them.
   /// Results are the same, to the last bit.
   std::string device = "cpu";
 };

@@ -50,7 +50,7 @@ def open(
         encoder: an Encoder for this instead, which stays yours.
         root: where relative names of photos start; None: in the folder where `fovea embed` ran.
         threads: threads that compare; 0: one per CPU that this process may use.
-        device: where rows are compared: "cpu", "cuda" or "cuda:N", "auto", or a torch.device. A GPU keeps all rows, in
+        device: where rows are compared: "cpu", "cuda", "cuda:N", "emu", "auto", or a torch.device. A GPU keeps all rows, in
             8 bits a number, in its memory from the first search on, which suits collections that stay open; "auto"
             takes one from the second search on, where there is one that has room. Results are the same, to the
             last bit.
@@ -148,7 +148,7 @@ class Collection:
                         f"no manifest.json in {', '.join(self._outputs)} names the model: pass model= or encoder="
                     )
                 # A few texts: a GPU that does not have the rows would take longer to start than to compute.
-                on_gpu = self._device.startswith("cuda")
+                on_gpu = self._device.startswith(("cuda", "emu"))
                 self._encoder = Encoder(
                     self._model,
                     self._device if on_gpu else "cpu",

@@ -1,7 +1,10 @@
 // Precisions by name, and encoders by precision; a precision not asked for by name may be missing.
 #include "api/precision.hpp"
 
+#include <optional>
+
 #include "backends.hpp"
+#include "core/device_name.hpp"
 #include "core/error.hpp"
 
 namespace fovea {
@@ -17,7 +20,8 @@ Precision parse_precision(std::string_view name) {
 }
 
 bool means_gpu(const std::string& device) {
-  return device.starts_with("cuda") || (device == "auto" && auto_takes_gpu());
+  const std::optional<DeviceName> name = parse_device(device);
+  return name && (name->is_gpu() || (name->kind == DeviceKind::kAuto && auto_takes_gpu()));
 }
 
 std::vector<Precision> precisions_or_all(const std::vector<Precision>& named,

@@ -115,7 +115,8 @@ class GpuBackend final : public ops::Backend {
 
   [[nodiscard]] std::string description() const override {
     const DeviceInfo& info = device_->info();
-    return fmt::format("cuda ({}, sm_{}), {}", info.name, info.arch(), to_string(precision_));
+    return fmt::format("{} ({}, sm_{}), {}", info.is_emulated ? "emu" : "cuda", info.name,
+                       info.arch(), to_string(precision_));
   }
   [[nodiscard]] Precision precision() const override { return precision_; }
   [[nodiscard]] int threads() const override { return pool_.threads(); }
@@ -199,7 +200,8 @@ class GpuBackend final : public ops::Backend {
   }
   [[nodiscard]] std::shared_ptr<ops::OutputMemory> allocate_output(std::size_t bytes) override {
     const ContextGuard held = device_->hold_context();
-    return std::make_shared<DeviceOutput>(device_, bytes);
+    return device_->info().is_emulated ? ops::host_output(bytes)
+                                       : std::make_shared<DeviceOutput>(device_, bytes);
   }
 
  private:
@@ -210,6 +212,10 @@ class GpuBackend final : public ops::Backend {
     return std::make_unique<OnDevice<T>>(std::move(weights));
   }
 
+  /// Of an emulated device no memory is the caller's.
+  [[nodiscard]] bool stays(const ops::Batch& batch) const {
+    return batch.output_stays && !device_->info().is_emulated;
+  }
   [[nodiscard]] std::int64_t most_images(const ops::Batch& batch) const;
   [[nodiscard]] std::vector<std::int64_t> reserve(const ops::Batch& batch,
                                                   const ops::BatchRows& rows,
@@ -422,7 +428,7 @@ void GpuBackend::begin(std::size_t index, const ops::Batch& batch, const ops::Ba
   }
   slot.started->record(*compute_);
   launch(batch.network, index, slice, network);
-  if (batch.output_stays) {
+  if (stays(batch)) {
     device_->copy_on_device(address_of(output.data()), slot.output.address(), output.size(),
                             *compute_);
   }
@@ -430,7 +436,7 @@ void GpuBackend::begin(std::size_t index, const ops::Batch& batch, const ops::Ba
   if (!alone) {
     download.wait_for(*slot.computed);
   }
-  if (!batch.output_stays) {
+  if (!stays(batch)) {
     device_->copy_to_host(staged_output, slot.output.address(), download);
   }
   slot.done->record(download);
@@ -448,7 +454,7 @@ void GpuBackend::finish(Slot& slot, const ops::Batch& batch) {
     }
   }
   device_seconds_ += device_->seconds_between(*slot.started, *slot.computed);
-  if (!batch.output_stays) {
+  if (!stays(batch)) {
     copy(slot.staged_output.bytes().first(slot.results.size()), slot.results);
   }
   if (batch.on_computed) {

@@ -67,6 +67,10 @@ void CublasGemm::run(const GemmProblem& problem, const GemmOperands& operands, D
   if (problem.row_norm) {
     fail("{}: only kernels of this program normalise rows on the way", to_string(problem));
   }
+  if (device_.info().is_emulated) {
+    fail("{}, and NVIDIA's libraries do not run on the {}; use {}", why, device_.info().name,
+         option_words("device", "emu:sm_90a"));
+  }
   if (problem.a != DType::kBF16 || problem.b != DType::kBF16 || problem.output != DType::kBF16) {
     fail("{}: on {} matrix products run in bf16 only; use {}", to_string(problem),
          device_.info().name, option_words("precision", "bf16"));

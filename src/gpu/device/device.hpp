@@ -34,6 +34,9 @@ struct DeviceInfo {
   int clock_khz = 0;                       // the highest SM clock
   int index = 0;                           // among the GPUs that the driver shows to this process
   int driver_version = 0;                  // 13000 for CUDA 13.0
+  /// It runs PTX on the CPU: that is what it loads, its times mean nothing, and the host's memory
+  /// is its results'.
+  bool is_emulated = false;
 
   /// 90 for compute capability 9.0.
   [[nodiscard]] int arch() const { return compute_major * 10 + compute_minor; }
@@ -164,8 +167,8 @@ class Device {
   virtual void copy_on_device(DevicePtr to, DevicePtr from, std::size_t bytes, Stream& stream) = 0;
   virtual void fill(DevicePtr to, std::uint8_t value, std::size_t bytes, Stream& stream) = 0;
 
-  /// Loads a cubin, or PTX (text that ends in a zero byte), which stays loaded as long as the
-  /// device.
+  /// Loads a cubin, or PTX (text that ends in a zero byte; an emulated device takes it without
+  /// one), which stays loaded as long as the device.
   [[nodiscard]] virtual Module load(std::span<const std::byte> image) = 0;
   /// An entry point of it.
   [[nodiscard]] virtual Kernel find(Module module, std::string_view entry) = 0;

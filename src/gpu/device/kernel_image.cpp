@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
+#include <mutex>
 #include <utility>
 
 #include <zstd.h>
@@ -102,6 +104,26 @@ std::vector<std::byte> unpack(const KernelImage& image) {
     fail("the machine code of {} is damaged: install the program again", image.name);
   }
   return code;
+}
+
+std::string ptx_of(const KernelImage& image) {
+  if (image.ptx.bytes > 0) {
+    static std::mutex mutex;
+    static std::map<const std::byte*, std::string> texts;  // unpacked once
+    const std::lock_guard lock(mutex);
+    std::string& text = texts[image.ptx.packed.data()];
+    if (text.empty()) {
+      text = unpack_text(image.ptx.packed);
+    }
+    return text.substr(image.ptx.offset, image.ptx.bytes);
+  }
+  const auto others =
+      std::ranges::equal_range(ptx_images(), image.kernel, {}, &KernelImage::kernel);
+  if (others.empty()) {
+    fail("the program has no PTX of {}, which was compiled at run time", image.name);
+  }
+  const std::vector<std::byte> code = unpack(is_ptx(image) ? image : others.front());
+  return {reinterpret_cast<const char*>(code.data()), code.size() - 1};
 }
 
 std::string unpack_text(std::span<const std::byte> packed) {

@@ -11,6 +11,13 @@
 
 namespace fovea::gpu {
 
+/// A part of a text that is compressed with zstd; nothing: 0 bytes.
+struct PackedPart {
+  std::span<const std::byte> packed{};
+  std::size_t offset = 0;
+  std::size_t bytes = 0;
+};
+
 /// One entry point compiled to one target, and what ptxas said about it: nothing of PTX.
 struct KernelImage {
   KernelId kernel{};
@@ -22,6 +29,9 @@ struct KernelImage {
   /// it is as large as `unpacked_bytes`.
   std::span<const std::byte> packed;
   std::size_t unpacked_bytes = 0;
+  /// The PTX that ptxas made the machine code of, with the lines of its sources; nothing where that
+  /// is the PTX that is an image itself.
+  PackedPart ptx{};
   int registers = 0;     // per thread, at launch
   int shared_bytes = 0;  // static, per CTA
   int stack_bytes = 0;   // per thread
@@ -60,6 +70,9 @@ void add_kernel_images(std::span<const KernelImage> images);
 
 /// The cubin or PTX that has the kernel, as Device::load takes it.
 [[nodiscard]] std::vector<std::byte> unpack(const KernelImage& image);
+/// The PTX that ptxas made the machine code of, or that the image is. Throws fovea::Error for
+/// machine code that was compiled at run time.
+[[nodiscard]] std::string ptx_of(const KernelImage& image);
 /// A text that was compressed with zstd.
 [[nodiscard]] std::string unpack_text(std::span<const std::byte> packed);
 

@@ -2,6 +2,8 @@
 #include "gpu/launch/launch.hpp"
 
 #include <algorithm>
+#include <span>
+#include <string>
 
 #include "core/divide_up.hpp"
 #include "core/error.hpp"
@@ -30,6 +32,14 @@ void KernelCache::run(const Launch& launch, Stream& stream) {
   device_.launch(loaded.kernel, config, launch.params, stream);
 }
 
+Module KernelCache::load_code(const KernelImage& image) {
+  if (device_.info().is_emulated) {
+    const std::string ptx = ptx_of(image);
+    return device_.load(std::as_bytes(std::span(ptx)));
+  }
+  return device_.load(unpack(image));
+}
+
 KernelCache::Loaded KernelCache::load(KernelId kernel) {
   const std::lock_guard lock(mutex_);
   if (const auto found = kernels_.find(kernel); found != kernels_.end()) {
@@ -44,7 +54,7 @@ KernelCache::Loaded KernelCache::load(KernelId kernel) {
   }
   auto module = modules_.find(image->packed.data());
   if (module == modules_.end()) {
-    module = modules_.emplace(image->packed.data(), device_.load(unpack(*image))).first;
+    module = modules_.emplace(image->packed.data(), load_code(*image)).first;
   }
   const Loaded loaded{.kernel = device_.find(module->second, image->name), .arch = image->arch};
   kernels_.emplace(kernel, loaded);

@@ -64,6 +64,7 @@ class KernelCache {
     Kernel kernel;
     int arch = 0;  // of its machine code
   };
+  Module load_code(const KernelImage& image);
   Loaded load(KernelId kernel);
 
   Device& device_;

@@ -1,0 +1,39 @@
+#!/usr/bin/env python3
+"""Writes PTX with the lines of its sources as the program carries it, and without them as ptxas gets it.
+
+usage: tidy_ptx.py FROM ROOT OUT PLAIN   FROM: what nvcc -ptx -lineinfo wrote; ROOT: the folder of the project
+
+OUT has the line of each instruction in the file that it was written in, named from ROOT or else without its folder, and
+no names of functions that were inlined. PLAIN has no lines: ptxas writes those that it finds into the machine code.
+"""
+
+from __future__ import annotations
+
+import pathlib
+import re
+import sys
+
+INLINED = re.compile(r"^(\s*\.loc\s+\d+\s+\d+\s+\d+), function_name .*$", re.M)
+FILE = re.compile(r'^(\s*\.file\s+\d+ )"([^"]*)".*$', re.M)
+LINES = re.compile(r"^\s*\.(?:loc|file)\s.*\n", re.M)
+# The names of inlined functions, behind all code.
+NAMES = re.compile(r"^\s*\.section\s+\.debug_str\n\s*\{.*?^\s*\}\n", re.M | re.S)
+
+
+def short(name: str, root: pathlib.Path) -> str:
+    path = pathlib.Path(name).resolve()
+    return str(path.relative_to(root)) if path.is_relative_to(root / "kernels") else path.name
+
+
+def main() -> None:
+    source, root, out, plain = map(pathlib.Path, sys.argv[1:])
+    text = NAMES.sub("", source.read_text())
+    if ".section" in text:
+        sys.exit(f"{source}: it has sections that are not known")
+    text = FILE.sub(lambda match: f'{match[1]}"{short(match[2], root.resolve())}"', text)
+    out.write_text(INLINED.sub(r"\1", text))
+    plain.write_text(LINES.sub("", text))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,35 @@
+// check on the emulator: cards' small cases, each plan on several schedules, on all CPUs.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "gpu/device/device.hpp"
+#include "lab/card.hpp"
+#include "lab/check_cards.hpp"
+
+namespace fovea::lab {
+
+struct EmulatedCheckOptions {
+  int arch = 90;           // 90 or 80
+  std::uint64_t seed = 1;  // of inputs and schedules
+  /// Runs of each case and plan, on as many schedules: the first is judged, and the others must
+  /// give the same bytes.
+  int schedules = 3;
+  std::string only_case{};  // empty: all that are small enough
+};
+
+/// Whether the emulator takes seconds for the case, not minutes.
+[[nodiscard]] bool is_quick_to_emulate(const Case& one);
+
+/// Runs the cases of these cards under every plan there is on the emulated device, one of these on
+/// each CPU at a time, each on a device of its own; `report` is called as each is done, in their
+/// order. What the emulator finds wrong is a reason why a case does not pass. Returns how many did
+/// not. Throws fovea::Error when there was nothing to check.
+int check_emulated(std::span<const Card* const> cards, const EmulatedCheckOptions& options,
+                   const std::function<void(const CheckResult&)>& report);
+
+}  // namespace fovea::lab

@@ -1,0 +1,29 @@
+// The names of devices, as options give them: "cuda:1".
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace fovea {
+
+enum class DeviceKind : std::uint8_t { kAuto, kCpu, kCuda, kEmulator };
+
+struct DeviceName {
+  DeviceKind kind = DeviceKind::kAuto;
+  int number = 0;  // of the GPU; of the emulator the architecture, 90 for sm_90a
+
+  /// Whether it computes by the GPU's kernels. What `auto` means the machine decides.
+  [[nodiscard]] bool is_gpu() const {
+    return kind == DeviceKind::kCuda || kind == DeviceKind::kEmulator;
+  }
+};
+
+/// For messages that refuse a name.
+inline constexpr std::string_view kDeviceNames =
+    "auto, cpu, cuda, cuda:N, or emu, emu:sm_80 or emu:sm_90a, the emulator of a GPU";
+
+/// "cuda" is the first GPU, "emu" the emulator of an sm_90a. None: it is no name of a device.
+[[nodiscard]] std::optional<DeviceName> parse_device(std::string_view name);
+
+}  // namespace fovea

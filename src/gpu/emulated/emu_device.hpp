@@ -1,0 +1,27 @@
+// Device on the emulator, which runs the kernels' PTX on the CPU: no GPU is needed.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "gpu/device/device.hpp"
+
+namespace fovea::gpu {
+
+struct EmuOptions {
+  int arch = 90;           // 90 runs what H100 runs, 80 what A100 does
+  std::uint64_t seed = 0;  // of the order in which blocks and warps take turns
+};
+
+/// Work waits in its stream until somebody needs it: an event or a stream that is waited for,
+/// memory that is freed, a copy to memory of the host that is not page-locked. Then grids run one
+/// after the other on the thread that waits. What the emulator finds wrong with a kernel is the
+/// message of the Error that this call, or a later one, throws; all work that was waiting is
+/// dropped then.
+///
+/// Copies read page-locked memory when they run, as a GPU does, and other memory at once. Streams
+/// of others, handles for vendors' libraries, and times in any meaning but those of the host's
+/// clock there are none. Throws Error for an architecture that it does not have.
+[[nodiscard]] std::unique_ptr<Device> open_emulated_device(const EmuOptions& options = {});
+
+}  // namespace fovea::gpu
