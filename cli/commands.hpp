@@ -28,6 +28,7 @@ void add_calibrate(CLI::App& app, Run& run);
 void add_bench(CLI::App& app, Run& run);
 void add_check(CLI::App& app, Run& run);
 void add_completion(CLI::App& app, Run& run);
+void add_emulate(CLI::App& app, Run& run);
 void add_heat(CLI::App& app, Run& run);
 void add_info(CLI::App& app, Run& run);
 void add_init(CLI::App& app, Run& run);

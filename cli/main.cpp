@@ -48,6 +48,7 @@ void add_commands(CLI::App& app, Run& run) {
   add_tokenize(app, run);
   add_init(app, run);
   add_kernel(app, run);
+  add_emulate(app, run);
   add_completion(app, run);
   add_manual(app, run);
 }

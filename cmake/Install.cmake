@@ -1,10 +1,10 @@
-# What `cmake --install` leaves of the library: headers, libfovea.so, and the files by which CMake and pkg-config find
+# What `cmake --install` leaves of the libraries: headers, libfovea.so, libfovea_emulator.so, and the files by which CMake and pkg-config find
 # them wherever the prefix lies. The folders that build programs install those themselves.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/fovea)
-install(TARGETS fovea_c EXPORT fovea)
+install(TARGETS fovea_c fovea_emulator_shared EXPORT fovea)
 install(EXPORT fovea NAMESPACE fovea:: FILE foveaConfig.cmake DESTINATION ${package})
 # Before version 1 any minor version may change the interfaces.
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/foveaConfigVersion.cmake
@@ -16,5 +16,6 @@ cmake_path(RELATIVE_PATH CMAKE_INSTALL_PREFIX
 configure_file(${PROJECT_SOURCE_DIR}/cmake/fovea.pc.in ${PROJECT_BINARY_DIR}/fovea.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/fovea.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/fovea DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/fovea ${PROJECT_SOURCE_DIR}/emulator/include/fovea_emulator
+        DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})

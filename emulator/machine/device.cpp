@@ -97,12 +97,13 @@ std::size_t shared_bytes_of(const Launch& launch) {
 
 struct Device::Impl {
   GlobalMemory memory;
-  std::deque<LoadedModule> modules;
-  std::uint64_t grids = 0;  // that have been launched
+  std::vector<std::shared_ptr<const LoadedModule>> modules;  // copies share them
+  std::uint64_t grids = 0;                                   // that have been launched
 };
 
 Device::Device() : impl_(std::make_unique<Impl>()) {}
 Device::~Device() = default;
+Device::Device(const Device& other) : impl_(std::make_unique<Impl>(*other.impl_)) {}
 
 std::uint64_t Device::allocate(std::size_t bytes) {
   return impl_->memory.allocate(bytes);
@@ -134,10 +135,10 @@ void Device::read(std::span<std::byte> bytes, std::uint64_t address) const {
 }
 
 std::vector<KernelHandle> Device::load(std::string_view ptx) {
-  LoadedModule loaded{.module = std::make_unique<syntax::Module>(syntax::parse(ptx)),
-                      .programs = {}};
+  const auto loaded = std::make_shared<LoadedModule>(
+      LoadedModule{.module = std::make_unique<syntax::Module>(syntax::parse(ptx)), .programs = {}});
   std::map<std::string, std::uint64_t, std::less<>> addresses;
-  for (const syntax::Variable& variable : loaded.module->variables) {
+  for (const syntax::Variable& variable : loaded->module->variables) {
     if (variable.space == syntax::Space::kGlobal || variable.space == syntax::Space::kConstant) {
       const std::uint64_t address =
           impl_->memory.allocate(variable.bytes, std::max<std::size_t>(variable.alignment, 256));
@@ -148,11 +149,15 @@ std::vector<KernelHandle> Device::load(std::string_view ptx) {
     }
   }
   std::vector<KernelHandle> kernels;
-  for (const syntax::Function& function : loaded.module->kernels) {
-    loaded.programs.push_back(decode(*loaded.module, function, addresses));
-    kernels.push_back({.name = function.name, .program = &loaded.programs.back()});
+  for (const syntax::Function& function : loaded->module->kernels) {
+    loaded->programs.push_back(decode(*loaded->module, function, addresses));
+    kernels.push_back({.name = function.name, .program = &loaded->programs.back()});
+    for (const syntax::Variable& parameter : function.parameters) {
+      kernels.back().parameters.push_back(
+          {.name = parameter.name, .offset = parameter.offset, .bytes = parameter.bytes});
+    }
   }
-  impl_->modules.push_back(std::move(loaded));
+  impl_->modules.push_back(loaded);
   return kernels;
 }
 
@@ -161,6 +166,7 @@ Report Device::run(std::span<const Launch> launches, const RunOptions& options) 
   std::deque<Grid> grids;
   races::RunRaces races;
   impl_->memory.clear_shadows();
+  Tracer tracer(options.trace);
   for (const Launch& launch : launches) {
     check(launch);
     const Program& program = *static_cast<const Program*>(launch.kernel.program);
@@ -177,7 +183,8 @@ Report Device::run(std::span<const Launch> launches, const RunOptions& options) 
                          .parameters = launch.parameters,
                          .before = before,
                          .is_dependent = launch.config.is_dependent,
-                         .races = options.check_races ? &races : nullptr});
+                         .races = options.check_races ? &races : nullptr,
+                         .tracer = options.trace ? &tracer : nullptr});
   }
   Report report;
   try {

@@ -11,6 +11,14 @@ constexpr std::uint64_t kGap = 4096;
 
 }  // namespace
 
+GlobalMemory::GlobalMemory(const GlobalMemory& other) : next_(other.next_) {
+  for (const auto& [address, allocation] : other.allocations_) {
+    allocations_.emplace(address, Allocation{.address = address,
+                                             .bytes = allocation.bytes,
+                                             .is_written = allocation.is_written});
+  }
+}
+
 std::uint64_t GlobalMemory::allocate(std::size_t bytes, std::size_t alignment) {
   const std::uint64_t address = (next_ + kGap + alignment - 1) / alignment * alignment;
   next_ = address + bytes;

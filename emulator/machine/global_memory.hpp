@@ -20,6 +20,11 @@ struct Allocation {
 
 class GlobalMemory {
  public:
+  GlobalMemory() = default;
+  /// The same memory, to which no access was made yet.
+  GlobalMemory(const GlobalMemory& other);
+  GlobalMemory& operator=(const GlobalMemory&) = delete;
+
   std::uint64_t allocate(std::size_t bytes, std::size_t alignment = 256);
   /// False: there is no such allocation.
   bool free(std::uint64_t address);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "emulator/machine/global_memory.hpp"
+#include "emulator/machine/tracer.hpp"
 #include "emulator/program/program.hpp"
 #include "emulator/races/races.hpp"
 
@@ -37,6 +38,8 @@ struct Grid {
   races::RunRaces* races = nullptr;   // null: nobody looks for them
   std::uint32_t number_in_run = 0;    // from 1, in the order in which they begin
   std::uint32_t ended_before_it = 0;  // grids of the run that had ended when it began
+
+  Tracer* tracer = nullptr;  // null: nobody wants to know
 
   [[nodiscard]] std::uint64_t block_count() const {
     return std::uint64_t{blocks[0]} * blocks[1] * blocks[2];

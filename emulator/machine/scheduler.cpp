@@ -81,6 +81,9 @@ void Scheduler::run_to_end(Report& report) {
     if (resident_.empty()) {
       return;
     }
+    if (grids_.front().tracer != nullptr) {
+      grids_.front().tracer->begin_turn();
+    }
     take_turn(report);
     std::erase_if(resident_, [](const auto& cluster) { return cluster->is_done(); });
   }
@@ -186,6 +189,12 @@ std::uint64_t Scheduler::run_warps() {
   return done;
 }
 
+void Scheduler::trace(TraceKind kind, const AsyncWork& work) const {
+  if (const Tracer* const tracer = grids_.front().tracer; tracer != nullptr) {
+    tracer->record(kind, work.warp(), work.op(), work.lanes());
+  }
+}
+
 // Steps work that is under way, in any order. Returns how many steps were made.
 std::uint64_t Scheduler::run_works(bool to_the_end) {
   std::uint64_t steps = 0;
@@ -203,6 +212,7 @@ std::uint64_t Scheduler::run_works(bool to_the_end) {
     for (AsyncWork* const work : order) {
       bool has_ended = false;
       while (!has_ended && work->can_step()) {
+        trace(TraceKind::kWork, *work);
         has_ended = work->step(random_);
         ++steps;
         if (!to_the_end) {
@@ -210,6 +220,7 @@ std::uint64_t Scheduler::run_works(bool to_the_end) {
         }
       }
       if (has_ended) {
+        trace(TraceKind::kWorkEnd, *work);
         ended.push_back(work);
       }
     }

@@ -32,6 +32,7 @@ class Scheduler {
   void collect();
   std::uint64_t run_warps();
   std::uint64_t run_works(bool to_the_end);
+  void trace(TraceKind kind, const AsyncWork& work) const;
   std::uint64_t run(const Runnable& runnable);
   [[nodiscard]] bool is_skipped(const Runnable& runnable) const;
   [[nodiscard]] bool chance(unsigned one_in) { return random_() % one_in == 0; }

@@ -112,6 +112,19 @@ std::uint32_t Warp::special_value(std::string_view name, std::uint32_t lane) con
 }
 
 int Warp::run(std::size_t split, int most) {
+  return block_.grid().tracer == nullptr ? run_as<false>(split, most) : run_as<true>(split, most);
+}
+
+// Two of them, so that it costs nothing where nobody wants to know what runs.
+template <bool kIsTraced>
+int Warp::run_as(std::size_t split, int most) {
+  const auto trace = [&](TraceKind kind, const Op& op, Lanes lanes, bool when) {
+    if constexpr (kIsTraced) {
+      if (when) {
+        block_.grid().tracer->record(kind, *this, op, lanes);
+      }
+    }
+  };
   current_ = split;
   run_fragment();
   const std::vector<Op>& ops = block_.grid().program->ops;
@@ -126,14 +139,17 @@ int Warp::run(std::size_t split, int most) {
       lanes &= op.is_guard_negated ? ~holds : holds;
     }
     ++done;
+    trace(TraceKind::kRun, op, lanes, !here.is_blocked);
     if (!op.async_registers.empty() && !op.is_async_product && lanes != 0) {
       touch_async_registers(op, lanes);
     }
     if (op.flow == Flow::kNext) {
       if (lanes != 0 && op.code(*this, op, lanes) == Outcome::kBlocked) {
+        trace(TraceKind::kWait, op, lanes, !here.is_blocked);
         here.is_blocked = true;
         return done - 1;
       }
+      trace(TraceKind::kGoOn, op, lanes, here.is_blocked);
       here.is_blocked = false;
       ++here.at;
     } else if (op.flow == Flow::kBranch) {

@@ -182,6 +182,8 @@ class Warp {
   std::uint64_t priority = 0;
 
  private:
+  template <bool kIsTraced>
+  int run_as(std::size_t split, int most);
   [[nodiscard]] std::uint32_t special_value(std::string_view name, std::uint32_t lane) const;
   /// Another instruction than a product touches registers of products.
   void touch_async_registers(const Op& op, Lanes lanes);

@@ -24,6 +24,9 @@ Memory destination_of(Warp& warp, const PendingCopy& copy) {
 }
 
 void make(Warp& warp, const PendingCopy& copy) {
+  if (const Tracer* const tracer = warp.block().grid().tracer; tracer != nullptr) {
+    tracer->record(TraceKind::kCopy, warp, *copy.op, Lanes{1} << static_cast<unsigned>(copy.lane));
+  }
   const Memory to = destination_of(warp, copy);
   std::memset(to.bytes, 0, copy.bytes);
   if (copy.from_bytes > 0) {

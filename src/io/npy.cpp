@@ -35,21 +35,31 @@ std::string_view descr_of(DType dtype) {
   }
 }
 
+DType dtype_of(std::string_view descr) {
+  for (const DType dtype : {DType::kU8, DType::kF16, DType::kF32}) {
+    if (descr == descr_of(dtype)) {
+      return dtype;
+    }
+  }
+  fail("npy: type '{}' is not supported; use uint8, float16 or float32, little-endian",
+       escape(descr));
+}
+
 // A reader of the header's dict: {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }
 class DictReader {
  public:
   explicit DictReader(std::string_view text) : text_(text) {}
 
-  NpyInfo read() {
-    std::optional<DType> dtype;
+  NpyHead read() {
+    std::optional<std::string_view> descr;
     std::optional<Shape> shape;
     bool order_seen = false;
     expect('{');
     while (!take('}')) {
       const std::string_view key = read_string();
       expect(':');
-      if (key == "descr" && !dtype) {
-        dtype = read_dtype();
+      if (key == "descr" && !descr) {
+        descr = read_string();
       } else if (key == "fortran_order" && !order_seen) {
         order_seen = true;
         if (!take_word("False")) {
@@ -69,10 +79,10 @@ class DictReader {
     if (!text_.empty()) {
       fail("npy: text after the header's closing brace");
     }
-    if (!dtype || !shape || !order_seen) {
+    if (!descr || !shape || !order_seen) {
       fail("npy: the header lacks one of descr, fortran_order, shape");
     }
-    return {.dtype = *dtype, .shape = *shape, .data_offset = 0};
+    return {.descr = std::string(*descr), .shape = *shape, .data_offset = 0};
   }
 
  private:
@@ -112,16 +122,6 @@ class DictReader {
     text_.remove_prefix(end + 1);
     return value;
   }
-  DType read_dtype() {
-    const std::string_view descr = read_string();
-    for (const DType dtype : {DType::kU8, DType::kF16, DType::kF32}) {
-      if (descr == descr_of(dtype)) {
-        return dtype;
-      }
-    }
-    fail("npy: type '{}' is not supported; use uint8, float16 or float32, little-endian",
-         escape(descr));
-  }
   Shape read_shape() {
     std::vector<std::int64_t> dims;
     expect('(');
@@ -148,6 +148,10 @@ class DictReader {
 }  // namespace
 
 std::string npy_header(DType dtype, const Shape& shape, int row_digits) {
+  return npy_header(descr_of(dtype), shape, row_digits);
+}
+
+std::string npy_header(std::string_view descr, const Shape& shape, int row_digits) {
   std::string dims;
   for (const std::int64_t dim : shape.dims()) {
     dims += fmt::format("{}, ", dim);
@@ -157,8 +161,8 @@ std::string npy_header(DType dtype, const Shape& shape, int row_digits) {
   } else if (shape.rank() == 1) {
     dims.pop_back();
   }
-  std::string dict = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}",
-                                 descr_of(dtype), dims);
+  std::string dict =
+      fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", descr, dims);
   // Like NumPy, this leaves room for the first dimension to grow, then pads to the alignment.
   const std::size_t first_digits = shape.rank() == 0 ? 0 : std::to_string(shape[0]).size();
   const std::size_t digits = std::max(first_digits, static_cast<std::size_t>(row_digits));
@@ -175,7 +179,7 @@ std::string npy_header(DType dtype, const Shape& shape, int row_digits) {
   return header + dict;
 }
 
-NpyInfo parse_npy(std::span<const std::byte> head, std::uint64_t file_bytes) {
+NpyHead parse_npy_head(std::span<const std::byte> head, std::uint64_t file_bytes) {
   const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
   if (text.size() < 10 || !text.starts_with(kMagic)) {
     fail("npy: not a NumPy array: the file does not start with \\x93NUMPY");
@@ -202,8 +206,15 @@ NpyInfo parse_npy(std::span<const std::byte> head, std::uint64_t file_bytes) {
   if (length > text.size() - prefix) {
     fail("npy: the header has {} bytes; at most {} are read", length, kMaxNpyHeadBytes - prefix);
   }
-  NpyInfo info = DictReader(text.substr(prefix, length)).read();
+  NpyHead info = DictReader(text.substr(prefix, length)).read();
   info.data_offset = prefix + length;
+  return info;
+}
+
+NpyInfo parse_npy(std::span<const std::byte> head, std::uint64_t file_bytes) {
+  const NpyHead read = parse_npy_head(head, file_bytes);
+  const NpyInfo info{
+      .dtype = dtype_of(read.descr), .shape = read.shape, .data_offset = read.data_offset};
   if (info.data_offset % size_of(info.dtype) != 0) {
     fail(
         "npy: the data starts at byte {}, which is not a multiple of the {} bytes of its {}; save "

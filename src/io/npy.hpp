@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "core/tensor_view.hpp"
 #include "io/file.hpp"
@@ -18,6 +19,17 @@ namespace fovea::io {
 /// DType: kU8, kF16 or kF32. Format 1.0 (NEP 1).
 [[nodiscard]] std::string npy_header(DType dtype, const Shape& shape, int row_digits = 20);
 
+/// The same for elements that NumPy calls `descr` ("<i4").
+[[nodiscard]] std::string npy_header(std::string_view descr, const Shape& shape,
+                                     int row_digits = 20);
+
+/// The header of an array of any elements, which it calls `descr`.
+struct NpyHead {
+  std::string descr;
+  Shape shape;
+  std::size_t data_offset = 0;
+};
+
 struct NpyInfo {
   DType dtype = DType::kF32;
   Shape shape;
@@ -28,9 +40,13 @@ struct NpyInfo {
 /// it refuses those over 10,000.
 inline constexpr std::size_t kMaxNpyHeadBytes = std::size_t{64} << 10;
 
-/// Parses a header (formats 1.0, 2.0, 3.0). Accepts C-order arrays of |u1, <f2, <f4; throws
+/// Parses a header (formats 1.0, 2.0, 3.0) of a C-order array; throws fovea::Error with the reason
+/// for others. `head`: the file's first kMaxNpyHeadBytes bytes, or all of them.
+[[nodiscard]] NpyHead parse_npy_head(std::span<const std::byte> head, std::uint64_t file_bytes);
+
+/// The same. Accepts C-order arrays of |u1, <f2, <f4; throws
 /// fovea::Error with the reason for others, and when the file is not exactly as long as the header
-/// says. `head`: the file's first kMaxNpyHeadBytes bytes, or all of them.
+/// says.
 [[nodiscard]] NpyInfo parse_npy(std::span<const std::byte> head, std::uint64_t file_bytes);
 
 /// An open .npy file.

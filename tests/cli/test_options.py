@@ -18,16 +18,16 @@ EXCEPTIONS = {
     "--dtype": ({"value", "variable"}, "init also writes bf16, which numpy does not have"),
     "--gate": ({"help", "group"}, "bench has gates of speed, profile of figures, compare of what changed"),
     "--device": ({"value", "default", "help"}, "judge runs torch"),
-    "--kernel": ({"help"}, "try starts from one, sass shows one"),
+    "--kernel": ({"help"}, "try starts from one, sass shows one, emulate launches one"),
     "--most-seconds": ({"range", "default", "help"}, "of a candidate, which may have none; of a tool on a card"),
     "--seeds": ({"help"}, "check has a rule for the seeds after the first, judge has none"),
     "--limit": ({"default"}, "similar compares every query with every row, verify computes each photo several times"),
     "--shard-rows": ({"default", "help"}, "merge takes that of the first output"),
     "--model": ({"help"}, "similar can do without, search takes that of OUT"),
     "--text": ({"help"}, "embed writes their vectors, calibrate learns from them"),
-    "--seed": ({"default"}, "the laboratory's committed results were drawn with 1"),
+    "--seed": ({"default", "help"}, "the laboratory's committed results were drawn with 1; emulate draws schedules"),
 }
-DATA = ["info", "pull", "verify", "check", "bench", "calibrate", "similar", "search", "tokenize", "init", "kernel list", "kernel check",
+DATA = ["info", "pull", "verify", "check", "bench", "calibrate", "similar", "search", "tokenize", "init", "emulate", "kernel list", "kernel check",
         "kernel bench", "kernel run", "kernel profile", "kernel resources", "kernel sass"]  # fmt: skip
 
 

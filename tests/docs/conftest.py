@@ -32,6 +32,8 @@ def sandbox(tmp_path, model, fovea_bin, run_fovea):
         (photos / photo.name).symlink_to(photo)
     for name, photo in {"cat.jpg": "cat.jpg", "dog.png": "coffee.jpg", "extra.jpg": "rocket.jpg"}.items():
         (tmp_path / name).symlink_to(ROOT / "examples/photos" / photo)
+    for example in (ROOT / "examples/emulate").iterdir():
+        shutil.copy(example, tmp_path)
     (tmp_path / "captions.txt").write_text("a cat on a sofa\na red bicycle\n")
     (tmp_path / "labels.txt").write_text("cat\ndog\na rocket\n")
     (tmp_path / "list.txt").write_text("photos/cat.jpg\nphotos/grass.jpg\n")

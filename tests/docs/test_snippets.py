@@ -158,8 +158,8 @@ def test_cpp(sandbox, environment, fovea_bin):
         library = fovea_bin.parent.parent / "lib"
         emulator = []
         if "fovea_emulator/" in text:
-            emulator = ["-I", ROOT / "emulator/include", fovea_bin.parent.parent / "emulator/libfovea_emulator.a", "-lfmt"]
-        run("c++", "-std=c++20", "-I", ROOT / "include", "snippet.cpp", *emulator, "-L", library, "-lfovea",
+            emulator = ["-I", ROOT / "emulator/include", "-lfovea_emulator"]
+        run("c++", "-std=c++20", "-I", ROOT / "include", "snippet.cpp", "-L", library, *emulator, "-lfovea",
             f"-Wl,-rpath,{library}", "-o", "snippet", cwd=sandbox)
         run("./snippet", cwd=sandbox, env=environment)
 
@@ -178,9 +178,14 @@ def test_cmake(sandbox, environment, fovea_bin):
 
 
 def test_json():
+    """A document, where it begins with a brace alone; else one on each line."""
     for snippet in (s for d in DOCUMENTS for s in fences(d) if s.language == "json"):
-        for line in snippet.text.splitlines():
-            json.loads(line)
+        for text in [snippet.text] if snippet.text.startswith("{\n") else snippet.text.splitlines():
+            json.loads(text)
+
+
+def test_the_launch_file_is_the_examples():
+    assert (ROOT / "examples/emulate/launch.json").read_text() in {s.text for s in fences(ROOT / "docs/emulator.md")}
 
 
 def test_commands_in_the_text(help_of, cards):

@@ -75,7 +75,8 @@ def cpp_example(installed, tmp_path_factory):
 
 def test_what_is_installed(installed, library):
     files = {str(path.relative_to(installed)) for path in installed.rglob("*") if not path.is_dir()}
-    public = {f"include/{path.relative_to(ROOT / 'include')}" for path in (ROOT / "include").rglob("*.h*")}
+    roots = (ROOT / "include", ROOT / "emulator/include")
+    public = {f"include/{path.relative_to(root)}" for root in roots for path in root.rglob("*.h*")}
     assert public | {"bin/fovea", "share/doc/fovea/LICENSE", "share/man/man1/fovea-embed.1"} <= files
     assert {"share/bash-completion/completions/fovea", "share/zsh/site-functions/_fovea"} <= files
     assert "share/fish/vendor_completions.d/fovea.fish" in files
@@ -135,6 +136,77 @@ def test_an_example_hears_of_a_missing_model(language, request, tmp_path):
     assert "none" in done.stderr  # in C++ an exception crossed from the library to the program
 
 
+EMULATOR_PROJECT = """\
+cmake_minimum_required(VERSION 3.25)
+project(tests LANGUAGES CXX)
+find_package(fovea REQUIRED)
+add_executable(saxpy saxpy.cpp)
+target_link_libraries(saxpy PRIVATE fovea::emulator)
+"""
+
+EMULATOR_PROGRAM = """\
+#include <cstring>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+
+#include "fovea_emulator/device.hpp"
+#include "fovea_emulator/error.hpp"
+#include "fovea_emulator/tensor_map.hpp"
+
+int main(int, char** arguments) {
+  std::ifstream file(arguments[1]);
+  const std::string ptx{std::istreambuf_iterator<char>(file), {}};
+  emu::Device device;
+  const emu::KernelHandle kernel = device.load(ptx).front();
+  const std::vector<float> x(100, 2);
+  std::vector<float> y(100, 1);
+  std::vector<std::byte> parameters(24);
+  const int count = std::atoi(arguments[2]);
+  const float a = 3;
+  std::memcpy(&parameters[0], &count, 4);
+  std::memcpy(&parameters[4], &a, 4);
+  for (const auto& [values, at] : {std::pair{&x, 8}, std::pair{&y, 16}}) {
+    const std::uint64_t address = device.allocate(400);
+    device.write(address, std::as_bytes(std::span(*values)));
+    std::memcpy(&parameters[at], &address, 8);
+  }
+  emu::Device copy(device);
+  std::uint64_t told = 0;
+  const emu::Report report = copy.launch(kernel, {.block = {128, 1, 1}}, parameters,
+                                         {.trace = [&](const emu::TraceEvent&) { ++told; }});
+  std::uint64_t address = 0;
+  std::memcpy(&address, &parameters[16], 8);
+  copy.read(std::as_writable_bytes(std::span(y)), address);
+  std::cout << report.findings.size() << ' ' << y[0] << ' ' << y[99] << ' ' << (told >= report.steps) << '\\n';
+  device.read(std::as_writable_bytes(std::span(y)), address);
+  std::cout << y[0] << '\\n';  // the first device has not run
+  try {
+    device.load("no PTX");
+  } catch (const emu::Error& error) {  // crosses from the library
+    std::cout << error.what() << '\\n';
+  }
+}
+"""
+
+
+def test_a_project_with_the_emulator_alone(installed, library, tmp_path):
+    (tmp_path / "CMakeLists.txt").write_text(EMULATOR_PROJECT)
+    (tmp_path / "saxpy.cpp").write_text(EMULATOR_PROGRAM)
+    output("cmake", "-G", "Ninja", "-S", tmp_path, "-B", tmp_path / "build", f"-DCMAKE_PREFIX_PATH={installed}")
+    output("cmake", "--build", tmp_path / "build")
+    ptx = ROOT / "examples/emulate/saxpy.ptx"
+    lines = output(tmp_path / "build/saxpy", ptx, 100).splitlines()
+    assert lines[:2] == ["0 7 7 1", "1"] and "line 1" in lines[2]
+    assert output(tmp_path / "build/saxpy", ptx, 101).splitlines()[0].startswith("1 ")
+    needed = output("readelf", "-d", tmp_path / "build/saxpy")
+    assert "[libfovea_emulator.so.0]" in needed and "[libfovea.so.0]" not in needed
+    emulator = library.parent / "libfovea_emulator.so"
+    exported = [line.split(" ", 2)[2] for line in output("nm", "-DC", "--defined-only", emulator).splitlines()]
+    public = re.compile(r"emu::((Device|Finding|TraceEvent)::[~\w]+|name_of|encode)[\[(].*|(vtable|typeinfo|typeinfo name) for emu::Error|emu::Error::.*")
+    assert [name for name in exported if not public.fullmatch(name)] == []
+
+
 PARENT = """\
 cmake_minimum_required(VERSION 3.25)
 project(parent LANGUAGES CXX)
@@ -159,7 +231,8 @@ def test_a_project_that_holds_the_sources(tmp_path):
     (model,) = (build / ".cmake/api/v1/reply").glob("codemodel-v2-*.json")
     names = {target["name"] for target in json.loads(model.read_text())["configurations"][0]["targets"]}
     folders = {f"fovea_{path.parent.name}" for path in (ROOT / "src").glob("*/CMakeLists.txt")}
-    assert names == folders | {"fovea_commit", "fovea_gpu_scanner", "fovea_kernels", "parent"}
+    emulator = {"fovea_emulator", "fovea_emulator_objects"}
+    assert names == folders | emulator | {"fovea_commit", "fovea_gpu_scanner", "fovea_kernels", "parent"}
     assert not any("file(INSTALL" in path.read_text() for path in (build / "fovea").rglob("cmake_install.cmake"))
 
     commands = {entry["file"]: entry["command"] for entry in json.loads((build / "compile_commands.json").read_text())}

@@ -11,8 +11,9 @@
 #include <vector>
 
 #include "fovea_emulator/finding.hpp"
+#include "fovea_emulator/trace.hpp"
 
-namespace emu {
+namespace [[gnu::visibility("default")]] emu {
 
 struct LaunchConfig {
   std::array<std::uint32_t, 3> grid = {1, 1, 1};     // blocks
@@ -33,12 +34,22 @@ struct RunOptions {
   bool check_races = true;
   /// The run ends with a finding after as many operations of warps. 0: no limit.
   std::uint64_t most_steps = 0;
+  /// Is told what runs; none: nobody is.
+  TraceFunction trace{};
 };
 
-/// A kernel of a loaded module, as long as the device lives.
+/// Where a parameter lies among a kernel's parameters.
+struct Parameter {
+  std::string name{};
+  std::size_t offset = 0;
+  std::size_t bytes = 0;
+};
+
+/// A kernel of a loaded module, as long as the device or a copy of it lives.
 struct KernelHandle {
   std::string name{};
   const void* program = nullptr;
+  std::vector<Parameter> parameters{};
 };
 
 struct Launch {
@@ -53,7 +64,10 @@ class Device {
  public:
   Device();
   ~Device();
-  Device(const Device&) = delete;
+  /// Its memory as it is now, at the same addresses, and its modules: what runs on the copy does
+  /// not show on the other, and both know the kernels' handles. Copies may be made of one device
+  /// by several threads.
+  Device(const Device& other);
   Device& operator=(const Device&) = delete;
 
   /// Memory, uninitialised, 256-byte aligned, with a gap on both sides that no access may touch.

@@ -4,7 +4,7 @@
 
 #include <stdexcept>
 
-namespace emu {
+namespace [[gnu::visibility("default")]] emu {
 
 class Error : public std::runtime_error {
  public:

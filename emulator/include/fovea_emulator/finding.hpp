@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace emu {
+namespace [[gnu::visibility("default")]] emu {
 
 enum class FindingKind : std::uint8_t {
   kOutOfBounds,       // an access outside of what was allocated

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace emu {
+namespace [[gnu::visibility("default")]] emu {
 
 enum class TensorMapType : std::uint8_t {
   kU8,

@@ -1,0 +1,234 @@
+// `fovea emulate`: runs kernels of a PTX file on the CPU, and tells what is wrong with them.
+#include <chrono>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.hpp"
+#include "cli/describe.hpp"
+#include "cli/json_output.hpp"
+#include "cli/options.hpp"
+#include "cli/terminal.hpp"
+#include "core/error.hpp"
+#include "core/thread_pool.hpp"
+#include "fovea_emulator/device.hpp"
+#include "lab/emulation/emulation.hpp"
+#include "lab/emulation/launch_file.hpp"
+#include "lab/emulation/report.hpp"
+#include "lab/emulation/trace_file.hpp"
+
+namespace fovea::cli {
+namespace {
+
+constexpr const char* kAnyPolicy = "any";
+
+struct EmulateArguments {
+  std::string ptx;
+  std::string launch;
+  std::string kernel;
+  std::uint64_t seed = 0;
+  std::uint64_t schedules = 1;
+  std::string policy = kAnyPolicy;
+  bool all = false;
+  std::string trace;
+  std::uint64_t most_operations = 1'000'000'000;
+  std::uint64_t resident_blocks = emu::RunOptions{}.resident_blocks;
+  int threads = 0;
+  JsonOutput json;
+};
+
+const std::vector<emu::Policy>& policies() {
+  static const std::vector<emu::Policy> kAll = {emu::Policy::kUniform, emu::Policy::kPriorities,
+                                                emu::Policy::kEager, emu::Policy::kLazy,
+                                                emu::Policy::kStarve};
+  return kAll;
+}
+
+emu::Policy policy_of(const std::string& word) {
+  for (const emu::Policy policy : policies()) {
+    if (word == emu::name_of(policy)) {
+      return policy;
+    }
+  }
+  return emu::Policy::kFromSeed;
+}
+
+std::vector<std::string> policy_words() {
+  std::vector<std::string> words = {kAnyPolicy};
+  for (const emu::Policy policy : policies()) {
+    words.emplace_back(emu::name_of(policy));
+  }
+  return words;
+}
+
+/// Without a launch: what could be launched.
+int list_kernels(const EmulateArguments& arguments) {
+  const emulation::Module module(arguments.ptx);
+  auto json = nlohmann::ordered_json::array();
+  for (const emu::KernelHandle& kernel : module.kernels()) {
+    const std::string name = emulation::source_name(kernel.name);
+    auto parameters = nlohmann::ordered_json::array();
+    std::string text = io::printable(name) + '\n';
+    for (const emu::Parameter& parameter : kernel.parameters) {
+      parameters.push_back(
+          {{"name", parameter.name}, {"offset", parameter.offset}, {"bytes", parameter.bytes}});
+      text += fmt::format("  {}: {} bytes at {}\n", io::printable(parameter.name), parameter.bytes,
+                          parameter.offset);
+    }
+    json.push_back({{"name", kernel.name}, {"source_name", name}, {"parameters", parameters}});
+    if (arguments.json.leaves_text()) {
+      std::cout << text;
+    }
+  }
+  arguments.json.write({{"kind", "kernels"}, {"version", 1}, {"kernels", std::move(json)}});
+  return kDone;
+}
+
+// What to add to the command line to run this schedule alone.
+std::string replay_options(const EmulateArguments& arguments, std::uint64_t seed) {
+  return fmt::format("--seed {}{}", seed,
+                     arguments.policy == kAnyPolicy ? "" : " --policy " + arguments.policy);
+}
+
+void print_outcome(const EmulateArguments& arguments, const emulation::Outcome& outcome) {
+  std::vector<std::string> lines;
+  for (const emu::Finding& finding : outcome.report.findings) {
+    emu::Finding named = finding;
+    named.kernel = emulation::source_name(finding.kernel);
+    if (named.other) {
+      named.other->kernel = emulation::source_name(named.other->kernel);
+    }
+    lines.push_back(named.text());
+  }
+  for (const emulation::Mismatch& mismatch : outcome.mismatches) {
+    lines.push_back(mismatch.text());
+  }
+  constexpr std::size_t kLongest = 4000;  // a deadlock tells who waits
+  for (const std::string& line : lines) {
+    std::cout << io::printable(line, kLongest) << '\n';
+  }
+  std::cout << fmt::format("  schedule: {} ({})\n", replay_options(arguments, outcome.seed),
+                           emu::name_of(outcome.report.policy));
+}
+
+int emulate(const EmulateArguments& arguments) {
+  const emulation::Emulation emulation(arguments.ptx, emulation::read_launch_file(arguments.launch),
+                                       arguments.kernel);
+  emulation::ScheduleOptions options{
+      .first_seed = arguments.seed,
+      .count = arguments.schedules,
+      .all = arguments.all,
+      .threads = arguments.threads == 0 ? available_threads() : arguments.threads,
+      .run = {.policy = policy_of(arguments.policy),
+              .resident_blocks = static_cast<std::uint32_t>(arguments.resident_blocks),
+              .most_steps = arguments.most_operations}};
+  std::optional<emulation::TraceFile> trace;
+  if (!arguments.trace.empty()) {
+    trace.emplace(arguments.trace);
+    options.run.trace = trace->recorder();
+  }
+  const auto start = std::chrono::steady_clock::now();
+  const emulation::ScheduleReport report = emulation.run(options);
+  const double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (trace) {
+    for (const emu::Finding& finding : report.shown.report.findings) {
+      trace->add("# " + finding.text());
+    }
+    trace->commit();
+  }
+  emulation.write(report.shown);
+
+  auto found = nlohmann::ordered_json::array();
+  for (const emulation::Outcome& outcome : report.found) {
+    found.push_back(emulation::to_json(outcome));
+    found.back()["replay"] = replay_options(arguments, outcome.seed);
+    if (arguments.json.leaves_text()) {
+      print_outcome(arguments, outcome);
+    }
+  }
+  if (arguments.json.leaves_text()) {
+    std::cout << fmt::format("{} of {} schedule{} clean: {} operations in {:.2f} s\n",
+                             report.run - report.found.size(), report.run,
+                             report.run == 1 ? "" : "s", report.steps, seconds);
+  }
+  arguments.json.write({{"kind", "emulation"},
+                        {"version", 1},
+                        {"clean", report.found.empty()},
+                        {"first_seed", arguments.seed},
+                        {"schedules", arguments.schedules},
+                        {"schedules_run", report.run},
+                        {"operations", report.steps},
+                        {"seconds", seconds},
+                        {"found", std::move(found)}});
+  return report.found.empty() ? kDone : kFailed;
+}
+
+int run_emulate(const EmulateArguments& arguments) {
+  try {
+    return arguments.launch.empty() ? list_kernels(arguments) : emulate(arguments);
+  } catch (const Error& error) {
+    say_error(error.what(), "");
+    return kUsage;  // kFailed is for kernels that are wrong
+  }
+}
+
+void add_options(CLI::App& command, EmulateArguments& arguments) {
+  add_text(command, "FILE", "FILE", arguments.ptx, "Kernels in PTX, as nvcc -ptx makes them")
+      ->required()
+      ->group(kInputGroup);
+  add_text(command, "--launch", "FILE", arguments.launch,
+           "What to launch, in JSON (without it: the kernels and their parameters are listed)")
+      ->group(kInputGroup);
+  add_text(command, "--kernel", "KERNEL", arguments.kernel,
+           "The kernel of launches that name none, as in C++ or as in the PTX")
+      ->group(kInputGroup);
+  add_whole(command, "--resident-blocks", {1, 1 << 20}, arguments.resident_blocks,
+            "Blocks of a grid that run at a time; a cluster runs whole")
+      ->group(kComputeGroup);
+  CLI::Option* const schedules =
+      add_whole(command, "--schedules", {1, 1'000'000'000}, arguments.schedules,
+                "How many schedules to run, in parallel, with the seeds from --seed on")
+          ->group(kInputGroup);
+  add_whole(command, "--seed", {0, Whole::kNoLimit}, arguments.seed,
+            "The same seed runs the same schedule")
+      ->group(kInputGroup);
+  add_choice(command, "--policy", policy_words(), arguments.policy,
+             "Who runs when; any lets the seed choose one of the others")
+      ->group(kInputGroup);
+  add_flag(command, "--all", arguments.all,
+           "Run all schedules, also after one that finds something")
+      ->group(kInputGroup);
+  add_whole(command, "--most-operations", {0}, arguments.most_operations,
+            "End a schedule after as many operations of warps, with a finding (0: never)")
+      ->group(kComputeGroup);
+  add_threads(command, arguments.threads);
+  add_text(command, "--trace", "FILE", arguments.trace,
+           "Write what ran in which order to this file; of one schedule alone")
+      ->group(kReportGroup)
+      ->excludes(schedules);
+  arguments.json.add_to(command);
+}
+
+}  // namespace
+
+void add_emulate(CLI::App& app, Run& run) {
+  const auto arguments = std::make_shared<EmulateArguments>();
+  CLI::App* const command =
+      app.add_subcommand("emulate", "Run CUDA kernels on the CPU and find what is wrong with them");
+  add_options(*command, *arguments);
+  explain(*command,
+          {"docs/emulator.md describes the launch file, and says what is modelled.",
+           "Exit codes: 0 nothing found, 1 something found, 2 it cannot be run."},
+          {"fovea emulate saxpy.ptx", "fovea emulate saxpy.ptx --launch launch.json",
+           "fovea emulate saxpy.ptx --launch launch.json --schedules 100 --json",
+           "fovea emulate saxpy.ptx --launch launch.json --seed 7 --trace trace.txt"});
+  command->callback([arguments, &run] { run = [arguments] { return run_emulate(*arguments); }; });
+}
+
+}  // namespace fovea::cli

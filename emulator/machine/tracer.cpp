@@ -1,0 +1,51 @@
+// Tells what runs to who wants to know.
+#include "emulator/machine/tracer.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "emulator/machine/block.hpp"
+#include "emulator/program/program.hpp"
+
+namespace emu {
+
+std::string_view name_of(TraceKind kind) {
+  switch (kind) {
+    case TraceKind::kRun:
+      return "";
+    case TraceKind::kWait:
+      return "waits";
+    case TraceKind::kGoOn:
+      return "goes on";
+    case TraceKind::kCopy:
+      return "copies";
+    case TraceKind::kWork:
+      return "works";
+    case TraceKind::kWorkEnd:
+      return "ends";
+  }
+  return "";
+}
+
+std::string TraceEvent::text() const {
+  const std::string_view what = name_of(kind);
+  return fmt::format("{} grid {} block {} warp {} lanes {:08x} line {} {}{}{}", turn, grid,
+                     fmt::join(block, ","), warp, lanes, line, instruction,
+                     what.empty() ? "" : ": ", what);
+}
+
+void Tracer::record(TraceKind kind, Warp& warp, const Op& op, Lanes lanes) const {
+  const Block& block = warp.block();
+  const Grid& grid = warp.block().grid();
+  tell_({.kind = kind,
+         .turn = turn_,
+         .grid = grid.number,
+         .kernel = grid.program->function->name,
+         .block = block.index(),
+         .warp = warp.index(),
+         .lanes = lanes,
+         .line = op.instruction->line,
+         .instruction = op.instruction->opcode});
+}
+
+}  // namespace emu

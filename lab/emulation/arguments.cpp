@@ -1,0 +1,212 @@
+// Arguments of kernels as launch.json has them.
+#include "lab/emulation/arguments.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <limits>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "core/error.hpp"
+
+namespace fovea::emulation {
+namespace {
+
+constexpr std::size_t kMostRank = 5;
+constexpr std::uint64_t kMostNumber = std::numeric_limits<std::uint32_t>::max();
+constexpr std::uint64_t kMostOffset = std::uint64_t{1} << 40U;
+
+const std::vector<std::string> kOthers = {"bytes", "buffer", "tensor_map", "struct"};
+
+emu::TensorMapType map_type(ElementType type) {
+  switch (type) {
+    case ElementType::kU8:
+    case ElementType::kS8:
+    case ElementType::kE4M3:
+      return emu::TensorMapType::kU8;
+    case ElementType::kU16:
+    case ElementType::kS16:
+      return emu::TensorMapType::kU16;
+    case ElementType::kF16:
+      return emu::TensorMapType::kF16;
+    case ElementType::kBF16:
+      return emu::TensorMapType::kBF16;
+    case ElementType::kU32:
+      return emu::TensorMapType::kU32;
+    case ElementType::kS32:
+      return emu::TensorMapType::kS32;
+    case ElementType::kF32:
+      return emu::TensorMapType::kF32;
+    case ElementType::kU64:
+      return emu::TensorMapType::kU64;
+    case ElementType::kS64:
+      return emu::TensorMapType::kS64;
+    case ElementType::kF64:
+      break;
+  }
+  return emu::TensorMapType::kF64;
+}
+
+ElementType type_in(const Field& field) {
+  return *find_type(field.choice(type_names()));
+}
+
+BufferAddress read_address(const Field& field, const std::vector<Buffer>& buffers) {
+  const Field name = field.at("buffer");
+  std::vector<std::string> names;
+  for (const Buffer& buffer : buffers) {
+    names.push_back(buffer.name);
+  }
+  const std::string& wanted = name.text();
+  const auto found = std::ranges::find(names, wanted);
+  if (found == names.end()) {
+    name.fail(fmt::format("there is no buffer \"{}\"; there are {}", wanted,
+                          names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "))));
+  }
+  const auto offset = field.find("offset");
+  return {.buffer = static_cast<std::size_t>(found - names.begin()),
+          .offset = offset ? offset->whole(0, kMostOffset) : 0};
+}
+
+// Numbers of the dimensions, innermost first.
+template <typename T, std::size_t kCount>
+void fill(std::array<T, kCount>& to, const std::vector<std::uint64_t>& from) {
+  std::ranges::transform(from, to.begin(),
+                         [](std::uint64_t number) { return static_cast<T>(number); });
+}
+
+TensorMapArgument read_tensor_map(const Field& field, const std::vector<Buffer>& buffers) {
+  field.expect_keys(
+      {"buffer", "offset", "type", "dims", "strides", "box", "element_strides", "swizzle", "fill"});
+  TensorMapArgument map{.of = read_address(field, buffers), .desc = {}};
+  const Buffer& buffer = buffers[map.of.buffer];
+  const auto named = field.find("type");
+  const ElementType type = named ? type_in(*named) : buffer.type;
+  map.desc.type = map_type(type);
+
+  std::vector<std::uint64_t> dims;
+  if (const auto given = field.find("dims")) {
+    dims = given->wholes(1, kMostRank, 1, kMostNumber + 1);
+  } else {
+    const auto shape = buffer.shape.dims();
+    if (shape.empty() || shape.size() > kMostRank) {
+      field.fail(fmt::format("it needs \"dims\": the buffer's shape {} has not 1 to {} of them",
+                             buffer.shape.to_string(), kMostRank));
+    }
+    dims.assign(shape.rbegin(), shape.rend());
+  }
+  const std::size_t rank = dims.size();
+  map.desc.rank = static_cast<int>(rank);
+  fill(map.desc.dims, dims);
+  fill(map.desc.box, field.at("box").wholes(rank, rank, 1, kMostNumber));
+  if (const auto strides = field.find("strides")) {
+    fill(map.desc.strides, strides->wholes(rank - 1, rank - 1, 0, kMostOffset));
+  } else {
+    std::uint64_t bytes = size_of(type);
+    for (std::size_t i = 0; i + 1 < rank; ++i) {
+      bytes *= dims[i];
+      map.desc.strides.at(i) = bytes;
+    }
+  }
+  if (const auto steps = field.find("element_strides")) {
+    fill(map.desc.element_strides, steps->wholes(rank, rank, 1, kMostNumber));
+  }
+  if (const auto swizzle = field.find("swizzle")) {
+    const std::string& word = swizzle->choice({"none", "32B", "64B", "128B"});
+    map.desc.swizzle = word == "32B"    ? emu::TensorMapSwizzle::k32
+                       : word == "64B"  ? emu::TensorMapSwizzle::k64
+                       : word == "128B" ? emu::TensorMapSwizzle::k128
+                                        : emu::TensorMapSwizzle::kNone;
+  }
+  if (const auto outside = field.find("fill")) {
+    map.desc.fill = outside->choice({"zero", "nan"}) == "nan" ? emu::TensorMapFill::kNan
+                                                              : emu::TensorMapFill::kZero;
+  }
+  return map;
+}
+
+// "00ff" as two bytes.
+std::vector<std::byte> read_bytes(const Field& field) {
+  const std::string& text = field.text();
+  std::vector<std::byte> bytes(text.size() / 2);
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    unsigned value = 0;
+    const char* const first = text.data() + 2 * i;
+    const auto [end, error] = std::from_chars(first, first + 2, value, 16);
+    if (error != std::errc{} || end != first + 2) {
+      field.fail(fmt::format("\"{}\" are no two hexadecimal digits", text.substr(2 * i, 2)));
+    }
+    bytes[i] = static_cast<std::byte>(value);
+  }
+  if (text.size() % 2 != 0) {
+    field.fail("each byte has two hexadecimal digits");
+  }
+  return bytes;
+}
+
+// A number, or several in an array.
+std::vector<std::byte> read_numbers(const Field& field, ElementType type) {
+  const std::vector<Field> numbers =
+      field.value().is_array() ? field.elements() : std::vector<Field>{field};
+  std::vector<std::byte> bytes(numbers.size() * size_of(type));
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    const std::string wrong = put(type, numbers[i].value(), &bytes[i * size_of(type)]);
+    if (!wrong.empty()) {
+      numbers[i].fail(wrong);
+    }
+  }
+  return bytes;
+}
+
+// `is_field`: of a struct, so it has a place.
+Argument read(const Field& field, const std::vector<Buffer>& buffers, bool is_field) {
+  std::vector<std::string> kinds = type_names();
+  kinds.insert(kinds.end(), kOthers.begin(), kOthers.end());
+  std::vector<std::string> known = kinds;
+  known.emplace_back("offset");
+  if (is_field) {
+    known.emplace_back("at");
+  }
+  field.expect_keys(known);
+  std::vector<std::string> found;
+  std::ranges::copy_if(kinds, std::back_inserter(found),
+                       [&](const std::string& kind) { return field.find(kind).has_value(); });
+  if (found.size() != 1) {
+    field.fail(fmt::format("one of the fields {} is expected, not {}", fmt::join(kinds, ", "),
+                           found.empty() ? "none" : fmt::format("{}", fmt::join(found, " and "))));
+  }
+  const std::string& kind = found.front();
+  const Field what = field.at(kind);
+  if (const auto offset = field.find("offset"); offset && kind != "buffer") {
+    offset->fail("only an address of a buffer has an offset");
+  }
+  Argument argument{.what = {}, .path = field.path()};
+  if (kind == "buffer") {
+    argument.what = read_address(field, buffers);
+  } else if (kind == "tensor_map") {
+    argument.what = read_tensor_map(what, buffers);
+  } else if (kind == "bytes") {
+    argument.what = read_bytes(what);
+  } else if (kind == "struct") {
+    StructArgument fields;
+    for (const Field& one : what.elements()) {
+      fields.fields.push_back(read(one, buffers, true));
+      fields.offsets.push_back(one.at("at").whole(0, kMostNumber));
+    }
+    argument.what = std::move(fields);
+  } else {
+    argument.what = read_numbers(what, *find_type(kind));
+  }
+  return argument;
+}
+
+}  // namespace
+
+Argument read_argument(const Field& field, const std::vector<Buffer>& buffers) {
+  return read(field, buffers, false);
+}
+
+}  // namespace fovea::emulation

@@ -1,0 +1,18 @@
+// What a buffer holds in the end, beside what it should hold.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+
+#include "lab/emulation/emulation.hpp"
+
+namespace fovea::emulation {
+
+/// Of a buffer that is to be compared. Exactly: bit by bit. With a tolerance: the difference is at
+/// most `absolute` + `relative` times the wanted number's magnitude; infinities are equal to
+/// themselves, and NaN is near NaN alone.
+[[nodiscard]] std::optional<Mismatch> compare(const Buffer& buffer,
+                                              std::span<const std::byte> bytes);
+
+}  // namespace fovea::emulation

@@ -1,0 +1,217 @@
+// What is in a buffer before the kernels run, and what should be there after.
+#include "lab/emulation/content.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <numbers>
+#include <random>
+#include <span>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "core/error.hpp"
+#include "io/atomic_file.hpp"
+#include "io/file.hpp"
+#include "io/npy.hpp"
+#include "io/system_error.hpp"
+#include "io/text.hpp"
+
+namespace fovea::emulation {
+namespace {
+
+constexpr std::size_t kMostBytes = std::size_t{1} << 40U;
+
+bool is_npy(const std::filesystem::path& path) {
+  return path.extension() == ".npy";
+}
+
+[[noreturn]] void refuse(const std::filesystem::path& path, std::string_view reason) {
+  fail("{}: {}", io::escape(path.native()), reason);
+}
+
+Array read_npy(const std::filesystem::path& path, const ArrayKind& kind) {
+  const io::File file(path);
+  std::vector<std::byte> head(std::min<std::uint64_t>(io::kMaxNpyHeadBytes, file.size()));
+  file.read_at(0, head);
+  const io::NpyHead info =
+      io::with_path(path, [&] { return io::parse_npy_head(head, file.size()); });
+  const std::optional<ElementType> type = kind.type ? kind.type : type_of_npy(info.descr);
+  if (!type || !fits_npy(*type, info.descr)) {
+    refuse(path, fmt::format("its elements are {}{}", io::escape(info.descr),
+                             kind.type ? fmt::format(", and {} is wanted", name_of(*kind.type))
+                                       : "; name the type of the buffer"));
+  }
+  if (kind.shape && *kind.shape != info.shape) {
+    refuse(path, fmt::format("it has the shape {}, and {} is wanted", info.shape.to_string(),
+                             kind.shape->to_string()));
+  }
+  Array array{.type = *type, .shape = info.shape, .bytes = {}};
+  array.bytes.resize(bytes_of(*type, info.shape));
+  if (array.bytes.size() != file.size() - info.data_offset) {
+    refuse(path, fmt::format("its shape {} does not match its {} bytes of data",
+                             info.shape.to_string(), file.size() - info.data_offset));
+  }
+  file.read_at(info.data_offset, array.bytes);
+  return array;
+}
+
+Array read_raw(const std::filesystem::path& path, const ArrayKind& kind) {
+  const io::File file(path);
+  const ElementType type = kind.type.value_or(ElementType::kU8);
+  const auto count = static_cast<std::int64_t>(file.size() / size_of(type));
+  Array array{.type = type, .shape = kind.shape.value_or(Shape({count})), .bytes = {}};
+  if (bytes_of(type, array.shape) != file.size()) {
+    refuse(path, fmt::format("it has {} bytes, and {} of {} has {}", file.size(),
+                             array.shape.to_string(), name_of(type), bytes_of(type, array.shape)));
+  }
+  array.bytes.resize(file.size());
+  file.read_at(0, array.bytes);
+  return array;
+}
+
+Array read_file(const Field& field, const ArrayKind& kind, const std::filesystem::path& folder) {
+  const std::filesystem::path path = folder / field.text();
+  try {
+    return is_npy(path) ? read_npy(path, kind) : read_raw(path, kind);
+  } catch (const Error& error) {
+    rethrow_unless_finding(error);
+    field.fail(error.what());
+  }
+}
+
+Array read_values(const Field& field, const ArrayKind& kind) {
+  const std::vector<Field> values = field.elements();
+  const ElementType type = kind.type.value_or(ElementType::kU8);
+  Array array{.type = type,
+              .shape = kind.shape.value_or(Shape({static_cast<std::int64_t>(values.size())})),
+              .bytes = {}};
+  if (static_cast<std::uint64_t>(array.shape.elements()) != values.size()) {
+    field.fail(fmt::format("{} numbers, and the shape {} has {}", values.size(),
+                           array.shape.to_string(), array.shape.elements()));
+  }
+  array.bytes.resize(bytes_of(type, array.shape));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const std::string wrong = put(type, values[i].value(), &array.bytes[i * size_of(type)]);
+    if (!wrong.empty()) {
+      values[i].fail(wrong);
+    }
+  }
+  return array;
+}
+
+double number_or(const Field& field, std::string_view key, double otherwise) {
+  const std::optional<Field> found = field.find(key);
+  return found ? found->number() : otherwise;
+}
+
+std::uint64_t seed_of(const Field& field) {
+  const std::optional<Field> seed = field.find("seed");
+  return seed ? seed->whole(0, std::numeric_limits<std::uint64_t>::max()) : 0;
+}
+
+// From 0 on, below 1. The library's distributions differ between standard libraries.
+double draw(std::mt19937_64& random) {
+  return static_cast<double>(random() >> 11U) * 0x1p-53;
+}
+
+// What is generated: calls `next` for each element.
+template <typename Next>
+Array generate(const Field& field, const ArrayKind& kind, const Next& next) {
+  if (!kind.shape) {
+    field.fail("the buffer needs a shape, or a number of bytes");
+  }
+  const ElementType type = kind.type.value_or(ElementType::kU8);
+  Array array{.type = type, .shape = *kind.shape, .bytes = {}};
+  array.bytes.resize(bytes_of(type, array.shape));
+  for (std::size_t at = 0; at < array.bytes.size(); at += size_of(type)) {
+    put(type, next(), &array.bytes[at]);
+  }
+  return array;
+}
+
+Array generate_iota(const Field& field, const ArrayKind& kind) {
+  field.expect_keys({"start", "step"});
+  const double start = number_or(field, "start", 0);
+  const double step = number_or(field, "step", 1);
+  double index = 0;
+  return generate(field, kind, [&] { return start + step * index++; });
+}
+
+Array generate_uniform(const Field& field, const ArrayKind& kind) {
+  field.expect_keys({"low", "high", "seed"});
+  const bool is_whole = !is_float(kind.type.value_or(ElementType::kU8));
+  const double low = is_whole ? field.at("low").number() : number_or(field, "low", -1);
+  const double high = is_whole ? field.at("high").number() : number_or(field, "high", 1);
+  if (!(low <= high)) {
+    field.fail("low is above high");
+  }
+  std::mt19937_64 random(seed_of(field));
+  return generate(field, kind, [&] {
+    return is_whole ? low + std::floor(draw(random) * (high - low + 1))
+                    : low + draw(random) * (high - low);
+  });
+}
+
+Array generate_normal(const Field& field, const ArrayKind& kind) {
+  field.expect_keys({"mean", "deviation", "seed"});
+  const double mean = number_or(field, "mean", 0);
+  const double deviation = number_or(field, "deviation", 1);
+  std::mt19937_64 random(seed_of(field));
+  return generate(field, kind, [&] {  // Box and Muller's transform
+    const double radius = std::sqrt(-2 * std::log(1 - draw(random)));
+    return mean + deviation * radius * std::cos(2 * std::numbers::pi * draw(random));
+  });
+}
+
+}  // namespace
+
+std::size_t bytes_of(ElementType type, const Shape& shape) {
+  const auto elements = static_cast<std::uint64_t>(shape.elements());
+  if (elements > kMostBytes / size_of(type)) {
+    fail("{} of {} do not fit into memory", shape.to_string(), name_of(type));
+  }
+  return elements * size_of(type);
+}
+
+Array read_content(const Field& field, const ArrayKind& kind, const std::filesystem::path& folder,
+                   const std::vector<std::string>& more) {
+  if (field.value().is_string()) {
+    const double value = field.choice({"zeros", "ones"}) == "ones" ? 1 : 0;
+    return generate(field, kind, [&] { return value; });
+  }
+  static const std::vector<std::string> kKinds = {"file", "values", "iota", "uniform", "normal"};
+  std::vector<std::string> known = kKinds;
+  known.insert(known.end(), more.begin(), more.end());
+  field.expect_keys(known);
+  const auto count = std::ranges::count_if(
+      kKinds, [&](const std::string& key) { return field.find(key).has_value(); });
+  if (count != 1) {
+    field.fail(fmt::format("one of the fields {} is expected", fmt::join(kKinds, ", ")));
+  }
+  if (const auto file = field.find("file")) {
+    return read_file(*file, kind, folder);
+  }
+  if (const auto values = field.find("values")) {
+    return read_values(*values, kind);
+  }
+  if (const auto iota = field.find("iota")) {
+    return generate_iota(*iota, kind);
+  }
+  const auto uniform = field.find("uniform");
+  return uniform ? generate_uniform(*uniform, kind) : generate_normal(field.at("normal"), kind);
+}
+
+void write_array(const std::filesystem::path& path, const Array& array) {
+  io::AtomicFile file(path);
+  if (is_npy(path)) {
+    file.write(io::npy_header(npy_descr(array.type), array.shape));
+  }
+  file.write(std::span(array.bytes));
+  file.commit();
+}
+
+}  // namespace fovea::emulation

@@ -1,0 +1,145 @@
+// Kernels of a PTX file, launched in the emulator as a launch file says.
+#include "lab/emulation/emulation.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "core/error.hpp"
+#include "fovea_emulator/error.hpp"
+#include "fovea_emulator/tensor_map.hpp"
+#include "lab/emulation/compare.hpp"
+
+namespace fovea::emulation {
+namespace {
+
+// Bytes that an argument takes; none: as many as there are.
+std::optional<std::size_t> size_of(const Argument& argument) {
+  if (const auto* bytes = std::get_if<std::vector<std::byte>>(&argument.what)) {
+    return bytes->size();
+  }
+  if (std::holds_alternative<BufferAddress>(argument.what)) {
+    return sizeof(std::uint64_t);
+  }
+  if (std::holds_alternative<TensorMapArgument>(argument.what)) {
+    return emu::kTensorMapBytes;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Emulation::Emulation(const std::filesystem::path& ptx, LaunchFile file, const std::string& kernel)
+    : module_(ptx), file_(std::move(file)) {
+  for (const Buffer& buffer : file_.buffers) {
+    addresses_.push_back(module_.device().allocate(bytes_of(buffer.type, buffer.shape)));
+    if (buffer.content) {
+      module_.device().write(addresses_.back(), *buffer.content);
+    }
+  }
+  for (LaunchText& launch : file_.launches) {
+    try {
+      const emu::KernelHandle& handle =
+          module_.find(launch.kernel.empty() ? kernel : launch.kernel);
+      launches_.push_back(
+          {.kernel = handle, .config = launch.config, .parameters = parameters_of(launch, handle)});
+    } catch (const Error& error) {
+      rethrow_unless_finding(error);
+      const std::string place = launch.path + (launch.kernel.empty() ? "" : ".kernel");
+      const std::string text = error.what();
+      fail("{}: {}{}", file_.name, text.starts_with(launch.path) ? "" : place + ": ", text);
+    }
+  }
+}
+
+std::vector<std::byte> Emulation::parameters_of(const LaunchText& launch,
+                                                const emu::KernelHandle& kernel) const {
+  const std::vector<emu::Parameter>& wanted = kernel.parameters;
+  if (launch.arguments.size() != wanted.size()) {
+    fail("{}.arguments: there are {}, and {} has {} parameters", launch.path,
+         launch.arguments.size(), source_name(kernel.name), wanted.size());
+  }
+  std::vector<std::byte> bytes(wanted.empty() ? 0 : wanted.back().offset + wanted.back().bytes);
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    const Argument& argument = launch.arguments[i];
+    const std::size_t size = size_of(argument).value_or(wanted[i].bytes);
+    if (size != wanted[i].bytes) {
+      fail("{}: it has {} bytes, and the parameter {} has {}", argument.path, size, wanted[i].name,
+           wanted[i].bytes);
+    }
+    write_argument(argument, std::span(bytes).subspan(wanted[i].offset, size));
+  }
+  return bytes;
+}
+
+void Emulation::write_argument(const Argument& argument, std::span<std::byte> to) const {
+  if (const auto* bytes = std::get_if<std::vector<std::byte>>(&argument.what)) {
+    std::ranges::copy(*bytes, to.begin());
+  } else if (const auto* address = std::get_if<BufferAddress>(&argument.what)) {
+    const std::uint64_t value = addresses_[address->buffer] + address->offset;
+    std::memcpy(to.data(), &value, sizeof(value));
+  } else if (const auto* map = std::get_if<TensorMapArgument>(&argument.what)) {
+    emu::TensorMapDesc desc = map->desc;
+    desc.address = addresses_[map->of.buffer] + map->of.offset;
+    try {
+      std::ranges::copy(emu::encode(desc), to.begin());
+    } catch (const emu::Error& error) {
+      fail("{}.tensor_map: {}", argument.path, error.what());
+    }
+  } else {
+    const auto& parts = std::get<StructArgument>(argument.what);
+    for (std::size_t i = 0; i < parts.fields.size(); ++i) {
+      const Argument& field = parts.fields[i];
+      const std::size_t at = parts.offsets[i];
+      const std::optional<std::size_t> size = size_of(field);
+      const std::size_t rest = at <= to.size() ? to.size() - at : 0;
+      if (at > to.size() || size.value_or(rest) > rest) {
+        fail("{}: it goes beyond the {} bytes of the struct", field.path, to.size());
+      }
+      write_argument(field, to.subspan(at, size.value_or(rest)));
+    }
+  }
+}
+
+Outcome Emulation::run_one(const emu::RunOptions& options) const {
+  Outcome outcome{.seed = options.seed};
+  emu::Device device(module_.device());
+  try {
+    outcome.report = device.run(launches_, options);
+  } catch (const emu::Error& error) {
+    fail("{}: {}", file_.name, error.what());
+  }
+  for (std::size_t i = 0; i < file_.buffers.size(); ++i) {
+    const Buffer& buffer = file_.buffers[i];
+    if (!buffer.compare && buffer.write.empty()) {
+      continue;
+    }
+    std::vector<std::byte> bytes(bytes_of(buffer.type, buffer.shape));
+    device.read(bytes, addresses_[i]);
+    if (buffer.compare && outcome.report.is_clean()) {
+      if (auto mismatch = compare(buffer, bytes)) {
+        outcome.mismatches.push_back(std::move(*mismatch));
+      }
+    }
+    if (!buffer.write.empty()) {
+      outcome.written.push_back(std::move(bytes));
+    }
+  }
+  return outcome;
+}
+
+void Emulation::write(const Outcome& outcome) const {
+  std::size_t next = 0;
+  for (const Buffer& buffer : file_.buffers) {
+    if (!buffer.write.empty()) {
+      write_array(
+          buffer.write,
+          {.type = buffer.type, .shape = buffer.shape, .bytes = outcome.written.at(next++)});
+    }
+  }
+}
+
+}  // namespace fovea::emulation

@@ -1,0 +1,190 @@
+// launch.json: buffers, and the kernels that are launched on them.
+#include "lab/emulation/launch_file.hpp"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "core/error.hpp"
+#include "io/file.hpp"
+#include "io/json.hpp"
+#include "io/text.hpp"
+#include "lab/emulation/arguments.hpp"
+
+namespace fovea::emulation {
+namespace {
+
+constexpr std::uint64_t kMostNumber = std::numeric_limits<std::uint32_t>::max();
+constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 40U;
+
+ArrayKind read_kind(const Field& field) {
+  ArrayKind kind;
+  if (const auto type = field.find("type")) {
+    kind.type = find_type(type->choice(type_names()));
+  }
+  const auto shape = field.find("shape");
+  const auto bytes = field.find("bytes");
+  if (shape && bytes) {
+    bytes->fail("the shape says how many there are");
+  }
+  if (shape) {
+    constexpr std::size_t kMostRank = 32;
+    std::vector<std::int64_t> dims;
+    for (const std::uint64_t dim : shape->wholes(0, kMostRank, 0, kMostBytes)) {
+      dims.push_back(static_cast<std::int64_t>(dim));
+    }
+    kind.shape = Shape(std::move(dims));
+  } else if (bytes) {
+    const std::uint64_t count = bytes->whole(0, kMostBytes);
+    const std::size_t size = size_of(kind.type.value_or(ElementType::kU8));
+    if (count % size != 0) {
+      bytes->fail(
+          fmt::format("{} is no multiple of the {} bytes of {}", count, size, name_of(*kind.type)));
+    }
+    kind.shape = Shape({static_cast<std::int64_t>(count / size)});
+  }
+  if (kind.shape) {
+    try {
+      (void)bytes_of(kind.type.value_or(ElementType::kU8), *kind.shape);
+    } catch (const Error& error) {
+      (shape ? *shape : *bytes).fail(error.what());
+    }
+  }
+  return kind;
+}
+
+Comparison read_comparison(const Field& field, const Buffer& buffer,
+                           const std::filesystem::path& folder) {
+  Comparison comparison;
+  comparison.wanted = read_content(field, {.type = buffer.type, .shape = buffer.shape}, folder,
+                                   {"absolute", "relative"})
+                          .bytes;
+  for (const auto& [key, to] :
+       {std::pair{"absolute", &comparison.absolute}, std::pair{"relative", &comparison.relative}}) {
+    if (const auto tolerance = field.find(key)) {
+      *to = tolerance->number();
+      comparison.is_exact = false;
+      if (!(*to >= 0)) {
+        tolerance->fail("a tolerance is no less than 0");
+      }
+    }
+  }
+  return comparison;
+}
+
+Buffer read_buffer(const Field& field, const std::string& name,
+                   const std::filesystem::path& folder) {
+  field.expect_keys({"type", "shape", "bytes", "content", "compare", "write"});
+  Buffer buffer{.name = name};
+  ArrayKind kind = read_kind(field);
+  if (const auto content = field.find("content")) {
+    Array array = read_content(*content, kind, folder);
+    kind = {.type = array.type, .shape = array.shape};
+    buffer.content = std::move(array.bytes);
+  }
+  if (!kind.shape) {
+    field.fail("it needs a shape, a number of bytes, or content that says how many there are");
+  }
+  buffer.type = kind.type.value_or(ElementType::kU8);
+  buffer.shape = *kind.shape;
+  if (bytes_of(buffer.type, buffer.shape) == 0) {
+    field.fail("it has no bytes");
+  }
+  if (const auto compare = field.find("compare")) {
+    buffer.compare = read_comparison(*compare, buffer, folder);
+  }
+  if (const auto write = field.find("write")) {
+    buffer.write = folder / write->text();
+  }
+  return buffer;
+}
+
+// Of blocks or threads: up to three, x first.
+std::array<std::uint32_t, 3> read_size(const Field& launch, std::string_view key) {
+  std::array<std::uint32_t, 3> size = {1, 1, 1};
+  if (const auto field = launch.find(key)) {
+    std::ranges::transform(field->wholes(1, 3, 1, kMostNumber), size.begin(),
+                           [](std::uint64_t number) { return static_cast<std::uint32_t>(number); });
+  }
+  return size;
+}
+
+LaunchText read_launch(const Field& field, const std::vector<Buffer>& buffers, bool is_first) {
+  field.expect_keys(
+      {"kernel", "grid", "block", "cluster", "shared_bytes", "dependent", "arguments"});
+  LaunchText launch{.path = field.path()};
+  if (const auto kernel = field.find("kernel")) {
+    launch.kernel = kernel->text();
+  }
+  (void)field.at("grid");
+  (void)field.at("block");
+  launch.config.grid = read_size(field, "grid");
+  launch.config.block = read_size(field, "block");
+  launch.config.cluster = read_size(field, "cluster");
+  if (const auto shared = field.find("shared_bytes")) {
+    launch.config.dynamic_shared_bytes = shared->whole(0, kMostNumber);
+  }
+  if (const auto dependent = field.find("dependent")) {
+    launch.config.is_dependent = dependent->flag();
+    if (launch.config.is_dependent && is_first) {
+      dependent->fail("no launch is before the first one");
+    }
+  }
+  if (const auto arguments = field.find("arguments")) {
+    for (const Field& argument : arguments->elements()) {
+      launch.arguments.push_back(read_argument(argument, buffers));
+    }
+  }
+  return launch;
+}
+
+LaunchFile read_document(const Field& document, const std::filesystem::path& folder) {
+  document.expect_keys({"buffers", "launch", "launches"});
+  LaunchFile file;
+  if (const auto buffers = document.find("buffers")) {
+    for (const std::string& name : buffers->keys()) {
+      file.buffers.push_back(read_buffer(buffers->at(name), name, folder));
+    }
+  }
+  const auto one = document.find("launch");
+  const auto several = document.find("launches");
+  if (one.has_value() == several.has_value()) {
+    document.fail("a field \"launch\" is expected, or a list of them in \"launches\"");
+  }
+  if (one) {
+    file.launches.push_back(read_launch(*one, file.buffers, true));
+    return file;
+  }
+  for (const Field& launch : several->elements()) {
+    file.launches.push_back(read_launch(launch, file.buffers, file.launches.empty()));
+  }
+  if (file.launches.empty()) {
+    several->fail("there is no launch");
+  }
+  return file;
+}
+
+}  // namespace
+
+LaunchFile parse_launch_file(std::string_view text, const std::string& name,
+                             const std::filesystem::path& folder) {
+  const nlohmann::json json = io::parse_json_object(text, name);
+  try {
+    LaunchFile file = read_document(Field(json), folder);
+    file.name = name;
+    return file;
+  } catch (const Error& error) {
+    rethrow_unless_finding(error);
+    fail("{}: {}", name, error.what());
+  }
+}
+
+LaunchFile read_launch_file(const std::filesystem::path& path) {
+  return parse_launch_file(io::read_small_file(path), io::escape(path.native()),
+                           path.parent_path());
+}
+
+}  // namespace fovea::emulation

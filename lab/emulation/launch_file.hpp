@@ -1,0 +1,78 @@
+// launch.json: buffers, and the kernels that are launched on them. docs/emulator.md describes it.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "fovea_emulator/device.hpp"
+#include "fovea_emulator/tensor_map.hpp"
+#include "lab/emulation/content.hpp"
+
+namespace fovea::emulation {
+
+/// What should be in a buffer in the end: the same bits, or numbers that are near.
+struct Comparison {
+  std::vector<std::byte> wanted{};
+  bool is_exact = true;
+  double absolute = 0;
+  double relative = 0;  // of the wanted number
+};
+
+struct Buffer {
+  std::string name{};
+  ElementType type = ElementType::kU8;
+  Shape shape{};
+  std::optional<std::vector<std::byte>> content{};  // none: not written
+  std::optional<Comparison> compare{};
+  std::filesystem::path write{};  // where to, in the end; empty: nowhere
+};
+
+struct Argument;
+
+/// The address of a byte of a buffer.
+struct BufferAddress {
+  std::size_t buffer = 0;  // its index
+  std::uint64_t offset = 0;
+};
+
+struct TensorMapArgument {
+  BufferAddress of{};
+  emu::TensorMapDesc desc{};  // whose address is not known yet
+};
+
+/// Fields at their offsets; what is between them is zero.
+struct StructArgument {
+  std::vector<std::size_t> offsets{};
+  std::vector<Argument> fields{};
+};
+
+struct Argument {
+  std::variant<std::vector<std::byte>, BufferAddress, TensorMapArgument, StructArgument> what{};
+  std::string path{};  // of its field, for messages
+};
+
+struct LaunchText {
+  std::string kernel{};  // "" where it does not say
+  emu::LaunchConfig config{};
+  std::vector<Argument> arguments{};
+  std::string path{};
+};
+
+struct LaunchFile {
+  std::string name{};  // of the file, for messages
+  std::vector<Buffer> buffers{};
+  std::vector<LaunchText> launches{};
+};
+
+/// Throws fovea::Error, which names the file and the field, for what is not as documented.
+[[nodiscard]] LaunchFile parse_launch_file(std::string_view text, const std::string& name,
+                                           const std::filesystem::path& folder);
+/// Files that it names are relative to its folder.
+[[nodiscard]] LaunchFile read_launch_file(const std::filesystem::path& path);
+
+}  // namespace fovea::emulation

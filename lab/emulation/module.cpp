@@ -1,0 +1,94 @@
+// The kernels of a PTX file, found by their names.
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+
+#include <cxxabi.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "core/error.hpp"
+#include "fovea_emulator/error.hpp"
+#include "io/file.hpp"
+#include "io/nearest.hpp"
+#include "io/text.hpp"
+#include "lab/emulation/emulation.hpp"
+
+namespace fovea::emulation {
+namespace {
+
+constexpr std::size_t kMostPtxBytes = std::size_t{256} << 20U;
+
+// "ns::saxpy<4>" of "void ns::saxpy<4>(int)".
+std::string without_types(std::string name) {
+  int depth = 0;  // of <>, within which there are other parentheses and spaces
+  std::size_t begin = 0;
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    depth += name[i] == '<' ? 1 : name[i] == '>' ? -1 : 0;
+    if (depth == 0 && name[i] == ' ') {
+      begin = i + 1;
+    }
+    if (depth == 0 && name[i] == '(' && !name.substr(i).starts_with("(anonymous")) {
+      name.resize(i);
+      break;
+    }
+  }
+  return name.substr(begin);
+}
+
+bool is_called(const std::string& kernel, const std::string& name) {
+  const std::string whole = source_name(kernel);
+  const std::string plain = without_types(whole);
+  return name == whole || name == plain || name == plain.substr(0, plain.find('<'));
+}
+
+}  // namespace
+
+std::string source_name(const std::string& name) {
+  int status = 0;
+  const std::unique_ptr<char, decltype(&std::free)> plain(
+      abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status), &std::free);
+  return status == 0 ? plain.get() : name;
+}
+
+Module::Module(const std::filesystem::path& path) : name_(io::escape(path.native())) {
+  const std::string text = io::read_small_file(path, kMostPtxBytes);
+  try {
+    kernels_ = device_.load(text);
+  } catch (const emu::Error& error) {
+    fail("{}: {}", name_, error.what());
+  }
+  if (kernels_.empty()) {
+    fail("{}: there is no kernel in it", name_);
+  }
+}
+
+const emu::KernelHandle& Module::find(const std::string& name) const {
+  std::vector<std::string> names;
+  std::vector<const emu::KernelHandle*> found;
+  for (const emu::KernelHandle& kernel : kernels_) {
+    if (kernel.name == name) {
+      return kernel;
+    }
+    names.push_back(without_types(source_name(kernel.name)));
+    if (name.empty() || is_called(kernel.name, name)) {
+      found.push_back(&kernel);
+    }
+  }
+  if (found.size() == 1) {
+    return *found.front();
+  }
+  constexpr std::size_t kMostTold = 20;
+  names.resize(std::min(names.size(), kMostTold));
+  const std::string more = kernels_.size() > kMostTold ? ", ..." : "";
+  if (name.empty() || found.size() > 1) {
+    fail("{} has {} kernels{}; name one of {}{}", name_, found.size(),
+         name.empty() ? "" : fmt::format(" called {}", io::printable(name)), fmt::join(names, ", "),
+         more);
+  }
+  const std::string hint = io::did_you_mean(name, names);
+  fail("{} has no kernel {}{}", name_, io::printable(name),
+       hint.empty() ? fmt::format("; there are {}{}", fmt::join(names, ", "), more) : hint);
+}
+
+}  // namespace fovea::emulation

@@ -1,0 +1,51 @@
+// What the emulator found, as JSON.
+#include "lab/emulation/report.hpp"
+
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+namespace fovea::emulation {
+
+nlohmann::ordered_json to_json(const emu::Finding& finding) {
+  nlohmann::ordered_json json = {{"kind", emu::name_of(finding.kind)},
+          {"message", finding.message},
+          {"kernel", source_name(finding.kernel)},
+          {"instruction", finding.instruction},
+          {"line", finding.line},
+          {"source", finding.source},
+          {"block", finding.block},
+          {"warp", finding.warp},
+          {"lanes", finding.lanes}};
+  if (const auto& other = finding.other) {
+    json["other"] = {{"kernel", source_name(other->kernel)},
+                     {"instruction", other->instruction},
+                     {"line", other->line},
+                     {"source", other->source},
+                     {"block", other->block},
+                     {"warp", other->warp}};
+  }
+  return json;
+}
+
+nlohmann::ordered_json to_json(const Mismatch& mismatch) {
+  return {{"kind", "mismatch"},        {"message", mismatch.text()},
+          {"buffer", mismatch.buffer}, {"index", mismatch.index},
+          {"is", mismatch.is},         {"wanted", mismatch.wanted},
+          {"wrong", mismatch.wrong},   {"elements", mismatch.elements}};
+}
+
+nlohmann::ordered_json to_json(const Outcome& outcome) {
+  auto findings = nlohmann::ordered_json::array();
+  for (const emu::Finding& finding : outcome.report.findings) {
+    findings.push_back(to_json(finding));
+  }
+  for (const Mismatch& mismatch : outcome.mismatches) {
+    findings.push_back(to_json(mismatch));
+  }
+  return {{"seed", outcome.seed},
+          {"policy", emu::name_of(outcome.report.policy)},
+          {"findings", std::move(findings)}};
+}
+
+}  // namespace fovea::emulation
