@@ -90,6 +90,45 @@ FIELDS = HEAD + """
 }
 """
 
+# Loads the box of 32 columns and 4 rows at (8, 2) by the TMA, and writes it out as it lies in shared memory.
+LOAD_BOX = HEAD + """
+.visible .entry load_box(.param .align 64 .b8 map[128], .param .u64 to)
+{
+  .reg .pred %p<4>;
+  .reg .b32 %r<12>;
+  .reg .b64 %rd<8>;
+  .shared .align 128 .b8 box[512];
+  .shared .align 8 .b64 done;
+  mov.b64 %rd1, map;
+  cvta.param.u64 %rd1, %rd1;
+  ld.param.u64 %rd2, [to];
+  mov.u32 %r1, %tid.x;
+  mov.u32 %r2, box;
+  mov.u32 %r3, done;
+  setp.ne.u32 %p1, %r1, 0;
+  @%p1 bra $wait;
+  mbarrier.init.shared::cta.b64 [%r3], 1;
+  fence.mbarrier_init.release.cluster;
+  mov.u32 %r4, 8;
+  mov.u32 %r5, 2;
+  mov.u32 %r6, 0;
+  mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r3], 512;
+  cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%r2], [%rd1, {%r4, %r5, %r6}], [%r3];
+$wait:
+  bar.sync 0;
+$again:
+  mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r3], 0;
+  @!%p2 bra $again;
+  shl.b32 %r7, %r1, 2;
+  add.s32 %r8, %r2, %r7;
+  ld.shared.u32 %r9, [%r8];
+  mul.wide.u32 %rd3, %r1, 4;
+  add.s64 %rd4, %rd2, %rd3;
+  st.global.u32 [%rd4], %r9;
+  ret;
+}
+"""
+
 REVERSED = {"type": "u32", "shape": [128], "compare": {"iota": {"start": 127, "step": -1}}}
 
 
@@ -260,11 +299,11 @@ def test_a_trace_says_what_ran(run_fovea, emulate, tmp_path):
     emulate(*pair("griddepcontrol.wait;"), "--seed", "6", "--trace", trace)
     assert trace.read_bytes() != first
     done = run_fovea("emulate", tmp_path / "kernels.ptx", "--trace", trace, "--schedules", "2", code=2)
-    assert "--trace cannot be used with --schedules" in done.stderr
+    assert "--schedules cannot be used with --trace" in done.stderr
 
 
 def test_a_kernel_that_never_ends(emulate):
-    ptx = HEAD + ".visible .entry forever()\n{\n$again:\n  bra $again;\n}\n"
+    ptx = HEAD + ".visible .entry forever()\n{\n$again:\n  bra $again;\n  ret;\n}\n"
     (found,) = emulate(ptx, {"launch": {"grid": 1, "block": 32}}, "--most-operations", "10000", code=1)["found"]
     assert found["findings"][0]["kind"] == "no progress"
 
@@ -313,6 +352,34 @@ def test_a_tensor_map_that_the_driver_would_refuse(emulate):
     assert emulate(ptx, launch)["clean"]
     map_of["box"] = [128, 8]  # wider than the swizzle
     assert "launch.json: launch.arguments[0].tensor_map: " in emulate(ptx, launch, code=2)
+
+
+def test_a_tensor_map_is_loaded_through(emulate, tmp_path):
+    x = numpy.arange(1 * 5 * 36, dtype="u4").reshape(1, 5, 36)
+    numpy.save(tmp_path / "x.npy", x)
+    box = numpy.zeros((4, 32), "u4")  # a row and 4 columns lie outside of the tensor
+    box[:3, :28] = x[0, 2:5, 8:36]
+    numpy.save(tmp_path / "box.npy", box)
+    map_of = {"buffer": "x", "box": [32, 4, 1]}
+    launch = {
+        "buffers": {
+            "x": {"content": {"file": "x.npy"}},
+            "y": {"type": "u32", "shape": [4, 32], "compare": {"file": "box.npy"}},
+        },
+        "launch": {"grid": 1, "block": 128, "arguments": [{"tensor_map": map_of}, {"buffer": "y"}]},
+    }
+    assert emulate(LOAD_BOX, launch, "--schedules", "30")["clean"]
+    trace = tmp_path / "trace.txt"
+    emulate(LOAD_BOX, launch, "--trace", trace)
+    events = [line for line in trace.read_text().splitlines() if "cp.async.bulk.tensor" in line]
+    assert events[0].endswith(".mbarrier::complete_tx::bytes") and "lanes 00000001" in events[0]
+    assert events[1].endswith(": works") and events[-1].endswith(": ends")
+    map_of |= {"dims": [36, 4, 1], "strides": [144, 720]}  # the last row is outside, too
+    (finding,) = emulate(LOAD_BOX, launch, code=1)["found"][0]["findings"]
+    assert (finding["kind"], finding["index"], finding["is"], finding["wrong"]) == ("mismatch", "[2, 0]", "0", 28)
+    box[2] = 0
+    numpy.save(tmp_path / "box.npy", box)
+    assert emulate(LOAD_BOX, launch)["clean"]
 
 
 def test_ptx_that_is_wrong_and_files_that_are_not_there(run_fovea, emulate, tmp_path):
