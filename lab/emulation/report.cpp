@@ -9,14 +9,14 @@ namespace fovea::emulation {
 
 nlohmann::ordered_json to_json(const emu::Finding& finding) {
   nlohmann::ordered_json json = {{"kind", emu::name_of(finding.kind)},
-          {"message", finding.message},
-          {"kernel", source_name(finding.kernel)},
-          {"instruction", finding.instruction},
-          {"line", finding.line},
-          {"source", finding.source},
-          {"block", finding.block},
-          {"warp", finding.warp},
-          {"lanes", finding.lanes}};
+                                 {"message", finding.message},
+                                 {"kernel", source_name(finding.kernel)},
+                                 {"instruction", finding.instruction},
+                                 {"line", finding.line},
+                                 {"source", finding.source},
+                                 {"block", finding.block},
+                                 {"warp", finding.warp},
+                                 {"lanes", finding.lanes}};
   if (const auto& other = finding.other) {
     json["other"] = {{"kernel", source_name(other->kernel)},
                      {"instruction", other->instruction},
