@@ -217,7 +217,7 @@ def complete(fovea_bin, *words):
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (["fovea", "em"], ["embed"]),
+        (["fovea", "em"], ["embed", "emulate"]),
         (["fovea", "kernel", "re"], ["resources", "report"]),
         (["fovea", "help", "kernel", "re"], ["resources", "report"]),
         (["fovea", "embed", "--prec"], ["--precision"]),
