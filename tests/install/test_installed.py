@@ -145,10 +145,15 @@ target_link_libraries(saxpy PRIVATE fovea::emulator)
 """
 
 EMULATOR_PROGRAM = """\
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <iostream>
 #include <iterator>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "fovea_emulator/device.hpp"
 #include "fovea_emulator/error.hpp"
@@ -159,7 +164,7 @@ int main(int, char** arguments) {
   const std::string ptx{std::istreambuf_iterator<char>(file), {}};
   emu::Device device;
   const emu::KernelHandle kernel = device.load(ptx).front();
-  const std::vector<float> x(100, 2);
+  std::vector<float> x(100, 2);
   std::vector<float> y(100, 1);
   std::vector<std::byte> parameters(24);
   const int count = std::atoi(arguments[2]);
