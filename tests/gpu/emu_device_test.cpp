@@ -15,6 +15,7 @@
 
 #include "core/error.hpp"
 #include "gpu/device/kernel_image.hpp"
+#include "gpu/launch/gemm.hpp"
 #include "gpu/launch/norm.hpp"
 #include "gpu/launch/pixels.hpp"
 #include "ops/rounding.hpp"
@@ -199,6 +200,19 @@ TEST_F(EmuDeviceTest, RefusesWhatItDoesNotHave) {
                Error);
 }
 
+double value_of(std::uint16_t bits) {
+  return double{std::bit_cast<float>(std::uint32_t{bits} << 16U)};
+}
+
+std::vector<std::uint16_t> drawn(std::size_t count, std::mt19937& random) {
+  std::normal_distribution<float> draw(0.1F, 0.7F);
+  std::vector<std::uint16_t> values(count);
+  for (std::uint16_t& value : values) {
+    value = static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(draw(random)) >> 16U);
+  }
+  return values;
+}
+
 // The kernels of this program, where it has any.
 class EmulatedKernelTest : public ::testing::TestWithParam<int> {
  protected:
@@ -246,11 +260,7 @@ TEST_P(EmulatedKernelTest, NormalisesRows) {
   constexpr std::int64_t kRows = 9;
   constexpr std::int64_t kWidth = 776;
   std::mt19937 random(5);
-  std::normal_distribution<float> draw(0.5F, 0.7F);
-  std::vector<std::uint16_t> input(kRows * kWidth);
-  for (std::uint16_t& value : input) {
-    value = static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(draw(random)) >> 16U);
-  }
+  const auto input = drawn(kRows * kWidth, random);
   const std::vector<float> weight(kWidth, 2.0F);
   const std::vector<float> bias(kWidth, 0.25F);
   const DeviceBuffer rows = upload(std::as_bytes(std::span(input)));
@@ -265,9 +275,6 @@ TEST_P(EmulatedKernelTest, NormalisesRows) {
            .bias = shifts.address(),
            .output = output.address()}),
       *stream_);
-  const auto value_of = [](std::uint16_t bits) {
-    return double{std::bit_cast<float>(std::uint32_t{bits} << 16U)};
-  };
   const auto found = download<std::uint16_t>(output);
   for (std::int64_t row = 0; row < kRows; ++row) {
     double sum = 0;
@@ -283,6 +290,48 @@ TEST_P(EmulatedKernelTest, NormalisesRows) {
       const auto at = static_cast<std::size_t>(i);
       const double expected = (value_of(input[at]) - mean) * scale * 2 + 0.25;
       ASSERT_NEAR(value_of(found[at]), expected, std::max(std::abs(expected), 0.01) / 128) << i;
+    }
+  }
+}
+
+// Tensor maps, copies of the TMA, mbarriers, clusters and wgmma: each kernel of the product, ragged
+// in rows and columns, with more blocks of K than a ring of buffers has.
+TEST_P(EmulatedKernelTest, MultipliesMatrices) {
+  const GemmProblem problem{.m = 140, .n = 144, .k = 720};
+  const std::vector<GemmPlan> plans = gemm_plans(problem, device_->info());
+  if (GetParam() != 90) {
+    EXPECT_TRUE(plans.empty());
+    return;
+  }
+  ASSERT_FALSE(plans.empty());
+  std::mt19937 random(11);
+  const auto a = drawn(static_cast<std::size_t>(problem.m * problem.k), random);
+  const auto b = drawn(static_cast<std::size_t>(problem.n * problem.k), random);
+  const std::vector<float> bias(static_cast<std::size_t>(problem.n), 3.0F);
+  const DeviceBuffer left = upload(std::as_bytes(std::span(a)));
+  const DeviceBuffer right = upload(std::as_bytes(std::span(b)));
+  const DeviceBuffer added = upload(std::as_bytes(std::span(bias)));
+  for (const GemmPlan& plan : plans) {
+    const DeviceBuffer output(*device_, static_cast<std::size_t>(problem.m * problem.n) * 2);
+    kernels_.run(gemm_launch(*device_, problem,
+                             {.a = left.address(),
+                              .b = right.address(),
+                              .output = output.address(),
+                              .bias = added.address()},
+                             plan),
+                 *stream_);
+    const auto found = download<std::uint16_t>(output);
+    for (std::int64_t row = 0; row < problem.m; ++row) {
+      for (std::int64_t column = 0; column < problem.n; ++column) {
+        double expected = 3.0;
+        for (std::int64_t k = 0; k < problem.k; ++k) {
+          expected += value_of(a[static_cast<std::size_t>(row * problem.k + k)]) *
+                      value_of(b[static_cast<std::size_t>(column * problem.k + k)]);
+        }
+        ASSERT_NEAR(value_of(found[static_cast<std::size_t>(row * problem.n + column)]), expected,
+                    std::max(std::abs(expected) / 128, 0.01))
+            << to_string(plan) << ": row " << row << ", column " << column;
+      }
     }
   }
 }
