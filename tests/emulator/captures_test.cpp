@@ -1,5 +1,6 @@
 // Micro-kernels in the emulator: compared with what a card computed of them, and with models of
 // their own.
+#include <atomic>
 #include <filesystem>
 #include <map>
 #include <mutex>

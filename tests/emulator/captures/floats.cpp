@@ -5,10 +5,6 @@
 
 #include <fmt/format.h>
 
-#if defined(__SSE__)
-#include <immintrin.h>
-#endif
-
 #include "emulator/captures/builder.hpp"
 #include "emulator/captures/formats.hpp"
 
@@ -29,10 +25,10 @@ class Flushing {
  public:
 #if defined(__SSE__)
   static constexpr bool kIsThere = true;
-  explicit Flushing(bool flushes) : before_(_mm_getcsr()) {
-    _mm_setcsr(flushes ? before_ | 0x8040U : before_);
+  explicit Flushing(bool flushes) : before_(__builtin_ia32_stmxcsr()) {
+    __builtin_ia32_ldmxcsr(flushes ? before_ | 0x8040U : before_);
   }
-  ~Flushing() { _mm_setcsr(before_); }
+  ~Flushing() { __builtin_ia32_ldmxcsr(before_); }
 #else
   static constexpr bool kIsThere = false;
   explicit Flushing(bool /*flushes*/) {}
