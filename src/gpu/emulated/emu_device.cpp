@@ -38,7 +38,7 @@ constexpr std::size_t kSharedBytesOf90 = std::size_t{227} << 10;
 /// Operations of warps after which a grid counts as one that never ends.
 constexpr std::uint64_t kMostSteps = std::uint64_t{1} << 32;
 
-DeviceInfo info_of(int arch) {
+DeviceInfo device_info_of(int arch) {
   if (arch != 80 && arch != 90) {
     fail("the emulator has no sm_{}; use {} or {}", arch, option_words("device", "emu:sm_80"),
          option_words("device", "emu:sm_90a"));
@@ -55,7 +55,7 @@ DeviceInfo info_of(int arch) {
           .is_emulated = true};
 }
 
-emu::TensorMapType tensor_type(TensorMapType type) {
+emu::TensorMapType emulated_type(TensorMapType type) {
   switch (type) {
     case TensorMapType::kU8:
       return emu::TensorMapType::kU8;
@@ -143,7 +143,7 @@ class EmuGraph final : public Graph {
 class EmuDevice final : public Device {
  public:
   explicit EmuDevice(const EmuOptions& options)
-      : info_(gpu::info_of(options.arch)), seed_(options.seed) {}
+      : info_(gpu::device_info_of(options.arch)), seed_(options.seed) {}
 
   [[nodiscard]] const DeviceInfo& info() const override { return info_; }
 
@@ -262,7 +262,7 @@ class EmuDevice final : public Device {
 
   [[nodiscard]] TensorMap encode(const TensorMapDesc& desc) override {
     return std::bit_cast<TensorMap>(told([&] {
-      return emu::encode({.type = tensor_type(desc.type),
+      return emu::encode({.type = emulated_type(desc.type),
                           .rank = desc.rank,
                           .address = desc.address,
                           .dims = desc.dims,
