@@ -11,12 +11,12 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
+#include "lab/emulation/limits.hpp"
 
 namespace fovea::emulation {
 namespace {
 
-constexpr std::size_t kMostRank = 5;
-constexpr std::uint64_t kMostNumber = std::numeric_limits<std::uint32_t>::max();
+constexpr std::size_t kMostMapRank = 5;
 constexpr std::uint64_t kMostOffset = std::uint64_t{1} << 40U;
 
 const std::vector<std::string> kOthers = {"bytes", "buffer", "tensor_map", "struct"};
@@ -89,12 +89,12 @@ TensorMapArgument read_tensor_map(const Field& field, const std::vector<Buffer>&
 
   std::vector<std::uint64_t> dims;
   if (const auto given = field.find("dims")) {
-    dims = given->wholes(1, kMostRank, 1, kMostNumber + 1);
+    dims = given->wholes(1, kMostMapRank, 1, kMostNumber + 1);
   } else {
     const auto shape = buffer.shape.dims();
-    if (shape.empty() || shape.size() > kMostRank) {
+    if (shape.empty() || shape.size() > kMostMapRank) {
       field.fail(fmt::format("it needs \"dims\": the buffer's shape {} has not 1 to {} of them",
-                             buffer.shape.to_string(), kMostRank));
+                             buffer.shape.to_string(), kMostMapRank));
     }
     dims.assign(shape.rbegin(), shape.rend());
   }

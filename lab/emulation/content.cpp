@@ -19,11 +19,10 @@
 #include "io/npy.hpp"
 #include "io/system_error.hpp"
 #include "io/text.hpp"
+#include "lab/emulation/limits.hpp"
 
 namespace fovea::emulation {
 namespace {
-
-constexpr std::size_t kMostBytes = std::size_t{1} << 40U;
 
 bool is_npy(const std::filesystem::path& path) {
   return path.extension() == ".npy";

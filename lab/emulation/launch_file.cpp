@@ -13,12 +13,10 @@
 #include "io/json.hpp"
 #include "io/text.hpp"
 #include "lab/emulation/arguments.hpp"
+#include "lab/emulation/limits.hpp"
 
 namespace fovea::emulation {
 namespace {
-
-constexpr std::uint64_t kMostNumber = std::numeric_limits<std::uint32_t>::max();
-constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 40U;
 
 ArrayKind read_kind(const Field& field) {
   ArrayKind kind;
