@@ -171,6 +171,7 @@ TEST_F(SmallBoxTest, StoresKeepWhatIsNoValue) {
   const std::string_view branch = "setp.eq.u32 %p3, %r9, 0; @%p3 bra THERE; THERE:";
   EXPECT_EQ(findings_of(body("st.shared.u32 [%r2], 7;", box, all, branch)), FindingKinds{});
   EXPECT_EQ(findings_of(body("", box, all, branch)), FindingKinds{FindingKind::kUninitialized});
+  SetUp();  // what is there is values again
   EXPECT_EQ(findings_of(body("st.shared.u32 [%r2], 7;", box, "", branch), Policy::kLazy),
             FindingKinds{FindingKind::kUninitialized});
   // An mbarrier is no value.
