@@ -114,7 +114,8 @@ int check_emulated(std::span<const Card* const> cards, const EmulatedCheckOption
     const std::lock_guard lock(mutex);
     done.emplace(index, std::move(results));
     for (; !done.empty() && done.begin()->first == next; ++next) {
-      for (const CheckResult& result : done.extract(done.begin()).mapped()) {
+      const auto of_job = done.extract(done.begin());
+      for (const CheckResult& result : of_job.mapped()) {
         failed += result.passed ? 0 : 1;
         report(result);
       }
