@@ -102,6 +102,13 @@ void Accesses::check_write() {
   }
 }
 
+void Accesses::check_atomic() {
+  if (count_ > 0) {
+    const races::View view = races_->atomic_view(warp_.actor(), operation_of(warp_, op_));
+    check(true, view, view);
+  }
+}
+
 void Accesses::check_copy_read() {
   if (count_ > 0) {
     const races::View view = races_->copy_source_view(warp_.actor(), operation_of(warp_, op_));

@@ -44,6 +44,8 @@ class Accesses {
   /// another has made are in no order.
   void check_read(bool is_read_only = false);
   void check_write();
+  /// Which have an order among each other, whoever makes them.
+  void check_atomic();
   /// cp.async's: its source, and its destination, which settle() makes the warp's own once it has
   /// waited.
   void check_copy_read();

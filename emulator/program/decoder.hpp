@@ -84,6 +84,7 @@ std::span<const Operation> float_operations();
 std::span<const Operation> data_operations();
 std::span<const Operation> conversion_operations();
 std::span<const Operation> memory_operations();
+std::span<const Operation> atomic_operations();
 std::span<const Operation> warp_operations();
 std::span<const Operation> barrier_operations();
 std::span<const Operation> mbarrier_operations();

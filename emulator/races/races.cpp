@@ -55,6 +55,17 @@ View ClusterRaces::view(Actor warp, std::uint32_t operation, bool is_read_only) 
           .is_read_only = is_read_only};
 }
 
+View ClusterRaces::atomic_view(Actor warp, std::uint32_t operation) {
+  if (atomics_ == 0) {
+    atomics_ = add_channel();
+  }
+  state(warp).order.generic.raise(atomics_, ++atomic_operations_);
+  View atomic = view(warp, operation);
+  atomic.access.party = party_of(atomics_);
+  atomic.access.epoch = atomic_operations_;
+  return atomic;
+}
+
 View ClusterRaces::copy_view(Actor warp, std::uint32_t operation) {
   View copy = view(warp, operation);
   copy.access.party = party_of(channel(warp, GroupKind::kCopy));

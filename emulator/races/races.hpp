@@ -97,6 +97,9 @@ class ClusterRaces {
 
   /// An access that a warp's operation makes itself.
   [[nodiscard]] View view(Actor warp, std::uint32_t operation, bool is_read_only = false) const;
+  /// An atomic operation, which comes after all others of the cluster. They are an actor of their
+  /// own; who has synchronised with a warp knows of them up to its last one.
+  [[nodiscard]] View atomic_view(Actor warp, std::uint32_t operation);
   /// cp.async's write, which comes before nothing until it is settled.
   [[nodiscard]] View copy_view(Actor warp, std::uint32_t operation);
   /// And what it reads, in the warp's open group.
@@ -168,6 +171,8 @@ class ClusterRaces {
   std::uint32_t warps_;  // of a block
   std::uint32_t number_;
   Actor actors_;
+  Actor atomics_ = 0;  // their channel; 0: none yet
+  std::uint32_t atomic_operations_ = 0;
   std::vector<Warp> warp_states_;
 };
 

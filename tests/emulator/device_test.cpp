@@ -53,6 +53,48 @@ TEST_F(DeviceTest, MaximaOfPairsKeepNansWhereTheySay) {
   EXPECT_EQ(found[4], 0xC000'C000U);  // 0x7E00 is a number of bfloat16
 }
 
+// 64 threads count into 4 cells, each from all that came before it; then into one without a barrier
+// before the others read it.
+TEST_F(DeviceTest, AtomicOperationsCount) {
+  constexpr std::string_view kCells = ".shared .align 16 .b8 cells[16];";
+  const auto body = [](std::string_view barrier) {
+    return fmt::format(R"(
+  and.b32 %r2, %r1, 3;
+  shl.b32 %r3, %r2, 2;
+  mov.u32 %r4, cells;
+  add.u32 %r4, %r4, %r3;
+  setp.lt.u32 %p1, %r1, 4;
+  @%p1 st.shared.u32 [%r4], 100;
+  bar.sync 0;
+  atom.shared.add.u32 %r5, [%r4], 1;
+  red.shared.max.s32 [%r4], 5;
+  st.global.u32 [%rd3], %r5;
+  {}
+  ld.shared.u32 %r6, [%r4];
+  st.global.u32 [%rd3+256], %r6;)",
+                       barrier);
+  };
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    const std::uint64_t memory = put(std::vector<std::uint32_t>(128, 1));
+    const Report report = run(kernel(body("bar.sync 0;"), kCells), memory, 64, {.seed = seed});
+    ASSERT_TRUE(report.is_clean()) << report.findings.front().text();
+    const auto found = get<std::uint32_t>(memory, 128);
+    for (std::uint32_t cell = 0; cell < 4; ++cell) {
+      std::set<std::uint32_t> before;
+      for (std::uint32_t i = cell; i < 64; i += 4) {
+        before.insert(found[i]);
+      }
+      EXPECT_EQ(before.size(), 16U);
+      EXPECT_EQ(*before.begin(), 100U);
+      EXPECT_EQ(*before.rbegin(), 115U);
+      EXPECT_EQ(found[64 + cell], 116U);
+    }
+    const Report racing = run(kernel(body(""), kCells), memory, 64, {.seed = seed});
+    ASSERT_EQ(racing.findings.size(), 1U) << "seed " << seed;
+    EXPECT_EQ(racing.findings.front().kind, FindingKind::kRace);
+  }
+}
+
 // Each lane goes round as often as its number says; they meet again, or the shuffle would not run.
 TEST_F(DeviceTest, LanesThatPartMeetAgain) {
   const auto found = after<std::uint32_t>(R"(

@@ -1,0 +1,142 @@
+// atom and red: read, compute and write in one, in shared memory.
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+
+#include "emulator/operations/accesses.hpp"
+#include "emulator/operations/memory.hpp"
+#include "emulator/operations/registers.hpp"
+#include "emulator/program/decoder.hpp"
+
+namespace emu {
+namespace {
+
+enum class Atomic : std::uint8_t { kAdd, kMin, kMax, kAnd, kOr, kXor, kExchange, kCompareAndSwap };
+
+constexpr std::array<std::string_view, 8> kNames = {"add", "min", "max",  "and",
+                                                    "or",  "xor", "exch", "cas"};
+
+template <typename T>
+T computed(Atomic how, T old, T a, T b) {
+  switch (how) {
+    case Atomic::kAdd:
+      return static_cast<T>(static_cast<std::make_unsigned_t<T>>(old) +
+                            static_cast<std::make_unsigned_t<T>>(a));
+    case Atomic::kMin:
+      return std::min(old, a);
+    case Atomic::kMax:
+      return std::max(old, a);
+    case Atomic::kAnd:
+      return old & a;
+    case Atomic::kOr:
+      return old | a;
+    case Atomic::kXor:
+      return old ^ a;
+    case Atomic::kExchange:
+      return a;
+    case Atomic::kCompareAndSwap:
+      return old == a ? b : old;
+  }
+  return old;
+}
+
+// Slots: what was there before or none, the address, the operand, of cas a second one. details:
+// how, and the bits of the address. The lanes come in an order that the seed begins.
+template <typename T>
+Outcome run_atomic(Warp& warp, const Op& op, Lanes lanes) {
+  warp.require_valid(op.slots[1], op, lanes, "the address");
+  const bool has_second = op.slots[3] != kNoSlot;
+  Vec<T> before{};
+  Lanes valid = 0;
+  Accesses accesses(warp, op, lanes);
+  const auto one = [&](int lane) {
+    const Lanes bit = Lanes{1} << static_cast<unsigned>(lane);
+    const std::uint64_t address =
+        address_of(warp, op.slots[1], op.details[1], lane) + static_cast<std::uint64_t>(op.offset);
+    const Memory memory = resolve(warp, op, lane, MemorySpace::kShared, address, sizeof(T));
+    T old;
+    std::memcpy(&old, memory.bytes, sizeof(T));
+    const T now =
+        computed(static_cast<Atomic>(op.details[0]), old, warp.read_lane<T>(op.slots[2], lane),
+                 has_second ? warp.read_lane<T>(op.slots[3], lane) : T{});
+    std::memcpy(memory.bytes, &now, sizeof(T));
+    const bool was_written = memory.is_written(0, sizeof(T));
+    const Lanes given = warp.valid(op.slots[2]) & (has_second ? warp.valid(op.slots[3]) : bit);
+    memory.set_written(0, sizeof(T), was_written && (given & bit) != 0);
+    before.at[lane] = old;
+    valid |= was_written ? bit : 0;
+  };
+  const auto first = static_cast<unsigned>(warp.block().grid().random() % kLanes);
+  const Lanes early = lanes & (kAllLanes << first);
+  for_each_lane(early, one);
+  for_each_lane(lanes & ~early, one);
+  for_each_lane(lanes, [&](int lane) {
+    accesses.add(resolve(warp, op, lane, MemorySpace::kShared,
+                         address_of(warp, op.slots[1], op.details[1], lane) +
+                             static_cast<std::uint64_t>(op.offset),
+                         sizeof(T)),
+                 sizeof(T));
+  });
+  accesses.check_atomic();
+  if (op.slots[0] != kNoSlot) {
+    warp.write(op.slots[0], before, lanes, valid);
+  }
+  return Outcome::kDone;
+}
+
+Code code_of(Decoder& decoder, Type type) {
+  switch (type) {
+    case Type::kB32:
+    case Type::kU32:
+      return &run_atomic<std::uint32_t>;
+    case Type::kS32:
+      return &run_atomic<std::int32_t>;
+    case Type::kB64:
+    case Type::kU64:
+      return &run_atomic<std::uint64_t>;
+    case Type::kS64:
+      return &run_atomic<std::int64_t>;
+    default:
+      decoder.fail("the emulator does not know it of this type");
+  }
+}
+
+void decode_atomic(Decoder& decoder) {
+  Op& op = decoder.op();
+  const bool has_result = decoder.mnemonic() == "atom";
+  decoder.take("relaxed");  // as are those that say nothing
+  decoder.take("cta");
+  if (!decoder.take("shared::cta")) {
+    decoder.require("shared");
+  }
+  const std::string_view how =
+      decoder.take_one_of({"add", "min", "max", "and", "or", "xor", "exch", "cas"});
+  const auto found = std::ranges::find(kNames, how);
+  op.details[0] = static_cast<std::uint8_t>(found - kNames.begin());
+  const Type type = decoder.take_type();
+  op.code = code_of(decoder, type);
+  const std::size_t next = has_result ? 1 : 0;
+  const bool is_swap = how == "cas";
+  decoder.expect_operands(next + (is_swap ? 3 : 2));
+  const bool is_kept = has_result && decoder.operand(0).kind != syntax::OperandKind::kSink;
+  decoder.add(is_kept ? decoder.destination(0, bits_of(type)) : kNoSlot);
+  int bits = 0;
+  decoder.add(decoder.address(decoder.operand(next), bits));
+  op.details[1] = static_cast<std::uint8_t>(bits);
+  decoder.add(decoder.source(next + 1, type));
+  decoder.add(is_swap ? decoder.source(next + 2, type) : kNoSlot);
+}
+
+constexpr std::array kOperations = {
+    Operation{"atom", &decode_atomic},
+    Operation{"red", &decode_atomic},
+};
+
+}  // namespace
+
+std::span<const Operation> atomic_operations() {
+  return kOperations;
+}
+
+}  // namespace emu
