@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 
+#include "emulator/machine/block.hpp"
 #include "emulator/operations/accesses.hpp"
 #include "emulator/operations/memory.hpp"
 #include "emulator/operations/registers.hpp"
