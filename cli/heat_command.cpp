@@ -12,6 +12,7 @@
 #include "cli/json_output.hpp"
 #include "cli/model_option.hpp"
 #include "cli/options.hpp"
+#include "cli/progress_line.hpp"
 #include "cli/terminal.hpp"
 #include "cli/text_inputs.hpp"
 #include "fovea/encoder.hpp"
@@ -36,6 +37,7 @@ int run_heat(HeatArguments& arguments) {
   const std::string& text = arguments.inputs[0];
   const ImageInput photo{.path = arguments.inputs[1]};
   Encoder encoder(arguments.model, arguments.encoder);
+  tell_device(encoder.device());
   const HeatMap map = encoder.heat(text, photo, text_clean(arguments.clean));
   if (!arguments.output.empty()) {
     write_heat(photo, map, arguments.output);

@@ -18,6 +18,11 @@ namespace {
 // The terminal shows "^C" behind the line, which must not wrap it, and the cursor.
 constexpr int kSpareColumns = 3;
 
+void tell_device_of(std::string_view stage, std::string_view device) {
+  print_event(fmt::format("fovea: {} on {}", stage, io::printable(device)),
+              {{"event", "device"}, {"stage", stage}, {"device", device}});
+}
+
 }  // namespace
 
 void add_progress_options(CLI::App& command, ProgressArguments& arguments) {
@@ -47,8 +52,11 @@ std::string duration_text(double seconds) {
 }
 
 void tell_device(std::string_view device) {
-  print_event("fovea: computing on " + io::printable(device),
-              {{"event", "device"}, {"device", device}});
+  tell_device_of("computing", device);
+}
+
+void tell_search_device(std::string_view device) {
+  tell_device_of("comparing", device);
 }
 
 std::string fitted(const std::vector<ProgressPart>& parts, int columns) {

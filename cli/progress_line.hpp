@@ -54,6 +54,8 @@ void set_messages_of(const CLI::App& app);
 
 /// Prints "fovea: computing on cpu (...)", or the event "device".
 void tell_device(std::string_view device);
+/// The same of a search, which compares there.
+void tell_search_device(std::string_view device);
 
 /// A part of a line. Where the line is too long, those of the highest rank are left out first, and
 /// those of rank 0 are cut.

@@ -62,7 +62,9 @@ class Search {
                     {.threads = options.threads,
                      .root = options.root,
                      .on_progress = progress_on(line_),
-                     .device = options.device}),
+                     .device = options.device,
+                     .on_device = tell_search_device,
+                     .on_note = say}),
         report_(collection_.outputs()) {
     say_if_unfinished(collection_);
   }
@@ -168,6 +170,7 @@ class Search {
       }
       encoder_.emplace(model(),
                        encoder_for_queries(options_.device, options_.threads, Tower::kTexts));
+      tell_device(encoder_->device());
     }
     return *encoder_;
   }

@@ -67,7 +67,9 @@ class Similar {
                     {.threads = options.threads,
                      .root = options.root,
                      .on_progress = progress_on(line_),
-                     .device = options.duplicates ? "cpu" : options.device}),
+                     .device = options.duplicates ? "cpu" : options.device,
+                     .on_device = tell_search_device,
+                     .on_note = say}),
         report_(collection_.outputs()) {
     say_if_unfinished(collection_);
   }
@@ -281,6 +283,7 @@ class Similar {
   void add_photo(const std::string& path) {
     if (!encoder_) {
       encoder_.emplace(load_model(path));
+      tell_device(encoder_->device());
       check_dimension(collection_, encoder_->dimension(), model());
     }
     Query query;

@@ -126,7 +126,14 @@ search::OtherDevice device_for_search(const std::string& device) {
   if (name.is_gpu()) {
     return {.open = [scanner = open_scanner(name)] { return scanner; }, .is_optional = false};
   }
-  return {.open = [] { return open_scanner({DeviceKind::kCuda}); }, .is_optional = true};
+  return {.open = []() -> std::shared_ptr<search::RowScanner> {
+            try {
+              return open_scanner({DeviceKind::kCuda});
+            } catch (const gpu::NoGpu&) {
+              return nullptr;
+            }
+          },
+          .is_optional = true};
 }
 
 std::string cpu_instruction_set() {

@@ -107,11 +107,11 @@ class Encoder {
 
   /// The unit vectors of labels: float [labels, dimension()]. Each of `templates` has one {}, in
   /// whose place the label goes; with several, a label's vector is the direction of the mean of
-  /// its sentences' unit vectors. Throws fovea::Error when there is no label or a template has not
-  /// exactly one {}, and as embed_texts.
+  /// its sentences' unit vectors, and of length 1 whatever `options` say. Throws fovea::Error when
+  /// there is no label or a template has not exactly one {}, and as embed_texts.
   [[nodiscard]] std::vector<float> embed_labels(std::span<const std::string> labels,
                                                 std::span<const std::string> templates,
-                                                TextClean clean = TextClean::kAuto);
+                                                const EmbedTextsOptions& options = {});
 
   /// Compares every input with labels, and tells of each in the order of the inputs, from one
   /// thread. An input that fails is told to JobControl::on_failure and left out. Throws

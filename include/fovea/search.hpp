@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace [[gnu::visibility("default")]] fovea {
@@ -105,6 +106,11 @@ struct CollectionOptions {
   /// `auto` takes a GPU from the second search on, where there is one that has room for them.
   /// Results are the same, to the last bit.
   std::string device = "cpu";
+  /// Called with where nearest() compares, "cpu (avx2), 2 threads", before the first search and
+  /// whenever it is elsewhere than before.
+  std::function<void(std::string_view)> on_device = {};
+  /// Called with notes for the user, such as why `auto` leaves a GPU alone.
+  std::function<void(std::string_view)> on_note = {};
 };
 
 /// The embeddings that one or several jobs wrote. They are read when they are asked for; a file

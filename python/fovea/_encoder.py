@@ -39,7 +39,7 @@ from fovea._label import (
     LogitScale,
     Numbers,
     as_embeddings,
-    prompts_of,
+    labels_of,
     score,
     vectors_of,
 )
@@ -333,18 +333,18 @@ class Encoder:
 
         Raises:
             ImageError, TypeError, ValueError, Error: as `embed` and `embed_text`; or there is no label, or a
-                template has not exactly one "{}".
+                template (Error) has not exactly one "{}".
         """
-        wanted = prompts_of(labels, template)
+        wanted = labels_of(labels, template)
         key = (wanted, clean)
         known = self._labels
         if known is None or known[0] != key:
-            texts = self.embed_text([text for prompts in wanted.texts for text in prompts], clean=clean)
-            known = self._labels = (key, vectors_of(texts, len(wanted.labels)))
+            how = choice(clean, "clean", TEXT_CLEANS)
+            known = self._labels = (key, vectors_of(wanted, self._dimension, how, self._using))
         embeddings = as_embeddings(images, self._dimension)
         if embeddings is None:
             embeddings = self.embed(images, batch_size, progress=progress, on_error=on_error)
-        return score(embeddings, wanted.labels, known[1], self.logit_scale)
+        return score(embeddings, wanted.names, known[1], self.logit_scale)
 
     def features(
         self,

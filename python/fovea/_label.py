@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import ctypes
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from fovea._bar import progress_bar
 from fovea._images import floats_of
-from fovea._runs import Rows
+from fovea._runs import Rows, Run, WindowOfTexts
 
 DEFAULT_TEMPLATE = "This is a photo of {}."
-_PLACE = "{}"
 
 Numbers = npt.NDArray[np.float64]
 
@@ -92,11 +94,11 @@ class LabelScores:
         return LabelScore(self.labels[label], float(self.probabilities[image, label]), float(self.logits[image, label]))
 
 
-class Prompts(NamedTuple):
-    """The texts of labels: `texts[i]` are those of `labels[i]`, one per template."""
+class Labels(NamedTuple):
+    """Labels and the sentences in which the engine puts them."""
 
-    labels: tuple[str, ...]
-    texts: tuple[tuple[str, ...], ...]
+    names: tuple[str, ...]
+    templates: tuple[str, ...]
 
 
 def sigmoid(logits: Numbers) -> Numbers:
@@ -104,19 +106,29 @@ def sigmoid(logits: Numbers) -> Numbers:
         return np.asarray(np.exp(-np.logaddexp(0, -logits)))  # which does not overflow
 
 
-def prompts_of(labels: Sequence[str], template: str | Sequence[str]) -> Prompts:
+def labels_of(labels: Sequence[str], template: str | Sequence[str]) -> Labels:
     names = _strings(labels, "labels", "label")
-    templates = (template,) if isinstance(template, str) else _strings(template, "template", "template")
-    for text in templates:
-        if text.count(_PLACE) != 1:
-            raise ValueError(f"template {text!r} needs exactly one {_PLACE}, which stands for the label")
-    return Prompts(names, tuple(tuple(text.replace(_PLACE, name) for text in templates) for name in names))
+    return Labels(names, (template,) if isinstance(template, str) else _strings(template, "template", "template"))
 
 
-def vectors_of(texts: Rows, labels: int) -> Numbers:
-    """A vector of length 1 per label: the mean of its texts' unit vectors, [labels * templates, dimension]."""
-    means = unit(texts).reshape(labels, len(texts) // labels, -1).mean(axis=1)
-    return unit(means)
+def vectors_of(
+    labels: Labels, dimension: int, clean: int, using: Callable[[], AbstractContextManager[ctypes.c_void_p]]
+) -> Numbers:
+    """The vectors of labels, of length 1, float64 [labels, dimension]. `using` lends the engine's encoder."""
+    names, templates = WindowOfTexts(0), WindowOfTexts(0)
+    for name in labels.names:
+        names.add(name)
+    for template in labels.templates:
+        templates.add(template)
+    run = Run(names, np.empty((len(names), dimension), np.float32))
+    try:
+        with using() as encoder:
+            run.start_labels(encoder, templates, clean)
+        with progress_bar(None, False, "text") as bar:
+            run.wait(bar)
+    finally:
+        run.close()  # ends it, when it has not ended
+    return unit(run.rows)
 
 
 def unit(vectors: npt.NDArray[Any]) -> Numbers:

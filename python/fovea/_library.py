@@ -130,6 +130,10 @@ _FUNCTIONS = {
     "fovea_encoder_precision": (_text, _pointer),
     "fovea_embed_start": (_STATUS, _pointer, _pointer, _size, _out(EmbedOptions), _pointer, _out(_pointer)),
     "fovea_embed_texts_start": (_STATUS, _pointer, _pointer, _size, _out(EmbedTextsOptions), _pointer, _out(_pointer)),
+    "fovea_embed_labels_start": (
+        *(_STATUS, _pointer, _pointer, _size, _pointer, _size),
+        *(_int, _pointer, _out(_pointer)),
+    ),
     "fovea_encoder_patches": (_long, _pointer),
     "fovea_features_start": (
         *(_STATUS, _pointer, _pointer, _size, _text),

@@ -176,6 +176,15 @@ class Run:
             encoder, self._table.ctypes.data, len(self._table), options, self.rows.ctypes.data, ctypes.byref(self._run)
         )
 
+    def start_labels(self, encoder: ctypes.c_void_p, templates: Window, clean: int) -> None:
+        """Starts to embed the texts as labels, in each of the templates."""
+        patterns, kept = templates.table()  # which the engine copies
+        library.fovea_embed_labels_start(
+            *(encoder, self._table.ctypes.data, len(self._table), patterns.ctypes.data, len(patterns)),
+            *(clean, self.rows.ctypes.data, ctypes.byref(self._run)),
+        )
+        del kept
+
     def start_features(self, encoder: ctypes.c_void_p, layer: bytes, options: FeaturesOptions) -> ctypes.c_void_p:
         """Starts to compute features instead of rows: the engine's object that has them once the run has ended."""
         features = ctypes.c_void_p()

@@ -2,6 +2,7 @@
 
 import json
 import multiprocessing
+import os
 import pathlib
 import pickle
 import signal
@@ -480,3 +481,20 @@ def test_a_forked_child_is_told(collection):
     assert "loaded before the process forked" in said[0]
     assert ["open it in the process that uses it" in message for message in said[1:]] == [True, True]
     assert collection.search("a", 1), "the parent's is as it was"
+
+
+def test_why_auto_leaves_a_gpu_alone_is_a_warning(output, tmp_path):
+    """Of a driver that lacks its functions: C's library in its place. A GPU is wanted from the second search on."""
+    libc = next(line.split()[-1] for line in open("/proc/self/maps") if "/libc." in line or "/libc-" in line)
+    (tmp_path / "libcuda.so.1").symlink_to(libc)
+    search = (
+        "import sys, warnings, fovea, numpy\n"
+        "with fovea.open(sys.argv[1], device='auto') as collection, warnings.catch_warnings(record=True) as told:\n"
+        "    warnings.simplefilter('always')\n"
+        "    for _ in range(3):\n"
+        "        collection.nearest(numpy.ones((1, collection.dimension), 'f4'), 1)\n"
+        "print(*(note.message for note in told), sep='\\n')\n"
+    )
+    environment = os.environ | {"LD_LIBRARY_PATH": str(tmp_path)}
+    said = subprocess.check_output([sys.executable, "-c", search, output[0]], env=environment, text=True)
+    assert said.count("the GPU is not used: the NVIDIA driver is too old") == 1

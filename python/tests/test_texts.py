@@ -2,6 +2,7 @@
 
 import pathlib
 import random
+import re
 import sys
 
 import numpy as np
@@ -258,10 +259,16 @@ def test_what_labels_may_not_be(encoder, photos):
     with pytest.raises(ValueError, match="labels must hold at least one label"):
         encoder.label(photos, [])
     for template in ("a photo", "{} and {}", ["{}", "none"]):
-        with pytest.raises(ValueError, match=r"exactly one \{\}"):
+        with pytest.raises(fovea.Error, match=r"exactly one \{\}"):
             encoder.label(photos, ["cat"], template)
     with pytest.raises(TypeError, match="pass a list of images"):
         encoder.label(photos[0], ["cat"])
+
+
+def test_the_template_without_one_is_the_programs(encoder, photos):
+    (template,) = re.findall(r'kLabelTemplate = "(.+)"', (ROOT / "include/fovea/label.hpp").read_text())
+    want = encoder.label(photos[:2], ["cat"], template).logits
+    np.testing.assert_array_equal(encoder.label(photos[:2], ["cat"]).logits, want)
 
 
 def test_labels_with_braces(encoder, photos):

@@ -78,7 +78,8 @@ class LabelOutput final : public pipeline::Output {
 }  // namespace
 
 std::vector<float> Encoder::embed_labels(std::span<const std::string> labels,
-                                         std::span<const std::string> templates, TextClean clean) {
+                                         std::span<const std::string> templates,
+                                         const EmbedTextsOptions& options) {
   if (labels.empty() || templates.empty()) {
     fail("there is no {} to compare images with", labels.empty() ? "label" : "template");
   }
@@ -89,9 +90,9 @@ std::vector<float> Encoder::embed_labels(std::span<const std::string> labels,
       sentences.push_back(sentence(pattern, label));
     }
   }
-  EmbedTextsOptions options;
-  options.clean = clean;
-  const std::vector<float> vectors = embed_texts(sentences, options);
+  EmbedTextsOptions unit = options;
+  unit.normalize = true;
+  const std::vector<float> vectors = embed_texts(sentences, unit);
   if (templates.size() == 1) {
     return vectors;
   }
@@ -125,7 +126,9 @@ JobReport Encoder::label(const LabelOptions& options,
     fail("invalid batch size {} or number of decode threads {}; use 0 for the defaults",
          options.batch_size, options.decode_threads);
   }
-  const std::vector<float> labels = embed_labels(options.labels, options.templates, options.clean);
+  EmbedTextsOptions embedding;
+  embedding.clean = options.clean;
+  const std::vector<float> labels = embed_labels(options.labels, options.templates, embedding);
   if (options.control.on_device) {
     options.control.on_device(device());
   }

@@ -44,7 +44,8 @@ struct Collection::Impl {
         files(shards, options.root),
         pool(thread_count(options.threads)),
         searcher(shards, pool, options.rows_in_memory, options.on_progress,
-                 device_for_search(options.device)),
+                 device_for_search(options.device),
+                 {.on_device = options.on_device, .on_note = options.on_note}),
         outputs(paths) {
     for (const search::Origin& output : shards.outputs()) {
       is_finished = is_finished && output.is_finished;

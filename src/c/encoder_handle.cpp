@@ -136,6 +136,36 @@ std::unique_ptr<fovea_embedding> start_texts(fovea_encoder* encoder, const fovea
       });
 }
 
+std::unique_ptr<fovea_embedding> start_labels(fovea_encoder* encoder, const fovea_text* labels,
+                                              std::size_t label_count, const fovea_text* templates,
+                                              std::size_t template_count, std::int32_t clean,
+                                              float* rows) {
+  const std::span out(rows, numbers_of_rows(encoder, label_count, "labels"));
+  require_pointer(rows, "rows");
+  return std::make_unique<fovea_embedding>(
+      label_count * template_count,
+      [shared = encoder->encoder, names = strings(labels, label_count, "label"),
+       patterns = strings(templates, template_count, "template"), out,
+       how = text_clean(clean)](const fovea_embedding::Control& control) {
+        std::ranges::copy(shared->embed_labels(names, patterns,
+                                               {.clean = how,
+                                                .normalize = true,
+                                                .stop = control.stop,
+                                                .on_progress = control.on_progress,
+                                                .on_note = control.on_note}),
+                          out.begin());
+        return std::vector<ImageFailure>();
+      });
+}
+
+void wait_for(fovea_embedding& run) {
+  while (!run.wait(std::chrono::hours(1))) {
+  }
+  if (!run.notes().empty()) {
+    tell(run.notes());
+  }
+}
+
 }  // namespace
 }  // namespace fovea::c
 
@@ -265,12 +295,19 @@ fovea_status fovea_embed_texts(fovea_encoder* encoder, const fovea_text* texts, 
                                const fovea_embed_texts_options* options, float* rows) {
   return guarded([&] {
     const fovea::c::Activity activity;
-    const auto run = fovea::c::start_texts(encoder, texts, count, options, rows);
-    while (!run->wait(std::chrono::hours(1))) {
-    }
-    if (!run->notes().empty()) {
-      fovea::c::tell(run->notes());
-    }
+    fovea::c::wait_for(*fovea::c::start_texts(encoder, texts, count, options, rows));
+  });
+}
+
+fovea_status fovea_embed_labels_start(fovea_encoder* encoder, const fovea_text* labels,
+                                      size_t label_count, const fovea_text* templates,
+                                      size_t template_count, int32_t clean, float* rows,
+                                      fovea_embedding** run) {
+  return guarded([&] {
+    require_pointer(run, "run");
+    *run =
+        fovea::c::start_labels(encoder, labels, label_count, templates, template_count, clean, rows)
+            .release();
   });
 }
 
@@ -278,13 +315,8 @@ fovea_status fovea_embed_labels(fovea_encoder* encoder, const fovea_text* labels
                                 size_t label_count, const fovea_text* templates,
                                 size_t template_count, int32_t clean, float* rows) {
   return guarded([&] {
-    static_cast<void>(fovea::c::numbers_of_rows(encoder, label_count, "labels"));
-    require_pointer(rows, "rows");
     const fovea::c::Activity activity;
-    std::ranges::copy(
-        encoder->encoder->embed_labels(fovea::c::strings(labels, label_count, "label"),
-                                       fovea::c::strings(templates, template_count, "template"),
-                                       fovea::c::text_clean(clean)),
-        rows);
+    fovea::c::wait_for(*fovea::c::start_labels(encoder, labels, label_count, templates,
+                                               template_count, clean, rows));
   });
 }

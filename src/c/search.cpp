@@ -13,6 +13,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "c/lifetime.hpp"
@@ -68,7 +69,9 @@ struct fovea_collection {
                      .root = root == nullptr ? "" : root,
                      .on_progress = [this](std::int64_t done,
                                            std::int64_t total) { running_->report(done, total); },
-                     .device = device}) {}
+                     .device = device,
+                     .on_note = [](std::string_view note) { fovea::c::tell(std::string(note)); }}) {
+  }
 
   [[nodiscard]] const fovea::Collection& get() const { return collection_; }
   [[nodiscard]] const fovea::c::Process& process() const { return process_; }

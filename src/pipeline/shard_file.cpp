@@ -1,13 +1,30 @@
 // ShardFile on one or two SummedFiles.
 #include "pipeline/shard_file.hpp"
 
+#include <future>
+#include <system_error>
 #include <utility>
 
 namespace fovea::pipeline {
 
 void SummedFile::write(std::span<const std::byte> bytes) {
+  // So many take longer than a thread takes to start.
+  constexpr std::size_t kWorthAThread = std::size_t{4} << 20;
+  if (bytes.size() < kWorthAThread) {
+    file_.write(bytes);
+    sum_.add(bytes);
+    return;
+  }
+  std::future<void> sum;  // which waits when it goes
+  try {
+    sum = std::async(std::launch::async, [&] { sum_.add(bytes); });
+  } catch (const std::system_error&) {
+    sum_.add(bytes);  // there is no thread to be had: one after the other
+  }
   file_.write(bytes);
-  sum_.add(bytes);
+  if (sum.valid()) {
+    sum.get();
+  }
 }
 
 void SummedFile::write_header(std::string_view header) {

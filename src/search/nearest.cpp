@@ -8,6 +8,8 @@
 #include <functional>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "core/error.hpp"
 #include "core/memory_limit.hpp"
 #include "cpu/isa.hpp"
@@ -312,19 +314,41 @@ bool Searcher::device_is_ready() {
     if (!scanner_) {
       scanner_ = other_.open();
     }
+    if (!scanner_) {
+      give_up_device("");
+      return false;
+    }
     make_coder();
     // NOLINTNEXTLINE(bugprone-unchecked-optional-access): made by then
     scanner_->begin(*coder_, shards_.rows(), pool_.threads());
-  } catch (const Error&) {
+  } catch (const Error& error) {
     if (!other_.is_optional) {
       throw;
     }
-    other_ = {};  // the search does without
-    scanner_.reset();
+    give_up_device(error.what());
     return false;
   }
   fill_device();
   return true;
+}
+
+// The search does without another device. `why` is empty where there is none.
+void Searcher::give_up_device(std::string_view why) {
+  other_ = {};
+  scanner_.reset();
+  if (!why.empty() && listeners_.on_note) {
+    listeners_.on_note(fmt::format("the GPU is not used: {}", why));
+  }
+}
+
+void Searcher::tell_place(Way way) {
+  const std::string place =
+      way == Way::kDevice ? scanner_->description()
+                          : fmt::format("cpu ({}), {} threads", cpu::isa_name(), pool_.threads());
+  if (place != place_ && listeners_.on_device) {
+    listeners_.on_device(place);
+  }
+  place_ = place;
 }
 
 void Searcher::fill_device() {
@@ -395,6 +419,7 @@ std::vector<std::vector<Match>> Searcher::nearest(std::span<const float> vectors
 
 void Searcher::pass(Way way, const Queries& queries, std::size_t k,
                     std::span<std::vector<Match>> results) {
+  tell_place(way);
   std::optional<Codes> codes;
   std::vector<float> unit;
   if (way == Way::kExactRows) {

@@ -2,10 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -18,17 +21,24 @@
 
 namespace fovea::search {
 
+/// What a search tells of itself; see CollectionOptions.
+struct SearchListeners {
+  std::function<void(std::string_view)> on_device;
+  std::function<void(std::string_view)> on_note;
+};
+
 /// Searches in shards that stay as they are. Any thread may search; searches take turns.
 class Searcher {
  public:
   /// The references must outlive this.
   Searcher(const Shards& shards, ThreadPool& pool, RowsInMemory in_memory,
-           const SearchProgress& progress, OtherDevice other = {})
+           const SearchProgress& progress, OtherDevice other = {}, SearchListeners listeners = {})
       : shards_(shards),
         pool_(pool),
         in_memory_(in_memory),
         progress_(progress),
-        other_(std::move(other)) {}
+        other_(std::move(other)),
+        listeners_(std::move(listeners)) {}
 
   /// See Collection::nearest.
   [[nodiscard]] std::vector<std::vector<Match>> nearest(std::span<const float> vectors, int k,
@@ -49,6 +59,8 @@ class Searcher {
   [[nodiscard]] bool wants_copy() const;
   [[nodiscard]] bool make_room();
   [[nodiscard]] bool device_is_ready();
+  void give_up_device(std::string_view why);
+  void tell_place(Way way);
   void make_coder();
   void fill_device();
   void pass(Way way, const Queries& queries, std::size_t k, std::span<std::vector<Match>> results);
@@ -65,6 +77,8 @@ class Searcher {
   OtherDevice other_;
   std::shared_ptr<RowScanner> scanner_;
   bool scanner_has_rows_ = false;
+  SearchListeners listeners_;
+  std::string place_;  // where it compared last, as it was told
 };
 
 }  // namespace fovea::search

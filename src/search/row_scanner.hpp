@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 
 #include "search/code_scan.hpp"
 #include "search/queries.hpp"
@@ -25,6 +26,9 @@ class RowScanner {
  public:
   virtual ~RowScanner() = default;
 
+  /// For people: "cuda (NVIDIA H100 80GB HBM3, sm_90)".
+  [[nodiscard]] virtual std::string description() const = 0;
+
   /// Makes room for so many rows, whose codes `workers` threads then put there. Throws fovea::Error
   /// that says how much room they need and how much there is.
   virtual void begin(const RowCoder& coder, std::int64_t rows, int workers) = 0;
@@ -43,7 +47,8 @@ class RowScanner {
 
 /// Where a search may go instead of the CPU.
 struct OtherDevice {
-  std::function<std::shared_ptr<RowScanner>()> open;  // none: nowhere
+  /// Empty: there is nowhere else to go. It may give null where `is_optional`: there is no device.
+  std::function<std::shared_ptr<RowScanner>()> open;
   /// It is taken from the second search on, where there is one that has room; else from the first.
   bool is_optional = false;
 };

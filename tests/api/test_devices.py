@@ -1,7 +1,9 @@
 """Devices by name: refused with a reason before anything is written, or chosen and reported."""
 
 import pathlib
+import re
 
+import numpy
 import pytest
 
 PHOTOS = pathlib.Path(__file__).resolve().parents[2] / "examples" / "photos"
@@ -43,6 +45,30 @@ def test_auto_says_why_it_leaves_a_gpu_alone(run_fovea, tiny, tmp_path, unusable
     result = run_fovea("embed", "-m", tiny, "-o", tmp_path / "out", PHOTOS, env=unusable_driver)
     assert "computing on cpu" in result.stderr
     assert result.stderr.count("the GPU is not used: the NVIDIA driver is too old") == 1
+
+
+def test_searches_say_where_they_compute_and_compare(run_fovea, tiny, tmp_path, unusable_driver):
+    out = tmp_path / "out"
+    run_fovea("embed", "-m", tiny, "-o", out, PHOTOS, "--device", "cpu")
+    photo = next(PHOTOS.glob("*.jpg"))
+    for device in ("auto", "cpu"):
+        words = run_fovea("search", "a cat", "a dog", "--in", out, "--device", device).stderr
+        assert re.search(r"^fovea: computing on cpu \(.+\), fp32, \d+ threads\nfovea: comparing on cpu \(.+\), \d+ threads$", words, re.M)
+        row = run_fovea("similar", photo, "--in", out, "--device", device).stderr
+        assert "comparing on cpu" in row and "computing on" not in row  # it is in the output
+    assert run_fovea("search", "a cat", "--in", out, "-q").stderr == ""
+    assert "computing on cpu" in run_fovea("heat", "-m", tiny, "a cat", photo, "--json", "--device", "cpu").stderr
+
+    # A GPU is wanted from the 1025th query on, and here it cannot be used.
+    queries = numpy.random.default_rng(1).standard_normal((1100, numpy.load(out / "embeddings-00000.npy").shape[1]), "float32")
+    numpy.save(tmp_path / "queries.npy", queries)
+    arguments = ["similar", tmp_path / "queries.npy", "--in", out, "--json", "-k", "1"]
+    result = run_fovea(*arguments, env=unusable_driver)
+    assert result.stderr.count("comparing on cpu") == 1
+    assert result.stderr.count("the GPU is not used: the NVIDIA driver is too old") == 1
+    assert "GPU" not in run_fovea(*arguments, "--device", "cpu", env=unusable_driver).stderr
+    if not HAS_DRIVER:
+        assert "GPU" not in run_fovea(*arguments).stderr
 
 
 def test_a_driver_that_is_too_old_ends_the_job_before_it_begins(run_fovea, tiny, tmp_path, unusable_driver):

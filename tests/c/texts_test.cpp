@@ -171,6 +171,9 @@ TEST_F(CTexts, LabelsAreThoseOfTheCppInterface) {
   const std::vector<std::string> templates{"This is a photo of {}.", "{}", "a bad {}"};
   Encoder expected((folder / "model").native(),
                    {.device = "cpu", .precision = Precision::kFp32, .threads = 2});
+  EmbedTextsOptions as_they_are;
+  as_they_are.clean = TextClean::kNone;
+  as_they_are.normalize = false;  // labels are of length 1 all the same
   std::vector<float> rows(labels.size() * dimension);
   for (const std::size_t count : {1U, 3U}) {
     ASSERT_EQ(
@@ -178,8 +181,23 @@ TEST_F(CTexts, LabelsAreThoseOfTheCppInterface) {
                            views(templates).data(), count, FOVEA_TEXT_CLEAN_NONE, rows.data()),
         FOVEA_OK)
         << fovea_last_error();
-    EXPECT_EQ(rows,
-              expected.embed_labels(labels, std::span(templates).first(count), TextClean::kNone));
+    const std::vector<float> want =
+        expected.embed_labels(labels, std::span(templates).first(count), as_they_are);
+    EXPECT_EQ(rows, want);
+    // The same in threads of its own, which counts sentences.
+    std::vector<float> started(rows.size());
+    fovea_embedding* begun = nullptr;
+    ASSERT_EQ(fovea_embed_labels_start(encoder.get(), views(labels).data(), labels.size(),
+                                       views(templates).data(), count, FOVEA_TEXT_CLEAN_NONE,
+                                       started.data(), &begun),
+              FOVEA_OK)
+        << fovea_last_error();
+    const std::unique_ptr<fovea_embedding, FreeRun> run(begun);
+    std::int32_t ended = 0;
+    ASSERT_EQ(fovea_embed_wait(begun, kTextsWaitMs, &ended), FOVEA_OK) << fovea_last_error();
+    EXPECT_EQ(ended, 1);
+    EXPECT_EQ(fovea_embed_done(begun), labels.size() * count);
+    EXPECT_EQ(started, want);
   }
   const auto refused = [&](std::size_t label_count, const std::string& pattern) {
     EXPECT_EQ(fovea_embed_labels(encoder.get(), views(labels).data(), label_count,

@@ -18,7 +18,7 @@ import unicodedata
 import pytest
 
 EVENTS = {
-    "device": {"device"},
+    "device": {"stage", "device"},
     "note": {"note"},
     "progress": {"rows", "failed", "total", "seconds", "images_per_second", "seconds_left",
                  "decode_share", "compute_share", "write_share"},

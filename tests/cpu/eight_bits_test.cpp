@@ -1,5 +1,6 @@
 // Products of 8-bit integers and what surrounds them, against exact integer sums in float64; and
 // references altered in one place, which must not pass.
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <memory>
@@ -7,6 +8,8 @@
 
 #include "cpu/cpu_backend.hpp"
 #include "cpu/isa.hpp"
+#include "cpu/pack.hpp"
+#include "cpu/product.hpp"
 #include "gate.hpp"
 #include "ops/backend.hpp"
 #include "ops/reference/rows.hpp"
@@ -167,6 +170,86 @@ TEST_P(EightBitsTest, Linear) {
     altered = exact;
     altered.epilogue = shape.epilogue == Epilogue::kNone ? Epilogue::kGeluTanh : Epilogue::kNone;
     EXPECT_FALSE(is_rounded(got, altered(input, row_scale, before)));
+  }
+}
+
+/// The integers that tiles of any instruction set must give, one row and column after the other.
+/// `kSaturates`: those of vpmaddubsw instead, whose sums of two products end at 16 bits.
+template <bool kSaturates>
+std::vector<std::int64_t> integer_product(const Matrix& a, const Matrix& b) {
+  const std::int64_t depth = a.columns();
+  const int offset = kSaturates && a.view.dtype == DType::kI8 ? kByteOffset : 0;
+  std::vector<std::int64_t> sums;
+  for (std::int64_t row = 0; row < a.rows(); ++row) {
+    for (std::int64_t column = 0; column < b.rows(); ++column) {
+      std::int64_t sum = 0;
+      for (std::int64_t i = 0; i < depth; i += 2) {
+        std::int64_t pair = 0;
+        std::int64_t added = 0;
+        for (std::int64_t k = i; k < std::min(i + 2, depth); ++k) {
+          const auto y = static_cast<std::int64_t>(b.at(column * depth + k));
+          pair += (static_cast<std::int64_t>(a.at(row * depth + k)) + offset) * y;
+          added += offset * y;
+        }
+        sum += (kSaturates ? std::clamp<std::int64_t>(pair, INT16_MIN, INT16_MAX) : pair) - added;
+      }
+      sums.push_back(sum);
+    }
+  }
+  return sums;
+}
+
+/// Of the largest numbers there are, of which two products are more than 16 bits hold.
+TEST_P(EightBitsTest, TilesGiveTheSameIntegersOnEveryInstructionSet) {
+  constexpr std::int64_t kDepth = 331;  // no whole unit, and no whole step
+  for (const DType type : {DType::kU8, DType::kI8}) {
+    const TileKernel& kernel = tile_kernel(type);
+    Matrix b(DType::kI8, kernel.columns, kDepth);
+    for (std::int64_t i = 0; i < kernel.columns * kDepth; ++i) {
+      const int sign = random_() % 8 == 0 ? -1 : 1;  // most columns would saturate in one direction
+      b.view.as<std::int8_t>()[i] =
+          static_cast<std::int8_t>((i / kDepth % 2 == 0 ? 1 : -1) * sign * 127);
+    }
+    const std::int64_t units = units_of(kernel, kDepth);
+    AlignedBuffer<std::byte> scratch;
+    AlignedBuffer<Unit> panel(static_cast<std::size_t>(panels_size(kernel, kernel.columns, units)));
+    pack_columns(kernel, {b.view.data, DType::kI8, kDepth, kernel.columns, kDepth}, scratch,
+                 panel.data());
+    for (const std::int64_t height : kernel.heights) {
+      SCOPED_TRACE(fmt::format("{} rows of {}", height, to_string(type)));
+      Matrix a(type, height, kDepth);
+      for (std::int64_t i = 0; i < height * kDepth; ++i) {
+        const auto draw = random_();
+        if (type == DType::kU8) {
+          a.view.as<std::uint8_t>()[i] = static_cast<std::uint8_t>(draw % 4 == 0 ? draw >> 8 : 255);
+        } else {
+          a.view.as<std::int8_t>()[i] = static_cast<std::int8_t>(draw % 8 == 0 ? -127 : 127);
+        }
+      }
+      AlignedBuffer<Unit> rows(static_cast<std::size_t>(packed_size(kernel, height, units)));
+      pack_rows(kernel, {a.view.data, type, kDepth, height, kDepth}, scratch, rows.data());
+      std::vector<Unit> sums(TileKernel::kMaxTile);
+      {
+        const TileSession session(kernel);
+        tile_function(kernel, height)(rows.data(), kernel.packed_layout(height), panel.data(),
+                                      units, sums.data());
+      }
+      std::vector<std::int64_t> got;
+      for (std::int64_t row = 0; row < height; ++row) {
+        for (std::int64_t column = 0; column < kernel.columns; ++column) {
+          std::int64_t offset = 0;
+          for (std::int64_t i = 0;
+               kernel.type == UnitType::kU8I8 && type == DType::kI8 && i < kDepth; ++i) {
+            offset += kByteOffset * b.view.as<std::int8_t>()[column * kDepth + i];
+          }
+          got.push_back(static_cast<std::int32_t>(
+                            sums[static_cast<std::size_t>(row * kernel.columns + column)]) -
+                        offset);
+        }
+      }
+      EXPECT_EQ(got, integer_product<false>(a, b));
+      EXPECT_NE(got, integer_product<true>(a, b));
+    }
   }
 }
 

@@ -368,10 +368,17 @@ TEST_F(GpuSearchTest, RowsThatDoNotFitAreAnErrorThatSaysHowManyBytes) {
   EXPECT_SAYS(error, "20000000 are free");
   EXPECT_SAYS(error, "--device cpu");
   // Nobody asked for it here: the CPU searches.
-  Searcher optional(shards, pool, RowsInMemory::kNever, silent, emulated({}, free_bytes, true));
+  std::vector<std::string> notes;
+  Searcher optional(
+      shards, pool, RowsInMemory::kNever, silent, emulated({}, free_bytes, true),
+      {.on_device = {}, .on_note = [&](std::string_view note) { notes.emplace_back(note); }});
   const std::vector<float> query = random(1, 64);
   const Results first = optional.nearest(query, 2, {});
-  EXPECT_EQ(optional.nearest(query, 2, {}), first);
+  for (int time = 2; time <= 3; ++time) {
+    EXPECT_EQ(optional.nearest(query, 2, {}), first);
+  }
+  ASSERT_EQ(notes.size(), 1U);
+  EXPECT_SAYS(notes[0], "the GPU is not used: a search in 3000 rows");
   EXPECT_TRUE(EmulatedDevice::launched.empty());
 }
 
@@ -380,7 +387,10 @@ TEST_F(GpuSearchTest, AnOptionalDeviceIsTakenFromTheSecondSearchOn) {
   const Shards shards({folder_});
   ThreadPool pool(2);
   const SearchProgress silent;
-  Searcher searcher(shards, pool, RowsInMemory::kAuto, silent, emulated({}, 1 << 30, true));
+  std::vector<std::string> places;
+  Searcher searcher(
+      shards, pool, RowsInMemory::kAuto, silent, emulated({}, 1 << 30, true),
+      {.on_device = [&](std::string_view place) { places.emplace_back(place); }, .on_note = {}});
   const std::vector<float> query = random(1, 64);
   const Results first = searcher.nearest(query, 3, {});
   EXPECT_TRUE(EmulatedDevice::launched.empty());
@@ -389,6 +399,10 @@ TEST_F(GpuSearchTest, AnOptionalDeviceIsTakenFromTheSecondSearchOn) {
     EXPECT_EQ(EmulatedDevice::launched["search_scan_8_fine"], time);
   }
   EXPECT_FALSE(searcher.has_copy());
+  ASSERT_EQ(places.size(), 2U);
+  EXPECT_TRUE(places[0].starts_with("cpu (")) << places[0];
+  EXPECT_TRUE(places[0].ends_with("), 2 threads")) << places[0];
+  EXPECT_TRUE(places[1].starts_with("cuda (")) << places[1];
 }
 
 TEST_F(GpuSearchTest, AFileThatHasChangedIsRefused) {

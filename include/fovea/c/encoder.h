@@ -130,6 +130,12 @@ FOVEA_API fovea_status fovea_embed_texts(fovea_encoder* encoder, const fovea_tex
 FOVEA_API fovea_status fovea_embed_labels(fovea_encoder* encoder, const fovea_text* labels,
                                           size_t label_count, const fovea_text* templates,
                                           size_t template_count, int32_t clean, float* rows);
+/* Starts the same in threads of its own: a run as of fovea_embed_texts_start, which fails as
+ * fovea_embed_labels does. Its texts are the sentences, labels times templates. */
+FOVEA_API fovea_status fovea_embed_labels_start(fovea_encoder* encoder, const fovea_text* labels,
+                                                size_t label_count, const fovea_text* templates,
+                                                size_t template_count, int32_t clean, float* rows,
+                                                fovea_embedding** run);
 
 /* Waits until the run has ended, for `milliseconds` at most; `ended` becomes 0 or 1. Fails with the
  * reason when the run ended early; a failed image alone is no reason. */

@@ -7,7 +7,10 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <string>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "core/divide_up.hpp"
 #include "core/error.hpp"
@@ -128,6 +131,11 @@ class GpuScanner final : public RowScanner {
       : device_(std::move(device)), kernels_(*device_, std::move(instead)), limits_(limits) {}
   // What is freed now must not become the thread's context, and some of it is.
   ~GpuScanner() override { held_ = device_->hold_context(); }
+
+  [[nodiscard]] std::string description() const override {
+    const gpu::DeviceInfo& info = device_->info();
+    return fmt::format("cuda ({}, sm_{})", info.name, info.arch());
+  }
 
   void begin(const RowCoder& coder, std::int64_t rows, int workers) override {
     const gpu::ContextGuard held = device_->hold_context();
