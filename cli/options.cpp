@@ -231,9 +231,10 @@ CLI::Option* add_overwrite(CLI::App& command, bool& overwrite) {
 CLI::Option* add_device(CLI::App& command, std::string& device, const char* help) {
   CLI::Option* option =
       add_text(command, "--device", "auto|cpu|cuda|cuda:N|emu|emu:ARCH", device, help);
-  option->description(option->get_description() +
-                      "; emu runs the kernels of an sm_90a on the CPU, slowly, and tells what is wrong "
-                      "with them");
+  option->description(
+      option->get_description() +
+      "; emu runs the kernels of an sm_90a on the CPU, slowly, and tells what is wrong "
+      "with them");
   return checked(option, "", check_device)->group(kComputeGroup);
 }
 

@@ -26,7 +26,8 @@ FOVEA_API fovea_status fovea_collection_open(const char* const* outputs, size_t 
                                              const char* root, int32_t threads,
                                              fovea_collection** collection);
 /* The same, with the device on which fovea_collection_nearest compares: "cpu", "cuda", "cuda:N",
- * "emu" or "auto"; see fovea::CollectionOptions::device. Fails also when that device is unavailable. */
+ * "emu" or "auto"; see fovea::CollectionOptions::device. Fails also when that device is
+ * unavailable. */
 FOVEA_API fovea_status fovea_collection_open_on(const char* const* outputs, size_t count,
                                                 const char* root, int32_t threads,
                                                 const char* device, fovea_collection** collection);
