@@ -41,10 +41,10 @@ const Operation* operation_named(std::string_view mnemonic) {
   static const auto kOperations = [] {
     std::map<std::string_view, const Operation*> operations;
     for (const auto group :
-         {integer_operations(), float_operations(), data_operations(), conversion_operations(),
-          memory_operations(), atomic_operations(), warp_operations(), barrier_operations(),
-          mbarrier_operations(), cluster_operations(), matrix_operations(), wgmma_operations(),
-          copy_operations()}) {
+         {integer_operations(), bit_operations(), float_operations(), data_operations(),
+          conversion_operations(), memory_operations(), atomic_operations(), warp_operations(),
+          barrier_operations(), mbarrier_operations(), cluster_operations(), matrix_operations(),
+          wgmma_operations(), copy_operations()}) {
       for (const Operation& operation : group) {
         operations.emplace(operation.mnemonic, &operation);
       }

@@ -80,6 +80,7 @@ struct Operation {
 };
 
 std::span<const Operation> integer_operations();
+std::span<const Operation> bit_operations();
 std::span<const Operation> float_operations();
 std::span<const Operation> data_operations();
 std::span<const Operation> conversion_operations();
