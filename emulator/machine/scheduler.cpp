@@ -151,8 +151,8 @@ void Scheduler::collect() {
   }
   std::ranges::shuffle(runnable_, random_);
   if (policy_ == Policy::kPriorities) {
-    std::ranges::stable_sort(runnable_, std::greater{},
-                             [](const Runnable& is) { return is.warp->priority; });
+    std::ranges::sort(runnable_, std::greater{},
+                      [](const Runnable& is) { return is.warp->priority; });
   }
 }
 
