@@ -48,7 +48,7 @@ struct TensorMapArgument {
 /// Fields at their offsets; what is between them is zero.
 struct StructArgument {
   std::vector<std::size_t> offsets{};
-  std::vector<Argument> fields{};
+  std::vector<Argument> fields;
 };
 
 struct Argument {

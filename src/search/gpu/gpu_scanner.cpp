@@ -166,6 +166,15 @@ class GpuScanner final : public RowScanner {
              .terms = terms_.address(),
              .count = rows,
              .stride = coder.stride()};
+    // The last tile's rows beyond the last row are multiplied, and then left out.
+    const std::unique_ptr<gpu::Stream> stream = device_->make_stream();
+    const auto used = static_cast<std::uint64_t>(rows * coder.stride());
+    const std::uint64_t used_terms = bytes_of<row_search::RowTerms>(rows);
+    if (used < codes) {
+      device_->fill(codes_.address() + used, 0, codes - used, *stream);
+      device_->fill(terms_.address() + used_terms, 0, terms - used_terms, *stream);
+    }
+    stream->synchronize();
     for (int worker = 0; worker < workers; ++worker) {
       workers_.push_back(std::make_unique<Worker>(*device_, coder.stride()));
     }
