@@ -17,7 +17,7 @@ EXCEPTIONS = {
     "--batch-size": ({"default", "variable"}, "bench takes several"),
     "--dtype": ({"value", "variable"}, "init also writes bf16, which numpy does not have"),
     "--gate": ({"help", "group"}, "bench has gates of speed, profile of figures, compare of what changed"),
-    "--device": ({"value", "default", "help"}, "judge runs torch"),
+    "--device": ({"value", "default", "help", "variable"}, "judge runs torch; check runs on a GPU, or the emulator by this option alone"),
     "--kernel": ({"help"}, "try starts from one, sass shows one, emulate launches one"),
     "--most-seconds": ({"range", "default", "help"}, "of a candidate, which may have none; of a tool on a card"),
     "--seeds": ({"help"}, "check has a rule for the seeds after the first, judge has none"),

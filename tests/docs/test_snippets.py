@@ -31,6 +31,7 @@ NOT_RUN = {
     "... fovea kernel evolve": "takes minutes; tests/lab runs it",
     "... fovea kernel resources": "needs kernels; the stage `kernels` runs it",
     "... fovea kernel sanitize": "needs a GPU",
+    "build/dev/tests/captures_tool ": "needs a GPU, or what one has written",
     "... fovea kernel sass": "needs kernels; the stage `kernels` runs it",
     "python3 bench/": "measures for minutes",
     "python -m fovea.accept": "runs for minutes",
