@@ -258,18 +258,19 @@ TEST_P(EmulatedKernelTest, RepeatsTheTable) {
 
 TEST_P(EmulatedKernelTest, NormalisesRows) {
   constexpr std::int64_t kRows = 9;
-  constexpr std::int64_t kWidth = 776;
+  constexpr std::int64_t kColumns = 776;
   std::mt19937 random(5);
-  const auto input = drawn(kRows * kWidth, random);
-  const std::vector<float> weight(kWidth, 2.0F);
-  const std::vector<float> bias(kWidth, 0.25F);
+  const auto input = drawn(kRows * kColumns, random);
+  const std::vector<float> weight(kColumns, 2.0F);
+  const std::vector<float> bias(kColumns, 0.25F);
   const DeviceBuffer rows = upload(std::as_bytes(std::span(input)));
   const DeviceBuffer scales = upload(std::as_bytes(std::span(weight)));
   const DeviceBuffer shifts = upload(std::as_bytes(std::span(bias)));
   const DeviceBuffer output(*device_, input.size() * 2);
   kernels_.run(
       layer_norm_launch(
-          *device_, {.rows = kRows, .width = kWidth, .input = DType::kBF16, .output = DType::kBF16},
+          *device_,
+          {.rows = kRows, .width = kColumns, .input = DType::kBF16, .output = DType::kBF16},
           {.input = rows.address(),
            .weight = scales.address(),
            .bias = shifts.address(),
@@ -279,14 +280,14 @@ TEST_P(EmulatedKernelTest, NormalisesRows) {
   for (std::int64_t row = 0; row < kRows; ++row) {
     double sum = 0;
     double squares = 0;
-    for (std::int64_t i = row * kWidth; i < (row + 1) * kWidth; ++i) {
+    for (std::int64_t i = row * kColumns; i < (row + 1) * kColumns; ++i) {
       const double value = value_of(input[static_cast<std::size_t>(i)]);
       sum += value;
       squares += value * value;
     }
-    const double mean = sum / kWidth;
-    const double scale = 1 / std::sqrt(squares / kWidth - mean * mean + 1e-6);
-    for (std::int64_t i = row * kWidth; i < (row + 1) * kWidth; ++i) {
+    const double mean = sum / kColumns;
+    const double scale = 1 / std::sqrt(squares / kColumns - mean * mean + 1e-6);
+    for (std::int64_t i = row * kColumns; i < (row + 1) * kColumns; ++i) {
       const auto at = static_cast<std::size_t>(i);
       const double expected = (value_of(input[at]) - mean) * scale * 2 + 0.25;
       ASSERT_NEAR(value_of(found[at]), expected, std::max(std::abs(expected), 0.01) / 128) << i;
