@@ -44,7 +44,7 @@ void add_emulator(CLI::App& command, KernelArguments& arguments) {
                    ? ""
                    : fmt::format("'{}' is not one of emu, emu:sm_80, emu:sm_90a", text);
       });
-  add_whole(command, "--schedules", {1, 1000}, arguments.schedules,
+  add_whole(command, "--schedules", {1, 1'000'000'000}, arguments.schedules,
             "How many orders of warps and blocks the emulator runs each plan in: all must give the "
             "same bytes")
       ->group(kInputGroup);

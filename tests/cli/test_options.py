@@ -25,6 +25,7 @@ EXCEPTIONS = {
     "--shard-rows": ({"default", "help"}, "merge takes that of the first output"),
     "--model": ({"help"}, "similar can do without, search takes that of OUT"),
     "--text": ({"help"}, "embed writes their vectors, calibrate learns from them"),
+    "--schedules": ({"default", "help"}, "emulate looks for findings, check compares results"),
     "--seed": ({"default", "help"}, "the laboratory's committed results were drawn with 1; emulate draws schedules"),
 }
 DATA = ["info", "pull", "verify", "check", "bench", "calibrate", "similar", "search", "tokenize", "init", "emulate", "kernel list", "kernel check",
