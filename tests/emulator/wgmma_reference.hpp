@@ -104,15 +104,18 @@ inline std::uint32_t sum(Element a_type, const std::vector<unsigned>& a, bool is
                          std::uint32_t c) {
   std::vector<Number> x;
   std::vector<Number> y;
+  const bool is_whole = a_type == Element::kS8 || a_type == Element::kU8;
   std::int64_t whole = static_cast<std::int32_t>(c);
   for (std::size_t k = 0; k < a.size(); ++k) {
     x.push_back(number(a_type, a[k]));
     y.push_back(number(b_type, b[k]));
     x.back().value *= is_a_negated ? -1 : 1;
     y.back().value *= is_b_negated ? -1 : 1;
-    whole += static_cast<std::int64_t>(x.back().value * y.back().value);
+    if (is_whole) {
+      whole += static_cast<std::int64_t>(x.back().value * y.back().value);
+    }
   }
-  if (a_type == Element::kS8 || a_type == Element::kU8) {
+  if (is_whole) {
     return static_cast<std::uint32_t>(whole);
   }
   const bool has_8_bits = a_type == Element::kE4M3 || a_type == Element::kE5M2;

@@ -162,8 +162,8 @@ void add_shifts(MicroKernels& to) {
     made.operands = {{type.bits, &integers}, {32, &shifts}};
     made.model = [=](const std::array<std::uint64_t, 4>& x) {
       const auto by = static_cast<int>(std::min<std::uint64_t>(x[1], 64));
-      const Wide value = extended(x[0], type);
-      return low(is_left ? value * (Wide{1} << by) : value >> by, type.bits);
+      const std::uint64_t left = by == 64 ? 0 : x[0] << static_cast<unsigned>(by);
+      return low(is_left ? Wide{left} : extended(x[0], type) >> by, type.bits);
     };
     add_lane_operation(to, made);
   };
