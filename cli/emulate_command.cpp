@@ -1,4 +1,5 @@
 // `fovea emulate`: runs kernels of a PTX file on the CPU, and tells what is wrong with them.
+#include <array>
 #include <chrono>
 #include <iostream>
 #include <memory>
@@ -42,15 +43,11 @@ struct EmulateArguments {
   JsonOutput json;
 };
 
-const std::vector<emu::Policy>& policies() {
-  static const std::vector<emu::Policy> kAll = {emu::Policy::kUniform, emu::Policy::kPriorities,
-                                                emu::Policy::kEager, emu::Policy::kLazy,
-                                                emu::Policy::kStarve};
-  return kAll;
-}
+constexpr std::array kPolicies = {emu::Policy::kUniform, emu::Policy::kPriorities,
+                                  emu::Policy::kEager, emu::Policy::kLazy, emu::Policy::kStarve};
 
 emu::Policy policy_of(const std::string& word) {
-  for (const emu::Policy policy : policies()) {
+  for (const emu::Policy policy : kPolicies) {
     if (word == emu::name_of(policy)) {
       return policy;
     }
@@ -60,7 +57,7 @@ emu::Policy policy_of(const std::string& word) {
 
 std::vector<std::string> policy_words() {
   std::vector<std::string> words = {kAnyPolicy};
-  for (const emu::Policy policy : policies()) {
+  for (const emu::Policy policy : kPolicies) {
     words.emplace_back(emu::name_of(policy));
   }
   return words;

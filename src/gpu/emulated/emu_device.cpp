@@ -377,8 +377,8 @@ class EmuDevice final : public Device {
     bool goes_on = true;
     for (Work& work : queue_) {
       goes_on = goes_on && (work.stream != stream || work.launch.has_value());
-      if (goes_on && work.stream == stream) {
-        grids.push_back(std::move(work.launch).value());
+      if (goes_on && work.stream == stream && work.launch.has_value()) {
+        grids.push_back(*std::move(work.launch));
       } else {
         rest.push_back(std::move(work));
       }
