@@ -15,8 +15,7 @@
 namespace fovea::lab {
 namespace {
 
-/// The emulator makes some ten millions of products a second in matrix instructions, and moves a
-/// million bytes in others.
+/// Of what is checked without being named.
 constexpr double kMostFlops = 30e6;
 constexpr double kMostBytes = 3e6;
 

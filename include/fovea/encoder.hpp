@@ -27,7 +27,7 @@ enum class Tower : std::uint8_t { kImages, kTexts };
 struct EncoderOptions {
   /// "auto", "cpu", "cuda", "cuda:N" or "emu". `auto` takes a GPU when one is usable, else the CPU;
   /// Encoder::device() says which. "emu", "emu:sm_80" and "emu:sm_90a" run a GPU's kernels on the
-  /// CPU, a hundred thousand times slower, and fail where a kernel does something wrong.
+  /// CPU, far slower than either, and fail where a kernel does something wrong.
   std::string device = "auto";
   /// kAuto: bf16 where the device has instructions for it, else fp32. kBf16 fails on a device
   /// without them. kFp32 runs only on CPUs; kInt8 and kFp8 run only on GPUs, after calibrate() with

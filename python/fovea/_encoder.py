@@ -75,7 +75,7 @@ def load(
             "google/siglip2-base-patch16-224" that is in the local Hugging Face cache.
         device: "auto", "cpu", "cuda" or "cuda:N", or a torch.device. "auto" takes a GPU when one is usable,
             else the CPU; `Encoder.device` says which. "emu", "emu:sm_80" and "emu:sm_90a" run a GPU's kernels on the
-            CPU, a hundred thousand times slower, and fail where a kernel does something wrong.
+            CPU, far slower than either, and fail where a kernel does something wrong.
         precision: "auto" is "bf16" where the device has instructions for it, else "fp32". A named
             precision that the device lacks is an error. "fp32" is for CPUs, "fp8" for GPUs, and
             both "int8" and "fp8" are for models that `fovea calibrate` has prepared. torch.float32 and torch.bfloat16
