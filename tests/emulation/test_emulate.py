@@ -171,10 +171,15 @@ def test_the_example_runs_and_writes_its_output(run_fovea, example):
     assert (numpy.load(example / "y.npy") == numpy.arange(1, 1001, dtype="f4")).all()
 
 
-def test_the_examples_ptx_is_what_the_compiler_makes_of_its_source(example, tmp_path):
-    nvcc = shutil.which("nvcc") or ROOT / "build/cuda/bin/nvcc"
-    if not pathlib.Path(nvcc).exists():
-        pytest.skip("needs nvcc")
+@pytest.fixture
+def nvcc():
+    found = shutil.which("nvcc") or ROOT / "build/cuda/bin/nvcc"
+    if not pathlib.Path(found).exists():
+        pytest.skip("there is no CUDA compiler here: scripts/setup --test installs one")
+    return found
+
+
+def test_the_examples_ptx_is_what_the_compiler_makes_of_its_source(example, tmp_path, nvcc):
     made = tmp_path / "made.ptx"
     subprocess.run([nvcc, "-ptx", "-arch=sm_90", example / "saxpy.cu", "-o", made], check=True)
     words = [re.sub(r"//.*", "", path.read_text()).split() for path in (made, example / "saxpy.ptx")]
@@ -390,11 +395,8 @@ def test_ptx_that_is_wrong_and_files_that_are_not_there(run_fovea, emulate, tmp_
     assert "FILE" in run_fovea("emulate", code=2).stderr
 
 
-def test_a_kernel_of_this_project(emulate, tmp_path):
+def test_a_kernel_of_this_project(emulate, tmp_path, nvcc):
     """What the compiler makes of a whole kernel, which takes a struct: the norms of rows, as NumPy has them."""
-    nvcc = shutil.which("nvcc") or ROOT / "build/cuda/bin/nvcc"
-    if not pathlib.Path(nvcc).exists():
-        pytest.skip("needs nvcc")
     defines = ["-DFOVEA_ENTRY=row_norm", "-DFOVEA_INPUT_F32=0", "-DFOVEA_CHUNKS=3"]
     made = tmp_path / "row_norm.ptx"
     subprocess.run([nvcc, "-ptx", "-lineinfo", "-arch=sm_90a", "-std=c++20", f"-I{ROOT}", *defines, ROOT / "kernels/norm/row_norm.cu", "-o", made], check=True)

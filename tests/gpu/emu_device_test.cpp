@@ -218,7 +218,7 @@ class EmulatedKernelTest : public ::testing::TestWithParam<int> {
  protected:
   void SetUp() override {
     if (kernel_images().empty()) {
-      GTEST_SKIP() << "built without kernels";
+      GTEST_SKIP() << "this program has no kernels: scripts/build --test builds them";
     }
   }
 
