@@ -23,7 +23,8 @@ def test_killed_while_photos_come_and_go(fovea_bin, model, tmp_path, seed, flags
             break
     assert trial.kills >= 4  # a slow machine is rarely killed in time
     assert trial.kept > 100
-    assert (trial.totals["not_computed"] > 0) == ("--checksum" in flags) or trial.rounds == 1
+    trial.round(0, 6)  # those killed may all have left nothing to report
+    assert (trial.totals["not_computed"] > 0) == ("--checksum" in flags)
 
 
 @pytest.fixture

@@ -127,7 +127,7 @@ class Trial:
         if now == before:
             return True
         manifest = json.loads(now["manifest.json"])
-        assert not manifest["finished"] or not (self.out / ".update/new").exists()
+        assert not manifest["finished"] or not (self.out / ".update/new/manifest.json").exists()
         for path in self.out.glob("embeddings-*.npy"):
             lines = read_lines(self.out / path.name.replace("embeddings", "index").replace("npy", "jsonl"))
             assert len(np.load(path)) == len(lines), path  # no reader pairs them wrongly
