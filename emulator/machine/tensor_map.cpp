@@ -200,7 +200,8 @@ BoxShape shape_of_box(const TensorMapDesc& map) {
 }
 
 std::vector<CopyPiece> pieces_of_box(const TensorMapDesc& map, std::uint32_t shared,
-                                     const std::array<std::int32_t, 5>& coordinates) {
+                                     const std::array<std::int32_t, 5>& coordinates,
+                                     bool is_store) {
   const BoxShape shape = shape_of_box(map);
   const std::int64_t element = bytes_of_element(map.type);
   const auto rank = static_cast<std::size_t>(map.rank);
@@ -209,7 +210,9 @@ std::vector<CopyPiece> pieces_of_box(const TensorMapDesc& map, std::uint32_t sha
   const auto end = static_cast<std::int64_t>(map.dims[0]) * element;
   const std::int64_t row_bytes = shape.row_bytes;
   const std::int64_t row_first = std::clamp<std::int64_t>(-begin, 0, row_bytes);
-  const std::int64_t row_last = std::clamp<std::int64_t>(end - begin, row_first, row_bytes);
+  const std::int64_t inside =
+      is_store ? (end - begin + kBoxUnit - 1) / kBoxUnit * kBoxUnit : end - begin;
+  const std::int64_t row_last = std::clamp<std::int64_t>(inside, row_first, row_bytes);
 
   std::vector<CopyPiece> pieces;
   pieces.reserve(shape.rows * ((shape.row_bytes + kMostPiece - 1) / kMostPiece));

@@ -59,9 +59,11 @@ struct CopyPiece {
   std::uint64_t global = 0;  // the address of byte `first`
 };
 
-/// All pieces of the box that begins at these coordinates, at this address of shared memory.
+/// All pieces of the box that begins at these coordinates, at this address of shared memory. A
+/// store leaves out units of 16 bytes in which no element is in the tensor, and writes all of the
+/// others: where a row ends in the midst of one, the bytes behind it change too.
 std::vector<CopyPiece> pieces_of_box(const TensorMapDesc& map, std::uint32_t shared,
-                                     const std::array<std::int32_t, 5>& coordinates);
+                                     const std::array<std::int32_t, 5>& coordinates, bool is_store);
 
 /// The pieces of bytes that lie one after the other.
 std::vector<CopyPiece> pieces_of_line(std::uint64_t global, std::uint32_t shared,

@@ -65,13 +65,13 @@ struct ToInteger {
 };
 template <Rounding kRounding>
 struct ToWhole {
-  float operator()(float value) const { return rounded(value, kRounding); }
+  float operator()(float value) const { return canonical(rounded(value, kRounding)); }
 };
 struct ToFloat {
   float operator()(auto value) const { return static_cast<float>(value); }
 };
 struct FromF16 {
-  float operator()(std::uint16_t bits) const { return f16_value(bits); }
+  float operator()(std::uint16_t bits) const { return canonical(f16_value(bits)); }
 };
 struct FromBF16 {
   float operator()(std::uint16_t bits) const { return bf16_value(bits); }

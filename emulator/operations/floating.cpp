@@ -17,10 +17,8 @@ float flushed(float value) {
   return std::fpclassify(value) == FP_SUBNORMAL ? std::copysign(0.0F, value) : value;
 }
 
-// GPUs have one NaN.
-float canonical(float value) {
-  return std::isnan(value) ? std::bit_cast<float>(0x7FFFFFFFU) : value;
-}
+// .ftz makes zero of a result that is less than this before it is rounded, as cards do.
+constexpr double kLeastNormal = std::numeric_limits<float>::min();
 
 struct Add {
   double operator()(double a, double b) const { return a + b; }
@@ -33,6 +31,7 @@ struct Sub {
 struct Mul {
   double operator()(double a, double b) const { return a * b; }
   float operator()(float a, float b) const { return a * b; }
+  static bool is_tiny(float a, float b) { return std::abs(double{a} * b) < kLeastNormal; }
 };
 struct Div {
   float operator()(float a, float b) const { return a / b; }
@@ -69,6 +68,14 @@ struct Abs {
 };
 struct Fma {
   float operator()(float a, float b, float c) const { return std::fma(a, b, c); }
+  static bool is_tiny(float a, float b, float c) {
+    const double product = double{a} * b;
+    const double sum = product + c;
+    const double part = sum - product;  // of the sum, what c has given
+    const double error = (product - (sum - part)) + (c - part);
+    return std::abs(sum) < kLeastNormal ||
+           (std::abs(sum) == kLeastNormal && std::signbit(error) != std::signbit(sum) && error != 0);
+  }
 };
 
 struct Sqrt {
@@ -102,11 +109,15 @@ template <typename F, bool kFlushes, bool kSaturates>
 struct Modified {
   float operator()(auto... operands) const {
     float result = kFlushes ? F{}(flushed(operands)...) : F{}(operands...);
-    if constexpr (kFlushes) {
+    if constexpr (kFlushes && requires { F::is_tiny(operands...); }) {
+      if (F::is_tiny(flushed(operands)...)) {
+        result = std::copysign(0.0F, result);
+      }
+    } else if constexpr (kFlushes) {
       result = flushed(result);
     }
     if constexpr (kSaturates) {
-      result = std::isnan(result) ? 0.0F : std::clamp(result, 0.0F, 1.0F);
+      result = result > 0 ? std::min(result, 1.0F) : 0.0F;
     }
     return canonical(result);
   }
@@ -154,20 +165,21 @@ void decode_unary_f32(Decoder& decoder) {
   decoder.op().code = with_modifiers<Unary, F>(take_modifiers(decoder));
 }
 
+// Without a rounding, and without .sat.
+template <typename F>
+void decode_sign_f32(Decoder& decoder) {
+  const Modifiers modifiers{.flushes = decoder.take("ftz")};
+  decoder.require("f32");
+  add_alike(decoder, Type::kF32, 1);
+  decoder.op().code = with_modifiers<Unary, F>(modifiers);
+}
+
 template <typename F>
 void decode_binary_f32(Decoder& decoder) {
   decoder.require("f32");
   add_alike(decoder, Type::kF32, 2);
   decoder.op().code = with_modifiers<Binary, F>(take_modifiers(decoder));
 }
-
-// Signs alone change: the bits of a NaN stay.
-template <bool kIsNegation>
-struct SignOf {
-  std::uint32_t operator()(std::uint32_t a) const {
-    return kIsNegation ? a ^ 0x80000000U : a & 0x7FFFFFFFU;
-  }
-};
 
 struct CopySign {  // the first one's sign, the second one's magnitude
   std::uint32_t operator()(std::uint32_t sign, std::uint32_t magnitude) const {
@@ -364,11 +376,7 @@ bool decode_packed_or_float(Decoder& decoder) {
   } else if (name == "max") {
     decode_binary_f32<Max>(decoder);
   } else {
-    decoder.take("ftz");
-    decoder.require("f32");
-    add_alike(decoder, Type::kF32, 1);
-    decoder.op().code = name == "neg" ? &run_unary<std::uint32_t, std::uint32_t, SignOf<true>>
-                                      : &run_unary<std::uint32_t, std::uint32_t, SignOf<false>>;
+    name == "neg" ? decode_sign_f32<Neg>(decoder) : decode_sign_f32<Abs>(decoder);
   }
   return true;
 }

@@ -106,7 +106,7 @@ struct MadWide {
   }
 };
 
-// What a division by zero gives is not specified; all ones is what GPUs give.
+// What a division by zero gives is not specified; all ones is what GPUs give, as the rest too.
 struct Div {
   template <typename T>
   T operator()(T a, T b) const {
@@ -125,7 +125,7 @@ struct Rem {
   template <typename T>
   T operator()(T a, T b) const {
     if (b == 0) {
-      return a;
+      return static_cast<T>(~T{0});
     }
     if constexpr (std::is_signed_v<T>) {
       if (b == -1) {

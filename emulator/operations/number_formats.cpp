@@ -102,6 +102,10 @@ std::uint32_t bits_of_value(double value, std::uint32_t nan, bool is_saturating)
 
 }  // namespace
 
+float canonical(float value) {
+  return std::isnan(value) ? std::bit_cast<float>(0x7FFFFFFFU) : value;
+}
+
 float f16_value(std::uint16_t bits) {
   return static_cast<float>(std::bit_cast<_Float16>(bits));
 }

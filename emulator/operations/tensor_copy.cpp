@@ -108,18 +108,26 @@ void add_pieces(Warp& warp, const Op& op, int lane, std::uint32_t shared, const 
     copy.pieces = pieces_of_line(global, shared, static_cast<std::uint32_t>(extent.bytes));
     return;
   }
+  const bool is_store = op.slots[kMbarrier] == kNoSlot;
   std::array<std::int32_t, 5> coordinates{};
   for (std::size_t i = 0; i < op.list.size(); ++i) {
     coordinates.at(i) = warp.read_lane<std::int32_t>(op.list[i], lane);
     // Elements behind the end are left out, but it must not begin before the tensor (PTX ISA,
-    // restrictions on tensor copies to global memory).
-    if (coordinates.at(i) < 0 && op.slots[kMbarrier] == kNoSlot) {
+    // restrictions on tensor copies to global memory). An H100 stops with an illegal instruction.
+    if (coordinates.at(i) < 0 && is_store) {
       warp.stop(FindingKind::kIllegalOperand, op, lane_bit(lane),
                 fmt::format("coordinate {} is {}: a box to store begins in the tensor", i,
                             coordinates.at(i)));
     }
   }
-  copy.pieces = pieces_of_box(copy.map, shared, coordinates);
+  // Nobody documents it; an H100 stops with an illegal instruction.
+  const std::int64_t begin = std::int64_t{coordinates[0]} * bytes_of_element(copy.map.type);
+  if (begin % kBoxUnit != 0) {
+    warp.stop(FindingKind::kIllegalOperand, op, lane_bit(lane),
+              fmt::format("coordinate 0 is {}: {} bytes, no multiple of {}", coordinates[0], begin,
+                          kBoxUnit));
+  }
+  copy.pieces = pieces_of_box(copy.map, shared, coordinates, is_store);
 }
 
 // The blocks that a load goes to.

@@ -197,6 +197,19 @@ TEST_F(SmallBoxTest, IllegalMapsAreFound) {
   EXPECT_NE(text_.find("3 dimensions, and the instruction 2"), std::string::npos) << text_;
 }
 
+TEST_F(SmallBoxTest, RowsBeginAtMultiplesOf16Bytes) {
+  for (const int first : {-16, -8, 0, 8, 24}) {
+    EXPECT_EQ(findings_of(load_and_wait(fmt::format("[%r2], [%rd1, {{{}, 0}}], [%r3]", first))),
+              FindingKinds{})
+        << first;
+  }
+  for (const int first : {-1, 1, 4, 12}) {
+    EXPECT_EQ(findings_of(load_and_wait(fmt::format("[%r2], [%rd1, {{{}, 0}}], [%r3]", first))),
+              FindingKinds{FindingKind::kIllegalOperand})
+        << first;
+  }
+}
+
 TEST_F(SmallBoxTest, WrongPlacesAreFound) {
   const auto found = [&](std::string_view operands) {
     return findings_of(load_and_wait(operands));

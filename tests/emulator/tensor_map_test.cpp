@@ -120,7 +120,7 @@ TEST(TensorMapTest, BoxesAreWhereEachElementIs) {
     const TensorCase made = random_tensor_case(random);
     const TensorSources expected = expected_sources(made);
     TensorSources found;
-    for (const CopyPiece& piece : pieces_of_box(made.desc, made.shared, made.coordinates)) {
+    for (const CopyPiece& piece : pieces_of_box(made.desc, made.shared, made.coordinates, false)) {
       ASSERT_EQ(piece.shared % 16, 0U);
       for (std::uint32_t i = 0; i < piece.bytes; ++i) {
         const std::uint32_t address =

@@ -50,6 +50,10 @@ inline TensorCase random_tensor_case(std::mt19937_64& random, bool is_disjoint =
         static_cast<std::uint32_t>(i == 0 ? units * 16 / made.element : 1 + below(most));
     desc.element_strides.at(i) = static_cast<std::uint32_t>(below(3) == 0 ? 1 + below(8) : 1);
     made.coordinates.at(i) = static_cast<std::int32_t>(below(desc.dims.at(i) + 40)) - 20;
+    if (i == 0) {  // rows of the box begin at multiples of 16 bytes
+      const auto unit = static_cast<std::int32_t>(16 / made.element);
+      made.coordinates[0] = made.coordinates[0] / unit * unit;
+    }
     if (i > 0) {
       const std::uint64_t below_it =
           desc.dims.at(i - 1) * (i == 1 ? made.element : desc.strides.at(i - 2));

@@ -56,7 +56,7 @@ Emulated emulate(const MicroKernel& kernel, const std::vector<Bytes>& inputs, st
                                               .dynamic_shared_bytes = kernel.dynamic_shared_bytes},
                                              parameters, {.seed = seed});
     if (!report.is_clean()) {
-      result.error = report.findings.front().text();
+      result.finding = report.findings.front().text();
       return result;
     }
     for (std::size_t k = 0; k < kernel.outputs.size(); ++k) {
@@ -67,6 +67,46 @@ Emulated emulate(const MicroKernel& kernel, const std::vector<Bytes>& inputs, st
     result.error = error.what();
   }
   return result;
+}
+
+namespace {
+
+// What did not run as it should, here.
+std::string unexpected(const MicroKernel& kernel, const Emulated& emulated) {
+  if (!emulated.error.empty()) {
+    return emulated.error;
+  }
+  if (kernel.is_illegal) {
+    return emulated.finding.empty() ? "the emulator finds nothing wrong with it" : "";
+  }
+  return emulated.finding;
+}
+
+}  // namespace
+
+std::string unlike_card(const Results& card, const MicroKernel& kernel,
+                        const std::vector<Bytes>& inputs, const Emulated& emulated) {
+  const auto found = card.kernels.find(kernel.name);
+  if (found == card.kernels.end() || found->second.identity != identity(kernel, inputs)) {
+    return "the card has run none of this name, or another one: capture again";
+  }
+  const Record& record = found->second;
+  if (kernel.is_illegal ? record.error.find("ILLEGAL_INSTRUCTION") == std::string::npos
+                        : !record.error.empty()) {
+    return record.error.empty() ? "the card has run it" : "the card refused it: " + record.error;
+  }
+  const std::string wrong = unexpected(kernel, emulated);
+  return kernel.is_illegal || !wrong.empty()
+             ? wrong
+             : difference(record, emulated.outputs, kernel.tolerance);
+}
+
+std::string unlike_model(const MicroKernel& kernel, const std::vector<Bytes>& inputs,
+                         const Emulated& emulated) {
+  const std::string wrong = unexpected(kernel, emulated);
+  return kernel.is_illegal || !kernel.model || !wrong.empty()
+             ? wrong
+             : difference(kernel.model(inputs), emulated.outputs, kernel.model_tolerance);
 }
 
 }  // namespace captures

@@ -120,7 +120,7 @@ void add_arithmetic(MicroKernels& to) {
     }
     add_alike(to, "div", type, 2, [](Wide a, Wide b, Wide) { return quotient(a, b); });
     add_alike(to, "rem", type, 2,
-              [](Wide a, Wide b, Wide) { return b == 0 ? a : a - quotient(a, b) * b; });
+              [](Wide a, Wide b, Wide) { return b == 0 ? -1 : a - quotient(a, b) * b; });
     add_alike(to, "min", type, 2, [](Wide a, Wide b, Wide) { return std::min(a, b); });
     add_alike(to, "max", type, 2, [](Wide a, Wide b, Wide) { return std::max(a, b); });
     if (type.is_signed) {

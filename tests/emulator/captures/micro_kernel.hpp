@@ -62,6 +62,7 @@ struct MicroKernel {
   Tolerance tolerance{};
   Model model{};
   Tolerance model_tolerance{};  // of what the model does not say
+  bool is_illegal = false;      // a card stops with an illegal instruction
 
   [[nodiscard]] std::vector<Bytes> make_inputs() const;
 };

@@ -1,5 +1,7 @@
 // Micro-kernels of loads by the TMA: every swizzle, type and rank, bases and coordinates anywhere,
 // and loads to two blocks of a cluster at once.
+#include <optional>
+
 #include <fmt/format.h>
 
 #include "emulator/captures/tensor.hpp"
@@ -12,9 +14,11 @@ constexpr std::uint32_t kBlocks = 8;
 constexpr std::size_t kDataOffset = 1024;  // of the box; the barrier lies before it
 constexpr std::size_t kOutBytes = 10240;   // of each block: the box, and what is around it
 
-// From a box that ends before the tensor to one that begins behind it.
+// From a box that ends before the tensor to one that begins behind it. Rows begin at multiples of
+// 16 bytes.
 Bytes places(const TensorMap& map, std::uint64_t seed) {
   Random random(seed);
+  const auto unit = static_cast<std::int32_t>(16 / element_bytes(map.element));
   std::vector<std::int32_t> words(kBlocks * 8);
   for (std::size_t block = 0; block < kBlocks; ++block) {
     for (std::size_t d = 0; d < static_cast<std::size_t>(map.rank); ++d) {
@@ -24,6 +28,9 @@ Bytes places(const TensorMap& map, std::uint64_t seed) {
       const std::int32_t most = block == 0 ? 1 : dim + 2;
       words[block * 8 + d] =
           least + static_cast<std::int32_t>(random.below(static_cast<std::uint64_t>(most - least)));
+      if (d == 0) {
+        words[block * 8] = words[block * 8] / unit * unit;
+      }
     }
   }
   return bytes_of(words);
@@ -63,21 +70,33 @@ void put_box(Bytes& shared, const TensorMap& map, const Bytes& tensor,
   });
 }
 
+// Rows that begin at no multiple of 16 bytes, or before the tensor: `at` in the first dimension.
+Bytes one_place(std::int32_t at) {
+  std::vector<std::int32_t> words(kBlocks * 8);
+  for (std::size_t block = 0; block < kBlocks; ++block) {
+    words[block * 8] = at;
+  }
+  return bytes_of(words);
+}
+
 // `offset`: of the box in shared memory, from a multiple of 1024 bytes on.
-void add(MicroKernels& to, TensorMap map, std::size_t offset, bool has_hint) {
+void add(MicroKernels& to, TensorMap map, std::size_t offset, bool has_hint,
+         std::optional<std::int32_t> first = std::nullopt) {
   map.buffer = 0;
   MicroKernel kernel{
-      .name = fmt::format("tma.load.{}d.{}.{}{}.{}{}", map.rank, name_of(map.element),
-                          name_of(map.swizzle), width_of(map), to.size(), has_hint ? "" : ".plain"),
+      .name = fmt::format("tma.load.{}d.{}.{}{}.{}{}{}", map.rank, name_of(map.element),
+                          name_of(map.swizzle), width_of(map), to.size(), has_hint ? "" : ".plain",
+                          first ? fmt::format(".at{}", *first) : ""),
       .family = "tma-load",
       .ptx = {}};
   kernel.block = {kThreads, 1, 1};
   kernel.grid = {kBlocks, 1, 1};
   kernel.dynamic_shared_bytes = kDataOffset + kOutBytes;
   kernel.maps = {map};
+  kernel.is_illegal = first.has_value();
   const std::uint64_t seed = to.size() * 4;
   kernel.inputs.emplace_back([=] { return random_bytes(map.offset + tensor_bytes(map), seed); });
-  kernel.inputs.emplace_back([=] { return places(map, seed + 1); });
+  kernel.inputs.emplace_back([=] { return first ? one_place(*first) : places(map, seed + 1); });
   kernel.outputs = {kBlocks * kOutBytes};
   std::string body = "  mov.u32 %r10, buffer;\n";
   body += fmt::format("  add.u32 %r11, %r10, {};\n", kDataOffset + offset);
@@ -216,6 +235,18 @@ void add_tensor_loads(MicroKernels& to) {
     map.dims = {100, 31, 2};
     map.strides = {208, 208 * 31};
     add(to, map, 128 * step, true);
+  }
+  for (const auto& [element, first] :
+       {std::pair(Element::kU8, 1), std::pair(Element::kU8, 8), std::pair(Element::kU8, -1),
+        std::pair(Element::kBF16, 1), std::pair(Element::kBF16, 4), std::pair(Element::kF32, 1),
+        std::pair(Element::kF32, 2), std::pair(Element::kF32, 3)}) {
+    for (const Swizzle swizzle : {kNone, k128}) {
+      TensorMap map = random_map(element, swizzle, 3, 78, 6144);
+      map.box = {64 / static_cast<std::uint32_t>(element_bytes(element)), 8, 2};
+      map.dims = {256 / element_bytes(element), 9, 3};
+      map.strides = {256, 256 * 9};
+      add(to, map, 0, true, first);
+    }
   }
   for (const Swizzle swizzle : {kNone, k128, k64}) {
     const TensorMap map = random_map(Element::kU8, swizzle, 5, seed++, 4096);

@@ -1,5 +1,6 @@
 // Micro-kernels of stores by the TMA: boxes that tile a tensor and reach beyond its end.
 #include <algorithm>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -21,6 +22,10 @@ std::vector<std::int32_t> tiles(const TensorMap& map, std::uint64_t seed) {
     const auto box = static_cast<std::int32_t>(map.box.at(d));
     first.at(d) = static_cast<std::int32_t>(
         random.below(std::min<std::uint64_t>(map.box.at(d), map.dims.at(d))));
+    if (d == 0) {
+      const auto unit = static_cast<std::int32_t>(16 / element_bytes(map.element));
+      first[0] = first[0] / unit * unit;
+    }
     count.at(d) = (static_cast<std::int32_t>(map.dims.at(d)) - first.at(d) + box - 1) / box;
   }
   std::vector<std::int32_t> words;
@@ -40,21 +45,26 @@ std::vector<std::int32_t> tiles(const TensorMap& map, std::uint64_t seed) {
   return words;
 }
 
-void add(MicroKernels& to, TensorMap map, std::size_t offset) {
+void add(MicroKernels& to, TensorMap map, std::size_t offset,
+         const std::optional<std::array<std::int32_t, 2>>& first = std::nullopt) {
   map.buffer = 2;
   const std::uint64_t seed = to.size() * 4;
-  const std::vector<std::int32_t> places = tiles(map, seed);
+  const std::vector<std::int32_t> places =
+      first ? std::vector<std::int32_t>{(*first)[0], (*first)[1], 0, 0, 0, 0, 0, 0}
+            : tiles(map, seed);
   const auto blocks = static_cast<std::uint32_t>(places.size() / 8);
   const std::size_t bytes = placed_bytes(map);
   const std::size_t shared_bytes = (offset + bytes + 1023) / 1024 * 1024;
-  MicroKernel kernel{.name = fmt::format("tma.store.{}d.{}.{}{}.{}", map.rank, name_of(map.element),
-                                         name_of(map.swizzle), width_of(map), to.size()),
+  MicroKernel kernel{.name = fmt::format("tma.store.{}d.{}.{}{}.{}{}", map.rank, name_of(map.element),
+                                         name_of(map.swizzle), width_of(map), to.size(),
+                                         first ? fmt::format(".at{},{}", (*first)[0], (*first)[1]) : ""),
                      .family = "tma-store",
                      .ptx = {}};
   kernel.block = {kThreads, 1, 1};
   kernel.grid = {blocks, 1, 1};
   kernel.dynamic_shared_bytes = kDataOffset + shared_bytes;
   kernel.maps = {map};
+  kernel.is_illegal = first.has_value();
   kernel.inputs.emplace_back([=] { return random_bytes(blocks * shared_bytes, seed); });
   kernel.inputs.emplace_back([=] { return bytes_of(places); });
   kernel.outputs = {map.offset + tensor_bytes(map)};
@@ -76,12 +86,16 @@ void add(MicroKernels& to, TensorMap map, std::size_t offset) {
 DONE:)",
                       map.rank, coordinates(map.rank));
   set_text(kernel, body, kTensorBuffer);
+  // Units of 16 bytes are stored as a whole, beyond the end of a row too.
+  TensorMap written = map;
+  const std::uint64_t unit = 16 / element_bytes(map.element);
+  written.dims[0] = (map.dims[0] + unit - 1) / unit * unit;
   kernel.model = [=](const std::vector<Bytes>& inputs) {
     Bytes tensor(map.offset + tensor_bytes(map), kUntouched);
     for (std::size_t block = 0; block < blocks; ++block) {
       std::array<std::int32_t, 5> at{};
       std::copy_n(places.begin() + static_cast<std::ptrdiff_t>(block * 8), 5, at.begin());
-      for_each_byte(map, at, [&](std::size_t byte, std::int64_t place) {
+      for_each_byte(written, at, [&](std::size_t byte, std::int64_t place) {
         if (place >= 0) {
           tensor[map.offset + static_cast<std::size_t>(place)] =
               inputs[0][block * shared_bytes + swizzled(kDataOffset + offset + byte, map.swizzle) -
@@ -105,6 +119,20 @@ void add_tensor_stores(MicroKernels& to) {
         const std::size_t offset = seed % 2 == 0 ? 0 : 128 * (1 + seed / 2 % 7);
         add(to, random_map(element, swizzle, rank, seed++, 4096), offset);
       }
+    }
+  }
+  using Place = std::array<std::int32_t, 2>;
+  for (const auto& [element, first] :
+       {std::pair(Element::kU8, Place{1, 0}), std::pair(Element::kU8, Place{8, 0}),
+        std::pair(Element::kBF16, Place{4, 0}), std::pair(Element::kF32, Place{1, 0}),
+        std::pair(Element::kF32, Place{-4, 0}), std::pair(Element::kU8, Place{-16, 0}),
+        std::pair(Element::kU8, Place{0, -3}), std::pair(Element::kF32, Place{0, -1})}) {
+    for (const Swizzle swizzle : {kNone, k128}) {
+      TensorMap map = random_map(element, swizzle, 3, 79, 4096);
+      map.box = {64 / static_cast<std::uint32_t>(element_bytes(element)), 8, 2};
+      map.dims = {256 / element_bytes(element), 9, 3};
+      map.strides = {256, 256 * 9};
+      add(to, map, 0, first);
     }
   }
 }

@@ -142,7 +142,7 @@ int emulate_all(const Arguments& arguments) {
   Collected collected;
   for_each_kernel(kernels.size(), [&](std::size_t i) {
     Emulated emulated = emulate(kernels[i], kernels[i].make_inputs(), i);
-    collected.add(kernels[i], {std::move(emulated.outputs), std::move(emulated.error)});
+    collected.add(kernels[i], {std::move(emulated.outputs), emulated.finding + emulated.error});
   });
   return collected.write(
       arguments.at(1), arguments.at(2),
@@ -180,28 +180,12 @@ int check(const Arguments& arguments) {
   return judge_all(
       argument(arguments, 2),
       [&](const MicroKernel& kernel, const std::vector<Bytes>& inputs, const Emulated& emulated) {
-        const auto found = results.kernels.find(kernel.name);
-        if (found == results.kernels.end() || found->second.identity != identity(kernel, inputs)) {
-          return std::string("not captured, or not as it is now");
-        }
-        if (!found->second.error.empty()) {
-          return "on the card: " + found->second.error;
-        }
-        return emulated.error.empty()
-                   ? difference(found->second, emulated.outputs, kernel.tolerance)
-                   : emulated.error;
+        return unlike_card(results, kernel, inputs, emulated);
       });
 }
 
 int compare_models(const Arguments& arguments) {
-  return judge_all(
-      argument(arguments, 1),
-      [](const MicroKernel& kernel, const std::vector<Bytes>& inputs, const Emulated& emulated) {
-        return !emulated.error.empty() ? emulated.error
-               : kernel.model
-                   ? difference(kernel.model(inputs), emulated.outputs, kernel.model_tolerance)
-                   : "";
-      });
+  return judge_all(argument(arguments, 1), &unlike_model);
 }
 
 int command(const Arguments& arguments) {
