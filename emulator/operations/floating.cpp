@@ -73,8 +73,8 @@ struct Fma {
     const double sum = product + c;
     const double part = sum - product;  // of the sum, what c has given
     const double error = (product - (sum - part)) + (c - part);
-    return std::abs(sum) < kLeastNormal ||
-           (std::abs(sum) == kLeastNormal && std::signbit(error) != std::signbit(sum) && error != 0);
+    return std::abs(sum) < kLeastNormal || (std::abs(sum) == kLeastNormal &&
+                                            std::signbit(error) != std::signbit(sum) && error != 0);
   }
 };
 

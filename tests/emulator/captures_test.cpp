@@ -76,11 +76,11 @@ TEST(CapturesTest, CardsAgree) {
     const Results results = read_results(file);
     SCOPED_TRACE(results.device);
     std::atomic<int> compared = 0;
-    expect_all([&](const MicroKernel& kernel, const std::vector<Bytes>& inputs,
-                   const Emulated& emulated) {
-      ++compared;
-      return unlike_card(results, kernel, inputs, emulated);
-    });
+    expect_all(
+        [&](const MicroKernel& kernel, const std::vector<Bytes>& inputs, const Emulated& emulated) {
+          ++compared;
+          return unlike_card(results, kernel, inputs, emulated);
+        });
     EXPECT_GE(compared, 300);
   }
 }

@@ -55,11 +55,12 @@ void add(MicroKernels& to, TensorMap map, std::size_t offset,
   const auto blocks = static_cast<std::uint32_t>(places.size() / 8);
   const std::size_t bytes = placed_bytes(map);
   const std::size_t shared_bytes = (offset + bytes + 1023) / 1024 * 1024;
-  MicroKernel kernel{.name = fmt::format("tma.store.{}d.{}.{}{}.{}{}", map.rank, name_of(map.element),
-                                         name_of(map.swizzle), width_of(map), to.size(),
-                                         first ? fmt::format(".at{},{}", (*first)[0], (*first)[1]) : ""),
-                     .family = "tma-store",
-                     .ptx = {}};
+  MicroKernel kernel{
+      .name = fmt::format("tma.store.{}d.{}.{}{}.{}{}", map.rank, name_of(map.element),
+                          name_of(map.swizzle), width_of(map), to.size(),
+                          first ? fmt::format(".at{},{}", (*first)[0], (*first)[1]) : ""),
+      .family = "tma-store",
+      .ptx = {}};
   kernel.block = {kThreads, 1, 1};
   kernel.grid = {blocks, 1, 1};
   kernel.dynamic_shared_bytes = kDataOffset + shared_bytes;

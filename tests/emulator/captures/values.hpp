@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <span>
 #include <vector>
@@ -15,7 +16,7 @@ namespace captures {
 /// Steele, Lea and Flood's splitmix64 (2014).
 class Random {
  public:
-  explicit Random(std::uint64_t seed) : state_(seed) {}
+  explicit Random(std::uint64_t seed) : state_(seed + other_numbers()) {}
   std::uint64_t next() {
     state_ += 0x9E3779B97F4A7C15U;
     std::uint64_t z = state_;
@@ -26,6 +27,15 @@ class Random {
   std::uint64_t below(std::uint64_t limit) { return next() % limit; }
 
  private:
+  /// FOVEA_CAPTURES_SEED=N draws other numbers, for a card to be asked once more.
+  static std::uint64_t other_numbers() {
+    static const std::uint64_t number = [] {
+      const char* text = std::getenv("FOVEA_CAPTURES_SEED");
+      return text == nullptr ? 0 : std::strtoull(text, nullptr, 10) * 0x100000000U;
+    }();
+    return number;
+  }
+
   std::uint64_t state_;
 };
 
