@@ -17,8 +17,9 @@ float flushed(float value) {
   return std::fpclassify(value) == FP_SUBNORMAL ? std::copysign(0.0F, value) : value;
 }
 
-// .ftz makes zero of a result that is less than this before it is rounded, as cards do.
-constexpr double kLeastNormal = std::numeric_limits<float>::min();
+// What is less becomes less than the least normal number when it is rounded to 24 bits, however
+// small its exponent. .ftz makes zero of that, though as a subnormal number it may be rounded up.
+constexpr double kLeastNormal = std::numeric_limits<float>::min() * (1 - 0x1p-25);
 
 struct Add {
   double operator()(double a, double b) const { return a + b; }
