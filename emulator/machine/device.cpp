@@ -184,6 +184,7 @@ Report Device::run(std::span<const Launch> launches, const RunOptions& options) 
                          .before = before,
                          .is_dependent = launch.config.is_dependent,
                          .races = options.check_races ? &races : nullptr,
+                         .checks_swizzle_starts = options.check_swizzle_starts,
                          .tracer = options.trace ? &tracer : nullptr});
   }
   Report report;

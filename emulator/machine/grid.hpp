@@ -39,6 +39,8 @@ struct Grid {
   std::uint32_t number_in_run = 0;    // from 1, in the order in which they begin
   std::uint32_t ended_before_it = 0;  // grids of the run that had ended when it began
 
+  bool checks_swizzle_starts = false;
+
   Tracer* tracer = nullptr;  // null: nobody wants to know
 
   [[nodiscard]] std::uint64_t block_count() const {

@@ -33,6 +33,11 @@ constexpr std::uint32_t swizzled(std::uint32_t address, TensorMapSwizzle swizzle
   return address ^ ((address >> 7U & mask) << 4U);
 }
 
+/// The swizzle's pattern repeats after so many bytes; 0: there is none.
+constexpr std::uint32_t swizzle_period(TensorMapSwizzle swizzle) {
+  return swizzle == TensorMapSwizzle::kNone ? 0U : 128U << static_cast<unsigned>(swizzle);
+}
+
 /// How boxes of a map lie in shared memory: rows, each of them the innermost dimension, one after
 /// the other.
 struct BoxShape {

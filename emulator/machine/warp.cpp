@@ -32,6 +32,10 @@ std::string source_of(const Program& program, const Op& op) {
   return source_text(*program.module, op.instruction->source);
 }
 
+const Grid& Warp::grid() const {
+  return block_.grid();
+}
+
 Warp::Warp(Block& block, int index, Lanes lanes)
     : registers(block.grid().registers),
       block_(block),

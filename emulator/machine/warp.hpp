@@ -21,6 +21,7 @@
 namespace emu {
 
 class Block;
+struct Grid;
 
 /// Thrown within a run: ends it with a finding.
 struct Stop {
@@ -95,6 +96,7 @@ class Warp {
     return split < splits_.size() && splits_[split].lanes != 0 && splits_[split].awaited == 0;
   }
   [[nodiscard]] Block& block() { return block_; }
+  [[nodiscard]] const Grid& grid() const;
   [[nodiscard]] int index() const { return index_; }
   /// Lanes that have not exited.
   [[nodiscard]] Lanes live() const { return live_; }

@@ -36,7 +36,8 @@ std::uint32_t operation_of(Warp& warp, const Op& op) {
 
 namespace {
 
-std::string message_of(const races::Conflict& conflict, bool is_write, const std::string& where) {
+std::string message_of(const Warp& warp, const races::Conflict& conflict, bool is_write,
+                       const std::string& where) {
   const std::string_view now = is_write ? "writes" : "reads";
   const std::string_view then = conflict.is_other_write ? "written" : "read";
   switch (conflict.kind) {
@@ -53,6 +54,13 @@ std::string message_of(const races::Conflict& conflict, bool is_write, const std
     case races::ConflictKind::kUnordered:
       break;
   }
+  const races::RunRaces::Record& record = warp.races()->run().record_of(conflict.other);
+  if (record.grid != &warp.grid()) {
+    return fmt::format(
+        "it {} {}, which a grid has {} that had not ended when this one began, and that "
+        "griddepcontrol.wait has not awaited",
+        now, where, then);
+  }
   return fmt::format("it {} {}, which another has {}, and nothing says which is first", now, where,
                      then);
 }
@@ -62,7 +70,7 @@ std::string message_of(const races::Conflict& conflict, bool is_write, const std
                           const std::string& where) {
   warp.stop(conflict.kind == races::ConflictKind::kNoProxyFence ? FindingKind::kNoProxyFence
                                                                 : FindingKind::kRace,
-            op, lanes, message_of(conflict, is_write, where),
+            op, lanes, message_of(warp, conflict, is_write, where),
             earlier_access(warp.races()->run(), conflict.other));
 }
 

@@ -80,7 +80,8 @@ Memory resolve_unaligned(Warp& warp, const Op& op, int lane, MemorySpace space,
   switch (space) {
     case MemorySpace::kShared:
     case MemorySpace::kClusterShared: {
-      const std::uint64_t rank = address >> kRankShift;
+      // Of a generic address that is taken for one of shared memory, as much as machine code takes.
+      const std::uint64_t rank = address % kWindowBytes >> kRankShift;
       const std::uint64_t offset = address & ((1U << kRankShift) - 1);
       const bool is_own = rank == block.rank();
       if (rank >= block.cluster().blocks().size() || (space == MemorySpace::kShared && !is_own) ||

@@ -45,8 +45,22 @@ void require_multiple(const Warp& warp, const Op& op, int lane, std::string_view
 }
 
 std::uint64_t shared_address(const Warp& warp, const Op& op, int lane) {
-  return address_of(warp, op.slots[kShared], op.details[0], lane) +
-         static_cast<std::uint64_t>(op.offset);
+  return (address_of(warp, op.slots[kShared], op.details[0], lane) +
+          static_cast<std::uint64_t>(op.offset)) %
+         kWindowBytes;
+}
+
+// Rows of a box that begins within the swizzle's pattern are not swizzled as those who count them
+// from its beginning think.
+void require_swizzle_start(Warp& warp, const Op& op, int lane, std::uint64_t shared,
+                           TensorMapSwizzle swizzle) {
+  const std::uint32_t period = swizzle_period(swizzle);
+  if (period != 0 && shared % period != 0 && warp.block().grid().checks_swizzle_starts) {
+    warp.stop(FindingKind::kMisaligned, op, lane_bit(lane),
+              fmt::format("the box begins at {:#x} in shared memory, and the swizzle of {} bytes "
+                          "repeats every {}: its beginning is swizzled as byte {} of the pattern",
+                          shared, period / 8, period, shared % period));
+  }
 }
 
 // The map that a box is of; a lane's address leads to it.
@@ -198,8 +212,9 @@ void start_load(Warp& warp, const Op& op, int lane) {
   const Extent extent = extent_of(warp, op, lane, copy);
   const std::uint64_t shared = shared_address(warp, op, lane);
   const std::uint64_t mbarrier =
-      address_of(warp, op.slots[kMbarrier], op.details[1], lane) + op.third_offset;
+      (address_of(warp, op.slots[kMbarrier], op.details[1], lane) + op.third_offset) % kWindowBytes;
   require_multiple(warp, op, lane, "the address in shared memory", shared, extent.alignment);
+  require_swizzle_start(warp, op, lane, shared, copy.map.swizzle);
   const auto offset = static_cast<std::uint32_t>(shared & kOffsetMask);
   const auto mbarrier_offset = static_cast<std::uint32_t>(mbarrier & kOffsetMask);
   const bool is_own = op.details[2] != 0;
@@ -235,6 +250,7 @@ void start_store(Warp& warp, const Op& op, int lane) {
   const Extent extent = extent_of(warp, op, lane, copy);
   const std::uint64_t shared = shared_address(warp, op, lane);
   require_multiple(warp, op, lane, "the address in shared memory", shared, extent.alignment);
+  require_swizzle_start(warp, op, lane, shared, copy.map.swizzle);
   resolve_unaligned(warp, op, lane, MemorySpace::kShared, shared, extent.bytes);
   add_pieces(warp, op, lane, static_cast<std::uint32_t>(shared & kOffsetMask), extent, copy);
   if (copy.pieces.empty()) {

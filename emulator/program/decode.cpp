@@ -381,9 +381,10 @@ Program decode(const syntax::Module& module, const syntax::Function& function,
       decoder.fail("an instruction that the emulator does not know");
     }
   }
-  if (program.ops.empty() || program.ops.back().flow != Flow::kExit ||
+  if (program.ops.empty() || program.ops.back().flow == Flow::kNext ||
       program.ops.back().guard != kNoSlot) {
-    throw Error(fmt::format("line {}: {} does not end with ret", function.line, function.name));
+    throw Error(fmt::format("line {}: {} ends with neither ret nor a branch", function.line,
+                            function.name));
   }
   find_joins(program.ops);
   number_async_registers(program, [&](int index) { return layout.slot_of(index); });

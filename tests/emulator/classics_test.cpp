@@ -1,8 +1,13 @@
 // The mistakes that pipelines of copies are known for, each beside the kernel without it: found on
 // every schedule, and named.
+#include <array>
+#include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -126,6 +131,218 @@ W:
   // Or the second arrival ends the phase after it, before its own warp waits.
   EXPECT_EQ(kinds_of(body(1)), (std::set{FindingKind::kDeadlock, FindingKind::kRace}));
   EXPECT_EQ(clean_, 0U);
+}
+
+// Rows of as many bytes as the swizzle is wide, eight boxes of them one after the other, from a
+// matrix whose rows are longer.
+class SwizzleStartTest : public ClassicsTest,
+                         public ::testing::WithParamInterface<TensorMapSwizzle> {
+ protected:
+  void SetUp() override {
+    ClassicsTest::SetUp();
+    swizzle_ = GetParam();
+    span_ = 16U << static_cast<unsigned>(swizzle_);
+    desc_ = {.type = TensorMapType::kU8,
+             .rank = 2,
+             .address = put(matrix_),
+             .dims = {span_, kRows},
+             .strides = {span_},
+             .box = {span_, kRows},
+             .swizzle = swizzle_};
+    std::vector<std::byte> zeros(kRows * span_);
+    results_ = put(zeros);
+  }
+
+  // The place of a lane's own 16 bytes in %r6, as code that counts rows from the beginning of the
+  // box finds it, of all in the matrix at %rd7 and %rd8 (the results).
+  [[nodiscard]] std::string place() const {
+    const unsigned units = 1U << static_cast<unsigned>(swizzle_);
+    return fmt::format(R"(
+  shl.b32 %r6, %r1, 4;
+  shr.u32 %r7, %r6, 3;
+  and.b32 %r7, %r7, {};
+  cvt.u64.u32 %rd9, %r6;
+  add.u64 %rd7, %rd9, {};
+  add.u64 %rd8, %rd9, {};
+  xor.b32 %r6, %r6, %r7;
+  add.u32 %r6, %r6, %r2;)",
+                       (units - 1) << 4U, desc_.address, results_);
+  }
+
+  // A thread reads or writes 16 bytes of the box: all of it are used. `start`: of the tile.
+  Report run_box(std::string_view start, std::string_view body, const RunOptions& options) {
+    const std::string ptx =
+        kernel(fmt::format("{} add.u32 %r2, %r2, {}; {} {}", kBegin, start, place(), body), kShared);
+    LaunchConfig config = one_warp(4096);
+    config.block[0] = kRows * span_ / 16;
+    return run(ptx, put_map(encode(desc_), 16), config, options);
+  }
+
+  // For all swizzles: found on every schedule, unless asked not to look, and then the results are
+  // wrong.
+  void expect_found(std::string_view body, std::uint64_t results) {
+    const std::vector<std::byte> expected(matrix_.begin(),
+                                          matrix_.begin() + std::int64_t{kRows} * span_);
+    const std::uint32_t period = span_ * 8;
+    for (std::uint64_t seed = 0; seed < kSchedules; ++seed) {
+      for (const std::uint32_t start : {0U, period}) {
+        device_.write(results, std::vector<std::byte>(expected.size()));
+        const Report report = run_box(std::to_string(start), body, {.seed = seed});
+        ASSERT_TRUE(report.is_clean()) << report.findings.front().text();
+        EXPECT_EQ(get<std::byte>(results, expected.size()), expected);
+      }
+      const std::string unaligned = std::to_string(128 * (1 + seed % (period / 128 - 1)));
+      const Report report = run_box(unaligned, body, {.seed = seed});
+      ASSERT_EQ(report.findings.size(), 1U);
+      EXPECT_EQ(report.findings.front().kind, FindingKind::kMisaligned);
+      EXPECT_NE(report.findings.front().message.find(
+                    fmt::format("the swizzle of {} bytes repeats every {}", span_, period)),
+                std::string::npos)
+          << report.findings.front().message;
+      device_.write(results, std::vector<std::byte>(expected.size()));
+      const Report silent =
+          run_box(unaligned, body, {.seed = seed, .check_swizzle_starts = false});
+      ASSERT_TRUE(silent.is_clean()) << silent.findings.front().text();
+      EXPECT_NE(get<std::byte>(results, expected.size()), expected);
+    }
+  }
+
+  static constexpr std::uint32_t kRows = 16;
+  TensorMapSwizzle swizzle_ = TensorMapSwizzle::kNone;
+  std::uint32_t span_ = 0;
+  std::uint64_t results_ = 0;
+};
+
+TEST_P(SwizzleStartTest, OfALoadIsFound) {
+  expect_found(fmt::format("{} {} ld.shared.v4.u32 {{%r20, %r21, %r22, %r23}}, [%r6];"
+                           "st.global.v4.u32 [%rd8], {{%r20, %r21, %r22, %r23}};",
+                           load_text(std::uint64_t{kRows} * span_,
+                                     fmt::format("{} [%r2], [%rd1, {{0, 0}}], [%r3]", kLoad)),
+                           kWait),
+               results_);
+}
+
+TEST_P(SwizzleStartTest, OfAStagedStoreIsFound) {
+  const std::uint64_t matrix = std::exchange(desc_.address, results_);
+  expect_found(fmt::format("add.u64 %rd7, %rd9, {};"
+                           "ld.global.v4.u32 {{%r20, %r21, %r22, %r23}}, [%rd7];"
+                           "st.shared.v4.u32 [%r6], {{%r20, %r21, %r22, %r23}};"
+                           "fence.proxy.async.shared::cta; bar.sync 0; @%p1 bra DONE;"
+                           "{} [%rd1, {{0, 0}}], [%r2]; cp.async.bulk.commit_group;"
+                           "cp.async.bulk.wait_group 0; DONE:",
+                           matrix, kStore),
+               results_);
+}
+
+INSTANTIATE_TEST_SUITE_P(Swizzles, SwizzleStartTest,
+                         ::testing::Values(TensorMapSwizzle::k32, TensorMapSwizzle::k64,
+                                           TensorMapSwizzle::k128));
+
+// A block of a cluster of two goes, with or without a word of the other that it is done with what
+// is in the first one's shared memory.
+class PeerTest : public ClassicsTest {
+ protected:
+  std::set<FindingKind> kinds_of_peers(std::string_view body, bool waits) {
+    clean_ = 0;
+    std::set<FindingKind> kinds;
+    const std::string ptx =
+        kernel(fmt::format(R"({}
+  barrier.cluster.arrive.aligned;
+  barrier.cluster.wait.aligned;
+  mov.u32 %r10, %cluster_ctarank;
+  setp.ne.u32 %p4, %r10, 1;
+  or.pred %p4, %p4, %p1;
+  mapa.shared::cluster.u32 %r12, %r2, 0;
+  mapa.shared::cluster.u32 %r13, %r3, 0;
+  @%p4 bra GO;
+  {}
+GO:
+  {})",
+                           kBegin, body,
+                           waits ? "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;"
+                                 : ""),
+               kShared);
+    for (std::uint64_t seed = 0; seed < kSchedules; ++seed) {
+      LaunchConfig config = one_warp(2048);
+      config.grid[0] = config.cluster[0] = 2;
+      const Report report = run(ptx, put_map(encode(desc_), 16), config, {.seed = seed});
+      clean_ += report.is_clean() ? 1 : 0;
+      for (const Finding& finding : report.findings) {
+        kinds.insert(finding.kind);
+        text_ = finding.text();
+      }
+    }
+    return kinds;
+  }
+
+  void expect_found(std::string_view body, std::string_view said) {
+    EXPECT_EQ(kinds_of_peers(body, true), std::set<FindingKind>{}) << text_;
+    EXPECT_EQ(kinds_of_peers(body, false), std::set{FindingKind::kLifetime});
+    EXPECT_EQ(clean_, 0U);
+    EXPECT_NE(text_.find(said), std::string::npos) << text_;
+  }
+};
+
+TEST_F(PeerTest, StoresIntoABlockThatGoes) {
+  expect_found("st.shared::cluster.u32 [%r12], %r10;", "st.shared::cluster.u32");
+}
+
+TEST_F(PeerTest, ArrivesAtABlockThatGoes) {
+  expect_found("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r13];",
+               "mbarrier.arrive.release.cluster.shared::cluster.b64");
+}
+
+TEST_F(PeerTest, MulticastsToABlockThatGoes) {
+  expect_found(
+      "mov.u16 %rs1, 3;"
+      "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r3], 512;"
+      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+      ".multicast::cluster [%r2], [%rd1, {0, 0}], [%r3], %rs1;"
+      "W: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r3], 0; @!%p2 bra W;",
+      "cp.async.bulk.tensor.2d");
+}
+
+// One grid writes, lets the next start, and goes on; that one copies what was written.
+class DependentGridTest : public ClassicsTest {
+ protected:
+  // The copy: from 4 bytes a thread of the first 1024 to the same of the next.
+  std::set<FindingKind> kinds_of_grids(std::string_view reads, bool is_dependent = true) {
+    clean_ = 0;
+    std::set<FindingKind> kinds;
+    const std::string writer = kernel(R"(
+  griddepcontrol.launch_dependents;
+  mov.u32 %r3, 7;
+  st.global.u32 [%rd3], %r3;)");
+    const std::string reader = kernel(std::string(reads) + "st.global.u32 [%rd3+1024], %r2;");
+    const std::array kernels = {device_.load(writer).front(), device_.load(reader).front()};
+    for (std::uint64_t seed = 0; seed < kSchedules; ++seed) {
+      const std::uint64_t memory = put(std::vector<std::uint32_t>(512, 1));
+      const auto bytes = std::bit_cast<std::array<std::byte, 8>>(memory);
+      std::vector<Launch> launches;
+      for (const KernelHandle& loaded : kernels) {
+        launches.push_back({.kernel = loaded,
+                            .config = {.block = {64, 1, 1}},
+                            .parameters = {bytes.begin(), bytes.end()}});
+      }
+      launches[1].config.is_dependent = is_dependent;
+      const Report report = device_.run(launches, {.seed = seed});
+      clean_ += report.is_clean() ? 1 : 0;
+      for (const Finding& finding : report.findings) {
+        kinds.insert(finding.kind);
+        text_ = finding.text();
+      }
+    }
+    return kinds;
+  }
+};
+
+TEST_F(DependentGridTest, ReadsBeforeTheOneBeforeHasWritten) {
+  EXPECT_EQ(kinds_of_grids("griddepcontrol.wait; ld.global.u32 %r2, [%rd3];"),
+            std::set<FindingKind>{});
+  EXPECT_EQ(kinds_of_grids("ld.global.u32 %r2, [%rd3];", false), std::set<FindingKind>{});
+  EXPECT_EQ(kinds_of_grids("ld.global.u32 %r2, [%rd3];"), std::set{FindingKind::kRace});
+  EXPECT_EQ(clean_, 0U);
+  EXPECT_NE(text_.find("griddepcontrol.wait"), std::string::npos) << text_;
 }
 
 }  // namespace

@@ -32,6 +32,11 @@ struct RunOptions {
   std::uint32_t resident_blocks = 4;
   /// Whether to look for accesses of which nothing says which is first.
   bool check_races = true;
+  /// Whether a box with a swizzle must begin in shared memory where the swizzle's pattern does: at
+  /// a multiple of 256, 512 or 1024 bytes. Hardware asks for multiples of 128 alone and swizzles by
+  /// the address, so that code which counts rows from where the box begins looks in other places;
+  /// without this the same happens here, and nothing is said.
+  bool check_swizzle_starts = true;
   /// The run ends with a finding after as many operations of warps. 0: no limit.
   std::uint64_t most_steps = 0;
   /// Is told what runs; none: nobody is.
