@@ -39,6 +39,8 @@ struct EmulateArguments {
   std::string trace;
   std::uint64_t most_operations = 1'000'000'000;
   std::uint64_t resident_blocks = emu::RunOptions{}.resident_blocks;
+  bool any_swizzle_start = false;
+  bool late_stores = false;
   int threads = 0;
   JsonOutput json;
 };
@@ -123,6 +125,8 @@ int emulate(const EmulateArguments& arguments) {
       .threads = arguments.threads == 0 ? available_threads() : arguments.threads,
       .run = {.policy = policy_of(arguments.policy),
               .resident_blocks = static_cast<std::uint32_t>(arguments.resident_blocks),
+              .check_swizzle_starts = !arguments.any_swizzle_start,
+              .check_last_stores = !arguments.late_stores,
               .most_steps = arguments.most_operations}};
   std::optional<emulation::TraceFile> trace;
   if (!arguments.trace.empty()) {
@@ -203,6 +207,12 @@ void add_options(CLI::App& command, EmulateArguments& arguments) {
       ->group(kInputGroup);
   add_whole(command, "--most-operations", {0}, arguments.most_operations,
             "End a schedule after as many operations of warps, with a finding (0: never)")
+      ->group(kComputeGroup);
+  add_flag(command, "--any-swizzle-start", arguments.any_swizzle_start,
+           "Let boxes with a swizzle begin within its pattern, as hardware does")
+      ->group(kComputeGroup);
+  add_flag(command, "--late-stores", arguments.late_stores,
+           "Let blocks end while bulk stores still read their shared memory")
       ->group(kComputeGroup);
   add_threads(command, arguments.threads);
   add_text(command, "--trace", "FILE", arguments.trace,

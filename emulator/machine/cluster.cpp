@@ -3,6 +3,7 @@
 #include "emulator/machine/cluster.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -23,7 +24,7 @@ Cluster::Cluster(Grid& grid, std::array<std::uint32_t, 3> index) : grid_(grid) {
         *grid.races,
         races::RunRaces::Record{
             .grid = &grid, .blocks = places, .warps = (threads + kLanes - 1) / kLanes},
-        grid.number_in_run, grid.ended_before_it);
+        grid.number_in_run);
   }
   for (std::uint32_t rank = 0; rank < places.size(); ++rank) {
     blocks_.emplace_back(*this, rank, places[rank]);
@@ -42,12 +43,48 @@ void Cluster::end_block(Block& block) {
                                     fmt::join(block.index(), ",")));
     }
   }
+  if (races_ != nullptr) {
+    check_end(block);
+  }
   if (!block.has_released) {
     block.has_released = true;
     ++grid_.released;
+    if (races_ != nullptr) {
+      races_->release_grid_at_end(block.rank());
+    }
   }
   ++grid_.ended;
   release_barrier();
+}
+
+// What others do to its shared memory, and what goes on beside its own warps, must have come before
+// its end in every schedule.
+void Cluster::check_end(Block& block) const {
+  const auto end = races_->end_of_block(block.rank(), grid_.checks_last_stores);
+  const auto stop = [&](const races::Access& access) {
+    EarlierAccess at = earlier_access(*grid_.races, access);
+    throw Stop{Finding{
+        .kind = FindingKind::kLifetime,
+        .message = fmt::format("block ({}) ends, and nothing says that this is before, which needs "
+                               "its shared memory",
+                               fmt::join(block.index(), ",")),
+        .kernel = std::move(at.kernel),
+        .instruction = std::move(at.instruction),
+        .line = at.line,
+        .source = std::move(at.source),
+        .block = at.block,
+        .warp = at.warp}};
+  };
+  if (const auto conflict = block.shadow.write(end.view(), 0, block.shared.size())) {
+    stop(conflict->other);
+  }
+  for (const auto& [offset, mbarrier] : block.mbarriers) {
+    for (const races::Access& access : mbarrier.others_arrivals) {
+      if (access.epoch > end.before.at(races::actor_of(access.party))) {
+        stop(access);
+      }
+    }
+  }
 }
 
 void Cluster::release_barrier() {

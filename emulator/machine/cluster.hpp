@@ -46,6 +46,8 @@ class Cluster {
   void release_barrier();
 
  private:
+  void check_end(Block& block) const;
+
   Grid& grid_;
   std::unique_ptr<races::ClusterRaces> races_;
   std::deque<Block> blocks_;

@@ -185,6 +185,7 @@ Report Device::run(std::span<const Launch> launches, const RunOptions& options) 
                          .is_dependent = launch.config.is_dependent,
                          .races = options.check_races ? &races : nullptr,
                          .checks_swizzle_starts = options.check_swizzle_starts,
+                         .checks_last_stores = options.check_last_stores,
                          .tracer = options.trace ? &tracer : nullptr});
   }
   Report report;

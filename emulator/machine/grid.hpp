@@ -33,13 +33,12 @@ struct Grid {
   std::uint64_t started = 0;     // blocks
   std::uint64_t ended = 0;       // blocks
   std::uint64_t works = 0;       // under way beside its warps; what they write is the grid's
-  std::uint64_t last_known = 0;  // every grid up to this one had ended when this one began
 
   races::RunRaces* races = nullptr;   // null: nobody looks for them
   std::uint32_t number_in_run = 0;    // from 1, in the order in which they begin
-  std::uint32_t ended_before_it = 0;  // grids of the run that had ended when it began
 
   bool checks_swizzle_starts = false;
+  bool checks_last_stores = false;
 
   Tracer* tracer = nullptr;  // null: nobody wants to know
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "emulator/races/races.hpp"
 
@@ -32,6 +33,7 @@ class Mbarrier {
   [[nodiscard]] std::string text() const;
 
   races::MbarrierMeeting meeting{};
+  std::vector<races::Access> others_arrivals{};  // of warps of other blocks, the last of each
 
  private:
   std::optional<std::string> count_bytes(std::int64_t bytes);

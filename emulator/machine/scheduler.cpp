@@ -99,12 +99,8 @@ void Scheduler::start_clusters() {
     if (i > first_running_ && !(grid.is_dependent && grids_[i - 1].lets_next_start())) {
       return;
     }
-    if (grid.started == 0) {
-      grid.last_known = grids_[first_running_].number - 1;
-      if (grid.races != nullptr) {
-        grid.number_in_run = grid.races->begin_grid();
-        grid.ended_before_it = static_cast<std::uint32_t>(first_running_);
-      }
+    if (grid.started == 0 && grid.races != nullptr) {
+      grid.number_in_run = grid.races->begin_grid(grid.is_dependent);
     }
     const std::uint32_t size = grid.cluster_blocks();
     while (grid.started < grid.block_count() &&

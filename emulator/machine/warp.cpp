@@ -32,6 +32,20 @@ std::string source_of(const Program& program, const Op& op) {
   return source_text(*program.module, op.instruction->source);
 }
 
+EarlierAccess earlier_access(const races::RunRaces& run, const races::Access& access) {
+  const races::RunRaces::Record& record = run.record_of(access);
+  const auto& grid = *static_cast<const Grid*>(record.grid);
+  const Program& program = *grid.program;
+  const Op& op = program.ops[races::operation_of(access)];
+  const std::uint32_t warp = races::warp_of(access) - 1;
+  return {.kernel = program.function->name,
+          .instruction = op.instruction->opcode,
+          .line = op.instruction->line,
+          .source = source_of(program, op),
+          .block = record.blocks[warp / record.warps],
+          .warp = static_cast<int>(warp % record.warps)};
+}
+
 const Grid& Warp::grid() const {
   return block_.grid();
 }

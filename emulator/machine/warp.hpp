@@ -82,6 +82,9 @@ struct BulkProgress {
 /// "file.cuh:12", where the compiler tells.
 std::string source_of(const Program& program, const Op& op);
 
+/// An access for a finding.
+EarlierAccess earlier_access(const races::RunRaces& run, const races::Access& access);
+
 class Warp {
  public:
   Warp(Block& block, int index, Lanes lanes);

@@ -12,20 +12,6 @@
 
 namespace emu {
 
-EarlierAccess earlier_access(const races::RunRaces& run, const races::Access& access) {
-  const races::RunRaces::Record& record = run.record_of(access);
-  const auto& grid = *static_cast<const Grid*>(record.grid);
-  const Program& program = *grid.program;
-  const Op& op = program.ops[races::operation_of(access)];
-  const std::uint32_t warp = races::warp_of(access) - 1;
-  return {.kernel = program.function->name,
-          .instruction = op.instruction->opcode,
-          .line = op.instruction->line,
-          .source = source_of(program, op),
-          .block = record.blocks[warp / record.warps],
-          .warp = static_cast<int>(warp % record.warps)};
-}
-
 std::uint32_t operation_of(Warp& warp, const Op& op) {
   const auto number = static_cast<std::uint32_t>(&op - warp.block().grid().program->ops.data());
   if (number >= races::kMostOperations) {

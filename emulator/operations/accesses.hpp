@@ -106,7 +106,4 @@ class AsyncAccesses {
 /// The operation's number in its program.
 std::uint32_t operation_of(Warp& warp, const Op& op);
 
-/// An access for a finding.
-EarlierAccess earlier_access(const races::RunRaces& run, const races::Access& access);
-
 }  // namespace emu

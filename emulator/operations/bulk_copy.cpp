@@ -167,7 +167,8 @@ bool BulkStore::step(std::mt19937_64& random) {
 }
 
 bool BulkStore::needs(const Block& block) const {
-  return &block == &copy_.warp.block() && !unread_.empty();
+  return &block == &copy_.warp.block() && !unread_.empty() &&
+         copy_.warp.grid().checks_last_stores;
 }
 
 void BulkStore::read(std::size_t number) {

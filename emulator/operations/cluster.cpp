@@ -96,7 +96,7 @@ Outcome run_grid_wait(Warp& warp, const Op& /*op*/, Lanes /*lanes*/) {
     return warp.wait_for(WaitFor::kGrid);
   }
   if (warp.races() != nullptr) {
-    warp.races()->wait_for_grids(warp.actor());
+    warp.races()->wait_for_grid(warp.actor());
   }
   return Outcome::kDone;
 }
@@ -106,6 +106,9 @@ Outcome run_launch_dependents(Warp& warp, const Op& /*op*/, Lanes /*lanes*/) {
   if (!block.has_released) {
     block.has_released = true;
     ++block.grid().released;
+    if (warp.races() != nullptr) {
+      warp.races()->release_grid(warp.actor());
+    }
   }
   return Outcome::kDone;
 }

@@ -1,4 +1,4 @@
-// mbarrier: init, inval, arrive, expect_tx, test_wait, try_wait.
+// mbarrier: init, inval, arrive, expect_tx, complete_tx, test_wait, try_wait.
 #include "emulator/operations/mbarrier.hpp"
 
 #include <algorithm>
@@ -36,6 +36,13 @@ Mbarrier& mbarrier_of(Warp& warp, const Op& op, Slot slot, int lane) {
       mbarrier_at(warp, op, lane, space_of(op), mbarrier_address(warp, op, slot, lane));
   require_initialized(warp, op, lane_bit(lane), mbarrier, false);
   return mbarrier;
+}
+
+// Whether the mbarrier that it arrives at is of another block.
+bool is_of_another(Warp& warp, const Op& op, int lane) {
+  const std::uint64_t address = mbarrier_address(warp, op, op.slots[1], lane);
+  return space_of(op) != MemorySpace::kShared &&
+         address % kWindowBytes >> kRankShift != warp.block().rank();
 }
 
 // Slots: the address, the number of arrivals of a phase.
@@ -104,6 +111,12 @@ Outcome run_arrive(Warp& warp, const Op& op, Lanes lanes) {
                       mbarrier.expect_bytes(warp.read_lane<std::uint32_t>(op.slots[3], lane)));
     }
     if (op.details[2] != 0) {
+      if (races != nullptr && is_of_another(warp, op, lane)) {
+        const races::Access access = races->view(warp.actor(), operation_of(warp, op)).access;
+        std::erase_if(mbarrier.others_arrivals,
+                      [&](const races::Access& one) { return one.party == access.party; });
+        mbarrier.others_arrivals.push_back(access);
+      }
       if (races != nullptr && op.details[3] == 0 &&
           (&mbarrier != last || mbarrier.phase() != last_phase)) {
         races->arrive(warp.actor(), mbarrier.meeting.meeting);
@@ -118,6 +131,18 @@ Outcome run_arrive(Warp& warp, const Op& op, Lanes lanes) {
   if (op.slots[0] != kNoSlot) {
     warp.write(op.slots[0], states, lanes, kAllLanes);
   }
+  return Outcome::kDone;
+}
+
+// What a copy does when its bytes have come. Slots: the address, the bytes.
+Outcome run_complete(Warp& warp, const Op& op, Lanes lanes) {
+  warp.require_valid(op.slots[0], op, lanes, "the address");
+  warp.require_valid(op.slots[1], op, lanes, "the bytes");
+  for_each_lane(lanes, [&](int lane) {
+    Mbarrier& mbarrier = mbarrier_of(warp, op, op.slots[0], lane);
+    require_allowed(warp, op, lane_bit(lane),
+                    mbarrier.complete_bytes(warp.read_lane<std::uint32_t>(op.slots[1], lane)));
+  });
   return Outcome::kDone;
 }
 
@@ -226,11 +251,19 @@ void decode_wait(Decoder& decoder, bool waits) {
 void decode_mbarrier(Decoder& decoder) {
   Op& op = decoder.op();
   const std::string_view what =
-      decoder.take_one_of({"init", "inval", "arrive", "test_wait", "try_wait", "expect_tx"});
+      decoder.take_one_of({"init", "inval", "arrive", "test_wait", "try_wait", "expect_tx",
+                           "complete_tx"});
   if (what == "arrive" || what == "expect_tx") {
     decode_arrival(decoder, what == "arrive");
   } else if (what == "test_wait" || what == "try_wait") {
     decode_wait(decoder, what == "try_wait");
+  } else if (what == "complete_tx") {
+    take_order(decoder, "release");
+    op.details[0] = static_cast<std::uint8_t>(take_space(decoder));
+    decoder.expect_operands(2);
+    add_address(decoder, 0);
+    decoder.add(decoder.source(1, Type::kU32));
+    op.code = &run_complete;
   } else {
     op.details[0] = static_cast<std::uint8_t>(take_space(decoder));
     add_address(decoder, 0);

@@ -1,9 +1,11 @@
 // What the shadow of memory keeps of an access, and who accesses it now.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <vector>
 
 #include "emulator/races/clock.hpp"
 
@@ -52,6 +54,25 @@ constexpr std::uint32_t operation_of(const Access& access) {
   return access.what >> (kWarpBits + 1);
 }
 
+/// Grids that are known to have ended, as the parties that are theirs.
+class EndedGrids {
+ public:
+  [[nodiscard]] bool contains(Party party) const {
+    return std::ranges::any_of(ranges_, [&](const Range& range) {
+      return range.first <= party && party < range.end;
+    });
+  }
+  void add(Party first, Party end) { ranges_.push_back({first, end}); }
+  void add(const EndedGrids& others);
+
+ private:
+  struct Range {
+    Party first = kNobody;
+    Party end = kNobody;
+  };
+  std::vector<Range> ranges_;  // sorted, with gaps between them, once others have been added
+};
+
 /// An access now: what is recorded of it, and what comes before it.
 struct View {
   Access access{};
@@ -59,11 +80,11 @@ struct View {
   const Clock* before = nullptr;
   const Clock* before_as_written = nullptr;  // of generic writes: what the proxy may see of them
   const Fragments* fragments = nullptr;      // null: the warp's lanes are together
-  // Of global memory. Accesses of parties below come before: their grids had ended.
-  Party ended = kNobody;
-  Party ended_as_written = kNobody;
-  Party ended_at_begin = kNobody;  // when the grid began
-  bool is_read_only = false;       // .nc: nobody may write it while the grid runs
+  // Of global memory. Accesses of these grids come before.
+  const EndedGrids* ended = nullptr;
+  const EndedGrids* ended_as_written = nullptr;
+  const EndedGrids* ended_at_begin = nullptr;  // when the grid began
+  bool is_read_only = false;                   // .nc: nobody may write it while the grid runs
 };
 
 enum class ConflictKind : std::uint8_t {

@@ -9,9 +9,10 @@
 namespace emu::races {
 
 /// An actor of a cluster: its warps come first, from 1 on, then what it copies and multiplies with
-/// while they go on. Component 0 of a clock counts the grids that have ended.
+/// while they go on. Component 0 of a clock says whether the grid before has been
+/// waited for.
 using Actor = std::uint32_t;
-constexpr Actor kEndedGrids = 0;
+constexpr Actor kGridWait = 0;
 
 class Clock {
  public:

@@ -16,16 +16,16 @@ bool is_of_cluster(const View& view, const Access& earlier) {
 
 // Of two clusters of one grid, and of grids of which none has ended, neither comes before.
 std::optional<ConflictKind> against_global_write(const View& view, const Access& earlier) {
-  if (view.is_read_only && earlier.party >= view.ended_at_begin) {
+  if (view.is_read_only && !view.ended_at_begin->contains(earlier.party)) {
     return ConflictKind::kReadOnlyWritten;
   }
   if (is_of_cluster(view, earlier)) {
     return against_write(view, earlier);
   }
-  if (earlier.party >= view.ended) {
+  if (!view.ended->contains(earlier.party)) {
     return ConflictKind::kUnordered;
   }
-  if (!is_async(earlier) && earlier.party >= view.ended_as_written) {
+  if (!is_async(earlier) && !view.ended_as_written->contains(earlier.party)) {
     return ConflictKind::kNoProxyFence;
   }
   return std::nullopt;
@@ -33,7 +33,7 @@ std::optional<ConflictKind> against_global_write(const View& view, const Access&
 
 bool read_comes_before(const View& view, const Access& earlier) {
   return is_of_cluster(view, earlier) ? comes_before(view, earlier, *view.before)
-                                      : earlier.party < view.ended;
+                                      : view.ended->contains(earlier.party);
 }
 
 std::optional<Conflict> check_writes(const View& view, const Access* writes, std::size_t count,
@@ -104,7 +104,7 @@ void GlobalShadow::add_read(const View& view, Reads& reads) {
     return;
   }
   if (!is_of_cluster(view, before)) {
-    if (before.party < view.ended) {
+    if (view.ended->contains(before.party)) {
       return;
     }
     // Two clusters: of the others, the one of the latest grid stays.
@@ -120,7 +120,7 @@ void GlobalShadow::add_read(const View& view, Reads& reads) {
   }
   for (std::uint32_t node = reads.others; node != 0; node = nodes_[node].next) {
     Access& other = nodes_[node].access;
-    if (!is_of_cluster(view, other) && other.party >= view.ended) {
+    if (!is_of_cluster(view, other) && !view.ended->contains(other.party)) {
       return;
     }
     if (other.party == now.party || other.party == before.party || read_comes_before(view, other)) {

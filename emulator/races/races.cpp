@@ -1,15 +1,55 @@
 // Finds accesses to memory of which nothing says which is first: who has synchronised with whom.
 #include "emulator/races/races.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "fovea_emulator/error.hpp"
 
 namespace emu::races {
 
-std::uint32_t RunRaces::begin_grid() {
-  first_parties_.push_back(static_cast<Party>(records_.size() + 1) << kActorBits);
-  return static_cast<std::uint32_t>(first_parties_.size());
+void EndedGrids::add(const EndedGrids& others) {
+  ranges_.insert(ranges_.end(), others.ranges_.begin(), others.ranges_.end());
+  std::ranges::sort(ranges_, {}, &Range::first);
+  std::size_t last = 0;
+  for (std::size_t i = 1; i < ranges_.size(); ++i) {
+    if (ranges_[i].first <= ranges_[last].end) {
+      ranges_[last].end = std::max(ranges_[last].end, ranges_[i].end);
+    } else {
+      ranges_[++last] = ranges_[i];
+    }
+  }
+  ranges_.resize(std::min(ranges_.size(), last + 1));
+}
+
+std::uint32_t RunRaces::begin_grid(bool is_dependent) {
+  Grid grid{.first = static_cast<Party>(records_.size() + 1) << kActorBits};
+  if (!is_dependent || grids_.empty()) {
+    grid.at_begin.add(kNobody, grid.first);
+  } else {
+    const Grid& before = grids_.back();
+    grid.at_begin = before.has_released_waiting ? before.after_wait : before.at_begin;
+  }
+  grids_.push_back(std::move(grid));
+  return static_cast<std::uint32_t>(grids_.size());
+}
+
+void RunRaces::release(std::uint32_t grid, bool has_waited) {
+  Grid& found = grids_.at(grid - 1);
+  found.has_released_waiting = found.has_released_waiting || has_waited;
+}
+
+void RunRaces::wait(std::uint32_t grid) {
+  Grid& found = grids_.at(grid - 1);
+  if (std::exchange(found.has_waited, true)) {
+    return;
+  }
+  found.after_wait = found.at_begin;
+  if (grid > 1) {
+    const Grid& before = grids_[grid - 2];
+    found.after_wait.add(before.first, found.first);
+    found.after_wait.add(before.has_waited ? before.after_wait : before.at_begin);
+  }
 }
 
 std::uint32_t RunRaces::add_cluster(Record record) {
@@ -20,28 +60,22 @@ std::uint32_t RunRaces::add_cluster(Record record) {
   return static_cast<std::uint32_t>(records_.size());
 }
 
-ClusterRaces::ClusterRaces(RunRaces& run, RunRaces::Record record, std::uint32_t grid,
-                           std::uint32_t ended)
+ClusterRaces::ClusterRaces(RunRaces& run, RunRaces::Record record, std::uint32_t grid)
     : run_(run),
       grid_(grid),
-      ended_(ended),
       warps_(record.warps),
       number_(0),
       actors_(1 + static_cast<Actor>(record.blocks.size()) * record.warps),
       warp_states_(record.blocks.size() * record.warps) {
   number_ = run_.add_cluster(std::move(record));
   for (Actor warp = 1; warp <= warp_states_.size(); ++warp) {
-    Order& order = state(warp).order;
-    for (Clock* const clock : {&order.generic, &order.async_shared, &order.async_global}) {
-      clock->raise(kEndedGrids, ended);
-    }
     advance(warp);
   }
 }
 
 View ClusterRaces::view(Actor warp, std::uint32_t operation, bool is_read_only) const {
   const Warp& own = state(warp);
-  const Party ended = run_.end_of(own.order.generic.at(kEndedGrids));
+  const EndedGrids* const ended = &this->ended(own.order.generic);
   return {.access = {.party = party_of(warp),
                      .epoch = epoch(warp),
                      .what = what_of(operation, warp, false)},
@@ -51,7 +85,7 @@ View ClusterRaces::view(Actor warp, std::uint32_t operation, bool is_read_only) 
           .fragments = own.fragments.current() != 0 ? &own.fragments : nullptr,
           .ended = ended,
           .ended_as_written = ended,
-          .ended_at_begin = run_.end_of(ended_),
+          .ended_at_begin = &run_.ended(grid_, false),
           .is_read_only = is_read_only};
 }
 
@@ -89,9 +123,9 @@ View ClusterRaces::seen_by_async(Actor warp, std::uint32_t operation, Actor chan
           .warp = warp,
           .before = &order.generic,
           .before_as_written = &written,
-          .ended = run_.end_of(order.generic.at(kEndedGrids)),
-          .ended_as_written = run_.end_of(written.at(kEndedGrids)),
-          .ended_at_begin = run_.end_of(ended_)};
+          .ended = &ended(order.generic),
+          .ended_as_written = &ended(written),
+          .ended_at_begin = &run_.ended(grid_, false)};
 }
 
 View ClusterRaces::async_view(Actor warp, std::uint32_t operation, GroupKind kind, bool is_shared) {
@@ -160,10 +194,37 @@ void ClusterRaces::fence_init(Actor warp) {
   advance(warp);
 }
 
-void ClusterRaces::wait_for_grids(Actor warp) {
+ClusterRaces::BlockEnd ClusterRaces::end_of_block(std::uint32_t rank, bool with_stores) const {
+  BlockEnd end;
+  for (std::uint32_t i = 0; i < warps_; ++i) {
+    const Warp& own = state(warp(rank, i));
+    end.before.join(own.order.generic);
+  }
+  for (std::uint32_t i = 0; i < warps_; ++i) {
+    const auto& channels = state(warp(rank, i)).channels;
+    end.before.raise(channels[static_cast<std::size_t>(GroupKind::kCopy)], kNeverBefore);
+    if (!with_stores) {
+      end.before.raise(channels[static_cast<std::size_t>(GroupKind::kBulkRead)], kNeverBefore);
+    }
+  }
+  return end;
+}
+
+void ClusterRaces::wait_for_grid(Actor warp) {
+  run_.wait(grid_);
   Order& order = state(warp).order;
   for (Clock* const clock : {&order.generic, &order.async_shared, &order.async_global}) {
-    clock->raise(kEndedGrids, grid_ - 1);
+    clock->raise(kGridWait, 1);
+  }
+}
+
+void ClusterRaces::release_grid(Actor warp) {
+  run_.release(grid_, state(warp).order.generic.at(kGridWait) != 0);
+}
+
+void ClusterRaces::release_grid_at_end(std::uint32_t rank) {
+  for (std::uint32_t i = 0; i < warps_; ++i) {
+    release_grid(warp(rank, i));
   }
 }
 

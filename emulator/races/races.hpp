@@ -67,28 +67,41 @@ class RunRaces {
   };
 
   /// Grids are counted from 1 on, which it gives. All clusters of one have been added when the next
-  /// one begins.
-  std::uint32_t begin_grid();
+  /// one begins. All before one that is not dependent have ended.
+  std::uint32_t begin_grid(bool is_dependent);
+  /// A block of the grid has let the next one start, or has ended, having waited for the one before
+  /// it or not.
+  void release(std::uint32_t grid, bool has_waited);
+  /// The grid before it has ended, for those who know of this wait.
+  void wait(std::uint32_t grid);
   std::uint32_t add_cluster(Record record);  // its number
 
   [[nodiscard]] const Record& record_of(const Access& access) const {
     return records_.at(cluster_of(access.party) - 1);
   }
-  /// Parties below are of the grids up to this one.
-  [[nodiscard]] Party end_of(std::uint32_t grid) const {
-    return grid < first_parties_.size() ? first_parties_[grid] : ~Party{0};
+  /// Those that had ended when the grid began, whatever the schedule, and when it has waited.
+  [[nodiscard]] const EndedGrids& ended(std::uint32_t grid, bool has_waited) const {
+    const Grid& found = grids_.at(grid - 1);
+    return has_waited ? found.after_wait : found.at_begin;
   }
 
  private:
+  struct Grid {
+    Party first = kNobody;
+    EndedGrids at_begin{};
+    EndedGrids after_wait{};
+    bool has_waited = false;            // some warp of it
+    bool has_released_waiting = false;  // some block, which knew of a wait
+  };
+
   std::deque<Record> records_;
-  std::vector<Party> first_parties_;  // of grid i + 1
+  std::deque<Grid> grids_;
 };
 
 /// The warps of a cluster, counted over all its blocks from 1 on.
 class ClusterRaces {
  public:
-  /// `ended`: the grids up to that one had ended when this one began.
-  ClusterRaces(RunRaces& run, RunRaces::Record record, std::uint32_t grid, std::uint32_t ended);
+  ClusterRaces(RunRaces& run, RunRaces::Record record, std::uint32_t grid);
 
   [[nodiscard]] Actor warp(std::uint32_t rank, std::uint32_t index) const {
     return 1 + rank * warps_ + index;
@@ -128,8 +141,22 @@ class ClusterRaces {
 
   void fence_async(Actor warp, bool is_shared, bool is_global);
   void fence_init(Actor warp);
-  /// All grids before this one have ended, and all they have written is there.
-  void wait_for_grids(Actor warp);
+  /// The end of a block, which all that is done to its shared memory must come before; but for
+  /// cp.async, and for what its bulk stores read unless `with_stores`.
+  struct BlockEnd {
+    Clock before{};
+    [[nodiscard]] View view() const { return {.before = &before, .before_as_written = &before}; }
+  };
+  [[nodiscard]] BlockEnd end_of_block(std::uint32_t rank, bool with_stores) const;
+  [[nodiscard]] Actor rank_of(Actor warp) const { return (warp - 1) / warps_; }
+
+  /// The grid before this one has ended, with all that had ended before it for sure, and what they
+  /// have written is there.
+  void wait_for_grid(Actor warp);
+  /// The next grid may start, for the part of the warp's block.
+  void release_grid(Actor warp);
+  /// For that of the block with this rank, which has ended.
+  void release_grid_at_end(std::uint32_t rank);
 
   /// The open group ends; the next begins. Gives its number, from 1 on.
   std::uint32_t commit(Actor warp, GroupKind kind);
@@ -162,12 +189,14 @@ class ClusterRaces {
   [[nodiscard]] Party party_of(Actor actor) const { return number_ << kActorBits | actor; }
   Actor add_channel();
   Actor channel(Actor warp, GroupKind kind);
+  [[nodiscard]] const EndedGrids& ended(const Clock& clock) const {
+    return run_.ended(grid_, clock.at(kGridWait) != 0);
+  }
   [[nodiscard]] View seen_by_async(Actor warp, std::uint32_t operation, Actor channel,
                                    std::uint32_t epoch, bool is_shared) const;
 
   RunRaces& run_;
   std::uint32_t grid_;
-  std::uint32_t ended_;
   std::uint32_t warps_;  // of a block
   std::uint32_t number_;
   Actor actors_;

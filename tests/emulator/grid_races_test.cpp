@@ -16,11 +16,8 @@ namespace {
 // Clusters of grids, in global memory.
 class GridsTest : public ::testing::Test {
  protected:
-  std::uint32_t begin(std::uint32_t ended) {
-    ended_ = ended;
-    return number_ = run_.begin_grid();
-  }
-  ClusterRaces cluster() { return {run_, record(), number_, ended_}; }
+  void begin(bool is_dependent = false) { number_ = run_.begin_grid(is_dependent); }
+  ClusterRaces cluster() { return {run_, record(), number_}; }
   static RunRaces::Record record() { return {.blocks = {{0, 0, 0}}, .warps = 6}; }
 
   Found read(const ClusterRaces& cluster, Actor warp = 1, std::uint64_t at = 0) {
@@ -36,33 +33,32 @@ class GridsTest : public ::testing::Test {
   RunRaces run_;
   GlobalShadow global_;
   std::uint32_t number_ = 0;
-  std::uint32_t ended_ = 0;
 };
 
 TEST_F(GridsTest, ClustersOfAGridHaveNoOrder) {
-  begin(0);
+  begin();
   const ClusterRaces one = cluster();
   const ClusterRaces other = cluster();
   EXPECT_EQ(write(one), kClean);
   EXPECT_EQ(read(other), ConflictKind::kUnordered);
-  begin(1);
+  begin();
   const ClusterRaces next = cluster();
   EXPECT_EQ(read(next), kClean);
   EXPECT_EQ(write(next), kClean);
 }
 
 TEST_F(GridsTest, GridsThatOverlapHaveOrderOnlyOnceOneHasWaited) {
-  begin(0);
+  begin();
   const ClusterRaces first = cluster();
   EXPECT_EQ(write(first, 1, 0), kClean);
   EXPECT_EQ(read(first, 1, 64), kClean);
-  begin(0);
+  begin(true);
   ClusterRaces second = cluster();
   EXPECT_EQ(read(second), ConflictKind::kUnordered);
   EXPECT_EQ(write(second, 2, 64), ConflictKind::kUnordered);
   EXPECT_EQ(write(first, 1, 4), kClean);
   EXPECT_EQ(read(first, 1, 68), kClean);
-  second.wait_for_grids(1);
+  second.wait_for_grid(1);
   EXPECT_EQ(read(second, 1, 4), kClean);
   EXPECT_EQ(write(second, 1, 68), kClean);
   EXPECT_EQ(read(second, 2, 4), ConflictKind::kUnordered);  // another warp, which has not
@@ -76,20 +72,57 @@ TEST_F(GridsTest, GridsThatOverlapHaveOrderOnlyOnceOneHasWaited) {
 }
 
 TEST_F(GridsTest, WhatIsReadOnlyIsWrittenBeforeTheGridBegins) {
-  begin(0);
+  begin();
   const ClusterRaces first = cluster();
   EXPECT_EQ(write(first), kClean);
   EXPECT_EQ(read_only(first), ConflictKind::kReadOnlyWritten);
-  begin(0);
+  begin(true);
   ClusterRaces second = cluster();
-  second.wait_for_grids(1);
+  second.wait_for_grid(1);
   EXPECT_EQ(read_only(second), ConflictKind::kReadOnlyWritten);
-  begin(1);
+  begin();
   EXPECT_EQ(read_only(cluster()), kClean);
 }
 
+// The one before has waited for the first grid or not, before it has let this one start, after
+// that, or never.
+TEST_F(GridsTest, AWaitIsForTheGridBeforeAloneAndWhatThatKnows) {
+  for (const bool waits : {false, true}) {
+    for (const bool is_early : {false, true}) {
+      const std::uint64_t at = waits ? is_early ? 0 : 64 : is_early ? 128 : 192;
+      begin();
+      EXPECT_EQ(write(cluster(), 1, at), kClean);
+      begin(true);
+      ClusterRaces second = cluster();
+      if (waits && is_early) {
+        second.wait_for_grid(1);
+      }
+      second.release_grid(1);
+      begin(true);
+      ClusterRaces third = cluster();
+      if (waits && !is_early) {
+        second.wait_for_grid(1);
+      }
+      EXPECT_EQ(write(second, 1, at + 32), kClean);
+      const Found unless = waits ? kClean : Found(ConflictKind::kUnordered);
+      EXPECT_EQ(read(third, 2, at), waits && is_early ? kClean : Found(ConflictKind::kUnordered));
+      EXPECT_EQ(read(third, 2, at + 32), ConflictKind::kUnordered);
+      third.wait_for_grid(1);
+      EXPECT_EQ(read(third, 1, at), unless) << waits << is_early;
+      EXPECT_EQ(read(third, 1, at + 32), kClean);
+      begin(true);
+      ClusterRaces fourth = cluster();
+      fourth.wait_for_grid(1);
+      EXPECT_EQ(read(fourth, 1, at), unless);
+      EXPECT_EQ(read(fourth, 1, at + 32), kClean);
+      begin();
+      EXPECT_EQ(read(cluster(), 1, at), kClean);
+    }
+  }
+}
+
 TEST_F(GridsTest, TheAsynchronousProxyNeedsAFenceInGlobalMemoryToo) {
-  begin(0);
+  begin();
   ClusterRaces one = cluster();
   EXPECT_EQ(write(one), kClean);
   const auto copies = [&] {
@@ -103,7 +136,7 @@ TEST_F(GridsTest, TheAsynchronousProxyNeedsAFenceInGlobalMemoryToo) {
 }
 
 TEST_F(GridsTest, EveryReaderCounts) {
-  begin(0);
+  begin();
   for (Actor missing = 2; missing <= 6; ++missing) {
     ClusterRaces one = cluster();
     const std::uint64_t at = missing * 4;
@@ -125,7 +158,7 @@ TEST_F(GridsTest, EveryReaderCounts) {
 }
 
 TEST_F(GridsTest, ReadersOfOtherClustersCount) {
-  begin(0);
+  begin();
   const std::array clusters = {cluster(), cluster(), cluster()};
   for (std::size_t writer = 0; writer < 3; ++writer) {
     const std::uint64_t at = writer * 4;
@@ -136,7 +169,7 @@ TEST_F(GridsTest, ReadersOfOtherClustersCount) {
   }
   EXPECT_EQ(read(clusters[0], 1, 64), kClean);
   EXPECT_EQ(read(clusters[1], 1, 64), kClean);
-  begin(1);
+  begin();
   const ClusterRaces next = cluster();
   EXPECT_EQ(read(next, 2, 64), kClean);
   EXPECT_EQ(read(next, 1, 64), kClean);

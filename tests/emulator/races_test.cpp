@@ -15,7 +15,7 @@ namespace {
 // A grid of one cluster of two blocks of four warps, which are 1 to 8.
 class RacesTest : public ::testing::Test {
  protected:
-  RacesTest() : grid_(run_.begin_grid()), cluster_(run_, record(), grid_, 0) {}
+  RacesTest() : grid_(run_.begin_grid(false)), cluster_(run_, record(), grid_) {}
 
   static RunRaces::Record record() { return {.blocks = {{0, 0, 0}, {1, 0, 0}}, .warps = 4}; }
 

@@ -37,6 +37,9 @@ struct RunOptions {
   /// the address, so that code which counts rows from where the box begins looks in other places;
   /// without this the same happens here, and nothing is said.
   bool check_swizzle_starts = true;
+  /// Whether a block must have waited until its bulk stores have read its shared memory before it
+  /// ends. Without this the memory stays as long as they need it.
+  bool check_last_stores = true;
   /// The run ends with a finding after as many operations of warps. 0: no limit.
   std::uint64_t most_steps = 0;
   /// Is told what runs; none: nobody is.
