@@ -32,15 +32,27 @@ std::uint64_t product(const std::array<std::uint32_t, 3>& sizes) {
   return std::uint64_t{sizes[0]} * sizes[1] * sizes[2];
 }
 
+// The most registers that a thread of the kernel asks for, if it does.
+std::uint32_t most_wanted(const syntax::Function& function) {
+  std::uint32_t most = 0;
+  for (const syntax::Instruction& instruction : function.instructions) {
+    if (instruction.opcode.starts_with("setmaxnreg.inc") && !instruction.operands.empty()) {
+      most = std::max(most, static_cast<std::uint32_t>(instruction.operands.front().bits));
+    }
+  }
+  return most;
+}
+
 // What ptxas gives each thread where setmaxnreg is used: registers of a multiprocessor, shared by
-// the threads of its blocks.
+// the threads of its blocks, and no more than any asks for (ptxas -v of CUDA 13.0).
 std::uint32_t registers_of(const syntax::Function& function, std::uint64_t threads) {
   constexpr std::uint32_t kRegisters = 65536;
-  constexpr std::uint32_t kMost = 255;
+  const std::uint32_t wanted = most_wanted(function);
+  const std::uint32_t most = wanted != 0 ? std::min(wanted, 255U) : 255U;
   const std::uint64_t blocks = std::max(function.least_blocks, 1U);
   const std::uint32_t share = static_cast<std::uint32_t>(kRegisters / (threads * blocks)) / 8 * 8;
   const auto said = static_cast<std::uint32_t>(function.most_registers);
-  return std::min(said != 0 ? said : kMost, std::min(share, kMost));
+  return std::min(said != 0 ? said : most, std::min(share, most));
 }
 
 void check(const Launch& launch) {

@@ -93,5 +93,6 @@ std::span<const Operation> cluster_operations();
 std::span<const Operation> matrix_operations();
 std::span<const Operation> wgmma_operations();
 std::span<const Operation> copy_operations();
+std::span<const Operation> trap_operations();
 
 }  // namespace emu

@@ -217,6 +217,27 @@ TEST_F(BlocksTest, RegistersMoveBetweenWarps) {
   EXPECT_NE(text_.find("waits for 240 registers"), std::string::npos) << text_;
   EXPECT_EQ(findings_of(registers("176", "240"), "", config),
             std::set{FindingKind::kIllegalOperand});
+  // 256 threads would have 255 each; ptxas gives them as many as some ask for.
+  const LaunchConfig fewer{.block = {256, 1, 1}};
+  EXPECT_EQ(findings_of(registers("40", "232"), "", fewer), std::set<FindingKind>{});
+  EXPECT_EQ(findings_of(registers("240", "232"), "", fewer),
+            std::set{FindingKind::kIllegalOperand});
+}
+
+TEST_F(BlocksTest, BytesCanBeCountedWithoutACopy) {
+  const auto body = [](int bytes) {
+    return fmt::format(
+        "mbarrier.init.shared::cta.b64 [full], 1;"
+        "mbarrier.arrive.expect_tx.shared::cta.b64 _, [full], 64;"
+        "mbarrier.complete_tx.relaxed.cluster.shared::cta.b64 [full], {};"
+        "W: mbarrier.try_wait.parity.shared::cta.b64 %p1, [full], 0; @!%p1 bra W;",
+        bytes);
+  };
+  constexpr std::string_view kOne = ".shared .align 8 .b64 full;";
+  const LaunchConfig lane{.block = {1, 1, 1}};
+  EXPECT_EQ(findings_of(body(64), kOne, lane), std::set<FindingKind>{});
+  EXPECT_EQ(findings_of(body(60), kOne, lane), std::set{FindingKind::kDeadlock});
+  EXPECT_NE(text_.find("4 bytes awaited"), std::string::npos) << text_;
 }
 
 // The first grid writes 7 late; the second copies what it finds.

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -29,7 +30,8 @@ class ClassicsTest : public SmallBoxTest {
     for (std::uint64_t seed = 0; seed < kSchedules; ++seed) {
       LaunchConfig config = one_warp(2048);
       config.block[0] = 64;
-      const Report report = run(ptx, put_map(encode(desc_), 4096), config, {.seed = seed});
+      options_.seed = seed;
+      const Report report = run(ptx, put_map(encode(desc_), 4096), config, options_);
       clean_ += report.is_clean() ? 1 : 0;
       for (const Finding& finding : report.findings) {
         kinds.insert(finding.kind);
@@ -39,6 +41,7 @@ class ClassicsTest : public SmallBoxTest {
     return kinds;
   }
 
+  RunOptions options_;
   std::uint64_t clean_ = 0;  // schedules without a finding
 };
 
@@ -242,7 +245,8 @@ INSTANTIATE_TEST_SUITE_P(Swizzles, SwizzleStartTest,
 // is in the first one's shared memory.
 class PeerTest : public ClassicsTest {
  protected:
-  std::set<FindingKind> kinds_of_peers(std::string_view body, bool waits) {
+  // `body`: what thread 0 of the second block does; `end`: what all then do in both.
+  std::set<FindingKind> kinds_of_peers(std::string_view body, std::string_view end) {
     clean_ = 0;
     std::set<FindingKind> kinds;
     const std::string ptx =
@@ -258,9 +262,7 @@ class PeerTest : public ClassicsTest {
   {}
 GO:
   {})",
-                           kBegin, body,
-                           waits ? "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;"
-                                 : ""),
+                           kBegin, body, end),
                kShared);
     for (std::uint64_t seed = 0; seed < kSchedules; ++seed) {
       LaunchConfig config = one_warp(2048);
@@ -275,12 +277,15 @@ GO:
     return kinds;
   }
 
-  void expect_found(std::string_view body, std::string_view said) {
-    EXPECT_EQ(kinds_of_peers(body, true), std::set<FindingKind>{}) << text_;
-    EXPECT_EQ(kinds_of_peers(body, false), std::set{FindingKind::kLifetime});
+  void expect_found(std::string_view body, std::string_view said, std::string_view end = kMeet) {
+    EXPECT_EQ(kinds_of_peers(body, end), std::set<FindingKind>{}) << text_;
+    EXPECT_EQ(kinds_of_peers(body, ""), std::set{FindingKind::kLifetime});
     EXPECT_EQ(clean_, 0U);
     EXPECT_NE(text_.find(said), std::string::npos) << text_;
   }
+
+  static constexpr std::string_view kMeet =
+      "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;";
 };
 
 TEST_F(PeerTest, StoresIntoABlockThatGoes) {
@@ -299,22 +304,65 @@ TEST_F(PeerTest, MulticastsToABlockThatGoes) {
       "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
       ".multicast::cluster [%r2], [%rd1, {0, 0}], [%r3], %rs1;"
       "W: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r3], 0; @!%p2 bra W;",
-      "cp.async.bulk.tensor.2d");
+      "cp.async.bulk.tensor.2d",
+      "setp.ne.u32 %p5, %r10, 0; or.pred %p5, %p5, %p1;"
+      "@!%p5 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r3], 512;"
+      "E: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r3], 0; @!%p2 bra E;");
+}
+
+// What ends while a bulk store of its own still reads is the same mistake.
+TEST_F(ClassicsTest, ABlockGoesBeforeItsStoreHasRead) {
+  const auto body = [](std::string_view wait) {
+    return fmt::format(
+        "{} shl.b32 %r4, %r1, 3; add.u32 %r4, %r4, %r2; st.shared.v2.u32 [%r4], {{%r1, %r2}};"
+        "fence.proxy.async.shared::cta; bar.sync 0; @%p1 bra DONE; {} [%rd1, {{0, 0}}], [%r2];"
+        "cp.async.bulk.commit_group; {} DONE:",
+        kBegin, kStore, wait);
+  };
+  EXPECT_EQ(kinds_of(body("cp.async.bulk.wait_group.read 0;")), std::set<FindingKind>{});
+  EXPECT_EQ(kinds_of(body("")), std::set{FindingKind::kLifetime});
+  EXPECT_EQ(clean_, 0U);
+  EXPECT_NE(text_.find("cp.async.bulk.tensor.2d"), std::string::npos) << text_;
+  options_.check_last_stores = false;
+  EXPECT_EQ(kinds_of(body("")), std::set<FindingKind>{});
+}
+
+// Threads write to a stage that has been loaded; the next load comes behind a barrier.
+TEST_F(ClassicsTest, NoProxyFenceBeforeALoadOverWhatThreadsHaveWritten) {
+  const auto body = [](std::string_view fence) {
+    return two_laps(kLoad,
+                    fmt::format("shl.b32 %r4, %r1, 3; add.u32 %r4, %r4, %r2;"
+                                "bar.sync 0; st.shared.v2.u32 [%r4], {{%r1, %r2}}; {} bar.sync 0;",
+                                fence),
+                    "1");
+  };
+  EXPECT_EQ(kinds_of(body("fence.proxy.async.shared::cta;")), std::set<FindingKind>{});
+  EXPECT_EQ(kinds_of(body("")), std::set{FindingKind::kNoProxyFence});
+  EXPECT_EQ(clean_, 0U);
+  EXPECT_NE(text_.find("the earlier one: test: st.shared.v2.u32"), std::string::npos) << text_;
 }
 
 // One grid writes, lets the next start, and goes on; that one copies what was written.
 class DependentGridTest : public ClassicsTest {
  protected:
-  // The copy: from 4 bytes a thread of the first 1024 to the same of the next.
-  std::set<FindingKind> kinds_of_grids(std::string_view reads, bool is_dependent = true) {
+  // The copy: from 4 bytes a thread of the first 1024 to the same of the next. `between`: a grid
+  // between the two, which lets the copy start as well.
+  std::set<FindingKind> kinds_of_grids(std::string_view reads, bool is_dependent = true,
+                                       std::optional<std::string_view> between = std::nullopt) {
     clean_ = 0;
     std::set<FindingKind> kinds;
-    const std::string writer = kernel(R"(
+    std::vector<std::string> texts = {R"(
   griddepcontrol.launch_dependents;
   mov.u32 %r3, 7;
-  st.global.u32 [%rd3], %r3;)");
-    const std::string reader = kernel(std::string(reads) + "st.global.u32 [%rd3+1024], %r2;");
-    const std::array kernels = {device_.load(writer).front(), device_.load(reader).front()};
+  st.global.u32 [%rd3], %r3;)"};
+    if (between.has_value()) {
+      texts.emplace_back(fmt::format("{} st.global.u32 [%rd3+512], %r1;", *between));
+    }
+    texts.emplace_back(std::string(reads) + "st.global.u32 [%rd3+1024], %r2;");
+    std::vector<KernelHandle> kernels;
+    for (const std::string& text : texts) {
+      kernels.push_back(device_.load(kernel(text)).front());
+    }
     for (std::uint64_t seed = 0; seed < kSchedules; ++seed) {
       const std::uint64_t memory = put(std::vector<std::uint32_t>(512, 1));
       const auto bytes = std::bit_cast<std::array<std::byte, 8>>(memory);
@@ -324,7 +372,8 @@ class DependentGridTest : public ClassicsTest {
                             .config = {.block = {64, 1, 1}},
                             .parameters = {bytes.begin(), bytes.end()}});
       }
-      launches[1].config.is_dependent = is_dependent;
+      launches[1].config.is_dependent = launches.size() == 3 || is_dependent;
+      launches.back().config.is_dependent = is_dependent;
       const Report report = device_.run(launches, {.seed = seed});
       clean_ += report.is_clean() ? 1 : 0;
       for (const Finding& finding : report.findings) {
@@ -343,6 +392,30 @@ TEST_F(DependentGridTest, ReadsBeforeTheOneBeforeHasWritten) {
   EXPECT_EQ(kinds_of_grids("ld.global.u32 %r2, [%rd3];"), std::set{FindingKind::kRace});
   EXPECT_EQ(clean_, 0U);
   EXPECT_NE(text_.find("griddepcontrol.wait"), std::string::npos) << text_;
+}
+
+// Read-only loads may be made before the wait: they are of what nobody writes while the grid lives.
+TEST_F(DependentGridTest, ReadsAsConstantWhatTheOneBeforeWrites) {
+  constexpr std::string_view kRead = "griddepcontrol.wait; ld.global.nc.u32 %r2, [%rd3];";
+  EXPECT_EQ(kinds_of_grids("griddepcontrol.wait; ld.global.u32 %r2, [%rd3];"),
+            std::set<FindingKind>{});
+  EXPECT_EQ(kinds_of_grids(kRead, false), std::set<FindingKind>{});
+  EXPECT_EQ(kinds_of_grids(kRead), std::set{FindingKind::kRace});
+  EXPECT_EQ(clean_, 0U);
+  EXPECT_NE(text_.find("as what nobody writes"), std::string::npos) << text_;
+}
+
+// The wait is for the grid before alone: who wrote is one further, and that grid does not wait.
+TEST_F(DependentGridTest, ReadsWhatOneFurtherBackWrites) {
+  constexpr std::string_view kRead = "griddepcontrol.wait; ld.global.u32 %r2, [%rd3];";
+  constexpr std::string_view kNoWait = "griddepcontrol.launch_dependents;";
+  EXPECT_EQ(kinds_of_grids(kRead, true,
+                           "griddepcontrol.launch_dependents; griddepcontrol.wait;"),
+            std::set<FindingKind>{});
+  EXPECT_EQ(kinds_of_grids(kRead, false, kNoWait), std::set<FindingKind>{});
+  EXPECT_EQ(kinds_of_grids(kRead, true, kNoWait), std::set{FindingKind::kRace});
+  EXPECT_EQ(clean_, 0U);
+  EXPECT_NE(text_.find("that had not ended when this one began"), std::string::npos) << text_;
 }
 
 }  // namespace

@@ -144,6 +144,42 @@ std::string reverse(std::string_view barrier) {
   return text.replace(text.find("{}"), 2, barrier);
 }
 
+// The compiler may put the block that ends the kernel before others.
+TEST_F(DeviceTest, TheEndNeedNotBeLast) {
+  const std::uint64_t address = put(std::vector<std::uint32_t>(32, 1));
+  std::string text = kernel(
+      "setp.lt.u32 %p1, %r1, 8; @%p1 bra FEW; END: st.global.u32 [%rd3], %r1; ret;"
+      "FEW: add.u32 %r1, %r1, 100; bra.uni END;");
+  text.erase(text.rfind("ret;"), 4);
+  EXPECT_TRUE(run(text, address, 32).is_clean());
+  const auto found = get<std::uint32_t>(address, 32);
+  for (std::uint32_t i = 0; i < 32; ++i) {
+    EXPECT_EQ(found[i], i < 8 ? i + 100 : i);
+  }
+  text.insert(text.rfind('}'), "@%p1 bra END;");
+  EXPECT_THROW(device_.load(text), std::runtime_error);
+}
+
+// As machine code has it: the low half of a generic address is the one in shared memory.
+TEST_F(DeviceTest, GenericAddressesServeForSharedMemory) {
+  EXPECT_EQ(after<std::uint32_t>("mov.u64 %rd5, cell; cvta.shared.u64 %rd5, %rd5;"
+                                 "mul.wide.u32 %rd6, %r1, 4; add.u64 %rd5, %rd5, %rd6;"
+                                 "st.shared.u32 [%rd5], %r1; ld.shared.u32 %r4, [%rd5];"
+                                 "st.global.u32 [%rd3], %r4;",
+                                 std::vector<std::uint32_t>(4, 7), 4,
+                                 ".shared .align 16 .b8 cell[16];"),
+            (std::vector<std::uint32_t>{0, 1, 2, 3}));
+}
+
+TEST_F(DeviceTest, AKernelCanStopItself) {
+  for (const std::string_view instruction : {"trap;", "brkpt;"}) {
+    EXPECT_EQ(finding_of(instruction), FindingKind::kTrap);
+    EXPECT_EQ(after<std::uint32_t>(fmt::format("setp.gt.u32 %p1, %r1, 8; @%p1 {}", instruction),
+                                   {1, 2}, 2),
+              (std::vector<std::uint32_t>{1, 2}));
+  }
+}
+
 TEST_F(DeviceTest, BarriersLetNobodyBy) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     std::vector<std::uint32_t> values(128);
