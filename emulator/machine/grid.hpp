@@ -28,14 +28,14 @@ struct Grid {
 
   /// The grid before it in the same run, whose end griddepcontrol.wait awaits.
   const Grid* before = nullptr;
-  bool is_dependent = false;     // may start before that one has ended
-  std::uint64_t released = 0;    // blocks that have let the next grid start, or ended
-  std::uint64_t started = 0;     // blocks
-  std::uint64_t ended = 0;       // blocks
-  std::uint64_t works = 0;       // under way beside its warps; what they write is the grid's
+  bool is_dependent = false;   // may start before that one has ended
+  std::uint64_t released = 0;  // blocks that have let the next grid start, or ended
+  std::uint64_t started = 0;   // blocks
+  std::uint64_t ended = 0;     // blocks
+  std::uint64_t works = 0;     // under way beside its warps; what they write is the grid's
 
-  races::RunRaces* races = nullptr;   // null: nobody looks for them
-  std::uint32_t number_in_run = 0;    // from 1, in the order in which they begin
+  races::RunRaces* races = nullptr;  // null: nobody looks for them
+  std::uint32_t number_in_run = 0;   // from 1, in the order in which they begin
 
   bool checks_swizzle_starts = false;
   bool checks_last_stores = false;

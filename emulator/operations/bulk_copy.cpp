@@ -167,8 +167,7 @@ bool BulkStore::step(std::mt19937_64& random) {
 }
 
 bool BulkStore::needs(const Block& block) const {
-  return &block == &copy_.warp.block() && !unread_.empty() &&
-         copy_.warp.grid().checks_last_stores;
+  return &block == &copy_.warp.block() && !unread_.empty() && copy_.warp.grid().checks_last_stores;
 }
 
 void BulkStore::read(std::size_t number) {

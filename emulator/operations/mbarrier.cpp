@@ -250,9 +250,8 @@ void decode_wait(Decoder& decoder, bool waits) {
 
 void decode_mbarrier(Decoder& decoder) {
   Op& op = decoder.op();
-  const std::string_view what =
-      decoder.take_one_of({"init", "inval", "arrive", "test_wait", "try_wait", "expect_tx",
-                           "complete_tx"});
+  const std::string_view what = decoder.take_one_of(
+      {"init", "inval", "arrive", "test_wait", "try_wait", "expect_tx", "complete_tx"});
   if (what == "arrive" || what == "expect_tx") {
     decode_arrival(decoder, what == "arrive");
   } else if (what == "test_wait" || what == "try_wait") {

@@ -58,9 +58,8 @@ constexpr std::uint32_t operation_of(const Access& access) {
 class EndedGrids {
  public:
   [[nodiscard]] bool contains(Party party) const {
-    return std::ranges::any_of(ranges_, [&](const Range& range) {
-      return range.first <= party && party < range.end;
-    });
+    return std::ranges::any_of(
+        ranges_, [&](const Range& range) { return range.first <= party && party < range.end; });
   }
   void add(Party first, Party end) { ranges_.push_back({first, end}); }
   void add(const EndedGrids& others);

@@ -174,8 +174,8 @@ class SwizzleStartTest : public ClassicsTest,
 
   // A thread reads or writes 16 bytes of the box: all of it are used. `start`: of the tile.
   Report run_box(std::string_view start, std::string_view body, const RunOptions& options) {
-    const std::string ptx =
-        kernel(fmt::format("{} add.u32 %r2, %r2, {}; {} {}", kBegin, start, place(), body), kShared);
+    const std::string ptx = kernel(
+        fmt::format("{} add.u32 %r2, %r2, {}; {} {}", kBegin, start, place(), body), kShared);
     LaunchConfig config = one_warp(4096);
     config.block[0] = kRows * span_ / 16;
     return run(ptx, put_map(encode(desc_), 16), config, options);
@@ -203,8 +203,7 @@ class SwizzleStartTest : public ClassicsTest,
                 std::string::npos)
           << report.findings.front().message;
       device_.write(results, std::vector<std::byte>(expected.size()));
-      const Report silent =
-          run_box(unaligned, body, {.seed = seed, .check_swizzle_starts = false});
+      const Report silent = run_box(unaligned, body, {.seed = seed, .check_swizzle_starts = false});
       ASSERT_TRUE(silent.is_clean()) << silent.findings.front().text();
       EXPECT_NE(get<std::byte>(results, expected.size()), expected);
     }
@@ -249,8 +248,7 @@ class PeerTest : public ClassicsTest {
   std::set<FindingKind> kinds_of_peers(std::string_view body, std::string_view end) {
     clean_ = 0;
     std::set<FindingKind> kinds;
-    const std::string ptx =
-        kernel(fmt::format(R"({}
+    const std::string ptx = kernel(fmt::format(R"({}
   barrier.cluster.arrive.aligned;
   barrier.cluster.wait.aligned;
   mov.u32 %r10, %cluster_ctarank;
@@ -262,8 +260,8 @@ class PeerTest : public ClassicsTest {
   {}
 GO:
   {})",
-                           kBegin, body, end),
-               kShared);
+                                               kBegin, body, end),
+                                   kShared);
     for (std::uint64_t seed = 0; seed < kSchedules; ++seed) {
       LaunchConfig config = one_warp(2048);
       config.grid[0] = config.cluster[0] = 2;
@@ -409,8 +407,7 @@ TEST_F(DependentGridTest, ReadsAsConstantWhatTheOneBeforeWrites) {
 TEST_F(DependentGridTest, ReadsWhatOneFurtherBackWrites) {
   constexpr std::string_view kRead = "griddepcontrol.wait; ld.global.u32 %r2, [%rd3];";
   constexpr std::string_view kNoWait = "griddepcontrol.launch_dependents;";
-  EXPECT_EQ(kinds_of_grids(kRead, true,
-                           "griddepcontrol.launch_dependents; griddepcontrol.wait;"),
+  EXPECT_EQ(kinds_of_grids(kRead, true, "griddepcontrol.launch_dependents; griddepcontrol.wait;"),
             std::set<FindingKind>{});
   EXPECT_EQ(kinds_of_grids(kRead, false, kNoWait), std::set<FindingKind>{});
   EXPECT_EQ(kinds_of_grids(kRead, true, kNoWait), std::set{FindingKind::kRace});

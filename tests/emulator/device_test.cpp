@@ -162,13 +162,13 @@ TEST_F(DeviceTest, TheEndNeedNotBeLast) {
 
 // As machine code has it: the low half of a generic address is the one in shared memory.
 TEST_F(DeviceTest, GenericAddressesServeForSharedMemory) {
-  EXPECT_EQ(after<std::uint32_t>("mov.u64 %rd5, cell; cvta.shared.u64 %rd5, %rd5;"
-                                 "mul.wide.u32 %rd6, %r1, 4; add.u64 %rd5, %rd5, %rd6;"
-                                 "st.shared.u32 [%rd5], %r1; ld.shared.u32 %r4, [%rd5];"
-                                 "st.global.u32 [%rd3], %r4;",
-                                 std::vector<std::uint32_t>(4, 7), 4,
-                                 ".shared .align 16 .b8 cell[16];"),
-            (std::vector<std::uint32_t>{0, 1, 2, 3}));
+  EXPECT_EQ(
+      after<std::uint32_t>("mov.u64 %rd5, cell; cvta.shared.u64 %rd5, %rd5;"
+                           "mul.wide.u32 %rd6, %r1, 4; add.u64 %rd5, %rd5, %rd6;"
+                           "st.shared.u32 [%rd5], %r1; ld.shared.u32 %r4, [%rd5];"
+                           "st.global.u32 [%rd3], %r4;",
+                           std::vector<std::uint32_t>(4, 7), 4, ".shared .align 16 .b8 cell[16];"),
+      (std::vector<std::uint32_t>{0, 1, 2, 3}));
 }
 
 TEST_F(DeviceTest, AKernelCanStopItself) {

@@ -31,11 +31,11 @@ TEST_F(TensorCopyTest, LoadsBoxesOfAllKinds) {
         "cp.async.bulk.tensor.{}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
         "[%r2+{}], [%rd1, {}], [%r3]",
         made.desc.rank, made.shared - kTile, listed(made));
-    const Report report = run(kernel(std::string(kBegin) + load_text(sources.size(), copy) +
-                                         std::string(kWait) + move_tile(bytes, true),
-                                     kShared),
-                              memory, one_warp(bytes + 1024),
-                              {.seed = seed, .check_swizzle_starts = false});
+    const Report report =
+        run(kernel(std::string(kBegin) + load_text(sources.size(), copy) + std::string(kWait) +
+                       move_tile(bytes, true),
+                   kShared),
+            memory, one_warp(bytes + 1024), {.seed = seed, .check_swizzle_starts = false});
     ASSERT_TRUE(report.is_clean()) << "seed " << seed << ": " << report.findings.front().text();
     ASSERT_EQ(get<std::byte>(memory + kResults, bytes), expected_tile(made, sources, tensor))
         << "seed " << seed;

@@ -49,13 +49,13 @@ Emulated emulate(const MicroKernel& kernel, const std::vector<Bytes>& inputs, st
       const auto map = encoded(kernel.maps[i], buffers.at(kernel.maps[i].buffer));
       std::memcpy(parameters.data() + kMapsOffset + i * kTensorMapBytes, map.data(), map.size());
     }
-    const emu::Report report = device.launch(device.load(kernel.ptx).front(),
-                                             {.grid = kernel.grid,
-                                              .block = kernel.block,
-                                              .cluster = kernel.cluster,
-                                              .dynamic_shared_bytes = kernel.dynamic_shared_bytes},
-                                             parameters,
-                                             {.seed = seed, .check_swizzle_starts = false});
+    const emu::Report report =
+        device.launch(device.load(kernel.ptx).front(),
+                      {.grid = kernel.grid,
+                       .block = kernel.block,
+                       .cluster = kernel.cluster,
+                       .dynamic_shared_bytes = kernel.dynamic_shared_bytes},
+                      parameters, {.seed = seed, .check_swizzle_starts = false});
     if (!report.is_clean()) {
       result.finding = report.findings.front().text();
       return result;
