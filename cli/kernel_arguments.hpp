@@ -1,6 +1,7 @@
 // The arguments of `fovea kernel`, and what its commands do with them.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -71,6 +72,8 @@ struct KernelArguments {
   lab::CheckOptions check;
   std::string emulator;  // "emu:sm_80": what `check` runs on in the place of a GPU; empty: a GPU
   int schedules = lab::EmulatedCheckOptions{}.schedules;
+  std::string captures;  // the file of what a GPU computed, for `check`; empty: none
+  int words = 0;         // that `capture` keeps of each output; 0: as many as is usual
   lab::BenchOptions bench;
   JsonOutput json;
   JudgeArguments judge;
@@ -102,8 +105,12 @@ struct KernelArguments {
 /// numbers.
 [[nodiscard]] std::optional<std::map<std::string, int>> parameters_in(const nlohmann::json& json);
 
+using OpenGpu = std::function<std::unique_ptr<gpu::Device>(int index)>;
+
 /// The GPU of --gpu.
-[[nodiscard]] std::unique_ptr<gpu::Device> open_gpu(const KernelArguments& arguments);
+[[nodiscard]] std::unique_ptr<gpu::Device> open_gpu(
+    const KernelArguments& arguments,
+    const OpenGpu& open = [](int index) { return gpu::open_cuda_device(index); });
 
 /// The same, but null where there is none.
 [[nodiscard]] std::unique_ptr<gpu::Device> open_gpu_if_any(const KernelArguments& arguments);
@@ -130,6 +137,11 @@ void require_case(const std::vector<const lab::Card*>& cards, const std::string&
 // Each returns the exit code.
 int run_list(const KernelArguments& arguments);
 int run_check(const KernelArguments& arguments);
+int run_check_emulated(const KernelArguments& arguments,
+                       const std::vector<const lab::Card*>& cards);
+int run_capture(const KernelArguments& arguments);
+/// A line of `check`.
+void print_check(const lab::CheckResult& result);
 int run_kernel_bench(const KernelArguments& arguments);
 int run_once(const KernelArguments& arguments);
 int run_compare(const KernelArguments& arguments);

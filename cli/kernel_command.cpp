@@ -14,11 +14,9 @@
 #include "cli/commands.hpp"
 #include "cli/kernel_arguments.hpp"
 #include "cli/terminal.hpp"
-#include "core/device_name.hpp"
 #include "fovea/error.hpp"
 #include "gpu/device/device.hpp"
 #include "gpu/device/kernel_image.hpp"
-#include "gpu/emulated/emu_device.hpp"
 #include "io/nearest.hpp"
 #include "lab/card.hpp"
 #include "lab/card_json.hpp"
@@ -27,9 +25,9 @@
 
 namespace fovea::cli {
 // The device's own message advises an option that these commands do not have.
-std::unique_ptr<gpu::Device> open_gpu(const KernelArguments& arguments) {
+std::unique_ptr<gpu::Device> open_gpu(const KernelArguments& arguments, const OpenGpu& open) {
   try {
-    return gpu::open_cuda_device(arguments.device);
+    return open(arguments.device);
   } catch (const gpu::NoGpu& error) {
     const std::string reason = error.what();
     throw Error(
@@ -87,8 +85,6 @@ int run_list(const KernelArguments& arguments) {
   return kDone;
 }
 
-namespace {
-
 void print_check(const lab::CheckResult& result) {
   const lab::Verdict& verdict = result.verdict;
   std::cout << fmt::format("{} {} {}{}{}", result.passed ? "pass" : "FAIL", result.card,
@@ -110,6 +106,8 @@ void print_check(const lab::CheckResult& result) {
   }
   std::cout << '\n' << std::flush;
 }
+
+namespace {
 
 /// A line for each card: its largest errors over all seeds.
 void print_largest(const std::vector<lab::CheckResult>& results) {
@@ -133,38 +131,12 @@ void print_largest(const std::vector<lab::CheckResult>& results) {
 
 }  // namespace
 
-namespace {
-
-int run_check_emulated(const KernelArguments& arguments,
-                       const std::vector<const lab::Card*>& cards) {
-  const DeviceName name = parse_device(arguments.emulator).value_or(DeviceName{});
-  const gpu::DeviceInfo info = gpu::open_emulated_device({.arch = name.number})->info();
-  say(info.name);
-  std::vector<lab::CheckResult> results;
-  const int failed = lab::check_emulated(cards,
-                                         {.arch = name.number,
-                                          .seed = arguments.check.seed,
-                                          .schedules = arguments.schedules,
-                                          .only_case = arguments.check.only_case},
-                                         [&](const lab::CheckResult& result) {
-                                           if (arguments.json.leaves_text()) {
-                                             print_check(result);
-                                           }
-                                           results.push_back(result);
-                                         });
-  if (arguments.json.leaves_text()) {
-    std::cout << fmt::format("{}/{} passed\n", results.size() - static_cast<std::size_t>(failed),
-                             results.size());
-  }
-  arguments.json.write(nlohmann::ordered_json::parse(lab::to_json(info, results)));
-  return failed == 0 ? kDone : kFailed;
-}
-
-}  // namespace
-
 int run_check(const KernelArguments& arguments) {
   const auto cards = lab::find_cards(arguments.names);
   require_case(cards, arguments.check.only_case);
+  if (arguments.emulator.empty() && !arguments.captures.empty()) {
+    throw Error("--captures compares the emulator with a GPU: give --device emu, too");
+  }
   if (!arguments.emulator.empty()) {
     return run_check_emulated(arguments, cards);
   }

@@ -33,7 +33,7 @@ void add_gpu(CLI::App& command, KernelArguments& arguments) {
 /// Another place than the GPU of --gpu.
 void add_emulator(CLI::App& command, KernelArguments& arguments) {
   CLI::Option* const device = add_text(command, "--device", "emu|emu:ARCH", arguments.emulator,
-                                       "Check on the emulator of an sm_90a, or of ARCH, sm_80 or "
+                                       "Run on the emulator of an sm_90a, or of ARCH, sm_80 or "
                                        "sm_90a, and no GPU: cases that are quick there");
   without_variable(device)
       ->group(kComputeGroup)
@@ -47,6 +47,13 @@ void add_emulator(CLI::App& command, KernelArguments& arguments) {
   add_whole(command, "--schedules", {1, 1'000'000'000}, arguments.schedules,
             "How many orders of warps and blocks the emulator runs each plan in: all must give the "
             "same bytes")
+      ->group(kInputGroup);
+}
+
+void add_captures(CLI::App& command, KernelArguments& arguments) {
+  add_text(command, "--captures", "FILE", arguments.captures,
+           "Also compare the emulator's outputs with what a GPU computed, a file of `fovea kernel "
+           "capture`")
       ->group(kInputGroup);
 }
 
@@ -254,6 +261,7 @@ void add_kernel(CLI::App& app, Run& run) {
       "check", "Compare kernels with float64, and prove that the gate notices mistakes", run_check);
   add_gpu(*check, *arguments);
   add_emulator(*check, *arguments);
+  add_captures(*check, *arguments);
   add_case(*check, arguments->check.only_case);
   add_seed(*check, arguments->check.seed)->group(kInputGroup);
   add_whole(*check, "--seeds", {1, 1000}, arguments->check.seeds,
@@ -270,6 +278,24 @@ void add_kernel(CLI::App& app, Run& run) {
        "wrong on the way: docs/emulator.md lists it."},
       {"fovea kernel check gemm_qkv_bf16", "fovea kernel check --seeds 20",
        "fovea kernel check layer_norm --device emu:sm_80 --schedules 10"});
+
+  CLI::App* capture = add("capture",
+                          "Keep what a GPU computes of the cards' small cases, to compare the "
+                          "emulator with it",
+                          run_capture);
+  add_gpu(*capture, *arguments);
+  add_emulator(*capture, *arguments);
+  add_case(*capture, arguments->check.only_case);
+  add_seed(*capture, arguments->check.seed)->group(kInputGroup);
+  add_whole(*capture, "--words", {0, 1 << 30}, arguments->words,
+            "How many words of four bytes of each output are kept beside its hash, from all over "
+            "it (0: 53 of approximate ones, 5 of others)")
+      ->group(kOutputGroup);
+  without_variable(add_output(*capture, arguments->output, "FILE", "File to write"));
+  explain(*capture,
+          {"The cases, inputs, plans and grids are those of `fovea kernel check --device emu`, "
+           "which takes the file by --captures. Outputs that are wrong are told and not kept."},
+          {"fovea kernel capture -o h100.captures"});
 
   CLI::App* bench = add("bench", "Time kernels that have passed their gate", run_kernel_bench);
   add_gpu(*bench, *arguments);

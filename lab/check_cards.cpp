@@ -65,7 +65,13 @@ class Checker {
     for (const Plan& plan : plans_of(*workload)) {
       const Verdict verdict =
           run_and_judge(kernels_, *workload, placement, plan, values, card.tolerance, *stream_);
+      const std::vector<gpu::Launch> launches =
+          workload->launches(device_, placement.operands(), plan);
       std::string reason = verdict.reason;
+      if (reason.empty() && options_.inspect) {
+        const std::vector<std::vector<std::byte>> outputs = placement.outputs(*stream_);
+        reason = options_.inspect({*workload, launches, outputs});
+      }
       if (reason.empty()) {
         reason = differing_runs(*workload, placement, plan);
       }
@@ -73,8 +79,7 @@ class Checker {
           reason.empty() && smoke.has_value()) {
         reason = smoke->fault();
       }
-      add(card, one, *workload, lab::to_string(plan), verdict, reason, {},
-          kernels_of(workload->launches(device_, placement.operands(), plan)));
+      add(card, one, *workload, lab::to_string(plan), verdict, reason, {}, kernels_of(launches));
     }
     if (one.mutants && !options_.small) {
       run_mutants(card, one, *workload, values);

@@ -27,6 +27,13 @@ struct SmokeFigure {
   [[nodiscard]] std::string fault() const;
 };
 
+/// What a case left behind under a plan.
+struct Ran {
+  const Workload& workload;
+  std::span<const gpu::Launch> launches;
+  std::span<const std::vector<std::byte>> outputs;  // the output, and the rows' scales if it has any
+};
+
 struct CheckOptions {
   std::uint64_t seed = 1;
   /// Seeds one after the other, from `seed` on. Those after the first check the small cases, those
@@ -35,6 +42,8 @@ struct CheckOptions {
   std::string only_case{};  // empty: all
   bool small = false;       // only cases that are quick under compute-sanitizer; no mutants
   int runs = 0;             // of each plan, which must give the same bytes; 0: as many as is usual
+  /// Looks at outputs that passed so far, and says what is wrong with them; may be empty.
+  std::function<std::string(const Ran&)> inspect{};
 };
 
 /// One thing that was checked: a case under a plan, or a mutant of it.

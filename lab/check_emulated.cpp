@@ -19,16 +19,9 @@ namespace {
 constexpr double kMostFlops = 30e6;
 constexpr double kMostBytes = 3e6;
 
-/// One case under one plan.
-struct Job {
-  const Card* card = nullptr;
-  const Case* one = nullptr;
-  std::optional<Plan> plan{};  // none: it cannot run there, which the check says
-};
-
-std::vector<Job> jobs_of(std::span<const Card* const> cards, const std::vector<Case>& made,
+std::vector<EmulatedJob> jobs_of(std::span<const Card* const> cards, const std::vector<Case>& made,
                          const EmulatedCheckOptions& options, const gpu::DeviceInfo& device) {
-  std::vector<Job> jobs;
+  std::vector<EmulatedJob> jobs;
   const auto add = [&](const Card& card, const Case& one) {
     const std::unique_ptr<Workload> workload = one.make(options.seed);
     if (!workload->can_run(device)) {
@@ -53,11 +46,16 @@ std::vector<Job> jobs_of(std::span<const Card* const> cards, const std::vector<C
   return jobs;
 }
 
-std::vector<CheckResult> run_job(const Job& job, const EmulatedCheckOptions& options) {
-  const std::unique_ptr<gpu::Device> device =
-      gpu::open_emulated_device({.arch = options.arch, .seed = options.seed});
-  gpu::KernelCache kernels(*device);
-  const CheckOptions check{.seed = options.seed, .small = true, .runs = options.schedules};
+std::vector<CheckResult> run_job(const EmulatedJob& job, const EmulatedCheckOptions& options) {
+  const std::unique_ptr<gpu::Device> emulator =
+      options.gpu != nullptr
+          ? nullptr
+          : gpu::open_emulated_device({.arch = options.arch, .seed = options.seed});
+  gpu::KernelCache kernels(options.gpu != nullptr ? *options.gpu : *emulator);
+  CheckOptions check{.seed = options.seed, .small = true, .runs = options.schedules};
+  if (options.inspect) {
+    check.inspect = [&](const Ran& ran) { return options.inspect(job, ran); };
+  }
   std::vector<CheckResult> results;
   const PlansOf plans = [&](const Workload& /*workload*/) { return std::vector{*job.plan}; };
   try {
@@ -88,7 +86,9 @@ int check_emulated(std::span<const Card* const> cards, const EmulatedCheckOption
                    const std::function<void(const CheckResult&)>& report) {
   std::vector<const Card*> with_kernels;
   std::vector<Case> made;  // of each card, the one that was asked for
-  const gpu::DeviceInfo info = gpu::open_emulated_device({.arch = options.arch})->info();
+  const gpu::DeviceInfo info = options.gpu != nullptr
+                                   ? options.gpu->info()
+                                   : gpu::open_emulated_device({.arch = options.arch})->info();
   for (const Card* const card : cards) {
     std::vector<Case> asked = cases_of(*card, options.only_case);
     if (carries_kernels(*card, info) && !asked.empty()) {
@@ -96,7 +96,7 @@ int check_emulated(std::span<const Card* const> cards, const EmulatedCheckOption
       made.push_back(std::move(asked.front()));
     }
   }
-  const std::vector<Job> jobs = jobs_of(with_kernels, made, options, info);
+  const std::vector<EmulatedJob> jobs = jobs_of(with_kernels, made, options, info);
   if (jobs.empty()) {
     fail(
         "nothing was checked: this program has no kernels of these cards for {}, or none of their "
@@ -107,7 +107,8 @@ int check_emulated(std::span<const Card* const> cards, const EmulatedCheckOption
   std::map<std::size_t, std::vector<CheckResult>> done;  // and not reported: an earlier one is not
   std::size_t next = 0;
   int failed = 0;
-  ThreadPool pool(std::min(available_threads(), static_cast<int>(jobs.size())));
+  const int threads = options.gpu != nullptr ? 1 : available_threads();
+  ThreadPool pool(std::min(threads, static_cast<int>(jobs.size())));
   pool.parallel_for(jobs.size(), [&](std::size_t index, int /*worker*/) {
     std::vector<CheckResult> results = run_job(jobs[index], options);
     const std::lock_guard lock(mutex);

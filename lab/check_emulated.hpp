@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -13,13 +14,25 @@
 
 namespace fovea::lab {
 
+/// What is checked at once: a case of a card under one plan.
+struct EmulatedJob {
+  const Card* card = nullptr;
+  const Case* one = nullptr;
+  std::optional<Plan> plan{};  // none: it cannot run there, which the check says
+};
+
 struct EmulatedCheckOptions {
-  int arch = 90;           // 90 or 80
+  int arch = 90;           // 90 or 80; of `gpu`, if there is one
   std::uint64_t seed = 1;  // of inputs and schedules
   /// Runs of each case and plan, on as many schedules: the first is judged, and the others must
   /// give the same bytes.
   int schedules = 3;
   std::string only_case{};  // empty: all that are small enough
+  /// Looks at the outputs of a job that passed so far, and says what is wrong with them; may be
+  /// empty. Called by several threads at a time.
+  std::function<std::string(const EmulatedJob&, const Ran&)> inspect{};
+  /// What all run on in the emulator's place, one after the other.
+  gpu::Device* gpu = nullptr;
 };
 
 /// Whether the emulator takes seconds for the case, not minutes.

@@ -41,19 +41,6 @@ std::string output_of_git(std::vector<std::string> arguments) {
   return text.substr(0, text.find('\n'));
 }
 
-/// The commit measured: FOVEA_BENCH_COMMIT on a machine without the checkout, else git's.
-std::string commit() {
-  if (const char* const named = std::getenv("FOVEA_BENCH_COMMIT"); named != nullptr) {
-    return named;
-  }
-  const std::string head = output_of_git({"rev-parse", "--short=12", "HEAD"});
-  if (head.empty()) {
-    return "unknown";
-  }
-  const bool changed = !output_of_git({"status", "--porcelain", "--untracked-files=no"}).empty();
-  return head + (changed ? "-modified" : "");
-}
-
 /// The value of a line "key : value" of a file in /proc.
 std::string proc_value(const char* path, const std::string& key) {
   std::ifstream file(path);
@@ -73,6 +60,18 @@ double rounded_to(double value, double unit) {
 
 }  // namespace
 
+std::string measured_commit() {
+  if (const char* const named = std::getenv("FOVEA_BENCH_COMMIT"); named != nullptr) {
+    return named;
+  }
+  const std::string head = output_of_git({"rev-parse", "--short=12", "HEAD"});
+  if (head.empty()) {
+    return "unknown";
+  }
+  const bool changed = !output_of_git({"status", "--porcelain", "--untracked-files=no"}).empty();
+  return head + (changed ? "-modified" : "");
+}
+
 std::string machine_json(const gpu::DeviceInfo& device, const std::string& driver_version,
                          const std::string& cublaslt_version) {
   utsname system{};
@@ -91,7 +90,7 @@ std::string machine_json(const gpu::DeviceInfo& device, const std::string& drive
   }
   const Json json = {
       {"date", today()},
-      {"commit", commit()},
+      {"commit", measured_commit()},
       {"cpu",
        {{"model", proc_value("/proc/cpuinfo", "model name")},
         {"cores", available_threads()},

@@ -193,6 +193,15 @@ std::string Placement::fault(gpu::Stream& stream) const {
                      unwritten, first / spec_.columns, first % spec_.columns);
 }
 
+std::vector<std::vector<std::byte>> Placement::outputs(gpu::Stream& stream) const {
+  std::vector<std::vector<std::byte>> all = {
+      download(operands_.output, spec_.bytes(), stream)};
+  if (operands_.row_scale != 0) {
+    all.push_back(download(operands_.row_scale, row_scale_bytes(), stream));
+  }
+  return all;
+}
+
 std::uint64_t Placement::fingerprint(gpu::Stream& stream) const {
   const std::size_t bytes = std::min(spec_.bytes(), kFingerprint);
   std::uint64_t hash = 0xcbf29ce484222325U;  // FNV-1a, by words

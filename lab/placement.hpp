@@ -33,6 +33,8 @@ class Placement {
   /// written before or after them, a row's scale is still NaN, or (outputs small enough to be read
   /// whole) an element is. Empty when nothing is.
   [[nodiscard]] std::string fault(gpu::Stream& stream) const;
+  /// All bytes of the output, and of the rows' scales where there are some.
+  [[nodiscard]] std::vector<std::vector<std::byte>> outputs(gpu::Stream& stream) const;
   /// A number that other bytes in the outputs would change; of large ones, in their first part.
   [[nodiscard]] std::uint64_t fingerprint(gpu::Stream& stream) const;
 

@@ -10,10 +10,14 @@
 
 #include "emulator/captures/emulate.hpp"
 #include "emulator/captures/for_each_kernel.hpp"
-#include "emulator/captures/results.hpp"
+#include "lab/captures/results.hpp"
 
 namespace captures {
 namespace {
+
+using fovea::captures::difference;
+using fovea::captures::read_results;
+using fovea::captures::Results;
 
 // Runs them all, and calls check(kernel, inputs, emulated) for each, which says what is wrong.
 template <typename Check>

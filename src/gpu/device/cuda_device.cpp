@@ -1,4 +1,6 @@
 // CudaDevice: Device over NVIDIA's driver API.
+#include "gpu/device/cuda_device.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cstdlib>
@@ -185,9 +187,13 @@ int tensor_type(TensorMapType type) {
 
 class CudaDevice final : public Device {
  public:
-  CudaDevice(driver::DeviceId id, int index, int driver_version)
+  CudaDevice(driver::DeviceId id, int index, int driver_version,
+             const std::function<void(DeviceInfo&)>& change)
       : id_(id), info_(read_info(id, driver_version)) {
     info_.index = index;
+    if (change) {
+      change(info_);
+    }
     const driver::Result started = api().context_retain(&context_, id);
     check(started, fmt::format("starting work on {}{}", info_.name,
                                started == driver::kOutOfMemory
@@ -459,6 +465,11 @@ int count_cuda_devices() {
 }
 
 std::unique_ptr<Device> open_cuda_device(int index) {
+  return open_changed_cuda_device(index, {});
+}
+
+std::unique_ptr<Device> open_changed_cuda_device(int index,
+                                                 const std::function<void(DeviceInfo&)>& change) {
   const int version = start_driver();
   const int count = count_cuda_devices();
   if (index < 0 || index >= count) {
@@ -466,7 +477,7 @@ std::unique_ptr<Device> open_cuda_device(int index) {
   }
   driver::DeviceId id = 0;
   check(api().device_get(&id, index), "opening the GPU");
-  return std::make_unique<CudaDevice>(id, index, version);
+  return std::make_unique<CudaDevice>(id, index, version, change);
 }
 
 }  // namespace fovea::gpu

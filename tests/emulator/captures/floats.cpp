@@ -133,7 +133,7 @@ struct Approximate {
 };
 
 void add_approximate(MicroKernels& to) {
-  using enum Tolerance::Format;
+  using enum fovea::DType;
   const Tolerance two{kF32, 2, 0, 0};
   const double tanh_error = std::ldexp(1.0, -11);
   const double trigonometric = std::ldexp(1.0, -19);  // documented up to 2 pi: 2^-20.5

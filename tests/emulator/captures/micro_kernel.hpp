@@ -9,9 +9,13 @@
 #include <string>
 #include <vector>
 
+#include "lab/captures/results.hpp"
+
 namespace captures {
 
-using Bytes = std::vector<std::byte>;
+using fovea::captures::Bytes;
+using fovea::captures::Record;
+using fovea::captures::Tolerance;
 
 /// What every byte of an output is before the kernel runs.
 constexpr std::byte kUntouched{0xA5};
@@ -31,17 +35,6 @@ struct TensorMap {
   std::array<std::uint64_t, 4> strides{};  // bytes
   std::array<std::uint32_t, 5> box{};
   Swizzle swizzle = Swizzle::kNone;
-};
-
-/// How near an approximate result has to be. Results of all zeros here must be the same bits, NaN
-/// aside, of which there is one.
-struct Tolerance {
-  enum class Format : std::uint8_t { kF32, kF16, kBF16 } format = Format::kF32;
-  int ulps = 0;
-  double relative = 0;
-  double absolute = 0;
-
-  [[nodiscard]] bool is_exact() const { return ulps == 0 && relative == 0 && absolute == 0; }
 };
 
 /// Inputs to outputs, by other means than the emulator's: outputs of which the model says nothing
@@ -74,6 +67,10 @@ std::size_t parameter_bytes(const MicroKernel& kernel);
 
 /// What a kernel is: another text, launch or input has another number.
 std::uint64_t identity(const MicroKernel& kernel, const std::vector<Bytes>& inputs);
+
+/// `most_words` of each output are kept; 0: as many as is usual.
+Record record_of(const MicroKernel& kernel, std::uint64_t identity,
+                 const std::vector<Bytes>& outputs, std::size_t most_words = 0);
 
 /// All of them, the same ones every time.
 std::vector<MicroKernel> all_micro_kernels();

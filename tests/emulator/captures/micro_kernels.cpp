@@ -2,8 +2,8 @@
 #include <cstring>
 #include <string_view>
 
-#include "emulator/captures/hash.hpp"
 #include "emulator/captures/micro_kernel.hpp"
+#include "lab/captures/hash.hpp"
 
 namespace captures {
 
@@ -21,7 +21,7 @@ std::size_t parameter_bytes(const MicroKernel& kernel) {
 }
 
 std::uint64_t identity(const MicroKernel& kernel, const std::vector<Bytes>& inputs) {
-  Hash hash;
+  fovea::captures::Hash hash;
   hash.add_text(kernel.name);
   hash.add_text(kernel.ptx);
   for (const auto& sizes : {kernel.grid, kernel.cluster, kernel.block}) {
@@ -44,6 +44,19 @@ std::uint64_t identity(const MicroKernel& kernel, const std::vector<Bytes>& inpu
     hash.add_numbers(map.box);
   }
   return hash.value();
+}
+
+Record record_of(const MicroKernel& kernel, std::uint64_t identity,
+                 const std::vector<Bytes>& outputs, std::size_t most_words) {
+  if (most_words == 0) {
+    most_words = kernel.tolerance.is_exact() ? fovea::captures::kSampleWords
+                                             : fovea::captures::kApproximateWords;
+  }
+  Record record{.identity = identity};
+  for (const Bytes& output : outputs) {
+    record.outputs.push_back(fovea::captures::record_of(output, most_words));
+  }
+  return record;
 }
 
 std::vector<MicroKernel> all_micro_kernels() {

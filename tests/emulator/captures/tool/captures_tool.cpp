@@ -12,12 +12,18 @@
 
 #include "emulator/captures/emulate.hpp"
 #include "emulator/captures/for_each_kernel.hpp"
-#include "emulator/captures/results.hpp"
 #include "emulator/captures/tool/card.hpp"
 #include "emulator/captures/tool/workers.hpp"
+#include "lab/captures/results.hpp"
 
 namespace captures {
 namespace {
+
+using fovea::captures::difference;
+using fovea::captures::kAllWords;
+using fovea::captures::read_results;
+using fovea::captures::Results;
+using fovea::captures::write_results;
 
 constexpr std::string_view kUsage = R"(usage: captures_tool COMMAND
   list                                      names, families and launches

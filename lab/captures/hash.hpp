@@ -7,7 +7,7 @@
 #include <span>
 #include <string_view>
 
-namespace captures {
+namespace fovea::captures {
 
 class Hash {
  public:
@@ -37,4 +37,4 @@ class Hash {
   std::uint64_t value_ = 0xCBF29CE484222325U;
 };
 
-}  // namespace captures
+}  // namespace fovea::captures
