@@ -73,6 +73,8 @@ struct KernelArguments {
   std::string emulator;  // "emu:sm_80": what `check` runs on in the place of a GPU; empty: a GPU
   int schedules = lab::EmulatedCheckOptions{}.schedules;
   std::string captures;  // the file of what a GPU computed, for `check`; empty: none
+  int schedule = 0;      // that `emulate` runs
+  std::string trace;     // the file for what ran; empty: none
   int words = 0;         // that `capture` keeps of each output; 0: as many as is usual
   lab::BenchOptions bench;
   JsonOutput json;
@@ -140,6 +142,7 @@ int run_check(const KernelArguments& arguments);
 int run_check_emulated(const KernelArguments& arguments,
                        const std::vector<const lab::Card*>& cards);
 int run_capture(const KernelArguments& arguments);
+int run_kernel_emulate(const KernelArguments& arguments);
 /// A line of `check`.
 void print_check(const lab::CheckResult& result);
 int run_kernel_bench(const KernelArguments& arguments);

@@ -1,5 +1,5 @@
-// `fovea kernel check` on the emulator, and `capture`, which keeps what a GPU computes of the same
-// cases.
+// `fovea kernel check` on the emulator; `emulate`, which runs one schedule of it again; and
+// `capture`, which keeps what a GPU computes of the same cases.
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -19,12 +19,16 @@
 #include "lab/captured_cases.hpp"
 #include "lab/card.hpp"
 #include "lab/check_emulated.hpp"
+#include "lab/emulation/report.hpp"
+#include "lab/emulation/trace_file.hpp"
+#include "lab/replay_case.hpp"
 
 namespace fovea::cli {
 namespace {
 
 int arch_of(const std::string& emulator) {
-  return parse_device(emulator).value_or(DeviceName{}).number;
+  constexpr int kUsual = 90;
+  return emulator.empty() ? kUsual : parse_device(emulator).value_or(DeviceName{}).number;
 }
 
 /// A line for each card; whether the emulator computes what the GPU did, as far as there is
@@ -52,10 +56,10 @@ bool print_figures(const lab::CaseComparer& comparer, bool is_text, nlohmann::or
       std::cout << fmt::format("{}: {} compared, {} differ", card, figures.compared,
                                figures.differing);
       if (figures.approximate > 0) {
-        std::cout << fmt::format("; of {} numbers of approximate outputs {} are not the same, at "
-                                 "most {} ulps apart",
-                                 figures.distance.numbers, figures.distance.differing,
-                                 figures.distance.ulps);
+        std::cout << fmt::format(
+            "; of {} numbers of approximate outputs {} are not the same, at "
+            "most {} ulps apart",
+            figures.distance.numbers, figures.distance.differing, figures.distance.ulps);
       }
       if (figures.changed > 0) {
         std::cout << fmt::format("; {} differ, but their kernel has changed since",
@@ -149,12 +153,55 @@ int run_capture(const KernelArguments& arguments) {
                              run - static_cast<std::size_t>(failed), run, kept, arguments.output,
                              bytes);
   }
-  arguments.json.write({{"device", info.name},
-                        {"run", run},
-                        {"failed", failed},
-                        {"kept", kept},
-                        {"bytes", bytes}});
+  arguments.json.write(
+      {{"device", info.name}, {"run", run}, {"failed", failed}, {"kept", kept}, {"bytes", bytes}});
   return failed == 0 ? kDone : kFailed;
+}
+
+int run_kernel_emulate(const KernelArguments& arguments) {
+  const std::vector<const lab::Card*> cards = lab::find_cards(arguments.names);
+  if (arguments.names.size() != 1) {
+    throw Error("name one card, whose case is to run; `fovea kernel list` names them");
+  }
+  require_case(cards, arguments.check.only_case);
+  lab::ReplayOptions options{.arch = arch_of(arguments.emulator),
+                             .case_name = arguments.check.only_case,
+                             .plan = arguments.plan,
+                             .seed = arguments.check.seed,
+                             .schedule = arguments.schedule};
+  std::optional<emulation::TraceFile> trace;
+  if (!arguments.trace.empty()) {
+    trace.emplace(arguments.trace);
+    options.trace = trace->recorder();
+  }
+  const lab::Replay replay = lab::replay_case(*cards.front(), options);
+  auto findings = nlohmann::ordered_json::array();
+  for (const emu::Finding& finding : replay.findings) {
+    findings.push_back(emulation::to_json(finding));
+    if (trace) {
+      trace->add("# " + finding.text());
+    }
+  }
+  if (trace) {
+    trace->commit();
+  }
+  const lab::CheckResult& result = replay.result;
+  if (arguments.json.leaves_text()) {
+    print_check(result);
+  }
+  arguments.json.write({{"kind", "emulation"},
+                        {"version", 1},
+                        {"clean", result.passed},
+                        {"card", result.card},
+                        {"case", result.case_name},
+                        {"plan", result.what},
+                        {"seed", result.seed},
+                        {"schedule", arguments.schedule},
+                        {"reason", result.reason},
+                        {"max_abs", result.verdict.worst},
+                        {"max_rel", result.verdict.worst_relative},
+                        {"findings", std::move(findings)}});
+  return result.passed ? kDone : kFailed;
 }
 
 }  // namespace fovea::cli

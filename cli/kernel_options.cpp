@@ -1,5 +1,6 @@
 // `fovea kernel`: the laboratory's commands, which work on the cards of kernels.
-#include <cmath>
+#include "cli/kernel_options.hpp"
+
 #include <cstddef>
 #include <functional>
 #include <limits>
@@ -30,20 +31,21 @@ void add_gpu(CLI::App& command, KernelArguments& arguments) {
   add_whole(command, "--gpu", {}, arguments.device, "Index of the GPU")->group(kComputeGroup);
 }
 
-/// Another place than the GPU of --gpu.
-void add_emulator(CLI::App& command, KernelArguments& arguments) {
+/// Another place than a GPU.
+CLI::Option* add_emulator(CLI::App& command, KernelArguments& arguments) {
   CLI::Option* const device = add_text(command, "--device", "emu|emu:ARCH", arguments.emulator,
                                        "Run on the emulator of an sm_90a, or of ARCH, sm_80 or "
                                        "sm_90a, and no GPU: cases that are quick there");
-  without_variable(device)
-      ->group(kComputeGroup)
-      ->excludes("--gpu")
-      ->check([](const std::string& text) -> std::string {
-        const std::optional<DeviceName> name = parse_device(text);
-        return name && name->kind == DeviceKind::kEmulator
-                   ? ""
-                   : fmt::format("'{}' is not one of emu, emu:sm_80, emu:sm_90a", text);
-      });
+  without_variable(device)->group(kComputeGroup)->check([](const std::string& text) -> std::string {
+    const std::optional<DeviceName> name = parse_device(text);
+    return name && name->kind == DeviceKind::kEmulator
+               ? ""
+               : fmt::format("'{}' is not one of emu, emu:sm_80, emu:sm_90a", text);
+  });
+  return device;
+}
+
+void add_schedules(CLI::App& command, KernelArguments& arguments) {
   add_whole(command, "--schedules", {1, 1'000'000'000}, arguments.schedules,
             "How many orders of warps and blocks the emulator runs each plan in: all must give the "
             "same bytes")
@@ -98,10 +100,8 @@ std::optional<std::map<std::string, int>> parameters_in(const nlohmann::json& js
   return values;
 }
 
-namespace {
-
-CLI::Option* add_parameters(CLI::App& command, const char* name, const char* help,
-                            const std::function<void(std::map<std::string, int>)>& take) {
+CLI::Option* add_json_parameters(CLI::App& command, const char* name, const char* help,
+                                 const std::function<void(std::map<std::string, int>)>& take) {
   return command
       .add_option_function<std::string>(
           name,
@@ -120,12 +120,14 @@ CLI::Option* add_parameters(CLI::App& command, const char* name, const char* hel
       ->group(kInputGroup);
 }
 
+namespace {
+
 void add_parameters(CLI::App& command, KernelArguments& arguments) {
-  add_parameters(command, "--parameters",
-                 "Values of tuning parameters that differ from the kernel's own, as JSON",
-                 [&arguments](std::map<std::string, int> values) {
-                   arguments.parameters = std::move(values);
-                 });
+  add_json_parameters(command, "--parameters",
+                      "Values of tuning parameters that differ from the kernel's own, as JSON",
+                      [&arguments](std::map<std::string, int> values) {
+                        arguments.parameters = std::move(values);
+                      });
 }
 
 void add_sources(CLI::App& command, KernelArguments& arguments) {
@@ -164,80 +166,6 @@ void add_judge_options(CLI::App& command, KernelArguments& arguments) {
       ->group(kReportGroup);
 }
 
-/// "20m" is a time, "200" a number of candidates.
-void add_budget(CLI::App& command, EvolveArguments& evolve) {
-  evolve.budget_text = "20m";
-  command
-      .add_option_function<std::string>(
-          "--budget",
-          [&evolve](const std::string& text) {
-            constexpr double kMost = 1e6;
-            std::size_t end = 0;
-            double amount = 0;
-            try {
-              amount = std::stod(text, &end);
-            } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): 0 is refused below
-            }
-            const std::string unit = text.substr(end);
-            const double seconds = unit == "s" ? 1 : unit == "m" ? 60 : unit == "h" ? 3600 : 0;
-            const bool whole = unit.empty() && amount == std::floor(amount);
-            const bool in_range = amount > 0 && amount <= kMost;
-            if (!in_range || (seconds == 0 && !whole)) {
-              throw CLI::ValidationError(
-                  "--budget takes a time, such as 20m, 90s or 1h, or a number of candidates, such "
-                  "as 200",
-                  CLI::ExitCodes::ValidationError);
-            }
-            evolve.budget = {.trials = whole ? static_cast<int>(amount) : 0,
-                             .seconds = amount * seconds};
-            evolve.budget_text = text;
-          },
-          "The time, such as 20m, or the number of candidates, such as 200, after which it ends")
-      ->type_name("BUDGET")
-      ->default_str(evolve.budget_text)
-      ->group(kInputGroup);
-}
-
-void add_evolve(CLI::App& command, KernelArguments& arguments) {
-  EvolveArguments& evolve = arguments.evolve;
-  add_text(command, "--kernel", "KERNEL", arguments.kernel,
-           "The kernel to start from (without it: the launcher's choice, or the level's)")
-      ->group(kInputGroup);
-  add_parameters(
-      command, "--start",
-      "Values of tuning parameters of the first candidate that differ from the kernel's "
-      "own, as JSON",
-      [&evolve](std::map<std::string, int> values) { evolve.start = std::move(values); });
-  add_choice(command, "--population", {"best", "insight", "elites"}, evolve.population,
-             "Who has children: the best candidate; the best, with the parameter that its "
-             "profile names changed; or the best three, and two of them together")
-      ->group(kInputGroup);
-  add_budget(command, evolve);
-  add_whole(command, "--patience", {0, 1000000}, evolve.patience,
-            "How many generations of 4 candidates may pass without one that is kept (0: any "
-            "number)")
-      ->group(kInputGroup);
-  add_texts(command, "--proposer", evolve.proposer,
-            "A program and its arguments, which proposes candidates in lines of JSON (without it: "
-            "they are drawn from the table of tuning parameters)")
-      ->type_name("PROGRAM")
-      ->group(kInputGroup);
-  add_real(command, "--candidate-seconds", "SECONDS", {1, 3600}, evolve.candidate_seconds,
-           "How long a candidate may take to be compiled, checked and timed")
-      ->group(kInputGroup);
-  add_real(command, "--answer-seconds", "SECONDS", {0.1, 3600}, evolve.answer_seconds,
-           "How long the proposer may take for an answer")
-      ->group(kInputGroup);
-  add_text(command, "--ledger", "FILE", evolve.ledger,
-           "The file that gets a line of JSON for each candidate")
-      ->required()
-      ->group(kOutputGroup);
-  add_flag(command, "--resume", evolve.resume,
-           "Go on with the run of the ledger, with the same candidates as if it had not ended; "
-           "the options must be the same, but for the budget and the patience")
-      ->group(kOutputGroup);
-}
-
 }  // namespace
 
 void add_kernel(CLI::App& app, Run& run) {
@@ -260,7 +188,8 @@ void add_kernel(CLI::App& app, Run& run) {
   CLI::App* check = add(
       "check", "Compare kernels with float64, and prove that the gate notices mistakes", run_check);
   add_gpu(*check, *arguments);
-  add_emulator(*check, *arguments);
+  add_emulator(*check, *arguments)->excludes("--gpu");
+  add_schedules(*check, *arguments);
   add_captures(*check, *arguments);
   add_case(*check, arguments->check.only_case);
   add_seed(*check, arguments->check.seed)->group(kInputGroup);
@@ -279,12 +208,32 @@ void add_kernel(CLI::App& app, Run& run) {
       {"fovea kernel check gemm_qkv_bf16", "fovea kernel check --seeds 20",
        "fovea kernel check layer_norm --device emu:sm_80 --schedules 10"});
 
+  CLI::App* emulate = add("emulate", "Run one schedule of a case on the emulator, as check does",
+                          run_kernel_emulate);
+  add_emulator(*emulate, *arguments);
+  add_case(*emulate, arguments->check.only_case);
+  add_plan(*emulate, *arguments);
+  add_seed(*emulate, arguments->check.seed)->group(kInputGroup);
+  add_whole(*emulate, "--schedule", {0, 999'999'999}, arguments->schedule,
+            "Which of the schedules of `fovea kernel check --device emu`, from 0")
+      ->group(kInputGroup);
+  add_text(*emulate, "--trace", "FILE", arguments->trace,
+           "Write what ran in which order to this file; of one schedule alone")
+      ->group(kReportGroup);
+  explain(*emulate,
+          {"What `fovea kernel check --device emu` finds it names with the options that run it "
+           "again. Without --case it is the card's first case that is quick.",
+           "Exit codes: 0 the outputs are right and nothing was found, 1 something is wrong."},
+          {"fovea kernel emulate layer_norm --case rows3_width768 --schedule 2",
+           "fovea kernel emulate gemm_out_bf16 --seed 7 --trace trace.txt"});
+
   CLI::App* capture = add("capture",
                           "Keep what a GPU computes of the cards' small cases, to compare the "
                           "emulator with it",
                           run_capture);
   add_gpu(*capture, *arguments);
-  add_emulator(*capture, *arguments);
+  add_emulator(*capture, *arguments)->excludes("--gpu");
+  add_schedules(*capture, *arguments);
   add_case(*capture, arguments->check.only_case);
   add_seed(*capture, arguments->check.seed)->group(kInputGroup);
   add_whole(*capture, "--words", {0, 1 << 30}, arguments->words,
@@ -346,7 +295,7 @@ void add_kernel(CLI::App& app, Run& run) {
   add_text(*compare, "--with-plan", "PLAN", with.with_plan, "B's plan")->group(kInputGroup);
   add_text(*compare, "--with-sources", "FOLDER", with.with_sources, "B's sources")
       ->group(kInputGroup);
-  add_parameters(
+  add_json_parameters(
       *compare, "--with-parameters", "B's tuning parameters, as JSON",
       [&with](std::map<std::string, int> values) { with.with_parameters = std::move(values); });
   add_seed(*compare, arguments->check.seed)->group(kInputGroup);

@@ -173,8 +173,8 @@ std::string CaseComparer::inspect(const EmulatedJob& job, const Ran& ran) {
   if (is_there) {
     what = difference(record->second, ran, found.is_approximate);
     for (std::size_t k = 0; found.is_approximate && k < ran.outputs.size(); ++k) {
-      distance.add(captures::distance(record->second.outputs.at(k), ran.outputs[k],
-                                      type_of_output(ran, k)));
+      distance.add(
+          captures::distance(record->second.outputs.at(k), ran.outputs[k], type_of_output(ran, k)));
     }
   }
   const std::lock_guard lock(mutex_);

@@ -31,6 +31,12 @@ std::vector<std::string_view> kernels_of(std::span<const gpu::Launch> launches) 
   return names;
 }
 
+std::vector<TileValues> expected(const Workload& workload, std::size_t most_tiles,
+                                 std::uint64_t seed) {
+  const OutputSpec output = workload.output();
+  return expectations(workload, sample_tiles(output.rows, output.columns, most_tiles, seed));
+}
+
 class Checker {
  public:
   Checker(gpu::KernelCache& kernels, const CheckOptions& options,
@@ -57,33 +63,37 @@ class Checker {
       }
       return;
     }
-    Placement placement(device_, *workload, *stream_);
-    const OutputSpec output = workload->output();
     const std::size_t most = one.mutants ? kFirstSeed.most_tiles : effort_.most_tiles;
-    const std::vector<Tile> tiles = sample_tiles(output.rows, output.columns, most, now_.seed);
-    std::vector<TileValues> values = expectations(*workload, tiles);
-    for (const Plan& plan : plans_of(*workload)) {
+    run(card, one, *workload, expected(*workload, most, now_.seed));
+  }
+
+  void run(const Card& card, const Case& one, const Workload& workload,
+           std::vector<TileValues> values) {
+    Placement placement(device_, workload, *stream_);
+    for (const Plan& plan : plans_of(workload)) {
+      begin_run(0);
       const Verdict verdict =
-          run_and_judge(kernels_, *workload, placement, plan, values, card.tolerance, *stream_);
+          run_and_judge(kernels_, workload, placement, plan, values, card.tolerance, *stream_);
       const std::vector<gpu::Launch> launches =
-          workload->launches(device_, placement.operands(), plan);
+          workload.launches(device_, placement.operands(), plan);
       std::string reason = verdict.reason;
       if (reason.empty() && options_.inspect) {
         const std::vector<std::vector<std::byte>> outputs = placement.outputs(*stream_);
-        reason = options_.inspect({*workload, launches, outputs});
+        reason = options_.inspect({workload, launches, outputs});
       }
       if (reason.empty()) {
-        reason = differing_runs(*workload, placement, plan);
+        reason = differing_runs(workload, placement, plan);
       }
-      if (const std::optional<SmokeFigure> smoke = run_smoke(kernels_, *workload, plan, *stream_);
+      begin_run(0);
+      if (const std::optional<SmokeFigure> smoke = run_smoke(kernels_, workload, plan, *stream_);
           reason.empty() && smoke.has_value()) {
         reason = smoke->fault();
       }
-      add(card, one, *workload, lab::to_string(plan), verdict, reason, {}, kernels_of(launches));
+      add(card, one, workload, lab::to_string(plan), verdict, reason, {}, kernels_of(launches));
     }
     if (one.mutants && !options_.small) {
-      run_mutants(card, one, *workload, values);
-      run_poisoned(card, one, *workload, values);
+      run_mutants(card, one, workload, values);
+      run_poisoned(card, one, workload, values);
     }
   }
 
@@ -103,9 +113,16 @@ class Checker {
     return plans.empty() ? std::nullopt : std::optional(plans.front());
   }
 
+  void begin_run(int run) {
+    if (options_.before_run) {
+      options_.before_run(run);
+    }
+  }
+
   std::string differing_runs(const Workload& workload, Placement& placement, const Plan& plan) {
     const std::uint64_t first = placement.fingerprint(*stream_);
     for (int run = 1; run < effort_.runs; ++run) {
+      begin_run(run);
       placement.reset(*stream_, kOtherPoison);
       lab::run(kernels_, workload, placement.operands(), plan, *stream_);
       if (placement.fingerprint(*stream_) != first) {
@@ -272,6 +289,23 @@ void check_case(gpu::KernelCache& kernels, const Card& card, const Case& one,
   Checker checker(kernels, options, report, plans_of);
   checker.begin(0);
   checker.run(card, one);
+}
+
+PreparedInputs prepare(const Case& one, std::uint64_t seed, const gpu::DeviceInfo& device) {
+  std::shared_ptr<const Workload> workload = one.make(seed);
+  if (const Support support = workload->can_run(device); !support) {
+    fail("{}: {}", one.name, support.why);
+  }
+  std::vector<TileValues> values = expected(*workload, kFirstSeed.most_tiles, seed);
+  return {.workload = std::move(workload), .values = std::move(values)};
+}
+
+void check_case(gpu::KernelCache& kernels, const Card& card, const Case& one,
+                const PreparedInputs& inputs, const CheckOptions& options, const PlansOf& plans_of,
+                const std::function<void(const CheckResult&)>& report) {
+  Checker checker(kernels, options, report, plans_of);
+  checker.begin(0);
+  checker.run(card, one, *inputs.workload, inputs.values);
 }
 
 int check(gpu::Device& device, std::span<const Card* const> cards, const CheckOptions& options,

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -31,7 +32,8 @@ struct SmokeFigure {
 struct Ran {
   const Workload& workload;
   std::span<const gpu::Launch> launches;
-  std::span<const std::vector<std::byte>> outputs;  // the output, and the rows' scales if it has any
+  std::span<const std::vector<std::byte>>
+      outputs;  // the output, and the rows' scales if it has any
 };
 
 struct CheckOptions {
@@ -42,6 +44,9 @@ struct CheckOptions {
   std::string only_case{};  // empty: all
   bool small = false;       // only cases that are quick under compute-sanitizer; no mutants
   int runs = 0;             // of each plan, which must give the same bytes; 0: as many as is usual
+  /// Called before a plan's first, second, ... run, with 0, 1, ..., and with 0 before its smoke
+  /// run; may be empty.
+  std::function<void(int run)> before_run{};
   /// Looks at outputs that passed so far, and says what is wrong with them; may be empty.
   std::function<std::string(const Ran&)> inspect{};
 };
@@ -77,11 +82,24 @@ struct SeedResult {
 /// Plans that are checked in the place of a workload's own.
 using PlansOf = std::function<std::vector<Plan>(const Workload&)>;
 
+/// A case's inputs, and what a check of its first seed compares its outputs with.
+struct PreparedInputs {
+  std::shared_ptr<const Workload> workload;
+  std::vector<TileValues> values;
+};
+/// Throws fovea::Error when no kernel runs it on the device.
+[[nodiscard]] PreparedInputs prepare(const Case& one, std::uint64_t seed,
+                                     const gpu::DeviceInfo& device);
+
 /// Checks one case with a kernel cache of the caller's, which may have other machine code for a
 /// kernel, under the plans of `plans_of`, each also on mutants when the case has them. `report` is
 /// called as each is done.
 void check_case(gpu::KernelCache& kernels, const Card& card, const Case& one,
                 const CheckOptions& options, const PlansOf& plans_of,
+                const std::function<void(const CheckResult&)>& report);
+/// The same of inputs that are there already.
+void check_case(gpu::KernelCache& kernels, const Card& card, const Case& one,
+                const PreparedInputs& inputs, const CheckOptions& options, const PlansOf& plans_of,
                 const std::function<void(const CheckResult&)>& report);
 
 /// Runs everything that `options` asks of these cards, but for cards without kernels for the

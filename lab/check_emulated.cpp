@@ -11,6 +11,8 @@
 #include "core/error.hpp"
 #include "core/thread_pool.hpp"
 #include "gpu/emulated/emu_device.hpp"
+#include "gpu/emulated/emu_orders.hpp"
+#include "lab/replay_case.hpp"
 
 namespace fovea::lab {
 namespace {
@@ -19,17 +21,39 @@ namespace {
 constexpr double kMostFlops = 30e6;
 constexpr double kMostBytes = 3e6;
 
-std::vector<EmulatedJob> jobs_of(std::span<const Card* const> cards, const std::vector<Case>& made,
+/// A case's inputs for all its plans, which are drawn when the first of them runs.
+class SharedInputs {
+ public:
+  SharedInputs(const Case& one, std::uint64_t seed) : one_(one), seed_(seed) {}
+
+  const PreparedInputs& get(const gpu::DeviceInfo& device) {
+    std::call_once(once_, [&] { inputs_ = prepare(one_, seed_, device); });
+    return inputs_;
+  }
+
+ private:
+  const Case& one_;
+  std::uint64_t seed_;
+  std::once_flag once_;
+  PreparedInputs inputs_;
+};
+
+struct Job : EmulatedJob {
+  std::shared_ptr<SharedInputs> inputs;
+};
+
+std::vector<Job> jobs_of(std::span<const Card* const> cards, const std::vector<Case>& made,
                          const EmulatedCheckOptions& options, const gpu::DeviceInfo& device) {
-  std::vector<EmulatedJob> jobs;
+  std::vector<Job> jobs;
   const auto add = [&](const Card& card, const Case& one) {
     const std::unique_ptr<Workload> workload = one.make(options.seed);
     if (!workload->can_run(device)) {
-      jobs.push_back({&card, &one});
+      jobs.push_back({{&card, &one, std::nullopt}, nullptr});
       return;
     }
+    const auto inputs = std::make_shared<SharedInputs>(one, options.seed);
     for (const Plan& plan : workload->plans(device)) {
-      jobs.push_back({&card, &one, plan});
+      jobs.push_back({{&card, &one, plan}, inputs});
     }
   };
   for (std::size_t i = 0; i < cards.size(); ++i) {
@@ -46,36 +70,80 @@ std::vector<EmulatedJob> jobs_of(std::span<const Card* const> cards, const std::
   return jobs;
 }
 
-std::vector<CheckResult> run_job(const EmulatedJob& job, const EmulatedCheckOptions& options) {
-  const std::unique_ptr<gpu::Device> emulator =
-      options.gpu != nullptr
-          ? nullptr
-          : gpu::open_emulated_device({.arch = options.arch, .seed = options.seed});
-  gpu::KernelCache kernels(options.gpu != nullptr ? *options.gpu : *emulator);
-  CheckOptions check{.seed = options.seed, .small = true, .runs = options.schedules};
-  if (options.inspect) {
-    check.inspect = [&](const Ran& ran) { return options.inspect(job, ran); };
+/// What runs jobs, one after the other: a device, on which each kernel is loaded once.
+class Runner {
+ public:
+  explicit Runner(const EmulatedCheckOptions& options) : options_(options) {}
+
+  std::vector<CheckResult> run(const Job& job) {
+    start();
+    std::vector<CheckResult> results;
+    const auto report = [&](const CheckResult& result) { results.push_back(result); };
+    CheckOptions check{.seed = options_.seed, .small = true, .runs = options_.schedules};
+    int schedule = 0;
+    if (emulator_) {
+      check.before_run = [&](int run) {
+        schedule = run;
+        gpu::begin_order(*emulator_, order_seed(options_.seed, run));
+      };
+    }
+    if (options_.inspect) {
+      check.inspect = [&](const Ran& ran) { return options_.inspect(job, ran); };
+    }
+    try {
+      if (job.plan) {
+        check_case(
+            *kernels_, *job.card, *job.one, job.inputs->get(kernels_->device().info()), check,
+            [&](const Workload& /*workload*/) { return std::vector{*job.plan}; }, report);
+      } else {
+        check_case(*kernels_, *job.card, *job.one, check, {}, report);
+      }
+    } catch (const Error& error) {
+      results.push_back({.seed = options_.seed,
+                         .card = job.card->name,
+                         .case_name = job.one->name,
+                         .what = job.plan ? to_string(*job.plan) : "",
+                         .description = {},
+                         .verdict = {},
+                         .passed = false,
+                         .reason = error.what(),
+                         .kernels = {}});
+      kernels_.reset();
+      emulator_.reset();
+    }
+    if (job.plan && options_.gpu == nullptr && !results.empty() && !results.back().passed) {
+      results.back().reason += "; again: fovea kernel emulate " +
+                               replay_arguments(job.card->name, {.arch = options_.arch,
+                                                                 .case_name = job.one->name,
+                                                                 .plan = to_string(*job.plan),
+                                                                 .seed = options_.seed,
+                                                                 .schedule = schedule});
+    }
+    return results;
   }
-  std::vector<CheckResult> results;
-  const PlansOf plans = [&](const Workload& /*workload*/) { return std::vector{*job.plan}; };
-  try {
-    check_case(kernels, *job.card, *job.one, check, job.plan ? plans : PlansOf{},
-               [&](const CheckResult& result) { results.push_back(result); });
-  } catch (const Error& error) {
-    results.push_back({.seed = options.seed,
-                       .card = job.card->name,
-                       .case_name = job.one->name,
-                       .what = job.plan ? to_string(*job.plan) : "",
-                       .description = {},
-                       .verdict = {},
-                       .passed = false,
-                       .reason = error.what(),
-                       .kernels = {}});
+
+ private:
+  void start() {
+    if (kernels_) {
+      return;
+    }
+    if (options_.gpu == nullptr) {
+      emulator_ = gpu::open_emulated_device({.arch = options_.arch});
+    }
+    kernels_ = std::make_unique<gpu::KernelCache>(emulator_ ? *emulator_ : *options_.gpu);
   }
-  return results;
-}
+
+  const EmulatedCheckOptions& options_;
+  std::unique_ptr<gpu::Device> emulator_;
+  std::unique_ptr<gpu::KernelCache> kernels_;
+};
 
 }  // namespace
+
+std::uint64_t order_seed(std::uint64_t seed, int number) {
+  constexpr std::uint64_t kApart = 1'000'003;  // more than there are schedules
+  return seed * kApart + static_cast<std::uint64_t>(number);
+}
 
 bool is_quick_to_emulate(const Case& one) {
   const std::unique_ptr<Workload> workload = one.make(1);
@@ -96,7 +164,7 @@ int check_emulated(std::span<const Card* const> cards, const EmulatedCheckOption
       made.push_back(std::move(asked.front()));
     }
   }
-  const std::vector<EmulatedJob> jobs = jobs_of(with_kernels, made, options, info);
+  std::vector<Job> jobs = jobs_of(with_kernels, made, options, info);
   if (jobs.empty()) {
     fail(
         "nothing was checked: this program has no kernels of these cards for {}, or none of their "
@@ -109,8 +177,13 @@ int check_emulated(std::span<const Card* const> cards, const EmulatedCheckOption
   int failed = 0;
   const int threads = options.gpu != nullptr ? 1 : available_threads();
   ThreadPool pool(std::min(threads, static_cast<int>(jobs.size())));
-  pool.parallel_for(jobs.size(), [&](std::size_t index, int /*worker*/) {
-    std::vector<CheckResult> results = run_job(jobs[index], options);
+  std::vector<Runner> runners;
+  for (int i = 0; i < pool.threads(); ++i) {
+    runners.emplace_back(options);
+  }
+  pool.parallel_for(jobs.size(), [&](std::size_t index, int worker) {
+    std::vector<CheckResult> results = runners[static_cast<std::size_t>(worker)].run(jobs[index]);
+    jobs[index].inputs.reset();
     const std::lock_guard lock(mutex);
     done.emplace(index, std::move(results));
     for (; !done.empty() && done.begin()->first == next; ++next) {

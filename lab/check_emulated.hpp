@@ -35,6 +35,9 @@ struct EmulatedCheckOptions {
   gpu::Device* gpu = nullptr;
 };
 
+/// What the emulator's schedule `number`, from 0, of a check with this seed is drawn from.
+[[nodiscard]] std::uint64_t order_seed(std::uint64_t seed, int number);
+
 /// Whether the emulator takes seconds for the case, not minutes.
 [[nodiscard]] bool is_quick_to_emulate(const Case& one);
 

@@ -194,8 +194,7 @@ std::string Placement::fault(gpu::Stream& stream) const {
 }
 
 std::vector<std::vector<std::byte>> Placement::outputs(gpu::Stream& stream) const {
-  std::vector<std::vector<std::byte>> all = {
-      download(operands_.output, spec_.bytes(), stream)};
+  std::vector<std::vector<std::byte>> all = {download(operands_.output, spec_.bytes(), stream)};
   if (operands_.row_scale != 0) {
     all.push_back(download(operands_.row_scale, row_scale_bytes(), stream));
   }

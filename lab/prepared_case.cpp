@@ -8,7 +8,6 @@
 
 #include "core/error.hpp"
 #include "gpu/device/kernel_image.hpp"
-#include "lab/check_cards.hpp"
 #include "lab/kernel_sources.hpp"
 
 namespace fovea::lab {
@@ -87,6 +86,10 @@ PreparedCase::PreparedCase(gpu::Device& device, const CaseSpec& spec) {
 
 void PreparedCase::run(const Operands& operands, gpu::Stream& stream) {
   lab::run(*kernels_, *workload_, operands, tuned_.plan, stream);
+}
+
+std::optional<SmokeFigure> PreparedCase::run_smoke(gpu::Stream& stream) {
+  return lab::run_smoke(*kernels_, *workload_, tuned_.plan, stream);
 }
 
 Verdict PreparedCase::judge(Placement& placement, std::span<TileValues> tiles,

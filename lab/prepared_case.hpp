@@ -5,12 +5,14 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "gpu/device/device.hpp"
 #include "lab/card.hpp"
+#include "lab/check_cards.hpp"
 #include "lab/compiler.hpp"
 #include "lab/judge.hpp"
 #include "lab/placement.hpp"
@@ -43,6 +45,8 @@ class PreparedCase {
   [[nodiscard]] const std::vector<std::string>& kernels() const { return names_; }
 
   void run(const Operands& operands, gpu::Stream& stream);
+  /// What its smoke run gives, if it has one.
+  [[nodiscard]] std::optional<SmokeFigure> run_smoke(gpu::Stream& stream);
   /// Runs it once and compares what it wrote with the tiles.
   [[nodiscard]] Verdict judge(Placement& placement, std::span<TileValues> tiles,
                               const Tolerance& tolerance, gpu::Stream& stream);

@@ -97,16 +97,9 @@ void encode(DType type, double value, std::byte* data) {
   }
 }
 
-float rounded(DType type, double value) {
-  std::array<std::byte, sizeof(double)> storage{};
-  encode(type, value, storage.data());
-  return decode(type, storage.data());
-}
+namespace {
 
-Tensor Tensor::random(std::string name, DType type, std::int64_t rows, std::int64_t columns,
-                      Draw draw, std::uint64_t seed) {
-  Tensor tensor = uniform(std::move(name), type, rows, columns, 0.0);
-  const std::int64_t elements = std::min(tensor.count(), kDrawBlock);
+std::vector<std::byte> drawn(DType type, std::int64_t elements, Draw draw, std::uint64_t seed) {
   const std::size_t size = size_of(type);
   std::vector<std::byte> block(static_cast<std::size_t>(elements) * size);
   const auto draw_part = [&](std::size_t part, int) {
@@ -122,8 +115,23 @@ Tensor Tensor::random(std::string name, DType type, std::int64_t rows, std::int6
   const std::size_t parts = (block.size() / size + kDrawnAtOnce - 1) / kDrawnAtOnce;
   ThreadPool pool(std::min(available_threads(), static_cast<int>(parts)));
   pool.parallel_for(parts, draw_part);
+  return block;
+}
+
+}  // namespace
+
+float rounded(DType type, double value) {
+  std::array<std::byte, sizeof(double)> storage{};
+  encode(type, value, storage.data());
+  return decode(type, storage.data());
+}
+
+Tensor Tensor::random(std::string name, DType type, std::int64_t rows, std::int64_t columns,
+                      Draw draw, std::uint64_t seed) {
+  Tensor tensor = uniform(std::move(name), type, rows, columns, 0.0);
+  const std::int64_t elements = std::min(tensor.count(), kDrawBlock);
   tensor.draw_ = draw;
-  tensor.block_ = std::make_shared<const std::vector<std::byte>>(std::move(block));
+  tensor.block_ = std::make_shared<Block>([=] { return drawn(type, elements, draw, seed); });
   return tensor;
 }
 
@@ -139,14 +147,14 @@ Tensor Tensor::uniform(std::string name, DType type, std::int64_t rows, std::int
   tensor.columns_ = columns;
   std::vector<std::byte> element(size_of(type));
   encode(type, value, element.data());
-  tensor.block_ = std::make_shared<const std::vector<std::byte>>(std::move(element));
+  tensor.block_ = std::make_shared<Block>(std::move(element));
   return tensor;
 }
 
 Tensor Tensor::raw(std::string name, std::span<const std::byte> bytes) {
   Tensor tensor =
       uniform(std::move(name), DType::kU8, 1, static_cast<std::int64_t>(bytes.size()), 0.0);
-  tensor.block_ = std::make_shared<const std::vector<std::byte>>(bytes.begin(), bytes.end());
+  tensor.block_ = std::make_shared<Block>(Block::Bytes(bytes.begin(), bytes.end()));
   return tensor;
 }
 
@@ -161,13 +169,13 @@ Tensor Tensor::of(std::string name, DType type, std::int64_t rows, std::int64_t 
   for (std::size_t i = 0; i < values.size(); ++i) {
     encode(type, values[i], block.data() + i * size);
   }
-  tensor.block_ = std::make_shared<const std::vector<std::byte>>(std::move(block));
+  tensor.block_ = std::make_shared<Block>(std::move(block));
   return tensor;
 }
 
 double Tensor::at(std::int64_t row, std::int64_t column) const {
   const std::int64_t element = (row * columns_ + column) % block_elements();
-  return double{decode(type_, block_->data() + static_cast<std::size_t>(element) * size_of(type_))};
+  return double{decode(type_, block().data() + static_cast<std::size_t>(element) * size_of(type_))};
 }
 
 void Tensor::read(std::int64_t first, std::span<float> to) const {
@@ -175,7 +183,7 @@ void Tensor::read(std::int64_t first, std::span<float> to) const {
   auto element = static_cast<std::size_t>(first) % elements;
   while (!to.empty()) {
     const std::size_t run = std::min(elements - element, to.size());
-    decode_all(type_, block_->data() + element * size_of(type_), to.first(run));
+    decode_all(type_, block().data() + element * size_of(type_), to.first(run));
     to = to.subspan(run);
     element = 0;
   }
@@ -189,15 +197,16 @@ Tensor Tensor::rearranged(Source source_element) const {
   if (elements < count() && elements > 1) {
     fail("tensor {} is too large to be rearranged", name_);
   }
-  std::vector<std::byte> block(bytes());
-  std::byte* to = block.data();
+  const std::span<const std::byte> drawn_block = block();
+  std::vector<std::byte> moved(bytes());
+  std::byte* to = moved.data();
   for (std::int64_t row = 0; row < rows_; ++row) {
     for (std::int64_t column = 0; column < columns_; ++column, to += size) {
       const std::int64_t from = source_element(row, column) % elements;
-      std::memcpy(to, block_->data() + static_cast<std::size_t>(from) * size, size);
+      std::memcpy(to, drawn_block.data() + static_cast<std::size_t>(from) * size, size);
     }
   }
-  tensor.block_ = std::make_shared<const std::vector<std::byte>>(std::move(block));
+  tensor.block_ = std::make_shared<Block>(std::move(moved));
   return tensor;
 }
 
@@ -238,7 +247,7 @@ Tensor Tensor::with(std::int64_t row, std::int64_t column, double value) const {
   encode(type_, value,
          block.data() + static_cast<std::size_t>(row * columns_ + column) * size_of(type_));
   Tensor tensor = *this;
-  tensor.block_ = std::make_shared<const std::vector<std::byte>>(std::move(block));
+  tensor.block_ = std::make_shared<Block>(std::move(block));
   return tensor;
 }
 

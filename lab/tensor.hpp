@@ -3,9 +3,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/dtype.hpp"
@@ -21,7 +24,8 @@ struct Draw {
 
 /// A row-major tensor whose elements repeat a drawn block. The block's length is prime: no two
 /// rows begin at the same place of it, and yet gigabytes need neither host memory nor an upload.
-/// Smaller tensors are one block and repeat nothing. Copies share the block.
+/// Smaller tensors are one block and repeat nothing. Copies share the block, which is drawn when it
+/// is first looked at: a problem's sizes cost nothing.
 class Tensor {
  public:
   Tensor() = default;
@@ -62,7 +66,7 @@ class Tensor {
     return uniform(name_, type_, rows_, columns_, value);
   }
   /// What repeats: elements 0, 1, ... as stored.
-  [[nodiscard]] std::span<const std::byte> block() const { return *block_; }
+  [[nodiscard]] std::span<const std::byte> block() const { return block_->bytes(); }
 
   /// A tensor of the same shape and type whose rows are those of this one, moved up by `by` rows
   /// (the first ones come last). Only of tensors that are one block.
@@ -77,8 +81,29 @@ class Tensor {
   [[nodiscard]] Tensor with(std::int64_t row, std::int64_t column, double value) const;
 
  private:
+  class Block {
+   public:
+    using Bytes = std::vector<std::byte>;
+    explicit Block(Bytes bytes) : bytes_(std::move(bytes)) {}
+    explicit Block(std::function<Bytes()> draw) : draw_(std::move(draw)) {}
+    /// Any thread may ask.
+    [[nodiscard]] const Bytes& bytes() {
+      std::call_once(once_, [this] {
+        if (draw_) {
+          bytes_ = std::exchange(draw_, nullptr)();
+        }
+      });
+      return bytes_;
+    }
+
+   private:
+    std::once_flag once_;
+    std::function<Bytes()> draw_{};
+    Bytes bytes_{};
+  };
+
   [[nodiscard]] std::int64_t block_elements() const {
-    return static_cast<std::int64_t>(block_->size() / size_of(type_));
+    return static_cast<std::int64_t>(block().size() / size_of(type_));
   }
   /// Its rows as bytes, in the order that `source_element` says.
   template <typename Source>
@@ -89,7 +114,7 @@ class Tensor {
   std::int64_t rows_ = 0;
   std::int64_t columns_ = 0;
   Draw draw_;
-  std::shared_ptr<const std::vector<std::byte>> block_;
+  std::shared_ptr<Block> block_;
 };
 
 /// The element at `data`; of any type.

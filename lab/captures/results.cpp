@@ -217,8 +217,7 @@ Numbers numbers_of(std::uint32_t word, DType format) {
         if (format == DType::kE4M3) {
           numbers.add(double{to_float(Float8E4M3{bits})}, step_of(bits, 0x80U));
         } else {
-          const int value =
-              format == DType::kU8 ? int{bits} : int{static_cast<std::int8_t>(bits)};
+          const int value = format == DType::kU8 ? int{bits} : int{static_cast<std::int8_t>(bits)};
           numbers.add(value, value);
         }
       }

@@ -28,7 +28,7 @@ EXCEPTIONS = {
     "--schedules": ({"default", "help"}, "emulate looks for findings, check compares results"),
     "--seed": ({"default", "help"}, "the laboratory's committed results were drawn with 1; emulate draws schedules"),
 }
-DATA = ["info", "pull", "verify", "check", "bench", "calibrate", "similar", "search", "tokenize", "init", "emulate", "kernel list", "kernel check",
+DATA = ["info", "pull", "verify", "check", "bench", "calibrate", "similar", "search", "tokenize", "init", "emulate", "kernel list", "kernel check", "kernel capture", "kernel emulate",
         "kernel bench", "kernel run", "kernel profile", "kernel resources", "kernel sass"]  # fmt: skip
 
 

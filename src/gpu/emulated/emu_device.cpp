@@ -24,6 +24,7 @@
 #include "fovea_emulator/device.hpp"
 #include "fovea_emulator/error.hpp"
 #include "fovea_emulator/tensor_map.hpp"
+#include "gpu/emulated/emu_orders.hpp"
 
 namespace fovea::gpu {
 namespace {
@@ -310,6 +311,14 @@ class EmuDevice final : public Device {
     fail("vendors' libraries do not run on {}", info_.name);
   }
 
+  void begin_order(std::uint64_t seed, emu::TraceFunction trace) {
+    wait_until([] { return false; });
+    const std::lock_guard lock(mutex_);
+    seed_ = seed;
+    runs_ = 0;
+    trace_ = std::move(trace);
+  }
+
   void push(const Stream& stream, std::function<void()> other) {
     add({.stream = number_of(stream), .other = std::move(other)});
   }
@@ -388,12 +397,13 @@ class EmuDevice final : public Device {
   }
 
   void run_grids(const std::vector<emu::Launch>& grids) {
-    const emu::Report report =
-        told([&] { return emulator_.run(grids, {.seed = next_seed(), .most_steps = kMostSteps}); });
+    emu::Report report = told([&] {
+      return emulator_.run(grids, {.seed = next_seed(), .most_steps = kMostSteps, .trace = trace_});
+    });
     if (!report.is_clean()) {
       std::vector<std::string> texts;
       std::ranges::transform(report.findings, std::back_inserter(texts), &emu::Finding::text);
-      fail("{}", fmt::join(texts, "\n"));
+      throw KernelFault(fmt::format("{}", fmt::join(texts, "\n")), std::move(report.findings));
     }
   }
 
@@ -402,6 +412,7 @@ class EmuDevice final : public Device {
 
   DeviceInfo info_;
   std::uint64_t seed_;
+  emu::TraceFunction trace_;
   std::recursive_mutex mutex_;
   emu::Device emulator_;
   std::map<DevicePtr, std::size_t> allocations_;
@@ -450,6 +461,14 @@ void EmuGraph::launch(Stream& stream) {
 
 std::unique_ptr<Device> open_emulated_device(const EmuOptions& options) {
   return std::make_unique<EmuDevice>(options);
+}
+
+void begin_order(Device& device, std::uint64_t seed, emu::TraceFunction trace) {
+  auto* const emulated = dynamic_cast<EmuDevice*>(&device);
+  if (emulated == nullptr) {
+    fail("{} runs in an order of its own", device.info().name);
+  }
+  emulated->begin_order(seed, std::move(trace));
 }
 
 }  // namespace fovea::gpu

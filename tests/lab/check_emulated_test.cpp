@@ -1,0 +1,166 @@
+// Cards on the emulator: what is wrong is found, said how to run again, and found again.
+#include "lab/check_emulated.hpp"
+
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "core/error.hpp"
+#include "gpu/device/kernel_image.hpp"
+#include "gpu/emulated/emu_device.hpp"
+#include "kernels/pixels/pixels_params.hpp"
+#include "lab/replay_case.hpp"
+
+namespace fovea::lab {
+namespace {
+
+/// What pixels_repeat is checked on, with more copies than the output has room for, or fewer.
+class OtherCopies final : public Workload {
+ public:
+  OtherCopies(std::unique_ptr<Workload> right, int more) : right_(std::move(right)), more_(more) {}
+
+  [[nodiscard]] std::string describe() const override { return right_->describe(); }
+  [[nodiscard]] std::span<const Tensor> inputs() const override { return right_->inputs(); }
+  [[nodiscard]] OutputSpec output() const override { return right_->output(); }
+  [[nodiscard]] Support can_run(const gpu::DeviceInfo& device) const override {
+    return right_->can_run(device);
+  }
+  [[nodiscard]] gpu::KernelId kernel_of(const gpu::DeviceInfo& device,
+                                        const Plan& plan) const override {
+    return right_->kernel_of(device, plan);
+  }
+  [[nodiscard]] std::vector<gpu::Launch> launches(gpu::Device& device, const Operands& operands,
+                                                  const Plan& plan) const override {
+    std::vector<gpu::Launch> launches = right_->launches(device, operands, plan);
+    pixels::RepeatParams params;
+    std::memcpy(&params, launches.front().params.data(), sizeof params);
+    params.copies += more_;
+    launches.front().params = gpu::to_bytes(params);
+    return launches;
+  }
+  void reference(const Tile& tile, std::span<double> values) const override {
+    right_->reference(tile, values);
+  }
+  void framework(const Tile& tile, std::span<double> values) const override {
+    right_->framework(tile, values);
+  }
+  [[nodiscard]] std::vector<Mutant> mutants() const override { return {}; }
+  [[nodiscard]] TorchTask torch_task() const override { return right_->torch_task(); }
+  [[nodiscard]] double flops() const override { return right_->flops(); }
+  [[nodiscard]] DType operand_type() const override { return right_->operand_type(); }
+
+ private:
+  std::unique_ptr<Workload> right_;
+  int more_;
+};
+
+constexpr const char* kName = "rows3_width768";
+
+Card card_with(int more) {
+  const std::vector<std::string> names = {"pixels_repeat"};
+  Card card = *find_cards(names).front();
+  const Case right = find_case(card, kName);
+  card.cases = {right};
+  card.cases.front().make = [right, more](std::uint64_t seed) {
+    return std::make_unique<OtherCopies>(right.make(seed), more);
+  };
+  return card;
+}
+
+std::vector<CheckResult> check_of(const Card& card, EmulatedCheckOptions options) {
+  const std::vector<const Card*> cards = {&card};
+  std::vector<CheckResult> results;
+  const int failed =
+      check_emulated(cards, options, [&](const CheckResult& result) { results.push_back(result); });
+  EXPECT_EQ(failed, std::ranges::count(results, false, &CheckResult::passed));
+  return results;
+}
+
+class CheckEmulatedTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (gpu::kernel_images().empty()) {
+      GTEST_SKIP() << "built without the CUDA compiler";
+    }
+  }
+};
+
+TEST_F(CheckEmulatedTest, WhatIsRightPasses) {
+  const Card card = card_with(0);
+  const auto results = check_of(card, {.schedules = 3});
+  ASSERT_EQ(results.size(), 1U);
+  EXPECT_TRUE(results[0].passed) << results[0].reason;
+  const Replay replay = replay_case(card, {.case_name = kName, .schedule = 2});
+  EXPECT_TRUE(replay.result.passed) << replay.result.reason;
+  EXPECT_TRUE(replay.findings.empty());
+}
+
+TEST_F(CheckEmulatedTest, AFindingIsFoundAgain) {
+  const Card card = card_with(100);
+  for (const int arch : {90, 80}) {
+    const auto results = check_of(card, {.arch = arch, .seed = 4, .schedules = 2});
+    ASSERT_EQ(results.size(), 1U);
+    EXPECT_FALSE(results[0].passed);
+    EXPECT_NE(results[0].reason.find("out of bounds"), std::string::npos) << results[0].reason;
+    const std::string again = "again: fovea kernel emulate pixels_repeat" +
+                              std::string(arch == 80 ? " --device emu:sm_80" : "") +
+                              " --case rows3_width768 --seed 4 --schedule 0";
+    EXPECT_NE(results[0].reason.find(again), std::string::npos) << results[0].reason;
+
+    const Replay replay = replay_case(card, {.arch = arch, .case_name = kName, .seed = 4});
+    EXPECT_FALSE(replay.result.passed);
+    ASSERT_EQ(replay.findings.size(), 1U);
+    EXPECT_EQ(replay.findings[0].kind, emu::FindingKind::kOutOfBounds);
+    EXPECT_NE(replay.findings[0].kernel.find("pixels_repeat"), std::string::npos);
+  }
+}
+
+TEST_F(CheckEmulatedTest, AWrongResultIsFoundAgain) {
+  const Card card = card_with(-1);
+  const auto results = check_of(card, {.schedules = 2});
+  ASSERT_EQ(results.size(), 1U);
+  EXPECT_FALSE(results[0].passed);
+  for (const int schedule : {0, 1}) {
+    const Replay replay = replay_case(card, {.case_name = kName, .schedule = schedule});
+    EXPECT_FALSE(replay.result.passed);
+    EXPECT_NE(replay.result.reason, "");
+    EXPECT_TRUE(replay.findings.empty());
+  }
+}
+
+TEST_F(CheckEmulatedTest, OutputsAreShownAndMayBeRefused) {
+  const Card card = card_with(0);
+  std::mutex mutex;
+  int shown = 0;
+  const auto results =
+      check_of(card, {.schedules = 1, .inspect = [&](const EmulatedJob& job, const Ran& ran) {
+                        const std::lock_guard lock(mutex);
+                        ++shown;
+                        EXPECT_EQ(job.card, &card);
+                        EXPECT_EQ(ran.outputs.size(), 1U);
+                        EXPECT_EQ(ran.outputs[0].size(), ran.workload.output().bytes());
+                        EXPECT_EQ(ran.launches.size(), 1U);
+                        return std::string("refused");
+                      }});
+  EXPECT_EQ(shown, 1);
+  ASSERT_EQ(results.size(), 1U);
+  EXPECT_FALSE(results[0].passed);
+  EXPECT_NE(results[0].reason.find("refused"), std::string::npos);
+}
+
+TEST(OrderTest, EachScheduleHasASeedOfItsOwn) {
+  EXPECT_NE(order_seed(1, 0), order_seed(1, 1));
+  EXPECT_NE(order_seed(1, 1000), order_seed(2, 0));
+}
+
+TEST(OrderTest, WhatIsRunAgainIsQuotedForShells) {
+  EXPECT_EQ(replay_arguments("attention", {.case_name = "b1_h2", .plan = "wgmma 64x64, 2 warps"}),
+            "attention --case b1_h2 --plan 'wgmma 64x64, 2 warps' --seed 1 --schedule 0");
+}
+
+}  // namespace
+}  // namespace fovea::lab
