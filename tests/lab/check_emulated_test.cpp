@@ -1,6 +1,7 @@
 // Cards on the emulator: what is wrong is found, said how to run again, and found again.
 #include "lab/check_emulated.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <mutex>
