@@ -138,6 +138,25 @@ std::uint64_t sign_extended(std::uint64_t value, int bits) {
   return static_cast<std::uint64_t>(static_cast<std::int64_t>(value << unused) >> unused);
 }
 
+// An element by loads of its own size: a copy of as many bytes as are said at run time, and a load
+// of all eight after it, wait for each other.
+std::uint64_t element_at(const std::byte* from, std::size_t bytes) {
+  const auto load = [&]<typename T>(T value) -> std::uint64_t {
+    std::memcpy(&value, from, sizeof(value));
+    return value;
+  };
+  switch (bytes) {
+    case 1:
+      return load(std::uint8_t{});
+    case 2:
+      return load(std::uint16_t{});
+    case 4:
+      return load(std::uint32_t{});
+    default:
+      return load(std::uint64_t{});
+  }
+}
+
 // list: a register for each element. slots: the address.
 template <bool kIsReadOnly>
 Outcome run_load(Warp& warp, const Op& op, Lanes lanes) {
@@ -152,11 +171,11 @@ Outcome run_load(Warp& warp, const Op& op, Lanes lanes) {
         address_of(warp, op.slots[0], op.details[1], lane) + static_cast<std::uint64_t>(op.offset);
     const Memory memory = resolve(warp, op, lane, space_of(op), address, bytes);
     accesses.add(memory, bytes);
+    const bool is_all_written = memory.is_written(0, bytes);
     for (std::size_t i = 0; i < op.count; ++i) {
-      std::uint64_t value = 0;
-      std::memcpy(&value, memory.bytes + i * element, element);
+      const std::uint64_t value = element_at(memory.bytes + i * element, element);
       values.at(i).at[lane] = op.details[3] != 0 ? sign_extended(value, op.element_bits) : value;
-      if (memory.is_written(i * element, element)) {
+      if (is_all_written || memory.is_written(i * element, element)) {
         valid.at(i) |= Lanes{1} << static_cast<unsigned>(lane);
       }
     }

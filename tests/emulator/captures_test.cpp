@@ -15,7 +15,6 @@
 namespace captures {
 namespace {
 
-using fovea::captures::difference;
 using fovea::captures::read_results;
 using fovea::captures::Results;
 

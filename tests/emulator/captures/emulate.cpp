@@ -85,7 +85,7 @@ std::string unexpected(const MicroKernel& kernel, const Emulated& emulated) {
 
 }  // namespace
 
-std::string unlike_card(const Results& card, const MicroKernel& kernel,
+std::string unlike_card(const fovea::captures::Results& card, const MicroKernel& kernel,
                         const std::vector<Bytes>& inputs, const Emulated& emulated) {
   const auto found = card.kernels.find(kernel.name);
   if (found == card.kernels.end() || found->second.identity != identity(kernel, inputs)) {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "emulator/captures/micro_kernel.hpp"
-#include "emulator/captures/results.hpp"
+#include "lab/captures/results.hpp"
 
 namespace captures {
 
@@ -19,7 +19,7 @@ Emulated emulate(const MicroKernel& kernel, const std::vector<Bytes>& inputs, st
 
 /// What is other than the card's, or than the kernel's own model: empty where nothing is. Of an
 /// illegal kernel the card has to report an error, and the emulator a finding.
-std::string unlike_card(const Results& card, const MicroKernel& kernel,
+std::string unlike_card(const fovea::captures::Results& card, const MicroKernel& kernel,
                         const std::vector<Bytes>& inputs, const Emulated& emulated);
 std::string unlike_model(const MicroKernel& kernel, const std::vector<Bytes>& inputs,
                          const Emulated& emulated);

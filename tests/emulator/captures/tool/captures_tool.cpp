@@ -19,7 +19,6 @@
 namespace captures {
 namespace {
 
-using fovea::captures::difference;
 using fovea::captures::kAllWords;
 using fovea::captures::read_results;
 using fovea::captures::Results;
