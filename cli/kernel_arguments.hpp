@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include "cli/json_output.hpp"
@@ -66,6 +67,14 @@ struct EvolveArguments {
   double answer_seconds = 120;
 };
 
+/// What `fovea kernel mutate` alone takes.
+struct MutateArguments {
+  int schedules = 50;  // mutation::ScoreOptions
+  int most = 0;
+  int line = 0;
+  double least_percent = 0.0;  // caught, or the exit code is 1
+};
+
 struct KernelArguments {
   std::vector<std::string> names;
   int device = 0;
@@ -101,6 +110,7 @@ struct KernelArguments {
   lab::SanitizeOptions sanitize;
   int most_seconds = 0;  // that `try` may take; 0: any time
   EvolveArguments evolve;
+  MutateArguments mutate;
 };
 
 /// Values of tuning parameters, as --parameters takes them; none unless it is an object of whole
@@ -136,6 +146,9 @@ void require_case(const std::vector<const lab::Card*>& cards, const std::string&
 /// Faults of a kernel, on a line of their own.
 [[nodiscard]] std::string over_limits(const std::vector<std::string>& faults);
 
+/// Those of `fovea kernel mutate` alone.
+void add_mutate_options(CLI::App& command, KernelArguments& arguments);
+
 // Each returns the exit code.
 int run_list(const KernelArguments& arguments);
 int run_check(const KernelArguments& arguments);
@@ -160,6 +173,7 @@ int run_judge(const KernelArguments& arguments);
 int run_report(const KernelArguments& arguments);
 int run_sanitize(const KernelArguments& arguments);
 int run_evolve(const KernelArguments& arguments);
+int run_mutate(const KernelArguments& arguments);
 int run_sass(const KernelArguments& arguments);
 
 }  // namespace fovea::cli

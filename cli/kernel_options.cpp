@@ -246,6 +246,13 @@ void add_kernel(CLI::App& app, Run& run) {
            "which takes the file by --captures. Outputs that are wrong are told and not kept."},
           {"fovea kernel capture -o h100.captures"});
 
+  CLI::App* mutate = add(
+      "mutate", "Change kernels' PTX, one instruction at a time, and see what the emulator notices",
+      run_mutate);
+  add_case(*mutate, arguments->check.only_case);
+  add_seed(*mutate, arguments->check.seed)->group(kInputGroup);
+  add_mutate_options(*mutate, *arguments);
+
   CLI::App* bench = add("bench", "Time kernels that have passed their gate", run_kernel_bench);
   add_gpu(*bench, *arguments);
   add_case(*bench, arguments->bench.only_case);

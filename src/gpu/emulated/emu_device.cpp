@@ -36,8 +36,6 @@ constexpr int kSms = 4;
 constexpr std::size_t kL2Bytes = std::size_t{1} << 20;
 constexpr std::size_t kSharedBytesOf80 = std::size_t{163} << 10;
 constexpr std::size_t kSharedBytesOf90 = std::size_t{227} << 10;
-/// Operations of warps after which a grid counts as one that never ends.
-constexpr std::uint64_t kMostSteps = std::uint64_t{1} << 32;
 
 DeviceInfo device_info_of(int arch) {
   if (arch != 80 && arch != 90) {
@@ -144,7 +142,7 @@ class EmuGraph final : public Graph {
 class EmuDevice final : public Device {
  public:
   explicit EmuDevice(const EmuOptions& options)
-      : info_(gpu::device_info_of(options.arch)), seed_(options.seed) {}
+      : info_(gpu::device_info_of(options.arch)), options_(options) {}
 
   [[nodiscard]] const DeviceInfo& info() const override { return info_; }
 
@@ -247,9 +245,11 @@ class EmuDevice final : public Device {
   }
 
   [[nodiscard]] Module load(std::span<const std::byte> image) override {
-    const std::string_view text(reinterpret_cast<const char*>(image.data()), image.size());
+    const std::string_view bytes(reinterpret_cast<const char*>(image.data()), image.size());
+    const std::string_view text = bytes.substr(0, bytes.find('\0'));
     const std::lock_guard lock(mutex_);
-    modules_.push_back(told([&] { return emulator_.load(text.substr(0, text.find('\0'))); }));
+    modules_.push_back(told(
+        [&] { return emulator_.load(options_.edit_ptx ? options_.edit_ptx(text) : std::string(text)); }));
     return {.handle = &modules_.back()};
   }
   [[nodiscard]] Kernel find(Module module, std::string_view entry) override {
@@ -261,7 +261,11 @@ class EmuDevice final : public Device {
     return {.handle = &*found};
   }
 
-  [[nodiscard]] TensorMap encode(const TensorMapDesc& desc) override {
+  [[nodiscard]] TensorMap encode(const TensorMapDesc& wanted) override {
+    TensorMapDesc desc = wanted;
+    if (options_.edit_map) {
+      options_.edit_map(desc);
+    }
     return std::bit_cast<TensorMap>(told([&] {
       return emu::encode({.type = emulated_type(desc.type),
                           .rank = desc.rank,
@@ -314,7 +318,7 @@ class EmuDevice final : public Device {
   void begin_order(std::uint64_t seed, emu::TraceFunction trace) {
     wait_until([] { return false; });
     const std::lock_guard lock(mutex_);
-    seed_ = seed;
+    options_.seed = seed;
     runs_ = 0;
     trace_ = std::move(trace);
   }
@@ -397,9 +401,16 @@ class EmuDevice final : public Device {
   }
 
   void run_grids(const std::vector<emu::Launch>& grids) {
-    emu::Report report = told([&] {
-      return emulator_.run(grids, {.seed = next_seed(), .most_steps = kMostSteps, .trace = trace_});
-    });
+    emu::RunOptions options{
+        .seed = next_seed(), .most_steps = options_.most_steps, .trace = trace_};
+    if (options_.ran) {
+      options.trace = [this](const emu::TraceEvent& event) {
+        if (event.kind == emu::TraceKind::kRun) {
+          options_.ran(event.kernel, event.line);
+        }
+      };
+    }
+    emu::Report report = told([&] { return emulator_.run(grids, options); });
     if (!report.is_clean()) {
       std::vector<std::string> texts;
       std::ranges::transform(report.findings, std::back_inserter(texts), &emu::Finding::text);
@@ -408,10 +419,10 @@ class EmuDevice final : public Device {
   }
 
   /// What runs together takes turns of its own.
-  std::uint64_t next_seed() { return (seed_ << 32U) + runs_++; }
+  std::uint64_t next_seed() { return (options_.seed << 32U) + runs_++; }
 
   DeviceInfo info_;
-  std::uint64_t seed_;
+  EmuOptions options_;
   emu::TraceFunction trace_;
   std::recursive_mutex mutex_;
   emu::Device emulator_;

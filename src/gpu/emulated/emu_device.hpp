@@ -2,7 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <string>
+#include <string_view>
 
 #include "gpu/device/device.hpp"
 
@@ -11,6 +14,13 @@ namespace fovea::gpu {
 struct EmuOptions {
   int arch = 90;           // 90 runs what H100 runs, 80 what A100 does
   std::uint64_t seed = 0;  // of the order in which blocks and warps take turns
+  /// Operations of warps after which grids that run together count as ones that never end.
+  std::uint64_t most_steps = std::uint64_t{1} << 32;
+  /// Each may be empty. What runs in the place of a module's PTX; what is encoded in the place of a
+  /// tensor map; who is told of each operation that a warp runs, by its line of the PTX.
+  std::function<std::string(std::string_view ptx)> edit_ptx{};
+  std::function<void(TensorMapDesc& map)> edit_map{};
+  std::function<void(std::string_view kernel, int line)> ran{};
 };
 
 /// Work waits in its stream until somebody needs it: an event or a stream that is waited for,

@@ -1,0 +1,170 @@
+// Runs of a card's case on the emulator.
+#include "lab/mutation/case_run.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "core/error.hpp"
+#include "gpu/device/kernel_image.hpp"
+#include "gpu/launch/launch.hpp"
+#include "lab/check_cards.hpp"
+#include "lab/check_emulated.hpp"
+#include "lab/mutation/mutants.hpp"
+#include "lab/placement.hpp"
+
+namespace fovea::mutation {
+namespace {
+
+constexpr std::size_t kMostTiles = 48;
+/// With which gpu::EmuDevice begins what is no finding, but a text or a call that cannot be.
+constexpr std::string_view kRefused = "the emulator: ";
+
+std::string text_of(const gpu::Launch& launch) {
+  const auto text = [](const gpu::Dim3& size) {
+    return fmt::format("{}x{}x{}", size.x, size.y, size.z);
+  };
+  const gpu::LaunchConfig& config = launch.config;
+  return fmt::format("{} {} {} {} {} {}", gpu::info_of(launch.kernel).name, text(config.grid),
+                     text(config.block), text(config.cluster), config.dynamic_shared_bytes,
+                     config.dependent);
+}
+
+}  // namespace
+
+CaseInputs::CaseInputs(const lab::Card& card, const lab::Case& one, std::uint64_t seed)
+    : card_(card), name_(one.name), workload_(one.make(seed)), seed_(seed) {}
+
+std::vector<lab::TileValues> CaseInputs::expected() const {
+  std::call_once(once_, [this] {
+    const lab::OutputSpec output = workload_->output();
+    expected_ = lab::expectations(
+        *workload_, lab::sample_tiles(output.rows, output.columns, kMostTiles, seed_));
+  });
+  return expected_;
+}
+
+CaseRun::CaseRun(std::shared_ptr<const CaseInputs> inputs, lab::Plan plan, int arch)
+    : inputs_(std::move(inputs)), plan_(std::move(plan)), arch_(arch) {
+  const std::unique_ptr<gpu::Device> device = gpu::open_emulated_device({.arch = arch_});
+  const std::unique_ptr<gpu::Stream> stream = device->make_stream();
+  const lab::Placement placement(*device, inputs_->workload(), *stream);
+  for (const gpu::Launch& launch :
+       inputs_->workload().launches(*device, placement.operands(), plan_)) {
+    launches_ += text_of(launch) + '\n';
+    if (std::ranges::find(kernels_, launch.kernel) == kernels_.end()) {
+      kernels_.push_back(launch.kernel);
+    }
+  }
+}
+
+std::string CaseRun::name() const {
+  const std::string plan = lab::to_string(plan_);
+  return fmt::format("{} {}{}{}", inputs_->card().name, inputs_->name(), plan.empty() ? "" : ", ",
+                     plan);
+}
+
+const Reach& CaseRun::reach() const {
+  std::call_once(once_, [this] {
+    Reach reach;
+    // A run asks for the same few lines again and again.
+    std::string_view kernel;
+    std::set<int>* lines = nullptr;
+    std::vector<bool> seen;
+    gpu::EmuOptions options;
+    options.edit_map = [&](const gpu::TensorMapDesc& map) {
+      gpu::TensorMapDesc other = map;
+      reach.tensor_maps.push_back(change_swizzle(other));
+    };
+    options.ran = [&](std::string_view name, int line) {
+      ++reach.steps;
+      if (lines == nullptr || name.data() != kernel.data()) {
+        lines = &reach.lines[std::string(name)];
+        kernel = name;
+        seen.clear();
+      }
+      const auto at = static_cast<std::size_t>(line);
+      if (at >= seen.size()) {
+        seen.resize(at + 1);
+      }
+      if (!seen[at]) {
+        seen[at] = true;
+        lines->insert(line);
+      }
+    };
+    const RunResult result = run(options);
+    if (!result.is_clean()) {
+      fail("{} is not right as it is: {}", name(),
+           result.finding.empty() ? result.wrong : result.finding);
+    }
+    reach_ = std::move(reach);
+  });
+  return reach_;
+}
+
+RunResult CaseRun::run(gpu::EmuOptions options) const {
+  options.arch = arch_;
+  const std::unique_ptr<gpu::Device> device = gpu::open_emulated_device(options);
+  gpu::KernelCache kernels(*device);
+  for (const gpu::KernelId kernel : kernels_) {
+    static_cast<void>(kernels.get(kernel));  // what cannot be read is no finding
+  }
+  const std::unique_ptr<gpu::Stream> stream = device->make_stream();
+  std::vector<lab::TileValues> values = inputs_->expected();
+  RunResult result;
+  try {
+    lab::Placement placement(*device, inputs_->workload(), *stream);
+    result.wrong = lab::run_and_judge(kernels, inputs_->workload(), placement, plan_, values,
+                                      inputs_->card().tolerance, *stream)
+                       .reason;
+    result.hash = placement.fingerprint(*stream);
+  } catch (const Error& error) {
+    result.finding = error.what();
+    if (result.finding.starts_with(kRefused)) {
+      throw;
+    }
+  }
+  return result;
+}
+
+std::vector<std::unique_ptr<CaseRun>> case_runs(const std::vector<const lab::Card*>& cards,
+                                                const std::string& only_case, int arch,
+                                                std::uint64_t seed) {
+  const gpu::DeviceInfo device = gpu::open_emulated_device({.arch = arch})->info();
+  std::vector<std::unique_ptr<CaseRun>> runs;
+  const auto add = [&](const lab::Card& card, const lab::Case& one) {
+    const auto inputs = std::make_shared<const CaseInputs>(card, one, seed);
+    if (!inputs->workload().can_run(device)) {
+      return;
+    }
+    std::set<std::string> known;
+    for (const lab::Plan& plan : inputs->workload().plans(device)) {
+      auto run = std::make_unique<CaseRun>(inputs, plan, arch);
+      if (known.insert(run->launches()).second) {
+        runs.push_back(std::move(run));
+      }
+    }
+  };
+  for (const lab::Card* const card : cards) {
+    if (!lab::carries_kernels(*card, device)) {
+      continue;
+    }
+    if (!only_case.empty()) {
+      for (const lab::Case& one : lab::cases_of(*card, only_case)) {
+        add(*card, one);
+      }
+      continue;
+    }
+    for (const lab::Case& one : card->cases) {
+      if (one.check && lab::is_quick_to_emulate(one)) {
+        add(*card, one);
+      }
+    }
+  }
+  std::ranges::stable_sort(runs, {}, [](const auto& run) { return run->flops(); });
+  return runs;
+}
+
+}  // namespace fovea::mutation

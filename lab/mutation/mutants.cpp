@@ -1,0 +1,256 @@
+// What is done to which instructions.
+#include "lab/mutation/mutants.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdint>
+
+#include <fmt/format.h>
+
+#include "core/error.hpp"
+#include "lab/mutation/ptx_text.hpp"
+
+namespace fovea::mutation {
+namespace {
+
+/// A register or anything else of that name in the kernel would be a coincidence.
+constexpr std::string_view kNew = "%fovea_mutant";
+
+class Mutants {
+ public:
+  Mutants(std::string_view ptx, std::string_view kernel) : ptx_(ptx), kernel_(kernel) {
+    for (const Statement& statement : statements_of(ptx, kernel)) {
+      delete_it(statement);
+      leave_one_more(statement);
+      alter_mbarrier(statement);
+      alter_barrier(statement);
+      alter_descriptors(statement);
+      drop_xor(statement);
+    }
+  }
+
+  [[nodiscard]] std::vector<PtxMutant> take() { return std::move(mutants_); }
+
+ private:
+  void add(const Statement& statement, std::string kind, std::string replacement) {
+    std::string change = fmt::format("{} -> {}", shortened(statement.text),
+                                     replacement.empty() ? "nothing" : shortened(replacement));
+    // What comes after it stays on its line.
+    const auto lines = std::ranges::count(statement.text, '\n');
+    replacement.append(static_cast<std::size_t>(lines), '\n');
+    mutants_.push_back({.kernel = std::string(kernel_),
+                        .kind = std::move(kind),
+                        .line = statement.line,
+                        .source = statement.source,
+                        .change = std::move(change),
+                        .begin = static_cast<std::size_t>(statement.text.data() - ptx_.data()),
+                        .length = statement.text.size(),
+                        .replacement = std::move(replacement)});
+  }
+
+  static std::string shortened(std::string_view text) {
+    constexpr std::size_t kMost = 160;
+    std::string one_line(text);
+    std::ranges::replace(one_line, '\n', ' ');
+    if (one_line.size() <= kMost) {
+      return one_line;
+    }
+    return one_line.substr(0, kMost / 2) + " ... " + one_line.substr(one_line.size() - kMost / 2);
+  }
+
+  static std::string with_guard(const Statement& statement, std::string_view text) {
+    return statement.guard.empty() ? std::string(text)
+                                   : fmt::format("{} {}", statement.guard, text);
+  }
+
+  // The statement with another text in the place of an operand, or of a part of one.
+  static std::string with(const Statement& statement, std::string_view part, std::string_view by) {
+    std::string text(statement.text);
+    text.replace(static_cast<std::size_t>(part.data() - statement.text.data()), part.size(), by);
+    return text;
+  }
+
+  // The statement with a register in the operand's place, which is computed from it before.
+  void compute(const Statement& statement, std::string kind, std::string_view operand, int bits,
+               std::string_view operation, std::string_view by) {
+    add(statement, std::move(kind),
+        fmt::format("{{ .reg .b{} {}; {} {}, {}, {}; {} }}", bits, kNew, operation, kNew, operand,
+                    by, with(statement, operand, kNew)));
+  }
+
+  void delete_it(const Statement& statement) {
+    struct Deleted {
+      std::string_view opcode;
+      std::string_view kind;
+    };
+    static constexpr std::array kDeleted = {
+        Deleted{"fence.proxy.async", "no fence.proxy.async"},
+        Deleted{"fence.mbarrier_init", "no fence.mbarrier_init"},
+        Deleted{"wgmma.fence", "no wgmma.fence"},
+        Deleted{"cp.async.wait_group", "no cp.async.wait_group"},
+        Deleted{"cp.async.wait_all", "no cp.async.wait_group"},
+        Deleted{"wgmma.wait_group", "no wgmma.wait_group"},
+        Deleted{"cp.async.bulk.wait_group", "no cp.async.bulk.wait_group"},
+        Deleted{"griddepcontrol.wait", "no griddepcontrol.wait"},
+        Deleted{"barrier.cluster.wait", "no barrier.cluster.wait"},
+        Deleted{"barrier.cluster.arrive", "no barrier.cluster.arrive"},
+        Deleted{"bar.sync", "no bar.sync"},
+        Deleted{"bar.arrive", "no bar.arrive"},
+        Deleted{"bar.warp.sync", "no bar.warp.sync"},
+        Deleted{"cp.async.commit_group", "no cp.async.commit_group"},
+        Deleted{"wgmma.commit_group", "no wgmma.commit_group"},
+        Deleted{"cp.async.bulk.commit_group", "no cp.async.bulk.commit_group"},
+    };
+    for (const Deleted& one : kDeleted) {
+      if (statement.is(one.opcode)) {
+        add(statement, std::string(one.kind), "");
+      }
+    }
+    if (statement.is("mbarrier.try_wait") || statement.is("mbarrier.test_wait")) {
+      add(statement, "no mbarrier.try_wait",
+          with_guard(statement, fmt::format("setp.eq.u32 {}, 0, 0;", statement.operands.at(0))));
+    }
+    if (statement.is("mbarrier.arrive")) {
+      const std::string_view state = statement.operands.at(0);
+      add(statement,
+          statement.is("mbarrier.arrive.expect_tx") ? "no mbarrier.arrive.expect_tx"
+                                                    : "no mbarrier.arrive",
+          state == "_" ? "" : with_guard(statement, fmt::format("mov.b64 {}, 0;", state)));
+    }
+  }
+
+  void leave_one_more(const Statement& statement) {
+    for (const std::string_view opcode :
+         {"cp.async.wait_group", "wgmma.wait_group", "cp.async.bulk.wait_group"}) {
+      if (statement.is(opcode)) {
+        const std::string_view groups = statement.operands.at(0);
+        std::uint64_t count = 0;
+        if (std::from_chars(groups.data(), groups.data() + groups.size(), count).ec !=
+            std::errc()) {
+          fail("line {} of the PTX waits for {} groups, which is no number", statement.line,
+               groups);
+        }
+        add(statement, fmt::format("{} leaves one more", opcode),
+            with(statement, groups, std::to_string(count + 1)));
+      }
+    }
+  }
+
+  void alter_mbarrier(const Statement& statement) {
+    if (statement.is("mbarrier.try_wait.parity") || statement.is("mbarrier.test_wait.parity")) {
+      compute(statement, "parity flipped", statement.operands.at(2), 32, "xor.b32", "1");
+    }
+    if (statement.is("mbarrier.arrive.expect_tx")) {
+      compute(statement, "16 bytes more awaited", statement.operands.at(2), 32, "add.u32", "16");
+      compute(statement, "16 bytes fewer awaited", statement.operands.at(2), 32, "sub.u32", "16");
+    }
+    if (statement.is("mbarrier.init")) {
+      compute(statement, "mbarrier of one arrival more", statement.operands.at(1), 32, "add.u32",
+              "1");
+      compute(statement, "mbarrier of one arrival fewer", statement.operands.at(1), 32, "sub.u32",
+              "1");
+    }
+  }
+
+  // One of all threads at another number is the same barrier: it is left alone.
+  void alter_barrier(const Statement& statement) {
+    if ((statement.is("bar.sync") || statement.is("bar.arrive")) &&
+        statement.operands.size() == 2) {
+      compute(statement, "barrier of another number", statement.operands[0], 32, "xor.b32", "8");
+      compute(statement, "barrier of a warp more", statement.operands[1], 32, "add.u32", "32");
+      compute(statement, "barrier of a warp fewer", statement.operands[1], 32, "sub.u32", "32");
+    }
+  }
+
+  void alter_descriptors(const Statement& statement) {
+    if (!statement.is("wgmma.mma_async")) {
+      return;
+    }
+    struct Field {
+      std::string_view kind;
+      std::uint64_t changed;  // bits
+    };
+    static constexpr std::array kFields = {
+        Field{"descriptor: start 32 bytes off", 2},
+        Field{"descriptor: leading offset", 1ULL << 16U},
+        Field{"descriptor: stride offset", 1ULL << 32U},
+        Field{"descriptor: swizzle", 3ULL << 62U},
+    };
+    for (const std::string_view operand : {statement.operands.at(1), statement.operands.at(2)}) {
+      if (operand.starts_with('{')) {
+        continue;  // A in registers
+      }
+      for (const Field& field : kFields) {
+        compute(statement, std::string(field.kind), operand, 64, "xor.b64",
+                fmt::format("{:#x}", field.changed));
+      }
+    }
+  }
+
+  void drop_xor(const Statement& statement) {
+    constexpr std::uint64_t kMost = 1023;
+    if (!statement.is("xor.b32") && !statement.is("xor.b64")) {
+      return;
+    }
+    const std::string_view by = statement.operands.at(2);
+    std::uint64_t number = 0;
+    const bool is_number = !by.starts_with('%');
+    if (is_number && (std::from_chars(by.data(), by.data() + by.size(), number).ec != std::errc() ||
+                      number > kMost)) {
+      return;  // of signs, or of all bits
+    }
+    add(statement, number == 1 ? "xor with 1 dropped" : "xor dropped",
+        with_guard(statement, fmt::format("mov{} {}, {};", statement.opcode.substr(3),
+                                          statement.operands[0], statement.operands[1])));
+  }
+
+  std::string_view ptx_;
+  std::string_view kernel_;
+  std::vector<PtxMutant> mutants_;
+};
+
+std::uint32_t element_bytes(gpu::TensorMapType type) {
+  switch (type) {
+    case gpu::TensorMapType::kU8:
+      return 1;
+    case gpu::TensorMapType::kF16:
+    case gpu::TensorMapType::kBF16:
+      return 2;
+    case gpu::TensorMapType::kF32:
+      return 4;
+  }
+  fail("a tensor map of an unknown type");
+}
+
+}  // namespace
+
+std::string PtxMutant::applied(std::string_view ptx) const {
+  std::string text(ptx);
+  text.replace(begin, length, replacement);
+  return text;
+}
+
+std::vector<PtxMutant> mutants_of(std::string_view ptx, std::string_view kernel) {
+  return Mutants(ptx, kernel).take();
+}
+
+PtxMutant tensor_map_mutant(std::string_view kernel, int number) {
+  return {.kernel = std::string(kernel),
+          .kind = "tensor map: swizzle",
+          .change = fmt::format("another swizzle of tensor map {}", number),
+          .tensor_map = number};
+}
+
+bool change_swizzle(gpu::TensorMapDesc& map) {
+  constexpr std::uint32_t kSpan = 128;
+  if (map.swizzle != gpu::Swizzle::kNone) {
+    map.swizzle = gpu::Swizzle::kNone;
+    return true;
+  }
+  const bool is_allowed = map.box[0] * element_bytes(map.type) <= kSpan;
+  map.swizzle = is_allowed ? gpu::Swizzle::k128 : gpu::Swizzle::kNone;
+  return is_allowed;
+}
+
+}  // namespace fovea::mutation

@@ -1,0 +1,184 @@
+// Finding instructions in PTX as compilers write it: nothing but a new line is before an opcode but
+// its guard and braces.
+#include "lab/mutation/ptx_text.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "core/error.hpp"
+
+namespace fovea::mutation {
+namespace {
+
+constexpr std::string_view kSpace = " \t\r\n";
+constexpr std::string_view kEntry = ".visible .entry ";
+
+std::string_view stripped(std::string_view text) {
+  const std::size_t first = text.find_first_not_of(kSpace);
+  if (first == std::string_view::npos) {
+    return {};
+  }
+  return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
+}
+
+std::string_view take_word(std::string_view& text) {
+  text = stripped(text);
+  const std::size_t end = std::min(text.find_first_of(kSpace), text.size());
+  const std::string_view word = text.substr(0, end);
+  text.remove_prefix(end);
+  return word;
+}
+
+int number_in(std::string_view text) {
+  int value = 0;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value;
+}
+
+/// Where a kernel's text begins, at its name's line, and ends, behind its last brace.
+struct Range {
+  std::string_view name{};
+  std::size_t begin = 0;
+  std::size_t end = 0;
+};
+
+std::vector<Range> kernels_in(std::string_view ptx) {
+  std::vector<Range> ranges;
+  std::size_t at = 0;
+  while ((at = ptx.find(kEntry, at)) != std::string_view::npos) {
+    const std::size_t name = at + kEntry.size();
+    const std::size_t last = ptx.find("\n}", at);
+    const std::size_t end = last == std::string_view::npos ? ptx.size() : last + 2;
+    ranges.push_back({ptx.substr(name, ptx.find_first_of("( \t\r\n", name) - name), at, end});
+    at = end;
+  }
+  return ranges;
+}
+
+/// By their numbers; the compiler writes them after the kernels.
+std::map<int, std::string> files_in(std::string_view ptx) {
+  constexpr std::string_view kFile = ".file";
+  std::map<int, std::string> files;
+  std::size_t at = 0;
+  while ((at = ptx.find(kFile, at)) != std::string_view::npos) {
+    std::string_view rest = ptx.substr(at, ptx.find('\n', at) - at);
+    at += kFile.size();
+    rest.remove_prefix(kFile.size());
+    const int number = number_in(take_word(rest));
+    const std::size_t open = rest.find('"');
+    const std::size_t close = rest.rfind('"');
+    if (open < close) {
+      files[number] = rest.substr(open + 1, close - open - 1);
+    }
+  }
+  return files;
+}
+
+std::vector<std::string_view> operands_in(std::string_view text) {
+  std::vector<std::string_view> operands;
+  int depth = 0;
+  std::size_t begin = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    depth += c == '[' || c == '{' || c == '(' ? 1 : c == ']' || c == '}' || c == ')' ? -1 : 0;
+    if (c == ',' && depth == 0) {
+      operands.push_back(stripped(text.substr(begin, i - begin)));
+      begin = i + 1;
+    }
+  }
+  if (const std::string_view last = stripped(text.substr(begin)); !last.empty()) {
+    operands.push_back(last);
+  }
+  return operands;
+}
+
+/// An instruction that begins at the text's beginning; none where something else does.
+std::optional<Statement> statement_at(std::string_view text) {
+  Statement found;
+  const std::size_t end = text.find(';');
+  if (end == std::string_view::npos) {
+    return std::nullopt;
+  }
+  found.text = text.substr(0, end + 1);
+  std::string_view rest = text.substr(0, end);
+  if (rest.starts_with('@')) {
+    found.guard = take_word(rest);
+  }
+  found.opcode = take_word(rest);
+  found.operands = operands_in(rest);
+  return found;
+}
+
+}  // namespace
+
+bool Statement::is(std::string_view beginning) const {
+  return opcode.starts_with(beginning) &&
+         (opcode.size() == beginning.size() || opcode[beginning.size()] == '.');
+}
+
+std::vector<Statement> statements_of(std::string_view ptx, std::string_view kernel) {
+  const std::vector<Range> ranges = kernels_in(ptx);
+  const auto range = std::ranges::find(ranges, kernel, &Range::name);
+  if (range == ranges.end()) {
+    fail("the PTX has no kernel {}", kernel);
+  }
+  const std::map<int, std::string> files = files_in(ptx);
+  std::vector<Statement> statements;
+  std::string source;
+  int line = 1 + static_cast<int>(std::count(
+                     ptx.begin(), ptx.begin() + static_cast<std::ptrdiff_t>(range->begin), '\n'));
+  std::size_t at = ptx.find("\n{", range->begin) + 1;
+  line += static_cast<int>(std::count(ptx.begin() + static_cast<std::ptrdiff_t>(range->begin),
+                                      ptx.begin() + static_cast<std::ptrdiff_t>(at), '\n'));
+  while (at < range->end) {
+    const std::string_view text = ptx.substr(at, range->end - at);
+    if (text.front() == '\n') {
+      ++line;
+      ++at;
+    } else if (text.find_first_of(" \t\r{}") == 0) {
+      ++at;
+    } else if (text.starts_with("//") || text.starts_with('.') || text.starts_with('$')) {
+      if (text.starts_with(".loc")) {
+        std::string_view rest = text.substr(4, text.find('\n') - 4);
+        const auto file = files.find(number_in(take_word(rest)));
+        source = file == files.end()
+                     ? ""
+                     : fmt::format("{}:{}", file->second, number_in(take_word(rest)));
+      }
+      at += std::min(text.find('\n'), text.size());
+    } else {
+      std::optional<Statement> statement = statement_at(text);
+      if (!statement.has_value()) {
+        fail("line {} of the PTX is no instruction", line);
+      }
+      statement->line = line;
+      statement->source = source;
+      at += statement->text.size();
+      line += static_cast<int>(std::ranges::count(statement->text, '\n'));
+      statements.push_back(*std::move(statement));
+    }
+  }
+  return statements;
+}
+
+std::string with_only(std::string_view ptx, const std::set<std::string, std::less<>>& kernels) {
+  std::string text;
+  std::size_t at = 0;
+  for (const Range& range : kernels_in(ptx)) {
+    text += ptx.substr(at, range.begin - at);
+    const std::string_view body = ptx.substr(range.begin, range.end - range.begin);
+    if (kernels.contains(range.name)) {
+      text += body;
+    } else {
+      text.append(static_cast<std::size_t>(std::ranges::count(body, '\n')), '\n');
+    }
+    at = range.end;
+  }
+  return text + std::string(ptx.substr(at));
+}
+
+}  // namespace fovea::mutation

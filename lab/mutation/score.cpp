@@ -1,0 +1,215 @@
+// Which mutants are tried, on what, and until when.
+#include "lab/mutation/score.hpp"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "core/error.hpp"
+#include "core/thread_pool.hpp"
+#include "gpu/device/kernel_image.hpp"
+#include "lab/mutation/case_run.hpp"
+#include "lab/mutation/ptx_text.hpp"
+
+namespace fovea::mutation {
+namespace {
+
+/// Cases that a mutant runs on at most.
+constexpr std::size_t kMostCases = 6;
+/// Operations that a mutant may take, beside those of the kernel as it is.
+constexpr std::uint64_t kStepsFactor = 10;
+constexpr std::uint64_t kStepsMore = 10'000;
+
+/// A kernel, and what launches it.
+struct Target {
+  std::string name;
+  std::string ptx;  // of its unit
+  std::vector<const CaseRun*> runs{};
+};
+
+/// One mutant to try.
+struct Job {
+  const Target* target = nullptr;
+  PtxMutant mutant;
+};
+
+std::vector<Target> targets_of(const std::vector<std::unique_ptr<CaseRun>>& runs,
+                               const ScoreOptions& options) {
+  std::vector<Target> targets;
+  for (const auto& run : runs) {
+    for (const gpu::KernelId kernel : run->kernels()) {
+      const std::string name(gpu::info_of(kernel).name);
+      if (!options.only_kernel.empty() && name != options.only_kernel) {
+        continue;
+      }
+      auto target = std::ranges::find(targets, name, &Target::name);
+      if (target == targets.end()) {
+        const gpu::KernelImage* const image = gpu::find_kernel_image(kernel, options.arch);
+        if (image == nullptr) {
+          fail("kernel {} is not built for sm_{}", name, options.arch);
+        }
+        targets.push_back({.name = name, .ptx = gpu::ptx_of(*image)});
+        target = std::prev(targets.end());
+      }
+      target->runs.push_back(run.get());
+    }
+  }
+  return targets;
+}
+
+/// Draws mutants: of each kind the same number as far as there are.
+std::vector<PtxMutant> drawn(std::vector<PtxMutant> mutants, std::size_t most, std::mt19937_64& random) {
+  if (most == 0 || mutants.size() <= most) {
+    return mutants;
+  }
+  std::vector<std::size_t> order(mutants.size());
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    order[i] = i;
+  }
+  std::ranges::shuffle(order, random);
+  std::map<std::string, std::size_t> of_kind;
+  std::vector<std::pair<std::size_t, std::size_t>> turns;  // within its kind, and which
+  for (const std::size_t i : order) {
+    turns.emplace_back(of_kind[mutants[i].kind]++, i);
+  }
+  std::ranges::stable_sort(turns, {}, &std::pair<std::size_t, std::size_t>::first);
+  turns.resize(most);
+  std::ranges::sort(turns, {}, &std::pair<std::size_t, std::size_t>::second);
+  std::vector<PtxMutant> chosen;
+  for (const auto& [turn, i] : turns) {
+    chosen.push_back(std::move(mutants[i]));
+  }
+  return chosen;
+}
+
+std::vector<Job> jobs_of(const std::vector<Target>& targets, const ScoreOptions& options) {
+  std::mt19937_64 random(options.seed);
+  std::vector<Job> jobs;
+  for (const Target& target : targets) {
+    std::vector<PtxMutant> mutants = mutants_of(target.ptx, target.name);
+    if (options.only_line != 0) {
+      std::erase_if(mutants,
+                    [&](const PtxMutant& mutant) { return mutant.line != options.only_line; });
+    } else {
+      const Reach& reach = target.runs.front()->reach();
+      for (std::size_t map = 0; map < reach.tensor_maps.size(); ++map) {
+        if (reach.tensor_maps[map]) {
+          mutants.push_back(tensor_map_mutant(target.name, static_cast<int>(map)));
+        }
+      }
+    }
+    for (PtxMutant& mutant :
+         drawn(std::move(mutants), static_cast<std::size_t>(options.most), random)) {
+      jobs.push_back({&target, std::move(mutant)});
+    }
+  }
+  return jobs;
+}
+
+bool reaches(const CaseRun& run, const PtxMutant& mutant) {
+  const Reach& reach = run.reach();
+  if (mutant.tensor_map >= 0) {
+    const auto map = static_cast<std::size_t>(mutant.tensor_map);
+    return map < reach.tensor_maps.size() && reach.tensor_maps[map];
+  }
+  const auto lines = reach.lines.find(mutant.kernel);
+  return lines != reach.lines.end() && lines->second.contains(mutant.line);
+}
+
+gpu::EmuOptions edits_of(const Job& job, const CaseRun& run) {
+  gpu::EmuOptions edits;
+  edits.most_steps = run.reach().steps * kStepsFactor + kStepsMore;
+  std::set<std::string, std::less<>> names;
+  for (const gpu::KernelId kernel : run.kernels()) {
+    names.emplace(gpu::info_of(kernel).name);
+  }
+  edits.edit_ptx = [&job, names](std::string_view ptx) {
+    const bool is_its = job.mutant.tensor_map < 0 && ptx == job.target->ptx;
+    return with_only(is_its ? job.mutant.applied(ptx) : ptx, names);
+  };
+  if (job.mutant.tensor_map >= 0) {
+    edits.edit_map = [wanted = job.mutant.tensor_map, number = 0](gpu::TensorMapDesc& map) mutable {
+      if (number++ == wanted) {
+        change_swizzle(map);
+      }
+    };
+  }
+  return edits;
+}
+
+MutantResult try_it(const Job& job, const ScoreOptions& options) {
+  MutantResult result{.mutant = job.mutant};
+  std::vector<const CaseRun*> runs;              // that reach it
+  std::vector<std::optional<std::uint64_t>> hashes;  // of their first outputs
+  auto next = job.target->runs.begin();
+  for (int schedule = 0; schedule < options.schedules; ++schedule) {
+    while (runs.size() < kMostCases && runs.size() <= static_cast<std::size_t>(schedule) &&
+           next != job.target->runs.end()) {
+      if (reaches(**next, job.mutant)) {
+        runs.push_back(*next);
+      }
+      ++next;
+    }
+    if (runs.empty()) {
+      return result;
+    }
+    hashes.resize(runs.size());
+    const std::size_t turn = static_cast<std::size_t>(schedule) % runs.size();
+    const CaseRun& run = *runs[turn];
+    gpu::EmuOptions edits = edits_of(job, run);
+    edits.seed = options.seed + static_cast<std::uint64_t>(schedule);
+    const RunResult one = run.run(edits);
+    ++result.schedules;
+    result.case_name = run.name();
+    result.reason = one.finding.empty() ? one.wrong : one.finding;
+    if (result.reason.empty() && hashes[turn].value_or(one.hash) != one.hash) {
+      result.reason = "other bytes than on another schedule";
+    }
+    hashes[turn] = one.hash;
+    if (!result.reason.empty()) {
+      result.fate = Fate::kCaught;
+      return result;
+    }
+  }
+  result.case_name = runs.front()->name();
+  result.fate = Fate::kSurvived;
+  return result;
+}
+
+}  // namespace
+
+std::vector<MutantResult> score(const std::vector<const lab::Card*>& cards,
+                                const ScoreOptions& options,
+                                const std::function<void(const MutantResult&)>& report) {
+  const std::vector<std::unique_ptr<CaseRun>> runs =
+      case_runs(cards, options.only_case, options.arch, options.seed);
+  const std::vector<Target> targets = targets_of(runs, options);
+  const std::vector<Job> jobs = jobs_of(targets, options);
+  if (jobs.empty()) {
+    fail(
+        "there are no mutants: this program has no kernels of these cards for sm_{}, none of their "
+        "cases is small enough, or --kernel and --line name nothing that could be changed",
+        options.arch);
+  }
+  std::mutex mutex;
+  std::map<std::size_t, MutantResult> done;  // and not reported: an earlier one is not
+  std::vector<MutantResult> results;
+  ThreadPool pool(std::min(available_threads(), static_cast<int>(jobs.size())));
+  pool.parallel_for(jobs.size(), [&](std::size_t index, int /*worker*/) {
+    MutantResult result = try_it(jobs[index], options);
+    const std::lock_guard lock(mutex);
+    done.emplace(index, std::move(result));
+    while (!done.empty() && done.begin()->first == results.size()) {
+      results.push_back(std::move(done.extract(done.begin()).mapped()));
+      report(results.back());
+    }
+  });
+  return results;
+}
+
+}  // namespace fovea::mutation
