@@ -124,6 +124,9 @@ struct Card {
   /// A case of a problem that is not listed: the timed one with these fields changed. It has
   /// mutants when the problem is such that they show.
   std::function<Case(ProblemFields&)> problem{};
+  /// Problems that fill pipelines and persistent CTAs more than once, and that the emulator still
+  /// takes seconds for.
+  std::vector<std::string> emulated{};
   std::vector<KernelLimits> kernels{};
   std::vector<ProfileGate> gates{};
   std::vector<SpeedGate> speed_gates{};

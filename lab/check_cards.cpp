@@ -11,6 +11,7 @@
 
 #include "core/error.hpp"
 #include "gpu/device/kernel_image.hpp"
+#include "lab/overlap.hpp"
 
 namespace fovea::lab {
 namespace {
@@ -85,6 +86,9 @@ class Checker {
         reason = differing_runs(workload, placement, plan);
       }
       begin_run(0);
+      if (reason.empty() && device_.info().is_emulated) {
+        run_overlapping(kernels_, workload, placement.operands(), plan, *stream_);
+      }
       if (const std::optional<SmokeFigure> smoke = run_smoke(kernels_, workload, plan, *stream_);
           reason.empty() && smoke.has_value()) {
         reason = smoke->fault();

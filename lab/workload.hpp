@@ -145,6 +145,9 @@ class Workload {
   [[nodiscard]] virtual std::vector<gpu::Launch> launches(gpu::Device& device,
                                                           const Operands& operands,
                                                           const Plan& plan) const = 0;
+  /// Inputs that the grid before may be writing still when the first of these grids begins, so that
+  /// it has to wait before it reads them. Others are weights, which are there for long.
+  [[nodiscard]] virtual std::vector<std::size_t> written_just_before() const { return {0}; }
   /// Device memory that the launches pass things through, of no interest afterwards.
   [[nodiscard]] virtual std::size_t scratch_bytes() const { return 0; }
 

@@ -13,6 +13,7 @@
 #include "lab/check_cards.hpp"
 #include "lab/check_emulated.hpp"
 #include "lab/mutation/mutants.hpp"
+#include "lab/overlap.hpp"
 #include "lab/placement.hpp"
 
 namespace fovea::mutation {
@@ -94,7 +95,10 @@ const Reach& CaseRun::reach() const {
         lines->insert(line);
       }
     };
-    const RunResult result = run(options);
+    RunResult result = run(options, false);
+    if (result.is_clean()) {
+      result = run({}, true);
+    }
     if (!result.is_clean()) {
       fail("{} is not right as it is: {}", name(),
            result.finding.empty() ? result.wrong : result.finding);
@@ -104,7 +108,7 @@ const Reach& CaseRun::reach() const {
   return reach_;
 }
 
-RunResult CaseRun::run(gpu::EmuOptions options) const {
+RunResult CaseRun::run(gpu::EmuOptions options, bool overlapping) const {
   options.arch = arch_;
   const std::unique_ptr<gpu::Device> device = gpu::open_emulated_device(options);
   gpu::KernelCache kernels(*device);
@@ -120,6 +124,9 @@ RunResult CaseRun::run(gpu::EmuOptions options) const {
                                       inputs_->card().tolerance, *stream)
                        .reason;
     result.hash = placement.fingerprint(*stream);
+    if (result.is_clean() && overlapping) {
+      lab::run_overlapping(kernels, inputs_->workload(), placement.operands(), plan_, *stream);
+    }
   } catch (const Error& error) {
     result.finding = error.what();
     if (result.finding.starts_with(kRefused)) {
@@ -161,6 +168,9 @@ std::vector<std::unique_ptr<CaseRun>> case_runs(const std::vector<const lab::Car
       if (one.check && lab::is_quick_to_emulate(one)) {
         add(*card, one);
       }
+    }
+    for (const std::string& problem : card->emulated) {
+      add(*card, lab::find_case(*card, problem));
     }
   }
   std::ranges::stable_sort(runs, {}, [](const auto& run) { return run->flops(); });

@@ -70,9 +70,10 @@ class CaseRun {
 
   /// Runs it as it is when somebody asks first. Throws fovea::Error when that is not clean.
   [[nodiscard]] const Reach& reach() const;
-  /// Runs it on a schedule of that seed, with what `options` changes. Throws fovea::Error when the
-  /// emulator does not know the text, or refuses a launch.
-  [[nodiscard]] RunResult run(gpu::EmuOptions options) const;
+  /// Runs it on a schedule of that seed, with what `options` changes, and then behind grids that it
+  /// may overlap with if that is asked for. Throws fovea::Error when the emulator does not know the text, or
+  /// refuses a launch.
+  [[nodiscard]] RunResult run(gpu::EmuOptions options, bool overlapping) const;
 
  private:
   std::shared_ptr<const CaseInputs> inputs_;
@@ -84,8 +85,9 @@ class CaseRun {
   mutable Reach reach_;
 };
 
-/// The cases of these cards that are quick to emulate, or the one of that name, under every plan
-/// that launches something of its own, the ones with the least arithmetic first.
+/// The cases of these cards that are quick to emulate and the problems that are there to be
+/// emulated, or the case of that name, under every plan that launches something of its own, the ones
+/// with the least arithmetic first.
 [[nodiscard]] std::vector<std::unique_ptr<CaseRun>> case_runs(
     const std::vector<const lab::Card*>& cards, const std::string& only_case, int arch,
     std::uint64_t seed);

@@ -16,11 +16,15 @@ namespace {
 
 /// A register or anything else of that name in the kernel would be a coincidence.
 constexpr std::string_view kNew = "%fovea_mutant";
+constexpr std::string_view kLeading = "descriptor: leading offset";
 
 class Mutants {
  public:
   Mutants(std::string_view ptx, std::string_view kernel) : ptx_(ptx), kernel_(kernel) {
-    for (const Statement& statement : statements_of(ptx, kernel)) {
+    const std::vector<Statement> statements = statements_of(ptx, kernel);
+    has_arrivals_ = std::ranges::any_of(
+        statements, [](const Statement& statement) { return statement.is("bar.arrive"); });
+    for (const Statement& statement : statements) {
       delete_it(statement);
       leave_one_more(statement);
       alter_mbarrier(statement);
@@ -153,14 +157,28 @@ class Mutants {
     }
   }
 
-  // One of all threads at another number is the same barrier: it is left alone.
+  // A number that nobody else has makes no other barrier of one at which all wait that use it; one
+  // that others have may.
   void alter_barrier(const Statement& statement) {
     if ((statement.is("bar.sync") || statement.is("bar.arrive")) &&
         statement.operands.size() == 2) {
-      compute(statement, "barrier of another number", statement.operands[0], 32, "xor.b32", "8");
+      if (has_arrivals_) {
+        compute(statement, "barrier of another number", statement.operands[0], 32, "xor.b32", "8");
+      } else if (statement.operands[0].starts_with('%')) {
+        add(statement, "barrier of all groups", with(statement, statement.operands[0], "1"));
+      }
       compute(statement, "barrier of a warp more", statement.operands[1], 32, "add.u32", "32");
       compute(statement, "barrier of a warp fewer", statement.operands[1], 32, "sub.u32", "32");
     }
+  }
+
+  // Products of 16-bit floats end in scales of A and B, and in whether each is transposed, which is
+  // not said of A in registers.
+  static bool is_transposed(const Statement& statement, std::size_t operand) {
+    constexpr std::size_t kInRegisters = 7;
+    const std::vector<std::string_view>& operands = statement.operands;
+    return operand == 2 ? operands.size() >= kInRegisters && operands.back() == "1"
+                        : operands.size() > kInRegisters && operands[kInRegisters - 1] == "1";
   }
 
   void alter_descriptors(const Statement& statement) {
@@ -173,15 +191,19 @@ class Mutants {
     };
     static constexpr std::array kFields = {
         Field{"descriptor: start 32 bytes off", 2},
-        Field{"descriptor: leading offset", 1ULL << 16U},
+        Field{kLeading, 1ULL << 16U},
         Field{"descriptor: stride offset", 1ULL << 32U},
         Field{"descriptor: swizzle", 3ULL << 62U},
     };
-    for (const std::string_view operand : {statement.operands.at(1), statement.operands.at(2)}) {
+    for (const std::size_t number : {std::size_t{1}, std::size_t{2}}) {
+      const std::string_view operand = statement.operands.at(number);
       if (operand.starts_with('{')) {
         continue;  // A in registers
       }
       for (const Field& field : kFields) {
+        if (field.kind == kLeading && !is_transposed(statement, number)) {
+          continue;  // it means nothing where K comes first and there is a swizzle, as ours all have
+        }
         compute(statement, std::string(field.kind), operand, 64, "xor.b64",
                 fmt::format("{:#x}", field.changed));
       }
@@ -207,6 +229,7 @@ class Mutants {
 
   std::string_view ptx_;
   std::string_view kernel_;
+  bool has_arrivals_ = false;  // at barriers, without a wait
   std::vector<PtxMutant> mutants_;
 };
 

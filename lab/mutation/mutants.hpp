@@ -31,7 +31,8 @@ struct PtxMutant {
 /// - deleted: fences, waits, arrivals, barriers, and commits of groups;
 /// - a wait for groups leaves one more of them, a wait for a phase has the other parity;
 /// - an mbarrier awaits one arrival more or fewer, or 16 bytes more or fewer;
-/// - a barrier of some threads has the next number, or a warp more or fewer;
+/// - a barrier of some threads has another number, or one that other groups have, or a warp more or
+///   fewer;
 /// - a field of a matrix descriptor differs: start, both offsets, swizzle;
 /// - an xor of an address, or of anything else with a number below 1024, does not happen.
 /// Throws fovea::Error when the text has no such kernel.

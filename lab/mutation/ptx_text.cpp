@@ -46,13 +46,25 @@ struct Range {
   std::size_t end = 0;
 };
 
+/// Behind the brace that closes the first one after `at`; the text's end if none does.
+std::size_t end_of_block(std::string_view ptx, std::size_t at) {
+  int depth = 0;
+  while ((at = ptx.find_first_of("{}", at)) != std::string_view::npos) {
+    depth += ptx[at] == '{' ? 1 : -1;
+    ++at;
+    if (depth == 0) {
+      return at;
+    }
+  }
+  return ptx.size();
+}
+
 std::vector<Range> kernels_in(std::string_view ptx) {
   std::vector<Range> ranges;
   std::size_t at = 0;
   while ((at = ptx.find(kEntry, at)) != std::string_view::npos) {
     const std::size_t name = at + kEntry.size();
-    const std::size_t last = ptx.find("\n}", at);
-    const std::size_t end = last == std::string_view::npos ? ptx.size() : last + 2;
+    const std::size_t end = end_of_block(ptx, at);
     ranges.push_back({ptx.substr(name, ptx.find_first_of("( \t\r\n", name) - name), at, end});
     at = end;
   }

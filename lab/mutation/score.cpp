@@ -25,12 +25,31 @@ constexpr std::size_t kMostCases = 6;
 constexpr std::uint64_t kStepsFactor = 10;
 constexpr std::uint64_t kStepsMore = 10'000;
 
+/// Every so many schedules the case also runs behind grids that it may overlap with.
+constexpr int kOverlapping = 4;
+
 /// A kernel, and what launches it.
 struct Target {
   std::string name;
   std::string ptx;  // of its unit
-  std::vector<const CaseRun*> runs{};
+  std::vector<const CaseRun*> runs{};  // in the order in which mutants try them
 };
+
+/// The one with the least arithmetic, the one with the most, then those between, far apart first.
+std::vector<const CaseRun*> spread(const std::vector<const CaseRun*>& runs) {
+  std::vector<const CaseRun*> order = {runs.front()};
+  const auto add = [&](std::size_t i) {
+    if (std::ranges::find(order, runs[i]) == order.end()) {
+      order.push_back(runs[i]);
+    }
+  };
+  for (std::size_t parts = 1; order.size() < runs.size(); parts *= 2) {
+    for (std::size_t i = parts; i > 0; --i) {
+      add((runs.size() - 1) * i / parts);
+    }
+  }
+  return order;
+}
 
 /// One mutant to try.
 struct Job {
@@ -59,11 +78,15 @@ std::vector<Target> targets_of(const std::vector<std::unique_ptr<CaseRun>>& runs
       target->runs.push_back(run.get());
     }
   }
+  for (Target& target : targets) {
+    target.runs = spread(target.runs);
+  }
   return targets;
 }
 
 /// Draws mutants: of each kind the same number as far as there are.
-std::vector<PtxMutant> drawn(std::vector<PtxMutant> mutants, std::size_t most, std::mt19937_64& random) {
+std::vector<PtxMutant> drawn(std::vector<PtxMutant> mutants, std::size_t most,
+                             std::mt19937_64& random) {
   if (most == 0 || mutants.size() <= most) {
     return mutants;
   }
@@ -128,9 +151,12 @@ gpu::EmuOptions edits_of(const Job& job, const CaseRun& run) {
   for (const gpu::KernelId kernel : run.kernels()) {
     names.emplace(gpu::info_of(kernel).name);
   }
+  // What is not launched need not be read.
   edits.edit_ptx = [&job, names](std::string_view ptx) {
-    const bool is_its = job.mutant.tensor_map < 0 && ptx == job.target->ptx;
-    return with_only(is_its ? job.mutant.applied(ptx) : ptx, names);
+    if (ptx != job.target->ptx) {
+      return std::string(ptx);
+    }
+    return with_only(job.mutant.tensor_map < 0 ? job.mutant.applied(ptx) : ptx, names);
   };
   if (job.mutant.tensor_map >= 0) {
     edits.edit_map = [wanted = job.mutant.tensor_map, number = 0](gpu::TensorMapDesc& map) mutable {
@@ -163,7 +189,7 @@ MutantResult try_it(const Job& job, const ScoreOptions& options) {
     const CaseRun& run = *runs[turn];
     gpu::EmuOptions edits = edits_of(job, run);
     edits.seed = options.seed + static_cast<std::uint64_t>(schedule);
-    const RunResult one = run.run(edits);
+    const RunResult one = run.run(edits, schedule % kOverlapping == 0);
     ++result.schedules;
     result.case_name = run.name();
     result.reason = one.finding.empty() ? one.wrong : one.finding;

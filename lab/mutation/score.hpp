@@ -33,9 +33,9 @@ struct MutantResult {
   std::string reason{};      // the finding, or what is wrong with the output
 };
 
-/// Runs the mutants on the cards' cases that reach them, the ones with the least arithmetic first,
-/// and in turns as long as nothing is noticed: a finding, a result that the card's gate rejects, or
-/// other bytes than on the schedule before. `report` is called as each is done, in their order.
+/// Runs the mutants on the cards' cases that reach them, the one with the least arithmetic first, and
+/// on several in turns as long as nothing is noticed: a finding, a result that the card's gate
+/// rejects, or other bytes than on the schedule before. `report` is called as each is done, in their order.
 /// Throws fovea::Error when there is nothing to run, or when a kernel as it is is not right.
 [[nodiscard]] std::vector<MutantResult> score(
     const std::vector<const lab::Card*>& cards, const ScoreOptions& options,
