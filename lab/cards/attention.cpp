@@ -6,6 +6,7 @@
 #include <cmath>
 #include <initializer_list>
 #include <iterator>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -299,6 +300,12 @@ Card encoder_card(const CardOf& of) {
     problem.type = type;
     return attention_with(problem, true, fields);
   };
+  for (const int width : {32, 64, 72, 96, 128}) {
+    for (const std::string_view type : {"bf16", "f16"}) {
+      card.emulated.push_back(
+          fmt::format("batch=1,heads=3,queries=140,keys=700,width={},type={}", width, type));
+    }
+  }
   // One token, less than a tile, every length and head dimension of the checkpoints.
   for (const Size& size :
        {Size{2, 2, 1, 64},           Size{3, 3, 17, 64},           Size{2, 12, 196, 64},

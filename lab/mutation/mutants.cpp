@@ -41,7 +41,8 @@ class Mutants {
     std::string change = fmt::format("{} -> {}", shortened(statement.text),
                                      replacement.empty() ? "nothing" : shortened(replacement));
     // What comes after it stays on its line.
-    const auto lines = std::ranges::count(statement.text, '\n');
+    const auto lines =
+        std::ranges::count(statement.text, '\n') - std::ranges::count(replacement, '\n');
     replacement.append(static_cast<std::size_t>(lines), '\n');
     mutants_.push_back({.kernel = std::string(kernel_),
                         .kind = std::move(kind),

@@ -15,7 +15,7 @@ namespace fovea::mutation {
 namespace {
 
 constexpr std::string_view kSpace = " \t\r\n";
-constexpr std::string_view kEntry = ".visible .entry ";
+constexpr std::string_view kEntry = ".visible .entry";
 
 std::string_view stripped(std::string_view text) {
   const std::size_t first = text.find_first_not_of(kSpace);
@@ -63,7 +63,10 @@ std::vector<Range> kernels_in(std::string_view ptx) {
   std::vector<Range> ranges;
   std::size_t at = 0;
   while ((at = ptx.find(kEntry, at)) != std::string_view::npos) {
-    const std::size_t name = at + kEntry.size();
+    const std::size_t name = ptx.find_first_not_of(kSpace, at + kEntry.size());
+    if (name == std::string_view::npos) {
+      break;
+    }
     const std::size_t end = end_of_block(ptx, at);
     ranges.push_back({ptx.substr(name, ptx.find_first_of("( \t\r\n", name) - name), at, end});
     at = end;

@@ -1,0 +1,237 @@
+// Instructions that are found in PTX, and what becomes of them.
+#include <algorithm>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "fovea/error.hpp"
+#include "fovea_emulator/device.hpp"
+#include "lab/mutation/mutants.hpp"
+#include "lab/mutation/ptx_text.hpp"
+
+namespace fovea::mutation {
+namespace {
+
+// Line 1 is the .version.
+constexpr std::string_view kPtx = R"(.version 9.0
+.target sm_90a
+.address_size 64
+.visible .entry other(.param .u32 n)
+{
+  .reg .b32 %r<2>;
+  mov.u32 %r1, 7;
+  bar.sync 0;
+  ret;
+}
+.visible .entry
+pipe(
+  .param .u64 to
+)
+.maxntid 64, 1, 1
+{
+  .reg .pred %p<3>;
+  .reg .b32 %r<9>;
+  .reg .b64 %rd<3>;
+  .shared .align 16 .b8 memory[2048];
+  .loc 2 12 3
+  mov.u32 %r1, memory;
+  mov.u32 %r2, %tid.x;
+  setp.ne.u32 %p1, %r2, 0;
+  mov.u32 %r3, 64;
+  xor.b32 %r4, %r2, 32;
+  xor.b32 %r4, %r4, -2147483648;
+  @!%p1 mbarrier.init.shared::cta.b64 [%r1], %r3;
+  bar.sync 0;
+  .loc 1 20 3, function_name $L__info_string0, inlined_at 2 7 3
+  mbarrier.arrive.shared::cta.b64 _, [%r1];
+  // begin inline asm
+  {
+.reg .pred done;
+mbarrier.try_wait.parity.shared::cta.b64 done, [%r1],
+  %r8;
+selp.u32 %r5, 1, 0, done;
+}
+  // end inline asm
+$again:
+  cp.async.wait_group 1;
+  mov.u32 %r6, 3; bar.sync %r6, %r3;
+  @%p1 bra $again;
+  ret;
+}
+.file 1 "kernels/ptx/mbarrier.cuh"
+.file 2 "kernels/pipe.cuh"
+)";
+
+const Statement& find(const std::vector<Statement>& all, std::string_view opcode) {
+  const auto found = std::ranges::find_if(all, [&](const Statement& one) { return one.is(opcode); });
+  EXPECT_NE(found, all.end()) << opcode;
+  return *found;
+}
+
+std::vector<PtxMutant> of_kind(const std::vector<PtxMutant>& all, std::string_view kind) {
+  std::vector<PtxMutant> found;
+  std::ranges::copy_if(all, std::back_inserter(found),
+                       [&](const PtxMutant& one) { return one.kind == kind; });
+  return found;
+}
+
+std::string line_of(std::string_view text, int number) {
+  for (; number > 1; --number) {
+    text.remove_prefix(text.find('\n') + 1);
+  }
+  return std::string(text.substr(0, text.find('\n')));
+}
+
+TEST(PtxTextTest, AKernelsInstructionsWithTheirPlaces) {
+  const std::vector<Statement> all = statements_of(kPtx, "pipe");
+  EXPECT_EQ(all.size(), 16U);
+  const Statement& init = find(all, "mbarrier.init");
+  EXPECT_EQ(init.guard, "@!%p1");
+  EXPECT_EQ(init.line, 28);
+  EXPECT_EQ(init.source, "kernels/pipe.cuh:12");
+  EXPECT_EQ(init.operands, (std::vector<std::string_view>{"[%r1]", "%r3"}));
+  const Statement& wait = find(all, "mbarrier.try_wait");
+  EXPECT_EQ(wait.line, 35);
+  EXPECT_EQ(wait.source, "kernels/ptx/mbarrier.cuh:20");
+  EXPECT_EQ(wait.operands, (std::vector<std::string_view>{"done", "[%r1]", "%r8"}));
+  EXPECT_EQ(find(all, "selp").line, 37);  // behind one of two lines
+  EXPECT_EQ(find(all, "cp.async.wait_group").line, 41);
+  EXPECT_EQ(all.back().opcode, "ret");
+  EXPECT_EQ(statements_of(kPtx, "other").size(), 3U);
+  EXPECT_THROW(static_cast<void>(statements_of(kPtx, "pip")), Error);
+}
+
+TEST(PtxTextTest, AnOpcodesBeginningEndsAtADot) {
+  const Statement arrive{.opcode = "mbarrier.arrive_drop.shared.b64"};
+  EXPECT_TRUE(arrive.is("mbarrier.arrive_drop"));
+  EXPECT_FALSE(arrive.is("mbarrier.arrive"));
+}
+
+TEST(PtxTextTest, OtherKernelsGoAndLinesStay) {
+  const std::string text = with_only(kPtx, {"pipe"});
+  EXPECT_EQ(std::ranges::count(text, '\n'), std::ranges::count(kPtx, '\n'));
+  EXPECT_EQ(text.find("other"), std::string::npos);
+  emu::Device device;
+  const std::vector<emu::KernelHandle> kernels = device.load(text);
+  ASSERT_EQ(kernels.size(), 1U);
+  EXPECT_EQ(kernels.front().name, "pipe");
+}
+
+TEST(PtxMutantTest, EachSiteOnItsOwn) {
+  const std::vector<PtxMutant> all = mutants_of(kPtx, "pipe");
+  const auto lines_of = [&](std::string_view kind) {
+    std::vector<int> lines;
+    for (const PtxMutant& mutant : of_kind(all, kind)) {
+      lines.push_back(mutant.line);
+    }
+    return lines;
+  };
+  EXPECT_EQ(lines_of("no bar.sync"), (std::vector{29, 42}));
+  EXPECT_EQ(lines_of("no mbarrier.arrive"), std::vector{31});
+  EXPECT_EQ(lines_of("no mbarrier.try_wait"), std::vector{35});
+  EXPECT_EQ(lines_of("parity flipped"), std::vector{35});
+  EXPECT_EQ(lines_of("mbarrier of one arrival more"), std::vector{28});
+  EXPECT_EQ(lines_of("mbarrier of one arrival fewer"), std::vector{28});
+  EXPECT_EQ(lines_of("no cp.async.wait_group"), std::vector{41});
+  EXPECT_EQ(lines_of("cp.async.wait_group leaves one more"), std::vector{41});
+  EXPECT_EQ(lines_of("barrier of all groups"), std::vector{42});
+  EXPECT_EQ(lines_of("barrier of a warp more"), std::vector{42});
+  EXPECT_EQ(lines_of("barrier of a warp fewer"), std::vector{42});
+  EXPECT_EQ(lines_of("xor dropped"), std::vector{26});  // not that of a sign
+  EXPECT_EQ(all.size(), 13U);
+}
+
+TEST(PtxMutantTest, OneInstructionDiffersAndTheEmulatorReadsIt) {
+  for (const PtxMutant& mutant : mutants_of(kPtx, "pipe")) {
+    const std::string text = mutant.applied(kPtx);
+    EXPECT_NE(text, kPtx) << mutant.kind;
+    EXPECT_EQ(std::ranges::count(text, '\n'), std::ranges::count(kPtx, '\n')) << mutant.kind;
+    EXPECT_EQ(text.substr(0, mutant.begin), kPtx.substr(0, mutant.begin)) << mutant.kind;
+    EXPECT_TRUE(text.ends_with(kPtx.substr(mutant.begin + mutant.length))) << mutant.kind;
+    emu::Device device;
+    EXPECT_EQ(device.load(text).size(), 2U) << mutant.kind;
+  }
+}
+
+TEST(PtxMutantTest, GuardsStay) {
+  constexpr std::string_view kGuarded = R"(.version 9.0
+.target sm_90
+.address_size 64
+.visible .entry one()
+{
+  .reg .pred %p<2>;
+  .reg .b32 %r<3>;
+  @%p1 xor.b32 %r1, %r2, 64;
+  @%p1 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r1], 128;
+  ret;
+}
+)";
+  const std::vector<PtxMutant> all = mutants_of(kGuarded, "one");
+  EXPECT_EQ(line_of(of_kind(all, "xor dropped").at(0).applied(kGuarded), 8),
+            "  @%p1 mov.b32 %r1, %r2;");
+  EXPECT_EQ(line_of(of_kind(all, "16 bytes more awaited").at(0).applied(kGuarded), 9),
+            "  { .reg .b32 %fovea_mutant; add.u32 %fovea_mutant, 128, 16; @%p1 "
+            "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r1], %fovea_mutant; }");
+  EXPECT_EQ(line_of(of_kind(all, "no mbarrier.arrive.expect_tx").at(0).applied(kGuarded), 9), "  ");
+}
+
+TEST(PtxMutantTest, FieldsOfDescriptorsThatMeanSomething) {
+  const auto kinds_of = [](std::string_view product) {
+    const std::string text =
+        ".visible .entry one()\n{\n" + std::string(product) + "\nret;\n}\n";
+    std::multiset<std::string> kinds;
+    for (const PtxMutant& mutant : mutants_of(text, "one")) {
+      kinds.insert(mutant.kind);
+    }
+    return kinds;
+  };
+  const std::string start = "descriptor: start 32 bytes off";
+  const std::string leading = "descriptor: leading offset";
+  const auto b = kinds_of(
+      "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%f1, %f2, %f3, %f4}, {%r1, %r2, %r3, "
+      "%r4}, %rd1, p, 1, 1, 1;");
+  EXPECT_EQ(b.size(), 4U);
+  EXPECT_EQ(b.count(leading), 1U);  // B is transposed
+  const auto both = kinds_of(
+      "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%f1, %f2, %f3, %f4}, %rd1, %rd2, p, 1, "
+      "1, 0, 0;");
+  EXPECT_EQ(both.count(start), 2U);
+  EXPECT_EQ(both.count(leading), 0U);
+  EXPECT_EQ(kinds_of("wgmma.mma_async.sync.aligned.m64n8k32.s32.s8.s8 {%r1, %r2, %r3, %r4}, %rd1, "
+                     "%rd2, p;")
+                .count("descriptor: swizzle"),
+            2U);
+}
+
+TEST(PtxMutantTest, ABarrierThatOthersArriveAtHasAnotherNumber) {
+  constexpr std::string_view kArrives = R"(.visible .entry one()
+{
+  .reg .b32 %r<3>;
+  bar.arrive %r1, 64;
+  bar.sync %r1, 64;
+}
+)";
+  const std::vector<PtxMutant> all = mutants_of(kArrives, "one");
+  EXPECT_EQ(of_kind(all, "barrier of another number").size(), 2U);
+  EXPECT_EQ(of_kind(all, "barrier of all groups").size(), 0U);
+  EXPECT_EQ(of_kind(all, "no bar.arrive").size(), 1U);
+}
+
+TEST(TensorMapMutantTest, AnotherSwizzleThatTheBoxAllows) {
+  gpu::TensorMapDesc map{.type = gpu::TensorMapType::kBF16,
+                         .box = {64, 8},
+                         .swizzle = gpu::Swizzle::k128};
+  EXPECT_TRUE(change_swizzle(map));
+  EXPECT_EQ(map.swizzle, gpu::Swizzle::kNone);
+  EXPECT_TRUE(change_swizzle(map));
+  EXPECT_EQ(map.swizzle, gpu::Swizzle::k128);
+  gpu::TensorMapDesc wide{.type = gpu::TensorMapType::kF32, .box = {64, 8}};
+  EXPECT_FALSE(change_swizzle(wide));
+  EXPECT_EQ(wide.swizzle, gpu::Swizzle::kNone);
+}
+
+}  // namespace
+}  // namespace fovea::mutation
