@@ -73,6 +73,7 @@ struct MutateArguments {
   int most = 0;
   int line = 0;
   double least_percent = 0.0;  // caught, or the exit code is 1
+  bool caught = false;         // those are printed, too
 };
 
 struct KernelArguments {

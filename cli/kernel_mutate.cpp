@@ -60,7 +60,7 @@ void add_mutate_options(CLI::App& command, KernelArguments& arguments) {
   add_real(command, "--least", "PERCENT", {0.0, 100.0}, mutate.least_percent,
            "Exit with 1 when fewer of the mutants that a case reaches are caught")
       ->group(kReportGroup);
-  add_flag(command, "-v,--verbose", arguments.verbose, "Also say how each was caught")
+  add_flag(command, "--caught", mutate.caught, "Also print how each was caught")
       ->group(kReportGroup);
   explain(command,
           {"Each mutant runs on the cards' small cases until the emulator finds something, the "
@@ -87,7 +87,7 @@ int run_mutate(const KernelArguments& arguments) {
       mutation::score(cards, options, [&](const mutation::MutantResult& result) {
         if (has_text && result.fate != mutation::Fate::kCaught) {
           print_left(result);
-        } else if (has_text && arguments.verbose) {
+        } else if (has_text && arguments.mutate.caught) {
           print_caught(result);
         }
       });

@@ -17,7 +17,7 @@ EXCEPTIONS = {
     "--batch-size": ({"default", "variable"}, "bench takes several"),
     "--dtype": ({"value", "variable"}, "init also writes bf16, which numpy does not have"),
     "--gate": ({"help", "group"}, "bench has gates of speed, profile of figures, compare of what changed"),
-    "--device": ({"value", "default", "help", "variable"}, "judge runs torch; check runs on a GPU, or the emulator by this option alone"),
+    "--device": ({"value", "default", "help", "variable"}, "judge runs torch; check has a GPU or the emulator, by this option alone; mutate the emulator"),
     "--kernel": ({"help"}, "try starts from one, sass shows one, emulate launches one"),
     "--most-seconds": ({"range", "default", "help"}, "of a candidate, which may have none; of a tool on a card"),
     "--seeds": ({"help"}, "check has a rule for the seeds after the first, judge has none"),
@@ -25,11 +25,11 @@ EXCEPTIONS = {
     "--shard-rows": ({"default", "help"}, "merge takes that of the first output"),
     "--model": ({"help"}, "similar can do without, search takes that of OUT"),
     "--text": ({"help"}, "embed writes their vectors, calibrate learns from them"),
-    "--schedules": ({"default", "help"}, "emulate looks for findings, check compares results"),
+    "--schedules": ({"default", "help"}, "emulate looks for findings, check compares results, mutate ends at either"),
     "--seed": ({"default", "help"}, "the laboratory's committed results were drawn with 1; emulate draws schedules"),
 }
 DATA = ["info", "pull", "verify", "check", "bench", "calibrate", "similar", "search", "tokenize", "init", "emulate", "kernel list", "kernel check", "kernel capture", "kernel emulate",
-        "kernel bench", "kernel run", "kernel profile", "kernel resources", "kernel sass"]  # fmt: skip
+        "kernel mutate", "kernel bench", "kernel run", "kernel profile", "kernel resources", "kernel sass"]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
