@@ -359,6 +359,58 @@ def test_a_tensor_map_that_the_driver_would_refuse(emulate):
     assert "launch.json: launch.arguments[0].tensor_map: " in emulate(ptx, launch, code=2)
 
 
+# A lane writes 32 bytes of a box of 8 rows of 128, at `%s` of shared memory; lane 0 stores the box.
+STORE_BOX = HEAD + """
+.visible .entry store(.param .align 64 .b8 map[128])
+{
+  .reg .pred %%p<2>;
+  .reg .b32 %%r<8>;
+  .reg .b64 %%rd<4>;
+  .shared .align 1024 .b8 tile[2048];
+  mov.b64 %%rd1, map;
+  cvta.param.u64 %%rd2, %%rd1;
+  mov.u32 %%r1, %%tid.x;
+  mov.u32 %%r2, tile;
+  add.s32 %%r2, %%r2, %s;
+  shl.b32 %%r3, %%r1, 5;
+  add.s32 %%r4, %%r2, %%r3;
+  st.shared.v4.u32 [%%r4], {%%r1, %%r1, %%r1, %%r1};
+  st.shared.v4.u32 [%%r4+16], {%%r1, %%r1, %%r1, %%r1};
+  fence.proxy.async.shared::cta;
+  bar.sync 0;
+  setp.ne.s32 %%p1, %%r1, 0;
+  @%%p1 bra DONE;
+  mov.u32 %%r5, 0;
+  cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%%rd2, {%%r5, %%r5}], [%%r2];
+  cp.async.bulk.commit_group;
+  %s
+DONE:
+  ret;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("place", "wait", "option", "kind"),
+    [
+        (128, "cp.async.bulk.wait_group.read 0;", "--any-swizzle-start", "misaligned"),
+        (0, "", "--late-stores", "lifetime"),
+    ],
+)
+def test_what_hardware_does_not_mind_can_be_let_pass(emulate, place, wait, option, kind):
+    launch = {
+        "buffers": {"x": {"type": "bf16", "shape": [8, 64]}},
+        "launch": {"grid": 1, "block": 32, "arguments": [{"tensor_map": {"buffer": "x", "box": [64, 8], "swizzle": "128B"}}]},
+    }
+    right = STORE_BOX % (0, "cp.async.bulk.wait_group.read 0;")
+    assert emulate(right, launch, "--schedules", "20")["clean"]
+    wrong = STORE_BOX % (place, wait)
+    report = emulate(wrong, launch, "--schedules", "20", "--all", code=1)
+    assert {finding["kind"] for found in report["found"] for finding in found["findings"]} == {kind}
+    assert len(report["found"]) == 20
+    assert emulate(wrong, launch, "--schedules", "20", option)["clean"]
+
+
 def test_a_tensor_map_is_loaded_through(emulate, tmp_path):
     x = numpy.arange(1 * 5 * 36, dtype="u4").reshape(1, 5, 36)
     numpy.save(tmp_path / "x.npy", x)
