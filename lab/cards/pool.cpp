@@ -340,6 +340,7 @@ std::vector<Card> pool_cards() {
     }
     card.cases.push_back(std::move(timed));
   }
+  card.emulated = {"images=5,tokens=200,heads=2,hidden=64,mlp=128"};
   card.problem = [pool_case](ProblemFields& fields) {
     Size size{1024, 196, 12, 768, 3072};
     fields.take("images", size.images, {.most = 65536});
