@@ -26,8 +26,9 @@ void print_left(const mutation::MutantResult& result) {
       result.fate == mutation::Fate::kSurvived ? "survived" : "not reached", mutant.kernel,
       mutant.line, mutant.source.empty() ? "" : " (" + mutant.source + ")", mutant.kind,
       mutant.change,
-      result.case_name.empty() ? "" : fmt::format(" [{} schedules of {}]", result.schedules,
-                                                  result.case_name));
+      result.case_name.empty()
+          ? ""
+          : fmt::format(" [{} schedules of {}]", result.schedules, result.case_name));
   std::cout << std::flush;
 }
 

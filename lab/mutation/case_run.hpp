@@ -71,8 +71,8 @@ class CaseRun {
   /// Runs it as it is when somebody asks first. Throws fovea::Error when that is not clean.
   [[nodiscard]] const Reach& reach() const;
   /// Runs it on a schedule of that seed, with what `options` changes, and then behind grids that it
-  /// may overlap with if that is asked for. Throws fovea::Error when the emulator does not know the text, or
-  /// refuses a launch.
+  /// may overlap with if that is asked for. Throws fovea::Error when the emulator does not know the
+  /// text, or refuses a launch.
   [[nodiscard]] RunResult run(gpu::EmuOptions options, bool overlapping) const;
 
  private:
@@ -86,8 +86,8 @@ class CaseRun {
 };
 
 /// The cases of these cards that are quick to emulate and the problems that are there to be
-/// emulated, or the case of that name, under every plan that launches something of its own, the ones
-/// with the least arithmetic first.
+/// emulated, or the case of that name, under every plan that launches something of its own, the
+/// ones with the least arithmetic first.
 [[nodiscard]] std::vector<std::unique_ptr<CaseRun>> case_runs(
     const std::vector<const lab::Card*>& cards, const std::string& only_case, int arch,
     std::uint64_t seed);

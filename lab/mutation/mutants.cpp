@@ -203,7 +203,8 @@ class Mutants {
       }
       for (const Field& field : kFields) {
         if (field.kind == kLeading && !is_transposed(statement, number)) {
-          continue;  // it means nothing where K comes first and there is a swizzle, as ours all have
+          continue;  // it means nothing where K comes first and there is a swizzle, as ours all
+                     // have
         }
         compute(statement, std::string(field.kind), operand, 64, "xor.b64",
                 fmt::format("{:#x}", field.changed));

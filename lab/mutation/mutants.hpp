@@ -14,14 +14,15 @@ namespace fovea::mutation {
 /// One change of one kernel.
 struct PtxMutant {
   std::string kernel;
-  std::string kind;        // "no wgmma.fence", "parity flipped"
-  int line = 0;            // of the PTX; 0: of a tensor map
-  std::string source{};    // "file.cuh:12", where the compiler says it
-  std::string change{};    // what stands there, and what instead
-  std::size_t begin = 0;   // in the text, what is replaced
+  std::string kind;       // "no wgmma.fence", "parity flipped"
+  int line = 0;           // of the PTX; 0: of a tensor map
+  std::string source{};   // "file.cuh:12", where the compiler says it
+  std::string change{};   // what stands there, and what instead
+  std::size_t begin = 0;  // in the text, what is replaced
   std::size_t length = 0;
   std::string replacement{};
-  int tensor_map = -1;  // number, from 0, among those that are encoded for it; -1: it is of the text
+  int tensor_map =
+      -1;  // number, from 0, among those that are encoded for it; -1: it is of the text
 
   /// The text of the mutant, with all lines where they were.
   [[nodiscard]] std::string applied(std::string_view ptx) const;

@@ -31,7 +31,7 @@ constexpr int kOverlapping = 4;
 /// A kernel, and what launches it.
 struct Target {
   std::string name;
-  std::string ptx;  // of its unit
+  std::string ptx;                     // of its unit
   std::vector<const CaseRun*> runs{};  // in the order in which mutants try them
 };
 
@@ -170,7 +170,7 @@ gpu::EmuOptions edits_of(const Job& job, const CaseRun& run) {
 
 MutantResult try_it(const Job& job, const ScoreOptions& options) {
   MutantResult result{.mutant = job.mutant};
-  std::vector<const CaseRun*> runs;              // that reach it
+  std::vector<const CaseRun*> runs;                  // that reach it
   std::vector<std::optional<std::uint64_t>> hashes;  // of their first outputs
   auto next = job.target->runs.begin();
   for (int schedule = 0; schedule < options.schedules; ++schedule) {

@@ -28,15 +28,16 @@ enum class Fate : std::uint8_t { kCaught, kSurvived, kNotReached };
 struct MutantResult {
   PtxMutant mutant;
   Fate fate = Fate::kNotReached;
-  int schedules = 0;         // that were run
-  std::string case_name{};   // the card, its case and plan: of the one that caught it, or the first
-  std::string reason{};      // the finding, or what is wrong with the output
+  int schedules = 0;        // that were run
+  std::string case_name{};  // the card, its case and plan: of the one that caught it, or the first
+  std::string reason{};     // the finding, or what is wrong with the output
 };
 
-/// Runs the mutants on the cards' cases that reach them, the one with the least arithmetic first, and
-/// on several in turns as long as nothing is noticed: a finding, a result that the card's gate
-/// rejects, or other bytes than on the schedule before. `report` is called as each is done, in their order.
-/// Throws fovea::Error when there is nothing to run, or when a kernel as it is is not right.
+/// Runs the mutants on the cards' cases that reach them, the one with the least arithmetic first,
+/// and on several in turns as long as nothing is noticed: a finding, a result that the card's gate
+/// rejects, or other bytes than on the schedule before. `report` is called as each is done, in
+/// their order. Throws fovea::Error when there is nothing to run, or when a kernel as it is is not
+/// right.
 [[nodiscard]] std::vector<MutantResult> score(
     const std::vector<const lab::Card*>& cards, const ScoreOptions& options,
     const std::function<void(const MutantResult&)>& report);

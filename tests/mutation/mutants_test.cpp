@@ -1,4 +1,6 @@
 // Instructions that are found in PTX, and what becomes of them.
+#include "lab/mutation/mutants.hpp"
+
 #include <algorithm>
 #include <set>
 #include <string>
@@ -9,7 +11,6 @@
 
 #include "fovea/error.hpp"
 #include "fovea_emulator/device.hpp"
-#include "lab/mutation/mutants.hpp"
 #include "lab/mutation/ptx_text.hpp"
 
 namespace fovea::mutation {
@@ -66,7 +67,8 @@ $again:
 )";
 
 const Statement& find(const std::vector<Statement>& all, std::string_view opcode) {
-  const auto found = std::ranges::find_if(all, [&](const Statement& one) { return one.is(opcode); });
+  const auto found =
+      std::ranges::find_if(all, [&](const Statement& one) { return one.is(opcode); });
   EXPECT_NE(found, all.end()) << opcode;
   return *found;
 }
@@ -180,8 +182,7 @@ TEST(PtxMutantTest, GuardsStay) {
 
 TEST(PtxMutantTest, FieldsOfDescriptorsThatMeanSomething) {
   const auto kinds_of = [](std::string_view product) {
-    const std::string text =
-        ".visible .entry one()\n{\n" + std::string(product) + "\nret;\n}\n";
+    const std::string text = ".visible .entry one()\n{\n" + std::string(product) + "\nret;\n}\n";
     std::multiset<std::string> kinds;
     for (const PtxMutant& mutant : mutants_of(text, "one")) {
       kinds.insert(mutant.kind);
@@ -221,9 +222,8 @@ TEST(PtxMutantTest, ABarrierThatOthersArriveAtHasAnotherNumber) {
 }
 
 TEST(TensorMapMutantTest, AnotherSwizzleThatTheBoxAllows) {
-  gpu::TensorMapDesc map{.type = gpu::TensorMapType::kBF16,
-                         .box = {64, 8},
-                         .swizzle = gpu::Swizzle::k128};
+  gpu::TensorMapDesc map{
+      .type = gpu::TensorMapType::kBF16, .box = {64, 8}, .swizzle = gpu::Swizzle::k128};
   EXPECT_TRUE(change_swizzle(map));
   EXPECT_EQ(map.swizzle, gpu::Swizzle::kNone);
   EXPECT_TRUE(change_swizzle(map));

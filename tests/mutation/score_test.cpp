@@ -1,4 +1,6 @@
 // The mutation score: what it counts, and what it says of mutants of a kernel.
+#include "lab/mutation/score.hpp"
+
 #include <algorithm>
 #include <set>
 #include <string>
@@ -10,7 +12,6 @@
 #include "fovea/error.hpp"
 #include "gpu/device/kernel_image.hpp"
 #include "lab/card.hpp"
-#include "lab/mutation/score.hpp"
 
 namespace fovea::mutation {
 namespace {
@@ -21,8 +22,8 @@ MutantResult result_of(const std::string& kind, Fate fate) {
 
 TEST(MutationScoreTest, WhatNoCaseReachesDoesNotCount) {
   const std::vector<MutantResult> results = {
-      result_of("b", Fate::kCaught), result_of("a", Fate::kSurvived),
-      result_of("b", Fate::kCaught), result_of("a", Fate::kNotReached)};
+      result_of("b", Fate::kCaught), result_of("a", Fate::kSurvived), result_of("b", Fate::kCaught),
+      result_of("a", Fate::kNotReached)};
   EXPECT_DOUBLE_EQ(share_caught(results), 2.0 / 3.0);
   const std::string table = table_of(results);
   EXPECT_LT(table.find("\na "), table.find("\nb "));
@@ -67,9 +68,10 @@ TEST_F(KernelScoreTest, AsManyAsAreAskedForAndTheSameAgain) {
   const std::vector<MutantResult> first = score_of(options);
   EXPECT_EQ(first.size(), 3U);  // of each of its kernels
   const std::vector<MutantResult> again = score_of(options);
-  EXPECT_TRUE(std::ranges::equal(first, again, {}, [](const MutantResult& one) {
-    return std::pair(one.mutant.line, one.reason);
-  }, [](const MutantResult& one) { return std::pair(one.mutant.line, one.reason); }));
+  EXPECT_TRUE(std::ranges::equal(
+      first, again, {},
+      [](const MutantResult& one) { return std::pair(one.mutant.line, one.reason); },
+      [](const MutantResult& one) { return std::pair(one.mutant.line, one.reason); }));
 }
 
 TEST_F(KernelScoreTest, ALineWithNothingToChangeIsAnError) {

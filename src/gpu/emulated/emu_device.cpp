@@ -248,8 +248,9 @@ class EmuDevice final : public Device {
     const std::string_view bytes(reinterpret_cast<const char*>(image.data()), image.size());
     const std::string_view text = bytes.substr(0, bytes.find('\0'));
     const std::lock_guard lock(mutex_);
-    modules_.push_back(told(
-        [&] { return emulator_.load(options_.edit_ptx ? options_.edit_ptx(text) : std::string(text)); }));
+    modules_.push_back(told([&] {
+      return emulator_.load(options_.edit_ptx ? options_.edit_ptx(text) : std::string(text));
+    }));
     return {.handle = &modules_.back()};
   }
   [[nodiscard]] Kernel find(Module module, std::string_view entry) override {
