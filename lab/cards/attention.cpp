@@ -304,7 +304,8 @@ Card encoder_card(const CardOf& of) {
     for (const std::string_view type : {"bf16", "f16"}) {
       card.emulated.push_back(
           fmt::format("batch=1,heads=3,queries=140,keys=700,width={},type={}", width, type));
-      card.emulated.push_back(fmt::format("batch=1,heads=9,length=196,width={},type={}", width, type));
+      card.emulated.push_back(
+          fmt::format("batch=1,heads=9,length=196,width={},type={}", width, type));
     }
   }
   // One token, less than a tile, every length and head dimension of the checkpoints.

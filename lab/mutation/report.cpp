@@ -59,8 +59,8 @@ std::string table_of(const std::vector<MutantResult>& results) {
     count(*std::ranges::find(rows, result.mutant.kind, &Row::kind), result);
     count(rows.back(), result);
   }
-  std::string text = fmt::format("{:<44} {:>6} {:>7} {:>11}\n", "", "caught", "reached",
-                                 "not reached");
+  std::string text =
+      fmt::format("{:<44} {:>6} {:>7} {:>11}\n", "", "caught", "reached", "not reached");
   for (const Row& row : rows) {
     fmt::format_to(std::back_inserter(text), "{:<44} {:>6} {:>7} {:>11}\n", row.kind, row.caught,
                    row.reached, row.not_reached);
