@@ -103,10 +103,11 @@ function(fovea_embed_kernels target function)
   set(embed ${PROJECT_SOURCE_DIR}/kernels/embed.py)
   list(TRANSFORM packed APPEND .zst)
   if(files)
-    # One text: PTX of one operator is much alike. Window of 32 MiB, in which all of it lies.
+    # One text: PTX of one operator is much alike. Window of 32 MiB, in which all of it lies. Level 19 takes 19 s, and
+    # saves 55 KB.
     add_custom_command(OUTPUT ${out}.ptx.zst
                        COMMAND Python3::Interpreter ${embed} --ptx ${out}.ptx ${files}
-                       COMMAND ${FOVEA_ZSTD} -19 --long=25 -q -f -o ${out}.ptx.zst ${out}.ptx
+                       COMMAND ${FOVEA_ZSTD} -17 --long=25 -q -f -o ${out}.ptx.zst ${out}.ptx
                        DEPENDS ${embed} ${kernel_list} ${files} VERBATIM)
     list(APPEND packed ${out}.ptx.zst)
   endif()
