@@ -1,186 +1,91 @@
-// Exact search's kernels on the host, alone and behind a whole search: its results are those of the
-// CPU, to the last bit.
-#include "gpu/launch/search.hpp"
-
+// Exact search's kernels on the emulator, alone and behind a whole search: its results are those of
+// the CPU, to the last bit.
 #include <algorithm>
 #include <array>
+#include <bit>
+#include <chrono>
 #include <cmath>
 #include <cstdint>
-#include <cstring>
+#include <filesystem>
+#include <functional>
+#include <initializer_list>
 #include <limits>
 #include <map>
+#include <memory>
 #include <random>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "core/thread_pool.hpp"
-#include "gpu/host_device.hpp"
-#ifdef FOVEA_TEST_LAB
-#include "lab/card.hpp"
-#include "lab/check_cards.hpp"
-#include "lab/judge.hpp"
-#include "lab/placement.hpp"
-#endif
-#include "machine/machine.hpp"
+#include "gpu/device/kernel_image.hpp"
+#include "gpu/emulated/emu_device.hpp"
+#include "gpu/forwarding_device.hpp"
+#include "gpu/launch/search.hpp"
 #include "search/gpu/gpu_scanner.hpp"
 #include "search/nearest.hpp"
-#include "search/support.hpp"
-
-namespace fovea::row_search {
-alignas(1024) std::uint8_t memory[machine::kSharedBytes];
-}  // namespace fovea::row_search
-
-#define __launch_bounds__(...)
-#define __grid_constant__
-#define FOVEA_CTAS 1
-#define FOVEA_ENTRY scan_8_fine_on_the_host
-#define FOVEA_PANELS 1
-#define FOVEA_FINE 1
-#define FOVEA_HEIGHT 4
-#define scan scan_8_fine
-#include "kernels/search/scan.cu"
-#undef FOVEA_ENTRY
-#undef FOVEA_FINE
-#undef scan
-#define FOVEA_ENTRY scan_16_on_the_host
-#define FOVEA_FINE 0
-#define scan scan_16
-#include "kernels/search/scan.cu"
-#undef FOVEA_ENTRY
-#undef FOVEA_PANELS
-#undef scan
-#define FOVEA_ENTRY scan_64_on_the_host
-#define FOVEA_PANELS 4
-#define scan scan_64
-#include "kernels/search/scan.cu"
-#undef FOVEA_ENTRY
-#undef scan
-#define FOVEA_ENTRY pick_on_the_host
-#include "kernels/search/pick.cu"
-#undef FOVEA_ENTRY
-#define FOVEA_ENTRY bounds_on_the_host
-#include "kernels/search/bounds.cu"
-#undef FOVEA_ENTRY
-#undef FOVEA_HEIGHT
-#undef FOVEA_FINE
-#undef FOVEA_PANELS
-#undef FOVEA_CTAS
-#undef __grid_constant__
-#undef __launch_bounds__
+#include "support.hpp"
 
 namespace fovea::search {
 namespace {
 
 using gpu::KernelId;
 
-class HostEvent final : public gpu::Event {
+constexpr std::array kKernelsOfSearches{KernelId::search_scan_8_fine, KernelId::search_scan_16,
+                                        KernelId::search_scan_64, KernelId::search_pick,
+                                        KernelId::search_bounds};
+
+/// A Hopper of the emulator with one SM, so that warps take several tiles; it counts what is
+/// launched on all of them.
+class CountingDevice final : public gpu::ForwardingDevice {
  public:
-  void record(gpu::Stream& /*stream*/) override {}
-  void synchronize() override {}
-  [[nodiscard]] bool done() override { return true; }
-};
-
-template <typename Params>
-Params params_of(std::span<const std::byte> bytes) {
-  Params params;
-  EXPECT_EQ(bytes.size(), sizeof(Params));
-  std::memcpy(&params, bytes.data(), sizeof(Params));
-  return params;
-}
-
-/// The kernels of a search, each block as fibers. What it does not know of has no name here.
-const std::map<std::string_view, std::function<void(std::span<const std::byte>)>> kEntries{
-    {"search_scan_8_fine",
-     [](auto bytes) {
-       row_search::scan_8_fine_on_the_host(params_of<row_search::ScanParams>(bytes));
-     }},
-    {"search_scan_16",
-     [](auto bytes) { row_search::scan_16_on_the_host(params_of<row_search::ScanParams>(bytes)); }},
-    {"search_scan_64",
-     [](auto bytes) { row_search::scan_64_on_the_host(params_of<row_search::ScanParams>(bytes)); }},
-    {"search_pick",
-     [](auto bytes) { row_search::pick_on_the_host(params_of<row_search::PickParams>(bytes)); }},
-    {"search_bounds", [](auto bytes) {
-       row_search::bounds_on_the_host(params_of<row_search::BoundsParams>(bytes));
-     }}};
-
-constexpr std::array kIds{KernelId::search_scan_8_fine, KernelId::search_scan_16,
-                          KernelId::search_scan_64, KernelId::search_pick, KernelId::search_bounds};
-
-class EmulatedDevice final : public gpu::HostDevice {
- public:
-  explicit EmulatedDevice(std::size_t free_bytes = std::size_t{1} << 30) : free_(free_bytes) {}
+  explicit CountingDevice(std::size_t free_bytes)
+      : ForwardingDevice(gpu::open_emulated_device({.seed = seed()})),
+        free_(free_bytes),
+        info_(ForwardingDevice::info()) {
+    info_.sm_count = 1;
+  }
 
   [[nodiscard]] const gpu::DeviceInfo& info() const override { return info_; }
   [[nodiscard]] std::size_t free_memory() override { return free_; }
-  // What was not written shows: as a bound it is NaN.
-  [[nodiscard]] gpu::DevicePtr allocate(std::size_t bytes) override {
-    const gpu::DevicePtr address = HostDevice::allocate(bytes);
-    std::memset(fovea::pointer<void>(address), 0xff, bytes);
-    return address;
-  }
-  [[nodiscard]] void* allocate_pinned(std::size_t bytes) override {
-    return fovea::pointer<void>(allocate(bytes));
-  }
-  void free_pinned(void* address) noexcept override { free(address_of(address)); }
-  [[nodiscard]] std::unique_ptr<gpu::Event> make_event() override {
-    return std::make_unique<HostEvent>();
-  }
-  [[nodiscard]] gpu::Module load(std::span<const std::byte> /*image*/) override { return {}; }
-  [[nodiscard]] gpu::Kernel find(gpu::Module /*module*/, std::string_view entry) override {
-    return {const_cast<void*>(static_cast<const void*>(&*kEntries.find(entry)))};
+  [[nodiscard]] gpu::Kernel find(gpu::Module module, std::string_view entry) override {
+    const gpu::Kernel kernel = ForwardingDevice::find(module, entry);
+    names_[kernel.handle] = entry;
+    return kernel;
   }
   void launch(gpu::Kernel kernel, const gpu::LaunchConfig& config,
-              std::span<const std::byte> params, gpu::Stream& /*stream*/) override {
-    const auto& [name, entry] = *static_cast<decltype(kEntries)::const_pointer>(kernel.handle);
-    launched[std::string(name)] += 1;
-    gridDim.x = config.grid.x;
-    for (std::uint32_t block = 0; block < config.grid.x; ++block) {
-      std::memset(row_search::memory, 0xff, config.dynamic_shared_bytes);
-      machine::run_block(block, config.block.x, machine::Arrival::kLate, [&] { entry(params); });
-    }
+              std::span<const std::byte> params, gpu::Stream& stream) override {
+    launched[names_.at(kernel.handle)] += 1;
+    ForwardingDevice::launch(kernel, config, params, stream);
   }
 
   inline static std::map<std::string, int> launched;
 
  private:
+  static std::uint64_t seed() {
+    return static_cast<std::uint64_t>(testing::UnitTest::GetInstance()->random_seed());
+  }
+
   std::size_t free_;
-  gpu::DeviceInfo info_{.name = "a GPU of tests",
-                        .compute_major = 9,
-                        .sm_count = 1,  // so that warps take several tiles
-                        .shared_bytes_per_block = machine::kSharedBytes};
+  gpu::DeviceInfo info_;
+  std::map<const void*, std::string> names_;
 };
 
-std::vector<const gpu::KernelImage*> images() {
-  static const std::array<std::byte, kIds.size()> bytes{};
-  static const std::vector<gpu::KernelImage> all = [] {
-    std::vector<gpu::KernelImage> made;
-    for (std::size_t i = 0; i < kIds.size(); ++i) {
-      gpu::KernelImage& image = made.emplace_back();
-      image.kernel = kIds[i];
-      image.name = gpu::info_of(kIds[i]).name;
-      image.arch = 90;
-      image.packed = std::span(&bytes[i], 1);
-      image.unpacked_bytes = 1;
-    }
-    return made;
-  }();
-  std::vector<const gpu::KernelImage*> pointers;
-  for (const gpu::KernelImage& image : all) {
-    pointers.push_back(&image);
-  }
-  return pointers;
+bool has_kernels() {
+  return !gpu::kernel_images().empty();
 }
 
 OtherDevice emulated(const GpuScanLimits& limits = {}, std::size_t free_bytes = 1 << 30,
                      bool is_optional = false) {
   return {.open =
               [=] {
-                return std::shared_ptr<RowScanner>(make_gpu_scanner(
-                    std::make_unique<EmulatedDevice>(free_bytes), limits, images()));
+                return std::shared_ptr<RowScanner>(
+                    make_gpu_scanner(std::make_unique<CountingDevice>(free_bytes), limits));
               },
           .is_optional = is_optional};
 }
@@ -191,8 +96,11 @@ class GpuSearchTest : public test::SearchTest {
  protected:
   void SetUp() override {
     SearchTest::SetUp();
+    if (!has_kernels()) {
+      GTEST_SKIP() << "this program has no kernels: scripts/build --test builds them";
+    }
     random_.seed(static_cast<unsigned>(testing::UnitTest::GetInstance()->random_seed()));
-    EmulatedDevice::launched.clear();
+    CountingDevice::launched.clear();
   }
 
   /// Rows that have much in common, some all but equal to those before, some of all sizes.
@@ -256,9 +164,6 @@ TEST_F(GpuSearchTest, FindsWhatTheCpuFindsToTheLastBit) {
     for (const auto& [count, k] :
          std::initializer_list<std::pair<std::size_t, int>>{{3, 9}, {9, 1}, {67, 2}}) {
       SCOPED_TRACE(fmt::format("dimension {}, {} queries, k {}", dimension, count, k));
-      if (count > 16 && dimension > 64) {
-        continue;  // a second group of queries takes long to emulate
-      }
       const std::vector<float> wanted = queries(count);
       const Results expected = on_cpu.nearest(wanted, k, {});
       ASSERT_EQ(whole.nearest(wanted, k, {}), expected);
@@ -279,8 +184,8 @@ TEST_F(GpuSearchTest, FindsWhatTheCpuFindsToTheLastBit) {
       }
     }
   }
-  for (const KernelId kernel : kIds) {
-    EXPECT_GT(EmulatedDevice::launched[std::string(gpu::info_of(kernel).name)], 0);
+  for (const KernelId kernel : kKernelsOfSearches) {
+    EXPECT_GT(CountingDevice::launched[std::string(gpu::info_of(kernel).name)], 0);
   }
 }
 
@@ -379,7 +284,7 @@ TEST_F(GpuSearchTest, RowsThatDoNotFitAreAnErrorThatSaysHowManyBytes) {
   }
   ASSERT_EQ(notes.size(), 1U);
   EXPECT_SAYS(notes[0], "the GPU is not used: a search in 3000 rows");
-  EXPECT_TRUE(EmulatedDevice::launched.empty());
+  EXPECT_TRUE(CountingDevice::launched.empty());
 }
 
 TEST_F(GpuSearchTest, AnOptionalDeviceIsTakenFromTheSecondSearchOn) {
@@ -393,10 +298,10 @@ TEST_F(GpuSearchTest, AnOptionalDeviceIsTakenFromTheSecondSearchOn) {
       {.on_device = [&](std::string_view place) { places.emplace_back(place); }, .on_note = {}});
   const std::vector<float> query = random(1, 64);
   const Results first = searcher.nearest(query, 3, {});
-  EXPECT_TRUE(EmulatedDevice::launched.empty());
+  EXPECT_TRUE(CountingDevice::launched.empty());
   for (int time = 1; time <= 2; ++time) {
     EXPECT_EQ(searcher.nearest(query, 3, {}), first);
-    EXPECT_EQ(EmulatedDevice::launched["search_scan_8_fine"], time);
+    EXPECT_EQ(CountingDevice::launched["search_scan_8_fine"], time);
   }
   EXPECT_FALSE(searcher.has_copy());
   ASSERT_EQ(places.size(), 2U);
@@ -420,38 +325,15 @@ TEST_F(GpuSearchTest, AFileThatHasChangedIsRefused) {
               "changed while it was read");
 }
 
-#ifdef FOVEA_TEST_LAB
-// What the laboratory asks of a GPU: the same cases, by the same launches.
-TEST(SearchCards, PassWhereTheirKernelsRunOnTheHost) {
-  EmulatedDevice device;
-  gpu::KernelCache kernels(device, images());
-  const auto stream = device.make_stream();
-  const std::vector<std::string> names{"search_scan", "search_bounds", "search_pick"};
-  for (const lab::Card* card : lab::find_cards(names)) {
-    for (const lab::Case& one : card->cases) {
-      const std::unique_ptr<lab::Workload> workload = one.make(5);
-      if (!one.small || workload->flops() > 5e6) {
-        continue;
-      }
-      SCOPED_TRACE(card->name + " " + one.name);
-      lab::Placement placement(device, *workload, *stream);
-      const lab::OutputSpec output = workload->output();
-      std::vector<lab::TileValues> values = lab::expectations(
-          *workload, ops::reference::sample_tiles(output.rows, output.columns, 8, 1));
-      const lab::Verdict verdict = lab::run_and_judge(kernels, *workload, placement, lab::Plan{},
-                                                      values, card->tolerance, *stream);
-      EXPECT_EQ(verdict.reason, "");
-    }
-  }
-}
-#endif
-
 // The floor and the list, for ranks, equal numbers, numbers of both signs, and infinities.
 TEST(SearchPickKernel, ListsTheTilesThatReachTheFloor) {
+  if (!has_kernels()) {
+    GTEST_SKIP() << "this program has no kernels: scripts/build --test builds them";
+  }
   std::mt19937 random(3);
-  EmulatedDevice device;
-  gpu::KernelCache kernels(device, images());
-  const auto stream = device.make_stream();
+  const std::unique_ptr<gpu::Device> device = gpu::open_emulated_device();
+  gpu::KernelCache kernels(*device);
+  const auto stream = device->make_stream();
   for (const std::int64_t tiles : {1, 40, 1500}) {
     const std::int64_t queries = 2;
     std::vector<float> best(static_cast<std::size_t>(queries * 2 * tiles));
@@ -463,19 +345,22 @@ TEST(SearchPickKernel, ListsTheTilesThatReachTheFloor) {
         best[i] = -INFINITY;
       }
     }
+    const gpu::DeviceBuffer bounds(*device, best.size() * sizeof(float));
+    device->copy_to_device(bounds.address(), std::as_bytes(std::span(best)), *stream);
     for (const std::int64_t rank : {1, 7, 39, 2600}) {
       const std::int64_t capacity = 30;
-      std::vector<std::int32_t> listed;
       for (std::int64_t skip = 0; skip < 60; skip += capacity) {
-        std::vector<std::int32_t> picked(static_cast<std::size_t>(queries * (2 + capacity)), 77);
-        kernels.run(gpu::pick_launch(device.info(),
+        std::vector<std::int32_t> picked(static_cast<std::size_t>(queries * (2 + capacity)));
+        const gpu::DeviceBuffer list(*device, picked.size() * sizeof(std::int32_t));
+        kernels.run(gpu::pick_launch(device->info(),
                                      {.tiles = tiles,
                                       .queries = queries,
                                       .rank = rank,
                                       .skip = skip,
                                       .capacity = capacity},
-                                     address_of(best.data()), address_of(picked.data())),
+                                     bounds.address(), list.address()),
                     *stream);
+        device->copy_to_host(std::as_writable_bytes(std::span(picked)), list.address(), *stream);
         for (std::int64_t query = 0; query < queries; ++query) {
           const float* const lowers = best.data() + query * 2 * tiles;
           std::vector<float> sorted(lowers, lowers + tiles);
@@ -489,7 +374,7 @@ TEST(SearchPickKernel, ListsTheTilesThatReachTheFloor) {
             }
           }
           const std::int32_t* const words = picked.data() + query * (2 + capacity);
-          ASSERT_EQ(machine::bits_as<float>(words[0]), floor);
+          ASSERT_EQ(std::bit_cast<float>(words[0]), floor);
           ASSERT_EQ(words[1], static_cast<std::int32_t>(all.size()));
           for (std::int64_t i = 0; i < capacity; ++i) {
             const auto at = static_cast<std::size_t>(skip + i);
