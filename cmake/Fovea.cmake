@@ -13,7 +13,8 @@ set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
 
 find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
+  # Precompiled headers are cached only where this is said.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE_PROGRAM} sloppiness=pch_defines,time_macros)
 endif()
 
 find_package(Threads REQUIRED)
@@ -64,50 +65,104 @@ if(NOT FOVEA_SANITIZE)  # the sanitizers replace the functions that it would che
   check_cxx_source_compiles("#include <cstring>\nint main() { return 0; }" FOVEA_HAS_FORTIFY_3)
   unset(CMAKE_REQUIRED_FLAGS)
   set(level $<IF:$<BOOL:${FOVEA_HAS_FORTIFY_3}>,3,2>)
-  # It works on optimised code alone.
+  # It works on optimised code alone, which tests need not be.
+  set(optimised $<AND:$<CONFIG:Release,RelWithDebInfo,MinSizeRel>,$<NOT:$<BOOL:$<TARGET_PROPERTY:FOVEA_IS_PLAIN>>>>)
   target_compile_options(
-    fovea_options INTERFACE "$<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Release,RelWithDebInfo,MinSizeRel>>:\
+    fovea_options INTERFACE "$<$<AND:$<COMPILE_LANGUAGE:CXX>,${optimised}>:\
 -U_FORTIFY_SOURCE;-D_FORTIFY_SOURCE=${level}>")
 endif()
 # The folders that read files and replies: there an index out of bounds ends the program. The folders
 # that compute go through memory element by element, and are given sizes that were checked.
 set(FOVEA_PARSING_FOLDERS io image text model pipeline collection hub search)
 
-# Builds with sanitizers parse the headers that most sources include once. Developers' builds do not: a source
-# that lacks an include must not compile there.
-option(FOVEA_PRECOMPILE "Precompile the headers that most sources include (clang)" OFF)
-if(FOVEA_PRECOMPILE)
-  target_compile_definitions(fovea_options INTERFACE _GLIBCXX_ASSERTIONS)  # for all alike
-  # The compiler takes what was precompiled with the same options alone: what is fuzzed has some of its own.
-  function(fovea_precompiled name)
-    file(WRITE ${PROJECT_BINARY_DIR}/precompiled.cpp "")
+# Builds with sanitizers, and scripts/test's, parse the headers that most sources include once. Developers' builds do
+# not: a source that lacks an include must not compile there.
+option(FOVEA_PRECOMPILE "Precompile the headers that most sources include (GCC; clang for sanitizers)" OFF)
+if(FOVEA_PRECOMPILE AND (FOVEA_SANITIZE OR CMAKE_CXX_COMPILER_ID STREQUAL GNU))
+  if(FOVEA_SANITIZE)
+    target_compile_definitions(fovea_options INTERFACE _GLIBCXX_ASSERTIONS)  # for all alike
+  endif()
+  file(WRITE ${PROJECT_BINARY_DIR}/precompiled.cpp "")
+  # fovea_precompiled(<kind> HEADERS... OPTIONS...): for targets that are compiled with the same options.
+  function(fovea_precompiled kind)
+    cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "HEADERS;OPTIONS")
+    set(name fovea_precompiled_${kind})
     add_library(${name} OBJECT EXCLUDE_FROM_ALL ${PROJECT_BINARY_DIR}/precompiled.cpp)
     target_link_libraries(${name} PRIVATE fovea_options fmt::fmt)
-    target_compile_options(${name} PRIVATE ${ARGN})
+    target_compile_options(${name} PRIVATE ${arg_OPTIONS})
     target_precompile_headers(
       ${name} PRIVATE
       <algorithm> <array> <chrono> <cmath> <cstdint> <filesystem> <fstream> <functional> <iostream> <map>
-      <memory> <mutex> <optional> <set> <string> <string_view> <thread> <vector> <fmt/format.h>
-      <fmt/ranges.h> <nlohmann/json.hpp>)
+      <memory> <mutex> <optional> <random> <set> <string> <string_view> <thread> <vector> <fmt/format.h>
+      <fmt/ranges.h> <nlohmann/json.hpp> ${arg_HEADERS})
   endfunction()
-  fovea_precompiled(fovea_precompiled)
-  fovea_precompiled(fovea_precompiled_fuzzed -fsanitize=fuzzer-no-link)
-  # The targets use them, once all are known, but for those with a level of optimisation of their own.
+  if(FOVEA_SANITIZE)
+    fovea_precompiled(all)
+    fovea_precompiled(fuzzed OPTIONS -fsanitize=fuzzer-no-link)
+    set(FOVEA_NOT_PRECOMPILED fake_driver)
+  else()
+    # GCC takes what was precompiled with another level of optimisation, though not without any, but neither other
+    # macros nor the other way to address.
+    fovea_precompiled(parsing)
+    target_compile_definitions(fovea_precompiled_parsing PRIVATE _GLIBCXX_ASSERTIONS)
+    fovea_precompiled(library)
+    set_target_properties(fovea_precompiled_parsing fovea_precompiled_library
+                          PROPERTIES CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+    fovea_precompiled(visible)
+    fovea_precompiled(program OPTIONS -fPIE)
+    fovea_precompiled(test HEADERS <gtest/gtest.h> OPTIONS -fPIE)
+    fovea_precompiled(plain_test HEADERS <gtest/gtest.h> OPTIONS -fPIE -O0)
+    set_target_properties(fovea_precompiled_plain_test PROPERTIES FOVEA_IS_PLAIN ON)
+    set_target_properties(fovea_precompiled_program fovea_precompiled_test fovea_precompiled_plain_test
+                          PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+    # The stand-in for the driver links nothing, and torch's operators little.
+    set(FOVEA_NOT_PRECOMPILED fake_driver fovea_torch)
+  endif()
+  # Which of them a target takes; empty: none.
+  function(fovea_precompiled_kind result target)
+    get_target_property(type ${target} TYPE)
+    get_target_property(options ${target} COMPILE_OPTIONS)
+    get_target_property(definitions ${target} COMPILE_DEFINITIONS)
+    get_target_property(visibility ${target} CXX_VISIBILITY_PRESET)
+    get_target_property(libraries ${target} LINK_LIBRARIES)
+    get_target_property(plain ${target} FOVEA_IS_PLAIN)
+    set(kind "")
+    if(target IN_LIST FOVEA_NOT_PRECOMPILED OR NOT type MATCHES "STATIC|SHARED|MODULE|EXECUTABLE"
+       OR NOT "${libraries}" MATCHES "fovea_options")
+    elseif(FOVEA_SANITIZE)  # clang takes none of another level of optimisation
+      if(NOT "${options}" MATCHES "-O1")
+        set(kind all)
+        if("${options}" MATCHES "fuzzer-no-link")
+          set(kind fuzzed)
+        endif()
+      endif()
+    elseif(type STREQUAL EXECUTABLE)
+      set(kind program)
+      if(plain)
+        set(kind plain_test)
+      elseif(target MATCHES "_test$")
+        set(kind test)
+      endif()
+    elseif("${definitions}" MATCHES "_GLIBCXX_ASSERTIONS")
+      set(kind parsing)
+    elseif(visibility STREQUAL hidden)
+      set(kind library)
+    else()
+      set(kind visible)
+    endif()
+    set(${result} "${kind}" PARENT_SCOPE)
+  endfunction()
+  # The targets use them, once all are known.
   function(fovea_use_precompiled folder)
     get_property(targets DIRECTORY ${folder} PROPERTY BUILDSYSTEM_TARGETS)
     foreach(target ${targets})
-      get_target_property(type ${target} TYPE)
-      get_target_property(options ${target} COMPILE_OPTIONS)
-      get_target_property(libraries ${target} LINK_LIBRARIES)
-      if(type MATCHES "STATIC|SHARED|MODULE|EXECUTABLE" AND "${libraries}" MATCHES "fovea_options"
-         AND NOT "${options}" MATCHES "-O1")
-        set(from fovea_precompiled)
-        if("${options}" MATCHES "fuzzer-no-link")
-          string(APPEND from _fuzzed)
-        endif()
+      fovea_precompiled_kind(kind ${target})
+      if(kind)
         target_link_libraries(${target} PRIVATE fmt::fmt)
-        target_compile_options(${target} PRIVATE -fPIC)
-        target_precompile_headers(${target} REUSE_FROM ${from})
+        if(FOVEA_SANITIZE)
+          target_compile_options(${target} PRIVATE -fPIC)
+        endif()
+        target_precompile_headers(${target} REUSE_FROM fovea_precompiled_${kind})
       endif()
     endforeach()
     get_property(folders DIRECTORY ${folder} PROPERTY SUBDIRECTORIES)
@@ -132,6 +187,14 @@ function(fovea_library name)
   endif()
 endfunction()
 
+# fovea_plain(<target>): compiles it without optimisation.
+function(fovea_plain target)
+  if(NOT FOVEA_SANITIZE)
+    target_compile_options(${target} PRIVATE -O0)
+    set_target_properties(${target} PROPERTIES FOVEA_IS_PLAIN ON)
+  endif()
+endfunction()
+
 # fovea_test(<folder> [libraries...]): a GoogleTest program <folder>_test of tests/<folder>/*.cpp.
 function(fovea_test name)
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.cpp)
@@ -140,9 +203,11 @@ function(fovea_test name)
   # clang says this too, but not of sources that it compiles several as one: asan's and tsan's.
   target_compile_options(${name}_test PRIVATE
                          $<$<CXX_COMPILER_ID:GNU>:-Wunused-const-variable=1>)
-  # What tests do takes less time than to optimise them, less still with sanitizers, but for some.
-  if(NOT FOVEA_SANITIZE OR name MATCHES "^(ops|image|search)$")
+  # What tests do takes less time than to optimise them, but for some that compute.
+  if(name MATCHES "^(ops|image|search)$" OR (name MATCHES "^(cpu|emulator|gpu)$" AND NOT FOVEA_SANITIZE))
     target_compile_options(${name}_test PRIVATE -O1)
+  else()
+    fovea_plain(${name}_test)
   endif()
   set_target_properties(${name}_test PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
   # Most of a test's compilation goes to what it includes, so several are compiled as one.

@@ -34,7 +34,10 @@ def flags_of(build: pathlib.Path) -> dict[str, list[str]]:
         command = shlex.split(entry["command"])
         at = command.index("-o")
         del command[at:at + 2]
-        flags = [word for word in command if word not in ("-c", entry["file"])]
+        if "-include" in command:  # headers that GCC has precompiled
+            at = command.index("-include")
+            del command[at:at + 2]
+        flags = [word for word in command if word not in ("-c", "-Winvalid-pch", entry["file"])]
         compiled = pathlib.Path(entry["file"])
         # Many sources that are compiled as one have its flags.
         sources = INCLUDED.findall(compiled.read_text()) if "Unity" in compiled.parts else [entry["file"]]
