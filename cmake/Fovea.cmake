@@ -13,8 +13,7 @@ set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
 
 find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM)
-  # Precompiled headers are cached only where this is said.
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE_PROGRAM} sloppiness=pch_defines,time_macros)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
 endif()
 
 find_package(Threads REQUIRED)
@@ -110,8 +109,8 @@ if(FOVEA_PRECOMPILE AND (FOVEA_SANITIZE OR CMAKE_CXX_COMPILER_ID STREQUAL GNU))
                           PROPERTIES CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
     fovea_precompiled(visible)
     fovea_precompiled(program OPTIONS -fPIE)
-    fovea_precompiled(test HEADERS <gtest/gtest.h> OPTIONS -fPIE)
-    fovea_precompiled(plain_test HEADERS <gtest/gtest.h> OPTIONS -fPIE -O0)
+    fovea_precompiled(test HEADERS <gtest/gtest.h> OPTIONS -fPIE -DGTEST_HAS_PTHREAD=1)
+    fovea_precompiled(plain_test HEADERS <gtest/gtest.h> OPTIONS -fPIE -DGTEST_HAS_PTHREAD=1 -O0)
     set_target_properties(fovea_precompiled_plain_test PROPERTIES FOVEA_IS_PLAIN ON)
     set_target_properties(fovea_precompiled_program fovea_precompiled_test fovea_precompiled_plain_test
                           PROPERTIES POSITION_INDEPENDENT_CODE OFF)
