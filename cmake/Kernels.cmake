@@ -41,7 +41,8 @@ endfunction()
 
 # fovea_compile_unit(<result> <unit> <target> <from>): the file of a unit's PTX, made from its source ("cu"), or of its
 # machine code, with ptxas's notes beside it, made from its PTX for the target <from>. The PTX has the lines of the
-# sources, for the emulator; machine code only where they are asked for.
+# sources, for the emulator; machine code only where they are asked for. The assembler fuses no products and sums: machine code rounds as the PTX says,
+# and as the emulator computes.
 function(fovea_compile_unit result unit target from)
   set(stem ${kernel_folder}/${unit}.${target})
   if(from STREQUAL cu)
@@ -62,7 +63,7 @@ function(fovea_compile_unit result unit target from)
       set(source ${kernel_folder}/${unit}.${from}.ptx)
       set(lines -lineinfo)
     endif()
-    fovea_run_nvcc(${code} ${stem}.log -cubin -Xptxas -v ${lines} -arch=${target} ${source} DEPENDS ${source})
+    fovea_run_nvcc(${code} ${stem}.log -cubin -Xptxas -v -Xptxas -fmad=false ${lines} -arch=${target} ${source} DEPENDS ${source})
   endif()
   add_custom_command(OUTPUT ${code}.zst COMMAND ${FOVEA_ZSTD} -19 -q -f -o ${code}.zst ${code}
                      DEPENDS ${code} ${stem}.log VERBATIM)
