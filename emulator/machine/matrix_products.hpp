@@ -21,6 +21,9 @@ struct RegisterUse {
   std::uint64_t written_after = 0;
   const Op* written_by = nullptr;
   bool is_constant = false;  // that it wrote
+  /// The same of one that has read it.
+  std::uint64_t read_after = 0;
+  const Op* read_by = nullptr;
 };
 
 /// What the four warps of a warpgroup have issued: all must issue the same.

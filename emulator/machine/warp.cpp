@@ -203,6 +203,9 @@ void Warp::touch_async_registers(const Op& op, Lanes lanes) {
       use.written_after = products.fences + 1;
       use.written_by = &op;
       use.is_constant = touched.is_constant;
+    } else {
+      use.read_after = products.fences + 1;
+      use.read_by = &op;
     }
   }
 }

@@ -94,6 +94,10 @@ std::string what_is_wrong_with(const MatrixProducts& products, const RegisterUse
     return fmt::format("{}, line {}, has written a register of it, and no wgmma.fence came between",
                        use.written_by->instruction->opcode, use.written_by->instruction->line);
   }
+  if (is_accumulator && use.read_after == products.fences + 1) {
+    return fmt::format("{}, line {}, has read a register of it, and no wgmma.fence came between",
+                       use.read_by->instruction->opcode, use.read_by->instruction->line);
+  }
   if (!products.is_under_way(use)) {
     return "";
   }

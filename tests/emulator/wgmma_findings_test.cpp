@@ -89,6 +89,8 @@ TEST_F(WgmmaFindingsTest, FindsRegistersOutOfOrder) {
   // Between products, after the wait.
   EXPECT_EQ(kind(text({kFence, product(0), kCommit, wait(0), "add.u32 %d3, %d3, 1;", product(1)})),
             FindingKind::kRegisterRace);
+  EXPECT_EQ(kind(text({kFence, product(0), kCommit, wait(0), "add.u32 %r8, %d3, 1;", product(1)})),
+            FindingKind::kRegisterRace);
   // Another shape, and A from an accumulator.
   EXPECT_EQ(kind(text({kFence, product(0), product(1, false, 32)})), FindingKind::kRegisterRace);
   EXPECT_EQ(kind(text({kFence, product(0),
@@ -114,8 +116,8 @@ TEST_F(WgmmaFindingsTest, FindsNothingWrongWithOrder) {
         text({kFence, product(0), kCommit, kFence, product(1, false, 32), kCommit, wait(0)}),
         text({kFence, product(0, true), kCommit, "add.u32 %a7, %a7, 1;", wait(0),
               "add.u32 %a2, %a2, 1;"}),
-        // Reads do no harm, nor constants of A, which the compiler puts where it likes.
-        text({kFence, "add.u32 %r8, %d3, 1; mov.b32 %a2, 0;", product(0, true), kCommit,
+        // Reads of A do no harm, nor constants of it, which the compiler puts where it likes.
+        text({"add.u32 %r8, %d3, 1;", kFence, "mov.b32 %a2, 0;", product(0, true), kCommit,
               "add.u32 %r8, %a3, 1; mov.b32 %a2, 0;", wait(0)}),
         text({kFence, product(0), kCommit, wait(0), "add.u32 %d3, %d3, 1;", kFence, product(1),
               kCommit, kCommit, wait(1)})}) {
