@@ -201,7 +201,7 @@ class ProcessGroup {
       }
     }
     char nothing = 0;
-    while (read(STDIN_FILENO, &nothing, 1) < 0 && errno == EINTR) {
+    while (::read(STDIN_FILENO, &nothing, 1) < 0 && errno == EINTR) {
     }
     kill(0, SIGKILL);
     _exit(0);
