@@ -144,6 +144,11 @@ struct PingPongGemm {
         state.advance();
       }
     }
+    // Until then the other block's warps arrive here.
+    for (int stage = 0; stage < kStages; ++stage) {
+      ptx::mbarrier_wait_parity(&shared.stages.empty[state.stage], state.phase);
+      state.advance();
+    }
   }
 
   /// One thread: each tile's residual, as soon as the tile before has been stored.
