@@ -86,7 +86,7 @@ class Checker {
         reason = differing_runs(workload, placement, plan);
       }
       begin_run(0);
-      if (reason.empty() && device_.info().is_emulated) {
+      if (reason.empty() && options_.overlaps && options_.overlaps(kernels_of(launches))) {
         run_overlapping(kernels_, workload, placement.operands(), plan, *stream_);
       }
       if (const std::optional<SmokeFigure> smoke = run_smoke(kernels_, workload, plan, *stream_);

@@ -47,6 +47,9 @@ struct CheckOptions {
   /// Called before a plan's first, second, ... run, with 0, 1, ..., and with 0 before its smoke
   /// run; may be empty.
   std::function<void(int run)> before_run{};
+  /// Whether a case of these kernels also runs behind grids that it may overlap with, on the
+  /// emulator; empty: none does.
+  std::function<bool(const std::vector<std::string_view>& kernels)> overlaps{};
   /// Looks at outputs that passed so far, and says what is wrong with them; may be empty.
   std::function<std::string(const Ran&)> inspect{};
 };

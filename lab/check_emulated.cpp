@@ -6,7 +6,10 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "core/error.hpp"
 #include "core/thread_pool.hpp"
@@ -82,6 +85,10 @@ class Runner {
     CheckOptions check{.seed = options_.seed, .small = true, .runs = options_.schedules};
     int schedule = 0;
     if (emulator_) {
+      // Once for each kernel: what it waits for does not hang on the problem.
+      check.overlaps = [&](const std::vector<std::string_view>& kernels) {
+        return overlapped_.insert(kernels).second;
+      };
       check.before_run = [&](int run) {
         schedule = run;
         gpu::begin_order(*emulator_, order_seed(options_.seed, run));
@@ -136,6 +143,7 @@ class Runner {
   const EmulatedCheckOptions& options_;
   std::unique_ptr<gpu::Device> emulator_;
   std::unique_ptr<gpu::KernelCache> kernels_;
+  std::set<std::vector<std::string_view>> overlapped_;
 };
 
 }  // namespace

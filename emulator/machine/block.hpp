@@ -11,6 +11,7 @@
 #include "emulator/machine/grid.hpp"
 #include "emulator/machine/mbarrier.hpp"
 #include "emulator/machine/warp.hpp"
+#include "emulator/races/lane_shadow.hpp"
 #include "emulator/races/shared_shadow.hpp"
 
 namespace emu {
@@ -65,6 +66,8 @@ class Block {
   std::vector<std::uint8_t> is_local_written{};
   std::array<Barrier, 16> barriers{};
   races::SharedShadow shadow{};
+  races::LaneShadow lane_shadow{};
+  races::Stretch stretches = 0;                   // of its warps
   std::map<std::uint32_t, Mbarrier> mbarriers{};  // by their offsets in shared memory
   std::uint32_t free_registers = 0;               // that setmaxnreg has given back
   bool has_released = false;                      // the next grid may start, for its part

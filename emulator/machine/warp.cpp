@@ -46,6 +46,10 @@ EarlierAccess earlier_access(const races::RunRaces& run, const races::Access& ac
           .warp = static_cast<int>(warp % record.warps)};
 }
 
+void Warp::begin_stretch() {
+  stretch_ = ++block_.stretches;
+}
+
 const Grid& Warp::grid() const {
   return block_.grid();
 }
@@ -56,6 +60,7 @@ Warp::Warp(Block& block, int index, Lanes lanes)
       index_(index),
       live_(lanes),
       file_(block.grid().program->file_words) {
+  begin_stretch();
   splits_.push_back(Split{.lanes = lanes});
   const Program& program = *block.grid().program;
   for (const Constant& constant : program.constants) {

@@ -15,6 +15,7 @@
 #include "emulator/machine/lanes.hpp"
 #include "emulator/machine/matrix_products.hpp"
 #include "emulator/program/program.hpp"
+#include "emulator/races/lane_shadow.hpp"
 #include "emulator/races/races.hpp"
 #include "fovea_emulator/finding.hpp"
 
@@ -156,6 +157,10 @@ class Warp {
   /// Null: nobody looks for races.
   [[nodiscard]] races::ClusterRaces* races() const;
 
+  /// What its lanes have done comes before what they do from now on, as far as memory goes.
+  void begin_stretch();
+  [[nodiscard]] races::Stretch stretch() const { return stretch_; }
+
   /// Ends the run with a finding about these lanes.
   [[noreturn]] void stop(FindingKind kind, const Op& op, Lanes lanes, std::string message,
                          std::optional<EarlierAccess> other = std::nullopt) const;
@@ -187,6 +192,8 @@ class Warp {
   std::uint64_t priority = 0;
 
  private:
+  races::Stretch stretch_ = 0;
+
   template <bool kIsTraced>
   int run_as(std::size_t split, int most);
   [[nodiscard]] std::uint32_t special_value(std::string_view name, std::uint32_t lane) const;

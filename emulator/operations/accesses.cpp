@@ -141,6 +141,40 @@ void Accesses::check(bool is_write, const races::View& shared, const races::View
   }
 }
 
+bool LaneAccesses::matters(const Memory& memory, std::size_t bytes) const {
+  return warp_.races() != nullptr && memory.block == &warp_.block() && bytes >= 4;
+}
+
+void LaneAccesses::check(int lane, const Memory& memory, std::size_t bytes, bool is_write) const {
+  if (!matters(memory, bytes)) {
+    return;
+  }
+  const Block& block = warp_.block();
+  const auto conflict =
+      block.lane_shadow.find(warp_.stretch(), lane, is_write,
+                             static_cast<std::uint64_t>(memory.bytes - block.shared.data()), bytes);
+  if (conflict.has_value()) {
+    const std::string other = conflict->lane < 0 ? std::string("other lanes have")
+                                                 : fmt::format("lane {} has", conflict->lane);
+    warp_.stop(
+        FindingKind::kRace, op_, lane < 0 ? kAllLanes : Lanes{1} << static_cast<unsigned>(lane),
+        fmt::format("it {} shared memory at {:#x}, which {} {}, and no bar.warp.sync or other "
+                    "barrier came between",
+                    is_write ? "writes" : "reads", block.shared_base() + conflict->offset, other,
+                    conflict->is_write ? "written" : "read"),
+        earlier_access(warp_.races()->run(),
+                       warp_.races()->settled(warp_.actor(), conflict->operation)));
+  }
+}
+
+void LaneAccesses::record(int lane, const Memory& memory, std::size_t bytes, bool is_write) const {
+  if (matters(memory, bytes)) {
+    Block& block = warp_.block();
+    block.lane_shadow.record(warp_.stretch(), lane, operation_of(warp_, op_), is_write,
+                             static_cast<std::uint64_t>(memory.bytes - block.shared.data()), bytes);
+  }
+}
+
 AsyncAccesses::AsyncAccesses(Warp& warp, const Op& op, Lanes lanes, races::GroupKind kind)
     : warp_(warp), op_(op), lanes_(lanes) {
   if (races::ClusterRaces* const races = warp.races(); races != nullptr) {

@@ -99,6 +99,25 @@ class AsyncAccesses {
   races::View global_{};
 };
 
+/// What single lanes access in their block's shared memory: each call ends the run with a finding
+/// where another lane of the warp has accessed it before, with no barrier between the two.
+/// Accesses of less than a word are left out.
+class LaneAccesses {
+ public:
+  LaneAccesses(Warp& warp, const Op& op) : warp_(warp), op_(op) {}
+
+  /// `lane`: or LaneShadow::kTogether.
+  void check(int lane, const Memory& memory, std::size_t bytes, bool is_write) const;
+  /// Once all lanes' accesses have been checked.
+  void record(int lane, const Memory& memory, std::size_t bytes, bool is_write) const;
+
+ private:
+  [[nodiscard]] bool matters(const Memory& memory, std::size_t bytes) const;
+
+  Warp& warp_;
+  const Op& op_;
+};
+
 /// Ends the run: these lanes have written what other lanes of the same instruction have written
 /// over with other values.
 [[noreturn]] void stop_of_one_instruction(const Warp& warp, const Op& op, Lanes lanes);

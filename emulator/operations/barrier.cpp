@@ -47,6 +47,7 @@ Outcome run_barrier(Warp& warp, const Op& op, Lanes lanes) {
       return warp.wait_for(WaitFor::kBarrier, number);
     }
     split.ticket = -1;
+    warp.begin_stretch();
     return Outcome::kDone;
   }
   std::uint32_t expected = 0;
@@ -77,7 +78,11 @@ Outcome run_barrier(Warp& warp, const Op& op, Lanes lanes) {
   }
   const std::int64_t generation = barrier.generation;
   block.release_barriers();
-  if (op.details[0] == 0 || barrier.generation != generation) {
+  if (op.details[0] == 0) {
+    return Outcome::kDone;
+  }
+  if (barrier.generation != generation) {
+    warp.begin_stretch();
     return Outcome::kDone;
   }
   split.ticket = generation;

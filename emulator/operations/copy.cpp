@@ -46,6 +46,7 @@ void finish(Warp& warp, const PendingCopy& copy) {
   Accesses written(warp, *copy.op, Lanes{1} << static_cast<unsigned>(copy.lane));
   written.add(to, copy.bytes);
   written.settle();
+  LaneAccesses(warp, *copy.op).record(copy.lane, to, copy.bytes, true);
   if (copy.from_bytes > 0) {
     const Memory from = resolve_unaligned(warp, *copy.op, copy.lane, MemorySpace::kGlobal,
                                           copy.from, copy.from_bytes);

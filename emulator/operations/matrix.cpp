@@ -193,11 +193,14 @@ Outcome run_ldmatrix(Warp& warp, const Op& op, Lanes lanes) {
   warp.require_whole(op, lanes);
   warp.require_valid(op.slots[0], op, addressing_lanes(op), "the address");
   Accesses accesses(warp, op, lanes);
+  const LaneAccesses of_lanes(warp, op);
   std::array<std::array<Memory, 8>, 4> matrices;
   for (std::size_t matrix = 0; matrix < op.count; ++matrix) {
     for (std::size_t row = 0; row < 8; ++row) {
-      matrices.at(matrix).at(row) = matrix_row(warp, op, matrix, row);
-      accesses.add(matrices.at(matrix).at(row), kRowBytes);
+      const Memory memory = matrix_row(warp, op, matrix, row);
+      matrices.at(matrix).at(row) = memory;
+      accesses.add(memory, kRowBytes);
+      of_lanes.check(static_cast<int>(matrix * 8 + row), memory, kRowBytes, false);
     }
   }
   accesses.check_read();
@@ -226,6 +229,7 @@ Outcome run_stmatrix(Warp& warp, const Op& op, Lanes lanes) {
   warp.require_whole(op, lanes);
   warp.require_valid(op.slots[0], op, addressing_lanes(op), "the address");
   Accesses accesses(warp, op, lanes);
+  const LaneAccesses of_lanes(warp, op);
   for (std::size_t matrix = 0; matrix < op.count; ++matrix) {
     const auto a = warp.read<std::uint32_t>(op.list[matrix]);
     const Lanes valid = warp.valid(op.list[matrix]);
@@ -233,6 +237,7 @@ Outcome run_stmatrix(Warp& warp, const Op& op, Lanes lanes) {
     for (std::size_t row = 0; row < rows.size(); ++row) {
       rows.at(row) = matrix_row(warp, op, matrix, row);
       accesses.add(rows.at(row), kRowBytes);
+      of_lanes.record(races::LaneShadow::kTogether, rows.at(row), kRowBytes, true);
     }
     for (std::size_t lane = 0; lane < kLanes; ++lane) {
       for (std::size_t half = 0; half < 2; ++half) {

@@ -177,6 +177,9 @@ Outcome run_wait(Warp& warp, const Op& op, Lanes lanes) {
       return warp.wait_for(WaitFor::kMbarrier, static_cast<std::uint32_t>(awaited));
     }
   }
+  if (ended != 0) {
+    warp.begin_stretch();
+  }
   warp.may_time_out = ended == lanes;
   warp.write_predicate(op.slots[0], ended, lanes, kAllLanes);
   return Outcome::kDone;

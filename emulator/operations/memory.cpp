@@ -166,11 +166,14 @@ Outcome run_load(Warp& warp, const Op& op, Lanes lanes) {
   std::array<Vec<std::uint64_t>, 8> values;
   std::array<Lanes, 8> valid{};
   Accesses accesses(warp, op, lanes);
+  const LaneAccesses of_lanes(warp, op);
   for_each_lane(lanes, [&](int lane) {
     const std::uint64_t address =
         address_of(warp, op.slots[0], op.details[1], lane) + static_cast<std::uint64_t>(op.offset);
     const Memory memory = resolve(warp, op, lane, space_of(op), address, bytes);
     accesses.add(memory, bytes);
+    of_lanes.check(lane, memory, bytes, false);
+    of_lanes.record(lane, memory, bytes, false);
     const bool is_all_written = memory.is_written(0, bytes);
     for (std::size_t i = 0; i < op.count; ++i) {
       const std::uint64_t value = element_at(memory.bytes + i * element, element);
@@ -221,16 +224,23 @@ Outcome run_store(Warp& warp, const Op& op, Lanes lanes) {
     valid.at(i) = warp.valid(op.list[i]);
   }
   Accesses accesses(warp, op, lanes);
+  const LaneAccesses of_lanes(warp, op);
+  std::array<Memory, kLanes> places;
   for_each_lane(lanes, [&](int lane) {
     const std::uint64_t address =
         address_of(warp, op.slots[0], op.details[1], lane) + static_cast<std::uint64_t>(op.offset);
     const Memory memory = resolve(warp, op, lane, space_of(op), address, bytes);
     accesses.add(memory, bytes);
+    of_lanes.check(lane, memory, bytes, true);
+    places.at(static_cast<std::size_t>(lane)) = memory;
     for (std::size_t i = 0; i < op.count; ++i) {
       std::memcpy(memory.bytes + i * element, &values.at(i).at[lane], element);
       memory.set_written(i * element, element,
                          (valid.at(i) >> static_cast<unsigned>(lane) & 1U) != 0);
     }
+  });
+  for_each_lane(lanes, [&](int lane) {
+    of_lanes.record(lane, places.at(static_cast<std::size_t>(lane)), bytes, true);
   });
   accesses.check_write();
   if (accesses.overlap()) {

@@ -144,7 +144,7 @@ struct PingPongGemm {
         state.advance();
       }
     }
-    // Until then the other block's warps arrive here.
+    // Until then the other block's warps arrive here; its copies have been waited for.
     for (int stage = 0; stage < kStages; ++stage) {
       ptx::mbarrier_wait_parity(&shared.stages.empty[state.stage], state.phase);
       state.advance();
@@ -324,8 +324,6 @@ struct PingPongGemm {
       ptx::setmaxnreg_inc<kConsumerRegisters>();
       consume(static_cast<std::int32_t>(group));
     }
-    __syncwarp();
-    sync_cluster();  // the other block may still write to this one's shared memory
   }
 
   /// A kernel: what one block does.

@@ -172,14 +172,17 @@ MutantResult try_it(const Job& job, const ScoreOptions& options) {
   MutantResult result{.mutant = job.mutant};
   std::vector<const CaseRun*> runs;                  // that reach it
   std::vector<std::optional<std::uint64_t>> hashes;  // of their first outputs
+  // From the smallest on and from the largest back, in turns: in small ones pipelines do not go
+  // round.
   auto next = job.target->runs.begin();
+  auto last = job.target->runs.end();
   for (int schedule = 0; schedule < options.schedules; ++schedule) {
     while (runs.size() < kMostCases && runs.size() <= static_cast<std::size_t>(schedule) &&
-           next != job.target->runs.end()) {
-      if (reaches(**next, job.mutant)) {
-        runs.push_back(*next);
+           next != last) {
+      const CaseRun* const one = runs.size() % 2 == 0 ? *next++ : *--last;
+      if (reaches(*one, job.mutant)) {
+        runs.push_back(one);
       }
-      ++next;
     }
     if (runs.empty()) {
       return result;

@@ -287,6 +287,50 @@ MET:
       kRaces);
 }
 
+// Lanes that tell each other something through memory need a barrier of the warp between.
+TEST_F(RaceKernelsTest, LanesNeedABarrierBetweenThem) {
+  constexpr std::string_view kSync = "bar.warp.sync -1;";
+  const std::string turned = shared_kernel(R"(
+  shl.b32 %r9, %r1, 2;
+  add.u32 %r9, %r9, %r2;
+  xor.b32 %r10, %r9, {};
+  st.shared.u32 [%r9], %r1;
+  {}
+  ld.shared.u32 %r11, [%r10];
+  {}
+  st.shared.u32 [%r10], %r11;)");
+  // Each its own place: nothing is told.
+  EXPECT_EQ(findings_of(with(turned, {"0", "", ""}), 32, kStage), kNoFindings);
+  // A neighbour's: what it wrote is read, and then written over.
+  EXPECT_EQ(findings_of(with(turned, {"4", kSync, ""}), 32, kStage), kNoFindings);
+  EXPECT_EQ(findings_of(with(turned, {"4", "", ""}), 32, kStage), kRaces);
+  EXPECT_EQ(
+      findings_of(with(turned, {"4", "shfl.sync.bfly.b32 %r12, %r1, 1, 31, -1;", ""}), 32, kStage),
+      kRaces);
+  const std::string over = shared_kernel(R"(
+  shl.b32 %r9, %r1, 2;
+  add.u32 %r9, %r9, %r2;
+  xor.b32 %r10, %r9, 8;
+  ld.shared.u32 %r11, [%r9];
+  {}
+  st.shared.u32 [%r10], %r1;)");
+  EXPECT_EQ(findings_of(with(over, {kSync}), 32, kStage), kNoFindings);
+  EXPECT_EQ(findings_of(with(over, {"bar.sync 0;"}), 32, kStage), kNoFindings);
+  EXPECT_EQ(findings_of(with(over, {""}), 32, kStage), kRaces);
+  // A copy that a lane has waited for is that lane's.
+  const std::string copied = shared_kernel(R"(
+  shl.b32 %r9, %r1, 2;
+  add.u32 %r9, %r9, %r2;
+  xor.b32 %r10, %r9, 4;
+  cvt.u64.u32 %rd9, %r9;
+  cp.async.ca.shared.global [%r9], [%rd1], 4;
+  cp.async.wait_all;
+  {}
+  ld.shared.u32 %r11, [%r10];)");
+  EXPECT_EQ(findings_of(with(copied, {kSync}), 32, kStage), kNoFindings);
+  EXPECT_EQ(findings_of(with(copied, {""}), 32, kStage), kRaces);
+}
+
 constexpr std::string_view kMailbox =
     ".shared .align 8 .b64 full; .shared .align 8 .b64 empty; .shared .align 4 .b32 cell;";
 

@@ -1,0 +1,51 @@
+// Which lane of a warp has last written and read each cell of shared memory.
+#include "emulator/races/lane_shadow.hpp"
+
+#include <algorithm>
+
+namespace emu::races {
+
+std::optional<LaneShadow::Conflict> LaneShadow::find(Stretch stretch, int lane, bool is_write,
+                                                     std::uint64_t offset,
+                                                     std::size_t bytes) const {
+  const auto against = [&](const Mark& mark, bool was_write,
+                           std::size_t cell) -> std::optional<Conflict> {
+    const bool is_own = mark.lane == lane && lane != kTogether;
+    if (mark.stretch != stretch || is_own || (was_write && mark.lane == kSeveral)) {
+      return std::nullopt;
+    }
+    return Conflict{.lane = mark.lane,
+                    .operation = mark.operation,
+                    .is_write = was_write,
+                    .offset = std::uint64_t{cell} << kCellShift};
+  };
+  const std::size_t end = std::min(((offset + bytes - 1) >> kCellShift) + 1, cells_.size());
+  for (std::size_t cell = offset >> kCellShift; cell < end; ++cell) {
+    if (auto conflict = against(cells_[cell].write, true, cell)) {
+      return conflict;
+    }
+    if (is_write) {
+      if (auto conflict = against(cells_[cell].read, false, cell)) {
+        return conflict;
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+void LaneShadow::record(Stretch stretch, int lane, std::uint32_t operation, bool is_write,
+                        std::uint64_t offset, std::size_t bytes) {
+  const std::size_t end = ((offset + bytes - 1) >> kCellShift) + 1;
+  if (cells_.size() < end) {
+    cells_.resize(end);
+  }
+  for (std::size_t cell = offset >> kCellShift; cell < end; ++cell) {
+    Mark& mark = is_write ? cells_[cell].write : cells_[cell].read;
+    const bool is_another = mark.stretch == stretch && mark.lane != lane;
+    mark = {.stretch = stretch,
+            .operation = operation,
+            .lane = static_cast<std::int8_t>(is_another ? kSeveral : lane)};
+  }
+}
+
+}  // namespace emu::races
