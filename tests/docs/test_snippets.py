@@ -28,6 +28,8 @@ NOT_RUN = {
     "... fovea kernel profile": "needs a GPU",
     "... fovea kernel compare": "needs a GPU",
     "... fovea kernel run": "needs a GPU",
+    "... fovea kernel capture": "needs a GPU",
+    "... fovea kernel mutate": "takes minutes; tests/lab runs it",
     "... fovea kernel evolve": "takes minutes; tests/lab runs it",
     "... fovea kernel resources": "needs kernels; the stage `kernels` runs it",
     "... fovea kernel sanitize": "needs a GPU",
