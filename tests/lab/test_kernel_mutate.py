@@ -31,9 +31,14 @@ def test_the_table_and_the_exit_code(run_fovea):
     assert re.search(r"^no bar\.sync +1 +1 +0$", printed, re.M)
     assert re.search(r"^caught layer_norm_bf16_3, line \d+: no bar\.sync: schedule \d+ of .*: race: ", printed, re.M)
     assert printed.endswith("100.0% caught\n")
-    # A case of one row leaves nothing to be read by others.
-    small = run_fovea(*command, "--case", "rows1_width8", "--least", "100", code=1).stdout
-    assert "survived layer_norm_bf16_3, line" in small
+
+
+def test_survivors_are_named_and_counted(run_fovea):
+    command = ["kernel", "mutate", *KERNEL, "--most", "24", "--seed", "1", "--schedules", "10"]
+    printed = run_fovea(*command, "--least", "100", code=1).stdout
+    assert re.search(rf"^survived {KERNEL[-1]}, line \d+ .*: barrier of all groups: ", printed, re.M)
+    assert re.search(r"^barrier of all groups +0 +[12] +0$", printed, re.M)
+    run_fovea(*command, "--least", "80")
 
 
 def test_what_is_not_there_is_named(run_fovea):
