@@ -82,10 +82,11 @@ struct KernelArguments {
   lab::CheckOptions check;
   std::string emulator;  // "emu:sm_80": what `check` runs on in the place of a GPU; empty: a GPU
   int schedules = lab::EmulatedCheckOptions{}.schedules;
-  std::string captures;  // the file of what a GPU computed, for `check`; empty: none
-  int schedule = 0;      // that `emulate` runs
-  std::string trace;     // the file for what ran; empty: none
-  int words = 0;         // that `capture` keeps of each output; 0: as many as is usual
+  std::string captures;      // the file of what a GPU computed, for `check`; empty: none
+  int schedule = 0;          // that `emulate` runs
+  bool overlapping = false;  // and how
+  std::string trace;         // the file for what ran; empty: none
+  int words = 0;             // that `capture` keeps of each output; 0: as many as is usual
   lab::BenchOptions bench;
   JsonOutput json;
   JudgeArguments judge;

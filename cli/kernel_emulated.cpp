@@ -168,7 +168,8 @@ int run_kernel_emulate(const KernelArguments& arguments) {
                              .case_name = arguments.check.only_case,
                              .plan = arguments.plan,
                              .seed = arguments.check.seed,
-                             .schedule = arguments.schedule};
+                             .schedule = arguments.schedule,
+                             .overlapping = arguments.overlapping};
   std::optional<emulation::TraceFile> trace;
   if (!arguments.trace.empty()) {
     trace.emplace(arguments.trace);
@@ -197,6 +198,7 @@ int run_kernel_emulate(const KernelArguments& arguments) {
                         {"plan", result.what},
                         {"seed", result.seed},
                         {"schedule", arguments.schedule},
+                        {"overlapping", arguments.overlapping},
                         {"reason", result.reason},
                         {"max_abs", result.verdict.worst},
                         {"max_rel", result.verdict.worst_relative},

@@ -217,6 +217,10 @@ void add_kernel(CLI::App& app, Run& run) {
   add_whole(*emulate, "--schedule", {0, 999'999'999}, arguments->schedule,
             "Which of the schedules of `fovea kernel check --device emu`, from 0")
       ->group(kInputGroup);
+  add_flag(*emulate, "--overlapping", arguments->overlapping,
+           "Run it behind a grid that still writes its input, then behind itself, as grids overlap "
+           "on GPUs; outputs are not judged")
+      ->group(kInputGroup);
   add_text(*emulate, "--trace", "FILE", arguments->trace,
            "Write what ran in which order to this file; of one schedule alone")
       ->group(kReportGroup);

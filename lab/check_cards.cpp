@@ -86,12 +86,13 @@ class Checker {
         reason = differing_runs(workload, placement, plan);
       }
       begin_run(0);
-      if (reason.empty() && options_.overlaps && options_.overlaps(kernels_of(launches))) {
-        run_overlapping(kernels_, workload, placement.operands(), plan, *stream_);
-      }
       if (const std::optional<SmokeFigure> smoke = run_smoke(kernels_, workload, plan, *stream_);
           reason.empty() && smoke.has_value()) {
         reason = smoke->fault();
+      }
+      begin_run(0);
+      if (reason.empty() && options_.overlaps && options_.overlaps(kernels_of(launches))) {
+        run_overlapping(kernels_, workload, placement.operands(), plan, *stream_);
       }
       add(card, one, workload, lab::to_string(plan), verdict, reason, {}, kernels_of(launches));
     }

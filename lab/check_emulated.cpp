@@ -84,10 +84,12 @@ class Runner {
     const auto report = [&](const CheckResult& result) { results.push_back(result); };
     CheckOptions check{.seed = options_.seed, .small = true, .runs = options_.schedules};
     int schedule = 0;
+    bool overlapping = false;
     if (emulator_) {
       // Once for each kernel: what it waits for does not hang on the problem.
       check.overlaps = [&](const std::vector<std::string_view>& kernels) {
-        return overlapped_.insert(kernels).second;
+        overlapping = overlapped_.insert(kernels).second;
+        return overlapping;
       };
       check.before_run = [&](int run) {
         schedule = run;
@@ -124,7 +126,8 @@ class Runner {
                                                                  .case_name = job.one->name,
                                                                  .plan = to_string(*job.plan),
                                                                  .seed = options_.seed,
-                                                                 .schedule = schedule});
+                                                                 .schedule = schedule,
+                                                                 .overlapping = overlapping});
     }
     return results;
   }

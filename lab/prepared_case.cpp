@@ -9,6 +9,7 @@
 #include "core/error.hpp"
 #include "gpu/device/kernel_image.hpp"
 #include "lab/kernel_sources.hpp"
+#include "lab/overlap.hpp"
 
 namespace fovea::lab {
 namespace {
@@ -86,6 +87,10 @@ PreparedCase::PreparedCase(gpu::Device& device, const CaseSpec& spec) {
 
 void PreparedCase::run(const Operands& operands, gpu::Stream& stream) {
   lab::run(*kernels_, *workload_, operands, tuned_.plan, stream);
+}
+
+void PreparedCase::run_overlapping(const Operands& operands, gpu::Stream& stream) {
+  lab::run_overlapping(*kernels_, *workload_, operands, tuned_.plan, stream);
 }
 
 std::optional<SmokeFigure> PreparedCase::run_smoke(gpu::Stream& stream) {

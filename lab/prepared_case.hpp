@@ -45,6 +45,8 @@ class PreparedCase {
   [[nodiscard]] const std::vector<std::string>& kernels() const { return names_; }
 
   void run(const Operands& operands, gpu::Stream& stream);
+  /// See lab/overlap.hpp.
+  void run_overlapping(const Operands& operands, gpu::Stream& stream);
   /// What its smoke run gives, if it has one.
   [[nodiscard]] std::optional<SmokeFigure> run_smoke(gpu::Stream& stream);
   /// Runs it once and compares what it wrote with the tiles.

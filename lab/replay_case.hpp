@@ -13,11 +13,12 @@
 namespace fovea::lab {
 
 struct ReplayOptions {
-  int arch = 90;            // 90 or 80
-  std::string case_name{};  // empty: the card's first that is quick there
-  std::string plan{};       // as `bench --plans` names it; empty: the launcher's choice
-  std::uint64_t seed = 1;   // as check_emulated's
-  int schedule = 0;         // number of the schedule, from 0
+  int arch = 90;             // 90 or 80
+  std::string case_name{};   // empty: the card's first that is quick there
+  std::string plan{};        // as `bench --plans` names it; empty: the launcher's choice
+  std::uint64_t seed = 1;    // as check_emulated's
+  int schedule = 0;          // number of the schedule, from 0
+  bool overlapping = false;  // behind grids that it may overlap with, instead of alone
   emu::TraceFunction trace{};
 };
 
@@ -27,7 +28,8 @@ struct Replay {
 };
 
 /// Runs the case on one of the schedules that check_emulated runs it on. Judges the outputs, and
-/// compares those of later schedules with the first one's. Throws fovea::Error when the case or the
+/// compares those of later schedules with the first one's, or, of overlapping grids, only looks for
+/// findings. Throws fovea::Error when the case or the
 /// plan is unknown, or cannot run there.
 [[nodiscard]] Replay replay_case(const Card& card, const ReplayOptions& options);
 

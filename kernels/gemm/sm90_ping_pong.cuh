@@ -145,6 +145,7 @@ struct PingPongGemm {
       }
     }
     // Until then the other block's warps arrive here; its copies have been waited for.
+#pragma unroll 1
     for (int stage = 0; stage < kStages; ++stage) {
       ptx::mbarrier_wait_parity(&shared.stages.empty[state.stage], state.phase);
       state.advance();
@@ -306,9 +307,13 @@ struct PingPongGemm {
       shared.stages.init(1, kCluster * kWarps);
       for (int turn = 0; turn < kTurns; ++turn) {
         ptx::mbarrier_init(&shared.turns[turn], kWarps);
-        ptx::mbarrier_init(&shared.residual[turn], 1);
+        if (kStaging) {
+          ptx::mbarrier_init(&shared.residual[turn], 1);
+        }
       }
-      ptx::mbarrier_init(&shared.stored, 1);
+      if (kStaging) {
+        ptx::mbarrier_init(&shared.stored, 1);
+      }
       ptx::fence_mbarrier_init();
     }
     sync_cluster();

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -19,10 +20,10 @@
 namespace fovea::lab {
 namespace {
 
-/// What pixels_repeat is checked on, with more copies than the output has room for, or fewer.
-class OtherCopies final : public Workload {
+/// A workload that is as another one, for those that differ from it in one thing.
+class LikeAnother : public Workload {
  public:
-  OtherCopies(std::unique_ptr<Workload> right, int more) : right_(std::move(right)), more_(more) {}
+  explicit LikeAnother(std::unique_ptr<Workload> right) : right_(std::move(right)) {}
 
   [[nodiscard]] std::string describe() const override { return right_->describe(); }
   [[nodiscard]] std::span<const Tensor> inputs() const override { return right_->inputs(); }
@@ -36,12 +37,7 @@ class OtherCopies final : public Workload {
   }
   [[nodiscard]] std::vector<gpu::Launch> launches(gpu::Device& device, const Operands& operands,
                                                   const Plan& plan) const override {
-    std::vector<gpu::Launch> launches = right_->launches(device, operands, plan);
-    pixels::RepeatParams params;
-    std::memcpy(&params, launches.front().params.data(), sizeof params);
-    params.copies += more_;
-    launches.front().params = gpu::to_bytes(params);
-    return launches;
+    return right_->launches(device, operands, plan);
   }
   void reference(const Tile& tile, std::span<double> values) const override {
     right_->reference(tile, values);
@@ -56,20 +52,56 @@ class OtherCopies final : public Workload {
 
  private:
   std::unique_ptr<Workload> right_;
+};
+
+/// What pixels_repeat is checked on, with more copies than the output has room for, or fewer.
+class OtherCopies final : public LikeAnother {
+ public:
+  OtherCopies(std::unique_ptr<Workload> right, int more)
+      : LikeAnother(std::move(right)), more_(more) {}
+
+  [[nodiscard]] std::vector<gpu::Launch> launches(gpu::Device& device, const Operands& operands,
+                                                  const Plan& plan) const override {
+    std::vector<gpu::Launch> launches = LikeAnother::launches(device, operands, plan);
+    pixels::RepeatParams params;
+    std::memcpy(&params, launches.front().params.data(), sizeof params);
+    params.copies += more_;
+    launches.front().params = gpu::to_bytes(params);
+    return launches;
+  }
+
+ private:
   int more_;
 };
+
+/// A workload of which all inputs are written just before, weights as well, for which no kernel
+/// waits.
+class WeightsJustWritten final : public LikeAnother {
+ public:
+  using LikeAnother::LikeAnother;
+  [[nodiscard]] std::vector<std::size_t> written_just_before() const override {
+    std::vector<std::size_t> all(inputs().size());
+    std::iota(all.begin(), all.end(), 0);
+    return all;
+  }
+};
+
+/// A card with one of its cases alone, which runs what `make` makes of its workload.
+template <typename Make>
+Card card_of_one(const std::string& name, const std::string& case_name, Make make) {
+  Card card = *find_cards(std::vector{name}).front();
+  const Case right = find_case(card, case_name);
+  card.cases = {right};
+  card.cases.front().make = [right, make](std::uint64_t seed) { return make(right.make(seed)); };
+  return card;
+}
 
 constexpr const char* kName = "rows3_width768";
 
 Card card_with(int more) {
-  const std::vector<std::string> names = {"pixels_repeat"};
-  Card card = *find_cards(names).front();
-  const Case right = find_case(card, kName);
-  card.cases = {right};
-  card.cases.front().make = [right, more](std::uint64_t seed) {
-    return std::make_unique<OtherCopies>(right.make(seed), more);
-  };
-  return card;
+  return card_of_one("pixels_repeat", kName, [more](std::unique_ptr<Workload> right) {
+    return std::make_unique<OtherCopies>(std::move(right), more);
+  });
 }
 
 std::vector<CheckResult> check_of(const Card& card, EmulatedCheckOptions options) {
@@ -133,6 +165,29 @@ TEST_F(CheckEmulatedTest, AWrongResultIsFoundAgain) {
   }
 }
 
+TEST_F(CheckEmulatedTest, WhatAGridReadsBeforeItIsWrittenIsFoundAgain) {
+  constexpr const char* kCase = "m1_n112_k16";
+  const Card card = card_of_one("gemm_qkv_bf16", kCase, [](std::unique_ptr<Workload> right) {
+    return std::make_unique<WeightsJustWritten>(std::move(right));
+  });
+  const auto results = check_of(card, {.seed = 3, .schedules = 2});
+  ASSERT_FALSE(results.empty());
+  EXPECT_FALSE(results[0].passed);
+  EXPECT_NE(results[0].reason.find("fovea_writer"), std::string::npos) << results[0].reason;
+  EXPECT_NE(results[0].reason.find("--seed 3 --schedule 0 --overlapping"), std::string::npos)
+      << results[0].reason;
+
+  ReplayOptions again{.case_name = kCase, .plan = results[0].what, .seed = 3};
+  EXPECT_TRUE(replay_case(card, again).result.passed);
+  again.overlapping = true;
+  const Replay replay = replay_case(card, again);
+  EXPECT_FALSE(replay.result.passed);
+  ASSERT_EQ(replay.findings.size(), 1U);
+  EXPECT_EQ(replay.findings[0].kind, emu::FindingKind::kRace);
+  EXPECT_TRUE(replay_case(*find_cards(std::vector<std::string>{"gemm_qkv_bf16"}).front(), again)
+                  .result.passed);
+}
+
 TEST_F(CheckEmulatedTest, OutputsAreShownAndMayBeRefused) {
   const Card card = card_with(0);
   std::mutex mutex;
@@ -161,6 +216,8 @@ TEST(OrderTest, EachScheduleHasASeedOfItsOwn) {
 TEST(OrderTest, WhatIsRunAgainIsQuotedForShells) {
   EXPECT_EQ(replay_arguments("attention", {.case_name = "b1_h2", .plan = "wgmma 64x64, 2 warps"}),
             "attention --case b1_h2 --plan 'wgmma 64x64, 2 warps' --seed 1 --schedule 0");
+  EXPECT_EQ(replay_arguments("norm", {.case_name = "b1", .overlapping = true}),
+            "norm --case b1 --seed 1 --schedule 0 --overlapping");
 }
 
 }  // namespace
