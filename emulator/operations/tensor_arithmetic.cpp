@@ -7,10 +7,15 @@
 #include <cstdlib>
 #include <limits>
 
+#include "emulator/operations/number_formats.hpp"
+
 namespace emu {
 namespace {
 
-template <int kExponentBits, int kFractionBits, bool kHasInfinity>
+// What the highest exponent means.
+enum class Highest : std::uint8_t { kInfinity, kNanAtTheEnd, kNumbers };
+
+template <int kExponentBits, int kFractionBits, Highest kHighest>
 Parts parts_of(std::uint32_t bits) {
   constexpr std::uint32_t kOnes = (1U << kExponentBits) - 1;
   constexpr int kBias = (1 << (kExponentBits - 1)) - 1;
@@ -18,12 +23,12 @@ Parts parts_of(std::uint32_t bits) {
   const std::uint32_t exponent = bits >> kFractionBits & kOnes;
   const bool is_negative = (bits >> (kExponentBits + kFractionBits) & 1U) != 0;
   Parts parts;
-  if (exponent == kOnes && kHasInfinity) {
+  if (exponent == kOnes && kHighest == Highest::kInfinity) {
     parts.is_nan = fraction != 0;
     parts.is_infinite = fraction == 0;
     parts.significand = 1;
   } else if (exponent == kOnes && fraction == (1U << kFractionBits) - 1) {
-    parts.is_nan = !kHasInfinity;
+    parts.is_nan = kHighest == Highest::kNanAtTheEnd;
   }
   if (!parts.is_nan && !parts.is_infinite) {
     parts.significand = exponent == 0 ? fraction : fraction | (1U << kFractionBits);
@@ -69,43 +74,20 @@ float cut_to_f32(std::int64_t sum, int exponent, int fraction_bits) {
   return sum < 0 ? -result : result;
 }
 
-}  // namespace
+// Before it is made a number of some format: NaN, infinite, or sum * 2^unit.
+struct FusedSum {
+  bool is_nan = false;
+  bool is_infinite = false;  // with the sum's sign
+  std::int64_t sum = 0;
+  int unit = 0;
+};
 
-Parts parts_of_f16(std::uint16_t bits) {
-  return parts_of<5, 10, true>(bits);
-}
-Parts parts_of_bf16(std::uint16_t bits) {
-  return parts_of<8, 7, true>(bits);
-}
-Parts parts_of_e4m3(std::uint8_t bits) {
-  return parts_of<4, 3, false>(bits);
-}
-Parts parts_of_e5m2(std::uint8_t bits) {
-  return parts_of<5, 2, true>(bits);
-}
-Parts parts_of_f32(float value) {
-  return parts_of<8, 23, true>(std::bit_cast<std::uint32_t>(value));
-}
-
-Parts parts_of(Element element, std::uint16_t bits) {
-  switch (element) {
-    case Element::kF16:
-      return parts_of_f16(bits);
-    case Element::kBF16:
-      return parts_of_bf16(bits);
-    case Element::kE5M2:
-      return parts_of_e5m2(static_cast<std::uint8_t>(bits));
-    default:
-      return parts_of_e4m3(static_cast<std::uint8_t>(bits));
-  }
-}
-
-float fused_sum(std::span<const Parts> a, std::span<const Parts> b, float c, Precision precision) {
-  const Parts start = parts_of_f32(c);
+FusedSum exact_sum(std::span<const Parts> a, std::span<const Parts> b, const Parts& start,
+                   Precision precision) {
   bool is_nan = start.is_nan;
   bool has_positive = start.is_infinite && start.significand > 0;
   bool has_negative = start.is_infinite && start.significand < 0;
-  int top = kLowestTop;
+  int top = precision.lowest_top;
   if (!start.is_infinite && start.significand != 0) {
     top = std::max(top, start.top);
   }
@@ -121,11 +103,10 @@ float fused_sum(std::span<const Parts> a, std::span<const Parts> b, float c, Pre
     }
   }
   if (is_nan || (has_positive && has_negative)) {
-    return std::bit_cast<float>(0x7FFFFFFFU);
+    return {.is_nan = true};
   }
   if (has_positive || has_negative) {
-    return has_positive ? std::numeric_limits<float>::infinity()
-                        : -std::numeric_limits<float>::infinity();
+    return {.is_infinite = true, .sum = has_positive ? 1 : -1};
   }
   const int unit = top - precision.sum_bits;
   std::int64_t sum = start.significand != 0 ? cut(start.significand, unit - start.exponent) : 0;
@@ -135,7 +116,68 @@ float fused_sum(std::span<const Parts> a, std::span<const Parts> b, float c, Pre
       sum += cut(product, unit - (a[i].exponent + b[i].exponent));
     }
   }
-  return cut_to_f32(sum, unit, precision.result_bits);
+  return {.sum = sum, .unit = unit};
+}
+
+}  // namespace
+
+Parts parts_of_f16(std::uint16_t bits) {
+  return parts_of<5, 10, Highest::kInfinity>(bits);
+}
+Parts parts_of_bf16(std::uint16_t bits) {
+  return parts_of<8, 7, Highest::kInfinity>(bits);
+}
+Parts parts_of_f32(float value) {
+  return parts_of<8, 23, Highest::kInfinity>(std::bit_cast<std::uint32_t>(value));
+}
+
+Parts parts_of(Element element, std::uint16_t bits) {
+  switch (element) {
+    case Element::kF16:
+      return parts_of_f16(bits);
+    case Element::kBF16:
+      return parts_of_bf16(bits);
+    case Element::kE4M3:
+      return parts_of<4, 3, Highest::kNanAtTheEnd>(bits);
+    case Element::kE5M2:
+      return parts_of<5, 2, Highest::kInfinity>(bits);
+    case Element::kE2M3:
+      return parts_of<2, 3, Highest::kNumbers>(bits);
+    case Element::kE3M2:
+      return parts_of<3, 2, Highest::kNumbers>(bits);
+    case Element::kE2M1:
+      return parts_of<2, 1, Highest::kNumbers>(bits);
+    case Element::kS8:
+    case Element::kU8:
+      break;
+  }
+  return {};
+}
+
+float fused_sum(std::span<const Parts> a, std::span<const Parts> b, float c, Precision precision) {
+  const FusedSum result = exact_sum(a, b, parts_of_f32(c), precision);
+  if (result.is_nan) {
+    return std::bit_cast<float>(0x7FFFFFFFU);
+  }
+  if (result.is_infinite) {
+    return result.sum > 0 ? std::numeric_limits<float>::infinity()
+                          : -std::numeric_limits<float>::infinity();
+  }
+  return cut_to_f32(result.sum, result.unit, precision.result_bits);
+}
+
+std::uint16_t fused_sum_of_f16(std::span<const Parts> a, std::span<const Parts> b, std::uint16_t c,
+                               Precision precision) {
+  const FusedSum result = exact_sum(a, b, parts_of_f16(c), precision);
+  if (result.is_nan) {
+    return 0x7FFF;
+  }
+  if (result.is_infinite) {
+    return result.sum > 0 ? 0x7C00 : 0xFC00;
+  }
+  const std::uint16_t bits =
+      f16_bits_of_double(std::ldexp(static_cast<double>(result.sum), result.unit));
+  return bits == 0x8000 ? std::uint16_t{0} : bits;
 }
 
 }  // namespace emu

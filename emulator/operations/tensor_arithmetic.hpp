@@ -7,15 +7,18 @@
 
 namespace emu {
 
-/// What matrices are made of.
-enum class Element : std::uint8_t { kF16, kBF16, kE4M3, kE5M2, kS8, kU8 };
+/// What matrices are made of. Elements of 4 and 6 bits are the low bits of a byte.
+enum class Element : std::uint8_t { kF16, kBF16, kE4M3, kE5M2, kS8, kU8, kE2M3, kE3M2, kE2M1 };
 
 constexpr std::size_t bytes_of(Element element) {
   return element <= Element::kBF16 ? 2 : 1;
 }
 constexpr bool is_float(Element element) {
-  return element <= Element::kE5M2;
+  return element != Element::kS8 && element != Element::kU8;
 }
+
+/// What sums are kept in: words of 32 bits, of which binary16 has the low half.
+enum class Accumulator : std::uint8_t { kF32, kF16, kS32 };
 
 /// A number as sign * significand * 2^exponent. A zero's exponent is the format's lowest.
 struct Parts {
@@ -28,29 +31,39 @@ struct Parts {
 
 Parts parts_of_f16(std::uint16_t bits);
 Parts parts_of_bf16(std::uint16_t bits);
-Parts parts_of_e4m3(std::uint8_t bits);
-Parts parts_of_e5m2(std::uint8_t bits);
 Parts parts_of_f32(float value);
 /// Of an element of floats, by its bits.
 Parts parts_of(Element element, std::uint16_t bits);
 
-/// How a tensor core adds up a step: bits kept below the largest exponent of all terms, and
-/// fraction bits of the result.
+/// The lowest exponent of a step where a term that is zero counts as one of binary32, and where it
+/// does not.
+constexpr int kLowestTop = -126;
+constexpr int kNoLowestTop = -0x10000;
+
+/// How a tensor core adds up a step: bits kept below the largest exponent of all terms, fraction
+/// bits of the result, and the lowest exponent.
 struct Precision {
   int sum_bits = 25;
   int result_bits = 23;
+  int lowest_top = kLowestTop;
 };
 /// What wgmma has on Hopper: of 8-bit floats it keeps less.
-constexpr Precision precision_of(Element element) {
-  return element <= Element::kBF16 ? Precision{25, 23} : Precision{13, 13};
+constexpr Precision wgmma_precision(Element element) {
+  return bytes_of(element) == 2 ? Precision{25, 23} : Precision{13, 13};
 }
-/// The lowest exponent of a step: that of a term which is zero.
-constexpr int kLowestTop = -126;
+/// What tcgen05.mma has of all floats without blocks of 16 (sf-tensor/tcgen05,
+/// tcgen05_model/MODEL.md, measured on a B200; microsoft/MMA-Sim).
+constexpr Precision kUmmaPrecision{25, 23, kNoLowestTop};
 
 /// c + sum of a[i] * b[i], as one step of a tensor core: every term is cut off (towards zero) at
 /// `sum_bits` below the largest exponent of all terms, and the sum is cut off to binary32 with
 /// `result_bits`. Exponents of products are those of their factors added up. A sum that is zero is
 /// +0, a NaN 0x7FFFFFFF. (arXiv:2511.10909 and microsoft/MMA-Sim, mmasim/simulator.)
 float fused_sum(std::span<const Parts> a, std::span<const Parts> b, float c, Precision precision);
+
+/// The same of binary16, by its bits: the sum is rounded to the nearest, ties to even, and
+/// result_bits mean nothing. A NaN is 0x7FFF.
+std::uint16_t fused_sum_of_f16(std::span<const Parts> a, std::span<const Parts> b, std::uint16_t c,
+                               Precision precision);
 
 }  // namespace emu

@@ -4,14 +4,18 @@
 // two. So a term is cut off by scaling it by 2^(sum_bits - top), `top` being the largest exponent
 // of all terms, and converting it to a whole number, which cuts towards zero. At most 16 terms are
 // added up in 32 bits: each is less than 4 * 2^25 * (1 - 2^-8), as significands are less than 2.
-// Lines with infinities, NaNs or exponents so far apart that binary32 has no room for a product,
-// and sums near its ends, go through fused_sum one by one.
+// Scales of lines, powers of two, are added to the exponents of their products alone. Lines with
+// infinities, NaNs or exponents so far apart that binary32 has no room for a product, and sums near
+// its ends, go through fused_sum one by one.
 #include "emulator/operations/tensor_product.hpp"
 
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <cstring>
+#include <limits>
+
+#include "emulator/operations/number_formats.hpp"
 
 namespace emu {
 namespace {
@@ -28,10 +32,15 @@ constexpr int kMostPlainTop = 60;
 // Sums whose unit is at least 2^(this - 25) are no subnormal numbers.
 constexpr int kLeastPlainSumTop = -100;
 
+// E8M0.
+constexpr int kScaleBias = 127;
+constexpr int kNanScale = 255;
+
 // Elements as they are multiplied.
 struct Plain {
   std::vector<float> values;
   std::vector<std::int16_t> tops;
+  std::vector<std::int16_t> shifts;      // of each line: the exponent of its scale
   std::vector<std::uint8_t> is_special;  // of each line: it goes through fused_sum
 };
 
@@ -39,18 +48,25 @@ struct Format {
   int exponent_bits;
   int fraction_bits;
   bool has_infinity;
+  bool has_nan_at_the_end;
 };
 
 constexpr Format format_of(Element element) {
   switch (element) {
     case Element::kF16:
-      return {5, 10, true};
+      return {5, 10, true, false};
     case Element::kBF16:
-      return {8, 7, true};
+      return {8, 7, true, false};
     case Element::kE5M2:
-      return {5, 2, true};
+      return {5, 2, true, false};
+    case Element::kE2M3:
+      return {2, 3, false, false};
+    case Element::kE3M2:
+      return {3, 2, false, false};
+    case Element::kE2M1:
+      return {2, 1, false, false};
     default:
-      return {4, 3, false};
+      return {4, 3, false, true};
   }
 }
 
@@ -74,12 +90,12 @@ Decoded decoded(std::uint32_t bits) {
     // 2^(127 - bias): from the exponent's bits as binary32 reads them to what they mean.
     constexpr auto kScale = std::bit_cast<float>(static_cast<std::uint32_t>(254 - kBias) << 23U);
     const std::uint32_t magnitude = bits & ((1U << kWidth) - 1);
-    const std::uint32_t sign = bits >> kWidth << 31U;
+    const std::uint32_t sign = (bits >> kWidth & 1U) << 31U;
     const auto exponent = static_cast<int>(magnitude >> kFormat.fraction_bits);
     const int top = std::max(exponent, 1) - kBias;
     const float value = std::bit_cast<float>(magnitude << (23 - kFormat.fraction_bits)) * kScale;
-    bool is_special = kFormat.has_infinity ? exponent == static_cast<int>(kOnes)
-                                           : magnitude == (1U << kWidth) - 1;
+    bool is_special = (kFormat.has_infinity && exponent == static_cast<int>(kOnes)) ||
+                      (kFormat.has_nan_at_the_end && magnitude == (1U << kWidth) - 1);
     if constexpr (kElement == Element::kBF16) {
       is_special |= magnitude != 0 && (top < kLeastPlainTop || top > kMostPlainTop);
     }
@@ -102,9 +118,14 @@ Plain plain_of(const Lines& lines) {
   const std::size_t padded = (lines.count + kBlock - 1) / kBlock * kBlock;
   Plain plain{.values = std::vector<float>(padded * lines.depth),
               .tops = std::vector<std::int16_t>(padded * lines.depth, kNoTop),
+              .shifts = std::vector<std::int16_t>(padded),
               .is_special = std::vector<std::uint8_t>(padded)};
   for (std::size_t line = 0; line < lines.count; ++line) {
     bool is_special = false;
+    if (!lines.scales.empty()) {
+      is_special = lines.scales[line] == kNanScale;
+      plain.shifts[line] = static_cast<std::int16_t>(lines.scales[line] - kScaleBias);
+    }
     for (std::size_t k = 0; k < lines.depth; ++k) {
       const Decoded element = decoded<kElement>(lines.bits[line * lines.depth + k]);
       if (element.is_special) {
@@ -135,23 +156,39 @@ Plain plain_of(const Lines& lines) {
       return plain_of<Element::kS8, kPlace>(lines);
     case Element::kU8:
       return plain_of<Element::kU8, kPlace>(lines);
+    case Element::kE2M3:
+      return plain_of<Element::kE2M3, kPlace>(lines);
+    case Element::kE3M2:
+      return plain_of<Element::kE3M2, kPlace>(lines);
+    case Element::kE2M1:
+      return plain_of<Element::kE2M1, kPlace>(lines);
   }
   return {};
 }
 
-float single_sum(const Lines& a, std::size_t row, const Lines& b, std::size_t column, float c) {
+std::uint32_t single_sum(const Lines& a, std::size_t row, const Lines& b, std::size_t column,
+                         std::uint32_t c, const SumRule& rule) {
   std::array<Parts, kMostDepth> x;
   std::array<Parts, kMostDepth> y;
   const auto decode = [](const Lines& lines, std::size_t line, std::array<Parts, kMostDepth>& to) {
+    const int scale = lines.scales.empty() ? kScaleBias : lines.scales[line];
     for (std::size_t k = 0; k < lines.depth; ++k) {
-      to.at(k) = parts_of(lines.element, lines.bits[line * lines.depth + k]);
-      if (lines.is_negated) {
-        to.at(k).significand = -to.at(k).significand;
-      }
+      Parts& parts = to.at(k);
+      parts = parts_of(lines.element, lines.bits[line * lines.depth + k]);
+      parts.significand = lines.is_negated ? -parts.significand : parts.significand;
+      parts.exponent += scale - kScaleBias;
+      parts.top += scale - kScaleBias;
+      parts.is_nan |= scale == kNanScale;
     }
     return std::span<const Parts>(to.data(), lines.depth);
   };
-  return fused_sum(decode(a, row, x), decode(b, column, y), c, precision_of(a.element));
+  const std::span<const Parts> of_a = decode(a, row, x);
+  const std::span<const Parts> of_b = decode(b, column, y);
+  if (rule.accumulator == Accumulator::kF16) {
+    return fused_sum_of_f16(of_a, of_b, static_cast<std::uint16_t>(c), rule.precision);
+  }
+  return std::bit_cast<std::uint32_t>(
+      fused_sum(of_a, of_b, std::bit_cast<float>(c), rule.precision));
 }
 
 // A block's columns as the compiler keeps them in registers: arrays would go through memory at each
@@ -160,37 +197,78 @@ using Floats [[gnu::vector_size(kBlock * sizeof(float))]] = float;
 using Wholes [[gnu::vector_size(kBlock * sizeof(std::int32_t))]] = std::int32_t;
 using Shorts [[gnu::vector_size(kBlock * sizeof(std::int16_t))]] = std::int16_t;
 
+// Accumulators by their bits: what they are made of, and what is made of a sum.
+struct OfF32 {
+  static constexpr int kOnes = 255;
+  static constexpr int kBias = 127;
+  static bool is_zero(std::uint32_t bits) { return bits << 1U == 0; }
+  static int exponent(std::uint32_t bits) { return static_cast<int>(bits >> 23U & 255U); }
+  static double value(std::uint32_t bits) { return std::bit_cast<float>(bits); }
+  // Of a sum whose leading bits alone are not zero.
+  template <int kResultBits>
+  static std::uint32_t bits_of(double sum, double unit) {
+    constexpr std::uint64_t kKept = ~std::uint64_t{0} << (52 - kResultBits);
+    const double cut = std::bit_cast<double>(std::bit_cast<std::uint64_t>(sum) & kKept);
+    return std::bit_cast<std::uint32_t>(static_cast<float>(cut * unit));
+  }
+};
+struct OfF16 {
+  static constexpr int kOnes = 31;
+  static constexpr int kBias = 15;
+  static bool is_zero(std::uint32_t bits) { return (bits & 0x7FFFU) == 0; }
+  static int exponent(std::uint32_t bits) { return static_cast<int>(bits >> 10U & 31U); }
+  static double value(std::uint32_t bits) { return f16_value(static_cast<std::uint16_t>(bits)); }
+  template <int kResultBits>
+  static std::uint32_t bits_of(double sum, double unit) {
+    const std::uint32_t bits = f16_bits_of_double(sum * unit);
+    return (bits & 0x7FFFU) == 0 ? 0 : bits;
+  }
+};
+
+// A row of A or a block of columns of B.
+struct Factors {
+  const float* values;
+  const std::int16_t* tops;
+  const std::int16_t* shifts;
+};
+
 // One row of A with a block of columns. `d` are the block's elements in that row; `is_special` says
 // which of them are left to do.
-template <int kSumBits, int kResultBits>
-void multiply_block(const float* a, const std::int16_t* a_tops, const float* b,
-                    const std::int16_t* b_tops, std::size_t depth, std::uint32_t* d,
+template <int kSumBits, int kResultBits, typename Accumulators>
+void multiply_block(const Factors& a, const Factors& b, std::size_t depth, std::uint32_t* d,
                     std::uint8_t* is_special) {
   Shorts tops = {};
   tops += static_cast<std::int16_t>(2 * kNoTop);
   for (std::size_t k = 0; k < depth; ++k) {
     Shorts top;
-    std::memcpy(&top, b_tops + k * kBlock, sizeof(top));
-    top += a_tops[k];
+    std::memcpy(&top, b.tops + k * kBlock, sizeof(top));
+    top += a.tops[k];
     tops = top > tops ? top : tops;
   }
   Floats scales = {};
   std::array<double, kBlock> starts;
   std::array<double, kBlock> units;
   for (std::size_t i = 0; i < kBlock; ++i) {
-    const int exponent = static_cast<int>(d[i] >> 23U & 255U);
-    const int top = std::max(static_cast<int>(tops[i]), std::max(exponent, 1) - 127);
+    const int exponent = Accumulators::exponent(d[i]);
+    const bool is_zero = Accumulators::is_zero(d[i]);
+    const int of_start = is_zero ? kLowestTop : std::max(exponent, 1) - Accumulators::kBias;
     const bool has_products = tops[i] > kNoTop / 2;
-    scales[i] = has_products
-                    ? std::bit_cast<float>(static_cast<std::uint32_t>(kSumBits - top + 127) << 23U)
+    const int shift = a.shifts[0] + b.shifts[i];
+    const int top = has_products ? std::max(tops[i] + shift, of_start) : of_start;
+    // Products of which no bit is left are multiplied by zero.
+    const int scale = kSumBits - top + shift + 127;
+    scales[i] = has_products && scale > 0
+                    ? std::bit_cast<float>(static_cast<std::uint32_t>(scale) << 23U)
                     : 0.0F;
     // The accumulator cut off at the same place. Infinities and NaNs are special.
-    is_special[i] |= static_cast<std::uint8_t>(exponent == 255);
-    is_special[i] |= static_cast<std::uint8_t>(top < kLeastPlainSumTop && d[i] << 1U != 0);
-    const double scale =
+    const bool is_finite = exponent != Accumulators::kOnes;
+    is_special[i] |= static_cast<std::uint8_t>(!is_finite);
+    is_special[i] |=
+        static_cast<std::uint8_t>(top < kLeastPlainSumTop && (has_products || !is_zero));
+    const double cut =
         std::bit_cast<double>(static_cast<std::uint64_t>(kSumBits - top + 1023) << 52U);
-    const float start = exponent == 255 ? 0.0F : std::bit_cast<float>(d[i]);
-    starts[i] = static_cast<double>(static_cast<std::int32_t>(static_cast<double>(start) * scale));
+    const double start = is_finite ? Accumulators::value(d[i]) : 0.0;
+    starts[i] = static_cast<double>(static_cast<std::int32_t>(start * cut));
     units[i] = std::bit_cast<double>(static_cast<std::uint64_t>(top - kSumBits + 1023) << 52U);
   }
   std::array<double, kBlock> sums = starts;
@@ -198,24 +276,43 @@ void multiply_block(const float* a, const std::int16_t* a_tops, const float* b,
     Wholes sum = {};
     for (std::size_t k = half; k < half + 16; ++k) {
       Floats term;
-      std::memcpy(&term, b + k * kBlock, sizeof(term));
-      sum += __builtin_convertvector(a[k] * term * scales, Wholes);
+      std::memcpy(&term, b.values + k * kBlock, sizeof(term));
+      sum += __builtin_convertvector(a.values[k] * term * scales, Wholes);
     }
     for (std::size_t i = 0; i < kBlock; ++i) {
       sums[i] += static_cast<double>(sum[i]);
     }
   }
-  // The result's leading bits: those of binary64 behind them become zero.
-  constexpr std::uint64_t kKept = ~std::uint64_t{0} << (52 - kResultBits);
   for (std::size_t i = 0; i < kBlock; ++i) {
-    const double cut = std::bit_cast<double>(std::bit_cast<std::uint64_t>(sums[i]) & kKept);
-    const float result = static_cast<float>(cut * units[i]);
-    d[i] = is_special[i] != 0 ? d[i] : std::bit_cast<std::uint32_t>(result);
+    const std::uint32_t result = Accumulators::template bits_of<kResultBits>(sums[i], units[i]);
+    d[i] = is_special[i] != 0 ? d[i] : result;
   }
 }
 
+using BlockOfFloats = void (*)(const Factors&, const Factors&, std::size_t, std::uint32_t*,
+                               std::uint8_t*);
+
+BlockOfFloats block_of_floats(const SumRule& rule) {
+  if (rule.accumulator == Accumulator::kF16) {
+    return &multiply_block<25, 10, OfF16>;
+  }
+  return rule.precision.sum_bits == 13 ? &multiply_block<13, 13, OfF32>
+                                       : &multiply_block<25, 23, OfF32>;
+}
+
+// Kept within 32 bits, or the low ones.
+std::uint32_t whole_sum(std::uint32_t c, std::int64_t products, bool is_saturating) {
+  std::int64_t sum = std::int64_t{static_cast<std::int32_t>(c)} + products;
+  if (is_saturating) {
+    sum = std::clamp<std::int64_t>(sum, std::numeric_limits<std::int32_t>::min(),
+                                   std::numeric_limits<std::int32_t>::max());
+  }
+  return static_cast<std::uint32_t>(sum);
+}
+
 // Sums of 32 products of bytes are exact in binary32.
-void multiply_block_of_bytes(const float* a, const float* b, std::size_t depth, std::uint32_t* d) {
+void multiply_block_of_bytes(const float* a, const float* b, std::size_t depth, bool is_saturating,
+                             std::uint32_t* d) {
   Floats sum = {};
   for (std::size_t k = 0; k < depth; ++k) {
     Floats factors;
@@ -223,44 +320,38 @@ void multiply_block_of_bytes(const float* a, const float* b, std::size_t depth, 
     sum += a[k] * factors;
   }
   for (std::size_t i = 0; i < kBlock; ++i) {
-    d[i] += static_cast<std::uint32_t>(static_cast<std::int32_t>(sum[i]));
+    d[i] = whole_sum(d[i], static_cast<std::int32_t>(sum[i]), is_saturating);
   }
 }
 
 }  // namespace
 
-void multiply_add(const Lines& a, const Lines& b, std::span<std::uint32_t> d) {
+void multiply_add(const Lines& a, const Lines& b, std::span<std::uint32_t> d, const SumRule& rule) {
   const std::size_t depth = a.depth;
   const Plain x = plain_of<&place_in_a>(a);
   const Plain y = plain_of<&place_in_b>(b);
+  const BlockOfFloats multiply_floats = block_of_floats(rule);
   for (std::size_t first = 0; first < b.count; first += kBlock) {
     const std::size_t columns = std::min(kBlock, b.count - first);
-    const float* const values = &y.values[first * depth];
-    const std::int16_t* const tops = &y.tops[first * depth];
+    const Factors of_b{&y.values[first * depth], &y.tops[first * depth], &y.shifts[first]};
     for (std::size_t row = 0; row < a.count; ++row) {
+      const Factors of_a{&x.values[row * depth], &x.tops[row * depth], &x.shifts[row]};
       std::uint32_t* const to = &d[row * b.count + first];
       std::array<std::uint32_t, kBlock> block{};
       std::array<std::uint8_t, kBlock> is_special{};
       std::copy_n(to, columns, block.begin());
       if (!is_float(a.element)) {
-        multiply_block_of_bytes(&x.values[row * depth], values, depth, block.data());
+        multiply_block_of_bytes(of_a.values, of_b.values, depth, rule.is_saturating, block.data());
         std::copy_n(block.begin(), columns, to);
         continue;
       }
       for (std::size_t i = 0; i < kBlock; ++i) {
         is_special.at(i) = x.is_special[row] | y.is_special[first + i];
       }
-      if (bytes_of(a.element) == 2) {
-        multiply_block<25, 23>(&x.values[row * depth], &x.tops[row * depth], values, tops, depth,
-                               block.data(), is_special.data());
-      } else {
-        multiply_block<13, 13>(&x.values[row * depth], &x.tops[row * depth], values, tops, depth,
-                               block.data(), is_special.data());
-      }
+      multiply_floats(of_a, of_b, depth, block.data(), is_special.data());
       for (std::size_t i = 0; i < columns; ++i) {
         if (is_special.at(i) != 0) {
-          block.at(i) = std::bit_cast<std::uint32_t>(
-              single_sum(a, row, b, first + i, std::bit_cast<float>(block.at(i))));
+          block.at(i) = single_sum(a, row, b, first + i, block.at(i), rule);
         }
       }
       std::copy_n(block.begin(), columns, to);
@@ -268,7 +359,8 @@ void multiply_add(const Lines& a, const Lines& b, std::span<std::uint32_t> d) {
   }
 }
 
-void multiply_add_singly(const Lines& a, const Lines& b, std::span<std::uint32_t> d) {
+void multiply_add_singly(const Lines& a, const Lines& b, std::span<std::uint32_t> d,
+                         const SumRule& rule) {
   const auto whole = [](const Lines& lines, std::size_t line, std::size_t k) {
     const std::uint16_t bits = lines.bits[line * lines.depth + k];
     return lines.element == Element::kS8 ? static_cast<std::int8_t>(bits) : int{bits};
@@ -277,13 +369,14 @@ void multiply_add_singly(const Lines& a, const Lines& b, std::span<std::uint32_t
     for (std::size_t column = 0; column < b.count; ++column) {
       std::uint32_t& sum = d[row * b.count + column];
       if (is_float(a.element)) {
-        sum =
-            std::bit_cast<std::uint32_t>(single_sum(a, row, b, column, std::bit_cast<float>(sum)));
+        sum = single_sum(a, row, b, column, sum, rule);
         continue;
       }
+      std::int64_t products = 0;
       for (std::size_t k = 0; k < a.depth; ++k) {
-        sum += static_cast<std::uint32_t>(whole(a, row, k) * whole(b, column, k));
+        products += whole(a, row, k) * whole(b, column, k);
       }
+      sum = whole_sum(sum, products, rule.is_saturating);
     }
   }
 }

@@ -17,15 +17,27 @@ struct Lines {
   std::size_t depth = 0;
   bool is_negated = false;            // of floats
   std::vector<std::uint16_t> bits{};  // (count, depth)
+  /// Nothing, or of each line the power of two, as E8M0, that all of its elements are multiplied
+  /// by: 2^(scale - 127), and 255 is NaN.
+  std::vector<std::uint8_t> scales{};
 };
 
-/// d (a.count, b.count), binary32 or whole numbers of 32 bits, += a b^T. Sums of floats are
-/// `fused_sum` of all of a line; whole numbers wrap around. Both are floats or both are not; the
-/// depth is even and at most 32.
-void multiply_add(const Lines& a, const Lines& b, std::span<std::uint32_t> d);
+/// How sums are made, and in what they are kept.
+struct SumRule {
+  Precision precision;  // of floats
+  Accumulator accumulator = Accumulator::kF32;
+  bool is_saturating = false;  // of whole numbers: kept within 32 bits
+};
+
+/// d (a.count, b.count), words of 32 bits, += a b^T. Sums of floats are `fused_sum` of all of a
+/// line, with the line's two scales; whole numbers are exact, and wrap around or saturate in the
+/// end. Both are floats or both are not; the depth is 16 or 32. A line of scales is of floats
+/// alone.
+void multiply_add(const Lines& a, const Lines& b, std::span<std::uint32_t> d, const SumRule& rule);
 
 /// The same, each element by itself through `fused_sum` or whole numbers: slow, and what the other
 /// one is compared with.
-void multiply_add_singly(const Lines& a, const Lines& b, std::span<std::uint32_t> d);
+void multiply_add_singly(const Lines& a, const Lines& b, std::span<std::uint32_t> d,
+                         const SumRule& rule);
 
 }  // namespace emu

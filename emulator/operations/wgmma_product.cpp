@@ -169,7 +169,7 @@ bool WgmmaProduct::step(std::mt19937_64& /*random*/) {
       d[place_in_d(r, lane, form.columns)] = words.at[lane];
     }
   }
-  multiply_add(a, b, d);
+  multiply_add(a, b, d, {.precision = wgmma_precision(form.a)});
   for (std::size_t r = 0; r < form.accumulators(); ++r) {
     Vec<std::uint32_t> words;
     for (std::size_t lane = 0; lane < kLanes; ++lane) {

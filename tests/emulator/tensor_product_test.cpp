@@ -129,8 +129,9 @@ TEST(TensorProduct, IsThePublishedSum) {
         }
       }
       std::vector<std::uint32_t> singly = d;
-      multiply_add(a, b, d);
-      multiply_add_singly(a, b, singly);
+      const SumRule rule{.precision = wgmma_precision(operands.a)};
+      multiply_add(a, b, d, rule);
+      multiply_add_singly(a, b, singly, rule);
       for (std::size_t i = 0; i < d.size(); ++i) {
         ASSERT_EQ(d[i], want[i]) << fmt::format("seed {} operands {} {} at {}: {:#x} {:#x}", seed,
                                                 int(operands.a), int(operands.b), i, d[i], want[i]);
@@ -155,8 +156,9 @@ TEST(TensorProduct, AllAtOnceIsOneByOne) {
         word = accumulator(random, is_float(operands.a));
       }
       std::vector<std::uint32_t> singly = d;
-      multiply_add(a, b, d);
-      multiply_add_singly(a, b, singly);
+      const SumRule rule{.precision = wgmma_precision(operands.a)};
+      multiply_add(a, b, d, rule);
+      multiply_add_singly(a, b, singly, rule);
       ASSERT_EQ(d, singly) << int(operands.a) << ' ' << int(operands.b);
     }
   }
@@ -171,7 +173,8 @@ TEST(TensorProduct, CutsWhereHopperDoes) {
     b.resize(8 * depth);
     std::vector<std::uint32_t> d(8, std::bit_cast<std::uint32_t>(c));
     multiply_add({.element = element, .count = 1, .depth = depth, .bits = a},
-                 {.element = element, .count = 8, .depth = depth, .bits = b}, d);
+                 {.element = element, .count = 8, .depth = depth, .bits = b}, d,
+                 {.precision = wgmma_precision(element)});
     return std::bit_cast<float>(d[0]);
   };
   // f16 1 * 1 + 2^-25 is kept in the sum, and cut from the result; twice 2^-24 makes 2^-23.

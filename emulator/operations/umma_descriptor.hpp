@@ -1,0 +1,61 @@
+// What a tcgen05.mma says in bits: the instruction descriptor, and matrices in shared memory.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "emulator/operations/matrix_descriptor.hpp"
+#include "emulator/operations/tensor_product.hpp"
+
+namespace emu {
+
+/// The kinds that are there, each dense. (kind::tf32, mxf4 and mxf4nvf4 are not.)
+enum class UmmaKind : std::uint8_t { kF16, kF8F6F4, kI8, kMxF8F6F4 };
+
+/// What the instruction's modifiers and operands say, before any descriptor.
+struct UmmaForm {
+  UmmaKind kind = UmmaKind::kF16;
+  std::size_t blocks = 1;  // 1 or 2: cta_group
+  bool is_a_in_tensor_memory = false;
+
+  /// Elements along K: 32 bytes of A's and B's rows in shared memory, or 16 elements of 4 or 6 bits
+  /// in each 16 bytes.
+  [[nodiscard]] std::size_t depth() const { return kind == UmmaKind::kF16 ? 16 : 32; }
+  [[nodiscard]] bool has_scales() const { return kind == UmmaKind::kMxF8F6F4; }
+};
+
+/// The instruction descriptor (PTX ISA 9.7.16.4.2): D (rows, columns) of all blocks together.
+struct UmmaInstruction {
+  Element a = Element::kF16;
+  Element b = Element::kF16;
+  Accumulator accumulator = Accumulator::kF32;
+  std::size_t rows = 0;     // M
+  std::size_t columns = 0;  // N
+  bool is_a_k_major = true;
+  bool is_b_k_major = true;
+  bool is_a_negated = false;
+  bool is_b_negated = false;
+  bool is_saturating = false;
+  std::size_t scale_a_byte = 0;  // of each word of scale factors in tensor memory
+  std::size_t scale_b_byte = 0;
+
+  /// Bits that mean nothing are dropped; of codes that mean nothing, what comes is not said.
+  [[nodiscard]] static UmmaInstruction of(const UmmaForm& form, std::uint32_t bits);
+
+  /// One block's part of A and B: each block has its rows of A and its columns of B.
+  [[nodiscard]] MatrixShape shape_of_a(const UmmaForm& form) const;
+  [[nodiscard]] MatrixShape shape_of_b(const UmmaForm& form) const;
+};
+
+/// What is wrong with the bits of an instruction descriptor; empty: nothing.
+std::string what_is_wrong(const UmmaForm& form, std::uint32_t bits);
+
+/// A matrix in shared memory as sm_100 describes it (PTX ISA 9.7.16.4.1), for address_of. Bits that
+/// mean nothing are dropped.
+MatrixDescriptor umma_matrix(std::uint64_t bits);
+
+/// What is wrong with the descriptor of such a matrix; empty: nothing.
+std::string what_is_wrong_with_umma_matrix(std::uint64_t bits, const MatrixShape& shape);
+
+}  // namespace emu
