@@ -1,4 +1,5 @@
-// Matrices in shared memory as wgmma finds them: the descriptor, and where each element is.
+// Matrices in shared memory as wgmma and tcgen05.mma find them: the descriptor, and where each
+// element is.
 #include "emulator/operations/matrix_descriptor.hpp"
 
 #include <algorithm>
@@ -41,10 +42,13 @@ MatrixDescriptor MatrixDescriptor::of(std::uint64_t bits) {
 }
 
 std::string what_is_wrong(std::uint64_t bits, const MatrixShape& shape) {
-  const MatrixDescriptor descriptor = MatrixDescriptor::of(bits);
   if ((bits & kReserved) != 0) {
     return fmt::format("bits {:#x} of it mean nothing and must be 0", bits & kReserved);
   }
+  return what_is_wrong(MatrixDescriptor::of(bits), shape);
+}
+
+std::string what_is_wrong(const MatrixDescriptor& descriptor, const MatrixShape& shape) {
   if (descriptor.swizzle == Swizzle::kNone) {
     return descriptor.base_offset != 0 ? "a base offset without a swizzle" : "";
   }

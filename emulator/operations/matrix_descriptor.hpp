@@ -1,4 +1,5 @@
-// Matrices in shared memory as wgmma finds them: the descriptor, and where each element is.
+// Matrices in shared memory as wgmma and tcgen05.mma find them: the descriptor, and where each
+// element is.
 #pragma once
 
 #include <cstddef>
@@ -7,13 +8,13 @@
 
 namespace emu {
 
-/// Bits 62-63 of a descriptor.
+/// Bits 62-63 of a descriptor; sm_100 has three bits for them, the lowest of which is 0 in these.
 enum class Swizzle : std::uint8_t { kNone = 0, k128 = 1, k64 = 2, k32 = 3 };
 
 /// Bytes that are moved as one.
 constexpr std::uint32_t kChunkBytes = 16;
 
-/// Of sm_90 (PTX ISA 9.7.15.5.1.2.2), in bytes.
+/// Of sm_90 (PTX ISA 9.7.15.5.1.2.2) and sm_100 (9.7.16.4.1), in bytes.
 struct MatrixDescriptor {
   std::uint32_t start = 0;  // in the block's shared memory
   std::uint32_t leading = 0;
@@ -44,8 +45,10 @@ void for_each_chunk(const MatrixShape& shape, std::size_t lines, Use&& use) {
   }
 }
 
-/// What is wrong with a descriptor of such a matrix; empty: nothing.
+/// What is wrong with a descriptor of such a matrix of sm_90; empty: nothing.
 std::string what_is_wrong(std::uint64_t bits, const MatrixShape& shape);
+/// The same of one whose bits all mean something.
+std::string what_is_wrong(const MatrixDescriptor& descriptor, const MatrixShape& shape);
 
 /// The address of an element in the block's shared memory. Those that make up 16 bytes, along K or
 /// along the lines, lie together.

@@ -8,25 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "emulator/machine/tensor_address.hpp"
 #include "emulator/operations/umma_descriptor.hpp"
 
 namespace emu {
-
-/// A block's tensor memory: words of 32 bits.
-constexpr std::size_t kTensorLanes = 128;
-constexpr std::size_t kTensorColumns = 512;
-constexpr std::size_t kTensorWords = kTensorLanes * kTensorColumns;
-/// Where a word is in storage that has the words of a lane side by side.
-constexpr std::size_t tensor_place(std::size_t lane, std::size_t column) {
-  return lane * kTensorColumns + column;
-}
-/// An address's lane and column.
-constexpr std::size_t tensor_lane(std::uint32_t address) {
-  return address >> 16U;
-}
-constexpr std::size_t tensor_column(std::uint32_t address) {
-  return address & 0xFFFFU;
-}
 
 /// The instruction with the values of its operands.
 struct UmmaProduct {
@@ -53,15 +38,6 @@ struct SharedRange {
   std::uint32_t first = 0;
   std::uint32_t bytes = 0;
 };
-/// A rectangle of words of a block's tensor memory.
-struct TensorRange {
-  std::size_t block = 0;
-  std::size_t lane = 0;
-  std::size_t lanes = 0;
-  std::size_t column = 0;
-  std::size_t columns = 0;
-};
-
 /// All that it reads, and writes in D: disjoint ranges, in the order of blocks and addresses.
 struct UmmaAccesses {
   std::vector<SharedRange> a;  // empty where A is in tensor memory; may be outside of shared memory

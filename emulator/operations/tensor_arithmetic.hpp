@@ -13,6 +13,21 @@ enum class Element : std::uint8_t { kF16, kBF16, kE4M3, kE5M2, kS8, kU8, kE2M3, 
 constexpr std::size_t bytes_of(Element element) {
   return element <= Element::kBF16 ? 2 : 1;
 }
+/// Of an element in shared memory.
+constexpr std::size_t bits_of(Element element) {
+  switch (element) {
+    case Element::kF16:
+    case Element::kBF16:
+      return 16;
+    case Element::kE2M3:
+    case Element::kE3M2:
+      return 6;
+    case Element::kE2M1:
+      return 4;
+    default:
+      return 8;
+  }
+}
 constexpr bool is_float(Element element) {
   return element != Element::kS8 && element != Element::kU8;
 }

@@ -326,6 +326,29 @@ void multiply_block_of_bytes(const float* a, const float* b, std::size_t depth, 
 
 }  // namespace
 
+void put_chunk(Lines& lines, std::size_t line, std::size_t k, bool is_k_major,
+               std::span<const std::byte, kChunkBytes> chunk) {
+  std::uint16_t* const to = &lines.bits[line * lines.depth + k];
+  const std::size_t step = is_k_major ? 1 : lines.depth;
+  const std::size_t bits = bits_of(lines.element);
+  if (bits == 16) {
+    std::array<std::uint16_t, kChunkBytes / 2> elements;
+    std::memcpy(elements.data(), chunk.data(), kChunkBytes);
+    for (std::size_t i = 0; i < elements.size(); ++i) {
+      to[i * step] = elements[i];
+    }
+    return;
+  }
+  std::array<std::uint8_t, kChunkBytes + 1> bytes{};
+  std::memcpy(bytes.data(), chunk.data(), kChunkBytes);
+  const std::uint32_t mask = (1U << bits) - 1;
+  for (std::size_t i = 0; i < kChunkBytes; ++i) {
+    const std::size_t first = i * bits;
+    const std::uint32_t two = bytes[first / 8] | std::uint32_t{bytes[first / 8 + 1]} << 8U;
+    to[i * step] = static_cast<std::uint16_t>(two >> (first % 8) & mask);
+  }
+}
+
 void multiply_add(const Lines& a, const Lines& b, std::span<std::uint32_t> d, const SumRule& rule) {
   const std::size_t depth = a.depth;
   const Plain x = plain_of<&place_in_a>(a);

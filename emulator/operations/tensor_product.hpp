@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "emulator/operations/matrix_descriptor.hpp"
 #include "emulator/operations/tensor_arithmetic.hpp"
 
 namespace emu {
@@ -21,6 +22,12 @@ struct Lines {
   /// by: 2^(scale - 127), and 255 is NaN.
   std::vector<std::uint8_t> scales{};
 };
+
+/// Puts 16 bytes in their places: of one line from element k on, or of one k from `line` on. Of
+/// elements of less than 8 bits the bytes hold 16 side by side, and nothing behind them (PTX ISA
+/// 9.7.16.10.4.4).
+void put_chunk(Lines& lines, std::size_t line, std::size_t k, bool is_k_major,
+               std::span<const std::byte, kChunkBytes> chunk);
 
 /// How sums are made, and in what they are kept.
 struct SumRule {

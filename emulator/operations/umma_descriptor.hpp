@@ -51,11 +51,8 @@ struct UmmaInstruction {
 /// What is wrong with the bits of an instruction descriptor; empty: nothing.
 std::string what_is_wrong(const UmmaForm& form, std::uint32_t bits);
 
-/// A matrix in shared memory as sm_100 describes it (PTX ISA 9.7.16.4.1), for address_of. Bits that
-/// mean nothing are dropped.
-MatrixDescriptor umma_matrix(std::uint64_t bits);
-
-/// What is wrong with the descriptor of such a matrix; empty: nothing.
+/// What is wrong with a descriptor of such a matrix in shared memory as sm_100 has it (PTX ISA
+/// 9.7.16.4.1); empty: nothing. What is right is read by MatrixDescriptor::of.
 std::string what_is_wrong_with_umma_matrix(std::uint64_t bits, const MatrixShape& shape);
 
 }  // namespace emu

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -40,25 +41,13 @@ class OperandReader {
 
   void read(Lines& lines, std::size_t first) const {
     for_each_chunk(shape_, lines.count, [&](std::size_t line, std::size_t k) {
-      const std::byte* const chunk = chunk_at(first + line, k);
-      std::uint16_t* const to = &lines.bits[line * lines.depth + k];
-      const std::size_t step = shape_.is_k_major ? 1 : lines.depth;
-      if (shape_.element_bytes == 1) {
-        for (std::size_t i = 0; i < kChunkBytes; ++i) {
-          to[i * step] = std::to_integer<std::uint16_t>(chunk[i]);
-        }
-      } else {
-        std::array<std::uint16_t, kChunkBytes / 2> elements;
-        std::memcpy(elements.data(), chunk, kChunkBytes);
-        for (std::size_t i = 0; i < elements.size(); ++i) {
-          to[i * step] = elements[i];
-        }
-      }
+      put_chunk(lines, line, k, shape_.is_k_major, chunk_at(first + line, k));
     });
   }
 
  private:
-  [[nodiscard]] const std::byte* chunk_at(std::size_t line, std::size_t k) const {
+  [[nodiscard]] std::span<const std::byte, kChunkBytes> chunk_at(std::size_t line,
+                                                                 std::size_t k) const {
     Warp& warp = product_.warp();
     const Block& block = warp.block();
     const std::uint32_t address = address_of(descriptor_, shape_, line, k);
@@ -75,7 +64,7 @@ class OperandReader {
                 fmt::format("{}'s 16 bytes at {:#x} (line {}, k {}) were not all written", name_,
                             address, line, k));
     }
-    return &block.shared[address];
+    return std::span<const std::byte, kChunkBytes>(&block.shared[address], kChunkBytes);
   }
 
   const WgmmaProduct& product_;

@@ -1,0 +1,34 @@
+// Where the words of a block's tensor memory are: 128 lanes of 512 columns, 32 bits each.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace emu {
+
+constexpr std::size_t kTensorLanes = 128;
+constexpr std::size_t kTensorColumns = 512;
+constexpr std::size_t kTensorWords = kTensorLanes * kTensorColumns;
+
+/// Where a word is in storage that has the words of a lane side by side.
+constexpr std::size_t tensor_place(std::size_t lane, std::size_t column) {
+  return lane * kTensorColumns + column;
+}
+/// An address's lane and column.
+constexpr std::size_t tensor_lane(std::uint32_t address) {
+  return address >> 16U;
+}
+constexpr std::size_t tensor_column(std::uint32_t address) {
+  return address & 0xFFFFU;
+}
+
+/// A rectangle of words of a block's tensor memory.
+struct TensorRange {
+  std::size_t block = 0;
+  std::size_t lane = 0;
+  std::size_t lanes = 0;
+  std::size_t column = 0;
+  std::size_t columns = 0;
+};
+
+}  // namespace emu

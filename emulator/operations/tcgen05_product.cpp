@@ -1,0 +1,363 @@
+// One tcgen05.mma: where its operands lie in shared and tensor memory, and what it computes.
+#include "emulator/operations/tcgen05_product.hpp"
+
+#include <algorithm>
+#include <string_view>
+
+#include <fmt/format.h>
+
+namespace emu {
+namespace {
+
+constexpr std::size_t kPartitionLanes = 32;  // of a warp, and of one copy of the scales
+constexpr std::size_t kPartitions = kTensorLanes / kPartitionLanes;
+
+// A scale's byte may be told by the address's highest bits as well; no lane needs them.
+constexpr std::uint32_t scale_place(std::uint32_t address) {
+  return address & 0x3FFFFFFFU;
+}
+
+// Rows and columns of D that lie in lanes of one block, in consecutive columns.
+struct Part {
+  std::size_t block = 0;
+  std::size_t first_row = 0;
+  std::size_t first_column = 0;
+  std::size_t rows = 0;
+  std::size_t columns = 0;
+  std::size_t first_lane = 0;
+  bool is_spread = false;  // 16 rows in each 32 lanes
+
+  [[nodiscard]] std::size_t lane(std::size_t row) const {
+    return first_lane + (is_spread ? row / 16 * kPartitionLanes + row % 16 : row);
+  }
+};
+
+// The layouts A, B, D and F of PTX ISA 9.7.16.10.5.
+std::vector<Part> parts_of(const UmmaProduct& product, const UmmaInstruction& instruction) {
+  const std::size_t lane = tensor_lane(product.d);
+  std::vector<Part> parts;
+  const std::size_t rows = instruction.rows / product.form.blocks;
+  const bool is_halved = product.form.blocks == 2 && rows == 64;
+  const std::size_t halves = is_halved ? 2 : 1;
+  for (std::size_t block = 0; block < product.form.blocks; ++block) {
+    for (std::size_t half = 0; half < halves; ++half) {
+      const std::size_t columns = instruction.columns / halves;
+      parts.push_back({.block = block,
+                       .first_row = block * rows,
+                       .first_column = half * columns,
+                       .rows = rows,
+                       .columns = columns,
+                       .first_lane = lane + half * 64,
+                       .is_spread = rows == 64 && !is_halved});
+    }
+  }
+  return parts;
+}
+
+// Columns of tensor memory that 32 bytes of each row of A take.
+constexpr std::size_t kColumnsOfA = 8;
+
+// Where the scales of so many lines lie: a byte of each word, one line after the other down 32
+// lanes and then in the next column; the same again in other partitions.
+struct ScaleTable {
+  std::size_t lines = 0;
+  std::size_t column = 0;
+  std::size_t byte = 0;
+  std::size_t first_partition = 0;
+  std::size_t copies = kPartitions;
+
+  [[nodiscard]] std::size_t columns() const {
+    return (lines + kPartitionLanes - 1) / kPartitionLanes;
+  }
+};
+
+ScaleTable scales_of_a(const UmmaProduct& product, const UmmaInstruction& instruction) {
+  return {.lines = instruction.rows / product.form.blocks,
+          .column = tensor_column(scale_place(product.scale_a)),
+          .byte = instruction.scale_a_byte};
+}
+
+// Where D's columns are halved, each half of the lanes has the scales of its own.
+ScaleTable scales_of_b(const UmmaProduct& product, const UmmaInstruction& instruction,
+                       const Part& part) {
+  const std::size_t halves = instruction.columns / part.columns;
+  return {.lines = part.columns,
+          .column = tensor_column(scale_place(product.scale_b)),
+          .byte = instruction.scale_b_byte,
+          .first_partition = part.first_lane / kPartitionLanes,
+          .copies = kPartitions / halves};
+}
+
+std::string what_is_wrong_with_place(std::string_view name, std::uint32_t address,
+                                     std::size_t columns, bool may_be_in_the_middle) {
+  const std::size_t lane = tensor_lane(address);
+  if (lane != 0 && !(may_be_in_the_middle && lane == 16)) {
+    return fmt::format("{} begins in lane {}, and not in 0{}", name, lane,
+                       may_be_in_the_middle ? " or 16" : "");
+  }
+  if (tensor_column(address) + columns > kTensorColumns) {
+    return fmt::format("{} has {} columns from {} on, and there are {}", name, columns,
+                       tensor_column(address), kTensorColumns);
+  }
+  return "";
+}
+
+std::string what_is_wrong_with_scales(const UmmaProduct& product,
+                                      const UmmaInstruction& instruction) {
+  const Part part = parts_of(product, instruction).front();
+  if (part.columns != instruction.columns && part.columns % kPartitionLanes != 0) {
+    return fmt::format(
+        "N is {}, and where scales of columns lie in halves of the lanes is known "
+        "for multiples of 64 alone",
+        instruction.columns);
+  }
+  std::string wrong = what_is_wrong_with_place("A's scales", scale_place(product.scale_a),
+                                               scales_of_a(product, instruction).columns(), false);
+  if (wrong.empty()) {
+    wrong = what_is_wrong_with_place("B's scales", scale_place(product.scale_b),
+                                     scales_of_b(product, instruction, part).columns(), false);
+  }
+  return wrong;
+}
+
+std::string with_name(std::string_view name, std::uint64_t bits, const std::string& wrong) {
+  return wrong.empty() ? "" : fmt::format("{} {:#x}: {}", name, bits, wrong);
+}
+
+void add_shared(std::vector<SharedRange>& to, std::size_t block, std::uint64_t bits,
+                const MatrixShape& shape) {
+  const MatrixDescriptor descriptor = MatrixDescriptor::of(bits);
+  std::vector<std::uint32_t> chunks;
+  for_each_chunk(shape, shape.lines, [&](std::size_t line, std::size_t k) {
+    chunks.push_back(address_of(descriptor, shape, line, k));
+  });
+  std::ranges::sort(chunks);
+  const std::size_t before = to.size();
+  for (const std::uint32_t chunk : chunks) {
+    if (to.size() == before || to.back().first + to.back().bytes < chunk) {
+      to.push_back({.block = block, .first = chunk, .bytes = kChunkBytes});
+    } else {
+      to.back().bytes = chunk + kChunkBytes - to.back().first;
+    }
+  }
+}
+
+void add_scales(std::vector<TensorRange>& to, std::size_t block, const ScaleTable& table) {
+  const std::size_t whole = table.lines / kPartitionLanes;
+  const std::size_t rest = table.lines % kPartitionLanes;
+  for (std::size_t copy = 0; copy < table.copies; ++copy) {
+    const std::size_t lane = (table.first_partition + copy) * kPartitionLanes;
+    if (whole != 0) {
+      to.push_back({block, lane, kPartitionLanes, table.column, whole});
+    }
+    if (rest != 0) {
+      to.push_back({block, lane, rest, table.column + whole, 1});
+    }
+  }
+}
+
+bool is_disabled(const UmmaProduct& product, std::size_t block, std::size_t lane) {
+  return (product.disabled_lanes.at(block * 4 + lane / 32) >> (lane % 32) & 1U) != 0;
+}
+
+// Runs of a part's lanes, without those that are not written if `is_written`.
+void add_lanes(std::vector<TensorRange>& to, const UmmaProduct& product, const Part& part,
+               bool is_written, std::size_t column, std::size_t columns) {
+  const std::size_t before = to.size();
+  for (std::size_t row = 0; row < part.rows; ++row) {
+    const std::size_t lane = part.lane(row);
+    if (is_written && is_disabled(product, part.block, lane)) {
+      continue;
+    }
+    if (to.size() == before || to.back().lane + to.back().lanes != lane) {
+      to.push_back({part.block, lane, 0, column, columns});
+    }
+    ++to.back().lanes;
+  }
+}
+
+// Reads `shape.lines` lines of a block's shared memory behind those that are there.
+void read_shared(Lines& lines, std::span<const std::byte> shared, std::uint64_t bits,
+                 const MatrixShape& shape) {
+  const MatrixDescriptor descriptor = MatrixDescriptor::of(bits);
+  const std::size_t first = lines.count;
+  lines.count += shape.lines;
+  lines.bits.resize(lines.count * lines.depth);
+  for_each_chunk(shape, shape.lines, [&](std::size_t line, std::size_t k) {
+    const std::uint32_t address = address_of(descriptor, shape, line, k);
+    put_chunk(lines, first + line, k, shape.is_k_major,
+              shared.subspan(address).first<kChunkBytes>());
+  });
+}
+
+// Rows of A from the lanes of a part.
+void read_lanes(Lines& lines, const UmmaMemory& memory, const Part& part, std::uint32_t address) {
+  lines.count = part.rows;
+  lines.bits.resize(lines.count * lines.depth);
+  const std::size_t bits = bits_of(lines.element);
+  for (std::size_t row = 0; row < part.rows; ++row) {
+    for (std::size_t k = 0; k < lines.depth; ++k) {
+      const std::size_t first = k * bits;
+      const std::size_t column = tensor_column(address) + first / 32;
+      const std::uint32_t word = memory.tensor[tensor_place(part.lane(row), column)];
+      lines.bits[row * lines.depth + k] =
+          static_cast<std::uint16_t>(word >> (first % 32) & ((1U << bits) - 1));
+    }
+  }
+}
+
+// The scales of a table's lines; what is wrong with them.
+std::string read_scales(std::vector<std::uint8_t>& to, const UmmaMemory& memory,
+                        const ScaleTable& table, std::string_view name) {
+  for (std::size_t line = 0; line < table.lines; ++line) {
+    const auto copy_of = [&](std::size_t copy) {
+      const std::size_t lane =
+          (table.first_partition + copy) * kPartitionLanes + line % kPartitionLanes;
+      const std::size_t column = table.column + line / kPartitionLanes;
+      return static_cast<std::uint8_t>(memory.tensor[tensor_place(lane, column)] >>
+                                       (8 * table.byte));
+    };
+    to.push_back(copy_of(0));
+    for (std::size_t copy = 1; copy < table.copies; ++copy) {
+      if (copy_of(copy) != to.back()) {
+        return fmt::format("{}'s scale of line {} is {} in lanes from {} on, and {} from {} on",
+                           name, line, to.back(), table.first_partition * kPartitionLanes,
+                           copy_of(copy), (table.first_partition + copy) * kPartitionLanes);
+      }
+    }
+  }
+  return "";
+}
+
+// Columns of B from all blocks, of which each has a part.
+Lines lines_of_b(const UmmaProduct& product, const UmmaInstruction& instruction,
+                 std::span<const UmmaMemory> memory) {
+  Lines lines{.element = instruction.b,
+              .depth = product.form.depth(),
+              .is_negated = instruction.is_b_negated};
+  for (std::size_t block = 0; block < product.form.blocks; ++block) {
+    read_shared(lines, memory[block].shared, product.b, instruction.shape_of_b(product.form));
+  }
+  return lines;
+}
+
+Lines lines_of_a(const UmmaProduct& product, const UmmaInstruction& instruction,
+                 const UmmaMemory& memory, const Part& part) {
+  Lines lines{.element = instruction.a,
+              .depth = product.form.depth(),
+              .is_negated = instruction.is_a_negated};
+  if (product.form.is_a_in_tensor_memory) {
+    read_lanes(lines, memory, part, static_cast<std::uint32_t>(product.a));
+  } else {
+    read_shared(lines, memory.shared, product.a, instruction.shape_of_a(product.form));
+  }
+  return lines;
+}
+
+// Some of the lines.
+Lines lines_from(const Lines& lines, std::size_t first, std::size_t count) {
+  const auto begin = lines.bits.begin() + static_cast<std::ptrdiff_t>(first * lines.depth);
+  return {.element = lines.element,
+          .count = count,
+          .depth = lines.depth,
+          .is_negated = lines.is_negated,
+          .bits = {begin, begin + static_cast<std::ptrdiff_t>(count * lines.depth)}};
+}
+
+}  // namespace
+
+std::string what_is_wrong(const UmmaProduct& product) {
+  const UmmaForm& form = product.form;
+  std::string wrong = with_name("the instruction descriptor", product.instruction,
+                                what_is_wrong(form, product.instruction));
+  if (!wrong.empty()) {
+    return wrong;
+  }
+  const UmmaInstruction instruction = UmmaInstruction::of(form, product.instruction);
+  const Part part = parts_of(product, instruction).front();
+  wrong = what_is_wrong_with_place("D", product.d, part.columns, part.is_spread);
+  if (wrong.empty() && form.is_a_in_tensor_memory) {
+    const auto a = static_cast<std::uint32_t>(product.a);
+    wrong = what_is_wrong_with_place("A", a, kColumnsOfA, part.is_spread);
+    if (wrong.empty() && tensor_lane(a) != tensor_lane(product.d)) {
+      wrong = fmt::format("A begins in lane {}, and D in lane {}", tensor_lane(a),
+                          tensor_lane(product.d));
+    }
+  } else if (wrong.empty()) {
+    wrong = with_name("A's descriptor", product.a,
+                      what_is_wrong_with_umma_matrix(product.a, instruction.shape_of_a(form)));
+  }
+  if (wrong.empty()) {
+    wrong = with_name("B's descriptor", product.b,
+                      what_is_wrong_with_umma_matrix(product.b, instruction.shape_of_b(form)));
+  }
+  if (wrong.empty() && form.has_scales()) {
+    wrong = what_is_wrong_with_scales(product, instruction);
+  }
+  return wrong;
+}
+
+UmmaAccesses accesses_of(const UmmaProduct& product) {
+  const UmmaForm& form = product.form;
+  const UmmaInstruction instruction = UmmaInstruction::of(form, product.instruction);
+  UmmaAccesses accesses;
+  for (std::size_t block = 0; block < form.blocks; ++block) {
+    if (!form.is_a_in_tensor_memory) {
+      add_shared(accesses.a, block, product.a, instruction.shape_of_a(form));
+    }
+    add_shared(accesses.b, block, product.b, instruction.shape_of_b(form));
+    if (form.has_scales()) {
+      add_scales(accesses.scales, block, scales_of_a(product, instruction));
+    }
+  }
+  for (const Part& part : parts_of(product, instruction)) {
+    add_lanes(accesses.d, product, part, true, tensor_column(product.d), part.columns);
+    if (form.is_a_in_tensor_memory) {
+      add_lanes(accesses.a_words, product, part, false,
+                tensor_column(static_cast<std::uint32_t>(product.a)), kColumnsOfA);
+    }
+    if (form.has_scales()) {
+      add_scales(accesses.scales, part.block, scales_of_b(product, instruction, part));
+    }
+  }
+  return accesses;
+}
+
+std::string multiply(const UmmaProduct& product, std::span<const UmmaMemory> memory) {
+  const UmmaInstruction instruction = UmmaInstruction::of(product.form, product.instruction);
+  const Lines all_of_b = lines_of_b(product, instruction, memory);
+  const SumRule rule{.precision = kUmmaPrecision,
+                     .accumulator = instruction.accumulator,
+                     .is_saturating = instruction.is_saturating};
+  for (const Part& part : parts_of(product, instruction)) {
+    const UmmaMemory& of_block = memory[part.block];
+    Lines a = lines_of_a(product, instruction, of_block, part);
+    Lines b = lines_from(all_of_b, part.first_column, part.columns);
+    if (product.form.has_scales()) {
+      std::string wrong = read_scales(a.scales, of_block, scales_of_a(product, instruction), "A");
+      if (wrong.empty()) {
+        wrong = read_scales(b.scales, of_block, scales_of_b(product, instruction, part), "B");
+      }
+      if (!wrong.empty()) {
+        return wrong;
+      }
+    }
+    std::vector<std::uint32_t> d(part.rows * part.columns);
+    const auto words_of = [&](std::size_t row) {
+      return of_block.tensor.subspan(tensor_place(part.lane(row), tensor_column(product.d)),
+                                     part.columns);
+    };
+    for (std::size_t row = 0; product.adds && row < part.rows; ++row) {
+      std::ranges::copy(words_of(row), &d[row * part.columns]);
+    }
+    multiply_add(a, b, d, rule);
+    for (std::size_t row = 0; row < part.rows; ++row) {
+      if (!is_disabled(product, part.block, part.lane(row))) {
+        std::copy_n(&d[row * part.columns], part.columns, words_of(row).begin());
+      }
+    }
+  }
+  return "";
+}
+
+}  // namespace emu

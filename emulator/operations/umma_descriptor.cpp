@@ -1,0 +1,201 @@
+// What a tcgen05.mma says in bits: the instruction descriptor, and matrices in shared memory.
+#include "emulator/operations/umma_descriptor.hpp"
+
+#include <array>
+#include <optional>
+#include <string_view>
+
+#include <fmt/format.h>
+
+namespace emu {
+namespace {
+
+constexpr std::uint32_t field(std::uint32_t bits, unsigned first, unsigned count) {
+  return bits >> first & ((1U << count) - 1);
+}
+
+// Bits of the instruction descriptor that are 0 in all kinds here: 6, and sparsity's 0-2.
+constexpr std::uint32_t kSparsity = 0x7;
+constexpr std::uint32_t kReserved = 1U << 6U;
+// In kinds without scales, and in those with them.
+constexpr std::uint32_t kReservedWithoutScales = 1U << 23U | 1U << 29U;
+constexpr std::uint32_t kReservedWithScales = 1U << 3U | 7U << 24U | 1U << 31U;
+
+std::optional<Element> element_of(UmmaKind kind, std::uint32_t code) {
+  using Codes = std::array<std::optional<Element>, 8>;
+  constexpr Codes kHalves = {Element::kF16, Element::kBF16};
+  constexpr Codes kWholes = {Element::kU8, Element::kS8};
+  constexpr Codes kSmallFloats = {Element::kE4M3, Element::kE5M2, std::nullopt,
+                                  Element::kE2M3, Element::kE3M2, Element::kE2M1};
+  switch (kind) {
+    case UmmaKind::kF16:
+      return kHalves.at(code);
+    case UmmaKind::kI8:
+      return kWholes.at(code);
+    case UmmaKind::kF8F6F4:
+    case UmmaKind::kMxF8F6F4:
+      break;
+  }
+  return kSmallFloats.at(code);
+}
+
+bool is_packed(Element element) {
+  return element == Element::kE2M3 || element == Element::kE3M2 || element == Element::kE2M1;
+}
+
+// The matrix's name, element's code, and bits that say how it lies and that it is negated.
+struct Factor {
+  std::string_view name;
+  unsigned element_bit;
+  unsigned negated_bit;
+  unsigned transposed_bit;
+};
+constexpr Factor kA = {"A", 7, 13, 15};
+constexpr Factor kB = {"B", 10, 14, 16};
+
+std::string what_is_wrong_with_factor(const UmmaForm& form, std::uint32_t bits,
+                                      const Factor& factor) {
+  const std::uint32_t code = field(bits, factor.element_bit, 3);
+  const std::optional<Element> element = element_of(form.kind, code);
+  if (!element) {
+    return fmt::format("{}'s type is {}, which means nothing in this kind", factor.name, code);
+  }
+  if (form.kind == UmmaKind::kI8 && field(bits, factor.negated_bit, 1) != 0) {
+    return fmt::format("{} is negated, and whole numbers cannot be", factor.name);
+  }
+  if (is_packed(*element) && field(bits, factor.transposed_bit, 1) != 0) {
+    return fmt::format("{} has elements of less than 8 bits, and is transposed", factor.name);
+  }
+  return "";
+}
+
+std::string what_is_wrong_with_accumulator(const UmmaForm& form, std::uint32_t bits) {
+  if (form.has_scales()) {
+    return field(bits, 23, 1) != 0 ? "" : "scales are of type 0, and not UE8M0 (1)";
+  }
+  const std::uint32_t type = field(bits, 4, 2);
+  if (form.kind == UmmaKind::kI8) {
+    return type == 2 ? "" : fmt::format("D's type is {}, and not S32 (2)", type);
+  }
+  if (type > 1) {
+    return fmt::format("D's type is {}, and neither F16 (0) nor F32 (1)", type);
+  }
+  if (form.kind == UmmaKind::kF16 && type == 0 &&
+      (field(bits, kA.element_bit, 3) != 0 || field(bits, kB.element_bit, 3) != 0)) {
+    return "D is F16, and A or B is not";
+  }
+  return field(bits, 3, 1) != 0 ? "floats cannot saturate" : "";
+}
+
+// Steps of N from `step` to 256, and what else there is.
+std::string what_is_wrong_with_shape(const UmmaForm& form, std::uint32_t bits) {
+  const bool is_pair = form.blocks == 2;
+  const std::uint32_t rows = field(bits, 24, 5) * 16;
+  const std::uint32_t columns = field(bits, 17, 6) * 8;
+  const std::uint32_t few = is_pair || form.has_scales() ? 128 : 64;
+  const std::uint32_t many = is_pair ? 256 : 128;
+  if (rows != few && rows != many) {
+    return fmt::format("M is {}, and not {}{}", rows, few,
+                       few == many ? "" : fmt::format(" or {}", many));
+  }
+  const std::uint32_t blocks = is_pair ? 2 : 1;
+  const bool is_b_transposed = field(bits, kB.transposed_bit, 1) != 0;
+  const bool has_bytes = form.kind != UmmaKind::kF16;
+  const bool is_small_whole = form.kind == UmmaKind::kI8 && !is_pair && columns <= 32;
+  std::uint32_t step = 8 * blocks;
+  if (has_bytes && is_b_transposed) {
+    step = 16 * blocks;
+  } else if (form.kind == UmmaKind::kI8 && !is_small_whole) {
+    step = 16 * blocks;
+  }
+  if (columns == 0 || columns > 256 || columns % step != 0) {
+    return fmt::format("N is {}, and no multiple of {} from {} to 256", columns, step, step);
+  }
+  return "";
+}
+
+}  // namespace
+
+UmmaInstruction UmmaInstruction::of(const UmmaForm& form, std::uint32_t bits) {
+  constexpr std::array kAccumulators = {Accumulator::kF16, Accumulator::kF32, Accumulator::kS32,
+                                        Accumulator::kS32};
+  const bool has_scales = form.has_scales();
+  return {
+      .a = element_of(form.kind, field(bits, kA.element_bit, 3)).value_or(Element::kF16),
+      .b = element_of(form.kind, field(bits, kB.element_bit, 3)).value_or(Element::kF16),
+      .accumulator = has_scales ? Accumulator::kF32 : kAccumulators.at(field(bits, 4, 2)),
+      .rows = std::size_t{field(bits, 24, 5)} * 16,
+      .columns = std::size_t{field(bits, 17, 6)} * 8,
+      .is_a_k_major = field(bits, kA.transposed_bit, 1) == 0,
+      .is_b_k_major = field(bits, kB.transposed_bit, 1) == 0,
+      .is_a_negated = field(bits, kA.negated_bit, 1) != 0,
+      .is_b_negated = field(bits, kB.negated_bit, 1) != 0,
+      .is_saturating = !has_scales && field(bits, 3, 1) != 0,
+      .scale_a_byte = has_scales ? field(bits, 29, 2) : 0,
+      .scale_b_byte = has_scales ? field(bits, 4, 2) : 0,
+  };
+}
+
+MatrixShape UmmaInstruction::shape_of_a(const UmmaForm& form) const {
+  return {rows / form.blocks, form.depth(), bytes_of(a), is_a_k_major};
+}
+MatrixShape UmmaInstruction::shape_of_b(const UmmaForm& form) const {
+  return {columns / form.blocks, form.depth(), bytes_of(b), is_b_k_major};
+}
+
+std::string what_is_wrong(const UmmaForm& form, std::uint32_t bits) {
+  if ((bits & kSparsity) != 0) {
+    return "it says that A is sparse";
+  }
+  const std::uint32_t reserved =
+      bits & (kReserved | (form.has_scales() ? kReservedWithScales : kReservedWithoutScales));
+  if (reserved != 0) {
+    return fmt::format("bits {:#x} of it mean nothing and must be 0", reserved);
+  }
+  if (!form.has_scales() && field(bits, 30, 2) != 0) {
+    return "it has a shift, which is for .ws";
+  }
+  for (const Factor& factor : {kA, kB}) {
+    if (std::string wrong = what_is_wrong_with_factor(form, bits, factor); !wrong.empty()) {
+      return wrong;
+    }
+  }
+  if (std::string wrong = what_is_wrong_with_accumulator(form, bits); !wrong.empty()) {
+    return wrong;
+  }
+  if (form.is_a_in_tensor_memory) {
+    if (field(bits, kA.transposed_bit, 1) != 0) {
+      return "A is in tensor memory, and transposed";
+    }
+    if (is_packed(UmmaInstruction::of(form, bits).a)) {
+      return "A is in tensor memory with elements of less than 8 bits, which is not emulated";
+    }
+  }
+  return what_is_wrong_with_shape(form, bits);
+}
+
+std::string what_is_wrong_with_umma_matrix(std::uint64_t bits, const MatrixShape& shape) {
+  // Bits 14-15, 30-31 and 53-60; 46-48 are 0b001.
+  constexpr std::uint64_t kNothing = 0x1FE0'0000'C000'C000;
+  if ((bits & kNothing) != 0) {
+    return fmt::format("bits {:#x} of it mean nothing and must be 0", bits & kNothing);
+  }
+  if (const std::uint64_t version = bits >> 46U & 7U; version != 1) {
+    return fmt::format("bits 46-48 of it are {}, and not 1", version);
+  }
+  if ((bits >> 52U & 1U) != 0) {
+    return "it gives the leading dimension as an address (bit 52), which sm_103a alone knows";
+  }
+  switch (const std::uint64_t swizzle = bits >> 61U; swizzle) {
+    case 1:
+      return "its swizzle, of 128 bytes in units of 32, is not emulated";
+    case 3:
+    case 5:
+    case 7:
+      return fmt::format("its swizzle is {}, which means nothing", swizzle);
+    default:
+      return what_is_wrong(MatrixDescriptor::of(bits), shape);
+  }
+}
+
+}  // namespace emu
