@@ -92,11 +92,11 @@ std::string what_is_wrong_with_place(std::string_view name, std::uint32_t addres
                                      std::size_t columns, bool may_be_in_the_middle) {
   const std::size_t lane = tensor_lane(address);
   if (lane != 0 && !(may_be_in_the_middle && lane == 16)) {
-    return fmt::format("{} begins in lane {}, and not in 0{}", name, lane,
+    return fmt::format("{}: the first lane is {}, and not 0{}", name, lane,
                        may_be_in_the_middle ? " or 16" : "");
   }
   if (tensor_column(address) + columns > kTensorColumns) {
-    return fmt::format("{} has {} columns from {} on, and there are {}", name, columns,
+    return fmt::format("{}: {} columns from {} on, and there are {}", name, columns,
                        tensor_column(address), kTensorColumns);
   }
   return "";
@@ -124,8 +124,11 @@ std::string with_name(std::string_view name, std::uint64_t bits, const std::stri
   return wrong.empty() ? "" : fmt::format("{} {:#x}: {}", name, bits, wrong);
 }
 
+// Elements of less than 8 bits leave the end of each 16 bytes free.
 void add_shared(std::vector<SharedRange>& to, std::size_t block, std::uint64_t bits,
-                const MatrixShape& shape) {
+                const MatrixShape& shape, Element element) {
+  const auto bytes =
+      static_cast<std::uint32_t>(kChunkBytes / bytes_of(element) * bits_of(element) / 8);
   const MatrixDescriptor descriptor = MatrixDescriptor::of(bits);
   std::vector<std::uint32_t> chunks;
   for_each_chunk(shape, shape.lines, [&](std::size_t line, std::size_t k) {
@@ -135,9 +138,9 @@ void add_shared(std::vector<SharedRange>& to, std::size_t block, std::uint64_t b
   const std::size_t before = to.size();
   for (const std::uint32_t chunk : chunks) {
     if (to.size() == before || to.back().first + to.back().bytes < chunk) {
-      to.push_back({.block = block, .first = chunk, .bytes = kChunkBytes});
+      to.push_back({.block = block, .first = chunk, .bytes = bytes});
     } else {
-      to.back().bytes = chunk + kChunkBytes - to.back().first;
+      to.back().bytes = chunk + bytes - to.back().first;
     }
   }
 }
@@ -280,7 +283,7 @@ std::string what_is_wrong(const UmmaProduct& product) {
     const auto a = static_cast<std::uint32_t>(product.a);
     wrong = what_is_wrong_with_place("A", a, kColumnsOfA, part.is_spread);
     if (wrong.empty() && tensor_lane(a) != tensor_lane(product.d)) {
-      wrong = fmt::format("A begins in lane {}, and D in lane {}", tensor_lane(a),
+      wrong = fmt::format("A's first lane is {}, and D's is {}", tensor_lane(a),
                           tensor_lane(product.d));
     }
   } else if (wrong.empty()) {
@@ -303,9 +306,9 @@ UmmaAccesses accesses_of(const UmmaProduct& product) {
   UmmaAccesses accesses;
   for (std::size_t block = 0; block < form.blocks; ++block) {
     if (!form.is_a_in_tensor_memory) {
-      add_shared(accesses.a, block, product.a, instruction.shape_of_a(form));
+      add_shared(accesses.a, block, product.a, instruction.shape_of_a(form), instruction.a);
     }
-    add_shared(accesses.b, block, product.b, instruction.shape_of_b(form));
+    add_shared(accesses.b, block, product.b, instruction.shape_of_b(form), instruction.b);
     if (form.has_scales()) {
       add_scales(accesses.scales, block, scales_of_a(product, instruction));
     }

@@ -31,7 +31,7 @@ constexpr std::array kAllOperands = {
 using Maker = unsigned (*)(std::mt19937&, Element);
 
 unsigned width(Element element) {
-  return bytes_of(element) == 2 ? 0x10000U : 0x100U;
+  return 1U << bits_of(element);
 }
 // Of exponents near each other, as numbers of models are.
 unsigned ordinary(std::mt19937& random, Element element) {
@@ -162,6 +162,90 @@ TEST(TensorProduct, AllAtOnceIsOneByOne) {
       ASSERT_EQ(d, singly) << int(operands.a) << ' ' << int(operands.b);
     }
   }
+}
+
+// With scales from the least to NaN, most of them near 1.
+std::vector<std::uint8_t> made_scales(std::mt19937& random, std::size_t count) {
+  constexpr std::array<std::uint8_t, 6> kNumbers = {0, 1, 64, 200, 254, 255};
+  std::vector<std::uint8_t> scales;
+  for (std::size_t i = 0; i < count; ++i) {
+    scales.push_back(random() % 4 == 0 ? kNumbers.at(random() % kNumbers.size())
+                                       : static_cast<std::uint8_t>(110 + random() % 30));
+  }
+  return scales;
+}
+
+TEST(TensorProduct, IsThePublishedSumOfBlackwell) {
+  constexpr std::array<Maker, 4> kMakers = {&ordinary, &any, &extreme, &full};
+  constexpr std::array kSmall = {Element::kE2M3, Element::kE3M2, Element::kE2M1};
+  std::mt19937 random(9);
+  for (int round = 0; round < 400; ++round) {
+    Operands operands = kAllOperands.at(random() % kAllOperands.size());
+    Maker maker = kMakers.at(random() % kMakers.size());
+    if (bytes_of(operands.a) == 1 && is_float(operands.a) && random() % 2 == 0) {
+      operands.b = kSmall.at(random() % kSmall.size());
+      maker = &any;
+    }
+    SumRule rule{.precision = kUmmaPrecision, .is_saturating = random() % 2 == 0};
+    if (is_float(operands.a) && operands.a != Element::kBF16 && random() % 4 == 0) {
+      rule.accumulator = Accumulator::kF16;
+    }
+    Lines a = made(random, operands.a, 5, maker);
+    Lines b = made(random, operands.b, 24, maker);
+    if (is_float(operands.a) && rule.accumulator == Accumulator::kF32 && random() % 2 == 0) {
+      a.scales = made_scales(random, a.count);
+      b.scales = made_scales(random, b.count);
+    }
+    std::vector<std::uint32_t> d(a.count * b.count);
+    std::vector<std::uint32_t> want;
+    for (std::size_t i = 0; i < d.size(); ++i) {
+      d[i] = accumulator(random, is_float(operands.a));
+      if (rule.accumulator == Accumulator::kF16) {
+        d[i] = extreme(random, Element::kF16);
+      }
+      const std::size_t row = i / b.count;
+      const std::size_t column = i % b.count;
+      const auto x = reference::numbers(operands.a, line_of(a, row), a.is_negated,
+                                        a.scales.empty() ? 127 : a.scales[row]);
+      const auto y = reference::numbers(operands.b, line_of(b, column), b.is_negated,
+                                        b.scales.empty() ? 127 : b.scales[column]);
+      want.push_back(!is_float(operands.a) ? reference::whole_sum(x, y, d[i], rule.is_saturating)
+                     : rule.accumulator == Accumulator::kF16
+                         ? reference::half_sum(x, y, d[i], reference::kBlackwell)
+                         : reference::float_sum(x, y, d[i], reference::kBlackwell));
+    }
+    std::vector<std::uint32_t> singly = d;
+    multiply_add(a, b, d, rule);
+    multiply_add_singly(a, b, singly, rule);
+    for (std::size_t i = 0; i < d.size(); ++i) {
+      ASSERT_EQ(d[i], want[i]) << fmt::format("round {} operands {} {} at {}", round,
+                                              int(operands.a), int(operands.b), i);
+      ASSERT_EQ(singly[i], want[i]) << fmt::format("singly: round {} operands {} {} at {}", round,
+                                                   int(operands.a), int(operands.b), i);
+    }
+  }
+}
+
+// By hand, from the rules.
+TEST(TensorProduct, CutsWhereBlackwellDoes) {
+  const auto sum = [](Element element, std::vector<std::uint16_t> a, std::vector<std::uint16_t> b,
+                      float c) {
+    const std::size_t depth = 32 / bytes_of(element);
+    a.resize(depth);
+    b.resize(8 * depth);
+    std::vector<std::uint32_t> d(8, std::bit_cast<std::uint32_t>(c));
+    multiply_add({.element = element, .count = 1, .depth = depth, .bits = a},
+                 {.element = element, .count = 8, .depth = depth, .bits = b}, d,
+                 {.precision = kUmmaPrecision});
+    return std::bit_cast<float>(d[0]);
+  };
+  // e4m3 keeps 25 bits too, of which 23 are left behind the point.
+  EXPECT_EQ(sum(Element::kE4M3, {0x38}, {0x38}, 0x1p-23F), 1 + 0x1p-23F);
+  EXPECT_EQ(sum(Element::kE4M3, {0x38}, {0x38}, 0x1.8p-24F), 1.0F);
+  EXPECT_EQ(sum(Element::kE4M3, {0x38, 0xB8}, {0x38, 0x38}, 0x1.8p-25F), 0x1p-25F);
+  // A zero has no exponent: 16 times 2^-152 are 2^-148.
+  const std::vector<std::uint16_t> small(16, 0x1980);
+  EXPECT_EQ(std::bit_cast<std::uint32_t>(sum(Element::kBF16, small, small, 0)), 2U);
 }
 
 // By hand, from the rules.
