@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <limits>
 
@@ -196,32 +197,52 @@ std::uint32_t single_sum(const Lines& a, std::size_t row, const Lines& b, std::s
 using Floats [[gnu::vector_size(kBlock * sizeof(float))]] = float;
 using Wholes [[gnu::vector_size(kBlock * sizeof(std::int32_t))]] = std::int32_t;
 using Shorts [[gnu::vector_size(kBlock * sizeof(std::int16_t))]] = std::int16_t;
+using Doubles [[gnu::vector_size(kBlock * sizeof(double))]] = double;
+using Longs [[gnu::vector_size(kBlock * sizeof(std::int64_t))]] = std::int64_t;
+
+// (Vectors go in and out of functions by reference: by value they would need registers that not
+// every CPU has.)
+//
+// 2^exponents; 0 for what is too small for binary32.
+inline void powers_of_two(const Wholes& exponents, Floats& powers) {
+  const Wholes bits = (exponents + 127) << 23;
+  powers = reinterpret_cast<Floats>(exponents > -127 ? bits : Wholes{});
+}
 
 // Accumulators by their bits: what they are made of, and what is made of a sum.
 struct OfF32 {
+  static constexpr int kFractionBits = 23;
   static constexpr int kOnes = 255;
   static constexpr int kBias = 127;
-  static bool is_zero(std::uint32_t bits) { return bits << 1U == 0; }
-  static int exponent(std::uint32_t bits) { return static_cast<int>(bits >> 23U & 255U); }
-  static double value(std::uint32_t bits) { return std::bit_cast<float>(bits); }
-  // Of a sum whose leading bits alone are not zero.
+  // Of finite ones.
+  static void values(const Wholes& bits, Floats& values) {
+    values = reinterpret_cast<Floats>(bits);
+  }
   template <int kResultBits>
-  static std::uint32_t bits_of(double sum, double unit) {
-    constexpr std::uint64_t kKept = ~std::uint64_t{0} << (52 - kResultBits);
-    const double cut = std::bit_cast<double>(std::bit_cast<std::uint64_t>(sum) & kKept);
-    return std::bit_cast<std::uint32_t>(static_cast<float>(cut * unit));
+  static void bits_of(const Doubles& sums, const Wholes& unit_exponents, Wholes& bits) {
+    // The leading bits: those of binary64 behind them become zero.
+    constexpr std::int64_t kKept = -(std::int64_t{1} << (52 - kResultBits));
+    const auto cut = reinterpret_cast<Doubles>(reinterpret_cast<Longs>(sums) & kKept);
+    const Longs powers = (__builtin_convertvector(unit_exponents, Longs) + 1023) << 52;
+    bits = reinterpret_cast<Wholes>(
+        __builtin_convertvector(cut * reinterpret_cast<Doubles>(powers), Floats));
   }
 };
 struct OfF16 {
+  static constexpr int kFractionBits = 10;
   static constexpr int kOnes = 31;
   static constexpr int kBias = 15;
-  static bool is_zero(std::uint32_t bits) { return (bits & 0x7FFFU) == 0; }
-  static int exponent(std::uint32_t bits) { return static_cast<int>(bits >> 10U & 31U); }
-  static double value(std::uint32_t bits) { return f16_value(static_cast<std::uint16_t>(bits)); }
+  static void values(const Wholes& bits, Floats& values) {
+    for (std::size_t i = 0; i < kBlock; ++i) {
+      values[i] = f16_value(static_cast<std::uint16_t>(bits[i]));
+    }
+  }
   template <int kResultBits>
-  static std::uint32_t bits_of(double sum, double unit) {
-    const std::uint32_t bits = f16_bits_of_double(sum * unit);
-    return (bits & 0x7FFFU) == 0 ? 0 : bits;
+  static void bits_of(const Doubles& sums, const Wholes& unit_exponents, Wholes& bits) {
+    for (std::size_t i = 0; i < kBlock; ++i) {
+      const int rounded = f16_bits_of_double(std::ldexp(sums[i], unit_exponents[i]));
+      bits[i] = (rounded & 0x7FFF) == 0 ? 0 : rounded;
+    }
   }
 };
 
@@ -237,41 +258,44 @@ struct Factors {
 template <int kSumBits, int kResultBits, typename Accumulators>
 void multiply_block(const Factors& a, const Factors& b, std::size_t depth, std::uint32_t* d,
                     std::uint8_t* is_special) {
-  Shorts tops = {};
-  tops += static_cast<std::int16_t>(2 * kNoTop);
+  Shorts product_tops = {};
+  product_tops += static_cast<std::int16_t>(2 * kNoTop);
   for (std::size_t k = 0; k < depth; ++k) {
     Shorts top;
     std::memcpy(&top, b.tops + k * kBlock, sizeof(top));
     top += a.tops[k];
-    tops = top > tops ? top : tops;
+    product_tops = top > product_tops ? top : product_tops;
   }
-  Floats scales = {};
-  std::array<double, kBlock> starts;
-  std::array<double, kBlock> units;
-  for (std::size_t i = 0; i < kBlock; ++i) {
-    const int exponent = Accumulators::exponent(d[i]);
-    const bool is_zero = Accumulators::is_zero(d[i]);
-    const int of_start = is_zero ? kLowestTop : std::max(exponent, 1) - Accumulators::kBias;
-    const bool has_products = tops[i] > kNoTop / 2;
-    const int shift = a.shifts[0] + b.shifts[i];
-    const int top = has_products ? std::max(tops[i] + shift, of_start) : of_start;
-    // Products of which no bit is left are multiplied by zero.
-    const int scale = kSumBits - top + shift + 127;
-    scales[i] = has_products && scale > 0
-                    ? std::bit_cast<float>(static_cast<std::uint32_t>(scale) << 23U)
-                    : 0.0F;
-    // The accumulator cut off at the same place. Infinities and NaNs are special.
-    const bool is_finite = exponent != Accumulators::kOnes;
-    is_special[i] |= static_cast<std::uint8_t>(!is_finite);
-    is_special[i] |=
-        static_cast<std::uint8_t>(top < kLeastPlainSumTop && (has_products || !is_zero));
-    const double cut =
-        std::bit_cast<double>(static_cast<std::uint64_t>(kSumBits - top + 1023) << 52U);
-    const double start = is_finite ? Accumulators::value(d[i]) : 0.0;
-    starts[i] = static_cast<double>(static_cast<std::int32_t>(start * cut));
-    units[i] = std::bit_cast<double>(static_cast<std::uint64_t>(top - kSumBits + 1023) << 52U);
-  }
-  std::array<double, kBlock> sums = starts;
+  Wholes before;
+  std::memcpy(&before, d, sizeof(before));
+  Shorts b_shifts;
+  std::memcpy(&b_shifts, b.shifts, sizeof(b_shifts));
+  const Wholes shifts = __builtin_convertvector(b_shifts, Wholes) + int{a.shifts[0]};
+  const Wholes of_products = __builtin_convertvector(product_tops, Wholes);
+  const Wholes has_products = of_products > kNoTop / 2;
+  constexpr int kOnes = Accumulators::kOnes;
+  constexpr int kFractionBits = Accumulators::kFractionBits;
+  const Wholes exponents = before >> kFractionBits & kOnes;
+  const Wholes is_zero = (before & ((kOnes << kFractionBits) | ((1 << kFractionBits) - 1))) == 0;
+  const Wholes is_finite = exponents != kOnes;
+  const Wholes least = Wholes{} + kLowestTop;
+  const Wholes of_starts =
+      is_zero ? least : (exponents > 1 ? exponents : Wholes{} + 1) - Accumulators::kBias;
+  const Wholes scaled_tops = has_products ? of_products + shifts : least;
+  const Wholes tops = scaled_tops > of_starts ? scaled_tops : of_starts;
+  // Infinities and NaNs, and sums that may be subnormal.
+  const Wholes special = ~is_finite | ((tops < kLeastPlainSumTop) & (has_products | ~is_zero));
+  // Products of which no bit is left are multiplied by zero.
+  Floats scales;
+  powers_of_two(kSumBits - tops + shifts, scales);
+  scales = reinterpret_cast<Floats>(reinterpret_cast<Wholes>(scales) & has_products);
+  // The accumulators cut off at the same place.
+  Floats starts;
+  Floats start_scales;
+  Accumulators::values(before & ~special, starts);
+  powers_of_two(kSumBits - tops, start_scales);
+  const Wholes start = __builtin_convertvector(starts * start_scales, Wholes);
+  Doubles sums = __builtin_convertvector(start, Doubles);
   for (std::size_t half = 0; half < depth; half += 16) {
     Wholes sum = {};
     for (std::size_t k = half; k < half + 16; ++k) {
@@ -279,13 +303,13 @@ void multiply_block(const Factors& a, const Factors& b, std::size_t depth, std::
       std::memcpy(&term, b.values + k * kBlock, sizeof(term));
       sum += __builtin_convertvector(a.values[k] * term * scales, Wholes);
     }
-    for (std::size_t i = 0; i < kBlock; ++i) {
-      sums[i] += static_cast<double>(sum[i]);
-    }
+    sums += __builtin_convertvector(sum, Doubles);
   }
+  Wholes results;
+  Accumulators::template bits_of<kResultBits>(sums, tops - kSumBits, results);
   for (std::size_t i = 0; i < kBlock; ++i) {
-    const std::uint32_t result = Accumulators::template bits_of<kResultBits>(sums[i], units[i]);
-    d[i] = is_special[i] != 0 ? d[i] : result;
+    is_special[i] |= static_cast<std::uint8_t>(special[i] & 1);
+    d[i] = is_special[i] != 0 ? d[i] : static_cast<std::uint32_t>(results[i]);
   }
 }
 

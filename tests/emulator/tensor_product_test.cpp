@@ -248,6 +248,24 @@ TEST(TensorProduct, CutsWhereBlackwellDoes) {
   EXPECT_EQ(std::bit_cast<std::uint32_t>(sum(Element::kBF16, small, small, 0)), 2U);
 }
 
+// By hand: a sum in binary16 is rounded once, from all that was kept.
+TEST(TensorProduct, RoundsSumsOfHalves) {
+  const auto sum = [](std::vector<std::uint16_t> a, std::vector<std::uint16_t> b) {
+    a.resize(16);
+    b.resize(8 * 16);
+    std::vector<std::uint32_t> d(8);
+    multiply_add({.element = Element::kF16, .count = 1, .depth = 16, .bits = a},
+                 {.element = Element::kF16, .count = 8, .depth = 16, .bits = b}, d,
+                 {.precision = kUmmaPrecision, .accumulator = Accumulator::kF16});
+    return d[0];
+  };
+  EXPECT_EQ(sum({0x0C00}, {0x0800}), 0U);                       // 2^-25, a tie
+  EXPECT_EQ(sum({0x0C00, 0x0001}, {0x0800, 0x0001}), 1U);       // and 2^-48
+  EXPECT_EQ(sum({0x8C00}, {0x0400}), 0U);                       // -2^-26 is +0
+  EXPECT_EQ(sum({0x7BFF, 0x4C00}, {0x3C00, 0x3C00}), 0x7C00U);  // 65504 + 16
+  EXPECT_EQ(sum({0x7BFF, 0x4BFF}, {0x3C00, 0x3C00}), 0x7BFFU);
+}
+
 // By hand, from the rules.
 TEST(TensorProduct, CutsWhereHopperDoes) {
   const auto sum = [](Element element, std::vector<std::uint16_t> a, std::vector<std::uint16_t> b,
